@@ -1,0 +1,3 @@
+//! Explanations: who waited for whom, along which path, in which functions.
+
+pub mod recording;

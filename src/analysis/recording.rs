@@ -1,0 +1,357 @@
+//! What the kernel pass leaves behind for the explanations: threads, their edges, calls, stack samples, images
+//! and disk requests. Everything is sorted by time and sealed; ids are dense.
+//!
+//! Made by the kernel machine in `state/`, read by path, stacks, symbols and ECCT. Size: linear in switches, wake-ups,
+//! system calls and stack samples. ALGORITHMS.md sections 3 and 4.2.
+
+use crate::base::names::{NameId, Names};
+use crate::base::time::{Ns, Span};
+
+crate::handle! {
+    /// One incarnation of a kernel task: `(host, tid, generation)`; an idle task is `(host, 0, cpu)`.
+    ThreadId,
+    /// A host (one kernel). All traces with equal host name and clock uuid share one.
+    HostId,
+    /// A raw stack: addresses, innermost first, interned by content.
+    RawStackId,
+}
+
+/// Why a thread did not run, or that it ran.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum EdgeKind {
+    /// On a CPU, in its own code or in system calls.
+    Running,
+    /// On a CPU whose interrupt handlers ran instead.
+    Interrupted,
+    /// Runnable, not running.
+    Preempted,
+    /// Waited for another thread (`waker`), or for nobody knows what when there is none.
+    Blocked,
+    /// Waited for a timer.
+    Timer,
+    /// Waited for a block device.
+    Disk,
+    /// Waited for a packet (`waker`: the sender, where matched).
+    Network,
+    /// Waited for a person (keyboard, mouse).
+    UserInput,
+    /// Woken by an inter-processor interrupt.
+    Ipi,
+    /// Woken by a device's interrupt (`qualifier` names it).
+    Device,
+    /// Nothing is known.
+    Unknown,
+}
+
+/// A horizontal edge: one thread in one state.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Edge {
+    /// From, to.
+    pub span: Span,
+    /// State.
+    pub kind: EdgeKind,
+    /// Who ended the wait and when (Blocked: at the wake-up; Network: the sender, at the send).
+    pub waker: Option<(ThreadId, Ns)>,
+    /// Device, interrupt or soft irq name; reason of an unknown wait.
+    pub qualifier: Option<NameId>,
+    /// The CPU it ran on, or whose run queue it stood in.
+    pub cpu: u32,
+}
+
+/// One incarnation of a kernel task.
+#[derive(Clone, Debug)]
+pub struct Thread {
+    /// Host.
+    pub host: HostId,
+    /// Thread id in the initial namespace; 0 for idle tasks.
+    pub tid: i32,
+    /// Thread group id; equals `tid` where unknown.
+    pub pid: i32,
+    /// Parent process id; 0 where unknown.
+    pub ppid: i32,
+    /// Ids inside the innermost container, where they differ: (vtid, vpid).
+    pub virtual_ids: Option<(i32, i32)>,
+    /// Names over time: from the given time on. Never empty; the first is back-filled to the start of life.
+    pub names: Vec<(Ns, NameId)>,
+    /// Known life; the trace's bounds where its beginning or end was not seen.
+    pub life: Span,
+    /// Forked inside the trace by this thread.
+    pub parent: Option<ThreadId>,
+    /// True for the idle tasks.
+    pub idle: bool,
+    /// Edges, contiguous and sorted, over its known life.
+    pub edges: Vec<Edge>,
+    /// System calls, sorted by start.
+    pub calls: Vec<Call>,
+    /// Stack samples, sorted by time.
+    pub samples: Vec<StackSample>,
+}
+
+impl Thread {
+    /// The name at time `t`.
+    pub fn name_at(&self, t: Ns) -> Option<NameId> {
+        let i = self.names.partition_point(|(from, _)| *from <= t);
+        self.names.get(i.saturating_sub(1)).map(|(_, n)| *n)
+    }
+
+    /// Index of the first edge that ends after `t`.
+    pub fn first_edge_after(&self, t: Ns) -> usize {
+        self.edges.partition_point(|e| e.span.end <= t)
+    }
+}
+
+/// A system call of one thread.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Call {
+    /// Entry to exit; the end of the trace or of the thread when the exit was not seen.
+    pub span: Span,
+    /// `futex`, `pread64`, ...
+    pub name: NameId,
+    /// What it returned; `None` when the exit was not seen.
+    pub ret: Option<i64>,
+}
+
+/// What made the tracer take a stack.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum StackOrigin {
+    /// Entry of a system call: holds until its exit.
+    CallEntry,
+    /// Exit of a system call.
+    CallExit,
+    /// A timer tick that interrupted the thread.
+    Tick,
+    /// The thread was switched out: holds until it is switched in.
+    SwitchOut,
+    /// Some other event.
+    Other,
+}
+
+/// A recorded call stack.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct StackSample {
+    /// When.
+    pub time: Ns,
+    /// Why.
+    pub origin: StackOrigin,
+    /// User-space addresses.
+    pub user: Option<RawStackId>,
+    /// Kernel addresses.
+    pub kernel: Option<RawStackId>,
+}
+
+/// Raw stacks, each distinct sequence once.
+#[derive(Clone, Debug, Default)]
+pub struct RawStacks {
+    starts: Vec<u32>,
+    addresses: Vec<u64>,
+    ids: foldhash::HashMap<Box<[u64]>, RawStackId>,
+}
+
+impl RawStacks {
+    /// The id of a sequence of addresses, innermost first.
+    pub fn intern(&mut self, stack: &[u64]) -> RawStackId {
+        if let Some(id) = self.ids.get(stack) {
+            return *id;
+        }
+        let id = RawStackId::at(self.starts.len());
+        self.starts.push(self.addresses.len() as u32);
+        self.addresses.extend_from_slice(stack);
+        self.ids.insert(stack.into(), id);
+        id
+    }
+
+    /// The addresses, innermost first.
+    pub fn get(&self, id: RawStackId) -> &[u64] {
+        let at = |i: usize| self.starts.get(i).map_or(self.addresses.len(), |s| *s as usize);
+        self.addresses.get(at(id.index())..at(id.index() + 1)).unwrap_or(&[])
+    }
+
+    /// Number of distinct stacks.
+    pub fn len(&self) -> usize {
+        self.starts.len()
+    }
+
+    /// True when none was recorded.
+    pub fn is_empty(&self) -> bool {
+        self.starts.is_empty()
+    }
+}
+
+/// Something that changes which files a process has mapped.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum ImageChange {
+    /// The process begins again with this executable (as given to exec).
+    Exec {
+        /// Path as recorded.
+        path: NameId,
+    },
+    /// Child of a fork: starts with a copy of the parent's images.
+    Fork {
+        /// Process id of the parent.
+        parent_pid: i32,
+    },
+    /// A new enumeration of all images begins (`lttng_ust_statedump:start`).
+    Restart,
+    /// A file is mapped (`bin_info`, `dlopen`, `lib:load`).
+    Load {
+        /// First address.
+        base: u64,
+        /// Bytes; 0 for the vdso.
+        size: u64,
+        /// Path inside the traced machine.
+        path: NameId,
+        /// Addresses in the file are relative to `base`.
+        position_independent: bool,
+    },
+    /// Build id of the file at `base`.
+    BuildId {
+        /// First address.
+        base: u64,
+        /// The id.
+        id: Box<[u8]>,
+    },
+    /// Separate debug file of the image at `base`.
+    DebugLink {
+        /// First address.
+        base: u64,
+        /// File name.
+        file: NameId,
+        /// Checksum.
+        crc: u32,
+    },
+    /// The file at `base` is unmapped.
+    Unload {
+        /// First address.
+        base: u64,
+    },
+}
+
+/// An [`ImageChange`] of one process.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ImageEvent {
+    /// When.
+    pub time: Ns,
+    /// Host.
+    pub host: HostId,
+    /// Process (in the initial namespace).
+    pub pid: i32,
+    /// What.
+    pub change: ImageChange,
+}
+
+/// One request to a block device.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct DiskRequest {
+    /// Host.
+    pub host: HostId,
+    /// Device number.
+    pub device: u32,
+    /// First sector.
+    pub sector: u64,
+    /// Bytes.
+    pub bytes: u64,
+    /// True for writes.
+    pub write: bool,
+    /// The thread in whose name it was submitted.
+    pub submitter: Option<ThreadId>,
+    /// Entered the queue (equals `issued` where not recorded) and left the device (end of trace if not seen).
+    pub span: Span,
+    /// Handed to the device.
+    pub issued: Ns,
+}
+
+/// A host.
+#[derive(Clone, Debug)]
+pub struct Host {
+    /// Its name.
+    pub name: NameId,
+    /// Kernel release, where recorded.
+    pub kernel_release: Option<String>,
+}
+
+/// Who had a CPU when.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct CpuRun {
+    /// From, to.
+    pub span: Span,
+    /// The thread (idle tasks included).
+    pub thread: ThreadId,
+}
+
+/// A delimiting event, in the total order of events.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Mark {
+    /// When.
+    pub time: Ns,
+    /// Position of the task in the list that the pass was given.
+    pub task: u32,
+    /// It begins an execution (else it ends one).
+    pub begins: bool,
+    /// The thread it happened on; `None` where unattached.
+    pub thread: Option<ThreadId>,
+    /// Position of the trace in the list that the pass was given.
+    pub trace: u32,
+    /// Value of the task's key field.
+    pub key: Option<i64>,
+    /// Value of the task's type field.
+    pub kind: Option<NameId>,
+    /// Numeric payload fields: name, value.
+    pub fields: Vec<(NameId, i64)>,
+}
+
+/// All of it.
+#[derive(Clone, Debug, Default)]
+pub struct Recording {
+    /// Names of threads, calls, devices, paths.
+    pub names: Names,
+    /// Hosts.
+    pub hosts: Vec<Host>,
+    /// Threads by id.
+    pub threads: Vec<Thread>,
+    /// For each (host, cpu), in order: its runs.
+    pub cpus: Vec<((HostId, u32), Vec<CpuRun>)>,
+    /// Distinct raw stacks.
+    pub stacks: RawStacks,
+    /// Image changes sorted by time.
+    pub images: Vec<ImageEvent>,
+    /// Disk requests sorted by start.
+    pub disk: Vec<DiskRequest>,
+    /// Delimiting events of the tasks asked for.
+    pub marks: Vec<Mark>,
+    /// Page faults: thread and time, sorted by thread; `None` when the recording has no such events.
+    pub page_faults: Option<Vec<(ThreadId, Ns)>>,
+    /// Spans in which events were lost: results over them are marked.
+    pub lossy: Vec<Span>,
+    /// First and last event.
+    pub span: Span,
+}
+
+impl Recording {
+    /// Who ran on a CPU.
+    pub fn runs(&self, host: HostId, cpu: u32) -> &[CpuRun] {
+        match self.cpus.binary_search_by_key(&(host, cpu), |(key, _)| *key) {
+            Ok(i) => &self.cpus[i].1,
+            Err(_) => &[],
+        }
+    }
+
+    /// A thread; `None` for an id of another recording.
+    pub fn thread(&self, id: ThreadId) -> Option<&Thread> {
+        self.threads.get(id.index())
+    }
+
+    /// The incarnation of `tid` that lived at `t` (the last one begun before, else the first).
+    pub fn find_thread(&self, host: HostId, tid: i32, t: Ns) -> Option<ThreadId> {
+        let mut best: Option<(usize, &Thread)> = None;
+        for (i, th) in self.threads.iter().enumerate() {
+            if th.host == host && th.tid == tid && !th.idle {
+                let better =
+                    best.is_none_or(|(_, b)| th.life.start <= t && (b.life.start > t || th.life.start >= b.life.start));
+                if better {
+                    best = Some((i, th));
+                }
+            }
+        }
+        best.map(|(i, _)| ThreadId::at(i))
+    }
+}

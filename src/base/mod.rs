@@ -1,0 +1,7 @@
+//! What lies under all other modules: time, ids and names, notices, work in parallel, small statistics.
+
+pub mod names;
+pub mod notice;
+pub mod statistics;
+pub mod time;
+pub mod work;

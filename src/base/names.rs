@@ -1,0 +1,76 @@
+//! Small handles and interned names.
+//!
+//! A handle is a `u32` newtype made only by its table (ARCHITECTURE.md rule 3). [`Names`] stores each distinct
+//! text once; ids are given in order of first appearance, so equal input order gives equal ids.
+
+use foldhash::HashMap;
+
+/// Declares `u32` handles: `Copy`, ordered, with `index()` for vectors that run parallel to the table.
+#[macro_export]
+macro_rules! handle {
+    ($($(#[$doc:meta])* $name:ident),+ $(,)?) => {$(
+        $(#[$doc])*
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+        pub struct $name(pub u32);
+        impl $name {
+            /// Position in the table that made it.
+            pub fn index(self) -> usize {
+                self.0 as usize
+            }
+            /// The handle at a position; tables hold fewer than 2^32 entries by construction.
+            pub fn at(index: usize) -> Self {
+                $name(index as u32)
+            }
+        }
+    )+};
+}
+
+handle! {
+    /// A text in a [`Names`] table.
+    NameId,
+}
+
+/// Each distinct text once.
+#[derive(Clone, Debug, Default)]
+pub struct Names {
+    texts: Vec<Box<str>>,
+    ids: HashMap<Box<str>, NameId>,
+}
+
+impl Names {
+    /// The id of `text`, made on first sight.
+    pub fn intern(&mut self, text: &str) -> NameId {
+        if let Some(id) = self.ids.get(text) {
+            return *id;
+        }
+        let id = NameId::at(self.texts.len());
+        self.texts.push(text.into());
+        self.ids.insert(text.into(), id);
+        id
+    }
+
+    /// The same for bytes from a trace: what is not UTF-8 is replaced.
+    pub fn intern_bytes(&mut self, text: &[u8]) -> NameId {
+        self.intern(&String::from_utf8_lossy(text))
+    }
+
+    /// The id of `text` if it is known.
+    pub fn find(&self, text: &str) -> Option<NameId> {
+        self.ids.get(text).copied()
+    }
+
+    /// The text of an id; empty for an id of another table.
+    pub fn get(&self, id: NameId) -> &str {
+        self.texts.get(id.index()).map_or("", |t| t)
+    }
+
+    /// Number of texts.
+    pub fn len(&self) -> usize {
+        self.texts.len()
+    }
+
+    /// True when there is none.
+    pub fn is_empty(&self) -> bool {
+        self.texts.is_empty()
+    }
+}

@@ -1,0 +1,1 @@
+//! Small statistics, checked against published values (filled by the comparison).

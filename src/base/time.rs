@@ -1,0 +1,81 @@
+//! Time: integer nanoseconds on one line, and the two ways from clock cycles to them.
+//!
+//! All times are [`Ns`], all intervals half-open. There are two conversions on purpose: [`exact_ns`] is what
+//! whyslow computes with (128-bit integers, rounded down); [`canonical_ns`] repeats babeltrace2's arithmetic in
+//! double precision and serves `dump --canonical` alone (docs/CANONICAL.md).
+
+/// Nanoseconds on the common time line (or a difference of two such times).
+pub type Ns = i64;
+
+/// A half-open interval `[start, end)` of time.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Span {
+    /// First nanosecond inside.
+    pub start: Ns,
+    /// First nanosecond after.
+    pub end: Ns,
+}
+
+impl Span {
+    /// The interval `[start, end)`.
+    pub fn new(start: Ns, end: Ns) -> Self {
+        Span { start, end }
+    }
+
+    /// Its length; zero when the end lies before the start.
+    pub fn len(self) -> Ns {
+        self.end.saturating_sub(self.start).max(0)
+    }
+
+    /// True when nothing lies inside.
+    pub fn is_empty(self) -> bool {
+        self.end <= self.start
+    }
+
+    /// True when `t` lies inside.
+    pub fn contains(self, t: Ns) -> bool {
+        self.start <= t && t < self.end
+    }
+
+    /// The part that lies in both.
+    pub fn clip(self, other: Span) -> Span {
+        Span { start: self.start.max(other.start), end: self.end.min(other.end) }
+    }
+}
+
+/// Cycles of a clock of `frequency` Hz to nanoseconds, exactly, rounded down. `None` when it does not fit.
+pub fn exact_ns(cycles: i128, frequency: u64) -> Option<Ns> {
+    let frequency = i128::from(frequency.max(1));
+    if frequency == 1_000_000_000 {
+        return Ns::try_from(cycles).ok();
+    }
+    Ns::try_from(cycles.checked_mul(1_000_000_000)?.div_euclid(frequency)).ok()
+}
+
+/// Cycles to nanoseconds the way babeltrace2 does it: through a double unless the clock runs at 1 GHz.
+/// `None` stands for its `overflow`.
+pub fn canonical_ns(cycles: u64, frequency: u64) -> Option<i128> {
+    if frequency == 1_000_000_000 {
+        return Some(i128::from(cycles));
+    }
+    let ns = 1e9 * cycles as f64 / frequency as f64;
+    (ns.is_finite() && ns < u64::MAX as f64).then_some(ns as u64 as i128)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn exact_rounds_down_on_both_sides_of_zero() {
+        assert_eq!(exact_ns(1, 3), Some(333_333_333));
+        assert_eq!(exact_ns(-1, 3), Some(-333_333_334));
+        assert_eq!(exact_ns(i128::from(u64::MAX), 1_000_000_000), None);
+    }
+
+    #[test]
+    fn canonical_goes_through_a_double() {
+        assert_eq!(canonical_ns(u64::MAX >> 1, 1_000_000_000), Some(i128::from(u64::MAX >> 1)));
+        assert_eq!(canonical_ns(9_007_199_254_740_993, 1_000_000), Some(9_007_199_254_740_992_000));
+    }
+}

@@ -1,0 +1,128 @@
+//! A decoded record: its class, its time, and the values of the fields that somebody asked for.
+//!
+//! Values borrow from the mapped file; nothing is allocated per record. Which fields are decoded is said before,
+//! by a [`Projection`]: for each record class the paths wanted, in the order in which the values come back.
+
+use crate::base::time::Ns;
+
+crate::handle! {
+    /// A record class of one trace (dense; CTF: over all its stream classes).
+    ClassId,
+    /// A stream of one trace, in the order of ALGORITHMS.md section 1 (path, class, instance, file name).
+    StreamId,
+}
+
+/// Where in an event a field lies.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Scope {
+    /// The context all events of the stream class have.
+    CommonContext,
+    /// The context of this event class.
+    SpecificContext,
+    /// The event's own fields.
+    Payload,
+}
+
+/// A path to a field: member names through structures, option names through variants
+/// (`network_header`, `ipv4`, `transport_header`, `tcp`, `seq`).
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct FieldPath {
+    /// The structure it starts in.
+    pub scope: Scope,
+    /// Names, outermost first, as shown (CTF 1.8: without the one leading underscore).
+    pub path: Vec<String>,
+}
+
+impl FieldPath {
+    /// `FieldPath::new(Scope::Payload, "transport_header.tcp.seq")`
+    pub fn new(scope: Scope, dotted: &str) -> Self {
+        FieldPath { scope, path: dotted.split('.').map(str::to_owned).collect() }
+    }
+}
+
+/// The fields wanted of each class: `wanted[class]` is `None` where the whole class is of no interest (its records
+/// are stepped over and never returned), else the paths (possibly none) whose values are to be decoded.
+#[derive(Clone, Debug, Default)]
+pub struct Projection {
+    /// By [`ClassId`]; classes beyond the end are of no interest.
+    pub wanted: Vec<Option<Vec<FieldPath>>>,
+}
+
+/// The value of one field, borrowed from the trace.
+#[derive(Clone, Copy, Debug, Default)]
+pub enum Value<'a> {
+    /// The field does not occur in this record (a variant chose otherwise, an optional is empty), or is compound.
+    #[default]
+    Absent,
+    /// Unsigned integer, enumeration, boolean.
+    Unsigned(u64),
+    /// Signed integer.
+    Signed(i64),
+    /// Floating point number.
+    Real(f64),
+    /// Text, cut at the first NUL; any bytes.
+    Text(&'a [u8]),
+    /// Array or sequence of integers.
+    Words(Words<'a>),
+}
+
+impl<'a> Value<'a> {
+    /// Integers as `i64` (an unsigned value keeps its bits).
+    pub fn as_i64(self) -> Option<i64> {
+        match self {
+            Value::Unsigned(v) => Some(v as i64),
+            Value::Signed(v) => Some(v),
+            _ => None,
+        }
+    }
+
+    /// Integers as `u64` (a signed value keeps its bits).
+    pub fn as_u64(self) -> Option<u64> {
+        self.as_i64().map(|v| v as u64)
+    }
+
+    /// Text.
+    pub fn as_text(self) -> Option<&'a [u8]> {
+        if let Value::Text(t) = self { Some(t) } else { None }
+    }
+
+    /// Integers of an array.
+    pub fn as_words(self) -> Option<Words<'a>> {
+        if let Value::Words(w) = self { Some(w) } else { None }
+    }
+}
+
+/// An array of byte-aligned integers of 8, 16, 32 or 64 bits, read where it lies.
+#[derive(Clone, Copy, Debug)]
+pub struct Words<'a> {
+    /// The bytes of the array.
+    pub bytes: &'a [u8],
+    /// Bytes per element: 1, 2, 4 or 8.
+    pub width: u8,
+    /// Most significant byte first.
+    pub big_endian: bool,
+}
+
+impl<'a> Words<'a> {
+    /// The elements, zero-extended.
+    pub fn iter(self) -> impl Iterator<Item = u64> + 'a {
+        let width = usize::from(self.width.clamp(1, 8));
+        self.bytes.chunks_exact(width).map(move |bytes| {
+            let word = |v: u64, b: &u8| v << 8 | u64::from(*b);
+            if self.big_endian { bytes.iter().fold(0, word) } else { bytes.iter().rev().fold(0, word) }
+        })
+    }
+}
+
+/// One record.
+#[derive(Clone, Copy, Debug)]
+pub struct Record<'r, 'a> {
+    /// Its class.
+    pub class: ClassId,
+    /// Its time on the common time line (`exact_ns`; one offset for equal clock uuids).
+    pub time: Ns,
+    /// The CPU of its packet; 0 where the packet names none.
+    pub cpu: u32,
+    /// One value for each path of the projection, in its order.
+    pub values: &'r [Value<'a>],
+}

@@ -1,0 +1,30 @@
+//! whyslow: why are these executions slow, when those were fast?
+//!
+//! ```text
+//!  bytes      records     events     states      explanations   what people compare   differences   screens, JSON
+//!  input/ ->  input/  ->  event/ ->  state/  ->  analysis/  ->  model/            ->  compare/  ->  view/
+//! ```
+//! `base/` lies under all of them; `session` joins them; `cli` and `main` sit on top. A module uses what
+//! stands to its left, and `base`; nothing looks back to the right (`tests/layers.rs`).
+//!
+//! - [`base`]: time, names, notices, progress and cancel, ordered parallel work, small statistics
+//! - [`input`]: bytes to records; formats known, kernel meaning unknown
+//! - [`event`]: the one vocabulary that analysis knows, and its binding to record classes
+//! - [`state`]: the kernel state model and the state history
+//! - [`analysis`]: critical paths, call stacks, symbols, calling contexts
+//! - [`model`]: what survives the trace: executions, metrics, contexts
+//! - [`compare`]: groups, differential tree, tests, ranked causes
+//! - [`view`]: text, JSON and the terminal interface
+//!
+//! Start reading at [`session`]: it is the whole way from a path to an answer on one page.
+
+pub mod analysis;
+pub mod base;
+pub mod cli;
+pub mod compare;
+pub mod event;
+pub mod input;
+pub mod model;
+pub mod session;
+pub mod state;
+pub mod view;

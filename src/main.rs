@@ -1,0 +1,3 @@
+//! The program: parse the command line, run, map the result to an exit code.
+
+fn main() {}

@@ -1,0 +1,184 @@
+//! The union of all calling context trees: each context once, parents before children.
+//!
+//! A context is a call path: frames from the root. Frames are functions, system calls, waits and threads
+//! (ALGORITHMS.md 5.3). Thread frames carry the thread's *name*, so that executions share them; which threads
+//! they were is in [`Contexts::who`]. Interning a child is one hash look-up.
+
+use super::WhoId;
+use crate::base::names::NameId;
+use foldhash::HashMap;
+use std::collections::BTreeMap;
+
+crate::handle! {
+    /// A node of the tree.
+    ContextId,
+}
+
+/// How an execution's thread spends time: `kind` of causes and of tree nodes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Spent {
+    /// On a CPU in its own code.
+    Cpu,
+    /// Runnable and not running.
+    Preempted,
+    /// On a CPU taken by an interrupt.
+    Interrupted,
+    /// Waited for a block device.
+    Disk,
+    /// Waited for the network.
+    Network,
+    /// Waited for a timer.
+    Timer,
+    /// Waited for another thread.
+    Thread,
+    /// Waited for another device.
+    Device,
+    /// Woken by an inter-processor interrupt.
+    Ipi,
+    /// Waited for a person.
+    User,
+    /// Waited, nobody knows for what.
+    Unknown,
+}
+
+impl Spent {
+    /// All kinds.
+    pub const ALL: [Spent; 11] = [
+        Spent::Cpu,
+        Spent::Preempted,
+        Spent::Interrupted,
+        Spent::Disk,
+        Spent::Network,
+        Spent::Timer,
+        Spent::Thread,
+        Spent::Device,
+        Spent::Ipi,
+        Spent::User,
+        Spent::Unknown,
+    ];
+
+    /// The name in JSON and filters.
+    pub fn name(self) -> &'static str {
+        match self {
+            Spent::Cpu => "cpu",
+            Spent::Preempted => "preempted",
+            Spent::Interrupted => "interrupted",
+            Spent::Disk => "blocked.disk",
+            Spent::Network => "blocked.network",
+            Spent::Timer => "blocked.timer",
+            Spent::Thread => "blocked.thread",
+            Spent::Device => "blocked.device",
+            Spent::Ipi => "blocked.ipi",
+            Spent::User => "blocked.user",
+            Spent::Unknown => "blocked.unknown",
+        }
+    }
+}
+
+/// What a frame stands for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum FrameKind {
+    /// The process of the execution's own thread: the first frame of each tree.
+    Process,
+    /// A user-space function, or `file+0xoffset` where it has no name.
+    Function,
+    /// A kernel function.
+    KernelFunction,
+    /// A system call, drawn `[futex]`.
+    Call,
+    /// A wait, drawn `[block device]`; below it may stand the threads that caused it.
+    Wait(Spent),
+    /// Another thread, drawn `thread journal`: the path went over to it, or it held the CPU or the disk. `Spent` is
+    /// how the thread above waited for it (`Thread` or `Network`); below a `Wait` it repeats that wait's kind.
+    Thread(Spent),
+    /// No stack is known here, drawn `[no stack]`.
+    NoStack,
+}
+
+/// One frame.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Frame {
+    /// What it stands for.
+    pub kind: FrameKind,
+    /// Its name, without brackets or prefix.
+    pub name: NameId,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Node {
+    parent: Option<ContextId>,
+    frame: Frame,
+    depth: u32,
+    spent: Spent,
+    waits: bool,
+}
+
+/// The tree. Roots are `Process` frames; there may be several.
+#[derive(Clone, Debug, Default)]
+pub struct Contexts {
+    nodes: Vec<Node>,
+    ids: HashMap<(Option<ContextId>, Frame), ContextId>,
+    /// For thread frames: nanoseconds over all executions, by the thread that it was.
+    pub who: BTreeMap<(ContextId, WhoId), u64>,
+}
+
+impl Contexts {
+    /// The child of `parent` with this frame, made on first sight.
+    pub fn child(&mut self, parent: Option<ContextId>, frame: Frame) -> ContextId {
+        if let Some(id) = self.ids.get(&(parent, frame)) {
+            return *id;
+        }
+        let above = parent.map(|p| self.nodes[p.index()]);
+        let (spent, waits) = match (above, frame.kind) {
+            (Some(a), _) if a.waits => (a.spent, true),
+            (_, FrameKind::Wait(s) | FrameKind::Thread(s)) => (s, true),
+            _ => (Spent::Cpu, false),
+        };
+        let id = ContextId::at(self.nodes.len());
+        self.nodes.push(Node { parent, frame, depth: above.map_or(0, |a| a.depth + 1), spent, waits });
+        self.ids.insert((parent, frame), id);
+        id
+    }
+
+    /// Number of contexts.
+    pub fn len(&self) -> usize {
+        self.nodes.len()
+    }
+
+    /// True when there is none.
+    pub fn is_empty(&self) -> bool {
+        self.nodes.is_empty()
+    }
+
+    /// Its parent; parents have smaller ids.
+    pub fn parent(&self, id: ContextId) -> Option<ContextId> {
+        self.nodes[id.index()].parent
+    }
+
+    /// Its last frame.
+    pub fn frame(&self, id: ContextId) -> Frame {
+        self.nodes[id.index()].frame
+    }
+
+    /// Frames above it.
+    pub fn depth(&self, id: ContextId) -> u32 {
+        self.nodes[id.index()].depth
+    }
+
+    /// How the execution's own thread spent the time here: its outermost wait.
+    pub fn spent(&self, id: ContextId) -> Spent {
+        self.nodes[id.index()].spent
+    }
+
+    /// Contexts from the root to `id`, both included.
+    pub fn path(&self, id: ContextId) -> Vec<ContextId> {
+        let mut path = vec![id];
+        let mut at = id;
+        while let Some(p) = self.parent(at) {
+            path.push(p);
+            at = p;
+        }
+        path.reverse();
+        path
+    }
+}

@@ -1,0 +1,87 @@
+//! Metrics: named numbers of an execution, in columns.
+
+use super::context::Spent;
+
+/// What a number counts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Unit {
+    /// Nanoseconds.
+    Ns,
+    /// Bytes.
+    Bytes,
+    /// Things.
+    Count,
+    /// A name out of few (`type`, `trace`): the value is a `NameId`.
+    Name,
+}
+
+/// A metric by name (PRODUCT.md, `FILTER`).
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Metric {
+    /// End minus start.
+    Duration,
+    /// Start, from the first event of the recording.
+    Start,
+    /// Time per kind on the critical path. `cpu`, `preempted`, `interrupted`, `blocked.*`.
+    Spent(Spent),
+    /// `blocked.other`: device, IPI, user input, unknown together.
+    Other,
+    /// System calls begun by the threads on the critical path while they are on it.
+    Syscalls,
+    /// Page faults, likewise.
+    PageFaults,
+    /// Bytes that its reads returned.
+    BytesRead,
+    /// Bytes that its writes returned.
+    BytesWritten,
+    /// Threads on the critical path.
+    Threads,
+    /// Which trace.
+    Trace,
+    /// The value of the task's type field.
+    Type,
+    /// A numeric field of the delimiting events: `field.NAME`.
+    Field(String),
+}
+
+impl Metric {
+    /// The name in filters, JSON and on screen.
+    pub fn name(&self) -> String {
+        match self {
+            Metric::Duration => "duration".into(),
+            Metric::Start => "start".into(),
+            Metric::Spent(s) => s.name().into(),
+            Metric::Other => "blocked.other".into(),
+            Metric::Syscalls => "syscalls".into(),
+            Metric::PageFaults => "page_faults".into(),
+            Metric::BytesRead => "bytes_read".into(),
+            Metric::BytesWritten => "bytes_written".into(),
+            Metric::Threads => "threads".into(),
+            Metric::Trace => "trace".into(),
+            Metric::Type => "type".into(),
+            Metric::Field(name) => format!("field.{name}"),
+        }
+    }
+
+    /// What it counts.
+    pub fn unit(&self) -> Unit {
+        match self {
+            Metric::Duration | Metric::Start | Metric::Spent(_) | Metric::Other => Unit::Ns,
+            Metric::BytesRead | Metric::BytesWritten => Unit::Bytes,
+            Metric::Syscalls | Metric::PageFaults | Metric::Threads | Metric::Field(_) => Unit::Count,
+            Metric::Trace | Metric::Type => Unit::Name,
+        }
+    }
+}
+
+/// One metric of all executions. Absent is absent, not zero.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Column {
+    /// Which.
+    pub metric: Metric,
+    /// By execution; [`ABSENT`] where it cannot be computed.
+    pub values: Vec<i64>,
+}
+
+/// Stands for "no value" in a column.
+pub const ABSENT: i64 = i64::MIN;

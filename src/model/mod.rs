@@ -1,0 +1,68 @@
+//! What survives the trace and can be compared or saved: threads, contexts, executions, metrics.
+//!
+//! A [`Model`] is built once per analysis and then only read. It holds no reference to the trace, so that it can be
+//! written to a database file and opened without it.
+
+pub mod context;
+pub mod execution;
+pub mod metric;
+
+use crate::base::names::{NameId, Names};
+use crate::base::notice::Notices;
+use crate::base::time::{Ns, Span};
+
+crate::handle! {
+    /// A thread of the model.
+    WhoId,
+    /// A trace given on the command line.
+    TraceId,
+    /// A task: a kind of execution.
+    TaskId,
+}
+
+/// A thread as executions and causes name it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Who {
+    /// Host name.
+    pub host: NameId,
+    /// Process name.
+    pub process: NameId,
+    /// Process id.
+    pub pid: i32,
+    /// Thread id.
+    pub tid: i32,
+    /// Thread name.
+    pub thread: NameId,
+}
+
+/// A trace given on the command line.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TraceInfo {
+    /// Label, or path as given.
+    pub label: String,
+    /// First and last event.
+    pub span: Span,
+}
+
+/// What survives the trace, for one task.
+#[derive(Clone, Debug, Default)]
+pub struct Model {
+    /// All names used below.
+    pub names: Names,
+    /// Traces by [`TraceId`].
+    pub traces: Vec<TraceInfo>,
+    /// Names of all tasks found, by [`TaskId`], in the order of PRODUCT.md ("Tasks found by themselves").
+    pub tasks: Vec<String>,
+    /// The task whose executions these are.
+    pub task: usize,
+    /// Threads by [`WhoId`].
+    pub who: Vec<Who>,
+    /// The union of all executions' context trees.
+    pub contexts: context::Contexts,
+    /// The executions.
+    pub executions: execution::Executions,
+    /// What is lost, unknown, unsure.
+    pub notices: Notices,
+    /// Time to subtract so that the first event of the recording is at zero, for people.
+    pub origin: Ns,
+}

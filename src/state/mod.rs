@@ -1,0 +1,1 @@
+//! The kernel state model and the state history.
