@@ -1,3 +1,4 @@
 //! Explanations: who waited for whom, along which path, in which functions.
 
 pub mod recording;
+pub mod usage;
