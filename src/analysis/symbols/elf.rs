@@ -11,7 +11,7 @@ use super::files::open_regular;
 use addr2line::Context;
 use gimli::{BaseAddresses, EndianSlice, RunTimeEndian, UnwindSection};
 use object::read::ReadCache;
-use object::{Object, ObjectSection, ObjectSegment, ObjectSymbol, SectionKind, SymbolKind};
+use object::{Object, ObjectSection, ObjectSegment, ObjectSymbol, SectionFlags, SymbolKind};
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -87,6 +87,9 @@ pub fn places(main: &Path, debug: Option<&Path>, relative: bool, addresses: &[u6
     let mut starts = None;
     let place = |address: &u64| {
         let address = address.wrapping_add(shift);
+        if !symbols.in_code(address) {
+            return Place::Unknown;
+        }
         let inlined = dwarf.as_ref().map_or_else(Vec::new, |d| functions(d, address));
         if !inlined.is_empty() {
             return Place::Functions(inlined);
@@ -145,6 +148,7 @@ struct Symbol<'a> {
 /// Function symbols sorted by address, one per address.
 struct Symbols<'a> {
     symbols: Vec<Symbol<'a>>,
+    code: Vec<(u64, u64)>,
     jump_tables: Vec<(u64, u64)>,
 }
 
@@ -152,9 +156,11 @@ impl<'a> Symbols<'a> {
     fn of(files: [Option<&'a object::File<'a, &'a Cache>>; 2]) -> Self {
         let mut symbols = Vec::new();
         let mut jump_tables = Vec::new();
+        let mut all_code = Vec::new();
         for elf in files.into_iter().flatten() {
-            let code = elf.sections().filter(|s| s.kind() == SectionKind::Text);
+            let code = elf.sections().filter(is_code);
             let code: Vec<_> = code.map(|s| (s.index(), s.address(), s.address().saturating_add(s.size()))).collect();
+            all_code.extend(code.iter().map(|(_, from, to)| (*from, *to)));
             let is_jump_table = |name: &str| name == ".plt" || name.starts_with(".plt.");
             let tables = elf.sections().filter(|s| s.name().is_ok_and(is_jump_table));
             jump_tables.extend(tables.map(|s| (s.address(), s.address().saturating_add(s.size()))));
@@ -176,7 +182,7 @@ impl<'a> Symbols<'a> {
             let end = if unsized_ { end.min(next) } else { end };
             Symbol { address, end, name }
         };
-        Symbols { symbols: symbols.into_iter().zip(next).map(symbol).collect(), jump_tables }
+        Symbols { symbols: symbols.into_iter().zip(next).map(symbol).collect(), code: all_code, jump_tables }
     }
 
     fn at(&self, address: u64) -> Option<&'a str> {
@@ -184,9 +190,19 @@ impl<'a> Symbols<'a> {
         self.symbols[..after].iter().rev().take(AROUND).find(|s| address < s.end).map(|s| s.name)
     }
 
+    fn in_code(&self, address: u64) -> bool {
+        self.code.iter().any(|(from, to)| (*from..*to).contains(&address))
+    }
+
     fn in_jump_table(&self, address: u64) -> bool {
         self.jump_tables.iter().any(|(from, to)| (*from..*to).contains(&address))
     }
+}
+
+/// By its flag: in a separate debug file the sections of the program are there in name only.
+fn is_code<'a>(section: &impl ObjectSection<'a>) -> bool {
+    let executable = u64::from(object::elf::SHF_EXECINSTR);
+    matches!(section.flags(), SectionFlags::Elf { sh_flags } if sh_flags & executable != 0)
 }
 
 /// Of several names for one address: global before weak before local, without underscores, short, then by letters.
