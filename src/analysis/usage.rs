@@ -67,7 +67,9 @@ pub struct IoUse {
 pub fn direction(call: &str) -> Option<bool> {
     match call {
         "read" | "pread64" | "pread" | "readv" | "preadv" | "preadv2" | "recv" | "recvfrom" | "recvmsg" => Some(true),
-        "write" | "pwrite64" | "pwrite" | "writev" | "pwritev" | "pwritev2" | "send" | "sendto" | "sendmsg" => Some(false),
+        "write" | "pwrite64" | "pwrite" | "writev" | "pwritev" | "pwritev2" | "send" | "sendto" | "sendmsg" => {
+            Some(false)
+        }
         _ => None,
     }
 }
