@@ -89,6 +89,7 @@ mod tests {
             life: Span::new(0, 100),
             parent: None,
             idle: false,
+            disk_worker: false,
             edges: Vec::new(),
             calls: Vec::new(),
             samples: Vec::new(),
