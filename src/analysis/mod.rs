@@ -2,10 +2,16 @@
 
 pub use crate::state::recording;
 pub mod disk;
+pub mod ecct;
 pub mod executions;
+pub mod explain;
 pub mod frames;
+pub mod metrics;
 pub mod outline;
+pub mod path;
 pub mod stacks;
+#[cfg(test)]
+mod story;
 pub mod symbols;
 pub mod thread_names;
 pub mod usage;
