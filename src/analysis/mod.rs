@@ -1,4 +1,5 @@
 //! Explanations: who waited for whom, along which path, in which functions.
 
+pub mod path;
 pub use crate::state::recording;
 pub mod usage;

@@ -373,7 +373,8 @@ impl Machine {
             }
             let names = &self.out.names;
             let handlers = &self.handlers;
-            let mut works = |name| *worker_names.entry(name).or_insert_with(|| handlers.is_disk_worker(names.get(name)));
+            let mut works =
+                |name| *worker_names.entry(name).or_insert_with(|| handlers.is_disk_worker(names.get(name)));
             thread.disk_worker = thread.names.iter().any(|(_, name)| works(*name));
         }
         let mut out = self.out;
@@ -400,4 +401,3 @@ impl Machine {
         }
     }
 }
-

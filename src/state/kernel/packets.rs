@@ -82,12 +82,10 @@ impl Packets {
         let route = route(host, packet);
         let waiting = self.waiting.get_mut(&route)?;
         let segment = packet.tcp.unwrap_or_default();
-        let exact = |s: &Sent| (s.segment.seq, s.segment.ack, s.segment.flags) == (segment.seq, segment.ack, segment.flags);
+        let exact =
+            |s: &Sent| (s.segment.seq, s.segment.ack, s.segment.flags) == (segment.seq, segment.ack, segment.flags);
         let offset = |s: &Sent| segment.seq.wrapping_sub(s.segment.seq);
-        let at = waiting
-            .iter()
-            .position(exact)
-            .or_else(|| waiting.iter().position(|s| offset(s) < s.segment.len))?;
+        let at = waiting.iter().position(exact).or_else(|| waiting.iter().position(|s| offset(s) < s.segment.len))?;
         let sent = waiting[at];
         if offset(&sent).saturating_add(segment.len) >= sent.segment.len {
             waiting.remove(at);
