@@ -4,7 +4,12 @@
 //! differential tree, the ranked causes whose extra time adds up exactly, the verdict, what else separates the
 //! groups. ALGORITHMS.md section 7.
 
+pub mod chance;
 pub mod filter;
+pub mod groups;
+#[cfg(test)]
+pub(crate) mod scenario;
+pub mod tree;
 
 use crate::base::work::{Cancelled, Work};
 use crate::model::Model;
