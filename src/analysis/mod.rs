@@ -1,3 +1,4 @@
 //! Explanations: who waited for whom, along which path, in which functions.
 
-pub mod recording;
+pub use crate::state::recording;
+pub mod usage;

@@ -1,1 +1,3 @@
-//! (to come)
+//! What people and programs see: text, JSON, the terminal interface. Views only read.
+
+pub mod clean;
