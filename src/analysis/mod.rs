@@ -1,6 +1,7 @@
 //! Explanations: who waited for whom, along which path, in which functions.
+//!
+//! [`explain`] is the way through: a sealed [`recording`] in, a model out.
 
-pub mod path;
 pub use crate::state::recording;
 pub mod disk;
 pub mod ecct;
