@@ -1,1 +1,5 @@
-//! (to come)
+//! What people and programs see: the terminal interface, pictures of it.
+
+pub mod clean;
+pub mod svg;
+pub mod tui;
