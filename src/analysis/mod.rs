@@ -1,5 +1,6 @@
 //! Explanations: who waited for whom, along which path, in which functions.
 
+pub mod path;
 pub use crate::state::recording;
 pub mod disk;
 pub mod executions;

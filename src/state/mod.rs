@@ -5,5 +5,6 @@
 
 pub mod attributes;
 pub mod history;
+pub mod engine;
 pub mod kernel;
 pub mod recording;
