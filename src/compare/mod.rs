@@ -6,6 +6,7 @@
 
 mod causes;
 pub mod chance;
+pub mod condition;
 mod dimension;
 pub mod filter;
 mod groups;

@@ -1,3 +1,5 @@
 //! What people and programs see: text, JSON, the terminal interface. Views only read.
 
 pub mod clean;
+pub mod json;
+pub mod text;
