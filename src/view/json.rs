@@ -6,7 +6,7 @@
 use super::clean;
 use crate::base::names::NameId;
 use crate::compare::filter::sorted_present;
-use crate::compare::{Basis, Cause, Comparison, Culprit, DiffTree, Dimension, Group, GroupsOrigin, frame_text};
+use crate::compare::{Basis, Cause, Comparison, Culprit, DiffTree, Dimension, Group, GroupsOrigin, Kind, frame_text};
 use crate::model::Model;
 use crate::model::execution::ExecutionId;
 use crate::model::histogram::Bins;
@@ -131,6 +131,19 @@ fn dimension(d: &Dimension) -> DimensionJson {
     }
 }
 
+#[derive(Serialize)]
+struct KindJson {
+    count: usize,
+    mean_ns: i64,
+    /// Rank of the cause that most of their extra time has.
+    cause: Option<u32>,
+    sentence: String,
+}
+
+fn kind(k: &Kind) -> KindJson {
+    KindJson { count: k.members.len(), mean_ns: k.mean_ns, cause: k.cause, sentence: cleaned(&k.sentence) }
+}
+
 fn task(model: &Model) -> String {
     model.tasks.get(model.task).map_or_else(String::new, |t| cleaned(t))
 }
@@ -142,6 +155,7 @@ struct Common {
     fast: GroupJson,
     verdict: VerdictJson,
     causes: Vec<CauseJson>,
+    kinds: Vec<KindJson>,
     dimensions: Vec<DimensionJson>,
     warnings: Vec<String>,
 }
@@ -153,6 +167,7 @@ fn common(model: &Model, c: &Comparison) -> Common {
         fast: group(&c.fast),
         verdict: verdict(c),
         causes: c.causes.iter().map(cause).collect(),
+        kinds: c.kinds.iter().map(kind).collect(),
         dimensions: c.dimensions.iter().map(dimension).collect(),
         warnings: c.warnings.iter().map(|w| cleaned(w)).collect(),
     }
@@ -167,15 +182,16 @@ struct ExplainJson {
     extra_ns: i64,
     verdict: VerdictJson,
     causes: Vec<CauseJson>,
+    kinds: Vec<KindJson>,
     dimensions: Vec<DimensionJson>,
     warnings: Vec<String>,
 }
 
 /// The document `whyslow.explain/1`.
 pub fn explain(model: &Model, c: &Comparison) -> impl Serialize + use<> {
-    let Common { task, slow, fast, verdict, causes, dimensions, warnings } = common(model, c);
+    let Common { task, slow, fast, verdict, causes, kinds, dimensions, warnings } = common(model, c);
     let schema = "whyslow.explain/1";
-    ExplainJson { schema, task, slow, fast, extra_ns: c.extra_ns, verdict, causes, dimensions, warnings }
+    ExplainJson { schema, task, slow, fast, extra_ns: c.extra_ns, verdict, causes, kinds, dimensions, warnings }
 }
 
 #[derive(Serialize)]
@@ -333,13 +349,14 @@ struct DiffJson {
     truncated: bool,
     samples: Vec<SampleJson>,
     causes: Vec<CauseJson>,
+    kinds: Vec<KindJson>,
     dimensions: Vec<DimensionJson>,
     warnings: Vec<String>,
 }
 
 /// The document `whyslow.diff/1`, its tree bounded to `max_nodes`.
 pub fn diff(model: &Model, c: &Comparison, max_nodes: Option<usize>) -> impl Serialize + use<> {
-    let Common { task, slow, fast, verdict, causes, dimensions, warnings } = common(model, c);
+    let Common { task, slow, fast, verdict, causes, kinds, dimensions, warnings } = common(model, c);
     let tree = tree(model, &c.tree, max_nodes);
     let mut samples = samples(model, "slow", &c.slow.members);
     samples.extend(self::samples(model, "fast", &c.fast.members));
@@ -355,6 +372,7 @@ pub fn diff(model: &Model, c: &Comparison, max_nodes: Option<usize>) -> impl Ser
         tree,
         samples,
         causes,
+        kinds,
         dimensions,
         warnings,
     }
@@ -383,7 +401,10 @@ mod tests {
         let v = value(explain(&model, &c));
         let keys: Vec<&String> = v.as_object().unwrap().keys().collect();
         let first = v["causes"][0].as_object().unwrap();
-        assert_eq!(keys, ["schema", "task", "slow", "fast", "extra_ns", "verdict", "causes", "dimensions", "warnings"]);
+        assert_eq!(
+            keys,
+            ["schema", "task", "slow", "fast", "extra_ns", "verdict", "causes", "kinds", "dimensions", "warnings"]
+        );
         assert_eq!((&v["schema"], &v["task"]), (&"whyslow.explain/1".into(), &"app:request".into()));
         assert_eq!(
             first.keys().collect::<Vec<_>>(),

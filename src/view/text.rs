@@ -84,6 +84,12 @@ pub fn explain(model: &Model, c: &Comparison, page: Page) -> String {
     let mut out = String::new();
     head(model, c, page, &mut out);
     causes(c, page, &mut out);
+    if !c.kinds.is_empty() {
+        out.push_str("\nKinds of slow executions\n");
+        for kind in &c.kinds {
+            page.wrap(&mut out, 2, &kind.sentence);
+        }
+    }
     if !c.dimensions.is_empty() {
         out.push_str("\nAlso different\n");
         for d in &c.dimensions {
@@ -155,7 +161,10 @@ fn causes(c: &Comparison, page: Page, out: &mut String) {
 
 fn sureness(deviations: Option<f64>, p: Option<f64>) -> Option<String> {
     let p = p.map(|p| if p < 1e-4 { "p < 0.0001".to_string() } else { format!("p = {p:.4}") });
-    let deviations = deviations.map(|d| format!("{d:+.1} standard deviations"));
+    let deviations = deviations.map(|d| match d.abs() {
+        size if size >= 100.0 => "over 100 standard deviations".to_string(),
+        _ => format!("{d:+.1} standard deviations"),
+    });
     let both: Vec<String> = deviations.into_iter().chain(p).collect();
     (!both.is_empty()).then(|| both.join(", "))
 }
@@ -214,7 +223,11 @@ fn tree(model: &Model, c: &Comparison, page: Page, out: &mut String) {
     let keep = largest(&c.tree, TREE_LINES);
     let shown: Vec<&DiffNode> = c.tree.nodes.iter().zip(&keep).filter(|(_, keep)| **keep).map(|(n, _)| n).collect();
     for node in &shown {
-        let deviations = node.deviations.map_or_else(|| "?".into(), |d| format!("{d:+.1}"));
+        let deviations = match node.deviations {
+            None => "?".to_string(),
+            Some(d) if d > 1.0 && node.fast_affected == 0.0 => "new".into(),
+            Some(d) => format!("{d:+.1}"),
+        };
         let sure = if node.p_value.is_some_and(|p| p < 0.05) { '*' } else { ' ' };
         // Deep trees are indented less and less, so that names stay in sight.
         let indent = (node.depth as usize).min(page.width() / 4);
