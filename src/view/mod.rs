@@ -2,5 +2,7 @@
 
 pub mod clean;
 pub mod dump;
+pub mod json;
 pub mod svg;
+pub mod text;
 pub mod tui;
