@@ -1,3 +1,5 @@
-//! What people and programs see: text, JSON, the terminal interface. Views only read.
+//! What people and programs see: text, JSON, the terminal interface and pictures of it. Views only read.
 
 pub mod clean;
+pub mod svg;
+pub mod tui;
