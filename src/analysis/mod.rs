@@ -14,6 +14,7 @@ pub mod path;
 pub mod stacks;
 #[cfg(test)]
 mod story;
+pub mod survey;
 pub mod symbols;
 pub mod thread_names;
 pub mod usage;

@@ -2,7 +2,9 @@
 
 pub mod clean;
 pub mod dump;
+pub mod info;
 pub mod json;
+pub mod stats;
 pub mod svg;
 pub mod text;
 pub mod tui;
