@@ -75,62 +75,35 @@ fn place(recording: &Recording, mark: &Mark) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::analysis::recording::Thread;
+    use crate::analysis::story::Story;
     use crate::base::time::Ns;
 
-    fn recording(marks: &[(Ns, bool, u32, Option<i64>)]) -> Recording {
-        let thread = |tid| Thread {
-            host: HostId(0),
-            tid,
-            pid: 1,
-            ppid: 0,
-            virtual_ids: None,
-            names: Vec::new(),
-            life: Span::new(0, 100),
-            parent: None,
-            idle: false,
-            disk_worker: false,
-            edges: Vec::new(),
-            calls: Vec::new(),
-            samples: Vec::new(),
-        };
-        let mark = |(time, begins, thread, key): &(Ns, bool, u32, Option<i64>)| Mark {
-            time: *time,
-            task: 0,
-            begins: *begins,
-            thread: Some(ThreadId(*thread)),
-            trace: 0,
-            key: *key,
-            kind: None,
-            fields: Vec::new(),
-        };
-        Recording {
-            threads: vec![thread(1), thread(2)],
-            marks: marks.iter().map(mark).collect(),
-            ..Recording::default()
-        }
-    }
+    type Marks<'a> = &'a [(Ns, bool, usize, Option<i64>)];
 
-    fn pairs(marks: &[(Ns, bool, u32, Option<i64>)], nest: bool) -> (Vec<(Ns, Ns, u32)>, [u64; 3]) {
-        let recording = recording(marks);
+    /// Executions as (start, end, thread), and how many restarted, had no begin, had no end.
+    fn pairs(marks: Marks<'_>, nest: bool) -> (Vec<(Ns, Ns, u32)>, [u64; 3]) {
+        let mut story = Story::new(2);
+        for (time, begins, thread, key) in marks {
+            story.mark(*time, *begins, *thread, *key);
+        }
         let mut notices = Notices::default();
-        let found = pair(&recording, 0, nest, &mut notices);
+        let found = pair(&story.0, 0, nest, &mut notices);
         let counts = [Notice::Restarted, Notice::EndWithoutBegin, Notice::Unfinished].map(|n| notices.count(n));
-        (found.iter().map(|e| (e.span.start, e.span.end, e.thread.0)).collect(), counts)
+        (found.iter().map(|e| (e.span.start, e.span.end, e.thread.0 + 1)).collect(), counts)
     }
 
     #[test]
     fn a_second_begin_restarts_or_nests() {
-        let marks = [(1, true, 0, None), (2, true, 0, None), (3, false, 0, None), (5, false, 0, None)];
-        assert_eq!(pairs(&marks, false), (vec![(2, 3, 0)], [1, 1, 0]));
-        assert_eq!(pairs(&marks, true), (vec![(1, 5, 0), (2, 3, 0)], [0, 0, 0]));
+        let marks = [(1, true, 1, None), (2, true, 1, None), (3, false, 1, None), (5, false, 1, None)];
+        assert_eq!(pairs(&marks, false), (vec![(2, 3, 1)], [1, 1, 0]));
+        assert_eq!(pairs(&marks, true), (vec![(1, 5, 1), (2, 3, 1)], [0, 0, 0]));
     }
 
     #[test]
     fn keys_pair_across_threads_and_name_the_thread_of_the_end() {
-        let marks = [(1, true, 0, Some(7)), (2, true, 0, Some(8)), (4, false, 1, Some(7)), (6, false, 1, Some(9))];
-        assert_eq!(pairs(&marks, false), (vec![(1, 4, 1)], [0, 1, 1]));
-        let by_thread = [(1, true, 0, None), (2, true, 1, None), (4, false, 1, None), (4, false, 0, None)];
-        assert_eq!(pairs(&by_thread, false), (vec![(1, 4, 0), (2, 4, 1)], [0, 0, 0]));
+        let marks = [(1, true, 1, Some(7)), (2, true, 1, Some(8)), (4, false, 2, Some(7)), (6, false, 2, Some(9))];
+        assert_eq!(pairs(&marks, false), (vec![(1, 4, 2)], [0, 1, 1]));
+        let by_thread = [(1, true, 1, None), (2, true, 2, None), (4, false, 2, None), (4, false, 1, None)];
+        assert_eq!(pairs(&by_thread, false), (vec![(1, 4, 1), (2, 4, 2)], [0, 0, 0]));
     }
 }

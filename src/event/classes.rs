@@ -117,9 +117,7 @@ pub(super) fn kernel(name: &str) -> Option<Meaning> {
         "block_rq_insert" => block(RequestStep::Insert),
         "block_rq_issue" => block(RequestStep::Issue),
         "block_rq_complete" => bare(Shape::Block(RequestStep::Complete), REQUEST),
-        "lttng_statedump_process_state" => {
-            with(Shape::Process, &["tid", "pid", "ppid", "status", "cpu", "name"])
-        }
+        "lttng_statedump_process_state" => with(Shape::Process, &["tid", "pid", "ppid", "status", "cpu", "name"]),
         "lttng_statedump_process_pid_ns" => with(Shape::Namespace, &["tid", "vtid", "vpid", "ns_level"]),
         "lttng_statedump_interrupt" => with(Shape::Line, &["irq", "action"]),
         "page_fault_user"

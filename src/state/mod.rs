@@ -4,6 +4,7 @@
 //! any number of [`attributes`] so that a view's question is answered in microseconds.
 
 pub mod attributes;
+pub mod engine;
 pub mod history;
 pub mod kernel;
 pub mod recording;
