@@ -1,3 +1,5 @@
 //! Explanations: who waited for whom, along which path, in which functions.
 
-pub mod recording;
+pub use crate::state::recording;
+pub mod symbols;
+pub mod usage;

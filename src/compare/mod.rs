@@ -4,13 +4,30 @@
 //! differential tree, the ranked causes whose extra time adds up exactly, the verdict, what else separates the
 //! groups. ALGORITHMS.md section 7.
 
+mod causes;
+pub mod chance;
+mod dimension;
 pub mod filter;
+mod groups;
+mod partition;
+#[cfg(test)]
+pub(crate) mod scenario;
+mod tree;
+mod verdict;
+mod words;
 
+pub use tree::frame_text;
+pub use words::{percent_words, time_words};
+
+use crate::base::statistics::divide_rounded;
 use crate::base::work::{Cancelled, Work};
 use crate::model::Model;
 use crate::model::context::{ContextId, Spent};
 use crate::model::execution::ExecutionId;
 use filter::Filter;
+
+/// Executions in a group below which its figures are called rough.
+const FEW: usize = 8;
 
 /// How the groups came about.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -214,6 +231,141 @@ pub struct Request {
 
 /// Compare two groups of the model's executions. Cost: linear in the groups' sparse vectors, plus the tests.
 pub fn compare(model: &Model, request: &Request, work: &Work) -> Result<Comparison, CompareError> {
-    let _ = (model, request, work);
-    Err(CompareError::NoExecutions { task: String::new() })
+    let (slow, fast, origin) = groups::groups(model, request)?;
+    let both = tree::Groups::new(model, &slow.members, &fast.members, &work.cancel);
+    let extra_ns = extra_ns(model, &slow, &fast);
+    let mut built = tree::build(&both)?;
+    let ranked = causes::rank(&both, &mut built, extra_ns)?;
+    let dimensions = dimension::dimensions(&both, &slow, &fast);
+    work.cancel.check()?;
+    let evidence = verdict::Evidence {
+        groups: &both,
+        slow: &slow,
+        fast: &fast,
+        origin,
+        extra_ns,
+        ranked: &ranked,
+        dimensions: &dimensions,
+    };
+    let verdict = verdict::verdict(&evidence);
+    let warnings = warnings(model, &slow, &fast, origin);
+    work.cancel.check()?;
+    Ok(Comparison {
+        extra_ns,
+        tree: built.tree,
+        causes: ranked.causes,
+        dimensions: dimensions.into_iter().map(|d| d.dimension).collect(),
+        verdict,
+        warnings,
+        slow,
+        fast,
+    })
+}
+
+/// Difference of the mean durations, exact until it is rounded.
+fn extra_ns(model: &Model, slow: &Group, fast: &Group) -> i64 {
+    let sum = |g: &Group| g.members.iter().map(|e| i128::from(model.executions.duration(e.index()))).sum::<i128>();
+    let (n, m) = (slow.members.len() as i128, fast.members.len() as i128);
+    divide_rounded(sum(slow) * m - sum(fast) * n, (n * m).unsigned_abs())
+}
+
+/// What to keep in mind with this comparison.
+fn warnings(model: &Model, slow: &Group, fast: &Group, origin: GroupsOrigin) -> Vec<String> {
+    let mut warnings = Vec::new();
+    if origin == GroupsOrigin::Percentile {
+        warnings.push(
+            "no natural gap was found in the durations: the slowest twentieth is held against the faster half".into(),
+        );
+    }
+    for (name, group) in [("slow", slow), ("fast", fast)] {
+        let n = group.members.len();
+        if n < FEW {
+            let s = if n == 1 { "" } else { "s" };
+            warnings.push(format!("the {name} group has {n} execution{s} only: its figures are rough"));
+        }
+        let unsure = group.members.iter().filter(|e| model.executions.unsure.get(e.index()) == Some(&true)).count();
+        if unsure * 10 > n {
+            warnings.push(format!(
+                "{unsure} of {n} {name} executions ran while events were lost or waited for something unknown"
+            ));
+        }
+    }
+    let shared = slow.members.iter().filter(|e| fast.members.binary_search(e).is_ok()).count();
+    if shared > 0 {
+        warnings.push(format!("{shared} executions are in both groups: they hide the difference"));
+    }
+    if slow.filters.iter().chain(&fast.filters).any(Filter::on_duration) {
+        warnings.push("the groups were chosen by duration, so they differ by construction: the tests rank where the difference sits and do not prove that there is one".into());
+    }
+    warnings.extend(model.notices.sentences());
+    warnings
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn ask(model: &Model, slow: &str, fast: &str) -> Comparison {
+        let list = |t: &str| if t.is_empty() { vec![] } else { vec![t.parse().unwrap()] };
+        let request = Request { slow: list(slow), fast: list(fast) };
+        let c = compare(model, &request, &Work::new(1)).unwrap();
+        let told: i64 = c.causes.iter().map(|c| c.extra_ns).sum();
+        assert_eq!(told, c.extra_ns, "every nanosecond is somewhere");
+        assert!(c.causes.iter().all(|c| c.path.len() <= 60));
+        c
+    }
+
+    /// Both ways of asking, several seeds: the cause comes first, and the verdict says so.
+    fn holds(make: impl Fn(u64) -> Model, kind: Spent, process: &str, function: &str) {
+        for seed in 1..=4 {
+            let model = make(seed);
+            for (slow, fast) in [("", ""), ("duration>=p95", "duration<=p50")] {
+                let c = ask(&model, slow, fast);
+                let first = &c.causes[0];
+                let words = (first.kind, first.by.process.as_deref(), first.by.function.as_deref());
+                assert_eq!(words, (Some(kind), Some(process), Some(function)), "{seed} {slow}: {first:#?}");
+                assert!(c.verdict.confident && c.verdict.basis == Basis::Cause, "{seed} {slow}: {:?}", c.verdict);
+                assert!(c.verdict.sentence.contains(function), "{}", c.verdict.sentence);
+                println!("{}", c.verdict.sentence);
+                for c in &c.causes {
+                    println!("    {:?} {:.1}% {:?} {}", c.rank, c.share * 100.0, c.path, c.sentence);
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn a_process_that_takes_the_cpu() {
+        holds(scenario::cpu_contention, Spent::Preempted, "telemetryd", "entropy_encode");
+    }
+
+    #[test]
+    fn a_process_that_uses_the_disk() {
+        holds(scenario::disk_contention, Spent::Disk, "auditlogd", "commit_log");
+    }
+
+    #[test]
+    fn a_thread_that_holds_the_lock() {
+        holds(|seed| scenario::lock_contention(seed, 16.0), Spent::Thread, "ledgerd", "expensive_flush");
+    }
+
+    #[test]
+    fn a_rare_sleep() {
+        holds(scenario::rare_sleep, Spent::Timer, "batchd", "retry_backoff");
+    }
+
+    #[test]
+    fn more_work_of_its_own() {
+        holds(scenario::many_threads, Spent::Cpu, "indexer", "rebuild_index");
+    }
+
+    #[test]
+    fn without_a_problem_nobody_else_is_blamed() {
+        for seed in 1..=4 {
+            let model = scenario::lock_contention(seed, 0.1);
+            let c = ask(&model, "", "");
+            let first = &c.causes[0];
+            assert!(!c.verdict.confident || first.kind == Some(Spent::Cpu), "{:?} {first:#?}", c.verdict);
+        }
+    }
 }

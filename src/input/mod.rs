@@ -4,3 +4,12 @@
 
 pub mod ctf;
 pub mod record;
+
+/// A trace as given on the command line.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Argument {
+    /// `LABEL` of `LABEL=PATH`.
+    pub label: Option<String>,
+    /// Where it lies.
+    pub path: std::path::PathBuf,
+}

@@ -1,1 +1,3 @@
 //! The kernel state model and the state history.
+
+pub mod recording;

@@ -1,23 +1,37 @@
-//! Text from traces without anything that a terminal would obey.
+//! Text from a trace is untrusted: nothing in it may steer a terminal or deceive a reader.
 //!
-//! In: any text. Out: the same text with a visible mark in place of control characters (C0, DEL, C1) and of the
-//! invisible characters that reorder or hide their neighbours. Borrowed where nothing had to change, which is nearly
-//! always.
+//! Control characters (C0, DEL, C1), line and paragraph separators, bidirectional overrides and characters without
+//! width are written as escapes. All that is drawn, printed or put in JSON goes through here.
 
 use std::borrow::Cow;
 
-fn is_harmful(c: char) -> bool {
+/// True for characters that may not reach a terminal as they are.
+pub fn is_unsafe(c: char) -> bool {
     c.is_control()
-        || matches!(c, '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{feff}' | '\u{fff9}'..='\u{fffb}' | '\u{e0000}'..='\u{e007f}')
+        || matches!(c, '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{feff}' | '\u{fff9}'..='\u{fffb}')
 }
 
-/// The text with `\u{fffd}` for each harmful character.
-pub fn clean(text: &str) -> Cow<'_, str> {
-    if text.chars().any(is_harmful) {
-        Cow::Owned(text.chars().map(|c| if is_harmful(c) { '\u{fffd}' } else { c }).collect())
-    } else {
-        Cow::Borrowed(text)
+/// The same text with unsafe characters escaped (`\x1b`, `\u{202e}`); borrowed when there are none.
+pub fn text(raw: &str) -> Cow<'_, str> {
+    if !raw.contains(is_unsafe) {
+        return Cow::Borrowed(raw);
     }
+    let mut clean = String::with_capacity(raw.len() + 8);
+    for c in raw.chars() {
+        match c {
+            c if !is_unsafe(c) => clean.push(c),
+            '\n' => clean.push_str("\\n"),
+            '\t' => clean.push_str("\\t"),
+            c if u32::from(c) < 0x100 => clean.push_str(&format!("\\x{:02x}", u32::from(c))),
+            c => clean.push_str(&format!("\\u{{{:x}}}", u32::from(c))),
+        }
+    }
+    Cow::Owned(clean)
+}
+
+/// One line for a message: line breaks become spaces, the rest is escaped.
+pub fn line(raw: &str) -> String {
+    text(&raw.split(['\n', '\r']).map(str::trim).filter(|l| !l.is_empty()).collect::<Vec<_>>().join(" ")).into_owned()
 }
 
 #[cfg(test)]
@@ -25,8 +39,10 @@ mod tests {
     use super::*;
 
     #[test]
-    fn nothing_that_a_terminal_obeys_is_left() {
-        assert_eq!(clean("a\x1b[31mb\u{9b}c\u{202e}d\n"), "a\u{fffd}[31mb\u{fffd}c\u{fffd}d\u{fffd}");
-        assert!(matches!(clean("漢字 µs"), Cow::Borrowed(_)));
+    fn nothing_steers_a_terminal() {
+        assert_eq!(text("worker-1 é 漢"), "worker-1 é 漢");
+        assert_eq!(text("\u{1b}[2J\u{7}\u{7f}\u{9b}x"), "\\x1b[2J\\x07\\x7f\\x9bx");
+        assert_eq!(text("a\u{202e}b\u{200b}c\u{2066}"), "a\\u{202e}b\\u{200b}c\\u{2066}");
+        assert_eq!(line("one\n  two\u{1b}"), "one two\\x1b");
     }
 }

@@ -1,4 +1,4 @@
-//! What people and programs see: the terminal interface, pictures of it.
+//! What people and programs see: text, JSON, the terminal interface. Views only read.
 
 pub mod clean;
 pub mod svg;

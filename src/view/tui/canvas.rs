@@ -5,7 +5,7 @@
 //! replaces what it cannot show once, after the whole screen is drawn.
 
 use super::theme::{Scope, Theme};
-use crate::view::clean::clean;
+use crate::view::clean;
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 use std::borrow::Cow;
@@ -138,7 +138,7 @@ impl<'a> Canvas<'a> {
             return x;
         }
         // The one gate: no text reaches the screen but through here.
-        let text = clean(text);
+        let text = clean::text(text);
         let shown = clip(&text, columns);
         let style = self.theme.style(scope);
         let (at_x, at_y) = (self.area.x + x as u16, self.area.y + y as u16);

@@ -4,7 +4,7 @@ use super::app::{App, Cursor, Pane};
 use super::groups::Selection;
 use super::layout::{grid, histogram_cells, layout};
 use super::{figure, screen};
-use crate::view::clean::clean;
+use crate::view::clean;
 
 /// The text; empty where there is nothing.
 pub fn text(app: &App) -> String {
@@ -13,7 +13,7 @@ pub fn text(app: &App) -> String {
         (Pane::Tree, Cursor::Cause(i)) => app.causes().get(i).map_or(String::new(), |c| c.sentence.clone()),
         (Pane::Tree, Cursor::Row(_)) => node(app).unwrap_or_default(),
     });
-    text.lines().map(|line| clean(line).into_owned()).collect::<Vec<_>>().join("\n")
+    text.lines().map(|line| clean::text(line).into_owned()).collect::<Vec<_>>().join("\n")
 }
 
 fn node(app: &App) -> Option<String> {
@@ -36,5 +36,5 @@ fn range(app: &App) -> Option<String> {
     let (metric, bin) = (row.metric.clone(), app.histograms.bin);
     let selected = app.histograms.selection.clone().filter(|s| s.metric == metric);
     let selection = selected.unwrap_or(Selection { metric, anchor: bin, head: bin, attached: None });
-    Some(selection.filter(&row.bins, grid.step)?.to_string())
+    Some(selection.filter(row, grid.step)?.to_string())
 }

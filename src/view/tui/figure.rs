@@ -34,7 +34,7 @@ fn scaled(value: f64, steps: &[(f64, &str)]) -> String {
 
 /// A time: `61.3 ms`.
 pub fn time(ns: f64) -> String {
-    scaled(ns, &[(60e9, "min"), (1e9, "s"), (1e6, "ms"), (1e3, "µs"), (1.0, "ns")])
+    scaled(ns, &[(60e9, "min"), (1e9, "s"), (1e6, "ms"), (1e3, "us"), (1.0, "ns")])
 }
 
 /// A difference of times, with its sign: `+52.2 ms`; nothing when it rounds to nothing.
@@ -107,8 +107,8 @@ mod tests {
         let cases = [
             (0.0, "0 ns"),
             (999.0, "999 ns"),
-            (999.7, "1.00 µs"),
-            (1_000.0, "1.00 µs"),
+            (999.7, "1.00 us"),
+            (1_000.0, "1.00 us"),
             (9_100_000.0, "9.10 ms"),
             (61_300_000.0, "61.3 ms"),
             (999_960_000.0, "1.00 s"),

@@ -1,7 +1,7 @@
 //! One line of text being typed: the search, a file name, the palette's filter.
 
 use super::key::Key;
-use crate::view::clean::clean;
+use crate::view::clean;
 use crossterm::event::KeyCode;
 
 /// A text and the place in it where the next character goes.
@@ -31,7 +31,7 @@ impl Input {
 
     /// Typed or pasted text; control characters are no text.
     pub fn insert(&mut self, text: &str) {
-        let text: String = clean(text).chars().filter(|c| *c != '\u{fffd}').collect();
+        let text: String = text.chars().filter(|c| !clean::is_unsafe(*c)).collect();
         self.text.insert_str(self.at, &text);
         self.at += text.len();
     }

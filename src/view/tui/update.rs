@@ -238,12 +238,12 @@ fn act(app: &mut App, action: Action) -> Vec<Effect> {
         A::QuotientDown | A::QuotientUp => say(app, &format!("q {LATER}")),
         A::ThresholdDown | A::ThresholdUp => say(app, &format!("s {LATER}")),
         A::Zoom => app.zoom = !app.zoom,
-        A::GrowLeft => return select(app, |s, by| s.head = s.head.saturating_sub(by), false),
-        A::GrowRight => return select(app, |s, by| s.head += by, true),
+        A::GrowLeft => return select(app, |s, by| s.head = s.head.saturating_sub(by)),
+        A::GrowRight => return select(app, |s, by| s.head += by),
         A::MoveLeft => return move_selection(app, false),
         A::MoveRight => return move_selection(app, true),
-        A::Widen => return select(app, |s, by| widen(s, by, true), true),
-        A::Narrow => return select(app, |s, by| widen(s, by, false), true),
+        A::Widen => return select(app, |s, by| widen(s, by, true)),
+        A::Narrow => return select(app, |s, by| widen(s, by, false)),
         A::MakeSlow => return make_filter(app, Side::Slow),
         A::MakeFast => return make_filter(app, Side::Fast),
         A::Clear => return clear(app),
@@ -594,7 +594,7 @@ fn compare(app: &mut App) -> Vec<Effect> {
 }
 
 /// Change the selection on the metric under the cursor, or begin one at the cursor.
-fn select(app: &mut App, change: impl FnOnce(&mut Selection, usize), keep_right: bool) -> Vec<Effect> {
+fn select(app: &mut App, change: impl FnOnce(&mut Selection, usize)) -> Vec<Effect> {
     let (Some(grid), Some(row)) = (bin_grid(app), app.histogram_row()) else { return Vec::new() };
     let metric = row.metric.clone();
     let last = grid.count.saturating_sub(1) * grid.step;
@@ -612,7 +612,6 @@ fn select(app: &mut App, change: impl FnOnce(&mut Selection, usize), keep_right:
             app.histograms.dragging = false;
         }
     }
-    let _ = keep_right;
     drag(app, grid)
 }
 
@@ -643,7 +642,7 @@ fn move_selection(app: &mut App, right: bool) -> Vec<Effect> {
             s.head -= by;
         }
     };
-    select(app, slide, right)
+    select(app, slide)
 }
 
 /// A selection that is a group's filter takes the filter with it.
@@ -653,7 +652,7 @@ fn drag(app: &mut App, grid: Grid) -> Vec<Effect> {
     if !can_regroup(app) {
         return Vec::new();
     }
-    let Some(filter) = app.histogram_row().and_then(|row| selection.filter(&row.bins, grid.step)) else {
+    let Some(filter) = app.histogram_row().and_then(|row| selection.filter(row, grid.step)) else {
         return Vec::new();
     };
     let mut request = effective(app);
@@ -678,7 +677,7 @@ fn make_filter(app: &mut App, side: Side) -> Vec<Effect> {
     let bin = app.histograms.bin;
     let mut selection =
         selected.unwrap_or(Selection { metric: row.metric.clone(), anchor: bin, head: bin, attached: None });
-    let Some(filter) = selection.filter(&row.bins, grid.step) else {
+    let Some(filter) = selection.filter(row, grid.step) else {
         complain(app, "the selection covers everything, or several names: narrow it with < and >");
         return Vec::new();
     };
@@ -863,7 +862,7 @@ fn on_done(app: &mut App, done: Done) -> Vec<Effect> {
     }
 }
 
-fn replace_counts(app: &mut App, counts: Arc<super::linked::Counts>) {
+fn replace_counts(app: &mut App, counts: Arc<super::counts::Counts>) {
     let metric = app.histogram_row().map(|r| r.metric.clone());
     if let Some(at) = metric.and_then(|m| counts.rows.iter().position(|r| r.metric == m)) {
         app.histograms.row = at;

@@ -3,7 +3,7 @@
 //! A row is a context: its bar is as long as the slow group's mean time there, its colour says by how many standard
 //! deviations the groups differ, and sign and figure stand beside it. Only the rows that show are looked at.
 
-use crate::compare::{Cause, DiffNode};
+use crate::compare::{Cause, DiffNode, frame_text};
 use crate::model::Model;
 use crate::model::context::FrameKind;
 use crate::view::tui::app::{App, Cursor, Pane};
@@ -11,7 +11,8 @@ use crate::view::tui::canvas::{Canvas, clip_front, width};
 use crate::view::tui::figure;
 use crate::view::tui::layout::tree_lines;
 use crate::view::tui::theme::{Scope, Theme};
-use crate::view::tui::tree::{children, frame_text};
+use crate::view::tui::tree::children;
+use std::borrow::Cow;
 
 /// Draw it.
 pub fn draw(canvas: &mut Canvas<'_>, app: &App) {
@@ -199,7 +200,8 @@ impl Columns {
             _ => Scope::Text,
         };
         // The end of a long name says more than its beginning: namespaces come first.
-        let name = if width(&name) > room && name.contains("::") { clip_front(&name, room) } else { name };
+        let long = width(&name) > room && name.contains("::");
+        let name = if long { clip_front(&name, room) } else { Cow::Borrowed(name.as_str()) };
         canvas.text_in(3 + indent, y, room, &name, style);
         if self.bar > 0 && drawn.widest > 0.0 {
             canvas.bar(1 + self.name, y, self.bar - 1, node.slow_mean_ns / drawn.widest, scope);
