@@ -11,7 +11,7 @@ use super::details;
 use super::groups::{Selection, Side};
 use super::jobs::{Done, Job, Outcome};
 use super::key::Key;
-use super::layout::{Grid, TreeLines, grid, histogram_cells, layout, tree_lines};
+use super::layout::{Grid, TreeLines, grid, histogram_shape, layout, tree_lines};
 use super::overlay::{Answer, Asked, Choice, Does, Overlay, Page, Scroll};
 use super::screen;
 use super::theme::Theme;
@@ -319,7 +319,7 @@ fn tree_shape(app: &App) -> TreeLines {
 fn page(app: &App) -> isize {
     match app.pane {
         Pane::Tree => tree_shape(app).rows.max(2) as isize - 1,
-        Pane::Histograms => histogram_cells(layout(app).inside(Pane::Histograms)).shown as isize,
+        Pane::Histograms => histogram_shape(app).shown as isize,
     }
 }
 
@@ -346,7 +346,7 @@ fn vertical(app: &mut App, by: isize) {
 
 /// The grid of the metric under the cursor.
 fn bin_grid(app: &App) -> Option<Grid> {
-    let cells = histogram_cells(layout(app).inside(Pane::Histograms));
+    let cells = histogram_shape(app);
     Some(grid(app.histogram_row()?.bins.len(), cells.columns))
 }
 
@@ -374,7 +374,7 @@ fn settle(app: &mut App) {
     app.tree.offset = app.tree.offset.min(rows.saturating_sub(shape.rows.max(1)));
     let metrics = app.counts.as_ref().map_or(0, |c| c.rows.len());
     app.histograms.row = app.histograms.row.min(metrics.saturating_sub(1));
-    let cells = histogram_cells(layout(app).inside(Pane::Histograms));
+    let cells = histogram_shape(app);
     app.histograms.offset = shown_from(app.histograms.offset, app.histograms.row, cells.shown, metrics);
     if let Some(grid) = bin_grid(app) {
         let column = (app.histograms.bin / grid.step).min(grid.count.saturating_sub(1));
@@ -424,7 +424,7 @@ fn click(app: &mut App, x: u16, y: u16) {
             }
         }
         Pane::Histograms => {
-            let cells = histogram_cells(inside);
+            let cells = histogram_shape(app);
             app.histograms.row = app.histograms.offset + line.saturating_sub(cells.head) / cells.block;
         }
     }
@@ -876,7 +876,7 @@ fn replace_comparison(app: &mut App, comparison: Arc<Comparison>) {
         Cursor::Cause(i) => app.causes().get(i).map(|c| (c.kind, c.path.clone())),
         Cursor::Row(_) => None,
     };
-    let context = app.node().map(|(_, n)| n.context);
+    let context = app.node().filter(|_| app.tree.touched).map(|(_, n)| n.context);
     app.comparison = Some(Arc::clone(&comparison));
     let tree = &comparison.tree;
     if !app.remembered.is_empty() {
@@ -884,6 +884,9 @@ fn replace_comparison(app: &mut App, comparison: Arc<Comparison>) {
         app.tree.rows.recall(&remembered, &model, tree);
     } else if !app.tree.touched {
         app.tree.rows.fold_all();
+    }
+    if !app.tree.touched {
+        app.tree.cursor = Cursor::Cause(0);
     }
     if !app.tree.touched
         && let Some(node) = comparison.causes.first().and_then(|c| details::cause_node(&model, &comparison, c))

@@ -19,16 +19,14 @@ pub fn lines(app: &App, details: &Details, columns: usize) -> Vec<Line> {
                 lines.push(plain(Scope::Strong, title));
                 lines.extend(paragraph(Scope::Text, &cause.sentence, columns, 0));
                 let kind = cause.kind.map_or("several kinds", |k| k.name());
-                lines.push(plain(
-                    Scope::Dim,
-                    format!(
-                        "{kind}: {} per execution, {} of the whole; {} of the slow and {} of the fast executions have it",
-                        figure::extra(cause.extra_ns as f64),
-                        figure::share(cause.share),
-                        figure::share(cause.slow_affected),
-                        figure::share(cause.fast_affected)
-                    ),
-                ));
+                let text = format!(
+                    "{kind}: {} per execution, {} of the whole; {} of the slow and {} of the fast executions have it",
+                    figure::extra(cause.extra_ns as f64),
+                    figure::share(cause.share),
+                    figure::share(cause.slow_affected),
+                    figure::share(cause.fast_affected)
+                );
+                lines.extend(paragraph(Scope::Dim, &text, columns, 0));
                 lines.push(Line::new());
             }
             stack(path, columns, &mut lines);
@@ -77,14 +75,12 @@ fn stack(path: &[Step], columns: usize, lines: &mut Vec<Line>) {
     }
     if let Some(n) = path.last().and_then(|s| s.node.as_ref()) {
         let p = n.p_value.map_or("not tested".to_owned(), |p| format!("{p:.1e}"));
-        lines.push(plain(
-            Scope::Dim,
-            format!(
-                "of this difference, {} is in no frame below; p-value {p}; {} of the fast executions have it",
-                figure::extra(n.self_delta_ns),
-                figure::share(n.fast_affected)
-            ),
-        ));
+        let text = format!(
+            "of this difference, {} is in no frame below; p-value {p}; {} of the fast executions have it",
+            figure::extra(n.self_delta_ns),
+            figure::share(n.fast_affected)
+        );
+        lines.extend(paragraph(Scope::Dim, &text, columns, 0));
     }
 }
 

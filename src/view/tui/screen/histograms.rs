@@ -20,7 +20,7 @@ pub fn draw(canvas: &mut Canvas<'_>, app: &App) {
         canvas.text(2, 1, "counting …", Scope::Progress);
         return;
     };
-    let cells = histogram_cells(canvas.area);
+    let cells = histogram_cells(canvas.area, counts.rows.len());
     if cells.head > 0 {
         let columns = canvas.width() / cells.groups;
         let sides = if cells.groups == 2 { [Side::Fast, Side::Slow].as_slice() } else { [Side::Slow].as_slice() };

@@ -135,7 +135,7 @@ impl Columns {
             48..=63 => (8, 10, 0, 0, 7, 0),
             64..=75 => (8, 10, 8, 0, 7, 5),
             76..=99 => (10, 10, 8, 8, 7, 5),
-            wide => (wide / 7, 10, 9, 9, 7, 6),
+            wide => ((wide - 52) / 2 - 10, 10, 9, 9, 7, 6),
         };
         let used = 1 + bar + extra + slow + fast + deviations + has;
         Columns { name: width.saturating_sub(used + 1), bar, extra, slow, fast, deviations, has }
@@ -157,7 +157,8 @@ impl Columns {
     }
 
     fn head(&self, canvas: &mut Canvas<'_>, y: usize, app: &App) {
-        canvas.fill(0, y, canvas.width(), '┄', Scope::Rule);
+        let figures = self.extra + self.slow + self.fast + self.deviations + self.has;
+        canvas.fill(0, y, canvas.width().saturating_sub(figures), '┄', Scope::Rule);
         let search = &app.tree.search;
         let found = if search.text.is_empty() {
             String::new()
@@ -167,7 +168,7 @@ impl Columns {
         let title = format!(" by {}{found} ", app.tree.rows.order().name());
         canvas.text_in(1, y, (self.name + self.bar).saturating_sub(1), &title, Scope::Dim);
         for (end, name) in self.ends().into_iter().filter(|(end, _)| *end > 0) {
-            canvas.right(end, y, &format!(" {name}"), Scope::Dim);
+            canvas.right(end, y, name, Scope::Dim);
         }
     }
 
