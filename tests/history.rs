@@ -94,7 +94,10 @@ fn scan(intervals: &[Interval], keep: impl Fn(&Interval) -> bool) -> Vec<Interva
 
 fn search(tree: &Tree, which: Which, when: When) -> Vec<Interval> {
     let mut search = tree.search(which, when, &Cancel::default());
+    let mut at_once = search.clone();
+    let first = at_once.next();
     let mut found: Vec<_> = search.by_ref().collect();
+    assert_eq!(first.into_iter().chain(at_once.into_vec()).collect::<Vec<_>>(), found);
     assert!(search.nodes_read() <= tree.nodes(), "a node was read twice");
     found.sort();
     found

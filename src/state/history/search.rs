@@ -79,6 +79,10 @@ impl When {
         When(Times::Instants(list))
     }
 
+    fn is_instant(&self) -> bool {
+        matches!(self.0, Times::Within(span) if span.len() <= 1)
+    }
+
     /// Whatever the time.
     pub const ALWAYS: When = When(Times::Within(Span { start: Ns::MIN, end: Ns::MAX }));
 }
@@ -154,6 +158,27 @@ impl Tree {
 }
 
 impl Search<'_> {
+    /// All that is left, at once: faster than one after the other where all are wanted.
+    pub fn into_vec(mut self) -> Vec<Interval> {
+        self.found.drain(..self.given);
+        if let (Attributes::Range(low, high), true) = (&self.which.0, self.when.is_instant()) {
+            // At one instant an attribute has at most one interval.
+            let most = (high.saturating_sub(*low) as usize).saturating_add(1).min(self.tree.attributes());
+            self.found.reserve(most);
+        }
+        while let Some(task) = self.next_task() {
+            self.read(&task);
+        }
+        self.found
+    }
+
+    fn next_task(&mut self) -> Option<Task> {
+        if self.cancel.is_cancelled() {
+            self.tasks.clear();
+        }
+        self.tasks.pop()
+    }
+
     /// Nodes read so far.
     pub fn nodes_read(&self) -> usize {
         self.read
@@ -268,10 +293,7 @@ impl Iterator for Search<'_> {
             }
             self.found.clear();
             self.given = 0;
-            if self.cancel.is_cancelled() {
-                self.tasks.clear();
-            }
-            let task = self.tasks.pop()?;
+            let task = self.next_task()?;
             self.read(&task);
         }
     }
