@@ -133,6 +133,14 @@ fn split(value: Value) -> (u8, u64) {
     }
 }
 
+fn value(kind: u8, raw: u64) -> Value {
+    match kind {
+        CODE => Value::Code(raw as u16),
+        INT => Value::Int((raw >> 1) as i64 ^ -((raw & 1) as i64)),
+        _ => Value::Text(NameId(raw as u32)),
+    }
+}
+
 fn since(time: Ns, base: Ns) -> u64 {
     (time as u64).wrapping_sub(base as u64)
 }
@@ -240,24 +248,20 @@ impl Columns {
         self.start(at).wrapping_add(self.load(self.lengths, at) as i64)
     }
 
-    fn value(&self, at: usize) -> Value {
-        let raw = self.load(self.values, at);
-        let kind = match self.kind {
-            MIXED => self.bytes.get(self.kinds as usize + at).copied().unwrap_or(CODE),
-            kind => kind,
-        };
-        match kind {
-            CODE => Value::Code(raw as u16),
-            INT => Value::Int((raw >> 1) as i64 ^ -((raw & 1) as i64)),
-            _ => Value::Text(NameId(raw as u32)),
-        }
+    /// What the value at a position is.
+    fn kind(&self, at: usize) -> u8 {
+        if self.kind < MIXED { self.kind } else { self.bytes.get(self.kinds as usize + at).copied().unwrap_or(CODE) }
     }
 
     /// The interval at a position below `len`.
     pub fn get(&self, at: usize) -> Interval {
         let start = self.start(at);
         let end = start.wrapping_add(self.load(self.lengths, at) as i64);
-        Interval { attribute: AttributeId(self.attribute(at)), span: Span { start, end }, value: self.value(at) }
+        Interval {
+            attribute: AttributeId(self.attribute(at)),
+            span: Span { start, end },
+            value: value(self.kind(at), self.load(self.values, at)),
+        }
     }
 
     /// All intervals, by attribute and start.
@@ -315,7 +319,10 @@ impl Columns {
 
     /// Positions of the intervals of the attributes `low..=high`, looked for from position `from` on.
     pub fn between(&self, low: u32, high: u32, from: usize) -> Range<usize> {
-        let start = self.first_from(low, from);
+        let start = if low <= self.low { from } else { self.first_from(low, from) };
+        if high >= self.high {
+            return start..self.len();
+        }
         // Few intervals share an attribute where attributes are many: look near before looking far.
         let mut step = 1;
         while start + step < self.len() && self.attribute(start + step) <= high {
@@ -338,8 +345,8 @@ impl Columns {
         start..end
     }
 
-    /// Call `hit` with each position in `within`, of any attributes, whose interval meets `span`.
-    pub fn scan(&self, within: Range<usize>, span: Span, mut hit: impl FnMut(usize)) {
+    /// Add to `found` the intervals at the positions `within`, of any attributes, that meet `span`.
+    pub fn scan(&self, within: Range<usize>, span: Span, found: &mut Vec<Interval>) {
         // Before the base nothing starts; a span that ends there meets nothing.
         if span.end <= self.start || span.is_empty() {
             return;
@@ -347,22 +354,10 @@ impl Columns {
         let first = since(span.start.max(self.start), self.start);
         let past = since(span.end, self.start);
         let mut at = within.start;
-        if self.starts.width <= 4 && self.lengths.width <= 4 {
-            // No interval ends after the last start plus the longest length, so larger times may be clamped.
-            let clamp = |time: u64| u32::try_from(time).unwrap_or(u32::MAX);
-            while at + BLOCK <= within.end && first <= u64::from(u32::MAX) {
-                let (starts, lengths) = (self.block(self.starts, at), self.block(self.lengths, at));
-                let mut meets = [0u8; BLOCK];
-                for (meets, (start, length)) in meets.iter_mut().zip(starts.iter().zip(&lengths)) {
-                    *meets = u8::from(*start < clamp(past)) & u8::from(clamp(first).saturating_sub(*start) < *length);
-                }
-                for (eight, place) in meets.chunks_exact(8).zip((at..).step_by(8)) {
-                    let mut left = eight.iter().rev().fold(0u64, |word, byte| word << 8 | u64::from(*byte));
-                    while left != 0 {
-                        hit(place + left.trailing_zeros() as usize / 8);
-                        left &= left - 1;
-                    }
-                }
+        if let (Ok(first), true) = (u32::try_from(first), self.starts.width <= 4 && self.lengths.width <= 4) {
+            let last = u32::try_from(past - 1).unwrap_or(u32::MAX);
+            while at + BLOCK <= within.end {
+                self.scan_block(at, first, last, found);
                 at += BLOCK;
             }
         }
@@ -370,7 +365,36 @@ impl Columns {
             let start = self.load(self.starts, at);
             let end = start.saturating_add(self.load(self.lengths, at));
             if start < past && end > first {
-                hit(at);
+                found.push(self.get(at));
+            }
+        }
+    }
+
+    /// [`Columns::scan`] of one block whose starts and lengths fit four bytes: what starts at `last` or before and ends
+    /// after `first`.
+    fn scan_block(&self, at: usize, first: u32, last: u32, found: &mut Vec<Interval>) {
+        let (starts, lengths) = (self.block(self.starts, at), self.block(self.lengths, at));
+        let mut meets = [0u8; BLOCK];
+        for (meets, (start, length)) in meets.iter_mut().zip(starts.iter().zip(&lengths)) {
+            *meets = u8::from(*start <= last) & u8::from(first.saturating_sub(*start) < *length);
+        }
+        if meets == [0; BLOCK] {
+            return;
+        }
+        let attributes = self.block(self.attributes, at);
+        let narrow = (self.values.width <= 4).then(|| self.block(self.values, at));
+        for (eight, place) in meets.as_chunks::<8>().0.iter().zip((0..).step_by(8)) {
+            let mut left = u64::from_le_bytes(*eight);
+            while left != 0 {
+                let i = place + left.trailing_zeros() as usize / 8;
+                left &= left - 1;
+                let raw = narrow.as_ref().map_or_else(|| self.load(self.values, at + i), |block| block[i].into());
+                let start = self.start.wrapping_add(starts[i].into());
+                found.push(Interval {
+                    attribute: AttributeId(self.low + attributes[i]),
+                    span: Span { start, end: start.wrapping_add(lengths[i].into()) },
+                    value: value(self.kind(at + i), raw),
+                });
             }
         }
     }
@@ -456,8 +480,8 @@ mod tests {
         );
         assert_eq!(columns.meeting(0..3, Span::new(4, 6)), 0..2);
         assert_eq!(columns.meeting(0..3, Span::new(9, 12)), 2..2);
-        let mut hits = Vec::new();
-        columns.scan(0..4, Span::new(3, 5), |at| hits.push(at));
-        assert_eq!(hits, [0, 3]);
+        let mut found = Vec::new();
+        columns.scan(0..4, Span::new(3, 5), &mut found);
+        assert_eq!(found, [columns.get(0), columns.get(3)]);
     }
 }

@@ -217,10 +217,9 @@ impl Search<'_> {
         }
         let columns = node.columns();
         let found = &mut self.found;
-        let mut hit = |at: usize| found.push(columns.get(at));
         match (&self.which.0, &self.when.0) {
             (Attributes::Range(low, high), Times::Within(span)) if low < high => {
-                columns.scan(columns.between(*low, *high, 0), *span, hit);
+                columns.scan(columns.between(*low, *high, 0), *span, found);
             }
             (Attributes::Range(low, high), when) => {
                 let all = columns.between(*low, *high, 0);
@@ -228,7 +227,7 @@ impl Search<'_> {
                 while at < all.end {
                     let group = columns.of(columns.attribute(at), at);
                     at = group.end;
-                    when.find(columns, group, &task.instants, &mut hit);
+                    when.find(columns, group, &task.instants, &mut |at| found.push(columns.get(at)));
                 }
             }
             (Attributes::List(list), when) => {
@@ -236,7 +235,7 @@ impl Search<'_> {
                 for attribute in list.get(task.attributes.start as usize..task.attributes.end as usize).unwrap_or(&[]) {
                     let group = columns.of(attribute.0, from);
                     from = group.end;
-                    when.find(columns, group, &task.instants, &mut hit);
+                    when.find(columns, group, &task.instants, &mut |at| found.push(columns.get(at)));
                 }
             }
         }
