@@ -5,7 +5,9 @@
 
 pub mod context;
 pub mod execution;
+pub mod histogram;
 pub mod metric;
+pub mod selection;
 
 use crate::base::names::{NameId, Names};
 use crate::base::notice::Notices;

@@ -1,1 +1,8 @@
-//! (to come)
+//! What people and programs see: text, JSON, the terminal interface and pictures of it. Views only read.
+
+pub mod clean;
+pub mod dump;
+pub mod json;
+pub mod svg;
+pub mod text;
+pub mod tui;
