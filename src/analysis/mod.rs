@@ -1,16 +1,16 @@
 //! Explanations: who waited for whom, along which path, in which functions.
 //!
-//! [`explain`] is the way through: a sealed [`recording`] in, a model out.
+//! In: a sealed [`recording`]. A [`path`] per execution; its segments get [`stacks`] and fold into an [`outline`] of
+//! calling contexts ([`ecct`]); [`symbols`] name the addresses that stand there.
 
 pub use crate::state::recording;
+pub mod counts;
 pub mod disk;
 pub mod ecct;
 pub mod executions;
-pub mod explain;
-pub mod frames;
-pub mod metrics;
 pub mod outline;
 pub mod path;
+pub mod spent;
 pub mod stacks;
 #[cfg(test)]
 mod story;

@@ -3,6 +3,7 @@
 //! A [`Model`] is built once per analysis and then only read. It holds no reference to the trace, so that it can be
 //! written to a database file and opened without it.
 
+pub mod build;
 pub mod context;
 pub mod execution;
 pub mod histogram;
