@@ -3,4 +3,5 @@
 //! [`record`] is the face that `event/` sees; each format has a folder.
 
 pub mod ctf;
+pub mod otf2;
 pub mod record;

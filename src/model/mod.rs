@@ -6,6 +6,8 @@
 pub mod context;
 pub mod execution;
 pub mod metric;
+pub mod pattern;
+pub mod propagation;
 
 use crate::base::names::{NameId, Names};
 use crate::base::notice::Notices;
