@@ -30,7 +30,7 @@ pub struct Clock {
     pub offset: Ns,
     /// Added per nanosecond after `origin`.
     pub drift: f64,
-    /// How far the offset may be off; `None` where no message ties the stream to the first.
+    /// How far the offset may be off; `None` where messages to and from the first stream do not bound it.
     pub error: Option<Ns>,
 }
 
@@ -87,7 +87,7 @@ pub fn fit(operations: &Operations) -> Vec<Clock> {
     let fit_third = |which: i32, clocks: &[Clock]| bounds(operations, clocks, |f| third(f) == which);
     let (early, late) = (fit_third(0, &clocks), fit_third(2, &clocks));
     for (stream, clock) in clocks.iter_mut().enumerate().skip(1) {
-        if let (Some((before, e0)), Some((after, e1))) = (early[stream], late[stream]) {
+        if let (Some((before, Some(e0))), Some((after, Some(e1)))) = (early[stream], late[stream]) {
             let between = (lives[stream].1 - lives[stream].0) as f64 * 2.0 / 3.0;
             let drift = (after - before) as f64 / between.max(1.0);
             if (after - before).abs() > e0 + e1 + SMALLEST_DRIFT && drift.abs() < LARGEST_DRIFT {
@@ -97,7 +97,7 @@ pub fn fit(operations: &Operations) -> Vec<Clock> {
     }
     let whole = bounds(operations, &clocks, |_| true);
     for (clock, bound) in clocks.iter_mut().zip(whole) {
-        (clock.offset, clock.error) = bound.map_or((0, None), |(offset, error)| (offset, Some(error)));
+        (clock.offset, clock.error) = bound.unwrap_or((0, None));
     }
     clocks
 }
@@ -130,17 +130,22 @@ fn smallest(operations: &Operations, clocks: &[Clock], keep: impl Fn(&Flight) ->
     edges
 }
 
-/// By stream: what to add to its time, and how far that may be off; `None` for streams that nothing ties to the first.
-fn bounds(operations: &Operations, clocks: &[Clock], keep: impl Fn(&Flight) -> bool) -> Vec<Option<(Ns, Ns)>> {
+/// By stream: what to add to its time, and how far that may be off, which nobody knows where messages only went one
+/// way: then the fastest took no time. `None` for streams that nothing ties to the first.
+fn bounds(operations: &Operations, clocks: &[Clock], keep: impl Fn(&Flight) -> bool) -> Vec<Option<(Ns, Option<Ns>)>> {
     let edges = smallest(operations, clocks, keep);
     let forth = shortest(clocks.len(), edges.iter().copied());
     let back = shortest(clocks.len(), edges.iter().map(|(from, to, least)| (*to, *from, *least)));
-    let bound = |(forth, back): (Option<Way>, Option<Way>)| {
-        let ((up, up_edges), (down, down_edges)) = (forth?, back?);
-        // The stream's clock is ahead of the first's by at most `up` and at least `-down`.
-        let slack = up + down;
-        let ahead = up - (i128::from(slack) * i128::from(up_edges) / i128::from((up_edges + down_edges).max(1))) as Ns;
-        Some((-ahead, slack.abs() / 2))
+    // The stream's clock is ahead of the first's by at most the way forth and at least minus the way back.
+    let bound = |ways: (Option<Way>, Option<Way>)| match ways {
+        (Some((up, up_edges)), Some((down, down_edges))) => {
+            let slack = i128::from(up) + i128::from(down);
+            let share = slack * i128::from(up_edges) / i128::from((up_edges + down_edges).max(1));
+            Some((share as Ns - up, Some((slack.unsigned_abs() / 2) as Ns)))
+        }
+        (Some((up, _)), None) => Some((-up, None)),
+        (None, Some((down, _))) => Some((down, None)),
+        (None, None) => None,
     };
     forth.into_iter().zip(back).map(bound).collect()
 }

@@ -118,6 +118,11 @@ impl Durations {
         Events { operations: all.get(..end).unwrap_or(all), length }
     }
 
+    /// When an occurrence of a pattern of `length` operations was, on the stream's own clock.
+    pub fn span(&self, operations: &Operations, at: Occurrence, length: u32) -> Span {
+        self.events(operations, at, length as usize).span()
+    }
+
     /// Its limit under these settings.
     pub fn character(&self, settings: &Settings) -> Character {
         let n = self.sorted.len();

@@ -20,8 +20,9 @@ use crate::event::operation::Operations;
 use blame::Late;
 use measure::{Character, Durations, Settings, measure};
 use spread::Spread;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::{Duration, Instant};
-use table::{PatternId, Table};
+use table::{Occurrence, Part, PatternId, Table};
 
 /// A recording's operations with everything mined from them.
 #[derive(Debug)]
@@ -91,5 +92,38 @@ impl Mined {
         let spread = spread::find(&self.operations, &self.clocks, &late, &characters);
         work.cancel.check()?;
         Ok(Lateness { characters, late, spread })
+    }
+
+    /// The turns of each stream's outermost loop: of the loops that nothing encloses, the body that takes most of the
+    /// stream's time. Streams without a loop are left out.
+    pub fn iterations(&self) -> Vec<Iterations> {
+        (0..).zip(&self.table.tops).filter_map(|(stream, top)| self.iterations_of(stream, top)).collect()
+    }
+
+    fn iterations_of(&self, stream: u32, top: &[Part]) -> Option<Iterations> {
+        let mut spans: BTreeMap<PatternId, Vec<Span>> = BTreeMap::new();
+        let bodies: BTreeSet<PatternId> = top.iter().filter_map(|part| Some(self.table.turns(*part)?.0)).collect();
+        let mut first = 0;
+        for part in top {
+            let (body, turns) = match (*part, self.table.turns(*part)) {
+                (_, Some((body, turns))) => (body, turns),
+                // A turn before or after the loop is a turn too.
+                (Part::Pattern(id), None) if bodies.contains(&id) => (id, 1),
+                _ => {
+                    first += self.table.length(*part);
+                    continue;
+                }
+            };
+            let length = self.table.patterns[body.index()].length;
+            for _ in 0..turns {
+                let turn = Occurrence { stream, first };
+                spans.entry(body).or_default().push(self.durations[body.index()].span(&self.operations, turn, length));
+                first += length;
+            }
+        }
+        let covered = |spans: &[Span]| spans.iter().map(|s| s.len()).sum::<i64>();
+        // Of equals the first, for the same answer every time.
+        let longest = spans.into_iter().max_by_key(|(id, spans)| (covered(spans), std::cmp::Reverse(*id)));
+        longest.map(|(pattern, spans)| Iterations { stream, pattern, spans })
     }
 }

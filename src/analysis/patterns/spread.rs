@@ -172,10 +172,10 @@ impl Search<'_> {
         let place = Place { stream: node.stream, operation: node.event / 2 };
         let messages = &self.operations.messages;
         let first = messages.partition_point(|m| m.to < place);
-        let received = messages[first..].iter().take_while(|m| m.to == place).map(|m| Trigger {
-            from: m.from,
-            sent: self.clock(m.from.stream).common(m.sent),
-            via: m.via,
+        let received = messages[first..].iter().take_while(|m| m.to == place).map(|m| {
+            // It left while the sending operation lasted; tracers record the attempt.
+            let left = self.operations.get(m.from).map_or(m.sent, |o| o.end.max(m.sent));
+            Trigger { from: m.from, sent: self.clock(m.from.stream).common(left), via: m.via }
         });
         let at = self.attended.binary_search_by_key(&place, |(p, _)| *p).ok();
         let meeting = at.and_then(|at| self.operations.meetings.get(self.attended[at].1 as usize));

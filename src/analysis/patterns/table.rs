@@ -167,6 +167,15 @@ impl Table {
         Part::Pattern(id)
     }
 
+    /// The body of a loop and its number of turns; `None` for what is no loop over a pattern.
+    pub fn turns(&self, part: Part) -> Option<(PatternId, u32)> {
+        let Part::Pattern(id) = part else { return None };
+        match self.patterns[id.index()].shape {
+            Shape::Loop { body: Part::Pattern(body), count } => Some((body, count)),
+            _ => None,
+        }
+    }
+
     /// Patterns that are measured: all but short loops over one operation.
     pub fn measured(&self) -> impl Iterator<Item = (PatternId, &Pattern)> {
         self.patterns.iter().enumerate().filter(|(_, p)| !p.plain).map(|(i, p)| (PatternId::at(i), p))
