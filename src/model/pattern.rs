@@ -184,16 +184,17 @@ impl Anomalies {
 }
 
 fn pattern(table: &Table, operations: &Operations, lateness: &Lateness, id: PatternId) -> Pattern {
-    let character = &lateness.characters[id.index()];
+    let characters = &lateness.characters[id.index()];
+    let usual = &characters.usual;
     Pattern {
         name: table.name(id, &operations.names),
         symbols: table.symbols(id, &operations.names),
         is_loop: matches!(table.patterns[id.index()].shape, Shape::Loop { .. }),
         occurrences: table.occurrences[id.index()].len() as u64,
-        verdict: character.verdict,
-        max_ref_ns: character.max_ref,
-        limit_ns: character.limit,
-        longest_ns: character.longest,
+        verdict: characters.verdict(),
+        max_ref_ns: usual.max_ref,
+        limit_ns: usual.limit,
+        longest_ns: usual.longest.max(characters.opening.longest),
     }
 }
 
@@ -201,7 +202,7 @@ fn anomaly(mined: &Mined, lateness: &Lateness, measured: &[PatternId], at: usize
     let late = &lateness.late[at];
     let stream = late.occurrence.stream;
     let clock = mined.clocks[stream as usize];
-    let max_ref = lateness.characters[late.pattern.index()].max_ref;
+    let max_ref = lateness.characters[late.pattern.index()].of(late.occurrence).max_ref;
     let responsible = late.blamed.iter().map(|blamed| Responsible {
         what: what(&mined.operations, stream, blamed.event),
         kind: mined.operations.kind_of(stream, blamed.event),

@@ -9,7 +9,7 @@
 //! An occurrence of a larger pattern is only reported when what is late inside it does not already explain most of its
 //! excess. Cost: linear in the occurrences, plus the events of those that are late.
 
-use super::measure::{Character, Durations, SMALLEST, Verdict};
+use super::measure::{Characters, Durations, SMALLEST, Verdict};
 use super::table::{Occurrence, PatternId, Table};
 use crate::base::time::{Ns, Span};
 use crate::event::operation::Operations;
@@ -59,7 +59,7 @@ const SHARE: Ns = 10;
 pub fn find(
     table: &Table,
     durations: &[Durations],
-    characters: &[Character],
+    characters: &[Characters],
     operations: &Operations,
     s: f64,
 ) -> Vec<Late> {
@@ -69,18 +69,22 @@ pub fn find(
     let (units, others): (Vec<_>, Vec<_>) = table.measured().partition(|(_, p)| p.unit);
     // Others in order of their ids: what a pattern uses comes before it.
     for (id, pattern) in units.into_iter().chain(others) {
-        let (durations, character) = (&durations[id.index()], &characters[id.index()]);
+        let (durations, characters) = (&durations[id.index()], &characters[id.index()]);
         let occurrences = &table.occurrences[id.index()];
-        let Some(reference) = character.reference.filter(|_| character.verdict == Verdict::Selected) else { continue };
         let length = pattern.length as usize;
-        let usual = durations.events(operations, occurrences[reference], length);
-        for (occurrence, duration) in occurrences.iter().zip(&durations.each).filter(|(_, d)| **d >= character.limit) {
+        for (occurrence, duration) in occurrences.iter().zip(&durations.each) {
+            let character = characters.of(*occurrence);
+            let Some(reference) = character.reference else { continue };
+            if character.verdict != Verdict::Selected || *duration < character.limit {
+                continue;
+            }
             let excess = duration - durations.each[reference];
             let inside = (occurrence.stream, occurrence.first)..(occurrence.stream, occurrence.first + pattern.length);
             let known: Ns = explained.range(inside).map(|(_, e)| *e).sum();
             if !pattern.unit && known as f64 >= EXPLAINED * excess as f64 {
                 continue;
             }
+            let usual = durations.events(operations, occurrences[reference], length);
             let events = durations.events(operations, *occurrence, length);
             let mut late = Late {
                 pattern: id,

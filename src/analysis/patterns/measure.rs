@@ -74,7 +74,10 @@ impl Verdict {
 pub struct Durations {
     /// In the order of the occurrences.
     pub each: Vec<Ns>,
-    sorted: Vec<Ns>,
+    /// Sorted: all but first turns of loops, where there are many of those; and those.
+    sorted: [Vec<Ns>; 2],
+    /// By occurrence: the population it belongs to.
+    opens: Vec<bool>,
     /// Operations that usually follow: the time before them belongs to the occurrence.
     followers: Vec<NameId>,
 }
@@ -105,8 +108,13 @@ impl Durations {
         let followers = following.into_iter().filter(|(_, n)| *n >= FEWEST).map(|(symbol, _)| symbol).collect();
         let mut durations = Durations { followers, ..Durations::default() };
         durations.each = occurrences.iter().map(|o| durations.events(operations, *o, length).span().len()).collect();
-        durations.sorted = durations.each.clone();
-        durations.sorted.sort_unstable();
+        durations.opens = occurrences.iter().map(|o| o.opens).collect();
+        // Few first turns are no population of their own; they still count among all.
+        let apart = durations.opens.iter().filter(|o| **o).count() >= FEWEST;
+        for (duration, opens) in durations.each.iter().zip(&durations.opens) {
+            durations.sorted[usize::from(*opens && apart)].push(*duration);
+        }
+        durations.sorted.iter_mut().for_each(|s| s.sort_unstable());
         durations
     }
 
@@ -123,15 +131,23 @@ impl Durations {
         self.events(operations, at, length as usize).span()
     }
 
-    /// Its limit under these settings.
-    pub fn character(&self, settings: &Settings) -> Character {
-        let n = self.sorted.len();
+    /// Its limits under these settings.
+    pub fn characters(&self, settings: &Settings) -> Characters {
+        let [usual, opening] = [false, true].map(|opens| self.character(opens, settings));
+        Characters { usual, opening }
+    }
+
+    fn character(&self, opens: bool, settings: &Settings) -> Character {
+        let sorted = &self.sorted[usize::from(opens)];
+        let n = sorted.len();
         let k = ((settings.q * n as f64).ceil() as usize).clamp(1, n.max(1));
-        let at = |i: usize| self.sorted.get(i).copied().unwrap_or(0);
-        let (max_ref, longest) = (at(k - 1), at(n.saturating_sub(1)));
+        let at = |i: usize| sorted.get(i).copied().unwrap_or(0);
+        let max_ref = at(k - 1);
+        let judged = self.each.iter().zip(&self.opens).filter(|(_, o)| **o == opens).map(|(d, _)| *d);
+        let longest = judged.max().unwrap_or(0);
         let limit = match settings.limit {
             Limit::Quotient => (settings.s * max_ref.max(SMALLEST) as f64).ceil() as Ns,
-            Limit::Robust => self.robust_limit().max(SMALLEST),
+            Limit::Robust => robust_limit(sorted).max(SMALLEST),
         };
         let verdict = match (n < FEWEST, longest >= limit) {
             (true, _) => Verdict::TooFew,
@@ -142,17 +158,43 @@ impl Durations {
         let reference = self.each.iter().position(|d| *d == typical);
         Character { verdict, max_ref, limit, longest, reference }
     }
+}
 
-    fn robust_limit(&self) -> Ns {
-        let Some(median) = self.sorted.get(self.sorted.len().saturating_sub(1) / 2) else { return 0 };
-        let mut deviations: Vec<Ns> = self.sorted.iter().map(|d| (d - median).abs()).collect();
-        let middle = deviations.len().saturating_sub(1) / 2;
-        let (_, deviation, _) = deviations.select_nth_unstable(middle);
-        median + (5.0 * 1.4826 * *deviation as f64).ceil() as Ns
+/// Median + 5 robust standard deviations.
+fn robust_limit(sorted: &[Ns]) -> Ns {
+    let middle = sorted.len().saturating_sub(1) / 2;
+    let Some(median) = sorted.get(middle) else { return 0 };
+    let mut deviations: Vec<Ns> = sorted.iter().map(|d| (d - median).abs()).collect();
+    let (_, deviation, _) = deviations.select_nth_unstable(middle);
+    median + (5.0 * 1.4826 * *deviation as f64).ceil() as Ns
+}
+
+/// A pattern under some settings, by population: first turns of loops are held against first turns only, and not
+/// judged where there are too few of them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Characters {
+    /// All but first turns.
+    pub usual: Character,
+    /// First turns.
+    pub opening: Character,
+}
+
+impl Characters {
+    /// The one that an occurrence is held against.
+    pub fn of(&self, occurrence: Occurrence) -> &Character {
+        if occurrence.opens { &self.opening } else { &self.usual }
+    }
+
+    /// Of the pattern as a whole: selected when either population is.
+    pub fn verdict(&self) -> Verdict {
+        match self.opening.verdict {
+            Verdict::Selected => Verdict::Selected,
+            _ => self.usual.verdict,
+        }
     }
 }
 
-/// A pattern under some settings.
+/// One population of a pattern's occurrences.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Character {
     /// Selected, or why not.

@@ -18,7 +18,7 @@ use crate::base::time::Span;
 use crate::base::work::{Cancelled, Work, in_order};
 use crate::event::operation::Operations;
 use blame::Late;
-use measure::{Character, Durations, Settings, measure};
+use measure::{Characters, Durations, Settings, measure};
 use spread::Spread;
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::{Duration, Instant};
@@ -42,7 +42,7 @@ pub struct Mined {
 #[derive(Clone, Debug, Default)]
 pub struct Lateness {
     /// By pattern of the table.
-    pub characters: Vec<Character>,
+    pub characters: Vec<Characters>,
     /// Occurrences that took too long.
     pub late: Vec<Late>,
     /// How they hang together.
@@ -86,7 +86,7 @@ impl Mined {
 
     /// What took too long and why, for one choice of settings.
     pub fn lateness(&self, settings: &Settings, work: &Work) -> Result<Lateness, Cancelled> {
-        let characters: Vec<Character> = self.durations.iter().map(|d| d.character(settings)).collect();
+        let characters: Vec<Characters> = self.durations.iter().map(|d| d.characters(settings)).collect();
         let late = blame::find(&self.table, &self.durations, &characters, &self.operations, settings.s);
         work.cancel.check()?;
         let spread = spread::find(&self.operations, &self.clocks, &late, &characters);
@@ -116,7 +116,7 @@ impl Mined {
             };
             let length = self.table.patterns[body.index()].length;
             for _ in 0..turns {
-                let turn = Occurrence { stream, first };
+                let turn = Occurrence { stream, first, opens: false };
                 spans.entry(body).or_default().push(self.durations[body.index()].span(&self.operations, turn, length));
                 first += length;
             }

@@ -14,7 +14,7 @@
 //! contradict drops the edge and is counted. Cost: O((nodes + members of meetings) log nodes).
 
 use super::blame::{EventAt, Late};
-use super::measure::Character;
+use super::measure::Characters;
 use crate::analysis::offsets::Clock;
 use crate::base::time::{Ns, Span};
 use crate::event::operation::{EventKind, Operations, Place, Via};
@@ -72,7 +72,7 @@ struct Trigger {
 const SHARE: Ns = 10;
 
 /// Find all causes.
-pub fn find(operations: &Operations, clocks: &[Clock], late: &[Late], characters: &[Character]) -> Spread {
+pub fn find(operations: &Operations, clocks: &[Clock], late: &[Late], characters: &[Characters]) -> Spread {
     let mut nodes: Vec<Node> = Vec::new();
     for (l, occurrence) in (0_u32..).zip(late) {
         let stream = occurrence.occurrence.stream;
@@ -112,7 +112,7 @@ struct Search<'a> {
     operations: &'a Operations,
     clocks: &'a [Clock],
     late: &'a [Late],
-    characters: &'a [Character],
+    characters: &'a [Characters],
     nodes: &'a [Node],
     attended: Vec<(Place, u32)>,
 }
@@ -137,7 +137,8 @@ impl Search<'_> {
         }
         // What the sender could have spared: the wait until it sent, over what such a wait usually takes. The rest is
         // the transfer, or a receiver that did not run.
-        let reference = self.late[node.late as usize].blamed[node.blamed as usize].reference;
+        let occurrence = &self.late[node.late as usize];
+        let reference = occurrence.blamed[node.blamed as usize].reference;
         let sender_part = (trigger.sent - node.span.start - reference).min(node.excess);
         if sender_part < node.excess / 2 {
             return None;
@@ -145,7 +146,7 @@ impl Search<'_> {
         // A member of a meeting is late by what it did before; a sender also by the sending itself.
         let last = 2 * trigger.from.operation + u32::from(trigger.via != Via::Collective);
         let end = self.nodes.partition_point(|n| (n.stream, n.event) < (trigger.from.stream, last));
-        let usual = self.characters[self.late[node.late as usize].pattern.index()].max_ref;
+        let usual = self.characters[occurrence.pattern.index()].of(occurrence.occurrence).max_ref;
         let mut most: Option<(Ns, usize)> = None;
         for (at, candidate) in self.nodes[..end].iter().enumerate().rev() {
             let occurrence = &self.late[candidate.late as usize];

@@ -62,6 +62,8 @@ pub struct Occurrence {
     pub stream: u32,
     /// Position of its first operation there.
     pub first: u32,
+    /// It is the first turn of a loop: pipelines fill and caches are cold there, so it is another population.
+    pub opens: bool,
 }
 
 /// Patterns and their occurrences.
@@ -90,7 +92,7 @@ impl Table {
         for (stream, top) in (0_u32..).zip(&tops) {
             let mut at = 0;
             for part in top {
-                at += walk.visit(*part, stream, at);
+                at += walk.visit(*part, Occurrence { stream, first: at, opens: false });
             }
         }
         table.occurrences = walk.found;
@@ -248,28 +250,28 @@ struct Walk<'a> {
 }
 
 impl Walk<'_> {
-    /// Note the occurrences under `part`, which begins at operation `at`; its length. The depth of recursion is that
-    /// of the grammar, which the rounds of mining bound.
-    fn visit(&mut self, part: Part, stream: u32, at: u32) -> u32 {
+    /// Note the occurrences under `part`, which occurs here; its length. The depth of recursion is that of the grammar,
+    /// which the rounds of mining bound.
+    fn visit(&mut self, part: Part, here: Occurrence) -> u32 {
         let Part::Pattern(id) = part else { return 1 };
         let patterns = self.patterns;
         let pattern = &patterns[id.index()];
         if pattern.plain {
             return pattern.length;
         }
-        self.found[id.index()].push(Occurrence { stream, first: at });
+        self.found[id.index()].push(here);
         match &pattern.shape {
             _ if pattern.unit => {}
             Shape::Sequence(parts) => {
-                let mut at = at;
+                let mut at = Occurrence { opens: false, ..here };
                 for part in parts {
-                    at += self.visit(*part, stream, at);
+                    at.first += self.visit(*part, at);
                 }
             }
             Shape::Loop { body, count } => {
                 let step = length(patterns, *body);
                 for turn in 0..*count {
-                    self.visit(*body, stream, at + turn * step);
+                    self.visit(*body, Occurrence { first: here.first + turn * step, opens: turn == 0, ..here });
                 }
             }
         }
