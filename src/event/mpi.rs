@@ -218,7 +218,7 @@ fn read_location(archive: &Archive, symbols: &Symbols, id: LocationId) -> Locati
         location.run.records += 1;
     }
     run.notices.merge(reader.notices());
-    run.per_class = (0..).zip(per_class).filter(|(_, n)| *n > 0).collect();
+    run.per_class = (0..=u8::MAX).zip(per_class).filter(|(_, n)| *n > 0).collect();
     // Non-overtaking holds in posting order, not in order of completion.
     run.receives.sort_by_key(|r| (r.posted, r.record));
     run

@@ -126,11 +126,6 @@ impl Durations {
         Events { operations: all.get(..end).unwrap_or(all), length }
     }
 
-    /// When an occurrence of a pattern of `length` operations was, on the stream's own clock.
-    pub fn span(&self, operations: &Operations, at: Occurrence, length: u32) -> Span {
-        self.events(operations, at, length as usize).span()
-    }
-
     /// Its limits under these settings.
     pub fn characters(&self, settings: &Settings) -> Characters {
         let [usual, opening] = [false, true].map(|opens| self.character(opens, settings));

@@ -16,13 +16,13 @@ pub mod table;
 use super::offsets::{Clock, fit};
 use crate::base::time::Span;
 use crate::base::work::{Cancelled, Work, in_order};
-use crate::event::operation::Operations;
+use crate::event::operation::{Operations, Place};
 use blame::Late;
 use measure::{Characters, Durations, Settings, measure};
 use spread::Spread;
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::{Duration, Instant};
-use table::{Occurrence, Part, PatternId, Table};
+use table::{Part, PatternId, Table};
 
 /// A recording's operations with everything mined from them.
 #[derive(Debug)]
@@ -103,6 +103,7 @@ impl Mined {
     fn iterations_of(&self, stream: u32, top: &[Part]) -> Option<Iterations> {
         let mut spans: BTreeMap<PatternId, Vec<Span>> = BTreeMap::new();
         let bodies: BTreeSet<PatternId> = top.iter().filter_map(|part| Some(self.table.turns(*part)?.0)).collect();
+        let at = |operation| self.operations.get(Place { stream, operation });
         let mut first = 0;
         for part in top {
             let (body, turns) = match (*part, self.table.turns(*part)) {
@@ -115,10 +116,14 @@ impl Mined {
                 }
             };
             let length = self.table.patterns[body.index()].length;
-            for _ in 0..turns {
-                let turn = Occurrence { stream, first, opens: false };
-                spans.entry(body).or_default().push(self.durations[body.index()].span(&self.operations, turn, length));
-                first += length;
+            for turn in 1..=turns {
+                let next = first + length;
+                // A turn lasts until the next begins; the last one until its last operation ends.
+                let end = if turn < turns { at(next).map(|o| o.start) } else { at(next - 1).map(|o| o.end) };
+                if let (Some(begin), Some(end)) = (at(first), end) {
+                    spans.entry(body).or_default().push(Span::new(begin.start, end));
+                }
+                first = next;
             }
         }
         let covered = |spans: &[Span]| spans.iter().map(|s| s.len()).sum::<i64>();
