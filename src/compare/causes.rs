@@ -6,7 +6,7 @@
 //! execution's own thread (the site) and for the thread to blame; only where there is none, half is enough. Cost:
 //! linear in the groups' sparse lists and in the parts' contexts times their depth.
 
-use super::partition::{Blamed, Ground, Part, drawn_path, fold_digits, main_threads, origins, partition};
+use super::partition::{Blamed, Ground, Part, drawn_path, fold_digits, is_below, main_threads, origins, partition};
 use super::tree::{Built, Groups, Pair};
 use super::words::{Blame, figures, phrase, sentence_case, time_words};
 use super::{Cause, Culprit};
@@ -134,11 +134,12 @@ fn values(groups: &Groups<'_>, parts: &[Part]) -> Result<Vec<Vec<u64>>, Cancelle
 }
 
 /// Shares of both groups that have clearly more of it than fast executions usually have; of what is less in the
-/// slow group, the shares that have it at all. What has no stack does not count where the part is named by a function.
+/// slow group, the shares that have it at all. Where the part is named by a function, only what is known to be in it
+/// counts.
 fn affected(groups: &Groups<'_>, ground: &Ground<'_>, part: &Part, values: &[u64]) -> Result<(f64, f64), Cancelled> {
     let mut seen = part.clone();
-    if part.node.is_some() {
-        seen.contexts.retain(|c| !ground.origins[c.index()].unknown);
+    if let Some(node) = part.node {
+        seen.contexts.retain(|c| is_below(ground.model, ground.origins[c.index()].site, node));
     }
     let known = if seen.contexts.len() == part.contexts.len() { Vec::new() } else { self::values(groups, &[seen])? };
     let values = known.first().map_or(values, Vec::as_slice);
