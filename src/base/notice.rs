@@ -61,6 +61,7 @@ notices! {
     Restarted          Note  Found    "{n} executions began again before they ended";
     EndWithoutBegin    Note  Found    "{n} ends have no begin";
     Unfinished         Note  Found    "{n} executions had not ended when the trace or their thread did";
+    Uncovered          Loss  Found    "{n} executions were left out: they lie (partly) outside what was recorded of all CPUs";
     UnresolvedWaits    Note  Found    "{n} waits have no known cause";
     SymbolFileMissing  Note  Found    "{n} executables were not found: their functions have no names (see --symbols)";
     SymbolFileMismatch Loss  Found    "{n} executables are not those that were traced (build ids differ)";
