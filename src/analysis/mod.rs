@@ -8,8 +8,10 @@ pub mod counts;
 pub mod disk;
 pub mod ecct;
 pub mod executions;
+pub mod offsets;
 pub mod outline;
 pub mod path;
+pub mod patterns;
 pub mod spent;
 pub mod stacks;
 #[cfg(test)]

@@ -52,6 +52,7 @@ notices! {
     DamagedPacket      Fault Found    "{n} packets are damaged: what follows the damage in each is not read";
     DamagedStream      Fault Found    "{n} streams could not be read";
     ForeignStream      Note  Found    "{n} files are not streams of this trace and were left";
+    ForeignUuid        Note  Found    "{n} streams carry another uuid than their trace";
     IndexMissing       Note  Found    "{n} streams have no packet index: packets were found by scanning";
     IndexStale         Note  Found    "{n} packet indexes disagree with their streams and were rebuilt";
     TimeBackwards      Note  Found    "{n} events lie before their predecessor in the same stream";

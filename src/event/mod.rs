@@ -8,5 +8,7 @@ pub mod bind;
 mod classes;
 pub mod image;
 pub mod kind;
+pub mod mpi;
+pub mod operation;
 pub mod stack;
 pub mod task;

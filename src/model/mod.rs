@@ -8,6 +8,8 @@ pub mod context;
 pub mod execution;
 pub mod histogram;
 pub mod metric;
+pub mod pattern;
+pub mod propagation;
 pub mod selection;
 
 use crate::base::names::{NameId, Names};

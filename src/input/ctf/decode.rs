@@ -54,9 +54,6 @@ pub enum What {
     /// The magic number is wrong.
     #[error("the magic number is {0:#x}, not 0xc1fc1fc1")]
     Magic(u64),
-    /// The packet says that it is of another trace.
-    #[error("the uuid is not that of the trace")]
-    Uuid,
     /// Sizes contradict each other.
     #[error("the packet says it has {content} bits of content in {packet} bits; {left} bits of file are left")]
     Sizes {

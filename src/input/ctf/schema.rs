@@ -7,6 +7,7 @@
 //! field reads the slot. Meaning (packet size, event class id ...) works the same way: a field with a role saves
 //! into the slot of the role (the first [`Role::COUNT`] slots), so the decoder knows nothing of names.
 
+use super::metadata::Oddity;
 use std::sync::Arc;
 
 /// Number of a place where a decoded integer is kept for later fields.
@@ -340,6 +341,6 @@ pub(super) struct Schema {
     pub(super) streams: Vec<StreamClass>,
     /// Slots that decoding needs.
     pub(super) slots: usize,
-    /// Oddities that were tolerated, in words.
-    pub(super) oddities: Vec<String>,
+    /// What was tolerated.
+    pub(super) oddities: Vec<Oddity>,
 }
