@@ -6,7 +6,7 @@
 
 use crate::input::Argument;
 use clap::{Args, Parser, Subcommand, ValueEnum};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 /// When to use colours.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -304,23 +304,13 @@ impl Choice {
 impl Input {
     fn meant(self) -> Common {
         Common {
-            arguments: self.traces.iter().map(|word| argument(word)).collect(),
+            arguments: self.traces.iter().map(|word| Argument::parse(word)).collect(),
             threads: self.threads,
             strict: self.strict,
             timings: self.timings,
             check: self.check,
             chunk: self.chunk,
         }
-    }
-}
-
-/// `LABEL=PATH`, unless a file of that whole name exists.
-fn argument(word: &str) -> Argument {
-    match word.split_once('=') {
-        Some((label, path)) if !label.is_empty() && !label.contains('/') && !Path::new(word).exists() => {
-            Argument { label: Some(label.to_owned()), path: PathBuf::from(path) }
-        }
-        _ => Argument { label: None, path: PathBuf::from(word) },
     }
 }
 
@@ -335,6 +325,7 @@ fn one_line(message: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::path::Path;
 
     fn parse_words(line: &str) -> Parsed {
         parse(line.split_whitespace().map(Into::into))

@@ -62,7 +62,7 @@ pub(super) fn rank(groups: &Groups<'_>, built: &mut Built, whole_ns: i64) -> Res
             pair.put(member < groups.slow.len(), *ns);
         }
         p_values.push(groups.p_value(&pair, || list.clone()));
-        let (slow_affected, fast_affected) = affected(groups, &pair, list, part.difference > 0);
+        let (slow_affected, fast_affected) = affected(groups, &ground, part, &ranked.values[at])?;
         let named = name(groups, &ground, part);
         let extra_ns = divide_rounded(part.difference, pairs);
         ranked.phrases.push(phrase(part.kind, &named.site, &named.by, named.blame));
@@ -134,13 +134,21 @@ fn values(groups: &Groups<'_>, parts: &[Part]) -> Result<Vec<Vec<u64>>, Cancelle
 }
 
 /// Shares of both groups that have clearly more of it than fast executions usually have; of what is less in the
-/// slow group, the shares that have it at all.
-fn affected(groups: &Groups<'_>, pair: &Pair, values: &[u64], extra: bool) -> (f64, f64) {
-    let usual = if extra { pair.fast.mean() + 3.0 * pair.fast.population_variance().sqrt() } else { 0.0 };
+/// slow group, the shares that have it at all. What has no stack does not count where the part is named by a function.
+fn affected(groups: &Groups<'_>, ground: &Ground<'_>, part: &Part, values: &[u64]) -> Result<(f64, f64), Cancelled> {
+    let mut seen = part.clone();
+    if part.node.is_some() {
+        seen.contexts.retain(|c| !ground.origins[c.index()].unknown);
+    }
+    let known = if seen.contexts.len() == part.contexts.len() { Vec::new() } else { self::values(groups, &[seen])? };
+    let values = known.first().map_or(values, Vec::as_slice);
+    let mut pair = Pair::new(groups);
+    values.iter().enumerate().for_each(|(member, ns)| pair.put(member < groups.slow.len(), *ns));
+    let usual = if part.difference > 0 { pair.fast.mean() + 3.0 * pair.fast.population_variance().sqrt() } else { 0.0 };
     let limit = groups.floor_ns.max(usual);
     let share = |of: &[u64]| of.iter().filter(|ns| **ns as f64 > limit).count() as f64 / of.len().max(1) as f64;
     let (slow, fast) = values.split_at(groups.slow.len().min(values.len()));
-    (share(slow), share(fast))
+    Ok((share(slow), share(fast)))
 }
 
 struct Named {

@@ -6,9 +6,11 @@
 
 mod causes;
 pub mod chance;
+pub mod condition;
 mod dimension;
 pub mod filter;
 mod groups;
+mod kinds;
 mod partition;
 #[cfg(test)]
 pub(crate) mod scenario;
@@ -174,6 +176,19 @@ pub struct Dimension {
     pub effect: f64,
 }
 
+/// Slow executions that have the same trouble.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Kind {
+    /// Its executions, ascending.
+    pub members: Vec<ExecutionId>,
+    /// Mean duration, rounded to the nearest nanosecond.
+    pub mean_ns: i64,
+    /// Rank of the cause that most of their extra time has.
+    pub cause: Option<u32>,
+    /// For people.
+    pub sentence: String,
+}
+
 /// Everything about one pair of groups.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Comparison {
@@ -187,6 +202,8 @@ pub struct Comparison {
     pub tree: DiffTree,
     /// What it is made of, largest first.
     pub causes: Vec<Cause>,
+    /// Kinds of slow executions; empty when all have the same trouble.
+    pub kinds: Vec<Kind>,
     /// What else differs.
     pub dimensions: Vec<Dimension>,
     /// The answer.
@@ -248,12 +265,14 @@ pub fn compare(model: &Model, request: &Request, work: &Work) -> Result<Comparis
         dimensions: &dimensions,
     };
     let verdict = verdict::verdict(&evidence);
+    let kinds = kinds::kinds(&both, &ranked);
     let warnings = warnings(model, &slow, &fast, origin);
     work.cancel.check()?;
     Ok(Comparison {
         extra_ns,
         tree: built.tree,
         causes: ranked.causes,
+        kinds,
         dimensions: dimensions.into_iter().map(|d| d.dimension).collect(),
         verdict,
         warnings,
@@ -326,10 +345,6 @@ mod tests {
                 assert_eq!(words, (Some(kind), Some(process), Some(function)), "{seed} {slow}: {first:#?}");
                 assert!(c.verdict.confident && c.verdict.basis == Basis::Cause, "{seed} {slow}: {:?}", c.verdict);
                 assert!(c.verdict.sentence.contains(function), "{}", c.verdict.sentence);
-                println!("{}", c.verdict.sentence);
-                for c in &c.causes {
-                    println!("    {:?} {:.1}% {:?} {}", c.rank, c.share * 100.0, c.path, c.sentence);
-                }
             }
         }
     }
@@ -367,5 +382,104 @@ mod tests {
             let first = &c.causes[0];
             assert!(!c.verdict.confident || first.kind == Some(Spent::Cpu), "{:?} {first:#?}", c.verdict);
         }
+    }
+
+    #[test]
+    fn a_type_that_does_more_is_a_dimension() {
+        let mut s = scenario::Scene::new(2);
+        for i in 0..2000 {
+            let (kind, path, ms) =
+                if i % 10 == 0 { ("export", "p;main;export", 40.0) } else { ("view", "p;main;view", 2.0) };
+            let ns = s.around(ms);
+            s.run(kind, "p", "p", 1, &[(path, ns)]);
+        }
+        let model = s.seal();
+        for (slow, fast) in [("", ""), ("duration>=p95", "duration<=p50")] {
+            let c = ask(&model, slow, fast);
+            assert!(c.verdict.confident && c.verdict.basis == Basis::Dimension, "{:?}", c.verdict);
+            assert!(
+                c.verdict.sentence.starts_with("The slow ones are of type export: 100 % of them"),
+                "{:?}",
+                c.verdict
+            );
+        }
+        // Asked within the dimension, the dimension is no answer.
+        let c = ask(&model, "type=export", "type=view");
+        assert!(c.verdict.basis == Basis::Cause && c.dimensions.iter().all(|d| d.name != "type"), "{:?}", c.verdict);
+    }
+
+    /// One type alone takes the lock, and one of its executions in ten: the lock is the answer, not the type.
+    #[test]
+    fn a_cause_that_only_one_type_can_meet_stays_a_cause() {
+        let c = ask(&scenario::lock_contention(8, 16.0), "", "");
+        assert_eq!(c.verdict.basis, Basis::Cause);
+    }
+
+    #[test]
+    fn two_troubles_are_two_kinds() {
+        let mut s = scenario::Scene::new(3);
+        for i in 0..1000 {
+            let cpu = s.around(1.0);
+            let long = s.around(60.0);
+            let mut parts = vec![("p;main", cpu)];
+            match i % 25 {
+                3 => parts.push(("p;main;load;[pread64];{disk}", long)),
+                7 => parts.push(("p;main;retry;[clock_nanosleep];{timer}", long)),
+                _ => {}
+            }
+            s.run("x", "p", "p", 1, &parts);
+        }
+        let c = ask(&s.seal(), "", "");
+        let told: Vec<(usize, Option<u32>)> = c.kinds.iter().map(|k| (k.members.len(), k.cause)).collect();
+        assert!(told == [(40, Some(1)), (40, Some(2))] || told == [(40, Some(2)), (40, Some(1))], "{:?}", c.kinds);
+        assert!(c.kinds.iter().any(|k| k.sentence.contains("Sleeping in retry")), "{:?}", c.kinds);
+        assert!(ask(&scenario::disk_contention(1), "", "").kinds.is_empty());
+    }
+
+    #[test]
+    fn what_chance_may_do_is_not_blamed() {
+        let mut s = scenario::Scene::new(4);
+        for i in 0..400 {
+            let cpu = s.around(1.0);
+            // One in a hundred sleeps, whatever the group.
+            let sleep = if i % 100 == 50 { 80_000_000 } else { 0 };
+            let kind = if i % 4 < 1 { "a" } else { "b" };
+            s.run(kind, "p", "p", 1, &[("p;main", cpu), ("p;main;[nanosleep];{timer}", sleep)]);
+        }
+        let model = s.seal();
+        for (slow, fast) in [("type=a", "type=b"), ("type=b", "type=a")] {
+            let c = ask(&model, slow, fast);
+            assert!(!c.verdict.confident && c.verdict.basis == Basis::None, "{:?}", c.verdict);
+        }
+    }
+
+    #[test]
+    fn few_executions_are_called_few() {
+        let mut s = scenario::Scene::new(5);
+        for i in 0..4 {
+            s.run("x", "p", "p", 1, &[("p;main", 1_000_000 + i), ("p;wait;[poll];{timer}", i / 3 * 9_000_000)]);
+        }
+        let c = ask(&s.seal(), "duration>5ms", "duration<5ms");
+        assert!(!c.verdict.confident && c.verdict.sentence.contains("too few"), "{:?}", c.verdict);
+        assert!(c.warnings.iter().any(|w| w.starts_with("the slow group has 1 execution only")), "{:?}", c.warnings);
+    }
+
+    #[test]
+    fn a_slow_group_that_is_faster_is_told_so() {
+        let c = ask(&scenario::rare_sleep(1), "duration<=p50", "duration>=p95");
+        assert!(
+            !c.verdict.confident && c.verdict.sentence.starts_with("The slow group is not slower"),
+            "{:?}",
+            c.verdict
+        );
+        assert!(c.causes[0].extra_ns < 0);
+    }
+
+    #[test]
+    fn a_cancelled_comparison_ends() {
+        let work = Work::new(1);
+        work.cancel.cancel();
+        let end = compare(&scenario::rare_sleep(1), &Request::default(), &work);
+        assert_eq!(end.unwrap_err(), CompareError::Cancelled(Cancelled));
     }
 }

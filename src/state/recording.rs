@@ -79,7 +79,9 @@ pub struct Thread {
     pub parent: Option<ThreadId>,
     /// True for the idle tasks.
     pub idle: bool,
-    /// Edges, contiguous and sorted, over its known life.
+    /// True for kernel threads that work for a disk: who waits for one waits for the disk.
+    pub disk_worker: bool,
+    /// Edges, contiguous and sorted, over its known life; none for idle tasks.
     pub edges: Vec<Edge>,
     /// System calls, sorted by start.
     pub calls: Vec<Call>,
@@ -236,6 +238,12 @@ impl Recording {
     /// A thread; `None` for an id of another recording.
     pub fn thread(&self, id: ThreadId) -> Option<&Thread> {
         self.threads.get(id.index())
+    }
+
+    /// True when the edge is a wait for a disk: for the device, or for a kernel thread that works for it.
+    pub fn is_disk_wait(&self, edge: &Edge) -> bool {
+        let worker = |(waker, _)| self.thread(waker).is_some_and(|t| t.disk_worker);
+        edge.kind == EdgeKind::Disk || edge.kind == EdgeKind::Blocked && edge.waker.is_some_and(worker)
     }
 
     /// The incarnation of `tid` that lived at `t` (the last one begun before, else the first).

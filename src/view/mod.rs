@@ -1,5 +1,10 @@
-//! What people and programs see: text, JSON, the terminal interface. Views only read.
+//! What people and programs see: text, JSON, the terminal interface and pictures of it. Views only read.
 
 pub mod clean;
+pub mod dump;
+pub mod info;
+pub mod json;
+pub mod stats;
 pub mod svg;
+pub mod text;
 pub mod tui;

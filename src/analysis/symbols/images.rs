@@ -56,6 +56,8 @@ pub struct Space {
     pub program: u32,
     /// Process id.
     pub pid: i32,
+    /// When it began.
+    pub from: Ns,
     /// The executable as given to exec, in this process or in the one it was forked from.
     pub executable: Option<NameId>,
     forked_from: Option<SpaceId>,
@@ -130,6 +132,7 @@ impl Spaces {
                 let space = Space {
                     program: *programs,
                     pid: event.pid,
+                    from: event.time,
                     executable: Some(*path),
                     forked_from: None,
                     images: Vec::new(),
@@ -140,7 +143,14 @@ impl Spaces {
                 *programs += 1;
                 let forked_from = self.at(event.host, *parent_pid, event.time);
                 let executable = forked_from.and_then(|s| self.get(s)).and_then(|s| s.executable);
-                let space = Space { program: *programs, pid: event.pid, executable, forked_from, images: Vec::new() };
+                let space = Space {
+                    program: *programs,
+                    pid: event.pid,
+                    from: event.time,
+                    executable,
+                    forked_from,
+                    images: Vec::new(),
+                };
                 self.begin(event, space);
             }
             // A new enumeration repeats what is mapped; what it contradicts begins a new space by itself.
@@ -157,7 +167,7 @@ impl Spaces {
                 };
                 let id = current.unwrap_or_else(|| {
                     *programs += 1;
-                    let space = Space { program: *programs, pid: event.pid, ..Space::default() };
+                    let space = Space { program: *programs, pid: event.pid, from: event.time, ..Space::default() };
                     self.begin(event, space)
                 });
                 self.load(id, event, image);
@@ -208,7 +218,7 @@ impl Spaces {
             Some(_) => {
                 let kept = |i: &&Image| !overlaps(i) && !i.unloaded;
                 let images = space.images.iter().filter(kept).cloned().collect();
-                let next = Space { images, ..space.clone() };
+                let next = Space { from: event.time, images, ..space.clone() };
                 self.begin(event, next)
             }
             None => id,
