@@ -1,1 +1,356 @@
-//! (to come)
+//! What was typed (clap) and its turn into what is meant ([`Request`]).
+//!
+//! Nothing below this file sees a raw option. A first word that is a command is the command; all else are traces
+//! for the terminal interface. A wrong command line is one line and exit status 2; `--help` and `--version` are not
+//! errors.
+
+use crate::input::Argument;
+use clap::{Args, Parser, Subcommand, ValueEnum};
+use std::path::PathBuf;
+
+/// When to use colours.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum When {
+    /// If the output is a terminal and `NO_COLOR` is not set.
+    Auto,
+    /// Always.
+    Always,
+    /// Never.
+    Never,
+}
+
+/// Why are these executions slow, when those were fast?
+///
+/// Opens execution traces (LTTng CTF: kernel and user space) and shows what the slow executions of a task do that the
+/// fast ones don't, down to the function and the thread that held them up.
+#[derive(Parser, Debug)]
+#[command(name = "whyslow", version, args_conflicts_with_subcommands = true, subcommand_negates_reqs = true)]
+#[command(disable_help_subcommand = true)]
+struct Typed {
+    #[command(subcommand)]
+    command: Option<TypedCommand>,
+    #[command(flatten)]
+    interface: Interface,
+}
+
+#[derive(Args, Debug)]
+struct Interface {
+    #[command(flatten)]
+    input: Input,
+    #[command(flatten)]
+    choice: Choice,
+    #[command(flatten)]
+    looks: Looks,
+}
+
+#[derive(Subcommand, Debug)]
+enum TypedCommand {
+    /// The ranked causes of the slow group's extra time, one sentence each
+    Explain {
+        #[command(flatten)]
+        input: Input,
+        #[command(flatten)]
+        choice: Choice,
+        /// Print one JSON document (schema whyslow.explain/1)
+        #[arg(long)]
+        json: bool,
+        /// Exit with status 3 if this holds and is significant: `extra>2ms`, `p95>+5%`
+        #[arg(long, value_name = "CONDITION")]
+        fail_if: Option<String>,
+    },
+    /// What the interface exports: groups, histograms, differential tree, causes
+    Diff {
+        #[command(flatten)]
+        input: Input,
+        #[command(flatten)]
+        choice: Choice,
+        /// Print one JSON document (schema whyslow.diff/1)
+        #[arg(long)]
+        json: bool,
+        /// Bound the tree in JSON; `truncated` says so
+        #[arg(long, value_name = "N")]
+        max_nodes: Option<usize>,
+    },
+    /// Events per type; CPU time per CPU and thread; bytes read and written per process
+    Stats {
+        /// What to count
+        what: Stats,
+        #[command(flatten)]
+        input: Input,
+        /// Print one JSON document (schema whyslow.stats.*/1)
+        #[arg(long)]
+        json: bool,
+    },
+    /// Streams, clocks, hosts, lost events, names of tasks: from metadata and index alone, at once
+    Info {
+        #[command(flatten)]
+        input: Input,
+        /// Run the analysis: executions and percentiles per task, unknown waits by reason
+        #[arg(long)]
+        full: bool,
+        /// Print one JSON document (schema whyslow.info/1)
+        #[arg(long)]
+        json: bool,
+    },
+    /// Every event in time order
+    Dump {
+        #[command(flatten)]
+        input: Input,
+        /// In the exact format in which CTF readers are compared (docs/CANONICAL.md)
+        #[arg(long)]
+        canonical: bool,
+    },
+}
+
+/// The kinds of `stats`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Stats {
+    /// Events per type.
+    Count,
+    /// CPU time per CPU and thread.
+    Cpu,
+    /// Bytes read and written per process.
+    Io,
+}
+
+#[derive(Args, Debug)]
+struct Input {
+    /// Trace directories (CTF), or LABEL=PATH to name one
+    #[arg(required = true, value_name = "TRACE")]
+    traces: Vec<String>,
+    /// Worker threads (default: all cores)
+    #[arg(long, value_name = "N", default_value_t = 0, hide_default_value = true)]
+    threads: usize,
+    /// Exit with 1 if anything in the input is malformed
+    #[arg(long)]
+    strict: bool,
+    /// Print times and peak memory per stage to stderr
+    #[arg(long)]
+    timings: bool,
+    /// Verify all invariants of what was built
+    #[arg(long)]
+    check: bool,
+    /// Bytes of trace in one piece of work (default: balanced over the workers)
+    #[arg(long, value_name = "BYTES", hide = true)]
+    chunk: Option<u64>,
+}
+
+#[derive(Args, Debug)]
+struct Choice {
+    /// A task that `info` lists, or begin=EVENT,end=EVENT[,key=FIELD][,type=FIELD]
+    #[arg(long, value_name = "TASK")]
+    task: Option<String>,
+    /// The slow group: `METRIC OP VALUE` or `METRIC in A..B`; repeatable (default: proposed)
+    #[arg(long, value_name = "FILTER")]
+    slow: Vec<String>,
+    /// The fast group, likewise
+    #[arg(long, value_name = "FILTER")]
+    fast: Vec<String>,
+    /// Where to look for the traced ELF files; repeatable (default: the recorded paths)
+    #[arg(long, value_name = "DIR")]
+    symbols: Vec<PathBuf>,
+    /// Kernel symbols (kallsyms, System.map, module symbols) for kernel stacks; repeatable
+    #[arg(long, value_name = "FILE")]
+    kallsyms: Vec<PathBuf>,
+}
+
+#[derive(Args, Debug)]
+struct Looks {
+    /// When to use colours
+    #[arg(long, value_name = "WHEN", default_value = "auto")]
+    color: When,
+    /// A built-in theme or a theme file
+    #[arg(long, value_name = "THEME")]
+    theme: Option<String>,
+    /// Draw with ASCII characters only
+    #[arg(long)]
+    ascii: bool,
+    /// Take the mouse
+    #[arg(long)]
+    mouse: bool,
+}
+
+/// What all commands are given.
+#[derive(Clone, Debug)]
+pub struct Common {
+    /// The traces.
+    pub arguments: Vec<Argument>,
+    /// Worker threads; 0 for all cores.
+    pub threads: usize,
+    /// Malformed input is a failure.
+    pub strict: bool,
+    /// Print times and peak memory.
+    pub timings: bool,
+    /// Verify invariants.
+    pub check: bool,
+    /// Bytes of trace in one chunk.
+    pub chunk: Option<u64>,
+}
+
+/// What is compared, as typed: filters and tasks can only be understood once the trace is open.
+#[derive(Clone, Debug, Default)]
+pub struct Selection {
+    /// `--task`
+    pub task: Option<String>,
+    /// `--slow`
+    pub slow: Vec<String>,
+    /// `--fast`
+    pub fast: Vec<String>,
+    /// `--symbols`
+    pub symbols: Vec<PathBuf>,
+    /// `--kallsyms`
+    pub kallsyms: Vec<PathBuf>,
+}
+
+/// What is meant.
+#[derive(Clone, Debug)]
+pub enum Request {
+    /// Open the terminal interface.
+    Interface {
+        /// What is compared.
+        selection: Selection,
+        /// When to use colours.
+        color: When,
+        /// Theme name or file.
+        theme: Option<String>,
+        /// ASCII characters only.
+        ascii: bool,
+        /// Take the mouse.
+        mouse: bool,
+    },
+    /// The ranked causes.
+    Explain {
+        /// What is compared.
+        selection: Selection,
+        /// JSON instead of text.
+        json: bool,
+        /// Condition for exit status 3.
+        fail_if: Option<String>,
+    },
+    /// Everything about the two groups.
+    Diff {
+        /// What is compared.
+        selection: Selection,
+        /// JSON instead of text.
+        json: bool,
+        /// Bound of the tree.
+        max_nodes: Option<usize>,
+    },
+    /// Counts.
+    Stats {
+        /// Of what.
+        what: Stats,
+        /// JSON instead of text.
+        json: bool,
+    },
+    /// What the trace is.
+    Info {
+        /// With executions.
+        full: bool,
+        /// JSON instead of text.
+        json: bool,
+    },
+    /// Every event.
+    Dump {
+        /// In the exact format.
+        canonical: bool,
+    },
+}
+
+/// What came of the command line.
+#[derive(Debug)]
+pub enum Parsed {
+    /// Run this.
+    Run(Box<Common>, Request),
+    /// Print this (help, version) and end well.
+    Print(String),
+    /// One line that says what is wrong and what to do.
+    Wrong(String),
+}
+
+/// Read a command line (program name first).
+pub fn parse(words: impl IntoIterator<Item = std::ffi::OsString>) -> Parsed {
+    let typed = match Typed::try_parse_from(words) {
+        Ok(typed) => typed,
+        Err(e) if !e.use_stderr() => return Parsed::Print(e.render().to_string()),
+        Err(e) => return Parsed::Wrong(one_line(&e.render().to_string())),
+    };
+    let (input, request) = match typed.command {
+        None => {
+            let Interface { input, choice, looks } = typed.interface;
+            let Looks { color, theme, ascii, mouse } = looks;
+            (input, Request::Interface { selection: choice.meant(), color, theme, ascii, mouse })
+        }
+        Some(TypedCommand::Explain { input, choice, json, fail_if }) => {
+            (input, Request::Explain { selection: choice.meant(), json, fail_if })
+        }
+        Some(TypedCommand::Diff { input, choice, json, max_nodes }) => {
+            (input, Request::Diff { selection: choice.meant(), json, max_nodes })
+        }
+        Some(TypedCommand::Stats { what, input, json }) => (input, Request::Stats { what, json }),
+        Some(TypedCommand::Info { input, full, json }) => (input, Request::Info { full, json }),
+        Some(TypedCommand::Dump { input, canonical }) => (input, Request::Dump { canonical }),
+    };
+    Parsed::Run(Box::new(input.meant()), request)
+}
+
+impl Choice {
+    fn meant(self) -> Selection {
+        let Choice { task, slow, fast, symbols, kallsyms } = self;
+        Selection { task, slow, fast, symbols, kallsyms }
+    }
+}
+
+impl Input {
+    fn meant(self) -> Common {
+        Common {
+            arguments: self.traces.iter().map(|word| Argument::parse(word)).collect(),
+            threads: self.threads,
+            strict: self.strict,
+            timings: self.timings,
+            check: self.check,
+            chunk: self.chunk,
+        }
+    }
+}
+
+/// The essence of clap's message: what is wrong, what it suggests, where help is.
+fn one_line(message: &str) -> String {
+    let lines: Vec<&str> = message.lines().map(str::trim).filter(|l| !l.is_empty()).collect();
+    let is_usage = |l: &&&str| !l.starts_with("Usage:") && !l.starts_with("For more information");
+    let said: Vec<&str> = lines.iter().filter(is_usage).map(|l| l.trim_start_matches("error: ")).collect();
+    format!("{}; see `whyslow --help`", said.join(" "))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::path::Path;
+
+    fn parse_words(line: &str) -> Parsed {
+        parse(line.split_whitespace().map(Into::into))
+    }
+
+    #[test]
+    fn the_definition_is_sound() {
+        use clap::CommandFactory;
+        Typed::command().debug_assert();
+    }
+
+    #[test]
+    fn a_first_word_that_is_a_command_is_the_command() {
+        assert!(matches!(parse_words("whyslow explain t"), Parsed::Run(_, Request::Explain { .. })));
+        let Parsed::Run(common, Request::Interface { .. }) = parse_words("whyslow ./explain old=t2") else { panic!() };
+        assert_eq!(common.arguments[0].path, Path::new("./explain"));
+        assert_eq!((common.arguments[1].label.as_deref(), &*common.arguments[1].path), (Some("old"), Path::new("t2")));
+    }
+
+    #[test]
+    fn wrong_lines_are_one_line() {
+        for line in ["whyslow", "whyslow explain", "whyslow explain --sloow x t", "whyslow stats size t"] {
+            let Parsed::Wrong(said) = parse_words(line) else { panic!("{line}") };
+            assert!(!said.contains('\n') && said.ends_with("--help`"), "{said}");
+        }
+        assert!(matches!(parse_words("whyslow --help"), Parsed::Print(_)));
+    }
+}

@@ -69,6 +69,7 @@ notices! {
     MemoryLimit        Loss  Found    "{n} parts were left out to stay under the memory limit";
     ClockSkew          Note  Found    "{n} messages arrive before they were sent, by the clocks recorded";
     UnmatchedMessages  Note  Found    "{n} messages have no partner";
+    NamesFolded        Note  Found    "{n} thread names that differ in a number only are shown as one";
     UnknownRecords     Note  Found    "{n} records of unknown types were stepped over";
 }
 

@@ -1,6 +1,19 @@
 //! Filters as typed: `METRIC OP VALUE` and `METRIC in A..B`, with units and percentiles (PRODUCT.md, `FILTER`).
+//!
+//! In comes a line of text, out goes a [`Filter`] whose `Display` gives back what one would type; numbers are
+//! parsed and printed as integers, so a printed filter selects exactly the executions it was printed for.
+//! [`members`] evaluates a list of filters over a model, O(N) each (O(N log N) with a percentile). Errors are one
+//! line: the thing, the place, the remedy.
 
-use crate::model::metric::Metric;
+use crate::base::names::NameId;
+use crate::base::statistics::nearest_rank;
+use crate::model::Model;
+use crate::model::context::Spent;
+use crate::model::execution::ExecutionId;
+use crate::model::metric::{ABSENT, Metric, Unit};
+use std::borrow::Cow;
+use std::fmt;
+use std::str::FromStr;
 
 /// Comparison operators.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -17,6 +30,30 @@ pub enum Op {
     Equal,
     /// `!=`
     NotEqual,
+}
+
+impl Op {
+    /// Longer signs first, so that `<=` is not read as `<`.
+    const SIGNS: [(&str, Op); 7] = [
+        ("<=", Op::AtMost),
+        (">=", Op::AtLeast),
+        ("!=", Op::NotEqual),
+        ("==", Op::Equal),
+        ("<", Op::Less),
+        (">", Op::More),
+        ("=", Op::Equal),
+    ];
+
+    fn sign(self) -> &'static str {
+        match self {
+            Op::Less => "<",
+            Op::AtMost => "<=",
+            Op::More => ">",
+            Op::AtLeast => ">=",
+            Op::Equal => "=",
+            Op::NotEqual => "!=",
+        }
+    }
 }
 
 /// The right-hand side.
@@ -46,4 +83,478 @@ pub struct Filter {
     pub metric: Metric,
     /// Which values pass.
     pub test: Test,
+}
+
+/// Why a text is no filter.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum FilterError {
+    /// Neither an operator nor `in`.
+    #[error("filter `{0}` has no operator: write METRIC OP VALUE (`duration>=p95`) or METRIC in A..B")]
+    NoOperator(String),
+    /// The metric is none of ours.
+    #[error("filter `{filter}`: there is no metric `{metric}`: {remedy}")]
+    UnknownMetric {
+        /// The whole text.
+        filter: String,
+        /// What stands for the metric.
+        metric: String,
+        /// Near names, or all.
+        remedy: String,
+    },
+    /// The value does not fit the metric.
+    #[error("filter `{filter}`: `{value}` is no value of {metric}: {remedy}")]
+    BadValue {
+        /// The whole text.
+        filter: String,
+        /// What stands for the value.
+        value: String,
+        /// The metric.
+        metric: String,
+        /// What would be one.
+        remedy: &'static str,
+    },
+    /// Names have no order.
+    #[error("filter `{filter}`: {metric} is a name: only `=` and `!=` apply")]
+    NamesHaveNoOrder {
+        /// The whole text.
+        filter: String,
+        /// The metric.
+        metric: String,
+    },
+    /// `A..B` with `B <= A`.
+    #[error("filter `{0}`: the range is empty: write the smaller bound first (the larger one is not included)")]
+    EmptyRange(String),
+}
+
+/// The metrics that every recording may have.
+fn known_metrics() -> Vec<Metric> {
+    let mut all = vec![Metric::Duration, Metric::Start];
+    let named = |s: &Spent| !matches!(s, Spent::Device | Spent::Ipi | Spent::User | Spent::Unknown);
+    all.extend(Spent::ALL.into_iter().filter(named).map(Metric::Spent));
+    all.extend([Metric::Other, Metric::Syscalls, Metric::PageFaults, Metric::BytesRead, Metric::BytesWritten]);
+    all.extend([Metric::Threads, Metric::Trace, Metric::Type]);
+    all
+}
+
+/// The metric of this name.
+fn metric_named(name: &str) -> Option<Metric> {
+    if let Some(field) = name.strip_prefix("field.") {
+        return (!field.is_empty()).then(|| Metric::Field(field.into()));
+    }
+    let spent = Spent::ALL.into_iter().map(Metric::Spent);
+    known_metrics().into_iter().chain(spent).find(|m| m.name() == name)
+}
+
+/// "did you mean ...", from the names nearest to `wrong`; all of them where none is near.
+fn near_names(wrong: &str, names: &[String]) -> String {
+    let wrong = wrong.to_lowercase();
+    let near = |n: &&String| {
+        let part = wrong.len() >= 3 && (n.contains(&wrong) || wrong.contains(n.as_str()));
+        part || edit_distance(&wrong, n) <= 1 + n.len() / 4
+    };
+    let mut close: Vec<&String> = names.iter().filter(near).collect();
+    close.sort_by_key(|n| edit_distance(&wrong, n));
+    if close.is_empty() {
+        format!("use one of {}", names.join(", "))
+    } else {
+        let close: Vec<_> = close.iter().take(3).map(|n| format!("`{n}`")).collect();
+        format!("did you mean {}?", close.join(" or "))
+    }
+}
+
+/// Insertions, deletions, replacements and swaps of neighbours that turn `a` into `b`.
+fn edit_distance(a: &str, b: &str) -> usize {
+    let (a, b): (Vec<char>, Vec<char>) = (a.chars().take(64).collect(), b.chars().take(64).collect());
+    let mut before_last: Vec<usize> = Vec::new();
+    let mut last: Vec<usize> = (0..=b.len()).collect();
+    for i in 0..a.len() {
+        let mut row = vec![i + 1];
+        for j in 0..b.len() {
+            let mut least = (last[j] + usize::from(a[i] != b[j])).min(last[j + 1] + 1).min(row[j] + 1);
+            if i > 0 && j > 0 && a[i] == b[j - 1] && a[i - 1] == b[j] {
+                least = least.min(before_last[j - 1] + 1);
+            }
+            row.push(least);
+        }
+        before_last = std::mem::replace(&mut last, row);
+    }
+    last.last().copied().unwrap_or(0)
+}
+
+/// Units by suffix; longer ones first where one ends another.
+fn units(unit: Unit) -> &'static [(&'static str, i64)] {
+    match unit {
+        Unit::Ns => &[("ns", 1), ("us", 1_000), ("µs", 1_000), ("ms", 1_000_000), ("s", 1_000_000_000)],
+        Unit::Bytes => &[("KiB", 1 << 10), ("MiB", 1 << 20), ("GiB", 1 << 30), ("B", 1)],
+        Unit::Count | Unit::Name => &[],
+    }
+}
+
+/// A decimal number times `scale`, exactly; `None` where it is none, does not fit, or is finer than the unit.
+fn decimal(text: &str, scale: i64) -> Option<i64> {
+    let (negative, digits) = match text.strip_prefix('-') {
+        Some(rest) => (true, rest),
+        None => (false, text),
+    };
+    let (whole, part) = digits.split_once('.').unwrap_or((digits, ""));
+    let plain = |s: &str| s.bytes().all(|b| b.is_ascii_digit());
+    if whole.is_empty() || !plain(whole) || !plain(part) || part.len() > 18 || digits.ends_with('.') {
+        return None;
+    }
+    let ten = 10_i128.pow(part.len() as u32);
+    let all = whole.parse::<i128>().ok()?.checked_mul(ten)?.checked_add(if part.is_empty() {
+        0
+    } else {
+        part.parse().ok()?
+    })?;
+    let scaled = all.checked_mul(scale.into())?;
+    if scaled % ten != 0 {
+        return None;
+    }
+    let value = i64::try_from(scaled / ten).ok()?;
+    Some(if negative { -value } else { value })
+}
+
+/// A number with a unit of `unit` (none: the smallest), in the smallest: ns, bytes, things.
+pub(super) fn number_with_unit(text: &str, unit: Unit) -> Option<i64> {
+    for (suffix, scale) in units(unit) {
+        if let Some(number) = text.strip_suffix(suffix) {
+            return decimal(number.trim_end(), *scale);
+        }
+    }
+    decimal(text, 1)
+}
+
+/// A value in the largest unit that it fills and that writes it exactly in at most nine decimals.
+pub fn show_value(value: i64, unit: Unit) -> String {
+    let size = value.unsigned_abs();
+    let sign = if value < 0 { "-" } else { "" };
+    let mut scales: Vec<_> = units(unit).iter().filter(|(name, _)| *name != "µs").collect();
+    scales.sort_by_key(|(_, scale)| std::cmp::Reverse(*scale));
+    for (name, scale) in scales {
+        let scale = scale.unsigned_abs();
+        let billionths = u128::from(size % scale) * 1_000_000_000;
+        if (size >= scale || scale == 1) && billionths % u128::from(scale) == 0 {
+            let decimals = format!("{:09}", billionths / u128::from(scale));
+            let text = format!("{sign}{}.{decimals}", size / scale);
+            return format!("{}{name}", text.trim_end_matches('0').trim_end_matches('.'));
+        }
+    }
+    value.to_string()
+}
+
+fn operand(filter: &str, metric: &Metric, text: &str) -> Result<Operand, FilterError> {
+    let text = text.trim();
+    let bad =
+        |remedy| FilterError::BadValue { filter: filter.into(), value: text.into(), metric: metric.name(), remedy };
+    let unit = metric.unit();
+    if unit == Unit::Name {
+        return if text.is_empty() { Err(bad("write a name")) } else { Ok(Operand::Name(text.into())) };
+    }
+    if let Some(percent) = text.strip_prefix('p') {
+        let plain = percent.bytes().all(|b| b.is_ascii_digit() || b == b'.');
+        let percent = percent.parse::<f64>().ok().filter(|p| plain && (0.0..=100.0).contains(p));
+        return percent.map(Operand::Percentile).ok_or_else(|| bad("percentiles go from p0 to p100"));
+    }
+    number_with_unit(text, unit).map(Operand::Number).ok_or_else(|| {
+        bad(match unit {
+            Unit::Ns => {
+                "times are whole nanoseconds, written with ns, us, ms or s (`48ms`, `1.5s`), or percentiles (`p95`)"
+            }
+            Unit::Bytes => "sizes are written with B, KiB, MiB or GiB (`64KiB`), or percentiles (`p95`)",
+            Unit::Count | Unit::Name => "write a whole number without a unit (`12`), or a percentile (`p95`)",
+        })
+    })
+}
+
+impl FromStr for Filter {
+    type Err = FilterError;
+
+    fn from_str(text: &str) -> Result<Self, FilterError> {
+        let text = text.trim();
+        let named = |name: &str| {
+            metric_named(name.trim()).ok_or_else(|| {
+                let names: Vec<String> =
+                    known_metrics().iter().map(Metric::name).chain(["field.NAME".into()]).collect();
+                let remedy = near_names(name.trim(), &names);
+                FilterError::UnknownMetric { filter: text.into(), metric: name.trim().into(), remedy }
+            })
+        };
+        let sign_at = text.find(['<', '>', '=', '!']);
+        let in_at = text.find(" in ").filter(|at| sign_at.is_none_or(|sign| *at < sign));
+        if let Some(at) = in_at {
+            let metric = named(&text[..at])?;
+            let (from, to) = text[at + 4..].split_once("..").ok_or_else(|| FilterError::NoOperator(text.into()))?;
+            if metric.unit() == Unit::Name {
+                return Err(FilterError::NamesHaveNoOrder { filter: text.into(), metric: metric.name() });
+            }
+            let (from, to) = (operand(text, &metric, from)?, operand(text, &metric, to)?);
+            let empty = match (&from, &to) {
+                (Operand::Number(a), Operand::Number(b)) => b <= a,
+                (Operand::Percentile(a), Operand::Percentile(b)) => b <= a,
+                _ => false,
+            };
+            if empty {
+                return Err(FilterError::EmptyRange(text.into()));
+            }
+            return Ok(Filter { metric, test: Test::In(from, to) });
+        }
+        let at = sign_at.ok_or_else(|| FilterError::NoOperator(text.into()))?;
+        let (sign, op) = Op::SIGNS
+            .into_iter()
+            .find(|(sign, _)| text[at..].starts_with(sign))
+            .ok_or_else(|| FilterError::NoOperator(text.into()))?;
+        let metric = named(&text[..at])?;
+        if metric.unit() == Unit::Name && !matches!(op, Op::Equal | Op::NotEqual) {
+            return Err(FilterError::NamesHaveNoOrder { filter: text.into(), metric: metric.name() });
+        }
+        let value = operand(text, &metric, &text[at + sign.len()..])?;
+        Ok(Filter { metric, test: Test::Compare(op, value) })
+    }
+}
+
+impl fmt::Display for Filter {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let show = |operand: &Operand| match operand {
+            Operand::Number(n) => show_value(*n, self.metric.unit()),
+            Operand::Percentile(p) => format!("p{p}"),
+            Operand::Name(name) => name.clone(),
+        };
+        match &self.test {
+            Test::Compare(op, value) => write!(f, "{}{}{}", self.metric.name(), op.sign(), show(value)),
+            Test::In(from, to) => write!(f, "{} in {}..{}", self.metric.name(), show(from), show(to)),
+        }
+    }
+}
+
+impl Filter {
+    /// `METRIC OP NUMBER`.
+    pub fn compare(metric: Metric, op: Op, value: i64) -> Self {
+        Filter { metric, test: Test::Compare(op, Operand::Number(value)) }
+    }
+
+    /// The half-open range of values that pass, over the metric's ascending present values; `None` for `!=` and
+    /// for names, which are no ranges.
+    pub fn range(&self, sorted: &[i64]) -> Option<(i64, i64)> {
+        let value = |operand: &Operand| match operand {
+            Operand::Number(n) => Some(*n),
+            Operand::Percentile(p) => nearest_rank(sorted, *p),
+            Operand::Name(_) => None,
+        };
+        let after = |v: i64| v.saturating_add(1);
+        match &self.test {
+            Test::In(from, to) => Some((value(from)?, value(to)?)),
+            Test::Compare(op, operand) => {
+                let v = value(operand)?;
+                match op {
+                    Op::Less => Some((after(ABSENT), v)),
+                    Op::AtMost => Some((after(ABSENT), after(v))),
+                    Op::More => Some((after(v), i64::MAX)),
+                    Op::AtLeast => Some((v, i64::MAX)),
+                    Op::Equal => Some((v, after(v))),
+                    Op::NotEqual => None,
+                }
+            }
+        }
+    }
+
+    /// True for filters on the duration: they make the groups differ by construction.
+    pub fn on_duration(&self) -> bool {
+        self.metric == Metric::Duration
+    }
+}
+
+/// The values of a metric by execution; durations, starts and traces are there without a column.
+pub fn values<'m>(model: &'m Model, metric: &Metric) -> Option<Cow<'m, [i64]>> {
+    let e = &model.executions;
+    if let Some(column) = e.column(metric) {
+        return Some(Cow::Borrowed(&column.values));
+    }
+    match metric {
+        Metric::Duration => Some((0..e.len()).map(|i| e.duration(i)).collect()),
+        Metric::Start => Some(e.start.iter().map(|s| s.saturating_sub(model.origin)).collect()),
+        _ => None,
+    }
+}
+
+/// The present values of a metric, ascending.
+pub fn sorted_present(values: &[i64]) -> Vec<i64> {
+    let mut sorted: Vec<i64> = values.iter().copied().filter(|v| *v != ABSENT).collect();
+    sorted.sort_unstable();
+    sorted
+}
+
+/// The executions that pass all filters, ascending. The error is one line for people.
+pub fn members(model: &Model, filters: &[Filter]) -> Result<Vec<ExecutionId>, String> {
+    let mut passes = vec![true; model.executions.len()];
+    for filter in filters {
+        let values = values(model, &filter.metric).ok_or_else(|| {
+            let names: Vec<String> = model.executions.columns.iter().map(|c| c.metric.name()).collect();
+            let remedy = near_names(&filter.metric.name(), &names);
+            format!("filter `{filter}`: these executions have no {}: {remedy}", filter.metric.name())
+        })?;
+        let test: Box<dyn Fn(i64) -> bool> = match (&filter.test, filter.metric.unit()) {
+            (Test::Compare(op, Operand::Name(name)), Unit::Name) => {
+                let id = model.names.find(name).map(|NameId(id)| i64::from(id));
+                let wanted = *op == Op::Equal;
+                Box::new(move |v| (Some(v) == id) == wanted)
+            }
+            (Test::Compare(Op::NotEqual, _), _) => {
+                let Test::Compare(_, operand) = &filter.test else { continue };
+                let equal = Filter { metric: filter.metric.clone(), test: Test::Compare(Op::Equal, operand.clone()) };
+                let range = equal.range(&sorted_present(&values));
+                Box::new(move |v| range.is_none_or(|(lo, _)| v != lo))
+            }
+            _ => {
+                let range = filter.range(&sorted_present(&values));
+                Box::new(move |v| range.is_some_and(|(lo, hi)| lo <= v && v < hi))
+            }
+        };
+        for (pass, v) in passes.iter_mut().zip(values.iter()) {
+            *pass &= *v != ABSENT && test(*v);
+        }
+    }
+    Ok(passes.iter().enumerate().filter(|(_, p)| **p).map(|(i, _)| ExecutionId::at(i)).collect())
+}
+
+/// Why no execution passes: the first filter that nothing passes alone, and the values that there are.
+pub fn why_empty(model: &Model, filters: &[Filter]) -> String {
+    let alone = filters.iter().find(|f| members(model, std::slice::from_ref(*f)).is_ok_and(|m| m.is_empty()));
+    let Some(filter) = alone else {
+        let all: Vec<String> = filters.iter().map(|f| format!("`{f}`")).collect();
+        return format!("no execution passes {} together: drop one of them", all.join(" and "));
+    };
+    let present = values(model, &filter.metric).map(|v| sorted_present(&v)).unwrap_or_default();
+    let range = match (filter.metric.unit(), present.first(), present.last()) {
+        (_, None, _) | (_, _, None) => "no execution has a value".to_string(),
+        (Unit::Name, ..) => {
+            let mut ids = present.clone();
+            ids.dedup();
+            let names: Vec<&str> = ids.iter().take(12).map(|id| model.names.get(NameId(*id as u32))).collect();
+            format!("there is {}", names.join(", "))
+        }
+        (unit, Some(least), Some(most)) => {
+            format!("it goes from {} to {}", show_value(*least, unit), show_value(*most, unit))
+        }
+    };
+    format!("no execution passes `{filter}`: {range}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::metric::Column;
+
+    fn parse(text: &str) -> Filter {
+        text.parse().unwrap_or_else(|e| panic!("{text}: {e}"))
+    }
+
+    #[test]
+    fn what_is_typed_comes_back() {
+        for text in [
+            "duration>=48ms",
+            "duration<=12.345678ms",
+            "duration>=p95",
+            "duration<p99.9",
+            "start in 0ns..1.5s",
+            "duration>=48.123456ms",
+            "blocked.disk!=0ns",
+            "cpu in p10..p90",
+            "bytes_read>64KiB",
+            "bytes_written<=1.5MiB",
+            "bytes_written<=1025B",
+            "syscalls=12",
+            "field.rows>-3",
+            "type=get user",
+            "trace!=new",
+            "duration>=9223372036.854775807s",
+        ] {
+            assert_eq!(parse(text).to_string(), text);
+        }
+    }
+
+    #[test]
+    fn spaces_and_units_are_free() {
+        assert_eq!(parse("  duration  >=  1500 us "), parse("duration>=1.5ms"));
+        assert_eq!(parse("duration>=5µs"), parse("duration>=5000"));
+        assert_eq!(parse("bytes_read==1GiB").test, Test::Compare(Op::Equal, Operand::Number(1 << 30)));
+    }
+
+    #[test]
+    fn errors_name_thing_place_and_remedy() {
+        let error = |text: &str| text.parse::<Filter>().unwrap_err().to_string();
+        for (text, says) in [
+            ("durtaion>=4ms", "no metric `durtaion`: did you mean `duration`?"),
+            ("disk>4ms", "did you mean `blocked.disk`?"),
+            ("xyz=4", "use one of duration, start, cpu"),
+            (
+                "duration>=48mz",
+                "`48mz` is no value of duration: times are whole nanoseconds, written with ns, us, ms or s",
+            ),
+            ("duration>=0.5ns", "whole nanoseconds"),
+            ("duration>=p101", "percentiles go from p0 to p100"),
+            ("duration", "has no operator"),
+            ("duration in 3ms", "has no operator"),
+            ("duration in 3ms..2ms", "the range is empty"),
+            ("type>=append", "only `=` and `!=` apply"),
+            ("type in a..b", "only `=` and `!=` apply"),
+            ("type=", "write a name"),
+            ("syscalls>4ms", "without a unit"),
+            ("field.=4", "no metric `field.`"),
+            ("duration>=", "`` is no value of duration"),
+            ("duration>=99999999999999999999s", "is no value"),
+        ] {
+            let said = error(text);
+            assert!(said.contains(says) && !said.contains('\n'), "{text}: {said}");
+        }
+    }
+
+    fn model() -> Model {
+        let mut model = Model::default();
+        let append = i64::from(model.names.intern("append").0);
+        let lookup = i64::from(model.names.intern("lookup").0);
+        let e = &mut model.executions;
+        for d in [10, 20, 30, 40] {
+            e.start.push(1000 + d);
+            e.end.push(1000 + 2 * d);
+        }
+        e.columns.push(Column { metric: Metric::Type, values: vec![append, lookup, append, lookup] });
+        e.columns.push(Column { metric: Metric::Field("n".into()), values: vec![ABSENT, 7, 8, 9] });
+        model.origin = 1000;
+        model
+    }
+
+    fn passing(model: &Model, filters: &[&str]) -> Vec<u32> {
+        let filters: Vec<Filter> = filters.iter().map(|t| parse(t)).collect();
+        members(model, &filters).unwrap().into_iter().map(|ExecutionId(i)| i).collect()
+    }
+
+    #[test]
+    fn every_operator_selects() {
+        let m = model();
+        assert_eq!(passing(&m, &["duration>20"]), [2, 3]);
+        assert_eq!(passing(&m, &["duration>=20", "duration<40"]), [1, 2]);
+        assert_eq!(passing(&m, &["duration<=p50"]), [0, 1]);
+        assert_eq!(passing(&m, &["duration in 20..40"]), [1, 2]);
+        assert_eq!(passing(&m, &["start=40"]), [3]);
+        assert_eq!(passing(&m, &["duration!=20"]), [0, 2, 3]);
+        assert_eq!(passing(&m, &["type=append", "duration!=p1"]), [2]);
+        assert_eq!(passing(&m, &["type!=append"]), [1, 3]);
+        assert_eq!(passing(&m, &["type=nobody"]), [0_u32; 0]);
+        assert_eq!(passing(&m, &["field.n!=8"]), [1, 3], "an absent value passes nothing");
+        assert_eq!(passing(&m, &["field.n<100"]), [1, 2, 3]);
+    }
+
+    #[test]
+    fn what_cannot_be_evaluated_is_explained() {
+        let m = model();
+        let absent = members(&m, &[parse("field.m>1")]).unwrap_err();
+        assert!(absent.contains("no field.m") && absent.contains("`field.n`"), "{absent}");
+        assert_eq!(
+            why_empty(&m, &[parse("duration>1s")]),
+            "no execution passes `duration>1s`: it goes from 10ns to 40ns"
+        );
+        assert!(why_empty(&m, &[parse("type=apend")]).ends_with("there is append, lookup"));
+        assert!(why_empty(&m, &[parse("duration<20"), parse("duration>20")]).contains("together"));
+    }
 }

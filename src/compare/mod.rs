@@ -4,13 +4,32 @@
 //! differential tree, the ranked causes whose extra time adds up exactly, the verdict, what else separates the
 //! groups. ALGORITHMS.md section 7.
 
+mod causes;
+pub mod chance;
+pub mod condition;
+mod dimension;
 pub mod filter;
+mod groups;
+mod kinds;
+mod partition;
+#[cfg(test)]
+pub(crate) mod scenario;
+mod tree;
+mod verdict;
+mod words;
 
+pub use tree::frame_text;
+pub use words::{percent_words, time_words};
+
+use crate::base::statistics::divide_rounded;
 use crate::base::work::{Cancelled, Work};
 use crate::model::Model;
 use crate::model::context::{ContextId, Spent};
 use crate::model::execution::ExecutionId;
 use filter::Filter;
+
+/// Executions in a group below which its figures are called rough.
+const FEW: usize = 8;
 
 /// How the groups came about.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -157,6 +176,19 @@ pub struct Dimension {
     pub effect: f64,
 }
 
+/// Slow executions that have the same trouble.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Kind {
+    /// Its executions, ascending.
+    pub members: Vec<ExecutionId>,
+    /// Mean duration, rounded to the nearest nanosecond.
+    pub mean_ns: i64,
+    /// Rank of the cause that most of their extra time has.
+    pub cause: Option<u32>,
+    /// For people.
+    pub sentence: String,
+}
+
 /// Everything about one pair of groups.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Comparison {
@@ -170,6 +202,8 @@ pub struct Comparison {
     pub tree: DiffTree,
     /// What it is made of, largest first.
     pub causes: Vec<Cause>,
+    /// Kinds of slow executions; empty when all have the same trouble.
+    pub kinds: Vec<Kind>,
     /// What else differs.
     pub dimensions: Vec<Dimension>,
     /// The answer.
@@ -214,6 +248,238 @@ pub struct Request {
 
 /// Compare two groups of the model's executions. Cost: linear in the groups' sparse vectors, plus the tests.
 pub fn compare(model: &Model, request: &Request, work: &Work) -> Result<Comparison, CompareError> {
-    let _ = (model, request, work);
-    Err(CompareError::NoExecutions { task: String::new() })
+    let (slow, fast, origin) = groups::groups(model, request)?;
+    let both = tree::Groups::new(model, &slow.members, &fast.members, &work.cancel);
+    let extra_ns = extra_ns(model, &slow, &fast);
+    let mut built = tree::build(&both)?;
+    let ranked = causes::rank(&both, &mut built, extra_ns)?;
+    let dimensions = dimension::dimensions(&both, &slow, &fast);
+    work.cancel.check()?;
+    let evidence = verdict::Evidence {
+        groups: &both,
+        slow: &slow,
+        fast: &fast,
+        origin,
+        extra_ns,
+        ranked: &ranked,
+        dimensions: &dimensions,
+    };
+    let verdict = verdict::verdict(&evidence);
+    let kinds = kinds::kinds(&both, &ranked);
+    let warnings = warnings(model, &slow, &fast, origin);
+    work.cancel.check()?;
+    Ok(Comparison {
+        extra_ns,
+        tree: built.tree,
+        causes: ranked.causes,
+        kinds,
+        dimensions: dimensions.into_iter().map(|d| d.dimension).collect(),
+        verdict,
+        warnings,
+        slow,
+        fast,
+    })
+}
+
+/// Difference of the mean durations, exact until it is rounded.
+fn extra_ns(model: &Model, slow: &Group, fast: &Group) -> i64 {
+    let sum = |g: &Group| g.members.iter().map(|e| i128::from(model.executions.duration(e.index()))).sum::<i128>();
+    let (n, m) = (slow.members.len() as i128, fast.members.len() as i128);
+    divide_rounded(sum(slow) * m - sum(fast) * n, (n * m).unsigned_abs())
+}
+
+/// What to keep in mind with this comparison.
+fn warnings(model: &Model, slow: &Group, fast: &Group, origin: GroupsOrigin) -> Vec<String> {
+    let mut warnings = Vec::new();
+    if origin == GroupsOrigin::Percentile {
+        warnings.push(
+            "no natural gap was found in the durations: the slowest twentieth is held against the faster half".into(),
+        );
+    }
+    for (name, group) in [("slow", slow), ("fast", fast)] {
+        let n = group.members.len();
+        if n < FEW {
+            let s = if n == 1 { "" } else { "s" };
+            warnings.push(format!("the {name} group has {n} execution{s} only: its figures are rough"));
+        }
+        let unsure = group.members.iter().filter(|e| model.executions.unsure.get(e.index()) == Some(&true)).count();
+        if unsure * 10 > n {
+            warnings.push(format!(
+                "{unsure} of {n} {name} executions ran while events were lost or waited for something unknown"
+            ));
+        }
+    }
+    let shared = slow.members.iter().filter(|e| fast.members.binary_search(e).is_ok()).count();
+    if shared > 0 {
+        warnings.push(format!("{shared} executions are in both groups: they hide the difference"));
+    }
+    if slow.filters.iter().chain(&fast.filters).any(Filter::on_duration) {
+        warnings.push("the groups were chosen by duration, so they differ by construction: the tests rank where the difference sits and do not prove that there is one".into());
+    }
+    warnings.extend(model.notices.sentences());
+    warnings
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn ask(model: &Model, slow: &str, fast: &str) -> Comparison {
+        let list = |t: &str| if t.is_empty() { vec![] } else { vec![t.parse().unwrap()] };
+        let request = Request { slow: list(slow), fast: list(fast) };
+        let c = compare(model, &request, &Work::new(1)).unwrap();
+        let told: i64 = c.causes.iter().map(|c| c.extra_ns).sum();
+        assert_eq!(told, c.extra_ns, "every nanosecond is somewhere");
+        assert!(c.causes.iter().all(|c| c.path.len() <= 60));
+        c
+    }
+
+    /// Both ways of asking, several seeds: the cause comes first, and the verdict says so.
+    fn holds(make: impl Fn(u64) -> Model, kind: Spent, process: &str, function: &str) {
+        for seed in 1..=4 {
+            let model = make(seed);
+            for (slow, fast) in [("", ""), ("duration>=p95", "duration<=p50")] {
+                let c = ask(&model, slow, fast);
+                let first = &c.causes[0];
+                let words = (first.kind, first.by.process.as_deref(), first.by.function.as_deref());
+                assert_eq!(words, (Some(kind), Some(process), Some(function)), "{seed} {slow}: {first:#?}");
+                assert!(c.verdict.confident && c.verdict.basis == Basis::Cause, "{seed} {slow}: {:?}", c.verdict);
+                assert!(c.verdict.sentence.contains(function), "{}", c.verdict.sentence);
+            }
+        }
+    }
+
+    #[test]
+    fn a_process_that_takes_the_cpu() {
+        holds(scenario::cpu_contention, Spent::Preempted, "telemetryd", "entropy_encode");
+    }
+
+    #[test]
+    fn a_process_that_uses_the_disk() {
+        holds(scenario::disk_contention, Spent::Disk, "auditlogd", "commit_log");
+    }
+
+    #[test]
+    fn a_thread_that_holds_the_lock() {
+        holds(|seed| scenario::lock_contention(seed, 16.0), Spent::Thread, "ledgerd", "expensive_flush");
+    }
+
+    #[test]
+    fn a_rare_sleep() {
+        holds(scenario::rare_sleep, Spent::Timer, "batchd", "retry_backoff");
+    }
+
+    #[test]
+    fn more_work_of_its_own() {
+        holds(scenario::many_threads, Spent::Cpu, "indexer", "rebuild_index");
+    }
+
+    #[test]
+    fn without_a_problem_nobody_else_is_blamed() {
+        for seed in 1..=4 {
+            let model = scenario::lock_contention(seed, 0.1);
+            let c = ask(&model, "", "");
+            let first = &c.causes[0];
+            assert!(!c.verdict.confident || first.kind == Some(Spent::Cpu), "{:?} {first:#?}", c.verdict);
+        }
+    }
+
+    #[test]
+    fn a_type_that_does_more_is_a_dimension() {
+        let mut s = scenario::Scene::new(2);
+        for i in 0..2000 {
+            let (kind, path, ms) =
+                if i % 10 == 0 { ("export", "p;main;export", 40.0) } else { ("view", "p;main;view", 2.0) };
+            let ns = s.around(ms);
+            s.run(kind, "p", "p", 1, &[(path, ns)]);
+        }
+        let model = s.seal();
+        for (slow, fast) in [("", ""), ("duration>=p95", "duration<=p50")] {
+            let c = ask(&model, slow, fast);
+            assert!(c.verdict.confident && c.verdict.basis == Basis::Dimension, "{:?}", c.verdict);
+            assert!(
+                c.verdict.sentence.starts_with("The slow ones are of type export: 100 % of them"),
+                "{:?}",
+                c.verdict
+            );
+        }
+        // Asked within the dimension, the dimension is no answer.
+        let c = ask(&model, "type=export", "type=view");
+        assert!(c.verdict.basis == Basis::Cause && c.dimensions.iter().all(|d| d.name != "type"), "{:?}", c.verdict);
+    }
+
+    /// One type alone takes the lock, and one of its executions in ten: the lock is the answer, not the type.
+    #[test]
+    fn a_cause_that_only_one_type_can_meet_stays_a_cause() {
+        let c = ask(&scenario::lock_contention(8, 16.0), "", "");
+        assert_eq!(c.verdict.basis, Basis::Cause);
+    }
+
+    #[test]
+    fn two_troubles_are_two_kinds() {
+        let mut s = scenario::Scene::new(3);
+        for i in 0..1000 {
+            let cpu = s.around(1.0);
+            let long = s.around(60.0);
+            let mut parts = vec![("p;main", cpu)];
+            match i % 25 {
+                3 => parts.push(("p;main;load;[pread64];{disk}", long)),
+                7 => parts.push(("p;main;retry;[clock_nanosleep];{timer}", long)),
+                _ => {}
+            }
+            s.run("x", "p", "p", 1, &parts);
+        }
+        let c = ask(&s.seal(), "", "");
+        let told: Vec<(usize, Option<u32>)> = c.kinds.iter().map(|k| (k.members.len(), k.cause)).collect();
+        assert!(told == [(40, Some(1)), (40, Some(2))] || told == [(40, Some(2)), (40, Some(1))], "{:?}", c.kinds);
+        assert!(c.kinds.iter().any(|k| k.sentence.contains("Sleeping in retry")), "{:?}", c.kinds);
+        assert!(ask(&scenario::disk_contention(1), "", "").kinds.is_empty());
+    }
+
+    #[test]
+    fn what_chance_may_do_is_not_blamed() {
+        let mut s = scenario::Scene::new(4);
+        for i in 0..400 {
+            let cpu = s.around(1.0);
+            // One in a hundred sleeps, whatever the group.
+            let sleep = if i % 100 == 50 { 80_000_000 } else { 0 };
+            let kind = if i % 4 < 1 { "a" } else { "b" };
+            s.run(kind, "p", "p", 1, &[("p;main", cpu), ("p;main;[nanosleep];{timer}", sleep)]);
+        }
+        let model = s.seal();
+        for (slow, fast) in [("type=a", "type=b"), ("type=b", "type=a")] {
+            let c = ask(&model, slow, fast);
+            assert!(!c.verdict.confident && c.verdict.basis == Basis::None, "{:?}", c.verdict);
+        }
+    }
+
+    #[test]
+    fn few_executions_are_called_few() {
+        let mut s = scenario::Scene::new(5);
+        for i in 0..4 {
+            s.run("x", "p", "p", 1, &[("p;main", 1_000_000 + i), ("p;wait;[poll];{timer}", i / 3 * 9_000_000)]);
+        }
+        let c = ask(&s.seal(), "duration>5ms", "duration<5ms");
+        assert!(!c.verdict.confident && c.verdict.sentence.contains("too few"), "{:?}", c.verdict);
+        assert!(c.warnings.iter().any(|w| w.starts_with("the slow group has 1 execution only")), "{:?}", c.warnings);
+    }
+
+    #[test]
+    fn a_slow_group_that_is_faster_is_told_so() {
+        let c = ask(&scenario::rare_sleep(1), "duration<=p50", "duration>=p95");
+        assert!(
+            !c.verdict.confident && c.verdict.sentence.starts_with("The slow group is not slower"),
+            "{:?}",
+            c.verdict
+        );
+        assert!(c.causes[0].extra_ns < 0);
+    }
+
+    #[test]
+    fn a_cancelled_comparison_ends() {
+        let work = Work::new(1);
+        work.cancel.cancel();
+        let end = compare(&scenario::rare_sleep(1), &Request::default(), &work);
+        assert_eq!(end.unwrap_err(), CompareError::Cancelled(Cancelled));
+    }
 }

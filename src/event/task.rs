@@ -1,15 +1,33 @@
 //! Tasks: what delimits executions. Definitions only; pairing is done in `analysis/`.
 //!
-//! Found tasks come from the names of record classes (PRODUCT.md, "Tasks found by themselves"), given ones from
-//! `--task` and task files. ALGORITHMS.md 6.1.
+//! [`discover`] finds tasks in the names and fields of record classes, without reading an event, in the order of
+//! PRODUCT.md ("Tasks found by themselves"); [`parse`] reads what `--task` was given. ALGORITHMS.md 6.1.
+//!
+//! The tracer's own events (`lttng_*`) delimit nothing, and pairs among the kernel's own tracepoints (interrupts,
+//! timers) come last: they run inside whatever thread they interrupt, so they are rarely what a person asks about.
 
-/// One end of an execution.
+use std::collections::{BTreeMap, BTreeSet};
+
+/// An event that begins or ends an execution.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Delimiter {
     /// Name of the event.
     pub event: String,
-    /// The event counts only where this numeric payload field is not negative (`ret` of a system call's exit).
+    /// Payload field whose value pairs begin and end (see [`Pairing`]).
+    pub key: Option<String>,
+    /// The event counts only where this payload field is not negative (`ret` of a system call's exit).
     pub not_negative: Option<String>,
+}
+
+/// How a begin finds its end.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Pairing {
+    /// On the same thread.
+    Thread,
+    /// By equal keys within the host, across threads and processes.
+    Key,
+    /// By equal keys within the process (descriptors), across its threads.
+    ProcessKey,
 }
 
 /// A task.
@@ -17,14 +35,250 @@ pub struct Delimiter {
 pub struct TaskDefinition {
     /// As listed by `info` and given to `--task`.
     pub name: String,
-    /// Begins an execution.
-    pub begin: Delimiter,
-    /// Ends it.
-    pub end: Delimiter,
-    /// Payload field whose equal values pair begin and end, across threads; else they pair on the thread.
-    pub key: Option<String>,
+    /// Any of these begins an execution.
+    pub begins: Vec<Delimiter>,
+    /// Any of these ends it.
+    pub ends: Vec<Delimiter>,
+    /// How they find each other.
+    pub pairing: Pairing,
     /// Payload field of the begin (else the end) event that names the type of the execution.
     pub kind: Option<String>,
-    /// A second begin on the same thread (or key) opens an inner execution; else it restarts the outer.
+    /// A second begin opens an inner execution; else it restarts the outer.
     pub nest: bool,
+}
+
+/// What discovery needs to know of a record class.
+#[derive(Clone, Debug)]
+pub struct ClassFace {
+    /// Event name.
+    pub name: String,
+    /// Recorded by the kernel tracer.
+    pub kernel: bool,
+    /// Direct payload members: name, and whether it is an integer (else text).
+    pub fields: Vec<(String, bool)>,
+}
+
+/// Endings that make a pair: (begin, end).
+const PAIRS: [(&str, &str); 5] =
+    [("begin", "end"), ("start", "end"), ("start", "stop"), ("enter", "leave"), ("entry", "exit")];
+
+/// Text fields that name the type of an execution, best first.
+const KIND_FIELDS: [&str; 6] = ["type", "kind", "operation", "op", "method", "name"];
+
+impl Delimiter {
+    fn bare(event: &str) -> Self {
+        // The exit of a failed system call begins nothing.
+        let exit = event.starts_with("syscall_exit_") || event.starts_with("compat_syscall_exit_");
+        Delimiter { event: event.to_owned(), key: None, not_negative: exit.then(|| "ret".to_owned()) }
+    }
+
+    fn keyed(event: &str, key: &str) -> Self {
+        Delimiter { key: Some(key.to_owned()), ..Delimiter::bare(event) }
+    }
+}
+
+/// All tasks that the record classes of the traces offer: user-space pairs, accepted connections, system calls,
+/// pairs among the kernel's own events; each group by name.
+pub fn discover(classes: &[ClassFace]) -> Vec<TaskDefinition> {
+    let mut tasks = pairs(classes, false);
+    tasks.extend(connections(classes));
+    tasks.extend(system_calls(classes));
+    tasks.extend(pairs(classes, true));
+    let mut seen = BTreeSet::new();
+    tasks.retain(|t| seen.insert(t.name.clone()));
+    tasks
+}
+
+fn pairs(classes: &[ClassFace], kernel: bool) -> Vec<TaskDefinition> {
+    let ours = |c: &&ClassFace| c.kernel == kernel && !c.name.starts_with("lttng_");
+    let by_name: BTreeMap<&str, &ClassFace> = classes.iter().filter(ours).map(|c| (c.name.as_str(), c)).collect();
+    let mut tasks = BTreeMap::new();
+    for (name, begin) in &by_name {
+        for (first, last) in PAIRS {
+            let Some(stem) = name.strip_suffix(first) else { continue };
+            let Some(end) = by_name.get(format!("{stem}{last}").as_str()) else { continue };
+            let title = stem.trim_end_matches(['_', ':', '-', '.']);
+            if !title.is_empty() && !tasks.contains_key(title) {
+                tasks.insert(title.to_owned(), pair(title, begin, end));
+            }
+        }
+    }
+    tasks.into_values().collect()
+}
+
+/// A pair of events, matched by a shared identifier field where both have one.
+fn pair(title: &str, begin: &ClassFace, end: &ClassFace) -> TaskDefinition {
+    let integer = |c: &ClassFace, name: &str| c.fields.iter().any(|(n, int)| *int && n == name);
+    let identifies = |n: &str| n == "id" || n.ends_with("_id") || n.ends_with("Id") || n == "uuid" || n == "key";
+    let key = begin.fields.iter().find(|(n, int)| *int && identifies(n) && integer(end, n)).map(|(n, _)| n.as_str());
+    let text = |c: &ClassFace, name: &str| c.fields.iter().any(|(n, int)| !*int && n == name);
+    let kind = KIND_FIELDS.iter().find(|k| text(begin, k) || text(end, k)).map(|k| (*k).to_owned());
+    let delimiter = |c: &ClassFace| match key {
+        Some(key) => Delimiter::keyed(&c.name, key),
+        None => Delimiter::bare(&c.name),
+    };
+    TaskDefinition {
+        name: title.to_owned(),
+        begins: vec![delimiter(begin)],
+        ends: vec![delimiter(end)],
+        pairing: if key.is_some() { Pairing::Key } else { Pairing::Thread },
+        kind,
+        nest: true,
+    }
+}
+
+/// From `accept*` to the shutdown or close of the same socket.
+fn connections(classes: &[ClassFace]) -> Option<TaskDefinition> {
+    let has = |name: &&&str| classes.iter().any(|c| c.kernel && c.name == **name);
+    let begins: Vec<_> = ["syscall_exit_accept", "syscall_exit_accept4"].iter().filter(has).collect();
+    let ends: Vec<_> = ["syscall_entry_shutdown", "syscall_entry_close"].iter().filter(has).collect();
+    (!begins.is_empty() && !ends.is_empty()).then(|| TaskDefinition {
+        name: "connection".to_owned(),
+        begins: begins.iter().map(|e| Delimiter::keyed(e, "ret")).collect(),
+        ends: ends.iter().map(|e| Delimiter::keyed(e, "fd")).collect(),
+        pairing: Pairing::ProcessKey,
+        kind: None,
+        nest: false,
+    })
+}
+
+fn system_calls(classes: &[ClassFace]) -> Vec<TaskDefinition> {
+    let kernel = || classes.iter().filter(|c| c.kernel);
+    let exits: BTreeSet<&str> = kernel().filter_map(|c| c.name.strip_prefix("syscall_exit_")).collect();
+    let old_exit = kernel().any(|c| c.name == "exit_syscall");
+    let call = |name: &str, begin: String, end: String| TaskDefinition {
+        name: name.to_owned(),
+        begins: vec![Delimiter::bare(&begin)],
+        ends: vec![Delimiter { not_negative: None, ..Delimiter::bare(&end) }],
+        pairing: Pairing::Thread,
+        kind: None,
+        nest: false,
+    };
+    let tasks: BTreeMap<&str, TaskDefinition> = kernel()
+        .filter_map(|c| {
+            if let Some(name) = c.name.strip_prefix("syscall_entry_") {
+                exits.contains(name).then(|| (name, call(name, c.name.clone(), format!("syscall_exit_{name}"))))
+            } else if let (true, Some(name)) = (old_exit, c.name.strip_prefix("sys_")) {
+                Some((name, call(name, c.name.clone(), "exit_syscall".to_owned())))
+            } else {
+                None
+            }
+        })
+        .collect();
+    tasks.into_values().collect()
+}
+
+/// Why `--task` cannot be used: one line with what to do.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{0}")]
+pub struct TaskError(String);
+
+/// The task that `--task` names: one of `found`, or delimiters given by hand
+/// (`begin=EVENT,end=EVENT[,key=FIELD][,type=FIELD]`).
+pub fn parse(typed: &str, found: &[TaskDefinition], classes: &[ClassFace]) -> Result<TaskDefinition, TaskError> {
+    if !typed.contains('=') {
+        let named = found.iter().find(|t| t.name == typed).cloned();
+        return named
+            .ok_or_else(|| TaskError(format!("--task {typed}: no such task in the trace{}", nearest(typed, found))));
+    }
+    let wrong = |why: String| TaskError(format!("--task {typed}: {why}"));
+    let (mut begin, mut end, mut key, mut kind) = (None, None, None, None);
+    for part in typed.split(',') {
+        match part.split_once('=') {
+            Some(("begin", v)) => begin = Some(v),
+            Some(("end", v)) => end = Some(v),
+            Some(("key", v)) => key = Some(v.to_owned()),
+            Some(("type", v)) => kind = Some(v.to_owned()),
+            _ => {
+                return Err(wrong(format!(
+                    "`{part}` is not understood; write begin=EVENT,end=EVENT[,key=FIELD][,type=FIELD]"
+                )));
+            }
+        }
+    }
+    let side = |what: &str, event: Option<&str>| {
+        let event = event.ok_or_else(|| wrong(format!("{what}=EVENT is missing")))?;
+        let class = classes.iter().find(|c| c.name == event);
+        let class =
+            class.ok_or_else(|| wrong(format!("the trace has no event `{event}`; `whyslow info` lists its events")))?;
+        if let Some(field) = &key
+            && !class.fields.iter().any(|(name, integer)| *integer && name == field)
+        {
+            return Err(wrong(format!("event `{event}` has no integer field `{field}` to pair by")));
+        }
+        Ok(Delimiter { key: key.clone(), ..Delimiter::bare(event) })
+    };
+    let (begin, end) = (side("begin", begin)?, side("end", end)?);
+    Ok(TaskDefinition {
+        name: typed.to_owned(),
+        begins: vec![begin],
+        ends: vec![Delimiter { not_negative: None, ..end }],
+        pairing: if key.is_some() { Pairing::Key } else { Pairing::Thread },
+        kind,
+        nest: false,
+    })
+}
+
+/// "; did you mean ...?" or what there is.
+fn nearest(typed: &str, found: &[TaskDefinition]) -> String {
+    let alike = |t: &&TaskDefinition| t.name.contains(typed) || typed.contains(t.name.as_str());
+    let names: Vec<&str> = found.iter().filter(alike).map(|t| t.name.as_str()).take(3).collect();
+    match (names.as_slice(), found.first()) {
+        ([], None) => "; it has none: give begin=EVENT,end=EVENT".to_owned(),
+        ([], Some(first)) => format!("; the first that it has is `{}`, `whyslow info` lists all", first.name),
+        (names, _) => format!("; did you mean `{}`?", names.join("` or `")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn class(name: &str, kernel: bool, fields: &[(&str, bool)]) -> ClassFace {
+        let fields = fields.iter().map(|(n, i)| ((*n).to_owned(), *i)).collect();
+        ClassFace { name: name.to_owned(), kernel, fields }
+    }
+
+    #[test]
+    fn found_in_the_order_of_the_contract() {
+        let classes = [
+            class("irq_handler_exit", true, &[]),
+            class("irq_handler_entry", true, &[]),
+            class("syscall_entry_close", true, &[("fd", true)]),
+            class("syscall_exit_close", true, &[("ret", true)]),
+            class("syscall_exit_accept4", true, &[("ret", true)]),
+            class("app:request_begin", false, &[("id", true), ("type", false)]),
+            class("app:request_end", false, &[("id", true), ("status", true)]),
+            class("app:batch_start", false, &[("size", true)]),
+            class("app:batch_stop", false, &[]),
+            class("lttng_ust_statedump:start", false, &[]),
+            class("lttng_ust_statedump:end", false, &[]),
+        ];
+        let tasks = discover(&classes);
+        let names: Vec<_> = tasks.iter().map(|t| t.name.as_str()).collect();
+        assert_eq!(names, ["app:batch", "app:request", "connection", "close", "irq_handler"]);
+        assert_eq!((tasks[0].pairing, &tasks[0].kind), (Pairing::Thread, &None));
+        assert_eq!((tasks[1].pairing, tasks[1].kind.as_deref()), (Pairing::Key, Some("type")));
+        assert_eq!(tasks[1].begins, [Delimiter::keyed("app:request_begin", "id")]);
+        assert_eq!(tasks[2].begins[0].not_negative.as_deref(), Some("ret"));
+    }
+
+    #[test]
+    fn given_by_hand() {
+        let classes =
+            [class("syscall_exit_accept4", true, &[("ret", true)]), class("syscall_entry_shutdown", true, &[])];
+        let task = parse("begin=syscall_exit_accept4,end=syscall_entry_shutdown", &[], &classes).unwrap();
+        assert_eq!(task.begins[0].not_negative.as_deref(), Some("ret"));
+        assert_eq!((task.pairing, task.nest), (Pairing::Thread, false));
+        for (typed, part) in [
+            ("begin=a,end=b", "no event `a`"),
+            ("begin=syscall_exit_accept4", "end=EVENT is missing"),
+            ("begin=syscall_exit_accept4,end=syscall_entry_shutdown,key=fd", "no integer field `fd`"),
+            ("begin=x,stop=y", "`stop=y` is not understood"),
+            ("nothing", "no such task"),
+        ] {
+            let said = parse(typed, &[], &classes).unwrap_err().to_string();
+            assert!(said.contains(part), "{said}");
+        }
+    }
 }

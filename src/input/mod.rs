@@ -1,7 +1,153 @@
 //! Bytes to records: which formats there are, and what a record is before anybody knows what it means.
 //!
-//! [`record`] is the face that `event/` sees; each format has a folder.
+//! [`record`] is the face that `event/` sees; each format has a folder. [`open`] finds the traces under the
+//! paths that a user names and lays them on one time line: a CTF trace is a directory with `metadata`, a session holds
+//! several, and traces of one uuid under one label (the chunks of a rotated session) are one trace.
 
+pub mod count;
 pub mod ctf;
+pub mod cursor;
+pub mod mapped;
 pub mod otf2;
 pub mod record;
+
+pub use ctf::OpenError;
+use std::path::{Path, PathBuf};
+
+/// What a user names: a path, perhaps with a label (`LABEL=PATH`).
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Argument {
+    /// The label, where one was given.
+    pub label: Option<String>,
+    /// The path.
+    pub path: PathBuf,
+}
+
+impl Argument {
+    /// `LABEL=PATH`, or a path; a path that exists as written wins.
+    pub fn parse(text: &str) -> Argument {
+        match text.split_once('=') {
+            Some((label, path)) if !label.is_empty() && !label.contains('/') && !Path::new(text).exists() => {
+                Argument { label: Some(label.to_owned()), path: PathBuf::from(path) }
+            }
+            _ => Argument { label: None, path: PathBuf::from(text) },
+        }
+    }
+}
+
+/// An opened trace and whose it is.
+#[derive(Debug)]
+pub struct Source {
+    /// The label, or the path as the user wrote it.
+    pub label: String,
+    /// True where the user gave the label.
+    pub labelled: bool,
+    /// Path of the trace below what the user named; empty where it is that itself.
+    pub name: String,
+    /// The trace.
+    pub trace: ctf::Trace,
+}
+
+/// The traces under what the user named, in a stable order, on one time line.
+///
+/// Errors: a path that is not there, a folder without a trace, a file of a known format that is not read yet, metadata
+/// that cannot be understood; each in one line that says what to do.
+pub fn open(arguments: &[Argument]) -> Result<Vec<Source>, OpenError> {
+    let mut sources = Vec::new();
+    for argument in arguments {
+        open_argument(argument, &mut sources)?;
+    }
+    share_clocks(&mut sources);
+    Ok(sources)
+}
+
+fn open_argument(argument: &Argument, sources: &mut Vec<Source>) -> Result<(), OpenError> {
+    let path = &argument.path;
+    let shown = path.display();
+    let about = std::fs::metadata(path).map_err(|e| OpenError(format!("{shown}: {e}; name a trace directory")))?;
+    if about.is_file() {
+        return Err(OpenError(known_file(path)));
+    }
+    let mut directories = Vec::new();
+    find_traces(path, 0, &mut directories)?;
+    if directories.is_empty() {
+        let what = "no trace in this folder: a CTF trace is a directory that holds a file `metadata`";
+        return Err(OpenError(format!("{shown}: {what}")));
+    }
+    directories.sort_unstable();
+    let mut chunks: Vec<(Option<String>, Vec<PathBuf>)> = Vec::new();
+    for directory in directories {
+        let uuid = ctf::uuid_of(&directory)?;
+        match chunks.iter_mut().find(|(known, _)| known.is_some() && *known == uuid) {
+            Some((_, paths)) => paths.push(directory),
+            None => chunks.push((uuid, vec![directory])),
+        }
+    }
+    for (_, paths) in chunks {
+        let trace = ctf::Trace::open_chunks(&paths)?;
+        let name = paths.first().and_then(|p| p.strip_prefix(path).ok());
+        sources.push(Source {
+            label: argument.label.clone().unwrap_or_else(|| shown.to_string()),
+            labelled: argument.label.is_some(),
+            name: name.map_or_else(String::new, |n| n.display().to_string()),
+            trace,
+        });
+    }
+    Ok(())
+}
+
+/// Deeper folders are not looked into: an LTTng session has at most six levels.
+const DEEPEST: usize = 12;
+
+fn find_traces(path: &Path, depth: usize, found: &mut Vec<PathBuf>) -> Result<(), OpenError> {
+    if path.join("metadata").is_file() {
+        found.push(path.to_owned());
+        return Ok(());
+    }
+    if depth >= DEEPEST {
+        return Ok(());
+    }
+    let unreadable = |e: std::io::Error| OpenError(format!("{}: {e}", path.display()));
+    for entry in std::fs::read_dir(path).map_err(unreadable)? {
+        let entry = entry.map_err(unreadable)?;
+        // Links are not followed: they may lead in a circle.
+        if entry.file_type().is_ok_and(|kind| kind.is_dir()) {
+            find_traces(&entry.path(), depth + 1, found)?;
+        }
+    }
+    Ok(())
+}
+
+/// One line for a file that is no trace directory.
+fn known_file(path: &Path) -> String {
+    let shown = path.display();
+    let begin = mapped::Mapped::open(path).ok();
+    let begin = begin.as_ref().map_or(&[][..], |m| m.bytes());
+    if path.file_name().is_some_and(|name| name == "metadata") {
+        let parent = path.parent().map_or_else(|| ".".to_owned(), |p| p.display().to_string());
+        return format!("{shown}: this is the metadata of a trace; name its directory, {parent}");
+    }
+    if begin.starts_with(b"PERFILE2") || begin.starts_with(b"2ELIFREP") {
+        return format!("{shown}: perf.data is known and not read yet; record with LTTng, or convert it to CTF");
+    }
+    if begin.starts_with(b"\x17\x08\x44tracing") {
+        return format!("{shown}: trace.dat is known and not read yet; record with LTTng, or convert it to CTF");
+    }
+    format!("{shown}: neither a trace directory nor a file of a known format; name a CTF trace directory")
+}
+
+/// One clock offset for all traces whose clock uuid is equal: that of the first one.
+fn share_clocks(sources: &mut [Source]) {
+    let mut known: Vec<(String, i128)> = Vec::new();
+    for source in sources {
+        let own: Vec<(String, i128)> =
+            source.trace.clock_offsets().map(|(uuid, base)| (uuid.to_owned(), base)).collect();
+        for (uuid, base) in own {
+            match known.iter().find(|(k, _)| *k == uuid) {
+                Some((_, first)) if *first != base => source.trace.set_clock_offset(&uuid, *first),
+                Some(_) => {}
+                None => known.push((uuid, base)),
+            }
+        }
+    }
+}

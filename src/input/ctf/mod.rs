@@ -1,13 +1,38 @@
 //! The Common Trace Format, 1.8 and 2: a directory of streams and its metadata, opened, indexed, decoded.
 //!
-//! [`Trace::open`] reads metadata and packet indexes only. [`Trace::compile`] turns a projection into a decode plan;
+//! ```text
+//! metadata -> tsdl / json -> schema -> locate -> plan -> decode -> reader -> records
+//! stream files, index files -> packet -> table of packets --------^
+//! ```
+//! [`Trace::open`] reads metadata, packet headers and packet indexes. [`Trace::compile`] turns a projection into a decode plan;
 //! [`Trace::reader`] runs the plan over a run of packets of one stream. Damage ends a packet, never a trace.
+//!
+//! A trace may be recorded in several directories (the chunks of a rotated session): their schemas are joined, and
+//! streams go on from one to the next.
 
-use super::record::{ClassId, FieldPath, Projection, Record, StreamId};
+mod decode;
+mod json;
+mod locate;
+mod metadata;
+mod open;
+mod packet;
+mod plan;
+mod reader;
+mod schema;
+mod tsdl;
+
+pub use decode::{Damage, Sink, What};
+pub use plan::{Appearance, Named, Node, Shape};
+pub use reader::{Plan, Reader};
+
+use super::mapped::Mapped;
+use super::record::{ClassId, FieldPath, Projection, Scope, StreamId};
 use crate::base::notice::Notices;
-use crate::base::time::Ns;
+use crate::base::time::{Ns, canonical_ns};
+use packet::{Line, Place, Preludes};
+use schema::{Count, Field, Kind, Schema, StreamClass};
 use std::ops::Range;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 /// Why a directory is not a readable trace: one line with file, place, expectation and remedy.
 #[derive(Debug, thiserror::Error)]
@@ -47,84 +72,242 @@ pub struct Stream {
     pub packets: Vec<Packet>,
     /// Losses: (from, to, number of events or `None`).
     pub losses: Vec<(Ns, Ns, Option<u64>)>,
+    /// Packets that the tracer numbered and that are not there.
+    pub lost_packets: u64,
 }
+
+/// A metadata file and what was compiled from it.
+#[derive(Debug)]
+struct Chunk {
+    path: PathBuf,
+    preludes: Preludes,
+    /// The stream class of the joined schema for each of its own.
+    streams: Vec<usize>,
+    /// For each of its clocks: the way to the common time line, and its own as recorded.
+    lines: Vec<ClockLine>,
+}
+
+#[derive(Debug)]
+struct ClockLine {
+    clock: schema::Clock,
+    common: Line,
+}
+
+/// A file of packets.
+#[derive(Debug)]
+struct StreamFile {
+    mapped: Mapped,
+    name: String,
+    chunk: usize,
+}
+
+/// The packets of a stream: position of the file, and where in it.
+type Places = Vec<(u32, Place)>;
 
 /// An opened trace.
 #[derive(Debug)]
-pub struct Trace {}
+pub struct Trace {
+    schema: Schema,
+    chunks: Vec<Chunk>,
+    files: Vec<StreamFile>,
+    places: Vec<Places>,
+    classes: Vec<Class>,
+    ids: Vec<reader::Ids>,
+    streams: Vec<Stream>,
+    notices: Notices,
+}
 
-/// A compiled projection.
-#[derive(Debug)]
-pub struct Plan {}
-
-/// Decodes a run of packets of one stream.
-#[derive(Debug)]
-pub struct Reader<'a> {
-    trace: &'a Trace,
+/// The uuid of the trace in a directory: equal in all chunks of a session.
+pub fn uuid_of(path: &Path) -> Result<Option<String>, OpenError> {
+    open::uuid_of(path)
 }
 
 impl Trace {
     /// Open a trace directory (one that holds `metadata`).
     pub fn open(path: &Path) -> Result<Trace, OpenError> {
-        Err(OpenError(format!("{}: not readable yet", path.display())))
+        Trace::open_chunks(&[path.to_owned()])
     }
 
     /// Record classes by [`ClassId`].
     pub fn classes(&self) -> &[Class] {
-        &[]
+        &self.classes
     }
 
     /// True where records of the class can have the field.
     pub fn has_field(&self, class: ClassId, field: &FieldPath) -> bool {
-        let _ = (class, field);
-        false
+        self.root(class, field.scope).is_some_and(|root| has_path(root, &field.path))
     }
 
     /// Names of the payload's direct members that are integers (`true`) or text (`false`).
     pub fn payload_fields(&self, class: ClassId) -> Vec<(String, bool)> {
-        let _ = class;
-        Vec::new()
+        let Some(Field { kind: Kind::Struct(members), .. }) = self.root(class, Scope::Payload) else {
+            return Vec::new();
+        };
+        let simple = |member: &schema::Member| match &member.field.kind {
+            Kind::Bits(_) | Kind::Variable { .. } => Some((member.name().to_owned(), true)),
+            Kind::Text(_) | Kind::SizedText(..) => Some((member.name().to_owned(), false)),
+            Kind::Array { element, .. } => match &element.kind {
+                Kind::Bits(bits) if bits.character => Some((member.name().to_owned(), false)),
+                _ => None,
+            },
+            _ => None,
+        };
+        members.iter().filter_map(simple).collect()
     }
 
     /// Streams by [`StreamId`].
     pub fn streams(&self) -> &[Stream] {
-        &[]
+        &self.streams
     }
 
     /// A member of the trace environment (`hostname`, `kernel_release`, `domain` ...), numbers as text.
     pub fn environment(&self, name: &str) -> Option<&str> {
-        let _ = name;
-        None
+        self.schema.environment.iter().find(|(n, _)| n == name).map(|(_, value)| value.as_str())
     }
 
     /// Uuid of the clock, where there is exactly one clock and it has one.
     pub fn clock_uuid(&self) -> Option<&str> {
-        None
+        match self.schema.clocks.as_slice() {
+            [clock] => clock.uuid.as_deref(),
+            _ => None,
+        }
+    }
+
+    /// Name of the clock, where there is exactly one.
+    pub fn clock_name(&self) -> Option<&str> {
+        match self.schema.clocks.as_slice() {
+            [clock] => Some(&clock.name),
+            _ => None,
+        }
+    }
+
+    /// Uuid of the trace: equal in all chunks of a session.
+    pub fn uuid(&self) -> Option<&str> {
+        self.schema.uuid.as_deref()
+    }
+
+    /// Version of the format: 1 (1.8) or 2.
+    pub fn version(&self) -> u8 {
+        self.schema.version
+    }
+
+    /// The directory of the (first) metadata.
+    pub fn path(&self) -> &Path {
+        self.chunks.first().map_or(Path::new(""), |c| &c.path)
+    }
+
+    /// What was odd when the trace was opened.
+    pub fn notices(&self) -> &Notices {
+        &self.notices
     }
 
     /// Compile a projection.
     pub fn compile(&self, projection: &Projection) -> Plan {
-        let _ = projection;
-        Plan {}
+        Plan::new(&self.schema, projection)
+    }
+
+    /// Compile everything, for [`Reader::show`].
+    pub fn compile_whole(&self) -> Plan {
+        Plan::whole(&self.schema)
     }
 
     /// Read some packets of a stream.
     pub fn reader<'a>(&'a self, plan: &'a Plan, stream: StreamId, packets: Range<usize>) -> Reader<'a> {
-        let _ = (plan, stream, packets);
-        Reader { trace: self }
+        Reader::new(self, plan, stream, packets)
+    }
+
+    /// The time of a clock value in a packet as `dump --canonical` tells it: with the offset that the packet's own
+    /// metadata gives, in double precision. `None`: the stream class has no clock; `Some(None)`: overflow.
+    pub fn canonical_time(&self, stream: StreamId, packet: usize, cycles: u64) -> Option<Option<i64>> {
+        let (file, _) = self.packet(stream, packet)?;
+        let class = self.streams.get(stream.index())?.stream_class as usize;
+        let line = self.schema.streams.get(class)?.clock?;
+        let clock = &self.chunks.get(file.chunk)?.lines.get(line)?.clock;
+        let ns = || {
+            let seconds = i128::from(clock.offset_seconds) * 1_000_000_000;
+            let offset = canonical_ns(clock.offset_cycles, clock.frequency)?;
+            let value = canonical_ns(cycles, clock.frequency)?;
+            i64::try_from(seconds + offset + value).ok()
+        };
+        Some(ns())
+    }
+
+    /// The CPU that a packet names.
+    pub fn packet_cpu(&self, stream: StreamId, packet: usize) -> Option<u32> {
+        self.packet(stream, packet).and_then(|(_, place)| place.cpu)
+    }
+
+    /// Lay the clocks with this uuid on the offset (in cycles from the origin) of another trace.
+    pub fn set_clock_offset(&mut self, uuid: &str, base: i128) {
+        for chunk in &mut self.chunks {
+            for line in chunk.lines.iter_mut().filter(|l| l.clock.uuid.as_deref() == Some(uuid)) {
+                line.common.base = base;
+            }
+        }
+        self.tell_streams();
+    }
+
+    /// The uuids of the clocks, each with its first offset (in cycles from the origin).
+    pub fn clock_offsets(&self) -> impl Iterator<Item = (&str, i128)> {
+        let lines = self.chunks.iter().flat_map(|c| &c.lines);
+        lines.filter_map(|line| Some((line.clock.uuid.as_deref()?, line.common.base)))
+    }
+
+    fn slots(&self) -> usize {
+        self.schema.slots
+    }
+
+    fn packet(&self, stream: StreamId, number: usize) -> Option<(&StreamFile, &Place)> {
+        let (file, place) = self.places.get(stream.index())?.get(number)?;
+        Some((self.files.get(*file as usize)?, place))
+    }
+
+    /// Position of a chunk's clock line for a stream class; `usize::MAX` where there is no clock.
+    fn line_of(&self, chunk: usize, class: usize) -> usize {
+        let clock = self.schema.streams.get(class).and_then(|s| s.clock);
+        clock.map_or(usize::MAX, |clock| chunk * self.schema.clocks.len() + clock)
+    }
+
+    fn time(&self, line: usize, cycles: u64) -> Ns {
+        let clocks = self.schema.clocks.len().max(1);
+        let line = self.chunks.get(line / clocks).and_then(|c| c.lines.get(line % clocks));
+        line.map_or(0, |line| line.common.ns(cycles))
+    }
+
+    /// "stream file, packet number, bit: what".
+    fn place_in_words(&self, stream: StreamId, number: usize, damage: Damage) -> String {
+        let name = self.packet(stream, number).map_or("", |(file, _)| &file.name);
+        let offset = self.packet(stream, number).map_or(0, |(_, place)| place.offset);
+        let path = self.path().join(name);
+        format!("{}: packet {number} at byte {offset}, bit {} of it: {}", path.display(), damage.at, damage.what)
+    }
+
+    fn root(&self, class: ClassId, scope: Scope) -> Option<&Field> {
+        let class_info = self.classes.get(class.index())?;
+        let stream: &StreamClass = self.schema.streams.get(class_info.stream_class as usize)?;
+        let first = self.classes.iter().position(|c| c.stream_class == class_info.stream_class)?;
+        let event = stream.events.get(class.index() - first)?;
+        match scope {
+            Scope::CommonContext => stream.common_context.as_ref(),
+            Scope::SpecificContext => event.specific_context.as_ref(),
+            Scope::Payload => event.payload.as_ref(),
+        }
     }
 }
 
-impl<'a> Reader<'a> {
-    /// The next record of a class of interest; `None` at the end. Damaged packets are left with a notice.
-    #[allow(clippy::should_implement_trait)] // a lending iterator: the record borrows the reader's values
-    pub fn next(&mut self) -> Option<Record<'_, 'a>> {
-        let _ = self.trace;
-        None
-    }
-
-    /// What was wrong in the packets read so far.
-    pub fn notices(&self) -> Notices {
-        Notices::default()
+fn has_path(field: &Field, path: &[String]) -> bool {
+    match (&field.kind, path) {
+        (Kind::Optional { field, .. }, _) => has_path(field, path),
+        (Kind::Struct(members), [first, rest @ ..]) => {
+            members.iter().any(|m| m.name() == first && has_path(&m.field, rest))
+        }
+        (Kind::Variant { options, .. }, [first, rest @ ..]) => {
+            options.iter().any(|o| o.name() == first && has_path(&o.field, rest))
+        }
+        (Kind::Struct(_) | Kind::Variant { .. }, []) | (_, [_, ..]) => false,
+        (Kind::Array { element, count: Count::Fixed(_) | Count::Held(_), .. }, []) => {
+            matches!(element.kind, Kind::Bits(_))
+        }
+        (_, []) => true,
     }
 }

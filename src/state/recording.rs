@@ -6,14 +6,14 @@
 
 use crate::base::names::{NameId, Names};
 use crate::base::time::{Ns, Span};
+pub use crate::event::image::ImageChange;
+pub use crate::event::stack::{RawStackId, RawStacks, StackOrigin};
 
 crate::handle! {
     /// One incarnation of a kernel task: `(host, tid, generation)`; an idle task is `(host, 0, cpu)`.
     ThreadId,
     /// A host (one kernel). All traces with equal host name and clock uuid share one.
     HostId,
-    /// A raw stack: addresses, innermost first, interned by content.
-    RawStackId,
 }
 
 /// Why a thread did not run, or that it ran.
@@ -79,7 +79,9 @@ pub struct Thread {
     pub parent: Option<ThreadId>,
     /// True for the idle tasks.
     pub idle: bool,
-    /// Edges, contiguous and sorted, over its known life.
+    /// True for kernel threads that work for a disk: who waits for one waits for the disk.
+    pub disk_worker: bool,
+    /// Edges, contiguous and sorted, over its known life; none for idle tasks.
     pub edges: Vec<Edge>,
     /// System calls, sorted by start.
     pub calls: Vec<Call>,
@@ -111,21 +113,6 @@ pub struct Call {
     pub ret: Option<i64>,
 }
 
-/// What made the tracer take a stack.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum StackOrigin {
-    /// Entry of a system call: holds until its exit.
-    CallEntry,
-    /// Exit of a system call.
-    CallExit,
-    /// A timer tick that interrupted the thread.
-    Tick,
-    /// The thread was switched out: holds until it is switched in.
-    SwitchOut,
-    /// Some other event.
-    Other,
-}
-
 /// A recorded call stack.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct StackSample {
@@ -137,93 +124,6 @@ pub struct StackSample {
     pub user: Option<RawStackId>,
     /// Kernel addresses.
     pub kernel: Option<RawStackId>,
-}
-
-/// Raw stacks, each distinct sequence once.
-#[derive(Clone, Debug, Default)]
-pub struct RawStacks {
-    starts: Vec<u32>,
-    addresses: Vec<u64>,
-    ids: foldhash::HashMap<Box<[u64]>, RawStackId>,
-}
-
-impl RawStacks {
-    /// The id of a sequence of addresses, innermost first.
-    pub fn intern(&mut self, stack: &[u64]) -> RawStackId {
-        if let Some(id) = self.ids.get(stack) {
-            return *id;
-        }
-        let id = RawStackId::at(self.starts.len());
-        self.starts.push(self.addresses.len() as u32);
-        self.addresses.extend_from_slice(stack);
-        self.ids.insert(stack.into(), id);
-        id
-    }
-
-    /// The addresses, innermost first.
-    pub fn get(&self, id: RawStackId) -> &[u64] {
-        let at = |i: usize| self.starts.get(i).map_or(self.addresses.len(), |s| *s as usize);
-        self.addresses.get(at(id.index())..at(id.index() + 1)).unwrap_or(&[])
-    }
-
-    /// Number of distinct stacks.
-    pub fn len(&self) -> usize {
-        self.starts.len()
-    }
-
-    /// True when none was recorded.
-    pub fn is_empty(&self) -> bool {
-        self.starts.is_empty()
-    }
-}
-
-/// Something that changes which files a process has mapped.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum ImageChange {
-    /// The process begins again with this executable (as given to exec).
-    Exec {
-        /// Path as recorded.
-        path: NameId,
-    },
-    /// Child of a fork: starts with a copy of the parent's images.
-    Fork {
-        /// Process id of the parent.
-        parent_pid: i32,
-    },
-    /// A new enumeration of all images begins (`lttng_ust_statedump:start`).
-    Restart,
-    /// A file is mapped (`bin_info`, `dlopen`, `lib:load`).
-    Load {
-        /// First address.
-        base: u64,
-        /// Bytes; 0 for the vdso.
-        size: u64,
-        /// Path inside the traced machine.
-        path: NameId,
-        /// Addresses in the file are relative to `base`.
-        position_independent: bool,
-    },
-    /// Build id of the file at `base`.
-    BuildId {
-        /// First address.
-        base: u64,
-        /// The id.
-        id: Box<[u8]>,
-    },
-    /// Separate debug file of the image at `base`.
-    DebugLink {
-        /// First address.
-        base: u64,
-        /// File name.
-        file: NameId,
-        /// Checksum.
-        crc: u32,
-    },
-    /// The file at `base` is unmapped.
-    Unload {
-        /// First address.
-        base: u64,
-    },
 }
 
 /// An [`ImageChange`] of one process.
@@ -338,6 +238,12 @@ impl Recording {
     /// A thread; `None` for an id of another recording.
     pub fn thread(&self, id: ThreadId) -> Option<&Thread> {
         self.threads.get(id.index())
+    }
+
+    /// True when the edge is a wait for a disk: for the device, or for a kernel thread that works for it.
+    pub fn is_disk_wait(&self, edge: &Edge) -> bool {
+        let worker = |(waker, _)| self.thread(waker).is_some_and(|t| t.disk_worker);
+        edge.kind == EdgeKind::Disk || edge.kind == EdgeKind::Blocked && edge.waker.is_some_and(worker)
     }
 
     /// The incarnation of `tid` that lived at `t` (the last one begun before, else the first).

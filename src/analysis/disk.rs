@@ -1,0 +1,241 @@
+//! Who else used the disk while a thread waited for it.
+//!
+//! In: the disk requests of a recording. Out: for a wait, the threads that had requests in flight on the same device,
+//! with their part of the wait. A device is a queue: what delays a request is what else is in it. So the wait is cut
+//! wherever a request enters or leaves the device, and each piece is shared by the bytes in flight. The waiter's own
+//! bytes count as well (who reads a lot waits a lot); their part, the remainders of the divisions, and the pieces in
+//! which nothing is in flight belong to the wait itself.
+//!
+//! Requests that a kernel thread submitted (write-back, journal) belong to the thread that was in a call like `fsync`
+//! at that time, if there was exactly one; they are why it called. Where no requests were recorded, threads that
+//! waited for a disk at the same time share equally. Cost: a binary search and a sweep over the requests in the wait.
+//! ALGORITHMS.md section 5.4, `share`, with weights.
+
+use super::recording::{DiskRequest, EdgeKind, HostId, Recording, Thread, ThreadId};
+use crate::base::time::{Ns, Span};
+use foldhash::HashMap;
+use std::collections::BTreeMap;
+
+/// Calls that write out what others have only noted.
+const SYNC_CALLS: [&str; 6] = ["fsync", "fdatasync", "sync", "syncfs", "msync", "sync_file_range"];
+/// Sync calls looked at for one request, latest first.
+const SYNC_DEPTH: usize = 64;
+
+/// Something in the queue of a device.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct InFlight {
+    span: Span,
+    bytes: u64,
+    owner: Option<ThreadId>,
+}
+
+/// Things in flight, sorted by start; `reach[i]` is the latest end among the first `i + 1`.
+#[derive(Clone, Debug, Default)]
+struct Queue {
+    all: Vec<InFlight>,
+    reach: Vec<Ns>,
+}
+
+impl Queue {
+    fn push(&mut self, item: InFlight) {
+        self.reach.push(self.reach.last().copied().unwrap_or(Ns::MIN).max(item.span.end));
+        self.all.push(item);
+    }
+
+    fn over(&self, span: Span) -> impl Iterator<Item = &InFlight> {
+        let first = self.reach.partition_point(|end| *end <= span.start);
+        let all = self.all.get(first..).unwrap_or(&[]);
+        all.iter().take_while(move |r| r.span.start < span.end).filter(move |r| r.span.end > span.start)
+    }
+}
+
+/// Part of a wait.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Share {
+    /// The thread that had requests in flight; `None` for one that is not known.
+    pub thread: Option<ThreadId>,
+    /// When it handed them in: its stack then says why.
+    pub since: Ns,
+    /// Its part.
+    pub ns: u64,
+}
+
+/// The disk requests of a recording, ready for questions.
+#[derive(Clone, Debug, Default)]
+pub struct DiskUse {
+    devices: BTreeMap<(HostId, u32), Queue>,
+    of_thread: HashMap<ThreadId, Vec<(u32, Span)>>,
+    /// Ends of requests, sorted, with their device.
+    ends: BTreeMap<HostId, Vec<(Ns, u32)>>,
+    /// Waiting threads per host, where no requests were recorded.
+    waiters: BTreeMap<HostId, Queue>,
+}
+
+impl DiskUse {
+    /// Sort the requests out.
+    pub fn new(recording: &Recording) -> Self {
+        let mut result = DiskUse::default();
+        if recording.disk.is_empty() {
+            result.collect_waiters(recording);
+            return result;
+        }
+        let syncs = sync_calls(recording);
+        for request in &recording.disk {
+            let owner = owner(recording, &syncs, request);
+            let item = InFlight { span: request.span, bytes: request.bytes.max(1), owner };
+            result.devices.entry((request.host, request.device)).or_default().push(item);
+            result.ends.entry(request.host).or_default().push((request.span.end, request.device));
+            if let Some(owner) = owner {
+                result.of_thread.entry(owner).or_default().push((request.device, request.span));
+            }
+        }
+        result.ends.values_mut().for_each(|ends| ends.sort_unstable());
+        result
+    }
+
+    fn collect_waiters(&mut self, recording: &Recording) {
+        let mut waits: Vec<(HostId, InFlight)> = Vec::new();
+        for (i, thread) in recording.threads.iter().enumerate() {
+            let disk = thread.edges.iter().filter(|e| e.kind == EdgeKind::Disk);
+            let item = |span| InFlight { span, bytes: 1, owner: Some(ThreadId::at(i)) };
+            waits.extend(disk.map(|e| (thread.host, item(e.span))));
+        }
+        waits.sort_by_key(|(_, w)| (w.span.start, w.owner));
+        for (host, wait) in waits {
+            self.waiters.entry(host).or_default().push(wait);
+        }
+    }
+
+    /// How other threads share the wait of `waiter` over `span`: parts that never exceed it together, ordered by
+    /// thread and time; the rest is the wait's own.
+    pub fn shares(&self, host: HostId, waiter: ThreadId, span: Span) -> Vec<Share> {
+        let queue = match self.device(host, waiter, span) {
+            Some(device) => self.devices.get(&(host, device)),
+            None => self.waiters.get(&host),
+        };
+        let counts_itself = self.waiters.is_empty();
+        queue.map_or_else(Vec::new, |q| share(q, waiter, counts_itself, span))
+    }
+
+    /// The device that was waited for: of the waiter's own requests the one that ends nearest to the end of the wait;
+    /// else the one whose request completed last in it.
+    fn device(&self, host: HostId, waiter: ThreadId, span: Span) -> Option<u32> {
+        let own = self.of_thread.get(&waiter).map_or(&[][..], |r| r);
+        let until = own.partition_point(|(_, s)| s.start < span.end);
+        let own = own[..until].iter().rev().take(SYNC_DEPTH).filter(|(_, s)| s.end > span.start);
+        if let Some((device, _)) = own.min_by_key(|(device, s)| (s.end.abs_diff(span.end), *device)) {
+            return Some(*device);
+        }
+        let ends = self.ends.get(&host)?;
+        let last = ends[..ends.partition_point(|(end, _)| *end <= span.end)].last()?;
+        (last.0 >= span.start).then_some(last.1)
+    }
+}
+
+fn share(queue: &Queue, waiter: ThreadId, counts_itself: bool, span: Span) -> Vec<Share> {
+    // (time, bytes enter or leave, whose, since when)
+    let mut changes: Vec<(Ns, bool, Option<ThreadId>, Ns, u64)> = Vec::new();
+    for item in queue.over(span) {
+        if item.owner == Some(waiter) && !counts_itself {
+            continue;
+        }
+        let inside = item.span.clip(span);
+        changes.push((inside.start, true, item.owner, item.span.start, item.bytes));
+        changes.push((inside.end, false, item.owner, item.span.start, item.bytes));
+    }
+    changes.sort_unstable();
+    let mut in_flight: BTreeMap<(Option<ThreadId>, Ns), u64> = BTreeMap::new();
+    let mut shares: BTreeMap<(Option<ThreadId>, Ns), u64> = BTreeMap::new();
+    let mut from = span.start;
+    for (time, enters, owner, since, bytes) in changes {
+        let length = Span::new(from, time).len() as u128;
+        if length > 0 {
+            let total: u128 = in_flight.values().map(|b| u128::from(*b)).sum();
+            for (key, bytes) in in_flight.iter().filter(|((owner, _), _)| *owner != Some(waiter)) {
+                // At most `length`, which came from a time span.
+                *shares.entry(*key).or_insert(0) += (length * u128::from(*bytes) / total) as u64;
+            }
+            from = time;
+        }
+        let held = in_flight.entry((owner, since)).or_insert(0);
+        *held = if enters { held.saturating_add(bytes) } else { held.saturating_sub(bytes) };
+        if *held == 0 {
+            in_flight.remove(&(owner, since));
+        }
+    }
+    let share = |((thread, since), ns)| Share { thread, since, ns };
+    shares.into_iter().map(share).filter(|s| s.ns > 0).collect()
+}
+
+/// A thread of the kernel itself, which works on behalf of others.
+fn is_kernel_thread(recording: &Recording, thread: &Thread, t: Ns) -> bool {
+    const KTHREADD: i32 = 2;
+    let name = thread.name_at(t).map_or("", |n| recording.names.get(n));
+    thread.ppid == KTHREADD || name.starts_with("kworker/") || name.starts_with("jbd2/")
+}
+
+/// Calls that write out, sorted by start.
+fn sync_calls(recording: &Recording) -> Vec<(HostId, Span, ThreadId)> {
+    let wanted: Vec<_> = SYNC_CALLS.iter().filter_map(|name| recording.names.find(name)).collect();
+    let mut syncs = Vec::new();
+    for (i, thread) in recording.threads.iter().enumerate() {
+        let calls = thread.calls.iter().filter(|c| wanted.contains(&c.name));
+        syncs.extend(calls.map(|c| (thread.host, c.span, ThreadId::at(i))));
+    }
+    syncs.sort_by_key(|(_, span, thread)| (span.start, *thread));
+    syncs
+}
+
+fn owner(recording: &Recording, syncs: &[(HostId, Span, ThreadId)], request: &DiskRequest) -> Option<ThreadId> {
+    let submitter = request.submitter?;
+    let t = request.span.start;
+    if !recording.thread(submitter).is_some_and(|thread| is_kernel_thread(recording, thread, t)) {
+        return Some(submitter);
+    }
+    let begun = syncs[..syncs.partition_point(|(_, s, _)| s.start <= t)].iter().rev().take(SYNC_DEPTH);
+    let mut under_way = begun.filter(|(host, span, _)| *host == request.host && span.contains(t));
+    match (under_way.next(), under_way.next()) {
+        (Some((.., thread)), None) => Some(*thread),
+        _ => Some(submitter),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn queue(items: &[(Ns, Ns, u64, u32)]) -> Queue {
+        let mut queue = Queue::default();
+        for (start, end, bytes, owner) in items {
+            let owner = Some(ThreadId(*owner));
+            queue.push(InFlight { span: Span::new(*start, *end), bytes: *bytes, owner });
+        }
+        queue
+    }
+
+    fn parts(queue: &Queue, own: bool, span: Span) -> Vec<(u32, u64)> {
+        let thread = |s: &Share| s.thread.map_or(u32::MAX, |t| t.0);
+        share(queue, ThreadId(1), own, span).iter().map(|s| (thread(s), s.ns)).collect()
+    }
+
+    #[test]
+    fn parts_follow_the_bytes_in_flight_and_the_own_bytes_stay() {
+        let q = queue(&[(0, 100, 300, 2), (10, 50, 100, 1), (20, 30, 600, 3)]);
+        // [10,20): 10*300/400 = 7; [20,30): 10*300/1000 = 3 and 6; [30,50): 20*300/400 = 15.
+        assert_eq!(parts(&q, true, Span::new(10, 50)), [(2, 25), (3, 6)]);
+        assert_eq!(parts(&q, true, Span::new(60, 90)), [(2, 30)]);
+        assert_eq!(parts(&q, true, Span::new(100, 190)), []);
+    }
+
+    #[test]
+    fn waiters_share_equally_and_the_remainder_stays() {
+        let q = queue(&[(6, 9, 1, 2), (6, 9, 1, 3), (6, 9, 1, 1)]);
+        assert_eq!(parts(&q, false, Span::new(6, 9)), [(2, 1), (3, 1)]);
+    }
+
+    #[test]
+    fn a_long_request_is_found_behind_short_ones() {
+        let q = queue(&[(0, 100, 1, 2), (1, 2, 1, 3), (3, 4, 1, 3), (5, 6, 1, 3)]);
+        assert_eq!(q.over(Span::new(50, 60)).count(), 1);
+    }
+}

@@ -1,0 +1,365 @@
+//! From a critical path to the enhanced calling context tree of an execution.
+//!
+//! In: path segments (contiguous, in order), stacks, who had each CPU, who used the disk. Out: nanoseconds per node of
+//! an [`Outline`]; their sum is the length of the path, exactly: every piece of a segment is added to one node.
+//!
+//! The path is followed with a list of the threads that it went through. Time on a CPU goes to the thread's stack
+//! then; a wait goes below the stack at which the thread stopped. Where the path enters another thread, a thread step
+//! stands below the waiting stack, so that the tree reads: I, in this function, waited for that thread, in that
+//! function. Two refinements:
+//!
+//! - *Preemption* shows who had the CPU instead, and in which functions; a *disk wait* who else had requests in flight.
+//! - *A queue is passed.* Who waits for a lock is often woken by another that had waited in the very same place (equal
+//!   stack and call); that one is not the cause, and naming it would spread one cause over as many contexts as there
+//!   are orders in the queue. While it waits there itself, what *it* waits for stands directly below the first waiter.
+//!
+//! Cost: linear in segments plus stack pieces and CPU runs inside them. ALGORITHMS.md sections 5.3 and 5.4.
+
+use super::disk::DiskUse;
+use super::outline::{Outline, OutlineId, Step};
+use super::path::{Entered, PathSegment};
+use super::recording::{EdgeKind, HostId, Recording, Thread, ThreadId};
+use super::spent::Spent;
+use super::stacks::Timelines;
+use super::thread_names::ThreadNames;
+use crate::base::time::{Ns, Span};
+use foldhash::HashMap;
+
+/// What trees are made from.
+#[derive(Debug)]
+pub struct Sources<'a> {
+    /// The recording.
+    pub recording: &'a Recording,
+    /// Its stacks.
+    pub timelines: &'a Timelines,
+    /// Its threads' shown names.
+    pub names: &'a ThreadNames,
+    /// Its disk requests.
+    pub disk: &'a DiskUse,
+    /// First threads of processes.
+    pub leaders: &'a Leaders,
+}
+
+/// The threads whose tid is the process id, by process.
+#[derive(Clone, Debug, Default)]
+pub struct Leaders(HashMap<(HostId, i32), Vec<ThreadId>>);
+
+impl Leaders {
+    /// Collect them.
+    pub fn new(recording: &Recording) -> Self {
+        let mut leaders = Leaders::default();
+        for (i, thread) in recording.threads.iter().enumerate().filter(|(_, t)| t.tid == t.pid && !t.idle) {
+            leaders.0.entry((thread.host, thread.pid)).or_default().push(ThreadId::at(i));
+        }
+        leaders
+    }
+
+    /// The first thread of the process that `thread` belongs to at `t`; itself where that is not known.
+    pub fn of<'a>(&self, recording: &'a Recording, thread: &'a Thread, t: Ns) -> &'a Thread {
+        let all = self.0.get(&(thread.host, thread.pid)).map_or(&[][..], |l| l);
+        let mut known = all.iter().filter_map(|id| recording.thread(*id));
+        let lived = |l: &&Thread| l.life.start <= t && t <= l.life.end;
+        known.clone().rfind(lived).or_else(|| known.next_back()).unwrap_or(thread)
+    }
+}
+
+/// Nanoseconds per node of one execution, without descendants; a node may occur more than once.
+pub type Own = Vec<(OutlineId, u64)>;
+
+/// A thread on the way that the path took.
+struct Passed {
+    thread: ThreadId,
+    /// Its thread step (for the execution's own thread, the process).
+    root: OutlineId,
+    /// Root and the stack at which it stopped last.
+    node: OutlineId,
+    /// Position of the passed thread below whose node the root stands.
+    below: Option<usize>,
+}
+
+/// Fold one path into the outline.
+pub fn fold(sources: &Sources<'_>, path: &[PathSegment], outline: &mut Outline) -> Own {
+    let mut walk = Walk { sources, outline, passed: Vec::new(), own: Own::new() };
+    for segment in path {
+        walk.step(segment);
+    }
+    walk.own
+}
+
+struct Walk<'a> {
+    sources: &'a Sources<'a>,
+    outline: &'a mut Outline,
+    passed: Vec<Passed>,
+    own: Own,
+}
+
+impl Walk<'_> {
+    fn step(&mut self, segment: &PathSegment) {
+        self.enter(segment);
+        let Some(top) = self.passed.last() else { return };
+        let (root, node, span) = (top.root, top.node, segment.span);
+        if span.is_empty() {
+            return;
+        }
+        match segment.kind {
+            EdgeKind::Running => self.add_stacks(root, segment.thread, span),
+            EdgeKind::Preempted => self.add_preempted(node, segment),
+            EdgeKind::Disk => self.add_disk(node, segment),
+            EdgeKind::Interrupted => self.add_wait(node, Spent::Interrupted, segment),
+            EdgeKind::Blocked | EdgeKind::Unknown => self.add_wait(node, Spent::Unknown, segment),
+            EdgeKind::Timer => self.add_wait(node, Spent::Timer, segment),
+            EdgeKind::Network => self.add_wait(node, Spent::Network, segment),
+            EdgeKind::UserInput => self.add_wait(node, Spent::User, segment),
+            EdgeKind::Ipi => self.add_wait(node, Spent::Ipi, segment),
+            EdgeKind::Device => self.add_wait(node, Spent::Device, segment),
+        }
+        self.count_passed(span.len() as u64);
+        let stopped = self.stack(root, segment.thread, span.end);
+        if let Some(top) = self.passed.last_mut() {
+            top.node = stopped;
+        }
+    }
+
+    /// Go to the segment's thread: back to it where it was passed before, else down from the one above.
+    fn enter(&mut self, segment: &PathSegment) {
+        let depth = self.passed.len().min(segment.depth as usize);
+        let keep = self.passed.get(depth).is_some_and(|p| p.thread == segment.thread);
+        self.passed.truncate(if keep { depth + 1 } else { depth });
+        if keep {
+            return;
+        }
+        let thread = self.sources.recording.thread(segment.thread);
+        let start = segment.span.start;
+        let (root, below) = match self.passed.len().checked_sub(1) {
+            None => {
+                let leader = thread.map(|t| self.sources.leaders.of(self.sources.recording, t, start));
+                let name = leader.and_then(|l| self.sources.names.at(l, start));
+                (self.outline.child(None, Step::Process(name)), None)
+            }
+            Some(above) => {
+                let above = self.head_of_queue(above, start);
+                let spent = match segment.entered {
+                    Entered::Network => Spent::Network,
+                    Entered::Disk => Spent::Disk,
+                    Entered::Start | Entered::Blocked | Entered::Fork => Spent::Thread,
+                };
+                let step = Step::Thread(spent, thread.and_then(|t| self.sources.names.at(t, start)));
+                (self.outline.child(Some(self.passed[above].node), step), Some(above))
+            }
+        };
+        let node = self.stack(root, segment.thread, start);
+        self.passed.push(Passed { thread: segment.thread, root, node, below });
+    }
+
+    /// The first of the threads above that wait in the same place, one for the next.
+    fn head_of_queue(&self, mut at: usize, t: Ns) -> usize {
+        let place = |i: usize| {
+            let stack = self.sources.timelines.get(self.sources.timelines.at(self.passed[i].thread, t));
+            Some((stack.user?, stack.call?))
+        };
+        while at > 0 && place(at).is_some() && place(at) == place(at - 1) {
+            at -= 1;
+        }
+        at
+    }
+
+    fn stack(&mut self, root: OutlineId, thread: ThreadId, t: Ns) -> OutlineId {
+        self.outline.child(Some(root), Step::Stack(self.sources.timelines.at(thread, t)))
+    }
+
+    fn add(&mut self, node: OutlineId, ns: u64) {
+        if ns > 0 {
+            self.own.push((node, ns));
+        }
+    }
+
+    /// A wait that nothing more is known of than perhaps the name of a device, an interrupt or a reason.
+    fn add_wait(&mut self, node: OutlineId, spent: Spent, segment: &PathSegment) {
+        let mut wait = self.outline.child(Some(node), Step::Wait(spent, None));
+        if matches!(spent, Spent::Interrupted | Spent::Device | Spent::Unknown) && segment.qualifier.is_some() {
+            wait = self.outline.child(Some(wait), Step::Wait(spent, segment.qualifier));
+        }
+        self.add(wait, segment.span.len() as u64);
+    }
+
+    fn add_stacks(&mut self, root: OutlineId, thread: ThreadId, span: Span) {
+        for (part, stack) in self.sources.timelines.over(thread, span) {
+            let node = self.outline.child(Some(root), Step::Stack(stack));
+            self.add(node, part.len() as u64);
+        }
+    }
+
+    /// Who had the CPU in whose queue the thread stood.
+    fn add_preempted(&mut self, node: OutlineId, segment: &PathSegment) {
+        let wait = self.outline.child(Some(node), Step::Wait(Spent::Preempted, None));
+        let recording = self.sources.recording;
+        let host = recording.thread(segment.thread).map(|t| t.host);
+        let runs = host.map_or(&[][..], |host| recording.runs(host, segment.cpu));
+        let mut at = segment.span.start;
+        for run in &runs[runs.partition_point(|r| r.span.end <= at)..] {
+            let part = run.span.clip(Span::new(at, segment.span.end));
+            if run.span.start >= segment.span.end {
+                break;
+            }
+            let Some(other) = recording.thread(run.thread).filter(|t| !t.idle && run.thread != segment.thread) else {
+                continue;
+            };
+            self.add(wait, Span::new(at, part.start).len() as u64);
+            let step = Step::Thread(Spent::Preempted, self.sources.names.at(other, part.start));
+            let root = self.outline.child(Some(wait), step);
+            self.add_stacks(root, run.thread, part);
+            self.outline.count(root, run.thread, part.len() as u64);
+            at = part.end;
+        }
+        self.add(wait, Span::new(at, segment.span.end).len() as u64);
+    }
+
+    /// Who else used the disk.
+    fn add_disk(&mut self, node: OutlineId, segment: &PathSegment) {
+        let wait = self.outline.child(Some(node), Step::Wait(Spent::Disk, None));
+        let recording = self.sources.recording;
+        let host = recording.thread(segment.thread).map(|t| t.host);
+        let shares = host.map(|host| self.sources.disk.shares(host, segment.thread, segment.span));
+        let mut left = segment.span.len() as u64;
+        for share in shares.unwrap_or_default() {
+            let Some((id, other)) = share.thread.and_then(|id| Some((id, recording.thread(id)?))) else { continue };
+            let step = Step::Thread(Spent::Disk, self.sources.names.at(other, share.since));
+            let root = self.outline.child(Some(wait), step);
+            let node = self.stack(root, id, share.since);
+            self.add(node, share.ns);
+            self.outline.count(root, id, share.ns);
+            left = left.saturating_sub(share.ns);
+        }
+        self.add(wait, left);
+    }
+
+    /// The segment's time was below the thread steps of all threads on the way to it.
+    fn count_passed(&mut self, ns: u64) {
+        let mut at = self.passed.len().checked_sub(1);
+        while let Some(passed) = at.and_then(|i| self.passed.get(i)) {
+            if passed.below.is_some() {
+                self.outline.count(passed.root, passed.thread, ns);
+            }
+            at = passed.below;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::analysis::path;
+    use crate::analysis::story::{Story, thread};
+    use crate::analysis::symbols::images::Spaces;
+    use crate::base::names::Names;
+    use crate::base::notice::Notices;
+    use crate::base::work::Work;
+    use std::collections::BTreeMap;
+
+    /// Nanoseconds by path, steps as words.
+    fn tree(story: &Story, n: usize, start: Ns, end: Ns) -> BTreeMap<String, u64> {
+        let spaces = Spaces::default();
+        let timelines = Timelines::new(&story.0, &spaces, false, &Work::new(1)).unwrap();
+        let mut shown = Names::default();
+        let names = ThreadNames::new(&story.0, &mut shown, &mut Notices::default());
+        let disk = DiskUse::new(&story.0);
+        let leaders = Leaders::new(&story.0);
+        let sources =
+            Sources { recording: &story.0, timelines: &timelines, names: &names, disk: &disk, leaders: &leaders };
+        let path = path::walk(&story.0, thread(n), Span::new(start, end));
+        let mut outline = Outline::default();
+        let own = fold(&sources, &path, &mut outline);
+        let mut paths: Vec<String> = Vec::new();
+        for (parent, step) in outline.nodes() {
+            let above = parent.map_or(String::new(), |p| paths[p.index()].clone());
+            let word = match step {
+                Step::Process(_) => String::new(),
+                Step::Stack(id) => {
+                    let letters = timelines.get(id).user.map_or(String::new(), |u| story.letters(u.stack));
+                    letters.chars().map(|c| format!(";{c}")).collect()
+                }
+                Step::Wait(spent, _) => format!(";[{}]", spent.name()),
+                Step::Thread(_, name) => format!(";thread {}", shown.get(name.unwrap())),
+            };
+            paths.push(above + &word);
+        }
+        let mut tree = BTreeMap::new();
+        for (node, ns) in own {
+            *tree.entry(paths[node.index()].trim_start_matches(';').to_owned()).or_insert(0) += ns;
+        }
+        assert_eq!(tree.values().sum::<u64>() as Ns, end - start);
+        tree
+    }
+
+    fn expect(tree: BTreeMap<String, u64>, wanted: &[(&str, u64)]) {
+        let wanted = wanted.iter().map(|(path, ns)| ((*path).to_owned(), *ns)).collect();
+        assert_eq!(tree, wanted);
+    }
+
+    /// ALGORITHMS.md 5.5, after Fig. 4.2 of the thesis.
+    fn figure() -> Story {
+        let mut story = Story::new(3);
+        story.edge(1, 1, 3, EdgeKind::Running, 0);
+        story.edge(1, 3, 7, EdgeKind::Blocked, 2);
+        story.edge(1, 7, 11, EdgeKind::Running, 0);
+        story.call(1, 1, 2, "A").call(1, 2, 8, "AB").call(1, 8, 9, "A").call(1, 9, 10, "AX").call(1, 10, 11, "A");
+        story.edge(2, 1, 6, EdgeKind::Running, 0);
+        story.edge(2, 6, 7, EdgeKind::Disk, 0);
+        story.edge(2, 7, 11, EdgeKind::Running, 0);
+        story.call(2, 0, 4, "X").call(2, 4, 5, "").call(2, 5, 8, "X");
+        story
+    }
+
+    #[test]
+    fn the_worked_example() {
+        let wanted = [
+            ("A", 3),
+            ("A;B", 2),
+            ("A;B;thread 2", 1),
+            ("A;B;thread 2;X", 2),
+            ("A;B;thread 2;X;[blocked.disk]", 1),
+            ("A;X", 1),
+        ];
+        expect(tree(&figure(), 1, 1, 11), &wanted);
+    }
+
+    #[test]
+    fn a_disk_wait_is_shared_with_others_who_wait() {
+        let mut story = figure();
+        story.edge(3, 5, 7, EdgeKind::Disk, 0).call(3, 5, 7, "F");
+        let tree = tree(&story, 1, 1, 11);
+        assert_eq!(tree.get("A;B;thread 2;X;[blocked.disk];thread 3;F"), Some(&1));
+        assert_eq!(tree.get("A;B;thread 2;X;[blocked.disk]"), None);
+    }
+
+    #[test]
+    fn preemption_shows_who_had_the_cpu_and_idle_time_stays() {
+        let mut story = Story::new(9);
+        story.edge(1, 8, 10, EdgeKind::Running, 0).edge(1, 10, 14, EdgeKind::Preempted, 0);
+        story.call(1, 8, 20, "M").call(9, 0, 20, "MS");
+        story.runs(&[(8, 9, 1), (9, 13, 9), (13, 14, 2)]).0.threads[1].idle = true;
+        expect(tree(&story, 1, 10, 14), &[("M;[preempted];thread 9;M;S", 3), ("M;[preempted]", 1)]);
+    }
+
+    #[test]
+    fn who_waits_in_the_same_place_is_passed() {
+        let mut story = Story::new(3);
+        // 1 and 2 wait for a lock that 3 holds; 3 wakes 2, which holds it for a while and wakes 1.
+        story.edge(1, 0, 10, EdgeKind::Blocked, 2).edge(1, 10, 12, EdgeKind::Running, 0);
+        story.edge(2, 0, 7, EdgeKind::Blocked, 3).edge(2, 7, 8, EdgeKind::Preempted, 0);
+        story.edge(2, 8, 12, EdgeKind::Running, 0).edge(3, 0, 12, EdgeKind::Running, 0);
+        story.call(1, 0, 11, "AL").call(2, 0, 9, "AL").call(2, 9, 12, "A").call(3, 0, 12, "J");
+        let wanted = [
+            ("A;L;thread 3;J", 7),
+            ("A;L;thread 2;A;L;[preempted]", 1),
+            ("A;L;thread 2;A;L", 1),
+            ("A;L;thread 2;A", 1),
+            ("A;L", 1),
+            ("", 1),
+        ];
+        expect(tree(&story, 1, 0, 12), &wanted);
+        // Where it waits in another place the thread on the way is shown.
+        story.0.threads[1].calls[0].name = story.0.names.intern("other");
+        assert_eq!(tree(&story, 1, 0, 12).get("A;L;thread 2;A;L;thread 3;J"), Some(&7));
+    }
+}

@@ -1,0 +1,109 @@
+//! Delimiting events into executions.
+//!
+//! In: the marks of a recording, in the total order of events. Out: the executions of one task, numbered by (start,
+//! end, thread). Without a key a begin and an end pair on their thread; with one they pair where the key's value is
+//! equal, across threads of one host. A second begin opens an inner execution where the task nests and restarts the
+//! outer one where it does not. What finds no partner is counted. Cost: one table look-up per mark.
+//! ALGORITHMS.md section 6.1.
+
+use super::recording::{HostId, Mark, Recording, ThreadId};
+use crate::base::notice::{Notice, Notices};
+use crate::base::time::Span;
+use foldhash::HashMap;
+
+/// One execution, by its two marks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Execution<'a> {
+    /// First to last event.
+    pub span: Span,
+    /// The thread of the end event: what held it back held back the end.
+    pub thread: ThreadId,
+    /// The mark that began it.
+    pub begin: &'a Mark,
+    /// The mark that ended it.
+    pub end: &'a Mark,
+}
+
+/// What a begin and its end have in common.
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+enum Pairing {
+    Thread(ThreadId),
+    Key(HostId, i64),
+}
+
+/// Pair the marks of one task. Marks that belong to no known thread take no part; the pass has counted them.
+pub fn pair<'a>(recording: &'a Recording, task: u32, nest: bool, notices: &mut Notices) -> Vec<Execution<'a>> {
+    let mut open: HashMap<Pairing, Vec<&Mark>> = HashMap::default();
+    let mut executions = Vec::new();
+    for mark in recording.marks.iter().filter(|m| m.task == task) {
+        let Some(thread) = mark.thread else { continue };
+        let Some(host) = recording.thread(thread).map(|t| t.host) else { continue };
+        let pairing = mark.key.map_or(Pairing::Thread(thread), |key| Pairing::Key(host, key));
+        let place = || place(recording, mark);
+        if mark.begins {
+            let begun = open.entry(pairing).or_default();
+            if !nest && !begun.is_empty() {
+                begun.clear();
+                notices.add(Notice::Restarted, 1, place);
+            }
+            begun.push(mark);
+            continue;
+        }
+        match open.get_mut(&pairing).and_then(Vec::pop) {
+            Some(begin) if begin.time <= mark.time => {
+                let span = Span::new(begin.time, mark.time);
+                executions.push(Execution { span, thread, begin, end: mark });
+            }
+            Some(_) => notices.add(Notice::ClockSkew, 1, place),
+            None => notices.add(Notice::EndWithoutBegin, 1, place),
+        }
+    }
+    let left = open.values().flatten().min_by_key(|m| m.time);
+    let unfinished = open.values().map(|begun| begun.len() as u64).sum();
+    notices.add(Notice::Unfinished, unfinished, || left.map_or_else(String::new, |m| place(recording, m)));
+    executions.sort_by_key(|e| (e.span.start, e.span.end, e.thread));
+    executions
+}
+
+/// A mark in words: thread and time since the recording began.
+fn place(recording: &Recording, mark: &Mark) -> String {
+    let tid = mark.thread.and_then(|t| recording.thread(t)).map_or(-1, |t| t.tid);
+    let since = mark.time.saturating_sub(recording.span.start);
+    format!("thread {tid}, {}.{:09} s after the first event", since / 1_000_000_000, since % 1_000_000_000)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::analysis::story::Story;
+    use crate::base::time::Ns;
+
+    type Marks<'a> = &'a [(Ns, bool, usize, Option<i64>)];
+
+    /// Executions as (start, end, thread), and how many restarted, had no begin, had no end.
+    fn pairs(marks: Marks<'_>, nest: bool) -> (Vec<(Ns, Ns, u32)>, [u64; 3]) {
+        let mut story = Story::new(2);
+        for (time, begins, thread, key) in marks {
+            story.mark(*time, *begins, *thread, *key);
+        }
+        let mut notices = Notices::default();
+        let found = pair(&story.0, 0, nest, &mut notices);
+        let counts = [Notice::Restarted, Notice::EndWithoutBegin, Notice::Unfinished].map(|n| notices.count(n));
+        (found.iter().map(|e| (e.span.start, e.span.end, e.thread.0 + 1)).collect(), counts)
+    }
+
+    #[test]
+    fn a_second_begin_restarts_or_nests() {
+        let marks = [(1, true, 1, None), (2, true, 1, None), (3, false, 1, None), (5, false, 1, None)];
+        assert_eq!(pairs(&marks, false), (vec![(2, 3, 1)], [1, 1, 0]));
+        assert_eq!(pairs(&marks, true), (vec![(1, 5, 1), (2, 3, 1)], [0, 0, 0]));
+    }
+
+    #[test]
+    fn keys_pair_across_threads_and_name_the_thread_of_the_end() {
+        let marks = [(1, true, 1, Some(7)), (2, true, 1, Some(8)), (4, false, 2, Some(7)), (6, false, 2, Some(9))];
+        assert_eq!(pairs(&marks, false), (vec![(1, 4, 2)], [0, 1, 1]));
+        let by_thread = [(1, true, 1, None), (2, true, 2, None), (4, false, 2, None), (4, false, 1, None)];
+        assert_eq!(pairs(&by_thread, false), (vec![(1, 4, 1), (2, 4, 2)], [0, 0, 0]));
+    }
+}

@@ -1,0 +1,224 @@
+//! The critical path of one execution: from (thread, span) the segments, over several threads, that explain all of it.
+//!
+//! In: the edges of a [`Recording`]. Out: segments that tile the span exactly, in order. ALGORITHMS.md 4.6, forward
+//! form: a thread is left only while it is blocked and its waker is known; running, preempted, timer, disk and device
+//! time is its own. What is emitted for an instant depends on the thread and the instant alone ([`label`] is that,
+//! written down directly), so walks for different executions are independent.
+//!
+//! Cost: O((P + D) log E) for P segments, D descents and E edges of a thread; memory O(depth). Windows never grow, and
+//! a wait that is already being resolved is not entered again, so the walk ends.
+
+use crate::base::names::NameId;
+use crate::base::time::{Ns, Span};
+use crate::state::recording::{Edge, EdgeKind, Recording, ThreadId};
+
+/// How the path came to a thread: what the thread above it did meanwhile.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Entered {
+    /// The execution's own thread.
+    Start,
+    /// It waited for this thread.
+    Blocked,
+    /// It waited for this thread, which works for a disk.
+    Disk,
+    /// It waited for a packet that this thread was going to send.
+    Network,
+    /// It did not exist yet: this thread made it.
+    Fork,
+}
+
+/// One thread in one state on the path. Of length zero: the path enters the thread, so that stacks nest.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PathSegment {
+    /// The thread.
+    pub thread: ThreadId,
+    /// When.
+    pub span: Span,
+    /// What it did.
+    pub kind: EdgeKind,
+    /// Device, interrupt or soft irq; reason of an unknown wait.
+    pub qualifier: Option<NameId>,
+    /// The CPU it ran on, or whose run queue it stood in.
+    pub cpu: u32,
+    /// Threads above it on the path: 0 for the execution's own. The thread above is that of the last segment before
+    /// this one with a depth one less.
+    pub depth: u32,
+    /// How the path came to the thread.
+    pub entered: Entered,
+}
+
+/// Waits that wait for waits, and so on: deeper than this only damage goes.
+const DEEPEST: usize = 200;
+
+/// A wait that leads to another thread: which, and until when that thread's doings explain it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Follow {
+    thread: ThreadId,
+    until: Ns,
+    entered: Entered,
+}
+
+fn follow(recording: &Recording, edge: &Edge) -> Option<Follow> {
+    let (thread, at) = edge.waker?;
+    match edge.kind {
+        EdgeKind::Blocked => {
+            let entered = if recording.is_disk_wait(edge) { Entered::Disk } else { Entered::Blocked };
+            Some(Follow { thread, until: edge.span.end, entered })
+        }
+        EdgeKind::Network => Some(Follow { thread, until: at.min(edge.span.end), entered: Entered::Network }),
+        _ => None,
+    }
+}
+
+/// The edge of a thread at `t`, or what is missing there as an edge of its own. `None` before a fork that the
+/// recording saw.
+fn edge_at(recording: &Recording, thread: ThreadId, t: Ns) -> Option<(usize, Edge)> {
+    let unknown = |start, end| Edge {
+        span: Span::new(start, end),
+        kind: EdgeKind::Unknown,
+        waker: None,
+        qualifier: None,
+        cpu: 0,
+    };
+    let Some(known) = recording.thread(thread) else { return Some((0, unknown(Ns::MIN, Ns::MAX))) };
+    if t < known.life.start && known.parent.is_some() {
+        return None;
+    }
+    let at = known.first_edge_after(t);
+    Some(match known.edges.get(at) {
+        Some(edge) if edge.span.start <= t => (at, *edge),
+        Some(edge) => (at, unknown(t, edge.span.start)),
+        None => (at, unknown(t, Ns::MAX)),
+    })
+}
+
+/// A thread whose window is being walked.
+#[derive(Clone, Copy, Debug)]
+struct Frame {
+    thread: ThreadId,
+    /// Walked up to here.
+    at: Ns,
+    /// To here.
+    until: Ns,
+    /// The wait of this thread that is being resolved by the frame above it.
+    resolving: Option<usize>,
+    entered: Entered,
+}
+
+/// The path of `thread` over `span`.
+///
+/// ```
+/// use whyslow::analysis::path::walk;
+/// use whyslow::analysis::recording::{Recording, ThreadId};
+/// use whyslow::base::time::Span;
+/// let path = walk(&Recording::default(), ThreadId(0), Span::new(5, 9));
+/// assert_eq!(path.iter().map(|s| s.span.len()).sum::<i64>(), 4); // unknown, but there
+/// ```
+pub fn walk(recording: &Recording, thread: ThreadId, span: Span) -> Vec<PathSegment> {
+    let mut path = Path::default();
+    if span.is_empty() {
+        return path.segments;
+    }
+    path.push(thread, span.start, span.end, Entered::Start);
+    while let Some(depth) = path.frames.len().checked_sub(1) {
+        let frame = path.frames[depth];
+        path.frames[depth].resolving = None;
+        if frame.at >= frame.until {
+            path.frames.pop();
+            continue;
+        }
+        let Some((index, edge)) = edge_at(recording, frame.thread, frame.at) else {
+            // Forked inside the window: until then its parent explains it.
+            let known = recording.thread(frame.thread);
+            let birth = known.map_or(frame.until, |t| t.life.start).min(frame.until);
+            let parent = known.and_then(|t| t.parent);
+            path.frames[depth].at = birth;
+            path.frames[depth].resolving = Some(usize::MAX);
+            match parent.filter(|p| path.may_enter(*p, frame.at, recording)) {
+                Some(parent) => path.push(parent, frame.at, birth, Entered::Fork),
+                None => path.emit(depth, Span::new(frame.at, birth), EdgeKind::Unknown, None, 0),
+            }
+            continue;
+        };
+        let until = edge.span.end.min(frame.until);
+        let followed = follow(recording, &edge).filter(|f| f.until > frame.at);
+        path.frames[depth].resolving = Some(index);
+        match followed.filter(|f| path.may_enter(f.thread, frame.at, recording)) {
+            Some(next) => {
+                let stop = next.until.min(until);
+                path.frames[depth].at = stop;
+                path.push(next.thread, frame.at, stop, next.entered);
+            }
+            None => {
+                path.frames[depth].at = until;
+                path.emit(depth, Span::new(frame.at, until), edge.kind, edge.qualifier, edge.cpu);
+            }
+        }
+    }
+    path.segments
+}
+
+#[derive(Default)]
+struct Path {
+    frames: Vec<Frame>,
+    segments: Vec<PathSegment>,
+}
+
+impl Path {
+    /// Enter a thread: its marker, and its window to walk.
+    fn push(&mut self, thread: ThreadId, from: Ns, until: Ns, entered: Entered) {
+        self.frames.push(Frame { thread, at: from, until, resolving: None, entered });
+        let span = Span::new(from, from);
+        let depth = (self.frames.len() - 1) as u32;
+        let kind = EdgeKind::Running;
+        self.segments.push(PathSegment { thread, span, kind, qualifier: None, cpu: 0, depth, entered });
+    }
+
+    /// False where the wait of `thread` at `t` is being resolved already.
+    fn may_enter(&self, thread: ThreadId, t: Ns, recording: &Recording) -> bool {
+        if self.frames.len() >= DEEPEST {
+            return false;
+        }
+        let index = edge_at(recording, thread, t).map_or(usize::MAX, |(index, _)| index);
+        !self.frames.iter().any(|f| f.thread == thread && f.resolving == Some(index))
+    }
+
+    /// One more segment of the frame at `depth`; it joins its predecessor where nothing changed.
+    fn emit(&mut self, depth: usize, span: Span, kind: EdgeKind, qualifier: Option<NameId>, cpu: u32) {
+        let Some(frame) = self.frames.get(depth) else { return };
+        let (thread, entered, depth) = (frame.thread, frame.entered, depth as u32);
+        let segment = PathSegment { thread, span, kind, qualifier, cpu, depth, entered };
+        match self.segments.last_mut() {
+            Some(last) if !last.span.is_empty() && PathSegment { span, ..*last } == segment => last.span.end = span.end,
+            _ => self.segments.push(segment),
+        }
+    }
+}
+
+/// What the path of `thread` says of the instant `t`, and of which thread: the definition that [`walk`] is held to.
+pub fn label(recording: &Recording, thread: ThreadId, t: Ns) -> (ThreadId, EdgeKind) {
+    let mut at = thread;
+    let mut visited: Vec<(ThreadId, usize)> = Vec::new();
+    loop {
+        let Some((index, edge)) = edge_at(recording, at, t) else {
+            let parent = recording.thread(at).and_then(|thread| thread.parent);
+            visited.push((at, usize::MAX));
+            match parent.filter(|p| may_visit(recording, &visited, *p, t)) {
+                Some(parent) => at = parent,
+                None => return (at, EdgeKind::Unknown),
+            }
+            continue;
+        };
+        visited.push((at, index));
+        let next = follow(recording, &edge).filter(|f| f.until > t && may_visit(recording, &visited, f.thread, t));
+        match next {
+            Some(next) => at = next.thread,
+            None => return (at, edge.kind),
+        }
+    }
+}
+
+fn may_visit(recording: &Recording, visited: &[(ThreadId, usize)], thread: ThreadId, t: Ns) -> bool {
+    let index = edge_at(recording, thread, t).map_or(usize::MAX, |(index, _)| index);
+    visited.len() < DEEPEST && !visited.contains(&(thread, index))
+}

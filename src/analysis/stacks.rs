@@ -1,0 +1,457 @@
+//! The call stack of every thread at every time, as far as samples tell.
+//!
+//! In: a thread's system calls, its stack samples, its edges. Out: a *timeline*, half-open pieces that each have one
+//! interned [`Stack`]; functions get their names later, and only those that an execution needs.
+//!
+//! - Inside a system call the user stack cannot change: the sample at its entry holds until its exit (else the one at
+//!   its exit, else any taken meanwhile).
+//! - Between two calls a sample holds backward and forward to the next sample's, meeting it midway; a time off the
+//!   CPU is not cut, it has the stack it began with. No sample reaches further than ten sampling periods of running
+//!   time, and none beyond an exec.
+//! - Where that leaves a hole, and where the tracer lost the callers (one address only: some functions of the C library
+//!   keep no frame pointer), the stacks before and after are kept: the callers that they have in common were there
+//!   throughout.
+//!
+//! Cost: linear in calls plus samples per thread, threads side by side. ALGORITHMS.md section 5.1.
+
+use super::recording::{Call, EdgeKind, RawStackId, Recording, StackOrigin, Thread, ThreadId};
+use super::symbols::Placed;
+use super::symbols::images::Spaces;
+use crate::base::names::NameId;
+use crate::base::time::{Ns, Span};
+use crate::base::work::{Cancelled, Work, in_order};
+use foldhash::HashMap;
+
+crate::handle! {
+    /// A stack of [`Timelines`].
+    StackId,
+}
+
+/// Threads given to a worker at once.
+const CHUNK: usize = 64;
+/// A sample holds for this many sampling periods.
+const PERIODS: Ns = 10;
+/// Assumed where no two ticks hit one thread.
+const DEFAULT_PERIOD: Ns = 10_000_000;
+
+/// What is known of a stack.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub struct Stack {
+    /// The user stack.
+    pub user: Option<Placed>,
+    /// Where it is unknown or cut short: the full stacks before and after it, in the same program.
+    pub around: Option<(Placed, Placed)>,
+    /// The system call under way.
+    pub call: Option<NameId>,
+    /// The kernel stack.
+    pub kernel: Option<RawStackId>,
+}
+
+/// Timelines of all threads.
+#[derive(Clone, Debug, Default)]
+pub struct Timelines {
+    threads: Vec<Vec<(Ns, StackId)>>,
+    stacks: Table,
+}
+
+#[derive(Clone, Debug, Default)]
+struct Table {
+    stacks: Vec<Stack>,
+    ids: HashMap<Stack, StackId>,
+}
+
+impl Table {
+    fn intern(&mut self, stack: Stack) -> StackId {
+        *self.ids.entry(stack).or_insert_with(|| {
+            self.stacks.push(stack);
+            StackId::at(self.stacks.len() - 1)
+        })
+    }
+}
+
+impl Timelines {
+    /// Build all timelines. `kernel` says whether kernel stacks are wanted.
+    pub fn new(recording: &Recording, spaces: &Spaces, kernel: bool, work: &Work) -> Result<Self, Cancelled> {
+        let reach = PERIODS.saturating_mul(period(recording));
+        let mut all = Timelines::default();
+        all.stacks.intern(Stack::default());
+        let chunks = recording.threads.len().div_ceil(CHUNK);
+        let make = |i: usize| {
+            let mut table = Table::default();
+            let threads = recording.threads.iter().skip(i * CHUNK).take(CHUNK);
+            let lines = threads.map(|thread| {
+                let line = Builder { recording, spaces, thread, kernel, reach, table: &mut table, pieces: Vec::new() };
+                line.build()
+            });
+            (lines.collect::<Vec<_>>(), table.stacks)
+        };
+        in_order(work, chunks, make, |_, (lines, stacks)| {
+            let ids: Vec<StackId> = stacks.into_iter().map(|s| all.stacks.intern(s)).collect();
+            let renumber = |line: Vec<(Ns, StackId)>| line.into_iter().map(|(t, s)| (t, ids[s.index()])).collect();
+            all.threads.extend(lines.into_iter().map(renumber));
+        })?;
+        Ok(all)
+    }
+
+    /// A stack; nothing is known of one of another table.
+    pub fn get(&self, id: StackId) -> Stack {
+        self.stacks.stacks.get(id.index()).copied().unwrap_or_default()
+    }
+
+    /// The stack of a thread at `t`.
+    pub fn at(&self, thread: ThreadId, t: Ns) -> StackId {
+        let line = self.line(thread);
+        let after = line.partition_point(|(from, _)| *from <= t);
+        after.checked_sub(1).and_then(|i| line.get(i)).map_or(StackId(0), |(_, s)| *s)
+    }
+
+    /// The stacks of a thread over a span: pieces that tile it.
+    pub fn over(&self, thread: ThreadId, span: Span) -> impl Iterator<Item = (Span, StackId)> + '_ {
+        let line = self.line(thread);
+        let mut next = line.partition_point(|(from, _)| *from <= span.start);
+        let mut stack = next.checked_sub(1).and_then(|i| line.get(i)).map_or(StackId(0), |(_, s)| *s);
+        let mut start = span.start;
+        std::iter::from_fn(move || {
+            if start >= span.end {
+                return None;
+            }
+            let change = line.get(next).copied().filter(|(from, _)| *from < span.end);
+            let end = change.map_or(span.end, |(from, _)| from);
+            let piece = (Span::new(start, end), stack);
+            (start, next, stack) = (end, next + 1, change.map_or(stack, |(_, s)| s));
+            Some(piece)
+        })
+    }
+
+    fn line(&self, thread: ThreadId) -> &[(Ns, StackId)] {
+        self.threads.get(thread.index()).map_or(&[], |line| line)
+    }
+}
+
+/// The sampling period: the median distance of neighbouring ticks that hit one thread.
+fn period(recording: &Recording) -> Ns {
+    let mut gaps = Vec::new();
+    for thread in recording.threads.iter().filter(|t| !t.idle) {
+        let ticks = thread.samples.iter().filter(|s| s.origin == StackOrigin::Tick).map(|s| s.time);
+        gaps.extend(ticks.clone().zip(ticks.skip(1)).map(|(a, b)| b.saturating_sub(a)));
+    }
+    let middle = gaps.len() / 2;
+    if gaps.is_empty() { DEFAULT_PERIOD } else { *gaps.select_nth_unstable(middle).1 }
+}
+
+/// A sample that can stand on the timeline.
+#[derive(Clone, Copy)]
+struct Sample {
+    time: Ns,
+    origin: StackOrigin,
+    user: Option<Placed>,
+    kernel: Option<RawStackId>,
+    /// More than one address: the callers are known.
+    full: bool,
+}
+
+impl Sample {
+    /// Of the samples that belong to one call the first in this order tells its user stack; all should agree.
+    fn rank(&self) -> u8 {
+        match self.origin {
+            StackOrigin::CallEntry => 0,
+            StackOrigin::CallExit => 1,
+            StackOrigin::SwitchOut | StackOrigin::Tick | StackOrigin::Other => 2,
+        }
+    }
+
+    /// It tells the stack of the moment at which it was taken, not of a call's entry.
+    fn momentary(&self) -> bool {
+        self.rank() == 2
+    }
+}
+
+struct Builder<'a> {
+    recording: &'a Recording,
+    spaces: &'a Spaces,
+    thread: &'a Thread,
+    kernel: bool,
+    reach: Ns,
+    table: &'a mut Table,
+    pieces: Vec<(Ns, StackId)>,
+}
+
+impl Builder<'_> {
+    fn build(mut self) -> Vec<(Ns, StackId)> {
+        if self.thread.idle {
+            return Vec::new();
+        }
+        let samples = self.samples();
+        let full: Vec<Sample> = samples.iter().filter(|s| s.full && s.user.is_some()).copied().collect();
+        let calls = &self.thread.calls;
+        let mut from = self.thread.life.start;
+        for (i, call) in calls.iter().enumerate() {
+            self.between_calls(Span::new(from, call.span.start), &samples, &full);
+            let until = calls.get(i + 1).map_or(Ns::MAX, |next| next.span.start);
+            self.call(call, Span::new(from, until), &samples, &full);
+            from = call.span.end.max(from);
+        }
+        self.between_calls(Span::new(from, self.thread.life.end), &samples, &full);
+        self.pieces
+    }
+
+    /// The samples that hold an address, each user stack with the images of its time.
+    fn samples(&self) -> Vec<Sample> {
+        let (host, pid) = (self.thread.host, self.thread.pid);
+        let sample = |s: &super::recording::StackSample| {
+            let user = s.user.filter(|u| !self.recording.stacks.get(*u).is_empty());
+            let full = user.is_some_and(|u| self.recording.stacks.get(u).len() > 1);
+            let place = |stack| Placed { host, pid, space: self.spaces.at(host, pid, s.time), stack };
+            let kernel = s.kernel.filter(|k| self.kernel && !self.recording.stacks.get(*k).is_empty());
+            Sample { time: s.time, origin: s.origin, user: user.map(place), kernel, full }
+        };
+        self.thread.samples.iter().map(sample).filter(|s| s.user.is_some() || s.kernel.is_some()).collect()
+    }
+
+    /// A call and the time in which samples of it can lie. Entry and exit are recorded in several channels, some
+    /// microseconds apart in either order, but all records of one come before all of the next.
+    fn call(&mut self, call: &Call, window: Span, samples: &[Sample], full: &[Sample]) {
+        let first = samples.partition_point(|s| s.time < window.start);
+        let near = samples[first..].iter().take_while(|s| s.time <= window.end);
+        let belongs = |s: &&Sample| match s.origin {
+            StackOrigin::CallEntry => s.time < call.span.end || s.time <= call.span.start,
+            StackOrigin::CallExit => s.time >= call.span.start,
+            _ => call.span.contains(s.time),
+        };
+        let distance = |s: &Sample| s.time.abs_diff(call.span.start);
+        let told = near.filter(|s| s.user.is_some()).filter(belongs).min_by_key(|s| (s.rank(), distance(s)));
+        let user = told.and_then(|s| s.user);
+        let around = if told.is_some_and(|s| s.full) { None } else { self.around(call.span, full) };
+        let stack = Stack { user, around, call: Some(call.name), kernel: None };
+        self.put(call.span.start, stack);
+        let inside = within(samples, call.span).iter().filter(|s| s.momentary() && s.kernel.is_some());
+        let inside: Vec<Sample> = inside.copied().collect();
+        for (span, sample) in self.spread(call.span, &inside) {
+            self.put(span.start, Stack { kernel: sample.kernel, ..stack });
+            self.put(span.end, stack);
+        }
+    }
+
+    /// User mode: samples, and the holes they leave.
+    fn between_calls(&mut self, span: Span, samples: &[Sample], full: &[Sample]) {
+        if span.is_empty() {
+            return;
+        }
+        let inside: Vec<Sample> = within(samples, span).iter().filter(|s| s.momentary()).copied().collect();
+        let mut from = span.start;
+        for (part, sample) in self.spread(span, &inside) {
+            self.hole(Span::new(from, part.start), full);
+            let around = if sample.full { None } else { self.around(part, full) };
+            self.put(part.start, Stack { user: sample.user, around, call: None, kernel: sample.kernel });
+            from = part.end;
+        }
+        self.hole(Span::new(from, span.end), full);
+    }
+
+    fn hole(&mut self, span: Span, full: &[Sample]) {
+        if !span.is_empty() {
+            let around = self.around(span, full);
+            self.put(span.start, Stack { around, ..Stack::default() });
+        }
+    }
+
+    /// The full stacks before and after, where they belong to one program.
+    fn around(&self, span: Span, full: &[Sample]) -> Option<(Placed, Placed)> {
+        let before = full[..full.partition_point(|s| s.time <= span.start)].last()?.user?;
+        let after = full.get(full.partition_point(|s| s.time < span.end))?.user?;
+        (self.program(before) == self.program(after)).then_some((before, after))
+    }
+
+    fn program(&self, stack: Placed) -> Option<u32> {
+        self.spaces.get(stack.space?).map(|s| s.program)
+    }
+
+    /// How far each of `samples` (all inside `span`) holds.
+    fn spread(&self, span: Span, samples: &[Sample]) -> Vec<(Span, Sample)> {
+        let mut parts = Vec::with_capacity(samples.len());
+        let mut from = span.start;
+        for (i, sample) in samples.iter().enumerate() {
+            let to = samples.get(i + 1).map_or(span.end, |next| self.meeting(sample, next));
+            let held = Span::new(self.backward(sample.time, from), self.forward(sample.time, to));
+            if !held.is_empty() {
+                parts.push((held, *sample));
+            }
+            from = to;
+        }
+        parts
+    }
+
+    /// Where two neighbouring samples of one stretch meet.
+    fn meeting(&self, a: &Sample, b: &Sample) -> Ns {
+        if let (Some(before), Some(after)) = (a.user, b.user)
+            && self.program(before) != self.program(after)
+        {
+            let began = after.space.and_then(|s| self.spaces.get(s)).map_or(b.time, |s| s.from);
+            return began.clamp(a.time, b.time);
+        }
+        let middle = a.time + (b.time - a.time) / 2;
+        match self.thread.edges.get(self.thread.first_edge_after(middle)) {
+            Some(e) if !on_cpu(e.kind) && e.span.contains(middle) && a.time <= e.span.start && e.span.end <= b.time => {
+                if e.span.start - a.time <= b.time - e.span.end {
+                    e.span.end
+                } else {
+                    e.span.start
+                }
+            }
+            _ => middle,
+        }
+    }
+
+    /// The time after `t` when the thread has run for the reach of a sample, at most `end`.
+    fn forward(&self, t: Ns, end: Ns) -> Ns {
+        let mut left = self.reach;
+        if end.saturating_sub(t) <= left {
+            return end;
+        }
+        for e in &self.thread.edges[self.thread.first_edge_after(t)..] {
+            if e.span.start >= end {
+                break;
+            }
+            let part = e.span.clip(Span::new(t, end));
+            if on_cpu(e.kind) {
+                if part.len() > left {
+                    return part.start + left;
+                }
+                left -= part.len();
+            }
+        }
+        end
+    }
+
+    /// The same backward, at least `start`.
+    fn backward(&self, t: Ns, start: Ns) -> Ns {
+        let mut left = self.reach;
+        if t.saturating_sub(start) <= left {
+            return start;
+        }
+        let before = self.thread.edges.partition_point(|e| e.span.start < t);
+        for e in self.thread.edges[..before].iter().rev() {
+            if e.span.end <= start {
+                break;
+            }
+            let part = e.span.clip(Span::new(start, t));
+            if on_cpu(e.kind) {
+                if part.len() > left {
+                    return part.end - left;
+                }
+                left -= part.len();
+            }
+        }
+        start
+    }
+
+    fn put(&mut self, from: Ns, stack: Stack) {
+        let id = self.table.intern(stack);
+        while self.pieces.last().is_some_and(|(last, _)| *last >= from) {
+            self.pieces.pop();
+        }
+        if self.pieces.last().is_none_or(|(_, last)| *last != id) {
+            self.pieces.push((from, id));
+        }
+    }
+}
+
+fn within(samples: &[Sample], span: Span) -> &[Sample] {
+    let start = samples.partition_point(|s| s.time < span.start);
+    let end = samples.partition_point(|s| s.time < span.end);
+    samples.get(start..end).unwrap_or(&[])
+}
+
+fn on_cpu(kind: EdgeKind) -> bool {
+    matches!(kind, EdgeKind::Running | EdgeKind::Interrupted)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::analysis::recording::{ImageChange, ImageEvent};
+    use crate::analysis::story::{HOST, PID, Story, thread};
+
+    /// The pieces of thread 1 up to `end`: (from, stack, in a call). A hole shows what is around it.
+    fn pieces(story: &Story, end: Ns) -> Vec<(Ns, String, bool)> {
+        let spaces = Spaces::new(&story.0.images);
+        let lines = Timelines::new(&story.0, &spaces, false, &Work::new(1)).unwrap();
+        let text = |s: Stack| {
+            let user = s.user.map_or("?".to_owned(), |u| story.letters(u.stack));
+            let around = s.around.map(|(a, b)| format!("({}|{})", story.letters(a.stack), story.letters(b.stack)));
+            around.unwrap_or_default() + &user
+        };
+        let over = lines.over(thread(1), Span::new(0, end));
+        let all: Vec<_> =
+            over.map(|(span, id)| (span.start, text(lines.get(id)), lines.get(id).call.is_some())).collect();
+        for (from, stack, _) in &all {
+            assert_eq!(*stack, text(lines.get(lines.at(thread(1), *from))));
+        }
+        all
+    }
+
+    fn piece(from: Ns, stack: &str, call: bool) -> (Ns, String, bool) {
+        (from, stack.to_owned(), call)
+    }
+
+    #[test]
+    fn entry_stacks_hold_through_their_call_whichever_channel_comes_first() {
+        let mut story = Story::new(1);
+        story.silent_call(1, 10, 20).silent_call(1, 30, 40).silent_call(1, 50, 60);
+        story.sample(1, 9, StackOrigin::CallEntry, "AB").sample(1, 21, StackOrigin::CallExit, "AB");
+        story.sample(1, 31, StackOrigin::CallEntry, "AC").sample(1, 39, StackOrigin::CallExit, "AC");
+        story.sample(1, 61, StackOrigin::CallExit, "AD");
+        let wanted = [
+            piece(0, "?", false),
+            piece(10, "AB", true),
+            piece(20, "(AB|AC)?", false),
+            piece(30, "AC", true),
+            piece(40, "(AC|AD)?", false),
+            piece(50, "AD", true),
+            piece(60, "?", false),
+        ];
+        assert_eq!(pieces(&story, 70), wanted);
+    }
+
+    #[test]
+    fn samples_meet_midway_and_a_time_off_the_cpu_is_not_cut() {
+        let mut story = Story::new(1);
+        story.edge(1, 0, 20, EdgeKind::Running, 0).edge(1, 20, 60, EdgeKind::Preempted, 0);
+        story.edge(1, 60, 100, EdgeKind::Running, 0);
+        story.sample(1, 4, StackOrigin::Tick, "AB").sample(1, 16, StackOrigin::Tick, "AC");
+        story.sample(1, 70, StackOrigin::Tick, "AD");
+        story.silent_call(1, 80, 90);
+        assert_eq!(pieces(&story, 80), [piece(0, "AB", false), piece(10, "AC", false), piece(60, "AD", false)]);
+    }
+
+    #[test]
+    fn a_sample_holds_for_ten_periods_of_running_time() {
+        let mut story = Story::new(1);
+        story.edge(1, 0, 30, EdgeKind::Running, 0).edge(1, 30, 500, EdgeKind::Preempted, 0);
+        story.edge(1, 500, 1000, EdgeKind::Running, 0);
+        // Two ticks 4 apart: the period; the second holds for 40, of which 14 lie before the preemption.
+        story.sample(1, 12, StackOrigin::Tick, "AB").sample(1, 16, StackOrigin::Tick, "AC");
+        assert_eq!(pieces(&story, 900), [piece(0, "AB", false), piece(14, "AC", false), piece(526, "?", false)]);
+    }
+
+    #[test]
+    fn a_hole_and_a_lost_chain_keep_what_is_around_them() {
+        let mut story = Story::new(1);
+        let exec = ImageChange::Exec { path: story.0.names.intern("server") };
+        story.0.images.push(ImageEvent { time: 0, host: HOST, pid: PID, change: exec.clone() });
+        story.0.images.push(ImageEvent { time: 65, host: HOST, pid: PID, change: exec });
+        story.call(1, 10, 20, "AB").call(1, 30, 40, "R").call(1, 50, 60, "AC").call(1, 70, 80, "AD");
+        let wanted = [
+            piece(0, "?", false),
+            piece(10, "AB", true),
+            piece(20, "(AB|AC)?", false),
+            piece(30, "(AB|AC)R", true),
+            piece(40, "(AB|AC)?", false),
+            piece(50, "AC", true),
+            // Another program: nothing is in common.
+            piece(60, "?", false),
+            piece(70, "AD", true),
+        ];
+        assert_eq!(pieces(&story, 80), wanted);
+    }
+}

@@ -1,0 +1,99 @@
+//! Recordings written by hand, for tests: threads numbered from 1 in one process, functions that are single letters
+//! (their addresses), stacks told by samples.
+
+use super::recording::{
+    Call, CpuRun, Edge, EdgeKind, HostId, Mark, Recording, StackOrigin, StackSample, Thread, ThreadId,
+};
+use crate::base::time::{Ns, Span};
+
+pub(crate) const HOST: HostId = HostId(0);
+pub(crate) const PID: i32 = 100;
+
+pub(crate) struct Story(pub Recording);
+
+/// Thread number `n`.
+pub(crate) fn thread(n: usize) -> ThreadId {
+    ThreadId::at(n - 1)
+}
+
+impl Story {
+    /// `threads` threads, named by their number, that live over `[0, 1000)`.
+    pub fn new(threads: usize) -> Self {
+        let mut recording = Recording { span: Span::new(0, 1000), ..Recording::default() };
+        for i in 1..=threads {
+            let name = recording.names.intern(&i.to_string());
+            recording.threads.push(Thread {
+                host: HOST,
+                tid: i as i32,
+                pid: PID,
+                ppid: 0,
+                virtual_ids: None,
+                names: vec![(0, name)],
+                life: recording.span,
+                parent: None,
+                idle: false,
+                disk_worker: false,
+                edges: Vec::new(),
+                calls: Vec::new(),
+                samples: Vec::new(),
+            });
+        }
+        Story(recording)
+    }
+
+    /// What a thread did; `waker` 0 for nobody.
+    pub fn edge(&mut self, n: usize, start: Ns, end: Ns, kind: EdgeKind, waker: usize) -> &mut Self {
+        let waker = (waker > 0).then(|| (thread(waker), end));
+        let edge = Edge { span: Span::new(start, end), kind, waker, qualifier: None, cpu: 0 };
+        self.0.threads[n - 1].edges.push(edge);
+        self
+    }
+
+    /// A system call `call`, without a sample.
+    pub fn silent_call(&mut self, n: usize, start: Ns, end: Ns) -> &mut Self {
+        let name = self.0.names.intern("call");
+        self.0.threads[n - 1].calls.push(Call { span: Span::new(start, end), name, ret: Some(1) });
+        self
+    }
+
+    /// A system call `call` whose entry tells the stack (outermost first), which so is exact.
+    pub fn call(&mut self, n: usize, start: Ns, end: Ns, stack: &str) -> &mut Self {
+        self.silent_call(n, start, end);
+        self.sample(n, start, StackOrigin::CallEntry, stack)
+    }
+
+    /// A stack sample, outermost function first.
+    pub fn sample(&mut self, n: usize, time: Ns, origin: StackOrigin, stack: &str) -> &mut Self {
+        let addresses: Vec<u64> = stack.bytes().rev().map(u64::from).collect();
+        let user = Some(self.0.stacks.intern(&addresses));
+        self.0.threads[n - 1].samples.push(StackSample { time, origin, user, kernel: None });
+        self
+    }
+
+    /// Who had CPU 0: (from, to, thread).
+    pub fn runs(&mut self, runs: &[(Ns, Ns, usize)]) -> &mut Self {
+        let run = |(start, end, n): &(Ns, Ns, usize)| CpuRun { span: Span::new(*start, *end), thread: thread(*n) };
+        self.0.cpus = vec![((HOST, 0), runs.iter().map(run).collect())];
+        self
+    }
+
+    /// A delimiting event of task 0.
+    pub fn mark(&mut self, time: Ns, begins: bool, n: usize, key: Option<i64>) -> &mut Self {
+        self.0.marks.push(Mark {
+            time,
+            task: 0,
+            begins,
+            thread: Some(thread(n)),
+            trace: 0,
+            key,
+            kind: None,
+            fields: Vec::new(),
+        });
+        self
+    }
+
+    /// Addresses of a raw stack as letters, outermost first.
+    pub fn letters(&self, stack: super::recording::RawStackId) -> String {
+        self.0.stacks.get(stack).iter().rev().map(|a| *a as u8 as char).collect()
+    }
+}

@@ -1,0 +1,322 @@
+//! Function names for addresses in one ELF file: inlined functions, symbols, starts of unnamed functions.
+//!
+//! In: the file (and its separate debug file) and addresses as the file counts them. Out, per address: the functions
+//! there, outermost first. DWARF gives inlined functions; the symbol tables give the rest, but only within the
+//! symbol's size: the nearest name before an address is a wrong name more often than not. Where nothing has a name
+//! the unwind table still says where the function begins. Opening a file costs its symbol tables and DWARF unit
+//! headers; each address one search. Everything is read through bounds-checked readers; a section that claims to
+//! unpack into far more than it holds is not unpacked.
+
+use super::files::open_regular;
+use addr2line::Context;
+use gimli::{BaseAddresses, EndianSlice, RunTimeEndian, UnwindSection};
+use object::read::ReadCache;
+use object::{Object, ObjectSection, ObjectSegment, ObjectSymbol, SectionFlags, SymbolKind};
+use std::borrow::Cow;
+use std::collections::BTreeMap;
+use std::fs::File;
+use std::path::Path;
+
+type Reader<'a> = EndianSlice<'a, RunTimeEndian>;
+type Cache = ReadCache<File>;
+
+/// A compressed section may be this many times larger than its bytes in the file.
+const UNPACKED: u64 = 64;
+/// Symbols that are looked at behind the nearest one, to find a longer one around it.
+const AROUND: usize = 16;
+
+/// What tells one build of a file from another.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Identity {
+    /// Its build id.
+    pub build_id: Option<Box<[u8]>>,
+    /// Name and checksum of its separate debug file.
+    pub debug_link: Option<(String, u32)>,
+    /// It has a full symbol table, so that no debug file is needed.
+    pub has_names: bool,
+}
+
+/// The identity of a file; `None` if it is no readable ELF file.
+pub fn identity(path: &Path) -> Option<Identity> {
+    let cache = Cache::new(open_regular(path).ok()?);
+    let elf = object::File::parse(&cache).ok()?;
+    let debug_link = elf.gnu_debuglink().ok().flatten();
+    Some(Identity {
+        build_id: elf.build_id().ok().flatten().map(Into::into),
+        debug_link: debug_link.map(|(name, crc)| (String::from_utf8_lossy(name).into_owned(), crc)),
+        has_names: elf.symbol_table().is_some(),
+    })
+}
+
+/// Where an executable that is not position independent lies; `None` for others.
+pub fn fixed_span(path: &Path) -> Option<(u64, u64)> {
+    let cache = Cache::new(open_regular(path).ok()?);
+    let elf = object::File::parse(&cache).ok()?;
+    if elf.kind() != object::ObjectKind::Executable {
+        return None;
+    }
+    let ends = elf.segments().map(|s| s.address().saturating_add(s.size()));
+    Some((elf.segments().map(|s| s.address()).min()?, ends.max()?))
+}
+
+/// What stands at an address.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Place {
+    /// Functions, outermost first: the one in the symbol table, then those inlined into it.
+    Functions(Vec<String>),
+    /// A linker's jump table: no function of its own.
+    JumpTable,
+    /// A function without a name that begins at the given address.
+    Unnamed(u64),
+    /// Nothing is known.
+    Unknown,
+}
+
+/// What stands at each of `addresses`, which count from the first loaded byte when `relative`, else as the file does.
+pub fn places(main: &Path, debug: Option<&Path>, relative: bool, addresses: &[u64]) -> Vec<Place> {
+    let nothing = || vec![Place::Unknown; addresses.len()];
+    let Some(main) = open_regular(main).ok().map(Cache::new) else { return nothing() };
+    let Ok(elf) = object::File::parse(&main) else { return nothing() };
+    let debug = debug.and_then(|p| open_regular(p).ok()).map(Cache::new);
+    let debug_elf = debug.as_ref().and_then(|cache| object::File::parse(cache).ok());
+    let shift = if relative { elf.segments().map(|s| s.address()).min().unwrap_or(0) } else { 0 };
+    let symbols = Symbols::of([Some(&elf), debug_elf.as_ref()]);
+    let named = debug_elf.as_ref().unwrap_or(&elf);
+    let sections = Sections::of(named);
+    let dwarf = sections.dwarf().and_then(|dwarf| Context::from_dwarf(dwarf).ok());
+    let mut starts = None;
+    let place = |address: &u64| {
+        let address = address.wrapping_add(shift);
+        if !symbols.in_code(address) {
+            return Place::Unknown;
+        }
+        let inlined = dwarf.as_ref().map_or_else(Vec::new, |d| functions(d, address));
+        if !inlined.is_empty() {
+            return Place::Functions(inlined);
+        }
+        if symbols.in_jump_table(address) {
+            return Place::JumpTable;
+        }
+        if let Some(name) = symbols.at(address) {
+            return Place::Functions(vec![demangle(name)]);
+        }
+        let starts = starts.get_or_insert_with(|| function_starts(&elf));
+        match starts.range(..=address).next_back() {
+            Some((start, end)) if address < *end => Place::Unnamed(start.wrapping_sub(shift)),
+            _ => Place::Unknown,
+        }
+    };
+    addresses.iter().map(place).collect()
+}
+
+/// Functions at an address by DWARF, outermost first.
+fn functions(dwarf: &Context<Reader<'_>>, address: u64) -> Vec<String> {
+    let Ok(mut frames) = dwarf.find_frames(address).skip_all_loads() else { return Vec::new() };
+    let mut names = Vec::new();
+    while let Ok(Some(frame)) = frames.next() {
+        let Some(name) = frame.function.as_ref().and_then(|f| f.raw_name().ok().map(|n| demangle(&n))) else { break };
+        names.push(name);
+    }
+    names.reverse();
+    names
+}
+
+/// The name a programmer knows a symbol by: Rust without its hash, C++ without parameters.
+pub fn demangle(name: &str) -> String {
+    if let Ok(rust) = rustc_demangle::try_demangle(name) {
+        return format!("{rust:#}");
+    }
+    let options = cpp_demangle::DemangleOptions::new().no_params().no_return_type();
+    if name.starts_with("_Z")
+        && let Ok(symbol) = cpp_demangle::Symbol::new(name)
+        && let Ok(text) = symbol.demangle(&options)
+    {
+        return text;
+    }
+    // Versions (`memcpy@@GLIBC_2.14`) and parts of split functions (`f.cold`, `f.part.0`) are the same function.
+    let cut = |at: &str| name.find(at).filter(|i| *i > 0).unwrap_or(name.len());
+    let end = [".cold", ".part.", ".constprop.", ".isra.", ".llvm.", "@"].map(cut).into_iter().min();
+    name.get(..end.unwrap_or(name.len())).unwrap_or(name).to_owned()
+}
+
+struct Symbol<'a> {
+    address: u64,
+    end: u64,
+    name: &'a str,
+}
+
+/// Function symbols sorted by address, one per address.
+struct Symbols<'a> {
+    symbols: Vec<Symbol<'a>>,
+    code: Vec<(u64, u64)>,
+    jump_tables: Vec<(u64, u64)>,
+}
+
+impl<'a> Symbols<'a> {
+    fn of(files: [Option<&'a object::File<'a, &'a Cache>>; 2]) -> Self {
+        let mut symbols = Vec::new();
+        let mut jump_tables = Vec::new();
+        let mut all_code = Vec::new();
+        for elf in files.into_iter().flatten() {
+            let code = elf.sections().filter(is_code);
+            let code: Vec<_> = code.map(|s| (s.index(), s.address(), s.address().saturating_add(s.size()))).collect();
+            all_code.extend(code.iter().map(|(_, from, to)| (*from, *to)));
+            let is_jump_table = |name: &str| name == ".plt" || name.starts_with(".plt.");
+            let tables = elf.sections().filter(|s| s.name().is_ok_and(is_jump_table));
+            jump_tables.extend(tables.map(|s| (s.address(), s.address().saturating_add(s.size()))));
+            for symbol in elf.symbols().chain(elf.dynamic_symbols()) {
+                let Some(section) = symbol.section_index() else { continue };
+                let Some((.., end)) = code.iter().find(|(index, ..)| *index == section) else { continue };
+                let function = matches!(symbol.kind(), SymbolKind::Text | SymbolKind::Unknown);
+                let Some(name) = symbol.name().ok().filter(|n| function && !n.is_empty()) else { continue };
+                // Assembler code has no sizes: such a symbol reaches to the next one in its section.
+                let sized = symbol.address().saturating_add(symbol.size());
+                let end = if symbol.size() == 0 { *end } else { sized };
+                symbols.push((symbol.address(), symbol.size() == 0, rank(&symbol, name), name, end));
+            }
+        }
+        symbols.sort_unstable();
+        symbols.dedup_by_key(|s| s.0);
+        let next: Vec<u64> = symbols.iter().skip(1).map(|s| s.0).chain([u64::MAX]).collect();
+        let symbol = |((address, unsized_, _, name, end), next): ((u64, bool, _, &'a str, u64), u64)| {
+            let end = if unsized_ { end.min(next) } else { end };
+            Symbol { address, end, name }
+        };
+        Symbols { symbols: symbols.into_iter().zip(next).map(symbol).collect(), code: all_code, jump_tables }
+    }
+
+    fn at(&self, address: u64) -> Option<&'a str> {
+        let after = self.symbols.partition_point(|s| s.address <= address);
+        self.symbols[..after].iter().rev().take(AROUND).find(|s| address < s.end).map(|s| s.name)
+    }
+
+    fn in_code(&self, address: u64) -> bool {
+        self.code.iter().any(|(from, to)| (*from..*to).contains(&address))
+    }
+
+    fn in_jump_table(&self, address: u64) -> bool {
+        self.jump_tables.iter().any(|(from, to)| (*from..*to).contains(&address))
+    }
+}
+
+/// By its flag: in a separate debug file the sections of the program are there in name only.
+fn is_code<'a>(section: &impl ObjectSection<'a>) -> bool {
+    let executable = u64::from(object::elf::SHF_EXECINSTR);
+    matches!(section.flags(), SectionFlags::Elf { sh_flags } if sh_flags & executable != 0)
+}
+
+/// Of several names for one address: global before weak before local, without underscores, short, then by letters.
+fn rank<'a>(symbol: &impl ObjectSymbol<'a>, name: &str) -> (bool, bool, usize, usize) {
+    let underscores = name.bytes().take_while(|b| *b == b'_').count();
+    (symbol.is_local(), symbol.is_weak(), underscores, name.len())
+}
+
+/// Sections that DWARF is read from, unpacked.
+struct Sections<'a> {
+    endian: RunTimeEndian,
+    data: BTreeMap<&'static str, Cow<'a, [u8]>>,
+}
+
+impl<'a> Sections<'a> {
+    fn of(elf: &'a object::File<'a, &'a Cache>) -> Self {
+        let endian = if elf.is_little_endian() { RunTimeEndian::Little } else { RunTimeEndian::Big };
+        let mut data = BTreeMap::new();
+        for id in DWARF {
+            let Some(section) = elf.section_by_name(id.name()) else { continue };
+            let Ok(packed) = section.compressed_data() else { continue };
+            let held = (packed.data.len() as u64).saturating_mul(UNPACKED);
+            if packed.uncompressed_size <= held
+                && let Ok(bytes) = packed.decompress()
+            {
+                data.insert(id.name(), bytes);
+            }
+        }
+        Sections { endian, data }
+    }
+
+    fn dwarf(&self) -> Option<gimli::Dwarf<Reader<'_>>> {
+        self.data.contains_key(gimli::SectionId::DebugInfo.name()).then(|| {
+            let load = |id: gimli::SectionId| {
+                let bytes = self.data.get(id.name()).map_or(&[][..], |d| d);
+                Ok::<_, std::convert::Infallible>(EndianSlice::new(bytes, self.endian))
+            };
+            match gimli::Dwarf::load(load) {
+                Ok(dwarf) => dwarf,
+                Err(never) => match never {},
+            }
+        })
+    }
+}
+
+/// All that inlined functions and their names need; line tables are not among them.
+const DWARF: [gimli::SectionId; 10] = [
+    gimli::SectionId::DebugAbbrev,
+    gimli::SectionId::DebugAddr,
+    gimli::SectionId::DebugAranges,
+    gimli::SectionId::DebugInfo,
+    gimli::SectionId::DebugLineStr,
+    gimli::SectionId::DebugRanges,
+    gimli::SectionId::DebugRngLists,
+    gimli::SectionId::DebugStr,
+    gimli::SectionId::DebugStrOffsets,
+    gimli::SectionId::DebugTypes,
+];
+
+/// Begin and end of all functions in the unwind table.
+fn function_starts<'a>(elf: &object::File<'a, &'a Cache>) -> BTreeMap<u64, u64> {
+    let mut starts = BTreeMap::new();
+    let Some(section) = elf.section_by_name(".eh_frame") else { return starts };
+    let Ok(data) = section.data() else { return starts };
+    let endian = if elf.is_little_endian() { RunTimeEndian::Little } else { RunTimeEndian::Big };
+    let mut table = gimli::EhFrame::new(data, endian);
+    table.set_address_size(if elf.is_64() { 8 } else { 4 });
+    let text = elf.section_by_name(".text").map_or(0, |s| s.address());
+    let bases = BaseAddresses::default().set_eh_frame(section.address()).set_text(text);
+    let mut entries = table.entries(&bases);
+    while let Ok(Some(entry)) = entries.next() {
+        if let gimli::CieOrFde::Fde(partial) = entry
+            && let Ok(fde) = partial.parse(gimli::EhFrame::cie_from_offset)
+        {
+            starts.insert(fde.initial_address(), fde.initial_address().saturating_add(fde.len()));
+        }
+    }
+    starts
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_those_a_programmer_writes() {
+        assert_eq!(demangle("_ZN5store3row17h0123456789abcdefE"), "store::row");
+        assert_eq!(demangle("_ZN3Foo3barEi"), "Foo::bar");
+        assert_eq!(demangle("flush.part.0"), "flush");
+        assert_eq!(demangle("memcpy@@GLIBC_2.14"), "memcpy");
+        assert_eq!(demangle("main"), "main");
+    }
+
+    #[test]
+    fn finds_a_function_of_this_very_program() {
+        let path = std::env::current_exe().unwrap();
+        let data = std::fs::read(&path).unwrap();
+        let elf = object::File::parse(&*data).unwrap();
+        let symbol = elf.symbols().find(|s| s.name().is_ok_and(|n| n.contains("finds_a_function_of_this"))).unwrap();
+        let found = places(&path, None, false, &[symbol.address(), u64::MAX]);
+        let Place::Functions(names) = &found[0] else { panic!("{found:?}") };
+        assert!(names[0].contains("elf::tests::finds_a_function_of_this"), "{names:?}");
+        assert_eq!(found[1], Place::Unknown);
+        assert!(!identity(&path).unwrap().build_id.unwrap_or_default().is_empty());
+    }
+
+    #[test]
+    fn a_damaged_file_answers_nothing() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("broken");
+        let mut data = std::fs::read(std::env::current_exe().unwrap()).unwrap();
+        data.truncate(4096);
+        std::fs::write(&path, data).unwrap();
+        assert_eq!(places(&path, None, false, &[0x1000]), [Place::Unknown]);
+        assert_eq!(places(folder.path(), None, false, &[1]), [Place::Unknown]);
+    }
+}

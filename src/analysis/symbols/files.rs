@@ -1,0 +1,178 @@
+//! Which file on this machine is the one that was traced.
+//!
+//! In: the path recorded inside the traced machine, the build id and debug link where recorded, and the folders to
+//! look in. Out: the file, its separate debug file, or why there is none. Under each folder the longest suffix of the
+//! recorded path is tried first, down to the bare file name; then the folder's build-id index
+//! (`.build-id/ab/cdef.debug`). Where several files fit the build id decides; a file with another build id is never
+//! used. Only regular files are opened, and nothing is ever fetched.
+
+use super::elf;
+use std::fs::File;
+use std::io::{self, Read};
+use std::path::{Component, Path, PathBuf};
+
+/// Folders of separate debug files that systems install.
+const SYSTEM_DEBUG: &str = "/usr/lib/debug";
+
+/// Where symbols may be found.
+#[derive(Clone, Debug, Default)]
+pub struct Places {
+    /// Folders that hold the traced files; where empty the recorded paths themselves are used.
+    pub folders: Vec<PathBuf>,
+    /// Kernel symbol lists; where empty kernel frames are left out.
+    pub kernel: Vec<PathBuf>,
+    /// Folders that may hold `perf-PID.map` files (the traces' own); `folders` are searched as well.
+    pub beside: Vec<PathBuf>,
+}
+
+/// What is known of a traced file.
+#[derive(Clone, Copy, Debug)]
+pub struct Wanted<'a> {
+    /// Path inside the traced machine.
+    pub path: &'a str,
+    /// Its build id, where recorded.
+    pub build_id: Option<&'a [u8]>,
+    /// Name and checksum of its separate debug file, where recorded.
+    pub debug_link: Option<(&'a str, u32)>,
+}
+
+/// The answer.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Found {
+    /// The file, and where its names are when they stand in a file of their own.
+    File {
+        /// The file itself, or its debug file where only that was found.
+        main: PathBuf,
+        /// Its separate debug file.
+        debug: Option<PathBuf>,
+    },
+    /// A file of that name with another build id was found where the user said to look.
+    Mismatch(PathBuf),
+    /// None.
+    Missing,
+}
+
+/// Open a file for reading if it is a regular one (devices and pipes could block or never end).
+pub fn open_regular(path: &Path) -> io::Result<File> {
+    if !std::fs::metadata(path)?.is_file() {
+        return Err(io::Error::new(io::ErrorKind::InvalidInput, "not a regular file"));
+    }
+    File::open(path)
+}
+
+/// Find a traced file.
+pub fn find(wanted: Wanted<'_>, places: &Places) -> Found {
+    let mut other = None;
+    for candidate in candidates(wanted, places) {
+        let Some(built) = elf::identity(&candidate) else { continue };
+        if wanted.build_id.is_none_or(|id| built.build_id.as_deref() == Some(id)) {
+            let debug = if built.has_names { None } else { debug_file(&candidate, wanted, &built, places) };
+            return Found::File { main: candidate, debug };
+        }
+        other.get_or_insert(candidate);
+    }
+    // At the recorded path another version is no surprise: the trace may come from another machine.
+    other.filter(|_| !places.folders.is_empty()).map_or(Found::Missing, Found::Mismatch)
+}
+
+fn candidates(wanted: Wanted<'_>, places: &Places) -> Vec<PathBuf> {
+    let path = Path::new(wanted.path);
+    if places.folders.is_empty() {
+        let recorded = path.is_absolute().then(|| path.to_path_buf());
+        let indexed = wanted.build_id.and_then(|id| indexed(Path::new(SYSTEM_DEBUG), id));
+        return recorded.into_iter().chain(indexed).collect();
+    }
+    let names: Vec<_> =
+        path.components().filter_map(|c| if let Component::Normal(name) = c { Some(name) } else { None }).collect();
+    let mut all = Vec::new();
+    for folder in &places.folders {
+        all.extend((0..names.len()).map(|skipped| folder.join(names[skipped..].iter().collect::<PathBuf>())));
+        all.extend(wanted.build_id.and_then(|id| indexed(folder, id)));
+    }
+    all.retain(|p| p.is_file());
+    all
+}
+
+/// `.build-id/ab/cdef.debug` below a folder.
+fn indexed(folder: &Path, id: &[u8]) -> Option<PathBuf> {
+    let (first, rest) = id.split_first()?;
+    let hex: String = rest.iter().map(|b| format!("{b:02x}")).collect();
+    let path = folder.join(".build-id").join(format!("{first:02x}")).join(format!("{hex}.debug"));
+    path.is_file().then_some(path)
+}
+
+/// The separate debug file of `main`: by build id, then by the name in its debug link, proved by build id or checksum.
+fn debug_file(main: &Path, wanted: Wanted<'_>, built: &elf::Identity, places: &Places) -> Option<PathBuf> {
+    let system = places.folders.is_empty().then(|| PathBuf::from(SYSTEM_DEBUG));
+    let folders: Vec<&Path> = places.folders.iter().chain(&system).map(PathBuf::as_path).collect();
+    let id = built.build_id.as_deref();
+    if let Some(file) = id.and_then(|id| folders.iter().find_map(|f| indexed(f, id))) {
+        return Some(file);
+    }
+    let own = built.debug_link.as_ref().map(|(name, crc)| (name.as_str(), *crc));
+    let (name, crc) = own.or(wanted.debug_link)?;
+    let name = Path::new(name).file_name()?;
+    let home = main.parent().unwrap_or(Path::new(""));
+    let beside = [home.join(name), home.join(".debug").join(name)];
+    let below = folders.iter().flat_map(|f| {
+        let inside = home.strip_prefix("/").unwrap_or(home);
+        [f.join(inside).join(name), f.join(name)]
+    });
+    let fits = |p: &PathBuf| {
+        p != main
+            && p.is_file()
+            && match (id, elf::identity(p).and_then(|i| i.build_id)) {
+                (Some(ours), Some(theirs)) => *ours == *theirs,
+                _ => checksum(p).is_ok_and(|sum| sum == crc),
+            }
+    };
+    beside.into_iter().chain(below).find(fits)
+}
+
+/// The CRC-32 that debug links use (polynomial 0xEDB88320, as in zip).
+fn checksum(path: &Path) -> io::Result<u32> {
+    let table: [u32; 256] =
+        std::array::from_fn(|i| (0..8).fold(i as u32, |c, _| if c & 1 == 1 { c >> 1 ^ 0xedb8_8320 } else { c >> 1 }));
+    let mut file = open_regular(path)?;
+    let mut buffer = vec![0; 1 << 16];
+    let mut sum = !0u32;
+    loop {
+        let n = file.read(&mut buffer)?;
+        if n == 0 {
+            return Ok(!sum);
+        }
+        sum = buffer[..n].iter().fold(sum, |c, b| table[usize::from(c as u8 ^ b)] ^ c >> 8);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn checksum_of_the_published_test_text() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("text");
+        std::fs::write(&path, "123456789").unwrap();
+        assert_eq!(checksum(&path).unwrap(), 0xcbf4_3926);
+    }
+
+    #[test]
+    fn the_build_id_decides_between_files_of_one_name() {
+        let this = std::env::current_exe().unwrap();
+        let built = elf::identity(&this).unwrap().build_id;
+        let folder = tempfile::tempdir().unwrap();
+        let deep = folder.path().join("opt/app");
+        std::fs::create_dir_all(&deep).unwrap();
+        // A file without names or build id lies on the longer suffix, the right one under its bare name.
+        std::fs::write(deep.join("server"), b"no ELF file").unwrap();
+        std::fs::copy(&this, folder.path().join("server")).unwrap();
+        let places = Places { folders: vec![folder.path().into()], ..Places::default() };
+        let wanted = Wanted { path: "/srv/opt/app/server", build_id: built.as_deref(), debug_link: None };
+        assert_eq!(find(wanted, &places), Found::File { main: folder.path().join("server"), debug: None });
+        let other = Wanted { build_id: Some(b"another"), ..wanted };
+        assert_eq!(find(other, &places), Found::Mismatch(folder.path().join("server")));
+        let missing = Wanted { path: "/srv/opt/app/../client", ..wanted };
+        assert_eq!(find(missing, &places), Found::Missing);
+    }
+}

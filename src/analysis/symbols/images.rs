@@ -1,0 +1,297 @@
+//! Which files a process has mapped, over time.
+//!
+//! In: image changes of all processes, sorted by time. Out: *spaces*, each the images of one process between two
+//! changes that contradict each other, and a look-up from (host, process, time) to its space and from an address in a
+//! space to the image that holds it.
+//!
+//! A tracer enumerates the images of a process some time after the process began, and again later. So an image counts
+//! for the whole space, also before the moment it was told: only exec, fork, and a mapping over the addresses of an
+//! unmapped one begin a new space. Addresses that a space does not know are asked of the later spaces of the same
+//! program, of the earlier ones, and then of the process it was forked from. Cost: a binary search per look-up.
+//! ALGORITHMS.md section 5.2.
+
+use crate::analysis::recording::{HostId, ImageChange, ImageEvent};
+use crate::base::names::NameId;
+use crate::base::time::Ns;
+use foldhash::HashMap;
+
+crate::handle! {
+    /// The images of one process over one stretch of time.
+    SpaceId,
+}
+
+/// Bytes taken for an image whose size is not recorded (the vdso: two pages on all machines that have one).
+const UNSIZED: u64 = 0x2000;
+/// Longest chain of forks that is followed to find an image.
+const FORK_DEPTH: usize = 32;
+
+/// A mapped file.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Image {
+    /// First address.
+    pub base: u64,
+    /// Bytes.
+    pub size: u64,
+    /// Path inside the traced machine.
+    pub path: NameId,
+    /// Addresses in the file are relative to `base`.
+    pub position_independent: bool,
+    /// Recorded build id.
+    pub build_id: Option<Box<[u8]>>,
+    /// Name and checksum of its separate debug file.
+    pub debug_link: Option<(NameId, u32)>,
+    unloaded: bool,
+}
+
+impl Image {
+    fn end(&self) -> u64 {
+        self.base.saturating_add(if self.size == 0 { UNSIZED } else { self.size })
+    }
+}
+
+/// The images of one process over one stretch of time.
+#[derive(Clone, Debug, Default)]
+pub struct Space {
+    /// Counts the programs that this recording has seen begin: two spaces of one program have equal numbers.
+    pub program: u32,
+    /// Process id.
+    pub pid: i32,
+    /// When it began.
+    pub from: Ns,
+    /// The executable as given to exec, in this process or in the one it was forked from.
+    pub executable: Option<NameId>,
+    forked_from: Option<SpaceId>,
+    /// Sorted by base; they do not overlap.
+    images: Vec<Image>,
+}
+
+impl Space {
+    fn image(&self, address: u64) -> Option<&Image> {
+        let after = self.images.partition_point(|i| i.base <= address);
+        self.images[..after].last().filter(|i| address < i.end())
+    }
+}
+
+/// All spaces.
+#[derive(Clone, Debug, Default)]
+pub struct Spaces {
+    spaces: Vec<Space>,
+    of_process: HashMap<(HostId, i32), Vec<(Ns, SpaceId)>>,
+}
+
+impl Spaces {
+    /// Build from events sorted by time.
+    pub fn new(events: &[ImageEvent]) -> Self {
+        let mut spaces = Spaces::default();
+        let mut programs = 0;
+        for event in events {
+            spaces.step(event, &mut programs);
+        }
+        spaces
+    }
+
+    /// The space of a process at `t`; its first one for times before it.
+    pub fn at(&self, host: HostId, pid: i32, t: Ns) -> Option<SpaceId> {
+        let history = self.of_process.get(&(host, pid))?;
+        let after = history.partition_point(|(from, _)| *from <= t);
+        history.get(after.saturating_sub(1)).map(|(_, s)| *s)
+    }
+
+    /// A space; `None` for an id of another table.
+    pub fn get(&self, id: SpaceId) -> Option<&Space> {
+        self.spaces.get(id.index())
+    }
+
+    /// The image that holds an address.
+    pub fn image(&self, id: SpaceId, host: HostId, address: u64) -> Option<&Image> {
+        let mut at = Some(id);
+        for _ in 0..FORK_DEPTH {
+            let id = at?;
+            let space = self.get(id)?;
+            if let Some(image) = space.image(address) {
+                return Some(image);
+            }
+            let kin = self.of_process.get(&(host, space.pid)).map_or(&[][..], |h| h);
+            let same = |s: &&(Ns, SpaceId)| self.get(s.1).is_some_and(|s| s.program == space.program);
+            let later = kin.iter().filter(same).filter(|s| s.1 > id);
+            let earlier = kin.iter().rev().filter(same).filter(|s| s.1 < id);
+            if let Some(image) = later.chain(earlier).find_map(|s| self.get(s.1)?.image(address)) {
+                return Some(image);
+            }
+            at = space.forked_from;
+        }
+        None
+    }
+
+    fn step(&mut self, event: &ImageEvent, programs: &mut u32) {
+        let process = (event.host, event.pid);
+        let current = self.of_process.get(&process).and_then(|h| h.last()).map(|(_, s)| *s);
+        match &event.change {
+            ImageChange::Exec { path } => {
+                *programs += 1;
+                let space = Space {
+                    program: *programs,
+                    pid: event.pid,
+                    from: event.time,
+                    executable: Some(*path),
+                    forked_from: None,
+                    images: Vec::new(),
+                };
+                self.begin(event, space);
+            }
+            ImageChange::Fork { parent_pid } if *parent_pid != event.pid => {
+                *programs += 1;
+                let forked_from = self.at(event.host, *parent_pid, event.time);
+                let executable = forked_from.and_then(|s| self.get(s)).and_then(|s| s.executable);
+                let space = Space {
+                    program: *programs,
+                    pid: event.pid,
+                    from: event.time,
+                    executable,
+                    forked_from,
+                    images: Vec::new(),
+                };
+                self.begin(event, space);
+            }
+            // A new enumeration repeats what is mapped; what it contradicts begins a new space by itself.
+            ImageChange::Fork { .. } | ImageChange::Restart => {}
+            ImageChange::Load { base, size, path, position_independent } => {
+                let image = Image {
+                    base: *base,
+                    size: *size,
+                    path: *path,
+                    position_independent: *position_independent,
+                    build_id: None,
+                    debug_link: None,
+                    unloaded: false,
+                };
+                let id = current.unwrap_or_else(|| {
+                    *programs += 1;
+                    let space = Space { program: *programs, pid: event.pid, from: event.time, ..Space::default() };
+                    self.begin(event, space)
+                });
+                self.load(id, event, image);
+            }
+            ImageChange::BuildId { base, id } => {
+                if let Some(image) = self.mapped_at(current, *base) {
+                    image.build_id = Some(id.clone());
+                }
+            }
+            ImageChange::DebugLink { base, file, crc } => {
+                if let Some(image) = self.mapped_at(current, *base) {
+                    image.debug_link = Some((*file, *crc));
+                }
+            }
+            ImageChange::Unload { base } => {
+                if let Some(image) = self.mapped_at(current, *base) {
+                    image.unloaded = true;
+                }
+            }
+        }
+    }
+
+    fn begin(&mut self, event: &ImageEvent, space: Space) -> SpaceId {
+        let id = SpaceId::at(self.spaces.len());
+        self.spaces.push(space);
+        self.of_process.entry((event.host, event.pid)).or_default().push((event.time, id));
+        id
+    }
+
+    fn mapped_at(&mut self, space: Option<SpaceId>, base: u64) -> Option<&mut Image> {
+        let images = &mut self.spaces.get_mut(space?.index())?.images;
+        let at = images.binary_search_by_key(&base, |i| i.base).ok()?;
+        images.get_mut(at)
+    }
+
+    fn load(&mut self, id: SpaceId, event: &ImageEvent, image: Image) {
+        let Some(space) = self.get(id) else { return };
+        let overlaps = |i: &&Image| i.base < image.end() && image.base < i.end();
+        let mut conflicts = space.images.iter().filter(overlaps).peekable();
+        let again = |i: &&Image| i.base == image.base && i.path == image.path && i.size == image.size;
+        let id = match conflicts.peek() {
+            Some(old) if again(old) => {
+                if let Some(old) = self.mapped_at(Some(id), image.base) {
+                    old.unloaded = false;
+                }
+                return;
+            }
+            Some(_) => {
+                let kept = |i: &&Image| !overlaps(i) && !i.unloaded;
+                let images = space.images.iter().filter(kept).cloned().collect();
+                let next = Space { from: event.time, images, ..space.clone() };
+                self.begin(event, next)
+            }
+            None => id,
+        };
+        if let Some(space) = self.spaces.get_mut(id.index()) {
+            let at = space.images.partition_point(|i| i.base < image.base);
+            space.images.insert(at, image);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const HOST: HostId = HostId(0);
+
+    fn event(time: Ns, pid: i32, change: ImageChange) -> ImageEvent {
+        ImageEvent { time, host: HOST, pid, change }
+    }
+
+    fn load(time: Ns, pid: i32, base: u64, path: u32) -> ImageEvent {
+        let change = ImageChange::Load { base, size: 0x1000, path: NameId(path), position_independent: true };
+        event(time, pid, change)
+    }
+
+    fn path(spaces: &Spaces, pid: i32, t: Ns, address: u64) -> Option<u32> {
+        let space = spaces.at(HOST, pid, t)?;
+        spaces.image(space, HOST, address).map(|i| i.path.0)
+    }
+
+    #[test]
+    fn an_image_counts_before_it_was_told_but_not_before_exec() {
+        let spaces = Spaces::new(&[
+            event(0, 7, ImageChange::Exec { path: NameId(1) }),
+            load(5, 7, 0x4000, 1),
+            event(20, 7, ImageChange::Exec { path: NameId(2) }),
+            load(25, 7, 0x4000, 2),
+        ]);
+        assert_eq!(path(&spaces, 7, 1, 0x4fff), Some(1));
+        assert_eq!(path(&spaces, 7, 21, 0x4fff), Some(2));
+        assert_eq!(path(&spaces, 7, 21, 0x5000), None);
+        assert_eq!(path(&spaces, 8, 21, 0x4000), None);
+    }
+
+    #[test]
+    fn addresses_used_again_begin_a_new_space() {
+        let spaces = Spaces::new(&[
+            load(0, 7, 0x9000, 9),
+            load(0, 7, 0x4000, 1),
+            event(10, 7, ImageChange::Unload { base: 0x4000 }),
+            load(12, 7, 0x4800, 2),
+            load(13, 7, 0x7000, 3),
+        ]);
+        assert_eq!(path(&spaces, 7, 11, 0x4800), Some(1));
+        assert_eq!(path(&spaces, 7, 12, 0x4800), Some(2));
+        assert_eq!(path(&spaces, 7, 12, 0x9000), Some(9));
+        // Told later, by another space of the same program.
+        assert_eq!(path(&spaces, 7, 1, 0x7000), Some(3));
+        assert_eq!(path(&spaces, 7, 12, 0x4100), Some(1));
+    }
+
+    #[test]
+    fn a_child_has_its_parents_images_until_exec() {
+        let spaces = Spaces::new(&[
+            event(0, 7, ImageChange::Exec { path: NameId(1) }),
+            event(2, 8, ImageChange::Fork { parent_pid: 7 }),
+            load(5, 7, 0x4000, 1),
+            event(9, 8, ImageChange::Exec { path: NameId(2) }),
+        ]);
+        assert_eq!(path(&spaces, 8, 3, 0x4000), Some(1));
+        assert_eq!(path(&spaces, 8, 9, 0x4000), None);
+        let child = spaces.get(spaces.at(HOST, 8, 3).unwrap()).unwrap();
+        assert_eq!(child.executable, Some(NameId(1)));
+    }
+}

@@ -1,0 +1,147 @@
+//! Names of kernel addresses, from `kallsyms`, `System.map` and lists of module symbols.
+//!
+//! Lines are `address type name [module]`; only text symbols count. The files carry no sizes: a symbol ends where the
+//! next one begins, and after a mebibyte at most. What an interrupt, the system call entry and the tracer's own
+//! modules put on a stack says nothing about the thread, and is cut off.
+
+use std::io::{self, BufRead, BufReader};
+use std::path::Path;
+
+/// Longest function believed.
+const LONGEST: u64 = 1 << 20;
+
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct Symbol {
+    address: u64,
+    name: Box<str>,
+    module: Option<Box<str>>,
+}
+
+/// Kernel symbols sorted by address.
+#[derive(Clone, Debug, Default)]
+pub struct KernelSymbols {
+    symbols: Vec<Symbol>,
+}
+
+impl KernelSymbols {
+    /// Read one or more symbol lists. Lines that are no symbols are left.
+    pub fn read<'a>(files: impl IntoIterator<Item = &'a Path>) -> io::Result<Self> {
+        let mut symbols = Vec::new();
+        for file in files {
+            let lines = BufReader::new(super::files::open_regular(file)?).split(b'\n');
+            for line in lines {
+                symbols.extend(parse(&String::from_utf8_lossy(&line?)));
+            }
+        }
+        symbols.sort_unstable();
+        symbols.dedup_by(|b, a| a.address == b.address);
+        Ok(KernelSymbols { symbols })
+    }
+
+    /// True when no symbol was found (`kallsyms` read without permission has addresses of zero only).
+    pub fn is_empty(&self) -> bool {
+        self.symbols.is_empty()
+    }
+
+    fn at(&self, address: u64) -> Option<&Symbol> {
+        let after = self.symbols.partition_point(|s| s.address <= address);
+        self.symbols[..after].last().filter(|s| address - s.address < LONGEST)
+    }
+
+    /// Names of the thread's own kernel functions, outermost first, for addresses given innermost first.
+    pub fn functions(&self, stack: &[u64]) -> Vec<&str> {
+        let name = |(depth, address): (usize, &u64)| {
+            // All but the innermost are return addresses: one less lies inside the calling instruction.
+            self.at(if depth == 0 { *address } else { address.wrapping_sub(1) })
+        };
+        let known: Vec<&Symbol> = stack.iter().enumerate().filter_map(name).collect();
+        let own = known.iter().rposition(|s| is_interrupt_entry(&s.name)).map_or(0, |i| i + 1);
+        let tracer = |s: &Symbol| s.module.as_deref().is_some_and(|m| m.starts_with("lttng"));
+        let own = known[own..].iter().rev().filter(|s| !is_entry(&s.name) && !tracer(s));
+        own.map(|s| &*s.name).collect()
+    }
+}
+
+fn parse(line: &str) -> Option<Symbol> {
+    let mut words = line.split_whitespace();
+    let address = u64::from_str_radix(words.next()?, 16).ok().filter(|a| *a != 0)?;
+    if !matches!(words.next()?, "t" | "T" | "w" | "W") {
+        return None;
+    }
+    let name = words.next()?.into();
+    let module = words.next().map(|m| m.trim_matches(['[', ']']).into());
+    Some(Symbol { address, name, module })
+}
+
+/// What lies further in than these belongs to an interrupt that hit the thread.
+fn is_interrupt_entry(name: &str) -> bool {
+    name.starts_with("asm_sysvec_")
+        || matches!(
+            name,
+            "asm_common_interrupt"
+                | "common_interrupt"
+                | "apic_timer_interrupt"
+                | "ret_from_intr"
+                | "el0_irq"
+                | "el1_irq"
+        )
+        || name.starts_with("el1h_64_irq")
+        || name.starts_with("el0t_64_irq")
+}
+
+/// The way from user mode into the kernel, which the system call's own frame already tells.
+fn is_entry(name: &str) -> bool {
+    name.starts_with("entry_SYSCALL")
+        || name.starts_with("do_syscall_")
+        || name.starts_with("__x64_sys_")
+        || name.starts_with("__ia32_sys_")
+        || name.starts_with("__arm64_sys_")
+        || name.starts_with("el0_svc")
+        || name.starts_with("el0t_64_sync")
+        || name.starts_with("ret_from_fork")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::io::Write;
+
+    fn symbols(text: &str) -> KernelSymbols {
+        let mut file = tempfile::NamedTempFile::new().unwrap();
+        file.write_all(text.as_bytes()).unwrap();
+        KernelSymbols::read([file.path()]).unwrap()
+    }
+
+    #[test]
+    fn interrupts_entries_and_the_tracer_are_cut() {
+        let list = symbols(
+            "ffffffff81000000 T entry_SYSCALL_64_after_hwframe\n\
+             ffffffff81000100 t do_syscall_64\n\
+             ffffffff81000200 T vfs_write\n\
+             ffffffff81000300 T asm_sysvec_apic_timer_interrupt\n\
+             ffffffff81000400 T hrtimer_interrupt\n\
+             ffffffff81000500 D data\n\
+             not a line\n\
+             ffffffffc0000000 t probe\t[lttng_tracer]\n",
+        );
+        let stack = [
+            0xffff_ffff_c000_0001,
+            0xffff_ffff_8100_0401,
+            0xffff_ffff_8100_0301,
+            0xffff_ffff_8100_0210,
+            0xffff_ffff_8100_0120,
+            0xffff_ffff_8100_0010,
+        ];
+        assert_eq!(list.functions(&stack), ["vfs_write"]);
+        assert_eq!(list.functions(&stack[..3]), [""; 0]);
+        assert_eq!(list.functions(&[0xffff_ffff_c000_0001, 0xffff_ffff_8100_0210]), ["vfs_write"]);
+    }
+
+    #[test]
+    fn a_return_address_belongs_to_the_function_before_it() {
+        let list = symbols("ffffffff81000200 T vfs_write\nffffffff81000300 T vfs_read\n");
+        assert_eq!(list.functions(&[0xffff_ffff_8100_0300]), ["vfs_read"]);
+        assert_eq!(list.functions(&[0xffff_ffff_8100_0300, 0xffff_ffff_8100_0300]), ["vfs_write", "vfs_read"]);
+        assert!(symbols("0000000000000000 T hidden\n").is_empty());
+    }
+}

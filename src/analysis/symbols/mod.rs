@@ -1,0 +1,251 @@
+//! From addresses to functions.
+//!
+//! In: raw user stacks, each with the process it was taken in and that process's images at the time. Out: for each the
+//! functions, outermost first. The steps: every address finds its image ([`images`]) or the executable that exec named;
+//! every image finds its file on this machine, proved by build id ([`files`]); each file is opened once and names all
+//! of its addresses ([`elf`]), files side by side; code that a runtime compiled is looked up in its own map
+//! ([`perf_map`]); kernel addresses have a list of their own ([`kernel`]). So each (image, address) is resolved once,
+//! whatever the number of stacks that hold it.
+//!
+//! What has no name keeps one per file for shared libraries (`[libc.so.6]`: which of its inner functions ran seldom
+//! matters, and one cause must not be scattered over many contexts), and one per function for the program itself
+//! (`server+0x1240`). ALGORITHMS.md section 5.2.
+
+pub mod elf;
+pub mod files;
+pub mod images;
+pub mod kernel;
+pub mod perf_map;
+
+use crate::analysis::recording::{HostId, RawStackId, Recording};
+use crate::base::names::{NameId, Names};
+use crate::base::notice::{Notice, Notices};
+use crate::base::work::{Cancelled, Work, in_order};
+use elf::Place;
+use files::{Found, Places, Wanted};
+use foldhash::HashMap;
+use images::{SpaceId, Spaces};
+use perf_map::PerfMap;
+use std::path::PathBuf;
+
+/// A raw user stack in its process.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Placed {
+    /// Host.
+    pub host: HostId,
+    /// Process.
+    pub pid: i32,
+    /// Its images at that time; `None` where nothing is known of them.
+    pub space: Option<SpaceId>,
+    /// Addresses.
+    pub stack: RawStackId,
+}
+
+/// One function on a user stack.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct UserFrame {
+    /// Its name.
+    pub name: NameId,
+    /// It stands for a whole file, or for no known file: no single function was found.
+    pub folded: bool,
+}
+
+/// A file as the trace knows it: (path, build id).
+type FileKey<'a> = (NameId, Option<&'a [u8]>);
+
+/// Where an address leads.
+#[derive(Clone, Copy)]
+enum Target {
+    /// To an address in a file.
+    File(usize, u64),
+    /// To code that no file holds.
+    Elsewhere,
+}
+
+struct TracedFile<'a> {
+    path: NameId,
+    wanted: Wanted<'a>,
+    relative: bool,
+    addresses: Vec<u64>,
+}
+
+/// Resolves stacks of one recording.
+pub struct Resolver<'a> {
+    recording: &'a Recording,
+    spaces: &'a Spaces,
+    places: &'a Places,
+    files: Vec<TracedFile<'a>>,
+    file_ids: HashMap<FileKey<'a>, usize>,
+    /// Executables that lie at fixed addresses: where, or `None` for those that do not.
+    fixed: HashMap<NameId, Option<(u64, u64)>>,
+    targets: HashMap<(HostId, i32, Option<SpaceId>, u64), Target>,
+}
+
+impl<'a> Resolver<'a> {
+    /// A resolver with nothing resolved.
+    pub fn new(recording: &'a Recording, spaces: &'a Spaces, places: &'a Places) -> Self {
+        Resolver {
+            recording,
+            spaces,
+            places,
+            files: Vec::new(),
+            file_ids: HashMap::default(),
+            fixed: HashMap::default(),
+            targets: HashMap::default(),
+        }
+    }
+
+    /// The functions of each stack, outermost first. Equal input gives equal output for any number of workers.
+    pub fn resolve(
+        mut self,
+        stacks: &[Placed],
+        names: &mut Names,
+        notices: &mut Notices,
+        work: &Work,
+    ) -> Result<Vec<Vec<UserFrame>>, Cancelled> {
+        for stack in stacks {
+            for address in self.addresses(stack) {
+                self.aim(stack, address);
+            }
+        }
+        let mut found: Vec<HashMap<u64, Vec<UserFrame>>> = Vec::with_capacity(self.files.len());
+        let files = &self.files;
+        let look_up = |i: usize| {
+            let file = &files[i];
+            let mut addresses = file.addresses.clone();
+            addresses.sort_unstable();
+            addresses.dedup();
+            let found = files::find(file.wanted, self.places);
+            let names = match &found {
+                Found::File { main, debug } => elf::places(main, debug.as_deref(), file.relative, &addresses),
+                Found::Mismatch(_) | Found::Missing => vec![Place::Unknown; addresses.len()],
+            };
+            (found, addresses, names)
+        };
+        in_order(work, files.len(), look_up, |i, (result, addresses, places)| {
+            let path = self.recording.names.get(files[i].path);
+            match result {
+                Found::File { .. } => {}
+                Found::Missing if is_virtual(path) => {}
+                Found::Missing => notices.add(Notice::SymbolFileMissing, 1, || path.to_owned()),
+                Found::Mismatch(file) => notices.add(Notice::SymbolFileMismatch, 1, || file.display().to_string()),
+            }
+            let frames = addresses.iter().zip(&places).map(|(a, p)| (*a, frames(path, *a, p, names)));
+            found.push(frames.collect());
+        })?;
+        let mut maps: HashMap<i32, PerfMap> = HashMap::default();
+        let unknown = UserFrame { name: names.intern("[unknown]"), folded: true };
+        let resolve = |stack: &Placed| {
+            let mut all: Vec<UserFrame> = Vec::new();
+            let mut addresses: Vec<u64> = self.addresses(stack).collect();
+            addresses.reverse();
+            for address in addresses {
+                let target = self.targets.get(&(stack.host, stack.pid, stack.space, address));
+                match target.copied().unwrap_or(Target::Elsewhere) {
+                    Target::File(file, address) => {
+                        all.extend(found.get(file).and_then(|f| f.get(&address)).into_iter().flatten());
+                    }
+                    Target::Elsewhere => {
+                        let map = maps.entry(stack.pid).or_insert_with(|| PerfMap::find(stack.pid, self.places));
+                        let jitted = map.at(address).map(|name| names.intern(name));
+                        all.push(jitted.map_or(unknown, |name| UserFrame { name, folded: false }));
+                    }
+                }
+            }
+            // Calls inside one unnamed file are one frame.
+            all.dedup_by(|b, a| a.folded && a == b);
+            all
+        };
+        Ok(stacks.iter().map(resolve).collect())
+    }
+
+    /// Addresses to look up, innermost first. All but the innermost are return addresses: one less lies inside the
+    /// calling instruction. Zeros and all-ones pad or end what the tracer recorded.
+    fn addresses(&self, stack: &Placed) -> impl Iterator<Item = u64> + use<'a> {
+        let raw = self.recording.stacks.get(stack.stack).iter().filter(|a| **a != 0 && **a != u64::MAX);
+        raw.enumerate().map(|(depth, a)| if depth == 0 { *a } else { a - 1 })
+    }
+
+    fn aim(&mut self, stack: &Placed, address: u64) {
+        let key = (stack.host, stack.pid, stack.space, address);
+        if self.targets.contains_key(&key) {
+            return;
+        }
+        let target = self.target(stack, address);
+        if let Target::File(file, address) = target {
+            self.files[file].addresses.push(address);
+        }
+        self.targets.insert(key, target);
+    }
+
+    fn target(&mut self, stack: &Placed, address: u64) -> Target {
+        let Some(id) = stack.space else { return Target::Elsewhere };
+        let names = &self.recording.names;
+        if let Some(image) = self.spaces.image(id, stack.host, address) {
+            let relative = image.position_independent || image.size == 0;
+            let address = if relative { address - image.base } else { address };
+            let wanted = Wanted {
+                path: names.get(image.path),
+                build_id: image.build_id.as_deref(),
+                debug_link: image.debug_link.map(|(name, crc)| (names.get(name), crc)),
+            };
+            return Target::File(self.file(image.path, wanted, relative), address);
+        }
+        // An executable at fixed addresses needs no record of where it was mapped, only its name.
+        let Some(path) = self.spaces.get(id).and_then(|s| s.executable) else { return Target::Elsewhere };
+        let wanted = Wanted { path: names.get(path), build_id: None, debug_link: None };
+        let places = self.places;
+        let span = self.fixed.entry(path).or_insert_with(|| match files::find(wanted, places) {
+            Found::File { main, .. } => elf::fixed_span(&main),
+            Found::Mismatch(_) | Found::Missing => None,
+        });
+        match *span {
+            Some((from, to)) if (from..to).contains(&address) => Target::File(self.file(path, wanted, false), address),
+            _ => Target::Elsewhere,
+        }
+    }
+
+    fn file(&mut self, path: NameId, wanted: Wanted<'a>, relative: bool) -> usize {
+        *self.file_ids.entry((path, wanted.build_id)).or_insert_with(|| {
+            self.files.push(TracedFile { path, wanted, relative, addresses: Vec::new() });
+            self.files.len() - 1
+        })
+    }
+}
+
+/// Parts of the kernel mapped into every process: no file anywhere.
+fn is_virtual(path: &str) -> bool {
+    path.starts_with('[')
+}
+
+/// The frames that an address of a file stands for.
+fn frames(path: &str, address: u64, place: &Place, names: &mut Names) -> Vec<UserFrame> {
+    let file = path.rsplit('/').next().unwrap_or(path);
+    let library = is_virtual(path) || file.contains(".so") || file.starts_with("ld-");
+    let mut one = |text: &str, folded| vec![UserFrame { name: names.intern(text), folded }];
+    match place {
+        Place::Functions(functions) => {
+            functions.iter().map(|f| UserFrame { name: names.intern(f), folded: false }).collect()
+        }
+        Place::JumpTable => Vec::new(),
+        Place::Unnamed(_) | Place::Unknown if is_virtual(path) => one(file, true),
+        Place::Unnamed(_) | Place::Unknown if library => one(&format!("[{file}]"), true),
+        Place::Unnamed(start) => one(&format!("{file}+{start:#x}"), false),
+        Place::Unknown => one(&format!("{file}+{address:#x}"), false),
+    }
+}
+
+/// Read the kernel's symbols; a file that cannot be read, or holds none, is a notice.
+pub fn kernel_symbols(places: &Places, notices: &mut Notices) -> Option<kernel::KernelSymbols> {
+    if places.kernel.is_empty() {
+        return None;
+    }
+    let shown = |paths: &[PathBuf]| paths.iter().map(|p| p.display().to_string()).collect::<Vec<_>>().join(", ");
+    match kernel::KernelSymbols::read(places.kernel.iter().map(PathBuf::as_path)) {
+        Ok(symbols) if !symbols.is_empty() => Some(symbols),
+        Ok(_) | Err(_) => {
+            notices.add(Notice::SymbolFileMissing, 1, || shown(&places.kernel));
+            None
+        }
+    }
+}

@@ -1,0 +1,65 @@
+//! Names of functions that a running program compiled itself, from copies of its `/tmp/perf-PID.map`.
+//!
+//! Lines are `START SIZE name`, numbers in hexadecimal. A runtime that replaces a function appends a line: the last
+//! line that covers an address counts. Read only from the folders given, beside the trace or by `--symbols`.
+
+use super::files::{Places, open_regular};
+use std::io::{BufRead, BufReader};
+
+/// Lines of one file that are believed; a map of a long-lived process can be huge.
+const MOST: usize = 4_000_000;
+
+/// Functions of one process, sorted by start.
+#[derive(Clone, Debug, Default)]
+pub struct PerfMap {
+    functions: Vec<(u64, u64, Box<str>)>,
+}
+
+impl PerfMap {
+    /// The map of a process; empty where there is none.
+    pub fn find(pid: i32, places: &Places) -> Self {
+        let folders = places.beside.iter().chain(&places.folders);
+        let name = format!("perf-{pid}.map");
+        let file = folders.map(|f| f.join(&name)).find_map(|path| open_regular(&path).ok());
+        file.map_or_else(PerfMap::default, |f| Self::read(BufReader::new(f)))
+    }
+
+    fn read(text: impl BufRead) -> Self {
+        let mut functions = Vec::new();
+        for line in text.split(b'\n').map_while(Result::ok).take(MOST) {
+            let line = String::from_utf8_lossy(&line);
+            let mut words = line.splitn(3, ' ');
+            let mut number = || u64::from_str_radix(words.next()?.trim_start_matches("0x"), 16).ok();
+            if let (Some(start), Some(size)) = (number(), number())
+                && let Some(name) = words.next()
+            {
+                functions.push((start, start.saturating_add(size), name.trim_end().into()));
+            }
+        }
+        functions.sort_by_key(|(start, ..)| *start);
+        functions.reverse();
+        functions.dedup_by_key(|(start, ..)| *start);
+        functions.reverse();
+        PerfMap { functions }
+    }
+
+    /// The function at an address.
+    pub fn at(&self, address: u64) -> Option<&str> {
+        let after = self.functions.partition_point(|(start, ..)| *start <= address);
+        self.functions[..after].last().filter(|(_, end, _)| address < *end).map(|(.., name)| &**name)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_last_line_for_an_address_counts() {
+        let map = PerfMap::read(&b"1000 10 old\n2000 20 LazyCompile:~render app.js:7\nodd\n1000 8 new\n"[..]);
+        assert_eq!(map.at(0x1000), Some("new"));
+        assert_eq!(map.at(0x1008), None);
+        assert_eq!(map.at(0x201f), Some("LazyCompile:~render app.js:7"));
+        assert_eq!(map.at(0xfff), None);
+    }
+}

@@ -1,0 +1,110 @@
+//! Names of threads as contexts show them.
+//!
+//! A pool of threads that are told apart by a number only (`job-17`, `job-18`) does one kind of work; with their full
+//! names one cause would be spread over as many contexts as there are threads. So where at least [`JOINED`] names of
+//! one family (threads of one process, processes of one parent) differ in their last digits only, those digits become
+//! `*`. Fewer names may well be roles (`stage-1`, `stage-2`), and folding would hide more than it joins. Which thread
+//! it was is kept beside the context (`Contexts::who` of the model). Kernel workers carry their CPU and
+//! number inside the name, before the queue that says what they do: those digits always fold.
+//! The decision needs the whole recording, and nothing else: it is the same for every task and execution.
+
+use super::recording::{HostId, Recording, Thread};
+use crate::base::names::{NameId, Names};
+use crate::base::notice::{Notice, Notices};
+use crate::base::time::Ns;
+use foldhash::HashMap;
+use std::collections::{BTreeMap, BTreeSet};
+
+/// Names that must differ in a number only before the number is hidden.
+pub const JOINED: usize = 3;
+
+/// The shown name of each recorded thread name, per family.
+#[derive(Clone, Debug, Default)]
+pub struct ThreadNames {
+    folded: HashMap<(Family, NameId), NameId>,
+    shown: HashMap<NameId, NameId>,
+}
+
+/// Threads of one process; processes of one parent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+struct Family {
+    host: HostId,
+    of_processes: bool,
+    pid: i32,
+}
+
+impl Family {
+    fn of(thread: &Thread) -> Self {
+        let of_processes = thread.tid == thread.pid;
+        Family { host: thread.host, of_processes, pid: if of_processes { thread.ppid } else { thread.pid } }
+    }
+}
+
+impl ThreadNames {
+    /// Decide for all threads of a recording; shown names go into `names`.
+    pub fn new(recording: &Recording, names: &mut Names, notices: &mut Notices) -> Self {
+        let mut families: BTreeMap<(Family, String), BTreeSet<NameId>> = BTreeMap::new();
+        let mut result = ThreadNames::default();
+        for thread in &recording.threads {
+            for (_, name) in &thread.names {
+                let text = recording.names.get(*name);
+                result.shown.entry(*name).or_insert_with(|| names.intern(text));
+                if let Some(fold) = fold(text) {
+                    families.entry((Family::of(thread), fold)).or_default().insert(*name);
+                }
+            }
+        }
+        for ((family, fold), members) in &families {
+            if members.len() < JOINED && !fold.starts_with(WORKER) {
+                continue;
+            }
+            let shown = names.intern(fold);
+            let first = members.first().map_or("", |n| recording.names.get(*n));
+            if !fold.starts_with(WORKER) {
+                notices.add(Notice::NamesFolded, members.len() as u64, || format!("{first} as {fold}"));
+            }
+            result.folded.extend(members.iter().map(|n| ((*family, *n), shown)));
+        }
+        result
+    }
+
+    /// The shown name of a thread at `t`.
+    pub fn at(&self, thread: &Thread, t: Ns) -> Option<NameId> {
+        let name = thread.name_at(t)?;
+        self.folded.get(&(Family::of(thread), name)).or_else(|| self.shown.get(&name)).copied()
+    }
+}
+
+const WORKER: &str = "kworker/";
+
+/// The name with its number hidden; `None` where it has none, or nothing else.
+fn fold(name: &str) -> Option<String> {
+    if name.starts_with(WORKER) {
+        let (place, queue) = name.split_at(name.find(['-', '+']).unwrap_or(name.len()));
+        let mut folded = String::new();
+        for c in place.chars() {
+            match c {
+                '0'..='9' if folded.ends_with('*') => {}
+                '0'..='9' => folded.push('*'),
+                _ => folded.push(c),
+            }
+        }
+        return Some(folded + queue);
+    }
+    let stem = name.trim_end_matches(|c: char| c.is_ascii_digit());
+    (stem.len() < name.len() && stem.chars().any(char::is_alphabetic)).then(|| format!("{stem}*"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_fold_at_the_end_and_in_kernel_workers() {
+        assert_eq!(fold("job-17").as_deref(), Some("job-*"));
+        assert_eq!(fold("worker"), None);
+        assert_eq!(fold("123"), None);
+        assert_eq!(fold("kworker/u4:2-events_unbound").as_deref(), Some("kworker/u*:*-events_unbound"));
+        assert_eq!(fold("kworker/0:1H").as_deref(), Some("kworker/*:*H"));
+    }
+}

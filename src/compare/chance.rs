@@ -1,0 +1,185 @@
+//! What chance alone would show: random splits of the same executions, with fixed seeds.
+//!
+//! Two uses. A **permutation test** of a difference of means for groups too small for Welch's test: all splits where
+//! there are at most 100,000, else random ones, ended early once the answer is clearly "chance" (Besag and Clifford
+//! 1991: after 20 splits at least as extreme, p = 20 / splits seen). And the **A/A control** of the verdict: how large
+//! the largest cause gets between random groups of the same sizes. ALGORITHMS.md 7.4. Sums are integers throughout.
+//!
+//! Values come as one list, the slow group's first. Cost: permutation O(splits x smaller group), control
+//! O(rounds x smaller group) per list.
+
+use crate::base::statistics::Random;
+
+/// Splits looked at, at most.
+const SPLITS: usize = 100_000;
+/// Splits as extreme as the observed one after which more would not change the answer.
+const ENOUGH: usize = 20;
+const SEED: u64 = 0x5107_0FA5_7C0D_E000;
+
+/// The ways to choose the smaller group out of all, drawn once and used for every context.
+#[derive(Clone, Debug)]
+pub struct Splits {
+    total: usize,
+    smaller: usize,
+    slow: usize,
+    exhaustive: bool,
+    /// Chosen positions, `smaller` at a time.
+    chosen: Vec<u32>,
+}
+
+impl Splits {
+    /// Splits of `slow + fast` executions.
+    pub fn new(slow: usize, fast: usize) -> Self {
+        let (total, smaller) = (slow + fast, slow.min(fast));
+        let mut splits =
+            Splits { total, smaller, slow, exhaustive: ways(total, smaller) <= SPLITS, chosen: Vec::new() };
+        if splits.exhaustive {
+            splits.choose_all();
+        } else {
+            let mut random = Random::new(SEED);
+            let mut draw = Draw::new(total);
+            for _ in 0..SPLITS {
+                splits.chosen.extend_from_slice(draw.some(smaller, &mut random));
+            }
+        }
+        splits
+    }
+
+    /// Every subset once, in lexicographic order.
+    fn choose_all(&mut self) {
+        let (n, k) = (self.total as u32, self.smaller as u32);
+        let mut pick: Vec<u32> = (0..k).collect();
+        loop {
+            self.chosen.extend_from_slice(&pick);
+            let Some(at) = (0..pick.len()).rev().find(|i| pick[*i] < n - k + *i as u32) else { return };
+            pick[at] += 1;
+            for i in at + 1..pick.len() {
+                pick[i] = pick[i - 1] + 1;
+            }
+        }
+    }
+
+    /// Two-sided p-value of the difference of the means of `values[..slow]` and the rest.
+    pub fn p_value(&self, values: &[u64]) -> f64 {
+        if self.smaller == 0 || values.len() != self.total {
+            return 1.0;
+        }
+        let sum = |of: &[u64]| of.iter().map(|v| i128::from(*v)).sum::<i128>();
+        let (n, k, all) = (self.total as i128, self.smaller as i128, sum(values));
+        // The difference of the means is (s n - all k) / (k (n - k)) for a sum s of the k chosen: as extreme as the
+        // observed one are sums at or beyond two bounds.
+        let own = if self.slow == self.smaller { &values[..self.slow] } else { &values[self.slow..] };
+        let observed = (sum(own) * n - all * k).abs();
+        let high = (all * k + observed + n - 1).div_euclid(n);
+        let low = (all * k - observed).div_euclid(n);
+        let is_extreme = |pick: &[u32]| {
+            let s = pick.iter().map(|i| values[*i as usize]).fold(0, u64::saturating_add);
+            i128::from(s) >= high || i128::from(s) <= low
+        };
+        let (mut seen, mut as_extreme) = (0, 0);
+        for pick in self.chosen.chunks_exact(self.smaller) {
+            seen += 1;
+            as_extreme += usize::from(is_extreme(pick));
+            if !self.exhaustive && as_extreme >= ENOUGH {
+                return ENOUGH as f64 / seen as f64;
+            }
+        }
+        let own = usize::from(!self.exhaustive);
+        (as_extreme + own) as f64 / (seen + own) as f64
+    }
+}
+
+/// Binomial coefficient, or any number above [`SPLITS`].
+fn ways(n: usize, k: usize) -> usize {
+    let mut ways = 1_usize;
+    for i in 0..k.min(n - k) {
+        ways = ways.saturating_mul(n - i) / (i + 1);
+        if ways > SPLITS {
+            return usize::MAX;
+        }
+    }
+    ways
+}
+
+/// Draws without replacement (the first steps of a Fisher-Yates shuffle).
+struct Draw(Vec<u32>);
+
+impl Draw {
+    fn new(n: usize) -> Self {
+        Draw((0..n as u32).collect())
+    }
+
+    fn some(&mut self, k: usize, random: &mut Random) -> &[u32] {
+        for i in 0..k {
+            let j = i + random.below(self.0.len() - i);
+            self.0.swap(i, j);
+        }
+        &self.0[..k]
+    }
+}
+
+/// The A/A control: for each of `rounds` random splits into groups of the same sizes, the largest absolute difference
+/// of means over all lists, in the unit of the values; ascending.
+pub fn control(lists: &[Vec<u64>], slow: usize, fast: usize, rounds: usize) -> Vec<f64> {
+    let (total, smaller) = (slow + fast, slow.min(fast));
+    if smaller == 0 {
+        return Vec::new();
+    }
+    let alls: Vec<u128> = lists.iter().map(|l| l.iter().map(|v| u128::from(*v)).sum()).collect();
+    let mut random = Random::new(SEED ^ 1);
+    let mut draw = Draw::new(total);
+    let mut largest: Vec<f64> = (0..rounds)
+        .map(|_| {
+            let pick = draw.some(smaller, &mut random);
+            let differences = lists.iter().zip(&alls).map(|(list, all)| {
+                let s: u128 = pick.iter().map(|i| u128::from(list[*i as usize])).sum();
+                (s as f64 / smaller as f64 - (all - s) as f64 / (total - smaller) as f64).abs()
+            });
+            differences.fold(0.0, f64::max)
+        })
+        .collect();
+    largest.sort_by(f64::total_cmp);
+    largest
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn small_groups_are_split_in_every_way() {
+        let splits = Splits::new(2, 3);
+        assert!(splits.exhaustive);
+        assert_eq!(splits.chosen.len(), 10 * 2);
+        // Of the ten splits only the observed one reaches this difference.
+        assert_eq!(splits.p_value(&[50, 60, 1, 2, 3]), 0.1);
+        assert_eq!(splits.p_value(&[7, 7, 7, 7, 7]), 1.0);
+        assert_eq!(Splits::new(3, 2).p_value(&[1, 2, 3, 50, 60]), 0.1, "the smaller group may stand second");
+    }
+
+    #[test]
+    fn large_groups_are_sampled_the_same_way_each_time() {
+        let splits = Splits::new(5, 400);
+        let values: Vec<u64> = (0..405).map(|i| if i < 5 { 1000 + i } else { i % 50 }).collect();
+        assert!(splits.p_value(&values) <= 2e-5);
+        assert_eq!(splits.p_value(&values), Splits::new(5, 400).p_value(&values));
+        let noise: Vec<u64> = (0..405).map(|i| (i * 7919) % 100).collect();
+        assert!(splits.p_value(&noise) > 0.05);
+    }
+
+    #[test]
+    fn one_against_many_is_its_rank() {
+        let values: Vec<u64> = (0..100).map(|i| if i == 0 { 999 } else { 10 }).collect();
+        assert_eq!(Splits::new(1, 99).p_value(&values), 0.01);
+    }
+
+    #[test]
+    fn the_control_shows_what_chance_reaches() {
+        let same = vec![vec![5; 100]];
+        assert!(control(&same, 10, 90, 50).iter().all(|d| *d < 1e-9));
+        let one = vec![(0..100).map(|i| if i < 10 { 1000 } else { 0 }).collect::<Vec<u64>>()];
+        let reached = control(&one, 10, 90, 200);
+        assert!(reached.last().copied().unwrap_or(0.0) < 900.0 && reached.len() == 200);
+        assert!(control(&one, 0, 100, 9).is_empty());
+    }
+}

@@ -1,0 +1,187 @@
+//! `--fail-if CONDITION`: when a comparison shall fail a build (`p95>+5%`, `extra>2ms`).
+//!
+//! A quantity of the slow group (`mean`, a percentile, or `extra`, the difference of the means) exceeds the fast
+//! group's by a share (`+5%`) or by a time (`2ms`). It holds only if the difference is significant: at most one in
+//! a hundred random splits of the same executions may reach it. Meant for two versions as two groups
+//! (`--slow trace=new --fast trace=old`).
+
+use super::Comparison;
+use super::filter::{number_with_unit, show_value};
+use super::words::{percent_words, time_words};
+use crate::base::statistics::{Random, nearest_rank};
+use crate::model::Model;
+use crate::model::execution::ExecutionId;
+use crate::model::metric::Unit;
+use std::fmt;
+use std::str::FromStr;
+
+const ROUNDS: usize = 400;
+const MAY_REACH: usize = ROUNDS / 100;
+
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Quantity {
+    Mean,
+    Extra,
+    Percentile(f64),
+}
+
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Limit {
+    /// Percent of the fast group's value.
+    Percent(f64),
+    /// Nanoseconds more than the fast group's value.
+    Ns(i64),
+}
+
+/// A condition; `Display` gives it back.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct FailIf {
+    quantity: Quantity,
+    limit: Limit,
+}
+
+/// Why a text is no condition.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error(
+    "condition `{0}`: write `extra>2ms`, `mean>+5%` or `p95>+5%` (extra, mean or a percentile, `>`, a time or a percentage)"
+)]
+pub struct ConditionError(String);
+
+impl FromStr for FailIf {
+    type Err = ConditionError;
+
+    fn from_str(text: &str) -> Result<Self, ConditionError> {
+        let parsed = || {
+            let (quantity, limit) = text.split_once('>')?;
+            let quantity = match quantity.trim() {
+                "mean" => Quantity::Mean,
+                "extra" => Quantity::Extra,
+                percentile => {
+                    let percent = percentile.strip_prefix('p')?.parse().ok()?;
+                    Quantity::Percentile(Some(percent).filter(|p| (0.0..=100.0).contains(p))?)
+                }
+            };
+            let limit = limit.trim();
+            let limit = limit.strip_prefix('+').unwrap_or(limit);
+            let limit = match limit.strip_suffix('%') {
+                Some(percent) => {
+                    Limit::Percent(percent.trim().parse().ok().filter(|p: &f64| p.is_finite() && *p >= 0.0)?)
+                }
+                None => Limit::Ns(number_with_unit(limit, Unit::Ns).filter(|ns| *ns >= 0)?),
+            };
+            Some(FailIf { quantity, limit })
+        };
+        parsed().ok_or_else(|| ConditionError(text.into()))
+    }
+}
+
+impl fmt::Display for FailIf {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.quantity {
+            Quantity::Mean => write!(f, "mean")?,
+            Quantity::Extra => write!(f, "extra")?,
+            Quantity::Percentile(p) => write!(f, "p{p}")?,
+        }
+        match self.limit {
+            Limit::Percent(p) => write!(f, ">+{p}%"),
+            Limit::Ns(ns) => write!(f, ">{}", show_value(ns, Unit::Ns)),
+        }
+    }
+}
+
+impl FailIf {
+    /// A sentence when it holds for the comparison, else `None`.
+    pub fn holds(&self, model: &Model, c: &Comparison) -> Option<String> {
+        let durations = |members: &[ExecutionId]| -> Vec<i64> {
+            members.iter().map(|e| model.executions.duration(e.index())).collect()
+        };
+        let (slow, fast) = (durations(&c.slow.members), durations(&c.fast.members));
+        let (of_slow, of_fast) = (self.measure(&slow)?, self.measure(&fast)?);
+        let more = of_slow - of_fast;
+        let exceeds = match self.limit {
+            Limit::Percent(percent) => more > of_fast.abs() * percent / 100.0,
+            Limit::Ns(ns) => more > ns as f64,
+        };
+        if !exceeds || !self.is_significant(&slow, &fast, more) {
+            return None;
+        }
+        let (slow, fast) = (time_words(of_slow), time_words(of_fast));
+        let share = if of_fast > 0.0 { format!(" (+{})", percent_words(more / of_fast)) } else { String::new() };
+        Some(format!("{self} holds: {slow} against {fast}, {} more{share}", time_words(more)))
+    }
+
+    fn measure(&self, durations: &[i64]) -> Option<f64> {
+        match self.quantity {
+            Quantity::Mean | Quantity::Extra => {
+                let sum: i128 = durations.iter().map(|d| i128::from(*d)).sum();
+                (!durations.is_empty()).then(|| sum as f64 / durations.len() as f64)
+            }
+            Quantity::Percentile(p) => {
+                let mut sorted = durations.to_vec();
+                sorted.sort_unstable();
+                nearest_rank(&sorted, p).map(|v| v as f64)
+            }
+        }
+    }
+
+    /// True when random splits of the same executions hardly ever differ as much.
+    fn is_significant(&self, slow: &[i64], fast: &[i64], more: f64) -> bool {
+        let mut all: Vec<i64> = slow.iter().chain(fast).copied().collect();
+        let mut random = Random::new(0xFA11_1F00);
+        let reached = (0..ROUNDS).filter(|_| {
+            for i in 0..slow.len() {
+                let j = i + random.below(all.len() - i);
+                all.swap(i, j);
+            }
+            let (a, b) = all.split_at(slow.len());
+            self.measure(a).zip(self.measure(b)).is_some_and(|(a, b)| a - b >= more)
+        });
+        reached.count() <= MAY_REACH
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::base::work::Work;
+    use crate::compare::scenario::Scene;
+    use crate::compare::{Request, compare};
+
+    #[test]
+    fn conditions_come_back_or_are_explained() {
+        for text in ["p95>+5%", "extra>2ms", "mean>+12.5%", "p99.9>1.5s"] {
+            assert_eq!(text.parse::<FailIf>().unwrap().to_string(), text);
+        }
+        for text in ["", "p95", "p95>", "p95<5%", "extra>2mz", "p101>1ms", "mean>-3%", "p95>nan%"] {
+            let said = text.parse::<FailIf>().unwrap_err().to_string();
+            assert!(said.contains("write `extra>2ms`"), "{said}");
+        }
+    }
+
+    /// Two versions: the new one `percent` slower; both noisy.
+    fn versions(percent: u64, n: usize) -> (Model, Comparison) {
+        let mut s = Scene::new(9);
+        for i in 0..2 * n {
+            let ns = s.around(3.0);
+            let (kind, ns) = if i % 2 == 0 { ("old", ns) } else { ("new", ns + ns * percent / 100) };
+            s.run(kind, "p", "p", 1, &[("p;main", ns)]);
+        }
+        let model = s.seal();
+        let filter = |t: &str| vec![t.parse().unwrap()];
+        let request = Request { slow: filter("type=new"), fast: filter("type=old") };
+        let c = compare(&model, &request, &Work::new(1)).unwrap();
+        (model, c)
+    }
+
+    #[test]
+    fn holds_only_beyond_the_limit_and_beyond_chance() {
+        let holds = |text: &str, (model, c): &(Model, Comparison)| text.parse::<FailIf>().unwrap().holds(model, c);
+        let slower = versions(30, 400);
+        assert!(holds("mean>+10%", &slower).is_some_and(|s| s.starts_with("mean>+10% holds: ")));
+        assert!(holds("extra>100us", &slower).is_some() && holds("p95>+5%", &slower).is_some());
+        assert_eq!(holds("mean>+60%", &slower), None);
+        assert_eq!(holds("extra>5ms", &slower), None);
+        assert_eq!(holds("extra>0ns", &versions(0, 400)), None, "noise fails no build");
+        assert_eq!(holds("p95>+1%", &versions(20, 4)), None, "too few to tell");
+    }
+}

@@ -1,0 +1,173 @@
+//! What else separates the groups: type, trace, process, thread, host, and every numeric metric.
+//!
+//! For a name: the value whose shares differ most between the groups. For a number: the probability that a slow
+//! execution exceeds a fast one (Mann-Whitney's A, ALGORITHMS.md 7.5). For the verdict, how much of the extra time
+//! the dimension *explains*: the difference that remains when each execution is replaced by the mean of the others
+//! with its value (a standardisation; leaving oneself out makes values that occur once explain nothing). Cost
+//! O(N log N) per dimension.
+
+use super::filter::{show_value, values};
+use super::partition::fold_digits;
+use super::tree::Groups;
+use super::{Dimension, Group};
+use crate::base::names::NameId;
+use crate::base::statistics::mann_whitney;
+use crate::model::Model;
+use crate::model::execution::ExecutionId;
+use crate::model::metric::{ABSENT, Metric, Unit};
+use std::collections::BTreeMap;
+
+/// Difference of the shares from which a name separates.
+const APART: f64 = 0.5;
+/// Probability from which a number separates.
+const EXCEEDS: f64 = 0.9;
+/// Parts of equal size into which a numeric field is cut to ask what it explains.
+const CUTS: usize = 10;
+
+/// A dimension that separates, with what the verdict asks.
+pub(super) struct Separating {
+    pub dimension: Dimension,
+    /// Part of the extra time that it explains; `None` where it may be a consequence of being slow.
+    pub explains: Option<f64>,
+    /// A number of the delimiting events: the size of the work, perhaps.
+    pub is_field: bool,
+    /// By execution of the model: its value, or cut of values.
+    pub classes: Vec<i64>,
+}
+
+/// All that separate, best explanation first.
+pub(super) fn dimensions(groups: &Groups<'_>, slow: &Group, fast: &Group) -> Vec<Separating> {
+    let model = groups.model;
+    let filtered = |m: &Metric| slow.filters.iter().chain(&fast.filters).any(|f| f.metric == *m);
+    let mut all = Vec::new();
+    for (name, classes, texts) in names(model) {
+        if !filtered(&Metric::Type) || name != "type" {
+            all.extend(separating_name(groups, name, classes, &texts));
+        }
+    }
+    for column in &model.executions.columns {
+        let told_by_causes = matches!(column.metric, Metric::Duration | Metric::Spent(_) | Metric::Other);
+        if column.metric.unit() != Unit::Name && !told_by_causes && !filtered(&column.metric) {
+            all.extend(separating_number(groups, &column.metric));
+        }
+    }
+    if filtered(&Metric::Trace) {
+        // Whatever goes with the trace separates groups that are traces.
+        all.iter_mut().for_each(|s| s.explains = None);
+        all.retain(|s| s.dimension.name != "trace");
+    }
+    all.sort_by(|a, b| {
+        let key = |s: &Separating| s.explains.unwrap_or(-1.0);
+        key(b).total_cmp(&key(a)).then_with(|| b.dimension.effect.abs().total_cmp(&a.dimension.effect.abs()))
+    });
+    all
+}
+
+/// Dimensions of names: by execution the class, by class its text.
+fn names(model: &Model) -> Vec<(&'static str, Vec<i64>, BTreeMap<i64, String>)> {
+    let e = &model.executions;
+    let mut dimensions = Vec::new();
+    let mut add = |name, text_of: &dyn Fn(usize) -> Option<String>| {
+        let mut ids: BTreeMap<String, i64> = BTreeMap::new();
+        let classes: Vec<i64> = (0..e.len())
+            .map(|i| {
+                let next = ids.len() as i64;
+                text_of(i).map_or(ABSENT, |text| *ids.entry(text).or_insert(next))
+            })
+            .collect();
+        if ids.len() > 1 {
+            dimensions.push((name, classes, ids.into_iter().map(|(text, id)| (id, text)).collect()));
+        }
+    };
+    let who = |i: usize| e.who.get(i).and_then(|w| model.who.get(w.index()));
+    let text = |id: NameId| model.names.get(id).to_string();
+    if let Some(types) = values(model, &Metric::Type) {
+        add("type", &|i| types.get(i).filter(|v| **v != ABSENT).map(|v| text(NameId(*v as u32))));
+    }
+    add("trace", &|i| model.traces.get(e.trace.get(i)?.index()).map(|t| t.label.clone()));
+    add("host", &|i| who(i).map(|w| text(w.host)));
+    add("process", &|i| who(i).map(|w| text(w.process)));
+    add("thread", &|i| who(i).map(|w| fold_digits(model.names.get(w.thread))));
+    dimensions
+}
+
+fn share(members: &[ExecutionId], has: impl Fn(usize) -> bool) -> f64 {
+    members.iter().filter(|e| has(e.index())).count() as f64 / members.len().max(1) as f64
+}
+
+fn separating_name(
+    groups: &Groups<'_>,
+    name: &str,
+    classes: Vec<i64>,
+    texts: &BTreeMap<i64, String>,
+) -> Option<Separating> {
+    let shares = texts.iter().map(|(class, text)| {
+        let of = |members| share(members, |i| classes[i] == *class);
+        (text, of(groups.slow), of(groups.fast))
+    });
+    // The value that the slow ones have: what they lack follows from it.
+    let (text, slow, fast) = shares.max_by(|a, b| (a.1 - a.2).total_cmp(&(b.1 - b.2)))?;
+    let effect = slow - fast;
+    let explains = Some(explained(groups, &classes, |i| groups.model.executions.duration(i) as f64));
+    let dimension = Dimension { name: name.into(), value: text.clone(), slow_share: slow, fast_share: fast, effect };
+    (effect >= APART).then_some(Separating { dimension, explains, is_field: false, classes })
+}
+
+fn separating_number(groups: &Groups<'_>, metric: &Metric) -> Option<Separating> {
+    let values = values(groups.model, metric)?;
+    let of = |members: &[ExecutionId]| -> Vec<i64> {
+        members.iter().filter_map(|e| values.get(e.index())).copied().filter(|v| *v != ABSENT).collect()
+    };
+    let (slow, mut fast) = (of(groups.slow), of(groups.fast));
+    let superiority = mann_whitney(&fast, &slow)?.superiority;
+    if (1.0 - EXCEEDS..=EXCEEDS).contains(&superiority) {
+        return None;
+    }
+    fast.sort_unstable();
+    let unit = metric.unit();
+    // The bound that nine of ten fast executions keep.
+    let at = if superiority > 0.5 { fast.len() * 9 / 10 } else { fast.len() / 10 };
+    let bound = *fast.get(at.min(fast.len().checked_sub(1)?))?;
+    let beyond = |v: i64| v != ABSENT && if superiority > 0.5 { v > bound } else { v < bound };
+    let shares = |members| share(members, |i| values.get(i).is_some_and(|v| beyond(*v)));
+    let sign = if superiority > 0.5 { ">" } else { "<" };
+    let dimension = Dimension {
+        name: metric.name(),
+        value: format!("{sign} {}", show_value(bound, unit)),
+        slow_share: shares(groups.slow),
+        fast_share: shares(groups.fast),
+        effect: superiority,
+    };
+    let is_field = matches!(metric, Metric::Field(_));
+    let classes = cuts(&values);
+    // Calls, faults, bytes and threads may be what the waiting brought about; a field came with the request.
+    let explains = is_field.then(|| explained(groups, &classes, |i| groups.model.executions.duration(i) as f64));
+    Some(Separating { dimension, explains, is_field, classes })
+}
+
+/// Cut values into classes of about equal size; equal values stay together.
+fn cuts(values: &[i64]) -> Vec<i64> {
+    let sorted = super::filter::sorted_present(values);
+    let class = |v: i64| (sorted.partition_point(|s| *s < v) * CUTS / sorted.len().max(1)) as i64;
+    values.iter().map(|v| if *v == ABSENT { ABSENT } else { class(*v) }).collect()
+}
+
+/// Part of the groups' difference in `value` that remains when each execution is replaced by the mean of the other
+/// executions of its class.
+pub(super) fn explained(groups: &Groups<'_>, classes: &[i64], value: impl Fn(usize) -> f64) -> f64 {
+    let mut sums: BTreeMap<i64, (f64, f64)> = BTreeMap::new();
+    for (i, class) in classes.iter().enumerate() {
+        let sum = sums.entry(*class).or_default();
+        *sum = (sum.0 + 1.0, sum.1 + value(i));
+    }
+    let all = sums.values().fold((0.0, 0.0), |a, s| (a.0 + s.0, a.1 + s.1));
+    let mean = |members: &[ExecutionId], of: &dyn Fn(usize) -> f64| {
+        members.iter().map(|e| of(e.index())).sum::<f64>() / members.len().max(1) as f64
+    };
+    let expected = |i: usize| {
+        let (n, sum) = sums.get(&classes[i]).copied().unwrap_or_default();
+        if n > 1.0 { (sum - value(i)) / (n - 1.0) } else { all.1 / all.0.max(1.0) }
+    };
+    let whole = mean(groups.slow, &value) - mean(groups.fast, &value);
+    if whole == 0.0 { 0.0 } else { (mean(groups.slow, &expected) - mean(groups.fast, &expected)) / whole }
+}

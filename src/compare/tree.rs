@@ -1,0 +1,317 @@
+//! The differential tree: for each context how long the slow and the fast executions were in it, and whether the
+//! difference is more than chance. ALGORITHMS.md 7.2 to 7.4.
+//!
+//! Sums are exact integers; an execution without a context counts as zero there. Nodes stand in pre-order, siblings
+//! by name, so that boxes do not jump. Cost: linear in the groups' sparse lists, plus the tests of contexts that
+//! matter (0.1 % of either group's mean duration).
+
+use super::chance::Splits;
+use super::{DiffNode, DiffTree};
+use crate::base::statistics::{Sums, benjamini_hochberg, welch};
+use crate::base::work::{Cancel, Cancelled};
+use crate::model::Model;
+use crate::model::context::{ContextId, FrameKind};
+use crate::model::execution::ExecutionId;
+
+/// Executions in the smaller group from which Welch's test serves.
+const WELCH_FROM: u64 = 8;
+/// Share of a group's mean duration below which a context is not tested.
+const TESTED_SHARE: f64 = 1e-3;
+/// Least deviation, in ns: below a microsecond clocks and tracing decide.
+const FLOOR_NS: f64 = 1e3;
+
+/// A frame as drawn: `[futex]`, `thread journal`, `handle_request`.
+pub fn frame_text(model: &Model, context: ContextId) -> String {
+    let frame = model.contexts.frame(context);
+    let name = model.names.get(frame.name);
+    match frame.kind {
+        FrameKind::Process | FrameKind::Function | FrameKind::KernelFunction => name.to_string(),
+        FrameKind::Call | FrameKind::Wait(_) => format!("[{name}]"),
+        FrameKind::Thread(_) => format!("thread {name}"),
+        FrameKind::NoStack => "[no stack]".into(),
+    }
+}
+
+/// What both groups spent in one place, and how sure the difference is.
+#[derive(Clone, Debug)]
+pub(super) struct Pair {
+    pub slow: Sums,
+    pub fast: Sums,
+    /// Executions that have it at all.
+    pub slow_having: u64,
+    pub fast_having: u64,
+}
+
+impl Pair {
+    pub fn new(groups: &Groups<'_>) -> Self {
+        let (slow, fast) = (groups.slow.len() as u64, groups.fast.len() as u64);
+        Pair { slow: Sums::zeros(slow), fast: Sums::zeros(fast), slow_having: 0, fast_having: 0 }
+    }
+
+    pub fn put(&mut self, slow: bool, ns: u64) {
+        let (sums, having) =
+            if slow { (&mut self.slow, &mut self.slow_having) } else { (&mut self.fast, &mut self.fast_having) };
+        sums.put(ns);
+        *having += 1;
+    }
+
+    fn is_empty(&self) -> bool {
+        self.slow_having + self.fast_having == 0
+    }
+
+    pub fn delta(&self) -> f64 {
+        self.slow.mean() - self.fast.mean()
+    }
+
+    /// The difference in standard deviations of the fast group, or of `floor` where that is more.
+    pub fn deviations(&self, floor: f64) -> Option<f64> {
+        let enough = self.fast.n >= 2 && self.slow.n >= 1;
+        enough.then(|| self.delta() / self.fast.population_variance().sqrt().max(floor))
+    }
+}
+
+/// Both groups and what is computed once for all contexts.
+pub(super) struct Groups<'a> {
+    pub model: &'a Model,
+    pub slow: &'a [ExecutionId],
+    pub fast: &'a [ExecutionId],
+    pub cancel: &'a Cancel,
+    /// Least deviation: a microsecond, or 0.1 % of the fast group's mean duration.
+    pub floor_ns: f64,
+    slow_mean: f64,
+    fast_mean: f64,
+    splits: Option<Splits>,
+}
+
+impl<'a> Groups<'a> {
+    pub fn new(model: &'a Model, slow: &'a [ExecutionId], fast: &'a [ExecutionId], cancel: &'a Cancel) -> Self {
+        let mean = |members: &[ExecutionId]| {
+            let sum: i128 = members.iter().map(|e| i128::from(model.executions.duration(e.index()))).sum();
+            sum as f64 / members.len().max(1) as f64
+        };
+        let (slow_mean, fast_mean) = (mean(slow), mean(fast));
+        let few = (slow.len().min(fast.len()) as u64) < WELCH_FROM;
+        let splits = few.then(|| Splits::new(slow.len(), fast.len()));
+        let floor_ns = FLOOR_NS.max(fast_mean * 1e-3);
+        Groups { model, slow, fast, cancel, floor_ns, slow_mean, fast_mean, splits }
+    }
+
+    /// Executions of the slow group, then those of the fast one.
+    pub fn members(&self) -> impl Iterator<Item = (bool, ExecutionId)> + '_ {
+        let slow = self.slow.iter().map(|e| (true, *e));
+        slow.chain(self.fast.iter().map(|e| (false, *e)))
+    }
+
+    /// True where the time is large enough in either group to be worth a test.
+    pub fn is_tested(&self, pair: &Pair) -> bool {
+        pair.slow.mean() >= TESTED_SHARE * self.slow_mean || pair.fast.mean() >= TESTED_SHARE * self.fast_mean
+    }
+
+    /// Two-sided p-value, not corrected. `values`: by member, slow ones first; asked for only in small groups.
+    pub fn p_value(&self, pair: &Pair, values: impl FnOnce() -> Vec<u64>) -> Option<f64> {
+        match &self.splits {
+            Some(splits) => Some(splits.p_value(&values())),
+            None => welch(&pair.fast, &pair.slow).map(|w| w.p),
+        }
+    }
+}
+
+/// The tree, and the raw p-values of its nodes (for correction together with those of the causes).
+pub(super) struct Built {
+    pub tree: DiffTree,
+    /// By context: numerator of the difference of the own times over the product of the group sizes, exactly.
+    pub own: Vec<i128>,
+    raw: Vec<Option<f64>>,
+}
+
+/// Fold both groups into one tree.
+pub(super) fn build(groups: &Groups<'_>) -> Result<Built, Cancelled> {
+    let (model, n) = (groups.model, groups.model.contexts.len());
+    let mut pairs = vec![Pair::new(groups); n];
+    let mut own = vec![0_i128; n];
+    let (n_slow, n_fast) = (groups.slow.len() as i128, groups.fast.len() as i128);
+    for (slow, e) in groups.members() {
+        groups.cancel.check()?;
+        for (context, ns) in model.executions.inclusive.row(e.index()) {
+            pairs[context.index()].put(slow, ns);
+        }
+        for (context, ns) in model.executions.own.row(e.index()) {
+            own[context.index()] += i128::from(ns) * if slow { n_fast } else { -n_slow };
+        }
+    }
+    let raw = raw_p_values(groups, &pairs)?;
+    let mut built = Built { tree: DiffTree::default(), own, raw: Vec::new() };
+    for (context, parent, depth) in pre_order(model, &pairs) {
+        let pair = &pairs[context.index()];
+        let share = |having: u64, n: u64| having as f64 / n.max(1) as f64;
+        built.raw.push(raw[context.index()]);
+        built.tree.nodes.push(DiffNode {
+            context,
+            parent,
+            size: 1,
+            depth,
+            slow_mean_ns: pair.slow.mean(),
+            fast_mean_ns: pair.fast.mean(),
+            delta_ns: pair.delta(),
+            self_delta_ns: built.own[context.index()] as f64 / (n_slow * n_fast) as f64,
+            deviations: pair.deviations(groups.floor_ns),
+            p_value: None,
+            slow_affected: share(pair.slow_having, pair.slow.n),
+            fast_affected: share(pair.fast_having, pair.fast.n),
+        });
+    }
+    let nodes = &mut built.tree.nodes;
+    for at in (0..nodes.len()).rev() {
+        if let Some(parent) = nodes[at].parent {
+            nodes[parent as usize].size += nodes[at].size;
+        }
+    }
+    Ok(built)
+}
+
+impl Built {
+    /// Correct the p-values of the tree and of `others` (the causes) for the number of all of them.
+    pub fn correct(&mut self, others: &mut [Option<f64>]) {
+        let places: Vec<f64> = self.raw.iter().chain(others.iter()).copied().flatten().collect();
+        let mut corrected = benjamini_hochberg(&places).into_iter();
+        let nodes = self.tree.nodes.iter_mut().map(|n| &mut n.p_value).zip(self.raw.iter().map(Option::is_some));
+        for (p, tested) in nodes {
+            *p = if tested { corrected.next() } else { None };
+        }
+        for p in others.iter_mut().filter(|p| p.is_some()) {
+            *p = corrected.next();
+        }
+    }
+}
+
+/// Uncorrected p-values by context.
+fn raw_p_values(groups: &Groups<'_>, pairs: &[Pair]) -> Result<Vec<Option<f64>>, Cancelled> {
+    let tested: Vec<bool> = pairs.iter().map(|p| !p.is_empty() && groups.is_tested(p)).collect();
+    let mut raw = vec![None; pairs.len()];
+    // Permutations need each execution's value; they are gathered by context in one pass.
+    let mut columns: Vec<Vec<(u32, u64)>> = Vec::new();
+    if groups.splits.is_some() {
+        columns.resize(pairs.len(), Vec::new());
+        for (at, (_, e)) in groups.members().enumerate() {
+            for (context, ns) in groups.model.executions.inclusive.row(e.index()) {
+                if tested[context.index()] {
+                    columns[context.index()].push((at as u32, ns));
+                }
+            }
+        }
+    }
+    let members = groups.slow.len() + groups.fast.len();
+    for (at, pair) in pairs.iter().enumerate().filter(|(at, _)| tested[*at]) {
+        groups.cancel.check()?;
+        raw[at] = groups.p_value(pair, || {
+            let mut values = vec![0; members];
+            for (member, ns) in columns.get(at).into_iter().flatten() {
+                values[*member as usize] = *ns;
+            }
+            values
+        });
+    }
+    Ok(raw)
+}
+
+/// Contexts that occur, parents before children, siblings by name: (context, position of the parent, depth).
+fn pre_order(model: &Model, pairs: &[Pair]) -> Vec<(ContextId, Option<u32>, u32)> {
+    let mut children: Vec<Vec<ContextId>> = vec![Vec::new(); pairs.len()];
+    let mut roots = Vec::new();
+    for (at, _) in pairs.iter().enumerate().filter(|(_, pair)| !pair.is_empty()) {
+        let context = ContextId::at(at);
+        match model.contexts.parent(context) {
+            Some(parent) => children[parent.index()].push(context),
+            None => roots.push(context),
+        }
+    }
+    let by_name = |list: &mut Vec<ContextId>| {
+        list.sort_by_cached_key(|c| (frame_text(model, *c), model.contexts.frame(*c).kind, *c));
+        list.reverse();
+    };
+    by_name(&mut roots);
+    children.iter_mut().for_each(by_name);
+    let mut order = Vec::new();
+    let mut open: Vec<(ContextId, Option<u32>, u32)> = roots.into_iter().map(|c| (c, None, 0)).collect();
+    while let Some((context, parent, depth)) = open.pop() {
+        let at = order.len() as u32;
+        order.push((context, parent, depth));
+        open.extend(children[context.index()].iter().map(|c| (*c, Some(at), depth + 1)));
+    }
+    order
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::compare::scenario::{Scene, lock_contention};
+
+    fn all(model: &Model, slow: impl Fn(usize) -> bool) -> (Vec<ExecutionId>, Vec<ExecutionId>) {
+        (0..model.executions.len()).map(ExecutionId::at).partition(|e| slow(e.index()))
+    }
+
+    fn built(model: &Model, slow: impl Fn(usize) -> bool) -> Built {
+        let (slow, fast) = all(model, slow);
+        let mut built = build(&Groups::new(model, &slow, &fast, &Cancel::default())).unwrap();
+        built.correct(&mut []);
+        built
+    }
+
+    /// The worked example of ALGORITHMS.md 7.3, in milliseconds.
+    #[test]
+    fn deviations_of_the_worked_example() {
+        let mut s = Scene::new(1);
+        for d in [10, 12, 11, 9, 8, 14, 15, 16] {
+            s.run("x", "p", "p", 1, &[("p;main", d * 1_000_000)]);
+        }
+        let b = built(&s.seal(), |i| i >= 5);
+        let root = &b.tree.nodes[0];
+        assert!((root.deviations.unwrap() - 3.5355).abs() < 1e-3 && root.delta_ns == 5e6);
+        // Of the 56 splits, this and its mirror image's absence: only one has a difference of 5.
+        assert!((root.p_value.unwrap() - 1.0 / 56.0).abs() < 1e-9, "{root:?}");
+    }
+
+    #[test]
+    fn nodes_stand_in_pre_order_and_their_parts_add_up() {
+        let model = lock_contention(3, 18.0);
+        let b = built(&model, |i| model.executions.duration(i) > 6_000_000);
+        let nodes = &b.tree.nodes;
+        for (at, node) in nodes.iter().enumerate() {
+            let mut children = Vec::new();
+            let mut next = at + 1;
+            while next < at + node.size as usize {
+                assert_eq!(nodes[next].parent, Some(at as u32));
+                children.push(next);
+                next += nodes[next].size as usize;
+            }
+            assert_eq!(next, at + node.size as usize);
+            let names: Vec<String> = children.iter().map(|c| frame_text(&model, nodes[*c].context)).collect();
+            assert!(names.is_sorted(), "{names:?}");
+            let parts: f64 = children.iter().map(|c| nodes[*c].delta_ns).sum::<f64>() + node.self_delta_ns;
+            assert!((parts - node.delta_ns).abs() < 1.0, "{parts} {}", node.delta_ns);
+        }
+        assert_eq!(nodes[0].size as usize, nodes.len());
+        let lock = nodes.iter().find(|n| frame_text(&model, n.context) == "expensive_flush").unwrap();
+        assert!(lock.p_value.unwrap() < 1e-6 && lock.slow_affected > 0.3 && lock.fast_affected < 0.01, "{lock:?}");
+    }
+
+    #[test]
+    fn swapping_the_groups_negates_the_difference() {
+        let model = lock_contention(4, 18.0);
+        let slow = |i: usize| model.executions.duration(i) > 6_000_000;
+        let (a, b) = (built(&model, slow), built(&model, |i| !slow(i)));
+        for (x, y) in a.tree.nodes.iter().zip(&b.tree.nodes) {
+            assert_eq!((x.context, x.delta_ns, x.self_delta_ns), (y.context, -y.delta_ns, -y.self_delta_ns));
+            assert_eq!(x.p_value.map(|p| (p * 1e9) as i64), y.p_value.map(|p| (p * 1e9) as i64));
+        }
+    }
+
+    #[test]
+    fn a_lone_execution_has_no_deviations_on_its_side() {
+        let mut s = Scene::new(1);
+        s.run("x", "p", "p", 1, &[("p;main", 5)]);
+        s.run("x", "p", "p", 1, &[("p;main", 9)]);
+        let b = built(&s.seal(), |i| i == 1);
+        assert_eq!((b.tree.nodes[0].deviations, b.tree.nodes[0].p_value), (None, Some(1.0)));
+    }
+}

@@ -1,0 +1,301 @@
+//! A batch: the typed events of one chunk in their total order, and the tables that their ids point into.
+//!
+//! Filled by one worker, read once by the machine that merges. Each distinct text, context and stack stands once.
+//! [`Batch::merge`] is the k-way merge of ALGORITHMS.md section 1: cost O(n log k), close to O(n) in practice because
+//! a stream that holds the smallest head is followed as long as it does.
+
+use super::image::ImageChange;
+use super::kind::{Event, ImageId, MarkId, PacketId, ProcessId, RequestId, TextId, WhoId};
+use super::stack::RawStacks;
+use crate::base::names::{NameId, Names};
+use crate::base::time::Ns;
+use foldhash::HashMap;
+use std::collections::BinaryHeap;
+
+/// The contexts that say which thread ran. Ids with a `v` are those of the innermost namespace.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub struct Identity {
+    /// Thread id.
+    pub tid: Option<i32>,
+    /// Process id.
+    pub pid: Option<i32>,
+    /// Parent process id.
+    pub ppid: Option<i32>,
+    /// Thread id as the process sees it.
+    pub vtid: Option<i32>,
+    /// Process id as the process sees it.
+    pub vpid: Option<i32>,
+    /// Name of the thread.
+    pub name: Option<TextId>,
+}
+
+/// Who speaks to whom.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Flow {
+    /// Address of the sender; IPv4 in the low 32 bits.
+    pub source: u128,
+    /// Address of the receiver.
+    pub dest: u128,
+    /// Port of the sender.
+    pub source_port: u16,
+    /// Port of the receiver.
+    pub dest_port: u16,
+}
+
+/// What a network event tells of its packet.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Packet {
+    /// Address of the buffer in the kernel.
+    pub buffer: u64,
+    /// TCP header, where it was recorded.
+    pub tcp: Option<Segment>,
+}
+
+/// A TCP segment.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Segment {
+    /// Connection and direction.
+    pub flow: Flow,
+    /// Sequence number of its first byte.
+    pub seq: u32,
+    /// Acknowledged so far.
+    pub ack: u32,
+    /// Flags.
+    pub flags: u16,
+    /// Bytes of payload.
+    pub len: u32,
+}
+
+/// What a block event tells of its request.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Request {
+    /// Device number.
+    pub device: u32,
+    /// First sector.
+    pub sector: u64,
+    /// Bytes; 0 where not recorded.
+    pub bytes: u64,
+    /// True for writes.
+    pub write: bool,
+    /// Thread in whose name it was made, where recorded.
+    pub tid: Option<i32>,
+}
+
+/// A thread as the tracer's enumeration of the initial state tells of it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Process {
+    /// Thread id.
+    pub tid: i32,
+    /// Process id.
+    pub pid: i32,
+    /// Parent process id.
+    pub ppid: i32,
+    /// 0 unnamed, 1 not run since its fork (in practice: any runnable), 2 runnable, 3 exiting, 4 zombie, 5 waiting,
+    /// 6 running, 7 dead.
+    pub status: i32,
+    /// Its run queue, where recorded.
+    pub cpu: Option<u16>,
+    /// Name.
+    pub name: TextId,
+}
+
+/// Value of a key field.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Key {
+    /// A number.
+    Number(i64),
+    /// A text.
+    Text(TextId),
+}
+
+/// What a delimiting event carries.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct MarkBody {
+    /// Position of the task in the list that the pass was given.
+    pub task: u32,
+    /// Begins an execution (else ends one).
+    pub begins: bool,
+    /// Value of the task's key field.
+    pub key: Option<Key>,
+    /// Value of the task's type field.
+    pub kind: Option<TextId>,
+    /// Numeric payload fields.
+    pub fields: Vec<(TextId, i64)>,
+}
+
+/// See the module.
+#[derive(Clone, Debug, Default)]
+pub struct Batch {
+    /// In total order once merged.
+    pub events: Vec<Event>,
+    texts: Names,
+    identities: Vec<Identity>,
+    identity_ids: HashMap<Identity, WhoId>,
+    /// Stacks of `Kind::Stack`.
+    pub stacks: RawStacks,
+    packets: Vec<Packet>,
+    requests: Vec<Request>,
+    processes: Vec<Process>,
+    images: Vec<ImageChange<TextId>>,
+    marks: Vec<MarkBody>,
+}
+
+/// One more row at the end of a table.
+fn push<T>(table: &mut Vec<T>, row: T) -> usize {
+    table.push(row);
+    table.len() - 1
+}
+
+impl Batch {
+    /// The id of a text.
+    pub fn text(&mut self, text: &[u8]) -> TextId {
+        TextId(self.texts.intern_bytes(text).0)
+    }
+
+    /// The text of an id; `None` for [`TextId::NONE`].
+    pub fn text_of(&self, id: TextId) -> Option<&str> {
+        (id.index() < self.texts.len()).then(|| self.texts.get(NameId(id.0)))
+    }
+
+    /// Number of texts.
+    pub fn texts(&self) -> usize {
+        self.texts.len()
+    }
+
+    /// The id of a context.
+    pub fn who(&mut self, identity: Identity) -> WhoId {
+        let next = WhoId::at(self.identities.len());
+        let id = *self.identity_ids.entry(identity).or_insert(next);
+        if id == next {
+            self.identities.push(identity);
+        }
+        id
+    }
+
+    /// The context of an id; `None` for [`WhoId::NOBODY`].
+    pub fn identity(&self, id: WhoId) -> Option<&Identity> {
+        self.identities.get(id.index())
+    }
+
+    /// Number of distinct contexts.
+    pub fn identities(&self) -> usize {
+        self.identities.len()
+    }
+
+    /// Store a packet.
+    pub fn packet(&mut self, packet: Packet) -> PacketId {
+        PacketId::at(push(&mut self.packets, packet))
+    }
+
+    /// A packet.
+    pub fn packet_of(&self, id: PacketId) -> Option<&Packet> {
+        self.packets.get(id.index())
+    }
+
+    /// Store a block request.
+    pub fn request(&mut self, request: Request) -> RequestId {
+        RequestId::at(push(&mut self.requests, request))
+    }
+
+    /// A block request.
+    pub fn request_of(&self, id: RequestId) -> Option<&Request> {
+        self.requests.get(id.index())
+    }
+
+    /// Store an enumerated thread.
+    pub fn process(&mut self, process: Process) -> ProcessId {
+        ProcessId::at(push(&mut self.processes, process))
+    }
+
+    /// An enumerated thread.
+    pub fn process_of(&self, id: ProcessId) -> Option<&Process> {
+        self.processes.get(id.index())
+    }
+
+    /// Store an image change.
+    pub fn image(&mut self, image: ImageChange<TextId>) -> ImageId {
+        ImageId::at(push(&mut self.images, image))
+    }
+
+    /// An image change.
+    pub fn image_of(&self, id: ImageId) -> Option<&ImageChange<TextId>> {
+        self.images.get(id.index())
+    }
+
+    /// Store a mark.
+    pub fn mark(&mut self, mark: MarkBody) -> MarkId {
+        MarkId::at(push(&mut self.marks, mark))
+    }
+
+    /// A mark.
+    pub fn mark_of(&self, id: MarkId) -> Option<&MarkBody> {
+        self.marks.get(id.index())
+    }
+
+    /// Take the events of several streams, given in order of rank, each in order of time, into `events`: always the
+    /// smallest head by (time, tie class, rank); order inside a stream is never changed.
+    pub fn merge(&mut self, streams: &[Vec<Event>]) {
+        /// Smallest first in a heap that gives the greatest.
+        type Head = std::cmp::Reverse<(Ns, u8, usize)>;
+        let head = |rank: usize, at: usize| -> Option<Head> {
+            let event = streams.get(rank)?.get(at)?;
+            Some(std::cmp::Reverse((event.time, event.kind.tie_class(), rank)))
+        };
+        self.events.reserve(streams.iter().map(Vec::len).sum());
+        let mut at = vec![0; streams.len()];
+        let mut heads: BinaryHeap<Head> = (0..streams.len()).filter_map(|rank| head(rank, 0)).collect();
+        while let Some(top) = heads.pop() {
+            let rank = top.0.2;
+            let rival = heads.peek().copied();
+            // Follow this stream while no other head is smaller.
+            let mut here = Some(top);
+            while let Some(h) = here {
+                if rival.is_some_and(|r| r > h) {
+                    break;
+                }
+                self.events.extend(streams[rank].get(at[rank]));
+                at[rank] += 1;
+                here = head(rank, at[rank]);
+            }
+            heads.extend(here);
+        }
+    }
+}
+
+/// Sort one stream's events by time where they are not, keeping the order of equal times.
+pub fn straighten(events: &mut [Event]) {
+    if !events.is_sorted_by_key(|e| e.time) {
+        events.sort_by_key(|e| e.time);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::event::kind::{Context, Kind};
+
+    fn at(time: Ns, kind: Kind) -> Event {
+        Event { time, who: WhoId::NOBODY, trace: 0, cpu: 0, kind }
+    }
+
+    #[test]
+    fn causes_come_first_and_streams_keep_their_order() {
+        let switch = Kind::Switch { prev: 1, next: 2, prev_state: 0, prev_name: TextId::NONE, next_name: TextId::NONE };
+        let leave = Kind::Leave { context: Context::Timer };
+        let exit = Kind::Exit { tid: 1 };
+        let free = Kind::Free { tid: 1 };
+        let mut batch = Batch::default();
+        // The switch blocks the exit behind it, though the exit alone would go before the other stream's switch.
+        batch.merge(&[vec![at(5, switch), at(5, exit)], vec![at(5, leave), at(5, switch), at(6, free)], vec![]]);
+        let kinds: Vec<Kind> = batch.events.iter().map(|e| e.kind).collect();
+        assert_eq!(kinds, [leave, switch, exit, switch, free]);
+    }
+
+    #[test]
+    fn what_runs_backwards_is_sorted() {
+        let free = |tid| Kind::Free { tid };
+        let mut events = vec![at(3, free(1)), at(1, free(2)), at(3, free(3)), at(3, free(4))];
+        straighten(&mut events);
+        assert_eq!(events, [at(1, free(2)), at(3, free(1)), at(3, free(3)), at(3, free(4))]);
+    }
+}

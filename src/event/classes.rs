@@ -1,0 +1,214 @@
+//! Which record classes mean what: names over all LTTng versions, and the fields that each meaning needs.
+//!
+//! ALGORITHMS.md 2.3. A field is given by its alternatives over time, separated by `|`; the first that the class has
+//! is taken, none is [`crate::input::record::Value::Absent`]. The order of fields is known to [`super::bind`] alone.
+
+use super::kind::{RequestStep, Vector};
+
+/// What a record class means.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Shape {
+    Switch,
+    Waking,
+    Wakeup,
+    WakeNew,
+    Fork,
+    Exec,
+    Exit,
+    Free,
+    Migrate,
+    IrqEnter,
+    IrqLeave,
+    SoftIrqEnter,
+    SoftIrqLeave,
+    TimerEnter,
+    TimerLeave,
+    VectorEnter(Vector),
+    VectorLeave(Vector),
+    ReceptionEnter,
+    ReceptionLeave,
+    CallEntry,
+    CallExit,
+    Send,
+    Receive,
+    Block(RequestStep),
+    Process,
+    Namespace,
+    Line,
+    PageFault,
+    Restart,
+    Load,
+    BuildId,
+    DebugLink,
+    Unload,
+    /// Of interest for its context, its stack or as a delimiter only.
+    Other,
+}
+
+/// A meaning with its fields, and whether the contexts that name the running thread are worth decoding: the events
+/// of interrupts are many and say nothing about it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Meaning {
+    pub shape: Shape,
+    pub fields: &'static [&'static str],
+    pub context: bool,
+}
+
+const TCP_FIELDS: &[&str] = &[
+    "skbaddr",
+    "network_header.ipv4.saddr",
+    "network_header.ipv4.daddr",
+    "network_header.ipv4.tot_len",
+    "network_header.ipv4.ihl",
+    "network_header.ipv6.saddr",
+    "network_header.ipv6.daddr",
+    "network_header.ipv6.payload_len",
+    "network_header.ipv4.transport_header.tcp.source_port",
+    "network_header.ipv4.transport_header.tcp.dest_port",
+    "network_header.ipv4.transport_header.tcp.seq",
+    "network_header.ipv4.transport_header.tcp.ack_seq",
+    "network_header.ipv4.transport_header.tcp.data_offset",
+    "network_header.ipv4.transport_header.tcp.flags",
+    "network_header.ipv6.transport_header.tcp.source_port",
+    "network_header.ipv6.transport_header.tcp.dest_port",
+    "network_header.ipv6.transport_header.tcp.seq",
+    "network_header.ipv6.transport_header.tcp.ack_seq",
+    "network_header.ipv6.transport_header.tcp.data_offset",
+    "network_header.ipv6.transport_header.tcp.flags",
+];
+const REQUEST: &[&str] = &["dev", "sector", "nr_sector", "bytes", "rwbs", "tid"];
+const LOAD: &[&str] = &["baddr", "memsz|size", "path|sopath", "is_pic"];
+
+/// What a class of a kernel trace means; `None` where no analysis asks for it.
+pub(super) fn kernel(name: &str) -> Option<Meaning> {
+    let with = |shape, fields| Some(Meaning { shape, fields, context: true });
+    let bare = |shape, fields| Some(Meaning { shape, fields, context: false });
+    let block = |step| with(Shape::Block(step), REQUEST);
+    match name {
+        "sched_switch" => {
+            with(Shape::Switch, &["prev_tid|prev_pid", "next_tid|next_pid", "prev_state", "prev_comm", "next_comm"])
+        }
+        "sched_waking" => with(Shape::Waking, &["tid|pid", "target_cpu", "comm"]),
+        "sched_wakeup" | "sched_ttwu" => with(Shape::Wakeup, &["tid|pid", "target_cpu", "comm"]),
+        "sched_wakeup_new" => with(Shape::WakeNew, &["tid|pid", "target_cpu", "comm"]),
+        "sched_process_fork" => {
+            with(Shape::Fork, &["parent_tid|parent_pid", "child_tid", "child_pid", "vtids", "child_comm"])
+        }
+        "sched_process_exec" => with(Shape::Exec, &["tid|pid", "old_tid|old_pid", "filename"]),
+        "sched_process_exit" => with(Shape::Exit, &["tid|pid"]),
+        "sched_process_free" => bare(Shape::Free, &["tid|pid"]),
+        "sched_migrate_task" => with(Shape::Migrate, &["tid|pid", "dest_cpu"]),
+        "irq_handler_entry" => bare(Shape::IrqEnter, &["irq", "name"]),
+        "irq_handler_exit" => bare(Shape::IrqLeave, &["irq"]),
+        "irq_softirq_entry" | "softirq_entry" => bare(Shape::SoftIrqEnter, &["vec"]),
+        "irq_softirq_exit" | "softirq_exit" => bare(Shape::SoftIrqLeave, &["vec"]),
+        "timer_hrtimer_expire_entry" | "hrtimer_expire_entry" => bare(Shape::TimerEnter, &[]),
+        "timer_hrtimer_expire_exit" | "hrtimer_expire_exit" => bare(Shape::TimerLeave, &[]),
+        "net_dev_queue" => with(Shape::Send, TCP_FIELDS),
+        "net_if_receive_skb" | "netif_receive_skb" => bare(Shape::Receive, TCP_FIELDS),
+        "net_napi_gro_frags_entry"
+        | "net_napi_gro_receive_entry"
+        | "net_if_receive_skb_entry"
+        | "net_if_receive_skb_list_entry" => bare(Shape::ReceptionEnter, &[]),
+        "net_napi_gro_frags_exit"
+        | "net_napi_gro_receive_exit"
+        | "net_if_receive_skb_exit"
+        | "net_if_receive_skb_list_exit" => bare(Shape::ReceptionLeave, &[]),
+        "block_rq_insert" => block(RequestStep::Insert),
+        "block_rq_issue" => block(RequestStep::Issue),
+        "block_rq_complete" => bare(Shape::Block(RequestStep::Complete), REQUEST),
+        "lttng_statedump_process_state" => with(Shape::Process, &["tid", "pid", "ppid", "status", "cpu", "name"]),
+        "lttng_statedump_process_pid_ns" => with(Shape::Namespace, &["tid", "vtid", "vpid", "ns_level"]),
+        "lttng_statedump_interrupt" => with(Shape::Line, &["irq", "action"]),
+        "page_fault_user"
+        | "page_fault_kernel"
+        | "x86_exceptions_page_fault_user"
+        | "x86_exceptions_page_fault_kernel" => with(Shape::PageFault, &[]),
+        _ => vector(name).or_else(|| {
+            let (entry, _) = call(name)?;
+            if entry { with(Shape::CallEntry, &[]) } else { with(Shape::CallExit, &["ret"]) }
+        }),
+    }
+}
+
+/// `x86_irq_vectors_NAME_entry` and `_exit`.
+fn vector(name: &str) -> Option<Meaning> {
+    let rest = name.strip_prefix("x86_irq_vectors_")?;
+    let (vector, enter) = match rest.strip_suffix("_entry") {
+        Some(vector) => (vector, true),
+        None => (rest.strip_suffix("_exit")?, false),
+    };
+    let vector = match vector {
+        "local_timer" => Vector::LocalTimer,
+        "reschedule" | "call_function" | "call_function_single" => Vector::Ipi,
+        "irq_work" => Vector::Work,
+        _ => Vector::Other,
+    };
+    let shape = if enter { Shape::VectorEnter(vector) } else { Shape::VectorLeave(vector) };
+    Some(Meaning { shape, fields: &[], context: false })
+}
+
+/// True and the system call's name for an entry, false for an exit (its name empty in old recordings).
+pub(super) fn call(name: &str) -> Option<(bool, &str)> {
+    let plain = name.strip_prefix("compat_").unwrap_or(name);
+    if let Some(call) = plain.strip_prefix("syscall_entry_") {
+        return Some((true, call));
+    }
+    if let Some(call) = plain.strip_prefix("syscall_exit_") {
+        return Some((false, call));
+    }
+    match plain {
+        "exit_syscall" => Some((false, "")),
+        _ => plain.strip_prefix("sys_").map(|call| (true, call)),
+    }
+}
+
+/// What a class of a user-space trace means.
+pub(super) fn user(name: &str) -> Option<Meaning> {
+    let with = |shape, fields| Some(Meaning { shape, fields, context: true });
+    match name {
+        "lttng_ust_statedump:start" => with(Shape::Restart, &[]),
+        "lttng_ust_statedump:bin_info"
+        | "lttng_ust_dl:dlopen"
+        | "lttng_ust_dl:dlmopen"
+        | "lttng_ust_lib:load"
+        | "ust_baddr_statedump:soinfo"
+        | "ust_baddr:push" => with(Shape::Load, LOAD),
+        "lttng_ust_statedump:build_id" | "lttng_ust_dl:build_id" | "lttng_ust_lib:build_id" => {
+            with(Shape::BuildId, &["baddr", "build_id"])
+        }
+        "lttng_ust_statedump:debug_link" | "lttng_ust_dl:debug_link" | "lttng_ust_lib:debug_link" => {
+            with(Shape::DebugLink, &["baddr", "filename", "crc"])
+        }
+        "lttng_ust_dl:dlclose" | "lttng_ust_lib:unload" | "ust_baddr:pop" => with(Shape::Unload, &["baddr"]),
+        _ => None,
+    }
+}
+
+/// Names of soft interrupt vectors, by number.
+pub(super) const SOFT_IRQS: [&str; 10] =
+    ["HI", "TIMER", "NET_TX", "NET_RX", "BLOCK", "IRQ_POLL", "TASKLET", "SCHED", "HRTIMER", "RCU"];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_of_all_versions_mean_the_same() {
+        for (old, new) in [
+            ("softirq_entry", "irq_softirq_entry"),
+            ("hrtimer_expire_exit", "timer_hrtimer_expire_exit"),
+            ("netif_receive_skb", "net_if_receive_skb"),
+            ("sys_read", "syscall_entry_read"),
+            ("exit_syscall", "compat_syscall_exit_read"),
+        ] {
+            assert_eq!(kernel(old), kernel(new), "{old}");
+            assert!(kernel(old).is_some(), "{old}");
+        }
+        assert_eq!(call("compat_syscall_entry_futex"), Some((true, "futex")));
+        assert_eq!(kernel("irq_softirq_raise"), None);
+        let shape = |name| kernel(name).map(|m| m.shape);
+        assert_eq!(shape("x86_irq_vectors_reschedule_exit"), Some(Shape::VectorLeave(Vector::Ipi)));
+        assert_eq!(shape("x86_irq_vectors_local_timer_entry"), Some(Shape::VectorEnter(Vector::LocalTimer)));
+    }
+}

@@ -1,0 +1,261 @@
+//! The typed events: what happened, in 40 bytes, `Copy`.
+//!
+//! Everything long (text, contexts, stacks, packets, marks) is an id into the tables of the [`super::batch::Batch`]
+//! that holds the event. Ids mean nothing outside their batch; whoever merges batches renumbers what it keeps, in
+//! the order of the events, so that results do not depend on how a trace was cut.
+
+use super::stack::{RawStackId, StackOrigin};
+use crate::base::time::Ns;
+
+crate::handle! {
+    /// A text of a batch. [`TextId::NONE`] where there is none.
+    TextId,
+    /// An [`super::batch::Identity`] of a batch. [`WhoId::NOBODY`] where the record has no such context.
+    WhoId,
+    /// A [`super::batch::Packet`] of a batch.
+    PacketId,
+    /// A [`super::batch::Request`] of a batch.
+    RequestId,
+    /// A [`super::batch::Process`] of a batch.
+    ProcessId,
+    /// An image change of a batch.
+    ImageId,
+    /// A [`super::batch::MarkBody`] of a batch.
+    MarkId,
+}
+
+impl TextId {
+    /// No text.
+    pub const NONE: TextId = TextId(u32::MAX);
+}
+
+impl WhoId {
+    /// No context.
+    pub const NOBODY: WhoId = WhoId(u32::MAX);
+}
+
+/// One event.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Event {
+    /// When, on the common time line.
+    pub time: Ns,
+    /// The context of the record: the thread that ran (also in an interrupt), not the one that the event is about.
+    pub who: WhoId,
+    /// Position of its trace in the list that the pass was given.
+    pub trace: u16,
+    /// The CPU of its packet.
+    pub cpu: u16,
+    /// What happened.
+    pub kind: Kind,
+}
+
+/// Which event told of a wake-up.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum WakeSource {
+    /// `sched_waking`: in the context of the waker.
+    Waking,
+    /// `sched_wakeup`, `sched_ttwu`: perhaps on the CPU of the woken.
+    Wakeup,
+    /// `sched_wakeup_new`: the start of a forked thread.
+    New,
+}
+
+/// What a CPU does on behalf of nobody, or of the thread it interrupts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Context {
+    /// Handler of a hard interrupt line.
+    Irq(i32),
+    /// Soft interrupt, by vector.
+    SoftIrq(u32),
+    /// Expiry of a high-resolution timer.
+    Timer,
+    /// An interrupt vector of the processor itself.
+    Vector(Vector),
+    /// A packet on its way from the driver to its socket, in whatever context.
+    Reception,
+}
+
+/// Interrupt vectors of the processor.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Vector {
+    /// The local timer.
+    LocalTimer,
+    /// Another processor asks for something (reschedule, call a function).
+    Ipi,
+    /// Work queued by this processor for itself.
+    Work,
+    /// Errors, thresholds, temperatures.
+    Other,
+}
+
+/// A step in the life of a block request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum RequestStep {
+    /// Entered the queue.
+    Insert,
+    /// Handed to the device.
+    Issue,
+    /// Done.
+    Complete,
+}
+
+/// What happened. Thread ids are those of the initial namespace.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Kind {
+    /// `prev` leaves the CPU, `next` gets it.
+    Switch {
+        /// Leaves.
+        prev: i32,
+        /// Comes.
+        next: i32,
+        /// Low 16 bits of the state of `prev`; its meaning depends on the kernel's version.
+        prev_state: u16,
+        /// Name of `prev`.
+        prev_name: TextId,
+        /// Name of `next`.
+        next_name: TextId,
+    },
+    /// A thread becomes runnable.
+    Wake {
+        /// The woken.
+        tid: i32,
+        /// Its run queue.
+        cpu: u16,
+        /// By which event this is known.
+        source: WakeSource,
+        /// Its name.
+        name: TextId,
+    },
+    /// A thread makes another.
+    Fork {
+        /// The parent thread.
+        parent: i32,
+        /// The new thread.
+        child: i32,
+        /// Its process.
+        child_pid: i32,
+        /// Id of the child in its innermost namespace; 0 where not recorded.
+        child_vtid: i32,
+        /// Name of the child.
+        name: TextId,
+    },
+    /// A thread runs another program.
+    Exec {
+        /// Its id from now on (that of the process).
+        tid: i32,
+        /// Its id before.
+        old_tid: i32,
+        /// File as given to exec.
+        path: TextId,
+    },
+    /// A thread ends; it runs until it is switched out.
+    Exit {
+        /// Which.
+        tid: i32,
+    },
+    /// The id of an ended thread is given back, late.
+    Free {
+        /// Which.
+        tid: i32,
+    },
+    /// A thread is put into another run queue.
+    Migrate {
+        /// Which.
+        tid: i32,
+        /// The new run queue.
+        cpu: u16,
+    },
+    /// The CPU enters an interrupt context.
+    Enter {
+        /// Which.
+        context: Context,
+        /// Name of the handler.
+        name: TextId,
+    },
+    /// The CPU leaves it.
+    Leave {
+        /// Which.
+        context: Context,
+    },
+    /// The running thread enters a system call.
+    CallEntry {
+        /// `futex`, `read` ...
+        name: TextId,
+    },
+    /// It returns.
+    CallExit {
+        /// Name of the call; none in old recordings.
+        name: TextId,
+        /// What it returned.
+        ret: i64,
+    },
+    /// A stack was recorded with the event that follows.
+    Stack {
+        /// What made the tracer take it.
+        origin: StackOrigin,
+        /// User-space addresses.
+        user: Option<RawStackId>,
+        /// Kernel addresses.
+        kernel: Option<RawStackId>,
+    },
+    /// A packet is handed to a network device.
+    Send(PacketId),
+    /// A packet arrives from a network device.
+    Receive(PacketId),
+    /// A block request moves on.
+    Block {
+        /// How.
+        step: RequestStep,
+        /// Which.
+        request: RequestId,
+    },
+    /// The tracer's own enumeration names a thread that exists.
+    Process(ProcessId),
+    /// The same, its ids in a namespace.
+    Namespace {
+        /// Thread.
+        tid: i32,
+        /// Its id in the namespace.
+        vtid: i32,
+        /// Its process's id in the namespace.
+        vpid: i32,
+        /// Depth of the namespace; 0 is the initial one.
+        level: i32,
+    },
+    /// The same, an interrupt line and its handler.
+    Line {
+        /// Number.
+        irq: i32,
+        /// Name of the handler.
+        name: TextId,
+    },
+    /// The running thread touched a page that was not there.
+    PageFault,
+    /// A process's images change.
+    Image(ImageId),
+    /// A delimiter of a task.
+    Mark(MarkId),
+    /// The tracer lost events of this CPU from here on: nothing known about what runs there holds any more.
+    Lost,
+}
+
+impl Kind {
+    /// Order of events of different streams at one time: causes first, switches last (ALGORITHMS.md 1).
+    pub fn tie_class(&self) -> u8 {
+        match self {
+            Kind::Fork { .. } | Kind::Wake { .. } | Kind::Send(_) => 0,
+            Kind::Switch { .. } => 2,
+            _ => 1,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_event_is_small() {
+        assert_eq!(size_of::<Event>(), 40);
+    }
+}

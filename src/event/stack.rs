@@ -1,0 +1,62 @@
+//! Raw call stacks: addresses as the tracer wrote them, each distinct sequence once.
+//!
+//! The table is used twice: by each batch for its own stacks, and by the recording for all of them. A sample is one
+//! integer; interning costs a hash of the addresses.
+
+crate::handle! {
+    /// A raw stack: addresses, innermost first, interned by content.
+    RawStackId,
+}
+
+/// What made the tracer take a stack.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum StackOrigin {
+    /// Entry of a system call: holds until its exit.
+    CallEntry,
+    /// Exit of a system call.
+    CallExit,
+    /// A timer tick that interrupted the thread.
+    Tick,
+    /// The thread was switched out: holds until it is switched in.
+    SwitchOut,
+    /// Some other event.
+    Other,
+}
+
+/// Raw stacks, each distinct sequence once.
+#[derive(Clone, Debug, Default)]
+pub struct RawStacks {
+    starts: Vec<u32>,
+    addresses: Vec<u64>,
+    ids: foldhash::HashMap<Box<[u64]>, RawStackId>,
+}
+
+impl RawStacks {
+    /// The id of a sequence of addresses, innermost first.
+    pub fn intern(&mut self, stack: &[u64]) -> RawStackId {
+        if let Some(id) = self.ids.get(stack) {
+            return *id;
+        }
+        let id = RawStackId::at(self.starts.len());
+        self.starts.push(self.addresses.len() as u32);
+        self.addresses.extend_from_slice(stack);
+        self.ids.insert(stack.into(), id);
+        id
+    }
+
+    /// The addresses, innermost first.
+    pub fn get(&self, id: RawStackId) -> &[u64] {
+        let at = |i: usize| self.starts.get(i).map_or(self.addresses.len(), |s| *s as usize);
+        self.addresses.get(at(id.index())..at(id.index() + 1)).unwrap_or(&[])
+    }
+
+    /// Number of distinct stacks.
+    pub fn len(&self) -> usize {
+        self.starts.len()
+    }
+
+    /// True when none was recorded.
+    pub fn is_empty(&self) -> bool {
+        self.starts.is_empty()
+    }
+}

@@ -1,0 +1,105 @@
+//! How many events of each name a recording holds, and how many the tracer lost.
+//!
+//! Headers are read, bodies are stepped over. Packets are counted in parallel, in pieces of about equal size; sums
+//! do not depend on the pieces.
+
+use super::Source;
+use super::ctf::{Plan, Trace};
+use super::record::{Projection, StreamId};
+use crate::base::notice::{Notice, Notices};
+use crate::base::work::{Cancelled, Work, in_order};
+use std::collections::BTreeMap;
+use std::ops::Range;
+
+/// Bytes of packets that one worker takes at a time.
+const PIECE: u64 = 4 << 20;
+
+/// Counts over all traces together.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Counts {
+    /// Events of each name that occurs (`""`: events without name).
+    pub per_name: BTreeMap<String, u64>,
+    /// All events.
+    pub events: u64,
+    /// Events that the tracer says it discarded.
+    pub discarded_events: u64,
+    /// Packets that the tracer numbered and that are not there.
+    pub discarded_packets: u64,
+    /// Streams.
+    pub streams: u64,
+    /// Packets.
+    pub packets: u64,
+}
+
+/// A run of packets of one stream of one trace.
+struct Piece {
+    source: usize,
+    stream: StreamId,
+    packets: Range<usize>,
+}
+
+/// Count the events of some traces.
+pub fn count(sources: &[Source], work: &Work) -> Result<(Counts, Notices), Cancelled> {
+    let plans: Vec<Plan> = sources.iter().map(|s| s.trace.compile(&Projection::default())).collect();
+    let pieces = cut(sources);
+    work.progress.enter("counting", pieces.len() as u64);
+    let mut totals: Vec<Vec<u64>> = sources.iter().map(|s| vec![0; s.trace.classes().len()]).collect();
+    let mut notices = Notices::default();
+    let make = |i: usize| {
+        let piece = pieces.get(i)?;
+        let (source, plan) = (sources.get(piece.source)?, plans.get(piece.source)?);
+        let mut counts = vec![0u64; source.trace.classes().len()];
+        let mut reader = source.trace.reader(plan, piece.stream, piece.packets.clone());
+        reader.count(&mut counts);
+        Some((piece.source, counts, reader.notices()))
+    };
+    in_order(work, pieces.len(), make, |_, made| {
+        let Some((source, counts, found)) = made else { return };
+        for (total, n) in totals.get_mut(source).into_iter().flatten().zip(counts) {
+            *total += n;
+        }
+        notices.merge(&found);
+        work.progress.step(1);
+    })?;
+    let mut sum = Counts::default();
+    for (source, totals) in sources.iter().zip(totals) {
+        for (class, n) in source.trace.classes().iter().zip(totals).filter(|(_, n)| *n > 0) {
+            *sum.per_name.entry(class.name.clone()).or_default() += n;
+            sum.events += n;
+        }
+        let (events, packets) = lost(&source.trace);
+        sum.discarded_events = sum.discarded_events.saturating_add(events);
+        sum.discarded_packets = sum.discarded_packets.saturating_add(packets);
+        sum.streams += source.trace.streams().len() as u64;
+        sum.packets += source.trace.streams().iter().map(|s| s.packets.len() as u64).sum::<u64>();
+        notices.merge(source.trace.notices());
+    }
+    notices.add(Notice::DiscardedEvents, sum.discarded_events, String::new);
+    notices.add(Notice::DiscardedPackets, sum.discarded_packets, String::new);
+    Ok((sum, notices))
+}
+
+/// Events and packets that the tracer says it lost.
+pub fn lost(trace: &Trace) -> (u64, u64) {
+    let counted = trace.streams().iter().flat_map(|s| &s.losses).filter_map(|(_, _, n)| *n);
+    let events = counted.fold(0u64, u64::saturating_add);
+    (events, trace.streams().iter().map(|s| s.lost_packets).fold(0, u64::saturating_add))
+}
+
+fn cut(sources: &[Source]) -> Vec<Piece> {
+    let mut pieces = Vec::new();
+    for (source, s) in sources.iter().enumerate() {
+        for (number, stream) in s.trace.streams().iter().enumerate() {
+            let stream_id = StreamId::at(number);
+            let (mut start, mut bytes) = (0, 0u64);
+            for (i, packet) in stream.packets.iter().enumerate() {
+                bytes = bytes.saturating_add(packet.bytes);
+                if bytes >= PIECE || i + 1 == stream.packets.len() {
+                    pieces.push(Piece { source, stream: stream_id, packets: start..i + 1 });
+                    (start, bytes) = (i + 1, 0);
+                }
+            }
+        }
+    }
+    pieces
+}

@@ -1,0 +1,355 @@
+//! The machine that runs decode steps over the bytes of a packet.
+//!
+//! It knows bits, lengths and selectors; what a value is for, only the sink knows. Every read is checked against the end of the
+//! packet's content, so hostile data ends in [`Damage`]. A run of steps allocates nothing.
+//!
+//! Time is bounded by the data: each step moves forward or is one of a class's finite list, and a loop of elements
+//! without size may not turn more often than the packet has bits.
+
+use super::plan::{BIG, INSIDE, NONE, Program, SIGNED, Seen, Step, Times};
+use super::schema::{Slot, Unit};
+use crate::input::cursor::bits;
+use crate::input::record::Words;
+use std::ops::Range;
+
+/// Why a packet cannot be read on, and where in it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Damage {
+    /// Bits from the beginning of the packet.
+    pub at: u64,
+    /// What was expected, and what was found.
+    pub what: What,
+}
+
+/// The kinds of damage.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum What {
+    /// A field passes the end of the content.
+    #[error("a field passes the end of the packet's content, which is at bit {0}")]
+    BeyondContent(u64),
+    /// A field passes the end of the packet, or of the file before it.
+    #[error("a field passes the end of the packet, which is at bit {0}")]
+    BeyondPacket(u64),
+    /// The byte order changes inside a byte.
+    #[error("the byte order changes inside a byte")]
+    OrderInsideByte,
+    /// No option of a variant has the selector's value.
+    #[error("no option of the variant has the selector {0}")]
+    NoOption(i64),
+    /// A number of variable length is longer than 64 bits.
+    #[error("a number of variable length has more than 64 bits")]
+    LongNumber,
+    /// Elements without size.
+    #[error("there are {0} elements without size")]
+    Endless(u64),
+    /// The event is of no known class.
+    #[error("no event class has the id {0}")]
+    NoEventClass(u64),
+    /// The packet is of no known class.
+    #[error("no stream class has the id {0}")]
+    NoStreamClass(u64),
+    /// An event takes no bits.
+    #[error("an event has no bits, so there is no end of them")]
+    EmptyEvent,
+    /// The magic number is wrong.
+    #[error("the magic number is {0:#x}, not 0xc1fc1fc1")]
+    Magic(u64),
+    /// The packet says that it is of another trace.
+    #[error("the uuid is not that of the trace")]
+    Uuid,
+    /// Sizes contradict each other.
+    #[error("the packet says it has {content} bits of content in {packet} bits; {left} bits of file are left")]
+    Sizes {
+        /// Bits of content.
+        content: u64,
+        /// Bits of the packet.
+        packet: u64,
+        /// Bits of file from the beginning of the packet.
+        left: u64,
+    },
+}
+
+/// Takes the values of the fields that a plan reads, in order.
+pub trait Sink<'a> {
+    /// An unsigned number.
+    fn unsigned(&mut self, node: u32, value: u64);
+    /// A signed number.
+    fn signed(&mut self, node: u32, value: i64);
+    /// A floating point number of 32 or 64 bits.
+    fn real(&mut self, node: u32, bits: u64, size: u8);
+    /// Text, not yet cut; of units of 1, 2 or 4 bytes.
+    fn text(&mut self, node: u32, bytes: &'a [u8], width: u8, big_endian: bool);
+    /// Integers side by side.
+    fn words(&mut self, node: u32, words: Words<'a>);
+    /// Bytes.
+    fn blob(&mut self, node: u32, bytes: &'a [u8]);
+    /// The uuid in a packet header.
+    fn uuid(&mut self, _bytes: &'a [u8]) {}
+    /// A compound begins.
+    fn open(&mut self, _node: u32) {}
+    /// An element of the innermost array begins.
+    fn element(&mut self, _first: bool) {}
+    /// A compound ends.
+    fn close(&mut self, _node: u32) {}
+    /// Nothing is there.
+    fn missing(&mut self, _node: u32) {}
+}
+
+/// Reads one packet.
+#[derive(Clone, Debug)]
+pub(super) struct Machine<'a> {
+    /// The packet's bytes.
+    pub(super) data: &'a [u8],
+    /// Where the next field is looked for, in bits.
+    pub(super) at: u64,
+    /// End of the content, in bits.
+    pub(super) limit: u64,
+    /// Numbers kept for later fields.
+    pub(super) slots: Vec<u64>,
+    /// The clock.
+    pub(super) clock: u64,
+    last: u64,
+    last_big: bool,
+}
+
+impl<'a> Machine<'a> {
+    /// A machine with so many slots, before any packet.
+    pub(super) fn new(slots: usize) -> Self {
+        Machine { data: &[], at: 0, limit: 0, slots: vec![0; slots], clock: 0, last: 0, last_big: false }
+    }
+
+    /// At the beginning of a packet; all of it may be content.
+    pub(super) fn enter(&mut self, data: &'a [u8]) {
+        (self.data, self.at, self.limit) = (data, 0, data.len() as u64 * 8);
+    }
+
+    /// What a slot holds.
+    pub(super) fn slot(&self, slot: Slot) -> u64 {
+        self.slots.get(slot as usize).copied().unwrap_or(0)
+    }
+
+    #[inline(always)]
+    fn save(&mut self, slot: Slot, value: u64) {
+        if let Some(place) = self.slots.get_mut(slot as usize) {
+            *place = value;
+        }
+    }
+
+    #[cold]
+    fn beyond(&self) -> Damage {
+        let packet = self.data.len() as u64 * 8;
+        let what = if self.limit < packet { What::BeyondContent(self.limit) } else { What::BeyondPacket(packet) };
+        Damage { at: self.at, what }
+    }
+
+    #[inline(always)]
+    pub(super) fn skip(&mut self, bits: u64) -> Result<(), Damage> {
+        match self.at.checked_add(bits) {
+            Some(end) if end <= self.limit => {
+                self.at = end;
+                Ok(())
+            }
+            _ => Err(self.beyond()),
+        }
+    }
+
+    #[inline(always)]
+    fn number(&mut self, lead: u32, size: u8, flags: u8) -> Result<u64, Damage> {
+        let start = self.at + u64::from(lead);
+        let end = start + u64::from(size);
+        if end > self.limit {
+            return Err(self.beyond());
+        }
+        let big = flags & BIG != 0;
+        if flags & INSIDE != 0 {
+            if start & 7 != 0 && big != self.last_big {
+                return Err(Damage { at: start, what: What::OrderInsideByte });
+            }
+            self.last_big = big;
+        }
+        let Some(value) = bits(self.data, start, u32::from(size), big) else { return Err(self.beyond()) };
+        self.at = end;
+        Ok(value)
+    }
+
+    /// `n` bytes from here; the position is on a whole byte.
+    fn bytes(&mut self, n: u64) -> Result<&'a [u8], Damage> {
+        let start = self.at;
+        let bits = n.checked_mul(8).ok_or_else(|| self.beyond())?;
+        self.skip(bits)?;
+        let place = |bits: u64| usize::try_from(bits / 8).unwrap_or(usize::MAX);
+        self.data.get(place(start)..place(start + bits)).ok_or_else(|| self.beyond())
+    }
+
+    #[inline(always)]
+    fn times(&self, times: Times) -> u64 {
+        match times {
+            Times::Fixed(n) => u64::from(n),
+            Times::Held(slot) => self.slot(slot),
+        }
+    }
+
+    /// Run some steps of a program.
+    pub(super) fn run<S: Sink<'a>>(
+        &mut self,
+        program: &Program,
+        range: Range<u32>,
+        sink: &mut S,
+    ) -> Result<(), Damage> {
+        let mut next = range.start;
+        while next < range.end {
+            let Some(step) = program.steps.get(next as usize) else { break };
+            next += 1;
+            match *step {
+                Step::Skip(bits) => self.skip(bits)?,
+                Step::Align(mask) => match self.at.checked_add(self.at.wrapping_neg() & mask) {
+                    Some(at) if at <= self.limit => self.at = at,
+                    _ => return Err(self.beyond()),
+                },
+                Step::Bits { lead, node, save, size, flags } => {
+                    let mut value = self.number(lead, size, flags)?;
+                    self.last = value;
+                    let signed = flags & SIGNED != 0;
+                    if signed {
+                        let shift = 64 - u32::from(size);
+                        value = ((value << shift) as i64 >> shift) as u64;
+                    }
+                    if save != NONE {
+                        self.save(save, value);
+                    }
+                    if node != NONE {
+                        if signed { sink.signed(node, value as i64) } else { sink.unsigned(node, value) }
+                    }
+                }
+                Step::Save(slot) => self.save(slot, self.last),
+                Step::Clock(size) => self.clock = extend(self.clock, self.last, size),
+                Step::Variable { node, save, signed } => {
+                    let value = self.variable(signed)?;
+                    self.last = value;
+                    if save != NONE {
+                        self.save(save, value);
+                    }
+                    if node != NONE {
+                        if signed { sink.signed(node, value as i64) } else { sink.unsigned(node, value) }
+                    }
+                }
+                Step::Real { lead, node, size, flags } => {
+                    let value = self.number(lead, size, flags)?;
+                    sink.real(node, value, size);
+                }
+                Step::Text { node, unit } => {
+                    let text = self.text(unit)?;
+                    if node != NONE {
+                        sink.text(node, text, unit.bytes(), unit.big_endian());
+                    }
+                }
+                Step::Run { node, times, width, as_what } => {
+                    let n = self.times(times).saturating_mul(u64::from(width));
+                    let bytes = self.bytes(n)?;
+                    match as_what {
+                        Seen::Words(big_endian) => sink.words(node, Words { bytes, width, big_endian }),
+                        Seen::Text(unit) => sink.text(node, bytes, unit.bytes(), unit.big_endian()),
+                        Seen::Blob => sink.blob(node, bytes),
+                        Seen::Uuid => sink.uuid(bytes),
+                    }
+                }
+                Step::SkipRun { times, bits } => self.skip(self.times(times).saturating_mul(bits))?,
+                Step::Loop { node, times, end } => {
+                    self.repeat(program, next..end, self.times(times), node, sink)?;
+                    next = end;
+                }
+                Step::Select { slot, first, count, signed, otherwise } => {
+                    let raw = self.slot(slot);
+                    let value = if signed { raw ^ (1 << 63) } else { raw };
+                    let cases = program.cases.get(first as usize..(first + count) as usize).unwrap_or(&[]);
+                    next = match cases.iter().find(|c| c.first <= value && value <= c.last) {
+                        Some(case) => case.target,
+                        None if otherwise != NONE => otherwise,
+                        None => return Err(Damage { at: self.at, what: What::NoOption(raw as i64) }),
+                    };
+                }
+                Step::Jump(target) => next = target,
+                Step::Open(node) => sink.open(node),
+                Step::Close(node) => sink.close(node),
+                Step::Missing(node) => sink.missing(node),
+            }
+        }
+        Ok(())
+    }
+
+    fn repeat<S: Sink<'a>>(
+        &mut self,
+        program: &Program,
+        body: Range<u32>,
+        times: u64,
+        node: u32,
+        sink: &mut S,
+    ) -> Result<(), Damage> {
+        if node != NONE {
+            sink.open(node);
+        }
+        for turn in 0..times {
+            let before = self.at;
+            if node != NONE {
+                sink.element(turn == 0);
+            }
+            self.run(program, body.clone(), sink)?;
+            if self.at == before && times > self.limit {
+                return Err(Damage { at: self.at, what: What::Endless(times) });
+            }
+        }
+        Ok(())
+    }
+
+    /// Seven bits a byte, least significant first; the high bit says that more follow.
+    fn variable(&mut self, signed: bool) -> Result<u64, Damage> {
+        let (mut value, mut shift) = (0u64, 0u32);
+        loop {
+            let at = self.at;
+            let Some([byte]) = self.bytes(1)?.first_chunk::<1>().copied() else { return Err(self.beyond()) };
+            let part = u64::from(byte & 0x7f);
+            let last = byte & 0x80 == 0;
+            // The tenth byte has one bit of a 64-bit number; in a signed one the others repeat it.
+            let fits = shift < 63 || (shift == 63 && (part <= 1 || signed && part == 0x7f));
+            if !fits {
+                return Err(Damage { at, what: What::LongNumber });
+            }
+            value |= part << shift;
+            shift += 7;
+            if last {
+                let unused = 64u32.saturating_sub(shift);
+                return Ok(if signed { ((value << unused) as i64 >> unused) as u64 } else { value });
+            }
+        }
+    }
+
+    /// Text up to and without its NUL unit.
+    fn text(&mut self, unit: Unit) -> Result<&'a [u8], Damage> {
+        let place = |bits: u64| usize::try_from(bits / 8).unwrap_or(usize::MAX);
+        let rest = self.data.get(place(self.at)..place(self.limit)).unwrap_or(&[]);
+        let width = usize::from(unit.bytes());
+        let end = match unit {
+            Unit::Byte => memchr::memchr(0, rest),
+            _ => rest.chunks_exact(width).position(|u| u.iter().all(|b| *b == 0)).map(|n| n * width),
+        };
+        match end {
+            Some(end) => {
+                self.at += (end + width) as u64 * 8;
+                Ok(rest.get(..end).unwrap_or(&[]))
+            }
+            None => Err(self.beyond()),
+        }
+    }
+}
+
+/// The clock after a time stamp of `size` bits: it never goes back, so smaller low bits mean that they wrapped once.
+#[inline(always)]
+pub(super) fn extend(clock: u64, stamp: u64, size: u8) -> u64 {
+    if size >= 64 {
+        return stamp;
+    }
+    let span = 1u64 << size;
+    let low = clock & (span - 1);
+    let high = clock - low;
+    if stamp < low { high.wrapping_add(span) | stamp } else { high | stamp }
+}

@@ -1,0 +1,357 @@
+//! Binding lengths and selectors to the fields that hold them, for both versions of the format.
+//!
+//! Each reference becomes a slot: the target fields save into it, the referring field reads it. References are found
+//! in a first walk over each event's six structures (packet header to payload) and bound in a second, so that a walk
+//! never changes what it looks at. A reference that leads into a variant has one target in each option that has the
+//! rest of the path. Equal sets of targets share a slot.
+//!
+//! CTF 1.8.3, section 7.3.2: relative references are looked for in the structures around the referring field,
+//! innermost first, among the members before it. CTF 2.0, section 5.3.4 (field locations): the same walk with
+//! explicit steps up.
+
+use super::metadata::Trouble;
+use super::schema::{Bits, Choice, Count, Field, Kind, Location, Range, Root, Schema, Show, Slot, Source};
+use super::schema::{Label, Role};
+use foldhash::{HashMap, HashMapExt};
+
+/// A way from a root to a field: positions of members and options; elements of arrays count as position 0.
+type Way = Vec<u32>;
+
+/// The structures that a reference may lead into, in reading order.
+struct Roots<'s> {
+    all: [Option<&'s mut Field>; 6],
+    /// Changes when a structure is another than before under the same root.
+    owners: [usize; 6],
+}
+
+/// Slots given so far.
+struct Slots {
+    next: Slot,
+    by_targets: HashMap<Vec<(Root, usize, Way)>, Slot>,
+}
+
+/// A reference that was found, and where it leads.
+struct Binding {
+    root: Root,
+    way: Way,
+    targets: Vec<(Root, Way)>,
+}
+
+const ORDER: [Root; 6] = [
+    Root::PacketHeader,
+    Root::PacketContext,
+    Root::EventHeader,
+    Root::CommonContext,
+    Root::SpecificContext,
+    Root::Payload,
+];
+
+/// Binds all references of a schema.
+pub(super) fn bind(mut schema: Schema) -> Result<Schema, Trouble> {
+    let mut slots = Slots { next: Role::COUNT, by_targets: HashMap::new() };
+    let Schema { packet_header, streams, .. } = &mut schema;
+    let header = &mut packet_header.as_mut();
+    bind_roots(
+        &mut Roots { all: [header.as_deref_mut(), None, None, None, None, None], owners: [0; 6] },
+        &mut slots,
+        &[0],
+    )?;
+    for (s, stream) in streams.iter_mut().enumerate() {
+        let s = s + 1;
+        let (context, event_header, common) =
+            (&mut stream.packet_context, &mut stream.event_header, &mut stream.common_context);
+        let mut roots = Roots {
+            all: [header.as_deref_mut(), context.as_mut(), event_header.as_mut(), common.as_mut(), None, None],
+            owners: [0, s, s, s, 0, 0],
+        };
+        bind_roots(&mut roots, &mut slots, &[1, 2, 3])?;
+        for (e, event) in stream.events.iter_mut().enumerate() {
+            let [header, context, event_header, common, _, _] = &mut roots.all;
+            let all = [
+                header.as_deref_mut(),
+                context.as_deref_mut(),
+                event_header.as_deref_mut(),
+                common.as_deref_mut(),
+                event.specific_context.as_mut(),
+                event.payload.as_mut(),
+            ];
+            let owner = (s, e);
+            slots.by_targets.retain(|targets, _| targets.iter().all(|(root, ..)| *root < Root::SpecificContext));
+            let mut roots = Roots { all, owners: [0, s, s, s, owner.1, owner.1] };
+            bind_roots(&mut roots, &mut slots, &[4, 5]).map_err(|t| {
+                let name = event.name.as_deref().unwrap_or("");
+                t.within_here(format!("in event `{name}`"))
+            })?;
+        }
+    }
+    schema.slots = slots.next as usize;
+    Ok(schema)
+}
+
+fn bind_roots(roots: &mut Roots<'_>, slots: &mut Slots, which: &[usize]) -> Result<(), Trouble> {
+    for &place in which {
+        let mut bindings = Vec::new();
+        let (Some(root), Some(Some(field))) = (ORDER.get(place), roots.all.get(place)) else { continue };
+        let mut way = Vec::new();
+        let search = Search { roots, root: *root, top: field };
+        search.walk(field, &mut way, &mut bindings)?;
+        for binding in bindings {
+            apply(roots, slots, &binding)?;
+        }
+    }
+    Ok(())
+}
+
+/// Looks for references under one root.
+struct Search<'r, 's> {
+    roots: &'r Roots<'s>,
+    root: Root,
+    top: &'r Field,
+}
+
+impl Search<'_, '_> {
+    fn walk(&self, field: &Field, way: &mut Way, found: &mut Vec<Binding>) -> Result<(), Trouble> {
+        let mut reference = |source: &Source, way: &Way| {
+            if let Source::At(location) = source {
+                let targets = self.targets(location, way)?;
+                found.push(Binding { root: self.root, way: way.clone(), targets });
+            }
+            Ok::<(), Trouble>(())
+        };
+        match &field.kind {
+            Kind::SizedText(_, Count::Held(source)) | Kind::Blob { count: Count::Held(source), .. } => {
+                reference(source, way)
+            }
+            Kind::Array { count, element, .. } => {
+                if let Count::Held(source) = count {
+                    reference(source, way)?;
+                }
+                way.push(0);
+                self.walk(element, way, found)?;
+                way.pop();
+                Ok(())
+            }
+            Kind::Struct(members) => {
+                for (i, member) in members.iter().enumerate() {
+                    way.push(i as u32);
+                    self.walk(&member.field, way, found)?;
+                    way.pop();
+                }
+                Ok(())
+            }
+            Kind::Variant { by, options, .. } => {
+                reference(by, way)?;
+                for (i, option) in options.iter().enumerate() {
+                    way.push(i as u32);
+                    self.walk(&option.field, way, found)?;
+                    way.pop();
+                }
+                Ok(())
+            }
+            Kind::Optional { by, field, .. } => {
+                reference(by, way)?;
+                way.push(0);
+                self.walk(field, way, found)?;
+                way.pop();
+                Ok(())
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// The fields that a location means, seen from the field at `way`.
+    fn targets(&self, location: &Location, way: &Way) -> Result<Vec<(Root, Way)>, Trouble> {
+        let mut targets = Vec::new();
+        match location.scope {
+            Some(root) => {
+                let field = ORDER.iter().position(|r| *r == root).and_then(|i| self.roots.all.get(i));
+                if root <= self.root
+                    && let Some(Some(field)) = field
+                {
+                    let before = if root == self.root { Some(way.as_slice()) } else { None };
+                    follow(field, &location.path, &mut Vec::new(), before, &mut |w| targets.push((root, w)));
+                }
+            }
+            None => {
+                let steps_up = location.path.iter().take_while(|step| step.is_none()).count();
+                let path = location.path.get(steps_up..).unwrap_or(&[]);
+                // The structures around the field, innermost first.
+                let mut around = Vec::new();
+                let mut field = self.top;
+                for depth in 0..=way.len() {
+                    if matches!(field.kind, Kind::Struct(_)) && depth < way.len() {
+                        around.push((depth, field));
+                    }
+                    match way.get(depth).and_then(|i| child(field, *i)) {
+                        Some(next) => field = next,
+                        None => break,
+                    }
+                }
+                for (depth, structure) in around.into_iter().rev().skip(steps_up) {
+                    let mut prefix = way.get(..depth).unwrap_or(&[]).to_vec();
+                    follow(structure, path, &mut prefix, Some(way), &mut |w| targets.push((self.root, w)));
+                    if !targets.is_empty() {
+                        break;
+                    }
+                }
+            }
+        }
+        if targets.is_empty() {
+            let path: Vec<&str> = location.path.iter().map(|step| step.as_deref().unwrap_or("(up)")).collect();
+            let what = format!("`{}` names no integer that is read before this", path.join("."));
+            return Err(Trouble::at(location.at, what));
+        }
+        Ok(targets)
+    }
+}
+
+fn child(field: &Field, i: u32) -> Option<&Field> {
+    let i = i as usize;
+    match &field.kind {
+        Kind::Struct(members) => members.get(i).map(|m| &m.field),
+        Kind::Variant { options, .. } => options.get(i).map(|o| &o.field),
+        Kind::Array { element, .. } => Some(element),
+        Kind::Optional { field, .. } => Some(field),
+        _ => None,
+    }
+}
+
+fn child_mut(field: &mut Field, i: u32) -> Option<&mut Field> {
+    let i = i as usize;
+    match &mut field.kind {
+        Kind::Struct(members) => members.get_mut(i).map(|m| &mut m.field),
+        Kind::Variant { options, .. } => options.get_mut(i).map(|o| &mut o.field),
+        Kind::Array { element, .. } => Some(element),
+        Kind::Optional { field, .. } => Some(field),
+        _ => None,
+    }
+}
+
+/// Walks down `path` from `field` at `way`, and calls `reach` with the way to each integer at its end that is read
+/// before the field at `before`. A structure that contains that field is entered; an array or option that does not,
+/// or that is not on the way to it, holds no single value and is left.
+fn follow(
+    field: &Field,
+    path: &[Option<Box<str>>],
+    way: &mut Way,
+    before: Option<&[u32]>,
+    reach: &mut impl FnMut(Way),
+) {
+    let shares_way = before.is_some_and(|b| b.starts_with(way));
+    match &field.kind {
+        Kind::Struct(members) => {
+            let Some((Some(name), rest)) = path.split_first() else { return };
+            let limit = if shares_way { before.and_then(|b| b.get(way.len())).copied() } else { None };
+            for (i, member) in members.iter().enumerate() {
+                // The member that contains the referring field may be entered, but not those behind it.
+                if *name == member.written && limit.is_none_or(|limit| i as u32 <= limit) {
+                    way.push(i as u32);
+                    follow(&member.field, rest, way, before, reach);
+                    way.pop();
+                }
+            }
+        }
+        Kind::Variant { options, .. } => {
+            for (i, option) in options.iter().enumerate() {
+                let on_the_way = shares_way && before.and_then(|b| b.get(way.len())) == Some(&(i as u32));
+                if on_the_way || !shares_way {
+                    way.push(i as u32);
+                    follow(&option.field, path, way, before, reach);
+                    way.pop();
+                }
+            }
+        }
+        Kind::Optional { field, .. } => {
+            way.push(0);
+            follow(field, path, way, before, reach);
+            way.pop();
+        }
+        Kind::Array { element, .. } if shares_way => {
+            way.push(0);
+            follow(element, path, way, before, reach);
+            way.pop();
+        }
+        Kind::Bits(_) | Kind::Variable { .. } if path.is_empty() && before != Some(way.as_slice()) => {
+            reach(way.clone())
+        }
+        _ => {}
+    }
+}
+
+fn apply(roots: &mut Roots<'_>, slots: &mut Slots, binding: &Binding) -> Result<(), Trouble> {
+    let place = |root: Root| ORDER.iter().position(|r| *r == root).unwrap_or(0);
+    let key: Vec<(Root, usize, Way)> = binding
+        .targets
+        .iter()
+        .map(|(root, way)| (*root, roots.owners.get(place(*root)).copied().unwrap_or(0), way.clone()))
+        .collect();
+    let fresh = slots.next;
+    let slot = *slots.by_targets.entry(key).or_insert(fresh);
+    let mut signed = None;
+    let mut labels: Option<std::sync::Arc<[Label]>> = None;
+    for (root, way) in &binding.targets {
+        let Some(target) = roots.all.get_mut(place(*root)).and_then(|f| f.as_deref_mut()) else { continue };
+        let Some(field) = way.iter().try_fold(target, |field, i| child_mut(field, *i)) else { continue };
+        let (saves, is_signed, show) = match &mut field.kind {
+            Kind::Bits(Bits { saves, signed, show, .. }) | Kind::Variable { saves, signed, show, .. } => {
+                (saves, *signed, show)
+            }
+            _ => continue,
+        };
+        if slot == fresh {
+            saves.push(slot);
+        }
+        signed.get_or_insert(is_signed);
+        if let Show::Labels(found) = show {
+            labels.get_or_insert_with(|| found.clone());
+        }
+    }
+    if slot == fresh {
+        slots.next = fresh.checked_add(1).ok_or_else(|| Trouble::at(0, "too many lengths and selectors"))?;
+    }
+    let Some(top) = roots.all.get_mut(place(binding.root)).and_then(|f| f.as_deref_mut()) else { return Ok(()) };
+    let Some(field) = binding.way.iter().try_fold(top, |field, i| child_mut(field, *i)) else { return Ok(()) };
+    set_source(field, slot, signed.unwrap_or(false), labels.as_deref())
+}
+
+/// Puts the slot into the referring field; checks that the target can serve it.
+fn set_source(field: &mut Field, slot: Slot, is_signed: bool, labels: Option<&[Label]>) -> Result<(), Trouble> {
+    let unsigned_only = |source: &Source| match source {
+        Source::At(location) if is_signed => {
+            Err(Trouble::at(location.at, "the length is held by a signed integer; it must be unsigned"))
+        }
+        _ => Ok(()),
+    };
+    match &mut field.kind {
+        Kind::SizedText(_, Count::Held(source))
+        | Kind::Blob { count: Count::Held(source), .. }
+        | Kind::Array { count: Count::Held(source), .. } => {
+            unsigned_only(source)?;
+            *source = Source::Slot(slot);
+        }
+        Kind::Variant { by, signed, options } => {
+            if let Source::At(location) = by {
+                select_by_labels(options, labels, location)?;
+            }
+            (*by, *signed) = (Source::Slot(slot), is_signed);
+        }
+        Kind::Optional { by, signed, .. } => (*by, *signed) = (Source::Slot(slot), is_signed),
+        _ => {}
+    }
+    Ok(())
+}
+
+/// CTF 1.8: an option is selected by the values of the label that has its name. Options that have ranges keep them.
+fn select_by_labels(options: &mut [Choice], labels: Option<&[Label]>, location: &Location) -> Result<(), Trouble> {
+    if options.iter().all(|o| !o.escaped) {
+        return Ok(());
+    }
+    let labels = labels.ok_or_else(|| Trouble::at(location.at, "the selector of a variant must be an enumeration"))?;
+    for option in options {
+        let by_name = |name: &str| labels.iter().find(|l| &*l.name == name).map(|l| l.ranges.clone());
+        // LTTng writes `_name` for an option whose label it left as `name`.
+        let ranges: Option<Vec<Range>> = by_name(&option.written).or_else(|| by_name(option.name()));
+        option.ranges = ranges.unwrap_or_default();
+    }
+    Ok(())
+}

@@ -1,0 +1,306 @@
+//! Where the packets of a stream file are: from its index file, or by hopping from packet header to packet header.
+//!
+//! Both ways end in the same table of [`Place`]s. An index is believed where it covers the file without gap and agrees with
+//! the headers; else the table is made by hopping. A header that cannot be read ends the hopping: what lies before
+//! it is kept.
+
+use super::decode::{Damage, Machine, Sink, What, extend};
+use super::plan::{Compiler, Program};
+use super::schema::{Clock, Field, Kind, Role, Schema, StreamClass};
+use crate::input::cursor::Bytes;
+use crate::input::record::Words;
+use std::ops::Range;
+
+/// A packet: where it is and what its header and context say.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Place {
+    /// Bytes from the beginning of the file.
+    pub(super) offset: u64,
+    /// Bytes of the packet that the file has.
+    pub(super) bytes: u64,
+    /// Bits of content, at most `bytes * 8`.
+    pub(super) content: u64,
+    /// Clock at the beginning and the end.
+    pub(super) begin: Option<u64>,
+    /// See `begin`.
+    pub(super) end: Option<u64>,
+    /// Clock before the first event.
+    pub(super) clock: u64,
+    /// The running counter of discarded events.
+    pub(super) discarded: Option<u64>,
+    /// The packet's number.
+    pub(super) sequence: Option<u64>,
+    /// The packet's CPU.
+    pub(super) cpu: Option<u32>,
+}
+
+/// What a packet header and context say.
+#[derive(Clone, Debug)]
+pub(super) struct Prelude {
+    /// Position of the stream class.
+    pub(super) stream: usize,
+    values: [Option<u64>; Role::COUNT as usize],
+}
+
+impl Prelude {
+    /// The value of the field with a role.
+    pub(super) fn get(&self, role: Role) -> Option<u64> {
+        self.values.get(role.slot() as usize).copied().flatten()
+    }
+}
+
+/// The compiled packet header and contexts of one metadata.
+#[derive(Debug)]
+pub(super) struct Preludes {
+    program: Program,
+    header: Range<u32>,
+    header_roles: u32,
+    uuid: Option<[u8; 16]>,
+    streams: Vec<Context>,
+}
+
+#[derive(Debug)]
+struct Context {
+    id: u64,
+    steps: Range<u32>,
+    roles: u32,
+    end_size: u8,
+}
+
+/// Bits of the roles that the fields of a structure have.
+fn roles_of(field: Option<&Field>) -> u32 {
+    let Some(field) = field else { return 0 };
+    match &field.kind {
+        Kind::Bits(bits) => bits.saves.iter().filter(|s| **s < Role::COUNT).fold(0, |roles, s| roles | 1 << s),
+        Kind::Variable { saves, .. } => saves.iter().filter(|s| **s < Role::COUNT).fold(0, |roles, s| roles | 1 << s),
+        Kind::Struct(members) => members.iter().fold(0, |roles, m| roles | roles_of(Some(&m.field))),
+        Kind::Variant { options, .. } => options.iter().fold(0, |roles, o| roles | roles_of(Some(&o.field))),
+        Kind::Optional { field, .. } => roles_of(Some(field)),
+        _ => 0,
+    }
+}
+
+/// True where a structure has a field with a role.
+pub(super) fn has_role(field: Option<&Field>, role: Role) -> bool {
+    roles_of(field) >> role.slot() & 1 == 1
+}
+
+/// Bits of the number with a role, 64 where it is of variable length or missing.
+pub(super) fn size_of_role(field: Option<&Field>, role: Role) -> u8 {
+    let size = |field: &Field| match &field.kind {
+        Kind::Bits(bits) if bits.saves.contains(&role.slot()) => Some(bits.size),
+        _ => None,
+    };
+    match field.map(|f| &f.kind) {
+        Some(Kind::Struct(members)) => members.iter().find_map(|m| size(&m.field)).unwrap_or(64),
+        _ => 64,
+    }
+}
+
+/// Remembers a uuid and nothing else.
+#[derive(Default)]
+struct UuidSeen<'a>(Option<&'a [u8]>);
+
+impl<'a> Sink<'a> for UuidSeen<'a> {
+    fn unsigned(&mut self, _: u32, _: u64) {}
+    fn signed(&mut self, _: u32, _: i64) {}
+    fn real(&mut self, _: u32, _: u64, _: u8) {}
+    fn text(&mut self, _: u32, _: &'a [u8], _: u8, _: bool) {}
+    fn words(&mut self, _: u32, _: Words<'a>) {}
+    fn blob(&mut self, _: u32, _: &'a [u8]) {}
+    fn uuid(&mut self, bytes: &'a [u8]) {
+        self.0 = Some(bytes);
+    }
+}
+
+impl Preludes {
+    pub(super) fn new(schema: &Schema) -> Self {
+        let mut compiler = Compiler::new(true);
+        let header = compiler.packet_header(schema);
+        let context = |stream: &StreamClass| Context {
+            id: stream.id,
+            steps: compiler.packet_context(stream),
+            roles: roles_of(stream.packet_context.as_ref()),
+            end_size: size_of_role(stream.packet_context.as_ref(), Role::End),
+        };
+        let streams = schema.streams.iter().map(context).collect();
+        let header_roles = roles_of(schema.packet_header.as_ref());
+        Preludes { program: compiler.program, header, header_roles, uuid: schema.uuid_bytes, streams }
+    }
+
+    /// Read the header and context of the packet that the machine has entered.
+    pub(super) fn read(&self, machine: &mut Machine<'_>) -> Result<Prelude, Damage> {
+        let mut seen = UuidSeen::default();
+        machine.run(&self.program, self.header.clone(), &mut seen)?;
+        let mut values = [None; Role::COUNT as usize];
+        let mut take = |machine: &Machine<'_>, roles: u32| {
+            for (slot, value) in values.iter_mut().enumerate().filter(|(slot, _)| roles >> slot & 1 == 1) {
+                *value = machine.slots.get(slot).copied();
+            }
+        };
+        take(machine, self.header_roles);
+        let has = |role: Role| self.header_roles >> role.slot() & 1 == 1;
+        if has(Role::Magic) && machine.slot(Role::Magic.slot()) != 0xc1fc_1fc1 {
+            return Err(Damage { at: 0, what: What::Magic(machine.slot(Role::Magic.slot())) });
+        }
+        if let (Some(found), Some(expected)) = (seen.0, self.uuid)
+            && found != expected
+        {
+            return Err(Damage { at: 0, what: What::Uuid });
+        }
+        let id = if has(Role::StreamClass) { Some(machine.slot(Role::StreamClass.slot())) } else { None };
+        let stream = match (id, self.streams.as_slice()) {
+            (Some(id), streams) => streams.iter().position(|s| s.id == id),
+            (None, [_]) => Some(0),
+            (None, _) => None,
+        };
+        let stream = stream.ok_or(Damage { at: machine.at, what: What::NoStreamClass(id.unwrap_or(0)) })?;
+        if let Some(context) = self.streams.get(stream) {
+            machine.run(&self.program, context.steps.clone(), &mut seen)?;
+            take(machine, context.roles);
+        }
+        Ok(Prelude { stream, values })
+    }
+
+    /// The packet at `offset` of a file, with the machine behind its context.
+    pub(super) fn place<'a>(
+        &self,
+        machine: &mut Machine<'a>,
+        file: &'a [u8],
+        offset: u64,
+    ) -> Result<(Place, Prelude), Damage> {
+        let rest = usize::try_from(offset).ok().and_then(|o| file.get(o..)).unwrap_or(&[]);
+        let left = rest.len() as u64 * 8;
+        machine.enter(rest);
+        let prelude = self.read(machine)?;
+        let packet = prelude.get(Role::PacketBits).unwrap_or(left);
+        let content = prelude.get(Role::ContentBits).unwrap_or(packet);
+        let sizes = Damage { at: machine.at, what: What::Sizes { content, packet, left } };
+        if packet == 0 || packet % 8 != 0 || content > packet || content < machine.at || packet < machine.at {
+            return Err(sizes);
+        }
+        let begin = prelude.get(Role::Begin).map(|_| machine.clock);
+        let end_size = self.streams.get(prelude.stream).map_or(64, |s| s.end_size);
+        let end = prelude.get(Role::End).map(|end| extend(machine.clock, end, end_size));
+        let place = Place {
+            offset,
+            bytes: packet.min(left) / 8,
+            content,
+            begin,
+            end,
+            clock: machine.clock,
+            discarded: prelude.get(Role::Discarded),
+            sequence: prelude.get(Role::Sequence),
+            cpu: prelude.get(Role::Cpu).and_then(|cpu| u32::try_from(cpu).ok()),
+        };
+        Ok((place, prelude))
+    }
+}
+
+/// The packets of a file, and what ended the hopping before the end of the file.
+pub(super) struct Hops {
+    pub(super) places: Vec<Place>,
+    /// What the first packet says.
+    pub(super) first: Option<Prelude>,
+    pub(super) damage: Option<(u64, Damage)>,
+}
+
+/// Hop from packet to packet.
+pub(super) fn hop(preludes: &Preludes, slots: usize, file: &[u8]) -> Hops {
+    let mut machine = Machine::new(slots);
+    let mut hops = Hops { places: Vec::new(), first: None, damage: None };
+    let mut offset = 0;
+    while offset < file.len() as u64 {
+        match preludes.place(&mut machine, file, offset) {
+            Ok((place, prelude)) => {
+                let first = hops.first.get_or_insert_with(|| prelude.clone());
+                if first.stream != prelude.stream {
+                    let id = prelude.get(Role::StreamClass).unwrap_or(0);
+                    hops.damage = Some((offset, Damage { at: 0, what: What::NoStreamClass(id) }));
+                    return hops;
+                }
+                offset += place.bytes.max(1);
+                hops.places.push(place);
+            }
+            Err(damage) => {
+                hops.damage = Some((offset, damage));
+                return hops;
+            }
+        }
+    }
+    hops
+}
+
+/// An entry of an index file.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) struct Entry {
+    pub(super) offset: u64,
+    pub(super) packet: u64,
+    pub(super) content: u64,
+    pub(super) begin: u64,
+    pub(super) end: u64,
+    pub(super) discarded: u64,
+    pub(super) stream: u64,
+}
+
+/// The entries of an index file (all big-endian; 7 numbers an entry, 9 since version 1.1); `None` where it is none.
+pub(super) fn read_index(bytes: &[u8]) -> Option<Vec<Entry>> {
+    let mut header = Bytes::new(bytes);
+    let magic = header.u32(true)?;
+    let major = header.u32(true)?;
+    let _minor = header.u32(true)?;
+    let entry_bytes = usize::try_from(header.u32(true)?).ok()?;
+    if magic != 0xc1f1_dcc1 || major != 1 || entry_bytes < 56 || header.rest().len() % entry_bytes != 0 {
+        return None;
+    }
+    let entry = |bytes: &[u8]| {
+        let mut numbers = Bytes::new(bytes);
+        Some(Entry {
+            offset: numbers.u64(true)?,
+            packet: numbers.u64(true)?,
+            content: numbers.u64(true)?,
+            begin: numbers.u64(true)?,
+            end: numbers.u64(true)?,
+            discarded: numbers.u64(true)?,
+            stream: numbers.u64(true)?,
+        })
+    };
+    header.rest().chunks_exact(entry_bytes).map(entry).collect()
+}
+
+/// True where an index tells of the same packets as the packets themselves.
+pub(super) fn agrees(entries: &[Entry], places: &[Place]) -> bool {
+    entries.len() == places.len()
+        && entries.iter().zip(places).all(|(entry, place)| {
+            entry.offset == place.offset
+                && entry.packet == place.bytes * 8
+                && entry.content == place.content
+                && place.begin.is_none_or(|begin| begin == entry.begin)
+                && place.end.is_none_or(|end| end == entry.end)
+                && place.discarded.is_none_or(|n| n == entry.discarded)
+        })
+}
+
+/// The way from a clock's cycles to the common time line.
+#[derive(Clone, Debug)]
+pub(super) struct Line {
+    /// Cycles from the origin to clock value 0.
+    pub(super) base: i128,
+    /// Cycles a second.
+    pub(super) frequency: u64,
+}
+
+impl Line {
+    pub(super) fn of(clock: &Clock) -> Line {
+        let whole = i128::from(clock.offset_seconds) * i128::from(clock.frequency);
+        Line { base: whole + i128::from(clock.offset_cycles), frequency: clock.frequency }
+    }
+
+    /// Nanoseconds from the origin; where they do not fit, the end of the line on that side.
+    #[inline]
+    pub(super) fn ns(&self, cycles: u64) -> crate::base::time::Ns {
+        let cycles = self.base + i128::from(cycles);
+        let ends = if cycles < 0 { i64::MIN } else { i64::MAX };
+        crate::base::time::exact_ns(cycles, self.frequency).unwrap_or(ends)
+    }
+}

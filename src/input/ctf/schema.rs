@@ -1,0 +1,345 @@
+//! The resolved, immutable description of a trace's records: one form for CTF 1.8 and CTF 2.
+//!
+//! The two metadata readers (`tsdl`, `json`) build it, `locate` binds every length and selector to the field that
+//! holds it, `compile` turns it into decode steps. After [`Schema`] is returned nothing changes it.
+//!
+//! A field that another field's length or selector refers to *saves* its value into a numbered slot; the referring
+//! field reads the slot. Meaning (packet size, event class id ...) works the same way: a field with a role saves
+//! into the slot of the role (the first [`Role::COUNT`] slots), so the decoder knows nothing of names.
+
+use std::sync::Arc;
+
+/// Number of a place where a decoded integer is kept for later fields.
+pub(super) type Slot = u32;
+
+macro_rules! roles {
+    ($($name:ident $doc:literal,)+) => {
+        /// What the value of a field means to the reader; its discriminant is its slot.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+        #[repr(u32)]
+        pub(super) enum Role { $(#[doc = $doc] $name,)+ }
+        impl Role {
+            /// Number of roles, and the first slot that is none.
+            pub(super) const COUNT: Slot = [$(Role::$name),+].len() as Slot;
+            /// The slot that fields with this role save into.
+            pub(super) const fn slot(self) -> Slot { self as Slot }
+        }
+    };
+}
+
+roles! {
+    Magic "Packet header: marks a packet.",
+    StreamClass "Packet header: which stream class the packet is of.",
+    StreamInstance "Packet header: which stream of the class.",
+    PacketBits "Packet context: size of the packet in bits.",
+    ContentBits "Packet context: size of its content in bits.",
+    Begin "Packet context: clock at the beginning.",
+    End "Packet context: clock at the end.",
+    Discarded "Packet context: running counter of discarded events.",
+    Sequence "Packet context: number of the packet in its stream.",
+    Cpu "Packet context: the CPU.",
+    EventClass "Event header: which event class the event is of.",
+}
+
+/// A field: where it may begin, and what it is.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Field {
+    /// Alignment in bits, counted from the beginning of the packet: a power of two.
+    pub(super) align: u64,
+    /// What it is.
+    pub(super) kind: Kind,
+}
+
+/// What a field is.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) enum Kind {
+    /// A number of 1 to 64 bits.
+    Bits(Bits),
+    /// A number of 7 bits a byte, least significant first (CTF 2).
+    Variable {
+        /// See [`Bits`].
+        signed: bool,
+        /// See [`Bits`].
+        show: Show,
+        /// See [`Bits`].
+        saves: Vec<Slot>,
+        /// See [`Bits`].
+        clock: Option<usize>,
+    },
+    /// An IEEE 754 number of 32 or 64 bits.
+    Real {
+        /// Bits.
+        size: u8,
+        /// Most significant byte first.
+        big_endian: bool,
+    },
+    /// Text up to a NUL unit.
+    Text(Unit),
+    /// Text of a length in bytes.
+    SizedText(Unit, Count),
+    /// Bytes without meaning. `uuid`: those that must equal the trace's.
+    Blob {
+        /// Bytes.
+        count: Count,
+        /// The trace's uuid is recorded here.
+        uuid: bool,
+    },
+    /// Named members, one after the other.
+    Struct(Vec<Member>),
+    /// Elements, one after the other.
+    Array {
+        /// How many.
+        count: Count,
+        /// What each is.
+        element: Box<Field>,
+        /// The trace's uuid is recorded here.
+        uuid: bool,
+    },
+    /// One of several, by the value of a selector.
+    Variant {
+        /// The integer that selects.
+        by: Source,
+        /// True where the selector is signed.
+        signed: bool,
+        /// The options in declaration order.
+        options: Vec<Choice>,
+    },
+    /// There or not, by the value of a selector (CTF 2).
+    Optional {
+        /// The integer or boolean that selects.
+        by: Source,
+        /// True where the selector is signed.
+        signed: bool,
+        /// There for these values; `None`: for any but zero (a boolean).
+        ranges: Option<Vec<Range>>,
+        /// What is there.
+        field: Box<Field>,
+    },
+}
+
+/// A number of 1 to 64 bits.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Bits {
+    /// 1 to 64.
+    pub(super) size: u8,
+    /// Most significant byte first.
+    pub(super) big_endian: bool,
+    /// Two's complement.
+    pub(super) signed: bool,
+    /// How it is shown.
+    pub(super) show: Show,
+    /// An array of these is text (CTF 1.8: 8 bits with an encoding).
+    pub(super) character: bool,
+    /// Where its value is kept.
+    pub(super) saves: Vec<Slot>,
+    /// The clock that it is a time stamp of, in [`Schema::clocks`].
+    pub(super) clock: Option<usize>,
+}
+
+/// How a number is shown.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) enum Show {
+    /// In decimal.
+    Number,
+    /// `true` or `false`.
+    Boolean,
+    /// With the labels whose ranges hold it.
+    Labels(Arc<[Label]>),
+    /// As a set of bits, with the names of those that are set.
+    Flags(Arc<[Label]>),
+}
+
+/// A name for values (or bits).
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Label {
+    /// As written.
+    pub(super) name: Box<str>,
+    /// Which values (or bits).
+    pub(super) ranges: Vec<Range>,
+}
+
+/// Values from the first to the second, both included.
+pub(super) type Range = (i128, i128);
+
+/// Size and order of the units of a text.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Unit {
+    /// UTF-8 or ASCII.
+    Byte,
+    /// UTF-16; `true`: big-endian.
+    Two(bool),
+    /// UTF-32; `true`: big-endian.
+    Four(bool),
+}
+
+impl Unit {
+    /// Most significant byte first.
+    pub(super) fn big_endian(self) -> bool {
+        matches!(self, Unit::Two(true) | Unit::Four(true))
+    }
+
+    /// Bytes of a unit.
+    pub(super) fn bytes(self) -> u8 {
+        match self {
+            Unit::Byte => 1,
+            Unit::Two(_) => 2,
+            Unit::Four(_) => 4,
+        }
+    }
+}
+
+/// A number of elements or bytes.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) enum Count {
+    /// Known from the metadata.
+    Fixed(u64),
+    /// Read before.
+    Held(Source),
+}
+
+/// An integer that was read before.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) enum Source {
+    /// Where the metadata says that it is; gone after `locate`.
+    At(Box<Location>),
+    /// Where the decoder keeps it.
+    Slot(Slot),
+}
+
+/// Where the metadata says that a length or selector is.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Location {
+    /// The structure it is looked for in; `None`: the ones around the referring field, innermost first.
+    pub(super) scope: Option<Root>,
+    /// Names of members; `None` stands for "one structure up" (CTF 2).
+    pub(super) path: Vec<Option<Box<str>>>,
+    /// Byte offset in the metadata of the referring field.
+    pub(super) at: usize,
+}
+
+/// The structures of a packet and an event, in the order in which they are read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub(super) enum Root {
+    /// Of each packet of the trace.
+    PacketHeader,
+    /// Of each packet of the stream class.
+    PacketContext,
+    /// Of each event.
+    EventHeader,
+    /// The context that all events of the stream class have.
+    CommonContext,
+    /// The context of the event class.
+    SpecificContext,
+    /// The event's own fields.
+    Payload,
+}
+
+/// A member of a structure.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Member {
+    /// As written; references use it.
+    pub(super) written: Box<str>,
+    /// True when one leading underscore is not shown (CTF 1.8).
+    pub(super) escaped: bool,
+    /// The field.
+    pub(super) field: Field,
+}
+
+impl Member {
+    /// The name that people see.
+    pub(super) fn name(&self) -> &str {
+        shown(&self.written, self.escaped)
+    }
+}
+
+/// An option of a variant.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Choice {
+    /// As written; may be empty (CTF 2).
+    pub(super) written: Box<str>,
+    /// True when one leading underscore is not shown (CTF 1.8).
+    pub(super) escaped: bool,
+    /// Values of the selector that select it (CTF 1.8: filled from the labels by `locate`).
+    pub(super) ranges: Vec<Range>,
+    /// The field.
+    pub(super) field: Field,
+}
+
+impl Choice {
+    /// The name that people see.
+    pub(super) fn name(&self) -> &str {
+        shown(&self.written, self.escaped)
+    }
+}
+
+fn shown(written: &str, escaped: bool) -> &str {
+    if escaped { written.strip_prefix('_').unwrap_or(written) } else { written }
+}
+
+/// A clock.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Clock {
+    /// Its name (CTF 2: its id).
+    pub(super) name: String,
+    /// Its uuid (CTF 2: name space, name and uid of its identity).
+    pub(super) uuid: Option<String>,
+    /// Cycles a second; never 0.
+    pub(super) frequency: u64,
+    /// Seconds from the origin to clock value 0.
+    pub(super) offset_seconds: i64,
+    /// Cycles from there.
+    pub(super) offset_cycles: u64,
+}
+
+/// What the streams of a class have in common.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct StreamClass {
+    /// Its id in packet headers.
+    pub(super) id: u64,
+    /// Structures of its packets and events; `None` where there is none.
+    pub(super) packet_context: Option<Field>,
+    /// See `packet_context`.
+    pub(super) event_header: Option<Field>,
+    /// See `packet_context`.
+    pub(super) common_context: Option<Field>,
+    /// Its default clock, in [`Schema::clocks`].
+    pub(super) clock: Option<usize>,
+    /// Its record classes.
+    pub(super) events: Vec<EventClass>,
+}
+
+/// What the events of a class have in common.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct EventClass {
+    /// Its id in event headers.
+    pub(super) id: u64,
+    /// Its name; may be missing.
+    pub(super) name: Option<Box<str>>,
+    /// The context of this class.
+    pub(super) specific_context: Option<Field>,
+    /// Its own fields.
+    pub(super) payload: Option<Field>,
+}
+
+/// All that the metadata says.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Schema {
+    /// 1 or 2.
+    pub(super) version: u8,
+    /// The trace's uuid, in hexadecimal with hyphens (CTF 2: name space, name and uid too).
+    pub(super) uuid: Option<String>,
+    /// The uuid that packet headers must repeat.
+    pub(super) uuid_bytes: Option<[u8; 16]>,
+    /// The environment in declaration order, numbers as text.
+    pub(super) environment: Vec<(String, String)>,
+    /// Clocks in declaration order.
+    pub(super) clocks: Vec<Clock>,
+    /// Structure at the beginning of each packet.
+    pub(super) packet_header: Option<Field>,
+    /// Stream classes in declaration order.
+    pub(super) streams: Vec<StreamClass>,
+    /// Slots that decoding needs.
+    pub(super) slots: usize,
+    /// Oddities that were tolerated, in words.
+    pub(super) oddities: Vec<String>,
+}

@@ -1,0 +1,113 @@
+//! What TSDL text says, before names mean anything: the syntax tree, borrowed from the text.
+
+use std::borrow::Cow;
+
+/// A word and where it stands (byte offset in the text).
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Word<'t> {
+    pub(super) text: &'t str,
+    pub(super) at: usize,
+}
+
+/// The value of an attribute.
+#[derive(Clone, Debug)]
+pub(super) enum Value<'t> {
+    Number(i128),
+    Text(Cow<'t, str>),
+    /// A word, or words joined by dots (`clock.monotonic.value`).
+    Word(String),
+}
+
+/// `name = value;` in a block or a type; names may be dotted (`event.header`) or quoted.
+#[derive(Clone, Debug)]
+pub(super) struct Attribute<'t> {
+    pub(super) name: String,
+    pub(super) at: usize,
+    pub(super) value: Value<'t>,
+    pub(super) value_at: usize,
+}
+
+/// A type as written, where a type may stand.
+#[derive(Clone, Debug)]
+pub(super) enum Spec<'t> {
+    /// The name of a type, words joined by spaces (`unsigned long`).
+    Named(Cow<'t, str>),
+    Integer(Integer<'t>),
+    Float(Vec<Attribute<'t>>),
+    Text(Vec<Attribute<'t>>),
+    Enum {
+        name: Option<&'t str>,
+        container: Option<Box<Typed<'t>>>,
+        labels: Option<Vec<Label<'t>>>,
+    },
+    Struct {
+        name: Option<&'t str>,
+        body: Option<Vec<Item<'t>>>,
+        align: Option<(usize, i128)>,
+    },
+    Variant {
+        name: Option<&'t str>,
+        tag: Option<Word<'t>>,
+        body: Option<Vec<Item<'t>>>,
+    },
+}
+
+/// A type and where it stands.
+#[derive(Clone, Debug)]
+pub(super) struct Typed<'t> {
+    pub(super) spec: Spec<'t>,
+    pub(super) at: usize,
+}
+
+/// The attributes of an `integer`, each at most once; kept flat because metadata has tens of thousands of these.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Integer<'t> {
+    pub(super) size: Option<u8>,
+    pub(super) align: Option<u64>,
+    pub(super) signed: bool,
+    pub(super) big_endian: Option<bool>,
+    pub(super) character: bool,
+    /// Name of the clock that it maps to.
+    pub(super) clock: Option<Word<'t>>,
+}
+
+/// `name = first ... last`, in an enumeration.
+#[derive(Clone, Debug)]
+pub(super) struct Label<'t> {
+    pub(super) name: Cow<'t, str>,
+    pub(super) at: usize,
+    pub(super) range: Option<(i128, i128)>,
+}
+
+/// How many elements an array has.
+#[derive(Clone, Debug)]
+pub(super) enum Count<'t> {
+    Fixed(u64),
+    /// A reference, words joined by dots.
+    Held(Word<'t>),
+}
+
+/// What is declared: a name and the array dimensions after it.
+#[derive(Clone, Debug)]
+pub(super) struct Declarator<'t> {
+    pub(super) name: Word<'t>,
+    pub(super) pointers: usize,
+    pub(super) counts: Vec<Count<'t>>,
+}
+
+/// What may stand in a structure, a block, or the text itself.
+#[derive(Clone, Debug)]
+pub(super) enum Item<'t> {
+    /// `type a, b[3];`
+    Declaration(Typed<'t>, Vec<Declarator<'t>>),
+    /// `typedef type a, b[3];`
+    Typedef(Typed<'t>, Vec<Declarator<'t>>),
+    /// `typealias type a[3] := name;`: the type, its dimensions, the new name.
+    Typealias(Typed<'t>, Vec<Count<'t>>, Cow<'t, str>),
+    /// `name = value;`
+    Attribute(Attribute<'t>),
+    /// `name := type;`
+    Assigned { name: String, at: usize, typed: Typed<'t> },
+    /// `trace { ... };` and its like.
+    Block { kind: &'t str, at: usize, body: Vec<Item<'t>> },
+}

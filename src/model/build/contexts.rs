@@ -1,0 +1,194 @@
+//! From the outline, whose steps are whole stacks, to contexts, whose steps are frames with names.
+//!
+//! Only the stacks that stand in the outline are resolved, each once; then each node of the outline is spelled out
+//! below its parent's context. What a person sees of a stack:
+//!
+//! - the functions, from the program's own first one: how threads and programs are started says nothing;
+//! - where callers are missing, those that the stacks before and after have in common (they were there throughout);
+//!   in user mode `[no stack]` stands below them, for what is not known;
+//! - the system call;
+//! - the kernel's functions, where symbols for them were given.
+//!
+//! Cost: linear in the nodes of the outline and the frames of its stacks. ALGORITHMS.md sections 5.1 to 5.3.
+
+use crate::analysis::outline::{Outline, Step};
+use crate::analysis::recording::Recording;
+use crate::analysis::stacks::{Stack, StackId, Timelines};
+use crate::analysis::symbols::files::Places;
+use crate::analysis::symbols::images::Spaces;
+use crate::analysis::symbols::kernel::KernelSymbols;
+use crate::analysis::symbols::{Placed, Resolver, UserFrame};
+use crate::base::names::{NameId, Names};
+use crate::base::notice::Notices;
+use crate::base::work::{Cancelled, Work};
+use crate::model::context::{ContextId, Contexts, Frame, FrameKind, Spent};
+use foldhash::HashMap;
+
+/// Functions with which threads and programs begin, in the C libraries and run-times in use.
+const STARTS: [&str; 9] = [
+    "_start",
+    "__libc_start_main",
+    "__libc_start_main_impl",
+    "__libc_start_call_main",
+    "start_thread",
+    "clone",
+    "__clone",
+    "clone3",
+    "__clone3",
+];
+
+/// Where names come from.
+#[derive(Debug)]
+pub struct Dictionary<'a> {
+    /// The recording.
+    pub recording: &'a Recording,
+    /// Its stacks.
+    pub timelines: &'a Timelines,
+    /// Its processes' images.
+    pub spaces: &'a Spaces,
+    /// Where files with symbols may be.
+    pub places: &'a Places,
+    /// Kernel symbols, where given.
+    pub kernel: Option<&'a KernelSymbols>,
+}
+
+/// Spell an outline out: the contexts, and for each node of the outline its context. Shown names of processes and
+/// threads are ids of `names`, to which all other names are added.
+pub fn spell(
+    outline: &Outline,
+    dictionary: &Dictionary<'_>,
+    names: &mut Names,
+    notices: &mut Notices,
+    work: &Work,
+) -> Result<(Contexts, Vec<ContextId>), Cancelled> {
+    let resolved = resolve(outline, dictionary, names, notices, work)?;
+    let starts: Vec<NameId> = STARTS.iter().filter_map(|s| names.find(s)).collect();
+    let mut speller = Speller { dictionary, resolved, starts, names, stacks: HashMap::default() };
+    let mut contexts = Contexts::default();
+    let mut ids: Vec<ContextId> = Vec::new();
+    for (i, (parent, step)) in outline.nodes().enumerate() {
+        if i % 1024 == 0 {
+            work.cancel.check()?;
+        }
+        let mut at = parent.map(|p| ids[p.index()]);
+        for frame in speller.frames(step) {
+            at = Some(contexts.child(at, frame));
+        }
+        // Every step has at least one frame.
+        ids.extend(at);
+    }
+    Ok((contexts, ids))
+}
+
+/// The functions of all user stacks in the outline.
+fn resolve(
+    outline: &Outline,
+    dictionary: &Dictionary<'_>,
+    names: &mut Names,
+    notices: &mut Notices,
+    work: &Work,
+) -> Result<HashMap<Placed, Vec<UserFrame>>, Cancelled> {
+    let mut wanted: Vec<Placed> = Vec::new();
+    for (_, step) in outline.nodes() {
+        if let Step::Stack(id) = step {
+            let stack = dictionary.timelines.get(id);
+            wanted.extend(stack.user);
+            wanted.extend(stack.around.into_iter().flat_map(|(before, after)| [before, after]));
+        }
+    }
+    wanted.sort_unstable();
+    wanted.dedup();
+    let resolver = Resolver::new(dictionary.recording, dictionary.spaces, dictionary.places);
+    let frames = resolver.resolve(&wanted, names, notices, work)?;
+    Ok(wanted.into_iter().zip(frames).collect())
+}
+
+struct Speller<'a> {
+    dictionary: &'a Dictionary<'a>,
+    resolved: HashMap<Placed, Vec<UserFrame>>,
+    starts: Vec<NameId>,
+    names: &'a mut Names,
+    stacks: HashMap<StackId, Vec<Frame>>,
+}
+
+impl Speller<'_> {
+    fn frames(&mut self, step: Step) -> Vec<Frame> {
+        let mut shown = |name: Option<NameId>| name.unwrap_or_else(|| self.names.intern("unknown"));
+        match step {
+            Step::Process(name) => vec![Frame { kind: FrameKind::Process, name: shown(name) }],
+            Step::Thread(spent, name) => vec![Frame { kind: FrameKind::Thread(spent), name: shown(name) }],
+            Step::Wait(spent, what) => {
+                let text = what.map_or(wait_name(spent), |what| self.dictionary.recording.names.get(what));
+                vec![Frame { kind: FrameKind::Wait(spent), name: self.names.intern(text) }]
+            }
+            Step::Stack(id) => {
+                if let Some(known) = self.stacks.get(&id) {
+                    return known.clone();
+                }
+                let frames = self.stack(self.dictionary.timelines.get(id));
+                self.stacks.insert(id, frames.clone());
+                frames
+            }
+        }
+    }
+
+    fn stack(&mut self, stack: Stack) -> Vec<Frame> {
+        let mut user = stack.user.map_or_else(Vec::new, |user| self.functions(user));
+        let named = user.iter().any(|f| !f.folded);
+        if let Some((before, after)) = stack.around.filter(|_| !named) {
+            let mut callers = common(self.functions(before), &self.functions(after));
+            callers.extend(user);
+            user = callers;
+        }
+        let function = |f: UserFrame| Frame { kind: FrameKind::Function, name: f.name };
+        let mut frames: Vec<Frame> = user.into_iter().map(function).collect();
+        if let Some(call) = stack.call {
+            let name = self.names.intern(self.dictionary.recording.names.get(call));
+            frames.push(Frame { kind: FrameKind::Call, name });
+        }
+        let kernel = stack.kernel.map_or(&[][..], |k| self.dictionary.recording.stacks.get(k));
+        for name in self.dictionary.kernel.map_or_else(Vec::new, |symbols| symbols.functions(kernel)) {
+            frames.push(Frame { kind: FrameKind::KernelFunction, name: self.names.intern(name) });
+        }
+        let known = stack.user.is_some() || frames.iter().any(|f| f.kind != FrameKind::Function);
+        if !known || frames.is_empty() {
+            frames.push(Frame { kind: FrameKind::NoStack, name: self.names.intern("no stack") });
+        }
+        frames
+    }
+
+    /// The functions of a stack, outermost first, without how its thread was started.
+    fn functions(&self, stack: Placed) -> Vec<UserFrame> {
+        let all = self.resolved.get(&stack).map_or(&[][..], |f| f);
+        let start = |f: &&UserFrame| f.folded || self.starts.contains(&f.name);
+        let starts = all.iter().take_while(start).count().min(all.len().saturating_sub(1));
+        all[starts..].to_vec()
+    }
+}
+
+/// The callers that two stacks have in common. The innermost function of each may have returned and been called
+/// again; when it is no function of the program itself it surely says nothing about the time between.
+fn common(before: Vec<UserFrame>, after: &[UserFrame]) -> Vec<UserFrame> {
+    let mut callers: Vec<UserFrame> = before.iter().zip(after).take_while(|(a, b)| a == b).map(|(a, _)| *a).collect();
+    while callers.last().is_some_and(|f| f.folded) {
+        callers.pop();
+    }
+    callers
+}
+
+/// A wait of which the recording says no more.
+fn wait_name(spent: Spent) -> &'static str {
+    match spent {
+        Spent::Cpu => "running",
+        Spent::Preempted => "preempted",
+        Spent::Interrupted => "interrupted",
+        Spent::Disk => "block device",
+        Spent::Network => "network",
+        Spent::Timer => "timer",
+        Spent::Thread => "blocked",
+        Spent::Device => "device",
+        Spent::Ipi => "inter-processor interrupt",
+        Spent::User => "user input",
+        Spent::Unknown => "unknown",
+    }
+}

@@ -1,0 +1,246 @@
+//! From a recording to the model of one task: the whole way, on one page.
+//!
+//! 1. images of processes and stack timelines of threads, from the whole recording;
+//! 2. marks into executions;
+//! 3. per execution, chunks of them side by side: its critical path, folded into an outline, and its counts;
+//! 4. outlines merged in order of the executions; the stacks that they hold resolved; contexts spelled out;
+//! 5. columns and sparse vectors.
+//!
+//! Chunks do not depend on the number of workers and are merged in order, so every number of workers gives the same
+//! model. The time of each execution's contexts adds up to its duration, exactly ([`check`]).
+
+mod columns;
+mod contexts;
+
+use super::context::{ContextId, Contexts};
+use super::execution::ExecutionId;
+use super::{Model, TraceId, TraceInfo, Who, WhoId};
+use crate::analysis::counts::{Counter, Counts};
+use crate::analysis::disk::DiskUse;
+use crate::analysis::ecct::{self, Leaders, Own, Sources};
+use crate::analysis::executions::{self, Execution};
+use crate::analysis::outline::Outline;
+use crate::analysis::path::{self, PathSegment};
+use crate::analysis::recording::{EdgeKind, Recording, ThreadId};
+use crate::analysis::spent::Spent;
+use crate::analysis::stacks::Timelines;
+use crate::analysis::symbols::files::Places;
+use crate::analysis::symbols::images::Spaces;
+use crate::analysis::symbols::kernel_symbols;
+use crate::analysis::thread_names::ThreadNames;
+use crate::base::names::{NameId, Names};
+use crate::base::notice::{Notice, Notices};
+use crate::base::time::Ns;
+use crate::base::work::{Cancelled, Work, in_order};
+use columns::Columns;
+use contexts::Dictionary;
+use foldhash::HashMap;
+
+/// Executions that a worker takes at once.
+const CHUNK: usize = 64;
+
+/// What is asked.
+#[derive(Clone, Debug, Default)]
+pub struct Request {
+    /// Names of all tasks found.
+    pub tasks: Vec<String>,
+    /// The one to explain, a position in `tasks`.
+    pub task: usize,
+    /// Position of that task in the list that the pass was given (`Mark::task`).
+    pub marks: u32,
+    /// A second begin opens an inner execution.
+    pub nest: bool,
+    /// The traces, in the order given to the pass.
+    pub traces: Vec<TraceInfo>,
+    /// Where symbols may be.
+    pub places: Places,
+}
+
+/// What one worker makes of a chunk of executions.
+struct Folded {
+    outline: Outline,
+    executions: Vec<(Own, Counts, u64)>,
+}
+
+/// Explain all executions of one task. `notices` are those of the pass; what is found here is added.
+pub fn build(recording: &Recording, request: &Request, notices: &Notices, work: &Work) -> Result<Model, Cancelled> {
+    let mut model = Model {
+        tasks: request.tasks.clone(),
+        task: request.task,
+        traces: request.traces.clone(),
+        notices: notices.clone(),
+        origin: recording.span.start,
+        ..Model::default()
+    };
+    work.progress.enter("stacks", 0);
+    let kernel = kernel_symbols(&request.places, &mut model.notices);
+    let spaces = Spaces::new(&recording.images);
+    let timelines = Timelines::new(recording, &spaces, kernel.is_some(), work)?;
+    let names = ThreadNames::new(recording, &mut model.names, &mut model.notices);
+    let disk = DiskUse::new(recording);
+    let leaders = Leaders::new(recording);
+    let found = executions::pair(recording, request.marks, request.nest, &mut model.notices);
+    let counter = Counter::new(recording);
+    let sources = Sources { recording, timelines: &timelines, names: &names, disk: &disk, leaders: &leaders };
+
+    work.progress.enter("paths", found.len() as u64);
+    let chunks: Vec<&[Execution<'_>]> = found.chunks(CHUNK).collect();
+    let mut outline = Outline::default();
+    let mut folded: Vec<(Own, Counts, u64)> = Vec::with_capacity(found.len());
+    in_order(
+        work,
+        chunks.len(),
+        |i| fold(chunks[i], &sources, &counter),
+        |i, made| {
+            let ids = outline.merge(&made.outline);
+            folded.extend(made.executions.into_iter().map(|(own, counts, unresolved)| {
+                (own.into_iter().map(|(node, ns)| (ids[node.index()], ns)).collect(), counts, unresolved)
+            }));
+            work.progress.step(chunks[i].len() as u64);
+        },
+    )?;
+
+    work.progress.enter("symbols", 0);
+    let dictionary = Dictionary {
+        recording,
+        timelines: &timelines,
+        spaces: &spaces,
+        places: &request.places,
+        kernel: kernel.as_ref(),
+    };
+    let (tree, ids) = contexts::spell(&outline, &dictionary, &mut model.names, &mut model.notices, work)?;
+    model.contexts = tree;
+    let mut people = People { recording, leaders: &leaders, ids: HashMap::default() };
+    let mut columns = Columns::new(recording.span.start);
+    let mut above = Above::new(&model.contexts);
+    let labels: Vec<NameId> = request.traces.iter().map(|t| model.names.intern(&t.label)).collect();
+    for (execution, (own, counts, unresolved)) in found.iter().zip(folded) {
+        let mut spent = [0; Spent::ALL.len()];
+        for (node, ns) in &own {
+            spent[outline.spent(*node) as usize] += ns;
+        }
+        let own: Vec<(ContextId, u64)> = own.into_iter().map(|(node, ns)| (ids[node.index()], ns)).collect();
+        let kind = execution.begin.kind.or(execution.end.kind);
+        let kind = kind.map(|k| model.names.intern(recording.names.get(k)));
+        let trace = TraceId(execution.end.trace);
+        let label = labels.get(trace.index()).copied();
+        let label = label.unwrap_or_else(|| model.names.intern(""));
+        columns.push(execution, counts, &spent, kind, label);
+        let lossy = recording.lossy.iter().any(|l| !l.clip(execution.span).is_empty());
+        let first = || format!("execution at {} ns", execution.span.start.saturating_sub(recording.span.start));
+        model.notices.add(Notice::UnresolvedWaits, unresolved, first);
+        let executions = &mut model.executions;
+        executions.start.push(execution.span.start);
+        executions.end.push(execution.span.end);
+        executions.who.push(people.id(execution.thread, execution.span.end, &mut model.who, &mut model.names));
+        executions.trace.push(trace);
+        executions.unsure.push(lossy || unresolved > 0);
+        executions.inclusive.push(above.inclusive(&own));
+        executions.own.push(own);
+    }
+    model.executions.columns = columns.finish(&recording.names);
+    let mut who: Vec<_> = outline.who().collect();
+    who.sort_unstable();
+    for (node, thread, ns) in who {
+        let t = recording.thread(thread).map_or(0, |t| t.life.end);
+        let id = people.id(thread, t, &mut model.who, &mut model.names);
+        *model.contexts.who.entry((ids[node.index()], id)).or_insert(0) += ns;
+    }
+    Ok(model)
+}
+
+fn fold(chunk: &[Execution<'_>], sources: &Sources<'_>, counter: &Counter<'_>) -> Folded {
+    let mut outline = Outline::default();
+    let one = |execution: &Execution<'_>| {
+        let path = path::walk(sources.recording, execution.thread, execution.span);
+        let own = ecct::fold(sources, &path, &mut outline);
+        let unresolved = path.iter().filter(|s| is_unresolved(s)).count() as u64;
+        (own, counter.count(&path), unresolved)
+    };
+    let executions = chunk.iter().map(one).collect();
+    Folded { outline, executions }
+}
+
+/// A wait whose end nobody is known to have brought about.
+fn is_unresolved(segment: &PathSegment) -> bool {
+    matches!(segment.kind, EdgeKind::Blocked | EdgeKind::Unknown) && !segment.span.is_empty()
+}
+
+/// Threads of the model, made on first sight.
+struct People<'a> {
+    recording: &'a Recording,
+    leaders: &'a Leaders,
+    ids: HashMap<ThreadId, WhoId>,
+}
+
+impl People<'_> {
+    /// The model's thread; its names are those at `t` when it is first seen, with their numbers.
+    fn id(&mut self, thread: ThreadId, t: Ns, all: &mut Vec<Who>, names: &mut Names) -> WhoId {
+        if let Some(known) = self.ids.get(&thread) {
+            return *known;
+        }
+        let id = WhoId::at(all.len());
+        all.push(self.describe(thread, t, names));
+        self.ids.insert(thread, id);
+        id
+    }
+
+    fn describe(&self, id: ThreadId, t: Ns, names: &mut Names) -> Who {
+        let Some(thread) = self.recording.thread(id) else {
+            let unknown = names.intern("unknown");
+            return Who { host: unknown, process: unknown, pid: 0, tid: 0, thread: unknown };
+        };
+        let mut name = |id: Option<NameId>| names.intern(id.map_or("unknown", |id| self.recording.names.get(id)));
+        let host = name(self.recording.hosts.get(thread.host.index()).map(|h| h.name));
+        let process = name(self.leaders.of(self.recording, thread, t).name_at(t));
+        Who { host, process, pid: thread.pid, tid: thread.tid, thread: name(thread.name_at(t)) }
+    }
+}
+
+/// Adds up own times into inclusive ones, with one number per context kept between executions.
+struct Above<'a> {
+    contexts: &'a Contexts,
+    sums: Vec<u64>,
+}
+
+impl<'a> Above<'a> {
+    fn new(contexts: &'a Contexts) -> Self {
+        Above { contexts, sums: vec![0; contexts.len()] }
+    }
+
+    fn inclusive(&mut self, own: &[(ContextId, u64)]) -> Vec<(ContextId, u64)> {
+        let mut touched = Vec::new();
+        for (context, ns) in own.iter().filter(|(_, ns)| *ns > 0) {
+            let mut at = Some(*context);
+            while let Some(c) = at {
+                let sum = &mut self.sums[c.index()];
+                if *sum == 0 {
+                    touched.push(c);
+                }
+                *sum += ns;
+                at = self.contexts.parent(c);
+            }
+        }
+        touched.into_iter().map(|c| (c, std::mem::take(&mut self.sums[c.index()]))).collect()
+    }
+}
+
+/// What must hold of every model; one sentence per violation, at most `most`.
+pub fn check(model: &Model, most: usize) -> Vec<String> {
+    let mut wrong = Vec::new();
+    let executions = &model.executions;
+    for i in 0..executions.len() {
+        let duration = executions.duration(i);
+        let own: u64 = executions.own.row(i).map(|(_, ns)| ns).sum();
+        let roots = executions.inclusive.row(i).filter(|(c, _)| model.contexts.parent(*c).is_none());
+        let root: u64 = roots.map(|(_, ns)| ns).sum();
+        let id = ExecutionId::at(i).0;
+        if duration < 0 || own != duration as u64 || root != own {
+            wrong.push(format!("execution {id} lasts {duration} ns, its contexts {own} ns, its root {root} ns"));
+        }
+        if wrong.len() >= most {
+            break;
+        }
+    }
+    wrong
+}

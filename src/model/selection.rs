@@ -1,0 +1,255 @@
+//! Linked histograms: a range on one metric changes the histograms of all others at once.
+//!
+//! [`Linked`] is made once: for each metric its values, the executions in order of it, and the bin of each execution
+//! (bins of one execution side by side, so that one cache line serves all metrics). A [`Selection`] is one group: a
+//! range per metric, for each execution a mask of the metrics that reject it, and the histograms. A histogram counts
+//! the executions that pass all *other* metrics' ranges: its own range does not hollow it out. Absent values fail
+//! any range on their metric. ALGORITHMS.md 7.1.
+//!
+//! Moving a range finds its new positions by binary search and visits only the executions between old and new ones:
+//! O(log N + K x M). Where more than one in [`RECOUNT`] changes sides, one pass over all is faster than visiting them
+//! in order of the metric. Invariant: after any sequence of moves the state equals that of a new selection with the
+//! same ranges (`tests/oracle.rs`).
+
+use super::execution::ExecutionId;
+use super::histogram::Bins;
+use super::metric::{ABSENT, Column, Metric};
+use crate::base::work::{Cancelled, Work, in_order};
+
+/// Metrics that can be linked: one bit each in a mask, and one bit for [`Selection::exclude`].
+pub const MOST_METRICS: usize = 31;
+/// Above one in this many, a recount is cheaper than visiting each.
+const RECOUNT: usize = 4;
+/// Bin of executions without a value, and the size of a row of counts.
+const NO_BIN: usize = 255;
+const ROW: usize = NO_BIN + 1;
+const EXCLUDED: u32 = 1 << MOST_METRICS;
+
+/// One metric of all executions.
+#[derive(Clone, Debug)]
+pub struct Axis {
+    /// Which.
+    pub metric: Metric,
+    /// Its bins.
+    pub bins: Bins,
+    values: Vec<i64>,
+    /// Executions by value, absent ones first.
+    order: Vec<u32>,
+    /// Executions without a value.
+    absent: usize,
+}
+
+impl Axis {
+    fn new(column: &Column) -> Self {
+        let mut pairs: Vec<(i64, u32)> = column.values.iter().copied().zip(0..).collect();
+        pairs.sort_unstable();
+        let absent = pairs.partition_point(|(v, _)| *v == ABSENT);
+        let sorted: Vec<i64> = pairs[absent..].iter().map(|(v, _)| *v).collect();
+        Axis {
+            metric: column.metric.clone(),
+            bins: Bins::new(&sorted, column.metric.unit()),
+            values: column.values.clone(),
+            order: pairs.into_iter().map(|(_, i)| i).collect(),
+            absent,
+        }
+    }
+
+    /// Positions of the executions whose value lies in the half-open range; all for none.
+    fn positions(&self, range: Option<(i64, i64)>) -> (usize, usize) {
+        let Some((from, to)) = range else { return (0, self.order.len()) };
+        let below = |v: i64| self.order.partition_point(|i| self.values[*i as usize] < v);
+        let lo = below(from).max(self.absent);
+        (lo, below(to).max(lo))
+    }
+}
+
+/// All metrics of all executions, ready to be selected from.
+#[derive(Clone, Debug)]
+pub struct Linked {
+    len: usize,
+    axes: Vec<Axis>,
+    /// Bins by execution, then by metric.
+    bins: Vec<u8>,
+}
+
+impl Linked {
+    /// Link the first [`MOST_METRICS`] columns; each has one value per execution. O(M N log N).
+    pub fn new(columns: &[Column], work: &Work) -> Result<Self, Cancelled> {
+        let columns = &columns[..columns.len().min(MOST_METRICS)];
+        let len = columns.iter().map(|c| c.values.len()).min().unwrap_or(0);
+        let mut axes = Vec::with_capacity(columns.len());
+        let mut bins = vec![NO_BIN as u8; len * columns.len()];
+        let make = |m: usize| {
+            let axis = Axis::new(&columns[m]);
+            let of: Vec<u8> = axis.values.iter().map(|v| axis.bins.of(*v).unwrap_or(NO_BIN) as u8).collect();
+            (axis, of)
+        };
+        in_order(work, columns.len(), make, |m, (axis, of)| {
+            for (row, bin) in bins.chunks_exact_mut(columns.len()).zip(of) {
+                row[m] = bin;
+            }
+            axes.push(axis);
+        })?;
+        Ok(Linked { len, axes, bins })
+    }
+
+    /// The metrics, in the order of the columns.
+    pub fn axes(&self) -> &[Axis] {
+        &self.axes
+    }
+
+    /// Position of a metric among them.
+    pub fn position(&self, metric: &Metric) -> Option<usize> {
+        self.axes.iter().position(|a| a.metric == *metric)
+    }
+
+    /// Number of executions.
+    pub fn len(&self) -> usize {
+        self.len
+    }
+
+    /// True when there is none.
+    pub fn is_empty(&self) -> bool {
+        self.len == 0
+    }
+
+    fn row(&self, execution: usize) -> &[u8] {
+        let width = self.axes.len();
+        &self.bins[execution * width..(execution + 1) * width]
+    }
+}
+
+/// One group: ranges, and what passes them.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Selection {
+    ranges: Vec<Option<(i64, i64)>>,
+    /// By execution: bit `m` is set when metric `m` rejects it.
+    masks: Vec<u32>,
+    /// By metric, then by bin.
+    counts: Vec<u32>,
+    passing: usize,
+}
+
+impl Selection {
+    /// The group of all executions.
+    pub fn new(linked: &Linked) -> Self {
+        let mut all = Selection {
+            ranges: vec![None; linked.axes.len()],
+            masks: vec![0; linked.len],
+            counts: Vec::new(),
+            passing: 0,
+        };
+        all.recount(linked);
+        all
+    }
+
+    /// Number of executions that pass.
+    pub fn len(&self) -> usize {
+        self.passing
+    }
+
+    /// True when none passes.
+    pub fn is_empty(&self) -> bool {
+        self.passing == 0
+    }
+
+    /// The range on a metric.
+    pub fn range(&self, axis: usize) -> Option<(i64, i64)> {
+        self.ranges.get(axis).copied().flatten()
+    }
+
+    /// Executions by bin of a metric, its own range ignored.
+    pub fn counts(&self, linked: &Linked, axis: usize) -> &[u32] {
+        let bins = linked.axes.get(axis).map_or(0, |a| a.bins.len());
+        self.counts.get(axis * ROW..axis * ROW + bins).unwrap_or(&[])
+    }
+
+    /// The executions that pass, ascending.
+    pub fn members(&self) -> Vec<ExecutionId> {
+        let passing = self.masks.iter().enumerate().filter(|(_, m)| **m == 0);
+        passing.map(|(i, _)| ExecutionId::at(i)).collect()
+    }
+
+    /// Set the half-open range on a metric, or clear it.
+    pub fn select(&mut self, linked: &Linked, axis: usize, range: Option<(i64, i64)>) {
+        let (Some(of), Some(old)) = (linked.axes.get(axis), self.ranges.get(axis).copied()) else { return };
+        self.ranges[axis] = range;
+        let ((old_lo, old_hi), (lo, hi)) = (of.positions(old), of.positions(range));
+        let changed = if hi <= old_lo || old_hi <= lo {
+            [(old_lo, old_hi), (lo, hi)]
+        } else {
+            [(old_lo.min(lo), old_lo.max(lo)), (old_hi.min(hi), old_hi.max(hi))]
+        };
+        let bit = 1_u32 << axis;
+        if changed.iter().map(|(from, to)| to - from).sum::<usize>() > linked.len / RECOUNT {
+            let (from, to) = range.unwrap_or((ABSENT, i64::MAX));
+            // A range may end at the largest value only by leaving it out; no range leaves nothing out.
+            let all = range.is_none();
+            for (mask, v) in self.masks.iter_mut().zip(&of.values) {
+                let passes = all || (from <= *v && *v < to && *v != ABSENT);
+                *mask = if passes { *mask & !bit } else { *mask | bit };
+            }
+            self.recount(linked);
+            return;
+        }
+        for (from, to) in changed {
+            for i in &of.order[from..to] {
+                self.flip(linked, *i as usize, bit);
+            }
+        }
+    }
+
+    /// Leave out executions for reasons that are no range (`!=`); replaces what was left out before.
+    pub fn exclude(&mut self, linked: &Linked, out: impl Fn(ExecutionId) -> bool) {
+        for (i, mask) in self.masks.iter_mut().enumerate() {
+            *mask = if out(ExecutionId::at(i)) { *mask | EXCLUDED } else { *mask & !EXCLUDED };
+        }
+        self.recount(linked);
+    }
+
+    /// One execution passes one metric that rejected it, or the other way round.
+    fn flip(&mut self, linked: &Linked, execution: usize, bit: u32) {
+        let mask = &mut self.masks[execution];
+        *mask ^= bit;
+        let others = *mask & !bit;
+        let enters = *mask & bit == 0;
+        let step = |count: &mut u32| *count = if enters { count.wrapping_add(1) } else { count.wrapping_sub(1) };
+        let row = linked.row(execution);
+        if others == 0 {
+            let own = bit.trailing_zeros() as usize;
+            self.passing = if enters { self.passing + 1 } else { self.passing - 1 };
+            for (axis, (bin, counts)) in row.iter().zip(self.counts.chunks_exact_mut(ROW)).enumerate() {
+                if axis != own {
+                    step(&mut counts[usize::from(*bin)]);
+                }
+            }
+        } else if others.is_power_of_two()
+            && let Some(bin) = row.get(others.trailing_zeros() as usize)
+        {
+            step(&mut self.counts[others.trailing_zeros() as usize * ROW + usize::from(*bin)]);
+        }
+    }
+
+    /// Count everything anew from the masks.
+    fn recount(&mut self, linked: &Linked) {
+        self.counts.clear();
+        self.counts.resize(linked.axes.len() * ROW, 0);
+        self.passing = 0;
+        let width = linked.axes.len();
+        if width == 0 {
+            return;
+        }
+        for (mask, row) in self.masks.iter().zip(linked.bins.chunks_exact(width)) {
+            if *mask == 0 {
+                self.passing += 1;
+                for (bin, counts) in row.iter().zip(self.counts.chunks_exact_mut(ROW)) {
+                    counts[usize::from(*bin)] += 1;
+                }
+            } else if mask.is_power_of_two()
+                && let Some(bin) = row.get(mask.trailing_zeros() as usize)
+            {
+                self.counts[mask.trailing_zeros() as usize * ROW + usize::from(*bin)] += 1;
+            }
+        }
+    }
+}

@@ -1,0 +1,238 @@
+//! The lines of the state history: a tree of names, a dense id for each, patterns that find many of them.
+//!
+//! In: paths (`threads/1234/state`), made while the trace is read, in whatever order things appear in it. Out: ids
+//! that index tables, paths for people, the ids that a pattern (`threads/*/state`) means. Making or finding a path
+//! costs one hash look-up per component; a pattern with wildcards costs one pass over the table, which works because
+//! a parent always precedes its children.
+//!
+//! Ids depend on the order of making. Where a result depends on them, [`Attributes::sorted`] numbers them anew: depth
+//! first, siblings by name, numbers by value (`2` before `10`). That order is a function of the set of paths alone, and it
+//! puts what belongs together (`threads/7/...`) side by side, which is what the tree packs by.
+//!
+//! A `/` in a name makes a level: there is no way to write a path that means two things.
+
+use crate::base::names::{NameId, Names};
+use foldhash::HashMap;
+use std::cmp::Ordering;
+
+crate::handle! {
+    /// An attribute: a line of the history, its position in [`Attributes`].
+    AttributeId,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Attribute {
+    parent: Option<AttributeId>,
+    name: NameId,
+}
+
+/// The attribute tree.
+#[derive(Clone, Debug, Default)]
+pub struct Attributes {
+    names: Names,
+    table: Vec<Attribute>,
+    children: HashMap<(Option<AttributeId>, NameId), AttributeId>,
+}
+
+impl Attributes {
+    /// The attribute at `path`, made with all its ancestors on first sight. The empty path is the attribute named "".
+    pub fn path(&mut self, path: &str) -> AttributeId {
+        let (head, rest) = path.split_once('/').map_or((path, None), |(head, rest)| (head, Some(rest)));
+        let top = self.one(None, head);
+        rest.map_or(top, |rest| self.child(top, rest))
+    }
+
+    /// The attribute at `path` below `parent`.
+    pub fn child(&mut self, parent: AttributeId, path: &str) -> AttributeId {
+        path.split('/').fold(parent, |at, name| self.one(Some(at), name))
+    }
+
+    fn one(&mut self, parent: Option<AttributeId>, name: &str) -> AttributeId {
+        let name = self.names.intern(name);
+        let next = AttributeId::at(self.table.len());
+        let id = *self.children.entry((parent, name)).or_insert(next);
+        if id == next {
+            self.table.push(Attribute { parent, name });
+        }
+        id
+    }
+
+    /// The attribute at `path`, if there is one.
+    pub fn find(&self, path: &str) -> Option<AttributeId> {
+        path.split('/')
+            .try_fold(None, |at, name| self.children.get(&(at, self.names.find(name)?)).map(|id| Some(*id)))?
+    }
+
+    /// All attributes that `pattern` means, ascending. `*` as a whole component stands for any one name.
+    pub fn matching(&self, pattern: &str) -> Vec<AttributeId> {
+        let wanted: Vec<&str> = pattern.split('/').collect();
+        if !wanted.contains(&"*") {
+            return self.find(pattern).into_iter().collect();
+        }
+        // How many components of the pattern each attribute's path fulfils; 0 once one differs.
+        let mut fulfilled: Vec<usize> = Vec::with_capacity(self.table.len());
+        let mut found = Vec::new();
+        for (at, attribute) in self.table.iter().enumerate() {
+            let above = attribute.parent.map_or(Some(0), |p| Some(fulfilled[p.index()]).filter(|n| *n > 0));
+            let here = above
+                .filter(|n| wanted.get(*n).is_some_and(|name| *name == "*" || *name == self.names.get(attribute.name)));
+            fulfilled.push(here.map_or(0, |n| n + 1));
+            if here.is_some_and(|n| n + 1 == wanted.len()) {
+                found.push(AttributeId::at(at));
+            }
+        }
+        found
+    }
+
+    /// The path of an attribute; empty for one of another table.
+    pub fn path_of(&self, id: AttributeId) -> String {
+        let mut names = Vec::new();
+        let mut at = Some(id);
+        while let Some(attribute) = at.and_then(|id| self.table.get(id.index())) {
+            names.push(self.names.get(attribute.name));
+            at = attribute.parent;
+        }
+        names.reverse();
+        names.join("/")
+    }
+
+    /// Last component of an attribute's path; empty for one of another table.
+    pub fn name_of(&self, id: AttributeId) -> &str {
+        self.table.get(id.index()).map_or("", |a| self.names.get(a.name))
+    }
+
+    /// The attribute above, if any.
+    pub fn parent_of(&self, id: AttributeId) -> Option<AttributeId> {
+        self.table.get(id.index())?.parent
+    }
+
+    /// All attributes, ascending.
+    pub fn ids(&self) -> impl Iterator<Item = AttributeId> + use<> {
+        (0..self.table.len()).map(AttributeId::at)
+    }
+
+    /// Number of attributes.
+    pub fn len(&self) -> usize {
+        self.table.len()
+    }
+
+    /// True when there is none.
+    pub fn is_empty(&self) -> bool {
+        self.table.is_empty()
+    }
+
+    /// Take over the attributes of another tree (a later chunk's): its ids in this tree, by its ids.
+    pub fn absorb(&mut self, other: &Attributes) -> Vec<AttributeId> {
+        let mut here: Vec<AttributeId> = Vec::with_capacity(other.len());
+        for attribute in &other.table {
+            let parent = attribute.parent.map(|p| here[p.index()]);
+            here.push(self.one(parent, other.names.get(attribute.name)));
+        }
+        here
+    }
+
+    /// The same attributes in the order that depends on their paths alone, and the new id of each by its old one.
+    pub fn sorted(&self) -> (Attributes, Vec<AttributeId>) {
+        let mut order: Vec<AttributeId> = self.ids().collect();
+        let name = |id: &AttributeId| self.name_of(*id);
+        // Children by parent, last sibling first, so that a stack gives them in order.
+        order.sort_by(|a, b| by_value(name(b), name(a)));
+        let mut below: Vec<Vec<AttributeId>> = vec![Vec::new(); self.len()];
+        let mut stack = Vec::new();
+        for id in order {
+            match self.parent_of(id) {
+                Some(parent) => below[parent.index()].push(id),
+                None => stack.push(id),
+            }
+        }
+        let mut sorted = Attributes::default();
+        let mut new = vec![AttributeId(0); self.len()];
+        while let Some(id) = stack.pop() {
+            let parent = self.parent_of(id).map(|p| new[p.index()]);
+            new[id.index()] = sorted.one(parent, self.name_of(id));
+            stack.append(&mut below[id.index()]);
+        }
+        (sorted, new)
+    }
+}
+
+/// Numbers before words, numbers by value, words by their bytes.
+fn by_value(a: &str, b: &str) -> Ordering {
+    let number = |s: &str| !s.is_empty() && s.bytes().all(|c| c.is_ascii_digit());
+    let digits = |s: &str| s.trim_start_matches('0').len();
+    match (number(a), number(b)) {
+        (true, true) => digits(a)
+            .cmp(&digits(b))
+            .then_with(|| a.trim_start_matches('0').cmp(b.trim_start_matches('0')).then_with(|| a.len().cmp(&b.len()))),
+        (true, false) => Ordering::Less,
+        (false, true) => Ordering::Greater,
+        (false, false) => a.cmp(b),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn tree(paths: &[&str]) -> Attributes {
+        let mut tree = Attributes::default();
+        for path in paths {
+            tree.path(path);
+        }
+        tree
+    }
+
+    fn paths(tree: &Attributes) -> Vec<String> {
+        tree.ids().map(|id| tree.path_of(id)).collect()
+    }
+
+    #[test]
+    fn a_path_is_made_once_with_its_ancestors() {
+        let mut tree = tree(&["threads/7/state", "threads/7/name", "threads/7/state"]);
+        assert_eq!(paths(&tree), ["threads", "threads/7", "threads/7/state", "threads/7/name"]);
+        assert_eq!(tree.find("threads/7"), Some(AttributeId(1)));
+        assert_eq!(tree.find("threads/8"), None);
+        assert_eq!(tree.find("7"), None);
+        assert_eq!(tree.child(AttributeId(0), "7/name"), AttributeId(3));
+    }
+
+    #[test]
+    fn patterns_match_whole_components_at_their_level() {
+        let tree =
+            tree(&["threads/7/state", "threads/12/state", "threads/12/name", "cpus/0/state", "threads/x/y/state"]);
+        let find =
+            |pattern: &str| -> Vec<String> { tree.matching(pattern).iter().map(|id| tree.path_of(*id)).collect() };
+        assert_eq!(find("threads/*/state"), ["threads/7/state", "threads/12/state"]);
+        assert_eq!(find("*/*/state"), ["threads/7/state", "threads/12/state", "cpus/0/state"]);
+        assert_eq!(find("*"), ["threads", "cpus"]);
+        assert_eq!(find("threads/12/*"), ["threads/12/state", "threads/12/name"]);
+        assert_eq!(find("threads/12"), ["threads/12"]);
+        assert!(find("threads/1*").is_empty());
+    }
+
+    #[test]
+    fn sorted_order_does_not_depend_on_the_order_of_making() {
+        let one = tree(&["threads/10/state", "threads/2", "cpus/0", "threads/main", "threads/02"]);
+        let two = tree(&["threads/main", "threads/02", "threads/2", "threads/10/state", "cpus/0"]);
+        let (a, new) = one.sorted();
+        let (b, _) = two.sorted();
+        let wanted =
+            ["cpus", "cpus/0", "threads", "threads/2", "threads/02", "threads/10", "threads/10/state", "threads/main"];
+        assert_eq!(paths(&a), wanted);
+        assert_eq!(paths(&b), wanted);
+        for id in one.ids() {
+            assert_eq!(a.path_of(new[id.index()]), one.path_of(id));
+        }
+    }
+
+    #[test]
+    fn absorbing_maps_ids() {
+        let mut one = tree(&["threads/2/state"]);
+        let two = tree(&["cpus/0", "threads/2/name", "threads/2/state"]);
+        let here = one.absorb(&two);
+        for id in two.ids() {
+            assert_eq!(one.path_of(here[id.index()]), two.path_of(id));
+        }
+        assert_eq!(one.len(), 6);
+    }
+}

@@ -1,0 +1,208 @@
+//! The parallel engine: a trace is cut into chunks of its time line, workers look at one chunk each, and what they
+//! found is merged from left to right while later chunks are still being read.
+//!
+//! ALGORITHMS.md 10.1 and 10.2. A chunk is a span of time over all streams, balanced by bytes: the weight of packets
+//! before a time, each placed at its begin, is cut at multiples of the target. A packet that meets several chunks is
+//! decoded for each (at most one per stream and cut); a record belongs to the chunk that its time lies in, so records
+//! of equal times are never separated, and counts of what is wrong with a packet belong to the chunk in which the
+//! packet begins. Nothing that is computed may depend on where the cuts lie.
+
+use crate::base::notice::{Notice, Notices};
+use crate::base::time::Ns;
+use crate::base::work::{Cancelled, Work, in_order};
+use crate::input::ctf::{Plan, Trace};
+use crate::input::record::{Record, StreamId};
+use std::ops::Range;
+use std::sync::atomic::Ordering;
+
+/// How large chunks are; results do not depend on it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub enum ChunkTarget {
+    /// A cut at the begin of every packet.
+    Packet,
+    /// About so many bytes.
+    Bytes(u64),
+    /// By the size of the trace and the number of workers.
+    #[default]
+    Balanced,
+    /// One chunk.
+    Whole,
+}
+
+/// Some packets of one stream.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Piece {
+    /// Position of the trace in the list.
+    pub trace: usize,
+    /// Stream.
+    pub stream: StreamId,
+    /// Packets that may hold records of the chunk.
+    pub packets: Range<usize>,
+}
+
+/// A span of the time line over all streams.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Chunk {
+    /// Records from here on.
+    pub from: Ns,
+    /// Records before this.
+    pub until: Ns,
+    /// Streams in the order of traces and of their ids.
+    pub pieces: Vec<Piece>,
+    /// Bytes of the packets that begin in it.
+    pub bytes: u64,
+}
+
+/// What can be computed over chunks.
+pub trait Analysis: Sync {
+    /// What one chunk says without knowledge of the past.
+    type Partial: Send;
+    /// What all chunks so far say.
+    type Whole;
+
+    /// Look at a chunk; runs on a worker.
+    fn chunk(&self, traces: &[&Trace], chunk: &Chunk) -> Self::Partial;
+
+    /// Add the next chunk on the right; runs in order, on one thread, while later chunks are being looked at.
+    fn merge(&self, whole: &mut Self::Whole, right: Self::Partial);
+}
+
+/// Run an analysis over all chunks; closing the whole is the caller's.
+pub fn run<A: Analysis>(
+    analysis: &A,
+    mut whole: A::Whole,
+    traces: &[&Trace],
+    chunks: &[Chunk],
+    work: &Work,
+) -> Result<A::Whole, Cancelled> {
+    work.progress.enter("reading", chunks.iter().map(|c| c.bytes).sum());
+    let look = |i: usize| {
+        let partial = (!work.cancel.is_cancelled()).then(|| analysis.chunk(traces, &chunks[i]));
+        work.progress.step(chunks[i].bytes);
+        partial
+    };
+    in_order(work, chunks.len(), look, |_, partial| {
+        if let Some(partial) = partial {
+            analysis.merge(&mut whole, partial);
+        }
+    })?;
+    work.progress.done.store(work.progress.total.load(Ordering::Relaxed), Ordering::Relaxed);
+    Ok(whole)
+}
+
+/// Times of a packet; without them it may hold any.
+fn times(trace: &Trace, stream: usize, packet: usize) -> Option<(Ns, Ns)> {
+    let packet = trace.streams().get(stream)?.packets.get(packet)?;
+    Some((packet.begin?, packet.end?))
+}
+
+/// Where to cut: the begins of packets at which the weight of the packets before them passes a multiple of the
+/// target. Traces whose packets do not tell their times are not cut.
+fn cuts(traces: &[&Trace], target: ChunkTarget, workers: usize) -> Vec<Ns> {
+    let mut begins: Vec<(Ns, u64)> = Vec::new();
+    for trace in traces {
+        for stream in trace.streams() {
+            for packet in &stream.packets {
+                let (Some(begin), Some(_)) = (packet.begin, packet.end) else { return Vec::new() };
+                begins.push((begin, packet.bytes));
+            }
+        }
+    }
+    begins.sort_unstable();
+    let total: u64 = begins.iter().map(|(_, bytes)| bytes).sum();
+    let target = match target {
+        ChunkTarget::Packet => 0,
+        ChunkTarget::Bytes(bytes) => bytes,
+        ChunkTarget::Balanced => (total / (8 * workers.max(1) as u64)).clamp(1 << 20, 256 << 20),
+        ChunkTarget::Whole => return Vec::new(),
+    };
+    let mut cuts = Vec::new();
+    let mut weight = 0;
+    for (begin, bytes) in begins {
+        if weight > 0 && weight >= target && cuts.last() != Some(&begin) {
+            cuts.push(begin);
+            weight = 0;
+        }
+        weight += bytes;
+    }
+    cuts
+}
+
+/// Cut the time line of some traces into chunks.
+pub fn cut(traces: &[&Trace], target: ChunkTarget, workers: usize) -> Vec<Chunk> {
+    let cuts = cuts(traces, target, workers);
+    let bounds: Vec<Ns> = std::iter::once(Ns::MIN).chain(cuts).chain([Ns::MAX]).collect();
+    let chunk = |w: &[Ns]| Chunk { from: w[0], until: w[1], pieces: Vec::new(), bytes: 0 };
+    let mut chunks: Vec<Chunk> = bounds.windows(2).map(chunk).collect();
+    for (number, trace) in traces.iter().enumerate() {
+        for stream in 0..trace.streams().len() {
+            spread(&mut chunks, number, trace, stream);
+        }
+    }
+    chunks
+}
+
+/// Give each chunk the packets of one stream that may hold its records: a run of packets, because what lies out of
+/// order is taken along.
+fn spread(chunks: &mut [Chunk], number: usize, trace: &Trace, stream: usize) {
+    let count = trace.streams()[stream].packets.len();
+    let of = |packet| times(trace, stream, packet).unwrap_or((Ns::MIN, Ns::MAX));
+    // The latest end of any packet up to here, the earliest begin of any from here on: both ascend.
+    let mut latest = Vec::with_capacity(count);
+    for packet in 0..count {
+        latest.push(of(packet).1.max(latest.last().copied().unwrap_or(Ns::MIN)));
+    }
+    let mut earliest = vec![Ns::MAX; count];
+    let mut least = Ns::MAX;
+    for packet in (0..count).rev() {
+        least = least.min(of(packet).0);
+        earliest[packet] = least;
+    }
+    for chunk in chunks.iter_mut() {
+        let first = latest.partition_point(|end| *end < chunk.from);
+        let after = earliest.partition_point(|begin| *begin < chunk.until);
+        if first < after {
+            chunk.pieces.push(Piece { trace: number, stream: StreamId::at(stream), packets: first..after });
+        }
+    }
+    for packet in 0..count {
+        let at = chunks.partition_point(|c| c.until <= of(packet).0);
+        if let Some(chunk) = chunks.get_mut(at) {
+            chunk.bytes += trace.streams()[stream].packets[packet].bytes;
+        }
+    }
+}
+
+impl Piece {
+    /// Give the records of the piece that lie in the chunk to `take`, packet by packet. A record's time is held to
+    /// its packet's bounds, else a record could belong to a chunk that does not read its packet.
+    pub fn read<'a>(
+        &self,
+        trace: &'a Trace,
+        plan: &'a Plan,
+        chunk: &Chunk,
+        notices: &mut Notices,
+        mut take: impl FnMut(&Record<'_, 'a>),
+    ) {
+        for packet in self.packets.clone() {
+            let (begin, end) = times(trace, self.stream.index(), packet).unwrap_or((Ns::MIN, Ns::MAX));
+            if end < chunk.from || begin >= chunk.until {
+                continue;
+            }
+            let mut reader = trace.reader(plan, self.stream, packet..packet + 1);
+            let (mut last, mut backwards) = (Ns::MIN, 0);
+            while let Some(record) = reader.next() {
+                backwards += u64::from(record.time < last);
+                last = record.time;
+                let time = record.time.min(end).max(begin);
+                if chunk.from <= time && time < chunk.until {
+                    take(&Record { time, ..record });
+                }
+            }
+            if chunk.from <= begin {
+                notices.merge(&reader.notices());
+                notices.add(Notice::TimeBackwards, backwards, || trace.streams()[self.stream.index()].name.clone());
+            }
+        }
+    }
+}

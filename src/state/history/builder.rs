@@ -1,0 +1,106 @@
+//! From the machines' runs to a sealed history: names made one, ids made canonical, the tree built.
+//!
+//! In: attributes, texts and runs of one chunk after another. Each chunk has a builder of its own, with its own ids;
+//! [`HistoryBuilder::append`] joins a later chunk's to it. Out: a [`History`] that depends on what was said of which
+//! path, and not on the order in which paths, texts or intervals appeared: [`HistoryBuilder::seal`] numbers attributes by
+//! path and texts by content.
+//!
+//! Joining costs the names of the later chunk, not its intervals: a run keeps a note of how its ids are to be
+//! read, and is rewritten once, in parallel, when the history is sealed.
+
+use super::History;
+use super::bulk::{BuildError, build, map};
+use super::interval::Run;
+use super::tree::Shape;
+use crate::base::names::{NameId, Names};
+use crate::base::time::Span;
+use crate::base::work::Work;
+use crate::state::attributes::{AttributeId, Attributes};
+use std::sync::Arc;
+
+/// New ids by old ones.
+#[derive(Debug)]
+struct Renumbering {
+    attributes: Vec<AttributeId>,
+    texts: Vec<NameId>,
+}
+
+impl Renumbering {
+    /// First this, then `next`.
+    fn then(&self, next: &Renumbering) -> Renumbering {
+        let attribute = |id: &AttributeId| next.attributes.get(id.index()).copied().unwrap_or(*id);
+        let text = |id: &NameId| next.texts.get(id.index()).copied().unwrap_or(*id);
+        Renumbering {
+            attributes: self.attributes.iter().map(attribute).collect(),
+            texts: self.texts.iter().map(text).collect(),
+        }
+    }
+}
+
+/// A history while it is being written.
+#[derive(Debug, Default)]
+pub struct HistoryBuilder {
+    /// The attributes; their ids are those of the runs.
+    pub attributes: Attributes,
+    /// The texts that values name.
+    pub texts: Names,
+    states: &'static [&'static str],
+    /// Each with the way from its ids to the tables above, where they differ.
+    runs: Vec<(Run, Option<Arc<Renumbering>>)>,
+}
+
+impl HistoryBuilder {
+    /// A history of nothing. `states` are the names of [`super::interval::Value::Code`]s.
+    pub fn new(states: &'static [&'static str]) -> Self {
+        HistoryBuilder { states, ..Self::default() }
+    }
+
+    /// Take a run whose ids are of this builder's tables.
+    pub fn push(&mut self, run: Run) {
+        if !run.is_empty() {
+            self.runs.push((run, None));
+        }
+    }
+
+    /// Number of intervals so far.
+    pub fn len(&self) -> usize {
+        self.runs.iter().map(|(run, _)| run.len()).sum()
+    }
+
+    /// True when there is none.
+    pub fn is_empty(&self) -> bool {
+        self.runs.is_empty()
+    }
+
+    /// Join what another builder collected. Its states must be the same list.
+    pub fn append(&mut self, later: HistoryBuilder) {
+        let attributes = self.attributes.absorb(&later.attributes);
+        let texts = (0..later.texts.len()).map(|id| self.texts.intern(later.texts.get(NameId::at(id)))).collect();
+        let here = Arc::new(Renumbering { attributes, texts });
+        self.runs.extend(later.runs.into_iter().map(|(run, ids)| {
+            let ids = ids.map_or_else(|| here.clone(), |ids| Arc::new(ids.then(&here)));
+            (run, Some(ids))
+        }));
+    }
+
+    /// The history of a trace that covers `window`.
+    pub fn seal(self, window: Span, shape: Shape, work: &Work) -> Result<History, BuildError> {
+        let (attributes, new_attributes) = self.attributes.sorted();
+        let mut order: Vec<NameId> = (0..self.texts.len()).map(NameId::at).collect();
+        order.sort_by_key(|id| self.texts.get(*id));
+        let mut texts = Names::default();
+        let mut new_texts = vec![NameId(0); order.len()];
+        for id in order {
+            new_texts[id.index()] = texts.intern(self.texts.get(id));
+        }
+        let canonical = Renumbering { attributes: new_attributes, texts: new_texts };
+        let runs = map(work, self.runs, |(mut run, ids)| {
+            let joined = ids.map(|ids| ids.then(&canonical));
+            let ids = joined.as_ref().unwrap_or(&canonical);
+            run.renumber(&ids.attributes, &ids.texts);
+            run
+        })?;
+        let tree = build(runs, shape, work)?;
+        Ok(History { attributes, texts, states: self.states, window, tree })
+    }
+}

@@ -1,0 +1,375 @@
+//! The intervals of one node, column by column.
+//!
+//! In: intervals sorted by attribute, then start. Out: the same in as few bytes as whole-byte columns allow, with
+//! random access. Each column (attribute, start, length, value) holds unsigned differences to a base in as many bytes
+//! (0 to 8) as its largest needs; a fifth column of one byte tells what the values are, unless all are of one kind.
+//! A leaf of kernel states takes about 12 bytes an interval, one where every number needs eight bytes 29.
+//!
+//! Attributes and starts count from the node's own bounds, so most columns are two to four bytes wide. Lengths are
+//! kept rather than ends: they are smaller, and `t - start < length` in unsigned arithmetic is the whole test whether
+//! an interval holds at `t`.
+//!
+//! Finding is by binary search: over the attributes first, then over the starts, for the intervals of one attribute
+//! are disjoint and so sorted by start *and* end.
+
+use super::interval::{Interval, Packed, Value};
+use crate::base::names::NameId;
+use crate::base::time::{Ns, Span};
+use crate::state::attributes::AttributeId;
+use std::ops::Range;
+use std::sync::Arc;
+
+/// Bytes after the last column, so that every element can be read as eight.
+const PADDING: usize = 8;
+
+/// Times and attributes between which something lies: `[start, end)`, `low..=high`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Bounds {
+    /// Smallest start.
+    pub start: Ns,
+    /// Largest end.
+    pub end: Ns,
+    /// Smallest attribute.
+    pub low: u32,
+    /// Largest attribute.
+    pub high: u32,
+}
+
+impl Bounds {
+    /// The bounds of nothing: neutral for [`Bounds::join`].
+    pub const NONE: Bounds = Bounds { start: Ns::MAX, end: Ns::MIN, low: u32::MAX, high: 0 };
+
+    /// The bounds of both.
+    pub fn join(self, other: Bounds) -> Bounds {
+        Bounds {
+            start: self.start.min(other.start),
+            end: self.end.max(other.end),
+            low: self.low.min(other.low),
+            high: self.high.max(other.high),
+        }
+    }
+}
+
+/// What the values of a node are.
+const CODE: u8 = 0;
+const INT: u8 = 1;
+const TEXT: u8 = 2;
+const MIXED: u8 = 3;
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+struct Column {
+    offset: u32,
+    width: u8,
+}
+
+impl Column {
+    fn mask(self) -> u64 {
+        if self.width == 0 { 0 } else { u64::MAX >> (64 - 8 * u32::from(self.width)) }
+    }
+}
+
+/// The intervals of one node.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Columns {
+    bytes: Arc<[u8]>,
+    len: u32,
+    /// Bases of the attribute and start columns.
+    low: u32,
+    start: Ns,
+    attributes: Column,
+    starts: Column,
+    lengths: Column,
+    values: Column,
+    /// One of the constants above; with `MIXED` a byte each at `kinds`.
+    kind: u8,
+    kinds: u32,
+}
+
+impl Default for Columns {
+    fn default() -> Self {
+        Columns {
+            bytes: Arc::new([]),
+            len: 0,
+            low: 0,
+            start: 0,
+            attributes: Column::default(),
+            starts: Column::default(),
+            lengths: Column::default(),
+            values: Column::default(),
+            kind: CODE,
+            kinds: 0,
+        }
+    }
+}
+
+fn width(largest: u64) -> u8 {
+    (u64::BITS - largest.leading_zeros()).div_ceil(8) as u8
+}
+
+fn split(value: Value) -> (u8, u64) {
+    match value {
+        Value::Code(code) => (CODE, u64::from(code)),
+        // Small negative numbers stay small: the sign goes to the lowest bit.
+        Value::Int(n) => (INT, ((n << 1) ^ (n >> 63)) as u64),
+        Value::Text(id) => (TEXT, u64::from(id.0)),
+    }
+}
+
+fn since(time: Ns, base: Ns) -> u64 {
+    (time as u64).wrapping_sub(base as u64)
+}
+
+impl Columns {
+    /// Encode intervals sorted by attribute and start, with their bounds.
+    pub(super) fn encode(items: &[Packed], aside: &[Value]) -> (Bounds, Columns) {
+        let mut bounds = Bounds::NONE;
+        let (mut longest, mut largest, mut kinds) = (0, 0, 0u8);
+        for item in items {
+            bounds.start = bounds.start.min(item.start);
+            bounds.end = bounds.end.max(item.end);
+            bounds.low = bounds.low.min(item.attribute);
+            bounds.high = bounds.high.max(item.attribute);
+            longest = longest.max(item.length());
+            let (kind, raw) = split(item.value(aside));
+            largest = largest.max(raw);
+            kinds |= 1 << kind;
+        }
+        if items.is_empty() {
+            return (bounds, Columns::default());
+        }
+        let n = items.len();
+        let latest = items.iter().fold(0, |latest, i| since(i.start, bounds.start).max(latest));
+        let mut size = 0;
+        let mut column = |largest: u64| {
+            let column = Column { offset: size as u32, width: width(largest) };
+            size += n * usize::from(column.width);
+            column
+        };
+        let attributes = column(u64::from(bounds.high - bounds.low));
+        let starts = column(latest);
+        let lengths = column(longest);
+        let values = column(largest);
+        let mixed = !kinds.is_power_of_two();
+        let kinds_at = size;
+        let mut bytes = vec![0; size + if mixed { n } else { 0 } + PADDING];
+        // Every element is written as eight bytes; the next one, or the next column, overwrites what it has too many.
+        let mut write = |column: Column, get: &dyn Fn(&Packed) -> u64| {
+            let mut at = column.offset as usize;
+            if column.width == 0 {
+                return;
+            }
+            for item in items {
+                if let Some(place) = bytes.get_mut(at..at + 8) {
+                    place.copy_from_slice(&get(item).to_le_bytes());
+                }
+                at += usize::from(column.width);
+            }
+        };
+        write(attributes, &|i| u64::from(i.attribute - bounds.low));
+        write(starts, &|i| since(i.start, bounds.start));
+        write(lengths, &Packed::length);
+        write(values, &|i| split(i.value(aside)).1);
+        if mixed {
+            for (place, item) in bytes.iter_mut().skip(kinds_at).zip(items) {
+                *place = split(item.value(aside)).0;
+            }
+        }
+        let columns = Columns {
+            bytes: bytes.into(),
+            len: n as u32,
+            low: bounds.low,
+            start: bounds.start,
+            attributes,
+            starts,
+            lengths,
+            values,
+            kind: if mixed { MIXED } else { kinds.trailing_zeros() as u8 },
+            kinds: kinds_at as u32,
+        };
+        (bounds, columns)
+    }
+
+    /// Number of intervals.
+    pub fn len(&self) -> usize {
+        self.len as usize
+    }
+
+    /// True when there is none.
+    pub fn is_empty(&self) -> bool {
+        self.len == 0
+    }
+
+    /// Bytes of memory, itself included.
+    pub fn size(&self) -> usize {
+        size_of::<Columns>() + self.bytes.len()
+    }
+
+    fn load(&self, column: Column, at: usize) -> u64 {
+        let place = column.offset as usize + at * usize::from(column.width);
+        match self.bytes.get(place..place + 8) {
+            Some(&[a, b, c, d, e, f, g, h]) => u64::from_le_bytes([a, b, c, d, e, f, g, h]) & column.mask(),
+            _ => 0,
+        }
+    }
+
+    /// The attribute of the interval at a position.
+    pub fn attribute(&self, at: usize) -> u32 {
+        self.low + self.load(self.attributes, at) as u32
+    }
+
+    /// Its start.
+    pub fn start(&self, at: usize) -> Ns {
+        self.start.wrapping_add(self.load(self.starts, at) as i64)
+    }
+
+    /// Its end.
+    pub fn end(&self, at: usize) -> Ns {
+        self.start(at).wrapping_add(self.load(self.lengths, at) as i64)
+    }
+
+    fn value(&self, at: usize) -> Value {
+        let raw = self.load(self.values, at);
+        let kind = match self.kind {
+            MIXED => self.bytes.get(self.kinds as usize + at).copied().unwrap_or(CODE),
+            kind => kind,
+        };
+        match kind {
+            CODE => Value::Code(raw as u16),
+            INT => Value::Int((raw >> 1) as i64 ^ -((raw & 1) as i64)),
+            _ => Value::Text(NameId(raw as u32)),
+        }
+    }
+
+    /// The interval at a position below `len`.
+    pub fn get(&self, at: usize) -> Interval {
+        let start = self.start(at);
+        let end = start.wrapping_add(self.load(self.lengths, at) as i64);
+        Interval { attribute: AttributeId(self.attribute(at)), span: Span { start, end }, value: self.value(at) }
+    }
+
+    /// All intervals, by attribute and start.
+    pub fn iter(&self) -> impl Iterator<Item = Interval> {
+        (0..self.len()).map(|at| self.get(at))
+    }
+
+    /// First position in `within` for which `before` is false; `before` holds up to some position and not after.
+    fn partition(within: Range<usize>, before: impl Fn(usize) -> bool) -> usize {
+        let (mut low, mut high) = (within.start, within.end);
+        while low < high {
+            let middle = low + (high - low) / 2;
+            if before(middle) {
+                low = middle + 1;
+            } else {
+                high = middle;
+            }
+        }
+        low
+    }
+
+    /// Positions of the intervals of `attribute`, looked for from position `from` on.
+    pub fn of(&self, attribute: u32, from: usize) -> Range<usize> {
+        self.between(attribute, attribute, from)
+    }
+
+    /// Positions of the intervals of the attributes `low..=high`, looked for from position `from` on.
+    pub fn between(&self, low: u32, high: u32, from: usize) -> Range<usize> {
+        let start = Self::partition(from..self.len(), |at| self.attribute(at) < low);
+        // Few intervals share an attribute where attributes are many: look near before looking far.
+        let mut step = 1;
+        while start + step < self.len() && self.attribute(start + step) <= high {
+            step *= 2;
+        }
+        let end = Self::partition(start + step / 2..self.len().min(start + step), |at| self.attribute(at) <= high);
+        start..end
+    }
+
+    /// In `of`, positions of one attribute: the one whose interval holds at `t`.
+    pub fn holding(&self, of: Range<usize>, t: Ns) -> Option<usize> {
+        let after = Self::partition(of.clone(), |at| self.start(at) <= t);
+        (after > of.start && t < self.end(after - 1)).then(|| after - 1)
+    }
+
+    /// In `of`, positions of one attribute: those whose intervals meet `span`.
+    pub fn meeting(&self, of: Range<usize>, span: Span) -> Range<usize> {
+        let start = Self::partition(of.clone(), |at| self.end(at) <= span.start);
+        let end = Self::partition(start..of.end, |at| self.start(at) < span.end);
+        start..end
+    }
+
+    /// Call `hit` with each position in `within`, of any attributes, whose interval meets `span`.
+    pub fn scan(&self, within: Range<usize>, span: Span, mut hit: impl FnMut(usize)) {
+        // Before the base nothing starts; a span that ends there meets nothing.
+        if span.end <= self.start || span.is_empty() {
+            return;
+        }
+        let first = since(span.start.max(self.start), self.start);
+        let past = since(span.end, self.start);
+        for at in within {
+            let start = self.load(self.starts, at);
+            let end = start.saturating_add(self.load(self.lengths, at));
+            if start < past && end > first {
+                hit(at);
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::interval::Run;
+    use super::*;
+
+    fn encode(intervals: &[(u32, Ns, Ns, Value)]) -> (Bounds, Columns) {
+        let mut run = Run::default();
+        run.extend(intervals.iter().map(|(attribute, start, end, value)| Interval {
+            attribute: AttributeId(*attribute),
+            span: Span::new(*start, *end),
+            value: *value,
+        }));
+        Columns::encode(&run.items, &run.aside)
+    }
+
+    #[test]
+    fn intervals_come_back_whatever_their_width() {
+        let extreme = [
+            (0, Ns::MIN, Ns::MAX, Value::Int(i64::MIN)),
+            (3, -5, 5, Value::Int(i64::MAX)),
+            (3, 5, 6, Value::Text(NameId(u32::MAX))),
+            (u32::MAX, 0, Ns::MAX, Value::Code(u16::MAX)),
+        ];
+        for few in 0..=extreme.len() {
+            let (_, columns) = encode(&extreme[..few]);
+            let back: Vec<_> = columns.iter().map(|i| (i.attribute.0, i.span.start, i.span.end, i.value)).collect();
+            assert_eq!(back, extreme[..few]);
+        }
+    }
+
+    #[test]
+    fn bounds_are_tight_and_columns_narrow() {
+        let (bounds, columns) = encode(&[
+            (1000, 1_000_000_000_000, 1_000_000_000_100, Value::Code(1)),
+            (1001, 1_000_000_000_200, 1_000_000_000_255, Value::Code(2)),
+        ]);
+        assert_eq!(bounds, Bounds { start: 1_000_000_000_000, end: 1_000_000_000_255, low: 1000, high: 1001 });
+        assert_eq!(columns.bytes.len(), 2 * 4 + PADDING);
+    }
+
+    #[test]
+    fn searches_find_exactly_what_meets() {
+        let state = Value::Code(1);
+        let (_, columns) = encode(&[(1, 0, 5, state), (1, 5, 9, state), (1, 12, 20, state), (4, 3, 4, state)]);
+        assert_eq!(columns.of(1, 0), 0..3);
+        assert_eq!(columns.of(2, 0), 3..3);
+        assert_eq!(columns.of(4, 3), 3..4);
+        assert_eq!(columns.between(0, 4, 0), 0..4);
+        assert_eq!(
+            [4, 5, 9, 11, 12, 20].map(|t| columns.holding(0..3, t)),
+            [Some(0), Some(1), None, None, Some(2), None]
+        );
+        assert_eq!(columns.meeting(0..3, Span::new(4, 6)), 0..2);
+        assert_eq!(columns.meeting(0..3, Span::new(9, 12)), 2..2);
+        let mut hits = Vec::new();
+        columns.scan(0..4, Span::new(3, 5), |at| hits.push(at));
+        assert_eq!(hits, [0, 3]);
+    }
+}

@@ -1,0 +1,100 @@
+//! The incremental build: an R-SHT of a trace that is still growing.
+//!
+//! In: intervals as they close, by increasing end (another order costs tightness, nothing else). Out: a [`Tree`] of all so
+//! far, whenever one is wanted. Each band of duration collects intervals until they fill an R-tree; it is
+//! packed as the bulk build packs a slab and not touched again. A snapshot shares the packed columns with the
+//! growing tree: it costs the number of nodes and the packing of what is still being collected.
+//!
+//! Neither the number of attributes nor the mean time span of an R-tree is known before the end. Both are
+//! estimated anew from what has come whenever an R-tree is finished; R-trees never get smaller (ALGORITHMS.md 8.4, 8.5).
+//! [002] keeps one open branch instead and lifts long intervals into its inner nodes; those nodes then
+//! span much time and are read by every query in it. With bands they lie in R-trees of their own.
+
+use super::bulk::{BANDS, Bands, BuildError, leaves, mean_span};
+use super::interval::{Run, Value};
+use super::tree::{Packing, Shape, Tree};
+use crate::base::time::{Ns, Span};
+use crate::base::work::Work;
+use crate::state::attributes::AttributeId;
+
+/// A tree that grows.
+#[derive(Clone)]
+pub struct Growing {
+    shape: Shape,
+    /// Intervals of an R-tree begun now.
+    slab: usize,
+    bands: Bands,
+    /// What each band collects.
+    open: [Run; BANDS],
+    packing: Packing,
+    /// Roots of finished R-trees, with their band.
+    roots: Vec<(usize, u32)>,
+    attributes: usize,
+    total: usize,
+    span: Span,
+}
+
+impl Growing {
+    /// A tree of nothing.
+    pub fn new(shape: Shape) -> Self {
+        Growing {
+            shape,
+            slab: shape.slab(0),
+            bands: Bands::new(u64::MAX),
+            open: Default::default(),
+            packing: Packing::default(),
+            roots: Vec::new(),
+            attributes: 0,
+            total: 0,
+            span: Span::new(Ns::MAX, Ns::MIN),
+        }
+    }
+
+    /// Take in that `attribute` was `value` during `span`, which ends no earlier than those before.
+    pub fn push(&mut self, attribute: AttributeId, span: Span, value: Value) {
+        if span.is_empty() {
+            return;
+        }
+        self.attributes = self.attributes.max(attribute.index() + 1);
+        self.total += 1;
+        self.span = Span::new(self.span.start.min(span.start), self.span.end.max(span.end));
+        let length = (span.end as u64).wrapping_sub(span.start as u64);
+        let band = self.bands.of(length);
+        self.open[band].push(attribute, span, value);
+        if self.open[band].len() >= self.slab {
+            self.roots.extend(finish(&mut self.packing, band, &mut self.open[band], self.shape));
+            self.slab = self.slab.max(self.shape.slab(self.attributes));
+            self.bands = Bands::new(mean_span(self.span, self.slab, self.total));
+        }
+    }
+
+    /// Number of intervals so far.
+    pub fn len(&self) -> usize {
+        self.total
+    }
+
+    /// True when there is none.
+    pub fn is_empty(&self) -> bool {
+        self.total == 0
+    }
+
+    /// The tree of all intervals so far.
+    pub fn snapshot(&self, work: &Work) -> Result<Tree, BuildError> {
+        if self.total > Run::MOST {
+            return Err(BuildError::TooMany(self.total));
+        }
+        let Growing { mut packing, mut roots, open, .. } = self.clone();
+        for (band, mut run) in open.into_iter().enumerate() {
+            work.cancel.check()?;
+            roots.extend(finish(&mut packing, band, &mut run, self.shape));
+        }
+        Ok(packing.roof(roots, self.shape, work)?)
+    }
+}
+
+/// Pack what a band has collected.
+fn finish(packing: &mut Packing, band: usize, open: &mut Run, shape: Shape) -> Option<(usize, u32)> {
+    let mut run = std::mem::take(open);
+    let leaves = leaves(&mut run.items, shape.node, &run.aside);
+    packing.slab(leaves, shape.fanout).map(|root| (band, root))
+}

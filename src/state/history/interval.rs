@@ -1,0 +1,214 @@
+//! An interval: what one attribute was, from when to when; and runs of them, as the machines hand them in.
+//!
+//! In: intervals in any order. Out: a [`Run`], 24 bytes an interval. The state machine of a chunk closes about three
+//! intervals per event, so these bytes decide how much memory an analysis needs at its peak. That is why a value is
+//! squeezed into 32 bits: 2 say what it is, 30 hold a code, a text's id or a small integer; what does not fit
+//! goes to a side list and is pointed at.
+//!
+//! Unknown is the absence of an interval: it is never stored, neither at the edges of an attribute's life nor in
+//! between, and it is what every question about an instant without an interval is answered with.
+
+use crate::base::names::NameId;
+use crate::base::time::{Ns, Span};
+use crate::state::attributes::AttributeId;
+use std::cmp::Ordering;
+
+/// What an attribute was. (What is not known has no interval, so there is no variant for it.)
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Value {
+    /// A state from the history's list of state names.
+    Code(u16),
+    /// A number.
+    Int(i64),
+    /// A text in the history's table.
+    Text(NameId),
+}
+
+/// One attribute, one span, one value. Ordered by attribute, then time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Interval {
+    /// The line.
+    pub attribute: AttributeId,
+    /// From, to; never empty.
+    pub span: Span,
+    /// What held.
+    pub value: Value,
+}
+
+/// An interval in 24 bytes.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Packed {
+    pub start: Ns,
+    pub end: Ns,
+    pub attribute: u32,
+    value: u32,
+}
+
+const CODE: u32 = 0;
+const SMALL: u32 = 1;
+const TEXT: u32 = 2;
+const ASIDE: u32 = 3;
+
+impl Packed {
+    /// Its length in ns; exact even where the difference of two `i64` is not one.
+    pub fn length(&self) -> u64 {
+        (self.end as u64).wrapping_sub(self.start as u64)
+    }
+
+    /// Its value; `aside` is the side list that it was packed with.
+    pub fn value(&self, aside: &[Value]) -> Value {
+        match self.value & 3 {
+            CODE => Value::Code((self.value >> 2) as u16),
+            SMALL => Value::Int(i64::from(self.value as i32 >> 2)),
+            TEXT => Value::Text(NameId(self.value >> 2)),
+            _ => aside.get((self.value >> 2) as usize).copied().unwrap_or(Value::Int(0)),
+        }
+    }
+
+    /// The total order of time: end, attribute, start, value. Nothing may depend on how equal intervals stand.
+    pub fn by_end(&self, other: &Packed, aside: &[Value]) -> Ordering {
+        (self.end, self.attribute, self.start)
+            .cmp(&(other.end, other.attribute, other.start))
+            .then_with(|| self.value(aside).cmp(&other.value(aside)))
+    }
+
+    /// The total order within one attribute: start, end, value.
+    pub fn by_start(&self, other: &Packed, aside: &[Value]) -> Ordering {
+        (self.start, self.end).cmp(&(other.start, other.end)).then_with(|| self.value(aside).cmp(&other.value(aside)))
+    }
+}
+
+/// Intervals as one chunk's machine closed them, in any order.
+#[derive(Clone, Debug)]
+pub struct Run {
+    pub(super) items: Vec<Packed>,
+    pub(super) aside: Vec<Value>,
+    /// First start, last end; empty when there are no intervals.
+    pub(super) span: Span,
+}
+
+impl Default for Run {
+    fn default() -> Self {
+        Run { items: Vec::new(), aside: Vec::new(), span: Span::new(Ns::MAX, Ns::MIN) }
+    }
+}
+
+impl Run {
+    /// The most intervals of one history: node and side list positions are 30 bits.
+    pub(super) const MOST: usize = 1 << 30;
+
+    /// Take in that `attribute` was `value` during `span`. An empty span says nothing and is not kept.
+    pub fn push(&mut self, attribute: AttributeId, span: Span, value: Value) {
+        if span.is_empty() {
+            return;
+        }
+        let value = match value {
+            Value::Code(code) => u32::from(code) << 2 | CODE,
+            Value::Int(n) if (-(1 << 29)..1 << 29).contains(&n) => (n as u32) << 2 | SMALL,
+            Value::Text(id) if id.0 < 1 << 30 => id.0 << 2 | TEXT,
+            _ => self.set_aside(value),
+        };
+        self.span = Span::new(self.span.start.min(span.start), self.span.end.max(span.end));
+        self.items.push(Packed { start: span.start, end: span.end, attribute: attribute.0, value });
+    }
+
+    /// Number of intervals.
+    pub fn len(&self) -> usize {
+        self.items.len()
+    }
+
+    /// True when there is none.
+    pub fn is_empty(&self) -> bool {
+        self.items.is_empty()
+    }
+
+    /// The intervals, as they came.
+    pub fn iter(&self) -> impl Iterator<Item = Interval> {
+        self.items.iter().map(|item| Interval {
+            attribute: AttributeId(item.attribute),
+            span: Span::new(item.start, item.end),
+            value: item.value(&self.aside),
+        })
+    }
+
+    fn set_aside(&mut self, value: Value) -> u32 {
+        self.aside.push(value);
+        ((self.aside.len() - 1) as u32) << 2 | ASIDE
+    }
+
+    /// Give every attribute and text the id that the tables say.
+    pub(super) fn renumber(&mut self, attributes: &[AttributeId], texts: &[NameId]) {
+        let attribute = |id: u32| attributes.get(id as usize).map_or(id, |new| new.0);
+        let text = |id: u32| texts.get(id as usize).map_or(id, |new| new.0);
+        for item in &mut self.items {
+            item.attribute = attribute(item.attribute);
+            if item.value & 3 == TEXT {
+                item.value = text(item.value >> 2) << 2 | TEXT;
+            }
+        }
+        for value in &mut self.aside {
+            if let Value::Text(id) = value {
+                id.0 = text(id.0);
+            }
+        }
+    }
+
+    /// Let values set aside point into a list where this run's begin at `offset`.
+    pub(super) fn rebase(&mut self, offset: usize) {
+        for item in &mut self.items {
+            if item.value & 3 == ASIDE {
+                item.value += (offset as u32) << 2;
+            }
+        }
+    }
+}
+
+impl Extend<Interval> for Run {
+    fn extend<T: IntoIterator<Item = Interval>>(&mut self, intervals: T) {
+        for i in intervals {
+            self.push(i.attribute, i.span, i.value);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_value_comes_back() {
+        let values = [
+            Value::Code(0),
+            Value::Code(u16::MAX),
+            Value::Int(0),
+            Value::Int(-1),
+            Value::Int((1 << 29) - 1),
+            Value::Int(1 << 29),
+            Value::Int(-(1 << 29)),
+            Value::Int(i64::MIN),
+            Value::Text(NameId(7)),
+            Value::Text(NameId(u32::MAX)),
+        ];
+        let mut run = Run::default();
+        for (at, value) in values.iter().enumerate() {
+            run.push(AttributeId::at(at), Span::new(0, 1), *value);
+        }
+        assert_eq!(run.iter().map(|i| i.value).collect::<Vec<_>>(), values);
+        assert_eq!(run.aside.len(), 3);
+    }
+
+    #[test]
+    fn an_empty_span_is_not_kept() {
+        let mut run = Run::default();
+        run.push(AttributeId(0), Span::new(5, 5), Value::Code(1));
+        run.push(AttributeId(0), Span::new(5, 4), Value::Code(1));
+        assert!(run.is_empty());
+    }
+
+    #[test]
+    fn lengths_are_exact_over_all_of_time() {
+        let mut run = Run::default();
+        run.push(AttributeId(0), Span::new(Ns::MIN, Ns::MAX), Value::Code(1));
+        assert_eq!(run.items[0].length(), u64::MAX);
+    }
+}

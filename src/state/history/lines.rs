@@ -1,0 +1,166 @@
+//! Lines for people: what one attribute, or every attribute that a pattern means, was at, when or over.
+//!
+//! In: a pattern (`threads/*/state`) and a [`Time`]. Out: one [`Line`] per attribute, its spans in order of time. Unlike a
+//! search of the tree, a line also says where nothing is known, and from when to when. All attributes of a pattern
+//! are found by one search, which reads each node once; the gaps cost two small searches each.
+
+use super::History;
+use super::interval::{Interval, Value};
+use super::search::{When, Which};
+use crate::base::time::{Ns, Span};
+use crate::base::work::{Cancel, Cancelled};
+use crate::state::attributes::AttributeId;
+
+/// What an attribute was, from when to when.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Held {
+    /// From, to.
+    pub span: Span,
+    /// `None` where it is unknown.
+    pub value: Option<Value>,
+}
+
+/// What one attribute was.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Line {
+    /// The attribute.
+    pub attribute: AttributeId,
+    /// In order of time, disjoint.
+    pub held: Vec<Held>,
+}
+
+/// The time that lines are asked for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Time {
+    /// What held at these instants, in any order.
+    Instants(Vec<Ns>),
+    /// All that held within a span; the first and last may reach beyond it.
+    Range(Span),
+    /// Of a span, what held at so many instants (2^20 at most) in equal distance, the first at its start.
+    Points(Span, usize),
+}
+
+impl History {
+    /// What `attribute` was at `t`, known or not.
+    pub fn held(&self, attribute: AttributeId, t: Ns) -> Held {
+        match self.tree.at(attribute, t) {
+            Some(interval) => Held { span: interval.span, value: Some(interval.value) },
+            None => Held { span: self.gap(attribute, t), value: None },
+        }
+    }
+
+    /// The lines of all attributes that `pattern` means, in order of their paths. An attribute of which nothing is
+    /// known at all (`threads`, say, that only has others below it) has no line, unless the pattern names it.
+    pub fn lines(&self, pattern: &str, time: &Time, cancel: &Cancel) -> Result<Vec<Line>, Cancelled> {
+        let mut attributes = self.attributes.matching(pattern);
+        if attributes.len() > 1 {
+            attributes.retain(|attribute| self.tree.life(*attribute).is_some());
+        }
+        let instants = match time {
+            Time::Instants(instants) => {
+                let mut instants = instants.clone();
+                instants.sort_unstable();
+                instants
+            }
+            Time::Range(_) => Vec::new(),
+            Time::Points(span, points) => points_of(*span, *points),
+        };
+        let when = match time {
+            Time::Range(span) => When::within(*span),
+            _ => When::instants(instants.iter().copied()),
+        };
+        let which = Which::these(attributes.iter().copied());
+        let mut found: Vec<Interval> = self.tree.search(which, when, cancel).collect();
+        cancel.check()?;
+        found.sort_unstable();
+        let mut found = found.as_slice();
+        let mut lines = Vec::with_capacity(attributes.len());
+        for attribute in attributes {
+            cancel.check()?;
+            let (own, rest) = found.split_at(found.partition_point(|i| i.attribute == attribute));
+            found = rest;
+            let mut line = Line { attribute, held: Vec::with_capacity(own.len()) };
+            match time {
+                Time::Range(span) if span.is_empty() => {}
+                Time::Range(span) => self.fill_range(&mut line, own, *span),
+                _ => self.fill_instants(&mut line, own, &instants),
+            }
+            lines.push(line);
+        }
+        Ok(lines)
+    }
+
+    /// Put `own`, all that is known within `span`, and the gaps between into `line`.
+    fn fill_range(&self, line: &mut Line, own: &[Interval], span: Span) {
+        let mut known_to = span.start;
+        for interval in own {
+            if known_to < interval.span.start {
+                line.held.push(Held { span: self.gap(line.attribute, known_to), value: None });
+            }
+            line.held.push(Held { span: interval.span, value: Some(interval.value) });
+            known_to = interval.span.end;
+        }
+        if known_to < span.end {
+            line.held.push(Held { span: self.gap(line.attribute, known_to), value: None });
+        }
+    }
+
+    /// Put into `line` what held at `instants`, ascending; `own` is all that is known at one of them.
+    fn fill_instants(&self, line: &mut Line, own: &[Interval], instants: &[Ns]) {
+        let mut own = own.iter().peekable();
+        let mut told_to = None;
+        for t in instants {
+            if told_to.is_some_and(|to| *t < to) {
+                continue;
+            }
+            let held = match own.next_if(|interval| interval.span.contains(*t)) {
+                Some(interval) => Held { span: interval.span, value: Some(interval.value) },
+                None => Held { span: self.gap(line.attribute, *t), value: None },
+            };
+            line.held.push(held);
+            told_to = Some(held.span.end.max(t.saturating_add(1)));
+        }
+    }
+
+    /// The span around `t`, at which `attribute` is unknown, in which it is unknown; within the trace where nothing
+    /// is known before or after.
+    fn gap(&self, attribute: AttributeId, t: Ns) -> Span {
+        let window = Span::new(self.window.start.min(t), self.window.end.max(t.saturating_add(1)));
+        let Some(life) = self.tree.life(attribute) else { return window };
+        if t < life.start {
+            return Span::new(window.start.min(life.start), life.start);
+        }
+        if t >= life.end {
+            return Span::new(life.end, window.end.max(life.end));
+        }
+        // Something is known on both sides: look near first, then ever farther.
+        let search = |span| {
+            let which = Which::these([attribute]);
+            self.tree.search(which, When::within(span), &Cancel::default()).map(|interval| interval.span)
+        };
+        let (mut before, mut after) = (None, None);
+        let mut reach = (life.len() / 1024).max(1);
+        while before.is_none() || after.is_none() {
+            before = before.or_else(|| search(Span::new(t.saturating_sub(reach), t)).map(|s| s.end).max());
+            after = after.or_else(|| search(Span::new(t, t.saturating_add(reach))).map(|s| s.start).min());
+            if reach == Ns::MAX {
+                break;
+            }
+            reach = reach.saturating_mul(8);
+        }
+        Span::new(before.unwrap_or(life.start), after.unwrap_or(life.end))
+    }
+}
+
+/// More points than any screen or file of figures has use for.
+const MOST_POINTS: usize = 1 << 20;
+
+/// So many instants of `span` in equal distance, the first at its start; fewer where it has fewer nanoseconds.
+fn points_of(span: Span, points: usize) -> Vec<Ns> {
+    let length = u128::from((span.end as u64).wrapping_sub(span.start as u64));
+    if span.is_empty() || points == 0 {
+        return Vec::new();
+    }
+    let points = (points.min(MOST_POINTS) as u128).min(length);
+    (0..points).map(|i| span.start.wrapping_add((length * i / points) as i64)).collect()
+}

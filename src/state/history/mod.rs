@@ -1,0 +1,79 @@
+//! The state history: what each attribute was at every instant, answered in microseconds.
+//!
+//! ```text
+//!  machines, chunk by chunk        once                          any view, any time
+//!  Run, Run, Run ...       ->      HistoryBuilder::seal    ->    History: attributes + texts + Tree
+//!  (unsorted intervals)            (bulk build, parallel)        (single, full, 2D queries; lines for people)
+//! ```
+//! The thesis of L. Prieur-Drevon ([002] in ALGORITHMS.md) found that histories with many attributes need a tree that is
+//! packed by time above and by attribute below, the R-SHT, and built it serially, from intervals sorted by end, into a
+//! file. The thesis of F. Reumont-Locke ([004]) got intervals from chunks in parallel, and had no tree for them.
+//! This is both: the R-SHT in memory, built on all workers from unsorted runs, the same bytes for any number of
+//! workers and any order of the runs.
+//!
+//! - [`interval`]: intervals, values, and the runs that the machines write
+//! - [`columns`]: the intervals of one node in about 12 bytes each
+//! - [`tree`]: the sealed nodes and how packed nodes become a tree
+//! - [`bulk`]: the parallel build; [`growing`]: the incremental one
+//! - [`search`]: single, full and 2D queries
+//! - [`builder`]: names of all chunks made one, then the bulk build
+//! - [`lines`]: what the `query` command prints
+//! - [`check`]: the invariants
+
+pub mod builder;
+pub mod bulk;
+pub mod check;
+pub mod columns;
+pub mod growing;
+pub mod interval;
+pub mod lines;
+pub mod search;
+pub mod tree;
+
+use crate::base::names::Names;
+use crate::base::time::Span;
+use crate::state::attributes::Attributes;
+use interval::Value;
+use tree::Tree;
+
+/// A sealed history.
+#[derive(Clone, Debug)]
+pub struct History {
+    /// The attributes, numbered by path.
+    pub attributes: Attributes,
+    /// The texts that values name, numbered by content.
+    pub texts: Names,
+    states: &'static [&'static str],
+    window: Span,
+    tree: Tree,
+}
+
+/// A value as people and JSON show it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Shown<'a> {
+    /// A number.
+    Number(i64),
+    /// A text, or the name of a state.
+    Text(&'a str),
+}
+
+impl History {
+    /// The tree, for searches by attribute id.
+    pub fn tree(&self) -> &Tree {
+        &self.tree
+    }
+
+    /// What the trace covers.
+    pub fn window(&self) -> Span {
+        self.window
+    }
+
+    /// A value as people and JSON show it.
+    pub fn show(&self, value: Value) -> Shown<'_> {
+        match value {
+            Value::Code(code) => Shown::Text(self.states.get(usize::from(code)).copied().unwrap_or("?")),
+            Value::Int(n) => Shown::Number(n),
+            Value::Text(id) => Shown::Text(self.texts.get(id)),
+        }
+    }
+}

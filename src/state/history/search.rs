@@ -1,0 +1,278 @@
+//! Questions to the tree: one attribute at an instant, all of them, some of them at many instants or over a range.
+//!
+//! [`Tree::at`] is the single query. [`Tree::search`] is all others: an iterator over a list of nodes still to be read,
+//! each with the attributes and instants that are left for it after narrowing to its bounds. So a node is read at
+//! most once however many attributes and instants are asked for, nothing is read before it is wanted, and dropping the
+//! iterator (or cancelling it) ends the work. Intervals come node by node: in no order of time.
+//!
+//! Cost: single, about two nodes per level and band; all attributes, the nodes that the instant lies in; a search over
+//! *k* attributes and *t* instants, at most every node once and at most *k t* single queries. ALGORITHMS.md 8.7; [002]
+//! 4.6.4 returned a map of everything and 6.1 regretted it.
+
+use super::columns::Bounds;
+use super::interval::Interval;
+use super::tree::Tree;
+use crate::base::time::{Ns, Span};
+use crate::base::work::Cancel;
+use crate::state::attributes::AttributeId;
+use std::ops::Range;
+
+/// The attributes asked for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Which(Attributes);
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Attributes {
+    /// From the first to the last of a range, both included.
+    Range(u32, u32),
+    /// Ascending, each once.
+    List(Vec<AttributeId>),
+}
+
+impl Which {
+    /// Every attribute.
+    pub const ALL: Which = Which(Attributes::Range(0, u32::MAX));
+
+    /// These attributes, in any order.
+    pub fn these(attributes: impl IntoIterator<Item = AttributeId>) -> Self {
+        let mut list: Vec<AttributeId> = attributes.into_iter().collect();
+        list.sort_unstable();
+        list.dedup();
+        Which(Attributes::List(list))
+    }
+
+    /// The attributes `first` to `last`, both included.
+    pub fn range(first: AttributeId, last: AttributeId) -> Self {
+        Which(Attributes::Range(first.0, last.0))
+    }
+}
+
+/// The time asked for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct When(Times);
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Times {
+    /// What meets this span.
+    Within(Span),
+    /// What holds at one of these, ascending, each once.
+    Instants(Vec<Ns>),
+}
+
+impl When {
+    /// What holds at `t`.
+    pub fn at(t: Ns) -> Self {
+        // The last nanosecond of time is the end of no interval that holds in it: no interval does.
+        When(Times::Within(Span::new(t, t.saturating_add(1))))
+    }
+
+    /// What meets `span`; nothing where it is empty.
+    pub fn within(span: Span) -> Self {
+        When(Times::Within(span))
+    }
+
+    /// What holds at one of `instants`, in any order.
+    pub fn instants(instants: impl IntoIterator<Item = Ns>) -> Self {
+        let mut list: Vec<Ns> = instants.into_iter().collect();
+        list.sort_unstable();
+        list.dedup();
+        When(Times::Instants(list))
+    }
+
+    /// Whatever the time.
+    pub const ALWAYS: When = When(Times::Within(Span { start: Ns::MIN, end: Ns::MAX }));
+}
+
+/// A node to be read, and what is asked of it: positions in the lists of [`Which`] and [`When`].
+#[derive(Clone, Debug)]
+struct Task {
+    node: u32,
+    attributes: Range<u32>,
+    instants: Range<u32>,
+}
+
+/// The intervals that a search finds. Each node is read when its first interval is asked for.
+#[derive(Clone, Debug)]
+pub struct Search<'a> {
+    tree: &'a Tree,
+    which: Which,
+    when: When,
+    cancel: Cancel,
+    tasks: Vec<Task>,
+    found: Vec<Interval>,
+    given: usize,
+    read: usize,
+}
+
+impl Tree {
+    /// The interval of `attribute` that holds at `t`; `None` where it is unknown.
+    pub fn at(&self, attribute: AttributeId, t: Ns) -> Option<Interval> {
+        if !self.life(attribute)?.contains(t) {
+            return None;
+        }
+        let key = attribute.0;
+        let holds = |b: &Bounds| b.start <= t && t < b.end && b.low <= key && key <= b.high;
+        let mut left = smallvec::SmallVec::<[u32; 32]>::new();
+        left.push(0);
+        while let Some(node) = left.pop().and_then(|at| self.nodes.get(at as usize)) {
+            let columns = node.columns();
+            if let Some(found) = columns.holding(columns.of(key, 0), t) {
+                return Some(columns.get(found));
+            }
+            let children = node.children();
+            let bounds = self.bounds.get(children.start as usize..children.end as usize).unwrap_or(&[]);
+            left.extend(children.zip(bounds).filter(|(_, bounds)| holds(bounds)).map(|(child, _)| child));
+        }
+        None
+    }
+
+    /// The intervals of `which` attributes `when`. Ends early once `cancel` is raised: who passes it must look.
+    pub fn search(&self, which: Which, when: When, cancel: &Cancel) -> Search<'_> {
+        let mut search = Search {
+            tree: self,
+            which,
+            when,
+            cancel: cancel.clone(),
+            tasks: Vec::new(),
+            found: Vec::new(),
+            given: 0,
+            read: 0,
+        };
+        let attributes = match &search.which.0 {
+            Attributes::Range(..) => 0..1,
+            Attributes::List(list) => 0..list.len() as u32,
+        };
+        let instants = match &search.when.0 {
+            Times::Within(_) => 0..1,
+            Times::Instants(list) => 0..list.len() as u32,
+        };
+        if !self.is_empty() {
+            search.tasks.extend(search.narrow(0, &attributes, &instants));
+        }
+        search
+    }
+}
+
+impl Search<'_> {
+    /// Nodes read so far.
+    pub fn nodes_read(&self) -> usize {
+        self.read
+    }
+
+    /// What is left to ask of `node`, if anything.
+    fn narrow(&self, node: u32, attributes: &Range<u32>, instants: &Range<u32>) -> Option<Task> {
+        let bounds = self.tree.bounds.get(node as usize)?;
+        let attributes = match &self.which.0 {
+            Attributes::Range(low, high) => (*low <= bounds.high && bounds.low <= *high).then(|| attributes.clone())?,
+            Attributes::List(list) => {
+                within(list, attributes, |a| a.0 < bounds.low, |a| a.0 <= bounds.high).filter(|r| !r.is_empty())?
+            }
+        };
+        let instants = match &self.when.0 {
+            Times::Within(span) => {
+                let meets = span.start < bounds.end && bounds.start < span.end && !span.is_empty();
+                meets.then(|| instants.clone())?
+            }
+            Times::Instants(list) => {
+                within(list, instants, |t| *t < bounds.start, |t| *t < bounds.end).filter(|r| !r.is_empty())?
+            }
+        };
+        Some(Task { node, attributes, instants })
+    }
+
+    /// Read one node: its own intervals into `found`, its children onto the list.
+    fn read(&mut self, task: &Task) {
+        self.read += 1;
+        let tree = self.tree;
+        let Some(node) = tree.nodes.get(task.node as usize) else { return };
+        // The last child goes on top last: children are read from the first on.
+        for child in node.children().rev() {
+            let narrowed = self.narrow(child, &task.attributes, &task.instants);
+            self.tasks.extend(narrowed);
+        }
+        let columns = node.columns();
+        let found = &mut self.found;
+        let mut hit = |at: usize| found.push(columns.get(at));
+        match (&self.which.0, &self.when.0) {
+            (Attributes::Range(low, high), Times::Within(span)) if low < high => {
+                columns.scan(columns.between(*low, *high, 0), *span, hit);
+            }
+            (Attributes::Range(low, high), when) => {
+                let all = columns.between(*low, *high, 0);
+                let mut at = all.start;
+                while at < all.end {
+                    let group = columns.of(columns.attribute(at), at);
+                    at = group.end;
+                    when.find(columns, group, &task.instants, &mut hit);
+                }
+            }
+            (Attributes::List(list), when) => {
+                let mut from = 0;
+                for attribute in list.get(task.attributes.start as usize..task.attributes.end as usize).unwrap_or(&[]) {
+                    let group = columns.of(attribute.0, from);
+                    from = group.end;
+                    when.find(columns, group, &task.instants, &mut hit);
+                }
+            }
+        }
+    }
+}
+
+impl Times {
+    /// Call `hit` with the positions in `group`, all of one attribute, that meet the time asked for.
+    fn find(
+        &self,
+        columns: &super::columns::Columns,
+        group: Range<usize>,
+        instants: &Range<u32>,
+        hit: &mut impl FnMut(usize),
+    ) {
+        match self {
+            Times::Within(span) => columns.meeting(group, *span).for_each(hit),
+            Times::Instants(list) => {
+                let mut left = list.get(instants.start as usize..instants.end as usize).unwrap_or(&[]);
+                for at in group {
+                    left = &left[left.partition_point(|t| *t < columns.start(at))..];
+                    match left.first() {
+                        None => break,
+                        Some(t) if *t < columns.end(at) => hit(at),
+                        Some(_) => {}
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// In `part` of a sorted list: from the first that is not `before` to the first that is not `inside`.
+fn within<T>(
+    list: &[T],
+    part: &Range<u32>,
+    before: impl Fn(&T) -> bool,
+    inside: impl Fn(&T) -> bool,
+) -> Option<Range<u32>> {
+    let items = list.get(part.start as usize..part.end as usize)?;
+    let start = items.partition_point(before);
+    let end = start + items.get(start..)?.partition_point(inside);
+    Some(part.start + start as u32..part.start + end as u32)
+}
+
+impl Iterator for Search<'_> {
+    type Item = Interval;
+
+    fn next(&mut self) -> Option<Interval> {
+        loop {
+            if let Some(interval) = self.found.get(self.given) {
+                self.given += 1;
+                return Some(*interval);
+            }
+            self.found.clear();
+            self.given = 0;
+            if self.cancel.is_cancelled() {
+                self.tasks.clear();
+            }
+            let task = self.tasks.pop()?;
+            self.read(&task);
+        }
+    }
+}

@@ -1,0 +1,287 @@
+//! The sealed tree: nodes with their bounds, numbered level by level, and how packed nodes become one.
+//!
+//! In: nodes in any order from a builder ([`Packing`]), children before parents. Out: a [`Tree`] in which the children
+//! of a node stand side by side. So a parent needs no copy of its children's bounds: a search walks one short stretch
+//! of the table of bounds, and the copy cannot be wrong. The numbering depends on the shape alone, never
+//! on the order in which workers made the nodes.
+//!
+//! Any node may hold intervals. The bulk build puts them into leaves only; other packings (the classic SHT and the
+//! eSHT of the benchmark) use inner nodes too, and the same searches answer for all of them.
+//!
+//! Besides the nodes there is the life of each attribute, from its first interval to the end of its last: a question
+//! about an instant outside needs no search.
+
+use super::columns::{Bounds, Columns};
+use crate::base::time::{Ns, Span};
+use crate::base::work::{Cancelled, Work, in_order};
+use crate::state::attributes::AttributeId;
+
+/// How a tree is cut.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Shape {
+    /// Intervals per node, at most (*n*).
+    pub node: usize,
+    /// Children per node, at most (*c*), at least 2.
+    pub fanout: usize,
+    /// How many nodes one R-tree has.
+    pub depth: Depth,
+}
+
+/// How many leaves an R-tree has: what an R-tree must hold is about one interval of each attribute, so that any instant
+/// lies in about two R-trees, and no more, so that they stay small (ALGORITHMS.md 8.4).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Depth {
+    /// As many leaves as one interval of every attribute fills.
+    Variable,
+    /// `c^r` leaves for a given *r*, as the thesis packs them; for comparison.
+    Fixed(u32),
+}
+
+impl Default for Shape {
+    /// Measured (benches/history.rs): smaller nodes make a tree of more nodes than a full query likes to visit, larger
+    /// ones make the last step of a single query longer.
+    fn default() -> Self {
+        Shape { node: 2048, fanout: 64, depth: Depth::Variable }
+    }
+}
+
+impl Shape {
+    /// Intervals in one R-tree for a history of so many attributes.
+    pub(super) fn slab(&self, attributes: usize) -> usize {
+        let leaves = match self.depth {
+            Depth::Variable => attributes.div_ceil(self.node.max(1)).max(1),
+            Depth::Fixed(r) => self.fanout.saturating_pow(r),
+        };
+        leaves.saturating_mul(self.node.max(1))
+    }
+}
+
+/// A node of a [`Tree`].
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Node {
+    /// First child; its siblings follow.
+    pub(super) child: u32,
+    /// Number of children.
+    pub(super) children: u32,
+    /// Nodes on the longest way down to a leaf, this one not counted.
+    pub(super) level: u32,
+    /// Its own intervals.
+    pub(super) columns: Columns,
+}
+
+impl Node {
+    /// The children.
+    pub fn children(&self) -> std::ops::Range<u32> {
+        self.child..self.child + self.children
+    }
+
+    /// Its own intervals.
+    pub fn columns(&self) -> &Columns {
+        &self.columns
+    }
+}
+
+/// The sealed tree. `bounds` and `nodes` run parallel; the root is the first.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Tree {
+    pub(super) shape: Shape,
+    pub(super) bounds: Vec<Bounds>,
+    pub(super) nodes: Vec<Node>,
+    /// The roots of the R-trees, ascending.
+    pub(super) slabs: Vec<u32>,
+    /// By attribute: first start to last end; empty where there is no interval.
+    pub(super) lives: Vec<Span>,
+    pub(super) len: u64,
+}
+
+/// A life of nothing.
+const NEVER: Span = Span { start: Ns::MAX, end: Ns::MIN };
+
+impl Tree {
+    /// Number of intervals.
+    pub fn len(&self) -> u64 {
+        self.len
+    }
+
+    /// True when there is none.
+    pub fn is_empty(&self) -> bool {
+        self.len == 0
+    }
+
+    /// Number of nodes.
+    pub fn nodes(&self) -> usize {
+        self.nodes.len()
+    }
+
+    /// Levels, root and leaves included.
+    pub fn depth(&self) -> u32 {
+        self.nodes.first().map_or(0, |root| root.level + 1)
+    }
+
+    /// Bytes of memory, everything counted.
+    pub fn size(&self) -> usize {
+        let columns: usize = self.nodes.iter().map(|node| node.columns.size()).sum();
+        let rest = size_of::<Node>() - size_of::<Columns>() + size_of::<Bounds>();
+        columns
+            + self.nodes.len() * rest
+            + self.slabs.len() * size_of::<u32>()
+            + self.lives.len() * size_of::<Span>()
+            + size_of::<Tree>()
+    }
+
+    /// First start to last end of all intervals; empty when there is none.
+    pub fn span(&self) -> Span {
+        self.bounds.first().filter(|_| self.len > 0).map_or(Span::default(), |b| Span::new(b.start, b.end))
+    }
+
+    /// First start to last end of one attribute's intervals; `None` when it has none.
+    pub fn life(&self, attribute: AttributeId) -> Option<Span> {
+        self.lives.get(attribute.index()).copied().filter(|life| !life.is_empty())
+    }
+
+    /// Attributes that may have intervals: `0..this`.
+    pub fn attributes(&self) -> usize {
+        self.lives.len()
+    }
+}
+
+#[derive(Clone)]
+struct Draft {
+    level: u32,
+    bounds: Bounds,
+    columns: Columns,
+    children: Vec<u32>,
+}
+
+/// Nodes on their way into a tree.
+#[derive(Clone, Default)]
+pub struct Packing {
+    drafts: Vec<Draft>,
+    slabs: Vec<u32>,
+}
+
+impl Packing {
+    /// A node with intervals of its own between `bounds` ([`Bounds::NONE`] for none), above nodes made before.
+    pub fn node(&mut self, (bounds, columns): (Bounds, Columns), children: Vec<u32>) -> u32 {
+        let below = || children.iter().filter_map(|child| self.drafts.get(*child as usize));
+        let bounds = below().fold(bounds, |all, child| all.join(child.bounds));
+        let level = below().map(|child| child.level + 1).max().unwrap_or(0);
+        self.drafts.push(Draft { level, bounds, columns, children });
+        (self.drafts.len() - 1) as u32
+    }
+
+    /// An R-tree over `leaves` in their order, `fanout` under each node. Its root; `None` for no leaves.
+    pub(super) fn slab(&mut self, leaves: Vec<(Bounds, Columns)>, fanout: usize) -> Option<u32> {
+        let leaves = leaves.into_iter().map(|leaf| self.node(leaf, Vec::new())).collect();
+        let root = self.above(leaves, fanout)?;
+        self.slabs.push(root);
+        Some(root)
+    }
+
+    /// The tree of R-trees, each given with its band.
+    pub(super) fn roof(self, mut roots: Vec<(usize, u32)>, shape: Shape, work: &Work) -> Result<Tree, Cancelled> {
+        roots.sort_by_key(|(band, root)| {
+            let bounds = self.bounds(*root);
+            (*band, bounds.start, bounds.end, bounds.low)
+        });
+        let mut packing = self;
+        let root = packing.above(roots.into_iter().map(|(_, root)| root).collect(), shape.fanout);
+        packing.seal(root, shape, work)
+    }
+
+    /// Nodes above `nodes`, `fanout` under each, up to one. `None` above nothing. Low nodes side by side are joined until
+    /// they are as high as the others, so that a few small R-trees do not make the whole tree higher.
+    pub fn above(&mut self, nodes: Vec<u32>, fanout: usize) -> Option<u32> {
+        let level = |id: u32| self.drafts.get(id as usize).map_or(0, |draft| draft.level);
+        let mut nodes: Vec<(u32, u32)> = nodes.into_iter().map(|id| (level(id), id)).collect();
+        while nodes.len() > 1 {
+            let low = nodes.iter().map(|(level, _)| *level).min()?;
+            let mut joined = Vec::with_capacity(nodes.len());
+            for side_by_side in nodes.chunk_by(|a, b| a.0 == low && b.0 == low) {
+                for group in side_by_side.chunks(fanout.max(2)) {
+                    joined.push(match group {
+                        [(level, id)] => ((*level).max(low + 1), *id),
+                        _ => (
+                            low + 1,
+                            self.node((Bounds::NONE, Columns::default()), group.iter().map(|g| g.1).collect()),
+                        ),
+                    });
+                }
+            }
+            nodes = joined;
+        }
+        nodes.first().map(|(_, id)| *id)
+    }
+
+    /// Bounds of a node.
+    pub fn bounds(&self, node: u32) -> Bounds {
+        self.drafts.get(node as usize).map_or(Bounds::NONE, |draft| draft.bounds)
+    }
+
+    /// The tree below `root`; nodes that are not below it are left out.
+    pub fn seal(mut self, root: Option<u32>, shape: Shape, work: &Work) -> Result<Tree, Cancelled> {
+        let mut order: Vec<u32> = root.into_iter().collect();
+        let mut bounds = Vec::with_capacity(self.drafts.len());
+        let mut nodes = Vec::with_capacity(self.drafts.len());
+        let mut number = vec![None; self.drafts.len()];
+        let mut at = 0;
+        while let Some(draft) = order.get(at).and_then(|id| self.drafts.get_mut(*id as usize)) {
+            number[order[at] as usize] = Some(at as u32);
+            bounds.push(draft.bounds);
+            nodes.push(Node {
+                child: order.len() as u32,
+                children: draft.children.len() as u32,
+                level: draft.level,
+                columns: std::mem::take(&mut draft.columns),
+            });
+            order.append(&mut draft.children);
+            at += 1;
+        }
+        let mut slabs: Vec<u32> = self.slabs.iter().filter_map(|slab| number.get(*slab as usize).copied()?).collect();
+        slabs.sort_unstable();
+        let len = nodes.iter().map(|node| node.columns.len() as u64).sum();
+        let mut tree = Tree { shape, bounds, nodes, slabs, lives: Vec::new(), len };
+        tree.lives = tree.find_lives(work)?;
+        Ok(tree)
+    }
+}
+
+impl Tree {
+    /// The life of every attribute: each worker looks at the nodes that hold a stretch of attributes, so no two write
+    /// the same place, and reads two times per node and attribute.
+    fn find_lives(&self, work: &Work) -> Result<Vec<Span>, Cancelled> {
+        if self.is_empty() {
+            return Ok(Vec::new());
+        }
+        let attributes = self.bounds.first().map_or(0, |root| root.high as usize + 1);
+        let stretch = attributes.div_ceil(8 * work.threads.max(1)).max(1 << 12);
+        let mut lives = Vec::with_capacity(attributes);
+        let make = |i: usize| {
+            let low = i * stretch;
+            let mut lives = vec![NEVER; stretch.min(attributes - low)];
+            let (low, high) = (low as u32, (low + lives.len() - 1) as u32);
+            for (bounds, node) in self.bounds.iter().zip(&self.nodes) {
+                if bounds.low > high || bounds.high < low {
+                    continue;
+                }
+                let columns = &node.columns;
+                let mut at = columns.between(low, low, 0).start;
+                while at < columns.len() {
+                    let attribute = columns.attribute(at);
+                    if attribute > high {
+                        break;
+                    }
+                    let group = columns.of(attribute, at);
+                    if let Some(life) = lives.get_mut((attribute - low) as usize) {
+                        life.start = life.start.min(columns.start(group.start));
+                        life.end = life.end.max(columns.end(group.end - 1));
+                    }
+                    at = group.end;
+                }
+            }
+            lives
+        };
+        in_order(work, attributes.div_ceil(stretch), make, |_, mut part| lives.append(&mut part))?;
+        Ok(lives)
+    }
+}

@@ -1,0 +1,153 @@
+//! One CPU while the machine runs: its thread, its stack of interrupt contexts, the packet it is delivering.
+//!
+//! ALGORITHMS.md 4.3: entries push, exits pop. An exit whose entry is deeper pops through it (the exits between were
+//! lost); one without an entry is ignored. The depth is bounded, because damaged recordings may only ever enter.
+
+use crate::base::names::NameId;
+use crate::base::time::{Ns, Span};
+use crate::event::batch::Packet;
+use crate::event::kind::Context;
+use crate::state::recording::{CpuRun, HostId, ThreadId};
+
+/// Interrupts nest three or four deep; more is damage.
+const MOST_NESTED: usize = 16;
+
+/// A packet being delivered.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Delivery {
+    /// Depth of the context stack in which it arrived.
+    depth: usize,
+    /// The packet.
+    pub packet: Packet,
+    /// Who sent it, and when, where that is known.
+    pub sender: Option<(ThreadId, Ns)>,
+}
+
+/// See the module.
+#[derive(Clone, Debug)]
+pub(super) struct Cpu {
+    pub host: HostId,
+    pub number: u32,
+    /// Who runs.
+    pub thread: Option<ThreadId>,
+    /// Since when.
+    since: Ns,
+    /// Its first event, as long as no switch and no loss forbids to assume that the first thread ran from then on.
+    pub first: Option<Ns>,
+    contexts: Vec<(Context, Option<NameId>)>,
+    delivery: Option<Delivery>,
+    pub runs: Vec<CpuRun>,
+    /// Its idle task.
+    pub idle: Option<ThreadId>,
+}
+
+impl Cpu {
+    pub fn new(host: HostId, number: u32, first: Ns) -> Cpu {
+        Cpu {
+            host,
+            number,
+            thread: None,
+            since: first,
+            first: Some(first),
+            contexts: Vec::new(),
+            delivery: None,
+            runs: Vec::new(),
+            idle: None,
+        }
+    }
+
+    /// From `t` on another thread runs, or nobody knows who.
+    pub fn give_to(&mut self, thread: Option<ThreadId>, t: Ns) {
+        if let Some(thread) = self.thread
+            && t > self.since
+        {
+            self.runs.push(CpuRun { span: Span::new(self.since, t), thread });
+        }
+        self.thread = thread;
+        self.since = t;
+    }
+
+    /// The innermost context.
+    pub fn context(&self) -> Option<(Context, Option<NameId>)> {
+        self.contexts.last().copied()
+    }
+
+    /// Enter a context. True when it is the outermost.
+    pub fn enter(&mut self, context: Context, name: Option<NameId>) -> bool {
+        if self.contexts.len() < MOST_NESTED {
+            self.contexts.push((context, name));
+        }
+        self.contexts.len() == 1
+    }
+
+    /// Leave a context. True when none is left of those that were.
+    pub fn leave(&mut self, context: Context) -> bool {
+        let Some(at) = self.contexts.iter().rposition(|(c, _)| *c == context) else { return false };
+        self.contexts.truncate(at);
+        if self.delivery.is_some_and(|d| d.depth > at) {
+            self.delivery = None;
+        }
+        at == 0
+    }
+
+    /// Forget all contexts. True when there was one.
+    pub fn leave_all(&mut self) -> bool {
+        self.delivery = None;
+        let some = !self.contexts.is_empty();
+        self.contexts.clear();
+        some
+    }
+
+    /// A packet arrives in the present context.
+    pub fn deliver(&mut self, packet: Packet, sender: Option<(ThreadId, Ns)>) {
+        self.delivery = Some(Delivery { depth: self.contexts.len(), packet, sender });
+    }
+
+    /// The packet being delivered.
+    pub fn delivery(&self) -> Option<&Delivery> {
+        self.delivery.as_ref()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn cpu() -> Cpu {
+        Cpu::new(HostId(0), 0, 0)
+    }
+
+    #[test]
+    fn lost_exits_are_popped_through_and_lost_entries_ignored() {
+        let mut cpu = cpu();
+        assert!(cpu.enter(Context::Irq(5), None));
+        assert!(!cpu.enter(Context::SoftIrq(3), None));
+        assert!(!cpu.enter(Context::Timer, None));
+        assert!(!cpu.leave(Context::SoftIrq(1)));
+        assert!(!cpu.leave(Context::SoftIrq(3)));
+        assert_eq!(cpu.context(), Some((Context::Irq(5), None)));
+        assert!(cpu.leave(Context::Irq(5)));
+        assert!(!cpu.leave(Context::Irq(5)));
+    }
+
+    #[test]
+    fn a_delivery_ends_with_its_own_context_only() {
+        let mut cpu = cpu();
+        cpu.enter(Context::SoftIrq(3), None);
+        cpu.deliver(Packet::default(), Some((ThreadId(1), 7)));
+        cpu.enter(Context::Timer, None);
+        cpu.leave(Context::Timer);
+        assert!(cpu.delivery().is_some());
+        cpu.leave(Context::SoftIrq(3));
+        assert!(cpu.delivery().is_none());
+    }
+
+    #[test]
+    fn entering_for_ever_is_bounded() {
+        let mut cpu = cpu();
+        for _ in 0..1000 {
+            cpu.enter(Context::Timer, None);
+        }
+        assert_eq!(cpu.contexts.len(), MOST_NESTED);
+    }
+}

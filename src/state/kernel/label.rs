@@ -1,0 +1,67 @@
+//! What a wake-up means: the context in which it happens says what the woken thread waited for (ALGORITHMS.md 4.4).
+
+use super::life::Label;
+use super::machine::Machine;
+use crate::base::time::Ns;
+use crate::event::batch::Packet;
+use crate::event::kind::{Context, Vector, WakeSource};
+use crate::state::recording::{EdgeKind, ThreadId};
+
+impl Machine {
+    /// The label of a wait that ends by a wake-up at `t` on CPU `c`.
+    pub(super) fn label(&mut self, c: usize, t: Ns, source: WakeSource) -> Label {
+        let cpu = &self.cpus[c];
+        let sender = cpu.delivery().and_then(|d| d.sender);
+        let Some((context, name)) = cpu.context() else {
+            return self.woken_by(c, t, source);
+        };
+        let labelled = |kind, waker| Label { kind, waker, qualifier: name };
+        match context {
+            Context::Timer | Context::Vector(Vector::LocalTimer) => labelled(EdgeKind::Timer, None),
+            Context::Vector(Vector::Ipi | Vector::Work) => labelled(EdgeKind::Ipi, None),
+            Context::Vector(Vector::Other) => labelled(EdgeKind::Device, None),
+            Context::Reception => labelled(EdgeKind::Network, sender),
+            Context::SoftIrq(vector) => match vector {
+                1 | 8 => labelled(EdgeKind::Timer, None),
+                2 | 3 => labelled(EdgeKind::Network, sender),
+                4 | 5 => labelled(EdgeKind::Disk, None),
+                7 => labelled(EdgeKind::Interrupted, None),
+                _ => labelled(EdgeKind::Device, None),
+            },
+            Context::Irq(_) => {
+                let handler = name.map_or("", |name| self.out.names.get(name));
+                match self.handlers.label(handler) {
+                    EdgeKind::Network => labelled(EdgeKind::Network, sender),
+                    kind => labelled(kind, None),
+                }
+            }
+        }
+    }
+
+    /// Outside any interrupt: whoever runs is the waker. An idle CPU works for nobody: an interrupt that was not
+    /// recorded, or, where only the end of a wake-up is recorded, a thread on another CPU.
+    fn woken_by(&self, c: usize, t: Ns, source: WakeSource) -> Label {
+        let unknown = |kind, reason| Label { qualifier: Some(reason), ..Label::of(kind) };
+        match self.cpus[c].thread {
+            Some(waker) if !self.lives[waker.index()].thread.idle => {
+                Label { waker: Some((waker, t)), ..Label::of(EdgeKind::Blocked) }
+            }
+            Some(_) if source != WakeSource::Wakeup => unknown(EdgeKind::Device, self.reasons.no_context),
+            Some(_) => unknown(EdgeKind::Unknown, self.reasons.no_context),
+            None => unknown(EdgeKind::Blocked, self.reasons.lost),
+        }
+    }
+
+    /// Who sends a packet from CPU `c`: the running thread; in an interrupt, whoever sent the packet that is being
+    /// forwarded; else nobody (acknowledgements, retransmissions).
+    pub(super) fn sender(&self, c: usize, t: Ns, packet: &Packet) -> Option<(ThreadId, Ns)> {
+        let cpu = &self.cpus[c];
+        if cpu.context().is_some() {
+            let delivery = cpu.delivery()?;
+            let same = delivery.packet.tcp.is_some() && delivery.packet.tcp == packet.tcp;
+            return delivery.sender.filter(|_| same);
+        }
+        let thread = cpu.thread.filter(|t| !self.lives[t.index()].thread.idle)?;
+        Some((thread, t))
+    }
+}

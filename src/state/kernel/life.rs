@@ -1,0 +1,188 @@
+//! One incarnation of a thread while it is being built: what it does now, since when, and its edges so far.
+//!
+//! Edges are cut at every change, so they are contiguous and sorted by construction; zero-length ones are not kept.
+//! Idle tasks have no edges: nobody ever waits for one of them.
+
+use crate::base::names::NameId;
+use crate::base::time::{Ns, Span};
+use crate::state::recording::{Call, Edge, EdgeKind, HostId, Thread, ThreadId};
+
+/// The scheduler's slot of a thread (ALGORITHMS.md 3.1).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Sched {
+    /// No event has told yet.
+    Unseen,
+    /// Was known once; events were lost.
+    Unknown,
+    /// Forked, never woken.
+    New,
+    /// On a CPU (position in the machine's list).
+    Running(usize),
+    /// Could run.
+    Ready,
+    /// Waits.
+    Blocked,
+    /// Ended.
+    Dead,
+}
+
+/// How an edge is labelled.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Label {
+    pub kind: EdgeKind,
+    pub waker: Option<(ThreadId, Ns)>,
+    pub qualifier: Option<NameId>,
+}
+
+impl Label {
+    pub fn of(kind: EdgeKind) -> Label {
+        Label { kind, waker: None, qualifier: None }
+    }
+}
+
+/// See the module.
+#[derive(Clone, Debug)]
+pub(super) struct Life {
+    pub thread: Thread,
+    pub sched: Sched,
+    /// Start of the edge that is being made.
+    since: Ns,
+    /// CPU it runs on, or whose run queue it stands in.
+    pub cpu: u32,
+    /// While running: the interrupt context that the CPU is in, and its name.
+    pub interrupted: Option<Option<NameId>>,
+    /// Woken while it still ran: it was about to wait.
+    pub early_wake: Option<Ns>,
+    /// The system call that it is in.
+    pub call: Option<(Ns, NameId)>,
+    /// A system call of it was seen.
+    pub called: bool,
+    /// Its exit was seen.
+    pub exited: bool,
+    /// Its id was given back.
+    pub freed: bool,
+    /// The incarnation of the same id before it.
+    pub previous: Option<ThreadId>,
+    /// `thread.pid` comes from the recording.
+    pub pid_known: bool,
+    /// Depth of the namespace of `thread.virtual_ids`.
+    pub namespace_level: i32,
+    /// Runs soft interrupts as its own work.
+    pub runs_softirqs: bool,
+}
+
+impl Life {
+    /// A thread that lives from `start` on.
+    pub fn new(host: HostId, tid: i32, start: Ns, sched: Sched, cpu: u32) -> Life {
+        let thread = Thread {
+            host,
+            tid,
+            pid: tid,
+            ppid: 0,
+            virtual_ids: None,
+            names: Vec::new(),
+            life: Span::new(start, Ns::MAX),
+            parent: None,
+            idle: false,
+            disk_worker: false,
+            edges: Vec::new(),
+            calls: Vec::new(),
+            samples: Vec::new(),
+        };
+        Life {
+            thread,
+            sched,
+            since: start,
+            cpu,
+            interrupted: None,
+            early_wake: None,
+            call: None,
+            called: false,
+            exited: false,
+            freed: false,
+            previous: None,
+            pid_known: false,
+            namespace_level: 0,
+            runs_softirqs: false,
+        }
+    }
+
+    /// End the edge that is being made at `t`.
+    pub fn cut(&mut self, t: Ns, label: Label) {
+        if t <= self.since || self.thread.idle {
+            self.since = self.since.max(t);
+            return;
+        }
+        let span = Span::new(self.since, t);
+        let edge = Edge { span, kind: label.kind, waker: label.waker, qualifier: label.qualifier, cpu: self.cpu };
+        match self.thread.edges.last_mut() {
+            // A wait may touch its like (spurious wake-ups); only what no wake-up separates is one edge.
+            Some(last) if label.waker.is_none() && Edge { span, ..*last } == edge && last.span.end == span.start => {
+                last.span.end = t;
+            }
+            _ => self.thread.edges.push(edge),
+        }
+        self.since = t;
+    }
+
+    /// The label of the current state when no event says more.
+    pub fn own_label(&self, reasons: &Reasons) -> Label {
+        let qualified = |kind, name| Label { qualifier: Some(name), ..Label::of(kind) };
+        match (self.sched, self.interrupted) {
+            (Sched::Running(_), None) => Label::of(EdgeKind::Running),
+            (Sched::Running(_), Some(by)) => Label { qualifier: by, ..Label::of(EdgeKind::Interrupted) },
+            (Sched::Ready | Sched::New, _) => Label::of(EdgeKind::Preempted),
+            (Sched::Blocked, _) => qualified(EdgeKind::Blocked, reasons.unresolved),
+            (Sched::Unseen | Sched::Dead, _) => qualified(EdgeKind::Unknown, reasons.unseen),
+            (Sched::Unknown, _) => qualified(EdgeKind::Unknown, reasons.lost),
+        }
+    }
+
+    /// Leave the current state for another, with the label that the old one has by itself.
+    pub fn change(&mut self, t: Ns, sched: Sched, reasons: &Reasons) {
+        let label = self.own_label(reasons);
+        self.cut(t, label);
+        self.sched = sched;
+        if !matches!(sched, Sched::Running(_)) {
+            self.interrupted = None;
+        }
+    }
+
+    /// Nothing is known of it before `t`, which its current edge may reach back to.
+    pub fn start_of_edge(&self) -> Ns {
+        self.since
+    }
+
+    /// The open system call ends.
+    pub fn end_call(&mut self, t: Ns, ret: Option<i64>) {
+        if let Some((start, name)) = self.call.take() {
+            self.thread.calls.push(Call { span: Span::new(start, t), name, ret });
+        }
+    }
+
+    /// The thread ends.
+    pub fn die(&mut self, t: Ns, reasons: &Reasons) {
+        self.change(t, Sched::Dead, reasons);
+        self.end_call(t, None);
+        self.exited = true;
+        self.thread.life.end = t;
+    }
+
+    /// True until it ended.
+    pub fn is_alive(&self) -> bool {
+        self.sched != Sched::Dead
+    }
+}
+
+/// Why something is not known, as qualifiers of edges.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Reasons {
+    /// A wait whose wake-up was not recorded.
+    pub unresolved: NameId,
+    /// Before the thread's first event.
+    pub unseen: NameId,
+    /// After lost events.
+    pub lost: NameId,
+    /// Woken by an idle CPU outside any recorded interrupt.
+    pub no_context: NameId,
+}

@@ -1,0 +1,403 @@
+//! The kernel machine: typed events in their total order go in, a sealed [`Recording`] comes out.
+//!
+//! It keeps the primitive slots of ALGORITHMS.md 3.1 (who runs on each CPU and in which interrupt context; what the
+//! scheduler does with each thread) and derives the edges of threads while it steps. Cost: O(1) for each event, a
+//! hash look-up where the event names a thread that does not run. Ids of batches are renumbered here, in the order of
+//! the events, so the result does not depend on how the events were cut into batches.
+//!
+//! Contradictions (lost events, damage) never stop it: the event is believed, the slot is set from it, and one
+//! inconsistency is counted. The parts: `sched` (switch, wake, fork ...), `who` (thread ids to incarnations),
+//! `label` (what a wake-up means).
+
+use super::cpu::Cpu;
+use super::handlers::Handlers;
+use super::life::{Life, Reasons, Sched};
+use super::packets::Packets;
+use super::prev_state::Generation;
+use super::requests::Requests;
+use crate::base::names::NameId;
+use crate::base::notice::{Notice, Notices};
+use crate::base::time::{Ns, Span};
+use crate::event::batch::{Batch, Key};
+use crate::event::kind::{Context, Event, Kind, RequestStep, TextId};
+use crate::event::stack::RawStackId;
+use crate::state::recording::{
+    Host, HostId, ImageChange, ImageEvent, Mark, RawStacks, Recording, StackSample, ThreadId,
+};
+use foldhash::HashMap;
+use smallvec::SmallVec;
+
+/// What is known of a trace before its events.
+#[derive(Clone, Copy, Debug)]
+pub struct Origin {
+    /// Where it was recorded.
+    pub host: HostId,
+    /// Its contexts name the thread that runs on the CPU (else it is a user-space trace).
+    pub kernel: bool,
+    /// How `prev_state` reads.
+    pub generation: Generation,
+}
+
+/// See the module.
+#[derive(Debug)]
+pub struct Machine {
+    pub(super) origins: Vec<Origin>,
+    pub(super) handlers: Handlers,
+    pub(super) out: Recording,
+    pub(super) lives: Vec<Life>,
+    pub(super) by_tid: HashMap<(HostId, i32), ThreadId>,
+    pub(super) by_vtid: HashMap<(HostId, i32), SmallVec<[ThreadId; 2]>>,
+    pub(super) cpus: Vec<Cpu>,
+    cpu_of: Vec<Vec<u32>>,
+    pub(super) packets: Packets,
+    requests: Requests,
+    lines: HashMap<(HostId, i32), NameId>,
+    pub(super) reasons: Reasons,
+    start: Option<Ns>,
+    end: Ns,
+    pub(super) notices: Notices,
+}
+
+/// Ids of one batch to ids of the recording, filled on first use.
+pub(super) struct Renumber<'b> {
+    pub batch: &'b Batch,
+    names: Vec<Option<NameId>>,
+    stacks: Vec<Option<RawStackId>>,
+}
+
+impl Renumber<'_> {
+    pub fn name(&mut self, out: &mut Recording, id: TextId) -> Option<NameId> {
+        let slot = self.names.get_mut(id.index())?;
+        if slot.is_none() {
+            *slot = self.batch.text_of(id).map(|text| out.names.intern(text));
+        }
+        *slot
+    }
+
+    fn stack(&mut self, out: &mut RawStacks, id: Option<RawStackId>) -> Option<RawStackId> {
+        let id = id?;
+        let slot = self.stacks.get_mut(id.index())?;
+        Some(*slot.get_or_insert_with(|| out.intern(self.batch.stacks.get(id))))
+    }
+}
+
+impl Machine {
+    /// A machine for traces with these origins; hosts in the order of their ids.
+    pub fn new(hosts: Vec<(String, Option<String>)>, origins: Vec<Origin>, handlers: Handlers) -> Machine {
+        let mut out = Recording::default();
+        for (name, kernel_release) in hosts {
+            let name = out.names.intern(&name);
+            out.hosts.push(Host { name, kernel_release });
+        }
+        let mut reason = |text| out.names.intern(text);
+        let reasons = Reasons {
+            unresolved: reason("no wake-up recorded"),
+            unseen: reason("before its first event"),
+            lost: reason("events lost"),
+            no_context: reason("idle CPU"),
+        };
+        Machine {
+            origins,
+            handlers,
+            cpu_of: vec![Vec::new(); out.hosts.len()],
+            out,
+            lives: Vec::new(),
+            by_tid: HashMap::default(),
+            by_vtid: HashMap::default(),
+            cpus: Vec::new(),
+            packets: Packets::default(),
+            requests: Requests::default(),
+            lines: HashMap::default(),
+            reasons,
+            start: None,
+            end: Ns::MIN,
+            notices: Notices::default(),
+        }
+    }
+
+    /// Step through the events of a batch; batches come in order of time.
+    pub fn absorb(&mut self, batch: &Batch) {
+        let names = vec![None; batch.texts()];
+        let stacks = vec![None; batch.stacks.len()];
+        let mut ids = Renumber { batch, names, stacks };
+        for event in &batch.events {
+            self.step(event, &mut ids);
+        }
+    }
+
+    /// Time of the first event so far.
+    pub(super) fn start(&self) -> Ns {
+        self.start.unwrap_or(0)
+    }
+
+    pub(super) fn inconsistent(&mut self, t: Ns) {
+        self.notices.add(Notice::Inconsistent, 1, || format!("at {t} ns"));
+    }
+
+    /// Position of a CPU in `cpus`, made on first sight.
+    pub(super) fn cpu(&mut self, host: HostId, number: u16, t: Ns) -> Option<usize> {
+        let known = self.cpu_of.get_mut(host.index())?;
+        let at = usize::from(number);
+        if known.len() <= at {
+            known.resize(at + 1, u32::MAX);
+        }
+        if known[at] == u32::MAX {
+            known[at] = self.cpus.len() as u32;
+            self.cpus.push(Cpu::new(host, u32::from(number), t));
+        }
+        Some(known[at] as usize)
+    }
+
+    fn step(&mut self, event: &Event, ids: &mut Renumber<'_>) {
+        let Some(&origin) = self.origins.get(usize::from(event.trace)) else { return };
+        let t = event.time;
+        self.start.get_or_insert(t);
+        self.end = self.end.max(t);
+        if !origin.kernel {
+            let thread = self.find_user(origin.host, event, ids);
+            self.common(event, origin, thread, ids);
+            return;
+        }
+        let Some(c) = self.cpu(origin.host, event.cpu, t) else { return };
+        let thread = self.running(c, event, ids);
+        match event.kind {
+            Kind::Switch { prev, next, prev_state, prev_name, next_name } => {
+                let prev = self.thread_on(c, prev, t);
+                self.name(prev, t, prev_name, ids);
+                let exited = self.lives[prev.index()].exited;
+                let leaves = origin.generation.decode(prev_state, exited);
+                let next = self.thread_on(c, next, t);
+                self.name(next, t, next_name, ids);
+                self.switch(c, t, prev, leaves, next);
+            }
+            Kind::Wake { tid, cpu, source, name } => {
+                if tid != 0 {
+                    let woken = self.thread(origin.host, tid, t);
+                    self.name(woken, t, name, ids);
+                    self.wake(c, t, woken, u32::from(cpu), source);
+                }
+            }
+            Kind::Fork { parent, child, child_pid, child_vtid, name } => {
+                let parent = self.thread(origin.host, parent, t);
+                let child = self.fork(t, parent, child, child_pid, child_vtid);
+                self.name(child, t, name, ids);
+                if child_pid == self.lives[child.index()].thread.tid {
+                    let parent_pid = self.lives[parent.index()].thread.pid;
+                    self.image(t, origin.host, child_pid, ImageChange::Fork { parent_pid });
+                }
+            }
+            Kind::Exec { tid, old_tid, path } => {
+                self.exec(t, origin.host, tid, old_tid);
+                if let Some(path) = ids.name(&mut self.out, path) {
+                    self.image(t, origin.host, tid, ImageChange::Exec { path });
+                }
+            }
+            Kind::Exit { tid } => {
+                let thread = self.thread(origin.host, tid, t);
+                self.lives[thread.index()].exited = true;
+            }
+            Kind::Free { tid } => self.free(t, origin.host, tid),
+            Kind::Migrate { tid, cpu } => self.migrate(t, origin.host, tid, u32::from(cpu)),
+            Kind::Enter { context, name } => {
+                let mut name = ids.name(&mut self.out, name);
+                if let (None, Context::Irq(irq)) = (name, context) {
+                    name = self.lines.get(&(origin.host, irq)).copied();
+                }
+                if self.cpus[c].enter(context, name) {
+                    self.interrupt(c, t, Some(name));
+                }
+            }
+            Kind::Leave { context } => {
+                if self.cpus[c].leave(context) {
+                    self.interrupt(c, t, None);
+                }
+            }
+            Kind::Send(id) => {
+                if let Some(packet) = ids.batch.packet_of(id)
+                    && let Some((by, at)) = self.sender(c, t, packet)
+                {
+                    self.packets.send(origin.host, packet, by, at);
+                }
+            }
+            Kind::Receive(id) => {
+                if let Some(packet) = ids.batch.packet_of(id) {
+                    let sender = self.packets.receive(origin.host, packet);
+                    self.cpus[c].deliver(*packet, sender);
+                }
+            }
+            Kind::Block { step, request } => {
+                if let Some(request) = ids.batch.request_of(request) {
+                    let named = request.tid.filter(|_| step != RequestStep::Complete);
+                    let by = named.map_or(thread, |tid| Some(self.thread_on(c, tid, t)));
+                    self.requests.step(t, origin.host, step, request, by);
+                }
+            }
+            Kind::Process(id) => {
+                if let Some(process) = ids.batch.process_of(id) {
+                    self.enumerate(t, origin.host, process, ids);
+                }
+            }
+            Kind::Namespace { tid, vtid, vpid, level } => {
+                if tid != 0 {
+                    let thread = self.thread(origin.host, tid, t);
+                    self.namespace(thread, vtid, vpid, level);
+                }
+            }
+            Kind::Line { irq, name } => {
+                if let Some(name) = ids.name(&mut self.out, name) {
+                    self.lines.insert((origin.host, irq), name);
+                }
+            }
+            Kind::Lost => self.lose(c, t),
+            _ => self.common(event, origin, thread, ids),
+        }
+    }
+
+    /// Events that are the same in kernel and user-space traces: they happen on `thread`.
+    fn common(&mut self, event: &Event, origin: Origin, thread: Option<ThreadId>, ids: &mut Renumber<'_>) {
+        let t = event.time;
+        match event.kind {
+            Kind::CallEntry { name } => {
+                if let (Some(thread), Some(name)) = (thread, ids.name(&mut self.out, name)) {
+                    self.enter_call(thread, t, name);
+                }
+            }
+            Kind::CallExit { name, ret } => {
+                if let Some(thread) = thread {
+                    let name = ids.name(&mut self.out, name);
+                    self.leave_call(thread, t, name, ret);
+                }
+            }
+            Kind::Stack { origin, user, kernel } => {
+                let idle = |thread: ThreadId| self.lives[thread.index()].thread.idle;
+                if let Some(thread) = thread.filter(|t| !idle(*t)) {
+                    let user = ids.stack(&mut self.out.stacks, user);
+                    let kernel = ids.stack(&mut self.out.stacks, kernel);
+                    let samples = &mut self.lives[thread.index()].thread.samples;
+                    samples.push(StackSample { time: t, origin, user, kernel });
+                }
+            }
+            Kind::PageFault => {
+                if let (Some(thread), Some(faults)) = (thread, &mut self.out.page_faults) {
+                    faults.push((thread, t));
+                }
+            }
+            Kind::Image(id) => {
+                let Some(change) = ids.batch.image_of(id) else { return };
+                let nowhere = NameId(u32::MAX);
+                let change = change.rename(|name| ids.name(&mut self.out, *name).unwrap_or(nowhere));
+                let vpid = ids.batch.identity(event.who).and_then(|i| i.vpid.or(i.pid));
+                let known = |t: ThreadId| self.lives.get(t.index()).map(|l| l.thread.pid);
+                if let Some(pid) = thread.and_then(known).or(vpid) {
+                    self.image(t, origin.host, pid, change);
+                }
+            }
+            Kind::Mark(id) => {
+                let Some(body) = ids.batch.mark_of(id) else { return };
+                if thread.is_none() {
+                    self.notices.add(Notice::UnattachedUser, 1, || format!("at {t} ns"));
+                }
+                let mut name = |id: TextId| ids.name(&mut self.out, id).unwrap_or(NameId(u32::MAX));
+                let mark = Mark {
+                    time: t,
+                    task: body.task,
+                    begins: body.begins,
+                    thread,
+                    trace: u32::from(event.trace),
+                    key: body.key.map(|key| match key {
+                        Key::Number(n) => n,
+                        Key::Text(text) => i64::from(name(text).0),
+                    }),
+                    kind: body.kind.map(&mut name),
+                    fields: body.fields.iter().map(|(field, value)| (name(*field), *value)).collect(),
+                };
+                self.out.marks.push(mark);
+            }
+            _ => {}
+        }
+    }
+
+    fn image(&mut self, time: Ns, host: HostId, pid: i32, change: ImageChange) {
+        self.out.images.push(ImageEvent { time, host, pid, change });
+    }
+
+    fn enter_call(&mut self, thread: ThreadId, t: Ns, name: NameId) {
+        let life = &mut self.lives[thread.index()];
+        // The exit of the call before was lost, or it is one that never returns here (rt_sigreturn).
+        life.end_call(t, None);
+        life.call = Some((t, name));
+        life.called = true;
+    }
+
+    fn leave_call(&mut self, thread: ThreadId, t: Ns, name: Option<NameId>, ret: i64) {
+        let life = &mut self.lives[thread.index()];
+        match (life.call, name) {
+            (Some((_, entered)), Some(left)) if entered != left && life.called => {
+                // Exit of one call and entry of another were lost.
+                life.end_call(t, None);
+                self.inconsistent(t);
+                return;
+            }
+            // A thread that never entered a call here began inside it: before the recording, or by a fork.
+            (None, Some(left)) if !life.called => life.call = Some((life.thread.life.start, left)),
+            _ => {}
+        }
+        life.end_call(t, Some(ret));
+        life.called = true;
+    }
+
+    /// From here on page faults are part of the result.
+    pub fn expect_page_faults(&mut self) {
+        self.out.page_faults.get_or_insert_default();
+    }
+
+    /// Seal: everything that is open ends with the last event, names reach back to the beginning of life.
+    pub fn close(mut self, lossy: Vec<Span>) -> (Recording, Notices) {
+        let end = self.end.max(self.start());
+        let unnamed = self.out.names.intern("unknown");
+        let mut worker_names: HashMap<NameId, bool> = HashMap::default();
+        for cpu in &mut self.cpus {
+            cpu.give_to(None, end);
+        }
+        for life in &mut self.lives {
+            if life.is_alive() {
+                let label = life.own_label(&self.reasons);
+                life.cut(end, label);
+                life.end_call(end, None);
+                life.thread.life.end = end;
+            }
+            let thread = &mut life.thread;
+            match thread.names.first_mut() {
+                Some(first) => first.0 = thread.life.start,
+                None => thread.names.push((thread.life.start, unnamed)),
+            }
+            let names = &self.out.names;
+            let handlers = &self.handlers;
+            let mut works =
+                |name| *worker_names.entry(name).or_insert_with(|| handlers.is_disk_worker(names.get(name)));
+            thread.disk_worker = thread.names.iter().any(|(_, name)| works(*name));
+        }
+        let mut out = self.out;
+        out.threads = self.lives.into_iter().map(|life| life.thread).collect();
+        out.cpus = self.cpus.into_iter().map(|cpu| ((cpu.host, cpu.number), cpu.runs)).collect();
+        out.cpus.sort_by_key(|(key, _)| *key);
+        out.disk = self.requests.close(end);
+        if let Some(faults) = &mut out.page_faults {
+            faults.sort_unstable();
+        }
+        out.lossy = lossy;
+        out.span = Span::new(self.start.unwrap_or(0), end);
+        (out, self.notices)
+    }
+
+    /// The outermost interrupt context of a CPU begins (with its name) or ends.
+    fn interrupt(&mut self, c: usize, t: Ns, by: Option<Option<NameId>>) {
+        let Some(thread) = self.cpus[c].thread else { return };
+        let life = &mut self.lives[thread.index()];
+        if life.sched == Sched::Running(c) && !life.runs_softirqs {
+            let label = life.own_label(&self.reasons);
+            life.cut(t, label);
+            life.interrupted = by;
+        }
+    }
+}

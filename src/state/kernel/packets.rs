@@ -1,0 +1,151 @@
+//! Which send does a received packet come from? (ALGORITHMS.md 4.5)
+//!
+//! Sends wait in a list for each connection and direction. A receive takes the first with equal sequence number,
+//! acknowledgement and flags; else the first whose bytes its own bytes are part of (segmentation splits, receive
+//! offload joins). Without a TCP header the address of the buffer is the key, which serves on one host. The lists are
+//! bounded in number and age; cost: the length of a connection's list, which is short where packets arrive.
+
+use crate::base::time::Ns;
+use crate::event::batch::{Flow, Packet, Segment};
+use crate::state::recording::{HostId, ThreadId};
+use foldhash::HashMap;
+use std::collections::VecDeque;
+
+/// A send older than this is not matched any more.
+const OLDEST: Ns = 60_000_000_000;
+/// Sends waiting over all connections.
+const MOST: usize = 1 << 16;
+
+/// Loopback addresses mean another machine on each host.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+enum Route {
+    Flow(Option<HostId>, Flow),
+    Buffer(HostId, u64),
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Sent {
+    segment: Segment,
+    by: ThreadId,
+    at: Ns,
+}
+
+/// Sends that wait for their receive.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Packets {
+    waiting: HashMap<Route, VecDeque<Sent>>,
+    /// The same in order of time, to forget the oldest first.
+    order: VecDeque<(Ns, Route)>,
+}
+
+fn is_loopback(address: u128) -> bool {
+    address == 1 || address >> 32 == 0 && address >> 24 == 127
+}
+
+fn route(host: HostId, packet: &Packet) -> Route {
+    match packet.tcp {
+        Some(Segment { flow, .. }) => Route::Flow(is_loopback(flow.dest).then_some(host), flow),
+        None => Route::Buffer(host, packet.buffer),
+    }
+}
+
+impl Packets {
+    /// A thread sends.
+    pub fn send(&mut self, host: HostId, packet: &Packet, by: ThreadId, at: Ns) {
+        while self.order.front().is_some_and(|(t, _)| at - t > OLDEST) || self.order.len() >= MOST {
+            self.forget_oldest();
+        }
+        let route = route(host, packet);
+        let sent = Sent { segment: packet.tcp.unwrap_or_default(), by, at };
+        let waiting = self.waiting.entry(route).or_default();
+        // A retransmission: the first one counts.
+        if !waiting.iter().any(|s| s.segment == sent.segment) {
+            waiting.push_back(sent);
+            self.order.push_back((at, route));
+        }
+    }
+
+    fn forget_oldest(&mut self) {
+        let Some((at, route)) = self.order.pop_front() else { return };
+        if let Some(waiting) = self.waiting.get_mut(&route) {
+            while waiting.front().is_some_and(|s| s.at <= at) {
+                waiting.pop_front();
+            }
+            if waiting.is_empty() {
+                self.waiting.remove(&route);
+            }
+        }
+    }
+
+    /// A packet arrives: who sent it, and when.
+    pub fn receive(&mut self, host: HostId, packet: &Packet) -> Option<(ThreadId, Ns)> {
+        let route = route(host, packet);
+        let waiting = self.waiting.get_mut(&route)?;
+        let segment = packet.tcp.unwrap_or_default();
+        let exact =
+            |s: &Sent| (s.segment.seq, s.segment.ack, s.segment.flags) == (segment.seq, segment.ack, segment.flags);
+        let offset = |s: &Sent| segment.seq.wrapping_sub(s.segment.seq);
+        let at = waiting.iter().position(exact).or_else(|| waiting.iter().position(|s| offset(s) < s.segment.len))?;
+        let sent = waiting[at];
+        if offset(&sent).saturating_add(segment.len) >= sent.segment.len {
+            waiting.remove(at);
+        }
+        if waiting.is_empty() {
+            self.waiting.remove(&route);
+        }
+        Some((sent.by, sent.at))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const HOST: HostId = HostId(0);
+
+    fn tcp(seq: u32, len: u32, flags: u16) -> Packet {
+        let flow = Flow { source: 1 << 40, dest: 2 << 40, source_port: 7, dest_port: 8 };
+        Packet { buffer: 0, tcp: Some(Segment { flow, seq, ack: 5, flags, len }) }
+    }
+
+    #[test]
+    fn the_first_of_a_retransmission_counts() {
+        let mut packets = Packets::default();
+        packets.send(HOST, &tcp(100, 10, 0x18), ThreadId(1), 10);
+        packets.send(HOST, &tcp(100, 10, 0x18), ThreadId(1), 20);
+        assert_eq!(packets.receive(HOST, &tcp(100, 10, 0x18)), Some((ThreadId(1), 10)));
+        assert_eq!(packets.receive(HOST, &tcp(100, 10, 0x18)), None);
+    }
+
+    #[test]
+    fn a_large_send_arrives_in_parts_also_across_the_wrap() {
+        let mut packets = Packets::default();
+        let start = u32::MAX - 99;
+        packets.send(HOST, &tcp(start, 300, 0x18), ThreadId(1), 10);
+        for part in 0..3 {
+            let got = packets.receive(HostId(1), &tcp(start.wrapping_add(part * 100), 100, 0x10));
+            assert_eq!(got, Some((ThreadId(1), 10)), "part {part}");
+        }
+        assert_eq!(packets.receive(HOST, &tcp(start, 100, 0x10)), None);
+    }
+
+    #[test]
+    fn without_headers_the_buffer_is_the_key_on_its_host() {
+        let mut packets = Packets::default();
+        let packet = Packet { buffer: 77, tcp: None };
+        packets.send(HOST, &packet, ThreadId(1), 10);
+        assert_eq!(packets.receive(HostId(1), &packet), None);
+        assert_eq!(packets.receive(HOST, &packet), Some((ThreadId(1), 10)));
+    }
+
+    #[test]
+    fn the_lists_are_bounded() {
+        let mut packets = Packets::default();
+        for i in 0..2 * MOST as u32 {
+            packets.send(HOST, &Packet { buffer: u64::from(i), tcp: None }, ThreadId(1), Ns::from(i));
+        }
+        assert!(packets.order.len() <= MOST && packets.waiting.len() <= MOST);
+        packets.send(HOST, &tcp(1, 1, 0), ThreadId(1), OLDEST + Ns::from(2 * MOST as u32));
+        assert_eq!(packets.waiting.len(), 1);
+    }
+}

@@ -1,0 +1,92 @@
+//! What `prev_state` of a switch means: its bits changed with Linux 4.14 (ALGORITHMS.md 3.3).
+
+/// Where a thread goes that leaves the CPU.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Leaves {
+    /// It could go on: preempted, or it yielded.
+    Ready,
+    /// It waits.
+    Blocked,
+    /// It is stopped, traced or parked: nobody's wait.
+    Stopped,
+    /// It ends.
+    Dead,
+}
+
+/// The meaning of the bits, by kernel.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Generation {
+    /// Before 4.14.
+    Old,
+    /// 4.14 and later.
+    New,
+    /// The release is not recorded.
+    #[default]
+    Unknown,
+}
+
+impl Generation {
+    /// From `kernel_release` of the trace environment (`6.1.0-56-cloud-amd64`).
+    pub fn of(release: Option<&str>) -> Generation {
+        let mut numbers = release.unwrap_or("").split(|c: char| !c.is_ascii_digit()).map(str::parse::<u32>);
+        match (numbers.next(), numbers.next()) {
+            (Some(Ok(major)), Some(Ok(minor))) if (major, minor) >= (4, 14) => Generation::New,
+            (Some(Ok(_)), Some(Ok(_))) => Generation::Old,
+            _ => Generation::Unknown,
+        }
+    }
+
+    /// Decode the state; `exited` says that the thread's exit was seen since it was last switched in.
+    pub fn decode(self, state: u16, exited: bool) -> Leaves {
+        if state & 0x03 != 0 {
+            return Leaves::Blocked;
+        }
+        if state & 0x30 != 0 {
+            return Leaves::Dead;
+        }
+        if state & 0x0c != 0 {
+            return Leaves::Stopped;
+        }
+        match (self, state) {
+            _ if exited && state & 0x40 != 0 => Leaves::Dead,
+            (Generation::Old, s) if s & 0x40 != 0 => Leaves::Dead,
+            (Generation::Old, s) if s & 0x200 != 0 => Leaves::Stopped,
+            (Generation::Old, _) => Leaves::Ready,
+            (_, s) if s & 0x40 != 0 => Leaves::Stopped,
+            (_, s) if s & 0x80 != 0 => Leaves::Blocked,
+            _ => Leaves::Ready,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn bits_mean_what_the_release_says() {
+        let new = Generation::of(Some("5.15.0-91-generic"));
+        let old = Generation::of(Some("3.13"));
+        assert_eq!((new, old), (Generation::New, Generation::Old));
+        assert_eq!(Generation::of(Some("4.4.0-116-generic")), Generation::Old);
+        assert_eq!(Generation::of(Some("4.14.2")), Generation::New);
+        assert_eq!(Generation::of(None), Generation::Unknown);
+        for (state, on_new, on_old) in [
+            (0, Leaves::Ready, Leaves::Ready),
+            (1, Leaves::Blocked, Leaves::Blocked),
+            (2, Leaves::Blocked, Leaves::Blocked),
+            (0x82, Leaves::Blocked, Leaves::Blocked),
+            (4, Leaves::Stopped, Leaves::Stopped),
+            (0x10, Leaves::Dead, Leaves::Dead),
+            (0x40, Leaves::Stopped, Leaves::Dead),
+            (0x80, Leaves::Blocked, Leaves::Ready),
+            (0x100, Leaves::Ready, Leaves::Ready),
+            (0x200, Leaves::Ready, Leaves::Stopped),
+            (0x1000, Leaves::Ready, Leaves::Ready),
+        ] {
+            assert_eq!((new.decode(state, false), old.decode(state, false)), (on_new, on_old), "{state:#x}");
+        }
+        assert_eq!(Generation::Unknown.decode(0x40, true), Leaves::Dead);
+        assert_eq!(Generation::Unknown.decode(0x40, false), Leaves::Stopped);
+    }
+}

@@ -1,0 +1,214 @@
+//! The transitions of the scheduler's slots (ALGORITHMS.md 3.2, 3.5, 3.6). Each says what is expected, what is
+//! tolerated and how.
+
+use super::life::{Label, Life, Sched};
+use super::machine::Machine;
+use super::prev_state::Leaves;
+use crate::base::time::Ns;
+use crate::event::kind::WakeSource;
+use crate::state::recording::{EdgeKind, HostId, ThreadId};
+
+/// A thread can be woken in the moment between deciding to wait and being switched out. An older wake-up was for
+/// another wait.
+const JUST_NOW: Ns = 1_000_000;
+
+impl Machine {
+    /// It turns out that `thread` runs on CPU `c`.
+    ///
+    /// Expected: nothing was known of the CPU; then it ran since the CPU's first event, unless events were lost.
+    /// Tolerated: another thread was believed to run here, or this one elsewhere (a switch is missing).
+    pub(super) fn runs(&mut self, c: usize, thread: ThreadId, t: Ns) {
+        if let Some(other) = self.cpus[c].thread {
+            self.inconsistent(t);
+            let life = &mut self.lives[other.index()];
+            if life.sched == Sched::Running(c) {
+                life.change(t, Sched::Unknown, &self.reasons);
+            }
+        }
+        self.leave_elsewhere(c, thread, t);
+        let first = self.cpus[c].first.take();
+        let number = self.cpus[c].number;
+        let life = &mut self.lives[thread.index()];
+        let unseen = life.sched == Sched::Unseen;
+        let from = first.filter(|_| unseen).map_or(t, |first| first.max(life.start_of_edge()));
+        life.change(from, Sched::Running(c), &self.reasons);
+        life.cpu = number;
+        self.cpus[c].give_to(Some(thread), from);
+    }
+
+    /// A thread runs on one CPU at a time.
+    fn leave_elsewhere(&mut self, c: usize, thread: ThreadId, t: Ns) {
+        if let Sched::Running(other) = self.lives[thread.index()].sched
+            && other != c
+        {
+            self.inconsistent(t);
+            self.lives[thread.index()].change(t, Sched::Unknown, &self.reasons);
+            if self.cpus[other].thread == Some(thread) {
+                self.cpus[other].give_to(None, t);
+            }
+        }
+    }
+
+    /// `prev` leaves CPU `c`, `next` gets it.
+    ///
+    /// Tolerated: `prev` is not who ran there (believed and counted); the CPU is in an interrupt context (its exit
+    /// was lost, or threads handle interrupts: forgotten); `next` was not woken.
+    pub(super) fn switch(&mut self, c: usize, t: Ns, prev: ThreadId, leaves: Leaves, next: ThreadId) {
+        if self.cpus[c].thread != Some(prev) {
+            self.runs(c, prev, t);
+        }
+        self.cpus[c].leave_all();
+        let life = &mut self.lives[prev.index()];
+        if life.sched != Sched::Running(c) {
+            // The CPU knew better than the thread: a wrong switch elsewhere had taken it away.
+            life.change(t, Sched::Running(c), &self.reasons);
+        }
+        match leaves {
+            Leaves::Ready => life.change(t, Sched::Ready, &self.reasons),
+            Leaves::Blocked | Leaves::Stopped => life.change(t, Sched::Blocked, &self.reasons),
+            Leaves::Dead => life.die(t, &self.reasons),
+        }
+        self.leave_elsewhere(c, next, t);
+        let number = self.cpus[c].number;
+        let life = &mut self.lives[next.index()];
+        if life.sched == Sched::Blocked {
+            let early = life.early_wake.filter(|w| life.start_of_edge() - w <= JUST_NOW);
+            if early.is_some() {
+                life.sched = Sched::Ready;
+            }
+        }
+        life.change(t, Sched::Running(c), &self.reasons);
+        life.early_wake = None;
+        life.cpu = number;
+        self.cpus[c].first = None;
+        self.cpus[c].give_to(Some(next), t);
+    }
+
+    /// Somebody on CPU `c` wakes `thread`.
+    ///
+    /// Expected: it waits, or was forked and never ran, or was not seen before (then it waited since the recording
+    /// began). Tolerated: it is runnable (a second wake-up: ignored), it runs (see [`JUST_NOW`]), it ended (late).
+    pub(super) fn wake(&mut self, c: usize, t: Ns, thread: ThreadId, queue: u32, source: WakeSource) {
+        let sched = self.lives[thread.index()].sched;
+        match sched {
+            Sched::Running(_) => self.lives[thread.index()].early_wake = Some(t),
+            Sched::Ready | Sched::Dead => {}
+            Sched::Unseen | Sched::Unknown | Sched::New | Sched::Blocked => {
+                let label = match sched {
+                    Sched::Unknown => self.lives[thread.index()].own_label(&self.reasons),
+                    _ => self.label(c, t, source),
+                };
+                let life = &mut self.lives[thread.index()];
+                life.cut(t, label);
+                life.sched = Sched::Ready;
+                life.cpu = queue;
+            }
+        }
+    }
+
+    /// `parent` makes a thread. Tolerated: the id is in use (the exit of that thread was lost; it ends here).
+    pub(super) fn fork(&mut self, t: Ns, parent: ThreadId, child: i32, child_pid: i32, child_vtid: i32) -> ThreadId {
+        let (host, call, cpu, pid, inside) = {
+            let life = &self.lives[parent.index()];
+            (life.thread.host, life.call, life.cpu, life.thread.pid, life.thread.virtual_ids)
+        };
+        let previous = self.by_tid.get(&(host, child)).copied();
+        if let Some(old) = previous.map(|p| &mut self.lives[p.index()])
+            && old.is_alive()
+        {
+            // An exit that was seen needs no second one: only the last switch is missing.
+            let lost = !old.exited;
+            old.die(t, &self.reasons);
+            if lost {
+                self.inconsistent(t);
+            }
+        }
+        let thread = self.open(host, child, t, Sched::New, previous);
+        let life: &mut Life = &mut self.lives[thread.index()];
+        life.cpu = cpu;
+        life.call = call.map(|(_, name)| (t, name));
+        life.pid_known = true;
+        life.thread.pid = child_pid;
+        life.thread.ppid = pid;
+        life.thread.parent = Some(parent);
+        if child_vtid != 0 && child_vtid != child {
+            let vpid = if child == child_pid { child_vtid } else { inside.map_or(child_vtid, |(_, vpid)| vpid) };
+            self.namespace(thread, child_vtid, vpid, 1);
+        }
+        thread
+    }
+
+    /// A thread that is not the first of its process runs another program: it takes over the first one's id, which ends.
+    pub(super) fn exec(&mut self, t: Ns, host: HostId, tid: i32, old_tid: i32) {
+        if tid == old_tid {
+            return;
+        }
+        let thread = self.thread(host, old_tid, t);
+        let leader = self.by_tid.insert((host, tid), thread);
+        self.by_tid.remove(&(host, old_tid));
+        if let Some(leader) = leader.filter(|l| *l != thread) {
+            let life = &mut self.lives[leader.index()];
+            if life.is_alive() {
+                life.die(t, &self.reasons);
+            }
+        }
+        self.lives[thread.index()].thread.tid = tid;
+    }
+
+    /// An id is given back, late: perhaps after its next thread was forked. It ends the oldest incarnation that has
+    /// exited and was not freed.
+    pub(super) fn free(&mut self, t: Ns, host: HostId, tid: i32) {
+        let mut at = self.by_tid.get(&(host, tid)).copied();
+        let mut oldest = None;
+        while let Some(thread) = at {
+            let life = &self.lives[thread.index()];
+            if life.freed {
+                break;
+            }
+            // An exit that was lost: only a thread that the recording did not see begin can be meant.
+            if life.exited || life.thread.parent.is_none() && life.previous.is_none() {
+                oldest = Some(thread);
+            }
+            at = life.previous;
+        }
+        let Some(thread) = oldest else { return };
+        let life = &mut self.lives[thread.index()];
+        life.freed = true;
+        if life.is_alive() {
+            life.die(t, &self.reasons);
+        }
+    }
+
+    /// A thread is put into another run queue. If it waits for a CPU, from here on it waits for that one.
+    pub(super) fn migrate(&mut self, t: Ns, host: HostId, tid: i32, cpu: u32) {
+        if tid == 0 {
+            return;
+        }
+        let thread = self.thread(host, tid, t);
+        let life = &mut self.lives[thread.index()];
+        match life.sched {
+            Sched::Running(_) | Sched::Dead => {}
+            Sched::Ready => {
+                life.cut(t, Label::of(EdgeKind::Preempted));
+                life.cpu = cpu;
+            }
+            _ => life.cpu = cpu,
+        }
+    }
+
+    /// Events of CPU `c` were lost from `t` on: who runs there, and in which call and context, is not known.
+    pub(super) fn lose(&mut self, c: usize, t: Ns) {
+        let cpu = &mut self.cpus[c];
+        cpu.leave_all();
+        cpu.first = None;
+        if let Some(thread) = cpu.thread {
+            let life = &mut self.lives[thread.index()];
+            if life.sched == Sched::Running(c) {
+                life.change(t, Sched::Unknown, &self.reasons);
+            }
+            life.end_call(t, None);
+            life.called = false;
+        }
+        cpu.give_to(None, t);
+    }
+}

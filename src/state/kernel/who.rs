@@ -1,0 +1,212 @@
+//! From ids in events to incarnations of threads (ALGORITHMS.md 1, 2.3, 3.5).
+//!
+//! A thread is `(host, tid, generation)`; an idle task `(host, 0, cpu)`. Kernel contexts name the thread that runs;
+//! user-space contexts name it as its own namespace does, which is mapped where that is possible in one way only.
+
+use super::life::{Life, Sched};
+use super::machine::{Machine, Renumber};
+use crate::base::time::Ns;
+use crate::event::batch::{Identity, Process};
+use crate::event::kind::{Event, TextId};
+use crate::state::recording::{HostId, ThreadId};
+
+impl Machine {
+    fn add(&mut self, life: Life) -> ThreadId {
+        self.lives.push(life);
+        ThreadId::at(self.lives.len() - 1)
+    }
+
+    /// The incarnation that `tid` names now. Not known: it lives since the recording began. Ended: the fork of the
+    /// next one was lost, which lives from here on.
+    pub(super) fn thread(&mut self, host: HostId, tid: i32, t: Ns) -> ThreadId {
+        let previous = self.by_tid.get(&(host, tid)).copied();
+        let start = match previous {
+            Some(thread) if self.lives[thread.index()].is_alive() => return thread,
+            Some(_) => t,
+            None => self.start(),
+        };
+        self.open(host, tid, start, Sched::Unseen, previous)
+    }
+
+    /// A new incarnation of `tid`.
+    pub(super) fn open(
+        &mut self,
+        host: HostId,
+        tid: i32,
+        start: Ns,
+        sched: Sched,
+        previous: Option<ThreadId>,
+    ) -> ThreadId {
+        let mut life = Life::new(host, tid, start, sched, 0);
+        life.previous = previous;
+        let thread = self.add(life);
+        self.by_tid.insert((host, tid), thread);
+        thread
+    }
+
+    /// The same for an event of CPU `c`, where 0 is the CPU's own idle task.
+    pub(super) fn thread_on(&mut self, c: usize, tid: i32, t: Ns) -> ThreadId {
+        let (host, number, idle, running) = {
+            let cpu = &self.cpus[c];
+            (cpu.host, cpu.number, cpu.idle, cpu.thread)
+        };
+        if tid != 0 {
+            let same = |thread: &ThreadId| self.lives[thread.index()].thread.tid == tid;
+            return running.filter(same).unwrap_or_else(|| self.thread(host, tid, t));
+        }
+        if let Some(idle) = idle {
+            return idle;
+        }
+        let mut life = Life::new(host, 0, self.start(), Sched::Unseen, number);
+        life.thread.idle = true;
+        life.pid_known = true;
+        let idle = self.add(life);
+        self.cpus[c].idle = Some(idle);
+        idle
+    }
+
+    /// The thread that runs on CPU `c`: what the context says, else what the last switch said.
+    pub(super) fn running(&mut self, c: usize, event: &Event, ids: &mut Renumber<'_>) -> Option<ThreadId> {
+        let batch = ids.batch;
+        let Some(identity) = batch.identity(event.who) else { return self.cpus[c].thread };
+        let Some(tid) = identity.tid else { return self.cpus[c].thread };
+        let thread = self.thread_on(c, tid, event.time);
+        if self.cpus[c].thread != Some(thread) {
+            self.runs(c, thread, event.time);
+        }
+        self.describe(thread, event.time, identity, ids);
+        Some(thread)
+    }
+
+    /// Believe what a context tells of its thread.
+    fn describe(&mut self, thread: ThreadId, t: Ns, identity: &Identity, ids: &mut Renumber<'_>) {
+        let life = &mut self.lives[thread.index()];
+        if let Some(pid) = identity.pid {
+            life.thread.pid = pid;
+            life.pid_known = true;
+        }
+        if let Some(ppid) = identity.ppid {
+            life.thread.ppid = ppid;
+        }
+        if let (Some(vtid), Some(vpid)) = (identity.vtid, identity.vpid)
+            && life.thread.virtual_ids != Some((vtid, vpid))
+            && vtid != life.thread.tid
+        {
+            self.namespace(thread, vtid, vpid, i32::MAX);
+        }
+        if let Some(name) = identity.name {
+            self.name(thread, t, name, ids);
+        }
+    }
+
+    /// From `t` on the thread is called so.
+    pub(super) fn name(&mut self, thread: ThreadId, t: Ns, name: TextId, ids: &mut Renumber<'_>) {
+        let Some(name) = ids.name(&mut self.out, name) else { return };
+        let life = &mut self.lives[thread.index()];
+        if life.thread.names.last().map(|(_, n)| *n) != Some(name) {
+            life.thread.names.push((t, name));
+            life.runs_softirqs = self.out.names.get(name).starts_with("ksoftirqd/");
+        }
+    }
+
+    /// The thread has other ids inside a container; the innermost namespace counts.
+    pub(super) fn namespace(&mut self, thread: ThreadId, vtid: i32, vpid: i32, level: i32) {
+        let life = &mut self.lives[thread.index()];
+        if level <= life.namespace_level || vtid == 0 {
+            return;
+        }
+        let host = life.thread.host;
+        let before = life.thread.virtual_ids.replace((vtid, vpid));
+        life.namespace_level = level.min(i32::MAX - 1);
+        if let Some((old, _)) = before
+            && let Some(same) = self.by_vtid.get_mut(&(host, old))
+        {
+            same.retain(|other| *other != thread);
+        }
+        let same = self.by_vtid.entry((host, vtid)).or_default();
+        same.retain(|other| self.lives[other.index()].is_alive());
+        same.push(thread);
+    }
+
+    /// The thread of a user-space event: by its ids where one living thread answers to them, else what runs on its
+    /// CPU where the event has no ids at all.
+    pub(super) fn find_user(&mut self, host: HostId, event: &Event, ids: &mut Renumber<'_>) -> Option<ThreadId> {
+        let batch = ids.batch;
+        let identity = batch.identity(event.who).copied().unwrap_or_default();
+        let has_kernel = self.origins.iter().any(|o| o.kernel && o.host == host);
+        let Some(vtid) = identity.vtid.or(identity.tid) else {
+            let c = self.cpu(host, event.cpu, event.time)?;
+            return self.cpus[c].thread.filter(|t| !self.lives[t.index()].thread.idle);
+        };
+        let vpid = identity.vpid.or(identity.pid);
+        let mut found: Option<ThreadId> = None;
+        let mut several = false;
+        let known = self.by_tid.get(&(host, vtid)).copied();
+        let inside = self.by_vtid.get(&(host, vtid)).into_iter().flatten().copied();
+        for thread in inside.chain(known) {
+            let life = &self.lives[thread.index()];
+            let pid = match life.thread.virtual_ids {
+                Some((tid, pid)) if tid == vtid => Some(pid),
+                Some(_) => continue,
+                None => life.pid_known.then_some(life.thread.pid),
+            };
+            let same = pid.is_none() || vpid.is_none() || pid == vpid;
+            if same && life.is_alive() && found != Some(thread) {
+                several |= found.is_some();
+                found = Some(thread);
+            }
+        }
+        if several {
+            return None;
+        }
+        let thread = match found {
+            Some(thread) => thread,
+            // A kernel that has not spoken of this id yet may do so under its real one.
+            None if has_kernel && known.is_some() => return None,
+            None => self.thread(host, vtid, event.time),
+        };
+        let life = &mut self.lives[thread.index()];
+        if let (false, None, Some(pid)) = (life.pid_known, life.thread.virtual_ids, vpid) {
+            life.thread.pid = pid;
+            life.pid_known = true;
+        }
+        // User-space tracers keep the name that a thread had when they first asked.
+        if life.thread.names.is_empty()
+            && let Some(name) = identity.name
+        {
+            self.name(thread, event.time, name, ids);
+        }
+        Some(thread)
+    }
+
+    /// The tracer's enumeration: fills what is not known, never overwrites.
+    pub(super) fn enumerate(&mut self, t: Ns, host: HostId, process: &Process, ids: &mut Renumber<'_>) {
+        if process.tid == 0 {
+            return;
+        }
+        let thread = self.thread(host, process.tid, t);
+        let life = &mut self.lives[thread.index()];
+        if !life.pid_known {
+            life.thread.pid = process.pid;
+            life.pid_known = true;
+        }
+        if life.thread.ppid == 0 {
+            life.thread.ppid = process.ppid;
+        }
+        if life.sched == Sched::Unseen {
+            let sched = match process.status {
+                1 | 2 => Sched::Ready,
+                5 => Sched::Blocked,
+                _ => Sched::Unseen,
+            };
+            life.cpu = process.cpu.map_or(life.cpu, u32::from);
+            life.change(t, sched, &self.reasons);
+            if matches!(process.status, 4 | 7) {
+                life.die(t, &self.reasons);
+            }
+        }
+        if self.lives[thread.index()].thread.names.is_empty() {
+            self.name(thread, t, process.name, ids);
+        }
+    }
+}

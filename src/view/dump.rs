@@ -1,0 +1,376 @@
+//! Every event as a line of text, in time order over all streams of all traces.
+//!
+//! Two forms: the canonical one (docs/CANONICAL.md), made to be compared byte for byte, and one for people. Both are
+//! made by a sink that the decoder writes into; the parts of a line that the schema decides (names, separators) are
+//! prepared once for each field. The merge keeps one line of each stream in hand and always lets out the least by (time, stream).
+
+use crate::base::notice::Notices;
+use crate::base::time::Ns;
+use crate::base::work::{Cancel, Cancelled};
+use crate::input::Source;
+use crate::input::ctf::{Appearance, Node, Plan, Reader, Shape, Sink, Trace};
+use crate::input::record::{ClassId, StreamId, Words};
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+use std::io::{self, Write};
+
+/// Why a dump ended early.
+#[derive(Debug, thiserror::Error)]
+pub enum DumpError {
+    /// The output cannot be written.
+    #[error("{0}")]
+    Output(#[from] io::Error),
+    /// Nobody wants it any more.
+    #[error("{0}")]
+    Cancelled(#[from] Cancelled),
+}
+
+/// Bytes that are collected before they are written.
+const BUFFER: usize = 256 << 10;
+
+/// Write every event of some traces in canonical form. Returns what was wrong in their packets.
+pub fn canonical(sources: &[Source], cancel: &Cancel, out: &mut impl Write) -> Result<Notices, DumpError> {
+    let scripts: Vec<Script> = sources.iter().map(|s| Script::new(&s.trace)).collect();
+    let mut streams = Vec::new();
+    for (source, script) in sources.iter().zip(&scripts) {
+        for number in 0..source.trace.streams().len() {
+            streams.push(Lines::new(&source.trace, script, StreamId::at(number)));
+        }
+    }
+    let mut heap: BinaryHeap<Reverse<(Option<Ns>, usize)>> = BinaryHeap::new();
+    for (rank, stream) in streams.iter_mut().enumerate() {
+        if stream.next() {
+            heap.push(Reverse((stream.order, rank)));
+        }
+    }
+    let mut buffer = Vec::with_capacity(BUFFER + (16 << 10));
+    while let Some(Reverse((_, rank))) = heap.pop() {
+        let Some(stream) = streams.get_mut(rank) else { break };
+        let bound = heap.peek().map(|Reverse(key)| *key);
+        loop {
+            stream.write(&mut buffer);
+            if buffer.len() >= BUFFER {
+                cancel.check()?;
+                out.write_all(&buffer)?;
+                buffer.clear();
+            }
+            if !stream.next() {
+                break;
+            }
+            if bound.is_some_and(|bound| (stream.order, rank) > bound) {
+                heap.push(Reverse((stream.order, rank)));
+                break;
+            }
+        }
+    }
+    out.write_all(&buffer)?;
+    let mut notices = Notices::default();
+    for stream in &streams {
+        notices.merge(&stream.reader.notices());
+    }
+    for source in sources {
+        notices.merge(source.trace.notices());
+    }
+    Ok(notices)
+}
+
+/// What the schema decides of each line.
+struct Script {
+    plan: Plan,
+    /// By class: TAB and its name.
+    names: Vec<Vec<u8>>,
+    /// By node: what stands before its value.
+    prefixes: Vec<Vec<u8>>,
+}
+
+impl Script {
+    fn new(trace: &Trace) -> Script {
+        let plan = trace.compile_whole();
+        let name = |class: &crate::input::ctf::Class| {
+            let mut text = vec![b'\t'];
+            if class.name.is_empty() {
+                text.push(b'-')
+            } else {
+                escape(class.name.as_bytes(), &mut text)
+            }
+            text
+        };
+        let prefix = |node: &Node| {
+            let mut text = Vec::new();
+            if let Some(name) = &node.name {
+                if node.position > 0 {
+                    text.push(b',');
+                }
+                escape(name.as_bytes(), &mut text);
+                text.push(b'=');
+            }
+            if let Shape::Scope(_) = node.shape {
+                text.push(b'\t');
+            }
+            text
+        };
+        let names = trace.classes().iter().map(name).collect();
+        let prefixes = plan.nodes().iter().map(prefix).collect();
+        Script { plan, names, prefixes }
+    }
+}
+
+/// The lines of one stream, one at a time.
+struct Lines<'a> {
+    trace: &'a Trace,
+    stream: StreamId,
+    script: &'a Script,
+    reader: Reader<'a>,
+    text: Text<'a>,
+    class: ClassId,
+    time: Option<Option<Ns>>,
+    /// The time as the key of the merge; without one, or out of range, first.
+    order: Option<Ns>,
+}
+
+impl<'a> Lines<'a> {
+    fn new(trace: &'a Trace, script: &'a Script, stream: StreamId) -> Self {
+        let packets = trace.streams().get(stream.index()).map_or(0, |s| s.packets.len());
+        let reader = trace.reader(&script.plan, stream, 0..packets);
+        let text = Text { out: Vec::new(), nodes: script.plan.nodes(), prefixes: &script.prefixes };
+        Lines { trace, stream, script, reader, text, class: ClassId(0), time: None, order: None }
+    }
+
+    /// Go to the next event; false at the end.
+    fn next(&mut self) -> bool {
+        self.text.out.clear();
+        let Some((class, cycles)) = self.reader.show(&mut self.text) else { return false };
+        self.class = class;
+        self.time = self.trace.canonical_time(self.stream, self.reader.packet(), cycles);
+        self.order = self.time.flatten();
+        true
+    }
+
+    fn write(&self, out: &mut Vec<u8>) {
+        match self.time {
+            None => out.push(b'-'),
+            Some(None) => out.extend_from_slice(b"overflow"),
+            Some(Some(time)) => signed(time, out),
+        }
+        out.push(b'\t');
+        match self.trace.packet_cpu(self.stream, self.reader.packet()) {
+            None => out.push(b'-'),
+            Some(cpu) => unsigned(u64::from(cpu), out),
+        }
+        out.extend_from_slice(self.script.names.get(self.class.index()).map_or(&[], Vec::as_slice));
+        out.extend_from_slice(&self.text.out);
+        out.push(b'\n');
+    }
+}
+
+/// Writes values as the decoder reads them.
+struct Text<'s> {
+    out: Vec<u8>,
+    nodes: &'s [Node],
+    prefixes: &'s [Vec<u8>],
+}
+
+impl<'s> Text<'s> {
+    fn prefix(&mut self, node: u32) {
+        if let Some(prefix) = self.prefixes.get(node as usize) {
+            self.out.extend_from_slice(prefix);
+        }
+    }
+
+    fn shape(&self, node: u32) -> Option<&'s Shape> {
+        self.nodes.get(node as usize).map(|n| &n.shape)
+    }
+}
+
+/// A number as its appearance says.
+fn number(appearance: &Appearance, value: i128, out: &mut Vec<u8>) {
+    match appearance {
+        Appearance::Decimal => decimal(value, out),
+        Appearance::Boolean => out.extend_from_slice(if value == 0 { b"false" } else { b"true" }),
+        Appearance::Labels(labels) => {
+            decimal(value, out);
+            list(labels.of(value), out);
+        }
+        Appearance::Flags(flags) => {
+            out.push(b'b');
+            let bits = value as u64;
+            unsigned(bits, out);
+            list(flags.set_in(bits), out);
+        }
+    }
+}
+
+fn list<'n>(names: impl Iterator<Item = &'n str>, out: &mut Vec<u8>) {
+    let mut names: Vec<&str> = names.collect();
+    names.sort_unstable();
+    names.dedup();
+    out.push(b'(');
+    for (i, name) in names.into_iter().enumerate() {
+        if i > 0 {
+            out.push(b'|');
+        }
+        escape(name.as_bytes(), out);
+    }
+    out.push(b')');
+}
+
+fn decimal(value: i128, out: &mut Vec<u8>) {
+    if value < 0 {
+        out.push(b'-');
+    }
+    unsigned(value.unsigned_abs() as u64, out);
+}
+
+fn signed(value: i64, out: &mut Vec<u8>) {
+    decimal(i128::from(value), out);
+}
+
+fn unsigned(mut value: u64, out: &mut Vec<u8>) {
+    let mut digits = [0u8; 20];
+    let mut at = digits.len();
+    loop {
+        at -= 1;
+        if let Some(place) = digits.get_mut(at) {
+            *place = b'0' + (value % 10) as u8;
+        }
+        value /= 10;
+        if value == 0 {
+            break;
+        }
+    }
+    out.extend_from_slice(digits.get(at..).unwrap_or(&[]));
+}
+
+/// Bytes with everything outside printable ASCII escaped.
+fn escape(text: &[u8], out: &mut Vec<u8>) {
+    let plain = |b: &u8| matches!(b, 0x20..=0x7e) && *b != b'"' && *b != b'\\';
+    let mut rest = text;
+    while let Some(end) = rest.iter().position(|b| !plain(b)) {
+        let (before, behind) = rest.split_at(end);
+        out.extend_from_slice(before);
+        if let Some((byte, behind)) = behind.split_first() {
+            match byte {
+                b'"' | b'\\' => out.extend_from_slice(&[b'\\', *byte]),
+                b'\n' => out.extend_from_slice(b"\\n"),
+                b'\t' => out.extend_from_slice(b"\\t"),
+                b'\r' => out.extend_from_slice(b"\\r"),
+                _ => {
+                    out.extend_from_slice(b"\\x");
+                    hex(*byte, out);
+                }
+            }
+            rest = behind;
+        }
+    }
+    out.extend_from_slice(rest);
+}
+
+fn hex(byte: u8, out: &mut Vec<u8>) {
+    let digit = |n: u8| char::from_digit(u32::from(n), 16).map_or(b'?', |c| c as u8);
+    out.extend_from_slice(&[digit(byte >> 4), digit(byte & 15)]);
+}
+
+/// Text of units of `width` bytes as UTF-8, cut at the first NUL unit.
+fn quoted(bytes: &[u8], width: u8, big_endian: bool, out: &mut Vec<u8>) {
+    out.push(b'"');
+    if width == 1 {
+        let end = memchr::memchr(0, bytes).unwrap_or(bytes.len());
+        escape(bytes.get(..end).unwrap_or(bytes), out);
+    } else {
+        let units = Words { bytes, width, big_endian }.iter().take_while(|unit| *unit != 0);
+        let text: String = if width == 2 {
+            char::decode_utf16(units.map(|u| u as u16)).map(|c| c.unwrap_or(char::REPLACEMENT_CHARACTER)).collect()
+        } else {
+            units.map(|u| char::from_u32(u as u32).unwrap_or(char::REPLACEMENT_CHARACTER)).collect()
+        };
+        escape(text.as_bytes(), out);
+    }
+    out.push(b'"');
+}
+
+impl<'a> Sink<'a> for Text<'_> {
+    fn unsigned(&mut self, node: u32, value: u64) {
+        self.prefix(node);
+        match self.shape(node) {
+            Some(Shape::Number(Appearance::Decimal)) | None => unsigned(value, &mut self.out),
+            Some(Shape::Number(appearance)) => number(appearance, i128::from(value), &mut self.out),
+            Some(_) => {}
+        }
+    }
+
+    fn signed(&mut self, node: u32, value: i64) {
+        self.prefix(node);
+        if let Some(Shape::Number(appearance)) = self.shape(node) {
+            number(appearance, i128::from(value), &mut self.out);
+        }
+    }
+
+    fn real(&mut self, node: u32, bits: u64, size: u8) {
+        self.prefix(node);
+        let nan = if size == 32 { f32::from_bits(bits as u32).is_nan() } else { f64::from_bits(bits).is_nan() };
+        let _ = match (size, nan) {
+            (32, true) => write!(self.out, "f32:nan"),
+            (32, false) => write!(self.out, "f32:{bits:08x}"),
+            (_, true) => write!(self.out, "f64:nan"),
+            (_, false) => write!(self.out, "f64:{bits:016x}"),
+        };
+    }
+
+    fn text(&mut self, node: u32, bytes: &'a [u8], width: u8, big_endian: bool) {
+        self.prefix(node);
+        quoted(bytes, width, big_endian, &mut self.out);
+    }
+
+    fn words(&mut self, node: u32, words: Words<'a>) {
+        self.prefix(node);
+        let Some(Shape::Array { element: Some((appearance, is_signed)) }) = self.shape(node) else { return };
+        self.out.push(b'[');
+        let unused = 64 - 8 * u32::from(words.width);
+        for (i, word) in words.iter().enumerate() {
+            if i > 0 {
+                self.out.push(b',');
+            }
+            let value = if *is_signed { i128::from((word << unused) as i64 >> unused) } else { i128::from(word) };
+            number(appearance, value, &mut self.out);
+        }
+        self.out.push(b']');
+    }
+
+    fn blob(&mut self, node: u32, bytes: &'a [u8]) {
+        self.prefix(node);
+        self.out.extend_from_slice(b"blob:");
+        for byte in bytes {
+            hex(*byte, &mut self.out);
+        }
+    }
+
+    fn open(&mut self, node: u32) {
+        self.prefix(node);
+        match self.shape(node) {
+            Some(Shape::Scope(_) | Shape::Struct) => self.out.push(b'{'),
+            Some(Shape::Array { .. }) => self.out.push(b'['),
+            _ => {}
+        }
+    }
+
+    fn element(&mut self, first: bool) {
+        if !first {
+            self.out.push(b',');
+        }
+    }
+
+    fn close(&mut self, node: u32) {
+        match self.shape(node) {
+            Some(Shape::Scope(_) | Shape::Struct) => self.out.push(b'}'),
+            Some(Shape::Array { .. }) => self.out.push(b']'),
+            _ => {}
+        }
+    }
+
+    fn missing(&mut self, node: u32) {
+        match self.shape(node) {
+            Some(Shape::Scope(_)) => self.out.extend_from_slice(b"\t-"),
+            _ => self.out.extend_from_slice(b"none"),
+        }
+    }
+}

@@ -1,0 +1,299 @@
+//! A comparison as text for people: the verdict first, then the ranked causes; `diff` adds histograms and the tree.
+//!
+//! Fits any width from 40 columns on: sentences are wrapped, tree lines cut at the right. Bars and marks exist in
+//! ASCII and in Unicode. Texts from traces are cleaned of control characters.
+
+use super::clean;
+use super::json::largest;
+use crate::base::names::NameId;
+use crate::compare::filter::{show_value, sorted_present};
+use crate::compare::{Comparison, DiffNode, GroupsOrigin, frame_text, percent_words, time_words};
+use crate::model::Model;
+use crate::model::execution::ExecutionId;
+use crate::model::histogram::Bins;
+use crate::model::metric::{Column, Unit};
+use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
+
+/// Nodes of the tree shown, at most.
+const TREE_LINES: usize = 60;
+/// Narrowest page.
+const NARROWEST: usize = 40;
+
+/// Where text goes.
+#[derive(Clone, Copy, Debug)]
+pub struct Page {
+    /// Columns.
+    pub width: usize,
+    /// Nothing but ASCII.
+    pub ascii: bool,
+}
+
+impl Page {
+    fn width(&self) -> usize {
+        self.width.max(NARROWEST)
+    }
+
+    /// A bar of `share` of `columns`.
+    fn bar(&self, share: f64, columns: usize) -> String {
+        let share = if share.is_finite() { share.clamp(0.0, 1.0) } else { 0.0 };
+        if self.ascii {
+            return "#".repeat((share * columns as f64).round() as usize);
+        }
+        let eighths = (share * columns as f64 * 8.0).round() as usize;
+        let part = ["", "▏", "▎", "▍", "▌", "▋", "▊", "▉"][eighths % 8];
+        format!("{}{part}", "█".repeat(eighths / 8))
+    }
+
+    /// Words in lines of the page's width, each behind `indent` spaces.
+    fn wrap(&self, out: &mut String, indent: usize, text: &str) {
+        let room = self.width().saturating_sub(indent).max(1);
+        let mut used = 0;
+        for word in clean::text(text).split_whitespace() {
+            let size = word.width();
+            if used > 0 && used + 1 + size > room {
+                out.push('\n');
+                used = 0;
+            }
+            if used == 0 {
+                out.push_str(&" ".repeat(indent));
+            } else {
+                out.push(' ');
+                used += 1;
+            }
+            let fits = cut(word, room);
+            used += fits.width();
+            out.push_str(&fits);
+        }
+        out.push('\n');
+    }
+}
+
+/// The beginning of a text that fits `columns`.
+fn cut(text: &str, columns: usize) -> String {
+    let mut used = 0;
+    text.chars()
+        .take_while(|c| {
+            used += c.width().unwrap_or(0);
+            used <= columns
+        })
+        .collect()
+}
+
+/// Ranked causes.
+pub fn explain(model: &Model, c: &Comparison, page: Page) -> String {
+    let mut out = String::new();
+    head(model, c, page, &mut out);
+    causes(c, page, &mut out);
+    if !c.kinds.is_empty() {
+        out.push_str("\nKinds of slow executions\n");
+        for kind in &c.kinds {
+            page.wrap(&mut out, 2, &kind.sentence);
+        }
+    }
+    if !c.dimensions.is_empty() {
+        out.push_str("\nAlso different\n");
+        for d in &c.dimensions {
+            let (slow, fast) = (percent_words(d.slow_share), percent_words(d.fast_share));
+            page.wrap(&mut out, 2, &format!("{} {}: {slow} of the slow, {fast} of the fast", d.name, d.value));
+        }
+    }
+    notes(c, page, &mut out);
+    out
+}
+
+/// Groups, histograms, differential tree, causes.
+pub fn diff(model: &Model, c: &Comparison, page: Page) -> String {
+    let mut out = String::new();
+    head(model, c, page, &mut out);
+    out.push('\n');
+    page.wrap(&mut out, 0, "Metrics: fast, slow, from the smallest to the largest value");
+    for column in &model.executions.columns {
+        histogram(model, c, column, page, &mut out);
+    }
+    tree(model, c, page, &mut out);
+    causes(c, page, &mut out);
+    notes(c, page, &mut out);
+    out
+}
+
+fn head(model: &Model, c: &Comparison, page: Page, out: &mut String) {
+    page.wrap(out, 0, &c.verdict.sentence);
+    out.push('\n');
+    let task = model.tasks.get(model.task).map_or("", |t| t);
+    let how = match c.verdict.groups {
+        GroupsOrigin::Given => "",
+        GroupsOrigin::Gap => ", parted at the largest gap",
+        GroupsOrigin::Valley => ", parted at the valley between two modes",
+        GroupsOrigin::Percentile => ", the tail against the lower half",
+    };
+    let n = model.executions.len();
+    page.wrap(out, 0, &format!("{task}: {n} executions{how}"));
+    for (name, g) in [("slow", &c.slow), ("fast", &c.fast)] {
+        let filters: Vec<String> = g.filters.iter().map(ToString::to_string).collect();
+        let (count, mean) = (g.members.len(), time_words(g.mean_ns as f64));
+        page.wrap(out, 2, &format!("{name}: {count} executions, {mean} on average ({})", filters.join(", ")));
+    }
+}
+
+fn causes(c: &Comparison, page: Page, out: &mut String) {
+    let arrow = if page.ascii { " > " } else { " › " };
+    out.push('\n');
+    page.wrap(out, 0, &format!("Causes of the {} that slow executions take longer", time_words(c.extra_ns as f64)));
+    let most = c.causes.iter().map(|c| c.share.abs()).fold(0.0, f64::max);
+    for cause in &c.causes {
+        let rank = cause.rank.map_or_else(|| " -".into(), |r| format!("{r:2}"));
+        let bar = page.bar(if most > 0.0 { cause.share.abs() / most } else { 0.0 }, 12);
+        let time = time_words(cause.extra_ns as f64);
+        let pad = " ".repeat(12_usize.saturating_sub(bar.width()));
+        let kind = cause.kind.map_or("", |k| k.name());
+        let line = format!("{rank} {time:>9} {:>6}  {bar}{pad}  {kind}", percent_words(cause.share));
+        out.push_str(cut(&line, page.width()).trim_end());
+        out.push('\n');
+        page.wrap(out, 4, &cause.sentence);
+        if !cause.path.is_empty() {
+            page.wrap(out, 4, &cause.path.join(arrow));
+        }
+        if let Some(sure) = sureness(cause.deviations, cause.p_value) {
+            page.wrap(out, 4, &sure);
+        }
+    }
+}
+
+fn sureness(deviations: Option<f64>, p: Option<f64>) -> Option<String> {
+    let p = p.map(|p| if p < 1e-4 { "p < 0.0001".to_string() } else { format!("p = {p:.4}") });
+    let deviations = deviations.map(|d| match d.abs() {
+        size if size >= 100.0 => "over 100 standard deviations".to_string(),
+        _ => format!("{d:+.1} standard deviations"),
+    });
+    let both: Vec<String> = deviations.into_iter().chain(p).collect();
+    (!both.is_empty()).then(|| both.join(", "))
+}
+
+fn notes(c: &Comparison, page: Page, out: &mut String) {
+    if c.warnings.is_empty() {
+        return;
+    }
+    out.push_str("\nKeep in mind\n");
+    for warning in &c.warnings {
+        page.wrap(out, 2, &format!("- {warning}"));
+    }
+}
+
+fn histogram(model: &Model, c: &Comparison, column: &Column, page: Page, out: &mut String) {
+    let unit = column.metric.unit();
+    let present = sorted_present(&column.values);
+    let (Some(least), Some(most)) = (present.first(), present.last()) else { return };
+    let bins = Bins::new(&present, unit);
+    let columns = (page.width().saturating_sub(44) / 2).clamp(8, 32).min(bins.len().max(1));
+    let bars = |members: &[ExecutionId]| {
+        let mut counts = vec![0_u32; columns];
+        for bin in members.iter().filter_map(|e| bins.of(*column.values.get(e.index())?)) {
+            counts[bin * columns / bins.len()] += 1;
+        }
+        sparkline(&counts, page.ascii)
+    };
+    let value = |v: i64| match unit {
+        Unit::Ns => time_words(v as f64),
+        Unit::Name => {
+            u32::try_from(v).map_or_else(|_| String::new(), |id| clean::text(model.names.get(NameId(id))).into())
+        }
+        Unit::Bytes | Unit::Count => show_value(v, unit),
+    };
+    let name = cut(&clean::text(&column.metric.name()), 16);
+    let (fast, slow) = (bars(&c.fast.members), bars(&c.slow.members));
+    let line = format!("  {name:16} |{fast}| |{slow}|  {} .. {}", value(*least), value(*most));
+    out.push_str(cut(&line, page.width()).trim_end());
+    out.push('\n');
+}
+
+fn sparkline(counts: &[u32], ascii: bool) -> String {
+    let levels: &[char] = if ascii {
+        &[' ', '.', ':', '-', '=', '#']
+    } else {
+        &[' ', '▁', '▂', '▃', '▄', '▅', '▆', '▇', '█']
+    };
+    let most = counts.iter().copied().max().unwrap_or(0).max(1) as usize;
+    counts.iter().map(|n| levels[(*n as usize * (levels.len() - 1)).div_ceil(most)]).collect()
+}
+
+fn tree(model: &Model, c: &Comparison, page: Page, out: &mut String) {
+    out.push('\n');
+    out.push_str(&cut("Difference   slow mean  deviations   context", page.width()));
+    out.push('\n');
+    let keep = largest(&c.tree, TREE_LINES);
+    let shown: Vec<&DiffNode> = c.tree.nodes.iter().zip(&keep).filter(|(_, keep)| **keep).map(|(n, _)| n).collect();
+    for node in &shown {
+        let deviations = match node.deviations {
+            None => "?".to_string(),
+            Some(d) if d > 1.0 && node.fast_affected == 0.0 => "new".into(),
+            Some(d) => format!("{d:+.1}"),
+        };
+        let sure = if node.p_value.is_some_and(|p| p < 0.05) { '*' } else { ' ' };
+        // Deep trees are indented less and less, so that names stay in sight.
+        let indent = (node.depth as usize).min(page.width() / 4);
+        let delta = time_words(node.delta_ns);
+        let sign = if node.delta_ns > 0.0 { "+" } else { "" };
+        let name = clean::text(&frame_text(model, node.context)).into_owned();
+        let line = format!(
+            "{:>10} {:>11} {deviations:>10}{sure}  {}{name}",
+            format!("{sign}{delta}"),
+            time_words(node.slow_mean_ns),
+            " ".repeat(indent),
+        );
+        out.push_str(&cut(&line, page.width()));
+        out.push('\n');
+    }
+    let left = c.tree.nodes.len() - shown.len();
+    if left > 0 {
+        page.wrap(out, 0, &format!("({left} smaller ones: --json has all; * is significant)"));
+    } else {
+        out.push_str("(* is significant)\n");
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::base::work::Work;
+    use crate::compare::{Request, compare, scenario};
+
+    fn made() -> (Model, Comparison) {
+        let model = scenario::lock_contention(5, 16.0);
+        let c = compare(&model, &Request::default(), &Work::new(1)).unwrap();
+        (model, c)
+    }
+
+    #[test]
+    fn fits_every_width_and_begins_with_the_answer() {
+        let (model, c) = made();
+        for width in [1, 40, 80, 250] {
+            for ascii in [false, true] {
+                let page = Page { width, ascii };
+                for text in [explain(&model, &c, page), diff(&model, &c, page)] {
+                    assert!(text.starts_with("Waiting in append_entry for"), "{text}");
+                    for line in text.lines() {
+                        assert!(line.width() <= width.max(NARROWEST), "{width}: {line}");
+                        assert!(!ascii || line.is_ascii(), "{line}");
+                    }
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn figures_and_paths_are_told() {
+        let (model, c) = made();
+        let text = explain(&model, &c, Page { width: 120, ascii: true });
+        for part in ["blocked.thread", "thread journal", "[futex]", "standard deviations, p < 0.0001", "Keep in mind"] {
+            assert!(text.contains(part), "{part} in {text}");
+        }
+    }
+
+    #[test]
+    fn bars_grow_with_their_share() {
+        let page = Page { width: 80, ascii: false };
+        assert_eq!((page.bar(1.0, 4), page.bar(0.5, 4), page.bar(0.03, 4)), ("████".into(), "██".into(), "▏".into()));
+        assert_eq!(Page { ascii: true, ..page }.bar(f64::NAN, 4), "");
+        assert_eq!(sparkline(&[0, 1, 4, 8], false), " ▁▄█");
+    }
+}

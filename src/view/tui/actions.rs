@@ -1,0 +1,290 @@
+//! The one table of actions: name, default keys, help line, where it applies.
+//!
+//! It feeds the key handler, the `?` page, the footer, the `:` palette and, through [`markdown`], the README and the
+//! manual page. PRODUCT.md's table of keys is the contract; a test holds the two together.
+
+use super::key::Key;
+
+/// What a person can ask for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Action {
+    /// Move the cursor.
+    Up,
+    /// Move the cursor.
+    Down,
+    /// Move the cursor; in the tree fold, or go to the parent.
+    Left,
+    /// Move the cursor; in the tree unfold.
+    Right,
+    /// A page up.
+    PageUp,
+    /// A page down.
+    PageDown,
+    /// To the first.
+    Home,
+    /// To the last.
+    End,
+    /// The next pane.
+    NextPane,
+    /// The previous pane.
+    PreviousPane,
+    /// The pane of that number, from 1.
+    Pane(u8),
+    /// One pane fills the screen, or all that fit.
+    Zoom,
+    /// The selection's moving end one bin to the left.
+    GrowLeft,
+    /// The selection's moving end one bin to the right.
+    GrowRight,
+    /// The whole selection one bin to the left.
+    MoveLeft,
+    /// The whole selection one bin to the right.
+    MoveRight,
+    /// Both ends of the selection outwards.
+    Widen,
+    /// Both ends of the selection inwards.
+    Narrow,
+    /// The selection becomes the slow group's filter.
+    MakeSlow,
+    /// The selection becomes the fast group's filter.
+    MakeFast,
+    /// Clear the selection and the filters on this metric.
+    Clear,
+    /// Swap the groups.
+    Swap,
+    /// Propose groups again.
+    Propose,
+    /// Undo the last change of the groups.
+    Undo,
+    /// Redo it.
+    Redo,
+    /// Pattern analysis: q down.
+    QuotientDown,
+    /// Pattern analysis: q up.
+    QuotientUp,
+    /// Pattern analysis: s down.
+    ThresholdDown,
+    /// Pattern analysis: s up.
+    ThresholdUp,
+    /// Open or fold a node; follow a cause to its node.
+    Open,
+    /// Back along the trail.
+    Back,
+    /// Search.
+    Search,
+    /// Next match.
+    NextMatch,
+    /// Previous match.
+    PreviousMatch,
+    /// Order of the tree.
+    Order,
+    /// The trust panel.
+    Trust,
+    /// Any action by name.
+    Palette,
+    /// Details.
+    Details,
+    /// Export the comparison.
+    Export,
+    /// Copy the selection.
+    Copy,
+    /// Save the screen as a picture.
+    SaveScreen,
+    /// Choose a task.
+    ChooseTask,
+    /// Next theme.
+    Theme,
+    /// Help.
+    Help,
+    /// Close what lies on top.
+    Close,
+    /// Draw everything anew.
+    Redraw,
+    /// Stop the program until `fg`.
+    Suspend,
+    /// Quit.
+    Quit,
+}
+
+/// Where an action applies.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Place {
+    /// In every pane.
+    Any,
+    /// In the histograms.
+    Histograms,
+    /// In the differential flame tree.
+    Tree,
+}
+
+/// A row of the table.
+#[derive(Clone, Copy, Debug)]
+pub struct Entry {
+    /// What it does.
+    pub action: Action,
+    /// Its name in the palette.
+    pub name: &'static str,
+    /// Default keys, blank between them.
+    pub keys: &'static str,
+    /// One line of help.
+    pub help: &'static str,
+    /// Where it applies.
+    pub place: Place,
+    /// Its word in the footer, for the few that stand there.
+    pub footer: Option<&'static str>,
+}
+
+const fn entry(
+    action: Action,
+    name: &'static str,
+    keys: &'static str,
+    help: &'static str,
+    place: Place,
+    footer: Option<&'static str>,
+) -> Entry {
+    Entry { action, name, keys, help, place, footer }
+}
+
+use Action as A;
+use Place::{Any, Histograms, Tree};
+
+/// The table, in the order of the help page.
+pub const TABLE: &[Entry] = &[
+    entry(A::Up, "up", "Up k", "move up", Any, None),
+    entry(A::Down, "down", "Down j", "move down", Any, None),
+    entry(A::Left, "left", "Left h", "move left; in the tree fold the node, or go to its parent", Any, None),
+    entry(A::Right, "right", "Right l", "move right; in the tree unfold the node", Any, None),
+    entry(A::PageUp, "page up", "PgUp Ctrl-b", "move up by a page", Any, None),
+    entry(A::PageDown, "page down", "PgDn Ctrl-f", "move down by a page", Any, None),
+    entry(A::Home, "first", "Home", "move to the first line or bin", Any, None),
+    entry(A::End, "last", "End G", "move to the last line or bin", Any, None),
+    entry(A::Open, "open", "Enter Space", "unfold or fold the node; follow a cause to its node", Tree, Some("unfold")),
+    entry(A::Search, "search", "/", "search a name in the tree", Tree, Some("search")),
+    entry(A::NextMatch, "next match", "n", "go to the next match", Tree, None),
+    entry(A::PreviousMatch, "previous match", "N", "go to the previous match", Tree, None),
+    entry(A::Order, "order", "o", "order by extra time, deviations or name", Tree, Some("order")),
+    entry(A::Back, "back", "-", "go back along the trail of jumps", Any, None),
+    entry(A::GrowRight, "grow selection right", ">", "move the selection's free end to the right", Histograms, None),
+    entry(
+        A::GrowLeft,
+        "grow selection left",
+        "<",
+        "move the selection's free end to the left",
+        Histograms,
+        Some("select"),
+    ),
+    entry(A::MoveLeft, "move selection left", "Shift-Left", "move the whole selection to the left", Histograms, None),
+    entry(
+        A::MoveRight,
+        "move selection right",
+        "Shift-Right",
+        "move the whole selection to the right",
+        Histograms,
+        None,
+    ),
+    entry(A::Widen, "widen selection", "Shift-Up", "move both ends of the selection outwards", Histograms, None),
+    entry(A::Narrow, "narrow selection", "Shift-Down", "move both ends of the selection inwards", Histograms, None),
+    entry(A::MakeSlow, "slow", "s", "make the selection the slow group's filter", Histograms, Some("slow")),
+    entry(A::MakeFast, "fast", "f", "make the selection the fast group's filter", Histograms, Some("fast")),
+    entry(
+        A::Clear,
+        "clear",
+        "Backspace Delete",
+        "clear the selection, then the filters on this metric",
+        Histograms,
+        Some("clear"),
+    ),
+    entry(A::Details, "details", "i", "show the full stack and sampled executions", Any, Some("details")),
+    entry(A::Swap, "swap", "x", "swap the two groups", Any, None),
+    entry(A::Propose, "propose", "g", "propose the groups again", Any, None),
+    entry(A::Undo, "undo", "u", "undo the last change of the groups", Any, None),
+    entry(A::Redo, "redo", "U", "redo it", Any, None),
+    entry(A::NextPane, "next pane", "Tab", "go to the next pane", Any, Some("pane")),
+    entry(A::PreviousPane, "previous pane", "Shift-Tab", "go to the previous pane", Any, None),
+    entry(A::Pane(1), "histograms", "1", "go to the histograms", Any, None),
+    entry(A::Pane(2), "flame tree", "2", "go to the differential flame tree", Any, None),
+    entry(A::Pane(3), "anomalies", "3", "go to the anomalies (not in this version)", Any, None),
+    entry(A::Pane(4), "propagation", "4", "go to the propagation path (not in this version)", Any, None),
+    entry(A::Zoom, "zoom", "z", "let the pane fill the screen, or all panes that fit", Any, None),
+    entry(A::QuotientDown, "q down", "[", "pattern analysis: a smaller reference set (not in this version)", Any, None),
+    entry(A::QuotientUp, "q up", "]", "pattern analysis: a larger reference set (not in this version)", Any, None),
+    entry(A::ThresholdDown, "s down", "{", "pattern analysis: a lower threshold (not in this version)", Any, None),
+    entry(A::ThresholdUp, "s up", "}", "pattern analysis: a higher threshold (not in this version)", Any, None),
+    entry(A::Export, "export", "e", "export groups, tree and causes to a JSON file", Any, Some("export")),
+    entry(A::Copy, "copy", "y", "copy what the cursor is on (through the terminal, OSC 52)", Any, None),
+    entry(A::SaveScreen, "save screen", "", "save this screen as an SVG picture", Any, None),
+    entry(A::ChooseTask, "task", "T", "choose the task whose executions are compared", Any, None),
+    entry(A::Trust, "trust", "w", "show what is lost, unknown and unsure", Any, None),
+    entry(A::Palette, "palette", ":", "find any action by its name", Any, None),
+    entry(A::Theme, "theme", "t", "change to the next theme", Any, None),
+    entry(A::Help, "help", "?", "show this page", Any, Some("help")),
+    entry(A::Close, "close", "Esc", "close what lies on top", Any, None),
+    entry(A::Redraw, "redraw", "Ctrl-l", "draw the whole screen again", Any, None),
+    entry(A::Suspend, "suspend", "Ctrl-z", "stop the program; fg brings it back", Any, None),
+    entry(A::Quit, "quit", "q Ctrl-c", "quit", Any, Some("quit")),
+];
+
+/// The row of an action.
+pub fn find(action: Action) -> Option<&'static Entry> {
+    TABLE.iter().find(|e| e.action == action)
+}
+
+/// What a key does in a place: the place's own actions come before those of every place.
+pub fn bound(key: Key, place: Place) -> Option<Action> {
+    let text = key.to_string();
+    let has = |e: &&Entry| e.keys.split(' ').any(|k| k == text);
+    let own = TABLE.iter().filter(|e| e.place == place).find(has);
+    own.or_else(|| TABLE.iter().filter(|e| e.place == Any).find(has)).map(|e| e.action)
+}
+
+/// The table as Markdown, for the README and the manual page.
+pub fn markdown() -> String {
+    let mut text = String::from("| keys | do | where |\n|---|---|---|\n");
+    for e in TABLE {
+        let quoted: Vec<String> = e.keys.split(' ').filter(|k| !k.is_empty()).map(|k| format!("`{k}`")).collect();
+        let keys = if quoted.is_empty() { format!("`:` {}", e.name) } else { quoted.join(" ") };
+        let place = match e.place {
+            Any => "",
+            Histograms => "histograms",
+            Tree => "flame tree",
+        };
+        text.push_str(&format!("| {keys} | {} | {place} |\n", e.help));
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_key_parses_and_none_has_two_meanings_in_a_place() {
+        for place in [Histograms, Tree] {
+            let mut seen = std::collections::BTreeSet::new();
+            for e in TABLE.iter().filter(|e| e.place == Any || e.place == place) {
+                for k in e.keys.split(' ').filter(|k| !k.is_empty()) {
+                    assert_eq!(Key::parse(k).unwrap().to_string(), k);
+                    assert!(seen.insert(k), "{k} has two meanings");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn names_and_actions_are_unique() {
+        for (i, a) in TABLE.iter().enumerate() {
+            assert!(TABLE[..i].iter().all(|b| b.name != a.name && b.action != a.action), "{}", a.name);
+        }
+    }
+
+    #[test]
+    fn every_key_of_the_contract_is_bound() {
+        let contract = "Up Down Left Right h j k l PgUp PgDn Home End Tab Shift-Tab 1 2 3 4 z < > Shift-Left Shift-Right \
+                        Shift-Up Shift-Down s f Backspace x g u U [ ] { } Enter Space - / n N o w : i e y t ? q";
+        for text in contract.split_whitespace() {
+            let key = Key::parse(text).unwrap();
+            let bound = [Histograms, Tree].iter().any(|p| bound(key, *p).is_some());
+            assert!(bound, "{text} does nothing");
+        }
+    }
+}

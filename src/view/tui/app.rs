@@ -1,0 +1,258 @@
+//! The state of the interface: everything that a screen shows, and nothing that is derived while drawing.
+//!
+//! Changed by [`update`](super::update) alone; screens take `&App`. Results of background jobs are shared (`Arc`) and
+//! replaced whole; what the user pointed at is found again in the new ones by name.
+
+use super::actions::Place;
+use super::groups::{History, Selection};
+use super::linked::{Counts, Row};
+use super::overlay::Overlay;
+use super::setup::Looks;
+use super::theme::{self, Depth, Source, Theme, ThemeError};
+use super::tree::Rows;
+use crate::compare::{Cause, Comparison, DiffNode, Request};
+use crate::model::Model;
+use crate::model::context::ContextId;
+use std::sync::Arc;
+
+/// The panes that this version has.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Pane {
+    /// Histograms of the metrics.
+    Histograms,
+    /// Causes and the differential flame tree.
+    Tree,
+}
+
+impl Pane {
+    /// Those that exist, in the order of their numbers.
+    pub const ALL: [Pane; 2] = [Pane::Histograms, Pane::Tree];
+
+    /// Where its actions apply.
+    pub fn place(self) -> Place {
+        match self {
+            Pane::Histograms => Place::Histograms,
+            Pane::Tree => Place::Tree,
+        }
+    }
+
+    /// Its number and title.
+    pub fn title(self) -> &'static str {
+        match self {
+            Pane::Histograms => "1 Histograms",
+            Pane::Tree => "2 Flame tree",
+        }
+    }
+}
+
+/// A background job while it runs.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Busy {
+    /// `analysing`, `comparing`, `exporting`.
+    pub what: &'static str,
+    /// Its stage.
+    pub stage: &'static str,
+    /// Units done in the stage.
+    pub done: u64,
+    /// Units in the stage; 0 while unknown.
+    pub total: u64,
+    /// Events seen.
+    pub events: u64,
+}
+
+/// A line for the user, shown until the next key.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Status {
+    /// What it says.
+    pub text: String,
+    /// Something did not work.
+    pub failed: bool,
+}
+
+/// State of the histogram pane.
+#[derive(Clone, Debug, Default)]
+pub struct HistogramPane {
+    /// The metric under the cursor.
+    pub row: usize,
+    /// The first metric shown.
+    pub offset: usize,
+    /// The bin under the cursor; always the first of a column on the screen.
+    pub bin: usize,
+    /// The selected range.
+    pub selection: Option<Selection>,
+    /// The last change of the groups came from this selection: moving on amends it.
+    pub dragging: bool,
+}
+
+/// Where the cursor of the tree pane is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Cursor {
+    /// On a cause of the list.
+    Cause(usize),
+    /// On a row of the tree.
+    Row(usize),
+}
+
+/// A search and what it found, in the order of drawing.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Search {
+    /// The text.
+    pub text: String,
+    /// Nodes.
+    pub matches: Vec<u32>,
+}
+
+/// State of the tree pane.
+#[derive(Clone, Debug)]
+pub struct TreePane {
+    /// The visible nodes.
+    pub rows: Rows,
+    /// The cursor.
+    pub cursor: Cursor,
+    /// The first row shown.
+    pub offset: usize,
+    /// The first cause shown.
+    pub cause_offset: usize,
+    /// The last search.
+    pub search: Search,
+    /// The user has moved or unfolded something: leave it as it is when results are replaced.
+    pub touched: bool,
+}
+
+/// What a jump came from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Trail {
+    /// A cause.
+    Cause(usize),
+    /// A context of the tree.
+    Context(ContextId),
+    /// A pane.
+    Pane(Pane),
+}
+
+/// Everything.
+pub struct App {
+    /// The traces.
+    pub title: String,
+    /// Columns and lines of the screen.
+    pub size: (u16, u16),
+    /// Looks and manners.
+    pub looks: Looks,
+    /// The themes that `t` goes through.
+    pub themes: Vec<Source>,
+    /// The one in force.
+    pub theme: Theme,
+    /// The model, once analysed.
+    pub model: Option<Arc<Model>>,
+    /// The comparison, once made.
+    pub comparison: Option<Arc<Comparison>>,
+    /// The histograms, once counted.
+    pub counts: Option<Arc<Counts>>,
+    /// The groups asked for.
+    pub groups: History,
+    /// The running job.
+    pub busy: Option<Busy>,
+    /// Why there is no (new) answer.
+    pub failure: Option<String>,
+    /// A line for the user.
+    pub status: Option<Status>,
+    /// The pane in front.
+    pub pane: Pane,
+    /// It fills the screen although two would fit.
+    pub zoom: bool,
+    /// The histogram pane.
+    pub histograms: HistogramPane,
+    /// The tree pane.
+    pub tree: TreePane,
+    /// What lies on top, the topmost last.
+    pub overlays: Vec<Overlay>,
+    /// Where jumps came from.
+    pub trail: Vec<Trail>,
+    /// What was unfolded in the model before, until the new one can be unfolded alike.
+    pub remembered: Vec<Vec<String>>,
+}
+
+impl App {
+    /// The state before anything is known.
+    pub fn new(title: String, request: Request, looks: Looks, size: (u16, u16)) -> Result<App, ThemeError> {
+        let mut themes = theme::built_in();
+        let suits = match looks.depth {
+            Depth::Mono => "mono",
+            Depth::Ansi => "ansi",
+            Depth::Indexed | Depth::True => "dark",
+        };
+        let first = match &looks.theme {
+            Some(own) => {
+                themes.retain(|t| t.name != own.name);
+                themes.insert(0, own.clone());
+                own.name.clone()
+            }
+            None => suits.to_owned(),
+        };
+        let source = themes.iter().find(|t| t.name == first).cloned().unwrap_or_else(|| themes[0].clone());
+        let theme = Theme::compile(&source, looks.depth)?;
+        Ok(App {
+            title,
+            size,
+            looks,
+            themes,
+            theme,
+            model: None,
+            comparison: None,
+            counts: None,
+            groups: History::new(request),
+            busy: None,
+            failure: None,
+            status: None,
+            pane: Pane::Tree,
+            zoom: false,
+            histograms: HistogramPane::default(),
+            tree: TreePane {
+                rows: Rows::default(),
+                cursor: Cursor::Cause(0),
+                offset: 0,
+                cause_offset: 0,
+                search: Search::default(),
+                touched: false,
+            },
+            overlays: Vec::new(),
+            trail: Vec::new(),
+            remembered: Vec::new(),
+        })
+    }
+
+    /// The metric under the cursor.
+    pub fn histogram_row(&self) -> Option<&Row> {
+        self.counts.as_ref()?.rows.get(self.histograms.row)
+    }
+
+    /// The causes, best first.
+    pub fn causes(&self) -> &[Cause] {
+        self.comparison.as_ref().map_or(&[], |c| &c.causes)
+    }
+
+    /// The tree node under the cursor.
+    pub fn node(&self) -> Option<(u32, &DiffNode)> {
+        let Cursor::Row(row) = self.tree.cursor else { return None };
+        let at = *self.tree.rows.visible.get(row)?;
+        Some((at, self.comparison.as_ref()?.tree.nodes.get(at as usize)?))
+    }
+
+    /// What is lost, unknown or unsure, one sentence each; those of the groups first.
+    pub fn warnings(&self) -> Vec<String> {
+        let mut all: Vec<String> = self.comparison.iter().flat_map(|c| c.warnings.iter().cloned()).collect();
+        let notices = self.model.iter().flat_map(|m| m.notices.sentences());
+        for sentence in notices {
+            if !all.contains(&sentence) {
+                all.push(sentence);
+            }
+        }
+        all
+    }
+
+    /// The task's name.
+    pub fn task(&self) -> Option<&str> {
+        let model = self.model.as_ref()?;
+        model.tasks.get(model.task).map(String::as_str)
+    }
+}

@@ -1,0 +1,255 @@
+//! Drawing: text, rules and bars into a buffer of cells, clipped to a rectangle, styled by scope.
+//!
+//! In: a rectangle of the buffer, a theme. Out: cells. All text is cut at its column with a mark (never in silence)
+//! and measured by display width. Widgets know neither colours nor whether the terminal shows Unicode: [`to_ascii`]
+//! replaces what it cannot show once, after the whole screen is drawn.
+
+use super::theme::{Scope, Theme};
+use crate::view::clean;
+use ratatui::buffer::Buffer;
+use ratatui::layout::Rect;
+use std::borrow::Cow;
+use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
+
+/// Columns that a text takes.
+pub fn width(text: &str) -> usize {
+    text.width()
+}
+
+/// The text cut to `columns`, with `…` where something is missing.
+pub fn clip(text: &str, columns: usize) -> Cow<'_, str> {
+    if width(text) <= columns {
+        return Cow::Borrowed(text);
+    }
+    let Some(room) = columns.checked_sub(1) else { return Cow::Borrowed("") };
+    Cow::Owned(format!("{}…", head(text, room)))
+}
+
+/// The text cut to `columns` at its front: the end of a path says more than its beginning.
+pub fn clip_front(text: &str, columns: usize) -> Cow<'_, str> {
+    let all = width(text);
+    if all <= columns {
+        return Cow::Borrowed(text);
+    }
+    let Some(room) = columns.checked_sub(1) else { return Cow::Borrowed("") };
+    let mut left = all;
+    let kept = text.char_indices().find(|(_, c)| {
+        let fits = left <= room;
+        left -= c.width().unwrap_or(0).min(left);
+        fits
+    });
+    Cow::Owned(format!("…{}", kept.map_or("", |(at, _)| &text[at..])))
+}
+
+fn head(text: &str, columns: usize) -> &str {
+    let mut used = 0;
+    for (at, c) in text.char_indices() {
+        used += c.width().unwrap_or(0);
+        if used > columns {
+            return &text[..at];
+        }
+    }
+    text
+}
+
+/// The text in lines of at most `columns`, broken between words; a longer word is broken where it must be.
+pub fn wrap(text: &str, columns: usize) -> Vec<String> {
+    if columns == 0 {
+        return Vec::new();
+    }
+    let mut lines = Vec::new();
+    for paragraph in text.split('\n') {
+        let mut line = String::new();
+        for word in paragraph.split(' ') {
+            let mut word = word;
+            let gap = usize::from(!line.is_empty());
+            if width(&line) + gap + width(word) > columns && !line.is_empty() {
+                lines.push(std::mem::take(&mut line));
+            }
+            while width(word) > columns {
+                // At least one character: a wide one in a single column would else never be passed.
+                let cut = head(word, columns).len().max(word.chars().next().map_or(0, char::len_utf8));
+                lines.push(word[..cut].to_owned());
+                word = &word[cut..];
+            }
+            if !line.is_empty() {
+                line.push(' ');
+            }
+            line.push_str(word);
+        }
+        lines.push(line);
+    }
+    lines
+}
+
+/// A rectangle to draw on.
+pub struct Canvas<'a> {
+    buffer: &'a mut Buffer,
+    theme: &'a Theme,
+    /// The rectangle, in cells of the screen.
+    pub area: Rect,
+}
+
+impl<'a> Canvas<'a> {
+    /// The whole buffer.
+    pub fn new(buffer: &'a mut Buffer, theme: &'a Theme) -> Self {
+        let area = buffer.area;
+        Canvas { buffer, theme, area }
+    }
+
+    /// A part of it; what lies outside is cut off.
+    pub fn part(&mut self, area: Rect) -> Canvas<'_> {
+        let area = area.intersection(self.area);
+        Canvas { buffer: self.buffer, theme: self.theme, area }
+    }
+
+    /// Columns.
+    pub fn width(&self) -> usize {
+        usize::from(self.area.width)
+    }
+
+    /// Lines.
+    pub fn height(&self) -> usize {
+        usize::from(self.area.height)
+    }
+
+    /// Everything blank, in the style of ordinary text.
+    pub fn clear(&mut self) {
+        let style = self.theme.style(Scope::Text);
+        for y in self.area.top()..self.area.bottom() {
+            for x in self.area.left()..self.area.right() {
+                if let Some(cell) = self.buffer.cell_mut((x, y)) {
+                    cell.reset();
+                    cell.set_style(style);
+                }
+            }
+        }
+    }
+
+    /// A text at a column and line of this canvas; cut with a mark at the right border. Returns the column after it.
+    pub fn text(&mut self, x: usize, y: usize, text: &str, scope: Scope) -> usize {
+        self.text_in(x, y, self.width().saturating_sub(x), text, scope)
+    }
+
+    /// A text in so many columns from `x`; cut with a mark. Returns the column after it.
+    pub fn text_in(&mut self, x: usize, y: usize, columns: usize, text: &str, scope: Scope) -> usize {
+        let columns = columns.min(self.width().saturating_sub(x));
+        if y >= self.height() || columns == 0 {
+            return x;
+        }
+        // The one gate: no text reaches the screen but through here.
+        let text = clean::text(text);
+        let shown = clip(&text, columns);
+        let style = self.theme.style(scope);
+        let (at_x, at_y) = (self.area.x + x as u16, self.area.y + y as u16);
+        self.buffer.set_stringn(at_x, at_y, shown.as_ref(), columns, style);
+        x + width(&shown)
+    }
+
+    /// Pieces of text one after the other; cut with a mark at column `end`. Returns the column after them.
+    pub fn pieces(&mut self, x: usize, y: usize, end: usize, pieces: &[(Scope, String)]) -> usize {
+        let mut at = x;
+        for (scope, text) in pieces {
+            at = self.text_in(at, y, end.saturating_sub(at), text, *scope);
+        }
+        at
+    }
+
+    /// A text that ends before column `end`.
+    pub fn right(&mut self, end: usize, y: usize, text: &str, scope: Scope) {
+        let columns = width(text).min(end);
+        self.text_in(end - columns, y, columns, text, scope);
+    }
+
+    /// The same character over so many columns.
+    pub fn fill(&mut self, x: usize, y: usize, columns: usize, symbol: char, scope: Scope) {
+        let columns = columns.min(self.width().saturating_sub(x));
+        let text: String = std::iter::repeat_n(symbol, columns).collect();
+        self.text_in(x, y, columns, &text, scope);
+    }
+
+    /// Lay a style over so many columns without changing what is written there.
+    pub fn shade(&mut self, x: usize, y: usize, columns: usize, scope: Scope) {
+        if x >= self.width() || y >= self.height() {
+            return;
+        }
+        let columns = columns.min(self.width() - x);
+        let area = Rect::new(self.area.x + x as u16, self.area.y + y as u16, columns as u16, 1);
+        self.buffer.set_style(area, self.theme.style(scope));
+    }
+
+    /// A bar of `part` (0 to 1) of so many columns, in eighths of a column; at least an eighth if it is not nothing.
+    pub fn bar(&mut self, x: usize, y: usize, columns: usize, part: f64, scope: Scope) {
+        const EIGHTHS: [char; 8] = [' ', '▏', '▎', '▍', '▌', '▋', '▊', '▉'];
+        if part.is_nan() || part <= 0.0 {
+            return;
+        }
+        let eighths = ((part.min(1.0) * columns as f64 * 8.0).round() as usize).max(1);
+        let mut text: String = std::iter::repeat_n('█', eighths / 8).collect();
+        if !eighths.is_multiple_of(8) {
+            text.push(EIGHTHS[eighths % 8]);
+        }
+        self.text_in(x, y, columns, &text, scope);
+    }
+}
+
+/// Replace what an ASCII terminal cannot show. One rule for all widgets: similar strokes, else `?`.
+pub fn to_ascii(buffer: &mut Buffer) {
+    for cell in &mut buffer.content {
+        if cell.symbol().is_ascii() {
+            continue;
+        }
+        let mut replaced = String::new();
+        if let Some(c) = cell.symbol().chars().next() {
+            replaced.push(match c {
+                '─' | '┄' | '–' => '-',
+                '━' | '═' => '=',
+                '│' | '┃' | '▌' | '▍' => '|',
+                '▁' | '▂' | '▃' | '·' => '.',
+                '▄' | '▅' => ':',
+                '▆' | '▇' => '|',
+                '█' | '▉' | '▊' | '▋' => '#',
+                '▎' | '▏' | '░' => '.',
+                '▾' => 'v',
+                '▸' | '›' | '→' => '>',
+                '┬' | '┴' | '├' | '└' | '┼' | '×' => '+',
+                '▲' => '^',
+                '…' => '~',
+                '⚠' => '!',
+                'µ' => 'u',
+                'σ' => 's',
+                '●' => '*',
+                _ => '?',
+            });
+        }
+        while replaced.len() < width(cell.symbol()) {
+            replaced.push(' ');
+        }
+        cell.set_symbol(&replaced);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_cut_says_so() {
+        assert_eq!(clip("handle_request", 8), "handle_…");
+        assert_eq!(clip_front("server > handle", 7), "…handle");
+        assert_eq!(clip("漢字漢字", 5), "漢字…");
+        assert_eq!(clip("x", 0), "");
+        assert_eq!(clip_front("漢字漢字", 4), "…字");
+    }
+
+    #[test]
+    fn wrapping_loses_nothing() {
+        let text = "Slow executions take 52.2 ms longer: averyveryverylongfunctionname 漢字漢字";
+        for columns in 1..40 {
+            let lines = wrap(text, columns);
+            let joined: String = lines.concat().replace(' ', "");
+            assert_eq!(joined, text.replace(' ', ""));
+            assert!(columns < 2 || lines.iter().all(|l| width(l) <= columns), "{lines:?}");
+        }
+    }
+}

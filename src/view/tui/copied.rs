@@ -1,0 +1,40 @@
+//! What `y` copies: what the cursor is on, as text that can be pasted into a message.
+
+use super::app::{App, Cursor, Pane};
+use super::groups::Selection;
+use super::layout::{grid, histogram_cells, layout};
+use super::{figure, screen};
+use crate::view::clean;
+
+/// The text; empty where there is nothing.
+pub fn text(app: &App) -> String {
+    let text = screen::page_text(app).unwrap_or_else(|| match (app.pane, app.tree.cursor) {
+        (Pane::Histograms, _) => range(app).unwrap_or_default(),
+        (Pane::Tree, Cursor::Cause(i)) => app.causes().get(i).map_or(String::new(), |c| c.sentence.clone()),
+        (Pane::Tree, Cursor::Row(_)) => node(app).unwrap_or_default(),
+    });
+    text.lines().map(|line| clean::text(line).into_owned()).collect::<Vec<_>>().join("\n")
+}
+
+fn node(app: &App) -> Option<String> {
+    let (_, node) = app.node()?;
+    let path = super::update::path_under_cursor(app)?.join(" > ");
+    Some(format!(
+        "{path}: {} (slow {}, fast {}, {} deviations, in {} of the slow executions)",
+        figure::extra(node.delta_ns),
+        figure::time(node.slow_mean_ns),
+        figure::time(node.fast_mean_ns),
+        figure::deviations(node.deviations),
+        figure::share(node.slow_affected)
+    ))
+}
+
+/// The selection as a filter, ready for `--slow` or `--fast`.
+fn range(app: &App) -> Option<String> {
+    let row = app.histogram_row()?;
+    let grid = grid(row.bins.len(), histogram_cells(layout(app).inside(Pane::Histograms)).columns);
+    let (metric, bin) = (row.metric.clone(), app.histograms.bin);
+    let selected = app.histograms.selection.clone().filter(|s| s.metric == metric);
+    let selection = selected.unwrap_or(Selection { metric, anchor: bin, head: bin, attached: None });
+    Some(selection.filter(&row.bins, grid.step)?.to_string())
+}

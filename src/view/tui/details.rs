@@ -1,0 +1,211 @@
+//! Details of what the cursor is on: the full stack, the figures, who it was, and sampled executions to look up in
+//! the trace.
+//!
+//! In: model, comparison, and a context or a range of a metric. Out: facts, already chosen and ordered; drawn by
+//! `screen/details.rs`. Cost is bounded: of very large groups every n-th execution is looked at.
+
+use super::linked::{Bins, Row};
+use super::tree::{ancestry, find_context, find_path, frame_text, path_text};
+use crate::compare::filter;
+use crate::compare::{Cause, Comparison, DiffNode, Group};
+use crate::model::Model;
+use crate::model::WhoId;
+use crate::model::context::ContextId;
+use crate::model::execution::ExecutionId;
+use crate::model::metric::ABSENT;
+use std::ops::Range;
+
+/// Entries of sparse vectors that are looked at for one page, at most.
+const LOOKED_AT: usize = 4_000_000;
+/// Sampled executions of the slow group, and half as many of the fast one.
+const SAMPLES: usize = 8;
+
+/// A frame of the full stack with its figures.
+#[derive(Clone, Debug)]
+pub struct Step {
+    /// As drawn.
+    pub frame: String,
+    /// The node, where the path stands in the tree.
+    pub node: Option<DiffNode>,
+}
+
+/// An execution to look up in the trace.
+#[derive(Clone, Debug)]
+pub struct Sample {
+    /// Its number.
+    pub number: u32,
+    /// `slow` or `fast`.
+    pub group: &'static str,
+    /// Label of its trace.
+    pub trace: String,
+    /// Start, from the first event of the recording.
+    pub start_ns: i64,
+    /// Start on the trace's own time line.
+    pub clock_ns: i64,
+    /// Duration.
+    pub duration_ns: i64,
+    /// Time in the context, or value of the metric.
+    pub here: i64,
+    /// Thread.
+    pub thread: String,
+    /// Thread id.
+    pub tid: i32,
+    /// Process.
+    pub process: String,
+    /// Process id.
+    pub pid: i32,
+}
+
+/// A thread behind a thread frame.
+#[derive(Clone, Debug)]
+pub struct Behind {
+    /// Thread name, tid, process, pid.
+    pub who: String,
+    /// Its time over all executions.
+    pub ns: u64,
+}
+
+/// One page of details.
+#[derive(Clone, Debug)]
+pub enum Details {
+    /// Of a context, perhaps because a cause stands for it.
+    Context {
+        /// The cause.
+        cause: Option<Cause>,
+        /// From the root.
+        path: Vec<Step>,
+        /// Threads behind the frames of the path, the longest first.
+        threads: Vec<Behind>,
+        /// Executions.
+        samples: Vec<Sample>,
+    },
+    /// Of a range of a metric.
+    Range {
+        /// Name of the metric.
+        row: Row,
+        /// Bins.
+        bins: Range<usize>,
+        /// Executions.
+        samples: Vec<Sample>,
+    },
+}
+
+/// Details of a context.
+pub fn of_context(model: &Model, comparison: &Comparison, node: u32) -> Details {
+    let path: Vec<Step> = ancestry(&comparison.tree, node)
+        .into_iter()
+        .filter_map(|at| comparison.tree.nodes.get(at as usize))
+        .map(|n| Step { frame: frame_text(model, n.context).into_owned(), node: Some(n.clone()) })
+        .collect();
+    let contexts: Vec<ContextId> = path.iter().filter_map(|s| s.node.as_ref()).map(|n| n.context).collect();
+    let samples = contexts.last().map_or(Vec::new(), |c| samples_at(model, comparison, *c));
+    Details::Context { cause: None, threads: threads(model, &contexts), path, samples }
+}
+
+/// Details of a cause: those of its context, where it has one.
+pub fn of_cause(model: &Model, comparison: &Comparison, cause: &Cause) -> Details {
+    match cause_node(model, comparison, cause) {
+        Some(node) => match of_context(model, comparison, node) {
+            Details::Context { path, threads, samples, .. } => {
+                Details::Context { cause: Some(cause.clone()), path, threads, samples }
+            }
+            range => range,
+        },
+        None => {
+            let path = match cause.context {
+                Some(context) => path_text(model, context),
+                None => cause.path.clone(),
+            };
+            let path = path.into_iter().map(|frame| Step { frame, node: None }).collect();
+            Details::Context { cause: Some(cause.clone()), path, threads: Vec::new(), samples: Vec::new() }
+        }
+    }
+}
+
+/// The node that stands for a cause.
+pub fn cause_node(model: &Model, comparison: &Comparison, cause: &Cause) -> Option<u32> {
+    let by_context = cause.context.and_then(|c| find_context(model, &comparison.tree, c));
+    let by_path = || (!cause.path.is_empty()).then(|| find_path(model, &comparison.tree, &cause.path)).flatten();
+    by_context.or_else(by_path)
+}
+
+/// Details of a range of bins: which executions lie there.
+pub fn of_range(model: &Model, comparison: &Comparison, row: &Row, bins: Range<usize>) -> Details {
+    let values = filter::values(model, &row.metric).unwrap_or_default();
+    let inside = |v: i64| match row.bins.as_ref() {
+        Bins::Range { edges, .. } => {
+            edges.get(bins.start).is_some_and(|low| *low <= v) && edges.get(bins.end).is_none_or(|high| v < *high)
+        }
+        Bins::Names(names) => names.get(bins.clone()).is_some_and(|n| n.iter().any(|(name, _)| *name == v)),
+    };
+    let value = |id: ExecutionId| values.get(id.index()).copied().filter(|v| *v != ABSENT && inside(*v));
+    let samples = sampled(model, comparison, 1, value);
+    Details::Range { row: row.clone(), bins, samples }
+}
+
+/// The executions that spent most time in a context.
+fn samples_at(model: &Model, comparison: &Comparison, context: ContextId) -> Vec<Sample> {
+    let inclusive = &model.executions.inclusive;
+    let row = model.executions.inclusive.row(0).len().max(16);
+    let time = |id: ExecutionId| inclusive.row(id.index()).find(|(c, _)| *c == context).map(|(_, ns)| ns as i64);
+    sampled(model, comparison, row, time)
+}
+
+fn sampled(
+    model: &Model,
+    comparison: &Comparison,
+    cost: usize,
+    value: impl Fn(ExecutionId) -> Option<i64>,
+) -> Vec<Sample> {
+    let most = |group: &Group, name: &'static str, count: usize| {
+        let stride = (group.members.len().saturating_mul(cost) / LOOKED_AT).max(1);
+        let looked_at = group.members.iter().step_by(stride);
+        let mut found: Vec<(i64, ExecutionId)> = looked_at.filter_map(|id| value(*id).map(|v| (v, *id))).collect();
+        found.sort_by_key(|(v, id)| (std::cmp::Reverse(*v), *id));
+        found.truncate(count);
+        found.into_iter().map(move |(here, id)| sample(model, id, name, here)).collect::<Vec<_>>()
+    };
+    let mut samples = most(&comparison.slow, "slow", SAMPLES);
+    samples.extend(most(&comparison.fast, "fast", SAMPLES / 2));
+    samples
+}
+
+fn sample(model: &Model, id: ExecutionId, group: &'static str, here: i64) -> Sample {
+    let (e, at) = (&model.executions, id.index());
+    let who = e.who.get(at).and_then(|w| model.who.get(w.index()));
+    let name = |id: Option<crate::base::names::NameId>| id.map_or("", |n| model.names.get(n)).to_owned();
+    let trace = e.trace.get(at).and_then(|t| model.traces.get(t.index()));
+    let start = e.start.get(at).copied().unwrap_or(0);
+    Sample {
+        number: id.0,
+        group,
+        trace: trace.map_or(String::new(), |t| t.label.clone()),
+        start_ns: start.saturating_sub(model.origin),
+        clock_ns: start,
+        duration_ns: if at < e.len() { e.duration(at) } else { 0 },
+        here,
+        thread: name(who.map(|w| w.thread)),
+        tid: who.map_or(0, |w| w.tid),
+        process: name(who.map(|w| w.process)),
+        pid: who.map_or(0, |w| w.pid),
+    }
+}
+
+fn threads(model: &Model, path: &[ContextId]) -> Vec<Behind> {
+    let Some(innermost) =
+        path.iter().rev().find(|c| model.contexts.who.range((**c, WhoId(0))..=(**c, WhoId(u32::MAX))).next().is_some())
+    else {
+        return Vec::new();
+    };
+    let range = (*innermost, WhoId(0))..=(*innermost, WhoId(u32::MAX));
+    let mut found: Vec<(u64, WhoId)> = model.contexts.who.range(range).map(|((_, who), ns)| (*ns, *who)).collect();
+    found.sort_by_key(|(ns, who)| (std::cmp::Reverse(*ns), *who));
+    found.truncate(SAMPLES);
+    let text = |who: WhoId| {
+        model.who.get(who.index()).map_or(String::new(), |w| {
+            let name = |n| model.names.get(n);
+            format!("{} (tid {}) of {} (pid {}) on {}", name(w.thread), w.tid, name(w.process), w.pid, name(w.host))
+        })
+    };
+    found.into_iter().map(|(ns, who)| Behind { who: text(who), ns }).collect()
+}

@@ -1,0 +1,142 @@
+//! Numbers as people read them: three significant digits and a unit, never wider than nine columns.
+//!
+//! In: nanoseconds, bytes, counts, shares, deviations. Out: short text of known greatest width, so that columns line
+//! up without measuring. A sign stands before every difference: colour alone never tells the direction.
+
+use crate::model::metric::Unit;
+
+/// Three significant digits of `value` without an exponent: `9.10`, `61.3`, `702`.
+fn digits(value: f64) -> String {
+    let size = value.abs();
+    // The limits lie half a digit below the powers of ten, so that rounding never adds a fourth digit.
+    let places = if size >= 99.95 {
+        0
+    } else if size >= 9.995 {
+        1
+    } else {
+        2
+    };
+    format!("{value:.places$}")
+}
+
+fn scaled(value: f64, steps: &[(f64, &str)]) -> String {
+    let size = value.abs();
+    // A value that would be drawn as 1000 takes the next larger unit.
+    let fits = |limit: f64| size >= limit * 0.9995;
+    match steps.iter().find(|(limit, _)| fits(*limit)) {
+        Some((limit, unit)) => format!("{} {unit}", digits(value / limit)),
+        None => match steps.last() {
+            Some((limit, unit)) => format!("{:.0} {unit}", value / limit),
+            None => String::new(),
+        },
+    }
+}
+
+/// A time: `61.3 ms`.
+pub fn time(ns: f64) -> String {
+    scaled(ns, &[(60e9, "min"), (1e9, "s"), (1e6, "ms"), (1e3, "µs"), (1.0, "ns")])
+}
+
+/// A difference of times, with its sign: `+52.2 ms`; nothing when it rounds to nothing.
+pub fn extra(ns: f64) -> String {
+    if ns.abs() < 0.5 {
+        return "0".into();
+    }
+    let sign = if ns > 0.0 { "+" } else { "-" };
+    format!("{sign}{}", time(ns.abs()))
+}
+
+/// A number of bytes: `3.40 KiB`.
+pub fn bytes(n: f64) -> String {
+    const K: f64 = 1024.0;
+    scaled(n, &[(K * K * K, "GiB"), (K * K, "MiB"), (K, "KiB"), (1.0, "B")])
+}
+
+/// A number of things: `702`, `12.0 k`, `1.20 M`.
+pub fn count(n: u64) -> String {
+    if n < 10_000 { n.to_string() } else { scaled(n as f64, &[(1e9, "G"), (1e6, "M"), (1e3, "k")]) }
+}
+
+/// A share: `97%`; `<1%` says that it is not nothing, `>99%` that it is not all.
+pub fn share(part: f64) -> String {
+    let percent = part * 100.0;
+    if percent > 0.0 && percent < 0.5 {
+        "<1%".into()
+    } else if (99.5..100.0).contains(&percent) {
+        ">99%".into()
+    } else {
+        format!("{percent:.0}%")
+    }
+}
+
+/// Standard deviations, with their sign: `+14.2`; beyond a thousand only that it is so.
+pub fn deviations(d: Option<f64>) -> String {
+    match d {
+        None => "few".into(),
+        Some(d) if d >= 999.5 => "+>999".into(),
+        Some(d) if d <= -999.5 => "->999".into(),
+        Some(d) if d.abs() < 0.05 => "0.0".into(),
+        Some(d) if d.abs() >= 99.95 => format!("{d:+.0}"),
+        Some(d) => format!("{d:+.1}"),
+    }
+}
+
+/// A metric's value in its unit; names are for the caller to look up.
+pub fn value(unit: Unit, v: i64) -> String {
+    match unit {
+        Unit::Ns => time(v as f64),
+        Unit::Bytes => bytes(v as f64),
+        Unit::Count | Unit::Name if v < 0 => format!("-{}", count(v.unsigned_abs())),
+        Unit::Count | Unit::Name => count(v.unsigned_abs()),
+    }
+}
+
+/// A time stamp on the recording's own line, in seconds with microseconds: `12.345678 s`.
+pub fn stamp(ns: i64) -> String {
+    let sign = if ns < 0 { "-" } else { "" };
+    let micros = ns.unsigned_abs() / 1000;
+    format!("{sign}{}.{:06} s", micros / 1_000_000, micros % 1_000_000)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn three_digits_and_a_unit() {
+        let cases = [
+            (0.0, "0 ns"),
+            (999.0, "999 ns"),
+            (999.7, "1.00 µs"),
+            (1_000.0, "1.00 µs"),
+            (9_100_000.0, "9.10 ms"),
+            (61_300_000.0, "61.3 ms"),
+            (999_960_000.0, "1.00 s"),
+            (61e9, "1.02 min"),
+        ];
+        for (ns, text) in cases {
+            assert_eq!(time(ns), text);
+        }
+        assert_eq!(extra(-48_100_000.0), "-48.1 ms");
+        assert_eq!(bytes(16_384.0), "16.0 KiB");
+        assert_eq!(count(1_200_000), "1.20 M");
+    }
+
+    #[test]
+    fn small_shares_are_not_nothing() {
+        assert_eq!(
+            (share(0.0), share(0.001), share(0.999), share(1.0)),
+            ("0%".into(), "<1%".into(), ">99%".into(), "100%".into())
+        );
+    }
+
+    #[test]
+    fn nothing_is_wider_than_its_column() {
+        for exponent in 0..18 {
+            for lead in [1.0, 9.995, 9.994, 5.5] {
+                let ns = lead * 10f64.powi(exponent);
+                assert!(time(ns).chars().count() <= 9 || ns >= 60e12, "{}", time(ns));
+            }
+        }
+    }
+}

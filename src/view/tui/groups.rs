@@ -1,0 +1,157 @@
+//! The groups that the user asked for, with undo and redo, and how a selection becomes a filter.
+
+use super::linked::Bins;
+use crate::compare::Request;
+use crate::compare::filter::{Filter, Op, Operand, Test};
+use crate::model::metric::Metric;
+
+/// One of the two groups.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Side {
+    /// The slow one.
+    Slow,
+    /// The fast one.
+    Fast,
+}
+
+impl Side {
+    /// The word.
+    pub fn name(self) -> &'static str {
+        match self {
+            Side::Slow => "slow",
+            Side::Fast => "fast",
+        }
+    }
+
+    /// Its filters in a request.
+    pub fn of(self, request: &mut Request) -> &mut Vec<Filter> {
+        match self {
+            Side::Slow => &mut request.slow,
+            Side::Fast => &mut request.fast,
+        }
+    }
+}
+
+/// Requests in the order in which they were made. An empty request asks for a proposal.
+#[derive(Clone, Debug, PartialEq)]
+pub struct History {
+    requests: Vec<Request>,
+    at: usize,
+}
+
+impl History {
+    /// Begins with what the command line asked for.
+    pub fn new(first: Request) -> History {
+        History { requests: vec![first], at: 0 }
+    }
+
+    /// The request in force.
+    pub fn now(&self) -> &Request {
+        &self.requests[self.at]
+    }
+
+    /// A new request; what was undone is gone.
+    pub fn push(&mut self, request: Request) {
+        self.requests.truncate(self.at + 1);
+        self.requests.push(request);
+        self.at += 1;
+    }
+
+    /// Replace the request in force: a filter that moves step by step is one change.
+    pub fn amend(&mut self, request: Request) {
+        self.requests.truncate(self.at + 1);
+        self.requests[self.at] = request;
+    }
+
+    /// One back; false at the first.
+    pub fn undo(&mut self) -> bool {
+        let can = self.at > 0;
+        self.at -= usize::from(can);
+        can
+    }
+
+    /// One forth; false at the last.
+    pub fn redo(&mut self) -> bool {
+        let can = self.at + 1 < self.requests.len();
+        self.at += usize::from(can);
+        can
+    }
+}
+
+/// A range of bins of one metric. `anchor` stays where it began, `head` moves; both are first bins of a column on
+/// the screen, and `step` is how many bins the column has.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Selection {
+    /// Of which metric.
+    pub metric: Metric,
+    /// Where it began.
+    pub anchor: usize,
+    /// The free end.
+    pub head: usize,
+    /// The group whose filter it has become: moving it moves the filter.
+    pub attached: Option<Side>,
+}
+
+impl Selection {
+    /// The bins inside, for columns of `step` bins.
+    pub fn bins(&self, step: usize) -> std::ops::Range<usize> {
+        self.anchor.min(self.head)..self.anchor.max(self.head) + step
+    }
+
+    /// The filter that lets just these bins in; `None` for all of them, or for several names.
+    pub fn filter(&self, bins: &Bins, step: usize) -> Option<Filter> {
+        let range = self.bins(step);
+        let test = match bins {
+            Bins::Names(names) => match names.get(range.clone()) {
+                Some([(_, name)]) => Test::Compare(Op::Equal, Operand::Name(name.clone())),
+                _ => return None,
+            },
+            Bins::Range { edges, .. } => {
+                let last = bins.len();
+                let (low, high) = (edges.get(range.start)?, edges.get(range.end.min(last))?);
+                match (range.start == 0, range.end >= last) {
+                    (true, true) => return None,
+                    (true, false) => Test::Compare(Op::Less, Operand::Number(*high)),
+                    (false, true) => Test::Compare(Op::AtLeast, Operand::Number(*low)),
+                    (false, false) => Test::In(Operand::Number(*low), Operand::Number(*high)),
+                }
+            }
+        };
+        Some(Filter { metric: self.metric.clone(), test })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn request(value: i64) -> Request {
+        Request { slow: vec![Filter::compare(Metric::Duration, Op::AtLeast, value)], fast: Vec::new() }
+    }
+
+    #[test]
+    fn what_was_undone_comes_back_until_something_new_happens() {
+        let mut history = History::new(Request::default());
+        history.push(request(1));
+        history.push(request(2));
+        assert!(history.undo() && history.undo() && !history.undo());
+        assert_eq!(*history.now(), Request::default());
+        assert!(history.redo());
+        history.push(request(3));
+        assert!(!history.redo());
+        history.amend(request(4));
+        assert!(history.undo());
+        assert_eq!(*history.now(), request(1));
+    }
+
+    #[test]
+    fn a_selection_at_a_border_is_open_there() {
+        let bins = Bins::Range { edges: vec![0, 10, 20, 30, 40], logarithmic: false };
+        let select = |anchor, head| Selection { metric: Metric::Duration, anchor, head, attached: None };
+        let text = |s: Selection| s.filter(&bins, 1).map(|f| f.to_string());
+        assert_eq!(text(select(1, 2)).unwrap(), "duration in 10ns..30ns");
+        assert_eq!(text(select(3, 2)).unwrap(), "duration>=20ns");
+        assert_eq!(text(select(0, 0)).unwrap(), "duration<10ns");
+        assert_eq!(text(select(3, 0)), None);
+    }
+}

@@ -1,0 +1,85 @@
+//! One line of text being typed: the search, a file name, the palette's filter.
+
+use super::key::Key;
+use crate::view::clean;
+use crossterm::event::KeyCode;
+
+/// A text and the place in it where the next character goes.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Input {
+    text: String,
+    /// Byte position, always between characters.
+    at: usize,
+}
+
+impl Input {
+    /// A text to begin with; the cursor behind it.
+    pub fn new(text: impl Into<String>) -> Input {
+        let text = text.into();
+        Input { at: text.len(), text }
+    }
+
+    /// What stands there.
+    pub fn text(&self) -> &str {
+        &self.text
+    }
+
+    /// What stands before and behind the cursor.
+    pub fn halves(&self) -> (&str, &str) {
+        self.text.split_at(self.at)
+    }
+
+    /// Typed or pasted text; control characters are no text.
+    pub fn insert(&mut self, text: &str) {
+        let text: String = text.chars().filter(|c| !clean::is_unsafe(*c)).collect();
+        self.text.insert_str(self.at, &text);
+        self.at += text.len();
+    }
+
+    /// Take a key; false if it does not edit.
+    pub fn key(&mut self, key: Key) -> bool {
+        if let Some(c) = key.typed() {
+            self.insert(c.encode_utf8(&mut [0; 4]));
+            return true;
+        }
+        let before = self.text[..self.at].chars().next_back().map_or(0, char::len_utf8);
+        let after = self.text[self.at..].chars().next().map_or(0, char::len_utf8);
+        match key.plain() {
+            Some(KeyCode::Left) => self.at -= before,
+            Some(KeyCode::Right) => self.at += after,
+            Some(KeyCode::Home) => self.at = 0,
+            Some(KeyCode::End) => self.at = self.text.len(),
+            Some(KeyCode::Backspace) => {
+                self.text.drain(self.at - before..self.at);
+                self.at -= before;
+            }
+            Some(KeyCode::Delete) => {
+                self.text.drain(self.at..self.at + after);
+            }
+            _ if key == CLEAR => *self = Input::default(),
+            _ => return false,
+        }
+        true
+    }
+}
+
+/// Empties the line, as in shells.
+const CLEAR: Key = Key::control('u');
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn editing_stays_between_characters() {
+        let mut input = Input::new("aµb");
+        for key in ["Left", "Left", "Backspace", "x", "End", "Delete", "Home", "Delete", "漢"] {
+            assert!(input.key(Key::parse(key).unwrap()));
+        }
+        assert_eq!(input.text(), "漢µb");
+        input.insert("\x1b[1m\nz");
+        assert_eq!(input.text(), "漢[1mzµb");
+        assert!(input.key(Key::parse("Ctrl-u").unwrap()) && input.text().is_empty());
+        assert!(!input.key(Key::parse("Enter").unwrap()));
+    }
+}

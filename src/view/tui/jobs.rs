@@ -1,0 +1,271 @@
+//! Background jobs: one runs, the newest request wins, the running one is cancelled (ARCHITECTURE.md rule 8).
+//!
+//! In: [`Job`]s from the loop. Out: [`Done`]s through the function given at the start, each with the number of its
+//! request, so that the loop can drop what comes too late. Everything slow happens on the one thread here: the
+//! analysis, counting histograms, comparing, writing files. A job that panics ends with an error that says so.
+
+use super::linked::{Counts, Linked};
+use super::setup::Backend;
+use crate::base::work::{Progress, Work};
+use crate::compare::{Comparison, Request};
+use crate::model::Model;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::path::PathBuf;
+use std::sync::atomic::Ordering;
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+
+/// What can be asked for.
+#[derive(Clone, Debug)]
+pub enum Job {
+    /// Analyse the trace for a task (`None`: the one that the command line or the trace chooses).
+    Analyse {
+        /// Name of the task.
+        task: Option<String>,
+    },
+    /// Compare two groups and count the histograms.
+    Compare {
+        /// Of these executions.
+        model: Arc<Model>,
+        /// The groups.
+        request: Request,
+    },
+    /// Write the comparison as JSON.
+    Export {
+        /// The executions.
+        model: Arc<Model>,
+        /// What to write.
+        comparison: Arc<Comparison>,
+        /// Where.
+        path: PathBuf,
+        /// Replace a file that exists.
+        overwrite: bool,
+    },
+}
+
+impl Job {
+    /// What it is called while it runs.
+    pub fn name(&self) -> &'static str {
+        match self {
+            Job::Analyse { .. } => "analysing",
+            Job::Compare { .. } => "comparing",
+            Job::Export { .. } => "exporting",
+        }
+    }
+}
+
+/// A result, or a part of it.
+#[derive(Debug)]
+pub enum Done {
+    /// The analysis is done.
+    Analysed(Result<Arc<Model>, String>),
+    /// The histograms are counted.
+    Counted(Arc<Counts>),
+    /// The comparison is done.
+    Compared(Result<Arc<Comparison>, String>),
+    /// The file is written, or not.
+    Exported {
+        /// Where.
+        path: PathBuf,
+        /// How it went.
+        outcome: Outcome,
+    },
+}
+
+/// How writing a file went.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Outcome {
+    /// Bytes written.
+    Written(u64),
+    /// There is such a file, and nobody said that it may be replaced.
+    Exists,
+    /// What went wrong.
+    Failed(String),
+}
+
+#[derive(Default)]
+struct State {
+    newest: u64,
+    waiting: Option<(u64, Job, Work)>,
+    running: Option<Work>,
+    closed: bool,
+}
+
+struct Shared {
+    state: Mutex<State>,
+    changed: Condvar,
+}
+
+impl Shared {
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// The background thread.
+pub struct Jobs {
+    shared: Arc<Shared>,
+    threads: usize,
+}
+
+impl Jobs {
+    /// Start the thread. `send` is called on it with each result.
+    pub fn start(
+        backend: Box<dyn Backend>,
+        threads: usize,
+        send: impl Fn(u64, Done) + Send + 'static,
+    ) -> std::io::Result<Jobs> {
+        let shared = Arc::new(Shared { state: Mutex::default(), changed: Condvar::new() });
+        let theirs = Arc::clone(&shared);
+        let mut worker = Worker { backend, linked: None };
+        std::thread::Builder::new().name("jobs".into()).spawn(move || {
+            while let Some((number, job, work)) = next(&theirs) {
+                worker.run(job, &work, &|done| {
+                    if !work.cancel.is_cancelled() {
+                        send(number, done);
+                    }
+                });
+                theirs.lock().running = None;
+            }
+        })?;
+        Ok(Jobs { shared, threads })
+    }
+
+    /// Ask for a job: cancels the running one and replaces the waiting one. Returns its number and its progress.
+    pub fn request(&self, job: Job) -> (u64, Arc<Progress>) {
+        let work = Work::new(self.threads);
+        let progress = Arc::clone(&work.progress);
+        let mut state = self.shared.lock();
+        state.newest += 1;
+        let number = state.newest;
+        if let Some(running) = &state.running {
+            running.cancel.cancel();
+        }
+        state.waiting = Some((number, job, work));
+        drop(state);
+        self.shared.changed.notify_all();
+        (number, progress)
+    }
+
+    /// True when nothing newer was asked for.
+    pub fn is_newest(&self, number: u64) -> bool {
+        self.shared.lock().newest == number
+    }
+}
+
+impl Drop for Jobs {
+    fn drop(&mut self) {
+        let mut state = self.shared.lock();
+        state.closed = true;
+        if let Some(running) = &state.running {
+            running.cancel.cancel();
+        }
+        self.shared.changed.notify_all();
+    }
+}
+
+fn next(shared: &Shared) -> Option<(u64, Job, Work)> {
+    let mut state = shared.lock();
+    loop {
+        if state.closed {
+            return None;
+        }
+        if let Some((number, job, work)) = state.waiting.take() {
+            state.running = Some(work.clone());
+            return Some((number, job, work));
+        }
+        state = shared.changed.wait(state).unwrap_or_else(PoisonError::into_inner);
+    }
+}
+
+struct Worker {
+    backend: Box<dyn Backend>,
+    linked: Option<Linked>,
+}
+
+impl Worker {
+    fn run(&mut self, job: Job, work: &Work, send: &dyn Fn(Done)) {
+        match job {
+            Job::Analyse { task } => {
+                // The old model's indexes are of no use to the new one: free them before it is built.
+                self.linked = None;
+                let result = caught(|| self.backend.analyse(task.as_deref(), work));
+                send(Done::Analysed(result));
+            }
+            Job::Compare { model, request } => {
+                let known = self.linked.as_ref().is_some_and(|l| l.is_of(&model));
+                let given = !request.slow.is_empty() || !request.fast.is_empty();
+                // While a filter moves, the counts come first: they take milliseconds.
+                if known && given {
+                    self.count(&model, &request, work, send);
+                }
+                let result = caught(|| self.backend.compare(&model, &request, work)).map(Arc::new);
+                let groups = match &result {
+                    Ok(c) => Request { slow: c.slow.filters.clone(), fast: c.fast.filters.clone() },
+                    Err(_) => request,
+                };
+                send(Done::Compared(result));
+                if !(known && given) {
+                    self.count(&model, &groups, work, send);
+                }
+            }
+            Job::Export { model, comparison, path, overwrite } => {
+                let outcome = match caught(|| self.backend.export(&model, &comparison)) {
+                    Ok(text) => write_new(&path, text.as_bytes(), overwrite),
+                    Err(what) => Outcome::Failed(what),
+                };
+                send(Done::Exported { path, outcome });
+            }
+        }
+    }
+
+    fn count(&mut self, model: &Arc<Model>, groups: &Request, work: &Work, send: &dyn Fn(Done)) {
+        if !self.linked.as_ref().is_some_and(|l| l.is_of(model)) {
+            work.progress.enter("histograms", model.executions.columns.len() as u64);
+            self.linked = Linked::new(model, work).ok();
+        }
+        if let Some(linked) = &mut self.linked {
+            send(Done::Counted(Arc::new(linked.count(groups))));
+        }
+        work.progress.done.store(work.progress.total.load(Ordering::Relaxed), Ordering::Relaxed);
+    }
+}
+
+/// Errors and panics of the backend as one line.
+fn caught<T>(run: impl FnOnce() -> anyhow::Result<T>) -> Result<T, String> {
+    match catch_unwind(AssertUnwindSafe(run)) {
+        Ok(Ok(value)) => Ok(value),
+        Ok(Err(error)) => Err(format!("{error:#}")),
+        Err(panic) => {
+            let said = panic.downcast_ref::<&str>().map(|s| (*s).to_owned());
+            let said = said.or_else(|| panic.downcast_ref::<String>().cloned()).unwrap_or_default();
+            Err(format!("whyslow failed here, which is its own fault and not the trace's: {said}"))
+        }
+    }
+}
+
+/// A temporary file that others may read as the user's umask allows, as any file that a program writes.
+fn new_file(folder: &std::path::Path) -> std::io::Result<tempfile::NamedTempFile> {
+    use std::os::unix::fs::PermissionsExt;
+    tempfile::Builder::new().permissions(std::fs::Permissions::from_mode(0o666)).tempfile_in(folder)
+}
+
+/// Write a file in one step: it has the whole text or does not change. Refuses to replace one unless told to.
+pub fn write_new(path: &std::path::Path, text: &[u8], overwrite: bool) -> Outcome {
+    use std::io::Write;
+    let folder = path.parent().filter(|p| !p.as_os_str().is_empty()).unwrap_or(std::path::Path::new("."));
+    let written = new_file(folder).and_then(|mut file| {
+        file.write_all(text)?;
+        file.as_file().sync_all()?;
+        Ok(file)
+    });
+    let persisted = match written {
+        Err(e) => Err(e),
+        Ok(file) if overwrite => file.persist(path).map_err(|e| e.error),
+        Ok(file) => file.persist_noclobber(path).map_err(|e| e.error),
+    };
+    match persisted {
+        Ok(_) => Outcome::Written(text.len() as u64),
+        Err(e) if e.kind() == std::io::ErrorKind::AlreadyExists => Outcome::Exists,
+        Err(e) => Outcome::Failed(format!("{}: {e}", path.display())),
+    }
+}

@@ -1,0 +1,133 @@
+//! Where things stand, from the size of the screen and what has to be said: read by drawing and by the update (a page
+//! is as long as the pane is high), so that both agree without drawing changing any state.
+
+use super::app::{App, Pane};
+use super::screen::header;
+use ratatui::layout::Rect;
+
+/// From so many columns two panes stand side by side.
+pub const SIDE_BY_SIDE: u16 = 140;
+
+/// The parts of the screen.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Layout {
+    /// Trace, groups, verdict.
+    pub header: Rect,
+    /// Lines of the header, as many as there is room for.
+    pub header_lines: usize,
+    /// The panes, from left to right, each with a title line at its top.
+    pub panes: Vec<(Pane, Rect)>,
+    /// Keys, or a message.
+    pub footer: Rect,
+}
+
+/// The parts of the screen now.
+pub fn layout(app: &App) -> Layout {
+    let (columns, lines) = app.size;
+    let least_body = if lines >= 20 { 12 } else { lines / 2 };
+    let footer_lines = u16::from(lines >= 4);
+    let budget = lines.saturating_sub(footer_lines + least_body);
+    let wanted = header::lines(app, usize::from(columns)).len();
+    let header_lines = wanted.min(usize::from(budget));
+    let header = Rect::new(0, 0, columns, header_lines as u16);
+    let body = Rect::new(0, header.height, columns, lines.saturating_sub(header.height + footer_lines));
+    let panes = if columns >= SIDE_BY_SIDE && !app.zoom {
+        let left = columns * 2 / 5;
+        vec![
+            (Pane::Histograms, Rect { width: left, ..body }),
+            (Pane::Tree, Rect { x: left + 1, width: columns - left - 1, ..body }),
+        ]
+    } else {
+        vec![(app.pane, body)]
+    };
+    Layout { header, header_lines, panes, footer: Rect::new(0, lines - footer_lines, columns, footer_lines) }
+}
+
+impl Layout {
+    /// The rectangle of a pane without its title line; the pane in front where it is not shown.
+    pub fn inside(&self, pane: Pane) -> Rect {
+        let found = self.panes.iter().find(|(p, _)| *p == pane).or_else(|| self.panes.first());
+        let area = found.map_or(Rect::ZERO, |(_, area)| *area);
+        Rect { y: area.y + area.height.min(1), height: area.height.saturating_sub(1), ..area }
+    }
+}
+
+/// Lines inside the tree pane.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct TreeLines {
+    /// Column heads above the causes.
+    pub cause_head: usize,
+    /// Causes shown at once.
+    pub causes: usize,
+    /// Column heads above the tree.
+    pub tree_head: usize,
+    /// Tree rows shown at once.
+    pub rows: usize,
+}
+
+/// Lines inside a tree pane of this height, with so many causes to show.
+pub fn tree_lines(height: u16, causes: usize) -> TreeLines {
+    let height = usize::from(height);
+    let (cause_head, shown) = match height {
+        0..=2 => (0, 0),
+        3..=6 => (0, causes.min(1)),
+        7..=10 => (0, causes.min(2)),
+        _ => (usize::from(causes > 0), causes.min((height / 4).clamp(3, 8))),
+    };
+    let tree_head = usize::from(height >= 4);
+    TreeLines { cause_head, causes: shown, tree_head, rows: height.saturating_sub(cause_head + shown + tree_head) }
+}
+
+/// Lines and columns inside the histogram pane.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct HistogramCells {
+    /// Line that names the groups.
+    pub head: usize,
+    /// Lines of one metric: a title, bars, the axis.
+    pub block: usize,
+    /// Lines of bars.
+    pub bars: usize,
+    /// Metrics shown at once.
+    pub shown: usize,
+    /// Columns for the greatest count, left of each group's bars.
+    pub gutter: usize,
+    /// Columns of bars of one group.
+    pub columns: usize,
+    /// Groups side by side: 2, or 1 (the slow one) where there is no room.
+    pub groups: usize,
+}
+
+/// The cells inside a histogram pane of this size.
+pub fn histogram_cells(area: Rect) -> HistogramCells {
+    let (width, height) = (usize::from(area.width), usize::from(area.height));
+    let head = usize::from(height >= 6);
+    let bars = match height {
+        0..=8 => 1,
+        9..=24 => 2,
+        _ => 3,
+    };
+    let block = bars + 2;
+    let groups = if width >= 44 { 2 } else { 1 };
+    let gutter = if width >= 20 { 6 } else { 0 };
+    let columns = (width / groups).saturating_sub(gutter + 1);
+    HistogramCells { head, block, bars, shown: ((height - head) / block).max(1), gutter, columns, groups }
+}
+
+/// How bins share the columns of the screen.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Grid {
+    /// Bins per column, where there are more bins than columns.
+    pub step: usize,
+    /// Columns per bin, where there are fewer.
+    pub repeat: usize,
+    /// Columns (of `step` bins, `repeat` wide) altogether.
+    pub count: usize,
+}
+
+/// The grid of so many bins in so many columns.
+pub fn grid(bins: usize, columns: usize) -> Grid {
+    let columns = columns.max(1);
+    let step = bins.div_ceil(columns).max(1);
+    let repeat = if step == 1 && bins > 0 { (columns / bins).clamp(1, 8) } else { 1 };
+    Grid { step, repeat, count: bins.div_ceil(step) }
+}

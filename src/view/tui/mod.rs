@@ -1,0 +1,251 @@
+//! The terminal interface: the answer first, then the evidence, by keyboard, over a slow line.
+//!
+//! [`run`] is the loop: it draws the state, waits for a message (a key, a result, a signal), gives it to
+//! [`update`](update::update) and performs the effects. Keys become messages on a thread of their own, slow work on
+//! another ([`jobs`]); the loop itself never waits for either, so a key is answered within a frame.
+//!
+//! ```text
+//!  keys, signals, results -> Message -> update(&mut App) -> Effects -> the loop performs them
+//!                                          |
+//!                                   screen::draw(&App) -> Buffer -> paint: fewest bytes -> terminal
+//! ```
+//!
+//! What a key does is in [`actions`]; what is on the screen in `screen/`, one file each; how it looks in [`theme`].
+
+pub mod actions;
+pub mod app;
+mod canvas;
+mod copied;
+pub mod details;
+pub mod figure;
+pub mod groups;
+pub mod input;
+pub mod jobs;
+pub mod key;
+pub mod layout;
+pub mod linked;
+pub mod overlay;
+pub mod paint;
+pub mod screen;
+pub mod setup;
+mod terminal;
+pub mod theme;
+pub mod tree;
+pub mod update;
+pub mod widget;
+
+pub use setup::{Backend, Looks, Setup};
+
+use crate::base::work::Progress;
+use crate::view::svg;
+use anyhow::Context;
+use app::{App, Busy};
+use crossterm::event::{Event, MouseButton, MouseEventKind};
+use jobs::{Done, Jobs};
+use key::Key;
+use paint::Painter;
+use std::io::IsTerminal;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
+use std::time::{Duration, Instant};
+use terminal::{Terminal, Told};
+use update::{Effect, Message, update};
+
+/// How often progress is drawn while a job runs.
+const TICK: Duration = Duration::from_millis(100);
+
+enum Incoming {
+    Event(Event),
+    Job(u64, Done),
+    Told(Told),
+    /// The terminal gives no keys any more.
+    Closed,
+}
+
+/// Run the interface until the user quits.
+pub fn run(setup: Setup) -> anyhow::Result<()> {
+    if !std::io::stdout().is_terminal() {
+        anyhow::bail!("the interface needs a terminal: `whyslow explain` prints the answer without one");
+    }
+    let Setup { title, request, looks, threads, backend } = setup;
+    let mouse = looks.mouse;
+    let mut app = App::new(title, request, looks, (80, 24))?;
+    let (sender, incoming) = channel();
+    let jobs = {
+        let sender = sender.clone();
+        Jobs::start(backend, threads, move |number, done| drop(sender.send(Incoming::Job(number, done))))?
+    };
+    let told = sender.clone();
+    terminal::watch_signals(move |what| drop(told.send(Incoming::Told(what)))).context("signals")?;
+    let terminal = Terminal::enter(mouse).context("the terminal")?;
+    app.size = terminal.size();
+    let effects = update::start(&mut app, None);
+    let mut running = Loop { app, terminal, jobs, painter: Painter::default(), progress: None, frame: Vec::new() };
+    running.draw()?;
+    read_events(sender)?;
+    running.perform(effects)?;
+    match running.until_end(&incoming) {
+        // The terminal went away: there is nobody left to tell.
+        Err(error) if is_broken_pipe(&error) => Ok(()),
+        other => other,
+    }
+}
+
+fn is_broken_pipe(error: &anyhow::Error) -> bool {
+    error.downcast_ref::<std::io::Error>().is_some_and(|e| {
+        matches!(e.kind(), std::io::ErrorKind::BrokenPipe)
+            || e.raw_os_error() == Some(rustix::io::Errno::IO.raw_os_error())
+    })
+}
+
+fn read_events(sender: Sender<Incoming>) -> std::io::Result<()> {
+    std::thread::Builder::new().name("keys".into()).spawn(move || {
+        loop {
+            let incoming = crossterm::event::read().map_or(Incoming::Closed, Incoming::Event);
+            let closed = matches!(incoming, Incoming::Closed);
+            if sender.send(incoming).is_err() || closed {
+                return;
+            }
+        }
+    })?;
+    Ok(())
+}
+
+struct Loop {
+    app: App,
+    terminal: Terminal,
+    jobs: Jobs,
+    painter: Painter,
+    progress: Option<Arc<Progress>>,
+    frame: Vec<u8>,
+}
+
+/// What to do after a message.
+enum Next {
+    Go,
+    End,
+    Die(i32),
+}
+
+impl Loop {
+    fn until_end(mut self, incoming: &Receiver<Incoming>) -> anyhow::Result<()> {
+        loop {
+            let first = match self.progress {
+                Some(_) => incoming.recv_timeout(TICK),
+                None => incoming.recv().map_err(|_| RecvTimeoutError::Disconnected),
+            };
+            // All that has come by now is one frame.
+            let began = Instant::now();
+            let mut message = match first {
+                Ok(message) => Some(message),
+                Err(RecvTimeoutError::Timeout) => None,
+                Err(RecvTimeoutError::Disconnected) => return Ok(()),
+            };
+            while let Some(incoming_message) = message {
+                match self.take(incoming_message)? {
+                    Next::Go => {}
+                    Next::End => return Ok(()),
+                    Next::Die(signal) => self.terminal.die(signal),
+                }
+                message = if began.elapsed() < TICK { incoming.try_recv().ok() } else { None };
+            }
+            self.tell_progress();
+            self.draw()?;
+        }
+    }
+
+    fn take(&mut self, incoming: Incoming) -> anyhow::Result<Next> {
+        let message = match incoming {
+            Incoming::Job(number, done) if self.jobs.is_newest(number) => Some(Message::Done(done)),
+            Incoming::Job(..) => None,
+            Incoming::Told(Told::Die(signal)) => return Ok(Next::Die(signal)),
+            Incoming::Told(Told::Suspend) => {
+                self.suspend()?;
+                None
+            }
+            Incoming::Told(Told::Continued) => {
+                self.terminal.retake()?;
+                self.painter.forget();
+                let (columns, lines) = self.terminal.size();
+                Some(Message::Resize(columns, lines))
+            }
+            Incoming::Closed => return Ok(Next::End),
+            Incoming::Event(event) => message_of(event),
+        };
+        match message {
+            Some(message) => {
+                let effects = update(&mut self.app, message);
+                self.perform(effects)
+            }
+            None => Ok(Next::Go),
+        }
+    }
+
+    fn perform(&mut self, effects: Vec<Effect>) -> anyhow::Result<Next> {
+        for effect in effects {
+            match effect {
+                Effect::Start(job) => self.progress = Some(self.jobs.request(job).1),
+                Effect::Copy(text) => self.terminal.copy(&text)?,
+                Effect::SavePicture { path, overwrite } => {
+                    let ground = if self.app.theme.name == "light" { svg::Ground::LIGHT } else { svg::Ground::DARK };
+                    let picture = svg::picture(&screen::draw(&self.app), ground);
+                    let outcome = jobs::write_new(&path, picture.as_bytes(), overwrite);
+                    update(&mut self.app, Message::Saved(path, outcome));
+                }
+                Effect::Redraw => self.painter.forget(),
+                Effect::Suspend => self.suspend()?,
+                Effect::Quit => return Ok(Next::End),
+            }
+        }
+        Ok(Next::Go)
+    }
+
+    fn suspend(&mut self) -> anyhow::Result<()> {
+        self.terminal.suspend()?;
+        self.painter.forget();
+        let (columns, lines) = self.terminal.size();
+        update(&mut self.app, Message::Resize(columns, lines));
+        Ok(())
+    }
+
+    fn tell_progress(&mut self) {
+        if self.app.busy.is_none() {
+            self.progress = None;
+        }
+        if let Some(progress) = &self.progress {
+            let busy = Busy {
+                what: "",
+                stage: progress.stage(),
+                done: progress.done.load(Ordering::Relaxed),
+                total: progress.total.load(Ordering::Relaxed),
+                events: progress.events.load(Ordering::Relaxed),
+            };
+            update(&mut self.app, Message::Progress(busy));
+        }
+    }
+
+    fn draw(&mut self) -> anyhow::Result<()> {
+        self.frame.clear();
+        self.painter.paint(&screen::draw(&self.app), &mut self.frame);
+        if !self.frame.is_empty() {
+            self.terminal.write(&self.frame)?;
+        }
+        Ok(())
+    }
+}
+
+fn message_of(event: Event) -> Option<Message> {
+    match event {
+        Event::Key(key) => Key::pressed(key).map(Message::Key),
+        Event::Paste(text) => Some(Message::Paste(text)),
+        Event::Resize(columns, lines) => Some(Message::Resize(columns, lines)),
+        Event::Mouse(mouse) => match mouse.kind {
+            MouseEventKind::ScrollUp => Some(Message::Wheel(-3)),
+            MouseEventKind::ScrollDown => Some(Message::Wheel(3)),
+            MouseEventKind::Down(MouseButton::Left) => Some(Message::Click(mouse.column, mouse.row)),
+            _ => None,
+        },
+        Event::FocusGained | Event::FocusLost => None,
+    }
+}

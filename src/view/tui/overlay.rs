@@ -1,0 +1,229 @@
+//! What lies on top of the panes: pages, lists to choose from, prompts, a question.
+//!
+//! A stack; its top sees each key first. An overlay does not act: it answers a key with what should happen, and
+//! [`update`](super::update) does it.
+
+use super::actions::{self, Action, Place};
+use super::details::Details;
+use super::input::Input;
+use super::key::Key;
+use crossterm::event::KeyCode;
+use std::path::PathBuf;
+
+/// What a page shows.
+#[derive(Clone, Debug)]
+pub enum Page {
+    /// Keys and how to read the screen.
+    Help,
+    /// What is lost, unknown, unsure.
+    Trust,
+    /// About what the cursor was on.
+    Details(Box<Details>),
+}
+
+/// What a line of text is asked for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Asked {
+    /// A name to search.
+    Search,
+    /// The file for the JSON.
+    Export,
+    /// The file for the picture.
+    Picture,
+}
+
+/// An entry of a list to choose from.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Choice {
+    /// What is searched and shown first.
+    pub name: String,
+    /// The rest of the line.
+    pub help: String,
+    /// What choosing it does.
+    pub does: Does,
+}
+
+/// What a choice does.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Does {
+    /// An action of the table.
+    Act(Action),
+    /// Analyse for this task.
+    Task(String),
+    /// Take this theme.
+    Theme(usize),
+}
+
+/// One thing on the stack.
+#[derive(Clone, Debug)]
+pub enum Overlay {
+    /// Text to scroll.
+    Page {
+        /// Which.
+        page: Page,
+        /// First line shown.
+        offset: usize,
+    },
+    /// A list narrowed by typing.
+    List {
+        /// Its title.
+        title: &'static str,
+        /// What was typed.
+        input: Input,
+        /// All entries.
+        choices: Vec<Choice>,
+        /// Position among those that fit.
+        at: usize,
+    },
+    /// A line of text.
+    Prompt {
+        /// For what.
+        asked: Asked,
+        /// The text.
+        input: Input,
+    },
+    /// May the file be replaced?
+    Replace {
+        /// For what it was asked.
+        asked: Asked,
+        /// The file.
+        path: PathBuf,
+    },
+}
+
+/// What a key on an overlay asks for.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Answer {
+    /// Nothing more: the key is used up.
+    Taken,
+    /// Take the overlay away.
+    Close,
+    /// Scroll the page by lines (pages: by its height).
+    Scroll(Scroll),
+    /// Take it away and do this.
+    Do(Does),
+    /// Take it away and use the text.
+    Text(Asked, String),
+    /// The text changed.
+    Typed(Asked),
+    /// Take it away and replace the file.
+    Replace(Asked, PathBuf),
+    /// Not for the overlay: do the action, leave the overlay.
+    Act(Action),
+}
+
+/// How far to scroll.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Scroll {
+    /// Lines; negative is up.
+    Lines(isize),
+    /// Pages.
+    Pages(isize),
+    /// To the first.
+    Home,
+    /// To the last.
+    End,
+}
+
+impl Overlay {
+    /// A page from its first line.
+    pub fn page(page: Page) -> Overlay {
+        Overlay::Page { page, offset: 0 }
+    }
+
+    /// A list with nothing typed yet.
+    pub fn list(title: &'static str, choices: Vec<Choice>) -> Overlay {
+        Overlay::List { title, input: Input::default(), choices, at: 0 }
+    }
+
+    /// Take a key.
+    pub fn key(&mut self, key: Key) -> Answer {
+        match self {
+            Overlay::Page { page, .. } => page_key(page, key),
+            Overlay::List { input, choices, at, .. } => {
+                let fitting = fitting(choices, input.text()).count();
+                match key.plain() {
+                    Some(KeyCode::Esc) => return Answer::Close,
+                    Some(KeyCode::Enter) => {
+                        let chosen = self::fitting(choices, input.text()).nth(*at);
+                        return chosen.map_or(Answer::Taken, |c| Answer::Do(c.does.clone()));
+                    }
+                    Some(KeyCode::Up) => *at = at.saturating_sub(1),
+                    Some(KeyCode::Down | KeyCode::Tab) => *at = (*at + 1).min(fitting.saturating_sub(1)),
+                    Some(KeyCode::PageUp) => *at = at.saturating_sub(10),
+                    Some(KeyCode::PageDown) => *at = (*at + 10).min(fitting.saturating_sub(1)),
+                    _ if key == QUIT => return Answer::Close,
+                    _ => {
+                        if input.key(key) {
+                            *at = 0;
+                        }
+                    }
+                }
+                Answer::Taken
+            }
+            Overlay::Prompt { asked, input } => match key.plain() {
+                Some(KeyCode::Esc) => Answer::Close,
+                Some(KeyCode::Enter) => Answer::Text(*asked, input.text().to_owned()),
+                _ if key == QUIT => Answer::Close,
+                _ if input.key(key) => Answer::Typed(*asked),
+                _ => Answer::Taken,
+            },
+            Overlay::Replace { asked, path } => match key.typed() {
+                Some('y' | 'Y') => Answer::Replace(*asked, path.clone()),
+                _ => Answer::Close,
+            },
+        }
+    }
+
+    /// Take pasted text; only lines of text do.
+    pub fn paste(&mut self, text: &str) -> Answer {
+        match self {
+            Overlay::Prompt { asked, input } => {
+                input.insert(text);
+                Answer::Typed(*asked)
+            }
+            Overlay::List { input, at, .. } => {
+                input.insert(text);
+                *at = 0;
+                Answer::Taken
+            }
+            Overlay::Page { .. } | Overlay::Replace { .. } => Answer::Taken,
+        }
+    }
+}
+
+/// Ctrl-c leaves a prompt as it leaves the program: one layer at a time.
+const QUIT: Key = Key::control('c');
+
+fn page_key(page: &Page, key: Key) -> Answer {
+    let Some(action) = actions::bound(key, Place::Any) else { return Answer::Taken };
+    let own = match page {
+        Page::Help => Action::Help,
+        Page::Trust => Action::Trust,
+        Page::Details(_) => Action::Details,
+    };
+    match action {
+        Action::Up => Answer::Scroll(Scroll::Lines(-1)),
+        Action::Down => Answer::Scroll(Scroll::Lines(1)),
+        Action::PageUp => Answer::Scroll(Scroll::Pages(-1)),
+        Action::PageDown => Answer::Scroll(Scroll::Pages(1)),
+        Action::Home => Answer::Scroll(Scroll::Home),
+        Action::End => Answer::Scroll(Scroll::End),
+        Action::Close | Action::Quit | Action::Back => Answer::Close,
+        same if same == own => Answer::Close,
+        Action::Help | Action::Copy | Action::Redraw | Action::Suspend | Action::Theme => Answer::Act(action),
+        _ => Answer::Taken,
+    }
+}
+
+/// The choices that fit what was typed: all its words occur in the name or in the help.
+pub fn fitting<'a>(choices: &'a [Choice], typed: &str) -> impl Iterator<Item = &'a Choice> {
+    let words: Vec<String> = typed.split_whitespace().map(str::to_lowercase).collect();
+    let starts = |c: &Choice| !words.is_empty() && c.name.to_lowercase().starts_with(&words[0]);
+    let fits = |c: &Choice| {
+        let text = format!("{} {}", c.name, c.help).to_lowercase();
+        words.iter().all(|w| text.contains(w))
+    };
+    let (first, rest): (Vec<&Choice>, Vec<&Choice>) = choices.iter().filter(|c| fits(c)).partition(|c| starts(c));
+    first.into_iter().chain(rest)
+}

@@ -1,0 +1,146 @@
+//! The details page: of a cause or a call path, or of a range of a metric.
+
+use crate::model::metric::Unit;
+use crate::view::tui::app::App;
+use crate::view::tui::details::{Details, Sample, Step};
+use crate::view::tui::figure;
+use crate::view::tui::linked::{Bins, Row};
+use crate::view::tui::theme::{Scope, Theme};
+use crate::view::tui::widget::page::{Line, paragraph, plain};
+use std::ops::Range;
+
+/// Its lines in this width.
+pub fn lines(app: &App, details: &Details, columns: usize) -> Vec<Line> {
+    let mut lines = Vec::new();
+    match details {
+        Details::Context { cause, path, threads, samples } => {
+            if let Some(cause) = cause {
+                let title = cause.rank.map_or("All small causes together".to_owned(), |r| format!("Cause {r}"));
+                lines.push(plain(Scope::Strong, title));
+                lines.extend(paragraph(Scope::Text, &cause.sentence, columns, 0));
+                let kind = cause.kind.map_or("several kinds", |k| k.name());
+                lines.push(plain(
+                    Scope::Dim,
+                    format!(
+                        "{kind}: {} per execution, {} of the whole; {} of the slow and {} of the fast executions have it",
+                        figure::extra(cause.extra_ns as f64),
+                        figure::share(cause.share),
+                        figure::share(cause.slow_affected),
+                        figure::share(cause.fast_affected)
+                    ),
+                ));
+                lines.push(Line::new());
+            }
+            stack(path, columns, &mut lines);
+            if !threads.is_empty() {
+                lines.push(Line::new());
+                lines.push(plain(Scope::Strong, "Threads behind it"));
+                for behind in threads {
+                    lines.push(vec![
+                        (Scope::Text, format!("{:>9}  ", figure::time(behind.ns as f64))),
+                        (Scope::Text, behind.who.clone()),
+                    ]);
+                }
+            }
+            executions(app, samples, "here", |v| figure::time(v as f64), &mut lines);
+        }
+        Details::Range { row, bins, samples } => {
+            range(row, bins, &mut lines);
+            let unit = row.metric.unit();
+            let text = |v: i64| match row.bins.as_ref() {
+                Bins::Names(names) => names.iter().find(|(n, _)| *n == v).map_or(String::new(), |(_, t)| t.clone()),
+                Bins::Range { .. } => figure::value(unit, v),
+            };
+            executions(app, samples, &row.metric.name(), text, &mut lines);
+        }
+    }
+    lines
+}
+
+fn stack(path: &[Step], columns: usize, lines: &mut Vec<Line>) {
+    lines.push(vec![(Scope::Strong, "Full stack".to_owned())]);
+    let figures = columns >= 60;
+    if figures {
+        let head = format!("{:>10} {:>9} {:>9} {:>7} {:>5}", "extra", "slow", "fast", "dev", "has");
+        lines.push(plain(Scope::Dim, head));
+    }
+    for (depth, step) in path.iter().enumerate() {
+        let mut line = Line::new();
+        if let (true, Some(n)) = (figures, &step.node) {
+            let scope = Theme::of_deviations(n.deviations);
+            line.push((scope, format!("{:>10} ", figure::extra(n.delta_ns))));
+            line.push((Scope::Text, format!("{:>9} ", figure::time(n.slow_mean_ns))));
+            line.push((Scope::Dim, format!("{:>9} ", figure::time(n.fast_mean_ns))));
+            line.push((scope, format!("{:>7} ", figure::deviations(n.deviations))));
+            line.push((Scope::Dim, format!("{:>5} ", figure::share(n.slow_affected))));
+        }
+        line.push((Scope::Text, format!(" {}{}", " ".repeat(depth.min(columns / 3)), step.frame)));
+        lines.push(line);
+    }
+    if let Some(n) = path.last().and_then(|s| s.node.as_ref()) {
+        let p = n.p_value.map_or("not tested".to_owned(), |p| format!("{p:.1e}"));
+        lines.push(plain(
+            Scope::Dim,
+            format!(
+                "of this difference, {} is in no frame below; p-value {p}; {} of the fast executions have it",
+                figure::extra(n.self_delta_ns),
+                figure::share(n.fast_affected)
+            ),
+        ));
+    }
+}
+
+fn range(row: &Row, bins: &Range<usize>, lines: &mut Vec<Line>) {
+    lines.push(vec![(Scope::Strong, row.metric.name()), (Scope::Text, format!("  {}", range_text(row, bins)))]);
+    let sum = |counts: &[u32]| counts.get(bins.clone()).unwrap_or(&[]).iter().map(|n| u64::from(*n)).sum::<u64>();
+    let text = format!(
+        "{} executions pass the slow group's other filters, {} those of the fast group",
+        figure::count(sum(&row.slow)),
+        figure::count(sum(&row.fast))
+    );
+    lines.push(plain(Scope::Dim, text));
+}
+
+/// A range of bins in words: `from 12.0 ms to 14.2 ms`, or names.
+pub fn range_text(row: &Row, bins: &Range<usize>) -> String {
+    match row.bins.as_ref() {
+        Bins::Names(names) => {
+            let inside: Vec<&str> = names.get(bins.clone()).unwrap_or(&[]).iter().map(|(_, t)| t.as_str()).collect();
+            inside.join(", ")
+        }
+        Bins::Range { edges, .. } => {
+            let unit = row.metric.unit();
+            let text = |at: usize| edges.get(at.min(row.bins.len())).map_or(String::new(), |v| figure::value(unit, *v));
+            let single = unit == Unit::Count
+                && edges.get(bins.start).zip(edges.get(bins.end)).is_some_and(|(low, high)| high - low == 1);
+            if single { text(bins.start) } else { format!("{} to {}", text(bins.start), text(bins.end)) }
+        }
+    }
+}
+
+fn executions(app: &App, samples: &[Sample], here: &str, text: impl Fn(i64) -> String, lines: &mut Vec<Line>) {
+    lines.push(Line::new());
+    lines.push(plain(Scope::Strong, "Sampled executions, those with the most first"));
+    if samples.is_empty() {
+        lines.push(plain(Scope::Dim, "none of either group"));
+        return;
+    }
+    let here = if here.len() > 12 { "value" } else { here };
+    lines.push(plain(
+        Scope::Dim,
+        format!("{:<5}{:>7} {:>14} {:>9} {here:>12}  thread, process", "", "number", "start", "duration"),
+    ));
+    for s in samples {
+        let scope = if s.group == "slow" { Scope::Slow } else { Scope::Fast };
+        lines.push(vec![
+            (scope, format!("{:<5}", s.group)),
+            (Scope::Text, format!("{:>7} {:>14} ", s.number, figure::stamp(s.start_ns))),
+            (Scope::Strong, format!("{:>9} ", figure::time(s.duration_ns as f64))),
+            (Scope::Text, format!("{:>12}  ", text(s.here))),
+            (Scope::Text, format!("{} {}, {} {}", s.thread, s.tid, s.process, s.pid)),
+        ]);
+        lines.push(plain(Scope::Dim, format!("{:13}at {} ns in {}", "", s.clock_ns, s.trace)));
+    }
+    let origin = app.model.as_ref().map_or(0, |m| m.origin);
+    lines.push(plain(Scope::Dim, format!("starts count from the first event, at {origin} ns")));
+}

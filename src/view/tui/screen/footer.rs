@@ -1,0 +1,35 @@
+//! The footer: the keys of the pane, from the table of actions; or a message.
+
+use crate::view::tui::actions::{Place, TABLE};
+use crate::view::tui::app::App;
+use crate::view::tui::canvas::{Canvas, width};
+use crate::view::tui::theme::Scope;
+
+/// Draw it.
+pub fn draw(canvas: &mut Canvas<'_>, app: &App) {
+    if let Some(status) = &app.status {
+        let scope = if status.failed { Scope::Error } else { Scope::Strong };
+        canvas.text(0, 0, &status.text, scope);
+        return;
+    }
+    let place = app.pane.place();
+    let own = TABLE.iter().filter(|e| e.place == place);
+    let entries = own.chain(TABLE.iter().filter(|e| e.place == Place::Any));
+    let mut words: Vec<(String, &str)> = Vec::new();
+    for entry in entries {
+        let Some(word) = entry.footer else { continue };
+        // `<` stands for the pair.
+        let key = entry.keys.split(' ').next().unwrap_or_default();
+        words.push((if key == "<" { "< >".to_owned() } else { key.to_owned() }, word));
+    }
+    // Help and quit stand last and stay longest.
+    let length = |words: &[(String, &str)]| words.iter().map(|(k, w)| width(k) + width(w) + 3).sum::<usize>();
+    while words.len() > 2 && length(&words) > canvas.width() + 2 {
+        words.remove(words.len() - 3);
+    }
+    let mut at = 0;
+    for (key, word) in &words {
+        at = canvas.text(at, 0, key, Scope::Key) + 1;
+        at = canvas.text(at, 0, word, Scope::Dim) + 2;
+    }
+}

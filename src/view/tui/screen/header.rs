@@ -1,0 +1,119 @@
+//! The header: trace and task, the two groups, the verdict; what is read first.
+
+use crate::compare::{Group, GroupsOrigin};
+use crate::view::tui::app::App;
+use crate::view::tui::canvas::{Canvas, width, wrap};
+use crate::view::tui::figure;
+use crate::view::tui::theme::Scope;
+use crate::view::tui::widget::page::Line;
+use crate::view::tui::widget::progress;
+
+/// From so many columns both groups stand on one line.
+const ONE_LINE: usize = 120;
+
+/// A line with a part at its right end.
+pub struct HeaderLine {
+    left: Line,
+    right: Line,
+}
+
+/// All lines that there are to say, in this width. A test holds that none of them is left out silently.
+pub fn lines(app: &App, columns: usize) -> Vec<HeaderLine> {
+    let mut lines = vec![HeaderLine { left: title(app), right: corner(app) }];
+    if let Some(c) = &app.comparison {
+        let slow = group("slow", Scope::Slow, &c.slow);
+        let fast = group("fast", Scope::Fast, &c.fast);
+        let origin = vec![(Scope::Dim, origin(c.verdict.groups).to_owned())];
+        let extra = vec![(Scope::Slow3, figure::extra(c.extra_ns as f64)), (Scope::Dim, " per execution".to_owned())];
+        if columns >= ONE_LINE {
+            let mut both = slow;
+            both.push((Scope::Dim, "   ".into()));
+            both.extend(fast);
+            lines.push(HeaderLine { left: both, right: origin });
+        } else {
+            lines.push(HeaderLine { left: slow, right: extra });
+            lines.push(HeaderLine { left: fast, right: origin });
+        }
+    }
+    let (scope, sentence) = match (&app.failure, &app.comparison) {
+        (Some(failure), _) => (Scope::Error, failure.as_str()),
+        (None, Some(c)) if c.verdict.confident => (Scope::Verdict, c.verdict.sentence.as_str()),
+        (None, Some(c)) => (Scope::Unsure, c.verdict.sentence.as_str()),
+        (None, None) => return lines,
+    };
+    for line in wrap(sentence, columns.saturating_sub(2)) {
+        lines.push(HeaderLine { left: vec![(scope, format!("▌ {line}"))], right: Vec::new() });
+    }
+    lines
+}
+
+fn title(app: &App) -> Line {
+    let mut line = vec![(Scope::Title, "whyslow".to_owned()), (Scope::Text, format!("  {}", app.title))];
+    if let Some(task) = app.task() {
+        line.push((Scope::Dim, "  task ".into()));
+        line.push((Scope::Strong, task.to_owned()));
+    }
+    line
+}
+
+fn corner(app: &App) -> Line {
+    let warnings = app.warnings().len();
+    match &app.busy {
+        Some(busy) if app.comparison.is_some() => vec![(Scope::Progress, progress::short(busy))],
+        _ if warnings > 0 => vec![(Scope::Warning, format!("⚠ {warnings}")), (Scope::Key, " w".to_owned())],
+        _ => Vec::new(),
+    }
+}
+
+fn group(name: &str, scope: Scope, group: &Group) -> Line {
+    let filters: Vec<String> = group.filters.iter().map(ToString::to_string).collect();
+    let filters = if filters.is_empty() { "all executions".to_owned() } else { filters.join(", ") };
+    vec![
+        (scope, name.to_owned()),
+        (Scope::Strong, format!(" {:>6}", figure::count(group.members.len() as u64))),
+        (Scope::Dim, " × ".into()),
+        (Scope::Strong, figure::time(group.mean_ns as f64)),
+        (Scope::Dim, format!("  {filters}")),
+    ]
+}
+
+/// How the groups came about.
+pub fn origin(origin: GroupsOrigin) -> &'static str {
+    match origin {
+        GroupsOrigin::Given => "groups: given",
+        GroupsOrigin::Gap => "groups: proposed, largest gap",
+        GroupsOrigin::Valley => "groups: proposed, valley",
+        GroupsOrigin::Percentile => "groups: proposed, p95 against p50",
+    }
+}
+
+/// Draw as many lines as there is room for. Where there is less than all, the verdict comes before the groups, and
+/// the last line says that there is more.
+pub fn draw(canvas: &mut Canvas<'_>, app: &App) {
+    let all = lines(app, canvas.width());
+    let room = canvas.height();
+    let sentences = all.iter().filter(|l| l.left.first().is_some_and(|(_, t)| t.starts_with('▌'))).count();
+    let first_sentence = all.len() - sentences;
+    let mut chosen: Vec<&HeaderLine> = all.iter().collect();
+    let cut = chosen.len() > room;
+    if cut {
+        // Give up the groups first, then the title, at last the end of the verdict.
+        let spare = chosen.len() - room;
+        let from = if spare >= first_sentence && room > 0 { 0 } else { first_sentence.saturating_sub(spare).max(1) };
+        chosen.drain(from..first_sentence.min(from + spare));
+    }
+    for (y, line) in chosen.iter().take(room).enumerate() {
+        let right: usize = line.right.iter().map(|(_, t)| width(t)).sum();
+        let left: usize = line.left.iter().map(|(_, t)| width(t)).sum();
+        let columns = canvas.width();
+        let fits = left + right + 2 <= columns || (y == 0 && columns >= 30);
+        let end = if fits && right > 0 { columns.saturating_sub(right + 2) } else { columns };
+        canvas.pieces(0, y, end, &line.left);
+        if fits {
+            canvas.pieces(columns.saturating_sub(right), y, columns, &line.right);
+        }
+    }
+    if chosen.len() > room && room > 0 {
+        canvas.right(canvas.width(), room - 1, " … all: w", Scope::Key);
+    }
+}

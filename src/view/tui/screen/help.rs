@@ -1,0 +1,49 @@
+//! The help page: the table of actions, and how to read the screen.
+
+use crate::view::tui::actions::{Entry, Place, TABLE};
+use crate::view::tui::theme::Scope;
+use crate::view::tui::widget::page::{Line, paragraph, plain};
+
+const READING: &[&str] = &[
+    "The verdict at the top says what makes the slow executions slow. Causes stand below it, the largest first; their \
+     extra times add up to the whole difference between the two means.",
+    "A tree node is a call path: functions, [system calls], [waits] and the threads that were waited for. Its bar is the \
+     slow group's mean time there. Extra is the slow mean minus the fast mean. Dev is that difference in standard \
+     deviations of the fast group: below 1 it is noise, from 3 on the colour is full. 'few' means too few executions. \
+     Has is the share of slow executions that have the node.",
+    "Dev is measured with the fast group's deviation: swapping the groups changes its scale.",
+    "A histogram counts the executions that pass the group's filters on all other metrics; bars that the group's own \
+     filter on this metric leaves out are drawn faint. Select a range with < and >, then s or f: the range becomes that \
+     group's filter, and moving it with Shift-arrows moves the group.",
+    "If groups were chosen by duration, the upper nodes differ by construction: what counts is where the difference sits.",
+];
+
+/// Its lines in this width.
+pub fn lines(columns: usize) -> Vec<Line> {
+    let mut lines = Vec::new();
+    let sections =
+        [(Place::Any, "Everywhere"), (Place::Tree, "In the flame tree"), (Place::Histograms, "In the histograms")];
+    for (place, title) in sections {
+        lines.push(plain(Scope::Strong, title));
+        let entries: Vec<&Entry> = TABLE.iter().filter(|e| e.place == place).collect();
+        for entry in entries {
+            let keys = if entry.keys.is_empty() { format!(": {}", entry.name) } else { entry.keys.to_owned() };
+            let mut rest = paragraph(Scope::Text, entry.help, columns.saturating_sub(20).max(12), 0).into_iter();
+            let mut first: Line = vec![(Scope::Key, format!("  {keys:<18}"))];
+            first.extend(rest.next().unwrap_or_default());
+            lines.push(first);
+            for more in rest {
+                let mut line = plain(Scope::Text, " ".repeat(20));
+                line.extend(more);
+                lines.push(line);
+            }
+        }
+        lines.push(Line::new());
+    }
+    lines.push(plain(Scope::Strong, "How to read it"));
+    for text in READING {
+        lines.extend(paragraph(Scope::Text, text, columns, 0));
+        lines.push(Line::new());
+    }
+    lines
+}

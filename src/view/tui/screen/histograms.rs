@@ -1,0 +1,105 @@
+//! The histogram pane: one block per metric, the fast group on the left, the slow one on the right.
+//!
+//! Both columns of a metric have the same bins and the same axis, so that they can be compared by eye; each has its
+//! own scale of counts, written beside it, because the groups differ in size by orders of magnitude.
+
+use crate::view::tui::app::{App, Pane};
+use crate::view::tui::canvas::Canvas;
+use crate::view::tui::figure;
+use crate::view::tui::groups::Side;
+use crate::view::tui::layout::{Grid, HistogramCells, grid, histogram_cells};
+use crate::view::tui::linked::{Bins, Row};
+use crate::view::tui::screen::details::range_text;
+use crate::view::tui::theme::Scope;
+use crate::view::tui::widget::histogram::Histogram;
+use ratatui::layout::Rect;
+
+/// Draw it.
+pub fn draw(canvas: &mut Canvas<'_>, app: &App) {
+    let Some(counts) = &app.counts else {
+        canvas.text(2, 1, "counting …", Scope::Progress);
+        return;
+    };
+    let cells = histogram_cells(canvas.area);
+    if cells.head > 0 {
+        let columns = canvas.width() / cells.groups;
+        let sides = if cells.groups == 2 { [Side::Fast, Side::Slow].as_slice() } else { [Side::Slow].as_slice() };
+        for (i, side) in sides.iter().enumerate() {
+            let group = app.comparison.as_ref().map(|c| if *side == Side::Slow { &c.slow } else { &c.fast });
+            let text = group.map_or(String::new(), |g| format!("{} executions", figure::count(g.members.len() as u64)));
+            let scope = if *side == Side::Slow { Scope::Slow } else { Scope::Fast };
+            let at = canvas.text(i * columns + cells.gutter, 0, side.name(), scope) + 1;
+            canvas.text(at, 0, &text, Scope::Dim);
+        }
+    }
+    for (line, (at, row)) in counts.rows.iter().enumerate().skip(app.histograms.offset).take(cells.shown).enumerate() {
+        let y = cells.head + line * cells.block;
+        let height = cells.block.min(canvas.height().saturating_sub(y));
+        let area = Rect { y: canvas.area.y + y as u16, height: height as u16, ..canvas.area };
+        block(&mut canvas.part(area), app, row, at == app.histograms.row, cells);
+    }
+}
+
+fn block(canvas: &mut Canvas<'_>, app: &App, row: &Row, here: bool, cells: HistogramCells) {
+    let grid = grid(row.bins.len(), cells.columns);
+    let selection = app.histograms.selection.as_ref().filter(|s| s.metric == row.metric);
+    let selected = selection.map(|s| {
+        let bins = s.bins(grid.step);
+        bins.start..bins.end.min(row.bins.len())
+    });
+    title(canvas, app, row, here, selected.clone(), grid);
+    let columns = canvas.area.width / cells.groups as u16;
+    let mut group = |place: u16, side: Side| {
+        let (counts, inside, bar) = match side {
+            Side::Slow => (&row.slow, &row.slow_inside, Scope::SlowBar),
+            Side::Fast => (&row.fast, &row.fast_inside, Scope::FastBar),
+        };
+        let area = canvas.area;
+        let area =
+            Rect { x: area.x + place * columns, y: area.y + 1, width: columns, height: area.height.saturating_sub(1) };
+        let cursor = (here && app.pane == Pane::Histograms).then_some(app.histograms.bin);
+        let unit = row.metric.unit();
+        let histogram =
+            Histogram { bins: &row.bins, unit, counts, inside, grid, bar, cursor, selected: selected.clone() };
+        histogram.draw(&mut canvas.part(area), cells.gutter);
+    };
+    if cells.groups == 2 {
+        group(0, Side::Fast);
+        group(1, Side::Slow);
+    } else {
+        group(0, Side::Slow);
+    }
+}
+
+/// Name of the metric; under the cursor also what the cursor or the selection covers.
+fn title(
+    canvas: &mut Canvas<'_>,
+    app: &App,
+    row: &Row,
+    here: bool,
+    selected: Option<std::ops::Range<usize>>,
+    grid: Grid,
+) {
+    let scope = if here { Scope::Strong } else { Scope::Text };
+    let mut at = canvas.text(1, 0, &row.metric.name(), scope);
+    if matches!(row.bins.as_ref(), Bins::Range { logarithmic: true, .. }) {
+        at = canvas.text(at + 1, 0, "log", Scope::Dim);
+    }
+    if row.bins.is_empty() {
+        canvas.text(at + 2, 0, "no execution has a value", Scope::Dim);
+    } else if here || selected.is_some() {
+        let bin = app.histograms.bin;
+        let mark = if selected.is_some() { Scope::Selection } else { Scope::Text };
+        let bins = selected.unwrap_or(bin..(bin + grid.step).min(row.bins.len()));
+        let sum = |counts: &[u32]| counts.get(bins.clone()).unwrap_or(&[]).iter().map(|n| u64::from(*n)).sum();
+        at = canvas.text(at + 2, 0, &range_text(row, &bins), mark) + 2;
+        at = canvas.text(at, 0, "fast ", Scope::Fast);
+        at = canvas.text(at, 0, &figure::count(sum(&row.fast)), Scope::Strong) + 1;
+        at = canvas.text(at, 0, "slow ", Scope::Slow);
+        canvas.text(at, 0, &figure::count(sum(&row.slow)), Scope::Strong);
+    }
+    if here {
+        canvas.shade(0, 0, canvas.width(), Scope::Cursor);
+        canvas.text(0, 0, "▌", Scope::Selection);
+    }
+}

@@ -1,0 +1,150 @@
+//! The whole screen from the state: header, panes, footer, and what lies on top. Nothing here changes any state.
+
+pub mod details;
+pub mod footer;
+pub mod header;
+pub mod help;
+pub mod histograms;
+pub mod tree;
+pub mod trust;
+
+use super::app::{App, Pane};
+use super::canvas::{Canvas, to_ascii};
+use super::layout::{Layout, layout};
+use super::overlay::{Asked, Overlay, Page};
+use super::theme::Scope;
+use super::widget::page::Line;
+use super::widget::{list, page, progress};
+use ratatui::buffer::Buffer;
+use ratatui::layout::Rect;
+
+/// Draw everything into a new buffer of the screen's size.
+pub fn draw(app: &App) -> Buffer {
+    let mut buffer = Buffer::empty(Rect::new(0, 0, app.size.0, app.size.1));
+    let layout = layout(app);
+    let mut canvas = Canvas::new(&mut buffer, &app.theme);
+    canvas.clear();
+    header::draw(&mut canvas.part(layout.header), app);
+    for (pane, area) in &layout.panes {
+        draw_pane(&mut canvas.part(*area), app, &layout, *pane);
+    }
+    if let [(_, left), _] = layout.panes.as_slice() {
+        for y in left.top()..left.bottom() {
+            canvas.text(usize::from(left.right()), usize::from(y), "│", Scope::Rule);
+        }
+    }
+    footer::draw(&mut canvas.part(layout.footer), app);
+    let over = page_area(&layout);
+    match app.overlays.last() {
+        Some(Overlay::Page { page, offset }) => {
+            let lines = page_lines(app, page, usize::from(over.width).saturating_sub(2));
+            page::draw(&mut canvas.part(over), page_title(page), &lines, *offset);
+        }
+        Some(Overlay::List { title, input, choices, at }) => {
+            list::draw(&mut canvas.part(over), title, input, choices, *at);
+        }
+        Some(Overlay::Prompt { asked, input }) => {
+            let label = match asked {
+                Asked::Search => "search ",
+                Asked::Export => "export JSON to ",
+                Asked::Picture => "save SVG to ",
+            };
+            let mut line = canvas.part(last_line(app));
+            line.clear();
+            list::line(&mut line, 0, label, input);
+        }
+        Some(Overlay::Replace { path, .. }) => {
+            let mut line = canvas.part(last_line(app));
+            line.clear();
+            line.text(
+                0,
+                0,
+                &format!("{} exists. Replace it? y: yes, any other key: no", path.display()),
+                Scope::Warning,
+            );
+        }
+        None => {}
+    }
+    if app.looks.ascii {
+        to_ascii(&mut buffer);
+    }
+    buffer
+}
+
+fn last_line(app: &App) -> Rect {
+    Rect::new(0, app.size.1.saturating_sub(1), app.size.0, app.size.1.min(1))
+}
+
+/// Pages and lists lie over the panes; the verdict stays in sight where there is room for both.
+fn page_area(layout: &Layout) -> Rect {
+    let top = layout.panes.first().map_or(0, |(_, area)| area.y);
+    let top = if layout.footer.y.saturating_sub(top) >= 10 { top } else { 0 };
+    Rect::new(0, top, layout.header.width, layout.footer.y.max(1).saturating_sub(top))
+}
+
+fn page_title(page: &Page) -> &'static str {
+    match page {
+        Page::Help => "Help",
+        Page::Trust => "Trust: what is lost, unknown, unsure",
+        Page::Details(_) => "Details",
+    }
+}
+
+fn page_lines(app: &App, page: &Page, columns: usize) -> Vec<Line> {
+    match page {
+        Page::Help => help::lines(columns),
+        Page::Trust => trust::lines(app, columns),
+        Page::Details(details) => details::lines(app, details, columns),
+    }
+}
+
+/// Lines of the page on top, and how many of them are shown at once.
+pub fn page_size(app: &App) -> Option<(usize, usize)> {
+    let Some(Overlay::Page { page, .. }) = app.overlays.last() else { return None };
+    let area = page_area(&layout(app));
+    let lines = page_lines(app, page, usize::from(area.width).saturating_sub(2)).len();
+    Some((lines, usize::from(area.height).saturating_sub(1)))
+}
+
+/// The text of the page on top, for the clipboard.
+pub fn page_text(app: &App) -> Option<String> {
+    let Some(Overlay::Page { page, .. }) = app.overlays.last() else { return None };
+    let line = |line: Line| line.into_iter().map(|(_, text)| text).collect::<String>();
+    Some(page_lines(app, page, 100).into_iter().map(line).collect::<Vec<_>>().join("\n"))
+}
+
+fn draw_pane(canvas: &mut Canvas<'_>, app: &App, layout: &Layout, pane: Pane) {
+    canvas.fill(0, 0, canvas.width(), '─', Scope::Rule);
+    if layout.panes.len() > 1 {
+        let scope = if pane == app.pane { Scope::Title } else { Scope::Dim };
+        canvas.text(1, 0, &format!(" {} ", pane.title()), scope);
+    } else {
+        let mut at = 1;
+        for other in Pane::ALL {
+            let scope = if other == app.pane { Scope::Title } else { Scope::Dim };
+            at = canvas.text(at, 0, &format!(" {} ", other.title()), scope) + 1;
+        }
+    }
+    let inside = layout.inside(pane);
+    let mut inner = canvas.part(inside);
+    if app.comparison.is_none() && app.counts.is_none() {
+        waiting(&mut inner, app);
+    } else {
+        match pane {
+            Pane::Histograms => histograms::draw(&mut inner, app),
+            Pane::Tree => tree::draw(&mut inner, app),
+        }
+    }
+}
+
+/// Before there is anything to show: how far the analysis is, or what to do about its failure.
+fn waiting(canvas: &mut Canvas<'_>, app: &App) {
+    let y = canvas.height() / 3;
+    match (&app.busy, &app.failure) {
+        (Some(busy), _) => progress::draw(canvas, 2, y, busy),
+        (None, Some(_)) => {
+            canvas.text(2, y, "q quits, : finds other actions, T chooses another task", Scope::Dim);
+        }
+        (None, None) => {}
+    }
+}

@@ -1,0 +1,68 @@
+//! The trust panel: how far the answer can be relied on.
+
+use crate::base::notice::Severity;
+use crate::view::tui::app::App;
+use crate::view::tui::screen::header;
+use crate::view::tui::theme::Scope;
+use crate::view::tui::widget::page::{Line, paragraph, plain};
+
+/// Its lines in this width.
+pub fn lines(app: &App, columns: usize) -> Vec<Line> {
+    let mut lines = Vec::new();
+    let section = |title: &str, lines: &mut Vec<Line>| {
+        if !lines.is_empty() {
+            lines.push(Line::new());
+        }
+        lines.push(plain(Scope::Strong, title));
+    };
+    if let Some(failure) = &app.failure {
+        section("No answer", &mut lines);
+        lines.extend(paragraph(Scope::Error, failure, columns, 0));
+    }
+    if let Some(c) = &app.comparison {
+        let sure = if c.verdict.confident { "The verdict is confident" } else { "The verdict is not confident" };
+        section(sure, &mut lines);
+        let scope = if c.verdict.confident { Scope::Text } else { Scope::Unsure };
+        lines.extend(paragraph(scope, &c.verdict.sentence, columns, 0));
+        lines.push(plain(Scope::Dim, header::origin(c.verdict.groups)));
+        section("To keep in mind", &mut lines);
+        if c.warnings.is_empty() {
+            lines.push(plain(Scope::Dim, "nothing"));
+        }
+        for warning in &c.warnings {
+            lines.extend(paragraph(Scope::Warning, &format!("- {warning}"), columns, 2));
+        }
+    }
+    if let Some(model) = &app.model {
+        let unsure = model.executions.unsure.iter().filter(|u| **u).count();
+        section("The recording", &mut lines);
+        if unsure > 0 {
+            let text = format!(
+                "- {unsure} of {} executions are unsure: events were lost while they ran, or a wait stayed unresolved",
+                model.executions.len()
+            );
+            lines.extend(paragraph(Scope::Warning, &text, columns, 2));
+        }
+        let said: Vec<(Severity, String)> = {
+            let mut entries: Vec<_> = model.notices.iter().collect();
+            entries.sort_by_key(|(kind, _)| (std::cmp::Reverse(kind.severity()), *kind));
+            let text = |kind: crate::base::notice::Notice, count: u64, first: &str| {
+                let sentence = kind.sentence().replace("{n}", &count.to_string());
+                if first.is_empty() { sentence } else { format!("{sentence} (first: {first})") }
+            };
+            entries.into_iter().map(|(k, e)| (k.severity(), text(k, e.count, &e.first))).collect()
+        };
+        if said.is_empty() && unsure == 0 {
+            lines.push(plain(Scope::Dim, "nothing is lost or unknown"));
+        }
+        for (severity, sentence) in said {
+            let (mark, scope) = match severity {
+                Severity::Fault => ("fault: ", Scope::Error),
+                Severity::Loss => ("lost: ", Scope::Warning),
+                Severity::Note => ("", Scope::Text),
+            };
+            lines.extend(paragraph(scope, &format!("- {mark}{sentence}"), columns, 2));
+        }
+    }
+    lines
+}

@@ -1,0 +1,353 @@
+//! Themes: from `themes/*.toml` (built in, or a user's file by path) to one style per scope.
+//!
+//! In: TOML text that people write, so every mistake is an error with the scope and the remedy. Out: a [`Theme`] with
+//! a style for every [`Scope`], colours already fitted to what the terminal can show. A scope that the file leaves
+//! out takes the style of the scope before its last dot, in the end `text` (`slow.strong` -> `slow` -> `text`).
+
+use ratatui::style::{Color, Modifier, Style};
+use serde::Deserialize;
+use std::collections::BTreeMap;
+use std::fmt;
+
+/// What a style is for. The names in theme files are in [`Scope::name`].
+macro_rules! scopes {
+    ($($name:ident $text:literal $doc:literal;)+) => {
+        /// What a style is for.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+        pub enum Scope { $(#[doc = $doc] $name,)+ }
+        impl Scope {
+            /// All scopes.
+            pub const ALL: &'static [Scope] = &[$(Scope::$name),+];
+            /// Its name in theme files.
+            pub fn name(self) -> &'static str { match self { $(Scope::$name => $text,)+ } }
+        }
+    };
+}
+
+scopes! {
+    Text       "text"            "Ordinary text, and the ground on which all is drawn.";
+    Dim        "text.dim"        "What matters less: units, guides, axes.";
+    Strong     "text.strong"     "What matters more: names under the cursor, column heads.";
+    Title      "title"           "The program's name and the pane in front.";
+    Rule       "rule"            "Lines between parts.";
+    Key        "key"             "Keys in the footer and on the help page.";
+    Verdict    "verdict"         "The verdict, when it is confident.";
+    Unsure     "verdict.unsure"  "The verdict, when it is not.";
+    Warning    "warning"         "Something is lost or unsure.";
+    Error      "error"           "Something failed.";
+    Cursor     "cursor"          "The line under the cursor.";
+    Match      "match"           "Found by the search.";
+    Selection  "selection"       "A selected range of a histogram.";
+    Progress   "progress"        "Progress of the analysis.";
+    Slow       "slow"            "The slow group.";
+    Slow1      "slow.1"          "Slower, by one to two standard deviations.";
+    Slow2      "slow.2"          "Slower, by two to three.";
+    Slow3      "slow.3"          "Slower, by more than three.";
+    SlowBar    "slow.bar"        "Bars of the slow group.";
+    Fast       "fast"            "The fast group.";
+    Fast1      "fast.1"          "Faster, by one to two standard deviations.";
+    Fast2      "fast.2"          "Faster, by two to three.";
+    Fast3      "fast.3"          "Faster, by more than three.";
+    FastBar    "fast.bar"        "Bars of the fast group.";
+    Outside    "outside"         "Bars of executions that a group's own filter leaves out.";
+    Same       "same"            "Neither slower nor faster by a standard deviation.";
+}
+
+/// How many colours the terminal shows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Depth {
+    /// None: bold, underlined and reversed text only.
+    Mono,
+    /// The 16 that every terminal names.
+    Ansi,
+    /// 256 by number.
+    Indexed,
+    /// 24 bits.
+    True,
+}
+
+impl Depth {
+    /// What the environment says. `NO_COLOR` (not empty) wins over everything, as <https://no-color.org> asks.
+    pub fn detect(var: impl Fn(&str) -> Option<String>) -> Depth {
+        let is = |name: &str| var(name).filter(|v| !v.is_empty());
+        if is("NO_COLOR").is_some() {
+            return Depth::Mono;
+        }
+        let term = is("TERM").unwrap_or_default();
+        match is("COLORTERM").as_deref() {
+            Some("truecolor" | "24bit") => Depth::True,
+            _ if term.is_empty() || term == "dumb" || term.starts_with("vt") => Depth::Mono,
+            _ if term.contains("direct") => Depth::True,
+            _ if term.contains("256") => Depth::Indexed,
+            _ => Depth::Ansi,
+        }
+    }
+
+    /// The nearest colour that it shows.
+    fn fit(self, color: Color) -> Color {
+        match (self, color) {
+            (Depth::Mono, _) => Color::Reset,
+            (Depth::Indexed, Color::Rgb(r, g, b)) => Color::Indexed(cube(r, g, b)),
+            (Depth::Ansi, Color::Rgb(r, g, b)) => nearest_ansi(r, g, b),
+            (Depth::Ansi, Color::Indexed(_)) => Color::Reset,
+            _ => color,
+        }
+    }
+}
+
+/// Number of the nearest colour in the 6x6x6 cube or the grey ramp of 256-colour terminals.
+fn cube(r: u8, g: u8, b: u8) -> u8 {
+    const LEVELS: [u8; 6] = [0, 95, 135, 175, 215, 255];
+    let level = |v: u8| (0..6u8).min_by_key(|i| LEVELS[usize::from(*i)].abs_diff(v)).unwrap_or(0);
+    let far = |a: [u8; 3]| -> u32 { [r, g, b].iter().zip(a).map(|(x, y)| u32::from(x.abs_diff(y)).pow(2)).sum() };
+    let at = [level(r), level(g), level(b)];
+    let coloured = at.map(|i| LEVELS[usize::from(i)]);
+    let mean = (u16::from(r) + u16::from(g) + u16::from(b)) / 3;
+    let step = (mean.saturating_sub(3) / 10).min(23) as u8;
+    let grey = 8 + 10 * step;
+    if far([grey; 3]) < far(coloured) { 232 + step } else { 16 + 36 * at[0] + 6 * at[1] + at[2] }
+}
+
+const ANSI: [(&str, Color, [u8; 3]); 16] = [
+    ("black", Color::Black, [0, 0, 0]),
+    ("red", Color::Red, [205, 49, 49]),
+    ("green", Color::Green, [13, 188, 121]),
+    ("yellow", Color::Yellow, [200, 180, 30]),
+    ("blue", Color::Blue, [36, 114, 200]),
+    ("magenta", Color::Magenta, [188, 63, 188]),
+    ("cyan", Color::Cyan, [17, 168, 205]),
+    ("gray", Color::Gray, [200, 200, 200]),
+    ("dark-gray", Color::DarkGray, [102, 102, 102]),
+    ("light-red", Color::LightRed, [241, 76, 76]),
+    ("light-green", Color::LightGreen, [35, 209, 139]),
+    ("light-yellow", Color::LightYellow, [245, 245, 67]),
+    ("light-blue", Color::LightBlue, [59, 142, 234]),
+    ("light-magenta", Color::LightMagenta, [214, 112, 214]),
+    ("light-cyan", Color::LightCyan, [41, 184, 219]),
+    ("white", Color::White, [255, 255, 255]),
+];
+
+fn nearest_ansi(r: u8, g: u8, b: u8) -> Color {
+    let far = |a: [u8; 3]| -> u32 { [r, g, b].iter().zip(a).map(|(x, y)| u32::from(x.abs_diff(y)).pow(2)).sum() };
+    ANSI.iter().min_by_key(|(_, _, rgb)| far(*rgb)).map_or(Color::Reset, |(_, color, _)| *color)
+}
+
+/// The usual red, green and blue of a colour, for pictures; `None` for the terminal's own.
+pub fn rgb(color: Color) -> Option<[u8; 3]> {
+    match color {
+        Color::Rgb(r, g, b) => Some([r, g, b]),
+        Color::Indexed(i @ 16..=231) => {
+            const LEVELS: [u8; 6] = [0, 95, 135, 175, 215, 255];
+            let i = i - 16;
+            Some([i / 36, i / 6 % 6, i % 6].map(|v| LEVELS[usize::from(v)]))
+        }
+        Color::Indexed(i @ 232..) => Some([8 + 10 * (i - 232); 3]),
+        Color::Indexed(i) => ANSI.get(usize::from(i)).map(|(_, _, rgb)| *rgb),
+        named => ANSI.iter().find(|(_, color, _)| *color == named).map(|(_, _, rgb)| *rgb),
+    }
+}
+
+/// A theme file is wrong; the text says where and what would be right.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("theme {theme}: {what}")]
+pub struct ThemeError {
+    theme: String,
+    what: String,
+}
+
+/// A theme as written: its name and its text.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Source {
+    /// `dark`, or a path.
+    pub name: String,
+    /// TOML.
+    pub text: String,
+}
+
+/// Those that come with the program, in the order of the key `t`.
+pub fn built_in() -> Vec<Source> {
+    [
+        ("dark", include_str!("../../../themes/dark.toml")),
+        ("light", include_str!("../../../themes/light.toml")),
+        ("ansi", include_str!("../../../themes/ansi.toml")),
+        ("mono", include_str!("../../../themes/mono.toml")),
+    ]
+    .map(|(name, text)| Source { name: name.into(), text: text.into() })
+    .into()
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct File {
+    #[serde(default)]
+    palette: BTreeMap<String, String>,
+    scopes: BTreeMap<String, Written>,
+}
+
+#[derive(Deserialize)]
+#[serde(untagged, expecting = "expected a colour, or a table of fg, bg, bold, dim, italic, underline, reverse")]
+enum Written {
+    Colour(String),
+    Style(WrittenStyle),
+}
+
+#[derive(Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+struct WrittenStyle {
+    fg: Option<String>,
+    bg: Option<String>,
+    bold: bool,
+    dim: bool,
+    italic: bool,
+    underline: bool,
+    reverse: bool,
+}
+
+/// One style per scope.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Theme {
+    /// As in its source.
+    pub name: String,
+    styles: Vec<Style>,
+}
+
+impl Theme {
+    /// Read a theme and fit its colours to the terminal.
+    pub fn compile(source: &Source, depth: Depth) -> Result<Theme, ThemeError> {
+        let wrong = |what: String| ThemeError { theme: source.name.clone(), what };
+        let file: File =
+            toml::from_str(&source.text).map_err(|e| wrong(e.to_string().trim_end().replace('\n', " ")))?;
+        if let Some(unknown) = file.scopes.keys().find(|k| Scope::ALL.iter().all(|s| s.name() != *k)) {
+            let known: Vec<&str> = Scope::ALL.iter().map(|s| s.name()).collect();
+            return Err(wrong(format!("there is no scope {unknown}; there are {}", known.join(", "))));
+        }
+        let mut styles = Vec::new();
+        for scope in Scope::ALL {
+            let mut name = scope.name();
+            let written = loop {
+                match (file.scopes.get(name), name.rsplit_once('.')) {
+                    (Some(written), _) => break Some(written),
+                    (None, Some((parent, _))) => name = parent,
+                    (None, None) => break file.scopes.get(Scope::Text.name()),
+                }
+            };
+            let colour = |text: &String| {
+                let text = file.palette.get(text).unwrap_or(text);
+                parse_colour(text).map(|c| depth.fit(c)).ok_or_else(|| {
+                    wrong(format!("scope {name}: no colour {text:?}; write #rrggbb, a name of [palette], or one of default, black, red, ... light-cyan, white"))
+                })
+            };
+            let mut style = Style::default();
+            match written {
+                None => {}
+                Some(Written::Colour(fg)) => style.fg = Some(colour(fg)?),
+                Some(Written::Style(s)) => {
+                    style.fg = s.fg.as_ref().map(colour).transpose()?;
+                    style.bg = s.bg.as_ref().map(colour).transpose()?;
+                    for (set, modifier) in [
+                        (s.bold, Modifier::BOLD),
+                        (s.dim, Modifier::DIM),
+                        (s.italic, Modifier::ITALIC),
+                        (s.underline, Modifier::UNDERLINED),
+                        (s.reverse, Modifier::REVERSED),
+                    ] {
+                        if set {
+                            style.add_modifier |= modifier;
+                        }
+                    }
+                }
+            }
+            styles.push(style);
+        }
+        Ok(Theme { name: source.name.clone(), styles })
+    }
+
+    /// The style of a scope.
+    pub fn style(&self, scope: Scope) -> Style {
+        self.styles.get(scope as usize).copied().unwrap_or_default()
+    }
+
+    /// The scope for a difference of so many deviations: neutral below 1, full from 3 (ALGORITHMS.md 7.3).
+    pub fn of_deviations(deviations: Option<f64>) -> Scope {
+        match deviations {
+            Some(d) if d >= 3.0 => Scope::Slow3,
+            Some(d) if d >= 2.0 => Scope::Slow2,
+            Some(d) if d >= 1.0 => Scope::Slow1,
+            Some(d) if d <= -3.0 => Scope::Fast3,
+            Some(d) if d <= -2.0 => Scope::Fast2,
+            Some(d) if d <= -1.0 => Scope::Fast1,
+            _ => Scope::Same,
+        }
+    }
+}
+
+impl fmt::Display for Theme {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.name)
+    }
+}
+
+fn parse_colour(text: &str) -> Option<Color> {
+    if text == "default" {
+        return Some(Color::Reset);
+    }
+    if let Some(hex) = text.strip_prefix('#').filter(|h| h.len() == 6 && h.is_ascii()) {
+        let part = |at: usize| hex.get(at..at + 2).and_then(|h| u8::from_str_radix(h, 16).ok());
+        return Some(Color::Rgb(part(0)?, part(2)?, part(4)?));
+    }
+    ANSI.iter().find(|(name, _, _)| *name == text).map(|(_, color, _)| *color)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn source(text: &str) -> Source {
+        Source { name: "t".into(), text: text.into() }
+    }
+
+    #[test]
+    fn those_built_in_compile_at_every_depth() {
+        for s in built_in() {
+            for depth in [Depth::Mono, Depth::Ansi, Depth::Indexed, Depth::True] {
+                Theme::compile(&s, depth).unwrap();
+            }
+        }
+    }
+
+    #[test]
+    fn scopes_fall_back_to_the_part_before_the_dot_and_then_to_text() {
+        let t = Theme::compile(&source("[scopes]\ntext = 'white'\nslow = 'red'\n'slow.3' = 'light-red'"), Depth::Ansi)
+            .unwrap();
+        assert_eq!(t.style(Scope::Slow3).fg, Some(Color::LightRed));
+        assert_eq!(t.style(Scope::SlowBar).fg, Some(Color::Red));
+        assert_eq!(t.style(Scope::Rule).fg, Some(Color::White));
+    }
+
+    #[test]
+    fn mistakes_are_named() {
+        let error = |text: &str| Theme::compile(&source(text), Depth::True).unwrap_err().to_string();
+        assert!(error("[scopes]\ntexd = 'red'").contains("no scope texd"));
+        assert!(error("[scopes]\ntext = '#12345'").contains("scope text: no colour"));
+        assert!(error("[scopes]\ntext = { foreground = 'red' }").contains("expected a colour"));
+    }
+
+    #[test]
+    fn the_environment_decides_how_many_colours() {
+        let depth = |pairs: &[(&str, &str)]| {
+            Depth::detect(|name| pairs.iter().find(|(n, _)| *n == name).map(|(_, v)| v.to_string()))
+        };
+        assert_eq!(depth(&[("TERM", "xterm-256color"), ("NO_COLOR", "1"), ("COLORTERM", "truecolor")]), Depth::Mono);
+        assert_eq!(depth(&[("TERM", "xterm-256color"), ("NO_COLOR", "")]), Depth::Indexed);
+        assert_eq!(depth(&[("TERM", "screen"), ("COLORTERM", "truecolor")]), Depth::True);
+        assert_eq!(depth(&[("TERM", "linux")]), Depth::Ansi);
+        assert_eq!(depth(&[]), Depth::Mono);
+    }
+
+    #[test]
+    fn fewer_colours_take_the_nearest() {
+        assert_eq!(Depth::Indexed.fit(Color::Rgb(255, 0, 0)), Color::Indexed(196));
+        assert_eq!(Depth::Indexed.fit(Color::Rgb(118, 118, 118)), Color::Indexed(243));
+        assert_eq!(Depth::Ansi.fit(Color::Rgb(240, 80, 80)), Color::LightRed);
+    }
+}

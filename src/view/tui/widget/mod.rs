@@ -1,0 +1,6 @@
+//! One visible thing per file, used by several screens.
+
+pub mod histogram;
+pub mod list;
+pub mod page;
+pub mod progress;

@@ -1,0 +1,375 @@
+//! The state history against the obvious: every search equals a scan of all intervals, for every way of building;
+//! invariants hold; the same intervals give the same tree for any workers, chunks and order.
+
+#![allow(clippy::unwrap_used)]
+
+use proptest::prelude::*;
+use whyslow::base::names::NameId;
+use whyslow::base::time::{Ns, Span};
+use whyslow::base::work::{Cancel, Work};
+use whyslow::state::attributes::AttributeId;
+use whyslow::state::history::bulk::build;
+use whyslow::state::history::growing::Growing;
+use whyslow::state::history::interval::{Interval, Run, Value};
+use whyslow::state::history::search::{When, Which};
+use whyslow::state::history::tree::{Depth, Shape, Tree};
+
+fn value() -> impl Strategy<Value = Value> {
+    prop_oneof![
+        4 => (0..5u16).prop_map(Value::Code),
+        1 => any::<i64>().prop_map(Value::Int),
+        1 => (-3..3i64).prop_map(Value::Int),
+        1 => (0..9u32).prop_map(|id| Value::Text(NameId(id))),
+    ]
+}
+
+/// One attribute's life: steps of (gap before, length, value). Most gaps are none, some intervals are very long.
+fn line() -> impl Strategy<Value = Vec<(Ns, Ns, Value)>> {
+    let gap = prop_oneof![4 => Just(0), 1 => 0..20i64];
+    let length = prop_oneof![6 => 1..9i64, 2 => 1..80i64, 1 => 1..3000i64];
+    prop::collection::vec((gap, length, value()), 0..14)
+}
+
+prop_compose! {
+    fn intervals()(lines in prop::collection::vec((0..40i64, line()), 0..14), sparse in prop_oneof![Just(1u32), Just(1000)])
+        -> Vec<Interval>
+    {
+        let mut all = Vec::new();
+        for (attribute, (from, line)) in lines.into_iter().enumerate() {
+            let mut at = from - 20;
+            for (gap, length, value) in line {
+                let span = Span::new(at + gap, at + gap + length);
+                all.push(Interval { attribute: AttributeId(attribute as u32 * sparse), span, value });
+                at = span.end;
+            }
+        }
+        all
+    }
+}
+
+fn shape() -> impl Strategy<Value = Shape> {
+    let depth = prop_oneof![3 => Just(Depth::Variable), 1 => (0..3u32).prop_map(Depth::Fixed)];
+    let small = (1..7usize, 2..5usize, depth).prop_map(|(node, fanout, depth)| Shape { node, fanout, depth });
+    prop_oneof![5 => small, 1 => Just(Shape::default())]
+}
+
+/// The intervals in runs of `size`, in the order that `seed` shuffles them into (0: as they are).
+fn runs(intervals: &[Interval], size: usize, seed: u64) -> Vec<Run> {
+    let mut all = intervals.to_vec();
+    if seed > 0 {
+        let hash = |i: &Interval| {
+            let mixed = (i.span.start as u64 ^ seed).wrapping_mul(0x9e37_79b9_7f4a_7c15) ^ u64::from(i.attribute.0);
+            mixed.wrapping_mul(seed | 1).rotate_left(23)
+        };
+        all.sort_by_key(hash);
+    }
+    all.chunks(size.max(1))
+        .map(|chunk| {
+            let mut run = Run::default();
+            run.extend(chunk.iter().copied());
+            run
+        })
+        .collect()
+}
+
+fn bulk(intervals: &[Interval], shape: Shape, workers: usize, size: usize, seed: u64) -> Tree {
+    build(runs(intervals, size, seed), shape, &Work::new(workers)).unwrap()
+}
+
+fn grown(intervals: &[Interval], shape: Shape) -> Tree {
+    let mut by_end = intervals.to_vec();
+    by_end.sort_by_key(|i| i.span.end);
+    let mut growing = Growing::new(shape);
+    for i in by_end {
+        growing.push(i.attribute, i.span, i.value);
+    }
+    growing.snapshot(&Work::new(1)).unwrap()
+}
+
+fn scan(intervals: &[Interval], keep: impl Fn(&Interval) -> bool) -> Vec<Interval> {
+    let mut kept: Vec<_> = intervals.iter().copied().filter(keep).collect();
+    kept.sort();
+    kept
+}
+
+fn search(tree: &Tree, which: Which, when: When) -> Vec<Interval> {
+    let mut search = tree.search(which, when, &Cancel::default());
+    let mut found: Vec<_> = search.by_ref().collect();
+    assert!(search.nodes_read() <= tree.nodes(), "a node was read twice");
+    found.sort();
+    found
+}
+
+/// Every kind of question, at every instant where an answer can change and between.
+fn answers_like_a_scan(tree: &Tree, all: &[Interval], instants: &[Ns], some: &[AttributeId]) {
+    tree.check().unwrap();
+    assert_eq!(tree.len(), all.len() as u64);
+    let attributes: Vec<_> = all.iter().map(|i| i.attribute).chain([AttributeId(3), AttributeId(7_000)]).collect();
+    for t in instants {
+        for attribute in &attributes {
+            let scanned = all.iter().copied().find(|i| i.attribute == *attribute && i.span.contains(*t));
+            assert_eq!(tree.at(*attribute, *t), scanned, "{attribute:?} at {t}");
+        }
+        assert_eq!(search(tree, Which::ALL, When::at(*t)), scan(all, |i| i.span.contains(*t)));
+    }
+    let at_one = |i: &Interval| instants.iter().any(|t| i.span.contains(*t));
+    let chosen = |i: &Interval| some.contains(&i.attribute);
+    let these = || Which::these(some.iter().copied());
+    let at_all = || When::instants(instants.iter().copied());
+    assert_eq!(search(tree, these(), at_all()), scan(all, |i| chosen(i) && at_one(i)));
+    assert_eq!(search(tree, Which::ALL, at_all()), scan(all, at_one));
+    assert_eq!(search(tree, these(), When::ALWAYS), scan(all, chosen));
+    for span in instants.windows(2).map(|two| Span::new(two[0], two[1])) {
+        let meets = |i: &Interval| !span.is_empty() && i.span.start < span.end && span.start < i.span.end;
+        assert_eq!(search(tree, these(), When::within(span)), scan(all, |i| chosen(i) && meets(i)));
+        assert_eq!(search(tree, Which::ALL, When::within(span)), scan(all, meets));
+        for attribute in some {
+            let range = Which::range(AttributeId(attribute.0 / 2), *attribute);
+            let inside = |i: &Interval| attribute.0 / 2 <= i.attribute.0 && i.attribute <= *attribute;
+            assert_eq!(search(tree, range, When::within(span)), scan(all, |i| inside(i) && meets(i)));
+        }
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(1000))]
+
+    #[test]
+    fn every_search_equals_a_scan(
+        all in intervals(),
+        shape in shape(),
+        size in 1..60usize,
+        instants in prop::collection::vec(-30..400i64, 1..8),
+        some in prop::collection::vec((0..14u32, prop_oneof![Just(1u32), Just(1000)]), 0..6),
+    ) {
+        let some: Vec<_> = some.into_iter().map(|(at, sparse)| AttributeId(at * sparse)).collect();
+        answers_like_a_scan(&bulk(&all, shape, 1, size, 0), &all, &instants, &some);
+        answers_like_a_scan(&grown(&all, shape), &all, &instants, &some);
+    }
+
+    #[test]
+    fn workers_chunks_and_order_change_nothing(all in intervals(), shape in shape(), seed in 1..u64::MAX) {
+        let one = bulk(&all, shape, 1, usize::MAX, 0);
+        for (workers, size) in [(1, 1), (2, 7), (3, 20), (7, 3)] {
+            prop_assert_eq!(&bulk(&all, shape, workers, size, 0), &one);
+            prop_assert_eq!(&bulk(&all, shape, workers, size, seed), &one);
+        }
+    }
+}
+
+/// The interval model of the thesis (Fig. 4.6), large enough for several parts and R-trees with inner nodes.
+fn model(attributes: u32, each: i64) -> Vec<Interval> {
+    let mut all = Vec::new();
+    for i in 0..=each {
+        for attribute in 0..attributes {
+            let slot = i64::from(attribute.wrapping_mul(0x9e37_79b1) % attributes);
+            let step = i64::from(attributes) * 10;
+            let cut = |i: i64| (i * step + slot * 10).clamp(0, each * step);
+            let span = Span::new(cut(i - 1), cut(i));
+            let state = (attribute as i64 + i) % 5;
+            all.push(Interval { attribute: AttributeId(attribute), span, value: Value::Code(state as u16) });
+        }
+    }
+    all.retain(|i| !i.span.is_empty());
+    all
+}
+
+#[test]
+fn a_large_history_is_the_same_for_any_workers_and_order() {
+    let all = model(3_000, 100);
+    let shape = Shape { node: 256, fanout: 8, depth: Depth::Variable };
+    let one = bulk(&all, shape, 1, usize::MAX, 0);
+    one.check().unwrap();
+    assert_eq!(one.depth(), 6);
+    for (workers, size, seed) in [(2, 10_000, 0), (3, 77_777, 5), (7, 1_000, 99), (2, usize::MAX, 7)] {
+        assert_eq!(bulk(&all, shape, workers, size, seed), one);
+    }
+    assert!(one.size() < 20 * all.len(), "{} bytes", one.size());
+    let at = search(&one, Which::ALL, When::at(1_234_567));
+    assert_eq!(at, scan(&all, |i| i.span.contains(1_234_567)));
+    assert_eq!(at.len(), 3_000);
+}
+
+#[test]
+fn many_intervals_that_end_at_once_are_cut_exactly() {
+    let all: Vec<_> = (0..300_000u32)
+        .map(|i| Interval { attribute: AttributeId(i), span: Span::new(i64::from(i % 7), 10), value: Value::Code(1) })
+        .collect();
+    for shape in [Shape::default(), Shape { node: 100, fanout: 4, depth: Depth::Fixed(0) }] {
+        let one = bulk(&all, shape, 1, usize::MAX, 0);
+        one.check().unwrap();
+        assert_eq!(bulk(&all, shape, 2, 9_999, 3), one);
+    }
+}
+
+/// The worked example of ALGORITHMS.md 8.6: n = 2, c = 2, four attributes.
+#[test]
+fn the_worked_example_has_two_r_trees_under_one_root() {
+    let all: Vec<_> = (0..4u32)
+        .flat_map(|k| {
+            let cut = 4 + i64::from(k);
+            [(0, cut), (cut, 10)].map(|(start, end)| Interval {
+                attribute: AttributeId(k),
+                span: Span::new(start, end),
+                value: Value::Code(0),
+            })
+        })
+        .collect();
+    let tree = bulk(&all, Shape { node: 2, fanout: 2, depth: Depth::Variable }, 1, 8, 0);
+    tree.check().unwrap();
+    assert_eq!((tree.nodes(), tree.depth()), (7, 3));
+    let mut single = tree.search(Which::these([AttributeId(2)]), When::at(6), &Cancel::default());
+    assert_eq!(single.next().map(|i| i.span), Some(Span::new(6, 10)));
+    assert_eq!(single.nodes_read(), 5);
+    let mut single = tree.search(Which::these([AttributeId(0)]), When::at(2), &Cancel::default());
+    assert_eq!(single.next().map(|i| i.span), Some(Span::new(0, 4)));
+    assert_eq!(single.nodes_read(), 3);
+}
+
+#[test]
+fn nothing_gives_an_empty_tree() {
+    let tree = build(Vec::new(), Shape::default(), &Work::new(2)).unwrap();
+    tree.check().unwrap();
+    assert_eq!((tree.len(), tree.nodes(), tree.depth()), (0, 0, 0));
+    assert_eq!(tree.at(AttributeId(0), 0), None);
+    assert_eq!(search(&tree, Which::ALL, When::ALWAYS), []);
+}
+
+#[test]
+fn times_at_both_ends_of_the_world_are_held() {
+    let interval = |attribute, start, end| Interval {
+        attribute: AttributeId(attribute),
+        span: Span::new(start, end),
+        value: Value::Int(i64::MIN),
+    };
+    let all = [interval(0, Ns::MIN, Ns::MAX), interval(1, Ns::MIN, Ns::MIN + 1), interval(1, Ns::MAX - 1, Ns::MAX)];
+    let instants = [Ns::MIN, Ns::MIN + 1, 0, Ns::MAX - 1, Ns::MAX];
+    for tree in [bulk(&all, Shape::default(), 1, 1, 0), grown(&all, Shape { node: 1, ..Shape::default() })] {
+        answers_like_a_scan(&tree, &all, &instants, &[AttributeId(0), AttributeId(1)]);
+    }
+}
+
+#[test]
+fn a_cancelled_search_and_build_end() {
+    let all = model(500, 20);
+    let work = Work::new(2);
+    let tree = build(runs(&all, 1000, 0), Shape { node: 16, ..Shape::default() }, &work).unwrap();
+    let mut search = tree.search(Which::ALL, When::ALWAYS, &work.cancel);
+    assert!(search.next().is_some());
+    work.cancel.cancel();
+    assert!(search.count() < all.len() / 2);
+    assert!(build(runs(&all, 1000, 0), Shape::default(), &work).is_err());
+}
+
+/// What a user asks and reads: paths and patterns, and where nothing is known.
+mod lines {
+    use super::*;
+    use whyslow::state::history::builder::HistoryBuilder;
+    use whyslow::state::history::lines::{Line, Time};
+    use whyslow::state::history::{History, Shown};
+
+    const STATES: &[&str] = &["running", "blocked"];
+
+    /// One chunk: what it says of some paths.
+    fn chunk(said: &[(&str, Ns, Ns, Result<u16, &str>)]) -> HistoryBuilder {
+        let mut chunk = HistoryBuilder::new(STATES);
+        let mut run = Run::default();
+        for (path, start, end, value) in said {
+            let attribute = chunk.attributes.path(path);
+            let value = match value {
+                Ok(code) => Value::Code(*code),
+                Err(text) => Value::Text(chunk.texts.intern(text)),
+            };
+            run.push(attribute, Span::new(*start, *end), value);
+        }
+        chunk.push(run);
+        chunk
+    }
+
+    fn seal(chunks: impl IntoIterator<Item = HistoryBuilder>) -> History {
+        let mut all = HistoryBuilder::new(STATES);
+        for chunk in chunks {
+            all.append(chunk);
+        }
+        all.seal(Span::new(0, 100), Shape::default(), &Work::new(2)).unwrap()
+    }
+
+    fn first() -> HistoryBuilder {
+        chunk(&[
+            ("threads/7/state", 10, 20, Ok(0)),
+            ("threads/7/name", 5, 90, Err("zsh")),
+            ("threads/7/state", 20, 30, Ok(1)),
+        ])
+    }
+
+    fn second() -> HistoryBuilder {
+        chunk(&[
+            ("cpus/0/thread", 0, 50, Ok(1)),
+            ("threads/12/state", 35, 40, Ok(1)),
+            ("threads/7/state", 60, 70, Ok(0)),
+        ])
+    }
+
+    fn show(history: &History, lines: &[Line]) -> Vec<String> {
+        let held = |held: &whyslow::state::history::lines::Held| {
+            let value = held.value.map_or("?".to_owned(), |value| match history.show(value) {
+                Shown::Text(text) => text.to_owned(),
+                Shown::Number(n) => n.to_string(),
+            });
+            format!("{}..{} {value}", held.span.start, held.span.end)
+        };
+        let line = |line: &Line| {
+            let held: Vec<_> = line.held.iter().map(held).collect();
+            format!("{}: {}", history.attributes.path_of(line.attribute), held.join(", "))
+        };
+        lines.iter().map(line).collect()
+    }
+
+    fn ask(history: &History, pattern: &str, time: Time) -> Vec<String> {
+        show(history, &history.lines(pattern, &time, &Cancel::default()).unwrap())
+    }
+
+    #[test]
+    fn ranges_tell_what_is_known_and_what_is_not() {
+        let history = seal([first(), second()]);
+        let whole = Time::Range(Span::new(0, 100));
+        assert_eq!(
+            ask(&history, "threads/*/state", whole.clone()),
+            [
+                "threads/7/state: 0..10 ?, 10..20 running, 20..30 blocked, 30..60 ?, 60..70 running, 70..100 ?",
+                "threads/12/state: 0..35 ?, 35..40 blocked, 40..100 ?",
+            ]
+        );
+        assert_eq!(ask(&history, "threads/7/name", Time::Range(Span::new(40, 50))), ["threads/7/name: 5..90 zsh"]);
+        assert_eq!(ask(&history, "threads/7/state", Time::Range(Span::new(40, 50))), ["threads/7/state: 30..60 ?"]);
+        assert_eq!(ask(&history, "threads", whole.clone()), ["threads: 0..100 ?"]);
+        assert_eq!(ask(&history, "threads/8/state", whole), [""; 0]);
+    }
+
+    #[test]
+    fn instants_and_points_tell_each_span_once() {
+        let history = seal([first(), second()]);
+        let at = |t| ask(&history, "threads/7/state", Time::Instants(t));
+        assert_eq!(at(vec![45]), ["threads/7/state: 30..60 ?"]);
+        assert_eq!(at(vec![19, 12, 25, 10]), ["threads/7/state: 10..20 running, 20..30 blocked"]);
+        assert_eq!(
+            ask(&history, "threads/7/state", Time::Points(Span::new(0, 100), 4)),
+            ["threads/7/state: 0..10 ?, 20..30 blocked, 30..60 ?, 70..100 ?"]
+        );
+        assert_eq!(ask(&history, "threads/12/state", Time::Points(Span::new(0, 100), 0)), ["threads/12/state: "]);
+    }
+
+    #[test]
+    fn the_history_depends_on_what_was_said_and_not_on_when() {
+        let (one, two) = (seal([first(), second()]), seal([second(), first()]));
+        assert_eq!(one.tree(), two.tree());
+        let mut nested = HistoryBuilder::new(STATES);
+        nested.append(second());
+        nested.append(first());
+        let three = seal([nested]);
+        assert_eq!(one.tree(), three.tree());
+        let paths =
+            |history: &History| history.attributes.ids().map(|id| history.attributes.path_of(id)).collect::<Vec<_>>();
+        assert_eq!(paths(&one), paths(&three));
+    }
+}

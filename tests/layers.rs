@@ -1,0 +1,79 @@
+//! The house is walked one way: a module uses what stands to its left, and `base` (docs/ARCHITECTURE.md, section 1).
+
+#![allow(clippy::unwrap_used)]
+
+use std::path::{Path, PathBuf};
+
+const ORDER: [&str; 8] = ["base", "input", "event", "state", "analysis", "model", "compare", "view"];
+
+fn sources(folder: &Path, into: &mut Vec<PathBuf>) {
+    for entry in std::fs::read_dir(folder).unwrap() {
+        let path = entry.unwrap().path();
+        if path.is_dir() {
+            sources(&path, into);
+        } else if path.extension().is_some_and(|e| e == "rs") {
+            into.push(path);
+        }
+    }
+}
+
+/// The rooms that a source text names: `crate::ROOM` anywhere, also behind `use crate::{ROOM::..., ROOM::...}`.
+fn rooms(text: &str) -> Vec<String> {
+    let mut found = Vec::new();
+    for (at, _) in text.match_indices("crate::") {
+        let rest = &text[at + "crate::".len()..];
+        if let Some(list) = rest.strip_prefix('{') {
+            let mut depth = 0;
+            let mut word = String::new();
+            for c in list.chars() {
+                match c {
+                    '{' => depth += 1,
+                    '}' if depth == 0 => break,
+                    '}' => depth -= 1,
+                    ',' if depth == 0 => found.push(std::mem::take(&mut word)),
+                    _ if depth == 0 => word.push(c),
+                    _ => {}
+                }
+            }
+            found.push(word);
+        } else {
+            found.push(rest.to_owned());
+        }
+    }
+    let first_word =
+        |s: &String| s.trim().split(|c: char| !c.is_alphanumeric() && c != '_').next().unwrap_or("").to_owned();
+    found.iter().map(first_word).collect()
+}
+
+#[test]
+fn nothing_looks_back_to_the_right() {
+    let src = Path::new(env!("CARGO_MANIFEST_DIR")).join("src");
+    let mut files = Vec::new();
+    sources(&src, &mut files);
+    assert!(files.len() > 20, "only {} sources found", files.len());
+    let place = |room: &str| ORDER.iter().position(|r| *r == room);
+    let mut wrong = Vec::new();
+    for file in files {
+        let inside = file.strip_prefix(&src).unwrap();
+        let room = inside.components().next().unwrap().as_os_str().to_string_lossy().into_owned();
+        let Some(here) = place(&room) else { continue };
+        for used in rooms(&std::fs::read_to_string(&file).unwrap()) {
+            let back = match place(&used) {
+                Some(there) => there > here,
+                None => used == "session" || used == "cli",
+            };
+            if back {
+                wrong.push(format!("{} uses {used}", inside.display()));
+            }
+        }
+    }
+    assert!(wrong.is_empty(), "arrows that run back: {wrong:#?}");
+}
+
+#[test]
+fn groups_of_imports_are_understood() {
+    assert_eq!(
+        rooms("use crate::{model::{A, b::C}, view::tui};\nlet x = crate::base::time::Ns;"),
+        ["model", "view", "base"]
+    );
+}
