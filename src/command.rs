@@ -1,5 +1,6 @@
 //! What each command does: ask the session, hand the answer to a view, say how it ended.
 
+use crate::analysis::patterns::measure::Settings;
 use crate::analysis::symbols::files::Places;
 use crate::analysis::usage;
 use crate::base::notice::Notices;
@@ -7,12 +8,14 @@ use crate::base::work::Work;
 use crate::cli::{Common, Request, Selection, Stats, When};
 use crate::compare::condition::FailIf;
 use crate::compare::{self, Comparison};
+use crate::event::mpi;
+use crate::input::{self, Opened};
 use crate::model::Model;
 use crate::model::build;
 use crate::session::{self, Session, Wrong};
 use crate::view::tui::setup::{Backend, Looks, Setup};
 use crate::view::tui::theme::{self, Depth};
-use crate::view::{clean, dump, info, json, stats, text, tui};
+use crate::view::{anomalies, clean, dump, info, json, stats, text, tui};
 use anyhow::Context;
 use serde::Serialize;
 use std::io::{IsTerminal, Write};
@@ -56,10 +59,31 @@ pub fn run(common: &Common, request: Request) -> anyhow::Result<u8> {
             }
             model.notices
         }
-        Request::Stats { what, json } => {
-            let session = Session::open(common)?;
+        Request::Anomalies { q, s, json } => {
+            let archive = match input::open(&common.arguments)? {
+                Opened::Otf2(archive) => archive,
+                Opened::Ctf(_) => {
+                    anyhow::bail!("patterns are mined from OTF2 archives; for this trace use `whyslow explain`")
+                }
+            };
             clock.lap("open");
-            let (table, notices) = with_progress(&work, || count(&session, what, &work))?;
+            let settings = Settings { q, s, ..Settings::default() };
+            let (found, notices) = with_progress(&work, || session::anomalies(&archive, &settings, &work))?;
+            clock.lap("analyse");
+            let warnings: Vec<String> = notices.sentences().iter().map(|w| clean::line(w)).collect();
+            if json {
+                print_json(&anomalies::json(&found, &warnings))?;
+            } else {
+                let mut out = std::io::BufWriter::new(std::io::stdout().lock());
+                anomalies::text(&found, &warnings, &mut out)?;
+                out.flush()?;
+            }
+            notices
+        }
+        Request::Stats { what, json } => {
+            let opened = input::open(&common.arguments)?;
+            clock.lap("open");
+            let (table, notices) = with_progress(&work, || count(opened, common, what, &work))?;
             clock.lap("read");
             if json {
                 print_json(&table)?
@@ -69,7 +93,18 @@ pub fn run(common: &Common, request: Request) -> anyhow::Result<u8> {
             notices
         }
         Request::Info { full, json } => {
-            let session = Session::open(common)?;
+            let session = match input::open(&common.arguments)? {
+                Opened::Ctf(sources) => Session::new(sources, common)?,
+                Opened::Otf2(archive) => {
+                    let facts = info::Facts::of_archive(&archive);
+                    if json {
+                        print_json(&facts)?
+                    } else {
+                        print(&facts.text())?
+                    }
+                    return Ok(0);
+                }
+            };
             clock.lap("open");
             let (survey, notices) = if full {
                 let (survey, notices) = with_progress(&work, || session.survey(&work))?;
@@ -89,10 +124,9 @@ pub fn run(common: &Common, request: Request) -> anyhow::Result<u8> {
         Request::Dump { canonical } => {
             let session = Session::open(common)?;
             let mut out = std::io::stdout().lock();
-            let write = dump::canonical;
-            let mut notices = write(&session.sources, &work.cancel, &mut out)?;
+            let form = if canonical { dump::Form::Canonical } else { dump::Form::Readable };
+            let notices = dump::events(&session.sources, form, &work.cancel, &mut out)?;
             out.flush()?;
-            notices.merge(&session.notices());
             notices
         }
     };
@@ -135,7 +169,16 @@ fn answer(
     })
 }
 
-fn count(session: &Session, what: Stats, work: &Work) -> anyhow::Result<(stats::Table, Notices)> {
+fn count(opened: Opened, common: &Common, what: Stats, work: &Work) -> anyhow::Result<(stats::Table, Notices)> {
+    let sources = match opened {
+        Opened::Ctf(sources) => sources,
+        Opened::Otf2(archive) if what == Stats::Count => {
+            let run = mpi::read(&archive, work)?;
+            return Ok((stats::Table::mpi(&run.counts(), &run.notices), run.notices));
+        }
+        Opened::Otf2(archive) => anyhow::bail!("{}: an OTF2 archive has no scheduler events", archive.path.display()),
+    };
+    let session = Session::new(sources, common)?;
     if what == Stats::Count {
         let (counts, notices) = session.count(work)?;
         return Ok((stats::Table::count(&counts, &notices), notices));

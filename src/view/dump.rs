@@ -28,9 +28,18 @@ pub enum DumpError {
 /// Bytes that are collected before they are written.
 const BUFFER: usize = 256 << 10;
 
-/// Write every event of some traces in canonical form. Returns what was wrong in their packets.
-pub fn canonical(sources: &[Source], cancel: &Cancel, out: &mut impl Write) -> Result<Notices, DumpError> {
-    let scripts: Vec<Script> = sources.iter().map(|s| Script::new(&s.trace)).collect();
+/// The two forms of a line.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Form {
+    /// docs/CANONICAL.md, each trace with the clock offset of its own metadata.
+    Canonical,
+    /// Seconds on the common time line, host, CPU, name, contexts and fields.
+    Readable,
+}
+
+/// Write every event of some traces. Returns what was wrong in their packets.
+pub fn events(sources: &[Source], form: Form, cancel: &Cancel, out: &mut impl Write) -> Result<Notices, DumpError> {
+    let scripts: Vec<Script> = sources.iter().map(|s| Script::new(&s.trace, form)).collect();
     let mut streams = Vec::new();
     for (source, script) in sources.iter().zip(&scripts) {
         for number in 0..source.trace.streams().len() {
@@ -76,18 +85,28 @@ pub fn canonical(sources: &[Source], cancel: &Cancel, out: &mut impl Write) -> R
 
 /// What the schema decides of each line.
 struct Script {
+    form: Form,
     plan: Plan,
-    /// By class: TAB and its name.
+    /// The host, where it is shown.
+    host: Vec<u8>,
+    /// By class: separator and its name.
     names: Vec<Vec<u8>>,
     /// By node: what stands before its value.
     prefixes: Vec<Vec<u8>>,
 }
 
+impl Form {
+    fn separator(self) -> u8 {
+        if self == Form::Canonical { b'\t' } else { b' ' }
+    }
+}
+
 impl Script {
-    fn new(trace: &Trace) -> Script {
+    fn new(trace: &Trace, form: Form) -> Script {
         let plan = trace.compile_whole();
+        let separator = form.separator();
         let name = |class: &crate::input::ctf::Class| {
-            let mut text = vec![b'\t'];
+            let mut text = vec![separator];
             if class.name.is_empty() {
                 text.push(b'-')
             } else {
@@ -105,13 +124,15 @@ impl Script {
                 text.push(b'=');
             }
             if let Shape::Scope(_) = node.shape {
-                text.push(b'\t');
+                text.push(separator);
             }
             text
         };
+        let mut host = Vec::new();
+        escape(trace.environment("hostname").unwrap_or("-").as_bytes(), &mut host);
         let names = trace.classes().iter().map(name).collect();
         let prefixes = plan.nodes().iter().map(prefix).collect();
-        Script { plan, names, prefixes }
+        Script { form, plan, host, names, prefixes }
     }
 }
 
@@ -132,7 +153,8 @@ impl<'a> Lines<'a> {
     fn new(trace: &'a Trace, script: &'a Script, stream: StreamId) -> Self {
         let packets = trace.streams().get(stream.index()).map_or(0, |s| s.packets.len());
         let reader = trace.reader(&script.plan, stream, 0..packets);
-        let text = Text { out: Vec::new(), nodes: script.plan.nodes(), prefixes: &script.prefixes };
+        let (nodes, prefixes) = (script.plan.nodes(), script.prefixes.as_slice());
+        let text = Text { out: Vec::new(), form: script.form, nodes, prefixes };
         Lines { trace, stream, script, reader, text, class: ClassId(0), time: None, order: None }
     }
 
@@ -141,18 +163,28 @@ impl<'a> Lines<'a> {
         self.text.out.clear();
         let Some((class, cycles)) = self.reader.show(&mut self.text) else { return false };
         self.class = class;
-        self.time = self.trace.canonical_time(self.stream, self.reader.packet(), cycles);
+        let packet = self.reader.packet();
+        self.time = match self.script.form {
+            Form::Canonical => self.trace.canonical_time(self.stream, packet, cycles),
+            Form::Readable => self.trace.common_time(self.stream, packet, cycles).map(Some),
+        };
         self.order = self.time.flatten();
         true
     }
 
     fn write(&self, out: &mut Vec<u8>) {
-        match self.time {
-            None => out.push(b'-'),
-            Some(None) => out.extend_from_slice(b"overflow"),
-            Some(Some(time)) => signed(time, out),
+        let separator = self.script.form.separator();
+        match (self.time, self.script.form) {
+            (None, _) => out.push(b'-'),
+            (Some(None), _) => out.extend_from_slice(b"overflow"),
+            (Some(Some(time)), Form::Canonical) => signed(time, out),
+            (Some(Some(time)), Form::Readable) => seconds(time, out),
         }
-        out.push(b'\t');
+        out.push(separator);
+        if self.script.form == Form::Readable {
+            out.extend_from_slice(&self.script.host);
+            out.extend_from_slice(b" cpu");
+        }
         match self.trace.packet_cpu(self.stream, self.reader.packet()) {
             None => out.push(b'-'),
             Some(cpu) => unsigned(u64::from(cpu), out),
@@ -166,6 +198,7 @@ impl<'a> Lines<'a> {
 /// Writes values as the decoder reads them.
 struct Text<'s> {
     out: Vec<u8>,
+    form: Form,
     nodes: &'s [Node],
     prefixes: &'s [Vec<u8>],
 }
@@ -223,6 +256,16 @@ fn decimal(value: i128, out: &mut Vec<u8>) {
 
 fn signed(value: i64, out: &mut Vec<u8>) {
     decimal(i128::from(value), out);
+}
+
+/// Nanoseconds as seconds with nine decimals.
+fn seconds(ns: Ns, out: &mut Vec<u8>) {
+    if ns < 0 {
+        out.push(b'-');
+    }
+    let ns = ns.unsigned_abs();
+    // Writing to a vector cannot fail.
+    let _ = write!(out, "{}.{:09}", ns / 1_000_000_000, ns % 1_000_000_000);
 }
 
 fn unsigned(mut value: u64, out: &mut Vec<u8>) {
@@ -307,6 +350,12 @@ impl<'a> Sink<'a> for Text<'_> {
 
     fn real(&mut self, node: u32, bits: u64, size: u8) {
         self.prefix(node);
+        if self.form == Form::Readable {
+            let value = if size == 32 { f64::from(f32::from_bits(bits as u32)) } else { f64::from_bits(bits) };
+            // Writing to a vector cannot fail.
+            let _ = write!(self.out, "{value}");
+            return;
+        }
         let nan = if size == 32 { f32::from_bits(bits as u32).is_nan() } else { f64::from_bits(bits).is_nan() };
         let _ = match (size, nan) {
             (32, true) => write!(self.out, "f32:nan"),
@@ -369,6 +418,7 @@ impl<'a> Sink<'a> for Text<'_> {
 
     fn missing(&mut self, node: u32) {
         match self.shape(node) {
+            Some(Shape::Scope(_)) if self.form == Form::Readable => {}
             Some(Shape::Scope(_)) => self.out.extend_from_slice(b"\t-"),
             _ => self.out.extend_from_slice(b"none"),
         }

@@ -3,6 +3,7 @@
 use super::clean;
 use crate::analysis::usage::{CpuUse, IoUse, ThreadUse};
 use crate::base::notice::Notices;
+use crate::event::mpi;
 use crate::input::count::Counts;
 use crate::state::recording::Recording;
 use serde::Serialize;
@@ -29,9 +30,19 @@ pub struct Count {
     discarded_events: u64,
     discarded_packets: u64,
     streams: u64,
-    packets: u64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    packets: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    messages: Option<Messages>,
     per_name: BTreeMap<String, u64>,
     warnings: Vec<String>,
+}
+
+#[derive(Clone, Debug, Serialize)]
+struct Messages {
+    sends: u64,
+    receives: u64,
+    matched: u64,
 }
 
 /// `whyslow.stats.cpu/1`
@@ -89,7 +100,23 @@ impl Table {
             discarded_events: counts.discarded_events,
             discarded_packets: counts.discarded_packets,
             streams: counts.streams,
-            packets: counts.packets,
+            packets: Some(counts.packets),
+            messages: None,
+            per_name: counts.per_name.iter().map(|(name, n)| (clean::text(name).into_owned(), *n)).collect(),
+            warnings: warnings(notices),
+        })
+    }
+
+    /// From the records of an MPI run: no packets, but messages.
+    pub fn mpi(counts: &mpi::Counts, notices: &Notices) -> Table {
+        Table::Count(Count {
+            schema: "whyslow.stats.count/1",
+            events: counts.events,
+            discarded_events: 0,
+            discarded_packets: 0,
+            streams: counts.streams,
+            packets: None,
+            messages: Some(Messages { sends: counts.sends, receives: counts.receives, matched: counts.matched }),
             per_name: counts.per_name.iter().map(|(name, n)| (clean::text(name).into_owned(), *n)).collect(),
             warnings: warnings(notices),
         })
@@ -150,7 +177,14 @@ impl Count {
         for (name, n) in names {
             writeln!(out, "{n:>12}  {name}")?;
         }
-        writeln!(out, "{:>12}  events in {} packets of {} streams", self.events, self.packets, self.streams)?;
+        write!(out, "{:>12}  events in ", self.events)?;
+        if let Some(packets) = self.packets {
+            write!(out, "{packets} packets of ")?;
+        }
+        writeln!(out, "{} streams", self.streams)?;
+        if let Some(m) = &self.messages {
+            writeln!(out, "{:>12}  messages sent, {} received, {} matched", m.sends, m.receives, m.matched)?;
+        }
         notes(out, &self.warnings)
     }
 }

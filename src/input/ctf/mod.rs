@@ -232,6 +232,14 @@ impl Trace {
         Some(ns())
     }
 
+    /// The time of a clock value in a packet on the common time line; `None`: the stream class has no clock.
+    pub fn common_time(&self, stream: StreamId, packet: usize, cycles: u64) -> Option<Ns> {
+        let (file, _) = self.packet(stream, packet)?;
+        let class = self.streams.get(stream.index())?.stream_class as usize;
+        let line = self.schema.streams.get(class)?.clock?;
+        Some(self.chunks.get(file.chunk)?.lines.get(line)?.common.ns(cycles))
+    }
+
     /// The CPU that a packet names.
     pub fn packet_cpu(&self, stream: StreamId, packet: usize) -> Option<u32> {
         self.packet(stream, packet).and_then(|(_, place)| place.cpu)
