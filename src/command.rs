@@ -89,7 +89,7 @@ pub fn run(common: &Common, request: Request) -> anyhow::Result<u8> {
         Request::Dump { canonical } => {
             let session = Session::open(common)?;
             let mut out = std::io::stdout().lock();
-            let write = dump::canonical;
+            let write = if canonical { dump::canonical } else { dump::readable };
             let mut notices = write(&session.sources, &work.cancel, &mut out)?;
             out.flush()?;
             notices.merge(&session.notices());
