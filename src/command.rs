@@ -124,8 +124,8 @@ pub fn run(common: &Common, request: Request) -> anyhow::Result<u8> {
         Request::Dump { canonical } => {
             let session = Session::open(common)?;
             let mut out = std::io::stdout().lock();
-            let form = if canonical { dump::Form::Canonical } else { dump::Form::Readable };
-            let notices = dump::events(&session.sources, form, &work.cancel, &mut out)?;
+            let write = if canonical { dump::canonical } else { dump::readable };
+            let notices = write(&session.sources, &work.cancel, &mut out)?;
             out.flush()?;
             notices
         }
