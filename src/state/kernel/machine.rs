@@ -212,6 +212,7 @@ impl Machine {
                     self.interrupt(c, t, Some(name));
                 }
             }
+            Kind::Raise { vector } => self.cpus[c].raise(vector),
             Kind::Leave { context } => {
                 if self.cpus[c].leave(context) {
                     self.interrupt(c, t, None);
