@@ -1,13 +1,14 @@
 //! What each command does: ask the session, hand the answer to a view, say how it ended.
 
 use crate::analysis::symbols::files::Places;
-use crate::analysis::{explain, usage};
+use crate::analysis::usage;
 use crate::base::notice::Notices;
 use crate::base::work::Work;
 use crate::cli::{Common, Request, Selection, Stats, When};
 use crate::compare::condition::FailIf;
 use crate::compare::{self, Comparison};
 use crate::model::Model;
+use crate::model::build;
 use crate::session::{self, Session, Wrong};
 use crate::view::tui::setup::{Backend, Looks, Setup};
 use crate::view::tui::theme::{self, Depth};
@@ -124,7 +125,7 @@ fn answer(
         let model = session.model(selection.task.as_deref(), &places(selection), work)?;
         clock.lap("analyse");
         if common.check
-            && let Some(first) = explain::check(&model, 1).first()
+            && let Some(first) = build::check(&model, 1).first()
         {
             anyhow::bail!("an invariant does not hold: {first}; please report this");
         }

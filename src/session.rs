@@ -4,7 +4,6 @@
 //! Each method below it is one question; each runs on the workers of the [`Work`] it is given, reports progress to it
 //! and ends early when it is cancelled.
 
-use crate::analysis::explain;
 use crate::analysis::survey::{self, Survey};
 use crate::analysis::symbols::files::Places;
 use crate::base::notice::Notices;
@@ -17,6 +16,7 @@ use crate::event::task::{self, ClassFace, Pairing, TaskDefinition};
 use crate::input::count::{self, Counts};
 use crate::input::record::ClassId;
 use crate::input::{self, Source};
+use crate::model::build;
 use crate::model::{Model, TraceInfo};
 use crate::state::engine::ChunkTarget;
 use crate::state::kernel::{Options, record};
@@ -123,8 +123,8 @@ impl Session {
         });
         let traces = self.sources.iter().map(about).collect();
         let (marks, nest) = (chosen as u32, candidates[chosen].nest);
-        let request = explain::Request { tasks, task, marks, nest, traces, places: places.clone() };
-        let model = explain::explain(&recording, &request, &notices, work)?;
+        let request = build::Request { tasks, task, marks, nest, traces, places: places.clone() };
+        let model = build::build(&recording, &request, &notices, work)?;
         if model.executions.is_empty() {
             anyhow::bail!("{}", self.nothing(work, &format!("task {name} has no executions that end in it"))?);
         }

@@ -3,6 +3,10 @@
 
 #![allow(clippy::unwrap_used)]
 
+#[path = "../benches/history/packings.rs"]
+mod packings;
+
+use packings::{Kind, pack};
 use proptest::prelude::*;
 use whyslow::base::names::NameId;
 use whyslow::base::time::{Ns, Span};
@@ -76,14 +80,22 @@ fn bulk(intervals: &[Interval], shape: Shape, workers: usize, size: usize, seed:
     build(runs(intervals, size, seed), shape, &Work::new(workers)).unwrap()
 }
 
-fn grown(intervals: &[Interval], shape: Shape) -> Tree {
+fn by_end(intervals: &[Interval]) -> impl Iterator<Item = Interval> {
     let mut by_end = intervals.to_vec();
     by_end.sort_by_key(|i| i.span.end);
+    by_end.into_iter()
+}
+
+fn grown(intervals: &[Interval], shape: Shape) -> Tree {
     let mut growing = Growing::new(shape);
-    for i in by_end {
+    for i in by_end(intervals) {
         growing.push(i.attribute, i.span, i.value);
     }
     growing.snapshot(&Work::new(1)).unwrap()
+}
+
+fn model(attributes: u32, each: u32) -> Vec<Interval> {
+    packings::model(attributes, each).collect()
 }
 
 fn scan(intervals: &[Interval], keep: impl Fn(&Interval) -> bool) -> Vec<Interval> {
@@ -94,7 +106,10 @@ fn scan(intervals: &[Interval], keep: impl Fn(&Interval) -> bool) -> Vec<Interva
 
 fn search(tree: &Tree, which: Which, when: When) -> Vec<Interval> {
     let mut search = tree.search(which, when, &Cancel::default());
+    let mut at_once = search.clone();
+    let first = at_once.next();
     let mut found: Vec<_> = search.by_ref().collect();
+    assert_eq!(first.into_iter().chain(at_once.into_vec()).collect::<Vec<_>>(), found);
     assert!(search.nodes_read() <= tree.nodes(), "a node was read twice");
     found.sort();
     found
@@ -145,6 +160,9 @@ proptest! {
         let some: Vec<_> = some.into_iter().map(|(at, sparse)| AttributeId(at * sparse)).collect();
         answers_like_a_scan(&bulk(&all, shape, 1, size, 0), &all, &instants, &some);
         answers_like_a_scan(&grown(&all, shape), &all, &instants, &some);
+        for kind in [Kind::Classic, Kind::Esht] {
+            answers_like_a_scan(&pack(by_end(&all), kind, shape).unwrap(), &all, &instants, &some);
+        }
     }
 
     #[test]
@@ -155,23 +173,6 @@ proptest! {
             prop_assert_eq!(&bulk(&all, shape, workers, size, seed), &one);
         }
     }
-}
-
-/// The interval model of the thesis (Fig. 4.6), large enough for several parts and R-trees with inner nodes.
-fn model(attributes: u32, each: i64) -> Vec<Interval> {
-    let mut all = Vec::new();
-    for i in 0..=each {
-        for attribute in 0..attributes {
-            let slot = i64::from(attribute.wrapping_mul(0x9e37_79b1) % attributes);
-            let step = i64::from(attributes) * 10;
-            let cut = |i: i64| (i * step + slot * 10).clamp(0, each * step);
-            let span = Span::new(cut(i - 1), cut(i));
-            let state = (attribute as i64 + i) % 5;
-            all.push(Interval { attribute: AttributeId(attribute), span, value: Value::Code(state as u16) });
-        }
-    }
-    all.retain(|i| !i.span.is_empty());
-    all
 }
 
 #[test]
@@ -188,6 +189,10 @@ fn a_large_history_is_the_same_for_any_workers_and_order() {
     let at = search(&one, Which::ALL, When::at(1_234_567));
     assert_eq!(at, scan(&all, |i| i.span.contains(1_234_567)));
     assert_eq!(at.len(), 3_000);
+    for tree in [grown(&all, shape), pack(by_end(&all), Kind::Classic, shape).unwrap()] {
+        tree.check().unwrap();
+        assert_eq!(search(&tree, Which::ALL, When::at(1_234_567)), at);
+    }
 }
 
 #[test]
@@ -371,5 +376,68 @@ mod lines {
         let paths =
             |history: &History| history.attributes.ids().map(|id| history.attributes.path_of(id)).collect::<Vec<_>>();
         assert_eq!(paths(&one), paths(&three));
+    }
+}
+
+/// Time per state in any window equals the sum over all intervals.
+mod summary {
+    use super::*;
+    use whyslow::state::summary::{Summary, Times, most};
+
+    fn summed(all: &[Interval], attribute: AttributeId, window: Span) -> Times {
+        let mut times = Times::new();
+        for i in all.iter().filter(|i| i.attribute == attribute) {
+            let both = i.span.clip(window);
+            if let (Value::Code(code), false) = (i.value, both.is_empty()) {
+                *times.entry(code).or_default() += both.len() as u64;
+            }
+        }
+        times
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(200))]
+
+        #[test]
+        fn any_window_equals_the_sum(
+            lines in prop::collection::vec(prop::collection::vec((0..3i64, 1..20i64, value()), 0..200), 1..4),
+            scale in prop_oneof![Just(1i64), Just(7), Just(1 << 21)],
+            windows in prop::collection::vec((-100..4000i64, 0..4000i64), 1..20),
+        ) {
+            let mut all = Vec::new();
+            for (attribute, line) in lines.iter().enumerate() {
+                let mut at = -50;
+                for (gap, length, value) in line {
+                    let span = Span::new((at + gap) * scale, (at + gap + length) * scale);
+                    all.push(Interval { attribute: AttributeId(attribute as u32), span, value: *value });
+                    at += gap + length;
+                }
+            }
+            let tree = bulk(&all, Shape { node: 64, ..Shape::default() }, 1, 1000, 0);
+            let summary = Summary::build(&tree, &Work::new(1)).unwrap();
+            prop_assert_eq!(&Summary::build(&tree, &Work::new(3)).unwrap(), &summary);
+            for attribute in (0..4).map(AttributeId) {
+                for (from, length) in &windows {
+                    let window = Span::new(from * scale - 1, (from + length) * scale);
+                    prop_assert_eq!(summary.times(&tree, attribute, window), summed(&all, attribute, window));
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn wide_windows_are_answered_from_cells() {
+        let all = model(10, 10_000);
+        let tree = bulk(&all, Shape::default(), 2, 10_000, 0);
+        let summary = Summary::build(&tree, &Work::new(2)).unwrap();
+        let window = Span::new(12_345, 987_654);
+        assert_eq!(summary.times(&tree, AttributeId(3), window), summed(&all, AttributeId(3), window));
+        assert!((1..all.len() / 4).contains(&summary.cells_stored()), "{}", summary.cells_stored());
+    }
+
+    #[test]
+    fn the_lower_code_wins_a_tie() {
+        assert_eq!(most(&Times::from([(1, 5), (2, 9), (4, 9)])), Some(2));
+        assert_eq!(most(&Times::new()), None);
     }
 }

@@ -1,5 +1,6 @@
 //! What people and programs see: text, JSON, the terminal interface and pictures of it. Views only read.
 
+pub mod anomalies;
 pub mod clean;
 pub mod dump;
 pub mod info;

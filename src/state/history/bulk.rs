@@ -113,15 +113,18 @@ pub fn build(mut runs: Vec<Run>, shape: Shape, work: &Work) -> Result<Tree, Buil
 
     let mut parts = Vec::new();
     for (band, runs) in banded.iter_mut().enumerate() {
-        let cuts = cut(runs, PART.div_ceil(slab).saturating_mul(slab), &aside, work)?;
+        let cuts = cut(runs, slab.saturating_mul((PART / slab).max(1)), &aside, work)?;
         parts.extend(cuts.into_iter().map(|pieces| Part { band, pieces }));
     }
     let mut packing = Packing::default();
     let mut roots = Vec::new();
     let make = |i: usize| {
         let part: &Part = &parts[i];
-        let items = part.pieces.iter().zip(&banded[part.band]).flat_map(|(piece, run)| &run[piece.clone()]);
-        pack(items.copied().collect(), slab, shape.node, &aside)
+        let mut items = Vec::with_capacity(part.pieces.iter().map(Range::len).sum());
+        for (piece, run) in part.pieces.iter().zip(&banded[part.band]) {
+            items.extend_from_slice(&run[piece.clone()]);
+        }
+        pack(items, slab, shape.node, &aside)
     };
     in_order(work, parts.len(), make, |i, slabs| {
         let slabs = slabs.into_iter().filter_map(|leaves| packing.slab(leaves, shape.fanout));
@@ -252,7 +255,18 @@ impl Ties {
 /// The leaves of each slab of `items`, which are whole slabs of one band.
 fn pack(mut items: Vec<Packed>, slab: usize, node: usize, aside: &[Value]) -> Vec<Vec<(Bounds, Columns)>> {
     if items.len() > slab {
-        items.sort_by(|a, b| a.by_end(b, aside));
+        items.sort_by_key(|item| item.end);
+        // Only where a slab ends does it matter how intervals that end at once stand.
+        let mut done = 0;
+        for at in (slab..items.len()).step_by(slab) {
+            if at < done {
+                continue;
+            }
+            let end = items[at].end;
+            let first = items[..at].iter().rposition(|item| item.end != end).map_or(0, |before| before + 1);
+            done = at + items[at..].iter().position(|item| item.end != end).unwrap_or(items.len() - at);
+            items[first..done].sort_unstable_by(|a, b| a.by_end(b, aside));
+        }
     }
     items.chunks_mut(slab).map(|slab| leaves(slab, node, aside)).collect()
 }

@@ -12,7 +12,7 @@
 //! Finding is by binary search: over the attributes first, then over the starts, for the intervals of one attribute
 //! are disjoint and so sorted by start *and* end.
 
-use super::interval::{Interval, Packed, Value};
+use super::interval::{Interval, Packed, Run, Value};
 use crate::base::names::NameId;
 use crate::base::time::{Ns, Span};
 use crate::state::attributes::AttributeId;
@@ -66,6 +66,22 @@ impl Column {
     fn mask(self) -> u64 {
         if self.width == 0 { 0 } else { u64::MAX >> (64 - 8 * u32::from(self.width)) }
     }
+
+    /// Write one element per item, each as eight bytes: the next element, or the next column, overwrites what it has too
+    /// many.
+    fn write(self, bytes: &mut [u8], items: &[Packed], get: impl Fn(&Packed) -> u64) {
+        if self.width == 0 {
+            return;
+        }
+        let places = bytes.get_mut(self.offset as usize..).unwrap_or(&mut []);
+        let mut at = 0;
+        for item in items {
+            if let Some(place) = places.get_mut(at..at + 8) {
+                place.copy_from_slice(&get(item).to_le_bytes());
+            }
+            at += usize::from(self.width);
+        }
+    }
 }
 
 /// The intervals of one node.
@@ -73,8 +89,9 @@ impl Column {
 pub struct Columns {
     bytes: Arc<[u8]>,
     len: u32,
-    /// Bases of the attribute and start columns.
+    /// First and last attribute, first start: bases of the columns.
     low: u32,
+    high: u32,
     start: Ns,
     attributes: Column,
     starts: Column,
@@ -91,6 +108,7 @@ impl Default for Columns {
             bytes: Arc::new([]),
             len: 0,
             low: 0,
+            high: 0,
             start: 0,
             attributes: Column::default(),
             starts: Column::default(),
@@ -112,6 +130,14 @@ fn split(value: Value) -> (u8, u64) {
         // Small negative numbers stay small: the sign goes to the lowest bit.
         Value::Int(n) => (INT, ((n << 1) ^ (n >> 63)) as u64),
         Value::Text(id) => (TEXT, u64::from(id.0)),
+    }
+}
+
+fn value(kind: u8, raw: u64) -> Value {
+    match kind {
+        CODE => Value::Code(raw as u16),
+        INT => Value::Int((raw >> 1) as i64 ^ -((raw & 1) as i64)),
+        _ => Value::Text(NameId(raw as u32)),
     }
 }
 
@@ -152,23 +178,10 @@ impl Columns {
         let mixed = !kinds.is_power_of_two();
         let kinds_at = size;
         let mut bytes = vec![0; size + if mixed { n } else { 0 } + PADDING];
-        // Every element is written as eight bytes; the next one, or the next column, overwrites what it has too many.
-        let mut write = |column: Column, get: &dyn Fn(&Packed) -> u64| {
-            let mut at = column.offset as usize;
-            if column.width == 0 {
-                return;
-            }
-            for item in items {
-                if let Some(place) = bytes.get_mut(at..at + 8) {
-                    place.copy_from_slice(&get(item).to_le_bytes());
-                }
-                at += usize::from(column.width);
-            }
-        };
-        write(attributes, &|i| u64::from(i.attribute - bounds.low));
-        write(starts, &|i| since(i.start, bounds.start));
-        write(lengths, &Packed::length);
-        write(values, &|i| split(i.value(aside)).1);
+        attributes.write(&mut bytes, items, |i| u64::from(i.attribute - bounds.low));
+        starts.write(&mut bytes, items, |i| since(i.start, bounds.start));
+        lengths.write(&mut bytes, items, Packed::length);
+        values.write(&mut bytes, items, |i| split(i.value(aside)).1);
         if mixed {
             for (place, item) in bytes.iter_mut().skip(kinds_at).zip(items) {
                 *place = split(item.value(aside)).0;
@@ -178,6 +191,7 @@ impl Columns {
             bytes: bytes.into(),
             len: n as u32,
             low: bounds.low,
+            high: bounds.high,
             start: bounds.start,
             attributes,
             starts,
@@ -187,6 +201,13 @@ impl Columns {
             kinds: kinds_at as u32,
         };
         (bounds, columns)
+    }
+
+    /// Encode intervals sorted by attribute and start, with their bounds.
+    pub fn of_sorted(intervals: &[Interval]) -> (Bounds, Columns) {
+        let mut run = Run::default();
+        run.extend(intervals.iter().copied());
+        Columns::encode(&run.items, &run.aside)
     }
 
     /// Number of intervals.
@@ -227,24 +248,20 @@ impl Columns {
         self.start(at).wrapping_add(self.load(self.lengths, at) as i64)
     }
 
-    fn value(&self, at: usize) -> Value {
-        let raw = self.load(self.values, at);
-        let kind = match self.kind {
-            MIXED => self.bytes.get(self.kinds as usize + at).copied().unwrap_or(CODE),
-            kind => kind,
-        };
-        match kind {
-            CODE => Value::Code(raw as u16),
-            INT => Value::Int((raw >> 1) as i64 ^ -((raw & 1) as i64)),
-            _ => Value::Text(NameId(raw as u32)),
-        }
+    /// What the value at a position is.
+    fn kind(&self, at: usize) -> u8 {
+        if self.kind < MIXED { self.kind } else { self.bytes.get(self.kinds as usize + at).copied().unwrap_or(CODE) }
     }
 
     /// The interval at a position below `len`.
     pub fn get(&self, at: usize) -> Interval {
         let start = self.start(at);
         let end = start.wrapping_add(self.load(self.lengths, at) as i64);
-        Interval { attribute: AttributeId(self.attribute(at)), span: Span { start, end }, value: self.value(at) }
+        Interval {
+            attribute: AttributeId(self.attribute(at)),
+            span: Span { start, end },
+            value: value(self.kind(at), self.load(self.values, at)),
+        }
     }
 
     /// All intervals, by attribute and start.
@@ -266,6 +283,35 @@ impl Columns {
         low
     }
 
+    /// First position from `from` on whose attribute is `attribute` or later. Attributes lie about evenly in a node, so the
+    /// search begins where it would be then: it mostly touches one line of memory instead of one for each halving.
+    fn first_from(&self, attribute: u32, from: usize) -> usize {
+        let before = |at: usize| self.attribute(at) < attribute;
+        if attribute > self.high || from >= self.len() {
+            return self.len();
+        }
+        let (above, all) = (u64::from(attribute.saturating_sub(self.low)), u64::from(self.high - self.low).max(1));
+        let guess = from.max((above * (self.len() as u64 - 1) / all) as usize);
+        // Steps away from the guess that double until the answer lies between two of them.
+        let mut step = 8;
+        let (low, high) = if before(guess) {
+            let mut low = guess + 1;
+            while low + step < self.len() && before(low + step) {
+                low += step + 1;
+                step *= 2;
+            }
+            (low, self.len().min(low + step))
+        } else {
+            let mut high = guess;
+            while high - from > step && !before(high - step) {
+                high -= step;
+                step *= 2;
+            }
+            (from.max(high.saturating_sub(step)), high)
+        };
+        Self::partition(low..high, before)
+    }
+
     /// Positions of the intervals of `attribute`, looked for from position `from` on.
     pub fn of(&self, attribute: u32, from: usize) -> Range<usize> {
         self.between(attribute, attribute, from)
@@ -273,7 +319,10 @@ impl Columns {
 
     /// Positions of the intervals of the attributes `low..=high`, looked for from position `from` on.
     pub fn between(&self, low: u32, high: u32, from: usize) -> Range<usize> {
-        let start = Self::partition(from..self.len(), |at| self.attribute(at) < low);
+        let start = if low <= self.low { from } else { self.first_from(low, from) };
+        if high >= self.high {
+            return start..self.len();
+        }
         // Few intervals share an attribute where attributes are many: look near before looking far.
         let mut step = 1;
         while start + step < self.len() && self.attribute(start + step) <= high {
@@ -296,21 +345,98 @@ impl Columns {
         start..end
     }
 
-    /// Call `hit` with each position in `within`, of any attributes, whose interval meets `span`.
-    pub fn scan(&self, within: Range<usize>, span: Span, mut hit: impl FnMut(usize)) {
+    /// Add to `found` the intervals at the positions `within`, of any attributes, that meet `span`.
+    pub fn scan(&self, within: Range<usize>, span: Span, found: &mut Vec<Interval>) {
         // Before the base nothing starts; a span that ends there meets nothing.
         if span.end <= self.start || span.is_empty() {
             return;
         }
         let first = since(span.start.max(self.start), self.start);
         let past = since(span.end, self.start);
-        for at in within {
+        let mut at = within.start;
+        if let (Ok(first), true) = (u32::try_from(first), self.starts.width <= 4 && self.lengths.width <= 4) {
+            let last = u32::try_from(past - 1).unwrap_or(u32::MAX);
+            while at + BLOCK <= within.end {
+                self.scan_block(at, first, last, found);
+                at += BLOCK;
+            }
+        }
+        for at in at..within.end {
             let start = self.load(self.starts, at);
             let end = start.saturating_add(self.load(self.lengths, at));
             if start < past && end > first {
-                hit(at);
+                found.push(self.get(at));
             }
         }
+    }
+
+    /// [`Columns::scan`] of one block whose starts and lengths fit four bytes: what starts at `last` or before and ends
+    /// after `first`.
+    fn scan_block(&self, at: usize, first: u32, last: u32, found: &mut Vec<Interval>) {
+        let (starts, lengths) = (self.block(self.starts, at), self.block(self.lengths, at));
+        let mut meets = [0u8; BLOCK];
+        for (meets, (start, length)) in meets.iter_mut().zip(starts.iter().zip(&lengths)) {
+            *meets = u8::from(*start <= last) & u8::from(first.saturating_sub(*start) < *length);
+        }
+        if meets == [0; BLOCK] {
+            return;
+        }
+        let attributes = self.block(self.attributes, at);
+        let values = if self.values.width <= 4 {
+            self.block(self.values, at).map(u64::from)
+        } else {
+            std::array::from_fn(|i| self.load(self.values, at + i))
+        };
+        let interval = |i: usize, value: Value| {
+            let start = self.start.wrapping_add(starts[i].into());
+            let span = Span { start, end: start.wrapping_add(lengths[i].into()) };
+            Interval { attribute: AttributeId(self.low + attributes[i]), span, value }
+        };
+        // One loop for each kind, so that none asks which it is.
+        match self.kind {
+            CODE => each(&meets, |i| found.push(interval(i, value(CODE, values[i])))),
+            INT => each(&meets, |i| found.push(interval(i, value(INT, values[i])))),
+            TEXT => each(&meets, |i| found.push(interval(i, value(TEXT, values[i])))),
+            _ => each(&meets, |i| found.push(interval(i, value(self.kind(at + i), values[i])))),
+        }
+    }
+
+    /// [`BLOCK`] elements of a column of at most four bytes, from `at` on. Written out by width, so that the compiler makes
+    /// vector instructions of it.
+    fn block(&self, column: Column, at: usize) -> [u32; BLOCK] {
+        let mut block = [0; BLOCK];
+        let width = usize::from(column.width);
+        let place = column.offset as usize + at * width;
+        let bytes = self.bytes.get(place..place + BLOCK * width).unwrap_or(&[]);
+        match width {
+            1 => block.iter_mut().zip(bytes).for_each(|(to, from)| *to = u32::from(*from)),
+            2 => copy(&mut block, bytes, |[a, b]| u32::from(u16::from_le_bytes([a, b]))),
+            3 => copy(&mut block, bytes, |[a, b, c]| u32::from_le_bytes([a, b, c, 0])),
+            4 => copy(&mut block, bytes, u32::from_le_bytes),
+            _ => {}
+        }
+        block
+    }
+}
+
+/// Intervals that a scan tests at a time.
+const BLOCK: usize = 64;
+
+/// Call `hit` with each position that is one and not zero.
+fn each(set: &[u8; BLOCK], mut hit: impl FnMut(usize)) {
+    // One word for the whole block: a loop over bytes, or over eight at a time, ends where the processor does not expect it,
+    // and that costs more than all its work. The multiplication gathers the lowest bits of eight bytes in the highest byte.
+    let gather = |eight: &[u8; 8]| u64::from_le_bytes(*eight).wrapping_mul(0x0102_0408_1020_4080) >> 56;
+    let mut left = set.as_chunks::<8>().0.iter().rev().fold(0, |word, eight| word << 8 | gather(eight));
+    while left != 0 {
+        hit(left.trailing_zeros() as usize);
+        left &= left - 1;
+    }
+}
+
+fn copy<const W: usize>(block: &mut [u32; BLOCK], bytes: &[u8], number: impl Fn([u8; W]) -> u32) {
+    for (to, from) in block.iter_mut().zip(bytes.as_chunks::<W>().0) {
+        *to = number(*from);
     }
 }
 
@@ -368,8 +494,8 @@ mod tests {
         );
         assert_eq!(columns.meeting(0..3, Span::new(4, 6)), 0..2);
         assert_eq!(columns.meeting(0..3, Span::new(9, 12)), 2..2);
-        let mut hits = Vec::new();
-        columns.scan(0..4, Span::new(3, 5), |at| hits.push(at));
-        assert_eq!(hits, [0, 3]);
+        let mut found = Vec::new();
+        columns.scan(0..4, Span::new(3, 5), &mut found);
+        assert_eq!(found, [columns.get(0), columns.get(3)]);
     }
 }

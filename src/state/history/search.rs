@@ -79,6 +79,10 @@ impl When {
         When(Times::Instants(list))
     }
 
+    fn is_instant(&self) -> bool {
+        matches!(self.0, Times::Within(span) if span.len() <= 1)
+    }
+
     /// Whatever the time.
     pub const ALWAYS: When = When(Times::Within(Span { start: Ns::MIN, end: Ns::MAX }));
 }
@@ -154,6 +158,27 @@ impl Tree {
 }
 
 impl Search<'_> {
+    /// All that is left, at once: faster than one after the other where all are wanted.
+    pub fn into_vec(mut self) -> Vec<Interval> {
+        self.found.drain(..self.given);
+        if let (Attributes::Range(low, high), true) = (&self.which.0, self.when.is_instant()) {
+            // At one instant an attribute has at most one interval.
+            let most = (high.saturating_sub(*low) as usize).saturating_add(1).min(self.tree.attributes());
+            self.found.reserve(most);
+        }
+        while let Some(task) = self.next_task() {
+            self.read(&task);
+        }
+        self.found
+    }
+
+    fn next_task(&mut self) -> Option<Task> {
+        if self.cancel.is_cancelled() {
+            self.tasks.clear();
+        }
+        self.tasks.pop()
+    }
+
     /// Nodes read so far.
     pub fn nodes_read(&self) -> usize {
         self.read
@@ -192,10 +217,9 @@ impl Search<'_> {
         }
         let columns = node.columns();
         let found = &mut self.found;
-        let mut hit = |at: usize| found.push(columns.get(at));
         match (&self.which.0, &self.when.0) {
             (Attributes::Range(low, high), Times::Within(span)) if low < high => {
-                columns.scan(columns.between(*low, *high, 0), *span, hit);
+                columns.scan(columns.between(*low, *high, 0), *span, found);
             }
             (Attributes::Range(low, high), when) => {
                 let all = columns.between(*low, *high, 0);
@@ -203,7 +227,7 @@ impl Search<'_> {
                 while at < all.end {
                     let group = columns.of(columns.attribute(at), at);
                     at = group.end;
-                    when.find(columns, group, &task.instants, &mut hit);
+                    when.find(columns, group, &task.instants, &mut |at| found.push(columns.get(at)));
                 }
             }
             (Attributes::List(list), when) => {
@@ -211,7 +235,7 @@ impl Search<'_> {
                 for attribute in list.get(task.attributes.start as usize..task.attributes.end as usize).unwrap_or(&[]) {
                     let group = columns.of(attribute.0, from);
                     from = group.end;
-                    when.find(columns, group, &task.instants, &mut hit);
+                    when.find(columns, group, &task.instants, &mut |at| found.push(columns.get(at)));
                 }
             }
         }
@@ -268,10 +292,7 @@ impl Iterator for Search<'_> {
             }
             self.found.clear();
             self.given = 0;
-            if self.cancel.is_cancelled() {
-                self.tasks.clear();
-            }
-            let task = self.tasks.pop()?;
+            let task = self.next_task()?;
             self.read(&task);
         }
     }

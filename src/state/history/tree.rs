@@ -248,7 +248,7 @@ impl Packing {
 
 impl Tree {
     /// The life of every attribute: each worker looks at the nodes that hold a stretch of attributes, so no two write
-    /// the same place, and reads two times per node and attribute.
+    /// the same place.
     fn find_lives(&self, work: &Work) -> Result<Vec<Span>, Cancelled> {
         if self.is_empty() {
             return Ok(Vec::new());
@@ -265,18 +265,11 @@ impl Tree {
                     continue;
                 }
                 let columns = &node.columns;
-                let mut at = columns.between(low, low, 0).start;
-                while at < columns.len() {
-                    let attribute = columns.attribute(at);
-                    if attribute > high {
-                        break;
+                for at in columns.between(low, high, 0) {
+                    if let Some(life) = lives.get_mut((columns.attribute(at) - low) as usize) {
+                        life.start = life.start.min(columns.start(at));
+                        life.end = life.end.max(columns.end(at));
                     }
-                    let group = columns.of(attribute, at);
-                    if let Some(life) = lives.get_mut((attribute - low) as usize) {
-                        life.start = life.start.min(columns.start(group.start));
-                        life.end = life.end.max(columns.end(group.end - 1));
-                    }
-                    at = group.end;
                 }
             }
             lives

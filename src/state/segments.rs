@@ -1,0 +1,278 @@
+//! Spans that belong to no attribute: system calls, executions. Iterated by start, by end or by duration, up or down, without
+//! sorting them all.
+//!
+//! In: [`Segment`]s in any order. Out: an iterator in any of six orders over those that meet a window; the first results
+//! come after a few nodes are read, and memory is what lies open, not the whole (ALGORITHMS.md 8.8, [002] 5.4).
+//!
+//! Segments are sorted by start once; above them stands an implicit tree of extents: the smallest and largest start,
+//! end and duration below each node. Iteration holds two heaps, nodes by the best that can lie below them and segments
+//! read but not given; as long as a node may hold something as good as the best segment, it is read. Ties are decided
+//! by start, end and position, so the order is total, and downwards is exactly upwards reversed.
+
+use crate::base::time::{Ns, Span};
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+
+/// A span and what it is of: a position in the caller's table.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Segment {
+    /// From, to; may be empty.
+    pub span: Span,
+    /// Position in the caller's table.
+    pub item: u32,
+}
+
+/// By what segments are ordered; ties by start, then end, then item.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Order {
+    /// Start.
+    Start,
+    /// End.
+    End,
+    /// Length.
+    Duration,
+}
+
+/// Which end of the order comes first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Direction {
+    /// The smallest.
+    Up,
+    /// The largest.
+    Down,
+}
+
+/// Segments under a leaf, and children under a node.
+const FANOUT: usize = 64;
+
+/// What lies below a node.
+#[derive(Clone, Copy, Debug)]
+struct Extent {
+    starts: (Ns, Ns),
+    ends: (Ns, Ns),
+    durations: (u64, u64),
+}
+
+impl Extent {
+    fn of(segment: &Segment) -> Self {
+        let Span { start, end } = segment.span;
+        let duration = duration(segment);
+        Extent { starts: (start, start), ends: (end, end), durations: (duration, duration) }
+    }
+
+    fn join(self, other: Extent) -> Extent {
+        fn both<T: Ord>(a: (T, T), b: (T, T)) -> (T, T) {
+            (a.0.min(b.0), a.1.max(b.1))
+        }
+        Extent {
+            starts: both(self.starts, other.starts),
+            ends: both(self.ends, other.ends),
+            durations: both(self.durations, other.durations),
+        }
+    }
+}
+
+/// The store.
+#[derive(Clone, Debug, Default)]
+pub struct Segments {
+    /// By start, end, item.
+    all: Vec<Segment>,
+    /// Extents, the leaves' first; the last level has one.
+    levels: Vec<Vec<Extent>>,
+}
+
+impl Segments {
+    /// A store of `all`. A segment that ends before it starts counts as empty.
+    pub fn new(mut all: Vec<Segment>) -> Self {
+        for segment in &mut all {
+            segment.span.end = segment.span.end.max(segment.span.start);
+        }
+        all.sort_unstable();
+        let join = |group: &[Extent]| group.iter().copied().reduce(Extent::join);
+        let leaf = |group: &[Segment]| group.iter().map(Extent::of).reduce(Extent::join);
+        let mut levels: Vec<Vec<Extent>> = vec![all.chunks(FANOUT).filter_map(leaf).collect()];
+        while let Some(below) = levels.last().filter(|level| level.len() > 1) {
+            levels.push(below.chunks(FANOUT).filter_map(join).collect());
+        }
+        Segments { all, levels }
+    }
+
+    /// Number of segments.
+    pub fn len(&self) -> usize {
+        self.all.len()
+    }
+
+    /// True when there is none.
+    pub fn is_empty(&self) -> bool {
+        self.all.is_empty()
+    }
+
+    /// The segments that meet `window`, in order. An empty segment meets it where it lies inside.
+    pub fn iter(&self, order: Order, direction: Direction, window: Span) -> InOrder<'_> {
+        let mut iter =
+            InOrder { store: self, order, direction, window, nodes: BinaryHeap::new(), segments: BinaryHeap::new() };
+        let top = self.levels.len().saturating_sub(1);
+        iter.open(top, 0..self.levels.get(top).map_or(0, Vec::len));
+        iter
+    }
+}
+
+fn duration(segment: &Segment) -> u64 {
+    (segment.span.end as u64).wrapping_sub(segment.span.start as u64)
+}
+
+/// Times as unsigned numbers in the same order.
+fn rank(time: Ns) -> u64 {
+    time as u64 ^ 1 << 63
+}
+
+/// A node by the best that can lie below it.
+type Node = Reverse<(u64, usize, usize)>;
+
+/// A segment by its place in the order: field, start, end, position.
+type Place = Reverse<((u64, u64, u64, u64), usize)>;
+
+/// The segments of a window in order. Dropping it ends the work.
+#[derive(Clone, Debug)]
+pub struct InOrder<'a> {
+    store: &'a Segments,
+    order: Order,
+    direction: Direction,
+    window: Span,
+    nodes: BinaryHeap<Node>,
+    segments: BinaryHeap<Place>,
+}
+
+impl InOrder<'_> {
+    /// Downwards is upwards of the complement.
+    fn directed(&self, rank: u64) -> u64 {
+        if self.direction == Direction::Up { rank } else { !rank }
+    }
+
+    /// Where the best of a node can stand.
+    fn bound(&self, extent: &Extent) -> u64 {
+        let (least, most) = match self.order {
+            Order::Start => (rank(extent.starts.0), rank(extent.starts.1)),
+            Order::End => (rank(extent.ends.0), rank(extent.ends.1)),
+            Order::Duration => extent.durations,
+        };
+        self.directed(if self.direction == Direction::Up { least } else { most })
+    }
+
+    fn place(&self, at: usize, segment: &Segment) -> Place {
+        let (start, end) = (rank(segment.span.start), rank(segment.span.end));
+        let field = match self.order {
+            Order::Start => start,
+            Order::End => end,
+            Order::Duration => duration(segment),
+        };
+        let directed = |rank| self.directed(rank);
+        Reverse(((directed(field), directed(start), directed(end), directed(at as u64)), at))
+    }
+
+    fn meets(&self, start: Ns, end: Ns) -> bool {
+        start < self.window.end && (end > self.window.start || start >= self.window.start)
+    }
+
+    /// Queue the nodes `range` of a level.
+    fn open(&mut self, level: usize, range: std::ops::Range<usize>) {
+        for at in range {
+            let extent = self.store.levels.get(level).and_then(|level| level.get(at));
+            if let Some(extent) = extent.filter(|e| self.meets(e.starts.0, e.ends.1)) {
+                let bound = self.bound(extent);
+                self.nodes.push(Reverse((bound, level, at)));
+            }
+        }
+    }
+
+    /// Read a node: queue what lies below it.
+    fn read(&mut self, level: usize, at: usize) {
+        let below = at * FANOUT..(at + 1) * FANOUT;
+        if let Some(children) = level.checked_sub(1) {
+            self.open(children, below);
+            return;
+        }
+        for (at, segment) in self.store.all.iter().enumerate().take(below.end).skip(below.start) {
+            if self.meets(segment.span.start, segment.span.end) {
+                let place = self.place(at, segment);
+                self.segments.push(place);
+            }
+        }
+    }
+}
+
+impl Iterator for InOrder<'_> {
+    type Item = Segment;
+
+    fn next(&mut self) -> Option<Segment> {
+        while let Some(Reverse((bound, level, at))) = self.nodes.peek().copied() {
+            // A node may still hold an equal that ties put first.
+            if self.segments.peek().is_some_and(|Reverse((place, _))| place.0 < bound) {
+                break;
+            }
+            self.nodes.pop();
+            self.read(level, at);
+        }
+        let Reverse((_, at)) = self.segments.pop()?;
+        self.store.all.get(at).copied()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    /// The obvious way: keep, sort, turn round.
+    fn sorted(all: &[Segment], order: Order, direction: Direction, window: Span) -> Vec<Segment> {
+        let Span { start: from, end: to } = window;
+        let meets = |s: &&Segment| s.span.start < to && (s.span.end > from || s.span.start >= from);
+        let mut kept: Vec<Segment> = all.iter().filter(meets).copied().collect();
+        kept.sort_by_key(|s| {
+            let field = match order {
+                Order::Start => i128::from(s.span.start),
+                Order::End => i128::from(s.span.end),
+                Order::Duration => i128::from(s.span.end) - i128::from(s.span.start),
+            };
+            (field, *s)
+        });
+        if direction == Direction::Down {
+            kept.reverse();
+        }
+        kept
+    }
+
+    fn segments() -> impl Strategy<Value = Vec<Segment>> {
+        let start = prop_oneof![20 => -300..300i64, 1 => Just(Ns::MIN), 1 => Just(Ns::MAX - 50)];
+        let length = prop_oneof![3 => 0..9i64, 1 => 0..500i64];
+        let segment = (start, length, 0..50u32)
+            .prop_map(|(start, length, item)| Segment { span: Span::new(start, start.saturating_add(length)), item });
+        prop::collection::vec(segment, 0..400)
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(300))]
+        #[test]
+        fn every_order_equals_sorting(all in segments(), from in -350..350i64, length in 0..700i64) {
+            let store = Segments::new(all.clone());
+            for window in [Span::new(from, from + length), Span::new(Ns::MIN, Ns::MAX)] {
+                for order in [Order::Start, Order::End, Order::Duration] {
+                    for direction in [Direction::Up, Direction::Down] {
+                        let found: Vec<_> = store.iter(order, direction, window).collect();
+                        prop_assert_eq!(found, sorted(&all, order, direction, window));
+                    }
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn the_first_by_start_come_from_few_nodes() {
+        let all = (0..100_000).map(|i| Segment { span: Span::new(i, i + i % 97), item: i as u32 }).collect();
+        let store = Segments::new(all);
+        let mut iter = store.iter(Order::Start, Direction::Up, Span::new(50_000, 60_000));
+        let first = (0..100_000).find(|i| i + i % 97 > 50_000);
+        assert_eq!(iter.next().map(|s| s.span.start), first);
+        assert!(iter.segments.len() <= 2 * FANOUT, "{}", iter.segments.len());
+    }
+}

@@ -1,0 +1,213 @@
+//! How long an attribute was in which state during a window: exact, at a cost that does not grow with the window.
+//!
+//! In: a sealed tree whose values are state codes. Out: the time per state of any attribute in any window. For each
+//! attribute the time line is cut into cells, four of one level under one of the next; a cell holds the time per state in
+//! it, in whole nanoseconds. A window is put together from the cells inside it, of the level whose cells are at most half as
+//! wide, and from the intervals of the tree for its ragged ends and for the cells that are not stored. So drawing a
+//! time line costs pixels times lines, whatever the number of intervals (ALGORITHMS.md 8.9; what [002] left for later).
+//!
+//! A cell is stored where it stands for at least [`WORTH`] intervals; the tree answers for the others as fast. (The
+//! handbook stored cells of two; but every border between two intervals makes such a cell on every level, however
+//! small: more cells than intervals.) Cost: one pass over the intervals per level, in parallel by attribute; at most
+//! a few bytes per interval.
+
+use super::attributes::AttributeId;
+use super::history::interval::{Interval, Value};
+use super::history::search::{When, Which};
+use super::history::tree::Tree;
+use crate::base::time::{Ns, Span};
+use crate::base::work::{Cancel, Cancelled, Work, in_order};
+use std::collections::BTreeMap;
+
+/// Intervals that make a cell worth storing.
+const WORTH: u32 = 16;
+
+/// Attributes that a worker takes at a time.
+const STRETCH: usize = 256;
+
+/// Time in ns by state code.
+pub type Times = BTreeMap<u16, u64>;
+
+/// The state with most time, the lower code where two have as much.
+pub fn most(times: &Times) -> Option<u16> {
+    times.iter().max_by_key(|(code, time)| (**time, std::cmp::Reverse(**code))).map(|(code, _)| *code)
+}
+
+/// A stored cell: its number on its level, its times in `Level::times` up to `end`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Cell {
+    number: u32,
+    end: u32,
+}
+
+/// The cells of one width, by attribute and number.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+struct Level {
+    /// Cells are two to this power wide.
+    width: u32,
+    /// By attribute: where its cells end.
+    ends: Vec<u32>,
+    cells: Vec<Cell>,
+    times: Vec<(u16, u64)>,
+}
+
+/// Times per state at several scales.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Summary {
+    /// Where the first cell of each level begins.
+    origin: Ns,
+    /// The finest first.
+    levels: Vec<Level>,
+}
+
+impl Level {
+    fn attribute_ends(&mut self) {
+        self.ends.push(self.cells.len() as u32);
+    }
+
+    /// Join the cells of the attributes that follow.
+    fn append(&mut self, next: Level) {
+        let (cells, times) = (self.cells.len() as u32, self.times.len() as u32);
+        self.ends.extend(next.ends.iter().map(|end| cells + end));
+        self.cells.extend(next.cells.iter().map(|cell| Cell { end: times + cell.end, ..*cell }));
+        self.times.extend(next.times);
+    }
+
+    /// Add the cells of one attribute; `intervals` are its own, by start.
+    fn fill(&mut self, intervals: &[(Span, u16)], origin: Ns) {
+        let width = self.width;
+        let number = |t: Ns| ((t as u64).wrapping_sub(origin as u64) >> width) as u32;
+        let mut open = (0, 0, Times::new());
+        for (span, code) in intervals {
+            let (first, last) = (number(span.start), number(span.end - 1));
+            // Cells between the first and the last hold this interval alone: they are never worth it.
+            for cell in [first, last].into_iter().take(if first == last { 1 } else { 2 }) {
+                if cell != open.0 {
+                    self.close(&mut open);
+                    open.0 = cell;
+                }
+                open.1 += 1;
+                *open.2.entry(*code).or_default() += clip(*span, cell_span(cell, origin, width));
+            }
+        }
+        self.close(&mut open);
+    }
+
+    /// Keep the open cell (number, intervals, times) if it is worth it; leave an empty one.
+    fn close(&mut self, open: &mut (u32, u32, Times)) {
+        if open.1 >= WORTH {
+            self.times.extend(open.2.iter().map(|(code, time)| (*code, *time)));
+            self.cells.push(Cell { number: open.0, end: self.times.len() as u32 });
+        }
+        open.1 = 0;
+        open.2.clear();
+    }
+}
+
+fn cell_span(number: u32, origin: Ns, width: u32) -> Span {
+    let at = |number: u64| i128::from(origin) + (i128::from(number) << width);
+    let clamp = |time: i128| Ns::try_from(time).unwrap_or(Ns::MAX);
+    Span::new(clamp(at(number.into())), clamp(at(u64::from(number) + 1)))
+}
+
+/// Nanoseconds of `span` inside `window`.
+fn clip(span: Span, window: Span) -> u64 {
+    let both = span.clip(window);
+    if both.is_empty() { 0 } else { (both.end as u64).wrapping_sub(both.start as u64) }
+}
+
+fn code(interval: &Interval) -> Option<(Span, u16)> {
+    match interval.value {
+        Value::Code(code) => Some((interval.span, code)),
+        Value::Int(_) | Value::Text(_) => None,
+    }
+}
+
+impl Summary {
+    /// The summary of all state codes of `tree`; other values count as no time.
+    pub fn build(tree: &Tree, work: &Work) -> Result<Summary, Cancelled> {
+        let span = tree.span();
+        let length = (span.end as u64).wrapping_sub(span.start as u64);
+        let finest = (length >> 22).next_power_of_two().trailing_zeros();
+        // The widest cells are at most half as wide as the whole.
+        let widths = (finest..63).step_by(2).take_while(|width| length >> width >= 2);
+        let mut levels: Vec<Level> = widths.map(|width| Level { width, ..Level::default() }).collect();
+        let empty = levels.clone();
+        let make = |i: usize| {
+            let first = i * STRETCH;
+            let past = (first + STRETCH).min(tree.attributes());
+            let which = Which::range(AttributeId::at(first), AttributeId::at(past - 1));
+            let mut intervals = tree.search(which, When::ALWAYS, &work.cancel).into_vec();
+            intervals.sort_unstable();
+            let mut levels = empty.clone();
+            let mut left = intervals.as_slice();
+            for attribute in first..past {
+                let (own, rest) = left.split_at(left.partition_point(|i| i.attribute.index() <= attribute));
+                left = rest;
+                let own: Vec<(Span, u16)> = own.iter().filter_map(code).collect();
+                for level in &mut levels {
+                    level.fill(&own, span.start);
+                    level.attribute_ends();
+                }
+            }
+            levels
+        };
+        in_order(work, tree.attributes().div_ceil(STRETCH), make, |_, part| {
+            levels.iter_mut().zip(part).for_each(|(level, next)| level.append(next));
+        })?;
+        Ok(Summary { origin: span.start, levels })
+    }
+
+    /// Time per state of `attribute` in `window`: exactly what its intervals in `tree`, the tree this was built of, add up to.
+    pub fn times(&self, tree: &Tree, attribute: AttributeId, window: Span) -> Times {
+        let mut times = Times::new();
+        let window = window.clip(tree.life(attribute).unwrap_or_default());
+        if window.is_empty() {
+            return times;
+        }
+        let mut from = window.start;
+        for (cell, stored) in self.cells(attribute, window) {
+            add_intervals(&mut times, tree, attribute, Span::new(from, cell.start));
+            for (code, time) in stored {
+                *times.entry(*code).or_default() += time;
+            }
+            from = cell.end;
+        }
+        add_intervals(&mut times, tree, attribute, Span::new(from, window.end));
+        times
+    }
+
+    /// Number of stored cells.
+    pub fn cells_stored(&self) -> usize {
+        self.levels.iter().map(|level| level.cells.len()).sum()
+    }
+
+    /// The stored cells inside `window`, on the widest level of which two fit into it.
+    fn cells(&self, attribute: AttributeId, window: Span) -> impl Iterator<Item = (Span, &[(u16, u64)])> {
+        let length = (window.end as u64).wrapping_sub(window.start as u64);
+        let stored = self.levels.iter().rev().find(|level| length >> level.width >= 2).map(|level| {
+            let end = |at: Option<usize>| at.and_then(|at| level.ends.get(at)).map_or(0, |end| *end as usize);
+            let own = end(attribute.index().checked_sub(1))..end(Some(attribute.index()));
+            let since = |t: Ns| (t as u64).wrapping_sub(self.origin as u64);
+            let first = since(window.start).div_ceil(1 << level.width);
+            let past = since(window.end) >> level.width;
+            let cells = level.cells.get(own.clone()).unwrap_or(&[]);
+            let from = cells.partition_point(|cell| u64::from(cell.number) < first);
+            let to = cells.partition_point(|cell| u64::from(cell.number) < past).max(from);
+            (own.start + from..own.start + to).filter_map(move |at: usize| {
+                let cell = level.cells.get(at)?;
+                let begin = at.checked_sub(1).and_then(|before| level.cells.get(before)).map_or(0, |before| before.end);
+                let times = level.times.get(begin as usize..cell.end as usize)?;
+                Some((cell_span(cell.number, self.origin, level.width), times))
+            })
+        });
+        stored.into_iter().flatten()
+    }
+}
+
+fn add_intervals(times: &mut Times, tree: &Tree, attribute: AttributeId, span: Span) {
+    let found = tree.search(Which::these([attribute]), When::within(span), &Cancel::default());
+    for (own, code) in found.filter_map(|interval| code(&interval)) {
+        *times.entry(code).or_default() += clip(own, span);
+    }
+}
