@@ -21,6 +21,7 @@
 pub mod analysis;
 pub mod base;
 pub mod cli;
+pub mod command;
 pub mod compare;
 pub mod event;
 pub mod input;

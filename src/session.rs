@@ -1,1 +1,181 @@
-//! (to come)
+//! The whole way from a path to an answer: open, find tasks, read, explain, compare.
+//!
+//! A [`Session`] is the traces of one command line, opened: metadata and packet indexes are read, events are not.
+//! Each method below it is one question; each runs on the workers of the [`Work`] it is given, reports progress to it
+//! and ends early when it is cancelled.
+
+use crate::analysis::survey::{self, Survey};
+use crate::analysis::symbols::files::Places;
+use crate::base::notice::Notices;
+use crate::base::time::Span;
+use crate::base::work::Work;
+use crate::cli::Common;
+use crate::compare::{self, CompareError, Comparison};
+use crate::event::bind::is_kernel;
+use crate::event::task::{self, ClassFace, Pairing, TaskDefinition};
+use crate::input::count::{self, Counts};
+use crate::input::record::ClassId;
+use crate::input::{self, Source};
+use crate::model::build;
+use crate::model::{Model, TraceInfo};
+use crate::state::engine::ChunkTarget;
+use crate::state::kernel::{Options, record};
+use crate::state::recording::Recording;
+use anyhow::Context;
+
+/// The command line is wrong, which only the trace could tell: exit status 2.
+#[derive(Debug, thiserror::Error)]
+#[error("{0}")]
+pub struct Wrong(pub String);
+
+/// Opened traces.
+pub struct Session {
+    /// The traces, on one time line.
+    pub sources: Vec<Source>,
+    /// Tasks found by themselves.
+    pub found: Vec<TaskDefinition>,
+    classes: Vec<ClassFace>,
+    chunks: ChunkTarget,
+}
+
+impl Session {
+    /// Open the traces of a command line. Cost: metadata and packet indexes.
+    pub fn open(common: &Common) -> anyhow::Result<Session> {
+        let sources = input::open(&common.arguments)?;
+        let classes: Vec<ClassFace> = sources.iter().flat_map(faces).collect();
+        let chunks = match common.chunk {
+            None => ChunkTarget::default(),
+            Some(0) => ChunkTarget::Packet,
+            Some(bytes) => ChunkTarget::Bytes(bytes),
+        };
+        Ok(Session { found: task::discover(&classes), sources, classes, chunks })
+    }
+
+    /// The traces as people name them.
+    pub fn title(&self) -> String {
+        let mut labels: Vec<&str> = self.sources.iter().map(|s| s.label.as_str()).collect();
+        labels.dedup();
+        labels.join(" + ")
+    }
+
+    /// Events per name.
+    pub fn count(&self, work: &Work) -> anyhow::Result<(Counts, Notices)> {
+        Ok(count::count(&self.sources, work)?)
+    }
+
+    /// The task that `--task` names; without it those whose executions are worth a look unasked: all but system calls and
+    /// interrupts, which every recording has.
+    pub fn candidates(&self, typed: Option<&str>) -> anyhow::Result<Vec<TaskDefinition>> {
+        if let Some(typed) = typed {
+            let task = task::parse(typed, &self.found, &self.classes).map_err(|e| Wrong(e.to_string()))?;
+            return Ok(vec![task]);
+        }
+        Ok(self.found.iter().filter(|t| self.is_users(t)).cloned().collect())
+    }
+
+    fn is_users(&self, task: &TaskDefinition) -> bool {
+        let by_kernel = |event: &str| self.classes.iter().any(|c| c.kernel && c.name == event);
+        task.pairing == Pairing::ProcessKey || !task.begins.iter().any(|d| by_kernel(&d.event))
+    }
+
+    /// The kernel pass, with marks for some tasks.
+    pub fn record(&self, tasks: &[TaskDefinition], work: &Work) -> anyhow::Result<(Recording, Notices)> {
+        let traces: Vec<_> = self.sources.iter().map(|s| &s.trace).collect();
+        let options = Options { chunks: self.chunks, ..Options::default() };
+        let (recording, mut notices) = record(&traces, tasks, &options, work)?;
+        notices.merge(&self.notices());
+        Ok((recording, notices))
+    }
+
+    /// What was odd about the traces when they were opened.
+    pub fn notices(&self) -> Notices {
+        let mut notices = Notices::default();
+        self.sources.iter().for_each(|s| notices.merge(s.trace.notices()));
+        notices
+    }
+
+    /// How often and how long each task ran.
+    pub fn survey(&self, work: &Work) -> anyhow::Result<(Survey, Notices)> {
+        let tasks = self.candidates(None)?;
+        let (recording, mut notices) = self.record(&tasks, work)?;
+        let tasks: Vec<_> = tasks.into_iter().map(|t| (t.name, t.nest)).collect();
+        let survey = survey::survey(&recording, &tasks, &mut notices);
+        Ok((survey, notices))
+    }
+
+    /// The executions of a task, explained. Without a task: of the first that has executions.
+    pub fn model(&self, typed: Option<&str>, places: &Places, work: &Work) -> anyhow::Result<Model> {
+        let candidates = self.candidates(typed)?;
+        if candidates.is_empty() {
+            anyhow::bail!("{}", self.nothing(work, "no task is found in it by itself")?);
+        }
+        let (recording, notices) = self.record(&candidates, work)?;
+        let begun = |i: &usize| recording.marks.iter().any(|m| m.task as usize == *i && m.thread.is_some());
+        let Some(chosen) = (0..candidates.len()).find(begun) else {
+            let names: Vec<&str> = candidates.iter().map(|t| t.name.as_str()).collect();
+            anyhow::bail!("{}", self.nothing(work, &format!("task {} has no executions", names.join(", ")))?);
+        };
+        let mut tasks: Vec<String> = self.found.iter().map(|t| t.name.clone()).collect();
+        let name = &candidates[chosen].name;
+        let task = tasks.iter().position(|t| t == name).unwrap_or_else(|| {
+            tasks.push(name.clone());
+            tasks.len() - 1
+        });
+        let traces = self.sources.iter().map(about).collect();
+        let (marks, nest) = (chosen as u32, candidates[chosen].nest);
+        let request = build::Request { tasks, task, marks, nest, traces, places: places.clone() };
+        let model = build::build(&recording, &request, &notices, work)?;
+        if model.executions.is_empty() {
+            anyhow::bail!("{}", self.nothing(work, &format!("task {name} has no executions that end in it"))?);
+        }
+        Ok(model)
+    }
+
+    /// One line for a recording without an answer.
+    fn nothing(&self, work: &Work, what: &str) -> anyhow::Result<String> {
+        let title = self.title();
+        if self.count(work)?.0.events == 0 {
+            return Ok(format!("{title}: the trace holds no events; was anything recorded before it was stopped?"));
+        }
+        Ok(format!(
+            "{title}: {what}; `whyslow info --full` lists tasks with their counts, --task begin=EVENT,end=EVENT names one by hand"
+        ))
+    }
+}
+
+/// Hold two groups of a model's executions against each other.
+pub fn compare(model: &Model, request: &compare::Request, work: &Work) -> anyhow::Result<Comparison> {
+    compare::compare(model, request, work).map_err(|e| match e {
+        CompareError::Filter(said) => Wrong(said).into(),
+        other => anyhow::Error::new(other),
+    })
+}
+
+/// Filters as typed, understood.
+pub fn request(slow: &[String], fast: &[String]) -> anyhow::Result<compare::Request> {
+    let filters = |option: &str, typed: &[String]| -> anyhow::Result<Vec<_>> {
+        let parsed =
+            typed.iter().map(|t| t.parse().map_err(|e: compare::filter::FilterError| Wrong(e.to_string()).into()));
+        parsed.collect::<anyhow::Result<_>>().with_context(|| option.to_owned())
+    };
+    let request = compare::Request { slow: filters("--slow", slow)?, fast: filters("--fast", fast)? };
+    Ok(request)
+}
+
+fn faces(source: &Source) -> Vec<ClassFace> {
+    let kernel = is_kernel(&source.trace);
+    let face = |(i, class): (usize, &input::ctf::Class)| ClassFace {
+        name: class.name.clone(),
+        kernel,
+        fields: source.trace.payload_fields(ClassId::at(i)),
+    };
+    source.trace.classes().iter().enumerate().map(face).collect()
+}
+
+/// Label and bounds, from the packets.
+fn about(source: &Source) -> TraceInfo {
+    let packets = || source.trace.streams().iter().flat_map(|s| &s.packets);
+    let start = packets().filter_map(|p| p.begin).min().unwrap_or(0);
+    let end = packets().filter_map(|p| p.end).max().unwrap_or(start);
+    TraceInfo { label: source.label.clone(), span: Span::new(start, end) }
+}

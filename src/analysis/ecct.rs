@@ -19,10 +19,10 @@ use super::disk::DiskUse;
 use super::outline::{Outline, OutlineId, Step};
 use super::path::{Entered, PathSegment};
 use super::recording::{EdgeKind, HostId, Recording, Thread, ThreadId};
+use super::spent::Spent;
 use super::stacks::Timelines;
 use super::thread_names::ThreadNames;
 use crate::base::time::{Ns, Span};
-use crate::model::context::Spent;
 use foldhash::HashMap;
 
 /// What trees are made from.

@@ -1,19 +1,23 @@
 //! Explanations: who waited for whom, along which path, in which functions.
 //!
-//! [`explain`] is the way through: a sealed [`recording`] in, a model out.
+//! In: a sealed [`recording`]. A [`path`] per execution; its segments get [`stacks`] and fold into an [`outline`] of
+//! calling contexts ([`ecct`]); [`symbols`] name the addresses that stand there. Apart from these, [`patterns`] asks of
+//! sequences of operations what repeats, what of it took too long, and where that began; [`offsets`] fits their clocks.
 
 pub use crate::state::recording;
+pub mod counts;
 pub mod disk;
 pub mod ecct;
 pub mod executions;
-pub mod explain;
-pub mod frames;
-pub mod metrics;
+pub mod offsets;
 pub mod outline;
 pub mod path;
+pub mod patterns;
+pub mod spent;
 pub mod stacks;
 #[cfg(test)]
 mod story;
+pub mod survey;
 pub mod symbols;
 pub mod thread_names;
 pub mod usage;

@@ -1,7 +1,7 @@
 //! The call stack of every thread at every time, as far as samples tell.
 //!
 //! In: a thread's system calls, its stack samples, its edges. Out: a *timeline*, half-open pieces that each have one
-//! interned [`Stack`]; functions get their names later ([`super::frames`]), and only those that an execution needs.
+//! interned [`Stack`]; functions get their names later, and only those that an execution needs.
 //!
 //! - Inside a system call the user stack cannot change: the sample at its entry holds until its exit (else the one at
 //!   its exit, else any taken meanwhile).

@@ -4,7 +4,7 @@
 //! names one cause would be spread over as many contexts as there are threads. So where at least [`JOINED`] names of
 //! one family (threads of one process, processes of one parent) differ in their last digits only, those digits become
 //! `*`. Fewer names may well be roles (`stage-1`, `stage-2`), and folding would hide more than it joins. Which thread
-//! it was is kept beside the context ([`crate::model::context::Contexts::who`]). Kernel workers carry their CPU and
+//! it was is kept beside the context (`Contexts::who` of the model). Kernel workers carry their CPU and
 //! number inside the name, before the queue that says what they do: those digits always fold.
 //! The decision needs the whole recording, and nothing else: it is the same for every task and execution.
 

@@ -65,16 +65,21 @@ impl Splits {
             return 1.0;
         }
         let sum = |of: &[u64]| of.iter().map(|v| i128::from(*v)).sum::<i128>();
-        let all = sum(values);
-        // The difference of the means is (s n - all k) / (k (n - k)) for a sum s of the k chosen.
-        let extreme = |s: i128| (s * self.total as i128 - all * self.smaller as i128).abs();
+        let (n, k, all) = (self.total as i128, self.smaller as i128, sum(values));
+        // The difference of the means is (s n - all k) / (k (n - k)) for a sum s of the k chosen: as extreme as the
+        // observed one are sums at or beyond two bounds.
         let own = if self.slow == self.smaller { &values[..self.slow] } else { &values[self.slow..] };
-        let observed = extreme(sum(own));
+        let observed = (sum(own) * n - all * k).abs();
+        let high = (all * k + observed + n - 1).div_euclid(n);
+        let low = (all * k - observed).div_euclid(n);
+        let is_extreme = |pick: &[u32]| {
+            let s = pick.iter().map(|i| values[*i as usize]).fold(0, u64::saturating_add);
+            i128::from(s) >= high || i128::from(s) <= low
+        };
         let (mut seen, mut as_extreme) = (0, 0);
         for pick in self.chosen.chunks_exact(self.smaller) {
             seen += 1;
-            let s = pick.iter().map(|i| i128::from(values[*i as usize])).sum();
-            as_extreme += usize::from(extreme(s) >= observed);
+            as_extreme += usize::from(is_extreme(pick));
             if !self.exhaustive && as_extreme >= ENOUGH {
                 return ENOUGH as f64 / seen as f64;
             }

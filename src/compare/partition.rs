@@ -3,7 +3,7 @@
 //! One human cause lies scattered over many contexts: reached directly or through a third thread that waited too,
 //! with and without a sampled stack, in several leaf functions. So time is grouped first by how the execution's own
 //! thread spent it ([`Spent`]) and by the thread at the end of the path (folded name and process): the one that held
-//! the lock, had the CPU, sent the answer. Where no single thread has half of what its kind costs, the kind stays
+//! the lock, had the CPU; over the network, by the program that answered. Where no single thread has half of what its kind costs, the kind stays
 //! whole ("by several"). What no thread is to blame for (its own CPU time, timers, unknown waits) is carved along
 //! its own call stack: down into a child that has at least 80 % of its parent's difference (ALGORITHMS.md 7.4), and
 //! again with what is left. Disk and interrupts stay whole: whoever queues, the device is one.
@@ -19,8 +19,14 @@ use std::collections::BTreeMap;
 /// Times the rest of a carved part is carved again.
 const CARVINGS: usize = 8;
 
-/// A thread as causes tell threads apart: its name with digits folded, and its process.
-pub(super) type Blamed = (String, String);
+/// Who is to blame, as causes tell them apart.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct Blamed {
+    /// Name of the process; empty where unknown.
+    pub process: String,
+    /// Name of the thread with digits folded; `None` for any thread of the process.
+    pub thread: Option<String>,
+}
 
 /// Where the time of a context comes from.
 #[derive(Clone, Copy, Debug)]
@@ -29,8 +35,8 @@ pub(super) struct Origin {
     pub site: ContextId,
     /// The thread frame of who is to blame, if any.
     pub culprit: Option<ContextId>,
-    /// Some frame of the own thread is unknown.
-    pub unknown: bool,
+    /// The first frame of the own thread that stands for an unknown stack.
+    pub unknown: Option<ContextId>,
     state: State,
 }
 
@@ -53,7 +59,7 @@ pub(super) fn origins(model: &Model) -> Vec<Origin> {
     for at in 0..model.contexts.len() {
         let context = ContextId::at(at);
         let above = model.contexts.parent(context).map(|p| all[p.index()]);
-        let mut origin = above.unwrap_or(Origin { site: context, culprit: None, unknown: false, state: State::Own });
+        let mut origin = above.unwrap_or(Origin { site: context, culprit: None, unknown: None, state: State::Own });
         match (origin.state, model.contexts.frame(context).kind) {
             (State::Own, FrameKind::Wait(_)) => origin.state = State::Waiting,
             (State::Own | State::Waiting | State::Following, FrameKind::Thread(_)) => {
@@ -63,7 +69,9 @@ pub(super) fn origins(model: &Model) -> Vec<Origin> {
             }
             (State::Own, kind) => {
                 origin.site = context;
-                origin.unknown |= kind == FrameKind::NoStack;
+                if kind == FrameKind::NoStack {
+                    origin.unknown = origin.unknown.or(Some(context));
+                }
             }
             (State::Following, FrameKind::Wait(s)) if !follows(s) => origin.state = State::Settled,
             _ => {}
@@ -134,7 +142,8 @@ impl Ground<'_> {
         let culprit = self.origins[context.index()].culprit?;
         let thread = fold_digits(self.model.names.get(self.model.contexts.frame(culprit).name));
         let process = self.threads.get(&culprit).and_then(|w| self.model.who.get(w.index()));
-        Some((thread, process.map_or_else(String::new, |w| self.model.names.get(w.process).to_string())))
+        let process = process.map_or_else(String::new, |w| self.model.names.get(w.process).to_string());
+        Some(Blamed { process, thread: Some(thread) })
     }
 
     fn part(&self, kind: Spent, contexts: Vec<ContextId>) -> Part {
@@ -151,6 +160,11 @@ pub(super) fn partition(ground: &Ground<'_>) -> Vec<Part> {
         let kind = ground.model.contexts.spent(context);
         let by_thread = matches!(kind, Spent::Thread | Spent::Network | Spent::Preempted);
         let blamed = if by_thread { ground.blamed(context) } else { None };
+        // Over the network one waits for a program; which of its threads takes long is the next question.
+        let blamed = blamed.map(|b| match kind {
+            Spent::Network if !b.process.is_empty() => Blamed { thread: None, ..b },
+            _ => b,
+        });
         kinds.entry(kind).or_default().entry(blamed).or_default().push(context);
     }
     let mut parts = Vec::new();
@@ -190,13 +204,29 @@ fn join_scattered(parts: &mut Vec<Part>) {
 
 /// Carve time that no thread is to blame for along the own call stack.
 fn carve(ground: &Ground<'_>, kind: Spent, contexts: Vec<ContextId>) -> Vec<Part> {
-    let (mut unknown, mut rest): (Vec<_>, Vec<_>) =
-        contexts.into_iter().partition(|c| ground.origins[c.index()].unknown);
     let mut parts: Vec<Part> = Vec::new();
+    let mut rest = contexts;
     while !rest.is_empty() && parts.len() < CARVINGS {
         let (node, taken, left) = deepest(ground, rest);
-        rest = left;
         let mut part = Part { node, ..ground.part(kind, taken) };
+        let goes_with = |sum: i128| sum.signum() == part.difference.signum();
+        // What is unknown from a frame above the node on is most likely more of the same.
+        let (blind, left): (Vec<_>, Vec<_>) = left.into_iter().partition(|c| {
+            let from = ground.origins[c.index()].unknown.and_then(|u| ground.model.contexts.parent(u));
+            from.zip(node).is_some_and(|(from, node)| is_below(ground.model, node, from))
+        });
+        rest = left;
+        let dark = ground.sum(&blind);
+        if goes_with(dark) {
+            // Where it is nearly all, the little that has a stack does not speak for it.
+            if dark.abs() > 3 * part.difference.abs() {
+                part.node = node.and_then(|n| ground.model.contexts.path(n).first().copied());
+            }
+            part.difference += dark;
+            part.contexts.extend(blind);
+        } else {
+            rest.extend(blind);
+        }
         // A wait's few stray stacks (broken chains) are the same wait; CPU time elsewhere is something else.
         let stray = ground.sum(&rest);
         let same = stray.signum() == part.difference.signum() && stray.abs() * 5 < part.difference.abs();
@@ -204,30 +234,27 @@ fn carve(ground: &Ground<'_>, kind: Spent, contexts: Vec<ContextId>) -> Vec<Part
             part.difference += stray;
             part.contexts.append(&mut rest);
         }
+        part.contexts.sort_unstable();
         parts.push(part);
     }
     if !rest.is_empty() {
+        rest.sort_unstable();
         parts.push(ground.part(kind, rest));
     }
-    // What has no stack belongs to the largest part with the same sign: most likely it is more of the same.
-    let blind = ground.sum(&unknown);
-    let same_sign = parts.iter_mut().filter(|p| p.difference.signum() == blind.signum());
-    match same_sign.max_by_key(|p| p.difference.abs()) {
-        Some(part) => {
-            // Mostly blind, the little that has a stack does not speak for the rest.
-            part.node = part.node.filter(|_| blind.abs() <= 3 * part.difference.abs());
-            part.difference += blind;
-            part.contexts.append(&mut unknown);
-        }
-        None if !unknown.is_empty() => parts.push(ground.part(kind, unknown)),
-        None => {}
-    }
-    parts.iter_mut().for_each(|p| p.contexts.sort_unstable());
     parts
 }
 
-/// The deepest own context reached by going into a child with at least 80 % of its parent's difference; the contexts
-/// below it, and the others.
+/// True when `top` is `context` or stands above it.
+pub(super) fn is_below(model: &Model, context: ContextId, top: ContextId) -> bool {
+    let mut at = Some(context);
+    while at.is_some_and(|a| a > top) {
+        at = at.and_then(|a| model.contexts.parent(a));
+    }
+    at == Some(top)
+}
+
+/// The deepest own context reached by going into a child with at least 80 % of what is known of its parent's
+/// difference; the contexts below it, and the others.
 fn deepest(ground: &Ground<'_>, contexts: Vec<ContextId>) -> (Option<ContextId>, Vec<ContextId>, Vec<ContextId>) {
     let tree = &ground.model.contexts;
     let mut sums: BTreeMap<ContextId, i128> = BTreeMap::new();
@@ -242,21 +269,17 @@ fn deepest(ground: &Ground<'_>, contexts: Vec<ContextId>) -> (Option<ContextId>,
     for c in sums.keys() {
         children.entry(tree.parent(*c)).or_default().push(*c);
     }
+    let is_known = |c: &&ContextId| tree.frame(**c).kind != FrameKind::NoStack;
     let (mut node, mut whole) = (None, ground.sum(&contexts));
     while let Some(list) = children.get(&node) {
-        let largest = list.iter().copied().max_by_key(|c| (sums[c].abs(), std::cmp::Reverse(*c)));
-        let Some(child) = largest.filter(|c| sums[c].abs() * 5 >= whole.abs() * 4) else { break };
-        (node, whole) = (Some(child), sums[&child]);
+        let unknown: i128 = list.iter().filter(|c| !is_known(c)).map(|c| sums[c]).sum();
+        let known = whole - unknown;
+        let largest = list.iter().filter(is_known).max_by_key(|c| (sums[c].abs(), std::cmp::Reverse(**c)));
+        let Some(child) = largest.filter(|c| sums[c].abs() * 5 >= known.abs() * 4) else { break };
+        (node, whole) = (Some(*child), sums[child]);
     }
     let Some(top) = node else { return (None, contexts, Vec::new()) };
-    let below = |c: &ContextId| {
-        let mut at = Some(ground.origins[c.index()].site);
-        while at.is_some_and(|a| a > top) {
-            at = at.and_then(|a| tree.parent(a));
-        }
-        at == Some(top)
-    };
-    let (taken, left) = contexts.into_iter().partition(below);
+    let (taken, left) = contexts.into_iter().partition(|c| is_below(ground.model, ground.origins[c.index()].site, top));
     (node, taken, left)
 }
 

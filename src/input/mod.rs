@@ -8,6 +8,7 @@ pub mod count;
 pub mod ctf;
 pub mod cursor;
 pub mod mapped;
+pub mod otf2;
 pub mod record;
 
 pub use ctf::OpenError;

@@ -5,6 +5,7 @@
 //! they were is in [`Contexts::who`]. Interning a child is one hash look-up.
 
 use super::WhoId;
+pub use crate::analysis::spent::Spent;
 use crate::base::names::NameId;
 use foldhash::HashMap;
 use std::collections::BTreeMap;
@@ -12,67 +13,6 @@ use std::collections::BTreeMap;
 crate::handle! {
     /// A node of the tree.
     ContextId,
-}
-
-/// How an execution's thread spends time: `kind` of causes and of tree nodes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Spent {
-    /// On a CPU in its own code.
-    Cpu,
-    /// Runnable and not running.
-    Preempted,
-    /// On a CPU taken by an interrupt.
-    Interrupted,
-    /// Waited for a block device.
-    Disk,
-    /// Waited for the network.
-    Network,
-    /// Waited for a timer.
-    Timer,
-    /// Waited for another thread.
-    Thread,
-    /// Waited for another device.
-    Device,
-    /// Woken by an inter-processor interrupt.
-    Ipi,
-    /// Waited for a person.
-    User,
-    /// Waited, nobody knows for what.
-    Unknown,
-}
-
-impl Spent {
-    /// All kinds.
-    pub const ALL: [Spent; 11] = [
-        Spent::Cpu,
-        Spent::Preempted,
-        Spent::Interrupted,
-        Spent::Disk,
-        Spent::Network,
-        Spent::Timer,
-        Spent::Thread,
-        Spent::Device,
-        Spent::Ipi,
-        Spent::User,
-        Spent::Unknown,
-    ];
-
-    /// The name in JSON and filters.
-    pub fn name(self) -> &'static str {
-        match self {
-            Spent::Cpu => "cpu",
-            Spent::Preempted => "preempted",
-            Spent::Interrupted => "interrupted",
-            Spent::Disk => "blocked.disk",
-            Spent::Network => "blocked.network",
-            Spent::Timer => "blocked.timer",
-            Spent::Thread => "blocked.thread",
-            Spent::Device => "blocked.device",
-            Spent::Ipi => "blocked.ipi",
-            Spent::User => "blocked.user",
-            Spent::Unknown => "blocked.unknown",
-        }
-    }
 }
 
 /// What a frame stands for.

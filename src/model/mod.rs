@@ -3,10 +3,13 @@
 //! A [`Model`] is built once per analysis and then only read. It holds no reference to the trace, so that it can be
 //! written to a database file and opened without it.
 
+pub mod build;
 pub mod context;
 pub mod execution;
 pub mod histogram;
 pub mod metric;
+pub mod pattern;
+pub mod propagation;
 pub mod selection;
 
 use crate::base::names::{NameId, Names};

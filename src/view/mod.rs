@@ -1,8 +1,11 @@
 //! What people and programs see: text, JSON, the terminal interface and pictures of it. Views only read.
 
+pub mod anomalies;
 pub mod clean;
 pub mod dump;
+pub mod info;
 pub mod json;
+pub mod stats;
 pub mod svg;
 pub mod text;
 pub mod tui;

@@ -4,8 +4,8 @@
 //! replaced whole; what the user pointed at is found again in the new ones by name.
 
 use super::actions::Place;
+use super::counts::{Counts, Row};
 use super::groups::{History, Selection};
-use super::linked::{Counts, Row};
 use super::overlay::Overlay;
 use super::setup::Looks;
 use super::theme::{self, Depth, Source, Theme, ThemeError};

@@ -60,7 +60,7 @@ pub fn wrap(text: &str, columns: usize) -> Vec<String> {
     let mut lines = Vec::new();
     for paragraph in text.split('\n') {
         let mut line = String::new();
-        for word in paragraph.split(' ') {
+        for word in glued(paragraph) {
             let mut word = word;
             let gap = usize::from(!line.is_empty());
             if width(&line) + gap + width(word) > columns && !line.is_empty() {
@@ -80,6 +80,24 @@ pub fn wrap(text: &str, columns: usize) -> Vec<String> {
         lines.push(line);
     }
     lines
+}
+
+/// The words of a line, a figure and its unit being one word.
+fn glued(line: &str) -> Vec<&str> {
+    let mut words: Vec<&str> = Vec::new();
+    let mut start = 0;
+    for (at, _) in line.match_indices(' ').chain([(line.len(), "")]) {
+        let next = line.get(at + 1..).unwrap_or_default();
+        let next =
+            next.split(' ').next().unwrap_or_default().trim_end_matches(|c: char| c.is_ascii_punctuation() && c != '%');
+        let is_unit = ["%", "ns", "us", "ms", "s", "min", "B", "KiB", "MiB", "GiB"].contains(&next);
+        if is_unit && line[start..at].ends_with(|c: char| c.is_ascii_digit()) {
+            continue;
+        }
+        words.push(&line[start..at]);
+        start = at + 1;
+    }
+    words
 }
 
 /// A rectangle to draw on.
@@ -240,6 +258,12 @@ mod tests {
         assert_eq!(clip("漢字漢字", 5), "漢字…");
         assert_eq!(clip("x", 0), "");
         assert_eq!(clip_front("漢字漢字", 4), "…字");
+    }
+
+    #[test]
+    fn a_figure_stays_with_its_unit() {
+        assert_eq!(wrap("extra (97 %), in all", 10), ["extra", "(97 %), in", "all"]);
+        assert_eq!(wrap("takes 52.2 ms more", 10), ["takes", "52.2 ms", "more"]);
     }
 
     #[test]

@@ -2,7 +2,7 @@
 
 use super::app::{App, Cursor, Pane};
 use super::groups::Selection;
-use super::layout::{grid, histogram_cells, layout};
+use super::layout::{grid, histogram_shape};
 use super::{figure, screen};
 use crate::view::clean;
 
@@ -32,9 +32,9 @@ fn node(app: &App) -> Option<String> {
 /// The selection as a filter, ready for `--slow` or `--fast`.
 fn range(app: &App) -> Option<String> {
     let row = app.histogram_row()?;
-    let grid = grid(row.bins.len(), histogram_cells(layout(app).inside(Pane::Histograms)).columns);
+    let grid = grid(row.bins.len(), histogram_shape(app).columns);
     let (metric, bin) = (row.metric.clone(), app.histograms.bin);
     let selected = app.histograms.selection.clone().filter(|s| s.metric == metric);
     let selection = selected.unwrap_or(Selection { metric, anchor: bin, head: bin, attached: None });
-    Some(selection.filter(&row.bins, grid.step)?.to_string())
+    Some(selection.filter(row, grid.step)?.to_string())
 }

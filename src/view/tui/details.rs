@@ -4,15 +4,15 @@
 //! In: model, comparison, and a context or a range of a metric. Out: facts, already chosen and ordered; drawn by
 //! `screen/details.rs`. Cost is bounded: of very large groups every n-th execution is looked at.
 
-use super::linked::{Bins, Row};
-use super::tree::{ancestry, find_context, find_path, frame_text, path_text};
+use super::counts::Row;
+use super::tree::{ancestry, find_context, find_path, path_text};
 use crate::compare::filter;
+use crate::compare::frame_text;
 use crate::compare::{Cause, Comparison, DiffNode, Group};
 use crate::model::Model;
 use crate::model::WhoId;
 use crate::model::context::ContextId;
 use crate::model::execution::ExecutionId;
-use crate::model::metric::ABSENT;
 use std::ops::Range;
 
 /// Entries of sparse vectors that are looked at for one page, at most.
@@ -95,7 +95,7 @@ pub fn of_context(model: &Model, comparison: &Comparison, node: u32) -> Details 
     let path: Vec<Step> = ancestry(&comparison.tree, node)
         .into_iter()
         .filter_map(|at| comparison.tree.nodes.get(at as usize))
-        .map(|n| Step { frame: frame_text(model, n.context).into_owned(), node: Some(n.clone()) })
+        .map(|n| Step { frame: frame_text(model, n.context), node: Some(n.clone()) })
         .collect();
     let contexts: Vec<ContextId> = path.iter().filter_map(|s| s.node.as_ref()).map(|n| n.context).collect();
     let samples = contexts.last().map_or(Vec::new(), |c| samples_at(model, comparison, *c));
@@ -132,13 +132,9 @@ pub fn cause_node(model: &Model, comparison: &Comparison, cause: &Cause) -> Opti
 /// Details of a range of bins: which executions lie there.
 pub fn of_range(model: &Model, comparison: &Comparison, row: &Row, bins: Range<usize>) -> Details {
     let values = filter::values(model, &row.metric).unwrap_or_default();
-    let inside = |v: i64| match row.bins.as_ref() {
-        Bins::Range { edges, .. } => {
-            edges.get(bins.start).is_some_and(|low| *low <= v) && edges.get(bins.end).is_none_or(|high| v < *high)
-        }
-        Bins::Names(names) => names.get(bins.clone()).is_some_and(|n| n.iter().any(|(name, _)| *name == v)),
+    let value = |id: ExecutionId| {
+        values.get(id.index()).copied().filter(|v| row.bins.of(*v).is_some_and(|b| bins.contains(&b)))
     };
-    let value = |id: ExecutionId| values.get(id.index()).copied().filter(|v| *v != ABSENT && inside(*v));
     let samples = sampled(model, comparison, 1, value);
     Details::Range { row: row.clone(), bins, samples }
 }

@@ -23,18 +23,20 @@ fn scaled(value: f64, steps: &[(f64, &str)]) -> String {
     let size = value.abs();
     // A value that would be drawn as 1000 takes the next larger unit.
     let fits = |limit: f64| size >= limit * 0.9995;
-    match steps.iter().find(|(limit, _)| fits(*limit)) {
-        Some((limit, unit)) => format!("{} {unit}", digits(value / limit)),
-        None => match steps.last() {
-            Some((limit, unit)) => format!("{:.0} {unit}", value / limit),
-            None => String::new(),
-        },
+    match steps.iter().find(|(limit, _)| fits(*limit)).or(steps.last()) {
+        Some((limit, unit)) if *limit > 1.0 => format!("{} {unit}", digits(value / limit)),
+        // The smallest unit is not divided.
+        Some((_, unit)) => format!("{value:.0} {unit}"),
+        None => String::new(),
     }
 }
 
-/// A time: `61.3 ms`.
+/// A time: `61.3 ms`; `0` has no unit.
 pub fn time(ns: f64) -> String {
-    scaled(ns, &[(60e9, "min"), (1e9, "s"), (1e6, "ms"), (1e3, "µs"), (1.0, "ns")])
+    if ns.abs() < 0.5 {
+        return "0".into();
+    }
+    scaled(ns, &[(60e9, "min"), (1e9, "s"), (1e6, "ms"), (1e3, "us"), (1.0, "ns")])
 }
 
 /// A difference of times, with its sign: `+52.2 ms`; nothing when it rounds to nothing.
@@ -60,7 +62,9 @@ pub fn count(n: u64) -> String {
 /// A share: `97%`; `<1%` says that it is not nothing, `>99%` that it is not all.
 pub fn share(part: f64) -> String {
     let percent = part * 100.0;
-    if percent > 0.0 && percent < 0.5 {
+    if percent.abs() < 0.5 && percent <= 0.0 {
+        "0%".into()
+    } else if percent > 0.0 && percent < 0.5 {
         "<1%".into()
     } else if (99.5..100.0).contains(&percent) {
         ">99%".into()
@@ -105,10 +109,11 @@ mod tests {
     #[test]
     fn three_digits_and_a_unit() {
         let cases = [
-            (0.0, "0 ns"),
+            (0.0, "0"),
+            (6.13, "6 ns"),
             (999.0, "999 ns"),
-            (999.7, "1.00 µs"),
-            (1_000.0, "1.00 µs"),
+            (999.7, "1.00 us"),
+            (1_000.0, "1.00 us"),
             (9_100_000.0, "9.10 ms"),
             (61_300_000.0, "61.3 ms"),
             (999_960_000.0, "1.00 s"),
@@ -125,7 +130,7 @@ mod tests {
     #[test]
     fn small_shares_are_not_nothing() {
         assert_eq!(
-            (share(0.0), share(0.001), share(0.999), share(1.0)),
+            (share(-0.001), share(0.001), share(0.999), share(1.0)),
             ("0%".into(), "<1%".into(), ">99%".into(), "100%".into())
         );
     }

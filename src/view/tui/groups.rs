@@ -1,9 +1,9 @@
 //! The groups that the user asked for, with undo and redo, and how a selection becomes a filter.
 
-use super::linked::Bins;
+use super::counts::Row;
 use crate::compare::Request;
 use crate::compare::filter::{Filter, Op, Operand, Test};
-use crate::model::metric::Metric;
+use crate::model::metric::{Metric, Unit};
 
 /// One of the two groups.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -99,22 +99,21 @@ impl Selection {
     }
 
     /// The filter that lets just these bins in; `None` for all of them, or for several names.
-    pub fn filter(&self, bins: &Bins, step: usize) -> Option<Filter> {
+    pub fn filter(&self, row: &Row, step: usize) -> Option<Filter> {
         let range = self.bins(step);
-        let test = match bins {
-            Bins::Names(names) => match names.get(range.clone()) {
-                Some([(_, name)]) => Test::Compare(Op::Equal, Operand::Name(name.clone())),
+        let last = row.bins.len();
+        let test = if row.metric.unit() == Unit::Name {
+            match row.names.get(range.clone()) {
+                Some([name]) => Test::Compare(Op::Equal, Operand::Name(name.clone())),
                 _ => return None,
-            },
-            Bins::Range { edges, .. } => {
-                let last = bins.len();
-                let (low, high) = (edges.get(range.start)?, edges.get(range.end.min(last))?);
-                match (range.start == 0, range.end >= last) {
-                    (true, true) => return None,
-                    (true, false) => Test::Compare(Op::Less, Operand::Number(*high)),
-                    (false, true) => Test::Compare(Op::AtLeast, Operand::Number(*low)),
-                    (false, false) => Test::In(Operand::Number(*low), Operand::Number(*high)),
-                }
+            }
+        } else {
+            let (low, high) = (row.bins.edges.get(range.start)?, row.bins.edges.get(range.end.min(last))?);
+            match (range.start == 0, range.end >= last) {
+                (true, true) => return None,
+                (true, false) => Test::Compare(Op::Less, Operand::Number(*high)),
+                (false, true) => Test::Compare(Op::AtLeast, Operand::Number(*low)),
+                (false, false) => Test::In(Operand::Number(*low), Operand::Number(*high)),
             }
         };
         Some(Filter { metric: self.metric.clone(), test })
@@ -124,6 +123,8 @@ impl Selection {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::model::histogram::Bins;
+    use std::sync::Arc;
 
     fn request(value: i64) -> Request {
         Request { slow: vec![Filter::compare(Metric::Duration, Op::AtLeast, value)], fast: Vec::new() }
@@ -146,9 +147,17 @@ mod tests {
 
     #[test]
     fn a_selection_at_a_border_is_open_there() {
-        let bins = Bins::Range { edges: vec![0, 10, 20, 30, 40], logarithmic: false };
+        let row = Row {
+            metric: Metric::Duration,
+            bins: Arc::new(Bins { edges: vec![0, 10, 20, 30, 40], logarithmic: false }),
+            names: Arc::new([]),
+            slow: Vec::new(),
+            fast: Vec::new(),
+            slow_inside: Vec::new(),
+            fast_inside: Vec::new(),
+        };
         let select = |anchor, head| Selection { metric: Metric::Duration, anchor, head, attached: None };
-        let text = |s: Selection| s.filter(&bins, 1).map(|f| f.to_string());
+        let text = |s: Selection| s.filter(&row, 1).map(|f| f.to_string());
         assert_eq!(text(select(1, 2)).unwrap(), "duration in 10ns..30ns");
         assert_eq!(text(select(3, 2)).unwrap(), "duration>=20ns");
         assert_eq!(text(select(0, 0)).unwrap(), "duration<10ns");

@@ -4,14 +4,13 @@
 //! request, so that the loop can drop what comes too late. Everything slow happens on the one thread here: the
 //! analysis, counting histograms, comparing, writing files. A job that panics ends with an error that says so.
 
-use super::linked::{Counts, Linked};
+use super::counts::{Counter, Counts};
 use super::setup::Backend;
 use crate::base::work::{Progress, Work};
 use crate::compare::{Comparison, Request};
 use crate::model::Model;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::PathBuf;
-use std::sync::atomic::Ordering;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 
 /// What can be asked for.
@@ -116,7 +115,7 @@ impl Jobs {
     ) -> std::io::Result<Jobs> {
         let shared = Arc::new(Shared { state: Mutex::default(), changed: Condvar::new() });
         let theirs = Arc::clone(&shared);
-        let mut worker = Worker { backend, linked: None };
+        let mut worker = Worker { backend, counter: None };
         std::thread::Builder::new().name("jobs".into()).spawn(move || {
             while let Some((number, job, work)) = next(&theirs) {
                 worker.run(job, &work, &|done| {
@@ -179,7 +178,7 @@ fn next(shared: &Shared) -> Option<(u64, Job, Work)> {
 
 struct Worker {
     backend: Box<dyn Backend>,
-    linked: Option<Linked>,
+    counter: Option<Counter>,
 }
 
 impl Worker {
@@ -187,12 +186,12 @@ impl Worker {
         match job {
             Job::Analyse { task } => {
                 // The old model's indexes are of no use to the new one: free them before it is built.
-                self.linked = None;
+                self.counter = None;
                 let result = caught(|| self.backend.analyse(task.as_deref(), work));
                 send(Done::Analysed(result));
             }
             Job::Compare { model, request } => {
-                let known = self.linked.as_ref().is_some_and(|l| l.is_of(&model));
+                let known = self.counter.as_ref().is_some_and(|c| c.is_of(&model));
                 let given = !request.slow.is_empty() || !request.fast.is_empty();
                 // While a filter moves, the counts come first: they take milliseconds.
                 if known && given {
@@ -219,14 +218,12 @@ impl Worker {
     }
 
     fn count(&mut self, model: &Arc<Model>, groups: &Request, work: &Work, send: &dyn Fn(Done)) {
-        if !self.linked.as_ref().is_some_and(|l| l.is_of(model)) {
-            work.progress.enter("histograms", model.executions.columns.len() as u64);
-            self.linked = Linked::new(model, work).ok();
+        if !self.counter.as_ref().is_some_and(|c| c.is_of(model)) {
+            self.counter = Counter::new(model, work).ok();
         }
-        if let Some(linked) = &mut self.linked {
-            send(Done::Counted(Arc::new(linked.count(groups))));
+        if let Some(counter) = &mut self.counter {
+            send(Done::Counted(Arc::new(counter.count(groups))));
         }
-        work.progress.done.store(work.progress.total.load(Ordering::Relaxed), Ordering::Relaxed);
     }
 }
 

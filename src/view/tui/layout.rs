@@ -97,20 +97,24 @@ pub struct HistogramCells {
     pub groups: usize,
 }
 
-/// The cells inside a histogram pane of this size.
-pub fn histogram_cells(area: Rect) -> HistogramCells {
+/// The cells inside a histogram pane of this size, with so many metrics to show.
+pub fn histogram_cells(area: Rect, metrics: usize) -> HistogramCells {
     let (width, height) = (usize::from(area.width), usize::from(area.height));
     let head = usize::from(height >= 6);
-    let bars = match height {
-        0..=8 => 1,
-        9..=24 => 2,
-        _ => 3,
-    };
+    // Tall screens show all metrics, and give what is left to the bars.
+    let fair = ((height - head) / metrics.max(1)).saturating_sub(2);
+    let bars = if height < 9 { 1 } else { fair.clamp(2, 6) };
     let block = bars + 2;
     let groups = if width >= 44 { 2 } else { 1 };
     let gutter = if width >= 20 { 6 } else { 0 };
     let columns = (width / groups).saturating_sub(gutter + 1);
     HistogramCells { head, block, bars, shown: ((height - head) / block).max(1), gutter, columns, groups }
+}
+
+/// The cells of the histogram pane now.
+pub fn histogram_shape(app: &App) -> HistogramCells {
+    let metrics = app.counts.as_ref().map_or(0, |c| c.rows.len());
+    histogram_cells(layout(app).inside(Pane::Histograms), metrics)
 }
 
 /// How bins share the columns of the screen.

@@ -5,10 +5,9 @@
 //! jumping over subtrees; nothing else is ever touched, so a key costs the rows that it changes. Contexts are handles
 //! of the model and stay valid when groups change; for another model they are found again by name.
 
-use crate::compare::{DiffNode, DiffTree};
+use crate::compare::{DiffNode, DiffTree, frame_text};
 use crate::model::Model;
-use crate::model::context::{ContextId, FrameKind};
-use std::borrow::Cow;
+use crate::model::context::ContextId;
 use std::cmp::Ordering;
 use std::collections::BTreeSet;
 
@@ -41,18 +40,6 @@ impl Order {
             Order::Deviations => Order::Name,
             Order::Name => Order::Extra,
         }
-    }
-}
-
-/// The frame as drawn: `[futex]`, `thread journal`.
-pub fn frame_text(model: &Model, context: ContextId) -> Cow<'_, str> {
-    let frame = model.contexts.frame(context);
-    let name = model.names.get(frame.name);
-    match frame.kind {
-        FrameKind::Process | FrameKind::Function | FrameKind::KernelFunction => Cow::Borrowed(name),
-        FrameKind::Call | FrameKind::Wait(_) => Cow::Owned(format!("[{name}]")),
-        FrameKind::Thread(_) => Cow::Owned(format!("thread {name}")),
-        FrameKind::NoStack => Cow::Borrowed("[no stack]"),
     }
 }
 
@@ -286,12 +273,12 @@ pub fn find_context(model: &Model, tree: &DiffTree, context: ContextId) -> Optio
 pub fn find_path(model: &Model, tree: &DiffTree, path: &[String]) -> Option<u32> {
     let mut at = None;
     for step in path {
-        at = Some(children(tree, at).find(|c| frame_text(model, tree.nodes[*c as usize].context) == step.as_str())?);
+        at = Some(children(tree, at).find(|c| frame_text(model, tree.nodes[*c as usize].context) == *step)?);
     }
     at
 }
 
 /// A context's frames from the root, as drawn.
 pub fn path_text(model: &Model, context: ContextId) -> Vec<String> {
-    model.contexts.path(context).into_iter().map(|c| frame_text(model, c).into_owned()).collect()
+    model.contexts.path(context).into_iter().map(|c| frame_text(model, c)).collect()
 }

@@ -11,7 +11,7 @@ use super::details;
 use super::groups::{Selection, Side};
 use super::jobs::{Done, Job, Outcome};
 use super::key::Key;
-use super::layout::{Grid, TreeLines, grid, histogram_cells, layout, tree_lines};
+use super::layout::{Grid, TreeLines, grid, histogram_shape, layout, tree_lines};
 use super::overlay::{Answer, Asked, Choice, Does, Overlay, Page, Scroll};
 use super::screen;
 use super::theme::Theme;
@@ -238,12 +238,12 @@ fn act(app: &mut App, action: Action) -> Vec<Effect> {
         A::QuotientDown | A::QuotientUp => say(app, &format!("q {LATER}")),
         A::ThresholdDown | A::ThresholdUp => say(app, &format!("s {LATER}")),
         A::Zoom => app.zoom = !app.zoom,
-        A::GrowLeft => return select(app, |s, by| s.head = s.head.saturating_sub(by), false),
-        A::GrowRight => return select(app, |s, by| s.head += by, true),
+        A::GrowLeft => return select(app, |s, by| s.head = s.head.saturating_sub(by)),
+        A::GrowRight => return select(app, |s, by| s.head += by),
         A::MoveLeft => return move_selection(app, false),
         A::MoveRight => return move_selection(app, true),
-        A::Widen => return select(app, |s, by| widen(s, by, true), true),
-        A::Narrow => return select(app, |s, by| widen(s, by, false), true),
+        A::Widen => return select(app, |s, by| widen(s, by, true)),
+        A::Narrow => return select(app, |s, by| widen(s, by, false)),
         A::MakeSlow => return make_filter(app, Side::Slow),
         A::MakeFast => return make_filter(app, Side::Fast),
         A::Clear => return clear(app),
@@ -319,7 +319,7 @@ fn tree_shape(app: &App) -> TreeLines {
 fn page(app: &App) -> isize {
     match app.pane {
         Pane::Tree => tree_shape(app).rows.max(2) as isize - 1,
-        Pane::Histograms => histogram_cells(layout(app).inside(Pane::Histograms)).shown as isize,
+        Pane::Histograms => histogram_shape(app).shown as isize,
     }
 }
 
@@ -346,7 +346,7 @@ fn vertical(app: &mut App, by: isize) {
 
 /// The grid of the metric under the cursor.
 fn bin_grid(app: &App) -> Option<Grid> {
-    let cells = histogram_cells(layout(app).inside(Pane::Histograms));
+    let cells = histogram_shape(app);
     Some(grid(app.histogram_row()?.bins.len(), cells.columns))
 }
 
@@ -374,7 +374,7 @@ fn settle(app: &mut App) {
     app.tree.offset = app.tree.offset.min(rows.saturating_sub(shape.rows.max(1)));
     let metrics = app.counts.as_ref().map_or(0, |c| c.rows.len());
     app.histograms.row = app.histograms.row.min(metrics.saturating_sub(1));
-    let cells = histogram_cells(layout(app).inside(Pane::Histograms));
+    let cells = histogram_shape(app);
     app.histograms.offset = shown_from(app.histograms.offset, app.histograms.row, cells.shown, metrics);
     if let Some(grid) = bin_grid(app) {
         let column = (app.histograms.bin / grid.step).min(grid.count.saturating_sub(1));
@@ -424,7 +424,7 @@ fn click(app: &mut App, x: u16, y: u16) {
             }
         }
         Pane::Histograms => {
-            let cells = histogram_cells(inside);
+            let cells = histogram_shape(app);
             app.histograms.row = app.histograms.offset + line.saturating_sub(cells.head) / cells.block;
         }
     }
@@ -594,7 +594,7 @@ fn compare(app: &mut App) -> Vec<Effect> {
 }
 
 /// Change the selection on the metric under the cursor, or begin one at the cursor.
-fn select(app: &mut App, change: impl FnOnce(&mut Selection, usize), keep_right: bool) -> Vec<Effect> {
+fn select(app: &mut App, change: impl FnOnce(&mut Selection, usize)) -> Vec<Effect> {
     let (Some(grid), Some(row)) = (bin_grid(app), app.histogram_row()) else { return Vec::new() };
     let metric = row.metric.clone();
     let last = grid.count.saturating_sub(1) * grid.step;
@@ -612,7 +612,6 @@ fn select(app: &mut App, change: impl FnOnce(&mut Selection, usize), keep_right:
             app.histograms.dragging = false;
         }
     }
-    let _ = keep_right;
     drag(app, grid)
 }
 
@@ -643,7 +642,7 @@ fn move_selection(app: &mut App, right: bool) -> Vec<Effect> {
             s.head -= by;
         }
     };
-    select(app, slide, right)
+    select(app, slide)
 }
 
 /// A selection that is a group's filter takes the filter with it.
@@ -653,7 +652,7 @@ fn drag(app: &mut App, grid: Grid) -> Vec<Effect> {
     if !can_regroup(app) {
         return Vec::new();
     }
-    let Some(filter) = app.histogram_row().and_then(|row| selection.filter(&row.bins, grid.step)) else {
+    let Some(filter) = app.histogram_row().and_then(|row| selection.filter(row, grid.step)) else {
         return Vec::new();
     };
     let mut request = effective(app);
@@ -678,7 +677,7 @@ fn make_filter(app: &mut App, side: Side) -> Vec<Effect> {
     let bin = app.histograms.bin;
     let mut selection =
         selected.unwrap_or(Selection { metric: row.metric.clone(), anchor: bin, head: bin, attached: None });
-    let Some(filter) = selection.filter(&row.bins, grid.step) else {
+    let Some(filter) = selection.filter(row, grid.step) else {
         complain(app, "the selection covers everything, or several names: narrow it with < and >");
         return Vec::new();
     };
@@ -863,7 +862,7 @@ fn on_done(app: &mut App, done: Done) -> Vec<Effect> {
     }
 }
 
-fn replace_counts(app: &mut App, counts: Arc<super::linked::Counts>) {
+fn replace_counts(app: &mut App, counts: Arc<super::counts::Counts>) {
     let metric = app.histogram_row().map(|r| r.metric.clone());
     if let Some(at) = metric.and_then(|m| counts.rows.iter().position(|r| r.metric == m)) {
         app.histograms.row = at;
@@ -877,7 +876,7 @@ fn replace_comparison(app: &mut App, comparison: Arc<Comparison>) {
         Cursor::Cause(i) => app.causes().get(i).map(|c| (c.kind, c.path.clone())),
         Cursor::Row(_) => None,
     };
-    let context = app.node().map(|(_, n)| n.context);
+    let context = app.node().filter(|_| app.tree.touched).map(|(_, n)| n.context);
     app.comparison = Some(Arc::clone(&comparison));
     let tree = &comparison.tree;
     if !app.remembered.is_empty() {
@@ -885,6 +884,9 @@ fn replace_comparison(app: &mut App, comparison: Arc<Comparison>) {
         app.tree.rows.recall(&remembered, &model, tree);
     } else if !app.tree.touched {
         app.tree.rows.fold_all();
+    }
+    if !app.tree.touched {
+        app.tree.cursor = Cursor::Cause(0);
     }
     if !app.tree.touched
         && let Some(node) = comparison.causes.first().and_then(|c| details::cause_node(&model, &comparison, c))

@@ -2,9 +2,9 @@
 
 use crate::model::metric::Unit;
 use crate::view::tui::app::App;
+use crate::view::tui::counts::Row;
 use crate::view::tui::details::{Details, Sample, Step};
 use crate::view::tui::figure;
-use crate::view::tui::linked::{Bins, Row};
 use crate::view::tui::theme::{Scope, Theme};
 use crate::view::tui::widget::page::{Line, paragraph, plain};
 use std::ops::Range;
@@ -19,16 +19,14 @@ pub fn lines(app: &App, details: &Details, columns: usize) -> Vec<Line> {
                 lines.push(plain(Scope::Strong, title));
                 lines.extend(paragraph(Scope::Text, &cause.sentence, columns, 0));
                 let kind = cause.kind.map_or("several kinds", |k| k.name());
-                lines.push(plain(
-                    Scope::Dim,
-                    format!(
-                        "{kind}: {} per execution, {} of the whole; {} of the slow and {} of the fast executions have it",
-                        figure::extra(cause.extra_ns as f64),
-                        figure::share(cause.share),
-                        figure::share(cause.slow_affected),
-                        figure::share(cause.fast_affected)
-                    ),
-                ));
+                let text = format!(
+                    "{kind}: {} per execution, {} of the whole; {} of the slow and {} of the fast executions have it",
+                    figure::extra(cause.extra_ns as f64),
+                    figure::share(cause.share),
+                    figure::share(cause.slow_affected),
+                    figure::share(cause.fast_affected)
+                );
+                lines.extend(paragraph(Scope::Dim, &text, columns, 0));
                 lines.push(Line::new());
             }
             stack(path, columns, &mut lines);
@@ -47,10 +45,8 @@ pub fn lines(app: &App, details: &Details, columns: usize) -> Vec<Line> {
         Details::Range { row, bins, samples } => {
             range(row, bins, &mut lines);
             let unit = row.metric.unit();
-            let text = |v: i64| match row.bins.as_ref() {
-                Bins::Names(names) => names.iter().find(|(n, _)| *n == v).map_or(String::new(), |(_, t)| t.clone()),
-                Bins::Range { .. } => figure::value(unit, v),
-            };
+            let name = |v: i64| row.bins.of(v).and_then(|bin| row.names.get(bin)).cloned();
+            let text = |v: i64| name(v).unwrap_or_else(|| figure::value(unit, v));
             executions(app, samples, &row.metric.name(), text, &mut lines);
         }
     }
@@ -79,14 +75,12 @@ fn stack(path: &[Step], columns: usize, lines: &mut Vec<Line>) {
     }
     if let Some(n) = path.last().and_then(|s| s.node.as_ref()) {
         let p = n.p_value.map_or("not tested".to_owned(), |p| format!("{p:.1e}"));
-        lines.push(plain(
-            Scope::Dim,
-            format!(
-                "of this difference, {} is in no frame below; p-value {p}; {} of the fast executions have it",
-                figure::extra(n.self_delta_ns),
-                figure::share(n.fast_affected)
-            ),
-        ));
+        let text = format!(
+            "of this difference, {} is in no frame below; p-value {p}; {} of the fast executions have it",
+            figure::extra(n.self_delta_ns),
+            figure::share(n.fast_affected)
+        );
+        lines.extend(paragraph(Scope::Dim, &text, columns, 0));
     }
 }
 
@@ -103,19 +97,14 @@ fn range(row: &Row, bins: &Range<usize>, lines: &mut Vec<Line>) {
 
 /// A range of bins in words: `from 12.0 ms to 14.2 ms`, or names.
 pub fn range_text(row: &Row, bins: &Range<usize>) -> String {
-    match row.bins.as_ref() {
-        Bins::Names(names) => {
-            let inside: Vec<&str> = names.get(bins.clone()).unwrap_or(&[]).iter().map(|(_, t)| t.as_str()).collect();
-            inside.join(", ")
-        }
-        Bins::Range { edges, .. } => {
-            let unit = row.metric.unit();
-            let text = |at: usize| edges.get(at.min(row.bins.len())).map_or(String::new(), |v| figure::value(unit, *v));
-            let single = unit == Unit::Count
-                && edges.get(bins.start).zip(edges.get(bins.end)).is_some_and(|(low, high)| high - low == 1);
-            if single { text(bins.start) } else { format!("{} to {}", text(bins.start), text(bins.end)) }
-        }
+    if row.metric.unit() == Unit::Name {
+        return row.names.get(bins.clone()).unwrap_or(&[]).join(", ");
     }
+    let (unit, edges) = (row.metric.unit(), &row.bins.edges);
+    let text = |at: usize| edges.get(at.min(row.bins.len())).map_or(String::new(), |v| figure::value(unit, *v));
+    let single = unit == Unit::Count
+        && edges.get(bins.start).zip(edges.get(bins.end)).is_some_and(|(low, high)| high.saturating_sub(*low) == 1);
+    if single { text(bins.start) } else { format!("{} to {}", text(bins.start), text(bins.end)) }
 }
 
 fn executions(app: &App, samples: &[Sample], here: &str, text: impl Fn(i64) -> String, lines: &mut Vec<Line>) {

@@ -1,5 +1,6 @@
 //! The header: trace and task, the two groups, the verdict; what is read first.
 
+use crate::compare::filter::{Filter, Operand, Test};
 use crate::compare::{Group, GroupsOrigin};
 use crate::view::tui::app::App;
 use crate::view::tui::canvas::{Canvas, width, wrap};
@@ -66,7 +67,7 @@ fn corner(app: &App) -> Line {
 }
 
 fn group(name: &str, scope: Scope, group: &Group) -> Line {
-    let filters: Vec<String> = group.filters.iter().map(ToString::to_string).collect();
+    let filters: Vec<String> = group.filters.iter().map(filter_text).collect();
     let filters = if filters.is_empty() { "all executions".to_owned() } else { filters.join(", ") };
     vec![
         (scope, name.to_owned()),
@@ -75,6 +76,22 @@ fn group(name: &str, scope: Scope, group: &Group) -> Line {
         (Scope::Strong, figure::time(group.mean_ns as f64)),
         (Scope::Dim, format!("  {filters}")),
     ]
+}
+
+/// A filter as one would type it; a range with long exact numbers in three digits (`y` copies the exact one).
+fn filter_text(filter: &Filter) -> String {
+    let exact = filter.to_string();
+    let short = |operand: &Operand| match operand {
+        Operand::Number(n) => figure::value(filter.metric.unit(), *n),
+        Operand::Percentile(p) => format!("p{p}"),
+        Operand::Name(name) => name.clone(),
+    };
+    match &filter.test {
+        Test::In(from, to) if width(&exact) > 24 => {
+            format!("{} {} to {}", filter.metric.name(), short(from), short(to))
+        }
+        _ => exact,
+    }
 }
 
 /// How the groups came about.

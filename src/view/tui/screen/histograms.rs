@@ -5,10 +5,10 @@
 
 use crate::view::tui::app::{App, Pane};
 use crate::view::tui::canvas::Canvas;
+use crate::view::tui::counts::Row;
 use crate::view::tui::figure;
 use crate::view::tui::groups::Side;
 use crate::view::tui::layout::{Grid, HistogramCells, grid, histogram_cells};
-use crate::view::tui::linked::{Bins, Row};
 use crate::view::tui::screen::details::range_text;
 use crate::view::tui::theme::Scope;
 use crate::view::tui::widget::histogram::Histogram;
@@ -20,7 +20,7 @@ pub fn draw(canvas: &mut Canvas<'_>, app: &App) {
         canvas.text(2, 1, "counting …", Scope::Progress);
         return;
     };
-    let cells = histogram_cells(canvas.area);
+    let cells = histogram_cells(canvas.area, counts.rows.len());
     if cells.head > 0 {
         let columns = canvas.width() / cells.groups;
         let sides = if cells.groups == 2 { [Side::Fast, Side::Slow].as_slice() } else { [Side::Slow].as_slice() };
@@ -58,9 +58,7 @@ fn block(canvas: &mut Canvas<'_>, app: &App, row: &Row, here: bool, cells: Histo
         let area =
             Rect { x: area.x + place * columns, y: area.y + 1, width: columns, height: area.height.saturating_sub(1) };
         let cursor = (here && app.pane == Pane::Histograms).then_some(app.histograms.bin);
-        let unit = row.metric.unit();
-        let histogram =
-            Histogram { bins: &row.bins, unit, counts, inside, grid, bar, cursor, selected: selected.clone() };
+        let histogram = Histogram { row, counts, inside, grid, bar, cursor, selected: selected.clone() };
         histogram.draw(&mut canvas.part(area), cells.gutter);
     };
     if cells.groups == 2 {
@@ -82,7 +80,7 @@ fn title(
 ) {
     let scope = if here { Scope::Strong } else { Scope::Text };
     let mut at = canvas.text(1, 0, &row.metric.name(), scope);
-    if matches!(row.bins.as_ref(), Bins::Range { logarithmic: true, .. }) {
+    if row.bins.logarithmic {
         at = canvas.text(at + 1, 0, "log", Scope::Dim);
     }
     if row.bins.is_empty() {

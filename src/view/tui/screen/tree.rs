@@ -3,7 +3,7 @@
 //! A row is a context: its bar is as long as the slow group's mean time there, its colour says by how many standard
 //! deviations the groups differ, and sign and figure stand beside it. Only the rows that show are looked at.
 
-use crate::compare::{Cause, DiffNode};
+use crate::compare::{Cause, DiffNode, frame_text};
 use crate::model::Model;
 use crate::model::context::FrameKind;
 use crate::view::tui::app::{App, Cursor, Pane};
@@ -11,7 +11,8 @@ use crate::view::tui::canvas::{Canvas, clip_front, width};
 use crate::view::tui::figure;
 use crate::view::tui::layout::tree_lines;
 use crate::view::tui::theme::{Scope, Theme};
-use crate::view::tui::tree::{children, frame_text};
+use crate::view::tui::tree::children;
+use std::borrow::Cow;
 
 /// Draw it.
 pub fn draw(canvas: &mut Canvas<'_>, app: &App) {
@@ -134,7 +135,7 @@ impl Columns {
             48..=63 => (8, 10, 0, 0, 7, 0),
             64..=75 => (8, 10, 8, 0, 7, 5),
             76..=99 => (10, 10, 8, 8, 7, 5),
-            wide => (wide / 7, 10, 9, 9, 7, 6),
+            wide => ((wide - 52) / 2 - 10, 10, 9, 9, 7, 6),
         };
         let used = 1 + bar + extra + slow + fast + deviations + has;
         Columns { name: width.saturating_sub(used + 1), bar, extra, slow, fast, deviations, has }
@@ -156,7 +157,8 @@ impl Columns {
     }
 
     fn head(&self, canvas: &mut Canvas<'_>, y: usize, app: &App) {
-        canvas.fill(0, y, canvas.width(), '┄', Scope::Rule);
+        let figures = self.extra + self.slow + self.fast + self.deviations + self.has;
+        canvas.fill(0, y, canvas.width().saturating_sub(figures), '┄', Scope::Rule);
         let search = &app.tree.search;
         let found = if search.text.is_empty() {
             String::new()
@@ -166,7 +168,7 @@ impl Columns {
         let title = format!(" by {}{found} ", app.tree.rows.order().name());
         canvas.text_in(1, y, (self.name + self.bar).saturating_sub(1), &title, Scope::Dim);
         for (end, name) in self.ends().into_iter().filter(|(end, _)| *end > 0) {
-            canvas.right(end, y, &format!(" {name}"), Scope::Dim);
+            canvas.right(end, y, name, Scope::Dim);
         }
     }
 
@@ -199,7 +201,8 @@ impl Columns {
             _ => Scope::Text,
         };
         // The end of a long name says more than its beginning: namespaces come first.
-        let name = if width(&name) > room && name.contains("::") { clip_front(&name, room) } else { name };
+        let long = width(&name) > room && name.contains("::");
+        let name = if long { clip_front(&name, room) } else { Cow::Borrowed(name.as_str()) };
         canvas.text_in(3 + indent, y, room, &name, style);
         if self.bar > 0 && drawn.widest > 0.0 {
             canvas.bar(1 + self.name, y, self.bar - 1, node.slow_mean_ns / drawn.widest, scope);

@@ -26,10 +26,13 @@ pub fn lines(app: &App, columns: usize) -> Vec<Line> {
         lines.extend(paragraph(scope, &c.verdict.sentence, columns, 0));
         lines.push(plain(Scope::Dim, header::origin(c.verdict.groups)));
         section("To keep in mind", &mut lines);
-        if c.warnings.is_empty() {
+        // What the recording lacks has a section of its own below.
+        let recorded = app.model.as_ref().map_or(Vec::new(), |m| m.notices.sentences());
+        let own: Vec<&String> = c.warnings.iter().filter(|w| !recorded.contains(w)).collect();
+        if own.is_empty() {
             lines.push(plain(Scope::Dim, "nothing"));
         }
-        for warning in &c.warnings {
+        for warning in own {
             lines.extend(paragraph(Scope::Warning, &format!("- {warning}"), columns, 2));
         }
     }

@@ -2,18 +2,16 @@
 
 use crate::model::metric::Unit;
 use crate::view::tui::canvas::{Canvas, width};
+use crate::view::tui::counts::Row;
 use crate::view::tui::figure;
 use crate::view::tui::layout::Grid;
-use crate::view::tui::linked::Bins;
 use crate::view::tui::theme::Scope;
 use std::ops::Range;
 
 /// What is drawn.
 pub struct Histogram<'a> {
-    /// Bins of the metric.
-    pub bins: &'a Bins,
-    /// Its unit.
-    pub unit: Unit,
+    /// The metric and its bins.
+    pub row: &'a Row,
     /// Executions per bin.
     pub counts: &'a [u32],
     /// Bins that the group's own filters let in.
@@ -63,37 +61,49 @@ impl Histogram<'_> {
 
     fn axis(&self, canvas: &mut Canvas<'_>, gutter: usize, y: usize) {
         let columns = self.grid.count * self.grid.repeat;
-        canvas.fill(gutter, y, columns, '─', Scope::Rule);
-        match self.bins {
-            Bins::Names(names) => {
-                for (i, (_, name)) in names.iter().enumerate().step_by(self.grid.step) {
-                    if self.grid.repeat >= 4 {
-                        canvas.text_in(gutter + i * self.grid.repeat, y, self.grid.repeat - 1, name, Scope::Dim);
-                    }
-                }
-            }
-            Bins::Range { edges, .. } => {
-                let text = |at: usize| edges.get(at).map_or(String::new(), |v| figure::value(self.unit, *v));
-                let last = if self.grid.repeat > 1 { self.bins.len().saturating_sub(1) } else { self.bins.len() };
-                let (low, high) = (text(0), text(last));
-                canvas.text_in(gutter, y, columns, &low, Scope::Dim);
-                let room = columns.saturating_sub(width(&low) + 1);
-                if width(&high) <= room {
-                    canvas.right(gutter + columns, y, &high, Scope::Dim);
-                }
-                let middle = text(self.bins.len() / 2);
-                if room >= width(&high) + width(&middle) + 8 {
-                    canvas.text(gutter + columns / 2 - width(&middle) / 2, y, &middle, Scope::Dim);
-                }
-            }
-        }
         let place = |bin: usize| gutter + bin / self.grid.step * self.grid.repeat;
-        if let Some(selected) = &self.selected {
-            let (from, to) = (place(selected.start), place(selected.end.min(self.grid.count * self.grid.step)));
-            canvas.fill(from, y, (to - from).max(1), '━', Scope::Selection);
+        let selected = self.selected.as_ref().map(|s| {
+            let (from, to) = (place(s.start), place(s.end.min(self.grid.count * self.grid.step)));
+            from..to.max(from + 1)
+        });
+        let cursor = self.cursor.map(place);
+        // A label that the marks would break is left out: the title of the metric says where they are.
+        let free = |from: usize, columns: usize| {
+            let overlaps = |marks: &Range<usize>| marks.start < from + columns && from < marks.end;
+            !selected.as_ref().is_some_and(overlaps) && !cursor.is_some_and(|c| overlaps(&(c..c + 1)))
+        };
+        let bins = &self.row.bins;
+        if self.row.metric.unit() == Unit::Name {
+            for (i, name) in self.row.names.iter().enumerate().step_by(self.grid.step) {
+                let at = gutter + i * self.grid.repeat;
+                if self.grid.repeat >= 4 && free(at, width(name).min(self.grid.repeat - 1)) {
+                    canvas.text_in(at, y, self.grid.repeat - 1, name, Scope::Dim);
+                }
+            }
+        } else {
+            let text =
+                |at: usize| bins.edges.get(at).map_or(String::new(), |v| figure::value(self.row.metric.unit(), *v));
+            // A wide bin is one value and not a range: its label is that value.
+            let last = if self.grid.repeat > 1 { bins.len().saturating_sub(1) } else { bins.len() };
+            let (low, high) = (text(0), text(last));
+            if free(gutter, width(&low)) {
+                canvas.text_in(gutter, y, columns, &low, Scope::Dim);
+            }
+            let room = columns.saturating_sub(width(&low) + 1);
+            if width(&high) <= room && free(gutter + columns - width(&high), width(&high)) {
+                canvas.right(gutter + columns, y, &high, Scope::Dim);
+            }
+            let middle = text(bins.len() / 2);
+            let at = gutter + columns / 2 - (width(&middle) / 2).min(columns / 2);
+            if room >= width(&high) + width(&middle) + 8 && free(at, width(&middle)) {
+                canvas.text(at, y, &middle, Scope::Dim);
+            }
         }
-        if let Some(bin) = self.cursor {
-            canvas.text(place(bin), y, "▲", Scope::Selection);
+        if let Some(marks) = &selected {
+            canvas.fill(marks.start, y, marks.len(), '━', Scope::Selection);
+        }
+        if let Some(at) = cursor {
+            canvas.text(at, y, "▲", Scope::Selection);
         }
     }
 }

@@ -11,13 +11,13 @@
 //!
 //! Cost: linear in the nodes of the outline and the frames of its stacks. ALGORITHMS.md sections 5.1 to 5.3.
 
-use super::outline::{Outline, Step};
-use super::recording::Recording;
-use super::stacks::{Stack, StackId, Timelines};
-use super::symbols::files::Places;
-use super::symbols::images::Spaces;
-use super::symbols::kernel::KernelSymbols;
-use super::symbols::{Placed, Resolver, UserFrame};
+use crate::analysis::outline::{Outline, Step};
+use crate::analysis::recording::Recording;
+use crate::analysis::stacks::{Stack, StackId, Timelines};
+use crate::analysis::symbols::files::Places;
+use crate::analysis::symbols::images::Spaces;
+use crate::analysis::symbols::kernel::KernelSymbols;
+use crate::analysis::symbols::{Placed, Resolver, UserFrame};
 use crate::base::names::{NameId, Names};
 use crate::base::notice::Notices;
 use crate::base::work::{Cancelled, Work};

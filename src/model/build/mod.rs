@@ -1,4 +1,4 @@
-//! From a recording to the model of one task: the way through this folder, on one page.
+//! From a recording to the model of one task: the whole way, on one page.
 //!
 //! 1. images of processes and stack timelines of threads, from the whole recording;
 //! 2. marks into executions;
@@ -9,26 +9,31 @@
 //! Chunks do not depend on the number of workers and are merged in order, so every number of workers gives the same
 //! model. The time of each execution's contexts adds up to its duration, exactly ([`check`]).
 
-use super::disk::DiskUse;
-use super::ecct::{self, Leaders, Own, Sources};
-use super::executions::{self, Execution};
-use super::frames::{self, Dictionary};
-use super::metrics::{Columns, Counter, Counts};
-use super::outline::Outline;
-use super::path::{self, PathSegment};
-use super::recording::{EdgeKind, Recording, ThreadId};
-use super::stacks::Timelines;
-use super::symbols::files::Places;
-use super::symbols::images::Spaces;
-use super::symbols::kernel_symbols;
-use super::thread_names::ThreadNames;
+mod columns;
+mod contexts;
+
+use super::context::{ContextId, Contexts};
+use super::execution::ExecutionId;
+use super::{Model, TraceId, TraceInfo, Who, WhoId};
+use crate::analysis::counts::{Counter, Counts};
+use crate::analysis::disk::DiskUse;
+use crate::analysis::ecct::{self, Leaders, Own, Sources};
+use crate::analysis::executions::{self, Execution};
+use crate::analysis::outline::Outline;
+use crate::analysis::path::{self, PathSegment};
+use crate::analysis::recording::{EdgeKind, Recording, ThreadId};
+use crate::analysis::spent::Spent;
+use crate::analysis::stacks::Timelines;
+use crate::analysis::symbols::files::Places;
+use crate::analysis::symbols::images::Spaces;
+use crate::analysis::symbols::kernel_symbols;
+use crate::analysis::thread_names::ThreadNames;
 use crate::base::names::{NameId, Names};
 use crate::base::notice::{Notice, Notices};
 use crate::base::time::Ns;
 use crate::base::work::{Cancelled, Work, in_order};
-use crate::model::context::{ContextId, Contexts, Spent};
-use crate::model::execution::ExecutionId;
-use crate::model::{Model, TraceId, TraceInfo, Who, WhoId};
+use columns::Columns;
+use contexts::Dictionary;
 use foldhash::HashMap;
 
 /// Executions that a worker takes at once.
@@ -41,7 +46,7 @@ pub struct Request {
     pub tasks: Vec<String>,
     /// The one to explain, a position in `tasks`.
     pub task: usize,
-    /// Position of that task in the list that the pass was given ([`super::recording::Mark::task`]).
+    /// Position of that task in the list that the pass was given (`Mark::task`).
     pub marks: u32,
     /// A second begin opens an inner execution.
     pub nest: bool,
@@ -58,7 +63,7 @@ struct Folded {
 }
 
 /// Explain all executions of one task. `notices` are those of the pass; what is found here is added.
-pub fn explain(recording: &Recording, request: &Request, notices: &Notices, work: &Work) -> Result<Model, Cancelled> {
+pub fn build(recording: &Recording, request: &Request, notices: &Notices, work: &Work) -> Result<Model, Cancelled> {
     let mut model = Model {
         tasks: request.tasks.clone(),
         task: request.task,
@@ -75,6 +80,7 @@ pub fn explain(recording: &Recording, request: &Request, notices: &Notices, work
     let disk = DiskUse::new(recording);
     let leaders = Leaders::new(recording);
     let found = executions::pair(recording, request.marks, request.nest, &mut model.notices);
+    let found = executions::covered(recording, found, &mut model.notices);
     let counter = Counter::new(recording);
     let sources = Sources { recording, timelines: &timelines, names: &names, disk: &disk, leaders: &leaders };
 
@@ -103,10 +109,10 @@ pub fn explain(recording: &Recording, request: &Request, notices: &Notices, work
         places: &request.places,
         kernel: kernel.as_ref(),
     };
-    let (contexts, ids) = frames::spell(&outline, &dictionary, &mut model.names, &mut model.notices, work)?;
-    model.contexts = contexts;
+    let (tree, ids) = contexts::spell(&outline, &dictionary, &mut model.names, &mut model.notices, work)?;
+    model.contexts = tree;
     let mut people = People { recording, leaders: &leaders, ids: HashMap::default() };
-    let mut columns = Columns::new(&counter);
+    let mut columns = Columns::new(recording.span.start);
     let mut above = Above::new(&model.contexts);
     let labels: Vec<NameId> = request.traces.iter().map(|t| model.names.intern(&t.label)).collect();
     for (execution, (own, counts, unresolved)) in found.iter().zip(folded) {

@@ -1,0 +1,82 @@
+//! What the threads on a critical path did while they were on it: system calls, page faults, bytes.
+//!
+//! In: a path. Out: counts. Calls count where they begin, their bytes by what they returned. Cost: a binary search per
+//! segment, and the calls inside it. ALGORITHMS.md section 6.2.
+
+use super::path::PathSegment;
+use super::recording::{Call, Recording, ThreadId};
+use crate::base::names::NameId;
+use crate::base::time::Ns;
+use std::collections::BTreeSet;
+
+const READS: [&str; 9] = ["read", "pread64", "readv", "preadv", "preadv2", "recv", "recvfrom", "recvmsg", "pread"];
+const WRITES: [&str; 9] = ["write", "pwrite64", "writev", "pwritev", "pwritev2", "send", "sendto", "sendmsg", "pwrite"];
+
+/// What is counted along a path.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Counts {
+    /// System calls begun; `None` where the recording has none at all.
+    pub syscalls: Option<i64>,
+    /// Page faults; `None` where they were not recorded.
+    pub page_faults: Option<i64>,
+    /// Bytes that reads returned; `None` where the recording has no system calls.
+    pub read: Option<i64>,
+    /// Bytes that writes returned, likewise.
+    pub written: Option<i64>,
+    /// Threads on the path.
+    pub threads: i64,
+}
+
+/// Counts along the paths of one recording.
+#[derive(Debug)]
+pub struct Counter<'a> {
+    recording: &'a Recording,
+    reads: Vec<NameId>,
+    writes: Vec<NameId>,
+    calls_recorded: bool,
+}
+
+impl<'a> Counter<'a> {
+    /// A counter for a recording.
+    pub fn new(recording: &'a Recording) -> Self {
+        let ids = |names: [&str; 9]| names.iter().filter_map(|n| recording.names.find(n)).collect();
+        let calls_recorded = recording.threads.iter().any(|t| !t.calls.is_empty());
+        Counter { recording, reads: ids(READS), writes: ids(WRITES), calls_recorded }
+    }
+
+    /// Count what the threads on a path did while they were on it.
+    pub fn count(&self, path: &[PathSegment]) -> Counts {
+        let (mut syscalls, mut read, mut written, mut page_faults) = (0, 0i64, 0i64, 0);
+        let mut threads = BTreeSet::new();
+        for segment in path.iter().filter(|s| !s.span.is_empty()) {
+            threads.insert(segment.thread);
+            let calls = self.recording.thread(segment.thread).map_or(&[][..], |t| &t.calls);
+            let begun = |c: &Call| c.span.start < segment.span.start;
+            let first = calls.partition_point(begun);
+            for call in calls[first..].iter().take_while(|c| c.span.start < segment.span.end) {
+                syscalls += 1;
+                let moved = call.ret.unwrap_or(0).max(0);
+                if self.reads.contains(&call.name) {
+                    read = read.saturating_add(moved);
+                } else if self.writes.contains(&call.name) {
+                    written = written.saturating_add(moved);
+                }
+            }
+            page_faults += self.faults(segment);
+        }
+        let of_calls = |n: i64| self.calls_recorded.then_some(n);
+        Counts {
+            syscalls: of_calls(syscalls),
+            page_faults: self.recording.page_faults.is_some().then_some(page_faults),
+            read: of_calls(read),
+            written: of_calls(written),
+            threads: threads.len() as i64,
+        }
+    }
+
+    fn faults(&self, segment: &PathSegment) -> i64 {
+        let faults = self.recording.page_faults.as_deref().unwrap_or(&[]);
+        let before = |t: Ns| faults.partition_point(|f: &(ThreadId, Ns)| *f < (segment.thread, t));
+        before(segment.span.end).saturating_sub(before(segment.span.start)) as i64
+    }
+}

@@ -1,0 +1,178 @@
+//! Clocks: what to add to each stream's own time to put all on the first stream's.
+//!
+//! In: messages and meetings, which arrive no earlier than they were sent. Out: one [`Clock`] per stream, with the bound
+//! of its error.
+//!
+//! A message from stream i at time s (i's clock), there at r on j's, says: offset between the two is at most r - s. The
+//! tightest of all messages of each ordered pair is an edge of weight min(r - s); the shortest path from the first
+//! stream bounds a stream's offset on one side, the shortest path back on the other. The truth lies between, and where
+//! it lies is shared out by the number of edges on each side, as every edge hides one message's way (two ranks that
+//! exchange messages both ways: the middle). Half the distance between the bounds is the error. This needs no pair that
+//! talks both ways: a ring is enough.
+//!
+//! Drift: the same from the first and from the last third of the recording; it is believed when the two offsets
+//! differ by more than their errors, taken off, and fitted again. Cost: three passes over the messages, and
+//! O(streams x pairs) for the paths.
+//!
+//! Rejected: least squares over all messages, which is pulled by waiting times; convex hulls per pair, which need
+//! both directions. Facts: Duda et al. 1987; Jezequel 1989.
+
+use crate::base::time::Ns;
+use crate::event::operation::Operations;
+use foldhash::HashMap;
+
+/// From a stream's own time to the common one.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Clock {
+    /// Own time at which `offset` holds.
+    pub origin: Ns,
+    /// To add there.
+    pub offset: Ns,
+    /// Added per nanosecond after `origin`.
+    pub drift: f64,
+    /// How far the offset may be off; `None` where messages to and from the first stream do not bound it.
+    pub error: Option<Ns>,
+}
+
+impl Clock {
+    /// A time of the stream on the common line.
+    pub fn common(&self, local: Ns) -> Ns {
+        local + self.offset + self.drifted(local)
+    }
+
+    fn drifted(&self, local: Ns) -> Ns {
+        if self.drift == 0.0 { 0 } else { (self.drift * (local - self.origin) as f64).round() as Ns }
+    }
+}
+
+/// Sent by `from` at its time `sent`, there on `to` at its time `received`.
+#[derive(Clone, Copy)]
+struct Flight {
+    from: u32,
+    to: u32,
+    sent: Ns,
+    received: Ns,
+}
+
+/// Drifts that differ by less than this over the recording are the granularity of clocks, not drift.
+const SMALLEST_DRIFT: Ns = 200;
+/// Clocks that drift by more than one part in a thousand are not clocks: such a fit is noise.
+const LARGEST_DRIFT: f64 = 1e-3;
+
+/// Fit all clocks. The first stream's is the identity.
+pub fn fit(operations: &Operations) -> Vec<Clock> {
+    let sequences = &operations.sequences;
+    let life = |stream: u32| {
+        let all = sequences.get(stream as usize).map_or(&[][..], |s| &s.operations);
+        (all.first().map_or(0, |o| o.start), all.last().map_or(0, |o| o.end))
+    };
+    let lives: Vec<(Ns, Ns)> = (0..sequences.len() as u32).map(life).collect();
+    let mut clocks: Vec<Clock> = lives.iter().map(|l| Clock { origin: l.0, ..Clock::default() }).collect();
+    if clocks.len() < 2 {
+        clocks.iter_mut().for_each(|c| c.error = Some(0));
+        return clocks;
+    }
+    let third = |f: &Flight| {
+        let (start, end) = lives[f.from as usize];
+        let length = (end - start).max(1);
+        if f.sent - start < length / 3 {
+            0
+        } else if f.sent - start >= length - length / 3 {
+            2
+        } else {
+            1
+        }
+    };
+    // Where the offset drifts inside a third, its bounds cross; their middle is that of the third all the same.
+    let fit_third = |which: i32, clocks: &[Clock]| bounds(operations, clocks, |f| third(f) == which);
+    let (early, late) = (fit_third(0, &clocks), fit_third(2, &clocks));
+    for (stream, clock) in clocks.iter_mut().enumerate().skip(1) {
+        if let (Some((before, Some(e0))), Some((after, Some(e1)))) = (early[stream], late[stream]) {
+            let between = (lives[stream].1 - lives[stream].0) as f64 * 2.0 / 3.0;
+            let drift = (after - before) as f64 / between.max(1.0);
+            if (after - before).abs() > e0 + e1 + SMALLEST_DRIFT && drift.abs() < LARGEST_DRIFT {
+                clock.drift = drift;
+            }
+        }
+    }
+    let whole = bounds(operations, &clocks, |_| true);
+    for (clock, bound) in clocks.iter_mut().zip(whole) {
+        (clock.offset, clock.error) = bound.unwrap_or((0, None));
+    }
+    clocks
+}
+
+/// By ordered pair of streams: the smallest received minus sent, drift taken off.
+fn smallest(operations: &Operations, clocks: &[Clock], keep: impl Fn(&Flight) -> bool) -> Vec<(u32, u32, Ns)> {
+    let mut least: HashMap<(u32, u32), Ns> = HashMap::default();
+    let mut add = |flight: Flight| {
+        let (Some(a), Some(b)) = (clocks.get(flight.from as usize), clocks.get(flight.to as usize)) else { return };
+        if flight.from != flight.to && keep(&flight) {
+            let between = flight.received + b.drifted(flight.received) - flight.sent - a.drifted(flight.sent);
+            let least = least.entry((flight.from, flight.to)).or_insert(between);
+            *least = (*least).min(between);
+        }
+    };
+    for m in &operations.messages {
+        add(Flight { from: m.from.stream, to: m.to.stream, sent: m.sent, received: m.received });
+    }
+    // Nobody leaves before all have come: as if the first member sent to and received from each of the others.
+    for meeting in operations.meetings.iter().filter(|m| m.all_wait) {
+        let mut members = meeting.members.iter().filter_map(|p| Some((p.stream, operations.get(*p)?)));
+        let Some((hub, at_hub)) = members.next() else { continue };
+        for (member, there) in members {
+            add(Flight { from: hub, to: member, sent: at_hub.start, received: there.end });
+            add(Flight { from: member, to: hub, sent: there.start, received: at_hub.end });
+        }
+    }
+    let mut edges: Vec<_> = least.into_iter().map(|((from, to), least)| (from, to, least)).collect();
+    edges.sort_unstable();
+    edges
+}
+
+/// By stream: what to add to its time, and how far that may be off, which nobody knows where messages only went one
+/// way: then the fastest took no time. `None` for streams that nothing ties to the first.
+fn bounds(operations: &Operations, clocks: &[Clock], keep: impl Fn(&Flight) -> bool) -> Vec<Option<(Ns, Option<Ns>)>> {
+    let edges = smallest(operations, clocks, keep);
+    let forth = shortest(clocks.len(), edges.iter().copied());
+    let back = shortest(clocks.len(), edges.iter().map(|(from, to, least)| (*to, *from, *least)));
+    // The stream's clock is ahead of the first's by at most the way forth and at least minus the way back.
+    let bound = |ways: (Option<Way>, Option<Way>)| match ways {
+        (Some((up, up_edges)), Some((down, down_edges))) => {
+            let slack = i128::from(up) + i128::from(down);
+            let share = slack * i128::from(up_edges) / i128::from((up_edges + down_edges).max(1));
+            Some((share as Ns - up, Some((slack.unsigned_abs() / 2) as Ns)))
+        }
+        (Some((up, _)), None) => Some((-up, None)),
+        (None, Some((down, _))) => Some((down, None)),
+        (None, None) => None,
+    };
+    forth.into_iter().zip(back).map(bound).collect()
+}
+
+/// Length of a path, and edges in it.
+type Way = (Ns, Ns);
+
+/// Shortest paths from stream 0. Each round lengthens paths by one edge; where clocks contradict
+/// each other (drift inside the span looked at) rounds end after as many as there are streams.
+fn shortest(streams: usize, edges: impl Iterator<Item = (u32, u32, Ns)> + Clone) -> Vec<Option<Way>> {
+    let mut best: Vec<Option<Way>> = vec![None; streams];
+    if let Some(first) = best.first_mut() {
+        *first = Some((0, 0));
+    }
+    for _ in 0..streams {
+        let mut changed = false;
+        for (from, to, length) in edges.clone() {
+            let Some((there, hops)) = best[from as usize] else { continue };
+            let found = (there.saturating_add(length), hops + 1);
+            if to != 0 && best[to as usize].is_none_or(|known| found.0 < known.0) {
+                best[to as usize] = Some(found);
+                changed = true;
+            }
+        }
+        if !changed {
+            break;
+        }
+    }
+    best
+}

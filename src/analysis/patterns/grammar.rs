@@ -1,0 +1,268 @@
+//! Mining: the grammar of one thread's sequence of operations, in near-linear time.
+//!
+//! In: symbols in order. Out: a [`Grammar`] that derives exactly that sequence, whose rules are the repeated sequences
+//! and loops. ALGORITHMS.md 9.3: Re-Pair with loops folded before each round, and with many pairs replaced per round:
+//! of all adjacent pairs that occur at least twice, most frequent first (ties: first position), a pair is taken when
+//! neither of its symbols has been taken on the other side (so taken pairs never overlap) and it is not far rarer than
+//! the commonest pair of its two symbols (so a common sequence is never torn by a rare one). Rounds are logarithmic in
+//! the longest repeated sequence and each scans what the ones before have left, so time is near-linear; their number
+//! is bounded on adversarial input. Rules used once are dissolved in their user, so that what is left is maximal.
+//!
+//! Rejected: one pair at a time with linked occurrences (slower by the cost of its lists), Sequitur and tail matching
+//! while recording (their rules depend on where a loop happens to begin), suffix arrays (they find repeats but no
+//! hierarchy).
+
+use foldhash::HashMap;
+
+/// A symbol of the input, or a rule.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Item {
+    /// A symbol of the input.
+    Symbol(u32),
+    /// Position in [`Grammar::rules`].
+    Rule(u32),
+}
+
+/// What a rule derives.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub enum Rule {
+    /// These, one after another; at least two.
+    Sequence(Vec<Item>),
+    /// One item, `count` times, at least two.
+    Loop {
+        /// What is repeated.
+        body: Item,
+        /// How often.
+        count: u32,
+    },
+}
+
+/// A hierarchy of repeated sequences and loops. Rules stand after those that they use.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Grammar {
+    /// Rules.
+    pub rules: Vec<Rule>,
+    /// What derives the whole input.
+    pub top: Vec<Item>,
+}
+
+/// Rounds before mining stops with what it has: bounds time and depth on adversarial input. Recorded runs need some 10.
+const ROUNDS: usize = 200;
+
+/// Mine a sequence. Symbols are small numbers (ids of names): memory is linear in the largest.
+pub fn mine(symbols: &[u32]) -> Grammar {
+    let mut miner =
+        Miner { first_rule: symbols.iter().max().map_or(0, |m| m + 1), rules: Vec::new(), loops: HashMap::default() };
+    let mut sequence = symbols.to_vec();
+    miner.fold(&mut sequence);
+    for _ in 0..ROUNDS {
+        if !miner.replace_pairs(&mut sequence) {
+            break;
+        }
+        miner.fold(&mut sequence);
+    }
+    miner.finish(&sequence)
+}
+
+/// An adjacent pair of different items.
+struct Pair {
+    left: u32,
+    right: u32,
+    count: u32,
+    first: u32,
+}
+
+/// On which side of taken pairs an item stands in this round.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Side {
+    Free,
+    Left,
+    Right,
+}
+
+/// Items are dense here: symbols below `first_rule`, rules from there on.
+struct Miner {
+    first_rule: u32,
+    rules: Vec<Vec<u32>>,
+    loops: HashMap<(u32, u32), u32>,
+}
+
+/// A rule of the miner: a pair, or a loop as `[body, count]` behind this mark.
+const LOOP: u32 = u32::MAX;
+
+impl Miner {
+    fn add(&mut self, rule: Vec<u32>) -> u32 {
+        self.rules.push(rule);
+        self.first_rule + self.rules.len() as u32 - 1
+    }
+
+    /// Fold every run of one item into a loop, in place.
+    fn fold(&mut self, sequence: &mut Vec<u32>) {
+        let (mut read, mut write) = (0, 0);
+        while let Some(&item) = sequence.get(read) {
+            let run = sequence[read..].iter().take_while(|other| **other == item).count();
+            sequence[write] = match run {
+                1 => item,
+                _ => match self.loops.get(&(item, run as u32)) {
+                    Some(known) => *known,
+                    None => {
+                        let id = self.add(vec![LOOP, item, run as u32]);
+                        self.loops.insert((item, run as u32), id);
+                        id
+                    }
+                },
+            };
+            read += run;
+            write += 1;
+        }
+        sequence.truncate(write);
+    }
+
+    /// One round; false when no pair occurs twice. No item stands beside itself here: runs have been folded.
+    fn replace_pairs(&mut self, sequence: &mut Vec<u32>) -> bool {
+        let mut counts: HashMap<u64, (u32, u32)> = HashMap::default();
+        for (position, pair) in (0_u32..).zip(sequence.windows(2)) {
+            counts.entry(u64::from(pair[0]) << 32 | u64::from(pair[1])).or_insert((0, position)).0 += 1;
+        }
+        let pair = |(key, (count, first)): (u64, (u32, u32))| {
+            (count >= 2).then_some(Pair { left: (key >> 32) as u32, right: key as u32, count, first })
+        };
+        let mut pairs: Vec<Pair> = counts.into_iter().filter_map(pair).collect();
+        if pairs.is_empty() {
+            return false;
+        }
+        pairs.sort_unstable_by_key(|p| (u32::MAX - p.count, p.first));
+        let items = self.first_rule as usize + self.rules.len();
+        let mut commonest = vec![0_u32; items];
+        for p in &pairs {
+            for item in [p.left, p.right] {
+                let most = &mut commonest[item as usize];
+                *most = (*most).max(p.count);
+            }
+        }
+        let mut sides = vec![Side::Free; items];
+        let mut taken: HashMap<u64, u32> = HashMap::default();
+        for p in &pairs {
+            let (left, right) = (p.left as usize, p.right as usize);
+            let rare = p.count < commonest[left].max(commonest[right]).div_ceil(2);
+            if !rare && sides[left] != Side::Right && sides[right] != Side::Left {
+                (sides[left], sides[right]) = (Side::Left, Side::Right);
+                let id = self.add(vec![p.left, p.right]);
+                taken.insert(u64::from(p.left) << 32 | u64::from(p.right), id);
+            }
+        }
+        let (mut read, mut write) = (0, 0);
+        while let Some(&item) = sequence.get(read) {
+            let pair = match sequence.get(read + 1) {
+                Some(next) if sides[item as usize] == Side::Left => {
+                    taken.get(&(u64::from(item) << 32 | u64::from(*next)))
+                }
+                _ => None,
+            };
+            sequence[write] = pair.copied().unwrap_or(item);
+            read += if pair.is_some() { 2 } else { 1 };
+            write += 1;
+        }
+        sequence.truncate(write);
+        true
+    }
+
+    /// Dissolve rules that are used once inside another sequence, drop unused ones, number the rest.
+    fn finish(self, top: &[u32]) -> Grammar {
+        let rule_of = |item: u32| item.checked_sub(self.first_rule).map(|r| r as usize);
+        let mut uses = vec![0_u32; self.rules.len()];
+        top.iter().filter_map(|i| rule_of(*i)).for_each(|r| uses[r] += 1);
+        // Users stand after what they use: going backwards, a rule's uses are all known when it is reached.
+        for (r, rule) in self.rules.iter().enumerate().rev() {
+            if uses[r] > 0 {
+                let parts = if rule[0] == LOOP { &rule[1..2] } else { &rule[..] };
+                parts.iter().filter_map(|i| rule_of(*i)).for_each(|r| uses[r] += 1);
+            }
+        }
+        let mut grammar = Grammar::default();
+        // By rule: its number, or what it is dissolved into.
+        let mut made: Vec<Vec<Item>> = vec![Vec::new(); self.rules.len()];
+        let mut in_loop = vec![false; self.rules.len()];
+        for rule in self.rules.iter().filter(|rule| rule[0] == LOOP) {
+            if let Some(body) = rule_of(rule[1]) {
+                in_loop[body] = true;
+            }
+        }
+        let expand = |items: &[u32], made: &[Vec<Item>]| {
+            let mut all = Vec::with_capacity(items.len());
+            for item in items {
+                match rule_of(*item) {
+                    Some(r) => all.extend_from_slice(&made[r]),
+                    None => all.push(Item::Symbol(*item)),
+                }
+            }
+            all
+        };
+        for (r, rule) in self.rules.iter().enumerate() {
+            if uses[r] == 0 {
+                continue;
+            }
+            let rule = match rule[..] {
+                [LOOP, body, count] => match expand(&[body], &made)[..] {
+                    [body] => Rule::Loop { body, count },
+                    _ => continue,
+                },
+                _ => Rule::Sequence(expand(rule, &made)),
+            };
+            made[r] = match rule {
+                Rule::Sequence(parts) if uses[r] == 1 && !in_loop[r] => parts,
+                rule => {
+                    grammar.rules.push(rule);
+                    vec![Item::Rule(grammar.rules.len() as u32 - 1)]
+                }
+            };
+        }
+        grammar.top = expand(top, &made);
+        grammar
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn word(text: &str) -> Vec<u32> {
+        text.bytes().map(u32::from).collect()
+    }
+
+    fn show(grammar: &Grammar, items: &[Item]) -> String {
+        let one = |item: &Item| match item {
+            Item::Symbol(s) => char::from_u32(*s).unwrap().to_string(),
+            Item::Rule(r) => match &grammar.rules[*r as usize] {
+                Rule::Sequence(parts) => format!("({})", show(grammar, parts)),
+                Rule::Loop { body, count } => format!("{count}{}", show(grammar, &[*body])),
+            },
+        };
+        items.iter().map(one).collect()
+    }
+
+    fn mined(text: &str) -> String {
+        let grammar = mine(&word(text));
+        show(&grammar, &grammar.top)
+    }
+
+    #[test]
+    fn examples_of_the_handbook() {
+        assert_eq!(mined("abcabcabx"), "2((ab)c)(ab)x");
+        assert_eq!(mined("abcabcabc"), "3(abc)");
+        assert_eq!(mined("abababcabab"), "3(ab)c2(ab)");
+    }
+
+    #[test]
+    fn loops_fold_inside_loops() {
+        assert_eq!(mined(&"aabbc".repeat(5)), "5(2a2bc)");
+        assert_eq!(mined(&format!("x{}y", "aaaabbbbr".repeat(3))), "x3(4a4br)y");
+        assert_eq!(mined(&format!("i{}f", format!("{}r", "pqs".repeat(10)).repeat(6))), "i6(10(pqs)r)f");
+    }
+
+    #[test]
+    fn nothing_is_made_of_nothing() {
+        assert_eq!(mine(&[]), Grammar::default());
+        assert_eq!(mined("abcdefg"), "abcdefg");
+    }
+}

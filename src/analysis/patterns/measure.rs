@@ -1,0 +1,239 @@
+//! How long the occurrences of each pattern took, and which took too long.
+//!
+//! In: the table of patterns and the operations. Out: durations, sorted once ([`Durations`]); from them, for any q and s
+//! and without mining again, the limit of each pattern and its verdict ([`Character`]). ALGORITHMS.md 9.4. Cost:
+//! O(n log n) in the occurrences once, then O(1) per pattern and choice.
+//!
+//! An occurrence lasts until the operation after it begins: the computation after its last operation is part of it, or
+//! nobody would own the time between two turns of a loop. Where what follows is unusual for the pattern (the loop is
+//! over), that time belongs to no turn and the occurrence ends with its last operation.
+
+use super::table::{Occurrence, PatternId, Table};
+use crate::base::names::NameId;
+use crate::base::time::{Ns, Span};
+use crate::base::work::{Cancelled, Work, in_order};
+use crate::event::operation::{Operation, Operations};
+use std::collections::BTreeMap;
+
+/// How the limit of a pattern is found.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Limit {
+    /// `s` times the longest of the reference group.
+    Quotient,
+    /// Median + 5 robust standard deviations (1.4826 times the median absolute deviation).
+    Robust,
+}
+
+/// What the user can choose.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Settings {
+    /// Part of the occurrences that is the reference, in (0, 1].
+    pub q: f64,
+    /// Threshold, over 1.
+    pub s: f64,
+    /// How limits are found.
+    pub limit: Limit,
+}
+
+impl Default for Settings {
+    /// The values of the paper's figures.
+    fn default() -> Self {
+        Settings { q: 0.75, s: 2.0, limit: Limit::Quotient }
+    }
+}
+
+/// Fewer occurrences give no statistics; fewer like followers are an exception.
+const FEWEST: usize = 10;
+/// Durations below this are clock granularity: they never make a limit.
+pub(super) const SMALLEST: Ns = 1_000;
+
+/// Why a pattern's occurrences are looked at, or not.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Verdict {
+    /// Its longest occurrence reaches the limit.
+    Selected,
+    /// It occurs too seldom for statistics.
+    TooFew,
+    /// No occurrence reaches the limit.
+    Regular,
+}
+
+impl Verdict {
+    /// The reason, for people.
+    pub fn reason(self) -> &'static str {
+        match self {
+            Verdict::Selected => "selected",
+            Verdict::TooFew => "too few occurrences",
+            Verdict::Regular => "no occurrence reaches the limit",
+        }
+    }
+}
+
+/// Durations of one pattern's occurrences.
+#[derive(Clone, Debug, Default)]
+pub struct Durations {
+    /// In the order of the occurrences.
+    pub each: Vec<Ns>,
+    /// Sorted: all but first turns of loops, where there are many of those; and those.
+    sorted: [Vec<Ns>; 2],
+    /// By occurrence: the population it belongs to.
+    opens: Vec<bool>,
+    /// Operations that usually follow: the time before them belongs to the occurrence.
+    followers: Vec<NameId>,
+}
+
+/// Measure all patterns.
+pub fn measure(table: &Table, operations: &Operations, work: &Work) -> Result<Vec<Durations>, Cancelled> {
+    let mut all = Vec::with_capacity(table.patterns.len());
+    let measure = |p: usize| Durations::new(table, operations, PatternId::at(p));
+    in_order(work, table.patterns.len(), measure, |_, durations| all.push(durations))?;
+    Ok(all)
+}
+
+fn operations_of(operations: &Operations, occurrence: Occurrence) -> &[Operation] {
+    let all = operations.sequences.get(occurrence.stream as usize).map_or(&[][..], |s| &s.operations);
+    all.get(occurrence.first as usize..).unwrap_or(&[])
+}
+
+impl Durations {
+    fn new(table: &Table, operations: &Operations, id: PatternId) -> Self {
+        let length = table.patterns[id.index()].length as usize;
+        let occurrences = &table.occurrences[id.index()];
+        let mut following: BTreeMap<NameId, usize> = BTreeMap::new();
+        for occurrence in occurrences {
+            if let Some(next) = operations_of(operations, *occurrence).get(length) {
+                *following.entry(next.symbol).or_default() += 1;
+            }
+        }
+        let followers = following.into_iter().filter(|(_, n)| *n >= FEWEST).map(|(symbol, _)| symbol).collect();
+        let mut durations = Durations { followers, ..Durations::default() };
+        durations.each = occurrences.iter().map(|o| durations.events(operations, *o, length).span().len()).collect();
+        durations.opens = occurrences.iter().map(|o| o.opens).collect();
+        // Few first turns are no population of their own; they still count among all.
+        let apart = durations.opens.iter().filter(|o| **o).count() >= FEWEST;
+        for (duration, opens) in durations.each.iter().zip(&durations.opens) {
+            durations.sorted[usize::from(*opens && apart)].push(*duration);
+        }
+        durations.sorted.iter_mut().for_each(|s| s.sort_unstable());
+        durations
+    }
+
+    /// The events of an occurrence of a pattern of `length` operations.
+    pub(super) fn events<'a>(&self, operations: &'a Operations, at: Occurrence, length: usize) -> Events<'a> {
+        let all = operations_of(operations, at);
+        let after = all.get(length).filter(|next| self.followers.binary_search(&next.symbol).is_ok());
+        let end = length + usize::from(after.is_some());
+        Events { operations: all.get(..end).unwrap_or(all), length }
+    }
+
+    /// Its limits under these settings.
+    pub fn characters(&self, settings: &Settings) -> Characters {
+        let [usual, opening] = [false, true].map(|opens| self.character(opens, settings));
+        Characters { usual, opening }
+    }
+
+    fn character(&self, opens: bool, settings: &Settings) -> Character {
+        let sorted = &self.sorted[usize::from(opens)];
+        let n = sorted.len();
+        let k = ((settings.q * n as f64).ceil() as usize).clamp(1, n.max(1));
+        let at = |i: usize| sorted.get(i).copied().unwrap_or(0);
+        let max_ref = at(k - 1);
+        let judged = self.each.iter().zip(&self.opens).filter(|(_, o)| **o == opens).map(|(d, _)| *d);
+        let longest = judged.max().unwrap_or(0);
+        let limit = match settings.limit {
+            Limit::Quotient => (settings.s * max_ref.max(SMALLEST) as f64).ceil() as Ns,
+            Limit::Robust => robust_limit(sorted).max(SMALLEST),
+        };
+        let verdict = match (n < FEWEST, longest >= limit) {
+            (true, _) => Verdict::TooFew,
+            (false, true) => Verdict::Selected,
+            (false, false) => Verdict::Regular,
+        };
+        let typical = at((k - 1) / 2);
+        let reference = self.each.iter().position(|d| *d == typical);
+        Character { verdict, max_ref, limit, longest, reference }
+    }
+}
+
+/// Median + 5 robust standard deviations.
+fn robust_limit(sorted: &[Ns]) -> Ns {
+    let middle = sorted.len().saturating_sub(1) / 2;
+    let Some(median) = sorted.get(middle) else { return 0 };
+    let mut deviations: Vec<Ns> = sorted.iter().map(|d| (d - median).abs()).collect();
+    let (_, deviation, _) = deviations.select_nth_unstable(middle);
+    median + (5.0 * 1.4826 * *deviation as f64).ceil() as Ns
+}
+
+/// A pattern under some settings, by population: first turns of loops are held against first turns only, and not
+/// judged where there are too few of them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Characters {
+    /// All but first turns.
+    pub usual: Character,
+    /// First turns.
+    pub opening: Character,
+}
+
+impl Characters {
+    /// The one that an occurrence is held against.
+    pub fn of(&self, occurrence: Occurrence) -> &Character {
+        if occurrence.opens { &self.opening } else { &self.usual }
+    }
+
+    /// Of the pattern as a whole: selected when either population is.
+    pub fn verdict(&self) -> Verdict {
+        match self.opening.verdict {
+            Verdict::Selected => Verdict::Selected,
+            _ => self.usual.verdict,
+        }
+    }
+}
+
+/// One population of a pattern's occurrences.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Character {
+    /// Selected, or why not.
+    pub verdict: Verdict,
+    /// The longest of the reference group.
+    pub max_ref: Ns,
+    /// From here on an occurrence took too long.
+    pub limit: Ns,
+    /// The longest of all.
+    pub longest: Ns,
+    /// Position of the occurrence that others are compared with: the lower median of the reference group, the earliest
+    /// of equals.
+    pub reference: Option<usize>,
+}
+
+/// The events of one occurrence: its operations and the gaps between them, alternating.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Events<'a> {
+    /// Its operations, and the one after it where the time before that belongs to it.
+    operations: &'a [Operation],
+    /// Operations without that one.
+    length: usize,
+}
+
+impl Events<'_> {
+    /// How many: operations at even positions, the gap after each at the odd one behind it.
+    pub(super) fn count(&self) -> usize {
+        (2 * self.length.min(self.operations.len())).saturating_sub(usize::from(self.operations.len() <= self.length))
+    }
+
+    /// One of them, on the stream's own clock.
+    pub(super) fn span_of(&self, event: usize) -> Span {
+        let operation = |i: usize| self.operations.get(i).map_or(Span::default(), Operation::span);
+        let this = operation(event / 2);
+        if event.is_multiple_of(2) { this } else { Span::new(this.end, operation(event / 2 + 1).start) }
+    }
+
+    /// All of it, on the stream's own clock.
+    pub(super) fn span(&self) -> Span {
+        match self.operations {
+            [] => Span::default(),
+            [first, .., next] if self.operations.len() > self.length => Span::new(first.start, next.start),
+            [first, .., last] => Span::new(first.start, last.end),
+            [only] => only.span(),
+        }
+    }
+}

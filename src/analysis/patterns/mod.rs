@@ -1,0 +1,134 @@
+//! What repeats, which repetitions took too long, and where the delay came from.
+//!
+//! ```text
+//! operations -> grammar (per stream) -> table (all streams) -> measure -> blame -> spread
+//! ```
+//! [`Mined::new`] does what depends on the recording alone; [`Mined::lateness`] what depends on q and s, so that the
+//! interface can change them at once; `model::pattern` words it. Nothing here knows what the operations are: MPI calls, system calls, functions.
+//! Source: the COMPAS 2015 paper, ALGORITHMS.md section 9.
+
+pub mod blame;
+pub mod grammar;
+pub mod measure;
+pub mod spread;
+pub mod table;
+
+use super::offsets::{Clock, fit};
+use crate::base::time::Span;
+use crate::base::work::{Cancelled, Work, in_order};
+use crate::event::operation::{Operations, Place};
+use blame::Late;
+use measure::{Characters, Durations, Settings, measure};
+use spread::Spread;
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::{Duration, Instant};
+use table::{Part, PatternId, Table};
+
+/// A recording's operations with everything mined from them.
+#[derive(Debug)]
+pub struct Mined {
+    /// The input.
+    pub operations: Operations,
+    /// By stream.
+    pub clocks: Vec<Clock>,
+    /// Patterns and occurrences.
+    pub table: Table,
+    durations: Vec<Durations>,
+    /// Time that mining took, summed over streams.
+    pub detection: Duration,
+}
+
+/// What depends on q and s.
+#[derive(Clone, Debug, Default)]
+pub struct Lateness {
+    /// By pattern of the table.
+    pub characters: Vec<Characters>,
+    /// Occurrences that took too long.
+    pub late: Vec<Late>,
+    /// How they hang together.
+    pub spread: Spread,
+}
+
+/// The executions of an MPI run: one stream's turns of the outermost loop.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Iterations {
+    /// Position of the stream.
+    pub stream: u32,
+    /// The pattern that is repeated.
+    pub pattern: PatternId,
+    /// Its turns, on the stream's own clock.
+    pub spans: Vec<Span>,
+}
+
+impl Mined {
+    /// Fit clocks, mine all streams in parallel, measure.
+    pub fn new(operations: Operations, work: &Work) -> Result<Self, Cancelled> {
+        let clocks = fit(&operations);
+        work.cancel.check()?;
+        work.progress.enter("mining", operations.sequences.len() as u64);
+        let (mut grammars, mut detection) = (Vec::new(), Duration::ZERO);
+        let mine = |i: usize| {
+            let started = Instant::now();
+            let symbols: Vec<u32> = operations.sequences[i].operations.iter().map(|o| o.symbol.0).collect();
+            (grammar::mine(&symbols), started.elapsed())
+        };
+        in_order(work, operations.sequences.len(), mine, |_, (grammar, took)| {
+            work.progress.step(1);
+            grammars.push(grammar);
+            detection += took;
+        })?;
+        let started = Instant::now();
+        let table = Table::new(&grammars);
+        detection += started.elapsed();
+        let durations = measure(&table, &operations, work)?;
+        Ok(Mined { operations, clocks, table, durations, detection })
+    }
+
+    /// What took too long and why, for one choice of settings.
+    pub fn lateness(&self, settings: &Settings, work: &Work) -> Result<Lateness, Cancelled> {
+        let characters: Vec<Characters> = self.durations.iter().map(|d| d.characters(settings)).collect();
+        let late = blame::find(&self.table, &self.durations, &characters, &self.operations, settings.s);
+        work.cancel.check()?;
+        let spread = spread::find(&self.operations, &self.clocks, &late, &characters);
+        work.cancel.check()?;
+        Ok(Lateness { characters, late, spread })
+    }
+
+    /// The turns of each stream's outermost loop: of the loops that nothing encloses, the body that takes most of the
+    /// stream's time. Streams without a loop are left out.
+    pub fn iterations(&self) -> Vec<Iterations> {
+        (0..).zip(&self.table.tops).filter_map(|(stream, top)| self.iterations_of(stream, top)).collect()
+    }
+
+    fn iterations_of(&self, stream: u32, top: &[Part]) -> Option<Iterations> {
+        let mut spans: BTreeMap<PatternId, Vec<Span>> = BTreeMap::new();
+        let bodies: BTreeSet<PatternId> = top.iter().filter_map(|part| Some(self.table.turns(*part)?.0)).collect();
+        let at = |operation| self.operations.get(Place { stream, operation });
+        let mut first = 0;
+        for part in top {
+            let (body, turns) = match (*part, self.table.turns(*part)) {
+                (_, Some((body, turns))) => (body, turns),
+                // A turn before or after the loop is a turn too.
+                (Part::Pattern(id), None) if bodies.contains(&id) => (id, 1),
+                _ => {
+                    first += self.table.length(*part);
+                    continue;
+                }
+            };
+            let length = self.table.patterns[body.index()].length;
+            for turn in 1..=turns {
+                let next = first + length;
+                // A turn lasts until the next begins; the last one until its last operation ends.
+                let end = if turn < turns { at(next).map(|o| o.start) } else { at(next - 1).map(|o| o.end) };
+                if let (Some(begin), Some(end)) = (at(first), end) {
+                    spans.entry(body).or_default().push(Span::new(begin.start, end));
+                }
+                first = next;
+            }
+        }
+        let covered = |spans: &[Span]| spans.iter().map(|s| s.len()).sum::<i64>();
+        // Of equals the first, for the same answer every time.
+        let longest = spans.into_iter().max_by_key(|(id, spans)| (covered(spans), std::cmp::Reverse(*id)));
+        longest.map(|(pattern, spans)| Iterations { stream, pattern, spans })
+    }
+}

@@ -1,0 +1,191 @@
+//! How delays spread: for each event to blame that waited, the event that made it wait.
+//!
+//! In: late occurrences, messages, meetings, clocks. Out: [`Spread`], a forest over (occurrence, event) nodes: each node
+//! has at most one cause, because a wait ends with the last thing waited for. ALGORITHMS.md 9.5.
+//!
+//! A waiting event was ended by the last message to arrive, or by the last member to come before it could leave. Where
+//! that was sent in time, the delay lies in the transfer or in a receiver that did not run, and nobody else is its
+//! cause. Else the sender was late because of something it did before: the latest blamed event there that explains at
+//! least half, else the one that explains most. The handbook looks for it in the occurrence that holds
+//! the send. Here ([OWN]) also in earlier ones, back to one usual occurrence before the wait began: with a message
+//! posted at the start of an iteration, the delay that made it late lies in the iteration before.
+//!
+//! Causes end before their effects on the common time line, so there are no cycles; an order that the clocks
+//! contradict drops the edge and is counted. Cost: O((nodes + members of meetings) log nodes).
+
+use super::blame::{EventAt, Late};
+use super::measure::Characters;
+use crate::analysis::offsets::Clock;
+use crate::base::time::{Ns, Span};
+use crate::event::operation::{EventKind, Operations, Place, Via};
+
+/// A node: a blamed event of a late occurrence.
+#[derive(Clone, Copy, Debug)]
+pub struct Node {
+    /// Position of its stream.
+    pub stream: u32,
+    /// Which event there.
+    pub event: EventAt,
+    /// Position of its occurrence.
+    pub late: u32,
+    /// Position of the blamed event in that.
+    pub blamed: u32,
+    /// What it is.
+    pub kind: EventKind,
+    /// On the common time line.
+    pub span: Span,
+    /// Longer than in the reference by this.
+    pub excess: Ns,
+}
+
+/// The forest.
+#[derive(Clone, Debug, Default)]
+pub struct Spread {
+    /// Sorted by stream, then event.
+    pub nodes: Vec<Node>,
+    /// By node.
+    pub causes: Vec<Option<Cause>>,
+    /// Edges dropped because the cause would end after its effect.
+    pub violations: u64,
+}
+
+/// Why a node waited.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Cause {
+    /// Position of the node that was late.
+    pub node: u32,
+    /// What carried the delay.
+    pub via: Via,
+    /// How much of the wait's excess that explains.
+    pub explained: Ns,
+}
+
+/// What ended a wait: who sent, and when on the common time line.
+#[derive(Clone, Copy)]
+struct Trigger {
+    from: Place,
+    sent: Ns,
+    via: Via,
+}
+
+/// A cause explains at least one part in this many of the excess.
+const SHARE: Ns = 10;
+
+/// Find all causes.
+pub fn find(operations: &Operations, clocks: &[Clock], late: &[Late], characters: &[Characters]) -> Spread {
+    let mut nodes: Vec<Node> = Vec::new();
+    for (l, occurrence) in (0_u32..).zip(late) {
+        let stream = occurrence.occurrence.stream;
+        let clock = clocks.get(stream as usize).copied().unwrap_or_default();
+        for (b, blamed) in (0_u32..).zip(&occurrence.blamed) {
+            let span = Span::new(clock.common(blamed.local.start), clock.common(blamed.local.end));
+            let kind = operations.kind_of(stream, blamed.event);
+            nodes.push(Node { stream, event: blamed.event, late: l, blamed: b, kind, span, excess: blamed.excess });
+        }
+    }
+    // An event may be blamed in a unit and in a larger pattern: the unit, which stands first, has it.
+    nodes.sort_by_key(|n| (n.stream, n.event, n.late));
+    nodes.dedup_by_key(|n| (n.stream, n.event));
+    let search = Search { operations, clocks, late, characters, nodes: &nodes, attended: attended(operations) };
+    let mut violations = 0;
+    let causes = nodes.iter().map(|node| {
+        let cause = search.cause(node)?;
+        // Ends strictly grow along edges, ties broken by position: no cycles.
+        let end_of_cause = search.nodes[cause.node as usize].span.end;
+        let after = (end_of_cause, cause.node) >= (node.span.end, search.position(node));
+        violations += u64::from(after);
+        (!after).then_some(cause)
+    });
+    let causes = causes.collect();
+    Spread { nodes, causes, violations }
+}
+
+/// For each operation that is part of a meeting, which; sorted.
+fn attended(operations: &Operations) -> Vec<(Place, u32)> {
+    let meetings = (0_u32..).zip(&operations.meetings);
+    let mut all: Vec<_> = meetings.flat_map(|(m, meeting)| meeting.members.iter().map(move |p| (*p, m))).collect();
+    all.sort_unstable();
+    all
+}
+
+struct Search<'a> {
+    operations: &'a Operations,
+    clocks: &'a [Clock],
+    late: &'a [Late],
+    characters: &'a [Characters],
+    nodes: &'a [Node],
+    attended: Vec<(Place, u32)>,
+}
+
+impl Search<'_> {
+    fn position(&self, node: &Node) -> u32 {
+        self.nodes.partition_point(|n| (n.stream, n.event) < (node.stream, node.event)) as u32
+    }
+
+    fn clock(&self, stream: u32) -> Clock {
+        self.clocks.get(stream as usize).copied().unwrap_or_default()
+    }
+
+    /// The node that made this one wait.
+    fn cause(&self, node: &Node) -> Option<Cause> {
+        if !node.kind.waits() {
+            return None;
+        }
+        let trigger = self.trigger(node)?;
+        if trigger.from.stream == node.stream {
+            return None;
+        }
+        // What the sender could have spared: the wait until it sent, over what such a wait usually takes. The rest is
+        // the transfer, or a receiver that did not run.
+        let occurrence = &self.late[node.late as usize];
+        let reference = occurrence.blamed[node.blamed as usize].reference;
+        let sender_part = (trigger.sent - node.span.start - reference).min(node.excess);
+        if sender_part < node.excess / 2 {
+            return None;
+        }
+        // A member of a meeting is late by what it did before; a sender also by the sending itself.
+        let last = 2 * trigger.from.operation + u32::from(trigger.via != Via::Collective);
+        let end = self.nodes.partition_point(|n| (n.stream, n.event) < (trigger.from.stream, last));
+        let usual = self.characters[occurrence.pattern.index()].of(occurrence.occurrence).max_ref;
+        let mut most: Option<(Ns, usize)> = None;
+        for (at, candidate) in self.nodes[..end].iter().enumerate().rev() {
+            let occurrence = &self.late[candidate.late as usize];
+            let holds_the_send = trigger.from.operation < occurrence.occurrence.first + occurrence.length;
+            let recent = candidate.span.end >= node.span.start - usual;
+            if candidate.stream != trigger.from.stream || !(holds_the_send || recent) {
+                break;
+            }
+            let explained = candidate.excess.min(sender_part);
+            if most.is_none_or(|(m, _)| explained > m) {
+                most = Some((explained, at));
+            }
+            if candidate.excess >= sender_part / 2 {
+                most = Some((explained, at));
+                break;
+            }
+        }
+        let (explained, at) = most.filter(|(explained, _)| explained.saturating_mul(SHARE) >= node.excess)?;
+        Some(Cause { node: at as u32, via: trigger.via, explained })
+    }
+
+    /// What ended the wait of a node.
+    fn trigger(&self, node: &Node) -> Option<Trigger> {
+        let place = Place { stream: node.stream, operation: node.event / 2 };
+        let messages = &self.operations.messages;
+        let first = messages.partition_point(|m| m.to < place);
+        let received = messages[first..].iter().take_while(|m| m.to == place).map(|m| {
+            // It left while the sending operation lasted; tracers record the attempt.
+            let left = self.operations.get(m.from).map_or(m.sent, |o| o.end.max(m.sent));
+            Trigger { from: m.from, sent: self.clock(m.from.stream).common(left), via: m.via }
+        });
+        let at = self.attended.binary_search_by_key(&place, |(p, _)| *p).ok();
+        let meeting = at.and_then(|at| self.operations.meetings.get(self.attended[at].1 as usize));
+        let members = meeting.into_iter().flat_map(|m| &m.members).filter_map(|member| {
+            let came = self.clock(member.stream).common(self.operations.get(*member)?.start);
+            Some(Trigger { from: *member, sent: came, via: Via::Collective })
+        });
+        // A member that came after this one had left made it wait for nothing (a broadcast).
+        let members = members.filter(|t| t.sent <= node.span.end);
+        received.chain(members).max_by_key(|t| (t.sent, std::cmp::Reverse(t.from)))
+    }
+}

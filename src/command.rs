@@ -1,0 +1,290 @@
+//! What each command does: ask the session, hand the answer to a view, say how it ended.
+
+use crate::analysis::symbols::files::Places;
+use crate::analysis::usage;
+use crate::base::notice::Notices;
+use crate::base::work::Work;
+use crate::cli::{Common, Request, Selection, Stats, When};
+use crate::compare::condition::FailIf;
+use crate::compare::{self, Comparison};
+use crate::model::Model;
+use crate::model::build;
+use crate::session::{self, Session, Wrong};
+use crate::view::tui::setup::{Backend, Looks, Setup};
+use crate::view::tui::theme::{self, Depth};
+use crate::view::{clean, dump, info, json, stats, text, tui};
+use anyhow::Context;
+use serde::Serialize;
+use std::io::{IsTerminal, Write};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+/// Exit status of `--fail-if` when its condition holds.
+const CONDITION_HELD: u8 = 3;
+
+/// Run a command; the exit status where nothing went wrong.
+pub fn run(common: &Common, request: Request) -> anyhow::Result<u8> {
+    let work = Work::new(common.threads);
+    let mut clock = Stages::new(common.timings);
+    let mut code = 0;
+    let notices = match request {
+        Request::Interface { selection, color, theme, ascii, mouse } => {
+            let looks = Looks { theme: chosen_theme(theme)?, depth: depth(color), ascii, mouse };
+            interface(common, selection, looks)?;
+            Notices::default()
+        }
+        Request::Explain { selection, json, fail_if } => {
+            let condition: Option<FailIf> = fail_if.map(|c| c.parse().map_err(wrong)).transpose()?;
+            let (model, comparison) = answer(common, &selection, &work, &mut clock)?;
+            if json {
+                print_json(&json::explain(&model, &comparison))?;
+            } else {
+                print(&text::explain(&model, &comparison, page()))?;
+            }
+            if let Some(said) = condition.and_then(|c| c.holds(&model, &comparison)) {
+                eprintln!("whyslow: {}", clean::line(&said));
+                code = CONDITION_HELD;
+            }
+            model.notices
+        }
+        Request::Diff { selection, json, max_nodes } => {
+            let (model, comparison) = answer(common, &selection, &work, &mut clock)?;
+            if json {
+                print_json(&json::diff(&model, &comparison, max_nodes))?;
+            } else {
+                print(&text::diff(&model, &comparison, page()))?;
+            }
+            model.notices
+        }
+        Request::Stats { what, json } => {
+            let session = Session::open(common)?;
+            clock.lap("open");
+            let (table, notices) = with_progress(&work, || count(&session, what, &work))?;
+            clock.lap("read");
+            if json {
+                print_json(&table)?
+            } else {
+                print(&table.text())?
+            }
+            notices
+        }
+        Request::Info { full, json } => {
+            let session = Session::open(common)?;
+            clock.lap("open");
+            let (survey, notices) = if full {
+                let (survey, notices) = with_progress(&work, || session.survey(&work))?;
+                clock.lap("survey");
+                (Some(survey), notices)
+            } else {
+                (None, session.notices())
+            };
+            let facts = info::Facts::new(&session.sources, &session.found, survey.as_ref(), &notices);
+            if json {
+                print_json(&facts)?
+            } else {
+                print(&facts.text())?
+            }
+            notices
+        }
+        Request::Dump { canonical } => {
+            let session = Session::open(common)?;
+            let mut out = std::io::stdout().lock();
+            let write = dump::canonical;
+            let mut notices = write(&session.sources, &work.cancel, &mut out)?;
+            out.flush()?;
+            notices.merge(&session.notices());
+            notices
+        }
+    };
+    clock.finish();
+    if common.strict && notices.has_fault() {
+        anyhow::bail!("{}: {}", "the input is malformed (--strict)", notices.sentences().first().map_or("", |s| s));
+    }
+    Ok(code)
+}
+
+fn wrong(error: impl std::fmt::Display) -> Wrong {
+    Wrong(error.to_string())
+}
+
+fn places(selection: &Selection) -> Places {
+    Places { folders: selection.symbols.clone(), kernel: selection.kallsyms.clone(), ..Places::default() }
+}
+
+/// The model of the chosen task and the comparison of the chosen groups.
+fn answer(
+    common: &Common,
+    selection: &Selection,
+    work: &Work,
+    clock: &mut Stages,
+) -> anyhow::Result<(Model, Comparison)> {
+    let request = session::request(&selection.slow, &selection.fast)?;
+    let session = Session::open(common)?;
+    clock.lap("open");
+    with_progress(work, || {
+        let model = session.model(selection.task.as_deref(), &places(selection), work)?;
+        clock.lap("analyse");
+        if common.check
+            && let Some(first) = build::check(&model, 1).first()
+        {
+            anyhow::bail!("an invariant does not hold: {first}; please report this");
+        }
+        let comparison = session::compare(&model, &request, work)?;
+        clock.lap("compare");
+        Ok((model, comparison))
+    })
+}
+
+fn count(session: &Session, what: Stats, work: &Work) -> anyhow::Result<(stats::Table, Notices)> {
+    if what == Stats::Count {
+        let (counts, notices) = session.count(work)?;
+        return Ok((stats::Table::count(&counts, &notices), notices));
+    }
+    let (recording, notices) = session.record(&[], work)?;
+    let table = match what {
+        Stats::Io => stats::Table::io(&usage::io(&recording), &notices),
+        _ => stats::Table::cpu(&recording, &usage::cpu(&recording), &notices),
+    };
+    Ok((table, notices))
+}
+
+fn interface(common: &Common, selection: Selection, looks: Looks) -> anyhow::Result<()> {
+    let request = session::request(&selection.slow, &selection.fast)?;
+    let session = Session::open(common)?;
+    if let Some(task) = &selection.task {
+        session.candidates(Some(task))?;
+    }
+    if !std::io::stdout().is_terminal() || !std::io::stdin().is_terminal() {
+        anyhow::bail!("the interface needs a terminal; `whyslow explain` and `whyslow diff` do without");
+    }
+    let title = session.title();
+    let backend = Box::new(Analyst { session, selection });
+    tui::run(Setup { title, request, looks, threads: common.threads, backend })
+}
+
+/// The session behind the interface.
+struct Analyst {
+    session: Session,
+    selection: Selection,
+}
+
+impl Backend for Analyst {
+    fn analyse(&mut self, task: Option<&str>, work: &Work) -> anyhow::Result<Arc<Model>> {
+        let task = task.or(self.selection.task.as_deref());
+        Ok(Arc::new(self.session.model(task, &places(&self.selection), work)?))
+    }
+
+    fn compare(&mut self, model: &Model, request: &compare::Request, work: &Work) -> anyhow::Result<Comparison> {
+        session::compare(model, request, work)
+    }
+
+    fn export(&mut self, model: &Model, comparison: &Comparison) -> anyhow::Result<String> {
+        Ok(serde_json::to_string_pretty(&json::diff(model, comparison, None))?)
+    }
+}
+
+/// A built-in theme by name, else a file.
+fn chosen_theme(name: Option<String>) -> anyhow::Result<Option<theme::Source>> {
+    let Some(name) = name else { return Ok(None) };
+    let built_in = theme::built_in();
+    if let Some(theme) = built_in.iter().find(|t| t.name == name) {
+        return Ok(Some(theme.clone()));
+    }
+    let names: Vec<&str> = built_in.iter().map(|t| t.name.as_str()).collect();
+    let text = std::fs::read_to_string(&name).map_err(|e| {
+        wrong(format!("--theme {name}: {e}; built in are {}, else name a theme file", names.join(", ")))
+    })?;
+    Ok(Some(theme::Source { name, text }))
+}
+
+fn depth(color: When) -> Depth {
+    match color {
+        When::Never => Depth::Mono,
+        When::Auto => Depth::detect(|name| std::env::var(name).ok()),
+        // What the terminal can show, even if NO_COLOR asks for none.
+        When::Always => Depth::detect(|name| (name != "NO_COLOR").then(|| std::env::var(name).ok())?).max(Depth::Ansi),
+    }
+}
+
+/// As wide as the terminal, else 100 columns; ASCII where the locale says that nothing else can be shown.
+fn page() -> text::Page {
+    let out = std::io::stdout();
+    let width = if out.is_terminal() { crossterm::terminal::size().map_or(100, |(w, _)| usize::from(w)) } else { 100 };
+    let locale = ["LC_ALL", "LC_CTYPE", "LANG"].iter().find_map(|n| std::env::var(n).ok().filter(|v| !v.is_empty()));
+    let ascii = out.is_terminal() && locale.is_some_and(|l| !l.to_ascii_lowercase().replace('-', "").contains("utf8"));
+    text::Page { width, ascii }
+}
+
+fn print(text: &str) -> anyhow::Result<()> {
+    let mut out = std::io::stdout().lock();
+    out.write_all(text.as_bytes())?;
+    Ok(out.flush()?)
+}
+
+fn print_json(document: &impl Serialize) -> anyhow::Result<()> {
+    let mut out = std::io::BufWriter::new(std::io::stdout().lock());
+    serde_json::to_writer_pretty(&mut out, document)?;
+    out.write_all(b"\n")?;
+    Ok(out.flush()?)
+}
+
+/// Run `job` with a progress line on stderr where that is a terminal and the job takes long enough to be asked about.
+fn with_progress<T: Send>(work: &Work, job: impl FnOnce() -> anyhow::Result<T> + Send) -> anyhow::Result<T> {
+    if !std::io::stderr().is_terminal() {
+        return job();
+    }
+    const PATIENCE: Duration = Duration::from_millis(400);
+    let style = indicatif::ProgressStyle::with_template("{msg} {bar:30} {percent}%").context("progress line")?;
+    std::thread::scope(|scope| {
+        let (done, ended) = std::sync::mpsc::channel::<()>();
+        let progress = Arc::clone(&work.progress);
+        scope.spawn(move || {
+            use std::sync::atomic::Ordering::Relaxed;
+            use std::sync::mpsc::RecvTimeoutError::Timeout;
+            if ended.recv_timeout(PATIENCE) != Err(Timeout) {
+                return;
+            }
+            let bar = indicatif::ProgressBar::new(0).with_style(style);
+            while ended.recv_timeout(Duration::from_millis(100)) == Err(Timeout) {
+                bar.set_message(progress.stage());
+                bar.set_length(progress.total.load(Relaxed));
+                bar.set_position(progress.done.load(Relaxed));
+            }
+            bar.finish_and_clear();
+        });
+        let result = job();
+        drop(done);
+        result
+    })
+}
+
+/// Times per stage and peak memory, on stderr, if asked for.
+struct Stages {
+    wanted: bool,
+    since: Instant,
+}
+
+impl Stages {
+    fn new(wanted: bool) -> Self {
+        Stages { wanted, since: Instant::now() }
+    }
+
+    fn lap(&mut self, stage: &str) {
+        let now = Instant::now();
+        if self.wanted {
+            eprintln!("{stage:>10} {:9.3} ms", now.duration_since(self.since).as_secs_f64() * 1e3);
+        }
+        self.since = now;
+    }
+
+    fn finish(&mut self) {
+        self.lap("write");
+        if !self.wanted {
+            return;
+        }
+        let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+        if let Some(peak) = status.lines().find_map(|l| l.strip_prefix("VmHWM:")) {
+            eprintln!("{:>10} {}", "memory", peak.trim());
+        }
+    }
+}

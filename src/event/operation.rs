@@ -1,0 +1,176 @@
+//! Operations: what threads and ranks do one after another, and what ties them together. The neutral input of pattern
+//! mining and propagation: MPI calls, function calls, system calls, user-chosen begin/end pairs all become this.
+//!
+//! Times of operations are on their stream's own clock, as recorded; putting the streams on one time line is a later
+//! step (`analysis/offsets`), because in MPI archives it needs the messages found here.
+
+use crate::base::names::{NameId, Names};
+use crate::base::time::{Ns, Span};
+
+/// How an operation can be late.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Kind {
+    /// By its own work.
+    Work,
+    /// It waits for a message (or a wake-up, or a packet).
+    Receive,
+    /// It waits for the other members of a meeting.
+    Collective,
+}
+
+/// What an event of an occurrence is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum EventKind {
+    /// An operation that waits for nobody.
+    Operation,
+    /// The time between two operations.
+    Gap,
+    /// An operation that waits for a message, a wake-up, a packet.
+    Receive,
+    /// An operation that waits for the other members.
+    Collective,
+}
+
+impl EventKind {
+    /// The name in JSON.
+    pub fn name(self) -> &'static str {
+        match self {
+            EventKind::Operation => "operation",
+            EventKind::Gap => "gap",
+            EventKind::Receive => "receive",
+            EventKind::Collective => "collective",
+        }
+    }
+
+    /// It can be long because somebody else was late.
+    pub fn waits(self) -> bool {
+        matches!(self, EventKind::Receive | EventKind::Collective)
+    }
+}
+
+impl From<Kind> for EventKind {
+    fn from(kind: Kind) -> Self {
+        match kind {
+            Kind::Work => EventKind::Operation,
+            Kind::Receive => EventKind::Receive,
+            Kind::Collective => EventKind::Collective,
+        }
+    }
+}
+
+/// One operation. Those of one stream are sorted by start and do not overlap.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Operation {
+    /// Its name: what patterns are made of.
+    pub symbol: NameId,
+    /// What it can wait for.
+    pub kind: Kind,
+    /// From, to, on the stream's own clock.
+    pub start: Ns,
+    /// See `start`.
+    pub end: Ns,
+}
+
+impl Operation {
+    /// As an interval.
+    pub fn span(&self) -> Span {
+        Span::new(self.start, self.end)
+    }
+}
+
+/// The operations of one stream: a thread, or a rank.
+#[derive(Clone, Debug, Default)]
+pub struct Sequence {
+    /// Name of the stream.
+    pub stream: String,
+    /// MPI rank, where it is one.
+    pub rank: Option<u32>,
+    /// In order.
+    pub operations: Vec<Operation>,
+}
+
+/// An operation of a stream, by position.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Place {
+    /// Position of the sequence.
+    pub stream: u32,
+    /// Position of the operation in it.
+    pub operation: u32,
+}
+
+/// What carried something from one operation to another.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Via {
+    /// A message.
+    Message,
+    /// A collective operation.
+    Collective,
+    /// A wake-up.
+    Wakeup,
+    /// A network packet.
+    Packet,
+}
+
+impl Via {
+    /// The name in JSON.
+    pub fn name(self) -> &'static str {
+        match self {
+            Via::Message => "message",
+            Via::Collective => "collective",
+            Via::Wakeup => "wakeup",
+            Via::Packet => "packet",
+        }
+    }
+}
+
+/// Something that one operation sent and that another received.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Message {
+    /// What it was.
+    pub via: Via,
+    /// The sending operation.
+    pub from: Place,
+    /// The receiving one: it cannot end before this was sent.
+    pub to: Place,
+    /// When, on the sender's clock.
+    pub sent: Ns,
+    /// When it was there, on the receiver's clock.
+    pub received: Ns,
+}
+
+/// Operations that belong together: one collective operation over all its members.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Meeting {
+    /// No member leaves before all have come (a barrier; not a broadcast).
+    pub all_wait: bool,
+    /// One operation per member, by stream.
+    pub members: Vec<Place>,
+}
+
+/// Everything that mining and propagation need to know.
+#[derive(Clone, Debug, Default)]
+pub struct Operations {
+    /// Names of operations.
+    pub names: Names,
+    /// One per stream.
+    pub sequences: Vec<Sequence>,
+    /// Sorted by receiving place, then by time of arrival.
+    pub messages: Vec<Message>,
+    /// In order of their first members.
+    pub meetings: Vec<Meeting>,
+}
+
+impl Operations {
+    /// What the event of a stream is that stands at twice the position of its operation, or one behind for the gap.
+    pub fn kind_of(&self, stream: u32, event: u32) -> EventKind {
+        match event % 2 {
+            0 => self.get(Place { stream, operation: event / 2 }).map_or(EventKind::Operation, |o| o.kind.into()),
+            _ => EventKind::Gap,
+        }
+    }
+
+    /// An operation.
+    pub fn get(&self, place: Place) -> Option<&Operation> {
+        self.sequences.get(place.stream as usize)?.operations.get(place.operation as usize)
+    }
+}

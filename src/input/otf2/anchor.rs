@@ -1,0 +1,102 @@
+//! The anchor file `NAME.otf2`: versions, chunk sizes, compression; and which file it is when a folder was given.
+//!
+//! OTF2-FACTS section 4. Read whole (a few hundred bytes).
+
+use super::bytes::Bytes;
+use crate::input::OpenError;
+use std::path::{Path, PathBuf};
+
+/// Anchors are small; what is larger is something else.
+const LARGEST_ANCHOR: u64 = 1 << 20;
+/// Compression byte of archives that are not compressed.
+const UNCOMPRESSED: u8 = 1;
+/// Substrate byte of archives that are plain files.
+const POSIX: u8 = 1;
+
+/// What the anchor says.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Anchor {
+    /// Version of OTF2 that wrote it.
+    pub version: (u8, u8, u8),
+    /// Bytes of each event chunk but the last.
+    pub event_chunk: u64,
+    /// Bytes of each definition chunk but the last.
+    pub definition_chunk: u64,
+    /// Number of locations, as declared.
+    pub locations: u64,
+    /// Machine name; often empty.
+    pub machine: String,
+    /// Who wrote it; often empty.
+    pub creator: String,
+    /// Free text; often empty.
+    pub description: String,
+    /// Names and values.
+    pub properties: Vec<(String, String)>,
+    /// Identifies the trace; absent in old formats.
+    pub trace_id: Option<u64>,
+}
+
+/// The anchor file meant by `path`: itself, or the one `*.otf2` inside the folder.
+pub fn find(path: &Path) -> Option<PathBuf> {
+    let is_anchor = |p: &Path| p.extension().is_some_and(|e| e == "otf2") && p.is_file();
+    if is_anchor(path) {
+        return Some(path.to_owned());
+    }
+    let mut found = std::fs::read_dir(path).ok()?.filter_map(Result::ok).map(|e| e.path()).filter(|p| is_anchor(p));
+    let first = found.next()?;
+    found.next().is_none().then_some(first)
+}
+
+/// Read and check an anchor file.
+pub(super) fn read(path: &Path) -> Result<Anchor, OpenError> {
+    let wrong = |what: &str| OpenError(format!("{}: {what}", path.display()));
+    let size = std::fs::metadata(path).map_err(|e| wrong(&e.to_string()))?.len();
+    if size > LARGEST_ANCHOR {
+        return Err(wrong("not an OTF2 anchor file: it is larger than 1 MiB"));
+    }
+    let data = std::fs::read(path).map_err(|e| wrong(&e.to_string()))?;
+    let mut bytes = Bytes::after_mark(&data)
+        .filter(|b| b.clone().string() == Some(b"OTF2"))
+        .ok_or_else(|| wrong("not an OTF2 anchor file: it does not begin with the mark and the word OTF2"))?;
+    let (anchor, substrate, compression) =
+        parse(&mut bytes).ok_or_else(|| wrong("the anchor file is cut short: copy the whole archive again"))?;
+    if substrate != POSIX {
+        return Err(wrong("the archive is in one SION file: write it with the POSIX substrate"));
+    }
+    if compression != UNCOMPRESSED {
+        return Err(wrong("the archive is compressed with zlib: write it without compression"));
+    }
+    Ok(anchor)
+}
+
+fn parse(bytes: &mut Bytes<'_>) -> Option<(Anchor, u8, u8)> {
+    let text = |b: &[u8]| String::from_utf8_lossy(b).into_owned();
+    bytes.string()?;
+    let format = bytes.u8()?;
+    bytes.u8()?;
+    let version = (bytes.u8()?, bytes.u8()?, bytes.u8()?);
+    let (event_chunk, definition_chunk) = (bytes.full_u64()?, bytes.full_u64()?);
+    let (substrate, compression) = (bytes.u8()?, bytes.u8()?);
+    let locations = bytes.full_u64()?;
+    bytes.full_u64()?;
+    let (machine, creator, description) = (text(bytes.string()?), text(bytes.string()?), text(bytes.string()?));
+    let (mut properties, mut trace_id) = (Vec::new(), None);
+    if format >= 2 {
+        for _ in 0..bytes.full_u32()? {
+            properties.push((text(bytes.string()?), text(bytes.string()?)));
+        }
+        trace_id = Some(bytes.full_u64()?);
+    }
+    let anchor = Anchor {
+        version,
+        event_chunk,
+        definition_chunk,
+        locations,
+        machine,
+        creator,
+        description,
+        properties,
+        trace_id,
+    };
+    Some((anchor, substrate, compression))
+}

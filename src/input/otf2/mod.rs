@@ -1,0 +1,130 @@
+//! OTF2 archives, the traces of MPI runs: an anchor, global definitions, and per location (one thread of one process)
+//! local definitions and events.
+//!
+//! [`Archive::open`] reads anchor and global definitions. [`Archive::open_location`] opens one location's two files;
+//! its [`Reader`] gives records. Files of different locations are independent, so locations are read in parallel.
+//!
+//! The layout was learned from the sources of OTF2 3.0.2 and checked against libotf2 on recorded archives; no code is
+//! shared with it. "OTF2-FACTS" in comments are the project's notes on it.
+
+mod anchor;
+mod bytes;
+mod clock;
+mod definitions;
+mod events;
+
+pub use anchor::{Anchor, find};
+pub use clock::LocalClock;
+pub use definitions::{Definitions, Location, LocationId};
+pub use events::{Envelope, Event, Reader, Record, class_name};
+
+use super::OpenError;
+use super::mapped::Mapped;
+use crate::base::notice::{Notice, Notices};
+use crate::base::time::{Ns, exact_ns};
+use std::path::{Path, PathBuf};
+
+/// Times are kept below this, so that differences of two never overflow (73 years in ns).
+const LATEST: Ns = 1 << 61;
+
+/// An opened archive.
+#[derive(Debug)]
+pub struct Archive {
+    /// The anchor file.
+    pub path: PathBuf,
+    /// What it says.
+    pub anchor: Anchor,
+    /// Global definitions.
+    pub definitions: Definitions,
+    /// What was wrong with the definitions.
+    pub notices: Notices,
+    folder: PathBuf,
+}
+
+impl Archive {
+    /// Open an anchor file, or the folder that holds one.
+    pub fn open(path: &Path) -> Result<Archive, OpenError> {
+        let found = find(path).ok_or_else(|| {
+            OpenError(format!("{}: no OTF2 anchor here: give the file NAME.otf2 or its folder", path.display()))
+        })?;
+        let anchor = anchor::read(&found)?;
+        let file = found.with_extension("def");
+        let data = Mapped::open(&file)
+            .map_err(|e| OpenError(format!("{}: {e}: the global definitions are needed", file.display())))?;
+        let mut notices = Notices::default();
+        let definitions =
+            definitions::global(data.bytes(), anchor.definition_chunk, &mut notices, || file.display().to_string());
+        if definitions.locations.is_empty() {
+            return Err(OpenError(format!("{}: it defines no location: copy the archive again", file.display())));
+        }
+        Ok(Archive { folder: found.with_extension(""), path: found, anchor, definitions, notices })
+    }
+
+    /// Read the files of one location. A missing or unreadable event file is a notice and an empty location.
+    pub fn open_location(&self, id: LocationId) -> LocationFiles {
+        let mut notices = Notices::default();
+        let number = self.definitions.locations.get(id.index()).map_or(0, |l| l.number);
+        let file = |suffix: &str| self.folder.join(format!("{number}.{suffix}"));
+        // Local definitions are often left out.
+        let local = match Mapped::open(&file("def")) {
+            Ok(data) => {
+                let place = || format!("{number}.def");
+                definitions::local(data.bytes(), self.anchor.definition_chunk, &mut notices, place)
+            }
+            Err(_) => definitions::LocalDefinitions::default(),
+        };
+        let data = Mapped::open(&file("evt"));
+        if let Err(e) = &data {
+            notices.add(Notice::DamagedStream, 1, || format!("{}: {e}", file("evt").display()));
+        }
+        LocationFiles {
+            data: data.ok(),
+            local,
+            place: format!("{number}.evt"),
+            chunk: self.anchor.event_chunk,
+            notices,
+        }
+    }
+
+    /// Ticks to nanoseconds; `None` beyond what whyslow can hold.
+    pub fn ns(&self, ticks: i128) -> Option<Ns> {
+        exact_ns(ticks, self.definitions.ticks_per_second).filter(|t| t.abs() < LATEST)
+    }
+}
+
+/// The files of one location.
+#[derive(Debug)]
+pub struct LocationFiles {
+    /// `None` where the file cannot be read.
+    data: Option<Mapped>,
+    local: definitions::LocalDefinitions,
+    place: String,
+    chunk: u64,
+    notices: Notices,
+}
+
+impl LocationFiles {
+    /// Its event records, from the first.
+    pub fn reader(&self) -> Reader<'_> {
+        Reader::new(self.data(), self.chunk, &self.local, &self.place)
+    }
+
+    fn data(&self) -> &[u8] {
+        self.data.as_ref().map_or(&[], Mapped::bytes)
+    }
+
+    /// Its clock against the archive's.
+    pub fn clock(&self) -> &LocalClock {
+        &self.local.clock
+    }
+
+    /// Bytes of events.
+    pub fn bytes(&self) -> u64 {
+        self.data().len() as u64
+    }
+
+    /// What was wrong with opening them.
+    pub fn notices(&self) -> &Notices {
+        &self.notices
+    }
+}

@@ -1,0 +1,105 @@
+//! The metrics of executions, in columns.
+//!
+//! In: executions one after the other, each with its time per kind and what was counted on its path. Out: one column
+//! per metric. Time per kind is that of the execution's own thread (its outermost wait), so that it adds up to the
+//! duration and agrees with the causes. A metric that the recording cannot tell is absent, not zero.
+//! PRODUCT.md, `FILTER`; ALGORITHMS.md section 6.2.
+
+use crate::analysis::counts::Counts;
+use crate::analysis::executions::Execution;
+use crate::analysis::recording::Mark;
+use crate::analysis::spent::Spent;
+use crate::base::names::{NameId, Names};
+use crate::base::time::Ns;
+use crate::model::metric::{ABSENT, Column, Metric};
+use std::collections::BTreeMap;
+
+/// Collects the metrics of executions, one after the other, in order.
+#[derive(Debug)]
+pub struct Columns {
+    origin: Ns,
+    executions: usize,
+    fixed: Vec<Column>,
+    kinds: Vec<i64>,
+    fields: BTreeMap<NameId, Vec<i64>>,
+}
+
+/// Kinds with a metric of their own; all others are `blocked.other`.
+const KINDS: [Spent; 7] =
+    [Spent::Cpu, Spent::Preempted, Spent::Interrupted, Spent::Disk, Spent::Network, Spent::Timer, Spent::Thread];
+
+impl Columns {
+    /// No executions yet; starts count from `origin`.
+    pub fn new(origin: Ns) -> Self {
+        let other = [
+            Metric::Other,
+            Metric::Syscalls,
+            Metric::PageFaults,
+            Metric::BytesRead,
+            Metric::BytesWritten,
+            Metric::Threads,
+            Metric::Trace,
+        ];
+        let metrics = [Metric::Duration, Metric::Start].into_iter().chain(KINDS.map(Metric::Spent)).chain(other);
+        let fixed = metrics.map(|metric| Column { metric, values: Vec::new() }).collect();
+        Columns { origin, executions: 0, fixed, kinds: Vec::new(), fields: BTreeMap::new() }
+    }
+
+    /// The next execution. `spent` is the own thread's time by kind, in the order of [`Spent::ALL`]; `kind` and
+    /// `trace` are names of the model.
+    pub fn push(
+        &mut self,
+        execution: &Execution<'_>,
+        counts: Counts,
+        spent: &[u64],
+        kind: Option<NameId>,
+        trace: NameId,
+    ) {
+        let of = |s: Spent| Spent::ALL.iter().zip(spent).find(|(k, _)| **k == s).map_or(0, |(_, ns)| *ns as i64);
+        let other = Spent::ALL.into_iter().filter(|s| !KINDS.contains(s)).map(of).sum();
+        for column in &mut self.fixed {
+            column.values.push(match &column.metric {
+                Metric::Duration => execution.span.len(),
+                Metric::Start => execution.span.start.saturating_sub(self.origin),
+                Metric::Spent(s) => of(*s),
+                Metric::Other => other,
+                Metric::Syscalls => counts.syscalls.unwrap_or(ABSENT),
+                Metric::PageFaults => counts.page_faults.unwrap_or(ABSENT),
+                Metric::BytesRead => counts.read.unwrap_or(ABSENT),
+                Metric::BytesWritten => counts.written.unwrap_or(ABSENT),
+                Metric::Threads => counts.threads,
+                Metric::Trace => i64::from(trace.0),
+                Metric::Type | Metric::Field(_) => ABSENT,
+            });
+        }
+        self.kinds.push(kind.map_or(ABSENT, |k| i64::from(k.0)));
+        for (name, value) in fields(execution.begin, execution.end) {
+            let column = self.fields.entry(name).or_default();
+            column.resize(self.executions, ABSENT);
+            column.push(value);
+        }
+        self.executions += 1;
+    }
+
+    /// The columns that hold at least one value.
+    pub fn finish(mut self, names: &Names) -> Vec<Column> {
+        self.fixed.push(Column { metric: Metric::Type, values: self.kinds });
+        let mut fields: Vec<Column> = self
+            .fields
+            .into_iter()
+            .map(|(name, mut values)| {
+                values.resize(self.executions, ABSENT);
+                Column { metric: Metric::Field(names.get(name).to_owned()), values }
+            })
+            .collect();
+        fields.sort_by(|a, b| a.metric.cmp(&b.metric));
+        self.fixed.extend(fields);
+        self.fixed.retain(|c| c.values.iter().any(|v| *v != ABSENT));
+        self.fixed
+    }
+}
+
+/// Numeric fields of both delimiters; where both have one the begin's counts.
+fn fields(begin: &Mark, end: &Mark) -> BTreeMap<NameId, i64> {
+    end.fields.iter().chain(&begin.fields).copied().collect()
+}

@@ -1,0 +1,231 @@
+//! Frequent patterns, their abnormal occurrences, and how a delay spread: the whole answer of `whyslow anomalies`.
+//!
+//! It holds no reference to the trace. Times are on the common time line; `local` ones on the stream's own clock.
+
+use super::propagation::{self, Path};
+use crate::analysis::patterns::measure::{Settings, Verdict};
+use crate::analysis::patterns::table::{PatternId, Shape, Table};
+use crate::analysis::patterns::{Lateness, Mined};
+use crate::base::time::{Ns, Span};
+use crate::base::work::{Cancelled, Work};
+use crate::event::operation::{EventKind, Operations, Place};
+use std::cmp::Reverse;
+
+/// A stream and its clock.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Stream {
+    /// Its name.
+    pub name: String,
+    /// MPI rank, where it is one.
+    pub rank: Option<u32>,
+    /// Common time = local time + this, at its first operation.
+    pub offset_ns: Ns,
+    /// How much faster the common clock runs, in parts per 10^9.
+    pub drift_ppb: f64,
+    /// How far the offset may be off; `None` where nothing ties this stream to the first.
+    pub error_ns: Option<Ns>,
+}
+
+/// A pattern with its figures.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Pattern {
+    /// As people write it: `loop 250 x (MPI_Recv MPI_Send)`.
+    pub name: String,
+    /// Its parts; of a loop, its body's.
+    pub symbols: Vec<String>,
+    /// It is a loop.
+    pub is_loop: bool,
+    /// How often it occurs, on all streams.
+    pub occurrences: u64,
+    /// Selected, or why not.
+    pub verdict: Verdict,
+    /// The longest duration of the reference group.
+    pub max_ref_ns: Ns,
+    /// From this duration on an occurrence is an anomaly.
+    pub limit_ns: Ns,
+    /// The longest occurrence.
+    pub longest_ns: Ns,
+}
+
+/// An event that took too long.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Responsible {
+    /// `MPI_Recv`, or `after MPI_Recv` for a gap.
+    pub what: String,
+    /// What it is.
+    pub kind: EventKind,
+    /// When, on the stream's own clock.
+    pub local: Span,
+    /// Longer than in the reference by this.
+    pub excess_ns: Ns,
+    /// How long it takes in the reference.
+    pub reference_ns: Ns,
+}
+
+/// An occurrence that took too long.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Anomaly {
+    /// Position in [`Anomalies::patterns`].
+    pub pattern: u32,
+    /// Position in [`Anomalies::streams`].
+    pub stream: u32,
+    /// When.
+    pub span: Span,
+    /// The same on the stream's own clock.
+    pub local: Span,
+    /// Duration over the longest of the reference group.
+    pub factor: f64,
+    /// Longer than the reference occurrence by this.
+    pub excess_ns: Ns,
+    /// It is the first step of a path.
+    pub source: bool,
+    /// No single event is to blame.
+    pub diffuse: bool,
+    /// The events that took too long, in order.
+    pub responsible: Vec<Responsible>,
+}
+
+/// The columns of the paper's table.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Summary {
+    /// Events analysed: beginnings and ends of operations.
+    pub events: u64,
+    /// Time that mining took, over all streams.
+    pub detection_ms: f64,
+    /// Patterns.
+    pub patterns: u64,
+    /// Patterns selected.
+    pub selected: u64,
+    /// Occurrences that took too long.
+    pub anomalies: u64,
+    /// Anomalies that spread.
+    pub sources: u64,
+    /// Messages on the longest path.
+    pub longest_path: u64,
+    /// Causes that would lie after their effects: left out.
+    pub violations: u64,
+}
+
+/// Everything about the patterns of a recording, for one choice of `q` and `s`.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Anomalies {
+    /// Part of the occurrences that is the reference.
+    pub q: f64,
+    /// Threshold: this many times the longest of the reference.
+    pub s: f64,
+    /// Figures.
+    pub summary: Summary,
+    /// Streams and clocks.
+    pub streams: Vec<Stream>,
+    /// All patterns, selected or not.
+    pub patterns: Vec<Pattern>,
+    /// Ordered by excess, largest first.
+    pub anomalies: Vec<Anomaly>,
+    /// Ordered by what they cause, most first.
+    pub paths: Vec<Path>,
+    /// Paths that were left out of `paths`.
+    pub paths_left_out: u64,
+}
+
+impl Anomalies {
+    /// Characterise what was mined under these settings. Fast enough to be called at each change of q or s.
+    pub fn new(mined: &Mined, settings: &Settings, work: &Work) -> Result<Self, Cancelled> {
+        let lateness = mined.lateness(settings, work)?;
+        let operations = &mined.operations;
+        let measured: Vec<PatternId> = mined.table.measured().map(|(id, _)| id).collect();
+        let patterns: Vec<Pattern> =
+            measured.iter().map(|id| pattern(&mined.table, operations, &lateness, *id)).collect();
+        let mut order: Vec<u32> = (0..lateness.late.len() as u32).collect();
+        order.sort_by_key(|l| {
+            let late = &lateness.late[*l as usize];
+            (Reverse(late.excess), late.occurrence, late.pattern)
+        });
+        let mut numbers = vec![0_u32; order.len()];
+        for (number, late) in (0..).zip(&order) {
+            numbers[*late as usize] = number;
+        }
+        work.cancel.check()?;
+        let found = propagation::paths(mined, &lateness, &numbers);
+        let mut anomalies: Vec<Anomaly> =
+            order.iter().map(|l| anomaly(mined, &lateness, &measured, *l as usize)).collect();
+        for source in &found.sources {
+            if let Some(anomaly) = anomalies.get_mut(*source as usize) {
+                anomaly.source = true;
+            }
+        }
+        let summary = Summary {
+            events: operations.sequences.iter().map(|s| 2 * s.operations.len() as u64).sum(),
+            detection_ms: mined.detection.as_secs_f64() * 1e3,
+            patterns: patterns.len() as u64,
+            selected: patterns.iter().filter(|p| p.verdict == Verdict::Selected).count() as u64,
+            anomalies: anomalies.len() as u64,
+            sources: found.spreading,
+            longest_path: found.longest,
+            violations: lateness.spread.violations,
+        };
+        let streams = operations.sequences.iter().zip(&mined.clocks).map(|(sequence, clock)| Stream {
+            name: sequence.stream.clone(),
+            rank: sequence.rank,
+            offset_ns: clock.offset,
+            drift_ppb: clock.drift * 1e9,
+            error_ns: clock.error,
+        });
+        Ok(Anomalies {
+            q: settings.q,
+            s: settings.s,
+            summary,
+            streams: streams.collect(),
+            patterns,
+            anomalies,
+            paths: found.paths,
+            paths_left_out: found.left_out,
+        })
+    }
+}
+
+fn pattern(table: &Table, operations: &Operations, lateness: &Lateness, id: PatternId) -> Pattern {
+    let characters = &lateness.characters[id.index()];
+    let usual = &characters.usual;
+    Pattern {
+        name: table.name(id, &operations.names),
+        symbols: table.symbols(id, &operations.names),
+        is_loop: matches!(table.patterns[id.index()].shape, Shape::Loop { .. }),
+        occurrences: table.occurrences[id.index()].len() as u64,
+        verdict: characters.verdict(),
+        max_ref_ns: usual.max_ref,
+        limit_ns: usual.limit,
+        longest_ns: usual.longest.max(characters.opening.longest),
+    }
+}
+
+fn anomaly(mined: &Mined, lateness: &Lateness, measured: &[PatternId], at: usize) -> Anomaly {
+    let late = &lateness.late[at];
+    let stream = late.occurrence.stream;
+    let clock = mined.clocks[stream as usize];
+    let max_ref = lateness.characters[late.pattern.index()].of(late.occurrence).max_ref;
+    let responsible = late.blamed.iter().map(|blamed| Responsible {
+        what: what(&mined.operations, stream, blamed.event),
+        kind: mined.operations.kind_of(stream, blamed.event),
+        local: blamed.local,
+        excess_ns: blamed.excess,
+        reference_ns: blamed.reference,
+    });
+    Anomaly {
+        pattern: measured.binary_search(&late.pattern).unwrap_or(0) as u32,
+        stream,
+        span: Span::new(clock.common(late.local.start), clock.common(late.local.end)),
+        local: late.local,
+        factor: late.local.len() as f64 / max_ref.max(1) as f64,
+        excess_ns: late.excess,
+        source: false,
+        diffuse: late.diffuse,
+        responsible: responsible.collect(),
+    }
+}
+
+/// An event as people call it: `MPI_Recv`, or `after MPI_Recv` for a gap.
+pub(super) fn what(operations: &Operations, stream: u32, event: u32) -> String {
+    let operation = operations.get(Place { stream, operation: event / 2 });
+    let name = operation.map_or("", |o| operations.names.get(o.symbol));
+    if event % 2 == 1 { format!("after {name}") } else { name.to_owned() }
+}

@@ -1,0 +1,159 @@
+//! How a delay spread: from the event that was late by itself to the last that waited for it.
+
+use super::pattern::what;
+use crate::analysis::patterns::{Lateness, Mined};
+use crate::base::time::{Ns, Span};
+use crate::event::operation::{EventKind, Via};
+use std::cmp::Reverse;
+
+/// One event on a path.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Step {
+    /// Position in `Anomalies::anomalies`.
+    pub anomaly: u32,
+    /// Position in `Anomalies::streams`.
+    pub stream: u32,
+    /// `MPI_Recv`, or `after MPI_Recv` for a gap.
+    pub what: String,
+    /// What it is.
+    pub kind: EventKind,
+    /// When.
+    pub span: Span,
+    /// The same on the stream's own clock.
+    pub local: Span,
+    /// Longer than in the reference by this.
+    pub excess_ns: Ns,
+    /// How long it takes in the reference.
+    pub reference_ns: Ns,
+    /// What carried the delay here from the step before; `None` for the first.
+    pub via: Option<Via>,
+}
+
+/// From a source to one of its last victims. Victims form a tree under their source, because each waited for one last
+/// sender; a source with several last victims has as many paths.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Path {
+    /// What the source was too long by.
+    pub excess_ns: Ns,
+    /// The delay that the source caused in all its victims, on all its paths.
+    pub affected_ns: Ns,
+    /// Steps beyond the source.
+    pub messages: u64,
+    /// The source first.
+    pub steps: Vec<Step>,
+}
+
+/// What [`paths`] finds.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Found {
+    /// Ordered by what they cause.
+    pub(super) paths: Vec<Path>,
+    /// Paths beyond the bound on steps.
+    pub(super) left_out: u64,
+    /// Positions of the anomalies that are sources, those without victims included.
+    pub(super) sources: Vec<u32>,
+    /// Sources that have victims.
+    pub(super) spreading: u64,
+    /// Messages on the longest path.
+    pub(super) longest: u64,
+}
+
+/// Steps in all paths together; beyond them only sources are counted. Far more than anybody reads, far less than a
+/// forest of a million nodes could ask for.
+const MOST_STEPS: usize = 100_000;
+
+/// A source and its tree.
+struct Source {
+    node: usize,
+    affected: Ns,
+    excess: Ns,
+}
+
+/// The forest as paths. `numbers` gives the position in `Anomalies::anomalies` of each late occurrence.
+///
+/// Every source with victims is a path for each of its last victims. A source without victims is a path of one step,
+/// unless it is a wait: a wait that nothing explains is nobody's cause (EZTrace loses receives in C programs).
+pub(super) fn paths(mined: &Mined, lateness: &Lateness, numbers: &[u32]) -> Found {
+    let spread = &lateness.spread;
+    let n = spread.nodes.len();
+    // Causes end before their effects: in order of ends, a node's cause has been seen before it.
+    let mut order: Vec<usize> = (0..n).collect();
+    order.sort_by_key(|at| (spread.nodes[*at].span.end, *at));
+    let cause = |at: usize| spread.causes[at].map(|cause| cause.node as usize);
+    let mut depth = vec![0_u64; n];
+    // What of the source's own excess reaches a node: a wait that grows on the way has another cause besides.
+    let mut carried: Vec<Ns> = spread.nodes.iter().map(|node| node.excess).collect();
+    let mut children: Vec<Vec<usize>> = vec![Vec::new(); n];
+    for at in &order {
+        if let (Some(above), Some(cause)) = (cause(*at), spread.causes[*at]) {
+            depth[*at] = depth[above] + 1;
+            carried[*at] = cause.explained.min(carried[above]);
+            children[above].push(*at);
+        }
+    }
+    let mut affected = vec![0; n];
+    for at in order.iter().rev() {
+        if let Some(above) = cause(*at) {
+            affected[above] += affected[*at] + carried[*at];
+        }
+    }
+    let is_source = |at: &usize| cause(*at).is_none() && (!children[*at].is_empty() || !spread.nodes[*at].kind.waits());
+    let source = |node: usize| Source { node, affected: affected[node], excess: spread.nodes[node].excess };
+    let mut sources: Vec<Source> = (0..n).filter(is_source).map(source).collect();
+    sources.sort_by_key(|s| (Reverse(s.affected), Reverse(s.excess), s.node));
+    let mut found = Found {
+        sources: sources.iter().map(|s| numbers[spread.nodes[s.node].late as usize]).collect(),
+        spreading: sources.iter().filter(|s| !children[s.node].is_empty()).count() as u64,
+        longest: depth.iter().copied().max().unwrap_or(0),
+        ..Found::default()
+    };
+    let mut steps = 0;
+    for source in &sources {
+        let mut ends = leaves(&children, source.node);
+        ends.sort_by_key(|end| (Reverse(depth[*end]), *end));
+        for end in ends {
+            steps += depth[end] as usize + 1;
+            if steps > MOST_STEPS {
+                found.left_out += 1;
+                continue;
+            }
+            let mut way: Vec<usize> = std::iter::successors(Some(end), |at| cause(*at)).collect();
+            way.reverse();
+            found.paths.push(Path {
+                excess_ns: source.excess,
+                affected_ns: source.affected,
+                messages: depth[end],
+                steps: way.into_iter().map(|at| step(mined, lateness, numbers, at)).collect(),
+            });
+        }
+    }
+    found
+}
+
+/// The last victims under a node; itself when there is none.
+fn leaves(children: &[Vec<usize>], root: usize) -> Vec<usize> {
+    let (mut open, mut found) = (vec![root], Vec::new());
+    while let Some(at) = open.pop() {
+        if children[at].is_empty() {
+            found.push(at);
+        }
+        open.extend(&children[at]);
+    }
+    found
+}
+
+fn step(mined: &Mined, lateness: &Lateness, numbers: &[u32], at: usize) -> Step {
+    let node = &lateness.spread.nodes[at];
+    let blamed = lateness.late[node.late as usize].blamed[node.blamed as usize];
+    Step {
+        anomaly: numbers[node.late as usize],
+        stream: node.stream,
+        what: what(&mined.operations, node.stream, node.event),
+        kind: node.kind,
+        span: node.span,
+        local: blamed.local,
+        excess_ns: node.excess,
+        reference_ns: blamed.reference,
+        via: lateness.spread.causes[at].map(|cause| cause.via),
+    }
+}

@@ -1,0 +1,181 @@
+//! `stats count`, `cpu` and `io`: one table, as JSON (`whyslow.stats.*/1`) and as text.
+
+use super::clean;
+use crate::analysis::usage::{CpuUse, IoUse, ThreadUse};
+use crate::base::notice::Notices;
+use crate::input::count::Counts;
+use crate::state::recording::Recording;
+use serde::Serialize;
+use std::collections::BTreeMap;
+use std::fmt::Write;
+
+/// A document of one of the three schemas.
+#[derive(Clone, Debug, Serialize)]
+#[serde(untagged)]
+pub enum Table {
+    /// Events per type.
+    Count(Count),
+    /// CPU time per CPU and thread.
+    Cpu(Cpu),
+    /// Bytes read and written per process.
+    Io(Io),
+}
+
+/// `whyslow.stats.count/1`
+#[derive(Clone, Debug, Serialize)]
+pub struct Count {
+    schema: &'static str,
+    events: u64,
+    discarded_events: u64,
+    discarded_packets: u64,
+    streams: u64,
+    packets: u64,
+    per_name: BTreeMap<String, u64>,
+    warnings: Vec<String>,
+}
+
+/// `whyslow.stats.cpu/1`
+#[derive(Clone, Debug, Serialize)]
+pub struct Cpu {
+    schema: &'static str,
+    cpus: Vec<CpuLine>,
+    threads: Vec<ThreadLine>,
+    warnings: Vec<String>,
+}
+
+#[derive(Clone, Debug, Serialize)]
+struct CpuLine {
+    cpu: u32,
+    active_ns: i64,
+    percent: f64,
+}
+
+#[derive(Clone, Debug, Serialize)]
+struct ThreadLine {
+    tid: i32,
+    pid: i32,
+    name: String,
+    cpu_ns: i64,
+}
+
+/// `whyslow.stats.io/1`
+#[derive(Clone, Debug, Serialize)]
+pub struct Io {
+    schema: &'static str,
+    processes: Vec<IoLine>,
+    warnings: Vec<String>,
+}
+
+#[derive(Clone, Debug, Serialize)]
+struct IoLine {
+    pid: i32,
+    name: String,
+    read_bytes: u64,
+    written_bytes: u64,
+    reads: u64,
+    writes: u64,
+}
+
+fn warnings(notices: &Notices) -> Vec<String> {
+    notices.sentences().iter().map(|s| clean::line(s)).collect()
+}
+
+impl Table {
+    /// From counted headers.
+    pub fn count(counts: &Counts, notices: &Notices) -> Table {
+        Table::Count(Count {
+            schema: "whyslow.stats.count/1",
+            events: counts.events,
+            discarded_events: counts.discarded_events,
+            discarded_packets: counts.discarded_packets,
+            streams: counts.streams,
+            packets: counts.packets,
+            per_name: counts.per_name.iter().map(|(name, n)| (clean::text(name).into_owned(), *n)).collect(),
+            warnings: warnings(notices),
+        })
+    }
+
+    /// From the runs of a recording.
+    pub fn cpu(recording: &Recording, (cpus, threads): &(Vec<CpuUse>, Vec<ThreadUse>), notices: &Notices) -> Table {
+        let percent = |c: &CpuUse| (c.active_ns as f64 * 1e4 / c.total_ns.max(1) as f64).round() / 100.0;
+        let line = |t: &ThreadUse| {
+            let thread = recording.thread(t.thread)?;
+            let name = thread.names.last().map_or("", |(_, n)| recording.names.get(*n));
+            let name = clean::text(name).into_owned();
+            Some(ThreadLine { tid: thread.tid, pid: thread.pid, name, cpu_ns: t.cpu_ns })
+        };
+        Table::Cpu(Cpu {
+            schema: "whyslow.stats.cpu/1",
+            cpus: cpus.iter().map(|c| CpuLine { cpu: c.cpu, active_ns: c.active_ns, percent: percent(c) }).collect(),
+            threads: threads.iter().filter_map(line).collect(),
+            warnings: warnings(notices),
+        })
+    }
+
+    /// From the system calls of a recording.
+    pub fn io(processes: &[IoUse], notices: &Notices) -> Table {
+        let line = |p: &IoUse| IoLine {
+            pid: p.pid,
+            name: clean::text(&p.name).into_owned(),
+            read_bytes: p.read_bytes,
+            written_bytes: p.written_bytes,
+            reads: p.reads,
+            writes: p.writes,
+        };
+        let processes = processes.iter().map(line).collect();
+        Table::Io(Io { schema: "whyslow.stats.io/1", processes, warnings: warnings(notices) })
+    }
+
+    /// For people.
+    pub fn text(&self) -> String {
+        let mut out = String::new();
+        // Writing to a String cannot fail.
+        let _ = match self {
+            Table::Count(t) => t.write(&mut out),
+            Table::Cpu(t) => t.write(&mut out),
+            Table::Io(t) => t.write(&mut out),
+        };
+        out
+    }
+}
+
+fn notes(out: &mut String, warnings: &[String]) -> std::fmt::Result {
+    warnings.iter().try_for_each(|w| writeln!(out, "note: {w}"))
+}
+
+impl Count {
+    fn write(&self, out: &mut String) -> std::fmt::Result {
+        let mut names: Vec<_> = self.per_name.iter().collect();
+        names.sort_by_key(|(name, n)| (std::cmp::Reverse(**n), *name));
+        for (name, n) in names {
+            writeln!(out, "{n:>12}  {name}")?;
+        }
+        writeln!(out, "{:>12}  events in {} packets of {} streams", self.events, self.packets, self.streams)?;
+        notes(out, &self.warnings)
+    }
+}
+
+impl Cpu {
+    fn write(&self, out: &mut String) -> std::fmt::Result {
+        for c in &self.cpus {
+            let (active, idle) = (c.active_ns as f64 / 1e6, 100.0 - c.percent);
+            writeln!(out, "cpu {:<4} {active:>12.3} ms active {:>6.2} % idle {idle:>6.2} %", c.cpu, c.percent)?;
+        }
+        writeln!(out, "\n{:>8} {:>8} {:>14}  thread", "pid", "tid", "cpu ms")?;
+        for t in &self.threads {
+            writeln!(out, "{:>8} {:>8} {:>14.3}  {}", t.pid, t.tid, t.cpu_ns as f64 / 1e6, t.name)?;
+        }
+        notes(out, &self.warnings)
+    }
+}
+
+impl Io {
+    fn write(&self, out: &mut String) -> std::fmt::Result {
+        writeln!(out, "{:>8} {:>14} {:>14} {:>9} {:>9}  process", "pid", "read B", "written B", "reads", "writes")?;
+        for p in &self.processes {
+            let (read, written) = (p.read_bytes, p.written_bytes);
+            writeln!(out, "{:>8} {read:>14} {written:>14} {:>9} {:>9}  {}", p.pid, p.reads, p.writes, p.name)?;
+        }
+        notes(out, &self.warnings)
+    }
+}

@@ -1,0 +1,158 @@
+//! The histograms of both groups as the screen draws them.
+//!
+//! In: a model and the filters of both groups. Out: [`Counts`], an immutable snapshot. The counting itself is
+//! [`model::selection`](crate::model::selection): ranges move there incrementally; conditions that are no ranges
+//! (`!=`, names that do not occur) exclude executions. Everything runs on the job thread, which keeps the [`Counter`].
+
+use crate::base::names::NameId;
+use crate::base::work::{Cancelled, Work};
+use crate::compare::Request;
+use crate::compare::filter::{self, Filter, Op, Operand, Test};
+use crate::model::Model;
+use crate::model::histogram::Bins;
+use crate::model::metric::{ABSENT, Column, Metric, Unit};
+use crate::model::selection::{Linked, Selection};
+use std::sync::Arc;
+
+/// One metric in both groups.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Row {
+    /// Which.
+    pub metric: Metric,
+    /// Its bins.
+    pub bins: Arc<Bins>,
+    /// The name of each bin, for metrics that are names; else empty.
+    pub names: Arc<[String]>,
+    /// Executions of the slow group per bin.
+    pub slow: Vec<u32>,
+    /// Executions of the fast group per bin.
+    pub fast: Vec<u32>,
+    /// Bins that the slow group's own filters on this metric let in.
+    pub slow_inside: Vec<bool>,
+    /// The same of the fast group.
+    pub fast_inside: Vec<bool>,
+}
+
+/// All histograms at one moment.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Counts {
+    /// The duration first, then in the order of the model's columns.
+    pub rows: Vec<Row>,
+}
+
+/// What stays the same for a model, and the two groups.
+pub struct Counter {
+    model: Arc<Model>,
+    linked: Linked,
+    shapes: Vec<(Arc<Bins>, Arc<[String]>)>,
+    slow: Selection,
+    fast: Selection,
+    groups: Request,
+}
+
+impl Counter {
+    /// Link the metrics of a model: O(N log N) per metric.
+    pub fn new(model: &Arc<Model>, work: &Work) -> Result<Counter, Cancelled> {
+        let mut metrics = vec![Metric::Duration];
+        metrics.extend(model.executions.columns.iter().map(|c| c.metric.clone()).filter(|m| *m != Metric::Duration));
+        if !metrics.contains(&Metric::Start) {
+            metrics.push(Metric::Start);
+        }
+        let column = |metric: Metric| {
+            let values = filter::values(model, &metric)?.into_owned();
+            // A metric without values, or of names with one value, tells nothing.
+            let first = values.iter().find(|v| **v != ABSENT)?;
+            let says = metric.unit() != Unit::Name || values.iter().any(|v| v != first);
+            says.then_some(Column { metric, values })
+        };
+        let columns: Vec<Column> = metrics.into_iter().filter_map(column).collect();
+        let linked = Linked::new(&columns, work)?;
+        let names = |metric: &Metric, bins: &Bins| -> Arc<[String]> {
+            let name = |v: &i64| u32::try_from(*v).map_or(String::new(), |id| model.names.get(NameId(id)).to_owned());
+            let is_name = metric.unit() == Unit::Name;
+            bins.edges.iter().take(if is_name { bins.len() } else { 0 }).map(name).collect()
+        };
+        let shapes = linked.axes().iter().map(|a| (Arc::new(a.bins.clone()), names(&a.metric, &a.bins))).collect();
+        let all = Selection::new(&linked);
+        Ok(Counter {
+            model: Arc::clone(model),
+            linked,
+            shapes,
+            fast: all.clone(),
+            slow: all,
+            groups: Request::default(),
+        })
+    }
+
+    /// True when it counts this very model.
+    pub fn is_of(&self, model: &Arc<Model>) -> bool {
+        Arc::ptr_eq(&self.model, model)
+    }
+
+    /// Take over the groups' filters and count.
+    pub fn count(&mut self, groups: &Request) -> Counts {
+        let (model, linked) = (&self.model, &self.linked);
+        let sides =
+            [(&mut self.slow, &self.groups.slow, &groups.slow), (&mut self.fast, &self.groups.fast, &groups.fast)];
+        for (selection, old, new) in sides {
+            take(model, linked, selection, old, new);
+        }
+        self.groups = groups.clone();
+        let rows = self.linked.axes().iter().zip(&self.shapes).enumerate().map(|(i, (axis, (bins, names)))| Row {
+            metric: axis.metric.clone(),
+            bins: Arc::clone(bins),
+            names: Arc::clone(names),
+            slow: self.slow.counts(&self.linked, i).to_vec(),
+            fast: self.fast.counts(&self.linked, i).to_vec(),
+            slow_inside: inside(bins, self.slow.range(i)),
+            fast_inside: inside(bins, self.fast.range(i)),
+        });
+        Counts { rows: rows.collect() }
+    }
+}
+
+/// Bring a selection from its old filters to the new ones; metrics whose filters are the same are not touched.
+fn take(model: &Model, linked: &Linked, selection: &mut Selection, old: &[Filter], new: &[Filter]) {
+    let on = |filters: &[Filter], metric: &Metric| -> Vec<Filter> {
+        filters.iter().filter(|f| f.metric == *metric).cloned().collect()
+    };
+    for (i, axis) in linked.axes().iter().enumerate() {
+        let now = on(new, &axis.metric);
+        if now != on(old, &axis.metric) {
+            selection.select(linked, i, range(model, &now));
+        }
+    }
+    let no_range = |filters: &[Filter]| -> Vec<Filter> {
+        filters.iter().filter(|f| is_no_range(f) || linked.position(&f.metric).is_none()).cloned().collect()
+    };
+    let now = no_range(new);
+    if now != no_range(old) {
+        let passing = filter::members(model, &now).unwrap_or_default();
+        selection.exclude(linked, |id| passing.binary_search(&id).is_err());
+    }
+}
+
+fn is_no_range(filter: &Filter) -> bool {
+    matches!(filter.test, Test::Compare(Op::NotEqual, _))
+}
+
+/// The range that all these filters on one metric leave; `None` when none of them is a range.
+fn range(model: &Model, filters: &[Filter]) -> Option<(i64, i64)> {
+    let mut ranges = filters.iter().filter(|f| !is_no_range(f)).map(|f| match &f.test {
+        // A name that does not occur lets nothing in.
+        Test::Compare(_, Operand::Name(name)) => {
+            model.names.find(name).map_or((0, 0), |id| (i64::from(id.0), i64::from(id.0) + 1))
+        }
+        _ => {
+            let values = filter::values(model, &f.metric).unwrap_or_default();
+            f.range(&filter::sorted_present(&values)).unwrap_or((0, 0))
+        }
+    });
+    let first = ranges.next()?;
+    Some(ranges.fold(first, |(low, high), (from, to)| (low.max(from), high.min(to))))
+}
+
+fn inside(bins: &Bins, range: Option<(i64, i64)>) -> Vec<bool> {
+    let overlaps = |(low, high): (i64, i64)| range.is_none_or(|(from, to)| from < high && low < to);
+    (0..bins.len()).map(|i| bins.range(i).is_some_and(overlaps)).collect()
+}

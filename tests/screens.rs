@@ -1,0 +1,221 @@
+//! Every screen from keystrokes, at five sizes: what a person sees, symbol by symbol and style by style.
+//!
+//! The whole interface runs here without a terminal: keys go into `update`, effects are performed on a made-up
+//! recording at once, `draw` gives the picture. A picture is kept as its text, and below it the runs of style of each
+//! line by the name of a letter, so that a change of colour shows in the snapshot as a change of letters.
+
+mod support;
+
+use ratatui::buffer::Buffer;
+use ratatui::style::Style;
+use std::collections::BTreeMap;
+use std::fmt::Write;
+use support::Session;
+use whyslow::view::tui::layout::layout;
+use whyslow::view::tui::paint::Painter;
+use whyslow::view::tui::theme::Depth;
+use whyslow::view::tui::update::Message;
+
+const SIZES: [(u16, u16); 5] = [(80, 24), (120, 40), (200, 60), (40, 10), (1, 1)];
+
+/// The picture as text: symbols, then style letters (`.` is ordinary text), then what each letter stands for.
+fn text(buffer: &Buffer) -> String {
+    let columns = usize::from(buffer.area.width);
+    let mut letters: BTreeMap<String, char> = BTreeMap::new();
+    let (mut symbols, mut styles) = (String::new(), String::new());
+    let ordinary = buffer.content.first().map_or(Style::default(), |c| c.style());
+    for line in buffer.content.chunks(columns) {
+        let mut shown = String::new();
+        let mut looks = String::new();
+        for cell in line {
+            shown.push_str(cell.symbol());
+            let blank = cell.symbol() == " " && cell.bg == ratatui::style::Color::Reset;
+            if blank || cell.style() == ordinary {
+                looks.push('.');
+                continue;
+            }
+            let name = format!("{} on {} {:?}", cell.fg, cell.bg, cell.modifier);
+            let next = char::from_u32('a' as u32 + letters.len() as u32).unwrap();
+            looks.push(*letters.entry(name).or_insert(next));
+        }
+        let _ = writeln!(symbols, "|{}|", shown.trim_end());
+        let _ = writeln!(styles, "|{}|", looks.trim_end_matches('.'));
+    }
+    let mut named: Vec<(char, String)> = letters.into_iter().map(|(name, letter)| (letter, name)).collect();
+    named.sort();
+    let legend: String = named.into_iter().map(|(letter, name)| format!("{letter}: {name}\n")).collect();
+    format!("{symbols}\n{styles}\n{legend}")
+}
+
+/// One snapshot per size of what these keys lead to.
+fn at_all_sizes(name: &str, keys: &str) {
+    for (columns, lines) in SIZES {
+        let mut session = Session::new(columns, lines, Depth::True);
+        session.ready();
+        session.keys(keys);
+        insta::with_settings!({ prepend_module_to_snapshot => false, omit_expression => true }, {
+            insta::assert_snapshot!(format!("{name}-{columns}x{lines}"), text(&session.draw()));
+        });
+    }
+}
+
+#[test]
+fn while_the_analysis_runs() {
+    for (columns, lines) in SIZES {
+        let mut session = Session::new(columns, lines, Depth::True);
+        session.progress("reading", 21, 50, 432_000);
+        insta::with_settings!({ prepend_module_to_snapshot => false, omit_expression => true }, {
+            insta::assert_snapshot!(format!("progress-{columns}x{lines}"), text(&session.draw()));
+        });
+    }
+}
+
+#[test]
+fn the_answer() {
+    at_all_sizes("answer", "");
+}
+
+#[test]
+fn a_cause_leads_to_its_node_and_back() {
+    at_all_sizes("cause", "Enter");
+}
+
+#[test]
+fn the_tree_unfolds_and_is_searched() {
+    at_all_sizes("search", "Enter Enter / w r i t e Enter");
+}
+
+#[test]
+fn histograms() {
+    at_all_sizes("histograms", "1");
+}
+
+#[test]
+fn a_selection_becomes_a_filter_and_all_others_follow() {
+    at_all_sizes("filter", "1 Down Right Right Right > > > > > > > s Shift-Right");
+}
+
+#[test]
+fn details_of_a_cause() {
+    at_all_sizes("details", "i");
+}
+
+#[test]
+fn details_of_a_range() {
+    at_all_sizes("range", "1 End < < < < i");
+}
+
+#[test]
+fn trust() {
+    at_all_sizes("trust", "w");
+}
+
+#[test]
+fn help() {
+    at_all_sizes("help", "? PgDn");
+}
+
+#[test]
+fn any_action() {
+    at_all_sizes("palette", ": t h");
+}
+
+#[test]
+fn tasks() {
+    at_all_sizes("tasks", "T Down");
+}
+
+#[test]
+fn the_file_is_asked_for() {
+    at_all_sizes("export", "e");
+}
+
+#[test]
+fn poorer_terminals() {
+    for (name, depth, ascii) in
+        [("indexed", Depth::Indexed, false), ("ansi", Depth::Ansi, false), ("mono", Depth::Mono, true)]
+    {
+        let mut session = Session::new(80, 24, depth);
+        session.app.looks.ascii = ascii;
+        session.ready();
+        session.keys("1 Right Right > > s 2 Enter");
+        insta::with_settings!({ prepend_module_to_snapshot => false, omit_expression => true }, {
+            insta::assert_snapshot!(format!("depth-{name}"), text(&session.draw()));
+        });
+    }
+}
+
+#[test]
+fn every_size_is_drawn_and_every_key_taken() {
+    let keys = "Enter Down Right 1 > > s Shift-Left f x u U g 2 o o / a Enter n N - i y Esc ? End Esc w Esc : Esc T Esc \
+                e Esc t z Tab 3 4 [ { Home End PgUp PgDn Backspace";
+    for (columns, lines) in
+        [(1, 1), (2, 2), (5, 3), (19, 7), (40, 10), (139, 20), (140, 20), (300, 100), (80, 1), (1, 80)]
+    {
+        let mut session = Session::new(columns, lines, Depth::True);
+        session.draw();
+        session.ready();
+        for key in keys.split_whitespace() {
+            session.keys(key);
+            session.draw();
+        }
+    }
+}
+
+#[test]
+fn ascii_means_ascii() {
+    let mut session = Session::new(200, 60, Depth::Mono);
+    session.app.looks.ascii = true;
+    session.ready();
+    for keys in ["1 > > s", "?", "Esc : ", "Esc 2 i", "Esc w"] {
+        session.keys(keys);
+        assert!(session.draw().content.iter().all(|c| c.symbol().is_ascii()), "after {keys}");
+    }
+}
+
+#[test]
+fn the_verdict_is_never_cut_in_silence() {
+    let mut session = Session::new(80, 24, Depth::True);
+    session.ready();
+    let sentence = session.app.comparison.as_ref().unwrap().verdict.sentence.clone();
+    let whole: String = sentence.chars().filter(|c| !c.is_whitespace()).collect();
+    for columns in 1..120 {
+        for lines in 2..40 {
+            session.send(Message::Resize(columns, lines));
+            let header = usize::from(layout(&session.app).header.height);
+            let shown = session.lines()[..header].concat();
+            let shown: String = shown.chars().filter(|c| !c.is_whitespace() && *c != '▌').collect();
+            assert!(shown.contains(&whole) || shown.contains('…'), "{columns}x{lines}: {shown}");
+        }
+    }
+}
+
+/// Bytes that each of these keys costs, in a session of this size.
+fn bytes_per_key(columns: u16, lines: u16, keys: &str) -> Vec<(String, usize)> {
+    let mut session = Session::new(columns, lines, Depth::True);
+    session.ready();
+    let mut painter = Painter::default();
+    painter.paint(&session.draw(), &mut Vec::new());
+    let cost = |key: &str| {
+        session.keys(key);
+        let mut out = Vec::new();
+        painter.paint(&session.draw(), &mut out);
+        (key.to_owned(), out.len())
+    };
+    keys.split_whitespace().map(cost).collect()
+}
+
+#[test]
+fn moving_is_cheap_over_a_slow_line() {
+    let keys = "Enter Down Right Down Down Right Down Down Down Down Up Up Up Up Up Up Up Up Up Left Home End Up \
+                PgUp PgDn 1 Right Right Right Right Left Down Down Down Down Down Down Up End Home Tab Down";
+    for (columns, lines, limit) in [(80, 24, 1024), (200, 60, 4096)] {
+        let costs = bytes_per_key(columns, lines, keys);
+        let moves: Vec<&(String, usize)> = costs.iter().filter(|(k, _)| !["1", "Tab"].contains(&k.as_str())).collect();
+        for (key, bytes) in &moves {
+            println!("{columns}x{lines} {key}: {bytes} bytes");
+        }
+        let most = moves.iter().map(|(_, bytes)| *bytes).max().unwrap();
+        assert!(most <= limit, "{columns}x{lines}: up to {most} bytes per key");
+    }
+}
