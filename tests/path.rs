@@ -8,7 +8,7 @@
 use whyslow::analysis::path::{PathSegment, label, walk};
 use whyslow::analysis::recording::{EdgeKind, HostId, Recording, ThreadId};
 use whyslow::base::time::{Ns, Span};
-use whyslow::event::batch::{Batch, Flow, Identity, Packet, Process, Request, Segment};
+use whyslow::event::batch::{Batch, Flow, Identity, MarkBody, Packet, Process, Request, Segment};
 use whyslow::event::kind::{Context, Event, Kind, RequestStep, TextId, Vector, WakeSource, WhoId};
 use whyslow::state::kernel::{Generation, Handlers, Machine, Origin};
 
@@ -18,7 +18,7 @@ const READY: u16 = 0;
 const PREEMPTED: u16 = 0x100;
 const DEAD: u16 = 0x10;
 
-/// A recording in the making. Each (host, CPU) is a stream.
+/// A recording in the making: kernel traces of two hosts and a user-space trace. Each (trace, CPU) is a stream.
 struct Scene {
     batch: Batch,
     streams: std::collections::BTreeMap<(u16, u16), Vec<Event>>,
@@ -98,12 +98,11 @@ impl Scene {
     }
 
     fn recording(&mut self) -> Recording {
-        let hosts: u16 = self.streams.keys().map(|(host, _)| host + 1).max().unwrap_or(1);
         let streams: Vec<Vec<Event>> = std::mem::take(&mut self.streams).into_values().collect();
         self.batch.merge(&streams);
-        let names = (0..hosts).map(|h| (format!("host{h}"), None)).collect();
-        let origin = |h| Origin { host: HostId(h), kernel: true, generation: self.kernel };
-        let origins = (0..u32::from(hosts)).map(origin).collect();
+        let names = ["host0", "host1"].map(|name| (name.to_owned(), None)).to_vec();
+        let origin = |host, kernel| Origin { host: HostId(host), kernel, generation: self.kernel };
+        let origins = vec![origin(0, true), origin(1, true), origin(0, false)];
         let mut machine = Machine::new(names, origins, Handlers::built_in());
         machine.absorb(&self.batch);
         machine.close(Vec::new()).0
@@ -153,6 +152,9 @@ fn tcp(source: u128, dest: u128, seq: u32) -> Packet {
     let flow = Flow { source, dest, source_port: 40000, dest_port: 80 };
     Packet { buffer: 0, tcp: Some(Segment { flow, seq, ack: 1, flags: 0x18, len: 10 }) }
 }
+
+/// Position of the user-space trace of host 0.
+const USER_TRACE: u16 = 2;
 
 const LOOPBACK: u128 = 0x7f00_0001;
 
@@ -566,6 +568,179 @@ fn waits_that_wait_for_each_other_end() {
     check(&recording, ThreadId(1), Span::new(0, 8));
     let path = walk(&recording, ThreadId(1), Span::new(0, 8));
     assert_eq!(shown(&recording, &path), ["1 Running 0..2", "2 Blocked 2..8"]);
+}
+
+#[test]
+fn a_packet_between_hosts_goes_to_the_other_host() {
+    // Client on host 0, server on host 1, one time line.
+    let mut s = scene();
+    let soft = Context::SoftIrq(3);
+    let (there, back) = (tcp(10, 20, 100), tcp(20, 10, 900));
+    s.switch(0, 0, 0, READY, 1).send(3, 0, there).switch(5, 0, 1, SLEEP, 0);
+    s.host = 1;
+    s.switch(0, 0, 0, READY, 9).switch(1, 0, 9, SLEEP, 0).irq(10, 0, 24, "eth0").leave(11, 0, Context::Irq(24));
+    s.enter(11, 0, soft).receive(12, 0, there).wake(13, 0, 9).leave(14, 0, soft).switch(15, 0, 0, READY, 9);
+    s.send(30, 0, back).switch(32, 0, 9, SLEEP, 0);
+    s.host = 0;
+    s.enter(40, 0, soft).receive(41, 0, back).wake(42, 0, 1).leave(43, 0, soft).switch(44, 0, 0, READY, 1);
+    s.switch(50, 0, 1, SLEEP, 0);
+    let want = [
+        "1 Running 0..5",
+        "host1:9 Network 5..13", // the server waits for our packet, which is on its way
+        "host1:9 Preempted 13..15",
+        "host1:9 Running 15..30",
+        "1 Network 30..42",
+        "1 Preempted 42..44",
+        "1 Running 44..50",
+    ];
+    assert_eq!(s.path(1, 0, 50), want);
+}
+
+#[test]
+fn a_packet_received_outside_of_interrupts() {
+    // Threaded reception: the kernel thread 7 delivers the packet in its own context.
+    let mut s = scene();
+    s.switch(0, 0, 0, READY, 1).switch(0, 1, 0, READY, 9).switch(0, 2, 0, READY, 7);
+    let packet = tcp(10, 20, 100);
+    s.switch(2, 0, 1, SLEEP, 0).send(8, 1, packet).enter(9, 2, Context::Reception).receive(10, 2, packet);
+    s.wake_onto(11, 2, 1, 0).leave(12, 2, Context::Reception).switch(13, 0, 0, READY, 1);
+    s.switch(20, 0, 1, SLEEP, 0);
+    let want = ["1 Running 0..2", "9 Running 2..8", "1 Network 8..11", "1 Preempted 11..13", "1 Running 13..20"];
+    assert_eq!(s.path(1, 0, 20), want);
+}
+
+#[test]
+fn a_bridge_that_forwards_hides_no_sender() {
+    // The packet is sent twice: by 9, and again in the softirq that received it first.
+    let mut s = scene();
+    let (soft, packet) = (Context::SoftIrq(3), tcp(10, 20, 100));
+    s.switch(0, 0, 0, READY, 1).switch(0, 1, 0, READY, 9).switch(2, 0, 1, SLEEP, 0).send(8, 1, packet);
+    s.enter(9, 1, soft).receive(9, 1, packet).send(10, 1, packet).leave(11, 1, soft);
+    s.enter(12, 1, soft).receive(12, 1, packet).wake_onto(13, 1, 1, 0).leave(14, 1, soft);
+    s.switch(15, 0, 0, READY, 1).switch(20, 0, 1, SLEEP, 0);
+    let want = ["1 Running 0..2", "9 Running 2..8", "1 Network 8..13", "1 Preempted 13..15", "1 Running 15..20"];
+    assert_eq!(s.path(1, 0, 20), want);
+}
+
+#[test]
+fn a_packet_sent_before_the_wait_began_leaves_only_the_network() {
+    let mut s = scene();
+    let (soft, packet) = (Context::SoftIrq(3), tcp(10, 20, 100));
+    s.switch(0, 0, 0, READY, 1).switch(0, 1, 0, READY, 9).send(1, 1, packet).switch(4, 0, 1, SLEEP, 0);
+    s.enter(9, 0, soft).receive(9, 0, packet).wake(10, 0, 1).leave(11, 0, soft).switch(12, 0, 0, READY, 1);
+    s.switch(20, 0, 1, SLEEP, 0);
+    assert_eq!(s.path(1, 4, 12), ["1 Network 4..10", "1 Preempted 10..12"]);
+}
+
+#[test]
+fn another_processor_asks() {
+    let mut s = scene();
+    let ipi = Context::Vector(Vector::Ipi);
+    s.switch(0, 0, 0, READY, 1).switch(5, 0, 1, SLEEP, 0).enter(8, 0, ipi).wake(9, 0, 1).leave(10, 0, ipi);
+    s.switch(11, 0, 0, READY, 1).switch(15, 0, 1, SLEEP, 0);
+    assert_eq!(s.path(1, 5, 11), ["1 Ipi 5..9", "1 Preempted 9..11"]);
+}
+
+#[test]
+fn an_old_recording_tells_of_the_wake_up_on_the_wrong_cpu() {
+    // Only `sched_wakeup`, and the idle task of the woken's CPU: who woke it is not known.
+    let mut s = scene();
+    s.kernel = Generation::Old;
+    let wakeup = Kind::Wake { tid: 1, cpu: 0, source: WakeSource::Wakeup, name: TextId::NONE };
+    s.switch(0, 0, 0, READY, 1).switch(5, 0, 1, SLEEP, 0).at(9, 0, wakeup).switch(10, 0, 0, READY, 1);
+    s.switch(12, 0, 1, SLEEP, 0);
+    assert_eq!(s.path(1, 0, 12), ["1 Running 0..5", "1 Unknown 5..9", "1 Preempted 9..10", "1 Running 10..12"]);
+}
+
+#[test]
+fn a_wait_that_the_recording_does_not_end() {
+    let mut s = scene();
+    s.switch(0, 0, 0, READY, 1).switch(5, 0, 1, SLEEP, 7).switch(9, 0, 7, SLEEP, 0);
+    let recording = s.recording();
+    let thread = recording.find_thread(HostId(0), 1, 0).unwrap();
+    let path = walk(&recording, thread, Span::new(0, 9));
+    assert_eq!(shown(&recording, &path), ["1 Running 0..5", "1 Blocked 5..9"]);
+    assert_eq!(recording.names.get(path.last().unwrap().qualifier.unwrap()), "recording ended");
+}
+
+#[test]
+fn a_soft_interrupt_daemon_is_at_work_not_interrupted() {
+    let mut s = scene();
+    let soft = Context::SoftIrq(3);
+    s.named(0, 1, 21, "ksoftirqd/1").switch(0, 0, 0, READY, 1).switch(2, 0, 1, SLEEP, 0).enter(4, 1, soft);
+    s.receive(5, 1, tcp(1 << 40, 2, 5)).wake_onto(6, 1, 1, 0).leave(7, 1, soft).switch(8, 0, 0, READY, 1);
+    s.switch(9, 0, 1, SLEEP, 0).switch(9, 1, 21, SLEEP, 0);
+    let recording = s.recording();
+    let of = |tid| {
+        let thread = recording.find_thread(HostId(0), tid, 0).unwrap();
+        shown(&recording, &walk(&recording, thread, Span::new(2, 8)))
+    };
+    assert_eq!(of(1), ["1 Network 2..6", "1 Preempted 6..8"]);
+    assert_eq!(of(21), ["21 Running 2..8"]);
+}
+
+#[test]
+fn an_interrupt_on_the_way_counts_within_the_thread() {
+    let mut s = scene();
+    s.switch(0, 0, 0, READY, 1).irq(3, 0, 24, "eth0").leave(5, 0, Context::Irq(24)).switch(9, 0, 1, SLEEP, 0);
+    assert_eq!(s.path(1, 0, 9), ["1 Running 0..3", "1 Interrupted 3..5", "1 Running 5..9"]);
+}
+
+#[test]
+fn parked_is_not_dead() {
+    let mut s = scene();
+    s.switch(0, 0, 0, READY, 1).switch(0, 1, 0, READY, 9).switch(5, 0, 1, 0x40, 0).wake_onto(8, 1, 1, 0);
+    s.switch(9, 0, 0, READY, 1).switch(12, 0, 1, SLEEP, 0);
+    assert_eq!(s.path(1, 0, 12), ["1 Running 0..5", "9 Running 5..8", "1 Preempted 8..9", "1 Running 9..12"]);
+}
+
+/// A user-space event of thread `vtid` of process `vpid`, in a trace of its own on the same host.
+fn user_mark(s: &mut Scene, t: Ns, vtid: i32, vpid: i32) {
+    let body = MarkBody { task: 0, begins: true, key: None, kind: None, fields: Vec::new() };
+    let mark = s.batch.mark(body);
+    let who = s.batch.who(Identity { vtid: Some(vtid), vpid: Some(vpid), ..Identity::default() });
+    let event = Event { time: t, who, trace: USER_TRACE, cpu: 0, kind: Kind::Mark(mark) };
+    s.streams.entry((USER_TRACE, 0)).or_default().push(event);
+}
+
+/// Tids of the threads that the marks were attached to.
+fn attached(s: &mut Scene) -> Vec<Option<i32>> {
+    let recording = s.recording();
+    recording.marks.iter().map(|m| m.thread.and_then(|t| recording.thread(t)).map(|t| t.tid)).collect()
+}
+
+#[test]
+fn user_space_events_belong_to_the_thread_of_the_same_id() {
+    let mut s = scene();
+    s.switch(0, 0, 0, READY, 7).switch(20, 0, 7, SLEEP, 0);
+    user_mark(&mut s, 5, 7, 7);
+    assert_eq!(attached(&mut s), [Some(7)]);
+}
+
+#[test]
+fn a_containers_ids_are_mapped_by_the_enumeration() {
+    // Thread 5007 is number 7 in its container; the host has a thread 7 of its own.
+    let mut s = scene();
+    s.at(0, 0, Kind::Namespace { tid: 5007, vtid: 5007, vpid: 5007, level: 0 });
+    s.at(0, 0, Kind::Namespace { tid: 5007, vtid: 7, vpid: 7, level: 1 });
+    s.switch(1, 0, 0, READY, 7).switch(2, 0, 7, SLEEP, 5007).switch(20, 0, 5007, SLEEP, 0);
+    let who = s.batch.who(Identity { tid: Some(7), pid: Some(3), ..Identity::default() });
+    let name = s.text("kthread");
+    s.by(1, 1, who, Kind::CallEntry { name });
+    user_mark(&mut s, 5, 7, 7);
+    assert_eq!(attached(&mut s), [Some(5007)]);
+}
+
+#[test]
+fn what_could_belong_to_two_threads_belongs_to_none() {
+    // Two containers with a thread 7 of a process 7 each.
+    let mut s = scene();
+    for tid in [5007, 6007] {
+        s.at(0, 0, Kind::Namespace { tid, vtid: 7, vpid: 7, level: 1 });
+    }
+    s.switch(20, 0, 5007, SLEEP, 0);
+    user_mark(&mut s, 5, 7, 7);
+    assert_eq!(attached(&mut s), [None]);
 }
 
 #[test]

@@ -65,6 +65,23 @@ pub fn pair<'a>(recording: &'a Recording, task: u32, nest: bool, notices: &mut N
     executions
 }
 
+/// Leave out executions that reach beyond what the kernel trace of their host covers: nothing true can be said of
+/// them. Where that would leave none, all stay.
+pub fn covered<'a>(recording: &Recording, all: Vec<Execution<'a>>, notices: &mut Notices) -> Vec<Execution<'a>> {
+    let inside = |e: &Execution<'_>| {
+        let host = recording.thread(e.thread).map(|t| t.host);
+        let covered = recording.covered.iter().find(|(h, _)| Some(*h) == host);
+        covered.is_none_or(|(_, span)| span.start <= e.span.start && e.span.end <= span.end)
+    };
+    let outside = all.iter().filter(|e| !inside(e)).count();
+    if outside == all.len() {
+        return all;
+    }
+    let first = || all.iter().find(|e| !inside(e)).map_or_else(String::new, |e| place(recording, e.begin));
+    notices.add(Notice::Uncovered, outside as u64, first);
+    all.into_iter().filter(inside).collect()
+}
+
 /// A mark in words: thread and time since the recording began.
 fn place(recording: &Recording, mark: &Mark) -> String {
     let tid = mark.thread.and_then(|t| recording.thread(t)).map_or(-1, |t| t.tid);
@@ -97,6 +114,21 @@ mod tests {
         let marks = [(1, true, 1, None), (2, true, 1, None), (3, false, 1, None), (5, false, 1, None)];
         assert_eq!(pairs(&marks, false), (vec![(2, 3, 1)], [1, 1, 0]));
         assert_eq!(pairs(&marks, true), (vec![(1, 5, 1), (2, 3, 1)], [0, 0, 0]));
+    }
+
+    #[test]
+    fn executions_outside_the_kernel_trace_are_left_out_unless_all_are() {
+        let mut story = Story::new(1);
+        story.mark(1, true, 1, None).mark(4, false, 1, None).mark(6, true, 1, None).mark(9, false, 1, None);
+        let mut notices = Notices::default();
+        let all = pair(&story.0, 0, true, &mut notices);
+        for (until, left, said) in [(9, 2, 0), (8, 1, 1), (3, 2, 0)] {
+            let mut recording = story.0.clone();
+            recording.covered = vec![(HostId(0), Span::new(0, until))];
+            let mut notices = Notices::default();
+            assert_eq!(covered(&recording, all.clone(), &mut notices).len(), left);
+            assert_eq!(notices.count(Notice::Uncovered), said);
+        }
     }
 
     #[test]

@@ -52,6 +52,7 @@ notices! {
     DamagedPacket      Fault Found    "{n} packets are damaged: what follows the damage in each is not read";
     DamagedStream      Fault Found    "{n} streams could not be read";
     ForeignStream      Note  Found    "{n} files are not streams of this trace and were left";
+    ForeignUuid        Note  Found    "{n} streams carry another uuid than their trace";
     IndexMissing       Note  Found    "{n} streams have no packet index: packets were found by scanning";
     IndexStale         Note  Found    "{n} packet indexes disagree with their streams and were rebuilt";
     TimeBackwards      Note  Found    "{n} events lie before their predecessor in the same stream";
@@ -60,6 +61,7 @@ notices! {
     Restarted          Note  Found    "{n} executions began again before they ended";
     EndWithoutBegin    Note  Found    "{n} ends have no begin";
     Unfinished         Note  Found    "{n} executions had not ended when the trace or their thread did";
+    Uncovered          Loss  Found    "{n} executions were left out: they lie (partly) outside what was recorded of all CPUs";
     UnresolvedWaits    Note  Found    "{n} waits have no known cause";
     SymbolFileMissing  Note  Found    "{n} executables were not found: their functions have no names (see --symbols)";
     SymbolFileMismatch Loss  Found    "{n} executables are not those that were traced (build ids differ)";

@@ -396,6 +396,7 @@ fn kind(bound: &Bound, values: Values<'_, '_>, text: TextId, batch: &mut Batch) 
         Shape::Migrate => Kind::Migrate { tid: id(0), cpu: values.cpu(slot(1)) },
         Shape::IrqEnter => Kind::Enter { context: Context::Irq(id(0)), name: name(1, batch) },
         Shape::IrqLeave => Kind::Leave { context: Context::Irq(id(0)) },
+        Shape::SoftIrqRaise => Kind::Raise { vector: id(0) as u32 },
         Shape::SoftIrqEnter => {
             let vector = id(0) as u32;
             let name = SOFT_IRQS.get(vector as usize).map_or(TextId::NONE, |n| batch.text(n.as_bytes()));

@@ -19,6 +19,7 @@ pub(super) enum Shape {
     Migrate,
     IrqEnter,
     IrqLeave,
+    SoftIrqRaise,
     SoftIrqEnter,
     SoftIrqLeave,
     TimerEnter,
@@ -100,6 +101,7 @@ pub(super) fn kernel(name: &str) -> Option<Meaning> {
         "sched_migrate_task" => with(Shape::Migrate, &["tid|pid", "dest_cpu"]),
         "irq_handler_entry" => bare(Shape::IrqEnter, &["irq", "name"]),
         "irq_handler_exit" => bare(Shape::IrqLeave, &["irq"]),
+        "irq_softirq_raise" | "softirq_raise" => bare(Shape::SoftIrqRaise, &["vec"]),
         "irq_softirq_entry" | "softirq_entry" => bare(Shape::SoftIrqEnter, &["vec"]),
         "irq_softirq_exit" | "softirq_exit" => bare(Shape::SoftIrqLeave, &["vec"]),
         "timer_hrtimer_expire_entry" | "hrtimer_expire_entry" => bare(Shape::TimerEnter, &[]),
@@ -206,7 +208,7 @@ mod tests {
             assert!(kernel(old).is_some(), "{old}");
         }
         assert_eq!(call("compat_syscall_entry_futex"), Some((true, "futex")));
-        assert_eq!(kernel("irq_softirq_raise"), None);
+        assert_eq!(kernel("sched_stat_wait"), None);
         let shape = |name| kernel(name).map(|m| m.shape);
         assert_eq!(shape("x86_irq_vectors_reschedule_exit"), Some(Shape::VectorLeave(Vector::Ipi)));
         assert_eq!(shape("x86_irq_vectors_local_timer_entry"), Some(Shape::VectorEnter(Vector::LocalTimer)));

@@ -165,6 +165,11 @@ pub enum Kind {
         /// The new run queue.
         cpu: u16,
     },
+    /// A soft interrupt is asked for.
+    Raise {
+        /// Which.
+        vector: u32,
+    },
     /// The CPU enters an interrupt context.
     Enter {
         /// Which.

@@ -222,6 +222,9 @@ pub struct Recording {
     pub page_faults: Option<Vec<(ThreadId, Ns)>>,
     /// Spans in which events were lost: results over them are marked.
     pub lossy: Vec<Span>,
+    /// Per host with a kernel trace: the time over which all of its CPUs were recorded. A snapshot's buffers reach back
+    /// unequally far, and user-space events may outlast the kernel's; beyond this span states are guesses.
+    pub covered: Vec<(HostId, Span)>,
     /// First and last event.
     pub span: Span,
 }

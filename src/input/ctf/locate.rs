@@ -169,7 +169,9 @@ impl Search<'_, '_> {
                     && let Some(Some(field)) = field
                 {
                     let before = if root == self.root { Some(way.as_slice()) } else { None };
-                    follow(field, &location.path, &mut Vec::new(), before, &mut |w| targets.push((root, w)));
+                    if !follow(field, &location.path, &mut Vec::new(), before, &mut |w| targets.push((root, w))) {
+                        targets.clear();
+                    }
                 }
             }
             None => {
@@ -189,8 +191,11 @@ impl Search<'_, '_> {
                 }
                 for (depth, structure) in around.into_iter().rev().skip(steps_up) {
                     let mut prefix = way.get(..depth).unwrap_or(&[]).to_vec();
-                    follow(structure, path, &mut prefix, Some(way), &mut |w| targets.push((self.root, w)));
-                    if !targets.is_empty() {
+                    if follow(structure, path, &mut prefix, Some(way), &mut |w| targets.push((self.root, w))) {
+                        break;
+                    }
+                    targets.clear();
+                    if !location.climbs {
                         break;
                     }
                 }
@@ -228,53 +233,41 @@ fn child_mut(field: &mut Field, i: u32) -> Option<&mut Field> {
 }
 
 /// Walks down `path` from `field` at `way`, and calls `reach` with the way to each integer at its end that is read
-/// before the field at `before`. A structure that contains that field is entered; an array or option that does not,
-/// or that is not on the way to it, holds no single value and is left.
+/// before the field at `before`. True where the path leads to an integer whatever the data selects: in each option of
+/// a variant. An array holds no single value, so it is entered only on the way to the referring field.
 fn follow(
     field: &Field,
     path: &[Option<Box<str>>],
     way: &mut Way,
     before: Option<&[u32]>,
     reach: &mut impl FnMut(Way),
-) {
-    let shares_way = before.is_some_and(|b| b.starts_with(way));
+) -> bool {
+    // The position of the child that contains the referring field, where this field does.
+    let toward = before.filter(|b| b.starts_with(way)).map(|b| b.get(way.len()).copied());
+    let mut enter = |i: usize, field: &Field, rest: &[Option<Box<str>>]| {
+        way.push(i as u32);
+        let reached = follow(field, rest, way, before, reach);
+        way.pop();
+        reached
+    };
     match &field.kind {
         Kind::Struct(members) => {
-            let Some((Some(name), rest)) = path.split_first() else { return };
-            let limit = if shares_way { before.and_then(|b| b.get(way.len())).copied() } else { None };
-            for (i, member) in members.iter().enumerate() {
-                // The member that contains the referring field may be entered, but not those behind it.
-                if *name == member.written && limit.is_none_or(|limit| i as u32 <= limit) {
-                    way.push(i as u32);
-                    follow(&member.field, rest, way, before, reach);
-                    way.pop();
-                }
-            }
+            let Some((Some(name), rest)) = path.split_first() else { return false };
+            let limit = toward.flatten().map_or(members.len(), |i| i as usize + 1);
+            let found = members.iter().take(limit).position(|m| *name == m.written);
+            found.and_then(|i| Some((i, members.get(i)?))).is_some_and(|(i, m)| enter(i, &m.field, rest))
         }
-        Kind::Variant { options, .. } => {
-            for (i, option) in options.iter().enumerate() {
-                let on_the_way = shares_way && before.and_then(|b| b.get(way.len())) == Some(&(i as u32));
-                if on_the_way || !shares_way {
-                    way.push(i as u32);
-                    follow(&option.field, path, way, before, reach);
-                    way.pop();
-                }
-            }
+        Kind::Variant { options, .. } => match toward.flatten() {
+            Some(i) => options.get(i as usize).is_some_and(|o| enter(i as usize, &o.field, path)),
+            None => !options.is_empty() && options.iter().enumerate().all(|(i, o)| enter(i, &o.field, path)),
+        },
+        Kind::Optional { field, .. } => enter(0, field, path),
+        Kind::Array { element, .. } if toward.is_some() => enter(0, element, path),
+        Kind::Bits(_) | Kind::Variable { .. } if path.is_empty() && toward.is_none() => {
+            reach(way.clone());
+            true
         }
-        Kind::Optional { field, .. } => {
-            way.push(0);
-            follow(field, path, way, before, reach);
-            way.pop();
-        }
-        Kind::Array { element, .. } if shares_way => {
-            way.push(0);
-            follow(element, path, way, before, reach);
-            way.pop();
-        }
-        Kind::Bits(_) | Kind::Variable { .. } if path.is_empty() && before != Some(way.as_slice()) => {
-            reach(way.clone())
-        }
-        _ => {}
+        _ => false,
     }
 }
 
@@ -287,7 +280,8 @@ fn apply(roots: &mut Roots<'_>, slots: &mut Slots, binding: &Binding) -> Result<
         .collect();
     let fresh = slots.next;
     let slot = *slots.by_targets.entry(key).or_insert(fresh);
-    let mut signed = None;
+    let mut signed: Option<bool> = None;
+    let mut kinds = Vec::with_capacity(binding.targets.len());
     let mut labels: Option<std::sync::Arc<[Label]>> = None;
     for (root, way) in &binding.targets {
         let Some(target) = roots.all.get_mut(place(*root)).and_then(|f| f.as_deref_mut()) else { continue };
@@ -301,7 +295,14 @@ fn apply(roots: &mut Roots<'_>, slots: &mut Slots, binding: &Binding) -> Result<
         if slot == fresh {
             saves.push(slot);
         }
-        signed.get_or_insert(is_signed);
+        kinds.push(match show {
+            Show::Boolean => Held::Boolean,
+            Show::Flags(_) => Held::Bits,
+            Show::Number | Show::Labels(_) => Held::Integer,
+        });
+        if *signed.get_or_insert(is_signed) != is_signed {
+            kinds.push(Held::Bits);
+        }
         if let Show::Labels(found) = show {
             labels.get_or_insert_with(|| found.clone());
         }
@@ -311,17 +312,33 @@ fn apply(roots: &mut Roots<'_>, slots: &mut Slots, binding: &Binding) -> Result<
     }
     let Some(top) = roots.all.get_mut(place(binding.root)).and_then(|f| f.as_deref_mut()) else { return Ok(()) };
     let Some(field) = binding.way.iter().try_fold(top, |field, i| child_mut(field, *i)) else { return Ok(()) };
-    set_source(field, slot, signed.unwrap_or(false), labels.as_deref())
+    set_source(field, slot, signed.unwrap_or(false), &kinds, labels.as_deref())
+}
+
+/// What a length or selector is held by.
+#[derive(Clone, Copy, PartialEq)]
+enum Held {
+    Integer,
+    Boolean,
+    /// Something that is neither, or sometimes signed and sometimes not.
+    Bits,
 }
 
 /// Puts the slot into the referring field; checks that the target can serve it.
-fn set_source(field: &mut Field, slot: Slot, is_signed: bool, labels: Option<&[Label]>) -> Result<(), Trouble> {
-    let unsigned_only = |source: &Source| match source {
-        Source::At(location) if is_signed => {
-            Err(Trouble::at(location.at, "the length is held by a signed integer; it must be unsigned"))
-        }
+fn set_source(
+    field: &mut Field,
+    slot: Slot,
+    is_signed: bool,
+    kinds: &[Held],
+    labels: Option<&[Label]>,
+) -> Result<(), Trouble> {
+    let integers = kinds.iter().all(|k| *k == Held::Integer);
+    let refuse = |source: &Source, fits: bool, what: &str| match source {
+        Source::At(location) if !fits => Err(Trouble::at(location.at, what)),
         _ => Ok(()),
     };
+    let unsigned_only =
+        |source: &Source| refuse(source, integers && !is_signed, "a length is held by unsigned integers");
     match &mut field.kind {
         Kind::SizedText(_, Count::Held(source))
         | Kind::Blob { count: Count::Held(source), .. }
@@ -330,12 +347,18 @@ fn set_source(field: &mut Field, slot: Slot, is_signed: bool, labels: Option<&[L
             *source = Source::Slot(slot);
         }
         Kind::Variant { by, signed, options } => {
+            refuse(by, integers, "a selector is held by integers, all signed or all unsigned")?;
             if let Source::At(location) = by {
                 select_by_labels(options, labels, location)?;
             }
             (*by, *signed) = (Source::Slot(slot), is_signed);
         }
-        Kind::Optional { by, signed, .. } => (*by, *signed) = (Source::Slot(slot), is_signed),
+        Kind::Optional { by, signed, ranges, .. } => {
+            let booleans = kinds.iter().all(|k| *k == Held::Boolean);
+            let fits = if ranges.is_some() { integers } else { booleans };
+            refuse(by, fits, "the selector of an optional is a boolean, or an integer where there are ranges")?;
+            (*by, *signed) = (Source::Slot(slot), is_signed);
+        }
         _ => {}
     }
     Ok(())

@@ -14,6 +14,15 @@ use std::fmt::Write;
 const MAGIC: u32 = 0x75d1_1d57;
 const HEADER_BYTES: usize = 37;
 
+/// What is odd in a metadata text and can be passed over, and where.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Oddity {
+    /// Byte of the text.
+    pub(super) at: usize,
+    /// In words.
+    pub(super) what: String,
+}
+
 /// What is wrong in a metadata text, and where.
 #[derive(Debug)]
 pub(super) struct Trouble {
@@ -68,7 +77,11 @@ pub(super) fn read(bytes: &[u8]) -> Result<Schema, String> {
         false if plain => check_version(text).and_then(|()| tsdl::read(text)),
         false => tsdl::read(text),
     };
-    schema.and_then(locate::bind).map_err(|trouble| trouble.tell(text))
+    let mut schema = schema.and_then(locate::bind).map_err(|trouble| trouble.tell(text))?;
+    for oddity in &mut schema.oddities {
+        oddity.what = format!("{}: {}", place(text, oddity.at), oddity.what);
+    }
+    Ok(schema)
 }
 
 /// Plain text must say what it is (7.1); packets say it in their headers.

@@ -46,7 +46,7 @@ impl Trace {
         let chunk = Chunk::new(path, &schema, (0..schema.streams.len()).collect());
         let mut notices = Notices::default();
         for oddity in &schema.oddities {
-            notices.add(Notice::SchemaLenient, 1, || format!("{}: {oddity}", path.join("metadata").display()));
+            notices.add(Notice::SchemaLenient, 1, || format!("{}: {}", path.join("metadata").display(), oddity.what));
         }
         Trace {
             schema,
@@ -150,6 +150,9 @@ impl Trace {
                 None => {}
             }
             let Some(first) = first else { continue };
+            if first.foreign {
+                self.notices.add(Notice::ForeignUuid, 1, || full.display().to_string());
+            }
             let class = chunk_info.streams.get(first.stream).copied().unwrap_or(0);
             let file = self.files.len() as u32;
             self.files.push(StreamFile { mapped, name, chunk });
@@ -281,12 +284,7 @@ fn losses(places: &Places, packets: &[Packet], width: u8) -> (Vec<(Ns, Ns, Optio
         let from = before.and_then(|(_, p)| p.end).unwrap_or(Ns::MIN);
         let to = packet.end.unwrap_or(Ns::MAX);
         if let Some(now) = place.discarded {
-            // Before the first packet only a stream without times cannot have counted events of another recording.
-            let untimed = place.begin.is_none() && place.end.is_none();
-            let then = match before {
-                Some((place, _)) => place.discarded,
-                None => untimed.then_some(0),
-            };
+            let then = before.and_then(|(place, _)| place.discarded);
             let grown = then.map_or(0, |then| now.wrapping_sub(then) & mask);
             if grown > 0 {
                 losses.push((from, to, Some(grown)));

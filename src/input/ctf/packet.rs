@@ -40,6 +40,8 @@ pub(super) struct Prelude {
     /// Position of the stream class.
     pub(super) stream: usize,
     values: [Option<u64>; Role::COUNT as usize],
+    /// True where the header carries another uuid than the metadata.
+    pub(super) foreign: bool,
 }
 
 impl Prelude {
@@ -143,11 +145,6 @@ impl Preludes {
         if has(Role::Magic) && machine.slot(Role::Magic.slot()) != 0xc1fc_1fc1 {
             return Err(Damage { at: 0, what: What::Magic(machine.slot(Role::Magic.slot())) });
         }
-        if let (Some(found), Some(expected)) = (seen.0, self.uuid)
-            && found != expected
-        {
-            return Err(Damage { at: 0, what: What::Uuid });
-        }
         let id = if has(Role::StreamClass) { Some(machine.slot(Role::StreamClass.slot())) } else { None };
         let stream = match (id, self.streams.as_slice()) {
             (Some(id), streams) => streams.iter().position(|s| s.id == id),
@@ -159,7 +156,8 @@ impl Preludes {
             machine.run(&self.program, context.steps.clone(), &mut seen)?;
             take(machine, context.roles);
         }
-        Ok(Prelude { stream, values })
+        let foreign = seen.0.is_some_and(|found| self.uuid.is_some_and(|expected| found != expected));
+        Ok(Prelude { stream, values, foreign })
     }
 
     /// The packet at `offset` of a file, with the machine behind its context.
@@ -173,8 +171,9 @@ impl Preludes {
         let left = rest.len() as u64 * 8;
         machine.enter(rest);
         let prelude = self.read(machine)?;
-        let packet = prelude.get(Role::PacketBits).unwrap_or(left);
-        let content = prelude.get(Role::ContentBits).unwrap_or(packet);
+        let content = prelude.get(Role::ContentBits);
+        let packet = prelude.get(Role::PacketBits).or(content).unwrap_or(left);
+        let content = content.unwrap_or(packet);
         let sizes = Damage { at: machine.at, what: What::Sizes { content, packet, left } };
         if packet == 0 || packet % 8 != 0 || content > packet || content < machine.at || packet < machine.at {
             return Err(sizes);
@@ -219,8 +218,13 @@ pub(super) fn hop(preludes: &Preludes, slots: usize, file: &[u8]) -> Hops {
                     hops.damage = Some((offset, Damage { at: 0, what: What::NoStreamClass(id) }));
                     return hops;
                 }
-                offset += place.bytes.max(1);
+                let end = offset + place.bytes.max(1);
+                if let Some(packet) = prelude.get(Role::PacketBits).filter(|bits| *bits > place.bytes * 8) {
+                    let sizes = What::Sizes { content: place.content, packet, left: place.bytes * 8 };
+                    hops.damage = Some((offset, Damage { at: 0, what: sizes }));
+                }
                 hops.places.push(place);
+                offset = end;
             }
             Err(damage) => {
                 hops.damage = Some((offset, damage));
@@ -250,7 +254,7 @@ pub(super) fn read_index(bytes: &[u8]) -> Option<Vec<Entry>> {
     let major = header.u32(true)?;
     let _minor = header.u32(true)?;
     let entry_bytes = usize::try_from(header.u32(true)?).ok()?;
-    if magic != 0xc1f1_dcc1 || major != 1 || entry_bytes < 56 || header.rest().len() % entry_bytes != 0 {
+    if magic != 0xc1f1_dcc1 || major != 1 || entry_bytes < 56 || !header.rest().len().is_multiple_of(entry_bytes) {
         return None;
     }
     let entry = |bytes: &[u8]| {

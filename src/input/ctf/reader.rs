@@ -245,11 +245,13 @@ impl<'a> Reader<'a> {
     /// The clock before the first event of each packet, followed from one packet to the next.
     pub(super) fn clocks_at_begin(&mut self) -> Vec<u64> {
         let mut clocks = Vec::new();
+        let mut ended = None;
         loop {
-            let followed = self.machine.clock;
+            let followed = ended.take().unwrap_or(self.machine.clock);
             if !self.enter() {
                 return clocks;
             }
+            ended = self.trace.packet(self.stream, self.packet.number).and_then(|(_, place)| place.end);
             self.machine.clock = followed;
             clocks.push(followed);
             while let Some(head) = self.head() {
@@ -326,12 +328,6 @@ impl<'a> Reader<'a> {
                 self.packet.class = chunk.streams.get(prelude.stream).copied().unwrap_or(0);
                 self.packet.line = self.trace.line_of(file.chunk, self.packet.class);
                 self.packet.cpu = cpu.unwrap_or(0);
-                if content > data.len() as u64 * 8 || bytes * 8 < content {
-                    let sizes = What::Sizes { content, packet: content, left: bytes * 8 };
-                    let (trace, stream) = (self.trace, self.stream);
-                    let damage = Damage { at: data.len() as u64 * 8, what: sizes };
-                    self.notices.add(Notice::DamagedPacket, 1, || trace.place_in_words(stream, number, damage));
-                }
             }
             Err(damage) => self.leave(damage),
         }

@@ -80,6 +80,7 @@ pub fn build(recording: &Recording, request: &Request, notices: &Notices, work: 
     let disk = DiskUse::new(recording);
     let leaders = Leaders::new(recording);
     let found = executions::pair(recording, request.marks, request.nest, &mut model.notices);
+    let found = executions::covered(recording, found, &mut model.notices);
     let counter = Counter::new(recording);
     let sources = Sources { recording, timelines: &timelines, names: &names, disk: &disk, leaders: &leaders };
 

@@ -2,6 +2,10 @@
 //!
 //! ALGORITHMS.md 4.3: entries push, exits pop. An exit whose entry is deeper pops through it (the exits between were
 //! lost); one without an entry is ignored. The depth is bounded, because damaged recordings may only ever enter.
+//!
+//! A soft interrupt that the running thread raised itself, outside any interrupt, runs inline, as part of its own system
+//! call (sending over the loopback device delivers the packet there and then): it is a context, so that wake-ups in it
+//! are told right, but it interrupts nobody. Recordings without `irq_softirq_raise` cannot tell: there all interrupt.
 
 use crate::base::names::NameId;
 use crate::base::time::{Ns, Span};
@@ -23,6 +27,14 @@ pub(super) struct Delivery {
     pub sender: Option<(ThreadId, Ns)>,
 }
 
+#[derive(Clone, Copy, Debug)]
+struct Level {
+    context: Context,
+    name: Option<NameId>,
+    /// The running thread's own work.
+    own: bool,
+}
+
 /// See the module.
 #[derive(Clone, Debug)]
 pub(super) struct Cpu {
@@ -34,7 +46,9 @@ pub(super) struct Cpu {
     since: Ns,
     /// Its first event, as long as no switch and no loss forbids to assume that the first thread ran from then on.
     pub first: Option<Ns>,
-    contexts: Vec<(Context, Option<NameId>)>,
+    contexts: Vec<Level>,
+    /// Soft interrupts, a bit each, that the running thread raised as part of its own work.
+    raised: u32,
     delivery: Option<Delivery>,
     pub runs: Vec<CpuRun>,
     /// Its idle task.
@@ -50,6 +64,7 @@ impl Cpu {
             since: first,
             first: Some(first),
             contexts: Vec::new(),
+            raised: 0,
             delivery: None,
             runs: Vec::new(),
             idle: None,
@@ -69,30 +84,47 @@ impl Cpu {
 
     /// The innermost context.
     pub fn context(&self) -> Option<(Context, Option<NameId>)> {
-        self.contexts.last().copied()
+        self.contexts.last().map(|level| (level.context, level.name))
     }
 
-    /// Enter a context. True when it is the outermost.
-    pub fn enter(&mut self, context: Context, name: Option<NameId>) -> bool {
-        if self.contexts.len() < MOST_NESTED {
-            self.contexts.push((context, name));
+    fn is_interrupted(&self) -> bool {
+        self.contexts.iter().any(|level| !level.own)
+    }
+
+    /// A soft interrupt is to run soon.
+    pub fn raise(&mut self, vector: u32) {
+        if !self.is_interrupted() {
+            self.raised |= 1u32.checked_shl(vector).unwrap_or(0);
         }
-        self.contexts.len() == 1
     }
 
-    /// Leave a context. True when none is left of those that were.
+    /// Enter a context. True when it is the outermost that interrupts the thread.
+    pub fn enter(&mut self, context: Context, name: Option<NameId>) -> bool {
+        let interrupted = self.is_interrupted();
+        let bit = if let Context::SoftIrq(vector) = context { 1u32.checked_shl(vector).unwrap_or(0) } else { 0 };
+        let own = self.raised & bit != 0 && !interrupted;
+        self.raised &= !bit;
+        if self.contexts.len() < MOST_NESTED {
+            self.contexts.push(Level { context, name, own });
+        }
+        !own && !interrupted
+    }
+
+    /// Leave a context. True when none is left of those that interrupted the thread.
     pub fn leave(&mut self, context: Context) -> bool {
-        let Some(at) = self.contexts.iter().rposition(|(c, _)| *c == context) else { return false };
+        let Some(at) = self.contexts.iter().rposition(|level| level.context == context) else { return false };
+        let interrupted = self.is_interrupted();
         self.contexts.truncate(at);
         if self.delivery.is_some_and(|d| d.depth > at) {
             self.delivery = None;
         }
-        at == 0
+        interrupted && !self.is_interrupted()
     }
 
     /// Forget all contexts. True when there was one.
     pub fn leave_all(&mut self) -> bool {
         self.delivery = None;
+        self.raised = 0;
         let some = !self.contexts.is_empty();
         self.contexts.clear();
         some
@@ -115,6 +147,23 @@ mod tests {
 
     fn cpu() -> Cpu {
         Cpu::new(HostId(0), 0, 0)
+    }
+
+    #[test]
+    fn what_a_thread_raises_itself_interrupts_nobody() {
+        let mut cpu = cpu();
+        cpu.raise(3);
+        assert!(!cpu.enter(Context::SoftIrq(3), None));
+        assert_eq!(cpu.context(), Some((Context::SoftIrq(3), None)));
+        // An interrupt on top of it does, and what it raises is not the thread's.
+        assert!(cpu.enter(Context::Irq(5), None));
+        cpu.raise(1);
+        assert!(cpu.leave(Context::Irq(5)));
+        assert!(!cpu.leave(Context::SoftIrq(3)));
+        assert!(cpu.enter(Context::SoftIrq(1), None));
+        assert!(cpu.leave(Context::SoftIrq(1)));
+        // One raise, one run.
+        assert!(cpu.enter(Context::SoftIrq(3), None));
     }
 
     #[test]

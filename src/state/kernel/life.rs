@@ -179,6 +179,8 @@ impl Life {
 pub(super) struct Reasons {
     /// A wait whose wake-up was not recorded.
     pub unresolved: NameId,
+    /// A wait that had not ended when the recording did.
+    pub ended: NameId,
     /// Before the thread's first event.
     pub unseen: NameId,
     /// After lost events.

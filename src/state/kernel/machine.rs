@@ -92,6 +92,7 @@ impl Machine {
         let mut reason = |text| out.names.intern(text);
         let reasons = Reasons {
             unresolved: reason("no wake-up recorded"),
+            ended: reason("recording ended"),
             unseen: reason("before its first event"),
             lost: reason("events lost"),
             no_context: reason("idle CPU"),
@@ -207,6 +208,7 @@ impl Machine {
                     self.interrupt(c, t, Some(name));
                 }
             }
+            Kind::Raise { vector } => self.cpus[c].raise(vector),
             Kind::Leave { context } => {
                 if self.cpus[c].leave(context) {
                     self.interrupt(c, t, None);
@@ -361,7 +363,10 @@ impl Machine {
         }
         for life in &mut self.lives {
             if life.is_alive() {
-                let label = life.own_label(&self.reasons);
+                let mut label = life.own_label(&self.reasons);
+                if life.sched == Sched::Blocked {
+                    label.qualifier = Some(self.reasons.ended);
+                }
                 life.cut(end, label);
                 life.end_call(end, None);
                 life.thread.life.end = end;

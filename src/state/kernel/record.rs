@@ -14,9 +14,10 @@ use crate::event::batch::{Batch, straighten};
 use crate::event::bind::{Binder, Binding};
 use crate::event::kind::{Event, Kind, WhoId};
 use crate::event::task::TaskDefinition;
-use crate::input::ctf::{Plan, Trace};
+use crate::input::ctf::{Plan, Stream, Trace};
 use crate::state::engine::{self, Analysis, Chunk, ChunkTarget};
 use crate::state::recording::{HostId, Recording};
+use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 /// How the pass is run; the result does not depend on `chunks`.
@@ -122,6 +123,7 @@ pub fn record(
     let mut notices = Notices::default();
     notices.add(Notice::MemoryLimit, left_out.len() as u64, || "traces after the first 65,536".to_owned());
     let mut lossy = Vec::new();
+    let mut covered: BTreeMap<(HostId, Option<u32>), Span> = BTreeMap::new();
     let mut origins = Vec::new();
     let mut sources = Vec::new();
     for (trace, host) in traces.iter().zip(host_of) {
@@ -133,6 +135,11 @@ pub fn record(
             let spans: Vec<Span> = stream.losses.iter().map(|(from, to, _)| Span::new(*from, *to)).collect();
             lossy.extend_from_slice(&spans);
             let switches = binding.switches.contains(&stream.stream_class);
+            if let Some(span) = span(stream).filter(|_| switches) {
+                // Chunks of one session continue each other.
+                let whole = covered.entry((host, stream.cpu)).or_insert(span);
+                *whole = Span::new(whole.start.min(span.start), whole.end.max(span.end));
+            }
             losses.push(if switches { spans } else { Vec::new() });
         }
         sources.push(Source { plan: trace.compile(&binding.projection), binding, losses });
@@ -144,10 +151,25 @@ pub fn record(
     let chunks = engine::cut(traces, options.chunks, work.threads);
     let pass = KernelPass { sources, events: &work.progress.events };
     let (machine, read) = engine::run(&pass, (machine, notices), traces, &chunks, work)?;
-    let (recording, found) = machine.close(union(lossy));
+    let (mut recording, found) = machine.close(union(lossy));
+    recording.covered = by_all(&covered);
     let mut notices = read;
     notices.merge(&found);
     Ok((recording, notices))
+}
+
+/// From the begin of a stream's first packet to the end of its last, where both are recorded.
+fn span(stream: &Stream) -> Option<Span> {
+    Some(Span::new(stream.packets.first()?.begin?, stream.packets.last()?.end?))
+}
+
+/// Per host the time that all of its CPUs cover.
+fn by_all(cpus: &BTreeMap<(HostId, Option<u32>), Span>) -> Vec<(HostId, Span)> {
+    let mut hosts: BTreeMap<HostId, Span> = BTreeMap::new();
+    for ((host, _), span) in cpus {
+        hosts.entry(*host).and_modify(|all| *all = all.clip(*span)).or_insert(*span);
+    }
+    hosts.into_iter().collect()
 }
 
 /// Sorted spans that do not touch.

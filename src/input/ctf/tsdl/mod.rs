@@ -9,10 +9,11 @@ mod resolve;
 mod syntax;
 mod token;
 
-use super::metadata::Trouble;
+use super::metadata::{Oddity, Trouble};
 use super::schema::Schema;
 
 /// The schema that a TSDL text describes; `locate` has not run yet.
 pub(super) fn read(text: &str) -> Result<Schema, Trouble> {
-    resolve::resolve(&parse::parse(text)?)
+    let (items, oddities) = parse::parse(text)?;
+    resolve::resolve(&items, oddities)
 }

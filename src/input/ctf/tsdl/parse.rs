@@ -1,9 +1,9 @@
 //! Tokens to the syntax tree, by recursive descent. One token of lookahead, two where a declaration and an attribute
 //! begin alike. CTF 1.8.3, appendix C.
 
-use super::Trouble;
 use super::syntax::{Attribute, Count, Declarator, Integer, Item, Label, Spec, Typed, Value, Word};
 use super::token::{Token, Tokens};
+use super::{Oddity, Trouble};
 use std::borrow::Cow;
 
 /// Deeper nesting is refused: it protects the stack, and no tracer comes near.
@@ -52,13 +52,14 @@ struct Parser<'t> {
     token: Token<'t>,
     at: usize,
     depth: usize,
+    oddities: Vec<Oddity>,
 }
 
-/// The items of a metadata text.
-pub(super) fn parse(text: &str) -> Parsed<Vec<Item<'_>>> {
+/// The items of a metadata text, and the attributes that mean nothing.
+pub(super) fn parse(text: &str) -> Parsed<(Vec<Item<'_>>, Vec<Oddity>)> {
     let mut tokens = Tokens::new(text);
     let (at, token) = tokens.next()?;
-    let mut parser = Parser { tokens, token, at, depth: 0 };
+    let mut parser = Parser { tokens, token, at, depth: 0, oddities: Vec::new() };
     let mut items = Vec::new();
     while parser.token != Token::End {
         if parser.accept(";")? {
@@ -66,7 +67,7 @@ pub(super) fn parse(text: &str) -> Parsed<Vec<Item<'_>>> {
         }
         items.push(parser.item(true)?);
     }
-    Ok(items)
+    Ok((items, parser.oddities))
 }
 
 fn is_keyword(word: &str) -> bool {
@@ -233,7 +234,9 @@ impl<'t> Parser<'t> {
             &typed.spec,
             Spec::Struct { name: Some(_), .. } | Spec::Variant { name: Some(_), .. } | Spec::Enum { name: Some(_), .. }
         );
-        if only_names && self.accept(";")? {
+        // Some writers leave out the semicolon behind a named type at the top.
+        let ends = matches!(self.token, Token::Word(word) if is_keyword(word) && word != "const");
+        if only_names && (self.accept(";")? || ends) {
             return Ok(Item::Declaration(typed, Vec::new()));
         }
         let declarators = self.declarators()?;
@@ -456,7 +459,10 @@ impl<'t> Parser<'t> {
                     _ => return refuse(&format!("`{}` is no clock: `clock.NAME.value` is meant", whole.text)),
                 }
             }
-            other => return refuse(&format!("an integer has no attribute `{other}`")),
+            other => {
+                self.oddities.push(Oddity { at, what: format!("an integer has no attribute `{other}`") });
+                self.attribute_value(String::new(), at)?;
+            }
         }
         Ok(())
     }

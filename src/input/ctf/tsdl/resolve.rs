@@ -4,9 +4,9 @@
 //! where it is used, because the lengths and selectors inside it are bound per use. The size of all the clones together
 //! is bounded, so that a few lines of nested type definitions cannot ask for more memory than the machine has.
 
-use super::Trouble;
 use super::parse::{alignment, byte_order, encoding_is_text};
-use super::syntax::{Attribute, Count as WrittenCount, Declarator, Integer, Item, Label, Spec, Typed, Value};
+use super::syntax::{Attribute, Count as WrittenCount, Declarator, Integer, Item, Label, Spec, Typed, Value, Word};
+use super::{Oddity, Trouble};
 use crate::input::ctf::schema::{
     Bits, Choice, Clock, Count, EventClass, Field, Kind, Label as Named, Location, Member, Role, Root, Schema, Show,
     Source, StreamClass, Unit,
@@ -36,6 +36,7 @@ struct Resolver<'t> {
     clocks: Vec<Clock>,
     environment: Vec<(String, String)>,
     fields: usize,
+    oddities: Vec<Oddity>,
 }
 
 /// An event class that waits for its stream class.
@@ -46,13 +47,14 @@ struct PendingEvent {
 }
 
 /// The schema of a syntax tree.
-pub(super) fn resolve(items: &[Item<'_>]) -> Resolved<Schema> {
+pub(super) fn resolve(items: &[Item<'_>], oddities: Vec<Oddity>) -> Resolved<Schema> {
     let mut resolver = Resolver {
         scopes: vec![HashMap::new()],
         big_endian: native_order(items)?,
         clocks: Vec::new(),
         environment: Vec::new(),
         fields: 0,
+        oddities,
     };
     let mut schema = Schema {
         version: 1,
@@ -94,6 +96,7 @@ pub(super) fn resolve(items: &[Item<'_>]) -> Resolved<Schema> {
     }
     schema.clocks = resolver.clocks;
     schema.environment = resolver.environment;
+    schema.oddities = resolver.oddities;
     place_events(&mut schema, events)?;
     assign_meaning(&mut schema)?;
     Ok(schema)
@@ -154,8 +157,8 @@ impl Attribute<'_> {
         Trouble::at(self.value_at, format!("`{}` is {expected}", self.name))
     }
 
-    fn unknown(&self, of: &str) -> Trouble {
-        Trouble::at(self.at, format!("{of} has no attribute `{}`", self.name))
+    fn unknown(&self, of: &str) -> Oddity {
+        Oddity { at: self.at, what: format!("{of} has no attribute `{}`", self.name) }
     }
 }
 
@@ -218,8 +221,7 @@ impl<'t> Resolver<'t> {
                     Value::Word(w) if ["true", "TRUE", "false", "FALSE"].contains(&w.as_str()) => {}
                     _ => return Err(a.refuse("`true` or `false`")),
                 },
-                // Unknown attributes are allowed (babeltrace2 passes over them too).
-                _ => {}
+                _ => self.oddities.push(a.unknown("a clock")),
             }
         }
         let name = name.ok_or_else(|| Trouble::at(at, "a clock needs a `name`"))?;
@@ -262,12 +264,12 @@ impl<'t> Resolver<'t> {
                         schema.uuid_bytes = Some(bytes);
                     }
                     "byte_order" => {}
-                    _ => return Err(a.unknown("a trace")),
+                    _ => self.oddities.push(a.unknown("a trace")),
                 },
                 Item::Assigned { name, at, typed } if name == "packet.header" => {
                     once(&mut header, self.root(typed, name)?, name, *at)?;
                 }
-                Item::Assigned { name, at, .. } => return Err(unknown_type(name, *at, "a trace")),
+                Item::Assigned { name, at, .. } => self.oddities.push(unknown_type(name, *at, "a trace")),
                 other => self.declare_types(other)?,
             }
         }
@@ -288,18 +290,24 @@ impl<'t> Resolver<'t> {
         for item in body {
             match item {
                 Item::Attribute(a) if a.name == "id" => once(&mut id, a.number()?, "id", a.at)?,
-                Item::Attribute(a) => return Err(a.unknown("a stream")),
+                Item::Attribute(a) => self.oddities.push(a.unknown("a stream")),
                 Item::Assigned { name, at, typed } => {
                     let place = match name.as_str() {
                         "packet.context" => &mut packet_context,
                         "event.header" => &mut event_header,
                         "event.context" => &mut common_context,
-                        _ => return Err(unknown_type(name, *at, "a stream")),
+                        _ => {
+                            self.oddities.push(unknown_type(name, *at, "a stream"));
+                            continue;
+                        }
                     };
                     once(place, self.root(typed, name)?, name, *at)?;
                 }
                 other => self.declare_types(other)?,
             }
+        }
+        if id.is_some() && schema.packet_header.is_none() {
+            return Err(Trouble::at(at, "the stream class has an `id`, but packets have no header that could hold it"));
         }
         let id = id.unwrap_or(0);
         if schema.streams.iter().any(|s| s.id == id) {
@@ -336,19 +344,23 @@ impl<'t> Resolver<'t> {
                     "model.emf.uri" => {
                         a.text()?;
                     }
-                    _ => {}
+                    _ => self.oddities.push(a.unknown("an event")),
                 },
                 Item::Assigned { name, at, typed } => {
                     let place = match name.as_str() {
                         "context" => &mut specific_context,
                         "fields" => &mut payload,
-                        _ => return Err(unknown_type(name, *at, "an event")),
+                        _ => {
+                            self.oddities.push(unknown_type(name, *at, "an event"));
+                            continue;
+                        }
                     };
                     once(place, self.root(typed, name)?, name, *at)?;
                 }
                 other => self.declare_types(other)?,
             }
         }
+        let title = Some(title.ok_or_else(|| Trouble::at(at, "an event needs a `name`"))?);
         let class = EventClass { id: id.unwrap_or(0), name: title, specific_context, payload };
         events.push(PendingEvent { at, stream, class });
         Ok(())
@@ -435,7 +447,7 @@ impl<'t> Resolver<'t> {
                 for a in attributes {
                     match a.name.as_str() {
                         "encoding" => encoding_is_text(a).map(drop)?,
-                        _ => return Err(a.unknown("a string")),
+                        _ => self.oddities.push(a.unknown("a string")),
                     }
                 }
                 Ok(Field { align: 8, kind: Kind::Text(Unit::Byte) })
@@ -484,13 +496,14 @@ impl<'t> Resolver<'t> {
         let bits = Bits {
             size,
             big_endian: integer.big_endian.unwrap_or(self.big_endian),
+            reversed: false,
             signed: integer.signed,
             show: Show::Number,
             character: integer.character && size == 8 && integer.align.unwrap_or(8) == 8,
             saves: Vec::new(),
             clock,
         };
-        let align = integer.align.unwrap_or(if size % 8 == 0 { 8 } else { 1 });
+        let align = integer.align.unwrap_or(if size.is_multiple_of(8) { 8 } else { 1 });
         Ok(Field { align, kind: Kind::Bits(bits) })
     }
 
@@ -505,7 +518,7 @@ impl<'t> Resolver<'t> {
                     _ => return Err(a.refuse("a power of two")),
                 },
                 "byte_order" => once(&mut big_endian, byte_order(a)?, "byte_order", a.at)?,
-                _ => return Err(a.unknown("a floating_point")),
+                _ => self.oddities.push(a.unknown("a floating_point")),
             }
         }
         let size = match (exponent, mantissa) {
@@ -514,7 +527,7 @@ impl<'t> Resolver<'t> {
             _ => return Err(Trouble::at(at, "a floating_point has `exp_dig` 8 and `mant_dig` 24, or 11 and 53")),
         };
         let big_endian = big_endian.flatten().unwrap_or(self.big_endian);
-        Ok(Field { align: align.unwrap_or(8), kind: Kind::Real { size, big_endian } })
+        Ok(Field { align: align.unwrap_or(8), kind: Kind::Real { size, big_endian, reversed: false } })
     }
 
     fn enumeration(&mut self, container: Option<&Typed<'t>>, labels: &[Label<'t>], at: usize) -> Resolved<Field> {
@@ -552,6 +565,7 @@ impl<'t> Resolver<'t> {
         for count in counts.iter().rev() {
             let count = match count {
                 WrittenCount::Fixed(n) => Count::Fixed(*n),
+                WrittenCount::Held(reference) if reference.text.starts_with("env.") => self.fixed_by(reference)?,
                 WrittenCount::Held(reference) => Count::Held(self.location(reference.text, reference.at)?),
             };
             field = Field { align: field.align, kind: Kind::Array { count, element: Box::new(field), uuid: false } };
@@ -559,11 +573,18 @@ impl<'t> Resolver<'t> {
         Ok(field)
     }
 
+    /// `env.NAME`: a number of the environment.
+    fn fixed_by(&self, reference: &Word<'_>) -> Resolved<Count> {
+        let found = self.environment.iter().find(|(name, _)| reference.text.strip_prefix("env.") == Some(name));
+        let number = found.and_then(|(_, value)| value.parse().ok()).map(Count::Fixed);
+        number.ok_or_else(|| Trouble::at(reference.at, format!("`{}` is no unsigned integer", reference.text)))
+    }
+
     fn location(&self, reference: &str, at: usize) -> Resolved<Source> {
         let absolute = PREFIXES.iter().find_map(|(prefix, root)| Some((*root, reference.strip_prefix(prefix)?)));
         let (scope, path) = absolute.map_or((None, reference), |(root, path)| (Some(root), path));
         let path = path.split('.').map(|name| Some(Box::from(name))).collect();
-        Ok(Source::At(Box::new(Location { scope, path, at })))
+        Ok(Source::At(Box::new(Location { scope, path, climbs: true, at })))
     }
 
     fn structure(&mut self, body: &[Item<'t>], align: Option<(usize, i128)>) -> Resolved<Field> {
@@ -622,7 +643,7 @@ impl<'t> Resolver<'t> {
             field,
         };
         let options = members.into_iter().map(option).collect();
-        let nowhere = Location { scope: None, path: Vec::new(), at: typed.at };
+        let nowhere = Location { scope: None, path: Vec::new(), climbs: true, at: typed.at };
         let kind = Kind::Variant { by: Source::At(Box::new(nowhere)), signed: false, options };
         let field = Field { align: 1, kind };
         if let Some(name) = name {
@@ -652,8 +673,8 @@ fn pointer_name(typed: &Typed<'_>, pointers: usize) -> String {
     format!("{base}{}", " *".repeat(pointers))
 }
 
-fn unknown_type(name: &str, at: usize, of: &str) -> Trouble {
-    Trouble::at(at, format!("{of} has no type `{name}`"))
+fn unknown_type(name: &str, at: usize, of: &str) -> Oddity {
+    Oddity { at, what: format!("{of} has no type `{name}`") }
 }
 
 fn size_of_tree(field: &Field) -> usize {
