@@ -9,13 +9,14 @@ use crate::cli::{Common, Request, Selection, Stats, When};
 use crate::compare::condition::FailIf;
 use crate::compare::{self, Comparison};
 use crate::event::mpi;
+use crate::input::otf2::Archive;
 use crate::input::{self, Opened};
 use crate::model::Model;
 use crate::model::build;
 use crate::session::{self, Session, Wrong};
 use crate::view::tui::setup::{Backend, Looks, Setup};
 use crate::view::tui::theme::{self, Depth};
-use crate::view::{anomalies, clean, dump, info, json, stats, text, tui};
+use crate::view::{anomalies, archive, clean, dump, info, json, stats, text, tui};
 use anyhow::Context;
 use serde::Serialize;
 use std::io::{IsTerminal, Write};
@@ -31,6 +32,14 @@ pub fn run(common: &Common, request: Request) -> anyhow::Result<u8> {
     let mut clock = Stages::new(common.timings);
     let mut code = 0;
     let notices = match request {
+        Request::Anomalies { .. } | Request::Stats { .. } | Request::Info { .. } | Request::Dump { .. } => {
+            let opened = input::open(&common.arguments)?;
+            clock.lap("open");
+            match opened {
+                Opened::Ctf(sources) => tell(Session::new(sources, common), request, &work, &mut clock)?,
+                Opened::Otf2(archive) => tell_run(&archive, request, &work, &mut clock)?,
+            }
+        }
         Request::Interface { selection, color, theme, ascii, mouse } => {
             let looks = Looks { theme: chosen_theme(theme)?, depth: depth(color), ascii, mouse };
             interface(common, selection, looks)?;
@@ -58,76 +67,6 @@ pub fn run(common: &Common, request: Request) -> anyhow::Result<u8> {
                 print(&text::diff(&model, &comparison, page()))?;
             }
             model.notices
-        }
-        Request::Anomalies { q, s, json } => {
-            let archive = match input::open(&common.arguments)? {
-                Opened::Otf2(archive) => archive,
-                Opened::Ctf(_) => {
-                    anyhow::bail!("patterns are mined from OTF2 archives; for this trace use `whyslow explain`")
-                }
-            };
-            clock.lap("open");
-            let settings = Settings { q, s, ..Settings::default() };
-            let (found, notices) = with_progress(&work, || session::anomalies(&archive, &settings, &work))?;
-            clock.lap("analyse");
-            let warnings: Vec<String> = notices.sentences().iter().map(|w| clean::line(w)).collect();
-            if json {
-                print_json(&anomalies::json(&found, &warnings))?;
-            } else {
-                let mut out = std::io::BufWriter::new(std::io::stdout().lock());
-                anomalies::text(&found, &warnings, &mut out)?;
-                out.flush()?;
-            }
-            notices
-        }
-        Request::Stats { what, json } => {
-            let opened = input::open(&common.arguments)?;
-            clock.lap("open");
-            let (table, notices) = with_progress(&work, || count(opened, common, what, &work))?;
-            clock.lap("read");
-            if json {
-                print_json(&table)?
-            } else {
-                print(&table.text())?
-            }
-            notices
-        }
-        Request::Info { full, json } => {
-            let session = match input::open(&common.arguments)? {
-                Opened::Ctf(sources) => Session::new(sources, common)?,
-                Opened::Otf2(archive) => {
-                    let facts = info::Facts::of_archive(&archive);
-                    if json {
-                        print_json(&facts)?
-                    } else {
-                        print(&facts.text())?
-                    }
-                    return Ok(0);
-                }
-            };
-            clock.lap("open");
-            let (survey, notices) = if full {
-                let (survey, notices) = with_progress(&work, || session.survey(&work))?;
-                clock.lap("survey");
-                (Some(survey), notices)
-            } else {
-                (None, session.notices())
-            };
-            let facts = info::Facts::new(&session.sources, &session.found, survey.as_ref(), &notices);
-            if json {
-                print_json(&facts)?
-            } else {
-                print(&facts.text())?
-            }
-            notices
-        }
-        Request::Dump { canonical } => {
-            let session = Session::open(common)?;
-            let mut out = std::io::stdout().lock();
-            let write = if canonical { dump::canonical } else { dump::readable };
-            let notices = write(&session.sources, &work.cancel, &mut out)?;
-            out.flush()?;
-            notices
         }
     };
     clock.finish();
@@ -169,16 +108,47 @@ fn answer(
     })
 }
 
-fn count(opened: Opened, common: &Common, what: Stats, work: &Work) -> anyhow::Result<(stats::Table, Notices)> {
-    let sources = match opened {
-        Opened::Ctf(sources) => sources,
-        Opened::Otf2(archive) if what == Stats::Count => {
-            let run = mpi::read(&archive, work)?;
-            return Ok((stats::Table::mpi(&run.counts(), &run.notices), run.notices));
+/// What is in some CTF traces.
+fn tell(session: Session, request: Request, work: &Work, clock: &mut Stages) -> anyhow::Result<Notices> {
+    match request {
+        Request::Stats { what, json } => {
+            let (table, notices) = with_progress(work, || count(&session, what, work))?;
+            clock.lap("read");
+            if json {
+                print_json(&table)?
+            } else {
+                print(&table.text())?
+            }
+            Ok(notices)
         }
-        Opened::Otf2(archive) => anyhow::bail!("{}: an OTF2 archive has no scheduler events", archive.path.display()),
-    };
-    let session = Session::new(sources, common)?;
+        Request::Info { full, json } => {
+            let (survey, notices) = if full {
+                let (survey, notices) = with_progress(work, || session.survey(work))?;
+                clock.lap("survey");
+                (Some(survey), notices)
+            } else {
+                (None, session.notices())
+            };
+            let facts = info::Facts::new(&session.sources, &session.found, survey.as_ref(), &notices);
+            if json {
+                print_json(&facts)?
+            } else {
+                print(&facts.text())?
+            }
+            Ok(notices)
+        }
+        Request::Dump { canonical } => {
+            let mut out = std::io::stdout().lock();
+            let write = if canonical { dump::canonical } else { dump::readable };
+            Ok(write(&session.sources, &work.cancel, &mut out)?)
+        }
+        _ => {
+            anyhow::bail!("{}: patterns are mined from OTF2 archives; here `whyslow explain` answers", session.title())
+        }
+    }
+}
+
+fn count(session: &Session, what: Stats, work: &Work) -> anyhow::Result<(stats::Table, Notices)> {
     if what == Stats::Count {
         let (counts, notices) = session.count(work)?;
         return Ok((stats::Table::count(&counts, &notices), notices));
@@ -189,6 +159,52 @@ fn count(opened: Opened, common: &Common, what: Stats, work: &Work) -> anyhow::R
         _ => stats::Table::cpu(&recording, &usage::cpu(&recording), &notices),
     };
     Ok((table, notices))
+}
+
+/// What is in the archive of an MPI run, and what held the run up.
+fn tell_run(archive: &Archive, request: Request, work: &Work, clock: &mut Stages) -> anyhow::Result<Notices> {
+    match request {
+        Request::Anomalies { q, s, json } => {
+            let settings = Settings { q, s, ..Settings::default() };
+            let (_, found, notices) = with_progress(work, || session::anomalies(archive, &settings, work))?;
+            clock.lap("analyse");
+            if json {
+                print_json(&anomalies::json(&found, &notices))?;
+            } else {
+                print(&anomalies::text(&found, &notices))?;
+            }
+            Ok(notices)
+        }
+        Request::Stats { what: Stats::Count, json } => {
+            let run = with_progress(work, || Ok(mpi::read(archive, work)?))?;
+            let table = archive::Count::new(&run.counts(), &run.notices);
+            if json {
+                print_json(&table)?
+            } else {
+                print(&table.text())?
+            }
+            Ok(run.notices)
+        }
+        Request::Info { full, json } => {
+            let (mined, notices) = if full {
+                let (mined, found, notices) =
+                    with_progress(work, || session::anomalies(archive, &Settings::default(), work))?;
+                (Some((mined, found)), notices)
+            } else {
+                (None, archive.notices.clone())
+            };
+            let facts = archive::Facts::new(archive, mined.as_ref().map(|(m, f)| (m, f)), &notices);
+            if json {
+                print_json(&facts)?
+            } else {
+                print(&facts.text())?
+            }
+            Ok(notices)
+        }
+        Request::Dump { canonical: false } => Ok(archive::dump(archive, &work.cancel, &mut std::io::stdout().lock())?),
+        Request::Dump { .. } => anyhow::bail!("{}: the canonical form is defined for CTF", archive.path.display()),
+        _ => anyhow::bail!("{}: an OTF2 archive holds no scheduler events", archive.path.display()),
+    }
 }
 
 fn interface(common: &Common, selection: Selection, looks: Looks) -> anyhow::Result<()> {

@@ -48,7 +48,7 @@ impl Session {
     /// Open the traces of a command line whose executions can be compared. Cost: metadata and packet indexes.
     pub fn open(common: &Common) -> anyhow::Result<Session> {
         match input::open(&common.arguments)? {
-            Opened::Ctf(sources) => Session::new(sources, common),
+            Opened::Ctf(sources) => Ok(Session::new(sources, common)),
             Opened::Otf2(archive) => {
                 let what =
                     "an MPI run: `whyslow anomalies` tells what held it up, `stats count` and `info` what is in it";
@@ -58,14 +58,14 @@ impl Session {
     }
 
     /// Traces that are open.
-    pub fn new(sources: Vec<Source>, common: &Common) -> anyhow::Result<Session> {
+    pub fn new(sources: Vec<Source>, common: &Common) -> Session {
         let classes: Vec<ClassFace> = sources.iter().flat_map(faces).collect();
         let chunks = match common.chunk {
             None => ChunkTarget::default(),
             Some(0) => ChunkTarget::Packet,
             Some(bytes) => ChunkTarget::Bytes(bytes),
         };
-        Ok(Session { found: task::discover(&classes), sources, classes, chunks })
+        Session { found: task::discover(&classes), sources, classes, chunks }
     }
 
     /// The traces as people name them.
@@ -161,11 +161,12 @@ impl Session {
 }
 
 /// Patterns of an MPI run, which of their occurrences took too long, and from where the delay came.
-pub fn anomalies(archive: &Archive, settings: &Settings, work: &Work) -> anyhow::Result<(Anomalies, Notices)> {
+pub fn anomalies(archive: &Archive, settings: &Settings, work: &Work) -> anyhow::Result<(Mined, Anomalies, Notices)> {
     let run = mpi::read(archive, work)?;
     let notices = run.notices.clone();
     let mined = Mined::new(run.into_operations(archive), work)?;
-    Ok((Anomalies::new(&mined, settings, work)?, notices))
+    let found = Anomalies::new(&mined, settings, work)?;
+    Ok((mined, found, notices))
 }
 
 /// Hold two groups of a model's executions against each other.

@@ -8,7 +8,6 @@ use crate::base::statistics::nearest_rank;
 use crate::event::task::TaskDefinition;
 use crate::input::Source;
 use crate::input::count::lost;
-use crate::input::otf2::Archive;
 use serde::Serialize;
 use std::fmt::Write;
 
@@ -99,30 +98,6 @@ impl Facts {
             tasks,
             unknown_waits: survey.map(UnknownWaits::new),
             warnings: notices.sentences().iter().map(|s| clean::line(s)).collect(),
-        }
-    }
-
-    /// The facts of an MPI run, from its definitions.
-    pub fn of_archive(archive: &Archive) -> Facts {
-        let definitions = &archive.definitions;
-        let trace = TraceFacts {
-            path: clean::text(&archive.path.display().to_string()).into_owned(),
-            format: "OTF2".to_owned(),
-            begin_ns: None,
-            end_ns: None,
-            streams: definitions.locations.len(),
-            packets: 0,
-            host: None,
-            clock: Some(format!("{} ticks per second", definitions.ticks_per_second)),
-            event_types: 0,
-        };
-        Facts {
-            schema: "whyslow.info/1",
-            traces: vec![trace],
-            lost: Lost::default(),
-            tasks: Vec::new(),
-            unknown_waits: None,
-            warnings: archive.notices.sentences().iter().map(|s| clean::line(s)).collect(),
         }
     }
 

@@ -3,7 +3,6 @@
 use super::clean;
 use crate::analysis::usage::{CpuUse, IoUse, ThreadUse};
 use crate::base::notice::Notices;
-use crate::event::mpi;
 use crate::input::count::Counts;
 use crate::state::recording::Recording;
 use serde::Serialize;
@@ -30,19 +29,9 @@ pub struct Count {
     discarded_events: u64,
     discarded_packets: u64,
     streams: u64,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    packets: Option<u64>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    messages: Option<Messages>,
+    packets: u64,
     per_name: BTreeMap<String, u64>,
     warnings: Vec<String>,
-}
-
-#[derive(Clone, Debug, Serialize)]
-struct Messages {
-    sends: u64,
-    receives: u64,
-    matched: u64,
 }
 
 /// `whyslow.stats.cpu/1`
@@ -100,23 +89,7 @@ impl Table {
             discarded_events: counts.discarded_events,
             discarded_packets: counts.discarded_packets,
             streams: counts.streams,
-            packets: Some(counts.packets),
-            messages: None,
-            per_name: counts.per_name.iter().map(|(name, n)| (clean::text(name).into_owned(), *n)).collect(),
-            warnings: warnings(notices),
-        })
-    }
-
-    /// From the records of an MPI run: no packets, but messages.
-    pub fn mpi(counts: &mpi::Counts, notices: &Notices) -> Table {
-        Table::Count(Count {
-            schema: "whyslow.stats.count/1",
-            events: counts.events,
-            discarded_events: 0,
-            discarded_packets: 0,
-            streams: counts.streams,
-            packets: None,
-            messages: Some(Messages { sends: counts.sends, receives: counts.receives, matched: counts.matched }),
+            packets: counts.packets,
             per_name: counts.per_name.iter().map(|(name, n)| (clean::text(name).into_owned(), *n)).collect(),
             warnings: warnings(notices),
         })
@@ -177,14 +150,7 @@ impl Count {
         for (name, n) in names {
             writeln!(out, "{n:>12}  {name}")?;
         }
-        write!(out, "{:>12}  events in ", self.events)?;
-        if let Some(packets) = self.packets {
-            write!(out, "{packets} packets of ")?;
-        }
-        writeln!(out, "{} streams", self.streams)?;
-        if let Some(m) = &self.messages {
-            writeln!(out, "{:>12}  messages sent, {} received, {} matched", m.sends, m.receives, m.matched)?;
-        }
+        writeln!(out, "{:>12}  events in {} packets of {} streams", self.events, self.packets, self.streams)?;
         notes(out, &self.warnings)
     }
 }
