@@ -1,7 +1,8 @@
 //! Explanations: who waited for whom, along which path, in which functions.
 //!
 //! In: a sealed [`recording`]. A [`path`] per execution; its segments get [`stacks`] and fold into an [`outline`] of
-//! calling contexts ([`ecct`]); [`symbols`] name the addresses that stand there.
+//! calling contexts ([`ecct`]); [`symbols`] name the addresses that stand there. Apart from these, [`patterns`] asks of
+//! sequences of operations what repeats, what of it took too long, and where that began; [`offsets`] fits their clocks.
 
 pub use crate::state::recording;
 pub mod counts;

@@ -173,9 +173,15 @@ fn name(groups: &Groups<'_>, ground: &Ground<'_>, part: &Part) -> Named {
     if part.kind == Spent::Cpu {
         let context = part.node.unwrap_or(model.contexts.path(heaviest)[0]);
         let own = model.contexts.path(context);
-        let function = own.iter().rev().find(|c| matches!(frame(**c).kind, FrameKind::Function | FrameKind::Call));
-        let site = function.map_or("", |c| model.names.get(frame(*c).name)).to_string();
-        let by = own_thread(groups, process(heaviest), &site);
+        let is_function = |c: &&ContextId| frame(**c).kind == FrameKind::Function && is_named(model, **c);
+        let text = |c: &ContextId| model.names.get(frame(*c).name).to_string();
+        let function = own.iter().rev().find(is_function).map(text);
+        let call = own.iter().rev().find(|c| frame(**c).kind == FrameKind::Call).map(text);
+        let by = own_thread(groups, process(heaviest), function.as_deref().unwrap_or(""));
+        let site = match (function, call) {
+            (Some(function), Some(call)) => format!("{call} for {function}"),
+            (function, call) => function.or(call).unwrap_or_default(),
+        };
         return Named { context, by, site, blame: Blame::Nobody };
     }
 
@@ -219,13 +225,14 @@ fn name(groups: &Groups<'_>, ground: &Ground<'_>, part: &Part) -> Named {
     Named { context, by, site, blame: Blame::Nobody }
 }
 
-/// Who is to blame for a wait: the part's thread, the one with the largest share where there are several; for the
+/// Who is to blame for a wait: the part's thread, or the one with the largest share where there are several; for the
 /// disk, another process that had a tenth of it or more (threads of the same program are fellow sufferers).
 fn blamed(ground: &Ground<'_>, part: &Part, leaves: &[(ContextId, i128)], process: &str) -> (Blame, Option<Blamed>) {
-    if let Some(whom) = &part.blamed {
-        return (Blame::One, Some(whom.clone()));
+    let one_thread = part.blamed.as_ref().is_some_and(|b| b.thread.is_some());
+    if one_thread {
+        return (Blame::One, part.blamed.clone());
     }
-    if !part.several && part.kind != Spent::Disk {
+    if part.blamed.is_none() && !part.several && part.kind != Spent::Disk {
         return (Blame::Nobody, None);
     }
     let mut shares: BTreeMap<Blamed, i128> = BTreeMap::new();
@@ -235,11 +242,15 @@ fn blamed(ground: &Ground<'_>, part: &Part, leaves: &[(ContextId, i128)], proces
         }
     }
     if part.kind == Spent::Disk {
-        shares.retain(|(_, of), share| of != process && *share * 10 >= part.difference.abs());
+        shares.retain(|of, share| of.process != process && *share * 10 >= part.difference.abs());
     }
     match shares.into_iter().max_by_key(|(_, share)| *share) {
-        Some((whom, _)) => (if part.several { Blame::Several } else { Blame::One }, Some(whom)),
         None => (Blame::Nobody, None),
+        Some((whom, _)) if part.several => (Blame::Several, Some(whom)),
+        Some((whom, share)) if part.blamed.is_some() && share * 5 < part.difference.abs() * 4 => {
+            (Blame::Program, Some(whom))
+        }
+        Some((whom, _)) => (Blame::One, Some(whom)),
     }
 }
 
@@ -252,9 +263,8 @@ fn common_function(
 ) -> Option<(NameId, ContextId)> {
     let function = |c: ContextId, any: bool| {
         let frame = model.contexts.frame(c);
-        let named = !model.names.get(frame.name).contains("+0x");
         match frame.kind {
-            FrameKind::Function if any || named => Some(frame.name),
+            FrameKind::Function if any || is_named(model, c) => Some(frame.name),
             FrameKind::KernelFunction if any => Some(frame.name),
             _ => None,
         }
@@ -286,6 +296,12 @@ fn common_function(
         }
     }
     None
+}
+
+/// False for functions without symbols, which stand as `[libc.so.6]`, `[unknown]` or `file+0xoffset`.
+fn is_named(model: &Model, function: ContextId) -> bool {
+    let name = model.names.get(model.contexts.frame(function).name);
+    !name.starts_with('[') && !name.contains("+0x")
 }
 
 /// The execution's own thread as the one who spent the time: what all slow executions have in common.

@@ -3,7 +3,7 @@
 //! One human cause lies scattered over many contexts: reached directly or through a third thread that waited too,
 //! with and without a sampled stack, in several leaf functions. So time is grouped first by how the execution's own
 //! thread spent it ([`Spent`]) and by the thread at the end of the path (folded name and process): the one that held
-//! the lock, had the CPU, sent the answer. Where no single thread has half of what its kind costs, the kind stays
+//! the lock, had the CPU; over the network, by the program that answered. Where no single thread has half of what its kind costs, the kind stays
 //! whole ("by several"). What no thread is to blame for (its own CPU time, timers, unknown waits) is carved along
 //! its own call stack: down into a child that has at least 80 % of its parent's difference (ALGORITHMS.md 7.4), and
 //! again with what is left. Disk and interrupts stay whole: whoever queues, the device is one.
@@ -19,8 +19,14 @@ use std::collections::BTreeMap;
 /// Times the rest of a carved part is carved again.
 const CARVINGS: usize = 8;
 
-/// A thread as causes tell threads apart: its name with digits folded, and its process.
-pub(super) type Blamed = (String, String);
+/// Who is to blame, as causes tell them apart.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct Blamed {
+    /// Name of the process; empty where unknown.
+    pub process: String,
+    /// Name of the thread with digits folded; `None` for any thread of the process.
+    pub thread: Option<String>,
+}
 
 /// Where the time of a context comes from.
 #[derive(Clone, Copy, Debug)]
@@ -136,7 +142,8 @@ impl Ground<'_> {
         let culprit = self.origins[context.index()].culprit?;
         let thread = fold_digits(self.model.names.get(self.model.contexts.frame(culprit).name));
         let process = self.threads.get(&culprit).and_then(|w| self.model.who.get(w.index()));
-        Some((thread, process.map_or_else(String::new, |w| self.model.names.get(w.process).to_string())))
+        let process = process.map_or_else(String::new, |w| self.model.names.get(w.process).to_string());
+        Some(Blamed { process, thread: Some(thread) })
     }
 
     fn part(&self, kind: Spent, contexts: Vec<ContextId>) -> Part {
@@ -153,6 +160,11 @@ pub(super) fn partition(ground: &Ground<'_>) -> Vec<Part> {
         let kind = ground.model.contexts.spent(context);
         let by_thread = matches!(kind, Spent::Thread | Spent::Network | Spent::Preempted);
         let blamed = if by_thread { ground.blamed(context) } else { None };
+        // Over the network one waits for a program; which of its threads takes long is the next question.
+        let blamed = blamed.map(|b| match kind {
+            Spent::Network if !b.process.is_empty() => Blamed { thread: None, ..b },
+            _ => b,
+        });
         kinds.entry(kind).or_default().entry(blamed).or_default().push(context);
     }
     let mut parts = Vec::new();

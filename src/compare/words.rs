@@ -39,19 +39,23 @@ pub(super) fn phrase(kind: Spent, site: &str, by: &Culprit, blames: Blame) -> St
     match (kind, blames) {
         (Spent::Cpu, _) if site.is_empty() => "running on the CPU".into(),
         (Spent::Cpu, _) => format!("running {site} on the CPU"),
-        (Spent::Preempted, Blame::One) => format!("waiting for a CPU that {who} had{ran}"),
+        (Spent::Preempted, Blame::One | Blame::Program) => format!("waiting for a CPU that {who} had{ran}"),
         (Spent::Preempted, Blame::Several) => format!("waiting for a CPU that others had, most of all {who}{ran}"),
         (Spent::Preempted, Blame::Nobody) => "waiting for a CPU".into(),
         (Spent::Interrupted, _) => "standing still while interrupts had the CPU".into(),
         (Spent::Disk, Blame::Nobody) => format!("waiting for the disk{within}"),
         (Spent::Disk, _) => format!("waiting for the disk{within} while {who} used it{ran}"),
         (Spent::Network, Blame::One) => format!("waiting{within} over the network for {who}{ran}"),
+        (Spent::Network, Blame::Program) => {
+            let (program, thread) = (by.process.as_deref().unwrap_or("a program"), by.thread.as_deref().unwrap_or(""));
+            format!("waiting{within} over the network for {program}, most of all its thread {thread}{ran}")
+        }
         (Spent::Network, Blame::Several) => {
             format!("waiting{within} over the network for others, most of all {who}{ran}")
         }
         (Spent::Network, Blame::Nobody) => format!("waiting for the network{within}"),
         (Spent::Timer, _) => format!("sleeping{within}"),
-        (Spent::Thread, Blame::One) => format!("waiting{within} for {who}{ran}"),
+        (Spent::Thread, Blame::One | Blame::Program) => format!("waiting{within} for {who}{ran}"),
         (Spent::Thread, Blame::Several) => format!("waiting{within} for other threads, most of all {who}{ran}"),
         (Spent::Thread, Blame::Nobody) => format!("waiting{within} for a thread that is not known"),
         (Spent::Device, _) => format!("waiting for a device{within}"),
@@ -65,6 +69,8 @@ pub(super) fn phrase(kind: Spent, site: &str, by: &Culprit, blames: Blame) -> St
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Blame {
     One,
+    /// One program, most of all one of its threads.
+    Program,
     Several,
     Nobody,
 }

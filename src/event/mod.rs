@@ -2,6 +2,7 @@
 //!
 //! [`kind`] is the vocabulary, [`batch`] what a worker makes of a chunk. A record class is bound to a typed event
 //! once ([`bind`], by the names and fields of `classes`); after that, reading a record is a jump and some copies.
+//! [`operation`] is the neutral form that pattern mining reads; [`mpi`] makes it of OTF2 archives.
 
 pub mod batch;
 pub mod bind;

@@ -6,7 +6,7 @@
 //! Time is bounded by the data: each step moves forward or is one of a class's finite list, and a loop of elements
 //! without size may not turn more often than the packet has bits.
 
-use super::plan::{BIG, INSIDE, NONE, Program, SIGNED, Seen, Step, Times};
+use super::plan::{BIG, INSIDE, NONE, Program, REVERSED, SIGNED, Seen, Step, Times};
 use super::schema::{Slot, Unit};
 use crate::input::cursor::bits;
 use crate::input::record::Words;
@@ -106,13 +106,15 @@ pub(super) struct Machine<'a> {
     /// The clock.
     pub(super) clock: u64,
     last: u64,
+    /// Bits of the last number of variable length.
+    last_size: u8,
     last_big: bool,
 }
 
 impl<'a> Machine<'a> {
     /// A machine with so many slots, before any packet.
     pub(super) fn new(slots: usize) -> Self {
-        Machine { data: &[], at: 0, limit: 0, slots: vec![0; slots], clock: 0, last: 0, last_big: false }
+        Machine { data: &[], at: 0, limit: 0, slots: vec![0; slots], clock: 0, last: 0, last_size: 0, last_big: false }
     }
 
     /// At the beginning of a packet; all of it may be content.
@@ -164,7 +166,10 @@ impl<'a> Machine<'a> {
             }
             self.last_big = big;
         }
-        let Some(value) = bits(self.data, start, u32::from(size), big) else { return Err(self.beyond()) };
+        let Some(mut value) = bits(self.data, start, u32::from(size), big) else { return Err(self.beyond()) };
+        if flags & REVERSED != 0 {
+            value = value.reverse_bits() >> (64 - u32::from(size));
+        }
         self.at = end;
         Ok(value)
     }
@@ -219,7 +224,10 @@ impl<'a> Machine<'a> {
                     }
                 }
                 Step::Save(slot) => self.save(slot, self.last),
-                Step::Clock(size) => self.clock = extend(self.clock, self.last, size),
+                Step::Clock(size) => {
+                    let size = if size == 0 { self.last_size } else { size };
+                    self.clock = extend(self.clock, self.last, size);
+                }
                 Step::Variable { node, save, signed } => {
                     let value = self.variable(signed)?;
                     self.last = value;
@@ -306,14 +314,16 @@ impl<'a> Machine<'a> {
             let Some([byte]) = self.bytes(1)?.first_chunk::<1>().copied() else { return Err(self.beyond()) };
             let part = u64::from(byte & 0x7f);
             let last = byte & 0x80 == 0;
-            // The tenth byte has one bit of a 64-bit number; in a signed one the others repeat it.
-            let fits = shift < 63 || (shift == 63 && (part <= 1 || signed && part == 0x7f));
+            // The tenth byte holds one bit of a 64-bit number. In a signed one its other bits repeat the sign; an
+            // unsigned one whose tenth byte is 0 is longer than it needs to be.
+            let fits = shift < 63 || (shift == 63 && if signed { matches!(part, 0 | 0x7f) } else { part == 1 });
             if !fits {
                 return Err(Damage { at, what: What::LongNumber });
             }
             value |= part << shift;
             shift += 7;
             if last {
+                self.last_size = shift.min(64) as u8;
                 let unused = 64u32.saturating_sub(shift);
                 return Ok(if signed { ((value << unused) as i64 >> unused) as u64 } else { value });
             }

@@ -195,6 +195,9 @@ impl Search<'_, '_> {
                         break;
                     }
                     targets.clear();
+                    if !location.climbs {
+                        break;
+                    }
                 }
             }
         }
@@ -277,7 +280,8 @@ fn apply(roots: &mut Roots<'_>, slots: &mut Slots, binding: &Binding) -> Result<
         .collect();
     let fresh = slots.next;
     let slot = *slots.by_targets.entry(key).or_insert(fresh);
-    let mut signed = None;
+    let mut signed: Option<bool> = None;
+    let mut kinds = Vec::with_capacity(binding.targets.len());
     let mut labels: Option<std::sync::Arc<[Label]>> = None;
     for (root, way) in &binding.targets {
         let Some(target) = roots.all.get_mut(place(*root)).and_then(|f| f.as_deref_mut()) else { continue };
@@ -291,7 +295,14 @@ fn apply(roots: &mut Roots<'_>, slots: &mut Slots, binding: &Binding) -> Result<
         if slot == fresh {
             saves.push(slot);
         }
-        signed.get_or_insert(is_signed);
+        kinds.push(match show {
+            Show::Boolean => Held::Boolean,
+            Show::Flags(_) => Held::Bits,
+            Show::Number | Show::Labels(_) => Held::Integer,
+        });
+        if *signed.get_or_insert(is_signed) != is_signed {
+            kinds.push(Held::Bits);
+        }
         if let Show::Labels(found) = show {
             labels.get_or_insert_with(|| found.clone());
         }
@@ -301,17 +312,33 @@ fn apply(roots: &mut Roots<'_>, slots: &mut Slots, binding: &Binding) -> Result<
     }
     let Some(top) = roots.all.get_mut(place(binding.root)).and_then(|f| f.as_deref_mut()) else { return Ok(()) };
     let Some(field) = binding.way.iter().try_fold(top, |field, i| child_mut(field, *i)) else { return Ok(()) };
-    set_source(field, slot, signed.unwrap_or(false), labels.as_deref())
+    set_source(field, slot, signed.unwrap_or(false), &kinds, labels.as_deref())
+}
+
+/// What a length or selector is held by.
+#[derive(Clone, Copy, PartialEq)]
+enum Held {
+    Integer,
+    Boolean,
+    /// Something that is neither, or sometimes signed and sometimes not.
+    Bits,
 }
 
 /// Puts the slot into the referring field; checks that the target can serve it.
-fn set_source(field: &mut Field, slot: Slot, is_signed: bool, labels: Option<&[Label]>) -> Result<(), Trouble> {
-    let unsigned_only = |source: &Source| match source {
-        Source::At(location) if is_signed => {
-            Err(Trouble::at(location.at, "the length is held by a signed integer; it must be unsigned"))
-        }
+fn set_source(
+    field: &mut Field,
+    slot: Slot,
+    is_signed: bool,
+    kinds: &[Held],
+    labels: Option<&[Label]>,
+) -> Result<(), Trouble> {
+    let integers = kinds.iter().all(|k| *k == Held::Integer);
+    let refuse = |source: &Source, fits: bool, what: &str| match source {
+        Source::At(location) if !fits => Err(Trouble::at(location.at, what)),
         _ => Ok(()),
     };
+    let unsigned_only =
+        |source: &Source| refuse(source, integers && !is_signed, "a length is held by unsigned integers");
     match &mut field.kind {
         Kind::SizedText(_, Count::Held(source))
         | Kind::Blob { count: Count::Held(source), .. }
@@ -320,12 +347,18 @@ fn set_source(field: &mut Field, slot: Slot, is_signed: bool, labels: Option<&[L
             *source = Source::Slot(slot);
         }
         Kind::Variant { by, signed, options } => {
+            refuse(by, integers, "a selector is held by integers, all signed or all unsigned")?;
             if let Source::At(location) = by {
                 select_by_labels(options, labels, location)?;
             }
             (*by, *signed) = (Source::Slot(slot), is_signed);
         }
-        Kind::Optional { by, signed, .. } => (*by, *signed) = (Source::Slot(slot), is_signed),
+        Kind::Optional { by, signed, ranges, .. } => {
+            let booleans = kinds.iter().all(|k| *k == Held::Boolean);
+            let fits = if ranges.is_some() { integers } else { booleans };
+            refuse(by, fits, "the selector of an optional is a boolean, or an integer where there are ranges")?;
+            (*by, *signed) = (Source::Slot(slot), is_signed);
+        }
         _ => {}
     }
     Ok(())

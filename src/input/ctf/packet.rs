@@ -254,7 +254,7 @@ pub(super) fn read_index(bytes: &[u8]) -> Option<Vec<Entry>> {
     let major = header.u32(true)?;
     let _minor = header.u32(true)?;
     let entry_bytes = usize::try_from(header.u32(true)?).ok()?;
-    if magic != 0xc1f1_dcc1 || major != 1 || entry_bytes < 56 || header.rest().len() % entry_bytes != 0 {
+    if magic != 0xc1f1_dcc1 || major != 1 || entry_bytes < 56 || !header.rest().len().is_multiple_of(entry_bytes) {
         return None;
     }
     let entry = |bytes: &[u8]| {
@@ -286,7 +286,7 @@ pub(super) fn agrees(entries: &[Entry], places: &[Place]) -> bool {
 }
 
 /// The way from a clock's cycles to the common time line.
-#[derive(Clone, Debug)]
+#[derive(Clone, Copy, Debug)]
 pub(super) struct Line {
     /// Cycles from the origin to clock value 0.
     pub(super) base: i128,

@@ -27,7 +27,7 @@ pub(super) enum Step {
     Bits { lead: u32, node: u32, save: Slot, size: u8, flags: u8 },
     /// Keep the last number in another slot too.
     Save(Slot),
-    /// The last number updates the clock; it has so many bits.
+    /// The last number updates the clock; it has so many bits (0: the last number was of variable length).
     Clock(u8),
     /// Read a number of variable length.
     Variable { node: u32, save: Slot, signed: bool },
@@ -57,6 +57,8 @@ pub(super) enum Step {
 pub(super) const BIG: u8 = 1;
 /// Flag of [`Step::Bits`]: two's complement.
 pub(super) const SIGNED: u8 = 2;
+/// Flag of [`Step::Bits`]: bits in the opposite order.
+pub(super) const REVERSED: u8 = 8;
 /// Flag of [`Step::Bits`]: may begin or end inside a byte, where the byte order must not change.
 pub(super) const INSIDE: u8 = 4;
 
@@ -398,16 +400,16 @@ impl Compiler {
             Kind::Variable { signed, show, saves, .. } => {
                 let node = if all { self.node(name, position, Shape::Number(show.appearance())) } else { want.value() };
                 self.emit(Step::Variable { node, save: saves.first().copied().unwrap_or(NONE), signed: *signed });
-                self.after_number(saves, field_clock(&field.kind), 64);
+                self.after_number(saves, field_clock(&field.kind), 0);
                 self.phase = Phase { modulus: 8, residue: 0 };
             }
-            Kind::Real { size, big_endian } => {
+            Kind::Real { size, big_endian, reversed } => {
                 let node = if all { self.node(name, position, Shape::Real(*size)) } else { want.value() };
                 if node == NONE {
                     return self.skip(u64::from(*size));
                 }
-                let inside = if self.watch_order && field.align % 8 != 0 { INSIDE } else { 0 };
-                let flags = (if *big_endian { BIG } else { 0 }) | inside;
+                let inside = if self.watch_order && !field.align.is_multiple_of(8) { INSIDE } else { 0 };
+                let flags = flag(*big_endian, BIG) | flag(*reversed, REVERSED) | inside;
                 let lead = self.lead();
                 self.program.steps.push(Step::Real { lead, node, size: *size, flags });
                 self.phase = self.phase.advance(u64::from(*size));
@@ -469,11 +471,11 @@ impl Compiler {
     fn bits(&mut self, bits: &Bits, align: u64, node: u32) {
         let size = u64::from(bits.size);
         let clock = bits.clock.filter(|c| Some(*c) == self.clock && !bits.saves.contains(&Role::End.slot()));
-        let inside = if self.watch_order && (align % 8 != 0 || size % 8 != 0) { INSIDE } else { 0 };
+        let inside = if self.watch_order && (!align.is_multiple_of(8) || size % 8 != 0) { INSIDE } else { 0 };
         if node == NONE && bits.saves.is_empty() && clock.is_none() && inside == 0 {
             return self.skip(size);
         }
-        let flags = (if bits.big_endian { BIG } else { 0 }) | (if bits.signed { SIGNED } else { 0 }) | inside;
+        let flags = flag(bits.big_endian, BIG) | flag(bits.signed, SIGNED) | flag(bits.reversed, REVERSED) | inside;
         let lead = self.lead();
         let save = bits.saves.first().copied().unwrap_or(NONE);
         self.program.steps.push(Step::Bits { lead, node, save, size: bits.size, flags });
@@ -516,7 +518,8 @@ impl Compiler {
     fn array(&mut self, count: &Count, element: &Field, uuid: bool, want: &Want<'_>, member: (Option<&str>, usize)) {
         let all = matches!(want, Want::All);
         let (name, position) = member;
-        if let Some((bits, width)) = side_by_side(element) {
+        let whole = self.phase.modulus >= 8 && self.phase.residue.is_multiple_of(8);
+        if let Some((bits, width)) = side_by_side(element, whole) {
             let shape = || match bits.character {
                 true => Shape::Text,
                 false => Shape::Array { element: Some((bits.show.appearance(), bits.signed)) },
@@ -631,6 +634,10 @@ pub(super) struct Known(Phase);
 
 const SCOPES: [Scope; 3] = [Scope::CommonContext, Scope::SpecificContext, Scope::Payload];
 
+fn flag(set: bool, flag: u8) -> u8 {
+    if set { flag } else { 0 }
+}
+
 fn held(source: &Source) -> Slot {
     match source {
         Source::Slot(slot) => *slot,
@@ -647,12 +654,15 @@ fn field_clock(kind: &Kind) -> Option<usize> {
     }
 }
 
-/// Integers that lie side by side on whole bytes when they are elements, and their bytes.
-fn side_by_side(element: &Field) -> Option<(&Bits, u8)> {
+/// Integers that lie side by side on whole bytes when they are elements of an array, and their bytes. `whole`: the
+/// array begins on a whole byte.
+fn side_by_side(element: &Field, whole: bool) -> Option<(&Bits, u8)> {
     match &element.kind {
-        Kind::Bits(bits) if bits.saves.is_empty() && bits.clock.is_none() => {
+        Kind::Bits(bits) if bits.saves.is_empty() && bits.clock.is_none() && !bits.reversed => {
             let size = u64::from(bits.size);
-            let plain = matches!(size, 8 | 16 | 32 | 64) && element.align % 8 == 0 && size % element.align == 0;
+            let plain = matches!(size, 8 | 16 | 32 | 64)
+                && (whole || element.align.is_multiple_of(8))
+                && size % element.align == 0;
             plain.then_some((bits, bits.size / 8))
         }
         _ => None,

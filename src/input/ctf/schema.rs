@@ -40,6 +40,7 @@ roles! {
     Sequence "Packet context: number of the packet in its stream.",
     Cpu "Packet context: the CPU.",
     EventClass "Event header: which event class the event is of.",
+    Time "Event header: the clock.",
 }
 
 /// A field: where it may begin, and what it is.
@@ -71,8 +72,10 @@ pub(super) enum Kind {
     Real {
         /// Bits.
         size: u8,
-        /// Most significant byte first.
+        /// See [`Bits`].
         big_endian: bool,
+        /// See [`Bits`].
+        reversed: bool,
     },
     /// Text up to a NUL unit.
     Text(Unit),
@@ -125,6 +128,8 @@ pub(super) struct Bits {
     pub(super) size: u8,
     /// Most significant byte first.
     pub(super) big_endian: bool,
+    /// The bits in the order opposite to that of the bytes (CTF 2).
+    pub(super) reversed: bool,
     /// Two's complement.
     pub(super) signed: bool,
     /// How it is shown.
@@ -214,6 +219,8 @@ pub(super) struct Location {
     pub(super) scope: Option<Root>,
     /// Names of members; `None` stands for "one structure up" (CTF 2).
     pub(super) path: Vec<Option<Box<str>>>,
+    /// Where the innermost structure does not have it, the ones around are asked too (CTF 1.8).
+    pub(super) climbs: bool,
     /// Byte offset in the metadata of the referring field.
     pub(super) at: usize,
 }

@@ -2,8 +2,8 @@
 //!
 //! OTF2-FACTS section 4. Read whole (a few hundred bytes).
 
-use super::OpenError;
 use super::bytes::Bytes;
+use crate::input::OpenError;
 use std::path::{Path, PathBuf};
 
 /// Anchors are small; what is larger is something else.

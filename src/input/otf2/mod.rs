@@ -1,10 +1,11 @@
 //! OTF2 archives, the traces of MPI runs: an anchor, global definitions, and per location (one thread of one process)
 //! local definitions and events.
 //!
-//! [`Archive::open`] reads anchor and global definitions. [`Archive::open_location`] reads one location's two files,
-//! whole; its [`Reader`] gives records. Files of different locations are independent, so locations are read in
-//! parallel, and only as many are in memory as there are workers. Layout: docs/ALGORITHMS.md has no section on it; the
-//! facts come from the sources of OTF2 3.0.2 and were checked against libotf2 on recorded archives. No code is shared.
+//! [`Archive::open`] reads anchor and global definitions. [`Archive::open_location`] opens one location's two files;
+//! its [`Reader`] gives records. Files of different locations are independent, so locations are read in parallel.
+//!
+//! The layout was learned from the sources of OTF2 3.0.2 and checked against libotf2 on recorded archives; no code is
+//! shared with it. "OTF2-FACTS" in comments are the project's notes on it.
 
 mod anchor;
 mod bytes;
@@ -17,14 +18,11 @@ pub use clock::LocalClock;
 pub use definitions::{Definitions, Location, LocationId};
 pub use events::{Envelope, Event, Reader, Record, class_name};
 
+use super::OpenError;
+use super::mapped::Mapped;
 use crate::base::notice::{Notice, Notices};
 use crate::base::time::{Ns, exact_ns};
 use std::path::{Path, PathBuf};
-
-/// Why an archive cannot be read: one line with file, place, expectation and remedy.
-#[derive(Debug, thiserror::Error)]
-#[error("{0}")]
-pub struct OpenError(pub String);
 
 /// Times are kept below this, so that differences of two never overflow (73 years in ns).
 const LATEST: Ns = 1 << 61;
@@ -51,11 +49,11 @@ impl Archive {
         })?;
         let anchor = anchor::read(&found)?;
         let file = found.with_extension("def");
-        let data = std::fs::read(&file)
+        let data = Mapped::open(&file)
             .map_err(|e| OpenError(format!("{}: {e}: the global definitions are needed", file.display())))?;
         let mut notices = Notices::default();
         let definitions =
-            definitions::global(&data, anchor.definition_chunk, &mut notices, || file.display().to_string());
+            definitions::global(data.bytes(), anchor.definition_chunk, &mut notices, || file.display().to_string());
         if definitions.locations.is_empty() {
             return Err(OpenError(format!("{}: it defines no location: copy the archive again", file.display())));
         }
@@ -68,18 +66,24 @@ impl Archive {
         let number = self.definitions.locations.get(id.index()).map_or(0, |l| l.number);
         let file = |suffix: &str| self.folder.join(format!("{number}.{suffix}"));
         // Local definitions are often left out.
-        let local = match std::fs::read(file("def")) {
+        let local = match Mapped::open(&file("def")) {
             Ok(data) => {
                 let place = || format!("{number}.def");
-                definitions::local(&data, self.anchor.definition_chunk, &mut notices, place)
+                definitions::local(data.bytes(), self.anchor.definition_chunk, &mut notices, place)
             }
             Err(_) => definitions::LocalDefinitions::default(),
         };
-        let data = std::fs::read(file("evt")).unwrap_or_else(|e| {
+        let data = Mapped::open(&file("evt"));
+        if let Err(e) = &data {
             notices.add(Notice::DamagedStream, 1, || format!("{}: {e}", file("evt").display()));
-            Vec::new()
-        });
-        LocationFiles { data, local, place: format!("{number}.evt"), chunk: self.anchor.event_chunk, notices }
+        }
+        LocationFiles {
+            data: data.ok(),
+            local,
+            place: format!("{number}.evt"),
+            chunk: self.anchor.event_chunk,
+            notices,
+        }
     }
 
     /// Ticks to nanoseconds; `None` beyond what whyslow can hold.
@@ -88,10 +92,11 @@ impl Archive {
     }
 }
 
-/// The files of one location, in memory.
+/// The files of one location.
 #[derive(Debug)]
 pub struct LocationFiles {
-    data: Vec<u8>,
+    /// `None` where the file cannot be read.
+    data: Option<Mapped>,
     local: definitions::LocalDefinitions,
     place: String,
     chunk: u64,
@@ -101,7 +106,11 @@ pub struct LocationFiles {
 impl LocationFiles {
     /// Its event records, from the first.
     pub fn reader(&self) -> Reader<'_> {
-        Reader::new(&self.data, self.chunk, &self.local, &self.place)
+        Reader::new(self.data(), self.chunk, &self.local, &self.place)
+    }
+
+    fn data(&self) -> &[u8] {
+        self.data.as_ref().map_or(&[], Mapped::bytes)
     }
 
     /// Its clock against the archive's.
@@ -111,7 +120,7 @@ impl LocationFiles {
 
     /// Bytes of events.
     pub fn bytes(&self) -> u64 {
-        self.data.len() as u64
+        self.data().len() as u64
     }
 
     /// What was wrong with opening them.

@@ -496,13 +496,14 @@ impl<'t> Resolver<'t> {
         let bits = Bits {
             size,
             big_endian: integer.big_endian.unwrap_or(self.big_endian),
+            reversed: false,
             signed: integer.signed,
             show: Show::Number,
             character: integer.character && size == 8 && integer.align.unwrap_or(8) == 8,
             saves: Vec::new(),
             clock,
         };
-        let align = integer.align.unwrap_or(if size % 8 == 0 { 8 } else { 1 });
+        let align = integer.align.unwrap_or(if size.is_multiple_of(8) { 8 } else { 1 });
         Ok(Field { align, kind: Kind::Bits(bits) })
     }
 
@@ -526,7 +527,7 @@ impl<'t> Resolver<'t> {
             _ => return Err(Trouble::at(at, "a floating_point has `exp_dig` 8 and `mant_dig` 24, or 11 and 53")),
         };
         let big_endian = big_endian.flatten().unwrap_or(self.big_endian);
-        Ok(Field { align: align.unwrap_or(8), kind: Kind::Real { size, big_endian } })
+        Ok(Field { align: align.unwrap_or(8), kind: Kind::Real { size, big_endian, reversed: false } })
     }
 
     fn enumeration(&mut self, container: Option<&Typed<'t>>, labels: &[Label<'t>], at: usize) -> Resolved<Field> {
@@ -583,7 +584,7 @@ impl<'t> Resolver<'t> {
         let absolute = PREFIXES.iter().find_map(|(prefix, root)| Some((*root, reference.strip_prefix(prefix)?)));
         let (scope, path) = absolute.map_or((None, reference), |(root, path)| (Some(root), path));
         let path = path.split('.').map(|name| Some(Box::from(name))).collect();
-        Ok(Source::At(Box::new(Location { scope, path, at })))
+        Ok(Source::At(Box::new(Location { scope, path, climbs: true, at })))
     }
 
     fn structure(&mut self, body: &[Item<'t>], align: Option<(usize, i128)>) -> Resolved<Field> {
@@ -642,7 +643,7 @@ impl<'t> Resolver<'t> {
             field,
         };
         let options = members.into_iter().map(option).collect();
-        let nowhere = Location { scope: None, path: Vec::new(), at: typed.at };
+        let nowhere = Location { scope: None, path: Vec::new(), climbs: true, at: typed.at };
         let kind = Kind::Variant { by: Source::At(Box::new(nowhere)), signed: false, options };
         let field = Field { align: 1, kind };
         if let Some(name) = name {

@@ -1,0 +1,378 @@
+//! CTF 2 field classes to fields (CTF 2.0, section 5.3).
+//!
+//! An alias stands for its JSON, not for a field: what a role means depends on the structure in which the field is used,
+//! so an alias is read anew at each use. The number of fields read is bounded, because aliases of aliases multiply.
+
+use super::Trouble;
+use super::value::{Json, Node, Object};
+use crate::input::ctf::schema::{
+    Bits, Choice, Count, Field, Kind, Label, Location, Member, Range, Role, Root, Show, Slot, Source, Unit,
+};
+use foldhash::HashMap;
+use std::sync::Arc;
+
+/// Fields in one metadata, those of aliases counted at each use.
+const MOST_FIELDS: usize = 4_000_000;
+
+type Read<T> = Result<T, Trouble>;
+
+/// The aliases known so far.
+#[derive(Default)]
+pub(super) struct Aliases<'n, 't> {
+    known: HashMap<String, &'n Node<'t>>,
+    fields: usize,
+}
+
+/// Where a field class is used: it decides what its roles mean.
+#[derive(Clone, Copy)]
+pub(super) struct Use {
+    pub(super) root: Option<Root>,
+    /// The default clock.
+    pub(super) clock: Option<usize>,
+}
+
+impl<'n, 't> Aliases<'n, 't> {
+    /// Declare an alias. Its field class is read once, so that an error is told where it stands.
+    pub(super) fn declare(&mut self, name: &str, node: &'n Node<'t>) -> Read<()> {
+        self.field(node, Use { root: None, clock: None })?;
+        if self.known.insert(name.to_owned(), node).is_some() {
+            return Err(Trouble::at(node.at, format!("a second alias `{name}`")));
+        }
+        Ok(())
+    }
+
+    /// A structure, or the alias of one.
+    pub(super) fn root(&mut self, node: &'n Node<'t>, usage: Use) -> Read<Field> {
+        let field = self.field(node, usage)?;
+        match field.kind {
+            Kind::Struct(_) => Ok(field),
+            _ => Err(Trouble::at(node.at, "expected a structure")),
+        }
+    }
+
+    fn field(&mut self, node: &'n Node<'t>, usage: Use) -> Read<Field> {
+        self.fields += 1;
+        if self.fields > MOST_FIELDS {
+            return Err(Trouble::at(node.at, format!("the field classes hold more than {MOST_FIELDS} fields")));
+        }
+        if let Json::Text(name) = &node.json {
+            let aliased = self.known.get(&**name).copied();
+            let aliased = aliased.ok_or_else(|| Trouble::at(node.at, format!("no alias `{name}` before this")))?;
+            return self.field(aliased, usage);
+        }
+        let object = node.object()?;
+        let kind = object.need("type")?;
+        let name = kind.text()?;
+        self.of_type(name, kind.at, object, usage).map_err(|t| t.within(format!("in a {name}"), node.at))
+    }
+
+    fn of_type(&mut self, name: &str, at: usize, object: Object<'n, 't>, usage: Use) -> Read<Field> {
+        match name {
+            "fixed-length-bit-array" => bits(object, &[], usage, |_| Ok(Show::Flags(Arc::from([])))),
+            "fixed-length-bit-map" => bits(object, &["flags"], usage, |o| {
+                let flags = labels(o.need("flags")?, false)?;
+                if flags.is_empty() {
+                    return Err(Trouble::at(o.at, "`flags` is empty"));
+                }
+                Ok(Show::Flags(Arc::from(flags)))
+            }),
+            "fixed-length-boolean" => bits(object, &[], usage, |_| Ok(Show::Boolean)),
+            "fixed-length-unsigned-integer" => {
+                bits(object, &["preferred-display-base", "mappings", "roles"], usage, |o| mappings(o, false))
+            }
+            "fixed-length-signed-integer" => {
+                let mut field = bits(object, &["preferred-display-base", "mappings"], usage, |o| mappings(o, true))?;
+                if let Kind::Bits(bits) = &mut field.kind {
+                    bits.signed = true;
+                }
+                Ok(field)
+            }
+            "fixed-length-floating-point-number" => {
+                let field = bits(object, &[], usage, |_| Ok(Show::Number))?;
+                match field.kind {
+                    Kind::Bits(Bits { size: size @ (32 | 64), big_endian, reversed, .. }) => {
+                        Ok(Field { align: field.align, kind: Kind::Real { size, big_endian, reversed } })
+                    }
+                    _ => Err(Trouble::at(object.at, "a floating point number has 32 or 64 bits")),
+                }
+            }
+            "variable-length-unsigned-integer" => variable(object, false, usage),
+            "variable-length-signed-integer" => variable(object, true, usage),
+            "null-terminated-string" => {
+                object.only(&["type", "encoding"])?;
+                Ok(Field { align: 8, kind: Kind::Text(encoding(object)?) })
+            }
+            "static-length-string" => {
+                object.only(&["type", "encoding", "length"])?;
+                let count = Count::Fixed(object.need("length")?.unsigned()?);
+                Ok(Field { align: 8, kind: Kind::SizedText(encoding(object)?, count) })
+            }
+            "dynamic-length-string" => {
+                object.only(&["type", "encoding", "length-field-location"])?;
+                let count = Count::Held(location(object.need("length-field-location")?)?);
+                Ok(Field { align: 8, kind: Kind::SizedText(encoding(object)?, count) })
+            }
+            "static-length-blob" => static_blob(object, usage),
+            "dynamic-length-blob" => {
+                object.only(&["type", "media-type", "length-field-location"])?;
+                object.get("media-type").map(Node::text).transpose()?;
+                let count = Count::Held(location(object.need("length-field-location")?)?);
+                Ok(Field { align: 8, kind: Kind::Blob { count, uuid: false } })
+            }
+            "structure" => self.structure(object, usage),
+            "static-length-array" => {
+                object.only(&["type", "element-field-class", "minimum-alignment", "length"])?;
+                let count = Count::Fixed(object.need("length")?.unsigned()?);
+                self.array(object, count, usage)
+            }
+            "dynamic-length-array" => {
+                object.only(&["type", "element-field-class", "minimum-alignment", "length-field-location"])?;
+                let count = Count::Held(location(object.need("length-field-location")?)?);
+                self.array(object, count, usage)
+            }
+            "optional" => {
+                object.only(&["type", "field-class", "selector-field-location", "selector-field-ranges"])?;
+                let by = location(object.need("selector-field-location")?)?;
+                let ranges = object.get("selector-field-ranges").map(ranges).transpose()?;
+                let field = Box::new(self.field(object.need("field-class")?, usage)?);
+                Ok(Field { align: 1, kind: Kind::Optional { by, signed: false, ranges, field } })
+            }
+            "variant" => self.variant(object, usage),
+            _ => Err(Trouble::at(at, format!("no field class has the type `{name}`"))),
+        }
+    }
+
+    fn structure(&mut self, object: Object<'n, 't>, usage: Use) -> Read<Field> {
+        object.only(&["type", "member-classes", "minimum-alignment"])?;
+        let mut align = alignment(object, "minimum-alignment")?;
+        let mut members: Vec<Member> = Vec::new();
+        let mut seen = foldhash::HashSet::default();
+        for node in object.get("member-classes").map_or(Ok(&[][..]), Node::array)? {
+            let member = node.object()?;
+            member.only(&["name", "field-class"])?;
+            let name = member.need("name")?.text()?;
+            if !seen.insert(name) {
+                return Err(Trouble::at(node.at, format!("a second member `{name}`")));
+            }
+            let field = self.field(member.need("field-class")?, usage);
+            let field = field.map_err(|t| t.within(format!("in member `{name}`"), node.at))?;
+            align = align.max(field.align);
+            members.push(Member { written: name.into(), escaped: false, field });
+        }
+        Ok(Field { align, kind: Kind::Struct(members) })
+    }
+
+    fn array(&mut self, object: Object<'n, 't>, count: Count, usage: Use) -> Read<Field> {
+        let element = Box::new(self.field(object.need("element-field-class")?, usage)?);
+        let align = alignment(object, "minimum-alignment")?.max(element.align);
+        Ok(Field { align, kind: Kind::Array { count, element, uuid: false } })
+    }
+
+    fn variant(&mut self, object: Object<'n, 't>, usage: Use) -> Read<Field> {
+        object.only(&["type", "options", "selector-field-location"])?;
+        let by = location(object.need("selector-field-location")?)?;
+        let mut options: Vec<Choice> = Vec::new();
+        let nodes = object.need("options")?;
+        for node in nodes.array()? {
+            let option = node.object()?;
+            option.only(&["name", "field-class", "selector-field-ranges"])?;
+            let written = option.get("name").map(Node::text).transpose()?.unwrap_or("");
+            let ranges = ranges(option.need("selector-field-ranges")?)?;
+            if !written.is_empty() && options.iter().any(|o| &*o.written == written) {
+                return Err(Trouble::at(node.at, format!("a second option `{written}`")));
+            }
+            let overlap = |o: &Choice| o.ranges.iter().any(|a| ranges.iter().any(|b| a.0 <= b.1 && b.0 <= a.1));
+            if options.iter().any(overlap) {
+                return Err(Trouble::at(node.at, "a selector value would select two options"));
+            }
+            let field = self.field(option.need("field-class")?, usage)?;
+            options.push(Choice { written: written.into(), escaped: false, ranges, field });
+        }
+        if options.is_empty() {
+            return Err(Trouble::at(nodes.at, "a variant needs an option"));
+        }
+        Ok(Field { align: 1, kind: Kind::Variant { by, signed: false, options } })
+    }
+}
+
+/// The part that all field classes of a fixed number of bits share.
+fn bits(object: Object<'_, '_>, more: &[&str], usage: Use, show: impl Fn(Object<'_, '_>) -> Read<Show>) -> Read<Field> {
+    let mut known = vec!["type", "length", "byte-order", "bit-order", "alignment"];
+    known.extend(more);
+    object.only(&known)?;
+    let length = object.need("length")?;
+    let size = match length.unsigned()? {
+        size @ 1..=64 => size as u8,
+        size => return Err(Trouble::at(length.at, format!("a field of fixed length has 1 to 64 bits, not {size}"))),
+    };
+    let order = object.need("byte-order")?;
+    let big_endian = match order.text()? {
+        "little-endian" => false,
+        "big-endian" => true,
+        _ => return Err(Trouble::at(order.at, "a byte order is `little-endian` or `big-endian`")),
+    };
+    let reversed = match object.get("bit-order") {
+        None => false,
+        Some(node) => match node.text()? {
+            "first-to-last" => big_endian,
+            "last-to-first" => !big_endian,
+            _ => return Err(Trouble::at(node.at, "a bit order is `first-to-last` or `last-to-first`")),
+        },
+    };
+    let show = show(object)?;
+    let (saves, clock) = roles(object, usage)?;
+    let bits = Bits { size, big_endian, reversed, signed: false, show, character: false, saves, clock };
+    Ok(Field { align: alignment(object, "alignment")?, kind: Kind::Bits(bits) })
+}
+
+fn variable(object: Object<'_, '_>, signed: bool, usage: Use) -> Read<Field> {
+    let mut known = vec!["type", "preferred-display-base", "mappings"];
+    if !signed {
+        known.push("roles");
+    }
+    object.only(&known)?;
+    let show = mappings(object, signed)?;
+    let (saves, clock) = roles(object, usage)?;
+    Ok(Field { align: 8, kind: Kind::Variable { signed, show, saves, clock } })
+}
+
+fn static_blob(object: Object<'_, '_>, usage: Use) -> Read<Field> {
+    object.only(&["type", "media-type", "length", "roles"])?;
+    object.get("media-type").map(Node::text).transpose()?;
+    let length = object.need("length")?;
+    let count = length.unsigned()?;
+    let mut uuid = false;
+    for node in object.get("roles").map_or(Ok(&[][..]), Node::array)? {
+        uuid |= node.text()? == "metadata-stream-uuid" && usage.root == Some(Root::PacketHeader);
+    }
+    if uuid && count != 16 {
+        return Err(Trouble::at(length.at, format!("a uuid has 16 bytes, not {count}")));
+    }
+    Ok(Field { align: 8, kind: Kind::Blob { count: Count::Fixed(count), uuid } })
+}
+
+/// What the roles of an unsigned integer mean where it is used.
+fn roles(object: Object<'_, '_>, usage: Use) -> Read<(Vec<Slot>, Option<usize>)> {
+    let (mut saves, mut clock) = (Vec::new(), None);
+    for node in object.get("roles").map_or(Ok(&[][..]), Node::array)? {
+        let is_time = matches!(node.text()?, "default-clock-timestamp" | "packet-end-default-clock-timestamp");
+        let role = match (usage.root, node.text()?) {
+            (Some(Root::PacketHeader), "packet-magic-number") => Role::Magic,
+            (Some(Root::PacketHeader), "data-stream-class-id") => Role::StreamClass,
+            (Some(Root::PacketHeader), "data-stream-id") => Role::StreamInstance,
+            (Some(Root::PacketContext), "packet-total-length") => Role::PacketBits,
+            (Some(Root::PacketContext), "packet-content-length") => Role::ContentBits,
+            (Some(Root::PacketContext), "default-clock-timestamp") => Role::Begin,
+            (Some(Root::PacketContext), "packet-end-default-clock-timestamp") => Role::End,
+            (Some(Root::PacketContext), "discarded-event-record-counter-snapshot") => Role::Discarded,
+            (Some(Root::PacketContext), "packet-sequence-number") => Role::Sequence,
+            (Some(Root::EventHeader), "event-record-class-id") => Role::EventClass,
+            (Some(Root::EventHeader), "default-clock-timestamp") => Role::Time,
+            _ => continue,
+        };
+        if is_time {
+            if usage.clock.is_none() {
+                return Err(Trouble::at(node.at, "a time stamp, but the data stream class has no default clock"));
+            }
+            clock = usage.clock;
+        }
+        saves.push(role.slot());
+    }
+    Ok((saves, clock))
+}
+
+fn mappings(object: Object<'_, '_>, signed: bool) -> Read<Show> {
+    if let Some(node) = object.get("preferred-display-base")
+        && !matches!(node.unsigned()?, 2 | 8 | 10 | 16)
+    {
+        return Err(Trouble::at(node.at, "a display base is 2, 8, 10 or 16"));
+    }
+    match object.get("mappings") {
+        Some(node) => Ok(Show::Labels(Arc::from(labels(node, signed)?))),
+        None => Ok(Show::Number),
+    }
+}
+
+fn labels(node: &Node<'_>, signed: bool) -> Read<Vec<Label>> {
+    let mut labels = Vec::new();
+    for (name, node) in node.object()?.members {
+        let ranges = ranges(node)?;
+        if !signed && ranges.iter().any(|r| r.0 < 0) {
+            return Err(Trouble::at(node.at, "a range begins below 0"));
+        }
+        labels.push(Label { name: Box::from(&**name), ranges });
+    }
+    Ok(labels)
+}
+
+/// `[[first, last], ...]`, at least one.
+fn ranges(node: &Node<'_>) -> Read<Vec<Range>> {
+    let mut ranges = Vec::new();
+    for node in node.array()? {
+        let [first, last] = node.array()? else {
+            return Err(Trouble::at(node.at, "a range is an array of two integers"));
+        };
+        let range = (first.integer()?, last.integer()?);
+        if range.1 < range.0 {
+            return Err(Trouble::at(node.at, format!("the range {} to {} ends before it begins", range.0, range.1)));
+        }
+        ranges.push(range);
+    }
+    if ranges.is_empty() {
+        return Err(Trouble::at(node.at, "there is no range"));
+    }
+    Ok(ranges)
+}
+
+fn alignment(object: Object<'_, '_>, name: &str) -> Read<u64> {
+    let Some(node) = object.get(name) else { return Ok(1) };
+    match node.unsigned()? {
+        align if align.is_power_of_two() => Ok(align),
+        align => Err(Trouble::at(node.at, format!("an alignment is a power of two, not {align}"))),
+    }
+}
+
+fn encoding(object: Object<'_, '_>) -> Read<Unit> {
+    let Some(node) = object.get("encoding") else { return Ok(Unit::Byte) };
+    match node.text()? {
+        "utf-8" => Ok(Unit::Byte),
+        "utf-16le" => Ok(Unit::Two(false)),
+        "utf-16be" => Ok(Unit::Two(true)),
+        "utf-32le" => Ok(Unit::Four(false)),
+        "utf-32be" => Ok(Unit::Four(true)),
+        _ => Err(Trouble::at(node.at, "an encoding is utf-8, utf-16le, utf-16be, utf-32le or utf-32be")),
+    }
+}
+
+fn location(node: &Node<'_>) -> Read<Source> {
+    let object = node.object()?;
+    object.only(&["origin", "path"])?;
+    let scope = match object.get("origin") {
+        None => None,
+        Some(origin) => Some(match origin.text()? {
+            "packet-header" => Root::PacketHeader,
+            "packet-context" => Root::PacketContext,
+            "event-record-header" => Root::EventHeader,
+            "event-record-common-context" => Root::CommonContext,
+            "event-record-specific-context" => Root::SpecificContext,
+            "event-record-payload" => Root::Payload,
+            other => return Err(Trouble::at(origin.at, format!("no structure is called `{other}`"))),
+        }),
+    };
+    let steps = object.need("path")?;
+    let mut path: Vec<Option<Box<str>>> = Vec::new();
+    for step in steps.array()? {
+        match &step.json {
+            // One up undoes the name before it; what is left of them leads up from the referring field.
+            Json::Null if matches!(path.last(), Some(Some(_))) => {
+                path.pop();
+            }
+            Json::Null => path.push(None),
+            _ => path.push(Some(step.text()?.into())),
+        }
+    }
+    if !matches!(path.last(), Some(Some(_))) {
+        return Err(Trouble::at(steps.at, "a path ends with the name of a member"));
+    }
+    Ok(Source::At(Box::new(Location { scope, path, climbs: false, at: node.at })))
+}
