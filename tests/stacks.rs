@@ -4,7 +4,7 @@
 //! it (`_init`); which file an address without a name belongs to it knows only where `bin_info` says so. Apart from
 //! these two the stacks and their counts must be the same.
 
-#![allow(clippy::unwrap_used)]
+#![allow(clippy::unwrap_used, clippy::panic)]
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -15,7 +15,7 @@ use whyslow::analysis::symbols::{Placed, Resolver, UserFrame};
 use whyslow::base::names::Names;
 use whyslow::base::notice::Notices;
 use whyslow::base::work::Work;
-use whyslow::input::{self, Argument};
+use whyslow::input::{self, Argument, Opened};
 use whyslow::state::kernel;
 
 /// Stacks by what made the tracer take them, functions innermost first, with their counts.
@@ -52,7 +52,7 @@ fn oracle(scenario: &Path) -> Counts {
 
 fn resolved(scenario: &Path) -> Counts {
     let traces: Vec<Argument> = vec![Argument::parse(scenario.to_str().unwrap())];
-    let sources = input::open(&traces).unwrap();
+    let Opened::Ctf(sources) = input::open(&traces).unwrap() else { panic!("no CTF") };
     let traces: Vec<_> = sources.iter().map(|s| &s.trace).collect();
     let work = Work::new(1);
     let (recording, _) = kernel::record(&traces, &[], &kernel::Options::default(), &work).unwrap();

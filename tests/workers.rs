@@ -6,7 +6,7 @@ use std::path::Path;
 use whyslow::analysis::recording::Recording;
 use whyslow::base::work::Work;
 use whyslow::event::task::{Delimiter, Pairing, TaskDefinition};
-use whyslow::input::{Argument, Source, open};
+use whyslow::input::{Argument, Opened, Source, open};
 use whyslow::state::engine::ChunkTarget;
 use whyslow::state::kernel::{Options, record};
 
@@ -17,7 +17,8 @@ fn fixtures() -> Vec<(String, Vec<Source>)> {
     names.retain(|p| p.is_dir());
     let load = |path: &std::path::PathBuf| {
         let argument = Argument { label: None, path: path.clone() };
-        (path.file_name().unwrap().to_string_lossy().into_owned(), open(&[argument]).unwrap())
+        let Opened::Ctf(sources) = open(&[argument]).unwrap() else { panic!("{}: no CTF", path.display()) };
+        (path.file_name().unwrap().to_string_lossy().into_owned(), sources)
     };
     names.iter().map(load).collect()
 }
