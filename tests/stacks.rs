@@ -1,8 +1,8 @@
 //! User stacks of the corpus, resolved by us and by a script that used `nm` (`stack_oracle.txt` in each scenario).
 //!
-//! The script names the nearest symbol before an address, by `.symtab`, and so takes a jump table for the function before
-//! it (`_init`); which file an address without a name belongs to it knows only where `bin_info` says so. Apart from
-//! these two the stacks and their counts must be the same.
+//! The script names the nearest symbol before an address, by `.symtab`, and so takes a jump table for the function
+//! before it (`_init`). Which file an address without a name belongs to it knows only where `bin_info` says so. It knows
+//! no inlined functions. Apart from these the stacks and their counts must be the same.
 
 #![allow(clippy::unwrap_used, clippy::panic)]
 
@@ -66,7 +66,7 @@ fn resolved(scenario: &Path) -> Counts {
     let mut counts = Counts::new();
     for ((made, _), frames) in samples.iter().zip(found) {
         let text = |f: &UserFrame| if f.folded { "[file]" } else { names.get(f.name) };
-        count(&mut counts, made, frames.iter().rev().map(text), 1);
+        count(&mut counts, made, frames.iter().rev().filter(|f| !f.inlined).map(text), 1);
     }
     counts
 }

@@ -90,15 +90,19 @@ pub fn places(main: &Path, debug: Option<&Path>, relative: bool, addresses: &[u6
         if !symbols.in_code(address) {
             return Place::Unknown;
         }
-        let inlined = dwarf.as_ref().map_or_else(Vec::new, |d| functions(d, address));
-        if !inlined.is_empty() {
-            return Place::Functions(inlined);
-        }
         if symbols.in_jump_table(address) {
             return Place::JumpTable;
         }
-        if let Some(name) = symbols.at(address) {
-            return Place::Functions(vec![demangle(name)]);
+        let mut names = dwarf.as_ref().map_or_else(Vec::new, |d| functions(d, address));
+        if let Some(name) = symbols.at(address).map(demangle) {
+            // DWARF may know the function's bare name only, without its module or class.
+            match names.first_mut() {
+                Some(outermost) => *outermost = name,
+                None => names.push(name),
+            }
+        }
+        if !names.is_empty() {
+            return Place::Functions(names);
         }
         let starts = starts.get_or_insert_with(|| function_starts(&elf));
         match starts.range(..=address).next_back() {
@@ -248,12 +252,13 @@ impl<'a> Sections<'a> {
     }
 }
 
-/// All that inlined functions and their names need; line tables are not among them.
-const DWARF: [gimli::SectionId; 10] = [
+/// All that inlined functions and their names need. Line tables among them: without, a unit is not read at all.
+const DWARF: [gimli::SectionId; 11] = [
     gimli::SectionId::DebugAbbrev,
     gimli::SectionId::DebugAddr,
     gimli::SectionId::DebugAranges,
     gimli::SectionId::DebugInfo,
+    gimli::SectionId::DebugLine,
     gimli::SectionId::DebugLineStr,
     gimli::SectionId::DebugRanges,
     gimli::SectionId::DebugRngLists,
@@ -307,6 +312,18 @@ mod tests {
         assert!(names[0].contains("elf::tests::finds_a_function_of_this"), "{names:?}");
         assert_eq!(found[1], Place::Unknown);
         assert!(!identity(&path).unwrap().build_id.unwrap_or_default().is_empty());
+    }
+
+    #[test]
+    fn inlined_functions_are_found() {
+        let path = std::env::current_exe().unwrap();
+        let data = std::fs::read(&path).unwrap();
+        let elf = object::File::parse(&*data).unwrap();
+        let text = elf.section_by_name(".text").unwrap();
+        let addresses: Vec<u64> = (0..500).map(|i| text.address() + text.size() / 500 * i).collect();
+        let found = places(&path, None, false, &addresses);
+        let several = |p: &&Place| matches!(p, Place::Functions(names) if names.len() > 1);
+        assert!(found.iter().filter(several).count() > 50);
     }
 
     #[test]

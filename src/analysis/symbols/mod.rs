@@ -48,6 +48,8 @@ pub struct UserFrame {
     pub name: NameId,
     /// It stands for a whole file, or for no known file: no single function was found.
     pub folded: bool,
+    /// The compiler put it into its caller; the machine knows only that one.
+    pub inlined: bool,
     /// Where in it the thread was: at the call of the next function, or, innermost, where it stood.
     pub address: u64,
 }
@@ -151,7 +153,7 @@ impl<'a> Resolver<'a> {
                         let map = maps.entry(stack.pid).or_insert_with(|| PerfMap::find(stack.pid, self.places));
                         let jitted = map.at(address).map(|name| names.intern(name));
                         let (name, folded) = jitted.map_or((unknown, true), |name| (name, false));
-                        all.push(UserFrame { name, folded, address });
+                        all.push(UserFrame { name, folded, inlined: false, address });
                     }
                 }
             }
@@ -225,10 +227,12 @@ fn is_virtual(path: &str) -> bool {
 fn frames(path: &str, address: u64, place: &Place, names: &mut Names) -> Vec<UserFrame> {
     let file = path.rsplit('/').next().unwrap_or(path);
     let library = is_virtual(path) || file.contains(".so") || file.starts_with("ld-");
-    let mut one = |text: &str, folded| vec![UserFrame { name: names.intern(text), folded, address }];
+    let mut one = |text: &str, folded| vec![UserFrame { name: names.intern(text), folded, inlined: false, address }];
     match place {
         Place::Functions(functions) => {
-            functions.iter().map(|f| UserFrame { name: names.intern(f), folded: false, address }).collect()
+            let frame =
+                |(i, f): (usize, &String)| UserFrame { name: names.intern(f), folded: false, inlined: i > 0, address };
+            functions.iter().enumerate().map(frame).collect()
         }
         Place::JumpTable => Vec::new(),
         Place::Unnamed(_) | Place::Unknown if library => one(file.trim_matches(['[', ']']), true),

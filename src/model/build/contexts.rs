@@ -140,7 +140,11 @@ impl Speller<'_> {
             callers.extend(user);
             user = callers;
         }
-        let kind = |f: &UserFrame| if f.folded { FrameKind::File } else { FrameKind::Function };
+        let kind = |f: &UserFrame| match (f.folded, f.inlined) {
+            (true, _) => FrameKind::File,
+            (false, true) => FrameKind::Inlined,
+            (false, false) => FrameKind::Function,
+        };
         let function = |f: UserFrame| Frame { kind: kind(&f), name: f.name };
         let mut frames: Vec<Frame> = user.into_iter().map(function).collect();
         if let Some(call) = stack.call {
@@ -206,7 +210,12 @@ mod tests {
 
     /// Functions by letter, each with the digit of the place where it stood; `_` for a file without names.
     fn stack(text: &str) -> Vec<UserFrame> {
-        let frame = |c: &[u8]| UserFrame { name: NameId(c[0].into()), folded: c[0] == b'_', address: c[1].into() };
+        let frame = |c: &[u8]| UserFrame {
+            name: NameId(c[0].into()),
+            folded: c[0] == b'_',
+            inlined: false,
+            address: c[1].into(),
+        };
         text.as_bytes().chunks_exact(2).map(frame).collect()
     }
 
