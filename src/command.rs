@@ -140,7 +140,9 @@ fn tell(session: Session, request: Request, work: &Work, clock: &mut Stages) -> 
         Request::Dump { canonical } => {
             let mut out = std::io::stdout().lock();
             let write = if canonical { dump::canonical } else { dump::readable };
-            Ok(write(&session.sources, &work.cancel, &mut out)?)
+            let mut notices = write(&session.sources, &work.cancel, &mut out)?;
+            notices.merge(&session.notices());
+            Ok(notices)
         }
         _ => {
             anyhow::bail!("{}: patterns are mined from OTF2 archives; here `whyslow explain` answers", session.title())
