@@ -4,7 +4,7 @@
 //! it (`_init`); which file an address without a name belongs to it knows only where `bin_info` says so. Apart from
 //! these two the stacks and their counts must be the same.
 
-#![allow(clippy::unwrap_used)]
+#![allow(clippy::unwrap_used, clippy::panic)]
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -52,7 +52,7 @@ fn oracle(scenario: &Path) -> Counts {
 
 fn resolved(scenario: &Path) -> Counts {
     let traces: Vec<Argument> = vec![Argument::parse(scenario.to_str().unwrap())];
-    let sources = input::open(&traces).unwrap();
+    let input::Opened::Ctf(sources) = input::open(&traces).unwrap() else { panic!("no CTF trace") };
     let traces: Vec<_> = sources.iter().map(|s| &s.trace).collect();
     let work = Work::new(1);
     let (recording, _) = kernel::record(&traces, &[], &kernel::Options::default(), &work).unwrap();
