@@ -12,6 +12,9 @@ use crate::state::recording::{EdgeKind, HostId, ThreadId};
 /// another wait.
 const JUST_NOW: Ns = 1_000_000;
 
+/// Incarnations of one id that may wait to be freed.
+const LATEST_FREE: usize = 64;
+
 impl Machine {
     /// It turns out that `thread` runs on CPU `c`.
     ///
@@ -160,7 +163,9 @@ impl Machine {
     pub(super) fn free(&mut self, t: Ns, host: HostId, tid: i32) {
         let mut at = self.by_tid.get(&(host, tid)).copied();
         let mut oldest = None;
-        while let Some(thread) = at {
+        // Frees are late by one incarnation or two; only damage makes long chains.
+        for _ in 0..LATEST_FREE {
+            let Some(thread) = at else { break };
             let life = &self.lives[thread.index()];
             if life.freed {
                 break;
