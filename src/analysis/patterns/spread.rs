@@ -10,7 +10,7 @@
 //! the send. Here ([OWN]) also in earlier ones, back to one usual occurrence before the wait began: with a message
 //! posted at the start of an iteration, the delay that made it late lies in the iteration before.
 //!
-//! Causes end before their effects on the common time line, so there are no cycles; an order that the clocks
+//! Waits that cause waits end before them on the common time line, so there are no cycles; an order that the clocks
 //! contradict drops the edge and is counted. Cost: O((nodes + members of meetings) log nodes).
 
 use super::blame::{EventAt, Late};
@@ -90,9 +90,14 @@ pub fn find(operations: &Operations, clocks: &[Clock], late: &[Late], characters
     let mut violations = 0;
     let causes = nodes.iter().map(|node| {
         let cause = search.cause(node)?;
-        // Ends strictly grow along edges, ties broken by position: no cycles.
-        let end_of_cause = search.nodes[cause.node as usize].span.end;
-        let after = (end_of_cause, cause.node) >= (node.span.end, search.position(node));
+        // Where waits follow waits their ends strictly grow, ties broken by position: no cycles. What waits for nobody
+        // ends every chain; a send may return after its message was there.
+        let before = &search.nodes[cause.node as usize];
+        let after = if before.kind.waits() {
+            (before.span.end, cause.node) >= (node.span.end, search.position(node))
+        } else {
+            before.span.start >= node.span.end
+        };
         violations += u64::from(after);
         (!after).then_some(cause)
     });
