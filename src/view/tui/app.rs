@@ -133,8 +133,6 @@ pub enum Trail {
     Cause(usize),
     /// A context of the tree.
     Context(ContextId),
-    /// A pane.
-    Pane(Pane),
 }
 
 /// Everything.
