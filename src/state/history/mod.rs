@@ -17,6 +17,7 @@
 //! - [`bulk`]: the parallel build; [`growing`]: the incremental one
 //! - [`search`]: single, full and 2D queries
 //! - [`builder`]: names of all chunks made one, then the bulk build
+//! - [`recorded`]: the history of a kernel recording
 //! - [`lines`]: what the `query` command prints
 //! - [`check`]: the invariants
 
@@ -27,6 +28,7 @@ pub mod columns;
 pub mod growing;
 pub mod interval;
 pub mod lines;
+pub mod recorded;
 pub mod search;
 pub mod tree;
 

@@ -2,6 +2,7 @@
 
 mod cpu;
 mod handlers;
+pub mod intervals;
 mod label;
 mod life;
 mod machine;

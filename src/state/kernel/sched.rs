@@ -72,7 +72,7 @@ impl Machine {
         let number = self.cpus[c].number;
         let life = &mut self.lives[next.index()];
         if life.sched == Sched::Blocked {
-            let early = life.early_wake.filter(|w| life.start_of_edge() - w <= JUST_NOW);
+            let early = life.early_wake.filter(|w| life.start_of_edge().saturating_sub(*w) <= JUST_NOW);
             if early.is_some() {
                 life.sched = Sched::Ready;
             }

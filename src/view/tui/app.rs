@@ -102,6 +102,13 @@ pub struct Search {
     pub matches: Vec<u32>,
 }
 
+impl Search {
+    /// True if a frame is one that was searched: letters are compared without case.
+    pub fn is_in(&self, frame: &str) -> bool {
+        !self.text.is_empty() && frame.to_lowercase().contains(&self.text.to_lowercase())
+    }
+}
+
 /// State of the tree pane.
 #[derive(Clone, Debug)]
 pub struct TreePane {
