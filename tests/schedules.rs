@@ -134,7 +134,7 @@ impl World {
                 self.contexts[cpu].push(context);
                 self.emit(cpu, Kind::Enter { context, name: TextId::NONE });
             }
-            2 | 3 | 4 if inside => {
+            2..=4 if inside => {
                 let context = self.contexts[cpu].pop().unwrap();
                 self.emit(cpu, Kind::Leave { context });
             }

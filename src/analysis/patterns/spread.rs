@@ -7,7 +7,7 @@
 //! that was sent in time, the delay lies in the transfer or in a receiver that did not run, and nobody else is its
 //! cause. Else the sender was late because of something it did before: the latest blamed event there that explains at
 //! least half, else the one that explains most. The handbook looks for it in the occurrence that holds
-//! the send. Here ([OWN]) also in earlier ones, back to one usual occurrence before the wait began: with a message
+//! the send. Here (\[OWN\]) also in earlier ones, back to one usual occurrence before the wait began: with a message
 //! posted at the start of an iteration, the delay that made it late lies in the iteration before.
 //!
 //! Waits that cause waits end before them on the common time line, so there are no cycles; an order that the clocks
