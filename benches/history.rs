@@ -1,7 +1,9 @@
 //! The state history on the interval model of the R-SHT thesis ([002] Fig. 4.6): build, memory, and the three queries, for the
 //! classic SHT, the eSHT, the R-SHT of fixed depth and ours. Printed with their ratio to the eSHT of the same run.
 //!
-//! `cargo bench --bench history` takes about two minutes; `-- 100000x100` measures one size only.
+//! Then the kernel recording of many threads, if the corpus is there: its history, the process-tree query, a zoom sequence.
+//!
+//! `cargo bench --bench history` takes about two minutes; `-- 100000x100` or `-- recording` measures one of them only.
 #![allow(clippy::unwrap_used)]
 
 #[path = "history/packings.rs"]
@@ -9,14 +11,20 @@ mod packings;
 
 use packings::{Kind, Random, model, pack};
 use std::hint::black_box;
+use std::path::PathBuf;
 use std::time::{Duration, Instant};
+use whyslow::base::time::Span;
 use whyslow::base::work::{Cancel, Work};
+use whyslow::input::ctf::Trace;
 use whyslow::state::attributes::AttributeId;
+use whyslow::state::history::History;
 use whyslow::state::history::bulk::build;
 use whyslow::state::history::growing::Growing;
 use whyslow::state::history::interval::{Interval, Run};
+use whyslow::state::history::lines::Time;
 use whyslow::state::history::search::{When, Which};
 use whyslow::state::history::tree::{Depth, Shape, Tree};
+use whyslow::state::kernel::{Options, record};
 
 struct Row {
     name: String,
@@ -37,6 +45,66 @@ fn main() {
             measure(attributes, each);
         }
     }
+    if wanted.is_empty() || wanted.contains(&"recording".to_owned()) {
+        let corpus = std::env::var_os("WHYSLOW_CORPUS").map_or_else(|| "target/corpus".into(), PathBuf::from);
+        let folder = corpus.join("kernel/cs6-many-threads/kernel");
+        match Trace::open(&folder) {
+            Ok(trace) => recording(&trace),
+            Err(_) => println!("\nno recording at {}: skipped", folder.display()),
+        }
+    }
+}
+
+/// The views of [002] 4.8.2 on a real recording: every thread's parent and name at one instant (the process tree), then
+/// ten zooms into, and twenty scrolls along, the states of forty threads on a thousand pixels.
+fn recording(trace: &Trace) {
+    let work = Work::new(2);
+    let (pass, (recording, _)) = timed(|| record(&[trace], &[], &Options::default(), &work).unwrap());
+    let built: Vec<_> = (0..5).map(|_| timed(|| History::of_recording(&recording, &work).unwrap())).collect();
+    let times = built.iter().map(|(time, _)| *time).collect();
+    let Some((_, history)) = built.into_iter().next() else { return };
+    let tree = history.tree();
+    println!(
+        "\nmany threads: {} attributes, {} intervals, {} bytes each, {} levels; analysis {:.0} ms, history {:.1} ms",
+        tree.attributes(),
+        tree.len(),
+        tree.size() as u64 / tree.len().max(1),
+        tree.depth(),
+        pass.as_secs_f64() * 1e3,
+        median(times).as_secs_f64() * 1e3,
+    );
+    let never = Cancel::default();
+    let window = history.window();
+    let late = || Time::Instants(vec![window.start + window.len() / 2]);
+    let trees = (0..21).map(|_| {
+        timed(|| {
+            ["threads/*/ppid", "threads/*/name"].map(|lines| black_box(history.lines(lines, &late(), &never)).is_ok())
+        })
+        .0
+    });
+    let process_tree = median(trees.collect());
+    let mut views = Vec::new();
+    for zoom in 0..10 {
+        let width = window.len() >> zoom;
+        let start = window.start + (window.len() - width) / 2;
+        views.push(Span::new(start, start + width));
+    }
+    let width = window.len() >> 9;
+    views.extend((0..20).map(|i| window.start + (window.len() - width) / 20 * i).map(|at| Span::new(at, at + width)));
+    let visible = || Which::these(history.attributes.matching("threads/*/state").into_iter().step_by(100).take(40));
+    let zooms = (0..11).map(|_| {
+        let draw = |view: &Span| {
+            let pixels = (0..1_000).map(|x| view.start + view.len() * x / 1_000);
+            black_box(tree.search(visible(), When::instants(pixels), &never).into_vec()).len()
+        };
+        timed(|| views.iter().map(draw).sum::<usize>()).0
+    });
+    println!(
+        "process tree {:.2} ms, zoom sequence of {} views {:.1} ms",
+        process_tree.as_secs_f64() * 1e3,
+        views.len(),
+        median(zooms.collect()).as_secs_f64() * 1e3
+    );
 }
 
 fn measure(attributes: u32, each: u32) {
