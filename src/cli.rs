@@ -71,6 +71,20 @@ enum TypedCommand {
         #[arg(long, value_name = "N")]
         max_nodes: Option<usize>,
     },
+    /// Frequent patterns of an MPI run, their abnormal occurrences, propagation paths
+    Anomalies {
+        #[command(flatten)]
+        input: Input,
+        /// Part of a pattern's occurrences, fastest first, that is its reference
+        #[arg(short, value_name = "QUOTIENT", default_value_t = 0.75, value_parser = quotient)]
+        q: f64,
+        /// An occurrence is abnormal from this many times the slowest of the reference
+        #[arg(short, value_name = "THRESHOLD", default_value_t = 2.0, value_parser = threshold)]
+        s: f64,
+        /// Print one JSON document (schema whyslow.anomalies/1)
+        #[arg(long)]
+        json: bool,
+    },
     /// Events per type; CPU time per CPU and thread; bytes read and written per process
     Stats {
         /// What to count
@@ -236,6 +250,15 @@ pub enum Request {
         /// Bound of the tree.
         max_nodes: Option<usize>,
     },
+    /// Patterns and what breaks them.
+    Anomalies {
+        /// Part of the occurrences that is the reference, in (0, 1].
+        q: f64,
+        /// Threshold, above 1.
+        s: f64,
+        /// JSON instead of text.
+        json: bool,
+    },
     /// Counts.
     Stats {
         /// Of what.
@@ -287,6 +310,7 @@ pub fn parse(words: impl IntoIterator<Item = std::ffi::OsString>) -> Parsed {
         Some(TypedCommand::Diff { input, choice, json, max_nodes }) => {
             (input, Request::Diff { selection: choice.meant(), json, max_nodes })
         }
+        Some(TypedCommand::Anomalies { input, q, s, json }) => (input, Request::Anomalies { q, s, json }),
         Some(TypedCommand::Stats { what, input, json }) => (input, Request::Stats { what, json }),
         Some(TypedCommand::Info { input, full, json }) => (input, Request::Info { full, json }),
         Some(TypedCommand::Dump { input, canonical }) => (input, Request::Dump { canonical }),
@@ -312,6 +336,14 @@ impl Input {
             chunk: self.chunk,
         }
     }
+}
+
+fn quotient(typed: &str) -> Result<f64, String> {
+    typed.parse().ok().filter(|q| *q > 0.0 && *q <= 1.0).ok_or_else(|| "give a part in (0, 1], such as 0.75".to_owned())
+}
+
+fn threshold(typed: &str) -> Result<f64, String> {
+    typed.parse().ok().filter(|s| *s > 1.0 && *s < 1e9).ok_or_else(|| "give a factor above 1, such as 2".to_owned())
 }
 
 /// The essence of clap's message: what is wrong, what it suggests, where help is.

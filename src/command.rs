@@ -1,5 +1,6 @@
 //! What each command does: ask the session, hand the answer to a view, say how it ended.
 
+use crate::analysis::patterns::measure::Settings;
 use crate::analysis::symbols::files::Places;
 use crate::analysis::usage;
 use crate::base::notice::Notices;
@@ -7,12 +8,15 @@ use crate::base::work::Work;
 use crate::cli::{Common, Request, Selection, Stats, When};
 use crate::compare::condition::FailIf;
 use crate::compare::{self, Comparison};
+use crate::event::mpi;
+use crate::input::otf2::Archive;
+use crate::input::{self, Opened};
 use crate::model::Model;
 use crate::model::build;
 use crate::session::{self, Session, Wrong};
 use crate::view::tui::setup::{Backend, Looks, Setup};
 use crate::view::tui::theme::{self, Depth};
-use crate::view::{clean, dump, info, json, stats, text, tui};
+use crate::view::{anomalies, archive, clean, dump, info, json, stats, text, tui};
 use anyhow::Context;
 use serde::Serialize;
 use std::io::{IsTerminal, Write};
@@ -28,6 +32,14 @@ pub fn run(common: &Common, request: Request) -> anyhow::Result<u8> {
     let mut clock = Stages::new(common.timings);
     let mut code = 0;
     let notices = match request {
+        Request::Anomalies { .. } | Request::Stats { .. } | Request::Info { .. } | Request::Dump { .. } => {
+            let opened = input::open(&common.arguments)?;
+            clock.lap("open");
+            match opened {
+                Opened::Ctf(sources) => tell(Session::new(sources, common), request, &work, &mut clock)?,
+                Opened::Otf2(archive) => tell_run(&archive, request, &work, &mut clock)?,
+            }
+        }
         Request::Interface { selection, color, theme, ascii, mouse } => {
             let looks = Looks { theme: chosen_theme(theme)?, depth: depth(color), ascii, mouse };
             interface(common, selection, looks)?;
@@ -55,45 +67,6 @@ pub fn run(common: &Common, request: Request) -> anyhow::Result<u8> {
                 print(&text::diff(&model, &comparison, page()))?;
             }
             model.notices
-        }
-        Request::Stats { what, json } => {
-            let session = Session::open(common)?;
-            clock.lap("open");
-            let (table, notices) = with_progress(&work, || count(&session, what, &work))?;
-            clock.lap("read");
-            if json {
-                print_json(&table)?
-            } else {
-                print(&table.text())?
-            }
-            notices
-        }
-        Request::Info { full, json } => {
-            let session = Session::open(common)?;
-            clock.lap("open");
-            let (survey, notices) = if full {
-                let (survey, notices) = with_progress(&work, || session.survey(&work))?;
-                clock.lap("survey");
-                (Some(survey), notices)
-            } else {
-                (None, session.notices())
-            };
-            let facts = info::Facts::new(&session.sources, &session.found, survey.as_ref(), &notices);
-            if json {
-                print_json(&facts)?
-            } else {
-                print(&facts.text())?
-            }
-            notices
-        }
-        Request::Dump { canonical } => {
-            let session = Session::open(common)?;
-            let mut out = std::io::stdout().lock();
-            let write = dump::canonical;
-            let mut notices = write(&session.sources, &work.cancel, &mut out)?;
-            out.flush()?;
-            notices.merge(&session.notices());
-            notices
         }
     };
     clock.finish();
@@ -135,6 +108,48 @@ fn answer(
     })
 }
 
+/// What is in some CTF traces.
+fn tell(session: Session, request: Request, work: &Work, clock: &mut Stages) -> anyhow::Result<Notices> {
+    match request {
+        Request::Stats { what, json } => {
+            let (table, notices) = with_progress(work, || count(&session, what, work))?;
+            clock.lap("read");
+            if json {
+                print_json(&table)?
+            } else {
+                print(&table.text())?
+            }
+            Ok(notices)
+        }
+        Request::Info { full, json } => {
+            let (survey, notices) = if full {
+                let (survey, notices) = with_progress(work, || session.survey(work))?;
+                clock.lap("survey");
+                (Some(survey), notices)
+            } else {
+                (None, session.notices())
+            };
+            let facts = info::Facts::new(&session.sources, &session.found, survey.as_ref(), &notices);
+            if json {
+                print_json(&facts)?
+            } else {
+                print(&facts.text())?
+            }
+            Ok(notices)
+        }
+        Request::Dump { canonical } => {
+            let mut out = std::io::stdout().lock();
+            let write = if canonical { dump::canonical } else { dump::readable };
+            let mut notices = write(&session.sources, &work.cancel, &mut out)?;
+            notices.merge(&session.notices());
+            Ok(notices)
+        }
+        _ => {
+            anyhow::bail!("{}: patterns are mined from OTF2 archives; here `whyslow explain` answers", session.title())
+        }
+    }
+}
+
 fn count(session: &Session, what: Stats, work: &Work) -> anyhow::Result<(stats::Table, Notices)> {
     if what == Stats::Count {
         let (counts, notices) = session.count(work)?;
@@ -146,6 +161,52 @@ fn count(session: &Session, what: Stats, work: &Work) -> anyhow::Result<(stats::
         _ => stats::Table::cpu(&recording, &usage::cpu(&recording), &notices),
     };
     Ok((table, notices))
+}
+
+/// What is in the archive of an MPI run, and what held the run up.
+fn tell_run(archive: &Archive, request: Request, work: &Work, clock: &mut Stages) -> anyhow::Result<Notices> {
+    match request {
+        Request::Anomalies { q, s, json } => {
+            let settings = Settings { q, s, ..Settings::default() };
+            let (_, found, notices) = with_progress(work, || session::anomalies(archive, &settings, work))?;
+            clock.lap("analyse");
+            if json {
+                print_json(&anomalies::json(&found, &notices))?;
+            } else {
+                print(&anomalies::text(&found, &notices))?;
+            }
+            Ok(notices)
+        }
+        Request::Stats { what: Stats::Count, json } => {
+            let run = with_progress(work, || Ok(mpi::read(archive, work)?))?;
+            let table = archive::Count::new(&run.counts(), &run.notices);
+            if json {
+                print_json(&table)?
+            } else {
+                print(&table.text())?
+            }
+            Ok(run.notices)
+        }
+        Request::Info { full, json } => {
+            let (mined, notices) = if full {
+                let (mined, found, notices) =
+                    with_progress(work, || session::anomalies(archive, &Settings::default(), work))?;
+                (Some((mined, found)), notices)
+            } else {
+                (None, archive.notices.clone())
+            };
+            let facts = archive::Facts::new(archive, mined.as_ref().map(|(m, f)| (m, f)), &notices);
+            if json {
+                print_json(&facts)?
+            } else {
+                print(&facts.text())?
+            }
+            Ok(notices)
+        }
+        Request::Dump { canonical: false } => Ok(archive::dump(archive, &work.cancel, &mut std::io::stdout().lock())?),
+        Request::Dump { .. } => anyhow::bail!("{}: the canonical form is defined for CTF", archive.path.display()),
+        _ => anyhow::bail!("{}: an OTF2 archive holds no scheduler events", archive.path.display()),
+    }
 }
 
 fn interface(common: &Common, selection: Selection, looks: Looks) -> anyhow::Result<()> {

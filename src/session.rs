@@ -1,9 +1,12 @@
 //! The whole way from a path to an answer: open, find tasks, read, explain, compare.
 //!
-//! A [`Session`] is the traces of one command line, opened: metadata and packet indexes are read, events are not.
+//! A [`Session`] is the CTF traces of one command line, opened: metadata and packet indexes are read, events are not. The
+//! archive of an MPI run takes the other way, over patterns: nothing delimits its executions.
 //! Each method below it is one question; each runs on the workers of the [`Work`] it is given, reports progress to it
 //! and ends early when it is cancelled.
 
+use crate::analysis::patterns::Mined;
+use crate::analysis::patterns::measure::Settings;
 use crate::analysis::survey::{self, Survey};
 use crate::analysis::symbols::files::Places;
 use crate::base::notice::Notices;
@@ -12,11 +15,14 @@ use crate::base::work::Work;
 use crate::cli::Common;
 use crate::compare::{self, CompareError, Comparison};
 use crate::event::bind::is_kernel;
+use crate::event::mpi;
 use crate::event::task::{self, ClassFace, Pairing, TaskDefinition};
 use crate::input::count::{self, Counts};
+use crate::input::otf2::Archive;
 use crate::input::record::ClassId;
-use crate::input::{self, Source};
+use crate::input::{self, Opened, Source};
 use crate::model::build;
+use crate::model::pattern::Anomalies;
 use crate::model::{Model, TraceInfo};
 use crate::state::engine::ChunkTarget;
 use crate::state::kernel::{Options, record};
@@ -39,16 +45,27 @@ pub struct Session {
 }
 
 impl Session {
-    /// Open the traces of a command line. Cost: metadata and packet indexes.
+    /// Open the traces of a command line whose executions can be compared. Cost: metadata and packet indexes.
     pub fn open(common: &Common) -> anyhow::Result<Session> {
-        let sources = input::open(&common.arguments)?;
+        match input::open(&common.arguments)? {
+            Opened::Ctf(sources) => Ok(Session::new(sources, common)),
+            Opened::Otf2(archive) => {
+                let what =
+                    "an MPI run: `whyslow anomalies` tells what held it up, `stats count` and `info` what is in it";
+                anyhow::bail!("{}: {what}", archive.path.display())
+            }
+        }
+    }
+
+    /// Traces that are open.
+    pub fn new(sources: Vec<Source>, common: &Common) -> Session {
         let classes: Vec<ClassFace> = sources.iter().flat_map(faces).collect();
         let chunks = match common.chunk {
             None => ChunkTarget::default(),
             Some(0) => ChunkTarget::Packet,
             Some(bytes) => ChunkTarget::Bytes(bytes),
         };
-        Ok(Session { found: task::discover(&classes), sources, classes, chunks })
+        Session { found: task::discover(&classes), sources, classes, chunks }
     }
 
     /// The traces as people name them.
@@ -141,6 +158,15 @@ impl Session {
             "{title}: {what}; `whyslow info --full` lists tasks with their counts, --task begin=EVENT,end=EVENT names one by hand"
         ))
     }
+}
+
+/// Patterns of an MPI run, which of their occurrences took too long, and from where the delay came.
+pub fn anomalies(archive: &Archive, settings: &Settings, work: &Work) -> anyhow::Result<(Mined, Anomalies, Notices)> {
+    let run = mpi::read(archive, work)?;
+    let notices = run.notices.clone();
+    let mined = Mined::new(run.into_operations(archive), work)?;
+    let found = Anomalies::new(&mined, settings, work)?;
+    Ok((mined, found, notices))
 }
 
 /// Hold two groups of a model's executions against each other.

@@ -1,6 +1,8 @@
 //! OTF2 archives: written here byte by byte (both byte orders, chunks, id maps, clocks, all that surprises), read back;
 //! damaged in every way, read without harm; and the recorded corpus against its oracle, where it is unpacked.
 
+#![allow(clippy::unwrap_used, clippy::panic)]
+
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use whyslow::analysis::patterns::Mined;
@@ -10,6 +12,7 @@ use whyslow::base::work::Work;
 use whyslow::event::mpi::{self, MpiRun};
 use whyslow::input::otf2::Archive;
 use whyslow::model::pattern::Anomalies;
+use whyslow::view::archive::{self, Count, Facts};
 
 // ---- a writer ------------------------------------------------------------------------------------------------------
 
@@ -176,60 +179,66 @@ fn events(style: Style, rank: u64) -> Vec<u8> {
         _ => NUMBERS[0] + r,
     };
     let (left, right) = ((rank + RANKS - 1) % RANKS, (rank + 1) % RANKS);
-    // A record and its time: a stamp only where the time changed (a new chunk repeats it: so does every record here
-    // whose turn is odd).
-    let mut record = |time: u64, stamp: bool, body: Bytes| {
+    // A record and its time: with a stamp of its own only where the time changed. A new chunk repeats the stamp, so here
+    // records of one time stay together.
+    let mut last = None;
+    let mut record = |time: u64, body: Bytes| {
         let own = time - style.skew * rank;
-        let mut all = if stamp { new().u8(5).full(own, 8) } else { new() };
-        all.data.extend(body.data);
-        file.push(all);
+        if last != Some(own) {
+            file.push(new().u8(5).full(own, 8));
+            last = Some(own);
+        }
+        if let Some(together) = file.records.last_mut() {
+            together.extend(body.data);
+        }
     };
     let enter = |r: u64| new().u8(12).packed(local_region(r));
     let leave = |r: u64| new().u8(13).packed(local_region(r));
     let mut t = 1_000 + style.skew * RANKS;
-    record(t, true, new().record(63, &new().undefined().packed(0), false));
-    record(t, true, enter(0));
+    record(t, new().record(63, &new().undefined().packed(0), false));
+    record(t, enter(0));
     for turn in 0..TURNS {
         t += 10_000;
-        for request in [2 * turn, 2 * turn + 1] {
-            record(t, true, enter(1));
-            record(t, true, new().u8(17).packed(request << 32));
-            record(t + 10, true, leave(1));
+        for n in 0..2 {
+            let at = t + 12 * n;
+            record(at, enter(1));
+            record(at, new().u8(17).packed((2 * turn + n) << 32));
+            record(at + 10, leave(1));
         }
-        for (n, request) in [2, 3].into_iter().enumerate() {
+        for n in 0..2 {
+            let at = t + 25 + 7 * n;
             // With an attribute list, which stands between time stamp and record.
-            let attributes = new().record(6, &new().packed(1).packed(1).u8(8).full(7, 8), turn % 3 == 0);
-            let mut body = attributes;
+            let mut body = new().record(6, &new().packed(1).packed(1).u8(8).full(7, 8), turn % 3 == 0);
             body.data.extend(enter(2).data);
-            record(t + 20, true, body);
-            let payload = new().packs(&[right, 0, 1, 8 + n as u64, request]);
-            record(t + 21, true, new().record(15, &payload, turn % 5 == 0));
-            record(t + 30, true, leave(2));
+            record(at, body);
+            let payload = new().packs(&[right, 0, 1, 8 + n, 2 + n]);
+            record(at + 1, new().record(15, &payload, turn % 5 == 0));
+            record(at + 5, leave(2));
         }
-        record(t + 40, true, enter(3));
+        record(t + 40, enter(3));
         // An unknown type, then the completions in the other order; the communicator is wrong (9 instead of 0).
-        record(t + 50, true, new().record(250, &new().packed(1), false));
+        record(t + 50, new().record(250, &new().packed(1), false));
         for request in [2 * turn + 1, 2 * turn] {
             let payload = new().packs(&[left, 9, 1, 8, request << 32]);
-            record(t + 60, true, new().record(19, &payload, false));
+            record(t + 60, new().record(19, &payload, false));
         }
-        record(t + 60, true, new().u8(16).packed(2));
-        record(t + 60, true, leave(3));
+        record(t + 60, new().u8(16).packed(2));
+        record(t + 60, leave(3));
         if turn % 10 == 9 {
-            record(t + 70, true, enter(4));
-            record(t + 70, true, new().record(22, &new(), false));
-            record(t + 90, true, new().record(23, &new().u8(0).packed(0).undefined().packs(&[0, 0]), false));
-            record(t + 95, true, leave(4));
+            record(t + 70, enter(4));
+            record(t + 70, new().record(22, &new(), false));
+            record(t + 90, new().record(23, &new().u8(0).packed(0).undefined().packs(&[0, 0]), false));
+            record(t + 95, leave(4));
         }
     }
-    record(t + 100, true, enter(5));
-    record(t + 101, true, new().record(18, &new().packs(&[4_294_967_294, 0, 4_294_967_295, 0]), false));
-    record(t + 102, true, leave(5));
+    record(t + 100, enter(5));
+    record(t + 101, new().record(18, &new().packs(&[4_294_967_294, 0, 4_294_967_295, 0]), false));
+    record(t + 102, leave(5));
     // Not nested at the end.
-    record(t + 110, true, enter(6));
-    record(t + 120, true, leave(0));
-    record(t + 120, true, new().record(65, &new().undefined().packed(0), false));
-    record(t + 130, true, leave(6));
+    record(t + 110, enter(6));
+    record(t + 120, leave(0));
+    record(t + 120, new().record(65, &new().undefined().packed(0), false));
+    record(t + 130, leave(6));
     file.finish()
 }
 
@@ -315,6 +324,7 @@ fn an_archive_is_read_in_both_byte_orders_and_any_chunks() {
         assert_eq!(run.notices.count(Notice::DamagedPacket), 0);
         assert_eq!(run.notices.count(Notice::UnmatchedMessages), 0);
         assert_eq!(run.notices.count(Notice::EndWithoutBegin), 0);
+        assert_eq!(run.notices.count(Notice::TimeBackwards), 0);
         seen.push((counts, pairs(&run)));
     }
     assert!(seen.windows(2).all(|w| w[0] == w[1]));
@@ -383,11 +393,11 @@ fn any_number_of_workers_reads_the_same() {
     let answer = |threads| {
         let work = Work::new(threads);
         let run = mpi::read(&archive, &work).unwrap();
-        let sentences = run.notices.sentences();
+        let notices = run.notices.clone();
         let mined = Mined::new(run.into_operations(&archive), &work).unwrap();
         let mut found = Anomalies::new(&mined, &Settings::default(), &work).unwrap();
         found.summary.detection_ms = 0.0;
-        whyslow::view::anomalies::json(&found, &sentences).to_string()
+        serde_json::to_string(&whyslow::view::anomalies::json(&found, &notices)).unwrap()
     };
     let one = answer(1);
     assert!([2, 3, 7].into_iter().all(|threads| answer(threads) == one));
@@ -405,6 +415,31 @@ fn iterations_are_the_turns_of_the_outermost_loop() {
         assert_eq!(one.spans.len(), 4);
         assert!(one.spans.iter().take(3).all(|s| s.len() == 200_000), "{:?}", one.spans);
     }
+}
+
+#[test]
+fn count_info_and_dump_say_what_is_there() {
+    let written = Written::new(PLAIN);
+    let (archive, run) = read(written.path());
+    let count = serde_json::to_value(Count::new(&run.counts(), &run.notices)).unwrap();
+    assert_eq!(count["messages"], serde_json::json!({"sends": 240, "receives": 243, "matched": 240}));
+    assert!(count.get("packets").is_none(), "an archive has none");
+    let events = run.counts().events;
+    let mined = Mined::new(run.into_operations(&archive), &Work::new(1)).unwrap();
+    let found = Anomalies::new(&mined, &Settings::default(), &Work::new(1)).unwrap();
+    let info = serde_json::to_value(Facts::new(&archive, Some((&mined, &found)), &archive.notices)).unwrap();
+    assert_eq!(info["traces"][0]["format"], "OTF2 3.0.2");
+    assert_eq!((&info["tasks"][0]["executions"], &info["tasks"][0]["p50_ns"]), (&12.into(), &200_000.into()));
+    assert_eq!(info["clocks"][2]["stream"], "P#2T#0");
+    let mut lines = Vec::new();
+    archive::dump(&archive, &Default::default(), &mut lines).unwrap();
+    let lines = String::from_utf8(lines).unwrap();
+    assert_eq!(lines.lines().count() as u64, events);
+    let times: Vec<i64> = lines.lines().map(|l| l.split('\t').next().unwrap().parse().unwrap()).collect();
+    assert!(times.is_sorted());
+    let send = "P#0T#0\tMpiIsend\tto P#1T#0, communicator 0, tag 1, 8 bytes, request 0x2";
+    assert!(lines.contains(send), "{}", &lines[..2000]);
+    assert!(lines.contains("P#0T#0\tMpiRecv\tfrom nobody"));
 }
 
 // ---- what is not an archive, what is damaged -----------------------------------------------------------------------
@@ -466,8 +501,9 @@ fn survives(path: &Path) {
     let run = mpi::read(&archive, &work).unwrap();
     let mined = Mined::new(run.into_operations(&archive), &work).unwrap();
     let found = Anomalies::new(&mined, &Settings::default(), &work).unwrap();
-    let _ = (mined.iterations(), whyslow::view::anomalies::json(&found, &[]));
-    whyslow::view::anomalies::text(&found, &[], &mut std::io::sink()).unwrap();
+    let notices = Default::default();
+    let shown = (whyslow::view::anomalies::json(&found, &notices), whyslow::view::anomalies::text(&found, &notices));
+    let _ = (mined.iterations(), shown);
 }
 
 #[test]

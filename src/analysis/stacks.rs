@@ -9,8 +9,7 @@
 //!   CPU is not cut, it has the stack it began with. No sample reaches further than ten sampling periods of running
 //!   time, and none beyond an exec.
 //! - Where that leaves a hole, and where the tracer lost the callers (one address only: some functions of the C library
-//!   keep no frame pointer), the stacks before and after are kept: the callers that they have in common were there
-//!   throughout.
+//!   keep no frame pointer), the stacks before and after are kept: they may have callers in common.
 //!
 //! Cost: linear in calls plus samples per thread, threads side by side. ALGORITHMS.md section 5.1.
 

@@ -26,7 +26,7 @@ pub fn frame_text(model: &Model, context: ContextId) -> String {
     let name = model.names.get(frame.name);
     match frame.kind {
         FrameKind::Process | FrameKind::Function | FrameKind::KernelFunction => name.to_string(),
-        FrameKind::Call | FrameKind::Wait(_) => format!("[{name}]"),
+        FrameKind::File | FrameKind::Call | FrameKind::Wait(_) => format!("[{name}]"),
         FrameKind::Thread(_) => format!("thread {name}"),
         FrameKind::NoStack => "[no stack]".into(),
     }

@@ -33,6 +33,11 @@ impl Argument {
             _ => Argument { label: None, path: PathBuf::from(text) },
         }
     }
+
+    /// An OTF2 anchor file, or a folder that holds one and is no CTF trace.
+    fn is_archive(&self) -> bool {
+        !self.path.join("metadata").exists() && otf2::find(&self.path).is_some()
+    }
 }
 
 /// An opened trace and whose it is.
@@ -48,17 +53,32 @@ pub struct Source {
     pub trace: ctf::Trace,
 }
 
-/// The traces under what the user named, in a stable order, on one time line.
+/// What a command line names.
+#[derive(Debug)]
+pub enum Opened {
+    /// CTF traces in a stable order, on one time line.
+    Ctf(Vec<Source>),
+    /// The archive of one MPI run.
+    Otf2(Box<otf2::Archive>),
+}
+
+/// Open the traces under what the user named.
 ///
 /// Errors: a path that is not there, a folder without a trace, a file of a known format that is not read yet, metadata
 /// that cannot be understood; each in one line that says what to do.
-pub fn open(arguments: &[Argument]) -> Result<Vec<Source>, OpenError> {
+pub fn open(arguments: &[Argument]) -> Result<Opened, OpenError> {
+    if let Some(archive) = arguments.iter().find(|a| a.is_archive()) {
+        if arguments.len() > 1 {
+            return Err(OpenError(format!("{}: an OTF2 archive is opened alone", archive.path.display())));
+        }
+        return Ok(Opened::Otf2(Box::new(otf2::Archive::open(&archive.path)?)));
+    }
     let mut sources = Vec::new();
     for argument in arguments {
         open_argument(argument, &mut sources)?;
     }
     share_clocks(&mut sources);
-    Ok(sources)
+    Ok(Opened::Ctf(sources))
 }
 
 fn open_argument(argument: &Argument, sources: &mut Vec<Source>) -> Result<(), OpenError> {

@@ -22,6 +22,8 @@ pub enum FrameKind {
     Process,
     /// A user-space function, or `file+0xoffset` where it has no name.
     Function,
+    /// Some functions of a file none of whose names is known, drawn `[libc.so.6]`.
+    File,
     /// A kernel function.
     KernelFunction,
     /// A system call, drawn `[futex]`.

@@ -76,7 +76,8 @@ struct Source {
 pub(super) fn paths(mined: &Mined, lateness: &Lateness, numbers: &[u32]) -> Found {
     let spread = &lateness.spread;
     let n = spread.nodes.len();
-    // Causes end before their effects: in order of ends, a node's cause has been seen before it.
+    // Waits end before the waits they cause, and what waits for nobody has no cause: in order of ends, a node with a
+    // cause comes after it unless that is a source.
     let mut order: Vec<usize> = (0..n).collect();
     order.sort_by_key(|at| (spread.nodes[*at].span.end, *at));
     let cause = |at: usize| spread.causes[at].map(|cause| cause.node as usize);

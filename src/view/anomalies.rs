@@ -3,113 +3,310 @@
 //! In: [`Anomalies`] and the warnings. Out: JSON, or text that begins with the paths, because they are the answer: who
 //! was late by itself, by how much, and whom that delayed.
 
-use crate::event::operation::EventKind;
-use crate::model::pattern::{Anomalies, Anomaly, Responsible};
+use super::clean;
+use crate::analysis::patterns::measure::Verdict;
+use crate::base::notice::Notices;
+use crate::base::time::Ns;
+use crate::event::operation::{EventKind, ThreadPlace, Via};
+use crate::model::pattern::{Anomalies, Anomaly, Pattern, Responsible, Stream};
 use crate::model::propagation::{Path, Step};
-use serde_json::{Value, json};
-use std::io::{self, Write};
+use serde::Serialize;
+use std::fmt::Write;
 
 /// The JSON document.
-pub fn json(found: &Anomalies, warnings: &[String]) -> Value {
+#[derive(Clone, Debug, Serialize)]
+pub struct Document {
+    schema: &'static str,
+    q: f64,
+    s: f64,
+    summary: SummaryJson,
+    clocks: Vec<ClockJson>,
+    patterns: Vec<PatternJson>,
+    anomalies: Vec<AnomalyJson>,
+    paths: Vec<PathJson>,
+    truncated: bool,
+    warnings: Vec<String>,
+}
+
+#[derive(Clone, Debug, Serialize)]
+struct SummaryJson {
+    events: u64,
+    detection_ms: f64,
+    patterns: u64,
+    selected: u64,
+    anomalies: u64,
+    sources: u64,
+    longest_path: u64,
+    violations: u64,
+}
+
+/// A stream's clock.
+#[derive(Clone, Debug, Serialize)]
+pub struct ClockJson {
+    stream: String,
+    offset_ns: Ns,
+    error_ns: Option<Ns>,
+    drift_ppb: f64,
+}
+
+impl std::fmt::Display for ClockJson {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let error = self.error_ns.map_or_else(|| "unknown".to_owned(), duration);
+        write!(f, "clock of {}: {} to add, error up to {error}", self.stream, duration(self.offset_ns))?;
+        if self.drift_ppb == 0.0 { Ok(()) } else { write!(f, ", drift {:.1} ppm", self.drift_ppb / 1e3) }
+    }
+}
+
+#[derive(Clone, Debug, Serialize)]
+struct PatternJson {
+    id: usize,
+    name: String,
+    symbols: Vec<String>,
+    #[serde(rename = "loop")]
+    is_loop: bool,
+    occurrences: u64,
+    selected: bool,
+    reason: &'static str,
+    max_ref_ns: Ns,
+    limit_ns: Ns,
+    longest_ns: Ns,
+}
+
+/// Where: `pid`, `tid` and `thread` in kernel recordings only, `rank` null there.
+#[derive(Clone, Debug, Default, Serialize)]
+struct PlaceJson {
+    stream: String,
+    rank: Option<u32>,
+    #[serde(flatten)]
+    thread: Option<ThreadJson>,
+}
+
+#[derive(Clone, Debug, Serialize)]
+struct ThreadJson {
+    pid: i32,
+    tid: i32,
+    thread: String,
+}
+
+#[derive(Clone, Debug, Serialize)]
+struct AnomalyJson {
+    id: usize,
+    pattern: u32,
+    #[serde(flatten)]
+    place: PlaceJson,
+    start_ns: Ns,
+    end_ns: Ns,
+    local_start_ns: Ns,
+    local_end_ns: Ns,
+    factor: f64,
+    excess_ns: Ns,
+    source: bool,
+    diffuse: bool,
+    responsible: Vec<ResponsibleJson>,
+}
+
+#[derive(Clone, Debug, Serialize)]
+struct ResponsibleJson {
+    what: String,
+    kind: &'static str,
+    local_start_ns: Ns,
+    local_end_ns: Ns,
+    excess_ns: Ns,
+    reference_ns: Ns,
+}
+
+#[derive(Clone, Debug, Serialize)]
+struct PathJson {
+    excess_ns: Ns,
+    affected_ns: Ns,
+    messages: u64,
+    steps: Vec<StepJson>,
+}
+
+#[derive(Clone, Debug, Serialize)]
+struct StepJson {
+    anomaly: u32,
+    #[serde(flatten)]
+    place: PlaceJson,
+    what: String,
+    kind: &'static str,
+    start_ns: Ns,
+    end_ns: Ns,
+    local_start_ns: Ns,
+    local_end_ns: Ns,
+    excess_ns: Ns,
+    reference_ns: Ns,
+    via: Option<&'static str>,
+}
+
+fn cleaned(text: &str) -> String {
+    clean::text(text).into_owned()
+}
+
+/// The document of an analysis.
+pub fn json(found: &Anomalies, notices: &Notices) -> Document {
     let summary = &found.summary;
-    let clocks = found
-        .streams
-        .iter()
-        .map(|s| json!({"stream": s.name, "offset_ns": s.offset_ns, "error_ns": s.error_ns, "drift_ppb": s.drift_ppb}));
-    let patterns = (0..).zip(&found.patterns).map(|(id, p): (usize, _)| {
-        json!({"id": id, "name": p.name, "symbols": p.symbols, "loop": p.is_loop, "occurrences": p.occurrences,
-               "selected": p.verdict == crate::analysis::patterns::measure::Verdict::Selected,
-               "reason": p.verdict.reason(), "max_ref_ns": p.max_ref_ns, "limit_ns": p.limit_ns,
-               "longest_ns": p.longest_ns})
-    });
-    let anomalies = (0..).zip(&found.anomalies).map(|(id, a)| anomaly_json(found, id, a));
-    let paths = found.paths.iter().map(|path| {
-        let steps: Vec<Value> = path.steps.iter().map(|step| step_json(found, step)).collect();
-        json!({"excess_ns": path.excess_ns, "affected_ns": path.affected_ns, "messages": path.messages, "steps": steps})
-    });
-    json!({
-        "schema": "whyslow.anomalies/1", "q": found.q, "s": found.s,
-        "summary": {"events": summary.events, "detection_ms": summary.detection_ms,
-                    "patterns": summary.patterns, "selected": summary.selected, "anomalies": summary.anomalies,
-                    "sources": summary.sources, "longest_path": summary.longest_path},
-        "clocks": clocks.collect::<Vec<_>>(),
-        "patterns": patterns.collect::<Vec<_>>(),
-        "anomalies": anomalies.collect::<Vec<_>>(),
-        "paths": paths.collect::<Vec<_>>(),
-        "truncated": found.paths_left_out > 0,
-        "warnings": warnings,
-    })
+    Document {
+        schema: "whyslow.anomalies/1",
+        q: found.q,
+        s: found.s,
+        summary: SummaryJson {
+            events: summary.events,
+            detection_ms: summary.detection_ms,
+            patterns: summary.patterns,
+            selected: summary.selected,
+            anomalies: summary.anomalies,
+            sources: summary.sources,
+            longest_path: summary.longest_path,
+            violations: summary.violations,
+        },
+        clocks: clocks(&found.streams),
+        patterns: (0..).zip(&found.patterns).map(|(id, p)| pattern(id, p)).collect(),
+        anomalies: (0..).zip(&found.anomalies).map(|(id, a)| anomaly(found, id, a)).collect(),
+        paths: found.paths.iter().map(|p| path(found, p)).collect(),
+        truncated: found.paths_left_out > 0,
+        warnings: notices.sentences().iter().map(|s| clean::line(s)).collect(),
+    }
 }
 
-fn anomaly_json(found: &Anomalies, id: usize, a: &Anomaly) -> Value {
-    let stream = found.streams.get(a.stream as usize);
-    let responsible = a.responsible.iter().map(|r: &Responsible| {
-        json!({"what": r.what, "kind": r.kind.name(), "local_start_ns": r.local.start, "local_end_ns": r.local.end,
-               "excess_ns": r.excess_ns, "reference_ns": r.reference_ns})
-    });
-    json!({"id": id, "pattern": a.pattern, "stream": stream.map(|s| &s.name), "rank": stream.and_then(|s| s.rank),
-           "start_ns": a.span.start, "end_ns": a.span.end, "local_start_ns": a.local.start,
-           "local_end_ns": a.local.end, "factor": a.factor, "excess_ns": a.excess_ns, "source": a.source,
-           "diffuse": a.diffuse, "responsible": responsible.collect::<Vec<_>>()})
+/// The clocks alone, for `info --full`.
+pub fn clocks(streams: &[Stream]) -> Vec<ClockJson> {
+    let clock = |s: &Stream| ClockJson {
+        stream: cleaned(&s.name),
+        offset_ns: s.offset_ns,
+        error_ns: s.error_ns,
+        drift_ppb: s.drift_ppb,
+    };
+    streams.iter().map(clock).collect()
 }
 
-fn step_json(found: &Anomalies, step: &Step) -> Value {
-    let stream = found.streams.get(step.stream as usize);
-    json!({"anomaly": step.anomaly, "rank": stream.and_then(|s| s.rank), "stream": stream.map(|s| &s.name),
-           "what": step.what, "kind": step.kind.name(), "start_ns": step.span.start, "end_ns": step.span.end,
-           "local_start_ns": step.local.start, "local_end_ns": step.local.end, "excess_ns": step.excess_ns,
-           "via": step.via.map(|v| v.name())})
+fn pattern(id: usize, p: &Pattern) -> PatternJson {
+    PatternJson {
+        id,
+        name: cleaned(&p.name),
+        symbols: p.symbols.iter().map(|s| cleaned(s)).collect(),
+        is_loop: p.is_loop,
+        occurrences: p.occurrences,
+        selected: p.verdict == Verdict::Selected,
+        reason: p.verdict.reason(),
+        max_ref_ns: p.max_ref_ns,
+        limit_ns: p.limit_ns,
+        longest_ns: p.longest_ns,
+    }
+}
+
+fn place_of(found: &Anomalies, stream: u32) -> PlaceJson {
+    let thread = |t: &ThreadPlace| ThreadJson { pid: t.pid, tid: t.tid, thread: cleaned(&t.name) };
+    let place =
+        |s: &Stream| PlaceJson { stream: cleaned(&s.name), rank: s.rank, thread: s.thread.as_ref().map(thread) };
+    found.streams.get(stream as usize).map(place).unwrap_or_default()
+}
+
+fn anomaly(found: &Anomalies, id: usize, a: &Anomaly) -> AnomalyJson {
+    let responsible = |r: &Responsible| ResponsibleJson {
+        what: cleaned(&r.what),
+        kind: r.kind.name(),
+        local_start_ns: r.local.start,
+        local_end_ns: r.local.end,
+        excess_ns: r.excess_ns,
+        reference_ns: r.reference_ns,
+    };
+    AnomalyJson {
+        id,
+        pattern: a.pattern,
+        place: place_of(found, a.stream),
+        start_ns: a.span.start,
+        end_ns: a.span.end,
+        local_start_ns: a.local.start,
+        local_end_ns: a.local.end,
+        factor: a.factor,
+        excess_ns: a.excess_ns,
+        source: a.source,
+        diffuse: a.diffuse,
+        responsible: a.responsible.iter().map(responsible).collect(),
+    }
+}
+
+fn path(found: &Anomalies, path: &Path) -> PathJson {
+    let step = |s: &Step| StepJson {
+        anomaly: s.anomaly,
+        place: place_of(found, s.stream),
+        what: cleaned(&s.what),
+        kind: s.kind.name(),
+        start_ns: s.span.start,
+        end_ns: s.span.end,
+        local_start_ns: s.local.start,
+        local_end_ns: s.local.end,
+        excess_ns: s.excess_ns,
+        reference_ns: s.reference_ns,
+        via: s.via.map(Via::name),
+    };
+    PathJson {
+        excess_ns: path.excess_ns,
+        affected_ns: path.affected_ns,
+        messages: path.messages,
+        steps: path.steps.iter().map(step).collect(),
+    }
 }
 
 /// Sources shown as text; the JSON has all.
 const SHOWN: usize = 10;
 
 /// The text for people.
-pub fn text(found: &Anomalies, warnings: &[String], out: &mut impl Write) -> io::Result<()> {
+pub fn text(found: &Anomalies, notices: &Notices) -> String {
+    let mut out = String::new();
+    // Writing to a String cannot fail.
+    let _ = write(found, notices, &mut out);
+    out
+}
+
+fn write(found: &Anomalies, notices: &Notices, out: &mut String) -> std::fmt::Result {
     let s = &found.summary;
     writeln!(
         out,
         "{} patterns, {} selected (q {}, s {}): {} anomalies, {} sources, longest path {} messages",
         s.patterns, s.selected, found.q, found.s, s.anomalies, s.sources, s.longest_path
     )?;
-    writeln!(out)?;
-    let mut shown = 0;
     let mut paths = found.paths.iter().peekable();
-    while let Some(path) = paths.next() {
-        if shown == SHOWN {
-            writeln!(out, "... (all paths: --json)")?;
-            break;
-        }
-        shown += 1;
+    if paths.peek().is_none() {
+        writeln!(out, "\nnothing took too long by itself")?;
+    }
+    for _ in 0..SHOWN {
+        let Some(path) = paths.next() else { break };
+        writeln!(out)?;
         write_source(found, path, out)?;
         // The other paths of the same source: only where they end.
         while let Some(other) = paths.next_if(|other| other.steps.first() == path.steps.first()) {
             if let Some(last) = other.steps.last() {
-                writeln!(out, "    ... and {} messages on to {}", other.messages, place(found, last))?;
+                writeln!(out, "    and over {} messages to {}", other.messages, place(found, last))?;
             }
         }
     }
-    writeln!(out)?;
-    writeln!(out, "{:>9} {:>12} {:>12}  pattern", "times", "reference", "longest")?;
-    for p in &found.patterns {
-        let (reference, longest) = (duration(p.max_ref_ns), duration(p.longest_ns));
-        writeln!(out, "{:>9} {reference:>12} {longest:>12}  {} ({})", p.occurrences, p.name, p.verdict.reason())?;
+    if paths.peek().is_some() {
+        writeln!(out, "\nmore sources with --json; fewer with a larger s")?;
     }
-    for warning in warnings {
-        writeln!(out, "note: {warning}")?;
+    writeln!(out, "\n{:>9} {:>11} {:>11} {:>11}  pattern", "times", "reference", "limit", "longest")?;
+    for p in &found.patterns {
+        let [reference, limit, longest] = [p.max_ref_ns, p.limit_ns, p.longest_ns].map(duration);
+        let (name, reason) = (clean::text(&p.name), p.verdict.reason());
+        writeln!(out, "{:>9} {reference:>11} {limit:>11} {longest:>11}  {name} ({reason})", p.occurrences)?;
+    }
+    for warning in notices.sentences() {
+        writeln!(out, "note: {}", clean::line(&warning))?;
     }
     Ok(())
 }
 
-fn write_source(found: &Anomalies, path: &Path, out: &mut impl Write) -> io::Result<()> {
+fn write_source(found: &Anomalies, path: &Path, out: &mut String) -> std::fmt::Result {
     let Some((first, rest)) = path.steps.split_first() else { return Ok(()) };
-    writeln!(out, "{} {} too long: {}", place(found, first), duration(first.excess_ns), sentence(first))?;
+    writeln!(out, "{}: {}", place(found, first), sentence(first))?;
     if path.affected_ns > 0 {
-        writeln!(out, "  its victims waited {} too long together:", duration(path.affected_ns))?;
+        writeln!(out, "  its {} too much cost its victims {}:", duration(first.excess_ns), duration(path.affected_ns))?;
     }
     for step in rest {
-        let via = step.via.map_or("", |v| v.name());
-        writeln!(out, "    {via} to {}: {} {} too long", place(found, step), step.what, duration(step.excess_ns))?;
+        let what = clean::text(&step.what);
+        let via = step.via.map_or("", Via::name);
+        writeln!(out, "    {via} to {}: {what} {} too long", place(found, step), duration(step.excess_ns))?;
     }
     Ok(())
 }
@@ -117,15 +314,16 @@ fn write_source(found: &Anomalies, path: &Path, out: &mut impl Write) -> io::Res
 /// What kind of delay it was, as far as the recording tells.
 fn sentence(step: &Step) -> String {
     let (length, usual) = (duration(step.local.len()), duration(step.reference_ns));
+    let what = clean::text(&step.what);
     match step.kind {
-        EventKind::Gap => format!("computed {length} {} (usually {usual})", step.what),
+        EventKind::Gap => format!("{length} between calls, {what} (usually {usual})"),
         // Calls that wait for nobody take microseconds: what makes one take milliseconds is not the program.
         EventKind::Operation if step.reference_ns < 100_000 => {
-            format!("{length} inside {} (usually {usual}): interrupted or preempted there, by its length", step.what)
+            format!("{length} inside {what} (usually {usual}): by its length interrupted or preempted there")
         }
-        EventKind::Operation => format!("{} took {length} (usually {usual})", step.what),
+        EventKind::Operation => format!("{what} took {length} (usually {usual})"),
         EventKind::Receive | EventKind::Collective => {
-            format!("waited {length} in {} (usually {usual}), for nothing that was recorded as late", step.what)
+            format!("{what} took {length} (usually {usual}), for nothing that was recorded as late")
         }
     }
 }
@@ -134,7 +332,7 @@ fn place(found: &Anomalies, step: &Step) -> String {
     let stream = found.streams.get(step.stream as usize);
     match stream.and_then(|s| s.rank) {
         Some(rank) => format!("rank {rank} at {}", duration(step.span.start)),
-        None => format!("{} at {}", stream.map_or("", |s| &s.name), duration(step.span.start)),
+        None => format!("{} at {}", clean::text(stream.map_or("", |s| &s.name)), duration(step.span.start)),
     }
 }
 

@@ -4,12 +4,14 @@
 //! made by a sink that the decoder writes into; the parts of a line that the schema decides (names, separators) are
 //! prepared once for each field. The merge keeps one line of each stream in hand and always lets out the least by (time, stream).
 
+use super::clean;
 use crate::base::notice::Notices;
 use crate::base::time::Ns;
 use crate::base::work::{Cancel, Cancelled};
 use crate::input::Source;
-use crate::input::ctf::{Appearance, Node, Plan, Reader, Shape, Sink, Trace};
+use crate::input::ctf::{Appearance, Class, Node, Plan, Reader, Shape, Sink, Trace};
 use crate::input::record::{ClassId, StreamId, Words};
+use smallvec::SmallVec;
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use std::io::{self, Write};
@@ -28,9 +30,28 @@ pub enum DumpError {
 /// Bytes that are collected before they are written.
 const BUFFER: usize = 256 << 10;
 
+/// How a line looks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Form {
+    /// As docs/CANONICAL.md says.
+    Canonical,
+    /// Time of day, host, CPU, event, fields.
+    Readable,
+}
+
 /// Write every event of some traces in canonical form. Returns what was wrong in their packets.
 pub fn canonical(sources: &[Source], cancel: &Cancel, out: &mut impl Write) -> Result<Notices, DumpError> {
-    let scripts: Vec<Script> = sources.iter().map(|s| Script::new(&s.trace)).collect();
+    write(sources, Form::Canonical, cancel, out)
+}
+
+/// Write every event of some traces for people: time of day (UTC) on the common time line, host, CPU, event, fields.
+/// Returns what was wrong in their packets.
+pub fn readable(sources: &[Source], cancel: &Cancel, out: &mut impl Write) -> Result<Notices, DumpError> {
+    write(sources, Form::Readable, cancel, out)
+}
+
+fn write(sources: &[Source], form: Form, cancel: &Cancel, out: &mut impl Write) -> Result<Notices, DumpError> {
+    let scripts: Vec<Script> = sources.iter().map(|s| Script::new(&s.trace, form)).collect();
     let mut streams = Vec::new();
     for (source, script) in sources.iter().zip(&scripts) {
         for number in 0..source.trace.streams().len() {
@@ -68,30 +89,34 @@ pub fn canonical(sources: &[Source], cancel: &Cancel, out: &mut impl Write) -> R
     for stream in &streams {
         notices.merge(&stream.reader.notices());
     }
-    for source in sources {
-        notices.merge(source.trace.notices());
-    }
     Ok(notices)
 }
 
 /// What the schema decides of each line.
 struct Script {
+    form: Form,
     plan: Plan,
-    /// By class: TAB and its name.
+    /// Before the CPU: a separator, and for people the host.
+    host: Vec<u8>,
+    /// By class: a separator and its name.
     names: Vec<Vec<u8>>,
     /// By node: what stands before its value.
     prefixes: Vec<Vec<u8>>,
 }
 
 impl Script {
-    fn new(trace: &Trace) -> Script {
+    fn new(trace: &Trace, form: Form) -> Script {
         let plan = trace.compile_whole();
-        let name = |class: &crate::input::ctf::Class| {
-            let mut text = vec![b'\t'];
+        let separator = match form {
+            Form::Canonical => b'\t',
+            Form::Readable => b' ',
+        };
+        let name = |class: &Class| {
+            let mut text = vec![separator];
             if class.name.is_empty() {
                 text.push(b'-')
             } else {
-                escape(class.name.as_bytes(), &mut text)
+                form.escape(class.name.as_bytes(), &mut text)
             }
             text
         };
@@ -99,19 +124,34 @@ impl Script {
             let mut text = Vec::new();
             if let Some(name) = &node.name {
                 if node.position > 0 {
-                    text.push(b',');
+                    text.extend_from_slice(if form == Form::Canonical { b"," } else { b", " });
                 }
-                escape(name.as_bytes(), &mut text);
+                form.escape(name.as_bytes(), &mut text);
                 text.push(b'=');
             }
             if let Shape::Scope(_) = node.shape {
-                text.push(b'\t');
+                text.push(separator);
             }
             text
         };
+        let mut host = vec![separator];
+        if form == Form::Readable {
+            form.escape(trace.environment("hostname").unwrap_or("-").as_bytes(), &mut host);
+            host.extend_from_slice(b" cpu ");
+        }
         let names = trace.classes().iter().map(name).collect();
         let prefixes = plan.nodes().iter().map(prefix).collect();
-        Script { plan, names, prefixes }
+        Script { form, plan, host, names, prefixes }
+    }
+}
+
+impl Form {
+    /// Text from the trace, safe to show: ASCII with escapes, or for people the same text with what could steer a terminal escaped.
+    fn escape(self, text: &[u8], out: &mut Vec<u8>) {
+        match self {
+            Form::Canonical => escape(text, out),
+            Form::Readable => out.extend_from_slice(clean::text(&String::from_utf8_lossy(text)).as_bytes()),
+        }
     }
 }
 
@@ -132,7 +172,8 @@ impl<'a> Lines<'a> {
     fn new(trace: &'a Trace, script: &'a Script, stream: StreamId) -> Self {
         let packets = trace.streams().get(stream.index()).map_or(0, |s| s.packets.len());
         let reader = trace.reader(&script.plan, stream, 0..packets);
-        let text = Text { out: Vec::new(), nodes: script.plan.nodes(), prefixes: &script.prefixes };
+        let (form, nodes) = (script.form, script.plan.nodes());
+        let text = Text { form, out: Vec::new(), nodes, prefixes: &script.prefixes };
         Lines { trace, stream, script, reader, text, class: ClassId(0), time: None, order: None }
     }
 
@@ -141,18 +182,23 @@ impl<'a> Lines<'a> {
         self.text.out.clear();
         let Some((class, cycles)) = self.reader.show(&mut self.text) else { return false };
         self.class = class;
-        self.time = self.trace.canonical_time(self.stream, self.reader.packet(), cycles);
+        let packet = self.reader.packet();
+        self.time = match self.script.form {
+            Form::Canonical => self.trace.canonical_time(self.stream, packet, cycles),
+            Form::Readable => self.trace.exact_time(self.stream, packet, cycles).map(Some),
+        };
         self.order = self.time.flatten();
         true
     }
 
     fn write(&self, out: &mut Vec<u8>) {
-        match self.time {
-            None => out.push(b'-'),
-            Some(None) => out.extend_from_slice(b"overflow"),
-            Some(Some(time)) => signed(time, out),
+        match (self.time, self.script.form) {
+            (None, _) => out.push(b'-'),
+            (Some(None), _) => out.extend_from_slice(b"overflow"),
+            (Some(Some(time)), Form::Canonical) => signed(time, out),
+            (Some(Some(time)), Form::Readable) => time_of_day(time, out),
         }
-        out.push(b'\t');
+        out.extend_from_slice(&self.script.host);
         match self.trace.packet_cpu(self.stream, self.reader.packet()) {
             None => out.push(b'-'),
             Some(cpu) => unsigned(u64::from(cpu), out),
@@ -165,6 +211,7 @@ impl<'a> Lines<'a> {
 
 /// Writes values as the decoder reads them.
 struct Text<'s> {
+    form: Form,
     out: Vec<u8>,
     nodes: &'s [Node],
     prefixes: &'s [Vec<u8>],
@@ -183,25 +230,25 @@ impl<'s> Text<'s> {
 }
 
 /// A number as its appearance says.
-fn number(appearance: &Appearance, value: i128, out: &mut Vec<u8>) {
+fn number(form: Form, appearance: &Appearance, value: i128, out: &mut Vec<u8>) {
     match appearance {
         Appearance::Decimal => decimal(value, out),
         Appearance::Boolean => out.extend_from_slice(if value == 0 { b"false" } else { b"true" }),
         Appearance::Labels(labels) => {
             decimal(value, out);
-            list(labels.of(value), out);
+            list(form, labels.of(value), out);
         }
         Appearance::Flags(flags) => {
             out.push(b'b');
             let bits = value as u64;
             unsigned(bits, out);
-            list(flags.set_in(bits), out);
+            list(form, flags.set_in(bits), out);
         }
     }
 }
 
-fn list<'n>(names: impl Iterator<Item = &'n str>, out: &mut Vec<u8>) {
-    let mut names: Vec<&str> = names.collect();
+fn list<'n>(form: Form, names: impl Iterator<Item = &'n str>, out: &mut Vec<u8>) {
+    let mut names: SmallVec<[&str; 8]> = names.collect();
     names.sort_unstable();
     names.dedup();
     out.push(b'(');
@@ -209,7 +256,7 @@ fn list<'n>(names: impl Iterator<Item = &'n str>, out: &mut Vec<u8>) {
         if i > 0 {
             out.push(b'|');
         }
-        escape(name.as_bytes(), out);
+        form.escape(name.as_bytes(), out);
     }
     out.push(b')');
 }
@@ -222,23 +269,31 @@ fn decimal(value: i128, out: &mut Vec<u8>) {
 }
 
 fn signed(value: i64, out: &mut Vec<u8>) {
-    decimal(i128::from(value), out);
+    if value < 0 {
+        out.push(b'-');
+    }
+    unsigned(value.unsigned_abs(), out);
 }
 
 fn unsigned(mut value: u64, out: &mut Vec<u8>) {
     let mut digits = [0u8; 20];
-    let mut at = digits.len();
-    loop {
-        at -= 1;
-        if let Some(place) = digits.get_mut(at) {
-            *place = b'0' + (value % 10) as u8;
-        }
+    let mut length = 0;
+    for place in digits.iter_mut().rev() {
+        *place = b'0' + (value % 10) as u8;
         value /= 10;
+        length += 1;
         if value == 0 {
             break;
         }
     }
-    out.extend_from_slice(digits.get(at..).unwrap_or(&[]));
+    out.extend_from_slice(digits.get(20 - length..).unwrap_or(&[]));
+}
+
+/// `HH:MM:SS.nnnnnnnnn`, UTC.
+fn time_of_day(time: Ns, out: &mut Vec<u8>) {
+    let (second, ns) = (time.div_euclid(1_000_000_000), time.rem_euclid(1_000_000_000));
+    let of_day = second.rem_euclid(86_400);
+    let _ = write!(out, "{:02}:{:02}:{:02}.{ns:09}", of_day / 3600, of_day / 60 % 60, of_day % 60);
 }
 
 /// Bytes with everything outside printable ASCII escaped.
@@ -270,12 +325,12 @@ fn hex(byte: u8, out: &mut Vec<u8>) {
     out.extend_from_slice(&[digit(byte >> 4), digit(byte & 15)]);
 }
 
-/// Text of units of `width` bytes as UTF-8, cut at the first NUL unit.
-fn quoted(bytes: &[u8], width: u8, big_endian: bool, out: &mut Vec<u8>) {
+/// Text of units of `width` bytes in quotes, cut at the first NUL unit.
+fn quoted(form: Form, bytes: &[u8], width: u8, big_endian: bool, out: &mut Vec<u8>) {
     out.push(b'"');
     if width == 1 {
         let end = memchr::memchr(0, bytes).unwrap_or(bytes.len());
-        escape(bytes.get(..end).unwrap_or(bytes), out);
+        form.escape(bytes.get(..end).unwrap_or(bytes), out);
     } else {
         let units = Words { bytes, width, big_endian }.iter().take_while(|unit| *unit != 0);
         let text: String = if width == 2 {
@@ -283,7 +338,7 @@ fn quoted(bytes: &[u8], width: u8, big_endian: bool, out: &mut Vec<u8>) {
         } else {
             units.map(|u| char::from_u32(u as u32).unwrap_or(char::REPLACEMENT_CHARACTER)).collect()
         };
-        escape(text.as_bytes(), out);
+        form.escape(text.as_bytes(), out);
     }
     out.push(b'"');
 }
@@ -293,21 +348,28 @@ impl<'a> Sink<'a> for Text<'_> {
         self.prefix(node);
         match self.shape(node) {
             Some(Shape::Number(Appearance::Decimal)) | None => unsigned(value, &mut self.out),
-            Some(Shape::Number(appearance)) => number(appearance, i128::from(value), &mut self.out),
+            Some(Shape::Number(appearance)) => number(self.form, appearance, i128::from(value), &mut self.out),
             Some(_) => {}
         }
     }
 
     fn signed(&mut self, node: u32, value: i64) {
         self.prefix(node);
-        if let Some(Shape::Number(appearance)) = self.shape(node) {
-            number(appearance, i128::from(value), &mut self.out);
+        match self.shape(node) {
+            Some(Shape::Number(Appearance::Decimal)) | None => signed(value, &mut self.out),
+            Some(Shape::Number(appearance)) => number(self.form, appearance, i128::from(value), &mut self.out),
+            Some(_) => {}
         }
     }
 
     fn real(&mut self, node: u32, bits: u64, size: u8) {
         self.prefix(node);
         let nan = if size == 32 { f32::from_bits(bits as u32).is_nan() } else { f64::from_bits(bits).is_nan() };
+        if self.form == Form::Readable {
+            let value = if size == 32 { f64::from(f32::from_bits(bits as u32)) } else { f64::from_bits(bits) };
+            let _ = write!(self.out, "{value}");
+            return;
+        }
         let _ = match (size, nan) {
             (32, true) => write!(self.out, "f32:nan"),
             (32, false) => write!(self.out, "f32:{bits:08x}"),
@@ -318,7 +380,7 @@ impl<'a> Sink<'a> for Text<'_> {
 
     fn text(&mut self, node: u32, bytes: &'a [u8], width: u8, big_endian: bool) {
         self.prefix(node);
-        quoted(bytes, width, big_endian, &mut self.out);
+        quoted(self.form, bytes, width, big_endian, &mut self.out);
     }
 
     fn words(&mut self, node: u32, words: Words<'a>) {
@@ -331,7 +393,7 @@ impl<'a> Sink<'a> for Text<'_> {
                 self.out.push(b',');
             }
             let value = if *is_signed { i128::from((word << unused) as i64 >> unused) } else { i128::from(word) };
-            number(appearance, value, &mut self.out);
+            number(self.form, appearance, value, &mut self.out);
         }
         self.out.push(b']');
     }
@@ -369,6 +431,7 @@ impl<'a> Sink<'a> for Text<'_> {
 
     fn missing(&mut self, node: u32) {
         match self.shape(node) {
+            Some(Shape::Scope(_)) if self.form == Form::Readable => {}
             Some(Shape::Scope(_)) => self.out.extend_from_slice(b"\t-"),
             _ => self.out.extend_from_slice(b"none"),
         }

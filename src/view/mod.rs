@@ -1,6 +1,7 @@
 //! What people and programs see: text, JSON, the terminal interface and pictures of it. Views only read.
 
 pub mod anomalies;
+pub mod archive;
 pub mod clean;
 pub mod dump;
 pub mod info;

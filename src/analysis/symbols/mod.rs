@@ -48,6 +48,8 @@ pub struct UserFrame {
     pub name: NameId,
     /// It stands for a whole file, or for no known file: no single function was found.
     pub folded: bool,
+    /// Where in it the thread was: at the call of the next function, or, innermost, where it stood.
+    pub address: u64,
 }
 
 /// A file as the trace knows it: (path, build id).
@@ -134,7 +136,7 @@ impl<'a> Resolver<'a> {
             found.push(frames.collect());
         })?;
         let mut maps: HashMap<i32, PerfMap> = HashMap::default();
-        let unknown = UserFrame { name: names.intern("[unknown]"), folded: true };
+        let unknown = names.intern("unknown");
         let resolve = |stack: &Placed| {
             let mut all: Vec<UserFrame> = Vec::new();
             let mut addresses: Vec<u64> = self.addresses(stack).collect();
@@ -143,17 +145,18 @@ impl<'a> Resolver<'a> {
                 let target = self.targets.get(&(stack.host, stack.pid, stack.space, address));
                 match target.copied().unwrap_or(Target::Elsewhere) {
                     Target::File(file, address) => {
-                        all.extend(found.get(file).and_then(|f| f.get(&address)).into_iter().flatten());
+                        all.extend(found.get(file).and_then(|f| f.get(&address)).into_iter().flatten().copied());
                     }
                     Target::Elsewhere => {
                         let map = maps.entry(stack.pid).or_insert_with(|| PerfMap::find(stack.pid, self.places));
                         let jitted = map.at(address).map(|name| names.intern(name));
-                        all.push(jitted.map_or(unknown, |name| UserFrame { name, folded: false }));
+                        let (name, folded) = jitted.map_or((unknown, true), |name| (name, false));
+                        all.push(UserFrame { name, folded, address });
                     }
                 }
             }
             // Calls inside one unnamed file are one frame.
-            all.dedup_by(|b, a| a.folded && a == b);
+            all.dedup_by(|b, a| a.folded && b.folded && a.name == b.name);
             all
         };
         Ok(stacks.iter().map(resolve).collect())
@@ -222,14 +225,13 @@ fn is_virtual(path: &str) -> bool {
 fn frames(path: &str, address: u64, place: &Place, names: &mut Names) -> Vec<UserFrame> {
     let file = path.rsplit('/').next().unwrap_or(path);
     let library = is_virtual(path) || file.contains(".so") || file.starts_with("ld-");
-    let mut one = |text: &str, folded| vec![UserFrame { name: names.intern(text), folded }];
+    let mut one = |text: &str, folded| vec![UserFrame { name: names.intern(text), folded, address }];
     match place {
         Place::Functions(functions) => {
-            functions.iter().map(|f| UserFrame { name: names.intern(f), folded: false }).collect()
+            functions.iter().map(|f| UserFrame { name: names.intern(f), folded: false, address }).collect()
         }
         Place::JumpTable => Vec::new(),
-        Place::Unnamed(_) | Place::Unknown if is_virtual(path) => one(file, true),
-        Place::Unnamed(_) | Place::Unknown if library => one(&format!("[{file}]"), true),
+        Place::Unnamed(_) | Place::Unknown if library => one(file.trim_matches(['[', ']']), true),
         Place::Unnamed(start) => one(&format!("{file}+{start:#x}"), false),
         Place::Unknown => one(&format!("{file}+{address:#x}"), false),
     }

@@ -221,8 +221,7 @@ impl Trace {
     pub fn canonical_time(&self, stream: StreamId, packet: usize, cycles: u64) -> Option<Option<i64>> {
         let (file, _) = self.packet(stream, packet)?;
         let class = self.streams.get(stream.index())?.stream_class as usize;
-        let line = self.schema.streams.get(class)?.clock?;
-        let clock = &self.chunks.get(file.chunk)?.lines.get(line)?.clock;
+        let clock = &self.line(file.chunk, class)?.clock;
         let ns = || {
             let seconds = i128::from(clock.offset_seconds) * 1_000_000_000;
             let offset = canonical_ns(clock.offset_cycles, clock.frequency)?;
@@ -230,6 +229,13 @@ impl Trace {
             i64::try_from(seconds + offset + value).ok()
         };
         Some(ns())
+    }
+
+    /// The time of a clock value in a packet, on the common time line. `None`: the stream class has no clock.
+    pub fn exact_time(&self, stream: StreamId, packet: usize, cycles: u64) -> Option<Ns> {
+        let (file, _) = self.packet(stream, packet)?;
+        let class = self.streams.get(stream.index())?.stream_class as usize;
+        Some(self.line(file.chunk, class)?.common.ns(cycles))
     }
 
     /// The CPU that a packet names.
@@ -262,16 +268,10 @@ impl Trace {
         Some((self.files.get(*file as usize)?, place))
     }
 
-    /// Position of a chunk's clock line for a stream class; `usize::MAX` where there is no clock.
-    fn line_of(&self, chunk: usize, class: usize) -> usize {
-        let clock = self.schema.streams.get(class).and_then(|s| s.clock);
-        clock.map_or(usize::MAX, |clock| chunk * self.schema.clocks.len() + clock)
-    }
-
-    fn time(&self, line: usize, cycles: u64) -> Ns {
-        let clocks = self.schema.clocks.len().max(1);
-        let line = self.chunks.get(line / clocks).and_then(|c| c.lines.get(line % clocks));
-        line.map_or(0, |line| line.common.ns(cycles))
+    /// The way from a stream class's clock, as a chunk's metadata has it, to the common time line.
+    fn line(&self, chunk: usize, class: usize) -> Option<&ClockLine> {
+        let clock = self.schema.streams.get(class)?.clock?;
+        self.chunks.get(chunk)?.lines.get(clock)
     }
 
     /// "stream file, packet number, bit: what".

@@ -213,7 +213,7 @@ impl Trace {
             let class = stream.stream_class as usize;
             let ns = |file: u32, cycles: Option<u64>| {
                 let chunk = self.files.get(file as usize)?.chunk;
-                Some(self.time(self.line_of(chunk, class), cycles?))
+                Some(self.line(chunk, class)?.common.ns(cycles?))
             };
             let packet = |(file, place): &(u32, Place)| Packet {
                 begin: ns(*file, place.begin),

@@ -286,7 +286,7 @@ pub(super) fn agrees(entries: &[Entry], places: &[Place]) -> bool {
 }
 
 /// The way from a clock's cycles to the common time line.
-#[derive(Clone, Debug)]
+#[derive(Clone, Copy, Debug)]
 pub(super) struct Line {
     /// Cycles from the origin to clock value 0.
     pub(super) base: i128,

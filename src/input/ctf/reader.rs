@@ -4,6 +4,7 @@
 //! over a run of packets of one stream. Damage ends the packet it is in; the next packet goes on.
 
 use super::decode::{Damage, Machine, Sink, What};
+use super::packet::Line;
 use super::plan::{Body, Compiler, Node, Program};
 use super::schema::{EventClass, Role, Schema};
 use super::{Place, Trace};
@@ -166,7 +167,7 @@ pub struct Reader<'a> {
 struct Current {
     number: usize,
     class: usize,
-    line: usize,
+    line: Option<Line>,
     cpu: u32,
 }
 
@@ -198,7 +199,7 @@ impl<'a> Reader<'a> {
                 }
                 match run_body(&mut self.machine, self.plan, body, &mut self.values) {
                     Ok(()) if self.machine.at > head.at => {
-                        let time = self.trace.time(self.packet.line, self.machine.clock);
+                        let time = self.packet.line.map_or(0, |line| line.ns(self.machine.clock));
                         let values = self.values.0.get(..count).unwrap_or(&[]);
                         return Some(Record { class: head.class, time, cpu: self.packet.cpu, values });
                     }
@@ -326,7 +327,7 @@ impl<'a> Reader<'a> {
                 self.machine.clock = clock;
                 self.machine.limit = content.min(data.len() as u64 * 8);
                 self.packet.class = chunk.streams.get(prelude.stream).copied().unwrap_or(0);
-                self.packet.line = self.trace.line_of(file.chunk, self.packet.class);
+                self.packet.line = self.trace.line(file.chunk, self.packet.class).map(|line| line.common);
                 self.packet.cpu = cpu.unwrap_or(0);
             }
             Err(damage) => self.leave(damage),

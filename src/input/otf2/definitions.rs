@@ -53,6 +53,8 @@ pub struct Definitions {
     pub ticks_per_second: u64,
     /// First tick, as declared.
     pub global_offset: u64,
+    /// Ticks of the trace, as declared (EZTrace: about those of rank 0; others go beyond).
+    pub trace_length: u64,
     regions: HashMap<u32, NameId>,
     groups: Vec<Vec<Option<LocationId>>>,
     /// Position in `groups` by communicator.
@@ -96,13 +98,13 @@ struct Written {
     /// `COMM_LOCATIONS` groups apart from the others: EZTrace gives both the same id.
     rank_lists: Vec<(u32, Group)>,
     communicators: Vec<(u32, u32)>,
-    clock: Option<(u64, u64)>,
+    clock: Option<(u64, u64, u64)>,
 }
 
 impl Written {
     fn record(&mut self, kind: u8, p: &mut Bytes<'_>) -> Option<()> {
         match kind {
-            CLOCK_PROPERTIES => self.clock = Some((p.packed_u64()?, p.packed_u64()?)),
+            CLOCK_PROPERTIES => self.clock = Some((p.packed_u64()?, p.packed_u64()?, p.packed_u64()?)),
             STRING => {
                 let id = p.packed_u32()?;
                 self.strings.insert(id, String::from_utf8_lossy(p.string()?).into_owned());
@@ -195,9 +197,9 @@ impl Written {
             });
             communicators.insert(*communicator, at);
         }
-        let (ticks_per_second, global_offset) = self.clock.unwrap_or((1_000_000_000, 0));
+        let (ticks_per_second, global_offset, trace_length) = self.clock.unwrap_or((1_000_000_000, 0, 0));
         let ticks_per_second = if ticks_per_second == 0 { 1_000_000_000 } else { ticks_per_second };
-        Definitions { names, locations, ticks_per_second, global_offset, regions, groups, communicators }
+        Definitions { names, locations, ticks_per_second, global_offset, trace_length, regions, groups, communicators }
     }
 }
 

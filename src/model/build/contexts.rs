@@ -4,8 +4,8 @@
 //! below its parent's context. What a person sees of a stack:
 //!
 //! - the functions, from the program's own first one: how threads and programs are started says nothing;
-//! - where callers are missing, those that the stacks before and after have in common (they were there throughout);
-//!   in user mode `[no stack]` stands below them, for what is not known;
+//! - where callers are missing, those that the stacks before and after have in common; in user mode `[no stack]`
+//!   stands below them, for what is not known;
 //! - the system call;
 //! - the kernel's functions, where symbols for them were given.
 //!
@@ -136,11 +136,12 @@ impl Speller<'_> {
         let mut user = stack.user.map_or_else(Vec::new, |user| self.functions(user));
         let named = user.iter().any(|f| !f.folded);
         if let Some((before, after)) = stack.around.filter(|_| !named) {
-            let mut callers = common(self.functions(before), &self.functions(after));
+            let mut callers = common(&self.functions(before), &self.functions(after));
             callers.extend(user);
             user = callers;
         }
-        let function = |f: UserFrame| Frame { kind: FrameKind::Function, name: f.name };
+        let kind = |f: &UserFrame| if f.folded { FrameKind::File } else { FrameKind::Function };
+        let function = |f: UserFrame| Frame { kind: kind(&f), name: f.name };
         let mut frames: Vec<Frame> = user.into_iter().map(function).collect();
         if let Some(call) = stack.call {
             let name = self.names.intern(self.dictionary.recording.names.get(call));
@@ -150,7 +151,8 @@ impl Speller<'_> {
         for name in self.dictionary.kernel.map_or_else(Vec::new, |symbols| symbols.functions(kernel)) {
             frames.push(Frame { kind: FrameKind::KernelFunction, name: self.names.intern(name) });
         }
-        let known = stack.user.is_some() || frames.iter().any(|f| f.kind != FrameKind::Function);
+        let leaf = frames.last().map(|f| f.kind);
+        let known = stack.user.is_some() || matches!(leaf, Some(FrameKind::Call | FrameKind::KernelFunction));
         if !known || frames.is_empty() {
             frames.push(Frame { kind: FrameKind::NoStack, name: self.names.intern("no stack") });
         }
@@ -166,10 +168,15 @@ impl Speller<'_> {
     }
 }
 
-/// The callers that two stacks have in common. The innermost function of each may have returned and been called
-/// again; when it is no function of the program itself it surely says nothing about the time between.
-fn common(before: Vec<UserFrame>, after: &[UserFrame]) -> Vec<UserFrame> {
-    let mut callers: Vec<UserFrame> = before.iter().zip(after).take_while(|(a, b)| a == b).map(|(a, _)| *a).collect();
+/// The callers that two stacks of a thread have in common, and that so were there between them: down to the first one
+/// that went on from one call to another meanwhile. Where none did, the two stacks are the same place in a loop, and
+/// only the outermost function is sure not to have returned.
+fn common(before: &[UserFrame], after: &[UserFrame]) -> Vec<UserFrame> {
+    let alike = before.iter().zip(after).take_while(|(a, b)| a.name == b.name).count();
+    let moved = before.iter().zip(after).take(alike).position(|(a, b)| a.address != b.address);
+    let same_place = moved.is_none() && alike == before.len() && alike == after.len();
+    let sure = if same_place { 1 } else { moved.map_or(alike, |i| i + 1) };
+    let mut callers = before.get(..sure).unwrap_or(before).to_vec();
     while callers.last().is_some_and(|f| f.folded) {
         callers.pop();
     }
@@ -190,5 +197,31 @@ fn wait_name(spent: Spent) -> &'static str {
         Spent::Ipi => "inter-processor interrupt",
         Spent::User => "user input",
         Spent::Unknown => "unknown",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Functions by letter, each with the digit of the place where it stood; `_` for a file without names.
+    fn stack(text: &str) -> Vec<UserFrame> {
+        let frame = |c: &[u8]| UserFrame { name: NameId(c[0].into()), folded: c[0] == b'_', address: c[1].into() };
+        text.as_bytes().chunks_exact(2).map(frame).collect()
+    }
+
+    #[test]
+    fn callers_in_common_end_where_one_went_on() {
+        for (before, after, wanted) in [
+            ("M1S1F1_1", "M1S2D1_1", "M1S1"), // S called F, then D
+            ("M1S1F1_1", "M2S1F1_1", "M1"),   // M called S twice: another S
+            ("M1S1F1_1", "M1S1F1_1", "M1"),   // a loop, nobody knows of which function
+            ("M1S1F1_1", "M1S1F2_1", "M1S1F1"),
+            ("M1_1", "M2H1_1", "M1"),
+            ("A1_1", "B1_1", ""),
+            ("_1", "_1", ""),
+        ] {
+            assert_eq!(common(&stack(before), &stack(after)), stack(wanted), "{before} {after}");
+        }
     }
 }

@@ -41,7 +41,9 @@ pub struct Origin {
 /// See the module.
 #[derive(Debug)]
 pub struct Machine {
-    pub(super) origins: Vec<Origin>,
+    origins: Vec<Origin>,
+    /// By host: its kernel was traced.
+    pub(super) kernel_traced: Vec<bool>,
     pub(super) handlers: Handlers,
     pub(super) out: Recording,
     pub(super) lives: Vec<Life>,
@@ -97,7 +99,9 @@ impl Machine {
             lost: reason("events lost"),
             no_context: reason("idle CPU"),
         };
+        let hosts = (0..out.hosts.len()).map(HostId::at);
         Machine {
+            kernel_traced: hosts.map(|host| origins.iter().any(|o| o.kernel && o.host == host)).collect(),
             origins,
             handlers,
             cpu_of: vec![Vec::new(); out.hosts.len()],

@@ -9,7 +9,7 @@ use super::machine::{Machine, Origin};
 use super::prev_state::Generation;
 use crate::base::notice::{Notice, Notices};
 use crate::base::time::Span;
-use crate::base::work::{Cancelled, Work};
+use crate::base::work::{Cancel, Cancelled, Work};
 use crate::event::batch::{Batch, straighten};
 use crate::event::bind::{Binder, Binding};
 use crate::event::kind::{Event, Kind, WhoId};
@@ -52,7 +52,7 @@ impl Analysis for KernelPass<'_> {
     type Partial = (Batch, Notices);
     type Whole = (Machine, Notices);
 
-    fn chunk(&self, traces: &[&Trace], chunk: &Chunk) -> Self::Partial {
+    fn chunk(&self, traces: &[&Trace], chunk: &Chunk, cancel: &Cancel) -> Self::Partial {
         let mut batch = Batch::default();
         let mut notices = Notices::default();
         let mut streams = Vec::with_capacity(chunk.pieces.len());
@@ -61,7 +61,7 @@ impl Analysis for KernelPass<'_> {
             let mut binder = Binder::new(&source.binding, piece.trace as u16);
             let mut events: Vec<Event> = Vec::new();
             let trace = traces[piece.trace];
-            piece.read(trace, &source.plan, chunk, &mut notices, |record| {
+            piece.read(trace, &source.plan, chunk, cancel, &mut notices, |record| {
                 binder.read(record, &mut batch, &mut events);
             });
             let here = |span: &&Span| chunk.from <= span.start && span.start < chunk.until;

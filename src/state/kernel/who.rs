@@ -124,7 +124,9 @@ impl Machine {
             same.retain(|other| *other != thread);
         }
         let same = self.by_vtid.entry((host, vtid)).or_default();
-        same.retain(|other| self.lives[other.index()].is_alive());
+        if same.len().is_power_of_two() {
+            same.retain(|other| self.lives[other.index()].is_alive());
+        }
         same.push(thread);
     }
 
@@ -133,7 +135,7 @@ impl Machine {
     pub(super) fn find_user(&mut self, host: HostId, event: &Event, ids: &mut Renumber<'_>) -> Option<ThreadId> {
         let batch = ids.batch;
         let identity = batch.identity(event.who).copied().unwrap_or_default();
-        let has_kernel = self.origins.iter().any(|o| o.kernel && o.host == host);
+        let has_kernel = self.kernel_traced.get(host.index()) == Some(&true);
         let Some(vtid) = identity.vtid.or(identity.tid) else {
             let c = self.cpu(host, event.cpu, event.time)?;
             return self.cpus[c].thread.filter(|t| !self.lives[t.index()].thread.idle);

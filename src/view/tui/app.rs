@@ -1,6 +1,6 @@
 //! The state of the interface: everything that a screen shows, and nothing that is derived while drawing.
 //!
-//! Changed by [`update`](super::update) alone; screens take `&App`. Results of background jobs are shared (`Arc`) and
+//! Changed by [`update`](mod@super::update) alone; screens take `&App`. Results of background jobs are shared (`Arc`) and
 //! replaced whole; what the user pointed at is found again in the new ones by name.
 
 use super::actions::Place;
@@ -102,6 +102,13 @@ pub struct Search {
     pub matches: Vec<u32>,
 }
 
+impl Search {
+    /// True if a frame is one that was searched: letters are compared without case.
+    pub fn is_in(&self, frame: &str) -> bool {
+        !self.text.is_empty() && frame.to_lowercase().contains(&self.text.to_lowercase())
+    }
+}
+
 /// State of the tree pane.
 #[derive(Clone, Debug)]
 pub struct TreePane {
@@ -126,8 +133,6 @@ pub enum Trail {
     Cause(usize),
     /// A context of the tree.
     Context(ContextId),
-    /// A pane.
-    Pane(Pane),
 }
 
 /// Everything.

@@ -36,7 +36,7 @@ pub struct Row {
 /// All histograms at one moment.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Counts {
-    /// The duration first, then in the order of the model's columns.
+    /// The duration first, the start last, between them in the order of the model's columns.
     pub rows: Vec<Row>,
 }
 
@@ -54,10 +54,9 @@ impl Counter {
     /// Link the metrics of a model: O(N log N) per metric.
     pub fn new(model: &Arc<Model>, work: &Work) -> Result<Counter, Cancelled> {
         let mut metrics = vec![Metric::Duration];
-        metrics.extend(model.executions.columns.iter().map(|c| c.metric.clone()).filter(|m| *m != Metric::Duration));
-        if !metrics.contains(&Metric::Start) {
-            metrics.push(Metric::Start);
-        }
+        let others = model.executions.columns.iter().map(|c| c.metric.clone());
+        metrics.extend(others.filter(|m| ![Metric::Duration, Metric::Start].contains(m)));
+        metrics.push(Metric::Start);
         let column = |metric: Metric| {
             let values = filter::values(model, &metric)?.into_owned();
             // A metric without values, or of names with one value, tells nothing.

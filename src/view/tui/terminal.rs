@@ -154,3 +154,45 @@ pub fn watch_signals(tell: impl Fn(Told) + Send + 'static) -> io::Result<()> {
     })?;
     Ok(())
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use portable_pty::{CommandBuilder, PtySize, native_pty_system};
+    use std::io::Read;
+
+    /// The other half of the test below: takes the terminal over and panics.
+    #[test]
+    #[ignore = "run by the test below in a terminal of its own"]
+    fn takes_the_terminal_and_panics() {
+        let mut terminal = Terminal::enter(true).unwrap();
+        terminal.write(b"\x1b[3;5rin the alternate screen").unwrap();
+        // A job's panic is no reason to leave.
+        let job = std::thread::spawn(|| panic!("of a job")).join();
+        assert!(job.is_err() && TAKEN.load(Ordering::SeqCst));
+        panic!("of the interface");
+    }
+
+    #[test]
+    fn a_panic_gives_the_terminal_back() {
+        let pty = native_pty_system().openpty(PtySize { rows: 24, cols: 80, pixel_width: 0, pixel_height: 0 }).unwrap();
+        let mut command = CommandBuilder::new(std::env::current_exe().unwrap());
+        command.args(["--ignored", "--nocapture", "--test-threads=1", "takes_the_terminal_and_panics"]);
+        command.env("TERM", "xterm-256color");
+        command.env("RUST_BACKTRACE", "0");
+        let mut child = pty.slave.spawn_command(command).unwrap();
+        drop(pty.slave);
+        let mut bytes = Vec::new();
+        // The end of a pty is an error on Linux: what was read before it counts.
+        let _ = pty.master.try_clone_reader().unwrap().read_to_end(&mut bytes);
+        child.wait().unwrap();
+        let mut screen = vt100::Parser::new(24, 80, 0);
+        screen.process(&bytes);
+        let screen = screen.screen();
+        let text = screen.contents();
+        assert!(!screen.alternate_screen() && !screen.hide_cursor() && !screen.bracketed_paste(), "{text}");
+        assert_eq!(screen.mouse_protocol_mode(), vt100::MouseProtocolMode::None);
+        assert!(text.contains("of the interface") && !text.contains("of a job"), "{text}");
+        assert!(!text.contains("in the alternate screen"), "{text}");
+    }
+}

@@ -3,7 +3,7 @@
 use crate::compare::filter::{Filter, Operand, Test};
 use crate::compare::{Group, GroupsOrigin};
 use crate::view::tui::app::App;
-use crate::view::tui::canvas::{Canvas, width, wrap};
+use crate::view::tui::canvas::{Canvas, clip_front, width, wrap};
 use crate::view::tui::figure;
 use crate::view::tui::theme::Scope;
 use crate::view::tui::widget::page::Line;
@@ -20,7 +20,9 @@ pub struct HeaderLine {
 
 /// All lines that there are to say, in this width. A test holds that none of them is left out silently.
 pub fn lines(app: &App, columns: usize) -> Vec<HeaderLine> {
-    let mut lines = vec![HeaderLine { left: title(app), right: corner(app) }];
+    let right = corner(app);
+    let room = columns.saturating_sub(length(&right) + 2);
+    let mut lines = vec![HeaderLine { left: title(app, room), right }];
     if let Some(c) = &app.comparison {
         let slow = group("slow", Scope::Slow, &c.slow);
         let fast = group("fast", Scope::Fast, &c.fast);
@@ -48,13 +50,20 @@ pub fn lines(app: &App, columns: usize) -> Vec<HeaderLine> {
     lines
 }
 
-fn title(app: &App) -> Line {
-    let mut line = vec![(Scope::Title, "whyslow".to_owned()), (Scope::Text, format!("  {}", app.title))];
+/// The trace gives way to the task, and its beginning to its end: paths differ there.
+fn title(app: &App, room: usize) -> Line {
+    let mut line = vec![(Scope::Title, "whyslow".to_owned()), (Scope::Text, "  ".to_owned())];
     if let Some(task) = app.task() {
         line.push((Scope::Dim, "  task ".into()));
         line.push((Scope::Strong, task.to_owned()));
     }
+    let room = room.saturating_sub(length(&line));
+    line[1].1 = format!("  {}", clip_front(&app.title, room));
     line
+}
+
+fn length(line: &Line) -> usize {
+    line.iter().map(|(_, text)| width(text)).sum()
 }
 
 fn corner(app: &App) -> Line {
@@ -120,8 +129,7 @@ pub fn draw(canvas: &mut Canvas<'_>, app: &App) {
         chosen.drain(from..first_sentence.min(from + spare));
     }
     for (y, line) in chosen.iter().take(room).enumerate() {
-        let right: usize = line.right.iter().map(|(_, t)| width(t)).sum();
-        let left: usize = line.left.iter().map(|(_, t)| width(t)).sum();
+        let (left, right) = (length(&line.left), length(&line.right));
         let columns = canvas.width();
         let fits = left + right + 2 <= columns || (y == 0 && columns >= 30);
         let end = if fits && right > 0 { columns.saturating_sub(right + 2) } else { columns };

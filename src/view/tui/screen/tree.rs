@@ -40,7 +40,7 @@ pub fn draw(canvas: &mut Canvas<'_>, app: &App) {
     for (line, (row, at)) in visible.enumerate() {
         let Some(node) = nodes.get(*at as usize) else { continue };
         let y = top + shape.tree_head + line;
-        columns.row(canvas, y, Drawn { app, model, node, at: *at, widest, here: here(Cursor::Row(row)) });
+        columns.row(canvas, y, Drawn { app, model, node, widest, here: here(Cursor::Row(row)) });
     }
 }
 
@@ -121,7 +121,6 @@ struct Drawn<'a> {
     app: &'a App,
     model: &'a Model,
     node: &'a DiffNode,
-    at: u32,
     widest: f64,
     here: bool,
 }
@@ -191,8 +190,7 @@ impl Columns {
         }
         let room = self.name.saturating_sub(indent + 3);
         let name = frame_text(drawn.model, node.context);
-        let matched = drawn.app.tree.search.matches.binary_search(&drawn.at).is_ok()
-            || drawn.app.tree.search.matches.contains(&drawn.at);
+        let matched = drawn.app.tree.search.is_in(&name);
         let kind = drawn.model.contexts.frame(node.context).kind;
         let style = match kind {
             _ if matched => Scope::Match,

@@ -1,0 +1,273 @@
+//! What `info`, `stats count` and `dump` say of an OTF2 archive.
+//!
+//! In: an [`Archive`], and what was counted or mined. Out: the same schemas as for other traces (`whyslow.info/1`,
+//! `whyslow.stats.count/1`), without what an archive has not (packets, losses), and events as lines in time order.
+
+use super::anomalies::{ClockJson, clocks};
+use super::clean;
+use super::dump::DumpError;
+use crate::analysis::patterns::Mined;
+use crate::base::notice::Notices;
+use crate::base::statistics::nearest_rank;
+use crate::base::work::Cancel;
+use crate::event::mpi::Counts;
+use crate::input::otf2::{Archive, Envelope, Event, LocationFiles, LocationId, Reader, Record, class_name};
+use crate::model::pattern::Anomalies;
+use serde::Serialize;
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, BinaryHeap};
+use std::fmt::Write as _;
+use std::io::Write;
+
+/// `whyslow.stats.count/1`
+#[derive(Clone, Debug, Serialize)]
+pub struct Count {
+    schema: &'static str,
+    events: u64,
+    discarded_events: u64,
+    discarded_packets: u64,
+    streams: u64,
+    per_name: BTreeMap<String, u64>,
+    messages: Messages,
+    warnings: Vec<String>,
+}
+
+#[derive(Clone, Debug, Serialize)]
+struct Messages {
+    sends: u64,
+    receives: u64,
+    matched: u64,
+}
+
+fn warnings(notices: &Notices) -> Vec<String> {
+    notices.sentences().iter().map(|s| clean::line(s)).collect()
+}
+
+fn cleaned(text: &str) -> String {
+    clean::text(text).into_owned()
+}
+
+impl Count {
+    /// From what was read.
+    pub fn new(counts: &Counts, notices: &Notices) -> Count {
+        Count {
+            schema: "whyslow.stats.count/1",
+            events: counts.events,
+            discarded_events: 0,
+            discarded_packets: 0,
+            streams: counts.streams,
+            per_name: counts.per_name.iter().map(|(name, n)| (cleaned(name), *n)).collect(),
+            messages: Messages { sends: counts.sends, receives: counts.receives, matched: counts.matched },
+            warnings: warnings(notices),
+        }
+    }
+
+    /// For people.
+    pub fn text(&self) -> String {
+        let mut out = String::new();
+        let m = &self.messages;
+        for (name, n) in &self.per_name {
+            let _ = writeln!(out, "{n:>12}  {name}");
+        }
+        let _ = writeln!(out, "{:>12}  events on {} locations", self.events, self.streams);
+        let _ = writeln!(out, "{:>12}  messages matched, of {} sent and {} received", m.matched, m.sends, m.receives);
+        for warning in &self.warnings {
+            let _ = writeln!(out, "note: {warning}");
+        }
+        out
+    }
+}
+
+/// `whyslow.info/1`
+#[derive(Clone, Debug, Serialize)]
+pub struct Facts {
+    schema: &'static str,
+    traces: Vec<TraceFacts>,
+    lost: Lost,
+    tasks: Vec<TaskFacts>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    clocks: Option<Vec<ClockJson>>,
+    warnings: Vec<String>,
+}
+
+#[derive(Clone, Debug, Serialize)]
+struct TraceFacts {
+    path: String,
+    format: String,
+    begin_ns: Option<i64>,
+    end_ns: Option<i64>,
+    streams: usize,
+    packets: Option<u64>,
+    host: Option<String>,
+    clock: Option<String>,
+    event_types: Option<usize>,
+    creator: String,
+    properties: BTreeMap<String, String>,
+}
+
+#[derive(Clone, Debug, Serialize)]
+struct Lost {
+    events: u64,
+    packets: u64,
+    streams: u64,
+}
+
+#[derive(Clone, Debug, Serialize)]
+struct TaskFacts {
+    name: String,
+    executions: usize,
+    p50_ns: Option<i64>,
+    p95_ns: Option<i64>,
+    p99_ns: Option<i64>,
+    max_ns: Option<i64>,
+}
+
+impl Facts {
+    /// From anchor and definitions alone; with `mined` also clocks and the iterations as tasks.
+    pub fn new(archive: &Archive, mined: Option<(&Mined, &Anomalies)>, notices: &Notices) -> Facts {
+        let (anchor, definitions) = (&archive.anchor, &archive.definitions);
+        let begin = archive.ns(i128::from(definitions.global_offset));
+        let end = archive.ns(i128::from(definitions.global_offset) + i128::from(definitions.trace_length));
+        let (major, minor, bugfix) = anchor.version;
+        let trace = TraceFacts {
+            path: cleaned(&archive.path.display().to_string()),
+            format: format!("OTF2 {major}.{minor}.{bugfix}"),
+            begin_ns: begin,
+            end_ns: end,
+            streams: definitions.locations.len(),
+            packets: None,
+            host: (!anchor.machine.is_empty()).then(|| cleaned(&anchor.machine)),
+            clock: Some(format!("{} Hz", definitions.ticks_per_second)),
+            event_types: None,
+            creator: cleaned(&anchor.creator),
+            properties: anchor.properties.iter().map(|(k, v)| (cleaned(k), cleaned(v))).collect(),
+        };
+        Facts {
+            schema: "whyslow.info/1",
+            traces: vec![trace],
+            lost: Lost { events: 0, packets: 0, streams: 0 },
+            tasks: mined.map_or_else(Vec::new, |(mined, _)| tasks(mined)),
+            clocks: mined.map(|(_, found)| clocks(&found.streams)),
+            warnings: warnings(notices),
+        }
+    }
+
+    /// For people.
+    pub fn text(&self) -> String {
+        let mut out = String::new();
+        // Writing to a String cannot fail.
+        let _ = self.write(&mut out);
+        out
+    }
+
+    fn write(&self, out: &mut String) -> std::fmt::Result {
+        for t in &self.traces {
+            writeln!(out, "{}  {}", t.path, t.format)?;
+            let host = t.host.as_deref().unwrap_or("unknown host");
+            writeln!(out, "    {host}, clock of {}, {} locations", t.clock.as_deref().unwrap_or(""), t.streams)?;
+            if let Some(length) = t.begin_ns.zip(t.end_ns).map(|(b, e)| (e - b) as f64 / 1e9) {
+                writeln!(out, "    {length:.3} s as declared")?;
+            }
+        }
+        for task in &self.tasks {
+            let shown = |v: Option<i64>| v.map_or_else(|| "-".to_owned(), |v| format!("{:.3}", v as f64 / 1e6));
+            let [p50, p95, p99, max] = [task.p50_ns, task.p95_ns, task.p99_ns, task.max_ns].map(shown);
+            writeln!(out, "task {}", task.name)?;
+            writeln!(out, "    {} executions, ms: p50 {p50}, p95 {p95}, p99 {p99}, max {max}", task.executions)?;
+        }
+        for clock in self.clocks.iter().flatten() {
+            writeln!(out, "{clock}")?;
+        }
+        for warning in &self.warnings {
+            writeln!(out, "note: {warning}")?;
+        }
+        Ok(())
+    }
+}
+
+/// Iterations by pattern, over all streams.
+fn tasks(mined: &Mined) -> Vec<TaskFacts> {
+    let mut by_pattern: BTreeMap<_, Vec<i64>> = BTreeMap::new();
+    for one in mined.iterations() {
+        by_pattern.entry(one.pattern).or_default().extend(one.spans.iter().map(|s| s.len()));
+    }
+    let task = |(pattern, mut durations): (_, Vec<i64>)| {
+        durations.sort_unstable();
+        let rank = |p| nearest_rank(&durations, p);
+        TaskFacts {
+            name: cleaned(&mined.table.name(pattern, &mined.operations.names)),
+            executions: durations.len(),
+            p50_ns: rank(50.0),
+            p95_ns: rank(95.0),
+            p99_ns: rank(99.0),
+            max_ns: durations.last().copied(),
+        }
+    };
+    by_pattern.into_iter().map(task).collect()
+}
+
+/// Bytes that are collected before they are written.
+const BUFFER: usize = 256 << 10;
+
+/// Write every event of an archive as a line, in time order by the archive's own clocks: time in ns, location, record
+/// type, what it says. Returns what was wrong.
+pub fn dump(archive: &Archive, cancel: &Cancel, out: &mut impl Write) -> Result<Notices, DumpError> {
+    let locations = 0..archive.definitions.locations.len();
+    let files: Vec<LocationFiles> = locations.map(|i| archive.open_location(LocationId::at(i))).collect();
+    let mut readers: Vec<Reader<'_>> = files.iter().map(LocationFiles::reader).collect();
+    let mut heads: Vec<Option<Record>> = readers.iter_mut().map(Reader::next).collect();
+    let ticks = |stream: usize, record: &Record| files.get(stream).map_or(0, |f| f.clock().correct(record.ticks));
+    let mut heap: BinaryHeap<Reverse<(i128, usize)>> = BinaryHeap::new();
+    for (stream, head) in heads.iter().enumerate() {
+        heap.extend(head.map(|record| Reverse((ticks(stream, &record), stream))));
+    }
+    let mut text = String::with_capacity(BUFFER + 1024);
+    while let Some(Reverse((at, stream))) = heap.pop() {
+        let (Some(head), Some(reader)) = (heads.get_mut(stream), readers.get_mut(stream)) else { break };
+        if let Some(record) = head {
+            line(archive, stream, at, record, &mut text);
+        }
+        if text.len() >= BUFFER {
+            cancel.check()?;
+            out.write_all(text.as_bytes())?;
+            text.clear();
+        }
+        *head = reader.next();
+        heap.extend(head.map(|record| Reverse((ticks(stream, &record), stream))));
+    }
+    out.write_all(text.as_bytes())?;
+    let mut notices = archive.notices.clone();
+    files.iter().for_each(|f| notices.merge(f.notices()));
+    readers.iter().for_each(|r| notices.merge(r.notices()));
+    Ok(notices)
+}
+
+fn line(archive: &Archive, stream: usize, ticks: i128, record: &Record, out: &mut String) {
+    let definitions = &archive.definitions;
+    let location = definitions.locations.get(stream).map_or("", |l| &l.name);
+    let class = class_name(record.class).map_or_else(|| format!("type {}", record.class), str::to_owned);
+    match archive.ns(ticks) {
+        Some(ns) => _ = write!(out, "{ns}"),
+        None => out.push_str("overflow"),
+    }
+    _ = write!(out, "\t{}\t{class}\t", clean::text(location));
+    let region = |id| definitions.region(id).map_or("(undefined region)", |name| definitions.names.get(name));
+    let peer = |e: &Envelope| match definitions.peer(e.communicator, e.peer) {
+        Some(id) => definitions.locations.get(id.index()).map_or_else(String::new, |l| cleaned(&l.name)),
+        None => "nobody".to_owned(),
+    };
+    let envelope = |e: &Envelope| format!("communicator {}, tag {}, {} bytes", e.communicator, e.tag, e.bytes);
+    let request = |r: &Option<u64>| r.map_or_else(String::new, |r| format!(", request {r:#x}"));
+    _ = match &record.event {
+        Event::Enter(id) | Event::Leave(id) => write!(out, "{}", clean::text(region(*id))),
+        Event::Send { to, request: r } => write!(out, "to {}, {}{}", peer(to), envelope(to), request(r)),
+        Event::Receive { from, request: r } => write!(out, "from {}, {}{}", peer(from), envelope(from), request(r)),
+        Event::SendComplete(r) | Event::ReceiveRequest(r) | Event::RequestCancelled(r) => write!(out, "request {r:#x}"),
+        Event::CollectiveEnd { operation, communicator, root } => {
+            write!(out, "operation {operation}, communicator {communicator}")
+                .and_then(|()| if *root == u32::MAX { Ok(()) } else { write!(out, ", root {root}") })
+        }
+        Event::CollectiveBegin | Event::Other => Ok(()),
+    };
+    out.push('\n');
+}

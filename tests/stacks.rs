@@ -1,0 +1,102 @@
+//! User stacks of the corpus, resolved by us and by a script that used `nm` (`stack_oracle.txt` in each scenario).
+//!
+//! The script names the nearest symbol before an address, by `.symtab`, and so takes a jump table for the function before
+//! it (`_init`); which file an address without a name belongs to it knows only where `bin_info` says so. Apart from
+//! these two the stacks and their counts must be the same.
+
+#![allow(clippy::unwrap_used, clippy::panic)]
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use whyslow::analysis::recording::{Recording, StackOrigin};
+use whyslow::analysis::symbols::files::Places;
+use whyslow::analysis::symbols::images::Spaces;
+use whyslow::analysis::symbols::{Placed, Resolver, UserFrame};
+use whyslow::base::names::Names;
+use whyslow::base::notice::Notices;
+use whyslow::base::work::Work;
+use whyslow::input::{self, Argument};
+use whyslow::state::kernel;
+
+/// Stacks by what made the tracer take them, functions innermost first, with their counts.
+type Counts = BTreeMap<(String, String), i64>;
+
+fn corpus() -> Option<PathBuf> {
+    let folder = std::env::var_os("WHYSLOW_CORPUS")
+        .map_or_else(|| Path::new(env!("CARGO_MANIFEST_DIR")).join("target/corpus"), PathBuf::from);
+    let kernel = folder.join("kernel");
+    kernel.is_dir().then_some(kernel)
+}
+
+/// Frames without a name become `[file]`, one for a run of them; stacks of nothing else are left out.
+fn count<'a>(counts: &mut Counts, made: &str, functions: impl Iterator<Item = &'a str>, n: i64) {
+    let nameless = |f: &str| f.starts_with('[') || f.contains("+0x");
+    let mut stack: Vec<&str> = functions.map(|f| if nameless(f) { "[file]" } else { f }).collect();
+    stack.dedup_by(|b, a| *a == "[file]" && a == b);
+    if stack.iter().any(|f| *f != "[file]") {
+        *counts.entry((made.to_owned(), stack.join(" < "))).or_insert(0) += n;
+    }
+}
+
+fn oracle(scenario: &Path) -> Counts {
+    let text = std::fs::read_to_string(scenario.join("stack_oracle.txt")).unwrap();
+    let mut counts = Counts::new();
+    for line in text.lines().filter(|l| !l.starts_with('#')) {
+        let words: Vec<&str> = line.splitn(4, " | ").collect();
+        let made = ["syscall_entry", "syscall_exit", "timer"].into_iter().find(|m| words[2].starts_with(m)).unwrap();
+        let functions = words[3].split(" < ").filter(|f| *f != "_init");
+        count(&mut counts, made, functions, words[0].parse().unwrap());
+    }
+    counts
+}
+
+fn resolved(scenario: &Path) -> Counts {
+    let traces: Vec<Argument> = vec![Argument::parse(scenario.to_str().unwrap())];
+    let input::Opened::Ctf(sources) = input::open(&traces).unwrap() else { panic!("no CTF trace") };
+    let traces: Vec<_> = sources.iter().map(|s| &s.trace).collect();
+    let work = Work::new(1);
+    let (recording, _) = kernel::record(&traces, &[], &kernel::Options::default(), &work).unwrap();
+    let spaces = Spaces::new(&recording.images);
+    let samples = samples(&recording, &spaces);
+    let places = Places { folders: vec![scenario.join("bin")], ..Places::default() };
+    let mut names = Names::default();
+    let stacks: Vec<Placed> = samples.iter().map(|(_, placed)| *placed).collect();
+    let resolver = Resolver::new(&recording, &spaces, &places);
+    let found = resolver.resolve(&stacks, &mut names, &mut Notices::default(), &work).unwrap();
+    let mut counts = Counts::new();
+    for ((made, _), frames) in samples.iter().zip(found) {
+        let text = |f: &UserFrame| if f.folded { "[file]" } else { names.get(f.name) };
+        count(&mut counts, made, frames.iter().rev().map(text), 1);
+    }
+    counts
+}
+
+fn samples(recording: &Recording, spaces: &Spaces) -> Vec<(&'static str, Placed)> {
+    let mut all = Vec::new();
+    for thread in recording.threads.iter().filter(|t| !t.idle) {
+        for sample in &thread.samples {
+            let made = match sample.origin {
+                StackOrigin::CallEntry => "syscall_entry",
+                StackOrigin::CallExit => "syscall_exit",
+                _ => "timer",
+            };
+            let space = spaces.at(thread.host, thread.pid, sample.time);
+            all.extend(sample.user.map(|stack| (made, Placed { host: thread.host, pid: thread.pid, space, stack })));
+        }
+    }
+    all
+}
+
+#[test]
+fn stacks_agree_with_a_script_that_used_nm() {
+    let Some(corpus) = corpus() else {
+        eprintln!("skipped: no corpus in target/corpus");
+        return;
+    };
+    for scenario in ["cs1-cpu-contention", "cs2-disk-contention", "cs3-lock-contention", "cs4-rare-sleep"] {
+        let folder = corpus.join(scenario);
+        let (theirs, ours) = (oracle(&folder), resolved(&folder));
+        assert!(ours.values().sum::<i64>() > 5_000, "{scenario}: too few stacks to say anything");
+        assert_eq!(ours, theirs, "{scenario}");
+    }
+}

@@ -1,0 +1,92 @@
+//! A user's desk: a shell in a pty, looked at through a terminal emulator. Each test takes what it needs of it.
+#![allow(dead_code, clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
+use portable_pty::{Child, CommandBuilder, MasterPty, PtySize, native_pty_system};
+use std::io::{Read, Write};
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
+
+/// A shell in a pty, looked at through a terminal emulator.
+pub struct Desk {
+    /// The terminal's other side.
+    pub pty: Box<dyn MasterPty + Send>,
+    keys: Box<dyn Write + Send>,
+    /// What it shows.
+    pub screen: Arc<Mutex<vt100::Parser>>,
+    /// Bytes that the program wrote.
+    pub read: Arc<Mutex<usize>>,
+    shell: Box<dyn Child + Send + Sync>,
+    /// Where the shell began.
+    pub folder: tempfile::TempDir,
+}
+
+impl Desk {
+    /// A desk with a screen of this size; the shell works in a new folder.
+    pub fn new(columns: u16, lines: u16) -> Desk {
+        let size = PtySize { rows: lines, cols: columns, pixel_width: 0, pixel_height: 0 };
+        let pty = native_pty_system().openpty(size).unwrap();
+        let folder = tempfile::tempdir().unwrap();
+        // The shell itself pastes in brackets unless told not to.
+        std::fs::write(folder.path().join("inputrc"), "set enable-bracketed-paste off\n").unwrap();
+        let mut command = CommandBuilder::new("bash");
+        command.env("INPUTRC", folder.path().join("inputrc"));
+        command.args(["--norc", "--noprofile", "-i"]);
+        command.cwd(folder.path());
+        for (name, value) in [("PS1", "desk$ "), ("TERM", "xterm-256color"), ("COLORTERM", ""), ("NO_COLOR", "")] {
+            command.env(name, value);
+        }
+        let shell = pty.slave.spawn_command(command).unwrap();
+        let screen = Arc::new(Mutex::new(vt100::Parser::new(lines, columns, 0)));
+        let read = Arc::new(Mutex::new(0));
+        let (theirs, counted) = (Arc::clone(&screen), Arc::clone(&read));
+        let mut reader = pty.master.try_clone_reader().unwrap();
+        std::thread::spawn(move || {
+            let mut bytes = [0; 65536];
+            while let Ok(n @ 1..) = reader.read(&mut bytes) {
+                theirs.lock().unwrap().process(&bytes[..n]);
+                *counted.lock().unwrap() += n;
+            }
+        });
+        let keys = pty.master.take_writer().unwrap();
+        let mut desk = Desk { pty: pty.master, keys, screen, read, shell, folder };
+        desk.wait("desk$");
+        desk
+    }
+
+    /// Press keys.
+    pub fn send(&mut self, bytes: &str) {
+        self.keys.write_all(bytes.as_bytes()).unwrap();
+        self.keys.flush().unwrap();
+    }
+
+    /// What is on the screen.
+    pub fn contents(&self) -> String {
+        self.screen.lock().unwrap().screen().contents()
+    }
+
+    /// A program has the screen for itself.
+    pub fn is_alternate(&self) -> bool {
+        self.screen.lock().unwrap().screen().alternate_screen()
+    }
+
+    /// Wait for something to hold.
+    pub fn until(&self, what: &str, holds: impl Fn(&Desk) -> bool) {
+        let start = Instant::now();
+        while !holds(self) {
+            assert!(start.elapsed() < Duration::from_secs(30), "no {what} on the screen:\n{}", self.contents());
+            std::thread::sleep(Duration::from_millis(5));
+        }
+    }
+
+    /// Wait for a text on the screen.
+    pub fn wait(&mut self, text: &str) {
+        self.until(text, |desk| desk.contents().contains(text));
+    }
+}
+
+impl Drop for Desk {
+    fn drop(&mut self) {
+        let _ = self.shell.kill();
+        let _ = self.shell.wait();
+    }
+}

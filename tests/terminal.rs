@@ -1,0 +1,142 @@
+//! The real program in a real terminal (a pty, looked at through a terminal emulator): it starts, takes keys and new
+//! sizes, and gives the terminal back whatever ends or stops it.
+//!
+//! A shell runs in the pty as at a user's desk, so that stopping and `fg` are those of a real shell, and `stty` tells
+//! whether the terminal is as it was.
+
+#[path = "support/desk.rs"]
+mod desk;
+
+use desk::Desk;
+use portable_pty::PtySize;
+use std::time::Duration;
+
+/// The settings of the terminal, as `stty` writes them. Each name once.
+fn settings(desk: &mut Desk, name: &str) -> String {
+    desk.send(&format!("stty -g > {name}; echo {name} wri''tten\r"));
+    desk.wait(&format!("{name} written"));
+    std::fs::read_to_string(desk.folder.path().join(name)).unwrap()
+}
+
+/// Start the program and wait for its answer.
+fn start(desk: &mut Desk) {
+    let trace = concat!(env!("CARGO_MANIFEST_DIR"), "/fixtures/traces/lock-contention");
+    let program = env!("CARGO_BIN_EXE_whyslow");
+    desk.send(&format!("clear; sh -c 'echo $$ > pid; exec {program} {trace} --symbols {trace}/bin'\r"));
+    desk.wait("Flame tree");
+    desk.wait("expensive_flush");
+}
+
+fn pid(desk: &Desk) -> String {
+    std::fs::read_to_string(desk.folder.path().join("pid")).unwrap().trim().to_owned()
+}
+
+fn signal(desk: &Desk, name: &str) {
+    let sent = std::process::Command::new("kill").args([name, &pid(desk)]).status().unwrap();
+    assert!(sent.success());
+}
+
+/// The program has ended with this status, and the shell has its screen back.
+fn has_ended(desk: &mut Desk, status: i32) {
+    is_back(desk);
+    desk.send("echo ended with $?.\r");
+    desk.wait(&format!("ended with {status}."));
+}
+
+/// The shell has its screen back and waits for a command.
+fn is_back(desk: &mut Desk) {
+    desk.until("shell", |d| !d.is_alternate() && d.contents().trim_end().ends_with("desk$"));
+    let screen = desk.screen.lock().unwrap();
+    let screen = screen.screen();
+    assert!(!screen.hide_cursor() && !screen.bracketed_paste());
+    assert!(!screen.contents().contains("Flame tree"), "{}", screen.contents());
+}
+
+#[test]
+fn keys_sizes_and_quit() {
+    let mut desk = Desk::new(80, 24);
+    let before = settings(&mut desk, "before");
+    start(&mut desk);
+    assert!(desk.is_alternate());
+    desk.send("1");
+    desk.wait("duration");
+    desk.send("?");
+    desk.wait("Everywhere");
+    desk.send("\x1b");
+    desk.until("help closed", |d| !d.contents().contains("Everywhere"));
+    // A paste is text and no keys: nothing quits.
+    desk.send("\x1b[200~q\x1b[201~");
+    desk.send("2/");
+    desk.wait("search >");
+    desk.send("\x1b[200~flush\x1b[201~\r");
+    desk.wait("match 1 of");
+    let size = PtySize { rows: 60, cols: 200, pixel_width: 0, pixel_height: 0 };
+    desk.screen.lock().unwrap().screen_mut().set_size(60, 200);
+    desk.pty.resize(size).unwrap();
+    desk.wait("1 Histograms ─────");
+    desk.send("q");
+    has_ended(&mut desk, 0);
+    assert_eq!(settings(&mut desk, "after"), before);
+}
+
+#[test]
+fn deadly_signals_give_the_terminal_back() {
+    for (name, status) in [("-TERM", 143), ("-HUP", 129), ("-INT", 130)] {
+        let mut desk = Desk::new(80, 24);
+        let before = settings(&mut desk, "before");
+        start(&mut desk);
+        signal(&desk, name);
+        has_ended(&mut desk, status);
+        assert_eq!(settings(&mut desk, "after"), before, "{name}");
+    }
+}
+
+#[test]
+fn stopping_and_coming_back() {
+    let mut desk = Desk::new(80, 24);
+    let before = settings(&mut desk, "before");
+    start(&mut desk);
+    for (i, stop) in ["\x1a", "signal"].into_iter().enumerate() {
+        match stop {
+            "signal" => signal(&desk, "-TSTP"),
+            keys => desk.send(keys),
+        }
+        is_back(&mut desk);
+        desk.wait("Stopped");
+        assert_eq!(settings(&mut desk, &format!("stopped{i}")), before);
+        desk.send("fg\r");
+        desk.until("the interface", |d| d.is_alternate() && d.contents().contains("expensive_flush"));
+        desk.send("?");
+        desk.wait("Everywhere");
+        desk.send("?");
+        desk.until("help closed", |d| !d.contents().contains("Everywhere"));
+    }
+    desk.send("q");
+    is_back(&mut desk);
+    assert_eq!(settings(&mut desk, "after"), before);
+}
+
+#[test]
+fn a_key_costs_few_bytes() {
+    for (columns, lines, limit) in [(80, 24, 1024), (200, 60, 4096)] {
+        let mut desk = Desk::new(columns, lines);
+        start(&mut desk);
+        // What the analysis still had to tell has been drawn when nothing comes any more.
+        let settled = |desk: &Desk| loop {
+            let before = *desk.read.lock().unwrap();
+            std::thread::sleep(Duration::from_millis(150));
+            if *desk.read.lock().unwrap() == before {
+                return before;
+            }
+        };
+        let mut last = settled(&desk);
+        for key in ["j", "j", "j", "j", "j", "j", "k", "l", "j", "j", "j", "h", "\x1b[6~", "\x1b[5~"] {
+            desk.send(key);
+            let now = settled(&desk);
+            assert!(now - last <= limit, "{columns}x{lines}: {key:?} costs {} bytes", now - last);
+            last = now;
+        }
+        desk.send("q");
+        has_ended(&mut desk, 0);
+    }
+}
