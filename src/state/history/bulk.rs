@@ -83,6 +83,7 @@ pub fn build(mut runs: Vec<Run>, shape: Shape, work: &Work) -> Result<Tree, Buil
     if total > Run::MOST {
         return Err(BuildError::TooMany(total));
     }
+    let work = &workers_for(total, work);
     runs.retain(|run| !run.is_empty());
     let mut attributes = 0;
     let highest = |i: usize| runs[i].items.iter().map(|item| item.attribute as usize).max();
@@ -132,6 +133,12 @@ pub fn build(mut runs: Vec<Run>, shape: Shape, work: &Work) -> Result<Tree, Buil
     })?;
     drop(banded);
     Ok(packing.roof(roots, shape, work)?)
+}
+
+/// The workers for so many intervals: what one takes at a time is not worth waking another for.
+pub(super) fn workers_for(intervals: usize, work: &Work) -> Work {
+    let threads = work.threads.min(intervals.div_ceil(PART)).max(1);
+    Work { threads, ..work.clone() }
 }
 
 /// `f` of each, on the workers; each is given away, so that its memory is free once it is done with.
