@@ -7,6 +7,7 @@
 use std::fs;
 use std::path::Path;
 use whyslow::base::work::{Cancel, Work};
+use whyslow::input::Opened;
 use whyslow::input::{self, Argument, count};
 use whyslow::view::dump;
 
@@ -38,7 +39,8 @@ fn bytes(text: &str) -> Vec<u8> {
 fn listing(folder: &Path) -> String {
     let argument = Argument { label: None, path: folder.to_owned() };
     let sources = match input::open(&[argument]) {
-        Ok(sources) => sources,
+        Ok(Opened::Ctf(sources)) => sources,
+        Ok(Opened::Otf2(archive)) => panic!("{} is an archive", archive.path.display()),
         Err(e) => return format!("error: {e}\n"),
     };
     let mut text = Vec::new();

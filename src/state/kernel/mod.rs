@@ -8,11 +8,10 @@
 //! [`record`] is the way in. The [`Machine`] keeps one slot per fact: who runs on a CPU and in which interrupt context
 //! (`cpu`), what the scheduler does with a thread (`life`, `sched`), which incarnation an id means (`who`), which send a
 //! packet comes from (`packets`), which block requests are open (`requests`). A wake-up meets all of them in `label`,
-//! which says what the woken thread had waited for. [`intervals`] tells the same as attributes over time.
+//! which says what the woken thread had waited for.
 
 mod cpu;
 mod handlers;
-pub mod intervals;
 mod label;
 mod life;
 mod machine;
