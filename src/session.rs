@@ -100,7 +100,8 @@ impl Session {
     /// The kernel pass, with marks for some tasks.
     pub fn record(&self, tasks: &[TaskDefinition], work: &Work) -> anyhow::Result<(Recording, Notices)> {
         let traces: Vec<_> = self.sources.iter().map(|s| &s.trace).collect();
-        let options = Options { chunks: self.chunks, ..Options::default() };
+        let labels = self.sources.iter().map(|s| s.labelled.then(|| s.label.clone())).collect();
+        let options = Options { chunks: self.chunks, labels, ..Options::default() };
         let (recording, mut notices) = record(&traces, tasks, &options, work)?;
         notices.merge(&self.notices());
         Ok((recording, notices))
