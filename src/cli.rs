@@ -95,6 +95,26 @@ enum TypedCommand {
         #[arg(long)]
         json: bool,
     },
+    /// Values of the state history: at some times, over a range, at equal distances
+    Query {
+        #[command(flatten)]
+        input: Input,
+        /// A path or a pattern: threads/*/state, threads/123/syscall, cpus/0/thread
+        #[arg(long, value_name = "PATH")]
+        attribute: String,
+        /// At this time: nanoseconds on the time line, or since the first event with a unit (12.5ms); repeatable
+        #[arg(long, value_name = "T", conflicts_with_all = ["range", "points"])]
+        at: Vec<String>,
+        /// From A to B, written likewise (default: the whole recording)
+        #[arg(long, value_name = "A..B")]
+        range: Option<String>,
+        /// Values at N instants in equal distance instead of all
+        #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1 << 20))]
+        points: Option<u32>,
+        /// Print one JSON document (schema whyslow.query/1)
+        #[arg(long)]
+        json: bool,
+    },
     /// Streams, clocks, hosts, lost events, names of tasks: from metadata and index alone, at once
     Info {
         #[command(flatten)]
@@ -266,6 +286,19 @@ pub enum Request {
         /// JSON instead of text.
         json: bool,
     },
+    /// Values of the state history.
+    Query {
+        /// A path or a pattern.
+        attribute: String,
+        /// Times, as typed.
+        at: Vec<String>,
+        /// `A..B`, as typed.
+        range: Option<String>,
+        /// Number of instants.
+        points: Option<u32>,
+        /// JSON instead of text.
+        json: bool,
+    },
     /// What the trace is.
     Info {
         /// With executions.
@@ -312,6 +345,9 @@ pub fn parse(words: impl IntoIterator<Item = std::ffi::OsString>) -> Parsed {
         }
         Some(TypedCommand::Anomalies { input, q, s, json }) => (input, Request::Anomalies { q, s, json }),
         Some(TypedCommand::Stats { what, input, json }) => (input, Request::Stats { what, json }),
+        Some(TypedCommand::Query { input, attribute, at, range, points, json }) => {
+            (input, Request::Query { attribute, at, range, points, json })
+        }
         Some(TypedCommand::Info { input, full, json }) => (input, Request::Info { full, json }),
         Some(TypedCommand::Dump { input, canonical }) => (input, Request::Dump { canonical }),
     };

@@ -16,7 +16,7 @@ use crate::model::build;
 use crate::session::{self, Session, Wrong};
 use crate::view::tui::setup::{Backend, Looks, Setup};
 use crate::view::tui::theme::{self, Depth};
-use crate::view::{anomalies, archive, clean, dump, info, json, stats, text, tui};
+use crate::view::{anomalies, archive, clean, dump, info, json, query, stats, text, tui};
 use anyhow::Context;
 use serde::Serialize;
 use std::io::{IsTerminal, Write};
@@ -32,7 +32,11 @@ pub fn run(common: &Common, request: Request) -> anyhow::Result<u8> {
     let mut clock = Stages::new(common.timings);
     let mut code = 0;
     let notices = match request {
-        Request::Anomalies { .. } | Request::Stats { .. } | Request::Info { .. } | Request::Dump { .. } => {
+        Request::Anomalies { .. }
+        | Request::Stats { .. }
+        | Request::Query { .. }
+        | Request::Info { .. }
+        | Request::Dump { .. } => {
             let opened = input::open(&common.arguments)?;
             clock.lap("open");
             match opened {
@@ -121,6 +125,24 @@ fn tell(session: Session, request: Request, work: &Work, clock: &mut Stages) -> 
             }
             Ok(notices)
         }
+        Request::Query { attribute, at, range, points, json } => {
+            let (history, notices) = with_progress(work, || session.history(work))?;
+            clock.lap("build");
+            let time = session::query_time(&at, range.as_deref(), points, history.window())?;
+            let lines = history.lines(&attribute, &time, &work.cancel)?;
+            clock.lap("query");
+            if lines.is_empty() {
+                let hint = "try threads/*/state or cpus/*/thread";
+                anyhow::bail!("--attribute {attribute}: the recording has no such attribute; {hint}");
+            }
+            let answer = query::Answer::new(&attribute, &lines, &history);
+            if json {
+                print_json(&answer)?
+            } else {
+                print(&answer.text(history.window().start))?
+            }
+            Ok(notices)
+        }
         Request::Info { full, json } => {
             let (survey, notices) = if full {
                 let (survey, notices) = with_progress(work, || session.survey(work))?;
@@ -140,7 +162,9 @@ fn tell(session: Session, request: Request, work: &Work, clock: &mut Stages) -> 
         Request::Dump { canonical } => {
             let mut out = std::io::stdout().lock();
             let write = if canonical { dump::canonical } else { dump::readable };
-            Ok(write(&session.sources, &work.cancel, &mut out)?)
+            let mut notices = write(&session.sources, &work.cancel, &mut out)?;
+            notices.merge(&session.notices());
+            Ok(notices)
         }
         _ => {
             anyhow::bail!("{}: patterns are mined from OTF2 archives; here `whyslow explain` answers", session.title())

@@ -10,7 +10,7 @@ use crate::analysis::patterns::measure::Settings;
 use crate::analysis::survey::{self, Survey};
 use crate::analysis::symbols::files::Places;
 use crate::base::notice::Notices;
-use crate::base::time::Span;
+use crate::base::time::{Ns, Span};
 use crate::base::work::Work;
 use crate::cli::Common;
 use crate::compare::{self, CompareError, Comparison};
@@ -25,6 +25,8 @@ use crate::model::build;
 use crate::model::pattern::Anomalies;
 use crate::model::{Model, TraceInfo};
 use crate::state::engine::ChunkTarget;
+use crate::state::history::History;
+use crate::state::history::lines::Time;
 use crate::state::kernel::{Options, record};
 use crate::state::recording::Recording;
 use anyhow::Context;
@@ -98,10 +100,17 @@ impl Session {
     /// The kernel pass, with marks for some tasks.
     pub fn record(&self, tasks: &[TaskDefinition], work: &Work) -> anyhow::Result<(Recording, Notices)> {
         let traces: Vec<_> = self.sources.iter().map(|s| &s.trace).collect();
-        let options = Options { chunks: self.chunks, ..Options::default() };
+        let labels = self.sources.iter().map(|s| s.labelled.then(|| s.label.clone())).collect();
+        let options = Options { chunks: self.chunks, labels, ..Options::default() };
         let (recording, mut notices) = record(&traces, tasks, &options, work)?;
         notices.merge(&self.notices());
         Ok((recording, notices))
+    }
+
+    /// The state history of the whole recording.
+    pub fn history(&self, work: &Work) -> anyhow::Result<(History, Notices)> {
+        let (recording, notices) = self.record(&[], work)?;
+        Ok((History::of_recording(&recording, work)?, notices))
     }
 
     /// What was odd about the traces when they were opened.
@@ -175,6 +184,42 @@ pub fn compare(model: &Model, request: &compare::Request, work: &Work) -> anyhow
         CompareError::Filter(said) => Wrong(said).into(),
         other => anyhow::Error::new(other),
     })
+}
+
+/// A time as typed: nanoseconds on the time line, or with a unit since the first event.
+fn instant(typed: &str, origin: Ns) -> anyhow::Result<Ns> {
+    let typed = typed.trim();
+    let digits = typed.trim_end_matches(|c: char| c.is_ascii_alphabetic());
+    let scale = match &typed[digits.len()..] {
+        "" => return typed.parse().map_err(|_| Wrong(format!("time `{typed}`: write nanoseconds, or 12.5ms")).into()),
+        "ns" => 1.0,
+        "us" => 1e3,
+        "ms" => 1e6,
+        "s" => 1e9,
+        unit => return Err(Wrong(format!("time `{typed}`: unit `{unit}` is none of ns, us, ms, s")).into()),
+    };
+    let number: f64 = digits.parse().map_err(|_| Wrong(format!("time `{typed}`: `{digits}` is no number")))?;
+    Ok(origin.saturating_add((number * scale).round() as Ns))
+}
+
+/// The time that a query asks for: instants, else a range (default: all of `window`), else points of it.
+pub fn query_time(at: &[String], range: Option<&str>, points: Option<u32>, window: Span) -> anyhow::Result<Time> {
+    if !at.is_empty() {
+        let instants = at.iter().map(|t| instant(t, window.start)).collect::<anyhow::Result<_>>()?;
+        return Ok(Time::Instants(instants));
+    }
+    let span = match range {
+        None => window,
+        Some(range) => {
+            let (from, to) = range.split_once("..").ok_or_else(|| Wrong(format!("--range {range}: write A..B")))?;
+            let span = Span::new(instant(from, window.start)?, instant(to, window.start)?);
+            if span.is_empty() {
+                return Err(Wrong(format!("--range {range}: it ends before it begins")).into());
+            }
+            span
+        }
+    };
+    Ok(points.map_or(Time::Range(span), |n| Time::Points(span, n as usize)))
 }
 
 /// Filters as typed, understood.

@@ -150,3 +150,31 @@ fn the_readme_names_its_two_commands() {
         assert!(Path::new(env!("CARGO_MANIFEST_DIR")).join(word).exists(), "{word}");
     }
 }
+
+/// The same recording under two labels: two hosts, two values of the dimension `trace`, and no difference between them.
+#[test]
+fn labels_make_two_of_one() {
+    let (old, new) = (format!("old={LOCK}"), format!("new={LOCK}"));
+    let out = whyslow(&["explain", "--json", "--slow", "trace=new", "--fast", "trace=old", &old, &new]);
+    assert!(out.status.success(), "{}", String::from_utf8_lossy(&out.stderr));
+    let answer: serde_json::Value = serde_json::from_slice(&out.stdout).unwrap();
+    assert_eq!(answer["slow"]["count"], answer["fast"]["count"]);
+    assert_eq!((answer["extra_ns"].as_i64(), answer["verdict"]["confident"].as_bool()), (Some(0), Some(false)));
+}
+
+#[test]
+fn the_history_is_asked_for_values() {
+    let ask = |words: &[&str]| {
+        let out = whyslow(&[&["query", "--json", LOCK][..], words].concat());
+        assert!(out.status.success(), "{words:?}: {}", String::from_utf8_lossy(&out.stderr));
+        serde_json::from_slice::<serde_json::Value>(&out.stdout).unwrap()
+    };
+    let answer = ask(&["--attribute", "cpus/*/thread", "--at", "12s"]);
+    let intervals = answer["intervals"].as_array().unwrap();
+    assert_eq!((answer["schema"].as_str(), intervals.len()), (Some("whyslow.query/1"), 2));
+    assert!(intervals.iter().all(|i| i["start_ns"].as_i64() < i["end_ns"].as_i64()));
+    let points = ask(&["--attribute", "cpus/0/thread", "--range", "11s..12s", "--points", "50"]);
+    assert!((1..=50).contains(&points["intervals"].as_array().unwrap().len()));
+    refuses(&["query", "--attribute", "cpus/99/thread", LOCK], 1, &["cpus/99/thread", "threads/*/state"]);
+    refuses(&["query", "--attribute", "cpus/0/thread", "--at", "12parsec", LOCK], 2, &["12parsec"]);
+}

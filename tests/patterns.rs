@@ -1,6 +1,8 @@
 //! Patterns, anomalies and paths: the examples of ALGORITHMS.md section 9, the reference procedure as oracle, planted
 //! delays in generated runs, and the same answer for any number of workers.
 
+#![allow(clippy::unwrap_used, clippy::panic)]
+
 use proptest::prelude::*;
 use std::collections::{BTreeMap, BTreeSet};
 use whyslow::analysis::patterns::Mined;
@@ -20,7 +22,7 @@ struct Script {
 
 impl Script {
     fn new(streams: u32) -> Self {
-        let sequence = |rank| Sequence { stream: format!("rank {rank}"), rank: Some(rank), operations: Vec::new() };
+        let sequence = |rank| Sequence { stream: format!("rank {rank}"), rank: Some(rank), ..Sequence::default() };
         let sequences = (0..streams).map(sequence).collect();
         Script { operations: Operations { names: Names::default(), sequences, ..Operations::default() } }
     }

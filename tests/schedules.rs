@@ -134,7 +134,7 @@ impl World {
                 self.contexts[cpu].push(context);
                 self.emit(cpu, Kind::Enter { context, name: TextId::NONE });
             }
-            2 | 3 | 4 if inside => {
+            2..=4 if inside => {
                 let context = self.contexts[cpu].pop().unwrap();
                 self.emit(cpu, Kind::Leave { context });
             }
@@ -199,6 +199,37 @@ fn instants(recording: &Recording, thread: ThreadId) -> Vec<Instant> {
     edges.iter().flat_map(|e| (e.span.start..e.span.end).map(|_| (e.kind, e.waker.map(|w| tid(w.0))))).collect()
 }
 
+/// Events without sense, in order of time.
+fn nonsense() -> impl Strategy<Value = Vec<Event>> {
+    let time = prop_oneof![8 => 0..200_i64, 1 => Just(Ns::MIN), 1 => Just(Ns::MAX - 1)];
+    let cpu = prop_oneof![9 => 0..3_u16, 1 => Just(u16::MAX)];
+    let what = (0..16_u8, -1..6_i32, -1..6_i32, any::<u16>());
+    let event = (time, cpu, what).prop_map(|(time, cpu, (which, a, b, c))| {
+        let name = TextId::NONE;
+        let context = [Context::Timer, Context::Irq(a), Context::SoftIrq(b as u32)][usize::from(c % 3)];
+        let source = [WakeSource::Waking, WakeSource::Wakeup, WakeSource::New][usize::from(c % 3)];
+        let kind = match which {
+            0..4 => Kind::Switch { prev: a, next: b, prev_state: c & 0x1ff, prev_name: name, next_name: name },
+            4 | 5 => Kind::Wake { tid: a, cpu: c, source, name },
+            6 => Kind::Fork { parent: a, child: b, child_pid: a, child_vtid: i32::from(c % 3), name },
+            7 => Kind::Exec { tid: a, old_tid: b, path: name },
+            8 => Kind::Exit { tid: a },
+            9 => Kind::Free { tid: a },
+            10 => Kind::Migrate { tid: a, cpu: c },
+            11 => Kind::Enter { context, name },
+            12 => Kind::Leave { context },
+            13 => Kind::Raise { vector: b as u32 },
+            14 => Kind::CallExit { name, ret: -1 },
+            _ => Kind::Lost,
+        };
+        Event { time, who: WhoId::NOBODY, trace: 0, cpu, kind }
+    });
+    prop::collection::vec(event, 0..120).prop_map(|mut events| {
+        events.sort_by_key(|e| e.time);
+        events
+    })
+}
+
 proptest! {
     #![proptest_config(ProptestConfig { cases: 400, failure_persistence: None, ..ProptestConfig::default() })]
 
@@ -211,6 +242,27 @@ proptest! {
             let waker = |w: Option<i32>| w.filter(|tid| *tid > 0);
             let truth: Vec<Instant> = task.truth.iter().map(|(kind, by)| (*kind, waker(*by))).collect();
             prop_assert_eq!(instants(&recording, thread), truth, "thread {}", task.tid);
+        }
+    }
+
+    #[test]
+    fn nonsense_is_survived_and_lives_stay_whole(events in nonsense()) {
+        let origin = Origin { host: HostId(0), kernel: true, generation: Generation::New };
+        let mut machine = Machine::new(vec![(String::new(), None)], vec![origin], Handlers::built_in());
+        let mut batch = Batch::default();
+        batch.events = events;
+        machine.absorb(&batch);
+        let (recording, _) = machine.close(Vec::new());
+        for thread in recording.threads.iter().filter(|t| !t.idle) {
+            prop_assert!(thread.edges.iter().all(|e| !e.span.is_empty()));
+            prop_assert!(thread.edges.windows(2).all(|w| w[0].span.end == w[1].span.start));
+            let ends = thread.edges.first().zip(thread.edges.last());
+            let whole = ends.map(|(first, last)| Span::new(first.span.start, last.span.end));
+            prop_assert!(whole.is_none_or(|whole| whole == thread.life), "{:?} {:?}", whole, thread.life);
+            prop_assert!(whole.is_some() || thread.life.is_empty());
+        }
+        for (_, runs) in &recording.cpus {
+            prop_assert!(runs.windows(2).all(|w| w[0].span.end <= w[1].span.start));
         }
     }
 

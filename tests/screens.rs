@@ -3,6 +3,7 @@
 //! The whole interface runs here without a terminal: keys go into `update`, effects are performed on a made-up
 //! recording at once, `draw` gives the picture. A picture is kept as its text, and below it the runs of style of each
 //! line by the name of a letter, so that a change of colour shows in the snapshot as a change of letters.
+#![allow(clippy::unwrap_used, clippy::panic)]
 
 mod support;
 
@@ -218,4 +219,49 @@ fn moving_is_cheap_over_a_slow_line() {
         let most = moves.iter().map(|(_, bytes)| *bytes).max().unwrap();
         assert!(most <= limit, "{columns}x{lines}: up to {most} bytes per key");
     }
+}
+
+#[test]
+fn groups_follow_the_selection_and_come_back_with_undo() {
+    let mut session = Session::new(120, 40, Depth::True);
+    session.ready();
+    let slow = |s: &Session| s.app.comparison.as_ref().unwrap().slow.members.len();
+    let proposed = slow(&session);
+    session.keys("1 Down Right Right Right > > > > > > > > > > s");
+    let selected = slow(&session);
+    assert_ne!(selected, proposed);
+    // Moving the filter step by step is one change.
+    session.keys("Shift-Right Shift-Right Shift-Right");
+    assert_ne!(slow(&session), selected);
+    session.keys("u");
+    assert_eq!(slow(&session), proposed);
+    session.keys("U");
+    assert_ne!(slow(&session), proposed);
+    session.keys("g");
+    assert_eq!(slow(&session), proposed);
+    let fast = session.app.comparison.as_ref().unwrap().fast.members.len();
+    session.keys("x");
+    assert_eq!(slow(&session), fast);
+}
+
+#[test]
+fn exporting_never_replaces_a_file_in_silence() {
+    let mut session = Session::new(80, 24, Depth::True);
+    session.ready();
+    session.keys("e Enter");
+    assert!(session.lines()[23].contains("exists. Replace it?"));
+    session.keys("n");
+    assert!(!session.lines()[23].contains("written"));
+    session.keys("e Enter y");
+    assert!(session.lines()[23].contains("whyslow-app-request.json written"));
+}
+
+#[test]
+fn what_the_cursor_is_on_is_copied() {
+    let mut session = Session::new(80, 24, Depth::True);
+    session.ready();
+    session.keys("y Enter y 1 Right > y");
+    let [cause, node, filter] = session.copied.as_slice() else { panic!("{:?}", session.copied) };
+    assert!(cause.contains("expensive_flush") && node.starts_with("ledgerd > start_thread > "), "{cause}\n{node}");
+    assert!(filter.parse::<whyslow::compare::filter::Filter>().is_ok(), "{filter}");
 }

@@ -15,7 +15,7 @@ use whyslow::analysis::symbols::{Placed, Resolver, UserFrame};
 use whyslow::base::names::Names;
 use whyslow::base::notice::Notices;
 use whyslow::base::work::Work;
-use whyslow::input::{self, Argument, Opened};
+use whyslow::input::{self, Argument};
 use whyslow::state::kernel;
 
 /// Stacks by what made the tracer take them, functions innermost first, with their counts.
@@ -52,7 +52,7 @@ fn oracle(scenario: &Path) -> Counts {
 
 fn resolved(scenario: &Path) -> Counts {
     let traces: Vec<Argument> = vec![Argument::parse(scenario.to_str().unwrap())];
-    let Opened::Ctf(sources) = input::open(&traces).unwrap() else { panic!("no CTF") };
+    let input::Opened::Ctf(sources) = input::open(&traces).unwrap() else { panic!("no CTF trace") };
     let traces: Vec<_> = sources.iter().map(|s| &s.trace).collect();
     let work = Work::new(1);
     let (recording, _) = kernel::record(&traces, &[], &kernel::Options::default(), &work).unwrap();

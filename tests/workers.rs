@@ -1,6 +1,7 @@
-//! Serial equals parallel: the same recording for any number of workers and any size of chunks, on every fixture.
+//! Serial equals parallel: the same recording, and the same bytes from every command, for any number of workers and any
+//! size of chunks, on every fixture.
 
-#![allow(clippy::unwrap_used)]
+#![allow(clippy::unwrap_used, clippy::panic)]
 
 use std::path::Path;
 use whyslow::analysis::recording::Recording;
@@ -17,7 +18,7 @@ fn fixtures() -> Vec<(String, Vec<Source>)> {
     names.retain(|p| p.is_dir());
     let load = |path: &std::path::PathBuf| {
         let argument = Argument { label: None, path: path.clone() };
-        let Opened::Ctf(sources) = open(&[argument]).unwrap() else { panic!("{}: no CTF", path.display()) };
+        let Opened::Ctf(sources) = open(&[argument]).unwrap() else { panic!("{} is no CTF trace", path.display()) };
         (path.file_name().unwrap().to_string_lossy().into_owned(), sources)
     };
     names.iter().map(load).collect()
@@ -80,5 +81,47 @@ fn the_recording_does_not_depend_on_workers_or_chunks() {
             // Not assert_eq: the texts are megabytes.
             assert!(text(&recorded(&sources, chunks, workers)) == want, "{name}: {chunks:?}, {workers} workers");
         }
+    }
+}
+
+/// What a command prints, and how it ends.
+fn printed(words: &[&str], trace: &Path, more: &[&str]) -> (Option<i32>, Vec<u8>, Vec<u8>) {
+    let mut command = std::process::Command::new(env!("CARGO_BIN_EXE_whyslow"));
+    let out = command.args(words).arg(trace).args(more).output().unwrap();
+    (out.status.code(), out.stdout, out.stderr)
+}
+
+#[test]
+fn every_command_prints_the_same_bytes() {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("fixtures/traces");
+    let accepted = "begin=syscall_exit_accept4,end=syscall_entry_shutdown";
+    let cases: [(&str, &[&str]); 8] = [
+        ("lock-contention", &["diff", "--json"]),
+        ("lock-contention", &["explain", "--json", "--task", "client:call"]),
+        ("cpu-contention", &["explain", "--json"]),
+        ("disk-contention", &["diff", "--json", "--task", accepted]),
+        ("disk-contention", &["stats", "io", "--json"]),
+        ("cpu-contention", &["stats", "cpu", "--json"]),
+        ("lost-events", &["info", "--full", "--json"]),
+        ("rotated", &["stats", "count", "--json"]),
+    ];
+    for (name, words) in cases {
+        let trace = folder.join(name);
+        let bin = trace.join("bin");
+        let symbols = ["--symbols", bin.to_str().unwrap()];
+        let places: &[&str] = if matches!(words[0], "diff" | "explain") { &symbols } else { &[] };
+        let with = |threads: &str, chunk: &[&str]| {
+            let more: Vec<&str> = ["--threads", threads].iter().chain(chunk).chain(places).copied().collect();
+            printed(words, &trace, &more)
+        };
+        let want = with("1", &["--chunk", "1000000000"]);
+        assert_eq!(want.0, Some(0), "{name} {words:?}: {}", String::from_utf8_lossy(&want.2));
+        for (threads, chunk) in [("1", "0"), ("2", "65536"), ("3", "0"), ("7", "1048576")] {
+            assert!(
+                with(threads, &["--chunk", chunk]) == want,
+                "{name} {words:?}: {threads} workers, chunks of {chunk}"
+            );
+        }
+        assert!(with("2", &[]) == want, "{name} {words:?}: two workers, balanced chunks");
     }
 }

@@ -10,6 +10,7 @@ pub mod disk;
 pub mod ecct;
 pub mod executions;
 pub mod offsets;
+pub mod operations;
 pub mod outline;
 pub mod path;
 pub mod patterns;

@@ -59,7 +59,7 @@ const SMALLEST_DRIFT: Ns = 200;
 /// Clocks that drift by more than one part in a thousand are not clocks: such a fit is noise.
 const LARGEST_DRIFT: f64 = 1e-3;
 
-/// Fit all clocks. The first stream's is the identity.
+/// Fit all clocks. The first stream's is the identity; so are all where the streams share one clock.
 pub fn fit(operations: &Operations) -> Vec<Clock> {
     let sequences = &operations.sequences;
     let life = |stream: u32| {
@@ -68,7 +68,7 @@ pub fn fit(operations: &Operations) -> Vec<Clock> {
     };
     let lives: Vec<(Ns, Ns)> = (0..sequences.len() as u32).map(life).collect();
     let mut clocks: Vec<Clock> = lives.iter().map(|l| Clock { origin: l.0, ..Clock::default() }).collect();
-    if clocks.len() < 2 {
+    if clocks.len() < 2 || operations.one_clock {
         clocks.iter_mut().for_each(|c| c.error = Some(0));
         return clocks;
     }

@@ -78,6 +78,17 @@ impl Operation {
     }
 }
 
+/// A thread of a kernel recording.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ThreadPlace {
+    /// Process id.
+    pub pid: i32,
+    /// Thread id.
+    pub tid: i32,
+    /// Name of the thread.
+    pub name: String,
+}
+
 /// The operations of one stream: a thread, or a rank.
 #[derive(Clone, Debug, Default)]
 pub struct Sequence {
@@ -85,6 +96,8 @@ pub struct Sequence {
     pub stream: String,
     /// MPI rank, where it is one.
     pub rank: Option<u32>,
+    /// The thread, where it is one of a kernel recording.
+    pub thread: Option<ThreadPlace>,
     /// In order.
     pub operations: Vec<Operation>,
 }
@@ -152,6 +165,8 @@ pub struct Meeting {
 pub struct Operations {
     /// Names of operations.
     pub names: Names,
+    /// All streams are on one time line already; else it is fitted from messages and meetings.
+    pub one_clock: bool,
     /// One per stream.
     pub sequences: Vec<Sequence>,
     /// Sorted by receiving place, then by time of arrival.

@@ -74,43 +74,53 @@ pub fn open(arguments: &[Argument]) -> Result<Opened, OpenError> {
         return Ok(Opened::Otf2(Box::new(otf2::Archive::open(&archive.path)?)));
     }
     let mut sources = Vec::new();
+    let mut directories = Vec::new();
     for argument in arguments {
-        open_argument(argument, &mut sources)?;
+        open_argument(argument, &mut directories, &mut sources)?;
     }
     share_clocks(&mut sources);
     Ok(Opened::Ctf(sources))
 }
 
-fn open_argument(argument: &Argument, sources: &mut Vec<Source>) -> Result<(), OpenError> {
+fn open_argument(
+    argument: &Argument,
+    known: &mut Vec<ctf::Directory>,
+    sources: &mut Vec<Source>,
+) -> Result<(), OpenError> {
     let path = &argument.path;
     let shown = path.display();
     let about = std::fs::metadata(path).map_err(|e| OpenError(format!("{shown}: {e}; name a trace directory")))?;
     if about.is_file() {
         return Err(OpenError(known_file(path)));
     }
-    let mut directories = Vec::new();
-    find_traces(path, 0, &mut directories)?;
-    if directories.is_empty() {
+    let mut paths = Vec::new();
+    find_traces(path, 0, &mut paths)?;
+    if paths.is_empty() {
         let what = "no trace in this folder: a CTF trace is a directory that holds a file `metadata`";
         return Err(OpenError(format!("{shown}: {what}")));
     }
-    directories.sort_unstable();
-    let mut chunks: Vec<(Option<String>, Vec<PathBuf>)> = Vec::new();
-    for directory in directories {
-        let uuid = ctf::uuid_of(&directory)?;
-        match chunks.iter_mut().find(|(known, _)| known.is_some() && *known == uuid) {
-            Some((_, paths)) => paths.push(directory),
-            None => chunks.push((uuid, vec![directory])),
+    paths.sort_unstable();
+    let first = known.len();
+    for path in paths {
+        known.push(ctf::Directory::read(path, known)?);
+    }
+    let mut traces: Vec<Vec<&ctf::Directory>> = Vec::new();
+    for directory in known.get(first..).unwrap_or(&[]) {
+        let same = |chunks: &&mut Vec<&ctf::Directory>| {
+            directory.uuid().is_some() && chunks.first().is_some_and(|chunk| chunk.uuid() == directory.uuid())
+        };
+        match traces.iter_mut().find(same) {
+            Some(chunks) => chunks.push(directory),
+            None => traces.push(vec![directory]),
         }
     }
-    for (_, paths) in chunks {
-        let trace = ctf::Trace::open_chunks(&paths)?;
-        let name = paths.first().and_then(|p| p.strip_prefix(path).ok());
+    for chunks in traces {
+        let name = chunks.first().and_then(|chunk| chunk.path().strip_prefix(path).ok());
         sources.push(Source {
             label: argument.label.clone().unwrap_or_else(|| shown.to_string()),
             labelled: argument.label.is_some(),
             name: name.map_or_else(String::new, |n| n.display().to_string()),
-            trace,
+            trace: ctf::Trace::open_chunks(chunks)?,
         });
     }
     Ok(())

@@ -8,7 +8,7 @@ use crate::analysis::patterns::table::{PatternId, Shape, Table};
 use crate::analysis::patterns::{Lateness, Mined};
 use crate::base::time::{Ns, Span};
 use crate::base::work::{Cancelled, Work};
-use crate::event::operation::{EventKind, Operations, Place};
+use crate::event::operation::{EventKind, Operations, Place, ThreadPlace};
 use std::cmp::Reverse;
 
 /// A stream and its clock.
@@ -18,6 +18,8 @@ pub struct Stream {
     pub name: String,
     /// MPI rank, where it is one.
     pub rank: Option<u32>,
+    /// The thread, where it is one of a kernel recording.
+    pub thread: Option<ThreadPlace>,
     /// Common time = local time + this, at its first operation.
     pub offset_ns: Ns,
     /// How much faster the common clock runs, in parts per 10^9.
@@ -166,6 +168,7 @@ impl Anomalies {
         let streams = operations.sequences.iter().zip(&mined.clocks).map(|(sequence, clock)| Stream {
             name: sequence.stream.clone(),
             rank: sequence.rank,
+            thread: sequence.thread.clone(),
             offset_ns: clock.offset,
             drift_ppb: clock.drift * 1e9,
             error_ns: clock.error,

@@ -7,7 +7,7 @@
 //! any range on their metric. ALGORITHMS.md 7.1.
 //!
 //! Moving a range finds its new positions by binary search and visits only the executions between old and new ones:
-//! O(log N + K x M). Where more than one in [`RECOUNT`] changes sides, one pass over all is faster than visiting them
+//! O(log N + K x M). Where more than one in `RECOUNT` changes sides, one pass over all is faster than visiting them
 //! in order of the metric. Invariant: after any sequence of moves the state equals that of a new selection with the
 //! same ranges (`tests/oracle.rs`).
 

@@ -9,7 +9,7 @@
 
 use crate::base::notice::{Notice, Notices};
 use crate::base::time::Ns;
-use crate::base::work::{Cancelled, Work, in_order};
+use crate::base::work::{Cancel, Cancelled, Work, in_order};
 use crate::input::ctf::{Plan, Trace};
 use crate::input::record::{Record, StreamId};
 use std::ops::Range;
@@ -60,8 +60,8 @@ pub trait Analysis: Sync {
     /// What all chunks so far say.
     type Whole;
 
-    /// Look at a chunk; runs on a worker.
-    fn chunk(&self, traces: &[&Trace], chunk: &Chunk) -> Self::Partial;
+    /// Look at a chunk; runs on a worker. What it returns once cancelled is thrown away.
+    fn chunk(&self, traces: &[&Trace], chunk: &Chunk, cancel: &Cancel) -> Self::Partial;
 
     /// Add the next chunk on the right; runs in order, on one thread, while later chunks are being looked at.
     fn merge(&self, whole: &mut Self::Whole, right: Self::Partial);
@@ -77,12 +77,12 @@ pub fn run<A: Analysis>(
 ) -> Result<A::Whole, Cancelled> {
     work.progress.enter("reading", chunks.iter().map(|c| c.bytes).sum());
     let look = |i: usize| {
-        let partial = (!work.cancel.is_cancelled()).then(|| analysis.chunk(traces, &chunks[i]));
+        let partial = analysis.chunk(traces, &chunks[i], &work.cancel);
         work.progress.step(chunks[i].bytes);
         partial
     };
     in_order(work, chunks.len(), look, |_, partial| {
-        if let Some(partial) = partial {
+        if !work.cancel.is_cancelled() {
             analysis.merge(&mut whole, partial);
         }
     })?;
@@ -113,7 +113,8 @@ fn cuts(traces: &[&Trace], target: ChunkTarget, workers: usize) -> Vec<Ns> {
     let target = match target {
         ChunkTarget::Packet => 0,
         ChunkTarget::Bytes(bytes) => bytes,
-        ChunkTarget::Balanced => (total / (8 * workers.max(1) as u64)).clamp(1 << 20, 256 << 20),
+        // Not larger: a chunk is what is in memory at a time, and how late a cancel is seen by the merge.
+        ChunkTarget::Balanced => (total / (8 * workers.max(1) as u64)).clamp(1 << 20, 32 << 20),
         ChunkTarget::Whole => return Vec::new(),
     };
     let mut cuts = Vec::new();
@@ -181,11 +182,15 @@ impl Piece {
         trace: &'a Trace,
         plan: &'a Plan,
         chunk: &Chunk,
+        cancel: &Cancel,
         notices: &mut Notices,
         mut take: impl FnMut(&Record<'_, 'a>),
     ) {
         for packet in self.packets.clone() {
             let (begin, end) = times(trace, self.stream.index(), packet).unwrap_or((Ns::MIN, Ns::MAX));
+            if cancel.is_cancelled() {
+                return;
+            }
             if end < chunk.from || begin >= chunk.until {
                 continue;
             }

@@ -2,7 +2,7 @@
 //! sorting them all.
 //!
 //! In: [`Segment`]s in any order. Out: an iterator in any of six orders over those that meet a window; the first results
-//! come after a few nodes are read, and memory is what lies open, not the whole (ALGORITHMS.md 8.8, [002] 5.4).
+//! come after a few nodes are read, and memory is what lies open, not the whole (ALGORITHMS.md 8.8, \[002\] 5.4).
 //!
 //! Segments are sorted by start once; above them stands an implicit tree of extents: the smallest and largest start,
 //! end and duration below each node. Iteration holds two heaps, nodes by the best that can lie below them and segments

@@ -4,9 +4,9 @@
 //! attribute the time line is cut into cells, four of one level under one of the next; a cell holds the time per state in
 //! it, in whole nanoseconds. A window is put together from the cells inside it, of the level whose cells are at most half as
 //! wide, and from the intervals of the tree for its ragged ends and for the cells that are not stored. So drawing a
-//! time line costs pixels times lines, whatever the number of intervals (ALGORITHMS.md 8.9; what [002] left for later).
+//! time line costs pixels times lines, whatever the number of intervals (ALGORITHMS.md 8.9; what \[002\] left for later).
 //!
-//! A cell is stored where it stands for at least [`WORTH`] intervals; the tree answers for the others as fast. (The
+//! A cell is stored where it stands for at least `WORTH` intervals; the tree answers for the others as fast. (The
 //! handbook stored cells of two; but every border between two intervals makes such a cell on every level, however
 //! small: more cells than intervals.) Cost: one pass over the intervals per level, in parallel by attribute; at most
 //! a few bytes per interval.

@@ -7,7 +7,7 @@ use super::clean;
 use crate::analysis::patterns::measure::Verdict;
 use crate::base::notice::Notices;
 use crate::base::time::Ns;
-use crate::event::operation::{EventKind, Via};
+use crate::event::operation::{EventKind, ThreadPlace, Via};
 use crate::model::pattern::{Anomalies, Anomaly, Pattern, Responsible, Stream};
 use crate::model::propagation::{Path, Step};
 use serde::Serialize;
@@ -72,12 +72,28 @@ struct PatternJson {
     longest_ns: Ns,
 }
 
+/// Where: `pid`, `tid` and `thread` in kernel recordings only, `rank` null there.
+#[derive(Clone, Debug, Default, Serialize)]
+struct PlaceJson {
+    stream: String,
+    rank: Option<u32>,
+    #[serde(flatten)]
+    thread: Option<ThreadJson>,
+}
+
+#[derive(Clone, Debug, Serialize)]
+struct ThreadJson {
+    pid: i32,
+    tid: i32,
+    thread: String,
+}
+
 #[derive(Clone, Debug, Serialize)]
 struct AnomalyJson {
     id: usize,
     pattern: u32,
-    stream: String,
-    rank: Option<u32>,
+    #[serde(flatten)]
+    place: PlaceJson,
     start_ns: Ns,
     end_ns: Ns,
     local_start_ns: Ns,
@@ -110,8 +126,8 @@ struct PathJson {
 #[derive(Clone, Debug, Serialize)]
 struct StepJson {
     anomaly: u32,
-    rank: Option<u32>,
-    stream: String,
+    #[serde(flatten)]
+    place: PlaceJson,
     what: String,
     kind: &'static str,
     start_ns: Ns,
@@ -179,12 +195,14 @@ fn pattern(id: usize, p: &Pattern) -> PatternJson {
     }
 }
 
-fn stream(found: &Anomalies, at: u32) -> (String, Option<u32>) {
-    found.streams.get(at as usize).map_or_else(Default::default, |s| (cleaned(&s.name), s.rank))
+fn place_of(found: &Anomalies, stream: u32) -> PlaceJson {
+    let thread = |t: &ThreadPlace| ThreadJson { pid: t.pid, tid: t.tid, thread: cleaned(&t.name) };
+    let place =
+        |s: &Stream| PlaceJson { stream: cleaned(&s.name), rank: s.rank, thread: s.thread.as_ref().map(thread) };
+    found.streams.get(stream as usize).map(place).unwrap_or_default()
 }
 
 fn anomaly(found: &Anomalies, id: usize, a: &Anomaly) -> AnomalyJson {
-    let (stream, rank) = stream(found, a.stream);
     let responsible = |r: &Responsible| ResponsibleJson {
         what: cleaned(&r.what),
         kind: r.kind.name(),
@@ -196,8 +214,7 @@ fn anomaly(found: &Anomalies, id: usize, a: &Anomaly) -> AnomalyJson {
     AnomalyJson {
         id,
         pattern: a.pattern,
-        stream,
-        rank,
+        place: place_of(found, a.stream),
         start_ns: a.span.start,
         end_ns: a.span.end,
         local_start_ns: a.local.start,
@@ -211,22 +228,18 @@ fn anomaly(found: &Anomalies, id: usize, a: &Anomaly) -> AnomalyJson {
 }
 
 fn path(found: &Anomalies, path: &Path) -> PathJson {
-    let step = |s: &Step| {
-        let (stream, rank) = stream(found, s.stream);
-        StepJson {
-            anomaly: s.anomaly,
-            rank,
-            stream,
-            what: cleaned(&s.what),
-            kind: s.kind.name(),
-            start_ns: s.span.start,
-            end_ns: s.span.end,
-            local_start_ns: s.local.start,
-            local_end_ns: s.local.end,
-            excess_ns: s.excess_ns,
-            reference_ns: s.reference_ns,
-            via: s.via.map(Via::name),
-        }
+    let step = |s: &Step| StepJson {
+        anomaly: s.anomaly,
+        place: place_of(found, s.stream),
+        what: cleaned(&s.what),
+        kind: s.kind.name(),
+        start_ns: s.span.start,
+        end_ns: s.span.end,
+        local_start_ns: s.local.start,
+        local_end_ns: s.local.end,
+        excess_ns: s.excess_ns,
+        reference_ns: s.reference_ns,
+        via: s.via.map(Via::name),
     };
     PathJson {
         excess_ns: path.excess_ns,

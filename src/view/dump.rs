@@ -429,6 +429,10 @@ impl<'a> Sink<'a> for Text<'_> {
         }
     }
 
+    fn void(&mut self) {
+        self.out.clear();
+    }
+
     fn missing(&mut self, node: u32) {
         match self.shape(node) {
             Some(Shape::Scope(_)) if self.form == Form::Readable => {}

@@ -6,6 +6,7 @@ pub mod clean;
 pub mod dump;
 pub mod info;
 pub mod json;
+pub mod query;
 pub mod stats;
 pub mod svg;
 pub mod text;

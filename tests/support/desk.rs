@@ -1,5 +1,5 @@
 //! A user's desk: a shell in a pty, looked at through a terminal emulator. Each test takes what it needs of it.
-#![allow(dead_code)]
+#![allow(dead_code, clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 use portable_pty::{Child, CommandBuilder, MasterPty, PtySize, native_pty_system};
 use std::io::{Read, Write};

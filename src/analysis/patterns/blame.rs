@@ -2,7 +2,7 @@
 //!
 //! In: patterns, durations, limits. Out: [`Late`] occurrences, each with its responsible events. ALGORITHMS.md 9.5:
 //! event by event against the reference occurrence; an event is responsible when it reaches s times its reference, and
-//! ([OWN]) when its excess is at least a tenth of the occurrence's: the microseconds by which some other call was slower
+//! (\[OWN\]) when its excess is at least a tenth of the occurrence's: the microseconds by which some other call was slower
 //! at the same time explain nothing. Where none qualifies the event with the largest excess stands for all and the
 //! occurrence is *diffuse*.
 //!

@@ -7,7 +7,7 @@
 //! that was sent in time, the delay lies in the transfer or in a receiver that did not run, and nobody else is its
 //! cause. Else the sender was late because of something it did before: the latest blamed event there that explains at
 //! least half, else the one that explains most. The handbook looks for it in the occurrence that holds
-//! the send. Here ([OWN]) also in earlier ones, back to one usual occurrence before the wait began: with a message
+//! the send. Here (\[OWN\]) also in earlier ones, back to one usual occurrence before the wait began: with a message
 //! posted at the start of an iteration, the delay that made it late lies in the iteration before.
 //!
 //! Waits that cause waits end before them on the common time line, so there are no cycles; an order that the clocks
@@ -179,8 +179,12 @@ impl Search<'_> {
         let messages = &self.operations.messages;
         let first = messages.partition_point(|m| m.to < place);
         let received = messages[first..].iter().take_while(|m| m.to == place).map(|m| {
-            // It left while the sending operation lasted; tracers record the attempt.
-            let left = self.operations.get(m.from).map_or(m.sent, |o| o.end.max(m.sent));
+            // A message left while the sending operation lasted, of which tracers record the attempt; wake-ups and
+            // packets are recorded as they happen.
+            let left = match (m.via, self.operations.get(m.from)) {
+                (Via::Message, Some(o)) => o.end.max(m.sent),
+                _ => m.sent,
+            };
             Trigger { from: m.from, sent: self.clock(m.from.stream).common(left), via: m.via }
         });
         let at = self.attended.binary_search_by_key(&place, |(p, _)| *p).ok();

@@ -90,6 +90,8 @@ pub trait Sink<'a> {
     fn close(&mut self, _node: u32) {}
     /// Nothing is there.
     fn missing(&mut self, _node: u32) {}
+    /// The event could not be read to its end: what came of it is void.
+    fn void(&mut self) {}
 }
 
 /// Reads one packet.

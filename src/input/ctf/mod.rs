@@ -4,8 +4,8 @@
 //! metadata -> tsdl / json -> schema -> locate -> plan -> decode -> reader -> records
 //! stream files, index files -> packet -> table of packets --------^
 //! ```
-//! [`Trace::open`] reads metadata, packet headers and packet indexes. [`Trace::compile`] turns a projection into a decode plan;
-//! [`Trace::reader`] runs the plan over a run of packets of one stream. Damage ends a packet, never a trace.
+//! [`Trace::open`] reads metadata, packet indexes and packet headers. [`Trace::compile`] turns a projection into a
+//! decode plan; [`Trace::reader`] runs the plan over a run of packets of one stream. Damage ends a packet, never a trace.
 //!
 //! A trace may be recorded in several directories (the chunks of a rotated session): their schemas are joined, and
 //! streams go on from one to the next.
@@ -22,6 +22,7 @@ mod schema;
 mod tsdl;
 
 pub use decode::{Damage, Sink, What};
+pub use open::Directory;
 pub use plan::{Appearance, Named, Node, Shape};
 pub use reader::{Plan, Reader};
 
@@ -33,6 +34,7 @@ use packet::{Line, Place, Preludes};
 use schema::{Count, Field, Kind, Schema, StreamClass};
 use std::ops::Range;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 /// Why a directory is not a readable trace: one line with file, place, expectation and remedy.
 #[derive(Debug, thiserror::Error)]
@@ -107,7 +109,7 @@ type Places = Vec<(u32, Place)>;
 /// An opened trace.
 #[derive(Debug)]
 pub struct Trace {
-    schema: Schema,
+    schema: Arc<Schema>,
     chunks: Vec<Chunk>,
     files: Vec<StreamFile>,
     places: Vec<Places>,
@@ -117,15 +119,10 @@ pub struct Trace {
     notices: Notices,
 }
 
-/// The uuid of the trace in a directory: equal in all chunks of a session.
-pub fn uuid_of(path: &Path) -> Result<Option<String>, OpenError> {
-    open::uuid_of(path)
-}
-
 impl Trace {
     /// Open a trace directory (one that holds `metadata`).
     pub fn open(path: &Path) -> Result<Trace, OpenError> {
-        Trace::open_chunks(&[path.to_owned()])
+        Trace::open_chunks([&Directory::read(path.to_owned(), &[])?])
     }
 
     /// Record classes by [`ClassId`].

@@ -10,6 +10,7 @@ use crate::input::ctf::packet::Preludes;
 use crate::input::mapped::Mapped;
 use crate::input::record::{Projection, StreamId};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 /// A stream file that was looked through.
 struct Found {
@@ -19,19 +20,50 @@ struct Found {
     places: Vec<Place>,
 }
 
+/// A trace directory whose metadata was read.
+#[derive(Debug)]
+pub struct Directory {
+    path: PathBuf,
+    metadata: Mapped,
+    schema: Arc<Schema>,
+}
+
+impl Directory {
+    /// Read the metadata of a directory, unless one of `others` has the same bytes.
+    pub fn read(path: PathBuf, others: &[Directory]) -> Result<Directory, OpenError> {
+        let file = path.join("metadata");
+        let wrong = |what: &dyn std::fmt::Display| OpenError(format!("{}: {what}", file.display()));
+        let metadata = Mapped::open(&file).map_err(|e| wrong(&e))?;
+        let schema = match others.iter().find(|other| other.metadata.bytes() == metadata.bytes()) {
+            Some(same) => same.schema.clone(),
+            None => Arc::new(metadata::read(metadata.bytes()).map_err(|what| wrong(&what))?),
+        };
+        Ok(Directory { path, metadata, schema })
+    }
+
+    /// Where it is.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// The uuid of the trace: equal in all chunks of a session.
+    pub fn uuid(&self) -> Option<&str> {
+        self.schema.uuid.as_deref()
+    }
+}
+
 impl Trace {
     /// Open a trace that was recorded in several directories, in this order.
-    pub fn open_chunks(paths: &[PathBuf]) -> Result<Trace, OpenError> {
+    pub fn open_chunks<'d>(directories: impl IntoIterator<Item = &'d Directory>) -> Result<Trace, OpenError> {
         let mut trace: Option<Trace> = None;
         let mut found = Vec::new();
-        for path in paths {
-            let schema = read_metadata(path)?;
+        for directory in directories {
             match &mut trace {
-                None => trace = Some(Trace::bare(path, schema)),
-                Some(trace) => trace.join(path, schema),
+                None => trace = Some(Trace::bare(directory)),
+                Some(trace) => trace.join(directory),
             }
             if let Some(trace) = &mut trace {
-                trace.find_streams(path, &mut found)?;
+                trace.find_streams(&directory.path, &mut found)?;
             }
         }
         let mut trace = trace.ok_or_else(|| OpenError("no trace was named".to_owned()))?;
@@ -42,14 +74,15 @@ impl Trace {
         Ok(trace)
     }
 
-    fn bare(path: &Path, schema: Schema) -> Trace {
-        let chunk = Chunk::new(path, &schema, (0..schema.streams.len()).collect());
+    fn bare(directory: &Directory) -> Trace {
+        let Directory { path, schema, .. } = directory;
+        let chunk = Chunk::new(path, schema, (0..schema.streams.len()).collect());
         let mut notices = Notices::default();
         for oddity in &schema.oddities {
             notices.add(Notice::SchemaLenient, 1, || format!("{}: {}", path.join("metadata").display(), oddity.what));
         }
         Trace {
-            schema,
+            schema: schema.clone(),
             chunks: vec![chunk],
             files: Vec::new(),
             places: Vec::new(),
@@ -61,10 +94,12 @@ impl Trace {
     }
 
     /// Add a chunk's schema: equal stream classes are one, and get the event classes they lack.
-    fn join(&mut self, path: &Path, schema: Schema) {
-        self.schema.slots = self.schema.slots.max(schema.slots);
-        let mut chunk = Chunk::new(path, &schema, Vec::new());
-        for theirs in schema.streams {
+    fn join(&mut self, directory: &Directory) {
+        let schema = &directory.schema;
+        let mut chunk = Chunk::new(&directory.path, schema, Vec::new());
+        let joined = Arc::make_mut(&mut self.schema);
+        joined.slots = joined.slots.max(schema.slots);
+        for theirs in &schema.streams {
             let same = |ours: &super::schema::StreamClass| {
                 ours.id == theirs.id
                     && ours.clock == theirs.clock
@@ -73,17 +108,17 @@ impl Trace {
                     && ours.common_context == theirs.common_context
                     && theirs.events.iter().all(|e| ours.events.iter().find(|o| o.id == e.id).is_none_or(|o| o == e))
             };
-            match self.schema.streams.iter().position(same) {
+            match joined.streams.iter().position(same) {
                 Some(place) => {
                     chunk.streams.push(place);
-                    if let Some(ours) = self.schema.streams.get_mut(place) {
+                    if let Some(ours) = joined.streams.get_mut(place) {
                         let known: foldhash::HashSet<u64> = ours.events.iter().map(|e| e.id).collect();
-                        ours.events.extend(theirs.events.into_iter().filter(|e| !known.contains(&e.id)));
+                        ours.events.extend(theirs.events.iter().filter(|e| !known.contains(&e.id)).cloned());
                     }
                 }
                 None => {
-                    chunk.streams.push(self.schema.streams.len());
-                    self.schema.streams.push(theirs);
+                    chunk.streams.push(joined.streams.len());
+                    joined.streams.push(theirs.clone());
                 }
             }
         }
@@ -261,17 +296,6 @@ impl Chunk {
         let lines = schema.clocks.iter().map(line).collect();
         Chunk { path: path.to_owned(), preludes: Preludes::new(schema), streams, lines }
     }
-}
-
-/// The uuid of the trace in a directory, from its metadata.
-pub(super) fn uuid_of(path: &Path) -> Result<Option<String>, OpenError> {
-    read_metadata(path).map(|schema| schema.uuid)
-}
-
-fn read_metadata(path: &Path) -> Result<Schema, OpenError> {
-    let file = path.join("metadata");
-    let mapped = Mapped::open(&file).map_err(|e| OpenError(format!("{}: {e}", file.display())))?;
-    metadata::read(mapped.bytes()).map_err(|what| OpenError(format!("{}: {what}", file.display())))
 }
 
 /// Losses between packets: growth of the counter of discarded events, and gaps in the packets' numbers.

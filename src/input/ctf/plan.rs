@@ -112,7 +112,7 @@ pub enum Shape {
     Struct,
     /// Several elements.
     Array {
-        /// How each integer of a [`Sink::words`] is shown.
+        /// How each integer of a `Sink::words` is shown.
         element: Option<(Appearance, bool)>,
     },
     /// The selected option follows.

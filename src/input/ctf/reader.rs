@@ -238,7 +238,10 @@ impl<'a> Reader<'a> {
             let Some(Some(body)) = self.plan.bodies.get(head.class.index()) else { continue };
             match run_body(&mut self.machine, self.plan, body, sink) {
                 Ok(()) if self.machine.at > head.at => return Some((head.class, self.machine.clock)),
-                outcome => self.end_body(outcome, head.at),
+                outcome => {
+                    sink.void();
+                    self.end_body(outcome, head.at);
+                }
             }
         }
     }

@@ -4,8 +4,8 @@
 //! [`Archive::open`] reads anchor and global definitions. [`Archive::open_location`] opens one location's two files;
 //! its [`Reader`] gives records. Files of different locations are independent, so locations are read in parallel.
 //!
-//! The layout was learned from the sources of OTF2 3.0.2 and checked against libotf2 on recorded archives; no code is
-//! shared with it. "OTF2-FACTS" in comments are the project's notes on it.
+//! The layout (docs/OTF2-FACTS.md) was learned from the sources of OTF2 3.0.2 and checked against libotf2; no code is
+//! shared with it.
 
 mod anchor;
 mod bytes;

@@ -9,7 +9,7 @@
 //! read, and is rewritten once, in parallel, when the history is sealed.
 
 use super::History;
-use super::bulk::{BuildError, build, map};
+use super::bulk::{BuildError, build, map, workers_for};
 use super::interval::Run;
 use super::tree::Shape;
 use crate::base::names::{NameId, Names};
@@ -94,7 +94,7 @@ impl HistoryBuilder {
             new_texts[id.index()] = texts.intern(self.texts.get(id));
         }
         let canonical = Renumbering { attributes: new_attributes, texts: new_texts };
-        let runs = map(work, self.runs, |(mut run, ids)| {
+        let runs = map(&workers_for(self.len(), work), self.runs, |(mut run, ids)| {
             let joined = ids.map(|ids| ids.then(&canonical));
             let ids = joined.as_ref().unwrap_or(&canonical);
             run.renumber(&ids.attributes, &ids.texts);

@@ -5,11 +5,11 @@
 //!
 //! 1. *Bands.* Intervals are put apart by duration: band *b* begins at `D * 4^b`, where `D` is the mean time span of an
 //!    R-tree. A long interval never widens the bounds of a leaf of short ones.
-//! 2. *Slabs.* Each band, in order of end, is cut into slabs of [`Shape::slab`] intervals. The cuts are exact positions in
+//! 2. *Slabs.* Each band, in order of end, is cut into slabs of `Shape::slab` intervals. The cuts are exact positions in
 //!    the total order (end, attribute, start, value) over all runs, found by bisection: nothing is merged
 //!    and nothing but the intervals that end where a cut falls is compared beyond its end.
 //! 3. *Leaves.* Each slab is sorted by attribute and start and cut into leaves of [`Shape::node`]; these are the leaves of one
-//!    R-tree. Workers take parts of about [`PART`] intervals, whole slabs each.
+//!    R-tree. Workers take parts of about `PART` intervals, whole slabs each.
 //! 4. *Roof.* The roots of the R-trees stand in order of band and start and are grouped up to the root. (Band first: an
 //!    R-tree of long intervals among those of short ones would widen each group that it falls into.)
 //!
@@ -83,6 +83,7 @@ pub fn build(mut runs: Vec<Run>, shape: Shape, work: &Work) -> Result<Tree, Buil
     if total > Run::MOST {
         return Err(BuildError::TooMany(total));
     }
+    let work = &workers_for(total, work);
     runs.retain(|run| !run.is_empty());
     let mut attributes = 0;
     let highest = |i: usize| runs[i].items.iter().map(|item| item.attribute as usize).max();
@@ -132,6 +133,12 @@ pub fn build(mut runs: Vec<Run>, shape: Shape, work: &Work) -> Result<Tree, Buil
     })?;
     drop(banded);
     Ok(packing.roof(roots, shape, work)?)
+}
+
+/// The workers for so many intervals: what one takes at a time is not worth waking another for.
+pub(super) fn workers_for(intervals: usize, work: &Work) -> Work {
+    let threads = work.threads.min(intervals.div_ceil(PART)).max(1);
+    Work { threads, ..work.clone() }
 }
 
 /// `f` of each, on the workers; each is given away, so that its memory is free once it is done with.

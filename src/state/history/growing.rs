@@ -7,7 +7,7 @@
 //!
 //! Neither the number of attributes nor the mean time span of an R-tree is known before the end. Both are
 //! estimated anew from what has come whenever an R-tree is finished; R-trees never get smaller (ALGORITHMS.md 8.4, 8.5).
-//! [002] keeps one open branch instead and lifts long intervals into its inner nodes; those nodes then
+//! \[002\] keeps one open branch instead and lifts long intervals into its inner nodes; those nodes then
 //! span much time and are read by every query in it. With bands they lie in R-trees of their own.
 
 use super::bulk::{BANDS, Bands, BuildError, leaves, mean_span};

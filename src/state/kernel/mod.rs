@@ -1,8 +1,17 @@
-//! The kernel state model: typed events in, a sealed recording out.
+//! The kernel state model: typed events in, a sealed [`Recording`](crate::state::recording::Recording) out.
+//!
+//! ```text
+//!  chunk of all streams -> Batch of typed events   ->   Machine, event by event   ->  close -> Recording
+//!  (workers)               (read, bound, merged)        (in order, meanwhile)                  |
+//!                                                                                              `-> state history
+//! ```
+//! [`record`] is the way in. The [`Machine`] keeps one slot per fact: who runs on a CPU and in which interrupt context
+//! (`cpu`), what the scheduler does with a thread (`life`, `sched`), which incarnation an id means (`who`), which send a
+//! packet comes from (`packets`), which block requests are open (`requests`). A wake-up meets all of them in `label`,
+//! which says what the woken thread had waited for.
 
 mod cpu;
 mod handlers;
-pub mod intervals;
 mod label;
 mod life;
 mod machine;

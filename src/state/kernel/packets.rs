@@ -52,7 +52,7 @@ fn route(host: HostId, packet: &Packet) -> Route {
 impl Packets {
     /// A thread sends.
     pub fn send(&mut self, host: HostId, packet: &Packet, by: ThreadId, at: Ns) {
-        while self.order.front().is_some_and(|(t, _)| at - t > OLDEST) || self.order.len() >= MOST {
+        while self.order.front().is_some_and(|(t, _)| at.saturating_sub(*t) > OLDEST) || self.order.len() >= MOST {
             self.forget_oldest();
         }
         let route = route(host, packet);

@@ -9,7 +9,7 @@ use super::machine::{Machine, Origin};
 use super::prev_state::Generation;
 use crate::base::notice::{Notice, Notices};
 use crate::base::time::Span;
-use crate::base::work::{Cancelled, Work};
+use crate::base::work::{Cancel, Cancelled, Work};
 use crate::event::batch::{Batch, straighten};
 use crate::event::bind::{Binder, Binding};
 use crate::event::kind::{Event, Kind, WhoId};
@@ -27,11 +27,13 @@ pub struct Options {
     pub chunks: ChunkTarget,
     /// What interrupt handlers' names mean.
     pub handlers: Handlers,
+    /// Labels that the user gave the traces, by position (missing: none): under different labels, equal hosts are two.
+    pub labels: Vec<Option<String>>,
 }
 
 impl Default for Options {
     fn default() -> Self {
-        Options { chunks: ChunkTarget::default(), handlers: Handlers::built_in() }
+        Options { chunks: ChunkTarget::default(), handlers: Handlers::built_in(), labels: Vec::new() }
     }
 }
 
@@ -52,7 +54,7 @@ impl Analysis for KernelPass<'_> {
     type Partial = (Batch, Notices);
     type Whole = (Machine, Notices);
 
-    fn chunk(&self, traces: &[&Trace], chunk: &Chunk) -> Self::Partial {
+    fn chunk(&self, traces: &[&Trace], chunk: &Chunk, cancel: &Cancel) -> Self::Partial {
         let mut batch = Batch::default();
         let mut notices = Notices::default();
         let mut streams = Vec::with_capacity(chunk.pieces.len());
@@ -61,7 +63,7 @@ impl Analysis for KernelPass<'_> {
             let mut binder = Binder::new(&source.binding, piece.trace as u16);
             let mut events: Vec<Event> = Vec::new();
             let trace = traces[piece.trace];
-            piece.read(trace, &source.plan, chunk, &mut notices, |record| {
+            piece.read(trace, &source.plan, chunk, cancel, &mut notices, |record| {
                 binder.read(record, &mut batch, &mut events);
             });
             let here = |span: &&Span| chunk.from <= span.start && span.start < chunk.until;
@@ -87,14 +89,15 @@ impl Analysis for KernelPass<'_> {
     }
 }
 
-/// The host of each trace: equal name and clock uuid are one kernel.
-fn hosts(traces: &[&Trace]) -> (Vec<(String, Option<String>)>, Vec<HostId>) {
-    let mut keys: Vec<(&str, Option<&str>)> = Vec::new();
+/// The host of each trace: equal label, name and clock uuid are one kernel.
+fn hosts(traces: &[&Trace], labels: &[Option<String>]) -> (Vec<(String, Option<String>)>, Vec<HostId>) {
+    let mut keys: Vec<(Option<&str>, &str, Option<&str>)> = Vec::new();
     let mut hosts: Vec<(String, Option<String>)> = Vec::new();
     let mut of = Vec::new();
-    for trace in traces {
+    for (i, trace) in traces.iter().enumerate() {
         let name = trace.environment("hostname").unwrap_or("");
-        let key = (name, trace.clock_uuid());
+        let label = labels.get(i).and_then(|l| l.as_deref());
+        let key = (label, name, trace.clock_uuid());
         let at = keys.iter().position(|k| *k == key).unwrap_or_else(|| {
             keys.push(key);
             hosts.push((name.to_owned(), None));
@@ -119,7 +122,7 @@ pub fn record(
     work: &Work,
 ) -> Result<(Recording, Notices), Cancelled> {
     let (traces, left_out) = traces.split_at(traces.len().min(1 << 16));
-    let (hosts, host_of) = hosts(traces);
+    let (hosts, host_of) = hosts(traces, &options.labels);
     let mut notices = Notices::default();
     notices.add(Notice::MemoryLimit, left_out.len() as u64, || "traces after the first 65,536".to_owned());
     let mut lossy = Vec::new();

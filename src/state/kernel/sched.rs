@@ -12,6 +12,9 @@ use crate::state::recording::{EdgeKind, HostId, ThreadId};
 /// another wait.
 const JUST_NOW: Ns = 1_000_000;
 
+/// Incarnations of one id that may wait to be freed.
+const LATEST_FREE: usize = 64;
+
 impl Machine {
     /// It turns out that `thread` runs on CPU `c`.
     ///
@@ -72,7 +75,7 @@ impl Machine {
         let number = self.cpus[c].number;
         let life = &mut self.lives[next.index()];
         if life.sched == Sched::Blocked {
-            let early = life.early_wake.filter(|w| life.start_of_edge() - w <= JUST_NOW);
+            let early = life.early_wake.filter(|w| life.start_of_edge().saturating_sub(*w) <= JUST_NOW);
             if early.is_some() {
                 life.sched = Sched::Ready;
             }
@@ -160,7 +163,9 @@ impl Machine {
     pub(super) fn free(&mut self, t: Ns, host: HostId, tid: i32) {
         let mut at = self.by_tid.get(&(host, tid)).copied();
         let mut oldest = None;
-        while let Some(thread) = at {
+        // Frees are late by one incarnation or two; only damage makes long chains.
+        for _ in 0..LATEST_FREE {
+            let Some(thread) = at else { break };
             let life = &self.lives[thread.index()];
             if life.freed {
                 break;

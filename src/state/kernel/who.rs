@@ -124,7 +124,9 @@ impl Machine {
             same.retain(|other| *other != thread);
         }
         let same = self.by_vtid.entry((host, vtid)).or_default();
-        same.retain(|other| self.lives[other.index()].is_alive());
+        if same.len().is_power_of_two() {
+            same.retain(|other| self.lives[other.index()].is_alive());
+        }
         same.push(thread);
     }
 

@@ -1,6 +1,6 @@
 //! The state of the interface: everything that a screen shows, and nothing that is derived while drawing.
 //!
-//! Changed by [`update`](super::update) alone; screens take `&App`. Results of background jobs are shared (`Arc`) and
+//! Changed by [`update`](mod@super::update) alone; screens take `&App`. Results of background jobs are shared (`Arc`) and
 //! replaced whole; what the user pointed at is found again in the new ones by name.
 
 use super::actions::Place;
@@ -133,8 +133,6 @@ pub enum Trail {
     Cause(usize),
     /// A context of the tree.
     Context(ContextId),
-    /// A pane.
-    Pane(Pane),
 }
 
 /// Everything.

@@ -266,3 +266,78 @@ pub fn write_new(path: &std::path::Path, text: &[u8], overwrite: bool) -> Outcom
         Err(e) => Outcome::Failed(format!("{}: {e}", path.display())),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::sync::mpsc::channel;
+    use std::time::{Duration, Instant};
+
+    /// Works until it is cancelled, except for the task `quick`; panics for `broken`.
+    struct Slow;
+
+    impl Backend for Slow {
+        fn analyse(&mut self, task: Option<&str>, work: &Work) -> anyhow::Result<Arc<Model>> {
+            assert!(task != Some("broken"), "a bug");
+            while task != Some("quick") {
+                work.cancel.check()?;
+                std::thread::sleep(Duration::from_millis(1));
+            }
+            Ok(Arc::default())
+        }
+
+        fn compare(&mut self, _: &Model, _: &Request, _: &Work) -> anyhow::Result<Comparison> {
+            anyhow::bail!("nothing to compare")
+        }
+
+        fn export(&mut self, _: &Model, _: &Comparison) -> anyhow::Result<String> {
+            Ok(String::new())
+        }
+    }
+
+    fn analyse(task: &str) -> Job {
+        Job::Analyse { task: Some(task.to_owned()) }
+    }
+
+    #[test]
+    fn the_newest_request_wins_and_the_running_one_ends() {
+        let (sender, results) = channel();
+        let send = move |number, done| drop(sender.send((number, done)));
+        let jobs = Jobs::start(Box::new(Slow), 1, send).unwrap();
+        let (first, _) = jobs.request(analyse("long"));
+        std::thread::sleep(Duration::from_millis(20));
+        jobs.request(analyse("never begun"));
+        let asked = Instant::now();
+        let (last, _) = jobs.request(analyse("quick"));
+        let (number, done) = results.recv_timeout(Duration::from_secs(20)).unwrap();
+        // Within 100 ms on a quiet machine; tests also run on busy ones.
+        assert!(asked.elapsed() < Duration::from_secs(2), "{:?}", asked.elapsed());
+        assert!(matches!(done, Done::Analysed(Ok(_))));
+        assert!(number == last && jobs.is_newest(last) && !jobs.is_newest(first));
+        assert!(results.recv_timeout(Duration::from_millis(50)).is_err(), "what was cancelled says nothing");
+    }
+
+    #[test]
+    fn a_panic_is_a_result_and_the_next_job_runs() {
+        let (sender, results) = channel();
+        let send = move |_, done| drop(sender.send(done));
+        let jobs = Jobs::start(Box::new(Slow), 1, send).unwrap();
+        jobs.request(analyse("broken"));
+        let Done::Analysed(Err(said)) = results.recv_timeout(Duration::from_secs(20)).unwrap() else { panic!() };
+        assert!(said.contains("its own fault") && said.contains("a bug"), "{said}");
+        jobs.request(analyse("quick"));
+        assert!(matches!(results.recv_timeout(Duration::from_secs(20)).unwrap(), Done::Analysed(Ok(_))));
+    }
+
+    #[test]
+    fn a_file_is_replaced_only_when_told_to() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("out.json");
+        assert_eq!(write_new(&path, b"one", false), Outcome::Written(3));
+        assert_eq!(write_new(&path, b"two", false), Outcome::Exists);
+        assert_eq!(std::fs::read(&path).unwrap(), b"one");
+        assert_eq!(write_new(&path, b"three", true), Outcome::Written(5));
+        assert_eq!(std::fs::read(&path).unwrap(), b"three");
+        assert!(matches!(write_new(&folder.path().join("no/such"), b"", false), Outcome::Failed(_)));
+    }
+}

@@ -1,7 +1,7 @@
 //! What lies on top of the panes: pages, lists to choose from, prompts, a question.
 //!
 //! A stack; its top sees each key first. An overlay does not act: it answers a key with what should happen, and
-//! [`update`](super::update) does it.
+//! [`update`](mod@super::update) does it.
 
 use super::actions::{self, Action, Place};
 use super::details::Details;

@@ -226,17 +226,10 @@ fn act(app: &mut App, action: Action) -> Vec<Effect> {
         }
         A::Pane(number) => match Pane::ALL.get(usize::from(number).wrapping_sub(1)) {
             Some(pane) => app.pane = *pane,
-            None => say(
-                app,
-                if number == 3 {
-                    "anomalies: needs pattern analysis: not in this version"
-                } else {
-                    "propagation: needs pattern analysis: not in this version"
-                },
-            ),
+            None => say(app, &format!("{} {LATER}", if number == 3 { "anomalies:" } else { "propagation:" })),
         },
-        A::QuotientDown | A::QuotientUp => say(app, &format!("q {LATER}")),
-        A::ThresholdDown | A::ThresholdUp => say(app, &format!("s {LATER}")),
+        A::QuotientDown | A::QuotientUp => say(app, &format!("q: {LATER}")),
+        A::ThresholdDown | A::ThresholdUp => say(app, &format!("s: {LATER}")),
         A::Zoom => app.zoom = !app.zoom,
         A::GrowLeft => return select(app, |s, by| s.head = s.head.saturating_sub(by)),
         A::GrowRight => return select(app, |s, by| s.head += by),
@@ -451,6 +444,10 @@ fn unfold(app: &mut App) {
     let Some((model, comparison)) = both(app) else { return };
     app.tree.touched = true;
     match app.tree.cursor {
+        // What is unfolded already is entered.
+        Cursor::Row(_) if app.node().is_some_and(|(_, n)| n.size > 1 && app.tree.rows.is_unfolded(n)) => {
+            vertical(app, 1);
+        }
         Cursor::Row(row) => app.tree.rows.unfold(row, &model, &comparison.tree),
         Cursor::Cause(_) => open(app),
     }
@@ -489,7 +486,6 @@ fn go_to(app: &mut App, node: u32, model: &Model, comparison: &Comparison) {
 fn back(app: &mut App) {
     match (app.trail.pop(), both(app)) {
         (Some(Trail::Cause(i)), _) => app.tree.cursor = Cursor::Cause(i),
-        (Some(Trail::Pane(pane)), _) => app.pane = pane,
         (Some(Trail::Context(context)), Some((model, comparison))) => {
             if let Some(node) = find_context(&model, &comparison.tree, context) {
                 go_to(app, node, &model, &comparison);
@@ -852,6 +848,9 @@ fn on_done(app: &mut App, done: Done) -> Vec<Effect> {
         Done::Compared(Err(what)) => {
             app.busy = None;
             app.failure = Some(what);
+            if app.comparison.is_some() {
+                say(app, "what is shown below is the comparison before; u undoes the change");
+            }
             Vec::new()
         }
         Done::Exported { path, outcome } => {

@@ -143,7 +143,7 @@ fn waiting(canvas: &mut Canvas<'_>, app: &App) {
     match (&app.busy, &app.failure) {
         (Some(busy), _) => progress::draw(canvas, 2, y, busy),
         (None, Some(_)) => {
-            canvas.text(2, y, "q quits, : finds other actions, T chooses another task", Scope::Dim);
+            canvas.text(2, y, "q quits, ? shows the keys", Scope::Dim);
         }
         (None, None) => {}
     }

@@ -1,0 +1,143 @@
+//! A kernel recording as operations: the system calls of each thread, tied together by wake-ups and packets, so that
+//! patterns are mined where nothing delimits executions.
+//!
+//! In: a [`Recording`]. Out: the neutral [`Operations`] (ALGORITHMS.md 9.1): the act that wakes is a message sent by the
+//! waker's call, the wait it ends is received in the woken thread's call. Waits for timers, disks and devices have
+//! no sender and count as the call's own time. Cost: linear in calls and edges, and a look-up per wake-up.
+
+use super::recording::{EdgeKind, Recording, ThreadId};
+use crate::base::time::Ns;
+use crate::event::operation::{Kind, Message, Operation, Operations, Place, Sequence, ThreadPlace, Via};
+
+/// The operations of all threads that made system calls; idle tasks make none.
+pub fn of_recording(recording: &Recording) -> Operations {
+    let mut operations = Operations { one_clock: true, ..Operations::default() };
+    let mut streams: Vec<Option<u32>> = vec![None; recording.threads.len()];
+    for (stream, thread) in streams.iter_mut().zip(&recording.threads).filter(|(_, t)| !t.calls.is_empty() && !t.idle) {
+        *stream = Some(operations.sequences.len() as u32);
+        let name = thread.names.last().map_or("", |(_, n)| recording.names.get(*n)).to_owned();
+        let mut sequence = Sequence { stream: format!("{name} {}", thread.tid), ..Sequence::default() };
+        sequence.thread = Some(ThreadPlace { pid: thread.pid, tid: thread.tid, name });
+        for call in &thread.calls {
+            // Calls of one thread do not nest; where events were lost one may begin before another has ended.
+            let start = sequence.operations.last().map_or(call.span.start, |o| o.end.max(call.span.start));
+            let symbol = operations.names.intern(recording.names.get(call.name));
+            sequence.operations.push(Operation { symbol, kind: Kind::Work, start, end: call.span.end.max(start) });
+        }
+        operations.sequences.push(sequence);
+    }
+    for (to, thread) in streams.iter().zip(&recording.threads) {
+        let Some(to) = *to else { continue };
+        for edge in &thread.edges {
+            let via = match edge.kind {
+                EdgeKind::Blocked => Via::Wakeup,
+                EdgeKind::Network => Via::Packet,
+                _ => continue,
+            };
+            let Some((waker, sent)) = edge.waker else { continue };
+            let from = stream_of(&streams, waker).and_then(|from| place_at(&operations, from, sent));
+            let to = place_at(&operations, to, edge.span.end - 1);
+            if let (Some(from), Some(to)) = (from, to) {
+                operations.messages.push(Message { via, from, to, sent, received: edge.span.end });
+            }
+        }
+    }
+    for message in &operations.messages {
+        let sequence = operations.sequences.get_mut(message.to.stream as usize);
+        if let Some(operation) = sequence.and_then(|s| s.operations.get_mut(message.to.operation as usize)) {
+            operation.kind = Kind::Receive;
+        }
+    }
+    operations.messages.sort_by_key(|m| (m.to, m.received, m.from));
+    operations
+}
+
+fn stream_of(streams: &[Option<u32>], thread: ThreadId) -> Option<u32> {
+    *streams.get(thread.index())?
+}
+
+/// The last operation of a stream that had begun at `time`; a wake-up from an interrupt or from user code counts for
+/// the call before it.
+fn place_at(operations: &Operations, stream: u32, time: Ns) -> Option<Place> {
+    let all = &operations.sequences.get(stream as usize)?.operations;
+    let operation = all.partition_point(|o| o.start <= time).checked_sub(1)?;
+    Some(Place { stream, operation: operation as u32 })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::analysis::patterns::Mined;
+    use crate::analysis::patterns::measure::Settings;
+    use crate::analysis::recording::{Call, Edge, Thread};
+    use crate::base::time::Span;
+    use crate::base::work::Work;
+
+    const MS: Ns = 1_000_000;
+
+    /// A server that waits for its client, which computes, writes, reads; once it computes ten times as long.
+    fn recording() -> Recording {
+        let mut recording = Recording::default();
+        let [server, client, futex, write, read] =
+            ["server", "client", "futex", "write", "read"].map(|n| recording.names.intern(n));
+        let thread = |tid, name| {
+            let life = Span::new(0, 1_000 * MS);
+            Thread {
+                host: crate::analysis::recording::HostId(0),
+                tid,
+                pid: tid,
+                ppid: 1,
+                virtual_ids: None,
+                names: vec![(0, name)],
+                life,
+                parent: None,
+                idle: false,
+                disk_worker: false,
+                edges: Vec::new(),
+                calls: Vec::new(),
+                samples: Vec::new(),
+            }
+        };
+        let (mut waits, mut works) = (thread(10, server), thread(11, client));
+        let mut now = 0;
+        for turn in 0..50 {
+            let begin = now;
+            now += if turn == 30 { 50 * MS } else { 5 * MS };
+            let call = |name, start, end| Call { span: Span::new(start, end), name, ret: Some(0) };
+            let (woken, end) = (now + MS / 2, now + MS);
+            works.calls.push(call(write, now, now + MS));
+            works.calls.push(call(read, now + MS, now + 2 * MS));
+            waits.calls.push(call(futex, begin + MS / 10, end));
+            let span = Span::new(begin + MS / 5, woken);
+            let waker = Some((ThreadId(1), woken));
+            waits.edges.push(Edge { span, kind: EdgeKind::Blocked, waker, qualifier: None, cpu: 0 });
+            waits.calls.push(call(read, end + MS / 10, end + MS / 5));
+            now += 2 * MS;
+        }
+        recording.threads = vec![waits, works];
+        recording
+    }
+
+    #[test]
+    fn a_slow_wait_leads_to_the_thread_that_caused_it() {
+        let operations = of_recording(&recording());
+        assert_eq!(operations.messages.len(), 50);
+        let work = Work::new(1);
+        let mined = Mined::new(operations, &work).unwrap();
+        assert!(mined.clocks.iter().all(|c| c.offset == 0 && c.error == Some(0)), "one clock for all");
+        let lateness = mined.lateness(&Settings::default(), &work).unwrap();
+        let edges: Vec<_> = lateness
+            .spread
+            .nodes
+            .iter()
+            .zip(&lateness.spread.causes)
+            .filter_map(|(node, cause)| {
+                let cause = (*cause)?;
+                let source = &lateness.spread.nodes[cause.node as usize];
+                let name = |stream: u32| mined.operations.sequences[stream as usize].stream.clone();
+                Some((name(source.stream), source.excess / MS, name(node.stream), cause.via))
+            })
+            .collect();
+        assert_eq!(edges, [("client 11".to_owned(), 45, "server 10".to_owned(), Via::Wakeup)]);
+    }
+}

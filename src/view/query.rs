@@ -1,0 +1,73 @@
+//! `query`: lines of the state history, as JSON (`whyslow.query/1`) and as text.
+
+use super::clean;
+use crate::state::history::lines::Line;
+use crate::state::history::{History, Shown};
+use serde::Serialize;
+use std::fmt::Write;
+
+/// The document.
+#[derive(Clone, Debug, Serialize)]
+pub struct Answer {
+    schema: &'static str,
+    attribute: String,
+    intervals: Vec<Interval>,
+}
+
+#[derive(Clone, Debug, Serialize)]
+struct Interval {
+    /// Which of the attributes that a pattern means.
+    attribute: String,
+    start_ns: i64,
+    end_ns: i64,
+    /// `null`: unknown.
+    value: Option<Word>,
+}
+
+#[derive(Clone, Debug, Serialize)]
+#[serde(untagged)]
+enum Word {
+    Number(i64),
+    Text(String),
+}
+
+impl Answer {
+    /// What was asked (a path or a pattern) and the lines found.
+    pub fn new(attribute: &str, lines: &[Line], history: &History) -> Answer {
+        let mut intervals = Vec::new();
+        for line in lines {
+            let path = clean::text(&history.attributes.path_of(line.attribute)).into_owned();
+            for held in &line.held {
+                let value = held.value.map(|value| match history.show(value) {
+                    Shown::Number(n) => Word::Number(n),
+                    Shown::Text(text) => Word::Text(clean::text(text).into_owned()),
+                });
+                let (start_ns, end_ns) = (held.span.start, held.span.end);
+                intervals.push(Interval { attribute: path.clone(), start_ns, end_ns, value });
+            }
+        }
+        Answer { schema: "whyslow.query/1", attribute: clean::text(attribute).into_owned(), intervals }
+    }
+
+    /// For people: seconds since the first event, length, value.
+    pub fn text(&self, origin_ns: i64) -> String {
+        let mut out = String::new();
+        let mut last = "";
+        for interval in &self.intervals {
+            if interval.attribute != last {
+                let _ = writeln!(out, "{}", interval.attribute);
+                last = &interval.attribute;
+            }
+            let start = interval.start_ns.saturating_sub(origin_ns) as f64 / 1e9;
+            let length = interval.end_ns.saturating_sub(interval.start_ns) as f64 / 1e6;
+            let value = match &interval.value {
+                None => "unknown".to_owned(),
+                Some(Word::Number(n)) => n.to_string(),
+                Some(Word::Text(text)) => text.clone(),
+            };
+            // Writing to a String cannot fail.
+            let _ = writeln!(out, "  {start:>14.9} s {length:>12.6} ms  {value}");
+        }
+        out
+    }
+}
