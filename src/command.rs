@@ -201,7 +201,7 @@ fn tell_run(archive: &Archive, request: Request, work: &Work, clock: &mut Stages
         }
         Request::Stats { what: Stats::Count, json } => {
             let run = with_progress(work, || Ok(mpi::read(archive, work)?))?;
-            let table = archive::Count::new(&run.counts(), &run.notices);
+            let table = stats::Table::messages(&run.counts(), &run.notices);
             if json {
                 print_json(&table)?
             } else {

@@ -12,7 +12,8 @@ use whyslow::base::work::Work;
 use whyslow::event::mpi::{self, MpiRun};
 use whyslow::input::otf2::Archive;
 use whyslow::model::pattern::Anomalies;
-use whyslow::view::archive::{self, Count, Facts};
+use whyslow::view::archive::{self, Facts};
+use whyslow::view::stats::Table;
 
 // ---- a writer ------------------------------------------------------------------------------------------------------
 
@@ -421,7 +422,7 @@ fn iterations_are_the_turns_of_the_outermost_loop() {
 fn count_info_and_dump_say_what_is_there() {
     let written = Written::new(PLAIN);
     let (archive, run) = read(written.path());
-    let count = serde_json::to_value(Count::new(&run.counts(), &run.notices)).unwrap();
+    let count = serde_json::to_value(Table::messages(&run.counts(), &run.notices)).unwrap();
     assert_eq!(count["messages"], serde_json::json!({"sends": 240, "receives": 243, "matched": 240}));
     assert!(count.get("packets").is_none(), "an archive has none");
     let events = run.counts().events;

@@ -1,16 +1,15 @@
-//! What `info`, `stats count` and `dump` say of an OTF2 archive.
+//! What `info` and `dump` say of an OTF2 archive.
 //!
-//! In: an [`Archive`], and what was counted or mined. Out: the same schemas as for other traces (`whyslow.info/1`,
-//! `whyslow.stats.count/1`), without what an archive has not (packets, losses), and events as lines in time order.
+//! In: an [`Archive`], and what was mined. Out: the same schema as for other traces (`whyslow.info/1`), without what an
+//! archive has not (packets, losses), and events as lines in time order.
 
 use super::anomalies::{ClockJson, clocks};
 use super::clean;
 use super::dump::DumpError;
+use super::info::{self, Measured, TaskFacts};
 use crate::analysis::patterns::Mined;
 use crate::base::notice::Notices;
-use crate::base::statistics::nearest_rank;
 use crate::base::work::Cancel;
-use crate::event::mpi::Counts;
 use crate::input::otf2::{Archive, Envelope, Event, LocationFiles, LocationId, Reader, Record, class_name};
 use crate::model::pattern::Anomalies;
 use serde::Serialize;
@@ -19,63 +18,12 @@ use std::collections::{BTreeMap, BinaryHeap};
 use std::fmt::Write as _;
 use std::io::Write;
 
-/// `whyslow.stats.count/1`
-#[derive(Clone, Debug, Serialize)]
-pub struct Count {
-    schema: &'static str,
-    events: u64,
-    discarded_events: u64,
-    discarded_packets: u64,
-    streams: u64,
-    per_name: BTreeMap<String, u64>,
-    messages: Messages,
-    warnings: Vec<String>,
-}
-
-#[derive(Clone, Debug, Serialize)]
-struct Messages {
-    sends: u64,
-    receives: u64,
-    matched: u64,
-}
-
 fn warnings(notices: &Notices) -> Vec<String> {
     notices.sentences().iter().map(|s| clean::line(s)).collect()
 }
 
 fn cleaned(text: &str) -> String {
     clean::text(text).into_owned()
-}
-
-impl Count {
-    /// From what was read.
-    pub fn new(counts: &Counts, notices: &Notices) -> Count {
-        Count {
-            schema: "whyslow.stats.count/1",
-            events: counts.events,
-            discarded_events: 0,
-            discarded_packets: 0,
-            streams: counts.streams,
-            per_name: counts.per_name.iter().map(|(name, n)| (cleaned(name), *n)).collect(),
-            messages: Messages { sends: counts.sends, receives: counts.receives, matched: counts.matched },
-            warnings: warnings(notices),
-        }
-    }
-
-    /// For people.
-    pub fn text(&self) -> String {
-        let mut out = String::new();
-        let m = &self.messages;
-        for (name, n) in &self.per_name {
-            let _ = writeln!(out, "{n:>12}  {name}");
-        }
-        let _ = writeln!(out, "{:>12}  events on {} locations", self.events, self.streams);
-        let _ = writeln!(out, "{:>12}  messages matched, of {} sent and {} received", m.matched, m.sends, m.receives);
-        for warning in &self.warnings {
-            let _ = writeln!(out, "note: {warning}");
-        }
-        out
-    }
 }
 
 /// `whyslow.info/1`
@@ -110,16 +58,6 @@ struct Lost {
     events: u64,
     packets: u64,
     streams: u64,
-}
-
-#[derive(Clone, Debug, Serialize)]
-struct TaskFacts {
-    name: String,
-    executions: usize,
-    p50_ns: Option<i64>,
-    p95_ns: Option<i64>,
-    p99_ns: Option<i64>,
-    max_ns: Option<i64>,
 }
 
 impl Facts {
@@ -169,12 +107,7 @@ impl Facts {
                 writeln!(out, "    {length:.3} s as declared")?;
             }
         }
-        for task in &self.tasks {
-            let shown = |v: Option<i64>| v.map_or_else(|| "-".to_owned(), |v| format!("{:.3}", v as f64 / 1e6));
-            let [p50, p95, p99, max] = [task.p50_ns, task.p95_ns, task.p99_ns, task.max_ns].map(shown);
-            writeln!(out, "task {}", task.name)?;
-            writeln!(out, "    {} executions, ms: p50 {p50}, p95 {p95}, p99 {p99}, max {max}", task.executions)?;
-        }
+        info::write_tasks(&self.tasks, out)?;
         for clock in self.clocks.iter().flatten() {
             writeln!(out, "{clock}")?;
         }
@@ -193,15 +126,8 @@ fn tasks(mined: &Mined) -> Vec<TaskFacts> {
     }
     let task = |(pattern, mut durations): (_, Vec<i64>)| {
         durations.sort_unstable();
-        let rank = |p| nearest_rank(&durations, p);
-        TaskFacts {
-            name: cleaned(&mined.table.name(pattern, &mined.operations.names)),
-            executions: durations.len(),
-            p50_ns: rank(50.0),
-            p95_ns: rank(95.0),
-            p99_ns: rank(99.0),
-            max_ns: durations.last().copied(),
-        }
+        let name = cleaned(&mined.table.name(pattern, &mined.operations.names));
+        TaskFacts { name, measured: Some(Measured::new(&durations)) }
     };
     by_pattern.into_iter().map(task).collect()
 }

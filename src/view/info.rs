@@ -43,15 +43,17 @@ struct Lost {
     streams: u64,
 }
 
+/// A task, and where it was measured its figures.
 #[derive(Clone, Debug, Serialize)]
-struct TaskFacts {
-    name: String,
+pub(super) struct TaskFacts {
+    pub name: String,
     #[serde(flatten)]
-    measured: Option<Measured>,
+    pub measured: Option<Measured>,
 }
 
+/// How many executions, and how long they took.
 #[derive(Clone, Debug, Serialize)]
-struct Measured {
+pub(super) struct Measured {
     executions: usize,
     p50_ns: Option<i64>,
     p95_ns: Option<i64>,
@@ -128,27 +130,7 @@ impl Facts {
         } else {
             writeln!(out, "lost: nothing")?;
         }
-        if self.tasks.iter().any(|t| t.measured.is_some()) {
-            writeln!(
-                out,
-                "\n{:>10} {:>11} {:>11} {:>11} {:>11}  task",
-                "executions", "p50 ms", "p95 ms", "p99 ms", "max ms"
-            )?;
-        } else {
-            writeln!(out, "\ntasks")?;
-        }
-        for t in &self.tasks {
-            match &t.measured {
-                None => writeln!(out, "    {}", t.name)?,
-                Some(m) => {
-                    write!(out, "{:>10}", m.executions)?;
-                    for ns in [m.p50_ns, m.p95_ns, m.p99_ns, m.max_ns] {
-                        write!(out, " {:>11.3}", ns.unwrap_or(0) as f64 / 1e6)?;
-                    }
-                    writeln!(out, "  {}", t.name)?;
-                }
-            }
-        }
+        write_tasks(&self.tasks, out)?;
         if let Some(unknown) = &self.unknown_waits {
             let total: i64 = unknown.reasons.iter().map(|r| r.ns).sum();
             let percent = total as f64 * 100.0 / unknown.off_cpu_ns.max(1) as f64;
@@ -160,6 +142,32 @@ impl Facts {
         }
         self.warnings.iter().try_for_each(|w| writeln!(out, "note: {w}"))
     }
+}
+
+/// A table of tasks: with figures where they were measured.
+pub(super) fn write_tasks(tasks: &[TaskFacts], out: &mut String) -> std::fmt::Result {
+    if tasks.iter().any(|t| t.measured.is_some()) {
+        writeln!(
+            out,
+            "\n{:>10} {:>11} {:>11} {:>11} {:>11}  task",
+            "executions", "p50 ms", "p95 ms", "p99 ms", "max ms"
+        )?;
+    } else {
+        writeln!(out, "\ntasks")?;
+    }
+    for t in tasks {
+        match &t.measured {
+            None => writeln!(out, "    {}", t.name)?,
+            Some(m) => {
+                write!(out, "{:>10}", m.executions)?;
+                for ns in [m.p50_ns, m.p95_ns, m.p99_ns, m.max_ns] {
+                    write!(out, " {:>11.3}", ns.unwrap_or(0) as f64 / 1e6)?;
+                }
+                writeln!(out, "  {}", t.name)?;
+            }
+        }
+    }
+    Ok(())
 }
 
 impl TraceFacts {
@@ -185,7 +193,8 @@ impl TraceFacts {
 }
 
 impl Measured {
-    fn new(sorted: &[i64]) -> Measured {
+    /// Of durations, ascending.
+    pub fn new(sorted: &[i64]) -> Measured {
         let at = |p: f64| nearest_rank(sorted, p);
         Measured {
             executions: sorted.len(),

@@ -3,6 +3,7 @@
 use super::clean;
 use crate::analysis::usage::{CpuUse, IoUse, ThreadUse};
 use crate::base::notice::Notices;
+use crate::event::mpi;
 use crate::input::count::Counts;
 use crate::state::recording::Recording;
 use serde::Serialize;
@@ -29,9 +30,19 @@ pub struct Count {
     discarded_events: u64,
     discarded_packets: u64,
     streams: u64,
-    packets: u64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    packets: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    messages: Option<Messages>,
     per_name: BTreeMap<String, u64>,
     warnings: Vec<String>,
+}
+
+#[derive(Clone, Debug, Serialize)]
+struct Messages {
+    sends: u64,
+    receives: u64,
+    matched: u64,
 }
 
 /// `whyslow.stats.cpu/1`
@@ -80,6 +91,10 @@ fn warnings(notices: &Notices) -> Vec<String> {
     notices.sentences().iter().map(|s| clean::line(s)).collect()
 }
 
+fn cleaned(per_name: &BTreeMap<String, u64>) -> BTreeMap<String, u64> {
+    per_name.iter().map(|(name, n)| (clean::text(name).into_owned(), *n)).collect()
+}
+
 impl Table {
     /// From counted headers.
     pub fn count(counts: &Counts, notices: &Notices) -> Table {
@@ -89,8 +104,25 @@ impl Table {
             discarded_events: counts.discarded_events,
             discarded_packets: counts.discarded_packets,
             streams: counts.streams,
-            packets: counts.packets,
-            per_name: counts.per_name.iter().map(|(name, n)| (clean::text(name).into_owned(), *n)).collect(),
+            packets: Some(counts.packets),
+            messages: None,
+            per_name: cleaned(&counts.per_name),
+            warnings: warnings(notices),
+        })
+    }
+
+    /// From the records of an MPI run, which have no packets and come as messages.
+    pub fn messages(counts: &mpi::Counts, notices: &Notices) -> Table {
+        let (sends, receives, matched) = (counts.sends, counts.receives, counts.matched);
+        Table::Count(Count {
+            schema: "whyslow.stats.count/1",
+            events: counts.events,
+            discarded_events: 0,
+            discarded_packets: 0,
+            streams: counts.streams,
+            packets: None,
+            messages: Some(Messages { sends, receives, matched }),
+            per_name: cleaned(&counts.per_name),
             warnings: warnings(notices),
         })
     }
@@ -150,7 +182,11 @@ impl Count {
         for (name, n) in names {
             writeln!(out, "{n:>12}  {name}")?;
         }
-        writeln!(out, "{:>12}  events in {} packets of {} streams", self.events, self.packets, self.streams)?;
+        let packets = self.packets.map_or_else(String::new, |n| format!("{n} packets of "));
+        writeln!(out, "{:>12}  events in {packets}{} streams", self.events, self.streams)?;
+        if let Some(m) = &self.messages {
+            writeln!(out, "{:>12}  messages matched, of {} sent and {} received", m.matched, m.sends, m.receives)?;
+        }
         notes(out, &self.warnings)
     }
 }
