@@ -1,6 +1,6 @@
 //! The command line: help, exit codes, one line for what is wrong, the README's commands.
 
-#![allow(clippy::unwrap_used)]
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};

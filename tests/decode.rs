@@ -4,6 +4,8 @@
 //! In a failing case the listing holds what can be read before the damage, and a last line `error: ...` with a part of
 //! the message.
 
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
 use std::fs;
 use std::path::Path;
 use whyslow::base::work::{Cancel, Work};

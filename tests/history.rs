@@ -1,7 +1,7 @@
 //! The state history against the obvious: every search equals a scan of all intervals, for every way of building;
 //! invariants hold; the same intervals give the same tree for any workers, chunks and order.
 
-#![allow(clippy::unwrap_used)]
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 #[path = "../benches/history/packings.rs"]
 mod packings;

@@ -1,7 +1,7 @@
 //! OTF2 archives: written here byte by byte (both byte orders, chunks, id maps, clocks, all that surprises), read back;
 //! damaged in every way, read without harm; and the recorded corpus against its oracle, where it is unpacked.
 
-#![allow(clippy::unwrap_used, clippy::panic)]
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};

@@ -3,7 +3,7 @@
 //! Each is named by what it shows. Threads are written by their tid; a segment reads `tid Kind from..to`. Unless a
 //! scenario says otherwise the kernel is 6.1, on one host.
 
-#![allow(clippy::unwrap_used, clippy::indexing_slicing)]
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 use whyslow::analysis::path::{PathSegment, label, walk};
 use whyslow::analysis::recording::{EdgeKind, HostId, Recording, ThreadId};

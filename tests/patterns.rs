@@ -1,7 +1,7 @@
 //! Patterns, anomalies and paths: the examples of ALGORITHMS.md section 9, the reference procedure as oracle, planted
 //! delays in generated runs, and the same answer for any number of workers.
 
-#![allow(clippy::unwrap_used, clippy::panic)]
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 use proptest::prelude::*;
 use std::collections::{BTreeMap, BTreeSet};

@@ -2,7 +2,7 @@
 //! ended each of its waits. The machine must find the truth from the events, in whatever batches they come; the walk
 //! of the critical path must say of every instant what the definition says.
 
-#![allow(clippy::unwrap_used, clippy::indexing_slicing)]
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 use proptest::prelude::*;
 use std::collections::VecDeque;

@@ -3,7 +3,7 @@
 //! The whole interface runs here without a terminal: keys go into `update`, effects are performed on a made-up
 //! recording at once, `draw` gives the picture. A picture is kept as its text, and below it the runs of style of each
 //! line by the name of a letter, so that a change of colour shows in the snapshot as a change of letters.
-#![allow(clippy::unwrap_used, clippy::panic)]
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 mod support;
 

@@ -4,7 +4,7 @@
 //! before it (`_init`). Which file an address without a name belongs to it knows only where `bin_info` says so. It knows
 //! no inlined functions. Apart from these the stacks and their counts must be the same.
 
-#![allow(clippy::unwrap_used, clippy::panic)]
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};

@@ -3,7 +3,7 @@
 //! The VHS program itself is not needed: its grammar (the part that a tape may reasonably use) is small and stands
 //! below, as its README and parser define it. `Wait` takes a regular expression; ours are plain text, which this test
 //! insists on, so that looking for the text is the same as matching it.
-#![allow(clippy::unwrap_used, clippy::panic)]
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 #[path = "support/desk.rs"]
 mod desk;

@@ -3,7 +3,7 @@
 //!
 //! A shell runs in the pty as at a user's desk, so that stopping and `fg` are those of a real shell, and `stty` tells
 //! whether the terminal is as it was.
-#![allow(clippy::unwrap_used, clippy::panic)]
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 #[path = "support/desk.rs"]
 mod desk;

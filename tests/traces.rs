@@ -1,6 +1,6 @@
 //! Small recorded traces, end to end, against the numbers that babeltrace2 gives (`oracle.json` beside each).
 
-#![allow(clippy::unwrap_used, clippy::panic)]
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 use serde_json::Value;
 use std::path::{Path, PathBuf};

@@ -1,7 +1,7 @@
 //! Serial equals parallel: the same recording, and the same bytes from every command, for any number of workers and any
 //! size of chunks, on every fixture.
 
-#![allow(clippy::unwrap_used, clippy::panic)]
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 use std::path::Path;
 use whyslow::analysis::recording::Recording;

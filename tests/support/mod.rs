@@ -1,7 +1,7 @@
 //! A made-up recording for tests of the interface: a server whose requests wait for a lock, and a backend over it.
 //!
 //! Everything is deterministic: the same numbers on every machine, so that pictures of the screen can be compared.
-#![allow(dead_code)]
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 use ratatui::buffer::Buffer;
 use std::sync::Arc;
