@@ -5,6 +5,7 @@
 //! Each method below it is one question; each runs on the workers of the [`Work`] it is given, reports progress to it
 //! and ends early when it is cancelled.
 
+use crate::analysis::executions::Rule;
 use crate::analysis::patterns::Mined;
 use crate::analysis::patterns::measure::Settings;
 use crate::analysis::survey::{self, Survey};
@@ -124,7 +125,6 @@ impl Session {
     pub fn survey(&self, work: &Work) -> anyhow::Result<(Survey, Notices)> {
         let tasks = self.candidates(None)?;
         let (recording, mut notices) = self.record(&tasks, work)?;
-        let tasks: Vec<_> = tasks.into_iter().map(|t| (t.name, t.nest)).collect();
         let survey = survey::survey(&recording, &tasks, &mut notices);
         Ok((survey, notices))
     }
@@ -148,8 +148,8 @@ impl Session {
             tasks.len() - 1
         });
         let traces = self.sources.iter().map(about).collect();
-        let (marks, nest) = (chosen as u32, candidates[chosen].nest);
-        let request = build::Request { tasks, task, marks, nest, traces, places: places.clone() };
+        let (marks, rule) = (chosen as u32, Rule::of(&candidates[chosen]));
+        let request = build::Request { tasks, task, marks, rule, traces, places: places.clone() };
         let model = build::build(&recording, &request, &notices, work)?;
         if model.executions.is_empty() {
             anyhow::bail!("{}", self.nothing(work, &format!("task {name} has no executions that end in it"))?);

@@ -9,6 +9,7 @@
 use super::recording::{HostId, Mark, Recording, ThreadId};
 use crate::base::notice::{Notice, Notices};
 use crate::base::time::Span;
+use crate::event::task::{self, TaskDefinition};
 use foldhash::HashMap;
 
 /// One execution, by its two marks.
@@ -24,25 +25,47 @@ pub struct Execution<'a> {
     pub end: &'a Mark,
 }
 
+/// How begins find their ends.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Rule {
+    /// A key means something within its process only (descriptors).
+    pub within_process: bool,
+    /// A second begin opens an inner execution; else it restarts the outer.
+    pub nest: bool,
+}
+
+impl Rule {
+    /// The rule of a task.
+    pub fn of(task: &TaskDefinition) -> Rule {
+        Rule { within_process: task.pairing == task::Pairing::ProcessKey, nest: task.nest }
+    }
+}
+
 /// What a begin and its end have in common.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 enum Pairing {
     Thread(ThreadId),
     Key(HostId, i64),
+    ProcessKey(HostId, i32, i64),
 }
 
-/// Pair the marks of one task. Marks that belong to no known thread take no part; the pass has counted them.
-pub fn pair<'a>(recording: &'a Recording, task: u32, nest: bool, notices: &mut Notices) -> Vec<Execution<'a>> {
+/// Pair the marks of one task. Marks that belong to no known thread take no part; the pass has counted them. Ends without
+/// begin are told, but not of descriptors: most that are closed were never accepted.
+pub fn pair<'a>(recording: &'a Recording, task: u32, rule: Rule, notices: &mut Notices) -> Vec<Execution<'a>> {
     let mut open: HashMap<Pairing, Vec<&Mark>> = HashMap::default();
     let mut executions = Vec::new();
     for mark in recording.marks.iter().filter(|m| m.task == task) {
         let Some(thread) = mark.thread else { continue };
-        let Some(host) = recording.thread(thread).map(|t| t.host) else { continue };
-        let pairing = mark.key.map_or(Pairing::Thread(thread), |key| Pairing::Key(host, key));
+        let Some((host, pid)) = recording.thread(thread).map(|t| (t.host, t.pid)) else { continue };
+        let pairing = match mark.key {
+            None => Pairing::Thread(thread),
+            Some(key) if rule.within_process => Pairing::ProcessKey(host, pid, key),
+            Some(key) => Pairing::Key(host, key),
+        };
         let place = || place(recording, mark);
         if mark.begins {
             let begun = open.entry(pairing).or_default();
-            if !nest && !begun.is_empty() {
+            if !rule.nest && !begun.is_empty() {
                 begun.clear();
                 notices.add(Notice::Restarted, 1, place);
             }
@@ -55,6 +78,7 @@ pub fn pair<'a>(recording: &'a Recording, task: u32, nest: bool, notices: &mut N
                 executions.push(Execution { span, thread, begin, end: mark });
             }
             Some(_) => notices.add(Notice::ClockSkew, 1, place),
+            None if rule.within_process => {}
             None => notices.add(Notice::EndWithoutBegin, 1, place),
         }
     }
@@ -104,7 +128,7 @@ mod tests {
             story.mark(*time, *begins, *thread, *key);
         }
         let mut notices = Notices::default();
-        let found = pair(&story.0, 0, nest, &mut notices);
+        let found = pair(&story.0, 0, Rule { nest, ..Rule::default() }, &mut notices);
         let counts = [Notice::Restarted, Notice::EndWithoutBegin, Notice::Unfinished].map(|n| notices.count(n));
         (found.iter().map(|e| (e.span.start, e.span.end, e.thread.0 + 1)).collect(), counts)
     }
@@ -117,11 +141,26 @@ mod tests {
     }
 
     #[test]
+    fn descriptors_pair_within_their_process() {
+        let mut story = Story::new(2);
+        for thread in &mut story.0.threads {
+            thread.pid = thread.tid;
+        }
+        story.mark(1, true, 1, Some(5)).mark(2, true, 2, Some(5)).mark(3, false, 1, Some(5)).mark(6, false, 2, Some(5));
+        story.mark(7, false, 2, Some(9));
+        let mut notices = Notices::default();
+        let rule = Rule { within_process: true, nest: false };
+        let found = pair(&story.0, 0, rule, &mut notices);
+        assert_eq!(found.iter().map(|e| (e.span.start, e.span.end)).collect::<Vec<_>>(), [(1, 3), (2, 6)]);
+        assert!(notices.is_empty());
+    }
+
+    #[test]
     fn executions_outside_the_kernel_trace_are_left_out_unless_all_are() {
         let mut story = Story::new(1);
         story.mark(1, true, 1, None).mark(4, false, 1, None).mark(6, true, 1, None).mark(9, false, 1, None);
         let mut notices = Notices::default();
-        let all = pair(&story.0, 0, true, &mut notices);
+        let all = pair(&story.0, 0, Rule { nest: true, ..Rule::default() }, &mut notices);
         for (until, left, said) in [(9, 2, 0), (8, 1, 1), (3, 2, 0)] {
             let mut recording = story.0.clone();
             recording.covered = vec![(HostId(0), Span::new(0, until))];

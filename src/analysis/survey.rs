@@ -3,10 +3,12 @@
 //! System calls are counted where the kernel pass already paired them; all other tasks by pairing their marks. Unknown
 //! waits are those on the critical paths of these executions, so that idle threads do not drown them.
 
+use super::executions::{self, Rule};
+use super::path;
 use super::recording::{EdgeKind, Recording};
-use super::{executions, path};
 use crate::base::notice::Notices;
 use crate::base::time::Ns;
+use crate::event::task::TaskDefinition;
 use std::collections::BTreeMap;
 
 /// Off-CPU time on critical paths that nobody can explain, and all of it.
@@ -27,12 +29,12 @@ pub struct Survey {
     pub unknown: Unknown,
 }
 
-/// Survey the tasks whose marks the recording holds (`tasks`: name and whether inner executions nest), and its system
-/// calls.
-pub fn survey(recording: &Recording, tasks: &[(String, bool)], notices: &mut Notices) -> Survey {
+/// Survey the tasks whose marks the recording holds, and its system calls.
+pub fn survey(recording: &Recording, tasks: &[TaskDefinition], notices: &mut Notices) -> Survey {
     let mut found = Survey::default();
-    for (number, (name, nest)) in tasks.iter().enumerate() {
-        let executions = executions::pair(recording, number as u32, *nest, notices);
+    for (number, task) in tasks.iter().enumerate() {
+        let executions = executions::pair(recording, number as u32, Rule::of(task), notices);
+        let executions = executions::covered(recording, executions, notices);
         for execution in &executions {
             for segment in path::walk(recording, execution.thread, execution.span) {
                 let off = !matches!(segment.kind, EdgeKind::Running | EdgeKind::Interrupted | EdgeKind::Preempted);
@@ -48,12 +50,12 @@ pub fn survey(recording: &Recording, tasks: &[(String, bool)], notices: &mut Not
             }
         }
         let lengths = executions.iter().map(|e| e.span.len()).collect();
-        found.durations.insert(name.clone(), lengths);
+        found.durations.insert(task.name.clone(), lengths);
     }
     for thread in &recording.threads {
         for call in thread.calls.iter().filter(|c| c.ret.is_some()) {
             let name = recording.names.get(call.name);
-            if !tasks.iter().any(|(task, _)| task == name) {
+            if !tasks.iter().any(|task| task.name == name) {
                 found.durations.entry(name.to_owned()).or_default().push(call.span.len());
             }
         }

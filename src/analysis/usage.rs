@@ -14,7 +14,7 @@ pub struct CpuUse {
     pub cpu: u32,
     /// Time on threads other than the idle task.
     pub active_ns: Ns,
-    /// Time covered by the recording.
+    /// Time in which it is known who ran, the idle task included.
     pub total_ns: Ns,
 }
 
@@ -39,7 +39,7 @@ pub fn cpu(recording: &Recording) -> (Vec<CpuUse>, Vec<ThreadUse>) {
                 *threads.entry(run.thread).or_default() += run.span.len();
             }
         }
-        cpus.push(CpuUse { cpu: *cpu, active_ns, total_ns: recording.span.len() });
+        cpus.push(CpuUse { cpu: *cpu, active_ns, total_ns: runs.iter().map(|run| run.span.len()).sum() });
     }
     let mut threads: Vec<_> = threads.into_iter().map(|(thread, cpu_ns)| ThreadUse { thread, cpu_ns }).collect();
     threads.sort_by_key(|t| (std::cmp::Reverse(t.cpu_ns), t.thread));

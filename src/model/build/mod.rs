@@ -18,7 +18,7 @@ use super::{Model, TraceId, TraceInfo, Who, WhoId};
 use crate::analysis::counts::{Counter, Counts};
 use crate::analysis::disk::DiskUse;
 use crate::analysis::ecct::{self, Leaders, Own, Sources};
-use crate::analysis::executions::{self, Execution};
+use crate::analysis::executions::{self, Execution, Rule};
 use crate::analysis::outline::Outline;
 use crate::analysis::path::{self, PathSegment};
 use crate::analysis::recording::{EdgeKind, Recording, ThreadId};
@@ -48,8 +48,8 @@ pub struct Request {
     pub task: usize,
     /// Position of that task in the list that the pass was given (`Mark::task`).
     pub marks: u32,
-    /// A second begin opens an inner execution.
-    pub nest: bool,
+    /// How its begins find their ends.
+    pub rule: Rule,
     /// The traces, in the order given to the pass.
     pub traces: Vec<TraceInfo>,
     /// Where symbols may be.
@@ -79,7 +79,7 @@ pub fn build(recording: &Recording, request: &Request, notices: &Notices, work: 
     let names = ThreadNames::new(recording, &mut model.names, &mut model.notices);
     let disk = DiskUse::new(recording);
     let leaders = Leaders::new(recording);
-    let found = executions::pair(recording, request.marks, request.nest, &mut model.notices);
+    let found = executions::pair(recording, request.marks, request.rule, &mut model.notices);
     let found = executions::covered(recording, found, &mut model.notices);
     let counter = Counter::new(recording);
     let sources = Sources { recording, timelines: &timelines, names: &names, disk: &disk, leaders: &leaders };
