@@ -71,7 +71,7 @@ enum TypedCommand {
         #[arg(long, value_name = "N")]
         max_nodes: Option<usize>,
     },
-    /// Frequent patterns of an MPI run, their abnormal occurrences, propagation paths
+    /// Frequent patterns of each rank or thread, their abnormal occurrences, propagation paths
     Anomalies {
         #[command(flatten)]
         input: Input,

@@ -13,6 +13,7 @@ use crate::input::otf2::Archive;
 use crate::input::{self, Opened};
 use crate::model::Model;
 use crate::model::build;
+use crate::model::pattern::Anomalies;
 use crate::session::{self, Session, Wrong};
 use crate::view::tui::setup::{Backend, Looks, Setup};
 use crate::view::tui::theme::{self, Depth};
@@ -166,10 +167,20 @@ fn tell(session: Session, request: Request, work: &Work, clock: &mut Stages) -> 
             notices.merge(&session.notices());
             Ok(notices)
         }
-        _ => {
-            anyhow::bail!("{}: patterns are mined from OTF2 archives; here `whyslow explain` answers", session.title())
+        Request::Anomalies { q, s, json } => {
+            let settings = Settings { q, s, ..Settings::default() };
+            let (found, notices) = with_progress(work, || session.anomalies(&settings, work))?;
+            clock.lap("analyse");
+            print_anomalies(&found, &notices, json)?;
+            Ok(notices)
         }
+        // These were answered before.
+        Request::Interface { .. } | Request::Explain { .. } | Request::Diff { .. } => Ok(Notices::default()),
     }
+}
+
+fn print_anomalies(found: &Anomalies, notices: &Notices, json: bool) -> anyhow::Result<()> {
+    if json { print_json(&anomalies::json(found, notices)) } else { print(&anomalies::text(found, notices)) }
 }
 
 fn count(session: &Session, what: Stats, work: &Work) -> anyhow::Result<(stats::Table, Notices)> {
@@ -192,11 +203,7 @@ fn tell_run(archive: &Archive, request: Request, work: &Work, clock: &mut Stages
             let settings = Settings { q, s, ..Settings::default() };
             let (_, found, notices) = with_progress(work, || session::anomalies(archive, &settings, work))?;
             clock.lap("analyse");
-            if json {
-                print_json(&anomalies::json(&found, &notices))?;
-            } else {
-                print(&anomalies::text(&found, &notices))?;
-            }
+            print_anomalies(&found, &notices, json)?;
             Ok(notices)
         }
         Request::Stats { what: Stats::Count, json } => {

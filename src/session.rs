@@ -6,6 +6,7 @@
 //! and ends early when it is cancelled.
 
 use crate::analysis::executions::Rule;
+use crate::analysis::operations;
 use crate::analysis::patterns::Mined;
 use crate::analysis::patterns::measure::Settings;
 use crate::analysis::survey::{self, Survey};
@@ -17,6 +18,7 @@ use crate::cli::Common;
 use crate::compare::{self, CompareError, Comparison};
 use crate::event::bind::is_kernel;
 use crate::event::mpi;
+use crate::event::operation::Operations;
 use crate::event::task::{self, ClassFace, Pairing, TaskDefinition};
 use crate::input::count::{self, Counts};
 use crate::input::otf2::Archive;
@@ -114,6 +116,13 @@ impl Session {
         Ok((History::of_recording(&recording, work)?, notices))
     }
 
+    /// Patterns of each thread's system calls; wake-ups and packets carry delays from thread to thread.
+    pub fn anomalies(&self, settings: &Settings, work: &Work) -> anyhow::Result<(Anomalies, Notices)> {
+        let (recording, notices) = self.record(&[], work)?;
+        let (_, found) = mine(operations::of_recording(&recording), settings, work)?;
+        Ok((found, notices))
+    }
+
     /// What was odd about the traces when they were opened.
     pub fn notices(&self) -> Notices {
         let mut notices = Notices::default();
@@ -173,9 +182,14 @@ impl Session {
 pub fn anomalies(archive: &Archive, settings: &Settings, work: &Work) -> anyhow::Result<(Mined, Anomalies, Notices)> {
     let run = mpi::read(archive, work)?;
     let notices = run.notices.clone();
-    let mined = Mined::new(run.into_operations(archive), work)?;
-    let found = Anomalies::new(&mined, settings, work)?;
+    let (mined, found) = mine(run.into_operations(archive), settings, work)?;
     Ok((mined, found, notices))
+}
+
+fn mine(operations: Operations, settings: &Settings, work: &Work) -> anyhow::Result<(Mined, Anomalies)> {
+    let mined = Mined::new(operations, work)?;
+    let found = Anomalies::new(&mined, settings, work)?;
+    Ok((mined, found))
 }
 
 /// Hold two groups of a model's executions against each other.
