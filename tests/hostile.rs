@@ -1,0 +1,197 @@
+//! Hostile input gets an answer: exit status 0 or 1 with one line, no panic, bounded memory and time; and one hurt stream
+//! never takes the others with it.
+
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output, Stdio};
+use std::time::{Duration, Instant};
+
+const LAYOUTS: [&str; 3] = ["split-files", "snap", "lost-events"];
+const COMMANDS: [&[&str]; 5] = [
+    &["stats", "count", "--json"],
+    &["dump", "--canonical"],
+    &["info", "--json"],
+    &["explain", "--json"],
+    &["query", "--json", "--attribute", "threads/*/state", "--points", "3"],
+];
+const PATIENCE: Duration = Duration::from_secs(20);
+
+/// A small generator of one's own: the same rounds on every machine.
+struct Dice(u64);
+
+impl Dice {
+    fn roll(&mut self, sides: usize) -> usize {
+        self.0 ^= self.0 << 13;
+        self.0 ^= self.0 >> 7;
+        self.0 ^= self.0 << 17;
+        (self.0 % sides.max(1) as u64) as usize
+    }
+}
+
+fn fixture(name: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("fixtures/traces").join(name)
+}
+
+fn copy(from: &Path, to: &Path) {
+    std::fs::create_dir_all(to).unwrap();
+    for entry in std::fs::read_dir(from).unwrap() {
+        let entry = entry.unwrap();
+        let target = to.join(entry.file_name());
+        if entry.file_type().unwrap().is_dir() {
+            copy(&entry.path(), &target)
+        } else {
+            std::fs::copy(entry.path(), target).map(drop).unwrap()
+        }
+    }
+}
+
+fn files(folder: &Path, into: &mut Vec<PathBuf>) {
+    let mut entries: Vec<_> = std::fs::read_dir(folder).unwrap().map(|e| e.unwrap().path()).collect();
+    entries.sort();
+    for path in entries {
+        if path.is_dir() { files(&path, into) } else { into.push(path) }
+    }
+}
+
+/// Run under 4 GiB of address space.
+fn ask(words: &[&str], trace: &Path) -> Output {
+    let started = Instant::now();
+    let out = Command::new("sh")
+        .args(["-c", "ulimit -v 4194304; exec \"$@\"", "sh", env!("CARGO_BIN_EXE_whyslow")])
+        .args(words)
+        .arg(trace)
+        .stdin(Stdio::null())
+        .output()
+        .unwrap();
+    assert!(started.elapsed() < PATIENCE, "{words:?} took {:?}", started.elapsed());
+    out
+}
+
+/// Exit status 0, or 1 with a last line that says what is wrong; nothing that steers a terminal.
+fn answered(out: &Output, what: &str) {
+    let said = String::from_utf8_lossy(&out.stderr);
+    assert!(!said.contains("panicked"), "{what}: {said}");
+    match out.status.code() {
+        Some(0) => {}
+        Some(1) => assert!(said.trim().lines().last().is_some_and(|l| l.starts_with("whyslow: ")), "{what}: {said}"),
+        other => panic!("{what}: exit status {other:?}: {said}"),
+    }
+    let steers = |c: char| c.is_control() && c != '\n' && c != '\t';
+    assert!(!String::from_utf8_lossy(&out.stdout).contains(steers) && !said.contains(steers), "{what}");
+}
+
+fn hurt(data: &mut Vec<u8>, dice: &mut Dice) {
+    let at = dice.roll(data.len());
+    let until = (at + 1 + dice.roll(64)).min(data.len());
+    match dice.roll(6) {
+        0 => data.truncate(at),
+        1 => data.iter_mut().skip(at).take(1).for_each(|b| *b ^= 1 << 3),
+        2 => data[at..until].fill(0),
+        3 => data[at..until].fill(0xff),
+        4 => {
+            let block = data[at..until].to_vec();
+            data.splice(at..at, block);
+        }
+        _ => drop(data.splice(at..until, *b"\x1b[2J\x07\x00\xc3\x28%s")),
+    }
+}
+
+#[test]
+fn hurt_recordings_are_answered() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut dice = Dice(0x5eed_0f1e_1d5);
+    for round in 0..90 {
+        let name = LAYOUTS[round % LAYOUTS.len()];
+        let trace = folder.path().join(format!("{name}-{round}"));
+        copy(&fixture(name), &trace);
+        let mut all = Vec::new();
+        files(&trace, &mut all);
+        all.retain(|f| !f.ends_with("README.md") && !f.ends_with("oracle.json"));
+        for _ in 0..1 + dice.roll(2) {
+            let file = &all[dice.roll(all.len())];
+            let mut data = std::fs::read(file).unwrap();
+            for _ in 0..1 + dice.roll(4) {
+                hurt(&mut data, &mut dice);
+            }
+            std::fs::write(file, data).unwrap();
+        }
+        let words = COMMANDS[dice.roll(COMMANDS.len())];
+        answered(&ask(words, &trace), &format!("round {round}, {name}, {words:?}"));
+        std::fs::remove_dir_all(&trace).unwrap();
+    }
+}
+
+/// Every stream is cut at some places, the index with its stream left as it was: it lies now.
+#[test]
+fn prefixes_are_answered() {
+    let folder = tempfile::tempdir().unwrap();
+    let trace = folder.path().join("t");
+    copy(&fixture("split-files"), &trace);
+    let mut all = Vec::new();
+    files(&trace, &mut all);
+    all.retain(|f| !f.ends_with("README.md") && !f.ends_with("oracle.json"));
+    for file in all {
+        let whole = std::fs::read(&file).unwrap();
+        for part in [0, 1, 7, 40, whole.len() / 2, whole.len().saturating_sub(1)] {
+            std::fs::write(&file, &whole[..part.min(whole.len())]).unwrap();
+            answered(&ask(&["stats", "count"], &trace), &format!("{} cut at {part}", file.display()));
+        }
+        std::fs::write(&file, whole).unwrap();
+    }
+}
+
+#[test]
+fn one_hurt_stream_leaves_the_others() {
+    let events = |trace: &Path| {
+        let out = ask(&["stats", "count", "--json"], trace);
+        assert!(out.status.success(), "{}", String::from_utf8_lossy(&out.stderr));
+        serde_json::from_slice::<serde_json::Value>(&out.stdout).unwrap()["events"].as_u64().unwrap()
+    };
+    let folder = tempfile::tempdir().unwrap();
+    let trace = folder.path().join("t");
+    copy(&fixture("lost-events"), &trace);
+    let stream = trace.join("kernel/k_0");
+    let whole = std::fs::read(&stream).unwrap();
+    std::fs::remove_file(&stream).unwrap();
+    let others = events(&trace);
+    assert!(others > 0);
+    let mut garbage = whole.clone();
+    garbage[..4096].fill(0xff);
+    for hurt in [&garbage[..], &whole[..10], &whole[..whole.len() / 2]] {
+        std::fs::write(&stream, hurt).unwrap();
+        assert!(events(&trace) >= others, "{} bytes of k_0", hurt.len());
+    }
+}
+
+/// What a file claims is no reason to allocate, to recurse or to wait.
+#[test]
+fn bombs_are_defused() {
+    let head = "/* CTF 1.8 */\ntrace { major = 1; minor = 8; byte_order = le; };\n";
+    let deep = |n: usize| format!("{}integer {{ size = 8; }} x; {}", "struct { ".repeat(n), "} x; ".repeat(n));
+    let event =
+        |fields: &str| format!("{head}stream {{}};\nevent {{ name = \"e\"; fields := struct {{ {fields} }}; }};\n");
+    let long = "integer { size = 64; align = 8; } n; integer { size = 8; } a[n];";
+    let nothing = "integer { size = 64; align = 8; } n; struct { } a[n];";
+    let context = "stream { packet.context := struct { integer { size = 64; } packet_size; integer { size = 64; } content_size; }; };";
+    let bombs = [
+        ("deep", event(&deep(100_000)), vec![1; 64]),
+        ("array", event("integer { size = 8; } a[1152921504606846976];"), vec![1; 64]),
+        ("arrays", event("integer { size = 8; } a[4000000000][4000000000][4000000000];"), vec![1; 64]),
+        ("sequence", event(long), vec![0xff; 64]),
+        ("sequence-of-nothing", event(nothing), [&[0, 0, 0, 0, 0, 0, 0, 0x10][..], &[0; 8]].concat()),
+        ("packet", format!("{head}{context}\nevent {{ name = \"e\"; fields := struct {{ }}; }};\n"), vec![0xff; 64]),
+        ("braces", format!("{head}{}", "{".repeat(1 << 20)), vec![]),
+        ("no-bits", event(""), vec![1; 64]),
+    ];
+    let folder = tempfile::tempdir().unwrap();
+    for (name, metadata, stream) in bombs {
+        let trace = folder.path().join(name);
+        std::fs::create_dir(&trace).unwrap();
+        std::fs::write(trace.join("metadata"), metadata).unwrap();
+        std::fs::write(trace.join("stream"), stream).unwrap();
+        for words in COMMANDS {
+            answered(&ask(words, &trace), &format!("{name}, {words:?}"));
+        }
+    }
+}
