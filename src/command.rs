@@ -269,7 +269,7 @@ impl Backend for Analyst {
     }
 
     fn export(&mut self, model: &Model, comparison: &Comparison) -> anyhow::Result<String> {
-        Ok(serde_json::to_string_pretty(&json::diff(model, comparison, None))?)
+        Ok(serde_json::to_string_pretty(&json::diff(model, comparison, None))? + "\n")
     }
 }
 

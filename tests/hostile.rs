@@ -100,7 +100,7 @@ fn hurt(data: &mut Vec<u8>, dice: &mut Dice) {
 #[test]
 fn hurt_recordings_are_answered() {
     let folder = tempfile::tempdir().unwrap();
-    let mut dice = Dice(0x5eed_0f1e_1d5);
+    let mut dice = Dice(0x5eed_0f1e_01d5);
     for round in 0..90 {
         let name = LAYOUTS[round % LAYOUTS.len()];
         let trace = folder.path().join(format!("{name}-{round}"));
