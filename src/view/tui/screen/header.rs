@@ -12,6 +12,9 @@ use crate::view::tui::widget::progress;
 /// From so many columns both groups stand on one line.
 const ONE_LINE: usize = 120;
 
+/// From this width on, the warnings in the corner are named and not only counted.
+const ROOM_FOR_WORDS: usize = 72;
+
 /// A line with a part at its right end.
 pub struct HeaderLine {
     left: Line,
@@ -20,7 +23,7 @@ pub struct HeaderLine {
 
 /// All lines that there are to say, in this width. A test holds that none of them is left out silently.
 pub fn lines(app: &App, columns: usize) -> Vec<HeaderLine> {
-    let right = corner(app);
+    let right = corner(app, columns);
     let room = columns.saturating_sub(length(&right) + 2);
     let mut lines = vec![HeaderLine { left: title(app, room), right }];
     if let Some(c) = &app.comparison {
@@ -66,11 +69,17 @@ fn length(line: &Line) -> usize {
     line.iter().map(|(_, text)| width(text)).sum()
 }
 
-fn corner(app: &App) -> Line {
+/// What the right end of the first line says: work under way, else how many warnings there are and the key to them.
+fn corner(app: &App, columns: usize) -> Line {
     let warnings = app.warnings().len();
+    let named = match warnings {
+        _ if columns < ROOM_FOR_WORDS => String::new(),
+        1 => " warning:".to_owned(),
+        _ => " warnings:".to_owned(),
+    };
     match &app.busy {
         Some(busy) if app.comparison.is_some() => vec![(Scope::Progress, progress::short(busy))],
-        _ if warnings > 0 => vec![(Scope::Warning, format!("⚠ {warnings}")), (Scope::Key, " w".to_owned())],
+        _ if warnings > 0 => vec![(Scope::Warning, format!("⚠ {warnings}{named}")), (Scope::Key, " w".to_owned())],
         _ => Vec::new(),
     }
 }

@@ -46,6 +46,9 @@ pub fn draw(canvas: &mut Canvas<'_>, app: &App) {
 
 const CAUSE: [(&str, usize); 5] = [("", 2), ("extra", 9), ("share", 5), ("dev", 6), ("has", 4)];
 
+/// What the short names of columns mean, from long to short.
+const LEGENDS: [&str; 2] = ["dev: standard deviations apart, has: share of slow executions", "has: of slow executions"];
+
 fn cause_head(canvas: &mut Canvas<'_>, app: &App, shown: usize) {
     let mut end = 1;
     for (name, columns) in CAUSE {
@@ -55,7 +58,12 @@ fn cause_head(canvas: &mut Canvas<'_>, app: &App, shown: usize) {
     let (first, all) = (app.tree.cause_offset, app.causes().len());
     let text =
         if shown < all { format!("causes {}-{} of {all}", first + 1, first + shown) } else { "causes".to_owned() };
-    canvas.text(end + 2, 0, &text, Scope::Dim);
+    let at = canvas.text(end + 2, 0, &text, Scope::Dim);
+    // The longest that fits: of what the figures of both tables are.
+    let fits = |legend: &&&str| at + 2 + width(legend) <= canvas.width();
+    if let Some(legend) = LEGENDS.iter().find(fits) {
+        canvas.right(canvas.width(), 0, legend, Scope::Dim);
+    }
 }
 
 fn cause(canvas: &mut Canvas<'_>, y: usize, cause: &Cause, here: bool) {
