@@ -41,7 +41,7 @@ pub fn run(common: &Common, request: Request) -> anyhow::Result<u8> {
             let opened = input::open(&common.arguments)?;
             clock.lap("open");
             match opened {
-                Opened::Ctf(sources) => tell(Session::new(sources, common), request, &work, &mut clock)?,
+                Opened::Ctf(sources) => tell(Session::new(sources, common), common.check, request, &work, &mut clock)?,
                 Opened::Otf2(archive) => tell_run(&archive, request, &work, &mut clock)?,
             }
         }
@@ -85,8 +85,17 @@ fn wrong(error: impl std::fmt::Display) -> Wrong {
     Wrong(error.to_string())
 }
 
-fn places(selection: &Selection) -> Places {
-    Places { folders: selection.symbols.clone(), kernel: selection.kallsyms.clone(), ..Places::default() }
+fn places(common: &Common, selection: &Selection) -> Places {
+    Places {
+        folders: selection.symbols.clone(),
+        kernel: selection.kallsyms.clone(),
+        beside: common.arguments.iter().map(|a| a.path.clone()).collect(),
+    }
+}
+
+/// What `--check` found; nothing is well.
+fn sound(violation: Option<String>) -> anyhow::Result<()> {
+    violation.map_or(Ok(()), |said| Err(anyhow::anyhow!("an invariant does not hold: {said}; please report this")))
 }
 
 /// The model of the chosen task and the comparison of the chosen groups.
@@ -100,12 +109,10 @@ fn answer(
     let session = Session::open(common)?;
     clock.lap("open");
     with_progress(work, || {
-        let model = session.model(selection.task.as_deref(), &places(selection), work)?;
+        let model = session.model(selection.task.as_deref(), &places(common, selection), work)?;
         clock.lap("analyse");
-        if common.check
-            && let Some(first) = build::check(&model, 1).first()
-        {
-            anyhow::bail!("an invariant does not hold: {first}; please report this");
+        if common.check {
+            sound(build::check(&model, 1).pop())?;
         }
         let comparison = session::compare(&model, &request, work)?;
         clock.lap("compare");
@@ -114,7 +121,7 @@ fn answer(
 }
 
 /// What is in some CTF traces.
-fn tell(session: Session, request: Request, work: &Work, clock: &mut Stages) -> anyhow::Result<Notices> {
+fn tell(session: Session, check: bool, request: Request, work: &Work, clock: &mut Stages) -> anyhow::Result<Notices> {
     match request {
         Request::Stats { what, json } => {
             let (table, notices) = with_progress(work, || count(&session, what, work))?;
@@ -129,6 +136,9 @@ fn tell(session: Session, request: Request, work: &Work, clock: &mut Stages) -> 
         Request::Query { attribute, at, range, points, json } => {
             let (history, notices) = with_progress(work, || session.history(work))?;
             clock.lap("build");
+            if check {
+                sound(history.tree().check().err().map(|broken| broken.to_string()))?;
+            }
             let time = session::query_time(&at, range.as_deref(), points, history.window())?;
             let lines = history.lines(&attribute, &time, &work.cancel)?;
             clock.lap("query");
@@ -248,20 +258,22 @@ fn interface(common: &Common, selection: Selection, looks: Looks) -> anyhow::Res
         anyhow::bail!("the interface needs a terminal; `whyslow explain` and `whyslow diff` do without");
     }
     let title = session.title();
-    let backend = Box::new(Analyst { session, selection });
+    let places = places(common, &selection);
+    let backend = Box::new(Analyst { session, task: selection.task, places });
     tui::run(Setup { title, request, looks, threads: common.threads, backend })
 }
 
 /// The session behind the interface.
 struct Analyst {
     session: Session,
-    selection: Selection,
+    task: Option<String>,
+    places: Places,
 }
 
 impl Backend for Analyst {
     fn analyse(&mut self, task: Option<&str>, work: &Work) -> anyhow::Result<Arc<Model>> {
-        let task = task.or(self.selection.task.as_deref());
-        Ok(Arc::new(self.session.model(task, &places(&self.selection), work)?))
+        let task = task.or(self.task.as_deref());
+        Ok(Arc::new(self.session.model(task, &self.places, work)?))
     }
 
     fn compare(&mut self, model: &Model, request: &compare::Request, work: &Work) -> anyhow::Result<Comparison> {

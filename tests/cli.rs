@@ -178,3 +178,22 @@ fn the_history_is_asked_for_values() {
     refuses(&["query", "--attribute", "cpus/99/thread", LOCK], 1, &["cpus/99/thread", "threads/*/state"]);
     refuses(&["query", "--attribute", "cpus/0/thread", "--at", "12parsec", LOCK], 2, &["12parsec"]);
 }
+
+/// The page of keys is the program's own table. `WHYSLOW_WRITE_KEYS=1` writes it again.
+#[test]
+fn the_page_of_keys_is_the_programs_own() {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/KEYS.md");
+    let page = format!("# Keys of the interface\n\n{}", whyslow::view::tui::actions::markdown());
+    if std::env::var_os("WHYSLOW_WRITE_KEYS").is_some() {
+        std::fs::write(&path, &page).unwrap();
+    }
+    assert_eq!(std::fs::read_to_string(path).unwrap(), page);
+}
+
+#[test]
+fn invariants_are_checked_where_something_is_built() {
+    for words in [&["explain", "--check", LOCK][..], &["query", "--check", "--attribute", "cpus/0/thread", LOCK]] {
+        let out = whyslow(words);
+        assert!(out.status.success(), "{words:?}: {}", String::from_utf8_lossy(&out.stderr));
+    }
+}

@@ -1,7 +1,7 @@
 //! The one table of actions: name, default keys, help line, where it applies.
 //!
-//! It feeds the key handler, the `?` page, the footer, the `:` palette and, through [`markdown`], the README and the
-//! manual page. PRODUCT.md's table of keys is the contract; a test holds the two together.
+//! It feeds the key handler, the `?` page, the footer, the `:` palette and, through [`markdown`], docs/KEYS.md.
+//! PRODUCT.md's table of keys is the contract.
 
 use super::key::Key;
 
@@ -237,7 +237,7 @@ pub fn bound(key: Key, place: Place) -> Option<Action> {
     own.or_else(|| TABLE.iter().filter(|e| e.place == Any).find(has)).map(|e| e.action)
 }
 
-/// The table as Markdown, for the README and the manual page.
+/// The table as Markdown: `docs/KEYS.md`, held equal by a test.
 pub fn markdown() -> String {
     let mut text = String::from("| keys | do | where |\n|---|---|---|\n");
     for e in TABLE {
