@@ -5,7 +5,9 @@
 
 pub mod build;
 pub mod context;
+pub mod database;
 pub mod execution;
+pub mod facts;
 pub mod histogram;
 pub mod metric;
 pub mod pattern;
