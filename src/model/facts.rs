@@ -47,17 +47,27 @@ pub struct Facts {
     pub lost: Lost,
 }
 
+impl Lost {
+    /// Both together.
+    pub fn and(self, other: Lost) -> Lost {
+        Lost {
+            events: self.events.saturating_add(other.events),
+            packets: self.packets.saturating_add(other.packets),
+            streams: self.streams.saturating_add(other.streams),
+        }
+    }
+}
+
 impl Facts {
     /// Of opened traces.
     pub fn of(sources: &[Source]) -> Facts {
-        let mut facts = Facts { traces: sources.iter().map(TraceFacts::of).collect(), lost: Lost::default() };
-        for source in sources {
+        let of = |source: &Source| {
             let (events, packets) = lost(&source.trace);
-            facts.lost.events += events;
-            facts.lost.packets += packets;
-            facts.lost.streams += source.trace.streams().iter().filter(|s| !s.losses.is_empty()).count() as u64;
-        }
-        facts
+            let streams = source.trace.streams().iter().filter(|s| !s.losses.is_empty()).count() as u64;
+            Lost { events, packets, streams }
+        };
+        let lost = sources.iter().map(of).fold(Lost::default(), Lost::and);
+        Facts { traces: sources.iter().map(TraceFacts::of).collect(), lost }
     }
 }
 

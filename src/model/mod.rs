@@ -9,6 +9,7 @@ pub mod database;
 pub mod execution;
 pub mod facts;
 pub mod histogram;
+pub mod join;
 pub mod metric;
 pub mod pattern;
 pub mod propagation;

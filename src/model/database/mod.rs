@@ -63,7 +63,7 @@ enum Kind {
     Columns,
     /// Own times.
     Own,
-    /// Notices.
+    /// Notices: of a task, and of the pass over the traces.
     Notices,
 }
 

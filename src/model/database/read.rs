@@ -1,6 +1,6 @@
 //! Reading a database: nothing in it is trusted, and what is wrong is one line.
 //!
-//! Opening looks at header, table and the two shared sections; a task's sections are looked at when it is asked for.
+//! Opening looks at header, table and the three shared sections; a task's sections are looked at when it is asked for.
 
 use super::pack::Unpack;
 use super::{DatabaseError, ENTRY, HEADER, Kind, MAGIC, SHARED, VERSION, columns};
@@ -32,6 +32,8 @@ pub struct Database {
     pub facts: Facts,
     /// The tasks whose executions it holds.
     pub tasks: Vec<String>,
+    /// What was odd about the traces.
+    pub notices: Notices,
 }
 
 /// A section as the table tells it; it lies within the file and each of its items may have a byte.
@@ -88,11 +90,18 @@ impl Database {
         if until != bytes.len() {
             return Err(damaged("its sections do not fill it"));
         }
-        let mut database =
-            Database { path: path.to_owned(), file, sections, facts: Facts::default(), tasks: Vec::new() };
+        let mut database = Database {
+            path: path.to_owned(),
+            file,
+            sections,
+            facts: Facts::default(),
+            tasks: Vec::new(),
+            notices: Notices::default(),
+        };
         database.facts = database.section(Kind::Facts, SHARED, read_facts)?;
         database.tasks = database
             .section(Kind::Tasks, SHARED, |n, u| (0..n).map(|_| u.text().map(str::to_owned)).collect::<Option<_>>())?;
+        database.notices = database.section(Kind::Notices, SHARED, read_notices)?;
         Ok(database)
     }
 

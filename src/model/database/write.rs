@@ -21,14 +21,15 @@ struct Section {
 /// A database in the making.
 pub struct Writer {
     facts: Facts,
+    notices: Notices,
     tasks: Vec<String>,
     sections: Vec<Section>,
 }
 
 impl Writer {
-    /// An empty database about a recording.
-    pub fn new(facts: Facts) -> Writer {
-        Writer { facts, tasks: Vec::new(), sections: Vec::new() }
+    /// An empty database about a recording; `notices` are those of the pass over it.
+    pub fn new(facts: Facts, notices: Notices) -> Writer {
+        Writer { facts, notices, tasks: Vec::new(), sections: Vec::new() }
     }
 
     /// Add the model of a task.
@@ -57,15 +58,23 @@ impl Writer {
         }
     }
 
+    /// What was odd about the recording.
+    pub fn notices(&self) -> &Notices {
+        &self.notices
+    }
+
     /// The file's bytes.
     pub fn bytes(&self) -> Vec<u8> {
         let mut facts = Pack::default();
         write_facts(&self.facts, &mut facts);
         let mut tasks = Pack::default();
         self.tasks.iter().for_each(|t| tasks.text(t));
+        let mut notices = Pack::default();
+        let told = write_notices(&self.notices, &mut notices);
         let shared = [
             Section { kind: Kind::Facts, task: SHARED, items: self.facts.traces.len(), bytes: facts.0 },
             Section { kind: Kind::Tasks, task: SHARED, items: self.tasks.len(), bytes: tasks.0 },
+            Section { kind: Kind::Notices, task: SHARED, items: told, bytes: notices.0 },
         ];
         let sections: Vec<&Section> = shared.iter().chain(&self.sections).collect();
         let begin = HEADER + sections.len() * ENTRY;
