@@ -28,8 +28,8 @@ fn fixtures() -> Vec<(String, Vec<Source>)> {
 fn tasks() -> Vec<TaskDefinition> {
     let delimiter = |event: &str, key: Option<&str>| Delimiter {
         event: event.to_owned(),
-        key: key.map(str::to_owned),
-        not_negative: None,
+        key: key.into_iter().map(str::to_owned).collect(),
+        conditions: Vec::new(),
     };
     let task = |begin: &str, end: &str, key: Option<&str>, kind: Option<&str>| TaskDefinition {
         name: begin.to_owned(),
