@@ -312,7 +312,7 @@ fn tell_databases(session: &Databases, request: Request, clock: &mut Stages) -> 
         Request::Build { .. } => return session.refuse("build"),
         _ => return session.refuse("dump"),
     };
-    let (recorded, durations, notices) = session.survey()?;
+    let ((recorded, durations), notices) = (session.survey()?, session.notices());
     clock.lap("survey");
     let tasks = durations.iter().map(|(task, sorted)| (task.as_str(), Some(sorted.as_slice())));
     let facts = info::Facts::new(&recorded, tasks, None, &notices);
@@ -339,7 +339,7 @@ fn interface(common: &Common, selection: Selection, looks: Looks) -> anyhow::Res
     }
     let title = session.title();
     let places = places(common, &selection.symbols);
-    let told = Arc::new(Mutex::new(Notices::default()));
+    let told = Arc::new(Mutex::new(session.notices()));
     let backend = Box::new(Analyst {
         session,
         task: selection.task,

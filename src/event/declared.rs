@@ -6,7 +6,7 @@
 
 use super::task::{ClassFace, Condition, Delimiter, Is, Literal, Pairing, TaskDefinition};
 use serde::Deserialize;
-use toml::Spanned;
+use toml::{Spanned, Value};
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -18,44 +18,39 @@ struct File {
 #[serde(deny_unknown_fields)]
 struct Typed {
     name: Spanned<String>,
-    begin: OneOrMore<Spanned<Side>>,
-    end: OneOrMore<Spanned<Side>>,
-    key: Option<OneOrMore<String>>,
+    // Places are lost inside of alternatives, so these are told apart by hand.
+    begin: Spanned<Value>,
+    end: Spanned<Value>,
+    key: Option<Texts>,
     #[serde(rename = "type")]
     kind: Option<Spanned<String>>,
     #[serde(default)]
     nest: bool,
 }
 
-/// An event by name, or with what it must hold and a key of its own.
-#[derive(Deserialize)]
-#[serde(untagged)]
-enum Side {
-    Event(String),
-    Table(Table),
-}
-
+/// An event with what it must hold and a key of its own.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Table {
+struct Side {
     event: String,
     #[serde(rename = "where")]
-    conditions: Option<OneOrMore<String>>,
-    key: Option<OneOrMore<String>>,
+    conditions: Option<Texts>,
+    key: Option<Texts>,
 }
 
+/// A text or a list of texts.
 #[derive(Deserialize)]
-#[serde(untagged)]
-enum OneOrMore<T> {
-    One(T),
-    More(Vec<T>),
+#[serde(untagged, expecting = "a text or a list of texts is wanted here")]
+enum Texts {
+    One(String),
+    More(Vec<String>),
 }
 
-impl<T> OneOrMore<T> {
-    fn list(self) -> Vec<T> {
+impl Texts {
+    fn list(self) -> Vec<String> {
         match self {
-            OneOrMore::One(one) => vec![one],
-            OneOrMore::More(more) => more,
+            Texts::One(one) => vec![one],
+            Texts::More(more) => more,
         }
     }
 }
@@ -77,7 +72,7 @@ pub fn tasks(text: &str, classes: &[ClassFace]) -> Result<Vec<TaskDefinition>, D
         DeclaredError { line, what }
     };
     let file: File = toml::from_str(text).map_err(|e| {
-        let what = e.message().replace('\n', " ").replace("OneOrMore", "list");
+        let what = e.message().replace('\n', " ");
         let remedy = "a task is [[task]] with name, begin, end, and perhaps key, type, nest";
         wrong(e.span().map_or(0, |s| s.start), format!("{what}; {remedy}"))
     })?;
@@ -88,13 +83,15 @@ pub fn tasks(text: &str, classes: &[ClassFace]) -> Result<Vec<TaskDefinition>, D
         if name.is_empty() || name.contains('=') || tasks.iter().any(|t| t.name == name) {
             return Err(wrong(at, format!("`{name}` is no name for a task: give each its own, without `=`")));
         }
-        let key = typed.key.map(OneOrMore::list).unwrap_or_default();
-        let sides = |sides: OneOrMore<Spanned<Side>>| -> Result<Vec<Delimiter>, DeclaredError> {
-            let side = |side: Spanned<Side>| {
-                let at = side.span().start;
-                delimiter(side.into_inner(), &key, classes).map_err(|what| wrong(at, what))
+        let key = typed.key.map(Texts::list).unwrap_or_default();
+        let sides = |sides: Spanned<Value>| -> Result<Vec<Delimiter>, DeclaredError> {
+            let at = sides.span().start;
+            let list = match sides.into_inner() {
+                Value::Array(list) => list,
+                one => vec![one],
             };
-            sides.list().into_iter().map(side).collect()
+            let side = |side| delimiter(side, &key, classes).map_err(|what| wrong(at, what));
+            list.into_iter().map(side).collect()
         };
         let (begins, ends) = (sides(typed.begin)?, sides(typed.end)?);
         let width = begins.first().map_or(0, |d| d.key.len());
@@ -130,18 +127,21 @@ fn has_field(classes: &[ClassFace], event: &str, field: &str) -> bool {
 }
 
 /// One side of a task. The error says what is wrong with it.
-fn delimiter(side: Side, key: &[String], classes: &[ClassFace]) -> Result<Delimiter, String> {
-    let Table { event, conditions, key: own } = match side {
-        Side::Event(event) => Table { event, conditions: None, key: None },
-        Side::Table(table) => table,
+fn delimiter(side: Value, key: &[String], classes: &[ClassFace]) -> Result<Delimiter, String> {
+    let Side { event, conditions, key: own } = match side {
+        Value::String(event) => Side { event, conditions: None, key: None },
+        table => table.try_into().map_err(|e: toml::de::Error| {
+            let what = e.message().replace('\n', " ");
+            format!("{what}; write an event's name, or {{ event = \"NAME\", where = \"FIELD OP VALUE\", key = \"FIELD\" }}")
+        })?,
     };
     if !classes.iter().any(|c| c.name == event) {
         return Err(format!(
             "the trace has no event `{event}`; `whyslow info` counts its events, `stats count` lists them"
         ));
     }
-    let key = own.map_or_else(|| key.to_vec(), OneOrMore::list);
-    let conditions = conditions.map(OneOrMore::list).unwrap_or_default();
+    let key = own.map_or_else(|| key.to_vec(), Texts::list);
+    let conditions = conditions.map(Texts::list).unwrap_or_default();
     let conditions: Vec<Condition> = conditions.iter().map(|c| condition(c)).collect::<Result<_, _>>()?;
     for field in key.iter().chain(conditions.iter().map(|c| &c.field)) {
         if !has_field(classes, &event, field) {

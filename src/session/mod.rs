@@ -64,6 +64,15 @@ impl Session {
         }
     }
 
+    /// What was odd about the input when it was opened.
+    pub fn notices(&self) -> Notices {
+        match self {
+            Session::Traces(traces) => traces.notices(),
+            Session::Run(run) => run.archive.notices.clone(),
+            Session::Databases(databases) => databases.notices(),
+        }
+    }
+
     /// The executions of a task, explained. Without a task: of the first that has executions.
     /// `moments`: the executions whose moments are wanted too.
     pub fn model(
