@@ -98,7 +98,7 @@ impl Traces {
     /// What was odd about the traces when they were opened.
     pub fn notices(&self) -> Notices {
         let mut notices = Notices::default();
-        self.sources.iter().for_each(|s| notices.merge(s.trace.notices()));
+        self.sources.iter().for_each(|s| notices.merge(&s.trace.notices()));
         notices
     }
 
