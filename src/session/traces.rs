@@ -18,11 +18,28 @@ use crate::input::count::{self, Counts};
 use crate::input::record::ClassId;
 use crate::input::{self, Source};
 use crate::model::build;
+use crate::model::database::Writer;
+use crate::model::facts::Facts;
 use crate::model::{Model, TraceInfo};
 use crate::state::engine::ChunkTarget;
 use crate::state::history::History;
 use crate::state::kernel::{Options, record};
 use crate::state::recording::Recording;
+
+/// What the kernel pass found for some tasks.
+struct Asked {
+    tasks: Vec<TaskDefinition>,
+    recording: Recording,
+    notices: Notices,
+}
+
+impl Asked {
+    /// Positions of the tasks that began somewhere.
+    fn begun(&self) -> impl Iterator<Item = usize> {
+        let begun = |i: &usize| self.recording.marks.iter().any(|m| m.task as usize == *i && m.thread.is_some());
+        (0..self.tasks.len()).filter(begun)
+    }
+}
 
 /// CTF traces on one time line.
 pub struct Traces {
@@ -58,12 +75,12 @@ impl Traces {
         Ok(count::count(&self.sources, work)?)
     }
 
-    /// The task that `--task` names; without it those whose executions are worth a look unasked: all but system calls and
+    /// The tasks that `--task` names; without it those whose executions are worth a look unasked: all but system calls and
     /// interrupts, which every recording has.
-    pub fn candidates(&self, typed: Option<&str>) -> anyhow::Result<Vec<TaskDefinition>> {
-        if let Some(typed) = typed {
-            let task = task::parse(typed, &self.found, &self.classes).map_err(|e| Wrong(e.to_string()))?;
-            return Ok(vec![task]);
+    pub fn candidates(&self, typed: &[&str]) -> anyhow::Result<Vec<TaskDefinition>> {
+        if !typed.is_empty() {
+            let task = |t: &&str| task::parse(t, &self.found, &self.classes).map_err(|e| Wrong(e.to_string()).into());
+            return typed.iter().map(task).collect();
         }
         Ok(self.found.iter().filter(|t| self.is_users(t)).cloned().collect())
     }
@@ -104,7 +121,7 @@ impl Traces {
 
     /// How often and how long each task ran.
     pub fn survey(&self, work: &Work) -> anyhow::Result<(Survey, Notices)> {
-        let tasks = self.candidates(None)?;
+        let tasks = self.candidates(&[])?;
         let (recording, mut notices) = self.record(&tasks, work)?;
         let survey = survey::survey(&recording, &tasks, &mut notices);
         Ok((survey, notices))
@@ -112,16 +129,54 @@ impl Traces {
 
     /// The executions of a task, explained. Without a task: of the first that has executions.
     pub fn model(&self, typed: Option<&str>, places: &Places, work: &Work) -> anyhow::Result<Model> {
-        let candidates = self.candidates(typed)?;
-        if candidates.is_empty() {
-            anyhow::bail!("{}", self.nothing(work, "no task is found in it by itself")?);
-        }
-        let (recording, notices) = self.record(&candidates, work)?;
-        let begun = |i: &usize| recording.marks.iter().any(|m| m.task as usize == *i && m.thread.is_some());
-        let Some(chosen) = (0..candidates.len()).find(begun) else {
-            let names: Vec<&str> = candidates.iter().map(|t| t.name.as_str()).collect();
+        let asked = self.ask(typed.as_slice(), work)?;
+        let Some(chosen) = asked.begun().next() else {
+            let names: Vec<&str> = asked.tasks.iter().map(|t| t.name.as_str()).collect();
             anyhow::bail!("{}", self.nothing(work, &format!("task {} has no executions", names.join(", ")))?);
         };
+        let model = self.explain(&asked, chosen, places, work)?;
+        if model.executions.is_empty() {
+            let name = &asked.tasks[chosen].name;
+            anyhow::bail!("{}", self.nothing(work, &format!("task {name} has no executions that end in it"))?);
+        }
+        Ok(model)
+    }
+
+    /// A database of the executions of the tasks that are named; without names of all that are worth a look unasked.
+    pub fn build(&self, typed: &[&str], places: &Places, work: &Work) -> anyhow::Result<Writer> {
+        let asked = self.ask(typed, work)?;
+        let mut writer = Writer::new(Facts::of(&self.sources), asked.notices.clone());
+        let mut held = vec![false; asked.tasks.len()];
+        for chosen in asked.begun() {
+            let model = self.explain(&asked, chosen, places, work)?;
+            if let Some(violation) = build::check(&model, 1).pop() {
+                anyhow::bail!("an invariant does not hold: {violation}; please report this");
+            }
+            held[chosen] = !model.executions.is_empty();
+            if held[chosen] {
+                writer.add(&model);
+            }
+        }
+        let missing = asked.tasks.iter().zip(&held).filter(|(_, held)| !**held).map(|(t, _)| t.name.as_str());
+        let missing: Vec<&str> = missing.collect();
+        if missing.len() == held.len() || (!typed.is_empty() && !missing.is_empty()) {
+            anyhow::bail!("{}", self.nothing(work, &format!("task {} has no executions", missing.join(", ")))?);
+        }
+        Ok(writer)
+    }
+
+    /// The kernel pass for the tasks that are named, or are worth a look unasked.
+    fn ask(&self, typed: &[&str], work: &Work) -> anyhow::Result<Asked> {
+        let tasks = self.candidates(typed)?;
+        if tasks.is_empty() {
+            anyhow::bail!("{}", self.nothing(work, "no task is found in it by itself")?);
+        }
+        let (recording, notices) = self.record(&tasks, work)?;
+        Ok(Asked { tasks, recording, notices })
+    }
+
+    fn explain(&self, asked: &Asked, chosen: usize, places: &Places, work: &Work) -> anyhow::Result<Model> {
+        let Asked { tasks: candidates, recording, notices } = asked;
         let mut tasks: Vec<String> = self.found.iter().map(|t| t.name.clone()).collect();
         let name = &candidates[chosen].name;
         let task = tasks.iter().position(|t| t == name).unwrap_or_else(|| {
@@ -131,11 +186,7 @@ impl Traces {
         let traces = self.sources.iter().map(about).collect();
         let (marks, rule) = (chosen as u32, Rule::of(&candidates[chosen]));
         let request = build::Request { tasks, task, marks, rule, traces, places: places.clone() };
-        let model = build::build(&recording, &request, &notices, work)?;
-        if model.executions.is_empty() {
-            anyhow::bail!("{}", self.nothing(work, &format!("task {name} has no executions that end in it"))?);
-        }
-        Ok(model)
+        Ok(build::build(recording, &request, notices, work)?)
     }
 
     /// One line for a recording without an answer.
