@@ -162,7 +162,7 @@ fn tell(session: Session, check: bool, request: Request, work: &Work, clock: &mu
             } else {
                 (None, session.notices())
             };
-            let facts = info::Facts::new(&session.sources, &session.found, survey.as_ref(), &notices);
+            let facts = info::Facts::new(&session.sources, session.found(), survey.as_ref(), &notices);
             if json {
                 print_json(&facts)?
             } else {

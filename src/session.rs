@@ -33,6 +33,7 @@ use crate::state::history::lines::Time;
 use crate::state::kernel::{Options, record};
 use crate::state::recording::Recording;
 use anyhow::Context;
+use std::sync::OnceLock;
 
 /// The command line is wrong, which only the trace could tell: exit status 2.
 #[derive(Debug, thiserror::Error)]
@@ -43,9 +44,8 @@ pub struct Wrong(pub String);
 pub struct Session {
     /// The traces, on one time line.
     pub sources: Vec<Source>,
-    /// Tasks found by themselves.
-    pub found: Vec<TaskDefinition>,
-    classes: Vec<ClassFace>,
+    /// Tasks found by themselves and what they were found in, once somebody asks.
+    tasks: OnceLock<(Vec<TaskDefinition>, Vec<ClassFace>)>,
     chunks: ChunkTarget,
 }
 
@@ -64,13 +64,24 @@ impl Session {
 
     /// Traces that are open.
     pub fn new(sources: Vec<Source>, common: &Common) -> Session {
-        let classes: Vec<ClassFace> = sources.iter().flat_map(faces).collect();
         let chunks = match common.chunk {
             None => ChunkTarget::default(),
             Some(0) => ChunkTarget::Packet,
             Some(bytes) => ChunkTarget::Bytes(bytes),
         };
-        Session { found: task::discover(&classes), sources, classes, chunks }
+        Session { sources, tasks: OnceLock::new(), chunks }
+    }
+
+    fn tasks(&self) -> &(Vec<TaskDefinition>, Vec<ClassFace>) {
+        self.tasks.get_or_init(|| {
+            let classes: Vec<ClassFace> = self.sources.iter().flat_map(faces).collect();
+            (task::discover(&classes), classes)
+        })
+    }
+
+    /// Tasks found by themselves.
+    pub fn found(&self) -> &[TaskDefinition] {
+        &self.tasks().0
     }
 
     /// The traces as people name them.
@@ -89,14 +100,14 @@ impl Session {
     /// interrupts, which every recording has.
     pub fn candidates(&self, typed: Option<&str>) -> anyhow::Result<Vec<TaskDefinition>> {
         if let Some(typed) = typed {
-            let task = task::parse(typed, &self.found, &self.classes).map_err(|e| Wrong(e.to_string()))?;
+            let task = task::parse(typed, self.found(), &self.tasks().1).map_err(|e| Wrong(e.to_string()))?;
             return Ok(vec![task]);
         }
-        Ok(self.found.iter().filter(|t| self.is_users(t)).cloned().collect())
+        Ok(self.found().iter().filter(|t| self.is_users(t)).cloned().collect())
     }
 
     fn is_users(&self, task: &TaskDefinition) -> bool {
-        let by_kernel = |event: &str| self.classes.iter().any(|c| c.kernel && c.name == event);
+        let by_kernel = |event: &str| self.tasks().1.iter().any(|c| c.kernel && c.name == event);
         task.pairing == Pairing::ProcessKey || !task.begins.iter().any(|d| by_kernel(&d.event))
     }
 
@@ -150,7 +161,7 @@ impl Session {
             let names: Vec<&str> = candidates.iter().map(|t| t.name.as_str()).collect();
             anyhow::bail!("{}", self.nothing(work, &format!("task {} has no executions", names.join(", ")))?);
         };
-        let mut tasks: Vec<String> = self.found.iter().map(|t| t.name.clone()).collect();
+        let mut tasks: Vec<String> = self.found().iter().map(|t| t.name.clone()).collect();
         let name = &candidates[chosen].name;
         let task = tasks.iter().position(|t| t == name).unwrap_or_else(|| {
             tasks.push(name.clone());
