@@ -215,7 +215,7 @@ fn tell_traces(
                 let survey = survey.as_ref()?;
                 Some(survey.durations.get(task).map_or(&[][..], Vec::as_slice))
             };
-            let tasks = session.found.iter().map(|t| (t.name.as_str(), figures(&t.name)));
+            let tasks = session.found().iter().map(|t| (t.name.as_str(), figures(&t.name)));
             let unknown = survey.as_ref().map(|s| &s.unknown);
             let facts = info::Facts::new(&Facts::of(&session.sources), tasks, unknown, &notices);
             if json {

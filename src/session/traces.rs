@@ -25,6 +25,7 @@ use crate::state::engine::ChunkTarget;
 use crate::state::history::History;
 use crate::state::kernel::{Options, record};
 use crate::state::recording::Recording;
+use std::sync::OnceLock;
 
 /// What the kernel pass found for some tasks.
 struct Asked {
@@ -45,22 +46,32 @@ impl Asked {
 pub struct Traces {
     /// The traces.
     pub sources: Vec<Source>,
-    /// Tasks found by themselves.
-    pub found: Vec<TaskDefinition>,
-    classes: Vec<ClassFace>,
+    /// Tasks found by themselves and what they were found in, once somebody asks.
+    tasks: OnceLock<(Vec<TaskDefinition>, Vec<ClassFace>)>,
     chunks: ChunkTarget,
 }
 
 impl Traces {
     /// Traces that are open.
     pub fn new(sources: Vec<Source>, common: &Common) -> Traces {
-        let classes: Vec<ClassFace> = sources.iter().flat_map(faces).collect();
         let chunks = match common.chunk {
             None => ChunkTarget::default(),
             Some(0) => ChunkTarget::Packet,
             Some(bytes) => ChunkTarget::Bytes(bytes),
         };
-        Traces { found: task::discover(&classes), sources, classes, chunks }
+        Traces { sources, tasks: OnceLock::new(), chunks }
+    }
+
+    fn tasks(&self) -> &(Vec<TaskDefinition>, Vec<ClassFace>) {
+        self.tasks.get_or_init(|| {
+            let classes: Vec<ClassFace> = self.sources.iter().flat_map(faces).collect();
+            (task::discover(&classes), classes)
+        })
+    }
+
+    /// Tasks found by themselves.
+    pub fn found(&self) -> &[TaskDefinition] {
+        &self.tasks().0
     }
 
     /// The traces as people name them.
@@ -79,14 +90,14 @@ impl Traces {
     /// interrupts, which every recording has.
     pub fn candidates(&self, typed: &[&str]) -> anyhow::Result<Vec<TaskDefinition>> {
         if !typed.is_empty() {
-            let task = |t: &&str| task::parse(t, &self.found, &self.classes).map_err(|e| Wrong(e.to_string()).into());
+            let task = |t: &&str| task::parse(t, self.found(), &self.tasks().1).map_err(|e| Wrong(e.to_string()).into());
             return typed.iter().map(task).collect();
         }
-        Ok(self.found.iter().filter(|t| self.is_users(t)).cloned().collect())
+        Ok(self.found().iter().filter(|t| self.is_users(t)).cloned().collect())
     }
 
     fn is_users(&self, task: &TaskDefinition) -> bool {
-        let by_kernel = |event: &str| self.classes.iter().any(|c| c.kernel && c.name == event);
+        let by_kernel = |event: &str| self.tasks().1.iter().any(|c| c.kernel && c.name == event);
         task.pairing == Pairing::ProcessKey || !task.begins.iter().any(|d| by_kernel(&d.event))
     }
 
@@ -177,7 +188,7 @@ impl Traces {
 
     fn explain(&self, asked: &Asked, chosen: usize, places: &Places, work: &Work) -> anyhow::Result<Model> {
         let Asked { tasks: candidates, recording, notices } = asked;
-        let mut tasks: Vec<String> = self.found.iter().map(|t| t.name.clone()).collect();
+        let mut tasks: Vec<String> = self.found().iter().map(|t| t.name.clone()).collect();
         let name = &candidates[chosen].name;
         let task = tasks.iter().position(|t| t == name).unwrap_or_else(|| {
             tasks.push(name.clone());

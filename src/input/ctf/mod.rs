@@ -10,6 +10,7 @@
 //! A trace may be recorded in several directories (the chunks of a rotated session): their schemas are joined, and
 //! streams go on from one to the next.
 
+mod compile;
 mod decode;
 mod json;
 mod locate;
@@ -19,12 +20,15 @@ mod packet;
 mod plan;
 mod reader;
 mod schema;
+mod steps;
+mod stride;
 mod tsdl;
 
 pub use decode::{Damage, Sink, What};
 pub use open::Directory;
-pub use plan::{Appearance, Named, Node, Shape};
-pub use reader::{Plan, Reader};
+pub use plan::Plan;
+pub use reader::Reader;
+pub use steps::{Appearance, Named, Node, Shape};
 
 use super::mapped::Mapped;
 use super::record::{ClassId, FieldPath, Projection, Scope, StreamId};
@@ -204,12 +208,12 @@ impl Trace {
 
     /// Compile a projection.
     pub fn compile(&self, projection: &Projection) -> Plan {
-        Plan::new(&self.schema, projection)
+        Plan::new(self, projection)
     }
 
     /// Compile everything, for [`Reader::show`].
     pub fn compile_whole(&self) -> Plan {
-        Plan::whole(&self.schema)
+        Plan::whole(self)
     }
 
     /// Read some packets of a stream.
