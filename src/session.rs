@@ -27,7 +27,7 @@ use crate::input::{self, Opened, Source};
 use crate::model::build;
 use crate::model::pattern::Anomalies;
 use crate::model::{Model, TraceInfo};
-use crate::state::engine::ChunkTarget;
+use crate::state::engine::{ChunkTarget, Way};
 use crate::state::history::History;
 use crate::state::history::lines::Time;
 use crate::state::kernel::{Options, record};
@@ -46,7 +46,7 @@ pub struct Session {
     /// Tasks found by themselves.
     pub found: Vec<TaskDefinition>,
     classes: Vec<ClassFace>,
-    chunks: ChunkTarget,
+    way: Way,
 }
 
 impl Session {
@@ -70,7 +70,7 @@ impl Session {
             Some(0) => ChunkTarget::Packet,
             Some(bytes) => ChunkTarget::Bytes(bytes),
         };
-        Session { found: task::discover(&classes), sources, classes, chunks }
+        Session { found: task::discover(&classes), sources, classes, way: Way { chunks, ..Way::default() } }
     }
 
     /// The traces as people name them.
@@ -104,7 +104,7 @@ impl Session {
     pub fn record(&self, tasks: &[TaskDefinition], work: &Work) -> anyhow::Result<(Recording, Notices)> {
         let traces: Vec<_> = self.sources.iter().map(|s| &s.trace).collect();
         let labels = self.sources.iter().map(|s| s.labelled.then(|| s.label.clone())).collect();
-        let options = Options { chunks: self.chunks, labels, ..Options::default() };
+        let options = Options { way: self.way, labels, ..Options::default() };
         let (recording, mut notices) = record(&traces, tasks, &options, work)?;
         notices.merge(&self.notices());
         Ok((recording, notices))

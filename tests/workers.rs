@@ -8,7 +8,7 @@ use whyslow::analysis::recording::Recording;
 use whyslow::base::work::Work;
 use whyslow::event::task::{Delimiter, Pairing, TaskDefinition};
 use whyslow::input::{Argument, Opened, Source, open};
-use whyslow::state::engine::ChunkTarget;
+use whyslow::state::engine::{ChunkTarget, Way};
 use whyslow::state::kernel::{Options, record};
 
 fn fixtures() -> Vec<(String, Vec<Source>)> {
@@ -47,7 +47,7 @@ fn tasks() -> Vec<TaskDefinition> {
 
 fn recorded(sources: &[Source], chunks: ChunkTarget, workers: usize) -> (Recording, Vec<String>) {
     let traces: Vec<_> = sources.iter().map(|s| &s.trace).collect();
-    let options = Options { chunks, ..Options::default() };
+    let options = Options { way: Way { chunks, ..Way::default() }, ..Options::default() };
     let (recording, notices) = record(&traces, &tasks(), &options, &Work::new(workers)).unwrap();
     (recording, notices.sentences())
 }
