@@ -2,12 +2,12 @@
 
 use crate::analysis::patterns::measure::Settings;
 use crate::analysis::symbols::files::Places;
-use crate::analysis::usage;
 use crate::base::notice::Notices;
 use crate::base::work::Work;
 use crate::cli::{Common, Request, Selection, Stats, When};
 use crate::compare::condition::FailIf;
 use crate::compare::{self, Comparison};
+use crate::event::bind::Focus;
 use crate::event::mpi;
 use crate::input::otf2::Archive;
 use crate::input::{self, Opened};
@@ -198,12 +198,12 @@ fn count(session: &Session, what: Stats, work: &Work) -> anyhow::Result<(stats::
         let (counts, notices) = session.count(work)?;
         return Ok((stats::Table::count(&counts, &notices), notices));
     }
-    let (recording, notices) = session.record(&[], work)?;
-    let table = match what {
-        Stats::Io => stats::Table::io(&usage::io(&recording), &notices),
-        _ => stats::Table::cpu(&recording, &usage::cpu(&recording), &notices),
-    };
-    Ok((table, notices))
+    if what == Stats::Io {
+        let (usage, notices) = session.usage(Focus::Transfers, work)?;
+        return Ok((stats::Table::io(&usage, &notices), notices));
+    }
+    let (usage, notices) = session.usage(Focus::Running, work)?;
+    Ok((stats::Table::cpu(&usage, &notices), notices))
 }
 
 /// What is in the archive of an MPI run, and what held the run up.

@@ -11,12 +11,13 @@ use crate::analysis::patterns::Mined;
 use crate::analysis::patterns::measure::Settings;
 use crate::analysis::survey::{self, Survey};
 use crate::analysis::symbols::files::Places;
+use crate::analysis::usage::Usage;
 use crate::base::notice::Notices;
 use crate::base::time::{Ns, Span};
 use crate::base::work::Work;
 use crate::cli::Common;
 use crate::compare::{self, CompareError, Comparison};
-use crate::event::bind::is_kernel;
+use crate::event::bind::{Focus, is_kernel};
 use crate::event::mpi;
 use crate::event::operation::Operations;
 use crate::event::task::{self, ClassFace, Pairing, TaskDefinition};
@@ -102,12 +103,25 @@ impl Session {
 
     /// The kernel pass, with marks for some tasks.
     pub fn record(&self, tasks: &[TaskDefinition], work: &Work) -> anyhow::Result<(Recording, Notices)> {
-        let traces: Vec<_> = self.sources.iter().map(|s| &s.trace).collect();
-        let labels = self.sources.iter().map(|s| s.labelled.then(|| s.label.clone())).collect();
-        let options = Options { way: self.way, labels, ..Options::default() };
-        let (recording, mut notices) = record(&traces, tasks, &options, work)?;
+        let options = Options { way: self.way, labels: self.labels(), ..Options::default() };
+        let (recording, mut notices) = record(&self.traces(), tasks, &options, work)?;
         notices.merge(&self.notices());
         Ok((recording, notices))
+    }
+
+    /// Who used the CPUs, or who read and wrote.
+    pub fn usage(&self, focus: Focus, work: &Work) -> anyhow::Result<(Usage, Notices)> {
+        let (usage, mut notices, _) = Usage::read(&self.traces(), &self.labels(), focus, &self.way, work)?;
+        notices.merge(&self.notices());
+        Ok((usage, notices))
+    }
+
+    fn traces(&self) -> Vec<&input::ctf::Trace> {
+        self.sources.iter().map(|s| &s.trace).collect()
+    }
+
+    fn labels(&self) -> Vec<Option<String>> {
+        self.sources.iter().map(|s| s.labelled.then(|| s.label.clone())).collect()
     }
 
     /// The state history of the whole recording.

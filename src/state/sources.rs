@@ -12,7 +12,7 @@ use crate::event::bind::{Binder, Binding};
 use crate::event::kind::{Event, Kind, WhoId};
 use crate::input::ctf::{Plan, Trace};
 use crate::input::record::Record;
-use crate::state::engine::Chunk;
+use crate::state::engine::{Chunk, Piece};
 use crate::state::kernel::{Generation, Origin};
 use crate::state::recording::HostId;
 use std::sync::{Mutex, PoisonError};
@@ -66,7 +66,7 @@ impl Sources {
         chunk: &Chunk,
         cancel: &Cancel,
         notices: &mut Notices,
-        mut seen: impl FnMut(&Record<'_, '_>),
+        mut seen: impl FnMut(&Piece, &Record<'_, '_>),
         mut before: Option<&mut dyn FnMut(&Event)>,
     ) -> Batch {
         let mut batch = Batch::default();
@@ -79,7 +79,7 @@ impl Sources {
             let mut events = self.buffer();
             piece.read(trace, &source.plan, chunk, cancel, notices, |record, inside| {
                 if inside {
-                    seen(record);
+                    seen(piece, record);
                     binder.read(record, &mut batch, &mut events);
                 } else if let Some(before) = &mut before {
                     binder.read(record, &mut batch, &mut earlier);

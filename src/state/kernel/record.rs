@@ -48,7 +48,7 @@ impl Analysis for KernelPass<'_> {
 
     fn chunk(&self, traces: &[&Trace], chunk: &Chunk, _seeds: bool, cancel: &Cancel) -> Self::Partial {
         let mut notices = Notices::default();
-        let batch = self.sources.read(traces, chunk, cancel, &mut notices, |_| {}, None);
+        let batch = self.sources.read(traces, chunk, cancel, &mut notices, |_, _| {}, None);
         self.events.fetch_add(batch.events.len() as u64, Ordering::Relaxed);
         (batch, notices)
     }
