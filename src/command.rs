@@ -74,7 +74,7 @@ pub fn run(common: &Common, request: Request) -> anyhow::Result<u8> {
             model.notices
         }
     };
-    clock.finish();
+    clock.finish(&work);
     if common.strict && notices.has_fault() {
         anyhow::bail!("{}: {}", "the input is malformed (--strict)", notices.sentences().first().map_or("", |s| s));
     }
@@ -379,10 +379,14 @@ impl Stages {
         self.since = now;
     }
 
-    fn finish(&mut self) {
+    fn finish(&mut self, work: &Work) {
         self.lap("write");
         if !self.wanted {
             return;
+        }
+        let replayed = work.progress.replayed.load(std::sync::atomic::Ordering::Relaxed);
+        if replayed > 0 {
+            eprintln!("{:>10} {replayed} chunks", "run again");
         }
         let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
         if let Some(peak) = status.lines().find_map(|l| l.strip_prefix("VmHWM:")) {

@@ -111,7 +111,7 @@ impl Session {
 
     /// Who used the CPUs, or who read and wrote.
     pub fn usage(&self, focus: Focus, work: &Work) -> anyhow::Result<(Usage, Notices)> {
-        let (usage, mut notices, _) = Usage::read(&self.traces(), &self.labels(), focus, &self.way, work)?;
+        let (usage, mut notices) = Usage::read(&self.traces(), &self.labels(), focus, &self.way, work)?;
         notices.merge(&self.notices());
         Ok((usage, notices))
     }

@@ -101,14 +101,14 @@ pub trait Analysis: Sync {
     }
 }
 
-/// Run an analysis over the chunks of `traces`, and count those that were run again; closing the whole is the caller's.
+/// Run an analysis over the chunks of `traces`; closing the whole is the caller's.
 pub fn run<A: Analysis>(
     analysis: &A,
     mut whole: A::Whole,
     traces: &[&Trace],
     way: &Way,
     work: &Work,
-) -> Result<(A::Whole, u64), Cancelled> {
+) -> Result<A::Whole, Cancelled> {
     let chunks = cut(traces, way.chunks, work.threads);
     work.progress.enter("reading", chunks.iter().map(|c| c.bytes).sum());
     let look = |i: usize| {
@@ -117,7 +117,6 @@ pub fn run<A: Analysis>(
         (way.after)(i);
         partial
     };
-    let mut replayed = 0;
     in_order(work, chunks.len(), look, |i, partial| {
         if work.cancel.is_cancelled() {
         } else if analysis.fits(&whole, &partial) && !(way.again)(i) {
@@ -125,11 +124,11 @@ pub fn run<A: Analysis>(
         } else {
             drop(partial);
             analysis.replay(&mut whole, traces, &chunks[i], &work.cancel);
-            replayed += 1;
+            work.progress.replayed.fetch_add(1, Ordering::Relaxed);
         }
     })?;
     work.progress.done.store(work.progress.total.load(Ordering::Relaxed), Ordering::Relaxed);
-    Ok((whole, replayed))
+    Ok(whole)
 }
 
 /// Times of a packet; without them it may hold any.

@@ -76,9 +76,13 @@ impl Calls {
                 let before = std::mem::replace(&mut self.call, Call::Outside);
                 match (before, named) {
                     (Call::Left, _) => self.head = Some(step),
-                    (Call::Inside(entered), Some(left)) if entered != left => self.odd += 1,
-                    (Call::Inside(what), _) | (Call::Unseen, Some(what)) => self.count(what, ret),
-                    (Call::Unseen, None) | (Call::Outside, _) => {}
+                    (before, Some(what)) => {
+                        // It happened, whatever entry was lost.
+                        self.odd += u64::from(matches!(before, Call::Inside(entered) if entered != what));
+                        self.count(what, ret);
+                    }
+                    (Call::Inside(what), None) => self.count(what, ret),
+                    (Call::Unseen | Call::Outside, None) => {}
                 }
             }
         }

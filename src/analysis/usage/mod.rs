@@ -162,15 +162,14 @@ impl Analysis for UsagePass<'_> {
 }
 
 impl Usage {
-    /// Read as much of some traces as `focus` says. Under different labels, equal hosts are two. Beside it, how many chunks
-    /// had to be run again.
+    /// Read as much of some traces as `focus` says. Under different labels, equal hosts are two.
     pub fn read(
         traces: &[&Trace],
         labels: &[Option<String>],
         focus: Focus,
         way: &Way,
         work: &Work,
-    ) -> Result<(Usage, Notices, u64), Cancelled> {
+    ) -> Result<(Usage, Notices), Cancelled> {
         let (traces, left_out) = traces.split_at(traces.len().min(1 << 16));
         let mut notices = Notices::default();
         notices.add(Notice::MemoryLimit, left_out.len() as u64, || "traces after the first 65,536".to_owned());
@@ -181,11 +180,11 @@ impl Usage {
         };
         let origins = sources.origins.iter().zip(&sources.all).map(origin).collect();
         let pass = UsagePass { sources, origins, events: &work.progress.events };
-        let ((mut part, mut notices), replayed) = engine::run(&pass, (Part::new(true), notices), traces, way, work)?;
+        let (mut part, mut notices) = engine::run(&pass, (Part::new(true), notices), traces, way, work)?;
         part.close();
         let odd = part.odd.0 + part.threads.iter().map(|thread| thread.calls.odd).sum::<u64>();
         notices.add(Notice::Inconsistent, odd, || part.odd.1.map_or_else(String::new, |t| format!("at {t} ns")));
-        Ok((Usage(part), notices, replayed))
+        Ok((Usage(part), notices))
     }
 
     /// CPUs in order.

@@ -92,7 +92,7 @@ pub fn record(
         machine.expect_page_faults();
     }
     let pass = KernelPass { sources, events: &work.progress.events };
-    let ((machine, mut notices), _) = engine::run(&pass, (machine, notices), traces, &options.way, work)?;
+    let (machine, mut notices) = engine::run(&pass, (machine, notices), traces, &options.way, work)?;
     let (mut recording, found) = machine.close(union(lossy));
     recording.covered = by_all(&covered);
     notices.merge(&found);
