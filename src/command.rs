@@ -2,12 +2,12 @@
 
 use crate::analysis::patterns::measure::Settings;
 use crate::analysis::symbols::files::Places;
-use crate::analysis::usage;
 use crate::base::notice::Notices;
 use crate::base::work::Work;
 use crate::cli::{Common, Request, Selection, Stats, SymbolFiles, When};
 use crate::compare::condition::FailIf;
 use crate::compare::{self, Comparison};
+use crate::event::bind::Focus;
 use crate::model::Model;
 use crate::model::build;
 use crate::model::facts::Facts;
@@ -82,7 +82,7 @@ pub fn run(common: &Common, request: Request) -> anyhow::Result<u8> {
             model.notices
         }
     };
-    clock.finish();
+    clock.finish(&work);
     if common.strict && notices.has_fault() {
         anyhow::bail!("{}: {}", "the input is malformed (--strict)", notices.sentences().first().map_or("", |s| s));
     }
@@ -242,12 +242,12 @@ fn count(session: &Traces, what: Stats, work: &Work) -> anyhow::Result<(stats::T
         let (counts, notices) = session.count(work)?;
         return Ok((stats::Table::count(&counts, &notices), notices));
     }
-    let (recording, notices) = session.record(&[], work)?;
-    let table = match what {
-        Stats::Io => stats::Table::io(&usage::io(&recording), &notices),
-        _ => stats::Table::cpu(&recording, &usage::cpu(&recording), &notices),
-    };
-    Ok((table, notices))
+    if what == Stats::Io {
+        let (usage, notices) = session.usage(Focus::Transfers, work)?;
+        return Ok((stats::Table::io(&usage, &notices), notices));
+    }
+    let (usage, notices) = session.usage(Focus::Running, work)?;
+    Ok((stats::Table::cpu(&usage, &notices), notices))
 }
 
 /// What is in the archive of an MPI run, and what held the run up.
@@ -445,10 +445,14 @@ impl Stages {
         self.since = now;
     }
 
-    fn finish(&mut self) {
+    fn finish(&mut self, work: &Work) {
         self.lap("write");
         if !self.wanted {
             return;
+        }
+        let replayed = work.progress.replayed.load(std::sync::atomic::Ordering::Relaxed);
+        if replayed > 0 {
+            eprintln!("{:>10} {replayed} chunks", "run again");
         }
         let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
         if let Some(peak) = status.lines().find_map(|l| l.strip_prefix("VmHWM:")) {

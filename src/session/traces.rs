@@ -8,11 +8,12 @@ use crate::analysis::operations;
 use crate::analysis::patterns::Mined;
 use crate::analysis::survey::{self, Survey};
 use crate::analysis::symbols::files::Places;
+use crate::analysis::usage::Usage;
 use crate::base::notice::Notices;
 use crate::base::time::Span;
 use crate::base::work::Work;
 use crate::cli::Common;
-use crate::event::bind::is_kernel;
+use crate::event::bind::{Focus, is_kernel};
 use crate::event::task::{self, ClassFace, Pairing, TaskDefinition};
 use crate::input::count::{self, Counts};
 use crate::input::record::ClassId;
@@ -21,7 +22,7 @@ use crate::model::build;
 use crate::model::database::Writer;
 use crate::model::facts::Facts;
 use crate::model::{Model, TraceInfo};
-use crate::state::engine::ChunkTarget;
+use crate::state::engine::{ChunkTarget, Way};
 use crate::state::history::History;
 use crate::state::kernel::{Options, record};
 use crate::state::recording::Recording;
@@ -48,7 +49,7 @@ pub struct Traces {
     pub sources: Vec<Source>,
     /// Tasks found by themselves and what they were found in, once somebody asks.
     tasks: OnceLock<(Vec<TaskDefinition>, Vec<ClassFace>)>,
-    chunks: ChunkTarget,
+    way: Way,
 }
 
 impl Traces {
@@ -59,7 +60,7 @@ impl Traces {
             Some(0) => ChunkTarget::Packet,
             Some(bytes) => ChunkTarget::Bytes(bytes),
         };
-        Traces { sources, tasks: OnceLock::new(), chunks }
+        Traces { sources, tasks: OnceLock::new(), way: Way { chunks, ..Way::default() } }
     }
 
     fn tasks(&self) -> &(Vec<TaskDefinition>, Vec<ClassFace>) {
@@ -103,12 +104,25 @@ impl Traces {
 
     /// The kernel pass, with marks for some tasks.
     pub fn record(&self, tasks: &[TaskDefinition], work: &Work) -> anyhow::Result<(Recording, Notices)> {
-        let traces: Vec<_> = self.sources.iter().map(|s| &s.trace).collect();
-        let labels = self.sources.iter().map(|s| s.labelled.then(|| s.label.clone())).collect();
-        let options = Options { chunks: self.chunks, labels, ..Options::default() };
-        let (recording, mut notices) = record(&traces, tasks, &options, work)?;
+        let options = Options { way: self.way, labels: self.labels(), ..Options::default() };
+        let (recording, mut notices) = record(&self.traces(), tasks, &options, work)?;
         notices.merge(&self.notices());
         Ok((recording, notices))
+    }
+
+    /// Who used the CPUs, or who read and wrote.
+    pub fn usage(&self, focus: Focus, work: &Work) -> anyhow::Result<(Usage, Notices)> {
+        let (usage, mut notices) = Usage::read(&self.traces(), &self.labels(), focus, &self.way, work)?;
+        notices.merge(&self.notices());
+        Ok((usage, notices))
+    }
+
+    fn traces(&self) -> Vec<&input::ctf::Trace> {
+        self.sources.iter().map(|s| &s.trace).collect()
+    }
+
+    fn labels(&self) -> Vec<Option<String>> {
+        self.sources.iter().map(|s| s.labelled.then(|| s.label.clone())).collect()
     }
 
     /// The state history of the whole recording.
