@@ -8,13 +8,10 @@ use crate::base::work::Work;
 use crate::cli::{Common, Request, Selection, Stats, When};
 use crate::compare::condition::FailIf;
 use crate::compare::{self, Comparison};
-use crate::event::mpi;
-use crate::input::otf2::Archive;
-use crate::input::{self, Opened};
 use crate::model::Model;
 use crate::model::build;
 use crate::model::pattern::Anomalies;
-use crate::session::{self, Session, Wrong};
+use crate::session::{self, Run, Session, Traces, Wrong};
 use crate::view::tui::setup::{Backend, Looks, Setup};
 use crate::view::tui::theme::{self, Depth};
 use crate::view::{anomalies, archive, clean, dump, info, json, query, stats, text, tui};
@@ -38,12 +35,9 @@ pub fn run(common: &Common, request: Request) -> anyhow::Result<u8> {
         | Request::Query { .. }
         | Request::Info { .. }
         | Request::Dump { .. } => {
-            let opened = input::open(&common.arguments)?;
+            let session = Session::open(common)?;
             clock.lap("open");
-            match opened {
-                Opened::Ctf(sources) => tell(Session::new(sources, common), common.check, request, &work, &mut clock)?,
-                Opened::Otf2(archive) => tell_run(&archive, request, &work, &mut clock)?,
-            }
+            tell(&session, common.check, request, &work, &mut clock)?
         }
         Request::Interface { selection, color, theme, ascii, mouse } => {
             let looks = Looks { theme: chosen_theme(theme)?, depth: depth(color), ascii, mouse };
@@ -120,11 +114,49 @@ fn answer(
     })
 }
 
+/// What is in the input, whatever it is.
+fn tell(session: &Session, check: bool, request: Request, work: &Work, clock: &mut Stages) -> anyhow::Result<Notices> {
+    if let Request::Anomalies { q, s, json } = request {
+        return anomalies(session, &Settings { q, s, ..Settings::default() }, json, work, clock);
+    }
+    match session {
+        Session::Traces(traces) => tell_traces(traces, check, request, work, clock),
+        Session::Run(run) => tell_run(run, request, work, clock),
+    }
+}
+
+/// What repeats, what broke it, and where that came from.
+fn anomalies(
+    session: &Session,
+    settings: &Settings,
+    json: bool,
+    work: &Work,
+    clock: &mut Stages,
+) -> anyhow::Result<Notices> {
+    let (found, notices) = with_progress(work, || {
+        let (mined, notices) = session.mine(work)?;
+        Ok((Anomalies::new(&mined, settings, work)?, notices))
+    })?;
+    clock.lap("analyse");
+    if json {
+        print_json(&anomalies::json(&found, &notices))?;
+    } else {
+        print(&anomalies::text(&found, &notices))?;
+    }
+    Ok(notices)
+}
+
 /// What is in some CTF traces.
-fn tell(session: Session, check: bool, request: Request, work: &Work, clock: &mut Stages) -> anyhow::Result<Notices> {
+fn tell_traces(
+    session: &Traces,
+    check: bool,
+    request: Request,
+    work: &Work,
+    clock: &mut Stages,
+) -> anyhow::Result<Notices> {
     match request {
         Request::Stats { what, json } => {
-            let (table, notices) = with_progress(work, || count(&session, what, work))?;
+            let (table, notices) = with_progress(work, || count(session, what, work))?;
             clock.lap("read");
             if json {
                 print_json(&table)?
@@ -177,23 +209,12 @@ fn tell(session: Session, check: bool, request: Request, work: &Work, clock: &mu
             notices.merge(&session.notices());
             Ok(notices)
         }
-        Request::Anomalies { q, s, json } => {
-            let settings = Settings { q, s, ..Settings::default() };
-            let (found, notices) = with_progress(work, || session.anomalies(&settings, work))?;
-            clock.lap("analyse");
-            print_anomalies(&found, &notices, json)?;
-            Ok(notices)
-        }
         // These were answered before.
-        Request::Interface { .. } | Request::Explain { .. } | Request::Diff { .. } => Ok(Notices::default()),
+        _ => Ok(Notices::default()),
     }
 }
 
-fn print_anomalies(found: &Anomalies, notices: &Notices, json: bool) -> anyhow::Result<()> {
-    if json { print_json(&anomalies::json(found, notices)) } else { print(&anomalies::text(found, notices)) }
-}
-
-fn count(session: &Session, what: Stats, work: &Work) -> anyhow::Result<(stats::Table, Notices)> {
+fn count(session: &Traces, what: Stats, work: &Work) -> anyhow::Result<(stats::Table, Notices)> {
     if what == Stats::Count {
         let (counts, notices) = session.count(work)?;
         return Ok((stats::Table::count(&counts, &notices), notices));
@@ -207,17 +228,12 @@ fn count(session: &Session, what: Stats, work: &Work) -> anyhow::Result<(stats::
 }
 
 /// What is in the archive of an MPI run, and what held the run up.
-fn tell_run(archive: &Archive, request: Request, work: &Work, clock: &mut Stages) -> anyhow::Result<Notices> {
+fn tell_run(session: &Run, request: Request, work: &Work, clock: &mut Stages) -> anyhow::Result<Notices> {
+    let archive = &session.archive;
     match request {
-        Request::Anomalies { q, s, json } => {
-            let settings = Settings { q, s, ..Settings::default() };
-            let (_, found, notices) = with_progress(work, || session::anomalies(archive, &settings, work))?;
-            clock.lap("analyse");
-            print_anomalies(&found, &notices, json)?;
-            Ok(notices)
-        }
         Request::Stats { what: Stats::Count, json } => {
-            let run = with_progress(work, || Ok(mpi::read(archive, work)?))?;
+            let run = with_progress(work, || session.read(work))?;
+            clock.lap("read");
             let table = stats::Table::messages(&run.counts(), &run.notices);
             if json {
                 print_json(&table)?
@@ -228,8 +244,9 @@ fn tell_run(archive: &Archive, request: Request, work: &Work, clock: &mut Stages
         }
         Request::Info { full, json } => {
             let (mined, notices) = if full {
-                let (mined, found, notices) =
-                    with_progress(work, || session::anomalies(archive, &Settings::default(), work))?;
+                let (mined, notices) = with_progress(work, || session.mine(work))?;
+                let found = Anomalies::new(&mined, &Settings::default(), work)?;
+                clock.lap("analyse");
                 (Some((mined, found)), notices)
             } else {
                 (None, archive.notices.clone())
@@ -251,8 +268,8 @@ fn tell_run(archive: &Archive, request: Request, work: &Work, clock: &mut Stages
 fn interface(common: &Common, selection: Selection, looks: Looks) -> anyhow::Result<()> {
     let request = session::request(&selection.slow, &selection.fast)?;
     let session = Session::open(common)?;
-    if let Some(task) = &selection.task {
-        session.candidates(Some(task))?;
+    if let (Session::Traces(traces), Some(task)) = (&session, &selection.task) {
+        traces.candidates(Some(task))?;
     }
     if !std::io::stdout().is_terminal() || !std::io::stdin().is_terminal() {
         anyhow::bail!("the interface needs a terminal; `whyslow explain` and `whyslow diff` do without");

@@ -32,7 +32,7 @@ pub use steps::{Appearance, Named, Node, Shape};
 
 use super::mapped::Mapped;
 use super::record::{ClassId, FieldPath, Projection, Scope, StreamId};
-use crate::base::notice::Notices;
+use crate::base::notice::{Notice, Notices};
 use crate::base::time::{Ns, canonical_ns};
 use packet::{Line, Place, Preludes};
 use schema::{Count, Field, Kind, Schema, StreamClass};
@@ -197,9 +197,13 @@ impl Trace {
         self.chunks.first().map_or(Path::new(""), |c| &c.path)
     }
 
-    /// What was odd when the trace was opened.
-    pub fn notices(&self) -> &Notices {
-        &self.notices
+    /// What was odd when the trace was opened, and what was cut off under our hands since: ask when all is read.
+    pub fn notices(&self) -> Notices {
+        let mut notices = self.notices.clone();
+        for file in self.files.iter().filter(|file| file.mapped.lost()) {
+            notices.add(Notice::MappingLost, 1, || file.name.clone());
+        }
+        notices
     }
 
     /// Compile a projection.

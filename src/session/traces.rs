@@ -1,75 +1,48 @@
-//! The whole way from a path to an answer: open, find tasks, read, explain, compare.
+//! CTF traces: tasks, the kernel pass, the executions of a task explained, patterns of system calls, state history.
 //!
-//! A [`Session`] is the CTF traces of one command line, opened: metadata and packet indexes are read, events are not. The
-//! archive of an MPI run takes the other way, over patterns: nothing delimits its executions.
-//! Each method below it is one question; each runs on the workers of the [`Work`] it is given, reports progress to it
-//! and ends early when it is cancelled.
+//! Metadata and packet indexes are read when the traces are opened, events are not: each question below reads them.
 
+use super::Wrong;
 use crate::analysis::executions::Rule;
 use crate::analysis::operations;
 use crate::analysis::patterns::Mined;
-use crate::analysis::patterns::measure::Settings;
 use crate::analysis::survey::{self, Survey};
 use crate::analysis::symbols::files::Places;
 use crate::base::notice::Notices;
-use crate::base::time::{Ns, Span};
+use crate::base::time::Span;
 use crate::base::work::Work;
 use crate::cli::Common;
-use crate::compare::{self, CompareError, Comparison};
 use crate::event::bind::is_kernel;
-use crate::event::mpi;
-use crate::event::operation::Operations;
 use crate::event::task::{self, ClassFace, Pairing, TaskDefinition};
 use crate::input::count::{self, Counts};
-use crate::input::otf2::Archive;
 use crate::input::record::ClassId;
-use crate::input::{self, Opened, Source};
+use crate::input::{self, Source};
 use crate::model::build;
-use crate::model::pattern::Anomalies;
 use crate::model::{Model, TraceInfo};
 use crate::state::engine::ChunkTarget;
 use crate::state::history::History;
-use crate::state::history::lines::Time;
 use crate::state::kernel::{Options, record};
 use crate::state::recording::Recording;
-use anyhow::Context;
 use std::sync::OnceLock;
 
-/// The command line is wrong, which only the trace could tell: exit status 2.
-#[derive(Debug, thiserror::Error)]
-#[error("{0}")]
-pub struct Wrong(pub String);
-
-/// Opened traces.
-pub struct Session {
-    /// The traces, on one time line.
+/// CTF traces on one time line.
+pub struct Traces {
+    /// The traces.
     pub sources: Vec<Source>,
     /// Tasks found by themselves and what they were found in, once somebody asks.
     tasks: OnceLock<(Vec<TaskDefinition>, Vec<ClassFace>)>,
     chunks: ChunkTarget,
 }
 
-impl Session {
-    /// Open the traces of a command line whose executions can be compared. Cost: metadata and packet indexes.
-    pub fn open(common: &Common) -> anyhow::Result<Session> {
-        match input::open(&common.arguments)? {
-            Opened::Ctf(sources) => Ok(Session::new(sources, common)),
-            Opened::Otf2(archive) => {
-                let what =
-                    "an MPI run: `whyslow anomalies` tells what held it up, `stats count` and `info` what is in it";
-                anyhow::bail!("{}: {what}", archive.path.display())
-            }
-        }
-    }
-
+impl Traces {
     /// Traces that are open.
-    pub fn new(sources: Vec<Source>, common: &Common) -> Session {
+    pub fn new(sources: Vec<Source>, common: &Common) -> Traces {
         let chunks = match common.chunk {
             None => ChunkTarget::default(),
             Some(0) => ChunkTarget::Packet,
             Some(bytes) => ChunkTarget::Bytes(bytes),
         };
-        Session { sources, tasks: OnceLock::new(), chunks }
+        Traces { sources, tasks: OnceLock::new(), chunks }
     }
 
     fn tasks(&self) -> &(Vec<TaskDefinition>, Vec<ClassFace>) {
@@ -128,16 +101,15 @@ impl Session {
     }
 
     /// Patterns of each thread's system calls; wake-ups and packets carry delays from thread to thread.
-    pub fn anomalies(&self, settings: &Settings, work: &Work) -> anyhow::Result<(Anomalies, Notices)> {
+    pub fn mine(&self, work: &Work) -> anyhow::Result<(Mined, Notices)> {
         let (recording, notices) = self.record(&[], work)?;
-        let (_, found) = mine(operations::of_recording(&recording), settings, work)?;
-        Ok((found, notices))
+        Ok((Mined::new(operations::of_recording(&recording), work)?, notices))
     }
 
     /// What was odd about the traces when they were opened.
     pub fn notices(&self) -> Notices {
         let mut notices = Notices::default();
-        self.sources.iter().for_each(|s| notices.merge(s.trace.notices()));
+        self.sources.iter().for_each(|s| notices.merge(&s.trace.notices()));
         notices
     }
 
@@ -187,75 +159,6 @@ impl Session {
             "{title}: {what}; `whyslow info --full` lists tasks with their counts, --task begin=EVENT,end=EVENT names one by hand"
         ))
     }
-}
-
-/// Patterns of an MPI run, which of their occurrences took too long, and from where the delay came.
-pub fn anomalies(archive: &Archive, settings: &Settings, work: &Work) -> anyhow::Result<(Mined, Anomalies, Notices)> {
-    let run = mpi::read(archive, work)?;
-    let notices = run.notices.clone();
-    let (mined, found) = mine(run.into_operations(archive), settings, work)?;
-    Ok((mined, found, notices))
-}
-
-fn mine(operations: Operations, settings: &Settings, work: &Work) -> anyhow::Result<(Mined, Anomalies)> {
-    let mined = Mined::new(operations, work)?;
-    let found = Anomalies::new(&mined, settings, work)?;
-    Ok((mined, found))
-}
-
-/// Hold two groups of a model's executions against each other.
-pub fn compare(model: &Model, request: &compare::Request, work: &Work) -> anyhow::Result<Comparison> {
-    compare::compare(model, request, work).map_err(|e| match e {
-        CompareError::Filter(said) => Wrong(said).into(),
-        other => anyhow::Error::new(other),
-    })
-}
-
-/// A time as typed: nanoseconds on the time line, or with a unit since the first event.
-fn instant(typed: &str, origin: Ns) -> anyhow::Result<Ns> {
-    let typed = typed.trim();
-    let digits = typed.trim_end_matches(|c: char| c.is_ascii_alphabetic());
-    let scale = match &typed[digits.len()..] {
-        "" => return typed.parse().map_err(|_| Wrong(format!("time `{typed}`: write nanoseconds, or 12.5ms")).into()),
-        "ns" => 1.0,
-        "us" => 1e3,
-        "ms" => 1e6,
-        "s" => 1e9,
-        unit => return Err(Wrong(format!("time `{typed}`: unit `{unit}` is none of ns, us, ms, s")).into()),
-    };
-    let number: f64 = digits.parse().map_err(|_| Wrong(format!("time `{typed}`: `{digits}` is no number")))?;
-    Ok(origin.saturating_add((number * scale).round() as Ns))
-}
-
-/// The time that a query asks for: instants, else a range (default: all of `window`), else points of it.
-pub fn query_time(at: &[String], range: Option<&str>, points: Option<u32>, window: Span) -> anyhow::Result<Time> {
-    if !at.is_empty() {
-        let instants = at.iter().map(|t| instant(t, window.start)).collect::<anyhow::Result<_>>()?;
-        return Ok(Time::Instants(instants));
-    }
-    let span = match range {
-        None => window,
-        Some(range) => {
-            let (from, to) = range.split_once("..").ok_or_else(|| Wrong(format!("--range {range}: write A..B")))?;
-            let span = Span::new(instant(from, window.start)?, instant(to, window.start)?);
-            if span.is_empty() {
-                return Err(Wrong(format!("--range {range}: it ends before it begins")).into());
-            }
-            span
-        }
-    };
-    Ok(points.map_or(Time::Range(span), |n| Time::Points(span, n as usize)))
-}
-
-/// Filters as typed, understood.
-pub fn request(slow: &[String], fast: &[String]) -> anyhow::Result<compare::Request> {
-    let filters = |option: &str, typed: &[String]| -> anyhow::Result<Vec<_>> {
-        let parsed =
-            typed.iter().map(|t| t.parse().map_err(|e: compare::filter::FilterError| Wrong(e.to_string()).into()));
-        parsed.collect::<anyhow::Result<_>>().with_context(|| option.to_owned())
-    };
-    let request = compare::Request { slow: filters("--slow", slow)?, fast: filters("--fast", fast)? };
-    Ok(request)
 }
 
 fn faces(source: &Source) -> Vec<ClassFace> {
