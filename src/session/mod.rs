@@ -36,12 +36,21 @@ pub enum Session {
 }
 
 impl Session {
-    /// Open what a command line names. Cost: metadata and packet indexes.
+    /// Open what a command line names. Cost: metadata, packet indexes and packet headers.
     pub fn open(common: &Common) -> anyhow::Result<Session> {
-        Ok(match input::open(&common.arguments)? {
+        Ok(Session::new(input::open(&common.arguments)?, common))
+    }
+
+    /// The same for those who read no events. Cost: metadata and packet indexes.
+    pub fn outline(common: &Common) -> anyhow::Result<Session> {
+        Ok(Session::new(input::outline(&common.arguments)?, common))
+    }
+
+    fn new(opened: Opened, common: &Common) -> Session {
+        match opened {
             Opened::Ctf(sources) => Session::Traces(Traces::new(sources, common)),
             Opened::Otf2(archive) => Session::Run(Run { archive }),
-        })
+        }
     }
 
     /// The input as people name it.
