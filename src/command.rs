@@ -37,7 +37,10 @@ pub fn run(common: &Common, request: Request) -> anyhow::Result<u8> {
         | Request::Query { .. }
         | Request::Info { .. }
         | Request::Dump { .. } => {
-            let session = Session::open(common)?;
+            let session = match request {
+                Request::Info { full: false, .. } => Session::outline(common)?,
+                _ => Session::open(common)?,
+            };
             clock.lap("open");
             tell(&session, common.check, request, &work, &mut clock)?
         }

@@ -194,8 +194,7 @@ struct Frame {
 
 fn read_location(archive: &Archive, symbols: &Symbols, id: LocationId) -> LocationRun {
     let files = archive.open_location(id);
-    let mut run =
-        LocationRun { clock: files.clock().clone(), notices: Notices::default(), ..LocationRun::default() };
+    let mut run = LocationRun { clock: files.clock().clone(), notices: Notices::default(), ..LocationRun::default() };
     let mut per_class = [0_u64; 256];
     let mut reader = files.reader();
     let mut location = LocationReader { archive, symbols, run: &mut run, frames: Vec::new(), open: HashMap::default() };

@@ -182,8 +182,7 @@ extern "C" fn on_bus_error(signal: libc::c_int, about: *mut libc::siginfo_t, _co
             let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_FIXED;
             // SAFETY: the pages from here to the end belong to this mapping, which is alive, since it was read just
             // now; they are replaced by zeros of the same kind (private, read-only).
-            let zeros =
-                unsafe { libc::mmap(page as *mut libc::c_void, end - page, libc::PROT_READ, flags, -1, 0) };
+            let zeros = unsafe { libc::mmap(page as *mut libc::c_void, end - page, libc::PROT_READ, flags, -1, 0) };
             if zeros != libc::MAP_FAILED {
                 guard.lost.store(true, Ordering::Release);
                 return;

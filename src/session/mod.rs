@@ -19,7 +19,7 @@ use crate::base::time::{Ns, Span};
 use crate::base::work::Work;
 use crate::cli::Common;
 use crate::compare::{self, CompareError, Comparison};
-use crate::input::{self, Opened};
+use crate::input::{self, Argument, OpenError, Opened};
 use crate::model::Model;
 use crate::model::join::{self, Renamed};
 use crate::state::history::lines::Time;
@@ -42,12 +42,21 @@ pub enum Session {
 }
 
 impl Session {
-    /// Open what a command line names. Cost: metadata and packet indexes.
+    /// Open what a command line names. Cost: metadata, packet indexes and packet headers.
     pub fn open(common: &Common) -> anyhow::Result<Session> {
+        Session::by(input::open, common)
+    }
+
+    /// The same for those who read no events. Cost: metadata and packet indexes.
+    pub fn outline(common: &Common) -> anyhow::Result<Session> {
+        Session::by(input::outline, common)
+    }
+
+    fn by(open: impl Fn(&[Argument]) -> Result<Opened, OpenError>, common: &Common) -> anyhow::Result<Session> {
         if let Some(databases) = Databases::open(&common.arguments)? {
             return Ok(Session::Databases(databases));
         }
-        Ok(match input::open(&common.arguments)? {
+        Ok(match open(&common.arguments)? {
             Opened::Ctf(sources) => Session::Traces(Traces::new(sources, common)),
             Opened::Otf2(archive) => Session::Run(Run { archive }),
         })
