@@ -124,7 +124,7 @@ fn answer(
 fn tell(session: Session, check: bool, request: Request, work: &Work, clock: &mut Stages) -> anyhow::Result<Notices> {
     match request {
         Request::Stats { what, json } => {
-            let (table, notices) = with_progress(work, || count(&session, what, work))?;
+            let (table, notices) = with_progress(work, || count(&session, what, check, work))?;
             clock.lap("read");
             if json {
                 print_json(&table)?
@@ -133,13 +133,17 @@ fn tell(session: Session, check: bool, request: Request, work: &Work, clock: &mu
             }
             Ok(notices)
         }
-        Request::Query { attribute, at, range, points, json } => {
+        Request::Query { attribute, at, range, points, longest, json } => {
             let (history, notices) = with_progress(work, || session.history(work))?;
             clock.lap("build");
             if check {
                 sound(history.tree().check().err().map(|broken| broken.to_string()))?;
             }
-            let time = session::query_time(&at, range.as_deref(), points, history.window())?;
+            let time = session::query_time(&at, range.as_deref(), points, longest, history.window())?;
+            if points.is_some() {
+                history.summary(work)?;
+                clock.lap("summarise");
+            }
             let lines = history.lines(&attribute, &time, &work.cancel)?;
             clock.lap("query");
             if lines.is_empty() {
@@ -156,7 +160,7 @@ fn tell(session: Session, check: bool, request: Request, work: &Work, clock: &mu
         }
         Request::Info { full, json } => {
             let (survey, notices) = if full {
-                let (survey, notices) = with_progress(work, || session.survey(work))?;
+                let (survey, notices) = with_progress(work, || session.survey(check, work))?;
                 clock.lap("survey");
                 (Some(survey), notices)
             } else {
@@ -193,17 +197,18 @@ fn print_anomalies(found: &Anomalies, notices: &Notices, json: bool) -> anyhow::
     if json { print_json(&anomalies::json(found, notices)) } else { print(&anomalies::text(found, notices)) }
 }
 
-fn count(session: &Session, what: Stats, work: &Work) -> anyhow::Result<(stats::Table, Notices)> {
+fn count(session: &Session, what: Stats, check: bool, work: &Work) -> anyhow::Result<(stats::Table, Notices)> {
     if what == Stats::Count {
         let (counts, notices) = session.count(work)?;
         return Ok((stats::Table::count(&counts, &notices), notices));
     }
-    if what == Stats::Io {
-        let (usage, notices) = session.usage(Focus::Transfers, work)?;
-        return Ok((stats::Table::io(&usage, &notices), notices));
+    let focus = if what == Stats::Io { Focus::Transfers } else { Focus::Running };
+    let (usage, notices) = session.usage(focus, work)?;
+    if check {
+        sound(usage.check())?;
     }
-    let (usage, notices) = session.usage(Focus::Running, work)?;
-    Ok((stats::Table::cpu(&usage, &notices), notices))
+    let table = if what == Stats::Io { stats::Table::io } else { stats::Table::cpu };
+    Ok((table(&usage, &notices), notices))
 }
 
 /// What is in the archive of an MPI run, and what held the run up.

@@ -144,10 +144,13 @@ impl Session {
         notices
     }
 
-    /// How often and how long each task ran.
-    pub fn survey(&self, work: &Work) -> anyhow::Result<(Survey, Notices)> {
+    /// How often and how long each task ran. `check` holds the recording against its invariants.
+    pub fn survey(&self, check: bool, work: &Work) -> anyhow::Result<(Survey, Notices)> {
         let tasks = self.candidates(None)?;
         let (recording, mut notices) = self.record(&tasks, work)?;
+        if let Some(broken) = check.then(|| recording.check()).flatten() {
+            anyhow::bail!("an invariant does not hold: {broken}; please report this");
+        }
         let survey = survey::survey(&recording, &tasks, &mut notices);
         Ok((survey, notices))
     }
@@ -230,8 +233,14 @@ fn instant(typed: &str, origin: Ns) -> anyhow::Result<Ns> {
     Ok(origin.saturating_add((number * scale).round() as Ns))
 }
 
-/// The time that a query asks for: instants, else a range (default: all of `window`), else points of it.
-pub fn query_time(at: &[String], range: Option<&str>, points: Option<u32>, window: Span) -> anyhow::Result<Time> {
+/// The time that a query asks for: instants, else a range (default: all of `window`), or cells of it, or the longest in it.
+pub fn query_time(
+    at: &[String],
+    range: Option<&str>,
+    points: Option<u32>,
+    longest: Option<u32>,
+    window: Span,
+) -> anyhow::Result<Time> {
     if !at.is_empty() {
         let instants = at.iter().map(|t| instant(t, window.start)).collect::<anyhow::Result<_>>()?;
         return Ok(Time::Instants(instants));
@@ -247,7 +256,11 @@ pub fn query_time(at: &[String], range: Option<&str>, points: Option<u32>, windo
             span
         }
     };
-    Ok(points.map_or(Time::Range(span), |n| Time::Points(span, n as usize)))
+    Ok(match (points, longest) {
+        (_, Some(n)) => Time::Longest(span, n as usize),
+        (Some(n), _) => Time::Points(span, n as usize),
+        _ => Time::Range(span),
+    })
 }
 
 /// Filters as typed, understood.

@@ -132,7 +132,12 @@ mod tests {
             None,
         ];
         let run = |calls: &mut Calls, steps: &[Option<Step>]| {
-            steps.iter().for_each(|step| step.map_or_else(|| calls.lose(), |step| calls.step(step)));
+            for step in steps {
+                match step {
+                    Some(step) => calls.step(*step),
+                    None => calls.lose(),
+                }
+            }
         };
         for number in 0..kinds.len().pow(5) {
             let steps: Vec<_> = (0..5).map(|i| kinds[number / kinds.len().pow(i) % kinds.len()]).collect();
