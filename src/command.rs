@@ -176,7 +176,7 @@ fn tell_traces(
 ) -> anyhow::Result<Notices> {
     match request {
         Request::Stats { what, json } => {
-            let (table, notices) = with_progress(work, || count(session, what, work))?;
+            let (table, notices) = with_progress(work, || count(session, what, check, work))?;
             clock.lap("read");
             if json {
                 print_json(&table)?
@@ -185,13 +185,17 @@ fn tell_traces(
             }
             Ok(notices)
         }
-        Request::Query { attribute, at, range, points, json } => {
+        Request::Query { attribute, at, range, points, longest, json } => {
             let (history, notices) = with_progress(work, || session.history(work))?;
             clock.lap("build");
             if check {
                 sound(history.tree().check().err().map(|broken| broken.to_string()))?;
             }
-            let time = session::query_time(&at, range.as_deref(), points, history.window())?;
+            let time = session::query_time(&at, range.as_deref(), points, longest, history.window())?;
+            if points.is_some() {
+                history.summary(work)?;
+                clock.lap("summarise");
+            }
             let lines = history.lines(&attribute, &time, &work.cancel)?;
             clock.lap("query");
             if lines.is_empty() {
@@ -208,7 +212,7 @@ fn tell_traces(
         }
         Request::Info { full, json } => {
             let (survey, notices) = if full {
-                let (survey, notices) = with_progress(work, || session.survey(work))?;
+                let (survey, notices) = with_progress(work, || session.survey(check, work))?;
                 clock.lap("survey");
                 (Some(survey), notices)
             } else {
@@ -240,17 +244,18 @@ fn tell_traces(
     }
 }
 
-fn count(session: &Traces, what: Stats, work: &Work) -> anyhow::Result<(stats::Table, Notices)> {
+fn count(session: &Traces, what: Stats, check: bool, work: &Work) -> anyhow::Result<(stats::Table, Notices)> {
     if what == Stats::Count {
         let (counts, notices) = session.count(work)?;
         return Ok((stats::Table::count(&counts, &notices), notices));
     }
-    if what == Stats::Io {
-        let (usage, notices) = session.usage(Focus::Transfers, work)?;
-        return Ok((stats::Table::io(&usage, &notices), notices));
+    let focus = if what == Stats::Io { Focus::Transfers } else { Focus::Running };
+    let (usage, notices) = session.usage(focus, work)?;
+    if check {
+        sound(usage.check())?;
     }
-    let (usage, notices) = session.usage(Focus::Running, work)?;
-    Ok((stats::Table::cpu(&usage, &notices), notices))
+    let table = if what == Stats::Io { stats::Table::io } else { stats::Table::cpu };
+    Ok((table(&usage, &notices), notices))
 }
 
 /// What is in the archive of an MPI run, and what held the run up.

@@ -135,8 +135,14 @@ fn instant(typed: &str, origin: Ns) -> anyhow::Result<Ns> {
     Ok(origin.saturating_add((number * scale).round() as Ns))
 }
 
-/// The time that a query asks for: instants, else a range (default: all of `window`), else points of it.
-pub fn query_time(at: &[String], range: Option<&str>, points: Option<u32>, window: Span) -> anyhow::Result<Time> {
+/// The time that a query asks for: instants, else a range (default: all of `window`), or cells of it, or the longest in it.
+pub fn query_time(
+    at: &[String],
+    range: Option<&str>,
+    points: Option<u32>,
+    longest: Option<u32>,
+    window: Span,
+) -> anyhow::Result<Time> {
     if !at.is_empty() {
         let instants = at.iter().map(|t| instant(t, window.start)).collect::<anyhow::Result<_>>()?;
         return Ok(Time::Instants(instants));
@@ -152,7 +158,11 @@ pub fn query_time(at: &[String], range: Option<&str>, points: Option<u32>, windo
             span
         }
     };
-    Ok(points.map_or(Time::Range(span), |n| Time::Points(span, n as usize)))
+    Ok(match (points, longest) {
+        (_, Some(n)) => Time::Longest(span, n as usize),
+        (Some(n), _) => Time::Points(span, n as usize),
+        _ => Time::Range(span),
+    })
 }
 
 /// Filters as typed, understood.

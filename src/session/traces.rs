@@ -91,7 +91,8 @@ impl Traces {
     /// interrupts, which every recording has.
     pub fn candidates(&self, typed: &[&str]) -> anyhow::Result<Vec<TaskDefinition>> {
         if !typed.is_empty() {
-            let task = |t: &&str| task::parse(t, self.found(), &self.tasks().1).map_err(|e| Wrong(e.to_string()).into());
+            let task =
+                |t: &&str| task::parse(t, self.found(), &self.tasks().1).map_err(|e| Wrong(e.to_string()).into());
             return typed.iter().map(task).collect();
         }
         Ok(self.found().iter().filter(|t| self.is_users(t)).cloned().collect())
@@ -144,10 +145,13 @@ impl Traces {
         notices
     }
 
-    /// How often and how long each task ran.
-    pub fn survey(&self, work: &Work) -> anyhow::Result<(Survey, Notices)> {
+    /// How often and how long each task ran. `check` holds the recording against its invariants.
+    pub fn survey(&self, check: bool, work: &Work) -> anyhow::Result<(Survey, Notices)> {
         let tasks = self.candidates(&[])?;
         let (recording, mut notices) = self.record(&tasks, work)?;
+        if let Some(broken) = check.then(|| recording.check()).flatten() {
+            anyhow::bail!("an invariant does not hold: {broken}; please report this");
+        }
         let survey = survey::survey(&recording, &tasks, &mut notices);
         Ok((survey, notices))
     }
