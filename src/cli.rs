@@ -111,9 +111,12 @@ enum TypedCommand {
         /// From A to B, written likewise (default: the whole recording)
         #[arg(long, value_name = "A..B")]
         range: Option<String>,
-        /// Values at N instants in equal distance instead of all
+        /// Down-sampled to N cells: of states the one that held longest in each, else the value at its start
         #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1 << 20))]
         points: Option<u32>,
+        /// The N longest intervals only, longest first: the slowest calls of threads/*/syscall
+        #[arg(long, value_name = "N", conflicts_with_all = ["at", "points"])]
+        longest: Option<u32>,
         /// Print one JSON document (schema whyslow.query/1)
         #[arg(long)]
         json: bool,
@@ -340,8 +343,10 @@ pub enum Request {
         at: Vec<String>,
         /// `A..B`, as typed.
         range: Option<String>,
-        /// Number of instants.
+        /// Number of cells.
         points: Option<u32>,
+        /// Number of intervals, longest first.
+        longest: Option<u32>,
         /// JSON instead of text.
         json: bool,
     },
@@ -400,8 +405,8 @@ pub fn parse(words: impl IntoIterator<Item = std::ffi::OsString>) -> Parsed {
         }
         Some(TypedCommand::Anomalies { input, q, s, json }) => (input, Request::Anomalies { q, s, json }),
         Some(TypedCommand::Stats { what, input, json }) => (input, Request::Stats { what, json }),
-        Some(TypedCommand::Query { input, attribute, at, range, points, json }) => {
-            (input, Request::Query { attribute, at, range, points, json })
+        Some(TypedCommand::Query { input, attribute, at, range, points, longest, json }) => {
+            (input, Request::Query { attribute, at, range, points, longest, json })
         }
         Some(TypedCommand::Info { input, full, json }) => (input, Request::Info { full, json }),
         Some(TypedCommand::Build { input, symbols, output, task }) => {

@@ -2,13 +2,13 @@
 
 use crate::analysis::patterns::measure::Settings;
 use crate::analysis::symbols::files::Places;
-use crate::analysis::usage;
 use crate::base::memory;
 use crate::base::notice::Notices;
 use crate::base::work::Work;
 use crate::cli::{Common, Request, Selection, Stats, SymbolFiles, When};
 use crate::compare::condition::FailIf;
 use crate::compare::{self, Comparison};
+use crate::event::bind::Focus;
 use crate::model::Model;
 use crate::model::build;
 use crate::model::execution::ExecutionId;
@@ -39,7 +39,10 @@ pub fn run(common: &Common, request: Request) -> anyhow::Result<u8> {
         | Request::Query { .. }
         | Request::Info { .. }
         | Request::Dump { .. } => {
-            let session = Session::open(common)?;
+            let session = match request {
+                Request::Info { full: false, .. } => Session::outline(common)?,
+                _ => Session::open(common)?,
+            };
             clock.lap("open");
             tell(&session, common, request, &work, &mut clock)?
         }
@@ -87,7 +90,7 @@ pub fn run(common: &Common, request: Request) -> anyhow::Result<u8> {
             model.notices
         }
     };
-    clock.finish();
+    clock.finish(&work);
     if common.strict && notices.has_fault() {
         anyhow::bail!("{}: {}", "the input is malformed (--strict)", notices.sentences().first().map_or("", |s| s));
     }
@@ -186,7 +189,7 @@ fn tell_traces(
 ) -> anyhow::Result<Notices> {
     match request {
         Request::Stats { what, json } => {
-            let (table, notices) = with_progress(work, || count(session, what, work))?;
+            let (table, notices) = with_progress(work, || count(session, what, common.check, work))?;
             clock.lap("read");
             if json {
                 print_json(&table)?
@@ -195,13 +198,17 @@ fn tell_traces(
             }
             Ok(notices)
         }
-        Request::Query { attribute, at, range, points, json } => {
+        Request::Query { attribute, at, range, points, longest, json } => {
             let (history, notices) = with_progress(work, || session.history(work))?;
             clock.lap("build");
             if common.check {
                 sound(history.tree().check().err().map(|broken| broken.to_string()))?;
             }
-            let time = session::query_time(&at, range.as_deref(), points, history.window())?;
+            let time = session::query_time(&at, range.as_deref(), points, longest, history.window())?;
+            if points.is_some() {
+                history.summary(work)?;
+                clock.lap("summarise");
+            }
             let lines = history.lines(&attribute, &time, &work.cancel)?;
             clock.lap("query");
             if lines.is_empty() {
@@ -219,7 +226,7 @@ fn tell_traces(
         Request::Info { full, json } => {
             let places = places(common, &SymbolFiles::default());
             let (survey, functions, notices) = if full {
-                let (survey, functions, notices) = with_progress(work, || session.survey(&places, work))?;
+                let (survey, functions, notices) = with_progress(work, || session.survey(common.check, &places, work))?;
                 clock.lap("survey");
                 (Some(survey), functions, notices)
             } else {
@@ -229,7 +236,7 @@ fn tell_traces(
                 let survey = survey.as_ref()?;
                 Some(survey.durations.get(task).map_or(&[][..], Vec::as_slice))
             };
-            let names = session.found.iter().map(|t| &t.name).chain(&functions);
+            let names = session.found().iter().map(|t| &t.name).chain(&functions);
             let tasks = names.map(|name| (name.as_str(), figures(name)));
             let unknown = survey.as_ref().map(|s| &s.unknown);
             let facts = info::Facts::new(&Facts::of(&session.sources), tasks, unknown, &notices);
@@ -252,17 +259,18 @@ fn tell_traces(
     }
 }
 
-fn count(session: &Traces, what: Stats, work: &Work) -> anyhow::Result<(stats::Table, Notices)> {
+fn count(session: &Traces, what: Stats, check: bool, work: &Work) -> anyhow::Result<(stats::Table, Notices)> {
     if what == Stats::Count {
         let (counts, notices) = session.count(work)?;
         return Ok((stats::Table::count(&counts, &notices), notices));
     }
-    let (recording, notices) = session.record(&[], work)?;
-    let table = match what {
-        Stats::Io => stats::Table::io(&usage::io(&recording), &notices),
-        _ => stats::Table::cpu(&recording, &usage::cpu(&recording), &notices),
-    };
-    Ok((table, notices))
+    let focus = if what == Stats::Io { Focus::Transfers } else { Focus::Running };
+    let (usage, notices) = session.usage(focus, work)?;
+    if check {
+        sound(usage.check())?;
+    }
+    let table = if what == Stats::Io { stats::Table::io } else { stats::Table::cpu };
+    Ok((table(&usage, &notices), notices))
 }
 
 /// What is in the archive of an MPI run, and what held the run up.
@@ -477,10 +485,14 @@ impl Stages {
         self.since = now;
     }
 
-    fn finish(&mut self) {
+    fn finish(&mut self, work: &Work) {
         self.lap("write");
         if !self.wanted {
             return;
+        }
+        let replayed = work.progress.replayed.load(std::sync::atomic::Ordering::Relaxed);
+        if replayed > 0 {
+            eprintln!("{:>10} {replayed} chunks", "run again");
         }
         let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
         if let Some(peak) = status.lines().find_map(|l| l.strip_prefix("VmHWM:")) {

@@ -132,7 +132,9 @@ fn delimiter(side: Value, key: &[String], classes: &[ClassFace]) -> Result<Delim
         Value::String(event) => Side { event, conditions: None, key: None },
         table => table.try_into().map_err(|e: toml::de::Error| {
             let what = e.message().replace('\n', " ");
-            format!("{what}; write an event's name, or {{ event = \"NAME\", where = \"FIELD OP VALUE\", key = \"FIELD\" }}")
+            format!(
+                "{what}; write an event's name, or {{ event = \"NAME\", where = \"FIELD OP VALUE\", key = \"FIELD\" }}"
+            )
         })?,
     };
     if !classes.iter().any(|c| c.name == event) {

@@ -20,7 +20,7 @@ use crate::base::work::Work;
 use crate::cli::Common;
 use crate::compare::moments::{self, Alignment};
 use crate::compare::{self, CompareError, Comparison};
-use crate::input::{self, Opened};
+use crate::input::{self, Argument, OpenError, Opened};
 use crate::model::Model;
 use crate::model::execution::ExecutionId;
 use crate::model::join::{self, Renamed};
@@ -44,12 +44,21 @@ pub enum Session {
 }
 
 impl Session {
-    /// Open what a command line names. Cost: metadata and packet indexes.
+    /// Open what a command line names. Cost: metadata, packet indexes and packet headers.
     pub fn open(common: &Common) -> anyhow::Result<Session> {
+        Session::by(input::open, common)
+    }
+
+    /// The same for those who read no events. Cost: metadata and packet indexes.
+    pub fn outline(common: &Common) -> anyhow::Result<Session> {
+        Session::by(input::outline, common)
+    }
+
+    fn by(open: impl Fn(&[Argument]) -> Result<Opened, OpenError>, common: &Common) -> anyhow::Result<Session> {
         if let Some(databases) = Databases::open(&common.arguments)? {
             return Ok(Session::Databases(databases));
         }
-        Ok(match input::open(&common.arguments)? {
+        Ok(match open(&common.arguments)? {
             Opened::Ctf(sources) => Session::Traces(Traces::new(sources, common)?),
             Opened::Otf2(archive) => Session::Run(Run { archive }),
         })
@@ -154,8 +163,14 @@ fn instant(typed: &str, origin: Ns) -> anyhow::Result<Ns> {
     Ok(origin.saturating_add((number * scale).round() as Ns))
 }
 
-/// The time that a query asks for: instants, else a range (default: all of `window`), else points of it.
-pub fn query_time(at: &[String], range: Option<&str>, points: Option<u32>, window: Span) -> anyhow::Result<Time> {
+/// The time that a query asks for: instants, else a range (default: all of `window`), or cells of it, or the longest in it.
+pub fn query_time(
+    at: &[String],
+    range: Option<&str>,
+    points: Option<u32>,
+    longest: Option<u32>,
+    window: Span,
+) -> anyhow::Result<Time> {
     if !at.is_empty() {
         let instants = at.iter().map(|t| instant(t, window.start)).collect::<anyhow::Result<_>>()?;
         return Ok(Time::Instants(instants));
@@ -171,7 +186,11 @@ pub fn query_time(at: &[String], range: Option<&str>, points: Option<u32>, windo
             span
         }
     };
-    Ok(points.map_or(Time::Range(span), |n| Time::Points(span, n as usize)))
+    Ok(match (points, longest) {
+        (_, Some(n)) => Time::Longest(span, n as usize),
+        (Some(n), _) => Time::Points(span, n as usize),
+        _ => Time::Range(span),
+    })
 }
 
 /// Two executions by number, as typed: `A,B`.

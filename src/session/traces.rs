@@ -9,11 +9,12 @@ use crate::analysis::operations;
 use crate::analysis::patterns::Mined;
 use crate::analysis::survey::{self, Survey};
 use crate::analysis::symbols::files::Places;
+use crate::analysis::usage::Usage;
 use crate::base::notice::Notices;
 use crate::base::time::{Ns, Span};
 use crate::base::work::Work;
 use crate::cli::Common;
-use crate::event::bind::is_kernel;
+use crate::event::bind::{Focus, is_kernel};
 use crate::event::declared;
 use crate::event::task::{self, ClassFace, Pairing, TaskDefinition};
 use crate::input::count::{self, Counts};
@@ -24,12 +25,13 @@ use crate::model::database::Writer;
 use crate::model::execution::ExecutionId;
 use crate::model::facts::Facts;
 use crate::model::{Model, TraceInfo};
-use crate::state::engine::ChunkTarget;
+use crate::state::engine::{ChunkTarget, Way};
 use crate::state::history::History;
 use crate::state::kernel::{Options, record};
 use crate::state::recording::Recording;
 use std::collections::BTreeMap;
 use std::path::Path;
+use std::sync::OnceLock;
 
 /// What the kernel pass found for some tasks.
 struct Asked {
@@ -48,22 +50,44 @@ impl Asked {
     }
 }
 
+/// The tasks by name, and what they were found in.
+struct Known {
+    /// Declared in a file, then found by themselves.
+    tasks: Vec<TaskDefinition>,
+    /// How many of them are declared.
+    declared: usize,
+    classes: Vec<ClassFace>,
+}
+
+impl Known {
+    fn new(sources: &[Source]) -> Known {
+        let classes: Vec<ClassFace> = sources.iter().flat_map(faces).collect();
+        Known { tasks: task::discover(&classes), declared: 0, classes }
+    }
+
+    /// What a file declares goes before what is found under the same name.
+    fn with_file(sources: &[Source], file: &Path) -> anyhow::Result<Known> {
+        let mut known = Known::new(sources);
+        let declared = declared(file, &known.classes)?;
+        known.declared = declared.len();
+        known.tasks.retain(|t| declared.iter().all(|d| d.name != t.name));
+        known.tasks.splice(0..0, declared);
+        Ok(known)
+    }
+}
+
 /// CTF traces on one time line.
 pub struct Traces {
     /// The traces.
     pub sources: Vec<Source>,
-    /// Tasks declared in a file, then those found by themselves.
-    pub found: Vec<TaskDefinition>,
-    /// How many of them are declared.
-    declared: usize,
-    classes: Vec<ClassFace>,
-    chunks: ChunkTarget,
+    /// Known once somebody asks.
+    tasks: OnceLock<Known>,
+    way: Way,
 }
 
 impl Traces {
     /// Traces that are open.
     pub fn new(sources: Vec<Source>, common: &Common) -> anyhow::Result<Traces> {
-        let classes: Vec<ClassFace> = sources.iter().flat_map(faces).collect();
         let chunks = match common.chunk {
             // What is decoded and not merged yet takes several times its bytes, for two chunks of each worker.
             None if common.memory.is_some() => {
@@ -74,11 +98,18 @@ impl Traces {
             Some(0) => ChunkTarget::Packet,
             Some(bytes) => ChunkTarget::Bytes(bytes),
         };
-        let declared = common.tasks.as_deref().map_or(Ok(Vec::new()), |file| declared(file, &classes))?;
-        let mut found = task::discover(&classes);
-        found.retain(|t| declared.iter().all(|d| d.name != t.name));
-        found.splice(0..0, declared.iter().cloned());
-        Ok(Traces { found, declared: declared.len(), sources, classes, chunks })
+        let known = common.tasks.as_deref().map(|file| Known::with_file(&sources, file)).transpose()?;
+        let tasks = known.map_or_else(OnceLock::new, OnceLock::from);
+        Ok(Traces { sources, tasks, way: Way { chunks, ..Way::default() } })
+    }
+
+    fn tasks(&self) -> &Known {
+        self.tasks.get_or_init(|| Known::new(&self.sources))
+    }
+
+    /// Tasks declared in a file, then those found by themselves.
+    pub fn found(&self) -> &[TaskDefinition] {
+        &self.tasks().tasks
     }
 
     /// The traces as people name them.
@@ -98,28 +129,42 @@ impl Traces {
     /// interrupts, which every recording has.
     pub fn candidates(&self, typed: &[&str]) -> anyhow::Result<Vec<TaskDefinition>> {
         if !typed.is_empty() {
-            let task = |t: &&str| task::parse(t, &self.found, &self.classes).map_err(|e| Wrong(e.to_string()).into());
+            let task =
+                |t: &&str| task::parse(t, self.found(), &self.tasks().classes).map_err(|e| Wrong(e.to_string()).into());
             return typed.iter().map(task).collect();
         }
-        if self.declared > 0 {
-            return Ok(self.found[..self.declared].to_vec());
+        if self.tasks().declared > 0 {
+            return Ok(self.found()[..self.tasks().declared].to_vec());
         }
-        Ok(self.found.iter().filter(|t| self.is_users(t)).cloned().collect())
+        Ok(self.found().iter().filter(|t| self.is_users(t)).cloned().collect())
     }
 
     fn is_users(&self, task: &TaskDefinition) -> bool {
-        let by_kernel = |event: &str| self.classes.iter().any(|c| c.kernel && c.name == event);
+        let by_kernel = |event: &str| self.tasks().classes.iter().any(|c| c.kernel && c.name == event);
         task.pairing == Pairing::ProcessKey || !task.begins.iter().any(|d| by_kernel(&d.event))
     }
 
     /// The kernel pass, with marks for some tasks.
     pub fn record(&self, tasks: &[TaskDefinition], work: &Work) -> anyhow::Result<(Recording, Notices)> {
-        let traces: Vec<_> = self.sources.iter().map(|s| &s.trace).collect();
-        let labels = self.sources.iter().map(|s| s.labelled.then(|| s.label.clone())).collect();
-        let options = Options { chunks: self.chunks, labels, ..Options::default() };
-        let (recording, mut notices) = record(&traces, tasks, &options, work)?;
+        let options = Options { way: self.way, labels: self.labels(), ..Options::default() };
+        let (recording, mut notices) = record(&self.traces(), tasks, &options, work)?;
         notices.merge(&self.notices());
         Ok((recording, notices))
+    }
+
+    /// Who used the CPUs, or who read and wrote.
+    pub fn usage(&self, focus: Focus, work: &Work) -> anyhow::Result<(Usage, Notices)> {
+        let (usage, mut notices) = Usage::read(&self.traces(), &self.labels(), focus, &self.way, work)?;
+        notices.merge(&self.notices());
+        Ok((usage, notices))
+    }
+
+    fn traces(&self) -> Vec<&input::ctf::Trace> {
+        self.sources.iter().map(|s| &s.trace).collect()
+    }
+
+    fn labels(&self) -> Vec<Option<String>> {
+        self.sources.iter().map(|s| s.labelled.then(|| s.label.clone())).collect()
     }
 
     /// The state history of the whole recording.
@@ -137,17 +182,20 @@ impl Traces {
     /// What was odd about the traces when they were opened.
     pub fn notices(&self) -> Notices {
         let mut notices = Notices::default();
-        self.sources.iter().for_each(|s| notices.merge(s.trace.notices()));
+        self.sources.iter().for_each(|s| notices.merge(&s.trace.notices()));
         notices
     }
 
-    /// How often and how long each task ran.
-    /// Functions whose calls were recorded are the tasks that are not known before.
-    pub fn survey(&self, places: &Places, work: &Work) -> anyhow::Result<(Survey, Vec<String>, Notices)> {
+    /// How often and how long each task ran. Functions whose calls were recorded are the tasks that are not known
+    /// before. `check` holds the recording against its invariants.
+    pub fn survey(&self, check: bool, places: &Places, work: &Work) -> anyhow::Result<(Survey, Vec<String>, Notices)> {
         let tasks = self.candidates(&[])?;
-        let functions = task::function("", &self.classes);
+        let functions = task::function("", &self.tasks().classes);
         let marked: Vec<TaskDefinition> = tasks.iter().cloned().chain(functions).collect();
         let (mut recording, mut notices) = self.record(&marked, work)?;
+        if let Some(broken) = check.then(|| recording.check()).flatten() {
+            anyhow::bail!("an invariant does not hold: {broken}; please report this");
+        }
         let mut survey = survey::survey(&recording, &tasks, &mut notices);
         let mut calls: BTreeMap<String, Vec<Ns>> = BTreeMap::new();
         if marked.len() > tasks.len() {
@@ -248,7 +296,7 @@ impl Traces {
         work: &Work,
     ) -> anyhow::Result<Model> {
         let Asked { tasks: candidates, rules, recording, notices } = asked;
-        let mut tasks: Vec<String> = self.found.iter().map(|t| t.name.clone()).collect();
+        let mut tasks: Vec<String> = self.found().iter().map(|t| t.name.clone()).collect();
         let name = &candidates[chosen].name;
         let task = tasks.iter().position(|t| t == name).unwrap_or_else(|| {
             tasks.push(name.clone());

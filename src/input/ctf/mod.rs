@@ -10,6 +10,7 @@
 //! A trace may be recorded in several directories (the chunks of a rotated session): their schemas are joined, and
 //! streams go on from one to the next.
 
+mod compile;
 mod decode;
 mod json;
 mod locate;
@@ -19,16 +20,19 @@ mod packet;
 mod plan;
 mod reader;
 mod schema;
+mod steps;
+mod stride;
 mod tsdl;
 
 pub use decode::{Damage, Sink, What};
-pub use open::Directory;
-pub use plan::{Appearance, Named, Node, Shape};
-pub use reader::{Plan, Reader};
+pub use open::{Directory, How};
+pub use plan::Plan;
+pub use reader::Reader;
+pub use steps::{Appearance, Named, Node, Shape};
 
 use super::mapped::Mapped;
 use super::record::{ClassId, FieldPath, Projection, Scope, StreamId};
-use crate::base::notice::Notices;
+use crate::base::notice::{Notice, Notices};
 use crate::base::time::{Ns, canonical_ns};
 use packet::{Line, Place, Preludes};
 use schema::{Count, Field, Kind, Schema, StreamClass};
@@ -122,7 +126,9 @@ pub struct Trace {
 impl Trace {
     /// Open a trace directory (one that holds `metadata`).
     pub fn open(path: &Path) -> Result<Trace, OpenError> {
-        Trace::open_chunks([&Directory::read(path.to_owned(), &[])?])
+        let directories: Result<Vec<Directory>, OpenError> =
+            Directory::read_all(vec![path.to_owned()]).into_iter().collect();
+        Trace::open_chunks(&directories?, How::Headers)
     }
 
     /// Record classes by [`ClassId`].
@@ -193,19 +199,28 @@ impl Trace {
         self.chunks.first().map_or(Path::new(""), |c| &c.path)
     }
 
-    /// What was odd when the trace was opened.
-    pub fn notices(&self) -> &Notices {
-        &self.notices
+    /// What was odd when the trace was opened, and what was cut off under our hands since: ask when all is read.
+    pub fn notices(&self) -> Notices {
+        let mut notices = self.notices.clone();
+        for file in self.files.iter().filter(|file| file.mapped.lost()) {
+            notices.add(Notice::MappingLost, 1, || file.name.clone());
+        }
+        notices
+    }
+
+    /// Another trace of the same folder cannot be read.
+    pub fn left_out(&mut self, error: OpenError) {
+        self.notices.add(Notice::TraceUnreadable, 1, || error.0);
     }
 
     /// Compile a projection.
     pub fn compile(&self, projection: &Projection) -> Plan {
-        Plan::new(&self.schema, projection)
+        Plan::new(self, projection)
     }
 
     /// Compile everything, for [`Reader::show`].
     pub fn compile_whole(&self) -> Plan {
-        Plan::whole(&self.schema)
+        Plan::whole(self)
     }
 
     /// Read some packets of a stream.
