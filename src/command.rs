@@ -70,6 +70,10 @@ pub fn run(common: &Common, request: Request) -> anyhow::Result<u8> {
             let Session::Traces(traces) = &session else {
                 anyhow::bail!("{}: a database is built from CTF traces", session.title());
             };
+            if output.with_file_name("metadata").exists() {
+                let why = "a trace lies in that folder, and every file in it counts as a stream: choose another";
+                return Err(Wrong(format!("--output {}: {why}", output.display())).into());
+            }
             let tasks: Vec<&str> = tasks.iter().map(String::as_str).collect();
             let writer = with_progress(&work, || traces.build(&tasks, &places(common, &symbols), &work))?;
             clock.lap("analyse");

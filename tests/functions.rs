@@ -130,8 +130,10 @@ fn calls_are_executions_by_name_and_by_address() {
 #[test]
 fn a_database_keeps_the_calls_of_a_function() {
     let folder = trace("calls-kept", "lttng_ust_cyg_profile", true);
-    let (folder, file) = (folder.to_str().unwrap(), folder.join("calls.why"));
+    let (folder, file, inside) = (folder.to_str().unwrap(), folder.with_extension("why"), folder.join("calls.why"));
     let file = file.to_str().unwrap();
+    let out = whyslow(&["build", "--task", "expensive_flush", folder, "-o", inside.to_str().unwrap()]);
+    assert_eq!((out.status.code(), inside.exists()), (Some(2), false), "a trace's folder holds its streams only");
     assert!(whyslow(&["build", "--task", "expensive_flush", folder, "-o", file]).status.success());
     let words = ["explain", "--json", "--task", "expensive_flush"];
     assert_eq!(json(&[&words[..], &[folder]].concat()), json(&[&words[..], &[file]].concat()));

@@ -113,7 +113,13 @@ pub(super) fn read(model: &Model, columns: usize, mut most: usize, unpack: &mut 
         let values: Vec<i64> = match unpack.number()? {
             FOLLOWS => follows(model, &by_kind, &metric)?,
             SAME => vec![value(unpack.number()?); n],
-            VALUES => (0..n).map(|_| unpack.number().map(value)).collect::<Option<_>>()?,
+            VALUES => {
+                let mut values = Vec::with_capacity(n);
+                for _ in 0..n {
+                    values.push(value(unpack.number()?));
+                }
+                values
+            }
             DISTANCES => {
                 let mut before = 0_i64;
                 let mut next = || {

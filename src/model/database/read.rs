@@ -286,7 +286,15 @@ fn read_held(count: usize, contexts: usize, who: usize, unpack: &mut Unpack<'_>)
 }
 
 fn read_executions(count: usize, origin: Ns, who: usize, traces: usize, unpack: &mut Unpack<'_>) -> Option<Executions> {
-    let mut all = Executions::default();
+    let mut all = Executions {
+        start: Vec::with_capacity(count),
+        end: Vec::with_capacity(count),
+        who: Vec::with_capacity(count),
+        trace: Vec::with_capacity(count),
+        cpu: Vec::with_capacity(count),
+        unsure: Vec::with_capacity(count),
+        ..Executions::default()
+    };
     let mut before = origin;
     for _ in 0..count {
         let start = before.wrapping_add(unpack.signed()?);
