@@ -13,6 +13,9 @@ use crate::model::facts::Facts;
 use crate::model::join::{self, Renamed};
 use std::collections::BTreeMap;
 
+/// A task, and how long each of its executions took, ascending.
+pub type Lengths = (String, Vec<Ns>);
+
 /// The databases of a command line.
 pub struct Databases {
     /// With the labels that the user gave.
@@ -103,7 +106,7 @@ impl Databases {
     }
 
     /// What the recordings were, and how long the executions of each task took, ascending.
-    pub fn survey(&self) -> anyhow::Result<(Facts, Vec<(String, Vec<Ns>)>)> {
+    pub fn survey(&self) -> anyhow::Result<(Facts, Vec<Lengths>)> {
         let mut facts = Facts::default();
         let mut durations: BTreeMap<&str, Vec<Ns>> = BTreeMap::new();
         for (_, database) in &self.opened {

@@ -197,15 +197,15 @@ impl Section {
 
 fn read_facts(traces: usize, unpack: &mut Unpack<'_>) -> Option<Facts> {
     let lost = Lost { events: unpack.number()?, packets: unpack.number()?, streams: unpack.number()? };
-    let mut text = |u: &mut Unpack<'_>| u.text().map(str::to_owned);
+    let text = |u: &mut Unpack<'_>| u.text().map(str::to_owned);
     let trace = |_| {
         Some(TraceFacts {
             path: text(unpack)?,
             format: text(unpack)?,
             begin: unpack.maybe(Unpack::signed)?,
             end: unpack.maybe(Unpack::signed)?,
-            host: unpack.maybe(&mut text)?,
-            clock: unpack.maybe(&mut text)?,
+            host: unpack.maybe(text)?,
+            clock: unpack.maybe(text)?,
             streams: unpack.number()?,
             packets: unpack.number()?,
             event_types: unpack.number()?,
