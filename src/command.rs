@@ -3,16 +3,18 @@
 use crate::analysis::patterns::Mined;
 use crate::analysis::patterns::measure::Settings;
 use crate::analysis::symbols::files::Places;
-use crate::analysis::usage;
 use crate::base::notice::Notices;
 use crate::base::work::Work;
-use crate::cli::{Common, Request, Selection, Stats, When};
+use crate::cli::{Common, Request, Selection, Stats, SymbolFiles, When};
 use crate::compare::condition::FailIf;
 use crate::compare::{self, Comparison};
+use crate::event::bind::Focus;
 use crate::model::Model;
 use crate::model::build;
+use crate::model::facts::Facts;
+use crate::model::join::Renamed;
 use crate::model::pattern::Anomalies;
-use crate::session::{self, Run, Session, Traces, Wrong};
+use crate::session::{self, Databases, Run, Session, Traces, Wrong};
 use crate::view::tui::setup::{Backend, Exported, First, Looks, Setup};
 use crate::view::tui::theme::{self, Depth};
 use crate::view::{anomalies, archive, clean, dump, info, json, query, stats, text, tui};
@@ -59,6 +61,18 @@ pub fn run(common: &Common, request: Request) -> anyhow::Result<u8> {
             }
             model.notices
         }
+        Request::Build { output, tasks, symbols } => {
+            let session = Session::open(common)?;
+            clock.lap("open");
+            let Session::Traces(traces) = &session else {
+                anyhow::bail!("{}: a database is built from CTF traces", session.title());
+            };
+            let tasks: Vec<&str> = tasks.iter().map(String::as_str).collect();
+            let writer = with_progress(&work, || traces.build(&tasks, &places(common, &symbols), &work))?;
+            clock.lap("analyse");
+            writer.save(&output)?;
+            writer.notices().clone()
+        }
         Request::Diff { selection, json, max_nodes } => {
             let (model, comparison) = answer(common, &selection, &work, &mut clock)?;
             if json {
@@ -69,7 +83,7 @@ pub fn run(common: &Common, request: Request) -> anyhow::Result<u8> {
             model.notices
         }
     };
-    clock.finish();
+    clock.finish(&work);
     if common.strict && notices.has_fault() {
         anyhow::bail!("{}: {}", "the input is malformed (--strict)", notices.sentences().first().map_or("", |s| s));
     }
@@ -80,10 +94,10 @@ fn wrong(error: impl std::fmt::Display) -> Wrong {
     Wrong(error.to_string())
 }
 
-fn places(common: &Common, selection: &Selection) -> Places {
+fn places(common: &Common, symbols: &SymbolFiles) -> Places {
     Places {
-        folders: selection.symbols.clone(),
-        kernel: selection.kallsyms.clone(),
+        folders: symbols.folders.clone(),
+        kernel: symbols.kernel.clone(),
         beside: common.arguments.iter().map(|a| a.path.clone()).collect(),
     }
 }
@@ -101,10 +115,12 @@ fn answer(
     clock: &mut Stages,
 ) -> anyhow::Result<(Model, Comparison)> {
     let request = session::request(&selection.slow, &selection.fast)?;
+    let renamed = session::renamed(selection.functions.as_deref())?;
     let session = Session::open(common)?;
     clock.lap("open");
     with_progress(work, || {
-        let model = session.model(selection.task.as_deref(), &places(common, selection), work)?;
+        let model = session.model(selection.task.as_deref(), &places(common, &selection.symbols), work)?;
+        let model = session::rename(model, &renamed, work)?;
         clock.lap("analyse");
         if common.check {
             sound(build::check(&model, 1).pop())?;
@@ -123,6 +139,7 @@ fn tell(session: &Session, check: bool, request: Request, work: &Work, clock: &m
     match session {
         Session::Traces(traces) => tell_traces(traces, check, request, work, clock),
         Session::Run(run) => tell_run(run, request, work, clock),
+        Session::Databases(databases) => tell_databases(databases, request, clock),
     }
 }
 
@@ -195,7 +212,13 @@ fn tell_traces(
             } else {
                 (None, session.notices())
             };
-            let facts = info::Facts::new(&session.sources, &session.found, survey.as_ref(), &notices);
+            let figures = |task: &str| {
+                let survey = survey.as_ref()?;
+                Some(survey.durations.get(task).map_or(&[][..], Vec::as_slice))
+            };
+            let tasks = session.found().iter().map(|t| (t.name.as_str(), figures(&t.name)));
+            let unknown = survey.as_ref().map(|s| &s.unknown);
+            let facts = info::Facts::new(&Facts::of(&session.sources), tasks, unknown, &notices);
             if json {
                 print_json(&facts)?
             } else {
@@ -220,12 +243,12 @@ fn count(session: &Traces, what: Stats, work: &Work) -> anyhow::Result<(stats::T
         let (counts, notices) = session.count(work)?;
         return Ok((stats::Table::count(&counts, &notices), notices));
     }
-    let (recording, notices) = session.record(&[], work)?;
-    let table = match what {
-        Stats::Io => stats::Table::io(&usage::io(&recording), &notices),
-        _ => stats::Table::cpu(&recording, &usage::cpu(&recording), &notices),
-    };
-    Ok((table, notices))
+    if what == Stats::Io {
+        let (usage, notices) = session.usage(Focus::Transfers, work)?;
+        return Ok((stats::Table::io(&usage, &notices), notices));
+    }
+    let (usage, notices) = session.usage(Focus::Running, work)?;
+    Ok((stats::Table::cpu(&usage, &notices), notices))
 }
 
 /// What is in the archive of an MPI run, and what held the run up.
@@ -266,22 +289,46 @@ fn tell_run(session: &Run, request: Request, work: &Work, clock: &mut Stages) ->
     }
 }
 
+/// What is in some databases.
+fn tell_databases(session: &Databases, request: Request, clock: &mut Stages) -> anyhow::Result<Notices> {
+    let json = match request {
+        Request::Info { json, .. } => json,
+        Request::Stats { .. } => return session.refuse("stats"),
+        Request::Query { .. } => return session.refuse("query"),
+        Request::Build { .. } => return session.refuse("build"),
+        _ => return session.refuse("dump"),
+    };
+    let (recorded, durations, notices) = session.survey()?;
+    clock.lap("survey");
+    let tasks = durations.iter().map(|(task, sorted)| (task.as_str(), Some(sorted.as_slice())));
+    let facts = info::Facts::new(&recorded, tasks, None, &notices);
+    if json {
+        print_json(&facts)?
+    } else {
+        print(&facts.text())?
+    }
+    Ok(notices)
+}
+
 fn interface(common: &Common, selection: Selection, looks: Looks) -> anyhow::Result<()> {
     let request = session::request(&selection.slow, &selection.fast)?;
+    let renamed = session::renamed(selection.functions.as_deref())?;
     let session = Session::open(common)?;
-    if let (Session::Traces(traces), Some(task)) = (&session, &selection.task) {
-        traces.candidates(Some(task))?;
+    match (&session, &selection.task) {
+        (Session::Traces(traces), Some(task)) => drop(traces.candidates(&[task.as_str()])?),
+        (Session::Databases(databases), task) => drop(databases.task(task.as_deref())?),
+        _ => {}
     }
     if !std::io::stdout().is_terminal() || !std::io::stdin().is_terminal() {
         anyhow::bail!("the interface needs a terminal; `whyslow explain` and `whyslow diff` do without");
     }
     let title = session.title();
     let first = match session {
-        Session::Traces(_) => First::Executions,
+        Session::Traces(_) | Session::Databases(_) => First::Executions,
         Session::Run(_) => First::Patterns,
     };
-    let places = places(common, &selection);
-    let backend = Box::new(Analyst { session, task: selection.task, places });
+    let places = places(common, &selection.symbols);
+    let backend = Box::new(Analyst { session, task: selection.task, places, renamed });
     tui::run(Setup { title, request, first, looks, threads: common.threads, backend })
 }
 
@@ -290,12 +337,14 @@ struct Analyst {
     session: Session,
     task: Option<String>,
     places: Places,
+    renamed: Renamed,
 }
 
 impl Backend for Analyst {
     fn analyse(&mut self, task: Option<&str>, work: &Work) -> anyhow::Result<Arc<Model>> {
         let task = task.or(self.task.as_deref());
-        Ok(Arc::new(self.session.model(task, &self.places, work)?))
+        let model = self.session.model(task, &self.places, work)?;
+        Ok(Arc::new(session::rename(model, &self.renamed, work)?))
     }
 
     fn compare(&mut self, model: &Model, request: &compare::Request, work: &Work) -> anyhow::Result<Comparison> {
@@ -421,10 +470,14 @@ impl Stages {
         self.since = now;
     }
 
-    fn finish(&mut self) {
+    fn finish(&mut self, work: &Work) {
         self.lap("write");
         if !self.wanted {
             return;
+        }
+        let replayed = work.progress.replayed.load(std::sync::atomic::Ordering::Relaxed);
+        if replayed > 0 {
+            eprintln!("{:>10} {replayed} chunks", "run again");
         }
         let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
         if let Some(peak) = status.lines().find_map(|l| l.strip_prefix("VmHWM:")) {

@@ -1,12 +1,14 @@
 //! The whole way from a path to an answer: open, find tasks, read, explain, compare.
 //!
-//! A [`Session`] is what one command line names, opened: [`Traces`] in CTF, or a [`Run`] under MPI. Each method is one
+//! A [`Session`] is what one command line names, opened: [`Traces`] in CTF, a [`Run`] under MPI, or [`Databases`] of executions. Each method is one
 //! question; each runs on the workers of the [`Work`] it is given, reports progress to it and ends early when it is
 //! cancelled. What only one kind of input can be asked stands with it.
 
+mod database;
 mod run;
 mod traces;
 
+pub use database::Databases;
 pub use run::Run;
 pub use traces::Traces;
 
@@ -19,8 +21,10 @@ use crate::cli::Common;
 use crate::compare::{self, CompareError, Comparison};
 use crate::input::{self, Opened};
 use crate::model::Model;
+use crate::model::join::{self, Renamed};
 use crate::state::history::lines::Time;
 use anyhow::Context;
+use std::path::Path;
 
 /// The command line is wrong, which only the trace could tell: exit status 2.
 #[derive(Debug, thiserror::Error)]
@@ -33,11 +37,16 @@ pub enum Session {
     Traces(Traces),
     /// The archive of an MPI run.
     Run(Run),
+    /// Execution databases.
+    Databases(Databases),
 }
 
 impl Session {
     /// Open what a command line names. Cost: metadata and packet indexes.
     pub fn open(common: &Common) -> anyhow::Result<Session> {
+        if let Some(databases) = Databases::open(&common.arguments)? {
+            return Ok(Session::Databases(databases));
+        }
         Ok(match input::open(&common.arguments)? {
             Opened::Ctf(sources) => Session::Traces(Traces::new(sources, common)),
             Opened::Otf2(archive) => Session::Run(Run { archive }),
@@ -49,6 +58,7 @@ impl Session {
         match self {
             Session::Traces(traces) => traces.title(),
             Session::Run(run) => run.title(),
+            Session::Databases(databases) => databases.title(),
         }
     }
 
@@ -56,11 +66,8 @@ impl Session {
     pub fn model(&self, task: Option<&str>, places: &Places, work: &Work) -> anyhow::Result<Model> {
         match self {
             Session::Traces(traces) => traces.model(task, places, work),
-            Session::Run(run) => {
-                let what =
-                    "an MPI run: `whyslow anomalies` tells what held it up, `stats count` and `info` what is in it";
-                anyhow::bail!("{}: {what}", run.title())
-            }
+            Session::Run(run) => run.model(task, work),
+            Session::Databases(databases) => databases.model(task, work),
         }
     }
 
@@ -69,6 +76,7 @@ impl Session {
         match self {
             Session::Traces(traces) => traces.mine(work),
             Session::Run(run) => run.mine(work),
+            Session::Databases(databases) => databases.refuse("anomalies"),
         }
     }
 }
@@ -79,6 +87,23 @@ pub fn compare(model: &Model, request: &compare::Request, work: &Work) -> anyhow
         CompareError::Filter(said) => Wrong(said).into(),
         other => anyhow::Error::new(other),
     })
+}
+
+/// The names that functions get (`--functions FILE`): a TOML file of lines `"old" = "new"`.
+pub fn renamed(path: Option<&Path>) -> anyhow::Result<Renamed> {
+    let Some(path) = path else { return Ok(Renamed::new()) };
+    let option = || format!("--functions {}", path.display());
+    let text = std::fs::read_to_string(path).map_err(|e| Wrong(format!("{}: {e}", option())))?;
+    toml::from_str(&text).map_err(|e| {
+        let line = e.span().map_or(1, |s| text[..s.start.min(text.len())].matches('\n').count() + 1);
+        let remedy = "write one \"old name\" = \"new name\" per line";
+        Wrong(format!("{}:{line}: {}; {remedy}", option(), e.message().replace('\n', " "))).into()
+    })
+}
+
+/// A model whose functions have the names that were asked for.
+pub fn rename(model: Model, renamed: &Renamed, work: &Work) -> anyhow::Result<Model> {
+    Ok(join::join(vec![model], renamed, work)?)
 }
 
 /// A time as typed: nanoseconds on the time line, or with a unit since the first event.

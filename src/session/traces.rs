@@ -8,42 +8,71 @@ use crate::analysis::operations;
 use crate::analysis::patterns::Mined;
 use crate::analysis::survey::{self, Survey};
 use crate::analysis::symbols::files::Places;
+use crate::analysis::usage::Usage;
 use crate::base::notice::Notices;
 use crate::base::time::Span;
 use crate::base::work::Work;
 use crate::cli::Common;
-use crate::event::bind::is_kernel;
+use crate::event::bind::{Focus, is_kernel};
 use crate::event::task::{self, ClassFace, Pairing, TaskDefinition};
 use crate::input::count::{self, Counts};
 use crate::input::record::ClassId;
 use crate::input::{self, Source};
 use crate::model::build;
+use crate::model::database::Writer;
+use crate::model::facts::Facts;
 use crate::model::{Model, TraceInfo};
-use crate::state::engine::ChunkTarget;
+use crate::state::engine::{ChunkTarget, Way};
 use crate::state::history::History;
 use crate::state::kernel::{Options, record};
 use crate::state::recording::Recording;
+use std::sync::OnceLock;
+
+/// What the kernel pass found for some tasks.
+struct Asked {
+    tasks: Vec<TaskDefinition>,
+    recording: Recording,
+    notices: Notices,
+}
+
+impl Asked {
+    /// Positions of the tasks that began somewhere.
+    fn begun(&self) -> impl Iterator<Item = usize> {
+        let begun = |i: &usize| self.recording.marks.iter().any(|m| m.task as usize == *i && m.thread.is_some());
+        (0..self.tasks.len()).filter(begun)
+    }
+}
 
 /// CTF traces on one time line.
 pub struct Traces {
     /// The traces.
     pub sources: Vec<Source>,
-    /// Tasks found by themselves.
-    pub found: Vec<TaskDefinition>,
-    classes: Vec<ClassFace>,
-    chunks: ChunkTarget,
+    /// Tasks found by themselves and what they were found in, once somebody asks.
+    tasks: OnceLock<(Vec<TaskDefinition>, Vec<ClassFace>)>,
+    way: Way,
 }
 
 impl Traces {
     /// Traces that are open.
     pub fn new(sources: Vec<Source>, common: &Common) -> Traces {
-        let classes: Vec<ClassFace> = sources.iter().flat_map(faces).collect();
         let chunks = match common.chunk {
             None => ChunkTarget::default(),
             Some(0) => ChunkTarget::Packet,
             Some(bytes) => ChunkTarget::Bytes(bytes),
         };
-        Traces { found: task::discover(&classes), sources, classes, chunks }
+        Traces { sources, tasks: OnceLock::new(), way: Way { chunks, ..Way::default() } }
+    }
+
+    fn tasks(&self) -> &(Vec<TaskDefinition>, Vec<ClassFace>) {
+        self.tasks.get_or_init(|| {
+            let classes: Vec<ClassFace> = self.sources.iter().flat_map(faces).collect();
+            (task::discover(&classes), classes)
+        })
+    }
+
+    /// Tasks found by themselves.
+    pub fn found(&self) -> &[TaskDefinition] {
+        &self.tasks().0
     }
 
     /// The traces as people name them.
@@ -58,29 +87,43 @@ impl Traces {
         Ok(count::count(&self.sources, work)?)
     }
 
-    /// The task that `--task` names; without it those whose executions are worth a look unasked: all but system calls and
+    /// The tasks that `--task` names; without it those whose executions are worth a look unasked: all but system calls and
     /// interrupts, which every recording has.
-    pub fn candidates(&self, typed: Option<&str>) -> anyhow::Result<Vec<TaskDefinition>> {
-        if let Some(typed) = typed {
-            let task = task::parse(typed, &self.found, &self.classes).map_err(|e| Wrong(e.to_string()))?;
-            return Ok(vec![task]);
+    pub fn candidates(&self, typed: &[&str]) -> anyhow::Result<Vec<TaskDefinition>> {
+        if !typed.is_empty() {
+            let task =
+                |t: &&str| task::parse(t, self.found(), &self.tasks().1).map_err(|e| Wrong(e.to_string()).into());
+            return typed.iter().map(task).collect();
         }
-        Ok(self.found.iter().filter(|t| self.is_users(t)).cloned().collect())
+        Ok(self.found().iter().filter(|t| self.is_users(t)).cloned().collect())
     }
 
     fn is_users(&self, task: &TaskDefinition) -> bool {
-        let by_kernel = |event: &str| self.classes.iter().any(|c| c.kernel && c.name == event);
+        let by_kernel = |event: &str| self.tasks().1.iter().any(|c| c.kernel && c.name == event);
         task.pairing == Pairing::ProcessKey || !task.begins.iter().any(|d| by_kernel(&d.event))
     }
 
     /// The kernel pass, with marks for some tasks.
     pub fn record(&self, tasks: &[TaskDefinition], work: &Work) -> anyhow::Result<(Recording, Notices)> {
-        let traces: Vec<_> = self.sources.iter().map(|s| &s.trace).collect();
-        let labels = self.sources.iter().map(|s| s.labelled.then(|| s.label.clone())).collect();
-        let options = Options { chunks: self.chunks, labels, ..Options::default() };
-        let (recording, mut notices) = record(&traces, tasks, &options, work)?;
+        let options = Options { way: self.way, labels: self.labels(), ..Options::default() };
+        let (recording, mut notices) = record(&self.traces(), tasks, &options, work)?;
         notices.merge(&self.notices());
         Ok((recording, notices))
+    }
+
+    /// Who used the CPUs, or who read and wrote.
+    pub fn usage(&self, focus: Focus, work: &Work) -> anyhow::Result<(Usage, Notices)> {
+        let (usage, mut notices) = Usage::read(&self.traces(), &self.labels(), focus, &self.way, work)?;
+        notices.merge(&self.notices());
+        Ok((usage, notices))
+    }
+
+    fn traces(&self) -> Vec<&input::ctf::Trace> {
+        self.sources.iter().map(|s| &s.trace).collect()
+    }
+
+    fn labels(&self) -> Vec<Option<String>> {
+        self.sources.iter().map(|s| s.labelled.then(|| s.label.clone())).collect()
     }
 
     /// The state history of the whole recording.
@@ -98,13 +141,13 @@ impl Traces {
     /// What was odd about the traces when they were opened.
     pub fn notices(&self) -> Notices {
         let mut notices = Notices::default();
-        self.sources.iter().for_each(|s| notices.merge(s.trace.notices()));
+        self.sources.iter().for_each(|s| notices.merge(&s.trace.notices()));
         notices
     }
 
     /// How often and how long each task ran.
     pub fn survey(&self, work: &Work) -> anyhow::Result<(Survey, Notices)> {
-        let tasks = self.candidates(None)?;
+        let tasks = self.candidates(&[])?;
         let (recording, mut notices) = self.record(&tasks, work)?;
         let survey = survey::survey(&recording, &tasks, &mut notices);
         Ok((survey, notices))
@@ -112,17 +155,55 @@ impl Traces {
 
     /// The executions of a task, explained. Without a task: of the first that has executions.
     pub fn model(&self, typed: Option<&str>, places: &Places, work: &Work) -> anyhow::Result<Model> {
-        let candidates = self.candidates(typed)?;
-        if candidates.is_empty() {
-            anyhow::bail!("{}", self.nothing(work, "no task is found in it by itself")?);
-        }
-        let (recording, notices) = self.record(&candidates, work)?;
-        let begun = |i: &usize| recording.marks.iter().any(|m| m.task as usize == *i && m.thread.is_some());
-        let Some(chosen) = (0..candidates.len()).find(begun) else {
-            let names: Vec<&str> = candidates.iter().map(|t| t.name.as_str()).collect();
+        let asked = self.ask(typed.as_slice(), work)?;
+        let Some(chosen) = asked.begun().next() else {
+            let names: Vec<&str> = asked.tasks.iter().map(|t| t.name.as_str()).collect();
             anyhow::bail!("{}", self.nothing(work, &format!("task {} has no executions", names.join(", ")))?);
         };
-        let mut tasks: Vec<String> = self.found.iter().map(|t| t.name.clone()).collect();
+        let model = self.explain(&asked, chosen, places, work)?;
+        if model.executions.is_empty() {
+            let name = &asked.tasks[chosen].name;
+            anyhow::bail!("{}", self.nothing(work, &format!("task {name} has no executions that end in it"))?);
+        }
+        Ok(model)
+    }
+
+    /// A database of the executions of the tasks that are named; without names of all that are worth a look unasked.
+    pub fn build(&self, typed: &[&str], places: &Places, work: &Work) -> anyhow::Result<Writer> {
+        let asked = self.ask(typed, work)?;
+        let mut writer = Writer::new(Facts::of(&self.sources), asked.notices.clone());
+        let mut held = vec![false; asked.tasks.len()];
+        for chosen in asked.begun() {
+            let model = self.explain(&asked, chosen, places, work)?;
+            if let Some(violation) = build::check(&model, 1).pop() {
+                anyhow::bail!("an invariant does not hold: {violation}; please report this");
+            }
+            held[chosen] = !model.executions.is_empty();
+            if held[chosen] {
+                writer.add(&model);
+            }
+        }
+        let missing = asked.tasks.iter().zip(&held).filter(|(_, held)| !**held).map(|(t, _)| t.name.as_str());
+        let missing: Vec<&str> = missing.collect();
+        if missing.len() == held.len() || (!typed.is_empty() && !missing.is_empty()) {
+            anyhow::bail!("{}", self.nothing(work, &format!("task {} has no executions", missing.join(", ")))?);
+        }
+        Ok(writer)
+    }
+
+    /// The kernel pass for the tasks that are named, or are worth a look unasked.
+    fn ask(&self, typed: &[&str], work: &Work) -> anyhow::Result<Asked> {
+        let tasks = self.candidates(typed)?;
+        if tasks.is_empty() {
+            anyhow::bail!("{}", self.nothing(work, "no task is found in it by itself")?);
+        }
+        let (recording, notices) = self.record(&tasks, work)?;
+        Ok(Asked { tasks, recording, notices })
+    }
+
+    fn explain(&self, asked: &Asked, chosen: usize, places: &Places, work: &Work) -> anyhow::Result<Model> {
+        let Asked { tasks: candidates, recording, notices } = asked;
+        let mut tasks: Vec<String> = self.found().iter().map(|t| t.name.clone()).collect();
         let name = &candidates[chosen].name;
         let task = tasks.iter().position(|t| t == name).unwrap_or_else(|| {
             tasks.push(name.clone());
@@ -131,11 +212,7 @@ impl Traces {
         let traces = self.sources.iter().map(about).collect();
         let (marks, rule) = (chosen as u32, Rule::of(&candidates[chosen]));
         let request = build::Request { tasks, task, marks, rule, traces, places: places.clone() };
-        let model = build::build(&recording, &request, &notices, work)?;
-        if model.executions.is_empty() {
-            anyhow::bail!("{}", self.nothing(work, &format!("task {name} has no executions that end in it"))?);
-        }
-        Ok(model)
+        Ok(build::build(recording, &request, notices, work)?)
     }
 
     /// One line for a recording without an answer.

@@ -2,12 +2,11 @@
 //! often and how long each task ran.
 
 use super::clean;
-use crate::analysis::survey::Survey;
+use crate::analysis::survey::Unknown;
 use crate::base::notice::Notices;
 use crate::base::statistics::nearest_rank;
-use crate::event::task::TaskDefinition;
-use crate::input::Source;
-use crate::input::count::lost;
+use crate::base::time::Ns;
+use crate::model::facts::{self, TraceFacts};
 use serde::Serialize;
 use std::fmt::Write;
 
@@ -15,7 +14,7 @@ use std::fmt::Write;
 #[derive(Clone, Debug, Serialize)]
 pub struct Facts {
     schema: &'static str,
-    traces: Vec<TraceFacts>,
+    traces: Vec<TraceJson>,
     lost: Lost,
     tasks: Vec<TaskFacts>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -24,16 +23,16 @@ pub struct Facts {
 }
 
 #[derive(Clone, Debug, Serialize)]
-struct TraceFacts {
+struct TraceJson {
     path: String,
     format: String,
     begin_ns: Option<i64>,
     end_ns: Option<i64>,
-    streams: usize,
-    packets: usize,
+    streams: u64,
+    packets: u64,
     host: Option<String>,
     clock: Option<String>,
-    event_types: usize,
+    event_types: u64,
 }
 
 #[derive(Clone, Debug, Default, Serialize)]
@@ -75,30 +74,28 @@ struct Reason {
 }
 
 impl Facts {
-    /// The facts of some traces and, where a survey was made, its figures.
-    pub fn new(sources: &[Source], tasks: &[TaskDefinition], survey: Option<&Survey>, notices: &Notices) -> Facts {
-        let mut all_lost = Lost::default();
-        for source in sources {
-            let (events, packets) = lost(&source.trace);
-            all_lost.events += events;
-            all_lost.packets += packets;
-            all_lost.streams += source.trace.streams().iter().filter(|s| !s.losses.is_empty()).count() as u64;
-        }
+    /// The facts of some traces and, for each task that was measured, its durations, ascending.
+    pub fn new<'a>(
+        recorded: &facts::Facts,
+        tasks: impl Iterator<Item = (&'a str, Option<&'a [Ns]>)>,
+        unknown: Option<&Unknown>,
+        notices: &Notices,
+    ) -> Facts {
+        let facts::Lost { events, packets, streams } = recorded.lost;
         let mut tasks: Vec<TaskFacts> = tasks
-            .iter()
-            .map(|t| TaskFacts {
-                name: clean::text(&t.name).into_owned(),
-                measured: survey.map(|s| Measured::new(s.durations.get(&t.name).map_or(&[], Vec::as_slice))),
+            .map(|(name, sorted)| TaskFacts {
+                name: clean::text(name).into_owned(),
+                measured: sorted.map(Measured::new),
             })
             .collect();
         // With figures, what never ran is of no interest: a kernel declares hundreds of system calls.
         tasks.retain(|t| t.measured.as_ref().is_none_or(|m| m.executions > 0));
         Facts {
             schema: "whyslow.info/1",
-            traces: sources.iter().map(TraceFacts::new).collect(),
-            lost: all_lost,
+            traces: recorded.traces.iter().map(TraceJson::new).collect(),
+            lost: Lost { events, packets, streams },
             tasks,
-            unknown_waits: survey.map(UnknownWaits::new),
+            unknown_waits: unknown.map(UnknownWaits::new),
             warnings: notices.sentences().iter().map(|s| clean::line(s)).collect(),
         }
     }
@@ -125,7 +122,7 @@ impl Facts {
             )?;
         }
         let lost = &self.lost;
-        if lost.events + lost.packets > 0 {
+        if lost.events > 0 || lost.packets > 0 {
             writeln!(out, "lost: {} events and {} packets in {} streams", lost.events, lost.packets, lost.streams)?;
         } else {
             writeln!(out, "lost: nothing")?;
@@ -170,24 +167,20 @@ pub(super) fn write_tasks(tasks: &[TaskFacts], out: &mut String) -> std::fmt::Re
     Ok(())
 }
 
-impl TraceFacts {
-    fn new(source: &Source) -> TraceFacts {
-        let trace = &source.trace;
-        let packets = || trace.streams().iter().flat_map(|s| &s.packets);
-        let name =
-            if source.name.is_empty() { source.label.clone() } else { format!("{}/{}", source.label, source.name) };
-        let clean = |text: &str| clean::text(text).into_owned();
-        let clock = trace.clock_uuid().map(|uuid| format!("{} {uuid}", trace.clock_name().unwrap_or("clock")));
-        TraceFacts {
-            path: clean(&name),
-            format: format!("CTF {}", if trace.version() == 2 { "2" } else { "1.8" }),
-            begin_ns: packets().filter_map(|p| p.begin).min(),
-            end_ns: packets().filter_map(|p| p.end).max(),
-            streams: trace.streams().len(),
-            packets: packets().count(),
-            host: trace.environment("hostname").map(clean),
-            clock: clock.or_else(|| trace.clock_name().map(str::to_owned)).map(|c| clean(&c)),
-            event_types: trace.classes().len(),
+impl TraceJson {
+    fn new(facts: &TraceFacts) -> TraceJson {
+        let TraceFacts { path, format, begin, end, streams, packets, host, clock, event_types } = facts;
+        let clean = |text: &String| clean::text(text).into_owned();
+        TraceJson {
+            path: clean(path),
+            format: clean(format),
+            begin_ns: *begin,
+            end_ns: *end,
+            streams: *streams,
+            packets: *packets,
+            host: host.as_ref().map(clean),
+            clock: clock.as_ref().map(clean),
+            event_types: *event_types,
         }
     }
 }
@@ -207,14 +200,14 @@ impl Measured {
 }
 
 impl UnknownWaits {
-    fn new(survey: &Survey) -> UnknownWaits {
+    fn new(unknown: &Unknown) -> UnknownWaits {
         let reason = |(reason, (waits, ns)): (&String, &(u64, i64))| Reason {
             reason: clean::text(reason).into_owned(),
             waits: *waits,
             ns: *ns,
         };
-        let mut reasons: Vec<Reason> = survey.unknown.reasons.iter().map(reason).collect();
+        let mut reasons: Vec<Reason> = unknown.reasons.iter().map(reason).collect();
         reasons.sort_by_key(|r| std::cmp::Reverse(r.ns));
-        UnknownWaits { off_cpu_ns: survey.unknown.off_cpu_ns, reasons }
+        UnknownWaits { off_cpu_ns: unknown.off_cpu_ns, reasons }
     }
 }

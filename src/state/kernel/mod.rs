@@ -24,5 +24,5 @@ mod who;
 
 pub use handlers::{Handlers, HandlersError};
 pub use machine::{Machine, Origin};
-pub use prev_state::Generation;
+pub use prev_state::{Generation, Leaves};
 pub use record::{Options, record};
