@@ -1,5 +1,6 @@
 //! What each command does: ask the session, hand the answer to a view, say how it ended.
 
+use crate::analysis::patterns::Mined;
 use crate::analysis::patterns::measure::Settings;
 use crate::analysis::symbols::files::Places;
 use crate::base::memory;
@@ -16,7 +17,7 @@ use crate::model::facts::Facts;
 use crate::model::join::Renamed;
 use crate::model::pattern::Anomalies;
 use crate::session::{self, Databases, Run, Session, Traces, Wrong};
-use crate::view::tui::setup::{Backend, Looks, Setup};
+use crate::view::tui::setup::{Backend, Exported, First, Looks, Setup};
 use crate::view::tui::theme::{self, Depth};
 use crate::view::{anomalies, archive, clean, dump, info, json, query, stats, text, tui};
 use anyhow::Context;
@@ -346,6 +347,10 @@ fn interface(common: &Common, selection: Selection, looks: Looks) -> anyhow::Res
         anyhow::bail!("the interface needs a terminal; `whyslow explain` and `whyslow diff` do without");
     }
     let title = session.title();
+    let first = match session {
+        Session::Traces(_) | Session::Databases(_) => First::Executions,
+        Session::Run(_) => First::Patterns,
+    };
     let places = places(common, &selection.symbols);
     let told = Arc::new(Mutex::new(Notices::default()));
     let backend = Box::new(Analyst {
@@ -356,7 +361,7 @@ fn interface(common: &Common, selection: Selection, looks: Looks) -> anyhow::Res
         memory: common.memory,
         told: Arc::clone(&told),
     });
-    tui::run(Setup { title, request, looks, threads: common.threads, backend })?;
+    tui::run(Setup { title, request, first, looks, threads: common.threads, backend })?;
     let told = told.lock().unwrap_or_else(PoisonError::into_inner);
     Ok(told.clone())
 }
@@ -385,8 +390,28 @@ impl Backend for Analyst {
         session::compare(model, request, work)
     }
 
-    fn export(&mut self, model: &Model, comparison: &Comparison) -> anyhow::Result<String> {
-        Ok(serde_json::to_string_pretty(&json::diff(model, comparison, None, None))? + "\n")
+    fn mine(&mut self, work: &Work) -> anyhow::Result<(Mined, Notices)> {
+        self.session.mine(work)
+    }
+
+    fn export(&mut self, what: &Exported) -> anyhow::Result<String> {
+        let text = match what {
+            Exported::Comparison { model, comparison, path: None } => {
+                serde_json::to_string_pretty(&json::diff(model, comparison, None, None))
+            }
+            Exported::Comparison { model, comparison, path: Some((found, at)) } => {
+                let diff = json::diff(model, comparison, None, None);
+                serde_json::to_string_pretty(&anomalies::with_path(diff, &found.anomalies, *at))
+            }
+            Exported::Anomalies { found, path } => {
+                let document = anomalies::json(&found.anomalies, &found.notices);
+                match path {
+                    Some(at) => serde_json::to_string_pretty(&anomalies::with_path(document, &found.anomalies, *at)),
+                    None => serde_json::to_string_pretty(&document),
+                }
+            }
+        };
+        Ok(text? + "\n")
     }
 }
 

@@ -11,6 +11,7 @@
 
 mod columns;
 mod contexts;
+pub mod iterations;
 
 use super::context::ContextId;
 use super::execution::ExecutionId;
