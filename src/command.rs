@@ -106,7 +106,7 @@ fn answer(
     clock: &mut Stages,
 ) -> anyhow::Result<(Model, Comparison)> {
     let request = session::request(&selection.slow, &selection.fast)?;
-    let session = Session::open(common)?;
+    let mut session = Session::open(common)?;
     clock.lap("open");
     with_progress(work, || {
         let model = session.model(selection.task.as_deref(), &places(common, selection), work)?;
@@ -121,10 +121,16 @@ fn answer(
 }
 
 /// What is in some CTF traces.
-fn tell(session: Session, check: bool, request: Request, work: &Work, clock: &mut Stages) -> anyhow::Result<Notices> {
+fn tell(
+    mut session: Session,
+    check: bool,
+    request: Request,
+    work: &Work,
+    clock: &mut Stages,
+) -> anyhow::Result<Notices> {
     match request {
         Request::Stats { what, json } => {
-            let (table, notices) = with_progress(work, || count(&session, what, work))?;
+            let (table, notices) = with_progress(work, || count(&mut session, what, work))?;
             clock.lap("read");
             if json {
                 print_json(&table)?
@@ -162,7 +168,9 @@ fn tell(session: Session, check: bool, request: Request, work: &Work, clock: &mu
             } else {
                 (None, session.notices())
             };
-            let facts = info::Facts::new(&session.sources, &session.found, survey.as_ref(), &notices);
+            let clocks = session.clocks.as_ref().map_or(&[][..], |(clocks, _)| clocks);
+            let facts =
+                info::Facts::new(&session.sources, &session.found, survey.as_ref().map(|s| (s, clocks)), &notices);
             if json {
                 print_json(&facts)?
             } else {
@@ -193,7 +201,7 @@ fn print_anomalies(found: &Anomalies, notices: &Notices, json: bool) -> anyhow::
     if json { print_json(&anomalies::json(found, notices)) } else { print(&anomalies::text(found, notices)) }
 }
 
-fn count(session: &Session, what: Stats, work: &Work) -> anyhow::Result<(stats::Table, Notices)> {
+fn count(session: &mut Session, what: Stats, work: &Work) -> anyhow::Result<(stats::Table, Notices)> {
     if what == Stats::Count {
         let (counts, notices) = session.count(work)?;
         return Ok((stats::Table::count(&counts, &notices), notices));

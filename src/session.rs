@@ -5,6 +5,7 @@
 //! Each method below it is one question; each runs on the workers of the [`Work`] it is given, reports progress to it
 //! and ends early when it is cancelled.
 
+use crate::analysis::clocks::{self, HostClock};
 use crate::analysis::executions::Rule;
 use crate::analysis::operations;
 use crate::analysis::patterns::Mined;
@@ -45,6 +46,8 @@ pub struct Session {
     pub sources: Vec<Source>,
     /// Tasks found by themselves.
     pub found: Vec<TaskDefinition>,
+    /// The hosts' clocks, once they were asked for; from then on the traces lie on one time line.
+    pub clocks: Option<(Vec<HostClock>, Notices)>,
     classes: Vec<ClassFace>,
     chunks: ChunkTarget,
 }
@@ -70,7 +73,7 @@ impl Session {
             Some(0) => ChunkTarget::Packet,
             Some(bytes) => ChunkTarget::Bytes(bytes),
         };
-        Session { found: task::discover(&classes), sources, classes, chunks }
+        Session { found: task::discover(&classes), sources, clocks: None, classes, chunks }
     }
 
     /// The traces as people name them.
@@ -100,24 +103,30 @@ impl Session {
         task.pairing == Pairing::ProcessKey || !task.begins.iter().any(|d| by_kernel(&d.event))
     }
 
-    /// The kernel pass, with marks for some tasks.
-    pub fn record(&self, tasks: &[TaskDefinition], work: &Work) -> anyhow::Result<(Recording, Notices)> {
+    /// The kernel pass, with marks for some tasks. The first one fits the hosts' clocks.
+    pub fn record(&mut self, tasks: &[TaskDefinition], work: &Work) -> anyhow::Result<(Recording, Notices)> {
+        if self.clocks.is_none() {
+            let mut notices = Notices::default();
+            let clocks = clocks::lay(&mut self.sources, &mut notices, work)?;
+            self.clocks = Some((clocks, notices));
+        }
         let traces: Vec<_> = self.sources.iter().map(|s| &s.trace).collect();
         let labels = self.sources.iter().map(|s| s.labelled.then(|| s.label.clone())).collect();
         let options = Options { chunks: self.chunks, labels, ..Options::default() };
         let (recording, mut notices) = record(&traces, tasks, &options, work)?;
         notices.merge(&self.notices());
+        self.clocks.iter().for_each(|(_, fitted)| notices.merge(fitted));
         Ok((recording, notices))
     }
 
     /// The state history of the whole recording.
-    pub fn history(&self, work: &Work) -> anyhow::Result<(History, Notices)> {
+    pub fn history(&mut self, work: &Work) -> anyhow::Result<(History, Notices)> {
         let (recording, notices) = self.record(&[], work)?;
         Ok((History::of_recording(&recording, work)?, notices))
     }
 
     /// Patterns of each thread's system calls; wake-ups and packets carry delays from thread to thread.
-    pub fn anomalies(&self, settings: &Settings, work: &Work) -> anyhow::Result<(Anomalies, Notices)> {
+    pub fn anomalies(&mut self, settings: &Settings, work: &Work) -> anyhow::Result<(Anomalies, Notices)> {
         let (recording, notices) = self.record(&[], work)?;
         let (_, found) = mine(operations::of_recording(&recording), settings, work)?;
         Ok((found, notices))
@@ -131,7 +140,7 @@ impl Session {
     }
 
     /// How often and how long each task ran.
-    pub fn survey(&self, work: &Work) -> anyhow::Result<(Survey, Notices)> {
+    pub fn survey(&mut self, work: &Work) -> anyhow::Result<(Survey, Notices)> {
         let tasks = self.candidates(None)?;
         let (recording, mut notices) = self.record(&tasks, work)?;
         let survey = survey::survey(&recording, &tasks, &mut notices);
@@ -139,7 +148,7 @@ impl Session {
     }
 
     /// The executions of a task, explained. Without a task: of the first that has executions.
-    pub fn model(&self, typed: Option<&str>, places: &Places, work: &Work) -> anyhow::Result<Model> {
+    pub fn model(&mut self, typed: Option<&str>, places: &Places, work: &Work) -> anyhow::Result<Model> {
         let candidates = self.candidates(typed)?;
         if candidates.is_empty() {
             anyhow::bail!("{}", self.nothing(work, "no task is found in it by itself")?);

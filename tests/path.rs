@@ -597,6 +597,29 @@ fn a_packet_between_hosts_goes_to_the_other_host() {
 }
 
 #[test]
+fn clock_skew_between_hosts_leaves_a_packet_no_time() {
+    // The fitted clocks are off by more than the way back took: the answer arrives at 28 and is sent at 30.
+    let mut s = scene();
+    let soft = Context::SoftIrq(3);
+    let (there, back) = (tcp(10, 20, 100), tcp(20, 10, 900));
+    s.switch(0, 0, 0, READY, 1).send(3, 0, there).switch(5, 0, 1, SLEEP, 0);
+    s.enter(27, 0, soft).receive(28, 0, back).wake(29, 0, 1).leave(30, 0, soft).switch(32, 0, 0, READY, 1);
+    s.switch(50, 0, 1, SLEEP, 0);
+    s.host = 1;
+    s.switch(0, 0, 0, READY, 9).switch(1, 0, 9, SLEEP, 0).enter(11, 0, soft).receive(12, 0, there).wake(13, 0, 9);
+    s.leave(14, 0, soft).switch(15, 0, 0, READY, 9).send(30, 0, back).switch(32, 0, 9, SLEEP, 0);
+    let want = [
+        "1 Running 0..5",
+        "host1:9 Network 5..13",
+        "host1:9 Preempted 13..15",
+        "host1:9 Running 15..29",
+        "1 Preempted 29..32",
+        "1 Running 32..50",
+    ];
+    assert_eq!(s.path(1, 0, 50), want);
+}
+
+#[test]
 fn a_packet_received_outside_of_interrupts() {
     // Threaded reception: the kernel thread 7 delivers the packet in its own context.
     let mut s = scene();

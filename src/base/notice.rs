@@ -70,6 +70,8 @@ notices! {
     MappingLost        Fault Found    "{n} files shrank while they were read";
     MemoryLimit        Loss  Found    "{n} parts were left out to stay under the memory limit";
     ClockSkew          Note  Found    "{n} messages arrive before they were sent, by the clocks recorded";
+    ClocksFitted       Note  Found    "the clocks of {n} hosts were laid on the first one's by the packets between them";
+    ClampedPackets     Note  Found    "{n} packets arrive before they were sent by the fitted clocks as well: no time is taken for their way";
     UnmatchedMessages  Note  Found    "{n} messages have no partner";
     NamesFolded        Note  Found    "{n} thread names that differ in a number only are shown as one";
     UnknownRecords     Note  Found    "{n} records of unknown types were stepped over";

@@ -16,7 +16,7 @@ use super::image::ImageChange;
 use super::kind::{Context, Event, Kind, TextId, WakeSource, WhoId};
 use super::stack::{RawStackId, StackOrigin};
 use super::task::TaskDefinition;
-use crate::input::ctf::Trace;
+use crate::input::ctf::{Class, Trace};
 use crate::input::record::{ClassId, FieldPath, Projection, Record, Scope, Value};
 use foldhash::{HashMap, HashSet};
 
@@ -121,6 +121,21 @@ fn origin_of(shape: Shape) -> StackOrigin {
 impl Binding {
     /// Bind the classes of a trace.
     pub fn new(trace: &Trace, tasks: &[TaskDefinition]) -> Binding {
+        Binding::of(trace, tasks, |_| true)
+    }
+
+    /// Bind only what is sent and received over the network.
+    pub fn packets(trace: &Trace) -> Binding {
+        Binding::of(trace, &[], |shape| matches!(shape, Shape::Send | Shape::Receive))
+    }
+
+    /// True for a stream class in which something is bound.
+    pub fn binds(&self, trace: &Trace, stream_class: u32) -> bool {
+        let bound = |(class, bound): (&Class, &Option<Bound>)| class.stream_class == stream_class && bound.is_some();
+        trace.classes().iter().zip(&self.classes).any(bound)
+    }
+
+    fn of(trace: &Trace, tasks: &[TaskDefinition], wanted: impl Fn(Shape) -> bool) -> Binding {
         let kernel = is_kernel(trace);
         let declared: HashSet<&str> = trace.classes().iter().map(|c| c.name.as_str()).collect();
         let waking = declared.contains("sched_waking");
@@ -136,7 +151,7 @@ impl Binding {
             let known = if kernel { classes::kernel(name) } else { classes::user(name) };
             let marked = Meaning { shape: Shape::Other, fields: &[], context: true };
             known
-                .filter(|m| m.shape != Shape::Wakeup || !waking)
+                .filter(|m| wanted(m.shape) && (m.shape != Shape::Wakeup || !waking))
                 .or_else(|| delimiters.contains_key(name).then_some(marked))
         };
         let followed = follow(trace, &meaning);

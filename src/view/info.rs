@@ -1,10 +1,13 @@
 //! `info`: what the traces are (`whyslow.info/1`), from metadata, index and packet headers; with a survey also how
 //! often and how long each task ran.
 
+use super::anomalies::duration;
 use super::clean;
+use crate::analysis::clocks::HostClock;
 use crate::analysis::survey::Survey;
 use crate::base::notice::Notices;
 use crate::base::statistics::nearest_rank;
+use crate::base::time::Shift;
 use crate::event::task::TaskDefinition;
 use crate::input::Source;
 use crate::input::count::lost;
@@ -18,6 +21,8 @@ pub struct Facts {
     traces: Vec<TraceFacts>,
     lost: Lost,
     tasks: Vec<TaskFacts>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    clocks: Option<Vec<ClockFacts>>,
     #[serde(skip_serializing_if = "Option::is_none")]
     unknown_waits: Option<UnknownWaits>,
     warnings: Vec<String>,
@@ -34,6 +39,17 @@ struct TraceFacts {
     host: Option<String>,
     clock: Option<String>,
     event_types: usize,
+}
+
+/// Common time = own time + `offset_ns`, at the start of its recording; it grows by `drift_ppb`.
+#[derive(Clone, Debug, Serialize)]
+struct ClockFacts {
+    host: Option<String>,
+    traces: Vec<String>,
+    offset_ns: i64,
+    drift_ppb: f64,
+    error_ns: Option<i64>,
+    packets: u64,
 }
 
 #[derive(Clone, Debug, Default, Serialize)]
@@ -75,8 +91,14 @@ struct Reason {
 }
 
 impl Facts {
-    /// The facts of some traces and, where a survey was made, its figures.
-    pub fn new(sources: &[Source], tasks: &[TaskDefinition], survey: Option<&Survey>, notices: &Notices) -> Facts {
+    /// The facts of some traces and, where a survey was made, its figures and the hosts' clocks.
+    pub fn new(
+        sources: &[Source],
+        tasks: &[TaskDefinition],
+        full: Option<(&Survey, &[HostClock])>,
+        notices: &Notices,
+    ) -> Facts {
+        let survey = full.map(|(survey, _)| survey);
         let mut all_lost = Lost::default();
         for source in sources {
             let (events, packets) = lost(&source.trace);
@@ -98,6 +120,7 @@ impl Facts {
             traces: sources.iter().map(TraceFacts::new).collect(),
             lost: all_lost,
             tasks,
+            clocks: full.map(|(_, clocks)| clocks.iter().map(|clock| ClockFacts::new(clock, sources)).collect()),
             unknown_waits: survey.map(UnknownWaits::new),
             warnings: notices.sentences().iter().map(|s| clean::line(s)).collect(),
         }
@@ -129,6 +152,9 @@ impl Facts {
             writeln!(out, "lost: {} events and {} packets in {} streams", lost.events, lost.packets, lost.streams)?;
         } else {
             writeln!(out, "lost: nothing")?;
+        }
+        for clock in self.clocks.iter().flatten() {
+            writeln!(out, "{clock}")?;
         }
         write_tasks(&self.tasks, out)?;
         if let Some(unknown) = &self.unknown_waits {
@@ -170,16 +196,44 @@ pub(super) fn write_tasks(tasks: &[TaskFacts], out: &mut String) -> std::fmt::Re
     Ok(())
 }
 
+/// Label and path of a trace.
+fn name(source: &Source) -> String {
+    let name = if source.name.is_empty() { source.label.clone() } else { format!("{}/{}", source.label, source.name) };
+    clean::text(&name).into_owned()
+}
+
+impl std::fmt::Display for ClockFacts {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let host = self.host.as_deref().unwrap_or("unknown host");
+        let error = self.error_ns.map_or_else(|| "unknown".to_owned(), duration);
+        let offset = duration(self.offset_ns);
+        write!(f, "clock of {host}: {offset} to add, error up to {error}, by {} packets", self.packets)?;
+        if self.drift_ppb == 0.0 { Ok(()) } else { write!(f, ", drift {:.1} ppm", self.drift_ppb / 1e3) }
+    }
+}
+
+impl ClockFacts {
+    fn new(clock: &HostClock, sources: &[Source]) -> ClockFacts {
+        let ppb = clock.shift.drift as f64 * 1e9 / (1u64 << Shift::SCALE) as f64;
+        ClockFacts {
+            host: Some(clean::text(&clock.host).into_owned()).filter(|host| !host.is_empty()),
+            traces: clock.traces.iter().filter_map(|at| sources.get(*at)).map(name).collect(),
+            offset_ns: clock.shift.offset,
+            drift_ppb: (ppb * 1e3).round() / 1e3,
+            error_ns: clock.error,
+            packets: clock.packets,
+        }
+    }
+}
+
 impl TraceFacts {
     fn new(source: &Source) -> TraceFacts {
         let trace = &source.trace;
         let packets = || trace.streams().iter().flat_map(|s| &s.packets);
-        let name =
-            if source.name.is_empty() { source.label.clone() } else { format!("{}/{}", source.label, source.name) };
         let clean = |text: &str| clean::text(text).into_owned();
         let clock = trace.clock_uuid().map(|uuid| format!("{} {uuid}", trace.clock_name().unwrap_or("clock")));
         TraceFacts {
-            path: clean(&name),
+            path: name(source),
             format: format!("CTF {}", if trace.version() == 2 { "2" } else { "1.8" }),
             begin_ns: packets().filter_map(|p| p.begin).min(),
             end_ns: packets().filter_map(|p| p.end).max(),

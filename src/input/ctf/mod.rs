@@ -29,7 +29,7 @@ pub use reader::{Plan, Reader};
 use super::mapped::Mapped;
 use super::record::{ClassId, FieldPath, Projection, Scope, StreamId};
 use crate::base::notice::Notices;
-use crate::base::time::{Ns, canonical_ns};
+use crate::base::time::{Ns, Shift, canonical_ns};
 use packet::{Line, Place, Preludes};
 use schema::{Count, Field, Kind, Schema, StreamClass};
 use std::ops::Range;
@@ -246,6 +246,14 @@ impl Trace {
             for line in chunk.lines.iter_mut().filter(|l| l.clock.uuid.as_deref() == Some(uuid)) {
                 line.common.base = base;
             }
+        }
+        self.tell_streams();
+    }
+
+    /// Lay all clocks of the trace on another time line, which becomes the common one.
+    pub fn shift_clocks(&mut self, shift: Shift) {
+        for line in self.chunks.iter_mut().flat_map(|c| &mut c.lines) {
+            line.common.shift = Some(shift);
         }
         self.tell_streams();
     }

@@ -222,7 +222,8 @@ impl Machine {
                 if let Some(packet) = ids.batch.packet_of(id)
                     && let Some((by, at)) = self.sender(c, t, packet)
                 {
-                    self.packets.send(origin.host, packet, by, at);
+                    let ended = self.packets.send(origin.host, packet, by, at);
+                    self.came_early(ended, by, at);
                 }
             }
             Kind::Receive(id) => {
