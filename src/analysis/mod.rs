@@ -7,6 +7,7 @@
 
 pub use crate::state::recording;
 pub mod clocks;
+pub mod counters;
 pub mod counts;
 pub mod disk;
 pub mod ecct;

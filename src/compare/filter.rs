@@ -141,6 +141,9 @@ fn metric_named(name: &str) -> Option<Metric> {
     if let Some(field) = name.strip_prefix("field.") {
         return (!field.is_empty()).then(|| Metric::Field(field.into()));
     }
+    if let Some(counter) = name.strip_prefix("perf.") {
+        return (!counter.is_empty()).then(|| Metric::Perf(counter.into()));
+    }
     let spent = Spent::ALL.into_iter().map(Metric::Spent);
     known_metrics().into_iter().chain(spent).find(|m| m.name() == name)
 }

@@ -42,6 +42,8 @@ pub enum Metric {
     Type,
     /// A numeric field of the delimiting events: `field.NAME`.
     Field(String),
+    /// A hardware counter, over the running segments of the critical path: `perf.thread_instructions`.
+    Perf(String),
 }
 
 impl Metric {
@@ -60,6 +62,7 @@ impl Metric {
             Metric::Trace => "trace".into(),
             Metric::Type => "type".into(),
             Metric::Field(name) => format!("field.{name}"),
+            Metric::Perf(name) => format!("perf.{name}"),
         }
     }
 
@@ -68,7 +71,7 @@ impl Metric {
         match self {
             Metric::Duration | Metric::Start | Metric::Spent(_) | Metric::Other => Unit::Ns,
             Metric::BytesRead | Metric::BytesWritten => Unit::Bytes,
-            Metric::Syscalls | Metric::PageFaults | Metric::Threads | Metric::Field(_) => Unit::Count,
+            Metric::Syscalls | Metric::PageFaults | Metric::Threads | Metric::Field(_) | Metric::Perf(_) => Unit::Count,
             Metric::Trace | Metric::Type => Unit::Name,
         }
     }

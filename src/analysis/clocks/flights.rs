@@ -7,10 +7,12 @@
 //!
 //! Streams are read in pieces side by side, in no order; tables of pieces are joined by minimum and maximum, so that
 //! nothing depends on the pieces. A table that grows over [`MOST`] headers keeps those whose hash ends in one more
-//! zero bit: an even sample, the same for any order. Cost: one reading.
+//! zero bit: an even sample, the same for any order. Cost: one reading, of the clocks that may have flights: their
+//! recordings overlap, or, with clocks that are far off, a few samples of each show packets that one host sends to
+//! another which receives such packets. Recordings made one after the other so cost next to nothing.
 
 use super::HostClock;
-use crate::base::time::Ns;
+use crate::base::time::{Ns, Span};
 use crate::base::work::{Cancelled, Work, in_order};
 use crate::event::batch::{Batch, Segment};
 use crate::event::bind::{Binder, Binding};
@@ -20,6 +22,7 @@ use crate::input::ctf::Plan;
 use crate::input::record::StreamId;
 use foldhash::HashMap;
 use smallvec::SmallVec;
+use std::collections::{BTreeMap, BTreeSet};
 use std::hash::BuildHasher;
 use std::ops::Range;
 
@@ -113,6 +116,13 @@ struct Reading<'a> {
     plan: Plan,
 }
 
+/// Packets of a stream that are sampled, and records of each.
+const SAMPLES: usize = 4;
+const RECORDS: usize = 1000;
+
+/// Who sends to whom.
+type Route = (u128, u128);
+
 /// A run of packets of one stream.
 struct Piece {
     reading: usize,
@@ -120,8 +130,13 @@ struct Piece {
     packets: Range<usize>,
 }
 
-/// All flights between the clocks, sorted.
-pub(super) fn find(sources: &[Source], clocks: &[HostClock], work: &Work) -> Result<Vec<Flight>, Cancelled> {
+/// All flights between the clocks, sorted; `lives` are their recordings by their own time.
+pub(super) fn find(
+    sources: &[Source],
+    clocks: &[HostClock],
+    lives: &[Span],
+    work: &Work,
+) -> Result<Vec<Flight>, Cancelled> {
     let mut readings = Vec::new();
     for (clock, about) in clocks.iter().enumerate() {
         for source in about.traces.iter().filter_map(|i| sources.get(*i)) {
@@ -130,6 +145,8 @@ pub(super) fn find(sources: &[Source], clocks: &[HostClock], work: &Work) -> Res
             readings.push(Reading { source, clock: u16::try_from(clock).unwrap_or(u16::MAX), binding, plan });
         }
     }
+    let talk = talking(&readings, lives);
+    readings.retain(|r| talk.contains(&r.clock));
     let pieces = cut(&readings);
     work.progress.enter("clocks", pieces.len() as u64);
     let mut table = Table::new(MOST);
@@ -139,6 +156,26 @@ pub(super) fn find(sources: &[Source], clocks: &[HostClock], work: &Work) -> Res
         work.progress.step(1);
     })?;
     Ok(table.flights())
+}
+
+/// The clocks that may have flights.
+fn talking(readings: &[Reading<'_>], lives: &[Span]) -> BTreeSet<u16> {
+    let mut talk = BTreeSet::new();
+    let overlap = |a: u16, b: u16| {
+        let life = |clock: u16| lives.get(usize::from(clock)).copied().unwrap_or_default();
+        !life(a).clip(life(b)).is_empty()
+    };
+    let clocks: BTreeSet<u16> = readings.iter().map(|r| r.clock).collect();
+    let pairs = clocks.iter().flat_map(|a| clocks.iter().map(move |b| (*a, *b))).filter(|(a, b)| a != b);
+    talk.extend(pairs.clone().filter(|(a, b)| overlap(*a, *b)).flat_map(|(a, b)| [a, b]));
+    if talk.len() < clocks.len() {
+        let mut routes: BTreeMap<(u16, bool), BTreeSet<Route>> = BTreeMap::new();
+        readings.iter().for_each(|r| r.sample(&mut routes));
+        let empty = BTreeSet::new();
+        let of = |clock, sent| routes.get(&(clock, sent)).unwrap_or(&empty);
+        talk.extend(pairs.filter(|(a, b)| !of(*a, true).is_disjoint(of(*b, false))).flat_map(|(a, b)| [a, b]));
+    }
+    talk
 }
 
 fn cut(readings: &[Reading<'_>]) -> Vec<Piece> {
@@ -160,13 +197,25 @@ fn cut(readings: &[Reading<'_>]) -> Vec<Piece> {
 }
 
 impl Piece {
-    /// What is damaged here is said when the trace is read for good.
     fn read(&self, reading: &Reading<'_>) -> Table {
         let mut table = Table::new(MOST);
-        let mut binder = Binder::new(&reading.binding, 0);
-        let mut reader = reading.source.trace.reader(&reading.plan, self.stream, self.packets.clone());
+        reading.read(self.stream, self.packets.clone(), usize::MAX, |segment, sent, t| {
+            table.add(segment, Seen { clock: reading.clock, sent, first: t, last: t });
+        });
+        table
+    }
+}
+
+impl Reading<'_> {
+    /// What is sent and received in some packets of a stream, of their first `records`. What is damaged here is said
+    /// when the trace is read for good.
+    fn read(&self, stream: StreamId, packets: Range<usize>, records: usize, mut take: impl FnMut(&Segment, bool, Ns)) {
+        let mut binder = Binder::new(&self.binding, 0);
+        let mut reader = self.source.trace.reader(&self.plan, stream, packets);
         let (mut batch, mut events) = (Batch::default(), Vec::new());
-        while let Some(record) = reader.next() {
+        let mut left = records;
+        while let Some(record) = reader.next().filter(|_| left > 0) {
+            left -= 1;
             binder.read(&record, &mut batch, &mut events);
             for event in events.drain(..) {
                 let (id, sent) = match event.kind {
@@ -175,12 +224,24 @@ impl Piece {
                     _ => continue,
                 };
                 if let Some(segment) = batch.packet_of(id).and_then(|p| p.tcp).filter(|s| !s.flow.is_loopback()) {
-                    let seen = Seen { clock: reading.clock, sent, first: event.time, last: event.time };
-                    table.add(&segment, seen);
+                    take(&segment, sent, event.time);
                 }
             }
         }
-        table
+    }
+
+    /// Who sends and receives in a few places of the trace.
+    fn sample(&self, routes: &mut BTreeMap<(u16, bool), BTreeSet<Route>>) {
+        for (number, stream) in self.source.trace.streams().iter().enumerate() {
+            let count = stream.packets.len();
+            let places: BTreeSet<usize> = (0..SAMPLES.min(count)).map(|i| i * count / SAMPLES.min(count)).collect();
+            for at in places.into_iter().filter(|_| self.binding.binds(&self.source.trace, stream.stream_class)) {
+                self.read(StreamId::at(number), at..at + 1, RECORDS, |segment, sent, _| {
+                    let route = (segment.flow.source, segment.flow.dest);
+                    routes.entry((self.clock, sent)).or_default().insert(route);
+                });
+            }
+        }
     }
 }
 

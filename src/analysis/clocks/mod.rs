@@ -5,8 +5,8 @@
 //! left where and arrived where; [`line`] fits two clocks; here the pairs are joined: a spanning tree from the first
 //! trace's clock, best pairs first, along which lines are composed and errors add up. Traces of one clock uuid share
 //! a clock and need no fit; a clock that shares no packet with the others is left as recorded, with an unknown error.
-//! Loopback packets say nothing. Cost: one reading of the traces that hold network events, and only where there are
-//! two clocks. ALGORITHMS.md section 4.5.
+//! Loopback packets say nothing. Cost: one reading of the traces that hold network events, and only where
+//! there are two clocks whose hosts may have talked. ALGORITHMS.md section 4.5.
 
 mod flights;
 mod line;
@@ -76,8 +76,8 @@ pub fn lay(sources: &mut [Source], notices: &mut Notices, work: &Work) -> Result
     if clocks.len() < 2 {
         return Ok(clocks);
     }
-    let flights = flights::find(sources, &clocks, work)?;
     let lives: Vec<Span> = clocks.iter().map(|clock| life(sources, clock)).collect();
+    let flights = flights::find(sources, &clocks, &lives, work)?;
     join(&mut clocks, &lives, &flights);
     let fitted = clocks.iter().filter(|c| c.packets > 0);
     let first = fitted.clone().map(|c| format!("{} by {} ns", c.host, c.shift.offset));

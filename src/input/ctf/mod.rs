@@ -137,7 +137,18 @@ impl Trace {
 
     /// Names of the payload's direct members that are integers (`true`) or text (`false`).
     pub fn payload_fields(&self, class: ClassId) -> Vec<(String, bool)> {
-        let Some(Field { kind: Kind::Struct(members), .. }) = self.root(class, Scope::Payload) else {
+        self.fields(class, Scope::Payload)
+    }
+
+    /// The same of the contexts.
+    pub fn context_fields(&self, class: ClassId) -> Vec<(String, bool)> {
+        let mut all = self.fields(class, Scope::CommonContext);
+        all.extend(self.fields(class, Scope::SpecificContext));
+        all
+    }
+
+    fn fields(&self, class: ClassId, scope: Scope) -> Vec<(String, bool)> {
+        let Some(Field { kind: Kind::Struct(members), .. }) = self.root(class, scope) else {
             return Vec::new();
         };
         let simple = |member: &schema::Member| match &member.field.kind {
