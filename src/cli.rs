@@ -164,6 +164,9 @@ struct Input {
     /// Verify all invariants of what was built
     #[arg(long)]
     check: bool,
+    /// What names of interrupt handlers mean, before what is built in (default: handlers.toml of the configuration)
+    #[arg(long, value_name = "FILE")]
+    handlers: Option<PathBuf>,
     /// Bytes of trace in one piece of work (default: balanced over the workers)
     #[arg(long, value_name = "BYTES", hide = true)]
     chunk: Option<u64>,
@@ -217,6 +220,8 @@ pub struct Common {
     pub timings: bool,
     /// Verify invariants.
     pub check: bool,
+    /// A table of interrupt handlers of the user's own.
+    pub handlers: Option<PathBuf>,
     /// Bytes of trace in one chunk.
     pub chunk: Option<u64>,
 }
@@ -369,6 +374,7 @@ impl Input {
             strict: self.strict,
             timings: self.timings,
             check: self.check,
+            handlers: self.handlers,
             chunk: self.chunk,
         }
     }

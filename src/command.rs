@@ -41,7 +41,7 @@ pub fn run(common: &Common, request: Request) -> anyhow::Result<u8> {
             let opened = input::open(&common.arguments)?;
             clock.lap("open");
             match opened {
-                Opened::Ctf(sources) => tell(Session::new(sources, common), common.check, request, &work, &mut clock)?,
+                Opened::Ctf(sources) => tell(Session::new(sources, common)?, common.check, request, &work, &mut clock)?,
                 Opened::Otf2(archive) => tell_run(&archive, request, &work, &mut clock)?,
             }
         }
@@ -164,6 +164,9 @@ fn tell(
             let (survey, notices) = if full {
                 let (survey, notices) = with_progress(work, || session.survey(work))?;
                 clock.lap("survey");
+                if check {
+                    sound(build::untiled(&notices))?;
+                }
                 (Some(survey), notices)
             } else {
                 (None, session.notices())

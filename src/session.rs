@@ -31,9 +31,11 @@ use crate::model::{Model, TraceInfo};
 use crate::state::engine::ChunkTarget;
 use crate::state::history::History;
 use crate::state::history::lines::Time;
-use crate::state::kernel::{Options, record};
+use crate::state::kernel::{Handlers, Options, record};
 use crate::state::recording::Recording;
 use anyhow::Context;
+use etcetera::BaseStrategy;
+use std::path::Path;
 
 /// The command line is wrong, which only the trace could tell: exit status 2.
 #[derive(Debug, thiserror::Error)]
@@ -48,6 +50,7 @@ pub struct Session {
     pub found: Vec<TaskDefinition>,
     /// The hosts' clocks, once they were asked for; from then on the traces lie on one time line.
     pub clocks: Option<(Vec<HostClock>, Notices)>,
+    handlers: Handlers,
     classes: Vec<ClassFace>,
     chunks: ChunkTarget,
 }
@@ -56,7 +59,7 @@ impl Session {
     /// Open the traces of a command line whose executions can be compared. Cost: metadata and packet indexes.
     pub fn open(common: &Common) -> anyhow::Result<Session> {
         match input::open(&common.arguments)? {
-            Opened::Ctf(sources) => Ok(Session::new(sources, common)),
+            Opened::Ctf(sources) => Session::new(sources, common),
             Opened::Otf2(archive) => {
                 let what =
                     "an MPI run: `whyslow anomalies` tells what held it up, `stats count` and `info` what is in it";
@@ -66,14 +69,15 @@ impl Session {
     }
 
     /// Traces that are open.
-    pub fn new(sources: Vec<Source>, common: &Common) -> Session {
+    pub fn new(sources: Vec<Source>, common: &Common) -> anyhow::Result<Session> {
         let classes: Vec<ClassFace> = sources.iter().flat_map(faces).collect();
         let chunks = match common.chunk {
             None => ChunkTarget::default(),
             Some(0) => ChunkTarget::Packet,
             Some(bytes) => ChunkTarget::Bytes(bytes),
         };
-        Session { found: task::discover(&classes), sources, clocks: None, classes, chunks }
+        let handlers = handlers(common.handlers.as_deref())?;
+        Ok(Session { found: task::discover(&classes), sources, clocks: None, handlers, classes, chunks })
     }
 
     /// The traces as people name them.
@@ -112,7 +116,7 @@ impl Session {
         }
         let traces: Vec<_> = self.sources.iter().map(|s| &s.trace).collect();
         let labels = self.sources.iter().map(|s| s.labelled.then(|| s.label.clone())).collect();
-        let options = Options { chunks: self.chunks, labels, ..Options::default() };
+        let options = Options { chunks: self.chunks, handlers: self.handlers.clone(), labels };
         let (recording, mut notices) = record(&traces, tasks, &options, work)?;
         notices.merge(&self.notices());
         self.clocks.iter().for_each(|(_, fitted)| notices.merge(fitted));
@@ -185,6 +189,18 @@ impl Session {
             "{title}: {what}; `whyslow info --full` lists tasks with their counts, --task begin=EVENT,end=EVENT names one by hand"
         ))
     }
+}
+
+/// The user's table of interrupt handlers: as typed, else the one among the configuration.
+fn handlers(typed: Option<&Path>) -> anyhow::Result<Handlers> {
+    let kept = || {
+        let folder = etcetera::choose_base_strategy().ok()?.config_dir();
+        Some(folder.join("whyslow/handlers.toml")).filter(|path| path.is_file())
+    };
+    let Some(path) = typed.map(Path::to_owned).or_else(kept) else { return Ok(Handlers::built_in()) };
+    let said = |e: &dyn std::fmt::Display| Wrong(format!("{}: {e}", path.display()));
+    let text = std::fs::read_to_string(&path).map_err(|e| said(&e))?;
+    Ok(Handlers::with_own(&text).map_err(|e| said(&e))?)
 }
 
 /// Patterns of an MPI run, which of their occurrences took too long, and from where the delay came.

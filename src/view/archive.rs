@@ -127,7 +127,7 @@ fn tasks(mined: &Mined) -> Vec<TaskFacts> {
     let task = |(pattern, mut durations): (_, Vec<i64>)| {
         durations.sort_unstable();
         let name = cleaned(&mined.table.name(pattern, &mined.operations.names));
-        TaskFacts { name, measured: Some(Measured::new(&durations)) }
+        TaskFacts { name, measured: Some(Measured::new(&durations)), unknown_waits: None }
     };
     by_pattern.into_iter().map(task).collect()
 }

@@ -4,7 +4,7 @@
 use super::anomalies::duration;
 use super::clean;
 use crate::analysis::clocks::HostClock;
-use crate::analysis::survey::Survey;
+use crate::analysis::survey::{Survey, Unknown};
 use crate::base::notice::Notices;
 use crate::base::statistics::nearest_rank;
 use crate::base::time::Shift;
@@ -65,6 +65,8 @@ pub(super) struct TaskFacts {
     pub name: String,
     #[serde(flatten)]
     pub measured: Option<Measured>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub unknown_waits: Option<UnknownWaits>,
 }
 
 /// How many executions, and how long they took.
@@ -78,7 +80,7 @@ pub(super) struct Measured {
 }
 
 #[derive(Clone, Debug, Serialize)]
-struct UnknownWaits {
+pub(super) struct UnknownWaits {
     off_cpu_ns: i64,
     reasons: Vec<Reason>,
 }
@@ -110,7 +112,8 @@ impl Facts {
             .iter()
             .map(|t| TaskFacts {
                 name: clean::text(&t.name).into_owned(),
-                measured: survey.map(|s| Measured::new(s.durations.get(&t.name).map_or(&[], Vec::as_slice))),
+                measured: survey.map(|s| Measured::new(s.tasks.get(&t.name).map_or(&[], |t| &t.durations))),
+                unknown_waits: survey.and_then(|s| s.tasks.get(&t.name)).map(|t| UnknownWaits::new(&t.unknown)),
             })
             .collect();
         // With figures, what never ran is of no interest: a kernel declares hundreds of system calls.
@@ -121,7 +124,7 @@ impl Facts {
             lost: all_lost,
             tasks,
             clocks: full.map(|(_, clocks)| clocks.iter().map(|clock| ClockFacts::new(clock, sources)).collect()),
-            unknown_waits: survey.map(UnknownWaits::new),
+            unknown_waits: survey.map(|s| UnknownWaits::new(&s.unknown)),
             warnings: notices.sentences().iter().map(|s| clean::line(s)).collect(),
         }
     }
@@ -158,12 +161,14 @@ impl Facts {
         }
         write_tasks(&self.tasks, out)?;
         if let Some(unknown) = &self.unknown_waits {
-            let total: i64 = unknown.reasons.iter().map(|r| r.ns).sum();
-            let percent = total as f64 * 100.0 / unknown.off_cpu_ns.max(1) as f64;
-            let all = unknown.off_cpu_ns as f64 / 1e6;
-            writeln!(out, "\nwaits on critical paths without a cause: {percent:.2} % of {all:.1} ms off the CPU")?;
+            writeln!(out, "\nwaits on critical paths without a cause: {unknown} off the CPU")?;
             for r in &unknown.reasons {
                 writeln!(out, "{:>10} {:>11.3} ms  {}", r.waits, r.ns as f64 / 1e6, r.reason)?;
+            }
+            for t in &self.tasks {
+                if let Some(own) = t.unknown_waits.as_ref().filter(|own| !own.reasons.is_empty()) {
+                    writeln!(out, "           {own} in {}", t.name)?;
+                }
             }
         }
         self.warnings.iter().try_for_each(|w| writeln!(out, "note: {w}"))
@@ -261,14 +266,22 @@ impl Measured {
 }
 
 impl UnknownWaits {
-    fn new(survey: &Survey) -> UnknownWaits {
+    fn new(unknown: &Unknown) -> UnknownWaits {
         let reason = |(reason, (waits, ns)): (&String, &(u64, i64))| Reason {
             reason: clean::text(reason).into_owned(),
             waits: *waits,
             ns: *ns,
         };
-        let mut reasons: Vec<Reason> = survey.unknown.reasons.iter().map(reason).collect();
+        let mut reasons: Vec<Reason> = unknown.reasons.iter().map(reason).collect();
         reasons.sort_by_key(|r| std::cmp::Reverse(r.ns));
-        UnknownWaits { off_cpu_ns: survey.unknown.off_cpu_ns, reasons }
+        UnknownWaits { off_cpu_ns: unknown.off_cpu_ns, reasons }
+    }
+}
+
+impl std::fmt::Display for UnknownWaits {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let total: i64 = self.reasons.iter().map(|r| r.ns).sum();
+        let percent = total as f64 * 100.0 / self.off_cpu_ns.max(1) as f64;
+        write!(f, "{percent:.2} % of {:.1} ms", self.off_cpu_ns as f64 / 1e6)
     }
 }
