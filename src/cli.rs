@@ -126,6 +126,19 @@ enum TypedCommand {
         #[arg(long)]
         json: bool,
     },
+    /// An execution database: small, shareable, opened in place of the trace
+    Build {
+        #[command(flatten)]
+        input: Input,
+        #[command(flatten)]
+        symbols: Symbols,
+        /// The file to write; a database that stands there is replaced
+        #[arg(short, long, value_name = "FILE")]
+        output: PathBuf,
+        /// A task to keep, as `--task` of `explain`; repeatable (default: all that are not system calls or interrupts)
+        #[arg(long, value_name = "TASK")]
+        task: Vec<String>,
+    },
     /// Every event in time order
     Dump {
         #[command(flatten)]
@@ -149,7 +162,7 @@ pub enum Stats {
 
 #[derive(Args, Debug)]
 struct Input {
-    /// Trace directories (CTF), or LABEL=PATH to name one
+    /// Trace directories (CTF) or databases, or LABEL=PATH to name one
     #[arg(required = true, value_name = "TRACE")]
     traces: Vec<String>,
     /// Worker threads (default: all cores)
@@ -183,6 +196,15 @@ struct Choice {
     /// The fast group, likewise
     #[arg(long, value_name = "FILTER")]
     fast: Vec<String>,
+    /// New names of functions, to compare versions: a TOML file of lines `"old" = "new"`
+    #[arg(long, value_name = "FILE")]
+    functions: Option<PathBuf>,
+    #[command(flatten)]
+    symbols: Symbols,
+}
+
+#[derive(Args, Debug)]
+struct Symbols {
     /// Where to look for the traced ELF files; repeatable (default: the recorded paths)
     #[arg(long, value_name = "DIR")]
     symbols: Vec<PathBuf>,
@@ -235,10 +257,19 @@ pub struct Selection {
     pub slow: Vec<String>,
     /// `--fast`
     pub fast: Vec<String>,
+    /// `--functions`
+    pub functions: Option<PathBuf>,
+    /// Where functions get their names.
+    pub symbols: SymbolFiles,
+}
+
+/// Where functions get their names.
+#[derive(Clone, Debug, Default)]
+pub struct SymbolFiles {
     /// `--symbols`
-    pub symbols: Vec<PathBuf>,
+    pub folders: Vec<PathBuf>,
     /// `--kallsyms`
-    pub kallsyms: Vec<PathBuf>,
+    pub kernel: Vec<PathBuf>,
 }
 
 /// What is meant.
@@ -311,6 +342,15 @@ pub enum Request {
         /// JSON instead of text.
         json: bool,
     },
+    /// Write a database.
+    Build {
+        /// Where to.
+        output: PathBuf,
+        /// Tasks, as typed; none for those worth a look unasked.
+        tasks: Vec<String>,
+        /// Where functions get their names.
+        symbols: SymbolFiles,
+    },
     /// Every event.
     Dump {
         /// In the exact format.
@@ -354,6 +394,9 @@ pub fn parse(words: impl IntoIterator<Item = std::ffi::OsString>) -> Parsed {
             (input, Request::Query { attribute, at, range, points, json })
         }
         Some(TypedCommand::Info { input, full, json }) => (input, Request::Info { full, json }),
+        Some(TypedCommand::Build { input, symbols, output, task }) => {
+            (input, Request::Build { output, tasks: task, symbols: symbols.meant() })
+        }
         Some(TypedCommand::Dump { input, canonical }) => (input, Request::Dump { canonical }),
     };
     Parsed::Run(Box::new(input.meant()), request)
@@ -361,8 +404,14 @@ pub fn parse(words: impl IntoIterator<Item = std::ffi::OsString>) -> Parsed {
 
 impl Choice {
     fn meant(self) -> Selection {
-        let Choice { task, slow, fast, symbols, kallsyms } = self;
-        Selection { task, slow, fast, symbols, kallsyms }
+        let Choice { task, slow, fast, functions, symbols } = self;
+        Selection { task, slow, fast, functions, symbols: symbols.meant() }
+    }
+}
+
+impl Symbols {
+    fn meant(self) -> SymbolFiles {
+        SymbolFiles { folders: self.symbols, kernel: self.kallsyms }
     }
 }
 

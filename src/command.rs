@@ -2,19 +2,18 @@
 
 use crate::analysis::patterns::measure::Settings;
 use crate::analysis::symbols::files::Places;
-use crate::analysis::usage;
 use crate::base::notice::Notices;
 use crate::base::work::Work;
-use crate::cli::{Common, Request, Selection, Stats, When};
+use crate::cli::{Common, Request, Selection, Stats, SymbolFiles, When};
 use crate::compare::condition::FailIf;
 use crate::compare::{self, Comparison};
-use crate::event::mpi;
-use crate::input::otf2::Archive;
-use crate::input::{self, Opened};
+use crate::event::bind::Focus;
 use crate::model::Model;
 use crate::model::build;
+use crate::model::facts::Facts;
+use crate::model::join::Renamed;
 use crate::model::pattern::Anomalies;
-use crate::session::{self, Session, Wrong};
+use crate::session::{self, Databases, Run, Session, Traces, Wrong};
 use crate::view::tui::setup::{Backend, Looks, Setup};
 use crate::view::tui::theme::{self, Depth};
 use crate::view::{anomalies, archive, clean, dump, info, json, query, stats, text, tui};
@@ -38,12 +37,12 @@ pub fn run(common: &Common, request: Request) -> anyhow::Result<u8> {
         | Request::Query { .. }
         | Request::Info { .. }
         | Request::Dump { .. } => {
-            let opened = input::open(&common.arguments)?;
+            let mut session = Session::open(common)?;
             clock.lap("open");
-            match opened {
-                Opened::Ctf(sources) => tell(Session::new(sources, common)?, common.check, request, &work, &mut clock)?,
-                Opened::Otf2(archive) => tell_run(&archive, request, &work, &mut clock)?,
+            if !matches!(request, Request::Stats { .. } | Request::Info { full: false, .. } | Request::Dump { .. }) {
+                session.fit_clocks(&work)?;
             }
+            tell(&session, common.check, request, &work, &mut clock)?
         }
         Request::Interface { selection, color, theme, ascii, mouse } => {
             let looks = Looks { theme: chosen_theme(theme)?, depth: depth(color), ascii, mouse };
@@ -64,6 +63,19 @@ pub fn run(common: &Common, request: Request) -> anyhow::Result<u8> {
             }
             model.notices
         }
+        Request::Build { output, tasks, symbols } => {
+            let mut session = Session::open(common)?;
+            clock.lap("open");
+            session.fit_clocks(&work)?;
+            let Session::Traces(traces) = &session else {
+                anyhow::bail!("{}: a database is built from CTF traces", session.title());
+            };
+            let tasks: Vec<&str> = tasks.iter().map(String::as_str).collect();
+            let writer = with_progress(&work, || traces.build(&tasks, &places(common, &symbols), &work))?;
+            clock.lap("analyse");
+            writer.save(&output)?;
+            writer.notices().clone()
+        }
         Request::Diff { selection, json, max_nodes } => {
             let (model, comparison) = answer(common, &selection, &work, &mut clock)?;
             if json {
@@ -74,7 +86,7 @@ pub fn run(common: &Common, request: Request) -> anyhow::Result<u8> {
             model.notices
         }
     };
-    clock.finish();
+    clock.finish(&work);
     if common.strict && notices.has_fault() {
         anyhow::bail!("{}: {}", "the input is malformed (--strict)", notices.sentences().first().map_or("", |s| s));
     }
@@ -85,10 +97,10 @@ fn wrong(error: impl std::fmt::Display) -> Wrong {
     Wrong(error.to_string())
 }
 
-fn places(common: &Common, selection: &Selection) -> Places {
+fn places(common: &Common, symbols: &SymbolFiles) -> Places {
     Places {
-        folders: selection.symbols.clone(),
-        kernel: selection.kallsyms.clone(),
+        folders: symbols.folders.clone(),
+        kernel: symbols.kernel.clone(),
         beside: common.arguments.iter().map(|a| a.path.clone()).collect(),
     }
 }
@@ -106,10 +118,13 @@ fn answer(
     clock: &mut Stages,
 ) -> anyhow::Result<(Model, Comparison)> {
     let request = session::request(&selection.slow, &selection.fast)?;
+    let renamed = session::renamed(selection.functions.as_deref())?;
     let mut session = Session::open(common)?;
     clock.lap("open");
     with_progress(work, || {
-        let model = session.model(selection.task.as_deref(), &places(common, selection), work)?;
+        session.fit_clocks(work)?;
+        let model = session.model(selection.task.as_deref(), &places(common, &selection.symbols), work)?;
+        let model = session::rename(model, &renamed, work)?;
         clock.lap("analyse");
         if common.check {
             sound(build::check(&model, 1).pop())?;
@@ -120,9 +135,42 @@ fn answer(
     })
 }
 
+/// What is in the input, whatever it is.
+fn tell(session: &Session, check: bool, request: Request, work: &Work, clock: &mut Stages) -> anyhow::Result<Notices> {
+    if let Request::Anomalies { q, s, json } = request {
+        return anomalies(session, &Settings { q, s, ..Settings::default() }, json, work, clock);
+    }
+    match session {
+        Session::Traces(traces) => tell_traces(traces, check, request, work, clock),
+        Session::Run(run) => tell_run(run, request, work, clock),
+        Session::Databases(databases) => tell_databases(databases, request, clock),
+    }
+}
+
+/// What repeats, what broke it, and where that came from.
+fn anomalies(
+    session: &Session,
+    settings: &Settings,
+    json: bool,
+    work: &Work,
+    clock: &mut Stages,
+) -> anyhow::Result<Notices> {
+    let (found, notices) = with_progress(work, || {
+        let (mined, notices) = session.mine(work)?;
+        Ok((Anomalies::new(&mined, settings, work)?, notices))
+    })?;
+    clock.lap("analyse");
+    if json {
+        print_json(&anomalies::json(&found, &notices))?;
+    } else {
+        print(&anomalies::text(&found, &notices))?;
+    }
+    Ok(notices)
+}
+
 /// What is in some CTF traces.
-fn tell(
-    mut session: Session,
+fn tell_traces(
+    session: &Traces,
     check: bool,
     request: Request,
     work: &Work,
@@ -130,7 +178,7 @@ fn tell(
 ) -> anyhow::Result<Notices> {
     match request {
         Request::Stats { what, json } => {
-            let (table, notices) = with_progress(work, || count(&mut session, what, work))?;
+            let (table, notices) = with_progress(work, || count(session, what, work))?;
             clock.lap("read");
             if json {
                 print_json(&table)?
@@ -171,9 +219,13 @@ fn tell(
             } else {
                 (None, session.notices())
             };
-            let clocks = session.clocks.as_ref().map_or(&[][..], |(clocks, _)| clocks);
-            let facts =
-                info::Facts::new(&session.sources, &session.found, survey.as_ref().map(|s| (s, clocks)), &notices);
+            let figures = |task: &str| {
+                let survey = survey.as_ref()?;
+                Some(survey.tasks.get(task).map_or(&[][..], |t| &t.durations))
+            };
+            let tasks = session.found().iter().map(|t| (t.name.as_str(), figures(&t.name)));
+            let full = survey.as_ref().map(|s| (s, session.clocks()));
+            let facts = info::Facts::new(&Facts::of(&session.sources), tasks, full, &notices);
             if json {
                 print_json(&facts)?
             } else {
@@ -188,47 +240,31 @@ fn tell(
             notices.merge(&session.notices());
             Ok(notices)
         }
-        Request::Anomalies { q, s, json } => {
-            let settings = Settings { q, s, ..Settings::default() };
-            let (found, notices) = with_progress(work, || session.anomalies(&settings, work))?;
-            clock.lap("analyse");
-            print_anomalies(&found, &notices, json)?;
-            Ok(notices)
-        }
         // These were answered before.
-        Request::Interface { .. } | Request::Explain { .. } | Request::Diff { .. } => Ok(Notices::default()),
+        _ => Ok(Notices::default()),
     }
 }
 
-fn print_anomalies(found: &Anomalies, notices: &Notices, json: bool) -> anyhow::Result<()> {
-    if json { print_json(&anomalies::json(found, notices)) } else { print(&anomalies::text(found, notices)) }
-}
-
-fn count(session: &mut Session, what: Stats, work: &Work) -> anyhow::Result<(stats::Table, Notices)> {
+fn count(session: &Traces, what: Stats, work: &Work) -> anyhow::Result<(stats::Table, Notices)> {
     if what == Stats::Count {
         let (counts, notices) = session.count(work)?;
         return Ok((stats::Table::count(&counts, &notices), notices));
     }
-    let (recording, notices) = session.record(&[], work)?;
-    let table = match what {
-        Stats::Io => stats::Table::io(&usage::io(&recording), &notices),
-        _ => stats::Table::cpu(&recording, &usage::cpu(&recording), &notices),
-    };
-    Ok((table, notices))
+    if what == Stats::Io {
+        let (usage, notices) = session.usage(Focus::Transfers, work)?;
+        return Ok((stats::Table::io(&usage, &notices), notices));
+    }
+    let (usage, notices) = session.usage(Focus::Running, work)?;
+    Ok((stats::Table::cpu(&usage, &notices), notices))
 }
 
 /// What is in the archive of an MPI run, and what held the run up.
-fn tell_run(archive: &Archive, request: Request, work: &Work, clock: &mut Stages) -> anyhow::Result<Notices> {
+fn tell_run(session: &Run, request: Request, work: &Work, clock: &mut Stages) -> anyhow::Result<Notices> {
+    let archive = &session.archive;
     match request {
-        Request::Anomalies { q, s, json } => {
-            let settings = Settings { q, s, ..Settings::default() };
-            let (_, found, notices) = with_progress(work, || session::anomalies(archive, &settings, work))?;
-            clock.lap("analyse");
-            print_anomalies(&found, &notices, json)?;
-            Ok(notices)
-        }
         Request::Stats { what: Stats::Count, json } => {
-            let run = with_progress(work, || Ok(mpi::read(archive, work)?))?;
+            let run = with_progress(work, || session.read(work))?;
+            clock.lap("read");
             let table = stats::Table::messages(&run.counts(), &run.notices);
             if json {
                 print_json(&table)?
@@ -239,8 +275,9 @@ fn tell_run(archive: &Archive, request: Request, work: &Work, clock: &mut Stages
         }
         Request::Info { full, json } => {
             let (mined, notices) = if full {
-                let (mined, found, notices) =
-                    with_progress(work, || session::anomalies(archive, &Settings::default(), work))?;
+                let (mined, notices) = with_progress(work, || session.mine(work))?;
+                let found = Anomalies::new(&mined, &Settings::default(), work)?;
+                clock.lap("analyse");
                 (Some((mined, found)), notices)
             } else {
                 (None, archive.notices.clone())
@@ -259,18 +296,42 @@ fn tell_run(archive: &Archive, request: Request, work: &Work, clock: &mut Stages
     }
 }
 
+/// What is in some databases.
+fn tell_databases(session: &Databases, request: Request, clock: &mut Stages) -> anyhow::Result<Notices> {
+    let json = match request {
+        Request::Info { json, .. } => json,
+        Request::Stats { .. } => return session.refuse("stats"),
+        Request::Query { .. } => return session.refuse("query"),
+        Request::Build { .. } => return session.refuse("build"),
+        _ => return session.refuse("dump"),
+    };
+    let (recorded, durations, notices) = session.survey()?;
+    clock.lap("survey");
+    let tasks = durations.iter().map(|(task, sorted)| (task.as_str(), Some(sorted.as_slice())));
+    let facts = info::Facts::new(&recorded, tasks, None, &notices);
+    if json {
+        print_json(&facts)?
+    } else {
+        print(&facts.text())?
+    }
+    Ok(notices)
+}
+
 fn interface(common: &Common, selection: Selection, looks: Looks) -> anyhow::Result<()> {
     let request = session::request(&selection.slow, &selection.fast)?;
+    let renamed = session::renamed(selection.functions.as_deref())?;
     let session = Session::open(common)?;
-    if let Some(task) = &selection.task {
-        session.candidates(Some(task))?;
+    match (&session, &selection.task) {
+        (Session::Traces(traces), Some(task)) => drop(traces.candidates(&[task.as_str()])?),
+        (Session::Databases(databases), task) => drop(databases.task(task.as_deref())?),
+        _ => {}
     }
     if !std::io::stdout().is_terminal() || !std::io::stdin().is_terminal() {
         anyhow::bail!("the interface needs a terminal; `whyslow explain` and `whyslow diff` do without");
     }
     let title = session.title();
-    let places = places(common, &selection);
-    let backend = Box::new(Analyst { session, task: selection.task, places });
+    let places = places(common, &selection.symbols);
+    let backend = Box::new(Analyst { session, task: selection.task, places, renamed });
     tui::run(Setup { title, request, looks, threads: common.threads, backend })
 }
 
@@ -279,12 +340,15 @@ struct Analyst {
     session: Session,
     task: Option<String>,
     places: Places,
+    renamed: Renamed,
 }
 
 impl Backend for Analyst {
     fn analyse(&mut self, task: Option<&str>, work: &Work) -> anyhow::Result<Arc<Model>> {
+        self.session.fit_clocks(work)?;
         let task = task.or(self.task.as_deref());
-        Ok(Arc::new(self.session.model(task, &self.places, work)?))
+        let model = self.session.model(task, &self.places, work)?;
+        Ok(Arc::new(session::rename(model, &self.renamed, work)?))
     }
 
     fn compare(&mut self, model: &Model, request: &compare::Request, work: &Work) -> anyhow::Result<Comparison> {
@@ -390,10 +454,14 @@ impl Stages {
         self.since = now;
     }
 
-    fn finish(&mut self) {
+    fn finish(&mut self, work: &Work) {
         self.lap("write");
         if !self.wanted {
             return;
+        }
+        let replayed = work.progress.replayed.load(std::sync::atomic::Ordering::Relaxed);
+        if replayed > 0 {
+            eprintln!("{:>10} {replayed} chunks", "run again");
         }
         let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
         if let Some(peak) = status.lines().find_map(|l| l.strip_prefix("VmHWM:")) {

@@ -16,7 +16,7 @@
 //! - [`compare`]: groups, differential tree, tests, ranked causes
 //! - [`view`]: text, JSON and the terminal interface
 //!
-//! Start reading at [`session`]: it is the whole way from a path to an answer on one page.
+//! Start reading at [`session`]: it is the whole way from a path to an answer.
 
 pub mod analysis;
 pub mod base;

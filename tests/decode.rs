@@ -47,7 +47,7 @@ fn listing(folder: &Path) -> String {
     };
     let mut text = Vec::new();
     let mut notices = dump::canonical(&sources, &Cancel::default(), &mut text).unwrap();
-    sources.iter().for_each(|s| notices.merge(s.trace.notices()));
+    sources.iter().for_each(|s| notices.merge(&s.trace.notices()));
     let mut text = String::from_utf8(text).unwrap();
     if notices.has_fault() {
         text.push_str(&format!("error: {}\n", notices.sentences()[0]));

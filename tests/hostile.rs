@@ -6,6 +6,9 @@
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 use std::time::{Duration, Instant};
+use whyslow::base::notice::Notice;
+use whyslow::base::work::Work;
+use whyslow::input::{self, Argument, Opened, count};
 
 const LAYOUTS: [&str; 3] = ["split-files", "snap", "lost-events"];
 const COMMANDS: [&[&str]; 5] = [
@@ -162,6 +165,28 @@ fn one_hurt_stream_leaves_the_others() {
         std::fs::write(&stream, hurt).unwrap();
         assert!(events(&trace) >= others, "{} bytes of k_0", hurt.len());
     }
+}
+
+/// A file that shrinks under our hands (a recording that is cleared, a full disk) ends in damage, not in a signal.
+#[test]
+fn a_stream_that_shrinks_while_it_is_read_is_said() {
+    let folder = tempfile::tempdir().unwrap();
+    let trace = folder.path().join("t");
+    copy(&fixture("lost-events"), &trace);
+    let open = || match input::open(&[Argument { label: None, path: trace.clone() }]).unwrap() {
+        Opened::Ctf(sources) => sources,
+        Opened::Otf2(_) => unreachable!(),
+    };
+    let (whole, sources) = (open(), open());
+    let count = |sources: &[input::Source]| count::count(sources, &Work::new(2)).unwrap();
+    let (before, notices) = count(&whole);
+    assert_eq!(notices.count(Notice::MappingLost), 0);
+    let stream = trace.join("kernel/k_0");
+    let bytes = std::fs::metadata(&stream).unwrap().len();
+    std::fs::OpenOptions::new().write(true).open(&stream).unwrap().set_len(bytes / 3).unwrap();
+    let (after, notices) = count(&sources);
+    assert_eq!(notices.count(Notice::MappingLost), 1, "{:?}", notices.sentences());
+    assert!(notices.has_fault() && 0 < after.events && after.events < before.events);
 }
 
 /// What a file claims is no reason to allocate, to recurse or to wait.

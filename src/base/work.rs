@@ -45,6 +45,8 @@ pub struct Progress {
     pub total: AtomicU64,
     /// Events seen so far.
     pub events: AtomicU64,
+    /// Chunks that were run again, because they could not be understood without what lies on their left.
+    pub replayed: AtomicU64,
 }
 
 impl Progress {

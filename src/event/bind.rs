@@ -16,6 +16,7 @@ use super::image::ImageChange;
 use super::kind::{Context, Event, Kind, TextId, WakeSource, WhoId};
 use super::stack::{RawStackId, StackOrigin};
 use super::task::TaskDefinition;
+use super::transfer::transfer;
 use crate::input::ctf::{Class, Trace};
 use crate::input::record::{ClassId, FieldPath, Projection, Record, Scope, Value};
 use foldhash::{HashMap, HashSet};
@@ -23,6 +24,59 @@ use foldhash::{HashMap, HashSet};
 /// Position of a value in a record; [`NOWHERE`] where the class has no such field.
 type Slot = u16;
 const NOWHERE: Slot = Slot::MAX;
+
+/// Which events of kernel traces are decoded; of the others that mean anything only the time is read.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Focus {
+    /// All, and those of user-space traces.
+    #[default]
+    Everything,
+    /// Who runs on the CPUs.
+    Running,
+    /// What is sent and received over the network.
+    Packets,
+    /// System calls that move bytes, and whose they are: by their context, else by who runs on the CPU.
+    Transfers,
+}
+
+impl Focus {
+    /// True where the events of a class are decoded in a trace of these `habits`.
+    fn keeps(self, shape: Shape, call: Option<&str>, habits: Habits) -> bool {
+        match (self, shape) {
+            (Focus::Everything, _) => true,
+            (Focus::Packets, _) => matches!(shape, Shape::Send | Shape::Receive),
+            (_, Shape::Fork | Shape::Exec | Shape::Process) => true,
+            (Focus::Running, Shape::Switch) => true,
+            (Focus::Transfers, Shape::Switch) => !habits.calls_tell_threads,
+            (Focus::Transfers, Shape::CallEntry | Shape::CallExit) => {
+                habits.nameless_exits || call.is_some_and(|call| transfer(call).is_some())
+            }
+            _ => false,
+        }
+    }
+}
+
+/// How a trace records system calls.
+#[derive(Clone, Copy, Debug, Default)]
+struct Habits {
+    /// Exits do not say of which call.
+    nameless_exits: bool,
+    /// The context of every call says id and name of its thread.
+    calls_tell_threads: bool,
+}
+
+impl Habits {
+    fn of(trace: &Trace) -> Habits {
+        let mut habits = Habits { nameless_exits: false, calls_tell_threads: true };
+        for (i, class) in trace.classes().iter().enumerate() {
+            let Some((_, call)) = classes::call(&class.name) else { continue };
+            let mut paths = Paths { trace, class: ClassId::at(i), wanted: Vec::new() };
+            habits.nameless_exits |= call.is_empty();
+            habits.calls_tell_threads &= paths.context("tid") != NOWHERE && paths.context("procname") != NOWHERE;
+        }
+        habits
+    }
+}
 
 /// The contexts of [`Identity`], in its order.
 const CONTEXTS: [&str; 6] = ["tid", "pid", "ppid", "vtid", "vpid", "procname"];
@@ -67,6 +121,8 @@ pub struct Binding {
     pub page_faults: bool,
     /// Stream classes in which switches are followed: where these lose events, who runs is not known any more.
     pub switches: Vec<u32>,
+    /// Switches are decoded.
+    pub follows_switches: bool,
 }
 
 /// Collects the paths of one class, each once.
@@ -123,12 +179,7 @@ fn origin_of(shape: Shape) -> StackOrigin {
 impl Binding {
     /// Bind the classes of a trace.
     pub fn new(trace: &Trace, tasks: &[TaskDefinition]) -> Binding {
-        Binding::of(trace, tasks, |_| true)
-    }
-
-    /// Bind only what is sent and received over the network.
-    pub fn packets(trace: &Trace) -> Binding {
-        Binding::of(trace, &[], |shape| matches!(shape, Shape::Send | Shape::Receive))
+        Binding::focused(trace, tasks, Focus::Everything)
     }
 
     /// True for a stream class in which something is bound.
@@ -137,8 +188,10 @@ impl Binding {
         trace.classes().iter().zip(&self.classes).any(bound)
     }
 
-    fn of(trace: &Trace, tasks: &[TaskDefinition], wanted: impl Fn(Shape) -> bool) -> Binding {
+    /// Bind the classes of a trace, with only some of them to be decoded.
+    pub fn focused(trace: &Trace, tasks: &[TaskDefinition], focus: Focus) -> Binding {
         let kernel = is_kernel(trace);
+        let habits = if focus == Focus::Transfers { Habits::of(trace) } else { Habits::default() };
         let declared: HashSet<&str> = trace.classes().iter().map(|c| c.name.as_str()).collect();
         let waking = declared.contains("sched_waking");
         let mut delimiters: HashMap<&str, Vec<(u32, bool, usize)>> = HashMap::default();
@@ -153,7 +206,7 @@ impl Binding {
             let known = if kernel { classes::kernel(name) } else { classes::user(name) };
             let marked = Meaning { shape: Shape::Other, fields: &[], context: true };
             known
-                .filter(|m| wanted(m.shape) && (m.shape != Shape::Wakeup || !waking))
+                .filter(|m| m.shape != Shape::Wakeup || !waking)
                 .or_else(|| delimiters.contains_key(name).then_some(marked))
         };
         let followed = follow(trace, &meaning);
@@ -163,6 +216,7 @@ impl Binding {
             kernel,
             page_faults: false,
             switches: Vec::new(),
+            follows_switches: false,
         };
         for (i, class) in trace.classes().iter().enumerate() {
             let mut paths = Paths { trace, class: ClassId::at(i), wanted: Vec::new() };
@@ -171,13 +225,28 @@ impl Binding {
                 let marks = delimiters.get(class.name.as_str()).map_or(&[][..], Vec::as_slice);
                 bind(&mut paths, meaning, in_followed, &class.name, tasks, marks)
             });
+            let timed = found.is_some();
             if let Some(b) = &found {
                 bound.page_faults |= b.shape == Shape::PageFault;
                 if b.shape == Shape::Switch {
                     bound.switches.push(class.stream_class);
                 }
             }
-            bound.projection.wanted.push(found.is_some().then_some(paths.wanted));
+            let found = found
+                .filter(|b| focus == Focus::Everything || kernel && focus.keeps(b.shape, b.text.as_deref(), habits));
+            let found = match found {
+                Some(_) if focus != Focus::Everything => {
+                    // Decoded again, for less.
+                    paths.wanted.clear();
+                    meaning(&class.name).map(|meaning| narrow(&mut paths, meaning, &class.name))
+                }
+                found => found,
+            };
+            bound.follows_switches |= found.as_ref().is_some_and(|b| b.shape == Shape::Switch);
+            if found.is_none() {
+                paths.wanted.clear();
+            }
+            bound.projection.wanted.push(timed.then_some(paths.wanted));
             bound.classes.push(found);
         }
         bound
@@ -260,6 +329,15 @@ fn bind(
         bound.marks.push(BoundMark { task: number, begins, key, kind, not_negative, fields });
     }
     Some(bound)
+}
+
+/// Bind one class for its own fields and the context that names its thread.
+fn narrow(paths: &mut Paths<'_>, meaning: Meaning, name: &str) -> Bound {
+    let who = |name| if matches!(name, "tid" | "pid" | "procname") { paths.context(name) } else { NOWHERE };
+    let context = Some(CONTEXTS.map(who));
+    let fields = meaning.fields.iter().map(|field| paths.payload(field)).collect();
+    let text = classes::call(name).map(|(_, call)| call.to_owned());
+    Bound { shape: meaning.shape, context, fields, stack: None, text, counters: Vec::new(), marks: Vec::new() }
 }
 
 /// Turns the records of one stream into events of a batch.

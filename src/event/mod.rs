@@ -13,3 +13,4 @@ pub mod mpi;
 pub mod operation;
 pub mod stack;
 pub mod task;
+pub mod transfer;

@@ -194,8 +194,7 @@ struct Frame {
 
 fn read_location(archive: &Archive, symbols: &Symbols, id: LocationId) -> LocationRun {
     let files = archive.open_location(id);
-    let mut run =
-        LocationRun { clock: files.clock().clone(), notices: files.notices().clone(), ..LocationRun::default() };
+    let mut run = LocationRun { clock: files.clock().clone(), notices: Notices::default(), ..LocationRun::default() };
     let mut per_class = [0_u64; 256];
     let mut reader = files.reader();
     let mut location = LocationReader { archive, symbols, run: &mut run, frames: Vec::new(), open: HashMap::default() };
@@ -218,6 +217,7 @@ fn read_location(archive: &Archive, symbols: &Symbols, id: LocationId) -> Locati
         location.run.records += 1;
     }
     run.notices.merge(reader.notices());
+    run.notices.merge(&files.notices());
     run.per_class = (0..=u8::MAX).zip(per_class).filter(|(_, n)| *n > 0).collect();
     // Non-overtaking holds in posting order, not in order of completion.
     run.receives.sort_by_key(|r| (r.posted, r.record));

@@ -72,7 +72,7 @@ pub fn count(sources: &[Source], work: &Work) -> Result<(Counts, Notices), Cance
         sum.discarded_packets = sum.discarded_packets.saturating_add(packets);
         sum.streams += source.trace.streams().len() as u64;
         sum.packets += source.trace.streams().iter().map(|s| s.packets.len() as u64).sum::<u64>();
-        notices.merge(source.trace.notices());
+        notices.merge(&source.trace.notices());
     }
     notices.add(Notice::DiscardedEvents, sum.discarded_events, String::new);
     notices.add(Notice::DiscardedPackets, sum.discarded_packets, String::new);

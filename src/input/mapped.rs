@@ -2,12 +2,21 @@
 //!
 //! The one file with `unsafe`. The contract of a mapping (nobody changes the file) cannot be enforced: another
 //! process may write to it, which changes values that we read and no more, since nothing here trusts two reads
-//! to agree on anything but length; or truncate it, which turns an access behind the new end into SIGBUS. The length
-//! is checked again after mapping, so that a file that shrank before is read instead.
+//! to agree on anything but length; or truncate it, which turns an access behind the new end into SIGBUS. A handler
+//! puts zeros in place of the pages that went away, so the reader goes on and meets damage, and the mapping tells
+//! that it was [lost](Mapped::lost). Rejected: reading everything into memory (three times slower, and as much memory
+//! as the trace has bytes), and a lock on the file, which nobody else would obey.
+//!
+//! The handler may neither lock nor allocate: it walks a list of guards that only grows; the guard of a mapping that
+//! is gone is used again. A fault elsewhere goes to the handler that was there before ours.
 
-use std::fs::File;
+use std::fs::{File, Metadata};
 use std::io::{self, Read};
-use std::path::Path;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+use std::ptr::null_mut;
+use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicUsize, Ordering};
+use std::sync::{Mutex, OnceLock};
 
 /// The bytes of a file.
 #[derive(Debug)]
@@ -15,7 +24,7 @@ pub struct Mapped(Source);
 
 #[derive(Debug)]
 enum Source {
-    Map(memmap2::Mmap),
+    Map(Guarded),
     Copy(Vec<u8>),
 }
 
@@ -27,14 +36,10 @@ impl Mapped {
         if !about.is_file() {
             return Err(io::Error::new(io::ErrorKind::InvalidInput, "not a regular file"));
         }
-        if about.len() > 0 {
-            #[allow(unsafe_code)]
-            // SAFETY: the mapping is private and read-only; see the head of this file for what remains.
-            if let Ok(map) = unsafe { memmap2::MmapOptions::new().map_copy_read_only(&file) }
-                && file.metadata()?.len() >= map.len() as u64
-            {
-                return Ok(Mapped(Source::Map(map)));
-            }
+        if about.len() > 0
+            && let Some(map) = Guarded::new(&file, path, &about)
+        {
+            return Ok(Mapped(Source::Map(map)));
         }
         let mut bytes = Vec::new();
         file.read_to_end(&mut bytes)?;
@@ -44,8 +49,199 @@ impl Mapped {
     /// All of it.
     pub fn bytes(&self) -> &[u8] {
         match &self.0 {
-            Source::Map(map) => map,
+            Source::Map(map) => &map.bytes,
             Source::Copy(bytes) => bytes,
         }
+    }
+
+    /// True when the file was cut off after it was opened: what lay there reads as zeros.
+    pub fn lost(&self) -> bool {
+        match &self.0 {
+            Source::Map(map) => map.lost(),
+            Source::Copy(_) => false,
+        }
+    }
+}
+
+/// A mapping that the handler knows of.
+#[derive(Debug)]
+struct Guarded {
+    bytes: memmap2::Mmap,
+    guard: &'static Guard,
+    path: PathBuf,
+    inode: u64,
+}
+
+impl Guarded {
+    /// `None` where the file cannot be mapped, or not safely.
+    fn new(file: &File, path: &Path, about: &Metadata) -> Option<Guarded> {
+        install()?;
+        #[allow(unsafe_code)]
+        // SAFETY: the mapping is private and read-only; see the head of this file for what remains.
+        let bytes = unsafe { memmap2::MmapOptions::new().map_copy_read_only(file) }.ok()?;
+        let guard = Guard::over(&bytes)?;
+        Some(Guarded { bytes, guard, path: path.to_owned(), inode: about.ino() })
+    }
+
+    /// The handler saw it, or the rest of the last page went away, which no signal tells.
+    fn lost(&self) -> bool {
+        let shorter = |now: Metadata| now.ino() == self.inode && now.len() < self.bytes.len() as u64;
+        self.guard.lost.load(Ordering::Acquire) || std::fs::metadata(&self.path).is_ok_and(shorter)
+    }
+}
+
+impl Drop for Guarded {
+    fn drop(&mut self) {
+        // Before the addresses are given back: nobody else's fault may be taken for ours.
+        self.guard.start.store(FREE, Ordering::SeqCst);
+    }
+}
+
+/// What the handler knows of a mapping.
+#[derive(Debug)]
+struct Guard {
+    /// First address, or [`FREE`].
+    start: AtomicUsize,
+    /// Behind the last.
+    end: AtomicUsize,
+    lost: AtomicBool,
+    next: AtomicPtr<Guard>,
+}
+
+const FREE: usize = usize::MAX;
+
+/// The first guard of the list.
+static GUARDS: AtomicPtr<Guard> = AtomicPtr::new(null_mut());
+/// Held while a guard is taken or added.
+static TAKING: Mutex<()> = Mutex::new(());
+
+/// All guards.
+fn guards() -> impl Iterator<Item = &'static Guard> {
+    #[allow(unsafe_code)]
+    // SAFETY: guards are leaked boxes, never freed, and published after they were written.
+    let reach = |at: &AtomicPtr<Guard>| unsafe { at.load(Ordering::Acquire).as_ref() };
+    std::iter::successors(reach(&GUARDS), move |guard| reach(&guard.next))
+}
+
+impl Guard {
+    fn over(bytes: &[u8]) -> Option<&'static Guard> {
+        let start = bytes.as_ptr() as usize;
+        let end = start.checked_add(bytes.len())?;
+        let _taking = TAKING.lock().ok()?;
+        let free = guards().find(|g| g.start.load(Ordering::SeqCst) == FREE);
+        let guard = free.unwrap_or_else(|| {
+            let next = AtomicPtr::new(GUARDS.load(Ordering::Acquire));
+            let (start, end, lost) = (AtomicUsize::new(FREE), AtomicUsize::new(0), AtomicBool::new(false));
+            let guard: &'static mut Guard = Box::leak(Box::new(Guard { start, end, lost, next }));
+            GUARDS.store(guard, Ordering::Release);
+            guard
+        });
+        guard.lost.store(false, Ordering::SeqCst);
+        guard.end.store(end, Ordering::SeqCst);
+        guard.start.store(start, Ordering::SeqCst);
+        Some(guard)
+    }
+}
+
+static PAGE: AtomicUsize = AtomicUsize::new(0);
+static BEFORE: OnceLock<libc::sigaction> = OnceLock::new();
+
+/// Install the handler once; `None` where that is refused.
+fn install() -> Option<()> {
+    static DONE: OnceLock<bool> = OnceLock::new();
+    let install = || {
+        PAGE.store(rustix::param::page_size(), Ordering::SeqCst);
+        #[allow(unsafe_code)]
+        // SAFETY: both structures are plain data, for which zeros are valid; the handler only does what a signal
+        // handler may do, and runs on the alternate stack where there is one.
+        unsafe {
+            let mut ours: libc::sigaction = std::mem::zeroed();
+            let mut before: libc::sigaction = std::mem::zeroed();
+            ours.sa_sigaction = on_bus_error as *const () as usize;
+            ours.sa_flags = libc::SA_SIGINFO | libc::SA_ONSTACK;
+            if libc::sigaction(libc::SIGBUS, &ours, &mut before) != 0 {
+                return false;
+            }
+            BEFORE.set(before).is_ok()
+        }
+    };
+    DONE.get_or_init(install).then_some(())
+}
+
+#[allow(unsafe_code)]
+extern "C" fn on_bus_error(signal: libc::c_int, about: *mut libc::siginfo_t, _context: *mut libc::c_void) {
+    // SAFETY: the kernel hands a valid record to a handler installed with SA_SIGINFO.
+    let (address, by_kernel) = unsafe { ((*about).si_addr() as usize, (*about).si_code > 0) };
+    if by_kernel {
+        for guard in guards() {
+            let (start, end) = (guard.start.load(Ordering::SeqCst), guard.end.load(Ordering::SeqCst));
+            if start == FREE || !(start..end).contains(&address) {
+                continue;
+            }
+            let page = address & !(PAGE.load(Ordering::SeqCst) - 1);
+            let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_FIXED;
+            // SAFETY: the pages from here to the end belong to this mapping, which is alive, since it was read just
+            // now; they are replaced by zeros of the same kind (private, read-only).
+            let zeros = unsafe { libc::mmap(page as *mut libc::c_void, end - page, libc::PROT_READ, flags, -1, 0) };
+            if zeros != libc::MAP_FAILED {
+                guard.lost.store(true, Ordering::Release);
+                return;
+            }
+        }
+    }
+    // Not ours: the fault happens again under the handler that was there before.
+    // SAFETY: `before` was filled in by the kernel, and zeros are the default action; null asks for nothing back.
+    unsafe {
+        let default: libc::sigaction = std::mem::zeroed();
+        libc::sigaction(signal, BEFORE.get().unwrap_or(&default), null_mut());
+        if !by_kernel {
+            libc::raise(signal);
+        }
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+
+    fn file(pages: usize) -> tempfile::NamedTempFile {
+        let file = tempfile::NamedTempFile::new().unwrap();
+        std::fs::write(file.path(), vec![7u8; pages * 4096 + 100]).unwrap();
+        file
+    }
+
+    #[test]
+    fn a_file_that_shrinks_reads_as_zeros_and_says_so() {
+        let (shrinking, still) = (file(64), file(3));
+        let (mapped, other) = (Mapped::open(shrinking.path()).unwrap(), Mapped::open(still.path()).unwrap());
+        assert!(!mapped.lost());
+        shrinking.as_file().set_len(4096 + 10).unwrap();
+        let kept = mapped.bytes().iter().filter(|b| **b == 7).count();
+        assert_eq!((mapped.bytes().len(), kept), (64 * 4096 + 100, 4096 + 10));
+        assert!(mapped.lost() && !other.lost());
+        assert!(other.bytes().iter().all(|b| *b == 7));
+    }
+
+    #[test]
+    fn a_file_that_shrinks_within_its_last_page_says_so_too() {
+        let shrinking = file(0);
+        let mapped = Mapped::open(shrinking.path()).unwrap();
+        shrinking.as_file().set_len(50).unwrap();
+        assert_eq!(mapped.bytes().iter().filter(|b| **b == 7).count(), 50);
+        assert!(mapped.lost());
+    }
+
+    #[test]
+    fn guards_are_used_again() {
+        let files: Vec<_> = (0..8).map(|_| file(1)).collect();
+        let open = || files.iter().map(|f| Mapped::open(f.path()).unwrap()).collect::<Vec<_>>();
+        drop(open());
+        let known = guards().count();
+        for _ in 0..50 {
+            assert!(open().iter().all(|m| !m.lost()));
+        }
+        // Other tests may map files at the same time.
+        assert!(guards().count() < known + 100, "{} guards", guards().count());
     }
 }

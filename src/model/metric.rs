@@ -47,6 +47,28 @@ pub enum Metric {
 }
 
 impl Metric {
+    /// Those that every recording may have.
+    pub fn known() -> Vec<Metric> {
+        let mut all = vec![Metric::Duration, Metric::Start];
+        let named = |s: &Spent| !matches!(s, Spent::Device | Spent::Ipi | Spent::User | Spent::Unknown);
+        all.extend(Spent::ALL.into_iter().filter(named).map(Metric::Spent));
+        all.extend([Metric::Other, Metric::Syscalls, Metric::PageFaults, Metric::BytesRead, Metric::BytesWritten]);
+        all.extend([Metric::Threads, Metric::Trace, Metric::Type]);
+        all
+    }
+
+    /// The metric of this name.
+    pub fn named(name: &str) -> Option<Metric> {
+        if let Some(field) = name.strip_prefix("field.") {
+            return (!field.is_empty()).then(|| Metric::Field(field.into()));
+        }
+        if let Some(counter) = name.strip_prefix("perf.") {
+            return (!counter.is_empty()).then(|| Metric::Perf(counter.into()));
+        }
+        let spent = Spent::ALL.into_iter().map(Metric::Spent);
+        Metric::known().into_iter().chain(spent).find(|m| m.name() == name)
+    }
+
     /// The name in filters, JSON and on screen.
     pub fn name(&self) -> String {
         match self {

@@ -5,8 +5,11 @@
 
 pub mod build;
 pub mod context;
+pub mod database;
 pub mod execution;
+pub mod facts;
 pub mod histogram;
+pub mod join;
 pub mod metric;
 pub mod pattern;
 pub mod propagation;

@@ -163,7 +163,7 @@ pub fn dump(archive: &Archive, cancel: &Cancel, out: &mut impl Write) -> Result<
     }
     out.write_all(text.as_bytes())?;
     let mut notices = archive.notices.clone();
-    files.iter().for_each(|f| notices.merge(f.notices()));
+    files.iter().for_each(|f| notices.merge(&f.notices()));
     readers.iter().for_each(|r| notices.merge(r.notices()));
     Ok(notices)
 }

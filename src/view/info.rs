@@ -7,10 +7,8 @@ use crate::analysis::clocks::HostClock;
 use crate::analysis::survey::{Survey, Unknown};
 use crate::base::notice::Notices;
 use crate::base::statistics::nearest_rank;
-use crate::base::time::Shift;
-use crate::event::task::TaskDefinition;
-use crate::input::Source;
-use crate::input::count::lost;
+use crate::base::time::{Ns, Shift};
+use crate::model::facts::{self, TraceFacts};
 use serde::Serialize;
 use std::fmt::Write;
 
@@ -18,7 +16,7 @@ use std::fmt::Write;
 #[derive(Clone, Debug, Serialize)]
 pub struct Facts {
     schema: &'static str,
-    traces: Vec<TraceFacts>,
+    traces: Vec<TraceJson>,
     lost: Lost,
     tasks: Vec<TaskFacts>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -29,16 +27,16 @@ pub struct Facts {
 }
 
 #[derive(Clone, Debug, Serialize)]
-struct TraceFacts {
+struct TraceJson {
     path: String,
     format: String,
     begin_ns: Option<i64>,
     end_ns: Option<i64>,
-    streams: usize,
-    packets: usize,
+    streams: u64,
+    packets: u64,
     host: Option<String>,
     clock: Option<String>,
-    event_types: usize,
+    event_types: u64,
 }
 
 /// Common time = own time + `offset_ns`, at the start of its recording; it grows by `drift_ppb`.
@@ -93,38 +91,31 @@ struct Reason {
 }
 
 impl Facts {
-    /// The facts of some traces and, where a survey was made, its figures and the hosts' clocks.
-    pub fn new(
-        sources: &[Source],
-        tasks: &[TaskDefinition],
+    /// The facts of some traces and, for each task that was measured, its durations, ascending; where a survey was
+    /// made, what it found besides, and the hosts' clocks.
+    pub fn new<'a>(
+        recorded: &facts::Facts,
+        tasks: impl Iterator<Item = (&'a str, Option<&'a [Ns]>)>,
         full: Option<(&Survey, &[HostClock])>,
         notices: &Notices,
     ) -> Facts {
-        let survey = full.map(|(survey, _)| survey);
-        let mut all_lost = Lost::default();
-        for source in sources {
-            let (events, packets) = lost(&source.trace);
-            all_lost.events += events;
-            all_lost.packets += packets;
-            all_lost.streams += source.trace.streams().iter().filter(|s| !s.losses.is_empty()).count() as u64;
-        }
+        let facts::Lost { events, packets, streams } = recorded.lost;
         let mut tasks: Vec<TaskFacts> = tasks
-            .iter()
-            .map(|t| TaskFacts {
-                name: clean::text(&t.name).into_owned(),
-                measured: survey.map(|s| Measured::new(s.tasks.get(&t.name).map_or(&[], |t| &t.durations))),
-                unknown_waits: survey.and_then(|s| s.tasks.get(&t.name)).map(|t| UnknownWaits::new(&t.unknown)),
+            .map(|(name, sorted)| TaskFacts {
+                name: clean::text(name).into_owned(),
+                measured: sorted.map(Measured::new),
+                unknown_waits: full.and_then(|(s, _)| s.tasks.get(name)).map(|t| UnknownWaits::new(&t.unknown)),
             })
             .collect();
         // With figures, what never ran is of no interest: a kernel declares hundreds of system calls.
         tasks.retain(|t| t.measured.as_ref().is_none_or(|m| m.executions > 0));
         Facts {
             schema: "whyslow.info/1",
-            traces: sources.iter().map(TraceFacts::new).collect(),
-            lost: all_lost,
+            traces: recorded.traces.iter().map(TraceJson::new).collect(),
+            lost: Lost { events, packets, streams },
             tasks,
-            clocks: full.map(|(_, clocks)| clocks.iter().map(|clock| ClockFacts::new(clock, sources)).collect()),
-            unknown_waits: survey.map(|s| UnknownWaits::new(&s.unknown)),
+            clocks: full.map(|(_, clocks)| clocks.iter().map(|clock| ClockFacts::new(clock, recorded)).collect()),
+            unknown_waits: full.map(|(survey, _)| UnknownWaits::new(&survey.unknown)),
             warnings: notices.sentences().iter().map(|s| clean::line(s)).collect(),
         }
     }
@@ -151,7 +142,7 @@ impl Facts {
             )?;
         }
         let lost = &self.lost;
-        if lost.events + lost.packets > 0 {
+        if lost.events > 0 || lost.packets > 0 {
             writeln!(out, "lost: {} events and {} packets in {} streams", lost.events, lost.packets, lost.streams)?;
         } else {
             writeln!(out, "lost: nothing")?;
@@ -201,12 +192,6 @@ pub(super) fn write_tasks(tasks: &[TaskFacts], out: &mut String) -> std::fmt::Re
     Ok(())
 }
 
-/// Label and path of a trace.
-fn name(source: &Source) -> String {
-    let name = if source.name.is_empty() { source.label.clone() } else { format!("{}/{}", source.label, source.name) };
-    clean::text(&name).into_owned()
-}
-
 impl std::fmt::Display for ClockFacts {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let host = self.host.as_deref().unwrap_or("unknown host");
@@ -218,11 +203,16 @@ impl std::fmt::Display for ClockFacts {
 }
 
 impl ClockFacts {
-    fn new(clock: &HostClock, sources: &[Source]) -> ClockFacts {
+    fn new(clock: &HostClock, recorded: &facts::Facts) -> ClockFacts {
         let ppb = clock.shift.drift as f64 * 1e9 / (1u64 << Shift::SCALE) as f64;
         ClockFacts {
             host: Some(clean::text(&clock.host).into_owned()).filter(|host| !host.is_empty()),
-            traces: clock.traces.iter().filter_map(|at| sources.get(*at)).map(name).collect(),
+            traces: clock
+                .traces
+                .iter()
+                .filter_map(|at| recorded.traces.get(*at))
+                .map(|t| clean::text(&t.path).into_owned())
+                .collect(),
             offset_ns: clock.shift.offset,
             drift_ppb: (ppb * 1e3).round() / 1e3,
             error_ns: clock.error,
@@ -231,22 +221,20 @@ impl ClockFacts {
     }
 }
 
-impl TraceFacts {
-    fn new(source: &Source) -> TraceFacts {
-        let trace = &source.trace;
-        let packets = || trace.streams().iter().flat_map(|s| &s.packets);
-        let clean = |text: &str| clean::text(text).into_owned();
-        let clock = trace.clock_uuid().map(|uuid| format!("{} {uuid}", trace.clock_name().unwrap_or("clock")));
-        TraceFacts {
-            path: name(source),
-            format: format!("CTF {}", if trace.version() == 2 { "2" } else { "1.8" }),
-            begin_ns: packets().filter_map(|p| p.begin).min(),
-            end_ns: packets().filter_map(|p| p.end).max(),
-            streams: trace.streams().len(),
-            packets: packets().count(),
-            host: trace.environment("hostname").map(clean),
-            clock: clock.or_else(|| trace.clock_name().map(str::to_owned)).map(|c| clean(&c)),
-            event_types: trace.classes().len(),
+impl TraceJson {
+    fn new(facts: &TraceFacts) -> TraceJson {
+        let TraceFacts { path, format, begin, end, streams, packets, host, clock, event_types } = facts;
+        let clean = |text: &String| clean::text(text).into_owned();
+        TraceJson {
+            path: clean(path),
+            format: clean(format),
+            begin_ns: *begin,
+            end_ns: *end,
+            streams: *streams,
+            packets: *packets,
+            host: host.as_ref().map(clean),
+            clock: clock.as_ref().map(clean),
+            event_types: *event_types,
         }
     }
 }

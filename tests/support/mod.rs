@@ -12,7 +12,6 @@ use whyslow::base::time::Span;
 use whyslow::base::work::Work;
 use whyslow::compare::{Comparison, Request, compare};
 use whyslow::model::context::{ContextId, Frame, FrameKind, Spent};
-use whyslow::model::execution::inclusive;
 use whyslow::model::metric::{Column, Metric};
 use whyslow::model::{Model, TraceId, TraceInfo, Who, WhoId};
 use whyslow::view::tui::app::{App, Busy};
@@ -162,10 +161,10 @@ pub fn server(executions: usize) -> Model {
         e.who.push(workers[i % 3]);
         e.trace.push(TraceId(0));
         e.unsure.push(i % 97 == 5);
-        e.inclusive.push(inclusive(&b.model.contexts, &parts));
         e.own.push(parts);
         at += 2_700_000;
     }
+    b.model.executions.inclusive = b.model.executions.own.inclusive(&b.model.contexts, &Work::new(1)).unwrap();
     b.model.executions.columns = columns.into_iter().map(|(metric, values)| Column { metric, values }).collect();
     b.model.traces[0].span.end = at;
     b.model.notices.add(Notice::DiscardedEvents, 1723, || "kernel/kchan_1, packet 88".into());

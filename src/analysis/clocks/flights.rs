@@ -15,7 +15,7 @@ use super::HostClock;
 use crate::base::time::{Ns, Span};
 use crate::base::work::{Cancelled, Work, in_order};
 use crate::event::batch::{Batch, Segment};
-use crate::event::bind::{Binder, Binding};
+use crate::event::bind::{Binder, Binding, Focus};
 use crate::event::kind::Kind;
 use crate::input::Source;
 use crate::input::ctf::Plan;
@@ -140,7 +140,7 @@ pub(super) fn find(
     let mut readings = Vec::new();
     for (clock, about) in clocks.iter().enumerate() {
         for source in about.traces.iter().filter_map(|i| sources.get(*i)) {
-            let binding = Binding::packets(&source.trace);
+            let binding = Binding::focused(&source.trace, &[], Focus::Packets);
             let plan = source.trace.compile(&binding.projection);
             readings.push(Reading { source, clock: u16::try_from(clock).unwrap_or(u16::MAX), binding, plan });
         }

@@ -6,8 +6,8 @@
 //! Time is bounded by the data: each step moves forward or is one of a class's finite list, and a loop of elements
 //! without size may not turn more often than the packet has bits.
 
-use super::plan::{BIG, INSIDE, NONE, Program, REVERSED, SIGNED, Seen, Step, Times};
 use super::schema::{Slot, Unit};
+use super::steps::{BIG, INSIDE, NONE, Program, REVERSED, SIGNED, Seen, Step, Times};
 use crate::input::cursor::bits;
 use crate::input::record::Words;
 use std::ops::Range;
@@ -141,6 +141,12 @@ impl<'a> Machine<'a> {
         let packet = self.data.len() as u64 * 8;
         let what = if self.limit < packet { What::BeyondContent(self.limit) } else { What::BeyondPacket(packet) };
         Damage { at: self.at, what }
+    }
+
+    /// Numbers of this byte order were read by others, up to here.
+    #[inline(always)]
+    pub(super) fn follow_order(&mut self, big_endian: Option<bool>) {
+        self.last_big = big_endian.unwrap_or(self.last_big);
     }
 
     #[inline(always)]

@@ -23,9 +23,12 @@ pub(super) struct Oddity {
     pub(super) what: String,
 }
 
-/// What is wrong in a metadata text, and where.
+/// What is wrong in a metadata text, and where. Behind a pointer, because every step of parsing may return one.
 #[derive(Debug)]
-pub(super) struct Trouble {
+pub(super) struct Trouble(Box<Told>);
+
+#[derive(Debug)]
+struct Told {
     at: usize,
     what: String,
     within: Vec<(String, usize)>,
@@ -33,26 +36,28 @@ pub(super) struct Trouble {
 
 impl Trouble {
     /// Wrong at byte `at` of the text.
+    #[cold]
     pub(super) fn at(at: usize, what: impl Into<String>) -> Self {
-        Trouble { at, what: what.into(), within: Vec::new() }
+        Trouble(Box::new(Told { at, what: what.into(), within: Vec::new() }))
     }
 
     /// Seen while reading `outer`, which begins at byte `at`.
+    #[cold]
     pub(super) fn within(mut self, outer: impl Into<String>, at: usize) -> Self {
-        self.within.push((outer.into(), at));
+        self.0.within.push((outer.into(), at));
         self
     }
 
     /// The same where only the trouble's own place is known.
     pub(super) fn within_here(self, outer: impl Into<String>) -> Self {
-        let at = self.at;
+        let at = self.0.at;
         self.within(outer, at)
     }
 
     /// One line: place, what, and the chain around it.
     fn tell(&self, text: &str) -> String {
-        let mut said = format!("{}: {}", place(text, self.at), self.what);
-        for (outer, at) in &self.within {
+        let mut said = format!("{}: {}", place(text, self.0.at), self.0.what);
+        for (outer, at) in &self.0.within {
             let _ = write!(said, ", {outer} ({})", place(text, *at));
         }
         said

@@ -10,6 +10,7 @@
 //! A trace may be recorded in several directories (the chunks of a rotated session): their schemas are joined, and
 //! streams go on from one to the next.
 
+mod compile;
 mod decode;
 mod json;
 mod locate;
@@ -19,16 +20,19 @@ mod packet;
 mod plan;
 mod reader;
 mod schema;
+mod steps;
+mod stride;
 mod tsdl;
 
 pub use decode::{Damage, Sink, What};
 pub use open::Directory;
-pub use plan::{Appearance, Named, Node, Shape};
-pub use reader::{Plan, Reader};
+pub use plan::Plan;
+pub use reader::Reader;
+pub use steps::{Appearance, Named, Node, Shape};
 
 use super::mapped::Mapped;
 use super::record::{ClassId, FieldPath, Projection, Scope, StreamId};
-use crate::base::notice::Notices;
+use crate::base::notice::{Notice, Notices};
 use crate::base::time::{Ns, Shift, canonical_ns};
 use packet::{Line, Place, Preludes};
 use schema::{Count, Field, Kind, Schema, StreamClass};
@@ -204,19 +208,23 @@ impl Trace {
         self.chunks.first().map_or(Path::new(""), |c| &c.path)
     }
 
-    /// What was odd when the trace was opened.
-    pub fn notices(&self) -> &Notices {
-        &self.notices
+    /// What was odd when the trace was opened, and what was cut off under our hands since: ask when all is read.
+    pub fn notices(&self) -> Notices {
+        let mut notices = self.notices.clone();
+        for file in self.files.iter().filter(|file| file.mapped.lost()) {
+            notices.add(Notice::MappingLost, 1, || file.name.clone());
+        }
+        notices
     }
 
     /// Compile a projection.
     pub fn compile(&self, projection: &Projection) -> Plan {
-        Plan::new(&self.schema, projection)
+        Plan::new(self, projection)
     }
 
     /// Compile everything, for [`Reader::show`].
     pub fn compile_whole(&self) -> Plan {
-        Plan::whole(&self.schema)
+        Plan::whole(self)
     }
 
     /// Read some packets of a stream.

@@ -4,9 +4,10 @@
 //! the headers; else the table is made by hopping. A header that cannot be read ends the hopping: what lies before
 //! it is kept.
 
+use super::compile::Compiler;
 use super::decode::{Damage, Machine, Sink, What, extend};
-use super::plan::{Compiler, Program};
 use super::schema::{Clock, Field, Kind, Role, Schema, StreamClass};
+use super::steps::Program;
 use crate::base::time::Shift;
 use crate::input::cursor::Bytes;
 use crate::input::record::Words;

@@ -1,688 +1,158 @@
-//! A projection compiled: flat decode steps for each class, with all that is known beforehand worked in.
+//! What is to be decoded of each event, compiled when the first event of its class is met.
 //!
-//! The compiler walks a class's structures once and keeps what it knows of the position: `position = residue (mod
-//! modulus)`. Alignment that follows from it costs nothing at run time, and unwanted fields of fixed size, the padding
-//! between them included, melt into one addition before the next field that is wanted or that a later field needs. What remains are
-//! steps for wanted values, for lengths and selectors, and for fields whose size the data decides.
-//!
-//! Cost: compiling is linear in the schema, running linear in the steps. Invariants: steps of one class are
-//! contiguous; jumps lead forward; a loop's body lies right behind it.
+//! A [`Plan`] belongs to one projection, or shows everything (for writers). A kernel tracer declares more than a
+//! thousand classes of which a recording holds a few dozen, so bodies are compiled on first use and then shared by all readers. Besides
+//! the steps that any event can be read by, a plan keeps for each event id a [`Leap`]: the shape of the event's header and, where nothing of the
+//! body is wanted, the way over it.
 
-use super::schema::{Bits, Count, Field, Kind, Label, Role, Schema, Show, Slot, Source, StreamClass, Unit};
-use crate::input::record::{FieldPath, Scope};
-use std::ops::Range;
-use std::sync::Arc;
+use super::Trace;
+use super::compile::{Compiler, Known};
+use super::reader::Ids;
+use super::schema::{Field, Schema, StreamClass};
+use super::steps::{Body, Node, Program};
+use super::stride::{Approach, Leap, Skip};
+use crate::input::record::{ClassId, FieldPath, Projection};
+use std::sync::{Arc, OnceLock};
 
-/// Stands for "no slot" and "no node".
-pub(super) const NONE: u32 = u32::MAX;
-
-/// One step of decoding. Positions are in bits.
-#[derive(Clone, Copy, Debug)]
-pub(super) enum Step {
-    /// Forward by a number of bits.
-    Skip(u64),
-    /// Forward to a multiple of `mask + 1`.
-    Align(u64),
-    /// Forward by `lead`, then read a number.
-    Bits { lead: u32, node: u32, save: Slot, size: u8, flags: u8 },
-    /// Keep the last number in another slot too.
-    Save(Slot),
-    /// The last number updates the clock; it has so many bits (0: the last number was of variable length).
-    Clock(u8),
-    /// Read a number of variable length.
-    Variable { node: u32, save: Slot, signed: bool },
-    /// Forward by `lead`, then read an IEEE number.
-    Real { lead: u32, node: u32, size: u8, flags: u8 },
-    /// Read text up to a NUL unit.
-    Text { node: u32, unit: Unit },
-    /// Read elements that lie side by side on whole bytes, without looking at each.
-    Run { node: u32, times: Times, width: u8, as_what: Seen },
-    /// Forward by so many elements of a fixed size.
-    SkipRun { times: Times, bits: u64 },
-    /// Do the steps from the next one to before `end` as often as said.
-    Loop { node: u32, times: Times, end: u32 },
-    /// Go on at the case that holds the slot's value, after adding `bias` to make signed order unsigned.
-    Select { slot: Slot, first: u32, count: u32, signed: bool, otherwise: u32 },
-    /// Go on elsewhere.
-    Jump(u32),
-    /// A compound begins.
-    Open(u32),
-    /// A compound ends.
-    Close(u32),
-    /// An optional is empty, or a structure is missing.
-    Missing(u32),
+/// A compiled projection, or a plan that shows everything.
+#[derive(Debug)]
+pub struct Plan {
+    schema: Arc<Schema>,
+    /// `None`: everything is shown.
+    projection: Option<Projection>,
+    /// By stream class.
+    pub(super) headers: Vec<Header>,
+    /// By class.
+    bodies: Vec<OnceLock<Body>>,
+    nodes: Vec<Node>,
 }
 
-/// Flag of [`Step::Bits`]: most significant byte first.
-pub(super) const BIG: u8 = 1;
-/// Flag of [`Step::Bits`]: two's complement.
-pub(super) const SIGNED: u8 = 2;
-/// Flag of [`Step::Bits`]: bits in the opposite order.
-pub(super) const REVERSED: u8 = 8;
-/// Flag of [`Step::Bits`]: may begin or end inside a byte, where the byte order must not change.
-pub(super) const INSIDE: u8 = 4;
-
-/// How often: a fixed number, or what a slot holds.
-#[derive(Clone, Copy, Debug)]
-pub(super) enum Times {
-    /// Known beforehand; more does not fit a packet.
-    Fixed(u32),
-    /// Read before.
-    Held(Slot),
-}
-
-/// What a run of elements is.
-#[derive(Clone, Copy, Debug)]
-pub(super) enum Seen {
-    /// Integers; `true`: most significant byte first.
-    Words(bool),
-    /// Text.
-    Text(Unit),
-    /// Bytes.
-    Blob,
-    /// The trace's uuid.
-    Uuid,
-}
-
-/// A case of a [`Step::Select`].
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Case {
-    pub(super) first: u64,
-    pub(super) last: u64,
-    pub(super) target: u32,
-}
-
-/// A field of a plan that shows everything: what a writer must know of it.
-#[derive(Clone, Debug)]
-pub struct Node {
-    /// Its name, where it is a member of a structure.
-    pub name: Option<String>,
-    /// Position among the members of its structure.
-    pub position: usize,
-    /// What it is.
-    pub shape: Shape,
-}
-
-/// What a shown field is.
-#[derive(Clone, Debug)]
-pub enum Shape {
-    /// One of the three structures of an event.
-    Scope(Scope),
-    /// A structure.
-    Struct,
-    /// Several elements.
-    Array {
-        /// How each integer of a `Sink::words` is shown.
-        element: Option<(Appearance, bool)>,
-    },
-    /// The selected option follows.
-    Variant,
-    /// The value follows, or nothing is there.
-    Optional,
-    /// A number.
-    Number(Appearance),
-    /// A floating point number of 32 or 64 bits.
-    Real(u8),
-    /// Text.
-    Text,
-    /// Bytes.
-    Blob,
-}
-
-/// How a number is shown.
-#[derive(Clone, Debug)]
-pub enum Appearance {
-    /// In decimal.
-    Decimal,
-    /// `true` or `false`.
-    Boolean,
-    /// With the names of the ranges that hold it.
-    Labels(Named),
-    /// As a set of bits, with the names of those that are set.
-    Flags(Named),
-}
-
-/// Names for ranges of values or bits.
-#[derive(Clone, Debug)]
-pub struct Named(Arc<[Label]>);
-
-impl Named {
-    /// The names whose ranges hold `value`, in declaration order, each once.
-    pub fn of(&self, value: i128) -> impl Iterator<Item = &str> {
-        let holds = move |label: &&Label| label.ranges.iter().any(|(first, last)| (*first..=*last).contains(&value));
-        self.0.iter().filter(holds).map(|label| &*label.name)
-    }
-
-    /// The names of which a bit is set in `bits`, in declaration order.
-    pub fn set_in(&self, bits: u64) -> impl Iterator<Item = &str> {
-        let set = move |label: &&Label| {
-            let is_set = |(first, last): &(i128, i128)| {
-                (0..64).any(|bit| bits >> bit & 1 == 1 && (*first..=*last).contains(&i128::from(bit)))
-            };
-            label.ranges.iter().any(is_set)
-        };
-        self.0.iter().filter(set).map(|label| &*label.name)
-    }
-}
-
-impl Show {
-    fn appearance(&self) -> Appearance {
-        match self {
-            Show::Number => Appearance::Decimal,
-            Show::Boolean => Appearance::Boolean,
-            Show::Labels(labels) => Appearance::Labels(Named(labels.clone())),
-            Show::Flags(labels) => Appearance::Flags(Named(labels.clone())),
-        }
-    }
-}
-
-/// The steps of a class's three structures.
-#[derive(Clone, Debug)]
-pub(super) enum Body {
-    /// One addition.
-    Fixed(u64),
-    /// These steps.
-    Steps(Range<u32>),
-}
-
-/// Steps and what they refer to.
-#[derive(Clone, Debug, Default)]
-pub(super) struct Program {
-    pub(super) steps: Vec<Step>,
-    pub(super) cases: Vec<Case>,
-    pub(super) nodes: Vec<Node>,
-}
-
-/// What is wanted of a field.
-#[derive(Clone)]
-enum Want<'p> {
-    Nothing,
-    /// Everything, with nodes.
-    All,
-    /// The fields at these paths (what is left of each), with the positions of their values.
-    Paths(Vec<(&'p [String], u32)>),
-}
-
-impl<'p> Want<'p> {
-    fn inside(&self, name: &str) -> Want<'p> {
-        match self {
-            Want::Paths(paths) => {
-                let deeper = |(path, value): &(&'p [String], u32)| match path {
-                    [first, rest @ ..] if first == name => Some((rest, *value)),
-                    _ => None,
-                };
-                let found: Vec<_> = paths.iter().filter_map(deeper).collect();
-                if found.is_empty() { Want::Nothing } else { Want::Paths(found) }
-            }
-            other => other.clone(),
-        }
-    }
-
-    /// The value that the field itself fills.
-    fn value(&self) -> u32 {
-        match self {
-            Want::Paths(paths) => paths.iter().find(|(path, _)| path.is_empty()).map_or(NONE, |(_, value)| *value),
-            _ => NONE,
-        }
-    }
-}
-
-/// What is known of the position: `residue` modulo `modulus`, a power of two.
-#[derive(Clone, Copy, PartialEq)]
-struct Phase {
-    modulus: u64,
-    residue: u64,
-}
-
-const ANYWHERE: Phase = Phase { modulus: 1, residue: 0 };
-
-impl Phase {
-    fn advance(self, bits: u64) -> Phase {
-        Phase { residue: self.residue.wrapping_add(bits) & (self.modulus - 1), ..self }
-    }
-
-    /// What holds on both of two ways.
-    fn join(self, other: Phase) -> Phase {
-        let mut modulus = self.modulus.min(other.modulus);
-        while (self.residue ^ other.residue) & (modulus - 1) != 0 {
-            modulus /= 2;
-        }
-        Phase { modulus, residue: self.residue & (modulus - 1) }
-    }
-}
-
-/// Writes the steps of a program.
-pub(super) struct Compiler {
+/// How the events of a stream class begin.
+#[derive(Debug)]
+pub(super) struct Header {
+    /// Reads any header.
     pub(super) program: Program,
-    phase: Phase,
-    /// Bits to step over before the next step.
-    pending: u64,
-    /// The clock whose time stamps are followed.
-    clock: Option<usize>,
-    /// Numbers that end inside a byte are read even if nobody wants them, to see that the byte order stays.
-    watch_order: bool,
+    known: Known,
+    /// The first record class of the stream class.
+    first: usize,
+    /// Where the id is, if headers with small ids can be read in one go.
+    pub(super) approach: Option<Approach>,
+    /// By event id; `None` inside: headers with this id are read by the program.
+    pub(super) leaps: Vec<OnceLock<Option<Leap>>>,
 }
 
-impl Compiler {
-    pub(super) fn new(watch_order: bool) -> Self {
-        Compiler { program: Program::default(), phase: ANYWHERE, pending: 0, clock: None, watch_order }
+impl Plan {
+    /// Some fields of some classes.
+    pub(super) fn new(trace: &Trace, projection: &Projection) -> Plan {
+        let time = projection.wanted.iter().any(Option::is_some);
+        let mut plan = Plan::bare(trace, Some(projection.clone()));
+        let mut compiler = Compiler::new(false);
+        plan.headers = headers(trace, |stream| compiler.event_header(stream, time), time, false);
+        plan.bodies = trace.classes.iter().map(|_| OnceLock::new()).collect();
+        plan
     }
 
-    fn here(&self) -> u32 {
-        self.program.steps.len() as u32
-    }
-
-    /// Steps of the packet header, from the beginning of a packet.
-    pub(super) fn packet_header(&mut self, schema: &Schema) -> Range<u32> {
-        let start = self.here();
-        self.phase = Phase { modulus: 1 << 62, residue: 0 };
-        self.clock = None;
-        if let Some(header) = &schema.packet_header {
-            self.field(header, &Want::Nothing, None);
-        }
-        self.flush();
-        start..self.here()
-    }
-
-    /// Steps of the packet context, from wherever the header ended.
-    pub(super) fn packet_context(&mut self, stream: &StreamClass) -> Range<u32> {
-        let start = self.here();
-        self.phase = ANYWHERE;
-        self.clock = stream.clock;
-        if let Some(context) = &stream.packet_context {
-            self.field(context, &Want::Nothing, None);
-        }
-        self.flush();
-        start..self.here()
-    }
-
-    /// Steps of the event header; the phase that it ends with is what `body` begins with.
-    pub(super) fn event_header(&mut self, stream: &StreamClass, time: bool) -> (Range<u32>, Known) {
-        let start = self.here();
-        self.phase = ANYWHERE;
-        self.clock = if time { stream.clock } else { None };
-        if let Some(header) = &stream.event_header {
-            self.field(header, &Want::Nothing, None);
-        }
-        self.clock = None;
-        self.flush();
-        (start..self.here(), Known(self.phase))
-    }
-
-    /// Steps of an event's contexts and payload, for the fields at `paths`.
-    pub(super) fn body(&mut self, roots: [Option<&Field>; 3], known: Known, paths: &[FieldPath]) -> Body {
-        let start = self.here();
-        self.phase = known.0;
-        for (scope, root) in SCOPES.into_iter().zip(roots) {
-            let Some(root) = root else { continue };
-            let inside = paths.iter().enumerate().filter(|(_, p)| p.scope == scope);
-            let found: Vec<_> = inside.map(|(i, p)| (p.path.as_slice(), i as u32)).collect();
-            self.field(root, &if found.is_empty() { Want::Nothing } else { Want::Paths(found) }, None);
-        }
-        if self.here() == start {
-            return Body::Fixed(std::mem::take(&mut self.pending));
-        }
-        self.flush();
-        Body::Steps(start..self.here())
-    }
-
-    /// Steps that show all of an event's contexts and payload.
-    pub(super) fn whole_body(&mut self, roots: [Option<&Field>; 3], known: Known) -> Body {
-        let start = self.here();
-        self.phase = known.0;
-        for (position, (scope, root)) in SCOPES.into_iter().zip(roots).enumerate() {
-            let node = self.node(None, position, Shape::Scope(scope));
-            match root {
-                Some(root) => self.members(root, &Want::All, node),
-                None => self.emit(Step::Missing(node)),
+    /// All fields of all classes.
+    pub(super) fn whole(trace: &Trace) -> Plan {
+        let mut plan = Plan::bare(trace, None);
+        let mut compiler = Compiler::new(true);
+        plan.headers = headers(trace, |stream| compiler.event_header(stream, true), true, true);
+        for (stream, header) in trace.schema.streams.iter().zip(&plan.headers) {
+            for place in 0..stream.events.len() {
+                let body = compiler.whole_body(roots(stream, place), header.known);
+                plan.bodies.push(OnceLock::from(body));
             }
         }
-        self.flush();
-        Body::Steps(start..self.here())
+        plan.nodes = compiler.nodes;
+        plan
     }
 
-    fn node(&mut self, name: Option<&str>, position: usize, shape: Shape) -> u32 {
-        self.program.nodes.push(Node { name: name.map(str::to_owned), position, shape });
-        self.program.nodes.len() as u32 - 1
+    fn bare(trace: &Trace, projection: Option<Projection>) -> Plan {
+        let schema = trace.schema.clone();
+        Plan { schema, projection, headers: Vec::new(), bodies: Vec::new(), nodes: Vec::new() }
     }
 
-    fn emit(&mut self, step: Step) {
-        self.flush();
-        self.program.steps.push(step);
+    /// What each node of a plan that shows everything is.
+    pub fn nodes(&self) -> &[Node] {
+        &self.nodes
     }
 
-    fn flush(&mut self) {
-        if self.pending > 0 {
-            self.program.steps.push(Step::Skip(std::mem::take(&mut self.pending)));
-        }
-    }
-
-    /// The pending bits, where they fit into a step.
-    fn lead(&mut self) -> u32 {
-        match u32::try_from(self.pending) {
-            Ok(lead) => {
-                self.pending = 0;
-                lead
-            }
-            Err(_) => {
-                self.flush();
-                0
-            }
+    /// The fields wanted of a class; `None` where it is of no interest.
+    #[inline(always)]
+    pub(super) fn wanted(&self, class: ClassId) -> Option<&[FieldPath]> {
+        match &self.projection {
+            Some(projection) => projection.wanted.get(class.index())?.as_deref(),
+            None => Some(&[]),
         }
     }
 
-    fn skip(&mut self, bits: u64) {
-        self.pending = self.pending.saturating_add(bits);
-        self.phase = self.phase.advance(bits);
+    /// The most values that a record has.
+    pub(super) fn most_values(&self) -> usize {
+        let all = self.projection.iter().flat_map(|p| &p.wanted).flatten();
+        all.map(Vec::len).max().unwrap_or(0)
     }
 
-    fn align(&mut self, align: u64) {
-        if align <= self.phase.modulus {
-            let padding = self.phase.residue.wrapping_neg() & (align - 1);
-            self.skip(padding);
-        } else {
-            self.emit(Step::Align(align - 1));
-            self.phase = Phase { modulus: align, residue: 0 };
-        }
+    /// The way through the body of a class of a stream class.
+    #[inline(always)]
+    pub(super) fn body(&self, stream: usize, class: ClassId) -> Option<&Body> {
+        let body = self.bodies.get(class.index())?;
+        Some(body.get_or_init(|| self.compile(stream, class)))
     }
 
-    /// One field; `member` is its name and position where it is a member.
-    fn field(&mut self, field: &Field, want: &Want<'_>, member: Option<(&str, usize)>) {
-        let (name, position) = member.map_or((None, 0), |(name, position)| (Some(name), position));
-        let all = matches!(want, Want::All);
-        self.align(field.align);
-        match &field.kind {
-            Kind::Bits(bits) => {
-                let node =
-                    if all { self.node(name, position, Shape::Number(bits.show.appearance())) } else { want.value() };
-                self.bits(bits, field.align, node);
-            }
-            Kind::Variable { signed, show, saves, .. } => {
-                let node = if all { self.node(name, position, Shape::Number(show.appearance())) } else { want.value() };
-                self.emit(Step::Variable { node, save: saves.first().copied().unwrap_or(NONE), signed: *signed });
-                self.after_number(saves, field_clock(&field.kind), 0);
-                self.phase = Phase { modulus: 8, residue: 0 };
-            }
-            Kind::Real { size, big_endian, reversed } => {
-                let node = if all { self.node(name, position, Shape::Real(*size)) } else { want.value() };
-                if node == NONE {
-                    return self.skip(u64::from(*size));
-                }
-                let inside = if self.watch_order && !field.align.is_multiple_of(8) { INSIDE } else { 0 };
-                let flags = flag(*big_endian, BIG) | flag(*reversed, REVERSED) | inside;
-                let lead = self.lead();
-                self.program.steps.push(Step::Real { lead, node, size: *size, flags });
-                self.phase = self.phase.advance(u64::from(*size));
-            }
-            Kind::Text(unit) => {
-                let node = if all { self.node(name, position, Shape::Text) } else { want.value() };
-                self.emit(Step::Text { node, unit: *unit });
-                self.phase = Phase { modulus: 8, residue: 0 };
-            }
-            Kind::SizedText(unit, count) => {
-                let node = if all { self.node(name, position, Shape::Text) } else { want.value() };
-                self.run(count, 8, 1, node, Seen::Text(*unit));
-            }
-            Kind::Blob { count, uuid } => {
-                let node = if all { self.node(name, position, Shape::Blob) } else { want.value() };
-                let (node, seen) = if *uuid { (0, Seen::Uuid) } else { (node, Seen::Blob) };
-                self.run(count, 8, 1, node, seen);
-            }
-            Kind::Struct(_) => {
-                let node = if all { self.node(name, position, Shape::Struct) } else { NONE };
-                self.members(field, want, node);
-            }
-            Kind::Array { count, element, uuid } => self.array(count, element, *uuid, want, (name, position)),
-            Kind::Variant { by, signed, options } => {
-                let node = if all { self.node(name, position, Shape::Variant) } else { NONE };
-                let mut cases = Vec::new();
-                let branches: Vec<(Want<'_>, &Field)> =
-                    options.iter().map(|o| (want.inside(o.name()), &o.field)).collect();
-                for (branch, option) in options.iter().enumerate() {
-                    cases.extend(option.ranges.iter().map(|range| (*range, branch)));
-                }
-                self.select(by, *signed, &cases, &branches, node, false);
-            }
-            Kind::Optional { by, signed, ranges, field } => {
-                let node = if all { self.node(name, position, Shape::Optional) } else { NONE };
-                let any = [(i128::from(i64::MIN), -1), (1, i128::from(u64::MAX))];
-                let ranges = ranges.as_deref().unwrap_or(&any);
-                let cases: Vec<_> = ranges.iter().map(|range| (*range, 0)).collect();
-                self.select(by, *signed, &cases, &[(want.clone(), field)], node, true);
-            }
-        }
-    }
-
-    fn members(&mut self, field: &Field, want: &Want<'_>, node: u32) {
-        self.align(field.align);
-        let Kind::Struct(members) = &field.kind else { return };
-        if node != NONE {
-            self.emit(Step::Open(node));
-        }
-        for (position, member) in members.iter().enumerate() {
-            let want = want.inside(member.name());
-            self.field(&member.field, &want, Some((member.name(), position)));
-        }
-        if node != NONE {
-            self.emit(Step::Close(node));
-        }
-    }
-
-    fn bits(&mut self, bits: &Bits, align: u64, node: u32) {
-        let size = u64::from(bits.size);
-        let clock = bits.clock.filter(|c| Some(*c) == self.clock && !bits.saves.contains(&Role::End.slot()));
-        let inside = if self.watch_order && (!align.is_multiple_of(8) || size % 8 != 0) { INSIDE } else { 0 };
-        if node == NONE && bits.saves.is_empty() && clock.is_none() && inside == 0 {
-            return self.skip(size);
-        }
-        let flags = flag(bits.big_endian, BIG) | flag(bits.signed, SIGNED) | flag(bits.reversed, REVERSED) | inside;
-        let lead = self.lead();
-        let save = bits.saves.first().copied().unwrap_or(NONE);
-        self.program.steps.push(Step::Bits { lead, node, save, size: bits.size, flags });
-        self.phase = self.phase.advance(size);
-        self.after_number(&bits.saves, clock, bits.size);
-    }
-
-    fn after_number(&mut self, saves: &[Slot], clock: Option<usize>, size: u8) {
-        for slot in saves.iter().skip(1) {
-            self.program.steps.push(Step::Save(*slot));
-        }
-        if clock.is_some() && clock == self.clock {
-            self.program.steps.push(Step::Clock(size));
-        }
-    }
-
-    /// Elements of `width` bytes side by side, aligned to `align` bits.
-    fn run(&mut self, count: &Count, align: u64, width: u8, node: u32, as_what: Seen) {
-        let bits = u64::from(width) * 8;
-        match (count, node) {
-            (Count::Fixed(n), NONE) => self.skip(n.saturating_mul(bits)),
-            (Count::Fixed(n), _) => {
-                let times = Times::Fixed(u32::try_from(*n).unwrap_or(u32::MAX));
-                self.emit(Step::Run { node, times, width, as_what });
-                self.phase = self.phase.advance(n.wrapping_mul(bits));
-            }
-            (Count::Held(source), _) => {
-                let times = Times::Held(held(source));
-                let skips = node == NONE;
-                self.emit(if skips {
-                    Step::SkipRun { times, bits }
-                } else {
-                    Step::Run { node, times, width, as_what }
-                });
-                self.phase = Phase { modulus: align.min(bits), residue: 0 };
-            }
-        }
-    }
-
-    fn array(&mut self, count: &Count, element: &Field, uuid: bool, want: &Want<'_>, member: (Option<&str>, usize)) {
-        let all = matches!(want, Want::All);
-        let (name, position) = member;
-        let whole = self.phase.modulus >= 8 && self.phase.residue.is_multiple_of(8);
-        if let Some((bits, width)) = side_by_side(element, whole) {
-            let shape = || match bits.character {
-                true => Shape::Text,
-                false => Shape::Array { element: Some((bits.show.appearance(), bits.signed)) },
-            };
-            let node = if all { self.node(name, position, shape()) } else { want.value() };
-            let (node, seen) = match (uuid, bits.character) {
-                (true, _) => (0, Seen::Uuid),
-                (_, true) => (node, Seen::Text(Unit::Byte)),
-                _ => (node, Seen::Words(bits.big_endian)),
-            };
-            return self.run(count, element.align, width, node, seen);
-        }
-        let node = if all { self.node(name, position, Shape::Array { element: None }) } else { NONE };
-        let fixed = fixed_size(element).filter(|size| size % element.align == 0);
-        if let (Some(size), NONE) = (fixed, node) {
-            match count {
-                Count::Fixed(n) => return self.skip(n.saturating_mul(size)),
-                Count::Held(source) => {
-                    self.emit(Step::SkipRun { times: Times::Held(held(source)), bits: size });
-                    self.phase = Phase { modulus: element.align, residue: 0 };
-                    return;
-                }
-            }
-        }
-        let times = match count {
-            Count::Fixed(n) => Times::Fixed(u32::try_from(*n).unwrap_or(u32::MAX)),
-            Count::Held(source) => Times::Held(held(source)),
+    #[cold]
+    fn compile(&self, stream: usize, class: ClassId) -> Body {
+        let (Some(stream), Some(header)) = (self.schema.streams.get(stream), self.headers.get(stream)) else {
+            return Body::Fixed(0);
         };
-        let at = self.here() as usize + usize::from(self.pending > 0);
-        self.emit(Step::Loop { node, times, end: 0 });
-        let phase = if fixed.is_some() { Phase { modulus: element.align, residue: 0 } } else { ANYWHERE };
-        self.phase = phase;
-        let inside = if all { Want::All } else { Want::Nothing };
-        self.field(element, &inside, None);
-        self.flush();
-        let finish = self.here();
-        if let Some(Step::Loop { end, .. }) = self.program.steps.get_mut(at) {
-            *end = finish;
-        }
-        self.phase = phase;
-        if node != NONE {
-            self.emit(Step::Close(node));
-        }
+        let place = class.index().saturating_sub(header.first);
+        let paths = self.wanted(class).unwrap_or(&[]);
+        Compiler::new(false).body(roots(stream, place), header.known, paths)
     }
 
-    fn select(
-        &mut self,
-        by: &Source,
-        signed: bool,
-        cases: &[((i128, i128), usize)],
-        branches: &[(Want<'_>, &Field)],
-        node: u32,
-        may_miss: bool,
-    ) {
-        if node != NONE {
-            self.emit(Step::Open(node));
+    /// The leap of an event id, found out when it is met for the first time.
+    #[inline(always)]
+    pub(super) fn leap<'p>(&self, stream: usize, header: &'p Header, id: u64, ids: &Ids) -> Option<&'p Leap> {
+        let place = header.leaps.get(usize::try_from(id).ok()?)?;
+        place.get_or_init(|| self.find_leap(stream, header, id, ids)).as_ref()
+    }
+
+    #[cold]
+    fn find_leap(&self, stream: usize, header: &Header, id: u64, ids: &Ids) -> Option<Leap> {
+        let class = ids.find(id)?;
+        let shape = header.approach.as_ref()?.shape(self.schema.streams.get(stream)?, id)?;
+        let body = self.body(stream, class)?;
+        if shape.keeps.iter().any(|slot| body.needs(*slot)) {
+            return None;
         }
-        self.flush();
-        let at = self.here() as usize;
-        let slot = held(by);
-        self.program.steps.push(Step::Select { slot, first: 0, count: 0, signed, otherwise: NONE });
-        let before = self.phase;
-        let mut after: Option<Phase> = None;
-        let mut targets = Vec::with_capacity(branches.len());
-        let mut jumps = Vec::with_capacity(branches.len());
-        for (want, field) in branches {
-            targets.push(self.here());
-            self.phase = before;
-            self.field(field, want, None);
-            self.flush();
-            jumps.push(self.here() as usize);
-            self.program.steps.push(Step::Jump(0));
-            after = Some(after.map_or(self.phase, |p| p.join(self.phase)));
-        }
-        let mut otherwise = NONE;
-        if may_miss {
-            otherwise = self.here();
-            if node != NONE {
-                self.program.steps.push(Step::Missing(node));
-            }
-            after = Some(after.map_or(before, |p| p.join(before)));
-        }
-        let finish = self.here();
-        for jump in jumps {
-            if let Some(step) = self.program.steps.get_mut(jump) {
-                *step = Step::Jump(finish);
-            }
-        }
-        let first = self.program.cases.len() as u32;
-        for ((low, high), branch) in cases {
-            let (least, most) = if signed { (i64::MIN.into(), i64::MAX.into()) } else { (0, i128::from(u64::MAX)) };
-            let (low, high) = ((*low).max(least), (*high).min(most));
-            if let (true, Some(target)) = (low <= high, targets.get(*branch)) {
-                let order = |v: i128| if signed { (v as i64 as u64) ^ (1 << 63) } else { v as u64 };
-                self.program.cases.push(Case { first: order(low), last: order(high), target: *target });
-            }
-        }
-        let count = self.program.cases.len() as u32 - first;
-        if let Some(step) = self.program.steps.get_mut(at) {
-            *step = Step::Select { slot, first, count, signed, otherwise };
-        }
-        self.phase = after.unwrap_or(before);
-        if node != NONE {
-            self.emit(Step::Close(node));
-        }
+        let skip = if self.wanted(class).is_some() { Skip::No } else { Skip::over(body, shape.bits) };
+        Some(Leap { class, bits: shape.bits, stamp: shape.stamp, skip })
     }
 }
 
-/// What is known of the position behind an event header.
-#[derive(Clone, Copy)]
-pub(super) struct Known(Phase);
-
-const SCOPES: [Scope; 3] = [Scope::CommonContext, Scope::SpecificContext, Scope::Payload];
-
-fn flag(set: bool, flag: u8) -> u8 {
-    if set { flag } else { 0 }
+fn headers(
+    trace: &Trace,
+    mut compile: impl FnMut(&StreamClass) -> (Program, Known),
+    time: bool,
+    watch_order: bool,
+) -> Vec<Header> {
+    let mut first = 0;
+    let header = |(stream, ids): (&StreamClass, &Ids)| {
+        let (program, known) = compile(stream);
+        let approach = Approach::new(stream, time, watch_order);
+        let leaps = (0..if approach.is_some() { ids.small() } else { 0 }).map(|_| OnceLock::new()).collect();
+        let header = Header { program, known, first, approach, leaps };
+        first += stream.events.len();
+        header
+    };
+    trace.schema.streams.iter().zip(&trace.ids).map(header).collect()
 }
 
-fn held(source: &Source) -> Slot {
-    match source {
-        Source::Slot(slot) => *slot,
-        Source::At(_) => NONE,
-    }
-}
-
-fn field_clock(kind: &Kind) -> Option<usize> {
-    match kind {
-        Kind::Bits(Bits { clock, saves, .. }) | Kind::Variable { clock, saves, .. } => {
-            clock.filter(|_| !saves.contains(&Role::End.slot()))
-        }
-        _ => None,
-    }
-}
-
-/// Integers that lie side by side on whole bytes when they are elements of an array, and their bytes. `whole`: the
-/// array begins on a whole byte.
-fn side_by_side(element: &Field, whole: bool) -> Option<(&Bits, u8)> {
-    match &element.kind {
-        Kind::Bits(bits) if bits.saves.is_empty() && bits.clock.is_none() && !bits.reversed => {
-            let size = u64::from(bits.size);
-            let plain = matches!(size, 8 | 16 | 32 | 64)
-                && (whole || element.align.is_multiple_of(8))
-                && size % element.align == 0;
-            plain.then_some((bits, bits.size / 8))
-        }
-        _ => None,
-    }
-}
-
-/// The size of a field that begins aligned, where the metadata alone decides it and nothing in it is needed later.
-fn fixed_size(field: &Field) -> Option<u64> {
-    match &field.kind {
-        Kind::Bits(bits) => (bits.saves.is_empty() && bits.clock.is_none()).then_some(u64::from(bits.size)),
-        Kind::Real { size, .. } => Some(u64::from(*size)),
-        Kind::SizedText(_, Count::Fixed(n)) | Kind::Blob { count: Count::Fixed(n), .. } => n.checked_mul(8),
-        Kind::Struct(members) => members.iter().try_fold(0u64, |at, member| {
-            let start = at.checked_next_multiple_of(member.field.align)?;
-            start.checked_add(fixed_size(&member.field)?)
-        }),
-        Kind::Array { count: Count::Fixed(n), element, .. } => {
-            let size = fixed_size(element).filter(|size| size % element.align == 0)?;
-            size.checked_mul(*n)
-        }
-        _ => None,
-    }
+/// The structures of an event behind its header.
+fn roots(stream: &StreamClass, place: usize) -> [Option<&Field>; 3] {
+    let event = stream.events.get(place);
+    [
+        stream.common_context.as_ref(),
+        event.and_then(|e| e.specific_context.as_ref()),
+        event.and_then(|e| e.payload.as_ref()),
+    ]
 }

@@ -3,28 +3,17 @@
 //! A [`Plan`] holds the steps of each class for one projection (or of everything, for writers); a [`Reader`] runs them
 //! over a run of packets of one stream. Damage ends the packet it is in; the next packet goes on.
 
-use super::decode::{Damage, Machine, Sink, What};
+use super::decode::{Damage, Machine, Sink, What, extend};
 use super::packet::Line;
-use super::plan::{Body, Compiler, Node, Program};
-use super::schema::{EventClass, Role, Schema};
+use super::plan::Plan;
+use super::schema::{EventClass, Role};
+use super::steps::Body;
+use super::stride::Skip;
 use super::{Place, Trace};
 use crate::base::notice::{Notice, Notices};
-use crate::input::record::{ClassId, Projection, Record, StreamId, Value, Words};
+use crate::input::record::{ClassId, Record, StreamId, Value, Words};
 use foldhash::HashMap;
 use std::ops::Range;
-
-/// A compiled projection, or a plan that shows everything.
-#[derive(Debug)]
-pub struct Plan {
-    program: Program,
-    /// By stream class.
-    headers: Vec<Range<u32>>,
-    /// By class; `None` where it is stepped over by `skips`.
-    bodies: Vec<Option<Body>>,
-    skips: Vec<Body>,
-    most_values: usize,
-    values: Vec<u32>,
-}
 
 /// Which class an event id means in a stream class.
 #[derive(Debug)]
@@ -57,56 +46,22 @@ impl Ids {
         Ids::Sparse(events.iter().enumerate().map(class).collect())
     }
 
+    /// Ids below this may be looked up by themselves; 0 where they are far apart.
+    pub(super) fn small(&self) -> usize {
+        match self {
+            Ids::Only(_) => 1,
+            Ids::Dense(table) => table.len(),
+            Ids::Sparse(_) => 0,
+        }
+    }
+
     #[inline(always)]
-    fn find(&self, id: u64) -> Option<ClassId> {
+    pub(super) fn find(&self, id: u64) -> Option<ClassId> {
         match self {
             Ids::Only(class) => Some(*class),
             Ids::Dense(table) => usize::try_from(id).ok().and_then(|id| table.get(id).copied().flatten()),
             Ids::Sparse(map) => map.get(&id).copied(),
         }
-    }
-}
-
-impl Plan {
-    /// The steps for some fields of some classes.
-    pub(super) fn new(schema: &Schema, projection: &Projection) -> Plan {
-        let time = projection.wanted.iter().any(Option::is_some);
-        let mut compiler = Compiler::new(false);
-        let (mut headers, mut bodies, mut skips, mut values) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
-        for stream in &schema.streams {
-            let (header, known) = compiler.event_header(stream, time);
-            headers.push(header);
-            for event in &stream.events {
-                let roots = [stream.common_context.as_ref(), event.specific_context.as_ref(), event.payload.as_ref()];
-                let wanted = projection.wanted.get(bodies.len()).and_then(Option::as_ref);
-                values.push(wanted.map_or(0, |paths| paths.len() as u32));
-                let body = compiler.body(roots, known, wanted.map_or(&[], Vec::as_slice));
-                bodies.push(wanted.map(|_| body.clone()));
-                skips.push(body);
-            }
-        }
-        let most_values = values.iter().copied().max().unwrap_or(0) as usize;
-        Plan { program: compiler.program, headers, bodies, skips, most_values, values }
-    }
-
-    /// The steps for all fields of all classes.
-    pub(super) fn whole(schema: &Schema) -> Plan {
-        let mut compiler = Compiler::new(true);
-        let (mut headers, mut bodies) = (Vec::new(), Vec::new());
-        for stream in &schema.streams {
-            let (header, known) = compiler.event_header(stream, true);
-            headers.push(header);
-            for event in &stream.events {
-                let roots = [stream.common_context.as_ref(), event.specific_context.as_ref(), event.payload.as_ref()];
-                bodies.push(Some(compiler.whole_body(roots, known)));
-            }
-        }
-        Plan { program: compiler.program, headers, bodies, skips: Vec::new(), most_values: 0, values: Vec::new() }
-    }
-
-    /// What each node of a plan that shows everything is.
-    pub fn nodes(&self) -> &[Node] {
-        &self.program.nodes
     }
 }
 
@@ -172,15 +127,18 @@ struct Current {
 }
 
 /// An event whose header was read; its body is next.
-struct Head {
+struct Head<'a> {
     class: ClassId,
+    /// Where the header begins.
     at: u64,
+    /// The end of the event where nothing of it is wanted, if that was seen at once.
+    skip: Option<&'a Skip>,
 }
 
 impl<'a> Reader<'a> {
     pub(super) fn new(trace: &'a Trace, plan: &'a Plan, stream: StreamId, packets: Range<usize>) -> Self {
         let machine = Machine::new(trace.slots());
-        let values = Values(vec![Value::Absent; plan.most_values]);
+        let values = Values(vec![Value::Absent; plan.most_values()]);
         let (packet, notices) = (Current::default(), Notices::default());
         Reader { trace, plan, stream, packets, machine, values, packet, notices }
     }
@@ -190,26 +148,22 @@ impl<'a> Reader<'a> {
     pub fn next(&mut self) -> Option<Record<'_, 'a>> {
         loop {
             let Some(head) = self.head() else { if self.enter() { continue } else { return None } };
-            let class = head.class.index();
-            let wanted = self.plan.bodies.get(class).and_then(Option::as_ref);
-            if let Some(body) = wanted {
-                let count = self.plan.values.get(class).copied().unwrap_or(0) as usize;
-                if let Some(values) = self.values.0.get_mut(..count) {
-                    values.fill(Value::Absent);
+            let Some(wanted) = self.plan.wanted(head.class) else {
+                self.skip(&head);
+                continue;
+            };
+            let count = wanted.len();
+            if let Some(values) = self.values.0.get_mut(..count) {
+                values.fill(Value::Absent);
+            }
+            let Some(body) = self.plan.body(self.packet.class, head.class) else { continue };
+            match run_body(&mut self.machine, body, &mut self.values) {
+                Ok(()) if self.machine.at > head.at => {
+                    let time = self.packet.line.map_or(0, |line| line.ns(self.machine.clock));
+                    let values = self.values.0.get(..count).unwrap_or(&[]);
+                    return Some(Record { class: head.class, time, cpu: self.packet.cpu, values });
                 }
-                match run_body(&mut self.machine, self.plan, body, &mut self.values) {
-                    Ok(()) if self.machine.at > head.at => {
-                        let time = self.packet.line.map_or(0, |line| line.ns(self.machine.clock));
-                        let values = self.values.0.get(..count).unwrap_or(&[]);
-                        return Some(Record { class: head.class, time, cpu: self.packet.cpu, values });
-                    }
-                    outcome => self.end_body(outcome, head.at),
-                }
-            } else if let Some(body) = self.plan.skips.get(class) {
-                let outcome = run_body(&mut self.machine, self.plan, body, &mut self.values);
-                if outcome.is_err() || self.machine.at == head.at {
-                    self.end_body(outcome, head.at);
-                }
+                outcome => self.end_body(outcome, head.at),
             }
         }
     }
@@ -217,26 +171,41 @@ impl<'a> Reader<'a> {
     /// Counts the events of each class into `counts`, without looking at their values.
     pub fn count(&mut self, counts: &mut [u64]) {
         loop {
+            self.stride(counts);
             let Some(head) = self.head() else { if self.enter() { continue } else { return } };
-            if let Some(body) = self.plan.skips.get(head.class.index()) {
-                let outcome = run_body(&mut self.machine, self.plan, body, &mut self.values);
-                if outcome.is_err() || self.machine.at == head.at {
-                    self.end_body(outcome, head.at);
-                    continue;
-                }
-            }
-            if let Some(count) = counts.get_mut(head.class.index()) {
+            if self.skip(&head)
+                && let Some(count) = counts.get_mut(head.class.index())
+            {
                 *count += 1;
             }
         }
+    }
+
+    /// Count event after event as long as each is of a known shape and ends before the content does. What stops it is
+    /// left to the long way.
+    fn stride(&mut self, counts: &mut [u64]) {
+        let Some(header) = self.plan.headers.get(self.packet.class) else { return };
+        let Some(approach) = &header.approach else { return };
+        let (data, limit) = (self.machine.data, self.machine.limit);
+        let mut at = self.machine.at;
+        while at < limit {
+            let Some((start, id)) = approach.enter(data, at, limit) else { break };
+            let leap = header.leaps.get(id as usize).and_then(|leap| leap.get()?.as_ref());
+            let Some(leap) = leap else { break };
+            let Some(end) = leap.skip.end(data, start, start + leap.bits, limit) else { break };
+            let Some(count) = counts.get_mut(leap.class.index()) else { break };
+            *count += 1;
+            at = end;
+        }
+        self.machine.at = at;
     }
 
     /// The next event into `sink`, all of its fields: its class and the full value of the clock.
     pub fn show<S: Sink<'a>>(&mut self, sink: &mut S) -> Option<(ClassId, u64)> {
         loop {
             let Some(head) = self.head() else { if self.enter() { continue } else { return None } };
-            let Some(Some(body)) = self.plan.bodies.get(head.class.index()) else { continue };
-            match run_body(&mut self.machine, self.plan, body, sink) {
+            let Some(body) = self.plan.body(self.packet.class, head.class) else { continue };
+            match run_body(&mut self.machine, body, sink) {
                 Ok(()) if self.machine.at > head.at => return Some((head.class, self.machine.clock)),
                 outcome => {
                     sink.void();
@@ -259,11 +228,7 @@ impl<'a> Reader<'a> {
             self.machine.clock = followed;
             clocks.push(followed);
             while let Some(head) = self.head() {
-                let Some(body) = self.plan.skips.get(head.class.index()) else { break };
-                let outcome = run_body(&mut self.machine, self.plan, body, &mut self.values);
-                if outcome.is_err() || self.machine.at == head.at {
-                    self.end_body(outcome, head.at);
-                }
+                self.skip(&head);
             }
         }
     }
@@ -280,24 +245,57 @@ impl<'a> Reader<'a> {
 
     /// Read an event header; `None` at the end of a packet's content.
     #[inline(always)]
-    fn head(&mut self) -> Option<Head> {
+    fn head(&mut self) -> Option<Head<'a>> {
         let at = self.machine.at;
         if at >= self.machine.limit {
             return None;
         }
-        let steps = self.plan.headers.get(self.packet.class).cloned().unwrap_or(0..0);
-        if let Err(damage) = self.machine.run(&self.plan.program, steps, &mut self.values) {
+        let plan = self.plan;
+        let header = plan.headers.get(self.packet.class)?;
+        let ids = self.trace.ids.get(self.packet.class)?;
+        if let Some(approach) = &header.approach
+            && let Some((start, id)) = approach.enter(self.machine.data, at, self.machine.limit)
+            && let Some(leap) = plan.leap(self.packet.class, header, id, ids)
+            && start + leap.bits <= self.machine.limit
+        {
+            if let Some(stamp) = leap.stamp
+                && let Some(value) = stamp.read(self.machine.data, start)
+            {
+                self.machine.clock = extend(self.machine.clock, value, stamp.size);
+            }
+            self.machine.follow_order(approach.order);
+            self.machine.at = start + leap.bits;
+            return Some(Head { class: leap.class, at: start, skip: Some(&leap.skip) });
+        }
+        if let Err(damage) = self.machine.run(&header.program, header.program.all(), &mut self.values) {
             self.leave(damage);
             return None;
         }
         let id = self.machine.slot(Role::EventClass.slot());
-        match self.trace.ids.get(self.packet.class).and_then(|ids| ids.find(id)) {
-            Some(class) => Some(Head { class, at }),
+        match ids.find(id) {
+            Some(class) => Some(Head { class, at, skip: None }),
             None => {
                 self.leave(Damage { at, what: What::NoEventClass(id) });
                 None
             }
         }
+    }
+
+    /// Step over the body of an event; false where it is damaged.
+    #[inline(always)]
+    fn skip(&mut self, head: &Head<'a>) -> bool {
+        let (data, at, limit) = (self.machine.data, self.machine.at, self.machine.limit);
+        if let Some(end) = head.skip.and_then(|skip| skip.end(data, head.at, at, limit)) {
+            self.machine.at = end;
+            return true;
+        }
+        let Some(body) = self.plan.body(self.packet.class, head.class) else { return false };
+        let outcome = run_body(&mut self.machine, body, &mut self.values);
+        if outcome.is_ok() && self.machine.at > head.at {
+            return true;
+        }
+        self.end_body(outcome, head.at);
+        false
     }
 
     #[cold]
@@ -340,9 +338,9 @@ impl<'a> Reader<'a> {
 }
 
 #[inline(always)]
-fn run_body<'a, S: Sink<'a>>(machine: &mut Machine<'a>, plan: &Plan, body: &Body, sink: &mut S) -> Result<(), Damage> {
+fn run_body<'a, S: Sink<'a>>(machine: &mut Machine<'a>, body: &Body, sink: &mut S) -> Result<(), Damage> {
     match body {
         Body::Fixed(bits) => machine.skip(*bits),
-        Body::Steps(steps) => machine.run(&plan.program, steps.clone(), sink),
+        Body::Steps(program) => machine.run(program, program.all(), sink),
     }
 }

@@ -123,8 +123,12 @@ impl LocationFiles {
         self.data().len() as u64
     }
 
-    /// What was wrong with opening them.
-    pub fn notices(&self) -> &Notices {
-        &self.notices
+    /// What was wrong with opening them, and whether they were cut off since: ask when all is read.
+    pub fn notices(&self) -> Notices {
+        let mut notices = self.notices.clone();
+        if self.data.as_ref().is_some_and(Mapped::lost) {
+            notices.add(Notice::MappingLost, 1, || self.place.clone());
+        }
+        notices
     }
 }

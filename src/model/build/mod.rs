@@ -12,7 +12,7 @@
 mod columns;
 mod contexts;
 
-use super::context::{ContextId, Contexts};
+use super::context::ContextId;
 use super::execution::ExecutionId;
 use super::{Model, TraceId, TraceInfo, Who, WhoId};
 use crate::analysis::counters;
@@ -126,7 +126,6 @@ pub fn build(recording: &Recording, request: &Request, notices: &Notices, work: 
     model.contexts = tree;
     let mut people = People { recording, leaders: &leaders, ids: HashMap::default() };
     let mut columns = Columns::new(recording);
-    let mut above = Above::new(&model.contexts);
     let labels: Vec<NameId> = request.traces.iter().map(|t| model.names.intern(&t.label)).collect();
     for (execution, Explained { own, counts, counters, unresolved, tiled }) in found.iter().zip(folded) {
         let mut spent = [0; Spent::ALL.len()];
@@ -150,9 +149,9 @@ pub fn build(recording: &Recording, request: &Request, notices: &Notices, work: 
         executions.who.push(people.id(execution.thread, execution.span.end, &mut model.who, &mut model.names));
         executions.trace.push(trace);
         executions.unsure.push(lossy || unresolved > 0);
-        executions.inclusive.push(above.inclusive(&own));
         executions.own.push(own);
     }
+    model.executions.inclusive = model.executions.own.inclusive(&model.contexts, work)?;
     model.executions.columns = columns.finish(&recording.names);
     let mut who: Vec<_> = outline.who().collect();
     who.sort_unstable();
@@ -211,34 +210,6 @@ impl People<'_> {
         let host = name(self.recording.hosts.get(thread.host.index()).map(|h| h.name));
         let process = name(self.leaders.of(self.recording, thread, t).name_at(t));
         Who { host, process, pid: thread.pid, tid: thread.tid, thread: name(thread.name_at(t)) }
-    }
-}
-
-/// Adds up own times into inclusive ones, with one number per context kept between executions.
-struct Above<'a> {
-    contexts: &'a Contexts,
-    sums: Vec<u64>,
-}
-
-impl<'a> Above<'a> {
-    fn new(contexts: &'a Contexts) -> Self {
-        Above { contexts, sums: vec![0; contexts.len()] }
-    }
-
-    fn inclusive(&mut self, own: &[(ContextId, u64)]) -> Vec<(ContextId, u64)> {
-        let mut touched = Vec::new();
-        for (context, ns) in own.iter().filter(|(_, ns)| *ns > 0) {
-            let mut at = Some(*context);
-            while let Some(c) = at {
-                let sum = &mut self.sums[c.index()];
-                if *sum == 0 {
-                    touched.push(c);
-                }
-                *sum += ns;
-                at = self.contexts.parent(c);
-            }
-        }
-        touched.into_iter().map(|c| (c, std::mem::take(&mut self.sums[c.index()]))).collect()
     }
 }
 

@@ -28,5 +28,5 @@ mod works;
 
 pub use handlers::{Handlers, HandlersError};
 pub use machine::{Machine, Origin};
-pub use prev_state::Generation;
+pub use prev_state::{Generation, Leaves};
 pub use record::{Options, record};

@@ -4,10 +4,13 @@
 //! and selectors stay locations until `locate` binds them, for CTF 2 alike. Errors carry the byte offset and the chain
 //! of what was being read. CTF 1.8.3, section 7 and appendix C.
 
+mod fields;
+mod meaning;
 mod parse;
 mod resolve;
 mod syntax;
 mod token;
+mod types;
 
 use super::metadata::{Oddity, Trouble};
 use super::schema::Schema;

@@ -1,17 +1,15 @@
-//! Tokens to the syntax tree, by recursive descent. One token of lookahead, two where a declaration and an attribute
-//! begin alike. CTF 1.8.3, appendix C.
+//! Tokens to the syntax tree, by recursive descent: blocks, attributes, declarations. What a type may look like is in
+//! `types`. One token of lookahead, two where a declaration and an attribute begin alike. The tree borrows the text; what is
+//! allocated is the tree's own lists. CTF 1.8.3, appendix C.
 
-use super::syntax::{Attribute, Count, Declarator, Integer, Item, Label, Spec, Typed, Value, Word};
-use super::token::{Token, Tokens};
+use super::syntax::{Attribute, Count, Declarator, Declarators, Integer, Item, Spec, Value, Word};
+use super::token::{Token, Tokens, unescape};
 use super::{Oddity, Trouble};
+use foldhash::HashMap;
 use std::borrow::Cow;
 
 /// Deeper nesting is refused: it protects the stack, and no tracer comes near.
 const DEEPEST: usize = 64;
-
-/// The words that name C's types, alone or together.
-const C_TYPES: [&str; 11] =
-    ["void", "char", "short", "int", "long", "float", "double", "signed", "unsigned", "_Bool", "_Complex"];
 
 /// Words that name nothing else.
 const KEYWORDS: [&str; 26] = [
@@ -45,24 +43,30 @@ const KEYWORDS: [&str; 26] = [
 
 const BLOCKS: [&str; 6] = ["trace", "env", "clock", "stream", "event", "callsite"];
 
-type Parsed<T> = Result<T, Trouble>;
+pub(super) type Parsed<T> = Result<T, Trouble>;
 
-struct Parser<'t> {
-    tokens: Tokens<'t>,
-    token: Token<'t>,
-    at: usize,
+pub(super) struct Parser<'t> {
+    pub(super) tokens: Tokens<'t>,
+    pub(super) token: Token<'t>,
+    /// Where the token begins.
+    pub(super) at: usize,
+    /// The token behind it, where it was looked at.
+    pub(super) ahead: Option<(usize, Token<'t>)>,
     depth: usize,
-    oddities: Vec<Oddity>,
+    /// Integers met before, by the text between their braces.
+    pub(super) integers: HashMap<&'t str, Integer<'t>>,
+    pub(super) oddities: Vec<Oddity>,
 }
 
 /// The items of a metadata text, and the attributes that mean nothing.
 pub(super) fn parse(text: &str) -> Parsed<(Vec<Item<'_>>, Vec<Oddity>)> {
     let mut tokens = Tokens::new(text);
     let (at, token) = tokens.next()?;
-    let mut parser = Parser { tokens, token, at, depth: 0, oddities: Vec::new() };
+    let (integers, oddities) = (HashMap::default(), Vec::new());
+    let mut parser = Parser { tokens, token, at, ahead: None, depth: 0, integers, oddities };
     let mut items = Vec::new();
     while parser.token != Token::End {
-        if parser.accept(";")? {
+        if parser.accept(b';')? {
             continue;
         }
         items.push(parser.item(true)?);
@@ -70,36 +74,44 @@ pub(super) fn parse(text: &str) -> Parsed<(Vec<Item<'_>>, Vec<Oddity>)> {
     Ok((items, parser.oddities))
 }
 
-fn is_keyword(word: &str) -> bool {
-    KEYWORDS.contains(&word)
+pub(super) fn is_keyword(word: &str) -> bool {
+    // Names of members begin with an underscore wherever LTTng writes them.
+    !(word.starts_with('_') && word != "_Bool") && KEYWORDS.contains(&word)
 }
 
 impl<'t> Parser<'t> {
-    fn advance(&mut self) -> Parsed<Token<'t>> {
-        let (at, token) = self.tokens.next()?;
-        self.at = at;
-        Ok(std::mem::replace(&mut self.token, token))
+    /// Go to the next token.
+    pub(super) fn advance(&mut self) -> Parsed<()> {
+        (self.at, self.token) = match self.ahead.take() {
+            Some(ahead) => ahead,
+            None => self.tokens.next()?,
+        };
+        Ok(())
     }
 
     /// The token after the current one.
-    fn ahead(&self) -> Parsed<Token<'t>> {
-        let mut tokens = self.tokens;
-        Ok(tokens.next()?.1)
+    fn ahead(&mut self) -> Parsed<Token<'t>> {
+        let ahead = match self.ahead {
+            Some(ahead) => ahead,
+            None => *self.ahead.insert(self.tokens.next()?),
+        };
+        Ok(ahead.1)
     }
 
-    fn unexpected<T>(&self, expected: &str) -> Parsed<T> {
+    #[cold]
+    pub(super) fn unexpected<T>(&self, expected: &str) -> Parsed<T> {
         Err(Trouble::at(self.at, format!("expected {expected}, found {}", self.token.describe())))
     }
 
-    fn is(&self, mark: &str) -> bool {
-        matches!(self.token, Token::Mark(m) if m == mark)
+    pub(super) fn is(&self, mark: u8) -> bool {
+        self.token == Token::Mark(mark)
     }
 
-    fn is_word(&self, word: &str) -> bool {
+    pub(super) fn is_word(&self, word: &str) -> bool {
         matches!(self.token, Token::Word(w) if w == word)
     }
 
-    fn accept(&mut self, mark: &str) -> Parsed<bool> {
+    pub(super) fn accept(&mut self, mark: u8) -> Parsed<bool> {
         let found = self.is(mark);
         if found {
             self.advance()?;
@@ -107,12 +119,12 @@ impl<'t> Parser<'t> {
         Ok(found)
     }
 
-    fn expect(&mut self, mark: &str) -> Parsed<()> {
-        if self.accept(mark)? { Ok(()) } else { self.unexpected(&format!("`{mark}`")) }
+    pub(super) fn expect(&mut self, mark: u8) -> Parsed<()> {
+        if self.accept(mark)? { Ok(()) } else { self.unexpected(&Token::Mark(mark).describe()) }
     }
 
     /// A word that is no keyword.
-    fn name(&mut self, what: &str) -> Parsed<Word<'t>> {
+    pub(super) fn name(&mut self, what: &str) -> Parsed<Word<'t>> {
         match self.token {
             Token::Word(text) if !is_keyword(text) => {
                 let word = Word { text, at: self.at };
@@ -135,7 +147,8 @@ impl<'t> Parser<'t> {
 
     fn item_within(&mut self, top: bool) -> Parsed<Item<'t>> {
         let at = self.at;
-        match self.token {
+        let token = self.token;
+        match token {
             Token::Word("typedef") => {
                 self.advance()?;
                 let typed = self.typed()?;
@@ -146,17 +159,16 @@ impl<'t> Parser<'t> {
                 self.advance()?;
                 self.typealias()
             }
-            Token::Word(kind) if top && BLOCKS.contains(&kind) && self.ahead()? == Token::Mark("{") => {
+            Token::Word(kind) if top && BLOCKS.contains(&kind) && self.ahead()? == Token::Mark(b'{') => {
                 self.advance()?;
                 let body = self.body().map_err(|t| t.within(format!("in the {kind} block"), at))?;
-                if !self.is(";") && self.token != Token::End {
+                if !self.is(b';') && self.token != Token::End {
                     return self.unexpected(&format!("`;` after the {kind} block"));
                 }
                 Ok(Item::Block { kind, at, body })
             }
             Token::Word(_) => {
-                let ahead = self.ahead()?;
-                let assigns = matches!(ahead, Token::Mark("=" | ":=" | "."));
+                let assigns = matches!(self.ahead()?, Token::Mark(b'=' | b'.') | Token::Becomes);
                 if assigns && !top { self.assignment() } else { self.declaration() }
             }
             Token::Quoted(_) if !top => self.assignment(),
@@ -167,57 +179,86 @@ impl<'t> Parser<'t> {
     /// `name = value;`, `name := type;`, where a name may be dotted or quoted.
     fn assignment(&mut self) -> Parsed<Item<'t>> {
         let at = self.at;
-        let name = match self.advance()? {
-            Token::Quoted(text) => text.into_owned(),
-            Token::Word(word) => self.dotted(word)?,
+        let name = match self.token {
+            Token::Quoted(raw) => {
+                self.advance()?;
+                unescape(raw)
+            }
+            Token::Word(_) => self.dotted()?,
             _ => return self.unexpected("a name"),
         };
-        if self.accept("=")? {
+        if self.accept(b'=')? {
             let attribute = self.attribute_value(name, at)?;
-            self.expect(";")?;
+            self.expect(b';')?;
             return Ok(Item::Attribute(attribute));
         }
-        self.expect(":=")?;
+        if self.token != Token::Becomes {
+            return self.unexpected("`:=`");
+        }
+        self.advance()?;
         let typed = self.typed().map_err(|t| t.within(format!("in {name}"), at))?;
-        if self.is("[") {
+        if self.is(b'[') {
             return self.unexpected("`;` (an array has no place here)");
         }
-        self.expect(";")?;
+        self.expect(b';')?;
         Ok(Item::Assigned { name, at, typed })
     }
 
-    /// What follows a first word: `.word` any number of times.
-    fn dotted(&mut self, first: &str) -> Parsed<String> {
-        let mut name = first.to_owned();
-        while self.accept(".")? {
-            let Token::Word(word) = self.token else { return self.unexpected("a name after `.`") };
-            name.push('.');
-            name.push_str(word);
-            self.advance()?;
+    /// Words joined by dots, as one text.
+    fn dotted(&mut self) -> Parsed<Cow<'t, str>> {
+        let (written, pure) = self.joined("a name")?;
+        if pure {
+            return Ok(Cow::Borrowed(written.text));
         }
-        Ok(name)
+        // Space or comments stand between the words.
+        let mut tokens = Tokens::new(written.text);
+        let mut name = String::new();
+        loop {
+            match tokens.next()?.1 {
+                Token::Word(word) => name.push_str(word),
+                Token::Mark(_) => name.push('.'),
+                _ => return Ok(Cow::Owned(name)),
+            }
+        }
     }
 
-    fn attribute_value(&mut self, name: String, at: usize) -> Parsed<Attribute<'t>> {
+    /// `a.b.c`, keywords allowed (`stream.event.context.len`), as one borrowed text; true where nothing but words and dots is in it.
+    fn joined(&mut self, what: &str) -> Parsed<(Word<'t>, bool)> {
+        let start = self.at;
+        let Token::Word(first) = self.token else { return self.unexpected(what) };
+        let (mut end, mut length) = (start + first.len(), first.len());
+        self.advance()?;
+        while self.accept(b'.')? {
+            let Token::Word(word) = self.token else { return self.unexpected("a name after `.`") };
+            end = self.at + word.len();
+            length += 1 + word.len();
+            self.advance()?;
+        }
+        Ok((Word { text: self.tokens.slice(start, end), at: start }, end - start == length))
+    }
+
+    /// `a.b.c` as written.
+    pub(super) fn reference(&mut self, what: &str) -> Parsed<Word<'t>> {
+        Ok(self.joined(what)?.0)
+    }
+
+    pub(super) fn attribute_value(&mut self, name: Cow<'t, str>, at: usize) -> Parsed<Attribute<'t>> {
         let value_at = self.at;
-        let value = match self.token.clone() {
-            Token::Quoted(text) => {
+        let value = match self.token {
+            Token::Quoted(raw) => {
                 self.advance()?;
-                Value::Text(text)
+                Value::Text(unescape(raw))
             }
-            Token::Word(word) => {
-                self.advance()?;
-                Value::Word(self.dotted(word)?)
-            }
+            Token::Word(_) => Value::Word(self.dotted()?),
             _ => Value::Number(self.signed_number()?),
         };
         Ok(Attribute { name, at, value, value_at })
     }
 
-    fn signed_number(&mut self) -> Parsed<i128> {
-        let negative = self.accept("-")?;
+    pub(super) fn signed_number(&mut self) -> Parsed<i128> {
+        let negative = self.accept(b'-')?;
         if !negative {
-            self.accept("+")?;
+            self.accept(b'+')?;
         }
         match self.token {
             Token::Number(n) => {
@@ -236,25 +277,25 @@ impl<'t> Parser<'t> {
         );
         // Some writers leave out the semicolon behind a named type at the top.
         let ends = matches!(self.token, Token::Word(word) if is_keyword(word) && word != "const");
-        if only_names && (self.accept(";")? || ends) {
-            return Ok(Item::Declaration(typed, Vec::new()));
+        if only_names && (self.accept(b';')? || ends) {
+            return Ok(Item::Declaration(typed, Declarators::new()));
         }
         let declarators = self.declarators()?;
         Ok(Item::Declaration(typed, declarators))
     }
 
     /// `a, *b, c[3][len];`
-    fn declarators(&mut self) -> Parsed<Vec<Declarator<'t>>> {
-        let mut all = Vec::with_capacity(1);
+    fn declarators(&mut self) -> Parsed<Declarators<'t>> {
+        let mut all = Declarators::new();
         loop {
             let mut pointers = 0;
-            while self.accept("*")? {
+            while self.accept(b'*')? {
                 pointers += 1;
             }
             let name = self.name("a name")?;
             all.push(Declarator { name, pointers, counts: self.counts()? });
-            if !self.accept(",")? {
-                self.expect(";")?;
+            if !self.accept(b',')? {
+                self.expect(b';')?;
                 return Ok(all);
             }
         }
@@ -262,7 +303,7 @@ impl<'t> Parser<'t> {
 
     fn counts(&mut self) -> Parsed<Vec<Count<'t>>> {
         let mut counts = Vec::new();
-        while self.accept("[")? {
+        while self.accept(b'[')? {
             counts.push(match self.token {
                 Token::Number(n) => {
                     self.advance()?;
@@ -270,7 +311,7 @@ impl<'t> Parser<'t> {
                 }
                 _ => Count::Held(self.reference("the number of elements, or the field that holds it")?),
             });
-            self.expect("]")?;
+            self.expect(b']')?;
             if counts.len() > DEEPEST {
                 return Err(Trouble::at(self.at, format!("more than {DEEPEST} dimensions")));
             }
@@ -278,24 +319,11 @@ impl<'t> Parser<'t> {
         Ok(counts)
     }
 
-    /// `a.b.c`, keywords allowed (`stream.event.context.len`), as one borrowed text.
-    fn reference(&mut self, what: &str) -> Parsed<Word<'t>> {
-        let start = self.at;
-        let Token::Word(first) = self.token else { return self.unexpected(what) };
-        let mut end = start + first.len();
-        self.advance()?;
-        while self.accept(".")? {
-            let Token::Word(word) = self.token else { return self.unexpected("a name after `.`") };
-            end = self.at + word.len();
-            self.advance()?;
-        }
-        Ok(Word { text: self.tokens.slice(start, end), at: start })
-    }
-
     fn typealias(&mut self) -> Parsed<Item<'t>> {
         let mut typed = self.typed()?;
-        while self.accept("*")? {
-            typed.spec = Spec::Named(Cow::Owned(format!("{} *", type_name(&typed))));
+        while self.accept(b'*')? {
+            let pointed = if let Spec::Named(name) = &typed.spec { name } else { "" };
+            typed.spec = Spec::Named(Cow::Owned(format!("{pointed} *")));
         }
         if let Token::Word(word) = self.token
             && !is_keyword(word)
@@ -303,298 +331,46 @@ impl<'t> Parser<'t> {
             self.advance()?;
         }
         let counts = self.counts()?;
-        self.expect(":=")?;
-        let mut alias = match self.token {
-            Token::Word(word) if C_TYPES.contains(&word) || word == "const" => self.c_type()?,
-            Token::Word(word @ ("struct" | "enum" | "variant")) => {
-                self.advance()?;
-                Cow::Owned(format!("{word} {}", self.name("a name")?.text))
-            }
-            _ => Cow::Borrowed(self.name("a new name for the type")?.text),
-        };
-        while self.accept("*")? {
-            alias = Cow::Owned(format!("{alias} *"));
+        if self.token != Token::Becomes {
+            return self.unexpected("`:=`");
         }
-        self.expect(";")?;
+        self.advance()?;
+        let alias = self.new_type_name()?;
+        self.expect(b';')?;
         Ok(Item::Typealias(typed, counts, alias))
     }
 
-    /// `unsigned long`, `const char` ... as one name with single spaces.
-    fn c_type(&mut self) -> Parsed<Cow<'t, str>> {
-        let mut name = Cow::Borrowed("");
-        while let Token::Word(word) = self.token
-            && (C_TYPES.contains(&word) || word == "const")
-        {
-            if word != "const" {
-                name = if name.is_empty() { Cow::Borrowed(word) } else { Cow::Owned(format!("{name} {word}")) };
-            }
-            self.advance()?;
-        }
-        if name.is_empty() { Ok(Cow::Borrowed(self.name("the name of a type")?.text)) } else { Ok(name) }
-    }
-
-    fn typed(&mut self) -> Parsed<Typed<'t>> {
-        let at = self.at;
-        while self.is_word("const") {
-            self.advance()?;
-        }
-        let spec = match self.token {
-            Token::Word("integer") => {
-                self.advance()?;
-                Spec::Integer(self.integer().map_err(|t| t.within("in an integer", at))?)
-            }
-            Token::Word("floating_point") => {
-                self.advance()?;
-                Spec::Float(self.attributes().map_err(|t| t.within("in a floating_point", at))?)
-            }
-            Token::Word("string") => {
-                self.advance()?;
-                Spec::Text(if self.is("{") { self.attributes()? } else { Vec::new() })
-            }
-            Token::Word("enum") => {
-                self.advance()?;
-                self.enumeration()?
-            }
-            Token::Word("struct") => {
-                self.advance()?;
-                self.structure()?
-            }
-            Token::Word("variant") => {
-                self.advance()?;
-                self.variant()?
-            }
-            Token::Word(word) if C_TYPES.contains(&word) => Spec::Named(self.c_type()?),
-            _ => Spec::Named(Cow::Borrowed(self.name("the name of a type")?.text)),
-        };
-        while self.is_word("const") {
-            self.advance()?;
-        }
-        Ok(Typed { spec, at })
-    }
-
-    fn attributes(&mut self) -> Parsed<Vec<Attribute<'t>>> {
-        self.expect("{")?;
+    /// `{ attribute = value; ... }`
+    pub(super) fn attributes(&mut self) -> Parsed<Vec<Attribute<'t>>> {
+        self.expect(b'{')?;
         let mut all = Vec::new();
-        while !self.accept("}")? {
-            if self.accept(";")? {
+        while !self.accept(b'}')? {
+            if self.accept(b';')? {
                 continue;
             }
             let at = self.at;
             let Token::Word(word) = self.token else { return self.unexpected("an attribute") };
             self.advance()?;
-            self.expect("=")?;
-            let attribute = self.attribute_value(word.to_owned(), at)?;
-            self.expect(";")?;
+            self.expect(b'=')?;
+            let attribute = self.attribute_value(Cow::Borrowed(word), at)?;
+            self.expect(b';')?;
             all.push(attribute);
         }
         Ok(all)
     }
 
-    fn integer(&mut self) -> Parsed<Integer<'t>> {
-        let mut integer = Integer::default();
-        let mut seen: Vec<&str> = Vec::with_capacity(8);
-        self.expect("{")?;
-        while !self.accept("}")? {
-            if self.accept(";")? {
-                continue;
-            }
-            let at = self.at;
-            let Token::Word(name) = self.token else { return self.unexpected("an attribute") };
-            if seen.contains(&name) {
-                return Err(Trouble::at(at, format!("`{name}` is given twice")));
-            }
-            seen.push(name);
-            self.advance()?;
-            self.expect("=")?;
-            self.integer_attribute(&mut integer, name, at)?;
-            self.expect(";")?;
-        }
-        if integer.size.is_none() {
-            return Err(Trouble::at(self.at, "an integer needs a `size`"));
-        }
-        Ok(integer)
-    }
-
-    fn integer_attribute(&mut self, integer: &mut Integer<'t>, name: &str, at: usize) -> Parsed<()> {
-        let refuse = |what: &str| Err(Trouble::at(at, what.to_owned()));
-        match name {
-            "size" => match self.signed_number()? {
-                size @ 1..=64 => integer.size = Some(size as u8),
-                size => return refuse(&format!("the size of an integer is 1 to 64 bits, not {size}")),
-            },
-            "align" => integer.align = Some(alignment(self.signed_number()?, at)?),
-            "signed" => {
-                integer.signed = match self.token {
-                    Token::Number(n @ (0 | 1)) => n == 1,
-                    Token::Word("true" | "TRUE") => true,
-                    Token::Word("false" | "FALSE") => false,
-                    _ => return self.unexpected("`true` or `false`"),
-                };
-                self.advance()?;
-            }
-            "byte_order" => {
-                let order = self.attribute_value(String::new(), at)?;
-                integer.big_endian = byte_order(&order)?;
-            }
-            "base" => {
-                let ok = match &self.token {
-                    Token::Number(2 | 8 | 10 | 16) => true,
-                    Token::Word(w) => BASES.contains(w),
-                    _ => false,
-                };
-                if !ok {
-                    return self.unexpected("a base (2, 8, 10, 16 or its name)");
-                }
-                self.advance()?;
-            }
-            "encoding" => {
-                let encoding = self.attribute_value(String::new(), at)?;
-                integer.character = encoding_is_text(&encoding)?;
-            }
-            "map" => {
-                let whole = self.reference("`clock.NAME.value`")?;
-                let clock = whole.text.strip_prefix("clock.").and_then(|rest| rest.strip_suffix(".value"));
-                match clock {
-                    Some(text) if !text.is_empty() => integer.clock = Some(Word { text, at: whole.at }),
-                    _ => return refuse(&format!("`{}` is no clock: `clock.NAME.value` is meant", whole.text)),
-                }
-            }
-            other => {
-                self.oddities.push(Oddity { at, what: format!("an integer has no attribute `{other}`") });
-                self.attribute_value(String::new(), at)?;
-            }
-        }
-        Ok(())
-    }
-
-    fn enumeration(&mut self) -> Parsed<Spec<'t>> {
-        let name = self.optional_name()?;
-        let container = if self.accept(":")? { Some(Box::new(self.typed()?)) } else { None };
-        let labels = if self.accept("{")? { Some(self.labels()?) } else { None };
-        if name.is_none() && labels.is_none() {
-            return self.unexpected("a name or `{` after `enum`");
-        }
-        Ok(Spec::Enum { name, container, labels })
-    }
-
-    fn labels(&mut self) -> Parsed<Vec<Label<'t>>> {
-        let mut labels = Vec::new();
-        while !self.accept("}")? {
-            let at = self.at;
-            let name = match self.advance()? {
-                Token::Quoted(text) => text,
-                Token::Word(word) => Cow::Borrowed(word),
-                other => {
-                    return Err(Trouble::at(at, format!("expected a label or `}}`, found {}", other.describe())));
-                }
-            };
-            let mut range = None;
-            if self.accept("=")? {
-                let first = self.signed_number()?;
-                let last = if self.accept("...")? { self.signed_number()? } else { first };
-                if last < first {
-                    return Err(Trouble::at(at, format!("the range {first} ... {last} ends before it begins")));
-                }
-                range = Some((first, last));
-            }
-            labels.push(Label { name, at, range });
-            if !self.accept(",")? {
-                self.expect("}")?;
-                break;
-            }
-        }
-        if labels.is_empty() {
-            return Err(Trouble::at(self.at, "an enumeration needs a label"));
-        }
-        Ok(labels)
-    }
-
-    fn optional_name(&mut self) -> Parsed<Option<&'t str>> {
-        match self.token {
-            Token::Word(word) if !is_keyword(word) => {
-                self.advance()?;
-                Ok(Some(word))
-            }
-            _ => Ok(None),
-        }
-    }
-
-    fn structure(&mut self) -> Parsed<Spec<'t>> {
-        let at = self.at;
-        let name = self.optional_name()?;
-        let body =
-            if self.is("{") { Some(self.body().map_err(|t| t.within(named("struct", name), at))?) } else { None };
-        if name.is_none() && body.is_none() {
-            return self.unexpected("a name or `{` after `struct`");
-        }
-        let mut align = None;
-        if self.is_word("align") {
-            let at = self.at;
-            self.advance()?;
-            self.expect("(")?;
-            align = Some((at, self.signed_number()?));
-            self.expect(")")?;
-        }
-        Ok(Spec::Struct { name, body, align })
-    }
-
-    fn variant(&mut self) -> Parsed<Spec<'t>> {
-        let at = self.at;
-        let name = self.optional_name()?;
-        let mut tag = None;
-        if self.accept("<")? {
-            tag = Some(self.reference("the selector of the variant")?);
-            self.expect(">")?;
-        }
-        let body =
-            if self.is("{") { Some(self.body().map_err(|t| t.within(named("variant", name), at))?) } else { None };
-        if name.is_none() && body.is_none() {
-            return self.unexpected("a name or `{` after `variant`");
-        }
-        Ok(Spec::Variant { name, tag, body })
-    }
-
-    fn body(&mut self) -> Parsed<Vec<Item<'t>>> {
-        self.expect("{")?;
+    /// `{ item item ... }`
+    pub(super) fn body(&mut self) -> Parsed<Vec<Item<'t>>> {
+        self.expect(b'{')?;
         let mut items = Vec::new();
-        while !self.accept("}")? {
-            if !self.accept(";")? {
+        while !self.accept(b'}')? {
+            if !self.accept(b';')? {
                 items.push(self.item(false)?);
             }
         }
         Ok(items)
     }
 }
-
-fn named(kind: &str, name: Option<&str>) -> String {
-    name.map_or_else(|| format!("in a {kind}"), |n| format!("in {kind} {n}"))
-}
-
-fn type_name<'a>(typed: &'a Typed<'_>) -> &'a str {
-    if let Spec::Named(name) = &typed.spec { name } else { "" }
-}
-
-const BASES: [&str; 19] = [
-    "decimal",
-    "dec",
-    "d",
-    "i",
-    "u",
-    "hexadecimal",
-    "hex",
-    "x",
-    "X",
-    "p",
-    "octal",
-    "oct",
-    "o",
-    "binary",
-    "bin",
-    "b",
-    "symbol",
-    "symbolic",
-    "character",
-];
 
 /// A power of two.
 pub(super) fn alignment(align: i128, at: usize) -> Parsed<u64> {
@@ -604,14 +380,17 @@ pub(super) fn alignment(align: i128, at: usize) -> Parsed<u64> {
     }
 }
 
+/// The word or text that an attribute has; nothing where it is a number.
+fn word<'a>(attribute: &'a Attribute<'_>) -> &'a str {
+    match &attribute.value {
+        Value::Word(word) | Value::Text(word) => word,
+        Value::Number(_) => "",
+    }
+}
+
 /// `le`, `be`, `network`; `native` is `None`.
 pub(super) fn byte_order(attribute: &Attribute<'_>) -> Parsed<Option<bool>> {
-    let word = match &attribute.value {
-        Value::Word(word) => word.as_str(),
-        Value::Text(text) => text,
-        Value::Number(_) => "",
-    };
-    match word {
+    match word(attribute) {
         "le" => Ok(Some(false)),
         "be" | "network" => Ok(Some(true)),
         "native" => Ok(None),
@@ -621,12 +400,7 @@ pub(super) fn byte_order(attribute: &Attribute<'_>) -> Parsed<Option<bool>> {
 
 /// True for `UTF8` and `ASCII`, false for `none`.
 pub(super) fn encoding_is_text(attribute: &Attribute<'_>) -> Parsed<bool> {
-    let word = match &attribute.value {
-        Value::Word(word) => word.as_str(),
-        Value::Text(text) => text,
-        Value::Number(_) => "",
-    };
-    match word {
+    match word(attribute) {
         "none" | "NONE" => Ok(false),
         "UTF8" | "utf8" | "UTF-8" | "utf-8" | "ASCII" | "ascii" => Ok(true),
         _ => Err(Trouble::at(attribute.value_at, "an encoding is `none`, `UTF8` or `ASCII`")),

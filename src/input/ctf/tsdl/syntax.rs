@@ -1,5 +1,6 @@
 //! What TSDL text says, before names mean anything: the syntax tree, borrowed from the text.
 
+use smallvec::SmallVec;
 use std::borrow::Cow;
 
 /// A word and where it stands (byte offset in the text).
@@ -15,13 +16,13 @@ pub(super) enum Value<'t> {
     Number(i128),
     Text(Cow<'t, str>),
     /// A word, or words joined by dots (`clock.monotonic.value`).
-    Word(String),
+    Word(Cow<'t, str>),
 }
 
 /// `name = value;` in a block or a type; names may be dotted (`event.header`) or quoted.
 #[derive(Clone, Debug)]
 pub(super) struct Attribute<'t> {
-    pub(super) name: String,
+    pub(super) name: Cow<'t, str>,
     pub(super) at: usize,
     pub(super) value: Value<'t>,
     pub(super) value_at: usize,
@@ -95,19 +96,22 @@ pub(super) struct Declarator<'t> {
     pub(super) counts: Vec<Count<'t>>,
 }
 
+/// Mostly one.
+pub(super) type Declarators<'t> = SmallVec<[Declarator<'t>; 1]>;
+
 /// What may stand in a structure, a block, or the text itself.
 #[derive(Clone, Debug)]
 pub(super) enum Item<'t> {
     /// `type a, b[3];`
-    Declaration(Typed<'t>, Vec<Declarator<'t>>),
+    Declaration(Typed<'t>, Declarators<'t>),
     /// `typedef type a, b[3];`
-    Typedef(Typed<'t>, Vec<Declarator<'t>>),
+    Typedef(Typed<'t>, Declarators<'t>),
     /// `typealias type a[3] := name;`: the type, its dimensions, the new name.
     Typealias(Typed<'t>, Vec<Count<'t>>, Cow<'t, str>),
     /// `name = value;`
     Attribute(Attribute<'t>),
     /// `name := type;`
-    Assigned { name: String, at: usize, typed: Typed<'t> },
+    Assigned { name: Cow<'t, str>, at: usize, typed: Typed<'t> },
     /// `trace { ... };` and its like.
     Block { kind: &'t str, at: usize, body: Vec<Item<'t>> },
 }

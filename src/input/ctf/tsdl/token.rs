@@ -1,13 +1,14 @@
 //! TSDL text to tokens, on demand: the parser asks for one at a time and may look one ahead.
 //!
-//! Tokens borrow the text. Numbers keep their sign apart (the parser puts `-` and `+` before them); strings with escapes are the
-//! only tokens that own memory. CTF 1.8.3 section 7.3.
+//! Tokens borrow the text and are copied freely: no token owns memory. Numbers keep their sign apart (the parser puts
+//! `-` and `+` before them); strings keep their escapes until somebody wants the text ([`unescape`]). One table of 256 entries
+//! tells what a byte begins, so that the cost is a few instructions a byte. CTF 1.8.3 section 7.3.
 
 use super::Trouble;
 use std::borrow::Cow;
 
 /// A token.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) enum Token<'t> {
     /// A word: keyword, type or member name.
     Word(&'t str),
@@ -15,10 +16,16 @@ pub(super) enum Token<'t> {
     Number(u64),
     /// A number with a fraction or an exponent (only to be refused where it stands).
     Fraction,
-    /// A string between double quotes, escapes undone.
-    Quoted(Cow<'t, str>),
-    /// A punctuation mark: one of `{}[]()<>;:,.=*+-` or `...`, `:=`, `->`.
-    Mark(&'static str),
+    /// What stands between double quotes, escapes as written (they are known to be good).
+    Quoted(&'t str),
+    /// One of `{}[]()<>;:,.=*+-`.
+    Mark(u8),
+    /// `...`
+    Dots,
+    /// `:=`
+    Becomes,
+    /// `->`
+    Arrow,
     /// The end of the text.
     End,
 }
@@ -31,21 +38,53 @@ impl Token<'_> {
             Token::Number(n) => format!("`{n}`"),
             Token::Fraction => "a number that is no integer".to_owned(),
             Token::Quoted(_) => "a string".to_owned(),
-            Token::Mark(m) => format!("`{m}`"),
+            Token::Mark(m) => format!("`{}`", char::from(*m)),
+            Token::Dots => "`...`".to_owned(),
+            Token::Becomes => "`:=`".to_owned(),
+            Token::Arrow => "`->`".to_owned(),
             Token::End => "the end of the metadata".to_owned(),
         }
     }
 }
 
-const MARKS: [&str; 19] =
-    ["...", ":=", "->", "{", "}", "[", "]", "(", ")", "<", ">", ";", ":", ",", ".", "=", "*", "+", "-"];
+/// What a byte begins.
+#[derive(Clone, Copy, PartialEq)]
+enum Begins {
+    Nothing,
+    Space,
+    Word,
+    Number,
+    Quote,
+    Mark,
+    /// A comment, or nothing.
+    Slash,
+}
+
+const BEGINS: [Begins; 256] = {
+    let mut table = [Begins::Nothing; 256];
+    let mut byte = 0usize;
+    while byte < 256 {
+        table[byte] = match byte as u8 {
+            b' ' | b'\t' | b'\n' | b'\r' | 0x0b | 0x0c => Begins::Space,
+            b'a'..=b'z' | b'A'..=b'Z' | b'_' => Begins::Word,
+            b'0'..=b'9' => Begins::Number,
+            b'"' | b'\'' => Begins::Quote,
+            b'{' | b'}' | b'[' | b']' | b'(' | b')' | b'<' | b'>' => Begins::Mark,
+            b';' | b':' | b',' | b'.' | b'=' | b'*' | b'+' | b'-' => Begins::Mark,
+            b'/' => Begins::Slash,
+            _ => Begins::Nothing,
+        };
+        byte += 1;
+    }
+    table
+};
 
 /// Cuts tokens from a text.
 #[derive(Clone, Copy)]
 pub(super) struct Tokens<'t> {
     text: &'t str,
     /// Where the next token, or the space before it, begins.
-    pub(super) at: usize,
+    at: usize,
 }
 
 impl<'t> Tokens<'t> {
@@ -58,61 +97,78 @@ impl<'t> Tokens<'t> {
         self.text.get(start..end).unwrap_or("")
     }
 
-    /// The next token and where it begins.
-    pub(super) fn next(&mut self) -> Result<(usize, Token<'t>), Trouble> {
-        self.skip_space()?;
-        let start = self.at;
-        let bytes = self.text.as_bytes();
-        let token = match bytes.get(start).copied() {
-            None => Token::End,
-            Some(b'a'..=b'z' | b'A'..=b'Z' | b'_') => Token::Word(self.word(start)),
-            Some(b'0'..=b'9') => self.number(start)?,
-            Some(b'"') => self.quoted(start + 1, b'"')?,
-            Some(b'\'') => match self.quoted(start + 1, b'\'')? {
-                Token::Quoted(text) if text.chars().count() == 1 => {
-                    Token::Number(text.chars().next().map_or(0, |c| c as u64))
-                }
-                _ => return Err(Trouble::at(start, "a character constant holds one character")),
-            },
-            Some(other) => match MARKS.iter().find(|m| bytes[start..].starts_with(m.as_bytes())) {
-                Some(mark) => {
-                    self.at += mark.len();
-                    Token::Mark(mark)
-                }
-                None => {
-                    let shown = self.text[start..].chars().next().map_or(char::from(other), |c| c);
-                    return Err(Trouble::at(start, format!("the character {shown:?} has no place in metadata")));
-                }
-            },
-        };
-        Ok((start, token))
+    /// The text from `start` up to and with the next `}`.
+    pub(super) fn braces(&self, start: usize) -> Option<&'t str> {
+        let end = memchr::memchr(b'}', self.text.as_bytes().get(start..)?)?;
+        self.text.get(start..start + end + 1)
     }
 
-    fn skip_space(&mut self) -> Result<(), Trouble> {
+    /// Go on at byte `at`.
+    pub(super) fn jump(&mut self, at: usize) {
+        self.at = at;
+    }
+
+    /// The next token and where it begins.
+    pub(super) fn next(&mut self) -> Result<(usize, Token<'t>), Trouble> {
         let bytes = self.text.as_bytes();
         loop {
-            match bytes.get(self.at..) {
-                Some([b' ' | b'\t' | b'\n' | b'\r' | 0x0b | 0x0c, ..]) => self.at += 1,
-                Some([b'/', b'*', rest @ ..]) => match memchr::memmem::find(rest, b"*/") {
-                    Some(end) => self.at += end + 4,
-                    None => return Err(Trouble::at(self.at, "the comment that begins here is never closed")),
-                },
-                Some([b'/', b'/', rest @ ..]) => self.at += 2 + memchr::memchr(b'\n', rest).unwrap_or(rest.len()),
-                _ => return Ok(()),
-            }
+            let start = self.at;
+            let Some(byte) = bytes.get(start).copied() else { return Ok((start, Token::End)) };
+            let token = match BEGINS[usize::from(byte)] {
+                Begins::Space => {
+                    self.at += 1;
+                    continue;
+                }
+                Begins::Word => Token::Word(self.word(start)),
+                Begins::Mark => self.mark(byte),
+                Begins::Number => self.number(start)?,
+                Begins::Quote => self.quoted(start, byte)?,
+                Begins::Slash if self.comment(start)? => continue,
+                Begins::Slash | Begins::Nothing => {
+                    let shown = self.text.get(start..).and_then(|rest| rest.chars().next()).unwrap_or(char::from(byte));
+                    return Err(Trouble::at(start, format!("the character {shown:?} has no place in metadata")));
+                }
+            };
+            return Ok((start, token));
         }
     }
 
+    /// Step over the comment that begins here; false where none does.
+    fn comment(&mut self, start: usize) -> Result<bool, Trouble> {
+        match self.text.as_bytes().get(start + 1..) {
+            Some([b'*', rest @ ..]) => match memchr::memmem::find(rest, b"*/") {
+                Some(end) => self.at = start + end + 4,
+                None => return Err(Trouble::at(start, "the comment that begins here is never closed")),
+            },
+            Some([b'/', rest @ ..]) => self.at = start + 2 + memchr::memchr(b'\n', rest).unwrap_or(rest.len()),
+            _ => return Ok(false),
+        }
+        Ok(true)
+    }
+
+    fn mark(&mut self, byte: u8) -> Token<'t> {
+        let rest = self.text.as_bytes().get(self.at + 1..).unwrap_or(&[]);
+        let (token, length) = match (byte, rest) {
+            (b'.', [b'.', b'.', ..]) => (Token::Dots, 3),
+            (b':', [b'=', ..]) => (Token::Becomes, 2),
+            (b'-', [b'>', ..]) => (Token::Arrow, 2),
+            _ => (Token::Mark(byte), 1),
+        };
+        self.at += length;
+        token
+    }
+
     fn word(&mut self, start: usize) -> &'t str {
-        let rest = &self.text.as_bytes()[start..];
-        let length = rest.iter().position(|b| !(b.is_ascii_alphanumeric() || *b == b'_')).unwrap_or(rest.len());
+        let rest = self.text.as_bytes().get(start..).unwrap_or(&[]);
+        let goes_on = |b: &u8| matches!(BEGINS[usize::from(*b)], Begins::Word | Begins::Number);
+        let length = rest.iter().position(|b| !goes_on(b)).unwrap_or(rest.len());
         self.at = start + length;
-        &self.text[start..self.at]
+        self.slice(start, self.at)
     }
 
     fn number(&mut self, start: usize) -> Result<Token<'t>, Trouble> {
         let word = self.word(start);
-        let rest = &self.text.as_bytes()[self.at..];
+        let rest = self.text.as_bytes().get(self.at..).unwrap_or(&[]);
         if matches!(rest, [b'.', b'0'..=b'9', ..])
             || (matches!(rest, [b'.', b, ..] if *b != b'.') && !word.starts_with("0x"))
         {
@@ -137,68 +193,90 @@ impl<'t> Tokens<'t> {
         }
     }
 
+    /// A string, or a character constant.
     fn quoted(&mut self, start: usize, quote: u8) -> Result<Token<'t>, Trouble> {
-        let bytes = self.text.as_bytes();
-        let open = |at| Trouble::at(at, "the string that begins here is never closed");
-        let mut at = start;
-        while let Some(b) = bytes.get(at).copied() {
-            match b {
-                b'\n' => return Err(open(start - 1)),
-                b'\\' => return self.escaped(start, quote),
-                b if b == quote => {
-                    self.at = at + 1;
-                    return Ok(Token::Quoted(Cow::Borrowed(&self.text[start..at])));
-                }
-                _ => at += 1,
+        let rest = self.text.as_bytes().get(start + 1..).unwrap_or(&[]);
+        let open = || Trouble::at(start, "the string that begins here is never closed");
+        let mut length = 0;
+        let raw = loop {
+            match rest.get(length) {
+                None | Some(b'\n') => return Err(open()),
+                Some(b'\\') => length += 2,
+                Some(b) if *b == quote => break self.slice(start + 1, start + 1 + length),
+                Some(_) => length += 1,
             }
+        };
+        self.at = start + length + 2;
+        if raw.contains('\\') {
+            check_escapes(raw, start + 1)?;
         }
-        Err(open(start - 1))
+        if quote == b'"' {
+            return Ok(Token::Quoted(raw));
+        }
+        let text = unescape(raw);
+        let mut chars = text.chars();
+        match (chars.next(), chars.next()) {
+            (Some(only), None) => Ok(Token::Number(only.into())),
+            _ => Err(Trouble::at(start, "a character constant holds one character")),
+        }
     }
+}
 
-    fn escaped(&mut self, start: usize, quote: u8) -> Result<Token<'t>, Trouble> {
-        let mut chars = self.text[start..].char_indices().peekable();
-        let mut text = String::new();
-        while let Some((i, c)) = chars.next() {
-            if c == char::from(quote) {
-                self.at = start + i + 1;
-                return Ok(Token::Quoted(Cow::Owned(text)));
-            }
-            if c == '\n' {
-                break;
-            }
-            if c != '\\' {
+/// The text of a [`Token::Quoted`].
+pub(super) fn unescape(raw: &str) -> Cow<'_, str> {
+    if !raw.contains('\\') {
+        return Cow::Borrowed(raw);
+    }
+    let mut text = String::with_capacity(raw.len());
+    let mut rest = raw;
+    while let Some(place) = rest.find('\\') {
+        text.push_str(&rest[..place]);
+        match escape(&rest[place + 1..]) {
+            Some((c, length)) => {
                 text.push(c);
-                continue;
+                rest = &rest[place + 1 + length..];
             }
-            let Some((_, escape)) = chars.next() else { break };
-            let mut code = |radix: u32, first: u32, most: usize| {
-                let mut value = first;
-                let mut n = 0;
-                while let Some(digit) = chars.peek().and_then(|(_, c)| c.to_digit(radix)).filter(|_| n < most) {
-                    value = value * radix + digit;
-                    n += 1;
-                    chars.next();
-                }
-                char::from_u32(value)
-            };
-            let plain = match escape {
-                'a' => Some('\x07'),
-                'b' => Some('\x08'),
-                'f' => Some('\x0c'),
-                'n' => Some('\n'),
-                'r' => Some('\r'),
-                't' => Some('\t'),
-                'v' => Some('\x0b'),
-                '\\' | '\'' | '"' | '?' => Some(escape),
-                'x' => code(16, 0, 2),
-                '0'..='7' => code(8, escape.to_digit(8).unwrap_or(0), 2),
-                _ => None,
-            };
-            match plain {
-                Some(c) => text.push(c),
-                None => return Err(Trouble::at(start + i, format!("`\\{escape}` is no escape sequence"))),
+            None => break,
+        }
+    }
+    text.push_str(rest);
+    Cow::Owned(text)
+}
+
+fn check_escapes(raw: &str, at: usize) -> Result<(), Trouble> {
+    let mut from = 0;
+    while let Some(place) = raw[from..].find('\\') {
+        let behind = &raw[from + place + 1..];
+        match escape(behind) {
+            Some((_, length)) => from += place + 1 + length,
+            None => {
+                let what = format!("`\\{}` is no escape sequence", behind.chars().next().unwrap_or('\\'));
+                return Err(Trouble::at(at + from + place, what));
             }
         }
-        Err(Trouble::at(start - 1, "the string that begins here is never closed"))
+    }
+    Ok(())
+}
+
+/// The character that an escape sequence means, and the bytes that it takes behind the backslash.
+fn escape(behind: &str) -> Option<(char, usize)> {
+    let code = |from: usize, radix: u32, most: usize| {
+        let digits = behind.get(from..)?.bytes().take(most).take_while(|b| char::from(*b).is_digit(radix)).count();
+        let value = if digits == 0 { 0 } else { u32::from_str_radix(&behind[from..from + digits], radix).ok()? };
+        Some((char::from_u32(value)?, from + digits))
+    };
+    let plain = |c: char| Some((c, 1));
+    match behind.bytes().next()? {
+        b'a' => plain('\x07'),
+        b'b' => plain('\x08'),
+        b'f' => plain('\x0c'),
+        b'n' => plain('\n'),
+        b'r' => plain('\r'),
+        b't' => plain('\t'),
+        b'v' => plain('\x0b'),
+        c @ (b'\\' | b'\'' | b'"' | b'?') => plain(char::from(c)),
+        b'x' => code(1, 16, 2),
+        b'0'..=b'7' => code(0, 8, 3),
+        _ => None,
     }
 }

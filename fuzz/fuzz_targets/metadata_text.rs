@@ -1,0 +1,10 @@
+//! Any bytes as the metadata of a CTF 1.8 trace, and a short stream so that what was understood is also run.
+#![no_main]
+
+use libfuzzer_sys::fuzz_target;
+
+fuzz_target!(|text: &[u8]| {
+    let mut metadata = b"/* CTF 1.8 */\n".to_vec();
+    metadata.extend_from_slice(text);
+    whyslow_fuzz::ask(&metadata, Some(&[0xc1, 0x1f, 0xfc, 0xc1, 0, 0, 0, 0, 1, 2, 3, 0x80, 0xff, 0, 0, 0]));
+});

@@ -1,0 +1,77 @@
+//! What every fuzz target asks of a trace, and what must hold of the answer whatever the bytes are.
+//!
+//! In: the bytes of `metadata` and of one stream file. They go through real files, as a user's do, so that opening,
+//! indexing and mapping are covered too; the folder is in memory where `/dev/shm` is there. Must hold: no panic; an
+//! answer within bounds (libFuzzer's own limits of time and memory); a trace without a fault is read alike by the
+//! three ways through it: counting, which steps over values, the whole decode, and a second decode.
+
+use std::io::{self, Write};
+use std::path::PathBuf;
+use std::{env, fs, process};
+use whyslow::base::work::Work;
+use whyslow::input::{self, Argument, Opened, count};
+use whyslow::view::dump;
+
+/// Text beyond this is not waited for: a few bytes may hold very many empty events.
+const MOST_TEXT: usize = 16 << 20;
+
+/// Counts lines and keeps a sum of what is written.
+#[derive(Default, PartialEq, Eq, Debug)]
+struct Listing {
+    lines: u64,
+    bytes: usize,
+    sum: u64,
+}
+
+impl Write for Listing {
+    fn write(&mut self, text: &[u8]) -> io::Result<usize> {
+        self.bytes += text.len();
+        if self.bytes > MOST_TEXT {
+            return Err(io::Error::other("enough"));
+        }
+        for byte in text {
+            self.lines += u64::from(*byte == b'\n');
+            self.sum = (self.sum ^ u64::from(*byte)).wrapping_mul(0x0000_0100_0000_01b3);
+        }
+        Ok(text.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+/// The folder of this process, made at the first call.
+fn folder() -> io::Result<PathBuf> {
+    let shared = PathBuf::from("/dev/shm");
+    let base = if shared.is_dir() { shared } else { env::temp_dir() };
+    let folder = base.join(format!("whyslow-fuzz-{}", process::id()));
+    fs::create_dir_all(&folder)?;
+    Ok(folder)
+}
+
+/// Open a trace of one stream and read it in every way.
+pub fn ask(metadata: &[u8], stream: Option<&[u8]>) {
+    let folder = folder().expect("a folder for the trace");
+    fs::write(folder.join("metadata"), metadata).expect("metadata");
+    if let Some(stream) = stream {
+        fs::write(folder.join("stream"), stream).expect("stream");
+    }
+    let argument = Argument { label: None, path: folder };
+    let Ok(Opened::Ctf(sources)) = input::open(&[argument]) else { return };
+    for source in &sources {
+        source.trace.compile_whole();
+    }
+    let work = Work::new(1);
+    let list = || {
+        let mut listing = Listing::default();
+        dump::canonical(&sources, &work.cancel, &mut listing).ok().map(|notices| (listing, notices))
+    };
+    let Some((listing, mut notices)) = list() else { return };
+    assert_eq!(list().map(|(again, _)| again).as_ref(), Some(&listing), "two readings of one trace differ");
+    sources.iter().for_each(|s| notices.merge(&s.trace.notices()));
+    let (counts, _) = count::count(&sources, &work).expect("nobody cancels");
+    if !notices.has_fault() {
+        assert_eq!(counts.events, listing.lines, "counting and decoding disagree");
+    }
+}

@@ -1,0 +1,316 @@
+//! From one event to the next with as few reads as possible.
+//!
+//! Most headers begin with a small integer, the event id, and once it is known all that follows in the header is at a fixed
+//! place: LTTng's compact and large headers, their extended forms apart, and every header that is a plain structure. So
+//! the header is evaluated once for each id that occurs ([`Approach::shape`]): its size, the event's class, where the time stamp is. An
+//! event whose body nobody wants is left by one addition, or by a few [`Hop`]s over text and sequences.
+//!
+//! Nothing here reports damage: whatever does not fit makes the caller take the long way, which tells what is wrong and where.
+
+use super::schema::{Field, Kind, Range, Role, Slot, Source, StreamClass, Unit};
+use super::steps::{BIG, Body, INSIDE, NONE, Program, REVERSED, Step, Times};
+use crate::input::cursor::bits;
+use crate::input::record::ClassId;
+use smallvec::SmallVec;
+
+/// An unsigned number at a fixed place behind the beginning of a header.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) struct Stamp {
+    lead: u64,
+    pub(super) size: u8,
+    big_endian: bool,
+}
+
+impl Stamp {
+    /// The number in the header that begins at bit `start`.
+    #[inline(always)]
+    pub(super) fn read(&self, data: &[u8], start: u64) -> Option<u64> {
+        bits(data, start + self.lead, u32::from(self.size), self.big_endian)
+    }
+}
+
+/// How a header with a small id is read.
+#[derive(Debug)]
+pub(super) struct Approach {
+    /// Headers begin at multiples of `mask + 1`.
+    mask: u64,
+    /// The event id; `None` where there is but one class.
+    id: Option<Stamp>,
+    /// The clock to follow.
+    clock: Option<usize>,
+    /// The order of all its numbers, where that matters to what follows.
+    pub(super) order: Option<bool>,
+}
+
+/// A header once its id is known.
+pub(super) struct Shape {
+    pub(super) bits: u64,
+    pub(super) stamp: Option<Stamp>,
+    /// Slots that it would fill and that something in the header refers to.
+    pub(super) keeps: SmallVec<[Slot; 4]>,
+}
+
+/// What an event id means.
+#[derive(Debug)]
+pub(super) struct Leap {
+    pub(super) class: ClassId,
+    /// Bits of the header.
+    pub(super) bits: u64,
+    /// The time stamp to follow.
+    pub(super) stamp: Option<Stamp>,
+    pub(super) skip: Skip,
+}
+
+/// The way over an event of which nothing is wanted.
+#[derive(Debug)]
+pub(super) enum Skip {
+    /// So many bits from the beginning of the header.
+    Fixed(u64),
+    /// From the end of the header.
+    Hops(Box<[Hop]>),
+    /// By the steps of the class.
+    No,
+}
+
+/// A part of the way over a body. Sizes are in bits.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Hop {
+    Forward(u64),
+    Align(u64),
+    /// Forward, then read a length.
+    Length {
+        lead: u32,
+        size: u8,
+        big_endian: bool,
+        into: u8,
+    },
+    /// Over as many elements as a length says.
+    Elements {
+        from: u8,
+        bits: u64,
+    },
+    /// Over text and its NUL.
+    Text,
+}
+
+/// Lengths that the way over a body can keep.
+const LENGTHS: usize = 4;
+
+/// Walks a header whose id is known.
+struct Walk {
+    at: u64,
+    align: u64,
+    /// `None`: stop at the id.
+    id: Option<u64>,
+    clock: Option<usize>,
+    found: Option<Stamp>,
+    stamp: Option<Stamp>,
+    keeps: SmallVec<[Slot; 4]>,
+    /// Slots that hold the id.
+    ids: SmallVec<[Slot; 4]>,
+    orders: [bool; 2],
+}
+
+/// The walk ends: at the id, or because the header is of another kind.
+struct End;
+
+impl Approach {
+    /// How headers of a stream class are read, if they are of the right kind. `watch_order`: what follows must know the byte order of the header's
+    /// last number.
+    pub(super) fn new(stream: &StreamClass, time: bool, watch_order: bool) -> Option<Approach> {
+        let header = stream.event_header.as_ref()?;
+        let clock = if time { stream.clock } else { None };
+        let mut walk = Walk::new(header, None, clock);
+        let ended = walk.field(header).is_err();
+        // Either the walk stopped at the id, or it went through a header without id.
+        if ended != walk.found.is_some() {
+            return None;
+        }
+        let mask = header.align.checked_sub(1)?;
+        let mut approach = Approach { mask, id: walk.found, clock, order: None };
+        if watch_order {
+            let mut whole = Walk::new(header, None, clock);
+            whole.orders_of(header);
+            match whole.orders {
+                [little, big] if little != big && header.align >= 8 => approach.order = Some(big),
+                _ => return None,
+            }
+        }
+        Some(approach)
+    }
+
+    /// Where the header behind `at` begins, and the event id in it; `None` where that is not before `limit`.
+    #[inline(always)]
+    pub(super) fn enter(&self, data: &[u8], at: u64, limit: u64) -> Option<(u64, u64)> {
+        let start = at.checked_add(at.wrapping_neg() & self.mask)?;
+        let Some(id) = self.id else { return Some((start, 0)) };
+        if start + id.lead + u64::from(id.size) > limit {
+            return None;
+        }
+        Some((start, id.read(data, start)?))
+    }
+
+    /// The header with a given id.
+    pub(super) fn shape(&self, stream: &StreamClass, id: u64) -> Option<Shape> {
+        let header = stream.event_header.as_ref()?;
+        let mut walk = Walk::new(header, Some(id), self.clock);
+        walk.field(header).ok()?;
+        let Walk { at, stamp, keeps, .. } = walk;
+        (at > 0).then_some(Shape { bits: at, stamp, keeps })
+    }
+}
+
+impl Walk {
+    fn new(header: &Field, id: Option<u64>, clock: Option<usize>) -> Walk {
+        let (keeps, ids) = (SmallVec::new(), SmallVec::new());
+        Walk { at: 0, align: header.align, id, clock, found: None, stamp: None, keeps, ids, orders: [false; 2] }
+    }
+
+    fn forward(&mut self, bits: u64) -> Result<(), End> {
+        self.at = self.at.checked_add(bits).filter(|at| *at < 1 << 20).ok_or(End)?;
+        Ok(())
+    }
+
+    fn field(&mut self, field: &Field) -> Result<(), End> {
+        // A stricter alignment than the whole header's depends on where the event is.
+        if field.align > self.align {
+            return Err(End);
+        }
+        self.at = self.at.next_multiple_of(field.align);
+        match &field.kind {
+            Kind::Bits(bits) => {
+                let here = Stamp { lead: self.at, size: bits.size, big_endian: bits.big_endian };
+                let special = bits.saves.contains(&Role::EventClass.slot());
+                let follows = bits.clock.is_some() && bits.clock == self.clock;
+                if (special || follows) && (bits.reversed || bits.signed) {
+                    return Err(End);
+                }
+                if special {
+                    // The full id of an extended header is read the long way.
+                    if self.found.replace(here).is_some() || follows {
+                        self.found = None;
+                        return Err(End);
+                    }
+                    if self.id.is_none() {
+                        return Err(End);
+                    }
+                    self.ids.extend(bits.saves.iter().copied());
+                } else if follows && self.stamp.replace(here).is_some() {
+                    return Err(End);
+                }
+                self.keeps.extend(bits.saves.iter().copied().filter(|slot| *slot >= Role::COUNT));
+                self.forward(bits.size.into())
+            }
+            Kind::Real { size, .. } => self.forward((*size).into()),
+            Kind::Struct(members) => members.iter().try_for_each(|member| self.field(&member.field)),
+            Kind::Variant { by: Source::Slot(slot), signed: false, options } if self.ids.contains(slot) => {
+                let chosen = options.iter().find(|option| self.holds(&option.ranges));
+                self.field(&chosen.ok_or(End)?.field)
+            }
+            Kind::Optional { by: Source::Slot(slot), signed: false, ranges: Some(ranges), field }
+                if self.ids.contains(slot) =>
+            {
+                if self.holds(ranges) {
+                    self.field(field)
+                } else {
+                    Ok(())
+                }
+            }
+            _ => Err(End),
+        }
+    }
+
+    fn holds(&self, ranges: &[Range]) -> bool {
+        self.id.is_some_and(|id| ranges.iter().any(|(first, last)| (*first..=*last).contains(&i128::from(id))))
+    }
+
+    /// The byte orders of all numbers.
+    fn orders_of(&mut self, field: &Field) {
+        match &field.kind {
+            Kind::Bits(bits) => self.orders[usize::from(bits.big_endian)] = true,
+            Kind::Real { big_endian, .. } => self.orders[usize::from(*big_endian)] = true,
+            Kind::Struct(members) => members.iter().for_each(|member| self.orders_of(&member.field)),
+            Kind::Variant { options, .. } => options.iter().for_each(|option| self.orders_of(&option.field)),
+            Kind::Optional { field, .. } => self.orders_of(field),
+            _ => {}
+        }
+    }
+}
+
+impl Skip {
+    /// The way over a body behind a header of so many bits.
+    pub(super) fn over(body: &Body, header: u64) -> Skip {
+        match body {
+            Body::Fixed(bits) => header.checked_add(*bits).map_or(Skip::No, Skip::Fixed),
+            Body::Steps(program) => hops(program).map_or(Skip::No, Skip::Hops),
+        }
+    }
+
+    /// The end of the event whose header begins at `start` and ends at `at`; `None` where it is not before `limit`, or the way is
+    /// not known.
+    #[inline(always)]
+    pub(super) fn end(&self, data: &[u8], start: u64, at: u64, limit: u64) -> Option<u64> {
+        match self {
+            Skip::Fixed(bits) => start.checked_add(*bits).filter(|end| *end <= limit),
+            Skip::Hops(hops) => follow(hops, data, at, limit),
+            Skip::No => None,
+        }
+    }
+}
+
+/// The steps of a body of which nothing is wanted, if they are plain enough.
+fn hops(program: &Program) -> Option<Box<[Hop]>> {
+    let mut lengths: SmallVec<[Slot; LENGTHS]> = SmallVec::new();
+    let hop = |step: &Step| {
+        Some(match *step {
+            Step::Skip(bits) => Hop::Forward(bits),
+            Step::Align(mask) => Hop::Align(mask),
+            Step::Bits { lead, node: NONE, save, size, flags } if flags & (REVERSED | INSIDE) == 0 => {
+                if save == NONE {
+                    return Some(Hop::Forward(u64::from(lead) + u64::from(size)));
+                }
+                let into = lengths.iter().position(|slot| *slot == save).unwrap_or(lengths.len());
+                if into == LENGTHS {
+                    return None;
+                }
+                if into == lengths.len() {
+                    lengths.push(save);
+                }
+                Hop::Length { lead, size, big_endian: flags & BIG != 0, into: into as u8 }
+            }
+            Step::SkipRun { times: Times::Held(slot), bits } => {
+                Hop::Elements { from: lengths.iter().position(|known| *known == slot)? as u8, bits }
+            }
+            Step::Text { node: NONE, unit: Unit::Byte } => Hop::Text,
+            _ => return None,
+        })
+    };
+    program.steps.iter().map(hop).collect()
+}
+
+#[inline]
+fn follow(hops: &[Hop], data: &[u8], mut at: u64, limit: u64) -> Option<u64> {
+    let mut lengths = [0u64; LENGTHS];
+    for hop in hops {
+        match *hop {
+            Hop::Forward(bits) => at = at.checked_add(bits)?,
+            Hop::Align(mask) => at = at.checked_add(at.wrapping_neg() & mask)?,
+            Hop::Length { lead, size, big_endian, into } => {
+                let start = at.checked_add(u64::from(lead))?;
+                at = start.checked_add(u64::from(size))?;
+                if at > limit {
+                    return None;
+                }
+                *lengths.get_mut(usize::from(into))? = bits(data, start, u32::from(size), big_endian)?;
+            }
+            Hop::Elements { from, bits } => {
+                at = at.checked_add(lengths.get(usize::from(from))?.checked_mul(bits)?)?;
+            }
+            Hop::Text => {
+                let rest = data.get(usize::try_from(at / 8).ok()?..usize::try_from(limit / 8).ok()?)?;
+                at += (memchr::memchr(0, rest)? as u64 + 1) * 8;
+            }
+        }
+    }
+    (at <= limit).then_some(at)
+}

@@ -1,0 +1,366 @@
+//! Types to fields: names looked up by scope, attributes given their meaning, lengths and selectors kept as locations.
+//!
+//! Scopes are a stack of tables; a name means the innermost declaration before its use (7.3.1). A named type is cloned
+//! where it is used, because the lengths and selectors inside it are bound per use. The size of all the clones together
+//! is bounded, so that a few lines of nested type definitions cannot ask for more memory than the machine has.
+
+use super::Trouble;
+use super::parse::{alignment, byte_order, encoding_is_text};
+use super::resolve::{Resolved, Resolver, once};
+use super::syntax::{Attribute, Count as WrittenCount, Declarator, Integer, Item, Label, Spec, Typed, Value, Word};
+use crate::input::ctf::schema::{
+    Bits, Choice, Count, Field, Kind, Label as Named, Location, Member, Root, Show, Source, Unit,
+};
+use foldhash::{HashMap, HashMapExt, HashSet};
+use std::borrow::Cow;
+use std::sync::Arc;
+
+/// Fields in one metadata, clones of named types included.
+const MOST_FIELDS: usize = 4_000_000;
+
+/// The prefixes of absolute references (7.3.2), longest first where one begins another.
+const PREFIXES: [(&str, Root); 6] = [
+    ("trace.packet.header.", Root::PacketHeader),
+    ("stream.packet.context.", Root::PacketContext),
+    ("stream.event.header.", Root::EventHeader),
+    ("stream.event.context.", Root::CommonContext),
+    ("event.context.", Root::SpecificContext),
+    ("event.fields.", Root::Payload),
+];
+
+impl<'t> Resolver<'t> {
+    fn declare(&mut self, name: Cow<'t, str>, field: Field, at: usize) -> Resolved<()> {
+        let scope = self.scopes.last_mut();
+        if scope.is_some_and(|scope| scope.insert(name.clone(), field).is_some()) {
+            return Err(Trouble::at(at, format!("the type `{name}` is declared twice in one scope")));
+        }
+        Ok(())
+    }
+
+    /// What declares types and no members.
+    pub(super) fn declare_types(&mut self, item: &Item<'t>) -> Resolved<()> {
+        match item {
+            Item::Typedef(typed, declarators) => {
+                for declarator in declarators {
+                    let base = self.field(typed)?;
+                    let field = self.dimensions(base, &declarator.counts)?;
+                    self.declare(pointed(declarator), field, declarator.name.at)?;
+                }
+                Ok(())
+            }
+            Item::Typealias(typed, counts, name) => {
+                let base = self.field(typed)?;
+                let field = self.dimensions(base, counts)?;
+                self.declare(name.clone(), field, typed.at)
+            }
+            Item::Declaration(typed, declarators) if declarators.is_empty() => self.tagged(typed),
+            Item::Declaration(typed, _) => Err(Trouble::at(typed.at, "a field has no place here")),
+            Item::Attribute(Attribute { at, .. }) | Item::Assigned { at, .. } | Item::Block { at, .. } => {
+                Err(Trouble::at(*at, "only types and fields have a place here"))
+            }
+        }
+    }
+
+    /// `struct name { ... };` alone: declared for later.
+    fn tagged(&mut self, typed: &Typed<'t>) -> Resolved<()> {
+        if let Spec::Variant { name: Some(_), tag: None, body: Some(_) } = &typed.spec {
+            return self.variant_type(typed).map(drop);
+        }
+        match &typed.spec {
+            Spec::Struct { body: Some(_), .. } | Spec::Enum { labels: Some(_), .. } => self.field(typed).map(drop),
+            _ => Err(Trouble::at(typed.at, "this declares nothing")),
+        }
+    }
+
+    fn count_fields(&mut self, field: &Field, at: usize) -> Resolved<()> {
+        self.fields = self.fields.saturating_add(size_of_tree(field));
+        if self.fields > MOST_FIELDS {
+            return Err(Trouble::at(at, format!("the types hold more than {MOST_FIELDS} fields")));
+        }
+        Ok(())
+    }
+
+    fn look_up(&mut self, name: &str, at: usize) -> Resolved<Field> {
+        let found = self.scopes.iter().rev().find_map(|scope| scope.get(name)).cloned();
+        let field = found.ok_or_else(|| Trouble::at(at, format!("no type `{name}` is declared before this")))?;
+        self.count_fields(&field, at)?;
+        Ok(field)
+    }
+
+    pub(super) fn field(&mut self, typed: &Typed<'t>) -> Resolved<Field> {
+        match &typed.spec {
+            Spec::Named(name) => match self.look_up(name, typed.at)? {
+                Field { kind: Kind::Variant { by: Source::At(location), .. }, .. } if location.path.is_empty() => {
+                    Err(Trouble::at(typed.at, format!("the variant `{name}` needs a selector")))
+                }
+                field => Ok(field),
+            },
+            Spec::Integer(integer) => self.integer(integer),
+            Spec::Float(attributes) => self.float(attributes, typed.at),
+            Spec::Text(attributes) => {
+                for a in attributes {
+                    match &*a.name {
+                        "encoding" => encoding_is_text(a).map(drop)?,
+                        _ => self.oddities.push(a.unknown("a string")),
+                    }
+                }
+                Ok(Field { align: 8, kind: Kind::Text(Unit::Byte) })
+            }
+            Spec::Enum { name, container, labels } => {
+                let Some(labels) = labels else {
+                    return self.look_up(&format!("enum {}", name.unwrap_or("")), typed.at);
+                };
+                let field = self.enumeration(container.as_deref(), labels, typed.at)?;
+                if let Some(name) = name {
+                    self.declare(Cow::Owned(format!("enum {name}")), field.clone(), typed.at)?;
+                }
+                Ok(field)
+            }
+            Spec::Struct { name, body, align } => {
+                let Some(body) = body else {
+                    return self.look_up(&format!("struct {}", name.unwrap_or("")), typed.at);
+                };
+                let field = self.structure(body, *align)?;
+                if let Some(name) = name {
+                    self.declare(Cow::Owned(format!("struct {name}")), field.clone(), typed.at)?;
+                }
+                Ok(field)
+            }
+            Spec::Variant { tag, .. } => {
+                let mut field = self.variant_type(typed)?;
+                let tag =
+                    tag.ok_or_else(|| Trouble::at(typed.at, "the variant needs a selector: `variant <field>`"))?;
+                if let Kind::Variant { by, .. } = &mut field.kind {
+                    *by = self.location(tag.text, tag.at)?;
+                }
+                Ok(field)
+            }
+        }
+    }
+
+    fn integer(&mut self, integer: &Integer<'t>) -> Resolved<Field> {
+        let size = integer.size.unwrap_or(8);
+        let clock = match integer.clock {
+            None => None,
+            Some(name) => match self.clocks.iter().position(|c| c.name == name.text) {
+                None => return Err(Trouble::at(name.at, format!("no clock `{}` is declared", name.text))),
+                found => found,
+            },
+        };
+        let bits = Bits {
+            size,
+            big_endian: integer.big_endian.unwrap_or(self.big_endian),
+            reversed: false,
+            signed: integer.signed,
+            show: Show::Number,
+            character: integer.character && size == 8 && integer.align.unwrap_or(8) == 8,
+            saves: Vec::new(),
+            clock,
+        };
+        let align = integer.align.unwrap_or(if size.is_multiple_of(8) { 8 } else { 1 });
+        Ok(Field { align, kind: Kind::Bits(bits) })
+    }
+
+    fn float(&mut self, attributes: &[Attribute<'t>], at: usize) -> Resolved<Field> {
+        let (mut exponent, mut mantissa, mut align, mut big_endian) = (None, None, None, None);
+        for a in attributes {
+            match &*a.name {
+                "exp_dig" => once(&mut exponent, a.number()?, "exp_dig", a.at)?,
+                "mant_dig" => once(&mut mantissa, a.number()?, "mant_dig", a.at)?,
+                "align" => match &a.value {
+                    Value::Number(n) => once(&mut align, alignment(*n, a.value_at)?, "align", a.at)?,
+                    _ => return Err(a.refuse("a power of two")),
+                },
+                "byte_order" => once(&mut big_endian, byte_order(a)?, "byte_order", a.at)?,
+                _ => self.oddities.push(a.unknown("a floating_point")),
+            }
+        }
+        let size = match (exponent, mantissa) {
+            (Some(8), Some(24)) => 32,
+            (Some(11), Some(53)) => 64,
+            _ => return Err(Trouble::at(at, "a floating_point has `exp_dig` 8 and `mant_dig` 24, or 11 and 53")),
+        };
+        let big_endian = big_endian.flatten().unwrap_or(self.big_endian);
+        Ok(Field { align: align.unwrap_or(8), kind: Kind::Real { size, big_endian, reversed: false } })
+    }
+
+    fn enumeration(&mut self, container: Option<&Typed<'t>>, labels: &[Label<'t>], at: usize) -> Resolved<Field> {
+        let mut field = match container {
+            Some(typed) => self.field(typed)?,
+            None => self.look_up("int", at).map_err(|t| t.within("in an enum without container type", at))?,
+        };
+        let Kind::Bits(bits) = &mut field.kind else {
+            return Err(Trouble::at(at, "the container of an enumeration is an integer"));
+        };
+        let mut named: Vec<Named> = Vec::new();
+        let mut places: HashMap<&str, usize> = HashMap::new();
+        let mut next = 0;
+        for label in labels {
+            let range = label.range.unwrap_or((next, next));
+            let limits = if bits.signed { (i64::MIN.into(), i64::MAX.into()) } else { (0, i128::from(u64::MAX)) };
+            if range.0 < limits.0 || range.1 > limits.1 {
+                return Err(Trouble::at(label.at, format!("the values of `{}` do not fit the container", label.name)));
+            }
+            next = range.1 + 1;
+            let place = *places.entry(&label.name).or_insert(named.len());
+            match named.get_mut(place) {
+                Some(old) => old.ranges.push(range),
+                None => named.push(Named { name: Box::from(&*label.name), ranges: vec![range] }),
+            }
+        }
+        bits.show = Show::Labels(Arc::from(named));
+        bits.character = false;
+        Ok(field)
+    }
+
+    /// `counts` arrays around `base`, the last one innermost.
+    fn dimensions(&mut self, base: Field, counts: &[WrittenCount<'t>]) -> Resolved<Field> {
+        let mut field = base;
+        for count in counts.iter().rev() {
+            let count = match count {
+                WrittenCount::Fixed(n) => Count::Fixed(*n),
+                WrittenCount::Held(reference) if reference.text.starts_with("env.") => self.fixed_by(reference)?,
+                WrittenCount::Held(reference) => Count::Held(self.location(reference.text, reference.at)?),
+            };
+            field = Field { align: field.align, kind: Kind::Array { count, element: Box::new(field), uuid: false } };
+        }
+        Ok(field)
+    }
+
+    /// `env.NAME`: a number of the environment.
+    fn fixed_by(&self, reference: &Word<'_>) -> Resolved<Count> {
+        let found = self.environment.iter().find(|(name, _)| reference.text.strip_prefix("env.") == Some(name));
+        let number = found.and_then(|(_, value)| value.parse().ok()).map(Count::Fixed);
+        number.ok_or_else(|| Trouble::at(reference.at, format!("`{}` is no unsigned integer", reference.text)))
+    }
+
+    fn location(&self, reference: &str, at: usize) -> Resolved<Source> {
+        let absolute = PREFIXES.iter().find_map(|(prefix, root)| Some((*root, reference.strip_prefix(prefix)?)));
+        let (scope, path) = absolute.map_or((None, reference), |(root, path)| (Some(root), path));
+        let path = path.split('.').map(|name| Some(Box::from(name))).collect();
+        Ok(Source::At(Box::new(Location { scope, path, climbs: true, at })))
+    }
+
+    fn structure(&mut self, body: &[Item<'t>], align: Option<(usize, i128)>) -> Resolved<Field> {
+        let members = self.members(body)?;
+        let own = match align {
+            Some((at, n)) => alignment(n, at)?,
+            None => 1,
+        };
+        let align = members.iter().fold(own, |most, member| most.max(member.field.align));
+        Ok(Field { align, kind: Kind::Struct(members) })
+    }
+
+    fn members(&mut self, body: &[Item<'t>]) -> Resolved<Vec<Member>> {
+        self.scopes.push(HashMap::new());
+        let mut members = Members { list: Vec::with_capacity(body.len()), seen: HashSet::default() };
+        for item in body {
+            match item {
+                Item::Declaration(typed, declarators) if !declarators.is_empty() => {
+                    self.declared(typed, declarators, &mut members)?;
+                }
+                other => self.declare_types(other)?,
+            }
+        }
+        self.scopes.pop();
+        Ok(members.list)
+    }
+
+    /// `type a, *b, c[3];`
+    fn declared(
+        &mut self,
+        typed: &Typed<'t>,
+        declarators: &[Declarator<'t>],
+        members: &mut Members<'t>,
+    ) -> Resolved<()> {
+        let mut base = Some(self.field(typed)?);
+        for (i, declarator) in declarators.iter().enumerate() {
+            let last = i + 1 == declarators.len();
+            let field = if declarator.pointers > 0 {
+                Some(self.look_up(&pointer_name(typed, declarator.pointers), typed.at)?)
+            } else if last {
+                base.take()
+            } else {
+                base.clone()
+            };
+            let Some(field) = field else { break };
+            self.count_fields(&field, typed.at)?;
+            let field = self.dimensions(field, &declarator.counts)?;
+            members.add(&declarator.name, field)?;
+        }
+        Ok(())
+    }
+
+    /// A variant whose selector is not known yet.
+    fn variant_type(&mut self, typed: &Typed<'t>) -> Resolved<Field> {
+        let Spec::Variant { name, body, .. } = &typed.spec else {
+            return Err(Trouble::at(typed.at, "a variant was expected"));
+        };
+        let Some(body) = body else {
+            return self.look_up(&format!("variant {}", name.unwrap_or("")), typed.at);
+        };
+        let members = self.members(body)?;
+        if members.is_empty() {
+            return Err(Trouble::at(typed.at, "a variant needs an option"));
+        }
+        let option = |Member { written, escaped, field }| Choice { written, escaped, ranges: Vec::new(), field };
+        let options = members.into_iter().map(option).collect();
+        let nowhere = Location { scope: None, path: Vec::new(), climbs: true, at: typed.at };
+        let kind = Kind::Variant { by: Source::At(Box::new(nowhere)), signed: false, options };
+        let field = Field { align: 1, kind };
+        if let Some(name) = name {
+            self.declare(Cow::Owned(format!("variant {name}")), field.clone(), typed.at)?;
+        }
+        Ok(field)
+    }
+}
+
+/// Members, no two of one name.
+struct Members<'t> {
+    list: Vec<Member>,
+    /// The names, once there are many.
+    seen: HashSet<&'t str>,
+}
+
+impl<'t> Members<'t> {
+    /// So many names are compared one by one.
+    const FEW: usize = 16;
+
+    fn add(&mut self, name: &Word<'t>, field: Field) -> Resolved<()> {
+        let known = if self.list.len() < Self::FEW {
+            self.list.iter().any(|member| *member.written == *name.text)
+        } else {
+            self.seen.contains(name.text) || self.list.iter().take(Self::FEW).any(|m| *m.written == *name.text)
+        };
+        if known {
+            return Err(Trouble::at(name.at, format!("a second member `{}`", name.text)));
+        }
+        if self.list.len() >= Self::FEW {
+            self.seen.insert(name.text);
+        }
+        self.list.push(Member { written: name.text.into(), escaped: true, field });
+        Ok(())
+    }
+}
+
+fn pointed<'t>(declarator: &Declarator<'t>) -> Cow<'t, str> {
+    match declarator.pointers {
+        0 => Cow::Borrowed(declarator.name.text),
+        n => Cow::Owned(format!("{}{}", declarator.name.text, " *".repeat(n))),
+    }
+}
+
+fn pointer_name(typed: &Typed<'_>, pointers: usize) -> String {
+    let base = if let Spec::Named(name) = &typed.spec { name } else { "" };
+    format!("{base}{}", " *".repeat(pointers))
+}
+
+fn size_of_tree(field: &Field) -> usize {
+    1 + match &field.kind {
+        Kind::Struct(members) => members.iter().map(|m| size_of_tree(&m.field)).sum(),
+        Kind::Variant { options, .. } => options.iter().map(|o| size_of_tree(&o.field)).sum(),
+        Kind::Array { element, .. } => size_of_tree(element),
+        Kind::Optional { field, .. } => size_of_tree(field),
+        _ => 0,
+    }
+}

@@ -1,0 +1,305 @@
+//! What a type may look like: integers, floating point numbers, strings, enumerations, structures, variants, names.
+//!
+//! Metadata of a kernel tracer writes the same dozen integers thousands of times. An integer's braces are therefore looked up by their
+//! text before they are read: equal text at a token border has equal tokens, hence the same meaning (what names a place in the text,
+//! a clock or an unknown attribute, is read each time).
+
+use super::parse::{Parsed, Parser, alignment, byte_order, encoding_is_text, is_keyword};
+use super::syntax::{Integer, Label, Spec, Typed, Word};
+use super::token::{Token, unescape};
+use super::{Oddity, Trouble};
+use std::borrow::Cow;
+
+/// The words that name C's types, alone or together.
+const C_TYPES: [&str; 11] =
+    ["void", "char", "short", "int", "long", "float", "double", "signed", "unsigned", "_Bool", "_Complex"];
+
+/// Bases that an integer may be shown in.
+const BASES: [&str; 19] = [
+    "decimal",
+    "dec",
+    "d",
+    "i",
+    "u",
+    "hexadecimal",
+    "hex",
+    "x",
+    "X",
+    "p",
+    "octal",
+    "oct",
+    "o",
+    "binary",
+    "bin",
+    "b",
+    "symbol",
+    "symbolic",
+    "character",
+];
+
+impl<'t> Parser<'t> {
+    /// A type, where one may stand.
+    pub(super) fn typed(&mut self) -> Parsed<Typed<'t>> {
+        let at = self.at;
+        while self.is_word("const") {
+            self.advance()?;
+        }
+        let spec = match self.token {
+            Token::Word("integer") => {
+                self.advance()?;
+                Spec::Integer(self.known_integer().map_err(|t| t.within("in an integer", at))?)
+            }
+            Token::Word("floating_point") => {
+                self.advance()?;
+                Spec::Float(self.attributes().map_err(|t| t.within("in a floating_point", at))?)
+            }
+            Token::Word("string") => {
+                self.advance()?;
+                Spec::Text(if self.is(b'{') { self.attributes()? } else { Vec::new() })
+            }
+            Token::Word("enum") => {
+                self.advance()?;
+                self.enumeration()?
+            }
+            Token::Word("struct") => {
+                self.advance()?;
+                self.structure()?
+            }
+            Token::Word("variant") => {
+                self.advance()?;
+                self.variant()?
+            }
+            Token::Word(word) if C_TYPES.contains(&word) => Spec::Named(self.c_type()?),
+            _ => Spec::Named(Cow::Borrowed(self.name("the name of a type")?.text)),
+        };
+        while self.is_word("const") {
+            self.advance()?;
+        }
+        Ok(Typed { spec, at })
+    }
+
+    /// The new name that a `typealias` gives.
+    pub(super) fn new_type_name(&mut self) -> Parsed<Cow<'t, str>> {
+        let mut alias = match self.token {
+            Token::Word(word) if C_TYPES.contains(&word) || word == "const" => self.c_type()?,
+            Token::Word(word @ ("struct" | "enum" | "variant")) => {
+                self.advance()?;
+                Cow::Owned(format!("{word} {}", self.name("a name")?.text))
+            }
+            _ => Cow::Borrowed(self.name("a new name for the type")?.text),
+        };
+        while self.accept(b'*')? {
+            alias = Cow::Owned(format!("{alias} *"));
+        }
+        Ok(alias)
+    }
+
+    /// `unsigned long`, `const char` ... as one name with single spaces.
+    fn c_type(&mut self) -> Parsed<Cow<'t, str>> {
+        let mut name = Cow::Borrowed("");
+        while let Token::Word(word) = self.token
+            && (C_TYPES.contains(&word) || word == "const")
+        {
+            if word != "const" {
+                name = if name.is_empty() { Cow::Borrowed(word) } else { Cow::Owned(format!("{name} {word}")) };
+            }
+            self.advance()?;
+        }
+        if name.is_empty() { Ok(Cow::Borrowed(self.name("the name of a type")?.text)) } else { Ok(name) }
+    }
+
+    /// The braces of an integer, read unless they were met before.
+    fn known_integer(&mut self) -> Parsed<Integer<'t>> {
+        let start = self.at;
+        let braces = if self.is(b'{') && self.ahead.is_none() { self.tokens.braces(start) } else { None };
+        if let Some(text) = braces
+            && let Some(integer) = self.integers.get(text).copied()
+        {
+            self.tokens.jump(start + text.len());
+            self.advance()?;
+            return Ok(integer);
+        }
+        let oddities = self.oddities.len();
+        let (integer, end) = self.integer()?;
+        let text = self.tokens.slice(start, end);
+        if integer.clock.is_none() && self.oddities.len() == oddities && braces == Some(text) {
+            self.integers.insert(text, integer);
+        }
+        Ok(integer)
+    }
+
+    /// An integer, and where its braces end.
+    fn integer(&mut self) -> Parsed<(Integer<'t>, usize)> {
+        let mut integer = Integer::default();
+        let mut seen: Vec<&str> = Vec::with_capacity(8);
+        self.expect(b'{')?;
+        while !self.is(b'}') {
+            if self.accept(b';')? {
+                continue;
+            }
+            let at = self.at;
+            let Token::Word(name) = self.token else { return self.unexpected("an attribute") };
+            if seen.contains(&name) {
+                return Err(Trouble::at(at, format!("`{name}` is given twice")));
+            }
+            seen.push(name);
+            self.advance()?;
+            self.expect(b'=')?;
+            self.integer_attribute(&mut integer, name, at)?;
+            self.expect(b';')?;
+        }
+        let end = self.at + 1;
+        self.advance()?;
+        if integer.size.is_none() {
+            return Err(Trouble::at(self.at, "an integer needs a `size`"));
+        }
+        Ok((integer, end))
+    }
+
+    fn integer_attribute(&mut self, integer: &mut Integer<'t>, name: &str, at: usize) -> Parsed<()> {
+        let refuse = |what: &str| Err(Trouble::at(at, what.to_owned()));
+        match name {
+            "size" => match self.signed_number()? {
+                size @ 1..=64 => integer.size = Some(size as u8),
+                size => return refuse(&format!("the size of an integer is 1 to 64 bits, not {size}")),
+            },
+            "align" => integer.align = Some(alignment(self.signed_number()?, at)?),
+            "signed" => {
+                integer.signed = match self.token {
+                    Token::Number(n @ (0 | 1)) => n == 1,
+                    Token::Word("true" | "TRUE") => true,
+                    Token::Word("false" | "FALSE") => false,
+                    _ => return self.unexpected("`true` or `false`"),
+                };
+                self.advance()?;
+            }
+            "byte_order" => {
+                let order = self.attribute_value(Cow::Borrowed(""), at)?;
+                integer.big_endian = byte_order(&order)?;
+            }
+            "base" => {
+                let ok = match &self.token {
+                    Token::Number(2 | 8 | 10 | 16) => true,
+                    Token::Word(w) => BASES.contains(w),
+                    _ => false,
+                };
+                if !ok {
+                    return self.unexpected("a base (2, 8, 10, 16 or its name)");
+                }
+                self.advance()?;
+            }
+            "encoding" => {
+                let encoding = self.attribute_value(Cow::Borrowed(""), at)?;
+                integer.character = encoding_is_text(&encoding)?;
+            }
+            "map" => {
+                let whole = self.reference("`clock.NAME.value`")?;
+                let clock = whole.text.strip_prefix("clock.").and_then(|rest| rest.strip_suffix(".value"));
+                match clock {
+                    Some(text) if !text.is_empty() => integer.clock = Some(Word { text, at: whole.at }),
+                    _ => return refuse(&format!("`{}` is no clock: `clock.NAME.value` is meant", whole.text)),
+                }
+            }
+            other => {
+                self.oddities.push(Oddity { at, what: format!("an integer has no attribute `{other}`") });
+                self.attribute_value(Cow::Borrowed(""), at)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn enumeration(&mut self) -> Parsed<Spec<'t>> {
+        let name = self.optional_name()?;
+        let container = if self.accept(b':')? { Some(Box::new(self.typed()?)) } else { None };
+        let labels = if self.accept(b'{')? { Some(self.labels()?) } else { None };
+        if name.is_none() && labels.is_none() {
+            return self.unexpected("a name or `{` after `enum`");
+        }
+        Ok(Spec::Enum { name, container, labels })
+    }
+
+    fn labels(&mut self) -> Parsed<Vec<Label<'t>>> {
+        let mut labels = Vec::new();
+        while !self.accept(b'}')? {
+            let at = self.at;
+            let name = match self.token {
+                Token::Quoted(raw) => unescape(raw),
+                Token::Word(word) => Cow::Borrowed(word),
+                _ => return self.unexpected("a label or `}`"),
+            };
+            self.advance()?;
+            let mut range = None;
+            if self.accept(b'=')? {
+                let first = self.signed_number()?;
+                let last = if self.token == Token::Dots {
+                    self.advance()?;
+                    self.signed_number()?
+                } else {
+                    first
+                };
+                if last < first {
+                    return Err(Trouble::at(at, format!("the range {first} ... {last} ends before it begins")));
+                }
+                range = Some((first, last));
+            }
+            labels.push(Label { name, at, range });
+            if !self.accept(b',')? {
+                self.expect(b'}')?;
+                break;
+            }
+        }
+        if labels.is_empty() {
+            return Err(Trouble::at(self.at, "an enumeration needs a label"));
+        }
+        Ok(labels)
+    }
+
+    fn optional_name(&mut self) -> Parsed<Option<&'t str>> {
+        match self.token {
+            Token::Word(word) if !is_keyword(word) => {
+                self.advance()?;
+                Ok(Some(word))
+            }
+            _ => Ok(None),
+        }
+    }
+
+    fn structure(&mut self) -> Parsed<Spec<'t>> {
+        let at = self.at;
+        let name = self.optional_name()?;
+        let body =
+            if self.is(b'{') { Some(self.body().map_err(|t| t.within(named("struct", name), at))?) } else { None };
+        if name.is_none() && body.is_none() {
+            return self.unexpected("a name or `{` after `struct`");
+        }
+        let mut align = None;
+        if self.is_word("align") {
+            let at = self.at;
+            self.advance()?;
+            self.expect(b'(')?;
+            align = Some((at, self.signed_number()?));
+            self.expect(b')')?;
+        }
+        Ok(Spec::Struct { name, body, align })
+    }
+
+    fn variant(&mut self) -> Parsed<Spec<'t>> {
+        let at = self.at;
+        let name = self.optional_name()?;
+        let mut tag = None;
+        if self.accept(b'<')? {
+            tag = Some(self.reference("the selector of the variant")?);
+            self.expect(b'>')?;
+        }
+        let body =
+            if self.is(b'{') { Some(self.body().map_err(|t| t.within(named("variant", name), at))?) } else { None };
+        if name.is_none() && body.is_none() {
+            return self.unexpected("a name or `{` after `variant`");
+        }
+        Ok(Spec::Variant { name, tag, body })
+    }
+}
+
+fn named(kind: &str, name: Option<&str>) -> String {
+    name.map_or_else(|| format!("in a {kind}"), |n| format!("in {kind} {n}"))
+}

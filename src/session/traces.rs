@@ -1,0 +1,281 @@
+//! CTF traces: tasks, the kernel pass, the executions of a task explained, patterns of system calls, state history.
+//!
+//! Metadata and packet indexes are read when the traces are opened, events are not: each question below reads them.
+
+use super::Wrong;
+use crate::analysis::clocks::{self, HostClock};
+use crate::analysis::executions::Rule;
+use crate::analysis::operations;
+use crate::analysis::patterns::Mined;
+use crate::analysis::survey::{self, Survey};
+use crate::analysis::symbols::files::Places;
+use crate::analysis::usage::Usage;
+use crate::base::notice::Notices;
+use crate::base::time::Span;
+use crate::base::work::Work;
+use crate::cli::Common;
+use crate::event::bind::{Focus, is_kernel};
+use crate::event::task::{self, ClassFace, Pairing, TaskDefinition};
+use crate::input::count::{self, Counts};
+use crate::input::record::ClassId;
+use crate::input::{self, Source};
+use crate::model::build;
+use crate::model::database::Writer;
+use crate::model::facts::Facts;
+use crate::model::{Model, TraceInfo};
+use crate::state::engine::{ChunkTarget, Way};
+use crate::state::history::History;
+use crate::state::kernel::{Handlers, Options, record};
+use crate::state::recording::Recording;
+use etcetera::BaseStrategy;
+use std::path::Path;
+use std::sync::OnceLock;
+
+/// What the kernel pass found for some tasks.
+struct Asked {
+    tasks: Vec<TaskDefinition>,
+    recording: Recording,
+    notices: Notices,
+}
+
+impl Asked {
+    /// Positions of the tasks that began somewhere.
+    fn begun(&self) -> impl Iterator<Item = usize> {
+        let begun = |i: &usize| self.recording.marks.iter().any(|m| m.task as usize == *i && m.thread.is_some());
+        (0..self.tasks.len()).filter(begun)
+    }
+}
+
+/// CTF traces on one time line.
+pub struct Traces {
+    /// The traces.
+    pub sources: Vec<Source>,
+    /// Tasks found by themselves and what they were found in, once somebody asks.
+    tasks: OnceLock<(Vec<TaskDefinition>, Vec<ClassFace>)>,
+    /// The hosts' clocks and what is to be said of them, once they are fitted.
+    clocks: Option<(Vec<HostClock>, Notices)>,
+    handlers: Handlers,
+    way: Way,
+}
+
+impl Traces {
+    /// Traces that are open.
+    pub fn new(sources: Vec<Source>, common: &Common) -> anyhow::Result<Traces> {
+        let chunks = match common.chunk {
+            None => ChunkTarget::default(),
+            Some(0) => ChunkTarget::Packet,
+            Some(bytes) => ChunkTarget::Bytes(bytes),
+        };
+        let (tasks, handlers) = (OnceLock::new(), handlers(common.handlers.as_deref())?);
+        Ok(Traces { sources, tasks, clocks: None, handlers, way: Way { chunks, ..Way::default() } })
+    }
+
+    /// Lay the traces of several hosts on one time line, once.
+    pub fn fit_clocks(&mut self, work: &Work) -> anyhow::Result<()> {
+        if self.clocks.is_none() {
+            let mut notices = Notices::default();
+            let clocks = clocks::lay(&mut self.sources, &mut notices, work)?;
+            self.clocks = Some((clocks, notices));
+        }
+        Ok(())
+    }
+
+    /// The hosts' clocks, once they are fitted.
+    pub fn clocks(&self) -> &[HostClock] {
+        self.clocks.as_ref().map_or(&[], |(clocks, _)| clocks)
+    }
+
+    fn tasks(&self) -> &(Vec<TaskDefinition>, Vec<ClassFace>) {
+        self.tasks.get_or_init(|| {
+            let classes: Vec<ClassFace> = self.sources.iter().flat_map(faces).collect();
+            (task::discover(&classes), classes)
+        })
+    }
+
+    /// Tasks found by themselves.
+    pub fn found(&self) -> &[TaskDefinition] {
+        &self.tasks().0
+    }
+
+    /// The traces as people name them.
+    pub fn title(&self) -> String {
+        let mut labels: Vec<&str> = self.sources.iter().map(|s| s.label.as_str()).collect();
+        labels.dedup();
+        labels.join(" + ")
+    }
+
+    /// Events per name.
+    pub fn count(&self, work: &Work) -> anyhow::Result<(Counts, Notices)> {
+        Ok(count::count(&self.sources, work)?)
+    }
+
+    /// The tasks that `--task` names; without it those whose executions are worth a look unasked: all but system calls and
+    /// interrupts, which every recording has.
+    pub fn candidates(&self, typed: &[&str]) -> anyhow::Result<Vec<TaskDefinition>> {
+        if !typed.is_empty() {
+            let task =
+                |t: &&str| task::parse(t, self.found(), &self.tasks().1).map_err(|e| Wrong(e.to_string()).into());
+            return typed.iter().map(task).collect();
+        }
+        Ok(self.found().iter().filter(|t| self.is_users(t)).cloned().collect())
+    }
+
+    fn is_users(&self, task: &TaskDefinition) -> bool {
+        let by_kernel = |event: &str| self.tasks().1.iter().any(|c| c.kernel && c.name == event);
+        task.pairing == Pairing::ProcessKey || !task.begins.iter().any(|d| by_kernel(&d.event))
+    }
+
+    /// The kernel pass, with marks for some tasks.
+    pub fn record(&self, tasks: &[TaskDefinition], work: &Work) -> anyhow::Result<(Recording, Notices)> {
+        let options = Options { way: self.way, labels: self.labels(), handlers: self.handlers.clone() };
+        let (recording, mut notices) = record(&self.traces(), tasks, &options, work)?;
+        notices.merge(&self.notices());
+        self.clocks.iter().for_each(|(_, fitted)| notices.merge(fitted));
+        Ok((recording, notices))
+    }
+
+    /// Who used the CPUs, or who read and wrote.
+    pub fn usage(&self, focus: Focus, work: &Work) -> anyhow::Result<(Usage, Notices)> {
+        let (usage, mut notices) = Usage::read(&self.traces(), &self.labels(), focus, &self.way, work)?;
+        notices.merge(&self.notices());
+        Ok((usage, notices))
+    }
+
+    fn traces(&self) -> Vec<&input::ctf::Trace> {
+        self.sources.iter().map(|s| &s.trace).collect()
+    }
+
+    fn labels(&self) -> Vec<Option<String>> {
+        self.sources.iter().map(|s| s.labelled.then(|| s.label.clone())).collect()
+    }
+
+    /// The state history of the whole recording.
+    pub fn history(&self, work: &Work) -> anyhow::Result<(History, Notices)> {
+        let (recording, notices) = self.record(&[], work)?;
+        Ok((History::of_recording(&recording, work)?, notices))
+    }
+
+    /// Patterns of each thread's system calls; wake-ups and packets carry delays from thread to thread.
+    pub fn mine(&self, work: &Work) -> anyhow::Result<(Mined, Notices)> {
+        let (recording, notices) = self.record(&[], work)?;
+        Ok((Mined::new(operations::of_recording(&recording), work)?, notices))
+    }
+
+    /// What was odd about the traces when they were opened.
+    pub fn notices(&self) -> Notices {
+        let mut notices = Notices::default();
+        self.sources.iter().for_each(|s| notices.merge(&s.trace.notices()));
+        notices
+    }
+
+    /// How often and how long each task ran.
+    pub fn survey(&self, work: &Work) -> anyhow::Result<(Survey, Notices)> {
+        let tasks = self.candidates(&[])?;
+        let (recording, mut notices) = self.record(&tasks, work)?;
+        let survey = survey::survey(&recording, &tasks, &mut notices);
+        Ok((survey, notices))
+    }
+
+    /// The executions of a task, explained. Without a task: of the first that has executions.
+    pub fn model(&self, typed: Option<&str>, places: &Places, work: &Work) -> anyhow::Result<Model> {
+        let asked = self.ask(typed.as_slice(), work)?;
+        let Some(chosen) = asked.begun().next() else {
+            let names: Vec<&str> = asked.tasks.iter().map(|t| t.name.as_str()).collect();
+            anyhow::bail!("{}", self.nothing(work, &format!("task {} has no executions", names.join(", ")))?);
+        };
+        let model = self.explain(&asked, chosen, places, work)?;
+        if model.executions.is_empty() {
+            let name = &asked.tasks[chosen].name;
+            anyhow::bail!("{}", self.nothing(work, &format!("task {name} has no executions that end in it"))?);
+        }
+        Ok(model)
+    }
+
+    /// A database of the executions of the tasks that are named; without names of all that are worth a look unasked.
+    pub fn build(&self, typed: &[&str], places: &Places, work: &Work) -> anyhow::Result<Writer> {
+        let asked = self.ask(typed, work)?;
+        let mut writer = Writer::new(Facts::of(&self.sources), asked.notices.clone());
+        let mut held = vec![false; asked.tasks.len()];
+        for chosen in asked.begun() {
+            let model = self.explain(&asked, chosen, places, work)?;
+            if let Some(violation) = build::check(&model, 1).pop() {
+                anyhow::bail!("an invariant does not hold: {violation}; please report this");
+            }
+            held[chosen] = !model.executions.is_empty();
+            if held[chosen] {
+                writer.add(&model);
+            }
+        }
+        let missing = asked.tasks.iter().zip(&held).filter(|(_, held)| !**held).map(|(t, _)| t.name.as_str());
+        let missing: Vec<&str> = missing.collect();
+        if missing.len() == held.len() || (!typed.is_empty() && !missing.is_empty()) {
+            anyhow::bail!("{}", self.nothing(work, &format!("task {} has no executions", missing.join(", ")))?);
+        }
+        Ok(writer)
+    }
+
+    /// The kernel pass for the tasks that are named, or are worth a look unasked.
+    fn ask(&self, typed: &[&str], work: &Work) -> anyhow::Result<Asked> {
+        let tasks = self.candidates(typed)?;
+        if tasks.is_empty() {
+            anyhow::bail!("{}", self.nothing(work, "no task is found in it by itself")?);
+        }
+        let (recording, notices) = self.record(&tasks, work)?;
+        Ok(Asked { tasks, recording, notices })
+    }
+
+    fn explain(&self, asked: &Asked, chosen: usize, places: &Places, work: &Work) -> anyhow::Result<Model> {
+        let Asked { tasks: candidates, recording, notices } = asked;
+        let mut tasks: Vec<String> = self.found().iter().map(|t| t.name.clone()).collect();
+        let name = &candidates[chosen].name;
+        let task = tasks.iter().position(|t| t == name).unwrap_or_else(|| {
+            tasks.push(name.clone());
+            tasks.len() - 1
+        });
+        let traces = self.sources.iter().map(about).collect();
+        let (marks, rule) = (chosen as u32, Rule::of(&candidates[chosen]));
+        let request = build::Request { tasks, task, marks, rule, traces, places: places.clone() };
+        Ok(build::build(recording, &request, notices, work)?)
+    }
+
+    /// One line for a recording without an answer.
+    fn nothing(&self, work: &Work, what: &str) -> anyhow::Result<String> {
+        let title = self.title();
+        if self.count(work)?.0.events == 0 {
+            return Ok(format!("{title}: the trace holds no events; was anything recorded before it was stopped?"));
+        }
+        Ok(format!(
+            "{title}: {what}; `whyslow info --full` lists tasks with their counts, --task begin=EVENT,end=EVENT names one by hand"
+        ))
+    }
+}
+
+/// The user's table of interrupt handlers: as typed, else the one among the configuration.
+fn handlers(typed: Option<&Path>) -> anyhow::Result<Handlers> {
+    let kept = || {
+        let folder = etcetera::choose_base_strategy().ok()?.config_dir();
+        Some(folder.join("whyslow/handlers.toml")).filter(|path| path.is_file())
+    };
+    let Some(path) = typed.map(Path::to_owned).or_else(kept) else { return Ok(Handlers::built_in()) };
+    let said = |e: &dyn std::fmt::Display| Wrong(format!("{}: {e}", path.display()));
+    let text = std::fs::read_to_string(&path).map_err(|e| said(&e))?;
+    Ok(Handlers::with_own(&text).map_err(|e| said(&e))?)
+}
+
+fn faces(source: &Source) -> Vec<ClassFace> {
+    let kernel = is_kernel(&source.trace);
+    let face = |(i, class): (usize, &input::ctf::Class)| ClassFace {
+        name: class.name.clone(),
+        kernel,
+        fields: source.trace.payload_fields(ClassId::at(i)),
+    };
+    source.trace.classes().iter().enumerate().map(face).collect()
+}
+
+/// Label and bounds, from the packets.
+fn about(source: &Source) -> TraceInfo {
+    let packets = || source.trace.streams().iter().flat_map(|s| &s.packets);
+    let start = packets().filter_map(|p| p.begin).min().unwrap_or(0);
+    let end = packets().filter_map(|p| p.end).max().unwrap_or(start);
+    TraceInfo { label: source.label.clone(), span: Span::new(start, end) }
+}
