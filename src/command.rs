@@ -40,11 +40,14 @@ pub fn run(common: &Common, request: Request) -> anyhow::Result<u8> {
         | Request::Query { .. }
         | Request::Info { .. }
         | Request::Dump { .. } => {
-            let session = match request {
+            let mut session = match request {
                 Request::Info { full: false, .. } => Session::outline(common)?,
                 _ => Session::open(common)?,
             };
             clock.lap("open");
+            if !matches!(request, Request::Stats { .. } | Request::Info { full: false, .. } | Request::Dump { .. }) {
+                session.fit_clocks(&work)?;
+            }
             tell(&session, common, request, &work, &mut clock)?
         }
         Request::Interface { selection, color, theme, ascii, mouse } => {
@@ -66,8 +69,9 @@ pub fn run(common: &Common, request: Request) -> anyhow::Result<u8> {
             model.notices
         }
         Request::Build { output, tasks, symbols } => {
-            let session = Session::open(common)?;
+            let mut session = Session::open(common)?;
             clock.lap("open");
+            session.fit_clocks(&work)?;
             let Session::Traces(traces) = &session else {
                 anyhow::bail!("{}: a database is built from CTF traces", session.title());
             };
@@ -125,9 +129,10 @@ fn answer(
 ) -> anyhow::Result<(Model, Comparison)> {
     let request = session::request(&selection.slow, &selection.fast)?;
     let renamed = session::renamed(selection.functions.as_deref())?;
-    let session = Session::open(common)?;
+    let mut session = Session::open(common)?;
     clock.lap("open");
     with_progress(work, || {
+        session.fit_clocks(work)?;
         let (places, moments) = (places(common, &selection.symbols), moments.map_or(&[][..], |m| m));
         let model = session.model(selection.task.as_deref(), &places, moments, work)?;
         let model = session::rename(model, &renamed, work)?;
@@ -229,18 +234,21 @@ fn tell_traces(
             let (survey, functions, notices) = if full {
                 let (survey, functions, notices) = with_progress(work, || session.survey(common.check, &places, work))?;
                 clock.lap("survey");
+                if common.check {
+                    sound(build::untiled(&notices))?;
+                }
                 (Some(survey), functions, notices)
             } else {
                 (None, Vec::new(), session.notices())
             };
             let figures = |task: &str| {
                 let survey = survey.as_ref()?;
-                Some(survey.durations.get(task).map_or(&[][..], Vec::as_slice))
+                Some(survey.tasks.get(task).map_or(&[][..], |t| &t.durations))
             };
             let names = session.found().iter().map(|t| &t.name).chain(&functions);
             let tasks = names.map(|name| (name.as_str(), figures(name)));
-            let unknown = survey.as_ref().map(|s| &s.unknown);
-            let facts = info::Facts::new(&Facts::of(&session.sources), tasks, unknown, &notices);
+            let full = survey.as_ref().map(|s| (s, session.clocks()));
+            let facts = info::Facts::new(&Facts::of(&session.sources), tasks, full, &notices);
             if json {
                 print_json(&facts)?
             } else {
@@ -379,6 +387,7 @@ struct Analyst {
 
 impl Backend for Analyst {
     fn analyse(&mut self, task: Option<&str>, work: &Work) -> anyhow::Result<Arc<Model>> {
+        self.session.fit_clocks(work)?;
         let task = task.or(self.task.as_deref());
         let model = || self.session.model(task, &self.places, &[], work);
         let model = memory::within(self.memory, &work.cancel, model)??;

@@ -64,6 +64,14 @@ impl Session {
         })
     }
 
+    /// Lay the traces of several hosts on one time line, once; before any question about when things happened.
+    pub fn fit_clocks(&mut self, work: &Work) -> anyhow::Result<()> {
+        match self {
+            Session::Traces(traces) => traces.fit_clocks(work),
+            Session::Run(_) | Session::Databases(_) => Ok(()),
+        }
+    }
+
     /// The input as people name it.
     pub fn title(&self) -> String {
         match self {
