@@ -189,6 +189,9 @@ struct Input {
     /// Take no more memory than this: 512MiB, 4GiB
     #[arg(long, value_name = "LIMIT", value_parser = memory)]
     memory: Option<u64>,
+    /// What names of interrupt handlers mean, before what is built in (default: handlers.toml of the configuration)
+    #[arg(long, value_name = "FILE")]
+    handlers: Option<PathBuf>,
     /// Bytes of trace in one piece of work (default: balanced over the workers)
     #[arg(long, value_name = "BYTES", hide = true)]
     chunk: Option<u64>,
@@ -251,6 +254,8 @@ pub struct Common {
     pub timings: bool,
     /// Verify invariants.
     pub check: bool,
+    /// A table of interrupt handlers of the user's own.
+    pub handlers: Option<PathBuf>,
     /// Bytes of trace in one chunk.
     pub chunk: Option<u64>,
     /// Bytes of memory that may be taken.
@@ -438,6 +443,7 @@ impl Input {
             strict: self.strict,
             timings: self.timings,
             check: self.check,
+            handlers: self.handlers,
             chunk: self.chunk,
             memory: self.memory,
             tasks: self.tasks,

@@ -1,5 +1,6 @@
 //! What each command does: ask the session, hand the answer to a view, say how it ended.
 
+use crate::analysis::patterns::Mined;
 use crate::analysis::patterns::measure::Settings;
 use crate::analysis::symbols::files::Places;
 use crate::base::memory;
@@ -16,7 +17,7 @@ use crate::model::facts::Facts;
 use crate::model::join::Renamed;
 use crate::model::pattern::Anomalies;
 use crate::session::{self, Databases, Run, Session, Traces, Wrong};
-use crate::view::tui::setup::{Backend, Looks, Setup};
+use crate::view::tui::setup::{Backend, Exported, First, Looks, Setup};
 use crate::view::tui::theme::{self, Depth};
 use crate::view::{anomalies, archive, clean, dump, info, json, query, stats, text, tui};
 use anyhow::Context;
@@ -39,11 +40,14 @@ pub fn run(common: &Common, request: Request) -> anyhow::Result<u8> {
         | Request::Query { .. }
         | Request::Info { .. }
         | Request::Dump { .. } => {
-            let session = match request {
+            let mut session = match request {
                 Request::Info { full: false, .. } => Session::outline(common)?,
                 _ => Session::open(common)?,
             };
             clock.lap("open");
+            if !matches!(request, Request::Stats { .. } | Request::Info { full: false, .. } | Request::Dump { .. }) {
+                session.fit_clocks(&work)?;
+            }
             tell(&session, common, request, &work, &mut clock)?
         }
         Request::Interface { selection, color, theme, ascii, mouse } => {
@@ -65,8 +69,9 @@ pub fn run(common: &Common, request: Request) -> anyhow::Result<u8> {
             model.notices
         }
         Request::Build { output, tasks, symbols } => {
-            let session = Session::open(common)?;
+            let mut session = Session::open(common)?;
             clock.lap("open");
+            session.fit_clocks(&work)?;
             let Session::Traces(traces) = &session else {
                 anyhow::bail!("{}: a database is built from CTF traces", session.title());
             };
@@ -128,9 +133,10 @@ fn answer(
 ) -> anyhow::Result<(Model, Comparison)> {
     let request = session::request(&selection.slow, &selection.fast)?;
     let renamed = session::renamed(selection.functions.as_deref())?;
-    let session = Session::open(common)?;
+    let mut session = Session::open(common)?;
     clock.lap("open");
     with_progress(work, || {
+        session.fit_clocks(work)?;
         let (places, moments) = (places(common, &selection.symbols), moments.map_or(&[][..], |m| m));
         let model = session.model(selection.task.as_deref(), &places, moments, work)?;
         let model = session::rename(model, &renamed, work)?;
@@ -232,18 +238,21 @@ fn tell_traces(
             let (survey, functions, notices) = if full {
                 let (survey, functions, notices) = with_progress(work, || session.survey(common.check, &places, work))?;
                 clock.lap("survey");
+                if common.check {
+                    sound(build::untiled(&notices))?;
+                }
                 (Some(survey), functions, notices)
             } else {
                 (None, Vec::new(), session.notices())
             };
             let figures = |task: &str| {
                 let survey = survey.as_ref()?;
-                Some(survey.durations.get(task).map_or(&[][..], Vec::as_slice))
+                Some(survey.tasks.get(task).map_or(&[][..], |t| &t.durations))
             };
             let names = session.found().iter().map(|t| &t.name).chain(&functions);
             let tasks = names.map(|name| (name.as_str(), figures(name)));
-            let unknown = survey.as_ref().map(|s| &s.unknown);
-            let facts = info::Facts::new(&Facts::of(&session.sources), tasks, unknown, &notices);
+            let full = survey.as_ref().map(|s| (s, session.clocks()));
+            let facts = info::Facts::new(&Facts::of(&session.sources), tasks, full, &notices);
             if json {
                 print_json(&facts)?
             } else {
@@ -350,6 +359,10 @@ fn interface(common: &Common, selection: Selection, looks: Looks) -> anyhow::Res
         anyhow::bail!("the interface needs a terminal; `whyslow explain` and `whyslow diff` do without");
     }
     let title = session.title();
+    let first = match session {
+        Session::Traces(_) | Session::Databases(_) => First::Executions,
+        Session::Run(_) => First::Patterns,
+    };
     let places = places(common, &selection.symbols);
     let told = Arc::new(Mutex::new(session.notices()));
     let backend = Box::new(Analyst {
@@ -360,7 +373,7 @@ fn interface(common: &Common, selection: Selection, looks: Looks) -> anyhow::Res
         memory: common.memory,
         told: Arc::clone(&told),
     });
-    tui::run(Setup { title, request, looks, threads: common.threads, backend })?;
+    tui::run(Setup { title, request, first, looks, threads: common.threads, backend })?;
     let told = told.lock().unwrap_or_else(PoisonError::into_inner);
     Ok(told.clone())
 }
@@ -378,6 +391,7 @@ struct Analyst {
 
 impl Backend for Analyst {
     fn analyse(&mut self, task: Option<&str>, work: &Work) -> anyhow::Result<Arc<Model>> {
+        self.session.fit_clocks(work)?;
         let task = task.or(self.task.as_deref());
         let model = || self.session.model(task, &self.places, &[], work);
         let model = memory::within(self.memory, &work.cancel, model)??;
@@ -389,8 +403,28 @@ impl Backend for Analyst {
         session::compare(model, request, work)
     }
 
-    fn export(&mut self, model: &Model, comparison: &Comparison) -> anyhow::Result<String> {
-        Ok(serde_json::to_string_pretty(&json::diff(model, comparison, None, None))? + "\n")
+    fn mine(&mut self, work: &Work) -> anyhow::Result<(Mined, Notices)> {
+        self.session.mine(work)
+    }
+
+    fn export(&mut self, what: &Exported) -> anyhow::Result<String> {
+        let text = match what {
+            Exported::Comparison { model, comparison, path: None } => {
+                serde_json::to_string_pretty(&json::diff(model, comparison, None, None))
+            }
+            Exported::Comparison { model, comparison, path: Some((found, at)) } => {
+                let diff = json::diff(model, comparison, None, None);
+                serde_json::to_string_pretty(&anomalies::with_path(diff, &found.anomalies, *at))
+            }
+            Exported::Anomalies { found, path } => {
+                let document = anomalies::json(&found.anomalies, &found.notices);
+                match path {
+                    Some(at) => serde_json::to_string_pretty(&anomalies::with_path(document, &found.anomalies, *at)),
+                    None => serde_json::to_string_pretty(&document),
+                }
+            }
+        };
+        Ok(text? + "\n")
     }
 }
 

@@ -17,7 +17,7 @@ use super::kind::{Context, Event, Kind, TextId, WakeSource, WhoId};
 use super::stack::{RawStackId, StackOrigin};
 use super::task::{Condition, TaskDefinition};
 use super::transfer::transfer;
-use crate::input::ctf::Trace;
+use crate::input::ctf::{Class, Trace};
 use crate::input::record::{ClassId, FieldPath, Projection, Record, Scope, Value};
 use foldhash::{HashMap, HashSet};
 
@@ -33,6 +33,8 @@ pub enum Focus {
     Everything,
     /// Who runs on the CPUs.
     Running,
+    /// What is sent and received over the network.
+    Packets,
     /// System calls that move bytes, and whose they are: by their context, else by who runs on the CPU.
     Transfers,
 }
@@ -42,6 +44,7 @@ impl Focus {
     fn keeps(self, shape: Shape, call: Option<&str>, habits: Habits) -> bool {
         match (self, shape) {
             (Focus::Everything, _) => true,
+            (Focus::Packets, _) => matches!(shape, Shape::Send | Shape::Receive),
             (_, Shape::Fork | Shape::Exec | Shape::Process) => true,
             (Focus::Running, Shape::Switch) => true,
             (Focus::Transfers, Shape::Switch) => !habits.calls_tell_threads,
@@ -101,6 +104,8 @@ struct Bound {
     stack: Option<(StackOrigin, Slot, Slot)>,
     /// Name of the system call or vector.
     text: Option<String>,
+    /// Hardware counters among the contexts.
+    counters: Vec<(String, Slot)>,
     marks: Vec<BoundMark>,
 }
 
@@ -179,6 +184,12 @@ impl Binding {
     /// Bind the classes of a trace.
     pub fn new(trace: &Trace, tasks: &[TaskDefinition]) -> Binding {
         Binding::focused(trace, tasks, Focus::Everything)
+    }
+
+    /// True for a stream class in which something is bound.
+    pub fn binds(&self, trace: &Trace, stream_class: u32) -> bool {
+        let bound = |(class, bound): (&Class, &Option<Bound>)| class.stream_class == stream_class && bound.is_some();
+        trace.classes().iter().zip(&self.classes).any(bound)
     }
 
     /// Bind the classes of a trace, with only some of them to be decoded.
@@ -282,7 +293,15 @@ fn bind(
     let stack = has_stack.then_some((origin_of(meaning.shape), user, kernel));
     let with_context = meaning.context || has_stack || !marks.is_empty();
     let context = with_context.then(|| CONTEXTS.map(|name| paths.context(name)));
-    let mut bound = Bound { shape: Shape::Other, context, fields: Vec::new(), stack, text: None, marks: Vec::new() };
+    let mut bound = Bound {
+        shape: Shape::Other,
+        context,
+        fields: Vec::new(),
+        stack,
+        text: None,
+        counters: Vec::new(),
+        marks: Vec::new(),
+    };
     if !followed {
         return Some(bound);
     }
@@ -296,6 +315,11 @@ fn bind(
         Shape::TimerEnter => Some("hrtimer".to_owned()),
         _ => None,
     };
+    if with_context {
+        let counters = paths.trace.context_fields(paths.class).into_iter();
+        let counters = counters.filter_map(|(name, number)| (number && is_counter(&name)).then_some(name));
+        bound.counters = counters.map(|name| (name.clone(), paths.context(&name))).collect();
+    }
     let numbers: Vec<String> =
         paths.trace.payload_fields(paths.class).into_iter().filter(|(_, number)| *number).map(|(n, _)| n).collect();
     for &(number, begins, at) in marks {
@@ -317,7 +341,7 @@ fn narrow(paths: &mut Paths<'_>, meaning: Meaning, name: &str) -> Bound {
     let context = Some(CONTEXTS.map(who));
     let fields = meaning.fields.iter().map(|field| paths.payload(field)).collect();
     let text = classes::call(name).map(|(_, call)| call.to_owned());
-    Bound { shape: meaning.shape, context, fields, stack: None, text, marks: Vec::new() }
+    Bound { shape: meaning.shape, context, fields, stack: None, text, counters: Vec::new(), marks: Vec::new() }
 }
 
 /// Turns the records of one stream into events of a batch.
@@ -373,6 +397,11 @@ impl<'b> Binder<'b> {
                 events.push(event(Kind::Stack { origin, user, kernel }));
             }
         }
+        for (name, slot) in &bound.counters {
+            if let Some(value) = values.at(*slot).as_u64() {
+                events.push(event(Kind::Counter { name: batch.text(name.as_bytes()), value }));
+            }
+        }
         for mark in &bound.marks {
             if let Some(body) = mark.read(values, batch) {
                 let id = batch.mark(body);
@@ -410,6 +439,11 @@ impl<'b> Binder<'b> {
         kept.1.extend_from_slice(name);
         who
     }
+}
+
+/// The tracer's names of hardware counters; other contexts with this beginning (`perf_tid`, `perf_ip`) are no counters.
+fn is_counter(name: &str) -> bool {
+    name.starts_with("perf_thread_") || name.starts_with("perf_cpu_")
 }
 
 /// Addresses of a call stack without the mark of truncation at their end.
@@ -543,6 +577,11 @@ fn kind(bound: &Bound, values: Values<'_, '_>, text: TextId, batch: &mut Batch) 
         Shape::Namespace => Kind::Namespace { tid: id(0), vtid: id(1), vpid: id(2), level: id(3) },
         Shape::Line => Kind::Line { irq: id(0), name: name(1, batch) },
         Shape::PageFault => Kind::PageFault,
+        Shape::FunctionEntry => Kind::Function { enters: true, address: word(0)? },
+        Shape::FunctionExit => Kind::Function { enters: false, address: word(0).unwrap_or(0) },
+        Shape::Sample(origin) => Kind::Stack { origin, user: stack(values.at(slot(0)), batch), kernel: None },
+        Shape::Work(step) => Kind::Work { step, address: word(0)? },
+        Shape::Latency => Kind::Latency { ns: values.number(slot(0)) },
         Shape::Restart => Kind::Image(batch.image(ImageChange::Restart)),
         Shape::Load => {
             let (base, size) = (word(0)?, word(1).unwrap_or(0));

@@ -64,6 +64,14 @@ impl Session {
         })
     }
 
+    /// Lay the traces of several hosts on one time line, once; before any question about when things happened.
+    pub fn fit_clocks(&mut self, work: &Work) -> anyhow::Result<()> {
+        match self {
+            Session::Traces(traces) => traces.fit_clocks(work),
+            Session::Run(_) | Session::Databases(_) => Ok(()),
+        }
+    }
+
     /// The input as people name it.
     pub fn title(&self) -> String {
         match self {
@@ -93,11 +101,13 @@ impl Session {
     ) -> anyhow::Result<Model> {
         match self {
             Session::Traces(traces) => traces.model(task, places, moments, work),
-            Session::Run(run) => {
-                let what =
-                    "an MPI run: `whyslow anomalies` tells what held it up, `stats count` and `info` what is in it";
-                anyhow::bail!("{}: {what}", run.title())
+            Session::Run(run) if !moments.is_empty() => {
+                anyhow::bail!(
+                    "{}: diff --executions needs the threads of a recording with scheduler events",
+                    run.title()
+                )
             }
+            Session::Run(run) => run.model(task, work),
             Session::Databases(databases) if !moments.is_empty() => databases.refuse("diff --executions"),
             Session::Databases(databases) => databases.model(task, work),
         }

@@ -3,15 +3,16 @@
 //! Metadata and packet indexes are read when the traces are opened, events are not: each question below reads them.
 
 use super::Wrong;
+use crate::analysis::clocks::{self, HostClock};
 use crate::analysis::executions::Rule;
 use crate::analysis::functions::{self, Functions};
 use crate::analysis::operations;
 use crate::analysis::patterns::Mined;
-use crate::analysis::survey::{self, Survey};
+use crate::analysis::survey::{self, Survey, Surveyed};
 use crate::analysis::symbols::files::Places;
 use crate::analysis::usage::Usage;
 use crate::base::notice::Notices;
-use crate::base::time::{Ns, Span};
+use crate::base::time::Span;
 use crate::base::work::Work;
 use crate::cli::Common;
 use crate::event::bind::{Focus, is_kernel};
@@ -27,8 +28,9 @@ use crate::model::facts::Facts;
 use crate::model::{Model, TraceInfo};
 use crate::state::engine::{ChunkTarget, Way};
 use crate::state::history::History;
-use crate::state::kernel::{Options, record};
+use crate::state::kernel::{Handlers, Options, record};
 use crate::state::recording::Recording;
+use etcetera::BaseStrategy;
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::OnceLock;
@@ -82,6 +84,9 @@ pub struct Traces {
     pub sources: Vec<Source>,
     /// Known once somebody asks.
     tasks: OnceLock<Known>,
+    /// The hosts' clocks and what is to be said of them, once they are fitted.
+    clocks: Option<(Vec<HostClock>, Notices)>,
+    handlers: Handlers,
     way: Way,
 }
 
@@ -100,7 +105,23 @@ impl Traces {
         };
         let known = common.tasks.as_deref().map(|file| Known::with_file(&sources, file)).transpose()?;
         let tasks = known.map_or_else(OnceLock::new, OnceLock::from);
-        Ok(Traces { sources, tasks, way: Way { chunks, ..Way::default() } })
+        let handlers = handlers(common.handlers.as_deref())?;
+        Ok(Traces { sources, tasks, clocks: None, handlers, way: Way { chunks, ..Way::default() } })
+    }
+
+    /// Lay the traces of several hosts on one time line, once.
+    pub fn fit_clocks(&mut self, work: &Work) -> anyhow::Result<()> {
+        if self.clocks.is_none() {
+            let mut notices = Notices::default();
+            let clocks = clocks::lay(&mut self.sources, &mut notices, work)?;
+            self.clocks = Some((clocks, notices));
+        }
+        Ok(())
+    }
+
+    /// The hosts' clocks, once they are fitted.
+    pub fn clocks(&self) -> &[HostClock] {
+        self.clocks.as_ref().map_or(&[], |(clocks, _)| clocks)
     }
 
     fn tasks(&self) -> &Known {
@@ -146,9 +167,10 @@ impl Traces {
 
     /// The kernel pass, with marks for some tasks.
     pub fn record(&self, tasks: &[TaskDefinition], work: &Work) -> anyhow::Result<(Recording, Notices)> {
-        let options = Options { way: self.way, labels: self.labels(), ..Options::default() };
+        let options = Options { way: self.way, labels: self.labels(), handlers: self.handlers.clone() };
         let (recording, mut notices) = record(&self.traces(), tasks, &options, work)?;
         notices.merge(&self.notices());
+        self.clocks.iter().for_each(|(_, fitted)| notices.merge(fitted));
         Ok((recording, notices))
     }
 
@@ -197,19 +219,19 @@ impl Traces {
             anyhow::bail!("an invariant does not hold: {broken}; please report this");
         }
         let mut survey = survey::survey(&recording, &tasks, &mut notices);
-        let mut calls: BTreeMap<String, Vec<Ns>> = BTreeMap::new();
+        let mut calls: BTreeMap<String, Surveyed> = BTreeMap::new();
         if marked.len() > tasks.len() {
             let number = tasks.len() as u32;
             let names = Functions::new(&mut recording, number, places, &mut notices, work)?;
             for call in functions::pair(&recording, number, &mut notices) {
                 let name = functions::called(&recording, call.begin).map_or("", |f| names.name(f));
-                calls.entry(name.to_owned()).or_default().push(call.span.len());
+                calls.entry(name.to_owned()).or_default().add(&recording, call.thread, call.span, &mut notices);
             }
         }
-        calls.retain(|name, _| !survey.durations.contains_key(name));
-        calls.values_mut().for_each(|d| d.sort_unstable());
+        calls.retain(|name, _| !survey.tasks.contains_key(name));
+        calls.values_mut().for_each(|s| s.durations.sort_unstable());
         let names = calls.keys().cloned().collect();
-        survey.durations.extend(calls);
+        survey.tasks.extend(calls);
         Ok((survey, names, notices))
     }
 
@@ -326,6 +348,18 @@ fn declared(file: &Path, classes: &[ClassFace]) -> anyhow::Result<Vec<TaskDefini
     let option = format!("--tasks {}", file.display());
     let text = std::fs::read_to_string(file).map_err(|e| Wrong(format!("{option}: {e}")))?;
     declared::tasks(&text, classes).map_err(|e| Wrong(format!("{option}:{e}")).into())
+}
+
+/// The user's table of interrupt handlers: as typed, else the one among the configuration.
+fn handlers(typed: Option<&Path>) -> anyhow::Result<Handlers> {
+    let kept = || {
+        let folder = etcetera::choose_base_strategy().ok()?.config_dir();
+        Some(folder.join("whyslow/handlers.toml")).filter(|path| path.is_file())
+    };
+    let Some(path) = typed.map(Path::to_owned).or_else(kept) else { return Ok(Handlers::built_in()) };
+    let said = |e: &dyn std::fmt::Display| Wrong(format!("{}: {e}", path.display()));
+    let text = std::fs::read_to_string(&path).map_err(|e| said(&e))?;
+    Ok(Handlers::with_own(&text).map_err(|e| said(&e))?)
 }
 
 fn faces(source: &Source) -> Vec<ClassFace> {

@@ -154,6 +154,8 @@ pub struct DiskRequest {
     pub write: bool,
     /// The thread in whose name it was submitted.
     pub submitter: Option<ThreadId>,
+    /// Where that is a kernel thread that runs a piece of work: the thread that had queued it.
+    pub queued_by: Option<ThreadId>,
     /// Entered the queue (equals `issued` where not recorded) and left the device (end of trace if not seen).
     pub span: Span,
     /// Handed to the device.
@@ -201,6 +203,24 @@ pub struct Mark {
     pub fields: Vec<(NameId, i64)>,
 }
 
+/// With whom a hardware counter counts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum CounterOwner {
+    /// While it runs.
+    Thread(ThreadId),
+    /// Whoever runs.
+    Cpu(HostId, u32),
+}
+
+/// A hardware counter.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Counter {
+    /// Name of its context (`perf_thread_instructions`).
+    pub name: NameId,
+    /// Its values, sorted by owner and time.
+    pub values: Vec<(CounterOwner, Ns, u64)>,
+}
+
 /// All of it.
 #[derive(Clone, Debug, Default)]
 pub struct Recording {
@@ -222,6 +242,8 @@ pub struct Recording {
     pub marks: Vec<Mark>,
     /// Page faults: thread and time, sorted by thread; `None` when the recording has no such events.
     pub page_faults: Option<Vec<(ThreadId, Ns)>>,
+    /// Hardware counters, sorted by name.
+    pub counters: Vec<Counter>,
     /// Spans in which events were lost: results over them are marked.
     pub lossy: Vec<Span>,
     /// Per host with a kernel trace: the time over which all of its CPUs were recorded. A snapshot's buffers reach back
