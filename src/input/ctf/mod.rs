@@ -12,6 +12,7 @@
 
 mod compile;
 mod decode;
+mod directory;
 mod json;
 mod locate;
 mod metadata;
@@ -25,7 +26,8 @@ mod stride;
 mod tsdl;
 
 pub use decode::{Damage, Sink, What};
-pub use open::{Directory, How};
+pub use directory::Directory;
+pub use open::How;
 pub use plan::Plan;
 pub use reader::Reader;
 pub use steps::{Appearance, Named, Node, Shape};

@@ -3,14 +3,13 @@
 use super::packet::{Hops, Line, Place, agrees, has_role, hop, outline, read_index, size_of_role};
 use super::reader::Ids;
 use super::schema::{Role, Schema};
-use super::{Chunk, Class, ClockLine, OpenError, Packet, Places, Stream, StreamFile, Trace, metadata};
+use super::{Chunk, Class, ClockLine, Directory, OpenError, Packet, Places, Stream, StreamFile, Trace};
 use crate::base::notice::{Notice, Notices};
 use crate::base::time::Ns;
 use crate::input::ctf::packet::Preludes;
 use crate::input::mapped::Mapped;
 use crate::input::record::{Projection, StreamId};
-use foldhash::HashMap;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 
 /// How far streams are looked into when a trace is opened.
@@ -28,47 +27,6 @@ struct Found {
     class: usize,
     instance: Option<u64>,
     places: Vec<Place>,
-}
-
-/// A trace directory whose metadata was read.
-#[derive(Debug)]
-pub struct Directory {
-    path: PathBuf,
-    schema: Arc<Schema>,
-}
-
-impl Directory {
-    /// Read the metadata of some directories; equal bytes are read once.
-    pub fn read_all(paths: Vec<PathBuf>) -> Vec<Result<Directory, OpenError>> {
-        let files: Vec<_> = paths.iter().map(|path| Mapped::open(&path.join("metadata"))).collect();
-        let mut known: HashMap<&[u8], Result<Arc<Schema>, String>> = HashMap::default();
-        let mut directories = Vec::with_capacity(paths.len());
-        for (path, file) in paths.into_iter().zip(&files) {
-            let schema = match file {
-                Ok(file) => {
-                    let read = || metadata::read(file.bytes()).map(Arc::new);
-                    known.entry(file.bytes()).or_insert_with(read).clone()
-                }
-                Err(e) => Err(e.to_string()),
-            };
-            let shown = path.join("metadata");
-            directories.push(match schema {
-                Ok(schema) => Ok(Directory { path, schema }),
-                Err(what) => Err(OpenError(format!("{}: {what}", shown.display()))),
-            });
-        }
-        directories
-    }
-
-    /// Where it is.
-    pub fn path(&self) -> &Path {
-        &self.path
-    }
-
-    /// The uuid of the trace: equal in all chunks of a session.
-    pub fn uuid(&self) -> Option<&str> {
-        self.schema.uuid.as_deref()
-    }
 }
 
 impl Trace {
@@ -125,7 +83,10 @@ impl Trace {
                     && ours.packet_context == theirs.packet_context
                     && ours.event_header == theirs.event_header
                     && ours.common_context == theirs.common_context
-                    && theirs.events.iter().all(|e| ours.events.iter().find(|o| o.id == e.id).is_none_or(|o| o == e))
+                    && theirs
+                        .events
+                        .iter()
+                        .all(|e| ours.events.iter().find(|o| o.id == e.id).is_none_or(|o| Arc::ptr_eq(o, e) || o == e))
             };
             match joined.streams.iter().position(same) {
                 Some(place) => {
@@ -148,7 +109,7 @@ impl Trace {
         for (number, stream) in self.schema.streams.iter().enumerate() {
             let has_id = has_role(stream.event_header.as_ref(), Role::EventClass);
             self.ids.push(Ids::new(&stream.events, self.classes.len(), has_id));
-            let class = |event: &super::schema::EventClass| Class {
+            let class = |event: &Arc<super::schema::EventClass>| Class {
                 name: event.name.as_deref().unwrap_or("").to_owned(),
                 stream_class: number as u32,
             };

@@ -14,6 +14,7 @@ use crate::base::notice::{Notice, Notices};
 use crate::input::record::{ClassId, Record, StreamId, Value, Words};
 use foldhash::HashMap;
 use std::ops::Range;
+use std::sync::Arc;
 
 /// Which class an event id means in a stream class.
 #[derive(Debug)]
@@ -28,8 +29,8 @@ pub(super) enum Ids {
 
 impl Ids {
     /// The table of a stream class whose first event class is `first`.
-    pub(super) fn new(events: &[EventClass], first: usize, has_id: bool) -> Ids {
-        let class = |(i, event): (usize, &EventClass)| (event.id, ClassId::at(first + i));
+    pub(super) fn new(events: &[Arc<EventClass>], first: usize, has_id: bool) -> Ids {
+        let class = |(i, event): (usize, &Arc<EventClass>)| (event.id, ClassId::at(first + i));
         if let ([_], false) = (events, has_id) {
             return Ids::Only(ClassId::at(first));
         }
