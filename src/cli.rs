@@ -70,6 +70,9 @@ enum TypedCommand {
         /// Bound the tree in JSON; `truncated` says so
         #[arg(long, value_name = "N")]
         max_nodes: Option<usize>,
+        /// Two executions by number, aligned moment by moment
+        #[arg(long, value_name = "A,B")]
+        executions: Option<String>,
     },
     /// Frequent patterns of each rank or thread, their abnormal occurrences, propagation paths
     Anomalies {
@@ -180,6 +183,12 @@ struct Input {
     /// Verify all invariants of what was built
     #[arg(long)]
     check: bool,
+    /// Tasks declared in a TOML file, with conditions and keys
+    #[arg(long, value_name = "FILE")]
+    tasks: Option<PathBuf>,
+    /// Take no more memory than this: 512MiB, 4GiB
+    #[arg(long, value_name = "LIMIT", value_parser = memory)]
+    memory: Option<u64>,
     /// Bytes of trace in one piece of work (default: balanced over the workers)
     #[arg(long, value_name = "BYTES", hide = true)]
     chunk: Option<u64>,
@@ -244,6 +253,10 @@ pub struct Common {
     pub check: bool,
     /// Bytes of trace in one chunk.
     pub chunk: Option<u64>,
+    /// Bytes of memory that may be taken.
+    pub memory: Option<u64>,
+    /// A file that declares tasks.
+    pub tasks: Option<PathBuf>,
 }
 
 /// What is compared, as typed: filters and tasks can only be understood once the trace is open.
@@ -303,6 +316,8 @@ pub enum Request {
         json: bool,
         /// Bound of the tree.
         max_nodes: Option<usize>,
+        /// Two executions to align, as typed.
+        executions: Option<String>,
     },
     /// Patterns and what breaks them.
     Anomalies {
@@ -385,8 +400,8 @@ pub fn parse(words: impl IntoIterator<Item = std::ffi::OsString>) -> Parsed {
         Some(TypedCommand::Explain { input, choice, json, fail_if }) => {
             (input, Request::Explain { selection: choice.meant(), json, fail_if })
         }
-        Some(TypedCommand::Diff { input, choice, json, max_nodes }) => {
-            (input, Request::Diff { selection: choice.meant(), json, max_nodes })
+        Some(TypedCommand::Diff { input, choice, json, max_nodes, executions }) => {
+            (input, Request::Diff { selection: choice.meant(), json, max_nodes, executions })
         }
         Some(TypedCommand::Anomalies { input, q, s, json }) => (input, Request::Anomalies { q, s, json }),
         Some(TypedCommand::Stats { what, input, json }) => (input, Request::Stats { what, json }),
@@ -424,8 +439,23 @@ impl Input {
             timings: self.timings,
             check: self.check,
             chunk: self.chunk,
+            memory: self.memory,
+            tasks: self.tasks,
         }
     }
+}
+
+fn memory(typed: &str) -> Result<u64, String> {
+    let number = typed.trim_end_matches(|c: char| c.is_ascii_alphabetic());
+    let shift = match &typed[number.len()..] {
+        "" | "B" => Some(0),
+        "KiB" => Some(10),
+        "MiB" => Some(20),
+        "GiB" => Some(30),
+        _ => None,
+    };
+    let bytes = shift.and_then(|s| number.parse::<u64>().ok()?.checked_mul(1 << s)).filter(|bytes| *bytes > 0);
+    bytes.ok_or_else(|| "give a whole number of B, KiB, MiB or GiB, such as 512MiB".to_owned())
 }
 
 fn quotient(typed: &str) -> Result<f64, String> {
@@ -469,7 +499,13 @@ mod tests {
 
     #[test]
     fn wrong_lines_are_one_line() {
-        for line in ["whyslow", "whyslow explain", "whyslow explain --sloow x t", "whyslow stats size t"] {
+        for line in [
+            "whyslow",
+            "whyslow explain",
+            "whyslow explain --sloow x t",
+            "whyslow stats size t",
+            "whyslow --memory 3x t",
+        ] {
             let Parsed::Wrong(said) = parse_words(line) else { panic!("{line}") };
             assert!(!said.contains('\n') && said.ends_with("--help`"), "{said}");
         }

@@ -48,8 +48,8 @@ fn place(name: &str) -> PathBuf {
 fn tasks() -> Vec<TaskDefinition> {
     let delimiter = |event: &str, key: Option<&str>| Delimiter {
         event: event.to_owned(),
-        key: key.map(str::to_owned),
-        not_negative: None,
+        key: key.into_iter().map(str::to_owned).collect(),
+        conditions: Vec::new(),
     };
     let task = |begin: &str, end: &str, key: Option<&str>, kind: Option<&str>| TaskDefinition {
         name: begin.to_owned(),

@@ -33,7 +33,7 @@ pub struct Survey {
 pub fn survey(recording: &Recording, tasks: &[TaskDefinition], notices: &mut Notices) -> Survey {
     let mut found = Survey::default();
     for (number, task) in tasks.iter().enumerate() {
-        let executions = executions::pair(recording, number as u32, Rule::of(task), notices);
+        let executions = executions::pair(recording, number as u32, &Rule::of(task), notices);
         let executions = executions::covered(recording, executions, notices);
         for execution in &executions {
             for segment in path::walk(recording, execution.thread, execution.span) {

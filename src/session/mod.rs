@@ -18,9 +18,11 @@ use crate::base::notice::Notices;
 use crate::base::time::{Ns, Span};
 use crate::base::work::Work;
 use crate::cli::Common;
+use crate::compare::moments::{self, Alignment};
 use crate::compare::{self, CompareError, Comparison};
-use crate::input::{self, Opened};
+use crate::input::{self, Argument, OpenError, Opened};
 use crate::model::Model;
+use crate::model::execution::ExecutionId;
 use crate::model::join::{self, Renamed};
 use crate::state::history::lines::Time;
 use anyhow::Context;
@@ -42,13 +44,22 @@ pub enum Session {
 }
 
 impl Session {
-    /// Open what a command line names. Cost: metadata and packet indexes.
+    /// Open what a command line names. Cost: metadata, packet indexes and packet headers.
     pub fn open(common: &Common) -> anyhow::Result<Session> {
+        Session::by(input::open, common)
+    }
+
+    /// The same for those who read no events. Cost: metadata and packet indexes.
+    pub fn outline(common: &Common) -> anyhow::Result<Session> {
+        Session::by(input::outline, common)
+    }
+
+    fn by(open: impl Fn(&[Argument]) -> Result<Opened, OpenError>, common: &Common) -> anyhow::Result<Session> {
         if let Some(databases) = Databases::open(&common.arguments)? {
             return Ok(Session::Databases(databases));
         }
-        Ok(match input::open(&common.arguments)? {
-            Opened::Ctf(sources) => Session::Traces(Traces::new(sources, common)),
+        Ok(match open(&common.arguments)? {
+            Opened::Ctf(sources) => Session::Traces(Traces::new(sources, common)?),
             Opened::Otf2(archive) => Session::Run(Run { archive }),
         })
     }
@@ -63,14 +74,24 @@ impl Session {
     }
 
     /// The executions of a task, explained. Without a task: of the first that has executions.
-    pub fn model(&self, task: Option<&str>, places: &Places, work: &Work) -> anyhow::Result<Model> {
+    /// `moments`: the executions whose moments are wanted too.
+    pub fn model(
+        &self,
+        task: Option<&str>,
+        places: &Places,
+        moments: &[ExecutionId],
+        work: &Work,
+    ) -> anyhow::Result<Model> {
         match self {
-            Session::Traces(traces) => traces.model(task, places, work),
-            Session::Run(run) => {
-                let what =
-                    "an MPI run: `whyslow anomalies` tells what held it up, `stats count` and `info` what is in it";
-                anyhow::bail!("{}: {what}", run.title())
+            Session::Traces(traces) => traces.model(task, places, moments, work),
+            Session::Run(run) if !moments.is_empty() => {
+                anyhow::bail!(
+                    "{}: diff --executions needs the threads of a recording with scheduler events",
+                    run.title()
+                )
             }
+            Session::Run(run) => run.model(task, work),
+            Session::Databases(databases) if !moments.is_empty() => databases.refuse("diff --executions"),
             Session::Databases(databases) => databases.model(task, work),
         }
     }
@@ -87,10 +108,7 @@ impl Session {
 
 /// Hold two groups of a model's executions against each other.
 pub fn compare(model: &Model, request: &compare::Request, work: &Work) -> anyhow::Result<Comparison> {
-    compare::compare(model, request, work).map_err(|e| match e {
-        CompareError::Filter(said) => Wrong(said).into(),
-        other => anyhow::Error::new(other),
-    })
+    compare::compare(model, request, work).map_err(wrong)
 }
 
 /// The names that functions get (`--functions FILE`): a TOML file of lines `"old" = "new"`.
@@ -108,6 +126,18 @@ pub fn renamed(path: Option<&Path>) -> anyhow::Result<Renamed> {
 /// A model whose functions have the names that were asked for.
 pub fn rename(model: Model, renamed: &Renamed, work: &Work) -> anyhow::Result<Model> {
     Ok(join::join(vec![model], renamed, work)?)
+}
+
+/// Two executions of a model, moment by moment.
+pub fn align(model: &Model, a: ExecutionId, b: ExecutionId) -> anyhow::Result<Alignment> {
+    moments::align(model, a, b).map_err(wrong)
+}
+
+fn wrong(error: CompareError) -> anyhow::Error {
+    match error {
+        CompareError::Filter(said) => Wrong(said).into(),
+        other => anyhow::Error::new(other),
+    }
 }
 
 /// A time as typed: nanoseconds on the time line, or with a unit since the first event.
@@ -154,6 +184,14 @@ pub fn query_time(
         (Some(n), _) => Time::Points(span, n as usize),
         _ => Time::Range(span),
     })
+}
+
+/// Two executions by number, as typed: `A,B`.
+pub fn executions(typed: &str) -> anyhow::Result<[ExecutionId; 2]> {
+    let number = |n: &str| n.trim().parse().ok().map(ExecutionId);
+    let both = typed.split_once(',').and_then(|(a, b)| Some([number(a)?, number(b)?]));
+    let remedy = "write the numbers of two, as `samples` of `diff --json` has them";
+    both.ok_or_else(|| Wrong(format!("--executions {typed}: {remedy}")).into())
 }
 
 /// Filters as typed, understood.

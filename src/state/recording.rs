@@ -191,6 +191,8 @@ pub struct Mark {
     pub thread: Option<ThreadId>,
     /// Position of the trace in the list that the pass was given.
     pub trace: u32,
+    /// The CPU it happened on; `u16::MAX` where unknown.
+    pub cpu: u16,
     /// Value of the task's key field.
     pub key: Option<i64>,
     /// Value of the task's type field.

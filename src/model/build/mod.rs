@@ -11,6 +11,7 @@
 
 mod columns;
 mod contexts;
+pub mod iterations;
 
 use super::context::ContextId;
 use super::execution::ExecutionId;
@@ -54,6 +55,8 @@ pub struct Request {
     pub traces: Vec<TraceInfo>,
     /// Where symbols may be.
     pub places: Places,
+    /// Executions whose moments are wanted in order of time.
+    pub moments: Vec<ExecutionId>,
 }
 
 /// What one worker makes of a chunk of executions.
@@ -79,7 +82,7 @@ pub fn build(recording: &Recording, request: &Request, notices: &Notices, work: 
     let names = ThreadNames::new(recording, &mut model.names, &mut model.notices);
     let disk = DiskUse::new(recording);
     let leaders = Leaders::new(recording);
-    let found = executions::pair(recording, request.marks, request.rule, &mut model.notices);
+    let found = executions::pair(recording, request.marks, &request.rule, &mut model.notices);
     let found = executions::covered(recording, found, &mut model.notices);
     let counter = Counter::new(recording);
     let sources = Sources { recording, timelines: &timelines, names: &names, disk: &disk, leaders: &leaders };
@@ -114,12 +117,16 @@ pub fn build(recording: &Recording, request: &Request, notices: &Notices, work: 
     let mut people = People { recording, leaders: &leaders, ids: HashMap::default() };
     let mut columns = Columns::new(recording.span.start);
     let labels: Vec<NameId> = request.traces.iter().map(|t| model.names.intern(&t.label)).collect();
-    for (execution, (own, counts, unresolved)) in found.iter().zip(folded) {
+    for (i, (execution, (own, counts, unresolved))) in found.iter().zip(folded).enumerate() {
         let mut spent = [0; Spent::ALL.len()];
         for (node, ns) in &own {
             spent[outline.spent(*node) as usize] += ns;
         }
         let own: Vec<(ContextId, u64)> = own.into_iter().map(|(node, ns)| (ids[node.index()], ns)).collect();
+        let id = ExecutionId::at(i);
+        if request.moments.contains(&id) {
+            model.moments.insert(id, own.clone());
+        }
         let kind = execution.begin.kind.or(execution.end.kind);
         let kind = kind.map(|k| model.names.intern(recording.names.get(k)));
         let trace = TraceId(execution.end.trace);
@@ -134,6 +141,7 @@ pub fn build(recording: &Recording, request: &Request, notices: &Notices, work: 
         executions.end.push(execution.span.end);
         executions.who.push(people.id(execution.thread, execution.span.end, &mut model.who, &mut model.names));
         executions.trace.push(trace);
+        executions.cpu.push(execution.begin.cpu);
         executions.unsure.push(lossy || unresolved > 0);
         executions.own.push(own);
     }
