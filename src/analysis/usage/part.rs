@@ -49,7 +49,7 @@ pub(super) struct Thread {
     /// Where it runs.
     slot: Slot<Option<Place>>,
     /// How long it ran where.
-    pub on: Vec<(Place, Ns)>,
+    pub on: HashMap<Place, Ns>,
     pub calls: Calls,
     /// As its own events say; as the tracer's enumeration does.
     pid: (Option<i32>, Option<i32>),
@@ -83,11 +83,10 @@ impl Thread {
 }
 
 /// A thread ran somewhere.
-fn spend(on: &mut Vec<(Place, Ns)>, place: Option<Place>, span: Span) {
-    let Some(place) = place else { return };
-    match on.iter_mut().find(|(other, _)| *other == place) {
-        Some((_, time)) => *time = time.saturating_add(span.len()),
-        None => on.push((place, span.len())),
+fn spend(on: &mut HashMap<Place, Ns>, place: Option<Place>, span: Span) {
+    if let Some(place) = place {
+        let time = on.entry(place).or_default();
+        *time = time.saturating_add(span.len());
     }
 }
 
@@ -214,7 +213,7 @@ impl Part {
             head,
             ended: false,
             slot: if known { Slot::known(None, Ns::MIN) } else { Slot::default() },
-            on: Vec::new(),
+            on: HashMap::default(),
             calls: Calls::new(known),
             pid: (None, None),
             name: (None, None),

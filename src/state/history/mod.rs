@@ -12,7 +12,7 @@
 //! workers and any order of the runs.
 //!
 //! - [`interval`]: intervals, values, and the runs that the machines write
-//! - [`columns`]: the intervals of one node in about 12 bytes each
+//! - [`columns`]: the intervals of one node in 12 to 14 bytes each
 //! - [`tree`]: the sealed nodes and how packed nodes become a tree
 //! - [`bulk`]: the parallel build; [`growing`]: the incremental one
 //! - [`search`]: single, full and 2D queries
