@@ -37,6 +37,7 @@ fn tasks(sources: &[Source]) -> Vec<TaskDefinition> {
             name: class.name.clone(),
             kernel,
             fields: s.trace.payload_fields(ClassId::at(i)),
+            contexts: Vec::new(),
         };
         s.trace.classes().iter().enumerate().map(class).collect()
     };
@@ -51,7 +52,7 @@ fn paths_tile(recording: &Recording, tasks: &[TaskDefinition], name: &str) -> us
         seen += 1;
     };
     for (number, task) in tasks.iter().enumerate() {
-        for execution in executions::pair(recording, number as u32, Rule::of(task), &mut Notices::default()) {
+        for execution in executions::pair(recording, number as u32, &Rule::of(task), &mut Notices::default()) {
             check(execution.thread, execution.span);
         }
     }

@@ -185,6 +185,7 @@ fn same(a: &Model, b: &Model) -> Result<(), TestCaseError> {
     prop_assert!(a.contexts.nodes().eq(b.contexts.nodes()));
     let (x, y) = (&a.executions, &b.executions);
     prop_assert_eq!((&x.start, &x.end, &x.who, &x.trace, &x.unsure), (&y.start, &y.end, &y.who, &y.trace, &y.unsure));
+    prop_assert_eq!(&x.cpu, &y.cpu);
     prop_assert_eq!((&x.columns, &x.own, &x.inclusive), (&y.columns, &y.own, &y.inclusive));
     Ok(())
 }
@@ -348,6 +349,7 @@ fn a_small_file_stays_small() {
         e.who.push(whyslow::model::WhoId(0));
         e.trace.push(whyslow::model::TraceId(0));
         e.unsure.push(false);
+        e.cpu.push(0);
         e.own.push(vec![(at.unwrap(), 1)]);
     }
     model.executions.columns.clear();

@@ -12,6 +12,7 @@ pub mod counts;
 pub mod disk;
 pub mod ecct;
 pub mod executions;
+pub mod functions;
 pub mod offsets;
 pub mod operations;
 pub mod outline;

@@ -43,7 +43,7 @@ pub struct Survey {
 pub fn survey(recording: &Recording, tasks: &[TaskDefinition], notices: &mut Notices) -> Survey {
     let mut found = Survey::default();
     for (number, task) in tasks.iter().enumerate() {
-        let executions = executions::pair(recording, number as u32, Rule::of(task), notices);
+        let executions = executions::pair(recording, number as u32, &Rule::of(task), notices);
         let executions = executions::covered(recording, executions, notices);
         let surveyed = found.tasks.entry(task.name.clone()).or_default();
         for execution in &executions {
@@ -77,7 +77,8 @@ pub fn survey(recording: &Recording, tasks: &[TaskDefinition], notices: &mut Not
 }
 
 impl Surveyed {
-    fn add(&mut self, recording: &Recording, thread: ThreadId, span: Span, notices: &mut Notices) {
+    /// One more execution: how long it took, and the waits on its path that nobody can explain.
+    pub fn add(&mut self, recording: &Recording, thread: ThreadId, span: Span, notices: &mut Notices) {
         self.durations.push(span.len());
         let path = path::walk(recording, thread, span);
         notices.add(Notice::UntiledPaths, u64::from(!path::tiles(&path, span)), || format!("at {} ns", span.start));

@@ -15,7 +15,7 @@ use super::classes::{self, Meaning, SOFT_IRQS, Shape};
 use super::image::ImageChange;
 use super::kind::{Context, Event, Kind, TextId, WakeSource, WhoId};
 use super::stack::{RawStackId, StackOrigin};
-use super::task::TaskDefinition;
+use super::task::{Condition, TaskDefinition};
 use super::transfer::transfer;
 use crate::input::ctf::{Class, Trace};
 use crate::input::record::{ClassId, FieldPath, Projection, Record, Scope, Value};
@@ -86,9 +86,9 @@ const CONTEXTS: [&str; 6] = ["tid", "pid", "ppid", "vtid", "vpid", "procname"];
 struct BoundMark {
     task: u32,
     begins: bool,
-    key: Slot,
+    key: Vec<Slot>,
     kind: Slot,
-    not_negative: Slot,
+    conditions: Vec<(Slot, Condition)>,
     fields: Vec<(String, Slot)>,
 }
 
@@ -155,6 +155,10 @@ impl Paths<'_> {
 
     fn payload(&mut self, name: &str) -> Slot {
         self.slot(&[Scope::Payload], name)
+    }
+
+    fn any(&mut self, name: &str) -> Slot {
+        self.slot(&[Scope::Payload, Scope::SpecificContext, Scope::CommonContext], name)
     }
 }
 
@@ -322,11 +326,11 @@ fn bind(
         let Some(task) = tasks.get(number as usize) else { continue };
         let side = if begins { &task.begins } else { &task.ends };
         let Some(delimiter) = side.get(at) else { continue };
-        let mut optional = |field: &Option<String>| field.as_ref().map_or(NOWHERE, |field| paths.payload(field));
-        let (key, kind) = (optional(&delimiter.key), optional(&task.kind));
-        let not_negative = optional(&delimiter.not_negative);
+        let key = delimiter.key.iter().map(|field| paths.any(field)).collect();
+        let kind = task.kind.as_ref().map_or(NOWHERE, |field| paths.any(field));
+        let conditions = delimiter.conditions.iter().map(|c| (paths.any(&c.field), c.clone())).collect();
         let fields = numbers.iter().map(|field| (field.clone(), paths.payload(field))).collect();
-        bound.marks.push(BoundMark { task: number, begins, key, kind, not_negative, fields });
+        bound.marks.push(BoundMark { task: number, begins, key, kind, conditions, fields });
     }
     Some(bound)
 }
@@ -453,12 +457,16 @@ fn stack(value: Value<'_>, batch: &mut Batch) -> Option<RawStackId> {
 
 impl BoundMark {
     fn read(&self, values: Values<'_, '_>, batch: &mut Batch) -> Option<MarkBody> {
-        if self.not_negative != NOWHERE && values.number(self.not_negative) < 0 {
+        if !self.conditions.iter().all(|(slot, condition)| condition.holds(values.at(*slot))) {
             return None;
         }
-        let key = match values.at(self.key) {
-            Value::Text(text) => Some(Key::Text(batch.text(text))),
-            value => value.as_i64().map(Key::Number),
+        let key = match self.key.as_slice() {
+            [] => None,
+            [slot] => Some(match values.at(*slot) {
+                Value::Text(text) => Key::Text(batch.text(text)),
+                value => Key::Number(value.as_i64()?),
+            }),
+            several => Some(together(several, values, batch)?),
         };
         let kind = match values.at(self.kind) {
             Value::Text(text) => Some(batch.text(text)),
@@ -473,6 +481,24 @@ impl BoundMark {
         let fields = self.fields.iter().filter_map(number).collect();
         Some(MarkBody { task: self.task, begins: self.begins, key, kind, fields })
     }
+}
+
+/// Several values as one key: each with its length before it, so that no two lists of values are written alike.
+fn together(slots: &[Slot], values: Values<'_, '_>, batch: &mut Batch) -> Option<Key> {
+    let mut all: Vec<u8> = Vec::new();
+    for slot in slots {
+        let number;
+        let value: &[u8] = match values.at(*slot) {
+            Value::Text(text) => text,
+            value => {
+                number = value.as_i64()?.to_string().into_bytes();
+                &number
+            }
+        };
+        all.extend(format!("{}:", value.len()).bytes());
+        all.extend(value);
+    }
+    Some(Key::Text(batch.text(&all)))
 }
 
 /// The event itself.

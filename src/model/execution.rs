@@ -132,6 +132,8 @@ pub struct Executions {
     pub who: Vec<WhoId>,
     /// Which trace.
     pub trace: Vec<TraceId>,
+    /// The CPU of the begin event; `u16::MAX` where unknown.
+    pub cpu: Vec<u16>,
     /// Events were lost while it ran, or a wait stayed unresolved.
     pub unsure: Vec<bool>,
     /// Metrics that could be computed for at least one execution.

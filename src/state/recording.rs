@@ -193,6 +193,8 @@ pub struct Mark {
     pub thread: Option<ThreadId>,
     /// Position of the trace in the list that the pass was given.
     pub trace: u32,
+    /// The CPU it happened on; `u16::MAX` where unknown.
+    pub cpu: u16,
     /// Value of the task's key field.
     pub key: Option<i64>,
     /// Value of the task's type field.
@@ -252,6 +254,25 @@ pub struct Recording {
 }
 
 impl Recording {
+    /// The first invariant that does not hold (`--check`): a thread's edges tile its known life without empty ones, its
+    /// calls and names are in order, and a CPU has one thread at a time.
+    pub fn check(&self) -> Option<String> {
+        for (at, thread) in self.threads.iter().enumerate().filter(|(_, thread)| !thread.idle) {
+            let edges = &thread.edges;
+            let tiled =
+                edges.iter().all(|e| !e.span.is_empty()) && edges.windows(2).all(|w| w[0].span.end == w[1].span.start);
+            let ends = edges.first().zip(edges.last()).map(|(a, b)| Span::new(a.span.start, b.span.end));
+            if !tiled || ends.is_some_and(|ends| ends != thread.life) {
+                return Some(format!("the edges of thread {} (number {at}) do not tile its life", thread.tid));
+            }
+            if !thread.calls.is_sorted_by_key(|call| call.span.start) || !thread.names.is_sorted_by_key(|name| name.0) {
+                return Some(format!("calls or names of thread {} (number {at}) are out of order", thread.tid));
+            }
+        }
+        let two = |(_, runs): &&((HostId, u32), Vec<CpuRun>)| runs.windows(2).any(|w| w[0].span.end > w[1].span.start);
+        self.cpus.iter().find(two).map(|((_, cpu), _)| format!("CPU {cpu} has two threads at a time"))
+    }
+
     /// Who ran on a CPU.
     pub fn runs(&self, host: HostId, cpu: u32) -> &[CpuRun] {
         match self.cpus.binary_search_by_key(&(host, cpu), |(key, _)| *key) {

@@ -311,7 +311,7 @@ mod tests {
         let backwards = fill(&mut rows.iter().rev());
         let mut joined = fill(&mut rows[7000..].iter());
         joined.join(fill(&mut rows[..7000].iter()));
-        let keys = |table: &Table| table.seen.keys().map(|s| s.seq).collect::<std::collections::BTreeSet<_>>();
+        let keys = |table: &Table| table.seen.keys().map(|s| s.seq).collect::<BTreeSet<_>>();
         assert!((100..=300).contains(&whole.seen.len()), "{}", whole.seen.len());
         assert_eq!((keys(&whole), whole.level), (keys(&backwards), backwards.level));
         assert_eq!((keys(&whole), whole.level), (keys(&joined), joined.level));

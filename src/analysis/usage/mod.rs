@@ -161,6 +161,21 @@ impl Analysis for UsagePass<'_> {
     }
 }
 
+/// To when each CPU was recorded: one whose buffers were cut off earlier than others' is not taken to go on as it was.
+fn recorded_to(traces: &[&Trace], sources: &Sources) -> HashMap<Place, Ns> {
+    let mut ends: HashMap<Place, Ns> = HashMap::default();
+    for ((trace, source), origin) in traces.iter().zip(&sources.all).zip(&sources.origins) {
+        for stream in trace.streams().iter().filter(|s| source.binding.switches.contains(&s.stream_class)) {
+            let cpu = stream.cpu.and_then(|cpu| u16::try_from(cpu).ok());
+            if let Some((cpu, end)) = cpu.zip(stream.packets.last().and_then(|packet| packet.end)) {
+                let last = ends.entry(Place { host: origin.host, cpu }).or_insert(end);
+                *last = end.max(*last);
+            }
+        }
+    }
+    ends
+}
+
 impl Usage {
     /// Read as much of some traces as `focus` says. Under different labels, equal hosts are two.
     pub fn read(
@@ -179,9 +194,10 @@ impl Usage {
             origin.kernel.then_some(Origin { host, generation, switches })
         };
         let origins = sources.origins.iter().zip(&sources.all).map(origin).collect();
+        let ends = recorded_to(traces, &sources);
         let pass = UsagePass { sources, origins, events: &work.progress.events };
         let (mut part, mut notices) = engine::run(&pass, (Part::new(true), notices), traces, way, work)?;
-        part.close();
+        part.close(&ends);
         let odd = part.odd.0 + part.threads.iter().map(|thread| thread.calls.odd).sum::<u64>();
         notices.add(Notice::Inconsistent, odd, || part.odd.1.map_or_else(String::new, |t| format!("at {t} ns")));
         Ok((Usage(part), notices))
@@ -244,6 +260,18 @@ impl Usage {
         list.retain(|p| p.read.calls + p.written.calls > 0);
         list.sort_by_key(|p| (std::cmp::Reverse(p.read.bytes.saturating_add(p.written.bytes)), p.pid));
         list
+    }
+
+    /// The first thing that does not add up (`--check`): no CPU is used for longer than the recording lasts, and what the
+    /// threads used is what the CPUs gave.
+    pub fn check(&self) -> Option<String> {
+        let cpus = self.cpus();
+        let lasts = self.0.lasts();
+        let given: Ns = cpus.iter().map(|cpu| cpu.active_ns).fold(0, Ns::saturating_add);
+        let used: Ns = self.threads().iter().map(|thread| thread.cpu_ns).fold(0, Ns::saturating_add);
+        let over = cpus.iter().find(|cpu| cpu.active_ns > cpu.total_ns || cpu.total_ns > lasts);
+        over.map(|cpu| format!("CPU {} is used for {} of {} ns in {lasts} ns", cpu.cpu, cpu.active_ns, cpu.total_ns))
+            .or_else(|| (given != used).then(|| format!("CPUs gave {given} ns, threads used {used}")))
     }
 
     fn name(&self, thread: &part::Thread) -> String {

@@ -497,12 +497,20 @@ impl Part {
         self.cpus.keys().copied()
     }
 
-    /// Everything ends with the last event.
-    pub fn close(&mut self) {
-        let Some(end) = self.end else { return };
+    /// From the first event of any CPU to the last of all.
+    pub fn lasts(&self) -> Ns {
+        let first = self.cpus.values().map(|cpu| cpu.first).min();
+        first.zip(self.end).map_or(0, |(first, end)| end.saturating_sub(first))
+    }
+
+    /// Everything ends with the last event; on a CPU in `ends`, no later than said there.
+    pub fn close(&mut self, ends: &HashMap<Place, Ns>) {
+        let Some(last) = self.end else { return };
         for thread in &mut self.threads {
+            let slot = std::mem::take(&mut thread.slot);
+            let of = slot.value().flatten().and_then(|place| ends.get(&place).copied());
             let on = &mut thread.on;
-            std::mem::take(&mut thread.slot).close(end, &mut |place, span| spend(on, place, span));
+            slot.close(of.map_or(last, |end| end.min(last)), &mut |place, span| spend(on, place, span));
         }
     }
 }

@@ -25,7 +25,7 @@ mod stride;
 mod tsdl;
 
 pub use decode::{Damage, Sink, What};
-pub use open::Directory;
+pub use open::{Directory, How};
 pub use plan::Plan;
 pub use reader::Reader;
 pub use steps::{Appearance, Named, Node, Shape};
@@ -126,7 +126,9 @@ pub struct Trace {
 impl Trace {
     /// Open a trace directory (one that holds `metadata`).
     pub fn open(path: &Path) -> Result<Trace, OpenError> {
-        Trace::open_chunks([&Directory::read(path.to_owned(), &[])?])
+        let directories: Result<Vec<Directory>, OpenError> =
+            Directory::read_all(vec![path.to_owned()]).into_iter().collect();
+        Trace::open_chunks(&directories?, How::Headers)
     }
 
     /// Record classes by [`ClassId`].
@@ -215,6 +217,11 @@ impl Trace {
             notices.add(Notice::MappingLost, 1, || file.name.clone());
         }
         notices
+    }
+
+    /// Another trace of the same folder cannot be read.
+    pub fn left_out(&mut self, error: OpenError) {
+        self.notices.add(Notice::TraceUnreadable, 1, || error.0);
     }
 
     /// Compile a projection.

@@ -1,6 +1,6 @@
 //! Opening a trace: metadata to schema, directory to streams, packets to their order, counters to losses.
 
-use super::packet::{Hops, Line, Place, agrees, has_role, hop, read_index, size_of_role};
+use super::packet::{Hops, Line, Place, agrees, has_role, hop, outline, read_index, size_of_role};
 use super::reader::Ids;
 use super::schema::{Role, Schema};
 use super::{Chunk, Class, ClockLine, OpenError, Packet, Places, Stream, StreamFile, Trace, metadata};
@@ -9,8 +9,18 @@ use crate::base::time::Ns;
 use crate::input::ctf::packet::Preludes;
 use crate::input::mapped::Mapped;
 use crate::input::record::{Projection, StreamId};
+use foldhash::HashMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+
+/// How far streams are looked into when a trace is opened.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum How {
+    /// Believe an index that fits its file; for those who read no events.
+    Outline,
+    /// Look at the header of each packet.
+    Headers,
+}
 
 /// A stream file that was looked through.
 struct Found {
@@ -24,21 +34,30 @@ struct Found {
 #[derive(Debug)]
 pub struct Directory {
     path: PathBuf,
-    metadata: Mapped,
     schema: Arc<Schema>,
 }
 
 impl Directory {
-    /// Read the metadata of a directory, unless one of `others` has the same bytes.
-    pub fn read(path: PathBuf, others: &[Directory]) -> Result<Directory, OpenError> {
-        let file = path.join("metadata");
-        let wrong = |what: &dyn std::fmt::Display| OpenError(format!("{}: {what}", file.display()));
-        let metadata = Mapped::open(&file).map_err(|e| wrong(&e))?;
-        let schema = match others.iter().find(|other| other.metadata.bytes() == metadata.bytes()) {
-            Some(same) => same.schema.clone(),
-            None => Arc::new(metadata::read(metadata.bytes()).map_err(|what| wrong(&what))?),
-        };
-        Ok(Directory { path, metadata, schema })
+    /// Read the metadata of some directories; equal bytes are read once.
+    pub fn read_all(paths: Vec<PathBuf>) -> Vec<Result<Directory, OpenError>> {
+        let files: Vec<_> = paths.iter().map(|path| Mapped::open(&path.join("metadata"))).collect();
+        let mut known: HashMap<&[u8], Result<Arc<Schema>, String>> = HashMap::default();
+        let mut directories = Vec::with_capacity(paths.len());
+        for (path, file) in paths.into_iter().zip(&files) {
+            let schema = match file {
+                Ok(file) => {
+                    let read = || metadata::read(file.bytes()).map(Arc::new);
+                    known.entry(file.bytes()).or_insert_with(read).clone()
+                }
+                Err(e) => Err(e.to_string()),
+            };
+            let shown = path.join("metadata");
+            directories.push(match schema {
+                Ok(schema) => Ok(Directory { path, schema }),
+                Err(what) => Err(OpenError(format!("{}: {what}", shown.display()))),
+            });
+        }
+        directories
     }
 
     /// Where it is.
@@ -54,7 +73,7 @@ impl Directory {
 
 impl Trace {
     /// Open a trace that was recorded in several directories, in this order.
-    pub fn open_chunks<'d>(directories: impl IntoIterator<Item = &'d Directory>) -> Result<Trace, OpenError> {
+    pub fn open_chunks<'d>(directories: impl IntoIterator<Item = &'d Directory>, how: How) -> Result<Trace, OpenError> {
         let mut trace: Option<Trace> = None;
         let mut found = Vec::new();
         for directory in directories {
@@ -63,7 +82,7 @@ impl Trace {
                 Some(trace) => trace.join(directory),
             }
             if let Some(trace) = &mut trace {
-                trace.find_streams(&directory.path, &mut found)?;
+                trace.find_streams(&directory.path, how, &mut found)?;
             }
         }
         let mut trace = trace.ok_or_else(|| OpenError("no trace was named".to_owned()))?;
@@ -138,7 +157,7 @@ impl Trace {
     }
 
     /// Look through the files of a directory.
-    fn find_streams(&mut self, path: &Path, found: &mut Vec<Found>) -> Result<(), OpenError> {
+    fn find_streams(&mut self, path: &Path, how: How, found: &mut Vec<Found>) -> Result<(), OpenError> {
         let chunk = self.chunks.len() - 1;
         let unreadable = |e: std::io::Error| OpenError(format!("{}: {e}", path.display()));
         let mut names = Vec::new();
@@ -164,7 +183,12 @@ impl Trace {
                 continue;
             }
             let Some(chunk_info) = self.chunks.get(chunk) else { continue };
-            let Hops { places, first, damage } = hop(&chunk_info.preludes, self.schema.slots, mapped.bytes());
+            let index = Mapped::open(&path.join("index").join(format!("{name}.idx"))).ok();
+            let entries = index.and_then(|index| read_index(index.bytes()));
+            let (preludes, slots) = (&chunk_info.preludes, self.schema.slots);
+            let known = entries.as_ref().filter(|_| how == How::Outline);
+            let outlined = known.and_then(|entries| outline(preludes, slots, mapped.bytes(), entries));
+            let Hops { places, first, damage } = outlined.unwrap_or_else(|| hop(preludes, slots, mapped.bytes()));
             if let Some((offset, damage)) = damage {
                 let what = if places.is_empty() { Notice::DamagedStream } else { Notice::DamagedPacket };
                 self.notices.add(what, 1, || {
@@ -177,8 +201,7 @@ impl Trace {
                     )
                 });
             }
-            let index = Mapped::open(&path.join("index").join(format!("{name}.idx"))).ok();
-            match index.and_then(|index| read_index(index.bytes())) {
+            match entries {
                 Some(entries) if agrees(&entries, &places) => {}
                 Some(_) => self.notices.add(Notice::IndexStale, 1, || full.display().to_string()),
                 None if indexed => self.notices.add(Notice::IndexMissing, 1, || full.display().to_string()),

@@ -318,7 +318,7 @@ impl<'a> Reader<'a> {
         self.machine.limit = 0;
         self.machine.at = 0;
         let Some((file, place)) = self.trace.packet(self.stream, number) else { return true };
-        let Place { offset, bytes, content, clock, cpu, .. } = *place;
+        let Place { offset, bytes, content, clock, .. } = *place;
         let range = offset as usize..(offset + bytes) as usize;
         let Some(data) = file.mapped.bytes().get(range) else { return true };
         self.machine.enter(data);
@@ -329,6 +329,7 @@ impl<'a> Reader<'a> {
                 self.machine.limit = content.min(data.len() as u64 * 8);
                 self.packet.class = chunk.streams.get(prelude.stream).copied().unwrap_or(0);
                 self.packet.line = self.trace.line(file.chunk, self.packet.class).map(|line| line.common);
+                let cpu = prelude.get(Role::Cpu).and_then(|cpu| u32::try_from(cpu).ok());
                 self.packet.cpu = cpu.unwrap_or(0);
             }
             Err(damage) => self.leave(damage),

@@ -11,6 +11,7 @@
 
 mod columns;
 mod contexts;
+pub mod iterations;
 
 use super::context::ContextId;
 use super::execution::ExecutionId;
@@ -55,6 +56,8 @@ pub struct Request {
     pub traces: Vec<TraceInfo>,
     /// Where symbols may be.
     pub places: Places,
+    /// Executions whose moments are wanted in order of time.
+    pub moments: Vec<ExecutionId>,
 }
 
 /// What one worker makes of a chunk of executions.
@@ -91,7 +94,7 @@ pub fn build(recording: &Recording, request: &Request, notices: &Notices, work: 
     let names = ThreadNames::new(recording, &mut model.names, &mut model.notices);
     let disk = DiskUse::new(recording);
     let leaders = Leaders::new(recording);
-    let found = executions::pair(recording, request.marks, request.rule, &mut model.notices);
+    let found = executions::pair(recording, request.marks, &request.rule, &mut model.notices);
     let found = executions::covered(recording, found, &mut model.notices);
     let counter = Counter::new(recording);
     let sources = Sources { recording, timelines: &timelines, names: &names, disk: &disk, leaders: &leaders };
@@ -127,12 +130,17 @@ pub fn build(recording: &Recording, request: &Request, notices: &Notices, work: 
     let mut people = People { recording, leaders: &leaders, ids: HashMap::default() };
     let mut columns = Columns::new(recording);
     let labels: Vec<NameId> = request.traces.iter().map(|t| model.names.intern(&t.label)).collect();
-    for (execution, Explained { own, counts, counters, unresolved, tiled }) in found.iter().zip(folded) {
+    for (i, (execution, Explained { own, counts, counters, unresolved, tiled })) in found.iter().zip(folded).enumerate()
+    {
         let mut spent = [0; Spent::ALL.len()];
         for (node, ns) in &own {
             spent[outline.spent(*node) as usize] += ns;
         }
         let own: Vec<(ContextId, u64)> = own.into_iter().map(|(node, ns)| (ids[node.index()], ns)).collect();
+        let id = ExecutionId::at(i);
+        if request.moments.contains(&id) {
+            model.moments.insert(id, own.clone());
+        }
         let kind = execution.begin.kind.or(execution.end.kind);
         let kind = kind.map(|k| model.names.intern(recording.names.get(k)));
         let trace = TraceId(execution.end.trace);
@@ -148,6 +156,7 @@ pub fn build(recording: &Recording, request: &Request, notices: &Notices, work: 
         executions.end.push(execution.span.end);
         executions.who.push(people.id(execution.thread, execution.span.end, &mut model.who, &mut model.names));
         executions.trace.push(trace);
+        executions.cpu.push(execution.begin.cpu);
         executions.unsure.push(lossy || unresolved > 0);
         executions.own.push(own);
     }

@@ -159,8 +159,18 @@ impl Database {
         work.cancel.check()?;
         executions.inclusive = executions.own.inclusive(&contexts, work)?;
         let notices = self.section(Kind::Notices, number, read_notices)?;
-        let mut model =
-            Model { names, traces, tasks: self.tasks.clone(), task, who, contexts, executions, notices, origin };
+        let mut model = Model {
+            names,
+            traces,
+            tasks: self.tasks.clone(),
+            task,
+            who,
+            contexts,
+            executions,
+            moments: BTreeMap::new(),
+            notices,
+            origin,
+        };
         let most = usize::try_from(most).unwrap_or(usize::MAX);
         model.executions.columns = self.section(Kind::Columns, number, |n, u| columns::read(&model, n, most, u))?;
         Ok(model)
@@ -287,6 +297,7 @@ fn read_executions(count: usize, origin: Ns, who: usize, traces: usize, unpack: 
         let trace = unpack.number()?;
         all.trace.push(TraceId(u32::try_from(trace >> 1).ok().filter(|t| (*t as usize) < traces)?));
         all.unsure.push(trace & 1 == 1);
+        all.cpu.push(u16::try_from(unpack.number()?).ok()?.wrapping_sub(1));
         before = start;
     }
     Some(all)

@@ -342,6 +342,7 @@ impl Machine {
                     begins: body.begins,
                     thread,
                     trace: u32::from(event.trace),
+                    cpu: event.cpu,
                     key: body.key.map(|key| match key {
                         Key::Number(n) => n,
                         Key::Text(text) => i64::from(name(text).0),

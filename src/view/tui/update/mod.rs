@@ -7,6 +7,7 @@
 mod groups;
 mod moving;
 mod overlays;
+mod patterns;
 mod results;
 mod tree;
 
@@ -14,13 +15,15 @@ use super::actions::{self, Action};
 use super::app::{App, Busy, Pane, Search, Status};
 use super::copied;
 use super::groups::Side;
-use super::jobs::{Done, Job, Outcome};
+use super::jobs::{Done, Job, Lane, Outcome};
 use super::key::Key;
 use super::overlay::{Answer, Asked, Does, Overlay, Page, Scroll};
+use super::setup::First;
 use crate::compare::Request;
 use groups::{can_regroup, clear, compare, effective, make_filter, move_selection, regroup, select, widen};
 use moving::{click, move_bin, page, scroll_page, settle, vertical};
 use overlays::{ask_file, on_outcome, open_details, palette, take_theme, tasks, write_file};
+use patterns::{moment, next_path, show, tune};
 use results::on_done;
 use std::path::PathBuf;
 use tree::{back, fold, open, reorder, search, step_match, unfold};
@@ -42,8 +45,8 @@ pub enum Message {
     Click(u16, u16),
     /// A job has a result.
     Done(Done),
-    /// The running job is so far.
-    Progress(Busy),
+    /// The running job of a lane is so far.
+    Progress(Lane, Busy),
     /// The picture is saved, or not.
     Saved(PathBuf, Outcome),
 }
@@ -72,12 +75,13 @@ pub enum Effect {
 
 /// Terminals drop longer texts.
 const COPY_LIMIT: usize = 74_000;
-/// Answer of all that belongs to pattern analysis.
-const LATER: &str = "needs pattern analysis: not in this version";
 
 /// What the program does first.
-pub fn start(app: &mut App, task: Option<String>) -> Vec<Effect> {
-    begin(app, Job::Analyse { task })
+pub fn start(app: &mut App, first: First) -> Vec<Effect> {
+    match first {
+        First::Executions => begin(app, Job::Analyse { task: None }),
+        First::Patterns => show(app, Pane::Anomalies),
+    }
 }
 
 /// Take a message.
@@ -104,8 +108,12 @@ pub fn update(app: &mut App, message: Message) -> Vec<Effect> {
             Vec::new()
         }
         Message::Done(done) => on_done(app, done),
-        Message::Progress(busy) => {
-            if let Some(now) = &mut app.busy {
+        Message::Progress(lane, busy) => {
+            let now = match lane {
+                Lane::Executions => &mut app.busy,
+                Lane::Patterns => &mut app.patterns.busy,
+            };
+            if let Some(now) = now {
                 *now = Busy { what: now.what, ..busy };
             }
             Vec::new()
@@ -165,11 +173,11 @@ fn on_answer(app: &mut App, answer: Answer) -> Vec<Effect> {
                 }
             }
         }
-        Answer::Typed(Asked::Search) => {
-            // The search runs while it is typed: what is found shows at once.
+        Answer::Typed(asked @ (Asked::Search | Asked::Filter)) => {
+            // Both run while they are typed: what is found shows at once.
             if let Some(Overlay::Prompt { input, .. }) = app.overlays.last() {
                 let text = input.text().to_owned();
-                search(app, &text);
+                if asked == Asked::Search { search(app, &text) } else { patterns::filter(app, &text) }
             }
             Vec::new()
         }
@@ -182,6 +190,10 @@ fn on_answer(app: &mut App, answer: Answer) -> Vec<Effect> {
                     if !text.is_empty() {
                         step_match(app, true, true);
                     }
+                    Vec::new()
+                }
+                Asked::Filter => {
+                    patterns::filter(app, &text);
                     Vec::new()
                 }
                 asked => write_file(app, asked, PathBuf::from(text), false),
@@ -204,38 +216,56 @@ fn complain(app: &mut App, text: &str) {
 }
 
 fn begin(app: &mut App, job: Job) -> Vec<Effect> {
-    app.busy = Some(Busy { what: job.name(), ..Busy::default() });
-    app.failure = None;
+    let busy = Some(Busy { what: job.name(), ..Busy::default() });
+    match job.lane() {
+        Lane::Executions => {
+            app.busy = busy;
+            app.failure = None;
+        }
+        Lane::Patterns => {
+            app.patterns.busy = busy;
+            app.patterns.failure = None;
+        }
+    }
     vec![Effect::Start(job)]
 }
 
 fn act(app: &mut App, action: Action) -> Vec<Effect> {
     use Action as A;
-    let in_tree = app.pane == Pane::Tree;
+    let in_bins = app.pane == Pane::Histograms;
+    let of_patterns = app.pane.is_of_patterns();
     match action {
         A::Up => vertical(app, -1),
         A::Down => vertical(app, 1),
         A::PageUp => vertical(app, -page(app)),
         A::PageDown => vertical(app, page(app)),
-        A::Home if in_tree => vertical(app, isize::MIN / 2),
-        A::End if in_tree => vertical(app, isize::MAX / 2),
-        A::Home => move_bin(app, isize::MIN / 2),
-        A::End => move_bin(app, isize::MAX / 2),
-        A::Left if in_tree => fold(app),
-        A::Right if in_tree => unfold(app),
-        A::Left => move_bin(app, -1),
-        A::Right => move_bin(app, 1),
+        A::Home if in_bins => move_bin(app, isize::MIN / 2),
+        A::End if in_bins => move_bin(app, isize::MAX / 2),
+        A::Left if in_bins => move_bin(app, -1),
+        A::Right if in_bins => move_bin(app, 1),
+        A::Home => vertical(app, isize::MIN / 2),
+        A::End => vertical(app, isize::MAX / 2),
+        A::Left if of_patterns => next_path(app, -1),
+        A::Right if of_patterns => next_path(app, 1),
+        A::Left => fold(app),
+        A::Right => unfold(app),
         A::NextPane | A::PreviousPane => {
             let at = Pane::ALL.iter().position(|p| *p == app.pane).unwrap_or(0);
             let step = if action == A::NextPane { 1 } else { Pane::ALL.len() - 1 };
-            app.pane = Pane::ALL[(at + step) % Pane::ALL.len()];
+            return show(app, Pane::ALL[(at + step) % Pane::ALL.len()]);
         }
-        A::Pane(number) => match Pane::ALL.get(usize::from(number).wrapping_sub(1)) {
-            Some(pane) => app.pane = *pane,
-            None => say(app, &format!("{} {LATER}", if number == 3 { "anomalies:" } else { "propagation:" })),
-        },
-        A::QuotientDown | A::QuotientUp => say(app, &format!("q: {LATER}")),
-        A::ThresholdDown | A::ThresholdUp => say(app, &format!("s: {LATER}")),
+        A::Pane(number) => {
+            if let Some(pane) = Pane::ALL.get(usize::from(number).wrapping_sub(1)) {
+                return show(app, *pane);
+            }
+        }
+        A::QuotientDown | A::QuotientUp | A::ThresholdDown | A::ThresholdUp | A::Robust => return tune(app, action),
+        A::Moment => return moment(app),
+        A::Filter => {
+            let input = super::input::Input::new(app.patterns.list.filter.clone());
+            app.overlays.push(Overlay::Prompt { asked: Asked::Filter, input });
+        }
+        A::ShowPatterns => app.overlays.push(Overlay::page(Page::Patterns)),
         A::Zoom => app.zoom = !app.zoom,
         A::GrowLeft => return select(app, |s, by| s.head = s.head.saturating_sub(by)),
         A::GrowRight => return select(app, |s, by| s.head += by),
@@ -267,11 +297,13 @@ fn act(app: &mut App, action: Action) -> Vec<Effect> {
             }
             say(app, none);
         }
+        A::Open if of_patterns => patterns::open(app),
         A::Open => open(app),
         A::Back => back(app),
         A::Search => app.overlays.push(Overlay::Prompt { asked: Asked::Search, input: Default::default() }),
         A::NextMatch => step_match(app, true, false),
         A::PreviousMatch => step_match(app, false, false),
+        A::Order if of_patterns => patterns::reorder(app),
         A::Order => reorder(app),
         A::Trust => app.overlays.push(Overlay::page(Page::Trust)),
         A::Help => app.overlays.push(Overlay::page(Page::Help)),
@@ -297,6 +329,10 @@ fn act(app: &mut App, action: Action) -> Vec<Effect> {
                 say(app, "sent to the terminal's clipboard (OSC 52; some terminals must allow it)");
                 return vec![Effect::Copy(text)];
             }
+        }
+        A::Close if of_patterns => {
+            app.patterns.list.search = Search::default();
+            patterns::filter(app, "");
         }
         A::Close => {
             app.histograms.selection = None;

@@ -1,7 +1,7 @@
 //! Cursors: moved by keys and clicks, and kept inside what there is, their lines inside what is shown.
 
 use crate::view::tui::app::{App, Cursor, Pane};
-use crate::view::tui::layout::{Grid, TreeLines, grid, histogram_shape, layout, tree_lines};
+use crate::view::tui::layout::{Grid, TreeLines, grid, histogram_shape, layout, list_lines, path_lines, tree_lines};
 use crate::view::tui::overlay::{Overlay, Scroll};
 use crate::view::tui::screen;
 
@@ -13,6 +13,8 @@ pub(super) fn page(app: &App) -> isize {
     match app.pane {
         Pane::Tree => tree_shape(app).rows.max(2) as isize - 1,
         Pane::Histograms => histogram_shape(app).shown as isize,
+        Pane::Anomalies => list_lines(app).max(2) as isize - 1,
+        Pane::Path => path_lines(app).steps.max(2) as isize - 1,
     }
 }
 
@@ -34,6 +36,9 @@ pub(super) fn vertical(app: &mut App, by: isize) {
             let at = at.saturating_add_signed(by).min(last);
             app.tree.cursor = if at < causes { Cursor::Cause(at) } else { Cursor::Row(at - causes) };
         }
+        // The end of both is settled below.
+        Pane::Anomalies => app.patterns.list.row = app.patterns.list.row.saturating_add_signed(by),
+        Pane::Path => app.patterns.path.step = app.patterns.path.step.saturating_add_signed(by),
     }
 }
 
@@ -73,6 +78,16 @@ pub(super) fn settle(app: &mut App) {
         let column = (app.histograms.bin / grid.step).min(grid.count.saturating_sub(1));
         app.histograms.bin = column * grid.step;
     }
+    let shown = list_lines(app);
+    let list = &mut app.patterns.list;
+    list.row = list.row.min(list.visible.len().saturating_sub(1));
+    list.offset = shown_from(list.offset, list.row, shown, list.visible.len());
+    let paths = app.patterns.found.as_ref().map_or(&[][..], |f| &f.anomalies.paths);
+    let steps = paths.get(app.patterns.path.path).map_or(0, |p| p.steps.len());
+    let shown = path_lines(app).steps;
+    let place = &mut app.patterns.path;
+    place.step = place.step.min(steps.saturating_sub(1));
+    place.offset = shown_from(place.offset, place.step, shown, steps);
 }
 
 /// The first line shown, so that line `at` of `count` is among the `shown`.
@@ -102,8 +117,9 @@ pub(super) fn click(app: &mut App, x: u16, y: u16) {
     }
     let layout = layout(app);
     let Some((pane, _)) = layout.panes.iter().find(|(_, area)| area.contains((x, y).into())) else { return };
-    app.pane = *pane;
-    let inside = layout.inside(*pane);
+    let pane = *pane;
+    app.pane = pane;
+    let inside = layout.inside(pane);
     let Some(line) = y.checked_sub(inside.y).map(usize::from) else { return };
     match pane {
         Pane::Tree => {
@@ -119,6 +135,16 @@ pub(super) fn click(app: &mut App, x: u16, y: u16) {
         Pane::Histograms => {
             let cells = histogram_shape(app);
             app.histograms.row = app.histograms.offset + line.saturating_sub(cells.head) / cells.block;
+        }
+        Pane::Anomalies => {
+            let head = usize::from(inside.height) - list_lines(app).min(usize::from(inside.height));
+            app.patterns.list.row = app.patterns.list.offset + line.saturating_sub(head);
+        }
+        Pane::Path => {
+            let lines = path_lines(app);
+            if let Some(at) = line.checked_sub(lines.head + lines.drawing + lines.step_head) {
+                app.patterns.path.step = app.patterns.path.offset + at;
+            }
         }
     }
 }

@@ -2,12 +2,13 @@
 
 use super::groups::compare;
 use super::overlays::on_outcome;
-use super::tree::search;
+use super::patterns::{go_to_moment, show};
+use super::tree::search_tree;
 use super::{Effect, complain, say};
 use crate::compare::{Comparison, Request};
 use crate::model::Model;
 use crate::model::context::ContextId;
-use crate::view::tui::app::{App, Cursor};
+use crate::view::tui::app::{App, Cursor, Pane};
 use crate::view::tui::counts::Counts;
 use crate::view::tui::details;
 use crate::view::tui::groups::History;
@@ -36,11 +37,13 @@ pub(super) fn on_done(app: &mut App, done: Done) -> Vec<Effect> {
             app.busy = None;
             // A model that is there stays: another task could not be analysed.
             if app.model.is_some() {
-                complain(app, &what)
-            } else {
-                app.failure = Some(what)
+                complain(app, &what);
+                return Vec::new();
             }
-            Vec::new()
+            app.failure = Some(what);
+            app.moment = None;
+            // Where there are no executions there may be patterns.
+            show(app, Pane::Anomalies)
         }
         Done::Counted(counts) => {
             replace_counts(app, counts);
@@ -51,13 +54,28 @@ pub(super) fn on_done(app: &mut App, done: Done) -> Vec<Effect> {
             app.busy = None;
             app.failure = None;
             replace_comparison(app, comparison);
-            Vec::new()
+            match app.moment.take() {
+                Some(moment) => go_to_moment(app, moment),
+                None => Vec::new(),
+            }
         }
         Done::Compared(Err(what)) => {
             app.busy = None;
             app.failure = Some(what);
             if app.comparison.is_some() {
                 say(app, "what is shown below is the comparison before; u undoes the change");
+            }
+            Vec::new()
+        }
+        Done::Mined(settings, result) => {
+            // Judged under settings that were changed meanwhile: the newest request will tell.
+            if settings != app.patterns.settings {
+                return Vec::new();
+            }
+            app.patterns.busy = None;
+            match result {
+                Ok(found) => app.patterns.replace(found),
+                Err(what) => app.patterns.failure = Some(what),
             }
             Vec::new()
         }
@@ -110,7 +128,7 @@ pub(super) fn replace_comparison(app: &mut App, comparison: Arc<Comparison>) {
         app.tree.cursor = nearest_row(app, &model, &comparison, context);
     }
     let text = app.tree.search.text.clone();
-    search(app, &text);
+    search_tree(app, &text);
 }
 
 /// The row of a context, or of the nearest one above it that is still there.

@@ -1,7 +1,7 @@
 //! The tree pane: folding, following causes, searching, and the trail of jumps back.
 
 use super::moving::vertical;
-use super::{complain, say};
+use super::{complain, patterns, say};
 use crate::compare::Comparison;
 use crate::model::Model;
 use crate::view::tui::app::{App, Cursor, Pane, Search, Trail};
@@ -69,7 +69,18 @@ pub(super) fn go_to(app: &mut App, node: u32, model: &Model, comparison: &Compar
 
 pub(super) fn back(app: &mut App) {
     match (app.trail.pop(), both(app)) {
-        (Some(Trail::Cause(i)), _) => app.tree.cursor = Cursor::Cause(i),
+        (Some(Trail::Cause(i)), _) => {
+            app.tree.cursor = Cursor::Cause(i);
+            app.pane = Pane::Tree;
+        }
+        (Some(Trail::Anomaly(row)), _) => {
+            app.patterns.list.row = row;
+            app.pane = Pane::Anomalies;
+        }
+        (Some(Trail::Step(place)), _) => {
+            app.patterns.path = place;
+            app.pane = Pane::Path;
+        }
         (Some(Trail::Context(context)), Some((model, comparison))) => {
             if let Some(node) = find_context(&model, &comparison.tree, context) {
                 go_to(app, node, &model, &comparison);
@@ -88,11 +99,19 @@ pub(super) fn reorder(app: &mut App) {
         app.tree.cursor = Cursor::Row(row);
     }
     let text = app.tree.search.text.clone();
-    search(app, &text);
+    search_tree(app, &text);
     say(app, &format!("ordered by {}", order.name()));
 }
 
 pub(super) fn search(app: &mut App, text: &str) {
+    if app.pane.is_of_patterns() {
+        return patterns::search(app, text);
+    }
+    search_tree(app, text);
+}
+
+/// Nodes whose frame has this text in it.
+pub(super) fn search_tree(app: &mut App, text: &str) {
     let matches = match both(app) {
         Some((model, comparison)) if !text.is_empty() => app.tree.rows.matches(text, &model, &comparison.tree),
         _ => Vec::new(),
@@ -101,6 +120,9 @@ pub(super) fn search(app: &mut App, text: &str) {
 }
 
 pub(super) fn step_match(app: &mut App, forward: bool, stay: bool) {
+    if app.pane.is_of_patterns() {
+        return patterns::step_match(app, forward, stay);
+    }
     let Some((model, comparison)) = both(app) else { return };
     let matches = &app.tree.search.matches;
     if app.tree.search.text.is_empty() {
