@@ -404,6 +404,7 @@ impl Backend for Analyst {
     }
 
     fn mine(&mut self, work: &Work) -> anyhow::Result<(Mined, Notices)> {
+        self.session.fit_clocks(work)?;
         self.session.mine(work)
     }
 

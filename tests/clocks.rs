@@ -8,7 +8,7 @@
 mod written;
 
 use serde_json::Value;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::Command;
 use whyslow::analysis::clocks::{self, HostClock};
 use whyslow::analysis::path::walk;
@@ -39,7 +39,7 @@ fn work(i: Ns) -> Ns {
 
 /// What happened in request `i`, by the true time: sent, arrived, answered, arrived.
 fn course(i: Ns) -> [Ns; 4] {
-    let sent = START + i * PERIOD / 1 + 1_000;
+    let sent = START + i * PERIOD + 1_000;
     let arrived = sent + way(i);
     let answered = arrived + 5_000 + work(i);
     [sent, arrived, answered, answered + way(i + 13)]
@@ -226,5 +226,4 @@ fn the_commands_tell_of_it_and_do_not_depend_on_workers() {
     assert!((first["extra_ns"].as_i64().unwrap() - 8_000_000).abs() < 300_000, "{first:#}");
     let text = String::from_utf8(run(&pair, &["info", "--full"])).unwrap();
     assert!(text.contains("clock of beta: "), "{text}");
-    assert!(Path::new(&pair.paths[0]).exists());
 }

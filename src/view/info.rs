@@ -147,7 +147,7 @@ impl Facts {
         } else {
             writeln!(out, "lost: nothing")?;
         }
-        for clock in self.clocks.iter().flatten() {
+        for clock in self.clocks.iter().filter(|clocks| clocks.len() > 1).flatten() {
             writeln!(out, "{clock}")?;
         }
         write_tasks(&self.tasks, out)?;
