@@ -70,6 +70,9 @@ enum TypedCommand {
         /// Bound the tree in JSON; `truncated` says so
         #[arg(long, value_name = "N")]
         max_nodes: Option<usize>,
+        /// Two executions by number, aligned moment by moment
+        #[arg(long, value_name = "A,B")]
+        executions: Option<String>,
     },
     /// Frequent patterns of each rank or thread, their abnormal occurrences, propagation paths
     Anomalies {
@@ -108,9 +111,12 @@ enum TypedCommand {
         /// From A to B, written likewise (default: the whole recording)
         #[arg(long, value_name = "A..B")]
         range: Option<String>,
-        /// Values at N instants in equal distance instead of all
+        /// Down-sampled to N cells: of states the one that held longest in each, else the value at its start
         #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1 << 20))]
         points: Option<u32>,
+        /// The N longest intervals only, longest first: the slowest calls of threads/*/syscall
+        #[arg(long, value_name = "N", conflicts_with_all = ["at", "points"])]
+        longest: Option<u32>,
         /// Print one JSON document (schema whyslow.query/1)
         #[arg(long)]
         json: bool,
@@ -125,6 +131,19 @@ enum TypedCommand {
         /// Print one JSON document (schema whyslow.info/1)
         #[arg(long)]
         json: bool,
+    },
+    /// An execution database: small, shareable, opened in place of the trace
+    Build {
+        #[command(flatten)]
+        input: Input,
+        #[command(flatten)]
+        symbols: Symbols,
+        /// The file to write; a database that stands there is replaced
+        #[arg(short, long, value_name = "FILE")]
+        output: PathBuf,
+        /// A task to keep, as `--task` of `explain`; repeatable (default: all that are not system calls or interrupts)
+        #[arg(long, value_name = "TASK")]
+        task: Vec<String>,
     },
     /// Every event in time order
     Dump {
@@ -149,7 +168,7 @@ pub enum Stats {
 
 #[derive(Args, Debug)]
 struct Input {
-    /// Trace directories (CTF), or LABEL=PATH to name one
+    /// Trace directories (CTF) or databases, or LABEL=PATH to name one
     #[arg(required = true, value_name = "TRACE")]
     traces: Vec<String>,
     /// Worker threads (default: all cores)
@@ -164,6 +183,15 @@ struct Input {
     /// Verify all invariants of what was built
     #[arg(long)]
     check: bool,
+    /// Tasks declared in a TOML file, with conditions and keys
+    #[arg(long, value_name = "FILE")]
+    tasks: Option<PathBuf>,
+    /// Take no more memory than this: 512MiB, 4GiB
+    #[arg(long, value_name = "LIMIT", value_parser = memory)]
+    memory: Option<u64>,
+    /// What names of interrupt handlers mean, before what is built in (default: handlers.toml of the configuration)
+    #[arg(long, value_name = "FILE")]
+    handlers: Option<PathBuf>,
     /// Bytes of trace in one piece of work (default: balanced over the workers)
     #[arg(long, value_name = "BYTES", hide = true)]
     chunk: Option<u64>,
@@ -180,6 +208,15 @@ struct Choice {
     /// The fast group, likewise
     #[arg(long, value_name = "FILTER")]
     fast: Vec<String>,
+    /// New names of functions, to compare versions: a TOML file of lines `"old" = "new"`
+    #[arg(long, value_name = "FILE")]
+    functions: Option<PathBuf>,
+    #[command(flatten)]
+    symbols: Symbols,
+}
+
+#[derive(Args, Debug)]
+struct Symbols {
     /// Where to look for the traced ELF files; repeatable (default: the recorded paths)
     #[arg(long, value_name = "DIR")]
     symbols: Vec<PathBuf>,
@@ -217,8 +254,14 @@ pub struct Common {
     pub timings: bool,
     /// Verify invariants.
     pub check: bool,
+    /// A table of interrupt handlers of the user's own.
+    pub handlers: Option<PathBuf>,
     /// Bytes of trace in one chunk.
     pub chunk: Option<u64>,
+    /// Bytes of memory that may be taken.
+    pub memory: Option<u64>,
+    /// A file that declares tasks.
+    pub tasks: Option<PathBuf>,
 }
 
 /// What is compared, as typed: filters and tasks can only be understood once the trace is open.
@@ -230,10 +273,19 @@ pub struct Selection {
     pub slow: Vec<String>,
     /// `--fast`
     pub fast: Vec<String>,
+    /// `--functions`
+    pub functions: Option<PathBuf>,
+    /// Where functions get their names.
+    pub symbols: SymbolFiles,
+}
+
+/// Where functions get their names.
+#[derive(Clone, Debug, Default)]
+pub struct SymbolFiles {
     /// `--symbols`
-    pub symbols: Vec<PathBuf>,
+    pub folders: Vec<PathBuf>,
     /// `--kallsyms`
-    pub kallsyms: Vec<PathBuf>,
+    pub kernel: Vec<PathBuf>,
 }
 
 /// What is meant.
@@ -269,6 +321,8 @@ pub enum Request {
         json: bool,
         /// Bound of the tree.
         max_nodes: Option<usize>,
+        /// Two executions to align, as typed.
+        executions: Option<String>,
     },
     /// Patterns and what breaks them.
     Anomalies {
@@ -294,8 +348,10 @@ pub enum Request {
         at: Vec<String>,
         /// `A..B`, as typed.
         range: Option<String>,
-        /// Number of instants.
+        /// Number of cells.
         points: Option<u32>,
+        /// Number of intervals, longest first.
+        longest: Option<u32>,
         /// JSON instead of text.
         json: bool,
     },
@@ -305,6 +361,15 @@ pub enum Request {
         full: bool,
         /// JSON instead of text.
         json: bool,
+    },
+    /// Write a database.
+    Build {
+        /// Where to.
+        output: PathBuf,
+        /// Tasks, as typed; none for those worth a look unasked.
+        tasks: Vec<String>,
+        /// Where functions get their names.
+        symbols: SymbolFiles,
     },
     /// Every event.
     Dump {
@@ -340,15 +405,18 @@ pub fn parse(words: impl IntoIterator<Item = std::ffi::OsString>) -> Parsed {
         Some(TypedCommand::Explain { input, choice, json, fail_if }) => {
             (input, Request::Explain { selection: choice.meant(), json, fail_if })
         }
-        Some(TypedCommand::Diff { input, choice, json, max_nodes }) => {
-            (input, Request::Diff { selection: choice.meant(), json, max_nodes })
+        Some(TypedCommand::Diff { input, choice, json, max_nodes, executions }) => {
+            (input, Request::Diff { selection: choice.meant(), json, max_nodes, executions })
         }
         Some(TypedCommand::Anomalies { input, q, s, json }) => (input, Request::Anomalies { q, s, json }),
         Some(TypedCommand::Stats { what, input, json }) => (input, Request::Stats { what, json }),
-        Some(TypedCommand::Query { input, attribute, at, range, points, json }) => {
-            (input, Request::Query { attribute, at, range, points, json })
+        Some(TypedCommand::Query { input, attribute, at, range, points, longest, json }) => {
+            (input, Request::Query { attribute, at, range, points, longest, json })
         }
         Some(TypedCommand::Info { input, full, json }) => (input, Request::Info { full, json }),
+        Some(TypedCommand::Build { input, symbols, output, task }) => {
+            (input, Request::Build { output, tasks: task, symbols: symbols.meant() })
+        }
         Some(TypedCommand::Dump { input, canonical }) => (input, Request::Dump { canonical }),
     };
     Parsed::Run(Box::new(input.meant()), request)
@@ -356,8 +424,14 @@ pub fn parse(words: impl IntoIterator<Item = std::ffi::OsString>) -> Parsed {
 
 impl Choice {
     fn meant(self) -> Selection {
-        let Choice { task, slow, fast, symbols, kallsyms } = self;
-        Selection { task, slow, fast, symbols, kallsyms }
+        let Choice { task, slow, fast, functions, symbols } = self;
+        Selection { task, slow, fast, functions, symbols: symbols.meant() }
+    }
+}
+
+impl Symbols {
+    fn meant(self) -> SymbolFiles {
+        SymbolFiles { folders: self.symbols, kernel: self.kallsyms }
     }
 }
 
@@ -369,9 +443,25 @@ impl Input {
             strict: self.strict,
             timings: self.timings,
             check: self.check,
+            handlers: self.handlers,
             chunk: self.chunk,
+            memory: self.memory,
+            tasks: self.tasks,
         }
     }
+}
+
+fn memory(typed: &str) -> Result<u64, String> {
+    let number = typed.trim_end_matches(|c: char| c.is_ascii_alphabetic());
+    let shift = match &typed[number.len()..] {
+        "" | "B" => Some(0),
+        "KiB" => Some(10),
+        "MiB" => Some(20),
+        "GiB" => Some(30),
+        _ => None,
+    };
+    let bytes = shift.and_then(|s| number.parse::<u64>().ok()?.checked_mul(1 << s)).filter(|bytes| *bytes > 0);
+    bytes.ok_or_else(|| "give a whole number of B, KiB, MiB or GiB, such as 512MiB".to_owned())
 }
 
 fn quotient(typed: &str) -> Result<f64, String> {
@@ -415,7 +505,13 @@ mod tests {
 
     #[test]
     fn wrong_lines_are_one_line() {
-        for line in ["whyslow", "whyslow explain", "whyslow explain --sloow x t", "whyslow stats size t"] {
+        for line in [
+            "whyslow",
+            "whyslow explain",
+            "whyslow explain --sloow x t",
+            "whyslow stats size t",
+            "whyslow --memory 3x t",
+        ] {
             let Parsed::Wrong(said) = parse_words(line) else { panic!("{line}") };
             assert!(!said.contains('\n') && said.ends_with("--help`"), "{said}");
         }

@@ -12,10 +12,12 @@ use ratatui::style::Style;
 use std::collections::BTreeMap;
 use std::fmt::Write;
 use support::Session;
+use whyslow::view::tui::app::Pane;
 use whyslow::view::tui::layout::layout;
 use whyslow::view::tui::paint::Painter;
 use whyslow::view::tui::theme::Depth;
 use whyslow::view::tui::update::Message;
+use whyslow::view::tui::{Exported, First};
 
 const SIZES: [(u16, u16); 5] = [(80, 24), (120, 40), (200, 60), (40, 10), (1, 1)];
 
@@ -147,9 +149,109 @@ fn poorer_terminals() {
 }
 
 #[test]
+fn patterns_come_first_where_nothing_delimits_executions() {
+    let mut session = Session::beginning(80, 24, Depth::True, First::Patterns);
+    assert!(session.app.model.is_none() && session.app.pane == Pane::Anomalies);
+    session.mined();
+    let lines = session.lines();
+    assert!(lines[2].contains("rank 1, ") && lines[2].contains("between calls, after MPI_Recv"), "{}", lines[2]);
+    // Executions are analysed when they are asked for.
+    session.keys("2");
+    assert!(session.app.comparison.is_some());
+}
+
+#[test]
+fn q_and_s_change_the_list_at_once_and_the_cursor_stays() {
+    let mut session = Session::new(80, 24, Depth::True);
+    session.ready();
+    session.keys("]");
+    assert!(session.lines()[23].contains("3 begins it"));
+    session.keys("3 o o Down Down Down");
+    let list = |s: &Session| s.app.patterns.list.clone();
+    let here = |s: &Session| {
+        let found = s.app.patterns.found.as_ref().unwrap();
+        let anomaly = found.get(list(s).here().unwrap()).unwrap();
+        (anomaly.stream, anomaly.span.start)
+    };
+    let (all, before) = (list(&session).visible.len(), here(&session));
+    session.keys("{ { {");
+    assert!(list(&session).visible.len() > all && session.app.patterns.settings.s == 1.25);
+    assert_eq!(here(&session), before);
+    session.keys("} } }");
+    assert_eq!((list(&session).visible.len(), here(&session)), (all, before));
+    session.keys("[ ]");
+    assert_eq!(session.app.patterns.settings, Default::default());
+    session.keys("R");
+    assert!(session.lines()[1].contains("robust limit"));
+}
+
+#[test]
+fn the_anomaly_list_is_filtered_searched_and_ordered() {
+    let mut session = Session::new(120, 40, Depth::True);
+    session.ready();
+    session.keys("3 f S o u r c e Enter");
+    let roles = |s: &Session| {
+        let found = s.app.patterns.found.clone().unwrap();
+        s.app.patterns.list.visible.iter().map(|at| found.role(*at)).collect::<Vec<_>>()
+    };
+    assert!(!roles(&session).is_empty() && roles(&session).iter().all(|r| r.starts_with("source")));
+    session.keys("Esc");
+    assert!(roles(&session).iter().any(|r| r.starts_with("victim")));
+    session.keys("/ r a n k Space 0 Enter n");
+    let lines = session.lines();
+    assert!(lines[39].contains("match 2 of"), "{}", lines[39]);
+    session.keys("o");
+    let factors: Vec<f64> = {
+        let found = session.app.patterns.found.clone().unwrap();
+        session.app.patterns.list.visible.iter().map(|at| found.get(*at).unwrap().factor).collect()
+    };
+    assert!(factors.is_sorted_by(|a, b| a >= b));
+}
+
+#[test]
+fn from_a_step_to_the_executions_of_its_moment_and_back() {
+    let mut session = Session::new(80, 24, Depth::True);
+    session.ready();
+    session.keys("3 Enter Enter m");
+    assert_eq!(session.app.pane, Pane::Tree);
+    let slow = session.app.comparison.as_ref().unwrap().slow.clone();
+    let moment = session.app.patterns.found.as_ref().unwrap().step(0, session.app.patterns.path.step).unwrap().span;
+    let model = session.app.model.clone().unwrap();
+    let contains = |at: usize| model.executions.start[at] < moment.end && moment.end <= model.executions.end[at];
+    assert!((0..model.executions.len()).any(contains));
+    assert!(
+        (0..model.executions.len()).filter(|at| contains(*at)).all(|at| slow.members.iter().any(|m| m.index() == at))
+    );
+    let step = session.app.patterns.path;
+    session.keys("-");
+    assert_eq!((session.app.pane, session.app.patterns.path), (Pane::Path, step));
+    session.keys("Backspace Backspace");
+    assert_eq!(session.app.pane, Pane::Anomalies);
+}
+
+#[test]
+fn the_selected_path_is_exported() {
+    let mut session = Session::new(80, 24, Depth::True);
+    session.ready();
+    session.keys("3 Enter Right");
+    session.keys("e Enter y");
+    assert!(session.lines()[23].contains("whyslow-anomalies.json written"));
+    let Some(Exported::Anomalies { path: Some(1), .. }) = &session.exported else { panic!("{:?}", session.exported) };
+    session.keys("2 e Enter y");
+    assert!(matches!(&session.exported, Some(Exported::Comparison { path: Some((_, 1)), .. })));
+}
+
+#[test]
+fn patterns_are_pages_too() {
+    at_all_sizes("patterns", "3 p");
+    at_all_sizes("anomaly", "3 i");
+}
+
+#[test]
 fn every_size_is_drawn_and_every_key_taken() {
     let keys = "Enter Down Right 1 > > s Shift-Left f x u U g 2 o o / a Enter n N - i y Esc ? End Esc w Esc : Esc T Esc \
-                e Esc t z Tab 3 4 [ { Home End PgUp PgDn Backspace";
+                e Esc t z Tab 3 4 [ { Home End PgUp PgDn Backspace 3 o / r n N f s Enter Esc i Esc p Esc R R Enter Enter \
+                Right Left End m - Backspace Backspace y";
     for (columns, lines) in
         [(1, 1), (2, 2), (5, 3), (19, 7), (40, 10), (139, 20), (140, 20), (300, 100), (80, 1), (1, 80)]
     {
@@ -168,7 +270,7 @@ fn ascii_means_ascii() {
     let mut session = Session::new(200, 60, Depth::Mono);
     session.app.looks.ascii = true;
     session.ready();
-    for keys in ["1 > > s", "?", "Esc : ", "Esc 2 i", "Esc w"] {
+    for keys in ["1 > > s", "?", "Esc : ", "Esc 2 i", "Esc w", "Esc 3", "i", "Esc p", "Esc Enter"] {
         session.keys(keys);
         assert!(session.draw().content.iter().all(|c| c.symbol().is_ascii()), "after {keys}");
     }
@@ -264,4 +366,14 @@ fn what_the_cursor_is_on_is_copied() {
     let [cause, node, filter] = session.copied.as_slice() else { panic!("{:?}", session.copied) };
     assert!(cause.contains("expensive_flush") && node.starts_with("ledgerd > start_thread > "), "{cause}\n{node}");
     assert!(filter.parse::<whyslow::compare::filter::Filter>().is_ok(), "{filter}");
+}
+
+#[test]
+fn anomalies() {
+    at_all_sizes("anomalies", "3 Down");
+}
+
+#[test]
+fn the_path_of_an_anomaly() {
+    at_all_sizes("path", "3 Down Enter Enter");
 }

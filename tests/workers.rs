@@ -1,35 +1,55 @@
-//! Serial equals parallel: the same recording, and the same bytes from every command, for any number of workers and any
-//! size of chunks, on every fixture.
+//! Serial equals parallel: the same results from every analysis, and the same bytes from every command, for any number of
+//! workers, any size of chunks, chunks that are done in any order, seeds or none, and chunks that are run again
+//! without need; on every fixture, on damaged copies of one, and on generated recordings, whole and damaged.
+//!
+//! `WHYSLOW_CORPUS=... cargo test --release --test workers -- --ignored` does the same on the corpus, in every combination.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
-use std::path::Path;
-use whyslow::analysis::recording::Recording;
-use whyslow::base::work::Work;
-use whyslow::event::task::{Delimiter, Pairing, TaskDefinition};
-use whyslow::input::{Argument, Opened, Source, open};
-use whyslow::state::engine::ChunkTarget;
-use whyslow::state::kernel::{Options, record};
+mod schedule;
 
-fn fixtures() -> Vec<(String, Vec<Source>)> {
+use schedule::Dice;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+use whyslow::analysis::recording::Recording;
+use whyslow::analysis::usage::Usage;
+use whyslow::base::notice::Notice;
+use whyslow::base::work::{Cancelled, Work};
+use whyslow::event::bind::Focus;
+use whyslow::event::task::{Delimiter, Pairing, TaskDefinition};
+use whyslow::input::ctf::Trace;
+use whyslow::input::{Argument, Opened, Source, count, open};
+use whyslow::state::engine::{ChunkTarget, Way};
+use whyslow::state::history::History;
+use whyslow::state::history::tree::Tree;
+use whyslow::state::kernel::{Options, record};
+use whyslow::view::stats::Table;
+
+fn fixtures() -> Vec<PathBuf> {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("fixtures/traces");
-    let mut names: Vec<_> = std::fs::read_dir(folder).unwrap().map(|e| e.unwrap().path()).collect();
-    names.sort();
-    names.retain(|p| p.is_dir());
-    let load = |path: &std::path::PathBuf| {
-        let argument = Argument { label: None, path: path.clone() };
-        let Opened::Ctf(sources) = open(&[argument]).unwrap() else { panic!("{} is no CTF trace", path.display()) };
-        (path.file_name().unwrap().to_string_lossy().into_owned(), sources)
-    };
-    names.iter().map(load).collect()
+    let mut paths: Vec<_> = std::fs::read_dir(folder).unwrap().map(|e| e.unwrap().path()).collect();
+    paths.retain(|p| p.is_dir());
+    paths.sort();
+    paths
+}
+
+fn load(path: &Path) -> Vec<Source> {
+    let argument = Argument { label: None, path: path.to_owned() };
+    let Opened::Ctf(sources) = open(&[argument]).unwrap() else { panic!("{} is no CTF trace", path.display()) };
+    sources
+}
+
+/// A place for generated recordings.
+fn place(name: &str) -> PathBuf {
+    Path::new(env!("CARGO_TARGET_TMPDIR")).join("workers").join(name)
 }
 
 /// Marks of every kind: user-space and kernel, with key and type, and of one system call.
 fn tasks() -> Vec<TaskDefinition> {
     let delimiter = |event: &str, key: Option<&str>| Delimiter {
         event: event.to_owned(),
-        key: key.map(str::to_owned),
-        not_negative: None,
+        key: key.into_iter().map(str::to_owned).collect(),
+        conditions: Vec::new(),
     };
     let task = |begin: &str, end: &str, key: Option<&str>, kind: Option<&str>| TaskDefinition {
         name: begin.to_owned(),
@@ -45,15 +65,8 @@ fn tasks() -> Vec<TaskDefinition> {
     ]
 }
 
-fn recorded(sources: &[Source], chunks: ChunkTarget, workers: usize) -> (Recording, Vec<String>) {
-    let traces: Vec<_> = sources.iter().map(|s| &s.trace).collect();
-    let options = Options { chunks, ..Options::default() };
-    let (recording, notices) = record(&traces, &tasks(), &options, &Work::new(workers)).unwrap();
-    (recording, notices.sentences())
-}
-
 /// All of it as text, in which equal recordings are equal.
-fn text((recording, notices): &(Recording, Vec<String>)) -> String {
+fn text(recording: &Recording, notices: &[String]) -> String {
     let names: Vec<&str> =
         (0..recording.names.len()).map(|i| recording.names.get(whyslow::base::names::NameId::at(i))).collect();
     let stacks: Vec<&[u64]> =
@@ -64,24 +77,232 @@ fn text((recording, notices): &(Recording, Vec<String>)) -> String {
     )
 }
 
-#[test]
-fn the_recording_does_not_depend_on_workers_or_chunks() {
-    for (name, sources) in fixtures() {
-        let whole = recorded(&sources, ChunkTarget::Whole, 1);
-        assert!(!whole.0.threads.is_empty(), "{name}");
-        let want = text(&whole);
-        let runs = [
-            (ChunkTarget::Packet, 1),
-            (ChunkTarget::Packet, 3),
-            (ChunkTarget::Bytes(64 << 10), 2),
-            (ChunkTarget::Bytes(1 << 20), 7),
-            (ChunkTarget::Balanced, 2),
-        ];
-        for (chunks, workers) in runs {
-            // Not assert_eq: the texts are megabytes.
-            assert!(text(&recorded(&sources, chunks, workers)) == want, "{name}: {chunks:?}, {workers} workers");
+/// What every analysis makes of some traces.
+struct Results {
+    texts: Vec<(&'static str, String)>,
+    tree: Tree,
+}
+
+fn results(sources: &[Source], way: Way, workers: usize) -> Results {
+    let traces: Vec<_> = sources.iter().map(|s| &s.trace).collect();
+    let work = Work::new(workers);
+    let (recording, notices) = record(&traces, &tasks(), &Options { way, ..Options::default() }, &work).unwrap();
+    let tree = History::of_recording(&recording, &work).unwrap().tree().clone();
+    assert_eq!(tree.check(), Ok(()));
+    let usage = |focus| Usage::read(&traces, &[], focus, &way, &work).unwrap();
+    let json = |table: &Table| serde_json::to_string(table).unwrap();
+    let ((running, ran), (moving, moved)) = (usage(Focus::Running), usage(Focus::Transfers));
+    let (counts, counted) = count::count(sources, &work).unwrap();
+    let texts = vec![
+        ("recording", text(&recording, &notices.sentences())),
+        ("stats cpu", json(&Table::cpu(&running, &ran))),
+        ("stats io", json(&Table::io(&moving, &moved))),
+        ("stats count", json(&Table::count(&counts, &counted))),
+    ];
+    Results { texts, tree }
+}
+
+/// About every third chunk.
+fn some(chunk: usize) -> bool {
+    Dice(chunk as u64 * 77 + 5).below(3) == 0
+}
+
+/// Chunks are handed on in an order of their own.
+fn dawdle(chunk: usize) {
+    std::thread::sleep(Duration::from_micros(Dice(chunk as u64 * 31 + 7).below(4) as u64 * 50));
+}
+
+/// Every combination of what must not matter.
+fn ways() -> Vec<(usize, Way)> {
+    let sizes = [ChunkTarget::Packet, ChunkTarget::Bytes(64 << 10), ChunkTarget::Bytes(1 << 20), ChunkTarget::Whole];
+    let again: [fn(usize) -> bool; 3] = [|_| false, some, |_| true];
+    let mut ways = Vec::new();
+    for workers in [1, 2, 3, 7] {
+        for chunks in sizes {
+            for seeds in [true, false] {
+                ways.extend(again.map(|again| (workers, Way { chunks, seeds, again, after: dawdle })));
+            }
         }
     }
+    ways
+}
+
+/// Hold some of the ways against one worker with one chunk.
+fn check(name: &str, sources: &[Source], step: usize) {
+    let serial = Way { chunks: ChunkTarget::Whole, seeds: false, ..Way::default() };
+    let want = results(sources, serial, 1);
+    // A stride prime to all the counts of choices meets each of them.
+    for (workers, way) in ways().into_iter().step_by(step) {
+        let found = results(sources, way, workers);
+        for ((what, found), (_, want)) in found.texts.iter().zip(&want.texts) {
+            // Not assert_eq: some of the texts are megabytes.
+            let at = found.bytes().zip(want.bytes()).position(|(a, b)| a != b).unwrap_or(0);
+            let part = |text: &str| text.chars().skip(at.saturating_sub(150)).take(300).collect::<String>();
+            assert!(found == want, "{name}: {what}, {workers} workers, {way:?}:\n{}\n{}", part(found), part(want));
+        }
+        assert!(found.tree == want.tree, "{name}: history, {workers} workers, {way:?}");
+    }
+}
+
+#[test]
+fn results_do_not_depend_on_how_fixtures_are_read() {
+    for path in fixtures() {
+        check(&path.display().to_string(), &load(&path), 29);
+    }
+}
+
+#[test]
+fn results_do_not_depend_on_how_generated_recordings_are_read() {
+    for seed in 0..12 {
+        let damaged = seed % 2 == 1;
+        let folder = schedule::ctf::write(&place(&format!("generated-{seed}")), seed * 91 + 3, 1200, damaged);
+        check(&format!("generated {seed}, damaged: {damaged}"), &load(&folder), if seed < 2 { 1 } else { 7 });
+    }
+}
+
+/// Copy a recording and overwrite bytes of its streams.
+fn mutated(from: &Path, to: &Path, dice: &mut Dice) {
+    std::fs::create_dir_all(to).unwrap();
+    for entry in std::fs::read_dir(from).unwrap().map(|e| e.unwrap()) {
+        let (path, copy) = (entry.path(), to.join(entry.file_name()));
+        if path.is_dir() {
+            mutated(&path, &copy, dice);
+            continue;
+        }
+        let mut bytes = std::fs::read(&path).unwrap();
+        if entry.file_name() != "metadata" && !path.components().any(|c| c.as_os_str() == "index") {
+            for _ in 0..3.min(bytes.len()) {
+                let at = dice.below(bytes.len());
+                bytes[at] = dice.below(256) as u8;
+            }
+        }
+        std::fs::write(copy, bytes).unwrap();
+    }
+}
+
+#[test]
+fn results_do_not_depend_on_how_mutated_recordings_are_read() {
+    let fixture = Path::new(env!("CARGO_MANIFEST_DIR")).join("fixtures/traces/split-files");
+    for seed in 0..8 {
+        let folder = place(&format!("mutated-{seed}"));
+        let _ = std::fs::remove_dir_all(&folder);
+        mutated(&fixture, &folder, &mut Dice(seed * 1013 + 1));
+        let argument = Argument { label: None, path: folder };
+        // What cannot be opened at all is another test's.
+        if let Ok(Opened::Ctf(sources)) = open(&[argument]) {
+            check(&format!("mutated {seed}"), &sources, 19);
+        }
+    }
+}
+
+#[test]
+#[ignore = "minutes; by hand, with the corpus"]
+fn results_do_not_depend_on_how_the_corpus_is_read() {
+    let corpus = std::env::var_os("WHYSLOW_CORPUS").map_or_else(|| "target/corpus".into(), PathBuf::from);
+    let mut found = 0;
+    for group in ["kernel", "kernel/extras", "public/real"] {
+        let Ok(folder) = std::fs::read_dir(corpus.join(group)) else { continue };
+        let mut paths: Vec<_> = folder.map(|e| e.unwrap().path()).collect();
+        paths.sort();
+        for path in paths {
+            if let Ok(Opened::Ctf(sources)) = open(&[Argument { label: None, path: path.clone() }]) {
+                check(&path.display().to_string(), &sources, 11);
+                found += 1;
+            }
+        }
+    }
+    println!("{found} recordings");
+}
+
+/// The sums of `stats cpu` and `stats io` are those of the kernel machine, which finds them on another way.
+#[test]
+fn usage_is_what_the_kernel_machine_finds() {
+    let clean = (0..6).map(|seed| schedule::ctf::write(&place(&format!("clean-{seed}")), seed * 17 + 1, 900, false));
+    let mut compared = 0;
+    for path in fixtures().into_iter().chain(clean) {
+        let sources = load(&path);
+        let traces: Vec<&Trace> = sources.iter().map(|s| &s.trace).collect();
+        let work = Work::new(2);
+        let (recording, _) = record(&traces, &[], &Options::default(), &work).unwrap();
+        // Where events were lost, or the CPUs' buffers end unevenly, the machine guesses more than sums should.
+        let even = recording.covered.iter().all(|(_, span)| span.end >= recording.span.end);
+        if !recording.lossy.is_empty() || !even {
+            continue;
+        }
+        compared += 1;
+        let read = |focus| Usage::read(&traces, &[], focus, &Way::default(), &work).unwrap().0;
+        let (running, moving) = (read(Focus::Running), read(Focus::Transfers));
+        assert_eq!(work.progress.replayed.load(std::sync::atomic::Ordering::Relaxed), 0, "{}", path.display());
+        let mut threads: std::collections::BTreeMap<(i32, i32), i64> = Default::default();
+        let mut cpus = Vec::new();
+        for ((_, cpu), runs) in &recording.cpus {
+            let idle = |run: &&whyslow::analysis::recording::CpuRun| recording.threads[run.thread.index()].idle;
+            for run in runs.iter().filter(|run| !idle(run)) {
+                let thread = &recording.threads[run.thread.index()];
+                *threads.entry((thread.pid, thread.tid)).or_default() += run.span.len();
+            }
+            let busy: i64 = runs.iter().filter(|run| !idle(run)).map(|run| run.span.len()).sum();
+            cpus.push((*cpu, busy, runs.iter().map(|run| run.span.len()).sum::<i64>()));
+        }
+        let found: Vec<_> = running.cpus().iter().map(|c| (c.cpu, c.active_ns, c.total_ns)).collect();
+        assert_eq!(found, cpus, "{}", path.display());
+        let mut found: std::collections::BTreeMap<(i32, i32), i64> = Default::default();
+        running.threads().iter().for_each(|t| *found.entry((t.pid, t.tid)).or_default() += t.cpu_ns);
+        assert_eq!(found, threads, "{}", path.display());
+        let mut moved: std::collections::BTreeMap<i32, [u64; 4]> = Default::default();
+        for thread in &recording.threads {
+            for call in &thread.calls {
+                use whyslow::event::transfer::{Transfer, transfer};
+                let (Some(ret), Some(way)) = (call.ret, transfer(recording.names.get(call.name))) else { continue };
+                let sums = moved.entry(thread.pid).or_default();
+                let at = if way == Transfer::Read { 0 } else { 2 };
+                sums[at] += u64::try_from(ret).unwrap_or(0);
+                sums[at + 1] += 1;
+            }
+        }
+        let found = moving.processes().into_iter();
+        let found = found.map(|p| (p.pid, [p.read.bytes, p.read.calls, p.written.bytes, p.written.calls]));
+        assert_eq!(found.collect::<std::collections::BTreeMap<_, _>>(), moved, "{}", path.display());
+    }
+    assert!(compared >= 6, "{compared}");
+}
+
+#[test]
+fn a_cancelled_run_ends_soon_and_says_so() {
+    let folder = schedule::ctf::write(&place("cancelled"), 5, 4000, false);
+    let sources = load(&folder);
+    let traces: Vec<_> = sources.iter().map(|s| &s.trace).collect();
+    let slow = |_| std::thread::sleep(Duration::from_millis(5));
+    let way = Way { chunks: ChunkTarget::Packet, after: slow, ..Way::default() };
+    let work = Work::new(3);
+    let cancel = work.cancel.clone();
+    std::thread::scope(|scope| {
+        let run = scope.spawn(|| Usage::read(&traces, &[], Focus::Running, &way, &work).err());
+        std::thread::sleep(Duration::from_millis(30));
+        let asked = Instant::now();
+        cancel.cancel();
+        assert_eq!(run.join().unwrap(), Some(Cancelled));
+        // A tenth of a second is promised; the machine that tests may be busy.
+        assert!(asked.elapsed() < Duration::from_secs(1));
+    });
+}
+
+#[test]
+fn damage_in_one_chunk_does_not_take_the_others() {
+    let folder = schedule::ctf::write(&place("one-packet"), 9, 1200, false);
+    let whole = count::count(&load(&folder), &Work::new(2)).unwrap().0.events;
+    let stream = folder.join("channel_1");
+    let mut bytes = std::fs::read(&stream).unwrap();
+    // The id of the first event.
+    bytes[60..62].copy_from_slice(&u16::MAX.to_le_bytes());
+    std::fs::write(&stream, bytes).unwrap();
+    let sources = load(&folder);
+    let traces: Vec<_> = sources.iter().map(|s| &s.trace).collect();
+    let way = Way { chunks: ChunkTarget::Packet, ..Way::default() };
+    let (usage, notices) = Usage::read(&traces, &[], Focus::Running, &way, &Work::new(3)).unwrap();
+    assert!(notices.sentences().iter().any(|s| s.contains("damaged")), "{:?} {:?}", notices, Notice::DamagedPacket);
+    assert_eq!(usage.cpus().len(), schedule::CPUS);
+    assert!(count::count(&sources, &Work::new(2)).unwrap().0.events > whole * 9 / 10);
 }
 
 /// What a command prints, and how it ends.

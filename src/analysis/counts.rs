@@ -7,10 +7,8 @@ use super::path::PathSegment;
 use super::recording::{Call, Recording, ThreadId};
 use crate::base::names::NameId;
 use crate::base::time::Ns;
+use crate::event::transfer::{Transfer, transfer};
 use std::collections::BTreeSet;
-
-const READS: [&str; 9] = ["read", "pread64", "readv", "preadv", "preadv2", "recv", "recvfrom", "recvmsg", "pread"];
-const WRITES: [&str; 9] = ["write", "pwrite64", "writev", "pwritev", "pwritev2", "send", "sendto", "sendmsg", "pwrite"];
 
 /// What is counted along a path.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -31,17 +29,17 @@ pub struct Counts {
 #[derive(Debug)]
 pub struct Counter<'a> {
     recording: &'a Recording,
-    reads: Vec<NameId>,
-    writes: Vec<NameId>,
+    /// By name of a system call, where it moves bytes.
+    moves: Vec<Option<Transfer>>,
     calls_recorded: bool,
 }
 
 impl<'a> Counter<'a> {
     /// A counter for a recording.
     pub fn new(recording: &'a Recording) -> Self {
-        let ids = |names: [&str; 9]| names.iter().filter_map(|n| recording.names.find(n)).collect();
+        let moves = (0..recording.names.len()).map(|name| transfer(recording.names.get(NameId::at(name)))).collect();
         let calls_recorded = recording.threads.iter().any(|t| !t.calls.is_empty());
-        Counter { recording, reads: ids(READS), writes: ids(WRITES), calls_recorded }
+        Counter { recording, moves, calls_recorded }
     }
 
     /// Count what the threads on a path did while they were on it.
@@ -56,10 +54,10 @@ impl<'a> Counter<'a> {
             for call in calls[first..].iter().take_while(|c| c.span.start < segment.span.end) {
                 syscalls += 1;
                 let moved = call.ret.unwrap_or(0).max(0);
-                if self.reads.contains(&call.name) {
-                    read = read.saturating_add(moved);
-                } else if self.writes.contains(&call.name) {
-                    written = written.saturating_add(moved);
+                match self.moves.get(call.name.index()).copied().flatten() {
+                    Some(Transfer::Read) => read = read.saturating_add(moved),
+                    Some(Transfer::Write) => written = written.saturating_add(moved),
+                    None => {}
                 }
             }
             page_faults += self.faults(segment);

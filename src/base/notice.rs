@@ -66,11 +66,14 @@ notices! {
     UnresolvedWaits    Note  Found    "{n} waits have no known cause";
     SymbolFileMissing  Note  Found    "{n} executables were not found: their functions have no names (see --symbols)";
     SymbolFileMismatch Loss  Found    "{n} executables are not those that were traced (build ids differ)";
+    UntiledPaths       Fault Found    "{n} critical paths do not tile their executions: this is an error of whyslow";
     FewExecutions      Note  Found    "figures rest on {n} executions only";
     SchemaLenient      Note  Found    "{n} oddities in the metadata were tolerated";
     MappingLost        Fault Found    "{n} files shrank while they were read";
     MemoryLimit        Loss  Found    "{n} parts were left out to stay under the memory limit";
     ClockSkew          Note  Found    "{n} messages arrive before they were sent, by the clocks recorded";
+    ClocksFitted       Note  Found    "the clocks of {n} hosts were laid on the first one's by the packets between them";
+    ClampedPackets     Note  Found    "{n} packets arrive before they were sent by the fitted clocks as well: no time is taken for their way";
     UnmatchedMessages  Note  Found    "{n} messages have no partner";
     NamesFolded        Note  Found    "{n} thread names that differ in a number only are shown as one";
     UnknownRecords     Note  Found    "{n} records of unknown types were stepped over";

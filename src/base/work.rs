@@ -45,6 +45,8 @@ pub struct Progress {
     pub total: AtomicU64,
     /// Events seen so far.
     pub events: AtomicU64,
+    /// Chunks that were run again, because they could not be understood without what lies on their left.
+    pub replayed: AtomicU64,
 }
 
 impl Progress {
@@ -75,6 +77,8 @@ pub struct Work {
     pub cancel: Cancel,
     /// Written by the work, read by others.
     pub progress: Arc<Progress>,
+    /// Bytes that it may take.
+    pub memory: Option<u64>,
 }
 
 impl Work {
@@ -82,7 +86,7 @@ impl Work {
     pub fn new(threads: usize) -> Self {
         let all = || std::thread::available_parallelism().map_or(1, usize::from);
         let threads = if threads == 0 { all() } else { threads };
-        Work { threads, cancel: Cancel::default(), progress: Arc::default() }
+        Work { threads, cancel: Cancel::default(), progress: Arc::default(), memory: None }
     }
 }
 

@@ -8,7 +8,6 @@
 use crate::base::names::NameId;
 use crate::base::statistics::nearest_rank;
 use crate::model::Model;
-use crate::model::context::Spent;
 use crate::model::execution::ExecutionId;
 use crate::model::metric::{ABSENT, Metric, Unit};
 use std::borrow::Cow;
@@ -124,25 +123,6 @@ pub enum FilterError {
     /// `A..B` with `B <= A`.
     #[error("filter `{0}`: the range is empty: write the smaller bound first (the larger one is not included)")]
     EmptyRange(String),
-}
-
-/// The metrics that every recording may have.
-fn known_metrics() -> Vec<Metric> {
-    let mut all = vec![Metric::Duration, Metric::Start];
-    let named = |s: &Spent| !matches!(s, Spent::Device | Spent::Ipi | Spent::User | Spent::Unknown);
-    all.extend(Spent::ALL.into_iter().filter(named).map(Metric::Spent));
-    all.extend([Metric::Other, Metric::Syscalls, Metric::PageFaults, Metric::BytesRead, Metric::BytesWritten]);
-    all.extend([Metric::Threads, Metric::Trace, Metric::Type]);
-    all
-}
-
-/// The metric of this name.
-fn metric_named(name: &str) -> Option<Metric> {
-    if let Some(field) = name.strip_prefix("field.") {
-        return (!field.is_empty()).then(|| Metric::Field(field.into()));
-    }
-    let spent = Spent::ALL.into_iter().map(Metric::Spent);
-    known_metrics().into_iter().chain(spent).find(|m| m.name() == name)
 }
 
 /// "did you mean ...", from the names nearest to `wrong`; all of them where none is near.
@@ -273,9 +253,9 @@ impl FromStr for Filter {
     fn from_str(text: &str) -> Result<Self, FilterError> {
         let text = text.trim();
         let named = |name: &str| {
-            metric_named(name.trim()).ok_or_else(|| {
+            Metric::named(name.trim()).ok_or_else(|| {
                 let names: Vec<String> =
-                    known_metrics().iter().map(Metric::name).chain(["field.NAME".into()]).collect();
+                    Metric::known().iter().map(Metric::name).chain(["field.NAME".into()]).collect();
                 let remedy = near_names(name.trim(), &names);
                 FilterError::UnknownMetric { filter: text.into(), metric: name.trim().into(), remedy }
             })

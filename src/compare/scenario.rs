@@ -1,8 +1,8 @@
 //! Models made up for tests, from call paths written as text, and the six recorded problems in miniature.
 
 use crate::base::statistics::Random;
+use crate::base::work::Work;
 use crate::model::context::{ContextId, Frame, FrameKind, Spent};
-use crate::model::execution::inclusive;
 use crate::model::metric::{Column, Metric};
 use crate::model::{Model, TraceId, TraceInfo, Who, WhoId};
 
@@ -91,7 +91,6 @@ impl Scene {
         e.who.push(who);
         e.trace.push(TraceId(0));
         e.unsure.push(false);
-        e.inclusive.push(inclusive(&self.model.contexts, &own));
         e.own.push(own);
         self.at += duration as i64 + 1000;
     }
@@ -99,6 +98,7 @@ impl Scene {
     /// The sealed model.
     pub fn seal(mut self) -> Model {
         let e = &mut self.model.executions;
+        e.inclusive = e.own.inclusive(&self.model.contexts, &Work::new(1)).unwrap();
         let durations = (0..e.len()).map(|i| e.duration(i)).collect();
         e.columns.push(Column { metric: Metric::Duration, values: durations });
         e.columns.push(Column { metric: Metric::Type, values: self.types });

@@ -15,14 +15,68 @@ use super::classes::{self, Meaning, SOFT_IRQS, Shape};
 use super::image::ImageChange;
 use super::kind::{Context, Event, Kind, TextId, WakeSource, WhoId};
 use super::stack::{RawStackId, StackOrigin};
-use super::task::TaskDefinition;
-use crate::input::ctf::Trace;
+use super::task::{Condition, TaskDefinition};
+use super::transfer::transfer;
+use crate::input::ctf::{Class, Trace};
 use crate::input::record::{ClassId, FieldPath, Projection, Record, Scope, Value};
 use foldhash::{HashMap, HashSet};
 
 /// Position of a value in a record; [`NOWHERE`] where the class has no such field.
 type Slot = u16;
 const NOWHERE: Slot = Slot::MAX;
+
+/// Which events of kernel traces are decoded; of the others that mean anything only the time is read.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Focus {
+    /// All, and those of user-space traces.
+    #[default]
+    Everything,
+    /// Who runs on the CPUs.
+    Running,
+    /// What is sent and received over the network.
+    Packets,
+    /// System calls that move bytes, and whose they are: by their context, else by who runs on the CPU.
+    Transfers,
+}
+
+impl Focus {
+    /// True where the events of a class are decoded in a trace of these `habits`.
+    fn keeps(self, shape: Shape, call: Option<&str>, habits: Habits) -> bool {
+        match (self, shape) {
+            (Focus::Everything, _) => true,
+            (Focus::Packets, _) => matches!(shape, Shape::Send | Shape::Receive),
+            (_, Shape::Fork | Shape::Exec | Shape::Process) => true,
+            (Focus::Running, Shape::Switch) => true,
+            (Focus::Transfers, Shape::Switch) => !habits.calls_tell_threads,
+            (Focus::Transfers, Shape::CallEntry | Shape::CallExit) => {
+                habits.nameless_exits || call.is_some_and(|call| transfer(call).is_some())
+            }
+            _ => false,
+        }
+    }
+}
+
+/// How a trace records system calls.
+#[derive(Clone, Copy, Debug, Default)]
+struct Habits {
+    /// Exits do not say of which call.
+    nameless_exits: bool,
+    /// The context of every call says id and name of its thread.
+    calls_tell_threads: bool,
+}
+
+impl Habits {
+    fn of(trace: &Trace) -> Habits {
+        let mut habits = Habits { nameless_exits: false, calls_tell_threads: true };
+        for (i, class) in trace.classes().iter().enumerate() {
+            let Some((_, call)) = classes::call(&class.name) else { continue };
+            let mut paths = Paths { trace, class: ClassId::at(i), wanted: Vec::new() };
+            habits.nameless_exits |= call.is_empty();
+            habits.calls_tell_threads &= paths.context("tid") != NOWHERE && paths.context("procname") != NOWHERE;
+        }
+        habits
+    }
+}
 
 /// The contexts of [`Identity`], in its order.
 const CONTEXTS: [&str; 6] = ["tid", "pid", "ppid", "vtid", "vpid", "procname"];
@@ -32,9 +86,9 @@ const CONTEXTS: [&str; 6] = ["tid", "pid", "ppid", "vtid", "vpid", "procname"];
 struct BoundMark {
     task: u32,
     begins: bool,
-    key: Slot,
+    key: Vec<Slot>,
     kind: Slot,
-    not_negative: Slot,
+    conditions: Vec<(Slot, Condition)>,
     fields: Vec<(String, Slot)>,
 }
 
@@ -50,6 +104,8 @@ struct Bound {
     stack: Option<(StackOrigin, Slot, Slot)>,
     /// Name of the system call or vector.
     text: Option<String>,
+    /// Hardware counters among the contexts.
+    counters: Vec<(String, Slot)>,
     marks: Vec<BoundMark>,
 }
 
@@ -65,6 +121,8 @@ pub struct Binding {
     pub page_faults: bool,
     /// Stream classes in which switches are followed: where these lose events, who runs is not known any more.
     pub switches: Vec<u32>,
+    /// Switches are decoded.
+    pub follows_switches: bool,
 }
 
 /// Collects the paths of one class, each once.
@@ -98,6 +156,10 @@ impl Paths<'_> {
     fn payload(&mut self, name: &str) -> Slot {
         self.slot(&[Scope::Payload], name)
     }
+
+    fn any(&mut self, name: &str) -> Slot {
+        self.slot(&[Scope::Payload, Scope::SpecificContext, Scope::CommonContext], name)
+    }
 }
 
 /// True for traces of the kernel tracer.
@@ -121,7 +183,19 @@ fn origin_of(shape: Shape) -> StackOrigin {
 impl Binding {
     /// Bind the classes of a trace.
     pub fn new(trace: &Trace, tasks: &[TaskDefinition]) -> Binding {
+        Binding::focused(trace, tasks, Focus::Everything)
+    }
+
+    /// True for a stream class in which something is bound.
+    pub fn binds(&self, trace: &Trace, stream_class: u32) -> bool {
+        let bound = |(class, bound): (&Class, &Option<Bound>)| class.stream_class == stream_class && bound.is_some();
+        trace.classes().iter().zip(&self.classes).any(bound)
+    }
+
+    /// Bind the classes of a trace, with only some of them to be decoded.
+    pub fn focused(trace: &Trace, tasks: &[TaskDefinition], focus: Focus) -> Binding {
         let kernel = is_kernel(trace);
+        let habits = if focus == Focus::Transfers { Habits::of(trace) } else { Habits::default() };
         let declared: HashSet<&str> = trace.classes().iter().map(|c| c.name.as_str()).collect();
         let waking = declared.contains("sched_waking");
         let mut delimiters: HashMap<&str, Vec<(u32, bool, usize)>> = HashMap::default();
@@ -146,6 +220,7 @@ impl Binding {
             kernel,
             page_faults: false,
             switches: Vec::new(),
+            follows_switches: false,
         };
         for (i, class) in trace.classes().iter().enumerate() {
             let mut paths = Paths { trace, class: ClassId::at(i), wanted: Vec::new() };
@@ -154,13 +229,28 @@ impl Binding {
                 let marks = delimiters.get(class.name.as_str()).map_or(&[][..], Vec::as_slice);
                 bind(&mut paths, meaning, in_followed, &class.name, tasks, marks)
             });
+            let timed = found.is_some();
             if let Some(b) = &found {
                 bound.page_faults |= b.shape == Shape::PageFault;
                 if b.shape == Shape::Switch {
                     bound.switches.push(class.stream_class);
                 }
             }
-            bound.projection.wanted.push(found.is_some().then_some(paths.wanted));
+            let found = found
+                .filter(|b| focus == Focus::Everything || kernel && focus.keeps(b.shape, b.text.as_deref(), habits));
+            let found = match found {
+                Some(_) if focus != Focus::Everything => {
+                    // Decoded again, for less.
+                    paths.wanted.clear();
+                    meaning(&class.name).map(|meaning| narrow(&mut paths, meaning, &class.name))
+                }
+                found => found,
+            };
+            bound.follows_switches |= found.as_ref().is_some_and(|b| b.shape == Shape::Switch);
+            if found.is_none() {
+                paths.wanted.clear();
+            }
+            bound.projection.wanted.push(timed.then_some(paths.wanted));
             bound.classes.push(found);
         }
         bound
@@ -203,7 +293,15 @@ fn bind(
     let stack = has_stack.then_some((origin_of(meaning.shape), user, kernel));
     let with_context = meaning.context || has_stack || !marks.is_empty();
     let context = with_context.then(|| CONTEXTS.map(|name| paths.context(name)));
-    let mut bound = Bound { shape: Shape::Other, context, fields: Vec::new(), stack, text: None, marks: Vec::new() };
+    let mut bound = Bound {
+        shape: Shape::Other,
+        context,
+        fields: Vec::new(),
+        stack,
+        text: None,
+        counters: Vec::new(),
+        marks: Vec::new(),
+    };
     if !followed {
         return Some(bound);
     }
@@ -217,19 +315,33 @@ fn bind(
         Shape::TimerEnter => Some("hrtimer".to_owned()),
         _ => None,
     };
+    if with_context {
+        let counters = paths.trace.context_fields(paths.class).into_iter();
+        let counters = counters.filter_map(|(name, number)| (number && is_counter(&name)).then_some(name));
+        bound.counters = counters.map(|name| (name.clone(), paths.context(&name))).collect();
+    }
     let numbers: Vec<String> =
         paths.trace.payload_fields(paths.class).into_iter().filter(|(_, number)| *number).map(|(n, _)| n).collect();
     for &(number, begins, at) in marks {
         let Some(task) = tasks.get(number as usize) else { continue };
         let side = if begins { &task.begins } else { &task.ends };
         let Some(delimiter) = side.get(at) else { continue };
-        let mut optional = |field: &Option<String>| field.as_ref().map_or(NOWHERE, |field| paths.payload(field));
-        let (key, kind) = (optional(&delimiter.key), optional(&task.kind));
-        let not_negative = optional(&delimiter.not_negative);
+        let key = delimiter.key.iter().map(|field| paths.any(field)).collect();
+        let kind = task.kind.as_ref().map_or(NOWHERE, |field| paths.any(field));
+        let conditions = delimiter.conditions.iter().map(|c| (paths.any(&c.field), c.clone())).collect();
         let fields = numbers.iter().map(|field| (field.clone(), paths.payload(field))).collect();
-        bound.marks.push(BoundMark { task: number, begins, key, kind, not_negative, fields });
+        bound.marks.push(BoundMark { task: number, begins, key, kind, conditions, fields });
     }
     Some(bound)
+}
+
+/// Bind one class for its own fields and the context that names its thread.
+fn narrow(paths: &mut Paths<'_>, meaning: Meaning, name: &str) -> Bound {
+    let who = |name| if matches!(name, "tid" | "pid" | "procname") { paths.context(name) } else { NOWHERE };
+    let context = Some(CONTEXTS.map(who));
+    let fields = meaning.fields.iter().map(|field| paths.payload(field)).collect();
+    let text = classes::call(name).map(|(_, call)| call.to_owned());
+    Bound { shape: meaning.shape, context, fields, stack: None, text, counters: Vec::new(), marks: Vec::new() }
 }
 
 /// Turns the records of one stream into events of a batch.
@@ -285,6 +397,11 @@ impl<'b> Binder<'b> {
                 events.push(event(Kind::Stack { origin, user, kernel }));
             }
         }
+        for (name, slot) in &bound.counters {
+            if let Some(value) = values.at(*slot).as_u64() {
+                events.push(event(Kind::Counter { name: batch.text(name.as_bytes()), value }));
+            }
+        }
         for mark in &bound.marks {
             if let Some(body) = mark.read(values, batch) {
                 let id = batch.mark(body);
@@ -324,6 +441,11 @@ impl<'b> Binder<'b> {
     }
 }
 
+/// The tracer's names of hardware counters; other contexts with this beginning (`perf_tid`, `perf_ip`) are no counters.
+fn is_counter(name: &str) -> bool {
+    name.starts_with("perf_thread_") || name.starts_with("perf_cpu_")
+}
+
 /// Addresses of a call stack without the mark of truncation at their end.
 fn stack(value: Value<'_>, batch: &mut Batch) -> Option<RawStackId> {
     let mut addresses: smallvec::SmallVec<[u64; 128]> = value.as_words()?.iter().collect();
@@ -335,12 +457,16 @@ fn stack(value: Value<'_>, batch: &mut Batch) -> Option<RawStackId> {
 
 impl BoundMark {
     fn read(&self, values: Values<'_, '_>, batch: &mut Batch) -> Option<MarkBody> {
-        if self.not_negative != NOWHERE && values.number(self.not_negative) < 0 {
+        if !self.conditions.iter().all(|(slot, condition)| condition.holds(values.at(*slot))) {
             return None;
         }
-        let key = match values.at(self.key) {
-            Value::Text(text) => Some(Key::Text(batch.text(text))),
-            value => value.as_i64().map(Key::Number),
+        let key = match self.key.as_slice() {
+            [] => None,
+            [slot] => Some(match values.at(*slot) {
+                Value::Text(text) => Key::Text(batch.text(text)),
+                value => Key::Number(value.as_i64()?),
+            }),
+            several => Some(together(several, values, batch)?),
         };
         let kind = match values.at(self.kind) {
             Value::Text(text) => Some(batch.text(text)),
@@ -355,6 +481,24 @@ impl BoundMark {
         let fields = self.fields.iter().filter_map(number).collect();
         Some(MarkBody { task: self.task, begins: self.begins, key, kind, fields })
     }
+}
+
+/// Several values as one key: each with its length before it, so that no two lists of values are written alike.
+fn together(slots: &[Slot], values: Values<'_, '_>, batch: &mut Batch) -> Option<Key> {
+    let mut all: Vec<u8> = Vec::new();
+    for slot in slots {
+        let number;
+        let value: &[u8] = match values.at(*slot) {
+            Value::Text(text) => text,
+            value => {
+                number = value.as_i64()?.to_string().into_bytes();
+                &number
+            }
+        };
+        all.extend(format!("{}:", value.len()).bytes());
+        all.extend(value);
+    }
+    Some(Key::Text(batch.text(&all)))
 }
 
 /// The event itself.
@@ -433,6 +577,11 @@ fn kind(bound: &Bound, values: Values<'_, '_>, text: TextId, batch: &mut Batch) 
         Shape::Namespace => Kind::Namespace { tid: id(0), vtid: id(1), vpid: id(2), level: id(3) },
         Shape::Line => Kind::Line { irq: id(0), name: name(1, batch) },
         Shape::PageFault => Kind::PageFault,
+        Shape::FunctionEntry => Kind::Function { enters: true, address: word(0)? },
+        Shape::FunctionExit => Kind::Function { enters: false, address: word(0).unwrap_or(0) },
+        Shape::Sample(origin) => Kind::Stack { origin, user: stack(values.at(slot(0)), batch), kernel: None },
+        Shape::Work(step) => Kind::Work { step, address: word(0)? },
+        Shape::Latency => Kind::Latency { ns: values.number(slot(0)) },
         Shape::Restart => Kind::Image(batch.image(ImageChange::Restart)),
         Shape::Load => {
             let (base, size) = (word(0)?, word(1).unwrap_or(0));

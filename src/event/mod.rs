@@ -7,9 +7,11 @@
 pub mod batch;
 pub mod bind;
 mod classes;
+pub mod declared;
 pub mod image;
 pub mod kind;
 pub mod mpi;
 pub mod operation;
 pub mod stack;
 pub mod task;
+pub mod transfer;

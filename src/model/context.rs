@@ -94,6 +94,11 @@ impl Contexts {
         self.nodes.is_empty()
     }
 
+    /// All of them in order of their ids: parent and last frame.
+    pub fn nodes(&self) -> impl ExactSizeIterator<Item = (Option<ContextId>, Frame)> + '_ {
+        self.nodes.iter().map(|n| (n.parent, n.frame))
+    }
+
     /// Its parent; parents have smaller ids.
     pub fn parent(&self, id: ContextId) -> Option<ContextId> {
         self.nodes[id.index()].parent

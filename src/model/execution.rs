@@ -4,6 +4,10 @@ use super::context::{ContextId, Contexts};
 use super::metric::{Column, Metric};
 use super::{TraceId, WhoId};
 use crate::base::time::Ns;
+use crate::base::work::{Cancelled, Work, in_order};
+
+/// Executions that a worker takes at once.
+const CHUNK: usize = 4096;
 
 crate::handle! {
     /// An execution of the model's task, numbered by (start, end, thread).
@@ -41,11 +45,83 @@ impl Sparse {
         self.starts.push(self.contexts.len() as u32);
     }
 
+    /// The next execution's list, already ascending and without repetition.
+    pub fn push_sorted(&mut self, row: impl IntoIterator<Item = (ContextId, u64)>) {
+        if self.starts.is_empty() {
+            self.starts.push(0);
+        }
+        for (context, ns) in row {
+            self.contexts.push(context);
+            self.ns.push(ns);
+        }
+        self.starts.push(self.contexts.len() as u32);
+    }
+
+    /// Number of lists.
+    pub fn len(&self) -> usize {
+        self.starts.len().saturating_sub(1)
+    }
+
+    /// True when there is none.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
     /// The list of execution `i`.
     pub fn row(&self, i: usize) -> impl ExactSizeIterator<Item = (ContextId, u64)> + '_ {
         let at = |i: usize| self.starts.get(i).map_or(self.contexts.len(), |s| *s as usize);
         let range = at(i)..at(i + 1);
         self.contexts[range.clone()].iter().copied().zip(self.ns[range].iter().copied())
+    }
+
+    /// From own times to inclusive ones: each context's time is added to all contexts above it. Cost: the entries
+    /// times their depth, side by side.
+    pub fn inclusive(&self, contexts: &Contexts, work: &Work) -> Result<Sparse, Cancelled> {
+        let mut whole = Sparse::default();
+        let part = |i: usize| {
+            let mut above = Above { contexts, sums: vec![0; contexts.len()], touched: Vec::new() };
+            let mut part = Sparse::default();
+            (i * CHUNK..((i + 1) * CHUNK).min(self.len())).for_each(|row| above.push(self.row(row), &mut part));
+            part
+        };
+        in_order(work, self.len().div_ceil(CHUNK), part, |_, part| whole.append(&part))?;
+        Ok(whole)
+    }
+
+    fn append(&mut self, other: &Sparse) {
+        let first = self.contexts.len() as u32;
+        let starts = other.starts.get(usize::from(!self.starts.is_empty())..).unwrap_or(&[]);
+        self.starts.extend(starts.iter().map(|s| first + s));
+        self.contexts.extend_from_slice(&other.contexts);
+        self.ns.extend_from_slice(&other.ns);
+    }
+}
+
+/// Adds up own times into inclusive ones, with one number per context kept between executions.
+struct Above<'a> {
+    contexts: &'a Contexts,
+    sums: Vec<u64>,
+    /// Contexts of this execution whose sums are not zero.
+    touched: Vec<ContextId>,
+}
+
+impl Above<'_> {
+    /// Append the inclusive list of an execution to `part`.
+    fn push(&mut self, own: impl Iterator<Item = (ContextId, u64)>, part: &mut Sparse) {
+        for (context, ns) in own.filter(|(_, ns)| *ns > 0) {
+            let mut at = Some(context);
+            while let Some(c) = at {
+                let sum = &mut self.sums[c.index()];
+                if *sum == 0 {
+                    self.touched.push(c);
+                }
+                *sum += ns;
+                at = self.contexts.parent(c);
+            }
+        }
+        self.touched.sort_unstable();
+        let sums = &mut self.sums;
+        part.push_sorted(self.touched.drain(..).map(|c| (c, std::mem::take(&mut sums[c.index()]))));
     }
 }
 
@@ -60,6 +136,8 @@ pub struct Executions {
     pub who: Vec<WhoId>,
     /// Which trace.
     pub trace: Vec<TraceId>,
+    /// The CPU of the begin event; `u16::MAX` where unknown.
+    pub cpu: Vec<u16>,
     /// Events were lost while it ran, or a wait stayed unresolved.
     pub unsure: Vec<bool>,
     /// Metrics that could be computed for at least one execution.
@@ -92,15 +170,28 @@ impl Executions {
     }
 }
 
-/// The inclusive list that belongs to a list of own times: each context's time is added to all contexts above it.
-pub fn inclusive(contexts: &Contexts, own: &[(ContextId, u64)]) -> Vec<(ContextId, u64)> {
-    let mut sum = std::collections::BTreeMap::new();
-    for (context, ns) in own {
-        let mut at = Some(*context);
-        while let Some(c) = at {
-            *sum.entry(c).or_insert(0) += ns;
-            at = contexts.parent(c);
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::base::names::NameId;
+    use crate::model::context::{Frame, FrameKind};
+
+    #[test]
+    fn inclusive_times_add_up_for_any_number_of_workers() {
+        let mut contexts = Contexts::default();
+        let frame = |n: u32| Frame { kind: FrameKind::Function, name: NameId(n) };
+        let root = contexts.child(None, frame(0));
+        let left = contexts.child(Some(root), frame(1));
+        let right = contexts.child(Some(root), frame(2));
+        let deep = contexts.child(Some(left), frame(3));
+        let mut own = Sparse::default();
+        for i in 0..10_000_u64 {
+            own.push(vec![(deep, 5), (right, i % 3), (deep, 1)]);
         }
+        let one = own.inclusive(&contexts, &Work::new(1)).unwrap();
+        assert_eq!(one.row(4).collect::<Vec<_>>(), [(root, 7), (left, 6), (right, 1), (deep, 6)]);
+        assert_eq!(one.row(9999).collect::<Vec<_>>(), [(root, 6), (left, 6), (deep, 6)]);
+        assert_eq!((one.len(), &one), (10_000, &own.inclusive(&contexts, &Work::new(3)).unwrap()));
+        assert!(Sparse::default().inclusive(&contexts, &Work::new(2)).unwrap().is_empty());
     }
-    sum.into_iter().collect()
 }

@@ -3,12 +3,13 @@
 //! It holds no reference to the trace. Times are on the common time line; `local` ones on the stream's own clock.
 
 use super::propagation::{self, Path};
+use crate::analysis::offsets::Clock;
 use crate::analysis::patterns::measure::{Settings, Verdict};
 use crate::analysis::patterns::table::{PatternId, Shape, Table};
 use crate::analysis::patterns::{Lateness, Mined};
 use crate::base::time::{Ns, Span};
 use crate::base::work::{Cancelled, Work};
-use crate::event::operation::{EventKind, Operations, Place, ThreadPlace};
+use crate::event::operation::{EventKind, Operations, Place, Sequence, ThreadPlace};
 use std::cmp::Reverse;
 
 /// A stream and its clock.
@@ -115,6 +116,8 @@ pub struct Anomalies {
     pub q: f64,
     /// Threshold: this many times the longest of the reference.
     pub s: f64,
+    /// The first operation, on the common time line: people count from there.
+    pub origin: Ns,
     /// Figures.
     pub summary: Summary,
     /// Streams and clocks.
@@ -176,6 +179,7 @@ impl Anomalies {
         Ok(Anomalies {
             q: settings.q,
             s: settings.s,
+            origin: origin(mined),
             summary,
             streams: streams.collect(),
             patterns,
@@ -184,6 +188,11 @@ impl Anomalies {
             paths_left_out: found.left_out,
         })
     }
+}
+
+fn origin(mined: &Mined) -> Ns {
+    let first = |(sequence, clock): (&Sequence, &Clock)| Some(clock.common(sequence.operations.first()?.start));
+    mined.operations.sequences.iter().zip(&mined.clocks).filter_map(first).min().unwrap_or(0)
 }
 
 fn pattern(table: &Table, operations: &Operations, lateness: &Lateness, id: PatternId) -> Pattern {

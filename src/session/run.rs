@@ -1,10 +1,14 @@
-//! The archive of one MPI run: nothing delimits its executions, so patterns are looked for, and what broke them.
+//! The archive of one MPI run: nothing delimits its executions, so patterns are looked for, and what broke them; the
+//! turns of each rank's outermost loop are its executions.
 
+use super::Wrong;
 use crate::analysis::patterns::Mined;
 use crate::base::notice::Notices;
 use crate::base::work::Work;
 use crate::event::mpi;
 use crate::input::otf2::Archive;
+use crate::model::Model;
+use crate::model::build::iterations;
 
 /// An MPI run.
 pub struct Run {
@@ -21,6 +25,23 @@ impl Run {
     /// Events per type and messages. The notices say what was odd about the records.
     pub fn read(&self, work: &Work) -> anyhow::Result<mpi::MpiRun> {
         Ok(mpi::read(&self.archive, work)?)
+    }
+
+    /// The iterations of all ranks, explained; with a task, those that are turns of that pattern.
+    pub fn model(&self, task: Option<&str>, work: &Work) -> anyhow::Result<Model> {
+        let (mined, notices) = self.mine(work)?;
+        let tasks = iterations::tasks(&mined);
+        let title = self.title();
+        if tasks.is_empty() {
+            anyhow::bail!(
+                "{title}: no rank repeats anything, so there are no iterations; `whyslow info` says what is in it"
+            );
+        }
+        let task = task.unwrap_or(iterations::ITERATION);
+        let Some(at) = tasks.iter().position(|t| t == task) else {
+            return Err(Wrong(format!("--task {task}: {title} has {}", tasks.join(", "))).into());
+        };
+        Ok(iterations::iterations(&mined, at, &title, &self.archive.anchor.machine, &notices, work)?)
     }
 
     /// Patterns of each rank's operations; messages and collectives carry delays from rank to rank.

@@ -6,6 +6,11 @@
 //! decoded for each (at most one per stream and cut); a record belongs to the chunk that its time lies in, so records
 //! of equal times are never separated, and counts of what is wrong with a packet belong to the chunk in which the
 //! packet begins. Nothing that is computed may depend on where the cuts lie.
+//!
+//! An [`Analysis`] says what a chunk means without its past, and how that is joined to what is known of the past. Where
+//! that cannot be said exactly (recordings that contradict themselves), it refuses the partial, and the chunk is run again
+//! from the true state on its left: slower, counted, and right. [`Way`] holds all that results must not depend on.
+//! Counting headers needs no past and no order: it takes runs of packets of one stream (`input/count.rs`).
 
 use crate::base::notice::{Notice, Notices};
 use crate::base::time::Ns;
@@ -27,6 +32,25 @@ pub enum ChunkTarget {
     Balanced,
     /// One chunk.
     Whole,
+}
+
+/// How an engine is driven. Results depend on none of it: `tests/workers.rs` varies all of it.
+#[derive(Clone, Copy, Debug)]
+pub struct Way {
+    /// Size of chunks.
+    pub chunks: ChunkTarget,
+    /// Whether workers look at what lies before their chunk in packets that they decode anyway.
+    pub seeds: bool,
+    /// Chunks, by number, that are run again though nothing asks for it.
+    pub again: fn(usize) -> bool,
+    /// Called by the worker that has looked at a chunk, before it hands it on.
+    pub after: fn(usize),
+}
+
+impl Default for Way {
+    fn default() -> Self {
+        Way { chunks: ChunkTarget::default(), seeds: true, again: |_| false, after: |_| {} }
+    }
 }
 
 /// Some packets of one stream.
@@ -57,33 +81,50 @@ pub struct Chunk {
 pub trait Analysis: Sync {
     /// What one chunk says without knowledge of the past.
     type Partial: Send;
-    /// What all chunks so far say.
+    /// What all chunks so far say, from the true beginning.
     type Whole;
 
     /// Look at a chunk; runs on a worker. What it returns once cancelled is thrown away.
-    fn chunk(&self, traces: &[&Trace], chunk: &Chunk, cancel: &Cancel) -> Self::Partial;
+    fn chunk(&self, traces: &[&Trace], chunk: &Chunk, seeds: bool, cancel: &Cancel) -> Self::Partial;
 
-    /// Add the next chunk on the right; runs in order, on one thread, while later chunks are being looked at.
+    /// True when joining the next chunk on the right gives exactly what running it from `whole` would.
+    fn fits(&self, _whole: &Self::Whole, _right: &Self::Partial) -> bool {
+        true
+    }
+
+    /// Join the next chunk on the right, which fits; runs in order, on one thread, while later chunks are being looked at.
     fn merge(&self, whole: &mut Self::Whole, right: Self::Partial);
+
+    /// Run the next chunk from the true state on its left.
+    fn replay(&self, whole: &mut Self::Whole, traces: &[&Trace], chunk: &Chunk, cancel: &Cancel) {
+        self.merge(whole, self.chunk(traces, chunk, false, cancel));
+    }
 }
 
-/// Run an analysis over all chunks; closing the whole is the caller's.
+/// Run an analysis over the chunks of `traces`; closing the whole is the caller's.
 pub fn run<A: Analysis>(
     analysis: &A,
     mut whole: A::Whole,
     traces: &[&Trace],
-    chunks: &[Chunk],
+    way: &Way,
     work: &Work,
 ) -> Result<A::Whole, Cancelled> {
+    let chunks = cut(traces, way.chunks, work.threads);
     work.progress.enter("reading", chunks.iter().map(|c| c.bytes).sum());
     let look = |i: usize| {
-        let partial = analysis.chunk(traces, &chunks[i], &work.cancel);
+        let partial = analysis.chunk(traces, &chunks[i], way.seeds, &work.cancel);
         work.progress.step(chunks[i].bytes);
+        (way.after)(i);
         partial
     };
-    in_order(work, chunks.len(), look, |_, partial| {
-        if !work.cancel.is_cancelled() {
+    in_order(work, chunks.len(), look, |i, partial| {
+        if work.cancel.is_cancelled() {
+        } else if analysis.fits(&whole, &partial) && !(way.again)(i) {
             analysis.merge(&mut whole, partial);
+        } else {
+            drop(partial);
+            analysis.replay(&mut whole, traces, &chunks[i], &work.cancel);
+            work.progress.replayed.fetch_add(1, Ordering::Relaxed);
         }
     })?;
     work.progress.done.store(work.progress.total.load(Ordering::Relaxed), Ordering::Relaxed);
@@ -175,8 +216,9 @@ fn spread(chunks: &mut [Chunk], number: usize, trace: &Trace, stream: usize) {
 }
 
 impl Piece {
-    /// Give the records of the piece that lie in the chunk to `take`, packet by packet. A record's time is held to
-    /// its packet's bounds, else a record could belong to a chunk that does not read its packet.
+    /// Give the records of the piece to `take`, packet by packet, those that lie in the chunk with `true`, those before
+    /// it with `false`. A record's time is held to its packet's bounds, else a record could belong to a chunk that does not
+    /// read its packet.
     pub fn read<'a>(
         &self,
         trace: &'a Trace,
@@ -184,7 +226,7 @@ impl Piece {
         chunk: &Chunk,
         cancel: &Cancel,
         notices: &mut Notices,
-        mut take: impl FnMut(&Record<'_, 'a>),
+        mut take: impl FnMut(&Record<'_, 'a>, bool),
     ) {
         for packet in self.packets.clone() {
             let (begin, end) = times(trace, self.stream.index(), packet).unwrap_or((Ns::MIN, Ns::MAX));
@@ -200,8 +242,8 @@ impl Piece {
                 backwards += u64::from(record.time < last);
                 last = record.time;
                 let time = record.time.min(end).max(begin);
-                if chunk.from <= time && time < chunk.until {
-                    take(&Record { time, ..record });
+                if time < chunk.until {
+                    take(&Record { time, ..record }, chunk.from <= time);
                 }
             }
             if chunk.from <= begin {

@@ -6,6 +6,8 @@
 //! - [`attributes`]: the lines of the history, named by paths, found by patterns
 //! - [`history`]: what held on each line from when to when, and the tree (R-SHT) that answers questions about it
 //! - [`segments`]: spans without a line (system calls, executions), by start, end or duration
+//! - [`slot`]: what a chunk of events does to a slot whose value before is not known
+//! - [`sources`]: chunks of traces as typed events in order
 //! - [`summary`]: time per state at several scales, exact
 
 pub mod attributes;
@@ -14,4 +16,6 @@ pub mod history;
 pub mod kernel;
 pub mod recording;
 pub mod segments;
+pub mod slot;
+pub mod sources;
 pub mod summary;

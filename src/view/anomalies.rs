@@ -115,6 +115,7 @@ struct ResponsibleJson {
     reference_ns: Ns,
 }
 
+/// A path.
 #[derive(Clone, Debug, Serialize)]
 struct PathJson {
     excess_ns: Ns,
@@ -167,6 +168,19 @@ pub fn json(found: &Anomalies, notices: &Notices) -> Document {
         truncated: found.paths_left_out > 0,
         warnings: notices.sentences().iter().map(|s| clean::line(s)).collect(),
     }
+}
+
+/// Another document with one path beside it.
+#[derive(Clone, Debug, Serialize)]
+pub struct WithPath<T> {
+    #[serde(flatten)]
+    document: T,
+    path: Option<PathJson>,
+}
+
+/// A document, and the path that is selected on the screen.
+pub fn with_path<T: Serialize>(document: T, found: &Anomalies, at: usize) -> WithPath<T> {
+    WithPath { document, path: found.paths.get(at).map(|p| path(found, p)) }
 }
 
 /// The clocks alone, for `info --full`.
@@ -267,6 +281,7 @@ fn write(found: &Anomalies, notices: &Notices, out: &mut String) -> std::fmt::Re
         "{} patterns, {} selected (q {}, s {}): {} anomalies, {} sources, longest path {} messages",
         s.patterns, s.selected, found.q, found.s, s.anomalies, s.sources, s.longest_path
     )?;
+    writeln!(out, "{}", verdict(found))?;
     let mut paths = found.paths.iter().peekable();
     if paths.peek().is_none() {
         writeln!(out, "\nnothing took too long by itself")?;
@@ -295,6 +310,24 @@ fn write(found: &Anomalies, notices: &Notices, out: &mut String) -> std::fmt::Re
         writeln!(out, "note: {}", clean::line(&warning))?;
     }
     Ok(())
+}
+
+/// The source that cost most, in one sentence; one that was late by itself before a wait that nothing explains.
+pub fn verdict(found: &Anomalies) -> String {
+    let mut sources = found.paths.iter().filter_map(|p| Some((p, p.steps.first()?)));
+    let own = sources.clone().find(|(_, first)| !first.kind.waits());
+    let Some((path, first)) = own.or_else(|| sources.next()) else {
+        return match found.anomalies.len() {
+            0 => "Nothing that repeats took too long.".to_owned(),
+            n => format!("{n} waits took too long, for nothing that was recorded as late."),
+        };
+    };
+    let at = duration(first.span.start - found.origin);
+    let cost = match path.affected_ns {
+        0 => "nobody is known to have waited for it".to_owned(),
+        affected => format!("its {} too much made others wait {}", duration(first.excess_ns), duration(affected)),
+    };
+    format!("{}, {at} after the start: {}; {cost}.", name(found, first), sentence(first))
 }
 
 fn write_source(found: &Anomalies, path: &Path, out: &mut String) -> std::fmt::Result {
@@ -328,15 +361,19 @@ fn sentence(step: &Step) -> String {
     }
 }
 
-fn place(found: &Anomalies, step: &Step) -> String {
+fn name(found: &Anomalies, step: &Step) -> String {
     let stream = found.streams.get(step.stream as usize);
     match stream.and_then(|s| s.rank) {
-        Some(rank) => format!("rank {rank} at {}", duration(step.span.start)),
-        None => format!("{} at {}", clean::text(stream.map_or("", |s| &s.name)), duration(step.span.start)),
+        Some(rank) => format!("rank {rank}"),
+        None => cleaned(stream.map_or("", |s| &s.name)),
     }
 }
 
-fn duration(ns: i64) -> String {
+fn place(found: &Anomalies, step: &Step) -> String {
+    format!("{} at {}", name(found, step), duration(step.span.start - found.origin))
+}
+
+pub(super) fn duration(ns: i64) -> String {
     let size = ns.unsigned_abs();
     let value = ns as f64;
     match size {

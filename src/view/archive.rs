@@ -11,6 +11,7 @@ use crate::analysis::patterns::Mined;
 use crate::base::notice::Notices;
 use crate::base::work::Cancel;
 use crate::input::otf2::{Archive, Envelope, Event, LocationFiles, LocationId, Reader, Record, class_name};
+use crate::model::build::iterations::{self, ITERATION};
 use crate::model::pattern::Anomalies;
 use serde::Serialize;
 use std::cmp::Reverse;
@@ -120,16 +121,19 @@ impl Facts {
 
 /// Iterations by pattern, over all streams.
 fn tasks(mined: &Mined) -> Vec<TaskFacts> {
-    let mut by_pattern: BTreeMap<_, Vec<i64>> = BTreeMap::new();
+    let mut by_task: BTreeMap<String, Vec<i64>> = BTreeMap::new();
     for one in mined.iterations() {
-        by_pattern.entry(one.pattern).or_default().extend(one.spans.iter().map(|s| s.len()));
+        let durations = || one.spans.iter().map(|s| s.len());
+        by_task.entry(ITERATION.to_owned()).or_default().extend(durations());
+        let name = mined.table.name(one.pattern, &mined.operations.names);
+        by_task.entry(name).or_default().extend(durations());
     }
-    let task = |(pattern, mut durations): (_, Vec<i64>)| {
+    let task = |name: String| {
+        let mut durations = by_task.remove(&name)?;
         durations.sort_unstable();
-        let name = cleaned(&mined.table.name(pattern, &mined.operations.names));
-        TaskFacts { name, measured: Some(Measured::new(&durations)) }
+        Some(TaskFacts { name: cleaned(&name), measured: Some(Measured::new(&durations)), unknown_waits: None })
     };
-    by_pattern.into_iter().map(task).collect()
+    iterations::tasks(mined).into_iter().filter_map(task).collect()
 }
 
 /// Bytes that are collected before they are written.

@@ -1,13 +1,14 @@
 //! `info`: what the traces are (`whyslow.info/1`), from metadata, index and packet headers; with a survey also how
 //! often and how long each task ran.
 
+use super::anomalies::duration;
 use super::clean;
-use crate::analysis::survey::Survey;
+use crate::analysis::clocks::HostClock;
+use crate::analysis::survey::{Survey, Unknown};
 use crate::base::notice::Notices;
 use crate::base::statistics::nearest_rank;
-use crate::event::task::TaskDefinition;
-use crate::input::Source;
-use crate::input::count::lost;
+use crate::base::time::{Ns, Shift};
+use crate::model::facts::{self, TraceFacts};
 use serde::Serialize;
 use std::fmt::Write;
 
@@ -15,25 +16,38 @@ use std::fmt::Write;
 #[derive(Clone, Debug, Serialize)]
 pub struct Facts {
     schema: &'static str,
-    traces: Vec<TraceFacts>,
+    traces: Vec<TraceJson>,
     lost: Lost,
     tasks: Vec<TaskFacts>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    clocks: Option<Vec<ClockFacts>>,
     #[serde(skip_serializing_if = "Option::is_none")]
     unknown_waits: Option<UnknownWaits>,
     warnings: Vec<String>,
 }
 
 #[derive(Clone, Debug, Serialize)]
-struct TraceFacts {
+struct TraceJson {
     path: String,
     format: String,
     begin_ns: Option<i64>,
     end_ns: Option<i64>,
-    streams: usize,
-    packets: usize,
+    streams: u64,
+    packets: u64,
     host: Option<String>,
     clock: Option<String>,
-    event_types: usize,
+    event_types: u64,
+}
+
+/// Common time = own time + `offset_ns`, at the start of its recording; it grows by `drift_ppb`.
+#[derive(Clone, Debug, Serialize)]
+struct ClockFacts {
+    host: Option<String>,
+    traces: Vec<String>,
+    offset_ns: i64,
+    drift_ppb: f64,
+    error_ns: Option<i64>,
+    packets: u64,
 }
 
 #[derive(Clone, Debug, Default, Serialize)]
@@ -49,6 +63,8 @@ pub(super) struct TaskFacts {
     pub name: String,
     #[serde(flatten)]
     pub measured: Option<Measured>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub unknown_waits: Option<UnknownWaits>,
 }
 
 /// How many executions, and how long they took.
@@ -62,7 +78,7 @@ pub(super) struct Measured {
 }
 
 #[derive(Clone, Debug, Serialize)]
-struct UnknownWaits {
+pub(super) struct UnknownWaits {
     off_cpu_ns: i64,
     reasons: Vec<Reason>,
 }
@@ -75,30 +91,31 @@ struct Reason {
 }
 
 impl Facts {
-    /// The facts of some traces and, where a survey was made, its figures.
-    pub fn new(sources: &[Source], tasks: &[TaskDefinition], survey: Option<&Survey>, notices: &Notices) -> Facts {
-        let mut all_lost = Lost::default();
-        for source in sources {
-            let (events, packets) = lost(&source.trace);
-            all_lost.events += events;
-            all_lost.packets += packets;
-            all_lost.streams += source.trace.streams().iter().filter(|s| !s.losses.is_empty()).count() as u64;
-        }
+    /// The facts of some traces and, for each task that was measured, its durations, ascending; where a survey was
+    /// made, what it found besides, and the hosts' clocks.
+    pub fn new<'a>(
+        recorded: &facts::Facts,
+        tasks: impl Iterator<Item = (&'a str, Option<&'a [Ns]>)>,
+        full: Option<(&Survey, &[HostClock])>,
+        notices: &Notices,
+    ) -> Facts {
+        let facts::Lost { events, packets, streams } = recorded.lost;
         let mut tasks: Vec<TaskFacts> = tasks
-            .iter()
-            .map(|t| TaskFacts {
-                name: clean::text(&t.name).into_owned(),
-                measured: survey.map(|s| Measured::new(s.durations.get(&t.name).map_or(&[], Vec::as_slice))),
+            .map(|(name, sorted)| TaskFacts {
+                name: clean::text(name).into_owned(),
+                measured: sorted.map(Measured::new),
+                unknown_waits: full.and_then(|(s, _)| s.tasks.get(name)).map(|t| UnknownWaits::new(&t.unknown)),
             })
             .collect();
         // With figures, what never ran is of no interest: a kernel declares hundreds of system calls.
         tasks.retain(|t| t.measured.as_ref().is_none_or(|m| m.executions > 0));
         Facts {
             schema: "whyslow.info/1",
-            traces: sources.iter().map(TraceFacts::new).collect(),
-            lost: all_lost,
+            traces: recorded.traces.iter().map(TraceJson::new).collect(),
+            lost: Lost { events, packets, streams },
             tasks,
-            unknown_waits: survey.map(UnknownWaits::new),
+            clocks: full.map(|(_, clocks)| clocks.iter().map(|clock| ClockFacts::new(clock, recorded)).collect()),
+            unknown_waits: full.map(|(survey, _)| UnknownWaits::new(&survey.unknown)),
             warnings: notices.sentences().iter().map(|s| clean::line(s)).collect(),
         }
     }
@@ -125,19 +142,24 @@ impl Facts {
             )?;
         }
         let lost = &self.lost;
-        if lost.events + lost.packets > 0 {
+        if lost.events > 0 || lost.packets > 0 {
             writeln!(out, "lost: {} events and {} packets in {} streams", lost.events, lost.packets, lost.streams)?;
         } else {
             writeln!(out, "lost: nothing")?;
         }
+        for clock in self.clocks.iter().filter(|clocks| clocks.len() > 1).flatten() {
+            writeln!(out, "{clock}")?;
+        }
         write_tasks(&self.tasks, out)?;
         if let Some(unknown) = &self.unknown_waits {
-            let total: i64 = unknown.reasons.iter().map(|r| r.ns).sum();
-            let percent = total as f64 * 100.0 / unknown.off_cpu_ns.max(1) as f64;
-            let all = unknown.off_cpu_ns as f64 / 1e6;
-            writeln!(out, "\nwaits on critical paths without a cause: {percent:.2} % of {all:.1} ms off the CPU")?;
+            writeln!(out, "\nwaits on critical paths without a cause: {unknown} off the CPU")?;
             for r in &unknown.reasons {
                 writeln!(out, "{:>10} {:>11.3} ms  {}", r.waits, r.ns as f64 / 1e6, r.reason)?;
+            }
+            for t in &self.tasks {
+                if let Some(own) = t.unknown_waits.as_ref().filter(|own| !own.reasons.is_empty()) {
+                    writeln!(out, "           {own} in {}", t.name)?;
+                }
             }
         }
         self.warnings.iter().try_for_each(|w| writeln!(out, "note: {w}"))
@@ -170,24 +192,49 @@ pub(super) fn write_tasks(tasks: &[TaskFacts], out: &mut String) -> std::fmt::Re
     Ok(())
 }
 
-impl TraceFacts {
-    fn new(source: &Source) -> TraceFacts {
-        let trace = &source.trace;
-        let packets = || trace.streams().iter().flat_map(|s| &s.packets);
-        let name =
-            if source.name.is_empty() { source.label.clone() } else { format!("{}/{}", source.label, source.name) };
-        let clean = |text: &str| clean::text(text).into_owned();
-        let clock = trace.clock_uuid().map(|uuid| format!("{} {uuid}", trace.clock_name().unwrap_or("clock")));
-        TraceFacts {
-            path: clean(&name),
-            format: format!("CTF {}", if trace.version() == 2 { "2" } else { "1.8" }),
-            begin_ns: packets().filter_map(|p| p.begin).min(),
-            end_ns: packets().filter_map(|p| p.end).max(),
-            streams: trace.streams().len(),
-            packets: packets().count(),
-            host: trace.environment("hostname").map(clean),
-            clock: clock.or_else(|| trace.clock_name().map(str::to_owned)).map(|c| clean(&c)),
-            event_types: trace.classes().len(),
+impl std::fmt::Display for ClockFacts {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let host = self.host.as_deref().unwrap_or("unknown host");
+        let error = self.error_ns.map_or_else(|| "unknown".to_owned(), duration);
+        let offset = duration(self.offset_ns);
+        write!(f, "clock of {host}: {offset} to add, error up to {error}, by {} packets", self.packets)?;
+        if self.drift_ppb == 0.0 { Ok(()) } else { write!(f, ", drift {:.1} ppm", self.drift_ppb / 1e3) }
+    }
+}
+
+impl ClockFacts {
+    fn new(clock: &HostClock, recorded: &facts::Facts) -> ClockFacts {
+        let ppb = clock.shift.drift as f64 * 1e9 / (1u64 << Shift::SCALE) as f64;
+        ClockFacts {
+            host: Some(clean::text(&clock.host).into_owned()).filter(|host| !host.is_empty()),
+            traces: clock
+                .traces
+                .iter()
+                .filter_map(|at| recorded.traces.get(*at))
+                .map(|t| clean::text(&t.path).into_owned())
+                .collect(),
+            offset_ns: clock.shift.offset,
+            drift_ppb: (ppb * 1e3).round() / 1e3,
+            error_ns: clock.error,
+            packets: clock.packets,
+        }
+    }
+}
+
+impl TraceJson {
+    fn new(facts: &TraceFacts) -> TraceJson {
+        let TraceFacts { path, format, begin, end, streams, packets, host, clock, event_types } = facts;
+        let clean = |text: &String| clean::text(text).into_owned();
+        TraceJson {
+            path: clean(path),
+            format: clean(format),
+            begin_ns: *begin,
+            end_ns: *end,
+            streams: *streams,
+            packets: *packets,
+            host: host.as_ref().map(clean),
+            clock: clock.as_ref().map(clean),
+            event_types: *event_types,
         }
     }
 }
@@ -207,14 +254,22 @@ impl Measured {
 }
 
 impl UnknownWaits {
-    fn new(survey: &Survey) -> UnknownWaits {
+    fn new(unknown: &Unknown) -> UnknownWaits {
         let reason = |(reason, (waits, ns)): (&String, &(u64, i64))| Reason {
             reason: clean::text(reason).into_owned(),
             waits: *waits,
             ns: *ns,
         };
-        let mut reasons: Vec<Reason> = survey.unknown.reasons.iter().map(reason).collect();
+        let mut reasons: Vec<Reason> = unknown.reasons.iter().map(reason).collect();
         reasons.sort_by_key(|r| std::cmp::Reverse(r.ns));
-        UnknownWaits { off_cpu_ns: survey.unknown.off_cpu_ns, reasons }
+        UnknownWaits { off_cpu_ns: unknown.off_cpu_ns, reasons }
+    }
+}
+
+impl std::fmt::Display for UnknownWaits {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let total: i64 = self.reasons.iter().map(|r| r.ns).sum();
+        let percent = total as f64 * 100.0 / self.off_cpu_ns.max(1) as f64;
+        write!(f, "{percent:.2} % of {:.1} ms", self.off_cpu_ns as f64 / 1e6)
     }
 }

@@ -1,11 +1,10 @@
 //! `stats count`, `cpu` and `io`: one table, as JSON (`whyslow.stats.*/1`) and as text.
 
 use super::clean;
-use crate::analysis::usage::{CpuUse, IoUse, ThreadUse};
+use crate::analysis::usage::{CpuUse, IoUse, ThreadUse, Usage};
 use crate::base::notice::Notices;
 use crate::event::mpi;
 use crate::input::count::Counts;
-use crate::state::recording::Recording;
 use serde::Serialize;
 use std::collections::BTreeMap;
 use std::fmt::Write;
@@ -59,6 +58,7 @@ struct CpuLine {
     cpu: u32,
     active_ns: i64,
     percent: f64,
+    idle_percent: f64,
 }
 
 #[derive(Clone, Debug, Serialize)]
@@ -67,6 +67,8 @@ struct ThreadLine {
     pid: i32,
     name: String,
     cpu_ns: i64,
+    /// Of all CPUs together.
+    percent: f64,
 }
 
 /// `whyslow.stats.io/1`
@@ -89,6 +91,15 @@ struct IoLine {
 
 fn warnings(notices: &Notices) -> Vec<String> {
     notices.sentences().iter().map(|s| clean::line(s)).collect()
+}
+
+/// Two decimals.
+fn rounded(percent: f64) -> f64 {
+    (percent * 100.0).round() / 100.0
+}
+
+fn percent(part: i64, whole: i64) -> f64 {
+    rounded(part as f64 * 100.0 / whole.max(1) as f64)
 }
 
 fn cleaned(per_name: &BTreeMap<String, u64>) -> BTreeMap<String, u64> {
@@ -127,34 +138,37 @@ impl Table {
         })
     }
 
-    /// From the runs of a recording.
-    pub fn cpu(recording: &Recording, (cpus, threads): &(Vec<CpuUse>, Vec<ThreadUse>), notices: &Notices) -> Table {
-        let percent = |c: &CpuUse| (c.active_ns as f64 * 1e4 / c.total_ns.max(1) as f64).round() / 100.0;
-        let line = |t: &ThreadUse| {
-            let thread = recording.thread(t.thread)?;
-            let name = thread.names.last().map_or("", |(_, n)| recording.names.get(*n));
-            let name = clean::text(name).into_owned();
-            Some(ThreadLine { tid: thread.tid, pid: thread.pid, name, cpu_ns: t.cpu_ns })
+    /// From what the CPUs did.
+    pub fn cpu(usage: &Usage, notices: &Notices) -> Table {
+        let cpus = usage.cpus();
+        let known: i64 = cpus.iter().map(|c| c.total_ns).fold(0, i64::saturating_add);
+        let cpu = |c: &CpuUse| {
+            let percent = percent(c.active_ns, c.total_ns);
+            CpuLine { cpu: c.cpu, active_ns: c.active_ns, percent, idle_percent: rounded(100.0 - percent) }
+        };
+        let thread = |t: ThreadUse| {
+            let name = clean::text(&t.name).into_owned();
+            ThreadLine { tid: t.tid, pid: t.pid, name, cpu_ns: t.cpu_ns, percent: percent(t.cpu_ns, known) }
         };
         Table::Cpu(Cpu {
             schema: "whyslow.stats.cpu/1",
-            cpus: cpus.iter().map(|c| CpuLine { cpu: c.cpu, active_ns: c.active_ns, percent: percent(c) }).collect(),
-            threads: threads.iter().filter_map(line).collect(),
+            cpus: cpus.iter().map(cpu).collect(),
+            threads: usage.threads().into_iter().map(thread).collect(),
             warnings: warnings(notices),
         })
     }
 
-    /// From the system calls of a recording.
-    pub fn io(processes: &[IoUse], notices: &Notices) -> Table {
-        let line = |p: &IoUse| IoLine {
+    /// From what system calls moved.
+    pub fn io(usage: &Usage, notices: &Notices) -> Table {
+        let line = |p: IoUse| IoLine {
             pid: p.pid,
             name: clean::text(&p.name).into_owned(),
-            read_bytes: p.read_bytes,
-            written_bytes: p.written_bytes,
-            reads: p.reads,
-            writes: p.writes,
+            read_bytes: p.read.bytes,
+            written_bytes: p.written.bytes,
+            reads: p.read.calls,
+            writes: p.written.calls,
         };
-        let processes = processes.iter().map(line).collect();
+        let processes = usage.processes().into_iter().map(line).collect();
         Table::Io(Io { schema: "whyslow.stats.io/1", processes, warnings: warnings(notices) })
     }
 
@@ -194,12 +208,13 @@ impl Count {
 impl Cpu {
     fn write(&self, out: &mut String) -> std::fmt::Result {
         for c in &self.cpus {
-            let (active, idle) = (c.active_ns as f64 / 1e6, 100.0 - c.percent);
+            let (active, idle) = (c.active_ns as f64 / 1e6, c.idle_percent);
             writeln!(out, "cpu {:<4} {active:>12.3} ms active {:>6.2} % idle {idle:>6.2} %", c.cpu, c.percent)?;
         }
-        writeln!(out, "\n{:>8} {:>8} {:>14}  thread", "pid", "tid", "cpu ms")?;
+        writeln!(out, "\n{:>8} {:>8} {:>14} {:>7}  thread", "pid", "tid", "cpu ms", "%")?;
         for t in &self.threads {
-            writeln!(out, "{:>8} {:>8} {:>14.3}  {}", t.pid, t.tid, t.cpu_ns as f64 / 1e6, t.name)?;
+            let time = t.cpu_ns as f64 / 1e6;
+            writeln!(out, "{:>8} {:>8} {time:>14.3} {:>7.2}  {}", t.pid, t.tid, t.percent, t.name)?;
         }
         notes(out, &self.warnings)
     }

@@ -3,25 +3,31 @@
 //! Everything is deterministic: the same numbers on every machine, so that pictures of the screen can be compared.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
+mod ring;
+
 use ratatui::buffer::Buffer;
+use ring::ring;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
-use whyslow::base::notice::Notice;
+use whyslow::analysis::patterns::Mined;
+use whyslow::base::notice::{Notice, Notices};
 use whyslow::base::time::Span;
 use whyslow::base::work::Work;
 use whyslow::compare::{Comparison, Request, compare};
+use whyslow::event::operation::Operations;
 use whyslow::model::context::{ContextId, Frame, FrameKind, Spent};
-use whyslow::model::execution::inclusive;
 use whyslow::model::metric::{Column, Metric};
+use whyslow::model::pattern::Anomalies;
 use whyslow::model::{Model, TraceId, TraceInfo, Who, WhoId};
 use whyslow::view::tui::app::{App, Busy};
 use whyslow::view::tui::counts::Counter;
-use whyslow::view::tui::jobs::{Done, Job, Outcome};
+use whyslow::view::tui::jobs::{Done, Job, Lane, Outcome};
 use whyslow::view::tui::key::Key;
+use whyslow::view::tui::patterns::Found;
 use whyslow::view::tui::theme::Depth;
 use whyslow::view::tui::update::{self, Effect, Message, update};
-use whyslow::view::tui::{Backend, Looks, screen};
+use whyslow::view::tui::{Backend, Exported, First, Looks, screen};
 
 /// A small generator of numbers (SplitMix64).
 pub struct Random(pub u64);
@@ -162,10 +168,10 @@ pub fn server(executions: usize) -> Model {
         e.who.push(workers[i % 3]);
         e.trace.push(TraceId(0));
         e.unsure.push(i % 97 == 5);
-        e.inclusive.push(inclusive(&b.model.contexts, &parts));
         e.own.push(parts);
         at += 2_700_000;
     }
+    b.model.executions.inclusive = b.model.executions.own.inclusive(&b.model.contexts, &Work::new(1)).unwrap();
     b.model.executions.columns = columns.into_iter().map(|(metric, values)| Column { metric, values }).collect();
     b.model.traces[0].span.end = at;
     b.model.notices.add(Notice::DiscardedEvents, 1723, || "kernel/kchan_1, packet 88".into());
@@ -179,6 +185,8 @@ pub struct Made {
     pub executions: usize,
     /// How long the analysis takes.
     pub analysis: Duration,
+    /// What is mined.
+    pub operations: Operations,
 }
 
 impl Backend for Made {
@@ -202,8 +210,12 @@ impl Backend for Made {
         Ok(compare(model, request, work)?)
     }
 
-    fn export(&mut self, _: &Model, comparison: &Comparison) -> anyhow::Result<String> {
-        Ok(format!("{{\"extra_ns\": {}}}\n", comparison.extra_ns))
+    fn mine(&mut self, work: &Work) -> anyhow::Result<(Mined, Notices)> {
+        Ok((Mined::new(self.operations.clone(), work)?, Notices::default()))
+    }
+
+    fn export(&mut self, what: &Exported) -> anyhow::Result<String> {
+        Ok(format!("{what:?}\n").chars().take(21).collect())
     }
 }
 
@@ -213,6 +225,8 @@ pub struct Session {
     pub app: App,
     /// What was sent to the clipboard.
     pub copied: Vec<String>,
+    /// What was last written as JSON.
+    pub exported: Option<Exported>,
     /// The user has quit.
     pub ended: bool,
     backend: Made,
@@ -222,22 +236,33 @@ pub struct Session {
 impl Session {
     /// A session of this size that has just begun to analyse.
     pub fn new(columns: u16, lines: u16, depth: Depth) -> Session {
+        Session::beginning(columns, lines, depth, First::Executions)
+    }
+
+    /// The same, beginning with patterns.
+    pub fn beginning(columns: u16, lines: u16, depth: Depth, first: First) -> Session {
         let looks = Looks { theme: None, depth, ascii: false, mouse: false };
         let mut app =
             App::new("ledger/kernel, ledger/ust".into(), Request::default(), looks, (columns, lines)).unwrap();
-        update::start(&mut app, None);
-        let backend = Made { executions: 700, analysis: Duration::ZERO };
-        Session { app, copied: Vec::new(), ended: false, backend, counter: None }
+        update::start(&mut app, first);
+        let backend = Made { executions: 700, analysis: Duration::ZERO, operations: ring(6, 120) };
+        Session { app, copied: Vec::new(), exported: None, ended: false, backend, counter: None }
     }
 
     /// Report progress.
     pub fn progress(&mut self, stage: &'static str, done: u64, total: u64, events: u64) {
-        self.send(Message::Progress(Busy { what: "", stage, done, total, events }));
+        self.send(Message::Progress(Lane::Executions, Busy { what: "", stage, done, total, events }));
     }
 
     /// Let the analysis end.
     pub fn ready(&mut self) {
         self.perform(vec![Effect::Start(Job::Analyse { task: None })]);
+    }
+
+    /// Let mining end.
+    pub fn mined(&mut self) {
+        let settings = self.app.patterns.settings;
+        self.perform(vec![Effect::Start(Job::Mine { settings })]);
     }
 
     /// Press keys, written as in the table of actions, blanks between them.
@@ -292,7 +317,13 @@ impl Session {
                 let counts = self.counter.as_mut().unwrap().count(&groups);
                 vec![Done::Compared(result), Done::Counted(Arc::new(counts))]
             }
-            Job::Export { path, overwrite, .. } => {
+            Job::Mine { settings } => {
+                let (mined, notices) = self.backend.mine(&work).unwrap();
+                let found = Anomalies::new(&mined, &settings, &work).unwrap();
+                vec![Done::Mined(settings, Ok(Arc::new(Found::new(found, notices))))]
+            }
+            Job::Export { what, path, overwrite } => {
+                self.exported = Some(what);
                 let outcome = if overwrite { Outcome::Written(22) } else { Outcome::Exists };
                 vec![Done::Exported { path, outcome }]
             }

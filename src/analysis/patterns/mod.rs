@@ -12,6 +12,7 @@ pub mod grammar;
 pub mod measure;
 pub mod spread;
 pub mod table;
+pub mod triggers;
 
 use super::offsets::{Clock, fit};
 use crate::base::time::Span;

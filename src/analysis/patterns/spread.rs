@@ -15,6 +15,7 @@
 
 use super::blame::{EventAt, Late};
 use super::measure::Characters;
+use super::triggers::Triggers;
 use crate::analysis::offsets::Clock;
 use crate::base::time::{Ns, Span};
 use crate::event::operation::{EventKind, Operations, Place, Via};
@@ -60,14 +61,6 @@ pub struct Cause {
     pub explained: Ns,
 }
 
-/// What ended a wait: who sent, and when on the common time line.
-#[derive(Clone, Copy)]
-struct Trigger {
-    from: Place,
-    sent: Ns,
-    via: Via,
-}
-
 /// A cause explains at least one part in this many of the excess.
 const SHARE: Ns = 10;
 
@@ -86,7 +79,7 @@ pub fn find(operations: &Operations, clocks: &[Clock], late: &[Late], characters
     // An event may be blamed in a unit and in a larger pattern: the unit, which stands first, has it.
     nodes.sort_by_key(|n| (n.stream, n.event, n.late));
     nodes.dedup_by_key(|n| (n.stream, n.event));
-    let search = Search { operations, clocks, late, characters, nodes: &nodes, attended: attended(operations) };
+    let search = Search { late, characters, nodes: &nodes, triggers: Triggers::new(operations, clocks) };
     let mut violations = 0;
     let causes = nodes.iter().map(|node| {
         let cause = search.cause(node)?;
@@ -105,21 +98,11 @@ pub fn find(operations: &Operations, clocks: &[Clock], late: &[Late], characters
     Spread { nodes, causes, violations }
 }
 
-/// For each operation that is part of a meeting, which; sorted.
-fn attended(operations: &Operations) -> Vec<(Place, u32)> {
-    let meetings = (0_u32..).zip(&operations.meetings);
-    let mut all: Vec<_> = meetings.flat_map(|(m, meeting)| meeting.members.iter().map(move |p| (*p, m))).collect();
-    all.sort_unstable();
-    all
-}
-
 struct Search<'a> {
-    operations: &'a Operations,
-    clocks: &'a [Clock],
     late: &'a [Late],
     characters: &'a [Characters],
     nodes: &'a [Node],
-    attended: Vec<(Place, u32)>,
+    triggers: Triggers<'a>,
 }
 
 impl Search<'_> {
@@ -127,16 +110,13 @@ impl Search<'_> {
         self.nodes.partition_point(|n| (n.stream, n.event) < (node.stream, node.event)) as u32
     }
 
-    fn clock(&self, stream: u32) -> Clock {
-        self.clocks.get(stream as usize).copied().unwrap_or_default()
-    }
-
     /// The node that made this one wait.
     fn cause(&self, node: &Node) -> Option<Cause> {
         if !node.kind.waits() {
             return None;
         }
-        let trigger = self.trigger(node)?;
+        let place = Place { stream: node.stream, operation: node.event / 2 };
+        let trigger = self.triggers.of(place, node.span.end)?;
         if trigger.from.stream == node.stream {
             return None;
         }
@@ -171,30 +151,5 @@ impl Search<'_> {
         }
         let (explained, at) = most.filter(|(explained, _)| explained.saturating_mul(SHARE) >= node.excess)?;
         Some(Cause { node: at as u32, via: trigger.via, explained })
-    }
-
-    /// What ended the wait of a node.
-    fn trigger(&self, node: &Node) -> Option<Trigger> {
-        let place = Place { stream: node.stream, operation: node.event / 2 };
-        let messages = &self.operations.messages;
-        let first = messages.partition_point(|m| m.to < place);
-        let received = messages[first..].iter().take_while(|m| m.to == place).map(|m| {
-            // A message left while the sending operation lasted, of which tracers record the attempt; wake-ups and
-            // packets are recorded as they happen.
-            let left = match (m.via, self.operations.get(m.from)) {
-                (Via::Message, Some(o)) => o.end.max(m.sent),
-                _ => m.sent,
-            };
-            Trigger { from: m.from, sent: self.clock(m.from.stream).common(left), via: m.via }
-        });
-        let at = self.attended.binary_search_by_key(&place, |(p, _)| *p).ok();
-        let meeting = at.and_then(|at| self.operations.meetings.get(self.attended[at].1 as usize));
-        let members = meeting.into_iter().flat_map(|m| &m.members).filter_map(|member| {
-            let came = self.clock(member.stream).common(self.operations.get(*member)?.start);
-            Some(Trigger { from: *member, sent: came, via: Via::Collective })
-        });
-        // A member that came after this one had left made it wait for nothing (a broadcast).
-        let members = members.filter(|t| t.sent <= node.span.end);
-        received.chain(members).max_by_key(|t| (t.sent, std::cmp::Reverse(t.from)))
     }
 }

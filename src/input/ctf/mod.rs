@@ -35,7 +35,7 @@ pub use steps::{Appearance, Named, Node, Shape};
 use super::mapped::Mapped;
 use super::record::{ClassId, FieldPath, Projection, Scope, StreamId};
 use crate::base::notice::{Notice, Notices};
-use crate::base::time::{Ns, canonical_ns};
+use crate::base::time::{Ns, Shift, canonical_ns};
 use packet::{Line, Place, Preludes};
 use schema::{Count, Field, Kind, Schema, StreamClass};
 use std::ops::Range;
@@ -145,7 +145,18 @@ impl Trace {
 
     /// Names of the payload's direct members that are integers (`true`) or text (`false`).
     pub fn payload_fields(&self, class: ClassId) -> Vec<(String, bool)> {
-        let Some(Field { kind: Kind::Struct(members), .. }) = self.root(class, Scope::Payload) else {
+        self.fields(class, Scope::Payload)
+    }
+
+    /// The same of the contexts.
+    pub fn context_fields(&self, class: ClassId) -> Vec<(String, bool)> {
+        let mut all = self.fields(class, Scope::CommonContext);
+        all.extend(self.fields(class, Scope::SpecificContext));
+        all
+    }
+
+    fn fields(&self, class: ClassId, scope: Scope) -> Vec<(String, bool)> {
+        let Some(Field { kind: Kind::Struct(members), .. }) = self.root(class, scope) else {
             return Vec::new();
         };
         let simple = |member: &schema::Member| match &member.field.kind {
@@ -263,6 +274,14 @@ impl Trace {
             for line in chunk.lines.iter_mut().filter(|l| l.clock.uuid.as_deref() == Some(uuid)) {
                 line.common.base = base;
             }
+        }
+        self.tell_streams();
+    }
+
+    /// Lay all clocks of the trace on another time line, which becomes the common one.
+    pub fn shift_clocks(&mut self, shift: Shift) {
+        for line in self.chunks.iter_mut().flat_map(|c| &mut c.lines) {
+            line.common.shift = Some(shift);
         }
         self.tell_streams();
     }

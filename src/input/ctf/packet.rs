@@ -8,6 +8,7 @@ use super::compile::Compiler;
 use super::decode::{Damage, Machine, Sink, What, extend};
 use super::schema::{Clock, Field, Kind, Role, Schema, StreamClass};
 use super::steps::Program;
+use crate::base::time::Shift;
 use crate::input::cursor::Bytes;
 use crate::input::record::Words;
 use std::ops::Range;
@@ -378,12 +379,14 @@ pub(super) struct Line {
     pub(super) base: i128,
     /// Cycles a second.
     pub(super) frequency: u64,
+    /// From this clock's own time line to the common one, where they are two.
+    pub(super) shift: Option<Shift>,
 }
 
 impl Line {
     pub(super) fn of(clock: &Clock) -> Line {
         let whole = i128::from(clock.offset_seconds) * i128::from(clock.frequency);
-        Line { base: whole + i128::from(clock.offset_cycles), frequency: clock.frequency }
+        Line { base: whole + i128::from(clock.offset_cycles), frequency: clock.frequency, shift: None }
     }
 
     /// Nanoseconds from the origin; where they do not fit, the end of the line on that side.
@@ -391,6 +394,7 @@ impl Line {
     pub(super) fn ns(&self, cycles: u64) -> crate::base::time::Ns {
         let cycles = self.base + i128::from(cycles);
         let ends = if cycles < 0 { i64::MIN } else { i64::MAX };
-        crate::base::time::exact_ns(cycles, self.frequency).unwrap_or(ends)
+        let own = crate::base::time::exact_ns(cycles, self.frequency).unwrap_or(ends);
+        self.shift.map_or(own, |shift| shift.apply(own))
     }
 }

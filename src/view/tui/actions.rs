@@ -1,4 +1,5 @@
-//! The one table of actions: name, default keys, help line, where it applies.
+//! The one table of actions: name, default keys, help line, where it applies. An action that does its own thing in
+//! several panes has a row for each.
 //!
 //! It feeds the key handler, the `?` page, the footer, the `:` palette and, through [`markdown`], docs/KEYS.md.
 //! PRODUCT.md's table of keys is the contract.
@@ -66,8 +67,16 @@ pub enum Action {
     ThresholdDown,
     /// Pattern analysis: s up.
     ThresholdUp,
-    /// Open or fold a node; follow a cause to its node.
+    /// Open or fold a node; follow a cause to its node, an anomaly to its path, a path to its next step.
     Open,
+    /// The executions of a step's moment become the slow group.
+    Moment,
+    /// Anomalies with certain words only.
+    Filter,
+    /// All patterns, selected and rejected.
+    ShowPatterns,
+    /// Pattern analysis: the robust limit, or q and s.
+    Robust,
     /// Back along the trail.
     Back,
     /// Search.
@@ -115,6 +124,26 @@ pub enum Place {
     Histograms,
     /// In the differential flame tree.
     Tree,
+    /// In the anomaly list.
+    Anomalies,
+    /// In the propagation path.
+    Path,
+}
+
+impl Place {
+    /// Those of one pane.
+    pub const PANES: [Place; 4] = [Tree, Histograms, Anomalies, Path];
+
+    /// As people call it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Any => "",
+            Histograms => "histograms",
+            Tree => "flame tree",
+            Anomalies => "anomalies",
+            Path => "propagation",
+        }
+    }
 }
 
 /// A row of the table.
@@ -146,14 +175,21 @@ const fn entry(
 }
 
 use Action as A;
-use Place::{Any, Histograms, Tree};
+use Place::{Anomalies, Any, Histograms, Path, Tree};
 
 /// The table, in the order of the help page.
 pub const TABLE: &[Entry] = &[
     entry(A::Up, "up", "Up k", "move up", Any, None),
     entry(A::Down, "down", "Down j", "move down", Any, None),
-    entry(A::Left, "left", "Left h", "move left; in the tree fold the node, or go to its parent", Any, None),
-    entry(A::Right, "right", "Right l", "move right; in the tree unfold the node", Any, None),
+    entry(
+        A::Left,
+        "left",
+        "Left h",
+        "move left; in the tree fold the node, or go to its parent; the path before",
+        Any,
+        None,
+    ),
+    entry(A::Right, "right", "Right l", "move right; in the tree unfold the node; the next path", Any, None),
     entry(A::PageUp, "page up", "PgUp Ctrl-b", "move up by a page", Any, None),
     entry(A::PageDown, "page down", "PgDn Ctrl-f", "move down by a page", Any, None),
     entry(A::Home, "first", "Home", "move to the first line or bin", Any, None),
@@ -163,7 +199,30 @@ pub const TABLE: &[Entry] = &[
     entry(A::NextMatch, "next match", "n", "go to the next match", Tree, None),
     entry(A::PreviousMatch, "previous match", "N", "go to the previous match", Tree, None),
     entry(A::Order, "order", "o", "order by extra time, deviations or name", Tree, Some("order")),
-    entry(A::Back, "back", "-", "go back along the trail of jumps", Any, None),
+    entry(A::Open, "open", "Enter Space", "show the anomaly's path", Anomalies, Some("path")),
+    entry(A::Search, "search", "/", "search a pattern, place, source or call", Anomalies, Some("search")),
+    entry(A::NextMatch, "next match", "n", "go to the next match", Anomalies, None),
+    entry(A::PreviousMatch, "previous match", "N", "go to the previous match", Anomalies, None),
+    entry(A::Filter, "filter", "f", "list only anomalies that have all of some words", Anomalies, Some("filter")),
+    entry(A::Order, "order", "o", "order by extra time, factor, time, place or pattern", Anomalies, Some("order")),
+    entry(
+        A::ShowPatterns,
+        "patterns",
+        "p",
+        "show all patterns, selected and rejected, with the reason",
+        Anomalies,
+        Some("patterns"),
+    ),
+    entry(A::Open, "open", "Enter Space", "walk to the next step", Path, Some("walk")),
+    entry(
+        A::Moment,
+        "moment",
+        "m",
+        "make the executions of the step's moment the slow group",
+        Path,
+        Some("its executions"),
+    ),
+    entry(A::Back, "back", "- Backspace", "go back along the trail of jumps", Any, None),
     entry(A::GrowRight, "grow selection right", ">", "move the selection's free end to the right", Histograms, None),
     entry(
         A::GrowLeft,
@@ -203,14 +262,22 @@ pub const TABLE: &[Entry] = &[
     entry(A::PreviousPane, "previous pane", "Shift-Tab", "go to the previous pane", Any, None),
     entry(A::Pane(1), "histograms", "1", "go to the histograms", Any, None),
     entry(A::Pane(2), "flame tree", "2", "go to the differential flame tree", Any, None),
-    entry(A::Pane(3), "anomalies", "3", "go to the anomalies (not in this version)", Any, None),
-    entry(A::Pane(4), "propagation", "4", "go to the propagation path (not in this version)", Any, None),
+    entry(A::Pane(3), "anomalies", "3", "go to the anomalies of frequent patterns", Any, None),
+    entry(A::Pane(4), "propagation", "4", "go to the propagation path of the selected anomaly", Any, None),
     entry(A::Zoom, "zoom", "z", "let the pane fill the screen, or all panes that fit", Any, None),
-    entry(A::QuotientDown, "q down", "[", "pattern analysis: a smaller reference set (not in this version)", Any, None),
-    entry(A::QuotientUp, "q up", "]", "pattern analysis: a larger reference set (not in this version)", Any, None),
-    entry(A::ThresholdDown, "s down", "{", "pattern analysis: a lower threshold (not in this version)", Any, None),
-    entry(A::ThresholdUp, "s up", "}", "pattern analysis: a higher threshold (not in this version)", Any, None),
-    entry(A::Export, "export", "e", "export groups, tree and causes to a JSON file", Any, Some("export")),
+    entry(A::QuotientDown, "q down", "[", "pattern analysis: a smaller reference set (q)", Any, None),
+    entry(A::QuotientUp, "q up", "]", "pattern analysis: a larger reference set (q)", Any, None),
+    entry(A::ThresholdDown, "s down", "{", "pattern analysis: a lower threshold (s)", Any, None),
+    entry(A::ThresholdUp, "s up", "}", "pattern analysis: a higher threshold (s)", Any, None),
+    entry(A::Robust, "robust limit", "R", "pattern analysis: limits by median and deviation, or by q and s", Any, None),
+    entry(
+        A::Export,
+        "export",
+        "e",
+        "export groups, tree and causes, or anomalies, to a JSON file",
+        Any,
+        Some("export"),
+    ),
     entry(A::Copy, "copy", "y", "copy what the cursor is on (through the terminal, OSC 52)", Any, None),
     entry(A::SaveScreen, "save screen", "", "save this screen as an SVG picture", Any, None),
     entry(A::ChooseTask, "task", "T", "choose the task whose executions are compared", Any, None),
@@ -224,9 +291,13 @@ pub const TABLE: &[Entry] = &[
     entry(A::Quit, "quit", "q Ctrl-c", "quit", Any, Some("quit")),
 ];
 
-/// The row of an action.
-pub fn find(action: Action) -> Option<&'static Entry> {
-    TABLE.iter().find(|e| e.action == action)
+/// One row per action, that of a place where it has one.
+pub fn all(place: Place) -> impl Iterator<Item = &'static Entry> {
+    TABLE.iter().filter(move |e| {
+        let mut same = TABLE.iter().filter(|o| o.action == e.action);
+        let own = same.clone().find(|o| o.place == place);
+        own.or_else(|| same.next()).is_some_and(|o| std::ptr::eq(o, *e))
+    })
 }
 
 /// What a key does in a place: the place's own actions come before those of every place.
@@ -243,12 +314,7 @@ pub fn markdown() -> String {
     for e in TABLE {
         let quoted: Vec<String> = e.keys.split(' ').filter(|k| !k.is_empty()).map(|k| format!("`{k}`")).collect();
         let keys = if quoted.is_empty() { format!("`:` {}", e.name) } else { quoted.join(" ") };
-        let place = match e.place {
-            Any => "",
-            Histograms => "histograms",
-            Tree => "flame tree",
-        };
-        text.push_str(&format!("| {keys} | {} | {place} |\n", e.help));
+        text.push_str(&format!("| {keys} | {} | {} |\n", e.help, e.place.name()));
     }
     text
 }
@@ -259,9 +325,10 @@ mod tests {
 
     #[test]
     fn every_key_parses_and_none_has_two_meanings_in_a_place() {
-        for place in [Histograms, Tree] {
+        // A pane's own meaning may hide that of every place.
+        for place in [Any, Histograms, Tree, Anomalies, Path] {
             let mut seen = std::collections::BTreeSet::new();
-            for e in TABLE.iter().filter(|e| e.place == Any || e.place == place) {
+            for e in TABLE.iter().filter(|e| e.place == place) {
                 for k in e.keys.split(' ').filter(|k| !k.is_empty()) {
                     assert_eq!(Key::parse(k).unwrap().to_string(), k);
                     assert!(seen.insert(k), "{k} has two meanings");
@@ -273,7 +340,9 @@ mod tests {
     #[test]
     fn names_and_actions_are_unique() {
         for (i, a) in TABLE.iter().enumerate() {
-            assert!(TABLE[..i].iter().all(|b| b.name != a.name && b.action != a.action), "{}", a.name);
+            let differ =
+                |b: &Entry| (b.name == a.name) == (b.action == a.action) && (b.name != a.name || b.place != a.place);
+            assert!(TABLE[..i].iter().all(differ), "{}", a.name);
         }
     }
 
@@ -283,7 +352,7 @@ mod tests {
                         Shift-Up Shift-Down s f Backspace x g u U [ ] { } Enter Space - / n N o w : i e y t ? q";
         for text in contract.split_whitespace() {
             let key = Key::parse(text).unwrap();
-            let bound = [Histograms, Tree].iter().any(|p| bound(key, *p).is_some());
+            let bound = Place::PANES.iter().any(|p| bound(key, *p).is_some());
             assert!(bound, "{text} does nothing");
         }
     }

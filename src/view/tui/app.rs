@@ -6,33 +6,52 @@
 use super::actions::Place;
 use super::counts::{Counts, Row};
 use super::groups::{History, Selection};
+use super::jobs::Lane;
 use super::overlay::Overlay;
+use super::patterns::{PathPane, Patterns};
 use super::setup::Looks;
 use super::theme::{self, Depth, Source, Theme, ThemeError};
 use super::tree::Rows;
+use crate::base::time::Span;
 use crate::compare::{Cause, Comparison, DiffNode, Request};
 use crate::model::Model;
 use crate::model::context::ContextId;
 use std::sync::Arc;
 
-/// The panes that this version has.
+/// The panes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Pane {
     /// Histograms of the metrics.
     Histograms,
     /// Causes and the differential flame tree.
     Tree,
+    /// Occurrences of patterns that took too long.
+    Anomalies,
+    /// How one delay spread.
+    Path,
 }
 
 impl Pane {
-    /// Those that exist, in the order of their numbers.
-    pub const ALL: [Pane; 2] = [Pane::Histograms, Pane::Tree];
+    /// In the order of their numbers.
+    pub const ALL: [Pane; 4] = [Pane::Histograms, Pane::Tree, Pane::Anomalies, Pane::Path];
+
+    /// The two that stand side by side where there is room: executions, or patterns.
+    pub fn pair(self) -> [Pane; 2] {
+        if self.is_of_patterns() { [Pane::Anomalies, Pane::Path] } else { [Pane::Histograms, Pane::Tree] }
+    }
+
+    /// It shows patterns and not executions.
+    pub fn is_of_patterns(self) -> bool {
+        matches!(self, Pane::Anomalies | Pane::Path)
+    }
 
     /// Where its actions apply.
     pub fn place(self) -> Place {
         match self {
             Pane::Histograms => Place::Histograms,
             Pane::Tree => Place::Tree,
+            Pane::Anomalies => Place::Anomalies,
+            Pane::Path => Place::Path,
         }
     }
 
@@ -41,6 +60,8 @@ impl Pane {
         match self {
             Pane::Histograms => "1 Histograms",
             Pane::Tree => "2 Flame tree",
+            Pane::Anomalies => "3 Anomalies",
+            Pane::Path => "4 Propagation",
         }
     }
 }
@@ -48,7 +69,7 @@ impl Pane {
 /// A background job while it runs.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Busy {
-    /// `analysing`, `comparing`, `exporting`.
+    /// `analysing`, `comparing`, `mining`, `exporting`.
     pub what: &'static str,
     /// Its stage.
     pub stage: &'static str,
@@ -98,7 +119,7 @@ pub enum Cursor {
 pub struct Search {
     /// The text.
     pub text: String,
-    /// Nodes.
+    /// Nodes, or anomalies.
     pub matches: Vec<u32>,
 }
 
@@ -133,6 +154,10 @@ pub enum Trail {
     Cause(usize),
     /// A context of the tree.
     Context(ContextId),
+    /// The row of an anomaly.
+    Anomaly(usize),
+    /// A step of a path.
+    Step(PathPane),
 }
 
 /// Everything.
@@ -175,6 +200,10 @@ pub struct App {
     pub trail: Vec<Trail>,
     /// What was unfolded in the model before, until the new one can be unfolded alike.
     pub remembered: Vec<Vec<String>>,
+    /// Patterns, anomalies, paths.
+    pub patterns: Patterns,
+    /// A moment whose executions are to be the slow group as soon as there are any.
+    pub moment: Option<Span>,
 }
 
 impl App {
@@ -223,6 +252,8 @@ impl App {
             overlays: Vec::new(),
             trail: Vec::new(),
             remembered: Vec::new(),
+            patterns: Patterns::default(),
+            moment: None,
         })
     }
 
@@ -246,13 +277,28 @@ impl App {
     /// What is lost, unknown or unsure, one sentence each; those of the groups first.
     pub fn warnings(&self) -> Vec<String> {
         let mut all: Vec<String> = self.comparison.iter().flat_map(|c| c.warnings.iter().cloned()).collect();
-        let notices = self.model.iter().flat_map(|m| m.notices.sentences());
-        for sentence in notices {
+        let of_model = self.model.iter().flat_map(|m| m.notices.sentences());
+        let of_patterns = self.patterns.found.iter().flat_map(|f| f.notices.sentences());
+        for sentence in of_model.chain(of_patterns) {
             if !all.contains(&sentence) {
                 all.push(sentence);
             }
         }
         all
+    }
+
+    /// The running job of a lane.
+    pub fn busy(&self, lane: Lane) -> Option<&Busy> {
+        match lane {
+            Lane::Executions => self.busy.as_ref(),
+            Lane::Patterns => self.patterns.busy.as_ref(),
+        }
+    }
+
+    /// The first event: people count from there.
+    pub fn origin(&self) -> i64 {
+        let of_patterns = || self.patterns.found.as_ref().map_or(0, |f| f.anomalies.origin);
+        self.model.as_ref().map_or_else(of_patterns, |m| m.origin)
     }
 
     /// The task's name.

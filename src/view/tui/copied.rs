@@ -4,6 +4,8 @@ use super::app::{App, Cursor, Pane};
 use super::groups::Selection;
 use super::layout::{grid, histogram_shape};
 use super::{figure, screen};
+use crate::event::operation::Via;
+use crate::model::propagation::Step;
 use crate::view::clean;
 
 /// The text; empty where there is nothing.
@@ -12,6 +14,8 @@ pub fn text(app: &App) -> String {
         (Pane::Histograms, _) => range(app).unwrap_or_default(),
         (Pane::Tree, Cursor::Cause(i)) => app.causes().get(i).map_or(String::new(), |c| c.sentence.clone()),
         (Pane::Tree, Cursor::Row(_)) => node(app).unwrap_or_default(),
+        (Pane::Anomalies, _) => anomaly(app).unwrap_or_default(),
+        (Pane::Path, _) => path(app).unwrap_or_default(),
     });
     text.lines().map(|line| clean::text(line).into_owned()).collect::<Vec<_>>().join("\n")
 }
@@ -27,6 +31,25 @@ fn node(app: &App) -> Option<String> {
         figure::deviations(node.deviations),
         figure::share(node.slow_affected)
     ))
+}
+
+fn anomaly(app: &App) -> Option<String> {
+    let found = app.patterns.found.as_ref()?;
+    let at = app.patterns.list.here()?;
+    let a = found.get(at)?;
+    let (extra, start) = (figure::extra(a.excess_ns as f64), figure::stamp(a.span.start - app.origin()));
+    Some(format!("{} at {start}: {extra}, {}: {}", found.place(a.stream), found.role(at), found.what(a)))
+}
+
+/// The whole path, a line per step.
+fn path(app: &App) -> Option<String> {
+    let (found, at) = app.patterns.selected()?;
+    let step = |s: &Step| {
+        let via = s.via.map_or("source", Via::name);
+        let (extra, start) = (figure::extra(s.excess_ns as f64), figure::stamp(s.span.start - app.origin()));
+        format!("{via} {} at {start}: {} {extra}", found.place(s.stream), s.what)
+    };
+    Some(found.anomalies.paths.get(at)?.steps.iter().map(step).collect::<Vec<_>>().join("\n"))
 }
 
 /// The selection as a filter, ready for `--slow` or `--fast`.

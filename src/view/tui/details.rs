@@ -6,6 +6,7 @@
 
 use super::counts::Row;
 use super::tree::{ancestry, find_context, find_path, path_text};
+use crate::base::time::Span;
 use crate::compare::filter;
 use crate::compare::frame_text;
 use crate::compare::{Cause, Comparison, DiffNode, Group};
@@ -185,6 +186,21 @@ fn sample(model: &Model, id: ExecutionId, group: &'static str, here: i64) -> Sam
         process: name(who.map(|w| w.process)),
         pid: who.map_or(0, |w| w.pid),
     }
+}
+
+/// Positions of the executions in which the last instant of a span lies.
+pub fn at_moment(model: &Model, span: Span) -> Vec<usize> {
+    let e = &model.executions;
+    let instant = span.end.max(span.start + 1) - 1;
+    (0..e.len()).filter(|i| e.start[*i] <= instant && instant < e.end[*i]).collect()
+}
+
+/// The longest executions of a moment.
+pub fn samples_of_moment(model: &Model, span: Span) -> Vec<Sample> {
+    let mut inside = at_moment(model, span);
+    inside.sort_by_key(|i| (std::cmp::Reverse(model.executions.duration(*i)), *i));
+    inside.truncate(SAMPLES);
+    inside.into_iter().map(|i| sample(model, ExecutionId::at(i), "", model.executions.duration(i))).collect()
 }
 
 fn threads(model: &Model, path: &[ContextId]) -> Vec<Behind> {

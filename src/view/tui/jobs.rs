@@ -1,14 +1,21 @@
 //! Background jobs: one runs, the newest request wins, the running one is cancelled (ARCHITECTURE.md rule 8).
 //!
-//! In: [`Job`]s from the loop. Out: [`Done`]s through the function given at the start, each with the number of its
+//! In: [`Job`]s from the loop. Out: [`Done`]s through the function given at the start, each with the [`Ticket`] of its
 //! request, so that the loop can drop what comes too late. Everything slow happens on the one thread here: the
-//! analysis, counting histograms, comparing, writing files. A job that panics ends with an error that says so.
+//! analysis, counting histograms, comparing, pattern mining, writing files. A job that panics ends with an error that
+//! says so. There are two lanes, because a request about executions does not make one about patterns obsolete: within
+//! a lane the newest wins; executions go first, and mining that they interrupt is begun again after them.
 
 use super::counts::{Counter, Counts};
-use super::setup::Backend;
-use crate::base::work::{Progress, Work};
+use super::patterns::Found;
+use super::setup::{Backend, Exported};
+use crate::analysis::patterns::Mined;
+use crate::analysis::patterns::measure::Settings;
+use crate::base::notice::Notices;
+use crate::base::work::{Cancel, Progress, Work};
 use crate::compare::{Comparison, Request};
 use crate::model::Model;
+use crate::model::pattern::Anomalies;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::PathBuf;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
@@ -28,12 +35,15 @@ pub enum Job {
         /// The groups.
         request: Request,
     },
-    /// Write the comparison as JSON.
+    /// Find patterns, unless that is done; then what took too long under these settings, and why.
+    Mine {
+        /// q and s.
+        settings: Settings,
+    },
+    /// Write something as JSON.
     Export {
-        /// The executions.
-        model: Arc<Model>,
         /// What to write.
-        comparison: Arc<Comparison>,
+        what: Exported,
         /// Where.
         path: PathBuf,
         /// Replace a file that exists.
@@ -41,12 +51,38 @@ pub enum Job {
     },
 }
 
+/// Which requests a request makes obsolete: those of its lane.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Lane {
+    /// About executions; goes first.
+    Executions,
+    /// About patterns.
+    Patterns,
+}
+
+/// A request by its lane and its number there.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Ticket {
+    /// Lane.
+    pub lane: Lane,
+    number: u64,
+}
+
 impl Job {
+    /// Its lane.
+    pub fn lane(&self) -> Lane {
+        match self {
+            Job::Mine { .. } => Lane::Patterns,
+            Job::Analyse { .. } | Job::Compare { .. } | Job::Export { .. } => Lane::Executions,
+        }
+    }
+
     /// What it is called while it runs.
     pub fn name(&self) -> &'static str {
         match self {
             Job::Analyse { .. } => "analysing",
             Job::Compare { .. } => "comparing",
+            Job::Mine { .. } => "mining",
             Job::Export { .. } => "exporting",
         }
     }
@@ -61,6 +97,8 @@ pub enum Done {
     Counted(Arc<Counts>),
     /// The comparison is done.
     Compared(Result<Arc<Comparison>, String>),
+    /// Patterns are mined and held against these settings.
+    Mined(Settings, Result<Arc<Found>, String>),
     /// The file is written, or not.
     Exported {
         /// Where.
@@ -81,11 +119,18 @@ pub enum Outcome {
     Failed(String),
 }
 
+#[derive(Clone)]
+struct Asked {
+    ticket: Ticket,
+    job: Job,
+    work: Work,
+}
+
 #[derive(Default)]
 struct State {
-    newest: u64,
-    waiting: Option<(u64, Job, Work)>,
-    running: Option<Work>,
+    newest: [u64; 2],
+    waiting: [Option<Asked>; 2],
+    running: Option<Asked>,
     closed: bool,
 }
 
@@ -111,16 +156,16 @@ impl Jobs {
     pub fn start(
         backend: Box<dyn Backend>,
         threads: usize,
-        send: impl Fn(u64, Done) + Send + 'static,
+        send: impl Fn(Ticket, Done) + Send + 'static,
     ) -> std::io::Result<Jobs> {
         let shared = Arc::new(Shared { state: Mutex::default(), changed: Condvar::new() });
         let theirs = Arc::clone(&shared);
-        let mut worker = Worker { backend, counter: None };
+        let mut worker = Worker { backend, counter: None, mined: None };
         std::thread::Builder::new().name("jobs".into()).spawn(move || {
-            while let Some((number, job, work)) = next(&theirs) {
+            while let Some(Asked { ticket, job, work }) = next(&theirs) {
                 worker.run(job, &work, &|done| {
                     if !work.cancel.is_cancelled() {
-                        send(number, done);
+                        send(ticket, done);
                     }
                 });
                 theirs.lock().running = None;
@@ -129,25 +174,34 @@ impl Jobs {
         Ok(Jobs { shared, threads })
     }
 
-    /// Ask for a job: cancels the running one and replaces the waiting one. Returns its number and its progress.
-    pub fn request(&self, job: Job) -> (u64, Arc<Progress>) {
+    /// Ask for a job: cancels the running one and replaces the waiting one of its lane. Returns its progress.
+    pub fn request(&self, job: Job) -> (Ticket, Arc<Progress>) {
         let work = Work::new(self.threads);
         let progress = Arc::clone(&work.progress);
-        let mut state = self.shared.lock();
-        state.newest += 1;
-        let number = state.newest;
-        if let Some(running) = &state.running {
-            running.cancel.cancel();
+        let lane = job.lane();
+        let mut guard = self.shared.lock();
+        let state = &mut *guard;
+        state.newest[lane as usize] += 1;
+        let ticket = Ticket { lane, number: state.newest[lane as usize] };
+        match &state.running {
+            Some(running) if running.ticket.lane == lane => running.work.cancel.cancel(),
+            Some(running) if lane == Lane::Executions => {
+                running.work.cancel.cancel();
+                let again = Work { cancel: Cancel::default(), ..running.work.clone() };
+                let theirs = &mut state.waiting[running.ticket.lane as usize];
+                theirs.get_or_insert_with(|| Asked { work: again, ..running.clone() });
+            }
+            _ => {}
         }
-        state.waiting = Some((number, job, work));
-        drop(state);
+        state.waiting[lane as usize] = Some(Asked { ticket, job, work });
+        drop(guard);
         self.shared.changed.notify_all();
-        (number, progress)
+        (ticket, progress)
     }
 
-    /// True when nothing newer was asked for.
-    pub fn is_newest(&self, number: u64) -> bool {
-        self.shared.lock().newest == number
+    /// True when nothing newer was asked for in its lane.
+    pub fn is_newest(&self, ticket: Ticket) -> bool {
+        self.shared.lock().newest[ticket.lane as usize] == ticket.number
     }
 }
 
@@ -156,21 +210,21 @@ impl Drop for Jobs {
         let mut state = self.shared.lock();
         state.closed = true;
         if let Some(running) = &state.running {
-            running.cancel.cancel();
+            running.work.cancel.cancel();
         }
         self.shared.changed.notify_all();
     }
 }
 
-fn next(shared: &Shared) -> Option<(u64, Job, Work)> {
+fn next(shared: &Shared) -> Option<Asked> {
     let mut state = shared.lock();
     loop {
         if state.closed {
             return None;
         }
-        if let Some((number, job, work)) = state.waiting.take() {
-            state.running = Some(work.clone());
-            return Some((number, job, work));
+        if let Some(asked) = state.waiting.iter_mut().find_map(Option::take) {
+            state.running = Some(asked.clone());
+            return Some(asked);
         }
         state = shared.changed.wait(state).unwrap_or_else(PoisonError::into_inner);
     }
@@ -179,6 +233,7 @@ fn next(shared: &Shared) -> Option<(u64, Job, Work)> {
 struct Worker {
     backend: Box<dyn Backend>,
     counter: Option<Counter>,
+    mined: Option<(Mined, Notices)>,
 }
 
 impl Worker {
@@ -207,8 +262,18 @@ impl Worker {
                     self.count(&model, &groups, work, send);
                 }
             }
-            Job::Export { model, comparison, path, overwrite } => {
-                let outcome = match caught(|| self.backend.export(&model, &comparison)) {
+            Job::Mine { settings } => {
+                let found = caught(|| {
+                    let (mined, notices) = match &mut self.mined {
+                        Some(mined) => mined,
+                        none => none.insert(self.backend.mine(work)?),
+                    };
+                    Ok(Arc::new(Found::new(Anomalies::new(mined, &settings, work)?, notices.clone())))
+                });
+                send(Done::Mined(settings, found));
+            }
+            Job::Export { what, path, overwrite } => {
+                let outcome = match caught(|| self.backend.export(&what)) {
                     Ok(text) => write_new(&path, text.as_bytes(), overwrite),
                     Err(what) => Outcome::Failed(what),
                 };
@@ -290,7 +355,12 @@ mod tests {
             anyhow::bail!("nothing to compare")
         }
 
-        fn export(&mut self, _: &Model, _: &Comparison) -> anyhow::Result<String> {
+        fn mine(&mut self, work: &Work) -> anyhow::Result<(Mined, Notices)> {
+            std::thread::sleep(Duration::from_millis(50));
+            Ok((Mined::new(Default::default(), work)?, Notices::default()))
+        }
+
+        fn export(&mut self, _: &Exported) -> anyhow::Result<String> {
             Ok(String::new())
         }
     }
@@ -315,6 +385,20 @@ mod tests {
         assert!(matches!(done, Done::Analysed(Ok(_))));
         assert!(number == last && jobs.is_newest(last) && !jobs.is_newest(first));
         assert!(results.recv_timeout(Duration::from_millis(50)).is_err(), "what was cancelled says nothing");
+    }
+
+    #[test]
+    fn mining_waits_for_executions_and_begins_again_after_them() {
+        let (sender, results) = channel();
+        let send = move |ticket, done| drop(sender.send((ticket, done)));
+        let jobs = Jobs::start(Box::new(Slow), 1, send).unwrap();
+        let next = || results.recv_timeout(Duration::from_secs(20)).unwrap();
+        let (mining, _) = jobs.request(Job::Mine { settings: Settings::default() });
+        std::thread::sleep(Duration::from_millis(10));
+        jobs.request(analyse("quick"));
+        assert!(matches!(next().1, Done::Analysed(Ok(_))));
+        let (ticket, done) = next();
+        assert!(matches!(done, Done::Mined(_, Ok(_))) && ticket == mining && jobs.is_newest(mining));
     }
 
     #[test]

@@ -3,6 +3,7 @@
 
 use super::app::{App, Pane};
 use super::screen::header;
+use crate::model::propagation::Path;
 use ratatui::layout::Rect;
 
 /// From so many columns two panes stand side by side.
@@ -32,11 +33,10 @@ pub fn layout(app: &App) -> Layout {
     let header = Rect::new(0, 0, columns, header_lines as u16);
     let body = Rect::new(0, header.height, columns, lines.saturating_sub(header.height + footer_lines));
     let panes = if columns >= SIDE_BY_SIDE && !app.zoom {
-        let left = columns * 2 / 5;
-        vec![
-            (Pane::Histograms, Rect { width: left, ..body }),
-            (Pane::Tree, Rect { x: left + 1, width: columns - left - 1, ..body }),
-        ]
+        let [first, second] = app.pane.pair();
+        // The list of anomalies has more to say in a line than histograms have.
+        let left = if app.pane.is_of_patterns() { columns / 2 } else { columns * 2 / 5 };
+        vec![(first, Rect { width: left, ..body }), (second, Rect { x: left + 1, width: columns - left - 1, ..body })]
     } else {
         vec![(app.pane, body)]
     };
@@ -76,6 +76,54 @@ pub fn tree_lines(height: u16, causes: usize) -> TreeLines {
     };
     let tree_head = usize::from(height >= 4);
     TreeLines { cause_head, causes: shown, tree_head, rows: height.saturating_sub(cause_head + shown + tree_head) }
+}
+
+/// Anomalies shown at once; above them a line of column heads where there is room.
+pub fn list_lines(app: &App) -> usize {
+    let height = usize::from(layout(app).inside(Pane::Anomalies).height);
+    height - usize::from(height >= 3)
+}
+
+/// Lines inside the path pane.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PathLines {
+    /// What the path is.
+    pub head: usize,
+    /// The drawing.
+    pub drawing: usize,
+    /// Lines per stream in it: one, or two with room for arrows between.
+    pub per_stream: usize,
+    /// Column heads above the steps.
+    pub step_head: usize,
+    /// Steps shown at once.
+    pub steps: usize,
+}
+
+/// The lines of the path pane now.
+pub fn path_lines(app: &App) -> PathLines {
+    let height = usize::from(layout(app).inside(Pane::Path).height);
+    let path = app.patterns.selected().and_then(|(found, at)| found.anomalies.paths.get(at));
+    let streams = path.map_or(0, |p| streams(p).len());
+    let head = usize::from(height >= 3);
+    let step_head = usize::from(height >= 5);
+    // A line for the axis; the steps get half of the room, the drawing no more than it needs.
+    let room = height.saturating_sub(head + step_head);
+    let steps = path.map_or(0, |p| p.steps.len()).min(room.div_ceil(2)).max(2);
+    let free = room.saturating_sub(steps);
+    let per_stream = if 2 * streams <= free { 2 } else { 1 };
+    let drawing = if free < 3 { 0 } else { (per_stream * streams + 2 - per_stream).min(free) };
+    PathLines { head, drawing, per_stream, step_head, steps: room - drawing }
+}
+
+/// The streams on a path, in the order in which it reaches them.
+pub fn streams(path: &Path) -> Vec<u32> {
+    let mut found = Vec::new();
+    for step in &path.steps {
+        if !found.contains(&step.stream) {
+            found.push(step.stream);
+        }
+    }
+    found
 }
 
 /// Lines and columns inside the histogram pane.

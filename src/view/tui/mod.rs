@@ -26,6 +26,7 @@ pub mod key;
 pub mod layout;
 pub mod overlay;
 pub mod paint;
+pub mod patterns;
 pub mod screen;
 pub mod setup;
 mod terminal;
@@ -34,14 +35,14 @@ pub mod tree;
 pub mod update;
 pub mod widget;
 
-pub use setup::{Backend, Looks, Setup};
+pub use setup::{Backend, Exported, First, Looks, Setup};
 
 use crate::base::work::Progress;
 use crate::view::svg;
 use anyhow::Context;
 use app::{App, Busy};
 use crossterm::event::{Event, MouseButton, MouseEventKind};
-use jobs::{Done, Jobs};
+use jobs::{Done, Jobs, Lane, Ticket};
 use key::Key;
 use paint::Painter;
 use std::io::IsTerminal;
@@ -57,7 +58,7 @@ const TICK: Duration = Duration::from_millis(100);
 
 enum Incoming {
     Event(Event),
-    Job(u64, Done),
+    Job(Ticket, Done),
     Told(Told),
     /// The terminal gives no keys any more.
     Closed,
@@ -68,20 +69,21 @@ pub fn run(setup: Setup) -> anyhow::Result<()> {
     if !std::io::stdout().is_terminal() {
         anyhow::bail!("the interface needs a terminal: `whyslow explain` prints the answer without one");
     }
-    let Setup { title, request, looks, threads, backend } = setup;
+    let Setup { title, request, first, looks, threads, backend } = setup;
     let mouse = looks.mouse;
     let mut app = App::new(title, request, looks, (80, 24))?;
     let (sender, incoming) = channel();
     let jobs = {
         let sender = sender.clone();
-        Jobs::start(backend, threads, move |number, done| drop(sender.send(Incoming::Job(number, done))))?
+        Jobs::start(backend, threads, move |ticket, done| drop(sender.send(Incoming::Job(ticket, done))))?
     };
     let told = sender.clone();
     terminal::watch_signals(move |what| drop(told.send(Incoming::Told(what)))).context("signals")?;
     let terminal = Terminal::enter(mouse).context("the terminal")?;
     app.size = terminal.size();
-    let effects = update::start(&mut app, None);
-    let mut running = Loop { app, terminal, jobs, painter: Painter::default(), progress: None, frame: Vec::new() };
+    let effects = update::start(&mut app, first);
+    let mut running =
+        Loop { app, terminal, jobs, painter: Painter::default(), progress: [None, None], frame: Vec::new() };
     running.draw()?;
     read_events(sender)?;
     running.perform(effects)?;
@@ -117,7 +119,8 @@ struct Loop {
     terminal: Terminal,
     jobs: Jobs,
     painter: Painter,
-    progress: Option<Arc<Progress>>,
+    /// By lane.
+    progress: [Option<Arc<Progress>>; 2],
     frame: Vec<u8>,
 }
 
@@ -132,8 +135,8 @@ impl Loop {
     fn until_end(mut self, incoming: &Receiver<Incoming>) -> anyhow::Result<()> {
         loop {
             let first = match self.progress {
-                Some(_) => incoming.recv_timeout(TICK),
-                None => incoming.recv().map_err(|_| RecvTimeoutError::Disconnected),
+                [None, None] => incoming.recv().map_err(|_| RecvTimeoutError::Disconnected),
+                _ => incoming.recv_timeout(TICK),
             };
             // All that has come by now is one frame.
             let began = Instant::now();
@@ -157,7 +160,7 @@ impl Loop {
 
     fn take(&mut self, incoming: Incoming) -> anyhow::Result<Next> {
         let message = match incoming {
-            Incoming::Job(number, done) if self.jobs.is_newest(number) => Some(Message::Done(done)),
+            Incoming::Job(ticket, done) if self.jobs.is_newest(ticket) => Some(Message::Done(done)),
             Incoming::Job(..) => None,
             Incoming::Told(Told::Die(signal)) => return Ok(Next::Die(signal)),
             Incoming::Told(Told::Suspend) => {
@@ -185,7 +188,10 @@ impl Loop {
     fn perform(&mut self, effects: Vec<Effect>) -> anyhow::Result<Next> {
         for effect in effects {
             match effect {
-                Effect::Start(job) => self.progress = Some(self.jobs.request(job).1),
+                Effect::Start(job) => {
+                    let (ticket, progress) = self.jobs.request(job);
+                    self.progress[ticket.lane as usize] = Some(progress);
+                }
                 Effect::Copy(text) => self.terminal.copy(&text)?,
                 Effect::SavePicture { path, overwrite } => {
                     let ground = if self.app.theme.name == "light" { svg::Ground::LIGHT } else { svg::Ground::DARK };
@@ -210,18 +216,21 @@ impl Loop {
     }
 
     fn tell_progress(&mut self) {
-        if self.app.busy.is_none() {
-            self.progress = None;
-        }
-        if let Some(progress) = &self.progress {
-            let busy = Busy {
-                what: "",
-                stage: progress.stage(),
-                done: progress.done.load(Ordering::Relaxed),
-                total: progress.total.load(Ordering::Relaxed),
-                events: progress.events.load(Ordering::Relaxed),
-            };
-            update(&mut self.app, Message::Progress(busy));
+        for lane in [Lane::Executions, Lane::Patterns] {
+            let progress = &mut self.progress[lane as usize];
+            if self.app.busy(lane).is_none() {
+                *progress = None;
+            }
+            if let Some(progress) = progress {
+                let busy = Busy {
+                    what: "",
+                    stage: progress.stage(),
+                    done: progress.done.load(Ordering::Relaxed),
+                    total: progress.total.load(Ordering::Relaxed),
+                    events: progress.events.load(Ordering::Relaxed),
+                };
+                update(&mut self.app, Message::Progress(lane, busy));
+            }
         }
     }
 

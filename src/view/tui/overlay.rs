@@ -7,8 +7,10 @@ use super::actions::{self, Action, Place};
 use super::details::Details;
 use super::input::Input;
 use super::key::Key;
+use super::patterns::Found;
 use crossterm::event::KeyCode;
 use std::path::PathBuf;
+use std::sync::Arc;
 
 /// What a page shows.
 #[derive(Clone, Debug)]
@@ -19,6 +21,10 @@ pub enum Page {
     Trust,
     /// About what the cursor was on.
     Details(Box<Details>),
+    /// About an anomaly.
+    Anomaly(Arc<Found>, u32),
+    /// All patterns, selected and rejected.
+    Patterns,
 }
 
 /// What a line of text is asked for.
@@ -26,6 +32,8 @@ pub enum Page {
 pub enum Asked {
     /// A name to search.
     Search,
+    /// Words that anomalies must have.
+    Filter,
     /// The file for the JSON.
     Export,
     /// The file for the picture.
@@ -196,11 +204,13 @@ impl Overlay {
 const QUIT: Key = Key::control('c');
 
 fn page_key(page: &Page, key: Key) -> Answer {
-    let Some(action) = actions::bound(key, Place::Any) else { return Answer::Taken };
+    let place = if matches!(page, Page::Patterns) { Place::Anomalies } else { Place::Any };
+    let Some(action) = actions::bound(key, place) else { return Answer::Taken };
     let own = match page {
         Page::Help => Action::Help,
         Page::Trust => Action::Trust,
-        Page::Details(_) => Action::Details,
+        Page::Details(_) | Page::Anomaly(..) => Action::Details,
+        Page::Patterns => Action::ShowPatterns,
     };
     match action {
         Action::Up => Answer::Scroll(Scroll::Lines(-1)),

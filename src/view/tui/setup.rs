@@ -1,10 +1,43 @@
 //! What the interface is started with: a title, its looks, and the [`Backend`] that does the work.
 
+use super::patterns::Found;
 use super::theme::{Depth, Source};
+use crate::analysis::patterns::Mined;
+use crate::base::notice::Notices;
 use crate::base::work::Work;
 use crate::compare::{Comparison, Request};
 use crate::model::Model;
 use std::sync::Arc;
+
+/// What can be written to a file.
+#[derive(Clone, Debug)]
+pub enum Exported {
+    /// The comparison, and the propagation path that is selected.
+    Comparison {
+        /// The executions.
+        model: Arc<Model>,
+        /// Their groups.
+        comparison: Arc<Comparison>,
+        /// All paths, and which of them.
+        path: Option<(Arc<Found>, usize)>,
+    },
+    /// Patterns, anomalies and paths, and the path that is selected.
+    Anomalies {
+        /// All of it.
+        found: Arc<Found>,
+        /// Position of a path.
+        path: Option<usize>,
+    },
+}
+
+/// What is answered first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum First {
+    /// What makes slow executions slow; patterns only when asked for, or where there are no executions.
+    Executions,
+    /// What broke the patterns: nothing in the input delimits executions.
+    Patterns,
+}
 
 /// What the interface asks to be done; called on one background thread, one call at a time.
 ///
@@ -17,8 +50,11 @@ pub trait Backend: Send {
     /// Compare two groups; where the request is empty, proposed ones.
     fn compare(&mut self, model: &Model, request: &Request, work: &Work) -> anyhow::Result<Comparison>;
 
-    /// The comparison as the JSON document of `whyslow diff --json`.
-    fn export(&mut self, model: &Model, comparison: &Comparison) -> anyhow::Result<String>;
+    /// What repeats in each thread or rank.
+    fn mine(&mut self, work: &Work) -> anyhow::Result<(Mined, Notices)>;
+
+    /// The JSON document of `whyslow diff --json` or `whyslow anomalies --json`, with the selected path.
+    fn export(&mut self, what: &Exported) -> anyhow::Result<String>;
 }
 
 /// How it looks and behaves.
@@ -40,6 +76,8 @@ pub struct Setup {
     pub title: String,
     /// The groups given on the command line; empty: proposed.
     pub request: Request,
+    /// What is asked first.
+    pub first: First,
     /// Looks and manners.
     pub looks: Looks,
     /// Worker threads; 0: all cores.

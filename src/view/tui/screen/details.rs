@@ -107,6 +107,21 @@ pub fn range_text(row: &Row, bins: &Range<usize>) -> String {
     if single { text(bins.start) } else { format!("{} to {}", text(bins.start), text(bins.end)) }
 }
 
+/// Executions that ran at a moment.
+pub fn moment(app: &App, samples: &[Sample], lines: &mut Vec<Line>) {
+    lines.push(plain(Scope::Strong, "Executions of this moment, the longest first"));
+    if samples.is_empty() {
+        lines.push(plain(Scope::Dim, "none"));
+    }
+    for s in samples {
+        lines.push(vec![
+            (Scope::Text, format!("{:>7} {:>14} ", s.number, figure::stamp(s.clock_ns - app.origin()))),
+            (Scope::Strong, format!("{:>9} ", figure::time(s.duration_ns as f64))),
+            (Scope::Text, format!("{} {}, {} {}", s.thread, s.tid, s.process, s.pid)),
+        ]);
+    }
+}
+
 fn executions(app: &App, samples: &[Sample], here: &str, text: impl Fn(i64) -> String, lines: &mut Vec<Line>) {
     lines.push(Line::new());
     lines.push(plain(Scope::Strong, "Sampled executions, those with the most first"));

@@ -2,6 +2,7 @@
 
 use crate::compare::filter::{Filter, Operand, Test};
 use crate::compare::{Group, GroupsOrigin};
+use crate::view::anomalies::verdict;
 use crate::view::tui::app::App;
 use crate::view::tui::canvas::{Canvas, clip_front, width, wrap};
 use crate::view::tui::figure;
@@ -26,6 +27,10 @@ pub fn lines(app: &App, columns: usize) -> Vec<HeaderLine> {
     let right = corner(app, columns);
     let room = columns.saturating_sub(length(&right) + 2);
     let mut lines = vec![HeaderLine { left: title(app, room), right }];
+    if app.pane.is_of_patterns() {
+        of_patterns(app, columns, &mut lines);
+        return lines;
+    }
     if let Some(c) = &app.comparison {
         let slow = group("slow", Scope::Slow, &c.slow);
         let fast = group("fast", Scope::Fast, &c.fast);
@@ -47,10 +52,40 @@ pub fn lines(app: &App, columns: usize) -> Vec<HeaderLine> {
         (None, Some(c)) => (Scope::Unsure, c.verdict.sentence.as_str()),
         (None, None) => return lines,
     };
+    say(scope, sentence, columns, &mut lines);
+    lines
+}
+
+fn say(scope: Scope, sentence: &str, columns: usize, lines: &mut Vec<HeaderLine>) {
     for line in wrap(sentence, columns.saturating_sub(2)) {
         lines.push(HeaderLine { left: vec![(scope, format!("▌ {line}"))], right: Vec::new() });
     }
-    lines
+}
+
+/// What mining found in figures, and the top source in one sentence.
+fn of_patterns(app: &App, columns: usize, lines: &mut Vec<HeaderLine>) {
+    let rule = vec![(Scope::Dim, app.patterns.rule())];
+    if let Some(found) = &app.patterns.found {
+        let s = &found.anomalies.summary;
+        let number = |n: u64| (Scope::Strong, figure::count(n));
+        let word = |text: &str| (Scope::Dim, text.to_owned());
+        let left = vec![
+            number(s.patterns),
+            word(" patterns, "),
+            number(s.selected),
+            word(" selected, "),
+            number(s.anomalies),
+            word(" anomalies, "),
+            number(s.sources),
+            word(" sources"),
+        ];
+        lines.push(HeaderLine { left, right: rule });
+        say(Scope::Verdict, &verdict(&found.anomalies), columns, lines);
+    }
+    // Why there are no executions, where that was asked first.
+    if let Some(failure) = &app.failure {
+        say(Scope::Unsure, failure, columns, lines);
+    }
 }
 
 /// The trace gives way to the task, and its beginning to its end: paths differ there.
@@ -77,8 +112,11 @@ fn corner(app: &App, columns: usize) -> Line {
         1 => " warning:".to_owned(),
         _ => " warnings:".to_owned(),
     };
-    match &app.busy {
-        Some(busy) if app.comparison.is_some() => vec![(Scope::Progress, progress::short(busy))],
+    let shown = if app.pane.is_of_patterns() { app.patterns.found.is_some() } else { app.comparison.is_some() };
+    let other = if app.pane.is_of_patterns() { &app.busy } else { &app.patterns.busy };
+    let own = if app.pane.is_of_patterns() { &app.patterns.busy } else { &app.busy };
+    match own.as_ref().filter(|_| shown).or(other.as_ref()) {
+        Some(busy) => vec![(Scope::Progress, progress::short(busy))],
         _ if warnings > 0 => vec![(Scope::Warning, format!("⚠ {warnings}{named}")), (Scope::Key, " w".to_owned())],
         _ => Vec::new(),
     }

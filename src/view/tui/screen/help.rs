@@ -15,15 +15,18 @@ const READING: &[&str] = &[
     "A histogram counts the executions that pass the group's filters on all other metrics; bars that the group's own \
      filter on this metric leaves out are drawn faint. Select a range with < and >, then s or f: the range becomes that \
      group's filter, and moving it with Shift-arrows moves the group.",
+    "An anomaly is an occurrence of a frequent pattern that took too long: s times the longest of its reference, the \
+     shortest part q of all its occurrences. A source was late by itself; its victims waited for it, directly or through \
+     others. The propagation is drawn with time from left to right and a line per rank or thread: full bars are late by \
+     themselves, shaded ones wait, arrows are messages or wake-ups; dots stand between a delay and what it held up.",
     "If groups were chosen by duration, the upper nodes differ by construction: what counts is where the difference sits.",
 ];
 
 /// Its lines in this width.
 pub fn lines(columns: usize) -> Vec<Line> {
     let mut lines = Vec::new();
-    let sections =
-        [(Place::Any, "Everywhere"), (Place::Tree, "In the flame tree"), (Place::Histograms, "In the histograms")];
-    for (place, title) in sections {
+    let panes = Place::PANES.into_iter().map(|place| (place, format!("In the {}", place.name())));
+    for (place, title) in [(Place::Any, "Everywhere".to_owned())].into_iter().chain(panes) {
         lines.push(plain(Scope::Strong, title));
         let entries: Vec<&Entry> = TABLE.iter().filter(|e| e.place == place).collect();
         for entry in entries {

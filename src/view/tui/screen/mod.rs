@@ -1,15 +1,18 @@
 //! The whole screen from the state: header, panes, footer, and what lies on top. Nothing here changes any state.
 
+pub mod anomalies;
+pub mod anomaly;
 pub mod details;
 pub mod footer;
 pub mod header;
 pub mod help;
 pub mod histograms;
+pub mod path;
 pub mod tree;
 pub mod trust;
 
-use super::app::{App, Pane};
-use super::canvas::{Canvas, to_ascii};
+use super::app::{App, Busy, Pane};
+use super::canvas::{Canvas, to_ascii, width, wrap};
 use super::layout::{Layout, layout};
 use super::overlay::{Asked, Overlay, Page};
 use super::theme::Scope;
@@ -46,6 +49,7 @@ pub fn draw(app: &App) -> Buffer {
         Some(Overlay::Prompt { asked, input }) => {
             let label = match asked {
                 Asked::Search => "search ",
+                Asked::Filter => "only with ",
                 Asked::Export => "export JSON to ",
                 Asked::Picture => "save SVG to ",
             };
@@ -87,6 +91,8 @@ fn page_title(page: &Page) -> &'static str {
         Page::Help => "Help",
         Page::Trust => "Trust: what is lost, unknown, unsure",
         Page::Details(_) => "Details",
+        Page::Anomaly(..) => "Anomaly",
+        Page::Patterns => "Patterns, selected and rejected",
     }
 }
 
@@ -95,6 +101,8 @@ fn page_lines(app: &App, page: &Page, columns: usize) -> Vec<Line> {
         Page::Help => help::lines(columns),
         Page::Trust => trust::lines(app, columns),
         Page::Details(details) => details::lines(app, details, columns),
+        Page::Anomaly(found, at) => anomaly::lines(app, found, *at, columns),
+        Page::Patterns => app.patterns.found.as_ref().map_or(Vec::new(), |f| anomaly::patterns(f, columns)),
     }
 }
 
@@ -119,31 +127,43 @@ fn draw_pane(canvas: &mut Canvas<'_>, app: &App, layout: &Layout, pane: Pane) {
         let scope = if pane == app.pane { Scope::Title } else { Scope::Dim };
         canvas.text(1, 0, &format!(" {} ", pane.title()), scope);
     } else {
+        // Where there is no room for all titles only that of the pane in front is written out.
+        let all: usize = Pane::ALL.iter().map(|p| width(p.title()) + 3).sum();
+        let short = all > canvas.width();
         let mut at = 1;
         for other in Pane::ALL {
-            let scope = if other == app.pane { Scope::Title } else { Scope::Dim };
-            at = canvas.text(at, 0, &format!(" {} ", other.title()), scope) + 1;
+            let (front, title) = (other == app.pane, other.title());
+            let title = if short && !front { title.get(..1).unwrap_or(title) } else { title };
+            at = canvas.text(at, 0, &format!(" {title} "), if front { Scope::Title } else { Scope::Dim }) + 1;
         }
     }
     let inside = layout.inside(pane);
     let mut inner = canvas.part(inside);
-    if app.comparison.is_none() && app.counts.is_none() {
-        waiting(&mut inner, app);
+    if pane.is_of_patterns() && app.patterns.found.is_none() {
+        waiting(&mut inner, app.patterns.busy.as_ref(), app.patterns.failure.as_deref());
+    } else if !pane.is_of_patterns() && app.comparison.is_none() && app.counts.is_none() {
+        waiting(&mut inner, app.busy.as_ref(), app.failure.as_deref());
     } else {
         match pane {
             Pane::Histograms => histograms::draw(&mut inner, app),
             Pane::Tree => tree::draw(&mut inner, app),
+            Pane::Anomalies => anomalies::draw(&mut inner, app),
+            Pane::Path => path::draw(&mut inner, app),
         }
     }
 }
 
 /// Before there is anything to show: how far the analysis is, or what to do about its failure.
-fn waiting(canvas: &mut Canvas<'_>, app: &App) {
+fn waiting(canvas: &mut Canvas<'_>, busy: Option<&Busy>, failure: Option<&str>) {
     let y = canvas.height() / 3;
-    match (&app.busy, &app.failure) {
+    match (busy, failure) {
         (Some(busy), _) => progress::draw(canvas, 2, y, busy),
-        (None, Some(_)) => {
-            canvas.text(2, y, "q quits, ? shows the keys", Scope::Dim);
+        (None, Some(failure)) => {
+            let lines = wrap(failure, canvas.width().saturating_sub(4));
+            for (i, line) in lines.iter().enumerate() {
+                canvas.text(2, y + i, line, Scope::Error);
+            }
+            canvas.text(2, y + lines.len(), "q quits, ? shows the keys", Scope::Dim);
         }
         (None, None) => {}
     }

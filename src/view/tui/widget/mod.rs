@@ -4,3 +4,4 @@ pub mod histogram;
 pub mod list;
 pub mod page;
 pub mod progress;
+pub mod spacetime;

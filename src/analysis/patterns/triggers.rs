@@ -1,0 +1,74 @@
+//! What ended a wait: who sent last, and when on the common time line.
+//!
+//! In: messages and meetings, sorted by receiving place. A wait ends with the last message to arrive, or with the last
+//! member to come before it could leave. Cost: a binary search per wait.
+
+use crate::analysis::offsets::Clock;
+use crate::base::time::{Ns, Span};
+use crate::event::operation::{Operation, Operations, Place, Via};
+
+/// What ended a wait.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Trigger {
+    /// The operation that sent, or came.
+    pub from: Place,
+    /// When, on the common time line.
+    pub sent: Ns,
+    /// What carried it.
+    pub via: Via,
+}
+
+/// Finds what ended waits.
+#[derive(Debug)]
+pub struct Triggers<'a> {
+    operations: &'a Operations,
+    clocks: &'a [Clock],
+    /// For each operation that is part of a meeting, which; sorted.
+    attended: Vec<(Place, u32)>,
+}
+
+impl<'a> Triggers<'a> {
+    /// Sort the members of all meetings.
+    pub fn new(operations: &'a Operations, clocks: &'a [Clock]) -> Self {
+        let meetings = (0_u32..).zip(&operations.meetings);
+        let mut attended: Vec<_> =
+            meetings.flat_map(|(m, meeting)| meeting.members.iter().map(move |p| (*p, m))).collect();
+        attended.sort_unstable();
+        Triggers { operations, clocks, attended }
+    }
+
+    /// The clock of a stream.
+    pub fn clock(&self, stream: u32) -> Clock {
+        self.clocks.get(stream as usize).copied().unwrap_or_default()
+    }
+
+    /// An operation's time on the common line.
+    pub fn span(&self, stream: u32, operation: &Operation) -> Span {
+        let clock = self.clock(stream);
+        Span::new(clock.common(operation.start), clock.common(operation.end))
+    }
+
+    /// What ended the wait of an operation that was left at `end`.
+    pub fn of(&self, place: Place, end: Ns) -> Option<Trigger> {
+        let messages = &self.operations.messages;
+        let first = messages.partition_point(|m| m.to < place);
+        let received = messages[first..].iter().take_while(|m| m.to == place).map(|m| {
+            // A message left while the sending operation lasted, of which tracers record the attempt; wake-ups and
+            // packets are recorded as they happen.
+            let left = match (m.via, self.operations.get(m.from)) {
+                (Via::Message, Some(o)) => o.end.max(m.sent),
+                _ => m.sent,
+            };
+            Trigger { from: m.from, sent: self.clock(m.from.stream).common(left), via: m.via }
+        });
+        let at = self.attended.binary_search_by_key(&place, |(p, _)| *p).ok();
+        let meeting = at.and_then(|at| self.operations.meetings.get(self.attended[at].1 as usize));
+        let members = meeting.into_iter().flat_map(|m| &m.members).filter_map(|member| {
+            let came = self.clock(member.stream).common(self.operations.get(*member)?.start);
+            Some(Trigger { from: *member, sent: came, via: Via::Collective })
+        });
+        // A member that came after this one had left made it wait for nothing (a broadcast).
+        let members = members.filter(|t| t.sent <= end);
+        received.chain(members).max_by_key(|t| (t.sent, std::cmp::Reverse(t.from)))
+    }
+}

@@ -1,0 +1,296 @@
+//! Who used the CPUs, and who read and wrote how much: `stats cpu` and `stats io`.
+//!
+//! In: traces. Out: sums per CPU, thread and process. An [`Analysis`] of its own beside the kernel pass: it decodes the
+//! switches, or the system calls that move bytes, and steps through them on the workers ([`part`]); what is left for the
+//! merge are the threads and CPUs that a chunk met. Linear; integers only; the parts add up to the whole (a CPU's
+//! active time is the sum of its threads' runs on it). ALGORITHMS.md 10.4.
+
+mod calls;
+mod part;
+
+use crate::base::notice::{Notice, Notices};
+use crate::base::time::Ns;
+use crate::base::work::{Cancel, Cancelled, Work};
+use crate::event::bind::{Binding, Focus};
+use crate::event::kind::{Event, Kind};
+use crate::input::ctf::Trace;
+use crate::state::engine::{self, Analysis, Chunk, Way};
+use crate::state::sources::Sources;
+pub use calls::Moved;
+use foldhash::HashMap;
+use part::{Origin, Part, Place};
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// One CPU.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct CpuUse {
+    /// Its number.
+    pub cpu: u32,
+    /// Time on threads other than the idle task.
+    pub active_ns: Ns,
+    /// Time in which it is known who ran, the idle task included.
+    pub total_ns: Ns,
+}
+
+/// One thread's share of all CPUs.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ThreadUse {
+    /// Thread id.
+    pub tid: i32,
+    /// Process id.
+    pub pid: i32,
+    /// Its last name.
+    pub name: String,
+    /// Time on any CPU.
+    pub cpu_ns: Ns,
+}
+
+/// One process's reads and writes: what its system calls returned.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct IoUse {
+    /// Process id.
+    pub pid: i32,
+    /// Name of its main thread, else of that of its threads that has the lowest id.
+    pub name: String,
+    /// Bytes that reads returned, and reads that returned.
+    pub read: Moved,
+    /// Bytes that writes took, and writes that returned.
+    pub written: Moved,
+}
+
+/// What was found.
+pub struct Usage(Part);
+
+struct UsagePass<'w> {
+    sources: Sources,
+    /// By trace; `None` for those without a kernel.
+    origins: Vec<Option<Origin>>,
+    /// By trace and time: to when events were lost that were lost from then on.
+    lost: HashMap<(u16, Ns), Ns>,
+    events: &'w AtomicU64,
+}
+
+impl UsagePass<'_> {
+    /// Step through a chunk: from where `part` is, or in the dark.
+    fn step(
+        &self,
+        part: &mut Part,
+        notices: &mut Notices,
+        traces: &[&Trace],
+        chunk: &Chunk,
+        seeds: bool,
+        cancel: &Cancel,
+    ) {
+        // By trace and CPU: the first and the last event of any kind. Most records are of the CPU of the one before.
+        let mut bounds: HashMap<(usize, u16), (Ns, Ns)> = HashMap::default();
+        let mut latest = None;
+        let mut seen = |trace: usize, cpu: u32, t: Ns| {
+            let key = (trace, u16::try_from(cpu).unwrap_or(u16::MAX));
+            match &mut latest {
+                Some((last, (from, to))) if *last == key => (*from, *to) = (t.min(*from), t.max(*to)),
+                _ => {
+                    if let Some((key, span)) = latest.replace((key, (t, t))) {
+                        widen(&mut bounds, key, span);
+                    }
+                }
+            }
+        };
+        let mut ran: HashMap<Place, (Ns, i32)> = HashMap::default();
+        let mut before = |event: &Event| {
+            if let (Kind::Switch { next, .. }, Some(Some(origin))) =
+                (event.kind, self.origins.get(usize::from(event.trace)))
+            {
+                let last = ran.entry(Place { host: origin.host, cpu: event.cpu }).or_insert((event.time, next));
+                if last.0 <= event.time {
+                    *last = (event.time, next);
+                }
+            }
+        };
+        let before = seeds.then_some(&mut before as &mut dyn FnMut(&Event));
+        let batch = self.sources.read(
+            traces,
+            chunk,
+            cancel,
+            notices,
+            |piece, record| seen(piece.trace, record.cpu, record.time),
+            before,
+        );
+        if let Some((key, span)) = latest {
+            widen(&mut bounds, key, span);
+        }
+        for ((trace, cpu), (first, last)) in bounds {
+            match self.origins.get(trace) {
+                Some(Some(origin)) => {
+                    let place = Place { host: origin.host, cpu };
+                    part.see(place, first);
+                    part.see(place, last);
+                }
+                _ => part.see_nowhere(last),
+            }
+        }
+        for (place, (t, tid)) in ran {
+            part.seed(place, tid, t);
+        }
+        let lost_until = |event: &Event| self.lost.get(&(event.trace, event.time)).copied().unwrap_or(event.time);
+        part.absorb(&batch, &self.origins, lost_until);
+        self.events.fetch_add(batch.events.len() as u64, Ordering::Relaxed);
+        self.sources.recycle(batch);
+    }
+}
+
+impl Analysis for UsagePass<'_> {
+    type Partial = (Part, Notices);
+    type Whole = (Part, Notices);
+
+    fn chunk(&self, traces: &[&Trace], chunk: &Chunk, seeds: bool, cancel: &Cancel) -> Self::Partial {
+        let (mut part, mut notices) = (Part::new(false), Notices::default());
+        self.step(&mut part, &mut notices, traces, chunk, seeds, cancel);
+        (part, notices)
+    }
+
+    fn fits(&self, (whole, _): &Self::Whole, (right, _): &Self::Partial) -> bool {
+        whole.fits(right)
+    }
+
+    fn merge(&self, (whole, notices): &mut Self::Whole, (right, theirs): Self::Partial) {
+        whole.append(right);
+        notices.merge(&theirs);
+    }
+
+    fn replay(&self, (whole, notices): &mut Self::Whole, traces: &[&Trace], chunk: &Chunk, cancel: &Cancel) {
+        self.step(whole, notices, traces, chunk, false, cancel);
+    }
+}
+
+/// Something happened from the first to the second of `span`.
+fn widen(bounds: &mut HashMap<(usize, u16), (Ns, Ns)>, key: (usize, u16), span: (Ns, Ns)) {
+    let all = bounds.entry(key).or_insert(span);
+    *all = (span.0.min(all.0), span.1.max(all.1));
+}
+
+/// To when each CPU was recorded: one whose buffers were cut off earlier than others' is not taken to go on as it was.
+fn recorded_to(traces: &[&Trace], sources: &Sources) -> HashMap<Place, Ns> {
+    let mut ends: HashMap<Place, Ns> = HashMap::default();
+    for ((trace, source), origin) in traces.iter().zip(&sources.all).zip(&sources.origins) {
+        for stream in trace.streams().iter().filter(|s| source.binding.switches.contains(&s.stream_class)) {
+            let cpu = stream.cpu.and_then(|cpu| u16::try_from(cpu).ok());
+            if let Some((cpu, end)) = cpu.zip(stream.packets.last().and_then(|packet| packet.end)) {
+                let last = ends.entry(Place { host: origin.host, cpu }).or_insert(end);
+                *last = end.max(*last);
+            }
+        }
+    }
+    ends
+}
+
+impl Usage {
+    /// Read as much of some traces as `focus` says. Under different labels, equal hosts are two.
+    pub fn read(
+        traces: &[&Trace],
+        labels: &[Option<String>],
+        focus: Focus,
+        way: &Way,
+        work: &Work,
+    ) -> Result<(Usage, Notices), Cancelled> {
+        let (traces, left_out) = traces.split_at(traces.len().min(1 << 16));
+        let mut notices = Notices::default();
+        notices.add(Notice::MemoryLimit, left_out.len() as u64, || "traces after the first 65,536".to_owned());
+        let sources = Sources::new(traces, labels, |trace| Binding::focused(trace, &[], focus), work)?;
+        let origin = |(origin, source): (&crate::state::kernel::Origin, &crate::state::sources::Source)| {
+            let (host, generation, switches) = (origin.host, origin.generation, source.binding.follows_switches);
+            origin.kernel.then_some(Origin { host, generation, switches })
+        };
+        let origins = sources.origins.iter().zip(&sources.all).map(origin).collect();
+        let ends = recorded_to(traces, &sources);
+        let mut lost: HashMap<(u16, Ns), Ns> = HashMap::default();
+        for (trace, source) in sources.all.iter().enumerate() {
+            for span in source.losses.iter().flatten() {
+                let until = lost.entry((trace as u16, span.start)).or_insert(span.end);
+                *until = span.end.max(*until);
+            }
+        }
+        let pass = UsagePass { sources, origins, lost, events: &work.progress.events };
+        let (mut part, mut notices) = engine::run(&pass, (Part::new(true), notices), traces, way, work)?;
+        part.close(&ends);
+        let odd = part.odd.0 + part.threads.iter().map(|thread| thread.calls.odd).sum::<u64>();
+        notices.add(Notice::Inconsistent, odd, || part.odd.1.map_or_else(String::new, |t| format!("at {t} ns")));
+        Ok((Usage(part), notices))
+    }
+
+    /// CPUs in order.
+    pub fn cpus(&self) -> Vec<CpuUse> {
+        let mut cpus: BTreeMap<Place, CpuUse> = BTreeMap::new();
+        for place in self.0.places() {
+            cpus.insert(place, CpuUse { cpu: u32::from(place.cpu), active_ns: 0, total_ns: 0 });
+        }
+        for thread in &self.0.threads {
+            for (place, time) in &thread.on {
+                let Some(cpu) = cpus.get_mut(place) else { continue };
+                cpu.total_ns = cpu.total_ns.saturating_add(*time);
+                if !thread.is_idle() {
+                    cpu.active_ns = cpu.active_ns.saturating_add(*time);
+                }
+            }
+        }
+        cpus.into_values().collect()
+    }
+
+    /// Threads that ran at all, longest first.
+    pub fn threads(&self) -> Vec<ThreadUse> {
+        let all = self.0.threads.iter().filter(|thread| !thread.is_idle());
+        let mut threads: Vec<ThreadUse> = all
+            .map(|thread| ThreadUse {
+                tid: thread.tid,
+                pid: thread.pid(),
+                name: self.name(thread),
+                cpu_ns: thread.on.iter().map(|(_, time)| *time).fold(0, Ns::saturating_add),
+            })
+            .filter(|thread| thread.cpu_ns > 0)
+            .collect();
+        threads.sort_by(|a, b| (b.cpu_ns, a.pid, a.tid, &a.name).cmp(&(a.cpu_ns, b.pid, b.tid, &b.name)));
+        threads
+    }
+
+    /// Processes that read or wrote, most bytes first.
+    pub fn processes(&self) -> Vec<IoUse> {
+        let mut processes = BTreeMap::new();
+        for thread in &self.0.threads {
+            let moved = thread.calls.read.calls + thread.calls.written.calls > 0;
+            let (tid, pid) = (thread.tid, thread.pid());
+            let main = tid == pid;
+            if moved || main {
+                let (named, usage) = processes
+                    .entry((thread.host(), pid))
+                    .or_insert_with(|| ((false, i32::MAX), IoUse { pid, ..IoUse::default() }));
+                // The last main thread of that id, else the lowest.
+                if main || !named.0 && tid < named.1 {
+                    (*named, usage.name) = ((main, tid), self.name(thread));
+                }
+                usage.read.join(thread.calls.read);
+                usage.written.join(thread.calls.written);
+            }
+        }
+        let mut list: Vec<IoUse> = processes.into_values().map(|(_, usage)| usage).collect();
+        list.retain(|p| p.read.calls + p.written.calls > 0);
+        list.sort_by_key(|p| (std::cmp::Reverse(p.read.bytes.saturating_add(p.written.bytes)), p.pid));
+        list
+    }
+
+    /// The first thing that does not add up (`--check`): no CPU is used for longer than the recording lasts, and what the
+    /// threads used is what the CPUs gave.
+    pub fn check(&self) -> Option<String> {
+        let cpus = self.cpus();
+        let lasts = self.0.lasts();
+        let given: Ns = cpus.iter().map(|cpu| cpu.active_ns).fold(0, Ns::saturating_add);
+        let used: Ns = self.threads().iter().map(|thread| thread.cpu_ns).fold(0, Ns::saturating_add);
+        let over = cpus.iter().find(|cpu| cpu.active_ns > cpu.total_ns || cpu.total_ns > lasts);
+        over.map(|cpu| format!("CPU {} is used for {} of {} ns in {lasts} ns", cpu.cpu, cpu.active_ns, cpu.total_ns))
+            .or_else(|| (given != used).then(|| format!("CPUs gave {given} ns, threads used {used}")))
+    }
+
+    fn name(&self, thread: &part::Thread) -> String {
+        let unknown = || "unknown".to_owned();
+        thread.name().map_or_else(unknown, |name| self.0.names.get(name).to_owned())
+    }
+}

@@ -1,0 +1,321 @@
+//! The iterations of an MPI run as executions, so that slow ones and fast ones can be compared like requests.
+//!
+//! In: what was mined. Out: a [`Model`] whose executions are the turns of each rank's outermost loop, on the common
+//! time line. The time of a turn is that of its operations and of the computation between them; a wait is spent by
+//! whoever made it wait, as on a critical path: the sender's own operations, computation and waits over the same time,
+//! followed from rank to rank. What is left of a wait after the sending is the transfer; a wait of which nothing is
+//! recorded is unknown. So every nanosecond of a turn is in one context, exactly.
+//!
+//! ```text
+//! rank > [MPI_Recv] > thread rank 3 > computation after MPI_Send
+//! ```
+//! Cost: linear in the operations of the turns, plus those that each wait is followed through.
+
+use crate::analysis::patterns::triggers::Triggers;
+use crate::analysis::patterns::{Iterations, Mined};
+use crate::base::names::{NameId, Names};
+use crate::base::notice::Notices;
+use crate::base::time::{Ns, Span};
+use crate::base::work::{Cancelled, Work};
+use crate::event::operation::{Kind, Operations, Place, Sequence};
+use crate::model::context::{ContextId, Contexts, Frame, FrameKind, Spent};
+use crate::model::metric::{ABSENT, Column, Metric};
+use crate::model::{Model, TraceId, TraceInfo, Who, WhoId};
+use std::collections::{BTreeMap, BTreeSet};
+
+/// The task of all ranks' iterations, whatever they consist of.
+pub const ITERATION: &str = "iteration";
+
+/// Waits are followed over so many ranks: a delay that came farther is told with the last of them.
+const FARTHEST: usize = 16;
+
+/// Names of the tasks that a run has: all iterations together, and each pattern that is some rank's iteration.
+pub fn tasks(mined: &Mined) -> Vec<String> {
+    let mut patterns: Vec<_> = mined.iterations().into_iter().map(|one| one.pattern).collect();
+    patterns.sort_unstable();
+    patterns.dedup();
+    let all = (!patterns.is_empty()).then(|| ITERATION.to_owned());
+    all.into_iter().chain(patterns.into_iter().map(|p| mined.table.name(p, &mined.operations.names))).collect()
+}
+
+/// The iterations of the task at this position of [`tasks`], explained. `label` names the run, `host` its machine.
+pub fn iterations(
+    mined: &Mined,
+    task: usize,
+    label: &str,
+    host: &str,
+    notices: &Notices,
+    work: &Work,
+) -> Result<Model, Cancelled> {
+    let tasks = tasks(mined);
+    let mut model = Model { notices: notices.clone(), ..Model::default() };
+    let chosen = |one: &Iterations| {
+        let name = || mined.table.name(one.pattern, &mined.operations.names);
+        task == 0 || tasks.get(task).is_some_and(|t| *t == name())
+    };
+    let triggers = Triggers::new(&mined.operations, &mined.clocks);
+    let mut turns: Vec<(Span, u32, NameId, usize)> = Vec::new();
+    for one in mined.iterations().iter().filter(|one| chosen(one)) {
+        let clock = triggers.clock(one.stream);
+        let name = model.names.intern(&mined.table.name(one.pattern, &mined.operations.names));
+        let spans = one.spans.iter().enumerate();
+        turns.extend(spans.map(|(n, local)| {
+            let start = clock.common(local.start);
+            (Span::new(start, clock.common(local.end).max(start)), one.stream, name, n)
+        }));
+    }
+    turns.sort_by_key(|(span, stream, _, _)| (span.start, span.end, *stream));
+    let whole = |(stream, sequence): (u32, &Sequence)| {
+        let (first, last) = (sequence.operations.first()?, sequence.operations.last()?);
+        Some((triggers.span(stream, first).start, triggers.span(stream, last).end))
+    };
+    let bounds: Vec<(Ns, Ns)> = (0..).zip(&mined.operations.sequences).filter_map(whole).collect();
+    model.origin = bounds.iter().map(|b| b.0).min().unwrap_or(0);
+    let end = bounds.iter().map(|b| b.1).max().unwrap_or(model.origin);
+    model.traces.push(TraceInfo { label: label.to_owned(), span: Span::new(model.origin, end) });
+    model.tasks = tasks;
+    model.task = task;
+    model.who = people(mined, host, &mut model.names);
+    let mut folder = Folder::new(&mined.operations, &triggers, &mut model.contexts, &mut model.names);
+    work.progress.enter("paths", turns.len() as u64);
+    let trace = folder.names.intern(label);
+    let mut columns = Columns::default();
+    for (span, stream, pattern, turn) in turns {
+        work.cancel.check()?;
+        let own = folder.fold(span, stream);
+        let rank = mined.operations.sequences.get(stream as usize).and_then(|s| s.rank);
+        columns.push(
+            folder.contexts,
+            &own,
+            span.start - model.origin,
+            span.len(),
+            [rank.map(i64::from), Some(turn as i64)],
+        );
+        columns.names.push((i64::from(trace.0), i64::from(pattern.0)));
+        let executions = &mut model.executions;
+        executions.start.push(span.start);
+        executions.end.push(span.end);
+        executions.who.push(WhoId(stream));
+        executions.trace.push(TraceId(0));
+        executions.unsure.push(false);
+        executions.own.push(own);
+        work.progress.step(1);
+    }
+    model.executions.columns = columns.finish();
+    model.executions.inclusive = model.executions.own.inclusive(&model.contexts, work)?;
+    Ok(model)
+}
+
+/// A rank is process and thread in one; its number is its tid.
+fn people(mined: &Mined, host: &str, names: &mut Names) -> Vec<Who> {
+    let host = names.intern(host);
+    let one = |sequence: &Sequence| {
+        let name = names.intern(&rank_name(sequence));
+        let number = sequence.rank.and_then(|r| i32::try_from(r).ok()).unwrap_or(0);
+        Who { host, process: name, pid: number, tid: number, thread: name }
+    };
+    mined.operations.sequences.iter().map(one).collect()
+}
+
+fn rank_name(sequence: &Sequence) -> String {
+    sequence.rank.map_or_else(|| sequence.stream.clone(), |rank| format!("rank {rank}"))
+}
+
+/// Folds turns into contexts.
+struct Folder<'a> {
+    operations: &'a Operations,
+    triggers: &'a Triggers<'a>,
+    contexts: &'a mut Contexts,
+    names: &'a mut Names,
+    root: ContextId,
+    ranks: Vec<NameId>,
+    /// By symbol: the call, and the computation after it.
+    frames: BTreeMap<NameId, (Frame, Frame)>,
+    transfer: Frame,
+    unknown: Frame,
+}
+
+impl<'a> Folder<'a> {
+    fn new(
+        operations: &'a Operations,
+        triggers: &'a Triggers<'a>,
+        contexts: &'a mut Contexts,
+        names: &'a mut Names,
+    ) -> Self {
+        let root = contexts.child(None, Frame { kind: FrameKind::Process, name: names.intern("rank") });
+        let ranks = operations.sequences.iter().map(|s| names.intern(&rank_name(s))).collect();
+        let transfer = Frame { kind: FrameKind::Wait(Spent::Network), name: names.intern("transfer") };
+        let unknown = Frame { kind: FrameKind::Wait(Spent::Unknown), name: names.intern("unknown") };
+        let frames = BTreeMap::new();
+        Folder { operations, triggers, contexts, names, root, ranks, frames, transfer, unknown }
+    }
+
+    /// The time of one turn by context.
+    fn fold(&mut self, span: Span, stream: u32) -> Vec<(ContextId, u64)> {
+        let mut own = Vec::new();
+        self.spend(span, stream, self.root, 0, &mut own);
+        own
+    }
+
+    /// What a stream did over a span, below a context.
+    fn spend(&mut self, span: Span, stream: u32, above: ContextId, far: usize, own: &mut Vec<(ContextId, u64)>) {
+        let operations = self.operations;
+        let Some(sequence) = operations.sequences.get(stream as usize) else { return };
+        let all = &sequence.operations;
+        let clock = self.triggers.clock(stream);
+        let first = all.partition_point(|o| clock.common(o.end) <= span.start);
+        let mut at = span.start;
+        let mut before = first.checked_sub(1).and_then(|i| all.get(i)).map(|o| o.symbol);
+        for (position, operation) in (0_u32..).zip(all).skip(first) {
+            let time = self.triggers.span(stream, operation);
+            if time.start >= span.end {
+                break;
+            }
+            let (start, end) = (time.start.clamp(at, span.end), time.end.clamp(at, span.end));
+            self.compute(before, Span::new(at, start), above, own);
+            let call = self.frames_of(operation.symbol).0;
+            let call = self.contexts.child(Some(above), call);
+            let inside = Span::new(start, end.max(start));
+            match operation.kind {
+                Kind::Work => add(own, call, inside.len()),
+                Kind::Receive | Kind::Collective => {
+                    self.wait(Place { stream, operation: position }, time.end, inside, call, far, own);
+                }
+            }
+            at = inside.end;
+            before = Some(operation.symbol);
+        }
+        self.compute(before, Span::new(at, span.end), above, own);
+    }
+
+    fn compute(&mut self, after: Option<NameId>, span: Span, above: ContextId, own: &mut Vec<(ContextId, u64)>) {
+        if span.is_empty() {
+            return;
+        }
+        let frame = match after {
+            Some(symbol) => self.frames_of(symbol).1,
+            None => Frame { kind: FrameKind::Function, name: self.names.intern("computation before the first call") },
+        };
+        let context = self.contexts.child(Some(above), frame);
+        add(own, context, span.len());
+    }
+
+    /// A wait: until the sending it is spent by the sender, after it by the transfer.
+    fn wait(
+        &mut self,
+        place: Place,
+        left: Ns,
+        span: Span,
+        call: ContextId,
+        far: usize,
+        own: &mut Vec<(ContextId, u64)>,
+    ) {
+        let trigger = self.triggers.of(place, left).filter(|t| t.from.stream != place.stream);
+        let Some(trigger) = trigger else {
+            // The last to come to a meeting waits for nobody: what it takes is the operation's own time.
+            let own_time = self.triggers.of(place, left).is_some();
+            let context = if own_time { call } else { self.contexts.child(Some(call), self.unknown) };
+            return add(own, context, span.len());
+        };
+        let sent = trigger.sent.clamp(span.start, span.end);
+        if sent > span.start {
+            // Every place is one of a stream.
+            let Some(name) = self.ranks.get(trigger.from.stream as usize) else { return add(own, call, span.len()) };
+            let frame = Frame { kind: FrameKind::Thread(Spent::Thread), name: *name };
+            let thread = self.contexts.child(Some(call), frame);
+            let waited = Span::new(span.start, sent);
+            *self.contexts.who.entry((thread, WhoId(trigger.from.stream))).or_insert(0) += waited.len() as u64;
+            if far < FARTHEST {
+                self.spend(waited, trigger.from.stream, thread, far + 1, own);
+            } else {
+                add(own, thread, waited.len());
+            }
+        }
+        let transfer = self.contexts.child(Some(call), self.transfer);
+        add(own, transfer, span.end - sent);
+    }
+
+    fn frames_of(&mut self, symbol: NameId) -> (Frame, Frame) {
+        if let Some(known) = self.frames.get(&symbol) {
+            return *known;
+        }
+        let name = self.operations.names.get(symbol);
+        let call = Frame { kind: FrameKind::Call, name: self.names.intern(name) };
+        let after = self.names.intern(&format!("computation after {name}"));
+        let frames = (call, Frame { kind: FrameKind::Function, name: after });
+        self.frames.insert(symbol, frames);
+        frames
+    }
+}
+
+fn add(own: &mut Vec<(ContextId, u64)>, context: ContextId, ns: Ns) {
+    if ns > 0 {
+        own.push((context, ns as u64));
+    }
+}
+
+/// Collects metrics.
+#[derive(Default)]
+struct Columns {
+    duration: Vec<i64>,
+    start: Vec<i64>,
+    spent: [Vec<i64>; 4],
+    threads: Vec<i64>,
+    /// Trace and pattern.
+    names: Vec<(i64, i64)>,
+    rank: Vec<i64>,
+    turn: Vec<i64>,
+}
+
+impl Columns {
+    fn push(&mut self, contexts: &Contexts, own: &[(ContextId, u64)], start: Ns, length: Ns, fields: [Option<i64>; 2]) {
+        let mut spent = [0; 4];
+        let mut ranks = BTreeSet::new();
+        for (context, ns) in own {
+            let kind = match contexts.spent(*context) {
+                Spent::Cpu => 0,
+                Spent::Thread => 1,
+                Spent::Network => 2,
+                _ => 3,
+            };
+            spent[kind] += *ns as i64;
+            let mut at = Some(*context);
+            while let Some(c) = at {
+                let frame = contexts.frame(c);
+                if matches!(frame.kind, FrameKind::Thread(_)) {
+                    ranks.insert(frame.name);
+                }
+                at = contexts.parent(c);
+            }
+        }
+        self.duration.push(length);
+        self.start.push(start);
+        self.spent.iter_mut().zip(spent).for_each(|(column, ns)| column.push(ns));
+        self.threads.push(1 + ranks.len() as i64);
+        let [rank, turn] = fields.map(|f| f.unwrap_or(ABSENT));
+        self.rank.push(rank);
+        self.turn.push(turn);
+    }
+
+    fn finish(self) -> Vec<Column> {
+        let (traces, patterns): (Vec<i64>, Vec<i64>) = self.names.into_iter().unzip();
+        let [cpu, thread, network, other] = self.spent;
+        let columns = [
+            (Metric::Duration, self.duration),
+            (Metric::Start, self.start),
+            (Metric::Spent(Spent::Cpu), cpu),
+            (Metric::Spent(Spent::Network), network),
+            (Metric::Spent(Spent::Thread), thread),
+            (Metric::Other, other),
+            (Metric::Threads, self.threads),
+            (Metric::Trace, traces),
+            (Metric::Type, patterns),
+            (Metric::Field("rank".into()), self.rank),
+            (Metric::Field("turn".into()), self.turn),
+        ];
+        let known = |(metric, values): (Metric, Vec<i64>)| {
+            values.iter().any(|v| *v != ABSENT).then_some(Column { metric, values })
+        };
+        columns.into_iter().filter_map(known).collect()
+    }
+}

@@ -1,0 +1,146 @@
+//! The columns of metrics, each in the form that takes least.
+//!
+//! A metric that follows from the rest of the model (the duration, the time per kind, a count that is always the same) is told
+//! by one byte. Other columns are the values themselves, or each value's distance from the one before (numbers that
+//! grow). Which form is tried out: cost a few passes over each column.
+
+use super::pack::{Pack, Unpack, fold, unfold};
+use crate::base::names::NameId;
+use crate::model::Model;
+use crate::model::context::Spent;
+use crate::model::metric::{ABSENT, Column, Metric, Unit};
+
+/// How a column is written.
+const FOLLOWS: u64 = 0;
+const SAME: u64 = 1;
+const VALUES: u64 = 2;
+const DISTANCES: u64 = 3;
+
+/// What the rest of a model says of a metric, by execution.
+fn follows(model: &Model, by_kind: &[ByKind], metric: &Metric) -> Option<Vec<i64>> {
+    let e = &model.executions;
+    let all = || 0..e.len();
+    match metric {
+        Metric::Duration => Some(all().map(|i| e.duration(i)).collect()),
+        Metric::Start => Some(e.start.iter().map(|s| s.saturating_sub(model.origin)).collect()),
+        Metric::Spent(s) => Some(by_kind.iter().map(|times| times[*s as usize]).collect()),
+        Metric::Other => {
+            let others =
+                |times: &ByKind| Spent::ALL.iter().zip(times).filter(|(s, _)| is_other(**s)).map(|(_, ns)| ns).sum();
+            Some(by_kind.iter().map(others).collect())
+        }
+        Metric::Trace => {
+            let label = |t: &crate::model::TraceId| model.names.find(&model.traces.get(t.index())?.label);
+            e.trace.iter().map(|t| label(t).map(|NameId(id)| i64::from(id))).collect()
+        }
+        _ => None,
+    }
+}
+
+/// Kinds that have no metric of their own.
+fn is_other(spent: Spent) -> bool {
+    matches!(spent, Spent::Device | Spent::Ipi | Spent::User | Spent::Unknown)
+}
+
+/// Times of one execution, in the order of [`Spent::ALL`].
+type ByKind = [i64; Spent::ALL.len()];
+
+/// By execution: how its own thread spent the time.
+fn by_kind(model: &Model) -> Vec<ByKind> {
+    let times = |i: usize| {
+        let mut times = [0; Spent::ALL.len()];
+        for (context, ns) in model.executions.own.row(i) {
+            times[model.contexts.spent(context) as usize] += ns as i64;
+        }
+        times
+    };
+    (0..model.executions.len()).map(times).collect()
+}
+
+/// Write all columns; their number.
+pub(super) fn write(model: &Model, pack: &mut Pack) -> usize {
+    let by_kind = by_kind(model);
+    for Column { metric, values } in &model.executions.columns {
+        pack.text(&metric.name());
+        if follows(model, &by_kind, metric).is_some_and(|f| f == *values) {
+            pack.number(FOLLOWS);
+        } else if let Some(first) = values.first().filter(|first| values.iter().all(|v| v == *first)) {
+            pack.number(SAME);
+            pack.number(present(*first));
+        } else {
+            let (mut plain, mut apart) = (Pack::default(), Some(Pack::default()));
+            values.iter().for_each(|v| plain.number(present(*v)));
+            let mut before = 0_i64;
+            for v in values {
+                let distance = if *v == ABSENT { ABSENT } else { v.wrapping_sub(before) };
+                if *v != ABSENT && distance == ABSENT {
+                    apart = None;
+                }
+                let Some(apart) = &mut apart else { break };
+                apart.number(present(distance));
+                before = if *v == ABSENT { before } else { *v };
+            }
+            match apart.filter(|a| a.0.len() < plain.0.len()) {
+                Some(apart) => {
+                    pack.number(DISTANCES);
+                    pack.0.extend(apart.0);
+                }
+                None => {
+                    pack.number(VALUES);
+                    pack.0.extend(plain.0);
+                }
+            }
+        }
+    }
+    model.executions.columns.len()
+}
+
+/// Absent is the shortest.
+fn present(value: i64) -> u64 {
+    if value == ABSENT { 0 } else { fold(value) + 1 }
+}
+
+fn value(written: u64) -> i64 {
+    written.checked_sub(1).map_or(ABSENT, unfold)
+}
+
+/// Read `columns` columns of a model that is whole but for them. `None` where the bytes are none of ours, or tell of
+/// more values than `most`.
+pub(super) fn read(model: &Model, columns: usize, mut most: usize, unpack: &mut Unpack<'_>) -> Option<Vec<Column>> {
+    let n = model.executions.len();
+    let by_kind = by_kind(model);
+    let mut all: Vec<Column> = Vec::new();
+    for _ in 0..columns {
+        most = most.checked_sub(n)?;
+        let metric = Metric::named(unpack.text()?)?;
+        let values: Vec<i64> = match unpack.number()? {
+            FOLLOWS => follows(model, &by_kind, &metric)?,
+            SAME => vec![value(unpack.number()?); n],
+            VALUES => {
+                let mut values = Vec::with_capacity(n);
+                for _ in 0..n {
+                    values.push(value(unpack.number()?));
+                }
+                values
+            }
+            DISTANCES => {
+                let mut before = 0_i64;
+                let mut next = || {
+                    let distance = value(unpack.number()?);
+                    if distance != ABSENT {
+                        before = before.wrapping_add(distance);
+                    }
+                    Some(if distance == ABSENT { ABSENT } else { before })
+                };
+                (0..n).map(|_| next()).collect::<Option<_>>()?
+            }
+            _ => return None,
+        };
+        let is_name = |v: &i64| *v == ABSENT || usize::try_from(*v).is_ok_and(|id| id < model.names.len());
+        if metric.unit() == Unit::Name && !values.iter().all(is_name) {
+            return None;
+        }
+        all.push(Column { metric, values });
+    }
+    Some(all)
+}

@@ -1,0 +1,354 @@
+//! Reading a database: nothing in it is trusted, and what is wrong is one line.
+//!
+//! Opening looks at header, table and the three shared sections; a task's sections are looked at when it is asked for.
+
+use super::pack::Unpack;
+use super::{DatabaseError, ENTRY, HEADER, Kind, MAGIC, SHARED, VERSION, columns};
+use crate::base::names::{NameId, Names};
+use crate::base::notice::{Notice, Notices};
+use crate::base::time::{Ns, Span};
+use crate::base::work::Work;
+use crate::input::cursor::Bytes;
+use crate::input::mapped::Mapped;
+use crate::model::context::{ContextId, Contexts, Frame, FrameKind, Spent};
+use crate::model::execution::{Executions, Sparse};
+use crate::model::facts::{Facts, Lost, TraceFacts};
+use crate::model::{Model, TraceId, TraceInfo, Who, WhoId};
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+/// Numbers that may come of a file, per byte of it, and for free: 200,000 executions of three contexts each have about
+/// two per byte.
+const PER_BYTE: u64 = 128;
+const FREE: u64 = 1 << 20;
+
+/// An opened database.
+#[derive(Debug)]
+pub struct Database {
+    path: PathBuf,
+    file: Mapped,
+    sections: Vec<Section>,
+    /// What it says of the traces.
+    pub facts: Facts,
+    /// The tasks whose executions it holds.
+    pub tasks: Vec<String>,
+    /// What was odd about the traces.
+    pub notices: Notices,
+}
+
+/// A section as the table tells it; it lies within the file and each of its items may have a byte.
+#[derive(Clone, Copy, Debug)]
+struct Section {
+    kind: u32,
+    task: u32,
+    items: usize,
+    checksum: u32,
+    from: usize,
+    to: usize,
+}
+
+impl Database {
+    /// Open a database.
+    pub fn open(path: &Path) -> Result<Database, DatabaseError> {
+        let file = Mapped::open(path).map_err(|error| DatabaseError::Io { path: path.to_owned(), error })?;
+        let damaged = |what| DatabaseError::Damaged { path: path.to_owned(), at: 0, what };
+        let bytes = file.bytes();
+        let mut cursor = Bytes::new(bytes);
+        if cursor.take(MAGIC.len()) != Some(&MAGIC) {
+            return Err(damaged("it does not begin as a database does"));
+        }
+        let cut = || damaged("it ends within its header");
+        let version = cursor.u32(false).ok_or_else(cut)?;
+        if version != VERSION {
+            return Err(DatabaseError::Version { path: path.to_owned(), found: version });
+        }
+        let count = cursor.u32(false).ok_or_else(cut)? as usize;
+        let length = cursor.u64(false).ok_or_else(cut)?;
+        if length != bytes.len() as u64 {
+            let shorter = (bytes.len() as u64) < length;
+            return Err(damaged(if shorter { "its end is missing" } else { "something follows its end" }));
+        }
+        let zero = cursor.u32(false).ok_or_else(cut)?;
+        let checksum = cursor.u32(false).ok_or_else(cut)?;
+        let begin = count.checked_mul(ENTRY).and_then(|t| t.checked_add(HEADER)).filter(|b| *b <= bytes.len());
+        let begin = begin.ok_or_else(|| damaged("its table does not fit into it"))?;
+        let mut sum = crc32fast::Hasher::new();
+        sum.update(&bytes[..HEADER - 4]);
+        sum.update(&[0; 4]);
+        sum.update(&bytes[HEADER..begin]);
+        if zero != 0 || sum.finalize() != checksum {
+            return Err(damaged("the checksum of its table is wrong"));
+        }
+        let mut sections = Vec::with_capacity(count);
+        let mut until = begin;
+        for _ in 0..count {
+            let section = Section::read(&mut cursor, until, bytes.len());
+            let section = section.ok_or_else(|| damaged("a section lies outside of it"))?;
+            until = section.to;
+            sections.push(section);
+        }
+        if until != bytes.len() {
+            return Err(damaged("its sections do not fill it"));
+        }
+        let mut database = Database {
+            path: path.to_owned(),
+            file,
+            sections,
+            facts: Facts::default(),
+            tasks: Vec::new(),
+            notices: Notices::default(),
+        };
+        database.facts = database.section(Kind::Facts, SHARED, read_facts)?;
+        database.tasks = database
+            .section(Kind::Tasks, SHARED, |n, u| (0..n).map(|_| u.text().map(str::to_owned)).collect::<Option<_>>())?;
+        database.notices = database.section(Kind::Notices, SHARED, read_notices)?;
+        Ok(database)
+    }
+
+    /// The file.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// What a section holds, by `read`, which is given the number of items and the bytes, and has to use them up.
+    fn section<T>(
+        &self,
+        kind: Kind,
+        task: u32,
+        read: impl FnOnce(usize, &mut Unpack<'_>) -> Option<T>,
+    ) -> Result<T, DatabaseError> {
+        let damaged = |at: usize, what| DatabaseError::Damaged { path: self.path.clone(), at: at as u64, what };
+        let mut found = self.sections.iter().filter(|s| s.kind == kind as u32 && s.task == task);
+        let (Some(section), None) = (found.next(), found.next()) else {
+            return Err(damaged(HEADER, "a section is missing, or there twice"));
+        };
+        let bytes = self.file.bytes().get(section.from..section.to).unwrap_or(&[]);
+        if crc32fast::hash(bytes) != section.checksum {
+            return Err(damaged(section.from, "a checksum is wrong"));
+        }
+        let mut unpack = Unpack(bytes);
+        let made = read(section.items, &mut unpack).filter(|_| unpack.0.is_empty());
+        made.ok_or_else(|| damaged(section.from, "a section contradicts the others or itself"))
+    }
+
+    /// How long each execution of a task took, ascending.
+    pub fn durations(&self, task: usize) -> Result<Vec<Ns>, DatabaseError> {
+        let task = task as u32;
+        let (origin, traces) = self.section(Kind::Traces, task, read_traces)?;
+        let who = self.section(Kind::Who, task, |n, u| read_who(n, usize::MAX, u))?.len();
+        let read = |n, u: &mut Unpack<'_>| read_executions(n, origin, who, traces.len(), u);
+        let executions = self.section(Kind::Executions, task, read)?;
+        let mut all: Vec<Ns> = (0..executions.len()).map(|i| executions.duration(i)).collect();
+        all.sort_unstable();
+        Ok(all)
+    }
+
+    /// The model of a task, by its position in [`Database::tasks`].
+    pub fn model(&self, task: usize, work: &Work) -> Result<Model, DatabaseError> {
+        let number = task as u32;
+        let (origin, traces) = self.section(Kind::Traces, number, read_traces)?;
+        let names = self.section(Kind::Names, number, read_names)?;
+        let who = self.section(Kind::Who, number, |n, u| read_who(n, names.len(), u))?;
+        let mut contexts = self.section(Kind::Contexts, number, |n, u| read_contexts(n, names.len(), u))?;
+        contexts.who = self.section(Kind::Held, number, |n, u| read_held(n, contexts.len(), who.len(), u))?;
+        work.cancel.check()?;
+        let read = |n, u: &mut Unpack<'_>| read_executions(n, origin, who.len(), traces.len(), u);
+        let mut executions = self.section(Kind::Executions, number, read)?;
+        let most = PER_BYTE.saturating_mul(self.file.bytes().len() as u64).saturating_add(FREE);
+        executions.own = self.section(Kind::Own, number, |n, u| read_own(n, &executions, &contexts, most, u))?;
+        work.cancel.check()?;
+        executions.inclusive = executions.own.inclusive(&contexts, work)?;
+        let notices = self.section(Kind::Notices, number, read_notices)?;
+        let mut model = Model {
+            names,
+            traces,
+            tasks: self.tasks.clone(),
+            task,
+            who,
+            contexts,
+            executions,
+            moments: BTreeMap::new(),
+            notices,
+            origin,
+        };
+        let most = usize::try_from(most).unwrap_or(usize::MAX);
+        model.executions.columns = self.section(Kind::Columns, number, |n, u| columns::read(&model, n, most, u))?;
+        Ok(model)
+    }
+}
+
+impl Section {
+    /// The next one: it begins where the one before ended.
+    fn read(cursor: &mut Bytes<'_>, from: usize, length: usize) -> Option<Section> {
+        let (kind, task, items, checksum) =
+            (cursor.u32(false)?, cursor.u32(false)?, cursor.u32(false)? as usize, cursor.u32(false)?);
+        let offset = usize::try_from(cursor.u64(false)?).ok()?;
+        let to = offset.checked_add(usize::try_from(cursor.u64(false)?).ok()?)?;
+        (offset == from && to <= length && items <= to - from).then_some(Section {
+            kind,
+            task,
+            items,
+            checksum,
+            from,
+            to,
+        })
+    }
+}
+
+fn read_facts(traces: usize, unpack: &mut Unpack<'_>) -> Option<Facts> {
+    let lost = Lost { events: unpack.number()?, packets: unpack.number()?, streams: unpack.number()? };
+    let text = |u: &mut Unpack<'_>| u.text().map(str::to_owned);
+    let trace = |_| {
+        Some(TraceFacts {
+            path: text(unpack)?,
+            format: text(unpack)?,
+            begin: unpack.maybe(Unpack::signed)?,
+            end: unpack.maybe(Unpack::signed)?,
+            host: unpack.maybe(text)?,
+            clock: unpack.maybe(text)?,
+            streams: unpack.number()?,
+            packets: unpack.number()?,
+            event_types: unpack.number()?,
+        })
+    };
+    Some(Facts { traces: (0..traces).map(trace).collect::<Option<_>>()?, lost })
+}
+
+fn read_traces(traces: usize, unpack: &mut Unpack<'_>) -> Option<(Ns, Vec<TraceInfo>)> {
+    let origin = unpack.signed()?;
+    let trace = |_| {
+        let label = unpack.text()?.to_owned();
+        Some(TraceInfo { label, span: Span::new(unpack.signed()?, unpack.signed()?) })
+    };
+    Some((origin, (0..traces).map(trace).collect::<Option<_>>()?))
+}
+
+fn read_names(names: usize, unpack: &mut Unpack<'_>) -> Option<Names> {
+    let mut all = Names::default();
+    for i in 0..names {
+        let id = all.intern(unpack.text()?);
+        // A name that is there twice would move all that follow.
+        (id.index() == i).then_some(())?;
+    }
+    Some(all)
+}
+
+fn read_who(count: usize, names: usize, unpack: &mut Unpack<'_>) -> Option<Vec<Who>> {
+    let who = |_| {
+        let mut name = || unpack.index(names).map(NameId::at);
+        let (host, process, thread) = (name()?, name()?, name()?);
+        let mut id = || unpack.signed().and_then(|id| i32::try_from(id).ok());
+        Some(Who { host, process, pid: id()?, tid: id()?, thread })
+    };
+    (0..count).map(who).collect()
+}
+
+fn read_contexts(count: usize, names: usize, unpack: &mut Unpack<'_>) -> Option<Contexts> {
+    let mut contexts = Contexts::default();
+    for at in 0..count {
+        let back = unpack.index(at + 1)?;
+        let parent = (back > 0).then(|| ContextId::at(at - back));
+        let kind = frame_kind(unpack.number()?)?;
+        let id = contexts.child(parent, Frame { kind, name: NameId::at(unpack.index(names)?) });
+        (id.index() == at).then_some(())?;
+    }
+    Some(contexts)
+}
+
+/// See `frame_code`.
+fn frame_kind(code: u64) -> Option<FrameKind> {
+    let spent = |code: u64| Spent::ALL.get(usize::try_from(code).ok()?).copied();
+    Some(match code {
+        0 => FrameKind::Process,
+        1 => FrameKind::Function,
+        2 => FrameKind::Inlined,
+        3 => FrameKind::File,
+        4 => FrameKind::KernelFunction,
+        5 => FrameKind::Call,
+        6 => FrameKind::NoStack,
+        16..32 => FrameKind::Wait(spent(code - 16)?),
+        32..48 => FrameKind::Thread(spent(code - 32)?),
+        _ => return None,
+    })
+}
+
+type Held = BTreeMap<(ContextId, WhoId), u64>;
+
+fn read_held(count: usize, contexts: usize, who: usize, unpack: &mut Unpack<'_>) -> Option<Held> {
+    let (mut held, mut total) = (BTreeMap::new(), 0);
+    for _ in 0..count {
+        let key = (ContextId::at(unpack.index(contexts)?), WhoId::at(unpack.index(who)?));
+        let ns = unpack.number()?;
+        total = u64::checked_add(total, ns)?;
+        held.insert(key, ns).is_none().then_some(())?;
+    }
+    Some(held)
+}
+
+fn read_executions(count: usize, origin: Ns, who: usize, traces: usize, unpack: &mut Unpack<'_>) -> Option<Executions> {
+    let mut all = Executions {
+        start: Vec::with_capacity(count),
+        end: Vec::with_capacity(count),
+        who: Vec::with_capacity(count),
+        trace: Vec::with_capacity(count),
+        cpu: Vec::with_capacity(count),
+        unsure: Vec::with_capacity(count),
+        ..Executions::default()
+    };
+    let mut before = origin;
+    for _ in 0..count {
+        let start = before.wrapping_add(unpack.signed()?);
+        all.start.push(start);
+        // Neither the end nor the time since the begin of all may leave the line.
+        all.end.push(start.checked_add(unpack.signed().filter(|d| *d >= 0)?)?);
+        all.who.push(WhoId::at(unpack.index(who)?));
+        let trace = unpack.number()?;
+        all.trace.push(TraceId(u32::try_from(trace >> 1).ok().filter(|t| (*t as usize) < traces)?));
+        all.unsure.push(trace & 1 == 1);
+        all.cpu.push(u16::try_from(unpack.number()?).ok()?.wrapping_sub(1));
+        before = start;
+    }
+    Some(all)
+}
+
+/// Own times, which add up to the durations; contexts ascending. `most` bounds the steps from them to their roots.
+fn read_own(
+    count: usize,
+    executions: &Executions,
+    contexts: &Contexts,
+    mut most: u64,
+    unpack: &mut Unpack<'_>,
+) -> Option<Sparse> {
+    (count == executions.len()).then_some(())?;
+    let mut own = Sparse::default();
+    let mut row: Vec<(ContextId, u64)> = Vec::new();
+    for i in 0..count {
+        row.clear();
+        let (mut at, mut left) = (0, executions.duration(i) as u64);
+        for entry in 0..unpack.number()? {
+            let step = unpack.index(contexts.len())?;
+            (entry == 0 || step > 0).then_some(())?;
+            at += step;
+            (at < contexts.len()).then_some(())?;
+            let ns = unpack.number()?;
+            left = left.checked_sub(ns)?;
+            let context = ContextId::at(at);
+            most = most.checked_sub(u64::from(contexts.depth(context)) + 1)?;
+            row.push((context, ns));
+        }
+        (left == 0).then_some(())?;
+        own.push_sorted(row.drain(..));
+    }
+    Some(own)
+}
+
+fn read_notices(count: usize, unpack: &mut Unpack<'_>) -> Option<Notices> {
+    let mut notices = Notices::default();
+    for _ in 0..count {
+        let name = unpack.text()?;
+        let notice = Notice::ALL.iter().find(|n| n.name() == name)?;
+        let (count, first) = (unpack.number()?, unpack.text()?);
+        notices.add(*notice, count, || first.to_owned());
+    }
+    Some(notices)
+}

@@ -1,0 +1,233 @@
+//! Writing a database: each model is packed when it is given and can be dropped then; the file appears whole or not at all.
+
+use super::pack::Pack;
+use super::{DatabaseError, ENTRY, HEADER, Kind, MAGIC, SHARED, VERSION, columns};
+use crate::base::names::{NameId, Names};
+use crate::base::notice::Notices;
+use crate::model::context::{Contexts, FrameKind};
+use crate::model::execution::{Executions, Sparse};
+use crate::model::facts::{Facts, Lost, TraceFacts};
+use crate::model::{Model, TraceInfo, Who};
+use std::io::Write;
+use std::path::Path;
+
+struct Section {
+    kind: Kind,
+    task: u32,
+    items: usize,
+    bytes: Vec<u8>,
+}
+
+/// A database in the making.
+pub struct Writer {
+    facts: Facts,
+    notices: Notices,
+    tasks: Vec<String>,
+    sections: Vec<Section>,
+}
+
+impl Writer {
+    /// An empty database about a recording; `notices` are those of the pass over it.
+    pub fn new(facts: Facts, notices: Notices) -> Writer {
+        Writer { facts, notices, tasks: Vec::new(), sections: Vec::new() }
+    }
+
+    /// Add the model of a task.
+    pub fn add(&mut self, model: &Model) {
+        let Model { names, traces, tasks, task, who, contexts, executions, moments: _, notices, origin } = model;
+        let number = self.tasks.len() as u32;
+        self.tasks.push(tasks.get(*task).cloned().unwrap_or_default());
+        for kind in Kind::OF_TASK {
+            let mut pack = Pack::default();
+            let items = match kind {
+                Kind::Names => write_names(names, &mut pack),
+                Kind::Who => write_who(who, &mut pack),
+                Kind::Contexts => write_contexts(contexts, &mut pack),
+                Kind::Held => write_held(contexts, &mut pack),
+                Kind::Executions => write_executions(executions, *origin, &mut pack),
+                Kind::Columns => columns::write(model, &mut pack),
+                Kind::Own => write_own(executions.len(), &executions.own, &mut pack),
+                Kind::Notices => write_notices(notices, &mut pack),
+                Kind::Traces => {
+                    pack.signed(*origin);
+                    write_traces(traces, &mut pack)
+                }
+                Kind::Facts | Kind::Tasks => 0,
+            };
+            self.sections.push(Section { kind, task: number, items, bytes: pack.0 });
+        }
+    }
+
+    /// What was odd about the recording.
+    pub fn notices(&self) -> &Notices {
+        &self.notices
+    }
+
+    /// The file's bytes.
+    pub fn bytes(&self) -> Vec<u8> {
+        let mut facts = Pack::default();
+        write_facts(&self.facts, &mut facts);
+        let mut tasks = Pack::default();
+        self.tasks.iter().for_each(|t| tasks.text(t));
+        let mut notices = Pack::default();
+        let told = write_notices(&self.notices, &mut notices);
+        let shared = [
+            Section { kind: Kind::Facts, task: SHARED, items: self.facts.traces.len(), bytes: facts.0 },
+            Section { kind: Kind::Tasks, task: SHARED, items: self.tasks.len(), bytes: tasks.0 },
+            Section { kind: Kind::Notices, task: SHARED, items: told, bytes: notices.0 },
+        ];
+        let sections: Vec<&Section> = shared.iter().chain(&self.sections).collect();
+        let begin = HEADER + sections.len() * ENTRY;
+        let length = begin + sections.iter().map(|s| s.bytes.len()).sum::<usize>();
+        let mut file = Vec::with_capacity(length);
+        file.extend(MAGIC);
+        file.extend(VERSION.to_le_bytes());
+        file.extend((sections.len() as u32).to_le_bytes());
+        file.extend((length as u64).to_le_bytes());
+        file.extend([0; 8]);
+        let mut offset = begin as u64;
+        for section in &sections {
+            file.extend((section.kind as u32).to_le_bytes());
+            file.extend(section.task.to_le_bytes());
+            file.extend((section.items as u32).to_le_bytes());
+            file.extend(crc32fast::hash(&section.bytes).to_le_bytes());
+            file.extend(offset.to_le_bytes());
+            file.extend((section.bytes.len() as u64).to_le_bytes());
+            offset += section.bytes.len() as u64;
+        }
+        let checksum = crc32fast::hash(&file).to_le_bytes();
+        file[HEADER - checksum.len()..HEADER].copy_from_slice(&checksum);
+        sections.iter().for_each(|s| file.extend(&s.bytes));
+        file
+    }
+
+    /// Write it to `path`, where a database may stand already and nothing else. Returns its length.
+    pub fn save(&self, path: &Path) -> Result<u64, DatabaseError> {
+        let io = |error| DatabaseError::Io { path: path.to_owned(), error };
+        if path.exists() && !super::is_database(path) {
+            return Err(DatabaseError::Foreign { path: path.to_owned() });
+        }
+        let folder = path.parent().filter(|p| !p.as_os_str().is_empty()).unwrap_or(Path::new("."));
+        let mut builder = tempfile::Builder::new();
+        builder.prefix(".whyslow-");
+        #[cfg(unix)]
+        {
+            // As any new file: what the user's mask leaves of it.
+            use std::os::unix::fs::PermissionsExt;
+            builder.permissions(std::fs::Permissions::from_mode(0o666));
+        }
+        let mut file = builder.tempfile_in(folder).map_err(io)?;
+        let bytes = self.bytes();
+        file.write_all(&bytes).and_then(|()| file.as_file().sync_all()).map_err(io)?;
+        file.persist(path).map_err(|e| io(e.error))?;
+        Ok(bytes.len() as u64)
+    }
+}
+
+fn write_facts(Facts { traces, lost: Lost { events, packets, streams } }: &Facts, pack: &mut Pack) {
+    [*events, *packets, *streams].into_iter().for_each(|n| pack.number(n));
+    for TraceFacts { path, format, begin, end, streams, packets, host, clock, event_types } in traces {
+        pack.text(path);
+        pack.text(format);
+        pack.maybe(*begin, Pack::signed);
+        pack.maybe(*end, Pack::signed);
+        pack.maybe(host.as_deref(), Pack::text);
+        pack.maybe(clock.as_deref(), Pack::text);
+        [*streams, *packets, *event_types].into_iter().for_each(|n| pack.number(n));
+    }
+}
+
+fn write_traces(traces: &[TraceInfo], pack: &mut Pack) -> usize {
+    for TraceInfo { label, span } in traces {
+        pack.text(label);
+        pack.signed(span.start);
+        pack.signed(span.end);
+    }
+    traces.len()
+}
+
+fn write_names(names: &Names, pack: &mut Pack) -> usize {
+    (0..names.len()).for_each(|i| pack.text(names.get(NameId::at(i))));
+    names.len()
+}
+
+fn write_who(all: &[Who], pack: &mut Pack) -> usize {
+    for Who { host, process, pid, tid, thread } in all {
+        [host, process, thread].into_iter().for_each(|NameId(id)| pack.number((*id).into()));
+        pack.signed((*pid).into());
+        pack.signed((*tid).into());
+    }
+    all.len()
+}
+
+fn write_contexts(contexts: &Contexts, pack: &mut Pack) -> usize {
+    for (at, (parent, frame)) in contexts.nodes().enumerate() {
+        // Most stand near below their parents; roots are below nobody.
+        pack.number(parent.map_or(0, |p| (at - p.index()) as u64));
+        pack.number(frame_code(frame.kind));
+        pack.number(frame.name.0.into());
+    }
+    contexts.len()
+}
+
+/// A frame kind as a number; kinds of time stand as in [`Spent::ALL`](crate::model::context::Spent::ALL).
+fn frame_code(kind: FrameKind) -> u64 {
+    match kind {
+        FrameKind::Process => 0,
+        FrameKind::Function => 1,
+        FrameKind::Inlined => 2,
+        FrameKind::File => 3,
+        FrameKind::KernelFunction => 4,
+        FrameKind::Call => 5,
+        FrameKind::NoStack => 6,
+        FrameKind::Wait(spent) => 16 + spent as u64,
+        FrameKind::Thread(spent) => 32 + spent as u64,
+    }
+}
+
+fn write_held(contexts: &Contexts, pack: &mut Pack) -> usize {
+    for ((context, who), ns) in &contexts.who {
+        pack.number(context.0.into());
+        pack.number(who.0.into());
+        pack.number(*ns);
+    }
+    contexts.who.len()
+}
+
+fn write_executions(executions: &Executions, origin: i64, pack: &mut Pack) -> usize {
+    let Executions { start, end, who, trace, cpu, unsure, columns: _, own: _, inclusive: _ } = executions;
+    let mut before = origin;
+    for i in 0..start.len() {
+        pack.signed(start[i].wrapping_sub(before));
+        pack.signed(end[i].wrapping_sub(start[i]));
+        pack.number(who[i].0.into());
+        pack.number(u64::from(trace[i].0) << 1 | u64::from(unsure[i]));
+        // Unknown, the largest, becomes the smallest.
+        pack.number(cpu.get(i).map_or(0, |cpu| cpu.wrapping_add(1)).into());
+        before = start[i];
+    }
+    start.len()
+}
+
+fn write_own(executions: usize, own: &Sparse, pack: &mut Pack) -> usize {
+    for i in 0..executions {
+        let row = own.row(i);
+        pack.number(row.len() as u64);
+        let mut before = 0;
+        for (context, ns) in row {
+            pack.number((context.0 - before).into());
+            pack.number(ns);
+            before = context.0;
+        }
+    }
+    executions
+}
+
+fn write_notices(notices: &Notices, pack: &mut Pack) -> usize {
+    for (notice, entry) in notices.iter() {
+        pack.text(notice.name());
+        pack.number(entry.count);
+        pack.text(&entry.first);
+    }
+    notices.iter().count()
+}

@@ -1,0 +1,92 @@
+//! What traces are, told by metadata, index and packet headers: what `info` says of them and a database keeps.
+
+use crate::base::time::Ns;
+use crate::input::Source;
+use crate::input::count::lost;
+
+/// One trace.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct TraceFacts {
+    /// Label, or path as given, and the path below it.
+    pub path: String,
+    /// Format and version.
+    pub format: String,
+    /// Begin of the first packet.
+    pub begin: Option<Ns>,
+    /// End of the last one.
+    pub end: Option<Ns>,
+    /// Streams.
+    pub streams: u64,
+    /// Packets.
+    pub packets: u64,
+    /// Host name.
+    pub host: Option<String>,
+    /// Name and uuid of the clock.
+    pub clock: Option<String>,
+    /// Record classes.
+    pub event_types: u64,
+}
+
+/// What the tracer lost.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Lost {
+    /// Events.
+    pub events: u64,
+    /// Packets.
+    pub packets: u64,
+    /// Streams that lost any.
+    pub streams: u64,
+}
+
+/// Some traces.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Facts {
+    /// Each of them, in the order in which they were given.
+    pub traces: Vec<TraceFacts>,
+    /// What all together lost.
+    pub lost: Lost,
+}
+
+impl Lost {
+    /// Both together.
+    pub fn and(self, other: Lost) -> Lost {
+        Lost {
+            events: self.events.saturating_add(other.events),
+            packets: self.packets.saturating_add(other.packets),
+            streams: self.streams.saturating_add(other.streams),
+        }
+    }
+}
+
+impl Facts {
+    /// Of opened traces.
+    pub fn of(sources: &[Source]) -> Facts {
+        let of = |source: &Source| {
+            let (events, packets) = lost(&source.trace);
+            let streams = source.trace.streams().iter().filter(|s| !s.losses.is_empty()).count() as u64;
+            Lost { events, packets, streams }
+        };
+        let lost = sources.iter().map(of).fold(Lost::default(), Lost::and);
+        Facts { traces: sources.iter().map(TraceFacts::of).collect(), lost }
+    }
+}
+
+impl TraceFacts {
+    fn of(source: &Source) -> TraceFacts {
+        let trace = &source.trace;
+        let packets = || trace.streams().iter().flat_map(|s| &s.packets);
+        let below = if source.name.is_empty() { String::new() } else { format!("/{}", source.name) };
+        let clock = trace.clock_uuid().map(|uuid| format!("{} {uuid}", trace.clock_name().unwrap_or("clock")));
+        TraceFacts {
+            path: source.label.clone() + &below,
+            format: format!("CTF {}", if trace.version() == 2 { "2" } else { "1.8" }),
+            begin: packets().filter_map(|p| p.begin).min(),
+            end: packets().filter_map(|p| p.end).max(),
+            streams: trace.streams().len() as u64,
+            packets: packets().count() as u64,
+            host: trace.environment("hostname").map(str::to_owned),
+            clock: clock.or_else(|| trace.clock_name().map(str::to_owned)),
+            event_types: trace.classes().len() as u64,
+        }
+    }
+}

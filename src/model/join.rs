@@ -1,0 +1,134 @@
+//! Several models as one: traces of two versions, or databases of many hosts, compared like any two groups.
+//!
+//! In: models of one task, each with the labels of its own traces. Out: one model of all executions in order of time, its
+//! contexts the union of theirs. Functions may be given other names on the way, so that what was renamed between two
+//! versions still lies on the same paths: contexts that become equal become one. Cost: linear in all of it, plus sorting.
+//! Equal threads of two models stay two: they are of different recordings.
+
+use super::context::{ContextId, Frame, FrameKind};
+use super::execution::{ExecutionId, Executions};
+use super::metric::{ABSENT, Column, Metric, Unit};
+use super::{Model, TraceId, WhoId};
+use crate::base::names::NameId;
+use crate::base::work::{Cancelled, Work};
+use std::collections::{BTreeMap, BTreeSet};
+
+/// New names of functions, by old ones.
+pub type Renamed = BTreeMap<String, String>;
+
+/// Where the handles of one model lead in the whole.
+struct Part {
+    model: Model,
+    names: Vec<NameId>,
+    contexts: Vec<ContextId>,
+    traces: u32,
+    who: u32,
+}
+
+/// Join models of the same task. Without any there is an empty one.
+pub fn join(mut models: Vec<Model>, renamed: &Renamed, work: &Work) -> Result<Model, Cancelled> {
+    if models.len() == 1 && renamed.is_empty() {
+        return Ok(models.pop().unwrap_or_default());
+    }
+    let mut whole = Model { origin: models.iter().map(|m| m.origin).min().unwrap_or(0), ..Model::default() };
+    for model in &models {
+        whole.tasks.extend(model.tasks.iter().filter(|t| !whole.tasks.contains(t)).cloned().collect::<Vec<_>>());
+        whole.notices.merge(&model.notices);
+    }
+    let task = models.first().and_then(|m| m.tasks.get(m.task));
+    whole.task = whole.tasks.iter().position(|t| Some(t) == task).unwrap_or(0);
+    let mut parts = Vec::new();
+    for model in models {
+        work.cancel.check()?;
+        parts.push(Part::new(model, renamed, &mut whole));
+    }
+    executions(&parts, &mut whole, work)?;
+    Ok(whole)
+}
+
+impl Part {
+    /// Take a model's tables into the whole.
+    fn new(model: Model, renamed: &Renamed, whole: &mut Model) -> Part {
+        let text = |i: usize| model.names.get(NameId::at(i));
+        let names: Vec<NameId> = (0..model.names.len()).map(|i| whole.names.intern(text(i))).collect();
+        let (traces, who) = (whole.traces.len() as u32, whole.who.len() as u32);
+        whole.traces.extend(model.traces.iter().cloned());
+        whole.who.extend(model.who.iter().cloned().map(|mut w| {
+            for name in [&mut w.host, &mut w.process, &mut w.thread] {
+                *name = names[name.index()];
+            }
+            w
+        }));
+        let mut contexts: Vec<ContextId> = Vec::with_capacity(model.contexts.len());
+        for (parent, Frame { kind, name }) in model.contexts.nodes() {
+            let is_function = matches!(kind, FrameKind::Function | FrameKind::Inlined | FrameKind::KernelFunction);
+            let new = is_function.then(|| renamed.get(text(name.index()))).flatten();
+            let name = new.map_or(names[name.index()], |new| whole.names.intern(new));
+            contexts.push(whole.contexts.child(parent.map(|p| contexts[p.index()]), Frame { kind, name }));
+        }
+        for ((context, held), ns) in &model.contexts.who {
+            let key = (contexts[context.index()], WhoId(who + held.0));
+            *whole.contexts.who.entry(key).or_insert(0) += ns;
+        }
+        Part { model, names, contexts, traces, who }
+    }
+
+    /// The value of one of its columns, in the whole.
+    fn value(&self, metric: &Metric, column: Option<&Column>, i: usize) -> i64 {
+        let value = column.map_or(ABSENT, |c| c.values[i]);
+        match metric.unit() {
+            Unit::Name => usize::try_from(value).map_or(ABSENT, |id| i64::from(self.names[id].0)),
+            _ => value,
+        }
+    }
+}
+
+/// All executions, by time.
+fn executions(parts: &[Part], whole: &mut Model, work: &Work) -> Result<(), Cancelled> {
+    let mut order: Vec<(i64, i64, usize, usize)> = Vec::new();
+    for (at, part) in parts.iter().enumerate() {
+        let e = &part.model.executions;
+        order.extend((0..e.len()).map(|i| (e.start[i], e.end[i], at, i)));
+    }
+    order.sort_unstable();
+    let columns = parts.iter().flat_map(|p| &p.model.executions.columns);
+    let metrics: BTreeSet<Metric> = columns.map(|c| c.metric.clone()).collect();
+    let mut all = Executions::default();
+    for (start, end, at, i) in &order {
+        let part = &parts[*at];
+        let e = &part.model.executions;
+        all.start.push(*start);
+        all.end.push(*end);
+        all.who.push(WhoId(part.who + e.who[*i].0));
+        all.trace.push(TraceId(part.traces + e.trace[*i].0));
+        all.cpu.push(e.cpu.get(*i).copied().unwrap_or(u16::MAX));
+        all.unsure.push(e.unsure[*i]);
+        all.own.push(e.own.row(*i).map(|(c, ns)| (part.contexts[c.index()], ns)).collect());
+        if let Some(moments) = part.model.moments.get(&ExecutionId::at(*i)) {
+            let moments = moments.iter().map(|(c, ns)| (part.contexts[c.index()], *ns)).collect();
+            whole.moments.insert(ExecutionId::at(all.len() - 1), moments);
+        }
+    }
+    for metric in metrics {
+        work.cancel.check()?;
+        let columns: Vec<Option<&Column>> = parts.iter().map(|p| p.model.executions.column(&metric)).collect();
+        let value = |(start, _, at, i): &(i64, i64, usize, usize)| match metric {
+            Metric::Start => start.saturating_sub(whole.origin),
+            _ => parts[*at].value(&metric, columns[*at], *i),
+        };
+        let values = order.iter().map(value).collect();
+        all.columns.push(Column { metric, values });
+    }
+    all.inclusive = all.own.inclusive(&whole.contexts, work)?;
+    whole.executions = all;
+    Ok(())
+}
+
+/// Give all traces of a model one label.
+pub fn label(model: &mut Model, label: &str) {
+    let id = i64::from(model.names.intern(label).0);
+    model.traces.iter_mut().for_each(|t| label.clone_into(&mut t.label));
+    for column in model.executions.columns.iter_mut().filter(|c| c.metric == Metric::Trace) {
+        column.values.fill(id);
+    }
+}

@@ -1,0 +1,124 @@
+//! Execution databases in place of their traces: the executions of the tasks that they hold, at once.
+//!
+//! Several databases are laid side by side as several traces are: one model, each execution with the label of its trace.
+
+use super::Wrong;
+use crate::base::notice::Notices;
+use crate::base::time::Ns;
+use crate::base::work::Work;
+use crate::input::Argument;
+use crate::model::Model;
+use crate::model::database::{self, Database};
+use crate::model::facts::Facts;
+use crate::model::join::{self, Renamed};
+use std::collections::BTreeMap;
+
+/// A task, and how long each of its executions took, ascending.
+pub type Lengths = (String, Vec<Ns>);
+
+/// The databases of a command line.
+pub struct Databases {
+    /// With the labels that the user gave.
+    opened: Vec<(Option<String>, Database)>,
+}
+
+impl Databases {
+    /// Open what is named, if it is databases. Cost: their headers.
+    pub fn open(arguments: &[Argument]) -> anyhow::Result<Option<Databases>> {
+        let Some(one) = arguments.iter().find(|a| database::is_database(&a.path)) else { return Ok(None) };
+        if let Some(other) = arguments.iter().find(|a| !database::is_database(&a.path)) {
+            anyhow::bail!(
+                "{}: not a database, and {} is one: build a database of the other as well",
+                other.path.display(),
+                one.path.display()
+            );
+        }
+        let open = |a: &Argument| Ok((a.label.clone(), Database::open(&a.path)?));
+        Ok(Some(Databases { opened: arguments.iter().map(open).collect::<anyhow::Result<_>>()? }))
+    }
+
+    /// The files as people name them.
+    pub fn title(&self) -> String {
+        let name =
+            |(label, d): &(Option<String>, Database)| label.clone().unwrap_or_else(|| d.path().display().to_string());
+        self.opened.iter().map(name).collect::<Vec<_>>().join(" + ")
+    }
+
+    /// What was odd about the traces that they were built from.
+    pub fn notices(&self) -> Notices {
+        let mut notices = Notices::default();
+        self.opened.iter().for_each(|(_, d)| notices.merge(&d.notices));
+        notices
+    }
+
+    /// The tasks of all of them, those of the first one first.
+    pub fn tasks(&self) -> Vec<String> {
+        let mut tasks: Vec<String> = Vec::new();
+        for task in self.opened.iter().flat_map(|(_, d)| &d.tasks) {
+            if !tasks.contains(task) {
+                tasks.push(task.clone());
+            }
+        }
+        tasks
+    }
+
+    /// The task that was typed; without it the first that all of them hold, or that one does.
+    pub fn task(&self, typed: Option<&str>) -> anyhow::Result<String> {
+        let tasks = self.tasks();
+        let in_all = |t: &&String| self.opened.iter().all(|(_, d)| d.tasks.contains(t));
+        let chosen = match typed {
+            Some(typed) => tasks.iter().find(|t| *t == typed),
+            None => tasks.iter().find(in_all).or(tasks.first()),
+        };
+        chosen.cloned().ok_or_else(|| {
+            let (title, names) = (self.title(), tasks.join("`, `"));
+            let build = "build it from the trace with `whyslow build --task`";
+            match typed {
+                Some(typed) => Wrong(format!("--task {typed}: {title} holds `{names}` only; {build}")).into(),
+                None => anyhow::anyhow!("{title}: the database holds no executions; {build}"),
+            }
+        })
+    }
+
+    /// One line for a question that only the events answer.
+    pub fn refuse<T>(&self, question: &str) -> anyhow::Result<T> {
+        anyhow::bail!("{}: a database holds executions only: ask `whyslow {question}` of the trace", self.title())
+    }
+
+    /// The executions of a task.
+    pub fn model(&self, typed: Option<&str>, work: &Work) -> anyhow::Result<Model> {
+        let task = self.task(typed)?;
+        work.progress.enter("opening", 0);
+        let mut models = Vec::new();
+        for (label, database) in &self.opened {
+            let Some(at) = database.tasks.iter().position(|t| *t == task) else { continue };
+            let mut model = database.model(at, work)?;
+            if let Some(label) = label {
+                join::label(&mut model, label);
+            }
+            models.push(model);
+        }
+        let mut model = join::join(models, &Renamed::new(), work)?;
+        // What a user may ask for next.
+        model.tasks = self.tasks();
+        model.task = model.tasks.iter().position(|t| *t == task).unwrap_or(0);
+        Ok(model)
+    }
+
+    /// What the recordings were, and how long the executions of each task took, ascending.
+    pub fn survey(&self) -> anyhow::Result<(Facts, Vec<Lengths>)> {
+        let mut facts = Facts::default();
+        let mut durations: BTreeMap<&str, Vec<Ns>> = BTreeMap::new();
+        for (_, database) in &self.opened {
+            facts.traces.extend(database.facts.traces.iter().cloned());
+            facts.lost = facts.lost.and(database.facts.lost);
+            for (at, task) in database.tasks.iter().enumerate() {
+                durations.entry(task).or_default().extend(database.durations(at)?);
+            }
+        }
+        durations.values_mut().for_each(|d| d.sort_unstable());
+        let tasks = self.tasks();
+        let of = |t: String| durations.remove(t.as_str()).map(|d| (t.clone(), d));
+        Ok((facts, tasks.into_iter().filter_map(of).collect()))
+    }
+}

@@ -1,0 +1,89 @@
+//! Pages about patterns: one anomaly with all that is known of it, and the list of all patterns.
+
+use crate::analysis::patterns::measure::Verdict;
+use crate::view::tui::app::App;
+use crate::view::tui::canvas::{width, wrap};
+use crate::view::tui::details::samples_of_moment;
+use crate::view::tui::figure;
+use crate::view::tui::patterns::Found;
+use crate::view::tui::screen::details::moment;
+use crate::view::tui::theme::Scope;
+use crate::view::tui::widget::page::{Line, paragraph, plain};
+use std::cmp::Reverse;
+
+/// About an anomaly.
+pub fn lines(app: &App, found: &Found, at: u32, columns: usize) -> Vec<Line> {
+    let Some(anomaly) = found.get(at) else { return Vec::new() };
+    let mut lines = vec![vec![
+        (Scope::Strong, found.place(anomaly.stream)),
+        (Scope::Text, format!("  {}", found.role(at))),
+        (Scope::Dim, format!("  at {}", figure::stamp(anomaly.span.start - app.origin()))),
+    ]];
+    let time = |ns: i64| figure::time(ns as f64);
+    if let Some(pattern) = found.anomalies.patterns.get(anomaly.pattern as usize) {
+        let text = format!(
+            "{} instead of at most {} among the shortest of {} occurrences: {:.1} times as long, {} too much",
+            time(anomaly.span.len()),
+            time(pattern.max_ref_ns),
+            figure::count(pattern.occurrences),
+            anomaly.factor,
+            time(anomaly.excess_ns)
+        );
+        lines.extend(paragraph(Scope::Text, &text, columns, 0));
+        lines.push(Line::new());
+        lines.push(plain(Scope::Strong, "Pattern"));
+        lines.extend(paragraph(Scope::Text, &pattern.name, columns, 2));
+    }
+    lines.push(Line::new());
+    let blame =
+        if anomaly.diffuse { "No single event is to blame; the longest was" } else { "What took too long in it" };
+    lines.push(plain(Scope::Strong, blame));
+    lines.push(plain(Scope::Dim, format!("{:>10} {:>9} {:>9}  event", "too much", "took", "usually")));
+    for r in &anomaly.responsible {
+        lines.push(vec![
+            (Scope::Slow3, format!("{:>10} ", figure::extra(r.excess_ns as f64))),
+            (Scope::Text, format!("{:>9} ", time(r.local.len()))),
+            (Scope::Dim, format!("{:>9}  ", time(r.reference_ns))),
+            (Scope::Text, r.what.clone()),
+        ]);
+        lines.push(plain(Scope::Dim, format!("{:32}at {} ns on its own clock", "", r.local.start)));
+    }
+    if let Some(model) = &app.model {
+        lines.push(Line::new());
+        moment(app, &samples_of_moment(model, anomaly.span), &mut lines);
+    }
+    lines
+}
+
+/// All patterns: those with the longest occurrence first, selected before rejected.
+pub fn patterns(found: &Found, columns: usize) -> Vec<Line> {
+    let mut all: Vec<_> = found.anomalies.patterns.iter().collect();
+    all.sort_by_key(|p| (p.verdict != Verdict::Selected, Reverse(p.longest_ns)));
+    let mut lines = vec![plain(
+        Scope::Dim,
+        format!("{:>8} {:>9} {:>9} {:>9}  verdict: pattern", "times", "reference", "limit", "longest"),
+    )];
+    for p in all {
+        let time = |ns: i64| figure::time(ns as f64);
+        let selected = p.verdict == Verdict::Selected;
+        let scope = if selected { Scope::Text } else { Scope::Dim };
+        let figures = format!(
+            "{:>8} {:>9} {:>9} {:>9}  ",
+            figure::count(p.occurrences),
+            time(p.max_ref_ns),
+            time(p.limit_ns),
+            time(p.longest_ns)
+        );
+        let text = format!("{}: {}", p.verdict.reason(), p.name);
+        // Where there is no room for both beside each other the pattern stands below its figures.
+        let beside = columns >= 80;
+        let indent = if beside { width(&figures) } else { 2 };
+        let mut texts = wrap(&text, columns.saturating_sub(indent).max(1)).into_iter();
+        lines.push(vec![
+            (scope, figures),
+            (scope, if beside { texts.next().unwrap_or_default() } else { String::new() }),
+        ]);
+        lines.extend(texts.map(|text| plain(scope, format!("{}{text}", " ".repeat(indent)))));
+    }
+    lines
+}

@@ -1,0 +1,163 @@
+//! The propagation pane: how one delay spread, as a space-time drawing and, below it, step by step.
+
+use crate::event::operation::Via;
+use crate::model::propagation::{Path, Step};
+use crate::view::tui::app::{App, Pane};
+use crate::view::tui::canvas::{Canvas, width};
+use crate::view::tui::figure;
+use crate::view::tui::layout::{PathLines, path_lines, streams};
+use crate::view::tui::patterns::Found;
+use crate::view::tui::theme::Scope;
+use crate::view::tui::widget::spacetime::{Arrow, Bar, SpaceTime};
+use ratatui::layout::Rect;
+
+/// Draw it.
+pub fn draw(canvas: &mut Canvas<'_>, app: &App) {
+    let Some(found) = &app.patterns.found else { return };
+    let place = app.patterns.path;
+    let Some(path) = found.anomalies.paths.get(place.path) else {
+        canvas.text(2, 1, "no path: nothing took too long by itself", Scope::Dim);
+        return;
+    };
+    let lines = path_lines(app);
+    if lines.head > 0 {
+        head(canvas, found, path, place.path);
+    }
+    let area = Rect { y: canvas.area.y + lines.head as u16, height: lines.drawing as u16, ..canvas.area };
+    if lines.drawing > 0 {
+        drawing(&mut canvas.part(area), app, found, path, &lines);
+    }
+    let columns = Columns::of(canvas.width(), found, path);
+    let top = lines.head + lines.drawing;
+    if lines.step_head > 0 {
+        columns.head(canvas, top);
+    }
+    let top = top + lines.step_head;
+    for (line, (at, step)) in path.steps.iter().enumerate().skip(place.offset).take(lines.steps).enumerate() {
+        let here = app.pane == Pane::Path && at == place.step;
+        columns.row(canvas, top + line, app, found, step, here);
+    }
+}
+
+fn head(canvas: &mut Canvas<'_>, found: &Found, path: &Path, at: usize) {
+    let (excess, affected) = (figure::time(path.excess_ns as f64), figure::time(path.affected_ns as f64));
+    let x = canvas.text(1, 0, &format!("path {} of {}", at + 1, found.anomalies.paths.len()), Scope::Strong);
+    let text = match (path.affected_ns, path.messages) {
+        (0, _) => format!("  {excess} too much, and nobody is known to have waited for it"),
+        (_, 1) => format!("  {excess} too much made others wait {affected}; here over 1 message"),
+        (_, n) => format!("  {excess} too much made others wait {affected}; here over {n} messages"),
+    };
+    canvas.text(x, 0, &text, Scope::Dim);
+}
+
+/// The window of time that a path covers.
+fn window(path: &Path) -> (i64, i64) {
+    let start = path.steps.iter().map(|s| s.span.start).min().unwrap_or(0);
+    let end = path.steps.iter().map(|s| s.span.end).max().unwrap_or(start);
+    (start, end.max(start + 1))
+}
+
+fn drawing(canvas: &mut Canvas<'_>, app: &App, found: &Found, path: &Path, lines: &PathLines) {
+    let all = streams(path);
+    let (start, end) = window(path);
+    let part = |t: i64| (t - start) as f64 / (end - start) as f64;
+    let here = path.steps.get(app.patterns.path.step);
+    let line_of = |stream: u32| all.iter().position(|s| *s == stream).unwrap_or(0);
+    let bar = |step: &Step| Bar {
+        line: line_of(step.stream),
+        from: part(step.span.start),
+        to: part(step.span.end),
+        waits: step.kind.waits(),
+        here: here == Some(step),
+    };
+    let arrow = |pair: &[Step]| match pair {
+        [cause, effect] => Some(Arrow {
+            from: line_of(cause.stream),
+            to: line_of(effect.stream),
+            left: part(cause.span.end),
+            arrived: part(effect.span.end),
+        }),
+        _ => None,
+    };
+    let drawn = SpaceTime {
+        labels: all.iter().map(|s| found.place(*s)).collect(),
+        bars: path.steps.iter().map(bar).collect(),
+        arrows: path.steps.windows(2).filter_map(arrow).collect(),
+        per_line: lines.per_stream,
+        here: here.map_or(0, |s| line_of(s.stream)),
+        begin: figure::stamp(start - app.origin()),
+        length: figure::extra((end - start) as f64),
+    };
+    drawn.draw(canvas);
+}
+
+/// Which columns of a step there is room for; a width of 0 leaves the column out.
+struct Columns {
+    via: usize,
+    place: usize,
+    what: usize,
+    figures: [(usize, &'static str); 4],
+}
+
+impl Columns {
+    fn of(columns: usize, found: &Found, path: &Path) -> Columns {
+        let widest = streams(path).into_iter().map(|s| width(&found.place(s))).max().unwrap_or(0);
+        let place = widest.clamp(5, if columns >= 100 { 28 } else { 14 });
+        let (via, [at, took, usual]) = match columns {
+            0..=39 => (0, [0, 0, 0]),
+            40..=59 => (0, [0, 10, 0]),
+            60..=87 => (11, [0, 10, 10]),
+            _ => (11, [14, 10, 10]),
+        };
+        let figures = [(at, "at"), (took, "took"), (usual, "usually"), (11, "too much")];
+        let used: usize = figures.iter().map(|(n, _)| n).sum::<usize>() + place + 2 + via + usize::from(via > 0);
+        Columns { via, place, what: columns.saturating_sub(used + 4), figures }
+    }
+
+    fn head(&self, canvas: &mut Canvas<'_>, y: usize) {
+        let figures: usize = self.figures.iter().map(|(n, _)| n).sum();
+        canvas.fill(0, y, canvas.width().saturating_sub(figures), '┄', Scope::Rule);
+        let mut x = 1;
+        for (columns, name) in [(self.via, "via"), (self.place, "place"), (self.what, "what")] {
+            if columns > 0 {
+                canvas.text(x, y, &format!(" {name} "), Scope::Dim);
+                x += columns + 1;
+            }
+        }
+        let mut end = x + 1;
+        for (columns, name) in self.figures.iter().filter(|(n, _)| *n > 0) {
+            end += columns;
+            canvas.right(end, y, name, Scope::Dim);
+        }
+    }
+
+    fn row(&self, canvas: &mut Canvas<'_>, y: usize, app: &App, found: &Found, step: &Step, here: bool) {
+        let mut x = 2;
+        if self.via > 0 {
+            let via = step.via.map_or("source", Via::name);
+            canvas.text_in(x, y, self.via, via, if step.via.is_none() { Scope::Slow3 } else { Scope::Dim });
+            x += self.via + 1;
+        }
+        let text = if here { Scope::Strong } else { Scope::Text };
+        canvas.text_in(x, y, self.place, &found.place(step.stream), text);
+        x += self.place + 1;
+        canvas.text_in(x, y, self.what, &step.what, text);
+        let mut end = x + self.what + 1;
+        let values = [
+            (figure::stamp(step.span.start - app.origin()), Scope::Dim),
+            (figure::time(step.span.len() as f64), Scope::Text),
+            (figure::time(step.reference_ns as f64), Scope::Dim),
+            (figure::extra(step.excess_ns as f64), Scope::Slow3),
+        ];
+        for ((columns, _), (value, scope)) in self.figures.iter().zip(values) {
+            if *columns > 0 {
+                end += columns;
+                canvas.right(end.min(canvas.width()), y, &value, scope);
+            }
+        }
+        if here {
+            canvas.shade(0, y, canvas.width(), Scope::Cursor);
+            canvas.text(0, y, "▌", Scope::Selection);
+        }
+    }
+}

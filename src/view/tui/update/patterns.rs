@@ -1,0 +1,215 @@
+//! The panes of patterns: mining asked for, q and s changed, the list, the path, and the way from a moment of it to
+//! the executions of that moment.
+
+use super::groups::{effective, regroup};
+use super::moving::vertical;
+use super::{Effect, begin, complain, say};
+use crate::analysis::patterns::measure::{Limit, Settings};
+use crate::base::time::Span;
+use crate::compare::filter::{Filter, Op, Operand, Test};
+use crate::model::Model;
+use crate::model::metric::Metric;
+use crate::view::tui::actions::Action;
+use crate::view::tui::app::{App, Pane, Trail};
+use crate::view::tui::details;
+use crate::view::tui::jobs::Job;
+use crate::view::tui::patterns::{Found, PathPane};
+use std::sync::Arc;
+
+/// Steps of q and s, and how far they go.
+const Q: (f64, f64, f64) = (0.05, 0.05, 1.0);
+const S: (f64, f64, f64) = (0.25, 1.25, 20.0);
+
+/// Go to a pane; what it needs and nobody asked for yet is begun.
+pub(super) fn show(app: &mut App, pane: Pane) -> Vec<Effect> {
+    app.pane = pane;
+    if pane.is_of_patterns() {
+        let begun = app.patterns.found.is_some() || app.patterns.busy.is_some();
+        return if begun { Vec::new() } else { mine(app) };
+    }
+    let begun = app.model.is_some() || app.busy.is_some() || app.failure.is_some();
+    if begun { Vec::new() } else { begin(app, Job::Analyse { task: None }) }
+}
+
+/// Find patterns, or judge those that were found anew.
+pub(super) fn mine(app: &mut App) -> Vec<Effect> {
+    begin(app, Job::Mine { settings: app.patterns.settings })
+}
+
+/// Change q or s, or how limits are found.
+pub(super) fn tune(app: &mut App, action: Action) -> Vec<Effect> {
+    if app.patterns.found.is_none() && app.patterns.busy.is_none() {
+        say(app, "nothing was mined yet: 3 begins it");
+        return Vec::new();
+    }
+    let step = |value: f64, (by, least, most): (f64, f64, f64), up: bool| {
+        // In steps from the round value, so that ten up and ten down end where they began.
+        let steps = (value / by).round() + if up { 1.0 } else { -1.0 };
+        ((steps * by).clamp(least, most) * 100.0).round() / 100.0
+    };
+    let now = app.patterns.settings;
+    let next = match action {
+        Action::QuotientDown | Action::QuotientUp => {
+            Settings { q: step(now.q, Q, action == Action::QuotientUp), ..now }
+        }
+        Action::ThresholdDown | Action::ThresholdUp => {
+            Settings { s: step(now.s, S, action == Action::ThresholdUp), ..now }
+        }
+        _ => {
+            let limit = if now.limit == Limit::Robust { Limit::Quotient } else { Limit::Robust };
+            Settings { limit, ..now }
+        }
+    };
+    app.patterns.settings = next;
+    let rule = app.patterns.rule();
+    if next == now {
+        say(app, &format!("{rule}: as far as it goes"));
+        return Vec::new();
+    }
+    say(app, &rule);
+    mine(app)
+}
+
+pub(super) fn found(app: &App) -> Option<Arc<Found>> {
+    app.patterns.found.clone()
+}
+
+/// From an anomaly to its path; along a path.
+pub(super) fn open(app: &mut App) {
+    let Some(found) = found(app) else { return };
+    if app.pane == Pane::Path {
+        let PathPane { path, step, .. } = app.patterns.path;
+        if found.step(path, step + 1).is_some() {
+            app.trail.push(Trail::Step(app.patterns.path));
+            return vertical(app, 1);
+        }
+        return say(app, "the path ends here: - goes back along it");
+    }
+    let Some(here) = app.patterns.list.here() else { return };
+    match found.places.get(here as usize) {
+        Some(Some((path, step))) => {
+            app.trail.push(Trail::Anomaly(app.patterns.list.row));
+            app.patterns.path = PathPane { path: *path, step: *step, offset: 0 };
+            app.pane = Pane::Path;
+        }
+        _ => say(app, "nothing recorded explains it, and nothing comes of it: it is on no path"),
+    }
+}
+
+/// The path before or after in the order of what they cause.
+pub(super) fn next_path(app: &mut App, by: isize) {
+    let paths = app.patterns.found.as_ref().map_or(0, |f| f.anomalies.paths.len());
+    let now = app.patterns.path.path;
+    let path = now.saturating_add_signed(by).min(paths.saturating_sub(1));
+    if path != now {
+        app.patterns.path = PathPane { path, ..PathPane::default() };
+    }
+}
+
+pub(super) fn reorder(app: &mut App) {
+    let Some(found) = found(app) else { return };
+    let list = &mut app.patterns.list;
+    let here = list.here();
+    list.order = list.order.next();
+    list.rebuild(&found);
+    here.map(|at| list.go_to(at));
+    let said = format!("ordered by {}", list.order.name());
+    say(app, &said);
+}
+
+/// List only what has all these words.
+pub(super) fn filter(app: &mut App, words: &str) {
+    let Some(found) = found(app) else { return };
+    let list = &mut app.patterns.list;
+    let here = list.here();
+    list.filter = words.trim().to_owned();
+    list.rebuild(&found);
+    if !here.is_some_and(|at| list.go_to(at)) {
+        list.row = 0;
+    }
+}
+
+pub(super) fn search(app: &mut App, text: &str) {
+    if let Some(found) = found(app) {
+        app.patterns.list.find(&found, text.to_owned());
+    }
+}
+
+pub(super) fn step_match(app: &mut App, forward: bool, stay: bool) {
+    let list = &mut app.patterns.list;
+    if list.search.text.is_empty() {
+        return say(app, "nothing was searched yet: / searches");
+    }
+    // Matches stand in the order of the list.
+    let mut matches = list.search.matches.iter().peekable();
+    let is_match = |(_, at): &(usize, &u32)| matches.next_if_eq(at).is_some();
+    let rows: Vec<usize> = list.visible.iter().enumerate().filter(is_match).map(|(row, _)| row).collect();
+    let count = rows.len();
+    if count == 0 {
+        let text = format!("no anomaly that is listed has {:?} in its place, role or pattern", list.search.text);
+        return complain(app, &text);
+    }
+    let before = rows.partition_point(|r| *r < list.row);
+    let after = rows.partition_point(|r| *r <= list.row);
+    let at = match (forward, stay) {
+        (true, true) => before % count,
+        (true, false) => after % count,
+        (false, _) => (before + count - 1) % count,
+    };
+    list.row = rows[at];
+    say(app, &format!("match {} of {count}", at + 1));
+}
+
+/// Make the executions of the step's moment the slow group, and go to their tree.
+pub(super) fn moment(app: &mut App) -> Vec<Effect> {
+    let place = app.patterns.path;
+    let Some(span) = found(app).and_then(|f| Some(f.step(place.path, place.step)?.span)) else {
+        return Vec::new();
+    };
+    if app.model.is_none() {
+        if app.failure.is_some() {
+            complain(app, "there are no executions here: w says why");
+            return Vec::new();
+        }
+        app.moment = Some(span);
+        return show(app, Pane::Tree);
+    }
+    go_to_moment(app, span)
+}
+
+/// The same once executions and groups are there.
+pub(super) fn go_to_moment(app: &mut App, span: Span) -> Vec<Effect> {
+    let (Some(model), Some(_)) = (app.model.clone(), &app.comparison) else {
+        say(app, "wait until the comparison is done");
+        return Vec::new();
+    };
+    let Some((filters, members)) = of_moment(&model, span) else {
+        complain(app, "no execution ran at this moment");
+        return Vec::new();
+    };
+    let mut request = effective(app);
+    request.slow = filters;
+    app.trail.push(Trail::Step(app.patterns.path));
+    app.pane = Pane::Tree;
+    let said = match members {
+        1 => "slow group: the execution of this moment; - goes back, u undoes".to_owned(),
+        n => format!("slow group: the {n} executions of this moment; - goes back, u undoes"),
+    };
+    regroup(app, request, &said)
+}
+
+/// Filters that let the executions in which the last instant of this moment lies pass, and how many those are.
+///
+/// An execution contains the instant if it began before and ends after. Filters compare one metric each with a fixed
+/// value, so the group is bounded by the starts of those executions and the shortest of them.
+fn of_moment(model: &Model, span: Span) -> Option<(Vec<Filter>, usize)> {
+    let e = &model.executions;
+    let inside = details::at_moment(model, span);
+    let starts = inside.iter().map(|i| e.start[*i].saturating_sub(model.origin));
+    let (first, last) = (starts.clone().min()?, starts.max()?);
+    let shortest = inside.iter().map(|i| e.duration(*i)).min()?;
+    let number = Operand::Number;
+    let by_start = Filter { metric: Metric::Start, test: Test::In(number(first), number(last + 1)) };
+    let by_length = Filter { metric: Metric::Duration, test: Test::Compare(Op::AtLeast, number(shortest)) };
+    Some((vec![by_start, by_length], inside.len()))
+}

@@ -1,0 +1,145 @@
+//! Results of jobs take the place of what was shown; what the user pointed at is found again by name.
+
+use super::groups::compare;
+use super::overlays::on_outcome;
+use super::patterns::{go_to_moment, show};
+use super::tree::search_tree;
+use super::{Effect, complain, say};
+use crate::compare::{Comparison, Request};
+use crate::model::Model;
+use crate::model::context::ContextId;
+use crate::view::tui::app::{App, Cursor, Pane};
+use crate::view::tui::counts::Counts;
+use crate::view::tui::details;
+use crate::view::tui::groups::History;
+use crate::view::tui::jobs::Done;
+use crate::view::tui::overlay::Asked;
+use crate::view::tui::tree::find_context;
+use std::sync::Arc;
+
+pub(super) fn on_done(app: &mut App, done: Done) -> Vec<Effect> {
+    match done {
+        Done::Analysed(Ok(model)) => {
+            if let Some(old) = &app.model {
+                app.remembered = app.tree.rows.remember(old);
+                app.groups = History::new(Request::default());
+                app.trail.clear();
+                app.tree.touched = false;
+            }
+            app.model = Some(model);
+            app.comparison = None;
+            app.counts = None;
+            app.histograms = Default::default();
+            app.tree.rows.visible.clear();
+            compare(app)
+        }
+        Done::Analysed(Err(what)) => {
+            app.busy = None;
+            // A model that is there stays: another task could not be analysed.
+            if app.model.is_some() {
+                complain(app, &what);
+                return Vec::new();
+            }
+            app.failure = Some(what);
+            app.moment = None;
+            // Where there are no executions there may be patterns.
+            show(app, Pane::Anomalies)
+        }
+        Done::Counted(counts) => {
+            replace_counts(app, counts);
+            // Counts are the last part of a job only when the comparison came before them.
+            Vec::new()
+        }
+        Done::Compared(Ok(comparison)) => {
+            app.busy = None;
+            app.failure = None;
+            replace_comparison(app, comparison);
+            match app.moment.take() {
+                Some(moment) => go_to_moment(app, moment),
+                None => Vec::new(),
+            }
+        }
+        Done::Compared(Err(what)) => {
+            app.busy = None;
+            app.failure = Some(what);
+            if app.comparison.is_some() {
+                say(app, "what is shown below is the comparison before; u undoes the change");
+            }
+            Vec::new()
+        }
+        Done::Mined(settings, result) => {
+            // Judged under settings that were changed meanwhile: the newest request will tell.
+            if settings != app.patterns.settings {
+                return Vec::new();
+            }
+            app.patterns.busy = None;
+            match result {
+                Ok(found) => app.patterns.replace(found),
+                Err(what) => app.patterns.failure = Some(what),
+            }
+            Vec::new()
+        }
+        Done::Exported { path, outcome } => {
+            app.busy = None;
+            on_outcome(app, Asked::Export, path, outcome);
+            Vec::new()
+        }
+    }
+}
+
+pub(super) fn replace_counts(app: &mut App, counts: Arc<Counts>) {
+    let metric = app.histogram_row().map(|r| r.metric.clone());
+    if let Some(at) = metric.and_then(|m| counts.rows.iter().position(|r| r.metric == m)) {
+        app.histograms.row = at;
+    }
+    app.counts = Some(counts);
+}
+
+pub(super) fn replace_comparison(app: &mut App, comparison: Arc<Comparison>) {
+    let Some(model) = app.model.clone() else { return };
+    let cause = match app.tree.cursor {
+        Cursor::Cause(i) => app.causes().get(i).map(|c| (c.kind, c.path.clone())),
+        Cursor::Row(_) => None,
+    };
+    let context = app.node().filter(|_| app.tree.touched).map(|(_, n)| n.context);
+    app.comparison = Some(Arc::clone(&comparison));
+    let tree = &comparison.tree;
+    if !app.remembered.is_empty() {
+        let remembered = std::mem::take(&mut app.remembered);
+        app.tree.rows.recall(&remembered, &model, tree);
+    } else if !app.tree.touched {
+        app.tree.rows.fold_all();
+    }
+    if !app.tree.touched {
+        app.tree.cursor = Cursor::Cause(0);
+    }
+    if !app.tree.touched
+        && let Some(node) = comparison.causes.first().and_then(|c| details::cause_node(&model, &comparison, c))
+    {
+        app.tree.rows.reveal(node, &model, tree);
+    }
+    app.tree.rows.rebuild(&model, tree);
+    if let Some((kind, path)) = cause
+        && let Some(at) = comparison.causes.iter().position(|c| c.kind == kind && c.path == path)
+    {
+        app.tree.cursor = Cursor::Cause(at);
+    }
+    if let Some(context) = context {
+        app.tree.cursor = nearest_row(app, &model, &comparison, context);
+    }
+    let text = app.tree.search.text.clone();
+    search_tree(app, &text);
+}
+
+/// The row of a context, or of the nearest one above it that is still there.
+pub(super) fn nearest_row(app: &App, model: &Model, comparison: &Comparison, context: ContextId) -> Cursor {
+    let mut at = Some(context);
+    while let Some(c) = at {
+        let row = find_context(model, &comparison.tree, c).and_then(|node| app.tree.rows.row_of(node));
+        if let Some(row) = row {
+            return Cursor::Row(row);
+        }
+        at = model.contexts.parent(c);
+    }
+    Cursor::Row(0)
+}

@@ -1,0 +1,164 @@
+//! The tree pane: folding, following causes, searching, and the trail of jumps back.
+
+use super::moving::vertical;
+use super::{complain, patterns, say};
+use crate::compare::Comparison;
+use crate::model::Model;
+use crate::view::tui::app::{App, Cursor, Pane, Search, Trail};
+use crate::view::tui::details;
+use crate::view::tui::tree::{find_context, path_text};
+use std::sync::Arc;
+
+pub(super) fn both(app: &App) -> Option<(Arc<Model>, Arc<Comparison>)> {
+    Some((app.model.clone()?, app.comparison.clone()?))
+}
+
+pub(super) fn fold(app: &mut App) {
+    let (Some((_, comparison)), Cursor::Row(row)) = (both(app), app.tree.cursor) else { return };
+    app.tree.touched = true;
+    let unfolded = app.node().is_some_and(|(_, n)| n.size > 1 && app.tree.rows.is_unfolded(n));
+    if unfolded {
+        app.tree.rows.fold(row, &comparison.tree);
+    } else if let Some(parent) = app.tree.rows.parent_row(row, &comparison.tree) {
+        app.tree.cursor = Cursor::Row(parent);
+    }
+}
+
+pub(super) fn unfold(app: &mut App) {
+    let Some((model, comparison)) = both(app) else { return };
+    app.tree.touched = true;
+    match app.tree.cursor {
+        // What is unfolded already is entered.
+        Cursor::Row(_) if app.node().is_some_and(|(_, n)| n.size > 1 && app.tree.rows.is_unfolded(n)) => {
+            vertical(app, 1);
+        }
+        Cursor::Row(row) => app.tree.rows.unfold(row, &model, &comparison.tree),
+        Cursor::Cause(_) => open(app),
+    }
+}
+
+pub(super) fn open(app: &mut App) {
+    let Some((model, comparison)) = both(app) else { return };
+    app.tree.touched = true;
+    match app.tree.cursor {
+        Cursor::Row(row) => {
+            if app.node().is_some_and(|(_, n)| app.tree.rows.is_unfolded(n)) {
+                app.tree.rows.fold(row, &comparison.tree);
+            } else {
+                app.tree.rows.unfold(row, &model, &comparison.tree);
+            }
+        }
+        Cursor::Cause(i) => {
+            let Some(cause) = comparison.causes.get(i) else { return };
+            match details::cause_node(&model, &comparison, cause) {
+                Some(node) => {
+                    app.trail.push(Trail::Cause(i));
+                    go_to(app, node, &model, &comparison);
+                }
+                None => say(app, "this is the sum of many small parts: it has no place of its own in the tree"),
+            }
+        }
+    }
+}
+
+pub(super) fn go_to(app: &mut App, node: u32, model: &Model, comparison: &Comparison) {
+    let row = app.tree.rows.reveal(node, model, &comparison.tree);
+    app.tree.cursor = Cursor::Row(row);
+    app.pane = Pane::Tree;
+}
+
+pub(super) fn back(app: &mut App) {
+    match (app.trail.pop(), both(app)) {
+        (Some(Trail::Cause(i)), _) => {
+            app.tree.cursor = Cursor::Cause(i);
+            app.pane = Pane::Tree;
+        }
+        (Some(Trail::Anomaly(row)), _) => {
+            app.patterns.list.row = row;
+            app.pane = Pane::Anomalies;
+        }
+        (Some(Trail::Step(place)), _) => {
+            app.patterns.path = place;
+            app.pane = Pane::Path;
+        }
+        (Some(Trail::Context(context)), Some((model, comparison))) => {
+            if let Some(node) = find_context(&model, &comparison.tree, context) {
+                go_to(app, node, &model, &comparison);
+            }
+        }
+        _ => say(app, "the trail is empty"),
+    }
+}
+
+pub(super) fn reorder(app: &mut App) {
+    let Some((model, comparison)) = both(app) else { return };
+    let here = app.node().map(|(at, _)| at);
+    let order = app.tree.rows.order().next();
+    app.tree.rows.set_order(order, &model, &comparison.tree);
+    if let Some(row) = here.and_then(|at| app.tree.rows.row_of(at)) {
+        app.tree.cursor = Cursor::Row(row);
+    }
+    let text = app.tree.search.text.clone();
+    search_tree(app, &text);
+    say(app, &format!("ordered by {}", order.name()));
+}
+
+pub(super) fn search(app: &mut App, text: &str) {
+    if app.pane.is_of_patterns() {
+        return patterns::search(app, text);
+    }
+    search_tree(app, text);
+}
+
+/// Nodes whose frame has this text in it.
+pub(super) fn search_tree(app: &mut App, text: &str) {
+    let matches = match both(app) {
+        Some((model, comparison)) if !text.is_empty() => app.tree.rows.matches(text, &model, &comparison.tree),
+        _ => Vec::new(),
+    };
+    app.tree.search = Search { text: text.to_owned(), matches };
+}
+
+pub(super) fn step_match(app: &mut App, forward: bool, stay: bool) {
+    if app.pane.is_of_patterns() {
+        return patterns::step_match(app, forward, stay);
+    }
+    let Some((model, comparison)) = both(app) else { return };
+    let matches = &app.tree.search.matches;
+    if app.tree.search.text.is_empty() {
+        return say(app, "nothing was searched yet: / searches");
+    }
+    if matches.is_empty() {
+        let text = format!("no function, call, wait or thread has {:?} in its name", app.tree.search.text);
+        return complain(app, &text);
+    }
+    let rows = &app.tree.rows;
+    let before = |limit: bool| {
+        app.node().map_or(0, |(here, _)| {
+            matches.partition_point(|m| {
+                let order = rows.compare(*m, here, &model, &comparison.tree);
+                order.is_lt() || (limit && order.is_eq())
+            })
+        })
+    };
+    let count = matches.len();
+    let at = match (forward, stay) {
+        (true, true) => before(false) % count,
+        (true, false) => before(true) % count,
+        (false, _) => (before(false) + count - 1) % count,
+    };
+    let node = matches[at];
+    if let Some((_, here)) = app.node() {
+        let context = here.context;
+        app.trail.push(Trail::Context(context));
+    }
+    app.tree.touched = true;
+    go_to(app, node, &model, &comparison);
+    say(app, &format!("match {} of {count}", at + 1));
+}
+
+/// The path of the node under the cursor, as text.
+pub fn path_under_cursor(app: &App) -> Option<Vec<String>> {
+    let model = app.model.as_ref()?;
+    app.node().map(|(_, n)| path_text(model, n.context))
+}

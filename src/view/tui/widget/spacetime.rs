@@ -1,0 +1,118 @@
+//! A space-time drawing: one line per stream, time from left to right, bars where something took long, arrows where it
+//! made others wait.
+//!
+//! Own delays are full, waits are shaded, so that they differ without colours. Between a cause and its arrow stands a
+//! dotted line: the time until what it held up was sent.
+
+use crate::view::tui::canvas::{Canvas, width};
+use crate::view::tui::theme::Scope;
+
+/// Something that took long. Times are parts of the drawing's window, from 0 to 1.
+pub struct Bar {
+    /// Position of its stream.
+    pub line: usize,
+    /// Beginning.
+    pub from: f64,
+    /// End.
+    pub to: f64,
+    /// It waited for others.
+    pub waits: bool,
+    /// The cursor is on it.
+    pub here: bool,
+}
+
+/// What carried the delay from stream to stream.
+pub struct Arrow {
+    /// Position of the stream it left.
+    pub from: usize,
+    /// Position of the stream that it came to.
+    pub to: usize,
+    /// When the cause was over.
+    pub left: f64,
+    /// When the wait was over.
+    pub arrived: f64,
+}
+
+/// What is drawn.
+pub struct SpaceTime {
+    /// Names of the streams, from top to bottom.
+    pub labels: Vec<String>,
+    /// In order of the path.
+    pub bars: Vec<Bar>,
+    /// Likewise.
+    pub arrows: Vec<Arrow>,
+    /// Lines per stream: 2 where arrows have room between them.
+    pub per_line: usize,
+    /// The stream that must be in sight.
+    pub here: usize,
+    /// What the left end of the axis says.
+    pub begin: String,
+    /// How long the window is.
+    pub length: String,
+}
+
+impl SpaceTime {
+    /// Draw it: the streams, as many as fit around the one in sight, and the axis on the last line.
+    pub fn draw(&self, canvas: &mut Canvas<'_>) {
+        let lines = canvas.height().saturating_sub(1);
+        let widest = self.labels.iter().map(|l| width(l)).max().unwrap_or(0);
+        let label = widest.min(canvas.width() / 3);
+        let left = label + 2;
+        let columns = canvas.width().saturating_sub(left + 1);
+        if columns < 4 || lines == 0 {
+            return;
+        }
+        let shown = lines.div_ceil(self.per_line.max(1));
+        let first = self.here.saturating_sub(shown / 2).min(self.labels.len().saturating_sub(shown));
+        let x = |part: f64| left + (part.clamp(0.0, 1.0) * (columns - 1) as f64).round() as usize;
+        // Lines of the screen are counted from the first stream shown; those above and below are cut off.
+        let y = |stream: usize| (stream * self.per_line) as isize - (first * self.per_line) as isize;
+        let mut put = |x: usize, y: isize, columns: usize, symbol: char, scope: Scope| {
+            if let Ok(y) = usize::try_from(y)
+                && y < lines
+            {
+                canvas.fill(x, y, columns, symbol, scope);
+            }
+        };
+        for stream in 0..self.labels.len() {
+            put(left, y(stream), columns, '·', Scope::Rule);
+        }
+        for a in &self.arrows {
+            let (from, to) = (x(a.left), x(a.arrived));
+            if from < to {
+                put(from, y(a.from), to - from + 1, '┄', Scope::Dim);
+            }
+        }
+        for bar in &self.bars {
+            let (from, to) = (x(bar.from), x(bar.to));
+            let (symbol, scope) = if bar.waits { ('▒', Scope::Slow1) } else { ('█', Scope::SlowBar) };
+            put(from, y(bar.line), to - from + 1, symbol, if bar.here { Scope::Selection } else { scope });
+        }
+        for a in &self.arrows {
+            let (at, from, to) = (x(a.arrived), y(a.from), y(a.to));
+            let (step, head) = if from < to { (1, '▼') } else { (-1, '▲') };
+            let mut line = from + step;
+            while line != to {
+                put(at, line, 1, '│', Scope::Strong);
+                line += step;
+            }
+            // Without a line between streams the head stands on the bar that it ends.
+            put(at, if (to - from).abs() > 1 { to - step } else { to }, 1, head, Scope::Strong);
+        }
+        for (stream, name) in self.labels.iter().enumerate() {
+            if let Ok(y) = usize::try_from(y(stream))
+                && y < lines
+            {
+                let scope = if stream == self.here { Scope::Strong } else { Scope::Text };
+                canvas.text_in(1, y, label, name, scope);
+                if stream == self.here {
+                    canvas.text(0, y, "▌", Scope::Selection);
+                }
+            }
+        }
+        let end = canvas.text(left, lines, &self.begin, Scope::Dim);
+        if end + 2 + width(&self.length) <= left + columns {
+            canvas.right(left + columns, lines, &self.length, Scope::Dim);
+        }
+    }
+}

@@ -1,0 +1,409 @@
+//! The execution database: every answer from it is the answer from the trace, to the byte; hurt files get one line.
+
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
+use proptest::prelude::*;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+use std::time::{Duration, Instant};
+use whyslow::base::notice::{Notice, Notices};
+use whyslow::base::statistics::Random;
+use whyslow::base::work::Work;
+use whyslow::compare::{self, compare};
+use whyslow::model::database::{Database, DatabaseError, Writer};
+use whyslow::model::facts::{Facts, Lost, TraceFacts};
+use whyslow::model::join::{self, Renamed};
+use whyslow::model::{Model, build};
+
+#[path = "support/many.rs"]
+mod many;
+
+const LOCK: &str = "fixtures/traces/lock-contention";
+const CPU: &str = "fixtures/traces/cpu-contention";
+
+fn whyslow(words: &[&str]) -> Output {
+    Command::new(env!("CARGO_BIN_EXE_whyslow"))
+        .current_dir(env!("CARGO_MANIFEST_DIR"))
+        .args(words)
+        .stdin(std::process::Stdio::null())
+        .output()
+        .unwrap()
+}
+
+fn answer(words: &[&str]) -> Vec<u8> {
+    let out = whyslow(words);
+    assert!(out.status.success(), "{words:?}: {}", String::from_utf8_lossy(&out.stderr));
+    out.stdout
+}
+
+fn refuses(words: &[&str], status: i32, parts: &[&str]) {
+    let out = whyslow(words);
+    let said = String::from_utf8(out.stderr).unwrap();
+    assert_eq!(out.status.code(), Some(status), "{words:?}: {said}");
+    assert!(said.starts_with("whyslow: ") && said.lines().count() == 1, "{words:?}: {said}");
+    parts.iter().for_each(|part| assert!(said.contains(part), "{words:?}: no `{part}` in: {said}"));
+}
+
+fn folder() -> tempfile::TempDir {
+    tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap()
+}
+
+/// A database of a fixture.
+fn built(folder: &Path, trace: &str, more: &[&str]) -> String {
+    let file = folder.join(format!("{}.why", trace.rsplit('/').next().unwrap())).to_str().unwrap().to_owned();
+    let symbols = format!("{trace}/bin");
+    let mut words = vec!["build", "--symbols", &symbols, trace, "-o", &file];
+    words.extend(more);
+    answer(&words);
+    file
+}
+
+#[test]
+fn answers_are_those_of_the_trace_to_the_byte() {
+    let folder = folder();
+    let file = built(folder.path(), LOCK, &[]);
+    let tasks = Database::open(Path::new(&file)).unwrap().tasks;
+    assert_eq!(tasks, ["app:request", "client:call"]);
+    for task in &tasks {
+        for command in ["explain", "diff"] {
+            let symbols = format!("{LOCK}/bin");
+            let words = [command, "--json", "--task", task, "--slow", "duration>=p90", "--fast", "duration<=p60"];
+            let from_trace = answer(&[&words[..], &["--symbols", &symbols, LOCK]].concat());
+            let from_file = answer(&[&words[..], &[&file]].concat());
+            assert!(from_trace == from_file, "{command} {task}: {}", String::from_utf8_lossy(&from_file));
+        }
+    }
+}
+
+#[test]
+fn the_file_is_the_same_for_any_number_of_workers_and_replaces_the_old_one() {
+    let folder = folder();
+    let one = std::fs::read(built(folder.path(), CPU, &["--threads", "1"])).unwrap();
+    let file = built(folder.path(), CPU, &["--threads", "3", "--chunk", "0"]);
+    assert!(one == std::fs::read(&file).unwrap());
+    assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 1, "nothing else is left in the folder");
+}
+
+#[test]
+fn two_databases_are_two_traces() {
+    let folder = folder();
+    let files = [built(folder.path(), LOCK, &[]), built(folder.path(), CPU, &[])];
+    let symbols = [format!("{LOCK}/bin"), format!("{CPU}/bin")];
+    let words = ["explain", "--json", "--task", "app:request", "--slow", "trace=old", "--fast", "trace=new"];
+    let named = |old: &str, new: &str| [format!("old={old}"), format!("new={new}")];
+    let traces = named(LOCK, CPU);
+    let from_traces =
+        answer(&[&words[..], &["--symbols", &symbols[0], "--symbols", &symbols[1], &traces[0], &traces[1]]].concat());
+    let files = named(&files[0], &files[1]);
+    let from_files = answer(&[&words[..], &[&files[0], &files[1]]].concat());
+    let (a, b): (serde_json::Value, serde_json::Value) =
+        (serde_json::from_slice(&from_traces).unwrap(), serde_json::from_slice(&from_files).unwrap());
+    for part in ["task", "slow", "fast", "extra_ns", "verdict", "causes", "dimensions"] {
+        assert_eq!(a[part], b[part], "{part}");
+    }
+}
+
+#[test]
+fn what_holds_no_events_says_so_and_what_it_holds_is_listed() {
+    let folder = folder();
+    let file = built(folder.path(), LOCK, &["--task", "client:call"]);
+    for command in [&["stats", "count"][..], &["anomalies"], &["dump"], &["query", "--attribute", "x"]] {
+        refuses(&[command, &[&file]].concat(), 1, &["holds executions only", "of the trace"]);
+    }
+    refuses(&["build", &file, "-o", "x"], 1, &["built from CTF traces"]);
+    refuses(&["explain", "--task", "app:request", &file], 2, &["holds `client:call` only", "whyslow build --task"]);
+    refuses(&["explain", &file, LOCK], 1, &["not a database", "build a database"]);
+    let info: serde_json::Value = serde_json::from_slice(&answer(&["info", "--json", &file])).unwrap();
+    let of_trace: serde_json::Value = serde_json::from_slice(&answer(&["info", "--full", "--json", LOCK])).unwrap();
+    assert_eq!((&info["traces"], &info["lost"]), (&of_trace["traces"], &of_trace["lost"]));
+    let same = |t: &&serde_json::Value| t["name"] == "client:call";
+    assert_eq!(
+        info["tasks"].as_array().unwrap().iter().find(same),
+        of_trace["tasks"].as_array().unwrap().iter().find(same)
+    );
+    assert_eq!(info["tasks"].as_array().unwrap().len(), 1);
+}
+
+#[test]
+fn conditions_and_strictness_hold_of_files_as_of_traces() {
+    let folder = folder();
+    let file = built(folder.path(), LOCK, &["--task", "app:request"]);
+    let ask =
+        |condition: &str, trace: &str| whyslow(&["explain", "--task", "app:request", "--fail-if", condition, trace]);
+    for condition in ["extra>1us", "extra>1h"] {
+        let (of_file, of_trace) = (ask(condition, &file), ask(condition, LOCK));
+        assert_eq!((of_file.status.code(), &of_file.stderr), (of_trace.status.code(), &of_trace.stderr), "{condition}");
+    }
+    assert_eq!(ask("extra>1us", &file).status.code(), Some(3));
+    // A damaged packet is a fault of the recording, and stays one in its database.
+    let mut notices = Notices::default();
+    notices.add(Notice::DamagedPacket, 1, || "kernel/chan_0, packet 3".into());
+    let mut model = many::model(50, 1);
+    model.notices.merge(&notices);
+    let mut writer = Writer::new(facts(), notices);
+    writer.add(&model);
+    let path = folder.path().join("hurt.why");
+    writer.save(&path).unwrap();
+    for command in ["explain", "info"] {
+        refuses(&[command, "--strict", path.to_str().unwrap()], 1, &["malformed", "packet 3"]);
+        assert!(whyslow(&[command, path.to_str().unwrap()]).status.success(), "{command}");
+    }
+}
+
+#[test]
+fn nothing_but_a_database_is_replaced() {
+    let folder = folder();
+    let precious = folder.path().join("notes.txt");
+    std::fs::write(&precious, "precious").unwrap();
+    refuses(&["build", LOCK, "-o", precious.to_str().unwrap()], 1, &["notes.txt", "not replaced"]);
+    assert_eq!(std::fs::read(&precious).unwrap(), b"precious");
+    refuses(&["build", LOCK, "-o", "no/such/folder/x.why"], 1, &["x.why"]);
+    refuses(&["build", "--task", "vmsplice", LOCK, "-o", "x.why"], 1, &["vmsplice", "no executions"]);
+}
+
+#[test]
+fn functions_may_have_had_other_names() {
+    let folder = folder();
+    let file = built(folder.path(), LOCK, &["--task", "app:request"]);
+    let map = folder.path().join("renamed.toml");
+    std::fs::write(&map, "# version 2\n\"expensive_flush\" = \"journal::flush(int)\"\n").unwrap();
+    let words = ["diff", "--json", "--functions", map.to_str().unwrap(), &file];
+    let (old, new) = (answer(&["diff", "--json", &file]), answer(&words));
+    let old = String::from_utf8(old).unwrap();
+    assert!(old.contains("expensive_flush"));
+    let (old, new): (serde_json::Value, serde_json::Value) = (
+        serde_json::from_str(&old.replace("expensive_flush", "journal::flush(int)")).unwrap(),
+        serde_json::from_slice(&new).unwrap(),
+    );
+    assert_eq!((&old["causes"], &old["metrics"]), (&new["causes"], &new["metrics"]));
+    std::fs::write(&map, "# version 2\n\"a\" = \"b\"\nc d\n").unwrap();
+    refuses(&words, 2, &["renamed.toml:3", "\"old name\" = \"new name\""]);
+    refuses(&["explain", "--functions", "no/such", &file], 2, &["no/such"]);
+}
+
+fn facts() -> Facts {
+    let trace = TraceFacts { path: "a/kernel".into(), format: "CTF 1.8".into(), begin: Some(-5), ..Default::default() };
+    Facts { traces: vec![trace], lost: Lost { events: 3, packets: 1 << 40, streams: 2 } }
+}
+
+fn written(models: &[Model]) -> Vec<u8> {
+    let mut notices = Notices::default();
+    notices.add(Notice::DiscardedEvents, 3, || "packet 4".into());
+    let mut writer = Writer::new(facts(), notices);
+    models.iter().for_each(|m| writer.add(m));
+    writer.bytes()
+}
+
+fn open(bytes: &[u8]) -> Result<Database, DatabaseError> {
+    let file = tempfile::NamedTempFile::new().unwrap();
+    std::fs::write(file.path(), bytes).unwrap();
+    Database::open(file.path())
+}
+
+/// All that two models say; hash tables have no order.
+fn same(a: &Model, b: &Model) -> Result<(), TestCaseError> {
+    let names = |m: &Model| {
+        (0..m.names.len()).map(|i| m.names.get(whyslow::base::names::NameId::at(i)).to_owned()).collect::<Vec<_>>()
+    };
+    prop_assert_eq!(names(a), names(b));
+    prop_assert_eq!((&a.traces, &a.tasks, a.task, &a.who), (&b.traces, &b.tasks, b.task, &b.who));
+    prop_assert_eq!((&a.notices, a.origin, &a.contexts.who), (&b.notices, b.origin, &b.contexts.who));
+    prop_assert!(a.contexts.nodes().eq(b.contexts.nodes()));
+    let (x, y) = (&a.executions, &b.executions);
+    prop_assert_eq!((&x.start, &x.end, &x.who, &x.trace, &x.unsure), (&y.start, &y.end, &y.who, &y.trace, &y.unsure));
+    prop_assert_eq!(&x.cpu, &y.cpu);
+    prop_assert_eq!((&x.columns, &x.own, &x.inclusive), (&y.columns, &y.own, &y.inclusive));
+    Ok(())
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(60))]
+
+    #[test]
+    fn a_model_comes_back_as_it_was(seed in any::<u64>(), executions in 0..60_usize) {
+        let models = [many::model(executions, seed), many::model(executions / 2, seed ^ 1)];
+        let database = open(&written(&models)).unwrap();
+        prop_assert_eq!(&database.facts, &facts());
+        prop_assert_eq!(database.notices.count(Notice::DiscardedEvents), 3);
+        for (task, model) in models.iter().enumerate() {
+            let read = database.model(task, &Work::new(2)).unwrap();
+            let model = Model { tasks: database.tasks.clone(), task, ..model.clone() };
+            same(&model, &read)?;
+            let mut durations: Vec<i64> = (0..model.executions.len()).map(|i| model.executions.duration(i)).collect();
+            durations.sort_unstable();
+            prop_assert_eq!(database.durations(task).unwrap(), durations);
+        }
+    }
+
+    /// Joining the halves of a model gives the model back, but for the order of its tables.
+    #[test]
+    fn joined_models_have_all_executions_in_order(seed in any::<u64>(), n in 1..40_usize, m in 1..40_usize) {
+        let parts = [many::model(n, seed), many::model(m, seed ^ 7)];
+        let whole = join::join(parts.to_vec(), &Renamed::new(), &Work::new(1)).unwrap();
+        prop_assert_eq!(whole.executions.len(), n + m);
+        prop_assert!(whole.executions.start.is_sorted() && build::check(&whole, 1).is_empty());
+        prop_assert_eq!((whole.traces.len(), whole.who.len()), (2, 32));
+        let sum = |m: &Model, metric: &str| -> i64 {
+            let column = m.executions.columns.iter().find(|c| c.metric.name() == metric).unwrap();
+            column.values.iter().filter(|v| **v != i64::MIN).sum()
+        };
+        for metric in ["duration", "cpu", "blocked.thread", "syscalls", "bytes_read", "field.id"] {
+            prop_assert_eq!(sum(&whole, metric), sum(&parts[0], metric) + sum(&parts[1], metric));
+        }
+    }
+}
+
+/// Little-endian numbers in header and table.
+fn put(bytes: &mut [u8], at: usize, value: u32) {
+    bytes[at..at + 4].copy_from_slice(&value.to_le_bytes());
+}
+
+fn get(bytes: &[u8], at: usize) -> usize {
+    u32::from_le_bytes(bytes[at..at + 4].try_into().unwrap()) as usize
+}
+
+/// Make all checksums right, so that only the meaning of the bytes can be wrong.
+fn seal(bytes: &mut [u8]) {
+    let sections = get(bytes, 12).min(bytes.len() / 32 - 1);
+    for entry in (0..sections).map(|i| 32 + 32 * i) {
+        let (from, length) = (get(bytes, entry + 16), get(bytes, entry + 24));
+        if let Some(section) = bytes.get(from..from.saturating_add(length)) {
+            let sum = crc32fast::hash(section);
+            put(bytes, entry + 12, sum);
+        }
+    }
+    put(bytes, 28, 0);
+    let sum = crc32fast::hash(&bytes[..32 + 32 * sections]);
+    put(bytes, 28, sum);
+}
+
+/// Whatever comes of it must be sound, or one line.
+fn survives(bytes: &[u8]) -> bool {
+    let one_line = |e: &DatabaseError| {
+        let said = e.to_string();
+        assert!(!said.contains('\n') && said.contains("whyslow"), "{said}");
+    };
+    let database = match open(bytes) {
+        Ok(database) => database,
+        Err(e) => {
+            one_line(&e);
+            return false;
+        }
+    };
+    for task in 0..database.tasks.len() {
+        match database.model(task, &Work::new(1)) {
+            Ok(model) => {
+                assert_eq!(build::check(&model, 1), Vec::<String>::new());
+                compare(&model, &compare::Request::default(), &Work::new(1)).ok();
+            }
+            Err(e) => {
+                one_line(&e);
+                return false;
+            }
+        }
+    }
+    true
+}
+
+#[test]
+fn every_prefix_is_refused() {
+    let bytes = written(&[many::model(7, 3)]);
+    assert!(survives(&bytes));
+    for length in (0..bytes.len()).filter(|l| *l < 700 || l % 7 == 0) {
+        assert!(!survives(&bytes[..length]), "the first {length} bytes");
+    }
+    assert!(!survives(&[&bytes[..], b"more"].concat()));
+}
+
+#[test]
+fn every_flipped_bit_is_seen() {
+    let bytes = written(&[many::model(5, 9)]);
+    for at in 0..bytes.len() {
+        let mut hurt = bytes.clone();
+        hurt[at] ^= 1 << (at % 8);
+        assert!(!survives(&hurt), "byte {at}");
+    }
+}
+
+#[test]
+fn lies_with_right_checksums_are_seen_or_harmless() {
+    let mut random = Random::new(5);
+    let bytes = written(&[many::model(40, 2), many::model(3, 4)]);
+    let table = 32 + 32 * get(&bytes, 12);
+    for round in 0..3000 {
+        let mut hurt = bytes.clone();
+        for _ in 0..1 + random.below(4) {
+            let at =
+                if round % 3 == 0 { 8 + random.below(table - 8) } else { table + random.below(bytes.len() - table) };
+            hurt[at] = match random.below(4) {
+                0 => 0,
+                1 => 0xff,
+                2 => hurt[at].wrapping_add(1),
+                _ => random.next_u64() as u8,
+            };
+        }
+        seal(&mut hurt);
+        survives(&hurt);
+    }
+}
+
+#[test]
+fn other_versions_say_what_to_do() {
+    let bytes = written(&[many::model(2, 1)]);
+    for (version, remedy) in [(0, "whyslow build"), (2, "newer whyslow"), (u32::MAX, "newer whyslow")] {
+        let mut other = bytes.clone();
+        put(&mut other, 8, version);
+        let said = open(&other).unwrap_err().to_string();
+        assert!(said.contains(remedy) && said.contains(&format!("format {version}")), "{said}");
+    }
+}
+
+/// A bomb: one deep path, and executions that all stand at its end. What it would unpack to is refused before.
+#[test]
+fn a_small_file_stays_small() {
+    use whyslow::model::context::{Frame, FrameKind};
+    let mut model = many::model(0, 1);
+    let name = model.names.intern("f");
+    let mut at = None;
+    for _ in 0..60_000 {
+        at = Some(model.contexts.child(at, Frame { kind: FrameKind::Function, name }));
+    }
+    for i in 0..100_000 {
+        let e = &mut model.executions;
+        e.start.push(model.origin + i);
+        e.end.push(model.origin + i + 1);
+        e.who.push(whyslow::model::WhoId(0));
+        e.trace.push(whyslow::model::TraceId(0));
+        e.unsure.push(false);
+        e.cpu.push(0);
+        e.own.push(vec![(at.unwrap(), 1)]);
+    }
+    model.executions.columns.clear();
+    let bytes = written(&[model]);
+    let started = Instant::now();
+    assert!(!survives(&bytes));
+    assert!(started.elapsed() < Duration::from_secs(20), "{:?}", started.elapsed());
+}
+
+/// Opening is linear: ten times the executions take about ten times as long (`cargo bench --bench database` has the
+/// milliseconds).
+#[test]
+fn opening_is_linear_in_the_executions() {
+    let time = |n: usize| {
+        let folder = folder();
+        let path: PathBuf = folder.path().join("many.why");
+        let mut writer = Writer::new(Facts::default(), Notices::default());
+        writer.add(&many::model(n, 1));
+        let length = writer.save(&path).unwrap();
+        assert!(length < 60 * n as u64, "{length} bytes for {n} executions");
+        let once = |_| {
+            let start = Instant::now();
+            let model = Database::open(&path).unwrap().model(0, &Work::new(1)).unwrap();
+            assert_eq!(model.executions.len(), n);
+            start.elapsed()
+        };
+        (0..5).map(once).min().unwrap()
+    };
+    let (few, many) = (time(20_000), time(200_000));
+    assert!(many < few * 40, "{few:?} for 20,000 and {many:?} for 200,000");
+}

@@ -1,0 +1,89 @@
+//! A model of many executions, such as a busy minute leaves: a few types, some contexts each, metrics with gaps.
+
+use whyslow::base::notice::Notice;
+use whyslow::base::statistics::Random;
+use whyslow::base::time::Span;
+use whyslow::base::work::Work;
+use whyslow::model::context::{ContextId, Frame, FrameKind, Spent};
+use whyslow::model::metric::{ABSENT, Column, Metric};
+use whyslow::model::{Model, TraceId, TraceInfo, Who, WhoId};
+
+/// `executions` of them, the same for the same seed.
+pub fn model(executions: usize, seed: u64) -> Model {
+    let mut random = Random::new(seed);
+    let mut model = Model { origin: 1_700_000_000_000_000_000, ..Model::default() };
+    model.tasks.push("app:request".into());
+    model
+        .traces
+        .push(TraceInfo { label: "made-up".into(), span: Span::new(model.origin, model.origin + 60_000_000_000) });
+    let label = i64::from(model.names.intern("made-up").0);
+    let kinds = ["get", "put", "list"].map(|k| i64::from(model.names.intern(k).0));
+    let (host, process) = (model.names.intern("host"), model.names.intern("server"));
+    for tid in 0..16 {
+        let thread = model.names.intern(&format!("worker-{tid}"));
+        model.who.push(Who { host, process, pid: 100, tid: 100 + tid, thread });
+    }
+    let mut nodes: Vec<ContextId> = vec![model.contexts.child(None, Frame { kind: FrameKind::Process, name: process })];
+    for i in 0..400 {
+        let name = model.names.intern(&format!("function_{}", i % 250));
+        let parent = nodes[random.below(nodes.len().min(60))];
+        let kind = match i % 9 {
+            7 => FrameKind::Wait(Spent::ALL[3 + i % 8]),
+            8 => FrameKind::Thread(Spent::Thread),
+            _ => FrameKind::Function,
+        };
+        let context = model.contexts.child(Some(parent), Frame { kind, name });
+        if matches!(kind, FrameKind::Thread(_)) {
+            model.contexts.who.insert((context, WhoId::at(i % 16)), 1 + random.below(1 << 30) as u64);
+        }
+        if context.index() == nodes.len() {
+            nodes.push(context);
+        }
+    }
+    let mut columns: Vec<Column> = [Metric::Duration, Metric::Start]
+        .into_iter()
+        .chain([Spent::Cpu, Spent::Disk, Spent::Thread].map(Metric::Spent))
+        .chain([Metric::Other, Metric::Syscalls, Metric::BytesRead, Metric::Threads, Metric::Trace, Metric::Type])
+        .chain(["id", "status"].map(|f| Metric::Field(f.into())))
+        .map(|metric| Column { metric, values: Vec::with_capacity(executions) })
+        .collect();
+    let mut at = model.origin;
+    for i in 0..executions {
+        at += random.below(400_000) as i64;
+        let parts = 1 + random.below(6);
+        let own: Vec<(ContextId, u64)> =
+            (0..parts).map(|_| (nodes[random.below(nodes.len())], 1 + random.below(2_000_000) as u64)).collect();
+        let of = |wanted: &dyn Fn(Spent) -> bool| -> i64 {
+            own.iter().filter(|(c, _)| wanted(model.contexts.spent(*c))).map(|(_, ns)| *ns as i64).sum()
+        };
+        let duration = of(&|_| true);
+        let read = if random.below(3) == 0 { ABSENT } else { 512 * random.below(64) as i64 };
+        for column in &mut columns {
+            column.values.push(match &column.metric {
+                Metric::Duration => duration,
+                Metric::Start => at - model.origin,
+                Metric::Spent(s) => of(&|k| k == *s),
+                Metric::Other => of(&|k| matches!(k, Spent::Device | Spent::Ipi | Spent::User | Spent::Unknown)),
+                Metric::Syscalls => 3 + random.below(5) as i64,
+                Metric::BytesRead => read,
+                Metric::Trace => label,
+                Metric::Type => kinds[random.below(3)],
+                Metric::Field(f) if f == "id" => 70_000 + i as i64,
+                Metric::Field(_) => 0,
+                _ => 1 + random.below(3) as i64,
+            });
+        }
+        let e = &mut model.executions;
+        e.start.push(at);
+        e.end.push(at + duration);
+        e.who.push(WhoId::at(random.below(16)));
+        e.trace.push(TraceId(0));
+        e.unsure.push(random.below(50) == 0);
+        e.cpu.push(if random.below(9) == 0 { u16::MAX } else { random.below(8) as u16 });
+        e.own.push(own);
+    }
+    model.executions.columns = columns;
+    model.executions.inclusive = model.executions.own.inclusive(&model.contexts, &Work::new(0)).unwrap_or_default();
+    model.notices.add(Notice::UnresolvedWaits, 12, || "execution at 5 ns".into());
+    model
+}
