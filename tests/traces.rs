@@ -166,3 +166,31 @@ fn metadata_under(folder: &Path) -> PathBuf {
     let inside = std::fs::read_dir(folder).unwrap().map(|e| e.unwrap().path()).filter(|p| p.is_dir());
     inside.map(|p| metadata_under(&p)).next().unwrap()
 }
+
+/// A packet header that cannot be read takes its own packet with it and no other.
+#[test]
+fn a_broken_packet_header_ends_one_packet() {
+    let folder = tempfile::tempdir().unwrap();
+    copy(&fixture("disk-contention"), folder.path());
+    remove_indexes(folder.path());
+    let (_, before, _) = run(&["stats", "count"], folder.path());
+    let files = std::fs::read_dir(folder.path().join("kernel")).unwrap().map(|e| e.unwrap().path());
+    let magic = 0xc1fc_1fc1_u32.to_le_bytes();
+    let packets = |bytes: &[u8]| (0..bytes.len() / 4096).filter(|i| bytes[i * 4096..].starts_with(&magic)).count();
+    let several = |path: &PathBuf| path.is_file() && packets(&std::fs::read(path).unwrap()) > 2;
+    let mut broken = 0;
+    for path in files.filter(several) {
+        let mut bytes = std::fs::read(&path).unwrap();
+        let second = (1..).find(|i| bytes[i * 4096..].starts_with(&magic)).unwrap() * 4096;
+        bytes[second..second + 4].fill(0);
+        std::fs::write(&path, bytes).unwrap();
+        broken += 1;
+    }
+    assert!(broken > 0);
+    let (fine, after, error) = run(&["stats", "count"], folder.path());
+    assert!(fine, "{error}");
+    let packets = |counts: &Value| counts["packets"].as_u64().unwrap();
+    assert_eq!(packets(&after), packets(&before) - broken);
+    assert!(after["events"].as_u64() < before["events"].as_u64());
+    assert!(after["warnings"].to_string().contains(&format!("{broken} packets are damaged")), "{}", after["warnings"]);
+}

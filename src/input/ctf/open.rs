@@ -149,10 +149,11 @@ impl Trace {
             let (preludes, slots) = (&chunk_info.preludes, self.schema.slots);
             let known = entries.as_ref().filter(|_| how == How::Outline);
             let outlined = known.and_then(|entries| outline(preludes, slots, mapped.bytes(), entries));
-            let Hops { places, first, damage } = outlined.unwrap_or_else(|| hop(preludes, slots, mapped.bytes()));
+            let Hops { places, first, damage, breaks } =
+                outlined.unwrap_or_else(|| hop(preludes, slots, mapped.bytes()));
             if let Some((offset, damage)) = damage {
                 let what = if places.is_empty() { Notice::DamagedStream } else { Notice::DamagedPacket };
-                self.notices.add(what, 1, || {
+                self.notices.add(what, breaks, || {
                     format!(
                         "{}: packet {} at byte {offset}, bit {}: {}",
                         full.display(),

@@ -2,7 +2,7 @@
 //!
 //! Both ways end in the same table of [`Place`]s. Who only wants to know what is there believes an index that covers the file without
 //! gap ([`outline`]); before events are read, each header is looked at and the index must agree with it, else the table is made by hopping. A header
-//! that cannot be read ends the hopping: what lies before it is kept.
+//! that cannot be read ends a packet's chain: the next magic number begins a new one.
 
 use super::compile::Compiler;
 use super::decode::{Damage, Machine, Sink, What, extend};
@@ -60,6 +60,8 @@ pub(super) struct Preludes {
     header: Range<u32>,
     header_roles: u32,
     uuid: Option<[u8; 16]>,
+    /// What a packet begins with.
+    magic: Option<[u8; 4]>,
     streams: Vec<Context>,
 }
 
@@ -101,6 +103,17 @@ pub(super) fn size_of_role(field: Option<&Field>, role: Role) -> u8 {
     }
 }
 
+/// The magic number as it lies in a file, where packets begin with one.
+fn magic_of(schema: &Schema) -> Option<[u8; 4]> {
+    let Kind::Struct(members) = &schema.packet_header.as_ref()?.kind else { return None };
+    match &members.first()?.field.kind {
+        Kind::Bits(bits) if bits.size == 32 && !bits.reversed && bits.saves.contains(&Role::Magic.slot()) => {
+            Some(if bits.big_endian { 0xc1fc_1fc1_u32.to_be_bytes() } else { 0xc1fc_1fc1_u32.to_le_bytes() })
+        }
+        _ => None,
+    }
+}
+
 /// Remembers a uuid and nothing else.
 #[derive(Default)]
 struct UuidSeen<'a>(Option<&'a [u8]>);
@@ -129,7 +142,8 @@ impl Preludes {
         };
         let streams = schema.streams.iter().map(context).collect();
         let header_roles = roles_of(schema.packet_header.as_ref());
-        Preludes { program: compiler.program, header, header_roles, uuid: schema.uuid_bytes, streams }
+        let magic = magic_of(schema);
+        Preludes { program: compiler.program, header, header_roles, uuid: schema.uuid_bytes, magic, streams }
     }
 
     /// Read the header and context of the packet that the machine has entered.
@@ -160,6 +174,13 @@ impl Preludes {
         }
         let foreign = seen.0.is_some_and(|found| self.uuid.is_some_and(|expected| found != expected));
         Ok(Prelude { stream, values, foreign })
+    }
+
+    /// Where the next magic number is, from byte `from` on.
+    fn next_magic(&self, file: &[u8], from: u64) -> Option<u64> {
+        let magic = self.magic.as_ref()?;
+        let rest = file.get(usize::try_from(from).ok()?..)?;
+        Some(from + memchr::memmem::find(rest, magic)? as u64)
     }
 
     /// The packet at `offset` of a file, with the machine behind its context.
@@ -198,40 +219,59 @@ impl Preludes {
     }
 }
 
-/// The packets of a file, and what ended the hopping before the end of the file.
+/// The packets of a file, and what is wrong with it.
 pub(super) struct Hops {
     pub(super) places: Vec<Place>,
     /// What the first packet says.
     pub(super) first: Option<Prelude>,
+    /// Where a header could not be read, the first time, and why.
     pub(super) damage: Option<(u64, Damage)>,
+    /// How often that happened.
+    pub(super) breaks: u64,
 }
 
-/// Hop from packet to packet.
+impl Hops {
+    fn damaged(&mut self, offset: u64, damage: Damage) {
+        self.damage.get_or_insert((offset, damage));
+        self.breaks += 1;
+    }
+}
+
+/// Hop from packet to packet. Behind a header that cannot be read the next magic number is looked for, where
+/// packets have one; else what lies there is lost.
 pub(super) fn hop(preludes: &Preludes, slots: usize, file: &[u8]) -> Hops {
     let mut machine = Machine::new(slots);
-    let mut hops = Hops { places: Vec::new(), first: None, damage: None };
-    let mut offset = 0;
+    let mut hops = Hops { places: Vec::new(), first: None, damage: None, breaks: 0 };
+    let (mut offset, mut searching) = (0, false);
     while offset < file.len() as u64 {
-        match preludes.place(&mut machine, file, offset) {
+        let damage = match preludes.place(&mut machine, file, offset) {
             Ok((place, prelude)) => {
+                let cut_off = prelude.get(Role::PacketBits).filter(|bits| *bits > place.bytes * 8);
                 let first = hops.first.get_or_insert_with(|| prelude.clone());
                 if first.stream != prelude.stream {
-                    let id = prelude.get(Role::StreamClass).unwrap_or(0);
-                    hops.damage = Some((offset, Damage { at: 0, what: What::NoStreamClass(id) }));
-                    return hops;
+                    Damage { at: 0, what: What::NoStreamClass(prelude.get(Role::StreamClass).unwrap_or(0)) }
+                } else if let (Some(packet), true) = (cut_off, searching) {
+                    // A number that looks like a magic one, in the middle of a packet.
+                    Damage { at: 0, what: What::Sizes { content: place.content, packet, left: place.bytes * 8 } }
+                } else {
+                    if let Some(packet) = cut_off {
+                        let sizes = What::Sizes { content: place.content, packet, left: place.bytes * 8 };
+                        hops.damaged(offset, Damage { at: 0, what: sizes });
+                    }
+                    offset += place.bytes.max(1);
+                    hops.places.push(place);
+                    searching = false;
+                    continue;
                 }
-                let end = offset + place.bytes.max(1);
-                if let Some(packet) = prelude.get(Role::PacketBits).filter(|bits| *bits > place.bytes * 8) {
-                    let sizes = What::Sizes { content: place.content, packet, left: place.bytes * 8 };
-                    hops.damage = Some((offset, Damage { at: 0, what: sizes }));
-                }
-                hops.places.push(place);
-                offset = end;
             }
-            Err(damage) => {
-                hops.damage = Some((offset, damage));
-                return hops;
-            }
+            Err(damage) => damage,
+        };
+        if !searching {
+            hops.damaged(offset, damage);
+        }
+        match preludes.next_magic(file, offset + 1) {
+            Some(next) => (offset, searching) = (next, true),
+            None => break,
         }
     }
     hops
@@ -329,7 +369,7 @@ pub(super) fn outline(preludes: &Preludes, slots: usize, file: &[u8], entries: &
             cpu: place.cpu,
         });
     }
-    (offset == file.len() as u64).then_some(Hops { places, first: Some(first), damage: None })
+    (offset == file.len() as u64).then_some(Hops { places, first: Some(first), damage: None, breaks: 0 })
 }
 
 /// The way from a clock's cycles to the common time line.
