@@ -1,7 +1,7 @@
 //! What each command does: ask the session, hand the answer to a view, say how it ended.
 
 use crate::analysis::patterns::Mined;
-use crate::analysis::patterns::measure::Settings;
+use crate::analysis::patterns::measure::{Limit, Settings};
 use crate::analysis::symbols::files::Places;
 use crate::base::notice::Notices;
 use crate::base::work::Work;
@@ -43,9 +43,10 @@ pub fn run(common: &Common, request: Request) -> anyhow::Result<u8> {
             tell(&session, common.check, request, &work, &mut clock)?
         }
         Request::Interface { selection, color, theme, ascii, mouse } => {
-            let looks = Looks { theme: chosen_theme(theme)?, depth: depth(color), ascii, mouse };
-            interface(common, selection, looks)?;
-            Notices::default()
+            let depth = depth(color);
+            let suits = depth.suits(|name| std::env::var(name).ok());
+            let looks = Looks { theme: chosen_theme(theme)?, suits, depth, ascii, mouse };
+            interface(common, selection, looks)?
         }
         Request::Explain { selection, json, fail_if } => {
             let condition: Option<FailIf> = fail_if.map(|c| c.parse().map_err(wrong)).transpose()?;
@@ -133,8 +134,9 @@ fn answer(
 
 /// What is in the input, whatever it is.
 fn tell(session: &Session, check: bool, request: Request, work: &Work, clock: &mut Stages) -> anyhow::Result<Notices> {
-    if let Request::Anomalies { q, s, json } = request {
-        return anomalies(session, &Settings { q, s, ..Settings::default() }, json, work, clock);
+    if let Request::Anomalies { q, s, robust, json } = request {
+        let limit = if robust { Limit::Robust } else { Limit::Quotient };
+        return anomalies(session, &Settings { q, s, limit }, json, work, clock);
     }
     match session {
         Session::Traces(traces) => tell_traces(traces, check, request, work, clock),
@@ -153,9 +155,11 @@ fn anomalies(
 ) -> anyhow::Result<Notices> {
     let (found, notices) = with_progress(work, || {
         let (mined, notices) = session.mine(work)?;
+        clock.lap("mine");
+        clock.tell("detection", mined.detection);
         Ok((Anomalies::new(&mined, settings, work)?, notices))
     })?;
-    clock.lap("analyse");
+    clock.lap("judge");
     if json {
         print_json(&anomalies::json(&found, &notices))?;
     } else {
@@ -310,7 +314,8 @@ fn tell_databases(session: &Databases, request: Request, clock: &mut Stages) -> 
     Ok(notices)
 }
 
-fn interface(common: &Common, selection: Selection, looks: Looks) -> anyhow::Result<()> {
+/// Returns what was odd about the input: `--strict` looks at it when the interface is left.
+fn interface(common: &Common, selection: Selection, looks: Looks) -> anyhow::Result<Notices> {
     let request = session::request(&selection.slow, &selection.fast)?;
     let renamed = session::renamed(selection.functions.as_deref())?;
     let session = Session::open(common)?;
@@ -464,10 +469,14 @@ impl Stages {
 
     fn lap(&mut self, stage: &str) {
         let now = Instant::now();
-        if self.wanted {
-            eprintln!("{stage:>10} {:9.3} ms", now.duration_since(self.since).as_secs_f64() * 1e3);
-        }
+        self.tell(stage, now.duration_since(self.since));
         self.since = now;
+    }
+
+    fn tell(&self, what: &str, took: Duration) {
+        if self.wanted {
+            eprintln!("{what:>10} {:9.3} ms", took.as_secs_f64() * 1e3);
+        }
     }
 
     fn finish(&mut self, work: &Work) {

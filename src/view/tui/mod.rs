@@ -37,6 +37,7 @@ pub mod widget;
 
 pub use setup::{Backend, Exported, First, Looks, Setup};
 
+use crate::base::notice::Notices;
 use crate::base::work::Progress;
 use crate::view::svg;
 use anyhow::Context;
@@ -50,7 +51,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::time::{Duration, Instant};
-use terminal::{Terminal, Told};
+use terminal::{Terminal, Told, die_by};
 use update::{Effect, Message, update};
 
 /// How often progress is drawn while a job runs.
@@ -64,8 +65,8 @@ enum Incoming {
     Closed,
 }
 
-/// Run the interface until the user quits.
-pub fn run(setup: Setup) -> anyhow::Result<()> {
+/// Run the interface until the user quits. Returns what was odd about the input, as far as it was read.
+pub fn run(setup: Setup) -> anyhow::Result<Notices> {
     if !std::io::stdout().is_terminal() {
         anyhow::bail!("the interface needs a terminal: `whyslow explain` prints the answer without one");
     }
@@ -89,9 +90,12 @@ pub fn run(setup: Setup) -> anyhow::Result<()> {
     running.perform(effects)?;
     match running.until_end(&incoming) {
         // The terminal went away: there is nobody left to tell.
-        Err(error) if is_broken_pipe(&error) => Ok(()),
-        other => other,
+        Err(error) if is_broken_pipe(&error) => {}
+        other => other?,
     }
+    let of_patterns = running.app.patterns.found.as_ref().map(|f| &f.notices);
+    let of_model = running.app.model.as_ref().map(|m| &m.notices);
+    Ok(of_model.or(of_patterns).cloned().unwrap_or_default())
 }
 
 fn is_broken_pipe(error: &anyhow::Error) -> bool {
@@ -132,7 +136,7 @@ enum Next {
 }
 
 impl Loop {
-    fn until_end(mut self, incoming: &Receiver<Incoming>) -> anyhow::Result<()> {
+    fn until_end(&mut self, incoming: &Receiver<Incoming>) -> anyhow::Result<()> {
         loop {
             let first = match self.progress {
                 [None, None] => incoming.recv().map_err(|_| RecvTimeoutError::Disconnected),
@@ -149,7 +153,7 @@ impl Loop {
                 match self.take(incoming_message)? {
                     Next::Go => {}
                     Next::End => return Ok(()),
-                    Next::Die(signal) => self.terminal.die(signal),
+                    Next::Die(signal) => die_by(signal),
                 }
                 message = if began.elapsed() < TICK { incoming.try_recv().ok() } else { None };
             }

@@ -40,7 +40,8 @@ pub fn lines(app: &App, columns: usize) -> Vec<HeaderLine> {
             let mut both = slow;
             both.push((Scope::Dim, "   ".into()));
             both.extend(fast);
-            lines.push(HeaderLine { left: both, right: origin });
+            let right = [extra, vec![(Scope::Dim, "   ".into())], origin].concat();
+            lines.push(HeaderLine { left: both, right });
         } else {
             lines.push(HeaderLine { left: slow, right: extra });
             lines.push(HeaderLine { left: fast, right: origin });
