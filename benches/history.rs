@@ -47,7 +47,7 @@ fn main() {
     }
     if wanted.is_empty() || wanted.contains(&"recording".to_owned()) {
         let corpus = std::env::var_os("WHYSLOW_CORPUS").map_or_else(|| "target/corpus".into(), PathBuf::from);
-        let folder = corpus.join("kernel/cs6-many-threads/kernel");
+        let folder = corpus.join("public/real/many-threads/trace");
         match Trace::open(&folder) {
             Ok(trace) => recording(&trace),
             Err(_) => println!("\nno recording at {}: skipped", folder.display()),

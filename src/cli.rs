@@ -70,6 +70,9 @@ enum TypedCommand {
         /// Bound the tree in JSON; `truncated` says so
         #[arg(long, value_name = "N")]
         max_nodes: Option<usize>,
+        /// Two executions by number, aligned moment by moment
+        #[arg(long, value_name = "A,B")]
+        executions: Option<String>,
     },
     /// Frequent patterns of each rank or thread, their abnormal occurrences, propagation paths
     Anomalies {
@@ -111,9 +114,12 @@ enum TypedCommand {
         /// From A to B, written likewise (default: the whole recording)
         #[arg(long, value_name = "A..B")]
         range: Option<String>,
-        /// Values at N instants in equal distance instead of all
+        /// Down-sampled to N cells: of states the one that held longest in each, else the value at its start
         #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1 << 20))]
         points: Option<u32>,
+        /// The N longest intervals only, longest first: the slowest calls of threads/*/syscall
+        #[arg(long, value_name = "N", conflicts_with_all = ["at", "points"])]
+        longest: Option<u32>,
         /// Print one JSON document (schema whyslow.query/1)
         #[arg(long)]
         json: bool,
@@ -180,6 +186,15 @@ struct Input {
     /// Verify all invariants of what was built
     #[arg(long)]
     check: bool,
+    /// Tasks declared in a TOML file, with conditions and keys
+    #[arg(long, value_name = "FILE")]
+    tasks: Option<PathBuf>,
+    /// Take no more memory than this: 512MiB, 4GiB
+    #[arg(long, value_name = "LIMIT", value_parser = memory)]
+    memory: Option<u64>,
+    /// What names of interrupt handlers mean, before what is built in (default: handlers.toml of the configuration)
+    #[arg(long, value_name = "FILE")]
+    handlers: Option<PathBuf>,
     /// Bytes of trace in one piece of work (default: balanced over the workers)
     #[arg(long, value_name = "BYTES", hide = true)]
     chunk: Option<u64>,
@@ -242,8 +257,14 @@ pub struct Common {
     pub timings: bool,
     /// Verify invariants.
     pub check: bool,
+    /// A table of interrupt handlers of the user's own.
+    pub handlers: Option<PathBuf>,
     /// Bytes of trace in one chunk.
     pub chunk: Option<u64>,
+    /// Bytes of memory that may be taken.
+    pub memory: Option<u64>,
+    /// A file that declares tasks.
+    pub tasks: Option<PathBuf>,
 }
 
 /// What is compared, as typed: filters and tasks can only be understood once the trace is open.
@@ -303,6 +324,8 @@ pub enum Request {
         json: bool,
         /// Bound of the tree.
         max_nodes: Option<usize>,
+        /// Two executions to align, as typed.
+        executions: Option<String>,
     },
     /// Patterns and what breaks them.
     Anomalies {
@@ -330,8 +353,10 @@ pub enum Request {
         at: Vec<String>,
         /// `A..B`, as typed.
         range: Option<String>,
-        /// Number of instants.
+        /// Number of cells.
         points: Option<u32>,
+        /// Number of intervals, longest first.
+        longest: Option<u32>,
         /// JSON instead of text.
         json: bool,
     },
@@ -385,15 +410,15 @@ pub fn parse(words: impl IntoIterator<Item = std::ffi::OsString>) -> Parsed {
         Some(TypedCommand::Explain { input, choice, json, fail_if }) => {
             (input, Request::Explain { selection: choice.meant(), json, fail_if })
         }
-        Some(TypedCommand::Diff { input, choice, json, max_nodes }) => {
-            (input, Request::Diff { selection: choice.meant(), json, max_nodes })
+        Some(TypedCommand::Diff { input, choice, json, max_nodes, executions }) => {
+            (input, Request::Diff { selection: choice.meant(), json, max_nodes, executions })
         }
         Some(TypedCommand::Anomalies { input, q, s, robust, json }) => {
             (input, Request::Anomalies { q, s, robust, json })
         }
         Some(TypedCommand::Stats { what, input, json }) => (input, Request::Stats { what, json }),
-        Some(TypedCommand::Query { input, attribute, at, range, points, json }) => {
-            (input, Request::Query { attribute, at, range, points, json })
+        Some(TypedCommand::Query { input, attribute, at, range, points, longest, json }) => {
+            (input, Request::Query { attribute, at, range, points, longest, json })
         }
         Some(TypedCommand::Info { input, full, json }) => (input, Request::Info { full, json }),
         Some(TypedCommand::Build { input, symbols, output, task }) => {
@@ -425,9 +450,25 @@ impl Input {
             strict: self.strict,
             timings: self.timings,
             check: self.check,
+            handlers: self.handlers,
             chunk: self.chunk,
+            memory: self.memory,
+            tasks: self.tasks,
         }
     }
+}
+
+fn memory(typed: &str) -> Result<u64, String> {
+    let number = typed.trim_end_matches(|c: char| c.is_ascii_alphabetic());
+    let shift = match &typed[number.len()..] {
+        "" | "B" => Some(0),
+        "KiB" => Some(10),
+        "MiB" => Some(20),
+        "GiB" => Some(30),
+        _ => None,
+    };
+    let bytes = shift.and_then(|s| number.parse::<u64>().ok()?.checked_mul(1 << s)).filter(|bytes| *bytes > 0);
+    bytes.ok_or_else(|| "give a whole number of B, KiB, MiB or GiB, such as 512MiB".to_owned())
 }
 
 fn quotient(typed: &str) -> Result<f64, String> {
@@ -471,7 +512,13 @@ mod tests {
 
     #[test]
     fn wrong_lines_are_one_line() {
-        for line in ["whyslow", "whyslow explain", "whyslow explain --sloow x t", "whyslow stats size t"] {
+        for line in [
+            "whyslow",
+            "whyslow explain",
+            "whyslow explain --sloow x t",
+            "whyslow stats size t",
+            "whyslow --memory 3x t",
+        ] {
             let Parsed::Wrong(said) = parse_words(line) else { panic!("{line}") };
             assert!(!said.contains('\n') && said.ends_with("--help`"), "{said}");
         }

@@ -3,6 +3,7 @@
 use crate::analysis::patterns::Mined;
 use crate::analysis::patterns::measure::{Limit, Settings};
 use crate::analysis::symbols::files::Places;
+use crate::base::memory;
 use crate::base::notice::Notices;
 use crate::base::work::Work;
 use crate::cli::{Common, Request, Selection, Stats, SymbolFiles, When};
@@ -11,6 +12,7 @@ use crate::compare::{self, Comparison};
 use crate::event::bind::Focus;
 use crate::model::Model;
 use crate::model::build;
+use crate::model::execution::ExecutionId;
 use crate::model::facts::Facts;
 use crate::model::join::Renamed;
 use crate::model::pattern::Anomalies;
@@ -21,7 +23,7 @@ use crate::view::{anomalies, archive, clean, dump, info, json, query, stats, tex
 use anyhow::Context;
 use serde::Serialize;
 use std::io::{IsTerminal, Write};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 /// Exit status of `--fail-if` when its condition holds.
@@ -29,7 +31,7 @@ const CONDITION_HELD: u8 = 3;
 
 /// Run a command; the exit status where nothing went wrong.
 pub fn run(common: &Common, request: Request) -> anyhow::Result<u8> {
-    let work = Work::new(common.threads);
+    let work = Work { memory: common.memory, ..Work::new(common.threads) };
     let mut clock = Stages::new(common.timings);
     let mut code = 0;
     let notices = match request {
@@ -38,9 +40,15 @@ pub fn run(common: &Common, request: Request) -> anyhow::Result<u8> {
         | Request::Query { .. }
         | Request::Info { .. }
         | Request::Dump { .. } => {
-            let session = Session::open(common)?;
+            let mut session = match request {
+                Request::Info { full: false, .. } => Session::outline(common)?,
+                _ => Session::open(common)?,
+            };
             clock.lap("open");
-            tell(&session, common.check, request, &work, &mut clock)?
+            if !matches!(request, Request::Stats { .. } | Request::Info { full: false, .. } | Request::Dump { .. }) {
+                session.fit_clocks(&work)?;
+            }
+            tell(&session, common, request, &work, &mut clock)?
         }
         Request::Interface { selection, color, theme, ascii, mouse } => {
             let depth = depth(color);
@@ -50,7 +58,7 @@ pub fn run(common: &Common, request: Request) -> anyhow::Result<u8> {
         }
         Request::Explain { selection, json, fail_if } => {
             let condition: Option<FailIf> = fail_if.map(|c| c.parse().map_err(wrong)).transpose()?;
-            let (model, comparison) = answer(common, &selection, &work, &mut clock)?;
+            let (model, comparison) = answer(common, &selection, None, &work, &mut clock)?;
             if json {
                 print_json(&json::explain(&model, &comparison))?;
             } else {
@@ -63,21 +71,30 @@ pub fn run(common: &Common, request: Request) -> anyhow::Result<u8> {
             model.notices
         }
         Request::Build { output, tasks, symbols } => {
-            let session = Session::open(common)?;
+            let mut session = Session::open(common)?;
             clock.lap("open");
+            session.fit_clocks(&work)?;
             let Session::Traces(traces) = &session else {
                 anyhow::bail!("{}: a database is built from CTF traces", session.title());
             };
+            if output.with_file_name("metadata").exists() {
+                let why = "a trace lies in that folder, and every file in it counts as a stream: choose another";
+                return Err(Wrong(format!("--output {}: {why}", output.display())).into());
+            }
             let tasks: Vec<&str> = tasks.iter().map(String::as_str).collect();
             let writer = with_progress(&work, || traces.build(&tasks, &places(common, &symbols), &work))?;
             clock.lap("analyse");
             writer.save(&output)?;
             writer.notices().clone()
         }
-        Request::Diff { selection, json, max_nodes } => {
-            let (model, comparison) = answer(common, &selection, &work, &mut clock)?;
+        Request::Diff { selection, json, max_nodes, executions } => {
+            let wanted = executions.as_deref().map(session::executions).transpose()?;
+            let (model, comparison) = answer(common, &selection, wanted.as_ref(), &work, &mut clock)?;
+            let aligned = wanted.map(|[a, b]| session::align(&model, a, b)).transpose()?;
             if json {
-                print_json(&json::diff(&model, &comparison, max_nodes))?;
+                print_json(&json::diff(&model, &comparison, aligned.as_ref(), max_nodes))?;
+            } else if let Some(aligned) = aligned {
+                print(&text::moments(&model, &aligned, page()))?;
             } else {
                 print(&text::diff(&model, &comparison, page()))?;
             }
@@ -108,19 +125,22 @@ fn sound(violation: Option<String>) -> anyhow::Result<()> {
     violation.map_or(Ok(()), |said| Err(anyhow::anyhow!("an invariant does not hold: {said}; please report this")))
 }
 
-/// The model of the chosen task and the comparison of the chosen groups.
+/// The model of the chosen task, with the moments of some executions, and the comparison of the chosen groups.
 fn answer(
     common: &Common,
     selection: &Selection,
+    moments: Option<&[ExecutionId; 2]>,
     work: &Work,
     clock: &mut Stages,
 ) -> anyhow::Result<(Model, Comparison)> {
     let request = session::request(&selection.slow, &selection.fast)?;
     let renamed = session::renamed(selection.functions.as_deref())?;
-    let session = Session::open(common)?;
+    let mut session = Session::open(common)?;
     clock.lap("open");
     with_progress(work, || {
-        let model = session.model(selection.task.as_deref(), &places(common, &selection.symbols), work)?;
+        session.fit_clocks(work)?;
+        let (places, moments) = (places(common, &selection.symbols), moments.map_or(&[][..], |m| m));
+        let model = session.model(selection.task.as_deref(), &places, moments, work)?;
         let model = session::rename(model, &renamed, work)?;
         clock.lap("analyse");
         if common.check {
@@ -133,13 +153,19 @@ fn answer(
 }
 
 /// What is in the input, whatever it is.
-fn tell(session: &Session, check: bool, request: Request, work: &Work, clock: &mut Stages) -> anyhow::Result<Notices> {
+fn tell(
+    session: &Session,
+    common: &Common,
+    request: Request,
+    work: &Work,
+    clock: &mut Stages,
+) -> anyhow::Result<Notices> {
     if let Request::Anomalies { q, s, robust, json } = request {
         let limit = if robust { Limit::Robust } else { Limit::Quotient };
         return anomalies(session, &Settings { q, s, limit }, json, work, clock);
     }
     match session {
-        Session::Traces(traces) => tell_traces(traces, check, request, work, clock),
+        Session::Traces(traces) => tell_traces(traces, common, request, work, clock),
         Session::Run(run) => tell_run(run, request, work, clock),
         Session::Databases(databases) => tell_databases(databases, request, clock),
     }
@@ -171,14 +197,14 @@ fn anomalies(
 /// What is in some CTF traces.
 fn tell_traces(
     session: &Traces,
-    check: bool,
+    common: &Common,
     request: Request,
     work: &Work,
     clock: &mut Stages,
 ) -> anyhow::Result<Notices> {
     match request {
         Request::Stats { what, json } => {
-            let (table, notices) = with_progress(work, || count(session, what, work))?;
+            let (table, notices) = with_progress(work, || count(session, what, common.check, work))?;
             clock.lap("read");
             if json {
                 print_json(&table)?
@@ -187,13 +213,17 @@ fn tell_traces(
             }
             Ok(notices)
         }
-        Request::Query { attribute, at, range, points, json } => {
+        Request::Query { attribute, at, range, points, longest, json } => {
             let (history, notices) = with_progress(work, || session.history(work))?;
             clock.lap("build");
-            if check {
+            if common.check {
                 sound(history.tree().check().err().map(|broken| broken.to_string()))?;
             }
-            let time = session::query_time(&at, range.as_deref(), points, history.window())?;
+            let time = session::query_time(&at, range.as_deref(), points, longest, history.window())?;
+            if points.is_some() {
+                history.summary(work)?;
+                clock.lap("summarise");
+            }
             let lines = history.lines(&attribute, &time, &work.cancel)?;
             clock.lap("query");
             if lines.is_empty() {
@@ -209,20 +239,25 @@ fn tell_traces(
             Ok(notices)
         }
         Request::Info { full, json } => {
-            let (survey, notices) = if full {
-                let (survey, notices) = with_progress(work, || session.survey(work))?;
+            let places = places(common, &SymbolFiles::default());
+            let (survey, functions, notices) = if full {
+                let (survey, functions, notices) = with_progress(work, || session.survey(common.check, &places, work))?;
                 clock.lap("survey");
-                (Some(survey), notices)
+                if common.check {
+                    sound(build::untiled(&notices))?;
+                }
+                (Some(survey), functions, notices)
             } else {
-                (None, session.notices())
+                (None, Vec::new(), session.notices())
             };
             let figures = |task: &str| {
                 let survey = survey.as_ref()?;
-                Some(survey.durations.get(task).map_or(&[][..], Vec::as_slice))
+                Some(survey.tasks.get(task).map_or(&[][..], |t| &t.durations))
             };
-            let tasks = session.found().iter().map(|t| (t.name.as_str(), figures(&t.name)));
-            let unknown = survey.as_ref().map(|s| &s.unknown);
-            let facts = info::Facts::new(&Facts::of(&session.sources), tasks, unknown, &notices);
+            let names = session.found().iter().map(|t| &t.name).chain(&functions);
+            let tasks = names.map(|name| (name.as_str(), figures(name)));
+            let full = survey.as_ref().map(|s| (s, session.clocks()));
+            let facts = info::Facts::new(&Facts::of(&session.sources), tasks, full, &notices);
             if json {
                 print_json(&facts)?
             } else {
@@ -242,17 +277,18 @@ fn tell_traces(
     }
 }
 
-fn count(session: &Traces, what: Stats, work: &Work) -> anyhow::Result<(stats::Table, Notices)> {
+fn count(session: &Traces, what: Stats, check: bool, work: &Work) -> anyhow::Result<(stats::Table, Notices)> {
     if what == Stats::Count {
         let (counts, notices) = session.count(work)?;
         return Ok((stats::Table::count(&counts, &notices), notices));
     }
-    if what == Stats::Io {
-        let (usage, notices) = session.usage(Focus::Transfers, work)?;
-        return Ok((stats::Table::io(&usage, &notices), notices));
+    let focus = if what == Stats::Io { Focus::Transfers } else { Focus::Running };
+    let (usage, notices) = session.usage(focus, work)?;
+    if check {
+        sound(usage.check())?;
     }
-    let (usage, notices) = session.usage(Focus::Running, work)?;
-    Ok((stats::Table::cpu(&usage, &notices), notices))
+    let table = if what == Stats::Io { stats::Table::io } else { stats::Table::cpu };
+    Ok((table(&usage, &notices), notices))
 }
 
 /// What is in the archive of an MPI run, and what held the run up.
@@ -302,7 +338,7 @@ fn tell_databases(session: &Databases, request: Request, clock: &mut Stages) -> 
         Request::Build { .. } => return session.refuse("build"),
         _ => return session.refuse("dump"),
     };
-    let (recorded, durations, notices) = session.survey()?;
+    let ((recorded, durations), notices) = (session.survey()?, session.notices());
     clock.lap("survey");
     let tasks = durations.iter().map(|(task, sorted)| (task.as_str(), Some(sorted.as_slice())));
     let facts = info::Facts::new(&recorded, tasks, None, &notices);
@@ -314,7 +350,7 @@ fn tell_databases(session: &Databases, request: Request, clock: &mut Stages) -> 
     Ok(notices)
 }
 
-/// Returns what was odd about the input: `--strict` looks at it when the interface is left.
+/// The terminal interface; what was odd about all that was looked at in it.
 fn interface(common: &Common, selection: Selection, looks: Looks) -> anyhow::Result<Notices> {
     let request = session::request(&selection.slow, &selection.fast)?;
     let renamed = session::renamed(selection.functions.as_deref())?;
@@ -333,8 +369,18 @@ fn interface(common: &Common, selection: Selection, looks: Looks) -> anyhow::Res
         Session::Run(_) => First::Patterns,
     };
     let places = places(common, &selection.symbols);
-    let backend = Box::new(Analyst { session, task: selection.task, places, renamed });
-    tui::run(Setup { title, request, first, looks, threads: common.threads, backend })
+    let told = Arc::new(Mutex::new(session.notices()));
+    let backend = Box::new(Analyst {
+        session,
+        task: selection.task,
+        places,
+        renamed,
+        memory: common.memory,
+        told: Arc::clone(&told),
+    });
+    tui::run(Setup { title, request, first, looks, threads: common.threads, backend })?;
+    let told = told.lock().unwrap_or_else(PoisonError::into_inner);
+    Ok(told.clone())
 }
 
 /// The session behind the interface.
@@ -343,12 +389,18 @@ struct Analyst {
     task: Option<String>,
     places: Places,
     renamed: Renamed,
+    memory: Option<u64>,
+    /// What was odd about what was analysed last.
+    told: Arc<Mutex<Notices>>,
 }
 
 impl Backend for Analyst {
     fn analyse(&mut self, task: Option<&str>, work: &Work) -> anyhow::Result<Arc<Model>> {
+        self.session.fit_clocks(work)?;
         let task = task.or(self.task.as_deref());
-        let model = self.session.model(task, &self.places, work)?;
+        let model = || self.session.model(task, &self.places, &[], work);
+        let model = memory::within(self.memory, &work.cancel, model)??;
+        self.told.lock().unwrap_or_else(PoisonError::into_inner).clone_from(&model.notices);
         Ok(Arc::new(session::rename(model, &self.renamed, work)?))
     }
 
@@ -357,16 +409,19 @@ impl Backend for Analyst {
     }
 
     fn mine(&mut self, work: &Work) -> anyhow::Result<(Mined, Notices)> {
-        self.session.mine(work)
+        self.session.fit_clocks(work)?;
+        let (mined, notices) = self.session.mine(work)?;
+        self.told.lock().unwrap_or_else(PoisonError::into_inner).merge(&notices);
+        Ok((mined, notices))
     }
 
     fn export(&mut self, what: &Exported) -> anyhow::Result<String> {
         let text = match what {
             Exported::Comparison { model, comparison, path: None } => {
-                serde_json::to_string_pretty(&json::diff(model, comparison, None))
+                serde_json::to_string_pretty(&json::diff(model, comparison, None, None))
             }
             Exported::Comparison { model, comparison, path: Some((found, at)) } => {
-                let diff = json::diff(model, comparison, None);
+                let diff = json::diff(model, comparison, None, None);
                 serde_json::to_string_pretty(&anomalies::with_path(diff, &found.anomalies, *at))
             }
             Exported::Anomalies { found, path } => {
@@ -426,8 +481,9 @@ fn print_json(document: &impl Serialize) -> anyhow::Result<()> {
     Ok(out.flush()?)
 }
 
-/// Run `job` with a progress line on stderr where that is a terminal and the job takes long enough to be asked about.
+/// Run `job` within the memory limit, with a progress line on stderr where that is a terminal and the job takes long enough to be asked about.
 fn with_progress<T: Send>(work: &Work, job: impl FnOnce() -> anyhow::Result<T> + Send) -> anyhow::Result<T> {
+    let job = || memory::within(work.memory, &work.cancel, job)?;
     if !std::io::stderr().is_terminal() {
         return job();
     }

@@ -197,3 +197,92 @@ fn invariants_are_checked_where_something_is_built() {
         assert!(out.status.success(), "{words:?}: {}", String::from_utf8_lossy(&out.stderr));
     }
 }
+
+/// How many executions of what `words` ask for passed both filters of the whole range, by their trace's JSON.
+fn counted(words: &[&str]) -> u64 {
+    let all = [&["diff", "--json", "--slow", "duration>=0", "--fast", "duration>=0"], words].concat();
+    let out = whyslow(&all);
+    assert!(out.status.success(), "{words:?}: {}", String::from_utf8_lossy(&out.stderr));
+    let answer: serde_json::Value = serde_json::from_slice(&out.stdout).unwrap();
+    answer["slow"]["count"].as_u64().unwrap()
+}
+
+#[test]
+fn tasks_declared_in_a_file() {
+    let file = scratch("declared").join("tasks.toml");
+    let declared = r#"
+# From the client's call to the end of the request in the server: over processes, by the request's number.
+[[task]]
+name = "through"
+begin = "client:call_begin"
+end = "app:request_end"
+key = "id"
+type = "type"
+
+[[task]]
+name = "appends"
+begin = { event = "app:request_begin", where = ["type == \"append\"", "id >= 0"] }
+end = { event = "app:request_end", where = "status == 0" }
+key = ["id", "vpid"]
+
+[[task]]
+name = "nothing"
+begin = { event = "app:request_begin", where = "type == \"nothing\"" }
+end = "app:request_end"
+"#;
+    std::fs::write(&file, declared).unwrap();
+    let file = file.to_str().unwrap();
+    let ask = |task: &str, more: &[&str]| counted(&[&["--tasks", file, "--task", task, LOCK], more].concat());
+    let calls = counted(&["--task", "client:call", LOCK]);
+    // A call at either end of the fixture may lack its other half.
+    assert!(calls > 20 && ask("through", &[]).abs_diff(calls) <= 2, "{calls}");
+    assert_eq!(ask("appends", &[]), counted(&["--task", "app:request", "--slow", "type=append", LOCK]));
+    refuses(&["explain", "--tasks", file, "--task", "nothing", LOCK], 1, &["task nothing has no executions"]);
+    // Without --task it is the first of the file; `info` lists them before all others.
+    assert_eq!(counted(&["--tasks", file, LOCK]), ask("through", &[]));
+    let info = whyslow(&["info", "--full", "--json", "--tasks", file, LOCK]);
+    let info: serde_json::Value = serde_json::from_slice(&info.stdout).unwrap();
+    assert_eq!((&info["tasks"][0]["name"], &info["tasks"][1]["name"]), (&"through".into(), &"appends".into()));
+    std::fs::write(file, declared.replace("client:call_begin", "client:call_bgin")).unwrap();
+    refuses(&["info", "--tasks", file, LOCK], 2, &["tasks.toml:5", "client:call_bgin"]);
+    refuses(&["info", "--tasks", "no/such.toml", LOCK], 2, &["no/such.toml"]);
+}
+
+#[test]
+fn two_executions_moment_by_moment() {
+    let ask = |more: &[&str]| {
+        let out = whyslow(&[&["diff", "--json", "--task", "app:request", LOCK], more].concat());
+        assert!(out.status.success(), "{}", String::from_utf8_lossy(&out.stderr));
+        serde_json::from_slice::<serde_json::Value>(&out.stdout).unwrap()
+    };
+    let samples = ask(&[])["samples"].as_array().unwrap().clone();
+    let of = |group: &str| samples.iter().find(|s| s["group"] == group).unwrap();
+    let number = |group: &str| of(group)["execution"].as_u64().unwrap();
+    let (slow, fast) = (number("slow"), number("fast"));
+    let typed = format!("{slow},{fast}");
+    let answer = ask(&["--executions", &typed]);
+    let both = &answer["executions"];
+    assert_eq!((&both["a"]["execution"], &both["b"]["execution"]), (&slow.into(), &fast.into()));
+    let sum = |key: &str| both["moments"].as_array().unwrap().iter().map(|m| m[key].as_i64().unwrap()).sum::<i64>();
+    let long = |group: &str| of(group)["duration_ns"].as_i64().unwrap();
+    assert_eq!((sum("a_ns"), sum("b_ns")), (long("slow"), long("fast")), "no nanosecond is lost");
+    assert_eq!(sum("delta_ns"), long("slow") - long("fast"));
+    for key in ["a_start_ns", "b_start_ns"] {
+        let starts = both["moments"].as_array().unwrap().iter().filter_map(|m| m[key].as_i64());
+        assert!(starts.is_sorted(), "{key}");
+    }
+    let out = whyslow(&["diff", "--task", "app:request", "--executions", &typed, LOCK]);
+    let text = String::from_utf8(out.stdout).unwrap();
+    assert!(text.starts_with(&format!("a: execution {slow}")) && text.contains("a - b"), "{text}");
+    refuses(&["diff", "--executions", "1", LOCK], 2, &["--executions 1", "samples"]);
+    refuses(&["diff", "--executions", "1,99999", LOCK], 2, &["--executions 99999", "executions 0 to"]);
+}
+
+#[test]
+fn memory_is_limited_or_the_limit_is_said_to_be_too_small() {
+    let words = ["explain", "--json", LOCK];
+    let free = whyslow(&words).stdout;
+    assert_eq!(whyslow(&[&words[..], &["--memory", "4GiB"]].concat()).stdout, free);
+    refuses(&["explain", "--memory", "64KiB", LOCK], 1, &["--memory 65536B", "raise the limit"]);
+    refuses(&["explain", "--memory", "lots", LOCK], 2, &["--memory", "512MiB"]);
+}

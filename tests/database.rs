@@ -125,6 +125,32 @@ fn what_holds_no_events_says_so_and_what_it_holds_is_listed() {
 }
 
 #[test]
+fn conditions_and_strictness_hold_of_files_as_of_traces() {
+    let folder = folder();
+    let file = built(folder.path(), LOCK, &["--task", "app:request"]);
+    let ask =
+        |condition: &str, trace: &str| whyslow(&["explain", "--task", "app:request", "--fail-if", condition, trace]);
+    for condition in ["extra>1us", "extra>1h"] {
+        let (of_file, of_trace) = (ask(condition, &file), ask(condition, LOCK));
+        assert_eq!((of_file.status.code(), &of_file.stderr), (of_trace.status.code(), &of_trace.stderr), "{condition}");
+    }
+    assert_eq!(ask("extra>1us", &file).status.code(), Some(3));
+    // A damaged packet is a fault of the recording, and stays one in its database.
+    let mut notices = Notices::default();
+    notices.add(Notice::DamagedPacket, 1, || "kernel/chan_0, packet 3".into());
+    let mut model = many::model(50, 1);
+    model.notices.merge(&notices);
+    let mut writer = Writer::new(facts(), notices);
+    writer.add(&model);
+    let path = folder.path().join("hurt.why");
+    writer.save(&path).unwrap();
+    for command in ["explain", "info"] {
+        refuses(&[command, "--strict", path.to_str().unwrap()], 1, &["malformed", "packet 3"]);
+        assert!(whyslow(&[command, path.to_str().unwrap()]).status.success(), "{command}");
+    }
+}
+
+#[test]
 fn nothing_but_a_database_is_replaced() {
     let folder = folder();
     let precious = folder.path().join("notes.txt");
@@ -185,6 +211,7 @@ fn same(a: &Model, b: &Model) -> Result<(), TestCaseError> {
     prop_assert!(a.contexts.nodes().eq(b.contexts.nodes()));
     let (x, y) = (&a.executions, &b.executions);
     prop_assert_eq!((&x.start, &x.end, &x.who, &x.trace, &x.unsure), (&y.start, &y.end, &y.who, &y.trace, &y.unsure));
+    prop_assert_eq!(&x.cpu, &y.cpu);
     prop_assert_eq!((&x.columns, &x.own, &x.inclusive), (&y.columns, &y.own, &y.inclusive));
     Ok(())
 }
@@ -348,6 +375,7 @@ fn a_small_file_stays_small() {
         e.who.push(whyslow::model::WhoId(0));
         e.trace.push(whyslow::model::TraceId(0));
         e.unsure.push(false);
+        e.cpu.push(0);
         e.own.push(vec![(at.unwrap(), 1)]);
     }
     model.executions.columns.clear();

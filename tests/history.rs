@@ -359,9 +359,21 @@ mod lines {
         assert_eq!(at(vec![19, 12, 25, 10]), ["threads/7/state: 10..20 running, 20..30 blocked"]);
         assert_eq!(
             ask(&history, "threads/7/state", Time::Points(Span::new(0, 100), 4)),
-            ["threads/7/state: 0..10 ?, 20..30 blocked, 30..60 ?, 70..100 ?"]
+            ["threads/7/state: 0..25 running, 25..50 blocked, 50..75 running, 75..100 ?"]
         );
         assert_eq!(ask(&history, "threads/12/state", Time::Points(Span::new(0, 100), 0)), ["threads/12/state: "]);
+        assert_eq!(
+            ask(&history, "threads/7/name", Time::Points(Span::new(0, 100), 2)),
+            ["threads/7/name: 0..5 ?, 5..90 zsh"]
+        );
+    }
+
+    #[test]
+    fn the_longest_come_first() {
+        let history = seal([first(), second()]);
+        let longest = |count| ask(&history, "threads/*/state", Time::Longest(Span::new(15, 100), count));
+        assert_eq!(longest(2), ["threads/7/state: 60..70 running", "threads/7/state: 20..30 blocked"]);
+        assert_eq!(longest(9).last().unwrap(), "threads/12/state: 35..40 blocked");
     }
 
     #[test]

@@ -9,7 +9,7 @@ use whyslow::analysis::path::{PathSegment, label, walk};
 use whyslow::analysis::recording::{EdgeKind, HostId, Recording, ThreadId};
 use whyslow::base::time::{Ns, Span};
 use whyslow::event::batch::{Batch, Flow, Identity, MarkBody, Packet, Process, Request, Segment};
-use whyslow::event::kind::{Context, Event, Kind, RequestStep, TextId, Vector, WakeSource, WhoId};
+use whyslow::event::kind::{Context, Event, Kind, RequestStep, TextId, Vector, WakeSource, WhoId, WorkStep};
 use whyslow::state::kernel::{Generation, Handlers, Machine, Origin};
 
 const SLEEP: u16 = 1;
@@ -23,11 +23,18 @@ struct Scene {
     batch: Batch,
     streams: std::collections::BTreeMap<(u16, u16), Vec<Event>>,
     kernel: Generation,
+    handlers: Handlers,
     host: u16,
 }
 
 fn scene() -> Scene {
-    Scene { batch: Batch::default(), streams: Default::default(), kernel: Generation::New, host: 0 }
+    Scene {
+        batch: Batch::default(),
+        streams: Default::default(),
+        kernel: Generation::New,
+        handlers: Handlers::built_in(),
+        host: 0,
+    }
 }
 
 impl Scene {
@@ -103,7 +110,7 @@ impl Scene {
         let names = ["host0", "host1"].map(|name| (name.to_owned(), None)).to_vec();
         let origin = |host, kernel| Origin { host: HostId(host), kernel, generation: self.kernel };
         let origins = vec![origin(0, true), origin(1, true), origin(0, false)];
-        let mut machine = Machine::new(names, origins, Handlers::built_in());
+        let mut machine = Machine::new(names, origins, self.handlers.clone());
         machine.absorb(&self.batch);
         machine.close(Vec::new()).0
     }
@@ -597,6 +604,29 @@ fn a_packet_between_hosts_goes_to_the_other_host() {
 }
 
 #[test]
+fn clock_skew_between_hosts_leaves_a_packet_no_time() {
+    // The fitted clocks are off by more than the way back took: the answer arrives at 28 and is sent at 30.
+    let mut s = scene();
+    let soft = Context::SoftIrq(3);
+    let (there, back) = (tcp(10, 20, 100), tcp(20, 10, 900));
+    s.switch(0, 0, 0, READY, 1).send(3, 0, there).switch(5, 0, 1, SLEEP, 0);
+    s.enter(27, 0, soft).receive(28, 0, back).wake(29, 0, 1).leave(30, 0, soft).switch(32, 0, 0, READY, 1);
+    s.switch(50, 0, 1, SLEEP, 0);
+    s.host = 1;
+    s.switch(0, 0, 0, READY, 9).switch(1, 0, 9, SLEEP, 0).enter(11, 0, soft).receive(12, 0, there).wake(13, 0, 9);
+    s.leave(14, 0, soft).switch(15, 0, 0, READY, 9).send(30, 0, back).switch(32, 0, 9, SLEEP, 0);
+    let want = [
+        "1 Running 0..5",
+        "host1:9 Network 5..13",
+        "host1:9 Preempted 13..15",
+        "host1:9 Running 15..29",
+        "1 Preempted 29..32",
+        "1 Running 32..50",
+    ];
+    assert_eq!(s.path(1, 0, 50), want);
+}
+
+#[test]
 fn a_packet_received_outside_of_interrupts() {
     // Threaded reception: the kernel thread 7 delivers the packet in its own context.
     let mut s = scene();
@@ -743,6 +773,58 @@ fn what_could_belong_to_two_threads_belongs_to_none() {
     assert_eq!(attached(&mut s), [None]);
 }
 
+/// The stacks that function events leave on thread 1: when, and the functions as letters, outermost first.
+fn functions(s: &mut Scene) -> Vec<(Ns, String)> {
+    let recording = s.recording();
+    let thread = recording.find_thread(HostId(0), 1, 0).unwrap();
+    let text = |stack: Option<_>| -> String {
+        let addresses = stack.map_or(&[][..], |stack| recording.stacks.get(stack));
+        // Callers stand one behind their first address.
+        let letter = |(depth, a): (usize, &u64)| (*a as u8 - u8::from(depth > 0)) as char;
+        addresses.iter().enumerate().map(letter).collect::<Vec<_>>().into_iter().rev().collect()
+    };
+    recording.thread(thread).unwrap().samples.iter().map(|s| (s.time, text(s.user))).collect()
+}
+
+#[test]
+fn functions_nest_and_lost_exits_are_closed_by_the_next_outer_one() {
+    let mut s = scene();
+    s.switch(0, 0, 0, READY, 1);
+    let function = |enters, letter: char| Kind::Function { enters, address: letter as u64 };
+    s.at(1, 0, function(false, 'Z')).at(2, 0, function(true, 'A')).at(3, 0, function(true, 'B'));
+    s.at(4, 0, function(true, 'C')).at(5, 0, function(false, 'B')).at(6, 0, function(true, 'D'));
+    // The fast variant's exit does not say which.
+    s.at(7, 0, Kind::Function { enters: false, address: 0 }).at(8, 0, function(false, 'Q'));
+    s.at(9, 0, Kind::Exec { tid: 1, old_tid: 1, path: TextId::NONE }).at(10, 0, function(false, 'A'));
+    let told = |t, stack: &str| (t, stack.to_owned());
+    let wanted = [told(2, "A"), told(3, "AB"), told(4, "ABC"), told(5, "A"), told(6, "AD"), told(7, "A"), told(9, "")];
+    assert_eq!(functions(&mut s), wanted);
+}
+
+#[test]
+fn endless_recursion_is_bounded_and_comes_back() {
+    let mut s = scene();
+    s.switch(0, 0, 0, READY, 1);
+    for t in 0..1000 {
+        s.at(1 + t, 0, Kind::Function { enters: true, address: 65 });
+    }
+    for t in 0..1000 {
+        s.at(2000 + t, 0, Kind::Function { enters: false, address: 65 });
+    }
+    let all = functions(&mut s);
+    assert_eq!((all.len(), all.last().unwrap().1.as_str()), (256, ""));
+}
+
+#[test]
+fn the_length_of_a_call_tells_where_calls_are_not_recorded() {
+    let mut s = scene();
+    s.switch(0, 0, 0, READY, 1).at(300, 0, Kind::Latency { ns: 200 }).at(350, 0, Kind::Latency { ns: 120 });
+    let recording = s.recording();
+    let thread = recording.find_thread(HostId(0), 1, 0).unwrap();
+    let spans: Vec<_> = recording.thread(thread).unwrap().calls.iter().map(|c| (c.span.start, c.span.end)).collect();
+    assert_eq!(spans, [(100, 300), (300, 350)]);
+}
+
 #[test]
 fn a_disk_request_belongs_to_its_submitter() {
     let mut s = scene();
@@ -756,4 +838,100 @@ fn a_disk_request_belongs_to_its_submitter() {
     let recording = s.recording();
     let of = recording.disk[0].submitter.and_then(|t| recording.thread(t)).unwrap();
     assert_eq!((of.tid, recording.disk[0].span, recording.disk[0].bytes), (5, Span::new(3, 9), 4096));
+}
+
+#[test]
+fn a_worker_is_followed_to_the_thread_that_queued_its_work() {
+    // 1 waits for what the kernel worker 7 does; 7 was idle until 9 queued the work at 10 and so woke it.
+    let mut s = scene();
+    let work = |step| Kind::Work { step, address: 0xabc };
+    s.switch(0, 0, 0, READY, 1).switch(0, 1, 0, READY, 9).switch(0, 2, 0, READY, 7).switch(1, 2, 7, SLEEP, 0);
+    s.switch(4, 0, 1, SLEEP, 0).at(10, 1, work(WorkStep::Queue)).wake_onto(11, 1, 7, 2).switch(13, 2, 0, READY, 7);
+    s.at(14, 2, work(WorkStep::Begin)).wake_onto(20, 2, 1, 0).at(21, 2, work(WorkStep::End));
+    s.switch(22, 0, 0, READY, 1).switch(30, 0, 1, SLEEP, 0);
+    let want = [
+        "1 Running 0..4",
+        "9 Running 4..11",
+        "7 Preempted 11..13",
+        "7 Running 13..20",
+        "1 Preempted 20..22",
+        "1 Running 22..30",
+    ];
+    assert_eq!(s.path(1, 0, 30), want);
+}
+
+#[test]
+fn a_busy_worker_makes_the_next_work_wait() {
+    // 7 still runs the work of 8 when 9 queues its own.
+    let mut s = scene();
+    s.switch(0, 0, 0, READY, 1).switch(0, 1, 0, READY, 9).switch(0, 2, 0, READY, 7);
+    let work = |step, address| Kind::Work { step, address };
+    s.at(1, 2, work(WorkStep::Begin, 1)).at(3, 1, work(WorkStep::Queue, 2)).switch(4, 0, 1, SLEEP, 0);
+    s.at(15, 2, work(WorkStep::End, 1)).at(15, 2, work(WorkStep::Begin, 2)).wake_onto(20, 2, 1, 0);
+    s.switch(22, 0, 0, READY, 1);
+    assert_eq!(s.path(1, 4, 22), ["7 Running 4..20", "1 Preempted 20..22"]);
+}
+
+#[test]
+fn a_disk_request_of_queued_work_is_known_to_be_of_who_queued_it() {
+    let mut s = scene();
+    let request = Request { device: 8, sector: 64, bytes: 4096, write: false, tid: Some(7) };
+    let id = s.batch.request(request);
+    let issue = Kind::Block { step: RequestStep::Issue, request: id };
+    let work = |step| Kind::Work { step, address: 0xabc };
+    s.switch(0, 0, 0, READY, 9).switch(0, 1, 0, READY, 7).at(2, 0, work(WorkStep::Queue));
+    s.at(3, 1, work(WorkStep::Begin)).at(4, 1, issue).at(5, 1, work(WorkStep::End));
+    let recording = s.recording();
+    let tid = |t: Option<ThreadId>| t.and_then(|t| recording.thread(t)).map(|t| t.tid);
+    assert_eq!((tid(recording.disk[0].submitter), tid(recording.disk[0].queued_by)), (Some(7), Some(9)));
+}
+
+#[test]
+fn an_io_uring_worker_that_waits_for_the_disk_is_why_its_ring_waits() {
+    // 1 waits in io_uring_enter for its worker 7, whom it woke, and which reads.
+    let mut s = scene();
+    s.switch(0, 0, 0, READY, 1).switch(0, 1, 0, READY, 7).switch(1, 1, 7, SLEEP, 0);
+    s.named(2, 0, 1, "io_uring_enter").wake_onto(3, 0, 7, 1).switch(5, 0, 1, SLEEP, 0).switch(6, 1, 0, READY, 7);
+    s.switch(8, 1, 7, DISK_SLEEP, 0).irq(40, 1, 31, "nvme0q1").wake(41, 1, 7).leave(42, 1, Context::Irq(31));
+    s.switch(43, 1, 0, READY, 7).wake_onto(46, 1, 1, 0).switch(48, 0, 0, READY, 1).switch(50, 0, 1, SLEEP, 0);
+    let want = [
+        "7 Preempted 5..6",
+        "7 Running 6..8",
+        "7 Disk 8..41",
+        "7 Preempted 41..43",
+        "7 Running 43..46",
+        "1 Preempted 46..48",
+        "1 Running 48..50",
+    ];
+    assert_eq!(s.path(1, 5, 50), want);
+}
+
+#[test]
+fn a_lock_with_priority_inheritance_goes_through_the_boosted_holder() {
+    // 1 waits for the lock of 9, which has lost its CPU to 8; boosted, 9 gets it back at 15 and unlocks at 25.
+    let mut s = scene();
+    s.switch(0, 0, 0, READY, 1).switch(0, 1, 0, READY, 9).switch(3, 1, 9, PREEMPTED, 8).switch(6, 0, 1, SLEEP, 0);
+    s.switch(15, 1, 8, PREEMPTED, 9).wake_onto(25, 1, 1, 0).switch(26, 0, 0, READY, 1).switch(30, 0, 1, SLEEP, 0);
+    let want = ["9 Preempted 6..15", "9 Running 15..25", "1 Preempted 25..26", "1 Running 26..30"];
+    assert_eq!(s.path(1, 6, 30), want);
+}
+
+#[test]
+fn a_condition_whose_waiters_are_handed_the_lock_leads_to_both() {
+    // 2 signals 1 and 3; both are moved to the lock, which 2 leaves to 3, and 3 to 1.
+    let mut s = scene();
+    s.switch(0, 0, 0, READY, 1).switch(0, 1, 0, READY, 2).switch(0, 2, 0, READY, 3);
+    s.switch(2, 0, 1, SLEEP, 0).switch(3, 2, 3, SLEEP, 0).wake_onto(10, 1, 3, 2).switch(12, 2, 0, READY, 3);
+    s.wake_onto(20, 2, 1, 0).switch(21, 0, 0, READY, 1).switch(30, 0, 1, SLEEP, 0);
+    let want = ["3 Running 2..3", "2 Running 3..10", "3 Preempted 10..12", "3 Running 12..20", "1 Preempted 20..21"];
+    assert_eq!(s.path(1, 2, 21), want);
+}
+
+#[test]
+fn a_handler_of_the_users_own_table() {
+    let mut s = scene();
+    s.handlers = Handlers::with_own("disk = [\"fastcard*\"]").unwrap();
+    s.switch(0, 0, 0, READY, 1).switch(5, 0, 1, DISK_SLEEP, 0).irq(30, 0, 31, "fastcard0").wake(31, 0, 1);
+    s.leave(32, 0, Context::Irq(31)).switch(33, 0, 0, READY, 1);
+    assert_eq!(s.path(1, 5, 33), ["1 Disk 5..31", "1 Preempted 31..33"]);
 }

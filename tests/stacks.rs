@@ -2,7 +2,7 @@
 //!
 //! The script names the nearest symbol before an address, by `.symtab`, and so takes a jump table for the function
 //! before it (`_init`). Which file an address without a name belongs to it knows only where `bin_info` says so. It knows
-//! no inlined functions. Apart from these the stacks and their counts must be the same.
+//! no inlined functions. It does not drop the tracer's own frames at the innermost end. Apart from these the stacks and their counts must be the same.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
@@ -45,6 +45,7 @@ fn oracle(scenario: &Path) -> Counts {
         let words: Vec<&str> = line.splitn(4, " | ").collect();
         let made = ["syscall_entry", "syscall_exit", "timer"].into_iter().find(|m| words[2].starts_with(m)).unwrap();
         let functions = words[3].split(" < ").filter(|f| *f != "_init");
+        let functions = functions.skip_while(|f| f.starts_with("[liblttng-ust"));
         count(&mut counts, made, functions, words[0].parse().unwrap());
     }
     counts
@@ -85,6 +86,44 @@ fn samples(recording: &Recording, spaces: &Spaces) -> Vec<(&'static str, Placed)
         }
     }
     all
+}
+
+/// Function entries and exits of a real program, against a replay of the events as `dump` prints them.
+#[test]
+fn open_functions_are_those_of_a_replay() {
+    let Some(trace) = corpus().and_then(|c| Some(c.parent()?.join("public/real/cyg-profile-glxgears-cyg-profile")))
+    else {
+        eprintln!("skipped: no corpus in target/corpus");
+        return;
+    };
+    let out = std::process::Command::new(env!("CARGO_BIN_EXE_whyslow")).arg("dump").arg(&trace).output().unwrap();
+    let mut open: Vec<u64> = Vec::new();
+    let mut wanted: Vec<Vec<u64>> = Vec::new();
+    for line in String::from_utf8(out.stdout).unwrap().lines() {
+        let Some((_, rest)) = line.split_once("addr=") else { continue };
+        let address: u64 = rest.split(',').next().unwrap().parse().unwrap();
+        if line.contains("func_entry") {
+            open.push(address);
+        } else if let Some(at) = open.iter().rposition(|a| *a == address) {
+            open.truncate(at);
+        } else {
+            continue;
+        }
+        wanted.push(open.clone());
+    }
+    assert!(wanted.len() > 4_000, "{}", wanted.len());
+    let input::Opened::Ctf(sources) = input::open(&[Argument::parse(trace.to_str().unwrap())]).unwrap() else {
+        panic!("no CTF trace")
+    };
+    let traces: Vec<_> = sources.iter().map(|s| &s.trace).collect();
+    let (recording, _) = kernel::record(&traces, &[], &kernel::Options::default(), &Work::new(2)).unwrap();
+    let samples = recording.threads.iter().flat_map(|t| &t.samples).filter(|s| s.origin == StackOrigin::Function);
+    let found = samples.map(|s| {
+        // Innermost first; callers stand one behind their first address.
+        let addresses = s.user.map_or(&[][..], |stack| recording.stacks.get(stack));
+        addresses.iter().enumerate().rev().map(|(depth, a)| a - u64::from(depth > 0)).collect::<Vec<_>>()
+    });
+    assert_eq!(found.collect::<Vec<_>>(), wanted);
 }
 
 #[test]

@@ -60,3 +60,109 @@ fn each_fixture_has_a_readme() {
         }
     }
 }
+
+fn run(words: &[&str], trace: &Path) -> (bool, Value, String) {
+    let out = Command::new(env!("CARGO_BIN_EXE_whyslow")).args(words).arg("--json").arg(trace).output().unwrap();
+    let json = serde_json::from_slice(&out.stdout).unwrap_or(Value::Null);
+    (out.status.success(), json, String::from_utf8_lossy(&out.stderr).into_owned())
+}
+
+fn copy(from: &Path, to: &Path) {
+    std::fs::create_dir_all(to).unwrap();
+    for entry in std::fs::read_dir(from).unwrap() {
+        let entry = entry.unwrap();
+        let (from, to) = (entry.path(), to.join(entry.file_name()));
+        if from.is_dir() {
+            copy(&from, &to);
+        } else {
+            std::fs::copy(&from, &to).unwrap();
+        }
+    }
+}
+
+fn fixture(name: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("fixtures/traces").join(name)
+}
+
+/// The outline of a trace, from its indexes, tells what all its packet headers tell without an index.
+#[test]
+fn an_index_tells_what_the_packets_tell() {
+    for name in ["lost-events", "rotated", "split-files", "disk-contention"] {
+        let folder = tempfile::tempdir().unwrap();
+        copy(&fixture(name), folder.path());
+        let (_, indexed, _) = run(&["info"], folder.path());
+        remove_indexes(folder.path());
+        let (_, scanned, _) = run(&["info"], folder.path());
+        for key in ["traces", "lost", "tasks"] {
+            assert_eq!(indexed[key], scanned[key], "{name} {key}");
+        }
+        assert!(scanned["warnings"].to_string().contains("no packet index"), "{name}: {}", scanned["warnings"]);
+    }
+}
+
+fn remove_indexes(folder: &Path) {
+    for entry in std::fs::read_dir(folder).unwrap() {
+        let path = entry.unwrap().path();
+        if path.is_dir() {
+            remove_indexes(&path);
+        } else if path.extension().is_some_and(|e| e == "idx") {
+            std::fs::remove_file(path).unwrap();
+        }
+    }
+}
+
+/// An index that fits its file but lies about what is in a packet is found out before events are read.
+#[test]
+fn a_lying_index_is_rebuilt() {
+    let folder = tempfile::tempdir().unwrap();
+    copy(&fixture("lost-events"), folder.path());
+    let (_, before, _) = run(&["stats", "count"], folder.path());
+    let index = folder.path().join("kernel/index");
+    let mut lied = 0;
+    for entry in std::fs::read_dir(index).unwrap() {
+        let path = entry.unwrap().path();
+        let mut bytes = std::fs::read(&path).unwrap();
+        let entry_bytes = u32::from_be_bytes(bytes[12..16].try_into().unwrap()) as usize;
+        // The counter of discarded events in the last entry.
+        if bytes.len() >= 16 + 2 * entry_bytes {
+            let at = bytes.len() - entry_bytes + 40;
+            bytes[at + 7] ^= 1;
+            std::fs::write(&path, bytes).unwrap();
+            lied += 1;
+        }
+    }
+    assert!(lied > 0);
+    let (fine, after, _) = run(&["stats", "count"], folder.path());
+    assert!(fine);
+    assert_eq!(after["discarded_events"], before["discarded_events"]);
+    let said = after["warnings"].to_string();
+    assert!(said.contains("disagree with their streams and were rebuilt"), "{said}");
+}
+
+/// One trace of a folder that cannot be read does not take the others with it; alone it is an error.
+#[test]
+fn an_unreadable_trace_is_left_out() {
+    let folder = tempfile::tempdir().unwrap();
+    copy(&fixture("lock-contention"), folder.path());
+    let kernel = folder.path().join("kernel");
+    let (_, alone, _) = run(&["stats", "count"], &kernel);
+    let metadata = metadata_under(&folder.path().join("ust"));
+    std::fs::write(&metadata, "/* CTF 1.8 */ trace { nonsense").unwrap();
+    let (fine, rest, error) = run(&["stats", "count"], folder.path());
+    assert!(fine, "{error}");
+    assert_eq!(rest["events"], alone["events"]);
+    assert!(rest["warnings"].to_string().contains("cannot be read and were left out"), "{}", rest["warnings"]);
+    let (strict, ..) = run(&["stats", "count", "--strict"], folder.path());
+    assert!(!strict);
+    let (fine, _, error) = run(&["stats", "count"], metadata.parent().unwrap());
+    assert!(!fine && error.starts_with("whyslow: "), "{error}");
+}
+
+fn metadata_under(folder: &Path) -> PathBuf {
+    let direct = folder.join("metadata");
+    if direct.exists() {
+        return direct;
+    }
+    let inside = std::fs::read_dir(folder).unwrap().map(|e| e.unwrap().path()).filter(|p| p.is_dir());
+    inside.map(|p| metadata_under(&p)).next().unwrap()
+}

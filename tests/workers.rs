@@ -48,8 +48,8 @@ fn place(name: &str) -> PathBuf {
 fn tasks() -> Vec<TaskDefinition> {
     let delimiter = |event: &str, key: Option<&str>| Delimiter {
         event: event.to_owned(),
-        key: key.map(str::to_owned),
-        not_negative: None,
+        key: key.into_iter().map(str::to_owned).collect(),
+        conditions: Vec::new(),
     };
     let task = |begin: &str, end: &str, key: Option<&str>, kind: Option<&str>| TaskDefinition {
         name: begin.to_owned(),
@@ -218,15 +218,18 @@ fn results_do_not_depend_on_how_the_corpus_is_read() {
 #[test]
 fn usage_is_what_the_kernel_machine_finds() {
     let clean = (0..6).map(|seed| schedule::ctf::write(&place(&format!("clean-{seed}")), seed * 17 + 1, 900, false));
+    let mut compared = 0;
     for path in fixtures().into_iter().chain(clean) {
         let sources = load(&path);
         let traces: Vec<&Trace> = sources.iter().map(|s| &s.trace).collect();
         let work = Work::new(2);
         let (recording, _) = record(&traces, &[], &Options::default(), &work).unwrap();
-        // Where events were lost the machine guesses more: from contexts of channels that lost none.
-        if !recording.lossy.is_empty() {
+        // Where events were lost, or the CPUs' buffers end unevenly, the machine guesses more than sums should.
+        let even = recording.covered.iter().all(|(_, span)| span.end >= recording.span.end);
+        if !recording.lossy.is_empty() || !even {
             continue;
         }
+        compared += 1;
         let read = |focus| Usage::read(&traces, &[], focus, &Way::default(), &work).unwrap().0;
         let (running, moving) = (read(Focus::Running), read(Focus::Transfers));
         assert_eq!(work.progress.replayed.load(std::sync::atomic::Ordering::Relaxed), 0, "{}", path.display());
@@ -261,6 +264,7 @@ fn usage_is_what_the_kernel_machine_finds() {
         let found = found.map(|p| (p.pid, [p.read.bytes, p.read.calls, p.written.bytes, p.written.calls]));
         assert_eq!(found.collect::<std::collections::BTreeMap<_, _>>(), moved, "{}", path.display());
     }
+    assert!(compared >= 6, "{compared}");
 }
 
 #[test]

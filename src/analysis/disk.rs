@@ -7,7 +7,9 @@
 //! which nothing is in flight belong to the wait itself.
 //!
 //! Requests that a kernel thread submitted (write-back, journal) belong to the thread that was in a call like `fsync`
-//! at that time, if there was exactly one; they are why it called. Where no requests were recorded, threads that
+//! at that time, if there was exactly one; they are why it called. Else to the thread that had queued the work which
+//! submitted them, where that is recorded; those of an io_uring worker (`iou-wrk-TID`, `iou-sqp-TID`) to the thread that
+//! it is named after. Where no requests were recorded, threads that
 //! waited for a disk at the same time share equally. Cost: a binary search and a sweep over the requests in the wait.
 //! ALGORITHMS.md section 5.4, `share`, with weights.
 
@@ -79,9 +81,9 @@ impl DiskUse {
             result.collect_waiters(recording);
             return result;
         }
-        let syncs = sync_calls(recording);
+        let (syncs, rings) = (sync_calls(recording), ring_owners(recording));
         for request in &recording.disk {
-            let owner = owner(recording, &syncs, request);
+            let owner = owner(recording, &syncs, &rings, request);
             let item = InFlight { span: request.span, bytes: request.bytes.max(1), owner };
             result.devices.entry((request.host, request.device)).or_default().push(item);
             result.ends.entry(request.host).or_default().push((request.span.end, request.device));
@@ -186,23 +188,47 @@ fn sync_calls(recording: &Recording) -> Vec<(HostId, Span, ThreadId)> {
     syncs
 }
 
-fn owner(recording: &Recording, syncs: &[(HostId, Span, ThreadId)], request: &DiskRequest) -> Option<ThreadId> {
+fn owner(
+    recording: &Recording,
+    syncs: &[(HostId, Span, ThreadId)],
+    rings: &HashMap<(HostId, i32), ThreadId>,
+    request: &DiskRequest,
+) -> Option<ThreadId> {
     let submitter = request.submitter?;
     let t = request.span.start;
-    if !recording.thread(submitter).is_some_and(|thread| is_kernel_thread(recording, thread, t)) {
+    let thread = recording.thread(submitter)?;
+    if let Some(tid) = ring_owner(recording, thread, t) {
+        return rings.get(&(request.host, tid)).copied().or(Some(submitter));
+    }
+    if !is_kernel_thread(recording, thread, t) {
         return Some(submitter);
     }
     let begun = syncs[..syncs.partition_point(|(_, s, _)| s.start <= t)].iter().rev().take(SYNC_DEPTH);
     let mut under_way = begun.filter(|(host, span, _)| *host == request.host && span.contains(t));
     match (under_way.next(), under_way.next()) {
         (Some((.., thread)), None) => Some(*thread),
-        _ => Some(submitter),
+        _ => request.queued_by.or(Some(submitter)),
     }
+}
+
+/// The thread that an io_uring worker is named after.
+fn ring_owner(recording: &Recording, thread: &Thread, t: Ns) -> Option<i32> {
+    let name = recording.names.get(thread.name_at(t)?);
+    name.strip_prefix("iou-wrk-").or_else(|| name.strip_prefix("iou-sqp-"))?.parse().ok()
+}
+
+/// The threads that io_uring workers are named after; of several incarnations the last.
+fn ring_owners(recording: &Recording) -> HashMap<(HostId, i32), ThreadId> {
+    let named = recording.threads.iter().filter_map(|t| Some((t.host, ring_owner(recording, t, t.life.end)?)));
+    let wanted: std::collections::BTreeSet<(HostId, i32)> = named.collect();
+    let all = recording.threads.iter().enumerate().filter(|(_, t)| wanted.contains(&(t.host, t.tid)) && !t.idle);
+    all.map(|(i, t)| ((t.host, t.tid), ThreadId::at(i))).collect()
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::analysis::story::{Story, thread};
 
     fn queue(items: &[(Ns, Ns, u64, u32)]) -> Queue {
         let mut queue = Queue::default();
@@ -231,6 +257,29 @@ mod tests {
     fn waiters_share_equally_and_the_remainder_stays() {
         let q = queue(&[(6, 9, 1, 2), (6, 9, 1, 3), (6, 9, 1, 1)]);
         assert_eq!(parts(&q, false, Span::new(6, 9)), [(2, 1), (3, 1)]);
+    }
+
+    #[test]
+    fn requests_of_workers_belong_to_whom_they_work_for() {
+        let mut story = Story::new(4);
+        let (ring, kworker) = (story.0.names.intern("iou-wrk-1"), story.0.names.intern("kworker/1:2"));
+        story.0.threads[1].names = vec![(0, ring)];
+        story.0.threads[2].names = vec![(0, kworker)];
+        let request = |submitter, queued_by: Option<usize>| DiskRequest {
+            host: HostId(0),
+            device: 8,
+            sector: 0,
+            bytes: 10,
+            write: false,
+            submitter: Some(thread(submitter)),
+            queued_by: queued_by.map(thread),
+            span: Span::new(0, 100),
+            issued: 0,
+        };
+        story.0.disk = vec![request(2, None), request(3, Some(4)), request(3, None)];
+        let use_ = DiskUse::new(&story.0);
+        let owners: Vec<_> = use_.devices[&(HostId(0), 8)].all.iter().map(|r| r.owner).collect();
+        assert_eq!(owners, [Some(thread(1)), Some(thread(4)), Some(thread(3))]);
     }
 
     #[test]

@@ -249,6 +249,7 @@ impl Walk<'_> {
 mod tests {
     use super::*;
     use crate::analysis::path;
+    use crate::analysis::recording::StackOrigin;
     use crate::analysis::story::{Story, thread};
     use crate::analysis::symbols::images::Spaces;
     use crate::base::names::Names;
@@ -321,6 +322,22 @@ mod tests {
             ("A;X", 1),
         ];
         expect(tree(&figure(), 1, 1, 11), &wanted);
+    }
+
+    #[test]
+    fn a_sample_of_a_call_counts_however_late_it_comes() {
+        let sampled = |at: Ns| {
+            let mut story = Story::new(1);
+            story.0.threads[0].life = Span::new(0, 2_000_000);
+            story.edge(1, 0, 100_000, EdgeKind::Running, 0).edge(1, 100_000, 400_000, EdgeKind::Timer, 0);
+            story.edge(1, 400_000, 2_000_000, EdgeKind::Running, 0).silent_call(1, 100_000, 400_000);
+            story.sample(1, at, StackOrigin::AfterCall, "AB");
+            tree(&story, 1, 50_000, 450_000)
+        };
+        // Before the execution ends, and long after.
+        let in_time = sampled(400_100);
+        assert_eq!(in_time.get("A;B;[blocked.timer]"), Some(&300_000));
+        assert_eq!(sampled(1_900_000), in_time);
     }
 
     #[test]

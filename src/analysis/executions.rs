@@ -6,11 +6,13 @@
 //! outer one where it does not. What finds no partner is counted. Cost: one table look-up per mark.
 //! ALGORITHMS.md section 6.1.
 
+use super::functions::{self, Called};
 use super::recording::{HostId, Mark, Recording, ThreadId};
 use crate::base::notice::{Notice, Notices};
 use crate::base::time::Span;
 use crate::event::task::{self, TaskDefinition};
 use foldhash::HashMap;
+use std::collections::BTreeSet;
 
 /// One execution, by its two marks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -26,18 +28,20 @@ pub struct Execution<'a> {
 }
 
 /// How begins find their ends.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Rule {
     /// A key means something within its process only (descriptors).
     pub within_process: bool,
     /// A second begin opens an inner execution; else it restarts the outer.
     pub nest: bool,
+    /// The marks are entries and exits of functions: only calls of these count.
+    pub called: Option<BTreeSet<Called>>,
 }
 
 impl Rule {
     /// The rule of a task.
     pub fn of(task: &TaskDefinition) -> Rule {
-        Rule { within_process: task.pairing == task::Pairing::ProcessKey, nest: task.nest }
+        Rule { within_process: task.pairing == task::Pairing::ProcessKey, nest: task.nest, called: None }
     }
 }
 
@@ -51,7 +55,13 @@ enum Pairing {
 
 /// Pair the marks of one task. Marks that belong to no known thread take no part; the pass has counted them. Ends without
 /// begin are told, but not of descriptors: most that are closed were never accepted.
-pub fn pair<'a>(recording: &'a Recording, task: u32, rule: Rule, notices: &mut Notices) -> Vec<Execution<'a>> {
+pub fn pair<'a>(recording: &'a Recording, task: u32, rule: &Rule, notices: &mut Notices) -> Vec<Execution<'a>> {
+    if let Some(wanted) = &rule.called {
+        let is_wanted = |e: &Execution<'_>| functions::called(recording, e.begin).is_some_and(|f| wanted.contains(&f));
+        let mut calls = functions::pair(recording, task, notices);
+        calls.retain(is_wanted);
+        return calls;
+    }
     let mut open: HashMap<Pairing, Vec<&Mark>> = HashMap::default();
     let mut executions = Vec::new();
     for mark in recording.marks.iter().filter(|m| m.task == task) {
@@ -128,7 +138,7 @@ mod tests {
             story.mark(*time, *begins, *thread, *key);
         }
         let mut notices = Notices::default();
-        let found = pair(&story.0, 0, Rule { nest, ..Rule::default() }, &mut notices);
+        let found = pair(&story.0, 0, &Rule { nest, ..Rule::default() }, &mut notices);
         let counts = [Notice::Restarted, Notice::EndWithoutBegin, Notice::Unfinished].map(|n| notices.count(n));
         (found.iter().map(|e| (e.span.start, e.span.end, e.thread.0 + 1)).collect(), counts)
     }
@@ -149,8 +159,8 @@ mod tests {
         story.mark(1, true, 1, Some(5)).mark(2, true, 2, Some(5)).mark(3, false, 1, Some(5)).mark(6, false, 2, Some(5));
         story.mark(7, false, 2, Some(9));
         let mut notices = Notices::default();
-        let rule = Rule { within_process: true, nest: false };
-        let found = pair(&story.0, 0, rule, &mut notices);
+        let rule = Rule { within_process: true, ..Rule::default() };
+        let found = pair(&story.0, 0, &rule, &mut notices);
         assert_eq!(found.iter().map(|e| (e.span.start, e.span.end)).collect::<Vec<_>>(), [(1, 3), (2, 6)]);
         assert!(notices.is_empty());
     }
@@ -160,7 +170,7 @@ mod tests {
         let mut story = Story::new(1);
         story.mark(1, true, 1, None).mark(4, false, 1, None).mark(6, true, 1, None).mark(9, false, 1, None);
         let mut notices = Notices::default();
-        let all = pair(&story.0, 0, Rule { nest: true, ..Rule::default() }, &mut notices);
+        let all = pair(&story.0, 0, &Rule { nest: true, ..Rule::default() }, &mut notices);
         for (until, left, said) in [(9, 2, 0), (8, 1, 1), (3, 2, 0)] {
             let mut recording = story.0.clone();
             recording.covered = vec![(HostId(0), Span::new(0, until))];

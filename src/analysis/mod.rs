@@ -3,12 +3,16 @@
 //! In: a sealed [`recording`]. A [`path`] per execution; its segments get [`stacks`] and fold into an [`outline`] of
 //! calling contexts ([`ecct`]); [`symbols`] name the addresses that stand there. Apart from these, [`patterns`] asks of
 //! sequences of operations what repeats, what of it took too long, and where that began; [`offsets`] fits their clocks.
+//! Before all of it, [`clocks`] lays the traces of several hosts on one time line.
 
 pub use crate::state::recording;
+pub mod clocks;
+pub mod counters;
 pub mod counts;
 pub mod disk;
 pub mod ecct;
 pub mod executions;
+pub mod functions;
 pub mod offsets;
 pub mod operations;
 pub mod outline;

@@ -158,6 +158,12 @@ pub fn walk(recording: &Recording, thread: ThreadId, span: Span) -> Vec<PathSegm
     path.segments
 }
 
+/// True where the segments of a path follow each other without gap or overlap from the start of `span` to its end.
+pub fn tiles(path: &[PathSegment], span: Span) -> bool {
+    let end = path.iter().try_fold(span.start, |at, s| (s.span.start == at && s.span.end >= at).then_some(s.span.end));
+    span.is_empty() || end == Some(span.end)
+}
+
 #[derive(Default)]
 struct Path {
     frames: Vec<Frame>,

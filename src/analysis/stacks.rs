@@ -3,8 +3,9 @@
 //! In: a thread's system calls, its stack samples, its edges. Out: a *timeline*, half-open pieces that each have one
 //! interned [`Stack`]; functions get their names later, and only those that an execution needs.
 //!
+//! - Entry and exit events of functions are exact and believed before all else, wherever they say that one is open.
 //! - Inside a system call the user stack cannot change: the sample at its entry holds until its exit (else the one at
-//!   its exit, else any taken meanwhile).
+//!   its exit, else any taken meanwhile, else the profiler's sample that came after a long call and tells of it).
 //! - Between two calls a sample holds backward and forward to the next sample's, meeting it midway; a time off the
 //!   CPU is not cut, it has the stack it began with. No sample reaches further than ten sampling periods of running
 //!   time, and none beyond an exec.
@@ -32,6 +33,10 @@ const CHUNK: usize = 64;
 const PERIODS: Ns = 10;
 /// Assumed where no two ticks hit one thread.
 const DEFAULT_PERIOD: Ns = 10_000_000;
+/// A profiler samples calls of at least this length when they have returned.
+const LONG_CALL: Ns = 100_000;
+/// How many calls such a sample may come late.
+const LATEST: usize = 20;
 
 /// What is known of a stack.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
@@ -79,8 +84,9 @@ impl Timelines {
             let mut table = Table::default();
             let threads = recording.threads.iter().skip(i * CHUNK).take(CHUNK);
             let lines = threads.map(|thread| {
-                let line = Builder { recording, spaces, thread, kernel, reach, table: &mut table, pieces: Vec::new() };
-                line.build()
+                let programs = spaces.programs(thread.host, thread.pid);
+                let (table, pieces) = (&mut table, Vec::new());
+                Builder { recording, spaces, programs, thread, kernel, reach, table, pieces }.build()
             });
             (lines.collect::<Vec<_>>(), table.stacks)
         };
@@ -156,6 +162,7 @@ impl Sample {
             StackOrigin::CallEntry => 0,
             StackOrigin::CallExit => 1,
             StackOrigin::SwitchOut | StackOrigin::Tick | StackOrigin::Other => 2,
+            StackOrigin::AfterCall | StackOrigin::Function => 3,
         }
     }
 
@@ -168,6 +175,8 @@ impl Sample {
 struct Builder<'a> {
     recording: &'a Recording,
     spaces: &'a Spaces,
+    /// When its process began other programs.
+    programs: Vec<Ns>,
     thread: &'a Thread,
     kernel: bool,
     reach: Ns,
@@ -180,22 +189,30 @@ impl Builder<'_> {
         if self.thread.idle {
             return Vec::new();
         }
-        let samples = self.samples();
+        let (samples, late, functions) = self.samples();
         let full: Vec<Sample> = samples.iter().filter(|s| s.full && s.user.is_some()).copied().collect();
         let calls = &self.thread.calls;
+        let window = |i: usize| {
+            let from = i.checked_sub(1).and_then(|before| calls.get(before)).map_or(Ns::MIN, |call| call.span.end);
+            Span::new(from, calls.get(i + 1).map_or(Ns::MAX, |next| next.span.start))
+        };
+        let told: Vec<Option<Sample>> =
+            calls.iter().enumerate().map(|(i, call)| self.told(call, window(i), &samples)).collect();
+        let told = after_calls(calls, told, &late);
         let mut from = self.thread.life.start;
-        for (i, call) in calls.iter().enumerate() {
+        for (call, told) in calls.iter().zip(told) {
             self.between_calls(Span::new(from, call.span.start), &samples, &full);
-            let until = calls.get(i + 1).map_or(Ns::MAX, |next| next.span.start);
-            self.call(call, Span::new(from, until), &samples, &full);
+            self.call(call, told, &samples, &full);
             from = call.span.end.max(from);
         }
         self.between_calls(Span::new(from, self.thread.life.end), &samples, &full);
+        self.overlay(&functions);
         self.pieces
     }
 
-    /// The samples that hold an address, each user stack with the images of its time.
-    fn samples(&self) -> Vec<Sample> {
+    /// The samples that hold an address, each user stack with the images of its time; apart from these, those that
+    /// come after their call, and the open functions over time.
+    fn samples(&self) -> (Vec<Sample>, Vec<Sample>, Vec<Sample>) {
         let (host, pid) = (self.thread.host, self.thread.pid);
         let sample = |s: &super::recording::StackSample| {
             let user = s.user.filter(|u| !self.recording.stacks.get(*u).is_empty());
@@ -204,12 +221,23 @@ impl Builder<'_> {
             let kernel = s.kernel.filter(|k| self.kernel && !self.recording.stacks.get(*k).is_empty());
             Sample { time: s.time, origin: s.origin, user: user.map(place), kernel, full }
         };
-        self.thread.samples.iter().map(sample).filter(|s| s.user.is_some() || s.kernel.is_some()).collect()
+        let (mut all, mut late, mut functions) = (Vec::new(), Vec::new(), Vec::new());
+        for s in self.thread.samples.iter().map(sample) {
+            match s.origin {
+                StackOrigin::Function => functions.push(s),
+                StackOrigin::AfterCall => late.extend(s.user.map(|_| s)),
+                _ if s.user.is_some() || s.kernel.is_some() => all.push(s),
+                _ => {}
+            }
+        }
+        (all, late, functions)
     }
 
-    /// A call and the time in which samples of it can lie. Entry and exit are recorded in several channels, some
-    /// microseconds apart in either order, but all records of one come before all of the next.
-    fn call(&mut self, call: &Call, window: Span, samples: &[Sample], full: &[Sample]) {
+    /// The sample that tells the user stack of a call, of those in the time in which samples of it can lie. Entry and
+    /// exit are recorded in several channels, some microseconds apart in either order, but all records of one come
+    /// before all of the next. What a call that runs another program ends with is not what it began with.
+    fn told(&self, call: &Call, window: Span, samples: &[Sample]) -> Option<Sample> {
+        let program = self.program_life(call.span.start);
         let first = samples.partition_point(|s| s.time < window.start);
         let near = samples[first..].iter().take_while(|s| s.time <= window.end);
         let belongs = |s: &&Sample| match s.origin {
@@ -218,11 +246,20 @@ impl Builder<'_> {
             _ => call.span.contains(s.time),
         };
         let distance = |s: &Sample| s.time.abs_diff(call.span.start);
-        let told = near.filter(|s| s.user.is_some()).filter(belongs).min_by_key(|s| (s.rank(), distance(s)));
+        let known = near.filter(|s| s.user.is_some() && s.time < program.end);
+        known.filter(belongs).min_by_key(|s| (s.rank(), distance(s))).copied()
+    }
+
+    fn call(&mut self, call: &Call, told: Option<Sample>, samples: &[Sample], full: &[Sample]) {
         let user = told.and_then(|s| s.user);
         let around = if told.is_some_and(|s| s.full) { None } else { self.around(call.span, full) };
         let stack = Stack { user, around, call: Some(call.name), kernel: None };
         self.put(call.span.start, stack);
+        let program = self.program_life(call.span.start);
+        if program.end < call.span.end {
+            self.put(program.end, Stack { user: None, around: None, ..stack });
+            return;
+        }
         let inside = within(samples, call.span).iter().filter(|s| s.momentary() && s.kernel.is_some());
         let inside: Vec<Sample> = inside.copied().collect();
         for (span, sample) in self.spread(call.span, &inside) {
@@ -261,6 +298,13 @@ impl Builder<'_> {
         (self.program(before) == self.program(after)).then_some((before, after))
     }
 
+    /// The time over which the process runs the program that it runs at `t`.
+    fn program_life(&self, t: Ns) -> Span {
+        let next = self.programs.partition_point(|from| *from <= t);
+        let start = next.checked_sub(1).and_then(|i| self.programs.get(i)).copied().unwrap_or(Ns::MIN);
+        Span::new(start, self.programs.get(next).copied().unwrap_or(Ns::MAX))
+    }
+
     fn program(&self, stack: Placed) -> Option<u32> {
         self.spaces.get(stack.space?).map(|s| s.program)
     }
@@ -272,6 +316,7 @@ impl Builder<'_> {
         for (i, sample) in samples.iter().enumerate() {
             let to = samples.get(i + 1).map_or(span.end, |next| self.meeting(sample, next));
             let held = Span::new(self.backward(sample.time, from), self.forward(sample.time, to));
+            let held = held.clip(self.program_life(sample.time));
             if !held.is_empty() {
                 parts.push((held, *sample));
             }
@@ -344,6 +389,34 @@ impl Builder<'_> {
         start
     }
 
+    /// Put the open functions over what samples tell.
+    fn overlay(&mut self, functions: &[Sample]) {
+        if functions.is_empty() {
+            return;
+        }
+        let below = std::mem::take(&mut self.pieces);
+        let (mut at, mut next) = (0, 0);
+        let (mut stack, mut open) = (Stack::default(), None);
+        loop {
+            let times = (below.get(at).map(|(t, _)| *t), functions.get(next).map(|s| s.time));
+            let t = match times {
+                (Some(a), Some(b)) => a.min(b),
+                (Some(t), None) | (None, Some(t)) => t,
+                (None, None) => return,
+            };
+            while let Some((_, id)) = below.get(at).filter(|(from, _)| *from == t) {
+                stack = self.table.stacks.get(id.index()).copied().unwrap_or_default();
+                at += 1;
+            }
+            while let Some(sample) = functions.get(next).filter(|s| s.time == t) {
+                open = sample.user;
+                next += 1;
+            }
+            let exact = Stack { user: open, around: None, ..stack };
+            self.put(t, if open.is_some() { exact } else { stack });
+        }
+    }
+
     fn put(&mut self, from: Ns, stack: Stack) {
         let id = self.table.intern(stack);
         while self.pieces.last().is_some_and(|(last, _)| *last >= from) {
@@ -353,6 +426,20 @@ impl Builder<'_> {
             self.pieces.push((from, id));
         }
     }
+}
+
+/// Lay each sample that came after its call at the latest long call before it of which nothing is told yet.
+fn after_calls(calls: &[Call], mut told: Vec<Option<Sample>>, late: &[Sample]) -> Vec<Option<Sample>> {
+    for sample in late {
+        let ended = calls.partition_point(|c| c.span.end <= sample.time);
+        let before = (0..ended).rev().take(LATEST);
+        let open = |i: &usize| told.get(*i).is_some_and(Option::is_none);
+        let long = |i: &usize| calls.get(*i).is_some_and(|c| c.span.len() >= LONG_CALL);
+        if let Some(slot) = before.filter(long).find(open).and_then(|i| told.get_mut(i)) {
+            *slot = Some(*sample);
+        }
+    }
+    told
 }
 
 fn within(samples: &[Sample], span: Span) -> &[Sample] {
@@ -431,6 +518,60 @@ mod tests {
         // Two ticks 4 apart: the period; the second holds for 40, of which 14 lie before the preemption.
         story.sample(1, 12, StackOrigin::Tick, "AB").sample(1, 16, StackOrigin::Tick, "AC");
         assert_eq!(pieces(&story, 900), [piece(0, "AB", false), piece(14, "AC", false), piece(526, "?", false)]);
+    }
+
+    #[test]
+    fn no_stack_survives_an_exec() {
+        let mut story = Story::new(1);
+        let exec = ImageChange::Exec { path: story.0.names.intern("server") };
+        story.edge(1, 0, 900, EdgeKind::Running, 0);
+        story.0.images.push(ImageEvent { time: 0, host: HOST, pid: PID, change: exec.clone() });
+        story.0.images.push(ImageEvent { time: 50, host: HOST, pid: PID, change: exec });
+        story.sample(1, 10, StackOrigin::Tick, "AB").call(1, 40, 60, "AC").sample(1, 61, StackOrigin::CallExit, "X");
+        let wanted = [piece(0, "AB", false), piece(40, "AC", true), piece(50, "?", true), piece(60, "?", false)];
+        assert_eq!(pieces(&story, 100), wanted);
+    }
+
+    #[test]
+    fn a_sample_after_a_long_call_tells_of_it() {
+        // The 2 first calls are long, the third is short; two samples come late: the last one for the last long call
+        // of which nothing is told, which is the first where the second has told its own stack.
+        let mut story = Story::new(1);
+        story.0.threads[0].life = Span::new(0, 2_000_000);
+        let (a, b) = ((100_000, 300_000), (400_000, 600_000));
+        story.silent_call(1, a.0, a.1).silent_call(1, b.0, b.1).silent_call(1, 700_000, 700_500);
+        story.sample(1, 300_100, StackOrigin::AfterCall, "AB").sample(1, 800_000, StackOrigin::AfterCall, "AC");
+        let calls = |story: &Story| -> Vec<String> {
+            pieces(story, 900_000).into_iter().filter(|p| p.2).map(|p| p.1).collect()
+        };
+        assert_eq!(calls(&story), ["AB", "AC", "?"]);
+        // However late the second comes, it is the same.
+        story.0.threads[0].samples[1].time = 1_900_000;
+        assert_eq!(calls(&story), ["AB", "AC", "?"]);
+        // An entry stack is believed first.
+        story.sample(1, b.0, StackOrigin::CallEntry, "AD");
+        story.0.threads[0].samples.sort_by_key(|s| s.time);
+        assert_eq!(calls(&story), ["AB", "AD", "?"]);
+    }
+
+    #[test]
+    fn open_functions_are_believed_before_samples() {
+        let mut story = Story::new(1);
+        story.edge(1, 0, 1000, EdgeKind::Running, 0);
+        story.sample(1, 10, StackOrigin::Tick, "AB").sample(1, 20, StackOrigin::Function, "F");
+        story.sample(1, 30, StackOrigin::Function, "FG").call(1, 40, 60, "AC");
+        story.sample(1, 50, StackOrigin::Function, "F").sample(1, 70, StackOrigin::Function, "");
+        story.0.threads[0].samples.sort_by_key(|s| s.time);
+        let wanted = [
+            piece(0, "AB", false),
+            piece(20, "F", false),
+            piece(30, "FG", false),
+            piece(40, "FG", true),
+            piece(50, "F", true),
+            piece(60, "F", false),
+            piece(70, "?", false),
+        ];
+        assert_eq!(pieces(&story, 100), wanted);
     }
 
     #[test]

@@ -85,6 +85,7 @@ impl Story {
             begins,
             thread: Some(thread(n)),
             trace: 0,
+            cpu: 0,
             key,
             kind: None,
             fields: Vec::new(),

@@ -1,13 +1,14 @@
 //! `info --full`: how often and how long each task ran, and which waits stay unexplained, by reason.
 //!
 //! System calls are counted where the kernel pass already paired them; all other tasks by pairing their marks. Unknown
-//! waits are those on the critical paths of these executions, so that idle threads do not drown them.
+//! waits are those on the critical paths of these executions, so that idle threads do not drown them. Cost: a walk per
+//! execution and per system call.
 
 use super::executions::{self, Rule};
 use super::path;
-use super::recording::{EdgeKind, Recording};
-use crate::base::notice::Notices;
-use crate::base::time::Ns;
+use super::recording::{EdgeKind, Recording, ThreadId};
+use crate::base::notice::{Notice, Notices};
+use crate::base::time::{Ns, Span};
 use crate::event::task::TaskDefinition;
 use std::collections::BTreeMap;
 
@@ -20,12 +21,21 @@ pub struct Unknown {
     pub off_cpu_ns: Ns,
 }
 
+/// One task.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Surveyed {
+    /// Durations, sorted ascending.
+    pub durations: Vec<Ns>,
+    /// Waits without a cause on the paths of its executions.
+    pub unknown: Unknown,
+}
+
 /// What was found.
 #[derive(Clone, Debug, Default)]
 pub struct Survey {
-    /// Durations by task name, sorted ascending.
-    pub durations: BTreeMap<String, Vec<Ns>>,
-    /// Waits without a cause.
+    /// By name: the tasks, and all system calls.
+    pub tasks: BTreeMap<String, Surveyed>,
+    /// Waits without a cause over all tasks; over all system calls where no task has executions.
     pub unknown: Unknown,
 }
 
@@ -33,33 +43,75 @@ pub struct Survey {
 pub fn survey(recording: &Recording, tasks: &[TaskDefinition], notices: &mut Notices) -> Survey {
     let mut found = Survey::default();
     for (number, task) in tasks.iter().enumerate() {
-        let executions = executions::pair(recording, number as u32, Rule::of(task), notices);
+        let executions = executions::pair(recording, number as u32, &Rule::of(task), notices);
         let executions = executions::covered(recording, executions, notices);
+        let surveyed = found.tasks.entry(task.name.clone()).or_default();
         for execution in &executions {
-            for segment in path::walk(recording, execution.thread, execution.span) {
-                let off = !matches!(segment.kind, EdgeKind::Running | EdgeKind::Interrupted | EdgeKind::Preempted);
-                if off {
-                    found.unknown.off_cpu_ns += segment.span.len();
-                }
-                if matches!(segment.kind, EdgeKind::Unknown | EdgeKind::Blocked) && !segment.span.is_empty() {
-                    let reason = segment.qualifier.map_or("no wake-up was seen", |q| recording.names.get(q));
-                    let entry = found.unknown.reasons.entry(reason.to_owned()).or_default();
-                    entry.0 += 1;
-                    entry.1 += segment.span.len();
-                }
-            }
+            surveyed.add(recording, execution.thread, execution.span, notices);
         }
-        let lengths = executions.iter().map(|e| e.span.len()).collect();
-        found.durations.insert(task.name.clone(), lengths);
     }
-    for thread in &recording.threads {
+    let mut all: Vec<Unknown> = found.tasks.values().map(|s| s.unknown.clone()).collect();
+    let empty = found.tasks.values().all(|s| s.durations.is_empty());
+    for (i, thread) in recording.threads.iter().enumerate() {
+        let recorded = recording.covered.iter().find(|(host, _)| *host == thread.host).map(|(_, span)| *span);
+        let covered = |span: Span| recorded.is_none_or(|all| all.clip(span) == span);
         for call in thread.calls.iter().filter(|c| c.ret.is_some()) {
             let name = recording.names.get(call.name);
-            if !tasks.iter().any(|task| task.name == name) {
-                found.durations.entry(name.to_owned()).or_default().push(call.span.len());
+            if tasks.iter().any(|task| task.name == name) {
+                continue;
+            }
+            let surveyed = found.tasks.entry(name.to_owned()).or_default();
+            if covered(call.span) {
+                surveyed.add(recording, ThreadId::at(i), call.span, notices);
+            } else {
+                surveyed.durations.push(call.span.len());
             }
         }
     }
-    found.durations.values_mut().for_each(|d| d.sort_unstable());
+    if empty {
+        all = found.tasks.values().map(|s| s.unknown.clone()).collect();
+    }
+    all.into_iter().for_each(|unknown| found.unknown.merge(unknown));
+    found.tasks.values_mut().for_each(|s| s.durations.sort_unstable());
     found
+}
+
+impl Surveyed {
+    /// One more execution: how long it took, and the waits on its path that nobody can explain.
+    pub fn add(&mut self, recording: &Recording, thread: ThreadId, span: Span, notices: &mut Notices) {
+        self.durations.push(span.len());
+        let path = path::walk(recording, thread, span);
+        notices.add(Notice::UntiledPaths, u64::from(!path::tiles(&path, span)), || format!("at {} ns", span.start));
+        for segment in path {
+            let off = !matches!(segment.kind, EdgeKind::Running | EdgeKind::Interrupted | EdgeKind::Preempted);
+            if off {
+                self.unknown.off_cpu_ns += segment.span.len();
+            }
+            if matches!(segment.kind, EdgeKind::Unknown | EdgeKind::Blocked) && !segment.span.is_empty() {
+                let reason = segment.qualifier.map_or("no wake-up was seen", |q| recording.names.get(q));
+                self.unknown.add(reason, 1, segment.span.len());
+            }
+        }
+    }
+}
+
+impl Unknown {
+    fn add(&mut self, reason: &str, waits: u64, ns: Ns) {
+        match self.reasons.get_mut(reason) {
+            Some((n, sum)) => (*n, *sum) = (*n + waits, *sum + ns),
+            None => {
+                self.reasons.insert(reason.to_owned(), (waits, ns));
+            }
+        }
+    }
+
+    fn merge(&mut self, other: Unknown) {
+        self.off_cpu_ns += other.off_cpu_ns;
+        other.reasons.iter().for_each(|(reason, (waits, ns))| self.add(reason, *waits, *ns));
+    }
+
+    /// Time without a cause.
+    pub fn ns(&self) -> Ns {
+        self.reasons.values().map(|(_, ns)| ns).sum()
+    }
 }

@@ -1,5 +1,6 @@
 //! What lies under all other modules: time, ids and names, notices, work in parallel, small statistics.
 
+pub mod memory;
 pub mod names;
 pub mod notice;
 pub mod statistics;

@@ -51,6 +51,7 @@ notices! {
     DiscardedPackets   Loss  Recorded "the tracer lost {n} packets";
     DamagedPacket      Fault Found    "{n} packets are damaged: what follows the damage in each is not read";
     DamagedStream      Fault Found    "{n} streams could not be read";
+    TraceUnreadable    Fault Found    "{n} traces cannot be read and were left out";
     ForeignStream      Note  Found    "{n} files are not streams of this trace and were left";
     ForeignUuid        Note  Found    "{n} streams carry another uuid than their trace";
     IndexMissing       Note  Found    "{n} streams have no packet index: packets were found by scanning";
@@ -65,11 +66,14 @@ notices! {
     UnresolvedWaits    Note  Found    "{n} waits have no known cause";
     SymbolFileMissing  Note  Found    "{n} executables were not found: their functions have no names (see --symbols)";
     SymbolFileMismatch Loss  Found    "{n} executables are not those that were traced (build ids differ)";
+    UntiledPaths       Fault Found    "{n} critical paths do not tile their executions: this is an error of whyslow";
     FewExecutions      Note  Found    "figures rest on {n} executions only";
     SchemaLenient      Note  Found    "{n} oddities in the metadata were tolerated";
     MappingLost        Fault Found    "{n} files shrank while they were read";
     MemoryLimit        Loss  Found    "{n} parts were left out to stay under the memory limit";
     ClockSkew          Note  Found    "{n} messages arrive before they were sent, by the clocks recorded";
+    ClocksFitted       Note  Found    "the clocks of {n} hosts were laid on the first one's by the packets between them";
+    ClampedPackets     Note  Found    "{n} packets arrive before they were sent by the fitted clocks as well: no time is taken for their way";
     UnmatchedMessages  Note  Found    "{n} messages have no partner";
     NamesFolded        Note  Found    "{n} thread names that differ in a number only are shown as one";
     UnknownRecords     Note  Found    "{n} records of unknown types were stepped over";

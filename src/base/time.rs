@@ -43,6 +43,38 @@ impl Span {
     }
 }
 
+/// A straight way from one clock's times to another's: `t + offset + drift * (t - origin)`. Integers only, so that it
+/// is exact to the nanosecond on every machine; it never turns the order of two times around.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Shift {
+    /// Where `offset` holds.
+    pub origin: Ns,
+    /// To add there.
+    pub offset: Ns,
+    /// Added per nanosecond after `origin`, in units of 2^-[`Shift::SCALE`].
+    pub drift: i64,
+}
+
+impl Shift {
+    /// Bits behind the point of `drift`.
+    pub const SCALE: u32 = 50;
+
+    /// A time on the other clock; where it does not fit, the end of the line on that side.
+    pub fn apply(self, t: Ns) -> Ns {
+        let drifted = (i128::from(self.drift) * (i128::from(t) - i128::from(self.origin))) >> Self::SCALE;
+        let there = i128::from(t) + i128::from(self.offset) + drifted;
+        there.clamp(i128::from(Ns::MIN), i128::from(Ns::MAX)) as Ns
+    }
+
+    /// This way, then `next`, as one.
+    pub fn then(self, next: Shift) -> Shift {
+        let (a, b) = (i128::from(self.drift), i128::from(next.drift));
+        let drift = (a + b + ((a * b) >> Self::SCALE)).clamp(i128::from(i64::MIN), i128::from(i64::MAX)) as i64;
+        let offset = next.apply(self.apply(self.origin)).saturating_sub(self.origin);
+        Shift { origin: self.origin, offset, drift }
+    }
+}
+
 /// Cycles of a clock of `frequency` Hz to nanoseconds, exactly, rounded down. `None` when it does not fit.
 pub fn exact_ns(cycles: i128, frequency: u64) -> Option<Ns> {
     let frequency = i128::from(frequency.max(1));
@@ -71,6 +103,16 @@ mod tests {
         assert_eq!(exact_ns(1, 3), Some(333_333_333));
         assert_eq!(exact_ns(-1, 3), Some(-333_333_334));
         assert_eq!(exact_ns(i128::from(u64::MAX), 1_000_000_000), None);
+    }
+
+    #[test]
+    fn a_shift_drifts_around_its_origin_and_keeps_the_order() {
+        let shift = Shift { origin: 1_000, offset: -7, drift: -(1 << (Shift::SCALE - 2)) };
+        assert_eq!([1_000, 1_004, 996].map(|t| shift.apply(t)), [993, 996, 990]);
+        assert!((0..4_000).all(|t| shift.apply(t) <= shift.apply(t + 1)));
+        let next = Shift { origin: 5, offset: 100, drift: 1 << (Shift::SCALE - 10) };
+        assert!((0..4_000).all(|t| shift.then(next).apply(t).abs_diff(next.apply(shift.apply(t))) <= 1));
+        assert_eq!(Shift { offset: i64::MAX, ..Shift::default() }.apply(5), Ns::MAX);
     }
 
     #[test]

@@ -77,6 +77,8 @@ pub struct Work {
     pub cancel: Cancel,
     /// Written by the work, read by others.
     pub progress: Arc<Progress>,
+    /// Bytes that it may take.
+    pub memory: Option<u64>,
 }
 
 impl Work {
@@ -84,7 +86,7 @@ impl Work {
     pub fn new(threads: usize) -> Self {
         let all = || std::thread::available_parallelism().map_or(1, usize::from);
         let threads = if threads == 0 { all() } else { threads };
-        Work { threads, cancel: Cancel::default(), progress: Arc::default() }
+        Work { threads, cancel: Cancel::default(), progress: Arc::default(), memory: None }
     }
 }
 

@@ -2,7 +2,8 @@
 //!
 //! Two uses. A **permutation test** of a difference of means for groups too small for Welch's test: all splits where
 //! there are at most 100,000, else random ones, ended early once the answer is clearly "chance" (Besag and Clifford
-//! 1991: after 20 splits at least as extreme, p = 20 / splits seen). And the **A/A control** of the verdict: how large
+//! 1991: after 20 splits at least as extreme, p = 20 / splits seen), and of one that few executions have, which no bell
+//! describes however large the groups are. And the **A/A control** of the verdict: how large
 //! the largest cause gets between random groups of the same sizes. ALGORITHMS.md 7.4. Sums are integers throughout.
 //!
 //! Values come as one list, the slow group's first. Cost: permutation O(splits x smaller group), control
@@ -89,6 +90,28 @@ impl Splits {
     }
 }
 
+/// The permutation test where few values are not zero: exact, over all ways in which these may fall into the two groups.
+/// Two-sided p-value of the difference of the means of `values[..slow]` and the rest. Cost: 2^(values that are not zero).
+pub fn rare(values: &[u64], slow: usize) -> f64 {
+    let (n, m) = (slow.min(values.len()), values.len().saturating_sub(slow));
+    let having: Vec<(usize, i128)> =
+        values.iter().enumerate().filter(|(_, v)| **v > 0).map(|(i, v)| (i, i128::from(*v))).collect();
+    let all: i128 = having.iter().map(|(_, v)| v).sum();
+    // The difference of the means times n m, for a sum of the slow group's values.
+    let apart = |sum: i128| (sum * m as i128 - (all - sum) * n as i128).abs();
+    let observed = apart(having.iter().filter(|(i, _)| *i < slow).map(|(_, v)| v).sum());
+    let falling = |from: usize, many: usize| (0..many).map(|i| from.saturating_sub(i) as f64).product::<f64>();
+    let whole = falling(n + m, having.len());
+    let ways = 1_u64 << having.len().min(20);
+    let chance = |way: u64| {
+        let inside = || having.iter().enumerate().filter(|(bit, _)| way >> bit & 1 == 1);
+        let sum: i128 = inside().map(|(_, (_, v))| v).sum();
+        let k = inside().count();
+        if apart(sum) >= observed { falling(n, k) * falling(m, having.len() - k) / whole } else { 0.0 }
+    };
+    if whole == 0.0 { 1.0 } else { (0..ways).map(chance).sum::<f64>().min(1.0) }
+}
+
 /// Binomial coefficient, or any number above [`SPLITS`].
 fn ways(n: usize, k: usize) -> usize {
     let mut ways = 1_usize;
@@ -171,6 +194,25 @@ mod tests {
     fn one_against_many_is_its_rank() {
         let values: Vec<u64> = (0..100).map(|i| if i == 0 { 999 } else { 10 }).collect();
         assert_eq!(Splits::new(1, 99).p_value(&values), 0.01);
+    }
+
+    /// Against all splits, where these can be counted.
+    #[test]
+    fn rare_values_are_split_in_every_way() {
+        for (slow, values) in [
+            (3, vec![0, 9, 4, 0, 0, 2, 0, 0, 0]),
+            (4, vec![5, 0, 0, 5, 0, 0, 5, 0, 0, 0]),
+            (2, vec![7, 7, 0, 0, 0, 0]),
+            (5, vec![0; 9]),
+        ] {
+            let counted = Splits::new(slow, values.len() - slow).p_value(&values);
+            assert!((rare(&values, slow) - counted).abs() < 1e-12, "{values:?}: {} {counted}", rare(&values, slow));
+        }
+        // Three of ten slow executions have it and none of ninety fast ones: 10 9 8 / 100 99 98.
+        let mut values = vec![0; 100];
+        values[..3].fill(1_000);
+        assert!((rare(&values, 10) - 720.0 / 970_200.0).abs() < 1e-12);
+        assert_eq!(rare(&[], 0), 1.0);
     }
 
     #[test]

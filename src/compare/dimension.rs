@@ -1,4 +1,4 @@
-//! What else separates the groups: type, trace, process, thread, host, and every numeric metric.
+//! What else separates the groups: type, trace, process, thread, host, CPU, and every numeric metric.
 //!
 //! For a name: the value whose shares differ most between the groups. For a number: the probability that a slow
 //! execution exceeds a fast one (Mann-Whitney's A, ALGORITHMS.md 7.5). For the verdict, how much of the extra time
@@ -87,6 +87,12 @@ fn names(model: &Model) -> Vec<(&'static str, Vec<i64>, BTreeMap<i64, String>)> 
     add("trace", &|i| model.traces.get(e.trace.get(i)?.index()).map(|t| t.label.clone()));
     add("host", &|i| who(i).map(|w| text(w.host)));
     add("process", &|i| who(i).map(|w| text(w.process)));
+    let cpu = |i: usize| e.cpu.get(i).copied().filter(|cpu| *cpu != u16::MAX);
+    let several = model.who.iter().any(|w| Some(w.host) != model.who.first().map(|w| w.host));
+    add("cpu", &|i| {
+        let (cpu, host) = (cpu(i)?, who(i).filter(|_| several).map(|w| text(w.host)));
+        Some(host.map_or_else(|| cpu.to_string(), |host| format!("{cpu} of {host}")))
+    });
     add("thread", &|i| who(i).map(|w| fold_digits(model.names.get(w.thread))));
     dimensions
 }

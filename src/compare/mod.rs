@@ -11,6 +11,7 @@ mod dimension;
 pub mod filter;
 mod groups;
 mod kinds;
+pub mod moments;
 mod partition;
 #[cfg(test)]
 pub(crate) mod scenario;

@@ -5,7 +5,7 @@
 //! by name, so that boxes do not jump. Cost: linear in the groups' sparse lists, plus the tests of contexts that
 //! matter (0.1 % of either group's mean duration).
 
-use super::chance::Splits;
+use super::chance::{self, Splits};
 use super::{DiffNode, DiffTree};
 use crate::base::statistics::{Sums, benjamini_hochberg, welch};
 use crate::base::work::{Cancel, Cancelled};
@@ -13,7 +13,7 @@ use crate::model::Model;
 use crate::model::context::{ContextId, FrameKind};
 use crate::model::execution::ExecutionId;
 
-/// Executions in the smaller group from which Welch's test serves.
+/// Executions in the smaller group, and with what is tested, from which Welch's test serves.
 const WELCH_FROM: u64 = 8;
 /// Share of a group's mean duration below which a context is not tested.
 const TESTED_SHARE: f64 = 1e-3;
@@ -55,8 +55,13 @@ impl Pair {
         *having += 1;
     }
 
+    /// Executions that have it.
+    fn having(&self) -> u64 {
+        self.slow_having + self.fast_having
+    }
+
     fn is_empty(&self) -> bool {
-        self.slow_having + self.fast_having == 0
+        self.having() == 0
     }
 
     pub fn delta(&self) -> f64 {
@@ -107,10 +112,16 @@ impl<'a> Groups<'a> {
         pair.slow.mean() >= TESTED_SHARE * self.slow_mean || pair.fast.mean() >= TESTED_SHARE * self.fast_mean
     }
 
-    /// Two-sided p-value, not corrected. `values`: by member, slow ones first; asked for only in small groups.
+    /// True where so few have it that only permutations tell its chance.
+    fn is_rare(&self, pair: &Pair) -> bool {
+        self.splits.is_some() || pair.having() < WELCH_FROM
+    }
+
+    /// Two-sided p-value, not corrected. `values`: by member, slow ones first; asked for only where few have it.
     pub fn p_value(&self, pair: &Pair, values: impl FnOnce() -> Vec<u64>) -> Option<f64> {
         match &self.splits {
             Some(splits) => Some(splits.p_value(&values())),
+            None if self.is_rare(pair) => Some(chance::rare(&values(), self.slow.len())),
             None => welch(&pair.fast, &pair.slow).map(|w| w.p),
         }
     }
@@ -190,11 +201,12 @@ fn raw_p_values(groups: &Groups<'_>, pairs: &[Pair]) -> Result<Vec<Option<f64>>,
     let mut raw = vec![None; pairs.len()];
     // Permutations need each execution's value; they are gathered by context in one pass.
     let mut columns: Vec<Vec<(u32, u64)>> = Vec::new();
-    if groups.splits.is_some() {
+    let rare: Vec<bool> = pairs.iter().zip(&tested).map(|(p, tested)| *tested && groups.is_rare(p)).collect();
+    if rare.contains(&true) {
         columns.resize(pairs.len(), Vec::new());
         for (at, (_, e)) in groups.members().enumerate() {
             for (context, ns) in groups.model.executions.inclusive.row(e.index()) {
-                if tested[context.index()] {
+                if rare[context.index()] {
                     columns[context.index()].push((at as u32, ns));
                 }
             }

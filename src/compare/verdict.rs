@@ -125,7 +125,11 @@ fn dimension_sentence(e: &Evidence<'_>, d: &Separating) -> String {
     let explains = d.explains.unwrap_or(0.0);
     let (told, whole) = (time_words(explains * e.extra_ns as f64), time_words(e.extra_ns as f64));
     let d = &d.dimension;
-    let are = if d.name.starts_with("field.") { "have" } else { "are of" };
+    let are = match d.name.as_str() {
+        "cpu" => "began on",
+        name if name.starts_with("field.") => "have",
+        _ => "are of",
+    };
     format!(
         "The slow ones {are} {} {}: {} of them and {} of the fast ones, which explains {told} of {whole} extra ({}).",
         d.name,

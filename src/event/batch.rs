@@ -42,6 +42,13 @@ pub struct Flow {
     pub dest_port: u16,
 }
 
+impl Flow {
+    /// It never leaves its host: loopback addresses mean another machine on each.
+    pub fn is_loopback(&self) -> bool {
+        self.dest == 1 || self.dest >> 32 == 0 && self.dest >> 24 == 127
+    }
+}
+
 /// What a network event tells of its packet.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Packet {

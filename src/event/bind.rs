@@ -15,9 +15,9 @@ use super::classes::{self, Meaning, SOFT_IRQS, Shape};
 use super::image::ImageChange;
 use super::kind::{Context, Event, Kind, TextId, WakeSource, WhoId};
 use super::stack::{RawStackId, StackOrigin};
-use super::task::TaskDefinition;
+use super::task::{Condition, TaskDefinition};
 use super::transfer::transfer;
-use crate::input::ctf::Trace;
+use crate::input::ctf::{Class, Trace};
 use crate::input::record::{ClassId, FieldPath, Projection, Record, Scope, Value};
 use foldhash::{HashMap, HashSet};
 
@@ -33,6 +33,8 @@ pub enum Focus {
     Everything,
     /// Who runs on the CPUs.
     Running,
+    /// What is sent and received over the network.
+    Packets,
     /// System calls that move bytes, and whose they are: by their context, else by who runs on the CPU.
     Transfers,
 }
@@ -42,6 +44,7 @@ impl Focus {
     fn keeps(self, shape: Shape, call: Option<&str>, habits: Habits) -> bool {
         match (self, shape) {
             (Focus::Everything, _) => true,
+            (Focus::Packets, _) => matches!(shape, Shape::Send | Shape::Receive),
             (_, Shape::Fork | Shape::Exec | Shape::Process) => true,
             (Focus::Running, Shape::Switch) => true,
             (Focus::Transfers, Shape::Switch) => !habits.calls_tell_threads,
@@ -83,9 +86,9 @@ const CONTEXTS: [&str; 6] = ["tid", "pid", "ppid", "vtid", "vpid", "procname"];
 struct BoundMark {
     task: u32,
     begins: bool,
-    key: Slot,
+    key: Vec<Slot>,
     kind: Slot,
-    not_negative: Slot,
+    conditions: Vec<(Slot, Condition)>,
     fields: Vec<(String, Slot)>,
 }
 
@@ -101,6 +104,8 @@ struct Bound {
     stack: Option<(StackOrigin, Slot, Slot)>,
     /// Name of the system call or vector.
     text: Option<String>,
+    /// Hardware counters among the contexts.
+    counters: Vec<(String, Slot)>,
     marks: Vec<BoundMark>,
 }
 
@@ -151,6 +156,10 @@ impl Paths<'_> {
     fn payload(&mut self, name: &str) -> Slot {
         self.slot(&[Scope::Payload], name)
     }
+
+    fn any(&mut self, name: &str) -> Slot {
+        self.slot(&[Scope::Payload, Scope::SpecificContext, Scope::CommonContext], name)
+    }
 }
 
 /// True for traces of the kernel tracer.
@@ -175,6 +184,12 @@ impl Binding {
     /// Bind the classes of a trace.
     pub fn new(trace: &Trace, tasks: &[TaskDefinition]) -> Binding {
         Binding::focused(trace, tasks, Focus::Everything)
+    }
+
+    /// True for a stream class in which something is bound.
+    pub fn binds(&self, trace: &Trace, stream_class: u32) -> bool {
+        let bound = |(class, bound): (&Class, &Option<Bound>)| class.stream_class == stream_class && bound.is_some();
+        trace.classes().iter().zip(&self.classes).any(bound)
     }
 
     /// Bind the classes of a trace, with only some of them to be decoded.
@@ -278,7 +293,15 @@ fn bind(
     let stack = has_stack.then_some((origin_of(meaning.shape), user, kernel));
     let with_context = meaning.context || has_stack || !marks.is_empty();
     let context = with_context.then(|| CONTEXTS.map(|name| paths.context(name)));
-    let mut bound = Bound { shape: Shape::Other, context, fields: Vec::new(), stack, text: None, marks: Vec::new() };
+    let mut bound = Bound {
+        shape: Shape::Other,
+        context,
+        fields: Vec::new(),
+        stack,
+        text: None,
+        counters: Vec::new(),
+        marks: Vec::new(),
+    };
     if !followed {
         return Some(bound);
     }
@@ -292,17 +315,22 @@ fn bind(
         Shape::TimerEnter => Some("hrtimer".to_owned()),
         _ => None,
     };
+    if with_context {
+        let counters = paths.trace.context_fields(paths.class).into_iter();
+        let counters = counters.filter_map(|(name, number)| (number && is_counter(&name)).then_some(name));
+        bound.counters = counters.map(|name| (name.clone(), paths.context(&name))).collect();
+    }
     let numbers: Vec<String> =
         paths.trace.payload_fields(paths.class).into_iter().filter(|(_, number)| *number).map(|(n, _)| n).collect();
     for &(number, begins, at) in marks {
         let Some(task) = tasks.get(number as usize) else { continue };
         let side = if begins { &task.begins } else { &task.ends };
         let Some(delimiter) = side.get(at) else { continue };
-        let mut optional = |field: &Option<String>| field.as_ref().map_or(NOWHERE, |field| paths.payload(field));
-        let (key, kind) = (optional(&delimiter.key), optional(&task.kind));
-        let not_negative = optional(&delimiter.not_negative);
+        let key = delimiter.key.iter().map(|field| paths.any(field)).collect();
+        let kind = task.kind.as_ref().map_or(NOWHERE, |field| paths.any(field));
+        let conditions = delimiter.conditions.iter().map(|c| (paths.any(&c.field), c.clone())).collect();
         let fields = numbers.iter().map(|field| (field.clone(), paths.payload(field))).collect();
-        bound.marks.push(BoundMark { task: number, begins, key, kind, not_negative, fields });
+        bound.marks.push(BoundMark { task: number, begins, key, kind, conditions, fields });
     }
     Some(bound)
 }
@@ -313,7 +341,7 @@ fn narrow(paths: &mut Paths<'_>, meaning: Meaning, name: &str) -> Bound {
     let context = Some(CONTEXTS.map(who));
     let fields = meaning.fields.iter().map(|field| paths.payload(field)).collect();
     let text = classes::call(name).map(|(_, call)| call.to_owned());
-    Bound { shape: meaning.shape, context, fields, stack: None, text, marks: Vec::new() }
+    Bound { shape: meaning.shape, context, fields, stack: None, text, counters: Vec::new(), marks: Vec::new() }
 }
 
 /// Turns the records of one stream into events of a batch.
@@ -369,6 +397,11 @@ impl<'b> Binder<'b> {
                 events.push(event(Kind::Stack { origin, user, kernel }));
             }
         }
+        for (name, slot) in &bound.counters {
+            if let Some(value) = values.at(*slot).as_u64() {
+                events.push(event(Kind::Counter { name: batch.text(name.as_bytes()), value }));
+            }
+        }
         for mark in &bound.marks {
             if let Some(body) = mark.read(values, batch) {
                 let id = batch.mark(body);
@@ -408,6 +441,11 @@ impl<'b> Binder<'b> {
     }
 }
 
+/// The tracer's names of hardware counters; other contexts with this beginning (`perf_tid`, `perf_ip`) are no counters.
+fn is_counter(name: &str) -> bool {
+    name.starts_with("perf_thread_") || name.starts_with("perf_cpu_")
+}
+
 /// Addresses of a call stack without the mark of truncation at their end.
 fn stack(value: Value<'_>, batch: &mut Batch) -> Option<RawStackId> {
     let mut addresses: smallvec::SmallVec<[u64; 128]> = value.as_words()?.iter().collect();
@@ -419,12 +457,16 @@ fn stack(value: Value<'_>, batch: &mut Batch) -> Option<RawStackId> {
 
 impl BoundMark {
     fn read(&self, values: Values<'_, '_>, batch: &mut Batch) -> Option<MarkBody> {
-        if self.not_negative != NOWHERE && values.number(self.not_negative) < 0 {
+        if !self.conditions.iter().all(|(slot, condition)| condition.holds(values.at(*slot))) {
             return None;
         }
-        let key = match values.at(self.key) {
-            Value::Text(text) => Some(Key::Text(batch.text(text))),
-            value => value.as_i64().map(Key::Number),
+        let key = match self.key.as_slice() {
+            [] => None,
+            [slot] => Some(match values.at(*slot) {
+                Value::Text(text) => Key::Text(batch.text(text)),
+                value => Key::Number(value.as_i64()?),
+            }),
+            several => Some(together(several, values, batch)?),
         };
         let kind = match values.at(self.kind) {
             Value::Text(text) => Some(batch.text(text)),
@@ -439,6 +481,24 @@ impl BoundMark {
         let fields = self.fields.iter().filter_map(number).collect();
         Some(MarkBody { task: self.task, begins: self.begins, key, kind, fields })
     }
+}
+
+/// Several values as one key: each with its length before it, so that no two lists of values are written alike.
+fn together(slots: &[Slot], values: Values<'_, '_>, batch: &mut Batch) -> Option<Key> {
+    let mut all: Vec<u8> = Vec::new();
+    for slot in slots {
+        let number;
+        let value: &[u8] = match values.at(*slot) {
+            Value::Text(text) => text,
+            value => {
+                number = value.as_i64()?.to_string().into_bytes();
+                &number
+            }
+        };
+        all.extend(format!("{}:", value.len()).bytes());
+        all.extend(value);
+    }
+    Some(Key::Text(batch.text(&all)))
 }
 
 /// The event itself.
@@ -517,6 +577,11 @@ fn kind(bound: &Bound, values: Values<'_, '_>, text: TextId, batch: &mut Batch) 
         Shape::Namespace => Kind::Namespace { tid: id(0), vtid: id(1), vpid: id(2), level: id(3) },
         Shape::Line => Kind::Line { irq: id(0), name: name(1, batch) },
         Shape::PageFault => Kind::PageFault,
+        Shape::FunctionEntry => Kind::Function { enters: true, address: word(0)? },
+        Shape::FunctionExit => Kind::Function { enters: false, address: word(0).unwrap_or(0) },
+        Shape::Sample(origin) => Kind::Stack { origin, user: stack(values.at(slot(0)), batch), kernel: None },
+        Shape::Work(step) => Kind::Work { step, address: word(0)? },
+        Shape::Latency => Kind::Latency { ns: values.number(slot(0)) },
         Shape::Restart => Kind::Image(batch.image(ImageChange::Restart)),
         Shape::Load => {
             let (base, size) = (word(0)?, word(1).unwrap_or(0));

@@ -3,7 +3,8 @@
 //! ALGORITHMS.md 2.3. A field is given by its alternatives over time, separated by `|`; the first that the class has
 //! is taken, none is [`crate::input::record::Value::Absent`]. The order of fields is known to [`super::bind`] alone.
 
-use super::kind::{RequestStep, Vector};
+use super::kind::{RequestStep, Vector, WorkStep};
+use super::stack::StackOrigin;
 
 /// What a record class means.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -37,6 +38,11 @@ pub(super) enum Shape {
     Namespace,
     Line,
     PageFault,
+    FunctionEntry,
+    FunctionExit,
+    Sample(StackOrigin),
+    Latency,
+    Work(WorkStep),
     Restart,
     Load,
     BuildId,
@@ -122,8 +128,14 @@ pub(super) fn kernel(name: &str) -> Option<Meaning> {
         "lttng_statedump_process_state" => with(Shape::Process, &["tid", "pid", "ppid", "status", "cpu", "name"]),
         "lttng_statedump_process_pid_ns" => with(Shape::Namespace, &["tid", "vtid", "vpid", "ns_level"]),
         "lttng_statedump_interrupt" => with(Shape::Line, &["irq", "action"]),
+        "workqueue_queue_work" => with(Shape::Work(WorkStep::Queue), &["work"]),
+        "workqueue_execute_start" => with(Shape::Work(WorkStep::Begin), &["work"]),
+        "workqueue_execute_end" => with(Shape::Work(WorkStep::End), &["work"]),
+        "syscall_latency" => with(Shape::Latency, &["duration"]),
         "page_fault_user"
         | "page_fault_kernel"
+        | "exceptions_page_fault_user"
+        | "exceptions_page_fault_kernel"
         | "x86_exceptions_page_fault_user"
         | "x86_exceptions_page_fault_kernel" => with(Shape::PageFault, &[]),
         _ => vector(name).or_else(|| {
@@ -182,6 +194,14 @@ pub(super) fn user(name: &str) -> Option<Meaning> {
         "lttng_ust_statedump:debug_link" | "lttng_ust_dl:debug_link" | "lttng_ust_lib:debug_link" => {
             with(Shape::DebugLink, &["baddr", "filename", "crc"])
         }
+        "lttng_ust_cyg_profile:func_entry" | "lttng_ust_cyg_profile_fast:func_entry" => {
+            with(Shape::FunctionEntry, &["addr|func_addr"])
+        }
+        "lttng_ust_cyg_profile:func_exit" | "lttng_ust_cyg_profile_fast:func_exit" => {
+            with(Shape::FunctionExit, &["addr|func_addr"])
+        }
+        "lttng_profile:on_cpu_sample" => with(Shape::Sample(StackOrigin::Tick), &["stack"]),
+        "lttng_profile:off_cpu_sample" => with(Shape::Sample(StackOrigin::AfterCall), &["stack"]),
         "lttng_ust_dl:dlclose" | "lttng_ust_lib:unload" | "ust_baddr:pop" => with(Shape::Unload, &["baddr"]),
         _ => None,
     }

@@ -99,6 +99,17 @@ pub enum RequestStep {
     Complete,
 }
 
+/// Steps of a piece of work that kernel workers do.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum WorkStep {
+    /// Handed in.
+    Queue,
+    /// The worker that runs begins with it.
+    Begin,
+    /// It is done.
+    End,
+}
+
 /// What happened. Thread ids are those of the initial namespace.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Kind {
@@ -214,6 +225,13 @@ pub enum Kind {
         /// Which.
         request: RequestId,
     },
+    /// A piece of work for a kernel worker moves on.
+    Work {
+        /// How.
+        step: WorkStep,
+        /// Its address in the kernel.
+        address: u64,
+    },
     /// The tracer's own enumeration names a thread that exists.
     Process(ProcessId),
     /// The same, its ids in a namespace.
@@ -233,6 +251,25 @@ pub enum Kind {
         irq: i32,
         /// Name of the handler.
         name: TextId,
+    },
+    /// The thread enters or leaves a function.
+    Function {
+        /// It enters.
+        enters: bool,
+        /// The function; 0 where an exit does not say.
+        address: u64,
+    },
+    /// A system call of this length ends here, in a recording without their entries and exits.
+    Latency {
+        /// Nanoseconds.
+        ns: i64,
+    },
+    /// A hardware counter as the event that follows found it.
+    Counter {
+        /// Name of the context.
+        name: TextId,
+        /// Value.
+        value: u64,
     },
     /// The running thread touched a page that was not there.
     PageFault,

@@ -7,6 +7,7 @@
 pub mod batch;
 pub mod bind;
 mod classes;
+pub mod declared;
 pub mod image;
 pub mod kind;
 pub mod mpi;

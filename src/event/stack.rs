@@ -19,6 +19,10 @@ pub enum StackOrigin {
     Tick,
     /// The thread was switched out: holds until it is switched in.
     SwitchOut,
+    /// A profiler's sample, taken when a long system call had returned: it tells of that call.
+    AfterCall,
+    /// The thread entered or left a function: exact, holds until the next of its kind.
+    Function,
     /// Some other event.
     Other,
 }
@@ -48,6 +52,11 @@ impl RawStacks {
     pub fn get(&self, id: RawStackId) -> &[u64] {
         let at = |i: usize| self.starts.get(i).map_or(self.addresses.len(), |s| *s as usize);
         self.addresses.get(at(id.index())..at(id.index() + 1)).unwrap_or(&[])
+    }
+
+    /// Addresses of all distinct stacks together.
+    pub fn addresses(&self) -> usize {
+        self.addresses.len()
     }
 
     /// Number of distinct stacks.

@@ -1,11 +1,13 @@
 //! Tasks: what delimits executions. Definitions only; pairing is done in `analysis/`.
 //!
 //! [`discover`] finds tasks in the names and fields of record classes, without reading an event, in the order of
-//! PRODUCT.md ("Tasks found by themselves"); [`parse`] reads what `--task` was given. ALGORITHMS.md 6.1.
+//! PRODUCT.md ("Tasks found by themselves"); [`parse`] reads what `--task` was given, [`super::declared`]
+//! what a file declares. ALGORITHMS.md 6.1.
 //!
 //! The tracer's own events (`lttng_*`) delimit nothing, and pairs among the kernel's own tracepoints (interrupts,
 //! timers) come last: they run inside whatever thread they interrupt, so they are rarely what a person asks about.
 
+use crate::input::record::Value;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// An event that begins or ends an execution.
@@ -13,10 +15,69 @@ use std::collections::{BTreeMap, BTreeSet};
 pub struct Delimiter {
     /// Name of the event.
     pub event: String,
-    /// Payload field whose value pairs begin and end (see [`Pairing`]).
-    pub key: Option<String>,
-    /// The event counts only where this payload field is not negative (`ret` of a system call's exit).
-    pub not_negative: Option<String>,
+    /// Fields, in the payload or a context, whose values together pair begin and end (see [`Pairing`]); none to pair on
+    /// the thread.
+    pub key: Vec<String>,
+    /// The event counts only where all of these hold.
+    pub conditions: Vec<Condition>,
+}
+
+/// What a field must be for its event to count. A field that is absent is nothing.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Condition {
+    /// The field, in the payload or a context.
+    pub field: String,
+    /// How it must compare.
+    pub is: Is,
+    /// With what.
+    pub value: Literal,
+}
+
+/// Comparisons.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Is {
+    /// `<`
+    Less,
+    /// `<=`
+    AtMost,
+    /// `>`
+    More,
+    /// `>=`
+    AtLeast,
+    /// `==`
+    Equal,
+    /// `!=`
+    NotEqual,
+}
+
+/// A value to compare with.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Literal {
+    /// A whole number of either sign and any width.
+    Number(i128),
+    /// Text, as bytes.
+    Text(Vec<u8>),
+}
+
+impl Condition {
+    /// True where a field's value passes. Numbers and texts never equal each other.
+    pub fn holds(&self, value: Value<'_>) -> bool {
+        use std::cmp::Ordering::{Equal, Greater, Less};
+        let order = match (value, &self.value) {
+            (Value::Unsigned(n), Literal::Number(wanted)) => i128::from(n).cmp(wanted),
+            (Value::Signed(n), Literal::Number(wanted)) => i128::from(n).cmp(wanted),
+            (Value::Text(text), Literal::Text(wanted)) => text.cmp(wanted),
+            _ => return false,
+        };
+        match self.is {
+            Is::Less => order == Less,
+            Is::AtMost => order != Greater,
+            Is::More => order == Greater,
+            Is::AtLeast => order != Less,
+            Is::Equal => order == Equal,
+            Is::NotEqual => order != Equal,
+        }
+    }
 }
 
 /// How a begin finds its end.
@@ -28,6 +89,8 @@ pub enum Pairing {
     Key,
     /// By equal keys within the process (descriptors), across its threads.
     ProcessKey,
+    /// On the same thread, as calls nest; the key of a begin is the address of its function.
+    Function,
 }
 
 /// A task.
@@ -56,7 +119,15 @@ pub struct ClassFace {
     pub kernel: bool,
     /// Direct payload members: name, and whether it is an integer (else text).
     pub fields: Vec<(String, bool)>,
+    /// Which of [`CONTEXTS`] its events carry.
+    pub contexts: Vec<String>,
 }
+
+/// Contexts by which executions may be paired and chosen.
+pub const CONTEXTS: [&str; 8] = ["tid", "pid", "ppid", "vtid", "vpid", "procname", "pthread_id", "prio"];
+
+/// Who records entries and exits of functions; the second writes no address at exits.
+const PROVIDERS: [&str; 2] = ["lttng_ust_cyg_profile", "lttng_ust_cyg_profile_fast"];
 
 /// Endings that make a pair: (begin, end).
 const PAIRS: [(&str, &str); 5] =
@@ -69,11 +140,16 @@ impl Delimiter {
     fn bare(event: &str) -> Self {
         // The exit of a failed system call begins nothing.
         let exit = event.starts_with("syscall_exit_") || event.starts_with("compat_syscall_exit_");
-        Delimiter { event: event.to_owned(), key: None, not_negative: exit.then(|| "ret".to_owned()) }
+        let succeeds = Condition { field: "ret".to_owned(), is: Is::AtLeast, value: Literal::Number(0) };
+        Delimiter {
+            event: event.to_owned(),
+            key: Vec::new(),
+            conditions: exit.then_some(succeeds).into_iter().collect(),
+        }
     }
 
     fn keyed(event: &str, key: &str) -> Self {
-        Delimiter { key: Some(key.to_owned()), ..Delimiter::bare(event) }
+        Delimiter { key: vec![key.to_owned()], ..Delimiter::bare(event) }
     }
 }
 
@@ -149,7 +225,7 @@ fn system_calls(classes: &[ClassFace]) -> Vec<TaskDefinition> {
     let call = |name: &str, begin: String, end: String| TaskDefinition {
         name: name.to_owned(),
         begins: vec![Delimiter::bare(&begin)],
-        ends: vec![Delimiter { not_negative: None, ..Delimiter::bare(&end) }],
+        ends: vec![Delimiter { conditions: Vec::new(), ..Delimiter::bare(&end) }],
         pairing: Pairing::Thread,
         kind: None,
         nest: false,
@@ -168,16 +244,37 @@ fn system_calls(classes: &[ClassFace]) -> Vec<TaskDefinition> {
     tasks.into_values().collect()
 }
 
+/// The task of a function, by name or address, where entries and exits of functions were recorded (`-finstrument-functions`).
+/// Its delimiters are those of all functions: which one an address belongs to is known once the images are.
+pub fn function(name: &str, classes: &[ClassFace]) -> Option<TaskDefinition> {
+    let named = |what: &str| {
+        let of = |c: &&ClassFace| c.name.strip_suffix(what).is_some_and(|provider| PROVIDERS.contains(&provider));
+        let field = |c: &ClassFace| c.fields.iter().any(|(name, integer)| *integer && name == "addr");
+        let delimiter = |c: &ClassFace| match field(c) {
+            true => Delimiter::keyed(&c.name, "addr"),
+            false => Delimiter::bare(&c.name),
+        };
+        let mut all: Vec<Delimiter> = classes.iter().filter(of).map(delimiter).collect();
+        all.sort_by(|a, b| a.event.cmp(&b.event));
+        all.dedup_by(|a, b| a.event == b.event);
+        all
+    };
+    let (begins, ends) = (named(":func_entry"), named(":func_exit"));
+    let usable = !ends.is_empty() && begins.iter().any(|d| !d.key.is_empty());
+    let name = name.to_owned();
+    usable.then_some(TaskDefinition { name, begins, ends, pairing: Pairing::Function, kind: None, nest: true })
+}
+
 /// Why `--task` cannot be used: one line with what to do.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
 pub struct TaskError(String);
 
-/// The task that `--task` names: one of `found`, or delimiters given by hand
+/// The task that `--task` names: one of `found`, a function, or delimiters given by hand
 /// (`begin=EVENT,end=EVENT[,key=FIELD][,type=FIELD]`).
 pub fn parse(typed: &str, found: &[TaskDefinition], classes: &[ClassFace]) -> Result<TaskDefinition, TaskError> {
     if !typed.contains('=') {
-        let named = found.iter().find(|t| t.name == typed).cloned();
+        let named = found.iter().find(|t| t.name == typed).cloned().or_else(|| function(typed, classes));
         return named
             .ok_or_else(|| TaskError(format!("--task {typed}: no such task in the trace{}", nearest(typed, found))));
     }
@@ -206,13 +303,13 @@ pub fn parse(typed: &str, found: &[TaskDefinition], classes: &[ClassFace]) -> Re
         {
             return Err(wrong(format!("event `{event}` has no integer field `{field}` to pair by")));
         }
-        Ok(Delimiter { key: key.clone(), ..Delimiter::bare(event) })
+        Ok(Delimiter { key: key.iter().cloned().collect(), ..Delimiter::bare(event) })
     };
     let (begin, end) = (side("begin", begin)?, side("end", end)?);
     Ok(TaskDefinition {
         name: typed.to_owned(),
         begins: vec![begin],
-        ends: vec![Delimiter { not_negative: None, ..end }],
+        ends: vec![Delimiter { conditions: Vec::new(), ..end }],
         pairing: if key.is_some() { Pairing::Key } else { Pairing::Thread },
         kind,
         nest: false,
@@ -236,7 +333,7 @@ mod tests {
 
     fn class(name: &str, kernel: bool, fields: &[(&str, bool)]) -> ClassFace {
         let fields = fields.iter().map(|(n, i)| ((*n).to_owned(), *i)).collect();
-        ClassFace { name: name.to_owned(), kernel, fields }
+        ClassFace { name: name.to_owned(), kernel, fields, contexts: Vec::new() }
     }
 
     #[test]
@@ -260,7 +357,16 @@ mod tests {
         assert_eq!((tasks[0].pairing, &tasks[0].kind), (Pairing::Thread, &None));
         assert_eq!((tasks[1].pairing, tasks[1].kind.as_deref()), (Pairing::Key, Some("type")));
         assert_eq!(tasks[1].begins, [Delimiter::keyed("app:request_begin", "id")]);
-        assert_eq!(tasks[2].begins[0].not_negative.as_deref(), Some("ret"));
+        assert_eq!(tasks[2].begins[0].conditions[0].field, "ret");
+    }
+
+    #[test]
+    fn functions_are_tasks_where_their_exits_are_recorded() {
+        let entry = class("lttng_ust_cyg_profile_fast:func_entry", false, &[("addr", true)]);
+        let exit = class("lttng_ust_cyg_profile_fast:func_exit", false, &[]);
+        let task = parse("main", &[], &[entry.clone(), exit]).unwrap();
+        assert_eq!((task.pairing, &task.begins[0].key[..]), (Pairing::Function, &["addr".to_owned()][..]));
+        assert!(task.ends[0].key.is_empty() && parse("main", &[], &[entry]).is_err());
     }
 
     #[test]
@@ -268,7 +374,7 @@ mod tests {
         let classes =
             [class("syscall_exit_accept4", true, &[("ret", true)]), class("syscall_entry_shutdown", true, &[])];
         let task = parse("begin=syscall_exit_accept4,end=syscall_entry_shutdown", &[], &classes).unwrap();
-        assert_eq!(task.begins[0].not_negative.as_deref(), Some("ret"));
+        assert_eq!((task.begins[0].conditions.len(), task.ends[0].conditions.len()), (1, 0));
         assert_eq!((task.pairing, task.nest), (Pairing::Thread, false));
         for (typed, part) in [
             ("begin=a,end=b", "no event `a`"),

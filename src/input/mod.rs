@@ -62,31 +62,39 @@ pub enum Opened {
     Otf2(Box<otf2::Archive>),
 }
 
-/// Open the traces under what the user named.
+/// Open the traces under what the user named, ready to read their events.
 ///
-/// Errors: a path that is not there, a folder without a trace, a file of a known format that is not read yet, metadata
-/// that cannot be understood; each in one line that says what to do.
+/// A trace of several whose metadata cannot be understood is left out, and the others say so in their notices. Errors: a path that
+/// is not there, a folder without a trace or without one that can be read, a file of a known format that is not read
+/// yet; each in one line that says what to do.
 pub fn open(arguments: &[Argument]) -> Result<Opened, OpenError> {
+    open_how(arguments, ctf::How::Headers)
+}
+
+/// The same for those who read no events: metadata and packet indexes tell what is there.
+pub fn outline(arguments: &[Argument]) -> Result<Opened, OpenError> {
+    open_how(arguments, ctf::How::Outline)
+}
+
+fn open_how(arguments: &[Argument], how: ctf::How) -> Result<Opened, OpenError> {
     if let Some(archive) = arguments.iter().find(|a| a.is_archive()) {
         if arguments.len() > 1 {
             return Err(OpenError(format!("{}: an OTF2 archive is opened alone", archive.path.display())));
         }
         return Ok(Opened::Otf2(Box::new(otf2::Archive::open(&archive.path)?)));
     }
+    let found: Vec<Vec<PathBuf>> = arguments.iter().map(traces_under).collect::<Result<_, _>>()?;
+    let mut read = ctf::Directory::read_all(found.concat()).into_iter();
     let mut sources = Vec::new();
-    let mut directories = Vec::new();
-    for argument in arguments {
-        open_argument(argument, &mut directories, &mut sources)?;
+    for (argument, paths) in arguments.iter().zip(&found) {
+        open_argument(argument, read.by_ref().take(paths.len()), how, &mut sources)?;
     }
     share_clocks(&mut sources);
     Ok(Opened::Ctf(sources))
 }
 
-fn open_argument(
-    argument: &Argument,
-    known: &mut Vec<ctf::Directory>,
-    sources: &mut Vec<Source>,
-) -> Result<(), OpenError> {
+/// The trace directories under an argument, in order.
+fn traces_under(argument: &Argument) -> Result<Vec<PathBuf>, OpenError> {
     let path = &argument.path;
     let shown = path.display();
     let about = std::fs::metadata(path).map_err(|e| OpenError(format!("{shown}: {e}; name a trace directory")))?;
@@ -100,13 +108,27 @@ fn open_argument(
         return Err(OpenError(format!("{shown}: {what}")));
     }
     paths.sort_unstable();
-    let first = known.len();
-    for path in paths {
-        known.push(ctf::Directory::read(path, known)?);
-    }
-    let mut traces: Vec<Vec<&ctf::Directory>> = Vec::new();
-    for directory in known.get(first..).unwrap_or(&[]) {
-        let same = |chunks: &&mut Vec<&ctf::Directory>| {
+    Ok(paths)
+}
+
+/// The traces of an argument: chunks of one uuid together.
+fn open_argument(
+    argument: &Argument,
+    directories: impl Iterator<Item = Result<ctf::Directory, OpenError>>,
+    how: ctf::How,
+    sources: &mut Vec<Source>,
+) -> Result<(), OpenError> {
+    let mut traces: Vec<Vec<ctf::Directory>> = Vec::new();
+    let mut unreadable = Vec::new();
+    for directory in directories {
+        let directory = match directory {
+            Ok(directory) => directory,
+            Err(error) => {
+                unreadable.push(error);
+                continue;
+            }
+        };
+        let same = |chunks: &&mut Vec<ctf::Directory>| {
             directory.uuid().is_some() && chunks.first().is_some_and(|chunk| chunk.uuid() == directory.uuid())
         };
         match traces.iter_mut().find(same) {
@@ -115,15 +137,18 @@ fn open_argument(
         }
     }
     for chunks in traces {
-        let name = chunks.first().and_then(|chunk| chunk.path().strip_prefix(path).ok());
+        let mut trace = ctf::Trace::open_chunks(&chunks, how)?;
+        unreadable.drain(..).for_each(|error| trace.left_out(error));
+        let name = chunks.first().and_then(|chunk| chunk.path().strip_prefix(&argument.path).ok());
         sources.push(Source {
-            label: argument.label.clone().unwrap_or_else(|| shown.to_string()),
+            label: argument.label.clone().unwrap_or_else(|| argument.path.display().to_string()),
             labelled: argument.label.is_some(),
             name: name.map_or_else(String::new, |n| n.display().to_string()),
-            trace: ctf::Trace::open_chunks(chunks)?,
+            trace,
         });
     }
-    Ok(())
+    // Nothing is left to say it.
+    unreadable.into_iter().next().map_or(Ok(()), Err)
 }
 
 /// Deeper folders are not looked into: an LTTng session has at most six levels.

@@ -79,9 +79,9 @@ impl Sparse {
     pub fn inclusive(&self, contexts: &Contexts, work: &Work) -> Result<Sparse, Cancelled> {
         let mut whole = Sparse::default();
         let part = |i: usize| {
-            let mut above = Above { contexts, sums: vec![0; contexts.len()] };
+            let mut above = Above { contexts, sums: vec![0; contexts.len()], touched: Vec::new() };
             let mut part = Sparse::default();
-            (i * CHUNK..((i + 1) * CHUNK).min(self.len())).for_each(|row| part.push(above.inclusive(self.row(row))));
+            (i * CHUNK..((i + 1) * CHUNK).min(self.len())).for_each(|row| above.push(self.row(row), &mut part));
             part
         };
         in_order(work, self.len().div_ceil(CHUNK), part, |_, part| whole.append(&part))?;
@@ -101,23 +101,27 @@ impl Sparse {
 struct Above<'a> {
     contexts: &'a Contexts,
     sums: Vec<u64>,
+    /// Contexts of this execution whose sums are not zero.
+    touched: Vec<ContextId>,
 }
 
 impl Above<'_> {
-    fn inclusive(&mut self, own: impl Iterator<Item = (ContextId, u64)>) -> Vec<(ContextId, u64)> {
-        let mut touched = Vec::new();
+    /// Append the inclusive list of an execution to `part`.
+    fn push(&mut self, own: impl Iterator<Item = (ContextId, u64)>, part: &mut Sparse) {
         for (context, ns) in own.filter(|(_, ns)| *ns > 0) {
             let mut at = Some(context);
             while let Some(c) = at {
                 let sum = &mut self.sums[c.index()];
                 if *sum == 0 {
-                    touched.push(c);
+                    self.touched.push(c);
                 }
                 *sum += ns;
                 at = self.contexts.parent(c);
             }
         }
-        touched.into_iter().map(|c| (c, std::mem::take(&mut self.sums[c.index()]))).collect()
+        self.touched.sort_unstable();
+        let sums = &mut self.sums;
+        part.push_sorted(self.touched.drain(..).map(|c| (c, std::mem::take(&mut sums[c.index()]))));
     }
 }
 
@@ -132,6 +136,8 @@ pub struct Executions {
     pub who: Vec<WhoId>,
     /// Which trace.
     pub trace: Vec<TraceId>,
+    /// The CPU of the begin event; `u16::MAX` where unknown.
+    pub cpu: Vec<u16>,
     /// Events were lost while it ran, or a wait stayed unresolved.
     pub unsure: Vec<bool>,
     /// Metrics that could be computed for at least one execution.

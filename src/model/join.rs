@@ -6,7 +6,7 @@
 //! Equal threads of two models stay two: they are of different recordings.
 
 use super::context::{ContextId, Frame, FrameKind};
-use super::execution::Executions;
+use super::execution::{ExecutionId, Executions};
 use super::metric::{ABSENT, Column, Metric, Unit};
 use super::{Model, TraceId, WhoId};
 use crate::base::names::NameId;
@@ -101,8 +101,13 @@ fn executions(parts: &[Part], whole: &mut Model, work: &Work) -> Result<(), Canc
         all.end.push(*end);
         all.who.push(WhoId(part.who + e.who[*i].0));
         all.trace.push(TraceId(part.traces + e.trace[*i].0));
+        all.cpu.push(e.cpu.get(*i).copied().unwrap_or(u16::MAX));
         all.unsure.push(e.unsure[*i]);
         all.own.push(e.own.row(*i).map(|(c, ns)| (part.contexts[c.index()], ns)).collect());
+        if let Some(moments) = part.model.moments.get(&ExecutionId::at(*i)) {
+            let moments = moments.iter().map(|(c, ns)| (part.contexts[c.index()], *ns)).collect();
+            whole.moments.insert(ExecutionId::at(all.len() - 1), moments);
+        }
     }
     for metric in metrics {
         work.cancel.check()?;

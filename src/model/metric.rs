@@ -42,6 +42,8 @@ pub enum Metric {
     Type,
     /// A numeric field of the delimiting events: `field.NAME`.
     Field(String),
+    /// A hardware counter, over the running segments of the critical path: `perf.thread_instructions`.
+    Perf(String),
 }
 
 impl Metric {
@@ -59,6 +61,9 @@ impl Metric {
     pub fn named(name: &str) -> Option<Metric> {
         if let Some(field) = name.strip_prefix("field.") {
             return (!field.is_empty()).then(|| Metric::Field(field.into()));
+        }
+        if let Some(counter) = name.strip_prefix("perf.") {
+            return (!counter.is_empty()).then(|| Metric::Perf(counter.into()));
         }
         let spent = Spent::ALL.into_iter().map(Metric::Spent);
         Metric::known().into_iter().chain(spent).find(|m| m.name() == name)
@@ -79,6 +84,7 @@ impl Metric {
             Metric::Trace => "trace".into(),
             Metric::Type => "type".into(),
             Metric::Field(name) => format!("field.{name}"),
+            Metric::Perf(name) => format!("perf.{name}"),
         }
     }
 
@@ -87,7 +93,7 @@ impl Metric {
         match self {
             Metric::Duration | Metric::Start | Metric::Spent(_) | Metric::Other => Unit::Ns,
             Metric::BytesRead | Metric::BytesWritten => Unit::Bytes,
-            Metric::Syscalls | Metric::PageFaults | Metric::Threads | Metric::Field(_) => Unit::Count,
+            Metric::Syscalls | Metric::PageFaults | Metric::Threads | Metric::Field(_) | Metric::Perf(_) => Unit::Count,
             Metric::Trace | Metric::Type => Unit::Name,
         }
     }

@@ -18,6 +18,7 @@ pub mod selection;
 use crate::base::names::{NameId, Names};
 use crate::base::notice::Notices;
 use crate::base::time::{Ns, Span};
+use std::collections::BTreeMap;
 
 crate::handle! {
     /// A thread of the model.
@@ -69,6 +70,8 @@ pub struct Model {
     pub contexts: context::Contexts,
     /// The executions.
     pub executions: execution::Executions,
+    /// Of the executions that were asked for: contexts and nanoseconds in order of time. They fill the execution.
+    pub moments: BTreeMap<execution::ExecutionId, Vec<(context::ContextId, u64)>>,
     /// What is lost, unknown, unsure.
     pub notices: Notices,
     /// Time to subtract so that the first event of the recording is at zero, for people.

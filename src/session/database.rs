@@ -13,6 +13,9 @@ use crate::model::facts::Facts;
 use crate::model::join::{self, Renamed};
 use std::collections::BTreeMap;
 
+/// A task, and how long each of its executions took, ascending.
+pub type Lengths = (String, Vec<Ns>);
+
 /// The databases of a command line.
 pub struct Databases {
     /// With the labels that the user gave.
@@ -39,6 +42,13 @@ impl Databases {
         let name =
             |(label, d): &(Option<String>, Database)| label.clone().unwrap_or_else(|| d.path().display().to_string());
         self.opened.iter().map(name).collect::<Vec<_>>().join(" + ")
+    }
+
+    /// What was odd about the traces that they were built from.
+    pub fn notices(&self) -> Notices {
+        let mut notices = Notices::default();
+        self.opened.iter().for_each(|(_, d)| notices.merge(&d.notices));
+        notices
     }
 
     /// The tasks of all of them, those of the first one first.
@@ -96,13 +106,12 @@ impl Databases {
     }
 
     /// What the recordings were, and how long the executions of each task took, ascending.
-    pub fn survey(&self) -> anyhow::Result<(Facts, Vec<(String, Vec<Ns>)>, Notices)> {
-        let (mut facts, mut notices) = (Facts::default(), Notices::default());
+    pub fn survey(&self) -> anyhow::Result<(Facts, Vec<Lengths>)> {
+        let mut facts = Facts::default();
         let mut durations: BTreeMap<&str, Vec<Ns>> = BTreeMap::new();
         for (_, database) in &self.opened {
             facts.traces.extend(database.facts.traces.iter().cloned());
             facts.lost = facts.lost.and(database.facts.lost);
-            notices.merge(&database.notices);
             for (at, task) in database.tasks.iter().enumerate() {
                 durations.entry(task).or_default().extend(database.durations(at)?);
             }
@@ -110,6 +119,6 @@ impl Databases {
         durations.values_mut().for_each(|d| d.sort_unstable());
         let tasks = self.tasks();
         let of = |t: String| durations.remove(t.as_str()).map(|d| (t.clone(), d));
-        Ok((facts, tasks.into_iter().filter_map(of).collect(), notices))
+        Ok((facts, tasks.into_iter().filter_map(of).collect()))
     }
 }

@@ -18,9 +18,11 @@ use crate::base::notice::Notices;
 use crate::base::time::{Ns, Span};
 use crate::base::work::Work;
 use crate::cli::Common;
+use crate::compare::moments::{self, Alignment};
 use crate::compare::{self, CompareError, Comparison};
-use crate::input::{self, Opened};
+use crate::input::{self, Argument, OpenError, Opened};
 use crate::model::Model;
+use crate::model::execution::ExecutionId;
 use crate::model::join::{self, Renamed};
 use crate::state::history::lines::Time;
 use anyhow::Context;
@@ -42,15 +44,32 @@ pub enum Session {
 }
 
 impl Session {
-    /// Open what a command line names. Cost: metadata and packet indexes.
+    /// Open what a command line names. Cost: metadata, packet indexes and packet headers.
     pub fn open(common: &Common) -> anyhow::Result<Session> {
+        Session::by(input::open, common)
+    }
+
+    /// The same for those who read no events. Cost: metadata and packet indexes.
+    pub fn outline(common: &Common) -> anyhow::Result<Session> {
+        Session::by(input::outline, common)
+    }
+
+    fn by(open: impl Fn(&[Argument]) -> Result<Opened, OpenError>, common: &Common) -> anyhow::Result<Session> {
         if let Some(databases) = Databases::open(&common.arguments)? {
             return Ok(Session::Databases(databases));
         }
-        Ok(match input::open(&common.arguments)? {
-            Opened::Ctf(sources) => Session::Traces(Traces::new(sources, common)),
+        Ok(match open(&common.arguments)? {
+            Opened::Ctf(sources) => Session::Traces(Traces::new(sources, common)?),
             Opened::Otf2(archive) => Session::Run(Run { archive }),
         })
+    }
+
+    /// Lay the traces of several hosts on one time line, once; before any question about when things happened.
+    pub fn fit_clocks(&mut self, work: &Work) -> anyhow::Result<()> {
+        match self {
+            Session::Traces(traces) => traces.fit_clocks(work),
+            Session::Run(_) | Session::Databases(_) => Ok(()),
+        }
     }
 
     /// The input as people name it.
@@ -62,11 +81,34 @@ impl Session {
         }
     }
 
-    /// The executions of a task, explained. Without a task: of the first that has executions.
-    pub fn model(&self, task: Option<&str>, places: &Places, work: &Work) -> anyhow::Result<Model> {
+    /// What was odd about the input when it was opened.
+    pub fn notices(&self) -> Notices {
         match self {
-            Session::Traces(traces) => traces.model(task, places, work),
+            Session::Traces(traces) => traces.notices(),
+            Session::Run(run) => run.archive.notices.clone(),
+            Session::Databases(databases) => databases.notices(),
+        }
+    }
+
+    /// The executions of a task, explained. Without a task: of the first that has executions.
+    /// `moments`: the executions whose moments are wanted too.
+    pub fn model(
+        &self,
+        task: Option<&str>,
+        places: &Places,
+        moments: &[ExecutionId],
+        work: &Work,
+    ) -> anyhow::Result<Model> {
+        match self {
+            Session::Traces(traces) => traces.model(task, places, moments, work),
+            Session::Run(run) if !moments.is_empty() => {
+                anyhow::bail!(
+                    "{}: diff --executions needs the threads of a recording with scheduler events",
+                    run.title()
+                )
+            }
             Session::Run(run) => run.model(task, work),
+            Session::Databases(databases) if !moments.is_empty() => databases.refuse("diff --executions"),
             Session::Databases(databases) => databases.model(task, work),
         }
     }
@@ -83,10 +125,7 @@ impl Session {
 
 /// Hold two groups of a model's executions against each other.
 pub fn compare(model: &Model, request: &compare::Request, work: &Work) -> anyhow::Result<Comparison> {
-    compare::compare(model, request, work).map_err(|e| match e {
-        CompareError::Filter(said) => Wrong(said).into(),
-        other => anyhow::Error::new(other),
-    })
+    compare::compare(model, request, work).map_err(wrong)
 }
 
 /// The names that functions get (`--functions FILE`): a TOML file of lines `"old" = "new"`.
@@ -106,6 +145,18 @@ pub fn rename(model: Model, renamed: &Renamed, work: &Work) -> anyhow::Result<Mo
     Ok(join::join(vec![model], renamed, work)?)
 }
 
+/// Two executions of a model, moment by moment.
+pub fn align(model: &Model, a: ExecutionId, b: ExecutionId) -> anyhow::Result<Alignment> {
+    moments::align(model, a, b).map_err(wrong)
+}
+
+fn wrong(error: CompareError) -> anyhow::Error {
+    match error {
+        CompareError::Filter(said) => Wrong(said).into(),
+        other => anyhow::Error::new(other),
+    }
+}
+
 /// A time as typed: nanoseconds on the time line, or with a unit since the first event.
 fn instant(typed: &str, origin: Ns) -> anyhow::Result<Ns> {
     let typed = typed.trim();
@@ -122,8 +173,14 @@ fn instant(typed: &str, origin: Ns) -> anyhow::Result<Ns> {
     Ok(origin.saturating_add((number * scale).round() as Ns))
 }
 
-/// The time that a query asks for: instants, else a range (default: all of `window`), else points of it.
-pub fn query_time(at: &[String], range: Option<&str>, points: Option<u32>, window: Span) -> anyhow::Result<Time> {
+/// The time that a query asks for: instants, else a range (default: all of `window`), or cells of it, or the longest in it.
+pub fn query_time(
+    at: &[String],
+    range: Option<&str>,
+    points: Option<u32>,
+    longest: Option<u32>,
+    window: Span,
+) -> anyhow::Result<Time> {
     if !at.is_empty() {
         let instants = at.iter().map(|t| instant(t, window.start)).collect::<anyhow::Result<_>>()?;
         return Ok(Time::Instants(instants));
@@ -139,7 +196,19 @@ pub fn query_time(at: &[String], range: Option<&str>, points: Option<u32>, windo
             span
         }
     };
-    Ok(points.map_or(Time::Range(span), |n| Time::Points(span, n as usize)))
+    Ok(match (points, longest) {
+        (_, Some(n)) => Time::Longest(span, n as usize),
+        (Some(n), _) => Time::Points(span, n as usize),
+        _ => Time::Range(span),
+    })
+}
+
+/// Two executions by number, as typed: `A,B`.
+pub fn executions(typed: &str) -> anyhow::Result<[ExecutionId; 2]> {
+    let number = |n: &str| n.trim().parse().ok().map(ExecutionId);
+    let both = typed.split_once(',').and_then(|(a, b)| Some([number(a)?, number(b)?]));
+    let remedy = "write the numbers of two, as `samples` of `diff --json` has them";
+    both.ok_or_else(|| Wrong(format!("--executions {typed}: {remedy}")).into())
 }
 
 /// Filters as typed, understood.

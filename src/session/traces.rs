@@ -3,10 +3,12 @@
 //! Metadata and packet indexes are read when the traces are opened, events are not: each question below reads them.
 
 use super::Wrong;
+use crate::analysis::clocks::{self, HostClock};
 use crate::analysis::executions::Rule;
+use crate::analysis::functions::{self, Functions};
 use crate::analysis::operations;
 use crate::analysis::patterns::Mined;
-use crate::analysis::survey::{self, Survey};
+use crate::analysis::survey::{self, Survey, Surveyed};
 use crate::analysis::symbols::files::Places;
 use crate::analysis::usage::Usage;
 use crate::base::notice::Notices;
@@ -14,23 +16,30 @@ use crate::base::time::Span;
 use crate::base::work::Work;
 use crate::cli::Common;
 use crate::event::bind::{Focus, is_kernel};
+use crate::event::declared;
 use crate::event::task::{self, ClassFace, Pairing, TaskDefinition};
 use crate::input::count::{self, Counts};
-use crate::input::record::ClassId;
+use crate::input::record::{ClassId, FieldPath, Scope};
 use crate::input::{self, Source};
 use crate::model::build;
 use crate::model::database::Writer;
+use crate::model::execution::ExecutionId;
 use crate::model::facts::Facts;
 use crate::model::{Model, TraceInfo};
 use crate::state::engine::{ChunkTarget, Way};
 use crate::state::history::History;
-use crate::state::kernel::{Options, record};
+use crate::state::kernel::{Handlers, Options, record};
 use crate::state::recording::Recording;
+use etcetera::BaseStrategy;
+use std::collections::BTreeMap;
+use std::path::Path;
 use std::sync::OnceLock;
 
 /// What the kernel pass found for some tasks.
 struct Asked {
     tasks: Vec<TaskDefinition>,
+    /// How the marks of each pair.
+    rules: Vec<Rule>,
     recording: Recording,
     notices: Notices,
 }
@@ -43,36 +52,85 @@ impl Asked {
     }
 }
 
+/// The tasks by name, and what they were found in.
+struct Known {
+    /// Declared in a file, then found by themselves.
+    tasks: Vec<TaskDefinition>,
+    /// How many of them are declared.
+    declared: usize,
+    classes: Vec<ClassFace>,
+}
+
+impl Known {
+    fn new(sources: &[Source]) -> Known {
+        let classes: Vec<ClassFace> = sources.iter().flat_map(faces).collect();
+        Known { tasks: task::discover(&classes), declared: 0, classes }
+    }
+
+    /// What a file declares goes before what is found under the same name.
+    fn with_file(sources: &[Source], file: &Path) -> anyhow::Result<Known> {
+        let mut known = Known::new(sources);
+        let declared = declared(file, &known.classes)?;
+        known.declared = declared.len();
+        known.tasks.retain(|t| declared.iter().all(|d| d.name != t.name));
+        known.tasks.splice(0..0, declared);
+        Ok(known)
+    }
+}
+
 /// CTF traces on one time line.
 pub struct Traces {
     /// The traces.
     pub sources: Vec<Source>,
-    /// Tasks found by themselves and what they were found in, once somebody asks.
-    tasks: OnceLock<(Vec<TaskDefinition>, Vec<ClassFace>)>,
+    /// Known once somebody asks.
+    tasks: OnceLock<Known>,
+    /// The hosts' clocks and what is to be said of them, once they are fitted.
+    clocks: Option<(Vec<HostClock>, Notices)>,
+    handlers: Handlers,
     way: Way,
 }
 
 impl Traces {
     /// Traces that are open.
-    pub fn new(sources: Vec<Source>, common: &Common) -> Traces {
+    pub fn new(sources: Vec<Source>, common: &Common) -> anyhow::Result<Traces> {
         let chunks = match common.chunk {
+            // What is decoded and not merged yet takes several times its bytes, for two chunks of each worker.
+            None if common.memory.is_some() => {
+                let workers = Work::new(common.threads).threads as u64;
+                ChunkTarget::Bytes((common.memory.unwrap_or(0) / (64 * workers)).clamp(1 << 16, 4 << 20))
+            }
             None => ChunkTarget::default(),
             Some(0) => ChunkTarget::Packet,
             Some(bytes) => ChunkTarget::Bytes(bytes),
         };
-        Traces { sources, tasks: OnceLock::new(), way: Way { chunks, ..Way::default() } }
+        let known = common.tasks.as_deref().map(|file| Known::with_file(&sources, file)).transpose()?;
+        let tasks = known.map_or_else(OnceLock::new, OnceLock::from);
+        let handlers = handlers(common.handlers.as_deref())?;
+        Ok(Traces { sources, tasks, clocks: None, handlers, way: Way { chunks, ..Way::default() } })
     }
 
-    fn tasks(&self) -> &(Vec<TaskDefinition>, Vec<ClassFace>) {
-        self.tasks.get_or_init(|| {
-            let classes: Vec<ClassFace> = self.sources.iter().flat_map(faces).collect();
-            (task::discover(&classes), classes)
-        })
+    /// Lay the traces of several hosts on one time line, once.
+    pub fn fit_clocks(&mut self, work: &Work) -> anyhow::Result<()> {
+        if self.clocks.is_none() {
+            let mut notices = Notices::default();
+            let clocks = clocks::lay(&mut self.sources, &mut notices, work)?;
+            self.clocks = Some((clocks, notices));
+        }
+        Ok(())
     }
 
-    /// Tasks found by themselves.
+    /// The hosts' clocks, once they are fitted.
+    pub fn clocks(&self) -> &[HostClock] {
+        self.clocks.as_ref().map_or(&[], |(clocks, _)| clocks)
+    }
+
+    fn tasks(&self) -> &Known {
+        self.tasks.get_or_init(|| Known::new(&self.sources))
+    }
+
+    /// Tasks declared in a file, then those found by themselves.
     pub fn found(&self) -> &[TaskDefinition] {
-        &self.tasks().0
+        &self.tasks().tasks
     }
 
     /// The traces as people name them.
@@ -87,27 +145,32 @@ impl Traces {
         Ok(count::count(&self.sources, work)?)
     }
 
-    /// The tasks that `--task` names; without it those whose executions are worth a look unasked: all but system calls and
+    /// The tasks that `--task` names; without it those that a file declares, else those
+    /// whose executions are worth a look unasked: all but system calls and
     /// interrupts, which every recording has.
     pub fn candidates(&self, typed: &[&str]) -> anyhow::Result<Vec<TaskDefinition>> {
         if !typed.is_empty() {
             let task =
-                |t: &&str| task::parse(t, self.found(), &self.tasks().1).map_err(|e| Wrong(e.to_string()).into());
+                |t: &&str| task::parse(t, self.found(), &self.tasks().classes).map_err(|e| Wrong(e.to_string()).into());
             return typed.iter().map(task).collect();
+        }
+        if self.tasks().declared > 0 {
+            return Ok(self.found()[..self.tasks().declared].to_vec());
         }
         Ok(self.found().iter().filter(|t| self.is_users(t)).cloned().collect())
     }
 
     fn is_users(&self, task: &TaskDefinition) -> bool {
-        let by_kernel = |event: &str| self.tasks().1.iter().any(|c| c.kernel && c.name == event);
+        let by_kernel = |event: &str| self.tasks().classes.iter().any(|c| c.kernel && c.name == event);
         task.pairing == Pairing::ProcessKey || !task.begins.iter().any(|d| by_kernel(&d.event))
     }
 
     /// The kernel pass, with marks for some tasks.
     pub fn record(&self, tasks: &[TaskDefinition], work: &Work) -> anyhow::Result<(Recording, Notices)> {
-        let options = Options { way: self.way, labels: self.labels(), ..Options::default() };
+        let options = Options { way: self.way, labels: self.labels(), handlers: self.handlers.clone() };
         let (recording, mut notices) = record(&self.traces(), tasks, &options, work)?;
         notices.merge(&self.notices());
+        self.clocks.iter().for_each(|(_, fitted)| notices.merge(fitted));
         Ok((recording, notices))
     }
 
@@ -145,22 +208,48 @@ impl Traces {
         notices
     }
 
-    /// How often and how long each task ran.
-    pub fn survey(&self, work: &Work) -> anyhow::Result<(Survey, Notices)> {
+    /// How often and how long each task ran. Functions whose calls were recorded are the tasks that are not known
+    /// before. `check` holds the recording against its invariants.
+    pub fn survey(&self, check: bool, places: &Places, work: &Work) -> anyhow::Result<(Survey, Vec<String>, Notices)> {
         let tasks = self.candidates(&[])?;
-        let (recording, mut notices) = self.record(&tasks, work)?;
-        let survey = survey::survey(&recording, &tasks, &mut notices);
-        Ok((survey, notices))
+        let functions = task::function("", &self.tasks().classes);
+        let marked: Vec<TaskDefinition> = tasks.iter().cloned().chain(functions).collect();
+        let (mut recording, mut notices) = self.record(&marked, work)?;
+        if let Some(broken) = check.then(|| recording.check()).flatten() {
+            anyhow::bail!("an invariant does not hold: {broken}; please report this");
+        }
+        let mut survey = survey::survey(&recording, &tasks, &mut notices);
+        let mut calls: BTreeMap<String, Surveyed> = BTreeMap::new();
+        if marked.len() > tasks.len() {
+            let number = tasks.len() as u32;
+            let names = Functions::new(&mut recording, number, places, &mut notices, work)?;
+            for call in functions::pair(&recording, number, &mut notices) {
+                let name = functions::called(&recording, call.begin).map_or("", |f| names.name(f));
+                calls.entry(name.to_owned()).or_default().add(&recording, call.thread, call.span, &mut notices);
+            }
+        }
+        calls.retain(|name, _| !survey.tasks.contains_key(name));
+        calls.values_mut().for_each(|s| s.durations.sort_unstable());
+        let names = calls.keys().cloned().collect();
+        survey.tasks.extend(calls);
+        Ok((survey, names, notices))
     }
 
     /// The executions of a task, explained. Without a task: of the first that has executions.
-    pub fn model(&self, typed: Option<&str>, places: &Places, work: &Work) -> anyhow::Result<Model> {
-        let asked = self.ask(typed.as_slice(), work)?;
+    /// `moments`: the executions whose moments are wanted too.
+    pub fn model(
+        &self,
+        typed: Option<&str>,
+        places: &Places,
+        moments: &[ExecutionId],
+        work: &Work,
+    ) -> anyhow::Result<Model> {
+        let asked = self.ask(typed.as_slice(), places, work)?;
         let Some(chosen) = asked.begun().next() else {
             let names: Vec<&str> = asked.tasks.iter().map(|t| t.name.as_str()).collect();
             anyhow::bail!("{}", self.nothing(work, &format!("task {} has no executions", names.join(", ")))?);
         };
-        let model = self.explain(&asked, chosen, places, work)?;
+        let model = self.explain(&asked, chosen, places, moments, work)?;
         if model.executions.is_empty() {
             let name = &asked.tasks[chosen].name;
             anyhow::bail!("{}", self.nothing(work, &format!("task {name} has no executions that end in it"))?);
@@ -170,11 +259,11 @@ impl Traces {
 
     /// A database of the executions of the tasks that are named; without names of all that are worth a look unasked.
     pub fn build(&self, typed: &[&str], places: &Places, work: &Work) -> anyhow::Result<Writer> {
-        let asked = self.ask(typed, work)?;
+        let asked = self.ask(typed, places, work)?;
         let mut writer = Writer::new(Facts::of(&self.sources), asked.notices.clone());
         let mut held = vec![false; asked.tasks.len()];
         for chosen in asked.begun() {
-            let model = self.explain(&asked, chosen, places, work)?;
+            let model = self.explain(&asked, chosen, places, &[], work)?;
             if let Some(violation) = build::check(&model, 1).pop() {
                 anyhow::bail!("an invariant does not hold: {violation}; please report this");
             }
@@ -192,17 +281,43 @@ impl Traces {
     }
 
     /// The kernel pass for the tasks that are named, or are worth a look unasked.
-    fn ask(&self, typed: &[&str], work: &Work) -> anyhow::Result<Asked> {
+    fn ask(&self, typed: &[&str], places: &Places, work: &Work) -> anyhow::Result<Asked> {
         let tasks = self.candidates(typed)?;
         if tasks.is_empty() {
             anyhow::bail!("{}", self.nothing(work, "no task is found in it by itself")?);
         }
-        let (recording, notices) = self.record(&tasks, work)?;
-        Ok(Asked { tasks, recording, notices })
+        let (mut recording, mut notices) = self.record(&tasks, work)?;
+        let mut rules: Vec<Rule> = tasks.iter().map(Rule::of).collect();
+        for (at, task) in tasks.iter().enumerate().filter(|(_, t)| t.pairing == Pairing::Function) {
+            let functions = Functions::new(&mut recording, at as u32, places, &mut notices, work)?;
+            let meant = functions.meant(&task.name);
+            if meant.is_empty() {
+                let alike = functions.alike(&task.name).join("` or `");
+                let hint = if alike.is_empty() {
+                    "`whyslow info --full` lists both".into()
+                } else {
+                    format!("did you mean `{alike}`?")
+                };
+                return Err(Wrong(format!(
+                    "--task {}: no such task, and no such function was called; {hint}",
+                    task.name
+                ))
+                .into());
+            }
+            rules[at].called = Some(meant);
+        }
+        Ok(Asked { tasks, rules, recording, notices })
     }
 
-    fn explain(&self, asked: &Asked, chosen: usize, places: &Places, work: &Work) -> anyhow::Result<Model> {
-        let Asked { tasks: candidates, recording, notices } = asked;
+    fn explain(
+        &self,
+        asked: &Asked,
+        chosen: usize,
+        places: &Places,
+        moments: &[ExecutionId],
+        work: &Work,
+    ) -> anyhow::Result<Model> {
+        let Asked { tasks: candidates, rules, recording, notices } = asked;
         let mut tasks: Vec<String> = self.found().iter().map(|t| t.name.clone()).collect();
         let name = &candidates[chosen].name;
         let task = tasks.iter().position(|t| t == name).unwrap_or_else(|| {
@@ -210,8 +325,9 @@ impl Traces {
             tasks.len() - 1
         });
         let traces = self.sources.iter().map(about).collect();
-        let (marks, rule) = (chosen as u32, Rule::of(&candidates[chosen]));
-        let request = build::Request { tasks, task, marks, rule, traces, places: places.clone() };
+        let (marks, rule) = (chosen as u32, rules[chosen].clone());
+        let (places, moments) = (places.clone(), moments.to_vec());
+        let request = build::Request { tasks, task, marks, rule, traces, places, moments };
         Ok(build::build(recording, &request, notices, work)?)
     }
 
@@ -227,12 +343,36 @@ impl Traces {
     }
 }
 
+/// The tasks that a file declares.
+fn declared(file: &Path, classes: &[ClassFace]) -> anyhow::Result<Vec<TaskDefinition>> {
+    let option = format!("--tasks {}", file.display());
+    let text = std::fs::read_to_string(file).map_err(|e| Wrong(format!("{option}: {e}")))?;
+    declared::tasks(&text, classes).map_err(|e| Wrong(format!("{option}:{e}")).into())
+}
+
+/// The user's table of interrupt handlers: as typed, else the one among the configuration.
+fn handlers(typed: Option<&Path>) -> anyhow::Result<Handlers> {
+    let kept = || {
+        let folder = etcetera::choose_base_strategy().ok()?.config_dir();
+        Some(folder.join("whyslow/handlers.toml")).filter(|path| path.is_file())
+    };
+    let Some(path) = typed.map(Path::to_owned).or_else(kept) else { return Ok(Handlers::built_in()) };
+    let said = |e: &dyn std::fmt::Display| Wrong(format!("{}: {e}", path.display()));
+    let text = std::fs::read_to_string(&path).map_err(|e| said(&e))?;
+    Ok(Handlers::with_own(&text).map_err(|e| said(&e))?)
+}
+
 fn faces(source: &Source) -> Vec<ClassFace> {
     let kernel = is_kernel(&source.trace);
+    let has_context = |class, name: &str| {
+        let scopes = [Scope::CommonContext, Scope::SpecificContext];
+        scopes.iter().any(|scope| source.trace.has_field(class, &FieldPath::new(*scope, name)))
+    };
     let face = |(i, class): (usize, &input::ctf::Class)| ClassFace {
         name: class.name.clone(),
         kernel,
         fields: source.trace.payload_fields(ClassId::at(i)),
+        contexts: task::CONTEXTS.iter().filter(|c| has_context(ClassId::at(i), c)).map(|c| (*c).to_owned()).collect(),
     };
     source.trace.classes().iter().enumerate().map(face).collect()
 }

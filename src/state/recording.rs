@@ -154,6 +154,8 @@ pub struct DiskRequest {
     pub write: bool,
     /// The thread in whose name it was submitted.
     pub submitter: Option<ThreadId>,
+    /// Where that is a kernel thread that runs a piece of work: the thread that had queued it.
+    pub queued_by: Option<ThreadId>,
     /// Entered the queue (equals `issued` where not recorded) and left the device (end of trace if not seen).
     pub span: Span,
     /// Handed to the device.
@@ -191,12 +193,32 @@ pub struct Mark {
     pub thread: Option<ThreadId>,
     /// Position of the trace in the list that the pass was given.
     pub trace: u32,
+    /// The CPU it happened on; `u16::MAX` where unknown.
+    pub cpu: u16,
     /// Value of the task's key field.
     pub key: Option<i64>,
     /// Value of the task's type field.
     pub kind: Option<NameId>,
     /// Numeric payload fields: name, value.
     pub fields: Vec<(NameId, i64)>,
+}
+
+/// With whom a hardware counter counts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum CounterOwner {
+    /// While it runs.
+    Thread(ThreadId),
+    /// Whoever runs.
+    Cpu(HostId, u32),
+}
+
+/// A hardware counter.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Counter {
+    /// Name of its context (`perf_thread_instructions`).
+    pub name: NameId,
+    /// Its values, sorted by owner and time.
+    pub values: Vec<(CounterOwner, Ns, u64)>,
 }
 
 /// All of it.
@@ -220,6 +242,8 @@ pub struct Recording {
     pub marks: Vec<Mark>,
     /// Page faults: thread and time, sorted by thread; `None` when the recording has no such events.
     pub page_faults: Option<Vec<(ThreadId, Ns)>>,
+    /// Hardware counters, sorted by name.
+    pub counters: Vec<Counter>,
     /// Spans in which events were lost: results over them are marked.
     pub lossy: Vec<Span>,
     /// Per host with a kernel trace: the time over which all of its CPUs were recorded. A snapshot's buffers reach back
@@ -230,6 +254,25 @@ pub struct Recording {
 }
 
 impl Recording {
+    /// The first invariant that does not hold (`--check`): a thread's edges tile its known life without empty ones, its
+    /// calls and names are in order, and a CPU has one thread at a time.
+    pub fn check(&self) -> Option<String> {
+        for (at, thread) in self.threads.iter().enumerate().filter(|(_, thread)| !thread.idle) {
+            let edges = &thread.edges;
+            let tiled =
+                edges.iter().all(|e| !e.span.is_empty()) && edges.windows(2).all(|w| w[0].span.end == w[1].span.start);
+            let ends = edges.first().zip(edges.last()).map(|(a, b)| Span::new(a.span.start, b.span.end));
+            if !tiled || ends.is_some_and(|ends| ends != thread.life) {
+                return Some(format!("the edges of thread {} (number {at}) do not tile its life", thread.tid));
+            }
+            if !thread.calls.is_sorted_by_key(|call| call.span.start) || !thread.names.is_sorted_by_key(|name| name.0) {
+                return Some(format!("calls or names of thread {} (number {at}) are out of order", thread.tid));
+            }
+        }
+        let two = |(_, runs): &&((HostId, u32), Vec<CpuRun>)| runs.windows(2).any(|w| w[0].span.end > w[1].span.start);
+        self.cpus.iter().find(two).map(|((_, cpu), _)| format!("CPU {cpu} has two threads at a time"))
+    }
+
     /// Who ran on a CPU.
     pub fn runs(&self, host: HostId, cpu: u32) -> &[CpuRun] {
         match self.cpus.binary_search_by_key(&(host, cpu), |(key, _)| *key) {

@@ -143,7 +143,7 @@ impl<V: Copy + PartialEq> Slot<V> {
         self.pending = right.pending;
     }
 
-    /// Everything ends at `end`, which is no earlier than any change.
+    /// Everything ends at `end`; what it holds, if it began no earlier, is not told.
     pub fn close(mut self, end: Ns, sink: &mut impl FnMut(V, Span)) {
         self.settle(sink);
         if let (Some(value), Some(since)) = (self.value, self.since)

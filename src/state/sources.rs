@@ -6,7 +6,7 @@
 
 use crate::base::notice::Notices;
 use crate::base::time::Span;
-use crate::base::work::Cancel;
+use crate::base::work::{Cancel, Cancelled, Work, in_order};
 use crate::event::batch::{Batch, straighten};
 use crate::event::bind::{Binder, Binding};
 use crate::event::kind::{Event, Kind, WhoId};
@@ -39,23 +39,33 @@ pub struct Sources {
 }
 
 impl Sources {
-    /// Bind and compile `traces`; under different labels, equal hosts are two.
-    pub fn new(traces: &[&Trace], labels: &[Option<String>], bind: impl Fn(&Trace) -> Binding) -> Sources {
+    /// Bind and compile `traces`, each on a worker; under different labels, equal hosts are two.
+    pub fn new(
+        traces: &[&Trace],
+        labels: &[Option<String>],
+        bind: impl Fn(&Trace) -> Binding + Sync,
+        work: &Work,
+    ) -> Result<Sources, Cancelled> {
         let (hosts, host_of) = hosts(traces, labels);
         let mut sources = Sources { hosts, origins: Vec::new(), all: Vec::new(), spare: Mutex::default() };
-        for (trace, host) in traces.iter().zip(host_of) {
+        let source = |i: usize| {
+            let trace = traces[i];
             let binding = bind(trace);
-            let release = sources.hosts.get(host.index()).and_then(|(_, release)| release.as_deref());
-            let generation = Generation::of(release);
-            sources.origins.push(Origin { host, kernel: binding.kernel, generation });
             let losses = trace.streams().iter().map(|stream| {
                 let spans = stream.losses.iter().map(|(from, to, _)| Span::new(*from, *to));
                 spans.filter(|_| binding.switches.contains(&stream.stream_class)).collect()
             });
             let losses = losses.collect();
-            sources.all.push(Source { plan: trace.compile(&binding.projection), binding, losses });
-        }
-        sources
+            Source { plan: trace.compile(&binding.projection), binding, losses }
+        };
+        in_order(work, traces.len(), source, |i, source| {
+            let host = host_of[i];
+            let release = sources.hosts.get(host.index()).and_then(|(_, release)| release.as_deref());
+            let generation = Generation::of(release);
+            sources.origins.push(Origin { host, kernel: source.binding.kernel, generation });
+            sources.all.push(source);
+        })?;
+        Ok(sources)
     }
 
     /// The typed events of a chunk. `seen` is called with every record, stream by stream: of classes that the binding does

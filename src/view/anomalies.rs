@@ -395,7 +395,7 @@ fn place(found: &Anomalies, step: &Step) -> String {
     format!("{} at {}", name(found, step), duration(step.span.start - found.origin))
 }
 
-fn duration(ns: i64) -> String {
+pub(super) fn duration(ns: i64) -> String {
     let size = ns.unsigned_abs();
     let value = ns as f64;
     match size {

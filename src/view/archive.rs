@@ -131,7 +131,7 @@ fn tasks(mined: &Mined) -> Vec<TaskFacts> {
     let task = |name: String| {
         let mut durations = by_task.remove(&name)?;
         durations.sort_unstable();
-        Some(TaskFacts { name: cleaned(&name), measured: Some(Measured::new(&durations)) })
+        Some(TaskFacts { name: cleaned(&name), measured: Some(Measured::new(&durations)), unknown_waits: None })
     };
     iterations::tasks(mined).into_iter().filter_map(task).collect()
 }

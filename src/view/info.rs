@@ -1,11 +1,13 @@
 //! `info`: what the traces are (`whyslow.info/1`), from metadata, index and packet headers; with a survey also how
 //! often and how long each task ran.
 
+use super::anomalies::duration;
 use super::clean;
-use crate::analysis::survey::Unknown;
+use crate::analysis::clocks::HostClock;
+use crate::analysis::survey::{Survey, Unknown};
 use crate::base::notice::Notices;
 use crate::base::statistics::nearest_rank;
-use crate::base::time::Ns;
+use crate::base::time::{Ns, Shift};
 use crate::model::facts::{self, TraceFacts};
 use serde::Serialize;
 use std::fmt::Write;
@@ -17,6 +19,8 @@ pub struct Facts {
     traces: Vec<TraceJson>,
     lost: Lost,
     tasks: Vec<TaskFacts>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    clocks: Option<Vec<ClockFacts>>,
     #[serde(skip_serializing_if = "Option::is_none")]
     unknown_waits: Option<UnknownWaits>,
     warnings: Vec<String>,
@@ -35,6 +39,17 @@ struct TraceJson {
     event_types: u64,
 }
 
+/// Common time = own time + `offset_ns`, at the start of its recording; it grows by `drift_ppb`.
+#[derive(Clone, Debug, Serialize)]
+struct ClockFacts {
+    host: Option<String>,
+    traces: Vec<String>,
+    offset_ns: i64,
+    drift_ppb: f64,
+    error_ns: Option<i64>,
+    packets: u64,
+}
+
 #[derive(Clone, Debug, Default, Serialize)]
 struct Lost {
     events: u64,
@@ -48,6 +63,8 @@ pub(super) struct TaskFacts {
     pub name: String,
     #[serde(flatten)]
     pub measured: Option<Measured>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub unknown_waits: Option<UnknownWaits>,
 }
 
 /// How many executions, and how long they took.
@@ -61,7 +78,7 @@ pub(super) struct Measured {
 }
 
 #[derive(Clone, Debug, Serialize)]
-struct UnknownWaits {
+pub(super) struct UnknownWaits {
     off_cpu_ns: i64,
     reasons: Vec<Reason>,
 }
@@ -74,11 +91,12 @@ struct Reason {
 }
 
 impl Facts {
-    /// The facts of some traces and, for each task that was measured, its durations, ascending.
+    /// The facts of some traces and, for each task that was measured, its durations, ascending; where a survey was
+    /// made, what it found besides, and the hosts' clocks.
     pub fn new<'a>(
         recorded: &facts::Facts,
         tasks: impl Iterator<Item = (&'a str, Option<&'a [Ns]>)>,
-        unknown: Option<&Unknown>,
+        full: Option<(&Survey, &[HostClock])>,
         notices: &Notices,
     ) -> Facts {
         let facts::Lost { events, packets, streams } = recorded.lost;
@@ -86,6 +104,7 @@ impl Facts {
             .map(|(name, sorted)| TaskFacts {
                 name: clean::text(name).into_owned(),
                 measured: sorted.map(Measured::new),
+                unknown_waits: full.and_then(|(s, _)| s.tasks.get(name)).map(|t| UnknownWaits::new(&t.unknown)),
             })
             .collect();
         // With figures, what never ran is of no interest: a kernel declares hundreds of system calls.
@@ -95,7 +114,8 @@ impl Facts {
             traces: recorded.traces.iter().map(TraceJson::new).collect(),
             lost: Lost { events, packets, streams },
             tasks,
-            unknown_waits: unknown.map(UnknownWaits::new),
+            clocks: full.map(|(_, clocks)| clocks.iter().map(|clock| ClockFacts::new(clock, recorded)).collect()),
+            unknown_waits: full.map(|(survey, _)| UnknownWaits::new(&survey.unknown)),
             warnings: notices.sentences().iter().map(|s| clean::line(s)).collect(),
         }
     }
@@ -127,14 +147,19 @@ impl Facts {
         } else {
             writeln!(out, "lost: nothing")?;
         }
+        for clock in self.clocks.iter().filter(|clocks| clocks.len() > 1).flatten() {
+            writeln!(out, "{clock}")?;
+        }
         write_tasks(&self.tasks, out)?;
         if let Some(unknown) = &self.unknown_waits {
-            let total: i64 = unknown.reasons.iter().map(|r| r.ns).sum();
-            let percent = total as f64 * 100.0 / unknown.off_cpu_ns.max(1) as f64;
-            let all = unknown.off_cpu_ns as f64 / 1e6;
-            writeln!(out, "\nwaits on critical paths without a cause: {percent:.2} % of {all:.1} ms off the CPU")?;
+            writeln!(out, "\nwaits on critical paths without a cause: {unknown} off the CPU")?;
             for r in &unknown.reasons {
                 writeln!(out, "{:>10} {:>11.3} ms  {}", r.waits, r.ns as f64 / 1e6, r.reason)?;
+            }
+            for t in &self.tasks {
+                if let Some(own) = t.unknown_waits.as_ref().filter(|own| !own.reasons.is_empty()) {
+                    writeln!(out, "           {own} in {}", t.name)?;
+                }
             }
         }
         self.warnings.iter().try_for_each(|w| writeln!(out, "note: {w}"))
@@ -165,6 +190,35 @@ pub(super) fn write_tasks(tasks: &[TaskFacts], out: &mut String) -> std::fmt::Re
         }
     }
     Ok(())
+}
+
+impl std::fmt::Display for ClockFacts {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let host = self.host.as_deref().unwrap_or("unknown host");
+        let error = self.error_ns.map_or_else(|| "unknown".to_owned(), duration);
+        let offset = duration(self.offset_ns);
+        write!(f, "clock of {host}: {offset} to add, error up to {error}, by {} packets", self.packets)?;
+        if self.drift_ppb == 0.0 { Ok(()) } else { write!(f, ", drift {:.1} ppm", self.drift_ppb / 1e3) }
+    }
+}
+
+impl ClockFacts {
+    fn new(clock: &HostClock, recorded: &facts::Facts) -> ClockFacts {
+        let ppb = clock.shift.drift as f64 * 1e9 / (1u64 << Shift::SCALE) as f64;
+        ClockFacts {
+            host: Some(clean::text(&clock.host).into_owned()).filter(|host| !host.is_empty()),
+            traces: clock
+                .traces
+                .iter()
+                .filter_map(|at| recorded.traces.get(*at))
+                .map(|t| clean::text(&t.path).into_owned())
+                .collect(),
+            offset_ns: clock.shift.offset,
+            drift_ppb: (ppb * 1e3).round() / 1e3,
+            error_ns: clock.error,
+            packets: clock.packets,
+        }
+    }
 }
 
 impl TraceJson {
@@ -209,5 +263,13 @@ impl UnknownWaits {
         let mut reasons: Vec<Reason> = unknown.reasons.iter().map(reason).collect();
         reasons.sort_by_key(|r| std::cmp::Reverse(r.ns));
         UnknownWaits { off_cpu_ns: unknown.off_cpu_ns, reasons }
+    }
+}
+
+impl std::fmt::Display for UnknownWaits {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let total: i64 = self.reasons.iter().map(|r| r.ns).sum();
+        let percent = total as f64 * 100.0 / self.off_cpu_ns.max(1) as f64;
+        write!(f, "{percent:.2} % of {:.1} ms", self.off_cpu_ns as f64 / 1e6)
     }
 }

@@ -6,6 +6,7 @@
 use super::clean;
 use crate::base::names::NameId;
 use crate::compare::filter::sorted_present;
+use crate::compare::moments::{Alignment, Moment};
 use crate::compare::{Basis, Cause, Comparison, Culprit, DiffTree, Dimension, Group, GroupsOrigin, Kind, frame_text};
 use crate::model::Model;
 use crate::model::execution::ExecutionId;
@@ -315,24 +316,25 @@ pub fn sampled(model: &Model, members: &[ExecutionId], most: usize) -> Vec<Execu
 }
 
 fn samples(model: &Model, group: &'static str, members: &[ExecutionId]) -> Vec<SampleJson> {
-    let sample = |e: ExecutionId| {
-        let i = e.index();
-        let who = model.executions.who.get(i).and_then(|w| model.who.get(w.index()));
-        let text = |id: Option<NameId>| id.map_or_else(String::new, |id| cleaned(model.names.get(id)));
-        let trace = model.executions.trace.get(i).and_then(|t| model.traces.get(t.index()));
-        SampleJson {
-            group,
-            execution: e.0,
-            trace: trace.map_or_else(String::new, |t| cleaned(&t.label)),
-            start_ns: model.executions.start[i],
-            duration_ns: model.executions.duration(i),
-            process: text(who.map(|w| w.process)),
-            thread: text(who.map(|w| w.thread)),
-            pid: who.map(|w| w.pid),
-            tid: who.map(|w| w.tid),
-        }
-    };
-    sampled(model, members, SAMPLES).into_iter().map(sample).collect()
+    sampled(model, members, SAMPLES).into_iter().map(|e| sample(model, group, e)).collect()
+}
+
+fn sample(model: &Model, group: &'static str, e: ExecutionId) -> SampleJson {
+    let i = e.index();
+    let who = model.executions.who.get(i).and_then(|w| model.who.get(w.index()));
+    let text = |id: Option<NameId>| id.map_or_else(String::new, |id| cleaned(model.names.get(id)));
+    let trace = model.executions.trace.get(i).and_then(|t| model.traces.get(t.index()));
+    SampleJson {
+        group,
+        execution: e.0,
+        trace: trace.map_or_else(String::new, |t| cleaned(&t.label)),
+        start_ns: model.executions.start[i],
+        duration_ns: model.executions.duration(i),
+        process: text(who.map(|w| w.process)),
+        thread: text(who.map(|w| w.thread)),
+        pid: who.map(|w| w.pid),
+        tid: who.map(|w| w.tid),
+    }
 }
 
 #[derive(Serialize)]
@@ -348,14 +350,60 @@ struct DiffJson {
     /// Nodes were left out to obey `--max-nodes`.
     truncated: bool,
     samples: Vec<SampleJson>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    executions: Option<AlignmentJson>,
     causes: Vec<CauseJson>,
     kinds: Vec<KindJson>,
     dimensions: Vec<DimensionJson>,
     warnings: Vec<String>,
 }
 
-/// The document `whyslow.diff/1`, its tree bounded to `max_nodes`.
-pub fn diff(model: &Model, c: &Comparison, max_nodes: Option<usize>) -> impl Serialize + use<> {
+#[derive(Serialize)]
+struct AlignmentJson {
+    a: SampleJson,
+    b: SampleJson,
+    /// Frames to which paths were cut because there were too many moments; null where they were not.
+    depth: Option<u32>,
+    moments: Vec<MomentJson>,
+}
+
+#[derive(Serialize)]
+struct MomentJson {
+    path: Vec<String>,
+    kind: &'static str,
+    /// Since the execution began; null where it has no such moment.
+    a_start_ns: Option<i64>,
+    a_ns: i64,
+    b_start_ns: Option<i64>,
+    b_ns: i64,
+    delta_ns: i64,
+}
+
+fn alignment(model: &Model, aligned: &Alignment) -> AlignmentJson {
+    let moment = |m: &Moment| MomentJson {
+        path: model.contexts.path(m.context).into_iter().map(|c| cleaned(&frame_text(model, c))).collect(),
+        kind: model.contexts.spent(m.context).name(),
+        a_start_ns: m.a.map(|p| p.start_ns),
+        a_ns: m.a.map_or(0, |p| p.ns),
+        b_start_ns: m.b.map(|p| p.start_ns),
+        b_ns: m.b.map_or(0, |p| p.ns),
+        delta_ns: m.delta_ns(),
+    };
+    AlignmentJson {
+        a: sample(model, "a", aligned.a),
+        b: sample(model, "b", aligned.b),
+        depth: aligned.depth,
+        moments: aligned.moments.iter().map(moment).collect(),
+    }
+}
+
+/// The document `whyslow.diff/1`, its tree bounded to `max_nodes`; with two executions aligned where that was asked for.
+pub fn diff(
+    model: &Model,
+    c: &Comparison,
+    aligned: Option<&Alignment>,
+    max_nodes: Option<usize>,
+) -> impl Serialize + use<> {
     let Common { task, slow, fast, verdict, causes, kinds, dimensions, warnings } = common(model, c);
     let tree = tree(model, &c.tree, max_nodes);
     let mut samples = samples(model, "slow", &c.slow.members);
@@ -371,6 +419,7 @@ pub fn diff(model: &Model, c: &Comparison, max_nodes: Option<usize>) -> impl Ser
         truncated: tree.len() < c.tree.nodes.len(),
         tree,
         samples,
+        executions: aligned.map(|a| alignment(model, a)),
         causes,
         kinds,
         dimensions,
@@ -430,7 +479,7 @@ mod tests {
     #[test]
     fn diff_is_whole_or_says_that_it_is_not() {
         let (model, c) = made();
-        let whole = value(diff(&model, &c, None));
+        let whole = value(diff(&model, &c, None, None));
         assert_eq!(whole["tree"].as_array().unwrap().len(), c.tree.nodes.len());
         assert_eq!(whole["truncated"], false);
         for metric in whole["metrics"].as_array().unwrap() {
@@ -440,7 +489,7 @@ mod tests {
             assert_eq!(sum as usize, c.slow.members.len());
         }
         for most in [0, 1, 5, 17] {
-            let v = value(diff(&model, &c, Some(most)));
+            let v = value(diff(&model, &c, None, Some(most)));
             let nodes = v["tree"].as_array().unwrap();
             assert_eq!((nodes.len(), &v["truncated"]), (most, &true.into()));
             let depths: Vec<u64> = nodes.iter().map(|n| n["depth"].as_u64().unwrap()).collect();
@@ -467,7 +516,7 @@ mod tests {
         }
         let model = s.seal();
         let c = compare(&model, &Request::default(), &Work::new(1)).unwrap();
-        let text = serde_json::to_string(&diff(&model, &c, None)).unwrap();
+        let text = serde_json::to_string(&diff(&model, &c, None, None)).unwrap();
         assert!(text.contains("il") && !text.contains(clean::is_unsafe) && !text.contains("\\u001b"), "{text}");
     }
 }

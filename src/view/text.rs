@@ -7,6 +7,7 @@ use super::clean;
 use super::json::largest;
 use crate::base::names::NameId;
 use crate::compare::filter::{show_value, sorted_present};
+use crate::compare::moments::{Alignment, Moment, Part};
 use crate::compare::{Comparison, DiffNode, GroupsOrigin, frame_text, percent_words, time_words};
 use crate::model::Model;
 use crate::model::execution::ExecutionId;
@@ -113,6 +114,67 @@ pub fn diff(model: &Model, c: &Comparison, page: Page) -> String {
     tree(model, c, page, &mut out);
     causes(c, page, &mut out);
     notes(c, page, &mut out);
+    out
+}
+
+/// Two executions aligned: when and how long each was where, and which of them took longer there. Moments that are
+/// nothing in both are joined.
+pub fn moments(model: &Model, aligned: &Alignment, page: Page) -> String {
+    let mut out = String::new();
+    for (name, e) in [("a", aligned.a), ("b", aligned.b)] {
+        let i = e.index();
+        let who = model.executions.who.get(i).and_then(|w| model.who.get(w.index()));
+        let thread = who.map_or("unknown", |w| model.names.get(w.thread));
+        let tid = who.map_or(0, |w| w.tid);
+        let start = model.executions.start[i].saturating_sub(model.origin);
+        let (duration, start) = (time_words(model.executions.duration(i) as f64), time_words(start as f64));
+        page.wrap(&mut out, 0, &format!("{name}: execution {}, {duration}, begins at {start} on {thread} {tid}", e.0));
+    }
+    if let Some(depth) = aligned.depth {
+        let why = "to have fewer moments";
+        page.wrap(&mut out, 0, &format!("Paths are cut below {} frames {why}.", depth + 1));
+    }
+    out.push('\n');
+    out.push_str("     a at         a      b at         b     a - b  where\n");
+    let whole = |e: ExecutionId| model.executions.duration(e.index());
+    let least = whole(aligned.a).max(whole(aligned.b)) / 200;
+    let shows = |m: &&Moment| m.a.into_iter().chain(m.b).any(|p| p.ns >= least.max(1));
+    let mut rest = (0_usize, 0_i64, 0_i64);
+    let flush = |rest: &mut (usize, i64, i64), out: &mut String| {
+        let (n, a, b) = std::mem::take(rest);
+        if n > 0 {
+            let (a, b, delta) = (time_words(a as f64), time_words(b as f64), time_words((a - b) as f64));
+            let s = if n == 1 { "" } else { "s" };
+            let line = format!("{:>9} {a:>9} {:>9} {b:>9} {delta:>9}  {n} short moment{s}", "", "");
+            out.push_str(cut(&line, page.width()).trim_end());
+            out.push('\n');
+        }
+    };
+    for moment in &aligned.moments {
+        if !shows(&moment) {
+            rest = (rest.0 + 1, rest.1 + moment.a.map_or(0, |p| p.ns), rest.2 + moment.b.map_or(0, |p| p.ns));
+            continue;
+        }
+        flush(&mut rest, &mut out);
+        let words = |p: Option<Part>, of: fn(Part) -> i64| p.map_or_else(|| "-".into(), |p| time_words(of(p) as f64));
+        let path = model.contexts.path(moment.context);
+        let arrow = if page.ascii { " > " } else { " › " };
+        // The end of the path says most; its begin is the same in all.
+        let shown = &path[path.len().saturating_sub(3)..];
+        let place: Vec<String> = shown.iter().map(|c| clean::line(&frame_text(model, *c))).collect();
+        let line = format!(
+            "{:>9} {:>9} {:>9} {:>9} {:>9}  {}",
+            words(moment.a, |p| p.start_ns),
+            words(moment.a, |p| p.ns),
+            words(moment.b, |p| p.start_ns),
+            words(moment.b, |p| p.ns),
+            time_words(moment.delta_ns() as f64),
+            place.join(arrow)
+        );
+        out.push_str(cut(&line, page.width()).trim_end());
+        out.push('\n');
+    }
+    flush(&mut rest, &mut out);
     out
 }
 

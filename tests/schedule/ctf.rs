@@ -134,7 +134,7 @@ fn hurt(stream: &mut Vec<Recorded>, dice: &mut Dice) {
     *stream = hurt;
 }
 
-fn packets(cpu: usize, events: &[Recorded], damaged: bool, dice: &mut Dice) -> Vec<u8> {
+fn packets(cpu: usize, events: &[Recorded], end: Ns, damaged: bool, dice: &mut Dice) -> Vec<u8> {
     let (mut file, mut left, mut discarded, mut number) = (Vec::new(), events, 0u64, 0u64);
     while !left.is_empty() {
         let (own, rest) = left.split_at((5 + dice.below(40)).min(left.len()));
@@ -151,7 +151,9 @@ fn packets(cpu: usize, events: &[Recorded], damaged: bool, dice: &mut Dice) -> V
             body.extend((event.time as u64).to_le_bytes());
             body.extend(&event.fields);
         }
-        let (first, last) = (own[0].time as u64, own[own.len() - 1].time as u64);
+        // When tracing stops, the last packet of each CPU is closed.
+        let last = if left.is_empty() { end } else { own[own.len() - 1].time };
+        let (first, last) = (own[0].time as u64, last as u64);
         let size = (8 + 6 * 8 + 4 + body.len() as u64) * 8;
         file.extend(0xc1fc_1fc1u32.to_le_bytes());
         file.extend(0u32.to_le_bytes());
@@ -175,7 +177,8 @@ pub fn write(folder: &Path, seed: u64, steps: usize, damaged: bool) -> PathBuf {
         if damaged {
             hurt(&mut events, &mut dice);
         }
-        std::fs::write(folder.join(format!("channel_{cpu}")), packets(cpu, &events, damaged, &mut dice)).unwrap();
+        std::fs::write(folder.join(format!("channel_{cpu}")), packets(cpu, &events, world.now, damaged, &mut dice))
+            .unwrap();
     }
     folder.to_owned()
 }

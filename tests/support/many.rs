@@ -79,6 +79,7 @@ pub fn model(executions: usize, seed: u64) -> Model {
         e.who.push(WhoId::at(random.below(16)));
         e.trace.push(TraceId(0));
         e.unsure.push(random.below(50) == 0);
+        e.cpu.push(if random.below(9) == 0 { u16::MAX } else { random.below(8) as u16 });
         e.own.push(own);
     }
     model.executions.columns = columns;

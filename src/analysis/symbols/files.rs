@@ -106,8 +106,10 @@ fn debug_file(main: &Path, wanted: Wanted<'_>, built: &elf::Identity, places: &P
     let system = places.folders.is_empty().then(|| PathBuf::from(SYSTEM_DEBUG));
     let folders: Vec<&Path> = places.folders.iter().chain(&system).map(PathBuf::as_path).collect();
     let id = built.build_id.as_deref();
-    if let Some(file) = id.and_then(|id| folders.iter().find_map(|f| indexed(f, id))) {
-        return Some(file);
+    let proved = |p: &PathBuf| elf::identity(p).is_some_and(|i| i.build_id.as_deref() == id);
+    let indexed = id.and_then(|id| folders.iter().filter_map(|f| indexed(f, id)).find(proved));
+    if indexed.is_some() {
+        return indexed;
     }
     let own = built.debug_link.as_ref().map(|(name, crc)| (name.as_str(), *crc));
     let (name, crc) = own.or(wanted.debug_link)?;

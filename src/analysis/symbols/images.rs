@@ -97,6 +97,14 @@ impl Spaces {
         history.get(after.saturating_sub(1)).map(|(_, s)| *s)
     }
 
+    /// When a process begins to run another program, in order.
+    pub fn programs(&self, host: HostId, pid: i32) -> Vec<Ns> {
+        let history = self.of_process.get(&(host, pid)).map_or(&[][..], |h| h);
+        let program = |(_, id): &(Ns, SpaceId)| self.get(*id).map(|s| s.program);
+        let changes = history.windows(2).filter(|w| program(&w[0]) != program(&w[1]));
+        changes.map(|w| w[1].0).collect()
+    }
+
     /// A space; `None` for an id of another table.
     pub fn get(&self, id: SpaceId) -> Option<&Space> {
         self.spaces.get(id.index())

@@ -28,6 +28,11 @@ use images::{SpaceId, Spaces};
 use perf_map::PerfMap;
 use std::path::PathBuf;
 
+/// Libraries of the tracer and its profiler: at the innermost end of a stack they are how it was taken.
+const TRACERS: [&str; 2] = ["liblttng-profile", "liblttng-ust"];
+/// Where a signal's handler returns to.
+const SIGNAL_RETURN: &str = "__restore_rt";
+
 /// A raw user stack in its process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Placed {
@@ -142,6 +147,8 @@ impl<'a> Resolver<'a> {
         let resolve = |stack: &Placed| {
             let mut all: Vec<UserFrame> = Vec::new();
             let mut addresses: Vec<u64> = self.addresses(stack).collect();
+            let tracers = addresses.iter().take_while(|a| self.is_tracers(stack, **a)).count();
+            addresses.drain(..tracers);
             addresses.reverse();
             for address in addresses {
                 let target = self.targets.get(&(stack.host, stack.pid, stack.space, address));
@@ -157,6 +164,10 @@ impl<'a> Resolver<'a> {
                     }
                 }
             }
+            // A profiler works in a signal's handler.
+            if tracers > 0 && all.last().is_some_and(|f| names.get(f.name) == SIGNAL_RETURN) {
+                all.pop();
+            }
             // Calls inside one unnamed file are one frame.
             all.dedup_by(|b, a| a.folded && b.folded && a.name == b.name);
             all
@@ -169,6 +180,16 @@ impl<'a> Resolver<'a> {
     fn addresses(&self, stack: &Placed) -> impl Iterator<Item = u64> + use<'a> {
         let raw = self.recording.stacks.get(stack.stack).iter().filter(|a| **a != 0 && **a != u64::MAX);
         raw.enumerate().map(|(depth, a)| if depth == 0 { *a } else { a - 1 })
+    }
+
+    /// An address in a library that takes the samples.
+    fn is_tracers(&self, stack: &Placed, address: u64) -> bool {
+        let Some(Target::File(file, _)) = self.targets.get(&(stack.host, stack.pid, stack.space, address)) else {
+            return false;
+        };
+        let path = self.files.get(*file).map_or("", |f| self.recording.names.get(f.path));
+        let name = path.rsplit('/').next().unwrap_or(path);
+        TRACERS.iter().any(|tracer| name.starts_with(tracer))
     }
 
     fn aim(&mut self, stack: &Placed, address: u64) {

@@ -66,6 +66,8 @@ struct UsagePass<'w> {
     sources: Sources,
     /// By trace; `None` for those without a kernel.
     origins: Vec<Option<Origin>>,
+    /// By trace and time: to when events were lost that were lost from then on.
+    lost: HashMap<(u16, Ns), Ns>,
     events: &'w AtomicU64,
 }
 
@@ -80,13 +82,18 @@ impl UsagePass<'_> {
         seeds: bool,
         cancel: &Cancel,
     ) {
-        // By trace and CPU: the first and the last event of any kind.
-        let mut bounds: Vec<((usize, u16), (Ns, Ns))> = Vec::new();
+        // By trace and CPU: the first and the last event of any kind. Most records are of the CPU of the one before.
+        let mut bounds: HashMap<(usize, u16), (Ns, Ns)> = HashMap::default();
+        let mut latest = None;
         let mut seen = |trace: usize, cpu: u32, t: Ns| {
             let key = (trace, u16::try_from(cpu).unwrap_or(u16::MAX));
-            match bounds.iter_mut().rev().find(|(other, _)| *other == key) {
-                Some((_, (first, last))) => (*first, *last) = (t.min(*first), t.max(*last)),
-                None => bounds.push((key, (t, t))),
+            match &mut latest {
+                Some((last, (from, to))) if *last == key => (*from, *to) = (t.min(*from), t.max(*to)),
+                _ => {
+                    if let Some((key, span)) = latest.replace((key, (t, t))) {
+                        widen(&mut bounds, key, span);
+                    }
+                }
             }
         };
         let mut ran: HashMap<Place, (Ns, i32)> = HashMap::default();
@@ -109,6 +116,9 @@ impl UsagePass<'_> {
             |piece, record| seen(piece.trace, record.cpu, record.time),
             before,
         );
+        if let Some((key, span)) = latest {
+            widen(&mut bounds, key, span);
+        }
         for ((trace, cpu), (first, last)) in bounds {
             match self.origins.get(trace) {
                 Some(Some(origin)) => {
@@ -122,15 +132,7 @@ impl UsagePass<'_> {
         for (place, (t, tid)) in ran {
             part.seed(place, tid, t);
         }
-        let lost_until = |event: &Event| {
-            let losses = self
-                .sources
-                .all
-                .get(usize::from(event.trace))
-                .into_iter()
-                .flat_map(|source| source.losses.iter().flatten());
-            losses.filter(|span| span.start == event.time).map(|span| span.end).max().unwrap_or(event.time)
-        };
+        let lost_until = |event: &Event| self.lost.get(&(event.trace, event.time)).copied().unwrap_or(event.time);
         part.absorb(&batch, &self.origins, lost_until);
         self.events.fetch_add(batch.events.len() as u64, Ordering::Relaxed);
         self.sources.recycle(batch);
@@ -161,6 +163,27 @@ impl Analysis for UsagePass<'_> {
     }
 }
 
+/// Something happened from the first to the second of `span`.
+fn widen(bounds: &mut HashMap<(usize, u16), (Ns, Ns)>, key: (usize, u16), span: (Ns, Ns)) {
+    let all = bounds.entry(key).or_insert(span);
+    *all = (span.0.min(all.0), span.1.max(all.1));
+}
+
+/// To when each CPU was recorded: one whose buffers were cut off earlier than others' is not taken to go on as it was.
+fn recorded_to(traces: &[&Trace], sources: &Sources) -> HashMap<Place, Ns> {
+    let mut ends: HashMap<Place, Ns> = HashMap::default();
+    for ((trace, source), origin) in traces.iter().zip(&sources.all).zip(&sources.origins) {
+        for stream in trace.streams().iter().filter(|s| source.binding.switches.contains(&s.stream_class)) {
+            let cpu = stream.cpu.and_then(|cpu| u16::try_from(cpu).ok());
+            if let Some((cpu, end)) = cpu.zip(stream.packets.last().and_then(|packet| packet.end)) {
+                let last = ends.entry(Place { host: origin.host, cpu }).or_insert(end);
+                *last = end.max(*last);
+            }
+        }
+    }
+    ends
+}
+
 impl Usage {
     /// Read as much of some traces as `focus` says. Under different labels, equal hosts are two.
     pub fn read(
@@ -173,15 +196,23 @@ impl Usage {
         let (traces, left_out) = traces.split_at(traces.len().min(1 << 16));
         let mut notices = Notices::default();
         notices.add(Notice::MemoryLimit, left_out.len() as u64, || "traces after the first 65,536".to_owned());
-        let sources = Sources::new(traces, labels, |trace| Binding::focused(trace, &[], focus));
+        let sources = Sources::new(traces, labels, |trace| Binding::focused(trace, &[], focus), work)?;
         let origin = |(origin, source): (&crate::state::kernel::Origin, &crate::state::sources::Source)| {
             let (host, generation, switches) = (origin.host, origin.generation, source.binding.follows_switches);
             origin.kernel.then_some(Origin { host, generation, switches })
         };
         let origins = sources.origins.iter().zip(&sources.all).map(origin).collect();
-        let pass = UsagePass { sources, origins, events: &work.progress.events };
+        let ends = recorded_to(traces, &sources);
+        let mut lost: HashMap<(u16, Ns), Ns> = HashMap::default();
+        for (trace, source) in sources.all.iter().enumerate() {
+            for span in source.losses.iter().flatten() {
+                let until = lost.entry((trace as u16, span.start)).or_insert(span.end);
+                *until = span.end.max(*until);
+            }
+        }
+        let pass = UsagePass { sources, origins, lost, events: &work.progress.events };
         let (mut part, mut notices) = engine::run(&pass, (Part::new(true), notices), traces, way, work)?;
-        part.close();
+        part.close(&ends);
         let odd = part.odd.0 + part.threads.iter().map(|thread| thread.calls.odd).sum::<u64>();
         notices.add(Notice::Inconsistent, odd, || part.odd.1.map_or_else(String::new, |t| format!("at {t} ns")));
         Ok((Usage(part), notices))
@@ -244,6 +275,18 @@ impl Usage {
         list.retain(|p| p.read.calls + p.written.calls > 0);
         list.sort_by_key(|p| (std::cmp::Reverse(p.read.bytes.saturating_add(p.written.bytes)), p.pid));
         list
+    }
+
+    /// The first thing that does not add up (`--check`): no CPU is used for longer than the recording lasts, and what the
+    /// threads used is what the CPUs gave.
+    pub fn check(&self) -> Option<String> {
+        let cpus = self.cpus();
+        let lasts = self.0.lasts();
+        let given: Ns = cpus.iter().map(|cpu| cpu.active_ns).fold(0, Ns::saturating_add);
+        let used: Ns = self.threads().iter().map(|thread| thread.cpu_ns).fold(0, Ns::saturating_add);
+        let over = cpus.iter().find(|cpu| cpu.active_ns > cpu.total_ns || cpu.total_ns > lasts);
+        over.map(|cpu| format!("CPU {} is used for {} of {} ns in {lasts} ns", cpu.cpu, cpu.active_ns, cpu.total_ns))
+            .or_else(|| (given != used).then(|| format!("CPUs gave {given} ns, threads used {used}")))
     }
 
     fn name(&self, thread: &part::Thread) -> String {

@@ -49,7 +49,7 @@ pub(super) struct Thread {
     /// Where it runs.
     slot: Slot<Option<Place>>,
     /// How long it ran where.
-    pub on: Vec<(Place, Ns)>,
+    pub on: HashMap<Place, Ns>,
     pub calls: Calls,
     /// As its own events say; as the tracer's enumeration does.
     pid: (Option<i32>, Option<i32>),
@@ -83,11 +83,10 @@ impl Thread {
 }
 
 /// A thread ran somewhere.
-fn spend(on: &mut Vec<(Place, Ns)>, place: Option<Place>, span: Span) {
-    let Some(place) = place else { return };
-    match on.iter_mut().find(|(other, _)| *other == place) {
-        Some((_, time)) => *time = time.saturating_add(span.len()),
-        None => on.push((place, span.len())),
+fn spend(on: &mut HashMap<Place, Ns>, place: Option<Place>, span: Span) {
+    if let Some(place) = place {
+        let time = on.entry(place).or_default();
+        *time = time.saturating_add(span.len());
     }
 }
 
@@ -214,7 +213,7 @@ impl Part {
             head,
             ended: false,
             slot: if known { Slot::known(None, Ns::MIN) } else { Slot::default() },
-            on: Vec::new(),
+            on: HashMap::default(),
             calls: Calls::new(known),
             pid: (None, None),
             name: (None, None),
@@ -497,12 +496,20 @@ impl Part {
         self.cpus.keys().copied()
     }
 
-    /// Everything ends with the last event.
-    pub fn close(&mut self) {
-        let Some(end) = self.end else { return };
+    /// From the first event of any CPU to the last of all.
+    pub fn lasts(&self) -> Ns {
+        let first = self.cpus.values().map(|cpu| cpu.first).min();
+        first.zip(self.end).map_or(0, |(first, end)| end.saturating_sub(first))
+    }
+
+    /// Everything ends with the last event; on a CPU in `ends`, no later than said there.
+    pub fn close(&mut self, ends: &HashMap<Place, Ns>) {
+        let Some(last) = self.end else { return };
         for thread in &mut self.threads {
+            let slot = std::mem::take(&mut thread.slot);
+            let of = slot.value().flatten().and_then(|place| ends.get(&place).copied());
             let on = &mut thread.on;
-            std::mem::take(&mut thread.slot).close(end, &mut |place, span| spend(on, place, span));
+            slot.close(of.map_or(last, |end| end.min(last)), &mut |place, span| spend(on, place, span));
         }
     }
 }

@@ -13,6 +13,7 @@ use super::metadata::Trouble;
 use super::schema::{Bits, Choice, Count, Field, Kind, Location, Range, Root, Schema, Show, Slot, Source};
 use super::schema::{Label, Role};
 use foldhash::{HashMap, HashMapExt};
+use std::sync::Arc;
 
 /// A way from a root to a field: positions of members and options; elements of arrays count as position 0.
 type Way = Vec<u32>;
@@ -46,9 +47,10 @@ const ORDER: [Root; 6] = [
     Root::Payload,
 ];
 
-/// Binds all references of a schema.
+/// Binds all references of a schema. Event classes that another schema holds too are bound there, in slots below
+/// `schema.slots`.
 pub(super) fn bind(mut schema: Schema) -> Result<Schema, Trouble> {
-    let mut slots = Slots { next: Role::COUNT, by_targets: HashMap::new() };
+    let mut slots = Slots { next: Role::COUNT.max(schema.slots as Slot), by_targets: HashMap::new() };
     let Schema { packet_header, streams, .. } = &mut schema;
     let header = &mut packet_header.as_mut();
     bind_roots(
@@ -66,6 +68,7 @@ pub(super) fn bind(mut schema: Schema) -> Result<Schema, Trouble> {
         };
         bind_roots(&mut roots, &mut slots, &[1, 2, 3])?;
         for (e, event) in stream.events.iter_mut().enumerate() {
+            let Some(event) = Arc::get_mut(event) else { continue };
             let [header, context, event_header, common, _, _] = &mut roots.all;
             let all = [
                 header.as_deref_mut(),
@@ -78,7 +81,7 @@ pub(super) fn bind(mut schema: Schema) -> Result<Schema, Trouble> {
             let owner = (s, e);
             slots.by_targets.retain(|targets, _| targets.iter().all(|(root, ..)| *root < Root::SpecificContext));
             let mut roots = Roots { all, owners: [0, s, s, s, owner.1, owner.1] };
-            bind_roots(&mut roots, &mut slots, &[4, 5]).map_err(|t| {
+            event.alone = bind_roots(&mut roots, &mut slots, &[4, 5]).map_err(|t| {
                 let name = event.name.as_deref().unwrap_or("");
                 t.within_here(format!("in event `{name}`"))
             })?;
@@ -88,7 +91,9 @@ pub(super) fn bind(mut schema: Schema) -> Result<Schema, Trouble> {
     Ok(schema)
 }
 
-fn bind_roots(roots: &mut Roots<'_>, slots: &mut Slots, which: &[usize]) -> Result<(), Trouble> {
+/// True where all targets are in the same structures.
+fn bind_roots(roots: &mut Roots<'_>, slots: &mut Slots, which: &[usize]) -> Result<bool, Trouble> {
+    let mut alone = true;
     for &place in which {
         let mut bindings = Vec::new();
         let (Some(root), Some(Some(field))) = (ORDER.get(place), roots.all.get(place)) else { continue };
@@ -96,10 +101,12 @@ fn bind_roots(roots: &mut Roots<'_>, slots: &mut Slots, which: &[usize]) -> Resu
         let search = Search { roots, root: *root, top: field };
         search.walk(field, &mut way, &mut bindings)?;
         for binding in bindings {
+            let within = |(root, _): &(Root, Way)| which.iter().any(|i| ORDER.get(*i) == Some(root));
+            alone &= binding.targets.iter().all(within);
             apply(roots, slots, &binding)?;
         }
     }
-    Ok(())
+    Ok(alone)
 }
 
 /// Looks for references under one root.
@@ -282,7 +289,7 @@ fn apply(roots: &mut Roots<'_>, slots: &mut Slots, binding: &Binding) -> Result<
     let slot = *slots.by_targets.entry(key).or_insert(fresh);
     let mut signed: Option<bool> = None;
     let mut kinds = Vec::with_capacity(binding.targets.len());
-    let mut labels: Option<std::sync::Arc<[Label]>> = None;
+    let mut labels: Option<Arc<[Label]>> = None;
     for (root, way) in &binding.targets {
         let Some(target) = roots.all.get_mut(place(*root)).and_then(|f| f.as_deref_mut()) else { continue };
         let Some(field) = way.iter().try_fold(target, |field, i| child_mut(field, *i)) else { continue };

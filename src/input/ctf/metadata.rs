@@ -10,6 +10,7 @@ use super::{json, tsdl};
 use crate::input::cursor::Bytes;
 use std::borrow::Cow;
 use std::fmt::Write;
+use tsdl::Known;
 
 const MAGIC: u32 = 0x75d1_1d57;
 const HEADER_BYTES: usize = 37;
@@ -72,21 +73,40 @@ fn place(text: &str, at: usize) -> String {
     format!("{line}:{column}")
 }
 
-/// The schema that the bytes of a metadata file describe.
-pub(super) fn read(bytes: &[u8]) -> Result<Schema, String> {
-    let text = unpack(bytes)?;
-    let plain = matches!(text, Cow::Borrowed(_));
-    let text = std::str::from_utf8(&text).map_err(|e| format!("byte {} is no UTF-8 text", e.valid_up_to()))?;
-    let schema = match text.starts_with('\x1e') {
-        true => json::read(text),
-        false if plain => check_version(text).and_then(|()| tsdl::read(text)),
-        false => tsdl::read(text),
+/// The text of a metadata file, put together from its packets where it has some.
+#[derive(Debug)]
+pub(super) struct Text<'f>(Cow<'f, str>);
+
+impl<'f> Text<'f> {
+    /// Of the bytes of a file.
+    pub(super) fn of(bytes: &'f [u8]) -> Result<Text<'f>, String> {
+        let wrong = |e: std::str::Utf8Error| format!("byte {} is no UTF-8 text", e.valid_up_to());
+        Ok(Text(match unpack(bytes)? {
+            Cow::Borrowed(bytes) => Cow::Borrowed(std::str::from_utf8(bytes).map_err(wrong)?),
+            Cow::Owned(bytes) => Cow::Owned(String::from_utf8(bytes).map_err(|e| wrong(e.utf8_error()))?),
+        }))
+    }
+}
+
+/// The schema that a metadata text describes, and its event blocks where other texts may take them over.
+pub(super) fn read<'t>(
+    whole: &'t Text<'_>,
+    known: Option<&'t Known<'t>>,
+) -> Result<(Schema, Option<tsdl::Blocks<'t>>), String> {
+    let text = &*whole.0;
+    let plain = matches!(whole.0, Cow::Borrowed(_));
+    let tsdl = || tsdl::read(text, known).map(|(schema, found)| (schema, Some(found)));
+    let read = match text.starts_with('\x1e') {
+        true => json::read(text).map(|schema| (schema, None)),
+        false if plain => check_version(text).and_then(|()| tsdl()),
+        false => tsdl(),
     };
-    let mut schema = schema.and_then(locate::bind).map_err(|trouble| trouble.tell(text))?;
+    let bound = read.and_then(|(schema, found)| Ok((locate::bind(schema)?, found)));
+    let (mut schema, found) = bound.map_err(|trouble| trouble.tell(text))?;
     for oddity in &mut schema.oddities {
         oddity.what = format!("{}: {}", place(text, oddity.at), oddity.what);
     }
-    Ok(schema)
+    Ok((schema, found))
 }
 
 /// Plain text must say what it is (7.1); packets say it in their headers.

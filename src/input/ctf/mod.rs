@@ -12,6 +12,7 @@
 
 mod compile;
 mod decode;
+mod directory;
 mod json;
 mod locate;
 mod metadata;
@@ -25,7 +26,8 @@ mod stride;
 mod tsdl;
 
 pub use decode::{Damage, Sink, What};
-pub use open::Directory;
+pub use directory::Directory;
+pub use open::How;
 pub use plan::Plan;
 pub use reader::Reader;
 pub use steps::{Appearance, Named, Node, Shape};
@@ -33,7 +35,7 @@ pub use steps::{Appearance, Named, Node, Shape};
 use super::mapped::Mapped;
 use super::record::{ClassId, FieldPath, Projection, Scope, StreamId};
 use crate::base::notice::{Notice, Notices};
-use crate::base::time::{Ns, canonical_ns};
+use crate::base::time::{Ns, Shift, canonical_ns};
 use packet::{Line, Place, Preludes};
 use schema::{Count, Field, Kind, Schema, StreamClass};
 use std::ops::Range;
@@ -126,7 +128,9 @@ pub struct Trace {
 impl Trace {
     /// Open a trace directory (one that holds `metadata`).
     pub fn open(path: &Path) -> Result<Trace, OpenError> {
-        Trace::open_chunks([&Directory::read(path.to_owned(), &[])?])
+        let directories: Result<Vec<Directory>, OpenError> =
+            Directory::read_all(vec![path.to_owned()]).into_iter().collect();
+        Trace::open_chunks(&directories?, How::Headers)
     }
 
     /// Record classes by [`ClassId`].
@@ -141,7 +145,18 @@ impl Trace {
 
     /// Names of the payload's direct members that are integers (`true`) or text (`false`).
     pub fn payload_fields(&self, class: ClassId) -> Vec<(String, bool)> {
-        let Some(Field { kind: Kind::Struct(members), .. }) = self.root(class, Scope::Payload) else {
+        self.fields(class, Scope::Payload)
+    }
+
+    /// The same of the contexts.
+    pub fn context_fields(&self, class: ClassId) -> Vec<(String, bool)> {
+        let mut all = self.fields(class, Scope::CommonContext);
+        all.extend(self.fields(class, Scope::SpecificContext));
+        all
+    }
+
+    fn fields(&self, class: ClassId, scope: Scope) -> Vec<(String, bool)> {
+        let Some(Field { kind: Kind::Struct(members), .. }) = self.root(class, scope) else {
             return Vec::new();
         };
         let simple = |member: &schema::Member| match &member.field.kind {
@@ -206,6 +221,11 @@ impl Trace {
         notices
     }
 
+    /// Another trace of the same folder cannot be read.
+    pub fn left_out(&mut self, error: OpenError) {
+        self.notices.add(Notice::TraceUnreadable, 1, || error.0);
+    }
+
     /// Compile a projection.
     pub fn compile(&self, projection: &Projection) -> Plan {
         Plan::new(self, projection)
@@ -254,6 +274,14 @@ impl Trace {
             for line in chunk.lines.iter_mut().filter(|l| l.clock.uuid.as_deref() == Some(uuid)) {
                 line.common.base = base;
             }
+        }
+        self.tell_streams();
+    }
+
+    /// Lay all clocks of the trace on another time line, which becomes the common one.
+    pub fn shift_clocks(&mut self, shift: Shift) {
+        for line in self.chunks.iter_mut().flat_map(|c| &mut c.lines) {
+            line.common.shift = Some(shift);
         }
         self.tell_streams();
     }

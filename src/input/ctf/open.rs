@@ -1,16 +1,25 @@
 //! Opening a trace: metadata to schema, directory to streams, packets to their order, counters to losses.
 
-use super::packet::{Hops, Line, Place, agrees, has_role, hop, read_index, size_of_role};
+use super::packet::{Hops, Line, Place, agrees, has_role, hop, outline, read_index, size_of_role};
 use super::reader::Ids;
 use super::schema::{Role, Schema};
-use super::{Chunk, Class, ClockLine, OpenError, Packet, Places, Stream, StreamFile, Trace, metadata};
+use super::{Chunk, Class, ClockLine, Directory, OpenError, Packet, Places, Stream, StreamFile, Trace};
 use crate::base::notice::{Notice, Notices};
 use crate::base::time::Ns;
 use crate::input::ctf::packet::Preludes;
 use crate::input::mapped::Mapped;
 use crate::input::record::{Projection, StreamId};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
+
+/// How far streams are looked into when a trace is opened.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum How {
+    /// Believe an index that fits its file; for those who read no events.
+    Outline,
+    /// Look at the header of each packet.
+    Headers,
+}
 
 /// A stream file that was looked through.
 struct Found {
@@ -20,41 +29,9 @@ struct Found {
     places: Vec<Place>,
 }
 
-/// A trace directory whose metadata was read.
-#[derive(Debug)]
-pub struct Directory {
-    path: PathBuf,
-    metadata: Mapped,
-    schema: Arc<Schema>,
-}
-
-impl Directory {
-    /// Read the metadata of a directory, unless one of `others` has the same bytes.
-    pub fn read(path: PathBuf, others: &[Directory]) -> Result<Directory, OpenError> {
-        let file = path.join("metadata");
-        let wrong = |what: &dyn std::fmt::Display| OpenError(format!("{}: {what}", file.display()));
-        let metadata = Mapped::open(&file).map_err(|e| wrong(&e))?;
-        let schema = match others.iter().find(|other| other.metadata.bytes() == metadata.bytes()) {
-            Some(same) => same.schema.clone(),
-            None => Arc::new(metadata::read(metadata.bytes()).map_err(|what| wrong(&what))?),
-        };
-        Ok(Directory { path, metadata, schema })
-    }
-
-    /// Where it is.
-    pub fn path(&self) -> &Path {
-        &self.path
-    }
-
-    /// The uuid of the trace: equal in all chunks of a session.
-    pub fn uuid(&self) -> Option<&str> {
-        self.schema.uuid.as_deref()
-    }
-}
-
 impl Trace {
     /// Open a trace that was recorded in several directories, in this order.
-    pub fn open_chunks<'d>(directories: impl IntoIterator<Item = &'d Directory>) -> Result<Trace, OpenError> {
+    pub fn open_chunks<'d>(directories: impl IntoIterator<Item = &'d Directory>, how: How) -> Result<Trace, OpenError> {
         let mut trace: Option<Trace> = None;
         let mut found = Vec::new();
         for directory in directories {
@@ -63,7 +40,7 @@ impl Trace {
                 Some(trace) => trace.join(directory),
             }
             if let Some(trace) = &mut trace {
-                trace.find_streams(&directory.path, &mut found)?;
+                trace.find_streams(&directory.path, how, &mut found)?;
             }
         }
         let mut trace = trace.ok_or_else(|| OpenError("no trace was named".to_owned()))?;
@@ -106,7 +83,10 @@ impl Trace {
                     && ours.packet_context == theirs.packet_context
                     && ours.event_header == theirs.event_header
                     && ours.common_context == theirs.common_context
-                    && theirs.events.iter().all(|e| ours.events.iter().find(|o| o.id == e.id).is_none_or(|o| o == e))
+                    && theirs
+                        .events
+                        .iter()
+                        .all(|e| ours.events.iter().find(|o| o.id == e.id).is_none_or(|o| Arc::ptr_eq(o, e) || o == e))
             };
             match joined.streams.iter().position(same) {
                 Some(place) => {
@@ -129,7 +109,7 @@ impl Trace {
         for (number, stream) in self.schema.streams.iter().enumerate() {
             let has_id = has_role(stream.event_header.as_ref(), Role::EventClass);
             self.ids.push(Ids::new(&stream.events, self.classes.len(), has_id));
-            let class = |event: &super::schema::EventClass| Class {
+            let class = |event: &Arc<super::schema::EventClass>| Class {
                 name: event.name.as_deref().unwrap_or("").to_owned(),
                 stream_class: number as u32,
             };
@@ -138,7 +118,7 @@ impl Trace {
     }
 
     /// Look through the files of a directory.
-    fn find_streams(&mut self, path: &Path, found: &mut Vec<Found>) -> Result<(), OpenError> {
+    fn find_streams(&mut self, path: &Path, how: How, found: &mut Vec<Found>) -> Result<(), OpenError> {
         let chunk = self.chunks.len() - 1;
         let unreadable = |e: std::io::Error| OpenError(format!("{}: {e}", path.display()));
         let mut names = Vec::new();
@@ -164,7 +144,12 @@ impl Trace {
                 continue;
             }
             let Some(chunk_info) = self.chunks.get(chunk) else { continue };
-            let Hops { places, first, damage } = hop(&chunk_info.preludes, self.schema.slots, mapped.bytes());
+            let index = Mapped::open(&path.join("index").join(format!("{name}.idx"))).ok();
+            let entries = index.and_then(|index| read_index(index.bytes()));
+            let (preludes, slots) = (&chunk_info.preludes, self.schema.slots);
+            let known = entries.as_ref().filter(|_| how == How::Outline);
+            let outlined = known.and_then(|entries| outline(preludes, slots, mapped.bytes(), entries));
+            let Hops { places, first, damage } = outlined.unwrap_or_else(|| hop(preludes, slots, mapped.bytes()));
             if let Some((offset, damage)) = damage {
                 let what = if places.is_empty() { Notice::DamagedStream } else { Notice::DamagedPacket };
                 self.notices.add(what, 1, || {
@@ -177,8 +162,7 @@ impl Trace {
                     )
                 });
             }
-            let index = Mapped::open(&path.join("index").join(format!("{name}.idx"))).ok();
-            match index.and_then(|index| read_index(index.bytes())) {
+            match entries {
                 Some(entries) if agrees(&entries, &places) => {}
                 Some(_) => self.notices.add(Notice::IndexStale, 1, || full.display().to_string()),
                 None if indexed => self.notices.add(Notice::IndexMissing, 1, || full.display().to_string()),

@@ -1,13 +1,14 @@
 //! Where the packets of a stream file are: from its index file, or by hopping from packet header to packet header.
 //!
-//! Both ways end in the same table of [`Place`]s. An index is believed where it covers the file without gap and agrees with
-//! the headers; else the table is made by hopping. A header that cannot be read ends the hopping: what lies before
-//! it is kept.
+//! Both ways end in the same table of [`Place`]s. Who only wants to know what is there believes an index that covers the file without
+//! gap ([`outline`]); before events are read, each header is looked at and the index must agree with it, else the table is made by hopping. A header
+//! that cannot be read ends the hopping: what lies before it is kept.
 
 use super::compile::Compiler;
 use super::decode::{Damage, Machine, Sink, What, extend};
 use super::schema::{Clock, Field, Kind, Role, Schema, StreamClass};
 use super::steps::Program;
+use crate::base::time::Shift;
 use crate::input::cursor::Bytes;
 use crate::input::record::Words;
 use std::ops::Range;
@@ -246,6 +247,8 @@ pub(super) struct Entry {
     pub(super) end: u64,
     pub(super) discarded: u64,
     pub(super) stream: u64,
+    /// The packet's number; version 1.1.
+    pub(super) sequence: Option<u64>,
 }
 
 /// The entries of an index file (all big-endian; 7 numbers an entry, 9 since version 1.1); `None` where it is none.
@@ -268,22 +271,65 @@ pub(super) fn read_index(bytes: &[u8]) -> Option<Vec<Entry>> {
             end: numbers.u64(true)?,
             discarded: numbers.u64(true)?,
             stream: numbers.u64(true)?,
+            sequence: numbers.u64(true).and_then(|_instance| numbers.u64(true)),
         })
     };
     header.rest().chunks_exact(entry_bytes).map(entry).collect()
 }
 
+impl Entry {
+    /// True where it tells of the same packet as the packet itself.
+    fn agrees(&self, place: &Place) -> bool {
+        self.offset == place.offset
+            && self.packet == place.bytes * 8
+            && self.content == place.content
+            && place.begin.is_none_or(|begin| begin == self.begin)
+            && place.end.is_none_or(|end| end == self.end)
+            && place.discarded.is_none_or(|n| n == self.discarded)
+    }
+}
+
 /// True where an index tells of the same packets as the packets themselves.
 pub(super) fn agrees(entries: &[Entry], places: &[Place]) -> bool {
-    entries.len() == places.len()
-        && entries.iter().zip(places).all(|(entry, place)| {
-            entry.offset == place.offset
-                && entry.packet == place.bytes * 8
-                && entry.content == place.content
-                && place.begin.is_none_or(|begin| begin == entry.begin)
-                && place.end.is_none_or(|end| end == entry.end)
-                && place.discarded.is_none_or(|n| n == entry.discarded)
-        })
+    entries.len() == places.len() && entries.iter().zip(places).all(|(entry, place)| entry.agrees(place))
+}
+
+/// The packets of a file as its index tells them, where that can be believed without looking at more than the first
+/// packet: the packets lie side by side from the beginning of the file to its end, their times ascend, and the
+/// index knows all that packets of this class say.
+pub(super) fn outline(preludes: &Preludes, slots: usize, file: &[u8], entries: &[Entry]) -> Option<Hops> {
+    let (place, first) = preludes.place(&mut Machine::new(slots), file, 0).ok()?;
+    if !entries.first()?.agrees(&place) || place.begin.is_none() || place.end.is_none() {
+        return None;
+    }
+    let (mut offset, mut time) = (0, 0);
+    let mut places = Vec::with_capacity(entries.len());
+    for entry in entries {
+        let believable = entry.offset == offset
+            && entry.packet > 0
+            && entry.packet.is_multiple_of(8)
+            && entry.content <= entry.packet
+            && time <= entry.begin
+            && entry.begin <= entry.end
+            && first.get(Role::StreamClass).is_none_or(|id| id == entry.stream)
+            && (place.sequence.is_none() || entry.sequence.is_some());
+        if !believable {
+            return None;
+        }
+        (offset, time) = (offset.checked_add(entry.packet / 8)?, entry.begin);
+        places.push(Place {
+            offset: entry.offset,
+            bytes: entry.packet / 8,
+            content: entry.content,
+            begin: Some(entry.begin),
+            end: Some(entry.end),
+            clock: entry.begin,
+            discarded: place.discarded.map(|_| entry.discarded),
+            sequence: place.sequence.and(entry.sequence),
+            cpu: place.cpu,
+        });
+    }
+    (offset == file.len() as u64).then_some(Hops { places, first: Some(first), damage: None })
 }
 
 /// The way from a clock's cycles to the common time line.
@@ -293,12 +339,14 @@ pub(super) struct Line {
     pub(super) base: i128,
     /// Cycles a second.
     pub(super) frequency: u64,
+    /// From this clock's own time line to the common one, where they are two.
+    pub(super) shift: Option<Shift>,
 }
 
 impl Line {
     pub(super) fn of(clock: &Clock) -> Line {
         let whole = i128::from(clock.offset_seconds) * i128::from(clock.frequency);
-        Line { base: whole + i128::from(clock.offset_cycles), frequency: clock.frequency }
+        Line { base: whole + i128::from(clock.offset_cycles), frequency: clock.frequency, shift: None }
     }
 
     /// Nanoseconds from the origin; where they do not fit, the end of the line on that side.
@@ -306,6 +354,7 @@ impl Line {
     pub(super) fn ns(&self, cycles: u64) -> crate::base::time::Ns {
         let cycles = self.base + i128::from(cycles);
         let ends = if cycles < 0 { i64::MIN } else { i64::MAX };
-        crate::base::time::exact_ns(cycles, self.frequency).unwrap_or(ends)
+        let own = crate::base::time::exact_ns(cycles, self.frequency).unwrap_or(ends);
+        self.shift.map_or(own, |shift| shift.apply(own))
     }
 }

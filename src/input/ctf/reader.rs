@@ -14,6 +14,7 @@ use crate::base::notice::{Notice, Notices};
 use crate::input::record::{ClassId, Record, StreamId, Value, Words};
 use foldhash::HashMap;
 use std::ops::Range;
+use std::sync::Arc;
 
 /// Which class an event id means in a stream class.
 #[derive(Debug)]
@@ -28,8 +29,8 @@ pub(super) enum Ids {
 
 impl Ids {
     /// The table of a stream class whose first event class is `first`.
-    pub(super) fn new(events: &[EventClass], first: usize, has_id: bool) -> Ids {
-        let class = |(i, event): (usize, &EventClass)| (event.id, ClassId::at(first + i));
+    pub(super) fn new(events: &[Arc<EventClass>], first: usize, has_id: bool) -> Ids {
+        let class = |(i, event): (usize, &Arc<EventClass>)| (event.id, ClassId::at(first + i));
         if let ([_], false) = (events, has_id) {
             return Ids::Only(ClassId::at(first));
         }
@@ -318,7 +319,7 @@ impl<'a> Reader<'a> {
         self.machine.limit = 0;
         self.machine.at = 0;
         let Some((file, place)) = self.trace.packet(self.stream, number) else { return true };
-        let Place { offset, bytes, content, clock, cpu, .. } = *place;
+        let Place { offset, bytes, content, clock, .. } = *place;
         let range = offset as usize..(offset + bytes) as usize;
         let Some(data) = file.mapped.bytes().get(range) else { return true };
         self.machine.enter(data);
@@ -329,6 +330,7 @@ impl<'a> Reader<'a> {
                 self.machine.limit = content.min(data.len() as u64 * 8);
                 self.packet.class = chunk.streams.get(prelude.stream).copied().unwrap_or(0);
                 self.packet.line = self.trace.line(file.chunk, self.packet.class).map(|line| line.common);
+                let cpu = prelude.get(Role::Cpu).and_then(|cpu| u32::try_from(cpu).ok());
                 self.packet.cpu = cpu.unwrap_or(0);
             }
             Err(damage) => self.leave(damage),

@@ -213,7 +213,7 @@ pub(super) enum Source {
 }
 
 /// Where the metadata says that a length or selector is.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug)]
 pub(super) struct Location {
     /// The structure it is looked for in; `None`: the ones around the referring field, innermost first.
     pub(super) scope: Option<Root>,
@@ -240,6 +240,13 @@ pub(super) enum Root {
     SpecificContext,
     /// The event's own fields.
     Payload,
+}
+
+impl PartialEq for Location {
+    /// The same field is meant, wherever the reference to it stands.
+    fn eq(&self, other: &Location) -> bool {
+        (self.scope, &self.path, self.climbs) == (other.scope, &other.path, other.climbs)
+    }
 }
 
 /// A member of a structure.
@@ -313,7 +320,7 @@ pub(super) struct StreamClass {
     /// Its default clock, in [`Schema::clocks`].
     pub(super) clock: Option<usize>,
     /// Its record classes.
-    pub(super) events: Vec<EventClass>,
+    pub(super) events: Vec<Arc<EventClass>>,
 }
 
 /// What the events of a class have in common.
@@ -327,6 +334,8 @@ pub(super) struct EventClass {
     pub(super) specific_context: Option<Field>,
     /// Its own fields.
     pub(super) payload: Option<Field>,
+    /// True where its lengths and selectors are all in its own two structures: it means the same in any stream class.
+    pub(super) alone: bool,
 }
 
 /// All that the metadata says.

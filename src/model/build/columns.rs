@@ -7,7 +7,7 @@
 
 use crate::analysis::counts::Counts;
 use crate::analysis::executions::Execution;
-use crate::analysis::recording::Mark;
+use crate::analysis::recording::{Counter, Mark, Recording};
 use crate::analysis::spent::Spent;
 use crate::base::names::{NameId, Names};
 use crate::base::time::Ns;
@@ -22,6 +22,7 @@ pub struct Columns {
     fixed: Vec<Column>,
     kinds: Vec<i64>,
     fields: BTreeMap<NameId, Vec<i64>>,
+    counters: Vec<Column>,
 }
 
 /// Kinds with a metric of their own; all others are `blocked.other`.
@@ -29,8 +30,8 @@ const KINDS: [Spent; 7] =
     [Spent::Cpu, Spent::Preempted, Spent::Interrupted, Spent::Disk, Spent::Network, Spent::Timer, Spent::Thread];
 
 impl Columns {
-    /// No executions yet; starts count from `origin`.
-    pub fn new(origin: Ns) -> Self {
+    /// No executions yet of a recording.
+    pub fn new(recording: &Recording) -> Self {
         let other = [
             Metric::Other,
             Metric::Syscalls,
@@ -42,15 +43,22 @@ impl Columns {
         ];
         let metrics = [Metric::Duration, Metric::Start].into_iter().chain(KINDS.map(Metric::Spent)).chain(other);
         let fixed = metrics.map(|metric| Column { metric, values: Vec::new() }).collect();
-        Columns { origin, executions: 0, fixed, kinds: Vec::new(), fields: BTreeMap::new() }
+        let counter = |c: &Counter| {
+            let name = recording.names.get(c.name);
+            Column { metric: Metric::Perf(name.trim_start_matches("perf_").to_owned()), values: Vec::new() }
+        };
+        let counters = recording.counters.iter().map(counter).collect();
+        let origin = recording.span.start;
+        Columns { origin, executions: 0, fixed, kinds: Vec::new(), fields: BTreeMap::new(), counters }
     }
 
-    /// The next execution. `spent` is the own thread's time by kind, in the order of [`Spent::ALL`]; `kind` and
-    /// `trace` are names of the model.
+    /// The next execution. `counters` are those of the recording; `spent` is the own thread's time by kind, in the
+    /// order of [`Spent::ALL`]; `kind` and `trace` are names of the model.
     pub fn push(
         &mut self,
         execution: &Execution<'_>,
         counts: Counts,
+        counters: &[Option<i64>],
         spent: &[u64],
         kind: Option<NameId>,
         trace: NameId,
@@ -69,8 +77,11 @@ impl Columns {
                 Metric::BytesWritten => counts.written.unwrap_or(ABSENT),
                 Metric::Threads => counts.threads,
                 Metric::Trace => i64::from(trace.0),
-                Metric::Type | Metric::Field(_) => ABSENT,
+                Metric::Type | Metric::Field(_) | Metric::Perf(_) => ABSENT,
             });
+        }
+        for (column, grown) in self.counters.iter_mut().zip(counters) {
+            column.values.push(grown.unwrap_or(ABSENT));
         }
         self.kinds.push(kind.map_or(ABSENT, |k| i64::from(k.0)));
         for (name, value) in fields(execution.begin, execution.end) {
@@ -94,6 +105,7 @@ impl Columns {
             .collect();
         fields.sort_by(|a, b| a.metric.cmp(&b.metric));
         self.fixed.extend(fields);
+        self.fixed.extend(self.counters);
         self.fixed.retain(|c| c.values.iter().any(|v| *v != ABSENT));
         self.fixed
     }

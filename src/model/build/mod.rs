@@ -16,6 +16,7 @@ pub mod iterations;
 use super::context::ContextId;
 use super::execution::ExecutionId;
 use super::{Model, TraceId, TraceInfo, Who, WhoId};
+use crate::analysis::counters;
 use crate::analysis::counts::{Counter, Counts};
 use crate::analysis::disk::DiskUse;
 use crate::analysis::ecct::{self, Leaders, Own, Sources};
@@ -55,12 +56,25 @@ pub struct Request {
     pub traces: Vec<TraceInfo>,
     /// Where symbols may be.
     pub places: Places,
+    /// Executions whose moments are wanted in order of time.
+    pub moments: Vec<ExecutionId>,
 }
 
 /// What one worker makes of a chunk of executions.
 struct Folded {
     outline: Outline,
-    executions: Vec<(Own, Counts, u64)>,
+    executions: Vec<Explained>,
+}
+
+/// One execution.
+struct Explained {
+    own: Own,
+    counts: Counts,
+    counters: Vec<Option<i64>>,
+    /// Waits without a cause.
+    unresolved: u64,
+    /// Its segments tile it.
+    tiled: bool,
 }
 
 /// Explain all executions of one task. `notices` are those of the pass; what is found here is added.
@@ -80,7 +94,7 @@ pub fn build(recording: &Recording, request: &Request, notices: &Notices, work: 
     let names = ThreadNames::new(recording, &mut model.names, &mut model.notices);
     let disk = DiskUse::new(recording);
     let leaders = Leaders::new(recording);
-    let found = executions::pair(recording, request.marks, request.rule, &mut model.notices);
+    let found = executions::pair(recording, request.marks, &request.rule, &mut model.notices);
     let found = executions::covered(recording, found, &mut model.notices);
     let counter = Counter::new(recording);
     let sources = Sources { recording, timelines: &timelines, names: &names, disk: &disk, leaders: &leaders };
@@ -88,15 +102,16 @@ pub fn build(recording: &Recording, request: &Request, notices: &Notices, work: 
     work.progress.enter("paths", found.len() as u64);
     let chunks: Vec<&[Execution<'_>]> = found.chunks(CHUNK).collect();
     let mut outline = Outline::default();
-    let mut folded: Vec<(Own, Counts, u64)> = Vec::with_capacity(found.len());
+    let mut folded: Vec<Explained> = Vec::with_capacity(found.len());
     in_order(
         work,
         chunks.len(),
         |i| fold(chunks[i], &sources, &counter),
         |i, made| {
             let ids = outline.merge(&made.outline);
-            folded.extend(made.executions.into_iter().map(|(own, counts, unresolved)| {
-                (own.into_iter().map(|(node, ns)| (ids[node.index()], ns)).collect(), counts, unresolved)
+            folded.extend(made.executions.into_iter().map(|mut one| {
+                one.own.iter_mut().for_each(|(node, _)| *node = ids[node.index()]);
+                one
             }));
             work.progress.step(chunks[i].len() as u64);
         },
@@ -113,28 +128,35 @@ pub fn build(recording: &Recording, request: &Request, notices: &Notices, work: 
     let (tree, ids) = contexts::spell(&outline, &dictionary, &mut model.names, &mut model.notices, work)?;
     model.contexts = tree;
     let mut people = People { recording, leaders: &leaders, ids: HashMap::default() };
-    let mut columns = Columns::new(recording.span.start);
+    let mut columns = Columns::new(recording);
     let labels: Vec<NameId> = request.traces.iter().map(|t| model.names.intern(&t.label)).collect();
-    for (execution, (own, counts, unresolved)) in found.iter().zip(folded) {
+    for (i, (execution, Explained { own, counts, counters, unresolved, tiled })) in found.iter().zip(folded).enumerate()
+    {
         let mut spent = [0; Spent::ALL.len()];
         for (node, ns) in &own {
             spent[outline.spent(*node) as usize] += ns;
         }
         let own: Vec<(ContextId, u64)> = own.into_iter().map(|(node, ns)| (ids[node.index()], ns)).collect();
+        let id = ExecutionId::at(i);
+        if request.moments.contains(&id) {
+            model.moments.insert(id, own.clone());
+        }
         let kind = execution.begin.kind.or(execution.end.kind);
         let kind = kind.map(|k| model.names.intern(recording.names.get(k)));
         let trace = TraceId(execution.end.trace);
         let label = labels.get(trace.index()).copied();
         let label = label.unwrap_or_else(|| model.names.intern(""));
-        columns.push(execution, counts, &spent, kind, label);
+        columns.push(execution, counts, &counters, &spent, kind, label);
         let lossy = recording.lossy.iter().any(|l| !l.clip(execution.span).is_empty());
         let first = || format!("execution at {} ns", execution.span.start.saturating_sub(recording.span.start));
         model.notices.add(Notice::UnresolvedWaits, unresolved, first);
+        model.notices.add(Notice::UntiledPaths, u64::from(!tiled), first);
         let executions = &mut model.executions;
         executions.start.push(execution.span.start);
         executions.end.push(execution.span.end);
         executions.who.push(people.id(execution.thread, execution.span.end, &mut model.who, &mut model.names));
         executions.trace.push(trace);
+        executions.cpu.push(execution.begin.cpu);
         executions.unsure.push(lossy || unresolved > 0);
         executions.own.push(own);
     }
@@ -156,7 +178,9 @@ fn fold(chunk: &[Execution<'_>], sources: &Sources<'_>, counter: &Counter<'_>) -
         let path = path::walk(sources.recording, execution.thread, execution.span);
         let own = ecct::fold(sources, &path, &mut outline);
         let unresolved = path.iter().filter(|s| is_unresolved(s)).count() as u64;
-        (own, counter.count(&path), unresolved)
+        let tiled = path::tiles(&path, execution.span);
+        let counters = counters::along(sources.recording, &path);
+        Explained { own, counts: counter.count(&path), counters, unresolved, tiled }
     };
     let executions = chunk.iter().map(one).collect();
     Folded { outline, executions }
@@ -198,9 +222,16 @@ impl People<'_> {
     }
 }
 
+/// What must hold of every critical path.
+pub fn untiled(notices: &Notices) -> Option<String> {
+    let untiled = notices.count(Notice::UntiledPaths);
+    (untiled > 0).then(|| format!("{untiled} critical paths do not tile their executions"))
+}
+
 /// What must hold of every model; one sentence per violation, at most `most`.
 pub fn check(model: &Model, most: usize) -> Vec<String> {
     let mut wrong = Vec::new();
+    wrong.extend(untiled(&model.notices));
     let executions = &model.executions;
     for i in 0..executions.len() {
         let duration = executions.duration(i);

@@ -17,17 +17,17 @@ const VALUES: u64 = 2;
 const DISTANCES: u64 = 3;
 
 /// What the rest of a model says of a metric, by execution.
-fn follows(model: &Model, by_kind: &[Vec<i64>; Spent::ALL.len()], metric: &Metric) -> Option<Vec<i64>> {
+fn follows(model: &Model, by_kind: &[ByKind], metric: &Metric) -> Option<Vec<i64>> {
     let e = &model.executions;
     let all = || 0..e.len();
-    let of = |s: Spent| by_kind.get(s as usize);
     match metric {
         Metric::Duration => Some(all().map(|i| e.duration(i)).collect()),
         Metric::Start => Some(e.start.iter().map(|s| s.saturating_sub(model.origin)).collect()),
-        Metric::Spent(s) => of(*s).cloned(),
+        Metric::Spent(s) => Some(by_kind.iter().map(|times| times[*s as usize]).collect()),
         Metric::Other => {
-            let others: Vec<&Vec<i64>> = Spent::ALL.into_iter().filter(|s| is_other(*s)).filter_map(of).collect();
-            Some(all().map(|i| others.iter().map(|o| o[i]).sum()).collect())
+            let others =
+                |times: &ByKind| Spent::ALL.iter().zip(times).filter(|(s, _)| is_other(**s)).map(|(_, ns)| ns).sum();
+            Some(by_kind.iter().map(others).collect())
         }
         Metric::Trace => {
             let label = |t: &crate::model::TraceId| model.names.find(&model.traces.get(t.index())?.label);
@@ -42,16 +42,19 @@ fn is_other(spent: Spent) -> bool {
     matches!(spent, Spent::Device | Spent::Ipi | Spent::User | Spent::Unknown)
 }
 
-/// By kind and execution: the time that the execution's own thread spent so.
-fn by_kind(model: &Model) -> [Vec<i64>; Spent::ALL.len()] {
-    let n = model.executions.len();
-    let mut times = std::array::from_fn(|_| vec![0; n]);
-    for i in 0..n {
+/// Times of one execution, in the order of [`Spent::ALL`].
+type ByKind = [i64; Spent::ALL.len()];
+
+/// By execution: how its own thread spent the time.
+fn by_kind(model: &Model) -> Vec<ByKind> {
+    let times = |i: usize| {
+        let mut times = [0; Spent::ALL.len()];
         for (context, ns) in model.executions.own.row(i) {
-            times[model.contexts.spent(context) as usize][i] += ns as i64;
+            times[model.contexts.spent(context) as usize] += ns as i64;
         }
-    }
-    times
+        times
+    };
+    (0..model.executions.len()).map(times).collect()
 }
 
 /// Write all columns; their number.
@@ -113,7 +116,13 @@ pub(super) fn read(model: &Model, columns: usize, mut most: usize, unpack: &mut 
         let values: Vec<i64> = match unpack.number()? {
             FOLLOWS => follows(model, &by_kind, &metric)?,
             SAME => vec![value(unpack.number()?); n],
-            VALUES => (0..n).map(|_| unpack.number().map(value)).collect::<Option<_>>()?,
+            VALUES => {
+                let mut values = Vec::with_capacity(n);
+                for _ in 0..n {
+                    values.push(value(unpack.number()?));
+                }
+                values
+            }
             DISTANCES => {
                 let mut before = 0_i64;
                 let mut next = || {

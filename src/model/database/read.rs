@@ -159,8 +159,18 @@ impl Database {
         work.cancel.check()?;
         executions.inclusive = executions.own.inclusive(&contexts, work)?;
         let notices = self.section(Kind::Notices, number, read_notices)?;
-        let mut model =
-            Model { names, traces, tasks: self.tasks.clone(), task, who, contexts, executions, notices, origin };
+        let mut model = Model {
+            names,
+            traces,
+            tasks: self.tasks.clone(),
+            task,
+            who,
+            contexts,
+            executions,
+            moments: BTreeMap::new(),
+            notices,
+            origin,
+        };
         let most = usize::try_from(most).unwrap_or(usize::MAX);
         model.executions.columns = self.section(Kind::Columns, number, |n, u| columns::read(&model, n, most, u))?;
         Ok(model)
@@ -187,15 +197,15 @@ impl Section {
 
 fn read_facts(traces: usize, unpack: &mut Unpack<'_>) -> Option<Facts> {
     let lost = Lost { events: unpack.number()?, packets: unpack.number()?, streams: unpack.number()? };
-    let mut text = |u: &mut Unpack<'_>| u.text().map(str::to_owned);
+    let text = |u: &mut Unpack<'_>| u.text().map(str::to_owned);
     let trace = |_| {
         Some(TraceFacts {
             path: text(unpack)?,
             format: text(unpack)?,
             begin: unpack.maybe(Unpack::signed)?,
             end: unpack.maybe(Unpack::signed)?,
-            host: unpack.maybe(&mut text)?,
-            clock: unpack.maybe(&mut text)?,
+            host: unpack.maybe(text)?,
+            clock: unpack.maybe(text)?,
             streams: unpack.number()?,
             packets: unpack.number()?,
             event_types: unpack.number()?,
@@ -276,7 +286,15 @@ fn read_held(count: usize, contexts: usize, who: usize, unpack: &mut Unpack<'_>)
 }
 
 fn read_executions(count: usize, origin: Ns, who: usize, traces: usize, unpack: &mut Unpack<'_>) -> Option<Executions> {
-    let mut all = Executions::default();
+    let mut all = Executions {
+        start: Vec::with_capacity(count),
+        end: Vec::with_capacity(count),
+        who: Vec::with_capacity(count),
+        trace: Vec::with_capacity(count),
+        cpu: Vec::with_capacity(count),
+        unsure: Vec::with_capacity(count),
+        ..Executions::default()
+    };
     let mut before = origin;
     for _ in 0..count {
         let start = before.wrapping_add(unpack.signed()?);
@@ -287,6 +305,7 @@ fn read_executions(count: usize, origin: Ns, who: usize, traces: usize, unpack: 
         let trace = unpack.number()?;
         all.trace.push(TraceId(u32::try_from(trace >> 1).ok().filter(|t| (*t as usize) < traces)?));
         all.unsure.push(trace & 1 == 1);
+        all.cpu.push(u16::try_from(unpack.number()?).ok()?.wrapping_sub(1));
         before = start;
     }
     Some(all)

@@ -34,7 +34,7 @@ impl Writer {
 
     /// Add the model of a task.
     pub fn add(&mut self, model: &Model) {
-        let Model { names, traces, tasks, task, who, contexts, executions, notices, origin } = model;
+        let Model { names, traces, tasks, task, who, contexts, executions, moments: _, notices, origin } = model;
         let number = self.tasks.len() as u32;
         self.tasks.push(tasks.get(*task).cloned().unwrap_or_default());
         for kind in Kind::OF_TASK {
@@ -195,13 +195,15 @@ fn write_held(contexts: &Contexts, pack: &mut Pack) -> usize {
 }
 
 fn write_executions(executions: &Executions, origin: i64, pack: &mut Pack) -> usize {
-    let Executions { start, end, who, trace, unsure, columns: _, own: _, inclusive: _ } = executions;
+    let Executions { start, end, who, trace, cpu, unsure, columns: _, own: _, inclusive: _ } = executions;
     let mut before = origin;
     for i in 0..start.len() {
         pack.signed(start[i].wrapping_sub(before));
         pack.signed(end[i].wrapping_sub(start[i]));
         pack.number(who[i].0.into());
         pack.number(u64::from(trace[i].0) << 1 | u64::from(unsure[i]));
+        // Unknown, the largest, becomes the smallest.
+        pack.number(cpu.get(i).map_or(0, |cpu| cpu.wrapping_add(1)).into());
         before = start[i];
     }
     start.len()

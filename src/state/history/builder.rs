@@ -16,7 +16,7 @@ use crate::base::names::{NameId, Names};
 use crate::base::time::Span;
 use crate::base::work::Work;
 use crate::state::attributes::{AttributeId, Attributes};
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 /// New ids by old ones.
 #[derive(Debug)]
@@ -101,6 +101,6 @@ impl HistoryBuilder {
             run
         })?;
         let tree = build(runs, shape, work)?;
-        Ok(History { attributes, texts, states: self.states, window, tree })
+        Ok(History { attributes, texts, states: self.states, window, tree, summary: OnceLock::new() })
     }
 }

@@ -3,7 +3,7 @@
 //! In: intervals sorted by attribute, then start. Out: the same in as few bytes as whole-byte columns allow, with
 //! random access. Each column (attribute, start, length, value) holds unsigned differences to a base in as many bytes
 //! (0 to 8) as its largest needs; a fifth column of one byte tells what the values are, unless all are of one kind.
-//! A leaf of kernel states takes about 12 bytes an interval, one where every number needs eight bytes 29.
+//! A leaf of kernel states takes 12 to 14 bytes an interval, one where every number needs eight bytes 29.
 //!
 //! Attributes and starts count from the node's own bounds, so most columns are two to four bytes wide. Lengths are
 //! kept rather than ends: they are smaller, and `t - start < length` in unsigned arithmetic is the whole test whether
@@ -124,6 +124,11 @@ fn width(largest: u64) -> u8 {
     (u64::BITS - largest.leading_zeros()).div_ceil(8) as u8
 }
 
+/// The same for columns that every scan reads whole: three bytes take several times as long to unpack as four.
+fn scanned(largest: u64) -> u8 {
+    if width(largest) == 3 { 4 } else { width(largest) }
+}
+
 fn split(value: Value) -> (u8, u64) {
     match value {
         Value::Code(code) => (CODE, u64::from(code)),
@@ -166,15 +171,15 @@ impl Columns {
         let n = items.len();
         let latest = items.iter().fold(0, |latest, i| since(i.start, bounds.start).max(latest));
         let mut size = 0;
-        let mut column = |largest: u64| {
-            let column = Column { offset: size as u32, width: width(largest) };
-            size += n * usize::from(column.width);
+        let mut column = |width: u8| {
+            let column = Column { offset: size as u32, width };
+            size += n * usize::from(width);
             column
         };
-        let attributes = column(u64::from(bounds.high - bounds.low));
-        let starts = column(latest);
-        let lengths = column(longest);
-        let values = column(largest);
+        let attributes = column(width(u64::from(bounds.high - bounds.low)));
+        let starts = column(scanned(latest));
+        let lengths = column(scanned(longest));
+        let values = column(width(largest));
         let mixed = !kinds.is_power_of_two();
         let kinds_at = size;
         let mut bytes = vec![0; size + if mixed { n } else { 0 } + PADDING];

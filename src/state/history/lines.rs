@@ -2,14 +2,19 @@
 //!
 //! In: a pattern (`threads/*/state`) and a [`Time`]. Out: one [`Line`] per attribute, its spans in order of time. Unlike a
 //! search of the tree, a line also says where nothing is known, and from when to when. All attributes of a pattern
-//! are found by one search, which reads each node once; the gaps cost two small searches each.
+//! are found by one search, which reads each node once; the gaps cost two small searches each. Points of a span are
+//! cells: of states, the one that held longest in the cell, by the history's summary, at a cost that does not grow with the
+//! intervals; of other values, what held at its start. The longest come out of a segment store, which sorts no more of
+//! them than are asked for.
 
 use super::History;
 use super::interval::{Interval, Value};
 use super::search::{When, Which};
 use crate::base::time::{Ns, Span};
-use crate::base::work::{Cancel, Cancelled};
+use crate::base::work::{Cancel, Cancelled, Work};
 use crate::state::attributes::AttributeId;
+use crate::state::segments::{Direction, Order, Segment, Segments};
+use crate::state::summary::most;
 
 /// What an attribute was, from when to when.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -36,8 +41,11 @@ pub enum Time {
     Instants(Vec<Ns>),
     /// All that held within a span; the first and last may reach beyond it.
     Range(Span),
-    /// Of a span, what held at so many instants (2^20 at most) in equal distance, the first at its start.
+    /// Of a span cut into so many cells (2^20 at most) of equal width: the state that held longest in each, the lower
+    /// one where two did; of values that are no states, what held at its start.
     Points(Span, usize),
+    /// Of a span, so many intervals that meet it, longest first.
+    Longest(Span, usize),
 }
 
 impl History {
@@ -64,7 +72,17 @@ impl History {
             }
             Time::Range(_) => Vec::new(),
             Time::Points(span, points) => points_of(*span, *points),
+            Time::Longest(span, count) => return self.longest(attributes, *span, *count, cancel),
         };
+        let mut lines = Vec::with_capacity(attributes.len());
+        if let Time::Points(span, _) = time {
+            let states: Vec<AttributeId>;
+            (states, attributes) = attributes.into_iter().partition(|attribute| self.is_state(*attribute));
+            for attribute in states {
+                cancel.check()?;
+                lines.push(self.fill_cells(attribute, *span, &instants, cancel)?);
+            }
+        }
         let when = match time {
             Time::Range(span) => When::within(*span),
             _ => When::instants(instants.iter().copied()),
@@ -74,7 +92,6 @@ impl History {
         cancel.check()?;
         found.sort_unstable();
         let mut found = found.as_slice();
-        let mut lines = Vec::with_capacity(attributes.len());
         for attribute in attributes {
             cancel.check()?;
             let (own, rest) = found.split_at(found.partition_point(|i| i.attribute == attribute));
@@ -87,7 +104,53 @@ impl History {
             }
             lines.push(line);
         }
+        // Attributes are numbered in the order of their paths.
+        lines.sort_by_key(|line| line.attribute);
         Ok(lines)
+    }
+
+    /// True for attributes whose values are states.
+    fn is_state(&self, attribute: AttributeId) -> bool {
+        let first = self.tree.life(attribute).and_then(|life| self.tree.at(attribute, life.start));
+        first.is_some_and(|interval| matches!(interval.value, Value::Code(_)))
+    }
+
+    /// What held longest in each of the cells of `span` that begin at `starts`.
+    fn fill_cells(
+        &self,
+        attribute: AttributeId,
+        span: Span,
+        starts: &[Ns],
+        cancel: &Cancel,
+    ) -> Result<Line, Cancelled> {
+        let work = Work { threads: 1, cancel: cancel.clone(), ..Work::new(1) };
+        let summary = self.summary(&work)?;
+        let ends = starts.iter().skip(1).copied().chain([span.end]);
+        let cell = |(start, end): (&Ns, Ns)| {
+            let span = Span::new(*start, end);
+            Held { span, value: most(&summary.times(&self.tree, attribute, span)).map(Value::Code) }
+        };
+        Ok(Line { attribute, held: starts.iter().zip(ends).map(cell).collect() })
+    }
+
+    /// The longest intervals of some attributes that meet `span`.
+    fn longest(
+        &self,
+        attributes: Vec<AttributeId>,
+        span: Span,
+        count: usize,
+        cancel: &Cancel,
+    ) -> Result<Vec<Line>, Cancelled> {
+        let found: Vec<Interval> = self.tree.search(Which::these(attributes), When::within(span), cancel).collect();
+        cancel.check()?;
+        let segment = |(item, interval): (usize, &Interval)| Segment { span: interval.span, item: item as u32 };
+        let segments = Segments::new(found.iter().enumerate().map(segment).collect());
+        let line = |segment: Segment| {
+            let interval = found.get(segment.item as usize)?;
+            let held = vec![Held { span: interval.span, value: Some(interval.value) }];
+            Some(Line { attribute: interval.attribute, held })
+        };
+        Ok(segments.iter(Order::Duration, Direction::Down, span).take(count).filter_map(line).collect())
     }
 
     /// Put `own`, all that is known within `span`, and the gaps between into `line`.

@@ -12,7 +12,7 @@
 //! workers and any order of the runs.
 //!
 //! - [`interval`]: intervals, values, and the runs that the machines write
-//! - [`columns`]: the intervals of one node in about 12 bytes each
+//! - [`columns`]: the intervals of one node in 12 to 14 bytes each
 //! - [`tree`]: the sealed nodes and how packed nodes become a tree
 //! - [`bulk`]: the parallel build; [`growing`]: the incremental one
 //! - [`search`]: single, full and 2D queries
@@ -34,8 +34,11 @@ pub mod tree;
 
 use crate::base::names::Names;
 use crate::base::time::Span;
+use crate::base::work::{Cancelled, Work};
 use crate::state::attributes::Attributes;
+use crate::state::summary::Summary;
 use interval::Value;
+use std::sync::OnceLock;
 use tree::Tree;
 
 /// A sealed history.
@@ -48,6 +51,8 @@ pub struct History {
     states: &'static [&'static str],
     window: Span,
     tree: Tree,
+    /// Built when first asked for.
+    summary: OnceLock<Summary>,
 }
 
 /// A value as people and JSON show it.
@@ -63,6 +68,15 @@ impl History {
     /// The tree, for searches by attribute id.
     pub fn tree(&self) -> &Tree {
         &self.tree
+    }
+
+    /// Time per state at several scales, made on first use.
+    pub fn summary(&self, work: &Work) -> Result<&Summary, Cancelled> {
+        if let Some(summary) = self.summary.get() {
+            return Ok(summary);
+        }
+        let summary = Summary::build(&self.tree, work)?;
+        Ok(self.summary.get_or_init(|| summary))
     }
 
     /// What the trace covers.

@@ -1,16 +1,23 @@
-//! The table of interrupt handlers and kernel workers (`handlers.toml`), read once.
+//! The tables of interrupt handlers and kernel workers, read once: the user's own before the built-in (`handlers.toml`).
 
 use crate::state::recording::EdgeKind;
 use serde::Deserialize;
 
-/// What a handler's name says about the wait that it ends; a user may replace the built-in table.
-#[derive(Clone, Debug, Default, Deserialize)]
-#[serde(deny_unknown_fields)]
+/// What a handler's name says about the wait that it ends.
+#[derive(Clone, Debug, Default)]
 pub struct Handlers {
+    tables: Vec<Table>,
+}
+
+/// One file. Lists that are not there are empty.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+struct Table {
     user_input: Vec<String>,
     disk: Vec<String>,
     network: Vec<String>,
     timer: Vec<String>,
+    device: Vec<String>,
     disk_workers: Vec<String>,
 }
 
@@ -28,26 +35,41 @@ impl Handlers {
         Handlers::parse(Handlers::BUILT_IN).unwrap_or_default()
     }
 
-    /// Read a table.
-    pub fn parse(text: &str) -> Result<Handlers, HandlersError> {
-        toml::from_str(text).map_err(|e| HandlersError(e.to_string()))
+    /// Read one table.
+    fn parse(text: &str) -> Result<Handlers, HandlersError> {
+        let table = toml::from_str(text).map_err(|e| HandlersError(e.to_string().trim_end().replace('\n', " ")))?;
+        Ok(Handlers { tables: vec![table] })
+    }
+
+    /// A user's table, asked before the built-in one.
+    pub fn with_own(text: &str) -> Result<Handlers, HandlersError> {
+        let mut handlers = Handlers::parse(text)?;
+        handlers.tables.extend(Handlers::built_in().tables);
+        Ok(handlers)
     }
 
     /// The label of a wait that ends in the handler called `name`.
     pub fn label(&self, name: &str) -> EdgeKind {
+        self.tables.iter().find_map(|table| table.label(name)).unwrap_or(EdgeKind::Device)
+    }
+
+    /// True for a kernel thread that works for a disk.
+    pub fn is_disk_worker(&self, name: &str) -> bool {
+        self.tables.iter().any(|table| table.disk_workers.iter().any(|p| matches(p, name)))
+    }
+}
+
+impl Table {
+    fn label(&self, name: &str) -> Option<EdgeKind> {
         let lists = [
             (&self.user_input, EdgeKind::UserInput),
             (&self.disk, EdgeKind::Disk),
             (&self.network, EdgeKind::Network),
             (&self.timer, EdgeKind::Timer),
+            (&self.device, EdgeKind::Device),
         ];
         let known = lists.iter().find(|(patterns, _)| patterns.iter().any(|p| matches(p, name)));
-        known.map_or(EdgeKind::Device, |(_, kind)| *kind)
-    }
-
-    /// True for a kernel thread that works for a disk.
-    pub fn is_disk_worker(&self, name: &str) -> bool {
-        self.disk_workers.iter().any(|p| matches(p, name))
+        known.map(|(_, kind)| *kind)
     }
 }
 
@@ -99,9 +121,22 @@ mod tests {
     }
 
     #[test]
+    fn the_users_table_goes_before_the_built_in() {
+        let own = "disk = [\"fastcard*\"]\ndevice = [\"nvme7*\"]\ndisk_workers = [\"mydm-*\"]";
+        let table = Handlers::with_own(own).unwrap();
+        assert_eq!(table.label("fastcard3"), EdgeKind::Disk);
+        assert_eq!((table.label("nvme7q1"), table.label("nvme0q1")), (EdgeKind::Device, EdgeKind::Disk));
+        assert!(table.is_disk_worker("mydm-4") && table.is_disk_worker("jbd2/vda1-8"));
+        for wrong in ["disks = []", "disk = 7", "disk = ["] {
+            let said = Handlers::with_own(wrong).unwrap_err().to_string();
+            assert!(said.starts_with("not a table of interrupt handlers: ") && !said.contains('\n'), "{said}");
+        }
+    }
+
+    #[test]
     fn the_built_in_table_knows_common_names() {
         let table = Handlers::parse(Handlers::BUILT_IN).unwrap();
-        assert!(!Handlers::built_in().disk.is_empty());
+        assert_eq!(Handlers::built_in().tables.len(), 1);
         for (name, kind) in [
             ("virtio2-req.0", EdgeKind::Disk),
             ("nvme0q3", EdgeKind::Disk),

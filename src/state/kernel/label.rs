@@ -2,6 +2,7 @@
 
 use super::life::Label;
 use super::machine::Machine;
+use crate::base::notice::Notice;
 use crate::base::time::Ns;
 use crate::event::batch::Packet;
 use crate::event::kind::{Context, Vector, WakeSource};
@@ -34,6 +35,28 @@ impl Machine {
                     EdgeKind::Network => labelled(EdgeKind::Network, sender),
                     kind => labelled(kind, None),
                 }
+            }
+        }
+    }
+
+    /// A wait of `woken` was ended at `t` by a packet: where its sender is not known, it may turn up, with several hosts.
+    pub(super) fn expect_sender(&mut self, c: usize, t: Ns, woken: ThreadId) {
+        let cpu = &self.cpus[c];
+        let edges = &self.lives[woken.index()].thread.edges;
+        if self.out.hosts.len() < 2 || edges.last().is_none_or(|e| e.kind != EdgeKind::Network || e.waker.is_some()) {
+            return;
+        }
+        if let Some(delivery) = cpu.delivery() {
+            self.packets.ended(cpu.host, &delivery.packet, (woken, edges.len() - 1), t);
+        }
+    }
+
+    /// A packet is sent that has ended waits before, by clocks that are a little off: it took no time.
+    pub(super) fn came_early(&mut self, ended: Vec<(ThreadId, usize)>, by: ThreadId, at: Ns) {
+        self.notices.add(Notice::ClampedPackets, ended.len() as u64, || format!("at {at} ns"));
+        for (woken, edge) in ended {
+            if let Some(edge) = self.lives[woken.index()].thread.edges.get_mut(edge) {
+                edge.waker = Some((by, at));
             }
         }
     }

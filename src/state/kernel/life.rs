@@ -3,6 +3,7 @@
 //! Edges are cut at every change, so they are contiguous and sorted by construction; zero-length ones are not kept.
 //! Idle tasks have no edges: nobody ever waits for one of them.
 
+use super::functions::Functions;
 use crate::base::names::NameId;
 use crate::base::time::{Ns, Span};
 use crate::state::recording::{Call, Edge, EdgeKind, HostId, Thread, ThreadId};
@@ -69,6 +70,8 @@ pub(super) struct Life {
     pub namespace_level: i32,
     /// Runs soft interrupts as its own work.
     pub runs_softirqs: bool,
+    /// Where their events were recorded: the functions that it is in.
+    pub functions: Functions,
 }
 
 impl Life {
@@ -104,6 +107,7 @@ impl Life {
             pid_known: false,
             namespace_level: 0,
             runs_softirqs: false,
+            functions: Functions::default(),
         }
     }
 

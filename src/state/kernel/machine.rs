@@ -14,12 +14,13 @@ use super::handlers::Handlers;
 use super::life::{Life, Reasons, Sched};
 use super::packets::Packets;
 use super::prev_state::Generation;
-use super::requests::Requests;
+use super::requests::{Requests, Submitter};
+use super::works::{Work, Works};
 use crate::base::names::NameId;
 use crate::base::notice::{Notice, Notices};
 use crate::base::time::{Ns, Span};
 use crate::event::batch::{Batch, Key};
-use crate::event::kind::{Context, Event, Kind, RequestStep, TextId};
+use crate::event::kind::{Context, Event, Kind, RequestStep, TextId, WorkStep};
 use crate::event::stack::RawStackId;
 use crate::state::recording::{
     Host, HostId, ImageChange, ImageEvent, Mark, RawStacks, Recording, StackSample, ThreadId,
@@ -53,6 +54,7 @@ pub struct Machine {
     cpu_of: Vec<Vec<u32>>,
     pub(super) packets: Packets,
     requests: Requests,
+    works: Works,
     lines: HashMap<(HostId, i32), NameId>,
     pub(super) reasons: Reasons,
     start: Option<Ns>,
@@ -112,6 +114,7 @@ impl Machine {
             cpus: Vec::new(),
             packets: Packets::default(),
             requests: Requests::default(),
+            works: Works::default(),
             lines: HashMap::default(),
             reasons,
             start: None,
@@ -193,6 +196,8 @@ impl Machine {
             }
             Kind::Exec { tid, old_tid, path } => {
                 self.exec(t, origin.host, tid, old_tid);
+                let thread = self.thread(origin.host, tid, t);
+                self.forget_functions(thread, t);
                 if let Some(path) = ids.name(&mut self.out, path) {
                     self.image(t, origin.host, tid, ImageChange::Exec { path });
                 }
@@ -222,7 +227,8 @@ impl Machine {
                 if let Some(packet) = ids.batch.packet_of(id)
                     && let Some((by, at)) = self.sender(c, t, packet)
                 {
-                    self.packets.send(origin.host, packet, by, at);
+                    let ended = self.packets.send(origin.host, packet, by, at);
+                    self.came_early(ended, by, at);
                 }
             }
             Kind::Receive(id) => {
@@ -234,9 +240,20 @@ impl Machine {
             Kind::Block { step, request } => {
                 if let Some(request) = ids.batch.request_of(request) {
                     let named = request.tid.filter(|_| step != RequestStep::Complete);
-                    let by = named.map_or(thread, |tid| Some(self.thread_on(c, tid, t)));
+                    let thread = named.map_or(thread, |tid| Some(self.thread_on(c, tid, t)));
+                    let by = Submitter { thread, for_whom: thread.and_then(|thread| self.works.of(thread)) };
                     self.requests.step(t, origin.host, step, request, by);
                 }
+            }
+            Kind::Work { step, address } => {
+                let alone = self.cpus[c].context().is_none();
+                let work = match (step, thread) {
+                    (WorkStep::Queue, by) => Work::Queued(by.filter(|by| alone && !self.lives[by.index()].thread.idle)),
+                    (WorkStep::Begin, Some(worker)) => Work::Begins(worker),
+                    (WorkStep::End, Some(worker)) => Work::Ends(worker),
+                    _ => return,
+                };
+                self.works.step(origin.host, address, work);
             }
             Kind::Process(id) => {
                 if let Some(process) = ids.batch.process_of(id) {
@@ -252,6 +269,11 @@ impl Machine {
             Kind::Line { irq, name } => {
                 if let Some(name) = ids.name(&mut self.out, name) {
                     self.lines.insert((origin.host, irq), name);
+                }
+            }
+            Kind::Counter { name, value } => {
+                if let Some(name) = ids.name(&mut self.out, name) {
+                    self.count(c, thread, t, name, value);
                 }
             }
             Kind::Lost => self.lose(c, t),
@@ -283,6 +305,16 @@ impl Machine {
                     samples.push(StackSample { time: t, origin, user, kernel });
                 }
             }
+            Kind::Function { enters, address } => {
+                if let Some(thread) = thread {
+                    self.function(thread, t, enters, address);
+                }
+            }
+            Kind::Latency { ns } => {
+                if let Some(thread) = thread {
+                    self.latency(thread, t, ns);
+                }
+            }
             Kind::PageFault => {
                 if let (Some(thread), Some(faults)) = (thread, &mut self.out.page_faults) {
                     faults.push((thread, t));
@@ -310,6 +342,7 @@ impl Machine {
                     begins: body.begins,
                     thread,
                     trace: u32::from(event.trace),
+                    cpu: event.cpu,
                     key: body.key.map(|key| match key {
                         Key::Number(n) => n,
                         Key::Text(text) => i64::from(name(text).0),
@@ -360,6 +393,7 @@ impl Machine {
     /// Seal: everything that is open ends with the last event, names reach back to the beginning of life.
     pub fn close(mut self, lossy: Vec<Span>) -> (Recording, Notices) {
         let end = self.end.max(self.start());
+        self.close_counters();
         let unnamed = self.out.names.intern("unknown");
         let mut worker_names: HashMap<NameId, bool> = HashMap::default();
         for cpu in &mut self.cpus {

@@ -7,10 +7,13 @@
 //! ```
 //! [`record`] is the way in. The [`Machine`] keeps one slot per fact: who runs on a CPU and in which interrupt context
 //! (`cpu`), what the scheduler does with a thread (`life`, `sched`), which incarnation an id means (`who`), which send a
-//! packet comes from (`packets`), which block requests are open (`requests`). A wake-up meets all of them in `label`,
+//! packet comes from (`packets`), which block requests are open (`requests`), which functions were entered (`functions`), for
+//! whom a kernel worker works (`works`). A wake-up meets all of them in `label`,
 //! which says what the woken thread had waited for.
 
+mod counters;
 mod cpu;
+mod functions;
 mod handlers;
 mod label;
 mod life;
@@ -21,6 +24,7 @@ mod record;
 mod requests;
 mod sched;
 mod who;
+mod works;
 
 pub use handlers::{Handlers, HandlersError};
 pub use machine::{Machine, Origin};

@@ -16,6 +16,10 @@ const OLDEST: Ns = 60_000_000_000;
 /// Sends waiting over all connections.
 const MOST: usize = 1 << 16;
 
+/// Between hosts, clocks that were fitted may still be off by more than a packet's way takes: a send is looked for among
+/// what arrived so long before it.
+const EARLY: Ns = 1_000_000;
+
 /// Loopback addresses mean another machine on each host.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 enum Route {
@@ -30,28 +34,54 @@ struct Sent {
     at: Ns,
 }
 
+/// A wait that a packet ended whose send had not come: the thread, and which of its edges.
+type Ended = (ThreadId, usize);
+
 /// Sends that wait for their receive.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Packets {
     waiting: HashMap<Route, VecDeque<Sent>>,
     /// The same in order of time, to forget the oldest first.
     order: VecDeque<(Ns, Route)>,
-}
-
-fn is_loopback(address: u128) -> bool {
-    address == 1 || address >> 32 == 0 && address >> 24 == 127
+    /// What came before its send, in order of time.
+    early: VecDeque<(Ns, HostId, Segment, Ended)>,
 }
 
 fn route(host: HostId, packet: &Packet) -> Route {
     match packet.tcp {
-        Some(Segment { flow, .. }) => Route::Flow(is_loopback(flow.dest).then_some(host), flow),
+        Some(Segment { flow, .. }) => Route::Flow(flow.is_loopback().then_some(host), flow),
         None => Route::Buffer(host, packet.buffer),
     }
 }
 
 impl Packets {
-    /// A thread sends.
-    pub fn send(&mut self, host: HostId, packet: &Packet, by: ThreadId, at: Ns) {
+    /// A wait was ended at `at` on `host` by a packet of which no send is known. Only what comes from another host can
+    /// be too early.
+    pub fn ended(&mut self, host: HostId, packet: &Packet, wait: Ended, at: Ns) {
+        if let Some(segment) = packet.tcp.filter(|s| !s.flow.is_loopback()) {
+            self.early.push_back((at, host, segment, wait));
+            if self.early.len() > MOST {
+                self.early.pop_front();
+            }
+        }
+    }
+
+    /// The waits that a packet has ended before it is sent.
+    fn early(&mut self, host: HostId, packet: &Packet, at: Ns) -> Vec<Ended> {
+        while self.early.front().is_some_and(|(t, ..)| at.saturating_sub(*t) > EARLY) {
+            self.early.pop_front();
+        }
+        let same = |segment: &Segment| packet.tcp.as_ref() == Some(segment);
+        let ended = self.early.iter().filter(|(_, there, segment, _)| *there != host && same(segment));
+        ended.map(|(.., wait)| *wait).collect()
+    }
+
+    /// A thread sends. Gives the waits that the packet has ended already, by clocks that are a little off.
+    pub fn send(&mut self, host: HostId, packet: &Packet, by: ThreadId, at: Ns) -> Vec<Ended> {
+        let ended = self.early(host, packet, at);
+        if !ended.is_empty() {
+            return ended;
+        }
         while self.order.front().is_some_and(|(t, _)| at.saturating_sub(*t) > OLDEST) || self.order.len() >= MOST {
             self.forget_oldest();
         }
@@ -63,6 +93,7 @@ impl Packets {
             waiting.push_back(sent);
             self.order.push_back((at, route));
         }
+        ended
     }
 
     fn forget_oldest(&mut self) {
@@ -127,6 +158,17 @@ mod tests {
             assert_eq!(got, Some((ThreadId(1), 10)), "part {part}");
         }
         assert_eq!(packets.receive(HOST, &tcp(start, 100, 0x10)), None);
+    }
+
+    #[test]
+    fn what_came_a_little_early_from_another_host_finds_its_send() {
+        let mut packets = Packets::default();
+        let wait = (ThreadId(7), 3);
+        packets.ended(HostId(1), &tcp(100, 10, 0x18), wait, 10);
+        assert_eq!(packets.send(HostId(1), &tcp(100, 10, 0x18), ThreadId(1), 12), []);
+        assert_eq!(packets.send(HOST, &tcp(200, 10, 0x18), ThreadId(1), 12), []);
+        assert_eq!(packets.send(HOST, &tcp(100, 10, 0x18), ThreadId(1), 12), [wait]);
+        assert_eq!(packets.send(HOST, &tcp(100, 10, 0x18), ThreadId(1), 11 + EARLY), []);
     }
 
     #[test]

@@ -73,7 +73,7 @@ pub fn record(
     let (traces, left_out) = traces.split_at(traces.len().min(1 << 16));
     let mut notices = Notices::default();
     notices.add(Notice::MemoryLimit, left_out.len() as u64, || "traces after the first 65,536".to_owned());
-    let sources = Sources::new(traces, &options.labels, |trace| Binding::new(trace, tasks));
+    let sources = Sources::new(traces, &options.labels, |trace| Binding::new(trace, tasks), work)?;
     let mut lossy = Vec::new();
     let mut covered: BTreeMap<(HostId, Option<u32>), Span> = BTreeMap::new();
     for ((trace, origin), source) in traces.iter().zip(&sources.origins).zip(&sources.all) {

@@ -6,6 +6,14 @@ use crate::event::kind::RequestStep;
 use crate::state::recording::{DiskRequest, HostId, ThreadId};
 use foldhash::HashMap;
 
+/// Who hands a request in.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Submitter {
+    pub thread: Option<ThreadId>,
+    /// Whose queued work the thread runs.
+    pub for_whom: Option<ThreadId>,
+}
+
 /// See the module.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Requests {
@@ -16,7 +24,7 @@ pub(super) struct Requests {
 
 impl Requests {
     /// A request moves on. A completion whose beginning was not recorded is left.
-    pub fn step(&mut self, t: Ns, host: HostId, step: RequestStep, request: &Request, by: Option<ThreadId>) {
+    pub fn step(&mut self, t: Ns, host: HostId, step: RequestStep, request: &Request, by: Submitter) {
         let key = (host, request.device, request.sector);
         if step == RequestStep::Complete {
             if let Some((at, _)) = self.open.remove(&key) {
@@ -41,7 +49,8 @@ impl Requests {
                     sector: request.sector,
                     bytes: request.bytes,
                     write: request.write,
-                    submitter: by,
+                    submitter: by.thread,
+                    queued_by: by.for_whom,
                     span: Span::new(t, Ns::MAX),
                     issued: t,
                 });
@@ -67,12 +76,14 @@ mod tests {
         let mut requests = Requests::default();
         let request = Request { device: 8, sector: 64, bytes: 4096, write: true, tid: None };
         let host = HostId(0);
-        requests.step(5, host, RequestStep::Complete, &request, None);
-        requests.step(10, host, RequestStep::Insert, &request, Some(ThreadId(3)));
-        requests.step(20, host, RequestStep::Issue, &request, None);
-        requests.step(25, host, RequestStep::Issue, &request, None);
-        requests.step(40, host, RequestStep::Complete, &request, None);
-        requests.step(50, host, RequestStep::Issue, &request, Some(ThreadId(4)));
+        let nobody = Submitter::default();
+        let by = |thread| Submitter { thread: Some(ThreadId(thread)), for_whom: None };
+        requests.step(5, host, RequestStep::Complete, &request, nobody);
+        requests.step(10, host, RequestStep::Insert, &request, by(3));
+        requests.step(20, host, RequestStep::Issue, &request, nobody);
+        requests.step(25, host, RequestStep::Issue, &request, nobody);
+        requests.step(40, host, RequestStep::Complete, &request, nobody);
+        requests.step(50, host, RequestStep::Issue, &request, by(4));
         let all = requests.close(60);
         let seen: Vec<_> = all.iter().map(|r| (r.span.start, r.issued, r.span.end, r.submitter)).collect();
         assert_eq!(seen, [(10, 20, 40, Some(ThreadId(3))), (50, 50, 60, Some(ThreadId(4)))]);

@@ -105,6 +105,7 @@ impl Machine {
                 life.cut(t, label);
                 life.sched = Sched::Ready;
                 life.cpu = queue;
+                self.expect_sender(c, t, thread);
             }
         }
     }

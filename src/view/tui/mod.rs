@@ -37,7 +37,6 @@ pub mod widget;
 
 pub use setup::{Backend, Exported, First, Looks, Setup};
 
-use crate::base::notice::Notices;
 use crate::base::work::Progress;
 use crate::view::svg;
 use anyhow::Context;
@@ -65,8 +64,8 @@ enum Incoming {
     Closed,
 }
 
-/// Run the interface until the user quits. Returns what was odd about the input, as far as it was read.
-pub fn run(setup: Setup) -> anyhow::Result<Notices> {
+/// Run the interface until the user quits.
+pub fn run(setup: Setup) -> anyhow::Result<()> {
     if !std::io::stdout().is_terminal() {
         anyhow::bail!("the interface needs a terminal: `whyslow explain` prints the answer without one");
     }
@@ -90,12 +89,9 @@ pub fn run(setup: Setup) -> anyhow::Result<Notices> {
     running.perform(effects)?;
     match running.until_end(&incoming) {
         // The terminal went away: there is nobody left to tell.
-        Err(error) if is_broken_pipe(&error) => {}
-        other => other?,
+        Err(error) if is_broken_pipe(&error) => Ok(()),
+        other => other,
     }
-    let of_patterns = running.app.patterns.found.as_ref().map(|f| &f.notices);
-    let of_model = running.app.model.as_ref().map(|m| &m.notices);
-    Ok(of_model.or(of_patterns).cloned().unwrap_or_default())
 }
 
 fn is_broken_pipe(error: &anyhow::Error) -> bool {

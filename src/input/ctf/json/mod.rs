@@ -8,6 +8,7 @@ mod value;
 use super::metadata::Trouble;
 use super::schema::{Bits, Clock, EventClass, Field, Kind, Role, Root, Schema, StreamClass};
 use field::{Aliases, Use};
+use std::sync::Arc;
 use value::{Json, Node, Object, parse};
 
 type Read<T> = Result<T, Trouble>;
@@ -237,7 +238,7 @@ impl<'n, 't> Builder<'n, 't> {
         if stream.events.last().is_some_and(|last| last.id >= id) && stream.events.iter().any(|e| e.id == id) {
             return Err(Trouble::at(object.at, format!("a second event record class with id {id}")));
         }
-        stream.events.push(EventClass { id, name, specific_context, payload });
+        stream.events.push(Arc::new(EventClass { id, name, specific_context, payload, alone: true }));
         Ok(())
     }
 }

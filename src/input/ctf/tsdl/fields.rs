@@ -55,9 +55,10 @@ impl<'t> Resolver<'t> {
             }
             Item::Declaration(typed, declarators) if declarators.is_empty() => self.tagged(typed),
             Item::Declaration(typed, _) => Err(Trouble::at(typed.at, "a field has no place here")),
-            Item::Attribute(Attribute { at, .. }) | Item::Assigned { at, .. } | Item::Block { at, .. } => {
-                Err(Trouble::at(*at, "only types and fields have a place here"))
-            }
+            Item::Attribute(Attribute { at, .. })
+            | Item::Assigned { at, .. }
+            | Item::Block { at, .. }
+            | Item::Known { at, .. } => Err(Trouble::at(*at, "only types and fields have a place here")),
         }
     }
 
@@ -228,7 +229,8 @@ impl<'t> Resolver<'t> {
     }
 
     /// `env.NAME`: a number of the environment.
-    fn fixed_by(&self, reference: &Word<'_>) -> Resolved<Count> {
+    fn fixed_by(&mut self, reference: &Word<'_>) -> Resolved<Count> {
+        self.lookups += 1;
         let found = self.environment.iter().find(|(name, _)| reference.text.strip_prefix("env.") == Some(name));
         let number = found.and_then(|(_, value)| value.parse().ok()).map(Count::Fixed);
         number.ok_or_else(|| Trouble::at(reference.at, format!("`{}` is no unsigned integer", reference.text)))

@@ -5,6 +5,7 @@
 //! of what was being read. CTF 1.8.3, section 7 and appendix C.
 
 mod fields;
+mod known;
 mod meaning;
 mod parse;
 mod resolve;
@@ -14,9 +15,20 @@ mod types;
 
 use super::metadata::{Oddity, Trouble};
 use super::schema::Schema;
+pub(super) use known::{Blocks, Known};
 
-/// The schema that a TSDL text describes; `locate` has not run yet.
-pub(super) fn read(text: &str) -> Result<Schema, Trouble> {
-    let (items, oddities) = parse::parse(text)?;
-    resolve::resolve(&items, oddities)
+/// The schema that a TSDL text describes, and what other texts may take over; `locate` has not run yet.
+pub(super) fn read<'t>(text: &'t str, known: Option<&'t Known<'t>>) -> Result<(Schema, Blocks<'t>), Trouble> {
+    let (items, oddities) = parse::parse(text, known)?;
+    let takes = items.iter().any(|item| matches!(item, syntax::Item::Known { .. }));
+    let read = resolve::resolve(&items, oddities);
+    match (read, known) {
+        (Ok((mut schema, found)), Some(known)) if takes && found.context == known.context => {
+            schema.slots = known.slots;
+            Ok((schema, found))
+        }
+        // The blocks mean something else here.
+        (_, Some(_)) if takes => self::read(text, None),
+        (read, _) => read,
+    }
 }

@@ -2,6 +2,7 @@
 //! `types`. One token of lookahead, two where a declaration and an attribute begin alike. The tree borrows the text; what is
 //! allocated is the tree's own lists. CTF 1.8.3, appendix C.
 
+use super::known::Known;
 use super::syntax::{Attribute, Count, Declarator, Declarators, Integer, Item, Spec, Value, Word};
 use super::token::{Token, Tokens, unescape};
 use super::{Oddity, Trouble};
@@ -55,15 +56,17 @@ pub(super) struct Parser<'t> {
     depth: usize,
     /// Integers met before, by the text between their braces.
     pub(super) integers: HashMap<&'t str, Integer<'t>>,
+    /// Event blocks of another metadata.
+    known: Option<&'t Known<'t>>,
     pub(super) oddities: Vec<Oddity>,
 }
 
 /// The items of a metadata text, and the attributes that mean nothing.
-pub(super) fn parse(text: &str) -> Parsed<(Vec<Item<'_>>, Vec<Oddity>)> {
+pub(super) fn parse<'t>(text: &'t str, known: Option<&'t Known<'t>>) -> Parsed<(Vec<Item<'t>>, Vec<Oddity>)> {
     let mut tokens = Tokens::new(text);
     let (at, token) = tokens.next()?;
     let (integers, oddities) = (HashMap::default(), Vec::new());
-    let mut parser = Parser { tokens, token, at, ahead: None, depth: 0, integers, oddities };
+    let mut parser = Parser { tokens, token, at, ahead: None, depth: 0, integers, known, oddities };
     let mut items = Vec::new();
     while parser.token != Token::End {
         if parser.accept(b';')? {
@@ -161,11 +164,18 @@ impl<'t> Parser<'t> {
             }
             Token::Word(kind) if top && BLOCKS.contains(&kind) && self.ahead()? == Token::Mark(b'{') => {
                 self.advance()?;
-                let body = self.body().map_err(|t| t.within(format!("in the {kind} block"), at))?;
+                let item = match self.known_event(kind, at)? {
+                    Some(known) => known,
+                    None => {
+                        let read = self.body().map_err(|t| t.within(format!("in the {kind} block"), at));
+                        let (body, end) = read?;
+                        Item::Block { kind, at, text: self.tokens.slice(at, end), body }
+                    }
+                };
                 if !self.is(b';') && self.token != Token::End {
                     return self.unexpected(&format!("`;` after the {kind} block"));
                 }
-                Ok(Item::Block { kind, at, body })
+                Ok(item)
             }
             Token::Word(_) => {
                 let assigns = matches!(self.ahead()?, Token::Mark(b'=' | b'.') | Token::Becomes);
@@ -359,16 +369,28 @@ impl<'t> Parser<'t> {
         Ok(all)
     }
 
-    /// `{ item item ... }`
-    pub(super) fn body(&mut self) -> Parsed<Vec<Item<'t>>> {
+    /// `{ item item ... }`, and where it ends.
+    pub(super) fn body(&mut self) -> Parsed<(Vec<Item<'t>>, usize)> {
         self.expect(b'{')?;
         let mut items = Vec::new();
-        while !self.accept(b'}')? {
+        while !self.is(b'}') {
             if !self.accept(b';')? {
                 items.push(self.item(false)?);
             }
         }
-        Ok(items)
+        let end = self.at + 1;
+        self.advance()?;
+        Ok((items, end))
+    }
+
+    /// The block that begins at byte `at`, whose brace is the current token, if it was read in another metadata.
+    fn known_event(&mut self, kind: &str, at: usize) -> Parsed<Option<Item<'t>>> {
+        let (Some(known), "event", None) = (self.known, kind, self.ahead) else { return Ok(None) };
+        let end = self.tokens.closing(self.at);
+        let Some(event) = known.event(self.tokens.slice(at, end)) else { return Ok(None) };
+        self.tokens.jump(end);
+        self.advance()?;
+        Ok(Some(Item::Known { at, event }))
     }
 }
 

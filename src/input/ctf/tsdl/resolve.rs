@@ -3,6 +3,7 @@
 //! Types become fields in `fields`, members get their meaning in `meaning` once all is known. The byte
 //! order and the clocks are read first, because types before their blocks use them too.
 
+use super::known::{Block, Blocks, Context};
 use super::meaning::assign_meaning;
 use super::parse::byte_order;
 use super::syntax::{Attribute, Item, Typed, Value};
@@ -10,6 +11,7 @@ use super::{Oddity, Trouble};
 use crate::input::ctf::schema::{Clock, EventClass, Field, Kind, Schema, StreamClass};
 use foldhash::{HashMap, HashMapExt};
 use std::borrow::Cow;
+use std::sync::Arc;
 
 pub(super) type Resolved<T> = Result<T, Trouble>;
 
@@ -19,24 +21,29 @@ pub(super) struct Resolver<'t> {
     pub(super) clocks: Vec<Clock>,
     pub(super) environment: Vec<(String, String)>,
     pub(super) fields: usize,
+    /// Numbers of the environment that were asked for.
+    pub(super) lookups: usize,
     pub(super) oddities: Vec<Oddity>,
 }
 
 /// An event class that waits for its stream class.
-struct PendingEvent {
+struct PendingEvent<'t> {
     at: usize,
     stream: Option<u64>,
-    class: EventClass,
+    class: Arc<EventClass>,
+    /// The text of the block, where others may take it over.
+    text: Option<&'t str>,
 }
 
 /// The schema of a syntax tree.
-pub(super) fn resolve(items: &[Item<'_>], oddities: Vec<Oddity>) -> Resolved<Schema> {
+pub(super) fn resolve<'t>(items: &[Item<'t>], oddities: Vec<Oddity>) -> Resolved<(Schema, Blocks<'t>)> {
     let mut resolver = Resolver {
         scopes: vec![HashMap::new()],
         big_endian: native_order(items)?,
         clocks: Vec::new(),
         environment: Vec::new(),
         fields: 0,
+        lookups: 0,
         oddities,
     };
     let mut schema = Schema {
@@ -51,20 +58,27 @@ pub(super) fn resolve(items: &[Item<'_>], oddities: Vec<Oddity>) -> Resolved<Sch
         oddities: Vec::new(),
     };
     for item in items {
-        if let Item::Block { kind: kind @ ("clock" | "env"), at, body } = item {
+        if let Item::Block { kind: kind @ ("clock" | "env"), at, body, .. } = item {
             let read = if *kind == "clock" { resolver.clock(body, *at) } else { resolver.environment(body) };
             read.map_err(|t| t.within(format!("in the {kind} block"), *at))?;
         }
     }
     let mut events = Vec::new();
+    let (mut events_begun, mut types_first) = (false, true);
     for item in items {
         match item {
-            Item::Block { kind, at, body } => {
+            Item::Known { at, event } => {
+                events_begun = true;
+                let class = event.class.clone();
+                events.push(PendingEvent { at: *at, stream: event.stream, class, text: None });
+            }
+            Item::Block { kind, at, text, body } => {
+                events_begun |= *kind == "event";
                 resolver.scopes.push(HashMap::new());
                 let read = match *kind {
                     "trace" => resolver.trace(&mut schema, body, *at),
                     "stream" => resolver.stream(&mut schema, body, *at),
-                    "event" => resolver.event(&mut events, body, *at),
+                    "event" => resolver.event(&mut events, body, *at, text),
                     _ => Ok(()),
                 };
                 read.map_err(|t| t.within(block_title(kind, body), *at))?;
@@ -73,16 +87,25 @@ pub(super) fn resolve(items: &[Item<'_>], oddities: Vec<Oddity>) -> Resolved<Sch
             Item::Attribute(a) => return Err(Trouble::at(a.at, "an attribute has no place here")),
             Item::Assigned { at, .. } => return Err(Trouble::at(*at, "a type assignment has no place here")),
             other => {
+                types_first &= !events_begun;
                 resolver.declare_types(other)?;
             }
         }
     }
+    let context = Context {
+        big_endian: resolver.big_endian,
+        clocks: resolver.clocks.iter().map(|clock| clock.name.clone()).collect(),
+        packet_header: schema.packet_header.clone(),
+        streams: schema.streams.clone(),
+        types: resolver.scopes.pop().unwrap_or_default(),
+        types_first,
+    };
     schema.clocks = resolver.clocks;
     schema.environment = resolver.environment;
     schema.oddities = resolver.oddities;
-    place_events(&mut schema, events)?;
+    let blocks = place_events(&mut schema, events)?;
     assign_meaning(&mut schema)?;
-    Ok(schema)
+    Ok((schema, Blocks { context, blocks }))
 }
 
 /// "in event `sched_switch`": names tell more than line numbers.
@@ -99,7 +122,7 @@ fn native_order(items: &[Item<'_>]) -> Resolved<bool> {
     let mut order = None;
     let mut traces = 0;
     for item in items {
-        let Item::Block { kind: "trace", at, body } = item else { continue };
+        let Item::Block { kind: "trace", at, body, .. } = item else { continue };
         traces += 1;
         if traces > 1 {
             return Err(Trouble::at(*at, "a second trace block"));
@@ -157,7 +180,7 @@ pub(super) fn once<T>(place: &mut Option<T>, value: T, name: &str, at: usize) ->
 fn attributes<'a, 't>(body: &'a [Item<'t>]) -> impl Iterator<Item = Resolved<&'a Attribute<'t>>> {
     body.iter().map(|item| match item {
         Item::Attribute(attribute) => Ok(attribute),
-        Item::Assigned { at, .. } | Item::Block { at, .. } => {
+        Item::Assigned { at, .. } | Item::Block { at, .. } | Item::Known { at, .. } => {
             Err(Trouble::at(*at, "only attributes have a place here"))
         }
         Item::Declaration(typed, _) | Item::Typedef(typed, _) | Item::Typealias(typed, ..) => {
@@ -308,7 +331,14 @@ impl<'t> Resolver<'t> {
         Ok(())
     }
 
-    fn event(&mut self, events: &mut Vec<PendingEvent>, body: &[Item<'t>], at: usize) -> Resolved<()> {
+    fn event(
+        &mut self,
+        events: &mut Vec<PendingEvent<'t>>,
+        body: &[Item<'t>],
+        at: usize,
+        text: &'t str,
+    ) -> Resolved<()> {
+        let lookups = self.lookups;
         let (mut id, mut stream, mut title) = (None, None, None);
         let (mut specific_context, mut payload) = (None, None);
         for item in body {
@@ -344,8 +374,10 @@ impl<'t> Resolver<'t> {
             }
         }
         let title = Some(title.ok_or_else(|| Trouble::at(at, "an event needs a `name`"))?);
-        let class = EventClass { id: id.unwrap_or(0), name: title, specific_context, payload };
-        events.push(PendingEvent { at, stream, class });
+        let class = EventClass { id: id.unwrap_or(0), name: title, specific_context, payload, alone: true };
+        let odd = self.oddities.iter().any(|oddity| (at..at + text.len()).contains(&oddity.at));
+        let text = (!odd && self.lookups == lookups).then_some(text);
+        events.push(PendingEvent { at, stream, class: Arc::new(class), text });
         Ok(())
     }
 
@@ -390,7 +422,9 @@ fn normal_offset(seconds: i64, cycles: i128, frequency: u64) -> Option<(i64, u64
     Some((seconds.checked_add(whole)?, u64::try_from(cycles.rem_euclid(frequency)).ok()?))
 }
 
-fn place_events(schema: &mut Schema, events: Vec<PendingEvent>) -> Resolved<()> {
+/// Event classes to their stream classes; those that other texts may take over.
+fn place_events<'t>(schema: &mut Schema, events: Vec<PendingEvent<'t>>) -> Resolved<Vec<Block<'t>>> {
+    let mut blocks = Vec::new();
     if schema.streams.is_empty() && !events.is_empty() {
         let (packet_context, event_header, common_context) = (None, None, None);
         let events = Vec::new();
@@ -411,8 +445,11 @@ fn place_events(schema: &mut Schema, events: Vec<PendingEvent>) -> Resolved<()> 
                 let what = format!("a second event class with id {} in stream class {}", event.class.id, stream.id);
                 return Err(Trouble::at(event.at, what).within(title(), event.at));
             }
+            if let Some(text) = event.text {
+                blocks.push(Block { text, stream: event.stream, place: (place, stream.events.len()) });
+            }
             stream.events.push(event.class);
         }
     }
-    Ok(())
+    Ok(blocks)
 }

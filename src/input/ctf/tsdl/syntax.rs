@@ -1,5 +1,6 @@
 //! What TSDL text says, before names mean anything: the syntax tree, borrowed from the text.
 
+use super::known::KnownEvent;
 use smallvec::SmallVec;
 use std::borrow::Cow;
 
@@ -113,5 +114,7 @@ pub(super) enum Item<'t> {
     /// `name := type;`
     Assigned { name: Cow<'t, str>, at: usize, typed: Typed<'t> },
     /// `trace { ... };` and its like.
-    Block { kind: &'t str, at: usize, body: Vec<Item<'t>> },
+    Block { kind: &'t str, at: usize, text: &'t str, body: Vec<Item<'t>> },
+    /// An event block that was read in another metadata.
+    Known { at: usize, event: &'t KnownEvent },
 }

@@ -103,6 +103,22 @@ impl<'t> Tokens<'t> {
         self.text.get(start..start + end + 1)
     }
 
+    /// Where the braces that open at `start` are closed, if no comment or string has one; else anywhere.
+    pub(super) fn closing(&self, start: usize) -> usize {
+        let rest = self.text.as_bytes().get(start..).unwrap_or(&[]);
+        let mut open = 0u32;
+        for place in memchr::memchr2_iter(b'{', b'}', rest) {
+            match rest.get(place) {
+                Some(b'{') => open += 1,
+                _ => open = open.saturating_sub(1),
+            }
+            if open == 0 {
+                return start + place + 1;
+            }
+        }
+        self.text.len()
+    }
+
     /// Go on at byte `at`.
     pub(super) fn jump(&mut self, at: usize) {
         self.at = at;

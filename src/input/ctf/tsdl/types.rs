@@ -268,7 +268,7 @@ impl<'t> Parser<'t> {
         let at = self.at;
         let name = self.optional_name()?;
         let body =
-            if self.is(b'{') { Some(self.body().map_err(|t| t.within(named("struct", name), at))?) } else { None };
+            if self.is(b'{') { Some(self.body().map_err(|t| t.within(named("struct", name), at))?.0) } else { None };
         if name.is_none() && body.is_none() {
             return self.unexpected("a name or `{` after `struct`");
         }
@@ -292,7 +292,7 @@ impl<'t> Parser<'t> {
             self.expect(b'>')?;
         }
         let body =
-            if self.is(b'{') { Some(self.body().map_err(|t| t.within(named("variant", name), at))?) } else { None };
+            if self.is(b'{') { Some(self.body().map_err(|t| t.within(named("variant", name), at))?.0) } else { None };
         if name.is_none() && body.is_none() {
             return self.unexpected("a name or `{` after `variant`");
         }

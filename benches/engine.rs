@@ -1,0 +1,104 @@
+//! The engine: `cargo bench --bench engine`. Counting, CPU time, bytes moved and the whole kernel analysis (recording and its
+//! history) of some recordings opened together, with one worker and with two, as \[004\] table 5 measures them: efficiency is
+//! the time of one over twice the time of two. The reference in the same run is counting with one worker.
+//!
+//! Recordings are those of the corpus, each twice under labels of its own (at least 100 MB together); else the fixtures.
+#![allow(clippy::unwrap_used)]
+
+use std::hint::black_box;
+use std::path::{Path, PathBuf};
+use std::time::Instant;
+use whyslow::analysis::usage::Usage;
+use whyslow::base::work::Work;
+use whyslow::event::bind::Focus;
+use whyslow::input::ctf::Trace;
+use whyslow::input::{Argument, Opened, Source, count, open};
+use whyslow::state::engine::Way;
+use whyslow::state::history::History;
+use whyslow::state::kernel::{Options, record};
+
+/// Runs of each; the median counts.
+const RUNS: usize = 7;
+
+fn recordings() -> Vec<PathBuf> {
+    let corpus = std::env::var_os("WHYSLOW_CORPUS").map_or_else(|| "target/corpus".into(), PathBuf::from);
+    let folders = |root: PathBuf, below: &str| -> Vec<PathBuf> {
+        let entries = std::fs::read_dir(root).into_iter().flatten().flatten();
+        let mut paths: Vec<PathBuf> = entries.map(|e| e.path().join(below)).filter(|p| p.is_dir()).collect();
+        paths.sort();
+        paths
+    };
+    let mut found = folders(corpus.join("kernel"), "kernel");
+    if found.is_empty() {
+        println!("no corpus at {}: the fixtures, which are small", corpus.display());
+        found = folders(Path::new(env!("CARGO_MANIFEST_DIR")).join("fixtures/traces"), "");
+    }
+    found.clone().into_iter().chain(found).collect()
+}
+
+/// Seconds of the processor that this process has used, all threads together.
+fn processor() -> f64 {
+    let stat = std::fs::read_to_string("/proc/self/stat").unwrap_or_default();
+    let after = stat.rsplit(") ").next().unwrap_or_default();
+    after.split(' ').skip(11).take(2).filter_map(|ticks| ticks.parse::<f64>().ok()).sum::<f64>() / 100.0
+}
+
+/// Median of the wall's seconds, mean of the processor's.
+fn measured(run: &dyn Fn(&Work), workers: usize) -> (f64, f64) {
+    run(&Work::new(workers));
+    let before = processor();
+    let mut times: Vec<f64> = (0..RUNS)
+        .map(|_| {
+            let start = Instant::now();
+            run(&Work::new(workers));
+            start.elapsed().as_secs_f64()
+        })
+        .collect();
+    times.sort_by(f64::total_cmp);
+    (times[RUNS / 2], (processor() - before) / RUNS as f64)
+}
+
+fn main() {
+    let number = |(i, path)| Argument { label: Some(format!("r{i}")), path };
+    let arguments: Vec<Argument> = recordings().into_iter().enumerate().map(number).collect();
+    let Opened::Ctf(sources) = open(&arguments).unwrap() else { return };
+    let traces: Vec<&Trace> = sources.iter().map(|s| &s.trace).collect();
+    let labels: Vec<Option<String>> = sources.iter().map(|s| Some(s.label.clone())).collect();
+    let bytes: u64 = traces.iter().flat_map(|t| t.streams()).flat_map(|s| &s.packets).map(|p| p.bytes).sum();
+    let events = counted(&sources);
+    println!("{} recordings, {:.0} MB, {events} events", sources.len(), bytes as f64 / 1e6);
+    println!(
+        "{:<8} {:>10} {:>10} {:>10} {:>10} {:>11} {:>9}",
+        "", "1 worker", "CPU", "2 workers", "CPU", "efficiency", "/count"
+    );
+    let usage = |focus, work: &Work| black_box(Usage::read(&traces, &labels, focus, &Way::default(), work).unwrap());
+    let kernel = |work: &Work| {
+        let options = Options { labels: labels.clone(), ..Options::default() };
+        let (recording, _) = record(&traces, &[], &options, work).unwrap();
+        black_box(History::of_recording(&recording, work).unwrap());
+    };
+    let analyses: [(&str, &dyn Fn(&Work)); 4] = [
+        ("count", &|work| drop(black_box(count::count(&sources, work).unwrap()))),
+        ("cpu", &|work| drop(usage(Focus::Running, work))),
+        ("io", &|work| drop(usage(Focus::Transfers, work))),
+        ("kernel", &kernel),
+    ];
+    let mut reference = None;
+    for (name, run) in analyses {
+        let ((one, one_cpu), (two, two_cpu)) = (measured(run, 1), measured(run, 2));
+        let reference = *reference.get_or_insert(one);
+        println!(
+            "{name:<8} {:>7.1} ms {:>7.1} ms {:>7.1} ms {:>7.1} ms {:>11.3} {:>8.1}x",
+            one * 1e3,
+            one_cpu * 1e3,
+            two * 1e3,
+            two_cpu * 1e3,
+            one / two / 2.0,
+            one / reference,
+        );
+    }
+}
+
+fn counted(sources: &[Source]) -> u64 {
+    count::count(sources, &Work::new(2)).unwrap().0.events
+}

@@ -1,0 +1,266 @@
+//! Two clocks: the straight line from one's time to the other's that lets no packet arrive before it was sent.
+//!
+//! In: points (own time, other's time at the other end of a packet's way). A packet that was sent here shows that the
+//! other clock stands at most at its arrival; one that arrived here, that the other stands at least at its sending. So
+//! the line passes below the points of the one kind and above those of the other; only the convex hulls of both kinds
+//! matter. Between the flattest and the steepest such line lies the truth.
+//!
+//! For a slope, the room between the highest line above and the lowest line below is a concave function of the slope,
+//! so the slopes that are possible are found by bisection, each step a look at the hulls. Taken is the middle of them,
+//! and of the room there; where the packets do not tell the slope (it reaches [`LARGEST`]) it is the possible one that is
+//! nearest to no drift. The error is the farthest that another possible line lies away anywhere in the recording.
+//! Where no straight line is possible (a clock was stepped), it is the one that contradicts the packets least. Packets
+//! one way only: no drift, and the fastest took no time.
+//!
+//! Cost: O(n log n) for n points, O(hull) a step. Exact in 128-bit integers, which limits times to 2^60 ns from the
+//! start of the recording (and 2^62 between the clocks). After Jabbarifar's incremental convex hulls (ALGORITHMS.md 4.5); rejected: least squares,
+//! which waiting times pull.
+
+use crate::base::time::{Ns, Shift, Span};
+
+/// Larger drifts are no clock's: 500 parts in a million, what NTP may slew at most.
+const LARGEST: i128 = (1 << Shift::SCALE) / 2000;
+/// Times farther from the begin of the recording are no clock's.
+const FARTHEST: i128 = 1 << 60;
+/// Neither are leads larger than this; one of since boot before one of since 1970 is.
+const LARGEST_LEAD: i128 = 1 << 62;
+
+/// Bounds of a line, in the order in which packets came.
+#[derive(Clone, Debug, Default)]
+pub struct Points {
+    /// The line passes at or below these.
+    above: Vec<(Ns, Ns)>,
+    /// The line passes at or above these.
+    below: Vec<(Ns, Ns)>,
+}
+
+impl Points {
+    /// At `own` the other clock stands at most at `other`.
+    pub fn not_after(&mut self, own: Ns, other: Ns) {
+        self.above.push((own, other));
+    }
+
+    /// At `own` the other clock stands at least at `other`.
+    pub fn not_before(&mut self, own: Ns, other: Ns) {
+        self.below.push((own, other));
+    }
+}
+
+/// The line of one clock to another.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Line {
+    /// The line.
+    pub shift: Shift,
+    /// How far it may be off; `None` where packets went one way only.
+    pub error: Option<Ns>,
+    /// Packets that it rests on.
+    pub packets: u64,
+}
+
+/// Own time since the origin, and the other clock's lead then.
+type Point = (i128, i128);
+
+/// The convex hull of points on their lower (`sign` 1) or upper (-1) side, left to right.
+fn hull(points: &[(Ns, Ns)], origin: Ns, sign: i128) -> Vec<Point> {
+    let lead = |(own, other): &(Ns, Ns)| (i128::from(*own) - i128::from(origin), i128::from(*other) - i128::from(*own));
+    let near = |(x, y): &Point| x.abs() < FARTHEST && y.abs() < LARGEST_LEAD;
+    let mut points: Vec<Point> = points.iter().map(lead).filter(near).collect();
+    points.sort_unstable_by_key(|(x, y)| (*x, sign * *y));
+    points.dedup_by_key(|(x, _)| *x);
+    let mut hull: Vec<Point> = Vec::new();
+    for c in points {
+        while let [.., a, b] = hull[..]
+            && sign * ((b.0 - a.0) * (c.1 - a.1) - (b.1 - a.1) * (c.0 - a.0)) <= 0
+        {
+            hull.pop();
+        }
+        hull.push(c);
+    }
+    hull
+}
+
+/// Where a line of a slope through a point crosses the origin, scaled.
+fn height(slope: i128, (x, y): &Point) -> i128 {
+    (*y << Shift::SCALE) - slope * x
+}
+
+/// The first argument in `[from, to]` at which a concave function is largest.
+fn peak(mut from: i128, mut to: i128, value: impl Fn(i128) -> i128) -> i128 {
+    while from < to {
+        let middle = from + (to - from).div_euclid(2);
+        if value(middle) < value(middle + 1) {
+            from = middle + 1;
+        } else {
+            to = middle;
+        }
+    }
+    from
+}
+
+/// The last argument towards `to` for which `holds`, which holds for `from` and then up to somewhere.
+fn last(from: i128, to: i128, holds: impl Fn(i128) -> bool) -> i128 {
+    let (mut good, mut bad) = (from, to);
+    if holds(to) {
+        return to;
+    }
+    while (good - bad).abs() > 1 {
+        let middle = good + (bad - good) / 2;
+        if holds(middle) {
+            good = middle;
+        } else {
+            bad = middle;
+        }
+    }
+    good
+}
+
+/// Fit a line that serves over `life` (own time); `None` without points.
+pub fn fit(points: Points, life: Span) -> Option<Line> {
+    let origin = life.start;
+    let (above, below) = (hull(&points.above, origin, 1), hull(&points.below, origin, -1));
+    let packets = (points.above.len() + points.below.len()) as u64;
+    let line = |offset: i128, drift: i128, error: Option<i128>| {
+        let ns = |n: i128| n.clamp(Ns::MIN.into(), Ns::MAX.into()) as Ns;
+        Line { shift: Shift { origin, offset: ns(offset), drift: drift as i64 }, error: error.map(ns), packets }
+    };
+    let least = above.iter().map(|p| p.1).min();
+    let most = below.iter().map(|p| p.1).max();
+    let one_way = match (least, most) {
+        (None, None) => return None,
+        (Some(lead), None) | (None, Some(lead)) => Some(line(lead, 0, None)),
+        (Some(_), Some(_)) => None,
+    };
+    if one_way.is_some() {
+        return one_way;
+    }
+    // Never empty from here on.
+    let top = |slope| above.iter().map(|p| height(slope, p)).min().unwrap_or(0);
+    let bottom = |slope| below.iter().map(|p| height(slope, p)).max().unwrap_or(0);
+    let room = |slope| top(slope) - bottom(slope);
+    let best = peak(-LARGEST, LARGEST, room);
+    let middle = |slope| (top(slope) + bottom(slope)).div_euclid(2) >> Shift::SCALE;
+    if room(best) < 0 {
+        return Some(line(middle(best), best, Some((-room(best) >> (Shift::SCALE + 1)) + 1)));
+    }
+    let flattest = last(best, -LARGEST, |slope| room(slope) >= 0);
+    let steepest = last(best, LARGEST, |slope| room(slope) >= 0);
+    let slope = if flattest > -LARGEST && steepest < LARGEST {
+        (flattest + steepest).div_euclid(2)
+    } else {
+        0.clamp(flattest, steepest)
+    };
+    let offset = middle(slope);
+    let off = |t: i128| {
+        let here = (offset << Shift::SCALE) + slope * t;
+        let highest = |s: i128| top(s) + s * t;
+        let lowest = |s: i128| -(bottom(s) + s * t);
+        let up = highest(peak(flattest, steepest, highest)) - here;
+        let down = here + lowest(peak(flattest, steepest, lowest));
+        (up.max(down) >> Shift::SCALE) + 1
+    };
+    let error = off(0).max(off(i128::from(life.len()).min(FARTHEST)));
+    Some(line(offset, slope, Some(error)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    const SECOND: Ns = 1_000_000_000;
+
+    /// Packets both ways over ten seconds; the other clock leads by `lead` and gains `ppm`.
+    fn both_ways(lead: Ns, ppm: Ns, way: impl Fn(Ns) -> Ns) -> Points {
+        let other = |t: Ns| t + lead + t / 1_000_000 * ppm;
+        let mut points = Points::default();
+        for t in (0..10 * SECOND).step_by(7_000_000) {
+            points.not_after(t, other(t + way(t)));
+            points.not_before(t + 3_000_000 + way(t), other(t + 3_000_000));
+        }
+        points
+    }
+
+    #[test]
+    fn lead_and_drift_are_found_within_the_error() {
+        for (lead, ppm) in [(0, 0), (-83_000_000, 40), (5 * SECOND, -120), (1_700_000_000 * SECOND, 499)] {
+            let points = both_ways(lead, ppm, |t| 20_000 + (t / 7_000_000 * 7919) % 300_000);
+            let line = fit(points, Span::new(0, 10 * SECOND)).unwrap();
+            let error = line.error.unwrap();
+            assert!((20_000..200_000).contains(&error), "{lead} {ppm}: {error}");
+            for t in (0..=10 * SECOND).step_by(SECOND as usize) {
+                let off = line.shift.apply(t) - (t + lead + t / 1_000_000 * ppm);
+                assert!(off.abs() <= error, "{lead} {ppm} at {t}: {off} > {error}");
+            }
+        }
+    }
+
+    #[test]
+    fn few_packets_tell_an_offset_and_no_drift() {
+        let mut points = Points::default();
+        points.not_after(1000, 6000);
+        points.not_before(2000, 6500);
+        // Ahead by at most 5000 and at least 4500; a second later the drift may have made half a millisecond of it.
+        let line = fit(points, Span::new(0, SECOND)).unwrap();
+        assert_eq!((line.shift.offset, line.shift.drift), (4750, 0));
+        assert!((500_000..501_000).contains(&line.error.unwrap()), "{line:?}");
+    }
+
+    #[test]
+    fn one_way_the_fastest_takes_no_time() {
+        let mut points = Points::default();
+        for (sent, received) in [(0, 700), (100, 500), (200, 900)] {
+            points.not_after(sent, received);
+        }
+        let line = fit(points.clone(), Span::new(0, 1000)).unwrap();
+        assert_eq!((line.shift.offset, line.error, line.packets), (400, None, 3));
+        let back = Points { above: Vec::new(), below: points.above.iter().map(|(s, r)| (*r, *s)).collect() };
+        assert_eq!(fit(back, Span::new(0, 1000)).unwrap().shift.offset, -400);
+        assert_eq!(fit(Points::default(), Span::new(0, 1000)), None);
+    }
+
+    #[test]
+    fn a_stepped_clock_is_contradicted_least() {
+        let mut points = both_ways(1_000_000, 0, |_| 1000);
+        let jumped = both_ways(1_000_000 + 80_000_000, 0, |_| 1000);
+        points.above.iter_mut().zip(jumped.above).skip(700).for_each(|(p, j)| *p = j);
+        points.below.iter_mut().zip(jumped.below).skip(700).for_each(|(p, j)| *p = j);
+        let line = fit(points, Span::new(0, 10 * SECOND)).unwrap();
+        assert!(line.error.unwrap() > 30_000_000, "{line:?}");
+        assert!(line.shift.drift as i128 == LARGEST || line.shift.drift > 0);
+    }
+
+    #[test]
+    fn absurd_times_are_no_clocks() {
+        let mut points = Points::default();
+        points.not_after(Ns::MIN, Ns::MAX);
+        points.not_before(Ns::MAX, Ns::MIN);
+        assert_eq!(fit(points, Span::new(0, 10)), None);
+    }
+
+    proptest! {
+        /// What is possible is found: no packet of a straight clock arrives before it was sent.
+        #[test]
+        fn no_packet_of_a_straight_clock_is_late(
+            lead in -SECOND..SECOND,
+            ppm in -400..400_i64,
+            ways in proptest::collection::vec((0..10 * SECOND, 2..2_000_000_i64, any::<bool>()), 2..60),
+        ) {
+            let other = |t: Ns| t + lead + (i128::from(t) * i128::from(ppm) / 1_000_000) as Ns;
+            let mut points = Points::default();
+            for (t, way, here) in &ways {
+                if *here { points.not_after(*t, other(t + way)) } else { points.not_before(t + way, other(*t)) }
+            }
+            let line = fit(points, Span::new(0, 10 * SECOND)).unwrap();
+            let both = ways.iter().any(|w| w.2) && ways.iter().any(|w| !w.2);
+            prop_assert_eq!(both, line.error.is_some());
+            for (t, way, here) in ways {
+                // A nanosecond for each rounding.
+                if here {
+                    prop_assert!(!both || line.shift.apply(t) <= other(t + way) + 1);
+                } else {
+                    prop_assert!(!both || line.shift.apply(t + way) + 1 >= other(t));
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,167 @@
+//! Clocks of hosts: which straight line leads from each one's time to the first one's.
+//!
+//! In: traces of several hosts, each on its own time. Out: for each clock a [`Shift`] with the bound of its error, found
+//! from the packets between the hosts. A pass of its own over the network's events ([`flights`]) finds which packet
+//! left where and arrived where; [`line`] fits two clocks; here the pairs are joined: a spanning tree from the first
+//! trace's clock, best pairs first, along which lines are composed and errors add up. Traces of one clock uuid share
+//! a clock and need no fit; a clock that shares no packet with the others is left as recorded, with an unknown error.
+//! Loopback packets say nothing. Cost: one reading of the traces that hold network events, and only where
+//! there are two clocks whose hosts may have talked. ALGORITHMS.md section 4.5.
+
+mod flights;
+mod line;
+
+pub use line::{Line, Points, fit};
+
+use crate::base::notice::{Notice, Notices};
+use crate::base::time::{Ns, Shift, Span};
+use crate::base::work::{Cancelled, Work};
+use crate::input::Source;
+use flights::Flight;
+use std::collections::BTreeMap;
+
+/// One clock of the traces, and where it was laid.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct HostClock {
+    /// Name of the host; empty where not recorded.
+    pub host: String,
+    /// From its own time to that of the first clock.
+    pub shift: Shift,
+    /// How far the fitted time may be off anywhere in its recording; `None` where packets do not bound it.
+    pub error: Option<Ns>,
+    /// Packets that tie it to the clock through which it is known; 0 for the first, and for one that nothing ties.
+    pub packets: u64,
+    /// Positions of its traces.
+    pub traces: Vec<usize>,
+}
+
+/// The clocks of some traces: one for each clock uuid, or, without, for each host.
+fn clocks(sources: &[Source]) -> Vec<HostClock> {
+    let mut keys: Vec<(Option<&str>, &str, &str)> = Vec::new();
+    let mut clocks: Vec<HostClock> = Vec::new();
+    for (i, source) in sources.iter().enumerate() {
+        let host = source.trace.environment("hostname").unwrap_or("");
+        let key = match source.trace.clock_uuid() {
+            Some(uuid) => (Some(uuid), "", ""),
+            None => (None, host, if source.labelled { source.label.as_str() } else { "" }),
+        };
+        let known = keys.iter().position(|k| *k == key);
+        let at = known.unwrap_or(keys.len());
+        if known.is_none() {
+            keys.push(key);
+            let shift = Shift::default();
+            clocks.push(HostClock { host: host.to_owned(), shift, error: None, packets: 0, traces: Vec::new() });
+        }
+        if let Some(clock) = clocks.get_mut(at) {
+            clock.traces.push(i);
+        }
+    }
+    clocks
+}
+
+/// From the first packet to the last of a clock's traces.
+fn life(sources: &[Source], clock: &HostClock) -> Span {
+    let traces = clock.traces.iter().filter_map(|i| sources.get(*i));
+    let packets = || traces.clone().flat_map(|s| s.trace.streams()).flat_map(|s| &s.packets);
+    let start = packets().filter_map(|p| p.begin).min().unwrap_or(0);
+    Span::new(start, packets().filter_map(|p| p.end).max().unwrap_or(start))
+}
+
+/// Find the clocks of some traces and lay all on the first one's time line: what is read from here on is corrected.
+pub fn lay(sources: &mut [Source], notices: &mut Notices, work: &Work) -> Result<Vec<HostClock>, Cancelled> {
+    let mut clocks = clocks(sources);
+    if let Some(first) = clocks.first_mut() {
+        first.error = Some(0);
+    }
+    if clocks.len() < 2 {
+        return Ok(clocks);
+    }
+    let lives: Vec<Span> = clocks.iter().map(|clock| life(sources, clock)).collect();
+    let flights = flights::find(sources, &clocks, &lives, work)?;
+    join(&mut clocks, &lives, &flights);
+    let fitted = clocks.iter().filter(|c| c.packets > 0);
+    let first = fitted.clone().map(|c| format!("{} by {} ns", c.host, c.shift.offset));
+    notices.add(Notice::ClocksFitted, fitted.count() as u64, || first.clone().next().unwrap_or_default());
+    let late = |f: &&Flight| f.received < f.sent;
+    notices.add(Notice::ClockSkew, flights.iter().filter(late).count() as u64, String::new);
+    for clock in &clocks {
+        for at in clock.traces.iter().filter(|_| clock.shift != Shift::default()) {
+            if let Some(source) = sources.get_mut(*at) {
+                source.trace.shift_clocks(clock.shift);
+            }
+        }
+    }
+    Ok(clocks)
+}
+
+/// A spanning tree over the clocks that packets tie to each other: from each first one, best pairs first.
+fn join(clocks: &mut [HostClock], lives: &[Span], flights: &[Flight]) {
+    let mut pairs: BTreeMap<(usize, usize), Points> = BTreeMap::new();
+    for f in flights {
+        let (from, to) = (usize::from(f.from), usize::from(f.to));
+        pairs.entry((to, from)).or_default().not_before(f.received, f.sent);
+        pairs.entry((from, to)).or_default().not_after(f.sent, f.received);
+    }
+    let fits: BTreeMap<(usize, usize), Line> = pairs
+        .into_iter()
+        .filter_map(|((own, other), points)| Some(((own, other), fit(points, *lives.get(own)?)?)))
+        .collect();
+    let mut inside = vec![false; clocks.len()];
+    for root in 0..clocks.len() {
+        if inside[root] {
+            continue;
+        }
+        inside[root] = true;
+        loop {
+            let across = fits.iter().filter(|((own, other), _)| !inside[*own] && inside[*other]);
+            // A bounded error before none, then the smaller.
+            let Some((&(own, other), line)) = across.min_by_key(|(at, l)| (l.error.is_none(), l.error, **at)) else {
+                break;
+            };
+            inside[own] = true;
+            let above = clocks[other].clone();
+            clocks[own].shift = line.shift.then(above.shift);
+            let error = line.error.zip(above.error).map(|(a, b)| a.saturating_add(b));
+            // What hangs on a clock that nothing ties to the first has no known error either.
+            clocks[own].error = error.filter(|_| root == 0);
+            clocks[own].packets = line.packets;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn clock() -> HostClock {
+        HostClock { host: String::new(), shift: Shift::default(), error: None, packets: 0, traces: Vec::new() }
+    }
+
+    /// Packets every microsecond between two clocks that are ahead by these offsets; `way` to fly.
+    fn talk(flights: &mut Vec<Flight>, (a, ahead): (u16, Ns), (b, ahead_b): (u16, Ns), way: Ns) {
+        for t in (0..1_000_000).step_by(1000) {
+            flights.push(Flight { from: a, to: b, sent: t + ahead, received: t + way + ahead_b });
+            flights.push(Flight { from: b, to: a, sent: t + ahead_b, received: t + way + ahead });
+        }
+    }
+
+    #[test]
+    fn the_tree_takes_the_better_pairs_and_adds_errors_up() {
+        let mut clocks = vec![clock(), clock(), clock(), clock()];
+        clocks[0].error = Some(0);
+        let lives = vec![Span::new(0, 1_000_000); 4];
+        let mut flights = Vec::new();
+        // 0 and 2 speak to each other too, but slowly; 3 speaks to nobody.
+        talk(&mut flights, (0, 0), (1, 5_000), 10);
+        talk(&mut flights, (1, 5_000), (2, -70_000), 20);
+        talk(&mut flights, (0, 0), (2, -70_000), 4_000);
+        join(&mut clocks, &lives, &flights);
+        for (clock, truth) in clocks.iter().zip([500_000, 495_000, 570_000, 500_000]) {
+            assert!(clock.shift.apply(500_000).abs_diff(truth) <= 2, "{clock:?}");
+        }
+        let told: Vec<_> = clocks.iter().map(|c| (c.error.is_some(), c.packets)).collect();
+        assert_eq!(told, [(true, 0), (true, 2000), (true, 2000), (false, 0)]);
+        let (one, two) = (clocks[1].error.unwrap(), clocks[2].error.unwrap());
+        assert!((10..40).contains(&one) && (one + 20..one + 80).contains(&two), "{one} {two}");
+    }
+}

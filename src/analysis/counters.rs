@@ -1,0 +1,63 @@
+//! Hardware counters along a path: how much each grew while the path's threads ran.
+//!
+//! In: a path. Out: for each counter of the recording the sum over the path's running segments of its value at the end
+//! minus that at the start; `None` where no segment has both. A value holds until the next event that names the thread
+//! (or, for a CPU's counter, until the next on the CPU): a thread's counter stands still while it does not run, so the
+//! value at its last switch-out is the one it comes back with. Cost: two binary searches per segment and counter.
+//! ALGORITHMS.md section 6.2.
+
+use super::path::PathSegment;
+use super::recording::{Counter, CounterOwner, EdgeKind, Recording};
+use crate::base::time::Ns;
+
+/// By how much each counter of the recording grew along a path.
+pub fn along(recording: &Recording, path: &[PathSegment]) -> Vec<Option<i64>> {
+    let running = |counter| {
+        let grown = path.iter().filter(|s| s.kind == EdgeKind::Running && !s.span.is_empty());
+        let grown = grown.filter_map(|s| grown_over(recording, counter, s));
+        grown.fold(None, |sum: Option<i64>, n| Some(sum.unwrap_or(0).saturating_add(n)))
+    };
+    recording.counters.iter().map(running).collect()
+}
+
+fn grown_over(recording: &Recording, counter: &Counter, segment: &PathSegment) -> Option<i64> {
+    let owner = match counter.values.first()?.0 {
+        CounterOwner::Thread(_) => CounterOwner::Thread(segment.thread),
+        CounterOwner::Cpu(..) => CounterOwner::Cpu(recording.thread(segment.thread)?.host, segment.cpu),
+    };
+    let first = counter.values.partition_point(|(o, ..)| *o < owner);
+    let own = counter.values.get(first..).unwrap_or(&[]);
+    let own = own.get(..own.partition_point(|(o, ..)| *o == owner)).unwrap_or(&[]);
+    let at = |t: Ns| own.get(own.partition_point(|(_, time, _)| *time <= t).checked_sub(1)?);
+    let end = at(segment.span.end)?;
+    // First seen inside the segment: what was before is not known.
+    let start = at(segment.span.start).or(own.first())?;
+    i64::try_from(end.2.checked_sub(start.2)?).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::analysis::path::walk;
+    use crate::analysis::story::{HOST, Story, thread};
+    use crate::base::time::Span;
+
+    #[test]
+    fn running_segments_count_and_absent_is_absent() {
+        let mut story = Story::new(3);
+        story.edge(1, 0, 10, EdgeKind::Running, 0).edge(1, 10, 30, EdgeKind::Blocked, 2);
+        story.edge(1, 30, 40, EdgeKind::Running, 0).edge(2, 0, 40, EdgeKind::Running, 0);
+        story.edge(3, 0, 40, EdgeKind::Running, 0);
+        let of = |n, t, value| (CounterOwner::Thread(thread(n)), t, value);
+        let thread_values = vec![of(1, 0, 100), of(1, 10, 150), of(1, 40, 175), of(2, 12, 1000), of(2, 30, 1007)];
+        let cpu = |t, value| (CounterOwner::Cpu(HOST, 0), t, value);
+        let cpu_values = vec![cpu(0, 5), cpu(10, 25), cpu(30, 45), cpu(40, 90)];
+        let name = |story: &mut Story, text| story.0.names.intern(text);
+        let (a, b) = (name(&mut story, "perf_thread_instructions"), name(&mut story, "perf_cpu_cycles"));
+        story.0.counters = vec![Counter { name: a, values: thread_values }, Counter { name: b, values: cpu_values }];
+        let along = |n, from, to| along(&story.0, &walk(&story.0, thread(n), Span::new(from, to)));
+        // 50 and 25 of its own, 7 of the thread it waited for.
+        assert_eq!(along(1, 0, 40), [Some(82), Some(85)]);
+        assert_eq!(along(3, 0, 40), [None, Some(85)]);
+    }
+}

@@ -1,0 +1,173 @@
+//! Functions whose entry and exit were recorded, as tasks: each call is an execution.
+//!
+//! In: a recording with marks for all entries (their key is the function's address) and exits. Out: the calls, and the
+//! name of each function. Calls nest on their thread. An exit that names its function ends the innermost call of it, and
+//! those within are left open (they were jumped out of); one that names none ends the innermost call. The functions' names come
+//! from the images of their processes, each address resolved once; where no file names it, the address is the name.
+//! Cost: linear in the marks.
+
+use super::executions::Execution;
+use super::recording::{HostId, Mark, Recording, ThreadId};
+use super::symbols::files::Places;
+use super::symbols::images::Spaces;
+use super::symbols::{Placed, Resolver};
+use crate::base::names::Names;
+use crate::base::notice::{Notice, Notices};
+use crate::base::time::Span;
+use crate::base::work::{Cancelled, Work};
+use foldhash::HashMap;
+use std::collections::{BTreeMap, BTreeSet};
+
+/// A function in a process: host, process, address.
+pub type Called = (HostId, i32, i64);
+
+/// All calls of a recording, with the position of their task among the marks; ordered as executions are.
+pub fn pair<'a>(recording: &'a Recording, task: u32, notices: &mut Notices) -> Vec<Execution<'a>> {
+    let mut open: HashMap<ThreadId, Vec<&Mark>> = HashMap::default();
+    let mut calls = Vec::new();
+    for mark in recording.marks.iter().filter(|m| m.task == task) {
+        let Some(thread) = mark.thread else { continue };
+        let begun = open.entry(thread).or_default();
+        if mark.begins {
+            begun.push(mark);
+            continue;
+        }
+        let at = match mark.key {
+            Some(_) => begun.iter().rposition(|b| b.key == mark.key),
+            None => begun.len().checked_sub(1),
+        };
+        let place = || format!("thread {} at {} ns", recording.thread(thread).map_or(-1, |t| t.tid), mark.time);
+        let Some(at) = at else {
+            notices.add(Notice::EndWithoutBegin, 1, place);
+            continue;
+        };
+        notices.add(Notice::Unfinished, (begun.len() - at - 1) as u64, place);
+        begun.truncate(at + 1);
+        match begun.pop() {
+            Some(begin) if begin.time <= mark.time => {
+                let span = Span::new(begin.time, mark.time);
+                calls.push(Execution { span, thread, begin, end: mark });
+            }
+            _ => notices.add(Notice::ClockSkew, 1, place),
+        }
+    }
+    let unfinished = open.values().map(|begun| begun.len() as u64).sum();
+    notices.add(Notice::Unfinished, unfinished, String::new);
+    calls.sort_by_key(|e| (e.span.start, e.span.end, e.thread));
+    calls
+}
+
+/// The function that a call is of.
+pub fn called(recording: &Recording, begin: &Mark) -> Option<Called> {
+    let thread = recording.thread(begin.thread?)?;
+    Some((thread.host, thread.pid, begin.key?))
+}
+
+/// Names of functions.
+#[derive(Clone, Debug, Default)]
+pub struct Functions(BTreeMap<Called, String>);
+
+impl Functions {
+    /// Of all functions that were entered. The recording gets a stack of one address for each.
+    pub fn new(
+        recording: &mut Recording,
+        task: u32,
+        places: &Places,
+        notices: &mut Notices,
+        work: &Work,
+    ) -> Result<Functions, Cancelled> {
+        let spaces = Spaces::new(&recording.images);
+        let begins = recording.marks.iter().filter(|m| m.task == task && m.begins);
+        let mut first: BTreeMap<Called, i64> = BTreeMap::new();
+        for mark in begins {
+            if let Some(function) = called(recording, mark) {
+                first.entry(function).or_insert(mark.time);
+            }
+        }
+        let placed: Vec<(Called, Placed)> = first
+            .into_iter()
+            .map(|(function, time)| {
+                let (host, pid, address) = function;
+                let stack = recording.stacks.intern(&[address as u64]);
+                (function, Placed { host, pid, space: spaces.at(host, pid, time), stack })
+            })
+            .collect();
+        let stacks: Vec<Placed> = placed.iter().map(|(_, p)| *p).collect();
+        let mut names = Names::default();
+        let frames = Resolver::new(recording, &spaces, places).resolve(&stacks, &mut names, notices, work)?;
+        let name = |((function, _), frames): (&(Called, Placed), &Vec<_>)| {
+            let frame: Option<&super::symbols::UserFrame> = frames.first();
+            let known = frame.filter(|f| !f.folded).map(|f| names.get(f.name).to_owned());
+            (*function, known.unwrap_or_else(|| format!("{:#x}", function.2)))
+        };
+        Ok(Functions(placed.iter().zip(&frames).map(name).collect()))
+    }
+
+    /// The name of a function.
+    pub fn name(&self, function: Called) -> &str {
+        self.0.get(&function).map_or("", |name| name)
+    }
+
+    /// The functions that a user means: by name, with or without its parameters, or by address.
+    pub fn meant(&self, typed: &str) -> BTreeSet<Called> {
+        let address = match typed.strip_prefix("0x") {
+            Some(hex) => u64::from_str_radix(hex, 16).ok(),
+            None => typed.parse().ok(),
+        };
+        let is_meant = |function: &Called, name: &str| {
+            name == typed || name.split('(').next() == Some(typed) || address == Some(function.2 as u64)
+        };
+        self.0.iter().filter(|(function, name)| is_meant(function, name)).map(|(function, _)| *function).collect()
+    }
+
+    /// Names that hold what was typed, for the message that it is none; at most three.
+    pub fn alike(&self, typed: &str) -> Vec<&str> {
+        let names: BTreeSet<&str> = self.0.values().map(String::as_str).collect();
+        let near = |n: &&str| n.contains(typed) || (n.len() > 3 && typed.contains(*n));
+        names.into_iter().filter(near).take(3).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::analysis::story::Story;
+
+    #[test]
+    fn calls_nest_and_jumps_leave_the_inner_ones_open() {
+        let mut story = Story::new(2);
+        // f { g { } g { <jumped out of> } } on the first thread, an exit alone on the second.
+        for (time, begins, thread, address) in [
+            (1, true, 1, Some(10)),
+            (2, true, 1, Some(20)),
+            (3, false, 1, Some(20)),
+            (3, false, 2, Some(20)),
+            (4, true, 1, Some(20)),
+            (5, false, 1, Some(10)),
+            (6, true, 2, Some(10)),
+            (7, true, 2, Some(10)),
+            (8, false, 2, None),
+            (9, false, 2, None),
+        ] {
+            story.mark(time, begins, thread, address);
+        }
+        let mut notices = Notices::default();
+        let calls = pair(&story.0, 0, &mut notices);
+        let seen: Vec<_> = calls.iter().map(|c| (c.span.start, c.span.end, c.begin.key)).collect();
+        assert_eq!(seen, [(1, 5, Some(10)), (2, 3, Some(20)), (6, 9, Some(10)), (7, 8, Some(10))]);
+        assert_eq!((notices.count(Notice::Unfinished), notices.count(Notice::EndWithoutBegin)), (1, 1));
+    }
+
+    #[test]
+    fn functions_are_meant_by_name_or_address() {
+        let function = |pid, address| (HostId(0), pid, address);
+        let names = [(function(1, 0x40), "flush(int)"), (function(2, 0x40), "main"), (function(1, 0x80), "0x80")];
+        let functions = Functions(names.map(|(f, n)| (f, n.to_owned())).into());
+        let meant = |typed: &str| functions.meant(typed).into_iter().collect::<Vec<_>>();
+        assert_eq!(meant("flush"), [function(1, 0x40)]);
+        assert_eq!(meant("0x40"), [function(1, 0x40), function(2, 0x40)]);
+        assert_eq!((meant("0x80"), meant("128")), (vec![function(1, 0x80)], vec![function(1, 0x80)]));
+        assert!(meant("flus").is_empty());
+        assert_eq!(functions.alike("flus"), ["flush(int)"]);
+    }
+}

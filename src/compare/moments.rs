@@ -1,0 +1,229 @@
+//! Two executions side by side, moment by moment: where they go the same way, and what one of them does in between.
+//!
+//! In: the moments of both, each a context of the critical path and how long it lasted, in order of time. Out: rows in
+//! which equal contexts stand together as often as time allows (the common subsequence with the largest common time); what has no
+//! partner stands alone. Each nanosecond of either execution is in exactly one row.
+//!
+//! Long executions have more moments than anybody reads: contexts are cut at the depth at which neither has more than
+//! [`MOST`], equal neighbours become one, and the depth is told. Cost: MOST² steps and a byte each.
+
+use super::CompareError;
+use crate::model::Model;
+use crate::model::context::ContextId;
+use crate::model::execution::ExecutionId;
+
+/// Moments of an execution that are aligned, at most.
+const MOST: usize = 2000;
+
+/// A part of an execution: from when, counted from its begin, and how long.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Part {
+    /// Since the execution began.
+    pub start_ns: i64,
+    /// How long.
+    pub ns: i64,
+}
+
+/// What one of them or both did.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Moment {
+    /// Where.
+    pub context: ContextId,
+    /// The first execution's part.
+    pub a: Option<Part>,
+    /// The second's.
+    pub b: Option<Part>,
+}
+
+impl Moment {
+    /// How much longer the first took.
+    pub fn delta_ns(&self) -> i64 {
+        let ns = |p: Option<Part>| p.map_or(0, |p| p.ns);
+        ns(self.a) - ns(self.b)
+    }
+}
+
+/// Two executions aligned.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Alignment {
+    /// The first.
+    pub a: ExecutionId,
+    /// The second.
+    pub b: ExecutionId,
+    /// Frames to which contexts were cut, where they were.
+    pub depth: Option<u32>,
+    /// In order of time.
+    pub moments: Vec<Moment>,
+}
+
+/// Align two executions whose moments the model holds.
+pub fn align(model: &Model, a: ExecutionId, b: ExecutionId) -> Result<Alignment, CompareError> {
+    let of = |e: ExecutionId| {
+        model.moments.get(&e).ok_or_else(|| {
+            let n = model.executions.len();
+            CompareError::Filter(format!("--executions {}: there are executions 0 to {}", e.0, n.saturating_sub(1)))
+        })
+    };
+    let (first, second) = (of(a)?, of(b)?);
+    let deepest = first.iter().chain(second).map(|(c, _)| model.contexts.depth(*c)).max().unwrap_or(0);
+    let cut = |depth: u32| (parts(model, first, depth), parts(model, second, depth));
+    let fits = |depth: u32| {
+        let (first, second) = cut(depth);
+        first.len().max(second.len()) <= MOST
+    };
+    // Deeper contexts make more moments, so the deepest that fits is found by halving; the root always fits.
+    let (mut fit, mut too_deep) = (0, deepest + 1);
+    while too_deep - fit > 1 {
+        let middle = fit + (too_deep - fit) / 2;
+        if fits(middle) {
+            fit = middle;
+        } else {
+            too_deep = middle;
+        }
+    }
+    let (first, second) = cut(fit);
+    Ok(Alignment { a, b, depth: (fit < deepest).then_some(fit), moments: common(&first, &second) })
+}
+
+/// Moments with contexts of at most `depth` frames above them, equal neighbours joined.
+fn parts(model: &Model, moments: &[(ContextId, u64)], depth: u32) -> Vec<(ContextId, Part)> {
+    let mut all: Vec<(ContextId, Part)> = Vec::new();
+    let mut at = 0;
+    for (context, ns) in moments {
+        let mut context = *context;
+        while let Some(parent) = model.contexts.parent(context).filter(|_| model.contexts.depth(context) > depth) {
+            context = parent;
+        }
+        let ns = *ns as i64;
+        match all.last_mut() {
+            Some((last, part)) if *last == context => part.ns += ns,
+            _ => all.push((context, Part { start_ns: at, ns })),
+        }
+        at += ns;
+    }
+    all
+}
+
+/// The common subsequence with the largest common time, and what stands between.
+fn common(a: &[(ContextId, Part)], b: &[(ContextId, Part)]) -> Vec<Moment> {
+    #[derive(Clone, Copy)]
+    enum Go {
+        Both,
+        First,
+        Second,
+    }
+    // From the ends: the best that the rests of both have in common, a row at a time; the way is kept.
+    let width = b.len() + 1;
+    let mut ways = vec![Go::Second; (a.len() + 1) * width];
+    let mut below = vec![0_i64; width];
+    for (i, (context, part)) in a.iter().enumerate().rev() {
+        let mut row = vec![0_i64; width];
+        for j in (0..b.len()).rev() {
+            let (other, theirs) = b[j];
+            let (mut best, mut way) =
+                if below[j] >= row[j + 1] { (below[j], Go::First) } else { (row[j + 1], Go::Second) };
+            if *context == other {
+                let both = below[j + 1] + 1 + part.ns.min(theirs.ns);
+                if both >= best {
+                    (best, way) = (both, Go::Both);
+                }
+            }
+            row[j] = best;
+            ways[i * width + j] = way;
+        }
+        below = row;
+    }
+    let mut moments = Vec::with_capacity(a.len().max(b.len()));
+    let (mut i, mut j) = (0, 0);
+    while i < a.len() || j < b.len() {
+        let way = match (i < a.len(), j < b.len()) {
+            (true, true) => ways[i * width + j],
+            (true, false) => Go::First,
+            _ => Go::Second,
+        };
+        match way {
+            Go::Both => {
+                moments.push(Moment { context: a[i].0, a: Some(a[i].1), b: Some(b[j].1) });
+                (i, j) = (i + 1, j + 1);
+            }
+            Go::First => {
+                moments.push(Moment { context: a[i].0, a: Some(a[i].1), b: None });
+                i += 1;
+            }
+            Go::Second => {
+                moments.push(Moment { context: b[j].0, a: None, b: Some(b[j].1) });
+                j += 1;
+            }
+        }
+    }
+    moments
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::base::statistics::Random;
+    use crate::model::context::{Frame, FrameKind};
+
+    /// A model of two executions from moments as letters: `r` is the root, others stand below it, capitals below those.
+    fn model(a: &[(char, u64)], b: &[(char, u64)]) -> Model {
+        let mut model = Model::default();
+        let mut context = |c: char| {
+            let mut at = None;
+            let path = [Some('r'), (c != 'r').then_some(c.to_ascii_lowercase()), c.is_ascii_uppercase().then_some(c)];
+            for step in path.into_iter().flatten() {
+                let name = model.names.intern(&step.to_string());
+                at = Some(model.contexts.child(at, Frame { kind: FrameKind::Function, name }));
+            }
+            at.unwrap()
+        };
+        let moments = [a, b].map(|m| m.iter().map(|(c, ns)| (context(*c), *ns)).collect());
+        model.moments = moments.into_iter().enumerate().map(|(i, m)| (ExecutionId::at(i), m)).collect();
+        model
+    }
+
+    fn aligned(a: &[(char, u64)], b: &[(char, u64)]) -> Vec<(String, i64, i64)> {
+        let model = model(a, b);
+        let rows = align(&model, ExecutionId(0), ExecutionId(1)).unwrap();
+        let ns = |p: Option<Part>| p.map_or(-1, |p| p.ns);
+        let name = |m: &Moment| model.names.get(model.contexts.frame(m.context).name).to_owned();
+        rows.moments.iter().map(|m| (name(m), ns(m.a), ns(m.b))).collect()
+    }
+
+    #[test]
+    fn what_is_the_same_stands_together() {
+        let rows = aligned(&[('x', 5), ('y', 70), ('x', 3), ('z', 4)], &[('x', 6), ('x', 2), ('z', 9), ('w', 1)]);
+        let row = |n: &str, a, b| (n.to_owned(), a, b);
+        assert_eq!(rows, [row("x", 5, 8), row("y", 70, -1), row("x", 3, -1), row("z", 4, 9), row("w", -1, 1)]);
+    }
+
+    #[test]
+    fn every_nanosecond_is_in_one_row() {
+        let mut random = Random::new(4);
+        for _ in 0..50 {
+            let mut some = |n: usize| -> Vec<(char, u64)> {
+                (0..n).map(|_| (b"rabAB"[random.below(5)].into(), 1 + random.below(9) as u64)).collect()
+            };
+            let (a, b) = (some(30), some(20));
+            let model = model(&a, &b);
+            let rows = align(&model, ExecutionId(0), ExecutionId(1)).unwrap().moments;
+            for (moments, of) in [(&a, (|m: &Moment| m.a) as fn(&Moment) -> Option<Part>), (&b, |m| m.b)] {
+                let mut at = 0;
+                for part in rows.iter().filter_map(of) {
+                    assert_eq!(part.start_ns, at);
+                    at += part.ns;
+                }
+                assert_eq!(at, moments.iter().map(|(_, ns)| *ns as i64).sum::<i64>());
+            }
+        }
+    }
+
+    #[test]
+    fn too_many_moments_are_cut_to_fewer_frames() {
+        let many: Vec<(char, u64)> = (0..6000).map(|i| (if i % 2 == 0 { 'A' } else { 'a' }, 1)).collect();
+        let model = model(&many, &[('b', 4)]);
+        let rows = align(&model, ExecutionId(0), ExecutionId(1)).unwrap();
+        assert_eq!((rows.depth, rows.moments.len()), (Some(1), 2));
+        assert!(align(&model, ExecutionId(0), ExecutionId(9)).is_err());
+    }
+}

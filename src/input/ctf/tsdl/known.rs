@@ -1,0 +1,76 @@
+//! Event blocks that several metadata texts have in common.
+//!
+//! Recordings of one kernel, chunks of a session, processes that run one program: their metadata differ in a few lines and declare the
+//! same thousand events. Once one text has been read, a block of another that is equal to the letter is taken over as it was
+//! resolved and bound. That is sound where all that a block may refer to is equal as well ([`Context`]), and only for
+//! blocks that refer to nothing else (no number of the environment, no length in a stream's own structures) and were read without a complaint.
+
+use crate::input::ctf::schema::{EventClass, Field, Schema, StreamClass};
+use foldhash::HashMap;
+use std::borrow::Cow;
+use std::sync::Arc;
+
+/// What an event block's types may refer to.
+#[derive(Debug, PartialEq)]
+pub(super) struct Context<'t> {
+    pub(super) big_endian: bool,
+    /// Names of the clocks.
+    pub(super) clocks: Vec<String>,
+    pub(super) packet_header: Option<Field>,
+    /// Without their events.
+    pub(super) streams: Vec<StreamClass>,
+    /// Types declared outside of blocks.
+    pub(super) types: HashMap<Cow<'t, str>, Field>,
+    /// True where all of them stand before the first event.
+    pub(super) types_first: bool,
+}
+
+/// An event block that was read.
+#[derive(Debug)]
+pub(in crate::input::ctf) struct KnownEvent {
+    /// The `stream_id` that it gives.
+    pub(super) stream: Option<u64>,
+    pub(super) class: Arc<EventClass>,
+}
+
+/// An event block that may be taken over once it is bound, and where its class is.
+#[derive(Debug)]
+pub(super) struct Block<'t> {
+    pub(super) text: &'t str,
+    pub(super) stream: Option<u64>,
+    /// Position of the stream class, and of the event class in it.
+    pub(super) place: (usize, usize),
+}
+
+/// What reading a text found out about its event blocks.
+#[derive(Debug)]
+pub(in crate::input::ctf) struct Blocks<'t> {
+    pub(super) context: Context<'t>,
+    pub(super) blocks: Vec<Block<'t>>,
+}
+
+/// The event blocks of a text.
+#[derive(Debug)]
+pub(in crate::input::ctf) struct Known<'t> {
+    pub(super) context: Context<'t>,
+    events: HashMap<&'t str, KnownEvent>,
+    /// Slots that their classes use.
+    pub(super) slots: usize,
+}
+
+impl<'t> Known<'t> {
+    /// What can be taken over from a text, whose lengths and selectors have been bound.
+    pub(in crate::input::ctf) fn new(found: Blocks<'t>, schema: &Schema) -> Option<Known<'t>> {
+        let known = |block: Block<'t>| {
+            let (stream, event) = block.place;
+            let class = schema.streams.get(stream)?.events.get(event)?;
+            class.alone.then(|| (block.text, KnownEvent { stream: block.stream, class: class.clone() }))
+        };
+        let events = found.blocks.into_iter().filter_map(known).collect();
+        found.context.types_first.then_some(Known { context: found.context, events, slots: schema.slots })
+    }
+
+    pub(super) fn event(&self, text: &str) -> Option<&KnownEvent> {
+        self.events.get(text)
+    }
+}

@@ -1,0 +1,38 @@
+//! Hardware counters that the tracer adds to its events, as they stood at each event that names its thread.
+//!
+//! `perf_thread_*` counts with the running thread, `perf_cpu_*` with the CPU. In: values in order of time. Out:
+//! [`Counter`]s sorted by owner and time.
+
+use super::machine::Machine;
+use crate::base::names::NameId;
+use crate::base::time::Ns;
+use crate::state::recording::{Counter, CounterOwner, ThreadId};
+
+impl Machine {
+    /// A counter stood at `value` when `thread` ran on CPU `c`.
+    pub(super) fn count(&mut self, c: usize, thread: Option<ThreadId>, t: Ns, name: NameId, value: u64) {
+        let cpu = &self.cpus[c];
+        let owner = match thread {
+            _ if self.out.names.get(name).starts_with("perf_cpu_") => CounterOwner::Cpu(cpu.host, cpu.number),
+            Some(thread) => CounterOwner::Thread(thread),
+            None => return,
+        };
+        let counters = &mut self.out.counters;
+        let known = counters.iter().position(|c| c.name == name);
+        let at = known.unwrap_or(counters.len());
+        if known.is_none() {
+            counters.push(Counter { name, values: Vec::new() });
+        }
+        counters[at].values.push((owner, t, value));
+    }
+
+    /// No more values come.
+    pub(super) fn close_counters(&mut self) {
+        for counter in &mut self.out.counters {
+            // Of several values at one time the last counts: the order of events is kept.
+            counter.values.sort_by_key(|(owner, t, _)| (*owner, *t));
+        }
+        let names = &self.out.names;
+        self.out.counters.sort_by(|a, b| names.get(a.name).cmp(names.get(b.name)));
+    }
+}

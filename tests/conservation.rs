@@ -1,0 +1,149 @@
+//! No nanosecond is lost: in every fixture (and in the corpus, where it is unpacked) the segments of the critical path
+//! tile every execution of every task and every system call, and the contexts' times add up to it, for the tasks that
+//! programs delimit and the most frequent calls.
+
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
+use std::path::{Path, PathBuf};
+use whyslow::analysis::executions::{self, Rule};
+use whyslow::analysis::path::{tiles, walk};
+use whyslow::analysis::recording::{Recording, ThreadId};
+use whyslow::analysis::survey::survey;
+use whyslow::base::notice::Notices;
+use whyslow::base::work::Work;
+use whyslow::event::bind::is_kernel;
+use whyslow::event::task::{ClassFace, TaskDefinition, discover};
+use whyslow::input::record::ClassId;
+use whyslow::input::{Argument, Opened, Source, open};
+use whyslow::model::build;
+use whyslow::state::kernel::{Options, record};
+
+fn folders(root: &Path) -> Vec<PathBuf> {
+    let Ok(entries) = std::fs::read_dir(root) else { return Vec::new() };
+    let mut all: Vec<_> = entries.map(|e| e.unwrap().path()).filter(|p| p.is_dir()).collect();
+    all.sort();
+    all
+}
+
+fn opened(folder: &Path) -> Option<Vec<Source>> {
+    let Ok(Opened::Ctf(sources)) = open(&[Argument { label: None, path: folder.to_owned() }]) else { return None };
+    Some(sources)
+}
+
+fn tasks(sources: &[Source]) -> Vec<TaskDefinition> {
+    let face = |s: &Source| -> Vec<ClassFace> {
+        let kernel = is_kernel(&s.trace);
+        let class = |(i, class): (usize, &whyslow::input::ctf::Class)| ClassFace {
+            name: class.name.clone(),
+            kernel,
+            fields: s.trace.payload_fields(ClassId::at(i)),
+            contexts: Vec::new(),
+        };
+        s.trace.classes().iter().enumerate().map(class).collect()
+    };
+    discover(&sources.iter().flat_map(face).collect::<Vec<_>>())
+}
+
+/// Paths tile every execution and every completed system call; gives how many.
+fn paths_tile(recording: &Recording, tasks: &[TaskDefinition], name: &str) -> usize {
+    let mut seen = 0;
+    let mut check = |thread, span| {
+        assert!(tiles(&walk(recording, thread, span), span), "{name}: {thread:?} {span:?}");
+        seen += 1;
+    };
+    for (number, task) in tasks.iter().enumerate() {
+        for execution in executions::pair(recording, number as u32, &Rule::of(task), &mut Notices::default()) {
+            check(execution.thread, execution.span);
+        }
+    }
+    for (i, thread) in recording.threads.iter().enumerate() {
+        thread.calls.iter().for_each(|call| check(ThreadId::at(i), call.span));
+    }
+    seen
+}
+
+/// Contexts add up, task by task; gives for how many executions.
+fn trees_add_up(recording: &Recording, tasks: &[TaskDefinition], name: &str, work: &Work) -> usize {
+    let mut marks = vec![0; tasks.len()];
+    recording.marks.iter().for_each(|m| marks[m.task as usize] += 1);
+    // All that programs delimit, and the most frequent calls: each looks at the whole recording.
+    let mut chosen: Vec<usize> = (0..tasks.len()).filter(|t| marks[*t] > 0).collect();
+    chosen.sort_by_key(|t| (!tasks[*t].name.contains(':'), std::cmp::Reverse(marks[*t])));
+    let mut seen = 0;
+    for number in chosen.into_iter().take(8) {
+        let task = &tasks[number];
+        let request = build::Request {
+            tasks: vec![task.name.clone()],
+            marks: number as u32,
+            rule: Rule::of(task),
+            ..Default::default()
+        };
+        let model = build::build(recording, &request, &Notices::default(), work).unwrap();
+        let wrong = build::check(&model, 3);
+        assert!(wrong.is_empty(), "{name}, {}: {wrong:?}", task.name);
+        seen += model.executions.len();
+    }
+    seen
+}
+
+fn holds(folder: &Path) -> Option<(usize, usize)> {
+    let sources = opened(folder)?;
+    let traces: Vec<_> = sources.iter().map(|s| &s.trace).collect();
+    let (tasks, work) = (tasks(&sources), Work::new(2));
+    let name = folder.display().to_string();
+    let (recording, _) = record(&traces, &tasks, &Options::default(), &work).unwrap();
+    Some((paths_tile(&recording, &tasks, &name), trees_add_up(&recording, &tasks, &name, &work)))
+}
+
+fn corpus() -> Option<PathBuf> {
+    let folder = std::env::var_os("WHYSLOW_CORPUS")
+        .map_or_else(|| Path::new(env!("CARGO_MANIFEST_DIR")).join("target/corpus"), PathBuf::from);
+    folder.join("kernel").is_dir().then_some(folder)
+}
+
+#[test]
+fn fixtures_lose_nothing() {
+    let all = folders(&Path::new(env!("CARGO_MANIFEST_DIR")).join("fixtures/traces"));
+    let counts: Vec<(usize, usize)> = all.iter().map(|f| holds(f).unwrap()).collect();
+    let (paths, trees) = counts.iter().fold((0, 0), |sum, c| (sum.0 + c.0, sum.1 + c.1));
+    assert!(paths > 10_000 && trees > 1_000, "{paths} paths, {trees} trees");
+}
+
+#[test]
+fn the_corpus_loses_nothing() {
+    let Some(corpus) = corpus() else {
+        eprintln!("skipped: no corpus in target/corpus");
+        return;
+    };
+    let mut all = folders(&corpus.join("kernel"));
+    all.extend(folders(&corpus.join("kernel/extras")));
+    all.extend(folders(&corpus.join("public/real")));
+    let counts: Vec<_> = all.iter().filter_map(|f| holds(f)).collect();
+    assert!(counts.len() > 10, "{} recordings only", counts.len());
+}
+
+/// At least 95 % of the time off the CPU on critical paths has a cause; what has none has a reason.
+#[test]
+fn waits_have_causes() {
+    let fixtures = Path::new(env!("CARGO_MANIFEST_DIR")).join("fixtures/traces");
+    let mut all: Vec<PathBuf> =
+        ["lock-contention", "cpu-contention", "disk-contention"].map(|n| fixtures.join(n)).into();
+    all.extend(corpus().iter().flat_map(|c| folders(&c.join("kernel"))).filter(|f| f.join("kernel").is_dir()));
+    let mut all_off = 0;
+    for folder in all {
+        let sources = opened(&folder).unwrap();
+        let traces: Vec<_> = sources.iter().map(|s| &s.trace).collect();
+        let tasks: Vec<_> = tasks(&sources).into_iter().filter(|t| t.name.contains(':')).collect();
+        let (recording, _) = record(&traces, &tasks, &Options::default(), &Work::new(2)).unwrap();
+        let found = survey(&recording, &tasks, &mut Notices::default());
+        let name = folder.display();
+        let (unknown, off) = (found.unknown.ns(), found.unknown.off_cpu_ns);
+        assert!(unknown * 20 <= off, "{name}: {unknown} of {off} ns: {:?}", found.unknown.reasons);
+        all_off += off;
+        assert!(found.tasks.values().all(|t| t.unknown.reasons.keys().all(|reason| !reason.is_empty())));
+        // System calls are told of as well.
+        let calls: i64 = found.tasks.iter().filter(|(n, _)| !n.contains(':')).map(|(_, t)| t.unknown.off_cpu_ns).sum();
+        assert!(calls > 0, "{name}");
+    }
+    assert!(all_off > 100_000_000, "{all_off} ns off the CPU say nothing");
+}

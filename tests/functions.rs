@@ -1,0 +1,140 @@
+//! Functions with recorded entries and exits are tasks: by name from the recorded images, and by address.
+
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
+use object::{Object, ObjectKind, ObjectSymbol};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+
+const PROGRAM: &str = "fixtures/traces/lock-contention/bin/ledgerd";
+/// Where the made-up process has it.
+const BASE: u64 = 0x5555_5555_0000;
+
+fn whyslow(words: &[&str]) -> Output {
+    Command::new(env!("CARGO_BIN_EXE_whyslow")).args(words).output().unwrap()
+}
+
+fn json(words: &[&str]) -> serde_json::Value {
+    let out = whyslow(words);
+    assert!(out.status.success(), "{words:?}: {}", String::from_utf8_lossy(&out.stderr));
+    serde_json::from_slice(&out.stdout).unwrap()
+}
+
+/// A function of the program: its address in the process, and whether that depends on [`BASE`].
+fn address(name: &str) -> (u64, bool) {
+    let bytes = std::fs::read(Path::new(env!("CARGO_MANIFEST_DIR")).join(PROGRAM)).unwrap();
+    let file = object::File::parse(&*bytes).unwrap();
+    let relative = file.kind() == ObjectKind::Dynamic;
+    let symbol = file.symbols().find(|s| s.name() == Ok(name)).unwrap();
+    (if relative { BASE + symbol.address() } else { symbol.address() }, relative)
+}
+
+/// A trace of one thread: the tick function calls the flush function, which takes longer each time.
+fn trace(folder: &str, provider: &str, exits_name: bool) -> PathBuf {
+    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join(folder);
+    std::fs::remove_dir_all(&folder).ok();
+    std::fs::create_dir_all(&folder).unwrap();
+    let u = |bits: u32| format!("integer {{ size = {bits}; align = 8; signed = false; }}");
+    let clocked = "integer { size = 64; align = 8; signed = false; map = clock.monotonic.value; }";
+    let event = |id: u32, name: &str, fields: &str| {
+        format!("event {{ name = \"{name}\"; id = {id}; stream_id = 0; fields := struct {{ {fields} }}; }};\n")
+    };
+    let (u8s, u16s, u32s, u64s) = (u(8), u(16), u(32), u(64));
+    let exit = if exits_name { format!("{u64s} _addr; {u64s} _call_site;") } else { String::new() };
+    let metadata = [
+        "/* CTF 1.8 */\n".to_owned(),
+        format!(
+            "trace {{ major = 1; minor = 8; byte_order = le; packet.header := struct {{ {u32s} magic; {u32s} stream_id; }}; }};\n"
+        ),
+        "env { domain = \"ust\"; hostname = \"h\"; };\n".to_owned(),
+        "clock { name = monotonic; freq = 1000000000; offset = 0; };\n".to_owned(),
+        format!(
+            "stream {{ id = 0; packet.context := struct {{ {clocked} timestamp_begin; {clocked} timestamp_end; \
+             {u64s} content_size; {u64s} packet_size; {u32s} cpu_id; }}; \
+             event.header := struct {{ {u16s} id; {clocked} timestamp; }}; \
+             event.context := struct {{ {u32s} _vpid; {u32s} _vtid; }}; }};\n"
+        ),
+        event(0, &format!("{provider}:func_entry"), &format!("{u64s} _addr; {u64s} _call_site;")),
+        event(1, &format!("{provider}:func_exit"), &exit),
+        event(
+            2,
+            "lttng_ust_statedump:bin_info",
+            &format!("{u64s} _baddr; {u64s} _memsz; string {{ encoding = UTF8; }} _path; {u8s} _is_pic;"),
+        ),
+    ];
+    std::fs::write(folder.join("metadata"), metadata.concat()).unwrap();
+
+    let mut events: Vec<u8> = Vec::new();
+    let mut put = |time: u64, id: u16, payload: &[u8]| {
+        events.extend(id.to_le_bytes());
+        events.extend(time.to_le_bytes());
+        events.extend([77_u32.to_le_bytes(), 78_u32.to_le_bytes()].concat());
+        events.extend(payload);
+    };
+    let ((tick, _), (flush, relative)) = (address("journal_tick"), address("expensive_flush"));
+    let program = Path::new(env!("CARGO_MANIFEST_DIR")).join(PROGRAM);
+    let base = if relative { BASE } else { 0x40_0000 };
+    let mut image = [base.to_le_bytes(), 0x10_0000_u64.to_le_bytes()].concat();
+    image.extend(program.to_str().unwrap().bytes().chain([0, u8::from(relative)]));
+    put(1000, 2, &image);
+    let place = |function: u64| [function.to_le_bytes(), 0_u64.to_le_bytes()].concat();
+    let leave = |function: u64| if exits_name { place(function) } else { Vec::new() };
+    let mut at = 1_000_000;
+    for i in 0..20_u64 {
+        put(at, 0, &place(tick));
+        put(at + 10_000, 0, &place(flush));
+        at += 100_000 * (i + 1);
+        put(at, 1, &leave(flush));
+        put(at + 5_000, 1, &leave(tick));
+        at += 1_000_000;
+    }
+    let header = 8 + 4 * 8 + 4;
+    let bits = 8 * (header + events.len()) as u64;
+    let mut stream = [0xC1FC_1FC1_u32.to_le_bytes(), 0_u32.to_le_bytes()].concat();
+    for word in [1000, at, bits, bits] {
+        stream.extend(word.to_le_bytes());
+    }
+    stream.extend(0_u32.to_le_bytes());
+    stream.extend(events);
+    std::fs::write(folder.join("stream"), stream).unwrap();
+    folder
+}
+
+#[test]
+fn calls_are_executions_by_name_and_by_address() {
+    for (folder, provider, exits_name) in
+        [("calls", "lttng_ust_cyg_profile", true), ("calls-fast", "lttng_ust_cyg_profile_fast", false)]
+    {
+        let folder = trace(folder, provider, exits_name);
+        let folder = folder.to_str().unwrap();
+        let ask = |task: &str| {
+            let words = ["diff", "--json", "--task", task, "--slow", "duration>=1ms", "--fast", "duration<1ms", folder];
+            let answer = json(&words);
+            (answer["slow"]["count"].as_u64().unwrap(), answer["fast"]["count"].as_u64().unwrap())
+        };
+        // From 10 us after 100, 200 ... 2000 us began: ten of twenty last a millisecond or more.
+        assert_eq!(ask("expensive_flush"), (10, 10));
+        assert_eq!(ask(&format!("{:#x}", address("expensive_flush").0)), (10, 10));
+        assert_eq!(ask("journal_tick"), (11, 9));
+        let out = whyslow(&["explain", "--task", "expensive_flus", folder]);
+        let said = String::from_utf8(out.stderr).unwrap();
+        assert_eq!(out.status.code(), Some(2), "{said}");
+        assert!(said.contains("did you mean `expensive_flush`?") && said.lines().count() == 1, "{said}");
+        let info = json(&["info", "--full", "--json", folder]);
+        let task = |at: usize| (info["tasks"][at]["name"].clone(), info["tasks"][at]["executions"].clone());
+        assert_eq!(task(0), ("expensive_flush".into(), 20.into()));
+        assert_eq!((task(1), info["tasks"].as_array().unwrap().len()), (("journal_tick".into(), 20.into()), 2));
+    }
+}
+
+#[test]
+fn a_database_keeps_the_calls_of_a_function() {
+    let folder = trace("calls-kept", "lttng_ust_cyg_profile", true);
+    let (folder, file, inside) = (folder.to_str().unwrap(), folder.with_extension("why"), folder.join("calls.why"));
+    let file = file.to_str().unwrap();
+    let out = whyslow(&["build", "--task", "expensive_flush", folder, "-o", inside.to_str().unwrap()]);
+    assert_eq!((out.status.code(), inside.exists()), (Some(2), false), "a trace's folder holds its streams only");
+    assert!(whyslow(&["build", "--task", "expensive_flush", folder, "-o", file]).status.success());
+    let words = ["explain", "--json", "--task", "expensive_flush"];
+    assert_eq!(json(&[&words[..], &[folder]].concat()), json(&[&words[..], &[file]].concat()));
+}

@@ -1,0 +1,76 @@
+//! What a wait means that ends in an interrupt handler of a name that nobody knows: the user's own table says.
+
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
+#[path = "support/written.rs"]
+mod written;
+
+use serde_json::Value;
+use std::path::Path;
+use std::process::{Command, Output};
+use written::{Written, payload};
+
+const TABLE: &str = "# Our own card.\ndisk = [\"fastcard*\"]\n";
+
+/// Thread 5 makes calls `job`, each of which waits for the interrupt of `fastcard0`; every sixth waits long.
+fn write(folder: &Path) {
+    let mut trace = Written::kernel("alpha", "11111111-1111-1111-1111-111111111111");
+    for i in 0..60i64 {
+        let t = 1_000_000 * (i + 1);
+        let back = t + if i % 6 == 5 { 600_000 } else { 50_000 };
+        trace.switch(t - 10, 0, 0, 0, 5).enter(t, 0, 5, "job").switch(t + 10, 0, 5, 2, 0);
+        let name = payload().i32(9).text("fastcard0");
+        trace.event(back, 0, "irq_handler_entry", "i32 _irq; string _name;", payload().i32(0), name);
+        trace.waking(back + 10, 0, 0, 5, 0);
+        let done = payload().i32(9).i32(1);
+        trace.event(back + 20, 0, "irq_handler_exit", "i32 _irq; i32 _ret;", payload().i32(0), done);
+        trace.switch(back + 30, 0, 0, 0, 5).exit(back + 40, 0, 5, "job", 0).switch(back + 50, 0, 5, 1, 0);
+    }
+    trace.write(folder);
+}
+
+fn explain(trace: &Path, configuration: &Path, more: &[&str]) -> Output {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_whyslow"));
+    command.env("XDG_CONFIG_HOME", configuration).args(["explain", "--json", "--task", "job"]).args(more);
+    command.arg(trace).output().unwrap()
+}
+
+fn kind(out: &Output) -> String {
+    assert!(out.status.success(), "{}", String::from_utf8_lossy(&out.stderr));
+    let answer: Value = serde_json::from_slice(&out.stdout).unwrap();
+    answer["causes"][0]["kind"].as_str().unwrap().to_owned()
+}
+
+#[test]
+fn the_table_is_given_or_kept_among_the_configuration() {
+    let folder = tempfile::tempdir().unwrap();
+    let (trace, empty, kept) = (folder.path().join("trace"), folder.path().join("empty"), folder.path().join("kept"));
+    write(&trace);
+    std::fs::create_dir_all(kept.join("whyslow")).unwrap();
+    std::fs::write(kept.join("whyslow/handlers.toml"), TABLE).unwrap();
+    let own = folder.path().join("own.toml");
+    std::fs::write(&own, "device = [\"fastcard*\"]\n").unwrap();
+    assert_eq!(kind(&explain(&trace, &empty, &[])), "blocked.device");
+    assert_eq!(kind(&explain(&trace, &kept, &[])), "blocked.disk");
+    // What is typed goes before what is kept.
+    assert_eq!(kind(&explain(&trace, &kept, &["--handlers", own.to_str().unwrap()])), "blocked.device");
+}
+
+#[test]
+fn a_table_that_is_none_is_one_line_and_a_wrong_command_line() {
+    let folder = tempfile::tempdir().unwrap();
+    let trace = folder.path().join("trace");
+    write(&trace);
+    let own = folder.path().join("own.toml");
+    for (text, said) in [(Some("disks = []"), "unknown field"), (None, "No such file")] {
+        match text {
+            Some(text) => std::fs::write(&own, text).unwrap(),
+            None => std::fs::remove_file(&own).unwrap(),
+        }
+        let out = explain(&trace, folder.path(), &["--handlers", own.to_str().unwrap()]);
+        let line = String::from_utf8(out.stderr).unwrap();
+        assert_eq!(out.status.code(), Some(2), "{line}");
+        assert!(line.starts_with("whyslow: ") && line.contains("own.toml") && line.contains(said), "{line}");
+        assert_eq!(line.trim_end().lines().count(), 1, "{line}");
+    }
+}

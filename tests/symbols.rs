@@ -1,0 +1,238 @@
+//! From addresses to names over real files: separate debug files by link and by build id, never the name of another
+//! build, perf maps, the tracer's own frames, and a hundred thousand addresses.
+
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
+#[path = "support/elf.rs"]
+mod elf;
+
+use elf::{Elf, SIZE, TEXT, checksum};
+use std::path::Path;
+use std::time::{Duration, Instant};
+use whyslow::analysis::recording::{HostId, ImageChange, ImageEvent, Recording};
+use whyslow::analysis::symbols::files::Places;
+use whyslow::analysis::symbols::images::Spaces;
+use whyslow::analysis::symbols::{Placed, Resolver};
+use whyslow::base::names::Names;
+use whyslow::base::notice::{Notice, Notices};
+use whyslow::base::work::Work;
+
+const HOST: HostId = HostId(0);
+const ID: &[u8] = b"a build id of twenty";
+const OTHER: &[u8] = b"of another build: no";
+/// Where images are mapped, each at its own multiple.
+const BASE: u64 = 0x7f00_0000_0000;
+
+/// A process with mapped files, and its stacks.
+#[derive(Default)]
+struct Process {
+    recording: Recording,
+    images: u64,
+}
+
+impl Process {
+    /// Map a file; gives its base.
+    fn map(&mut self, pid: i32, path: &str, id: Option<&[u8]>, link: Option<(&str, u32)>) -> u64 {
+        let base = BASE + self.images * 0x10_0000;
+        self.images += 1;
+        let names = &mut self.recording.names;
+        let path = names.intern(path);
+        let mut changes = vec![ImageChange::Load { base, size: TEXT + SIZE, path, position_independent: true }];
+        changes.extend(id.map(|id| ImageChange::BuildId { base, id: id.into() }));
+        changes.extend(link.map(|(file, crc)| ImageChange::DebugLink { base, file: names.intern(file), crc }));
+        let event = |change| ImageEvent { time: 0, host: HOST, pid, change };
+        self.recording.images.extend(changes.into_iter().map(event));
+        base
+    }
+
+    /// The functions of a stack given innermost first, outermost first; and what was odd.
+    fn names(&mut self, pid: i32, stack: &[u64], places: &Places) -> (Vec<String>, Notices) {
+        let stack = self.recording.stacks.intern(stack);
+        let spaces = Spaces::new(&self.recording.images);
+        let placed = Placed { host: HOST, pid, space: spaces.at(HOST, pid, 5), stack };
+        let (mut names, mut notices) = (Names::default(), Notices::default());
+        let resolver = Resolver::new(&self.recording, &spaces, places);
+        let found = resolver.resolve(&[placed], &mut names, &mut notices, &Work::new(1)).unwrap();
+        (found[0].iter().map(|f| names.get(f.name).to_owned()).collect(), notices)
+    }
+}
+
+fn places(folder: &Path) -> Places {
+    Places { folders: vec![folder.to_owned()], ..Places::default() }
+}
+
+fn write(path: &Path, elf: &Elf) -> Vec<u8> {
+    std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+    let bytes = elf.bytes();
+    std::fs::write(path, &bytes).unwrap();
+    bytes
+}
+
+/// With its names, or stripped of them.
+fn library() -> Elf {
+    Elf::default().id(ID).function(TEXT + 0x100, 0x80, "flush").function(TEXT + 0x200, 0x80, "append")
+}
+
+fn stripped() -> Elf {
+    Elf { symbols: Vec::new(), ..library() }
+}
+
+/// Inside `append`, called from `flush`.
+fn stack(base: u64) -> [u64; 2] {
+    [base + TEXT + 0x240, base + TEXT + 0x130]
+}
+
+#[test]
+fn names_come_from_the_file_itself_within_their_size() {
+    let folder = tempfile::tempdir().unwrap();
+    write(&folder.path().join("libstore.so"), &library());
+    let mut process = Process::default();
+    let base = process.map(7, "/opt/lib/libstore.so", Some(ID), None);
+    let (names, notices) = process.names(7, &stack(base), &places(folder.path()));
+    assert_eq!(names, ["flush", "append"]);
+    assert!(notices.is_empty());
+    // Behind the end of `flush` no function is known: its name would be wrong.
+    let (names, _) = process.names(7, &[base + TEXT + 0x1c0], &places(folder.path()));
+    assert_eq!(names, ["libstore.so"]);
+    // A return address at the end of a function belongs to that function.
+    let (names, _) = process.names(7, &[base + TEXT + 0x200, base + TEXT + 0x180], &places(folder.path()));
+    assert_eq!(names, ["flush", "append"]);
+}
+
+#[test]
+fn a_debug_link_leads_to_the_names_wherever_debug_files_lie() {
+    let debug = Elf { debug: true, build_id: None, ..library() };
+    let crc = checksum(&debug.bytes());
+    for (place, recorded) in [
+        ("opt/lib/store.debug", false),
+        ("opt/lib/.debug/store.debug", false),
+        ("store.debug", false),
+        ("store.debug", true),
+    ] {
+        let folder = tempfile::tempdir().unwrap();
+        // The link stands in the file, or, where it was stripped of that too, in the recording.
+        let link = Some(("store.debug".to_owned(), crc));
+        let main = Elf { debug_link: link.filter(|_| !recorded), build_id: None, ..stripped() };
+        write(&folder.path().join("opt/lib/libstore.so"), &main);
+        write(&folder.path().join(place), &debug);
+        let mut process = Process::default();
+        let base = process.map(7, "/opt/lib/libstore.so", None, recorded.then_some(("store.debug", crc)));
+        let (names, _) = process.names(7, &stack(base), &places(folder.path()));
+        assert_eq!(names, ["flush", "append"], "{place}, recorded {recorded}");
+    }
+}
+
+#[test]
+fn a_debug_file_of_another_build_is_not_believed() {
+    let other = Elf { debug: true, ..library() }.id(OTHER);
+    let crc = checksum(&other.bytes());
+    let folder = tempfile::tempdir().unwrap();
+    // By checksum it fits, by build id not; and one lies under the right build id's name.
+    write(&folder.path().join("libstore.so"), &Elf { debug_link: Some(("store.debug".into(), crc)), ..stripped() });
+    write(&folder.path().join("store.debug"), &other);
+    let hex: String = ID[1..].iter().map(|b| format!("{b:02x}")).collect();
+    write(&folder.path().join(format!(".build-id/{:02x}/{hex}.debug", ID[0])), &other);
+    let mut process = Process::default();
+    let base = process.map(7, "/opt/lib/libstore.so", Some(ID), None);
+    assert_eq!(process.names(7, &stack(base), &places(folder.path())).0, ["libstore.so"]);
+    // The right one is.
+    write(&folder.path().join(format!(".build-id/{:02x}/{hex}.debug", ID[0])), &Elf { debug: true, ..library() });
+    assert_eq!(process.names(7, &stack(base), &places(folder.path())).0, ["flush", "append"]);
+    // A damaged checksum is not believed where build ids do not decide.
+    let bare = tempfile::tempdir().unwrap();
+    let main = Elf { debug_link: Some(("store.debug".into(), crc ^ 1)), build_id: None, ..stripped() };
+    write(&bare.path().join("libstore.so"), &main);
+    write(&bare.path().join("store.debug"), &Elf { build_id: None, ..other });
+    assert_eq!(process.names(7, &stack(base), &places(bare.path())).0, ["libstore.so"]);
+}
+
+#[test]
+fn a_wrong_build_never_gives_a_name_and_is_told() {
+    let folder = tempfile::tempdir().unwrap();
+    write(&folder.path().join("server"), &library().id(OTHER));
+    let mut process = Process::default();
+    let base = process.map(7, "/srv/server", Some(ID), None);
+    let (names, notices) = process.names(7, &stack(base), &places(folder.path()));
+    assert_eq!(names, ["server+0x112f", "server+0x1240"]);
+    assert_eq!(notices.count(Notice::SymbolFileMismatch), 1);
+    assert!(notices.sentences()[0].contains("build ids differ"));
+    // The very file elsewhere under the same name is found.
+    write(&folder.path().join("srv/server"), &library());
+    let (names, notices) = process.names(7, &stack(base), &places(folder.path()));
+    assert_eq!(names, ["flush", "append"]);
+    assert!(notices.is_empty());
+}
+
+#[test]
+fn code_of_a_runtime_is_named_by_its_own_process_map() {
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::write(folder.path().join("perf-7.map"), "40000 100 render\n40100 20 parse\n").unwrap();
+    std::fs::write(folder.path().join("perf-8.map"), "40000 100 sweep\n").unwrap();
+    let beside = Places { beside: vec![folder.path().to_owned()], ..Places::default() };
+    let mut process = Process::default();
+    assert_eq!(process.names(7, &[0x40110, 0x40010], &beside).0, ["render", "parse"]);
+    assert_eq!(process.names(8, &[0x40110, 0x40010], &beside).0, ["sweep", "unknown"]);
+    assert_eq!(process.names(9, &[0x40010], &beside).0, ["unknown"]);
+    // Only regular files are opened.
+    std::fs::create_dir(folder.path().join("perf-9.map")).unwrap();
+    assert_eq!(process.names(9, &[0x40010], &beside).0, ["unknown"]);
+}
+
+#[test]
+fn frames_of_the_tracer_and_its_profiler_are_dropped() {
+    let folder = tempfile::tempdir().unwrap();
+    write(&folder.path().join("libstore.so"), &library());
+    let profiler = Elf::default().function(TEXT, 0x100, "on_signal");
+    write(&folder.path().join("liblttng-profile.so.0"), &profiler);
+    write(&folder.path().join("libc.so.6"), &Elf::default().function(TEXT, 0x100, "__restore_rt"));
+    let mut process = Process::default();
+    let program = process.map(7, "/opt/lib/libstore.so", None, None);
+    let tracer = process.map(7, "/usr/lib/liblttng-profile.so.0", None, None);
+    let libc = process.map(7, "/usr/lib/libc.so.6", None, None);
+    let [inner, outer] = stack(program);
+    let all = places(folder.path());
+    let sampled = [tracer + TEXT + 8, tracer + TEXT + 16, libc + TEXT + 8, inner, outer];
+    assert_eq!(process.names(7, &sampled, &all).0, ["flush", "append"]);
+    // A handler of the program's own is not the tracer's.
+    let own = process.names(7, &[inner, libc + TEXT + 8, outer], &all).0;
+    assert_eq!(own, ["flush", "__restore_rt", "append"]);
+    // The tracer in the middle of a stack is part of the program.
+    let inside = process.names(7, &[inner, tracer + TEXT + 16, outer], &all).0;
+    assert_eq!(inside, ["flush", "on_signal", "append"]);
+}
+
+/// Time to name `count` distinct addresses of this very program, debug information and all.
+fn time(count: u64) -> Duration {
+    use object::{Object, ObjectSection};
+    let path = std::env::current_exe().unwrap();
+    let data = std::fs::read(&path).unwrap();
+    let file = object::File::parse(&*data).unwrap();
+    let text = file.section_by_name(".text").unwrap();
+    let addresses: Vec<u64> = (0..count).map(|i| text.address() + text.size() * i / count).collect();
+    let mut process = Process::default();
+    let base = 0x5555_0000_0000;
+    let path = process.recording.names.intern(path.to_str().unwrap());
+    let change = ImageChange::Load { base, size: u64::from(u32::MAX), path, position_independent: true };
+    process.recording.images.push(ImageEvent { time: 0, host: HOST, pid: 7, change });
+    let stacks: Vec<_> = addresses.iter().map(|a| process.recording.stacks.intern(&[base + a])).collect();
+    let spaces = Spaces::new(&process.recording.images);
+    let space = spaces.at(HOST, 7, 0);
+    let placed: Vec<Placed> = stacks.iter().map(|s| Placed { host: HOST, pid: 7, space, stack: *s }).collect();
+    let (places, mut names, mut notices) = (Places::default(), Names::default(), Notices::default());
+    let begun = Instant::now();
+    let resolver = Resolver::new(&process.recording, &spaces, &places);
+    let found = resolver.resolve(&placed, &mut names, &mut notices, &Work::new(1)).unwrap();
+    let taken = begun.elapsed();
+    let named = found.iter().filter(|f| f.first().is_some_and(|f| !f.folded)).count();
+    assert!(named as u64 > count * 9 / 10, "{named} of {count} have names");
+    taken
+}
+
+/// 100,000 addresses in under 2 s; on a busy machine at least in proportion to a tenth of them.
+#[test]
+fn a_hundred_thousand_addresses_are_quick() {
+    let best = |count| (0..3).map(|_| time(count)).min().unwrap();
+    let (few, many) = (best(10_000), best(100_000));
+    eprintln!("10,000 addresses: {few:?}, 100,000: {many:?}");
+    assert!(many < Duration::from_secs(2) || many < few * 12, "{few:?} {many:?}");
+}
