@@ -203,7 +203,7 @@ fn read_location(archive: &Archive, symbols: &Symbols, id: LocationId, cancel: &
     let mut last = Ns::MIN;
     while let Some(record) = reader.next() {
         // What was read of a cancelled run is thrown away whole.
-        if location.run.records % PATIENCE == 0 && cancel.is_cancelled() {
+        if location.run.records.is_multiple_of(PATIENCE) && cancel.is_cancelled() {
             break;
         }
         let ticks = location.run.clock.correct(record.ticks);
