@@ -147,8 +147,10 @@ mod tests {
     #[test]
     fn equal_event_blocks_are_taken_over() {
         let texts = [text("one", 3, TYPES, EVENTS), text("another", 5, TYPES, EVENTS)];
-        // Not `b`, whose length is in the packet's context, nor `c`, whose length is in the environment.
-        assert_eq!(together_as_alone(&texts), 1);
+        // `b` has its length in the packet's context, `c` in the environment: a text with such blocks gives none.
+        assert_eq!(together_as_alone(&texts), 0);
+        let alone = EVENTS.lines().next().unwrap();
+        assert_eq!(together_as_alone(&[text("one", 3, TYPES, alone), text("two", 5, TYPES, EVENTS)]), 1);
         assert_eq!(together_as_alone(&[texts[0].clone(), texts[0].clone()]), 0);
     }
 

@@ -10,7 +10,9 @@
 //! explicit steps up.
 
 use super::metadata::Trouble;
-use super::schema::{Bits, Choice, Count, Field, Kind, Location, Range, Root, Schema, Show, Slot, Source};
+use super::schema::{
+    Bits, Choice, Count, EventClass, Field, Kind, Location, Range, Root, Schema, Show, Slot, Source, StreamClass,
+};
 use super::schema::{Label, Role};
 use foldhash::{HashMap, HashMapExt};
 use std::sync::Arc;
@@ -50,7 +52,8 @@ const ORDER: [Root; 6] = [
 /// Binds all references of a schema. Event classes that another schema holds too are bound there, in slots below
 /// `schema.slots`.
 pub(super) fn bind(mut schema: Schema) -> Result<Schema, Trouble> {
-    let mut slots = Slots { next: Role::COUNT.max(schema.slots as Slot), by_targets: HashMap::new() };
+    let mut slots = Slots { next: Role::COUNT, by_targets: HashMap::new() };
+    let taken = schema.slots as Slot;
     let Schema { packet_header, streams, .. } = &mut schema;
     let header = &mut packet_header.as_mut();
     bind_roots(
@@ -58,16 +61,15 @@ pub(super) fn bind(mut schema: Schema) -> Result<Schema, Trouble> {
         &mut slots,
         &[0],
     )?;
+    // Streams before events: their slots do not depend on which events there are.
+    for (s, stream) in streams.iter_mut().enumerate() {
+        bind_roots(&mut roots_of(header, stream, s + 1).0, &mut slots, &[1, 2, 3])?;
+    }
+    slots.next = slots.next.max(taken);
     for (s, stream) in streams.iter_mut().enumerate() {
         let s = s + 1;
-        let (context, event_header, common) =
-            (&mut stream.packet_context, &mut stream.event_header, &mut stream.common_context);
-        let mut roots = Roots {
-            all: [header.as_deref_mut(), context.as_mut(), event_header.as_mut(), common.as_mut(), None, None],
-            owners: [0, s, s, s, 0, 0],
-        };
-        bind_roots(&mut roots, &mut slots, &[1, 2, 3])?;
-        for (e, event) in stream.events.iter_mut().enumerate() {
+        let (mut roots, events) = roots_of(header, stream, s);
+        for (e, event) in events.iter_mut().enumerate() {
             let Some(event) = Arc::get_mut(event) else { continue };
             let [header, context, event_header, common, _, _] = &mut roots.all;
             let all = [
@@ -78,9 +80,8 @@ pub(super) fn bind(mut schema: Schema) -> Result<Schema, Trouble> {
                 event.specific_context.as_mut(),
                 event.payload.as_mut(),
             ];
-            let owner = (s, e);
             slots.by_targets.retain(|targets, _| targets.iter().all(|(root, ..)| *root < Root::SpecificContext));
-            let mut roots = Roots { all, owners: [0, s, s, s, owner.1, owner.1] };
+            let mut roots = Roots { all, owners: [0, s, s, s, e, e] };
             event.alone = bind_roots(&mut roots, &mut slots, &[4, 5]).map_err(|t| {
                 let name = event.name.as_deref().unwrap_or("");
                 t.within_here(format!("in event `{name}`"))
@@ -89,6 +90,18 @@ pub(super) fn bind(mut schema: Schema) -> Result<Schema, Trouble> {
     }
     schema.slots = slots.next as usize;
     Ok(schema)
+}
+
+/// The structures of a stream class, and its events.
+fn roots_of<'s>(
+    header: &'s mut Option<&mut Field>,
+    stream: &'s mut StreamClass,
+    owner: usize,
+) -> (Roots<'s>, &'s mut [Arc<EventClass>]) {
+    let StreamClass { packet_context, event_header, common_context, events, .. } = stream;
+    let (context, event_header, common) = (packet_context.as_mut(), event_header.as_mut(), common_context.as_mut());
+    let all = [header.as_deref_mut(), context, event_header, common, None, None];
+    (Roots { all, owners: [0, owner, owner, owner, 0, 0] }, events)
 }
 
 /// True where all targets are in the same structures.

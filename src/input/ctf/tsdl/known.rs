@@ -59,15 +59,17 @@ pub(in crate::input::ctf) struct Known<'t> {
 }
 
 impl<'t> Known<'t> {
-    /// What can be taken over from a text, whose lengths and selectors have been bound.
+    /// What can be taken over from a text, whose lengths and selectors have been bound: all of its blocks or none, so
+    /// that classes of one text that other texts read by themselves never differ in their slots.
     pub(in crate::input::ctf) fn new(found: Blocks<'t>, schema: &Schema) -> Option<Known<'t>> {
         let known = |block: Block<'t>| {
             let (stream, event) = block.place;
             let class = schema.streams.get(stream)?.events.get(event)?;
             class.alone.then(|| (block.text, KnownEvent { stream: block.stream, class: class.clone() }))
         };
-        let events = found.blocks.into_iter().filter_map(known).collect();
-        found.context.types_first.then_some(Known { context: found.context, events, slots: schema.slots })
+        let events: HashMap<&str, KnownEvent> = found.blocks.into_iter().filter_map(known).collect();
+        let all = events.len() == schema.streams.iter().map(|s| s.events.len()).sum::<usize>();
+        (all && found.context.types_first).then_some(Known { context: found.context, events, slots: schema.slots })
     }
 
     pub(super) fn event(&self, text: &str) -> Option<&KnownEvent> {
