@@ -17,6 +17,9 @@ use whyslow::state::engine::Way;
 use whyslow::state::history::History;
 use whyslow::state::kernel::{Options, record};
 
+/// One analysis of all recordings.
+type Run<'a> = &'a dyn Fn(&Work);
+
 /// Runs of each; the median counts.
 const RUNS: usize = 7;
 
@@ -44,7 +47,7 @@ fn processor() -> f64 {
 }
 
 /// Median of the wall's seconds, mean of the processor's.
-fn measured(run: &dyn Fn(&Work), workers: usize) -> (f64, f64) {
+fn measured(run: Run<'_>, workers: usize) -> (f64, f64) {
     run(&Work::new(workers));
     let before = processor();
     let mut times: Vec<f64> = (0..RUNS)
@@ -77,7 +80,7 @@ fn main() {
         let (recording, _) = record(&traces, &[], &options, work).unwrap();
         black_box(History::of_recording(&recording, work).unwrap());
     };
-    let analyses: [(&str, &dyn Fn(&Work)); 4] = [
+    let analyses: [(&str, Run<'_>); 4] = [
         ("count", &|work| drop(black_box(count::count(&sources, work).unwrap()))),
         ("cpu", &|work| drop(usage(Focus::Running, work))),
         ("io", &|work| drop(usage(Focus::Transfers, work))),

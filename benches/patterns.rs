@@ -46,6 +46,7 @@ fn main() {
     println!(
         "     records  detection ms  ns/record  Pallas ms  ratio  patterns selected anomalies sources longest  whole ms"
     );
+    let (mut least, mut per_record, mut largest) = (f64::INFINITY, Vec::new(), 0.0);
     for (name, pallas, paper) in RUNS {
         let folder = corpus.join(format!("npb/{name}.A.16/trace"));
         let Ok(archive) = Archive::open(&folder) else {
@@ -69,6 +70,18 @@ fn main() {
             whole.as_secs_f64() * 1e3,
         );
         println!("    paper: {paper}");
+        least = f64::min(least, pallas / detection);
+        largest = f64::max(largest, detection);
+        if records > 400_000 {
+            per_record.push((records, detection * 1e6 / records as f64));
+        }
+    }
+    per_record.sort_by_key(|(records, _)| *records);
+    println!(
+        "goals: each at least 8 times faster than Pallas (here {least:.0}); the longest at most 500 ms (here {largest:.0})"
+    );
+    if let (Some(first), Some(last)) = (per_record.first(), per_record.last()) {
+        println!("time per record from {} to {} records: times {:.2} (goal: 1.3)", first.0, last.0, last.1 / first.1);
     }
 }
 

@@ -84,6 +84,9 @@ enum TypedCommand {
         /// An occurrence is abnormal from this many times the slowest of the reference
         #[arg(short, value_name = "THRESHOLD", default_value_t = 2.0, value_parser = threshold)]
         s: f64,
+        /// Limits by the median and its deviation, instead of by q
+        #[arg(long)]
+        robust: bool,
         /// Print one JSON document (schema whyslow.anomalies/1)
         #[arg(long)]
         json: bool,
@@ -330,6 +333,8 @@ pub enum Request {
         q: f64,
         /// Threshold, above 1.
         s: f64,
+        /// Limits by the median and its deviation, instead of by q.
+        robust: bool,
         /// JSON instead of text.
         json: bool,
     },
@@ -408,7 +413,9 @@ pub fn parse(words: impl IntoIterator<Item = std::ffi::OsString>) -> Parsed {
         Some(TypedCommand::Diff { input, choice, json, max_nodes, executions }) => {
             (input, Request::Diff { selection: choice.meant(), json, max_nodes, executions })
         }
-        Some(TypedCommand::Anomalies { input, q, s, json }) => (input, Request::Anomalies { q, s, json }),
+        Some(TypedCommand::Anomalies { input, q, s, robust, json }) => {
+            (input, Request::Anomalies { q, s, robust, json })
+        }
         Some(TypedCommand::Stats { what, input, json }) => (input, Request::Stats { what, json }),
         Some(TypedCommand::Query { input, attribute, at, range, points, longest, json }) => {
             (input, Request::Query { attribute, at, range, points, longest, json })

@@ -1,7 +1,7 @@
 //! What each command does: ask the session, hand the answer to a view, say how it ended.
 
 use crate::analysis::patterns::Mined;
-use crate::analysis::patterns::measure::Settings;
+use crate::analysis::patterns::measure::{Limit, Settings};
 use crate::analysis::symbols::files::Places;
 use crate::base::memory;
 use crate::base::notice::Notices;
@@ -51,7 +51,9 @@ pub fn run(common: &Common, request: Request) -> anyhow::Result<u8> {
             tell(&session, common, request, &work, &mut clock)?
         }
         Request::Interface { selection, color, theme, ascii, mouse } => {
-            let looks = Looks { theme: chosen_theme(theme)?, depth: depth(color), ascii, mouse };
+            let depth = depth(color);
+            let suits = depth.suits(|name| std::env::var(name).ok());
+            let looks = Looks { theme: chosen_theme(theme)?, suits, depth, ascii, mouse };
             interface(common, selection, looks)?
         }
         Request::Explain { selection, json, fail_if } => {
@@ -158,8 +160,9 @@ fn tell(
     work: &Work,
     clock: &mut Stages,
 ) -> anyhow::Result<Notices> {
-    if let Request::Anomalies { q, s, json } = request {
-        return anomalies(session, &Settings { q, s, ..Settings::default() }, json, work, clock);
+    if let Request::Anomalies { q, s, robust, json } = request {
+        let limit = if robust { Limit::Robust } else { Limit::Quotient };
+        return anomalies(session, &Settings { q, s, limit }, json, work, clock);
     }
     match session {
         Session::Traces(traces) => tell_traces(traces, common, request, work, clock),
@@ -178,9 +181,11 @@ fn anomalies(
 ) -> anyhow::Result<Notices> {
     let (found, notices) = with_progress(work, || {
         let (mined, notices) = session.mine(work)?;
+        clock.lap("mine");
+        clock.tell("detection", mined.detection);
         Ok((Anomalies::new(&mined, settings, work)?, notices))
     })?;
-    clock.lap("analyse");
+    clock.lap("judge");
     if json {
         print_json(&anomalies::json(&found, &notices))?;
     } else {
@@ -405,7 +410,9 @@ impl Backend for Analyst {
 
     fn mine(&mut self, work: &Work) -> anyhow::Result<(Mined, Notices)> {
         self.session.fit_clocks(work)?;
-        self.session.mine(work)
+        let (mined, notices) = self.session.mine(work)?;
+        self.told.lock().unwrap_or_else(PoisonError::into_inner).merge(&notices);
+        Ok((mined, notices))
     }
 
     fn export(&mut self, what: &Exported) -> anyhow::Result<String> {
@@ -518,10 +525,14 @@ impl Stages {
 
     fn lap(&mut self, stage: &str) {
         let now = Instant::now();
-        if self.wanted {
-            eprintln!("{stage:>10} {:9.3} ms", now.duration_since(self.since).as_secs_f64() * 1e3);
-        }
+        self.tell(stage, now.duration_since(self.since));
         self.since = now;
+    }
+
+    fn tell(&self, what: &str, took: Duration) {
+        if self.wanted {
+            eprintln!("{what:>10} {:9.3} ms", took.as_secs_f64() * 1e3);
+        }
     }
 
     fn finish(&mut self, work: &Work) {

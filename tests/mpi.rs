@@ -3,7 +3,7 @@
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use whyslow::analysis::patterns::Mined;
 use whyslow::analysis::patterns::measure::Settings;
@@ -11,6 +11,9 @@ use whyslow::base::notice::Notice;
 use whyslow::base::work::Work;
 use whyslow::event::mpi::{self, MpiRun};
 use whyslow::input::otf2::Archive;
+use whyslow::model::build::{self, iterations};
+use whyslow::model::context::FrameKind;
+use whyslow::model::metric::Metric;
 use whyslow::model::pattern::Anomalies;
 use whyslow::view::archive::{self, Facts};
 use whyslow::view::stats::Table;
@@ -396,8 +399,7 @@ fn any_number_of_workers_reads_the_same() {
         let run = mpi::read(&archive, &work).unwrap();
         let notices = run.notices.clone();
         let mined = Mined::new(run.into_operations(&archive), &work).unwrap();
-        let mut found = Anomalies::new(&mined, &Settings::default(), &work).unwrap();
-        found.summary.detection_ms = 0.0;
+        let found = Anomalies::new(&mined, &Settings::default(), &work).unwrap();
         serde_json::to_string(&whyslow::view::anomalies::json(&found, &notices)).unwrap()
     };
     let one = answer(1);
@@ -416,6 +418,38 @@ fn iterations_are_the_turns_of_the_outermost_loop() {
         assert_eq!(one.spans.len(), 4);
         assert!(one.spans.iter().take(3).all(|s| s.len() == 200_000), "{:?}", one.spans);
     }
+}
+
+#[test]
+fn iterations_are_executions_whose_time_is_somebodys() {
+    let written = Written::new(PLAIN);
+    let (archive, run) = read(written.path());
+    let notices = run.notices.clone();
+    let mined = Mined::new(run.into_operations(&archive), &Work::new(1)).unwrap();
+    let tasks = iterations::tasks(&mined);
+    assert_eq!(tasks[0], "iteration");
+    let model = iterations::iterations(&mined, 0, "run", "node", &notices, &Work::new(1)).unwrap();
+    assert_eq!(build::check(&model, 10), Vec::<String>::new(), "all time is in some context");
+    assert_eq!(model.executions.len(), 12, "four turns of three ranks");
+    let starts = &model.executions.start;
+    assert!(starts.is_sorted() && starts[0] >= model.origin);
+    let ranks = &model.executions.column(&Metric::Field("rank".into())).unwrap().values;
+    assert!((0..3).all(|rank| ranks.iter().filter(|r| **r == rank).count() == 4), "{ranks:?}");
+    let frames = |kind: fn(&FrameKind) -> bool| -> BTreeSet<&str> {
+        let all = model.contexts.nodes().map(|(_, frame)| frame).filter(|f| kind(&f.kind));
+        all.map(|f| model.names.get(f.name)).collect()
+    };
+    assert!(frames(|k| *k == FrameKind::Call).contains("MPI_Waitall"));
+    assert!(frames(|k| *k == FrameKind::Function).iter().any(|f| f.starts_with("computation after MPI_")));
+    // A rank's own time is never spent by itself from afar without a wait between.
+    for (parent, frame) in model.contexts.nodes() {
+        if matches!(frame.kind, FrameKind::Thread(_)) {
+            assert_eq!(model.contexts.frame(parent.unwrap()).kind, FrameKind::Call);
+        }
+    }
+    // Each pattern alone makes the same executions.
+    let one = |task| iterations::iterations(&mined, task, "run", "node", &notices, &Work::new(1)).unwrap();
+    assert_eq!((1..tasks.len()).map(|task| one(task).executions.len()).sum::<usize>(), 12);
 }
 
 #[test]

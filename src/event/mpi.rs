@@ -15,11 +15,13 @@ use super::operation::{Kind, Meeting, Message, Operation, Operations, Place, Seq
 use crate::base::names::{NameId, Names};
 use crate::base::notice::{Notice, Notices};
 use crate::base::time::Ns;
-use crate::base::work::{Cancelled, Work, in_order};
+use crate::base::work::{Cancel, Cancelled, Work, in_order};
 use crate::input::otf2::{Archive, Envelope, Event, LocalClock, LocationId, class_name};
 use foldhash::HashMap;
 use std::collections::BTreeMap;
 
+/// Records between two looks at the cancel flag.
+const PATIENCE: u64 = 1 << 16;
 /// Stands for "in no operation".
 const NOWHERE: u32 = u32::MAX;
 
@@ -114,7 +116,7 @@ pub fn read(archive: &Archive, work: &Work) -> Result<MpiRun, Cancelled> {
     in_order(
         work,
         n,
-        |i| read_location(archive, &symbols, LocationId::at(i)),
+        |i| read_location(archive, &symbols, LocationId::at(i), &work.cancel),
         |_, location| {
             work.progress.step(1);
             run.notices.merge(&location.notices);
@@ -192,7 +194,7 @@ struct Frame {
     attendances: usize,
 }
 
-fn read_location(archive: &Archive, symbols: &Symbols, id: LocationId) -> LocationRun {
+fn read_location(archive: &Archive, symbols: &Symbols, id: LocationId, cancel: &Cancel) -> LocationRun {
     let files = archive.open_location(id);
     let mut run = LocationRun { clock: files.clock().clone(), notices: Notices::default(), ..LocationRun::default() };
     let mut per_class = [0_u64; 256];
@@ -200,6 +202,10 @@ fn read_location(archive: &Archive, symbols: &Symbols, id: LocationId) -> Locati
     let mut location = LocationReader { archive, symbols, run: &mut run, frames: Vec::new(), open: HashMap::default() };
     let mut last = Ns::MIN;
     while let Some(record) = reader.next() {
+        // What was read of a cancelled run is thrown away whole.
+        if location.run.records.is_multiple_of(PATIENCE) && cancel.is_cancelled() {
+            break;
+        }
         let ticks = location.run.clock.correct(record.ticks);
         let Some(time) = archive.ns(ticks) else {
             let stream = || format!("{} at time {}", stream_name(archive, id), record.ticks);

@@ -4,7 +4,7 @@
 
 use super::propagation::{self, Path};
 use crate::analysis::offsets::Clock;
-use crate::analysis::patterns::measure::{Settings, Verdict};
+use crate::analysis::patterns::measure::{Limit, Settings, Verdict};
 use crate::analysis::patterns::table::{PatternId, Shape, Table};
 use crate::analysis::patterns::{Lateness, Mined};
 use crate::base::time::{Ns, Span};
@@ -93,8 +93,6 @@ pub struct Anomaly {
 pub struct Summary {
     /// Events analysed: beginnings and ends of operations.
     pub events: u64,
-    /// Time that mining took, over all streams.
-    pub detection_ms: f64,
     /// Patterns.
     pub patterns: u64,
     /// Patterns selected.
@@ -116,6 +114,8 @@ pub struct Anomalies {
     pub q: f64,
     /// Threshold: this many times the longest of the reference.
     pub s: f64,
+    /// How limits were found.
+    pub limit: Limit,
     /// The first operation, on the common time line: people count from there.
     pub origin: Ns,
     /// Figures.
@@ -160,7 +160,6 @@ impl Anomalies {
         }
         let summary = Summary {
             events: operations.sequences.iter().map(|s| 2 * s.operations.len() as u64).sum(),
-            detection_ms: mined.detection.as_secs_f64() * 1e3,
             patterns: patterns.len() as u64,
             selected: patterns.iter().filter(|p| p.verdict == Verdict::Selected).count() as u64,
             anomalies: anomalies.len() as u64,
@@ -179,6 +178,7 @@ impl Anomalies {
         Ok(Anomalies {
             q: settings.q,
             s: settings.s,
+            limit: settings.limit,
             origin: origin(mined),
             summary,
             streams: streams.collect(),

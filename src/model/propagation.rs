@@ -1,10 +1,31 @@
 //! How a delay spread: from the event that was late by itself to the last that waited for it.
 
 use super::pattern::what;
+use crate::analysis::patterns::spread::Node;
+use crate::analysis::patterns::triggers::Triggers;
 use crate::analysis::patterns::{Lateness, Mined};
 use crate::base::time::{Ns, Span};
-use crate::event::operation::{EventKind, Via};
+use crate::event::operation::{EventKind, Place, Via};
 use std::cmp::Reverse;
+
+/// A source that is the system's noise and not the program's work, as far as the recording tells.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Noise {
+    /// It took far longer where the program has nothing to do: interrupted or preempted there.
+    Interrupted,
+    /// It waited on although what it waited for had been sent in time: slow to arrive, or to run again.
+    Delivery,
+}
+
+impl Noise {
+    /// The name in JSON.
+    pub fn name(self) -> &'static str {
+        match self {
+            Noise::Interrupted => "interrupted",
+            Noise::Delivery => "delivery",
+        }
+    }
+}
 
 /// One event on a path.
 #[derive(Clone, Debug, PartialEq)]
@@ -27,6 +48,8 @@ pub struct Step {
     pub reference_ns: Ns,
     /// What carried the delay here from the step before; `None` for the first.
     pub via: Option<Via>,
+    /// Of a source: it is noise.
+    pub noise: Option<Noise>,
 }
 
 /// From a source to one of its last victims. Victims form a tree under their source, because each waited for one last
@@ -108,6 +131,7 @@ pub(super) fn paths(mined: &Mined, lateness: &Lateness, numbers: &[u32]) -> Foun
         longest: depth.iter().copied().max().unwrap_or(0),
         ..Found::default()
     };
+    let triggers = Triggers::new(&mined.operations, &mined.clocks);
     let mut steps = 0;
     for source in &sources {
         let mut ends = leaves(&children, source.node);
@@ -124,7 +148,7 @@ pub(super) fn paths(mined: &Mined, lateness: &Lateness, numbers: &[u32]) -> Foun
                 excess_ns: source.excess,
                 affected_ns: source.affected,
                 messages: depth[end],
-                steps: way.into_iter().map(|at| step(mined, lateness, numbers, at)).collect(),
+                steps: way.into_iter().map(|at| step(mined, lateness, numbers, &triggers, at)).collect(),
             });
         }
     }
@@ -143,7 +167,29 @@ fn leaves(children: &[Vec<usize>], root: usize) -> Vec<usize> {
     found
 }
 
-fn step(mined: &Mined, lateness: &Lateness, numbers: &[u32], at: usize) -> Step {
+/// Calls that wait for nobody take less than this, unless they work.
+const CALL: Ns = 100_000;
+/// Calls that follow each other within this have no work of the program between them.
+const PAUSE: Ns = 10_000;
+/// The system takes a thread away for less than this; a longer delay is somebody's doing.
+const LONGEST_NOISE: Ns = 100_000_000;
+
+/// Whether a source is the system's noise. MPI archives tell nothing of the scheduler, so lengths have to.
+fn noise(node: &Node, reference: Ns, triggers: &Triggers<'_>) -> Option<Noise> {
+    match node.kind {
+        _ if node.excess > LONGEST_NOISE => None,
+        EventKind::Operation => (reference < CALL).then_some(Noise::Interrupted),
+        EventKind::Gap => (reference < PAUSE).then_some(Noise::Interrupted),
+        EventKind::Receive | EventKind::Collective => {
+            let place = Place { stream: node.stream, operation: node.event / 2 };
+            let trigger = triggers.of(place, node.span.end)?;
+            // The part of the wait that the sender could have spared is less than half of what was too much.
+            (trigger.sent - node.span.start - reference < node.excess / 2).then_some(Noise::Delivery)
+        }
+    }
+}
+
+fn step(mined: &Mined, lateness: &Lateness, numbers: &[u32], triggers: &Triggers<'_>, at: usize) -> Step {
     let node = &lateness.spread.nodes[at];
     let blamed = lateness.late[node.late as usize].blamed[node.blamed as usize];
     Step {
@@ -156,5 +202,9 @@ fn step(mined: &Mined, lateness: &Lateness, numbers: &[u32], at: usize) -> Step 
         excess_ns: node.excess,
         reference_ns: blamed.reference,
         via: lateness.spread.causes[at].map(|cause| cause.via),
+        noise: match lateness.spread.causes[at] {
+            None => noise(node, blamed.reference, triggers),
+            Some(_) => None,
+        },
     }
 }

@@ -4,12 +4,12 @@
 //! was late by itself, by how much, and whom that delayed.
 
 use super::clean;
-use crate::analysis::patterns::measure::Verdict;
+use crate::analysis::patterns::measure::{Limit, Verdict};
 use crate::base::notice::Notices;
 use crate::base::time::Ns;
 use crate::event::operation::{EventKind, ThreadPlace, Via};
 use crate::model::pattern::{Anomalies, Anomaly, Pattern, Responsible, Stream};
-use crate::model::propagation::{Path, Step};
+use crate::model::propagation::{Noise, Path, Step};
 use serde::Serialize;
 use std::fmt::Write;
 
@@ -19,6 +19,7 @@ pub struct Document {
     schema: &'static str,
     q: f64,
     s: f64,
+    limit: &'static str,
     summary: SummaryJson,
     clocks: Vec<ClockJson>,
     patterns: Vec<PatternJson>,
@@ -31,7 +32,6 @@ pub struct Document {
 #[derive(Clone, Debug, Serialize)]
 struct SummaryJson {
     events: u64,
-    detection_ms: f64,
     patterns: u64,
     selected: u64,
     anomalies: u64,
@@ -138,6 +138,7 @@ struct StepJson {
     excess_ns: Ns,
     reference_ns: Ns,
     via: Option<&'static str>,
+    noise: Option<&'static str>,
 }
 
 fn cleaned(text: &str) -> String {
@@ -151,9 +152,9 @@ pub fn json(found: &Anomalies, notices: &Notices) -> Document {
         schema: "whyslow.anomalies/1",
         q: found.q,
         s: found.s,
+        limit: found.limit.name(),
         summary: SummaryJson {
             events: summary.events,
-            detection_ms: summary.detection_ms,
             patterns: summary.patterns,
             selected: summary.selected,
             anomalies: summary.anomalies,
@@ -254,6 +255,7 @@ fn path(found: &Anomalies, path: &Path) -> PathJson {
         excess_ns: s.excess_ns,
         reference_ns: s.reference_ns,
         via: s.via.map(Via::name),
+        noise: s.noise.map(Noise::name),
     };
     PathJson {
         excess_ns: path.excess_ns,
@@ -278,8 +280,13 @@ fn write(found: &Anomalies, notices: &Notices, out: &mut String) -> std::fmt::Re
     let s = &found.summary;
     writeln!(
         out,
-        "{} patterns, {} selected (q {}, s {}): {} anomalies, {} sources, longest path {} messages",
-        s.patterns, s.selected, found.q, found.s, s.anomalies, s.sources, s.longest_path
+        "{} patterns, {} selected ({}): {} anomalies, {} sources, longest path {} messages",
+        s.patterns,
+        s.selected,
+        rule(found.limit, found.q, found.s),
+        s.anomalies,
+        s.sources,
+        s.longest_path
     )?;
     writeln!(out, "{}", verdict(found))?;
     let mut paths = found.paths.iter().peekable();
@@ -310,6 +317,14 @@ fn write(found: &Anomalies, notices: &Notices, out: &mut String) -> std::fmt::Re
         writeln!(out, "note: {}", clean::line(&warning))?;
     }
     Ok(())
+}
+
+/// How limits were found: `q 0.75, s 2`.
+pub fn rule(limit: Limit, q: f64, s: f64) -> String {
+    match limit {
+        Limit::Quotient => format!("q {q}, s {s}"),
+        Limit::Robust => format!("robust limit, s {s}"),
+    }
 }
 
 /// The source that cost most, in one sentence; one that was late by itself before a wait that nothing explains.
@@ -348,14 +363,21 @@ fn write_source(found: &Anomalies, path: &Path, out: &mut String) -> std::fmt::R
 fn sentence(step: &Step) -> String {
     let (length, usual) = (duration(step.local.len()), duration(step.reference_ns));
     let what = clean::text(&step.what);
-    match step.kind {
-        EventKind::Gap => format!("{length} between calls, {what} (usually {usual})"),
-        // Calls that wait for nobody take microseconds: what makes one take milliseconds is not the program.
-        EventKind::Operation if step.reference_ns < 100_000 => {
-            format!("{length} inside {what} (usually {usual}): by its length interrupted or preempted there")
+    match (step.kind, step.noise) {
+        (EventKind::Gap, Some(Noise::Interrupted)) => {
+            format!(
+                "{length} between calls, {what} (usually {usual}): noise of the system, interrupted or preempted there"
+            )
         }
-        EventKind::Operation => format!("{what} took {length} (usually {usual})"),
-        EventKind::Receive | EventKind::Collective => {
+        (EventKind::Gap, _) => format!("{length} between calls, {what} (usually {usual})"),
+        (EventKind::Operation, Some(Noise::Interrupted)) => {
+            format!("{length} inside {what} (usually {usual}): noise of the system, interrupted or preempted there")
+        }
+        (EventKind::Operation, _) => format!("{what} took {length} (usually {usual})"),
+        (_, Some(Noise::Delivery)) => format!(
+            "{what} took {length} (usually {usual}) for what had been sent in time: noise of the system, slow to arrive or to run again"
+        ),
+        (EventKind::Receive | EventKind::Collective, _) => {
             format!("{what} took {length} (usually {usual}), for nothing that was recorded as late")
         }
     }

@@ -241,7 +241,7 @@ impl Session {
 
     /// The same, beginning with patterns.
     pub fn beginning(columns: u16, lines: u16, depth: Depth, first: First) -> Session {
-        let looks = Looks { theme: None, depth, ascii: false, mouse: false };
+        let looks = Looks { theme: None, suits: depth.suits(|_| None), depth, ascii: false, mouse: false };
         let mut app =
             App::new("ledger/kernel, ledger/ust".into(), Request::default(), looks, (columns, lines)).unwrap();
         update::start(&mut app, first);

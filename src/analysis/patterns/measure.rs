@@ -16,12 +16,23 @@ use crate::event::operation::{Operation, Operations};
 use std::collections::BTreeMap;
 
 /// How the limit of a pattern is found.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Limit {
     /// `s` times the longest of the reference group.
+    #[default]
     Quotient,
     /// Median + 5 robust standard deviations (1.4826 times the median absolute deviation).
     Robust,
+}
+
+impl Limit {
+    /// The name in JSON.
+    pub fn name(self) -> &'static str {
+        match self {
+            Limit::Quotient => "quotient",
+            Limit::Robust => "robust",
+        }
+    }
 }
 
 /// What the user can choose.

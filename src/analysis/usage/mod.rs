@@ -244,7 +244,7 @@ impl Usage {
                 tid: thread.tid,
                 pid: thread.pid(),
                 name: self.name(thread),
-                cpu_ns: thread.on.iter().map(|(_, time)| *time).fold(0, Ns::saturating_add),
+                cpu_ns: thread.on.values().copied().fold(0, Ns::saturating_add),
             })
             .filter(|thread| thread.cpu_ns > 0)
             .collect();

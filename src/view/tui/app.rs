@@ -10,7 +10,7 @@ use super::jobs::Lane;
 use super::overlay::Overlay;
 use super::patterns::{PathPane, Patterns};
 use super::setup::Looks;
-use super::theme::{self, Depth, Source, Theme, ThemeError};
+use super::theme::{self, Source, Theme, ThemeError};
 use super::tree::Rows;
 use crate::base::time::Span;
 use crate::compare::{Cause, Comparison, DiffNode, Request};
@@ -210,18 +210,13 @@ impl App {
     /// The state before anything is known.
     pub fn new(title: String, request: Request, looks: Looks, size: (u16, u16)) -> Result<App, ThemeError> {
         let mut themes = theme::built_in();
-        let suits = match looks.depth {
-            Depth::Mono => "mono",
-            Depth::Ansi => "ansi",
-            Depth::Indexed | Depth::True => "dark",
-        };
         let first = match &looks.theme {
             Some(own) => {
                 themes.retain(|t| t.name != own.name);
                 themes.insert(0, own.clone());
                 own.name.clone()
             }
-            None => suits.to_owned(),
+            None => looks.suits.to_owned(),
         };
         let source = themes.iter().find(|t| t.name == first).cloned().unwrap_or_else(|| themes[0].clone());
         let theme = Theme::compile(&source, looks.depth)?;

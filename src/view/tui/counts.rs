@@ -38,6 +38,8 @@ pub struct Row {
 pub struct Counts {
     /// The duration first, the start last, between them in the order of the model's columns.
     pub rows: Vec<Row>,
+    /// Metrics that have one value in all executions, and that value: there is nothing to select.
+    pub constant: Arc<[(Metric, i64)]>,
 }
 
 /// What stays the same for a model, and the two groups.
@@ -45,6 +47,7 @@ pub struct Counter {
     model: Arc<Model>,
     linked: Linked,
     shapes: Vec<(Arc<Bins>, Arc<[String]>)>,
+    constant: Arc<[(Metric, i64)]>,
     slow: Selection,
     fast: Selection,
     groups: Request,
@@ -59,12 +62,15 @@ impl Counter {
         metrics.push(Metric::Start);
         let column = |metric: Metric| {
             let values = filter::values(model, &metric)?.into_owned();
-            // A metric without values, or of names with one value, tells nothing.
-            let first = values.iter().find(|v| **v != ABSENT)?;
-            let says = metric.unit() != Unit::Name || values.iter().any(|v| v != first);
-            says.then_some(Column { metric, values })
+            // A metric without values tells nothing.
+            values.iter().any(|v| *v != ABSENT).then_some(Column { metric, values })
         };
-        let columns: Vec<Column> = metrics.into_iter().filter_map(column).collect();
+        // One that has the same value everywhere takes no histogram. A single execution has all of its own.
+        let same = |column: &Column| column.values.len() > 1 && column.values.windows(2).all(|w| w[0] == w[1]);
+        let (constant, columns): (Vec<Column>, Vec<Column>) = metrics.into_iter().filter_map(column).partition(same);
+        let value = |column: Column| Some((column.metric, *column.values.first()?));
+        let constant: Arc<[(Metric, i64)]> =
+            constant.into_iter().filter(|c| c.metric.unit() != Unit::Name).filter_map(value).collect();
         let linked = Linked::new(&columns, work)?;
         let names = |metric: &Metric, bins: &Bins| -> Arc<[String]> {
             let name = |v: &i64| u32::try_from(*v).map_or(String::new(), |id| model.names.get(NameId(id)).to_owned());
@@ -77,6 +83,7 @@ impl Counter {
             model: Arc::clone(model),
             linked,
             shapes,
+            constant,
             fast: all.clone(),
             slow: all,
             groups: Request::default(),
@@ -106,7 +113,7 @@ impl Counter {
             slow_inside: inside(bins, self.slow.range(i)),
             fast_inside: inside(bins, self.fast.range(i)),
         });
-        Counts { rows: rows.collect() }
+        Counts { rows: rows.collect(), constant: Arc::clone(&self.constant) }
     }
 }
 

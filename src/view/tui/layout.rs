@@ -162,7 +162,13 @@ pub fn histogram_cells(area: Rect, metrics: usize) -> HistogramCells {
 /// The cells of the histogram pane now.
 pub fn histogram_shape(app: &App) -> HistogramCells {
     let metrics = app.counts.as_ref().map_or(0, |c| c.rows.len());
-    histogram_cells(layout(app).inside(Pane::Histograms), metrics)
+    histogram_cells(histogram_area(app, layout(app).inside(Pane::Histograms)), metrics)
+}
+
+/// The part of the pane in which histograms stand: below it, where there is room, a line for what has no histogram.
+pub fn histogram_area(app: &App, inside: Rect) -> Rect {
+    let constant = app.counts.as_ref().is_some_and(|c| !c.constant.is_empty());
+    Rect { height: inside.height - u16::from(constant && inside.height >= 12), ..inside }
 }
 
 /// How bins share the columns of the screen.

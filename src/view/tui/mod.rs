@@ -50,7 +50,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::time::{Duration, Instant};
-use terminal::{Terminal, Told};
+use terminal::{Terminal, Told, die_by};
 use update::{Effect, Message, update};
 
 /// How often progress is drawn while a job runs.
@@ -132,7 +132,7 @@ enum Next {
 }
 
 impl Loop {
-    fn until_end(mut self, incoming: &Receiver<Incoming>) -> anyhow::Result<()> {
+    fn until_end(&mut self, incoming: &Receiver<Incoming>) -> anyhow::Result<()> {
         loop {
             let first = match self.progress {
                 [None, None] => incoming.recv().map_err(|_| RecvTimeoutError::Disconnected),
@@ -149,7 +149,7 @@ impl Loop {
                 match self.take(incoming_message)? {
                     Next::Go => {}
                     Next::End => return Ok(()),
-                    Next::Die(signal) => self.terminal.die(signal),
+                    Next::Die(signal) => die_by(signal),
                 }
                 message = if began.elapsed() < TICK { incoming.try_recv().ok() } else { None };
             }

@@ -144,6 +144,18 @@ impl Overlay {
         Overlay::List { title, input: Input::default(), choices, at: 0 }
     }
 
+    /// Its keys, for the footer.
+    pub fn keys(&self) -> &'static [(&'static str, &'static str)] {
+        match self {
+            Overlay::Page { .. } => &[("Esc", "close"), ("Up Down PgUp PgDn", "scroll"), ("y", "copy")],
+            Overlay::List { .. } => {
+                &[("Enter", "choose"), ("Up Down", "move"), ("Esc", "close"), ("letters", "narrow")]
+            }
+            // Their own line lies over the footer.
+            Overlay::Prompt { .. } | Overlay::Replace { .. } => &[],
+        }
+    }
+
     /// Take a key.
     pub fn key(&mut self, key: Key) -> Answer {
         match self {

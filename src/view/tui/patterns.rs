@@ -6,11 +6,12 @@
 //! name: pattern, place and beginning of an anomaly.
 
 use super::app::{Busy, Search};
-use crate::analysis::patterns::measure::{Limit, Settings};
+use crate::analysis::patterns::measure::Settings;
 use crate::base::notice::Notices;
 use crate::base::time::Ns;
 use crate::model::pattern::{Anomalies, Anomaly};
 use crate::model::propagation::Step;
+use crate::view::anomalies::rule;
 use std::cmp::Reverse;
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -92,10 +93,11 @@ impl Found {
 
     /// What an anomaly is to others, in words.
     pub fn role(&self, at: u32) -> String {
+        let source = if self.is_noise(at) { "noise" } else { "source" };
         match self.roles.get(at as usize) {
-            Some(Role::Source(1)) => "source, 1 victim".into(),
-            Some(Role::Source(n)) => format!("source, {n} victims"),
-            Some(Role::Alone) => "source, alone".into(),
+            Some(Role::Source(1)) => format!("{source}, 1 victim"),
+            Some(Role::Source(n)) => format!("{source}, {n} victims"),
+            Some(Role::Alone) => format!("{source}, alone"),
             Some(Role::Victim(source)) => {
                 let place = self.get(*source).map_or(String::new(), |s| self.place(s.stream));
                 format!("victim of {place}")
@@ -118,6 +120,12 @@ impl Found {
     /// The pattern of an anomaly.
     pub fn pattern(&self, anomaly: &Anomaly) -> &str {
         self.anomalies.patterns.get(anomaly.pattern as usize).map_or("", |p| p.name.as_str())
+    }
+
+    /// An anomaly is the first step of a path and noise of the system.
+    fn is_noise(&self, at: u32) -> bool {
+        let place = self.places.get(at as usize).copied().flatten();
+        place.and_then(|(path, _)| self.step(path, 0)).is_some_and(|s| s.anomaly == at && s.noise.is_some())
     }
 
     /// A step of a path.
@@ -296,10 +304,7 @@ impl Patterns {
 
     /// The settings in words: `q 0.75, s 2`, or that they do not count.
     pub fn rule(&self) -> String {
-        match self.settings.limit {
-            Limit::Quotient => format!("q {}, s {}", self.settings.q, self.settings.s),
-            Limit::Robust => format!("robust limit, s {}", self.settings.s),
-        }
+        rule(self.settings.limit, self.settings.q, self.settings.s)
     }
 
     /// Position of the selected path, where there is one.

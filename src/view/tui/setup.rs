@@ -60,8 +60,10 @@ pub trait Backend: Send {
 /// How it looks and behaves.
 #[derive(Clone, Debug)]
 pub struct Looks {
-    /// Theme to begin with: the name of one built in, or a user's own source. `None`: what suits the depth.
+    /// Theme to begin with: the name of one built in, or a user's own source. `None`: the one that suits.
     pub theme: Option<Source>,
+    /// Name of the built-in theme that suits the terminal.
+    pub suits: &'static str,
     /// Colours that the terminal shows.
     pub depth: Depth,
     /// ASCII only.

@@ -87,11 +87,6 @@ impl Terminal {
     pub fn copy(&mut self, text: &str) -> io::Result<()> {
         execute!(io::stdout(), crossterm::clipboard::CopyToClipboard::to_clipboard_from(text))
     }
-
-    /// Give the terminal back and die by the signal, so that the parent sees what happened.
-    pub fn die(self, signal: i32) -> ! {
-        die_by(signal)
-    }
 }
 
 impl Drop for Terminal {
@@ -112,7 +107,8 @@ fn leave() {
     let _ = crossterm::terminal::disable_raw_mode();
 }
 
-fn die_by(signal: i32) -> ! {
+/// Give the terminal back and die by the signal, so that the parent sees what happened.
+pub fn die_by(signal: i32) -> ! {
     leave();
     let _ = signal_hook::low_level::emulate_default_handler(signal);
     std::process::exit(128 + signal)

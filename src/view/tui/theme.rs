@@ -83,6 +83,19 @@ impl Depth {
         }
     }
 
+    /// The built-in theme that suits it: on a light ground, as far as the terminal says so in `COLORFGBG`
+    /// (`foreground;background`, by the numbers of the 16 colours), the light one.
+    pub fn suits(self, var: impl Fn(&str) -> Option<String>) -> &'static str {
+        let ground = var("COLORFGBG").and_then(|v| v.rsplit(';').next().and_then(|n| n.parse::<u8>().ok()));
+        match self {
+            Depth::Mono => "mono",
+            Depth::Ansi => "ansi",
+            // White and light grey; of the bright colours all but the bright black.
+            Depth::Indexed | Depth::True if matches!(ground, Some(7 | 9..=15)) => "light",
+            Depth::Indexed | Depth::True => "dark",
+        }
+    }
+
     /// The nearest colour that it shows.
     fn fit(self, color: Color) -> Color {
         match (self, color) {
@@ -342,6 +355,14 @@ mod tests {
         assert_eq!(depth(&[("TERM", "screen"), ("COLORTERM", "truecolor")]), Depth::True);
         assert_eq!(depth(&[("TERM", "linux")]), Depth::Ansi);
         assert_eq!(depth(&[]), Depth::Mono);
+    }
+
+    #[test]
+    fn the_ground_decides_between_dark_and_light() {
+        let suits = |depth: Depth, value: Option<&str>| depth.suits(|_| value.map(str::to_owned));
+        assert_eq!((suits(Depth::True, Some("0;15")), suits(Depth::Indexed, Some("0;default;7"))), ("light", "light"));
+        assert_eq!((suits(Depth::True, Some("15;0")), suits(Depth::True, Some("x"))), ("dark", "dark"));
+        assert_eq!((suits(Depth::True, None), suits(Depth::Ansi, Some("0;15"))), ("dark", "ansi"));
     }
 
     #[test]

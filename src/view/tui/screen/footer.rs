@@ -1,4 +1,4 @@
-//! The footer: the keys of the pane, from the table of actions; or a message.
+//! The footer: the keys of what lies on top, else of the pane, from the table of actions; or a message.
 
 use crate::view::tui::actions::{Place, TABLE};
 use crate::view::tui::app::App;
@@ -10,6 +10,14 @@ pub fn draw(canvas: &mut Canvas<'_>, app: &App) {
     if let Some(status) = &app.status {
         let scope = if status.failed { Scope::Error } else { Scope::Strong };
         canvas.text(0, 0, &status.text, scope);
+        return;
+    }
+    if let Some(top) = app.overlays.last() {
+        let mut at = 0;
+        for (key, word) in top.keys() {
+            at = canvas.text(at, 0, key, Scope::Key) + 1;
+            at = canvas.text(at, 0, word, Scope::Dim) + 2;
+        }
         return;
     }
     let place = app.pane.place();

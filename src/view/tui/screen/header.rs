@@ -10,7 +10,7 @@ use crate::view::tui::theme::Scope;
 use crate::view::tui::widget::page::Line;
 use crate::view::tui::widget::progress;
 
-/// From so many columns both groups stand on one line.
+/// From so many columns both groups stand on one line, if there is room for all that is said of them.
 const ONE_LINE: usize = 120;
 
 /// From this width on, the warnings in the corner are named and not only counted.
@@ -36,11 +36,11 @@ pub fn lines(app: &App, columns: usize) -> Vec<HeaderLine> {
         let fast = group("fast", Scope::Fast, &c.fast);
         let origin = vec![(Scope::Dim, origin(c.verdict.groups).to_owned())];
         let extra = vec![(Scope::Slow3, figure::extra(c.extra_ns as f64)), (Scope::Dim, " per execution".to_owned())];
-        if columns >= ONE_LINE {
-            let mut both = slow;
-            both.push((Scope::Dim, "   ".into()));
-            both.extend(fast);
-            lines.push(HeaderLine { left: both, right: origin });
+        let gap = || vec![(Scope::Dim, "   ".to_owned())];
+        let whole = length(&slow) + length(&fast) + length(&extra) + length(&origin) + 8;
+        if columns >= ONE_LINE && whole <= columns {
+            let (left, right) = ([slow, gap(), fast].concat(), [extra, gap(), origin].concat());
+            lines.push(HeaderLine { left, right });
         } else {
             lines.push(HeaderLine { left: slow, right: extra });
             lines.push(HeaderLine { left: fast, right: origin });

@@ -13,7 +13,7 @@ const READING: &[&str] = &[
      Has is the share of slow executions that have the node.",
     "Dev is measured with the fast group's deviation: swapping the groups changes its scale.",
     "A histogram counts the executions that pass the group's filters on all other metrics; bars that the group's own \
-     filter on this metric leaves out are drawn faint. Select a range with < and >, then s or f: the range becomes that \
+     filter on this metric leaves out are drawn faint, and a double line stands under those that it lets in. Select a range with < and >, then s or f: the range becomes that \
      group's filter, and moving it with Shift-arrows moves the group.",
     "An anomaly is an occurrence of a frequent pattern that took too long: s times the longest of its reference, the \
      shortest part q of all its occurrences. A source was late by itself; its victims waited for it, directly or through \

@@ -134,7 +134,8 @@ impl Columns {
     fn row(&self, canvas: &mut Canvas<'_>, y: usize, app: &App, found: &Found, step: &Step, here: bool) {
         let mut x = 2;
         if self.via > 0 {
-            let via = step.via.map_or("source", Via::name);
+            let first = if step.noise.is_some() { "noise" } else { "source" };
+            let via = step.via.map_or(first, Via::name);
             canvas.text_in(x, y, self.via, via, if step.via.is_none() { Scope::Slow3 } else { Scope::Dim });
             x += self.via + 1;
         }

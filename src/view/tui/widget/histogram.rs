@@ -72,6 +72,15 @@ impl Histogram<'_> {
             let overlaps = |marks: &Range<usize>| marks.start < from + columns && from < marks.end;
             !selected.as_ref().is_some_and(overlaps) && !cursor.is_some_and(|c| overlaps(&(c..c + 1)))
         };
+        // Where the group's own filter on this metric lets only some bins in, a double line stands under those.
+        if self.inside.contains(&false) {
+            for c in 0..self.grid.count {
+                let range = c * self.grid.step..((c + 1) * self.grid.step).min(self.inside.len());
+                if self.inside[range].contains(&true) {
+                    canvas.fill(gutter + c * self.grid.repeat, y, self.grid.repeat, '═', self.bar);
+                }
+            }
+        }
         let bins = &self.row.bins;
         if self.row.metric.unit() == Unit::Name {
             for (i, name) in self.row.names.iter().enumerate().step_by(self.grid.step) {
