@@ -133,7 +133,7 @@ mod tests {
             };
             let fields = |d: &Directory| format!("{:?}", d.schema.streams);
             let digits = |text: String| text.replace(|c: char| c.is_ascii_digit(), "");
-            assert_eq!(digits(fields(directory)), digits(fields(&alone)));
+            assert_eq!(digits(fields(directory)), digits(fields(alone)));
             let first = together.first().and_then(|d| d.as_ref().ok()).unwrap();
             let same = |(a, b): &(&Arc<_>, &Arc<_>)| Arc::ptr_eq(a, b);
             if !Arc::ptr_eq(&directory.schema, &first.schema) {
