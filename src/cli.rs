@@ -87,6 +87,8 @@ enum TypedCommand {
         /// Limits by the median and its deviation, instead of by q
         #[arg(long)]
         robust: bool,
+        #[command(flatten)]
+        symbols: Symbols,
         /// Print one JSON document (schema whyslow.anomalies/1)
         #[arg(long)]
         json: bool,
@@ -335,6 +337,8 @@ pub enum Request {
         s: f64,
         /// Limits by the median and its deviation, instead of by q.
         robust: bool,
+        /// Names of functions.
+        symbols: SymbolFiles,
         /// JSON instead of text.
         json: bool,
     },
@@ -413,8 +417,8 @@ pub fn parse(words: impl IntoIterator<Item = std::ffi::OsString>) -> Parsed {
         Some(TypedCommand::Diff { input, choice, json, max_nodes, executions }) => {
             (input, Request::Diff { selection: choice.meant(), json, max_nodes, executions })
         }
-        Some(TypedCommand::Anomalies { input, q, s, robust, json }) => {
-            (input, Request::Anomalies { q, s, robust, json })
+        Some(TypedCommand::Anomalies { input, q, s, robust, symbols, json }) => {
+            (input, Request::Anomalies { q, s, robust, symbols: symbols.meant(), json })
         }
         Some(TypedCommand::Stats { what, input, json }) => (input, Request::Stats { what, json }),
         Some(TypedCommand::Query { input, attribute, at, range, points, longest, json }) => {

@@ -160,9 +160,9 @@ fn tell(
     work: &Work,
     clock: &mut Stages,
 ) -> anyhow::Result<Notices> {
-    if let Request::Anomalies { q, s, robust, json } = request {
+    if let Request::Anomalies { q, s, robust, symbols, json } = request {
         let limit = if robust { Limit::Robust } else { Limit::Quotient };
-        return anomalies(session, &Settings { q, s, limit }, json, work, clock);
+        return anomalies(session, &Settings { q, s, limit }, &places(common, &symbols), json, work, clock);
     }
     match session {
         Session::Traces(traces) => tell_traces(traces, common, request, work, clock),
@@ -175,12 +175,13 @@ fn tell(
 fn anomalies(
     session: &Session,
     settings: &Settings,
+    places: &Places,
     json: bool,
     work: &Work,
     clock: &mut Stages,
 ) -> anyhow::Result<Notices> {
     let (found, notices) = with_progress(work, || {
-        let (mined, notices) = session.mine(work)?;
+        let (mined, notices) = session.mine(places, work)?;
         clock.lap("mine");
         clock.tell("detection", mined.detection);
         Ok((Anomalies::new(&mined, settings, work)?, notices))
@@ -410,7 +411,7 @@ impl Backend for Analyst {
 
     fn mine(&mut self, work: &Work) -> anyhow::Result<(Mined, Notices)> {
         self.session.fit_clocks(work)?;
-        let (mined, notices) = self.session.mine(work)?;
+        let (mined, notices) = self.session.mine(&self.places, work)?;
         self.told.lock().unwrap_or_else(PoisonError::into_inner).merge(&notices);
         Ok((mined, notices))
     }

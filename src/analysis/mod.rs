@@ -6,6 +6,7 @@
 //! Before all of it, [`clocks`] lays the traces of several hosts on one time line.
 
 pub use crate::state::recording;
+pub mod calls;
 pub mod clocks;
 pub mod counters;
 pub mod counts;

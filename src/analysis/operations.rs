@@ -5,15 +5,28 @@
 //! waker's call, the wait it ends is received in the woken thread's call. Waits for timers, disks and devices have
 //! no sender and count as the call's own time. Cost: linear in calls and edges, and a look-up per wake-up.
 
-use super::recording::{EdgeKind, Recording, ThreadId};
+use super::recording::{EdgeKind, Recording, Thread, ThreadId};
 use crate::base::time::Ns;
 use crate::event::operation::{Kind, Message, Operation, Operations, Place, Sequence, ThreadPlace, Via};
 
-/// The operations of all threads that made system calls; idle tasks make none.
+/// The threads that are streams: those that made system calls; idle tasks make none. The tracer's own are left out: they
+/// wait for what is recorded, and nobody waits for them.
+pub(super) fn streams(recording: &Recording) -> impl Iterator<Item = ThreadId> {
+    let traced = |t: &Thread| !t.calls.is_empty() && !t.idle && !is_tracer(recording, t);
+    recording.threads.iter().enumerate().filter(move |(_, t)| traced(t)).map(|(i, _)| ThreadId::at(i))
+}
+
+/// LTTng's daemons, by the names of their threads.
+fn is_tracer(recording: &Recording, thread: &Thread) -> bool {
+    thread.names.iter().any(|(_, name)| recording.names.get(*name).starts_with("lttng-"))
+}
+
+/// The operations of those threads.
 pub fn of_recording(recording: &Recording) -> Operations {
     let mut operations = Operations { one_clock: true, ..Operations::default() };
     let mut streams: Vec<Option<u32>> = vec![None; recording.threads.len()];
-    for (stream, thread) in streams.iter_mut().zip(&recording.threads).filter(|(_, t)| !t.calls.is_empty() && !t.idle) {
+    for id in self::streams(recording) {
+        let (Some(stream), Some(thread)) = (streams.get_mut(id.index()), recording.thread(id)) else { continue };
         *stream = Some(operations.sequences.len() as u32);
         let name = thread.names.last().map_or("", |(_, n)| recording.names.get(*n)).to_owned();
         let mut sequence = Sequence { stream: format!("{name} {}", thread.tid), ..Sequence::default() };
@@ -69,7 +82,7 @@ mod tests {
     use super::*;
     use crate::analysis::patterns::Mined;
     use crate::analysis::patterns::measure::Settings;
-    use crate::analysis::recording::{Call, Edge, Thread};
+    use crate::analysis::recording::{Call, Edge};
     use crate::base::time::Span;
     use crate::base::work::Work;
 

@@ -388,9 +388,14 @@ impl MpiRun {
         let meetings = self.meetings();
         let sequences = archive.definitions.locations.iter().zip(self.locations);
         let sequences = sequences
-            .map(|(l, run)| Sequence { stream: l.name.clone(), rank: l.rank, thread: None, operations: run.operations })
+            .map(|(l, run)| Sequence {
+                stream: l.name.clone(),
+                rank: l.rank,
+                operations: run.operations,
+                ..Sequence::default()
+            })
             .collect();
-        Operations { names: self.names, one_clock: false, sequences, messages, meetings }
+        Operations { names: self.names, sequences, messages, meetings, ..Operations::default() }
     }
 
     fn message(&self, pair: &Pair) -> Option<Message> {

@@ -6,6 +6,8 @@
 
 use crate::base::names::{NameId, Names};
 use crate::base::time::{Ns, Span};
+use std::cmp::Reverse;
+use std::collections::BTreeMap;
 
 /// How an operation can be late.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -100,6 +102,8 @@ pub struct Sequence {
     pub thread: Option<ThreadPlace>,
     /// In order.
     pub operations: Vec<Operation>,
+    /// Where call stacks were recorded: from, to, and the position in [`Operations::stacks`]; sorted, disjoint.
+    pub stacks: Vec<(Span, u32)>,
 }
 
 /// An operation of a stream, by position.
@@ -173,6 +177,8 @@ pub struct Operations {
     pub messages: Vec<Message>,
     /// In order of their first members.
     pub meetings: Vec<Meeting>,
+    /// Functions of each distinct call stack, outermost first.
+    pub stacks: Vec<Vec<NameId>>,
 }
 
 impl Operations {
@@ -184,8 +190,70 @@ impl Operations {
         }
     }
 
+    /// The deepest function in which a stream spent four fifths of a span, of the time whose stack is known; else half.
+    /// Times are the stream's own.
+    pub fn function(&self, stream: u32, span: Span) -> Option<NameId> {
+        let all = &self.sequences.get(stream as usize)?.stacks;
+        let first = all.partition_point(|(s, _)| s.end <= span.start);
+        let within = all.iter().skip(first).take_while(|(s, _)| s.start < span.end);
+        let mut open: Vec<(Ns, &[NameId])> = within
+            .filter_map(|(s, stack)| {
+                let functions = self.stacks.get(*stack as usize).filter(|f| !f.is_empty())?;
+                Some((s.end.min(span.end) - s.start.max(span.start), functions.as_slice()))
+            })
+            .collect();
+        let known: Ns = open.iter().map(|(ns, _)| ns).sum();
+        let (mut most, mut half) = (None, None);
+        loop {
+            let mut by_function: BTreeMap<NameId, Ns> = BTreeMap::new();
+            for (ns, functions) in &open {
+                if let Some(function) = functions.first() {
+                    *by_function.entry(*function).or_default() += ns;
+                }
+            }
+            let heaviest = by_function.into_iter().max_by_key(|(function, ns)| (*ns, Reverse(*function)));
+            let Some((function, ns)) = heaviest.filter(|(_, ns)| ns * 2 >= known) else { return most.or(half) };
+            half = Some(function);
+            if ns * 5 >= known * 4 {
+                most = half;
+            }
+            open.retain_mut(|(_, functions)| match functions.split_first() {
+                Some((first, below)) if *first == function => {
+                    *functions = below;
+                    true
+                }
+                _ => false,
+            });
+        }
+    }
+
     /// An operation.
     pub fn get(&self, place: Place) -> Option<&Operation> {
         self.sequences.get(place.stream as usize)?.operations.get(place.operation as usize)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_function_of_a_span_is_the_deepest_that_covers_it() {
+        let mut operations = Operations::default();
+        let [main, serve, flush, read] = ["main", "serve", "flush", "read"].map(|n| operations.names.intern(n));
+        operations.stacks = vec![vec![main, serve, flush], vec![main, serve, read], vec![]];
+        let stacks =
+            vec![(Span::new(0, 80), 0), (Span::new(80, 100), 1), (Span::new(100, 200), 2), (Span::new(200, 210), 1)];
+        operations.sequences = vec![Sequence { stacks, ..Sequence::default() }];
+        let mut rooted_elsewhere = operations.clone();
+        rooted_elsewhere.stacks[1] = vec![read];
+        let function = |from, to| operations.function(0, Span::new(from, to));
+        assert_eq!(function(0, 100), Some(flush), "80 of 100");
+        assert_eq!(function(0, 200), Some(flush), "unknown stacks count for nothing");
+        assert_eq!(function(40, 100), Some(serve), "40 of 60 are not enough for flush");
+        assert_eq!(function(90, 205), Some(read));
+        assert_eq!((function(120, 180), function(300, 400)), (None, None));
+        let function = rooted_elsewhere.function(0, Span::new(40, 100));
+        assert_eq!(function, Some(flush), "where nothing covers four fifths, what covers half");
     }
 }

@@ -42,6 +42,8 @@ pub struct Step {
     pub span: Span,
     /// The same on the stream's own clock.
     pub local: Span,
+    /// The function in which the thread was meanwhile, where call stacks were recorded.
+    pub function: Option<String>,
     /// Longer than in the reference by this.
     pub excess_ns: Ns,
     /// How long it takes in the reference.
@@ -199,6 +201,10 @@ fn step(mined: &Mined, lateness: &Lateness, numbers: &[u32], triggers: &Triggers
         kind: node.kind,
         span: node.span,
         local: blamed.local,
+        function: mined
+            .operations
+            .function(node.stream, blamed.local)
+            .map(|name| mined.operations.names.get(name).to_owned()),
         excess_ns: node.excess,
         reference_ns: blamed.reference,
         via: lateness.spread.causes[at].map(|cause| cause.via),

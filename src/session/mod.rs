@@ -114,9 +114,9 @@ impl Session {
     }
 
     /// What repeats in each thread or rank.
-    pub fn mine(&self, work: &Work) -> anyhow::Result<(Mined, Notices)> {
+    pub fn mine(&self, places: &Places, work: &Work) -> anyhow::Result<(Mined, Notices)> {
         match self {
-            Session::Traces(traces) => traces.mine(work),
+            Session::Traces(traces) => traces.mine(places, work),
             Session::Run(run) => run.mine(work),
             Session::Databases(databases) => databases.refuse("anomalies"),
         }

@@ -3,6 +3,7 @@
 //! Metadata and packet indexes are read when the traces are opened, events are not: each question below reads them.
 
 use super::Wrong;
+use crate::analysis::calls;
 use crate::analysis::clocks::{self, HostClock};
 use crate::analysis::executions::Rule;
 use crate::analysis::functions::{self, Functions};
@@ -196,9 +197,12 @@ impl Traces {
     }
 
     /// Patterns of each thread's system calls; wake-ups and packets carry delays from thread to thread.
-    pub fn mine(&self, work: &Work) -> anyhow::Result<(Mined, Notices)> {
-        let (recording, notices) = self.record(&[], work)?;
-        Ok((Mined::new(operations::of_recording(&recording), work)?, notices))
+    /// Where call stacks were recorded, the operations know their functions.
+    pub fn mine(&self, places: &Places, work: &Work) -> anyhow::Result<(Mined, Notices)> {
+        let (recording, mut notices) = self.record(&[], work)?;
+        let mut operations = operations::of_recording(&recording);
+        calls::lay(&recording, &mut operations, places, &mut notices, work)?;
+        Ok((Mined::new(operations, work)?, notices))
     }
 
     /// What was odd about the traces when they were opened.

@@ -130,6 +130,7 @@ struct StepJson {
     #[serde(flatten)]
     place: PlaceJson,
     what: String,
+    function: Option<String>,
     kind: &'static str,
     start_ns: Ns,
     end_ns: Ns,
@@ -247,6 +248,7 @@ fn path(found: &Anomalies, path: &Path) -> PathJson {
         anomaly: s.anomaly,
         place: place_of(found, s.stream),
         what: cleaned(&s.what),
+        function: s.function.as_deref().map(cleaned),
         kind: s.kind.name(),
         start_ns: s.span.start,
         end_ns: s.span.end,
@@ -352,17 +354,25 @@ fn write_source(found: &Anomalies, path: &Path, out: &mut String) -> std::fmt::R
         writeln!(out, "  its {} too much cost its victims {}:", duration(first.excess_ns), duration(path.affected_ns))?;
     }
     for step in rest {
-        let what = clean::text(&step.what);
+        let what = doing(step);
         let via = step.via.map_or("", Via::name);
         writeln!(out, "    {via} to {}: {what} {} too long", place(found, step), duration(step.excess_ns))?;
     }
     Ok(())
 }
 
+/// What happened, and in which function where that is known.
+pub(super) fn doing(step: &Step) -> String {
+    match &step.function {
+        Some(function) => format!("{} in {}", clean::text(&step.what), clean::text(function)),
+        None => cleaned(&step.what),
+    }
+}
+
 /// What kind of delay it was, as far as the recording tells.
 fn sentence(step: &Step) -> String {
     let (length, usual) = (duration(step.local.len()), duration(step.reference_ns));
-    let what = clean::text(&step.what);
+    let what = doing(step);
     match (step.kind, step.noise) {
         (EventKind::Gap, Some(Noise::Interrupted)) => {
             format!(

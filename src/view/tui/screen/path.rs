@@ -2,6 +2,7 @@
 
 use crate::event::operation::Via;
 use crate::model::propagation::{Path, Step};
+use crate::view::anomalies::doing;
 use crate::view::tui::app::{App, Pane};
 use crate::view::tui::canvas::{Canvas, width};
 use crate::view::tui::figure;
@@ -142,7 +143,7 @@ impl Columns {
         let text = if here { Scope::Strong } else { Scope::Text };
         canvas.text_in(x, y, self.place, &found.place(step.stream), text);
         x += self.place + 1;
-        canvas.text_in(x, y, self.what, &step.what, text);
+        canvas.text_in(x, y, self.what, &doing(step), text);
         let mut end = x + self.what + 1;
         let values = [
             (figure::stamp(step.span.start - app.origin()), Scope::Dim),

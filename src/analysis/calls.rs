@@ -1,0 +1,54 @@
+//! Which functions the threads of a recording ran, laid beside their operations: a late step is told with its function.
+//!
+//! In: a [`Recording`] with call stacks, and its [`Operations`]. Out: each sequence's stacks over time, with names. Every
+//! distinct stack is resolved once; cost: linear in the intervals of the stack timelines. Threads without stacks get
+//! none, and a recording without stacks costs nothing.
+
+use super::operations::streams;
+use super::recording::Recording;
+use super::stacks::Timelines;
+use super::symbols::files::Places;
+use super::symbols::images::Spaces;
+use super::symbols::{Placed, Resolver};
+use crate::base::notice::Notices;
+use crate::base::work::{Cancelled, Work};
+use crate::event::operation::Operations;
+use foldhash::HashMap;
+
+/// Fill in [`Sequence::stacks`](crate::event::operation::Sequence::stacks) and [`Operations::stacks`].
+pub fn lay(
+    recording: &Recording,
+    operations: &mut Operations,
+    places: &Places,
+    notices: &mut Notices,
+    work: &Work,
+) -> Result<(), Cancelled> {
+    if recording.threads.iter().all(|t| t.samples.is_empty()) {
+        return Ok(());
+    }
+    let spaces = Spaces::new(&recording.images);
+    let timelines = Timelines::new(recording, &spaces, false, work)?;
+    let mut numbers: HashMap<Placed, u32> = HashMap::default();
+    let mut stacks: Vec<Placed> = Vec::new();
+    for (thread, sequence) in streams(recording).zip(&mut operations.sequences) {
+        let Some(life) = recording.thread(thread).map(|t| t.life) else { continue };
+        let known = timelines.over(thread, life).filter_map(|(span, id)| Some((span, timelines.get(id).user?)));
+        sequence.stacks = known
+            .map(|(span, placed)| {
+                let number = *numbers.entry(placed).or_insert_with(|| {
+                    stacks.push(placed);
+                    stacks.len() as u32 - 1
+                });
+                (span, number)
+            })
+            .collect();
+    }
+    let resolver = Resolver::new(recording, &spaces, places);
+    let frames = resolver.resolve(&stacks, &mut operations.names, notices, work)?;
+    let named = |frames: Vec<_>| {
+        let known = frames.into_iter().filter(|f: &super::symbols::UserFrame| !f.folded);
+        known.map(|f| f.name).collect()
+    };
+    operations.stacks = frames.into_iter().map(named).collect();
+    Ok(())
+}
