@@ -1,19 +1,25 @@
-//! A kernel recording as operations: the system calls of each thread, tied together by wake-ups and packets, so that
-//! patterns are mined where nothing delimits executions.
+//! A recording as operations: the system calls and user-space events of each thread, tied together by wake-ups and
+//! packets, so that patterns are mined where nothing delimits executions.
 //!
 //! In: a [`Recording`]. Out: the neutral [`Operations`] (ALGORITHMS.md 9.1): the act that wakes is a message sent by the
 //! waker's call, the wait it ends is received in the woken thread's call. Waits for timers, disks and devices have
-//! no sender and count as the call's own time. Cost: linear in calls and edges, and a look-up per wake-up.
+//! no sender and count as the call's own time. What begins and ends in user space (pairs, functions) encloses calls, and
+//! operations enclose nothing: so each end is an operation without length, and the time between is a gap of its own.
+//! Cost: linear in calls and edges, a look-up per wake-up, a sort of the user-space events.
 
-use super::recording::{EdgeKind, Recording, Thread, ThreadId};
-use crate::base::time::Ns;
+use super::recording::{EdgeKind, Mark, Recording, Thread, ThreadId};
+use crate::base::names::{NameId, Names};
+use crate::base::time::{Ns, Span};
 use crate::event::operation::{Kind, Message, Operation, Operations, Place, Sequence, ThreadPlace, Via};
+use foldhash::{HashMap, HashSet};
 
-/// The threads that are streams: those that made system calls; idle tasks make none. The tracer's own are left out: they
-/// wait for what is recorded, and nobody waits for them.
+/// The threads that are streams: those that made system calls or user-space events; idle tasks make none. The tracer's
+/// own are left out: they wait for what is recorded, and nobody waits for them.
 pub(super) fn streams(recording: &Recording) -> impl Iterator<Item = ThreadId> {
-    let traced = |t: &Thread| !t.calls.is_empty() && !t.idle && !is_tracer(recording, t);
-    recording.threads.iter().enumerate().filter(move |(_, t)| traced(t)).map(|(i, _)| ThreadId::at(i))
+    let marked: HashSet<ThreadId> = recording.marks.iter().filter_map(|m| m.thread).collect();
+    let active = move |id: &ThreadId, t: &Thread| !t.calls.is_empty() || marked.contains(id);
+    let all = recording.threads.iter().enumerate().map(|(i, t)| (ThreadId::at(i), t));
+    all.filter(move |(id, t)| active(id, t) && !t.idle && !is_tracer(recording, t)).map(|(id, _)| id)
 }
 
 /// LTTng's daemons, by the names of their threads.
@@ -21,9 +27,27 @@ fn is_tracer(recording: &Recording, thread: &Thread) -> bool {
     thread.names.iter().any(|(_, name)| recording.names.get(*name).starts_with("lttng-"))
 }
 
-/// The operations of those threads.
-pub fn of_recording(recording: &Recording) -> Operations {
+/// A user-space event: thread, time, what began or ended.
+type Instant = (ThreadId, Ns, NameId);
+
+/// The user-space events by thread and time. `named`: what a mark begins or ends.
+fn instants<'a>(recording: &Recording, named: impl Fn(&Mark) -> Option<&'a str>, names: &mut Names) -> Vec<Instant> {
+    let mut symbols: HashMap<(&str, bool), NameId> = HashMap::default();
+    let instant = |mark: &Mark| {
+        let (thread, name) = (mark.thread?, named(mark)?);
+        let end = if mark.begins { "begin" } else { "end" };
+        let symbol = symbols.entry((name, mark.begins)).or_insert_with(|| names.intern(&format!("{name} {end}")));
+        Some((thread, mark.time, *symbol))
+    };
+    let mut all: Vec<Instant> = recording.marks.iter().filter_map(instant).collect();
+    all.sort_by_key(|(thread, time, _)| (*thread, *time));
+    all
+}
+
+/// The operations of those threads; `named` says what each mark begins or ends.
+pub fn of_recording<'a>(recording: &Recording, named: impl Fn(&Mark) -> Option<&'a str>) -> Operations {
     let mut operations = Operations { one_clock: true, ..Operations::default() };
+    let instants = instants(recording, named, &mut operations.names);
     let mut streams: Vec<Option<u32>> = vec![None; recording.threads.len()];
     for id in self::streams(recording) {
         let (Some(stream), Some(thread)) = (streams.get_mut(id.index()), recording.thread(id)) else { continue };
@@ -31,12 +55,20 @@ pub fn of_recording(recording: &Recording) -> Operations {
         let name = thread.names.last().map_or("", |(_, n)| recording.names.get(*n)).to_owned();
         let mut sequence = Sequence { stream: format!("{name} {}", thread.tid), ..Sequence::default() };
         sequence.thread = Some(ThreadPlace { pid: thread.pid, tid: thread.tid, name });
-        for call in &thread.calls {
+        let own = instants.partition_point(|i| i.0 < id)..instants.partition_point(|i| i.0 <= id);
+        let mut own = instants.get(own).unwrap_or(&[]).iter().peekable();
+        let mut add = |symbol: NameId, span: Span| {
             // Calls of one thread do not nest; where events were lost one may begin before another has ended.
-            let start = sequence.operations.last().map_or(call.span.start, |o| o.end.max(call.span.start));
-            let symbol = operations.names.intern(recording.names.get(call.name));
-            sequence.operations.push(Operation { symbol, kind: Kind::Work, start, end: call.span.end.max(start) });
+            let start = sequence.operations.last().map_or(span.start, |o| o.end.max(span.start));
+            sequence.operations.push(Operation { symbol, kind: Kind::Work, start, end: span.end.max(start) });
+        };
+        for call in &thread.calls {
+            while let Some((_, time, symbol)) = own.next_if(|(_, time, _)| *time <= call.span.start) {
+                add(*symbol, Span::new(*time, *time));
+            }
+            add(operations.names.intern(recording.names.get(call.name)), call.span);
         }
+        own.for_each(|(_, time, symbol)| add(*symbol, Span::new(*time, *time)));
         operations.sequences.push(sequence);
     }
     for (to, thread) in streams.iter().zip(&recording.threads) {
@@ -83,7 +115,6 @@ mod tests {
     use crate::analysis::patterns::Mined;
     use crate::analysis::patterns::measure::Settings;
     use crate::analysis::recording::{Call, Edge};
-    use crate::base::time::Span;
     use crate::base::work::Work;
 
     const MS: Ns = 1_000_000;
@@ -133,7 +164,7 @@ mod tests {
 
     #[test]
     fn a_slow_wait_leads_to_the_thread_that_caused_it() {
-        let operations = of_recording(&recording());
+        let operations = of_recording(&recording(), |_| None);
         assert_eq!(operations.messages.len(), 50);
         let work = Work::new(1);
         let mined = Mined::new(operations, &work).unwrap();
@@ -152,5 +183,29 @@ mod tests {
             })
             .collect();
         assert_eq!(edges, [("client 11".to_owned(), 45, "server 10".to_owned(), Via::Wakeup)]);
+    }
+
+    #[test]
+    fn user_events_stand_between_calls() {
+        let mut recording = recording();
+        let mark = |time, begins| Mark {
+            time,
+            task: 0,
+            begins,
+            thread: Some(ThreadId(1)),
+            trace: 0,
+            cpu: 0,
+            key: None,
+            kind: None,
+            fields: Default::default(),
+        };
+        let first = recording.threads[1].calls[0].span;
+        recording.marks = vec![mark(first.start - 1, true), mark(first.end, false)];
+        let operations = of_recording(&recording, |_| Some("app:request"));
+        let names: Vec<_> =
+            operations.sequences[1].operations.iter().take(4).map(|o| operations.names.get(o.symbol)).collect();
+        assert_eq!(names, ["app:request begin", "write", "app:request end", "read"]);
+        let sorted = |o: &[Operation]| o.windows(2).all(|w| w[0].end <= w[1].start);
+        assert!(operations.sequences.iter().all(|s| sorted(&s.operations)));
     }
 }

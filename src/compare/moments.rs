@@ -5,7 +5,7 @@
 //! partner stands alone. Each nanosecond of either execution is in exactly one row.
 //!
 //! Long executions have more moments than anybody reads: contexts are cut at the depth at which neither has more than
-//! [`MOST`], equal neighbours become one, and the depth is told. Cost: MOST² steps and a byte each.
+//! `MOST`, equal neighbours become one, and the depth is told. Cost: MOST² steps and a byte each.
 
 use super::CompareError;
 use crate::model::Model;

@@ -162,8 +162,13 @@ impl Traces {
     }
 
     fn is_users(&self, task: &TaskDefinition) -> bool {
+        task.pairing == Pairing::ProcessKey || !self.is_kernels(task)
+    }
+
+    /// It is delimited by events of the kernel.
+    fn is_kernels(&self, task: &TaskDefinition) -> bool {
         let by_kernel = |event: &str| self.tasks().classes.iter().any(|c| c.kernel && c.name == event);
-        task.pairing == Pairing::ProcessKey || !task.begins.iter().any(|d| by_kernel(&d.event))
+        task.begins.iter().any(|d| by_kernel(&d.event))
     }
 
     /// The kernel pass, with marks for some tasks.
@@ -196,11 +201,23 @@ impl Traces {
         Ok((History::of_recording(&recording, work)?, notices))
     }
 
-    /// Patterns of each thread's system calls; wake-ups and packets carry delays from thread to thread.
+    /// Patterns of each thread's system calls and user-space events; wake-ups and packets carry delays from thread to thread.
     /// Where call stacks were recorded, the operations know their functions.
     pub fn mine(&self, places: &Places, work: &Work) -> anyhow::Result<(Mined, Notices)> {
-        let (recording, mut notices) = self.record(&[], work)?;
-        let mut operations = operations::of_recording(&recording);
+        let mut tasks = self.candidates(&[])?;
+        tasks.retain(|t| !self.is_kernels(t));
+        let number = tasks.len();
+        tasks.extend(task::function("function", &self.tasks().classes));
+        let (mut recording, mut notices) = self.record(&tasks, work)?;
+        let functions = match tasks.len() > number {
+            true => Functions::new(&mut recording, number as u32, places, &mut notices, work)?,
+            false => Functions::default(),
+        };
+        let mut operations = operations::of_recording(&recording, |mark| {
+            let task = tasks.get(mark.task as usize)?;
+            let function = (task.pairing == Pairing::Function).then(|| functions::called(&recording, mark)).flatten();
+            Some(function.map_or(task.name.as_str(), |f| functions.name(f)))
+        });
         calls::lay(&recording, &mut operations, places, &mut notices, work)?;
         Ok((Mined::new(operations, work)?, notices))
     }

@@ -1,7 +1,7 @@
 //! Clocks of hosts: which straight line leads from each one's time to the first one's.
 //!
 //! In: traces of several hosts, each on its own time. Out: for each clock a [`Shift`] with the bound of its error, found
-//! from the packets between the hosts. A pass of its own over the network's events ([`flights`]) finds which packet
+//! from the packets between the hosts. A pass of its own over the network's events (`flights`) finds which packet
 //! left where and arrived where; [`line`] fits two clocks; here the pairs are joined: a spanning tree from the first
 //! trace's clock, best pairs first, along which lines are composed and errors add up. Traces of one clock uuid share
 //! a clock and need no fit; a clock that shares no packet with the others is left as recorded, with an unknown error.

@@ -1,7 +1,7 @@
 //! Who used the CPUs, and who read and wrote how much: `stats cpu` and `stats io`.
 //!
 //! In: traces. Out: sums per CPU, thread and process. An [`Analysis`] of its own beside the kernel pass: it decodes the
-//! switches, or the system calls that move bytes, and steps through them on the workers ([`part`]); what is left for the
+//! switches, or the system calls that move bytes, and steps through them on the workers (`part`); what is left for the
 //! merge are the threads and CPUs that a chunk met. Linear; integers only; the parts add up to the whole (a CPU's
 //! active time is the sum of its threads' runs on it). ALGORITHMS.md 10.4.
 

@@ -1,6 +1,6 @@
 //! The execution database: models in one file that is opened in place of their traces.
 //!
-//! In goes what a recording says of itself ([`Facts`]) and a [`Model`] per task; out comes one file, the same bytes for the
+//! In goes what a recording says of itself ([`Facts`](super::facts::Facts)) and a [`Model`](super::Model) per task; out comes one file, the same bytes for the
 //! same models; and back, equal to what went in, so that every answer from the file is the answer from the trace. What
 //! can be computed is not kept: inclusive times and metrics that follow from the rest are told by one byte. Nor are the
 //! moments of single executions: that much only the trace holds.
@@ -17,7 +17,7 @@
 //! Invariants: the file is written beside its target and then takes its place at once. Nothing in a file is trusted: each
 //! item takes at least a byte of its section, every position is checked against its table, parents stand before
 //! children, own times add up to the duration, and what is unpacked stays in proportion to the file. A change to the
-//! layout or to the meaning of a byte changes [`VERSION`]. ALGORITHMS.md section 6.3.
+//! layout or to the meaning of a byte changes `VERSION`. ALGORITHMS.md section 6.3.
 
 mod columns;
 mod pack;
