@@ -166,7 +166,7 @@ impl<'a> Folder<'a> {
         let first = all.partition_point(|o| clock.common(o.end) <= span.start);
         let mut at = span.start;
         let mut before = first.checked_sub(1).and_then(|i| all.get(i)).map(|o| o.symbol);
-        for (position, operation) in (0_u32..).zip(all).skip(first) {
+        for (operation, position) in all.iter().skip(first).zip(first as u32..) {
             let time = self.triggers.span(stream, operation);
             if time.start >= span.end {
                 break;
