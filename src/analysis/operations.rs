@@ -7,7 +7,7 @@
 //! operations enclose nothing: so each end is an operation without length, and the time between is a gap of its own.
 //! Cost: linear in calls and edges, a look-up per wake-up, a sort of the user-space events.
 
-use super::recording::{EdgeKind, Mark, Recording, Thread, ThreadId};
+use super::recording::{EdgeKind, HostId, Mark, Recording, Thread, ThreadId};
 use crate::base::names::{NameId, Names};
 use crate::base::time::{Ns, Span};
 use crate::event::operation::{Kind, Message, Operation, Operations, Place, Sequence, ThreadPlace, Via};
@@ -19,12 +19,28 @@ pub(super) fn streams(recording: &Recording) -> impl Iterator<Item = ThreadId> {
     let marked: HashSet<ThreadId> = recording.marks.iter().filter_map(|m| m.thread).collect();
     let active = move |id: &ThreadId, t: &Thread| !t.calls.is_empty() || marked.contains(id);
     let all = recording.threads.iter().enumerate().map(|(i, t)| (ThreadId::at(i), t));
-    all.filter(move |(id, t)| active(id, t) && !t.idle && !is_tracer(recording, t)).map(|(id, _)| id)
+    let tracer = Tracer::new(recording);
+    all.filter(move |(id, t)| active(id, t) && !t.idle && !tracer.runs(recording, t)).map(|(id, _)| id)
 }
 
-/// LTTng's daemons, by the names of their threads.
-fn is_tracer(recording: &Recording, thread: &Thread) -> bool {
-    thread.names.iter().any(|(_, name)| recording.names.get(*name).starts_with("lttng-"))
+/// The tracer's threads: all of LTTng's daemons, and the listeners (`NAME-ust`) that it starts in traced programs.
+struct Tracer(HashSet<(HostId, i32)>);
+
+impl Tracer {
+    fn new(recording: &Recording) -> Tracer {
+        let daemon = |t: &&Thread| named(recording, t).any(|name| name.starts_with("lttng-"));
+        Tracer(recording.threads.iter().filter(daemon).map(|t| (t.host, t.pid)).collect())
+    }
+
+    fn runs(&self, recording: &Recording, thread: &Thread) -> bool {
+        let listens = || named(recording, thread).any(|name| name.ends_with("-ust")) && thread.tid != thread.pid;
+        self.0.contains(&(thread.host, thread.pid)) || listens()
+    }
+}
+
+/// The names that a thread had.
+fn named<'a>(recording: &'a Recording, thread: &'a Thread) -> impl Iterator<Item = &'a str> {
+    thread.names.iter().map(|(_, name)| recording.names.get(*name))
 }
 
 /// A user-space event: thread, time, what began or ended.
@@ -127,7 +143,7 @@ mod tests {
         let thread = |tid, name| {
             let life = Span::new(0, 1_000 * MS);
             Thread {
-                host: crate::analysis::recording::HostId(0),
+                host: HostId(0),
                 tid,
                 pid: tid,
                 ppid: 1,
@@ -183,6 +199,17 @@ mod tests {
             })
             .collect();
         assert_eq!(edges, [("client 11".to_owned(), 45, "server 10".to_owned(), Via::Wakeup)]);
+    }
+
+    #[test]
+    fn the_tracer_takes_no_part() {
+        let mut recording = recording();
+        let [daemon, listener] = ["lttng-sessiond", "client-ust"].map(|n| recording.names.intern(n));
+        recording.threads[0].names.push((0, daemon));
+        recording.threads[1].names.push((1, listener));
+        assert_eq!(streams(&recording).collect::<Vec<_>>(), [ThreadId(1)], "a main thread may be called anything");
+        recording.threads[1].pid = 5;
+        assert_eq!(streams(&recording).count(), 0);
     }
 
     #[test]
