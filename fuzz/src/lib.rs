@@ -4,6 +4,9 @@
 //! indexing and mapping are covered too; the folder is in memory where `/dev/shm` is there. Must hold: no panic; an
 //! answer within bounds (libFuzzer's own limits of time and memory); a trace without a fault is read alike by the
 //! three ways through it: counting, which steps over values, the whole decode, and a second decode.
+//!
+//! By hand, in `fuzz/`: `cargo run --example seeds`, then `cargo +nightly fuzz run packet -- -max_total_time=1200` (also
+//! `metadata_text`, `metadata_json`, `schema_and_packet`; `-dict=tsdl.dict` or `-dict=json.dict` helps the first two).
 
 use std::io::{self, Write};
 use std::path::PathBuf;

@@ -6,7 +6,6 @@
 //! Before all of it, [`clocks`] lays the traces of several hosts on one time line.
 
 pub use crate::state::recording;
-pub mod calls;
 pub mod clocks;
 pub mod counters;
 pub mod counts;
@@ -15,6 +14,7 @@ pub mod ecct;
 pub mod executions;
 pub mod functions;
 pub mod offsets;
+pub mod operation_stacks;
 pub mod operations;
 pub mod outline;
 pub mod path;

@@ -1,8 +1,9 @@
-//! What lies under all other modules: time, ids and names, notices, work in parallel, small statistics.
+//! What lies under all other modules: time, ids and names, notices, comparison operators, work in parallel, small statistics.
 
 pub mod memory;
 pub mod names;
 pub mod notice;
+pub mod op;
 pub mod statistics;
 pub mod time;
 pub mod work;

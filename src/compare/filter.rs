@@ -6,6 +6,7 @@
 //! line: the thing, the place, the remedy.
 
 use crate::base::names::NameId;
+use crate::base::op::Op;
 use crate::base::statistics::nearest_rank;
 use crate::model::Model;
 use crate::model::execution::ExecutionId;
@@ -13,47 +14,6 @@ use crate::model::metric::{ABSENT, Metric, Unit};
 use std::borrow::Cow;
 use std::fmt;
 use std::str::FromStr;
-
-/// Comparison operators.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Op {
-    /// `<`
-    Less,
-    /// `<=`
-    AtMost,
-    /// `>`
-    More,
-    /// `>=`
-    AtLeast,
-    /// `=`
-    Equal,
-    /// `!=`
-    NotEqual,
-}
-
-impl Op {
-    /// Longer signs first, so that `<=` is not read as `<`.
-    const SIGNS: [(&str, Op); 7] = [
-        ("<=", Op::AtMost),
-        (">=", Op::AtLeast),
-        ("!=", Op::NotEqual),
-        ("==", Op::Equal),
-        ("<", Op::Less),
-        (">", Op::More),
-        ("=", Op::Equal),
-    ];
-
-    fn sign(self) -> &'static str {
-        match self {
-            Op::Less => "<",
-            Op::AtMost => "<=",
-            Op::More => ">",
-            Op::AtLeast => ">=",
-            Op::Equal => "=",
-            Op::NotEqual => "!=",
-        }
-    }
-}
 
 /// The right-hand side.
 #[derive(Clone, Debug, PartialEq)]
@@ -280,15 +240,12 @@ impl FromStr for Filter {
             return Ok(Filter { metric, test: Test::In(from, to) });
         }
         let at = sign_at.ok_or_else(|| FilterError::NoOperator(text.into()))?;
-        let (sign, op) = Op::SIGNS
-            .into_iter()
-            .find(|(sign, _)| text[at..].starts_with(sign))
-            .ok_or_else(|| FilterError::NoOperator(text.into()))?;
+        let (op, value) = Op::strip(&text[at..]).ok_or_else(|| FilterError::NoOperator(text.into()))?;
         let metric = named(&text[..at])?;
         if metric.unit() == Unit::Name && !matches!(op, Op::Equal | Op::NotEqual) {
             return Err(FilterError::NamesHaveNoOrder { filter: text.into(), metric: metric.name() });
         }
-        let value = operand(text, &metric, &text[at + sign.len()..])?;
+        let value = operand(text, &metric, value)?;
         Ok(Filter { metric, test: Test::Compare(op, value) })
     }
 }

@@ -3,8 +3,9 @@
 //! Proposed groups are expressed as filters that anyone can type: the members are always found by evaluating the
 //! filters, so that a printed filter gives the printed counts. Cost O(N log N).
 
-use super::filter::{self, Filter, Op, Operand, Test};
+use super::filter::{self, Filter, Operand, Test};
 use super::{CompareError, Group, GroupsOrigin, Request};
+use crate::base::op::Op;
 use crate::base::statistics::divide_rounded;
 use crate::model::Model;
 use crate::model::execution::ExecutionId;

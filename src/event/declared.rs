@@ -4,7 +4,8 @@
 //! event and field of them known to exist, or one line that names the line of the file and what to do. The format stands in
 //! PRODUCT.md ("Tasks declared in a file"); ALGORITHMS.md section 6.1.
 
-use super::task::{ClassFace, Condition, Delimiter, Is, Literal, Pairing, TaskDefinition};
+use super::task::{ClassFace, Condition, Delimiter, Literal, Pairing, TaskDefinition};
+use crate::base::op::Op;
 use serde::Deserialize;
 use toml::{Spanned, Value};
 
@@ -161,20 +162,11 @@ fn delimiter(side: Value, key: &[String], classes: &[ClassFace]) -> Result<Delim
 
 /// `FIELD OP VALUE`: a whole number or a text in quotes.
 fn condition(text: &str) -> Result<Condition, String> {
-    const SIGNS: [(&str, Is); 7] = [
-        ("<=", Is::AtMost),
-        (">=", Is::AtLeast),
-        ("!=", Is::NotEqual),
-        ("==", Is::Equal),
-        ("<", Is::Less),
-        (">", Is::More),
-        ("=", Is::Equal),
-    ];
     let remedy = "write FIELD OP VALUE with < <= > >= == !=, a whole number or a text in quotes";
     let wrong = || format!("condition `{text}` is not understood: {remedy}");
     let at = text.find(['<', '>', '=', '!']).ok_or_else(wrong)?;
-    let (sign, is) = SIGNS.into_iter().find(|(sign, _)| text[at..].starts_with(sign)).ok_or_else(wrong)?;
-    let (field, value) = (text[..at].trim(), text[at + sign.len()..].trim());
+    let (op, value) = Op::strip(&text[at..]).ok_or_else(wrong)?;
+    let (field, value) = (text[..at].trim(), value.trim());
     let quoted = |quote: char| value.strip_prefix(quote).and_then(|v| v.strip_suffix(quote));
     let literal = match quoted('"').or(quoted('\'')) {
         Some(text) => Literal::Text(text.as_bytes().to_vec()),
@@ -188,10 +180,10 @@ fn condition(text: &str) -> Result<Condition, String> {
             Literal::Number(minus * number)
         }
     };
-    if field.is_empty() || (matches!(literal, Literal::Text(_)) && !matches!(is, Is::Equal | Is::NotEqual)) {
+    if field.is_empty() || (matches!(literal, Literal::Text(_)) && !matches!(op, Op::Equal | Op::NotEqual)) {
         return Err(wrong());
     }
-    Ok(Condition { field: field.to_owned(), is, value: literal })
+    Ok(Condition { field: field.to_owned(), op, value: literal })
 }
 
 #[cfg(test)]
@@ -234,7 +226,7 @@ end = "db:commit"
         assert_eq!((one.pairing, one.nest, one.kind.as_deref()), (Pairing::Key, true, Some("kind")));
         assert_eq!(one.begins[0].key, ["id", "vpid"]);
         assert_eq!(one.ends[1].key, ["transaction", "vpid"]);
-        let size = Condition { field: "size".into(), is: Is::AtLeast, value: Literal::Number(4096) };
+        let size = Condition { field: "size".into(), op: Op::AtLeast, value: Literal::Number(4096) };
         assert_eq!(one.begins[0].conditions[1], size);
         assert_eq!((tasks[1].pairing, tasks[1].nest), (Pairing::Thread, false));
     }

@@ -7,6 +7,7 @@
 //! The tracer's own events (`lttng_*`) delimit nothing, and pairs among the kernel's own tracepoints (interrupts,
 //! timers) come last: they run inside whatever thread they interrupt, so they are rarely what a person asks about.
 
+use crate::base::op::Op;
 use crate::input::record::Value;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -28,26 +29,9 @@ pub struct Condition {
     /// The field, in the payload or a context.
     pub field: String,
     /// How it must compare.
-    pub is: Is,
+    pub op: Op,
     /// With what.
     pub value: Literal,
-}
-
-/// Comparisons.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Is {
-    /// `<`
-    Less,
-    /// `<=`
-    AtMost,
-    /// `>`
-    More,
-    /// `>=`
-    AtLeast,
-    /// `==`
-    Equal,
-    /// `!=`
-    NotEqual,
 }
 
 /// A value to compare with.
@@ -62,21 +46,13 @@ pub enum Literal {
 impl Condition {
     /// True where a field's value passes. Numbers and texts never equal each other.
     pub fn holds(&self, value: Value<'_>) -> bool {
-        use std::cmp::Ordering::{Equal, Greater, Less};
         let order = match (value, &self.value) {
             (Value::Unsigned(n), Literal::Number(wanted)) => i128::from(n).cmp(wanted),
             (Value::Signed(n), Literal::Number(wanted)) => i128::from(n).cmp(wanted),
             (Value::Text(text), Literal::Text(wanted)) => text.cmp(wanted),
             _ => return false,
         };
-        match self.is {
-            Is::Less => order == Less,
-            Is::AtMost => order != Greater,
-            Is::More => order == Greater,
-            Is::AtLeast => order != Less,
-            Is::Equal => order == Equal,
-            Is::NotEqual => order != Equal,
-        }
+        self.op.holds(order)
     }
 }
 
@@ -140,7 +116,7 @@ impl Delimiter {
     fn bare(event: &str) -> Self {
         // The exit of a failed system call begins nothing.
         let exit = event.starts_with("syscall_exit_") || event.starts_with("compat_syscall_exit_");
-        let succeeds = Condition { field: "ret".to_owned(), is: Is::AtLeast, value: Literal::Number(0) };
+        let succeeds = Condition { field: "ret".to_owned(), op: Op::AtLeast, value: Literal::Number(0) };
         Delimiter {
             event: event.to_owned(),
             key: Vec::new(),

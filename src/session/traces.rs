@@ -3,10 +3,10 @@
 //! Metadata and packet indexes are read when the traces are opened, events are not: each question below reads them.
 
 use super::Wrong;
-use crate::analysis::calls;
 use crate::analysis::clocks::{self, HostClock};
 use crate::analysis::executions::Rule;
 use crate::analysis::functions::{self, Functions};
+use crate::analysis::operation_stacks;
 use crate::analysis::operations;
 use crate::analysis::patterns::Mined;
 use crate::analysis::survey::{self, Survey, Surveyed};
@@ -146,9 +146,8 @@ impl Traces {
         Ok(count::count(&self.sources, work)?)
     }
 
-    /// The tasks that `--task` names; without it those that a file declares, else those
-    /// whose executions are worth a look unasked: all but system calls and
-    /// interrupts, which every recording has.
+    /// The tasks that `--task` names; without it those that a file declares, else those whose executions are worth a look
+    /// unasked: all but system calls and interrupts, which every recording has.
     pub fn candidates(&self, typed: &[&str]) -> anyhow::Result<Vec<TaskDefinition>> {
         if !typed.is_empty() {
             let task =
@@ -207,6 +206,7 @@ impl Traces {
         let mut tasks = self.candidates(&[])?;
         tasks.retain(|t| !self.is_kernels(t));
         let number = tasks.len();
+        // An exit may not tell of which function: it ends `function`.
         tasks.extend(task::function("function", &self.tasks().classes));
         let (mut recording, mut notices) = self.record(&tasks, work)?;
         let functions = match tasks.len() > number {
@@ -218,7 +218,7 @@ impl Traces {
             let function = (task.pairing == Pairing::Function).then(|| functions::called(&recording, mark)).flatten();
             Some(function.map_or(task.name.as_str(), |f| functions.name(f)))
         });
-        calls::lay(&recording, &mut operations, places, &mut notices, work)?;
+        operation_stacks::lay(&recording, &mut operations, places, &mut notices, work)?;
         Ok((Mined::new(operations, work)?, notices))
     }
 

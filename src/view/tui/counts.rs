@@ -5,9 +5,10 @@
 //! (`!=`, names that do not occur) exclude executions. Everything runs on the job thread, which keeps the [`Counter`].
 
 use crate::base::names::NameId;
+use crate::base::op::Op;
 use crate::base::work::{Cancelled, Work};
 use crate::compare::Request;
-use crate::compare::filter::{self, Filter, Op, Operand, Test};
+use crate::compare::filter::{self, Filter, Operand, Test};
 use crate::model::Model;
 use crate::model::histogram::Bins;
 use crate::model::metric::{ABSENT, Column, Metric, Unit};

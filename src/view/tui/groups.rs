@@ -1,8 +1,9 @@
 //! The groups that the user asked for, with undo and redo, and how a selection becomes a filter.
 
 use super::counts::Row;
+use crate::base::op::Op;
 use crate::compare::Request;
-use crate::compare::filter::{Filter, Op, Operand, Test};
+use crate::compare::filter::{Filter, Operand, Test};
 use crate::model::metric::{Metric, Unit};
 
 /// One of the two groups.
