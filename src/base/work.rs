@@ -1,13 +1,15 @@
 //! Work in parallel with results in order; progress; cancelling.
 //!
 //! [`in_order`] runs `make(i)` for `i` in `0..n` on several workers and hands the results to `take` in order of
-//! `i`, on the calling thread, while later ones are still being made (a pipeline with at most two results per
-//! worker in flight, so memory is bounded). With one worker everything runs on the calling thread. Because `take`
-//! sees the same sequence whatever the number of workers, serial equals parallel by construction.
+//! `i`, while later ones are still being made (a pipeline with at most two results per worker in flight, so memory is
+//! bounded). The calling thread is one of the workers, the others are kept for all calls of one [`Work`]; whoever finds the
+//! next result ready takes it, so that no thread only waits and none is more than there are workers. Because `take` sees
+//! the same sequence whatever the number of workers, serial equals parallel by construction.
 
+use rayon::{ThreadPool, ThreadPoolBuilder};
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Condvar, Mutex, PoisonError};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
 
 /// The work was cancelled.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
@@ -79,6 +81,15 @@ pub struct Work {
     pub progress: Arc<Progress>,
     /// Bytes that it may take.
     pub memory: Option<u64>,
+    /// Kept for all that is done with this work and its copies.
+    pub(crate) others: Arc<Others>,
+}
+
+/// The workers beside the calling thread, started when they are first needed.
+#[derive(Debug)]
+pub(crate) struct Others {
+    number: usize,
+    pool: OnceLock<Option<ThreadPool>>,
 }
 
 impl Work {
@@ -86,25 +97,100 @@ impl Work {
     pub fn new(threads: usize) -> Self {
         let all = || std::thread::available_parallelism().map_or(1, usize::from);
         let threads = if threads == 0 { all() } else { threads };
-        Work { threads, cancel: Cancel::default(), progress: Arc::default(), memory: None }
+        let others = Others { number: threads - 1, pool: OnceLock::new() };
+        Work { threads, cancel: Cancel::default(), progress: Arc::default(), memory: None, others: Arc::new(others) }
+    }
+
+    /// The workers beside the calling thread; `None` if there shall be none, or if the system gives none.
+    fn others(&self) -> Option<&ThreadPool> {
+        let Others { number, pool } = &*self.others;
+        let build = || ThreadPoolBuilder::new().num_threads(*number).thread_name(|_| "worker".to_owned()).build().ok();
+        if self.threads > 1 { pool.get_or_init(build).as_ref() } else { None }
     }
 }
 
+/// Results between being made and being taken.
 struct Pipeline<T> {
+    /// The first that nobody makes yet.
     next: usize,
+    /// The first that was not taken yet.
     taken: usize,
+    /// Made, not taken.
     ready: BTreeMap<usize, T>,
+    /// Somebody is taking.
+    taking: bool,
+    /// Workers that wait until more is taken.
+    waiting: usize,
     stop: bool,
 }
 
-/// Raises `stop` when a thread leaves by a panic, so that nobody waits for it.
-struct StopOnPanic<'a, T>(&'a Mutex<Pipeline<T>>, &'a Condvar);
+/// What the workers of one call share.
+struct Line<'w, T, M, F> {
+    work: &'w Work,
+    n: usize,
+    make: M,
+    take: Mutex<F>,
+    pipeline: Mutex<Pipeline<T>>,
+    changed: Condvar,
+}
 
-impl<T> Drop for StopOnPanic<'_, T> {
+/// Lock, whatever happened to who held it before: a panic is on its way to the caller then.
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl<T, M: Fn(usize) -> T, F: FnMut(usize, T)> Line<'_, T, M, F> {
+    /// Take what is next while it is there, else make what nobody makes yet. Nobody waits for a result: who makes it takes it.
+    fn run(&self) {
+        let _guard = StopOnPanic(self);
+        let mut s = lock(&self.pipeline);
+        while !s.stop {
+            if self.work.cancel.is_cancelled() {
+                s.stop = true;
+            } else if let Some((i, made)) = s.first() {
+                s.taking = true;
+                drop(s);
+                lock(&self.take)(i, made);
+                s = lock(&self.pipeline);
+                (s.taking, s.taken) = (false, i + 1);
+            } else if s.next >= self.n {
+                break;
+            } else if s.next < s.taken + 2 * self.work.threads {
+                let i = s.next;
+                s.next += 1;
+                drop(s);
+                let made = (self.make)(i);
+                s = lock(&self.pipeline);
+                s.ready.insert(i, made);
+                continue;
+            } else {
+                s.waiting += 1;
+                s = self.changed.wait(s).unwrap_or_else(PoisonError::into_inner);
+                s.waiting -= 1;
+                continue;
+            }
+            if s.waiting > 0 {
+                self.changed.notify_all();
+            }
+        }
+    }
+}
+
+impl<T> Pipeline<T> {
+    /// What is to be taken next, if it is there and nobody is taking.
+    fn first(&mut self) -> Option<(usize, T)> {
+        if self.taking { None } else { self.ready.remove(&self.taken).map(|made| (self.taken, made)) }
+    }
+}
+
+/// Stops the others when a worker leaves by a panic, so that nobody waits for it.
+struct StopOnPanic<'a, 'w, T, M, F>(&'a Line<'w, T, M, F>);
+
+impl<T, M, F> Drop for StopOnPanic<'_, '_, T, M, F> {
     fn drop(&mut self) {
         if std::thread::panicking() {
-            self.0.lock().unwrap_or_else(PoisonError::into_inner).stop = true;
-            self.1.notify_all();
+            lock(&self.0.pipeline).stop = true;
+            self.0.changed.notify_all();
         }
     }
 }
@@ -113,70 +199,26 @@ impl<T> Drop for StopOnPanic<'_, T> {
 pub fn in_order<T: Send>(
     work: &Work,
     n: usize,
-    make: impl Fn(usize) -> T + Sync,
-    mut take: impl FnMut(usize, T),
+    make: impl Fn(usize) -> T + Sync + Send,
+    mut take: impl FnMut(usize, T) + Send,
 ) -> Result<(), Cancelled> {
-    if work.threads <= 1 || n <= 1 {
+    let Some(pool) = work.others().filter(|_| n > 1) else {
         for i in 0..n {
             work.cancel.check()?;
             take(i, make(i));
         }
         return work.cancel.check();
-    }
-    let in_flight = 2 * work.threads;
-    let state = Mutex::new(Pipeline { next: 0, taken: 0, ready: BTreeMap::new(), stop: false });
-    let changed = Condvar::new();
-    let lock = || state.lock().unwrap_or_else(PoisonError::into_inner);
-    std::thread::scope(|scope| {
-        for _ in 0..work.threads.min(n) {
-            scope.spawn(|| {
-                let _guard = StopOnPanic(&state, &changed);
-                loop {
-                    let i = {
-                        let mut s = lock();
-                        while !s.stop && s.next < n && s.next >= s.taken + in_flight {
-                            s = changed.wait(s).unwrap_or_else(PoisonError::into_inner);
-                        }
-                        if s.stop || s.next >= n {
-                            return;
-                        }
-                        s.next += 1;
-                        s.next - 1
-                    };
-                    let made = make(i);
-                    lock().ready.insert(i, made);
-                    changed.notify_all();
-                }
-            });
+    };
+    let pipeline = Pipeline { next: 0, taken: 0, ready: BTreeMap::new(), taking: false, waiting: 0, stop: false };
+    let (take, pipeline) = (Mutex::new(take), Mutex::new(pipeline));
+    let line = Line { work, n, make, take, pipeline, changed: Condvar::new() };
+    pool.in_place_scope(|scope| {
+        for _ in 1..work.threads.min(n) {
+            scope.spawn(|_| line.run());
         }
-        let _guard = StopOnPanic(&state, &changed);
-        let mut result = Ok(());
-        for i in 0..n {
-            let mut s = lock();
-            let made = loop {
-                if work.cancel.is_cancelled() {
-                    s.stop = true;
-                    result = Err(Cancelled);
-                }
-                if s.stop {
-                    break None;
-                }
-                if let Some(made) = s.ready.remove(&i) {
-                    break Some(made);
-                }
-                // Woken by results; the short time-out only bounds how late a cancel is seen.
-                let wait = std::time::Duration::from_millis(20);
-                s = changed.wait_timeout(s, wait).unwrap_or_else(PoisonError::into_inner).0;
-            };
-            drop(s);
-            let Some(made) = made else { break };
-            take(i, made);
-            lock().taken = i + 1;
-            changed.notify_all();
-        }
-        changed.notify_all();
-        result
-    })
+        line.run();
+    });
+    work.cancel.check()
 }
 
 #[cfg(test)]

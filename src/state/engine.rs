@@ -82,7 +82,7 @@ pub trait Analysis: Sync {
     /// What one chunk says without knowledge of the past.
     type Partial: Send;
     /// What all chunks so far say, from the true beginning.
-    type Whole;
+    type Whole: Send;
 
     /// Look at a chunk; runs on a worker. What it returns once cancelled is thrown away.
     fn chunk(&self, traces: &[&Trace], chunk: &Chunk, seeds: bool, cancel: &Cancel) -> Self::Partial;
