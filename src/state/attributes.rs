@@ -24,15 +24,22 @@ crate::handle! {
 struct Attribute {
     parent: Option<AttributeId>,
     name: NameId,
+    /// How many stand below it, the last of them, and the one before it below its parent.
+    children: u32,
+    last: Option<AttributeId>,
+    before: Option<AttributeId>,
 }
+
+/// So many children are looked through one by one; with more there is an index, which costs more to make than to look.
+const FEW: u32 = 8;
 
 /// The attribute tree.
 #[derive(Clone, Debug, Default)]
 pub struct Attributes {
     names: Names,
     table: Vec<Attribute>,
-    /// By [`key`].
-    children: HashMap<u64, AttributeId>,
+    /// By [`key`]: what has no parent, or one with more than [`FEW`] children.
+    index: HashMap<u64, AttributeId>,
 }
 
 /// Parent and name in one number, which is hashed at once.
@@ -66,7 +73,6 @@ impl Attributes {
     /// Make room for so many more.
     pub fn reserve(&mut self, more: usize) {
         self.table.reserve(more);
-        self.children.reserve(more);
     }
 
     fn one(&mut self, parent: Option<AttributeId>, name: &str) -> AttributeId {
@@ -75,18 +81,50 @@ impl Attributes {
     }
 
     fn add(&mut self, parent: Option<AttributeId>, name: NameId) -> AttributeId {
-        let next = AttributeId::at(self.table.len());
-        let id = *self.children.entry(key(parent, name)).or_insert(next);
-        if id == next {
-            self.table.push(Attribute { parent, name });
+        if let Some(id) = self.below(parent, name) {
+            return id;
         }
+        let id = AttributeId::at(self.table.len());
+        let mut attribute = Attribute { parent, name, children: 0, last: None, before: None };
+        let above = parent.and_then(|parent| self.table.get_mut(parent.index()));
+        let siblings = above.map(|above| {
+            above.children += 1;
+            attribute.before = above.last.replace(id);
+            above.children
+        });
+        self.table.push(attribute);
+        let to_index = match siblings {
+            Some(few) if few <= FEW => 0,
+            Some(many) if many == FEW + 1 => many as usize,
+            _ => 1,
+        };
+        let entries: Vec<_> = self.siblings(Some(id)).take(to_index).map(|id| (self.key_of(id), id)).collect();
+        self.index.extend(entries);
         id
+    }
+
+    /// The attribute `name` below `parent`.
+    fn below(&self, parent: Option<AttributeId>, name: NameId) -> Option<AttributeId> {
+        match parent.and_then(|parent| self.table.get(parent.index())) {
+            Some(above) if above.children <= FEW => {
+                self.siblings(above.last).find(|id| self.table.get(id.index()).is_some_and(|child| child.name == name))
+            }
+            _ => self.index.get(&key(parent, name)).copied(),
+        }
+    }
+
+    /// `last` and what comes before it below the same parent.
+    fn siblings(&self, last: Option<AttributeId>) -> impl Iterator<Item = AttributeId> {
+        std::iter::successors(last, |id| self.table.get(id.index())?.before)
+    }
+
+    fn key_of(&self, id: AttributeId) -> u64 {
+        self.table.get(id.index()).map_or(0, |attribute| key(attribute.parent, attribute.name))
     }
 
     /// The attribute at `path`, if there is one.
     pub fn find(&self, path: &str) -> Option<AttributeId> {
-        path.split('/')
-            .try_fold(None, |at, name| self.children.get(&key(at, self.names.find(name)?)).map(|id| Some(*id)))?
+        path.split('/').try_fold(None, |at, name| self.below(at, self.names.find(name)?).map(Some))?
     }
 
     /// All attributes that `pattern` means, ascending. `*` as a whole component stands for any one name.
@@ -270,6 +308,21 @@ mod tests {
         assert_eq!((paths(&again), same), (paths(&a), a.ids().collect()));
         for id in one.ids() {
             assert_eq!(a.path_of(new[id.index()]), one.path_of(id));
+        }
+    }
+
+    #[test]
+    fn few_and_many_children_are_found() {
+        let mut tree = Attributes::default();
+        for many in [1, 8, 9, 10, 100] {
+            let top = tree.path(&many.to_string());
+            let made: Vec<_> = (0..many).map(|i| tree.child(top, &i.to_string())).collect();
+            let again: Vec<_> = (0..many).map(|i| tree.child(top, &i.to_string())).collect();
+            assert_eq!(made, again);
+            for (i, id) in made.into_iter().enumerate() {
+                assert_eq!(tree.find(&format!("{many}/{i}")), Some(id));
+            }
+            assert_eq!(tree.find(&format!("{many}/{many}")), None);
         }
     }
 

@@ -20,7 +20,7 @@
 //! counted in intervals: cuts are exact, every leaf but the last of an R-tree is full.
 
 use super::columns::{Bounds, Columns};
-use super::cuts::{Bucketed, Parts, Splitters, split, tear};
+use super::cuts::{Bucketed, Parts, Splitters, arrange, split};
 use super::interval::{Packed, Run, Value};
 use super::tree::{Packing, Shape, Tree};
 use crate::base::time::Span;
@@ -106,7 +106,7 @@ pub fn build(mut runs: Vec<Run>, shape: Shape, work: &Work) -> Result<Tree, Buil
         banded.iter_mut().zip(pieces).for_each(|(band, piece)| band.extend(piece));
     }
     let mut bands = banded.map(|runs| Parts::new(runs, size));
-    tear(&mut bands, &aside, work)?;
+    arrange(&mut bands, &aside, work)?;
 
     let parts: Vec<(usize, usize)> =
         bands.iter().enumerate().flat_map(|(band, parts)| (0..parts.len()).map(move |part| (band, part))).collect();

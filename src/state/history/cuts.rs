@@ -2,14 +2,15 @@
 //!
 //! In: unsorted runs of intervals of one band. Out: parts of exactly `size` intervals in the total order (end, attribute,
 //! start, value) over all runs. Ends of a sample of the intervals, the splitters, divide time into *buckets* that hold
-//! about as many each; a run is put in order of bucket by counting. The sums over all runs tell in which bucket a cut falls:
-//! only such a bucket is looked at interval by interval, and only as far as selecting needs. All other buckets go
-//! whole to one part, as a stretch of each run. What the parts are does not depend on where the splitters lie.
+//! about as many each. The sums over all runs tell in which bucket a cut falls: only such a bucket is looked at interval by
+//! interval, and only as far as selecting needs. All other buckets go whole to one part, as a stretch of each run, in
+//! which the intervals stand as they stood. What the parts are does not depend on where the splitters lie.
 //!
 //! Cost: the logarithm of the number of buckets per interval, one comparison per interval where a run is in order of end
 //! already; selecting costs a small part of that, for there are [`PER_PART`] buckets in a part. Many intervals that end at
 //! the same instant share a bucket, however many splitters there are: selecting is linear.
 
+use super::bulk::map;
 use super::interval::{Packed, Run, Value};
 use crate::base::time::Ns;
 use crate::base::work::{Cancelled, Work, in_order};
@@ -54,15 +55,17 @@ impl Splitters {
     }
 }
 
-/// The intervals of one run and band in order of bucket.
+/// The intervals of one run and band, by bucket.
 pub(super) struct Bucketed {
     items: Vec<Packed>,
     /// Where each bucket begins, and the end of the last.
     starts: Vec<u32>,
+    /// The bucket of each, until they are in order.
+    buckets: Option<Vec<u16>>,
 }
 
 impl Bucketed {
-    /// Bring intervals in order of bucket; within one they stand as they stood.
+    /// Count the buckets of `items`.
     pub fn new(items: Vec<Packed>, splitters: &Splitters) -> Self {
         let mut starts = Vec::with_capacity(splitters.0.len() + 2);
         if items.is_sorted_by_key(|item| item.end) {
@@ -73,7 +76,7 @@ impl Bucketed {
                 starts.push(at as u32);
             }
             starts.push(items.len() as u32);
-            return Bucketed { items, starts };
+            return Bucketed { items, starts, buckets: None };
         }
         let buckets: Vec<u16> = items.iter().map(|item| splitters.bucket(item.end) as u16).collect();
         starts.resize(splitters.0.len() + 2, 0);
@@ -83,14 +86,25 @@ impl Bucketed {
         for bucket in 1..starts.len() {
             starts[bucket] += starts[bucket - 1];
         }
-        let mut places = starts.clone();
-        let mut sorted = items.clone();
-        for (item, bucket) in items.iter().zip(buckets) {
-            let place = &mut places[usize::from(bucket)];
-            sorted[*place as usize] = *item;
+        Bucketed { items, starts, buckets: Some(buckets) }
+    }
+
+    /// Bring the intervals in order of group; within one they stand as they stood. `groups` tells each bucket's.
+    fn arrange(&mut self, groups: &[u16]) {
+        let Some(buckets) = self.buckets.take() else { return };
+        let mut places: Vec<u32> = Vec::new();
+        for (bucket, group) in groups.iter().enumerate() {
+            if usize::from(*group) == places.len() {
+                places.push(self.starts[bucket]);
+            }
+        }
+        let mut arranged = self.items.clone();
+        for (item, bucket) in self.items.iter().zip(buckets) {
+            let place = &mut places[usize::from(groups[usize::from(bucket)])];
+            arranged[*place as usize] = *item;
             *place += 1;
         }
-        Bucketed { items: sorted, starts }
+        self.items = arranged;
     }
 
     fn buckets(&self, from: usize, past: usize) -> &[Packed] {
@@ -153,6 +167,24 @@ impl Parts {
         pieces
     }
 
+    /// Groups of buckets: neighbours go together unless a cut parts them.
+    fn groups(&self) -> Vec<u16> {
+        let buckets = self.places.last().map_or(0, |place| place.bucket);
+        let mut begins = vec![false; buckets + 1];
+        for place in &self.places {
+            begins[place.bucket] = true;
+            if let (Some(next), true) = (begins.get_mut(place.bucket + 1), place.before > 0) {
+                *next = true;
+            }
+        }
+        let mut group = 0;
+        let number = |(bucket, begins): (usize, bool)| {
+            group += u16::from(begins && bucket > 0);
+            group
+        };
+        begins.into_iter().take(buckets).enumerate().map(number).collect()
+    }
+
     /// The cuts inside one bucket, ascending, for each bucket that has some.
     fn cuts(&self) -> impl Iterator<Item = (usize, Vec<usize>)> {
         let inside = self.places.chunk_by(|a, b| a.bucket == b.bucket);
@@ -167,12 +199,22 @@ impl Parts {
         let pieces: Vec<&[Packed]> = self.runs.iter().map(|run| run.buckets(bucket, bucket + 1)).collect();
         let mut items = pieces.concat();
         split(&mut items, 0, cuts, aside);
+        // What comes before and after is in order of time for each attribute; so nothing is left to sort later.
+        let ends = cuts.iter().copied().chain([items.len()]);
+        let pieces: Vec<_> = std::iter::once(0).chain(cuts.iter().copied()).zip(ends).collect();
+        for (from, to) in pieces {
+            items[from..to].sort_unstable_by_key(|item| item.end);
+        }
         items
     }
 }
 
-/// Look into the buckets in which cuts fall; `of` are the parts of each band.
-pub(super) fn tear(of: &mut [Parts], aside: &[Value], work: &Work) -> Result<(), Cancelled> {
+/// Put the intervals of each part together; `of` are the parts of each band.
+pub(super) fn arrange(of: &mut [Parts], aside: &[Value], work: &Work) -> Result<(), Cancelled> {
+    let groups: Vec<Vec<u16>> = of.iter().map(Parts::groups).collect();
+    let runs =
+        of.iter_mut().zip(&groups).flat_map(|(parts, groups)| parts.runs.iter_mut().map(move |run| (run, groups)));
+    map(work, runs.collect(), |(run, groups)| run.arrange(groups))?;
     let cuts: Vec<_> = of
         .iter()
         .enumerate()
@@ -243,7 +285,7 @@ mod tests {
             let splitters = Splitters::sample(&runs, buckets);
             let bucketed = runs.into_iter().map(|run| Bucketed::new(run.items, &splitters)).collect();
             let mut parts = [Parts::new(bucketed, size)];
-            tear(&mut parts, &aside, &Work::new(2)).unwrap();
+            arrange(&mut parts, &aside, &Work::new(2)).unwrap();
             let [parts] = parts;
             prop_assert_eq!(parts.len(), all.len().div_ceil(size));
             for (at, want) in all.chunks(size).enumerate() {
