@@ -266,6 +266,73 @@ fn a_cancelled_search_and_build_end() {
     assert!(build(runs(&all, 1000, 0), Shape::default(), &work).is_err());
 }
 
+/// Nothing is read after a cancel: neither what is given one by one nor what is given at once.
+#[test]
+fn a_cancelled_search_reads_no_more_nodes() {
+    let all = model(500, 20);
+    let tree = build(runs(&all, 1000, 0), Shape { node: 16, ..Shape::default() }, &Work::new(1)).unwrap();
+    for when in [When::ALWAYS, When::instants((0..100).map(|i| i * 5_000))] {
+        let cancel = Cancel::default();
+        let mut search = tree.search(Which::ALL, when, &cancel);
+        assert_eq!(search.by_ref().take(100).count(), 100);
+        let read = search.nodes_read();
+        cancel.cancel();
+        // What was read is still given.
+        assert!(search.by_ref().count() <= 16);
+        assert_eq!(search.nodes_read(), read);
+    }
+}
+
+/// Cancel each long stage in its middle, again and again, and tell the longest time that it took to end.
+#[test]
+#[ignore = "measures time; by hand, on a quiet machine, in release"]
+fn every_stage_ends_within_a_tenth_of_a_second_of_a_cancel() {
+    use std::time::{Duration, Instant};
+    use whyslow::state::summary::Summary;
+    let many = model(100_000, 30);
+    let few = model(100, 30_000);
+    let ends_at_once: Vec<_> = (0..3_000_000u32)
+        .map(|i| Interval { attribute: AttributeId(i), span: Span::new(i64::from(i % 7), 10), value: Value::Code(1) })
+        .collect();
+    let stage = |name: &str, run: &(dyn Fn(&Work) + Sync), workers: usize| {
+        let start = Instant::now();
+        run(&Work::new(workers));
+        let whole = start.elapsed();
+        let mut longest = Duration::ZERO;
+        for tenth in 1..10 {
+            let work = Work::new(workers);
+            let late = std::thread::scope(|scope| {
+                let run = scope.spawn(|| {
+                    run(&work);
+                    Instant::now()
+                });
+                std::thread::sleep(whole * tenth / 10);
+                let asked = Instant::now();
+                work.cancel.cancel();
+                run.join().unwrap().saturating_duration_since(asked)
+            });
+            longest = longest.max(late);
+        }
+        println!("{name}, {workers} workers: {whole:.1?} in all, {longest:.1?} after a cancel");
+        assert!(longest < Duration::from_millis(100), "{name}: {longest:?}");
+    };
+    for workers in [1, 2] {
+        for (name, all) in [("many attributes", &many), ("few attributes", &few), ("all end at once", &ends_at_once)] {
+            // The runs of a real analysis: one per chunk.
+            let runs = std::sync::Mutex::new(vec![runs(all, 300_000, 0); 10]);
+            let build = |work: &Work| drop(build(runs.lock().unwrap().pop().unwrap(), Shape::default(), work));
+            stage(&format!("build, {name}"), &build, workers);
+            let tree = bulk(all, Shape::default(), 2, 300_000, 0);
+            let everything = |work: &Work| drop(tree.search(Which::ALL, When::ALWAYS, &work.cancel).into_vec());
+            stage(&format!("everything, {name}"), &everything, workers);
+            let instants = || When::instants((0..2_000).map(|i| tree.span().start + tree.span().len() / 2_000 * i));
+            let grid = |work: &Work| drop(tree.search(Which::ALL, instants(), &work.cancel).into_vec());
+            stage(&format!("2,000 instants, {name}"), &grid, workers);
+            stage(&format!("summary, {name}"), &|work| drop(Summary::build(&tree, work)), workers);
+        }
+    }
+}
+
 /// What a user asks and reads: paths and patterns, and where nothing is known.
 mod lines {
     use super::*;

@@ -21,6 +21,7 @@ use whyslow::input::ctf::Trace;
 use whyslow::input::{Argument, Opened, Source, count, open};
 use whyslow::state::engine::{ChunkTarget, Way};
 use whyslow::state::history::History;
+use whyslow::state::history::lines::Time;
 use whyslow::state::history::tree::Tree;
 use whyslow::state::kernel::{Options, record};
 use whyslow::view::stats::Table;
@@ -71,9 +72,25 @@ fn text(recording: &Recording, notices: &[String]) -> String {
         (0..recording.names.len()).map(|i| recording.names.get(whyslow::base::names::NameId::at(i))).collect();
     let stacks: Vec<&[u64]> =
         (0..recording.stacks.len()).map(|i| recording.stacks.get(whyslow::event::stack::RawStackId::at(i))).collect();
-    let Recording { hosts, threads, cpus, images, disk, marks, page_faults, lossy, span, .. } = recording;
+    // Written out in full: what is added to a recording is to be compared too.
+    let Recording {
+        names: _,
+        stacks: _,
+        hosts,
+        threads,
+        cpus,
+        images,
+        disk,
+        marks,
+        page_faults,
+        counters,
+        lossy,
+        covered,
+        span,
+    } = recording;
     format!(
-        "{names:?}{stacks:?}{hosts:?}{threads:?}{cpus:?}{images:?}{disk:?}{marks:?}{page_faults:?}{lossy:?}{span:?}{notices:?}"
+        "{names:?}{stacks:?}{hosts:?}{threads:?}{cpus:?}{images:?}{disk:?}{marks:?}{page_faults:?}{counters:?}{lossy:?}\
+         {covered:?}{span:?}{notices:?}"
     )
 }
 
@@ -87,14 +104,24 @@ fn results(sources: &[Source], way: Way, workers: usize) -> Results {
     let traces: Vec<_> = sources.iter().map(|s| &s.trace).collect();
     let work = Work::new(workers);
     let (recording, notices) = record(&traces, &tasks(), &Options { way, ..Options::default() }, &work).unwrap();
-    let tree = History::of_recording(&recording, &work).unwrap().tree().clone();
+    let history = History::of_recording(&recording, &work).unwrap();
+    let tree = history.tree().clone();
     assert_eq!(tree.check(), Ok(()));
+    let paths: Vec<String> = history.attributes.ids().map(|id| history.attributes.path_of(id)).collect();
+    let words: Vec<&str> =
+        (0..history.texts.len()).map(|i| history.texts.get(whyslow::base::names::NameId::at(i))).collect();
+    let summary = history.summary(&work).unwrap();
+    // Segments: all states of all threads, the longest first.
+    let longest = history.lines("threads/*/state", &Time::Longest(history.window(), 1 << 20), &work.cancel).unwrap();
     let usage = |focus| Usage::read(&traces, &[], focus, &way, &work).unwrap();
     let json = |table: &Table| serde_json::to_string(table).unwrap();
     let ((running, ran), (moving, moved)) = (usage(Focus::Running), usage(Focus::Transfers));
     let (counts, counted) = count::count(sources, &work).unwrap();
     let texts = vec![
         ("recording", text(&recording, &notices.sentences())),
+        ("names of the history", format!("{paths:?}{words:?}")),
+        ("summary", format!("{summary:?}")),
+        ("longest", format!("{longest:?}")),
         ("stats cpu", json(&Table::cpu(&running, &ran))),
         ("stats io", json(&Table::io(&moving, &moved))),
         ("stats count", json(&Table::count(&counts, &counted))),

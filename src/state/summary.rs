@@ -137,15 +137,19 @@ impl Summary {
             let first = i * STRETCH;
             let past = (first + STRETCH).min(tree.attributes());
             let which = Which::range(AttributeId::at(first), AttributeId::at(past - 1));
-            let mut intervals = tree.search(which, When::ALWAYS, &work.cancel).into_vec();
-            intervals.sort_unstable();
+            let mut lines: Vec<Vec<(Span, u16)>> = vec![Vec::new(); past - first];
+            for interval in tree.search(which, When::ALWAYS, &work.cancel) {
+                let line = interval.attribute.index().checked_sub(first).and_then(|at| lines.get_mut(at));
+                line.into_iter().for_each(|line| line.extend(code(&interval)));
+            }
             let mut levels = empty.clone();
-            let mut left = intervals.as_slice();
-            for attribute in first..past {
-                let (own, rest) = left.split_at(left.partition_point(|i| i.attribute.index() <= attribute));
-                left = rest;
-                let own: Vec<(Span, u16)> = own.iter().filter_map(code).collect();
+            for mut own in lines {
+                own.sort();
                 for level in &mut levels {
+                    // One attribute may have all intervals: half a result is thrown away.
+                    if work.cancel.is_cancelled() {
+                        return levels;
+                    }
                     level.fill(&own, span.start);
                     level.attribute_ends();
                 }

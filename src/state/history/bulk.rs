@@ -40,7 +40,7 @@ pub enum BuildError {
 
 /// Intervals one worker takes at a time, unless a slab has more: small enough to stay in its cache, large enough that the
 /// cuts between them cost nothing.
-const PART: usize = 1 << 15;
+const PART: usize = 1 << 13;
 
 /// Intervals that are worth waking another worker for.
 const SHARE: usize = 1 << 17;

@@ -288,6 +288,22 @@ impl Columns {
         low
     }
 
+    /// Where an attribute would be if all lay evenly.
+    fn guess(&self, attribute: u32) -> usize {
+        let (above, all) = (u64::from(attribute.saturating_sub(self.low)), u64::from(self.high - self.low).max(1));
+        (above * (self.len() as u64).saturating_sub(1) / all) as usize
+    }
+
+    /// Read where the intervals of some attributes probably are, before they are looked for one by one: so memory that is in
+    /// no cache is waited for once, not for each of them.
+    pub fn touch(&self, attributes: impl Iterator<Item = u32>) {
+        let touched = attributes.fold(0, |all, attribute| {
+            let at = self.guess(attribute.min(self.high));
+            [self.attributes, self.starts, self.lengths, self.values].iter().fold(all, |all, c| all ^ self.load(*c, at))
+        });
+        std::hint::black_box(touched);
+    }
+
     /// First position from `from` on whose attribute is `attribute` or later. Attributes lie about evenly in a node, so the
     /// search begins where it would be then: it mostly touches one line of memory instead of one for each halving.
     fn first_from(&self, attribute: u32, from: usize) -> usize {
@@ -295,8 +311,7 @@ impl Columns {
         if attribute > self.high || from >= self.len() {
             return self.len();
         }
-        let (above, all) = (u64::from(attribute.saturating_sub(self.low)), u64::from(self.high - self.low).max(1));
-        let guess = from.max((above * (self.len() as u64 - 1) / all) as usize);
+        let guess = from.max(self.guess(attribute));
         // Steps away from the guess that double until the answer lies between two of them.
         let mut step = 8;
         let (low, high) = if before(guess) {
@@ -376,8 +391,9 @@ impl Columns {
         let mut at = within.start;
         if let (Ok(first), true) = (u32::try_from(first), self.starts.width <= 4 && self.lengths.width <= 4) {
             let last = u32::try_from(past - 1).unwrap_or(u32::MAX);
+            let mut block = Block::default();
             while at + BLOCK <= within.end {
-                self.scan_block(at, first, last, found);
+                self.scan_block(at, first, last, &mut block, found);
                 at += BLOCK;
             }
         }
@@ -392,21 +408,23 @@ impl Columns {
 
     /// [`Columns::scan`] of one block whose starts and lengths fit four bytes: what starts at `last` or before and ends
     /// after `first`.
-    fn scan_block(&self, at: usize, first: u32, last: u32, found: &mut Vec<Interval>) {
-        let (starts, lengths) = (self.block(self.starts, at), self.block(self.lengths, at));
+    fn scan_block(&self, at: usize, first: u32, last: u32, block: &mut Block, found: &mut Vec<Interval>) {
+        let Block { attributes, starts, lengths, values } = block;
+        self.unpack(self.starts, at, starts);
+        self.unpack(self.lengths, at, lengths);
         let mut meets = [0u8; BLOCK];
-        for (meets, (start, length)) in meets.iter_mut().zip(starts.iter().zip(&lengths)) {
+        for (meets, (start, length)) in meets.iter_mut().zip(starts.iter().zip(lengths.iter())) {
             *meets = u8::from(*start <= last) & u8::from(first.saturating_sub(*start) < *length);
         }
         if meets == [0; BLOCK] {
             return;
         }
-        let attributes = self.block(self.attributes, at);
-        let values = if self.values.width <= 4 {
-            self.block(self.values, at).map(u64::from)
-        } else {
-            std::array::from_fn(|i| self.load(self.values, at + i))
-        };
+        self.unpack(self.attributes, at, attributes);
+        if self.values.width > 4 {
+            each(&meets, |i| found.push(self.get(at + i)));
+            return;
+        }
+        self.unpack(self.values, at, values);
         let interval = |i: usize, value: Value| {
             let start = self.start.wrapping_add(starts[i].into());
             let span = Span { start, end: start.wrapping_add(lengths[i].into()) };
@@ -414,28 +432,41 @@ impl Columns {
         };
         // One loop for each kind, so that none asks which it is.
         match self.kind {
-            CODE => each(&meets, |i| found.push(interval(i, value(CODE, values[i])))),
-            INT => each(&meets, |i| found.push(interval(i, value(INT, values[i])))),
-            TEXT => each(&meets, |i| found.push(interval(i, value(TEXT, values[i])))),
-            _ => each(&meets, |i| found.push(interval(i, value(self.kind(at + i), values[i])))),
+            CODE => each(&meets, |i| found.push(interval(i, value(CODE, values[i].into())))),
+            INT => each(&meets, |i| found.push(interval(i, value(INT, values[i].into())))),
+            TEXT => each(&meets, |i| found.push(interval(i, value(TEXT, values[i].into())))),
+            _ => each(&meets, |i| found.push(interval(i, value(self.kind(at + i), values[i].into())))),
         }
     }
 
-    /// [`BLOCK`] elements of a column of at most four bytes, from `at` on. Written out by width, so that the compiler makes
-    /// vector instructions of it.
-    fn block(&self, column: Column, at: usize) -> [u32; BLOCK] {
-        let mut block = [0; BLOCK];
+    /// Write [`BLOCK`] elements of a column of at most four bytes, from `at` on, to `block`. Written out by width, so that the
+    /// compiler makes vector instructions of it.
+    fn unpack(&self, column: Column, at: usize, block: &mut [u32; BLOCK]) {
         let width = usize::from(column.width);
         let place = column.offset as usize + at * width;
         let bytes = self.bytes.get(place..place + BLOCK * width).unwrap_or(&[]);
         match width {
             1 => block.iter_mut().zip(bytes).for_each(|(to, from)| *to = u32::from(*from)),
-            2 => copy(&mut block, bytes, |[a, b]| u32::from(u16::from_le_bytes([a, b]))),
-            3 => copy(&mut block, bytes, |[a, b, c]| u32::from_le_bytes([a, b, c, 0])),
-            4 => copy(&mut block, bytes, u32::from_le_bytes),
-            _ => {}
+            2 => copy(block, bytes, |[a, b]| u32::from(u16::from_le_bytes([a, b]))),
+            3 => copy(block, bytes, |[a, b, c]| u32::from_le_bytes([a, b, c, 0])),
+            4 => copy(block, bytes, u32::from_le_bytes),
+            _ => *block = [0; BLOCK],
         }
-        block
+    }
+}
+
+/// Some intervals, unpacked; written in place, for copying them would cost as much as unpacking.
+struct Block {
+    attributes: [u32; BLOCK],
+    starts: [u32; BLOCK],
+    lengths: [u32; BLOCK],
+    values: [u32; BLOCK],
+}
+
+impl Default for Block {
+    fn default() -> Self {
+        let none = [0; BLOCK];
+        Block { attributes: none, starts: none, lengths: none, values: none }
     }
 }
 

@@ -87,6 +87,9 @@ impl When {
     pub const ALWAYS: When = When(Times::Within(Span { start: Ns::MIN, end: Ns::MAX }));
 }
 
+/// With one attribute in more intervals than so many, each lies in memory of its own.
+const SPARSE: usize = 32;
+
 /// A node to be read, and what is asked of it: positions in the lists of [`Which`] and [`When`].
 #[derive(Clone, Debug)]
 struct Task {
@@ -232,7 +235,11 @@ impl Search<'_> {
             }
             (Attributes::List(list), when) => {
                 let mut from = 0;
-                for attribute in list.get(task.attributes.start as usize..task.attributes.end as usize).unwrap_or(&[]) {
+                let wanted = list.get(task.attributes.start as usize..task.attributes.end as usize).unwrap_or(&[]);
+                if wanted.len() < columns.len() / SPARSE {
+                    columns.touch(wanted.iter().map(|attribute| attribute.0));
+                }
+                for attribute in wanted {
                     let group = columns.of(attribute.0, from);
                     from = group.end;
                     when.find(columns, group, &task.instants, &mut |at| found.push(columns.get(at)));
