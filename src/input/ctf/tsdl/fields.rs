@@ -8,6 +8,7 @@ use super::Trouble;
 use super::parse::{alignment, byte_order, encoding_is_text};
 use super::resolve::{Resolved, Resolver, once};
 use super::syntax::{Attribute, Count as WrittenCount, Declarator, Integer, Item, Label, Spec, Typed, Value, Word};
+use super::token::names;
 use crate::input::ctf::schema::{
     Bits, Choice, Count, Field, Kind, Label as Named, Location, Member, Root, Show, Source, Unit,
 };
@@ -18,14 +19,14 @@ use std::sync::Arc;
 /// Fields in one metadata, clones of named types included.
 const MOST_FIELDS: usize = 4_000_000;
 
-/// The prefixes of absolute references (7.3.2), longest first where one begins another.
-const PREFIXES: [(&str, Root); 6] = [
-    ("trace.packet.header.", Root::PacketHeader),
-    ("stream.packet.context.", Root::PacketContext),
-    ("stream.event.header.", Root::EventHeader),
-    ("stream.event.context.", Root::CommonContext),
-    ("event.context.", Root::SpecificContext),
-    ("event.fields.", Root::Payload),
+/// How absolute references begin (7.3.2).
+const PREFIXES: [(&[&str], Root); 6] = [
+    (&["trace", "packet", "header"], Root::PacketHeader),
+    (&["stream", "packet", "context"], Root::PacketContext),
+    (&["stream", "event", "header"], Root::EventHeader),
+    (&["stream", "event", "context"], Root::CommonContext),
+    (&["event", "context"], Root::SpecificContext),
+    (&["event", "fields"], Root::Payload),
 ];
 
 impl<'t> Resolver<'t> {
@@ -40,14 +41,9 @@ impl<'t> Resolver<'t> {
     /// What declares types and no members.
     pub(super) fn declare_types(&mut self, item: &Item<'t>) -> Resolved<()> {
         match item {
-            Item::Typedef(typed, declarators) => {
-                for declarator in declarators {
-                    let base = self.field(typed)?;
-                    let field = self.dimensions(base, &declarator.counts)?;
-                    self.declare(pointed(declarator), field, declarator.name.at)?;
-                }
-                Ok(())
-            }
+            Item::Typedef(typed, declarators) => self.each_declared(typed, declarators, |resolver, name, field| {
+                resolver.declare(Cow::Borrowed(name.text), field, name.at)
+            }),
             Item::Typealias(typed, counts, name) => {
                 let base = self.field(typed)?;
                 let field = self.dimensions(base, counts)?;
@@ -82,7 +78,10 @@ impl<'t> Resolver<'t> {
     }
 
     fn look_up(&mut self, name: &str, at: usize) -> Resolved<Field> {
-        let found = self.scopes.iter().rev().find_map(|scope| scope.get(name)).cloned();
+        let find = |name: &str| self.scopes.iter().rev().find_map(|scope| scope.get(name)).cloned();
+        // A constant is laid out like a variable; a type may be declared for constants apart.
+        let plain = || name.split(' ').filter(|word| *word != "const").collect::<Vec<_>>().join(" ");
+        let found = find(name).or_else(|| if name.contains("const") { find(&plain()) } else { None });
         let field = found.ok_or_else(|| Trouble::at(at, format!("no type `{name}` is declared before this")))?;
         self.count_fields(&field, at)?;
         Ok(field)
@@ -132,7 +131,7 @@ impl<'t> Resolver<'t> {
                 let tag =
                     tag.ok_or_else(|| Trouble::at(typed.at, "the variant needs a selector: `variant <field>`"))?;
                 if let Kind::Variant { by, .. } = &mut field.kind {
-                    *by = self.location(tag.text, tag.at)?;
+                    *by = self.location(&tag);
                 }
                 Ok(field)
             }
@@ -143,10 +142,18 @@ impl<'t> Resolver<'t> {
         let size = integer.size.unwrap_or(8);
         let clock = match integer.clock {
             None => None,
-            Some(name) => match self.clocks.iter().position(|c| c.name == name.text) {
-                None => return Err(Trouble::at(name.at, format!("no clock `{}` is declared", name.text))),
-                found => found,
-            },
+            Some(written) => {
+                let parts: Vec<&str> = names(written.text).collect();
+                let ["clock", name @ .., "value"] = &*parts else {
+                    let what = format!("`{}` is no clock: `clock.NAME.value` is meant", parts.join("."));
+                    return Err(Trouble::at(written.at, what));
+                };
+                let name = name.join(".");
+                match self.clocks.iter().position(|c| c.name == name) {
+                    None => return Err(Trouble::at(written.at, format!("no clock `{name}` is declared"))),
+                    found => found,
+                }
+            }
         };
         let bits = Bits {
             size,
@@ -220,8 +227,10 @@ impl<'t> Resolver<'t> {
         for count in counts.iter().rev() {
             let count = match count {
                 WrittenCount::Fixed(n) => Count::Fixed(*n),
-                WrittenCount::Held(reference) if reference.text.starts_with("env.") => self.fixed_by(reference)?,
-                WrittenCount::Held(reference) => Count::Held(self.location(reference.text, reference.at)?),
+                WrittenCount::Held(reference) => match names(reference.text).next() {
+                    Some("env") if names(reference.text).nth(1).is_some() => self.fixed_by(reference)?,
+                    _ => Count::Held(self.location(reference)),
+                },
             };
             field = Field { align: field.align, kind: Kind::Array { count, element: Box::new(field), uuid: false } };
         }
@@ -231,16 +240,21 @@ impl<'t> Resolver<'t> {
     /// `env.NAME`: a number of the environment.
     fn fixed_by(&mut self, reference: &Word<'_>) -> Resolved<Count> {
         self.lookups += 1;
-        let found = self.environment.iter().find(|(name, _)| reference.text.strip_prefix("env.") == Some(name));
+        let asked = names(reference.text).skip(1).collect::<Vec<_>>().join(".");
+        let found = self.environment.iter().find(|(name, _)| *name == asked);
         let number = found.and_then(|(_, value)| value.parse().ok()).map(Count::Fixed);
-        number.ok_or_else(|| Trouble::at(reference.at, format!("`{}` is no unsigned integer", reference.text)))
+        number.ok_or_else(|| Trouble::at(reference.at, format!("`env.{asked}` is no unsigned integer")))
     }
 
-    fn location(&self, reference: &str, at: usize) -> Resolved<Source> {
-        let absolute = PREFIXES.iter().find_map(|(prefix, root)| Some((*root, reference.strip_prefix(prefix)?)));
-        let (scope, path) = absolute.map_or((None, reference), |(root, path)| (Some(root), path));
-        let path = path.split('.').map(|name| Some(Box::from(name))).collect();
-        Ok(Source::At(Box::new(Location { scope, path, climbs: true, at })))
+    fn location(&self, reference: &Word<'_>) -> Source {
+        let parts: Vec<&str> = names(reference.text).collect();
+        let absolute = PREFIXES.iter().find_map(|(prefix, root)| match parts.strip_prefix(*prefix) {
+            Some(path) if !path.is_empty() => Some((Some(*root), path)),
+            _ => None,
+        });
+        let (scope, path) = absolute.unwrap_or((None, &parts));
+        let path = path.iter().map(|name| Some(Box::from(*name))).collect();
+        Source::At(Box::new(Location { scope, path, climbs: true, at: reference.at }))
     }
 
     fn structure(&mut self, body: &[Item<'t>], align: Option<(usize, i128)>) -> Resolved<Field> {
@@ -259,7 +273,7 @@ impl<'t> Resolver<'t> {
         for item in body {
             match item {
                 Item::Declaration(typed, declarators) if !declarators.is_empty() => {
-                    self.declared(typed, declarators, &mut members)?;
+                    self.each_declared(typed, declarators, |_, name, field| members.add(name, field))?;
                 }
                 other => self.declare_types(other)?,
             }
@@ -268,27 +282,27 @@ impl<'t> Resolver<'t> {
         Ok(members.list)
     }
 
-    /// `type a, *b, c[3];`
-    fn declared(
+    /// `type a, *b, c[3];`: each name with its field.
+    fn each_declared(
         &mut self,
         typed: &Typed<'t>,
         declarators: &[Declarator<'t>],
-        members: &mut Members<'t>,
+        mut take: impl FnMut(&mut Self, &Word<'t>, Field) -> Resolved<()>,
     ) -> Resolved<()> {
-        let mut base = Some(self.field(typed)?);
+        // What a pointer points to need not be known, unless it is declared here.
+        let only_pointed = declarators.iter().all(|d| d.pointers.is_some()) && matches!(typed.spec, Spec::Named(_));
+        let mut base = if only_pointed { None } else { Some(self.field(typed)?) };
         for (i, declarator) in declarators.iter().enumerate() {
             let last = i + 1 == declarators.len();
-            let field = if declarator.pointers > 0 {
-                Some(self.look_up(&pointer_name(typed, declarator.pointers), typed.at)?)
-            } else if last {
-                base.take()
-            } else {
-                base.clone()
+            let field = match &declarator.pointers {
+                Some(stars) => Some(self.look_up(&format!("{}{stars}", typed.spec.name()), typed.at)?),
+                None if last => base.take(),
+                None => base.clone(),
             };
             let Some(field) = field else { break };
             self.count_fields(&field, typed.at)?;
             let field = self.dimensions(field, &declarator.counts)?;
-            members.add(&declarator.name, field)?;
+            take(self, &declarator.name, field)?;
         }
         Ok(())
     }
@@ -343,18 +357,6 @@ impl<'t> Members<'t> {
         self.list.push(Member { written: name.text.into(), escaped: true, field });
         Ok(())
     }
-}
-
-fn pointed<'t>(declarator: &Declarator<'t>) -> Cow<'t, str> {
-    match declarator.pointers {
-        0 => Cow::Borrowed(declarator.name.text),
-        n => Cow::Owned(format!("{}{}", declarator.name.text, " *".repeat(n))),
-    }
-}
-
-fn pointer_name(typed: &Typed<'_>, pointers: usize) -> String {
-    let base = if let Spec::Named(name) = &typed.spec { name } else { "" };
-    format!("{base}{}", " *".repeat(pointers))
 }
 
 fn size_of_tree(field: &Field) -> usize {

@@ -247,7 +247,11 @@ impl<'t> Resolver<'t> {
             let value = match &a.value {
                 Value::Number(n) => n.to_string(),
                 Value::Text(text) => text.to_string(),
-                Value::Word(_) => return Err(a.refuse("an integer or a string")),
+                Value::Word(_) => {
+                    self.oddities
+                        .push(Oddity { at: a.at, what: format!("`{}` is neither integer nor string", a.name) });
+                    continue;
+                }
             };
             match self.environment.iter_mut().find(|(name, _)| *name == a.name) {
                 Some((_, old)) => *old = value,
