@@ -9,7 +9,7 @@ use crate::base::notice::Notices;
 use crate::base::time::Ns;
 use crate::base::work::{Cancel, Cancelled};
 use crate::input::Source;
-use crate::input::ctf::{Appearance, Class, Node, Plan, Reader, Shape, Sink, Trace};
+use crate::input::ctf::{Appearance, Class, Node, Plan, Reader, Real, Shape, Sink, Trace};
 use crate::input::record::{ClassId, StreamId, Words};
 use smallvec::SmallVec;
 use std::cmp::Reverse;
@@ -362,20 +362,21 @@ impl<'a> Sink<'a> for Text<'_> {
         }
     }
 
-    fn real(&mut self, node: u32, bits: u64, size: u8) {
+    fn real(&mut self, node: u32, number: Real<'a>) {
         self.prefix(node);
-        let nan = if size == 32 { f32::from_bits(bits as u32).is_nan() } else { f64::from_bits(bits).is_nan() };
+        let value = number.value();
         if self.form == Form::Readable {
-            let value = if size == 32 { f64::from(f32::from_bits(bits as u32)) } else { f64::from_bits(bits) };
             let _ = write!(self.out, "{value}");
             return;
         }
-        let _ = match (size, nan) {
-            (32, true) => write!(self.out, "f32:nan"),
-            (32, false) => write!(self.out, "f32:{bits:08x}"),
-            (_, true) => write!(self.out, "f64:nan"),
-            (_, false) => write!(self.out, "f64:{bits:016x}"),
-        };
+        let _ = write!(self.out, "f{}:", number.size());
+        if value.is_nan() {
+            self.out.extend_from_slice(b"nan");
+            return;
+        }
+        for group in number.groups() {
+            group.to_be_bytes().into_iter().for_each(|byte| hex(byte, &mut self.out));
+        }
     }
 
     fn text(&mut self, node: u32, bytes: &'a [u8], width: u8, big_endian: bool) {

@@ -20,6 +20,7 @@ mod open;
 mod packet;
 mod plan;
 mod reader;
+mod real;
 mod schema;
 mod steps;
 mod stride;
@@ -30,6 +31,7 @@ pub use directory::Directory;
 pub use open::How;
 pub use plan::Plan;
 pub use reader::Reader;
+pub use real::Real;
 pub use steps::{Appearance, Named, Node, Shape};
 
 use super::mapped::Mapped;

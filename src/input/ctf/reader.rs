@@ -6,6 +6,7 @@
 use super::decode::{Damage, Machine, Sink, What, extend};
 use super::packet::Line;
 use super::plan::Plan;
+use super::real::Real;
 use super::schema::{EventClass, Role};
 use super::steps::Body;
 use super::stride::Skip;
@@ -88,9 +89,8 @@ impl<'a> Sink<'a> for Values<'a> {
     fn signed(&mut self, node: u32, value: i64) {
         self.set(node, Value::Signed(value));
     }
-    fn real(&mut self, node: u32, bits: u64, size: u8) {
-        let value = if size == 32 { f64::from(f32::from_bits(bits as u32)) } else { f64::from_bits(bits) };
-        self.set(node, Value::Real(value));
+    fn real(&mut self, node: u32, number: Real<'a>) {
+        self.set(node, Value::Real(number.value()));
     }
     fn text(&mut self, node: u32, bytes: &'a [u8], width: u8, _big_endian: bool) {
         let end = if width == 1 { memchr::memchr(0, bytes).unwrap_or(bytes.len()) } else { bytes.len() };

@@ -5,6 +5,7 @@
 
 use super::Trouble;
 use super::value::{Json, Node, Object};
+use crate::input::ctf::real;
 use crate::input::ctf::schema::{
     Bits, Choice, Count, Field, Kind, Label, Location, Member, Range, Role, Root, Show, Slot, Source, Unit,
 };
@@ -88,13 +89,23 @@ impl<'n, 't> Aliases<'n, 't> {
                 Ok(field)
             }
             "fixed-length-floating-point-number" => {
-                let field = bits(object, &[], usage, |_| Ok(Show::Number))?;
-                match field.kind {
-                    Kind::Bits(Bits { size: size @ (32 | 64), big_endian, reversed, .. }) => {
-                        Ok(Field { align: field.align, kind: Kind::Real { size, big_endian, reversed } })
+                object.only(&FIXED)?;
+                let length = object.need("length")?;
+                let size = match length.unsigned()? {
+                    bits if !real::is_format(bits) => {
+                        let what =
+                            "a floating point number has 16, 32, 64, 128 bits, or a multiple of 32 from there on";
+                        return Err(Trouble::at(length.at, what));
                     }
-                    _ => Err(Trouble::at(object.at, "a floating point number has 32 or 64 bits")),
-                }
+                    bits if bits > real::MOST_BITS.into() => {
+                        let what =
+                            format!("a floating point number of {bits} bits; at most {} are read", real::MOST_BITS);
+                        return Err(Trouble::at(length.at, what));
+                    }
+                    bits => bits as u16,
+                };
+                let (big_endian, reversed) = orders(object)?;
+                Ok(Field { align: alignment(object, "alignment")?, kind: Kind::Real { size, big_endian, reversed } })
             }
             "variable-length-unsigned-integer" => variable(object, false, usage),
             "variable-length-signed-integer" => variable(object, true, usage),
@@ -195,16 +206,26 @@ impl<'n, 't> Aliases<'n, 't> {
     }
 }
 
+/// The properties that all field classes of a fixed number of bits have.
+const FIXED: [&str; 5] = ["type", "length", "byte-order", "bit-order", "alignment"];
+
 /// The part that all field classes of a fixed number of bits share.
 fn bits(object: Object<'_, '_>, more: &[&str], usage: Use, show: impl Fn(Object<'_, '_>) -> Read<Show>) -> Read<Field> {
-    let mut known = vec!["type", "length", "byte-order", "bit-order", "alignment"];
-    known.extend(more);
-    object.only(&known)?;
+    object.only(&[&FIXED, more].concat())?;
     let length = object.need("length")?;
     let size = match length.unsigned()? {
         size @ 1..=64 => size as u8,
         size => return Err(Trouble::at(length.at, format!("a field of fixed length has 1 to 64 bits, not {size}"))),
     };
+    let (big_endian, reversed) = orders(object)?;
+    let show = show(object)?;
+    let (saves, clock) = roles(object, usage)?;
+    let bits = Bits { size, big_endian, reversed, signed: false, show, character: false, saves, clock };
+    Ok(Field { align: alignment(object, "alignment")?, kind: Kind::Bits(bits) })
+}
+
+/// Most significant byte first, and whether the bits stand in the opposite order.
+fn orders(object: Object<'_, '_>) -> Read<(bool, bool)> {
     let order = object.need("byte-order")?;
     let big_endian = match order.text()? {
         "little-endian" => false,
@@ -219,10 +240,7 @@ fn bits(object: Object<'_, '_>, more: &[&str], usage: Use, show: impl Fn(Object<
             _ => return Err(Trouble::at(node.at, "a bit order is `first-to-last` or `last-to-first`")),
         },
     };
-    let show = show(object)?;
-    let (saves, clock) = roles(object, usage)?;
-    let bits = Bits { size, big_endian, reversed, signed: false, show, character: false, saves, clock };
-    Ok(Field { align: alignment(object, "alignment")?, kind: Kind::Bits(bits) })
+    Ok((big_endian, reversed))
 }
 
 fn variable(object: Object<'_, '_>, signed: bool, usage: Use) -> Read<Field> {
