@@ -13,6 +13,7 @@
 mod compile;
 mod decode;
 mod directory;
+mod extent;
 mod json;
 mod locate;
 mod metadata;

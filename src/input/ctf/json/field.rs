@@ -1,10 +1,11 @@
 //! CTF 2 field classes to fields (CTF 2.0, section 5.3).
 //!
 //! An alias stands for its JSON, not for a field: what a role means depends on the structure in which the field is used,
-//! so an alias is read anew at each use. The number of fields read is bounded, because aliases of aliases multiply.
+//! so an alias is read anew at each use. The number of fields read and their depth are bounded, because aliases of aliases multiply (`extent`).
 
 use super::Trouble;
 use super::value::{Json, Node, Object};
+use crate::input::ctf::extent::{Extent, check_depth};
 use crate::input::ctf::real;
 use crate::input::ctf::schema::{
     Bits, Choice, Count, Field, Kind, Label, Location, Member, Range, Role, Root, Show, Slot, Source, Unit,
@@ -12,16 +13,14 @@ use crate::input::ctf::schema::{
 use foldhash::HashMap;
 use std::sync::Arc;
 
-/// Fields in one metadata, those of aliases counted at each use.
-const MOST_FIELDS: usize = 4_000_000;
-
 type Read<T> = Result<T, Trouble>;
 
 /// The aliases known so far.
-#[derive(Default)]
 pub(super) struct Aliases<'n, 't> {
     known: HashMap<String, &'n Node<'t>>,
-    fields: usize,
+    extent: Extent,
+    /// Of the field being read.
+    depth: usize,
 }
 
 /// Where a field class is used: it decides what its roles mean.
@@ -33,6 +32,11 @@ pub(super) struct Use {
 }
 
 impl<'n, 't> Aliases<'n, 't> {
+    /// None yet, in a text of so many bytes.
+    pub(super) fn new(text: usize) -> Self {
+        Aliases { known: HashMap::default(), extent: Extent::new(text), depth: 0 }
+    }
+
     /// Declare an alias. Its field class is read once, so that an error is told where it stands.
     pub(super) fn declare(&mut self, name: &str, node: &'n Node<'t>) -> Read<()> {
         self.field(node, Use { root: None, clock: None })?;
@@ -52,10 +56,15 @@ impl<'n, 't> Aliases<'n, 't> {
     }
 
     fn field(&mut self, node: &'n Node<'t>, usage: Use) -> Read<Field> {
-        self.fields += 1;
-        if self.fields > MOST_FIELDS {
-            return Err(Trouble::at(node.at, format!("the field classes hold more than {MOST_FIELDS} fields")));
-        }
+        self.extent.add(1, node.at)?;
+        self.depth += 1;
+        check_depth(self.depth, node.at)?;
+        let read = self.field_within(node, usage);
+        self.depth -= 1;
+        read
+    }
+
+    fn field_within(&mut self, node: &'n Node<'t>, usage: Use) -> Read<Field> {
         if let Json::Text(name) = &node.json {
             let aliased = self.known.get(&**name).copied();
             let aliased = aliased.ok_or_else(|| Trouble::at(node.at, format!("no alias `{name}` before this")))?;

@@ -1,23 +1,21 @@
 //! Types to fields: names looked up by scope, attributes given their meaning, lengths and selectors kept as locations.
 //!
 //! Scopes are a stack of tables; a name means the innermost declaration before its use (7.3.1). A named type is cloned
-//! where it is used, because the lengths and selectors inside it are bound per use. The size of all the clones together
-//! is bounded, so that a few lines of nested type definitions cannot ask for more memory than the machine has.
+//! where it is used, because the lengths and selectors inside it are bound per use. How many fields all the clones together
+//! have is bounded (`extent`).
 
 use super::Trouble;
 use super::parse::{alignment, byte_order, encoding_is_text};
-use super::resolve::{Resolved, Resolver, once};
+use super::resolve::{Declared, Resolved, Resolver, once};
 use super::syntax::{Attribute, Count as WrittenCount, Declarator, Integer, Item, Label, Spec, Typed, Value, Word};
 use super::token::names;
+use crate::input::ctf::extent::{check_depth, size};
 use crate::input::ctf::schema::{
     Bits, Choice, Count, Field, Kind, Label as Named, Location, Member, Root, Show, Source, Unit,
 };
 use foldhash::{HashMap, HashMapExt, HashSet};
 use std::borrow::Cow;
 use std::sync::Arc;
-
-/// Fields in one metadata, clones of named types included.
-const MOST_FIELDS: usize = 4_000_000;
 
 /// How absolute references begin (7.3.2).
 const PREFIXES: [(&[&str], Root); 6] = [
@@ -31,8 +29,11 @@ const PREFIXES: [(&[&str], Root); 6] = [
 
 impl<'t> Resolver<'t> {
     fn declare(&mut self, name: Cow<'t, str>, field: Field, at: usize) -> Resolved<()> {
+        let (fields, depth) = size(&field);
+        check_depth(depth, at)?;
+        let declared = Declared { field, fields };
         let scope = self.scopes.last_mut();
-        if scope.is_some_and(|scope| scope.insert(name.clone(), field).is_some()) {
+        if scope.is_some_and(|scope| scope.insert(name.clone(), declared).is_some()) {
             return Err(Trouble::at(at, format!("the type `{name}` is declared twice in one scope")));
         }
         Ok(())
@@ -69,22 +70,26 @@ impl<'t> Resolver<'t> {
         }
     }
 
-    fn count_fields(&mut self, field: &Field, at: usize) -> Resolved<()> {
-        self.fields = self.fields.saturating_add(size_of_tree(field));
-        if self.fields > MOST_FIELDS {
-            return Err(Trouble::at(at, format!("the types hold more than {MOST_FIELDS} fields")));
-        }
-        Ok(())
+    /// Declares a type where it is used.
+    fn declare_used(&mut self, kind: &str, name: &str, field: &Field, at: usize) -> Resolved<()> {
+        let copy = self.copy(field, at)?;
+        self.declare(Cow::Owned(format!("{kind} {name}")), copy, at)
+    }
+
+    /// A copy, where there is room for one.
+    fn copy(&mut self, field: &Field, at: usize) -> Resolved<Field> {
+        self.extent.add(size(field).0, at)?;
+        Ok(field.clone())
     }
 
     fn look_up(&mut self, name: &str, at: usize) -> Resolved<Field> {
-        let find = |name: &str| self.scopes.iter().rev().find_map(|scope| scope.get(name)).cloned();
+        let find = |name: &str| self.scopes.iter().rev().find_map(|scope| scope.get(name));
         // A constant is laid out like a variable; a type may be declared for constants apart.
         let plain = || name.split(' ').filter(|word| *word != "const").collect::<Vec<_>>().join(" ");
         let found = find(name).or_else(|| if name.contains("const") { find(&plain()) } else { None });
-        let field = found.ok_or_else(|| Trouble::at(at, format!("no type `{name}` is declared before this")))?;
-        self.count_fields(&field, at)?;
-        Ok(field)
+        let found = found.ok_or_else(|| Trouble::at(at, format!("no type `{name}` is declared before this")))?;
+        self.extent.add(found.fields, at)?;
+        Ok(found.field.clone())
     }
 
     pub(super) fn field(&mut self, typed: &Typed<'t>) -> Resolved<Field> {
@@ -112,7 +117,7 @@ impl<'t> Resolver<'t> {
                 };
                 let field = self.enumeration(container.as_deref(), labels, typed.at)?;
                 if let Some(name) = name {
-                    self.declare(Cow::Owned(format!("enum {name}")), field.clone(), typed.at)?;
+                    self.declare_used("enum", name, &field, typed.at)?;
                 }
                 Ok(field)
             }
@@ -122,7 +127,7 @@ impl<'t> Resolver<'t> {
                 };
                 let field = self.structure(body, *align)?;
                 if let Some(name) = name {
-                    self.declare(Cow::Owned(format!("struct {name}")), field.clone(), typed.at)?;
+                    self.declare_used("struct", name, &field, typed.at)?;
                 }
                 Ok(field)
             }
@@ -297,10 +302,9 @@ impl<'t> Resolver<'t> {
             let field = match &declarator.pointers {
                 Some(stars) => Some(self.look_up(&format!("{}{stars}", typed.spec.name()), typed.at)?),
                 None if last => base.take(),
-                None => base.clone(),
+                None => base.as_ref().map(|base| self.copy(base, typed.at)).transpose()?,
             };
             let Some(field) = field else { break };
-            self.count_fields(&field, typed.at)?;
             let field = self.dimensions(field, &declarator.counts)?;
             take(self, &declarator.name, field)?;
         }
@@ -325,7 +329,7 @@ impl<'t> Resolver<'t> {
         let kind = Kind::Variant { by: Source::At(Box::new(nowhere)), signed: false, options };
         let field = Field { align: 1, kind };
         if let Some(name) = name {
-            self.declare(Cow::Owned(format!("variant {name}")), field.clone(), typed.at)?;
+            self.declare_used("variant", name, &field, typed.at)?;
         }
         Ok(field)
     }
@@ -356,15 +360,5 @@ impl<'t> Members<'t> {
         }
         self.list.push(Member { written: name.text.into(), escaped: true, field });
         Ok(())
-    }
-}
-
-fn size_of_tree(field: &Field) -> usize {
-    1 + match &field.kind {
-        Kind::Struct(members) => members.iter().map(|m| size_of_tree(&m.field)).sum(),
-        Kind::Variant { options, .. } => options.iter().map(|o| size_of_tree(&o.field)).sum(),
-        Kind::Array { element, .. } => size_of_tree(element),
-        Kind::Optional { field, .. } => size_of_tree(field),
-        _ => 0,
     }
 }
