@@ -38,7 +38,7 @@ fn tasks(sources: &[Source]) -> Vec<TaskDefinition> {
         let class = |(i, class): (usize, &whyslow::input::ctf::Class)| ClassFace {
             name: class.name.clone(),
             kernel,
-            fields: s.trace.payload_fields(ClassId::at(i)),
+            fields: s.trace.payload_fields(ClassId::at(i)).map(|(name, number)| (name.to_owned(), number)).collect(),
             contexts: Vec::new(),
         };
         s.trace.classes().iter().enumerate().map(class).collect()

@@ -12,7 +12,7 @@ use std::collections::BTreeMap;
 use std::ops::Range;
 
 /// Bytes of packets that one worker takes at a time.
-const PIECE: u64 = 4 << 20;
+const PIECE: u64 = 1 << 20;
 
 /// Counts over all traces together.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

@@ -20,7 +20,7 @@ use crate::event::bind::{Focus, is_kernel};
 use crate::event::declared;
 use crate::event::task::{self, ClassFace, Pairing, TaskDefinition};
 use crate::input::count::{self, Counts};
-use crate::input::record::{ClassId, FieldPath, Scope};
+use crate::input::record::{ClassId, Scope};
 use crate::input::{self, Source};
 use crate::model::build;
 use crate::model::database::Writer;
@@ -387,12 +387,13 @@ fn faces(source: &Source) -> Vec<ClassFace> {
     let kernel = is_kernel(&source.trace);
     let has_context = |class, name: &str| {
         let scopes = [Scope::CommonContext, Scope::SpecificContext];
-        scopes.iter().any(|scope| source.trace.has_field(class, &FieldPath::new(*scope, name)))
+        scopes.iter().any(|scope| source.trace.has_field(class, *scope, name))
     };
+    let fields = |class| source.trace.payload_fields(class).map(|(name, number)| (name.to_owned(), number)).collect();
     let face = |(i, class): (usize, &input::ctf::Class)| ClassFace {
         name: class.name.clone(),
         kernel,
-        fields: source.trace.payload_fields(ClassId::at(i)),
+        fields: fields(ClassId::at(i)),
         contexts: task::CONTEXTS.iter().filter(|c| has_context(ClassId::at(i), c)).map(|c| (*c).to_owned()).collect(),
     };
     source.trace.classes().iter().enumerate().map(face).collect()

@@ -24,14 +24,27 @@ crate::handle! {
 struct Attribute {
     parent: Option<AttributeId>,
     name: NameId,
+    /// How many stand below it, the last of them, and the one before it below its parent.
+    children: u32,
+    last: Option<AttributeId>,
+    before: Option<AttributeId>,
 }
+
+/// So many children are looked through one by one; with more there is an index, which costs more to make than to look.
+const FEW: u32 = 8;
 
 /// The attribute tree.
 #[derive(Clone, Debug, Default)]
 pub struct Attributes {
     names: Names,
     table: Vec<Attribute>,
-    children: HashMap<(Option<AttributeId>, NameId), AttributeId>,
+    /// By [`key`]: what has no parent, or one with more than [`FEW`] children.
+    index: HashMap<u64, AttributeId>,
+}
+
+/// Parent and name in one number, which is hashed at once.
+fn key(parent: Option<AttributeId>, name: NameId) -> u64 {
+    parent.map_or(0, |parent| u64::from(parent.0) + 1) << 32 | u64::from(name.0)
 }
 
 impl Attributes {
@@ -47,20 +60,71 @@ impl Attributes {
         path.split('/').fold(parent, |at, name| self.one(Some(at), name))
     }
 
+    /// The id of a component of paths, for [`Attributes::named`].
+    pub fn name(&mut self, name: &str) -> NameId {
+        self.names.intern(name)
+    }
+
+    /// The attribute below `parent` by the name that [`Attributes::name`] gave an id: what many have is looked up once.
+    pub fn named(&mut self, parent: AttributeId, name: NameId) -> AttributeId {
+        self.add(Some(parent), name)
+    }
+
+    /// Make room for so many more.
+    pub fn reserve(&mut self, more: usize) {
+        self.table.reserve(more);
+    }
+
     fn one(&mut self, parent: Option<AttributeId>, name: &str) -> AttributeId {
         let name = self.names.intern(name);
-        let next = AttributeId::at(self.table.len());
-        let id = *self.children.entry((parent, name)).or_insert(next);
-        if id == next {
-            self.table.push(Attribute { parent, name });
+        self.add(parent, name)
+    }
+
+    fn add(&mut self, parent: Option<AttributeId>, name: NameId) -> AttributeId {
+        if let Some(id) = self.below(parent, name) {
+            return id;
         }
+        let id = AttributeId::at(self.table.len());
+        let mut attribute = Attribute { parent, name, children: 0, last: None, before: None };
+        let above = parent.and_then(|parent| self.table.get_mut(parent.index()));
+        let siblings = above.map(|above| {
+            above.children += 1;
+            attribute.before = above.last.replace(id);
+            above.children
+        });
+        self.table.push(attribute);
+        let to_index = match siblings {
+            Some(few) if few <= FEW => 0,
+            Some(many) if many == FEW + 1 => many as usize,
+            _ => 1,
+        };
+        let entries: Vec<_> = self.siblings(Some(id)).take(to_index).map(|id| (self.key_of(id), id)).collect();
+        self.index.extend(entries);
         id
+    }
+
+    /// The attribute `name` below `parent`.
+    fn below(&self, parent: Option<AttributeId>, name: NameId) -> Option<AttributeId> {
+        match parent.and_then(|parent| self.table.get(parent.index())) {
+            Some(above) if above.children <= FEW => {
+                self.siblings(above.last).find(|id| self.table.get(id.index()).is_some_and(|child| child.name == name))
+            }
+            _ => self.index.get(&key(parent, name)).copied(),
+        }
+    }
+
+    /// `last` and what comes before it below the same parent.
+    fn siblings(&self, last: Option<AttributeId>) -> impl Iterator<Item = AttributeId> {
+        std::iter::successors(last, |id| self.table.get(id.index())?.before)
+    }
+
+    fn key_of(&self, id: AttributeId) -> u64 {
+        self.table.get(id.index()).map_or(0, |attribute| key(attribute.parent, attribute.name))
     }
 
     /// The attribute at `path`, if there is one.
     pub fn find(&self, path: &str) -> Option<AttributeId> {
-        path.split('/')
-            .try_fold(None, |at, name| self.children.get(&(at, self.names.find(name)?)).map(|id| Some(*id)))?
+        path.split('/').try_fold(None, |at, name| self.below(at, self.names.find(name)?).map(Some))?
     }
 
     /// All attributes that `pattern` means, ascending. `*` as a whole component stands for any one name.
@@ -132,8 +196,11 @@ impl Attributes {
     }
 
     /// The same attributes in the order that depends on their paths alone, and the new id of each by its old one.
-    pub fn sorted(&self) -> (Attributes, Vec<AttributeId>) {
+    pub fn sorted(self) -> (Attributes, Vec<AttributeId>) {
         let mut order: Vec<AttributeId> = self.ids().collect();
+        if self.is_sorted() {
+            return (self, order);
+        }
         let name = |id: &AttributeId| self.name_of(*id);
         // Children by parent, last sibling first, so that a stack gives them in order.
         order.sort_by(|a, b| by_value(name(b), name(a)));
@@ -153,6 +220,23 @@ impl Attributes {
             stack.append(&mut below[id.index()]);
         }
         (sorted, new)
+    }
+
+    /// True when the attributes were made in the order that [`Attributes::sorted`] gives them.
+    fn is_sorted(&self) -> bool {
+        let mut above: Vec<AttributeId> = Vec::new();
+        self.ids().all(|id| {
+            let parent = self.parent_of(id);
+            let mut before = None;
+            while above.last().copied() != parent {
+                before = above.pop();
+                if before.is_none() {
+                    return false;
+                }
+            }
+            above.push(id);
+            before.is_none_or(|before| by_value(self.name_of(before), self.name_of(id)).is_lt())
+        })
     }
 }
 
@@ -214,14 +298,31 @@ mod tests {
     fn sorted_order_does_not_depend_on_the_order_of_making() {
         let one = tree(&["threads/10/state", "threads/2", "cpus/0", "threads/main", "threads/02"]);
         let two = tree(&["threads/main", "threads/02", "threads/2", "threads/10/state", "cpus/0"]);
-        let (a, new) = one.sorted();
+        let (a, new) = one.clone().sorted();
         let (b, _) = two.sorted();
+        let (again, same) = a.clone().sorted();
         let wanted =
             ["cpus", "cpus/0", "threads", "threads/2", "threads/02", "threads/10", "threads/10/state", "threads/main"];
         assert_eq!(paths(&a), wanted);
         assert_eq!(paths(&b), wanted);
+        assert_eq!((paths(&again), same), (paths(&a), a.ids().collect()));
         for id in one.ids() {
             assert_eq!(a.path_of(new[id.index()]), one.path_of(id));
+        }
+    }
+
+    #[test]
+    fn few_and_many_children_are_found() {
+        let mut tree = Attributes::default();
+        for many in [1, 8, 9, 10, 100] {
+            let top = tree.path(&many.to_string());
+            let made: Vec<_> = (0..many).map(|i| tree.child(top, &i.to_string())).collect();
+            let again: Vec<_> = (0..many).map(|i| tree.child(top, &i.to_string())).collect();
+            assert_eq!(made, again);
+            for (i, id) in made.into_iter().enumerate() {
+                assert_eq!(tree.find(&format!("{many}/{i}")), Some(id));
+            }
+            assert_eq!(tree.find(&format!("{many}/{many}")), None);
         }
     }
 

@@ -111,7 +111,7 @@ pub(super) struct Machine<'a> {
     last: u64,
     /// Bits of the last number of variable length.
     last_size: u8,
-    last_big: bool,
+    pub(super) last_big: bool,
 }
 
 impl<'a> Machine<'a> {

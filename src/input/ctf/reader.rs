@@ -12,6 +12,7 @@ use super::steps::Body;
 use super::stride::Skip;
 use super::{Place, Trace};
 use crate::base::notice::{Notice, Notices};
+use crate::base::time::Ns;
 use crate::input::record::{ClassId, Record, StreamId, Value, Words};
 use foldhash::HashMap;
 use std::ops::Range;
@@ -127,12 +128,33 @@ struct Current {
     cpu: u32,
 }
 
+/// Between two events of a packet.
+#[derive(Clone, Copy, Debug)]
+pub struct Position {
+    at: u64,
+    clock: u64,
+    last_big: bool,
+}
+
+/// What [`Reader::seek`] met of the classes of interest.
+#[derive(Clone, Copy, Debug)]
+pub struct Sought {
+    /// Time of the last event.
+    pub last: Ns,
+    /// The latest time of any.
+    pub latest: Ns,
+    /// Events with an earlier time than the one before.
+    pub backwards: u64,
+    /// The last landmark, and the latest time up to it.
+    pub landmark: Option<(Position, Ns)>,
+}
+
 /// An event whose header was read; its body is next.
 struct Head<'a> {
     class: ClassId,
     /// Where the header begins.
     at: u64,
-    /// The end of the event where nothing of it is wanted, if that was seen at once.
+    /// The way to the end of the event, if that was seen at once.
     skip: Option<&'a Skip>,
 }
 
@@ -154,19 +176,75 @@ impl<'a> Reader<'a> {
                 continue;
             };
             let count = wanted.len();
+            if count == 0 {
+                if self.skip(&head) {
+                    return Some(Record { class: head.class, time: self.time(), cpu: self.packet.cpu, values: &[] });
+                }
+                continue;
+            }
             if let Some(values) = self.values.0.get_mut(..count) {
                 values.fill(Value::Absent);
             }
             let Some(body) = self.plan.body(self.packet.class, head.class) else { continue };
             match run_body(&mut self.machine, body, &mut self.values) {
                 Ok(()) if self.machine.at > head.at => {
-                    let time = self.packet.line.map_or(0, |line| line.ns(self.machine.clock));
-                    let values = self.values.0.get(..count).unwrap_or(&[]);
-                    return Some(Record { class: head.class, time, cpu: self.packet.cpu, values });
+                    let (time, cpu) = (self.time(), self.packet.cpu);
+                    return Some(Record {
+                        class: head.class,
+                        time,
+                        cpu,
+                        values: self.values.0.get(..count).unwrap_or(&[]),
+                    });
                 }
                 outcome => self.end_body(outcome, head.at),
             }
         }
+    }
+
+    /// The time of the event whose header was read last.
+    #[inline(always)]
+    fn time(&self) -> Ns {
+        self.packet.line.map_or(0, |line| line.ns(self.machine.clock))
+    }
+
+    /// Step over the events of the next packet that lie before `from`, without looking at their values. Of the last one
+    /// whose class is a `landmark`, the position is kept.
+    pub fn seek(&mut self, from: Ns, landmark: impl Fn(ClassId) -> bool) -> Sought {
+        let mut sought = Sought { last: Ns::MIN, latest: Ns::MIN, backwards: 0, landmark: None };
+        if !self.enter() {
+            return sought;
+        }
+        loop {
+            let here = self.position();
+            let Some(head) = self.head() else { return sought };
+            let time = self.time();
+            if time >= from {
+                self.go(here);
+                return sought;
+            }
+            if self.plan.wanted(head.class).is_some() {
+                sought.backwards += u64::from(time < sought.last);
+                (sought.last, sought.latest) = (time, time.max(sought.latest));
+                if landmark(head.class) {
+                    sought.landmark = Some((here, sought.latest));
+                }
+            }
+            if !self.skip(&head) {
+                return sought;
+            }
+        }
+    }
+
+    /// Where it stands in its packet.
+    pub fn position(&self) -> Position {
+        let Machine { at, clock, last_big, .. } = self.machine;
+        Position { at, clock, last_big }
+    }
+
+    /// Go to a position in the same packet.
+    pub fn go(&mut self, position: Position) {
+        let Position { at, clock, last_big } = position;
+        (self.machine.at, self.machine.clock, self.machine.last_big) = (at, clock, last_big);
     }
 
     /// Counts the events of each class into `counts`, without looking at their values.

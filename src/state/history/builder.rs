@@ -26,6 +26,12 @@ struct Renumbering {
 }
 
 impl Renumbering {
+    /// True when every id stays what it is.
+    fn is_none(&self) -> bool {
+        self.attributes.iter().enumerate().all(|(at, id)| id.index() == at)
+            && self.texts.iter().enumerate().all(|(at, id)| id.index() == at)
+    }
+
     /// First this, then `next`.
     fn then(&self, next: &Renumbering) -> Renumbering {
         let attribute = |id: &AttributeId| next.attributes.get(id.index()).copied().unwrap_or(*id);
@@ -86,21 +92,34 @@ impl HistoryBuilder {
     /// The history of a trace that covers `window`.
     pub fn seal(self, window: Span, shape: Shape, work: &Work) -> Result<History, BuildError> {
         let (attributes, new_attributes) = self.attributes.sorted();
-        let mut order: Vec<NameId> = (0..self.texts.len()).map(NameId::at).collect();
-        order.sort_by_key(|id| self.texts.get(*id));
-        let mut texts = Names::default();
-        let mut new_texts = vec![NameId(0); order.len()];
-        for id in order {
-            new_texts[id.index()] = texts.intern(self.texts.get(id));
-        }
-        let canonical = Renumbering { attributes: new_attributes, texts: new_texts };
-        let runs = map(&workers_for(self.len(), work), self.runs, |(mut run, ids)| {
-            let joined = ids.map(|ids| ids.then(&canonical));
-            let ids = joined.as_ref().unwrap_or(&canonical);
-            run.renumber(&ids.attributes, &ids.texts);
+        let (texts, new_texts) = canonical(self.texts);
+        let last = Renumbering { attributes: new_attributes, texts: new_texts };
+        let as_it_is = last.is_none();
+        let count = self.runs.iter().map(|(run, _)| run.len()).sum();
+        let runs = map(&workers_for(count, work), self.runs, |(mut run, ids)| {
+            let joined = ids.map(|ids| ids.then(&last));
+            if joined.is_some() || !as_it_is {
+                let ids = joined.as_ref().unwrap_or(&last);
+                run.renumber(&ids.attributes, &ids.texts);
+            }
             run
         })?;
         let tree = build(runs, shape, work)?;
         Ok(History { attributes, texts, states: self.states, window, tree, summary: OnceLock::new() })
     }
+}
+
+/// The same texts numbered by content, and the new id of each by its old one.
+pub(super) fn canonical(texts: Names) -> (Names, Vec<NameId>) {
+    let mut order: Vec<NameId> = (0..texts.len()).map(NameId::at).collect();
+    if order.is_sorted_by_key(|id| texts.get(*id)) {
+        return (texts, order);
+    }
+    order.sort_by_key(|id| texts.get(*id));
+    let mut sorted = Names::default();
+    let mut new = vec![NameId(0); order.len()];
+    for id in order {
+        new[id.index()] = sorted.intern(texts.get(id));
+    }
+    (sorted, new)
 }

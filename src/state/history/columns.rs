@@ -337,6 +337,21 @@ impl Columns {
         start..end
     }
 
+    /// Call `found` with each attribute of `low..=high` and the time from its first start to its last end.
+    pub fn lives(&self, low: u32, high: u32, mut found: impl FnMut(u32, Span)) {
+        let within = self.between(low, high, 0);
+        let mut first = within.start;
+        while first < within.end {
+            let attribute = self.attribute(first);
+            let mut last = first;
+            while last + 1 < within.end && self.attribute(last + 1) == attribute {
+                last += 1;
+            }
+            found(attribute, Span::new(self.start(first), self.end(last)));
+            first = last + 1;
+        }
+    }
+
     /// In `of`, positions of one attribute: the one whose interval holds at `t`.
     pub fn holding(&self, of: Range<usize>, t: Ns) -> Option<usize> {
         let after = Self::partition(of.clone(), |at| self.start(at) <= t);

@@ -94,7 +94,7 @@ impl Growing {
 
 /// Pack what a band has collected.
 fn finish(packing: &mut Packing, band: usize, open: &mut Run, shape: Shape) -> Option<(usize, u32)> {
-    let mut run = std::mem::take(open);
-    let leaves = leaves(&mut run.items, shape.node, &run.aside);
+    let run = std::mem::take(open);
+    let leaves = leaves(&[&run.items], shape.node, &run.aside);
     packing.slab(leaves, shape.fanout).map(|root| (band, root))
 }

@@ -85,17 +85,24 @@ pub struct Run {
     pub(super) aside: Vec<Value>,
     /// First start, last end; empty when there are no intervals.
     pub(super) span: Span,
+    /// One more than the highest attribute.
+    pub(super) attributes: usize,
 }
 
 impl Default for Run {
     fn default() -> Self {
-        Run { items: Vec::new(), aside: Vec::new(), span: Span::new(Ns::MAX, Ns::MIN) }
+        Run { items: Vec::new(), aside: Vec::new(), span: Span::new(Ns::MAX, Ns::MIN), attributes: 0 }
     }
 }
 
 impl Run {
     /// The most intervals of one history: node and side list positions are 30 bits.
     pub(super) const MOST: usize = 1 << 30;
+
+    /// A run of nothing with room for so many.
+    pub fn with_capacity(intervals: usize) -> Self {
+        Run { items: Vec::with_capacity(intervals), ..Run::default() }
+    }
 
     /// Take in that `attribute` was `value` during `span`. An empty span says nothing and is not kept.
     pub fn push(&mut self, attribute: AttributeId, span: Span, value: Value) {
@@ -109,6 +116,7 @@ impl Run {
             _ => self.set_aside(value),
         };
         self.span = Span::new(self.span.start.min(span.start), self.span.end.max(span.end));
+        self.attributes = self.attributes.max(attribute.index() + 1);
         self.items.push(Packed { start: span.start, end: span.end, attribute: attribute.0, value });
     }
 
@@ -140,8 +148,10 @@ impl Run {
     pub(super) fn renumber(&mut self, attributes: &[AttributeId], texts: &[NameId]) {
         let attribute = |id: u32| attributes.get(id as usize).map_or(id, |new| new.0);
         let text = |id: u32| texts.get(id as usize).map_or(id, |new| new.0);
+        self.attributes = 0;
         for item in &mut self.items {
             item.attribute = attribute(item.attribute);
+            self.attributes = self.attributes.max(item.attribute as usize + 1);
             if item.value & 3 == TEXT {
                 item.value = text(item.value >> 2) << 2 | TEXT;
             }

@@ -14,7 +14,7 @@
 //! - [`interval`]: intervals, values, and the runs that the machines write
 //! - [`columns`]: the intervals of one node in 12 to 14 bytes each
 //! - [`tree`]: the sealed nodes and how packed nodes become a tree
-//! - [`bulk`]: the parallel build; [`growing`]: the incremental one
+//! - [`bulk`]: the parallel build; `cuts`: how it cuts time without sorting; [`growing`]: the incremental one
 //! - [`search`]: single, full and 2D queries
 //! - [`builder`]: names of all chunks made one, then the bulk build
 //! - [`recorded`]: the history of a kernel recording
@@ -25,6 +25,7 @@ pub mod builder;
 pub mod bulk;
 pub mod check;
 pub mod columns;
+mod cuts;
 pub mod growing;
 pub mod interval;
 pub mod lines;

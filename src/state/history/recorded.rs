@@ -12,17 +12,21 @@
 //!
 //! Threads that had the same tid one after the other share their lines. Traces contradict themselves: where two things
 //! are said of one instant, what began later holds, so lines never overlap. Neighbours of equal value become one
-//! interval. Cost: linear in edges, calls and switches, in parallel by thread.
+//! interval. Cost: linear in edges, calls and switches, in parallel by stretches of lines of about equal weight. Attributes
+//! and texts are numbered at once in the order in which the sealed history has them, so that nothing is numbered anew.
 
 use super::History;
-use super::builder::HistoryBuilder;
+use super::builder::{HistoryBuilder, canonical};
 use super::bulk::BuildError;
 use super::interval::{Run, Value};
 use super::tree::Shape;
+use crate::base::names::NameId;
 use crate::base::time::{Ns, Span};
 use crate::base::work::{Work, in_order};
-use crate::state::attributes::AttributeId;
-use crate::state::recording::{EdgeKind, Recording, Thread};
+use crate::state::attributes::{AttributeId, Attributes};
+use crate::state::recording::{CpuRun, EdgeKind, HostId, Recording, Thread};
+use std::fmt::Write;
+use std::ops::Range;
 
 /// Names of the states of a thread.
 pub const STATES: &[&str] =
@@ -48,7 +52,7 @@ fn state(kind: EdgeKind) -> Option<Value> {
 
 /// The attributes of the threads of one tid, and those threads.
 struct Lines<'a> {
-    threads: Vec<&'a Thread>,
+    threads: &'a [&'a Thread],
     state: AttributeId,
     cpu: AttributeId,
     syscall: AttributeId,
@@ -57,49 +61,90 @@ struct Lines<'a> {
     ppid: AttributeId,
 }
 
-/// Threads that a worker takes at a time.
-const STRETCH: usize = 256;
+/// What is written in one go.
+enum Source<'a> {
+    Tid(Lines<'a>),
+    Cpu(AttributeId, &'a [CpuRun]),
+}
+
+/// Intervals, at most, that a worker writes at a time; one source may have more.
+const STRETCH: usize = 1 << 15;
 
 impl History {
     /// The history of `recording`.
     pub fn of_recording(recording: &Recording, work: &Work) -> Result<History, BuildError> {
         let mut builder = HistoryBuilder::new(STATES);
-        builder.texts = recording.names.clone();
-        let prefixes = prefixes(recording);
-        let prefix = |host: usize| prefixes.get(host).map_or("", |prefix| prefix);
+        let (texts, new_texts) = canonical(recording.names.clone());
+        builder.texts = texts;
         let mut threads: Vec<&Thread> = recording.threads.iter().filter(|thread| !thread.idle).collect();
         threads.sort_by_key(|thread| (thread.host, thread.tid));
-        let mut lines = Vec::new();
-        for same in threads.chunk_by(|a, b| (a.host, a.tid) == (b.host, b.tid)) {
-            let Some(first) = same.first() else { continue };
-            let at = builder.attributes.path(&format!("{}threads/{}", prefix(first.host.index()), first.tid));
-            let mut child = |name| builder.attributes.child(at, name);
-            lines.push(Lines {
-                threads: same.to_vec(),
-                state: child("state"),
-                cpu: child("cpu"),
-                syscall: child("syscall"),
-                name: child("name"),
-                pid: child("pid"),
-                ppid: child("ppid"),
-            });
-        }
-        let stretches: Vec<&[Lines<'_>]> = lines.chunks(STRETCH).collect();
+        let sources = sources(recording, &threads, &mut builder.attributes);
+        let stretches = stretches(&sources);
         let make = |i: usize| {
-            let mut run = Run::default();
-            stretches[i].iter().for_each(|lines| lines.write(&mut run));
+            let sources = &sources[stretches[i].clone()];
+            let mut run = Run::with_capacity(sources.iter().map(Source::weight).sum());
+            sources.iter().for_each(|source| source.write(recording, &new_texts, &mut run));
             run
         };
         in_order(work, stretches.len(), make, |_, run| builder.push(run))?;
-        let mut run = Run::default();
-        for ((host, cpu), runs) in &recording.cpus {
-            let attribute = builder.attributes.path(&format!("{}cpus/{cpu}/thread", prefix(host.index())));
-            let tid = |id| recording.thread(id).map_or(0, |thread| i64::from(thread.tid));
-            hold(&mut run, attribute, runs.iter().map(|run| (run.span, Some(Value::Int(tid(run.thread))))));
-        }
-        builder.push(run);
         builder.seal(recording.span, Shape::default(), work)
     }
+}
+
+/// All sources with their attributes, made in the order in which a sealed history has them.
+fn sources<'a>(recording: &'a Recording, threads: &'a [&'a Thread], attributes: &mut Attributes) -> Vec<Source<'a>> {
+    let prefixes = prefixes(recording);
+    let prefix = |host: HostId| prefixes.get(host.index()).map_or("", |prefix| prefix);
+    let tids = || threads.chunk_by(|a, b| (a.host, a.tid) == (b.host, b.tid));
+    let mut hosts: Vec<HostId> = recording.cpus.iter().map(|((host, _), _)| *host).collect();
+    hosts.extend(tids().filter_map(|same| same.first()).map(|thread| thread.host));
+    hosts.sort_unstable();
+    hosts.dedup();
+    hosts.sort_by_key(|host| prefix(*host));
+    attributes.reserve(7 * tids().count() + 2 * recording.cpus.len());
+    let mut sources = Vec::with_capacity(tids().count() + recording.cpus.len());
+    let mut number = String::new();
+    let mut below = |attributes: &mut Attributes, above: AttributeId, id: i64| {
+        number.clear();
+        // Writing to a string does not fail.
+        let _ = write!(number, "{id}");
+        attributes.child(above, &number)
+    };
+    for host in hosts {
+        let own = recording.cpus.iter().filter(|((of, _), _)| *of == host);
+        for ((_, cpu), runs) in own {
+            let above = attributes.path(&format!("{}cpus", prefix(host)));
+            let cpu = below(attributes, above, (*cpu).into());
+            sources.push(Source::Cpu(attributes.child(cpu, "thread"), runs));
+        }
+        let (from, past) = (threads.partition_point(|t| t.host < host), threads.partition_point(|t| t.host <= host));
+        let Some(own) = threads.get(from..past).filter(|own| !own.is_empty()) else { continue };
+        let above = attributes.path(&format!("{}threads", prefix(host)));
+        let names = ["cpu", "name", "pid", "ppid", "state", "syscall"].map(|name| attributes.name(name));
+        for same in own.chunk_by(|a, b| a.tid == b.tid) {
+            let at = below(attributes, above, same.first().map_or(0, |thread| thread.tid.into()));
+            let [cpu, name, pid, ppid, state, syscall] = names.map(|name| attributes.named(at, name));
+            sources.push(Source::Tid(Lines { threads: same, state, cpu, syscall, name, pid, ppid }));
+        }
+    }
+    sources
+}
+
+/// The sources in stretches of about equal weight.
+fn stretches(sources: &[Source<'_>]) -> Vec<Range<usize>> {
+    let mut stretches: Vec<Range<usize>> = Vec::new();
+    let mut weight = usize::MAX;
+    for (at, source) in sources.iter().enumerate() {
+        weight = weight.saturating_add(source.weight());
+        match stretches.last_mut() {
+            Some(last) if weight <= STRETCH => last.end = at + 1,
+            _ => {
+                stretches.push(at..at + 1);
+                weight = source.weight();
+            }
+        }
+    }
+    stretches
 }
 
 /// What paths of each host begin with: nothing where there is one, else its name, made different where it is not.
@@ -118,19 +163,44 @@ fn prefixes(recording: &Recording) -> Vec<String> {
     prefixes
 }
 
+impl Source<'_> {
+    /// Intervals, at most.
+    fn weight(&self) -> usize {
+        match self {
+            Source::Cpu(_, runs) => runs.len(),
+            Source::Tid(lines) => {
+                let of = |thread: &&Thread| 2 * thread.edges.len() + thread.calls.len() + thread.names.len() + 2;
+                lines.threads.iter().map(of).sum()
+            }
+        }
+    }
+
+    /// Write it; `texts` are the new ids of the recording's names.
+    fn write(&self, recording: &Recording, texts: &[NameId], run: &mut Run) {
+        match self {
+            Source::Tid(lines) => lines.write(texts, run),
+            Source::Cpu(attribute, runs) => {
+                let tid = |id| recording.thread(id).map_or(0, |thread| i64::from(thread.tid));
+                hold(run, *attribute, runs.iter().map(|run| (run.span, Some(Value::Int(tid(run.thread))))));
+            }
+        }
+    }
+}
+
 impl Lines<'_> {
-    fn write(&self, run: &mut Run) {
+    fn write(&self, texts: &[NameId], run: &mut Run) {
+        let text = |name: NameId| Some(Value::Text(texts.get(name.index()).copied().unwrap_or(name)));
         let edges = || self.threads.iter().flat_map(|thread| &thread.edges);
         let calls = self.threads.iter().flat_map(|thread| &thread.calls);
         let lives = || self.threads.iter().map(|thread| (thread, thread.life));
         let names = self.threads.iter().flat_map(|thread| {
             let ends = thread.names.iter().skip(1).map(|(from, _)| *from).chain([thread.life.end]);
-            thread.names.iter().zip(ends).map(|((from, name), end)| (Span::new(*from, end), Some(Value::Text(*name))))
+            thread.names.iter().zip(ends).map(|((from, name), end)| (Span::new(*from, end), text(*name)))
         });
         let known = |id: i32| (id != 0).then_some(Value::Int(id.into()));
         hold(run, self.state, edges().map(|edge| (edge.span, state(edge.kind))));
         hold(run, self.cpu, edges().map(|edge| (edge.span, Some(Value::Int(edge.cpu.into())))));
-        hold(run, self.syscall, calls.map(|call| (call.span, Some(Value::Text(call.name)))));
+        hold(run, self.syscall, calls.map(|call| (call.span, text(call.name))));
         hold(run, self.name, names);
         hold(run, self.pid, lives().map(|(thread, life)| (life, known(thread.pid))));
         hold(run, self.ppid, lives().map(|(thread, life)| (life, known(thread.ppid))));
@@ -138,9 +208,20 @@ impl Lines<'_> {
 }
 
 /// Write one line. Of two that overlap the later cuts the earlier off; neighbours of equal value become one.
-fn hold(run: &mut Run, attribute: AttributeId, said: impl Iterator<Item = (Span, Option<Value>)>) {
-    let mut said: Vec<(Span, Option<Value>)> = said.filter(|(span, _)| !span.is_empty()).collect();
-    said.sort_by_key(|(span, _)| span.start);
+fn hold(run: &mut Run, attribute: AttributeId, said: impl Iterator<Item = (Span, Option<Value>)> + Clone) {
+    let said = said.filter(|(span, _)| !span.is_empty());
+    // One thread tells its story in order. Only several of one tid, or a recording that contradicts itself, need sorting.
+    if said.clone().is_sorted_by_key(|(span, _)| span.start) {
+        join(run, attribute, said);
+    } else {
+        let mut said: Vec<(Span, Option<Value>)> = said.collect();
+        said.sort_by_key(|(span, _)| span.start);
+        join(run, attribute, said.into_iter());
+    }
+}
+
+/// Write what is said in order of start.
+fn join(run: &mut Run, attribute: AttributeId, said: impl Iterator<Item = (Span, Option<Value>)>) {
     let mut open: Option<(Span, Option<Value>)> = None;
     let mut write = |(span, value): (Span, Option<Value>), until: Ns| {
         if let Some(value) = value {

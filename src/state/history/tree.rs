@@ -264,13 +264,11 @@ impl Tree {
                 if bounds.low > high || bounds.high < low {
                     continue;
                 }
-                let columns = &node.columns;
-                for at in columns.between(low, high, 0) {
-                    if let Some(life) = lives.get_mut((columns.attribute(at) - low) as usize) {
-                        life.start = life.start.min(columns.start(at));
-                        life.end = life.end.max(columns.end(at));
+                node.columns.lives(low, high, |attribute, life| {
+                    if let Some(all) = lives.get_mut((attribute - low) as usize) {
+                        *all = Span::new(all.start.min(life.start), all.end.max(life.end));
                     }
-                }
+                });
             }
             lives
         };
