@@ -272,9 +272,8 @@ fn tell_traces(
             Ok(notices)
         }
         Request::Dump { canonical } => {
-            let mut out = std::io::stdout().lock();
             let write = if canonical { dump::canonical } else { dump::readable };
-            let mut notices = write(&session.sources, &work.cancel, &mut out)?;
+            let mut notices = write(&session.sources, work, &mut std::io::stdout())?;
             notices.merge(&session.notices());
             Ok(notices)
         }

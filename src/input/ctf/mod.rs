@@ -31,7 +31,7 @@ pub use decode::{Damage, Sink, What};
 pub use directory::Directory;
 pub use open::{How, Opening, open_all};
 pub use plan::Plan;
-pub use reader::Reader;
+pub use reader::{Position, Reader};
 pub use real::Real;
 pub use steps::{Appearance, Named, Node, Shape};
 

@@ -116,6 +116,8 @@ pub struct Reader<'a> {
     values: Values<'a>,
     /// Of the packet being read.
     packet: Current,
+    /// Before the event that was shown or stepped over last.
+    began: Position,
     notices: Notices,
 }
 
@@ -129,9 +131,10 @@ struct Current {
 }
 
 /// Between two events of a packet.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Position {
-    at: u64,
+    /// Bits from the beginning of the packet.
+    pub at: u64,
     clock: u64,
     last_big: bool,
 }
@@ -163,7 +166,8 @@ impl<'a> Reader<'a> {
         let machine = Machine::new(trace.slots());
         let values = Values(vec![Value::Absent; plan.most_values()]);
         let (packet, notices) = (Current::default(), Notices::default());
-        Reader { trace, plan, stream, packets, machine, values, packet, notices }
+        let began = Position { at: 0, clock: 0, last_big: false };
+        Reader { trace, plan, stream, packets, machine, values, packet, began, notices }
     }
 
     /// The next record of a class of interest; `None` at the end. Damaged packets are left with a notice.
@@ -235,6 +239,29 @@ impl<'a> Reader<'a> {
         }
     }
 
+    /// Step over the next event: the full value of the clock.
+    pub fn step(&mut self) -> Option<u64> {
+        loop {
+            self.began = self.position();
+            let Some(head) = self.head() else { if self.enter() { continue } else { return None } };
+            if self.skip(&head) {
+                return Some(self.machine.clock);
+            }
+        }
+    }
+
+    /// Go to a position in the next packet.
+    pub fn resume(&mut self, position: Position) {
+        if self.enter() {
+            self.go(position);
+        }
+    }
+
+    /// Before the event that was [shown](Reader::show) or [stepped over](Reader::step) last.
+    pub fn began(&self) -> Position {
+        self.began
+    }
+
     /// Where it stands in its packet.
     pub fn position(&self) -> Position {
         let Machine { at, clock, last_big, .. } = self.machine;
@@ -282,6 +309,7 @@ impl<'a> Reader<'a> {
     /// The next event into `sink`, all of its fields: its class and the full value of the clock.
     pub fn show<S: Sink<'a>>(&mut self, sink: &mut S) -> Option<(ClassId, u64)> {
         loop {
+            self.began = self.position();
             let Some(head) = self.head() else { if self.enter() { continue } else { return None } };
             let Some(body) = self.plan.body(self.packet.class, head.class) else { continue };
             match run_body(&mut self.machine, body, sink) {
