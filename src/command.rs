@@ -41,8 +41,8 @@ pub fn run(common: &Common, request: Request) -> anyhow::Result<u8> {
         | Request::Info { .. }
         | Request::Dump { .. } => {
             let mut session = match request {
-                Request::Info { full: false, .. } => Session::outline(common)?,
-                _ => Session::open(common)?,
+                Request::Info { full: false, .. } => Session::outline(common, &work)?,
+                _ => open(common, &work)?,
             };
             clock.lap("open");
             if !matches!(request, Request::Stats { .. } | Request::Info { full: false, .. } | Request::Dump { .. }) {
@@ -71,7 +71,7 @@ pub fn run(common: &Common, request: Request) -> anyhow::Result<u8> {
             model.notices
         }
         Request::Build { output, tasks, symbols } => {
-            let mut session = Session::open(common)?;
+            let mut session = open(common, &work)?;
             clock.lap("open");
             session.fit_clocks(&work)?;
             let Session::Traces(traces) = &session else {
@@ -108,6 +108,11 @@ pub fn run(common: &Common, request: Request) -> anyhow::Result<u8> {
     Ok(code)
 }
 
+/// What the command line names, ready to be asked.
+fn open(common: &Common, work: &Work) -> anyhow::Result<Session> {
+    with_progress(work, || Session::open(common, work))
+}
+
 fn wrong(error: impl std::fmt::Display) -> Wrong {
     Wrong(error.to_string())
 }
@@ -135,7 +140,7 @@ fn answer(
 ) -> anyhow::Result<(Model, Comparison)> {
     let request = session::request(&selection.slow, &selection.fast)?;
     let renamed = session::renamed(selection.functions.as_deref())?;
-    let mut session = Session::open(common)?;
+    let mut session = open(common, work)?;
     clock.lap("open");
     with_progress(work, || {
         session.fit_clocks(work)?;
@@ -267,9 +272,8 @@ fn tell_traces(
             Ok(notices)
         }
         Request::Dump { canonical } => {
-            let mut out = std::io::stdout().lock();
             let write = if canonical { dump::canonical } else { dump::readable };
-            let mut notices = write(&session.sources, &work.cancel, &mut out)?;
+            let mut notices = write(&session.sources, work, &mut std::io::stdout())?;
             notices.merge(&session.notices());
             Ok(notices)
         }
@@ -355,7 +359,7 @@ fn tell_databases(session: &Databases, request: Request, clock: &mut Stages) -> 
 fn interface(common: &Common, selection: Selection, looks: Looks) -> anyhow::Result<Notices> {
     let request = session::request(&selection.slow, &selection.fast)?;
     let renamed = session::renamed(selection.functions.as_deref())?;
-    let session = Session::open(common)?;
+    let session = open(common, &Work::new(common.threads))?;
     match (&session, &selection.task) {
         (Session::Traces(traces), Some(task)) => drop(traces.candidates(&[task.as_str()])?),
         (Session::Databases(databases), task) => drop(databases.task(task.as_deref())?),

@@ -26,7 +26,9 @@ fn folders(root: &Path) -> Vec<PathBuf> {
 }
 
 fn opened(folder: &Path) -> Option<Vec<Source>> {
-    let Ok(Opened::Ctf(sources)) = open(&[Argument { label: None, path: folder.to_owned() }]) else { return None };
+    let Ok(Opened::Ctf(sources)) = open(&[Argument { label: None, path: folder.to_owned() }], &Work::new(2)) else {
+        return None;
+    };
     Some(sources)
 }
 

@@ -45,20 +45,24 @@ pub enum Session {
 
 impl Session {
     /// Open what a command line names. Cost: metadata, packet indexes and packet headers.
-    pub fn open(common: &Common) -> anyhow::Result<Session> {
-        Session::by(input::open, common)
+    pub fn open(common: &Common, work: &Work) -> anyhow::Result<Session> {
+        Session::by(input::open, common, work)
     }
 
     /// The same for those who read no events. Cost: metadata and packet indexes.
-    pub fn outline(common: &Common) -> anyhow::Result<Session> {
-        Session::by(input::outline, common)
+    pub fn outline(common: &Common, work: &Work) -> anyhow::Result<Session> {
+        Session::by(input::outline, common, work)
     }
 
-    fn by(open: impl Fn(&[Argument]) -> Result<Opened, OpenError>, common: &Common) -> anyhow::Result<Session> {
+    fn by(
+        open: impl Fn(&[Argument], &Work) -> Result<Opened, OpenError>,
+        common: &Common,
+        work: &Work,
+    ) -> anyhow::Result<Session> {
         if let Some(databases) = Databases::open(&common.arguments)? {
             return Ok(Session::Databases(databases));
         }
-        Ok(match open(&common.arguments)? {
+        Ok(match open(&common.arguments, work)? {
             Opened::Ctf(sources) => Session::Traces(Traces::new(sources, common)?),
             Opened::Otf2(archive) => Session::Run(Run { archive }),
         })

@@ -13,6 +13,7 @@
 mod compile;
 mod decode;
 mod directory;
+mod extent;
 mod json;
 mod locate;
 mod metadata;
@@ -20,6 +21,7 @@ mod open;
 mod packet;
 mod plan;
 mod reader;
+mod real;
 mod schema;
 mod steps;
 mod stride;
@@ -27,15 +29,17 @@ mod tsdl;
 
 pub use decode::{Damage, Sink, What};
 pub use directory::Directory;
-pub use open::How;
+pub use open::{How, Opening, open_all};
 pub use plan::Plan;
-pub use reader::Reader;
+pub use reader::{Position, Reader};
+pub use real::Real;
 pub use steps::{Appearance, Named, Node, Shape};
 
 use super::mapped::Mapped;
 use super::record::{ClassId, Projection, Scope, StreamId};
 use crate::base::notice::{Notice, Notices};
 use crate::base::time::{Ns, Shift, canonical_ns};
+use crate::base::work::{Cancelled, Work};
 use packet::{Line, Place, Preludes};
 use schema::{Count, Field, Kind, Schema, StreamClass};
 use std::ops::Range;
@@ -46,6 +50,12 @@ use std::sync::Arc;
 #[derive(Debug, thiserror::Error)]
 #[error("{0}")]
 pub struct OpenError(pub String);
+
+impl From<Cancelled> for OpenError {
+    fn from(cancelled: Cancelled) -> Self {
+        OpenError(cancelled.to_string())
+    }
+}
 
 /// A record class (CTF: an event class of one stream class).
 #[derive(Clone, Debug)]
@@ -128,9 +138,11 @@ pub struct Trace {
 impl Trace {
     /// Open a trace directory (one that holds `metadata`).
     pub fn open(path: &Path) -> Result<Trace, OpenError> {
+        let work = Work::new(1);
         let directories: Result<Vec<Directory>, OpenError> =
-            Directory::read_all(vec![path.to_owned()]).into_iter().collect();
-        Trace::open_chunks(&directories?, How::Headers)
+            Directory::read_all(vec![path.to_owned()], &work)?.into_iter().collect();
+        let opening = Opening::of(&directories?)?;
+        open_all(vec![opening], How::Headers, &work)?.pop().ok_or_else(|| OpenError("no trace was named".to_owned()))
     }
 
     /// Record classes by [`ClassId`].

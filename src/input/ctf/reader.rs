@@ -6,6 +6,7 @@
 use super::decode::{Damage, Machine, Sink, What, extend};
 use super::packet::Line;
 use super::plan::Plan;
+use super::real::Real;
 use super::schema::{EventClass, Role};
 use super::steps::Body;
 use super::stride::Skip;
@@ -89,9 +90,8 @@ impl<'a> Sink<'a> for Values<'a> {
     fn signed(&mut self, node: u32, value: i64) {
         self.set(node, Value::Signed(value));
     }
-    fn real(&mut self, node: u32, bits: u64, size: u8) {
-        let value = if size == 32 { f64::from(f32::from_bits(bits as u32)) } else { f64::from_bits(bits) };
-        self.set(node, Value::Real(value));
+    fn real(&mut self, node: u32, number: Real<'a>) {
+        self.set(node, Value::Real(number.value()));
     }
     fn text(&mut self, node: u32, bytes: &'a [u8], width: u8, _big_endian: bool) {
         let end = if width == 1 { memchr::memchr(0, bytes).unwrap_or(bytes.len()) } else { bytes.len() };
@@ -116,6 +116,8 @@ pub struct Reader<'a> {
     values: Values<'a>,
     /// Of the packet being read.
     packet: Current,
+    /// Before the event that was shown or stepped over last.
+    began: Position,
     notices: Notices,
 }
 
@@ -129,9 +131,10 @@ struct Current {
 }
 
 /// Between two events of a packet.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Position {
-    at: u64,
+    /// Bits from the beginning of the packet.
+    pub at: u64,
     clock: u64,
     last_big: bool,
 }
@@ -163,7 +166,8 @@ impl<'a> Reader<'a> {
         let machine = Machine::new(trace.slots());
         let values = Values(vec![Value::Absent; plan.most_values()]);
         let (packet, notices) = (Current::default(), Notices::default());
-        Reader { trace, plan, stream, packets, machine, values, packet, notices }
+        let began = Position { at: 0, clock: 0, last_big: false };
+        Reader { trace, plan, stream, packets, machine, values, packet, began, notices }
     }
 
     /// The next record of a class of interest; `None` at the end. Damaged packets are left with a notice.
@@ -235,6 +239,29 @@ impl<'a> Reader<'a> {
         }
     }
 
+    /// Step over the next event: the full value of the clock.
+    pub fn step(&mut self) -> Option<u64> {
+        loop {
+            self.began = self.position();
+            let Some(head) = self.head() else { if self.enter() { continue } else { return None } };
+            if self.skip(&head) {
+                return Some(self.machine.clock);
+            }
+        }
+    }
+
+    /// Go to a position in the next packet.
+    pub fn resume(&mut self, position: Position) {
+        if self.enter() {
+            self.go(position);
+        }
+    }
+
+    /// Before the event that was [shown](Reader::show) or [stepped over](Reader::step) last.
+    pub fn began(&self) -> Position {
+        self.began
+    }
+
     /// Where it stands in its packet.
     pub fn position(&self) -> Position {
         let Machine { at, clock, last_big, .. } = self.machine;
@@ -282,6 +309,7 @@ impl<'a> Reader<'a> {
     /// The next event into `sink`, all of its fields: its class and the full value of the clock.
     pub fn show<S: Sink<'a>>(&mut self, sink: &mut S) -> Option<(ClassId, u64)> {
         loop {
+            self.began = self.position();
             let Some(head) = self.head() else { if self.enter() { continue } else { return None } };
             let Some(body) = self.plan.body(self.packet.class, head.class) else { continue };
             match run_body(&mut self.machine, body, sink) {
