@@ -15,6 +15,7 @@ use whyslow::model::build::{self, iterations};
 use whyslow::model::context::FrameKind;
 use whyslow::model::metric::Metric;
 use whyslow::model::pattern::Anomalies;
+use whyslow::session::Run;
 use whyslow::view::archive::{self, Facts};
 use whyslow::view::stats::Table;
 
@@ -450,6 +451,19 @@ fn iterations_are_executions_whose_time_is_somebodys() {
     // Each pattern alone makes the same executions.
     let one = |task| iterations::iterations(&mined, task, "run", "node", &notices, &Work::new(1)).unwrap();
     assert_eq!((1..tasks.len()).map(|task| one(task).executions.len()).sum::<usize>(), 12);
+}
+
+#[test]
+fn a_run_is_mined_once_for_patterns_and_for_iterations() {
+    let written = Written::new(PLAIN);
+    let (run, work) = (Run::new(Box::new(Archive::open(written.path()).unwrap())), Work::new(2));
+    work.cancel.cancel();
+    assert!(run.mine(&work).is_err(), "what was cancelled is not kept");
+    let work = Work::new(2);
+    let first = run.mine(&work).unwrap();
+    drop(written);
+    let model = run.model(None, &work).expect("the archive is not read again");
+    assert!(!model.executions.is_empty() && std::sync::Arc::ptr_eq(&first, &run.mine(&work).unwrap()));
 }
 
 #[test]

@@ -15,6 +15,7 @@ pub mod table;
 pub mod triggers;
 
 use super::offsets::{Clock, fit};
+use crate::base::notice::Notices;
 use crate::base::time::Span;
 use crate::base::work::{Cancelled, Work, in_order};
 use crate::event::operation::{Operations, Place};
@@ -38,6 +39,9 @@ pub struct Mined {
     /// Time that mining took, summed over streams.
     pub detection: Duration,
 }
+
+/// What was mined, and what was odd about the events that it was found in.
+pub type Mining = (Mined, Notices);
 
 /// What depends on q and s.
 #[derive(Clone, Debug, Default)]
