@@ -269,10 +269,8 @@ impl Traces {
                 calls.entry(name.to_owned()).or_default().add(recording, call.thread, call.span, &mut notices);
             }
         }
-        calls.retain(|name, _| !survey.tasks.contains_key(name));
-        calls.values_mut().for_each(|s| s.durations.sort_unstable());
-        let names = calls.keys().cloned().collect();
-        survey.tasks.extend(calls);
+        let names = calls.keys().filter(|name| !survey.tasks.contains_key(*name)).cloned().collect();
+        survey.add_functions(calls);
         Ok((survey, names, notices))
     }
 
