@@ -10,6 +10,7 @@ use whyslow::analysis::patterns::measure::Settings;
 use whyslow::base::notice::Notice;
 use whyslow::base::work::Work;
 use whyslow::event::mpi::{self, MpiRun};
+use whyslow::event::operation::Place;
 use whyslow::input::otf2::Archive;
 use whyslow::model::build::{self, iterations};
 use whyslow::model::context::FrameKind;
@@ -366,6 +367,15 @@ fn operations_are_named_for_people_and_enclose_nothing() {
         assert_eq!(sequence.operations[0].span().len(), 20);
     }
     assert_eq!(operations.messages.len(), 240);
+    // The first send of each turn completes in the wait of its turn; of the second nobody saw it.
+    assert_eq!(operations.handovers.len(), 120);
+    let call = |place| operations.names.get(operations.get(place).unwrap().symbol);
+    for h in &operations.handovers {
+        assert_eq!([call(h.from), call(h.left()), call(h.posted)], ["MPI_Isend", "MPI_Waitall", "MPI_Irecv"]);
+        assert_eq!((h.bytes, h.left().operation - h.from.operation), (8, 2));
+        let turn = |place: Place| operations.get(place).unwrap().start / 20_000;
+        assert_eq!(turn(h.from), turn(h.posted), "{h:?}");
+    }
     assert_eq!(operations.meetings.len(), 4);
     assert!(operations.meetings.iter().all(|m| m.members.len() == 3 && m.all_wait));
 }
