@@ -15,7 +15,7 @@ use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 use whyslow::base::work::{Work, in_order};
 use whyslow::event::bind::Binding;
-use whyslow::input::ctf::{Plan, Sink};
+use whyslow::input::ctf::{Plan, Real, Sink};
 use whyslow::input::record::{StreamId, Words};
 use whyslow::input::{Argument, Opened, Source, count, open};
 
@@ -96,7 +96,7 @@ fn timed<T>(mut run: impl FnMut() -> T) -> Duration {
 
 fn opened(arguments: &[String]) -> Vec<Source> {
     let arguments: Vec<Argument> = arguments.iter().map(|a| Argument::parse(a)).collect();
-    match open(&arguments) {
+    match open(&arguments, &Work::new(1)) {
         Ok(Opened::Ctf(sources)) => sources,
         _ => Vec::new(),
     }
@@ -210,9 +210,9 @@ impl<'a, H: Hasher> Sink<'a> for Hash<H> {
         self.0.write_u32(node);
         self.0.write_i64(value);
     }
-    fn real(&mut self, node: u32, bits: u64, _: u8) {
+    fn real(&mut self, node: u32, number: Real<'a>) {
         self.0.write_u32(node);
-        self.0.write_u64(bits);
+        number.groups().for_each(|group| self.0.write_u16(group));
     }
     fn text(&mut self, node: u32, bytes: &'a [u8], _: u8, _: bool) {
         self.0.write_u32(node);

@@ -64,7 +64,7 @@ fn measured(run: Run<'_>, workers: usize) -> (f64, f64) {
 fn main() {
     let number = |(i, path)| Argument { label: Some(format!("r{i}")), path };
     let arguments: Vec<Argument> = recordings().into_iter().enumerate().map(number).collect();
-    let Opened::Ctf(sources) = open(&arguments).unwrap() else { return };
+    let Opened::Ctf(sources) = open(&arguments, &Work::new(1)).unwrap() else { return };
     let traces: Vec<&Trace> = sources.iter().map(|s| &s.trace).collect();
     let labels: Vec<Option<String>> = sources.iter().map(|s| Some(s.label.clone())).collect();
     let bytes: u64 = traces.iter().flat_map(|t| t.streams()).flat_map(|s| &s.packets).map(|p| p.bytes).sum();

@@ -1,6 +1,6 @@
 //! What each command does: ask the session, hand the answer to a view, say how it ended.
 
-use crate::analysis::patterns::Mined;
+use crate::analysis::patterns::Mining;
 use crate::analysis::patterns::measure::{Limit, Settings};
 use crate::analysis::symbols::files::Places;
 use crate::base::memory;
@@ -41,8 +41,8 @@ pub fn run(common: &Common, request: Request) -> anyhow::Result<u8> {
         | Request::Info { .. }
         | Request::Dump { .. } => {
             let mut session = match request {
-                Request::Info { full: false, .. } => Session::outline(common)?,
-                _ => Session::open(common)?,
+                Request::Info { full: false, .. } => Session::outline(common, &work)?,
+                _ => open(common, &work)?,
             };
             clock.lap("open");
             if !matches!(request, Request::Stats { .. } | Request::Info { full: false, .. } | Request::Dump { .. }) {
@@ -71,7 +71,7 @@ pub fn run(common: &Common, request: Request) -> anyhow::Result<u8> {
             model.notices
         }
         Request::Build { output, tasks, symbols } => {
-            let mut session = Session::open(common)?;
+            let mut session = open(common, &work)?;
             clock.lap("open");
             session.fit_clocks(&work)?;
             let Session::Traces(traces) = &session else {
@@ -108,6 +108,11 @@ pub fn run(common: &Common, request: Request) -> anyhow::Result<u8> {
     Ok(code)
 }
 
+/// What the command line names, ready to be asked.
+fn open(common: &Common, work: &Work) -> anyhow::Result<Session> {
+    with_progress(work, || Session::open(common, work))
+}
+
 fn wrong(error: impl std::fmt::Display) -> Wrong {
     Wrong(error.to_string())
 }
@@ -135,7 +140,7 @@ fn answer(
 ) -> anyhow::Result<(Model, Comparison)> {
     let request = session::request(&selection.slow, &selection.fast)?;
     let renamed = session::renamed(selection.functions.as_deref())?;
-    let mut session = Session::open(common)?;
+    let mut session = open(common, work)?;
     clock.lap("open");
     with_progress(work, || {
         session.fit_clocks(work)?;
@@ -181,10 +186,11 @@ fn anomalies(
     clock: &mut Stages,
 ) -> anyhow::Result<Notices> {
     let (found, notices) = with_progress(work, || {
-        let (mined, notices) = session.mine(places, work)?;
+        let mining = session.mine(places, work)?;
+        let (mined, notices) = &*mining;
         clock.lap("mine");
         clock.tell("detection", mined.detection);
-        Ok((Anomalies::new(&mined, settings, work)?, notices))
+        Ok((Anomalies::new(mined, settings, work)?, notices.clone()))
     })?;
     clock.lap("judge");
     if json {
@@ -267,9 +273,8 @@ fn tell_traces(
             Ok(notices)
         }
         Request::Dump { canonical } => {
-            let mut out = std::io::stdout().lock();
             let write = if canonical { dump::canonical } else { dump::readable };
-            let mut notices = write(&session.sources, &work.cancel, &mut out)?;
+            let mut notices = write(&session.sources, work, &mut std::io::stdout())?;
             notices.merge(&session.notices());
             Ok(notices)
         }
@@ -308,21 +313,22 @@ fn tell_run(session: &Run, request: Request, work: &Work, clock: &mut Stages) ->
             Ok(run.notices)
         }
         Request::Info { full, json } => {
-            let (mined, notices) = if full {
-                let (mined, notices) = with_progress(work, || session.mine(work))?;
-                let found = Anomalies::new(&mined, &Settings::default(), work)?;
+            let analysed = if full {
+                let mining = with_progress(work, || session.mine(work))?;
+                let found = Anomalies::new(&mining.0, &Settings::default(), work)?;
                 clock.lap("analyse");
-                (Some((mined, found)), notices)
+                Some((mining, found))
             } else {
-                (None, archive.notices.clone())
+                None
             };
-            let facts = archive::Facts::new(archive, mined.as_ref().map(|(m, f)| (m, f)), &notices);
+            let notices = analysed.as_ref().map_or(&archive.notices, |(mining, _)| &mining.1);
+            let facts = archive::Facts::new(archive, analysed.as_ref().map(|(m, f)| (&m.0, f)), notices);
             if json {
                 print_json(&facts)?
             } else {
                 print(&facts.text())?
             }
-            Ok(notices)
+            Ok(notices.clone())
         }
         Request::Dump { canonical: false } => Ok(archive::dump(archive, &work.cancel, &mut std::io::stdout().lock())?),
         Request::Dump { .. } => anyhow::bail!("{}: the canonical form is defined for CTF", archive.path.display()),
@@ -355,7 +361,7 @@ fn tell_databases(session: &Databases, request: Request, clock: &mut Stages) -> 
 fn interface(common: &Common, selection: Selection, looks: Looks) -> anyhow::Result<Notices> {
     let request = session::request(&selection.slow, &selection.fast)?;
     let renamed = session::renamed(selection.functions.as_deref())?;
-    let session = Session::open(common)?;
+    let session = open(common, &Work::new(common.threads))?;
     match (&session, &selection.task) {
         (Session::Traces(traces), Some(task)) => drop(traces.candidates(&[task.as_str()])?),
         (Session::Databases(databases), task) => drop(databases.task(task.as_deref())?),
@@ -409,11 +415,11 @@ impl Backend for Analyst {
         session::compare(model, request, work)
     }
 
-    fn mine(&mut self, work: &Work) -> anyhow::Result<(Mined, Notices)> {
+    fn mine(&mut self, work: &Work) -> anyhow::Result<Arc<Mining>> {
         self.session.fit_clocks(work)?;
-        let (mined, notices) = self.session.mine(&self.places, work)?;
-        self.told.lock().unwrap_or_else(PoisonError::into_inner).merge(&notices);
-        Ok((mined, notices))
+        let mining = self.session.mine(&self.places, work)?;
+        self.told.lock().unwrap_or_else(PoisonError::into_inner).merge(&mining.1);
+        Ok(mining)
     }
 
     fn export(&mut self, what: &Exported) -> anyhow::Result<String> {

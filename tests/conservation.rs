@@ -26,7 +26,9 @@ fn folders(root: &Path) -> Vec<PathBuf> {
 }
 
 fn opened(folder: &Path) -> Option<Vec<Source>> {
-    let Ok(Opened::Ctf(sources)) = open(&[Argument { label: None, path: folder.to_owned() }]) else { return None };
+    let Ok(Opened::Ctf(sources)) = open(&[Argument { label: None, path: folder.to_owned() }], &Work::new(2)) else {
+        return None;
+    };
     Some(sources)
 }
 
@@ -36,7 +38,7 @@ fn tasks(sources: &[Source]) -> Vec<TaskDefinition> {
         let class = |(i, class): (usize, &whyslow::input::ctf::Class)| ClassFace {
             name: class.name.clone(),
             kernel,
-            fields: s.trace.payload_fields(ClassId::at(i)),
+            fields: s.trace.payload_fields(ClassId::at(i)).map(|(name, number)| (name.to_owned(), number)).collect(),
             contexts: Vec::new(),
         };
         s.trace.classes().iter().enumerate().map(class).collect()

@@ -8,10 +8,10 @@
 
 use std::fs;
 use std::path::Path;
-use whyslow::base::work::{Cancel, Work};
+use whyslow::base::work::Work;
 use whyslow::input::Opened;
-use whyslow::input::{self, Argument, count};
-use whyslow::view::dump;
+use whyslow::input::{self, Argument, Source, count};
+use whyslow::view::dump::{self, Form, Sizes};
 
 /// The parts of a case, by their headings (`--- metadata`, `--- stream NAME`, `--- expect`).
 fn parts(text: &str) -> Vec<(String, String)> {
@@ -40,13 +40,14 @@ fn bytes(text: &str) -> Vec<u8> {
 /// What whyslow says of a case: its listing, and `error: ...` where something is wrong.
 fn listing(folder: &Path) -> String {
     let argument = Argument { label: None, path: folder.to_owned() };
-    let sources = match input::open(&[argument]) {
+    let sources = match input::open(&[argument], &Work::new(2)) {
         Ok(Opened::Ctf(sources)) => sources,
         Ok(Opened::Otf2(archive)) => panic!("{} is an archive", archive.path.display()),
         Err(e) => return format!("error: {e}\n"),
     };
     let mut text = Vec::new();
-    let mut notices = dump::canonical(&sources, &Cancel::default(), &mut text).unwrap();
+    let mut notices = dump::canonical(&sources, &Work::new(1), &mut text).unwrap();
+    dumps_alike(&sources);
     sources.iter().for_each(|s| notices.merge(&s.trace.notices()));
     let mut text = String::from_utf8(text).unwrap();
     if notices.has_fault() {
@@ -57,6 +58,22 @@ fn listing(folder: &Path) -> String {
         assert_eq!(counts.events, text.lines().count() as u64, "stats count and dump disagree");
     }
     text
+}
+
+/// Whatever is cut how for how many workers: the same bytes, the same notices.
+fn dumps_alike(sources: &[Source]) {
+    let dump = |form, sizes: &Sizes, workers| {
+        let mut text = Vec::new();
+        let notices = dump::write(sources, form, sizes, &Work::new(workers), &mut text).unwrap();
+        (String::from_utf8(text).unwrap(), notices.sentences())
+    };
+    for form in [Form::Canonical, Form::Readable] {
+        let serial = dump(form, &Sizes::default(), 1);
+        for (workers, sample, chunk) in [(2, 1, 1), (3, 1, 5), (7, 9, 20), (2, 16 << 10, 1 << 20)] {
+            let found = dump(form, &Sizes { sample, chunk, window: 8 }, workers);
+            assert_eq!(found, serial, "{workers} workers, samples of {sample}, chunks of {chunk}");
+        }
+    }
 }
 
 fn run(path: &Path) -> Result<(), String> {

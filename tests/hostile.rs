@@ -173,7 +173,7 @@ fn a_stream_that_shrinks_while_it_is_read_is_said() {
     let folder = tempfile::tempdir().unwrap();
     let trace = folder.path().join("t");
     copy(&fixture("lost-events"), &trace);
-    let open = || match input::open(&[Argument { label: None, path: trace.clone() }]).unwrap() {
+    let open = || match input::open(&[Argument { label: None, path: trace.clone() }], &Work::new(2)).unwrap() {
         Opened::Ctf(sources) => sources,
         Opened::Otf2(_) => unreachable!(),
     };

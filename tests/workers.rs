@@ -36,7 +36,9 @@ fn fixtures() -> Vec<PathBuf> {
 
 fn load(path: &Path) -> Vec<Source> {
     let argument = Argument { label: None, path: path.to_owned() };
-    let Opened::Ctf(sources) = open(&[argument]).unwrap() else { panic!("{} is no CTF trace", path.display()) };
+    let Opened::Ctf(sources) = open(&[argument], &Work::new(2)).unwrap() else {
+        panic!("{} is no CTF trace", path.display())
+    };
     sources
 }
 
@@ -216,8 +218,52 @@ fn results_do_not_depend_on_how_mutated_recordings_are_read() {
         mutated(&fixture, &folder, &mut Dice(seed * 1013 + 1));
         let argument = Argument { label: None, path: folder };
         // What cannot be opened at all is another test's.
-        if let Ok(Opened::Ctf(sources)) = open(&[argument]) {
+        if let Ok(Opened::Ctf(sources)) = open(&[argument], &Work::new(2)) {
             check(&format!("mutated {seed}"), &sources, 19);
+        }
+    }
+}
+
+/// What opening says of some paths: all that later steps read, or why not.
+fn opened(paths: &[PathBuf], workers: usize) -> String {
+    let arguments: Vec<Argument> = paths.iter().map(|p| Argument { label: None, path: p.clone() }).collect();
+    let sources = match open(&arguments, &Work::new(workers)) {
+        Ok(Opened::Ctf(sources)) => sources,
+        Ok(Opened::Otf2(_)) => panic!("an archive"),
+        Err(e) => return e.to_string(),
+    };
+    let told = |s: &Source| {
+        let (trace, said) = (&s.trace, s.trace.notices().sentences());
+        format!("{} {} {:?} {:?} {:?} {said:?}\n", s.label, s.name, trace.uuid(), trace.classes(), trace.streams())
+    };
+    sources.iter().map(told).collect()
+}
+
+#[test]
+fn opening_does_not_depend_on_workers() {
+    let mut paths = fixtures();
+    let split = paths.iter().find(|p| p.ends_with("split-files")).unwrap().clone();
+    for seed in 0..4 {
+        let folder = place(&format!("opened-{seed}"));
+        let _ = std::fs::remove_dir_all(&folder);
+        mutated(&split, &folder, &mut Dice(seed * 377 + 2));
+        paths.push(folder);
+    }
+    // One that cannot be read, alone in its argument, and one beside others.
+    let (broken, beside) = (place("opened-broken"), place("opened-beside"));
+    for folder in [&broken, &beside.join("a")] {
+        std::fs::create_dir_all(folder).unwrap();
+        std::fs::write(folder.join("metadata"), "/* CTF 1.8 */ trace {").unwrap();
+    }
+    mutated(&split, &beside.join("b"), &mut Dice(5));
+    paths.push(beside);
+    let mut lists: Vec<Vec<PathBuf>> = paths.iter().map(|p| vec![p.clone()]).collect();
+    lists.push(paths.clone());
+    lists.push(paths.iter().take(2).cloned().chain([broken]).chain(paths.iter().skip(2).cloned()).collect());
+    for list in lists {
+        let serial = opened(&list, 1);
+        for workers in [2, 3, 7] {
+            assert!(opened(&list, workers) == serial, "{list:?}, {workers} workers");
         }
     }
 }
@@ -232,7 +278,7 @@ fn results_do_not_depend_on_how_the_corpus_is_read() {
         let mut paths: Vec<_> = folder.map(|e| e.unwrap().path()).collect();
         paths.sort();
         for path in paths {
-            if let Ok(Opened::Ctf(sources)) = open(&[Argument { label: None, path: path.clone() }]) {
+            if let Ok(Opened::Ctf(sources)) = open(&[Argument { label: None, path: path.clone() }], &Work::new(2)) {
                 check(&path.display().to_string(), &sources, 11);
                 found += 1;
             }

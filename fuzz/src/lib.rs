@@ -13,7 +13,7 @@ use std::path::PathBuf;
 use std::{env, fs, process};
 use whyslow::base::work::Work;
 use whyslow::input::{self, Argument, Opened, count};
-use whyslow::view::dump;
+use whyslow::view::dump::{self, Form, Sizes};
 
 /// Text beyond this is not waited for: a few bytes may hold very many empty events.
 const MOST_TEXT: usize = 16 << 20;
@@ -61,17 +61,19 @@ pub fn ask(metadata: &[u8], stream: Option<&[u8]>) {
         fs::write(folder.join("stream"), stream).expect("stream");
     }
     let argument = Argument { label: None, path: folder };
-    let Ok(Opened::Ctf(sources)) = input::open(&[argument]) else { return };
+    let Ok(Opened::Ctf(sources)) = input::open(&[argument], &Work::new(1)) else { return };
     for source in &sources {
         source.trace.compile_whole();
     }
     let work = Work::new(1);
-    let list = || {
+    let list = |workers, sizes: &Sizes| {
         let mut listing = Listing::default();
-        dump::canonical(&sources, &work.cancel, &mut listing).ok().map(|notices| (listing, notices))
+        let work = Work::new(workers);
+        dump::write(&sources, Form::Canonical, sizes, &work, &mut listing).ok().map(|notices| (listing, notices))
     };
-    let Some((listing, mut notices)) = list() else { return };
-    assert_eq!(list().map(|(again, _)| again).as_ref(), Some(&listing), "two readings of one trace differ");
+    let Some((listing, mut notices)) = list(1, &Sizes::default()) else { return };
+    let pieces = Sizes { sample: 3, chunk: 7, window: 64 };
+    assert_eq!(list(2, &pieces).map(|(again, _)| again).as_ref(), Some(&listing), "two readings of one trace differ");
     sources.iter().for_each(|s| notices.merge(&s.trace.notices()));
     let (counts, _) = count::count(&sources, &work).expect("nobody cancels");
     if !notices.has_fault() {

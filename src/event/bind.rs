@@ -136,12 +136,11 @@ impl Paths<'_> {
     fn slot(&mut self, scopes: &[Scope], alternatives: &str) -> Slot {
         for name in alternatives.split('|') {
             for scope in scopes {
-                let path = FieldPath::new(*scope, name);
-                if let Some(at) = self.wanted.iter().position(|w| *w == path) {
+                if let Some(at) = self.wanted.iter().position(|w| w.is(*scope, name)) {
                     return at as Slot;
                 }
-                if self.wanted.len() < usize::from(NOWHERE) && self.trace.has_field(self.class, &path) {
-                    self.wanted.push(path);
+                if self.wanted.len() < usize::from(NOWHERE) && self.trace.has_field(self.class, *scope, name) {
+                    self.wanted.push(FieldPath::new(*scope, name));
                     return (self.wanted.len() - 1) as Slot;
                 }
             }
@@ -151,6 +150,12 @@ impl Paths<'_> {
 
     fn context(&mut self, name: &str) -> Slot {
         self.slot(&[Scope::CommonContext, Scope::SpecificContext], name)
+    }
+
+    /// The addresses of the user's and the kernel's call stack, where there are any.
+    fn stacks(&mut self) -> Option<(Slot, Slot)> {
+        let (user, kernel) = (self.context("callstack_user"), self.context("callstack_kernel"));
+        (user != NOWHERE || kernel != NOWHERE).then_some((user, kernel))
     }
 
     fn payload(&mut self, name: &str) -> Slot {
@@ -192,6 +197,11 @@ impl Binding {
         trace.classes().iter().zip(&self.classes).any(bound)
     }
 
+    /// True for the class of switches that is decoded.
+    pub fn is_switch(&self, class: ClassId) -> bool {
+        self.classes.get(class.index()).is_some_and(|bound| bound.as_ref().is_some_and(|b| b.shape == Shape::Switch))
+    }
+
     /// Bind the classes of a trace, with only some of them to be decoded.
     pub fn focused(trace: &Trace, tasks: &[TaskDefinition], focus: Focus) -> Binding {
         let kernel = is_kernel(trace);
@@ -226,26 +236,28 @@ impl Binding {
             let mut paths = Paths { trace, class: ClassId::at(i), wanted: Vec::new() };
             let found = meaning(&class.name).and_then(|meaning| {
                 let in_followed = followed.get(class.name.as_str()) == Some(&class.stream_class);
-                let marks = delimiters.get(class.name.as_str()).map_or(&[][..], Vec::as_slice);
-                bind(&mut paths, meaning, in_followed, &class.name, tasks, marks)
+                if in_followed {
+                    bound.page_faults |= meaning.shape == Shape::PageFault;
+                    if meaning.shape == Shape::Switch {
+                        bound.switches.push(class.stream_class);
+                    }
+                }
+                match focus {
+                    Focus::Everything => {
+                        let marks = delimiters.get(class.name.as_str()).map_or(&[][..], Vec::as_slice);
+                        bind(&mut paths, meaning, in_followed, &class.name, tasks, marks).map(Some)
+                    }
+                    _ if in_followed => {
+                        let call = classes::call(&class.name).map(|(_, call)| call);
+                        let kept = kernel && focus.keeps(meaning.shape, call, habits);
+                        Some(kept.then(|| narrow(&mut paths, meaning, &class.name)))
+                    }
+                    _ => paths.stacks().map(|_| None),
+                }
             });
+            // Of what is followed the time is read, decoded or not.
             let timed = found.is_some();
-            if let Some(b) = &found {
-                bound.page_faults |= b.shape == Shape::PageFault;
-                if b.shape == Shape::Switch {
-                    bound.switches.push(class.stream_class);
-                }
-            }
-            let found = found
-                .filter(|b| focus == Focus::Everything || kernel && focus.keeps(b.shape, b.text.as_deref(), habits));
-            let found = match found {
-                Some(_) if focus != Focus::Everything => {
-                    // Decoded again, for less.
-                    paths.wanted.clear();
-                    meaning(&class.name).map(|meaning| narrow(&mut paths, meaning, &class.name))
-                }
-                found => found,
-            };
+            let found = found.flatten();
             bound.follows_switches |= found.as_ref().is_some_and(|b| b.shape == Shape::Switch);
             if found.is_none() {
                 paths.wanted.clear();
@@ -284,14 +296,12 @@ fn bind(
     tasks: &[TaskDefinition],
     marks: &[(u32, bool, usize)],
 ) -> Option<Bound> {
-    let user = paths.context("callstack_user");
-    let kernel = paths.context("callstack_kernel");
-    let has_stack = user != NOWHERE || kernel != NOWHERE;
-    if !followed && !has_stack {
+    let stacks = paths.stacks();
+    if !followed && stacks.is_none() {
         return None;
     }
-    let stack = has_stack.then_some((origin_of(meaning.shape), user, kernel));
-    let with_context = meaning.context || has_stack || !marks.is_empty();
+    let stack = stacks.map(|(user, kernel)| (origin_of(meaning.shape), user, kernel));
+    let with_context = meaning.context || stack.is_some() || !marks.is_empty();
     let context = with_context.then(|| CONTEXTS.map(|name| paths.context(name)));
     let mut bound = Bound {
         shape: Shape::Other,
@@ -316,12 +326,15 @@ fn bind(
         _ => None,
     };
     if with_context {
-        let counters = paths.trace.context_fields(paths.class).into_iter();
-        let counters = counters.filter_map(|(name, number)| (number && is_counter(&name)).then_some(name));
-        bound.counters = counters.map(|name| (name.clone(), paths.context(&name))).collect();
+        let counters = paths.trace.context_fields(paths.class).filter(|(name, number)| *number && is_counter(name));
+        bound.counters = counters.map(|(name, _)| (name.to_owned(), paths.context(name))).collect();
     }
-    let numbers: Vec<String> =
-        paths.trace.payload_fields(paths.class).into_iter().filter(|(_, number)| *number).map(|(n, _)| n).collect();
+    let numbers: Vec<String> = if marks.is_empty() {
+        Vec::new()
+    } else {
+        let fields = paths.trace.payload_fields(paths.class);
+        fields.filter(|(_, number)| *number).map(|(name, _)| name.to_owned()).collect()
+    };
     for &(number, begins, at) in marks {
         let Some(task) = tasks.get(number as usize) else { continue };
         let side = if begins { &task.begins } else { &task.ends };

@@ -12,7 +12,7 @@ use std::collections::BTreeMap;
 use std::ops::Range;
 
 /// Bytes of packets that one worker takes at a time.
-const PIECE: u64 = 4 << 20;
+const PIECE: u64 = 1 << 20;
 
 /// Counts over all traces together.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -40,7 +40,9 @@ struct Piece {
 
 /// Count the events of some traces.
 pub fn count(sources: &[Source], work: &Work) -> Result<(Counts, Notices), Cancelled> {
-    let plans: Vec<Plan> = sources.iter().map(|s| s.trace.compile(&Projection::default())).collect();
+    let mut plans: Vec<Plan> = Vec::with_capacity(sources.len());
+    let compile = |i: usize| sources.get(i).map(|s| s.trace.compile(&Projection::default()));
+    in_order(work, sources.len(), compile, |_, plan| plans.extend(plan))?;
     let pieces = cut(sources);
     work.progress.enter("counting", pieces.len() as u64);
     let mut totals: Vec<Vec<u64>> = sources.iter().map(|s| vec![0; s.trace.classes().len()]).collect();

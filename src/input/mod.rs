@@ -11,6 +11,7 @@ pub mod mapped;
 pub mod otf2;
 pub mod record;
 
+use crate::base::work::Work;
 pub use ctf::OpenError;
 use std::path::{Path, PathBuf};
 
@@ -67,16 +68,16 @@ pub enum Opened {
 /// A trace of several whose metadata cannot be understood is left out, and the others say so in their notices. Errors: a path that
 /// is not there, a folder without a trace or without one that can be read, a file of a known format that is not read
 /// yet; each in one line that says what to do.
-pub fn open(arguments: &[Argument]) -> Result<Opened, OpenError> {
-    open_how(arguments, ctf::How::Headers)
+pub fn open(arguments: &[Argument], work: &Work) -> Result<Opened, OpenError> {
+    open_how(arguments, ctf::How::Headers, work)
 }
 
 /// The same for those who read no events: metadata and packet indexes tell what is there.
-pub fn outline(arguments: &[Argument]) -> Result<Opened, OpenError> {
-    open_how(arguments, ctf::How::Outline)
+pub fn outline(arguments: &[Argument], work: &Work) -> Result<Opened, OpenError> {
+    open_how(arguments, ctf::How::Outline, work)
 }
 
-fn open_how(arguments: &[Argument], how: ctf::How) -> Result<Opened, OpenError> {
+fn open_how(arguments: &[Argument], how: ctf::How, work: &Work) -> Result<Opened, OpenError> {
     if let Some(archive) = arguments.iter().find(|a| a.is_archive()) {
         if arguments.len() > 1 {
             return Err(OpenError(format!("{}: an OTF2 archive is opened alone", archive.path.display())));
@@ -84,10 +85,19 @@ fn open_how(arguments: &[Argument], how: ctf::How) -> Result<Opened, OpenError> 
         return Ok(Opened::Otf2(Box::new(otf2::Archive::open(&archive.path)?)));
     }
     let found: Vec<Vec<PathBuf>> = arguments.iter().map(traces_under).collect::<Result<_, _>>()?;
-    let mut read = ctf::Directory::read_all(found.concat()).into_iter();
-    let mut sources = Vec::new();
+    let mut read = ctf::Directory::read_all(found.concat(), work)?.into_iter();
+    let (mut openings, mut named) = (Vec::new(), Vec::new());
     for (argument, paths) in arguments.iter().zip(&found) {
-        open_argument(argument, read.by_ref().take(paths.len()), how, &mut sources)?;
+        for trace in traces_of(argument, read.by_ref().take(paths.len()))? {
+            openings.push(trace.opening);
+            named.push((argument, trace.name, trace.left_out));
+        }
+    }
+    let mut sources = Vec::with_capacity(named.len());
+    for ((argument, name, left_out), mut trace) in named.into_iter().zip(ctf::open_all(openings, how, work)?) {
+        left_out.into_iter().for_each(|error| trace.left_out(error));
+        let label = argument.label.clone().unwrap_or_else(|| argument.path.display().to_string());
+        sources.push(Source { label, labelled: argument.label.is_some(), name, trace });
     }
     share_clocks(&mut sources);
     Ok(Opened::Ctf(sources))
@@ -111,13 +121,20 @@ fn traces_under(argument: &Argument) -> Result<Vec<PathBuf>, OpenError> {
     Ok(paths)
 }
 
+/// A trace whose metadata is read.
+struct Half {
+    opening: ctf::Opening,
+    /// Path of the trace below the argument.
+    name: String,
+    /// Other traces of the argument, which cannot be read.
+    left_out: Vec<OpenError>,
+}
+
 /// The traces of an argument: chunks of one uuid together.
-fn open_argument(
+fn traces_of(
     argument: &Argument,
     directories: impl Iterator<Item = Result<ctf::Directory, OpenError>>,
-    how: ctf::How,
-    sources: &mut Vec<Source>,
-) -> Result<(), OpenError> {
+) -> Result<Vec<Half>, OpenError> {
     let mut traces: Vec<Vec<ctf::Directory>> = Vec::new();
     let mut unreadable = Vec::new();
     for directory in directories {
@@ -136,19 +153,15 @@ fn open_argument(
             None => traces.push(vec![directory]),
         }
     }
+    let mut halves = Vec::with_capacity(traces.len());
     for chunks in traces {
-        let mut trace = ctf::Trace::open_chunks(&chunks, how)?;
-        unreadable.drain(..).for_each(|error| trace.left_out(error));
+        let opening = ctf::Opening::of(&chunks)?;
         let name = chunks.first().and_then(|chunk| chunk.path().strip_prefix(&argument.path).ok());
-        sources.push(Source {
-            label: argument.label.clone().unwrap_or_else(|| argument.path.display().to_string()),
-            labelled: argument.label.is_some(),
-            name: name.map_or_else(String::new, |n| n.display().to_string()),
-            trace,
-        });
+        let name = name.map_or_else(String::new, |n| n.display().to_string());
+        halves.push(Half { opening, name, left_out: std::mem::take(&mut unreadable) });
     }
     // Nothing is left to say it.
-    unreadable.into_iter().next().map_or(Ok(()), Err)
+    unreadable.into_iter().next().map_or(Ok(halves), Err)
 }
 
 /// Deeper folders are not looked into: an LTTng session has at most six levels.

@@ -38,6 +38,11 @@ impl FieldPath {
     pub fn new(scope: Scope, dotted: &str) -> Self {
         FieldPath { scope, path: dotted.split('.').map(str::to_owned).collect() }
     }
+
+    /// True for `FieldPath::new(scope, dotted)`.
+    pub fn is(&self, scope: Scope, dotted: &str) -> bool {
+        self.scope == scope && dotted.split('.').eq(self.path.iter().map(String::as_str))
+    }
 }
 
 /// The fields wanted of each class: `wanted[class]` is `None` where the whole class is of no interest (its records

@@ -12,7 +12,7 @@ pub use database::Databases;
 pub use run::Run;
 pub use traces::Traces;
 
-use crate::analysis::patterns::Mined;
+use crate::analysis::patterns::Mining;
 use crate::analysis::symbols::files::Places;
 use crate::base::notice::Notices;
 use crate::base::time::{Ns, Span};
@@ -27,6 +27,7 @@ use crate::model::join::{self, Renamed};
 use crate::state::history::lines::Time;
 use anyhow::Context;
 use std::path::Path;
+use std::sync::Arc;
 
 /// The command line is wrong, which only the trace could tell: exit status 2.
 #[derive(Debug, thiserror::Error)]
@@ -45,22 +46,26 @@ pub enum Session {
 
 impl Session {
     /// Open what a command line names. Cost: metadata, packet indexes and packet headers.
-    pub fn open(common: &Common) -> anyhow::Result<Session> {
-        Session::by(input::open, common)
+    pub fn open(common: &Common, work: &Work) -> anyhow::Result<Session> {
+        Session::by(input::open, common, work)
     }
 
     /// The same for those who read no events. Cost: metadata and packet indexes.
-    pub fn outline(common: &Common) -> anyhow::Result<Session> {
-        Session::by(input::outline, common)
+    pub fn outline(common: &Common, work: &Work) -> anyhow::Result<Session> {
+        Session::by(input::outline, common, work)
     }
 
-    fn by(open: impl Fn(&[Argument]) -> Result<Opened, OpenError>, common: &Common) -> anyhow::Result<Session> {
+    fn by(
+        open: impl Fn(&[Argument], &Work) -> Result<Opened, OpenError>,
+        common: &Common,
+        work: &Work,
+    ) -> anyhow::Result<Session> {
         if let Some(databases) = Databases::open(&common.arguments)? {
             return Ok(Session::Databases(databases));
         }
-        Ok(match open(&common.arguments)? {
+        Ok(match open(&common.arguments, work)? {
             Opened::Ctf(sources) => Session::Traces(Traces::new(sources, common)?),
-            Opened::Otf2(archive) => Session::Run(Run { archive }),
+            Opened::Otf2(archive) => Session::Run(Run::new(archive)),
         })
     }
 
@@ -114,9 +119,9 @@ impl Session {
     }
 
     /// What repeats in each thread or rank.
-    pub fn mine(&self, places: &Places, work: &Work) -> anyhow::Result<(Mined, Notices)> {
+    pub fn mine(&self, places: &Places, work: &Work) -> anyhow::Result<Arc<Mining>> {
         match self {
-            Session::Traces(traces) => traces.mine(places, work),
+            Session::Traces(traces) => traces.mine(places, work).map(Arc::new),
             Session::Run(run) => run.mine(work),
             Session::Databases(databases) => databases.refuse("anomalies"),
         }

@@ -2,10 +2,10 @@
 //! found is merged from left to right while later chunks are still being read.
 //!
 //! ALGORITHMS.md 10.1 and 10.2. A chunk is a span of time over all streams, balanced by bytes: the weight of packets
-//! before a time, each placed at its begin, is cut at multiples of the target. A packet that meets several chunks is
-//! decoded for each (at most one per stream and cut); a record belongs to the chunk that its time lies in, so records
-//! of equal times are never separated, and counts of what is wrong with a packet belong to the chunk in which the
-//! packet begins. Nothing that is computed may depend on where the cuts lie.
+//! before a time, each placed at its begin, is cut at multiples of the target. A packet that meets several chunks (at most
+//! one per stream and cut) is read for each: what lies before the chunk is stepped over by headers, what lies behind is not read.
+//! A record belongs to the chunk that its time lies in, so records of equal times are never separated, and what is
+//! wrong with a packet is told by the chunk in which it ends. Nothing that is computed may depend on where the cuts lie.
 //!
 //! An [`Analysis`] says what a chunk means without its past, and how that is joined to what is known of the past. Where
 //! that cannot be said exactly (recordings that contradict themselves), it refuses the partial, and the chunk is run again
@@ -16,7 +16,7 @@ use crate::base::notice::{Notice, Notices};
 use crate::base::time::Ns;
 use crate::base::work::{Cancel, Cancelled, Work, in_order};
 use crate::input::ctf::{Plan, Trace};
-use crate::input::record::{Record, StreamId};
+use crate::input::record::{ClassId, Record, StreamId};
 use std::ops::Range;
 use std::sync::atomic::Ordering;
 
@@ -131,6 +131,9 @@ pub fn run<A: Analysis>(
     Ok(whole)
 }
 
+/// The part of what is left, among all workers' shares, that a chunk is.
+const SHARES: u64 = 2;
+
 /// Times of a packet; without them it may hold any.
 fn times(trace: &Trace, stream: usize, packet: usize) -> Option<(Ns, Ns)> {
     let packet = trace.streams().get(stream)?.packets.get(packet)?;
@@ -150,19 +153,20 @@ fn cuts(traces: &[&Trace], target: ChunkTarget, workers: usize) -> Vec<Ns> {
         }
     }
     begins.sort_unstable();
-    let total: u64 = begins.iter().map(|(_, bytes)| bytes).sum();
-    let target = match target {
-        ChunkTarget::Packet => 0,
-        ChunkTarget::Bytes(bytes) => bytes,
-        // Not larger: a chunk is what is in memory at a time, and how late a cancel is seen by the merge.
-        ChunkTarget::Balanced => (total / (8 * workers.max(1) as u64)).clamp(1 << 20, 32 << 20),
-        ChunkTarget::Whole => return Vec::new(),
+    let mut left: u64 = begins.iter().map(|(_, bytes)| bytes).sum();
+    let size = |left: u64| match target {
+        ChunkTarget::Packet => Some(0),
+        ChunkTarget::Bytes(bytes) => Some(bytes),
+        // Ever smaller, so that all workers end at about the same time. Not larger: a chunk is what is in memory at a time.
+        ChunkTarget::Balanced => Some((left / (SHARES * workers.max(1) as u64)).clamp(1 << 20, 32 << 20)),
+        ChunkTarget::Whole => None,
     };
     let mut cuts = Vec::new();
     let mut weight = 0;
     for (begin, bytes) in begins {
-        if weight > 0 && weight >= target && cuts.last() != Some(&begin) {
+        if weight > 0 && size(left).is_some_and(|size| weight >= size) && cuts.last() != Some(&begin) {
             cuts.push(begin);
+            left -= weight;
             weight = 0;
         }
         weight += bytes;
@@ -215,41 +219,74 @@ fn spread(chunks: &mut [Chunk], number: usize, trace: &Trace, stream: usize) {
     }
 }
 
+impl Chunk {
+    /// True for times that lie in it.
+    fn holds(&self, time: Ns) -> bool {
+        self.from <= time && !self.ends_before(time)
+    }
+
+    /// True for times behind it. The last chunk ends with everything.
+    fn ends_before(&self, time: Ns) -> bool {
+        self.until <= time && self.until < Ns::MAX
+    }
+}
+
 impl Piece {
-    /// Give the records of the piece to `take`, packet by packet, those that lie in the chunk with `true`, those before
-    /// it with `false`. A record's time is held to its packet's bounds, else a record could belong to a chunk that does not
-    /// read its packet.
+    /// Give the records of the piece that lie in the chunk to `take`, packet by packet, with `true`. What lies before is stepped over;
+    /// of each packet the last record there whose class is a `landmark` is given first, with `false`.
+    ///
+    /// A record's time is held to its packet's bounds, else it could belong to a chunk that does not read its packet, and to no
+    /// earlier than what was written before it, so that a packet is left at the first record behind the chunk. What is wrong with
+    /// a packet is told by the chunk in which it ends.
     pub fn read<'a>(
         &self,
         trace: &'a Trace,
         plan: &'a Plan,
         chunk: &Chunk,
         cancel: &Cancel,
-        notices: &mut Notices,
+        landmark: impl Fn(ClassId) -> bool,
         mut take: impl FnMut(&Record<'_, 'a>, bool),
-    ) {
+    ) -> Notices {
+        let mut notices = Notices::default();
         for packet in self.packets.clone() {
             let (begin, end) = times(trace, self.stream.index(), packet).unwrap_or((Ns::MIN, Ns::MAX));
             if cancel.is_cancelled() {
-                return;
+                break;
             }
-            if end < chunk.from || begin >= chunk.until {
+            if end < chunk.from || chunk.ends_before(begin) {
                 continue;
             }
+            let held = |time: Ns| time.min(end).max(begin);
             let mut reader = trace.reader(plan, self.stream, packet..packet + 1);
-            let (mut last, mut backwards) = (Ns::MIN, 0);
-            while let Some(record) = reader.next() {
-                backwards += u64::from(record.time < last);
-                last = record.time;
-                let time = record.time.min(end).max(begin);
-                if time < chunk.until {
-                    take(&Record { time, ..record }, chunk.from <= time);
+            let (mut last, mut latest, mut backwards) = (Ns::MIN, Ns::MIN, 0);
+            if begin < chunk.from {
+                let sought = reader.seek(chunk.from, &landmark);
+                (last, latest, backwards) = (sought.last, sought.latest, sought.backwards);
+                if let Some((position, latest)) = sought.landmark {
+                    let here = reader.position();
+                    reader.go(position);
+                    if let Some(record) = reader.next() {
+                        take(&Record { time: held(latest), ..record }, false);
+                    }
+                    reader.go(here);
                 }
             }
-            if chunk.from <= begin {
+            while let Some(record) = reader.next() {
+                backwards += u64::from(record.time < last);
+                (last, latest) = (record.time, latest.max(record.time));
+                let time = held(latest);
+                if chunk.ends_before(time) {
+                    break;
+                }
+                if chunk.from <= time {
+                    take(&Record { time, ..record }, true);
+                }
+            }
+            if chunk.holds(end) {
                 notices.merge(&reader.notices());
                 notices.add(Notice::TimeBackwards, backwards, || trace.streams()[self.stream.index()].name.clone());
             }
         }
+        notices
     }
 }

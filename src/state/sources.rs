@@ -69,7 +69,7 @@ impl Sources {
     }
 
     /// The typed events of a chunk. `seen` is called with every record, stream by stream: of classes that the binding does
-    /// not decode, only the time is known. `before` is called with the events before the chunk in packets that reach into it.
+    /// not decode, only the time is known. `before` is called with the last switch before the chunk in each packet that reaches into it.
     pub fn read(
         &self,
         traces: &[&Trace],
@@ -83,11 +83,13 @@ impl Sources {
         batch.events = self.buffer();
         let mut streams = Vec::with_capacity(chunk.pieces.len());
         let mut earlier = Vec::new();
+        let seeds = before.is_some();
         for piece in &chunk.pieces {
             let (Some(source), Some(trace)) = (self.all.get(piece.trace), traces.get(piece.trace)) else { continue };
             let mut binder = Binder::new(&source.binding, piece.trace as u16);
             let mut events = self.buffer();
-            piece.read(trace, &source.plan, chunk, cancel, notices, |record, inside| {
+            let landmark = |class| seeds && source.binding.is_switch(class);
+            let wrong = piece.read(trace, &source.plan, chunk, cancel, landmark, |record, inside| {
                 if inside {
                     seen(piece, record);
                     binder.read(record, &mut batch, &mut events);
@@ -96,6 +98,7 @@ impl Sources {
                     earlier.drain(..).for_each(|event| before(&event));
                 }
             });
+            notices.merge(&wrong);
             let here = |span: &&Span| chunk.from <= span.start && span.start < chunk.until;
             let cpu = trace.streams().get(piece.stream.index()).and_then(|stream| stream.cpu);
             let cpu = cpu.and_then(|cpu| u16::try_from(cpu).ok()).unwrap_or(u16::MAX);

@@ -232,7 +232,7 @@ impl Compiler {
                 self.phase = Phase { modulus: 8, residue: 0 };
             }
             Kind::Real { size, big_endian, reversed } => {
-                let node = if all { self.node(name, position, Shape::Real(*size)) } else { want.value() };
+                let node = if all { self.node(name, position, Shape::Real) } else { want.value() };
                 if node == NONE {
                     return self.skip(u64::from(*size));
                 }

@@ -6,6 +6,7 @@
 //! Time is bounded by the data: each step moves forward or is one of a class's finite list, and a loop of elements
 //! without size may not turn more often than the packet has bits.
 
+use super::real::Real;
 use super::schema::{Slot, Unit};
 use super::steps::{BIG, INSIDE, NONE, Program, REVERSED, SIGNED, Seen, Step, Times};
 use crate::input::cursor::bits;
@@ -72,8 +73,8 @@ pub trait Sink<'a> {
     fn unsigned(&mut self, node: u32, value: u64);
     /// A signed number.
     fn signed(&mut self, node: u32, value: i64);
-    /// A floating point number of 32 or 64 bits.
-    fn real(&mut self, node: u32, bits: u64, size: u8);
+    /// A floating point number.
+    fn real(&mut self, node: u32, number: Real<'a>);
     /// Text, not yet cut; of units of 1, 2 or 4 bytes.
     fn text(&mut self, node: u32, bytes: &'a [u8], width: u8, big_endian: bool);
     /// Integers side by side.
@@ -110,7 +111,7 @@ pub(super) struct Machine<'a> {
     last: u64,
     /// Bits of the last number of variable length.
     last_size: u8,
-    last_big: bool,
+    pub(super) last_big: bool,
 }
 
 impl<'a> Machine<'a> {
@@ -160,26 +161,40 @@ impl<'a> Machine<'a> {
         }
     }
 
+    /// The end of a number that begins at `start`, where it fits the content and its byte order may stand there.
     #[inline(always)]
-    fn number(&mut self, lead: u32, size: u8, flags: u8) -> Result<u64, Damage> {
-        let start = self.at + u64::from(lead);
-        let end = start + u64::from(size);
+    fn room(&mut self, start: u64, size: u64, big: bool, flags: u8) -> Result<u64, Damage> {
+        let end = start + size;
         if end > self.limit {
             return Err(self.beyond());
         }
-        let big = flags & BIG != 0;
         if flags & INSIDE != 0 {
             if start & 7 != 0 && big != self.last_big {
                 return Err(Damage { at: start, what: What::OrderInsideByte });
             }
             self.last_big = big;
         }
+        Ok(end)
+    }
+
+    #[inline(always)]
+    fn number(&mut self, lead: u32, size: u8, flags: u8) -> Result<u64, Damage> {
+        let start = self.at + u64::from(lead);
+        let big = flags & BIG != 0;
+        let end = self.room(start, u64::from(size), big, flags)?;
         let Some(mut value) = bits(self.data, start, u32::from(size), big) else { return Err(self.beyond()) };
         if flags & REVERSED != 0 {
             value = value.reverse_bits() >> (64 - u32::from(size));
         }
         self.at = end;
         Ok(value)
+    }
+
+    fn real(&mut self, lead: u32, size: u16, flags: u8) -> Result<Real<'a>, Damage> {
+        let start = self.at + u64::from(lead);
+        let big = flags & BIG != 0;
+        self.at = self.room(start, u64::from(size), big, flags)?;
+        Ok(Real::new(self.data, start, size, big, flags & REVERSED != 0))
     }
 
     /// `n` bytes from here; the position is on a whole byte.
@@ -247,8 +262,8 @@ impl<'a> Machine<'a> {
                     }
                 }
                 Step::Real { lead, node, size, flags } => {
-                    let value = self.number(lead, size, flags)?;
-                    sink.real(node, value, size);
+                    let number = self.real(lead, size, flags)?;
+                    sink.real(node, number);
                 }
                 Step::Text { node, unit } => {
                     let text = self.text(unit)?;

@@ -3,10 +3,11 @@
 use super::schema::Schema;
 use super::tsdl::{Blocks, Known};
 use super::{OpenError, metadata};
+use crate::base::work::{Cancelled, Work, in_order};
 use crate::input::mapped::Mapped;
 use foldhash::HashMap;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 /// A trace directory whose metadata was read.
 #[derive(Debug)]
@@ -17,37 +18,47 @@ pub struct Directory {
 
 impl Directory {
     /// Read the metadata of some directories. Equal bytes are read once; what equal event blocks say is taken over from the
-    /// first text that has some.
-    pub fn read_all(paths: Vec<PathBuf>) -> Vec<Result<Directory, OpenError>> {
+    /// first text that has some. Texts are put together while the first is being parsed, and the others parsed side by side.
+    pub fn read_all(paths: Vec<PathBuf>, work: &Work) -> Result<Vec<Result<Directory, OpenError>>, Cancelled> {
         let files: Vec<_> = paths.iter().map(|path| Mapped::open(&path.join("metadata"))).collect();
         let mut first: HashMap<&[u8], usize> = HashMap::default();
-        let mut texts = Vec::with_capacity(files.len());
+        let mut firsts = Vec::with_capacity(files.len());
         for (i, file) in files.iter().enumerate() {
-            texts.push(match file {
-                Ok(file) => Read::of(file, *first.entry(file.bytes()).or_insert(i), i),
-                Err(e) => Read::Wrong(e.to_string()),
-            });
+            firsts.push(file.as_ref().map_or(i, |file| *first.entry(file.bytes()).or_insert(i)));
         }
-        let mut schemas: Vec<Result<Arc<Schema>, String>> = Vec::with_capacity(texts.len());
+        let texts: Vec<OnceLock<Read<'_>>> = files.iter().map(|_| OnceLock::new()).collect();
+        let text = |i: usize| {
+            let read = || match (files.get(i), firsts.get(i)) {
+                (Some(Ok(file)), Some(first)) => Read::of(file, *first, i),
+                (Some(Err(e)), _) => Read::Wrong(e.to_string()),
+                _ => Read::Wrong(String::new()),
+            };
+            texts.get(i).map(|text| text.get_or_init(read))
+        };
+        let mut schemas: Vec<Result<Arc<Schema>, String>> = Vec::with_capacity(files.len());
+        let mut parsed = None;
+        let begin = |i: usize| text(i).filter(|_| i == 0).map(|text| text.schema(None));
+        in_order(work, files.len(), begin, |_, begun| parsed = begun.or(parsed.take()))?;
         let mut known = None;
-        for text in &texts {
-            let (schema, found) = text.schema(&schemas, None);
-            let taught = found.zip(schema.as_ref().ok()).and_then(|(found, schema)| Known::new(found, schema));
+        while known.is_none() && schemas.len() < files.len() {
+            let read = |i: usize| text(i).map(|text| text.schema(None));
+            let Some((schema, found)) = parsed.take().or_else(|| read(schemas.len())) else { break };
+            known = found.zip(schema.as_ref().ok()).and_then(|(found, schema)| Known::new(found, schema));
             schemas.push(schema);
-            if taught.is_some() {
-                known = taught;
-                break;
-            }
         }
-        for text in texts.iter().skip(schemas.len()) {
-            let schema = text.schema(&schemas, known.as_ref()).0;
-            schemas.push(schema);
+        let done = schemas.len();
+        let rest = |i: usize| text(done + i).map(|text| text.schema(known.as_ref()).0);
+        in_order(work, files.len() - done, rest, |_, schema| schemas.extend(schema))?;
+        // What is equal to a text before it, which is none of these.
+        for (i, first) in firsts.iter().enumerate().filter(|(i, first)| *first < i) {
+            let same = schemas.get(*first).cloned();
+            schemas.get_mut(i).into_iter().zip(same).for_each(|(schema, same)| *schema = same);
         }
         let directory = |(path, schema): (PathBuf, Result<Arc<Schema>, String>)| match schema {
             Ok(schema) => Ok(Directory { path, schema }),
             Err(what) => Err(OpenError(format!("{}: {what}", path.join("metadata").display()))),
         };
-        paths.into_iter().zip(schemas).map(directory).collect()
+        Ok(paths.into_iter().zip(schemas).map(directory).collect())
     }
 
     /// Where it is.
@@ -64,8 +75,8 @@ impl Directory {
 /// A metadata file, on the way to its schema.
 enum Read<'f> {
     Text(metadata::Text<'f>),
-    /// Equal to that of another place in the list.
-    Same(usize),
+    /// Equal to that of a place before it in the list.
+    Same,
     /// What is wrong with it.
     Wrong(String),
 }
@@ -74,23 +85,19 @@ impl<'f> Read<'f> {
     /// The file at position `i`, whose bytes are met for the first time at position `first`.
     fn of(file: &'f Mapped, first: usize, i: usize) -> Read<'f> {
         if first < i {
-            return Read::Same(first);
+            return Read::Same;
         }
         metadata::Text::of(file.bytes()).map_or_else(Read::Wrong, Read::Text)
     }
 
-    /// Its schema, where those of the files before it are known.
-    fn schema<'t>(
-        &'t self,
-        before: &[Result<Arc<Schema>, String>],
-        known: Option<&'t Known<'t>>,
-    ) -> (Result<Arc<Schema>, String>, Option<Blocks<'t>>) {
+    /// Its schema, and what other texts may take over from it; of one that is equal to another, that one's is meant.
+    fn schema<'t>(&'t self, known: Option<&'t Known<'t>>) -> (Result<Arc<Schema>, String>, Option<Blocks<'t>>) {
         match self {
             Read::Text(text) => match metadata::read(text, known) {
                 Ok((schema, found)) => (Ok(Arc::new(schema)), found),
                 Err(what) => (Err(what), None),
             },
-            Read::Same(first) => (before.get(*first).cloned().unwrap_or_else(|| Err(String::new())), None),
+            Read::Same => (Err(String::new()), None),
             Read::Wrong(what) => (Err(what.clone()), None),
         }
     }
@@ -123,10 +130,10 @@ mod tests {
             path
         };
         let paths: Vec<PathBuf> = texts.iter().enumerate().map(write).collect();
-        let together = Directory::read_all(paths.clone());
+        let together = Directory::read_all(paths.clone(), &Work::new(3)).unwrap();
         let mut shared = 0;
         for (path, directory) in paths.iter().zip(&together) {
-            let alone = Directory::read_all(vec![path.clone()]).pop().unwrap();
+            let alone = Directory::read_all(vec![path.clone()], &Work::new(1)).unwrap().pop().unwrap();
             let (Ok(directory), Ok(alone)) = (directory, &alone) else {
                 assert_eq!(directory.as_ref().err().map(|e| &e.0), alone.as_ref().err().map(|e| &e.0));
                 continue;

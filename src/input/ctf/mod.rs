@@ -13,6 +13,7 @@
 mod compile;
 mod decode;
 mod directory;
+mod extent;
 mod json;
 mod locate;
 mod metadata;
@@ -20,6 +21,7 @@ mod open;
 mod packet;
 mod plan;
 mod reader;
+mod real;
 mod schema;
 mod steps;
 mod stride;
@@ -27,15 +29,17 @@ mod tsdl;
 
 pub use decode::{Damage, Sink, What};
 pub use directory::Directory;
-pub use open::How;
+pub use open::{How, Opening, open_all};
 pub use plan::Plan;
-pub use reader::Reader;
+pub use reader::{Position, Reader};
+pub use real::Real;
 pub use steps::{Appearance, Named, Node, Shape};
 
 use super::mapped::Mapped;
-use super::record::{ClassId, FieldPath, Projection, Scope, StreamId};
+use super::record::{ClassId, Projection, Scope, StreamId};
 use crate::base::notice::{Notice, Notices};
 use crate::base::time::{Ns, Shift, canonical_ns};
+use crate::base::work::{Cancelled, Work};
 use packet::{Line, Place, Preludes};
 use schema::{Count, Field, Kind, Schema, StreamClass};
 use std::ops::Range;
@@ -46,6 +50,12 @@ use std::sync::Arc;
 #[derive(Debug, thiserror::Error)]
 #[error("{0}")]
 pub struct OpenError(pub String);
+
+impl From<Cancelled> for OpenError {
+    fn from(cancelled: Cancelled) -> Self {
+        OpenError(cancelled.to_string())
+    }
+}
 
 /// A record class (CTF: an event class of one stream class).
 #[derive(Clone, Debug)]
@@ -128,9 +138,11 @@ pub struct Trace {
 impl Trace {
     /// Open a trace directory (one that holds `metadata`).
     pub fn open(path: &Path) -> Result<Trace, OpenError> {
+        let work = Work::new(1);
         let directories: Result<Vec<Directory>, OpenError> =
-            Directory::read_all(vec![path.to_owned()]).into_iter().collect();
-        Trace::open_chunks(&directories?, How::Headers)
+            Directory::read_all(vec![path.to_owned()], &work)?.into_iter().collect();
+        let opening = Opening::of(&directories?)?;
+        open_all(vec![opening], How::Headers, &work)?.pop().ok_or_else(|| OpenError("no trace was named".to_owned()))
     }
 
     /// Record classes by [`ClassId`].
@@ -139,36 +151,34 @@ impl Trace {
     }
 
     /// True where records of the class can have the field.
-    pub fn has_field(&self, class: ClassId, field: &FieldPath) -> bool {
-        self.root(class, field.scope).is_some_and(|root| has_path(root, &field.path))
+    pub fn has_field(&self, class: ClassId, scope: Scope, dotted: &str) -> bool {
+        self.root(class, scope).is_some_and(|root| has_path(root, Some(dotted)))
     }
 
     /// Names of the payload's direct members that are integers (`true`) or text (`false`).
-    pub fn payload_fields(&self, class: ClassId) -> Vec<(String, bool)> {
+    pub fn payload_fields(&self, class: ClassId) -> impl Iterator<Item = (&str, bool)> {
         self.fields(class, Scope::Payload)
     }
 
     /// The same of the contexts.
-    pub fn context_fields(&self, class: ClassId) -> Vec<(String, bool)> {
-        let mut all = self.fields(class, Scope::CommonContext);
-        all.extend(self.fields(class, Scope::SpecificContext));
-        all
+    pub fn context_fields(&self, class: ClassId) -> impl Iterator<Item = (&str, bool)> {
+        self.fields(class, Scope::CommonContext).chain(self.fields(class, Scope::SpecificContext))
     }
 
-    fn fields(&self, class: ClassId, scope: Scope) -> Vec<(String, bool)> {
-        let Some(Field { kind: Kind::Struct(members), .. }) = self.root(class, scope) else {
-            return Vec::new();
+    fn fields(&self, class: ClassId, scope: Scope) -> impl Iterator<Item = (&str, bool)> {
+        let members = match self.root(class, scope) {
+            Some(Field { kind: Kind::Struct(members), .. }) => members.as_slice(),
+            _ => &[],
         };
-        let simple = |member: &schema::Member| match &member.field.kind {
-            Kind::Bits(_) | Kind::Variable { .. } => Some((member.name().to_owned(), true)),
-            Kind::Text(_) | Kind::SizedText(..) => Some((member.name().to_owned(), false)),
-            Kind::Array { element, .. } => match &element.kind {
-                Kind::Bits(bits) if bits.character => Some((member.name().to_owned(), false)),
-                _ => None,
-            },
-            _ => None,
-        };
-        members.iter().filter_map(simple).collect()
+        members.iter().filter_map(|member| {
+            let number = match &member.field.kind {
+                Kind::Bits(_) | Kind::Variable { .. } => true,
+                Kind::Text(_) | Kind::SizedText(..) => false,
+                Kind::Array { element, .. } if matches!(&element.kind, Kind::Bits(bits) if bits.character) => false,
+                _ => return None,
+            };
+            Some((member.name(), number))
+        })
     }
 
     /// Streams by [`StreamId`].
@@ -328,19 +338,20 @@ impl Trace {
     }
 }
 
-fn has_path(field: &Field, path: &[String]) -> bool {
-    match (&field.kind, path) {
-        (Kind::Optional { field, .. }, _) => has_path(field, path),
-        (Kind::Struct(members), [first, rest @ ..]) => {
+fn has_path(field: &Field, dotted: Option<&str>) -> bool {
+    let names = dotted.map(|names| names.split_once('.').map_or((names, None), |(first, rest)| (first, Some(rest))));
+    match (&field.kind, names) {
+        (Kind::Optional { field, .. }, _) => has_path(field, dotted),
+        (Kind::Struct(members), Some((first, rest))) => {
             members.iter().any(|m| m.name() == first && has_path(&m.field, rest))
         }
-        (Kind::Variant { options, .. }, [first, rest @ ..]) => {
+        (Kind::Variant { options, .. }, Some((first, rest))) => {
             options.iter().any(|o| o.name() == first && has_path(&o.field, rest))
         }
-        (Kind::Struct(_) | Kind::Variant { .. }, []) | (_, [_, ..]) => false,
-        (Kind::Array { element, count: Count::Fixed(_) | Count::Held(_), .. }, []) => {
+        (Kind::Struct(_) | Kind::Variant { .. }, None) | (_, Some(_)) => false,
+        (Kind::Array { element, count: Count::Fixed(_) | Count::Held(_), .. }, None) => {
             matches!(element.kind, Kind::Bits(_))
         }
-        (_, []) => true,
+        (_, None) => true,
     }
 }

@@ -6,11 +6,12 @@ use super::schema::{Role, Schema};
 use super::{Chunk, Class, ClockLine, Directory, OpenError, Packet, Places, Stream, StreamFile, Trace};
 use crate::base::notice::{Notice, Notices};
 use crate::base::time::Ns;
+use crate::base::work::{Cancelled, Work, in_order};
 use crate::input::ctf::packet::Preludes;
 use crate::input::mapped::Mapped;
 use crate::input::record::{Projection, StreamId};
-use std::path::Path;
-use std::sync::Arc;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
 
 /// How far streams are looked into when a trace is opened.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -29,26 +30,154 @@ struct Found {
     places: Vec<Place>,
 }
 
-impl Trace {
-    /// Open a trace that was recorded in several directories, in this order.
-    pub fn open_chunks<'d>(directories: impl IntoIterator<Item = &'d Directory>, how: How) -> Result<Trace, OpenError> {
-        let mut trace: Option<Trace> = None;
-        let mut found = Vec::new();
+/// A trace whose metadata is read, and whose stream files are known by name.
+#[derive(Debug)]
+pub struct Opening {
+    trace: Trace,
+    files: Vec<Candidate>,
+}
+
+/// A file that lies where stream files lie.
+#[derive(Debug)]
+struct Candidate {
+    /// Position of the directory.
+    chunk: usize,
+    name: String,
+    path: PathBuf,
+    /// The index file that it should have, and whether any has one.
+    index: PathBuf,
+    indexed: bool,
+}
+
+/// What a candidate turned out to be.
+struct Looked {
+    mapped: Mapped,
+    hops: Hops,
+    /// What the index file says, if there is one: is it what the packets say?
+    agrees: Option<bool>,
+}
+
+impl Opening {
+    /// Of a trace that was recorded in several directories, in this order.
+    pub fn of<'d>(directories: impl IntoIterator<Item = &'d Directory>) -> Result<Opening, OpenError> {
+        let mut opening: Option<Opening> = None;
         for directory in directories {
-            match &mut trace {
-                None => trace = Some(Trace::bare(directory)),
-                Some(trace) => trace.join(directory),
+            match &mut opening {
+                None => opening = Some(Opening { trace: Trace::bare(directory), files: Vec::new() }),
+                Some(opening) => opening.trace.join(directory),
             }
-            if let Some(trace) = &mut trace {
-                trace.find_streams(&directory.path, how, &mut found)?;
+            if let Some(opening) = &mut opening {
+                opening.list(&directory.path)?;
             }
         }
-        let mut trace = trace.ok_or_else(|| OpenError("no trace was named".to_owned()))?;
-        trace.make_classes();
-        trace.group(found);
-        trace.tell_streams();
-        trace.follow_clocks();
-        Ok(trace)
+        opening.ok_or_else(|| OpenError("no trace was named".to_owned()))
+    }
+
+    /// The files of the directory that was joined last.
+    fn list(&mut self, folder: &Path) -> Result<(), OpenError> {
+        let chunk = self.trace.chunks.len() - 1;
+        let unreadable = |e: std::io::Error| OpenError(format!("{}: {e}", folder.display()));
+        let mut names = Vec::new();
+        for entry in std::fs::read_dir(folder).map_err(unreadable)? {
+            let entry = entry.map_err(unreadable)?;
+            let name = entry.file_name().to_string_lossy().into_owned();
+            if name != "metadata" && !name.starts_with('.') && !entry.path().is_dir() {
+                names.push(name);
+            }
+        }
+        names.sort_unstable();
+        let indexes = folder.join("index");
+        let indexed = indexes.is_dir();
+        self.files.extend(names.into_iter().map(|name| {
+            let (path, index) = (folder.join(&name), indexes.join(format!("{name}.idx")));
+            Candidate { chunk, name, path, index, indexed }
+        }));
+        Ok(())
+    }
+
+    /// Look through a file; nothing of it is known where it is empty.
+    fn look(&self, file: &Candidate, how: How) -> std::io::Result<Option<Looked>> {
+        let mapped = Mapped::open(&file.path)?;
+        let Some(chunk) = self.trace.chunks.get(file.chunk).filter(|_| !mapped.bytes().is_empty()) else {
+            return Ok(None);
+        };
+        let entries = Mapped::open(&file.index).ok().and_then(|index| read_index(index.bytes()));
+        let (preludes, slots) = (&chunk.preludes, self.trace.schema.slots);
+        let known = entries.as_ref().filter(|_| how == How::Outline);
+        let outlined = known.and_then(|entries| outline(preludes, slots, mapped.bytes(), entries));
+        let hops = outlined.unwrap_or_else(|| hop(preludes, slots, mapped.bytes()));
+        let agrees = entries.map(|entries| agrees(&entries, &hops.places));
+        Ok(Some(Looked { mapped, hops, agrees }))
+    }
+}
+
+/// Open some traces: their files are looked through on the workers, and so are those of one trace.
+pub fn open_all(openings: Vec<Opening>, how: How, work: &Work) -> Result<Vec<Trace>, Cancelled> {
+    let files: Vec<(usize, &Candidate)> =
+        openings.iter().enumerate().flat_map(|(i, opening)| opening.files.iter().map(move |file| (i, file))).collect();
+    work.progress.enter("opening", files.len() as u64);
+    let mut looked: Vec<Vec<std::io::Result<Option<Looked>>>> = openings.iter().map(|_| Vec::new()).collect();
+    let look = |i: usize| {
+        let (trace, file) = files.get(i)?;
+        Some((*trace, openings.get(*trace)?.look(file, how)))
+    };
+    in_order(work, files.len(), look, |_, found| {
+        let place = found.and_then(|(trace, found)| Some((looked.get_mut(trace)?, found)));
+        place.into_iter().for_each(|(place, found)| place.push(found));
+        work.progress.step(1);
+    })?;
+    let parts: Vec<_> = openings.into_iter().zip(looked).map(|part| Mutex::new(Some(part))).collect();
+    let finish = |i: usize| {
+        let part = parts.get(i)?.lock().unwrap_or_else(PoisonError::into_inner).take();
+        part.map(|(opening, looked)| opening.trace.finish(opening.files, looked))
+    };
+    let mut traces = Vec::with_capacity(parts.len());
+    in_order(work, parts.len(), finish, |_, trace| traces.extend(trace))?;
+    Ok(traces)
+}
+
+impl Trace {
+    /// Files to streams.
+    fn finish(mut self, files: Vec<Candidate>, looked: Vec<std::io::Result<Option<Looked>>>) -> Trace {
+        let mut found = Vec::new();
+        for (file, looked) in files.into_iter().zip(looked) {
+            match looked {
+                Ok(Some(looked)) => found.extend(self.take(file, looked)),
+                Ok(None) => {}
+                Err(e) => self.notices.add(Notice::DamagedStream, 1, || format!("{}: {e}", file.path.display())),
+            }
+        }
+        self.make_classes();
+        self.group(found);
+        self.tell_streams();
+        self.follow_clocks();
+        self
+    }
+
+    /// Keep a file that was looked through, where it is one of packets; say what is wrong with it.
+    fn take(&mut self, file: Candidate, looked: Looked) -> Option<Found> {
+        let Candidate { chunk, name, path, indexed, .. } = file;
+        let Looked { mapped, hops: Hops { places, first, damage, breaks }, agrees } = looked;
+        if let Some((offset, damage)) = damage {
+            let what = if places.is_empty() { Notice::DamagedStream } else { Notice::DamagedPacket };
+            let (shown, number, bit) = (path.display(), places.len(), damage.at);
+            self.notices
+                .add(what, breaks, || format!("{shown}: packet {number} at byte {offset}, bit {bit}: {}", damage.what));
+        }
+        match agrees {
+            Some(true) => {}
+            Some(false) => self.notices.add(Notice::IndexStale, 1, || path.display().to_string()),
+            None if indexed => self.notices.add(Notice::IndexMissing, 1, || path.display().to_string()),
+            None => {}
+        }
+        let first = first?;
+        if first.foreign {
+            self.notices.add(Notice::ForeignUuid, 1, || path.display().to_string());
+        }
+        let class = self.chunks.get(chunk)?.streams.get(first.stream).copied().unwrap_or(0);
+        let file = self.files.len() as u32;
+        self.files.push(StreamFile { mapped, name, chunk });
+        Some(Found { file, class, instance: first.get(Role::StreamInstance), places })
     }
 
     fn bare(directory: &Directory) -> Trace {
@@ -115,70 +244,6 @@ impl Trace {
             };
             self.classes.extend(stream.events.iter().map(class));
         }
-    }
-
-    /// Look through the files of a directory.
-    fn find_streams(&mut self, path: &Path, how: How, found: &mut Vec<Found>) -> Result<(), OpenError> {
-        let chunk = self.chunks.len() - 1;
-        let unreadable = |e: std::io::Error| OpenError(format!("{}: {e}", path.display()));
-        let mut names = Vec::new();
-        for entry in std::fs::read_dir(path).map_err(unreadable)? {
-            let entry = entry.map_err(unreadable)?;
-            let name = entry.file_name().to_string_lossy().into_owned();
-            if name != "metadata" && !name.starts_with('.') && !entry.path().is_dir() {
-                names.push(name);
-            }
-        }
-        names.sort_unstable();
-        let indexed = path.join("index").is_dir();
-        for name in names {
-            let full = path.join(&name);
-            let mapped = match Mapped::open(&full) {
-                Ok(mapped) => mapped,
-                Err(e) => {
-                    self.notices.add(Notice::DamagedStream, 1, || format!("{}: {e}", full.display()));
-                    continue;
-                }
-            };
-            if mapped.bytes().is_empty() {
-                continue;
-            }
-            let Some(chunk_info) = self.chunks.get(chunk) else { continue };
-            let index = Mapped::open(&path.join("index").join(format!("{name}.idx"))).ok();
-            let entries = index.and_then(|index| read_index(index.bytes()));
-            let (preludes, slots) = (&chunk_info.preludes, self.schema.slots);
-            let known = entries.as_ref().filter(|_| how == How::Outline);
-            let outlined = known.and_then(|entries| outline(preludes, slots, mapped.bytes(), entries));
-            let Hops { places, first, damage, breaks } =
-                outlined.unwrap_or_else(|| hop(preludes, slots, mapped.bytes()));
-            if let Some((offset, damage)) = damage {
-                let what = if places.is_empty() { Notice::DamagedStream } else { Notice::DamagedPacket };
-                self.notices.add(what, breaks, || {
-                    format!(
-                        "{}: packet {} at byte {offset}, bit {}: {}",
-                        full.display(),
-                        places.len(),
-                        damage.at,
-                        damage.what
-                    )
-                });
-            }
-            match entries {
-                Some(entries) if agrees(&entries, &places) => {}
-                Some(_) => self.notices.add(Notice::IndexStale, 1, || full.display().to_string()),
-                None if indexed => self.notices.add(Notice::IndexMissing, 1, || full.display().to_string()),
-                None => {}
-            }
-            let Some(first) = first else { continue };
-            if first.foreign {
-                self.notices.add(Notice::ForeignUuid, 1, || full.display().to_string());
-            }
-            let class = chunk_info.streams.get(first.stream).copied().unwrap_or(0);
-            let file = self.files.len() as u32;
-            self.files.push(StreamFile { mapped, name, chunk });
-            found.push(Found { file, class, instance: first.get(Role::StreamInstance), places });
-        }
-        Ok(())
     }
 
     /// Files of one stream together, in the order of their packets; streams in the order of ALGORITHMS section 1.

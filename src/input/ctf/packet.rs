@@ -6,6 +6,7 @@
 
 use super::compile::Compiler;
 use super::decode::{Damage, Machine, Sink, What, extend};
+use super::real::Real;
 use super::schema::{Clock, Field, Kind, Role, Schema, StreamClass};
 use super::steps::Program;
 use crate::base::time::Shift;
@@ -121,7 +122,7 @@ struct UuidSeen<'a>(Option<&'a [u8]>);
 impl<'a> Sink<'a> for UuidSeen<'a> {
     fn unsigned(&mut self, _: u32, _: u64) {}
     fn signed(&mut self, _: u32, _: i64) {}
-    fn real(&mut self, _: u32, _: u64, _: u8) {}
+    fn real(&mut self, _: u32, _: Real<'a>) {}
     fn text(&mut self, _: u32, _: &'a [u8], _: u8, _: bool) {}
     fn words(&mut self, _: u32, _: Words<'a>) {}
     fn blob(&mut self, _: u32, _: &'a [u8]) {}

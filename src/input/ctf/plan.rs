@@ -124,8 +124,7 @@ impl Plan {
         if shape.keeps.iter().any(|slot| body.needs(*slot)) {
             return None;
         }
-        let skip = if self.wanted(class).is_some() { Skip::No } else { Skip::over(body, shape.bits) };
-        Some(Leap { class, bits: shape.bits, stamp: shape.stamp, skip })
+        Some(Leap { class, bits: shape.bits, stamp: shape.stamp, skip: Skip::over(body, shape.bits) })
     }
 }
 

@@ -6,11 +6,13 @@
 use super::decode::{Damage, Machine, Sink, What, extend};
 use super::packet::Line;
 use super::plan::Plan;
+use super::real::Real;
 use super::schema::{EventClass, Role};
 use super::steps::Body;
 use super::stride::Skip;
 use super::{Place, Trace};
 use crate::base::notice::{Notice, Notices};
+use crate::base::time::Ns;
 use crate::input::record::{ClassId, Record, StreamId, Value, Words};
 use foldhash::HashMap;
 use std::ops::Range;
@@ -88,9 +90,8 @@ impl<'a> Sink<'a> for Values<'a> {
     fn signed(&mut self, node: u32, value: i64) {
         self.set(node, Value::Signed(value));
     }
-    fn real(&mut self, node: u32, bits: u64, size: u8) {
-        let value = if size == 32 { f64::from(f32::from_bits(bits as u32)) } else { f64::from_bits(bits) };
-        self.set(node, Value::Real(value));
+    fn real(&mut self, node: u32, number: Real<'a>) {
+        self.set(node, Value::Real(number.value()));
     }
     fn text(&mut self, node: u32, bytes: &'a [u8], width: u8, _big_endian: bool) {
         let end = if width == 1 { memchr::memchr(0, bytes).unwrap_or(bytes.len()) } else { bytes.len() };
@@ -115,6 +116,8 @@ pub struct Reader<'a> {
     values: Values<'a>,
     /// Of the packet being read.
     packet: Current,
+    /// Before the event that was shown or stepped over last.
+    began: Position,
     notices: Notices,
 }
 
@@ -127,12 +130,34 @@ struct Current {
     cpu: u32,
 }
 
+/// Between two events of a packet.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Position {
+    /// Bits from the beginning of the packet.
+    pub at: u64,
+    clock: u64,
+    last_big: bool,
+}
+
+/// What [`Reader::seek`] met of the classes of interest.
+#[derive(Clone, Copy, Debug)]
+pub struct Sought {
+    /// Time of the last event.
+    pub last: Ns,
+    /// The latest time of any.
+    pub latest: Ns,
+    /// Events with an earlier time than the one before.
+    pub backwards: u64,
+    /// The last landmark, and the latest time up to it.
+    pub landmark: Option<(Position, Ns)>,
+}
+
 /// An event whose header was read; its body is next.
 struct Head<'a> {
     class: ClassId,
     /// Where the header begins.
     at: u64,
-    /// The end of the event where nothing of it is wanted, if that was seen at once.
+    /// The way to the end of the event, if that was seen at once.
     skip: Option<&'a Skip>,
 }
 
@@ -141,7 +166,8 @@ impl<'a> Reader<'a> {
         let machine = Machine::new(trace.slots());
         let values = Values(vec![Value::Absent; plan.most_values()]);
         let (packet, notices) = (Current::default(), Notices::default());
-        Reader { trace, plan, stream, packets, machine, values, packet, notices }
+        let began = Position { at: 0, clock: 0, last_big: false };
+        Reader { trace, plan, stream, packets, machine, values, packet, began, notices }
     }
 
     /// The next record of a class of interest; `None` at the end. Damaged packets are left with a notice.
@@ -154,19 +180,98 @@ impl<'a> Reader<'a> {
                 continue;
             };
             let count = wanted.len();
+            if count == 0 {
+                if self.skip(&head) {
+                    return Some(Record { class: head.class, time: self.time(), cpu: self.packet.cpu, values: &[] });
+                }
+                continue;
+            }
             if let Some(values) = self.values.0.get_mut(..count) {
                 values.fill(Value::Absent);
             }
             let Some(body) = self.plan.body(self.packet.class, head.class) else { continue };
             match run_body(&mut self.machine, body, &mut self.values) {
                 Ok(()) if self.machine.at > head.at => {
-                    let time = self.packet.line.map_or(0, |line| line.ns(self.machine.clock));
-                    let values = self.values.0.get(..count).unwrap_or(&[]);
-                    return Some(Record { class: head.class, time, cpu: self.packet.cpu, values });
+                    let (time, cpu) = (self.time(), self.packet.cpu);
+                    return Some(Record {
+                        class: head.class,
+                        time,
+                        cpu,
+                        values: self.values.0.get(..count).unwrap_or(&[]),
+                    });
                 }
                 outcome => self.end_body(outcome, head.at),
             }
         }
+    }
+
+    /// The time of the event whose header was read last.
+    #[inline(always)]
+    fn time(&self) -> Ns {
+        self.packet.line.map_or(0, |line| line.ns(self.machine.clock))
+    }
+
+    /// Step over the events of the next packet that lie before `from`, without looking at their values. Of the last one
+    /// whose class is a `landmark`, the position is kept.
+    pub fn seek(&mut self, from: Ns, landmark: impl Fn(ClassId) -> bool) -> Sought {
+        let mut sought = Sought { last: Ns::MIN, latest: Ns::MIN, backwards: 0, landmark: None };
+        if !self.enter() {
+            return sought;
+        }
+        loop {
+            let here = self.position();
+            let Some(head) = self.head() else { return sought };
+            let time = self.time();
+            if time >= from {
+                self.go(here);
+                return sought;
+            }
+            if self.plan.wanted(head.class).is_some() {
+                sought.backwards += u64::from(time < sought.last);
+                (sought.last, sought.latest) = (time, time.max(sought.latest));
+                if landmark(head.class) {
+                    sought.landmark = Some((here, sought.latest));
+                }
+            }
+            if !self.skip(&head) {
+                return sought;
+            }
+        }
+    }
+
+    /// Step over the next event: the full value of the clock.
+    pub fn step(&mut self) -> Option<u64> {
+        loop {
+            self.began = self.position();
+            let Some(head) = self.head() else { if self.enter() { continue } else { return None } };
+            if self.skip(&head) {
+                return Some(self.machine.clock);
+            }
+        }
+    }
+
+    /// Go to a position in the next packet.
+    pub fn resume(&mut self, position: Position) {
+        if self.enter() {
+            self.go(position);
+        }
+    }
+
+    /// Before the event that was [shown](Reader::show) or [stepped over](Reader::step) last.
+    pub fn began(&self) -> Position {
+        self.began
+    }
+
+    /// Where it stands in its packet.
+    pub fn position(&self) -> Position {
+        let Machine { at, clock, last_big, .. } = self.machine;
+        Position { at, clock, last_big }
+    }
+
+    /// Go to a position in the same packet.
+    pub fn go(&mut self, position: Position) {
+        let Position { at, clock, last_big } = position;
+        (self.machine.at, self.machine.clock, self.machine.last_big) = (at, clock, last_big);
     }
 
     /// Counts the events of each class into `counts`, without looking at their values.
@@ -204,6 +309,7 @@ impl<'a> Reader<'a> {
     /// The next event into `sink`, all of its fields: its class and the full value of the clock.
     pub fn show<S: Sink<'a>>(&mut self, sink: &mut S) -> Option<(ClassId, u64)> {
         loop {
+            self.began = self.position();
             let Some(head) = self.head() else { if self.enter() { continue } else { return None } };
             let Some(body) = self.plan.body(self.packet.class, head.class) else { continue };
             match run_body(&mut self.machine, body, sink) {

@@ -68,10 +68,10 @@ pub(super) enum Kind {
         /// See [`Bits`].
         clock: Option<usize>,
     },
-    /// An IEEE 754 number of 32 or 64 bits.
+    /// An IEEE 754 number.
     Real {
-        /// Bits.
-        size: u8,
+        /// Bits: 32 or 64, or (CTF 2) those of another interchange format.
+        size: u16,
         /// See [`Bits`].
         big_endian: bool,
         /// See [`Bits`].

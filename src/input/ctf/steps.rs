@@ -26,7 +26,7 @@ pub(super) enum Step {
     /// Read a number of variable length.
     Variable { node: u32, save: Slot, signed: bool },
     /// Forward by `lead`, then read an IEEE number.
-    Real { lead: u32, node: u32, size: u8, flags: u8 },
+    Real { lead: u32, node: u32, size: u16, flags: u8 },
     /// Read text up to a NUL unit.
     Text { node: u32, unit: Unit },
     /// Read elements that lie side by side on whole bytes, without looking at each.
@@ -115,8 +115,8 @@ pub enum Shape {
     Optional,
     /// A number.
     Number(Appearance),
-    /// A floating point number of 32 or 64 bits.
-    Real(u8),
+    /// A floating point number.
+    Real,
     /// Text.
     Text,
     /// Bytes.

@@ -61,7 +61,7 @@ pub(super) struct Leap {
     pub(super) skip: Skip,
 }
 
-/// The way over an event of which nothing is wanted.
+/// The way over an event whose values are of no interest.
 #[derive(Debug)]
 pub(super) enum Skip {
     /// So many bits from the beginning of the header.
@@ -258,14 +258,14 @@ impl Skip {
     }
 }
 
-/// The steps of a body of which nothing is wanted, if they are plain enough.
+/// The steps of a body without their values, if they are plain enough.
 fn hops(program: &Program) -> Option<Box<[Hop]>> {
     let mut lengths: SmallVec<[Slot; LENGTHS]> = SmallVec::new();
     let hop = |step: &Step| {
         Some(match *step {
             Step::Skip(bits) => Hop::Forward(bits),
             Step::Align(mask) => Hop::Align(mask),
-            Step::Bits { lead, node: NONE, save, size, flags } if flags & (REVERSED | INSIDE) == 0 => {
+            Step::Bits { lead, save, size, flags, .. } if flags & (REVERSED | INSIDE) == 0 => {
                 if save == NONE {
                     return Some(Hop::Forward(u64::from(lead) + u64::from(size)));
                 }
@@ -281,7 +281,11 @@ fn hops(program: &Program) -> Option<Box<[Hop]>> {
             Step::SkipRun { times: Times::Held(slot), bits } => {
                 Hop::Elements { from: lengths.iter().position(|known| *known == slot)? as u8, bits }
             }
-            Step::Text { node: NONE, unit: Unit::Byte } => Hop::Text,
+            Step::Run { times: Times::Held(slot), width, .. } => {
+                let bits = u64::from(width) * 8;
+                Hop::Elements { from: lengths.iter().position(|known| *known == slot)? as u8, bits }
+            }
+            Step::Text { unit: Unit::Byte, .. } => Hop::Text,
             _ => return None,
         })
     };

@@ -178,7 +178,7 @@ use Action as A;
 use Place::{Anomalies, Any, Histograms, Path, Tree};
 
 /// The table, in the order of the help page.
-pub const TABLE: &[Entry] = &[
+pub static TABLE: &[Entry] = &[
     entry(A::Up, "up", "Up k", "move up", Any, None),
     entry(A::Down, "down", "Down j", "move down", Any, None),
     entry(
@@ -296,7 +296,7 @@ pub fn all(place: Place) -> impl Iterator<Item = &'static Entry> {
     TABLE.iter().filter(move |e| {
         let mut same = TABLE.iter().filter(|o| o.action == e.action);
         let own = same.clone().find(|o| o.place == place);
-        own.or_else(|| same.next()).is_some_and(|o| std::ptr::eq(o, *e))
+        own.or_else(|| same.next()).is_some_and(|o| o.place == e.place)
     })
 }
 

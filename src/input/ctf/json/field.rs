@@ -1,26 +1,26 @@
 //! CTF 2 field classes to fields (CTF 2.0, section 5.3).
 //!
 //! An alias stands for its JSON, not for a field: what a role means depends on the structure in which the field is used,
-//! so an alias is read anew at each use. The number of fields read is bounded, because aliases of aliases multiply.
+//! so an alias is read anew at each use. The number of fields read and their depth are bounded, because aliases of aliases multiply (`extent`).
 
 use super::Trouble;
 use super::value::{Json, Node, Object};
+use crate::input::ctf::extent::{Extent, check_depth};
+use crate::input::ctf::real;
 use crate::input::ctf::schema::{
     Bits, Choice, Count, Field, Kind, Label, Location, Member, Range, Role, Root, Show, Slot, Source, Unit,
 };
 use foldhash::HashMap;
 use std::sync::Arc;
 
-/// Fields in one metadata, those of aliases counted at each use.
-const MOST_FIELDS: usize = 4_000_000;
-
 type Read<T> = Result<T, Trouble>;
 
 /// The aliases known so far.
-#[derive(Default)]
 pub(super) struct Aliases<'n, 't> {
     known: HashMap<String, &'n Node<'t>>,
-    fields: usize,
+    extent: Extent,
+    /// Of the field being read.
+    depth: usize,
 }
 
 /// Where a field class is used: it decides what its roles mean.
@@ -32,6 +32,11 @@ pub(super) struct Use {
 }
 
 impl<'n, 't> Aliases<'n, 't> {
+    /// None yet, in a text of so many bytes.
+    pub(super) fn new(text: usize) -> Self {
+        Aliases { known: HashMap::default(), extent: Extent::new(text), depth: 0 }
+    }
+
     /// Declare an alias. Its field class is read once, so that an error is told where it stands.
     pub(super) fn declare(&mut self, name: &str, node: &'n Node<'t>) -> Read<()> {
         self.field(node, Use { root: None, clock: None })?;
@@ -51,10 +56,15 @@ impl<'n, 't> Aliases<'n, 't> {
     }
 
     fn field(&mut self, node: &'n Node<'t>, usage: Use) -> Read<Field> {
-        self.fields += 1;
-        if self.fields > MOST_FIELDS {
-            return Err(Trouble::at(node.at, format!("the field classes hold more than {MOST_FIELDS} fields")));
-        }
+        self.extent.add(1, node.at)?;
+        self.depth += 1;
+        check_depth(self.depth, node.at)?;
+        let read = self.field_within(node, usage);
+        self.depth -= 1;
+        read
+    }
+
+    fn field_within(&mut self, node: &'n Node<'t>, usage: Use) -> Read<Field> {
         if let Json::Text(name) = &node.json {
             let aliased = self.known.get(&**name).copied();
             let aliased = aliased.ok_or_else(|| Trouble::at(node.at, format!("no alias `{name}` before this")))?;
@@ -88,13 +98,23 @@ impl<'n, 't> Aliases<'n, 't> {
                 Ok(field)
             }
             "fixed-length-floating-point-number" => {
-                let field = bits(object, &[], usage, |_| Ok(Show::Number))?;
-                match field.kind {
-                    Kind::Bits(Bits { size: size @ (32 | 64), big_endian, reversed, .. }) => {
-                        Ok(Field { align: field.align, kind: Kind::Real { size, big_endian, reversed } })
+                object.only(&FIXED)?;
+                let length = object.need("length")?;
+                let size = match length.unsigned()? {
+                    bits if !real::is_format(bits) => {
+                        let what =
+                            "a floating point number has 16, 32, 64, 128 bits, or a multiple of 32 from there on";
+                        return Err(Trouble::at(length.at, what));
                     }
-                    _ => Err(Trouble::at(object.at, "a floating point number has 32 or 64 bits")),
-                }
+                    bits if bits > real::MOST_BITS.into() => {
+                        let what =
+                            format!("a floating point number of {bits} bits; at most {} are read", real::MOST_BITS);
+                        return Err(Trouble::at(length.at, what));
+                    }
+                    bits => bits as u16,
+                };
+                let (big_endian, reversed) = orders(object)?;
+                Ok(Field { align: alignment(object, "alignment")?, kind: Kind::Real { size, big_endian, reversed } })
             }
             "variable-length-unsigned-integer" => variable(object, false, usage),
             "variable-length-signed-integer" => variable(object, true, usage),
@@ -195,16 +215,26 @@ impl<'n, 't> Aliases<'n, 't> {
     }
 }
 
+/// The properties that all field classes of a fixed number of bits have.
+const FIXED: [&str; 5] = ["type", "length", "byte-order", "bit-order", "alignment"];
+
 /// The part that all field classes of a fixed number of bits share.
 fn bits(object: Object<'_, '_>, more: &[&str], usage: Use, show: impl Fn(Object<'_, '_>) -> Read<Show>) -> Read<Field> {
-    let mut known = vec!["type", "length", "byte-order", "bit-order", "alignment"];
-    known.extend(more);
-    object.only(&known)?;
+    object.only(&[&FIXED, more].concat())?;
     let length = object.need("length")?;
     let size = match length.unsigned()? {
         size @ 1..=64 => size as u8,
         size => return Err(Trouble::at(length.at, format!("a field of fixed length has 1 to 64 bits, not {size}"))),
     };
+    let (big_endian, reversed) = orders(object)?;
+    let show = show(object)?;
+    let (saves, clock) = roles(object, usage)?;
+    let bits = Bits { size, big_endian, reversed, signed: false, show, character: false, saves, clock };
+    Ok(Field { align: alignment(object, "alignment")?, kind: Kind::Bits(bits) })
+}
+
+/// Most significant byte first, and whether the bits stand in the opposite order.
+fn orders(object: Object<'_, '_>) -> Read<(bool, bool)> {
     let order = object.need("byte-order")?;
     let big_endian = match order.text()? {
         "little-endian" => false,
@@ -219,10 +249,7 @@ fn bits(object: Object<'_, '_>, more: &[&str], usage: Use, show: impl Fn(Object<
             _ => return Err(Trouble::at(node.at, "a bit order is `first-to-last` or `last-to-first`")),
         },
     };
-    let show = show(object)?;
-    let (saves, clock) = roles(object, usage)?;
-    let bits = Bits { size, big_endian, reversed, signed: false, show, character: false, saves, clock };
-    Ok(Field { align: alignment(object, "alignment")?, kind: Kind::Bits(bits) })
+    Ok((big_endian, reversed))
 }
 
 fn variable(object: Object<'_, '_>, signed: bool, usage: Use) -> Read<Field> {

@@ -24,7 +24,7 @@ pub(super) fn read(text: &str) -> Read<Schema> {
         }
         at = end + 1;
     }
-    let mut builder = Builder::default();
+    let mut builder = Builder::new(text.len());
     for (number, fragment) in fragments.iter().enumerate() {
         builder.fragment(fragment, number == 0)?;
     }
@@ -44,8 +44,9 @@ struct Builder<'n, 't> {
     has_trace: bool,
 }
 
-impl Default for Builder<'_, '_> {
-    fn default() -> Self {
+impl<'n, 't> Builder<'n, 't> {
+    /// For a text of so many bytes.
+    fn new(text: usize) -> Self {
         let schema = Schema {
             version: 2,
             uuid: None,
@@ -57,11 +58,9 @@ impl Default for Builder<'_, '_> {
             slots: 0,
             oddities: Vec::new(),
         };
-        Builder { schema, aliases: Aliases::default(), has_trace: false }
+        Builder { schema, aliases: Aliases::new(text), has_trace: false }
     }
-}
 
-impl<'n, 't> Builder<'n, 't> {
     fn fragment(&mut self, node: &'n Node<'t>, first: bool) -> Read<()> {
         let object = node.object()?;
         let kind = object.need("type")?;

@@ -1,13 +1,15 @@
 //! Types to fields: names looked up by scope, attributes given their meaning, lengths and selectors kept as locations.
 //!
 //! Scopes are a stack of tables; a name means the innermost declaration before its use (7.3.1). A named type is cloned
-//! where it is used, because the lengths and selectors inside it are bound per use. The size of all the clones together
-//! is bounded, so that a few lines of nested type definitions cannot ask for more memory than the machine has.
+//! where it is used, because the lengths and selectors inside it are bound per use. How many fields all the clones together
+//! have is bounded (`extent`).
 
 use super::Trouble;
 use super::parse::{alignment, byte_order, encoding_is_text};
-use super::resolve::{Resolved, Resolver, once};
+use super::resolve::{Declared, Resolved, Resolver, once};
 use super::syntax::{Attribute, Count as WrittenCount, Declarator, Integer, Item, Label, Spec, Typed, Value, Word};
+use super::token::names;
+use crate::input::ctf::extent::{check_depth, size};
 use crate::input::ctf::schema::{
     Bits, Choice, Count, Field, Kind, Label as Named, Location, Member, Root, Show, Source, Unit,
 };
@@ -15,23 +17,23 @@ use foldhash::{HashMap, HashMapExt, HashSet};
 use std::borrow::Cow;
 use std::sync::Arc;
 
-/// Fields in one metadata, clones of named types included.
-const MOST_FIELDS: usize = 4_000_000;
-
-/// The prefixes of absolute references (7.3.2), longest first where one begins another.
-const PREFIXES: [(&str, Root); 6] = [
-    ("trace.packet.header.", Root::PacketHeader),
-    ("stream.packet.context.", Root::PacketContext),
-    ("stream.event.header.", Root::EventHeader),
-    ("stream.event.context.", Root::CommonContext),
-    ("event.context.", Root::SpecificContext),
-    ("event.fields.", Root::Payload),
+/// How absolute references begin (7.3.2).
+const PREFIXES: [(&[&str], Root); 6] = [
+    (&["trace", "packet", "header"], Root::PacketHeader),
+    (&["stream", "packet", "context"], Root::PacketContext),
+    (&["stream", "event", "header"], Root::EventHeader),
+    (&["stream", "event", "context"], Root::CommonContext),
+    (&["event", "context"], Root::SpecificContext),
+    (&["event", "fields"], Root::Payload),
 ];
 
 impl<'t> Resolver<'t> {
     fn declare(&mut self, name: Cow<'t, str>, field: Field, at: usize) -> Resolved<()> {
+        let (fields, depth) = size(&field);
+        check_depth(depth, at)?;
+        let declared = Declared { field, fields };
         let scope = self.scopes.last_mut();
-        if scope.is_some_and(|scope| scope.insert(name.clone(), field).is_some()) {
+        if scope.is_some_and(|scope| scope.insert(name.clone(), declared).is_some()) {
             return Err(Trouble::at(at, format!("the type `{name}` is declared twice in one scope")));
         }
         Ok(())
@@ -40,14 +42,9 @@ impl<'t> Resolver<'t> {
     /// What declares types and no members.
     pub(super) fn declare_types(&mut self, item: &Item<'t>) -> Resolved<()> {
         match item {
-            Item::Typedef(typed, declarators) => {
-                for declarator in declarators {
-                    let base = self.field(typed)?;
-                    let field = self.dimensions(base, &declarator.counts)?;
-                    self.declare(pointed(declarator), field, declarator.name.at)?;
-                }
-                Ok(())
-            }
+            Item::Typedef(typed, declarators) => self.each_declared(typed, declarators, |resolver, name, field| {
+                resolver.declare(Cow::Borrowed(name.text), field, name.at)
+            }),
             Item::Typealias(typed, counts, name) => {
                 let base = self.field(typed)?;
                 let field = self.dimensions(base, counts)?;
@@ -73,19 +70,26 @@ impl<'t> Resolver<'t> {
         }
     }
 
-    fn count_fields(&mut self, field: &Field, at: usize) -> Resolved<()> {
-        self.fields = self.fields.saturating_add(size_of_tree(field));
-        if self.fields > MOST_FIELDS {
-            return Err(Trouble::at(at, format!("the types hold more than {MOST_FIELDS} fields")));
-        }
-        Ok(())
+    /// Declares a type where it is used.
+    fn declare_used(&mut self, kind: &str, name: &str, field: &Field, at: usize) -> Resolved<()> {
+        let copy = self.copy(field, at)?;
+        self.declare(Cow::Owned(format!("{kind} {name}")), copy, at)
+    }
+
+    /// A copy, where there is room for one.
+    fn copy(&mut self, field: &Field, at: usize) -> Resolved<Field> {
+        self.extent.add(size(field).0, at)?;
+        Ok(field.clone())
     }
 
     fn look_up(&mut self, name: &str, at: usize) -> Resolved<Field> {
-        let found = self.scopes.iter().rev().find_map(|scope| scope.get(name)).cloned();
-        let field = found.ok_or_else(|| Trouble::at(at, format!("no type `{name}` is declared before this")))?;
-        self.count_fields(&field, at)?;
-        Ok(field)
+        let find = |name: &str| self.scopes.iter().rev().find_map(|scope| scope.get(name));
+        // A constant is laid out like a variable; a type may be declared for constants apart.
+        let plain = || name.split(' ').filter(|word| *word != "const").collect::<Vec<_>>().join(" ");
+        let found = find(name).or_else(|| if name.contains("const") { find(&plain()) } else { None });
+        let found = found.ok_or_else(|| Trouble::at(at, format!("no type `{name}` is declared before this")))?;
+        self.extent.add(found.fields, at)?;
+        Ok(found.field.clone())
     }
 
     pub(super) fn field(&mut self, typed: &Typed<'t>) -> Resolved<Field> {
@@ -113,7 +117,7 @@ impl<'t> Resolver<'t> {
                 };
                 let field = self.enumeration(container.as_deref(), labels, typed.at)?;
                 if let Some(name) = name {
-                    self.declare(Cow::Owned(format!("enum {name}")), field.clone(), typed.at)?;
+                    self.declare_used("enum", name, &field, typed.at)?;
                 }
                 Ok(field)
             }
@@ -123,7 +127,7 @@ impl<'t> Resolver<'t> {
                 };
                 let field = self.structure(body, *align)?;
                 if let Some(name) = name {
-                    self.declare(Cow::Owned(format!("struct {name}")), field.clone(), typed.at)?;
+                    self.declare_used("struct", name, &field, typed.at)?;
                 }
                 Ok(field)
             }
@@ -132,7 +136,7 @@ impl<'t> Resolver<'t> {
                 let tag =
                     tag.ok_or_else(|| Trouble::at(typed.at, "the variant needs a selector: `variant <field>`"))?;
                 if let Kind::Variant { by, .. } = &mut field.kind {
-                    *by = self.location(tag.text, tag.at)?;
+                    *by = self.location(&tag);
                 }
                 Ok(field)
             }
@@ -143,10 +147,18 @@ impl<'t> Resolver<'t> {
         let size = integer.size.unwrap_or(8);
         let clock = match integer.clock {
             None => None,
-            Some(name) => match self.clocks.iter().position(|c| c.name == name.text) {
-                None => return Err(Trouble::at(name.at, format!("no clock `{}` is declared", name.text))),
-                found => found,
-            },
+            Some(written) => {
+                let parts: Vec<&str> = names(written.text).collect();
+                let ["clock", name @ .., "value"] = &*parts else {
+                    let what = format!("`{}` is no clock: `clock.NAME.value` is meant", parts.join("."));
+                    return Err(Trouble::at(written.at, what));
+                };
+                let name = name.join(".");
+                match self.clocks.iter().position(|c| c.name == name) {
+                    None => return Err(Trouble::at(written.at, format!("no clock `{name}` is declared"))),
+                    found => found,
+                }
+            }
         };
         let bits = Bits {
             size,
@@ -220,8 +232,10 @@ impl<'t> Resolver<'t> {
         for count in counts.iter().rev() {
             let count = match count {
                 WrittenCount::Fixed(n) => Count::Fixed(*n),
-                WrittenCount::Held(reference) if reference.text.starts_with("env.") => self.fixed_by(reference)?,
-                WrittenCount::Held(reference) => Count::Held(self.location(reference.text, reference.at)?),
+                WrittenCount::Held(reference) => match names(reference.text).next() {
+                    Some("env") if names(reference.text).nth(1).is_some() => self.fixed_by(reference)?,
+                    _ => Count::Held(self.location(reference)),
+                },
             };
             field = Field { align: field.align, kind: Kind::Array { count, element: Box::new(field), uuid: false } };
         }
@@ -231,16 +245,21 @@ impl<'t> Resolver<'t> {
     /// `env.NAME`: a number of the environment.
     fn fixed_by(&mut self, reference: &Word<'_>) -> Resolved<Count> {
         self.lookups += 1;
-        let found = self.environment.iter().find(|(name, _)| reference.text.strip_prefix("env.") == Some(name));
+        let asked = names(reference.text).skip(1).collect::<Vec<_>>().join(".");
+        let found = self.environment.iter().find(|(name, _)| *name == asked);
         let number = found.and_then(|(_, value)| value.parse().ok()).map(Count::Fixed);
-        number.ok_or_else(|| Trouble::at(reference.at, format!("`{}` is no unsigned integer", reference.text)))
+        number.ok_or_else(|| Trouble::at(reference.at, format!("`env.{asked}` is no unsigned integer")))
     }
 
-    fn location(&self, reference: &str, at: usize) -> Resolved<Source> {
-        let absolute = PREFIXES.iter().find_map(|(prefix, root)| Some((*root, reference.strip_prefix(prefix)?)));
-        let (scope, path) = absolute.map_or((None, reference), |(root, path)| (Some(root), path));
-        let path = path.split('.').map(|name| Some(Box::from(name))).collect();
-        Ok(Source::At(Box::new(Location { scope, path, climbs: true, at })))
+    fn location(&self, reference: &Word<'_>) -> Source {
+        let parts: Vec<&str> = names(reference.text).collect();
+        let absolute = PREFIXES.iter().find_map(|(prefix, root)| match parts.strip_prefix(*prefix) {
+            Some(path) if !path.is_empty() => Some((Some(*root), path)),
+            _ => None,
+        });
+        let (scope, path) = absolute.unwrap_or((None, &parts));
+        let path = path.iter().map(|name| Some(Box::from(*name))).collect();
+        Source::At(Box::new(Location { scope, path, climbs: true, at: reference.at }))
     }
 
     fn structure(&mut self, body: &[Item<'t>], align: Option<(usize, i128)>) -> Resolved<Field> {
@@ -259,7 +278,7 @@ impl<'t> Resolver<'t> {
         for item in body {
             match item {
                 Item::Declaration(typed, declarators) if !declarators.is_empty() => {
-                    self.declared(typed, declarators, &mut members)?;
+                    self.each_declared(typed, declarators, |_, name, field| members.add(name, field))?;
                 }
                 other => self.declare_types(other)?,
             }
@@ -268,27 +287,26 @@ impl<'t> Resolver<'t> {
         Ok(members.list)
     }
 
-    /// `type a, *b, c[3];`
-    fn declared(
+    /// `type a, *b, c[3];`: each name with its field.
+    fn each_declared(
         &mut self,
         typed: &Typed<'t>,
         declarators: &[Declarator<'t>],
-        members: &mut Members<'t>,
+        mut take: impl FnMut(&mut Self, &Word<'t>, Field) -> Resolved<()>,
     ) -> Resolved<()> {
-        let mut base = Some(self.field(typed)?);
+        // What a pointer points to need not be known, unless it is declared here.
+        let only_pointed = declarators.iter().all(|d| d.pointers.is_some()) && matches!(typed.spec, Spec::Named(_));
+        let mut base = if only_pointed { None } else { Some(self.field(typed)?) };
         for (i, declarator) in declarators.iter().enumerate() {
             let last = i + 1 == declarators.len();
-            let field = if declarator.pointers > 0 {
-                Some(self.look_up(&pointer_name(typed, declarator.pointers), typed.at)?)
-            } else if last {
-                base.take()
-            } else {
-                base.clone()
+            let field = match &declarator.pointers {
+                Some(stars) => Some(self.look_up(&format!("{}{stars}", typed.spec.name()), typed.at)?),
+                None if last => base.take(),
+                None => base.as_ref().map(|base| self.copy(base, typed.at)).transpose()?,
             };
             let Some(field) = field else { break };
-            self.count_fields(&field, typed.at)?;
             let field = self.dimensions(field, &declarator.counts)?;
-            members.add(&declarator.name, field)?;
+            take(self, &declarator.name, field)?;
         }
         Ok(())
     }
@@ -311,7 +329,7 @@ impl<'t> Resolver<'t> {
         let kind = Kind::Variant { by: Source::At(Box::new(nowhere)), signed: false, options };
         let field = Field { align: 1, kind };
         if let Some(name) = name {
-            self.declare(Cow::Owned(format!("variant {name}")), field.clone(), typed.at)?;
+            self.declare_used("variant", name, &field, typed.at)?;
         }
         Ok(field)
     }
@@ -342,27 +360,5 @@ impl<'t> Members<'t> {
         }
         self.list.push(Member { written: name.text.into(), escaped: true, field });
         Ok(())
-    }
-}
-
-fn pointed<'t>(declarator: &Declarator<'t>) -> Cow<'t, str> {
-    match declarator.pointers {
-        0 => Cow::Borrowed(declarator.name.text),
-        n => Cow::Owned(format!("{}{}", declarator.name.text, " *".repeat(n))),
-    }
-}
-
-fn pointer_name(typed: &Typed<'_>, pointers: usize) -> String {
-    let base = if let Spec::Named(name) = &typed.spec { name } else { "" };
-    format!("{base}{}", " *".repeat(pointers))
-}
-
-fn size_of_tree(field: &Field) -> usize {
-    1 + match &field.kind {
-        Kind::Struct(members) => members.iter().map(|m| size_of_tree(&m.field)).sum(),
-        Kind::Variant { options, .. } => options.iter().map(|o| size_of_tree(&o.field)).sum(),
-        Kind::Array { element, .. } => size_of_tree(element),
-        Kind::Optional { field, .. } => size_of_tree(field),
-        _ => 0,
     }
 }

@@ -5,6 +5,7 @@
 //! resolved and bound. That is sound where all that a block may refer to is equal as well ([`Context`]), and only for
 //! blocks that refer to nothing else (no number of the environment, no length in a stream's own structures) and were read without a complaint.
 
+use super::resolve::Declared;
 use crate::input::ctf::schema::{EventClass, Field, Schema, StreamClass};
 use foldhash::HashMap;
 use std::borrow::Cow;
@@ -20,7 +21,7 @@ pub(super) struct Context<'t> {
     /// Without their events.
     pub(super) streams: Vec<StreamClass>,
     /// Types declared outside of blocks.
-    pub(super) types: HashMap<Cow<'t, str>, Field>,
+    pub(super) types: HashMap<Cow<'t, str>, Declared>,
     /// True where all of them stand before the first event.
     pub(super) types_first: bool,
 }

@@ -21,7 +21,7 @@ pub(super) use known::{Blocks, Known};
 pub(super) fn read<'t>(text: &'t str, known: Option<&'t Known<'t>>) -> Result<(Schema, Blocks<'t>), Trouble> {
     let (items, oddities) = parse::parse(text, known)?;
     let takes = items.iter().any(|item| matches!(item, syntax::Item::Known { .. }));
-    let read = resolve::resolve(&items, oddities);
+    let read = resolve::resolve(&items, oddities, text.len());
     match (read, known) {
         (Ok((mut schema, found)), Some(known)) if takes && found.context == known.context => {
             schema.slots = known.slots;

@@ -4,7 +4,7 @@
 
 use super::known::Known;
 use super::syntax::{Attribute, Count, Declarator, Declarators, Integer, Item, Spec, Value, Word};
-use super::token::{Token, Tokens, unescape};
+use super::token::{Token, Tokens, names, unescape};
 use super::{Oddity, Trouble};
 use foldhash::HashMap;
 use std::borrow::Cow;
@@ -179,7 +179,7 @@ impl<'t> Parser<'t> {
             }
             Token::Word(_) => {
                 let assigns = matches!(self.ahead()?, Token::Mark(b'=' | b'.') | Token::Becomes);
-                if assigns && !top { self.assignment() } else { self.declaration() }
+                if assigns && !top { self.assignment() } else { self.declaration(top) }
             }
             Token::Quoted(_) if !top => self.assignment(),
             _ => self.unexpected("a declaration"),
@@ -189,14 +189,7 @@ impl<'t> Parser<'t> {
     /// `name = value;`, `name := type;`, where a name may be dotted or quoted.
     fn assignment(&mut self) -> Parsed<Item<'t>> {
         let at = self.at;
-        let name = match self.token {
-            Token::Quoted(raw) => {
-                self.advance()?;
-                unescape(raw)
-            }
-            Token::Word(_) => self.dotted()?,
-            _ => return self.unexpected("a name"),
-        };
+        let name = self.attribute_name()?;
         if self.accept(b'=')? {
             let attribute = self.attribute_value(name, at)?;
             self.expect(b';')?;
@@ -221,15 +214,7 @@ impl<'t> Parser<'t> {
             return Ok(Cow::Borrowed(written.text));
         }
         // Space or comments stand between the words.
-        let mut tokens = Tokens::new(written.text);
-        let mut name = String::new();
-        loop {
-            match tokens.next()?.1 {
-                Token::Word(word) => name.push_str(word),
-                Token::Mark(_) => name.push('.'),
-                _ => return Ok(Cow::Owned(name)),
-            }
-        }
+        Ok(Cow::Owned(names(written.text).collect::<Vec<_>>().join(".")))
     }
 
     /// `a.b.c`, keywords allowed (`stream.event.context.len`), as one borrowed text; true where nothing but words and dots is in it.
@@ -247,9 +232,25 @@ impl<'t> Parser<'t> {
         Ok((Word { text: self.tokens.slice(start, end), at: start }, end - start == length))
     }
 
-    /// `a.b.c` as written.
+    /// `a.b.c` as written ([`names`] tells its parts), or the same in parentheses.
     pub(super) fn reference(&mut self, what: &str) -> Parsed<Word<'t>> {
-        Ok(self.joined(what)?.0)
+        let open = self.parentheses()?;
+        let written = self.joined(what)?.0;
+        self.close(open)?;
+        Ok(written)
+    }
+
+    /// How many parentheses open here.
+    fn parentheses(&mut self) -> Parsed<usize> {
+        let mut open = 0;
+        while self.accept(b'(')? {
+            open += 1;
+        }
+        Ok(open)
+    }
+
+    fn close(&mut self, open: usize) -> Parsed<()> {
+        (0..open).try_for_each(|_| self.expect(b')'))
     }
 
     pub(super) fn attribute_value(&mut self, name: Cow<'t, str>, at: usize) -> Parsed<Attribute<'t>> {
@@ -265,26 +266,43 @@ impl<'t> Parser<'t> {
         Ok(Attribute { name, at, value, value_at })
     }
 
-    pub(super) fn signed_number(&mut self) -> Parsed<i128> {
-        let negative = self.accept(b'-')?;
-        if !negative {
-            self.accept(b'+')?;
-        }
+    /// The name of an attribute: words joined by dots, or a string.
+    pub(super) fn attribute_name(&mut self) -> Parsed<Cow<'t, str>> {
         match self.token {
-            Token::Number(n) => {
+            Token::Quoted(raw) => {
                 self.advance()?;
-                Ok(if negative { -i128::from(n) } else { i128::from(n) })
+                Ok(unescape(raw))
             }
-            _ => self.unexpected("an integer"),
+            Token::Word(_) => self.dotted(),
+            _ => self.unexpected("an attribute"),
         }
     }
 
-    fn declaration(&mut self) -> Parsed<Item<'t>> {
+    /// `5`, `-5`, `+5`, `(5)`, `-(5)`.
+    pub(super) fn signed_number(&mut self) -> Parsed<i128> {
+        let (mut negative, mut open) = (false, self.parentheses()?);
+        if self.accept(b'-')? {
+            negative = true;
+        } else {
+            self.accept(b'+')?;
+        }
+        open += self.parentheses()?;
+        let Token::Number(n) = self.token else { return self.unexpected("an integer") };
+        self.advance()?;
+        self.close(open)?;
+        Ok(if negative { -i128::from(n) } else { i128::from(n) })
+    }
+
+    fn declaration(&mut self, top: bool) -> Parsed<Item<'t>> {
         let typed = self.typed()?;
-        let only_names = matches!(
-            &typed.spec,
-            Spec::Struct { name: Some(_), .. } | Spec::Variant { name: Some(_), .. } | Spec::Enum { name: Some(_), .. }
-        );
+        if self.is_word("typedef") {
+            self.advance()?;
+            return Ok(Item::Typedef(typed, self.declarators()?));
+        }
+        let only_names = match &typed.spec {
+            Spec::Struct { name, .. } | Spec::Variant { name, .. } | Spec::Enum { name, .. } => top || name.is_some(),
+            _ => false,
+        };
         // Some writers leave out the semicolon behind a named type at the top.
         let ends = matches!(self.token, Token::Word(word) if is_keyword(word) && word != "const");
         if only_names && (self.accept(b';')? || ends) {
@@ -298,10 +316,7 @@ impl<'t> Parser<'t> {
     fn declarators(&mut self) -> Parsed<Declarators<'t>> {
         let mut all = Declarators::new();
         loop {
-            let mut pointers = 0;
-            while self.accept(b'*')? {
-                pointers += 1;
-            }
+            let pointers = self.pointers(String::new)?;
             let name = self.name("a name")?;
             all.push(Declarator { name, pointers, counts: self.counts()? });
             if !self.accept(b',')? {
@@ -314,13 +329,7 @@ impl<'t> Parser<'t> {
     fn counts(&mut self) -> Parsed<Vec<Count<'t>>> {
         let mut counts = Vec::new();
         while self.accept(b'[')? {
-            counts.push(match self.token {
-                Token::Number(n) => {
-                    self.advance()?;
-                    Count::Fixed(n)
-                }
-                _ => Count::Held(self.reference("the number of elements, or the field that holds it")?),
-            });
+            counts.push(self.count()?);
             self.expect(b']')?;
             if counts.len() > DEEPEST {
                 return Err(Trouble::at(self.at, format!("more than {DEEPEST} dimensions")));
@@ -329,11 +338,24 @@ impl<'t> Parser<'t> {
         Ok(counts)
     }
 
+    fn count(&mut self) -> Parsed<Count<'t>> {
+        let at = self.at;
+        let open = self.parentheses()?;
+        let count = match self.token {
+            Token::Number(_) | Token::Mark(b'+' | b'-') => match u64::try_from(self.signed_number()?) {
+                Ok(n) => Count::Fixed(n),
+                Err(_) => return Err(Trouble::at(at, "the number of elements is not negative")),
+            },
+            _ => Count::Held(self.reference("the number of elements, or the field that holds it")?),
+        };
+        self.close(open)?;
+        Ok(count)
+    }
+
     fn typealias(&mut self) -> Parsed<Item<'t>> {
         let mut typed = self.typed()?;
-        while self.accept(b'*')? {
-            let pointed = if let Spec::Named(name) = &typed.spec { name } else { "" };
-            typed.spec = Spec::Named(Cow::Owned(format!("{pointed} *")));
+        if let Some(pointer) = self.pointers(|| typed.spec.name())? {
+            typed.spec = Spec::Named(Cow::Owned(pointer));
         }
         if let Token::Word(word) = self.token
             && !is_keyword(word)
@@ -359,10 +381,9 @@ impl<'t> Parser<'t> {
                 continue;
             }
             let at = self.at;
-            let Token::Word(word) = self.token else { return self.unexpected("an attribute") };
-            self.advance()?;
+            let name = self.attribute_name()?;
             self.expect(b'=')?;
-            let attribute = self.attribute_value(Cow::Borrowed(word), at)?;
+            let attribute = self.attribute_value(name, at)?;
             self.expect(b';')?;
             all.push(attribute);
         }

@@ -8,6 +8,7 @@ use super::meaning::assign_meaning;
 use super::parse::byte_order;
 use super::syntax::{Attribute, Item, Typed, Value};
 use super::{Oddity, Trouble};
+use crate::input::ctf::extent::{Extent, check_depth, size};
 use crate::input::ctf::schema::{Clock, EventClass, Field, Kind, Schema, StreamClass};
 use foldhash::{HashMap, HashMapExt};
 use std::borrow::Cow;
@@ -16,11 +17,11 @@ use std::sync::Arc;
 pub(super) type Resolved<T> = Result<T, Trouble>;
 
 pub(super) struct Resolver<'t> {
-    pub(super) scopes: Vec<HashMap<Cow<'t, str>, Field>>,
+    pub(super) scopes: Vec<HashMap<Cow<'t, str>, Declared>>,
     pub(super) big_endian: bool,
     pub(super) clocks: Vec<Clock>,
     pub(super) environment: Vec<(String, String)>,
-    pub(super) fields: usize,
+    pub(super) extent: Extent,
     /// Numbers of the environment that were asked for.
     pub(super) lookups: usize,
     pub(super) oddities: Vec<Oddity>,
@@ -35,14 +36,22 @@ struct PendingEvent<'t> {
     text: Option<&'t str>,
 }
 
-/// The schema of a syntax tree.
-pub(super) fn resolve<'t>(items: &[Item<'t>], oddities: Vec<Oddity>) -> Resolved<(Schema, Blocks<'t>)> {
+/// A type that has a name.
+#[derive(Debug, PartialEq)]
+pub(super) struct Declared {
+    pub(super) field: Field,
+    /// The fields in it.
+    pub(super) fields: usize,
+}
+
+/// The schema of the syntax tree of a text of `text` bytes.
+pub(super) fn resolve<'t>(items: &[Item<'t>], oddities: Vec<Oddity>, text: usize) -> Resolved<(Schema, Blocks<'t>)> {
     let mut resolver = Resolver {
         scopes: vec![HashMap::new()],
         big_endian: native_order(items)?,
         clocks: Vec::new(),
         environment: Vec::new(),
-        fields: 0,
+        extent: Extent::new(text),
         lookups: 0,
         oddities,
     };
@@ -247,7 +256,11 @@ impl<'t> Resolver<'t> {
             let value = match &a.value {
                 Value::Number(n) => n.to_string(),
                 Value::Text(text) => text.to_string(),
-                Value::Word(_) => return Err(a.refuse("an integer or a string")),
+                Value::Word(_) => {
+                    self.oddities
+                        .push(Oddity { at: a.at, what: format!("`{}` is neither integer nor string", a.name) });
+                    continue;
+                }
             };
             match self.environment.iter_mut().find(|(name, _)| *name == a.name) {
                 Some((_, old)) => *old = value,
@@ -384,6 +397,7 @@ impl<'t> Resolver<'t> {
     /// A structure that a block assigns.
     fn root(&mut self, typed: &Typed<'t>, name: &str) -> Resolved<Field> {
         let field = self.field(typed).map_err(|t| t.within(format!("in {name}"), typed.at))?;
+        check_depth(size(&field).1, typed.at)?;
         match field.kind {
             Kind::Struct(_) => Ok(field),
             _ => Err(Trouble::at(typed.at, format!("{name} must be a structure"))),

@@ -54,6 +54,20 @@ pub(super) enum Spec<'t> {
     },
 }
 
+impl Spec<'_> {
+    /// The name that pointers to this type are declared by: of a type without name, nothing.
+    pub(super) fn name(&self) -> String {
+        let tagged = |kind: &str, name: &Option<&str>| format!("{kind} {}", name.unwrap_or(""));
+        match self {
+            Spec::Named(name) => name.to_string(),
+            Spec::Enum { name, .. } => tagged("enum", name),
+            Spec::Struct { name, .. } => tagged("struct", name),
+            Spec::Variant { name, .. } => tagged("variant", name),
+            Spec::Integer(_) | Spec::Float(_) | Spec::Text(_) => String::new(),
+        }
+    }
+}
+
 /// A type and where it stands.
 #[derive(Clone, Debug)]
 pub(super) struct Typed<'t> {
@@ -69,7 +83,7 @@ pub(super) struct Integer<'t> {
     pub(super) signed: bool,
     pub(super) big_endian: Option<bool>,
     pub(super) character: bool,
-    /// Name of the clock that it maps to.
+    /// The clock that it maps to: `clock.NAME.value`.
     pub(super) clock: Option<Word<'t>>,
 }
 
@@ -93,7 +107,8 @@ pub(super) enum Count<'t> {
 #[derive(Clone, Debug)]
 pub(super) struct Declarator<'t> {
     pub(super) name: Word<'t>,
-    pub(super) pointers: usize,
+    /// ` *`, ` * const` and so on, where the type is a pointer to the one before.
+    pub(super) pointers: Option<String>,
     pub(super) counts: Vec<Count<'t>>,
 }
 

@@ -140,6 +140,7 @@ impl<'t> Tokens<'t> {
                 Begins::Number => self.number(start)?,
                 Begins::Quote => self.quoted(start, byte)?,
                 Begins::Slash if self.comment(start)? => continue,
+                Begins::Nothing if bytes.get(start..).and_then(universal).is_some() => Token::Word(self.word(start)),
                 Begins::Slash | Begins::Nothing => {
                     let shown = self.text.get(start..).and_then(|rest| rest.chars().next()).unwrap_or(char::from(byte));
                     return Err(Trouble::at(start, format!("the character {shown:?} has no place in metadata")));
@@ -175,11 +176,17 @@ impl<'t> Tokens<'t> {
     }
 
     fn word(&mut self, start: usize) -> &'t str {
-        let rest = self.text.as_bytes().get(start..).unwrap_or(&[]);
         let goes_on = |b: &u8| matches!(BEGINS[usize::from(*b)], Begins::Word | Begins::Number);
-        let length = rest.iter().position(|b| !goes_on(b)).unwrap_or(rest.len());
-        self.at = start + length;
-        self.slice(start, self.at)
+        self.at = start;
+        loop {
+            let rest = self.text.as_bytes().get(self.at..).unwrap_or(&[]);
+            let length = rest.iter().position(|b| !goes_on(b)).unwrap_or(rest.len());
+            self.at += length;
+            match rest.get(length..).and_then(universal) {
+                Some(more) => self.at += more,
+                None => return self.slice(start, self.at),
+            }
+        }
     }
 
     fn number(&mut self, start: usize) -> Result<Token<'t>, Trouble> {
@@ -236,6 +243,31 @@ impl<'t> Tokens<'t> {
             _ => Err(Trouble::at(start, "a character constant holds one character")),
         }
     }
+}
+
+/// Bytes of the character that a word names by its code (`\u00e9`, `\U000000e9`), which begins here; it stays as it is written.
+#[inline]
+fn universal(rest: &[u8]) -> Option<usize> {
+    let digits = match rest {
+        [b'\\', b'u', ..] => 4,
+        [b'\\', b'U', ..] => 8,
+        _ => return None,
+    };
+    rest.get(2..2 + digits)?.iter().all(u8::is_ascii_hexdigit).then_some(2 + digits)
+}
+
+/// The names in what was written as words joined by dots, with space and comments between them or not.
+pub(super) fn names(written: &str) -> impl Iterator<Item = &str> {
+    let mut tokens = Tokens::new(written);
+    std::iter::from_fn(move || {
+        loop {
+            match tokens.next().ok()?.1 {
+                Token::Word(name) => return Some(name),
+                Token::Mark(b'.') => {}
+                _ => return None,
+            }
+        }
+    })
 }
 
 /// The text of a [`Token::Quoted`].

@@ -5,14 +5,26 @@
 //! a clock or an unknown attribute, is read each time).
 
 use super::parse::{Parsed, Parser, alignment, byte_order, encoding_is_text, is_keyword};
-use super::syntax::{Integer, Label, Spec, Typed, Word};
+use super::syntax::{Integer, Label, Spec, Typed, Value};
 use super::token::{Token, unescape};
 use super::{Oddity, Trouble};
 use std::borrow::Cow;
 
 /// The words that name C's types, alone or together.
-const C_TYPES: [&str; 11] =
-    ["void", "char", "short", "int", "long", "float", "double", "signed", "unsigned", "_Bool", "_Complex"];
+const C_TYPES: [&str; 12] = [
+    "void",
+    "char",
+    "short",
+    "int",
+    "long",
+    "float",
+    "double",
+    "signed",
+    "unsigned",
+    "_Bool",
+    "_Complex",
+    "_Imaginary",
+];
 
 /// Bases that an integer may be shown in.
 const BASES: [&str; 19] = [
@@ -41,9 +53,7 @@ impl<'t> Parser<'t> {
     /// A type, where one may stand.
     pub(super) fn typed(&mut self) -> Parsed<Typed<'t>> {
         let at = self.at;
-        while self.is_word("const") {
-            self.advance()?;
-        }
+        let mut is_const = self.constant()?;
         let spec = match self.token {
             Token::Word("integer") => {
                 self.advance()?;
@@ -69,43 +79,73 @@ impl<'t> Parser<'t> {
                 self.advance()?;
                 self.variant()?
             }
-            Token::Word(word) if C_TYPES.contains(&word) => Spec::Named(self.c_type()?),
+            Token::Word(word) if C_TYPES.contains(&word) => Spec::Named(self.c_type(&mut is_const)?),
             _ => Spec::Named(Cow::Borrowed(self.name("the name of a type")?.text)),
         };
+        is_const |= self.constant()?;
+        let spec = match spec {
+            Spec::Named(name) if is_const => Spec::Named(Cow::Owned(format!("const {name}"))),
+            spec => spec,
+        };
+        Ok(Typed { spec, at })
+    }
+
+    /// Step over `const`; true where it stands here.
+    fn constant(&mut self) -> Parsed<bool> {
+        let found = self.is_word("const");
         while self.is_word("const") {
             self.advance()?;
         }
-        Ok(Typed { spec, at })
+        Ok(found)
+    }
+
+    /// `*`, `* const`, `**`: the name of the pointer, where there is one; `to` is asked for what it points to then.
+    pub(super) fn pointers(&mut self, to: impl FnOnce() -> String) -> Parsed<Option<String>> {
+        if !self.is(b'*') {
+            return Ok(None);
+        }
+        let mut name = to();
+        while self.accept(b'*')? {
+            name.push_str(" *");
+            if self.constant()? {
+                name.push_str(" const");
+            }
+        }
+        Ok(Some(name))
     }
 
     /// The new name that a `typealias` gives.
     pub(super) fn new_type_name(&mut self) -> Parsed<Cow<'t, str>> {
+        let mut is_const = self.constant()?;
         let mut alias = match self.token {
-            Token::Word(word) if C_TYPES.contains(&word) || word == "const" => self.c_type()?,
+            Token::Word(word) if C_TYPES.contains(&word) => self.c_type(&mut is_const)?,
             Token::Word(word @ ("struct" | "enum" | "variant")) => {
                 self.advance()?;
                 Cow::Owned(format!("{word} {}", self.name("a name")?.text))
             }
             _ => Cow::Borrowed(self.name("a new name for the type")?.text),
         };
-        while self.accept(b'*')? {
-            alias = Cow::Owned(format!("{alias} *"));
+        is_const |= self.constant()?;
+        if is_const {
+            alias = Cow::Owned(format!("const {alias}"));
         }
-        Ok(alias)
+        Ok(self.pointers(|| alias.to_string())?.map_or(alias, Cow::Owned))
     }
 
-    /// `unsigned long`, `const char` ... as one name with single spaces.
-    fn c_type(&mut self) -> Parsed<Cow<'t, str>> {
+    /// `unsigned long` ... as one name with single spaces; `const` between the words is told apart.
+    fn c_type(&mut self, is_const: &mut bool) -> Parsed<Cow<'t, str>> {
         let mut name = Cow::Borrowed("");
-        while let Token::Word(word) = self.token
-            && (C_TYPES.contains(&word) || word == "const")
-        {
-            if word != "const" {
+        while let Token::Word(word) = self.token {
+            if C_TYPES.contains(&word) {
                 name = if name.is_empty() { Cow::Borrowed(word) } else { Cow::Owned(format!("{name} {word}")) };
+            } else if word == "const" {
+                *is_const = true;
+            } else {
+                break;
             }
             self.advance()?;
         }
-        if name.is_empty() { Ok(Cow::Borrowed(self.name("the name of a type")?.text)) } else { Ok(name) }
+        Ok(name)
     }
 
     /// The braces of an integer, read unless they were met before.
@@ -131,22 +171,21 @@ impl<'t> Parser<'t> {
     /// An integer, and where its braces end.
     fn integer(&mut self) -> Parsed<(Integer<'t>, usize)> {
         let mut integer = Integer::default();
-        let mut seen: Vec<&str> = Vec::with_capacity(8);
+        let mut seen: Vec<Cow<'t, str>> = Vec::with_capacity(8);
         self.expect(b'{')?;
         while !self.is(b'}') {
             if self.accept(b';')? {
                 continue;
             }
             let at = self.at;
-            let Token::Word(name) = self.token else { return self.unexpected("an attribute") };
+            let name = self.attribute_name()?;
             if seen.contains(&name) {
                 return Err(Trouble::at(at, format!("`{name}` is given twice")));
             }
-            seen.push(name);
-            self.advance()?;
             self.expect(b'=')?;
-            self.integer_attribute(&mut integer, name, at)?;
+            self.integer_attribute(&mut integer, &name, at)?;
             self.expect(b';')?;
+            seen.push(name);
         }
         let end = self.at + 1;
         self.advance()?;
@@ -165,41 +204,31 @@ impl<'t> Parser<'t> {
             },
             "align" => integer.align = Some(alignment(self.signed_number()?, at)?),
             "signed" => {
-                integer.signed = match self.token {
-                    Token::Number(n @ (0 | 1)) => n == 1,
-                    Token::Word("true" | "TRUE") => true,
-                    Token::Word("false" | "FALSE") => false,
-                    _ => return self.unexpected("`true` or `false`"),
+                integer.signed = match self.attribute_value(Cow::Borrowed(""), at)?.value {
+                    Value::Number(n @ (0 | 1)) => n == 1,
+                    Value::Word(w) | Value::Text(w) if matches!(&*w, "true" | "TRUE") => true,
+                    Value::Word(w) | Value::Text(w) if matches!(&*w, "false" | "FALSE") => false,
+                    _ => return refuse("`signed` is `true` or `false`"),
                 };
-                self.advance()?;
             }
             "byte_order" => {
                 let order = self.attribute_value(Cow::Borrowed(""), at)?;
                 integer.big_endian = byte_order(&order)?;
             }
             "base" => {
-                let ok = match &self.token {
-                    Token::Number(2 | 8 | 10 | 16) => true,
-                    Token::Word(w) => BASES.contains(w),
-                    _ => false,
+                let known = match self.attribute_value(Cow::Borrowed(""), at)?.value {
+                    Value::Number(n) => matches!(n, 2 | 8 | 10 | 16),
+                    Value::Word(w) | Value::Text(w) => BASES.contains(&&*w),
                 };
-                if !ok {
-                    return self.unexpected("a base (2, 8, 10, 16 or its name)");
+                if !known {
+                    return refuse("a base is 2, 8, 10, 16 or its name");
                 }
-                self.advance()?;
             }
             "encoding" => {
                 let encoding = self.attribute_value(Cow::Borrowed(""), at)?;
                 integer.character = encoding_is_text(&encoding)?;
             }
-            "map" => {
-                let whole = self.reference("`clock.NAME.value`")?;
-                let clock = whole.text.strip_prefix("clock.").and_then(|rest| rest.strip_suffix(".value"));
-                match clock {
-                    Some(text) if !text.is_empty() => integer.clock = Some(Word { text, at: whole.at }),
-                    _ => return refuse(&format!("`{}` is no clock: `clock.NAME.value` is meant", whole.text)),
-                }
-            }
+            "map" => integer.clock = Some(self.reference("`clock.NAME.value`")?),
             other => {
                 self.oddities.push(Oddity { at, what: format!("an integer has no attribute `{other}`") });
                 self.attribute_value(Cow::Borrowed(""), at)?;

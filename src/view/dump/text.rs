@@ -1,111 +1,37 @@
-//! Every event as a line of text, in time order over all streams of all traces.
+//! One event to text: what the schema decides of each line, and the sink that writes the values as they are decoded.
 //!
-//! Two forms: the canonical one (docs/CANONICAL.md), made to be compared byte for byte, and one for people. Both are
-//! made by a sink that the decoder writes into; the parts of a line that the schema decides (names, separators) are
-//! prepared once for each field. The merge keeps one line of each stream in hand and always lets out the least by (time, stream).
+//! The parts of a line that the schema decides (names, separators) are prepared once for each field.
 
-use super::clean;
-use crate::base::notice::Notices;
 use crate::base::time::Ns;
-use crate::base::work::{Cancel, Cancelled};
-use crate::input::Source;
-use crate::input::ctf::{Appearance, Class, Node, Plan, Reader, Shape, Sink, Trace};
-use crate::input::record::{ClassId, StreamId, Words};
+use crate::input::ctf::{Appearance, Class, Node, Plan, Real, Shape, Sink, Trace};
+use crate::input::record::Words;
+use crate::view::clean;
 use smallvec::SmallVec;
-use std::cmp::Reverse;
-use std::collections::BinaryHeap;
-use std::io::{self, Write};
-
-/// Why a dump ended early.
-#[derive(Debug, thiserror::Error)]
-pub enum DumpError {
-    /// The output cannot be written.
-    #[error("{0}")]
-    Output(#[from] io::Error),
-    /// Nobody wants it any more.
-    #[error("{0}")]
-    Cancelled(#[from] Cancelled),
-}
-
-/// Bytes that are collected before they are written.
-const BUFFER: usize = 256 << 10;
+use std::io::Write;
 
 /// How a line looks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Form {
+pub enum Form {
     /// As docs/CANONICAL.md says.
     Canonical,
     /// Time of day, host, CPU, event, fields.
     Readable,
 }
 
-/// Write every event of some traces in canonical form. Returns what was wrong in their packets.
-pub fn canonical(sources: &[Source], cancel: &Cancel, out: &mut impl Write) -> Result<Notices, DumpError> {
-    write(sources, Form::Canonical, cancel, out)
-}
-
-/// Write every event of some traces for people: time of day (UTC) on the common time line, host, CPU, event, fields.
-/// Returns what was wrong in their packets.
-pub fn readable(sources: &[Source], cancel: &Cancel, out: &mut impl Write) -> Result<Notices, DumpError> {
-    write(sources, Form::Readable, cancel, out)
-}
-
-fn write(sources: &[Source], form: Form, cancel: &Cancel, out: &mut impl Write) -> Result<Notices, DumpError> {
-    let scripts: Vec<Script> = sources.iter().map(|s| Script::new(&s.trace, form)).collect();
-    let mut streams = Vec::new();
-    for (source, script) in sources.iter().zip(&scripts) {
-        for number in 0..source.trace.streams().len() {
-            streams.push(Lines::new(&source.trace, script, StreamId::at(number)));
-        }
-    }
-    let mut heap: BinaryHeap<Reverse<(Option<Ns>, usize)>> = BinaryHeap::new();
-    for (rank, stream) in streams.iter_mut().enumerate() {
-        if stream.next() {
-            heap.push(Reverse((stream.order, rank)));
-        }
-    }
-    let mut buffer = Vec::with_capacity(BUFFER + (16 << 10));
-    while let Some(Reverse((_, rank))) = heap.pop() {
-        let Some(stream) = streams.get_mut(rank) else { break };
-        let bound = heap.peek().map(|Reverse(key)| *key);
-        loop {
-            stream.write(&mut buffer);
-            if buffer.len() >= BUFFER {
-                cancel.check()?;
-                out.write_all(&buffer)?;
-                buffer.clear();
-            }
-            if !stream.next() {
-                break;
-            }
-            if bound.is_some_and(|bound| (stream.order, rank) > bound) {
-                heap.push(Reverse((stream.order, rank)));
-                break;
-            }
-        }
-    }
-    out.write_all(&buffer)?;
-    let mut notices = Notices::default();
-    for stream in &streams {
-        notices.merge(&stream.reader.notices());
-    }
-    Ok(notices)
-}
-
 /// What the schema decides of each line.
-struct Script {
-    form: Form,
-    plan: Plan,
+pub(super) struct Script {
+    pub(super) form: Form,
+    pub(super) plan: Plan,
     /// Before the CPU: a separator, and for people the host.
-    host: Vec<u8>,
+    pub(super) host: Vec<u8>,
     /// By class: a separator and its name.
-    names: Vec<Vec<u8>>,
+    pub(super) names: Vec<Vec<u8>>,
     /// By node: what stands before its value.
     prefixes: Vec<Vec<u8>>,
 }
 
 impl Script {
-    fn new(trace: &Trace, form: Form) -> Script {
+    pub(super) fn new(trace: &Trace, form: Form) -> Script {
         let plan = trace.compile_whole();
         let separator = match form {
             Form::Canonical => b'\t',
@@ -143,6 +69,11 @@ impl Script {
         let prefixes = plan.nodes().iter().map(prefix).collect();
         Script { form, plan, host, names, prefixes }
     }
+
+    /// The sink for an event's values.
+    pub(super) fn text(&self) -> Text<'_> {
+        Text { form: self.form, out: Vec::new(), nodes: self.plan.nodes(), prefixes: &self.prefixes }
+    }
 }
 
 impl Form {
@@ -155,64 +86,10 @@ impl Form {
     }
 }
 
-/// The lines of one stream, one at a time.
-struct Lines<'a> {
-    trace: &'a Trace,
-    stream: StreamId,
-    script: &'a Script,
-    reader: Reader<'a>,
-    text: Text<'a>,
-    class: ClassId,
-    time: Option<Option<Ns>>,
-    /// The time as the key of the merge; without one, or out of range, first.
-    order: Option<Ns>,
-}
-
-impl<'a> Lines<'a> {
-    fn new(trace: &'a Trace, script: &'a Script, stream: StreamId) -> Self {
-        let packets = trace.streams().get(stream.index()).map_or(0, |s| s.packets.len());
-        let reader = trace.reader(&script.plan, stream, 0..packets);
-        let (form, nodes) = (script.form, script.plan.nodes());
-        let text = Text { form, out: Vec::new(), nodes, prefixes: &script.prefixes };
-        Lines { trace, stream, script, reader, text, class: ClassId(0), time: None, order: None }
-    }
-
-    /// Go to the next event; false at the end.
-    fn next(&mut self) -> bool {
-        self.text.out.clear();
-        let Some((class, cycles)) = self.reader.show(&mut self.text) else { return false };
-        self.class = class;
-        let packet = self.reader.packet();
-        self.time = match self.script.form {
-            Form::Canonical => self.trace.canonical_time(self.stream, packet, cycles),
-            Form::Readable => self.trace.exact_time(self.stream, packet, cycles).map(Some),
-        };
-        self.order = self.time.flatten();
-        true
-    }
-
-    fn write(&self, out: &mut Vec<u8>) {
-        match (self.time, self.script.form) {
-            (None, _) => out.push(b'-'),
-            (Some(None), _) => out.extend_from_slice(b"overflow"),
-            (Some(Some(time)), Form::Canonical) => signed(time, out),
-            (Some(Some(time)), Form::Readable) => time_of_day(time, out),
-        }
-        out.extend_from_slice(&self.script.host);
-        match self.trace.packet_cpu(self.stream, self.reader.packet()) {
-            None => out.push(b'-'),
-            Some(cpu) => unsigned(u64::from(cpu), out),
-        }
-        out.extend_from_slice(self.script.names.get(self.class.index()).map_or(&[], Vec::as_slice));
-        out.extend_from_slice(&self.text.out);
-        out.push(b'\n');
-    }
-}
-
 /// Writes values as the decoder reads them.
-struct Text<'s> {
+pub(super) struct Text<'s> {
     form: Form,
-    out: Vec<u8>,
+    pub(super) out: Vec<u8>,
     nodes: &'s [Node],
     prefixes: &'s [Vec<u8>],
 }
@@ -268,14 +145,14 @@ fn decimal(value: i128, out: &mut Vec<u8>) {
     unsigned(value.unsigned_abs() as u64, out);
 }
 
-fn signed(value: i64, out: &mut Vec<u8>) {
+pub(super) fn signed(value: i64, out: &mut Vec<u8>) {
     if value < 0 {
         out.push(b'-');
     }
     unsigned(value.unsigned_abs(), out);
 }
 
-fn unsigned(mut value: u64, out: &mut Vec<u8>) {
+pub(super) fn unsigned(mut value: u64, out: &mut Vec<u8>) {
     let mut digits = [0u8; 20];
     let mut length = 0;
     for place in digits.iter_mut().rev() {
@@ -290,7 +167,7 @@ fn unsigned(mut value: u64, out: &mut Vec<u8>) {
 }
 
 /// `HH:MM:SS.nnnnnnnnn`, UTC.
-fn time_of_day(time: Ns, out: &mut Vec<u8>) {
+pub(super) fn time_of_day(time: Ns, out: &mut Vec<u8>) {
     let (second, ns) = (time.div_euclid(1_000_000_000), time.rem_euclid(1_000_000_000));
     let of_day = second.rem_euclid(86_400);
     let _ = write!(out, "{:02}:{:02}:{:02}.{ns:09}", of_day / 3600, of_day / 60 % 60, of_day % 60);
@@ -362,20 +239,21 @@ impl<'a> Sink<'a> for Text<'_> {
         }
     }
 
-    fn real(&mut self, node: u32, bits: u64, size: u8) {
+    fn real(&mut self, node: u32, number: Real<'a>) {
         self.prefix(node);
-        let nan = if size == 32 { f32::from_bits(bits as u32).is_nan() } else { f64::from_bits(bits).is_nan() };
+        let value = number.value();
         if self.form == Form::Readable {
-            let value = if size == 32 { f64::from(f32::from_bits(bits as u32)) } else { f64::from_bits(bits) };
             let _ = write!(self.out, "{value}");
             return;
         }
-        let _ = match (size, nan) {
-            (32, true) => write!(self.out, "f32:nan"),
-            (32, false) => write!(self.out, "f32:{bits:08x}"),
-            (_, true) => write!(self.out, "f64:nan"),
-            (_, false) => write!(self.out, "f64:{bits:016x}"),
-        };
+        let _ = write!(self.out, "f{}:", number.size());
+        if value.is_nan() {
+            self.out.extend_from_slice(b"nan");
+            return;
+        }
+        for group in number.groups() {
+            group.to_be_bytes().into_iter().for_each(|byte| hex(byte, &mut self.out));
+        }
     }
 
     fn text(&mut self, node: u32, bytes: &'a [u8], width: u8, big_endian: bool) {

@@ -1,0 +1,132 @@
+//! How much the types of a metadata text may amount to.
+//!
+//! A named type is a copy wherever it is used, so a few lines of types within types could ask for more fields, or deeper ones,
+//! than a machine can hold. What people write grows with what they write it in: fields are therefore bounded by the
+//! length of the text, and counted before they are copied. LTTng's metadata has one field for 30 bytes of it, or fewer.
+
+use super::metadata::Trouble;
+use super::schema::{Field, Kind};
+
+/// Fields that any text may have, whatever its length.
+const FEW: usize = 1 << 16;
+
+/// Fields for each byte of the text.
+const PER_BYTE: usize = 4;
+
+/// Structures, arrays, variants and optionals within one another; it protects the stack.
+pub(super) const DEEPEST: usize = 128;
+
+/// The number of fields so far, and the largest that there may be.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Extent {
+    fields: usize,
+    most: usize,
+}
+
+impl Extent {
+    /// Of a metadata text of so many bytes.
+    pub(super) fn new(text: usize) -> Self {
+        Extent { fields: 0, most: text.saturating_mul(PER_BYTE).saturating_add(FEW) }
+    }
+
+    /// There are going to be `fields` more, by what stands at byte `at`.
+    pub(super) fn add(&mut self, fields: usize, at: usize) -> Result<(), Trouble> {
+        self.fields = self.fields.saturating_add(fields);
+        if self.fields > self.most {
+            let what = format!("types within types hold more than {} fields, too many for so short a text", self.most);
+            return Err(Trouble::at(at, what));
+        }
+        Ok(())
+    }
+}
+
+/// The depth of what is used at byte `at`.
+pub(super) fn check_depth(depth: usize, at: usize) -> Result<(), Trouble> {
+    if depth > DEEPEST {
+        return Err(Trouble::at(at, format!("types are nested deeper than {DEEPEST}")));
+    }
+    Ok(())
+}
+
+/// The fields that a field is or holds, and how deep they lie in one another.
+pub(super) fn size(field: &Field) -> (usize, usize) {
+    let join = |(fields, depth): (usize, usize), inner: &Field| {
+        let (more, inner) = size(inner);
+        (fields + more, depth.max(inner))
+    };
+    let (fields, depth) = match &field.kind {
+        Kind::Struct(members) => members.iter().map(|m| &m.field).fold((0, 0), join),
+        Kind::Variant { options, .. } => options.iter().map(|o| &o.field).fold((0, 0), join),
+        Kind::Array { element: inner, .. } | Kind::Optional { field: inner, .. } => size(inner),
+        _ => (0, 0),
+    };
+    (fields + 1, depth + 1)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::input::ctf::{json, tsdl};
+
+    const TRACE: &str = "trace { major = 1; minor = 8; byte_order = le; };\nstream { };\n";
+
+    /// What a text is refused for, if it is.
+    fn refused(text: &str) -> Option<String> {
+        let read = if text.starts_with('\x1e') { json::read(text).map(drop) } else { tsdl::read(text, None).map(drop) };
+        read.err().map(|trouble| format!("{trouble:?}"))
+    }
+
+    fn doubling(levels: usize) -> String {
+        let level = |i: usize| format!("typedef struct {{ t{i} a; t{i} b; }} t{};\n", i + 1);
+        let types: String = (0..levels).map(level).collect();
+        let event = format!("event {{ name = \"e\"; fields := struct {{ t{levels} x; }}; }};");
+        format!("typealias integer {{ size = 8; }} := t0;\n{types}{TRACE}{event}")
+    }
+
+    #[test]
+    fn fields_are_counted_before_they_are_made() {
+        // A type of n levels has 2^(n+1) - 1 fields. It is copied twice into the next, which adds up to twice as many; so levels
+        // up to 13 pass, and those that are refused are refused at the first type that does not fit.
+        assert_eq!(refused(&doubling(13)), None);
+        for levels in [16, 20, 24] {
+            let text = doubling(levels);
+            let most = FEW + PER_BYTE * text.len();
+            let said = refused(&text).unwrap();
+            assert!(said.contains(&format!("more than {most} fields")) && most < 2 * FEW, "{said}");
+            let at: usize = said.split("at: ").nth(1).and_then(|s| s.split(',').next()).unwrap().parse().unwrap();
+            let line = text[..at].lines().count();
+            assert_eq!(
+                text.lines().nth(line - 1).map(|l| l.contains("t14 a; t14 b;") || l.contains("t15 a;")),
+                Some(true)
+            );
+        }
+    }
+
+    #[test]
+    fn long_metadata_of_many_classes_passes() {
+        let fields: String = (0..24).map(|i| format!("ctx_t _field_{i};\n")).collect();
+        let event =
+            |i: usize| format!("event {{ name = \"provider:e{i}\"; id = {i}; fields := struct {{\n{fields}}}; }};\n");
+        let header = "stream { event.header := struct { integer { size = 32; } id; }; };\n";
+        let types =
+            "typealias integer { size = 32; align = 8; } := u32;\ntypedef struct { u32 a; u32 b; u32 c; } ctx_t;\n";
+        let text =
+            format!("{types}{}{}", TRACE.replace("stream { };\n", header), (0..6000).map(event).collect::<String>());
+        assert_eq!(refused(&text), None);
+    }
+
+    #[test]
+    fn depth_is_bounded_in_both_languages() {
+        let chain = |n: usize| {
+            let types: String = (0..n).map(|i| format!("typedef struct {{ t{i} a; }} t{};\n", i + 1)).collect();
+            format!("/* {} */typealias integer {{ size = 8; }} := t0;\n{types}{TRACE}", " ".repeat(1 << 20))
+        };
+        assert_eq!(refused(&chain(DEEPEST - 1)), None);
+        assert!(refused(&chain(DEEPEST)).unwrap().contains("nested deeper than 128"));
+        assert!(refused(&chain(2500)).unwrap().contains("nested deeper than 128"));
+        let open = "struct { ".repeat(30);
+        let close = format!("}} a{}; ", "[1]".repeat(60)).repeat(30);
+        let dimensions = format!("{TRACE}event {{ name = \"e\"; fields := struct {{ {open} string x; {close} }}; }};");
+        assert!(refused(&dimensions).unwrap().contains("nested deeper than 128"));
+    }
+}

@@ -1,0 +1,299 @@
+//! The text on all workers: the order of all lines is cut into chunks, each is made by one worker, and they are written in order.
+//!
+//! Where to cut is found by stepping over the events of some packets (a window) without looking at their values, about a
+//! twentieth of what making their text costs. Each stream leaves *samples* on the way: places of which the key and the
+//! weight up to the next are known. Samples of all streams in order tell where chunks of about equal weight end; from the
+//! sample before a cut a worker steps on to the place where its chunk begins in each stream.
+//!
+//! What is stepped over is not looked at, so an event may turn out to be damaged only when its text is made. Then what was assumed
+//! of the place and of the latest time behind it may be wrong. So each chunk says where it ended, and that must be where
+//! the next one began, to the bit, and the cut itself must have been met; else the rest is left to the one who asked, from the
+//! last place that is sure. Memory: two chunks of text per worker, and the samples of one window.
+
+use super::DumpError;
+use super::lines::{Cut, Edge, End, Key, Stream, merge};
+use crate::base::notice::Notices;
+use crate::base::work::{Cancelled, Work, in_order};
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+use std::io::{self, Write};
+use std::ops::Range;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+/// Sizes in bytes of packets' content; the output depends on none of them.
+#[derive(Clone, Copy, Debug)]
+pub struct Sizes {
+    /// From one sample of a stream to the next.
+    pub sample: u64,
+    /// What a worker makes the text of.
+    pub chunk: u64,
+    /// What is stepped over for each worker before it is made to text.
+    pub window: u64,
+}
+
+impl Default for Sizes {
+    fn default() -> Self {
+        Sizes { sample: 16 << 10, chunk: 512 << 10, window: 16 << 20 }
+    }
+}
+
+/// Text that a chunk may have, whatever its size was taken for.
+const MOST_TEXT: usize = 64 << 20;
+
+/// Packets that one worker steps over at a time.
+const PIECE: u64 = 1 << 20;
+
+/// A place in a stream at which a chunk may end, and the bytes from there to the next one.
+#[derive(Clone, Copy, Debug)]
+struct Sample {
+    cut: Cut,
+    bytes: u64,
+}
+
+/// The text of a chunk.
+struct Made {
+    starts: Vec<Edge>,
+    text: Vec<u8>,
+    ends: Vec<End>,
+}
+
+/// Writes from the edges on, as far as chunks are what they were taken for; the edges are where that was, to be gone on from.
+pub(super) fn write(
+    streams: &[Stream<'_>],
+    edges: &mut Vec<Edge>,
+    notices: &mut [Notices],
+    sizes: &Sizes,
+    work: &Work,
+    out: &mut (impl Write + Send),
+) -> Result<(), DumpError> {
+    let most = sizes.window.saturating_mul(work.threads as u64);
+    // The first is small, so that who reads only the first lines need not wait.
+    let mut bytes = sizes.chunk.saturating_mul(4 * work.threads as u64).min(most);
+    loop {
+        let (ranges, whole) = window(streams, edges, bytes);
+        let samples = survey(streams, edges, &ranges, sizes, work)?;
+        let mut cuts = choose(streams, &samples, &ranges, sizes.chunk).into_iter().map(Some).collect::<Vec<_>>();
+        if whole {
+            cuts.push(None);
+        }
+        if cuts.is_empty() {
+            // Times lie far apart from where they stand.
+            bytes = bytes.saturating_mul(2);
+            continue;
+        }
+        let window = Window { streams, samples, cuts };
+        let sound = window.write(edges, notices, work, out)?;
+        if whole || !sound {
+            return Ok(());
+        }
+        bytes = bytes.saturating_mul(2).min(most);
+    }
+}
+
+/// The packets from the edges on that are to be stepped over: about so many bytes, those that begin first. True where they
+/// are all that is left.
+fn window(streams: &[Stream<'_>], edges: &[Edge], bytes: u64) -> (Vec<Range<usize>>, bool) {
+    let mut ranges: Vec<Range<usize>> = edges.iter().map(|edge| edge.packet..edge.packet).collect();
+    let packet = |rank: usize, number: usize| streams.get(rank)?.packet(number);
+    let begin = |rank: usize, number: usize| Some(Reverse((packet(rank, number)?.begin, rank)));
+    let mut heap: BinaryHeap<_> = ranges.iter().enumerate().filter_map(|(rank, r)| begin(rank, r.end)).collect();
+    let mut taken = 0;
+    while taken < bytes
+        && let Some(Reverse((_, rank))) = heap.pop()
+        && let Some(range) = ranges.get_mut(rank)
+    {
+        taken += packet(rank, range.end).map_or(0, |packet| packet.bytes.max(1));
+        range.end += 1;
+        heap.extend(begin(rank, range.end));
+    }
+    (ranges, heap.is_empty())
+}
+
+/// The samples of each stream in the window.
+fn survey(
+    streams: &[Stream<'_>],
+    edges: &[Edge],
+    ranges: &[Range<usize>],
+    sizes: &Sizes,
+    work: &Work,
+) -> Result<Vec<Vec<Sample>>, Cancelled> {
+    let mut pieces = Vec::new();
+    for (rank, (stream, range)) in streams.iter().zip(ranges).enumerate() {
+        let (mut start, mut bytes) = (range.start, 0);
+        for number in range.clone() {
+            bytes += stream.packet(number).map_or(0, |packet| packet.bytes);
+            if bytes >= PIECE || number + 1 == range.end {
+                pieces.push((rank, start..number + 1));
+                (start, bytes) = (number + 1, 0);
+            }
+        }
+    }
+    let step = |i: usize| {
+        let (rank, packets) = pieces.get(i)?;
+        let (stream, edge) = (streams.get(*rank)?, edges.get(*rank)?);
+        let first = Edge { packet: packets.start, ..Edge::default() };
+        let from = if packets.start == edge.packet { Edge { highest: None, ..*edge } } else { first };
+        Some((*rank, sample(stream, *rank, &from, packets.end, sizes.sample)))
+    };
+    let mut samples: Vec<Vec<Sample>> = streams.iter().map(|_| Vec::new()).collect();
+    let mut highest: Vec<Key> = edges.iter().map(|edge| edge.highest).collect();
+    in_order(work, pieces.len(), step, |_, found| {
+        let Some((rank, (found, most))) = found else { return };
+        if let (Some(samples), Some(highest)) = (samples.get_mut(rank), highest.get_mut(rank)) {
+            samples.extend(found.into_iter().map(|mut sample| {
+                sample.cut.key = sample.cut.key.max(*highest);
+                sample.cut.edge.highest = sample.cut.edge.highest.max(*highest);
+                sample
+            }));
+            *highest = most.max(*highest);
+        }
+    })?;
+    Ok(samples)
+}
+
+/// The samples of some packets of a stream, and the latest key in them; keys are counted from the edge on.
+fn sample(stream: &Stream<'_>, rank: usize, from: &Edge, until: usize, every: u64) -> (Vec<Sample>, Key) {
+    let mut samples: Vec<Sample> = Vec::new();
+    let mut reader = stream.reader(from, until);
+    let mut highest = from.highest;
+    // The packet that was sampled last, and the bit from which on the next sample is taken.
+    let (mut last, mut due) = (usize::MAX, 0);
+    while let Some(cycles) = reader.step() {
+        let (packet, position) = (reader.packet(), reader.began());
+        let key = highest.max(stream.time(packet, cycles).flatten());
+        if packet != last || position.at >= due {
+            if packet == last
+                && let Some(before) = samples.last_mut()
+            {
+                let start = before.cut.edge.position.map_or(0, |position| position.at);
+                before.bytes = (position.at - start) / 8;
+            }
+            let bytes = stream.packet(packet).map_or(0, |packet| packet.bytes).saturating_sub(position.at / 8);
+            let edge = Edge { packet, position: Some(position), highest };
+            samples.push(Sample { cut: Cut { key, rank, edge }, bytes });
+            (last, due) = (packet, position.at + every * 8);
+        }
+        highest = key;
+    }
+    (samples, highest)
+}
+
+/// Where to cut: at samples between which there are about `chunk` bytes, up to where all streams were stepped over.
+fn choose(streams: &[Stream<'_>], samples: &[Vec<Sample>], ranges: &[Range<usize>], chunk: u64) -> Vec<Cut> {
+    let mut limit = None;
+    for ((stream, samples), range) in streams.iter().zip(samples).zip(ranges) {
+        if range.end < stream.packets {
+            // Where the next packet says it begins, or where the last one was left.
+            let next = stream.packet(range.end).and_then(|packet| packet.begin);
+            let last = next.max(samples.last().and_then(|sample| sample.cut.key));
+            limit = Some(limit.map_or(last, |limit: Key| limit.min(last)));
+        }
+    }
+    let mut all: Vec<&Sample> = samples.iter().flatten().collect();
+    // Stable: the samples of a stream stay in order.
+    all.sort_by_key(|sample| (sample.cut.key, sample.cut.rank));
+    let (mut cuts, mut weight) = (Vec::new(), 0);
+    for sample in all {
+        if limit.is_some_and(|limit| sample.cut.key > limit) {
+            break;
+        }
+        if weight >= chunk.max(1) {
+            cuts.push(sample.cut);
+            weight = 0;
+        }
+        weight += sample.bytes;
+    }
+    cuts
+}
+
+/// A part of the order that is cut into chunks.
+struct Window<'w, 'a> {
+    streams: &'w [Stream<'a>],
+    samples: Vec<Vec<Sample>>,
+    /// The end of each chunk; `None`: that of all.
+    cuts: Vec<Option<Cut>>,
+}
+
+impl Window<'_, '_> {
+    /// Write the chunks from the edges on; false where one was not what it was taken for. The edges lead to what comes behind
+    /// the last one that was written.
+    fn write(
+        &self,
+        edges: &mut Vec<Edge>,
+        notices: &mut [Notices],
+        work: &Work,
+        out: &mut (impl Write + Send),
+    ) -> Result<bool, DumpError> {
+        let begin = edges.clone();
+        let (mut sound, mut failed) = (true, None);
+        // Nothing more is wanted.
+        let stop = AtomicBool::new(false);
+        let make = |i: usize| if stop.load(Ordering::Relaxed) { Ok(None) } else { self.make(i, &begin, work) };
+        in_order(work, self.cuts.len(), make, |i, made: Result<Option<Made>, Cancelled>| {
+            if failed.is_some() || !sound {
+                return;
+            }
+            let made = match made {
+                Ok(Some(made)) => made,
+                // A cancel is told by `in_order`.
+                other => {
+                    sound &= other.is_err();
+                    return stop.store(true, Ordering::Relaxed);
+                }
+            };
+            let cut = self.cuts.get(i).and_then(Option::as_ref);
+            let meets = |cut: &Cut| made.ends.get(cut.rank).is_some_and(|end| end.edge == cut.edge);
+            sound = made.starts == *edges && cut.is_none_or(meets);
+            if sound {
+                failed = out.write_all(&made.text).err();
+                *edges = made.ends.iter().map(|end| end.edge).collect();
+                notices.iter_mut().zip(&made.ends).for_each(|(all, end)| all.merge(&end.notices));
+            }
+            stop.store(!sound || failed.is_some(), Ordering::Relaxed);
+        })?;
+        failed.map_or(Ok(sound), |error: io::Error| Err(error.into()))
+    }
+
+    /// The text of a chunk; nothing where it is much longer than a chunk should be.
+    fn make(&self, i: usize, begin: &[Edge], work: &Work) -> Result<Option<Made>, Cancelled> {
+        let starts = match i.checked_sub(1).and_then(|before| self.cuts.get(before)) {
+            Some(Some(cut)) => self.starts(begin, cut),
+            _ => begin.to_vec(),
+        };
+        let mut text = Vec::new();
+        let cut = self.cuts.get(i).and_then(Option::as_ref);
+        let merged = merge(self.streams, &starts, cut, |made| {
+            work.cancel.check()?;
+            text.append(made);
+            if text.len() > MOST_TEXT { Err(io::Error::from(io::ErrorKind::OutOfMemory).into()) } else { Ok(()) }
+        });
+        match merged {
+            Ok(ends) => Ok(Some(Made { starts, text, ends })),
+            Err(DumpError::Output(_)) => Ok(None),
+            Err(DumpError::Cancelled(cancelled)) => Err(cancelled),
+        }
+    }
+
+    /// Where each stream goes on behind a cut: from the last sample before it some events are stepped over.
+    fn starts(&self, begin: &[Edge], cut: &Cut) -> Vec<Edge> {
+        let one = |(rank, ((stream, samples), begin)): (usize, ((&Stream<'_>, &Vec<Sample>), &Edge))| {
+            if rank == cut.rank {
+                return cut.edge;
+            }
+            let before = samples.partition_point(|sample| (sample.cut.key, rank) < (cut.key, cut.rank));
+            let from = before.checked_sub(1).and_then(|last| samples.get(last)).map_or(begin, |s| &s.cut.edge);
+            let mut reader = stream.reader(from, stream.packets);
+            let mut highest = from.highest;
+            while let Some(cycles) = reader.step() {
+                let (packet, position) = (reader.packet(), reader.began());
+                let key = highest.max(stream.time(packet, cycles).flatten());
+                if cut.before(rank, key, packet, position) {
+                    return Edge { packet, position: Some(position), highest };
+                }
+                highest = key;
+            }
+            Edge { packet: stream.packets, position: None, highest }
+        };
+        self.streams.iter().zip(&self.samples).zip(begin).enumerate().map(one).collect()
+    }
+}

@@ -1,0 +1,207 @@
+//! The lines of all streams from somewhere on, merged in order up to somewhere.
+//!
+//! An [`Edge`] is a place between two events of a stream, a [`Cut`] one between two events of the whole order. A stream is read
+//! one event beyond a cut, to know that it is there; that event belongs to what follows.
+
+use super::DumpError;
+use super::text::{Form, Script, Text, signed, time_of_day, unsigned};
+use crate::base::notice::Notices;
+use crate::base::time::Ns;
+use crate::input::ctf::{Packet, Position, Reader, Trace};
+use crate::input::record::{ClassId, StreamId};
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+
+/// Bytes that are collected before they are written.
+const BUFFER: usize = 256 << 10;
+
+/// The time of an event as the key of the order; without one, or out of range, first.
+pub(super) type Key = Option<Ns>;
+
+/// A stream that is dumped; its rank is its position in the list.
+pub(super) struct Stream<'a> {
+    pub(super) trace: &'a Trace,
+    pub(super) script: &'a Script,
+    pub(super) id: StreamId,
+    pub(super) packets: usize,
+}
+
+/// A place between two events of a stream.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Edge {
+    /// The packet in which the next event is looked for; behind the last one, there is none.
+    pub(super) packet: usize,
+    /// Where in the packet; `None`: it is not begun.
+    pub(super) position: Option<Position>,
+    /// The latest key so far.
+    pub(super) highest: Key,
+}
+
+/// A place in the whole order: before one event.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Cut {
+    /// The latest key of the event's stream up to and with it.
+    pub(super) key: Key,
+    /// The rank of its stream.
+    pub(super) rank: usize,
+    /// Where it is.
+    pub(super) edge: Edge,
+}
+
+/// How far a stream was read.
+pub(super) struct End {
+    pub(super) edge: Edge,
+    /// What was wrong on the way.
+    pub(super) notices: Notices,
+}
+
+impl<'a> Stream<'a> {
+    pub(super) fn new(trace: &'a Trace, script: &'a Script, number: usize) -> Self {
+        let id = StreamId::at(number);
+        Stream { trace, script, id, packets: trace.streams().get(number).map_or(0, |s| s.packets.len()) }
+    }
+
+    /// What is known of a packet.
+    pub(super) fn packet(&self, number: usize) -> Option<&'a Packet> {
+        self.trace.streams().get(self.id.index())?.packets.get(number)
+    }
+
+    /// Reads on from an edge up to before a packet.
+    pub(super) fn reader(&self, edge: &Edge, until: usize) -> Reader<'a> {
+        let mut reader = self.trace.reader(&self.script.plan, self.id, edge.packet..until);
+        edge.position.into_iter().for_each(|position| reader.resume(position));
+        reader
+    }
+
+    /// The time of a clock value as it is shown. `None`: there is no clock; `Some(None)`: out of range.
+    pub(super) fn time(&self, packet: usize, cycles: u64) -> Option<Key> {
+        match self.script.form {
+            Form::Canonical => self.trace.canonical_time(self.id, packet, cycles),
+            Form::Readable => self.trace.exact_time(self.id, packet, cycles).map(Some),
+        }
+    }
+}
+
+impl Cut {
+    /// True where an event of another key or place lies behind: `key` is the latest of its stream up to and with it.
+    pub(super) fn before(&self, rank: usize, key: Key, packet: usize, position: Position) -> bool {
+        if rank == self.rank {
+            (packet, position.at) >= (self.edge.packet, self.edge.position.map_or(0, |position| position.at))
+        } else {
+            (key, rank) >= (self.key, self.rank)
+        }
+    }
+}
+
+/// The lines of one stream, one at a time.
+struct Lines<'s, 'a> {
+    stream: &'s Stream<'a>,
+    reader: Reader<'a>,
+    text: Text<'a>,
+    class: ClassId,
+    time: Option<Key>,
+    /// The latest key before the line, and up to and with it.
+    before: Key,
+    key: Key,
+}
+
+impl<'s, 'a> Lines<'s, 'a> {
+    fn new(stream: &'s Stream<'a>, edge: &Edge) -> Self {
+        let reader = stream.reader(edge, stream.packets);
+        let (text, highest) = (stream.script.text(), edge.highest);
+        Lines { stream, reader, text, class: ClassId(0), time: None, before: highest, key: highest }
+    }
+
+    /// Go to the next event; false at the end.
+    fn next(&mut self) -> bool {
+        self.text.out.clear();
+        self.before = self.key;
+        let Some((class, cycles)) = self.reader.show(&mut self.text) else { return false };
+        self.class = class;
+        self.time = self.stream.time(self.reader.packet(), cycles);
+        self.key = self.key.max(self.time.flatten());
+        true
+    }
+
+    /// True where the event lies behind the cut.
+    fn is_behind(&self, cut: Option<&Cut>, rank: usize) -> bool {
+        cut.is_some_and(|cut| cut.before(rank, self.key, self.reader.packet(), self.reader.began()))
+    }
+
+    fn write(&self, out: &mut Vec<u8>) {
+        let script = self.stream.script;
+        match (self.time, script.form) {
+            (None, _) => out.push(b'-'),
+            (Some(None), _) => out.extend_from_slice(b"overflow"),
+            (Some(Some(time)), Form::Canonical) => signed(time, out),
+            (Some(Some(time)), Form::Readable) => time_of_day(time, out),
+        }
+        out.extend_from_slice(&script.host);
+        match self.stream.trace.packet_cpu(self.stream.id, self.reader.packet()) {
+            None => out.push(b'-'),
+            Some(cpu) => unsigned(u64::from(cpu), out),
+        }
+        out.extend_from_slice(script.names.get(self.class.index()).map_or(&[], Vec::as_slice));
+        out.extend_from_slice(&self.text.out);
+        out.push(b'\n');
+    }
+}
+
+/// The lines of all streams from their edges up to a cut, in order, in pieces to `flush`; it may empty what it is given. Returns
+/// how far each stream was read.
+pub(super) fn merge(
+    streams: &[Stream<'_>],
+    edges: &[Edge],
+    cut: Option<&Cut>,
+    mut flush: impl FnMut(&mut Vec<u8>) -> Result<(), DumpError>,
+) -> Result<Vec<End>, DumpError> {
+    let mut all: Vec<Lines<'_, '_>> = streams.iter().zip(edges).map(|(s, edge)| Lines::new(s, edge)).collect();
+    let mut ends: Vec<Option<Edge>> = vec![None; all.len()];
+    let mut heap: BinaryHeap<Reverse<(Key, usize)>> = BinaryHeap::new();
+    // Puts a stream's next line where it belongs; true where it is the least of all.
+    let mut next = |lines: &mut Lines<'_, '_>, rank: usize, heap: &mut BinaryHeap<Reverse<(Key, usize)>>| {
+        let there = lines.next();
+        if there && !lines.is_behind(cut, rank) {
+            let key = (lines.key, rank);
+            if heap.peek().is_none_or(|Reverse(least)| key <= *least) {
+                return true;
+            }
+            heap.push(Reverse(key));
+            return false;
+        }
+        let (packet, position) = match there {
+            true => (lines.reader.packet(), Some(lines.reader.began())),
+            false => (lines.stream.packets, None),
+        };
+        if let Some(end) = ends.get_mut(rank) {
+            *end = Some(Edge { packet, position, highest: lines.before });
+        }
+        false
+    };
+    for (rank, lines) in all.iter_mut().enumerate() {
+        if next(lines, rank, &mut heap) {
+            heap.push(Reverse((lines.key, rank)));
+        }
+    }
+    let mut text = Vec::with_capacity(BUFFER + (16 << 10));
+    let mut full = BUFFER;
+    while let Some(Reverse((_, rank))) = heap.pop() {
+        let Some(lines) = all.get_mut(rank) else { break };
+        loop {
+            lines.write(&mut text);
+            if text.len() >= full {
+                flush(&mut text)?;
+                full = text.len() + BUFFER;
+            }
+            if !next(lines, rank, &mut heap) {
+                break;
+            }
+        }
+    }
+    flush(&mut text)?;
+    let end = |(lines, edge): (&Lines<'_, '_>, Option<Edge>)| End {
+        edge: edge.unwrap_or_default(),
+        notices: lines.reader.notices(),
+    };
+    Ok(all.iter().zip(ends).map(end).collect())
+}

@@ -1,0 +1,77 @@
+//! Every event as a line of text, in time order over all streams of all traces.
+//!
+//! Two forms: the canonical one (docs/CANONICAL.md), made to be compared byte for byte, and one for people. Both are
+//! made by a sink that the decoder writes into (`text`).
+//!
+//! Of the next lines of all streams always the least by (time, stream) goes out. A stream whose times go back holds none
+//! of the others up: its line goes out at once. So the order is that of (the latest time of the stream up to the event,
+//! stream, event), which is total, and can be cut anywhere: workers make the text of one piece each, which is written in order
+//! (`chunks`).
+
+mod chunks;
+mod lines;
+mod text;
+
+pub use chunks::Sizes;
+pub use text::Form;
+
+use crate::base::notice::Notices;
+use crate::base::work::{Cancelled, Work};
+use crate::input::Source;
+use lines::{Edge, Stream};
+use std::io::{self, Write};
+use text::Script;
+
+/// Why a dump ended early.
+#[derive(Debug, thiserror::Error)]
+pub enum DumpError {
+    /// The output cannot be written.
+    #[error("{0}")]
+    Output(#[from] io::Error),
+    /// Nobody wants it any more.
+    #[error("{0}")]
+    Cancelled(#[from] Cancelled),
+}
+
+/// Write every event of some traces in canonical form. Returns what was wrong in their packets.
+pub fn canonical(sources: &[Source], work: &Work, out: &mut (impl Write + Send)) -> Result<Notices, DumpError> {
+    write(sources, Form::Canonical, &Sizes::default(), work, out)
+}
+
+/// Write every event of some traces for people: time of day (UTC) on the common time line, host, CPU, event, fields.
+/// Returns what was wrong in their packets.
+pub fn readable(sources: &[Source], work: &Work, out: &mut (impl Write + Send)) -> Result<Notices, DumpError> {
+    write(sources, Form::Readable, &Sizes::default(), work, out)
+}
+
+/// Write every event of some traces; the output does not depend on the sizes.
+pub fn write(
+    sources: &[Source],
+    form: Form,
+    sizes: &Sizes,
+    work: &Work,
+    out: &mut (impl Write + Send),
+) -> Result<Notices, DumpError> {
+    let scripts: Vec<Script> = sources.iter().map(|s| Script::new(&s.trace, form)).collect();
+    let mut streams = Vec::new();
+    for (source, script) in sources.iter().zip(&scripts) {
+        streams.extend((0..source.trace.streams().len()).map(|number| Stream::new(&source.trace, script, number)));
+    }
+    let mut edges: Vec<Edge> = streams.iter().map(|_| Edge::default()).collect();
+    let mut notices: Vec<Notices> = streams.iter().map(|_| Notices::default()).collect();
+    if work.threads > 1 {
+        chunks::write(&streams, &mut edges, &mut notices, sizes, work, out)?;
+    }
+    // All of it, or what contradicts itself.
+    let flush = |text: &mut Vec<u8>| {
+        work.cancel.check()?;
+        out.write_all(text)?;
+        text.clear();
+        Ok(())
+    };
+    let ends = lines::merge(&streams, &edges, None, flush)?;
+    notices.iter_mut().zip(&ends).for_each(|(all, end)| all.merge(&end.notices));
+    let mut all = Notices::default();
+    notices.iter().for_each(|notices| all.merge(notices));
+    Ok(all)
+}
