@@ -6,15 +6,15 @@
 //! 1. *Bands.* Intervals are put apart by duration: band *b* begins at `D * 4^b`, where `D` is the mean time span of an
 //!    R-tree. A long interval never widens the bounds of a leaf of short ones.
 //! 2. *Slabs.* Each band, in order of end, is cut into slabs of `Shape::slab` intervals. The cuts are exact positions in
-//!    the total order (end, attribute, start, value) over all runs, found by bisection: nothing is merged
-//!    and nothing but the intervals that end where a cut falls is compared beyond its end.
+//!    the total order (end, attribute, start, value) over all runs, found by counting (`cuts.rs`): nothing is
+//!    sorted or merged, and only what ends near a cut is compared.
 //! 3. *Leaves.* Each slab is sorted by attribute and start and cut into leaves of [`Shape::node`]; these are the leaves of one
 //!    R-tree. Workers take parts of about `PART` intervals, whole slabs each.
 //! 4. *Roof.* The roots of the R-trees stand in order of band and start and are grouped up to the root. (Band first: an
 //!    R-tree of long intervals among those of short ones would widen each group that it falls into.)
 //!
-//! Cost: each run is sorted by end (free where the machine closed its intervals in order), each slab by counting over its
-//! attributes: about linear. Memory: the runs and the tree, and one part per worker.
+//! Cost: linear but for finding each interval's place among the cuts (free where a run is in order of end) and what
+//! counting over the attributes of a slab leaves to sort. Memory: the runs and the tree, and one part per worker.
 //!
 //! The handbook measures slabs and nodes in bytes, for pages of a file. In memory there is no page to fill, so both are
 //! counted in intervals: cuts are exact, every leaf but the last of an R-tree is full.
@@ -24,7 +24,7 @@ use super::cuts::{Bucketed, Parts, Splitters, arrange, split};
 use super::interval::{Packed, Run, Value};
 use super::tree::{Packing, Shape, Tree};
 use crate::base::time::Span;
-use crate::base::work::{Cancelled, Work, in_order};
+use crate::base::work::{Cancel, Cancelled, Work, in_order};
 use std::sync::{Mutex, PoisonError};
 
 /// Why a tree could not be built.
@@ -114,7 +114,7 @@ pub fn build(mut runs: Vec<Run>, shape: Shape, work: &Work) -> Result<Tree, Buil
     let mut roots = Vec::new();
     let make = |i: usize| {
         let (band, part) = parts[i];
-        pack(&bands[band].part(part), slab, shape.node, &aside)
+        pack(&bands[band].part(part), slab, shape.node, &aside, &work.cancel)
     };
     in_order(work, parts.len(), make, |i, slabs| {
         let slabs = slabs.into_iter().filter_map(|leaves| packing.slab(leaves, shape.fanout));
@@ -154,21 +154,28 @@ fn by_band(mut items: Vec<Packed>, bands: &Bands) -> [Vec<Packed>; BANDS] {
 }
 
 /// The leaves of each slab of a part, which is whole slabs of one band and is given in pieces.
-fn pack(pieces: &[&[Packed]], slab: usize, node: usize, aside: &[Value]) -> Vec<Vec<(Bounds, Columns)>> {
+fn pack(
+    pieces: &[&[Packed]],
+    slab: usize,
+    node: usize,
+    aside: &[Value],
+    cancel: &Cancel,
+) -> Vec<Vec<(Bounds, Columns)>> {
     let count = pieces.iter().map(|piece| piece.len()).sum();
     if count <= slab {
-        return vec![leaves(pieces, node, aside)];
+        return vec![leaves(pieces, node, aside, cancel)];
     }
     let mut items = pieces.concat();
     let cuts: Vec<usize> = (slab..count).step_by(slab).collect();
     split(&mut items, 0, &cuts, aside);
-    items.chunks(slab).map(|slab| leaves(&[slab], node, aside)).collect()
+    items.chunks(slab).map(|slab| leaves(&[slab], node, aside, cancel)).collect()
 }
 
-/// The leaves of one slab, which is given in pieces.
-pub(super) fn leaves(pieces: &[&[Packed]], node: usize, aside: &[Value]) -> Vec<(Bounds, Columns)> {
+/// The leaves of one slab, which is given in pieces. Some are missing after a cancel.
+pub(super) fn leaves(pieces: &[&[Packed]], node: usize, aside: &[Value], cancel: &Cancel) -> Vec<(Bounds, Columns)> {
     let sorted = by_attribute(pieces, aside);
-    sorted.chunks(node.max(1)).map(|leaf| Columns::encode(leaf, aside)).collect()
+    let leaves = sorted.chunks(node.max(1)).take_while(|_| !cancel.is_cancelled());
+    leaves.map(|leaf| Columns::encode(leaf, aside)).collect()
 }
 
 /// In order of attribute and start. Attributes are dense, so counting them is the fastest sort; where a slab has few

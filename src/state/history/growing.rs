@@ -14,7 +14,7 @@ use super::bulk::{BANDS, Bands, BuildError, leaves, mean_span};
 use super::interval::{Run, Value};
 use super::tree::{Packing, Shape, Tree};
 use crate::base::time::{Ns, Span};
-use crate::base::work::Work;
+use crate::base::work::{Cancel, Work};
 use crate::state::attributes::AttributeId;
 
 /// A tree that grows.
@@ -62,7 +62,7 @@ impl Growing {
         let band = self.bands.of(length);
         self.open[band].push(attribute, span, value);
         if self.open[band].len() >= self.slab {
-            self.roots.extend(finish(&mut self.packing, band, &mut self.open[band], self.shape));
+            self.roots.extend(finish(&mut self.packing, band, &mut self.open[band], self.shape, &Cancel::default()));
             self.slab = self.slab.max(self.shape.slab(self.attributes));
             self.bands = Bands::new(mean_span(self.span, self.slab, self.total));
         }
@@ -86,15 +86,15 @@ impl Growing {
         let Growing { mut packing, mut roots, open, .. } = self.clone();
         for (band, mut run) in open.into_iter().enumerate() {
             work.cancel.check()?;
-            roots.extend(finish(&mut packing, band, &mut run, self.shape));
+            roots.extend(finish(&mut packing, band, &mut run, self.shape, &work.cancel));
         }
         Ok(packing.roof(roots, self.shape, work)?)
     }
 }
 
 /// Pack what a band has collected.
-fn finish(packing: &mut Packing, band: usize, open: &mut Run, shape: Shape) -> Option<(usize, u32)> {
+fn finish(packing: &mut Packing, band: usize, open: &mut Run, shape: Shape, cancel: &Cancel) -> Option<(usize, u32)> {
     let run = std::mem::take(open);
-    let leaves = leaves(&[&run.items], shape.node, &run.aside);
+    let leaves = leaves(&[&run.items], shape.node, &run.aside, cancel);
     packing.slab(leaves, shape.fanout).map(|root| (band, root))
 }
