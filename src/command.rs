@@ -33,32 +33,30 @@ const CONDITION_HELD: u8 = 3;
 pub fn run(common: &Common, request: Request) -> anyhow::Result<u8> {
     let work = Work { memory: common.memory, ..Work::new(common.threads) };
     let mut clock = Stages::new(common.timings);
-    let mut code = 0;
-    let notices = match request {
-        Request::Anomalies { .. }
-        | Request::Stats { .. }
-        | Request::Query { .. }
-        | Request::Info { .. }
-        | Request::Dump { .. } => {
-            let mut session = match request {
-                Request::Info { full: false, .. } => Session::outline(common, &work)?,
-                _ => open(common, &work)?,
-            };
-            clock.lap("open");
-            if !matches!(request, Request::Stats { .. } | Request::Info { full: false, .. } | Request::Dump { .. }) {
-                session.fit_clocks(&work)?;
-            }
-            tell(&session, common, request, &work, &mut clock)?
-        }
+    let (notices, code) = match request {
         Request::Interface { selection, color, theme, ascii, mouse } => {
             let depth = depth(color);
             let suits = depth.suits(|name| std::env::var(name).ok());
             let looks = Looks { theme: chosen_theme(theme)?, suits, depth, ascii, mouse };
-            interface(common, selection, looks)?
+            (interface(common, selection, looks, &work)?, 0)
         }
+        // From opening to the last line of output.
+        request => memory::within(work.memory, &work.cancel, || print_answer(common, request, &work, &mut clock))??,
+    };
+    clock.finish(&work);
+    if common.strict && notices.has_fault() {
+        anyhow::bail!("{}: {}", "the input is malformed (--strict)", notices.sentences().first().map_or("", |s| s));
+    }
+    Ok(code)
+}
+
+/// What a command answers without the interface; what was odd about the input, and the exit status.
+fn print_answer(common: &Common, request: Request, work: &Work, clock: &mut Stages) -> anyhow::Result<(Notices, u8)> {
+    let mut code = 0;
+    let notices = match request {
         Request::Explain { selection, json, fail_if } => {
             let condition: Option<FailIf> = fail_if.map(|c| c.parse().map_err(wrong)).transpose()?;
-            let (model, comparison) = answer(common, &selection, None, &work, &mut clock)?;
+            let (model, comparison) = answer(common, &selection, None, work, clock)?;
             if json {
                 print_json(&json::explain(&model, &comparison))?;
             } else {
@@ -71,9 +69,9 @@ pub fn run(common: &Common, request: Request) -> anyhow::Result<u8> {
             model.notices
         }
         Request::Build { output, tasks, symbols } => {
-            let mut session = open(common, &work)?;
+            let mut session = open(common, work)?;
             clock.lap("open");
-            session.fit_clocks(&work)?;
+            session.fit_clocks(work)?;
             let Session::Traces(traces) = &session else {
                 anyhow::bail!("{}: a database is built from CTF traces", session.title());
             };
@@ -82,14 +80,14 @@ pub fn run(common: &Common, request: Request) -> anyhow::Result<u8> {
                 return Err(Wrong(format!("--output {}: {why}", output.display())).into());
             }
             let tasks: Vec<&str> = tasks.iter().map(String::as_str).collect();
-            let writer = with_progress(&work, || traces.build(&tasks, &places(common, &symbols), &work))?;
+            let writer = with_progress(work, || traces.build(&tasks, &places(common, &symbols), work))?;
             clock.lap("analyse");
             writer.save(&output)?;
             writer.notices().clone()
         }
         Request::Diff { selection, json, max_nodes, executions } => {
             let wanted = executions.as_deref().map(session::executions).transpose()?;
-            let (model, comparison) = answer(common, &selection, wanted.as_ref(), &work, &mut clock)?;
+            let (model, comparison) = answer(common, &selection, wanted.as_ref(), work, clock)?;
             let aligned = wanted.map(|[a, b]| session::align(&model, a, b)).transpose()?;
             if json {
                 print_json(&json::diff(&model, &comparison, aligned.as_ref(), max_nodes))?;
@@ -100,12 +98,19 @@ pub fn run(common: &Common, request: Request) -> anyhow::Result<u8> {
             }
             model.notices
         }
+        request => {
+            let mut session = match request {
+                Request::Info { full: false, .. } => Session::outline(common, work)?,
+                _ => open(common, work)?,
+            };
+            clock.lap("open");
+            if !matches!(request, Request::Stats { .. } | Request::Info { full: false, .. } | Request::Dump { .. }) {
+                session.fit_clocks(work)?;
+            }
+            tell(&session, common, request, work, clock)?
+        }
     };
-    clock.finish(&work);
-    if common.strict && notices.has_fault() {
-        anyhow::bail!("{}: {}", "the input is malformed (--strict)", notices.sentences().first().map_or("", |s| s));
-    }
-    Ok(code)
+    Ok((notices, code))
 }
 
 /// What the command line names, ready to be asked.
@@ -358,10 +363,10 @@ fn tell_databases(session: &Databases, request: Request, clock: &mut Stages) -> 
 }
 
 /// The terminal interface; what was odd about all that was looked at in it.
-fn interface(common: &Common, selection: Selection, looks: Looks) -> anyhow::Result<Notices> {
+fn interface(common: &Common, selection: Selection, looks: Looks, work: &Work) -> anyhow::Result<Notices> {
     let request = session::request(&selection.slow, &selection.fast)?;
     let renamed = session::renamed(selection.functions.as_deref())?;
-    let session = open(common, &Work::new(common.threads))?;
+    let session = memory::within(work.memory, &work.cancel, || open(common, work))??;
     match (&session, &selection.task) {
         (Session::Traces(traces), Some(task)) => drop(traces.candidates(&[task.as_str()])?),
         (Session::Databases(databases), task) => drop(databases.task(task.as_deref())?),
@@ -403,21 +408,27 @@ struct Analyst {
 
 impl Backend for Analyst {
     fn analyse(&mut self, task: Option<&str>, work: &Work) -> anyhow::Result<Arc<Model>> {
-        self.session.fit_clocks(work)?;
         let task = task.or(self.task.as_deref());
-        let model = || self.session.model(task, &self.places, &[], work);
+        let model = || {
+            self.session.fit_clocks(work)?;
+            let model = self.session.model(task, &self.places, &[], work)?;
+            session::rename(model, &self.renamed, work)
+        };
         let model = memory::within(self.memory, &work.cancel, model)??;
         self.told.lock().unwrap_or_else(PoisonError::into_inner).clone_from(&model.notices);
-        Ok(Arc::new(session::rename(model, &self.renamed, work)?))
+        Ok(Arc::new(model))
     }
 
     fn compare(&mut self, model: &Model, request: &compare::Request, work: &Work) -> anyhow::Result<Comparison> {
-        session::compare(model, request, work)
+        memory::within(self.memory, &work.cancel, || session::compare(model, request, work))?
     }
 
     fn mine(&mut self, work: &Work) -> anyhow::Result<Arc<Mining>> {
-        self.session.fit_clocks(work)?;
-        let mining = self.session.mine(&self.places, work)?;
+        let mining = || {
+            self.session.fit_clocks(work)?;
+            self.session.mine(&self.places, work)
+        };
+        let mining = memory::within(self.memory, &work.cancel, mining)??;
         self.told.lock().unwrap_or_else(PoisonError::into_inner).merge(&mining.1);
         Ok(mining)
     }
@@ -488,9 +499,8 @@ fn print_json(document: &impl Serialize) -> anyhow::Result<()> {
     Ok(out.flush()?)
 }
 
-/// Run `job` within the memory limit, with a progress line on stderr where that is a terminal and the job takes long enough to be asked about.
+/// Run `job` with a progress line on stderr where that is a terminal and the job takes long enough to be asked about.
 fn with_progress<T: Send>(work: &Work, job: impl FnOnce() -> anyhow::Result<T> + Send) -> anyhow::Result<T> {
-    let job = || memory::within(work.memory, &work.cancel, job)?;
     if !std::io::stderr().is_terminal() {
         return job();
     }

@@ -283,6 +283,10 @@ fn memory_is_limited_or_the_limit_is_said_to_be_too_small() {
     let words = ["explain", "--json", LOCK];
     let free = whyslow(&words).stdout;
     assert_eq!(whyslow(&[&words[..], &["--memory", "4GiB"]].concat()).stdout, free);
-    refuses(&["explain", "--memory", "64KiB", LOCK], 1, &["--memory 65536B", "raise the limit"]);
+    for command in ["explain", "diff", "anomalies", "info", "dump"] {
+        refuses(&[command, "--memory", "64KiB", LOCK], 1, &["--memory 65536B", "raise the limit"]);
+    }
+    let dump = ["dump", "--canonical", LOCK];
+    assert_eq!(whyslow(&[&dump[..], &["--memory", "4GiB"]].concat()).stdout, whyslow(&dump).stdout);
     refuses(&["explain", "--memory", "lots", LOCK], 2, &["--memory", "512MiB"]);
 }
