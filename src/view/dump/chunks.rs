@@ -297,3 +297,85 @@ impl Window<'_, '_> {
         self.streams.iter().zip(&self.samples).zip(begin).enumerate().map(one).collect()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::base::time::Ns;
+    use crate::input::{Argument, Opened, open};
+    use crate::view::dump::text::{Form, Script};
+
+    const TYPES: &str = "/* CTF 1.8 */ typealias integer { size = 8; } := u8;\n\
+        trace { major = 1; minor = 8; byte_order = le; }; clock { name = c; };\n\
+        stream { event.header := struct { integer { size = 8; map = clock.c.value; } timestamp; }; };\n\
+        event { name = e; fields := struct { enum : u8 { a } t; variant <t> { u8 a; } v; }; };\n";
+
+    /// Three streams of 80 events; `spoil` may change them. What `look` finds out about their dump.
+    fn with_trace<T>(spoil: impl Fn(&mut [Vec<[u8; 3]>]), look: impl Fn(&[Stream<'_>], &Work) -> T) -> T {
+        let folder = tempfile::tempdir().unwrap();
+        std::fs::write(folder.path().join("metadata"), TYPES).unwrap();
+        let mut events: Vec<Vec<[u8; 3]>> = (0..3).map(|i| (0..80).map(|n| [n + i, 0, n]).collect()).collect();
+        spoil(&mut events);
+        for (i, events) in events.iter().enumerate() {
+            std::fs::write(folder.path().join(format!("s{i}")), events.concat()).unwrap();
+        }
+        let work = Work::new(2);
+        let argument = Argument { label: None, path: folder.path().to_owned() };
+        let Ok(Opened::Ctf(sources)) = open(&[argument], &work) else { panic!("no trace") };
+        let trace = &sources[0].trace;
+        let script = Script::new(trace, Form::Canonical);
+        let streams: Vec<Stream<'_>> = (0..trace.streams().len()).map(|i| Stream::new(trace, &script, i)).collect();
+        look(&streams, &work)
+    }
+
+    const SIZES: Sizes = Sizes { sample: 1, chunk: 12, window: 60 };
+
+    fn lines(out: &[u8]) -> usize {
+        out.iter().filter(|b| **b == b'\n').count()
+    }
+
+    /// Lines that were written by chunks, and whether all streams were read to their ends.
+    fn by_chunks(streams: &[Stream<'_>], work: &Work) -> (usize, bool) {
+        let (mut edges, mut out) = (vec![Edge::default(); streams.len()], Vec::new());
+        let mut notices: Vec<Notices> = streams.iter().map(|_| Notices::default()).collect();
+        write(streams, &mut edges, &mut notices, &SIZES, work, &mut out).unwrap();
+        (lines(&out), edges.iter().zip(streams).all(|(edge, stream)| edge.packet == stream.packets))
+    }
+
+    #[test]
+    fn nothing_is_left_to_one_worker() {
+        assert_eq!(with_trace(|_| {}, by_chunks), (240, true));
+        // The selector of an event selects nothing, so its packet ends there.
+        assert_eq!(with_trace(|streams| streams[1][40][1] = 9, by_chunks), (200, true));
+        // Times go back, and are the same for long.
+        assert_eq!(with_trace(|streams| streams[2][10..70].iter_mut().for_each(|e| e[0] = 5), by_chunks), (240, true));
+    }
+
+    #[test]
+    fn a_chunk_that_is_not_what_it_was_taken_for_is_not_written() {
+        with_trace(
+            |_| {},
+            |streams, work| {
+                let begin = vec![Edge::default(); streams.len()];
+                let (ranges, _) = window(streams, &begin, u64::MAX);
+                let samples = survey(streams, &begin, &ranges, &SIZES, work).unwrap();
+                let cuts = choose(streams, &samples, &ranges, SIZES.chunk);
+                assert!(cuts.len() > 10);
+                for wrong in 0..4 {
+                    let mut cuts: Vec<Option<Cut>> = cuts.iter().copied().map(Some).collect();
+                    let cut = cuts[wrong].as_mut().unwrap();
+                    // As if events before it had had a later time, and were not there.
+                    (cut.edge.highest, cut.key) = (Some(Ns::MAX), Some(Ns::MAX));
+                    let (mut edges, mut out) = (begin.clone(), Vec::new());
+                    let mut notices: Vec<Notices> = streams.iter().map(|_| Notices::default()).collect();
+                    let part = Window { streams, samples: samples.clone(), cuts: cuts.clone() };
+                    assert!(!part.write(&mut edges, &mut notices, work, &mut out).unwrap());
+                    let sure = Window { streams, samples: samples.clone(), cuts: cuts[..wrong].to_vec() };
+                    let (mut sound, mut text) = (begin.clone(), Vec::new());
+                    assert!(sure.write(&mut sound, &mut notices, work, &mut text).unwrap());
+                    assert!(edges == sound && out == text && (wrong == 0) == text.is_empty());
+                }
+            },
+        );
+    }
+}
