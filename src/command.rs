@@ -1,6 +1,6 @@
 //! What each command does: ask the session, hand the answer to a view, say how it ended.
 
-use crate::analysis::patterns::Mined;
+use crate::analysis::patterns::Mining;
 use crate::analysis::patterns::measure::{Limit, Settings};
 use crate::analysis::symbols::files::Places;
 use crate::base::memory;
@@ -186,10 +186,11 @@ fn anomalies(
     clock: &mut Stages,
 ) -> anyhow::Result<Notices> {
     let (found, notices) = with_progress(work, || {
-        let (mined, notices) = session.mine(places, work)?;
+        let mining = session.mine(places, work)?;
+        let (mined, notices) = &*mining;
         clock.lap("mine");
         clock.tell("detection", mined.detection);
-        Ok((Anomalies::new(&mined, settings, work)?, notices))
+        Ok((Anomalies::new(mined, settings, work)?, notices.clone()))
     })?;
     clock.lap("judge");
     if json {
@@ -312,21 +313,22 @@ fn tell_run(session: &Run, request: Request, work: &Work, clock: &mut Stages) ->
             Ok(run.notices)
         }
         Request::Info { full, json } => {
-            let (mined, notices) = if full {
-                let (mined, notices) = with_progress(work, || session.mine(work))?;
-                let found = Anomalies::new(&mined, &Settings::default(), work)?;
+            let analysed = if full {
+                let mining = with_progress(work, || session.mine(work))?;
+                let found = Anomalies::new(&mining.0, &Settings::default(), work)?;
                 clock.lap("analyse");
-                (Some((mined, found)), notices)
+                Some((mining, found))
             } else {
-                (None, archive.notices.clone())
+                None
             };
-            let facts = archive::Facts::new(archive, mined.as_ref().map(|(m, f)| (m, f)), &notices);
+            let notices = analysed.as_ref().map_or(&archive.notices, |(mining, _)| &mining.1);
+            let facts = archive::Facts::new(archive, analysed.as_ref().map(|(m, f)| (&m.0, f)), notices);
             if json {
                 print_json(&facts)?
             } else {
                 print(&facts.text())?
             }
-            Ok(notices)
+            Ok(notices.clone())
         }
         Request::Dump { canonical: false } => Ok(archive::dump(archive, &work.cancel, &mut std::io::stdout().lock())?),
         Request::Dump { .. } => anyhow::bail!("{}: the canonical form is defined for CTF", archive.path.display()),
@@ -413,11 +415,11 @@ impl Backend for Analyst {
         session::compare(model, request, work)
     }
 
-    fn mine(&mut self, work: &Work) -> anyhow::Result<(Mined, Notices)> {
+    fn mine(&mut self, work: &Work) -> anyhow::Result<Arc<Mining>> {
         self.session.fit_clocks(work)?;
-        let (mined, notices) = self.session.mine(&self.places, work)?;
-        self.told.lock().unwrap_or_else(PoisonError::into_inner).merge(&notices);
-        Ok((mined, notices))
+        let mining = self.session.mine(&self.places, work)?;
+        self.told.lock().unwrap_or_else(PoisonError::into_inner).merge(&mining.1);
+        Ok(mining)
     }
 
     fn export(&mut self, what: &Exported) -> anyhow::Result<String> {

@@ -10,11 +10,13 @@ use whyslow::analysis::patterns::measure::Settings;
 use whyslow::base::notice::Notice;
 use whyslow::base::work::Work;
 use whyslow::event::mpi::{self, MpiRun};
+use whyslow::event::operation::Place;
 use whyslow::input::otf2::Archive;
 use whyslow::model::build::{self, iterations};
 use whyslow::model::context::FrameKind;
 use whyslow::model::metric::Metric;
 use whyslow::model::pattern::Anomalies;
+use whyslow::session::Run;
 use whyslow::view::archive::{self, Facts};
 use whyslow::view::stats::Table;
 
@@ -365,6 +367,15 @@ fn operations_are_named_for_people_and_enclose_nothing() {
         assert_eq!(sequence.operations[0].span().len(), 20);
     }
     assert_eq!(operations.messages.len(), 240);
+    // The first send of each turn completes in the wait of its turn; of the second nobody saw it.
+    assert_eq!(operations.handovers.len(), 120);
+    let call = |place| operations.names.get(operations.get(place).unwrap().symbol);
+    for h in &operations.handovers {
+        assert_eq!([call(h.from), call(h.left()), call(h.posted)], ["MPI_Isend", "MPI_Waitall", "MPI_Irecv"]);
+        assert_eq!((h.bytes, h.left().operation - h.from.operation), (8, 2));
+        let turn = |place: Place| operations.get(place).unwrap().start / 20_000;
+        assert_eq!(turn(h.from), turn(h.posted), "{h:?}");
+    }
     assert_eq!(operations.meetings.len(), 4);
     assert!(operations.meetings.iter().all(|m| m.members.len() == 3 && m.all_wait));
 }
@@ -450,6 +461,19 @@ fn iterations_are_executions_whose_time_is_somebodys() {
     // Each pattern alone makes the same executions.
     let one = |task| iterations::iterations(&mined, task, "run", "node", &notices, &Work::new(1)).unwrap();
     assert_eq!((1..tasks.len()).map(|task| one(task).executions.len()).sum::<usize>(), 12);
+}
+
+#[test]
+fn a_run_is_mined_once_for_patterns_and_for_iterations() {
+    let written = Written::new(PLAIN);
+    let (run, work) = (Run::new(Box::new(Archive::open(written.path()).unwrap())), Work::new(2));
+    work.cancel.cancel();
+    assert!(run.mine(&work).is_err(), "what was cancelled is not kept");
+    let work = Work::new(2);
+    let first = run.mine(&work).unwrap();
+    drop(written);
+    let model = run.model(None, &work).expect("the archive is not read again");
+    assert!(!model.executions.is_empty() && std::sync::Arc::ptr_eq(&first, &run.mine(&work).unwrap()));
 }
 
 #[test]

@@ -9,9 +9,11 @@ use whyslow::analysis::patterns::Mined;
 use whyslow::analysis::patterns::grammar::{Grammar, Item, Rule, mine};
 use whyslow::analysis::patterns::measure::{Limit, Settings, Verdict};
 use whyslow::base::names::Names;
+use whyslow::base::notice::Notices;
 use whyslow::base::time::Ns;
 use whyslow::base::work::Work;
-use whyslow::event::operation::{Kind, Meeting, Message, Operation, Operations, Place, Sequence, Via};
+use whyslow::event::operation::{Handover, Kind, Meeting, Message, Operation, Operations, Place, Sequence, Via};
+use whyslow::model::build::{self, iterations};
 use whyslow::model::pattern::Anomalies;
 use whyslow::model::propagation::Noise;
 
@@ -430,6 +432,73 @@ fn without_the_middle_the_path_begins_behind_it() {
     let behind = vec![(2, "RECV"), (0, "RECV")];
     assert!(steps(&found).contains(&behind), "{:?}", steps(&found));
     assert_eq!(found.summary.longest_path, 1);
+}
+
+/// Rank 0 sends to rank 1, then to rank 2, which is now and then late to receive and for which nobody waits. Once rank 1
+/// computes 40 ms too long: a message of so many bytes waits for it, if it is too large to be copied.
+fn late_receiver(bytes: u32) -> (Mined, Anomalies) {
+    let mut script = Script::new(3);
+    script.operations.one_clock = true;
+    let mut now: [Ns; 3] = [0; 3];
+    for turn in 0..40 {
+        now[0] += 5 * MS;
+        now[1] += if turn == 20 { 45 } else { 5 } * MS;
+        now[2] += if turn % 4 == 0 { 6 * MS } else { 0 };
+        let (sends, posts) = (now[0], now[1]);
+        let done = sends.max(posts) + MS / 10;
+        let send = script.add(0, "MPI_Send", Kind::Work, sends, done);
+        let receive = script.add(1, "MPI_Recv", Kind::Receive, posts, done);
+        script.send(send, receive);
+        script.operations.handovers.push(Handover { from: send, done: send.operation, posted: receive, bytes });
+        let copied = done + MS / 100;
+        let second = script.add(0, "MPI_Send", Kind::Work, done, copied);
+        let there = copied.max(now[2]) + LATENCY;
+        let receive = script.add(2, "MPI_Recv", Kind::Receive, now[2], there);
+        script.send(second, receive);
+        let (from, done_by) = (second, second.operation);
+        script.operations.handovers.push(Handover { from, done: done_by, posted: receive, bytes: 8 });
+        script.add(1, "MPI_Test", Kind::Work, done, done + CALL);
+        script.add(2, "MPI_Test", Kind::Work, there, there + CALL);
+        now = [copied, done + CALL, there + CALL];
+    }
+    script.analyse(&Settings::default(), 1)
+}
+
+#[test]
+fn a_late_receiver_holds_the_sender() {
+    let (mined, found) = late_receiver(100_000);
+    assert_eq!(steps(&found), [vec![(1, "after MPI_Test"), (0, "MPI_Send"), (2, "MPI_Recv")]]);
+    let via: Vec<_> = found.paths[0].steps.iter().map(|s| s.via).collect();
+    assert_eq!(via, [None, Some(Via::Rendezvous), Some(Via::Message)]);
+    assert_eq!(found.summary.sources, 1);
+    // Both victims waited 40 ms less what they usually wait.
+    assert!((75..80).contains(&(found.paths[0].affected_ns / MS)), "{}", found.paths[0].affected_ns);
+    let kinds: Vec<_> = found.paths[0].steps.iter().map(|s| s.kind.name()).collect();
+    assert_eq!(kinds, ["gap", "send", "receive"]);
+    // And the sender's slow iteration is the receiver's computation.
+    let notices = Notices::default();
+    let model = iterations::iterations(&mined, 0, "run", "host", &notices, &Work::new(1)).unwrap();
+    assert!(build::check(&model, 1).is_empty());
+    let senders = (0..model.executions.len()).filter(|e| model.executions.who[*e].0 == 0);
+    let spent = senders.flat_map(|e| model.executions.own.row(e)).map(|(context, ns)| {
+        let above = std::iter::successors(Some(context), |c| model.contexts.parent(*c));
+        let mut names: Vec<&str> = above.map(|c| model.names.get(model.contexts.frame(c).name)).collect();
+        names.reverse();
+        (ns / MS as u64, names.join(" > "))
+    });
+    let (ms, path) = spent.max().unwrap();
+    // But for what rank 1 began its computation earlier by.
+    assert_eq!((ms, path.as_str()), (39, "rank > MPI_Send > rank 1 > computation after MPI_Test"));
+}
+
+#[test]
+fn what_was_copied_waits_for_nobody() {
+    let (_, found) = late_receiver(8);
+    assert_eq!(
+        steps(&found)[0],
+        [(0, "MPI_Send"), (2, "MPI_Recv")],
+        "a message of 8 bytes was left before its receive"
+    );
 }
 
 // ---- generated runs with planted delays ----------------------------------------------------------------------------

@@ -80,6 +80,57 @@ fn keys_sizes_and_quit() {
     assert_eq!(settings(&mut desk, "after"), before);
 }
 
+/// The colour of a text on the screen.
+fn colour(desk: &Desk, text: &str) -> vt100::Color {
+    let screen = desk.screen.lock().unwrap();
+    let screen = screen.screen();
+    let (columns, lines) = (screen.size().1, screen.size().0);
+    for line in 0..lines {
+        let row: String = (0..columns).map(|c| screen.cell(line, c).map_or("", |cell| cell.contents())).collect();
+        if let Some(at) = row.find(text) {
+            let column = row[..at].chars().count() as u16;
+            return screen.cell(line, column).unwrap().fgcolor();
+        }
+    }
+    panic!("no {text}")
+}
+
+/// Two terminals, one light and one dark, answer when they are asked, while somebody types; a third never does.
+#[test]
+fn a_light_ground_is_asked_for_and_no_key_is_lost() {
+    let mut colours = Vec::new();
+    for answer in ["\x1b]11;rgb:ffff/ffff/ffff\x07", "\x1b]11;rgb:1e1e/1e1e/1e1e\x1b\\", ""] {
+        let mut desk = Desk::new(80, 24);
+        let trace = concat!(env!("CARGO_MANIFEST_DIR"), "/fixtures/traces/lock-contention");
+        desk.send(&format!("clear; {} {trace} --symbols {trace}/bin\r", env!("CARGO_BIN_EXE_whyslow")));
+        desk.until("question", |d| *d.asked.lock().unwrap() == 1);
+        // The first key closes nothing, the second asks for help: it comes although the answer stands between.
+        desk.send(&format!("2{answer}?"));
+        desk.wait("Everywhere");
+        desk.send("\x1b");
+        desk.until("help closed", |d| !d.contents().contains("Everywhere"));
+        desk.wait("expensive_flush");
+        assert!(!desk.contents().contains("rgb:"), "{}", desk.contents());
+        colours.push(colour(&desk, "┄"));
+        desk.send("q");
+        is_back(&mut desk);
+        assert!(!desk.contents().contains("rgb"), "{}", desk.contents());
+    }
+    assert!(colours[0] != colours[1] && colours[1] == colours[2], "{colours:?}");
+}
+
+/// Whoever chooses a theme is not asked for.
+#[test]
+fn a_chosen_theme_asks_for_nothing() {
+    let mut desk = Desk::new(80, 24);
+    let trace = concat!(env!("CARGO_MANIFEST_DIR"), "/fixtures/traces/lock-contention");
+    desk.send(&format!("clear; {} --theme light {trace} --symbols {trace}/bin\r", env!("CARGO_BIN_EXE_whyslow")));
+    desk.wait("expensive_flush");
+    desk.send("q");
+    is_back(&mut desk);
+    assert_eq!(*desk.asked.lock().unwrap(), 0);
+}
+
 #[test]
 fn deadly_signals_give_the_terminal_back() {
     for (name, status) in [("-TERM", 143), ("-HUP", 129), ("-INT", 130)] {

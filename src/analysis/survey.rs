@@ -1,8 +1,9 @@
 //! `info --full`: how often and how long each task ran, and which waits stay unexplained, by reason.
 //!
 //! System calls are counted where the kernel pass already paired them; all other tasks by pairing their marks. Unknown
-//! waits are those on the critical paths of these executions, so that idle threads do not drown them. Cost: a walk per
-//! execution and per system call.
+//! waits are those on the critical paths of these executions, so that idle threads do not drown them. Where a host's
+//! scheduler was not recorded nobody knows what ran and what waited: that time is told as such, and as no wait. Cost: a
+//! walk per execution and per system call.
 
 use super::executions::{self, Rule};
 use super::path;
@@ -19,6 +20,8 @@ pub struct Unknown {
     pub reasons: BTreeMap<String, (u64, Ns)>,
     /// Time off the CPU on these paths, for comparison.
     pub off_cpu_ns: Ns,
+    /// Time of executions on hosts whose scheduler was not recorded: on the CPU or off it.
+    pub unscheduled_ns: Ns,
 }
 
 /// One task.
@@ -35,8 +38,24 @@ pub struct Surveyed {
 pub struct Survey {
     /// By name: the tasks, and all system calls.
     pub tasks: BTreeMap<String, Surveyed>,
-    /// Waits without a cause over all tasks; over all system calls where no task has executions.
+    /// Waits without a cause over all tasks; where none has executions over all system calls, and where there are none
+    /// either over the functions.
     pub unknown: Unknown,
+}
+
+impl Survey {
+    /// Functions that were called, by name. They are the tasks that are not known before; durations in any order.
+    pub fn add_functions(&mut self, mut calls: BTreeMap<String, Surveyed>) {
+        let alone = self.tasks.values().all(|s| s.durations.is_empty());
+        calls.retain(|name, _| !self.tasks.contains_key(name));
+        for (name, mut surveyed) in calls {
+            surveyed.durations.sort_unstable();
+            if alone {
+                self.unknown.merge(surveyed.unknown.clone());
+            }
+            self.tasks.insert(name, surveyed);
+        }
+    }
 }
 
 /// Survey the tasks whose marks the recording holds, and its system calls.
@@ -80,6 +99,10 @@ impl Surveyed {
     /// One more execution: how long it took, and the waits on its path that nobody can explain.
     pub fn add(&mut self, recording: &Recording, thread: ThreadId, span: Span, notices: &mut Notices) {
         self.durations.push(span.len());
+        if !recording.thread(thread).is_some_and(|t| recording.is_scheduled(t.host)) {
+            self.unknown.unscheduled_ns += span.len();
+            return;
+        }
         let path = path::walk(recording, thread, span);
         notices.add(Notice::UntiledPaths, u64::from(!path::tiles(&path, span)), || format!("at {} ns", span.start));
         for segment in path {
@@ -107,6 +130,7 @@ impl Unknown {
 
     fn merge(&mut self, other: Unknown) {
         self.off_cpu_ns += other.off_cpu_ns;
+        self.unscheduled_ns += other.unscheduled_ns;
         other.reasons.iter().for_each(|(reason, (waits, ns))| self.add(reason, *waits, *ns));
     }
 

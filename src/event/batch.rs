@@ -11,6 +11,7 @@ use crate::base::names::{NameId, Names};
 use crate::base::time::Ns;
 use foldhash::HashMap;
 use std::collections::BinaryHeap;
+use std::collections::binary_heap::PeekMut;
 
 /// The contexts that say which thread ran. Ids with a `v` are those of the innermost namespace.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
@@ -251,20 +252,23 @@ impl Batch {
         self.events.reserve(streams.iter().map(Vec::len).sum());
         let mut at = vec![0; streams.len()];
         let mut heads: BinaryHeap<Head> = (0..streams.len()).filter_map(|rank| head(rank, 0)).collect();
-        while let Some(top) = heads.pop() {
-            let rank = top.0.2;
-            let rival = heads.peek().copied();
+        while let Some(&first) = heads.peek() {
+            let rank = first.0.2;
+            // The next smallest is a child of the root.
+            let rival = heads.as_slice().iter().skip(1).take(2).max().copied();
             // Follow this stream while no other head is smaller.
-            let mut here = Some(top);
-            while let Some(h) = here {
-                if rival.is_some_and(|r| r > h) {
-                    break;
-                }
-                self.events.extend(streams[rank].get(at[rank]));
+            let start = at[rank];
+            let mut here = Some(first);
+            while here.is_some_and(|here| rival.is_none_or(|rival| rival <= here)) {
                 at[rank] += 1;
                 here = head(rank, at[rank]);
             }
-            heads.extend(here);
+            self.events.extend_from_slice(&streams[rank][start..at[rank]]);
+            let Some(mut top) = heads.peek_mut() else { break };
+            match here {
+                Some(here) => *top = here,
+                None => drop(PeekMut::pop(top)),
+            }
         }
     }
 }

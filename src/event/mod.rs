@@ -10,6 +10,7 @@ mod classes;
 pub mod declared;
 pub mod image;
 pub mod kind;
+pub mod matching;
 pub mod mpi;
 pub mod operation;
 pub mod stack;

@@ -5,13 +5,11 @@
 //! they enclose; it works for MPI calls and instrumented functions alike and asks for no paradigm, which EZTrace does
 //! not record.
 //!
-//! Messages are matched by (sender, receiver, tag) in posting order: MPI's non-overtaking rule holds between sends and
-//! *posted* receives, and the communicator recorded with a receive may be wrong (BT and SP: the original instead of its
-//! duplicate), so it only serves to find the peer. Collectives are matched by the members of their communicator, in
-//! order, because each rank may give a communicator its own id. Costs: linear; reading parallel over locations,
-//! matching over receivers.
+//! Collectives are matched by the members of their communicator, in order, because each rank may give a communicator its
+//! own id; messages in [`super::matching`]. Costs: linear; reading parallel over locations, matching over receivers.
 
-use super::operation::{Kind, Meeting, Message, Operation, Operations, Place, Sequence, Via};
+use super::matching::{self, Pair};
+use super::operation::{Handover, Kind, Meeting, Message, Operation, Operations, Place, Sequence, Via};
 use crate::base::names::{NameId, Names};
 use crate::base::notice::{Notice, Notices};
 use crate::base::time::Ns;
@@ -23,7 +21,7 @@ use std::collections::BTreeMap;
 /// Records between two looks at the cancel flag.
 const PATIENCE: u64 = 1 << 16;
 /// Stands for "in no operation".
-const NOWHERE: u32 = u32::MAX;
+pub(super) const NOWHERE: u32 = u32::MAX;
 
 /// One half of a message, as one location recorded it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -38,8 +36,12 @@ pub struct Half {
     pub record: u32,
     /// Position of the record that posted it: `record`, but for non-blocking receives.
     pub posted: u32,
+    /// Bytes of the message; more than this holds counts as what it holds.
+    pub bytes: u32,
     /// Position of the operation it was recorded in.
     operation: u32,
+    /// Of a receive: position of the operation that posted it; of a send: of the one that was left when it was done.
+    other: u32,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -67,15 +69,6 @@ pub struct LocationRun {
     attendances: Vec<Attendance>,
     per_class: BTreeMap<u8, u64>,
     notices: Notices,
-}
-
-/// A matched message: positions of location and half.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Pair {
-    /// Sending location, position in its `sends`.
-    pub send: (u32, u32),
-    /// Receiving location, position in its `receives`.
-    pub receive: (u32, u32),
 }
 
 /// `stats count` of an archive.
@@ -123,10 +116,7 @@ pub fn read(archive: &Archive, work: &Work) -> Result<MpiRun, Cancelled> {
             run.locations.push(location);
         },
     )?;
-    let by_receiver: Vec<_> = by_receiver(&run.locations);
-    let mut pairs = Vec::new();
-    in_order(work, n, |i| match_receiver(&run.locations, &by_receiver, i), |_, found| pairs.extend(found))?;
-    run.pairs = pairs;
+    run.pairs = matching::pairs(&run.locations, work)?;
     run.names = symbols.names;
     // Sends without a receive are no loss: EZTrace does not record the receives of C programs. Nor are receives from
     // nobody (MPI_PROC_NULL).
@@ -199,7 +189,14 @@ fn read_location(archive: &Archive, symbols: &Symbols, id: LocationId, cancel: &
     let mut run = LocationRun { clock: files.clock().clone(), notices: Notices::default(), ..LocationRun::default() };
     let mut per_class = [0_u64; 256];
     let mut reader = files.reader();
-    let mut location = LocationReader { archive, symbols, run: &mut run, frames: Vec::new(), open: HashMap::default() };
+    let mut location = LocationReader {
+        archive,
+        symbols,
+        run: &mut run,
+        frames: Vec::new(),
+        open: HashMap::default(),
+        sending: HashMap::default(),
+    };
     let mut last = Ns::MIN;
     while let Some(record) = reader.next() {
         // What was read of a cancelled run is thrown away whole.
@@ -240,8 +237,10 @@ struct LocationReader<'a> {
     symbols: &'a Symbols,
     run: &'a mut LocationRun,
     frames: Vec<Frame>,
-    /// Posting records of open receive requests, by number; the latest is last.
-    open: HashMap<u64, Vec<u32>>,
+    /// Posting records and operations of open receive requests, by number; the latest is last.
+    open: HashMap<u64, Vec<(u32, u32)>>,
+    /// Positions of the sends of open send requests, by number.
+    sending: HashMap<u64, usize>,
 }
 
 impl LocationReader<'_> {
@@ -265,14 +264,30 @@ impl LocationReader<'_> {
                 }
                 None => self.run.notices.add(Notice::EndWithoutBegin, 1, String::new),
             },
-            Event::Send { to, .. } => self.run.sends.push(self.half(time, to, record, record)),
-            Event::ReceiveRequest(number) => self.open.entry(number).or_default().push(record),
+            Event::Send { to, request } => {
+                if let Some(number) = request {
+                    self.sending.insert(number, self.run.sends.len());
+                }
+                let done = if request.is_some() { NOWHERE } else { self.operation() };
+                self.run.sends.push(self.half(time, to, (record, done), record));
+            }
+            Event::SendComplete(number) => {
+                let (sent, done) = (self.sending.remove(&number), self.operation());
+                if let Some(send) = sent.and_then(|at| self.run.sends.get_mut(at)) {
+                    send.other = done;
+                }
+            }
+            Event::ReceiveRequest(number) => {
+                let posting = (record, self.operation());
+                self.open.entry(number).or_default().push(posting);
+            }
             Event::RequestCancelled(number) => {
                 self.open.get_mut(&number).and_then(Vec::pop);
             }
             Event::Receive { from, request } => {
-                let posted = request.and_then(|number| self.open.get_mut(&number)?.pop()).unwrap_or(record);
-                self.run.receives.push(self.half(time, from, record, posted));
+                let itself = (record, self.operation());
+                let posting = request.and_then(|number| self.open.get_mut(&number)?.pop()).unwrap_or(itself);
+                self.run.receives.push(self.half(time, from, posting, record));
             }
             Event::CollectiveEnd { operation, communicator, .. } => {
                 if let Some((group, members)) = self.archive.definitions.members(communicator)
@@ -281,13 +296,24 @@ impl LocationReader<'_> {
                     self.run.attendances.push(Attendance { operation: NOWHERE, group, collective: operation });
                 }
             }
-            Event::SendComplete(_) | Event::CollectiveBegin | Event::Other => {}
+            Event::CollectiveBegin | Event::Other => {}
         }
     }
 
-    fn half(&self, time: Ns, envelope: Envelope, record: u32, posted: u32) -> Half {
+    /// `posting`: the record that posted it, and the operation that posted it or that is left when it is done.
+    fn half(&self, time: Ns, envelope: Envelope, posting: (u32, u32), record: u32) -> Half {
         let peer = self.archive.definitions.peer(envelope.communicator, envelope.peer);
-        Half { time, peer, tag: envelope.tag, record, posted, operation: NOWHERE }
+        let (posted, other) = posting;
+        let bytes = u32::try_from(envelope.bytes).unwrap_or(u32::MAX);
+        Half { time, peer, tag: envelope.tag, record, posted, bytes, operation: NOWHERE, other }
+    }
+
+    /// Position of the operation that the innermost region will be, unless a call is made in it.
+    fn operation(&self) -> u32 {
+        match self.frames.last() {
+            Some(frame) if !frame.encloses => self.run.operations.len() as u32,
+            _ => NOWHERE,
+        }
     }
 
     fn leave(&mut self, frame: &Frame, end: Ns) {
@@ -316,54 +342,6 @@ impl LocationReader<'_> {
     }
 }
 
-/// For each receiver, for each sender: positions of its sends to that receiver.
-fn by_receiver(locations: &[LocationRun]) -> Vec<Vec<(u32, Vec<u32>)>> {
-    let mut lists: Vec<Vec<(u32, Vec<u32>)>> = vec![Vec::new(); locations.len()];
-    for (sender, location) in (0_u32..).zip(locations) {
-        for (position, send) in (0_u32..).zip(&location.sends) {
-            let Some(list) = send.peer.and_then(|to| lists.get_mut(to.index())) else { continue };
-            match list.last_mut() {
-                Some((last, positions)) if *last == sender => positions.push(position),
-                _ => list.push((sender, vec![position])),
-            }
-        }
-    }
-    lists
-}
-
-/// Match the receives of one location.
-fn match_receiver(locations: &[LocationRun], by_receiver: &[Vec<(u32, Vec<u32>)>], receiver: usize) -> Vec<Pair> {
-    // A queue of sends per (sender, tag), as a linked list through the positions of all sends to this receiver.
-    let mut sent: Vec<(u32, u32)> = Vec::new();
-    let mut next: Vec<u32> = Vec::new();
-    let mut queues: HashMap<(u32, u32), (u32, u32)> = HashMap::default();
-    for (sender, positions) in by_receiver.get(receiver).into_iter().flatten() {
-        let Some(location) = locations.get(*sender as usize) else { continue };
-        for position in positions {
-            let Some(send) = location.sends.get(*position as usize) else { continue };
-            let at = sent.len() as u32;
-            sent.push((*sender, *position));
-            next.push(NOWHERE);
-            let (_, tail) = queues.entry((*sender, send.tag)).or_insert((at, at));
-            if *tail != at {
-                next[*tail as usize] = at;
-                *tail = at;
-            }
-        }
-    }
-    let Some(location) = locations.get(receiver) else { return Vec::new() };
-    let mut pairs = Vec::with_capacity(location.receives.len());
-    for (position, receive) in (0_u32..).zip(&location.receives) {
-        let Some(from) = receive.peer else { continue };
-        let Some((head, _)) = queues.get_mut(&(from.0, receive.tag)) else { continue };
-        if let Some(send) = sent.get(*head as usize) {
-            pairs.push(Pair { send: *send, receive: (receiver as u32, position) });
-            *head = next[*head as usize];
-        }
-    }
-    pairs
-}
-
 impl MpiRun {
     /// Figures for `stats count`.
     pub fn counts(&self) -> Counts {
@@ -385,6 +363,7 @@ impl MpiRun {
     pub fn into_operations(self, archive: &Archive) -> Operations {
         let mut messages: Vec<Message> = self.pairs.iter().filter_map(|pair| self.message(pair)).collect();
         messages.sort_by_key(|m| (m.to, m.received, m.from));
+        let handovers = self.pairs.iter().filter_map(|pair| self.handover(pair)).collect();
         let meetings = self.meetings();
         let sequences = archive.definitions.locations.iter().zip(self.locations);
         let sequences = sequences
@@ -395,13 +374,25 @@ impl MpiRun {
                 ..Sequence::default()
             })
             .collect();
-        Operations { names: self.names, sequences, messages, meetings, ..Operations::default() }
+        Operations { names: self.names, sequences, messages, meetings, handovers, ..Operations::default() }
+    }
+
+    /// The two halves of a message.
+    fn halves(&self, pair: &Pair) -> Option<(&Half, &Half)> {
+        let send = self.locations.get(pair.send.0 as usize)?.sends.get(pair.send.1 as usize)?;
+        Some((send, self.locations.get(pair.receive.0 as usize)?.receives.get(pair.receive.1 as usize)?))
+    }
+
+    fn handover(&self, pair: &Pair) -> Option<Handover> {
+        let (send, receive) = self.halves(pair)?;
+        let from = Place { stream: pair.send.0, operation: send.operation };
+        let posted = Place { stream: pair.receive.0, operation: receive.other };
+        let known = ![send.operation, send.other, receive.other].contains(&NOWHERE);
+        known.then_some(Handover { from, done: send.other, posted, bytes: send.bytes })
     }
 
     fn message(&self, pair: &Pair) -> Option<Message> {
-        let half = |halves: &[Half], at: u32| halves.get(at as usize).copied();
-        let send = half(&self.locations.get(pair.send.0 as usize)?.sends, pair.send.1)?;
-        let receive = half(&self.locations.get(pair.receive.0 as usize)?.receives, pair.receive.1)?;
+        let (send, receive) = self.halves(pair)?;
         Some(Message {
             via: Via::Message,
             from: Place { stream: pair.send.0, operation: send.operation },

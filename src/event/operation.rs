@@ -18,6 +18,8 @@ pub enum Kind {
     Receive,
     /// It waits for the other members of a meeting.
     Collective,
+    /// It waited until its message was received.
+    Send,
 }
 
 /// What an event of an occurrence is.
@@ -31,6 +33,8 @@ pub enum EventKind {
     Receive,
     /// An operation that waits for the other members.
     Collective,
+    /// An operation that waited for the receiver of its message.
+    Send,
 }
 
 impl EventKind {
@@ -41,12 +45,13 @@ impl EventKind {
             EventKind::Gap => "gap",
             EventKind::Receive => "receive",
             EventKind::Collective => "collective",
+            EventKind::Send => "send",
         }
     }
 
     /// It can be long because somebody else was late.
     pub fn waits(self) -> bool {
-        matches!(self, EventKind::Receive | EventKind::Collective)
+        matches!(self, EventKind::Receive | EventKind::Collective | EventKind::Send)
     }
 }
 
@@ -56,6 +61,7 @@ impl From<Kind> for EventKind {
             Kind::Work => EventKind::Operation,
             Kind::Receive => EventKind::Receive,
             Kind::Collective => EventKind::Collective,
+            Kind::Send => EventKind::Send,
         }
     }
 }
@@ -126,6 +132,8 @@ pub enum Via {
     Wakeup,
     /// A network packet.
     Packet,
+    /// A message that could leave only when its receive was posted: back, from the receiver to the sender.
+    Rendezvous,
 }
 
 impl Via {
@@ -136,6 +144,7 @@ impl Via {
             Via::Collective => "collective",
             Via::Wakeup => "wakeup",
             Via::Packet => "packet",
+            Via::Rendezvous => "rendezvous",
         }
     }
 }
@@ -153,6 +162,26 @@ pub struct Message {
     pub sent: Ns,
     /// When it was there, on the receiver's clock.
     pub received: Ns,
+}
+
+/// How a message was handed over: what its sender left when it could, and what the receiver had posted for it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Handover {
+    /// The sending operation.
+    pub from: Place,
+    /// The operation of the same stream that the sender left when the send was done: itself, or a wait for it.
+    pub done: u32,
+    /// The operation that posted the receive.
+    pub posted: Place,
+    /// Size of the message.
+    pub bytes: u32,
+}
+
+impl Handover {
+    /// The operation that the sender left when the send was done.
+    pub fn left(&self) -> Place {
+        Place { operation: self.done, ..self.from }
+    }
 }
 
 /// Operations that belong together: one collective operation over all its members.
@@ -177,6 +206,8 @@ pub struct Operations {
     pub messages: Vec<Message>,
     /// In order of their first members.
     pub meetings: Vec<Meeting>,
+    /// Of messages whose sender may have had to wait, until it is known which had to.
+    pub handovers: Vec<Handover>,
     /// Functions of each distinct call stack, outermost first.
     pub stacks: Vec<Vec<NameId>>,
 }
@@ -230,6 +261,11 @@ impl Operations {
     /// An operation.
     pub fn get(&self, place: Place) -> Option<&Operation> {
         self.sequences.get(place.stream as usize)?.operations.get(place.operation as usize)
+    }
+
+    /// An operation, to be changed.
+    pub fn get_mut(&mut self, place: Place) -> Option<&mut Operation> {
+        self.sequences.get_mut(place.stream as usize)?.operations.get_mut(place.operation as usize)
     }
 }
 

@@ -101,10 +101,8 @@ struct Source {
 pub(super) fn paths(mined: &Mined, lateness: &Lateness, numbers: &[u32]) -> Found {
     let spread = &lateness.spread;
     let n = spread.nodes.len();
-    // Waits end before the waits they cause, and what waits for nobody has no cause: in order of ends, a node with a
-    // cause comes after it unless that is a source.
-    let mut order: Vec<usize> = (0..n).collect();
-    order.sort_by_key(|at| (spread.nodes[*at].span.end, *at));
+    // A node with a cause comes after it unless that is a source.
+    let order: Vec<usize> = spread.order.iter().map(|at| *at as usize).collect();
     let cause = |at: usize| spread.causes[at].map(|cause| cause.node as usize);
     let mut depth = vec![0_u64; n];
     // What of the source's own excess reaches a node: a wait that grows on the way has another cause besides.
@@ -188,6 +186,8 @@ fn noise(node: &Node, reference: Ns, triggers: &Triggers<'_>) -> Option<Noise> {
             // The part of the wait that the sender could have spared is less than half of what was too much.
             (trigger.sent - node.span.start - reference < node.excess / 2).then_some(Noise::Delivery)
         }
+        // Whoever held it was late; nobody can be late for the transfer.
+        EventKind::Send => None,
     }
 }
 

@@ -12,7 +12,7 @@ pub use database::Databases;
 pub use run::Run;
 pub use traces::Traces;
 
-use crate::analysis::patterns::Mined;
+use crate::analysis::patterns::Mining;
 use crate::analysis::symbols::files::Places;
 use crate::base::notice::Notices;
 use crate::base::time::{Ns, Span};
@@ -27,6 +27,7 @@ use crate::model::join::{self, Renamed};
 use crate::state::history::lines::Time;
 use anyhow::Context;
 use std::path::Path;
+use std::sync::Arc;
 
 /// The command line is wrong, which only the trace could tell: exit status 2.
 #[derive(Debug, thiserror::Error)]
@@ -64,7 +65,7 @@ impl Session {
         }
         Ok(match open(&common.arguments, work)? {
             Opened::Ctf(sources) => Session::Traces(Traces::new(sources, common)?),
-            Opened::Otf2(archive) => Session::Run(Run { archive }),
+            Opened::Otf2(archive) => Session::Run(Run::new(archive)),
         })
     }
 
@@ -118,9 +119,9 @@ impl Session {
     }
 
     /// What repeats in each thread or rank.
-    pub fn mine(&self, places: &Places, work: &Work) -> anyhow::Result<(Mined, Notices)> {
+    pub fn mine(&self, places: &Places, work: &Work) -> anyhow::Result<Arc<Mining>> {
         match self {
-            Session::Traces(traces) => traces.mine(places, work),
+            Session::Traces(traces) => traces.mine(places, work).map(Arc::new),
             Session::Run(run) => run.mine(work),
             Session::Databases(databases) => databases.refuse("anomalies"),
         }

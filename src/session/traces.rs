@@ -8,7 +8,7 @@ use crate::analysis::executions::Rule;
 use crate::analysis::functions::{self, Functions};
 use crate::analysis::operation_stacks;
 use crate::analysis::operations;
-use crate::analysis::patterns::Mined;
+use crate::analysis::patterns::{Mined, Mining};
 use crate::analysis::survey::{self, Survey, Surveyed};
 use crate::analysis::symbols::files::Places;
 use crate::analysis::usage::Usage;
@@ -30,7 +30,7 @@ use crate::model::{Model, TraceInfo};
 use crate::state::engine::{ChunkTarget, Way};
 use crate::state::history::History;
 use crate::state::kernel::{Handlers, Options, record};
-use crate::state::recording::Recording;
+use crate::state::recording::{Mark, Recording};
 use etcetera::BaseStrategy;
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -39,13 +39,44 @@ use std::sync::OnceLock;
 /// What the kernel pass found for some tasks.
 struct Asked {
     tasks: Vec<TaskDefinition>,
-    /// How the marks of each pair.
-    rules: Vec<Rule>,
+    /// By task: the names of the functions that were entered, where its marks are entries and exits of functions.
+    functions: Vec<Functions>,
     recording: Recording,
     notices: Notices,
 }
 
 impl Asked {
+    /// What a mark is a mark of: the function that was entered, else the task.
+    fn name(&self, mark: &Mark) -> Option<&str> {
+        let (at, task) = (mark.task as usize, self.tasks.get(mark.task as usize)?);
+        let called = (task.pairing == Pairing::Function).then(|| functions::called(&self.recording, mark)).flatten();
+        Some(match called {
+            Some(function) => self.functions.get(at)?.name(function),
+            None => &task.name,
+        })
+    }
+
+    /// How the marks of each task pair. That a function is meant that nobody called is told with what is like it.
+    fn rules(&self) -> Result<Vec<Rule>, Wrong> {
+        let rule = |(task, functions): (&TaskDefinition, &Functions)| {
+            let mut rule = Rule::of(task);
+            if task.pairing == Pairing::Function {
+                let meant = functions.meant(&task.name);
+                if meant.is_empty() {
+                    let hint = match functions.alike(&task.name).join("` or `") {
+                        none if none.is_empty() => "`whyslow info --full` lists both".into(),
+                        alike => format!("did you mean `{alike}`?"),
+                    };
+                    let why = "no such task, and no such function was called";
+                    return Err(Wrong(format!("--task {}: {why}; {hint}", task.name)));
+                }
+                rule.called = Some(meant);
+            }
+            Ok(rule)
+        };
+        self.tasks.iter().zip(&self.functions).map(rule).collect()
+    }
+
     /// Positions of the tasks that began somewhere.
     fn begun(&self) -> impl Iterator<Item = usize> {
         let begun = |i: &usize| self.recording.marks.iter().any(|m| m.task as usize == *i && m.thread.is_some());
@@ -202,24 +233,15 @@ impl Traces {
 
     /// Patterns of each thread's system calls and user-space events; wake-ups and packets carry delays from thread to thread.
     /// Where call stacks were recorded, the operations know their functions.
-    pub fn mine(&self, places: &Places, work: &Work) -> anyhow::Result<(Mined, Notices)> {
+    pub fn mine(&self, places: &Places, work: &Work) -> anyhow::Result<Mining> {
         let mut tasks = self.candidates(&[])?;
         tasks.retain(|t| !self.is_kernels(t));
-        let number = tasks.len();
         // An exit may not tell of which function: it ends `function`.
         tasks.extend(task::function("function", &self.tasks().classes));
-        let (mut recording, mut notices) = self.record(&tasks, work)?;
-        let functions = match tasks.len() > number {
-            true => Functions::new(&mut recording, number as u32, places, &mut notices, work)?,
-            false => Functions::default(),
-        };
-        let mut operations = operations::of_recording(&recording, |mark| {
-            let task = tasks.get(mark.task as usize)?;
-            let function = (task.pairing == Pairing::Function).then(|| functions::called(&recording, mark)).flatten();
-            Some(function.map_or(task.name.as_str(), |f| functions.name(f)))
-        });
-        operation_stacks::lay(&recording, &mut operations, places, &mut notices, work)?;
-        Ok((Mined::new(operations, work)?, notices))
+        let mut asked = self.pass(tasks, places, work)?;
+        let mut operations = operations::of_recording(&asked.recording, |mark| asked.name(mark));
+        operation_stacks::lay(&asked.recording, &mut operations, places, &mut asked.notices, work)?;
+        Ok((Mined::new(operations, work)?, asked.notices))
     }
 
     /// What was odd about the traces when they were opened.
@@ -234,25 +256,21 @@ impl Traces {
     pub fn survey(&self, check: bool, places: &Places, work: &Work) -> anyhow::Result<(Survey, Vec<String>, Notices)> {
         let tasks = self.candidates(&[])?;
         let functions = task::function("", &self.tasks().classes);
-        let marked: Vec<TaskDefinition> = tasks.iter().cloned().chain(functions).collect();
-        let (mut recording, mut notices) = self.record(&marked, work)?;
+        let asked = self.pass(tasks.iter().cloned().chain(functions).collect(), places, work)?;
+        let (recording, mut notices) = (&asked.recording, asked.notices.clone());
         if let Some(broken) = check.then(|| recording.check()).flatten() {
             anyhow::bail!("an invariant does not hold: {broken}; please report this");
         }
-        let mut survey = survey::survey(&recording, &tasks, &mut notices);
+        let mut survey = survey::survey(recording, &tasks, &mut notices);
         let mut calls: BTreeMap<String, Surveyed> = BTreeMap::new();
-        if marked.len() > tasks.len() {
-            let number = tasks.len() as u32;
-            let names = Functions::new(&mut recording, number, places, &mut notices, work)?;
-            for call in functions::pair(&recording, number, &mut notices) {
-                let name = functions::called(&recording, call.begin).map_or("", |f| names.name(f));
-                calls.entry(name.to_owned()).or_default().add(&recording, call.thread, call.span, &mut notices);
+        if asked.tasks.len() > tasks.len() {
+            for call in functions::pair(recording, tasks.len() as u32, &mut notices) {
+                let name = asked.name(call.begin).unwrap_or_default();
+                calls.entry(name.to_owned()).or_default().add(recording, call.thread, call.span, &mut notices);
             }
         }
-        calls.retain(|name, _| !survey.tasks.contains_key(name));
-        calls.values_mut().for_each(|s| s.durations.sort_unstable());
-        let names = calls.keys().cloned().collect();
-        survey.tasks.extend(calls);
+        let names = calls.keys().filter(|name| !survey.tasks.contains_key(*name)).cloned().collect();
+        survey.add_functions(calls);
         Ok((survey, names, notices))
     }
 
@@ -266,11 +284,12 @@ impl Traces {
         work: &Work,
     ) -> anyhow::Result<Model> {
         let asked = self.ask(typed.as_slice(), places, work)?;
+        let mut rules = asked.rules()?;
         let Some(chosen) = asked.begun().next() else {
             let names: Vec<&str> = asked.tasks.iter().map(|t| t.name.as_str()).collect();
             anyhow::bail!("{}", self.nothing(work, &format!("task {} has no executions", names.join(", ")))?);
         };
-        let model = self.explain(&asked, chosen, places, moments, work)?;
+        let model = self.explain(&asked, chosen, rules.swap_remove(chosen), places, moments, work)?;
         if model.executions.is_empty() {
             let name = &asked.tasks[chosen].name;
             anyhow::bail!("{}", self.nothing(work, &format!("task {name} has no executions that end in it"))?);
@@ -281,10 +300,11 @@ impl Traces {
     /// A database of the executions of the tasks that are named; without names of all that are worth a look unasked.
     pub fn build(&self, typed: &[&str], places: &Places, work: &Work) -> anyhow::Result<Writer> {
         let asked = self.ask(typed, places, work)?;
+        let rules = asked.rules()?;
         let mut writer = Writer::new(Facts::of(&self.sources), asked.notices.clone());
         let mut held = vec![false; asked.tasks.len()];
         for chosen in asked.begun() {
-            let model = self.explain(&asked, chosen, places, &[], work)?;
+            let model = self.explain(&asked, chosen, rules[chosen].clone(), places, &[], work)?;
             if let Some(violation) = build::check(&model, 1).pop() {
                 anyhow::bail!("an invariant does not hold: {violation}; please report this");
             }
@@ -307,38 +327,29 @@ impl Traces {
         if tasks.is_empty() {
             anyhow::bail!("{}", self.nothing(work, "no task is found in it by itself")?);
         }
+        self.pass(tasks, places, work)
+    }
+
+    /// The kernel pass for some tasks.
+    fn pass(&self, tasks: Vec<TaskDefinition>, places: &Places, work: &Work) -> anyhow::Result<Asked> {
         let (mut recording, mut notices) = self.record(&tasks, work)?;
-        let mut rules: Vec<Rule> = tasks.iter().map(Rule::of).collect();
-        for (at, task) in tasks.iter().enumerate().filter(|(_, t)| t.pairing == Pairing::Function) {
-            let functions = Functions::new(&mut recording, at as u32, places, &mut notices, work)?;
-            let meant = functions.meant(&task.name);
-            if meant.is_empty() {
-                let alike = functions.alike(&task.name).join("` or `");
-                let hint = if alike.is_empty() {
-                    "`whyslow info --full` lists both".into()
-                } else {
-                    format!("did you mean `{alike}`?")
-                };
-                return Err(Wrong(format!(
-                    "--task {}: no such task, and no such function was called; {hint}",
-                    task.name
-                ))
-                .into());
-            }
-            rules[at].called = Some(meant);
+        let mut functions = vec![Functions::default(); tasks.len()];
+        for at in (0..tasks.len()).filter(|at| tasks[*at].pairing == Pairing::Function) {
+            functions[at] = Functions::new(&mut recording, at as u32, places, &mut notices, work)?;
         }
-        Ok(Asked { tasks, rules, recording, notices })
+        Ok(Asked { tasks, functions, recording, notices })
     }
 
     fn explain(
         &self,
         asked: &Asked,
         chosen: usize,
+        rule: Rule,
         places: &Places,
         moments: &[ExecutionId],
         work: &Work,
     ) -> anyhow::Result<Model> {
-        let Asked { tasks: candidates, rules, recording, notices } = asked;
+        let Asked { tasks: candidates, recording, notices, .. } = asked;
         let mut tasks: Vec<String> = self.found().iter().map(|t| t.name.clone()).collect();
         let name = &candidates[chosen].name;
         let task = tasks.iter().position(|t| t == name).unwrap_or_else(|| {
@@ -346,9 +357,8 @@ impl Traces {
             tasks.len() - 1
         });
         let traces = self.sources.iter().map(about).collect();
-        let (marks, rule) = (chosen as u32, rules[chosen].clone());
         let (places, moments) = (places.clone(), moments.to_vec());
-        let request = build::Request { tasks, task, marks, rule, traces, places, moments };
+        let request = build::Request { tasks, task, marks: chosen as u32, rule, traces, places, moments };
         Ok(build::build(recording, &request, notices, work)?)
     }
 

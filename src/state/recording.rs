@@ -281,6 +281,12 @@ impl Recording {
         }
     }
 
+    /// True where the scheduler of a host was recorded: without it nobody knows who ran and who waited.
+    pub fn is_scheduled(&self, host: HostId) -> bool {
+        let first = self.cpus.partition_point(|((h, _), _)| *h < host);
+        self.cpus[first..].iter().take_while(|((h, _), _)| *h == host).any(|(_, runs)| !runs.is_empty())
+    }
+
     /// A thread; `None` for an id of another recording.
     pub fn thread(&self, id: ThreadId) -> Option<&Thread> {
         self.threads.get(id.index())

@@ -387,7 +387,7 @@ fn sentence(step: &Step) -> String {
         (_, Some(Noise::Delivery)) => format!(
             "{what} took {length} (usually {usual}) for what had been sent in time: noise of the system, slow to arrive or to run again"
         ),
-        (EventKind::Receive | EventKind::Collective, _) => {
+        (EventKind::Receive | EventKind::Collective | EventKind::Send, _) => {
             format!("{what} took {length} (usually {usual}), for nothing that was recorded as late")
         }
     }

@@ -79,7 +79,9 @@ pub(super) struct Measured {
 
 #[derive(Clone, Debug, Serialize)]
 pub(super) struct UnknownWaits {
-    off_cpu_ns: i64,
+    /// Absent where no scheduler was recorded.
+    off_cpu_ns: Option<i64>,
+    unscheduled_ns: i64,
     reasons: Vec<Reason>,
 }
 
@@ -152,15 +154,7 @@ impl Facts {
         }
         write_tasks(&self.tasks, out)?;
         if let Some(unknown) = &self.unknown_waits {
-            writeln!(out, "\nwaits on critical paths without a cause: {unknown} off the CPU")?;
-            for r in &unknown.reasons {
-                writeln!(out, "{:>10} {:>11.3} ms  {}", r.waits, r.ns as f64 / 1e6, r.reason)?;
-            }
-            for t in &self.tasks {
-                if let Some(own) = t.unknown_waits.as_ref().filter(|own| !own.reasons.is_empty()) {
-                    writeln!(out, "           {own} in {}", t.name)?;
-                }
-            }
+            unknown.write(&self.tasks, out)?;
         }
         self.warnings.iter().try_for_each(|w| writeln!(out, "note: {w}"))
     }
@@ -262,14 +256,39 @@ impl UnknownWaits {
         };
         let mut reasons: Vec<Reason> = unknown.reasons.iter().map(reason).collect();
         reasons.sort_by_key(|r| std::cmp::Reverse(r.ns));
-        UnknownWaits { off_cpu_ns: unknown.off_cpu_ns, reasons }
+        let Unknown { off_cpu_ns, unscheduled_ns, .. } = *unknown;
+        let known = unscheduled_ns == 0 || off_cpu_ns > 0;
+        UnknownWaits { off_cpu_ns: known.then_some(off_cpu_ns), unscheduled_ns, reasons }
     }
-}
 
-impl std::fmt::Display for UnknownWaits {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+    /// Of all tasks, and of each that has any.
+    fn write(&self, tasks: &[TaskFacts], out: &mut String) -> std::fmt::Result {
+        let own = || tasks.iter().filter_map(|t| Some((t.name.as_str(), t.unknown_waits.as_ref()?)));
+        if let Some(share) = self.share() {
+            writeln!(out, "\nwaits on critical paths without a cause: {share} off the CPU")?;
+            for r in &self.reasons {
+                writeln!(out, "{:>10} {:>11.3} ms  {}", r.waits, r.ns as f64 / 1e6, r.reason)?;
+            }
+            for (task, waits) in own().filter(|(_, waits)| !waits.reasons.is_empty()) {
+                writeln!(out, "           {} in {task}", waits.share().unwrap_or_default())?;
+            }
+        }
+        if self.unscheduled_ns > 0 {
+            let ms = |ns: i64| format!("{:.1} ms", ns as f64 / 1e6);
+            let all = ms(self.unscheduled_ns);
+            writeln!(out, "\nno scheduler events: whether the executions ran or waited is unknown over {all}")?;
+            for (task, waits) in own().filter(|(_, waits)| waits.unscheduled_ns > 0) {
+                writeln!(out, "           {} in {task}", ms(waits.unscheduled_ns))?;
+            }
+        }
+        Ok(())
+    }
+
+    /// How much of the time off the CPU has no cause.
+    fn share(&self) -> Option<String> {
+        let off = self.off_cpu_ns?;
         let total: i64 = self.reasons.iter().map(|r| r.ns).sum();
-        let percent = total as f64 * 100.0 / self.off_cpu_ns.max(1) as f64;
-        write!(f, "{percent:.2} % of {:.1} ms", self.off_cpu_ns as f64 / 1e6)
+        let percent = total as f64 * 100.0 / off.max(1) as f64;
+        Some(format!("{percent:.2} % of {:.1} ms", off as f64 / 1e6))
     }
 }

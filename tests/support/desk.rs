@@ -15,6 +15,8 @@ pub struct Desk {
     pub screen: Arc<Mutex<vt100::Parser>>,
     /// Bytes that the program wrote.
     pub read: Arc<Mutex<usize>>,
+    /// They ask for the colour of the ground so often.
+    pub asked: Arc<Mutex<usize>>,
     shell: Box<dyn Child + Send + Sync>,
     /// Where the shell began.
     pub folder: tempfile::TempDir,
@@ -39,16 +41,19 @@ impl Desk {
         let screen = Arc::new(Mutex::new(vt100::Parser::new(lines, columns, 0)));
         let read = Arc::new(Mutex::new(0));
         let (theirs, counted) = (Arc::clone(&screen), Arc::clone(&read));
+        let asked = Arc::new(Mutex::new(0));
+        let asks = Arc::clone(&asked);
         let mut reader = pty.master.try_clone_reader().unwrap();
         std::thread::spawn(move || {
             let mut bytes = [0; 65536];
             while let Ok(n @ 1..) = reader.read(&mut bytes) {
                 theirs.lock().unwrap().process(&bytes[..n]);
                 *counted.lock().unwrap() += n;
+                *asks.lock().unwrap() += bytes[..n].windows(7).filter(|w| *w == b"\x1b]11;?\x07").count();
             }
         });
         let keys = pty.master.take_writer().unwrap();
-        let mut desk = Desk { pty: pty.master, keys, screen, read, shell, folder };
+        let mut desk = Desk { pty: pty.master, keys, screen, read, asked, shell, folder };
         desk.wait("desk$");
         desk
     }

@@ -10,7 +10,7 @@ use ring::ring;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
-use whyslow::analysis::patterns::Mined;
+use whyslow::analysis::patterns::{Mined, Mining};
 use whyslow::base::notice::{Notice, Notices};
 use whyslow::base::time::Span;
 use whyslow::base::work::Work;
@@ -210,8 +210,8 @@ impl Backend for Made {
         Ok(compare(model, request, work)?)
     }
 
-    fn mine(&mut self, work: &Work) -> anyhow::Result<(Mined, Notices)> {
-        Ok((Mined::new(self.operations.clone(), work)?, Notices::default()))
+    fn mine(&mut self, work: &Work) -> anyhow::Result<Arc<Mining>> {
+        Ok(Arc::new((Mined::new(self.operations.clone(), work)?, Notices::default())))
     }
 
     fn export(&mut self, what: &Exported) -> anyhow::Result<String> {
@@ -318,9 +318,9 @@ impl Session {
                 vec![Done::Compared(result), Done::Counted(Arc::new(counts))]
             }
             Job::Mine { settings } => {
-                let (mined, notices) = self.backend.mine(&work).unwrap();
-                let found = Anomalies::new(&mined, &settings, &work).unwrap();
-                vec![Done::Mined(settings, Ok(Arc::new(Found::new(found, notices))))]
+                let mining = self.backend.mine(&work).unwrap();
+                let found = Anomalies::new(&mining.0, &settings, &work).unwrap();
+                vec![Done::Mined(settings, Ok(Arc::new(Found::new(found, mining.1.clone()))))]
             }
             Job::Export { what, path, overwrite } => {
                 self.exported = Some(what);

@@ -1,7 +1,7 @@
 //! What repeats, which repetitions took too long, and where the delay came from.
 //!
 //! ```text
-//! operations -> grammar (per stream) -> table (all streams) -> measure -> blame -> spread
+//! operations -> rendezvous -> grammar (per stream) -> table (all streams) -> measure -> blame -> spread
 //! ```
 //! [`Mined::new`] does what depends on the recording alone; [`Mined::lateness`] what depends on q and s, so that the
 //! interface can change them at once; `model::pattern` words it. Nothing here knows what the operations are: MPI calls, system calls, functions.
@@ -10,11 +10,13 @@
 pub mod blame;
 pub mod grammar;
 pub mod measure;
+pub mod rendezvous;
 pub mod spread;
 pub mod table;
 pub mod triggers;
 
 use super::offsets::{Clock, fit};
+use crate::base::notice::Notices;
 use crate::base::time::Span;
 use crate::base::work::{Cancelled, Work, in_order};
 use crate::event::operation::{Operations, Place};
@@ -38,6 +40,9 @@ pub struct Mined {
     /// Time that mining took, summed over streams.
     pub detection: Duration,
 }
+
+/// What was mined, and what was odd about the events that it was found in.
+pub type Mining = (Mined, Notices);
 
 /// What depends on q and s.
 #[derive(Clone, Debug, Default)]
@@ -63,8 +68,9 @@ pub struct Iterations {
 
 impl Mined {
     /// Fit clocks, mine all streams in parallel, measure.
-    pub fn new(operations: Operations, work: &Work) -> Result<Self, Cancelled> {
+    pub fn new(mut operations: Operations, work: &Work) -> Result<Self, Cancelled> {
         let clocks = fit(&operations);
+        rendezvous::find(&mut operations, &clocks);
         work.cancel.check()?;
         work.progress.enter("mining", operations.sequences.len() as u64);
         let (mut grammars, mut detection) = (Vec::new(), Duration::ZERO);

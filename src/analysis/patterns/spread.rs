@@ -10,12 +10,14 @@
 //! the send. Here (\[OWN\]) also in earlier ones, back to one usual occurrence before the wait began: with a message
 //! posted at the start of an iteration, the delay that made it late lies in the iteration before.
 //!
-//! Waits that cause waits end before them on the common time line, so there are no cycles; an order that the clocks
-//! contradict drops the edge and is counted. Cost: O((nodes + members of meetings) log nodes).
+//! A send that was held until its receive was posted waits as well: for what its receiver did before that. Waits that
+//! cause waits end before them on the common time line, and of a held send only the time until the posting counts (it may return
+//! after its message was there), so there are no cycles; an order that the clocks contradict drops the edge and is counted.
+//! Cost: O((nodes + members of meetings) log nodes).
 
 use super::blame::{EventAt, Late};
 use super::measure::Characters;
-use super::triggers::Triggers;
+use super::triggers::{Trigger, Triggers};
 use crate::analysis::offsets::Clock;
 use crate::base::time::{Ns, Span};
 use crate::event::operation::{EventKind, Operations, Place, Via};
@@ -46,6 +48,8 @@ pub struct Spread {
     pub nodes: Vec<Node>,
     /// By node.
     pub causes: Vec<Option<Cause>>,
+    /// Positions of all nodes: a node with a cause that has a cause comes after that.
+    pub order: Vec<u32>,
     /// Edges dropped because the cause would end after its effect.
     pub violations: u64,
 }
@@ -80,14 +84,19 @@ pub fn find(operations: &Operations, clocks: &[Clock], late: &[Late], characters
     nodes.sort_by_key(|n| (n.stream, n.event, n.late));
     nodes.dedup_by_key(|n| (n.stream, n.event));
     let search = Search { late, characters, nodes: &nodes, triggers: Triggers::new(operations, clocks) };
+    // Where waits follow waits this strictly grows, ties broken by position: no cycles.
+    let ends = |node: &Node| match search.trigger(node) {
+        Some(trigger) if node.kind == EventKind::Send => (trigger.sent, true),
+        _ => (node.span.end, false),
+    };
+    let ends: Vec<(Ns, bool)> = nodes.iter().map(ends).collect();
     let mut violations = 0;
-    let causes = nodes.iter().map(|node| {
+    let causes = nodes.iter().zip(&ends).zip(0_u32..).map(|((node, end), at)| {
         let cause = search.cause(node)?;
-        // Where waits follow waits their ends strictly grow, ties broken by position: no cycles. What waits for nobody
-        // ends every chain; a send may return after its message was there.
+        // What waits for nobody ends every chain; such a send may return after its message was there.
         let before = &search.nodes[cause.node as usize];
         let after = if before.kind.waits() {
-            (before.span.end, cause.node) >= (node.span.end, search.position(node))
+            (ends[cause.node as usize], cause.node) >= (*end, at)
         } else {
             before.span.start >= node.span.end
         };
@@ -95,7 +104,9 @@ pub fn find(operations: &Operations, clocks: &[Clock], late: &[Late], characters
         (!after).then_some(cause)
     });
     let causes = causes.collect();
-    Spread { nodes, causes, violations }
+    let mut order: Vec<u32> = (0..nodes.len() as u32).collect();
+    order.sort_by_key(|at| (ends[*at as usize], *at));
+    Spread { nodes, causes, order, violations }
 }
 
 struct Search<'a> {
@@ -106,20 +117,15 @@ struct Search<'a> {
 }
 
 impl Search<'_> {
-    fn position(&self, node: &Node) -> u32 {
-        self.nodes.partition_point(|n| (n.stream, n.event) < (node.stream, node.event)) as u32
+    /// What ended the wait of a node that waits.
+    fn trigger(&self, node: &Node) -> Option<Trigger> {
+        let place = Place { stream: node.stream, operation: node.event / 2 };
+        node.kind.waits().then(|| self.triggers.of(place, node.span.end)).flatten()
     }
 
     /// The node that made this one wait.
     fn cause(&self, node: &Node) -> Option<Cause> {
-        if !node.kind.waits() {
-            return None;
-        }
-        let place = Place { stream: node.stream, operation: node.event / 2 };
-        let trigger = self.triggers.of(place, node.span.end)?;
-        if trigger.from.stream == node.stream {
-            return None;
-        }
+        let trigger = self.trigger(node).filter(|t| t.from.stream != node.stream)?;
         // What the sender could have spared: the wait until it sent, over what such a wait usually takes. The rest is
         // the transfer, or a receiver that did not run.
         let occurrence = &self.late[node.late as usize];
@@ -128,8 +134,9 @@ impl Search<'_> {
         if sender_part < node.excess / 2 {
             return None;
         }
-        // A member of a meeting is late by what it did before; a sender also by the sending itself.
-        let last = 2 * trigger.from.operation + u32::from(trigger.via != Via::Collective);
+        // Who comes to a meeting or posts a receive is late by what it did before; a sender also by the sending itself.
+        let itself = !matches!(trigger.via, Via::Collective | Via::Rendezvous);
+        let last = 2 * trigger.from.operation + u32::from(itself);
         let end = self.nodes.partition_point(|n| (n.stream, n.event) < (trigger.from.stream, last));
         let usual = self.characters[occurrence.pattern.index()].of(occurrence.occurrence).max_ref;
         let mut most: Option<(Ns, usize)> = None;

@@ -178,7 +178,7 @@ impl<'a> Folder<'a> {
             let inside = Span::new(start, end.max(start));
             match operation.kind {
                 Kind::Work => add(own, call, inside.len()),
-                Kind::Receive | Kind::Collective => {
+                Kind::Receive | Kind::Collective | Kind::Send => {
                     self.wait(Place { stream, operation: position }, time.end, inside, call, far, own);
                 }
             }
@@ -200,7 +200,7 @@ impl<'a> Folder<'a> {
         add(own, context, span.len());
     }
 
-    /// A wait: until the sending it is spent by the sender, after it by the transfer.
+    /// A wait: until the sending (the posting of a receive) it is spent by the sender (the receiver), after it by the transfer.
     fn wait(
         &mut self,
         place: Place,

@@ -9,9 +9,8 @@
 use super::counts::{Counter, Counts};
 use super::patterns::Found;
 use super::setup::{Backend, Exported};
-use crate::analysis::patterns::Mined;
+use crate::analysis::patterns::Mining;
 use crate::analysis::patterns::measure::Settings;
-use crate::base::notice::Notices;
 use crate::base::work::{Cancel, Progress, Work};
 use crate::compare::{Comparison, Request};
 use crate::model::Model;
@@ -233,7 +232,7 @@ fn next(shared: &Shared) -> Option<Asked> {
 struct Worker {
     backend: Box<dyn Backend>,
     counter: Option<Counter>,
-    mined: Option<(Mined, Notices)>,
+    mined: Option<Arc<Mining>>,
 }
 
 impl Worker {
@@ -265,8 +264,8 @@ impl Worker {
             Job::Mine { settings } => {
                 let found = caught(|| {
                     let (mined, notices) = match &mut self.mined {
-                        Some(mined) => mined,
-                        none => none.insert(self.backend.mine(work)?),
+                        Some(mined) => &**mined,
+                        none => &**none.insert(self.backend.mine(work)?),
                     };
                     Ok(Arc::new(Found::new(Anomalies::new(mined, &settings, work)?, notices.clone())))
                 });
@@ -335,6 +334,8 @@ pub fn write_new(path: &std::path::Path, text: &[u8], overwrite: bool) -> Outcom
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::analysis::patterns::Mined;
+    use crate::base::notice::Notices;
     use std::sync::mpsc::channel;
     use std::time::{Duration, Instant};
 
@@ -355,9 +356,9 @@ mod tests {
             anyhow::bail!("nothing to compare")
         }
 
-        fn mine(&mut self, work: &Work) -> anyhow::Result<(Mined, Notices)> {
+        fn mine(&mut self, work: &Work) -> anyhow::Result<Arc<Mining>> {
             std::thread::sleep(Duration::from_millis(50));
-            Ok((Mined::new(Default::default(), work)?, Notices::default()))
+            Ok(Arc::new((Mined::new(Default::default(), work)?, Notices::default())))
         }
 
         fn export(&mut self, _: &Exported) -> anyhow::Result<String> {

@@ -19,6 +19,7 @@ mod copied;
 pub mod counts;
 pub mod details;
 pub mod figure;
+mod ground;
 pub mod groups;
 pub mod input;
 pub mod jobs;
@@ -42,6 +43,7 @@ use crate::view::svg;
 use anyhow::Context;
 use app::{App, Busy};
 use crossterm::event::{Event, MouseButton, MouseEventKind};
+use ground::Ear;
 use jobs::{Done, Jobs, Lane, Ticket};
 use key::Key;
 use paint::Painter;
@@ -51,6 +53,7 @@ use std::sync::atomic::Ordering;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::time::{Duration, Instant};
 use terminal::{Terminal, Told, die_by};
+use theme::Depth;
 use update::{Effect, Message, update};
 
 /// How often progress is drawn while a job runs.
@@ -60,6 +63,8 @@ enum Incoming {
     Event(Event),
     Job(Ticket, Done),
     Told(Told),
+    /// The terminal's ground is light, or dark.
+    Ground(bool),
     /// The terminal gives no keys any more.
     Closed,
 }
@@ -71,6 +76,8 @@ pub fn run(setup: Setup) -> anyhow::Result<()> {
     }
     let Setup { title, request, first, looks, threads, backend } = setup;
     let mouse = looks.mouse;
+    // Only there a theme depends on the ground.
+    let asks = looks.theme.is_none() && looks.depth >= Depth::Indexed;
     let mut app = App::new(title, request, looks, (80, 24))?;
     let (sender, incoming) = channel();
     let jobs = {
@@ -79,15 +86,29 @@ pub fn run(setup: Setup) -> anyhow::Result<()> {
     };
     let told = sender.clone();
     terminal::watch_signals(move |what| drop(told.send(Incoming::Told(what)))).context("signals")?;
-    let terminal = Terminal::enter(mouse).context("the terminal")?;
+    let mut terminal = Terminal::enter(mouse).context("the terminal")?;
+    let began = Instant::now();
+    if asks {
+        terminal.write(ground::QUESTION)?;
+    }
     app.size = terminal.size();
     let effects = update::start(&mut app, first);
     let mut running =
         Loop { app, terminal, jobs, painter: Painter::default(), progress: [None, None], frame: Vec::new() };
-    running.draw()?;
-    read_events(sender)?;
+    // Else the first frame waits for the first message, or one tick: most terminals answer within.
+    if !asks {
+        running.draw()?;
+    }
+    read_events(sender, asks)?;
     running.perform(effects)?;
-    match running.until_end(&incoming) {
+    let ended = running.until_end(&incoming);
+    // An answer that is on its way would be typed into the shell.
+    while asks && let Some(rest) = ground::LATEST.checked_sub(began.elapsed()) {
+        if let Ok(Incoming::Ground(_)) | Err(_) = incoming.recv_timeout(rest) {
+            break;
+        }
+    }
+    match ended {
         // The terminal went away: there is nobody left to tell.
         Err(error) if is_broken_pipe(&error) => Ok(()),
         other => other,
@@ -101,13 +122,25 @@ fn is_broken_pipe(error: &anyhow::Error) -> bool {
     })
 }
 
-fn read_events(sender: Sender<Incoming>) -> std::io::Result<()> {
+/// Tell the loop what the terminal sends, on a thread of its own; `asked`: an answer about its ground may be among it.
+fn read_events(sender: Sender<Incoming>, asked: bool) -> std::io::Result<()> {
+    let next = move |ear: &mut Ear| -> std::io::Result<Vec<Incoming>> {
+        if ear.is_holding() && !crossterm::event::poll(ground::PATIENCE)? {
+            return Ok(ear.release().into_iter().map(Incoming::Event).collect());
+        }
+        let event = crossterm::event::read()?;
+        let (events, light) = if asked { ear.hear(event) } else { (vec![event], None) };
+        Ok(events.into_iter().map(Incoming::Event).chain(light.map(Incoming::Ground)).collect())
+    };
     std::thread::Builder::new().name("keys".into()).spawn(move || {
+        let mut ear = Ear::default();
         loop {
-            let incoming = crossterm::event::read().map_or(Incoming::Closed, Incoming::Event);
-            let closed = matches!(incoming, Incoming::Closed);
-            if sender.send(incoming).is_err() || closed {
-                return;
+            let all = next(&mut ear).unwrap_or_else(|_| vec![Incoming::Closed]);
+            for incoming in all {
+                let closed = matches!(incoming, Incoming::Closed);
+                if sender.send(incoming).is_err() || closed {
+                    return;
+                }
             }
         }
     })?;
@@ -174,6 +207,7 @@ impl Loop {
                 Some(Message::Resize(columns, lines))
             }
             Incoming::Closed => return Ok(Next::End),
+            Incoming::Ground(light) => Some(Message::Ground(light)),
             Incoming::Event(event) => message_of(event),
         };
         match message {

@@ -2,8 +2,7 @@
 
 use super::patterns::Found;
 use super::theme::{Depth, Source};
-use crate::analysis::patterns::Mined;
-use crate::base::notice::Notices;
+use crate::analysis::patterns::Mining;
 use crate::base::work::Work;
 use crate::compare::{Comparison, Request};
 use crate::model::Model;
@@ -51,7 +50,7 @@ pub trait Backend: Send {
     fn compare(&mut self, model: &Model, request: &Request, work: &Work) -> anyhow::Result<Comparison>;
 
     /// What repeats in each thread or rank.
-    fn mine(&mut self, work: &Work) -> anyhow::Result<(Mined, Notices)>;
+    fn mine(&mut self, work: &Work) -> anyhow::Result<Arc<Mining>>;
 
     /// The JSON document of `whyslow diff --json` or `whyslow anomalies --json`, with the selected path.
     fn export(&mut self, what: &Exported) -> anyhow::Result<String>;

@@ -22,7 +22,7 @@ use super::setup::First;
 use crate::compare::Request;
 use groups::{can_regroup, clear, compare, effective, make_filter, move_selection, regroup, select, widen};
 use moving::{click, move_bin, page, scroll_page, settle, vertical};
-use overlays::{ask_file, on_outcome, open_details, palette, take_theme, tasks, write_file};
+use overlays::{ask_file, on_outcome, open_details, palette, suit_ground, take_theme, tasks, write_file};
 use patterns::{moment, next_path, show, tune};
 use results::on_done;
 use std::path::PathBuf;
@@ -49,6 +49,8 @@ pub enum Message {
     Progress(Lane, Busy),
     /// The picture is saved, or not.
     Saved(PathBuf, Outcome),
+    /// The terminal says that its ground is light (else dark).
+    Ground(bool),
 }
 
 /// What the loop is to do.
@@ -108,6 +110,10 @@ pub fn update(app: &mut App, message: Message) -> Vec<Effect> {
             Vec::new()
         }
         Message::Done(done) => on_done(app, done),
+        Message::Ground(light) => {
+            suit_ground(app, light);
+            Vec::new()
+        }
         Message::Progress(lane, busy) => {
             let now = match lane {
                 Lane::Executions => &mut app.busy,

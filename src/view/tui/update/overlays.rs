@@ -81,6 +81,17 @@ pub(super) fn tasks(app: &App) -> Option<Overlay> {
     (!choices.is_empty()).then(|| Overlay::list("Task", choices))
 }
 
+/// The built-in theme for a light or a dark ground, unless the user has chosen one.
+pub(super) fn suit_ground(app: &mut App, light: bool) {
+    let suits = if light { "light" } else { "dark" };
+    let chosen = app.looks.theme.is_some() || app.theme.name != app.looks.suits;
+    let source = app.themes.iter().find(|t| t.name == suits);
+    if let Some(Ok(theme)) = source.filter(|_| !chosen).map(|source| Theme::compile(source, app.looks.depth)) {
+        app.looks.suits = suits;
+        app.theme = theme;
+    }
+}
+
 pub(super) fn take_theme(app: &mut App, at: usize) {
     let Some(source) = app.themes.get(at) else { return };
     match Theme::compile(source, app.looks.depth) {
