@@ -19,6 +19,7 @@ use std::collections::BinaryHeap;
 use std::io::{self, Write};
 use std::ops::Range;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 /// Sizes in bytes of packets' content; the output depends on none of them.
 #[derive(Clone, Copy, Debug)]
@@ -33,12 +34,15 @@ pub struct Sizes {
 
 impl Default for Sizes {
     fn default() -> Self {
-        Sizes { sample: 16 << 10, chunk: 512 << 10, window: 16 << 20 }
+        Sizes { sample: 4 << 10, chunk: 512 << 10, window: 16 << 20 }
     }
 }
 
 /// Text that a chunk may have, whatever its size was taken for.
 const MOST_TEXT: usize = 64 << 20;
+
+/// So far ahead on the clock it is asked whether times are in range.
+const AHEAD: u64 = 1 << 32;
 
 /// Packets that one worker steps over at a time.
 const PIECE: u64 = 1 << 20;
@@ -67,6 +71,7 @@ pub(super) fn write(
     out: &mut (impl Write + Send),
 ) -> Result<(), DumpError> {
     let most = sizes.window.saturating_mul(work.threads as u64);
+    let spare = Mutex::default();
     // The first is small, so that who reads only the first lines need not wait.
     let mut bytes = sizes.chunk.saturating_mul(4 * work.threads as u64).min(most);
     loop {
@@ -81,7 +86,7 @@ pub(super) fn write(
             bytes = bytes.saturating_mul(2);
             continue;
         }
-        let window = Window { streams, samples, cuts };
+        let window = Window { streams, samples, cuts, spare: &spare };
         let sound = window.write(edges, notices, work, out)?;
         if whole || !sound {
             return Ok(());
@@ -154,14 +159,25 @@ fn survey(
 /// The samples of some packets of a stream, and the latest key in them; keys are counted from the edge on.
 fn sample(stream: &Stream<'_>, rank: usize, from: &Edge, until: usize, every: u64) -> (Vec<Sample>, Key) {
     let mut samples: Vec<Sample> = Vec::new();
-    let mut reader = stream.reader(from, until);
+    let mut reader = stream.reader(&stream.script.steps, from, until);
     let mut highest = from.highest;
     // The packet that was sampled last, and the bit from which on the next sample is taken.
     let (mut last, mut due) = (usize::MAX, 0);
+    // Time grows with the clock, except where it is out of range; up to `safe` it is not. So between samples only the
+    // largest value of the clock in the packet counts.
+    let (mut safe, mut most) = (0, None);
     while let Some(cycles) = reader.step() {
         let (packet, position) = (reader.packet(), reader.began());
+        let goes_on = packet == last && position.at < due;
+        if goes_on && cycles <= safe {
+            most = most.max(Some(cycles));
+            continue;
+        }
+        highest = highest.max(most.take().and_then(|most| stream.time(last, most).flatten()));
+        let ahead = cycles.saturating_add(AHEAD);
+        safe = if matches!(stream.time(packet, ahead), Some(Some(_))) { ahead } else { 0 };
         let key = highest.max(stream.time(packet, cycles).flatten());
-        if packet != last || position.at >= due {
+        if !goes_on {
             if packet == last
                 && let Some(before) = samples.last_mut()
             {
@@ -175,7 +191,8 @@ fn sample(stream: &Stream<'_>, rank: usize, from: &Edge, until: usize, every: u6
         }
         highest = key;
     }
-    (samples, highest)
+    let most = most.and_then(|most| stream.time(last, most).flatten());
+    (samples, highest.max(most))
 }
 
 /// Where to cut: at samples between which there are about `chunk` bytes, up to where all streams were stepped over.
@@ -212,6 +229,8 @@ struct Window<'w, 'a> {
     samples: Vec<Vec<Sample>>,
     /// The end of each chunk; `None`: that of all.
     cuts: Vec<Option<Cut>>,
+    /// Room of texts that were written.
+    spare: &'w Mutex<Vec<Vec<u8>>>,
 }
 
 impl Window<'_, '_> {
@@ -233,7 +252,7 @@ impl Window<'_, '_> {
             if failed.is_some() || !sound {
                 return;
             }
-            let made = match made {
+            let mut made = match made {
                 Ok(Some(made)) => made,
                 // A cancel is told by `in_order`.
                 other => {
@@ -249,9 +268,15 @@ impl Window<'_, '_> {
                 *edges = made.ends.iter().map(|end| end.edge).collect();
                 notices.iter_mut().zip(&made.ends).for_each(|(all, end)| all.merge(&end.notices));
             }
+            made.text.clear();
+            self.spare().push(made.text);
             stop.store(!sound || failed.is_some(), Ordering::Relaxed);
         })?;
         failed.map_or(Ok(sound), |error: io::Error| Err(error.into()))
+    }
+
+    fn spare(&self) -> MutexGuard<'_, Vec<Vec<u8>>> {
+        self.spare.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// The text of a chunk; nothing where it is much longer than a chunk should be.
@@ -260,11 +285,10 @@ impl Window<'_, '_> {
             Some(Some(cut)) => self.starts(begin, cut),
             _ => begin.to_vec(),
         };
-        let mut text = Vec::new();
+        let mut text = self.spare().pop().unwrap_or_default();
         let cut = self.cuts.get(i).and_then(Option::as_ref);
-        let merged = merge(self.streams, &starts, cut, |made| {
+        let merged = merge(self.streams, &starts, cut, &mut text, |text| {
             work.cancel.check()?;
-            text.append(made);
             if text.len() > MOST_TEXT { Err(io::Error::from(io::ErrorKind::OutOfMemory).into()) } else { Ok(()) }
         });
         match merged {
@@ -282,7 +306,7 @@ impl Window<'_, '_> {
             }
             let before = samples.partition_point(|sample| (sample.cut.key, rank) < (cut.key, cut.rank));
             let from = before.checked_sub(1).and_then(|last| samples.get(last)).map_or(begin, |s| &s.cut.edge);
-            let mut reader = stream.reader(from, stream.packets);
+            let mut reader = stream.reader(&stream.script.steps, from, stream.packets);
             let mut highest = from.highest;
             while let Some(cycles) = reader.step() {
                 let (packet, position) = (reader.packet(), reader.began());
@@ -368,9 +392,15 @@ mod tests {
                     (cut.edge.highest, cut.key) = (Some(Ns::MAX), Some(Ns::MAX));
                     let (mut edges, mut out) = (begin.clone(), Vec::new());
                     let mut notices: Vec<Notices> = streams.iter().map(|_| Notices::default()).collect();
-                    let part = Window { streams, samples: samples.clone(), cuts: cuts.clone() };
+                    let part =
+                        Window { streams, samples: samples.clone(), cuts: cuts.clone(), spare: &Mutex::default() };
                     assert!(!part.write(&mut edges, &mut notices, work, &mut out).unwrap());
-                    let sure = Window { streams, samples: samples.clone(), cuts: cuts[..wrong].to_vec() };
+                    let sure = Window {
+                        streams,
+                        samples: samples.clone(),
+                        cuts: cuts[..wrong].to_vec(),
+                        spare: &Mutex::default(),
+                    };
                     let (mut sound, mut text) = (begin.clone(), Vec::new());
                     assert!(sure.write(&mut sound, &mut notices, work, &mut text).unwrap());
                     assert!(edges == sound && out == text && (wrong == 0) == text.is_empty());

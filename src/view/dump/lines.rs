@@ -7,7 +7,7 @@ use super::DumpError;
 use super::text::{Form, Script, Text, signed, time_of_day, unsigned};
 use crate::base::notice::Notices;
 use crate::base::time::Ns;
-use crate::input::ctf::{Packet, Position, Reader, Trace};
+use crate::input::ctf::{Packet, Plan, Position, Reader, Trace};
 use crate::input::record::{ClassId, StreamId};
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -66,9 +66,9 @@ impl<'a> Stream<'a> {
         self.trace.streams().get(self.id.index())?.packets.get(number)
     }
 
-    /// Reads on from an edge up to before a packet.
-    pub(super) fn reader(&self, edge: &Edge, until: usize) -> Reader<'a> {
-        let mut reader = self.trace.reader(&self.script.plan, self.id, edge.packet..until);
+    /// Reads on from an edge up to before a packet, by one of the script's plans.
+    pub(super) fn reader(&self, plan: &'a Plan, edge: &Edge, until: usize) -> Reader<'a> {
+        let mut reader = self.trace.reader(plan, self.id, edge.packet..until);
         edge.position.into_iter().for_each(|position| reader.resume(position));
         reader
     }
@@ -107,7 +107,7 @@ struct Lines<'s, 'a> {
 
 impl<'s, 'a> Lines<'s, 'a> {
     fn new(stream: &'s Stream<'a>, edge: &Edge) -> Self {
-        let reader = stream.reader(edge, stream.packets);
+        let reader = stream.reader(&stream.script.plan, edge, stream.packets);
         let (text, highest) = (stream.script.text(), edge.highest);
         Lines { stream, reader, text, class: ClassId(0), time: None, before: highest, key: highest }
     }
@@ -147,12 +147,13 @@ impl<'s, 'a> Lines<'s, 'a> {
     }
 }
 
-/// The lines of all streams from their edges up to a cut, in order, in pieces to `flush`; it may empty what it is given. Returns
-/// how far each stream was read.
+/// The lines of all streams from their edges up to a cut, in order, behind `text`; `flush` may empty it now and then. Returns how
+/// far each stream was read.
 pub(super) fn merge(
     streams: &[Stream<'_>],
     edges: &[Edge],
     cut: Option<&Cut>,
+    text: &mut Vec<u8>,
     mut flush: impl FnMut(&mut Vec<u8>) -> Result<(), DumpError>,
 ) -> Result<Vec<End>, DumpError> {
     let mut all: Vec<Lines<'_, '_>> = streams.iter().zip(edges).map(|(s, edge)| Lines::new(s, edge)).collect();
@@ -183,14 +184,13 @@ pub(super) fn merge(
             heap.push(Reverse((lines.key, rank)));
         }
     }
-    let mut text = Vec::with_capacity(BUFFER + (16 << 10));
-    let mut full = BUFFER;
+    let mut full = text.len() + BUFFER;
     while let Some(Reverse((_, rank))) = heap.pop() {
         let Some(lines) = all.get_mut(rank) else { break };
         loop {
-            lines.write(&mut text);
+            lines.write(text);
             if text.len() >= full {
-                flush(&mut text)?;
+                flush(text)?;
                 full = text.len() + BUFFER;
             }
             if !next(lines, rank, &mut heap) {
@@ -198,7 +198,7 @@ pub(super) fn merge(
             }
         }
     }
-    flush(&mut text)?;
+    flush(text)?;
     let end = |(lines, edge): (&Lines<'_, '_>, Option<Edge>)| End {
         edge: edge.unwrap_or_default(),
         notices: lines.reader.notices(),
