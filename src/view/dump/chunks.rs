@@ -34,7 +34,7 @@ pub struct Sizes {
 
 impl Default for Sizes {
     fn default() -> Self {
-        Sizes { sample: 4 << 10, chunk: 512 << 10, window: 16 << 20 }
+        Sizes { sample: 4 << 10, chunk: 256 << 10, window: 16 << 20 }
     }
 }
 
@@ -137,7 +137,7 @@ fn survey(
         let (rank, packets) = pieces.get(i)?;
         let (stream, edge) = (streams.get(*rank)?, edges.get(*rank)?);
         let first = Edge { packet: packets.start, ..Edge::default() };
-        let from = if packets.start == edge.packet { Edge { highest: None, ..*edge } } else { first };
+        let from = if packets.start == edge.packet { Edge { highest: None, next: None, ..*edge } } else { first };
         Some((*rank, sample(stream, *rank, &from, packets.end, sizes.sample)))
     };
     let mut samples: Vec<Vec<Sample>> = streams.iter().map(|_| Vec::new()).collect();
@@ -148,6 +148,7 @@ fn survey(
             samples.extend(found.into_iter().map(|mut sample| {
                 sample.cut.key = sample.cut.key.max(*highest);
                 sample.cut.edge.highest = sample.cut.edge.highest.max(*highest);
+                sample.cut.edge.next = Some(sample.cut.key);
                 sample
             }));
             *highest = most.max(*highest);
@@ -185,7 +186,7 @@ fn sample(stream: &Stream<'_>, rank: usize, from: &Edge, until: usize, every: u6
                 before.bytes = (position.at - start) / 8;
             }
             let bytes = stream.packet(packet).map_or(0, |packet| packet.bytes).saturating_sub(position.at / 8);
-            let edge = Edge { packet, position: Some(position), highest };
+            let edge = Edge { packet, position: Some(position), highest, next: None };
             samples.push(Sample { cut: Cut { key, rank, edge }, bytes });
             (last, due) = (packet, position.at + every * 8);
         }
@@ -306,17 +307,20 @@ impl Window<'_, '_> {
             }
             let before = samples.partition_point(|sample| (sample.cut.key, rank) < (cut.key, cut.rank));
             let from = before.checked_sub(1).and_then(|last| samples.get(last)).map_or(begin, |s| &s.cut.edge);
+            if from.is_at(stream, rank, Some(cut)) {
+                return *from;
+            }
             let mut reader = stream.reader(&stream.script.steps, from, stream.packets);
             let mut highest = from.highest;
             while let Some(cycles) = reader.step() {
                 let (packet, position) = (reader.packet(), reader.began());
                 let key = highest.max(stream.time(packet, cycles).flatten());
                 if cut.before(rank, key, packet, position) {
-                    return Edge { packet, position: Some(position), highest };
+                    return Edge { packet, position: Some(position), highest, next: Some(key) };
                 }
                 highest = key;
             }
-            Edge { packet: stream.packets, position: None, highest }
+            Edge { packet: stream.packets, position: None, highest, next: None }
         };
         self.streams.iter().zip(&self.samples).zip(begin).enumerate().map(one).collect()
     }
@@ -389,7 +393,7 @@ mod tests {
                     let mut cuts: Vec<Option<Cut>> = cuts.iter().copied().map(Some).collect();
                     let cut = cuts[wrong].as_mut().unwrap();
                     // As if events before it had had a later time, and were not there.
-                    (cut.edge.highest, cut.key) = (Some(Ns::MAX), Some(Ns::MAX));
+                    (cut.edge.highest, cut.edge.next, cut.key) = (Some(Ns::MAX), Some(Some(Ns::MAX)), Some(Ns::MAX));
                     let (mut edges, mut out) = (begin.clone(), Vec::new());
                     let mut notices: Vec<Notices> = streams.iter().map(|_| Notices::default()).collect();
                     let part =

@@ -35,6 +35,8 @@ pub(super) struct Edge {
     pub(super) position: Option<Position>,
     /// The latest key so far.
     pub(super) highest: Key,
+    /// The latest key up to and with the next event, once that was seen.
+    pub(super) next: Option<Key>,
 }
 
 /// A place in the whole order: before one event.
@@ -78,6 +80,16 @@ impl<'a> Stream<'a> {
         match self.script.form {
             Form::Canonical => self.trace.canonical_time(self.id, packet, cycles),
             Form::Readable => self.trace.exact_time(self.id, packet, cycles).map(Some),
+        }
+    }
+}
+
+impl Edge {
+    /// True where it is known that nothing lies between it and a cut, or the end.
+    pub(super) fn is_at(&self, stream: &Stream<'_>, rank: usize, cut: Option<&Cut>) -> bool {
+        match (self.next, self.position, cut) {
+            (Some(key), Some(position), Some(cut)) => cut.before(rank, key, self.packet, position),
+            _ => self.position.is_none() && self.packet >= stream.packets,
         }
     }
 }
@@ -156,8 +168,11 @@ pub(super) fn merge(
     text: &mut Vec<u8>,
     mut flush: impl FnMut(&mut Vec<u8>) -> Result<(), DumpError>,
 ) -> Result<Vec<End>, DumpError> {
-    let mut all: Vec<Lines<'_, '_>> = streams.iter().zip(edges).map(|(s, edge)| Lines::new(s, edge)).collect();
-    let mut ends: Vec<Option<Edge>> = vec![None; all.len()];
+    let begin = |(rank, (stream, edge)): (usize, (_, &Edge))| {
+        if edge.is_at(stream, rank, cut) { None } else { Some(Lines::new(stream, edge)) }
+    };
+    let mut all: Vec<Option<Lines<'_, '_>>> = streams.iter().zip(edges).enumerate().map(begin).collect();
+    let mut ends: Vec<Edge> = edges.to_vec();
     let mut heap: BinaryHeap<Reverse<(Key, usize)>> = BinaryHeap::new();
     // Puts a stream's next line where it belongs; true where it is the least of all.
     let mut next = |lines: &mut Lines<'_, '_>, rank: usize, heap: &mut BinaryHeap<Reverse<(Key, usize)>>| {
@@ -170,23 +185,26 @@ pub(super) fn merge(
             heap.push(Reverse(key));
             return false;
         }
-        let (packet, position) = match there {
-            true => (lines.reader.packet(), Some(lines.reader.began())),
-            false => (lines.stream.packets, None),
-        };
+        let highest = lines.before;
         if let Some(end) = ends.get_mut(rank) {
-            *end = Some(Edge { packet, position, highest: lines.before });
+            let (packet, position) = (lines.reader.packet(), Some(lines.reader.began()));
+            *end = match there {
+                true => Edge { packet, position, highest, next: Some(lines.key) },
+                false => Edge { packet: lines.stream.packets, position: None, highest, next: None },
+            };
         }
         false
     };
     for (rank, lines) in all.iter_mut().enumerate() {
-        if next(lines, rank, &mut heap) {
+        if let Some(lines) = lines
+            && next(lines, rank, &mut heap)
+        {
             heap.push(Reverse((lines.key, rank)));
         }
     }
     let mut full = text.len() + BUFFER;
     while let Some(Reverse((_, rank))) = heap.pop() {
-        let Some(lines) = all.get_mut(rank) else { break };
+        let Some(Some(lines)) = all.get_mut(rank) else { break };
         loop {
             lines.write(text);
             if text.len() >= full {
@@ -199,9 +217,9 @@ pub(super) fn merge(
         }
     }
     flush(text)?;
-    let end = |(lines, edge): (&Lines<'_, '_>, Option<Edge>)| End {
-        edge: edge.unwrap_or_default(),
-        notices: lines.reader.notices(),
+    let end = |(lines, edge): (&Option<Lines<'_, '_>>, Edge)| End {
+        edge,
+        notices: lines.as_ref().map_or_else(Notices::default, |lines| lines.reader.notices()),
     };
     Ok(all.iter().zip(ends).map(end).collect())
 }

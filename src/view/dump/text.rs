@@ -22,7 +22,7 @@ pub enum Form {
 pub(super) struct Script {
     pub(super) form: Form,
     pub(super) plan: Plan,
-    /// Nothing of the same, to step over events.
+    /// To step over events.
     pub(super) steps: Plan,
     /// Before the CPU: a separator, and for people the host.
     pub(super) host: Vec<u8>,
@@ -34,7 +34,9 @@ pub(super) struct Script {
 
 impl Script {
     pub(super) fn new(trace: &Trace, form: Form) -> Script {
-        let (plan, steps) = (trace.compile_whole(), trace.compile(&Projection::default()));
+        let plan = trace.compile_whole();
+        // Of each class nothing but its time.
+        let steps = trace.compile(&Projection { wanted: vec![Some(Vec::new()); trace.classes().len()] });
         let separator = match form {
             Form::Canonical => b'\t',
             Form::Readable => b' ',
