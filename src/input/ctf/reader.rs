@@ -265,7 +265,8 @@ impl<'a> Reader<'a> {
     /// Where it stands in its packet.
     pub fn position(&self) -> Position {
         let Machine { at, clock, last_big, .. } = self.machine;
-        Position { at, clock, last_big }
+        // On a whole byte no order of bits goes on: what stepped over events need not have watched it.
+        Position { at, clock, last_big: last_big && at % 8 != 0 }
     }
 
     /// Go to a position in the same packet.

@@ -19,6 +19,7 @@ use std::collections::BinaryHeap;
 use std::io::{self, Write};
 use std::ops::Range;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 /// Sizes in bytes of packets' content; the output depends on none of them.
 #[derive(Clone, Copy, Debug)]
@@ -33,12 +34,15 @@ pub struct Sizes {
 
 impl Default for Sizes {
     fn default() -> Self {
-        Sizes { sample: 16 << 10, chunk: 512 << 10, window: 16 << 20 }
+        Sizes { sample: 4 << 10, chunk: 256 << 10, window: 16 << 20 }
     }
 }
 
 /// Text that a chunk may have, whatever its size was taken for.
 const MOST_TEXT: usize = 64 << 20;
+
+/// So far ahead on the clock it is asked whether times are in range.
+const AHEAD: u64 = 1 << 32;
 
 /// Packets that one worker steps over at a time.
 const PIECE: u64 = 1 << 20;
@@ -67,6 +71,7 @@ pub(super) fn write(
     out: &mut (impl Write + Send),
 ) -> Result<(), DumpError> {
     let most = sizes.window.saturating_mul(work.threads as u64);
+    let spare = Mutex::default();
     // The first is small, so that who reads only the first lines need not wait.
     let mut bytes = sizes.chunk.saturating_mul(4 * work.threads as u64).min(most);
     loop {
@@ -81,7 +86,7 @@ pub(super) fn write(
             bytes = bytes.saturating_mul(2);
             continue;
         }
-        let window = Window { streams, samples, cuts };
+        let window = Window { streams, samples, cuts, spare: &spare };
         let sound = window.write(edges, notices, work, out)?;
         if whole || !sound {
             return Ok(());
@@ -132,7 +137,7 @@ fn survey(
         let (rank, packets) = pieces.get(i)?;
         let (stream, edge) = (streams.get(*rank)?, edges.get(*rank)?);
         let first = Edge { packet: packets.start, ..Edge::default() };
-        let from = if packets.start == edge.packet { Edge { highest: None, ..*edge } } else { first };
+        let from = if packets.start == edge.packet { Edge { highest: None, next: None, ..*edge } } else { first };
         Some((*rank, sample(stream, *rank, &from, packets.end, sizes.sample)))
     };
     let mut samples: Vec<Vec<Sample>> = streams.iter().map(|_| Vec::new()).collect();
@@ -143,6 +148,7 @@ fn survey(
             samples.extend(found.into_iter().map(|mut sample| {
                 sample.cut.key = sample.cut.key.max(*highest);
                 sample.cut.edge.highest = sample.cut.edge.highest.max(*highest);
+                sample.cut.edge.next = Some(sample.cut.key);
                 sample
             }));
             *highest = most.max(*highest);
@@ -154,14 +160,25 @@ fn survey(
 /// The samples of some packets of a stream, and the latest key in them; keys are counted from the edge on.
 fn sample(stream: &Stream<'_>, rank: usize, from: &Edge, until: usize, every: u64) -> (Vec<Sample>, Key) {
     let mut samples: Vec<Sample> = Vec::new();
-    let mut reader = stream.reader(from, until);
+    let mut reader = stream.reader(&stream.script.steps, from, until);
     let mut highest = from.highest;
     // The packet that was sampled last, and the bit from which on the next sample is taken.
     let (mut last, mut due) = (usize::MAX, 0);
+    // Time grows with the clock, except where it is out of range; up to `safe` it is not. So between samples only the
+    // largest value of the clock in the packet counts.
+    let (mut safe, mut most) = (0, None);
     while let Some(cycles) = reader.step() {
         let (packet, position) = (reader.packet(), reader.began());
+        let goes_on = packet == last && position.at < due;
+        if goes_on && cycles <= safe {
+            most = most.max(Some(cycles));
+            continue;
+        }
+        highest = highest.max(most.take().and_then(|most| stream.time(last, most).flatten()));
+        let ahead = cycles.saturating_add(AHEAD);
+        safe = if matches!(stream.time(packet, ahead), Some(Some(_))) { ahead } else { 0 };
         let key = highest.max(stream.time(packet, cycles).flatten());
-        if packet != last || position.at >= due {
+        if !goes_on {
             if packet == last
                 && let Some(before) = samples.last_mut()
             {
@@ -169,13 +186,14 @@ fn sample(stream: &Stream<'_>, rank: usize, from: &Edge, until: usize, every: u6
                 before.bytes = (position.at - start) / 8;
             }
             let bytes = stream.packet(packet).map_or(0, |packet| packet.bytes).saturating_sub(position.at / 8);
-            let edge = Edge { packet, position: Some(position), highest };
+            let edge = Edge { packet, position: Some(position), highest, next: None };
             samples.push(Sample { cut: Cut { key, rank, edge }, bytes });
             (last, due) = (packet, position.at + every * 8);
         }
         highest = key;
     }
-    (samples, highest)
+    let most = most.and_then(|most| stream.time(last, most).flatten());
+    (samples, highest.max(most))
 }
 
 /// Where to cut: at samples between which there are about `chunk` bytes, up to where all streams were stepped over.
@@ -212,6 +230,8 @@ struct Window<'w, 'a> {
     samples: Vec<Vec<Sample>>,
     /// The end of each chunk; `None`: that of all.
     cuts: Vec<Option<Cut>>,
+    /// Room of texts that were written.
+    spare: &'w Mutex<Vec<Vec<u8>>>,
 }
 
 impl Window<'_, '_> {
@@ -233,7 +253,7 @@ impl Window<'_, '_> {
             if failed.is_some() || !sound {
                 return;
             }
-            let made = match made {
+            let mut made = match made {
                 Ok(Some(made)) => made,
                 // A cancel is told by `in_order`.
                 other => {
@@ -249,9 +269,15 @@ impl Window<'_, '_> {
                 *edges = made.ends.iter().map(|end| end.edge).collect();
                 notices.iter_mut().zip(&made.ends).for_each(|(all, end)| all.merge(&end.notices));
             }
+            made.text.clear();
+            self.spare().push(made.text);
             stop.store(!sound || failed.is_some(), Ordering::Relaxed);
         })?;
         failed.map_or(Ok(sound), |error: io::Error| Err(error.into()))
+    }
+
+    fn spare(&self) -> MutexGuard<'_, Vec<Vec<u8>>> {
+        self.spare.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// The text of a chunk; nothing where it is much longer than a chunk should be.
@@ -260,11 +286,10 @@ impl Window<'_, '_> {
             Some(Some(cut)) => self.starts(begin, cut),
             _ => begin.to_vec(),
         };
-        let mut text = Vec::new();
+        let mut text = self.spare().pop().unwrap_or_default();
         let cut = self.cuts.get(i).and_then(Option::as_ref);
-        let merged = merge(self.streams, &starts, cut, |made| {
+        let merged = merge(self.streams, &starts, cut, &mut text, |text| {
             work.cancel.check()?;
-            text.append(made);
             if text.len() > MOST_TEXT { Err(io::Error::from(io::ErrorKind::OutOfMemory).into()) } else { Ok(()) }
         });
         match merged {
@@ -282,18 +307,109 @@ impl Window<'_, '_> {
             }
             let before = samples.partition_point(|sample| (sample.cut.key, rank) < (cut.key, cut.rank));
             let from = before.checked_sub(1).and_then(|last| samples.get(last)).map_or(begin, |s| &s.cut.edge);
-            let mut reader = stream.reader(from, stream.packets);
+            if from.is_at(stream, rank, Some(cut)) {
+                return *from;
+            }
+            let mut reader = stream.reader(&stream.script.steps, from, stream.packets);
             let mut highest = from.highest;
             while let Some(cycles) = reader.step() {
                 let (packet, position) = (reader.packet(), reader.began());
                 let key = highest.max(stream.time(packet, cycles).flatten());
                 if cut.before(rank, key, packet, position) {
-                    return Edge { packet, position: Some(position), highest };
+                    return Edge { packet, position: Some(position), highest, next: Some(key) };
                 }
                 highest = key;
             }
-            Edge { packet: stream.packets, position: None, highest }
+            Edge { packet: stream.packets, position: None, highest, next: None }
         };
         self.streams.iter().zip(&self.samples).zip(begin).enumerate().map(one).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::base::time::Ns;
+    use crate::input::{Argument, Opened, open};
+    use crate::view::dump::text::{Form, Script};
+
+    const TYPES: &str = "/* CTF 1.8 */ typealias integer { size = 8; } := u8;\n\
+        trace { major = 1; minor = 8; byte_order = le; }; clock { name = c; };\n\
+        stream { event.header := struct { integer { size = 8; map = clock.c.value; } timestamp; }; };\n\
+        event { name = e; fields := struct { enum : u8 { a } t; variant <t> { u8 a; } v; }; };\n";
+
+    /// Three streams of 80 events; `spoil` may change them. What `look` finds out about their dump.
+    fn with_trace<T>(spoil: impl Fn(&mut [Vec<[u8; 3]>]), look: impl Fn(&[Stream<'_>], &Work) -> T) -> T {
+        let folder = tempfile::tempdir().unwrap();
+        std::fs::write(folder.path().join("metadata"), TYPES).unwrap();
+        let mut events: Vec<Vec<[u8; 3]>> = (0..3).map(|i| (0..80).map(|n| [n + i, 0, n]).collect()).collect();
+        spoil(&mut events);
+        for (i, events) in events.iter().enumerate() {
+            std::fs::write(folder.path().join(format!("s{i}")), events.concat()).unwrap();
+        }
+        let work = Work::new(2);
+        let argument = Argument { label: None, path: folder.path().to_owned() };
+        let Ok(Opened::Ctf(sources)) = open(&[argument], &work) else { panic!("no trace") };
+        let trace = &sources[0].trace;
+        let script = Script::new(trace, Form::Canonical);
+        let streams: Vec<Stream<'_>> = (0..trace.streams().len()).map(|i| Stream::new(trace, &script, i)).collect();
+        look(&streams, &work)
+    }
+
+    const SIZES: Sizes = Sizes { sample: 1, chunk: 12, window: 60 };
+
+    fn lines(out: &[u8]) -> usize {
+        out.iter().filter(|b| **b == b'\n').count()
+    }
+
+    /// Lines that were written by chunks, and whether all streams were read to their ends.
+    fn by_chunks(streams: &[Stream<'_>], work: &Work) -> (usize, bool) {
+        let (mut edges, mut out) = (vec![Edge::default(); streams.len()], Vec::new());
+        let mut notices: Vec<Notices> = streams.iter().map(|_| Notices::default()).collect();
+        write(streams, &mut edges, &mut notices, &SIZES, work, &mut out).unwrap();
+        (lines(&out), edges.iter().zip(streams).all(|(edge, stream)| edge.packet == stream.packets))
+    }
+
+    #[test]
+    fn nothing_is_left_to_one_worker() {
+        assert_eq!(with_trace(|_| {}, by_chunks), (240, true));
+        // The selector of an event selects nothing, so its packet ends there.
+        assert_eq!(with_trace(|streams| streams[1][40][1] = 9, by_chunks), (200, true));
+        // Times go back, and are the same for long.
+        assert_eq!(with_trace(|streams| streams[2][10..70].iter_mut().for_each(|e| e[0] = 5), by_chunks), (240, true));
+    }
+
+    #[test]
+    fn a_chunk_that_is_not_what_it_was_taken_for_is_not_written() {
+        with_trace(
+            |_| {},
+            |streams, work| {
+                let begin = vec![Edge::default(); streams.len()];
+                let (ranges, _) = window(streams, &begin, u64::MAX);
+                let samples = survey(streams, &begin, &ranges, &SIZES, work).unwrap();
+                let cuts = choose(streams, &samples, &ranges, SIZES.chunk);
+                assert!(cuts.len() > 10);
+                for wrong in 0..4 {
+                    let mut cuts: Vec<Option<Cut>> = cuts.iter().copied().map(Some).collect();
+                    let cut = cuts[wrong].as_mut().unwrap();
+                    // As if events before it had had a later time, and were not there.
+                    (cut.edge.highest, cut.edge.next, cut.key) = (Some(Ns::MAX), Some(Some(Ns::MAX)), Some(Ns::MAX));
+                    let (mut edges, mut out) = (begin.clone(), Vec::new());
+                    let mut notices: Vec<Notices> = streams.iter().map(|_| Notices::default()).collect();
+                    let part =
+                        Window { streams, samples: samples.clone(), cuts: cuts.clone(), spare: &Mutex::default() };
+                    assert!(!part.write(&mut edges, &mut notices, work, &mut out).unwrap());
+                    let sure = Window {
+                        streams,
+                        samples: samples.clone(),
+                        cuts: cuts[..wrong].to_vec(),
+                        spare: &Mutex::default(),
+                    };
+                    let (mut sound, mut text) = (begin.clone(), Vec::new());
+                    assert!(sure.write(&mut sound, &mut notices, work, &mut text).unwrap());
+                    assert!(edges == sound && out == text && (wrong == 0) == text.is_empty());
+                }
+            },
+        );
     }
 }

@@ -7,7 +7,7 @@ use super::DumpError;
 use super::text::{Form, Script, Text, signed, time_of_day, unsigned};
 use crate::base::notice::Notices;
 use crate::base::time::Ns;
-use crate::input::ctf::{Packet, Position, Reader, Trace};
+use crate::input::ctf::{Packet, Plan, Position, Reader, Trace};
 use crate::input::record::{ClassId, StreamId};
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -35,6 +35,8 @@ pub(super) struct Edge {
     pub(super) position: Option<Position>,
     /// The latest key so far.
     pub(super) highest: Key,
+    /// The latest key up to and with the next event, once that was seen.
+    pub(super) next: Option<Key>,
 }
 
 /// A place in the whole order: before one event.
@@ -66,9 +68,9 @@ impl<'a> Stream<'a> {
         self.trace.streams().get(self.id.index())?.packets.get(number)
     }
 
-    /// Reads on from an edge up to before a packet.
-    pub(super) fn reader(&self, edge: &Edge, until: usize) -> Reader<'a> {
-        let mut reader = self.trace.reader(&self.script.plan, self.id, edge.packet..until);
+    /// Reads on from an edge up to before a packet, by one of the script's plans.
+    pub(super) fn reader(&self, plan: &'a Plan, edge: &Edge, until: usize) -> Reader<'a> {
+        let mut reader = self.trace.reader(plan, self.id, edge.packet..until);
         edge.position.into_iter().for_each(|position| reader.resume(position));
         reader
     }
@@ -78,6 +80,16 @@ impl<'a> Stream<'a> {
         match self.script.form {
             Form::Canonical => self.trace.canonical_time(self.id, packet, cycles),
             Form::Readable => self.trace.exact_time(self.id, packet, cycles).map(Some),
+        }
+    }
+}
+
+impl Edge {
+    /// True where it is known that nothing lies between it and a cut, or the end.
+    pub(super) fn is_at(&self, stream: &Stream<'_>, rank: usize, cut: Option<&Cut>) -> bool {
+        match (self.next, self.position, cut) {
+            (Some(key), Some(position), Some(cut)) => cut.before(rank, key, self.packet, position),
+            _ => self.position.is_none() && self.packet >= stream.packets,
         }
     }
 }
@@ -107,7 +119,7 @@ struct Lines<'s, 'a> {
 
 impl<'s, 'a> Lines<'s, 'a> {
     fn new(stream: &'s Stream<'a>, edge: &Edge) -> Self {
-        let reader = stream.reader(edge, stream.packets);
+        let reader = stream.reader(&stream.script.plan, edge, stream.packets);
         let (text, highest) = (stream.script.text(), edge.highest);
         Lines { stream, reader, text, class: ClassId(0), time: None, before: highest, key: highest }
     }
@@ -147,16 +159,20 @@ impl<'s, 'a> Lines<'s, 'a> {
     }
 }
 
-/// The lines of all streams from their edges up to a cut, in order, in pieces to `flush`; it may empty what it is given. Returns
-/// how far each stream was read.
+/// The lines of all streams from their edges up to a cut, in order, behind `text`; `flush` may empty it now and then. Returns how
+/// far each stream was read.
 pub(super) fn merge(
     streams: &[Stream<'_>],
     edges: &[Edge],
     cut: Option<&Cut>,
+    text: &mut Vec<u8>,
     mut flush: impl FnMut(&mut Vec<u8>) -> Result<(), DumpError>,
 ) -> Result<Vec<End>, DumpError> {
-    let mut all: Vec<Lines<'_, '_>> = streams.iter().zip(edges).map(|(s, edge)| Lines::new(s, edge)).collect();
-    let mut ends: Vec<Option<Edge>> = vec![None; all.len()];
+    let begin = |(rank, (stream, edge)): (usize, (_, &Edge))| {
+        if edge.is_at(stream, rank, cut) { None } else { Some(Lines::new(stream, edge)) }
+    };
+    let mut all: Vec<Option<Lines<'_, '_>>> = streams.iter().zip(edges).enumerate().map(begin).collect();
+    let mut ends: Vec<Edge> = edges.to_vec();
     let mut heap: BinaryHeap<Reverse<(Key, usize)>> = BinaryHeap::new();
     // Puts a stream's next line where it belongs; true where it is the least of all.
     let mut next = |lines: &mut Lines<'_, '_>, rank: usize, heap: &mut BinaryHeap<Reverse<(Key, usize)>>| {
@@ -169,28 +185,30 @@ pub(super) fn merge(
             heap.push(Reverse(key));
             return false;
         }
-        let (packet, position) = match there {
-            true => (lines.reader.packet(), Some(lines.reader.began())),
-            false => (lines.stream.packets, None),
-        };
+        let highest = lines.before;
         if let Some(end) = ends.get_mut(rank) {
-            *end = Some(Edge { packet, position, highest: lines.before });
+            let (packet, position) = (lines.reader.packet(), Some(lines.reader.began()));
+            *end = match there {
+                true => Edge { packet, position, highest, next: Some(lines.key) },
+                false => Edge { packet: lines.stream.packets, position: None, highest, next: None },
+            };
         }
         false
     };
     for (rank, lines) in all.iter_mut().enumerate() {
-        if next(lines, rank, &mut heap) {
+        if let Some(lines) = lines
+            && next(lines, rank, &mut heap)
+        {
             heap.push(Reverse((lines.key, rank)));
         }
     }
-    let mut text = Vec::with_capacity(BUFFER + (16 << 10));
-    let mut full = BUFFER;
+    let mut full = text.len() + BUFFER;
     while let Some(Reverse((_, rank))) = heap.pop() {
-        let Some(lines) = all.get_mut(rank) else { break };
+        let Some(Some(lines)) = all.get_mut(rank) else { break };
         loop {
-            lines.write(&mut text);
+            lines.write(text);
             if text.len() >= full {
-                flush(&mut text)?;
+                flush(text)?;
                 full = text.len() + BUFFER;
             }
             if !next(lines, rank, &mut heap) {
@@ -198,10 +216,10 @@ pub(super) fn merge(
             }
         }
     }
-    flush(&mut text)?;
-    let end = |(lines, edge): (&Lines<'_, '_>, Option<Edge>)| End {
-        edge: edge.unwrap_or_default(),
-        notices: lines.reader.notices(),
+    flush(text)?;
+    let end = |(lines, edge): (&Option<Lines<'_, '_>>, Edge)| End {
+        edge,
+        notices: lines.as_ref().map_or_else(Notices::default, |lines| lines.reader.notices()),
     };
     Ok(all.iter().zip(ends).map(end).collect())
 }

@@ -69,7 +69,7 @@ pub fn write(
         text.clear();
         Ok(())
     };
-    let ends = lines::merge(&streams, &edges, None, flush)?;
+    let ends = lines::merge(&streams, &edges, None, &mut Vec::new(), flush)?;
     notices.iter_mut().zip(&ends).for_each(|(all, end)| all.merge(&end.notices));
     let mut all = Notices::default();
     notices.iter().for_each(|notices| all.merge(notices));

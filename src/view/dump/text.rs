@@ -4,7 +4,7 @@
 
 use crate::base::time::Ns;
 use crate::input::ctf::{Appearance, Class, Node, Plan, Real, Shape, Sink, Trace};
-use crate::input::record::Words;
+use crate::input::record::{Projection, Words};
 use crate::view::clean;
 use smallvec::SmallVec;
 use std::io::Write;
@@ -22,6 +22,8 @@ pub enum Form {
 pub(super) struct Script {
     pub(super) form: Form,
     pub(super) plan: Plan,
+    /// To step over events.
+    pub(super) steps: Plan,
     /// Before the CPU: a separator, and for people the host.
     pub(super) host: Vec<u8>,
     /// By class: a separator and its name.
@@ -33,6 +35,8 @@ pub(super) struct Script {
 impl Script {
     pub(super) fn new(trace: &Trace, form: Form) -> Script {
         let plan = trace.compile_whole();
+        // Of each class nothing but its time.
+        let steps = trace.compile(&Projection { wanted: vec![Some(Vec::new()); trace.classes().len()] });
         let separator = match form {
             Form::Canonical => b'\t',
             Form::Readable => b' ',
@@ -67,7 +71,7 @@ impl Script {
         }
         let names = trace.classes().iter().map(name).collect();
         let prefixes = plan.nodes().iter().map(prefix).collect();
-        Script { form, plan, host, names, prefixes }
+        Script { form, plan, steps, host, names, prefixes }
     }
 
     /// The sink for an event's values.
