@@ -134,10 +134,12 @@ pub fn run<A: Analysis>(
 /// The part of what is left, among all workers' shares, that a chunk is.
 const SHARES: u64 = 2;
 
-/// Times of a packet; without them it may hold any.
+/// Between which times the records of a packet are held; any, where the packet does not tell. One that ends before it
+/// begins is taken from its end on.
 fn times(trace: &Trace, stream: usize, packet: usize) -> Option<(Ns, Ns)> {
     let packet = trace.streams().get(stream)?.packets.get(packet)?;
-    Some((packet.begin?, packet.end?))
+    let (begin, end) = (packet.begin?, packet.end?);
+    Some((begin.min(end), begin.max(end)))
 }
 
 /// Where to cut: the begins of packets at which the weight of the packets before them passes a multiple of the
@@ -145,9 +147,9 @@ fn times(trace: &Trace, stream: usize, packet: usize) -> Option<(Ns, Ns)> {
 fn cuts(traces: &[&Trace], target: ChunkTarget, workers: usize) -> Vec<Ns> {
     let mut begins: Vec<(Ns, u64)> = Vec::new();
     for trace in traces {
-        for stream in trace.streams() {
-            for packet in &stream.packets {
-                let (Some(begin), Some(_)) = (packet.begin, packet.end) else { return Vec::new() };
+        for (number, stream) in trace.streams().iter().enumerate() {
+            for (at, packet) in stream.packets.iter().enumerate() {
+                let Some((begin, _)) = times(trace, number, at) else { return Vec::new() };
                 begins.push((begin, packet.bytes));
             }
         }
@@ -206,13 +208,13 @@ fn spread(chunks: &mut [Chunk], number: usize, trace: &Trace, stream: usize) {
     }
     for chunk in chunks.iter_mut() {
         let first = latest.partition_point(|end| *end < chunk.from);
-        let after = earliest.partition_point(|begin| *begin < chunk.until);
+        let after = earliest.partition_point(|begin| !chunk.ends_before(*begin));
         if first < after {
             chunk.pieces.push(Piece { trace: number, stream: StreamId::at(stream), packets: first..after });
         }
     }
     for packet in 0..count {
-        let at = chunks.partition_point(|c| c.until <= of(packet).0);
+        let at = chunks.partition_point(|chunk| chunk.ends_before(of(packet).0));
         if let Some(chunk) = chunks.get_mut(at) {
             chunk.bytes += trace.streams()[stream].packets[packet].bytes;
         }

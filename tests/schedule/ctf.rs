@@ -118,7 +118,7 @@ fn streams(world: &World, dice: &mut Dice) -> Vec<Vec<Recorded>> {
     streams
 }
 
-/// Exchange ids, repeat forks, let events vanish.
+/// Exchange ids, repeat forks, let events vanish, let time run backwards and leap.
 fn hurt(stream: &mut Vec<Recorded>, dice: &mut Dice) {
     let mut hurt = Vec::new();
     for mut event in stream.drain(..) {
@@ -127,6 +127,8 @@ fn hurt(stream: &mut Vec<Recorded>, dice: &mut Dice) {
             (0, 1) => event.fields[..4].copy_from_slice(&(dice.below(9) as i32).to_le_bytes()),
             (0, 2) => event.fields[12..16].copy_from_slice(&(dice.below(9) as i32).to_le_bytes()),
             (2, 0..8) => hurt.push(event.clone()),
+            (_, 8) => event.time -= dice.below(3000) as Ns,
+            (_, 9) => event.time += dice.below(3000) as Ns,
             _ => {}
         }
         hurt.push(event);

@@ -19,7 +19,7 @@ use crate::event::transfer::{Transfer, transfer};
 use crate::state::kernel::{Generation, Leaves};
 use crate::state::recording::HostId;
 use crate::state::slot::{Change, Slot};
-use foldhash::HashMap;
+use foldhash::{HashMap, HashSet};
 
 /// A CPU of a host.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -390,7 +390,23 @@ impl Part {
     /// True when [`Part::append`] gives exactly what stepping through the events of `right` from here would.
     pub fn fits(&self, right: &Part) -> bool {
         let heads = self.heads(right);
-        right.cpus.iter().all(|(place, cpu)| self.fits_on(*place, cpu, right, &heads))
+        self.once_each(right, &heads) && right.cpus.iter().all(|(place, cpu)| self.fits_on(*place, cpu, right, &heads))
+    }
+
+    /// True when no thread is changed on account of two CPUs (it was thought to run on both): their order would be lost.
+    fn once_each(&self, right: &Part, heads: &[Option<u32>]) -> bool {
+        // A thread of the left, or else a new one of the right.
+        let mut changed: HashSet<Result<u32, u32>> = HashSet::default();
+        right.cpus.iter().all(|(place, cpu)| {
+            let here = |thread: u32| heads.get(thread as usize).copied().flatten().ok_or(thread);
+            let seen = cpu.seen.map(|(_, thread)| here(thread));
+            let thread = match self.cpus.get(place).map(|left| left.runs) {
+                Some(Runs::Thread(running)) => Some(Ok(running))
+                    .filter(|running| !cpu.head.is_empty() || seen.is_some_and(|seen| seen != *running)),
+                _ => seen,
+            };
+            thread.is_none_or(|thread| changed.insert(thread))
+        })
     }
 
     fn fits_on(&self, place: Place, cpu: &Cpu, right: &Part, heads: &[Option<u32>]) -> bool {
