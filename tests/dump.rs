@@ -69,11 +69,11 @@ fn check(name: &str, sources: &[Source], sizes: &[Sizes]) -> Vec<u8> {
 #[test]
 fn recorded_traces_alone_and_together() {
     for path in fixtures() {
-        if let Some(sources) = load(&[path.clone()]) {
+        if let Some(sources) = load(std::slice::from_ref(&path)) {
             check(&path.display().to_string(), &sources, &SIZES[3..]);
         }
     }
-    let all: Vec<PathBuf> = fixtures().into_iter().filter(|path| load(&[path.clone()]).is_some()).collect();
+    let all: Vec<PathBuf> = fixtures().into_iter().filter(|path| load(std::slice::from_ref(path)).is_some()).collect();
     assert!(all.len() > 5, "only {} fixtures", all.len());
     check("all together", &load(&all).unwrap(), &SIZES[3..4]);
 }
@@ -269,7 +269,7 @@ fn recordings_of_the_corpus() {
         let mut paths: Vec<_> = folder.map(|e| e.unwrap().path()).collect();
         paths.sort();
         for path in paths {
-            if let Some(sources) = load(&[path.clone()]) {
+            if let Some(sources) = load(std::slice::from_ref(&path)) {
                 check(&path.display().to_string(), &sources, &SIZES[3..]);
                 found += 1;
             }
