@@ -391,9 +391,8 @@ impl Columns {
         let mut at = within.start;
         if let (Ok(first), true) = (u32::try_from(first), self.starts.width <= 4 && self.lengths.width <= 4) {
             let last = u32::try_from(past - 1).unwrap_or(u32::MAX);
-            let mut block = Block::default();
             while at + BLOCK <= within.end {
-                self.scan_block(at, first, last, &mut block, found);
+                self.scan_block(at, first, last, found);
                 at += BLOCK;
             }
         }
@@ -408,23 +407,21 @@ impl Columns {
 
     /// [`Columns::scan`] of one block whose starts and lengths fit four bytes: what starts at `last` or before and ends
     /// after `first`.
-    fn scan_block(&self, at: usize, first: u32, last: u32, block: &mut Block, found: &mut Vec<Interval>) {
-        let Block { attributes, starts, lengths, values } = block;
-        self.unpack(self.starts, at, starts);
-        self.unpack(self.lengths, at, lengths);
+    fn scan_block(&self, at: usize, first: u32, last: u32, found: &mut Vec<Interval>) {
+        let (starts, lengths) = (self.block(self.starts, at), self.block(self.lengths, at));
         let mut meets = [0u8; BLOCK];
-        for (meets, (start, length)) in meets.iter_mut().zip(starts.iter().zip(lengths.iter())) {
+        for (meets, (start, length)) in meets.iter_mut().zip(starts.iter().zip(&lengths)) {
             *meets = u8::from(*start <= last) & u8::from(first.saturating_sub(*start) < *length);
         }
         if meets == [0; BLOCK] {
             return;
         }
-        self.unpack(self.attributes, at, attributes);
-        if self.values.width > 4 {
-            each(&meets, |i| found.push(self.get(at + i)));
-            return;
-        }
-        self.unpack(self.values, at, values);
+        let attributes = self.block(self.attributes, at);
+        let values = if self.values.width <= 4 {
+            self.block(self.values, at).map(u64::from)
+        } else {
+            std::array::from_fn(|i| self.load(self.values, at + i))
+        };
         let interval = |i: usize, value: Value| {
             let start = self.start.wrapping_add(starts[i].into());
             let span = Span { start, end: start.wrapping_add(lengths[i].into()) };
@@ -432,41 +429,28 @@ impl Columns {
         };
         // One loop for each kind, so that none asks which it is.
         match self.kind {
-            CODE => each(&meets, |i| found.push(interval(i, value(CODE, values[i].into())))),
-            INT => each(&meets, |i| found.push(interval(i, value(INT, values[i].into())))),
-            TEXT => each(&meets, |i| found.push(interval(i, value(TEXT, values[i].into())))),
-            _ => each(&meets, |i| found.push(interval(i, value(self.kind(at + i), values[i].into())))),
+            CODE => each(&meets, |i| found.push(interval(i, value(CODE, values[i])))),
+            INT => each(&meets, |i| found.push(interval(i, value(INT, values[i])))),
+            TEXT => each(&meets, |i| found.push(interval(i, value(TEXT, values[i])))),
+            _ => each(&meets, |i| found.push(interval(i, value(self.kind(at + i), values[i])))),
         }
     }
 
-    /// Write [`BLOCK`] elements of a column of at most four bytes, from `at` on, to `block`. Written out by width, so that the
-    /// compiler makes vector instructions of it.
-    fn unpack(&self, column: Column, at: usize, block: &mut [u32; BLOCK]) {
+    /// [`BLOCK`] elements of a column of at most four bytes, from `at` on. Written out by width, so that the compiler makes
+    /// vector instructions of it.
+    fn block(&self, column: Column, at: usize) -> [u32; BLOCK] {
+        let mut block = [0; BLOCK];
         let width = usize::from(column.width);
         let place = column.offset as usize + at * width;
         let bytes = self.bytes.get(place..place + BLOCK * width).unwrap_or(&[]);
         match width {
             1 => block.iter_mut().zip(bytes).for_each(|(to, from)| *to = u32::from(*from)),
-            2 => copy(block, bytes, |[a, b]| u32::from(u16::from_le_bytes([a, b]))),
-            3 => copy(block, bytes, |[a, b, c]| u32::from_le_bytes([a, b, c, 0])),
-            4 => copy(block, bytes, u32::from_le_bytes),
-            _ => *block = [0; BLOCK],
+            2 => copy(&mut block, bytes, |[a, b]| u32::from(u16::from_le_bytes([a, b]))),
+            3 => copy(&mut block, bytes, |[a, b, c]| u32::from_le_bytes([a, b, c, 0])),
+            4 => copy(&mut block, bytes, u32::from_le_bytes),
+            _ => {}
         }
-    }
-}
-
-/// Some intervals, unpacked; written in place, for copying them would cost as much as unpacking.
-struct Block {
-    attributes: [u32; BLOCK],
-    starts: [u32; BLOCK],
-    lengths: [u32; BLOCK],
-    values: [u32; BLOCK],
-}
-
-impl Default for Block {
-    fn default() -> Self {
-        let none = [0; BLOCK];
-        Block { attributes: none, starts: none, lengths: none, values: none }
+        block
     }
 }
 
