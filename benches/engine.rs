@@ -21,7 +21,7 @@ use whyslow::state::kernel::{Options, record};
 type Run<'a> = &'a dyn Fn(&Work);
 
 /// Runs of each; the median counts.
-const RUNS: usize = 7;
+const RUNS: usize = 15;
 
 fn recordings() -> Vec<PathBuf> {
     let corpus = std::env::var_os("WHYSLOW_CORPUS").map_or_else(|| "target/corpus".into(), PathBuf::from);
@@ -46,19 +46,23 @@ fn processor() -> f64 {
     after.split(' ').skip(11).take(2).filter_map(|ticks| ticks.parse::<f64>().ok()).sum::<f64>() / 100.0
 }
 
-/// Median of the wall's seconds, mean of the processor's.
-fn measured(run: Run<'_>, workers: usize) -> (f64, f64) {
-    run(&Work::new(workers));
-    let before = processor();
-    let mut times: Vec<f64> = (0..RUNS)
-        .map(|_| {
-            let start = Instant::now();
-            run(&Work::new(workers));
-            start.elapsed().as_secs_f64()
-        })
-        .collect();
-    times.sort_by(f64::total_cmp);
-    (times[RUNS / 2], (processor() - before) / RUNS as f64)
+/// With one worker and with two: the median of the wall's seconds, the mean of the processor's. Taken in turns, so that both
+/// meet the same disturbances.
+fn measured(run: Run<'_>) -> [(f64, f64); 2] {
+    let works = [Work::new(1), Work::new(2)];
+    works.iter().for_each(run);
+    let mut all = [const { Vec::new() }; 2];
+    for _ in 0..RUNS {
+        for (work, all) in works.iter().zip(&mut all) {
+            let (start, before) = (Instant::now(), processor());
+            run(work);
+            all.push((start.elapsed().as_secs_f64(), processor() - before));
+        }
+    }
+    all.map(|mut all: Vec<(f64, f64)>| {
+        all.sort_by(|a, b| a.0.total_cmp(&b.0));
+        (all[RUNS / 2].0, all.iter().map(|(_, cpu)| cpu).sum::<f64>() / RUNS as f64)
+    })
 }
 
 fn main() {
@@ -88,7 +92,7 @@ fn main() {
     ];
     let mut reference = None;
     for (name, run) in analyses {
-        let ((one, one_cpu), (two, two_cpu)) = (measured(run, 1), measured(run, 2));
+        let [(one, one_cpu), (two, two_cpu)] = measured(run);
         let reference = *reference.get_or_insert(one);
         println!(
             "{name:<8} {:>7.1} ms {:>7.1} ms {:>7.1} ms {:>7.1} ms {:>11.3} {:>8.1}x",
