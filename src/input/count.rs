@@ -8,8 +8,10 @@ use super::ctf::{Plan, Trace};
 use super::record::{Projection, StreamId};
 use crate::base::notice::{Notice, Notices};
 use crate::base::work::{Cancelled, Work, in_order};
+use foldhash::HashMap;
 use std::collections::BTreeMap;
 use std::ops::Range;
+use std::sync::OnceLock;
 
 /// Bytes of packets that one worker takes at a time.
 const PIECE: u64 = 1 << 20;
@@ -40,16 +42,16 @@ struct Piece {
 
 /// Count the events of some traces.
 pub fn count(sources: &[Source], work: &Work) -> Result<(Counts, Notices), Cancelled> {
-    let mut plans: Vec<Plan> = Vec::with_capacity(sources.len());
-    let compile = |i: usize| sources.get(i).map(|s| s.trace.compile(&Projection::default()));
-    in_order(work, sources.len(), compile, |_, plan| plans.extend(plan))?;
+    // Compiled by whoever needs one first.
+    let plans: Vec<OnceLock<Plan>> = sources.iter().map(|_| OnceLock::new()).collect();
     let pieces = cut(sources);
     work.progress.enter("counting", pieces.len() as u64);
     let mut totals: Vec<Vec<u64>> = sources.iter().map(|s| vec![0; s.trace.classes().len()]).collect();
     let mut notices = Notices::default();
     let make = |i: usize| {
         let piece = pieces.get(i)?;
-        let (source, plan) = (sources.get(piece.source)?, plans.get(piece.source)?);
+        let source = sources.get(piece.source)?;
+        let plan = plans.get(piece.source)?.get_or_init(|| source.trace.compile(&Projection::default()));
         let mut counts = vec![0u64; source.trace.classes().len()];
         let mut reader = source.trace.reader(plan, piece.stream, piece.packets.clone());
         reader.count(&mut counts);
@@ -64,9 +66,10 @@ pub fn count(sources: &[Source], work: &Work) -> Result<(Counts, Notices), Cance
         work.progress.step(1);
     })?;
     let mut sum = Counts::default();
+    let mut per_name: HashMap<&str, u64> = HashMap::default();
     for (source, totals) in sources.iter().zip(totals) {
         for (class, n) in source.trace.classes().iter().zip(totals).filter(|(_, n)| *n > 0) {
-            *sum.per_name.entry(class.name.clone()).or_default() += n;
+            *per_name.entry(&class.name).or_default() += n;
             sum.events += n;
         }
         let (events, packets) = lost(&source.trace);
@@ -76,6 +79,7 @@ pub fn count(sources: &[Source], work: &Work) -> Result<(Counts, Notices), Cance
         sum.packets += source.trace.streams().iter().map(|s| s.packets.len() as u64).sum::<u64>();
         notices.merge(&source.trace.notices());
     }
+    sum.per_name = per_name.into_iter().map(|(name, n)| (name.to_owned(), n)).collect();
     notices.add(Notice::DiscardedEvents, sum.discarded_events, String::new);
     notices.add(Notice::DiscardedPackets, sum.discarded_packets, String::new);
     Ok((sum, notices))
