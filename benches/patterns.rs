@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use std::time::{Duration, Instant};
 use whyslow::analysis::patterns::measure::Settings;
 use whyslow::analysis::patterns::{Mined, grammar};
-use whyslow::base::work::Work;
+use whyslow::base::work::{Cancel, Work};
 use whyslow::event::mpi;
 use whyslow::event::operation::Operations;
 use whyslow::input::otf2::Archive;
@@ -38,7 +38,7 @@ fn fastest<T>(mut run: impl FnMut() -> T) -> Duration {
 /// Mining as in `Mined::new`, symbols taken from operations included, on one thread.
 fn detect(operations: &Operations) -> usize {
     let symbols = |s: &whyslow::event::operation::Sequence| s.operations.iter().map(|o| o.symbol.0).collect::<Vec<_>>();
-    operations.sequences.iter().map(|s| grammar::mine(&symbols(s)).rules.len()).sum()
+    operations.sequences.iter().map(|s| grammar::mine(&symbols(s), &Cancel::default()).rules.len()).sum()
 }
 
 fn main() {

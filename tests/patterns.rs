@@ -11,7 +11,7 @@ use whyslow::analysis::patterns::measure::{Limit, Settings, Verdict};
 use whyslow::base::names::Names;
 use whyslow::base::notice::Notices;
 use whyslow::base::time::Ns;
-use whyslow::base::work::Work;
+use whyslow::base::work::{Cancel, Work};
 use whyslow::event::operation::{Handover, Kind, Meeting, Message, Operation, Operations, Place, Sequence, Via};
 use whyslow::model::build::{self, iterations};
 use whyslow::model::pattern::Anomalies;
@@ -241,7 +241,7 @@ fn program() -> impl Strategy<Value = Vec<u32>> {
 proptest! {
     #[test]
     fn rules_are_repeats_and_agree_with_the_reference(s in program()) {
-        let grammar = mine(&s);
+        let grammar = mine(&s, &Cancel::default());
         let whole: Vec<u32> = grammar.top.iter().flat_map(|i| derive(&grammar, *i)).collect();
         prop_assert_eq!(&whole, &s, "the grammar derives exactly its input");
         let repeats = maximal_repeats(&s);
@@ -272,7 +272,7 @@ proptest! {
         // A body that is itself repeated has more turns, not another loop.
         let period = (1..=body.len()).find(|p| body.len().is_multiple_of(*p) && body[..*p].repeat(body.len() / p) == body).unwrap();
         let s = [around.0.clone(), body.repeat(turns), around.1].concat();
-        let grammar = mine(&s);
+        let grammar = mine(&s, &Cancel::default());
         let longest = grammar.top.iter().map(|i| derive(&grammar, *i).len()).max().unwrap();
         prop_assert!(longest + body.len() > period * (turns - 1), "{s:?}: {grammar:?}");
         prop_assert!(grammar.top.len() <= around.0.len() + body.len() + 4, "{s:?}: {grammar:?}");
@@ -280,7 +280,7 @@ proptest! {
 
     #[test]
     fn any_sequence_is_derived(s in prop::collection::vec(0_u32..4, 0..400)) {
-        let grammar = mine(&s);
+        let grammar = mine(&s, &Cancel::default());
         let whole: Vec<u32> = grammar.top.iter().flat_map(|i| derive(&grammar, *i)).collect();
         prop_assert_eq!(whole, s);
     }
@@ -300,7 +300,7 @@ fn hard_sequences_take_no_longer() {
     let chain: Vec<u32> = (1..440).flat_map(|n| 0..n).collect();
     for s in [star, fibonacci, distinct, chain] {
         let started = std::time::Instant::now();
-        let grammar = mine(&s);
+        let grammar = mine(&s, &Cancel::default());
         let derived: usize = grammar.top.iter().map(|i| derive(&grammar, *i).len()).sum();
         assert_eq!(derived, s.len());
         assert!(started.elapsed().as_secs() < 20, "{:?}", started.elapsed());

@@ -12,6 +12,7 @@
 use super::measure::{Characters, Durations, SMALLEST, Verdict};
 use super::table::{Occurrence, PatternId, Table};
 use crate::base::time::{Ns, Span};
+use crate::base::work::Cancel;
 use crate::event::operation::Operations;
 use std::collections::BTreeMap;
 
@@ -55,20 +56,21 @@ const EXPLAINED: f64 = 0.5;
 /// Responsible events have at least one part in this many of the occurrence's excess.
 const SHARE: Ns = 10;
 
-/// All occurrences that took too long, in order of their patterns, units first.
+/// All occurrences that took too long, in order of their patterns, units first; once cancelled, some of them.
 pub fn find(
     table: &Table,
     durations: &[Durations],
     characters: &[Characters],
     operations: &Operations,
     s: f64,
+    cancel: &Cancel,
 ) -> Vec<Late> {
     // By stream and first operation: excess already accounted for.
     let mut explained: BTreeMap<(u32, u32), Ns> = BTreeMap::new();
     let mut found = Vec::new();
     let (units, others): (Vec<_>, Vec<_>) = table.measured().partition(|(_, p)| p.unit);
     // Others in order of their ids: what a pattern uses comes before it.
-    for (id, pattern) in units.into_iter().chain(others) {
+    for (id, pattern) in units.into_iter().chain(others).take_while(|_| !cancel.is_cancelled()) {
         let (durations, characters) = (&durations[id.index()], &characters[id.index()]);
         let occurrences = &table.occurrences[id.index()];
         let length = pattern.length as usize;

@@ -12,6 +12,7 @@
 //! while recording (their rules depend on where a loop happens to begin), suffix arrays (they find repeats but no
 //! hierarchy).
 
+use crate::base::work::Cancel;
 use foldhash::HashMap;
 
 /// A symbol of the input, or a rule.
@@ -49,14 +50,15 @@ pub struct Grammar {
 /// Rounds before mining stops with what it has: bounds time and depth on adversarial input. Recorded runs need some 10.
 const ROUNDS: usize = 200;
 
-/// Mine a sequence. Symbols are small numbers (ids of names): memory is linear in the largest.
-pub fn mine(symbols: &[u32]) -> Grammar {
+/// Mine a sequence. Symbols are small numbers (ids of names): memory is linear in the largest. Once cancelled it ends with what
+/// it has.
+pub fn mine(symbols: &[u32], cancel: &Cancel) -> Grammar {
     let mut miner =
         Miner { first_rule: symbols.iter().max().map_or(0, |m| m + 1), rules: Vec::new(), loops: HashMap::default() };
     let mut sequence = symbols.to_vec();
     miner.fold(&mut sequence);
     for _ in 0..ROUNDS {
-        if !miner.replace_pairs(&mut sequence) {
+        if cancel.is_cancelled() || !miner.replace_pairs(&mut sequence) {
             break;
         }
         miner.fold(&mut sequence);
@@ -242,7 +244,7 @@ mod tests {
     }
 
     fn mined(text: &str) -> String {
-        let grammar = mine(&word(text));
+        let grammar = mine(&word(text), &Cancel::default());
         show(&grammar, &grammar.top)
     }
 
@@ -262,7 +264,7 @@ mod tests {
 
     #[test]
     fn nothing_is_made_of_nothing() {
-        assert_eq!(mine(&[]), Grammar::default());
+        assert_eq!(mine(&[], &Cancel::default()), Grammar::default());
         assert_eq!(mined("abcdefg"), "abcdefg");
     }
 }

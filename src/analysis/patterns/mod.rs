@@ -77,7 +77,7 @@ impl Mined {
         let mine = |i: usize| {
             let started = Instant::now();
             let symbols: Vec<u32> = operations.sequences[i].operations.iter().map(|o| o.symbol.0).collect();
-            (grammar::mine(&symbols), started.elapsed())
+            (grammar::mine(&symbols, &work.cancel), started.elapsed())
         };
         in_order(work, operations.sequences.len(), mine, |_, (grammar, took)| {
             work.progress.step(1);
@@ -94,9 +94,9 @@ impl Mined {
     /// What took too long and why, for one choice of settings.
     pub fn lateness(&self, settings: &Settings, work: &Work) -> Result<Lateness, Cancelled> {
         let characters: Vec<Characters> = self.durations.iter().map(|d| d.characters(settings)).collect();
-        let late = blame::find(&self.table, &self.durations, &characters, &self.operations, settings.s);
+        let late = blame::find(&self.table, &self.durations, &characters, &self.operations, settings.s, &work.cancel);
         work.cancel.check()?;
-        let spread = spread::find(&self.operations, &self.clocks, &late, &characters);
+        let spread = spread::find(&self.operations, &self.clocks, &late, &characters, &work.cancel);
         work.cancel.check()?;
         Ok(Lateness { characters, late, spread })
     }

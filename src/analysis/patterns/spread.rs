@@ -20,6 +20,7 @@ use super::measure::Characters;
 use super::triggers::{Trigger, Triggers};
 use crate::analysis::offsets::Clock;
 use crate::base::time::{Ns, Span};
+use crate::base::work::Cancel;
 use crate::event::operation::{EventKind, Operations, Place, Via};
 
 /// A node: a blamed event of a late occurrence.
@@ -68,8 +69,14 @@ pub struct Cause {
 /// A cause explains at least one part in this many of the excess.
 const SHARE: Ns = 10;
 
-/// Find all causes.
-pub fn find(operations: &Operations, clocks: &[Clock], late: &[Late], characters: &[Characters]) -> Spread {
+/// Find all causes; once cancelled, some of them.
+pub fn find(
+    operations: &Operations,
+    clocks: &[Clock],
+    late: &[Late],
+    characters: &[Characters],
+    cancel: &Cancel,
+) -> Spread {
     let mut nodes: Vec<Node> = Vec::new();
     for (l, occurrence) in (0_u32..).zip(late) {
         let stream = occurrence.occurrence.stream;
@@ -92,7 +99,8 @@ pub fn find(operations: &Operations, clocks: &[Clock], late: &[Late], characters
     let ends: Vec<(Ns, bool)> = nodes.iter().map(ends).collect();
     let mut violations = 0;
     let causes = nodes.iter().zip(&ends).zip(0_u32..).map(|((node, end), at)| {
-        let cause = search.cause(node)?;
+        let cause = if cancel.is_cancelled() { None } else { search.cause(node) };
+        let cause = cause?;
         // What waits for nobody ends every chain; such a send may return after its message was there.
         let before = &search.nodes[cause.node as usize];
         let after = if before.kind.waits() {

@@ -1,7 +1,7 @@
 //! Record classes to typed events, decided once per class.
 //!
 //! In: the classes of a trace and the tasks asked for. Out: a projection (which fields to decode at all) and, per
-//! class, what to make of its values ([`mark`]: of those that delimit executions). Reading a record ([`read`]) is then a
+//! class, what to make of its values (`mark`: of those that delimit executions). Reading a record (`read`) is then a
 //! jump, some copies, and the interning of what is long; nothing is looked up by name. Rules:
 //!
 //! - `sched_waking` is believed, `sched_wakeup` only in traces that do not declare the former (ALGORITHMS.md 2.3).
