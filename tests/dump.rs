@@ -5,7 +5,11 @@
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
+#[path = "support/recordings.rs"]
+mod recordings;
+
 use proptest::prelude::*;
+use recordings::{damage, fixtures, of_corpus, split_files};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -27,14 +31,6 @@ fn load(paths: &[PathBuf]) -> Option<Vec<Source>> {
         Ok(Opened::Ctf(sources)) => Some(sources),
         _ => None,
     }
-}
-
-fn fixtures() -> Vec<PathBuf> {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("fixtures/traces");
-    let mut paths: Vec<_> = std::fs::read_dir(folder).unwrap().map(|e| e.unwrap().path()).collect();
-    paths.retain(|p| p.is_dir());
-    paths.sort();
-    paths
 }
 
 fn text(sources: &[Source], form: Form, sizes: &Sizes, workers: usize) -> (Vec<u8>, Vec<String>) {
@@ -80,27 +76,6 @@ fn recorded_traces_alone_and_together() {
 
 #[test]
 fn damaged_copies() {
-    fn copy(from: &Path, to: &Path, random: &mut impl FnMut(usize) -> usize) {
-        std::fs::create_dir_all(to).unwrap();
-        let mut entries: Vec<_> = std::fs::read_dir(from).unwrap().map(|e| e.unwrap()).collect();
-        entries.sort_by_key(|e| e.file_name());
-        for entry in entries {
-            let (path, target) = (entry.path(), to.join(entry.file_name()));
-            if path.is_dir() {
-                copy(&path, &target, random);
-                continue;
-            }
-            let mut bytes = std::fs::read(&path).unwrap();
-            if entry.file_name() != "metadata" && !path.components().any(|c| c.as_os_str() == "index") {
-                for _ in 0..8.min(bytes.len()) {
-                    let at = random(bytes.len());
-                    bytes[at] = random(256) as u8;
-                }
-            }
-            std::fs::write(target, bytes).unwrap();
-        }
-    }
-    let fixture = Path::new(env!("CARGO_MANIFEST_DIR")).join("fixtures/traces/split-files");
     let mut checked = 0;
     for seed in 0..24u64 {
         let folder = tempfile::tempdir().unwrap();
@@ -109,7 +84,7 @@ fn damaged_copies() {
             state = state.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
             (state >> 33) as usize % below
         };
-        copy(&fixture, folder.path(), &mut random);
+        damage(&split_files(), folder.path(), 8, &mut random);
         if let Some(sources) = load(&[folder.path().to_owned()]) {
             check(&format!("damaged {seed}"), &sources, &SIZES[1..4]);
             checked += 1;
@@ -242,7 +217,7 @@ impl Write for Closed<'_> {
 
 #[test]
 fn a_closed_pipe_and_a_cancel_end_it() {
-    let sources = load(&[Path::new(env!("CARGO_MANIFEST_DIR")).join("fixtures/traces/split-files")]).unwrap();
+    let sources = load(&[split_files()]).unwrap();
     for workers in [1, 2, 3] {
         let writes = AtomicUsize::new(0);
         let mut out = Closed { left: 1000, writes: &writes };
@@ -262,17 +237,11 @@ fn a_closed_pipe_and_a_cancel_end_it() {
 #[test]
 #[ignore = "minutes; by hand, with the corpus"]
 fn recordings_of_the_corpus() {
-    let corpus = std::env::var_os("WHYSLOW_CORPUS").map_or_else(|| "target/corpus".into(), PathBuf::from);
     let mut found = 0;
-    for group in ["kernel", "kernel/extras", "public/real"] {
-        let Ok(folder) = std::fs::read_dir(corpus.join(group)) else { continue };
-        let mut paths: Vec<_> = folder.map(|e| e.unwrap().path()).collect();
-        paths.sort();
-        for path in paths {
-            if let Some(sources) = load(std::slice::from_ref(&path)) {
-                check(&path.display().to_string(), &sources, &SIZES[3..]);
-                found += 1;
-            }
+    for path in of_corpus() {
+        if let Some(sources) = load(std::slice::from_ref(&path)) {
+            check(&path.display().to_string(), &sources, &SIZES[3..]);
+            found += 1;
         }
     }
     println!("{found} recordings");

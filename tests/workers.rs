@@ -6,8 +6,11 @@
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
+#[path = "support/recordings.rs"]
+mod recordings;
 mod schedule;
 
+use recordings::{damage, fixtures, of_corpus, split_files};
 use schedule::Dice;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
@@ -25,14 +28,6 @@ use whyslow::state::history::lines::Time;
 use whyslow::state::history::tree::Tree;
 use whyslow::state::kernel::{Options, record};
 use whyslow::view::stats::Table;
-
-fn fixtures() -> Vec<PathBuf> {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("fixtures/traces");
-    let mut paths: Vec<_> = std::fs::read_dir(folder).unwrap().map(|e| e.unwrap().path()).collect();
-    paths.retain(|p| p.is_dir());
-    paths.sort();
-    paths
-}
 
 fn load(path: &Path) -> Vec<Source> {
     let argument = Argument { label: None, path: path.to_owned() };
@@ -189,33 +184,18 @@ fn results_do_not_depend_on_how_generated_recordings_are_read() {
     }
 }
 
-/// Copy a recording and overwrite bytes of its streams.
-fn mutated(from: &Path, to: &Path, dice: &mut Dice) {
-    std::fs::create_dir_all(to).unwrap();
-    for entry in std::fs::read_dir(from).unwrap().map(|e| e.unwrap()) {
-        let (path, copy) = (entry.path(), to.join(entry.file_name()));
-        if path.is_dir() {
-            mutated(&path, &copy, dice);
-            continue;
-        }
-        let mut bytes = std::fs::read(&path).unwrap();
-        if entry.file_name() != "metadata" && !path.components().any(|c| c.as_os_str() == "index") {
-            for _ in 0..3.min(bytes.len()) {
-                let at = dice.below(bytes.len());
-                bytes[at] = dice.below(256) as u8;
-            }
-        }
-        std::fs::write(copy, bytes).unwrap();
-    }
+/// A copy of a recording with a few bytes of its streams overwritten.
+fn mutated(to: &Path, seed: u64) {
+    let mut dice = Dice(seed);
+    damage(&split_files(), to, 3, &mut |n| dice.below(n));
 }
 
 #[test]
 fn results_do_not_depend_on_how_mutated_recordings_are_read() {
-    let fixture = Path::new(env!("CARGO_MANIFEST_DIR")).join("fixtures/traces/split-files");
     for seed in 0..8 {
         let folder = place(&format!("mutated-{seed}"));
         let _ = std::fs::remove_dir_all(&folder);
-        mutated(&fixture, &folder, &mut Dice(seed * 1013 + 1));
+        mutated(&folder, seed * 1013 + 1);
         let argument = Argument { label: None, path: folder };
         // What cannot be opened at all is another test's.
         if let Ok(Opened::Ctf(sources)) = open(&[argument], &Work::new(2)) {
@@ -242,11 +222,10 @@ fn opened(paths: &[PathBuf], workers: usize) -> String {
 #[test]
 fn opening_does_not_depend_on_workers() {
     let mut paths = fixtures();
-    let split = paths.iter().find(|p| p.ends_with("split-files")).unwrap().clone();
     for seed in 0..4 {
         let folder = place(&format!("opened-{seed}"));
         let _ = std::fs::remove_dir_all(&folder);
-        mutated(&split, &folder, &mut Dice(seed * 377 + 2));
+        mutated(&folder, seed * 377 + 2);
         paths.push(folder);
     }
     // One that cannot be read, alone in its argument, and one beside others.
@@ -255,7 +234,7 @@ fn opening_does_not_depend_on_workers() {
         std::fs::create_dir_all(folder).unwrap();
         std::fs::write(folder.join("metadata"), "/* CTF 1.8 */ trace {").unwrap();
     }
-    mutated(&split, &beside.join("b"), &mut Dice(5));
+    mutated(&beside.join("b"), 5);
     paths.push(beside);
     let mut lists: Vec<Vec<PathBuf>> = paths.iter().map(|p| vec![p.clone()]).collect();
     lists.push(paths.clone());
@@ -271,17 +250,11 @@ fn opening_does_not_depend_on_workers() {
 #[test]
 #[ignore = "minutes; by hand, with the corpus"]
 fn results_do_not_depend_on_how_the_corpus_is_read() {
-    let corpus = std::env::var_os("WHYSLOW_CORPUS").map_or_else(|| "target/corpus".into(), PathBuf::from);
     let mut found = 0;
-    for group in ["kernel", "kernel/extras", "public/real"] {
-        let Ok(folder) = std::fs::read_dir(corpus.join(group)) else { continue };
-        let mut paths: Vec<_> = folder.map(|e| e.unwrap().path()).collect();
-        paths.sort();
-        for path in paths {
-            if let Ok(Opened::Ctf(sources)) = open(&[Argument { label: None, path: path.clone() }], &Work::new(2)) {
-                check(&path.display().to_string(), &sources, 11);
-                found += 1;
-            }
+    for path in of_corpus() {
+        if let Ok(Opened::Ctf(sources)) = open(&[Argument { label: None, path: path.clone() }], &Work::new(2)) {
+            check(&path.display().to_string(), &sources, 11);
+            found += 1;
         }
     }
     println!("{found} recordings");
