@@ -13,6 +13,7 @@ mod schedule;
 use recordings::{damage, fixtures, of_corpus, split_files};
 use schedule::Dice;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 use whyslow::analysis::recording::Recording;
 use whyslow::analysis::usage::Usage;
@@ -278,7 +279,7 @@ fn usage_is_what_the_kernel_machine_finds() {
         compared += 1;
         let read = |focus| Usage::read(&traces, &[], focus, &Way::default(), &work).unwrap().0;
         let (running, moving) = (read(Focus::Running), read(Focus::Transfers));
-        assert_eq!(work.progress.replayed.load(std::sync::atomic::Ordering::Relaxed), 0, "{}", path.display());
+        assert_eq!(work.progress.replayed.load(Ordering::Relaxed), 0, "{}", path.display());
         let mut threads: std::collections::BTreeMap<(i32, i32), i64> = Default::default();
         let mut cpus = Vec::new();
         for ((_, cpu), runs) in &recording.cpus {
@@ -314,23 +315,33 @@ fn usage_is_what_the_kernel_machine_finds() {
 }
 
 #[test]
-fn a_cancelled_run_ends_soon_and_says_so() {
+fn a_cancelled_run_ends_with_the_chunks_that_were_begun() {
+    /// Chunks that were looked at: before the cancel, and in all.
+    static SEEN: [AtomicUsize; 2] = [const { AtomicUsize::new(0) }; 2];
     let folder = schedule::ctf::write(&place("cancelled"), 5, 4000, false);
     let sources = load(&folder);
     let traces: Vec<_> = sources.iter().map(|s| &s.trace).collect();
-    let slow = |_| std::thread::sleep(Duration::from_millis(5));
+    let slow = |_| {
+        std::thread::sleep(Duration::from_millis(5));
+        SEEN[1].fetch_add(1, Ordering::SeqCst);
+    };
     let way = Way { chunks: ChunkTarget::Packet, after: slow, ..Way::default() };
     let work = Work::new(3);
     let cancel = work.cancel.clone();
     std::thread::scope(|scope| {
         let run = scope.spawn(|| Usage::read(&traces, &[], Focus::Running, &way, &work).err());
-        std::thread::sleep(Duration::from_millis(30));
-        let asked = Instant::now();
+        while SEEN[1].load(Ordering::SeqCst) < 4 {
+            std::thread::sleep(Duration::from_millis(1));
+        }
         cancel.cancel();
+        SEEN[0].store(SEEN[1].load(Ordering::SeqCst), Ordering::SeqCst);
+        let asked = Instant::now();
         assert_eq!(run.join().unwrap(), Some(Cancelled));
         // A tenth of a second is promised; the machine that tests may be busy.
         assert!(asked.elapsed() < Duration::from_secs(1));
     });
+    let [before, all] = [&SEEN[0], &SEEN[1]].map(|seen| seen.load(Ordering::SeqCst));
+    assert!(before >= 4 && all <= before + 3, "{before} chunks before the cancel, {all} in all");
 }
 
 #[test]
@@ -358,37 +369,75 @@ fn printed(words: &[&str], trace: &Path, more: &[&str]) -> (Option<i32>, Vec<u8>
     (out.status.code(), out.stdout, out.stderr)
 }
 
+/// One command on one trace in several ways; what it prints and how it ends.
+fn prints_the_same(trace: &Path, words: &[&str]) -> (Option<i32>, Vec<u8>, Vec<u8>) {
+    let bin = trace.join("bin");
+    let symbols = ["--symbols", bin.to_str().unwrap()];
+    let places: &[&str] = if bin.exists() && matches!(words[0], "diff" | "explain") { &symbols } else { &[] };
+    let with = |threads: &str, chunk: &[&str]| {
+        let more: Vec<&str> = ["--threads", threads].iter().chain(chunk).chain(places).copied().collect();
+        printed(words, trace, &more)
+    };
+    let want = with("1", &["--chunk", "1000000000"]);
+    let name = trace.display();
+    for (threads, chunk) in [("1", "0"), ("2", "65536"), ("3", "0"), ("7", "1048576")] {
+        assert!(with(threads, &["--chunk", chunk]) == want, "{name} {words:?}: {threads} workers, chunks of {chunk}");
+    }
+    assert!(with("2", &[]) == want, "{name} {words:?}: two workers, balanced chunks");
+    want
+}
+
+const STATES: [&str; 5] = ["query", "--json", "--attribute", "threads/*/state", "--points=50"];
+const SLOWEST: [&str; 5] = ["query", "--json", "--attribute", "threads/*/syscall", "--longest=20"];
+
 #[test]
 fn every_command_prints_the_same_bytes() {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("fixtures/traces");
     let accepted = "begin=syscall_exit_accept4,end=syscall_entry_shutdown";
-    let cases: [(&str, &[&str]); 8] = [
+    let cases: [(&str, &[&str]); 12] = [
         ("lock-contention", &["diff", "--json"]),
         ("lock-contention", &["explain", "--json", "--task", "client:call"]),
+        ("lock-contention", &["anomalies", "--json"]),
         ("cpu-contention", &["explain", "--json"]),
+        ("cpu-contention", &["stats", "cpu", "--json"]),
+        ("cpu-contention", &STATES),
         ("disk-contention", &["diff", "--json", "--task", accepted]),
         ("disk-contention", &["stats", "io", "--json"]),
-        ("cpu-contention", &["stats", "cpu", "--json"]),
+        ("disk-contention", &SLOWEST),
         ("lost-events", &["info", "--full", "--json"]),
         ("rotated", &["stats", "count", "--json"]),
+        ("split-files", &["dump"]),
     ];
     for (name, words) in cases {
-        let trace = folder.join(name);
-        let bin = trace.join("bin");
-        let symbols = ["--symbols", bin.to_str().unwrap()];
-        let places: &[&str] = if matches!(words[0], "diff" | "explain") { &symbols } else { &[] };
-        let with = |threads: &str, chunk: &[&str]| {
-            let more: Vec<&str> = ["--threads", threads].iter().chain(chunk).chain(places).copied().collect();
-            printed(words, &trace, &more)
-        };
-        let want = with("1", &["--chunk", "1000000000"]);
-        assert_eq!(want.0, Some(0), "{name} {words:?}: {}", String::from_utf8_lossy(&want.2));
-        for (threads, chunk) in [("1", "0"), ("2", "65536"), ("3", "0"), ("7", "1048576")] {
-            assert!(
-                with(threads, &["--chunk", chunk]) == want,
-                "{name} {words:?}: {threads} workers, chunks of {chunk}"
-            );
-        }
-        assert!(with("2", &[]) == want, "{name} {words:?}: two workers, balanced chunks");
+        let (status, _, said) = prints_the_same(&folder.join(name), words);
+        assert_eq!(status, Some(0), "{name} {words:?}: {}", String::from_utf8_lossy(&said));
+    }
+}
+
+#[test]
+fn every_command_prints_the_same_bytes_of_generated_and_damaged_recordings() {
+    let commands: [&[&str]; 9] = [
+        &["explain", "--json"],
+        &["explain", "--json", "--task", "futex"],
+        &["anomalies", "--json"],
+        &["stats", "cpu", "--json"],
+        &["stats", "io", "--json"],
+        &["stats", "count", "--json"],
+        &["info", "--full", "--json"],
+        &["dump", "--canonical"],
+        &STATES,
+    ];
+    let damaged = place("commands-damaged");
+    let _ = std::fs::remove_dir_all(&damaged);
+    mutated(&damaged, 4711);
+    let traces = [
+        schedule::ctf::write(&place("commands-whole"), 61, 1200, false),
+        schedule::ctf::write(&place("commands-hurt"), 62, 1200, true),
+        damaged,
+    ];
+    for trace in &traces {
+        let ended = commands.map(|words| prints_the_same(trace, words).0 == Some(0));
+        // Not all traces have system calls, but most commands find something.
+        assert!(ended.iter().filter(|ended| **ended).count() > 6, "{}: {ended:?}", trace.display());
     }
 }
