@@ -3,8 +3,10 @@
 use super::context::{ContextId, Contexts};
 use super::metric::{Column, Metric};
 use super::{TraceId, WhoId};
-use crate::base::time::Ns;
+use crate::base::time::{Ns, Span};
 use crate::base::work::{Cancelled, Work, in_order};
+use crate::state::segments::{Direction, Order, Segment, Segments};
+use std::sync::OnceLock;
 
 /// Executions that a worker takes at once.
 const CHUNK: usize = 4096;
@@ -146,6 +148,8 @@ pub struct Executions {
     pub own: Sparse,
     /// Time per context with its descendants.
     pub inclusive: Sparse,
+    /// Their spans, once somebody asks by time.
+    pub(super) segments: OnceLock<Segments>,
 }
 
 impl Executions {
@@ -164,6 +168,15 @@ impl Executions {
         self.end[i] - self.start[i]
     }
 
+    /// Those that ran at `instant`, the longest first; the others are not looked at one by one.
+    pub fn at(&self, instant: Ns) -> impl Iterator<Item = ExecutionId> {
+        let spans = || self.start.iter().zip(&self.end).map(|(start, end)| Span::new(*start, *end));
+        let segment = |(span, item): (Span, u32)| Segment { span, item };
+        let segments = self.segments.get_or_init(|| Segments::new(spans().zip(0..).map(segment).collect()));
+        let met = segments.iter(Order::Duration, Direction::Down, Span::new(instant, instant.saturating_add(1)));
+        met.filter(move |segment| instant < segment.span.end).map(|segment| ExecutionId(segment.item))
+    }
+
     /// The column of a metric.
     pub fn column(&self, metric: &Metric) -> Option<&Column> {
         self.columns.iter().find(|c| c.metric == *metric)
@@ -173,6 +186,23 @@ impl Executions {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn those_of_a_moment_are_those_that_a_scan_finds() {
+        let mut executions = Executions::default();
+        for i in 0..500 {
+            executions.start.push(i * 3);
+            executions.end.push(i * 3 + i * 37 % 101);
+        }
+        for instant in [0, 1, 2, 750, 751, 1_400, 1_500, 1_598, 2_000] {
+            let found: Vec<usize> = executions.at(instant).map(ExecutionId::index).collect();
+            assert!(found.is_sorted_by_key(|i| std::cmp::Reverse(executions.duration(*i))));
+            let runs = |i: &usize| executions.start[*i] <= instant && instant < executions.end[*i];
+            let mut sorted = found.clone();
+            sorted.sort_unstable();
+            assert_eq!(sorted, (0..500).filter(runs).collect::<Vec<_>>(), "at {instant}");
+        }
+    }
     use crate::base::names::NameId;
     use crate::model::context::{Frame, FrameKind};
 

@@ -188,19 +188,15 @@ fn sample(model: &Model, id: ExecutionId, group: &'static str, here: i64) -> Sam
     }
 }
 
-/// Positions of the executions in which the last instant of a span lies.
-pub fn at_moment(model: &Model, span: Span) -> Vec<usize> {
-    let e = &model.executions;
-    let instant = span.end.max(span.start + 1) - 1;
-    (0..e.len()).filter(|i| e.start[*i] <= instant && instant < e.end[*i]).collect()
+/// The executions in which the last instant of a span lies, the longest first.
+pub fn at_moment(model: &Model, span: Span) -> impl Iterator<Item = ExecutionId> {
+    model.executions.at(span.end.max(span.start + 1) - 1)
 }
 
 /// The longest executions of a moment.
 pub fn samples_of_moment(model: &Model, span: Span) -> Vec<Sample> {
-    let mut inside = at_moment(model, span);
-    inside.sort_by_key(|i| (std::cmp::Reverse(model.executions.duration(*i)), *i));
-    inside.truncate(SAMPLES);
-    inside.into_iter().map(|i| sample(model, ExecutionId::at(i), "", model.executions.duration(i))).collect()
+    let inside = at_moment(model, span).take(SAMPLES);
+    inside.map(|id| sample(model, id, "", model.executions.duration(id.index()))).collect()
 }
 
 fn threads(model: &Model, path: &[ContextId]) -> Vec<Behind> {

@@ -205,7 +205,7 @@ pub(super) fn go_to_moment(app: &mut App, span: Span) -> Vec<Effect> {
 /// value, so the group is bounded by the starts of those executions and the shortest of them.
 fn of_moment(model: &Model, span: Span) -> Option<(Vec<Filter>, usize)> {
     let e = &model.executions;
-    let inside = details::at_moment(model, span);
+    let inside: Vec<usize> = details::at_moment(model, span).map(|id| id.index()).collect();
     let starts = inside.iter().map(|i| e.start[*i].saturating_sub(model.origin));
     let (first, last) = (starts.clone().min()?, starts.max()?);
     let shortest = inside.iter().map(|i| e.duration(*i)).min()?;
