@@ -105,7 +105,7 @@ impl Work {
     fn others(&self) -> Option<&ThreadPool> {
         let Others { number, pool } = &*self.others;
         let build = || ThreadPoolBuilder::new().num_threads(*number).thread_name(|_| "worker".to_owned()).build().ok();
-        if self.threads > 1 { pool.get_or_init(build).as_ref() } else { None }
+        if self.threads > 1 && *number > 0 { pool.get_or_init(build).as_ref() } else { None }
     }
 }
 

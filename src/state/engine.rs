@@ -1,8 +1,8 @@
 //! The parallel engine: a trace is cut into chunks of its time line, workers look at one chunk each, and what they
 //! found is merged from left to right while later chunks are still being read.
 //!
-//! ALGORITHMS.md 10.1 and 10.2. A chunk is a span of time over all streams, balanced by bytes: the weight of packets
-//! before a time, each placed at its begin, is cut at multiples of the target. A packet that meets several chunks (at most
+//! ALGORITHMS.md 10.1 and 10.2. A chunk is a span of time over all streams, balanced by bytes: where the weight of the
+//! packets since the last cut, each placed at its begin, reaches the target, the next one begins. A packet that meets several chunks (at most
 //! one per stream and cut) is read for each: what lies before the chunk is stepped over by headers, what lies behind is not read.
 //! A record belongs to the chunk that its time lies in, so records of equal times are never separated, and what is
 //! wrong with a packet is told by the chunk in which it ends. Nothing that is computed may depend on where the cuts lie.
@@ -131,7 +131,7 @@ pub fn run<A: Analysis>(
     Ok(whole)
 }
 
-/// The part of what is left, among all workers' shares, that a chunk is.
+/// A chunk is one part in so many of a worker's share of what is left.
 const SHARES: u64 = 2;
 
 /// Between which times the records of a packet are held; any, where the packet does not tell. One that ends before it
@@ -142,8 +142,7 @@ fn times(trace: &Trace, stream: usize, packet: usize) -> Option<(Ns, Ns)> {
     Some((begin.min(end), begin.max(end)))
 }
 
-/// Where to cut: the begins of packets at which the weight of the packets before them passes a multiple of the
-/// target. Traces whose packets do not tell their times are not cut.
+/// Where to cut: the begins of packets at which the weight of the packets since the last cut reaches the target. Traces whose packets do not tell their times are not cut.
 fn cuts(traces: &[&Trace], target: ChunkTarget, workers: usize) -> Vec<Ns> {
     let mut begins: Vec<(Ns, u64)> = Vec::new();
     for trace in traces {
@@ -223,7 +222,7 @@ fn spread(chunks: &mut [Chunk], number: usize, trace: &Trace, stream: usize) {
 
 impl Chunk {
     /// True for times that lie in it.
-    fn holds(&self, time: Ns) -> bool {
+    pub fn holds(&self, time: Ns) -> bool {
         self.from <= time && !self.ends_before(time)
     }
 

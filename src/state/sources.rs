@@ -99,7 +99,7 @@ impl Sources {
                 }
             });
             notices.merge(&wrong);
-            let here = |span: &&Span| chunk.from <= span.start && span.start < chunk.until;
+            let here = |span: &&Span| chunk.holds(span.start);
             let cpu = trace.streams().get(piece.stream.index()).and_then(|stream| stream.cpu);
             let cpu = cpu.and_then(|cpu| u16::try_from(cpu).ok()).unwrap_or(u16::MAX);
             let (trace, kind) = (piece.trace as u16, Kind::Lost);

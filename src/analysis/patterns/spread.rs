@@ -92,15 +92,20 @@ pub fn find(
     nodes.dedup_by_key(|n| (n.stream, n.event));
     let search = Search { late, characters, nodes: &nodes, triggers: Triggers::new(operations, clocks) };
     // Where waits follow waits this strictly grows, ties broken by position: no cycles.
-    let ends = |node: &Node| match search.trigger(node) {
-        Some(trigger) if node.kind == EventKind::Send => (trigger.sent, true),
-        _ => (node.span.end, false),
+    let ended = |node: &Node| {
+        let trigger = search.trigger(node);
+        match trigger {
+            Some(by) if node.kind == EventKind::Send => (trigger, (by.sent, true)),
+            _ => (trigger, (node.span.end, false)),
+        }
     };
-    let ends: Vec<(Ns, bool)> = nodes.iter().map(ends).collect();
+    let (waits, ends): (Vec<Option<Trigger>>, Vec<(Ns, bool)>) = nodes.iter().map(ended).unzip();
     let mut violations = 0;
-    let causes = nodes.iter().zip(&ends).zip(0_u32..).map(|((node, end), at)| {
-        let cause = if cancel.is_cancelled() { None } else { search.cause(node) };
-        let cause = cause?;
+    let causes = nodes.iter().zip(waits).zip(&ends).zip(0_u32..).map(|(((node, trigger), end), at)| {
+        if cancel.is_cancelled() {
+            return None;
+        }
+        let cause = search.cause(node, trigger?)?;
         // What waits for nobody ends every chain; such a send may return after its message was there.
         let before = &search.nodes[cause.node as usize];
         let after = if before.kind.waits() {
@@ -131,9 +136,11 @@ impl Search<'_> {
         node.kind.waits().then(|| self.triggers.of(place, node.span.end)).flatten()
     }
 
-    /// The node that made this one wait.
-    fn cause(&self, node: &Node) -> Option<Cause> {
-        let trigger = self.trigger(node).filter(|t| t.from.stream != node.stream)?;
+    /// The node that made this one wait, whose wait `trigger` ended.
+    fn cause(&self, node: &Node, trigger: Trigger) -> Option<Cause> {
+        if trigger.from.stream == node.stream {
+            return None;
+        }
         // What the sender could have spared: the wait until it sent, over what such a wait usually takes. The rest is
         // the transfer, or a receiver that did not run.
         let occurrence = &self.late[node.late as usize];

@@ -123,7 +123,7 @@ impl History {
         starts: &[Ns],
         cancel: &Cancel,
     ) -> Result<Line, Cancelled> {
-        let work = Work { threads: 1, cancel: cancel.clone(), ..Work::new(1) };
+        let work = Work { cancel: cancel.clone(), ..Work::new(1) };
         let summary = self.summary(&work)?;
         let ends = starts.iter().skip(1).copied().chain([span.end]);
         let cell = |(start, end): (&Ns, Ns)| {
