@@ -255,7 +255,7 @@ fn blamed(ground: &Ground<'_>, part: &Part, leaves: &[(ContextId, i128)], proces
 }
 
 /// The deepest function that covers 80 % (else half) of the leaves whose functions are known, and the context where
-/// it stands on the first leaf that has it. Functions without a name, and the kernel's, only where no other is.
+/// it stands on the first leaf that has it. Functions without a name, and the kernel's, only where most leaves have no other.
 fn common_function(
     model: &Model,
     leaves: &[(ContextId, i128)],
@@ -270,6 +270,8 @@ fn common_function(
         }
     };
     let total: i128 = leaves.iter().map(|(_, d)| d).sum();
+    let has_any = |leaf: ContextId| frames(leaf).into_iter().any(|c| function(c, true).is_some());
+    let with_any: i128 = leaves.iter().filter(|(leaf, _)| has_any(*leaf)).map(|(_, share)| share).sum();
     for any in [false, true] {
         let mut known = 0;
         let mut covers: BTreeMap<NameId, i128> = BTreeMap::new();
@@ -280,7 +282,8 @@ fn common_function(
                 *covers.entry(name).or_insert(0) += share;
             }
         }
-        if known == 0 || known * 20 < total {
+        // What few leaves have a name for would speak for the others.
+        if known == 0 || known * 20 < total || known * 2 < with_any {
             continue;
         }
         for percent in [80, 50] {
