@@ -84,11 +84,12 @@ fn text(recording: &Recording, notices: &[String]) -> String {
         counters,
         lossy,
         covered,
+        quality,
         span,
     } = recording;
     format!(
         "{names:?}{stacks:?}{hosts:?}{threads:?}{cpus:?}{images:?}{disk:?}{marks:?}{page_faults:?}{counters:?}{lossy:?}\
-         {covered:?}{span:?}{notices:?}"
+         {covered:?}{quality:?}{span:?}{notices:?}"
     )
 }
 

@@ -106,7 +106,8 @@ impl Walk<'_> {
             EdgeKind::Preempted => self.add_preempted(node, segment),
             EdgeKind::Disk => self.add_disk(node, segment),
             EdgeKind::Interrupted => self.add_wait(node, Spent::Interrupted, segment),
-            EdgeKind::Blocked | EdgeKind::Unknown => self.add_wait(node, Spent::Unknown, segment),
+            EdgeKind::Blocked => self.add_wait(node, Spent::UnknownWait, segment),
+            EdgeKind::Unknown => self.add_unknown(root, segment),
             EdgeKind::Timer => self.add_wait(node, Spent::Timer, segment),
             EdgeKind::Network => self.add_wait(node, Spent::Network, segment),
             EdgeKind::UserInput => self.add_wait(node, Spent::User, segment),
@@ -176,10 +177,22 @@ impl Walk<'_> {
     /// A wait that nothing more is known of than perhaps the name of a device, an interrupt or a reason.
     fn add_wait(&mut self, node: OutlineId, spent: Spent, segment: &PathSegment) {
         let mut wait = self.outline.child(Some(node), Step::Wait(spent, None));
-        if matches!(spent, Spent::Interrupted | Spent::Device | Spent::Unknown) && segment.qualifier.is_some() {
+        if matches!(spent, Spent::Interrupted | Spent::Device | Spent::UnknownWait) && segment.qualifier.is_some() {
             wait = self.outline.child(Some(wait), Step::Wait(spent, segment.qualifier));
         }
         self.add(wait, segment.span.len() as u64);
+    }
+
+    /// Nobody knows whether the thread ran or waited; its calls and samples say where.
+    fn add_unknown(&mut self, root: OutlineId, segment: &PathSegment) {
+        for (part, stack) in self.sources.timelines.over(segment.thread, segment.span) {
+            let node = self.outline.child(Some(root), Step::Stack(stack));
+            let mut unknown = self.outline.child(Some(node), Step::Wait(Spent::UnknownState, None));
+            if segment.qualifier.is_some() {
+                unknown = self.outline.child(Some(unknown), Step::Wait(Spent::UnknownState, segment.qualifier));
+            }
+            self.add(unknown, part.len() as u64);
+        }
     }
 
     fn add_stacks(&mut self, root: OutlineId, thread: ThreadId, span: Span) {

@@ -24,12 +24,14 @@ pub enum Spent {
     /// Waited for a person.
     User,
     /// Waited, nobody knows for what.
-    Unknown,
+    UnknownWait,
+    /// Ran or waited: the recording does not say which.
+    UnknownState,
 }
 
 impl Spent {
     /// All kinds.
-    pub const ALL: [Spent; 11] = [
+    pub const ALL: [Spent; 12] = [
         Spent::Cpu,
         Spent::Preempted,
         Spent::Interrupted,
@@ -40,7 +42,8 @@ impl Spent {
         Spent::Device,
         Spent::Ipi,
         Spent::User,
-        Spent::Unknown,
+        Spent::UnknownWait,
+        Spent::UnknownState,
     ];
 
     /// The name in JSON and filters.
@@ -56,7 +59,8 @@ impl Spent {
             Spent::Device => "blocked.device",
             Spent::Ipi => "blocked.ipi",
             Spent::User => "blocked.user",
-            Spent::Unknown => "blocked.unknown",
+            Spent::UnknownWait => "blocked.unknown",
+            Spent::UnknownState => "unknown",
         }
     }
 }

@@ -53,7 +53,7 @@ impl Scene {
                     "timer" => Spent::Timer,
                     "preempted" => Spent::Preempted,
                     "network" => Spent::Network,
-                    _ => Spent::Unknown,
+                    _ => Spent::UnknownWait,
                 };
                 (FrameKind::Wait(spent), inner(1))
             } else if part == "?" {

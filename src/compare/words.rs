@@ -61,7 +61,8 @@ pub(super) fn phrase(kind: Spent, site: &str, by: &Culprit, blames: Blame) -> St
         (Spent::Device, _) => format!("waiting for a device{within}"),
         (Spent::Ipi, _) => format!("waiting{within} for another CPU"),
         (Spent::User, _) => format!("waiting for a person{within}"),
-        (Spent::Unknown, _) => format!("waiting{within} for something that the trace does not show"),
+        (Spent::UnknownWait, _) => format!("waiting{within} for something that the trace does not show"),
+        (Spent::UnknownState, _) => format!("running or waiting{within}: the trace does not show which"),
     }
 }
 

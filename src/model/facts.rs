@@ -3,6 +3,7 @@
 use crate::base::time::Ns;
 use crate::input::Source;
 use crate::input::count::lost;
+pub use crate::state::recording::Quality;
 
 /// One trace.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -36,6 +37,15 @@ pub struct Lost {
     pub packets: u64,
     /// Streams that lost any.
     pub streams: u64,
+}
+
+/// How far the scheduler's events of a host can be believed.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct HostQuality {
+    /// Name of the host; empty where not recorded.
+    pub host: String,
+    /// What was counted.
+    pub quality: Quality,
 }
 
 /// Some traces.

@@ -50,7 +50,7 @@ impl Metric {
     /// Those that every recording may have.
     pub fn known() -> Vec<Metric> {
         let mut all = vec![Metric::Duration, Metric::Start];
-        let named = |s: &Spent| !matches!(s, Spent::Device | Spent::Ipi | Spent::User | Spent::Unknown);
+        let named = |s: &Spent| !matches!(s, Spent::Device | Spent::Ipi | Spent::User | Spent::UnknownWait);
         all.extend(Spent::ALL.into_iter().filter(named).map(Metric::Spent));
         all.extend([Metric::Other, Metric::Syscalls, Metric::PageFaults, Metric::BytesRead, Metric::BytesWritten]);
         all.extend([Metric::Threads, Metric::Trace, Metric::Type]);

@@ -72,6 +72,8 @@ pub struct Model {
     pub executions: execution::Executions,
     /// Of the executions that were asked for: contexts and nanoseconds in order of time. They fill the execution.
     pub moments: BTreeMap<execution::ExecutionId, Vec<(context::ContextId, u64)>>,
+    /// How far the events of each host with a kernel trace agree, in the order of the recording's hosts.
+    pub quality: Vec<facts::HostQuality>,
     /// What is lost, unknown, unsure.
     pub notices: Notices,
     /// Time to subtract so that the first event of the recording is at zero, for people.

@@ -221,6 +221,19 @@ pub struct Counter {
     pub values: Vec<(CounterOwner, Ns, u64)>,
 }
 
+/// How far the scheduler's events of one host can be believed.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Quality {
+    /// Switches that were followed.
+    pub switches: u64,
+    /// Of these, how many say that another thread left the CPU than the one that was known to run there.
+    pub contradictions: u64,
+    /// Times at which another event showed that switches are missing, where the tracer told of no loss.
+    pub gaps: u64,
+    /// Losses that the tracer told, on streams whose switches are followed.
+    pub losses: u64,
+}
+
 /// All of it.
 #[derive(Clone, Debug, Default)]
 pub struct Recording {
@@ -244,6 +257,8 @@ pub struct Recording {
     pub page_faults: Option<Vec<(ThreadId, Ns)>>,
     /// Hardware counters, sorted by name.
     pub counters: Vec<Counter>,
+    /// By host: how far its scheduler's events agree.
+    pub quality: Vec<Quality>,
     /// Spans in which events were lost: results over them are marked.
     pub lossy: Vec<Span>,
     /// Per host with a kernel trace: the time over which all of its CPUs were recorded. A snapshot's buffers reach back

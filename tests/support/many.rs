@@ -63,7 +63,7 @@ pub fn model(executions: usize, seed: u64) -> Model {
                 Metric::Duration => duration,
                 Metric::Start => at - model.origin,
                 Metric::Spent(s) => of(&|k| k == *s),
-                Metric::Other => of(&|k| matches!(k, Spent::Device | Spent::Ipi | Spent::User | Spent::Unknown)),
+                Metric::Other => of(&|k| matches!(k, Spent::Device | Spent::Ipi | Spent::User | Spent::UnknownWait)),
                 Metric::Syscalls => 3 + random.below(5) as i64,
                 Metric::BytesRead => read,
                 Metric::Trace => label,

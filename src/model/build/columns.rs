@@ -26,8 +26,16 @@ pub struct Columns {
 }
 
 /// Kinds with a metric of their own; all others are `blocked.other`.
-const KINDS: [Spent; 7] =
-    [Spent::Cpu, Spent::Preempted, Spent::Interrupted, Spent::Disk, Spent::Network, Spent::Timer, Spent::Thread];
+const KINDS: [Spent; 8] = [
+    Spent::Cpu,
+    Spent::Preempted,
+    Spent::Interrupted,
+    Spent::Disk,
+    Spent::Network,
+    Spent::Timer,
+    Spent::Thread,
+    Spent::UnknownState,
+];
 
 impl Columns {
     /// No executions yet of a recording.

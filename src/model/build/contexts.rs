@@ -200,7 +200,8 @@ fn wait_name(spent: Spent) -> &'static str {
         Spent::Device => "device",
         Spent::Ipi => "inter-processor interrupt",
         Spent::User => "user input",
-        Spent::Unknown => "unknown",
+        Spent::UnknownWait => "unknown",
+        Spent::UnknownState => "ran or waited",
     }
 }
 

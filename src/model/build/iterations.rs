@@ -145,7 +145,7 @@ impl<'a> Folder<'a> {
         let root = contexts.child(None, Frame { kind: FrameKind::Process, name: names.intern("rank") });
         let ranks = operations.sequences.iter().map(|s| names.intern(&rank_name(s))).collect();
         let transfer = Frame { kind: FrameKind::Wait(Spent::Network), name: names.intern("transfer") };
-        let unknown = Frame { kind: FrameKind::Wait(Spent::Unknown), name: names.intern("unknown") };
+        let unknown = Frame { kind: FrameKind::Wait(Spent::UnknownWait), name: names.intern("unknown") };
         let frames = BTreeMap::new();
         Folder { operations, triggers, contexts, names, root, ranks, frames, transfer, unknown }
     }

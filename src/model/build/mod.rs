@@ -15,6 +15,7 @@ pub mod iterations;
 
 use super::context::ContextId;
 use super::execution::ExecutionId;
+use super::facts::HostQuality;
 use super::{Model, TraceId, TraceInfo, Who, WhoId};
 use crate::analysis::counters;
 use crate::analysis::counts::{Counter, Counts};
@@ -84,6 +85,7 @@ pub fn build(recording: &Recording, request: &Request, notices: &Notices, work: 
         task: request.task,
         traces: request.traces.clone(),
         notices: notices.clone(),
+        quality: quality(recording),
         origin: recording.span.start,
         ..Model::default()
     };
@@ -186,7 +188,13 @@ fn fold(chunk: &[Execution<'_>], sources: &Sources<'_>, counter: &Counter<'_>) -
     Folded { outline, executions }
 }
 
-/// A wait whose end nobody is known to have brought about.
+/// Of the hosts whose switches were recorded.
+fn quality(recording: &Recording) -> Vec<HostQuality> {
+    let hosts = recording.hosts.iter().zip(&recording.quality).filter(|(_, quality)| quality.switches > 0);
+    hosts.map(|(h, quality)| HostQuality { host: recording.names.get(h.name).to_owned(), quality: *quality }).collect()
+}
+
+/// A wait whose end nobody is known to have brought about, or time of which nothing is known.
 fn is_unresolved(segment: &PathSegment) -> bool {
     matches!(segment.kind, EdgeKind::Blocked | EdgeKind::Unknown) && !segment.span.is_empty()
 }

@@ -39,7 +39,7 @@ fn follows(model: &Model, by_kind: &[ByKind], metric: &Metric) -> Option<Vec<i64
 
 /// Kinds that have no metric of their own.
 fn is_other(spent: Spent) -> bool {
-    matches!(spent, Spent::Device | Spent::Ipi | Spent::User | Spent::Unknown)
+    matches!(spent, Spent::Device | Spent::Ipi | Spent::User | Spent::UnknownWait)
 }
 
 /// Times of one execution, in the order of [`Spent::ALL`].

@@ -32,7 +32,7 @@ use std::path::{Path, PathBuf};
 /// How each database begins.
 const MAGIC: [u8; 8] = *b"whyslow\x1a";
 /// The one layout that is written and read.
-const VERSION: u32 = 1;
+const VERSION: u32 = 2;
 /// Bytes before the table.
 const HEADER: usize = 32;
 /// Bytes of a section in the table.
@@ -48,7 +48,7 @@ enum Kind {
     Facts = 1,
     /// Names of the tasks.
     Tasks,
-    /// Labels and bounds of the traces, and the time that counts as zero.
+    /// Labels and bounds of the traces, the time that counts as zero, and how far the events of each host agree.
     Traces,
     /// All names of a task's model.
     Names,

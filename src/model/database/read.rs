@@ -12,7 +12,7 @@ use crate::input::cursor::Bytes;
 use crate::input::mapped::Mapped;
 use crate::model::context::{ContextId, Contexts, Frame, FrameKind, Spent};
 use crate::model::execution::{Executions, Sparse};
-use crate::model::facts::{Facts, Lost, TraceFacts};
+use crate::model::facts::{Facts, HostQuality, Lost, Quality, TraceFacts};
 use crate::model::{Model, TraceId, TraceInfo, Who, WhoId};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -134,7 +134,7 @@ impl Database {
     /// How long each execution of a task took, ascending.
     pub fn durations(&self, task: usize) -> Result<Vec<Ns>, DatabaseError> {
         let task = task as u32;
-        let (origin, traces) = self.section(Kind::Traces, task, read_traces)?;
+        let (origin, _, traces) = self.section(Kind::Traces, task, read_traces)?;
         let who = self.section(Kind::Who, task, |n, u| read_who(n, usize::MAX, u))?.len();
         let read = |n, u: &mut Unpack<'_>| read_executions(n, origin, who, traces.len(), u);
         let executions = self.section(Kind::Executions, task, read)?;
@@ -146,7 +146,7 @@ impl Database {
     /// The model of a task, by its position in [`Database::tasks`].
     pub fn model(&self, task: usize, work: &Work) -> Result<Model, DatabaseError> {
         let number = task as u32;
-        let (origin, traces) = self.section(Kind::Traces, number, read_traces)?;
+        let (origin, quality, traces) = self.section(Kind::Traces, number, read_traces)?;
         let names = self.section(Kind::Names, number, read_names)?;
         let who = self.section(Kind::Who, number, |n, u| read_who(n, names.len(), u))?;
         let mut contexts = self.section(Kind::Contexts, number, |n, u| read_contexts(n, names.len(), u))?;
@@ -168,6 +168,7 @@ impl Database {
             contexts,
             executions,
             moments: BTreeMap::new(),
+            quality,
             notices,
             origin,
         };
@@ -214,13 +215,21 @@ fn read_facts(traces: usize, unpack: &mut Unpack<'_>) -> Option<Facts> {
     Some(Facts { traces: (0..traces).map(trace).collect::<Option<_>>()?, lost })
 }
 
-fn read_traces(traces: usize, unpack: &mut Unpack<'_>) -> Option<(Ns, Vec<TraceInfo>)> {
+fn read_traces(traces: usize, unpack: &mut Unpack<'_>) -> Option<(Ns, Vec<HostQuality>, Vec<TraceInfo>)> {
     let origin = unpack.signed()?;
+    let host = |unpack: &mut Unpack<'_>| {
+        let host = unpack.text()?.to_owned();
+        let mut number = || unpack.number();
+        let (switches, contradictions, gaps, losses) = (number()?, number()?, number()?, number()?);
+        Some(HostQuality { host, quality: Quality { switches, contradictions, gaps, losses } })
+    };
+    // No more hosts than bytes: `index` bounds the number.
+    let quality = (0..unpack.index(unpack.0.len())?).map(|_| host(unpack)).collect::<Option<_>>()?;
     let trace = |_| {
         let label = unpack.text()?.to_owned();
         Some(TraceInfo { label, span: Span::new(unpack.signed()?, unpack.signed()?) })
     };
-    Some((origin, (0..traces).map(trace).collect::<Option<_>>()?))
+    Some((origin, quality, (0..traces).map(trace).collect::<Option<_>>()?))
 }
 
 fn read_names(names: usize, unpack: &mut Unpack<'_>) -> Option<Names> {

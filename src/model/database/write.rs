@@ -6,7 +6,7 @@ use crate::base::names::{NameId, Names};
 use crate::base::notice::Notices;
 use crate::model::context::{Contexts, FrameKind};
 use crate::model::execution::{Executions, Sparse};
-use crate::model::facts::{Facts, Lost, TraceFacts};
+use crate::model::facts::{Facts, HostQuality, Lost, Quality, TraceFacts};
 use crate::model::{Model, TraceInfo, Who};
 use std::io::Write;
 use std::path::Path;
@@ -34,7 +34,8 @@ impl Writer {
 
     /// Add the model of a task.
     pub fn add(&mut self, model: &Model) {
-        let Model { names, traces, tasks, task, who, contexts, executions, moments: _, notices, origin } = model;
+        let Model { names, traces, tasks, task, who, contexts, executions, moments: _, quality, notices, origin } =
+            model;
         let number = self.tasks.len() as u32;
         self.tasks.push(tasks.get(*task).cloned().unwrap_or_default());
         for kind in Kind::OF_TASK {
@@ -50,6 +51,7 @@ impl Writer {
                 Kind::Notices => write_notices(notices, &mut pack),
                 Kind::Traces => {
                     pack.signed(*origin);
+                    write_quality(quality, &mut pack);
                     write_traces(traces, &mut pack)
                 }
                 Kind::Facts | Kind::Tasks => 0,
@@ -134,6 +136,14 @@ fn write_facts(Facts { traces, lost: Lost { events, packets, streams } }: &Facts
         pack.maybe(host.as_deref(), Pack::text);
         pack.maybe(clock.as_deref(), Pack::text);
         [*streams, *packets, *event_types].into_iter().for_each(|n| pack.number(n));
+    }
+}
+
+fn write_quality(hosts: &[HostQuality], pack: &mut Pack) {
+    pack.number(hosts.len() as u64);
+    for HostQuality { host, quality: Quality { switches, contradictions, gaps, losses } } in hosts {
+        pack.text(host);
+        [*switches, *contradictions, *gaps, *losses].into_iter().for_each(|n| pack.number(n));
     }
 }
 
