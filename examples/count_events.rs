@@ -1,0 +1,23 @@
+//! Count the events of each type in a trace, as `whyslow stats count` does.
+//!
+//!     cargo run --example count_events -- fixtures/traces/lock-contention
+
+use whyslow::base::work::Work;
+use whyslow::input::{self, Argument, Opened, count};
+
+fn main() -> anyhow::Result<()> {
+    let arguments: Vec<Argument> = std::env::args().skip(1).map(|path| Argument::parse(&path)).collect();
+    let work = Work::new(0);
+    let Opened::Ctf(sources) = input::open(&arguments, &work)? else {
+        anyhow::bail!("this example counts CTF traces only");
+    };
+    let (counts, notices) = count::count(&sources, &work)?;
+    for (name, events) in &counts.per_name {
+        println!("{events:>12} {}", whyslow::view::clean::line(name));
+    }
+    println!("{:>12} events in {} streams", counts.events, counts.streams);
+    for sentence in notices.sentences() {
+        eprintln!("{sentence}");
+    }
+    Ok(())
+}

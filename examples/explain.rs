@@ -1,0 +1,30 @@
+//! Explain the slow executions of a trace's first task, as `whyslow explain` does with its proposed groups.
+//!
+//!     cargo run --example explain -- fixtures/traces/lock-contention fixtures/traces/lock-contention/bin
+//!
+//! The second argument is the folder with the traced executables; without it, functions are named from the recorded
+//! paths.
+
+use whyslow::analysis::symbols::files::Places;
+use whyslow::base::work::Work;
+use whyslow::cli::{self, Parsed};
+use whyslow::session::{self, Session};
+
+fn main() -> anyhow::Result<()> {
+    let mut paths = std::env::args().skip(1);
+    let trace = paths.next().unwrap_or_else(|| ".".into());
+    let Parsed::Run(common, _) = cli::parse(["whyslow", "explain", &trace].map(Into::into)) else { anyhow::bail!("no trace") };
+    let work = Work::new(common.threads);
+
+    let mut session = Session::open(&common, &work)?;
+    session.fit_clocks(&work)?;
+    let places = Places { folders: paths.map(Into::into).collect(), ..Places::default() };
+    let model = session.model(None, &places, &[], &work)?;
+    let comparison = session::compare(&model, &session::request(&[], &[])?, &work)?;
+
+    println!("{}", comparison.verdict.sentence);
+    for cause in &comparison.causes {
+        println!("{:>8.1} %  {}", 100.0 * cause.share, cause.sentence);
+    }
+    Ok(())
+}
