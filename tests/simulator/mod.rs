@@ -1,0 +1,429 @@
+//! A simulated machine: CPUs with run queues, threads that run programs, locks that are handed over, disks with a queue,
+//! timers, packets over loopback, pipes, signals, children, kernel workers and interrupts. It leaves behind what a tracer
+//! would have written, and beside it the schedule as it was.
+//!
+//! In: a [`Machine`] with processes, threads and what they share; each thread runs a [`Program`], which gives a list of
+//! [`Op`]s a turn. Out of [`Machine::run`]: a [`World`], that is the events ([`recorder`] makes traces of them, in many
+//! people's manners) and the [`truth::Schedule`], which says of every thread and nanosecond what it did and, followed
+//! through all waits, who held it up. The truth knows the owners of locks and the heads of queues, never wake-ups: it
+//! shares no rule with what it tests. One seed, one machine, one recording.
+//!
+//! ```ignore
+//! let mut m = Machine::new(2, seed);
+//! let (server, journal) = (m.process("server"), ...);
+//! let (lock, (to, from)) = (m.mutex(), m.connection());
+//! m.thread(server, "worker", turns(move |dice, _| vec![
+//!     Op::Receive(to),
+//!     Op::Mark("app:request_begin", vec![]),
+//!     Op::Call("handle_request", vec![Op::Run(100_000), Op::Lock(lock), Op::Run(50_000), Op::Unlock(lock)]),
+//!     Op::Mark("app:request_end", vec![]),
+//!     Op::Send(from, 0),
+//! ]));
+//! let world = m.run(2_000_000_000);
+//! let recorded = recorder::record(&world, &Manner::default(), &folder);
+//! ```
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, dead_code)]
+
+#[path = "../support/ctf_writer.rs"]
+pub mod ctf_writer;
+#[path = "../support/elf.rs"]
+pub mod elf;
+
+mod calls;
+mod interrupts;
+pub mod program;
+pub mod recorder;
+mod scheduler;
+pub mod truth;
+
+use ctf_writer::{Event, Task, Value};
+use program::{Program, Step};
+use std::cmp::Reverse;
+use std::collections::{BinaryHeap, VecDeque};
+use std::rc::Rc;
+use truth::{Schedule, What};
+use whyslow::base::time::Ns;
+
+pub use program::{Dice, Op, turns};
+
+/// A time slice.
+const SLICE: Ns = 4_000_000;
+
+/// Small handles of what a machine has.
+macro_rules! handles {
+    ($($name:ident),*) => { $(
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+        pub struct $name(pub usize);
+    )* };
+}
+handles! { Process, Thread, Mutex, Disk, Channel }
+
+/// Something that happens later.
+enum Action {
+    /// The running thread has spent its time, unless the CPU did something else since (`epoch`).
+    Spent(usize, u64),
+    Interrupt(usize, interrupts::Interrupt),
+    /// The interrupt that the CPU handles goes on.
+    Handle(usize),
+    /// The CPU looks at its run queue.
+    Reschedule(usize),
+    Tick(usize),
+}
+
+struct Agendum(Ns, u64, Action);
+
+impl PartialEq for Agendum {
+    fn eq(&self, other: &Self) -> bool {
+        (self.0, self.1) == (other.0, other.1)
+    }
+}
+impl Eq for Agendum {}
+impl PartialOrd for Agendum {
+    fn partial_cmp(&self, other: &Self) -> Option<std::cmp::Ordering> {
+        Some(self.cmp(other))
+    }
+}
+impl Ord for Agendum {
+    fn cmp(&self, other: &Self) -> std::cmp::Ordering {
+        (self.0, self.1).cmp(&(other.0, other.1))
+    }
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum State {
+    Running,
+    Queued,
+    Waiting,
+    Dead,
+}
+
+struct ThreadState {
+    task: Rc<Task>,
+    process: Process,
+    /// 0 is served before 1.
+    priority: usize,
+    /// CPUs on which it may run.
+    allowed: Vec<usize>,
+    program: Option<Program>,
+    turn: u64,
+    steps: VecDeque<Step>,
+    functions: Vec<&'static str>,
+    state: State,
+    cpu: usize,
+    /// Of its time slice.
+    left: Ns,
+    /// In a system call.
+    in_call: bool,
+    message: u64,
+    /// Who waits for its end.
+    parent: Option<Channel>,
+    kernel: bool,
+    born: Ns,
+}
+
+#[derive(Default)]
+struct Cpu {
+    current: Option<usize>,
+    queues: [VecDeque<usize>; 2],
+    /// When the running thread began to spend its time; `None` while it does not.
+    spending: Option<Ns>,
+    epoch: u64,
+    interrupt: Option<interrupts::Handling>,
+    pending: VecDeque<interrupts::Interrupt>,
+    need_reschedule: bool,
+}
+
+#[derive(Default)]
+struct MutexState {
+    owner: Option<usize>,
+    waiters: VecDeque<usize>,
+}
+
+struct DiskState {
+    /// Nanoseconds of each request, and of each of its KiB.
+    seek: Ns,
+    per_kib: Ns,
+    irq_cpu: usize,
+    queue: VecDeque<calls::Request>,
+    sector: u64,
+}
+
+/// Where tokens are left and waited for: a socket, a pipe, a semaphore, a queue of signals or of work.
+#[derive(Default)]
+struct ChannelState {
+    tokens: VecDeque<u64>,
+    waiters: VecDeque<usize>,
+    tcp: Option<ctf_writer::Tcp>,
+}
+
+struct ProcessState {
+    name: Rc<str>,
+    pid: i32,
+    user: bool,
+    contained: bool,
+}
+
+/// A machine.
+pub struct Machine {
+    now: Ns,
+    dice: Dice,
+    cpus: Vec<Cpu>,
+    threads: Vec<ThreadState>,
+    processes: Vec<ProcessState>,
+    mutexes: Vec<MutexState>,
+    disks: Vec<DiskState>,
+    channels: Vec<ChannelState>,
+    agenda: BinaryHeap<Reverse<Agendum>>,
+    agenda_number: u64,
+    next_tid: i32,
+    worker: Option<Channel>,
+    idle: Rc<Task>,
+    kernel_events: Vec<Event>,
+    user_events: Vec<Event>,
+    schedule: Schedule,
+}
+
+/// What a machine leaves behind.
+pub struct World {
+    /// What a kernel tracer that records everything would have written, in order of time.
+    pub kernel: Vec<Event>,
+    /// The same for user space.
+    pub user: Vec<Event>,
+    /// What happened.
+    pub schedule: Schedule,
+    /// CPUs.
+    pub cpus: usize,
+    /// The initial threads, for enumerations.
+    pub initial: Vec<Rc<Task>>,
+    /// Processes that emit user-space events (name, pid), and whether they run in a container.
+    pub processes: Vec<(Rc<str>, i32, bool)>,
+    /// End of the recording.
+    pub end: Ns,
+}
+
+impl Machine {
+    /// A machine with so many CPUs.
+    pub fn new(cpus: usize, seed: u64) -> Machine {
+        let idle = Rc::new(Task { comm: "swapper/0".into(), ..Task::default() });
+        let mut machine = Machine {
+            now: 1_000_000_000,
+            dice: Dice::new(seed),
+            cpus: (0..cpus).map(|_| Cpu::default()).collect(),
+            threads: Vec::new(),
+            processes: Vec::new(),
+            mutexes: Vec::new(),
+            disks: Vec::new(),
+            channels: Vec::new(),
+            agenda: BinaryHeap::new(),
+            agenda_number: 0,
+            next_tid: 1000,
+            worker: None,
+            idle,
+            kernel_events: Vec::new(),
+            user_events: Vec::new(),
+            schedule: Schedule::new(cpus),
+        };
+        for cpu in 0..cpus {
+            let at = machine.now + 4_000_000 * (cpu as Ns + 1) / (cpus as Ns + 1);
+            machine.later(at, Action::Tick(cpu));
+        }
+        machine.create_worker();
+        machine
+    }
+
+    /// A process; its threads share its id and its user-space trace.
+    pub fn process(&mut self, name: &str) -> Process {
+        // Ids as if other processes had been started between them.
+        self.next_tid += 1 + self.dice.below(40) as i32;
+        self.processes.push(ProcessState { name: name.into(), pid: self.next_tid, user: true, contained: false });
+        Process(self.processes.len() - 1)
+    }
+
+    /// The process runs in a container: its user-space events carry small ids, counted in the container.
+    pub fn contain(&mut self, process: Process) {
+        self.processes[process.0].contained = true;
+    }
+
+    /// A thread that runs a program on any CPU, like all others.
+    pub fn thread(&mut self, process: Process, name: &str, program: Program) -> Thread {
+        let all = (0..self.cpus.len()).collect();
+        self.thread_on(process, name, program, 1, all)
+    }
+
+    /// The same, before all others in the run queue.
+    pub fn urgent_thread(&mut self, process: Process, name: &str, program: Program) -> Thread {
+        let all = (0..self.cpus.len()).collect();
+        self.thread_on(process, name, program, 0, all)
+    }
+
+    /// The same with a priority (0 is served before 1) and the CPUs on which it may run.
+    pub fn thread_on(
+        &mut self,
+        process: Process,
+        name: &str,
+        program: Program,
+        priority: usize,
+        allowed: Vec<usize>,
+    ) -> Thread {
+        let first = !self.threads.iter().any(|t| t.process == process);
+        let thread = self.create(process, name, program, priority, allowed, None);
+        if first {
+            self.threads[thread].steps.extend(recorder::images());
+        }
+        let cpu = self.threads[thread].cpu;
+        self.threads[thread].state = State::Queued;
+        self.schedule.thread(thread, self.now, What::Queue(cpu));
+        self.cpus[cpu].queues[priority].push_back(thread);
+        self.later(self.now + 1000 + cpu as Ns, Action::Reschedule(cpu));
+        Thread(thread)
+    }
+
+    fn create(
+        &mut self,
+        process: Process,
+        name: &str,
+        program: Program,
+        priority: usize,
+        allowed: Vec<usize>,
+        parent: Option<Channel>,
+    ) -> usize {
+        let own = &self.processes[process.0];
+        let first = !self.threads.iter().any(|t| t.process == process);
+        let pid = own.pid;
+        let tid = if first { pid } else { self.next_tid + 1 };
+        let contained = own.contained;
+        self.next_tid = self.next_tid.max(tid);
+        // In a container ids begin at 1: the first process of the machine's containers is 1, later threads follow.
+        let base = self.processes.iter().filter(|p| p.contained).map(|p| p.pid).min().unwrap_or(0) - 1;
+        let inside = |id: i32| if contained { id - base } else { id };
+        let task = Rc::new(Task { tid, pid, ppid: 1, vtid: inside(tid), vpid: inside(pid), comm: name.into() });
+        let cpu = allowed[self.dice.below(allowed.len())];
+        let at = self.threads.len();
+        self.schedule.create(Rc::clone(&task), self.now);
+        self.threads.push(ThreadState {
+            task,
+            process,
+            priority,
+            allowed,
+            program: Some(program),
+            turn: 0,
+            steps: VecDeque::new(),
+            functions: vec!["main"],
+            state: State::Waiting,
+            cpu,
+            left: SLICE,
+            in_call: false,
+            message: 0,
+            parent,
+            kernel: false,
+            born: self.now,
+        });
+        at
+    }
+
+    /// A lock; who unlocks it hands it to the first that waits.
+    pub fn mutex(&mut self) -> Mutex {
+        self.mutexes.push(MutexState::default());
+        self.schedule.mutexes.push(Vec::new());
+        Mutex(self.mutexes.len() - 1)
+    }
+
+    /// A disk that serves one request after the other: so long each, and for each KiB.
+    pub fn disk(&mut self, seek: Ns, per_kib: Ns) -> Disk {
+        let irq_cpu = self.dice.below(self.cpus.len());
+        self.disks.push(DiskState { seek, per_kib, irq_cpu, queue: VecDeque::new(), sector: 2048 });
+        self.schedule.disks.push(Vec::new());
+        Disk(self.disks.len() - 1)
+    }
+
+    /// Where tokens are left and waited for: for pipes, semaphores, signals.
+    pub fn channel(&mut self) -> Channel {
+        self.channels.push(ChannelState::default());
+        Channel(self.channels.len() - 1)
+    }
+
+    /// A TCP connection over loopback: towards the server, and back.
+    pub fn connection(&mut self) -> (Channel, Channel) {
+        let port = 40_000 + self.channels.len() as u16;
+        let (here, there) = (([127, 0, 0, 1], port), ([127, 0, 0, 1], 80));
+        let seq = 1_000_000 * self.channels.len() as u32 + 1;
+        let tcp = |source, dest, seq| ctf_writer::Tcp { source, dest, seq, ack: 7, len: 100 };
+        let (to, from) = (self.channel(), self.channel());
+        self.channels[to.0].tcp = Some(tcp(here, there, seq));
+        self.channels[from.0].tcp = Some(tcp(there, here, seq + 500_000));
+        (to, from)
+    }
+
+    /// Interrupts of a device that nobody waits for: from `at` on so many, `every` so often, each as long as said.
+    pub fn interrupts(&mut self, cpu: usize, handler: &'static str, at: Ns, count: usize, every: Ns, length: Ns) {
+        for i in 0..count as Ns {
+            let when = self.now + at + i * every;
+            self.later(when, Action::Interrupt(cpu, interrupts::Interrupt::Device { handler, length }));
+        }
+    }
+
+    fn later(&mut self, at: Ns, action: Action) {
+        self.agenda_number += 1;
+        self.agenda.push(Reverse(Agendum(at, self.agenda_number, action)));
+    }
+
+    fn emit(&mut self, cpu: usize, name: &'static str, fields: Vec<(&'static str, Value)>) {
+        let current = self.cpus[cpu].current;
+        let on = current.map_or_else(|| Rc::clone(&self.idle), |t| Rc::clone(&self.threads[t].task));
+        self.kernel_events.push(Event { time: self.now, cpu: cpu as u32, name: name.into(), fields, on, stack: None });
+    }
+
+    /// The same with the user-space stack of the running thread.
+    fn emit_with_stack(
+        &mut self,
+        cpu: usize,
+        name: std::borrow::Cow<'static, str>,
+        fields: Vec<(&'static str, Value)>,
+    ) {
+        self.emit(cpu, "", fields);
+        let stack = self.cpus[cpu].current.filter(|t| !self.threads[*t].kernel).map(|t| self.stack(t));
+        let event = self.kernel_events.last_mut().unwrap();
+        (event.name, event.stack) = (name, stack);
+    }
+
+    fn stack(&self, thread: usize) -> Rc<[u64]> {
+        self.threads[thread].functions.iter().rev().map(|f| recorder::address(f) + 16).collect()
+    }
+
+    /// Let so much time pass, and see what was recorded.
+    pub fn run(mut self, length: Ns) -> World {
+        let (start, end) = (self.now, self.now + length);
+        let initial = self.threads.iter().map(|t| Rc::clone(&t.task)).collect();
+        while let Some(Reverse(Agendum(at, _, action))) = self.agenda.pop() {
+            if at > end {
+                break;
+            }
+            self.now = at;
+            match action {
+                Action::Spent(cpu, epoch) => {
+                    if self.cpus[cpu].epoch == epoch {
+                        self.spent(cpu);
+                    }
+                }
+                Action::Interrupt(cpu, interrupt) => self.interrupt(cpu, interrupt),
+                Action::Handle(cpu) => self.handle(cpu),
+                Action::Reschedule(cpu) => self.look(cpu),
+                Action::Tick(cpu) => {
+                    self.tick(cpu);
+                    self.later(self.now + 4_000_000, Action::Tick(cpu));
+                }
+            }
+        }
+        self.schedule.span = (start, end);
+        let processes = self.processes.iter().filter(|p| p.user).map(|p| (Rc::clone(&p.name), p.pid, p.contained));
+        World {
+            processes: processes.collect(),
+            kernel: self.kernel_events,
+            user: self.user_events,
+            schedule: self.schedule,
+            cpus: self.cpus.len(),
+            initial,
+            end,
+        }
+    }
+}

@@ -1,0 +1,171 @@
+//! Programs: what a thread does, as a list of operations a turn, and the steps into which the kernel takes them apart.
+
+use super::ctf_writer::Value;
+use super::{Channel, Disk, Mutex};
+use std::borrow::Cow;
+use std::rc::Rc;
+use whyslow::base::time::Ns;
+
+/// Pseudo-random numbers (xorshift), so that a failure is its seed.
+#[derive(Clone, Debug)]
+pub struct Dice(u64);
+
+impl Dice {
+    pub fn new(seed: u64) -> Dice {
+        // Small seeds are spread over all bits.
+        let mut dice = Dice(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1);
+        (0..8).for_each(|_| drop(dice.below(2)));
+        dice
+    }
+
+    /// A number below `n`.
+    pub fn below(&mut self, n: usize) -> usize {
+        self.0 ^= self.0 << 13;
+        self.0 ^= self.0 >> 7;
+        self.0 ^= self.0 << 17;
+        (self.0 >> 11) as usize % n.max(1)
+    }
+
+    /// A time in this range.
+    pub fn between(&mut self, from: Ns, to: Ns) -> Ns {
+        from + self.below((to - from).max(1) as usize) as Ns
+    }
+
+    /// True once in so many times.
+    pub fn once_in(&mut self, n: usize) -> bool {
+        self.below(n) == 0
+    }
+
+    /// About this time: between 80 and 120 %, with a tail of up to 160 % once in 12 times.
+    pub fn about(&mut self, ns: Ns) -> Ns {
+        let part = if self.once_in(12) { self.between(100, 160) } else { self.between(80, 120) };
+        ns * part / 100
+    }
+}
+
+/// A program: its operations for each turn (counted from 0), `None` when it ends.
+pub type Program = Box<dyn FnMut(&mut Dice, u64) -> Option<Vec<Op>>>;
+
+/// A program without end.
+pub fn turns(mut turn: impl FnMut(&mut Dice, u64) -> Vec<Op> + 'static) -> Program {
+    Box::new(move |dice, at| Some(turn(dice, at)))
+}
+
+/// A program that does this once and ends.
+pub fn once(ops: impl FnOnce(&mut Dice) -> Vec<Op> + 'static) -> Program {
+    let mut ops = Some(ops);
+    Box::new(move |dice, _| ops.take().map(|ops| ops(dice)))
+}
+
+/// An operation of a thread.
+#[derive(Clone)]
+pub enum Op {
+    /// Do this in a function.
+    Call(&'static str, Vec<Op>),
+    /// Use the CPU.
+    Run(Ns),
+    /// Take a lock, in `futex` where another thread has it.
+    Lock(Mutex),
+    /// Hand it to the first that waits.
+    Unlock(Mutex),
+    /// `pread64` of so many bytes that are not in memory.
+    ReadDisk(Disk, u32),
+    /// `fsync` after so many bytes.
+    SyncDisk(Disk, u32),
+    /// `clock_nanosleep`.
+    Sleep(Ns),
+    /// `sendto` over a connection; the message arrives in the soft interrupt that sending raises.
+    Send(Channel, u64),
+    /// `recvfrom`.
+    Receive(Channel),
+    /// `write` into a pipe.
+    Write(Channel, u64),
+    /// `read` from a pipe.
+    Read(Channel),
+    /// Post a semaphore: `futex` where somebody waits.
+    Post(Channel),
+    /// Wait for a semaphore: `futex`.
+    Await(Channel),
+    /// `tgkill` of whoever takes the signal from this channel.
+    Kill(Channel),
+    /// `rt_sigtimedwait`.
+    TakeSignal(Channel),
+    /// `clone` of a process that runs a program and, when it ends, leaves a token here.
+    Fork(&'static str, Rc<dyn Fn() -> Program>, Channel),
+    /// `wait4`.
+    WaitChild(Channel),
+    /// Hand work that takes so long to a kernel worker and wait until it is done, in `fsync`.
+    FlushWork(Ns),
+    /// A user-space event.
+    Mark(&'static str, Vec<(&'static str, i64)>),
+    /// Decide by the message received last.
+    Choose(Rc<dyn Fn(u64, &mut Dice) -> Vec<Op>>),
+    /// The kernel worker's own.
+    NextWork(Channel),
+    /// The same.
+    Work,
+}
+
+impl Op {
+    /// Decide by the message received last.
+    pub fn choose(by: impl Fn(u64, &mut Dice) -> Vec<Op> + 'static) -> Op {
+        Op::Choose(Rc::new(by))
+    }
+
+    /// A child that runs `ops`.
+    pub fn fork(name: &'static str, ops: impl Fn() -> Vec<Op> + 'static, ended: Channel) -> Op {
+        let ops = Rc::new(ops);
+        Op::Fork(
+            name,
+            Rc::new(move || {
+                let ops = Rc::clone(&ops);
+                once(move |_| ops())
+            }),
+            ended,
+        )
+    }
+}
+
+/// Why a thread waits.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Reason {
+    Mutex(Mutex),
+    Disk(Disk, u64),
+    Timer,
+    /// For a token of a channel; how it comes there.
+    Token(Carrier),
+}
+
+/// How a token travels.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Carrier {
+    Network,
+    Pipe,
+    Condition,
+    Signal,
+    Child,
+    Work,
+}
+
+/// What the kernel does for a thread, one after the other.
+pub enum Step {
+    Op(Op),
+    Spend(Ns),
+    Entry(&'static str, Vec<(&'static str, Value)>),
+    Exit(&'static str, i64),
+    Emit(&'static str, Vec<(&'static str, Value)>),
+    Push(&'static str),
+    Pop,
+    Acquire(Mutex),
+    Release(Mutex),
+    Submit(Disk, u32, bool),
+    Nap(Ns),
+    Transmit(Channel, u64),
+    Give(Channel, u64),
+    Take(Channel, Carrier),
+    Clone(&'static str, Rc<dyn Fn() -> Program>, Channel),
+    BeginWork,
+    EndWork,
+    Mark(Cow<'static, str>, Vec<(&'static str, Value)>),
+    End,
+}

@@ -1,0 +1,438 @@
+//! A world as a tracer recorded it, in the manner of this or that person: kinds of events left out, switches twice, two
+//! sessions, few contexts, ids of a container, losses that are told or not, another clock, perf's names.
+//!
+//! The manner changes what is written, never what happened.
+
+use super::World;
+use super::ctf_writer::{Channel, Context, Event, Task, TraceWriter, Value};
+use super::elf::{self, Elf};
+use super::program::{Dice, Step};
+use std::borrow::Cow;
+use std::cell::RefCell;
+use std::path::{Path, PathBuf};
+use std::rc::Rc;
+use whyslow::base::time::Ns;
+
+/// Where the program lies in every process.
+pub const BASE: u64 = 0x5555_5555_0000;
+/// Bytes between its functions.
+const STEP: u64 = 64;
+/// As the processes' own statedump names it.
+pub const IMAGE: &str = "/opt/simulated/program";
+
+thread_local! {
+    /// The functions of the one program that all processes run, by number.
+    static FUNCTIONS: RefCell<Vec<&'static str>> = const { RefCell::new(Vec::new()) };
+}
+
+/// The address of a function. A world is recorded on the thread that simulated it.
+pub fn address(function: &'static str) -> u64 {
+    FUNCTIONS.with_borrow_mut(|functions| {
+        let known = functions.iter().position(|f| *f == function);
+        let at = known.unwrap_or_else(|| {
+            functions.push(function);
+            functions.len() - 1
+        });
+        assert!((at as u64 + 1) * STEP <= elf::SIZE, "more functions than the program holds");
+        BASE + elf::TEXT + at as u64 * STEP
+    })
+}
+
+/// What a process's tracer enumerates when tracing begins: the images that are loaded.
+pub(super) fn images() -> Vec<Step> {
+    let image = vec![
+        ("baddr", Value::U64(BASE)),
+        ("memsz", Value::U64(elf::TEXT + elf::SIZE)),
+        ("path", Value::Text(IMAGE.into())),
+        ("is_pic", Value::U8(1)),
+        ("has_build_id", Value::U8(0)),
+        ("has_debug_link", Value::U8(0)),
+    ];
+    let mark = |name: &'static str, fields| Step::Mark(Cow::Borrowed(name), fields);
+    vec![
+        Step::Spend(1_000),
+        mark("lttng_ust_statedump:start", Vec::new()),
+        mark("lttng_ust_statedump:bin_info", image),
+        mark("lttng_ust_statedump:end", Vec::new()),
+        Step::Spend(5_000),
+    ]
+}
+
+/// Events that may not be recorded.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Missing {
+    /// `sched_waking`, `sched_wakeup`, `sched_wakeup_new`.
+    Wakeups,
+    /// `sched_waking` alone: who woke whom is told by `sched_wakeup`.
+    Waking,
+    /// `sched_wakeup` alone.
+    Wakeup,
+    Migrations,
+    Switches,
+    /// Forks, execs, exits.
+    Life,
+    HrTimers,
+    /// Handlers of interrupt lines and soft interrupts.
+    Interrupts,
+    /// Vectors of the processor.
+    Vectors,
+    Network,
+    Block,
+    Calls,
+    Work,
+    /// The tracer's enumeration of what was there when it began.
+    Statedump,
+}
+
+impl Missing {
+    fn is(self, name: &str) -> bool {
+        let starts = |prefix: &str| name.starts_with(prefix);
+        match self {
+            Missing::Wakeups => starts("sched_wak"),
+            Missing::Waking => name == "sched_waking",
+            Missing::Wakeup => name == "sched_wakeup",
+            Missing::Migrations => name == "sched_migrate_task",
+            Missing::Switches => name == "sched_switch",
+            Missing::Life => starts("sched_process_"),
+            Missing::HrTimers => starts("timer_hrtimer"),
+            Missing::Interrupts => starts("irq_"),
+            Missing::Vectors => starts("x86_irq_vectors"),
+            Missing::Network => starts("net_"),
+            Missing::Block => starts("block_"),
+            Missing::Calls => starts("syscall_"),
+            Missing::Work => starts("workqueue_"),
+            Missing::Statedump => starts("lttng_statedump"),
+        }
+    }
+}
+
+/// What the kernel's events say of the thread that ran.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Contexts {
+    Full,
+    Tid,
+    None,
+}
+
+/// Switches that are recorded a second time, this much later.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Twice {
+    /// In the channel that has call stacks.
+    WithStacks(Ns),
+    /// In a channel of their own.
+    InChannel(Ns),
+}
+
+/// What was lost.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Losses {
+    None,
+    /// Windows of a CPU's events, and the tracer says so.
+    Told,
+    /// Windows of a CPU's events, and nobody says so.
+    Untold,
+}
+
+/// Whose tracer it was.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Dialect {
+    Lttng,
+    /// `perf data convert --to-ctf`: its names and fields.
+    Perf,
+}
+
+/// How somebody recorded.
+#[derive(Clone, Debug)]
+pub struct Manner {
+    pub missing: Vec<Missing>,
+    pub contexts: Contexts,
+    /// Call stacks at system calls and ticks, in a channel of their own.
+    pub stacks: bool,
+    pub twice: Option<Twice>,
+    /// A second session recorded the scheduler at the same time, as a trace of its own, this much later.
+    pub second_session: Option<Ns>,
+    /// Forks and the enumeration tell the ids in containers.
+    pub namespaces_told: bool,
+    pub losses: Losses,
+    pub dialect: Dialect,
+    /// The user-space trace is on another clock, ahead by this.
+    pub user_clock_ahead: Option<Ns>,
+    /// User-space events are recorded.
+    pub user: bool,
+    pub seed: u64,
+}
+
+impl Default for Manner {
+    fn default() -> Manner {
+        Manner {
+            missing: Vec::new(),
+            contexts: Contexts::Full,
+            stacks: true,
+            twice: None,
+            second_session: None,
+            namespaces_told: true,
+            losses: Losses::None,
+            dialect: Dialect::Lttng,
+            user_clock_ahead: None,
+            user: true,
+            seed: 1,
+        }
+    }
+}
+
+/// A recording.
+pub struct Recorded {
+    pub traces: Vec<PathBuf>,
+    /// The folder with the program, for `--symbols`.
+    pub symbols: PathBuf,
+}
+
+const CLOCK: u128 = 0xf52e_ea38_2b46_45a3_8120_bd68_2c7a_c0ea;
+const HOST: &str = "simulated";
+
+/// Write a world into a folder that is made anew.
+pub fn record(world: &World, manner: &Manner, folder: &Path) -> Recorded {
+    let _ = std::fs::remove_dir_all(folder);
+    let symbols = folder.join("bin");
+    std::fs::create_dir_all(&symbols).unwrap();
+    let program = FUNCTIONS.with_borrow(|functions| {
+        let place = |at: usize| elf::TEXT + at as u64 * STEP;
+        functions.iter().enumerate().fold(Elf::default(), |elf, (at, f)| elf.function(place(at), STEP, f))
+    });
+    std::fs::write(symbols.join("program"), program.bytes()).unwrap();
+    let mut traces = Vec::new();
+    let kernel = kernel(world, manner);
+    if let Some(delay) = manner.second_session {
+        let mut second = TraceWriter::new(HOST, "kernel", 0x22, CLOCK);
+        second.span = (world.schedule.span.0 + delay, world.end + delay);
+        let mut events = kernel.channels[0].events.clone();
+        events.retain(|e| e.name.starts_with("sched_"));
+        events.iter_mut().for_each(|e| e.time += delay);
+        let contexts = kernel.channels[0].contexts.clone();
+        second.channels.push(Channel { name: "second".into(), contexts, events, discarded: Vec::new() });
+        second.write(&folder.join("kernel2"));
+        traces.push(folder.join("kernel2"));
+    }
+    kernel.write(&folder.join("kernel"));
+    traces.insert(0, folder.join("kernel"));
+    if manner.user && !world.user.is_empty() {
+        user(world, manner).write(&folder.join("ust"));
+        traces.push(folder.join("ust"));
+    }
+    Recorded { traces, symbols }
+}
+
+fn user(world: &World, manner: &Manner) -> TraceWriter {
+    let mut trace = TraceWriter::new(HOST, "ust", 0x33, CLOCK);
+    let ahead = manner.user_clock_ahead.unwrap_or(0);
+    if ahead != 0 {
+        trace.clock_uuid = Some(CLOCK ^ 0x5555);
+        trace.clock_offset = ahead;
+    }
+    trace.span = world.schedule.span;
+    let contexts = vec![Context::Vpid, Context::Vtid, Context::Procname];
+    trace.channels.push(Channel { name: "uchan".into(), contexts, events: world.user.clone(), discarded: Vec::new() });
+    trace
+}
+
+fn kernel(world: &World, manner: &Manner) -> TraceWriter {
+    let mut trace = TraceWriter::new(HOST, "kernel", 0x11, CLOCK);
+    trace.span = world.schedule.span;
+    let mut events: Vec<Event> = Vec::new();
+    if !manner.missing.contains(&Missing::Statedump) {
+        events.extend(enumerate(world, manner));
+    }
+    events.extend(world.kernel.iter().cloned());
+    events.retain(|e| !manner.missing.iter().any(|m| m.is(&e.name)));
+    if !manner.namespaces_told {
+        for event in events.iter_mut().filter(|e| e.name == "sched_process_fork") {
+            event.fields.retain(|(name, _)| *name != "vtids");
+        }
+    }
+    let discarded = lose(&mut events, manner, world);
+    let contexts = match manner.contexts {
+        Contexts::Full => vec![Context::Pid, Context::Tid, Context::Procname, Context::Ppid],
+        Contexts::Tid => vec![Context::Tid],
+        Contexts::None => Vec::new(),
+    };
+    if manner.dialect == Dialect::Perf {
+        let events = events.into_iter().map(|e| as_perf(e, manner.stacks)).collect();
+        let environment =
+            [("host", HOST), ("domain", "kernel"), ("sysname", "Linux"), ("release", "6.1.0"), ("tracer_name", "perf")];
+        trace.environment = environment.map(|(k, v)| (k.to_owned(), v.to_owned())).to_vec();
+        trace.channels.push(Channel { name: "perf_stream".into(), contexts: Vec::new(), events, discarded });
+        return trace;
+    }
+    let stacks: Vec<Event> = events.iter().filter(|e| with_stack(e, manner)).cloned().collect();
+    let twins = match manner.twice {
+        Some(Twice::InChannel(delay)) => switches(&events, delay),
+        _ => Vec::new(),
+    };
+    trace.channels.push(Channel { name: "kchan".into(), contexts: contexts.clone(), events, discarded });
+    if manner.stacks {
+        let mut with = vec![Context::Pid, Context::Tid, Context::Procname, Context::UserStack];
+        if manner.contexts != Contexts::Full {
+            with = [contexts.clone(), vec![Context::UserStack]].concat();
+        }
+        let mut events = stacks;
+        if let Some(Twice::WithStacks(delay)) = manner.twice {
+            events.extend(switches(&trace.channels[0].events, delay));
+        }
+        trace.channels.push(Channel { name: "stacks".into(), contexts: with, events, discarded: Vec::new() });
+    }
+    if !twins.is_empty() {
+        trace.channels.push(Channel { name: "twins".into(), contexts, events: twins, discarded: Vec::new() });
+    }
+    trace
+}
+
+/// Calls and ticks are what people record with stacks.
+fn with_stack(event: &Event, manner: &Manner) -> bool {
+    manner.stacks
+        && event.stack.is_some()
+        && (event.name.starts_with("syscall_entry") || event.name == "timer_hrtimer_expire_entry")
+}
+
+fn switches(events: &[Event], delay: Ns) -> Vec<Event> {
+    let mut twins: Vec<Event> = events.iter().filter(|e| e.name == "sched_switch").cloned().collect();
+    twins.iter_mut().for_each(|e| e.time += delay);
+    twins
+}
+
+/// The tracer's enumeration of threads and interrupt lines, when it begins.
+fn enumerate(world: &World, manner: &Manner) -> Vec<Event> {
+    let start = world.schedule.span.0;
+    let on =
+        Rc::new(Task { tid: 900, pid: 900, vtid: 900, vpid: 900, comm: "lttng-sessiond".into(), ..Task::default() });
+    let event = |at: usize, name: &'static str, fields| Event {
+        time: start + at as Ns,
+        cpu: 0,
+        name: Cow::Borrowed(name),
+        fields,
+        on: Rc::clone(&on),
+        stack: None,
+    };
+    let mut events = vec![event(0, "lttng_statedump_start", Vec::new())];
+    for task in &world.initial {
+        let fields = vec![
+            ("tid", Value::I32(task.tid)),
+            ("pid", Value::I32(task.pid)),
+            ("ppid", Value::I32(task.ppid)),
+            ("name", Value::Comm(Rc::clone(&task.comm))),
+            ("type", Value::I32(0)),
+            ("mode", Value::I32(5)),
+            ("submode", Value::I32(0)),
+            ("status", Value::I32(5)),
+            ("cpu", Value::U32(0)),
+        ];
+        events.push(event(events.len(), "lttng_statedump_process_state", fields));
+        let levels = if task.vtid == task.tid {
+            vec![(task.tid, task.pid, 0)]
+        } else {
+            vec![(task.tid, task.pid, 0), (task.vtid, task.vpid, 1)]
+        };
+        for (vtid, vpid, level) in levels.into_iter().filter(|_| manner.namespaces_told) {
+            let fields = vec![
+                ("tid", Value::I32(task.tid)),
+                ("vtid", Value::I32(vtid)),
+                ("vpid", Value::I32(vpid)),
+                ("vppid", Value::I32(1)),
+                ("ns_level", Value::I32(level)),
+                ("ns_inum", Value::U32(4_026_531_836 + level as u32)),
+            ];
+            events.push(event(events.len(), "lttng_statedump_process_pid_ns", fields));
+        }
+    }
+    events.push(event(events.len(), "lttng_statedump_end", Vec::new()));
+    let fields = vec![
+        ("prev_comm", Value::Comm(Rc::clone(&on.comm))),
+        ("prev_tid", Value::I32(on.tid)),
+        ("prev_prio", Value::I32(120)),
+        ("prev_state", Value::I64(1)),
+        ("next_comm", Value::Comm("swapper/0".into())),
+        ("next_tid", Value::I32(0)),
+        ("next_prio", Value::I32(120)),
+    ];
+    events.push(event(events.len(), "sched_switch", fields));
+    events
+}
+
+/// Windows of 4 % of the recording's length, one or two on each CPU.
+fn lose(events: &mut Vec<Event>, manner: &Manner, world: &World) -> Vec<(u32, Ns, u64)> {
+    if manner.losses == Losses::None {
+        return Vec::new();
+    }
+    let (start, end) = world.schedule.span;
+    let mut dice = Dice::new(manner.seed ^ 0x1055);
+    let length = (end - start) / 25;
+    let mut told = Vec::new();
+    for cpu in 0..world.cpus as u32 {
+        for _ in 0..1 + dice.below(2) {
+            let from = dice.between(start + length, end - 2 * length);
+            let before = events.len();
+            events.retain(|e| e.cpu != cpu || !(from..from + length).contains(&e.time));
+            let lost = (before - events.len()) as u64;
+            if manner.losses == Losses::Told && lost > 0 {
+                told.push((cpu, from + length, lost));
+            }
+        }
+    }
+    // A window that meets another is told where the later one ends.
+    for i in 0..told.len() {
+        let (cpu, at, _) = told[i];
+        let next = events.iter().filter(|e| e.cpu == cpu && e.time >= at).map(|e| e.time).min();
+        told[i].1 = next.unwrap_or(at);
+    }
+    told
+}
+
+/// As `perf record` names and `perf data convert --to-ctf` writes it.
+fn as_perf(mut event: Event, stacks: bool) -> Event {
+    let stem = |stem: &str| event.name.strip_prefix(stem).map(str::to_owned);
+    event.name = if let Some(call) = stem("syscall_entry_") {
+        format!("syscalls:sys_enter_{call}")
+    } else if let Some(call) = stem("syscall_exit_") {
+        format!("syscalls:sys_exit_{call}")
+    } else if let Some(vector) = stem("x86_irq_vectors_") {
+        format!("irq_vectors:{vector}")
+    } else if let Some(timer) = stem("timer_") {
+        format!("timer:{timer}")
+    } else if event.name.starts_with("irq_softirq") {
+        format!("irq:{}", &event.name[4..])
+    } else if event.name == "net_if_receive_skb" {
+        "net:netif_receive_skb".to_owned()
+    } else {
+        format!("{}:{}", event.name.split('_').next().unwrap(), event.name)
+    }
+    .into();
+    let block = event.name.starts_with("block:");
+    event
+        .fields
+        .retain(|(name, _)| !matches!(*name, "network_header" | "vtids" | "child_tid") && !(block && *name == "tid"));
+    for (name, _) in &mut event.fields {
+        *name = match *name {
+            "prev_tid" => "prev_pid",
+            "next_tid" => "next_pid",
+            "parent_tid" => "parent_pid",
+            "tid" => "pid",
+            other => other,
+        };
+    }
+    let mut fields: Vec<(&'static str, Value)> = vec![
+        ("perf_ip", Value::U64(0xffff_ffff_8112_3456)),
+        ("perf_tid", Value::I32(event.on.tid)),
+        ("perf_pid", Value::I32(event.on.pid)),
+        ("perf_id", Value::U64(11)),
+        ("perf_period", Value::U64(1)),
+    ];
+    if stacks {
+        // The user's part of a call chain follows its mark.
+        let user = event.stack.iter().flat_map(|s| std::iter::once(-512_i64 as u64).chain(s.iter().copied()));
+        fields.push(("perf_callchain", Value::Words(user.collect())));
+    }
+    let mut seen = std::collections::BTreeSet::new();
+    event.fields.retain(|(name, _)| seen.insert(*name));
+    fields.append(&mut event.fields);
+    event.fields = fields;
+    event
+}
