@@ -14,7 +14,9 @@ impl Dice {
     pub fn new(seed: u64) -> Dice {
         // Small seeds are spread over all bits.
         let mut dice = Dice(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1);
-        (0..8).for_each(|_| drop(dice.below(2)));
+        for _ in 0..8 {
+            dice.below(2);
+        }
         dice
     }
 
@@ -56,6 +58,9 @@ pub fn once(ops: impl FnOnce(&mut Dice) -> Vec<Op> + 'static) -> Program {
     let mut ops = Some(ops);
     Box::new(move |dice, _| ops.take().map(|ops| ops(dice)))
 }
+
+/// What to do about a message.
+pub type Choice = Rc<dyn Fn(u64, &mut Dice) -> Vec<Op>>;
 
 /// An operation of a thread.
 #[derive(Clone)]
@@ -99,7 +104,7 @@ pub enum Op {
     /// A user-space event.
     Mark(&'static str, Vec<(&'static str, i64)>),
     /// Decide by the message received last.
-    Choose(Rc<dyn Fn(u64, &mut Dice) -> Vec<Op>>),
+    Choose(Choice),
     /// The kernel worker's own.
     NextWork(Channel),
     /// The same.

@@ -378,10 +378,9 @@ fn lose(events: &mut Vec<Event>, manner: &Manner, world: &World) -> Vec<(u32, Ns
         }
     }
     // A window that meets another is told where the later one ends.
-    for i in 0..told.len() {
-        let (cpu, at, _) = told[i];
-        let next = events.iter().filter(|e| e.cpu == cpu && e.time >= at).map(|e| e.time).min();
-        told[i].1 = next.unwrap_or(at);
+    for (cpu, at, _) in &mut told {
+        let next = events.iter().filter(|e| e.cpu == *cpu && e.time >= *at).map(|e| e.time).min();
+        *at = next.unwrap_or(*at);
     }
     told
 }
@@ -408,7 +407,7 @@ fn as_perf(mut event: Event, stacks: bool) -> Event {
     let block = event.name.starts_with("block:");
     event
         .fields
-        .retain(|(name, _)| !matches!(*name, "network_header" | "vtids" | "child_tid") && !(block && *name == "tid"));
+        .retain(|(name, _)| !(matches!(*name, "network_header" | "vtids" | "child_tid") || block && *name == "tid"));
     for (name, _) in &mut event.fields {
         *name = match *name {
             "prev_tid" => "prev_pid",

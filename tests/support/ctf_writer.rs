@@ -14,6 +14,9 @@ use whyslow::base::time::Ns;
 /// Events in a packet.
 const PACKET: usize = 500;
 
+/// Time and bytes of an event.
+type Record = (Ns, Vec<u8>);
+
 /// Members of IPv4 and TCP headers as LTTng declares them, in network byte order.
 const NETWORK_HEADER: &str = r#"enum : integer { size = 8; align = 8; signed = 0; } { "_unknown" = 0, "_ipv4" = 1, "_ipv6" = 2, } _network_header_type;
 variant <_network_header_type> {
@@ -258,7 +261,7 @@ impl TraceWriter {
         let mut metadata = self.preamble();
         for (number, channel) in self.channels.iter().enumerate() {
             let mut classes: BTreeMap<String, (usize, String)> = BTreeMap::new();
-            let mut streams: BTreeMap<u32, Vec<(Ns, Vec<u8>)>> = BTreeMap::new();
+            let mut streams: BTreeMap<u32, Vec<Record>> = BTreeMap::new();
             let mut events: Vec<&Event> = channel.events.iter().collect();
             events.sort_by_key(|e| e.time);
             for event in events {
@@ -307,10 +310,10 @@ impl TraceWriter {
         {
             writeln!(text, "typealias integer {{ size = {size}; align = 8; signed = false; }} := {name};").unwrap();
         }
-        write!(
+        writeln!(
             text,
             "trace {{ major = 1; minor = 8; uuid = \"{}\"; byte_order = le; packet.header := struct {{ \
-             uint32_t magic; uint8_t uuid[16]; uint32_t stream_id; }}; }};\n",
+             uint32_t magic; uint8_t uuid[16]; uint32_t stream_id; }}; }};",
             uuid_text(self.uuid)
         )
         .unwrap();
@@ -329,10 +332,10 @@ impl TraceWriter {
         text
     }
 
-    fn packets(&self, stream: u32, cpu: u32, records: &[(Ns, Vec<u8>)], channel: &Channel) -> Vec<u8> {
+    fn packets(&self, stream: u32, cpu: u32, records: &[Record], channel: &Channel) -> Vec<u8> {
         let losses: Vec<(Ns, u64)> =
             channel.discarded.iter().filter(|(c, _, _)| *c == cpu).map(|(_, t, n)| (*t, *n)).collect();
-        let mut parts: Vec<(u64, &[(Ns, Vec<u8>)])> = Vec::new();
+        let mut parts: Vec<(u64, &[Record])> = Vec::new();
         let (mut from, mut total) = (0, 0);
         for at in 1..=records.len() {
             let lost: u64 = match records.get(at) {
