@@ -15,8 +15,9 @@ use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 use whyslow::base::work::{Work, in_order};
 use whyslow::event::bind::Binding;
-use whyslow::input::ctf::{Plan, Real, Sink};
+use whyslow::input::ctf::{Real, Sink};
 use whyslow::input::record::{StreamId, Words};
+use whyslow::input::trace::Plan;
 use whyslow::input::{Argument, Opened, Source, count, open};
 
 const ENOUGH: u64 = 100_000_000;
@@ -97,7 +98,7 @@ fn timed<T>(mut run: impl FnMut() -> T) -> Duration {
 fn opened(arguments: &[String]) -> Vec<Source> {
     let arguments: Vec<Argument> = arguments.iter().map(|a| Argument::parse(a)).collect();
     match open(&arguments, &Work::new(1)) {
-        Ok(Opened::Ctf(sources)) => sources,
+        Ok(Opened::Traces(sources)) => sources,
         _ => Vec::new(),
     }
 }

@@ -11,7 +11,7 @@ use std::time::Instant;
 use whyslow::analysis::usage::Usage;
 use whyslow::base::work::Work;
 use whyslow::event::bind::Focus;
-use whyslow::input::ctf::Trace;
+use whyslow::input::Trace;
 use whyslow::input::{Argument, Opened, Source, count, open};
 use whyslow::state::engine::Way;
 use whyslow::state::history::History;
@@ -68,7 +68,7 @@ fn measured(run: Run<'_>) -> [(f64, f64); 2] {
 fn main() {
     let number = |(i, path)| Argument { label: Some(format!("r{i}")), path };
     let arguments: Vec<Argument> = recordings().into_iter().enumerate().map(number).collect();
-    let Opened::Ctf(sources) = open(&arguments, &Work::new(1)).unwrap() else { return };
+    let Opened::Traces(sources) = open(&arguments, &Work::new(1)).unwrap() else { return };
     let traces: Vec<&Trace> = sources.iter().map(|s| &s.trace).collect();
     let labels: Vec<Option<String>> = sources.iter().map(|s| Some(s.label.clone())).collect();
     let bytes: u64 = traces.iter().flat_map(|t| t.streams()).flat_map(|s| &s.packets).map(|p| p.bytes).sum();

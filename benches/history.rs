@@ -15,7 +15,7 @@ use std::path::PathBuf;
 use std::time::{Duration, Instant};
 use whyslow::base::time::Span;
 use whyslow::base::work::{Cancel, Work};
-use whyslow::input::ctf::Trace;
+use whyslow::input::Trace;
 use whyslow::state::attributes::AttributeId;
 use whyslow::state::history::History;
 use whyslow::state::history::bulk::build;

@@ -88,7 +88,7 @@ const TWO: [&str; 2] = ["11111111-1111-1111-1111-111111111111", "22222222-2222-2
 
 fn laid(pair: &Pair, threads: usize) -> (Vec<Source>, Vec<HostClock>, Notices) {
     let arguments: Vec<Argument> = pair.paths.iter().map(|p| Argument { label: None, path: p.clone() }).collect();
-    let Opened::Ctf(mut sources) = open(&arguments, &Work::new(2)).unwrap() else { panic!("no CTF") };
+    let Opened::Traces(mut sources) = open(&arguments, &Work::new(2)).unwrap() else { panic!("no CTF") };
     let mut notices = Notices::default();
     let clocks = clocks::lay(&mut sources, &mut notices, &Work::new(threads)).unwrap();
     (sources, clocks, notices)
@@ -185,7 +185,7 @@ fn strangers_stay_as_they_are() {
     c.write(other.path());
     let mut arguments: Vec<Argument> = pair.paths.iter().map(|p| Argument { label: None, path: p.clone() }).collect();
     arguments.insert(0, Argument { label: None, path: other.path().to_owned() });
-    let Opened::Ctf(mut sources) = open(&arguments, &Work::new(2)).unwrap() else { panic!("no CTF") };
+    let Opened::Traces(mut sources) = open(&arguments, &Work::new(2)).unwrap() else { panic!("no CTF") };
     let clocks = clocks::lay(&mut sources, &mut Notices::default(), &Work::new(1)).unwrap();
     let told: Vec<_> = clocks.iter().map(|c| (c.host.as_str(), c.error.is_some(), c.packets > 0)).collect();
     // The two that talk lie on one line, whose place on the first one's nobody knows.

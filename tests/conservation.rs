@@ -26,7 +26,7 @@ fn folders(root: &Path) -> Vec<PathBuf> {
 }
 
 fn opened(folder: &Path) -> Option<Vec<Source>> {
-    let Ok(Opened::Ctf(sources)) = open(&[Argument { label: None, path: folder.to_owned() }], &Work::new(2)) else {
+    let Ok(Opened::Traces(sources)) = open(&[Argument { label: None, path: folder.to_owned() }], &Work::new(2)) else {
         return None;
     };
     Some(sources)
@@ -35,10 +35,15 @@ fn opened(folder: &Path) -> Option<Vec<Source>> {
 fn tasks(sources: &[Source]) -> Vec<TaskDefinition> {
     let face = |s: &Source| -> Vec<ClassFace> {
         let kernel = is_kernel(&s.trace);
-        let class = |(i, class): (usize, &whyslow::input::ctf::Class)| ClassFace {
+        let class = |(i, class): (usize, &whyslow::input::stream::Class)| ClassFace {
             name: class.name.clone(),
             kernel,
-            fields: s.trace.payload_fields(ClassId::at(i)).map(|(name, number)| (name.to_owned(), number)).collect(),
+            fields: s
+                .trace
+                .payload_fields(ClassId::at(i))
+                .into_iter()
+                .map(|(name, number)| (name.to_owned(), number))
+                .collect(),
             contexts: Vec::new(),
         };
         s.trace.classes().iter().enumerate().map(class).collect()

@@ -41,7 +41,7 @@ fn bytes(text: &str) -> Vec<u8> {
 fn listing(folder: &Path) -> String {
     let argument = Argument { label: None, path: folder.to_owned() };
     let sources = match input::open(&[argument], &Work::new(2)) {
-        Ok(Opened::Ctf(sources)) => sources,
+        Ok(Opened::Traces(sources)) => sources,
         Ok(Opened::Otf2(archive)) => panic!("{} is an archive", archive.path.display()),
         Err(e) => return format!("error: {e}\n"),
     };

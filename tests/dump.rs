@@ -28,7 +28,7 @@ const SIZES: [Sizes; 5] = [
 fn load(paths: &[PathBuf]) -> Option<Vec<Source>> {
     let arguments: Vec<Argument> = paths.iter().map(|path| Argument { label: None, path: path.clone() }).collect();
     match open(&arguments, &Work::new(2)) {
-        Ok(Opened::Ctf(sources)) => Some(sources),
+        Ok(Opened::Traces(sources)) => Some(sources),
         _ => None,
     }
 }

@@ -526,7 +526,7 @@ mod recorded {
     use super::*;
     use std::path::Path;
     use whyslow::base::work::Work;
-    use whyslow::input::ctf::Trace;
+    use whyslow::input::Trace;
     use whyslow::state::history::lines::{Held, Time};
     use whyslow::state::history::{History, Shown};
     use whyslow::state::kernel::{Options, record};

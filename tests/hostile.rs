@@ -174,7 +174,7 @@ fn a_stream_that_shrinks_while_it_is_read_is_said() {
     let trace = folder.path().join("t");
     copy(&fixture("lost-events"), &trace);
     let open = || match input::open(&[Argument { label: None, path: trace.clone() }], &Work::new(2)).unwrap() {
-        Opened::Ctf(sources) => sources,
+        Opened::Traces(sources) => sources,
         Opened::Otf2(_) => unreachable!(),
     };
     let (whole, sources) = (open(), open());

@@ -53,7 +53,7 @@ fn oracle(scenario: &Path) -> Counts {
 
 fn resolved(scenario: &Path) -> Counts {
     let traces: Vec<Argument> = vec![Argument::parse(scenario.to_str().unwrap())];
-    let input::Opened::Ctf(sources) = input::open(&traces, &Work::new(2)).unwrap() else { panic!("no CTF trace") };
+    let input::Opened::Traces(sources) = input::open(&traces, &Work::new(2)).unwrap() else { panic!("no CTF trace") };
     let traces: Vec<_> = sources.iter().map(|s| &s.trace).collect();
     let work = Work::new(1);
     let (recording, _) = kernel::record(&traces, &[], &kernel::Options::default(), &work).unwrap();
@@ -112,7 +112,8 @@ fn open_functions_are_those_of_a_replay() {
         wanted.push(open.clone());
     }
     assert!(wanted.len() > 4_000, "{}", wanted.len());
-    let input::Opened::Ctf(sources) = input::open(&[Argument::parse(trace.to_str().unwrap())], &Work::new(2)).unwrap()
+    let input::Opened::Traces(sources) =
+        input::open(&[Argument::parse(trace.to_str().unwrap())], &Work::new(2)).unwrap()
     else {
         panic!("no CTF trace")
     };

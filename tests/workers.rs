@@ -21,7 +21,7 @@ use whyslow::base::notice::Notice;
 use whyslow::base::work::{Cancelled, Work};
 use whyslow::event::bind::Focus;
 use whyslow::event::task::{Delimiter, Pairing, TaskDefinition};
-use whyslow::input::ctf::Trace;
+use whyslow::input::Trace;
 use whyslow::input::{Argument, Opened, Source, count, open};
 use whyslow::state::engine::{ChunkTarget, Way};
 use whyslow::state::history::History;
@@ -32,7 +32,7 @@ use whyslow::view::stats::Table;
 
 fn load(path: &Path) -> Vec<Source> {
     let argument = Argument { label: None, path: path.to_owned() };
-    let Opened::Ctf(sources) = open(&[argument], &Work::new(2)).unwrap() else {
+    let Opened::Traces(sources) = open(&[argument], &Work::new(2)).unwrap() else {
         panic!("{} is no CTF trace", path.display())
     };
     sources
@@ -200,7 +200,7 @@ fn results_do_not_depend_on_how_mutated_recordings_are_read() {
         mutated(&folder, seed * 1013 + 1);
         let argument = Argument { label: None, path: folder };
         // What cannot be opened at all is another test's.
-        if let Ok(Opened::Ctf(sources)) = open(&[argument], &Work::new(2)) {
+        if let Ok(Opened::Traces(sources)) = open(&[argument], &Work::new(2)) {
             check(&format!("mutated {seed}"), &sources, 19);
         }
     }
@@ -210,7 +210,7 @@ fn results_do_not_depend_on_how_mutated_recordings_are_read() {
 fn opened(paths: &[PathBuf], workers: usize) -> String {
     let arguments: Vec<Argument> = paths.iter().map(|p| Argument { label: None, path: p.clone() }).collect();
     let sources = match open(&arguments, &Work::new(workers)) {
-        Ok(Opened::Ctf(sources)) => sources,
+        Ok(Opened::Traces(sources)) => sources,
         Ok(Opened::Otf2(_)) => panic!("an archive"),
         Err(e) => return e.to_string(),
     };
@@ -254,7 +254,7 @@ fn opening_does_not_depend_on_workers() {
 fn results_do_not_depend_on_how_the_corpus_is_read() {
     let mut found = 0;
     for path in of_corpus() {
-        if let Ok(Opened::Ctf(sources)) = open(&[Argument { label: None, path: path.clone() }], &Work::new(2)) {
+        if let Ok(Opened::Traces(sources)) = open(&[Argument { label: None, path: path.clone() }], &Work::new(2)) {
             check(&path.display().to_string(), &sources, 11);
             found += 1;
         }

@@ -61,7 +61,7 @@ pub fn ask(metadata: &[u8], stream: Option<&[u8]>) {
         fs::write(folder.join("stream"), stream).expect("stream");
     }
     let argument = Argument { label: None, path: folder };
-    let Ok(Opened::Ctf(sources)) = input::open(&[argument], &Work::new(1)) else { return };
+    let Ok(Opened::Traces(sources)) = input::open(&[argument], &Work::new(1)) else { return };
     for source in &sources {
         source.trace.compile_whole();
     }

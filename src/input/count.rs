@@ -4,8 +4,8 @@
 //! do not depend on the pieces.
 
 use super::Source;
-use super::ctf::{Plan, Trace};
 use super::record::{Projection, StreamId};
+use super::trace::{Plan, Trace};
 use crate::base::notice::{Notice, Notices};
 use crate::base::work::{Cancelled, Work, in_order};
 use foldhash::HashMap;

@@ -10,10 +10,13 @@ pub mod cursor;
 pub mod mapped;
 pub mod otf2;
 pub mod record;
+pub mod stream;
+pub mod trace;
 
 use crate::base::work::Work;
 pub use ctf::OpenError;
 use std::path::{Path, PathBuf};
+pub use trace::Trace;
 
 /// What a user names: a path, perhaps with a label (`LABEL=PATH`).
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -51,14 +54,14 @@ pub struct Source {
     /// Path of the trace below what the user named; empty where it is that itself.
     pub name: String,
     /// The trace.
-    pub trace: ctf::Trace,
+    pub trace: Trace,
 }
 
 /// What a command line names.
 #[derive(Debug)]
 pub enum Opened {
-    /// CTF traces in a stable order, on one time line.
-    Ctf(Vec<Source>),
+    /// Traces in a stable order, on one time line.
+    Traces(Vec<Source>),
     /// The archive of one MPI run.
     Otf2(Box<otf2::Archive>),
 }
@@ -96,11 +99,12 @@ fn open_how(arguments: &[Argument], how: ctf::How, work: &Work) -> Result<Opened
     let mut sources = Vec::with_capacity(named.len());
     for ((argument, name, left_out), mut trace) in named.into_iter().zip(ctf::open_all(openings, how, work)?) {
         left_out.into_iter().for_each(|error| trace.left_out(error));
+        let trace = Trace::Ctf(trace);
         let label = argument.label.clone().unwrap_or_else(|| argument.path.display().to_string());
         sources.push(Source { label, labelled: argument.label.is_some(), name, trace });
     }
     share_clocks(&mut sources);
-    Ok(Opened::Ctf(sources))
+    Ok(Opened::Traces(sources))
 }
 
 /// The trace directories under an argument, in order.
@@ -209,7 +213,7 @@ fn share_clocks(sources: &mut [Source]) {
     let mut known: Vec<(String, i128)> = Vec::new();
     for source in sources {
         let own: Vec<(String, i128)> =
-            source.trace.clock_offsets().map(|(uuid, base)| (uuid.to_owned(), base)).collect();
+            source.trace.clock_offsets().into_iter().map(|(uuid, base)| (uuid.to_owned(), base)).collect();
         for (uuid, base) in own {
             match known.iter().find(|(k, _)| *k == uuid) {
                 Some((_, first)) if *first != base => source.trace.set_clock_offset(&uuid, *first),

@@ -89,7 +89,7 @@ impl TraceFacts {
         let clock = trace.clock_uuid().map(|uuid| format!("{} {uuid}", trace.clock_name().unwrap_or("clock")));
         TraceFacts {
             path: source.label.clone() + &below,
-            format: format!("CTF {}", if trace.version() == 2 { "2" } else { "1.8" }),
+            format: trace.format(),
             begin: packets().filter_map(|p| p.begin).min(),
             end: packets().filter_map(|p| p.end).max(),
             streams: trace.streams().len() as u64,

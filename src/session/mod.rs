@@ -64,7 +64,7 @@ impl Session {
             return Ok(Session::Databases(databases));
         }
         Ok(match open(&common.arguments, work)? {
-            Opened::Ctf(sources) => Session::Traces(Traces::new(sources, common)?),
+            Opened::Traces(sources) => Session::Traces(Traces::new(sources, common)?),
             Opened::Otf2(archive) => Session::Run(Run::new(archive)),
         })
     }

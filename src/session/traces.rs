@@ -217,7 +217,7 @@ impl Traces {
         Ok((usage, notices))
     }
 
-    fn traces(&self) -> Vec<&input::ctf::Trace> {
+    fn traces(&self) -> Vec<&input::Trace> {
         self.sources.iter().map(|s| &s.trace).collect()
     }
 
@@ -399,8 +399,10 @@ fn faces(source: &Source) -> Vec<ClassFace> {
         let scopes = [Scope::CommonContext, Scope::SpecificContext];
         scopes.iter().any(|scope| source.trace.has_field(class, *scope, name))
     };
-    let fields = |class| source.trace.payload_fields(class).map(|(name, number)| (name.to_owned(), number)).collect();
-    let face = |(i, class): (usize, &input::ctf::Class)| ClassFace {
+    let fields = |class| {
+        source.trace.payload_fields(class).into_iter().map(|(name, number)| (name.to_owned(), number)).collect()
+    };
+    let face = |(i, class): (usize, &input::stream::Class)| ClassFace {
         name: class.name.clone(),
         kernel,
         fields: fields(ClassId::at(i)),

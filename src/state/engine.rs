@@ -15,8 +15,8 @@
 use crate::base::notice::{Notice, Notices};
 use crate::base::time::Ns;
 use crate::base::work::{Cancel, Cancelled, Work, in_order};
-use crate::input::ctf::{Plan, Trace};
 use crate::input::record::{ClassId, Record, StreamId};
+use crate::input::trace::{Plan, Reader, Records, Trace};
 use std::ops::Range;
 use std::sync::atomic::Ordering;
 
@@ -250,44 +250,58 @@ impl Piece {
     ) -> Notices {
         let mut notices = Notices::default();
         for packet in self.packets.clone() {
-            let (begin, end) = times(trace, self.stream.index(), packet).unwrap_or((Ns::MIN, Ns::MAX));
+            let bounds = times(trace, self.stream.index(), packet).unwrap_or((Ns::MIN, Ns::MAX));
             if cancel.is_cancelled() {
                 break;
             }
-            if end < chunk.from || chunk.ends_before(begin) {
+            if bounds.1 < chunk.from || chunk.ends_before(bounds.0) {
                 continue;
             }
-            let held = |time: Ns| time.min(end).max(begin);
-            let mut reader = trace.reader(plan, self.stream, packet..packet + 1);
-            let (mut last, mut latest, mut backwards) = (Ns::MIN, Ns::MIN, 0);
-            if begin < chunk.from {
-                let sought = reader.seek(chunk.from, &landmark);
-                (last, latest, backwards) = (sought.last, sought.latest, sought.backwards);
-                if let Some((position, latest)) = sought.landmark {
-                    let here = reader.position();
-                    reader.go(position);
-                    if let Some(record) = reader.next() {
-                        take(&Record { time: held(latest), ..record }, false);
-                    }
-                    reader.go(here);
-                }
-            }
-            while let Some(record) = reader.next() {
-                backwards += u64::from(record.time < last);
-                (last, latest) = (record.time, latest.max(record.time));
-                let time = held(latest);
-                if chunk.ends_before(time) {
-                    break;
-                }
-                if chunk.from <= time {
-                    take(&Record { time, ..record }, true);
-                }
-            }
-            if chunk.holds(end) {
-                notices.merge(&reader.notices());
+            let (found, backwards) = match trace.reader(plan, self.stream, packet..packet + 1) {
+                Reader::Ctf(reader) => read_packet(reader, bounds, chunk, &landmark, &mut take),
+            };
+            if chunk.holds(bounds.1) {
+                notices.merge(&found);
                 notices.add(Notice::TimeBackwards, backwards, || trace.streams()[self.stream.index()].name.clone());
             }
         }
         notices
     }
+}
+
+/// The records of a packet with these bounds that lie in a chunk. Returns what was wrong with it, and how many lie before their
+/// predecessor.
+fn read_packet<'a>(
+    mut reader: impl Records<'a>,
+    (begin, end): (Ns, Ns),
+    chunk: &Chunk,
+    landmark: impl Fn(ClassId) -> bool,
+    mut take: impl FnMut(&Record<'_, 'a>, bool),
+) -> (Notices, u64) {
+    let held = |time: Ns| time.min(end).max(begin);
+    let (mut last, mut latest, mut backwards) = (Ns::MIN, Ns::MIN, 0);
+    if begin < chunk.from {
+        let sought = reader.seek(chunk.from, &landmark);
+        (last, latest, backwards) = (sought.last, sought.latest, sought.backwards);
+        if let Some((position, latest)) = sought.landmark {
+            let here = reader.position();
+            reader.go(position);
+            if let Some(record) = reader.next() {
+                take(&Record { time: held(latest), ..record }, false);
+            }
+            reader.go(here);
+        }
+    }
+    while let Some(record) = reader.next() {
+        backwards += u64::from(record.time < last);
+        (last, latest) = (record.time, latest.max(record.time));
+        let time = held(latest);
+        if chunk.ends_before(time) {
+            break;
+        }
+        if chunk.from <= time {
+            take(&Record { time, ..record }, true);
+        }
+    }
+    (reader.notices(), backwards)
 }

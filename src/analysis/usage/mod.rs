@@ -13,7 +13,7 @@ use crate::base::time::Ns;
 use crate::base::work::{Cancel, Cancelled, Work};
 use crate::event::bind::{Binding, Focus};
 use crate::event::kind::{Event, Kind};
-use crate::input::ctf::Trace;
+use crate::input::Trace;
 use crate::state::engine::{self, Analysis, Chunk, Way};
 use crate::state::sources::Sources;
 pub use calls::Moved;

@@ -27,7 +27,8 @@ impl BoundMark {
             return Vec::new();
         }
         let fields = paths.trace.payload_fields(paths.class);
-        let numbers: Vec<String> = fields.filter(|(_, number)| *number).map(|(name, _)| name.to_owned()).collect();
+        let numbers: Vec<String> =
+            fields.into_iter().filter(|(_, number)| *number).map(|(name, _)| name.to_owned()).collect();
         let bound = which.iter().filter_map(|&(number, begins, at)| {
             let task = tasks.get(number as usize)?;
             let delimiter = if begins { &task.begins } else { &task.ends }.get(at)?;

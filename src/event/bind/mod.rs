@@ -19,8 +19,9 @@ use super::classes::{self, Meaning, Shape};
 use super::stack::StackOrigin;
 use super::task::TaskDefinition;
 use super::transfer::transfer;
-use crate::input::ctf::{Class, Trace};
+use crate::input::Trace;
 use crate::input::record::{ClassId, FieldPath, Projection, Scope};
+use crate::input::stream::Class;
 use foldhash::{HashMap, HashSet};
 use mark::BoundMark;
 
@@ -318,7 +319,8 @@ fn bind(
         _ => None,
     };
     if with_context {
-        let counters = paths.trace.context_fields(paths.class).filter(|(name, number)| *number && is_counter(name));
+        let counters =
+            paths.trace.context_fields(paths.class).into_iter().filter(|(name, number)| *number && is_counter(name));
         bound.counters = counters.map(|(name, _)| (name.to_owned(), paths.context(name))).collect();
     }
     bound.marks = BoundMark::all(paths, tasks, marks);

@@ -31,12 +31,13 @@ pub use decode::{Damage, Sink, What};
 pub use directory::Directory;
 pub use open::{How, Opening, open_all};
 pub use plan::Plan;
-pub use reader::{Position, Reader};
+pub use reader::Reader;
 pub use real::Real;
 pub use steps::{Appearance, Named, Node, Shape};
 
 use super::mapped::Mapped;
 use super::record::{ClassId, Projection, Scope, StreamId};
+use super::stream::{Class, Stream};
 use crate::base::notice::{Notice, Notices};
 use crate::base::time::{Ns, Shift, canonical_ns};
 use crate::base::work::{Cancelled, Work};
@@ -55,43 +56,6 @@ impl From<Cancelled> for OpenError {
     fn from(cancelled: Cancelled) -> Self {
         OpenError(cancelled.to_string())
     }
-}
-
-/// A record class (CTF: an event class of one stream class).
-#[derive(Clone, Debug)]
-pub struct Class {
-    /// Event name; empty when it has none.
-    pub name: String,
-    /// The stream class it belongs to (dense number within the trace).
-    pub stream_class: u32,
-}
-
-/// What is known of a packet before its events are read.
-#[derive(Clone, Debug)]
-pub struct Packet {
-    /// First and last time stamp on the common time line; `None` where not recorded.
-    pub begin: Option<Ns>,
-    /// See `begin`.
-    pub end: Option<Ns>,
-    /// Bytes of content.
-    pub bytes: u64,
-}
-
-/// A stream: its packets in order, over all files that continue it.
-#[derive(Clone, Debug)]
-pub struct Stream {
-    /// Path of its (first) file, relative to the trace.
-    pub name: String,
-    /// Dense number of its stream class.
-    pub stream_class: u32,
-    /// CPU of its packets, where they name one.
-    pub cpu: Option<u32>,
-    /// Packets in order.
-    pub packets: Vec<Packet>,
-    /// Losses: (from, to, number of events or `None`).
-    pub losses: Vec<(Ns, Ns, Option<u64>)>,
-    /// Packets that the tracer numbered and that are not there.
-    pub lost_packets: u64,
 }
 
 /// A metadata file and what was compiled from it.

@@ -3,13 +3,14 @@
 use super::packet::{Hops, Line, Place, agrees, has_role, hop, outline, read_index, size_of_role};
 use super::reader::Ids;
 use super::schema::{Role, Schema};
-use super::{Chunk, Class, ClockLine, Directory, OpenError, Packet, Places, Stream, StreamFile, Trace};
+use super::{Chunk, ClockLine, Directory, OpenError, Places, StreamFile, Trace};
 use crate::base::notice::{Notice, Notices};
 use crate::base::time::Ns;
 use crate::base::work::{Cancelled, Work, in_order};
 use crate::input::ctf::packet::Preludes;
 use crate::input::mapped::Mapped;
 use crate::input::record::{Projection, StreamId};
+use crate::input::stream::{Class, Packet, Stream};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 

@@ -14,6 +14,8 @@ use super::{Place, Trace};
 use crate::base::notice::{Notice, Notices};
 use crate::base::time::Ns;
 use crate::input::record::{ClassId, Record, StreamId, Value, Words};
+use crate::input::stream::{Position, Sought};
+use crate::input::trace::Records;
 use foldhash::HashMap;
 use std::ops::Range;
 use std::sync::Arc;
@@ -130,28 +132,6 @@ struct Current {
     cpu: u32,
 }
 
-/// Between two events of a packet.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Position {
-    /// Bits from the beginning of the packet.
-    pub at: u64,
-    clock: u64,
-    last_big: bool,
-}
-
-/// What [`Reader::seek`] met of the classes of interest.
-#[derive(Clone, Copy, Debug)]
-pub struct Sought {
-    /// Time of the last event.
-    pub last: Ns,
-    /// The latest time of any.
-    pub latest: Ns,
-    /// Events with an earlier time than the one before.
-    pub backwards: u64,
-    /// The last landmark, and the latest time up to it.
-    pub landmark: Option<(Position, Ns)>,
-}
-
 /// An event whose header was read; its body is next.
 struct Head<'a> {
     class: ClassId,
@@ -161,18 +141,8 @@ struct Head<'a> {
     skip: Option<&'a Skip>,
 }
 
-impl<'a> Reader<'a> {
-    pub(super) fn new(trace: &'a Trace, plan: &'a Plan, stream: StreamId, packets: Range<usize>) -> Self {
-        let machine = Machine::new(trace.slots());
-        let values = Values(vec![Value::Absent; plan.most_values()]);
-        let (packet, notices) = (Current::default(), Notices::default());
-        let began = Position { at: 0, clock: 0, last_big: false };
-        Reader { trace, plan, stream, packets, machine, values, packet, began, notices }
-    }
-
-    /// The next record of a class of interest; `None` at the end. Damaged packets are left with a notice.
-    #[allow(clippy::should_implement_trait)] // a lending iterator: the record borrows the reader's values
-    pub fn next(&mut self) -> Option<Record<'_, 'a>> {
+impl<'a> Records<'a> for Reader<'a> {
+    fn next(&mut self) -> Option<Record<'_, 'a>> {
         loop {
             let Some(head) = self.head() else { if self.enter() { continue } else { return None } };
             let Some(wanted) = self.plan.wanted(head.class) else {
@@ -205,16 +175,8 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// The time of the event whose header was read last.
-    #[inline(always)]
-    fn time(&self) -> Ns {
-        self.packet.line.map_or(0, |line| line.ns(self.machine.clock))
-    }
-
-    /// Step over the events of the next packet that lie before `from`, without looking at their values. Of the last one
-    /// whose class is a `landmark`, the position is kept.
-    pub fn seek(&mut self, from: Ns, landmark: impl Fn(ClassId) -> bool) -> Sought {
-        let mut sought = Sought { last: Ns::MIN, latest: Ns::MIN, backwards: 0, landmark: None };
+    fn seek(&mut self, from: Ns, landmark: impl Fn(ClassId) -> bool) -> Sought {
+        let mut sought = Sought::NOTHING;
         if !self.enter() {
             return sought;
         }
@@ -227,11 +189,7 @@ impl<'a> Reader<'a> {
                 return sought;
             }
             if self.plan.wanted(head.class).is_some() {
-                sought.backwards += u64::from(time < sought.last);
-                (sought.last, sought.latest) = (time, time.max(sought.latest));
-                if landmark(head.class) {
-                    sought.landmark = Some((here, sought.latest));
-                }
+                sought.meet(time, head.class, here, &landmark);
             }
             if !self.skip(&head) {
                 return sought;
@@ -239,8 +197,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// Step over the next event: the full value of the clock.
-    pub fn step(&mut self) -> Option<u64> {
+    fn step(&mut self) -> Option<u64> {
         loop {
             self.began = self.position();
             let Some(head) = self.head() else { if self.enter() { continue } else { return None } };
@@ -250,33 +207,28 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// Go to a position in the next packet.
-    pub fn resume(&mut self, position: Position) {
+    fn resume(&mut self, position: Position) {
         if self.enter() {
             self.go(position);
         }
     }
 
-    /// Before the event that was [shown](Reader::show) or [stepped over](Reader::step) last.
-    pub fn began(&self) -> Position {
+    fn began(&self) -> Position {
         self.began
     }
 
-    /// Where it stands in its packet.
-    pub fn position(&self) -> Position {
+    fn position(&self) -> Position {
         let Machine { at, clock, last_big, .. } = self.machine;
         // On a whole byte no order of bits goes on: what stepped over events need not have watched it.
         Position { at, clock, last_big: last_big && at % 8 != 0 }
     }
 
-    /// Go to a position in the same packet.
-    pub fn go(&mut self, position: Position) {
+    fn go(&mut self, position: Position) {
         let Position { at, clock, last_big } = position;
         (self.machine.at, self.machine.clock, self.machine.last_big) = (at, clock, last_big);
     }
 
-    /// Counts the events of each class into `counts`, without looking at their values.
-    pub fn count(&mut self, counts: &mut [u64]) {
+    fn count(&mut self, counts: &mut [u64]) {
         loop {
             self.stride(counts);
             let Some(head) = self.head() else { if self.enter() { continue } else { return } };
@@ -286,6 +238,45 @@ impl<'a> Reader<'a> {
                 *count += 1;
             }
         }
+    }
+
+    fn show<S: Sink<'a>>(&mut self, sink: &mut S) -> Option<(ClassId, u64)> {
+        loop {
+            self.began = self.position();
+            let Some(head) = self.head() else { if self.enter() { continue } else { return None } };
+            let Some(body) = self.plan.body(self.packet.class, head.class) else { continue };
+            match run_body(&mut self.machine, body, sink) {
+                Ok(()) if self.machine.at > head.at => return Some((head.class, self.machine.clock)),
+                outcome => {
+                    sink.void();
+                    self.end_body(outcome, head.at);
+                }
+            }
+        }
+    }
+
+    fn packet(&self) -> usize {
+        self.packet.number
+    }
+
+    fn notices(&self) -> Notices {
+        self.notices.clone()
+    }
+}
+
+impl<'a> Reader<'a> {
+    pub(super) fn new(trace: &'a Trace, plan: &'a Plan, stream: StreamId, packets: Range<usize>) -> Self {
+        let machine = Machine::new(trace.slots());
+        let values = Values(vec![Value::Absent; plan.most_values()]);
+        let (packet, notices) = (Current::default(), Notices::default());
+        let began = Position::BEGIN;
+        Reader { trace, plan, stream, packets, machine, values, packet, began, notices }
+    }
+
+    /// The time of the event whose header was read last.
+    #[inline(always)]
+    fn time(&self) -> Ns {
+        self.packet.line.map_or(0, |line| line.ns(self.machine.clock))
     }
 
     /// Count event after event as long as each is of a known shape and ends before the content does. What stops it is
@@ -307,22 +298,6 @@ impl<'a> Reader<'a> {
         self.machine.at = at;
     }
 
-    /// The next event into `sink`, all of its fields: its class and the full value of the clock.
-    pub fn show<S: Sink<'a>>(&mut self, sink: &mut S) -> Option<(ClassId, u64)> {
-        loop {
-            self.began = self.position();
-            let Some(head) = self.head() else { if self.enter() { continue } else { return None } };
-            let Some(body) = self.plan.body(self.packet.class, head.class) else { continue };
-            match run_body(&mut self.machine, body, sink) {
-                Ok(()) if self.machine.at > head.at => return Some((head.class, self.machine.clock)),
-                outcome => {
-                    sink.void();
-                    self.end_body(outcome, head.at);
-                }
-            }
-        }
-    }
-
     /// The clock before the first event of each packet, followed from one packet to the next.
     pub(super) fn clocks_at_begin(&mut self) -> Vec<u64> {
         let mut clocks = Vec::new();
@@ -339,16 +314,6 @@ impl<'a> Reader<'a> {
                 self.skip(&head);
             }
         }
-    }
-
-    /// Number of the packet that the last record was in.
-    pub fn packet(&self) -> usize {
-        self.packet.number
-    }
-
-    /// What was wrong in the packets read so far.
-    pub fn notices(&self) -> Notices {
-        self.notices.clone()
     }
 
     /// Read an event header; `None` at the end of a packet's content.

@@ -349,7 +349,7 @@ mod tests {
         }
         let work = Work::new(2);
         let argument = Argument { label: None, path: folder.path().to_owned() };
-        let Ok(Opened::Ctf(sources)) = open(&[argument], &work) else { panic!("no trace") };
+        let Ok(Opened::Traces(sources)) = open(&[argument], &work) else { panic!("no trace") };
         let trace = &sources[0].trace;
         let script = Script::new(trace, Form::Canonical);
         let streams: Vec<Stream<'_>> = (0..trace.streams().len()).map(|i| Stream::new(trace, &script, i)).collect();

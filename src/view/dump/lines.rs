@@ -7,8 +7,9 @@ use super::DumpError;
 use super::text::{Form, Script, Text, signed, time_of_day, unsigned};
 use crate::base::notice::Notices;
 use crate::base::time::Ns;
-use crate::input::ctf::{Packet, Plan, Position, Reader, Trace};
 use crate::input::record::{ClassId, StreamId};
+use crate::input::stream::{Packet, Position};
+use crate::input::trace::{Plan, Reader, Trace};
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 

@@ -3,8 +3,10 @@
 //! The parts of a line that the schema decides (names, separators) are prepared once for each field.
 
 use crate::base::time::Ns;
-use crate::input::ctf::{Appearance, Class, Node, Plan, Real, Shape, Sink, Trace};
+use crate::input::ctf::{Appearance, Node, Real, Shape, Sink};
 use crate::input::record::{Projection, Words};
+use crate::input::stream::Class;
+use crate::input::trace::{Plan, Trace};
 use crate::view::clean;
 use smallvec::SmallVec;
 use std::io::Write;

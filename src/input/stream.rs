@@ -1,0 +1,88 @@
+//! What every trace is made of: record classes, and streams of packets.
+//!
+//! A stream is written in order, a packet is what can be read by itself; the formats say what each of them is (in CTF the
+//! packets of a stream file, in perf.data a run of records of one CPU, in trace.dat some pages of one CPU).
+
+use super::record::ClassId;
+use crate::base::time::Ns;
+
+/// A record class (CTF: an event class of one stream class).
+#[derive(Clone, Debug)]
+pub struct Class {
+    /// Event name; empty when it has none.
+    pub name: String,
+    /// The stream class it belongs to (dense number within the trace).
+    pub stream_class: u32,
+}
+
+/// What is known of a packet before its events are read.
+#[derive(Clone, Debug)]
+pub struct Packet {
+    /// First and last time stamp on the common time line; `None` where not recorded.
+    pub begin: Option<Ns>,
+    /// See `begin`.
+    pub end: Option<Ns>,
+    /// Bytes of content.
+    pub bytes: u64,
+}
+
+/// A stream: its packets in order, over all files that continue it.
+#[derive(Clone, Debug)]
+pub struct Stream {
+    /// Path of its (first) file, relative to the trace; where a file holds several streams, its number behind it.
+    pub name: String,
+    /// Dense number of its stream class.
+    pub stream_class: u32,
+    /// CPU of its packets, where they name one.
+    pub cpu: Option<u32>,
+    /// Packets in order.
+    pub packets: Vec<Packet>,
+    /// Losses: (from, to, number of events or `None`).
+    pub losses: Vec<(Ns, Ns, Option<u64>)>,
+    /// Packets that the tracer numbered and that are not there.
+    pub lost_packets: u64,
+}
+
+/// Between two events of a packet.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Position {
+    /// Bits from the beginning of the packet.
+    pub at: u64,
+    /// The full value of the clock there.
+    pub(super) clock: u64,
+    /// CTF: the order of the bits read last.
+    pub(super) last_big: bool,
+}
+
+impl Position {
+    /// The beginning of a packet.
+    pub(super) const BEGIN: Position = Position { at: 0, clock: 0, last_big: false };
+}
+
+/// What a reader met of the classes of interest while it sought a time.
+#[derive(Clone, Copy, Debug)]
+pub struct Sought {
+    /// Time of the last event.
+    pub last: Ns,
+    /// The latest time of any.
+    pub latest: Ns,
+    /// Events with an earlier time than the one before.
+    pub backwards: u64,
+    /// The last landmark, and the latest time up to it.
+    pub landmark: Option<(Position, Ns)>,
+}
+
+impl Sought {
+    /// Nothing yet.
+    pub(super) const NOTHING: Sought = Sought { last: Ns::MIN, latest: Ns::MIN, backwards: 0, landmark: None };
+
+    /// One more event of a class of interest.
+    #[inline(always)]
+    pub(super) fn meet(&mut self, time: Ns, class: ClassId, here: Position, landmark: impl Fn(ClassId) -> bool) {
+        self.backwards += u64::from(time < self.last);
+        (self.last, self.latest) = (time, time.max(self.latest));
+        if landmark(class) {
+            self.landmark = Some((here, self.latest));
+        }
+    }
+}

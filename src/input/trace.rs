@@ -1,0 +1,236 @@
+//! A trace of any format whose records lie in streams, as the pipeline sees it.
+//!
+//! One enum for each of the trace, the compiled projection and the reader. Which format it is, is asked once for a run of
+//! packets ([`Records`] is a generic argument there, not a pointer), so that the loop over records is that of one format.
+
+use super::record::{ClassId, Projection, Record, Scope, StreamId};
+use super::stream::{Class, Position, Sought, Stream};
+use super::{OpenError, ctf};
+use crate::base::notice::Notices;
+use crate::base::time::{Ns, Shift};
+use ctf::{Node, Sink};
+use std::ops::Range;
+use std::path::Path;
+
+/// An opened trace.
+#[derive(Debug)]
+pub enum Trace {
+    /// The Common Trace Format.
+    Ctf(ctf::Trace),
+}
+
+/// A compiled projection of one trace, or everything of it, for writers.
+#[derive(Debug)]
+pub enum Plan {
+    /// Of a CTF trace.
+    Ctf(ctf::Plan),
+}
+
+/// Reads a run of packets of one stream.
+#[derive(Debug)]
+pub enum Reader<'a> {
+    /// Of a CTF trace.
+    Ctf(ctf::Reader<'a>),
+}
+
+/// What the readers of all formats can do.
+pub trait Records<'a> {
+    /// The next record of a class of interest; `None` at the end. Damaged packets are left with a notice.
+    fn next(&mut self) -> Option<Record<'_, 'a>>;
+    /// Step over the events of the next packet that lie before `from`, without looking at their values. Of the last one
+    /// whose class is a `landmark`, the position is kept.
+    fn seek(&mut self, from: Ns, landmark: impl Fn(ClassId) -> bool) -> Sought;
+    /// Step over the next event: the full value of the clock.
+    fn step(&mut self) -> Option<u64>;
+    /// The next event into `sink`, all of its fields: its class and the full value of the clock.
+    fn show<S: Sink<'a>>(&mut self, sink: &mut S) -> Option<(ClassId, u64)>;
+    /// Counts the events of each class into `counts`, without looking at their values.
+    fn count(&mut self, counts: &mut [u64]);
+    /// Where it stands in its packet.
+    fn position(&self) -> Position;
+    /// Go to a position in the same packet.
+    fn go(&mut self, position: Position);
+    /// Go to a position in the next packet.
+    fn resume(&mut self, position: Position);
+    /// Before the event that was shown or stepped over last.
+    fn began(&self) -> Position;
+    /// Number of the packet that the last record was in.
+    fn packet(&self) -> usize;
+    /// What was wrong in the packets read so far.
+    fn notices(&self) -> Notices;
+}
+
+/// The same expression for the trace, plan or reader of whichever format.
+macro_rules! each {
+    ($of:ident, $what:expr, $one:ident => $do:expr) => {
+        match $what {
+            $of::Ctf($one) => $do,
+        }
+    };
+}
+
+impl Trace {
+    /// Open a CTF trace directory (one that holds `metadata`).
+    pub fn open(path: &Path) -> Result<Trace, OpenError> {
+        ctf::Trace::open(path).map(Trace::Ctf)
+    }
+
+    /// Record classes by [`ClassId`].
+    pub fn classes(&self) -> &[Class] {
+        each!(Trace, self, t => t.classes())
+    }
+
+    /// True where records of the class can have the field.
+    pub fn has_field(&self, class: ClassId, scope: Scope, dotted: &str) -> bool {
+        each!(Trace, self, t => t.has_field(class, scope, dotted))
+    }
+
+    /// Names of the payload's direct members that are integers (`true`) or text (`false`).
+    pub fn payload_fields(&self, class: ClassId) -> Vec<(&str, bool)> {
+        each!(Trace, self, t => t.payload_fields(class).collect())
+    }
+
+    /// The same of the contexts.
+    pub fn context_fields(&self, class: ClassId) -> Vec<(&str, bool)> {
+        each!(Trace, self, t => t.context_fields(class).collect())
+    }
+
+    /// Streams by [`StreamId`].
+    pub fn streams(&self) -> &[Stream] {
+        each!(Trace, self, t => t.streams())
+    }
+
+    /// A member of the trace environment (`hostname`, `kernel_release`, `domain` ...), numbers as text.
+    pub fn environment(&self, name: &str) -> Option<&str> {
+        each!(Trace, self, t => t.environment(name))
+    }
+
+    /// Uuid of the clock, where there is exactly one clock and it has one.
+    pub fn clock_uuid(&self) -> Option<&str> {
+        each!(Trace, self, t => t.clock_uuid())
+    }
+
+    /// Name of the clock, where there is exactly one.
+    pub fn clock_name(&self) -> Option<&str> {
+        each!(Trace, self, t => t.clock_name())
+    }
+
+    /// Uuid of the trace, where it has one: equal in all chunks of a session.
+    pub fn uuid(&self) -> Option<&str> {
+        each!(Trace, self, t => t.uuid())
+    }
+
+    /// Format and version.
+    pub fn format(&self) -> String {
+        match self {
+            Trace::Ctf(t) => format!("CTF {}", if t.version() == 2 { "2" } else { "1.8" }),
+        }
+    }
+
+    /// What was odd when the trace was opened, and what was cut off under our hands since: ask when all is read.
+    pub fn notices(&self) -> Notices {
+        each!(Trace, self, t => t.notices())
+    }
+
+    /// Compile a projection.
+    pub fn compile(&self, projection: &Projection) -> Plan {
+        match self {
+            Trace::Ctf(t) => Plan::Ctf(t.compile(projection)),
+        }
+    }
+
+    /// Compile everything, for [`Records::show`].
+    pub fn compile_whole(&self) -> Plan {
+        match self {
+            Trace::Ctf(t) => Plan::Ctf(t.compile_whole()),
+        }
+    }
+
+    /// Read some packets of a stream by a plan of the same trace.
+    pub fn reader<'a>(&'a self, plan: &'a Plan, stream: StreamId, packets: Range<usize>) -> Reader<'a> {
+        match (self, plan) {
+            (Trace::Ctf(trace), Plan::Ctf(plan)) => Reader::Ctf(trace.reader(plan, stream, packets)),
+        }
+    }
+
+    /// The time of a clock value in a packet as `dump --canonical` tells it. `None`: the stream class has no clock;
+    /// `Some(None)`: overflow.
+    pub fn canonical_time(&self, stream: StreamId, packet: usize, cycles: u64) -> Option<Option<i64>> {
+        each!(Trace, self, t => t.canonical_time(stream, packet, cycles))
+    }
+
+    /// The time of a clock value in a packet, on the common time line. `None`: the stream class has no clock.
+    pub fn exact_time(&self, stream: StreamId, packet: usize, cycles: u64) -> Option<Ns> {
+        each!(Trace, self, t => t.exact_time(stream, packet, cycles))
+    }
+
+    /// The CPU that a packet names.
+    pub fn packet_cpu(&self, stream: StreamId, packet: usize) -> Option<u32> {
+        each!(Trace, self, t => t.packet_cpu(stream, packet))
+    }
+
+    /// Lay the clocks with this uuid on the offset (in cycles from the origin) of another trace.
+    pub fn set_clock_offset(&mut self, uuid: &str, base: i128) {
+        each!(Trace, self, t => t.set_clock_offset(uuid, base))
+    }
+
+    /// Lay all clocks of the trace on another time line, which becomes the common one.
+    pub fn shift_clocks(&mut self, shift: Shift) {
+        each!(Trace, self, t => t.shift_clocks(shift))
+    }
+
+    /// The uuids of the clocks, each with its first offset (in cycles from the origin).
+    pub fn clock_offsets(&self) -> Vec<(&str, i128)> {
+        each!(Trace, self, t => t.clock_offsets().collect())
+    }
+}
+
+impl Plan {
+    /// What each node of a plan that shows everything is.
+    pub fn nodes(&self) -> &[Node] {
+        each!(Plan, self, plan => plan.nodes())
+    }
+}
+
+impl<'a> Reader<'a> {
+    /// The next record of a class of interest; `None` at the end.
+    #[allow(clippy::should_implement_trait)] // a lending iterator: the record borrows the reader's values
+    pub fn next(&mut self) -> Option<Record<'_, 'a>> {
+        each!(Reader, self, r => r.next())
+    }
+
+    /// See [`Records::count`].
+    pub fn count(&mut self, counts: &mut [u64]) {
+        each!(Reader, self, r => r.count(counts))
+    }
+
+    /// See [`Records::step`].
+    pub fn step(&mut self) -> Option<u64> {
+        each!(Reader, self, r => r.step())
+    }
+
+    /// See [`Records::show`].
+    pub fn show<S: Sink<'a>>(&mut self, sink: &mut S) -> Option<(ClassId, u64)> {
+        each!(Reader, self, r => r.show(sink))
+    }
+
+    /// See [`Records::resume`].
+    pub fn resume(&mut self, position: Position) {
+        each!(Reader, self, r => r.resume(position))
+    }
+
+    /// See [`Records::began`].
+    pub fn began(&self) -> Position {
+        each!(Reader, self, r => r.began())
+    }
+
+    /// See [`Records::packet`].
+    pub fn packet(&self) -> usize {
+        each!(Reader, self, r => r.packet())
+    }
+
+    /// See [`Records::notices`].
+    pub fn notices(&self) -> Notices {
+        each!(Reader, self, r => r.notices())
+    }
+}
