@@ -75,6 +75,7 @@ fn text(recording: &Recording, notices: &[String]) -> String {
         names: _,
         stacks: _,
         hosts,
+        traces,
         threads,
         cpus,
         images,
@@ -88,7 +89,7 @@ fn text(recording: &Recording, notices: &[String]) -> String {
         span,
     } = recording;
     format!(
-        "{names:?}{stacks:?}{hosts:?}{threads:?}{cpus:?}{images:?}{disk:?}{marks:?}{page_faults:?}{counters:?}{lossy:?}\
+        "{names:?}{stacks:?}{hosts:?}{traces:?}{threads:?}{cpus:?}{images:?}{disk:?}{marks:?}{page_faults:?}{counters:?}{lossy:?}\
          {covered:?}{quality:?}{span:?}{notices:?}"
     )
 }

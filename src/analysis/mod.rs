@@ -26,4 +26,5 @@ mod story;
 pub mod survey;
 pub mod symbols;
 pub mod thread_names;
+pub mod turns;
 pub mod usage;

@@ -30,6 +30,19 @@ handle! {
     NameId,
 }
 
+/// A name with every run of digits folded: `job-17` and `job-4` are both `job-*`.
+pub fn fold_digits(name: &str) -> String {
+    let mut folded = String::with_capacity(name.len());
+    for c in name.chars() {
+        if !c.is_ascii_digit() {
+            folded.push(c);
+        } else if !folded.ends_with('*') {
+            folded.push('*');
+        }
+    }
+    folded
+}
+
 /// Each distinct text once.
 #[derive(Clone, Debug, Default)]
 pub struct Names {

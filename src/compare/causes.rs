@@ -6,11 +6,11 @@
 //! execution's own thread (the site) and for the thread to blame; only where there is none, half is enough. Cost:
 //! linear in the groups' sparse lists and in the parts' contexts times their depth.
 
-use super::partition::{Blamed, Ground, Part, drawn_path, fold_digits, is_below, main_threads, origins, partition};
+use super::partition::{Blamed, Ground, Part, drawn_path, is_below, main_threads, origins, partition};
 use super::tree::{Built, Groups, Pair};
 use super::words::{Blame, figures, phrase, sentence_case, time_words};
 use super::{Cause, Culprit};
-use crate::base::names::NameId;
+use crate::base::names::{NameId, fold_digits};
 use crate::base::statistics::divide_rounded;
 use crate::base::work::Cancelled;
 use crate::model::context::{ContextId, FrameKind, Spent};

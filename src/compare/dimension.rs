@@ -7,10 +7,9 @@
 //! O(N log N) per dimension.
 
 use super::filter::{show_value, values};
-use super::partition::fold_digits;
 use super::tree::Groups;
 use super::{Dimension, Group};
-use crate::base::names::NameId;
+use crate::base::names::{NameId, fold_digits};
 use crate::base::statistics::mann_whitney;
 use crate::model::Model;
 use crate::model::execution::ExecutionId;

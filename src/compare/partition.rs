@@ -12,6 +12,7 @@
 //! depth).
 
 use super::tree::frame_text;
+use crate::base::names::fold_digits;
 use crate::model::context::{ContextId, FrameKind, Spent};
 use crate::model::{Model, WhoId};
 use std::collections::BTreeMap;
@@ -91,19 +92,6 @@ pub(super) fn main_threads(model: &Model) -> BTreeMap<ContextId, WhoId> {
         }
     }
     most.into_iter().map(|(context, (_, who))| (context, who)).collect()
-}
-
-/// A name with every run of digits folded: `job-17` and `job-4` are both `job-*`.
-pub(super) fn fold_digits(name: &str) -> String {
-    let mut folded = String::with_capacity(name.len());
-    for c in name.chars() {
-        if !c.is_ascii_digit() {
-            folded.push(c);
-        } else if !folded.ends_with('*') {
-            folded.push('*');
-        }
-    }
-    folded
 }
 
 /// A part of the difference.

@@ -4,7 +4,7 @@
 //! event and field of them known to exist, or one line that names the line of the file and what to do. The format stands in
 //! PRODUCT.md ("Tasks declared in a file"); ALGORITHMS.md section 6.1.
 
-use super::task::{ClassFace, Condition, Delimiter, Literal, Pairing, TaskDefinition};
+use super::task::{self, ClassFace, Condition, Delimiter, Literal, Pairing, TaskDefinition, Turn};
 use crate::base::op::Op;
 use serde::Deserialize;
 use toml::{Spanned, Value};
@@ -20,8 +20,10 @@ struct File {
 struct Typed {
     name: Spanned<String>,
     // Places are lost inside of alternatives, so these are told apart by hand.
-    begin: Spanned<Value>,
-    end: Spanned<Value>,
+    begin: Option<Spanned<Value>>,
+    end: Option<Spanned<Value>>,
+    wait: Option<Spanned<String>>,
+    thread: Option<Spanned<String>>,
     key: Option<Texts>,
     #[serde(rename = "type")]
     kind: Option<Spanned<String>>,
@@ -74,16 +76,22 @@ pub fn tasks(text: &str, classes: &[ClassFace]) -> Result<Vec<TaskDefinition>, D
     };
     let file: File = toml::from_str(text).map_err(|e| {
         let what = e.message().replace('\n', " ");
-        let remedy = "a task is [[task]] with name, begin, end, and perhaps key, type, nest";
+        let remedy = "a task is [[task]] with name, begin, end, and perhaps key, type, nest; or with name, wait, and perhaps thread";
         wrong(e.span().map_or(0, |s| s.start), format!("{what}; {remedy}"))
     })?;
     let mut tasks: Vec<TaskDefinition> = Vec::new();
     for typed in file.task {
         let at = typed.name.span().start;
-        let name = typed.name.into_inner();
+        let name = typed.name.get_ref().clone();
         if name.is_empty() || name.contains('=') || tasks.iter().any(|t| t.name == name) {
             return Err(wrong(at, format!("`{name}` is no name for a task: give each its own, without `=`")));
         }
+        if let Some(turn) = turn(&typed).map_err(|(at, what)| wrong(at, what))? {
+            tasks.push(task::turns(name, turn));
+            continue;
+        }
+        let missing = |side: &str| wrong(at, format!("task `{name}` has no {side}: give it begin and end, or wait"));
+        let (begin, end) = (typed.begin.ok_or_else(|| missing("begin"))?, typed.end.ok_or_else(|| missing("end"))?);
         let key = typed.key.map(Texts::list).unwrap_or_default();
         let sides = |sides: Spanned<Value>| -> Result<Vec<Delimiter>, DeclaredError> {
             let at = sides.span().start;
@@ -94,7 +102,7 @@ pub fn tasks(text: &str, classes: &[ClassFace]) -> Result<Vec<TaskDefinition>, D
             let side = |side| delimiter(side, &key, classes).map_err(|what| wrong(at, what));
             list.into_iter().map(side).collect()
         };
-        let (begins, ends) = (sides(typed.begin)?, sides(typed.end)?);
+        let (begins, ends) = (sides(begin)?, sides(end)?);
         let width = begins.first().map_or(0, |d| d.key.len());
         if begins.is_empty() || ends.is_empty() || begins.iter().chain(&ends).any(|d| d.key.len() != width) {
             let what = format!("task `{name}`: begin and end need an event each, and keys of equally many fields");
@@ -120,6 +128,24 @@ pub fn tasks(text: &str, classes: &[ClassFace]) -> Result<Vec<TaskDefinition>, D
         return Err(wrong(0, "no task is declared; write [[task]] with name, begin and end".to_owned()));
     }
     Ok(tasks)
+}
+
+/// The waits that delimit a task; the error is a place and what is wrong there.
+fn turn(typed: &Typed) -> Result<Option<Turn>, (usize, String)> {
+    let Some(wait) = &typed.wait else {
+        let alone =
+            typed.thread.as_ref().map(|t| (t.span().start, "`thread` goes with `wait`: say where it waits".into()));
+        return alone.map_or(Ok(None), Err);
+    };
+    if typed.begin.is_some() || typed.end.is_some() || typed.key.is_some() || typed.kind.is_some() || typed.nest {
+        let what = "`wait` delimits the task by itself: leave begin, end, key, type and nest out".to_owned();
+        return Err((wait.span().start, what));
+    }
+    if wait.get_ref().is_empty() {
+        return Err((wait.span().start, "`wait` names a system call or a function".to_owned()));
+    }
+    let thread = typed.thread.as_ref().map(|thread| thread.get_ref().clone());
+    Ok(Some(Turn { call: wait.get_ref().clone(), thread }))
 }
 
 fn has_field(classes: &[ClassFace], event: &str, field: &str) -> bool {
@@ -223,12 +249,12 @@ end = "db:commit"
         let tasks = tasks(text, &classes()).unwrap();
         assert_eq!(tasks.iter().map(|t| t.name.as_str()).collect::<Vec<_>>(), ["big write", "by thread"]);
         let one = &tasks[0];
-        assert_eq!((one.pairing, one.nest, one.kind.as_deref()), (Pairing::Key, true, Some("kind")));
+        assert_eq!((&one.pairing, one.nest, one.kind.as_deref()), (&Pairing::Key, true, Some("kind")));
         assert_eq!(one.begins[0].key, ["id", "vpid"]);
         assert_eq!(one.ends[1].key, ["transaction", "vpid"]);
         let size = Condition { field: "size".into(), op: Op::AtLeast, value: Literal::Number(4096) };
         assert_eq!(one.begins[0].conditions[1], size);
-        assert_eq!((tasks[1].pairing, tasks[1].nest), (Pairing::Thread, false));
+        assert_eq!((&tasks[1].pairing, tasks[1].nest), (&Pairing::Thread, false));
     }
 
     #[test]

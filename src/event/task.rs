@@ -56,8 +56,24 @@ impl Condition {
     }
 }
 
+/// What a thread does between two waits at one place: one turn of its loop.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Turn {
+    /// Where it waits: a system call, or a function of its stack.
+    pub call: String,
+    /// Name of the thread; runs of digits are folded on both sides. `None` for every thread.
+    pub thread: Option<String>,
+}
+
+impl std::fmt::Display for Turn {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "wait={}", self.call)?;
+        self.thread.as_ref().map_or(Ok(()), |thread| write!(f, ",thread={thread}"))
+    }
+}
+
 /// How a begin finds its end.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Pairing {
     /// On the same thread.
     Thread,
@@ -67,6 +83,8 @@ pub enum Pairing {
     ProcessKey,
     /// On the same thread, as calls nest; the key of a begin is the address of its function.
     Function,
+    /// No events delimit it: the waits of threads do, which are known once the recording is.
+    Turn(Turn),
 }
 
 /// A task.
@@ -246,8 +264,14 @@ pub fn function(name: &str, classes: &[ClassFace]) -> Option<TaskDefinition> {
 #[error("{0}")]
 pub struct TaskError(String);
 
-/// The task that `--task` names: one of `found`, a function, or delimiters given by hand
-/// (`begin=EVENT,end=EVENT[,key=FIELD][,type=FIELD]`).
+/// The task of the turns between waits at one place.
+pub fn turns(name: String, turn: Turn) -> TaskDefinition {
+    let (begins, ends) = (Vec::new(), Vec::new());
+    TaskDefinition { name, begins, ends, pairing: Pairing::Turn(turn), kind: None, nest: false }
+}
+
+/// The task that `--task` names: one of `found`, a function, delimiters given by hand
+/// (`begin=EVENT,end=EVENT[,key=FIELD][,type=FIELD]`) or a wait (`wait=CALL[,thread=NAME]`).
 pub fn parse(typed: &str, found: &[TaskDefinition], classes: &[ClassFace]) -> Result<TaskDefinition, TaskError> {
     if !typed.contains('=') {
         let named = found.iter().find(|t| t.name == typed).cloned().or_else(|| function(typed, classes));
@@ -255,6 +279,15 @@ pub fn parse(typed: &str, found: &[TaskDefinition], classes: &[ClassFace]) -> Re
             .ok_or_else(|| TaskError(format!("--task {typed}: no such task in the trace{}", nearest(typed, found))));
     }
     let wrong = |why: String| TaskError(format!("--task {typed}: {why}"));
+    if let Some(place) = typed.strip_prefix("wait=") {
+        // Names of functions and of threads may hold commas.
+        let (call, thread) = place.rsplit_once(",thread=").map_or((place, None), |(call, name)| (call, Some(name)));
+        if call.is_empty() || thread == Some("") {
+            return Err(wrong("write wait=CALL[,thread=NAME]".to_owned()));
+        }
+        let turn = Turn { call: call.to_owned(), thread: thread.map(str::to_owned) };
+        return Ok(turns(typed.to_owned(), turn));
+    }
     let (mut begin, mut end, mut key, mut kind) = (None, None, None, None);
     for part in typed.split(',') {
         match part.split_once('=') {
@@ -264,7 +297,7 @@ pub fn parse(typed: &str, found: &[TaskDefinition], classes: &[ClassFace]) -> Re
             Some(("type", v)) => kind = Some(v.to_owned()),
             _ => {
                 return Err(wrong(format!(
-                    "`{part}` is not understood; write begin=EVENT,end=EVENT[,key=FIELD][,type=FIELD]"
+                    "`{part}` is not understood; write begin=EVENT,end=EVENT[,key=FIELD][,type=FIELD] or wait=CALL[,thread=NAME]"
                 )));
             }
         }
@@ -330,8 +363,8 @@ mod tests {
         let tasks = discover(&classes);
         let names: Vec<_> = tasks.iter().map(|t| t.name.as_str()).collect();
         assert_eq!(names, ["app:batch", "app:request", "connection", "close", "irq_handler"]);
-        assert_eq!((tasks[0].pairing, &tasks[0].kind), (Pairing::Thread, &None));
-        assert_eq!((tasks[1].pairing, tasks[1].kind.as_deref()), (Pairing::Key, Some("type")));
+        assert_eq!((&tasks[0].pairing, &tasks[0].kind), (&Pairing::Thread, &None));
+        assert_eq!((&tasks[1].pairing, tasks[1].kind.as_deref()), (&Pairing::Key, Some("type")));
         assert_eq!(tasks[1].begins, [Delimiter::keyed("app:request_begin", "id")]);
         assert_eq!(tasks[2].begins[0].conditions[0].field, "ret");
     }
@@ -341,8 +374,23 @@ mod tests {
         let entry = class("lttng_ust_cyg_profile_fast:func_entry", false, &[("addr", true)]);
         let exit = class("lttng_ust_cyg_profile_fast:func_exit", false, &[]);
         let task = parse("main", &[], &[entry.clone(), exit]).unwrap();
-        assert_eq!((task.pairing, &task.begins[0].key[..]), (Pairing::Function, &["addr".to_owned()][..]));
+        assert_eq!((&task.pairing, &task.begins[0].key[..]), (&Pairing::Function, &["addr".to_owned()][..]));
         assert!(task.ends[0].key.is_empty() && parse("main", &[], &[entry]).is_err());
+    }
+
+    #[test]
+    fn waits_are_tasks() {
+        let turn = |call: &str, thread: Option<&str>| Turn { call: call.into(), thread: thread.map(Into::into) };
+        for (typed, wanted) in [
+            ("wait=epoll_wait", turn("epoll_wait", None)),
+            ("wait=read,thread=job-*", turn("read", Some("job-*"))),
+            ("wait=take(int, char),thread=a,b", turn("take(int, char)", Some("a,b"))),
+        ] {
+            let task = parse(typed, &[], &[]).unwrap();
+            assert_eq!((task.name.as_str(), wanted.to_string().as_str()), (typed, typed));
+            assert_eq!(task.pairing, Pairing::Turn(wanted));
+        }
+        assert!(parse("wait=", &[], &[]).is_err() && parse("wait=read,thread=", &[], &[]).is_err());
     }
 
     #[test]
@@ -351,7 +399,7 @@ mod tests {
             [class("syscall_exit_accept4", true, &[("ret", true)]), class("syscall_entry_shutdown", true, &[])];
         let task = parse("begin=syscall_exit_accept4,end=syscall_entry_shutdown", &[], &classes).unwrap();
         assert_eq!((task.begins[0].conditions.len(), task.ends[0].conditions.len()), (1, 0));
-        assert_eq!((task.pairing, task.nest), (Pairing::Thread, false));
+        assert_eq!((&task.pairing, task.nest), (&Pairing::Thread, false));
         for (typed, part) in [
             ("begin=a,end=b", "no event `a`"),
             ("begin=syscall_exit_accept4", "end=EVENT is missing"),

@@ -11,6 +11,7 @@ use crate::analysis::operations;
 use crate::analysis::patterns::{Mined, Mining};
 use crate::analysis::survey::{self, Survey, Surveyed};
 use crate::analysis::symbols::files::Places;
+use crate::analysis::turns;
 use crate::analysis::usage::Usage;
 use crate::base::notice::Notices;
 use crate::base::time::Span;
@@ -334,8 +335,14 @@ impl Traces {
     fn pass(&self, tasks: Vec<TaskDefinition>, places: &Places, work: &Work) -> anyhow::Result<Asked> {
         let (mut recording, mut notices) = self.record(&tasks, work)?;
         let mut functions = vec![Functions::default(); tasks.len()];
-        for at in (0..tasks.len()).filter(|at| tasks[*at].pairing == Pairing::Function) {
-            functions[at] = Functions::new(&mut recording, at as u32, places, &mut notices, work)?;
+        for (at, task) in tasks.iter().enumerate() {
+            match &task.pairing {
+                Pairing::Function => {
+                    functions[at] = Functions::new(&mut recording, at as u32, places, &mut notices, work)?;
+                }
+                Pairing::Turn(turn) => turns::mark(&mut recording, at as u32, turn, places, work)?,
+                _ => {}
+            }
         }
         Ok(Asked { tasks, functions, recording, notices })
     }

@@ -241,6 +241,8 @@ pub struct Recording {
     pub names: Names,
     /// Hosts.
     pub hosts: Vec<Host>,
+    /// By trace, in the order given to the pass: its host, and whether the kernel's tracer recorded it.
+    pub traces: Vec<(HostId, bool)>,
     /// Threads by id.
     pub threads: Vec<Thread>,
     /// For each (host, cpu), in order: its runs.
@@ -300,6 +302,12 @@ impl Recording {
     pub fn is_scheduled(&self, host: HostId) -> bool {
         let first = self.cpus.partition_point(|((h, _), _)| *h < host);
         self.cpus[first..].iter().take_while(|((h, _), _)| *h == host).any(|(_, runs)| !runs.is_empty())
+    }
+
+    /// The first trace of a host, the kernel's before others.
+    pub fn trace_of(&self, host: HostId) -> Option<u32> {
+        let of_host = |kernel: bool| self.traces.iter().position(|of| *of == (host, kernel));
+        of_host(true).or_else(|| of_host(false)).map(|at| at as u32)
     }
 
     /// A thread; `None` for an id of another recording.

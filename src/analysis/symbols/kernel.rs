@@ -7,6 +7,9 @@
 use std::io::{self, BufRead, BufReader};
 use std::path::Path;
 
+/// How the functions begin by which system calls are entered, on the architectures and kernels in use.
+const ENTRIES: [&str; 7] =
+    ["__x64_sys_", "__ia32_sys_", "__arm64_sys_", "__riscv_sys_", "__s390x_sys_", "__se_sys_", "SyS_"];
 /// Longest function believed.
 const LONGEST: u64 = 1 << 20;
 
@@ -46,6 +49,14 @@ impl KernelSymbols {
     fn at(&self, address: u64) -> Option<&Symbol> {
         let after = self.symbols.partition_point(|s| s.address <= address);
         self.symbols[..after].last().filter(|s| address - s.address < LONGEST)
+    }
+
+    /// The system call that a kernel stack, innermost address first, was entered by.
+    pub fn system_call(&self, stack: &[u64]) -> Option<&str> {
+        let names = stack.iter().filter_map(|address| self.at(address.wrapping_sub(1)));
+        let call = |symbol: &'_ Symbol| ENTRIES.iter().any(|entry| symbol.name.starts_with(entry));
+        let entered = names.filter(|symbol| call(symbol)).last()?;
+        ENTRIES.iter().find_map(|entry| entered.name.strip_prefix(entry))
     }
 
     /// Names of the thread's own kernel functions, outermost first, for addresses given innermost first.

@@ -92,9 +92,11 @@ pub fn record(
     if sources.all.iter().any(|s| s.binding.page_faults) {
         machine.expect_page_faults();
     }
+    let origins = sources.origins.iter().map(|origin| (origin.host, origin.kernel)).collect();
     let pass = KernelPass { sources, events: &work.progress.events };
     let (machine, mut notices) = engine::run(&pass, (machine, notices), traces, &options.way, work)?;
     let (mut recording, found) = machine.close(union(lossy));
+    recording.traces = origins;
     recording.covered = by_all(&covered);
     notices.merge(&found);
     Ok((recording, notices))

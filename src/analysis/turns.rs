@@ -1,0 +1,291 @@
+//! Turns of loops as executions: what a thread does between two waits at one place (`wait=CALL[,thread=NAME]`).
+//!
+//! In: the edges and system calls of a recording's threads, and where no system call has the name, their stacks. Out:
+//! marks, a begin and an end for each turn. A turn begins at the exit of the call in which the thread had waited, else
+//! where the thread runs again, and ends where it waits there next. A call that did not wait ends none, and so does a
+//! wait elsewhere. What lies before the first wait and after the last belongs to no turn. Several waits in one system
+//! call are one. Cost: linear in edges; stacks, where they are asked, are resolved once each. ALGORITHMS.md 6.1.
+
+use super::recording::{Edge, EdgeKind, Mark, Recording, Thread, ThreadId};
+use super::stacks::{StackId, Timelines};
+use super::symbols::files::Places;
+use super::symbols::images::Spaces;
+use super::symbols::{Placed, Resolver, kernel_symbols};
+use crate::base::names::{NameId, Names, fold_digits};
+use crate::base::notice::Notices;
+use crate::base::time::{Ns, Span};
+use crate::base::work::{Cancelled, Work};
+use crate::event::task::Turn;
+use foldhash::HashMap;
+use std::collections::BTreeSet;
+
+/// A time in which a thread did not run because it waited.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Wait {
+    /// Position among the thread's system calls of the one in which it waited.
+    pub call: Option<usize>,
+    /// From where it stopped running to where it went on: the exit of the call, else where it ran again.
+    pub span: Span,
+}
+
+/// The waits of a thread, in order. Time of which nobody knows whether the thread waited is none. One that had not
+/// ended when the thread or the recording did is left out.
+pub fn waits(recording: &Recording, thread: &Thread) -> Vec<Wait> {
+    let mut waits: Vec<Wait> = Vec::new();
+    // What has not run since: from where it waits, in which call.
+    let mut open: Option<(Ns, Option<usize>)> = None;
+    for (at, edge) in thread.edges.iter().enumerate() {
+        if matches!(edge.kind, EdgeKind::Running | EdgeKind::Interrupted) {
+            let Some((since, call)) = open.take() else { continue };
+            let exit = call.and_then(|call| thread.calls.get(call)).filter(|call| call.ret.is_some());
+            let until = exit.map_or(edge.span.start, |call| call.span.end.max(edge.span.start));
+            match waits.last_mut() {
+                Some(last) if call.is_some() && last.call == call => last.span.end = until,
+                _ => waits.push(Wait { call, span: Span::new(since, until) }),
+            }
+        } else if open.is_none() && is_wait(recording, &thread.edges[..at], edge) {
+            open = Some((edge.span.start, call_at(thread, edge.span.start)));
+        }
+    }
+    waits
+}
+
+/// True where a thread waited: it left its CPU by itself. Of an unknown edge that can be told where it was seen to run
+/// just before and no events were lost there.
+fn is_wait(recording: &Recording, before: &[Edge], edge: &Edge) -> bool {
+    match edge.kind {
+        EdgeKind::Running | EdgeKind::Interrupted | EdgeKind::Preempted => false,
+        EdgeKind::Unknown => {
+            let seen = before.last().is_some_and(|e| matches!(e.kind, EdgeKind::Running | EdgeKind::Interrupted));
+            seen && !recording.lossy.iter().any(|lost| lost.start <= edge.span.start && edge.span.start <= lost.end)
+        }
+        _ => true,
+    }
+}
+
+/// Position of the system call that a thread is in at `t`.
+fn call_at(thread: &Thread, t: Ns) -> Option<usize> {
+    let at = thread.calls.partition_point(|call| call.span.start <= t).checked_sub(1)?;
+    (t < thread.calls.get(at)?.span.end).then_some(at)
+}
+
+/// Mark the turns of one task in a recording.
+pub fn mark(recording: &mut Recording, task: u32, turn: &Turn, places: &Places, work: &Work) -> Result<(), Cancelled> {
+    let wanted = turn.thread.as_deref().map(fold_digits);
+    let is_meant = |thread: &Thread, t: Ns| {
+        let name = || thread.name_at(t).map_or(String::new(), |name| fold_digits(recording.names.get(name)));
+        wanted.as_ref().is_none_or(|wanted| *wanted == name())
+    };
+    let threads = recording.threads.iter().enumerate().filter(|(_, thread)| !thread.idle);
+    let all: Vec<(ThreadId, Vec<Wait>)> = threads
+        .map(|(at, thread)| {
+            let waits = waits(recording, thread);
+            (ThreadId::at(at), waits.into_iter().filter(|w| is_meant(thread, w.span.start)).collect())
+        })
+        .filter(|(_, waits): &(_, Vec<Wait>)| !waits.is_empty())
+        .collect();
+    work.cancel.check()?;
+    let call = recording.names.find(&turn.call);
+    let is_call = |thread: &Thread, wait: &Wait| {
+        wait.call.and_then(|at| thread.calls.get(at)).is_some_and(|c| Some(c.name) == call)
+    };
+    let recorded = recording.threads.iter().any(|thread| thread.calls.iter().any(|c| Some(c.name) == call));
+    let places = if recorded { None } else { Some(Sites::new(recording, &all, places, work)?) };
+    let mut marks = Vec::new();
+    for (id, waits) in &all {
+        let Some(thread) = recording.thread(*id) else { continue };
+        let here = |wait: &&Wait| match &places {
+            None => is_call(thread, wait),
+            Some(places) => places.names(*id, wait.span.start).any(|name| is_named(name, &turn.call)),
+        };
+        let here: Vec<&Wait> = waits.iter().filter(here).collect();
+        for pair in here.windows(2) {
+            let (from, to) = (pair[0].span.end, pair[1].span.start);
+            let ret = pair[0].call.and_then(|at| thread.calls.get(at)).and_then(|call| call.ret);
+            if from <= to {
+                marks.push((*id, from, true, ret));
+                marks.push((*id, to, false, None));
+            }
+        }
+    }
+    let ret = recording.names.intern("ret");
+    for (id, time, begins, value) in marks {
+        let mark = boundary(recording, id, task, time, begins);
+        recording.marks.push(Mark { fields: value.map(|v| (ret, v)).into_iter().collect(), ..mark });
+    }
+    Ok(())
+}
+
+/// A mark that no event made: where a thread begins or ends something.
+pub fn boundary(recording: &Recording, id: ThreadId, task: u32, time: Ns, begins: bool) -> Mark {
+    let thread = recording.thread(id);
+    // The CPU on which it runs from then on, or ran until then.
+    let edge = thread.and_then(|thread| {
+        let at = thread.first_edge_after(time);
+        if begins { thread.edges.get(at) } else { at.checked_sub(1).and_then(|at| thread.edges.get(at)) }
+    });
+    let on_cpu = |edge: &&Edge| matches!(edge.kind, EdgeKind::Running | EdgeKind::Interrupted);
+    let cpu = edge.filter(on_cpu).and_then(|edge| u16::try_from(edge.cpu).ok()).unwrap_or(u16::MAX);
+    let trace = thread.and_then(|thread| recording.trace_of(thread.host)).unwrap_or(0);
+    Mark { time, task, begins, thread: Some(id), trace, cpu, key: None, kind: None, fields: Vec::new() }
+}
+
+/// True where a function, with or without its parameters and the version of its library, has the name.
+fn is_named(function: &str, name: &str) -> bool {
+    let bare = function.split('(').next().unwrap_or(function);
+    function == name || bare == name || bare.split('@').next() == Some(name)
+}
+
+/// The functions in which threads waited, by their stacks.
+pub struct Sites {
+    timelines: Timelines,
+    /// Names on a stack, outermost first; last the system call that its kernel part tells.
+    names: HashMap<StackId, Vec<NameId>>,
+    texts: Names,
+}
+
+impl Sites {
+    /// The stacks at which waits begin, resolved.
+    pub fn new(
+        recording: &Recording,
+        waits: &[(ThreadId, Vec<Wait>)],
+        places: &Places,
+        work: &Work,
+    ) -> Result<Sites, Cancelled> {
+        // What is missing is told where the executions are explained.
+        let mut unsaid = Notices::default();
+        let kernel = kernel_symbols(places, &mut unsaid);
+        let spaces = Spaces::new(&recording.images);
+        let timelines = Timelines::new(recording, &spaces, kernel.is_some(), work)?;
+        let begins = waits.iter().flat_map(|(id, waits)| waits.iter().map(|w| timelines.at(*id, w.span.start)));
+        let stacks: BTreeSet<StackId> = begins.collect();
+        let placed: BTreeSet<Placed> = stacks.iter().filter_map(|id| timelines.get(*id).user).collect();
+        let placed: Vec<Placed> = placed.into_iter().collect();
+        let mut texts = Names::default();
+        let frames = Resolver::new(recording, &spaces, places).resolve(&placed, &mut texts, &mut unsaid, work)?;
+        let user: HashMap<Placed, Vec<NameId>> = placed
+            .into_iter()
+            .zip(frames)
+            .map(|(placed, frames)| (placed, frames.iter().filter(|f| !f.folded).map(|f| f.name).collect()))
+            .collect();
+        let mut names = HashMap::default();
+        for id in stacks {
+            let stack = timelines.get(id);
+            let mut on_it = stack.user.and_then(|placed| user.get(&placed)).cloned().unwrap_or_default();
+            if let (Some(symbols), Some(raw)) = (&kernel, stack.kernel) {
+                let addresses = recording.stacks.get(raw);
+                let inner = symbols.functions(addresses);
+                on_it.extend(inner.iter().map(|name| texts.intern(name)));
+                on_it.extend(symbols.system_call(addresses).map(|name| texts.intern(name)));
+            }
+            on_it.extend(stack.call.map(|call| texts.intern(recording.names.get(call))));
+            names.insert(id, on_it);
+        }
+        Ok(Sites { timelines, names, texts })
+    }
+
+    /// The functions in which a thread is at `t`, outermost first, and the system call.
+    pub fn names(&self, thread: ThreadId, t: Ns) -> impl DoubleEndedIterator<Item = &str> {
+        let names = self.names.get(&self.timelines.at(thread, t));
+        names.into_iter().flatten().map(|name| self.texts.get(*name))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::analysis::executions::{Rule, pair};
+    use crate::analysis::recording::StackOrigin;
+    use crate::analysis::story::Story;
+
+    fn turns(story: &mut Story, call: &str, thread: Option<&str>) -> Vec<(Ns, Ns)> {
+        let turn = Turn { call: call.to_owned(), thread: thread.map(str::to_owned) };
+        let (mut notices, places) = (Notices::default(), Places::default());
+        story.0.marks.clear();
+        mark(&mut story.0, 0, &turn, &places, &Work::new(1)).unwrap();
+        let found = pair(&story.0, 0, &Rule::default(), &mut notices);
+        assert!(notices.is_empty());
+        found.iter().map(|e| (e.span.start, e.span.end)).collect()
+    }
+
+    /// Running, but for the waits; each wait is followed by two nanoseconds in a queue.
+    fn looping(waits: &[(Ns, Ns)]) -> Story {
+        let mut story = Story::new(1);
+        let mut at = 0;
+        for (from, to) in waits {
+            story.edge(1, at, *from, EdgeKind::Running, 0).edge(1, *from, *to - 2, EdgeKind::Network, 0);
+            story.edge(1, *to - 2, *to, EdgeKind::Preempted, 0);
+            at = *to;
+        }
+        story.edge(1, at, 1000, EdgeKind::Running, 0);
+        story
+    }
+
+    #[test]
+    fn a_turn_goes_from_the_exit_of_the_call_to_the_next_wait_in_it() {
+        let mut story = looping(&[(10, 20), (40, 60), (45 + 45, 100), (130, 140)]);
+        // The call at 70 does not wait; the one at 85 waits twice.
+        for (start, end) in [(8, 23), (38, 62), (70, 75), (85, 145)] {
+            story.silent_call(1, start, end);
+        }
+        assert_eq!(turns(&mut story, "call", None), [(23, 40), (62, 90)]);
+        assert_eq!(turns(&mut story, "call", Some("1")), [(23, 40), (62, 90)]);
+        assert_eq!(turns(&mut story, "call", Some("other")), []);
+        assert_eq!(turns(&mut story, "read", None), []);
+    }
+
+    #[test]
+    fn numbers_in_the_name_of_a_thread_are_folded() {
+        let mut story = looping(&[(10, 20), (40, 60)]);
+        story.silent_call(1, 8, 23).silent_call(1, 38, 62);
+        let name = story.0.names.intern("job-17");
+        story.0.threads[0].names = vec![(0, name)];
+        for thread in ["job-*", "job-17", "job-4"] {
+            assert_eq!(turns(&mut story, "call", Some(thread)), [(23, 40)], "{thread}");
+        }
+        assert_eq!(turns(&mut story, "call", Some("job")), []);
+    }
+
+    #[test]
+    fn without_the_exit_it_begins_where_the_thread_runs_again() {
+        let mut story = looping(&[(10, 20), (40, 60)]);
+        story.silent_call(1, 8, 23).silent_call(1, 38, 62);
+        story.0.threads[0].calls[0].ret = None;
+        assert_eq!(turns(&mut story, "call", None), [(20, 40)]);
+    }
+
+    #[test]
+    fn without_system_calls_functions_of_the_stack_are_asked() {
+        let mut story = looping(&[(10, 20), (30, 50), (60, 80), (90, 95)]);
+        for (time, stack) in [(10, "AS"), (30, "AX"), (60, "AS"), (90, "AS")] {
+            story.sample(1, time, StackOrigin::SwitchOut, stack);
+        }
+        // Without files functions have no names: the program's own are told apart by their addresses.
+        assert_eq!(turns(&mut story, "S", None), []);
+    }
+
+    #[test]
+    fn what_is_unknown_is_no_wait() {
+        let mut story = looping(&[(10, 20), (40, 60), (80, 90)]);
+        for (start, end) in [(8, 23), (38, 62), (78, 92)] {
+            story.silent_call(1, start, end);
+        }
+        for edge in &mut story.0.threads[0].edges {
+            if edge.kind == EdgeKind::Network && edge.span.start == 40 {
+                edge.kind = EdgeKind::Unknown;
+            }
+        }
+        // Seen to run just before, nothing lost: it left its CPU.
+        assert_eq!(turns(&mut story, "call", None), [(23, 40), (62, 80)]);
+        story.0.lossy = vec![Span::new(35, 41)];
+        assert_eq!(turns(&mut story, "call", None), [(23, 80)]);
+    }
+
+    #[test]
+    fn functions_are_named_with_and_without_parameters_and_versions() {
+        for name in ["take", "take(int)", "take@@GLIBC_2.2.5", "take(int)@V1"] {
+            assert!(is_named(name, "take"), "{name}");
+        }
+        assert!(is_named("take(int)", "take(int)") && !is_named("taken", "take"));
+    }
+}

@@ -1,0 +1,66 @@
+//! Tasks that no event delimits: the turns between waits hold what user-space events told.
+
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
+use serde_json::Value;
+use std::process::{Command, Output};
+
+fn whyslow(words: &[&str]) -> Output {
+    Command::new(env!("CARGO_BIN_EXE_whyslow")).args(words).output().unwrap()
+}
+
+fn json(words: &[&str]) -> Value {
+    let out = whyslow(words);
+    assert!(out.status.success(), "{words:?}: {}", String::from_utf8_lossy(&out.stderr));
+    serde_json::from_slice(&out.stdout).unwrap()
+}
+
+const LOCK: &str = "fixtures/traces/lock-contention";
+
+/// The requests of the server are the turns of its workers between two waits for the next request.
+#[test]
+fn the_turns_between_waits_tell_what_the_requests_tell() {
+    let turn = "wait=read,thread=worker";
+    let told = json(&["explain", "--json", LOCK, "--symbols", "fixtures/traces/lock-contention/bin", "--task", turn]);
+    let requests = json(&["explain", "--json", LOCK, "--symbols", "fixtures/traces/lock-contention/bin"]);
+    assert_eq!(told["task"], turn);
+    assert_eq!(told["verdict"]["confident"], true, "{}", told["verdict"]);
+    for field in ["kind", "by"] {
+        let of = |answer: &Value| answer["causes"][0][field].clone();
+        match field {
+            "by" => assert_eq!(of(&told)["function"], of(&requests)["function"]),
+            _ => assert_eq!(of(&told), of(&requests)),
+        }
+    }
+    let (turns, all) = (told["fast"]["count"].as_u64().unwrap(), requests["fast"]["count"].as_u64().unwrap());
+    assert!(turns.abs_diff(all) <= 1 + all / 50, "{turns} {all}");
+}
+
+#[test]
+fn a_task_file_declares_turns() {
+    let file = std::path::Path::new(env!("CARGO_TARGET_TMPDIR")).join("turns.toml");
+    let declared = |text: &str| {
+        std::fs::write(&file, text).unwrap();
+        whyslow(&["explain", "--json", LOCK, "--tasks", file.to_str().unwrap()])
+    };
+    let out = declared("[[task]]\nname = \"turn\"\nwait = \"read\"\nthread = \"worker\"\n");
+    let told: Value = serde_json::from_slice(&out.stdout).unwrap();
+    let typed = json(&["explain", "--json", LOCK, "--task", "wait=read,thread=worker"]);
+    assert_eq!((&told["task"], &told["causes"]), (&Value::from("turn"), &typed["causes"]));
+    for (text, line) in [
+        ("[[task]]\nname = \"turn\"\nwait = \"read\"\nbegin = \"x\"\n", ":3: `wait` delimits the task by itself"),
+        ("[[task]]\nname = \"turn\"\nthread = \"worker\"\n", ":3: `thread` goes with `wait`"),
+        ("[[task]]\nname = \"turn\"\n", ":2: task `turn` has no begin"),
+    ] {
+        let out = declared(text);
+        let said = String::from_utf8(out.stderr).unwrap();
+        assert!(out.status.code() == Some(2) && said.contains(line) && said.lines().count() == 1, "{said}");
+    }
+}
+
+#[test]
+fn a_wait_that_nobody_waits_is_told() {
+    let out = whyslow(&["explain", LOCK, "--task", "wait=no_such_call"]);
+    let said = String::from_utf8(out.stderr).unwrap();
+    assert!(out.status.code() == Some(1) && said.contains("wait=no_such_call has no executions"), "{said}");
+}
