@@ -13,7 +13,9 @@ use whyslow::session::{self, Session};
 fn main() -> anyhow::Result<()> {
     let mut paths = std::env::args().skip(1);
     let trace = paths.next().unwrap_or_else(|| ".".into());
-    let Parsed::Run(common, _) = cli::parse(["whyslow", "explain", &trace].map(Into::into)) else { anyhow::bail!("no trace") };
+    let Parsed::Run(common, _) = cli::parse(["whyslow", "explain", &trace].map(Into::into)) else {
+        anyhow::bail!("no trace")
+    };
     let work = Work::new(common.threads);
 
     let mut session = Session::open(&common, &work)?;

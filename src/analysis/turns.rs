@@ -30,11 +30,11 @@ pub struct Wait {
 
 /// The waits of a thread, in order. Time of which nobody knows whether the thread waited is none. One that had not
 /// ended when the thread or the recording did is left out.
-pub fn waits(recording: &Recording, thread: &Thread) -> Vec<Wait> {
+pub fn waits(thread: &Thread) -> Vec<Wait> {
     let mut waits: Vec<Wait> = Vec::new();
     // What has not run since: from where it waits, in which call.
     let mut open: Option<(Ns, Option<usize>)> = None;
-    for (at, edge) in thread.edges.iter().enumerate() {
+    for edge in &thread.edges {
         if matches!(edge.kind, EdgeKind::Running | EdgeKind::Interrupted) {
             let Some((since, call)) = open.take() else { continue };
             let exit = call.and_then(|call| thread.calls.get(call)).filter(|call| call.ret.is_some());
@@ -43,24 +43,16 @@ pub fn waits(recording: &Recording, thread: &Thread) -> Vec<Wait> {
                 Some(last) if call.is_some() && last.call == call => last.span.end = until,
                 _ => waits.push(Wait { call, span: Span::new(since, until) }),
             }
-        } else if open.is_none() && is_wait(recording, &thread.edges[..at], edge) {
+        } else if open.is_none() && is_wait(edge.kind) {
             open = Some((edge.span.start, call_at(thread, edge.span.start)));
         }
     }
     waits
 }
 
-/// True where a thread waited: it left its CPU by itself. Of an unknown edge that can be told where it was seen to run
-/// just before and no events were lost there.
-fn is_wait(recording: &Recording, before: &[Edge], edge: &Edge) -> bool {
-    match edge.kind {
-        EdgeKind::Running | EdgeKind::Interrupted | EdgeKind::Preempted => false,
-        EdgeKind::Unknown => {
-            let seen = before.last().is_some_and(|e| matches!(e.kind, EdgeKind::Running | EdgeKind::Interrupted));
-            seen && !recording.lossy.iter().any(|lost| lost.start <= edge.span.start && edge.span.start <= lost.end)
-        }
-        _ => true,
-    }
+/// True where a thread waited. What nobody knows of is no wait.
+fn is_wait(kind: EdgeKind) -> bool {
+    !matches!(kind, EdgeKind::Running | EdgeKind::Interrupted | EdgeKind::Preempted | EdgeKind::Unknown)
 }
 
 /// Position of the system call that a thread is in at `t`.
@@ -79,7 +71,7 @@ pub fn mark(recording: &mut Recording, task: u32, turn: &Turn, places: &Places, 
     let threads = recording.threads.iter().enumerate().filter(|(_, thread)| !thread.idle);
     let all: Vec<(ThreadId, Vec<Wait>)> = threads
         .map(|(at, thread)| {
-            let waits = waits(recording, thread);
+            let waits = waits(thread);
             (ThreadId::at(at), waits.into_iter().filter(|w| is_meant(thread, w.span.start)).collect())
         })
         .filter(|(_, waits): &(_, Vec<Wait>)| !waits.is_empty())
@@ -275,9 +267,6 @@ mod tests {
                 edge.kind = EdgeKind::Unknown;
             }
         }
-        // Seen to run just before, nothing lost: it left its CPU.
-        assert_eq!(turns(&mut story, "call", None), [(23, 40), (62, 80)]);
-        story.0.lossy = vec![Span::new(35, 41)];
         assert_eq!(turns(&mut story, "call", None), [(23, 80)]);
     }
 

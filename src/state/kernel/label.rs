@@ -70,7 +70,7 @@ impl Machine {
                 Label { waker: Some((waker, t)), ..Label::of(EdgeKind::Blocked) }
             }
             Some(_) if source != WakeSource::Wakeup => unknown(EdgeKind::Device, self.reasons.no_context),
-            Some(_) => unknown(EdgeKind::Unknown, self.reasons.no_context),
+            Some(_) => unknown(EdgeKind::Blocked, self.reasons.no_context),
             None => unknown(EdgeKind::Blocked, self.reasons.lost),
         }
     }
