@@ -262,7 +262,7 @@ end = "db:commit"
         let task = |rest: &str| format!("\n[[task]]\nname = \"t\"\n{rest}");
         for (text, line, part) in [
             (String::new(), 1, "missing field `task`"),
-            (task("begin = \"db:begin\"\n"), 2, "missing field `end`"),
+            (task("begin = \"db:begin\"\n"), 3, "task `t` has no end"),
             (task("begin = \"db:begin\"\nend = \"db:end\"\n"), 5, "no event `db:end`"),
             (task("begin = \"db:begin\"\nend = \"db:commit\"\nkye = \"id\"\n"), 6, "kye"),
             (task("begin = \"db:begin\"\nend = \"db:abort\"\nkey = \"id\"\n"), 5, "has no field or context `id`"),
