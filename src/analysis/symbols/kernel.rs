@@ -53,9 +53,9 @@ impl KernelSymbols {
 
     /// The system call that a kernel stack, innermost address first, was entered by.
     pub fn system_call(&self, stack: &[u64]) -> Option<&str> {
-        let names = stack.iter().filter_map(|address| self.at(address.wrapping_sub(1)));
+        let mut names = stack.iter().filter_map(|address| self.at(address.wrapping_sub(1)));
         let call = |symbol: &'_ Symbol| ENTRIES.iter().any(|entry| symbol.name.starts_with(entry));
-        let entered = names.filter(|symbol| call(symbol)).last()?;
+        let entered = names.rfind(|symbol| call(symbol))?;
         ENTRIES.iter().find_map(|entry| entered.name.strip_prefix(entry))
     }
 
