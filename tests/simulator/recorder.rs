@@ -365,7 +365,7 @@ fn lose(events: &mut Vec<Event>, manner: &Manner, world: &World) -> Vec<(u32, Ns
     let (start, end) = world.schedule.span;
     let mut dice = Dice::new(manner.seed ^ 0x1055);
     let length = (end - start) / 25;
-    let mut told = Vec::new();
+    let mut told: Vec<(u32, Ns, u64)> = Vec::new();
     for cpu in 0..world.cpus as u32 {
         for _ in 0..1 + dice.below(2) {
             let from = dice.between(start + length, end - 2 * length);
@@ -373,14 +373,9 @@ fn lose(events: &mut Vec<Event>, manner: &Manner, world: &World) -> Vec<(u32, Ns
             events.retain(|e| e.cpu != cpu || !(from..from + length).contains(&e.time));
             let lost = (before - events.len()) as u64;
             if manner.losses == Losses::Told && lost > 0 {
-                told.push((cpu, from + length, lost));
+                told.push((cpu, from, lost));
             }
         }
-    }
-    // A window that meets another is told where the later one ends.
-    for (cpu, at, _) in &mut told {
-        let next = events.iter().filter(|e| e.cpu == *cpu && e.time >= *at).map(|e| e.time).min();
-        *at = next.unwrap_or(*at);
     }
     told
 }

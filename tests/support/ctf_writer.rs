@@ -216,7 +216,7 @@ pub struct Channel {
     pub name: String,
     pub contexts: Vec<Context>,
     pub events: Vec<Event>,
-    /// The tracer discarded so many events of a CPU just before this time, and says so.
+    /// The tracer discarded so many events of a CPU from this time on, up to its next event, and says so.
     pub discarded: Vec<(u32, Ns, u64)>,
 }
 
@@ -335,26 +335,24 @@ impl TraceWriter {
     fn packets(&self, stream: u32, cpu: u32, records: &[Record], channel: &Channel) -> Vec<u8> {
         let losses: Vec<(Ns, u64)> =
             channel.discarded.iter().filter(|(c, _, _)| *c == cpu).map(|(_, t, n)| (*t, *n)).collect();
-        let mut parts: Vec<(u64, &[Record])> = Vec::new();
+        // Discarded before, the end where it is not that of the last event, the events.
+        let mut parts: Vec<(u64, Ns, &[Record])> = Vec::new();
         let (mut from, mut total) = (0, 0);
         for at in 1..=records.len() {
-            let lost: u64 = match records.get(at) {
-                Some((next, _)) => {
-                    let here = records[at - 1].0;
-                    losses.iter().filter(|(t, _)| here < *t && *t <= *next).map(|(_, n)| n).sum()
-                }
-                None => 0,
-            };
-            if at == records.len() || lost > 0 || at - from == PACKET {
-                parts.push((total, &records[from..at]));
-                (from, total) = (at, total + lost);
+            let here = records[at - 1].0;
+            let next = records.get(at).map_or(Ns::MAX, |r| r.0);
+            let lost = || losses.iter().filter(|(t, _)| here < *t && *t < next);
+            let count: u64 = lost().map(|(_, n)| n).sum();
+            if at == records.len() || count > 0 || at - from == PACKET {
+                let end = lost().map(|(t, _)| *t).min().unwrap_or(here);
+                parts.push((total, end, &records[from..at]));
+                (from, total) = (at, total + count);
             }
         }
         let mut file = Vec::new();
         let last = parts.len() - 1;
-        for (number, (discarded, part)) in parts.into_iter().enumerate() {
+        for (number, (discarded, end, part)) in parts.into_iter().enumerate() {
             let begin = if number == 0 { part[0].0.min(self.span.0) } else { part[0].0 };
-            let end = part[part.len() - 1].0;
             let end = if number == last { end.max(self.span.1) } else { end };
             let size: usize = part.iter().map(|(_, bytes)| bytes.len()).sum();
             let bits = (4 + 16 + 4 + 6 * 8 + 4 + size) as u64 * 8;
