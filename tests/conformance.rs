@@ -3,6 +3,7 @@
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
+#[path = "conformance/mod.rs"]
 mod conformance;
 
 use conformance::{Case, Expected, START, Segment};
@@ -17,14 +18,22 @@ use whyslow::input::{Argument, Opened, open};
 use whyslow::state::kernel::{Options, record};
 
 /// Cases that do not pass yet, each with what is missing.
-const KNOWN: &[(&str, &str)] = &[];
+const KNOWN: &[(&str, &str)] = &[
+    ("missing/cpu-without-a-stream", "a thread on a CPU that is not recorded counts as preempted"),
+    ("missing/interrupt-of-the-disk", "the completed request is not asked where interrupts are not recorded"),
+    ("missing/switch-that-a-context-contradicts", "contexts are not held against the switches"),
+    ("missing/timer-of-epoll", "the call is not asked where timers are not recorded"),
+    ("missing/timer-of-futex", "the call is not asked where timers are not recorded"),
+    ("missing/timer-of-nanosleep", "the call is not asked where timers are not recorded"),
+    ("missing/timer-of-poll", "the call is not asked where timers are not recorded"),
+];
 
 fn recording(case: &Case, folder: &Path) -> Recording {
     let _ = std::fs::remove_dir_all(folder);
     let traces = case.write(folder);
     let arguments: Vec<Argument> = traces.into_iter().map(|path| Argument { label: None, path }).collect();
     let work = Work::new(1);
-    let Ok(Opened::Ctf(sources)) = open(&arguments, &work) else { panic!("{}: not readable", case.name) };
+    let Ok(Opened::Traces(sources)) = open(&arguments, &work) else { panic!("{}: not readable", case.name) };
     let traces: Vec<_> = sources.iter().map(|s| &s.trace).collect();
     record(&traces, &[], &Options::default(), &work).unwrap().0
 }
@@ -47,9 +56,11 @@ fn word(kind: EdgeKind) -> &'static str {
 
 /// The path as case files write it; of qualifiers those that the case asks for.
 fn found(case: &Case, recording: &Recording, expected: &Expected) -> Vec<Segment> {
-    let host = recording.hosts.iter().position(|h| h.name == expected.host).unwrap();
+    let host = recording.hosts.iter().position(|h| recording.names.get(h.name) == expected.host).unwrap();
     let at = |t: Ns| START + t * case.unit;
-    let Some(thread) = recording.find_thread(HostId(host as u16), expected.tid, at(expected.from)) else { return Vec::new() };
+    let Some(thread) = recording.find_thread(HostId(host as u32), expected.tid, at(expected.from)) else {
+        return Vec::new();
+    };
     let span = Span::new(at(expected.from), at(expected.to));
     let path = walk(recording, thread, span);
     check(recording, thread, &path, span);
@@ -59,7 +70,7 @@ fn found(case: &Case, recording: &Recording, expected: &Expected) -> Vec<Segment
         let back = |t: Ns| (t - START) / case.unit;
         let next = Segment {
             kind: word(s.kind).to_owned(),
-            host: recording.hosts[usize::from(own.host.0)].name.clone(),
+            host: recording.names.get(recording.hosts[own.host.0 as usize].name).to_owned(),
             tid: own.tid,
             from: back(s.span.start),
             to: back(s.span.end),

@@ -341,7 +341,7 @@ impl TraceWriter {
         for at in 1..=records.len() {
             let here = records[at - 1].0;
             let next = records.get(at).map_or(Ns::MAX, |r| r.0);
-            let lost = || losses.iter().filter(|(t, _)| here < *t && *t < next);
+            let lost = || losses.iter().filter(|(t, _)| here <= *t && *t < next);
             let count: u64 = lost().map(|(_, n)| n).sum();
             if at == records.len() || count > 0 || at - from == PACKET {
                 let end = lost().map(|(t, _)| *t).min().unwrap_or(here);
