@@ -5,7 +5,7 @@
 //! Cost: [`Sums`] and [`welch`] O(1) per value, [`mann_whitney`] O(n log n), [`benjamini_hochberg`] O(n log n).
 
 use statrs::function::beta::beta_reg;
-use statrs::function::erf::erfc;
+use statrs::function::erf::{erfc, erfc_inv};
 
 /// Number, sum and sum of squares of values that are not negative.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -172,6 +172,11 @@ pub fn benjamini_hochberg(p: &[f64]) -> Vec<f64> {
         corrected[*i] = least;
     }
     corrected
+}
+
+/// The number of standard deviations above the mean beyond which `share` of a normal distribution lies.
+pub fn upper_normal(share: f64) -> f64 {
+    std::f64::consts::SQRT_2 * erfc_inv((2.0 * share).clamp(1e-12, 2.0 - 1e-12))
 }
 
 /// The `percent`th percentile by nearest rank of an ascending list; `None` of an empty one.

@@ -8,7 +8,7 @@
 
 use super::partition::{Blamed, Ground, Part, drawn_path, is_below, main_threads, origins, partition};
 use super::tree::{Built, Groups, Pair};
-use super::words::{Blame, figures, phrase, sentence_case, time_words};
+use super::words::{Blame, Whole, figures, phrase, sentence_case, time_words};
 use super::{Cause, Culprit};
 use crate::base::names::{NameId, fold_digits};
 use crate::base::statistics::divide_rounded;
@@ -31,6 +31,15 @@ pub(super) struct Ranked {
     pub phrases: Vec<String>,
     /// The contexts of the first cause, ascending.
     pub first: Vec<ContextId>,
+    /// Of the first cause: its place, and why nobody knows more of that time, where that is so.
+    pub place: Place,
+}
+
+/// Where the time of a cause was, and what is not known of it.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Place {
+    pub site: String,
+    pub reason: Option<String>,
 }
 
 /// Rank the parts of the difference; `whole_ns` is the difference of the mean durations.
@@ -39,20 +48,21 @@ pub(super) fn rank(groups: &Groups<'_>, built: &mut Built, whole_ns: i64) -> Res
     let (origins, threads) = (origins(model), main_threads(model));
     let ground = Ground { model, origins: &origins, threads: &threads, own: &built.own };
     let mut parts = partition(&ground);
-    let pairs = groups.slow.len() as u128 * groups.fast.len() as u128;
-    let whole: i128 = built.own.iter().sum();
+    let pairs = groups.slow.len() as u128 * groups.fast.len().max(1) as u128;
+    let sum: i128 = built.own.iter().sum();
     // Parts with the sign of the whole first among the largest: a cause of extra time is extra time.
     parts.sort_by_key(|p| std::cmp::Reverse(p.difference.abs()));
-    if let Some(at) = parts.iter().position(|p| p.difference.signum() == whole.signum()) {
+    if let Some(at) = parts.iter().position(|p| p.difference.signum() == sum.signum()) {
         parts[..=at].rotate_right(1);
     }
-    let matters = |p: &&Part| p.difference != 0 && p.difference.abs() * 100 >= whole.abs();
+    let matters = |p: &&Part| p.difference != 0 && p.difference.abs() * 100 >= sum.abs();
     let shown: Vec<Part> = parts.iter().filter(matters).take(SHOWN).cloned().collect();
     let folded = parts.len() - shown.len();
     let values = values(groups, &shown)?;
 
     let first = shown.first().map_or_else(Vec::new, |p| p.contexts.clone());
-    let mut ranked = Ranked { causes: Vec::new(), values, phrases: Vec::new(), first };
+    let mut ranked = Ranked { causes: Vec::new(), values, phrases: Vec::new(), first, place: Place::default() };
+    let whole = Whole::new(groups, whole_ns);
     let mut p_values = Vec::new();
     for (at, part) in shown.iter().enumerate() {
         groups.cancel.check()?;
@@ -66,11 +76,14 @@ pub(super) fn rank(groups: &Groups<'_>, built: &mut Built, whole_ns: i64) -> Res
         let named = name(groups, &ground, part);
         let extra_ns = divide_rounded(part.difference, pairs);
         ranked.phrases.push(phrase(part.kind, &named.site, &named.by, named.blame));
+        if at == 0 {
+            ranked.place = Place { site: named.site.clone(), reason: reason(&ground, part) };
+        }
         ranked.causes.push(Cause {
             rank: Some(at as u32 + 1),
             kind: Some(part.kind),
             extra_ns,
-            share: if whole == 0 { 0.0 } else { part.difference as f64 / whole as f64 },
+            share: if sum == 0 { 0.0 } else { part.difference as f64 / sum as f64 },
             deviations: pair.deviations(groups.floor_ns),
             p_value: None,
             slow_affected,
@@ -84,7 +97,7 @@ pub(super) fn rank(groups: &Groups<'_>, built: &mut Built, whole_ns: i64) -> Res
     built.correct(&mut p_values);
     for ((cause, p), phrase) in ranked.causes.iter_mut().zip(p_values).zip(&ranked.phrases) {
         cause.p_value = p;
-        cause.sentence = format!("{}: {}.", sentence_case(phrase), figures(cause, whole_ns, groups.slow.len()));
+        cause.sentence = format!("{}: {}.", sentence_case(phrase), figures(cause, &whole));
     }
     let told: i64 = ranked.causes.iter().map(|c| c.extra_ns).fold(0, i64::saturating_add);
     let rest = whole_ns.saturating_sub(told);
@@ -150,6 +163,24 @@ fn affected(groups: &Groups<'_>, ground: &Ground<'_>, part: &Part, values: &[u64
     let share = |of: &[u64]| of.iter().filter(|ns| **ns as f64 > limit).count() as f64 / of.len().max(1) as f64;
     let (slow, fast) = values.split_at(groups.slow.len().min(values.len()));
     Ok((share(slow), share(fast)))
+}
+
+/// Why nobody knows more of a part's time: what stands at most of it.
+fn reason(ground: &Ground<'_>, part: &Part) -> Option<String> {
+    if !matches!(part.kind, Spent::UnknownWait | Spent::UnknownState) {
+        return None;
+    }
+    let tree = &ground.model.contexts;
+    let mut reasons: BTreeMap<NameId, i128> = BTreeMap::new();
+    for context in &part.contexts {
+        let below_wait =
+            tree.parent(*context).is_some_and(|above| matches!(tree.frame(above).kind, FrameKind::Wait(_)));
+        if below_wait && matches!(tree.frame(*context).kind, FrameKind::Wait(_)) {
+            *reasons.entry(tree.frame(*context).name).or_insert(0) += ground.own[context.index()];
+        }
+    }
+    let (most, _) = reasons.into_iter().max_by_key(|(_, sum)| sum.abs())?;
+    Some(ground.model.names.get(most).to_owned())
 }
 
 struct Named {

@@ -165,6 +165,52 @@ pub fn control(lists: &[Vec<u64>], slow: usize, fast: usize, rounds: usize) -> V
     largest
 }
 
+/// Stretches of time into which executions are cut for [`flips`].
+const BLOCKS: usize = 16;
+/// Fewest of them that can tell chance from a difference, and executions in each.
+const FEWEST_BLOCKS: usize = 8;
+const IN_A_BLOCK: usize = 4;
+
+/// The A/A control in time: executions that are neighbours are alike, so halves are drawn in stretches. The members, in the
+/// order of their starts (`order`: positions in the lists), are cut into stretches of equally many; in each round every stretch keeps its
+/// labels or swaps them, by chance. Per round the largest absolute difference of means over all lists; ascending.
+/// `None` where there are too few executions for it. The slow group's values come first.
+pub fn flips(lists: &[Vec<u64>], order: &[u32], slow: usize, rounds: usize) -> Option<Vec<f64>> {
+    let blocks = BLOCKS.min(order.len() / IN_A_BLOCK);
+    if blocks < FEWEST_BLOCKS {
+        return None;
+    }
+    let block_of = |at: usize| at * blocks / order.len();
+    // By stretch: members that are slow, and that are fast; by list and stretch their sums.
+    let mut counts = vec![[0_u64; 2]; blocks];
+    let mut sums = vec![vec![[0_u128; 2]; blocks]; lists.len()];
+    for (at, member) in order.iter().enumerate() {
+        let (block, side) = (block_of(at), usize::from(*member as usize >= slow));
+        counts[block][side] += 1;
+        for (list, sums) in lists.iter().zip(&mut sums) {
+            sums[block][side] += u128::from(list.get(*member as usize).copied().unwrap_or(0));
+        }
+    }
+    let mut random = Random::new(SEED ^ 2);
+    let mut largest: Vec<f64> = (0..rounds)
+        .map(|_| {
+            let swaps: Vec<usize> = (0..blocks).map(|_| random.below(2)).collect();
+            let side = |side: usize| swaps.iter().zip(&counts).map(|(swap, n)| n[side ^ swap]).sum::<u64>();
+            let (n, m) = (side(0), side(1));
+            if n == 0 || m == 0 {
+                return 0.0;
+            }
+            let apart = |sums: &Vec<[u128; 2]>| {
+                let of = |side: usize| swaps.iter().zip(sums).map(|(swap, s)| s[side ^ swap]).sum::<u128>();
+                (of(0) as f64 / n as f64 - of(1) as f64 / m as f64).abs()
+            };
+            sums.iter().map(apart).fold(0.0, f64::max)
+        })
+        .collect();
+    largest.sort_by(f64::total_cmp);
+    Some(largest)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -213,6 +259,22 @@ mod tests {
         values[..3].fill(1_000);
         assert!((rare(&values, 10) - 720.0 / 970_200.0).abs() < 1e-12);
         assert_eq!(rare(&[], 0), 1.0);
+    }
+
+    #[test]
+    fn neighbours_that_are_alike_are_one_by_chance() {
+        // 160 slow ones, then 160 fast ones in time; a burst hits one stretch of the slow ones, or all of them are longer.
+        let order: Vec<u32> = (0..320).collect();
+        let burst: Vec<u64> = (0..320).map(|i| if (40..60).contains(&i) { 1000 } else { i % 7 }).collect();
+        let longer: Vec<u64> = (0..320).map(|i| if i < 160 { 100 + i % 7 } else { i % 7 }).collect();
+        let reach = |list: &Vec<u64>| {
+            let mean = |part: &[u64]| part.iter().sum::<u64>() as f64 / part.len() as f64;
+            let observed = mean(&list[..160]) - mean(&list[160..]);
+            let reached = flips(std::slice::from_ref(list), &order, 160, 300).unwrap();
+            reached.iter().filter(|r| **r >= observed).count()
+        };
+        assert!(reach(&burst) > 30 && reach(&longer) <= 3, "{} {}", reach(&burst), reach(&longer));
+        assert!(flips(&[burst], &order[..20], 10, 9).is_none());
     }
 
     #[test]

@@ -23,6 +23,12 @@ const EXCEEDS: f64 = 0.9;
 /// Parts of equal size into which a numeric field is cut to ask what it explains.
 const CUTS: usize = 10;
 
+/// Names of fields whose numbers have no order that means anything.
+const NO_NUMBERS: [&str; 22] = [
+    "id", "ID", "fd", "tid", "pid", "vtid", "vpid", "ptr", "addr", "address", "uaddr", "buf", "buffer", "key",
+    "cookie", "seq", "handle", "hash", "inode", "ino", "sector", "port",
+];
+
 /// A dimension that separates, with what the verdict asks.
 pub(super) struct Separating {
     pub dimension: Dimension,
@@ -120,6 +126,9 @@ fn separating_name(
 
 fn separating_number(groups: &Groups<'_>, metric: &Metric) -> Option<Separating> {
     let values = values(groups.model, metric)?;
+    if is_identifier(metric, &values) {
+        return None;
+    }
     let of = |members: &[ExecutionId]| -> Vec<i64> {
         members.iter().filter_map(|e| values.get(e.index())).copied().filter(|v| *v != ABSENT).collect()
     };
@@ -157,22 +166,43 @@ fn cuts(values: &[i64]) -> Vec<i64> {
     values.iter().map(|v| if *v == ABSENT { ABSENT } else { class(*v) }).collect()
 }
 
-/// Part of the groups' difference in `value` that remains when each execution is replaced by the mean of the other
-/// executions of its class.
-pub(super) fn explained(groups: &Groups<'_>, classes: &[i64], value: impl Fn(usize) -> f64) -> f64 {
+/// By execution of the model: the mean of the others with its class.
+pub(super) fn expected(groups: &Groups<'_>, classes: &[i64], value: impl Fn(usize) -> f64) -> Vec<f64> {
     let mut sums: BTreeMap<i64, (f64, f64)> = BTreeMap::new();
     for (i, class) in classes.iter().enumerate() {
         let sum = sums.entry(*class).or_default();
         *sum = (sum.0 + 1.0, sum.1 + value(i));
     }
     let all = sums.values().fold((0.0, 0.0), |a, s| (a.0 + s.0, a.1 + s.1));
-    let mean = |members: &[ExecutionId], of: &dyn Fn(usize) -> f64| {
-        members.iter().map(|e| of(e.index())).sum::<f64>() / members.len().max(1) as f64
-    };
     let expected = |i: usize| {
         let (n, sum) = sums.get(&classes[i]).copied().unwrap_or_default();
         if n > 1.0 { (sum - value(i)) / (n - 1.0) } else { all.1 / all.0.max(1.0) }
     };
+    (0..groups.model.executions.len().min(classes.len())).map(expected).collect()
+}
+
+/// Part of the groups' difference in `value` that remains when each execution is replaced by the mean of the other
+/// executions of its class.
+pub(super) fn explained(groups: &Groups<'_>, classes: &[i64], value: impl Fn(usize) -> f64) -> f64 {
+    let expected = expected(groups, classes, &value);
+    let mean = |members: &[ExecutionId], of: &dyn Fn(usize) -> f64| {
+        members.iter().map(|e| of(e.index())).sum::<f64>() / members.len().max(1) as f64
+    };
+    let of = |i: usize| expected.get(i).copied().unwrap_or(0.0);
     let whole = mean(groups.slow, &value) - mean(groups.fast, &value);
-    if whole == 0.0 { 0.0 } else { (mean(groups.slow, &expected) - mean(groups.fast, &expected)) / whole }
+    if whole == 0.0 { 0.0 } else { (mean(groups.slow, &of) - mean(groups.fast, &of)) / whole }
+}
+
+/// True for a number that tells executions apart and says nothing of their size: an identifier or an address by its name, or
+/// one with (nearly) as many values as there are executions.
+fn is_identifier(metric: &Metric, values: &[i64]) -> bool {
+    let Metric::Field(name) = metric else { return false };
+    let name = name.trim_start_matches('_');
+    let ends = ["_id", "Id", "_ptr", "_addr", "_address", "_fd", "_tid", "_pid", "_seq", "_key", "_cookie", "uuid"];
+    let named = NO_NUMBERS.contains(&name) || ends.iter().any(|end| name.ends_with(end));
+    let mut present: Vec<i64> = values.iter().copied().filter(|v| *v != ABSENT).collect();
+    let all = present.len();
+    present.sort_unstable();
+    present.dedup();
+    named || present.len() * 10 >= all * 9
 }

@@ -13,6 +13,8 @@ use crate::model::metric::Metric;
 
 /// Executions beyond a gap that make it one.
 const BEYOND_GAP: usize = 5;
+/// Executions below which none is held against others.
+const FEWEST: usize = 5;
 /// Distance of two modes in deviations from which the valley between them separates (ALGORITHMS.md 7.5).
 const MODES_APART: f64 = 4.5;
 
@@ -23,7 +25,13 @@ pub fn groups(model: &Model, request: &Request) -> Result<(Group, Group, GroupsO
         return Err(CompareError::NoExecutions { task });
     }
     let (slow, fast, origin) = match (request.slow.is_empty(), request.fast.is_empty()) {
-        (true, true) => propose(model)?,
+        (true, true) => match propose(model) {
+            Some(proposed) => proposed,
+            None => {
+                let fast = Group { filters: Vec::new(), members: Vec::new(), mean_ns: 0 };
+                return Ok((group(model, "slow", Vec::new())?, fast, GroupsOrigin::All));
+            }
+        },
         (false, false) => (request.slow.clone(), request.fast.clone(), GroupsOrigin::Given),
         // One group given: the other is what is usual.
         (false, true) => (request.slow.clone(), vec![percentile(Op::AtMost, 50.0)], GroupsOrigin::Given),
@@ -47,17 +55,15 @@ fn percentile(op: Op, percent: f64) -> Filter {
 }
 
 /// Filters that separate slow from fast: at the largest gap, else at the valley between two modes, else the tail
-/// against the lower half.
-fn propose(model: &Model) -> Result<(Vec<Filter>, Vec<Filter>, GroupsOrigin), CompareError> {
+/// against the lower half. `None` where there is no contrast: too few executions, or all of one length.
+fn propose(model: &Model) -> Option<(Vec<Filter>, Vec<Filter>, GroupsOrigin)> {
     let mut sorted: Vec<i64> = (0..model.executions.len()).map(|i| model.executions.duration(i)).collect();
     sorted.sort_unstable();
-    if sorted.first() == sorted.last() {
-        let all = filter::show_value(sorted.first().copied().unwrap_or(0), Metric::Duration.unit());
-        let reason = match sorted.len() {
-            1 => format!("there is one execution only ({all}): nothing to compare it with"),
-            n => format!("all {n} executions last {all}: choose groups with --slow and --fast"),
-        };
-        return Err(CompareError::EmptyGroup { group: "slow", reason });
+    if sorted.len() < FEWEST
+        || sorted.first() == sorted.last()
+        || model.choice.as_ref().is_some_and(|choice| choice.profile)
+    {
+        return None;
     }
     let split = |at: usize, origin| {
         let (below, above) = (sorted[at - 1], sorted[at]);
@@ -67,7 +73,7 @@ fn propose(model: &Model) -> Result<(Vec<Filter>, Vec<Filter>, GroupsOrigin), Co
         (vec![slow], vec![fast], origin)
     };
     let logs: Vec<f64> = sorted.iter().map(|d| (*d).max(1) as f64).map(f64::ln).collect();
-    Ok(if let Some(at) = largest_gap(&sorted, &logs) {
+    Some(if let Some(at) = largest_gap(&sorted, &logs) {
         split(at, GroupsOrigin::Gap)
     } else if let Some(at) = valley(&sorted, &logs) {
         split(at, GroupsOrigin::Valley)
@@ -208,8 +214,11 @@ mod tests {
             groups(&model(durations), &Request { slow, fast: vec![] }).unwrap_err().to_string()
         };
         assert!(says(&[], &[]).starts_with("task app:request has no executions"));
-        assert!(says(&[5], &[]).contains("one execution only"));
-        assert!(says(&[5, 5], &[]).contains("all 2 executions last 5ns"));
+        for durations in [&[5][..], &[5; 20], &[4, 5, 5, 6]] {
+            let (slow, fast, origin) = groups(&model(durations), &Request::default()).unwrap();
+            assert_eq!((slow.members.len(), slow.mean_ns, origin), (durations.len(), 5, GroupsOrigin::All));
+            assert!(fast.members.is_empty() && slow.filters.is_empty());
+        }
         assert!(says(&[5, 7], &["duration>1s"]).contains("it goes from 5ns to 7ns"));
         assert!(says(&[5, 7], &["field.x>1"]).contains("no field.x"));
     }

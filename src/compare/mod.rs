@@ -8,6 +8,7 @@ mod causes;
 pub mod chance;
 pub mod condition;
 mod dimension;
+mod doubt;
 pub mod filter;
 mod groups;
 mod kinds;
@@ -15,8 +16,10 @@ pub mod moments;
 mod partition;
 #[cfg(test)]
 pub(crate) mod scenario;
+mod tail;
 mod tree;
 mod verdict;
+mod windows;
 mod words;
 
 pub use tree::frame_text;
@@ -43,6 +46,8 @@ pub enum GroupsOrigin {
     Valley,
     /// From the 95th percentile against up to the median: nothing natural was found.
     Percentile,
+    /// All executions are the one group: there is nothing to hold them against.
+    All,
 }
 
 /// One group: the executions that pass all its filters.
@@ -52,7 +57,7 @@ pub struct Group {
     pub filters: Vec<Filter>,
     /// Its executions, ascending.
     pub members: Vec<ExecutionId>,
-    /// Mean duration, rounded to the nearest nanosecond.
+    /// Mean duration, rounded to the nearest nanosecond; 0 where it is empty.
     pub mean_ns: i64,
 }
 
@@ -145,6 +150,10 @@ pub enum Basis {
     Cause,
     /// The slow ones are of another type, host, CPU ...
     Dimension,
+    /// The place of the extra time is known, what it was spent on or waited for is not.
+    Place,
+    /// Where the time of all executions went: there is no contrast.
+    Profile,
     /// Nothing stands out.
     None,
 }
@@ -254,7 +263,10 @@ pub fn compare(model: &Model, request: &Request, work: &Work) -> Result<Comparis
     let extra_ns = extra_ns(model, &slow, &fast);
     let mut built = tree::build(&both)?;
     let ranked = causes::rank(&both, &mut built, extra_ns)?;
-    let dimensions = dimension::dimensions(&both, &slow, &fast);
+    let dimensions = match origin {
+        GroupsOrigin::All => Vec::new(),
+        _ => dimension::dimensions(&both, &slow, &fast),
+    };
     work.cancel.check()?;
     let evidence = verdict::Evidence {
         groups: &both,
@@ -266,7 +278,7 @@ pub fn compare(model: &Model, request: &Request, work: &Work) -> Result<Comparis
         dimensions: &dimensions,
     };
     let verdict = verdict::verdict(&evidence);
-    let kinds = kinds::kinds(&both, &ranked);
+    let kinds = if origin == GroupsOrigin::All { Vec::new() } else { kinds::kinds(&both, &ranked) };
     let warnings = warnings(model, &slow, &fast, origin);
     work.cancel.check()?;
     Ok(Comparison {
@@ -285,7 +297,7 @@ pub fn compare(model: &Model, request: &Request, work: &Work) -> Result<Comparis
 /// Difference of the mean durations, exact until it is rounded.
 fn extra_ns(model: &Model, slow: &Group, fast: &Group) -> i64 {
     let sum = |g: &Group| g.members.iter().map(|e| i128::from(model.executions.duration(e.index()))).sum::<i128>();
-    let (n, m) = (slow.members.len() as i128, fast.members.len() as i128);
+    let (n, m) = (slow.members.len() as i128, fast.members.len().max(1) as i128);
     divide_rounded(sum(slow) * m - sum(fast) * n, (n * m).unsigned_abs())
 }
 
@@ -299,7 +311,7 @@ fn warnings(model: &Model, slow: &Group, fast: &Group, origin: GroupsOrigin) -> 
     }
     for (name, group) in [("slow", slow), ("fast", fast)] {
         let n = group.members.len();
-        if n < FEW {
+        if n < FEW && origin != GroupsOrigin::All {
             let s = if n == 1 { "" } else { "s" };
             warnings.push(format!("the {name} group has {n} execution{s} only: its figures are rough"));
         }
@@ -314,11 +326,17 @@ fn warnings(model: &Model, slow: &Group, fast: &Group, origin: GroupsOrigin) -> 
     if shared > 0 {
         warnings.push(format!("{shared} executions are in both groups: they hide the difference"));
     }
-    if slow.filters.iter().chain(&fast.filters).any(Filter::on_duration) {
+    if by_duration(slow, fast) {
         warnings.push("the groups were chosen by duration, so they differ by construction: the tests rank where the difference sits and do not prove that there is one".into());
     }
     warnings.extend(model.notices.sentences());
     warnings
+}
+
+/// True where a filter on the duration parts the groups: one that both have does not.
+fn by_duration(slow: &Group, fast: &Group) -> bool {
+    let only = |a: &Group, b: &Group| a.filters.iter().any(|f| f.on_duration() && !b.filters.contains(f));
+    only(slow, fast) && only(fast, slow)
 }
 
 #[cfg(test)]

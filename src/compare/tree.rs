@@ -95,7 +95,7 @@ impl<'a> Groups<'a> {
             sum as f64 / members.len().max(1) as f64
         };
         let (slow_mean, fast_mean) = (mean(slow), mean(fast));
-        let few = (slow.len().min(fast.len()) as u64) < WELCH_FROM;
+        let few = (slow.len().min(fast.len()) as u64) < WELCH_FROM && !fast.is_empty();
         let splits = few.then(|| Splits::new(slow.len(), fast.len()));
         let floor_ns = FLOOR_NS.max(fast_mean * 1e-3);
         Groups { model, slow, fast, cancel, floor_ns, slow_mean, fast_mean, splits }
@@ -120,6 +120,7 @@ impl<'a> Groups<'a> {
     /// Two-sided p-value, not corrected. `values`: by member, slow ones first; asked for only where few have it.
     pub fn p_value(&self, pair: &Pair, values: impl FnOnce() -> Vec<u64>) -> Option<f64> {
         match &self.splits {
+            _ if self.fast.is_empty() => None,
             Some(splits) => Some(splits.p_value(&values())),
             None if self.is_rare(pair) => Some(chance::rare(&values(), self.slow.len())),
             None => welch(&pair.fast, &pair.slow).map(|w| w.p),
@@ -140,7 +141,8 @@ pub(super) fn build(groups: &Groups<'_>) -> Result<Built, Cancelled> {
     let (model, n) = (groups.model, groups.model.contexts.len());
     let mut pairs = vec![Pair::new(groups); n];
     let mut own = vec![0_i128; n];
-    let (n_slow, n_fast) = (groups.slow.len() as i128, groups.fast.len() as i128);
+    // Without a fast group the difference is the slow one's own time.
+    let (n_slow, n_fast) = (groups.slow.len().max(1) as i128, groups.fast.len().max(1) as i128);
     for (slow, e) in groups.members() {
         groups.cancel.check()?;
         for (context, ns) in model.executions.inclusive.row(e.index()) {

@@ -8,17 +8,18 @@
 
 use super::causes::Ranked;
 use super::chance::control;
-use super::dimension::{Separating, explained};
+use super::dimension::{Separating, expected, explained};
+use super::doubt::{MAY_REACH, ROUNDS, SIGNIFICANT, doubt};
 use super::tree::{Groups, Pair};
-use super::words::{figures, percent_words, sentence_case, time_words};
-use super::{Basis, Cause, Group, GroupsOrigin, Verdict};
+use super::words::{Whole, figures, percent_words, sentence_case, time_words, unsaid};
+use super::{Basis, Cause, Group, GroupsOrigin, Verdict, by_duration};
 use crate::model::context::Spent;
+use crate::model::{Choice, Model};
 
-/// Largest corrected p-value of a difference that counts.
-const SIGNIFICANT: f64 = 0.05;
-/// Random splits of the control, and those that may reach what was observed.
-const ROUNDS: usize = 300;
-const MAY_REACH: usize = 3;
+/// Largest part of the extra time that a dimension may explain: more is an artefact of who has which value.
+const MOST_EXPLAINED: f64 = 1.25;
+/// Parts that a profile tells in its sentence.
+const PROFILED: u32 = 3;
 
 /// What the verdict is made of.
 pub(super) struct Evidence<'a> {
@@ -33,36 +34,57 @@ pub(super) struct Evidence<'a> {
 
 /// Weigh it.
 pub(super) fn verdict(e: &Evidence<'_>) -> Verdict {
+    let mut verdict = weigh(e);
+    if let Some(choice) = &e.groups.model.choice {
+        verdict.sentence += &chosen(e.groups.model, choice);
+    }
+    verdict
+}
+
+fn weigh(e: &Evidence<'_>) -> Verdict {
     let say = |confident, basis, sentence| Verdict { confident, basis, groups: e.origin, sentence };
+    let cause = e.ranked.causes.first().filter(|c| c.rank.is_some());
+    let phrase = e.ranked.phrases.first().map_or("", |p| p);
+    let whole = Whole::new(e.groups, e.extra_ns);
+    if whole.is_profile() {
+        return say(false, Basis::Profile, profile_sentence(e, &whole));
+    }
     let (slow_mean, fast_mean) = (time_words(e.slow.mean_ns as f64), time_words(e.fast.mean_ns as f64));
     if e.extra_ns <= 0 {
         let text =
             format!("The slow group is not slower: {slow_mean} against {fast_mean} on average. Swap the groups?");
         return say(false, Basis::None, text);
     }
-    let cause = e.ranked.causes.first().filter(|c| c.rank.is_some());
-    let doubt = cause.map_or(Some("no difference is a hundredth of it"), |c| doubt(e, c));
-    let by_duration = |g: &Group| g.filters.iter().any(|f| f.on_duration());
-    if by_duration(e.slow) && by_duration(e.fast) {
+    let doubt = cause.map_or(Some("no difference is a hundredth of it".to_owned()), |c| doubt(e, c));
+    if by_duration(e.slow, e.fast) {
         let answers = |d: &&Separating| {
             let explains = d.explains.unwrap_or(0.0);
             let kind_fits = !d.is_field || cause.is_some_and(|c| c.kind == Some(Spent::Cpu));
-            explains >= 0.5 && kind_fits && separates(e, d) && (doubt.is_some() || explains_cause(e, d))
+            (0.5..=MOST_EXPLAINED).contains(&explains)
+                && kind_fits
+                && separates(e, d)
+                && (doubt.is_some() || explains_cause(e, d))
+                && is_no_chance(e, d)
         };
         if let Some(d) = e.dimensions.iter().find(answers) {
             return say(true, Basis::Dimension, dimension_sentence(e, d));
         }
     }
     match (cause, doubt) {
+        (Some(cause), None) if matches!(cause.kind, Some(Spent::UnknownWait | Spent::UnknownState)) => {
+            say(false, Basis::Place, place_sentence(e, cause, &whole))
+        }
         (Some(cause), None) => {
-            let phrase = e.ranked.phrases.first().map_or("", |p| p);
-            let text = format!("{}: {}.", sentence_case(phrase), figures(cause, e.extra_ns, e.slow.members.len()));
+            let text = format!("{}: {}{}.", sentence_case(phrase), figures(cause, &whole), less(e));
             say(true, Basis::Cause, text)
         }
         (Some(cause), Some(doubt)) => {
-            let phrase = e.ranked.phrases.first().map_or("", |p| p);
-            let figures = figures(cause, e.extra_ns, e.slow.members.len());
-            say(false, Basis::None, format!("Nothing stands out, because {doubt}. Most is {phrase}: {figures}."))
+            let figures = figures(cause, &whole);
+            say(
+                false,
+                Basis::None,
+                format!("Nothing stands out, because {doubt}. Most is {phrase}: {figures}{}.", less(e)),
+            )
         }
         (None, doubt) => {
             let extra = time_words(e.extra_ns as f64);
@@ -76,17 +98,67 @@ pub(super) fn verdict(e: &Evidence<'_>) -> Verdict {
     }
 }
 
-/// Why the first cause is no answer; `None` when it is one.
-fn doubt(e: &Evidence<'_>, cause: &Cause) -> Option<&'static str> {
-    if cause.extra_ns.saturating_mul(2) < e.extra_ns {
-        return Some("no single cause explains half of the extra time");
+/// `; other parts take 1.2 ms less`, where that matters.
+fn less(e: &Evidence<'_>) -> String {
+    let less: i64 = e.ranked.causes.iter().map(|c| c.extra_ns.min(0)).sum();
+    match less.saturating_mul(-10) > e.extra_ns {
+        true => format!("; other parts take {} less", time_words(-(less as f64))),
+        false => String::new(),
     }
-    if cause.p_value.is_none_or(|p| p >= SIGNIFICANT) {
-        return Some("the executions are too few or too uneven to tell the largest difference from chance");
+}
+
+/// `In retry_backoff, asleep or waiting: ...; this recording does not say what ended it: no wake-ups were recorded`.
+fn place_sentence(e: &Evidence<'_>, cause: &Cause, whole: &Whole) -> String {
+    let place = &e.ranked.place;
+    let site = if place.site.is_empty() { "a place that no stack tells" } else { &place.site };
+    let state = if cause.kind == Some(Spent::UnknownWait) { "waiting" } else { "running or waiting" };
+    let unsaid = unsaid(cause.kind.unwrap_or(Spent::UnknownState), place.reason.as_deref());
+    format!("In {site}, {state}: {}; this recording does not say {unsaid}.", figures(cause, whole))
+}
+
+/// Where the time of all executions went: the largest parts.
+fn profile_sentence(e: &Evidence<'_>, whole: &Whole) -> String {
+    let n = e.slow.members.len();
+    let mean = time_words(e.slow.mean_ns as f64);
+    let parts: Vec<String> = e
+        .ranked
+        .causes
+        .iter()
+        .zip(&e.ranked.phrases)
+        .filter(|(cause, _)| cause.rank.is_some_and(|rank| rank <= PROFILED) && cause.extra_ns > 0)
+        .map(|(cause, phrase)| format!("{phrase}, {}{}", time_words(cause.extra_ns as f64), whole.share(cause.share)))
+        .collect();
+    let told = if parts.is_empty() { "in nothing that was recorded".to_owned() } else { parts.join("; ") };
+    match n {
+        1 => format!("Where the {mean} of the one execution went: {told}."),
+        _ => format!("Where the time of {n} executions went, {mean} on average: {told}."),
     }
-    let reached = control(&e.ranked.values, e.slow.members.len(), e.fast.members.len(), ROUNDS);
-    let as_large = reached.iter().filter(|r| **r >= cause.extra_ns as f64).count();
-    (as_large > MAY_REACH).then_some("random halves of the same executions differ as much")
+}
+
+/// Which task was asked about, why, and what else is worth a look.
+fn chosen(model: &Model, choice: &Choice) -> String {
+    let task = model.tasks.get(model.task).map_or("", |t| t);
+    let mut text = format!(" Asked of {task}, {}", choice.why);
+    if choice.profile {
+        text += "; it ran too seldom to set slow executions apart";
+    }
+    match choice.others.as_slice() {
+        [] => {}
+        others => text += &format!("; {} may be worth a look too (--task)", others.join(" and ")),
+    }
+    text + "."
+}
+
+/// True where groups that are alike in time are not told apart by the dimension as well: the same control as causes pass.
+fn is_no_chance(e: &Evidence<'_>, d: &Separating) -> bool {
+    let executions = &e.groups.model.executions;
+    let expected = expected(e.groups, &d.classes, |i| executions.duration(i) as f64);
+    let list: Vec<u64> = e.groups.members().map(|(_, x)| expected[x.index()].max(0.0) as u64).collect();
+    let (slow, fast) = (e.slow.members.len(), e.fast.members.len());
+    let mean = |part: &[u64]| part.iter().map(|v| *v as f64).sum::<f64>() / part.len().max(1) as f64;
+    let observed = mean(&list[..slow]) - mean(&list[slow..]);
+    let reached = control(std::slice::from_ref(&list), slow, fast, ROUNDS);
+    reached.iter().filter(|r| **r >= observed).count() <= MAY_REACH
 }
 
 /// True when having the dimension's class is significantly more frequent in one group: as a value of 0 or 1.

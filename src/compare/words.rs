@@ -1,6 +1,7 @@
 //! How causes are worded: a time, a kind of waiting, who is to blame. One place, so that text, JSON and the
 //! interface say the same.
 
+use super::tree::Groups;
 use super::{Cause, Culprit};
 use crate::model::context::Spent;
 
@@ -62,7 +63,7 @@ pub(super) fn phrase(kind: Spent, site: &str, by: &Culprit, blames: Blame) -> St
         (Spent::Ipi, _) => format!("waiting{within} for another CPU"),
         (Spent::User, _) => format!("waiting for a person{within}"),
         (Spent::UnknownWait, _) => format!("waiting{within} for something that the trace does not show"),
-        (Spent::UnknownState, _) => format!("running or waiting{within}: the trace does not show which"),
+        (Spent::UnknownState, _) => format!("running or waiting{within}, the trace does not show which"),
     }
 }
 
@@ -76,15 +77,76 @@ pub(super) enum Blame {
     Nobody,
 }
 
+/// Executions in a group below which no share is printed.
+const FEWEST: usize = 5;
+
+/// Of what a cause is a part.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Whole {
+    ns: i64,
+    slow: usize,
+    fast: usize,
+}
+
+impl Whole {
+    /// The difference of two groups' means; without a fast group the mean of all.
+    pub fn new(groups: &Groups<'_>, ns: i64) -> Whole {
+        Whole { ns, slow: groups.slow.len(), fast: groups.fast.len() }
+    }
+
+    /// Where the time of one group went, not what sets two apart.
+    pub fn is_profile(&self) -> bool {
+        self.fast == 0
+    }
+
+    /// ` (82 %)`; nothing where a share says nothing.
+    pub fn share(&self, share: f64) -> String {
+        let least = if self.is_profile() { self.slow } else { self.slow.min(self.fast) };
+        if self.ns > 0 && least >= FEWEST { format!(" ({})", percent_words(share)) } else { String::new() }
+    }
+}
+
 /// `12.3 ms of 14.9 ms extra (82 %), in 95 of 108 slow executions`; of what slow ones do less, how much less.
-pub(super) fn figures(cause: &Cause, whole_ns: i64, slow: usize) -> String {
+pub(super) fn figures(cause: &Cause, whole: &Whole) -> String {
     if cause.extra_ns < 0 {
         return format!("{} less in the slow executions", time_words(-(cause.extra_ns as f64)));
     }
-    let share = if whole_ns > 0 { format!(" ({})", percent_words(cause.share)) } else { String::new() };
-    let touched = (cause.slow_affected * slow as f64).round();
-    let whole = time_words(whole_ns as f64);
-    format!("{} of {whole} extra{share}, in {touched} of {slow} slow executions", time_words(cause.extra_ns as f64))
+    let share = whole.share(cause.share);
+    let touched = (cause.slow_affected * whole.slow as f64).round();
+    let (told, ns) = (time_words(cause.extra_ns as f64), time_words(whole.ns as f64));
+    match (whole.is_profile(), whole.slow) {
+        (true, 1) => format!("{told} of {ns}"),
+        (true, n) => format!("{told} of {ns} on average{share}, in {touched} of {n} executions"),
+        (false, n) => format!("{told} of {ns} extra{share}, in {touched} of {n} slow executions"),
+    }
+}
+
+/// What a recording does not say of a wait or of a time, and the remedy: after "this recording does not say".
+pub(super) fn unsaid(kind: Spent, reason: Option<&str>) -> String {
+    let what = match kind {
+        Spent::UnknownState => "whether it ran or waited",
+        _ => "what ended it",
+    };
+    let (why, remedy) = match reason {
+        Some("no wake-up recorded" | "no wake-up was seen") => {
+            ("no wake-ups were recorded", "record sched_waking or sched_wakeup")
+        }
+        Some("no scheduler events") => {
+            ("the scheduler was not recorded", "record the kernel's sched_switch and sched_waking")
+        }
+        Some("events lost" | "switches missing") => ("events are missing there", "record with larger buffers"),
+        Some("idle CPU") => {
+            ("who woke it is not in the recording", "record sched_waking and the events of interrupts and timers")
+        }
+        Some("recording ended") => ("the recording ended before", "record for longer"),
+        Some(other) => (other, ""),
+        None => ("", ""),
+    };
+    let mut said = what.to_owned();
+    if !why.is_empty() {
+        said = format!("{said}: {why}");
+    }
+    if remedy.is_empty() { said } else { format!("{said} ({remedy})") }
 }
 
 /// The first letter large.

@@ -31,7 +31,9 @@ pub fn join(mut models: Vec<Model>, renamed: &Renamed, work: &Work) -> Result<Mo
         return Ok(models.pop().unwrap_or_default());
     }
     let mut whole = Model { origin: models.iter().map(|m| m.origin).min().unwrap_or(0), ..Model::default() };
+    whole.choice = models.first().and_then(|m| m.choice.clone());
     for model in &models {
+        whole.quality.extend(model.quality.iter().cloned());
         whole.tasks.extend(model.tasks.iter().filter(|t| !whole.tasks.contains(t)).cloned().collect::<Vec<_>>());
         whole.notices.merge(&model.notices);
     }

@@ -53,6 +53,17 @@ pub struct TraceInfo {
     pub span: Span,
 }
 
+/// Why a task was chosen where the user named none.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Choice {
+    /// What it is and why it was taken, as the end of a sentence.
+    pub why: String,
+    /// Other tasks worth a look, at most two.
+    pub others: Vec<String>,
+    /// It answers by where its time went, not by what sets slow executions apart: it has too few.
+    pub profile: bool,
+}
+
 /// What survives the trace, for one task.
 #[derive(Clone, Debug, Default)]
 pub struct Model {
@@ -64,6 +75,8 @@ pub struct Model {
     pub tasks: Vec<String>,
     /// The task whose executions these are.
     pub task: usize,
+    /// Why it is this one, where nobody named it and it was not found in the events' names.
+    pub choice: Option<Choice>,
     /// Threads by [`WhoId`].
     pub who: Vec<Who>,
     /// The union of all executions' context trees.

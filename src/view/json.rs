@@ -25,13 +25,15 @@ fn cleaned(text: &str) -> String {
 #[derive(Serialize)]
 struct GroupJson {
     count: usize,
-    mean_ns: i64,
+    /// Absent where it is empty.
+    mean_ns: Option<i64>,
     filters: Vec<String>,
 }
 
 fn group(g: &Group) -> GroupJson {
     let filters = g.filters.iter().map(|f| cleaned(&f.to_string())).collect();
-    GroupJson { count: g.members.len(), mean_ns: g.mean_ns, filters }
+    let mean_ns = (!g.members.is_empty()).then_some(g.mean_ns);
+    GroupJson { count: g.members.len(), mean_ns, filters }
 }
 
 #[derive(Serialize)]
@@ -48,6 +50,8 @@ fn verdict(c: &Comparison) -> VerdictJson {
         basis: match c.verdict.basis {
             Basis::Cause => "cause",
             Basis::Dimension => "dimension",
+            Basis::Place => "place",
+            Basis::Profile => "profile",
             Basis::None => "none",
         },
         groups: match c.verdict.groups {
@@ -55,6 +59,7 @@ fn verdict(c: &Comparison) -> VerdictJson {
             GroupsOrigin::Gap => "gap",
             GroupsOrigin::Valley => "valley",
             GroupsOrigin::Percentile => "percentile",
+            GroupsOrigin::All => "all",
         },
         sentence: cleaned(&c.verdict.sentence),
     }

@@ -93,6 +93,11 @@ fn warnings(notices: &Notices) -> Vec<String> {
     notices.sentences().iter().map(|s| clean::line(s)).collect()
 }
 
+/// The warnings; where a table is empty, why it is comes first.
+fn reasoned(is_empty: bool, why: &str, notices: &Notices) -> Vec<String> {
+    is_empty.then(|| why.to_owned()).into_iter().chain(warnings(notices)).collect()
+}
+
 /// Two decimals.
 fn rounded(percent: f64) -> f64 {
     (percent * 100.0).round() / 100.0
@@ -150,11 +155,13 @@ impl Table {
             let name = clean::text(&t.name).into_owned();
             ThreadLine { tid: t.tid, pid: t.pid, name, cpu_ns: t.cpu_ns, percent: percent(t.cpu_ns, known) }
         };
+        let threads: Vec<ThreadLine> = usage.threads().into_iter().map(thread).collect();
+        let why = "nobody knows who ran: the recording has no sched_switch events; record with sched_switch";
         Table::Cpu(Cpu {
             schema: "whyslow.stats.cpu/1",
             cpus: cpus.iter().map(cpu).collect(),
-            threads: usage.threads().into_iter().map(thread).collect(),
-            warnings: warnings(notices),
+            warnings: reasoned(threads.is_empty(), why, notices),
+            threads,
         })
     }
 
@@ -168,8 +175,11 @@ impl Table {
             reads: p.read.calls,
             writes: p.written.calls,
         };
-        let processes = usage.processes().into_iter().map(line).collect();
-        Table::Io(Io { schema: "whyslow.stats.io/1", processes, warnings: warnings(notices) })
+        let processes: Vec<IoLine> = usage.processes().into_iter().map(line).collect();
+        let why = "no reads and writes: the recording has no system calls that move bytes, or not what they returned; record with \
+                   the system calls read, write and their like";
+        let warnings = reasoned(processes.is_empty(), why, notices);
+        Table::Io(Io { schema: "whyslow.stats.io/1", processes, warnings })
     }
 
     /// For people.

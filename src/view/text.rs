@@ -187,9 +187,15 @@ fn head(model: &Model, c: &Comparison, page: Page, out: &mut String) {
         GroupsOrigin::Gap => ", parted at the largest gap",
         GroupsOrigin::Valley => ", parted at the valley between two modes",
         GroupsOrigin::Percentile => ", the tail against the lower half",
+        GroupsOrigin::All => "",
     };
     let n = model.executions.len();
-    page.wrap(out, 0, &format!("{task}: {n} executions{how}"));
+    let s = if n == 1 { "" } else { "s" };
+    page.wrap(out, 0, &format!("{task}: {n} execution{s}{how}"));
+    if c.verdict.groups == GroupsOrigin::All {
+        page.wrap(out, 2, &format!("all: {} on average, held against nothing", time_words(c.slow.mean_ns as f64)));
+        return;
+    }
     for (name, g) in [("slow", &c.slow), ("fast", &c.fast)] {
         let filters: Vec<String> = g.filters.iter().map(ToString::to_string).collect();
         let (count, mean) = (g.members.len(), time_words(g.mean_ns as f64));
@@ -200,7 +206,12 @@ fn head(model: &Model, c: &Comparison, page: Page, out: &mut String) {
 fn causes(c: &Comparison, page: Page, out: &mut String) {
     let arrow = if page.ascii { " > " } else { " › " };
     out.push('\n');
-    page.wrap(out, 0, &format!("Causes of the {} that slow executions take longer", time_words(c.extra_ns as f64)));
+    let extra = time_words(c.extra_ns as f64);
+    let title = match c.verdict.groups {
+        GroupsOrigin::All => format!("Where the {extra} of an execution went"),
+        _ => format!("Causes of the {extra} that slow executions take longer"),
+    };
+    page.wrap(out, 0, &title);
     let most = c.causes.iter().map(|c| c.share.abs()).fold(0.0, f64::max);
     for cause in &c.causes {
         let rank = cause.rank.map_or_else(|| " -".into(), |r| format!("{r:2}"));

@@ -160,6 +160,7 @@ impl Database {
         executions.inclusive = executions.own.inclusive(&contexts, work)?;
         let notices = self.section(Kind::Notices, number, read_notices)?;
         let mut model = Model {
+            choice: None,
             names,
             traces,
             tasks: self.tasks.clone(),

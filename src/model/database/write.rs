@@ -34,8 +34,20 @@ impl Writer {
 
     /// Add the model of a task.
     pub fn add(&mut self, model: &Model) {
-        let Model { names, traces, tasks, task, who, contexts, executions, moments: _, quality, notices, origin } =
-            model;
+        let Model {
+            names,
+            traces,
+            tasks,
+            task,
+            who,
+            contexts,
+            executions,
+            moments: _,
+            quality,
+            notices,
+            origin,
+            choice: _,
+        } = model;
         let number = self.tasks.len() as u32;
         self.tasks.push(tasks.get(*task).cloned().unwrap_or_default());
         for kind in Kind::OF_TASK {

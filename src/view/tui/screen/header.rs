@@ -124,12 +124,18 @@ fn corner(app: &App, columns: usize) -> Line {
 
 fn group(name: &str, scope: Scope, group: &Group) -> Line {
     let filters: Vec<String> = group.filters.iter().map(filter_text).collect();
-    let filters = if filters.is_empty() { "all executions".to_owned() } else { filters.join(", ") };
+    let none = group.members.is_empty();
+    let filters = match filters.join(", ") {
+        empty if empty.is_empty() && none => "nothing to compare with".to_owned(),
+        empty if empty.is_empty() => "all executions".to_owned(),
+        some => some,
+    };
+    let mean = if none { "-".to_owned() } else { figure::time(group.mean_ns as f64) };
     vec![
         (scope, name.to_owned()),
         (Scope::Strong, format!(" {:>6}", figure::count(group.members.len() as u64))),
         (Scope::Dim, " × ".into()),
-        (Scope::Strong, figure::time(group.mean_ns as f64)),
+        (Scope::Strong, mean),
         (Scope::Dim, format!("  {filters}")),
     ]
 }
@@ -157,6 +163,7 @@ pub fn origin(origin: GroupsOrigin) -> &'static str {
         GroupsOrigin::Gap => "groups: proposed, largest gap",
         GroupsOrigin::Valley => "groups: proposed, valley",
         GroupsOrigin::Percentile => "groups: proposed, p95 against p50",
+        GroupsOrigin::All => "one group: where its time went",
     }
 }
 

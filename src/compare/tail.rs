@@ -1,0 +1,122 @@
+//! The control of groups chosen by duration: such groups always differ. Is what the slow ones have more than any tail has?
+//!
+//! Two questions, and both must be answered "no more than that". *Mixture*: how much of each further nanosecond goes to
+//! the first cause among the usual executions (those up to three quarters of all that are not slow, by a straight line through
+//! them)? Where that, carried on to the slow ones, gives most of the cause, they do what all do, only more of it. *Size*: do
+//! the slow ones take longer than a tail that follows from the quartiles (log-normal, as run times are)? Time of unknown
+//! stacks says nothing about a place and is left out where there is enough that is known. Cost: linear in the executions'
+//! sparse lists. ALGORITHMS.md 7.7.
+
+use super::causes::Ranked;
+use super::tree::Groups;
+use crate::base::statistics::{nearest_rank, upper_normal};
+use crate::model::Model;
+use crate::model::context::{ContextId, FrameKind};
+use std::collections::BTreeSet;
+
+/// Usual executions from which a line is drawn.
+const LEAST: usize = 20;
+/// Part of a cause that the usual executions must predict.
+const PREDICTED: f64 = 2.0 / 3.0;
+/// How far the mean of the slow ones may lie above what the quartiles predict.
+const BEYOND: f64 = 1.5;
+
+/// True where the first cause is no more than what any tail of such executions shows. Only of groups that were chosen by
+/// duration.
+pub(super) fn is_usual(groups: &Groups<'_>, ranked: &Ranked) -> bool {
+    let model = groups.model;
+    let slow: BTreeSet<usize> = groups.slow.iter().map(|e| e.index()).collect();
+    let mut all: Vec<i64> = (0..model.executions.len()).map(|i| model.executions.duration(i)).collect();
+    all.sort_unstable();
+    let mut rest: Vec<usize> = (0..model.executions.len()).filter(|i| !slow.contains(i)).collect();
+    rest.sort_by_key(|i| (model.executions.duration(*i), *i));
+    let three_quarters = all.len() * 3 / 4;
+    rest.truncate(three_quarters.min(rest.len()));
+    if rest.len() < LEAST || !within_tail(groups, &all) {
+        return false;
+    }
+    let known: Vec<ContextId> = ranked.first.iter().copied().filter(|c| !is_dark(model, *c)).collect();
+    let extra = |contexts: &[ContextId]| mean(groups, contexts, true) - mean(groups, contexts, false);
+    let whole = extra(&ranked.first);
+    let contexts = if extra(&known) * 5.0 >= whole { &known } else { &ranked.first };
+    let duration = |i: usize| model.executions.duration(i) as f64;
+    let points: Vec<(f64, f64)> = rest.iter().map(|i| (duration(*i), time_in(model, *i, contexts))).collect();
+    let means = |of: &[crate::model::execution::ExecutionId]| {
+        of.iter().map(|e| duration(e.index())).sum::<f64>() / of.len().max(1) as f64
+    };
+    let longer = means(groups.slow) - means(groups.fast);
+    slope(&points).clamp(0.0, 1.0) * longer >= PREDICTED * extra(contexts)
+}
+
+/// The slow ones take no longer than the quartiles of all let expect of so many.
+fn within_tail(groups: &Groups<'_>, all: &[i64]) -> bool {
+    let at = |p: f64| nearest_rank(all, p).map_or(0.0, |v| (v.max(1) as f64).ln());
+    let (low, middle, high) = (at(25.0), at(50.0), at(75.0));
+    // Half of the distance of the quartiles is 0.6745 standard deviations; the longer half tells of the tail.
+    let deviation = (high - middle).max(middle - low) / 0.6745;
+    let share = groups.slow.len() as f64 / all.len().max(1) as f64;
+    let expected = (middle + deviation * upper_normal(share / 2.0)).exp();
+    let slow = groups.slow.iter().map(|e| groups.model.executions.duration(e.index()) as f64).sum::<f64>();
+    slow / groups.slow.len().max(1) as f64 <= BEYOND * expected
+}
+
+/// True where a frame of it stands for an unknown stack.
+fn is_dark(model: &Model, context: ContextId) -> bool {
+    model.contexts.path(context).into_iter().any(|c| model.contexts.frame(c).kind == FrameKind::NoStack)
+}
+
+/// Time of an execution in some contexts, which ascend.
+pub(super) fn time_in(model: &Model, execution: usize, contexts: &[ContextId]) -> f64 {
+    let inside = |(context, _): &(ContextId, u64)| contexts.binary_search(context).is_ok();
+    model.executions.own.row(execution).filter(inside).map(|(_, ns)| ns as f64).sum()
+}
+
+fn mean(groups: &Groups<'_>, contexts: &[ContextId], slow: bool) -> f64 {
+    let members = if slow { groups.slow } else { groups.fast };
+    let sum: f64 = members.iter().map(|e| time_in(groups.model, e.index(), contexts)).sum();
+    sum / members.len().max(1) as f64
+}
+
+/// The slope of the straight line through some points that leaves the least squares.
+fn slope(points: &[(f64, f64)]) -> f64 {
+    let n = points.len().max(1) as f64;
+    let (x, y) = points.iter().fold((0.0, 0.0), |(x, y), p| (x + p.0 / n, y + p.1 / n));
+    let (both, square) = points.iter().fold((0.0, 0.0), |(b, s), p| (b + (p.0 - x) * (p.1 - y), s + (p.0 - x).powi(2)));
+    if square > 0.0 { both / square } else { 0.0 }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::base::work::Work;
+    use crate::compare::scenario::{self, Scene};
+    use crate::compare::{Request, compare};
+
+    #[test]
+    fn a_line_through_points() {
+        assert!((slope(&[(1.0, 3.0), (2.0, 5.0), (3.0, 7.0)]) - 2.0).abs() < 1e-12);
+        assert!(slope(&[(1.0, 3.0), (1.0, 5.0)]).abs() < 1e-12 && slope(&[]).abs() < 1e-12);
+    }
+
+    /// Run times that are log-normal, all of one mixture: nothing is blamed however the tail is cut.
+    #[test]
+    fn a_tail_that_does_more_of_the_same_is_no_cause() {
+        for seed in 1..=4 {
+            let mut s = Scene::new(seed);
+            for _ in 0..1000 {
+                let all = s.around(2.0);
+                s.run("x", "p", "p", 1, &[("p;main;work", all * 8 / 10), ("p;main;wait;[poll];{timer}", all * 2 / 10)]);
+            }
+            let model = s.seal();
+            let c = compare(&model, &Request::default(), &Work::new(1)).unwrap();
+            assert!(!c.verdict.confident && c.verdict.sentence.contains("any tail"), "{:?}", c.verdict);
+        }
+    }
+
+    #[test]
+    fn what_the_usual_ones_do_not_do_is_a_cause() {
+        for model in [scenario::rare_sleep(3), scenario::many_threads(3), scenario::disk_contention(3)] {
+            assert!(compare(&model, &Request::default(), &Work::new(1)).unwrap().verdict.confident);
+        }
+    }
+}

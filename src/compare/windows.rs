@@ -1,0 +1,91 @@
+//! The control of windows of time: do other stretches of the recording differ as much?
+//!
+//! Where one group lies before the other, whatever changed on the machine in between is a cause as well, and no shuffling
+//! within the two windows can tell. So two neighbouring windows of as many executions are laid at other places of the recording,
+//! those whose border lies outside of the compared ones; filters that both groups have hold there too. What such windows reach, a
+//! difference between windows does not prove. Without other executions there is nothing to ask. Cost: linear in the
+//! executions' sparse lists. ALGORITHMS.md 7.7.
+
+use super::causes::Ranked;
+use super::filter::{self, Filter};
+use super::tree::Groups;
+use super::{Group, tail};
+use crate::model::execution::ExecutionId;
+
+/// Places at which a pair of windows is laid, per length of the pair.
+const STEPS: usize = 8;
+/// Part of the observed difference that is as much.
+const AS_MUCH: f64 = 0.8;
+
+/// True where the first cause differs as much between other windows as between these. `extra_ns`: how much that is.
+pub(super) fn differ_elsewhere(
+    groups: &Groups<'_>,
+    (slow, fast): (&Group, &Group),
+    ranked: &Ranked,
+    extra_ns: f64,
+) -> bool {
+    let model = groups.model;
+    let start = |id: &ExecutionId| (model.executions.start[id.index()], *id);
+    let bounds = |group: &Group| Some((group.members.iter().map(start).min()?, group.members.iter().map(start).max()?));
+    let (Some(a), Some(b)) = (bounds(slow), bounds(fast)) else { return false };
+    let (first, second) = if a < b { (a, b) } else { (b, a) };
+    if first.1 >= second.0 {
+        return false;
+    }
+    let shared: Vec<Filter> = slow.filters.iter().filter(|f| fast.filters.contains(f)).cloned().collect();
+    let Ok(mut all) = filter::members(model, &shared) else { return false };
+    all.sort_by_key(|id| start(id));
+    let (before, after) = match a < b {
+        true => (slow.members.len(), fast.members.len()),
+        false => (fast.members.len(), slow.members.len()),
+    };
+    // Sums of the cause's time, so that each window costs nothing.
+    let mut sums = vec![0.0];
+    for id in &all {
+        let time = tail::time_in(model, id.index(), &ranked.first);
+        sums.push(sums.last().copied().unwrap_or(0.0) + time);
+    }
+    let mean = |from: usize, n: usize| (sums[from + n] - sums[from]) / n.max(1) as f64;
+    let inside = |at: usize| all.get(at).is_some_and(|id| start(id) > first.0 && start(id) <= second.1);
+    let step = ((before + after) / STEPS).max(1);
+    let places = (0..).map(|i| i * step).take_while(|at| at + before + after <= all.len());
+    let mut elsewhere = places.filter(|at| !inside(at + before));
+    elsewhere.any(|at| (mean(at, before) - mean(at + before, after)).abs() >= AS_MUCH * extra_ns)
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::base::work::Work;
+    use crate::compare::scenario::Scene;
+    use crate::compare::{Comparison, Request, compare};
+
+    /// Six windows of 100 executions; each takes as long as its number says, in tenths of a millisecond.
+    fn windows(tenths: [u64; 6]) -> Comparison {
+        let mut s = Scene::new(1);
+        for i in 0..600 {
+            let more = tenths[i / 100] * 100_000;
+            s.run("x", "p", "p", 1, &[("p;main;work", 1_000_000 + more + (i as u64 * 7919) % 9000)]);
+        }
+        let model = s.seal();
+        let at = |i: usize| model.executions.start.get(i).copied().unwrap_or(i64::MAX >> 1);
+        let window = |n: usize| format!("start in {}ns..{}ns", at(n * 100), at(n * 100 + 100));
+        let list = |n: usize| vec![window(n).parse().unwrap()];
+        let request = Request { slow: list(3), fast: list(2) };
+        compare(&with_starts(model), &request, &Work::new(1)).unwrap()
+    }
+
+    fn with_starts(mut model: crate::model::Model) -> crate::model::Model {
+        use crate::model::metric::{Column, Metric};
+        let values = model.executions.start.clone();
+        model.executions.columns.push(Column { metric: Metric::Start, values });
+        model
+    }
+
+    #[test]
+    fn a_change_that_comes_once_is_a_cause_and_what_comes_and_goes_is_none() {
+        let once = windows([0, 0, 0, 9, 9, 9]);
+        assert!(once.verdict.confident, "{:?}", once.verdict);
+        let often = windows([9, 0, 0, 9, 0, 9]);
+        assert!(!often.verdict.confident && often.verdict.sentence.contains("other stretches"), "{:?}", often.verdict);
+    }
+}
