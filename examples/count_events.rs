@@ -8,8 +8,8 @@ use whyslow::input::{self, Argument, Opened, count};
 fn main() -> anyhow::Result<()> {
     let arguments: Vec<Argument> = std::env::args().skip(1).map(|path| Argument::parse(&path)).collect();
     let work = Work::new(0);
-    let Opened::Ctf(sources) = input::open(&arguments, &work)? else {
-        anyhow::bail!("this example counts CTF traces only");
+    let Opened::Traces(sources) = input::open(&arguments, &work)? else {
+        anyhow::bail!("this example counts the events of traces only");
     };
     let (counts, notices) = count::count(&sources, &work)?;
     for (name, events) in &counts.per_name {

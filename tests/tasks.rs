@@ -64,3 +64,34 @@ fn a_wait_that_nobody_waits_is_told() {
     let said = String::from_utf8(out.stderr).unwrap();
     assert!(out.status.code() == Some(1) && said.contains("wait=no_such_call has no executions"), "{said}");
 }
+
+/// The kernel's half of a recording of a server, without the events of its own: what its threads do in turns is asked.
+#[test]
+fn a_kernel_recording_alone_gets_an_answer() {
+    let told = json(&["explain", "--json", "fixtures/traces/lock-contention/kernel"]);
+    let executions = |group: &str| told[group]["count"].as_u64().unwrap();
+    assert!(executions("slow") + executions("fast") >= 12, "{told}");
+    let (task, sentence) = (told["task"].as_str().unwrap(), told["verdict"]["sentence"].as_str().unwrap());
+    assert!(sentence.contains(&format!(" Asked of {task}, ")), "{sentence}");
+    assert!(sentence.contains("may be worth a look too"), "{sentence}");
+}
+
+#[test]
+fn a_few_executions_tell_where_their_time_went() {
+    let all = json(&["explain", "--json", LOCK, "--task", "process=ledgerd"]);
+    assert_eq!(all["verdict"]["basis"], "profile");
+    assert_eq!((&all["verdict"]["confident"], &all["verdict"]["groups"]), (&Value::from(false), &Value::from("all")));
+    assert_eq!(all["fast"], serde_json::json!({"count": 0, "mean_ns": null, "filters": []}));
+    assert_eq!(all["extra_ns"], all["slow"]["mean_ns"]);
+    let causes: i64 = all["causes"].as_array().unwrap().iter().map(|c| c["extra_ns"].as_i64().unwrap()).sum();
+    assert_eq!(causes, all["extra_ns"].as_i64().unwrap());
+    let text = String::from_utf8(whyslow(&["explain", LOCK, "--task", "process=ledgerd"]).stdout).unwrap();
+    assert!(text.contains("Where the time of 2 executions went") && text.contains("held against nothing"), "{text}");
+}
+
+#[test]
+fn a_name_that_nothing_has_is_a_wrong_command_line() {
+    let out = whyslow(&["explain", LOCK, "--task", "app:requst"]);
+    let said = String::from_utf8(out.stderr).unwrap();
+    assert!(out.status.code() == Some(2) && said.contains("no such task in the trace"), "{said}");
+}

@@ -6,9 +6,11 @@
 //! Before all of it, [`clocks`] lays the traces of several hosts on one time line.
 
 pub use crate::state::recording;
+pub mod candidates;
 pub mod clocks;
 pub mod counters;
 pub mod counts;
+pub mod derived;
 pub mod disk;
 pub mod ecct;
 pub mod executions;

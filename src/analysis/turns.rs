@@ -15,7 +15,7 @@ use crate::base::names::{NameId, Names, fold_digits};
 use crate::base::notice::Notices;
 use crate::base::time::{Ns, Span};
 use crate::base::work::{Cancelled, Work};
-use crate::event::task::Turn;
+use crate::event::derived::Turn;
 use foldhash::HashMap;
 use std::collections::BTreeSet;
 
@@ -26,25 +26,28 @@ pub struct Wait {
     pub call: Option<usize>,
     /// From where it stopped running to where it went on: the exit of the call, else where it ran again.
     pub span: Span,
+    /// For a block device, or a kernel thread that works for one.
+    pub for_disk: bool,
 }
 
 /// The waits of a thread, in order. Time of which nobody knows whether the thread waited is none. One that had not
 /// ended when the thread or the recording did is left out.
-pub fn waits(thread: &Thread) -> Vec<Wait> {
+pub fn waits(recording: &Recording, thread: &Thread) -> Vec<Wait> {
     let mut waits: Vec<Wait> = Vec::new();
-    // What has not run since: from where it waits, in which call.
-    let mut open: Option<(Ns, Option<usize>)> = None;
+    // What has not run since: its begin so far.
+    let mut open: Option<Wait> = None;
     for edge in &thread.edges {
         if matches!(edge.kind, EdgeKind::Running | EdgeKind::Interrupted) {
-            let Some((since, call)) = open.take() else { continue };
-            let exit = call.and_then(|call| thread.calls.get(call)).filter(|call| call.ret.is_some());
-            let until = exit.map_or(edge.span.start, |call| call.span.end.max(edge.span.start));
+            let Some(mut wait) = open.take() else { continue };
+            let exit = wait.call.and_then(|call| thread.calls.get(call)).filter(|call| call.ret.is_some());
+            wait.span.end = exit.map_or(edge.span.start, |call| call.span.end.max(edge.span.start));
             match waits.last_mut() {
-                Some(last) if call.is_some() && last.call == call => last.span.end = until,
-                _ => waits.push(Wait { call, span: Span::new(since, until) }),
+                Some(last) if wait.call.is_some() && last.call == wait.call => last.span.end = wait.span.end,
+                _ => waits.push(wait),
             }
         } else if open.is_none() && is_wait(edge.kind) {
-            open = Some((edge.span.start, call_at(thread, edge.span.start)));
+            let (call, for_disk) = (call_at(thread, edge.span.start), recording.is_disk_wait(edge));
+            open = Some(Wait { call, span: edge.span, for_disk });
         }
     }
     waits
@@ -71,7 +74,7 @@ pub fn mark(recording: &mut Recording, task: u32, turn: &Turn, places: &Places, 
     let threads = recording.threads.iter().enumerate().filter(|(_, thread)| !thread.idle);
     let all: Vec<(ThreadId, Vec<Wait>)> = threads
         .map(|(at, thread)| {
-            let waits = waits(thread);
+            let waits = waits(recording, thread);
             (ThreadId::at(at), waits.into_iter().filter(|w| is_meant(thread, w.span.start)).collect())
         })
         .filter(|(_, waits): &(_, Vec<Wait>)| !waits.is_empty())

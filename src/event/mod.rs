@@ -8,6 +8,7 @@ pub mod batch;
 pub mod bind;
 mod classes;
 pub mod declared;
+pub mod derived;
 pub mod image;
 pub mod kind;
 pub mod matching;

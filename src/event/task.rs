@@ -7,6 +7,7 @@
 //! The tracer's own events (`lttng_*`) delimit nothing, and pairs among the kernel's own tracepoints (interrupts,
 //! timers) come last: they run inside whatever thread they interrupt, so they are rarely what a person asks about.
 
+use super::derived::Derived;
 use crate::base::op::Op;
 use crate::input::record::Value;
 use std::collections::{BTreeMap, BTreeSet};
@@ -56,22 +57,6 @@ impl Condition {
     }
 }
 
-/// What a thread does between two waits at one place: one turn of its loop.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Turn {
-    /// Where it waits: a system call, or a function of its stack.
-    pub call: String,
-    /// Name of the thread; runs of digits are folded on both sides. `None` for every thread.
-    pub thread: Option<String>,
-}
-
-impl std::fmt::Display for Turn {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "wait={}", self.call)?;
-        self.thread.as_ref().map_or(Ok(()), |thread| write!(f, ",thread={thread}"))
-    }
-}
-
 /// How a begin finds its end.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Pairing {
@@ -83,8 +68,8 @@ pub enum Pairing {
     ProcessKey,
     /// On the same thread, as calls nest; the key of a begin is the address of its function.
     Function,
-    /// No events delimit it: the waits of threads do, which are known once the recording is.
-    Turn(Turn),
+    /// No events delimit it: its begins and ends are known once the recording is.
+    Derived(Derived),
 }
 
 /// A task.
@@ -264,10 +249,10 @@ pub fn function(name: &str, classes: &[ClassFace]) -> Option<TaskDefinition> {
 #[error("{0}")]
 pub struct TaskError(String);
 
-/// The task of the turns between waits at one place.
-pub fn turns(name: String, turn: Turn) -> TaskDefinition {
+/// A task that no event delimits.
+pub fn derived(name: String, derived: Derived) -> TaskDefinition {
     let (begins, ends) = (Vec::new(), Vec::new());
-    TaskDefinition { name, begins, ends, pairing: Pairing::Turn(turn), kind: None, nest: false }
+    TaskDefinition { name, begins, ends, pairing: Pairing::Derived(derived), kind: None, nest: false }
 }
 
 /// The task that `--task` names: one of `found`, a function, delimiters given by hand
@@ -275,18 +260,12 @@ pub fn turns(name: String, turn: Turn) -> TaskDefinition {
 pub fn parse(typed: &str, found: &[TaskDefinition], classes: &[ClassFace]) -> Result<TaskDefinition, TaskError> {
     if !typed.contains('=') {
         let named = found.iter().find(|t| t.name == typed).cloned().or_else(|| function(typed, classes));
-        return named
-            .ok_or_else(|| TaskError(format!("--task {typed}: no such task in the trace{}", nearest(typed, found))));
+        // The recording may know a call or a command of this name.
+        return Ok(named.unwrap_or_else(|| derived(typed.to_owned(), Derived::Named(typed.to_owned()))));
     }
     let wrong = |why: String| TaskError(format!("--task {typed}: {why}"));
-    if let Some(place) = typed.strip_prefix("wait=") {
-        // Names of functions and of threads may hold commas.
-        let (call, thread) = place.rsplit_once(",thread=").map_or((place, None), |(call, name)| (call, Some(name)));
-        if call.is_empty() || thread == Some("") {
-            return Err(wrong("write wait=CALL[,thread=NAME]".to_owned()));
-        }
-        let turn = Turn { call: call.to_owned(), thread: thread.map(str::to_owned) };
-        return Ok(turns(typed.to_owned(), turn));
+    if let Some(parsed) = super::derived::parse(typed) {
+        return parsed.map(|task| derived(typed.to_owned(), task)).map_err(|form| wrong(form.to_owned()));
     }
     let (mut begin, mut end, mut key, mut kind) = (None, None, None, None);
     for part in typed.split(',') {
@@ -323,6 +302,11 @@ pub fn parse(typed: &str, found: &[TaskDefinition], classes: &[ClassFace]) -> Re
         kind,
         nest: false,
     })
+}
+
+/// That nothing has the name that was typed, and what was meant perhaps.
+pub fn unknown(typed: &str, found: &[TaskDefinition]) -> TaskError {
+    TaskError(format!("--task {typed}: no such task in the trace{}", nearest(typed, found)))
 }
 
 /// "; did you mean ...?" or what there is.
@@ -375,22 +359,7 @@ mod tests {
         let exit = class("lttng_ust_cyg_profile_fast:func_exit", false, &[]);
         let task = parse("main", &[], &[entry.clone(), exit]).unwrap();
         assert_eq!((&task.pairing, &task.begins[0].key[..]), (&Pairing::Function, &["addr".to_owned()][..]));
-        assert!(task.ends[0].key.is_empty() && parse("main", &[], &[entry]).is_err());
-    }
-
-    #[test]
-    fn waits_are_tasks() {
-        let turn = |call: &str, thread: Option<&str>| Turn { call: call.into(), thread: thread.map(Into::into) };
-        for (typed, wanted) in [
-            ("wait=epoll_wait", turn("epoll_wait", None)),
-            ("wait=read,thread=job-*", turn("read", Some("job-*"))),
-            ("wait=take(int, char),thread=a,b", turn("take(int, char)", Some("a,b"))),
-        ] {
-            let task = parse(typed, &[], &[]).unwrap();
-            assert_eq!((task.name.as_str(), wanted.to_string().as_str()), (typed, typed));
-            assert_eq!(task.pairing, Pairing::Turn(wanted));
-        }
-        assert!(parse("wait=", &[], &[]).is_err() && parse("wait=read,thread=", &[], &[]).is_err());
+        assert!(task.ends[0].key.is_empty() && function("main", &[entry]).is_none());
     }
 
     #[test]
@@ -405,10 +374,12 @@ mod tests {
             ("begin=syscall_exit_accept4", "end=EVENT is missing"),
             ("begin=syscall_exit_accept4,end=syscall_entry_shutdown,key=fd", "no integer field `fd`"),
             ("begin=x,stop=y", "`stop=y` is not understood"),
-            ("nothing", "no such task"),
         ] {
             let said = parse(typed, &[], &classes).unwrap_err().to_string();
             assert!(said.contains(part), "{said}");
         }
+        let task = parse("nothing", &[], &classes).unwrap();
+        assert_eq!(task.pairing, Pairing::Derived(Derived::Named("nothing".to_owned())));
+        assert!(unknown("nothing", &[]).to_string().contains("no such task in the trace; it has none"));
     }
 }

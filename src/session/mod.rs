@@ -4,6 +4,8 @@
 //! question; each runs on the workers of the [`Work`] it is given, reports progress to it and ends early when it is
 //! cancelled. What only one kind of input can be asked stands with it.
 
+mod asked;
+mod choice;
 mod database;
 mod run;
 mod traces;

@@ -3,15 +3,16 @@
 //! Metadata and packet indexes are read when the traces are opened, events are not: each question below reads them.
 
 use super::Wrong;
+use super::asked::Asked;
 use crate::analysis::clocks::{self, HostClock};
-use crate::analysis::executions::Rule;
+use crate::analysis::derived;
+use crate::analysis::executions::{self, Rule};
 use crate::analysis::functions::{self, Functions};
 use crate::analysis::operation_stacks;
 use crate::analysis::operations;
 use crate::analysis::patterns::{Mined, Mining};
 use crate::analysis::survey::{self, Survey, Surveyed};
 use crate::analysis::symbols::files::Places;
-use crate::analysis::turns;
 use crate::analysis::usage::Usage;
 use crate::base::notice::Notices;
 use crate::base::time::Span;
@@ -19,6 +20,7 @@ use crate::base::work::Work;
 use crate::cli::Common;
 use crate::event::bind::{Focus, is_kernel};
 use crate::event::declared;
+use crate::event::derived::Derived;
 use crate::event::task::{self, ClassFace, Pairing, TaskDefinition};
 use crate::input::count::{self, Counts};
 use crate::input::record::{ClassId, Scope};
@@ -31,67 +33,19 @@ use crate::model::{Model, TraceInfo};
 use crate::state::engine::{ChunkTarget, Way};
 use crate::state::history::History;
 use crate::state::kernel::{Handlers, Options, record};
-use crate::state::recording::{Mark, Recording};
+use crate::state::recording::Recording;
 use etcetera::BaseStrategy;
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::OnceLock;
 
-/// What the kernel pass found for some tasks.
-struct Asked {
-    tasks: Vec<TaskDefinition>,
-    /// By task: the names of the functions that were entered, where its marks are entries and exits of functions.
-    functions: Vec<Functions>,
-    recording: Recording,
-    notices: Notices,
-}
-
-impl Asked {
-    /// What a mark is a mark of: the function that was entered, else the task.
-    fn name(&self, mark: &Mark) -> Option<&str> {
-        let (at, task) = (mark.task as usize, self.tasks.get(mark.task as usize)?);
-        let called = (task.pairing == Pairing::Function).then(|| functions::called(&self.recording, mark)).flatten();
-        Some(match called {
-            Some(function) => self.functions.get(at)?.name(function),
-            None => &task.name,
-        })
-    }
-
-    /// How the marks of each task pair. That a function is meant that nobody called is told with what is like it.
-    fn rules(&self) -> Result<Vec<Rule>, Wrong> {
-        let rule = |(task, functions): (&TaskDefinition, &Functions)| {
-            let mut rule = Rule::of(task);
-            if task.pairing == Pairing::Function {
-                let meant = functions.meant(&task.name);
-                if meant.is_empty() {
-                    let hint = match functions.alike(&task.name).join("` or `") {
-                        none if none.is_empty() => "`whyslow info --full` lists both".into(),
-                        alike => format!("did you mean `{alike}`?"),
-                    };
-                    let why = "no such task, and no such function was called";
-                    return Err(Wrong(format!("--task {}: {why}; {hint}", task.name)));
-                }
-                rule.called = Some(meant);
-            }
-            Ok(rule)
-        };
-        self.tasks.iter().zip(&self.functions).map(rule).collect()
-    }
-
-    /// Positions of the tasks that began somewhere.
-    fn begun(&self) -> impl Iterator<Item = usize> {
-        let begun = |i: &usize| self.recording.marks.iter().any(|m| m.task as usize == *i && m.thread.is_some());
-        (0..self.tasks.len()).filter(begun)
-    }
-}
-
 /// The tasks by name, and what they were found in.
-struct Known {
+pub(super) struct Known {
     /// Declared in a file, then found by themselves.
-    tasks: Vec<TaskDefinition>,
+    pub tasks: Vec<TaskDefinition>,
     /// How many of them are declared.
-    declared: usize,
-    classes: Vec<ClassFace>,
+    pub declared: usize,
+    pub classes: Vec<ClassFace>,
 }
 
 impl Known {
@@ -157,7 +111,7 @@ impl Traces {
         self.clocks.as_ref().map_or(&[], |(clocks, _)| clocks)
     }
 
-    fn tasks(&self) -> &Known {
+    pub(super) fn tasks(&self) -> &Known {
         self.tasks.get_or_init(|| Known::new(&self.sources))
     }
 
@@ -257,7 +211,7 @@ impl Traces {
     pub fn survey(&self, check: bool, places: &Places, work: &Work) -> anyhow::Result<(Survey, Vec<String>, Notices)> {
         let tasks = self.candidates(&[])?;
         let functions = task::function("", &self.tasks().classes);
-        let asked = self.pass(tasks.iter().cloned().chain(functions).collect(), places, work)?;
+        let mut asked = self.pass(tasks.iter().cloned().chain(functions).collect(), places, work)?;
         let (recording, mut notices) = (&asked.recording, asked.notices.clone());
         if let Some(broken) = check.then(|| recording.check()).flatten() {
             anyhow::bail!("an invariant does not hold: {broken}; please report this");
@@ -270,13 +224,31 @@ impl Traces {
                 calls.entry(name.to_owned()).or_default().add(recording, call.thread, call.span, &mut notices);
             }
         }
-        let names = calls.keys().filter(|name| !survey.tasks.contains_key(*name)).cloned().collect();
+        let loops = self.loops(&mut asked, places, work)?;
+        let recording = &asked.recording;
+        let mut names = Vec::new();
+        for (at, name) in loops {
+            let turns = executions::pair(recording, at as u32, &Rule::default(), &mut notices);
+            let surveyed = survey.tasks.entry(name.clone()).or_default();
+            turns.iter().for_each(|turn| surveyed.add(recording, turn.thread, turn.span, &mut notices));
+            surveyed.durations.sort_unstable();
+            names.push(name);
+        }
+        // Calls that no class of events names (raw ones, those of old tracers) are known by now.
+        let unnamed = |name: &&String| self.found().iter().all(|t| t.name != **name) && !names.contains(*name);
+        let unnamed: Vec<String> = survey.tasks.keys().filter(unnamed).cloned().collect();
+        names.extend(unnamed);
+        names.extend(calls.keys().filter(|name| !survey.tasks.contains_key(*name)).cloned());
         survey.add_functions(calls);
+        for (name, durations) in derived::whole_processes(recording) {
+            names.push(name.clone());
+            survey.tasks.entry(name).or_default().durations = durations;
+        }
         Ok((survey, names, notices))
     }
 
-    /// The executions of a task, explained. Without a task: of the first that has executions.
-    /// `moments`: the executions whose moments are wanted too.
+    /// The executions of a task, explained. Without a task: of the first declared one that has executions, else of what
+    /// answers ([`super::choice`]). `moments`: the executions whose moments are wanted too.
     pub fn model(
         &self,
         typed: Option<&str>,
@@ -284,6 +256,9 @@ impl Traces {
         moments: &[ExecutionId],
         work: &Work,
     ) -> anyhow::Result<Model> {
+        if typed.is_none() && self.tasks().declared == 0 {
+            return self.choose(places, moments, work);
+        }
         let asked = self.ask(typed.as_slice(), places, work)?;
         let mut rules = asked.rules()?;
         let Some(chosen) = asked.begun().next() else {
@@ -332,7 +307,7 @@ impl Traces {
     }
 
     /// The kernel pass for some tasks.
-    fn pass(&self, tasks: Vec<TaskDefinition>, places: &Places, work: &Work) -> anyhow::Result<Asked> {
+    pub(super) fn pass(&self, tasks: Vec<TaskDefinition>, places: &Places, work: &Work) -> anyhow::Result<Asked> {
         let (mut recording, mut notices) = self.record(&tasks, work)?;
         let mut functions = vec![Functions::default(); tasks.len()];
         for (at, task) in tasks.iter().enumerate() {
@@ -340,14 +315,19 @@ impl Traces {
                 Pairing::Function => {
                     functions[at] = Functions::new(&mut recording, at as u32, places, &mut notices, work)?;
                 }
-                Pairing::Turn(turn) => turns::mark(&mut recording, at as u32, turn, places, work)?,
+                Pairing::Derived(derived) => {
+                    let known = derived::mark(&mut recording, at as u32, derived, places, work)?;
+                    if let (false, Derived::Named(name)) = (known, derived) {
+                        return Err(Wrong(task::unknown(name, self.found()).to_string()).into());
+                    }
+                }
                 _ => {}
             }
         }
         Ok(Asked { tasks, functions, recording, notices })
     }
 
-    fn explain(
+    pub(super) fn explain(
         &self,
         asked: &Asked,
         chosen: usize,
@@ -370,7 +350,7 @@ impl Traces {
     }
 
     /// One line for a recording without an answer.
-    fn nothing(&self, work: &Work, what: &str) -> anyhow::Result<String> {
+    pub(super) fn nothing(&self, work: &Work, what: &str) -> anyhow::Result<String> {
         let title = self.title();
         if self.count(work)?.0.events == 0 {
             return Ok(format!("{title}: the trace holds no events; was anything recorded before it was stopped?"));

@@ -1,0 +1,261 @@
+//! What is worth asking about where nobody named a task: loops, system calls and functions.
+//!
+//! In: a recording. Out: tasks, the most promising first. A loop is a place where threads of one name wait again and
+//! again: of the calls in which they wait (for the disk they wait while they work, that is no place) the one with the most
+//! waits. System calls and functions count by the time that their slowest twentieth takes beyond the median. Those of the
+//! processes that did most come first: the ones that together had nine tenths of the CPU time. The tracer's own threads
+//! take no part, nor do calls in which a loop waits for its next turn. Cost: linear in edges and calls. ALGORITHMS.md 6.1.
+
+use super::derived::tracers;
+use super::executions::Execution;
+use super::functions::{Functions, called};
+use super::recording::{EdgeKind, Recording, ThreadId};
+use super::symbols::files::Places;
+use super::turns::{Sites, Wait, waits};
+use crate::base::names::fold_digits;
+use crate::base::statistics::nearest_rank;
+use crate::base::time::Ns;
+use crate::base::work::{Cancelled, Work};
+use crate::event::derived::{Derived, Turn};
+use std::collections::{BTreeMap, BTreeSet};
+
+/// Executions from which a task answers.
+pub const ENOUGH: usize = 12;
+
+/// A task that nobody named.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Candidate {
+    /// What delimits it; a function by its name.
+    pub task: Derived,
+    /// How often it ran.
+    pub executions: usize,
+    /// What the slowest twentieth takes beyond the median.
+    pub tail_ns: Ns,
+}
+
+/// Who did how much.
+pub struct Activity {
+    /// By thread: its name with digits folded; `None` for idle tasks and the tracer's threads.
+    names: Vec<Option<String>>,
+    /// CPU time by name, and whether it belongs to those that did most.
+    busy: BTreeMap<String, (Ns, bool)>,
+}
+
+impl Activity {
+    /// Of a recording. Cost: linear in edges.
+    pub fn new(recording: &Recording) -> Activity {
+        let left_out = tracers(recording);
+        let mut busy: BTreeMap<String, (Ns, bool)> = BTreeMap::new();
+        let mut names = Vec::with_capacity(recording.threads.len());
+        for (at, thread) in recording.threads.iter().enumerate() {
+            let name =
+                thread.name_at(thread.life.end).filter(|_| !thread.idle && !left_out.contains(&ThreadId::at(at)));
+            let name = name.map(|name| fold_digits(recording.names.get(name)));
+            let running = thread.edges.iter().filter(|e| e.kind == EdgeKind::Running).map(|e| e.span.len()).sum::<Ns>();
+            // Threads of the kernel make no system calls and have no functions: they are not asked about.
+            if let Some(name) = name.clone().filter(|_| !thread.calls.is_empty() || !thread.samples.is_empty()) {
+                busy.entry(name).or_default().0 += running;
+            }
+            names.push(name);
+        }
+        let total: Ns = busy.values().map(|(ns, _)| ns).sum();
+        let mut order: Vec<(Ns, String)> = busy.iter().map(|(name, (ns, _))| (*ns, name.clone())).collect();
+        order.sort_by(|a, b| b.0.cmp(&a.0).then_with(|| a.1.cmp(&b.1)));
+        let mut before = 0;
+        for (ns, name) in order {
+            if let Some(entry) = busy.get_mut(&name) {
+                entry.1 = before * 10 < total * 9;
+            }
+            before += ns;
+        }
+        Activity { names, busy }
+    }
+
+    fn name(&self, thread: ThreadId) -> Option<&str> {
+        self.names.get(thread.index())?.as_deref()
+    }
+
+    fn did_most(&self, name: &str) -> bool {
+        self.busy.get(name).is_some_and(|(_, most)| *most)
+    }
+}
+
+/// Durations of one task, by the name of the threads that ran it.
+type Durations = BTreeMap<String, Vec<Ns>>;
+
+/// What the slowest twentieth takes beyond the median, and how many that are.
+fn tail(durations: &mut [Ns]) -> (Ns, usize, Ns) {
+    durations.sort_unstable();
+    let median = nearest_rank(durations, 50.0).unwrap_or(0);
+    let slow = &durations[durations.len() - durations.len().div_ceil(20)..];
+    (slow.iter().map(|d| d - median).sum(), slow.len(), median)
+}
+
+/// The most promising first: those of the processes that did most, then by what their tails take.
+fn ranked(activity: &Activity, tasks: BTreeMap<Derived, Durations>) -> Vec<Candidate> {
+    let mut all: Vec<(bool, Candidate)> = Vec::new();
+    for (task, mut by_name) in tasks {
+        let tails: Vec<(Ns, bool)> =
+            by_name.iter_mut().map(|(name, durations)| (tail(durations).0, activity.did_most(name))).collect();
+        let most = tails.iter().max().is_some_and(|(_, did_most)| *did_most);
+        let mut durations: Vec<Ns> = by_name.into_values().flatten().collect();
+        let (tail_ns, ..) = tail(&mut durations);
+        all.push((most, Candidate { task, executions: durations.len(), tail_ns }));
+    }
+    all.sort_by(|(a_most, a), (b_most, b)| {
+        b_most.cmp(a_most).then(b.tail_ns.cmp(&a.tail_ns)).then_with(|| a.task.cmp(&b.task))
+    });
+    all.into_iter().map(|(_, candidate)| candidate).collect()
+}
+
+/// Where threads of one name wait, and between which waits: by name, by call, the turns' durations and all waits.
+type WaitPlaces = BTreeMap<(String, String), (Vec<Ns>, usize)>;
+
+/// Places of loops: names of threads with digits folded, and the call in which they wait for their next turn.
+pub type LoopPlaces = BTreeSet<(String, String)>;
+
+/// Loops of threads, and the places of all loops, also of those that are not worth asking about.
+pub fn loops(
+    recording: &Recording,
+    activity: &Activity,
+    places: &Places,
+    work: &Work,
+) -> Result<(Vec<Candidate>, LoopPlaces), Cancelled> {
+    let threads = (0..recording.threads.len()).map(ThreadId::at);
+    let of = |id: ThreadId| Some((id, waits(recording, recording.thread(id).filter(|_| activity.name(id).is_some())?)));
+    let all: Vec<(ThreadId, Vec<Wait>)> = threads.filter_map(of).filter(|(_, waits)| waits.len() > 1).collect();
+    work.cancel.check()?;
+    // Where no system calls were recorded, the stacks at switches tell them.
+    let called = recording.threads.iter().any(|t| !t.calls.is_empty());
+    let sampled = recording.threads.iter().any(|t| !t.samples.is_empty());
+    let sites = if !called && sampled { Some(Sites::new(recording, &all, places, work)?) } else { None };
+    let mut found: WaitPlaces = BTreeMap::new();
+    for (id, waits) in &all {
+        let (Some(thread), Some(name)) = (recording.thread(*id), activity.name(*id)) else { continue };
+        let mut last: BTreeMap<String, Ns> = BTreeMap::new();
+        for wait in waits.iter().filter(|wait| !wait.for_disk) {
+            let call = match &sites {
+                Some(sites) => sites.names(*id, wait.span.start).next_back().map(str::to_owned),
+                None => wait.call.and_then(|at| thread.calls.get(at)).map(|c| recording.names.get(c.name).to_owned()),
+            };
+            let Some(call) = call else { continue };
+            let place = found.entry((name.to_owned(), call.clone())).or_default();
+            place.1 += 1;
+            let before = last.insert(call, wait.span.end);
+            place.0.extend(before.map(|end| wait.span.start.saturating_sub(end)));
+        }
+    }
+    let mut best: BTreeMap<&str, (&str, usize)> = BTreeMap::new();
+    for ((name, call), (_, waits)) in &found {
+        let most = best.entry(name).or_insert((call, *waits));
+        if *waits > most.1 {
+            *most = (call, *waits);
+        }
+    }
+    let is_place = |(name, call): &(String, String)| best.get(name.as_str()).is_some_and(|(best, _)| best == call);
+    let places: LoopPlaces = found.keys().filter(|key| is_place(key)).cloned().collect();
+    let mut tasks = BTreeMap::new();
+    for ((name, call), (mut turns, _)) in found.into_iter().filter(|(key, _)| places.contains(key)) {
+        let (tail_ns, slow, median) = tail(&mut turns);
+        // Turns that all take equally long raise no question.
+        if turns.len() >= ENOUGH && tail_ns >= median.saturating_mul(slow as Ns) {
+            let turn = Turn { call, thread: Some(name.clone()) };
+            tasks.insert(Derived::Turn(turn), BTreeMap::from([(name, turns)]));
+        }
+    }
+    Ok((ranked(activity, tasks), places))
+}
+
+/// System calls, but those in which a loop waits for its next turn.
+pub fn calls(recording: &Recording, activity: &Activity, loops: &LoopPlaces) -> Vec<Candidate> {
+    let waited: BTreeSet<(&str, &str)> = loops.iter().map(|(name, call)| (name.as_str(), call.as_str())).collect();
+    let mut tasks: BTreeMap<Derived, Durations> = BTreeMap::new();
+    let mut idle: BTreeMap<Derived, Durations> = BTreeMap::new();
+    for (at, thread) in recording.threads.iter().enumerate() {
+        let Some(name) = activity.name(ThreadId::at(at)) else { continue };
+        for call in thread.calls.iter().filter(|call| call.ret.is_some()) {
+            let text = recording.names.get(call.name);
+            let of = if waited.contains(&(name, text)) { &mut idle } else { &mut tasks };
+            let durations = of.entry(Derived::Call(text.to_owned())).or_default();
+            durations.entry(name.to_owned()).or_default().push(call.span.len());
+        }
+    }
+    // A call that somebody's loop waits in is asked about after those that nobody's does.
+    let mut all = ranked(activity, tasks);
+    let others: BTreeMap<Derived, Durations> =
+        idle.into_iter().filter(|(task, _)| all.iter().all(|c| c.task != *task)).collect();
+    all.extend(ranked(activity, others));
+    all
+}
+
+/// Functions whose calls were recorded.
+pub fn functions(
+    recording: &Recording,
+    activity: &Activity,
+    executions: &[Execution<'_>],
+    functions: &Functions,
+) -> Vec<Candidate> {
+    let mut tasks: BTreeMap<Derived, Durations> = BTreeMap::new();
+    for execution in executions {
+        let Some(function) = called(recording, execution.begin) else { continue };
+        let name = activity.name(execution.thread).unwrap_or("");
+        let durations = tasks.entry(Derived::Named(functions.name(function).to_owned())).or_default();
+        durations.entry(name.to_owned()).or_default().push(execution.span.len());
+    }
+    ranked(activity, tasks)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::analysis::story::Story;
+
+    /// A thread that waits in `call` and works between: `n` turns, every twentieth ten times as long.
+    fn looping(name: &str, n: usize, spread: bool) -> Story {
+        let mut story = Story::new(1);
+        let id = story.0.names.intern(name);
+        story.0.threads[0].names = vec![(0, id)];
+        let mut at = 0;
+        for i in 0..n as Ns {
+            let work = if spread && i % 20 == 7 { 100 } else { 10 };
+            story.edge(1, at, at + work, EdgeKind::Running, 0).edge(1, at + work, at + work + 5, EdgeKind::Network, 0);
+            story.silent_call(1, at + work - 1, at + work + 6);
+            at += work + 5;
+        }
+        story.edge(1, at, at + 50, EdgeKind::Running, 0);
+        story
+    }
+
+    fn found(story: &Story) -> (Vec<String>, Vec<String>) {
+        let activity = Activity::new(&story.0);
+        let (loops, places) = loops(&story.0, &activity, &Places::default(), &Work::new(1)).unwrap();
+        let names = |all: Vec<Candidate>| all.iter().map(|c| c.task.to_string()).collect();
+        (names(loops), names(calls(&story.0, &activity, &places)))
+    }
+
+    #[test]
+    fn loops_are_found_where_they_turn_often_and_unevenly() {
+        assert_eq!(found(&looping("job-1", 40, true)).0, ["wait=call,thread=job-*"]);
+        assert!(found(&looping("job-1", 40, false)).0.is_empty());
+        assert!(found(&looping("job-1", 10, true)).0.is_empty());
+        assert!(found(&looping("lttng-sessiond", 40, true)).0.is_empty());
+    }
+
+    #[test]
+    fn calls_of_the_busiest_with_the_most_in_their_tails_come_first() {
+        let mut story = Story::new(2);
+        let (busy, idle) = (story.0.names.intern("busy"), story.0.names.intern("quiet"));
+        for (at, (name, until)) in [(busy, 950), (idle, 20)].into_iter().enumerate() {
+            story.0.threads[at].names = vec![(0, name)];
+            story.edge(at + 1, 0, until, EdgeKind::Running, 0);
+        }
+        let (read, sync) = (story.0.names.intern("read"), story.0.names.intern("fsync"));
+        for i in 0..20 {
+            let long = if i == 9 { 30 } else { 2 };
+            story.silent_call(1, i * 40, i * 40 + long).silent_call(2, i * 40, i * 40 + long + 9);
+            story.0.threads[0].calls[i as usize].name = read;
+            story.0.threads[1].calls[i as usize].name = sync;
+        }
+        assert_eq!(found(&story).1, ["read", "fsync"]);
+    }
+}

@@ -1,0 +1,232 @@
+//! Begins and ends of tasks that no event delimits, found in what threads did.
+//!
+//! In: a recording and a definition. Out: marks in the recording, so that everything after works as for tasks that
+//! events delimit. Turns between waits stand in [`turns`]; here are system calls, whole processes and threads. A process
+//! runs from its exec to its exit or next exec, under the name that it has in between; a thread from its birth to its end.
+//! Where no whole life of the name was recorded, what is known of the lives counts. Cost: linear in threads and calls.
+//! ALGORITHMS.md 6.1.
+
+use super::recording::{ImageChange, Mark, Recording, Thread, ThreadId};
+use super::symbols::files::Places;
+use super::turns::{self, boundary};
+use crate::base::names::fold_digits;
+use crate::base::time::{Ns, Span};
+use crate::base::work::{Cancelled, Work};
+use crate::event::derived::Derived;
+use std::collections::{BTreeMap, BTreeSet};
+
+/// How the programs are called that record: what they do is no trouble of the machine's.
+const TRACERS: [&str; 6] = ["lttng", "perf", "trace-cmd", "bpftrace", "strace", "babeltrace2"];
+
+/// True for the name of a program that records, and of its threads.
+fn is_tracers(name: &str) -> bool {
+    name.starts_with("lttng-") || TRACERS.contains(&name)
+}
+
+/// The threads of the tracers' processes.
+pub fn tracers(recording: &Recording) -> BTreeSet<ThreadId> {
+    let named = |thread: &Thread| thread.names.iter().any(|(_, name)| is_tracers(recording.names.get(*name)));
+    let leads = |thread: &&Thread| thread.tid == thread.pid && named(thread);
+    let processes: BTreeSet<_> = recording.threads.iter().filter(leads).map(|t| (t.host, t.pid)).collect();
+    let all = recording.threads.iter().enumerate().filter(|(_, t)| !t.idle);
+    all.filter(|(_, t)| named(t) || processes.contains(&(t.host, t.pid))).map(|(at, _)| ThreadId::at(at)).collect()
+}
+
+/// Mark the executions of a task. False where nothing in the recording has its name.
+pub fn mark(
+    recording: &mut Recording,
+    task: u32,
+    derived: &Derived,
+    places: &Places,
+    work: &Work,
+) -> Result<bool, Cancelled> {
+    let known = match derived {
+        Derived::Turn(turn) => return turns::mark(recording, task, turn, places, work).map(|()| true),
+        Derived::Call(name) => {
+            let left_out = tracers(recording);
+            calls(recording, task, name, &left_out)
+        }
+        Derived::Process(name) => mark_lives(recording, task, processes(recording), name),
+        Derived::Thread(name) => mark_lives(recording, task, threads(recording), &fold_digits(name)),
+        Derived::Named(name) => {
+            calls(recording, task, name, &BTreeSet::new()) || mark_lives(recording, task, processes(recording), name)
+        }
+    };
+    Ok(known)
+}
+
+/// The system calls of a name, of all threads but some.
+fn calls(recording: &mut Recording, task: u32, name: &str, left_out: &BTreeSet<ThreadId>) -> bool {
+    let Some(name) = recording.names.find(name) else { return false };
+    let mut found: Vec<(ThreadId, Span, i64)> = Vec::new();
+    let threads = recording.threads.iter().enumerate().map(|(at, thread)| (ThreadId::at(at), thread));
+    for (id, thread) in threads.filter(|(id, _)| !left_out.contains(id)) {
+        let ended = thread.calls.iter().filter(|call| call.name == name);
+        found.extend(ended.filter_map(|call| Some((id, call.span, call.ret?))));
+    }
+    let ret = recording.names.intern("ret");
+    for (id, span, value) in &found {
+        let end = Mark { fields: vec![(ret, *value)], ..boundary(recording, *id, task, span.end, false) };
+        recording.marks.extend([boundary(recording, *id, task, span.start, true), end]);
+    }
+    !found.is_empty()
+}
+
+/// A stretch of a thread's life under one name.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Life {
+    /// The thread; of a process the first.
+    pub thread: ThreadId,
+    /// When.
+    pub span: Span,
+    /// Its begin and its end were recorded.
+    pub whole: bool,
+}
+
+/// Lives by name: the whole ones, and for names that have none what is known of the others.
+pub type Lives = BTreeMap<String, Vec<Life>>;
+
+/// From exec to exit of each process, by the name that it ends with.
+pub fn processes(recording: &Recording) -> Lives {
+    let mut execs: BTreeMap<(u32, i32), Vec<Ns>> = BTreeMap::new();
+    for image in recording.images.iter().filter(|i| matches!(i.change, ImageChange::Exec { .. })) {
+        execs.entry((image.host.0, image.pid)).or_default().push(image.time);
+    }
+    let mut lives = Lives::new();
+    for (at, thread) in recording.threads.iter().enumerate().filter(|(_, t)| t.tid == t.pid && !t.idle) {
+        let begun = execs.get(&(thread.host.0, thread.pid)).map_or(&[][..], |times| times);
+        let begun: Vec<Ns> =
+            begun.iter().copied().filter(|t| thread.life.start <= *t && *t < thread.life.end).collect();
+        // Before its first exec it is its parent's program.
+        let starts = begun.first().is_none_or(|first| *first > thread.life.start).then_some(thread.life.start);
+        let mut bounds: Vec<(Ns, bool)> = starts.into_iter().map(|t| (t, false)).collect();
+        bounds.extend(begun.iter().map(|t| (*t, true)));
+        for (i, (from, seen)) in bounds.iter().enumerate() {
+            let next = bounds.get(i + 1).map(|(t, _)| *t);
+            let span = Span::new(*from, next.unwrap_or(thread.life.end));
+            let ended = next.is_some() || thread.life.end < recording.span.end;
+            add(&mut lives, recording, thread, Life { thread: ThreadId::at(at), span, whole: *seen && ended }, false);
+        }
+    }
+    lives.values_mut().for_each(prefer_whole);
+    lives
+}
+
+/// The commands that ran from exec to exit, as tasks: how long each process took, ascending. The tracer's own are left out.
+pub fn whole_processes(recording: &Recording) -> BTreeMap<String, Vec<Ns>> {
+    let left_out = tracers(recording);
+    let is_users = |life: &&Life| life.whole && !left_out.contains(&life.thread);
+    let task = |(name, lives): (String, Vec<Life>)| {
+        let mut durations: Vec<Ns> = lives.iter().filter(is_users).map(|life| life.span.len()).collect();
+        durations.sort_unstable();
+        (Derived::Process(name).to_string(), durations)
+    };
+    processes(recording).into_iter().map(task).filter(|(_, durations)| !durations.is_empty()).collect()
+}
+
+/// From birth to end of each thread, by its name with digits folded.
+pub fn threads(recording: &Recording) -> Lives {
+    let mut lives = Lives::new();
+    for (at, thread) in recording.threads.iter().enumerate().filter(|(_, t)| !t.idle) {
+        let whole = thread.parent.is_some() && thread.life.end < recording.span.end;
+        add(&mut lives, recording, thread, Life { thread: ThreadId::at(at), span: thread.life, whole }, true);
+    }
+    lives.values_mut().for_each(prefer_whole);
+    lives
+}
+
+fn add(lives: &mut Lives, recording: &Recording, thread: &Thread, mut life: Life, folded: bool) {
+    life.span = life.span.clip(recording.span);
+    let last = life.span.end.saturating_sub(1).max(life.span.start);
+    let Some(name) = thread.name_at(last).filter(|_| !life.span.is_empty()) else { return };
+    let name = recording.names.get(name);
+    lives.entry(if folded { fold_digits(name) } else { name.to_owned() }).or_default().push(life);
+}
+
+fn prefer_whole(lives: &mut Vec<Life>) {
+    if lives.iter().any(|life| life.whole) {
+        lives.retain(|life| life.whole);
+    }
+}
+
+fn mark_lives(recording: &mut Recording, task: u32, mut lives: Lives, name: &str) -> bool {
+    let Some(lives) = lives.remove(name) else { return false };
+    for life in lives {
+        let (from, to) = (life.span.start, life.span.end);
+        let marks = [(from, true), (to, false)].map(|(t, begins)| boundary(recording, life.thread, task, t, begins));
+        recording.marks.extend(marks);
+    }
+    true
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::analysis::executions::{Rule, pair};
+    use crate::analysis::recording::{EdgeKind, ImageEvent};
+    use crate::analysis::story::{HOST, Story};
+    use crate::base::notice::Notices;
+
+    fn found(story: &mut Story, derived: Derived) -> Option<Vec<(Ns, Ns, u32)>> {
+        story.0.marks.clear();
+        let known = mark(&mut story.0, 0, &derived, &Places::default(), &Work::new(1)).unwrap();
+        let mut notices = Notices::default();
+        let all = pair(&story.0, 0, &Rule::default(), &mut notices);
+        assert!(notices.is_empty());
+        known.then(|| all.iter().map(|e| (e.span.start, e.span.end, e.thread.0 + 1)).collect())
+    }
+
+    fn named(name: &str) -> Derived {
+        Derived::Named(name.to_owned())
+    }
+
+    #[test]
+    fn calls_of_tracers_are_left_out_unless_asked_for() {
+        let mut story = Story::new(2);
+        story.silent_call(1, 5, 9).silent_call(2, 6, 8).silent_call(2, 20, 30);
+        story.0.threads[1].calls[1].ret = None;
+        assert_eq!(found(&mut story, named("call")), Some(vec![(5, 9, 1), (6, 8, 2)]));
+        let name = story.0.names.intern("lttng-consumerd");
+        story.0.threads[1].names = vec![(0, name)];
+        assert_eq!(found(&mut story, Derived::Call("call".to_owned())), Some(vec![(5, 9, 1)]));
+        assert_eq!(found(&mut story, named("call")), Some(vec![(5, 9, 1), (6, 8, 2)]));
+        assert_eq!(found(&mut story, named("other")), None);
+    }
+
+    #[test]
+    fn a_process_runs_from_its_exec_to_its_exit_under_its_last_name() {
+        let mut story = Story::new(3);
+        let (shell, dd) = (story.0.names.intern("sh"), story.0.names.intern("dd"));
+        let path = story.0.names.intern("/bin/dd");
+        for (at, thread) in story.0.threads.iter_mut().enumerate() {
+            thread.pid = thread.tid;
+            thread.names = vec![(0, shell), (100 + at as Ns, dd)];
+            thread.life = Span::new(50, 600 + at as Ns);
+        }
+        story.0.threads[2].names = vec![(0, shell)];
+        story.0.threads[2].life = story.0.span;
+        for pid in [1, 2] {
+            let change = ImageChange::Exec { path };
+            story.0.images.push(ImageEvent { time: 90 + Ns::from(pid), host: HOST, pid, change });
+        }
+        story.edge(1, 50, 600, EdgeKind::Running, 0);
+        assert_eq!(found(&mut story, Derived::Process("dd".to_owned())), Some(vec![(91, 600, 1), (92, 601, 2)]));
+        // No shell is whole: what is known of them counts.
+        let before = vec![(0, 1000, 3), (50, 91, 1), (50, 92, 2)];
+        assert_eq!(found(&mut story, Derived::Process("sh".to_owned())), Some(before));
+        assert_eq!(found(&mut story, named("dd")).map(|all| all.len()), Some(2));
+    }
+
+    #[test]
+    fn threads_by_name_with_digits_folded() {
+        let mut story = Story::new(2);
+        for (at, thread) in story.0.threads.iter_mut().enumerate() {
+            thread.life = Span::new(10, 500);
+            thread.parent = (at == 0).then_some(ThreadId(1));
+            thread.names = vec![(0, story.0.names.intern(&format!("job-{at}")))];
+        }
+        assert_eq!(found(&mut story, Derived::Thread("job-7".to_owned())), Some(vec![(10, 500, 1)]));
+        story.0.threads[0].parent = None;
+        assert_eq!(found(&mut story, Derived::Thread("job-*".to_owned())).map(|all| all.len()), Some(2));
+    }
+}

@@ -1,0 +1,69 @@
+//! The kernel pass for some tasks: their definitions, and what it found of them.
+
+use super::Wrong;
+use crate::analysis::derived;
+use crate::analysis::executions::Rule;
+use crate::analysis::functions::{self, Functions};
+use crate::analysis::symbols::files::Places;
+use crate::base::notice::Notices;
+use crate::base::work::{Cancelled, Work};
+use crate::event::derived::Derived;
+use crate::event::task::{self, Pairing, TaskDefinition};
+use crate::state::recording::{Mark, Recording};
+
+/// What the kernel pass found for some tasks.
+pub(super) struct Asked {
+    pub tasks: Vec<TaskDefinition>,
+    /// By task: the names of the functions that were entered, where its marks are entries and exits of functions.
+    pub functions: Vec<Functions>,
+    pub recording: Recording,
+    pub notices: Notices,
+}
+
+impl Asked {
+    /// What a mark is a mark of: the function that was entered, else the task.
+    pub fn name(&self, mark: &Mark) -> Option<&str> {
+        let (at, task) = (mark.task as usize, self.tasks.get(mark.task as usize)?);
+        let called = (task.pairing == Pairing::Function).then(|| functions::called(&self.recording, mark)).flatten();
+        Some(match called {
+            Some(function) => self.functions.get(at)?.name(function),
+            None => &task.name,
+        })
+    }
+
+    /// How the marks of each task pair. That a function is meant that nobody called is told with what is like it.
+    pub fn rules(&self) -> Result<Vec<Rule>, Wrong> {
+        let rule = |(task, functions): (&TaskDefinition, &Functions)| {
+            let mut rule = Rule::of(task);
+            if task.pairing == Pairing::Function {
+                let meant = functions.meant(&task.name);
+                if meant.is_empty() {
+                    let hint = match functions.alike(&task.name).join("` or `") {
+                        none if none.is_empty() => "`whyslow info --full` lists both".into(),
+                        alike => format!("did you mean `{alike}`?"),
+                    };
+                    let why = "no such task, and no such function was called";
+                    return Err(Wrong(format!("--task {}: {why}; {hint}", task.name)));
+                }
+                rule.called = Some(meant);
+            }
+            Ok(rule)
+        };
+        self.tasks.iter().zip(&self.functions).map(rule).collect()
+    }
+
+    /// Positions of the tasks that began somewhere.
+    pub fn begun(&self) -> impl Iterator<Item = usize> {
+        let begun = |i: &usize| self.recording.marks.iter().any(|m| m.task as usize == *i && m.thread.is_some());
+        (0..self.tasks.len()).filter(begun)
+    }
+
+    /// One more task, that no event delimits; its position.
+    pub fn add(&mut self, derived: &Derived, places: &Places, work: &Work) -> Result<usize, Cancelled> {
+        let at = self.tasks.len();
+        derived::mark(&mut self.recording, at as u32, derived, places, work)?;
+        self.tasks.push(task::derived(derived.to_string(), derived.clone()));
+        self.functions.push(Functions::default());
+        Ok(at)
+    }
+}

@@ -1,0 +1,258 @@
+//! A task where the user named none: the first that answers.
+//!
+//! In this order: pairs of user-space events and connections, which say what the program is for; then turns of loops, the
+//! system calls and the functions that are worth asking about (`analysis/candidates.rs`). A task answers with at least
+//! [`ENOUGH`] executions and a confident verdict; where none does, the first with so many is taken, else the first that ran
+//! at all tells where its time went. What the program's own events delimit is not passed over for what nobody asked about: once one of
+//! these has enough executions, the others are left. Cost: a model and a comparison for each task that is tried.
+
+use super::asked::Asked;
+use super::traces::Traces;
+use crate::analysis::candidates::{self, Activity, Candidate, ENOUGH};
+use crate::analysis::derived;
+use crate::analysis::executions::Rule;
+use crate::analysis::functions;
+use crate::analysis::symbols::files::Places;
+use crate::base::notice::Notices;
+use crate::base::work::Work;
+use crate::compare;
+use crate::event::derived::Derived;
+use crate::event::task::{self, Pairing};
+use crate::model::execution::ExecutionId;
+use crate::model::{Choice, Model};
+
+/// Tasks of one kind that are tried, at most.
+const TRIED: usize = 6;
+
+/// Models that were made, the best so far kept.
+#[derive(Default)]
+struct Best {
+    /// It answers.
+    answer: Option<(usize, Model)>,
+    /// The first with enough executions.
+    enough: Option<(usize, Model)>,
+    /// The first that ran at all.
+    some: Option<(usize, Model)>,
+}
+
+impl Best {
+    fn is_settled(&self) -> bool {
+        self.answer.is_some()
+    }
+
+    fn take(self) -> Option<(usize, Model)> {
+        self.answer.or(self.enough).or(self.some)
+    }
+}
+
+/// With what models are made.
+#[derive(Clone, Copy)]
+struct With<'a> {
+    places: &'a Places,
+    moments: &'a [ExecutionId],
+    work: &'a Work,
+}
+
+/// What is tried: the position of its task, how it pairs, and why it was taken.
+struct Trial {
+    task: usize,
+    rule: Rule,
+    why: Option<String>,
+    name: String,
+}
+
+impl Traces {
+    /// The executions of the task that answers, explained.
+    pub(super) fn choose(&self, places: &Places, moments: &[ExecutionId], work: &Work) -> anyhow::Result<Model> {
+        let with = With { places, moments, work };
+        let pairs = self.candidates(&[])?;
+        let called = task::function("", &self.tasks().classes);
+        let mut asked = self.pass(pairs.iter().cloned().chain(called).collect(), places, work)?;
+        let begun: Vec<usize> = asked.begun().filter(|at| *at < pairs.len()).collect();
+        let own = |at: usize| Trial { task: at, rule: Rule::of(&pairs[at]), why: None, name: pairs[at].name.clone() };
+        let own: Vec<Trial> = begun.into_iter().map(own).collect();
+        let mut best = Best::default();
+        // Without a rival nothing has to be compared.
+        let alone = own.len() == 1;
+        for (at, trial) in own.iter().enumerate() {
+            self.attempt(&asked, (at, trial), alone, &mut best, with)?;
+            if best.is_settled() {
+                break;
+            }
+        }
+        if best.answer.is_some() || best.enough.is_some() {
+            return best.take().map(|(_, model)| model).ok_or_else(|| anyhow::anyhow!("nothing was chosen"));
+        }
+        let (others, few) = self.others(&mut asked, pairs.len(), with)?;
+        let first = own.len();
+        let trials: Vec<Trial> = own.into_iter().chain(others).chain(few).collect();
+        for (at, trial) in trials.iter().enumerate().skip(first) {
+            // What runs too seldom tells where its time goes, where nothing else is left.
+            self.attempt(&asked, (at, trial), false, &mut best, with)?;
+            if best.is_settled() || (best.enough.is_some() && at + 1 >= first + 3 * TRIED) {
+                break;
+            }
+        }
+        match best.take() {
+            Some((at, model)) => Ok(with_choice(model, at, &trials)),
+            None => anyhow::bail!("{}", self.nothing_by_itself(work, &asked)?),
+        }
+    }
+
+    /// The loops that are worth a look, marked: positions and names of their tasks.
+    pub(super) fn loops(
+        &self,
+        asked: &mut Asked,
+        places: &Places,
+        work: &Work,
+    ) -> anyhow::Result<Vec<(usize, String)>> {
+        let activity = Activity::new(&asked.recording);
+        let (loops, _) = candidates::loops(&asked.recording, &activity, places, work)?;
+        let mut marked = Vec::new();
+        for candidate in loops {
+            marked.push((asked.add(&candidate.task, places, work)?, candidate.task.to_string()));
+        }
+        Ok(marked)
+    }
+
+    /// Make the model of one trial, and see whether it answers.
+    fn attempt(
+        &self,
+        asked: &Asked,
+        (at, trial): (usize, &Trial),
+        alone: bool,
+        best: &mut Best,
+        with: With<'_>,
+    ) -> anyhow::Result<()> {
+        let With { places, moments, work } = with;
+        let model = self.explain(asked, trial.task, trial.rule.clone(), places, moments, work)?;
+        let n = model.executions.len();
+        if n == 0 {
+            return Ok(());
+        }
+        if n < ENOUGH {
+            best.some.get_or_insert((at, model));
+        } else if alone {
+            best.enough.get_or_insert((at, model));
+        } else {
+            let verdict = compare::compare(&model, &compare::Request::default(), work).map(|c| c.verdict.confident);
+            if verdict.unwrap_or(false) {
+                best.answer.get_or_insert((at, model));
+            } else {
+                best.enough.get_or_insert((at, model));
+            }
+        }
+        Ok(())
+    }
+
+    /// Loops, system calls and functions that ran often enough, in the order in which they are tried; then what ran more seldom,
+    /// and the processes.
+    fn others(&self, asked: &mut Asked, pairs: usize, with: With<'_>) -> anyhow::Result<(Vec<Trial>, Vec<Trial>)> {
+        let With { places, work, .. } = with;
+        let activity = Activity::new(&asked.recording);
+        let (loops, waited) = candidates::loops(&asked.recording, &activity, places, work)?;
+        let calls = candidates::calls(&asked.recording, &activity, &waited);
+        let functions = match asked.functions.get(pairs) {
+            Some(names) => {
+                let called = functions::pair(&asked.recording, pairs as u32, &mut Notices::default());
+                candidates::functions(&asked.recording, &activity, &called, names)
+            }
+            None => Vec::new(),
+        };
+        let mut enough = Vec::new();
+        let mut few = Vec::new();
+        for (all, what) in [(loops, "the loop"), (calls, "the system call"), (functions, "the function")] {
+            let (often, seldom): (Vec<Candidate>, Vec<Candidate>) =
+                all.into_iter().partition(|c| c.executions >= ENOUGH);
+            let most = "with the most extra time in its slowest executions, of the processes that did most";
+            for (rank, candidate) in often.into_iter().take(TRIED).enumerate() {
+                let why = match (what, rank) {
+                    ("the loop", _) => "the turns of a loop that threads of one name go through unevenly".to_owned(),
+                    (_, 0) => format!("{what} {most}"),
+                    _ => format!("{what} that answers first, of those {most}"),
+                };
+                enough.extend(self.trial(asked, pairs, &candidate.task, why, with)?);
+            }
+            for candidate in seldom.into_iter().take(1) {
+                let why = format!("{what} {most}");
+                few.extend(self.trial(asked, pairs, &candidate.task, why, with)?);
+            }
+        }
+        if enough.is_empty() && few.is_empty() {
+            let lives = derived::processes(&asked.recording);
+            let run = |(name, lives): (&String, &Vec<derived::Life>)| {
+                let ns: i64 = lives.iter().map(|life| life.span.len()).sum();
+                (std::cmp::Reverse(ns), name.clone())
+            };
+            let left_out = derived::tracers(&asked.recording);
+            let users =
+                |lives: &Vec<derived::Life>| lives.iter().any(|life| life.whole && !left_out.contains(&life.thread));
+            if let Some((_, name)) = lives.iter().filter(|(_, lives)| users(lives)).map(run).min() {
+                let why = "the command that ran longest from its start to its end".to_owned();
+                few.extend(self.trial(asked, pairs, &Derived::Process(name), why, with)?);
+            }
+        }
+        Ok((enough, few))
+    }
+
+    /// A candidate as something to try.
+    fn trial(
+        &self,
+        asked: &mut Asked,
+        pairs: usize,
+        task: &Derived,
+        why: String,
+        with: With<'_>,
+    ) -> anyhow::Result<Option<Trial>> {
+        let name = task.to_string();
+        // Functions are marked already, all under one task; each gets the name of its own.
+        if let Derived::Named(function) = task {
+            let Some(meant) = asked.functions.get(pairs).map(|f| f.meant(function)) else { return Ok(None) };
+            let Some(all) = asked.tasks.get(pairs).filter(|t| t.pairing == Pairing::Function) else { return Ok(None) };
+            let rule = Rule { called: Some(meant), ..Rule::of(all) };
+            return Ok(Some(Trial { task: pairs, rule, why: Some(why), name }));
+        }
+        let at = asked.add(task, with.places, with.work)?;
+        let rule = Rule::of(&asked.tasks[at]);
+        Ok(Some(Trial { task: at, rule, why: Some(why), name }))
+    }
+
+    /// One line for a recording in which nothing runs that could be explained: what it answers, and what to record.
+    fn nothing_by_itself(&self, work: &Work, asked: &Asked) -> anyhow::Result<String> {
+        let recording = &asked.recording;
+        let scheduled = recording.quality.iter().any(|q| q.switches > 0);
+        let what = if scheduled {
+            "nothing in it delimits executions: no system calls, functions or pairs of user-space events were recorded, and no \
+             process ran from its start to its end"
+        } else {
+            "nothing in it delimits executions, and it has no scheduler events"
+        };
+        let known = format!("{}: {what}", self.title());
+        if self.count(work)?.0.events == 0 {
+            return self.nothing(work, what);
+        }
+        Ok(format!(
+            "{known}; `whyslow anomalies` and `whyslow stats count` say what is in it; record with sched_switch, sched_waking \
+             and system calls, or name delimiters with --task begin=EVENT,end=EVENT"
+        ))
+    }
+}
+
+/// A model that says why its task was chosen.
+fn with_choice(mut model: Model, at: usize, trials: &[Trial]) -> Model {
+    let profile = model.executions.len() < ENOUGH;
+    let chosen = &trials[at];
+    let name = chosen.name.clone();
+    if let Some(task) = model.tasks.get_mut(model.task)
+        && *task != name
+    {
+        // A function goes by the name of its own, not by that of all.
+        *task = name;
+    }
+    // What the program's own events delimit ran too seldom, or it had been chosen.
+    let others =
+        trials.iter().filter(|t| t.why.is_some() && t.name != chosen.name).map(|t| t.name.clone()).take(2).collect();
+    let why = chosen.why.clone().unwrap_or_else(|| "what its own events delimit".to_owned());
+    model.choice = Some(Choice { why, others, profile });
+    model
+}
