@@ -248,7 +248,7 @@ impl Traces {
     }
 
     /// The executions of a task, explained. Without a task: of the first declared one that has executions, else of what
-    /// answers ([`super::choice`]). `moments`: the executions whose moments are wanted too.
+    /// answers (`choice.rs`). `moments`: the executions whose moments are wanted too.
     pub fn model(
         &self,
         typed: Option<&str>,
