@@ -10,12 +10,14 @@ use crate::cli::{Common, Request, Selection, Stats, SymbolFiles, When};
 use crate::compare::condition::FailIf;
 use crate::compare::{self, Comparison};
 use crate::event::bind::Focus;
+use crate::event::task;
 use crate::model::Model;
 use crate::model::build;
 use crate::model::execution::ExecutionId;
 use crate::model::facts::Facts;
 use crate::model::join::Renamed;
 use crate::model::pattern::Anomalies;
+use crate::model::questions::questions;
 use crate::session::{self, Databases, Run, Session, Traces, Wrong};
 use crate::view::tui::setup::{Backend, Exported, First, Looks, Setup};
 use crate::view::tui::theme::{self, Depth};
@@ -262,14 +264,20 @@ fn tell_traces(
             } else {
                 (None, Vec::new(), session.notices())
             };
-            let figures = |task: &str| {
+            let figures = |name: &str| {
                 let survey = survey.as_ref()?;
-                Some(survey.tasks.get(task).map_or(&[][..], |t| &t.durations))
+                Some(survey.tasks.get(name).map_or(&[][..], |t| &t.durations))
             };
-            let names = session.found().iter().map(|t| &t.name).chain(&functions);
+            // Metadata declare hundreds of system calls that never occurred: only the analysis knows which did.
+            let listed = session.found().iter().filter(|t| full || !task::is_system_call(t));
+            let names = listed.map(|t| &t.name).chain(&functions);
             let tasks = names.map(|name| (name.as_str(), figures(name)));
-            let full = survey.as_ref().map(|s| (s, session.clocks()));
-            let facts = info::Facts::new(&Facts::of(&session.sources), tasks, full, &notices);
+            let analysed = survey.as_ref().map(|s| (s, session.clocks()));
+            let mut facts = info::Facts::new(&Facts::of(&session.sources), tasks, analysed, &notices);
+            // Where nothing can be asked about, there is nothing to say of the answers.
+            if let Some(model) = survey.as_ref().and_then(|_| session.model(None, &places, &[], work).ok()) {
+                facts = facts.with_questions(&questions(&model));
+            }
             if json {
                 print_json(&facts)?
             } else {

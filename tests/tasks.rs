@@ -95,3 +95,15 @@ fn a_name_that_nothing_has_is_a_wrong_command_line() {
     let said = String::from_utf8(out.stderr).unwrap();
     assert!(out.status.code() == Some(2) && said.contains("no such task in the trace"), "{said}");
 }
+
+/// What a recording cannot tell is named question by question, with what would have recorded it.
+#[test]
+fn data_quality_is_told_by_question() {
+    let info = json(&["info", "--full", "--json", LOCK]);
+    let questions = info["questions"].as_array().unwrap();
+    let words: Vec<&str> = questions.iter().map(|q| q["question"].as_str().unwrap()).collect();
+    assert_eq!(words, ["who ran", "who woke whom", "why it waited", "in which function"]);
+    assert!(questions[0]["share"].as_f64().unwrap() > 0.95, "{questions:?}");
+    let listed: Vec<&str> = info["tasks"].as_array().unwrap().iter().map(|t| t["name"].as_str().unwrap()).collect();
+    assert!(listed.iter().any(|name| name.starts_with("wait=")) && listed.contains(&"process=sleep"), "{listed:?}");
+}

@@ -18,9 +18,10 @@ use std::collections::{BTreeMap, BTreeSet};
 /// How the programs are called that record: what they do is no trouble of the machine's.
 const TRACERS: [&str; 6] = ["lttng", "perf", "trace-cmd", "bpftrace", "strace", "babeltrace2"];
 
-/// True for the name of a program that records, and of its threads.
+/// True for the name of a program that records, and of its threads: inside of traced programs LTTng has some that are called
+/// after these.
 fn is_tracers(name: &str) -> bool {
-    name.starts_with("lttng-") || TRACERS.contains(&name)
+    name.starts_with("lttng-") || name.ends_with("-ust") || TRACERS.contains(&name)
 }
 
 /// The threads of the tracers' processes.

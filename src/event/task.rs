@@ -223,6 +223,13 @@ fn system_calls(classes: &[ClassFace]) -> Vec<TaskDefinition> {
     tasks.into_values().collect()
 }
 
+/// True for a system call by the events of the kernel. Metadata declare many that never occur.
+pub fn is_system_call(task: &TaskDefinition) -> bool {
+    let named =
+        |d: &Delimiter| d.event == format!("syscall_entry_{}", task.name) || d.event == format!("sys_{}", task.name);
+    task.pairing == Pairing::Thread && task.begins.iter().any(named)
+}
+
 /// The task of a function, by name or address, where entries and exits of functions were recorded (`-finstrument-functions`).
 /// Its delimiters are those of all functions: which one an address belongs to is known once the images are.
 pub fn function(name: &str, classes: &[ClassFace]) -> Option<TaskDefinition> {
@@ -347,6 +354,8 @@ mod tests {
         let tasks = discover(&classes);
         let names: Vec<_> = tasks.iter().map(|t| t.name.as_str()).collect();
         assert_eq!(names, ["app:batch", "app:request", "connection", "close", "irq_handler"]);
+        let calls: Vec<bool> = tasks.iter().map(is_system_call).collect();
+        assert_eq!(calls, [false, false, false, true, false]);
         assert_eq!((&tasks[0].pairing, &tasks[0].kind), (&Pairing::Thread, &None));
         assert_eq!((&tasks[1].pairing, tasks[1].kind.as_deref()), (&Pairing::Key, Some("type")));
         assert_eq!(tasks[1].begins, [Delimiter::keyed("app:request_begin", "id")]);

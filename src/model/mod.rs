@@ -13,6 +13,7 @@ pub mod join;
 pub mod metric;
 pub mod pattern;
 pub mod propagation;
+pub mod questions;
 pub mod selection;
 
 use crate::base::names::{NameId, Names};

@@ -9,6 +9,7 @@ use crate::base::notice::Notices;
 use crate::base::statistics::nearest_rank;
 use crate::base::time::{Ns, Shift};
 use crate::model::facts::{self, TraceFacts};
+use crate::model::questions::Answered;
 use serde::Serialize;
 use std::fmt::Write;
 
@@ -23,7 +24,19 @@ pub struct Facts {
     clocks: Option<Vec<ClockFacts>>,
     #[serde(skip_serializing_if = "Option::is_none")]
     unknown_waits: Option<UnknownWaits>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    questions: Vec<QuestionJson>,
     warnings: Vec<String>,
+}
+
+/// How far a question is answered, over the executions of the task that `explain` asks about by itself.
+#[derive(Clone, Debug, Serialize)]
+struct QuestionJson {
+    question: &'static str,
+    known_ns: u64,
+    of_ns: u64,
+    share: f64,
+    remedy: &'static str,
 }
 
 #[derive(Clone, Debug, Serialize)]
@@ -118,8 +131,19 @@ impl Facts {
             tasks,
             clocks: full.map(|(_, clocks)| clocks.iter().map(|clock| ClockFacts::new(clock, recorded)).collect()),
             unknown_waits: full.map(|(survey, _)| UnknownWaits::new(&survey.unknown)),
+            questions: Vec::new(),
             warnings: notices.sentences().iter().map(|s| clean::line(s)).collect(),
         }
+    }
+
+    /// The same, with how far each question is answered.
+    pub fn with_questions(mut self, answered: &[Answered]) -> Facts {
+        let json = |a: &Answered| {
+            let (question, remedy) = (a.question, a.remedy);
+            Some(QuestionJson { question, known_ns: a.known_ns, of_ns: a.of_ns, share: a.share()?, remedy })
+        };
+        self.questions = answered.iter().filter_map(json).collect();
+        self
     }
 
     /// For people.
@@ -155,6 +179,12 @@ impl Facts {
         write_tasks(&self.tasks, out)?;
         if let Some(unknown) = &self.unknown_waits {
             unknown.write(&self.tasks, out)?;
+        }
+        if !self.questions.is_empty() {
+            writeln!(out, "\nwhat this recording knows, of the time of the executions that are asked about")?;
+        }
+        for q in &self.questions {
+            writeln!(out, "{:>10.1} %  {}: if not, {}", q.share * 100.0, q.question, q.remedy)?;
         }
         self.warnings.iter().try_for_each(|w| writeln!(out, "note: {w}"))
     }

@@ -1,10 +1,25 @@
 //! The trust panel: how far the answer can be relied on.
 
 use crate::base::notice::Severity;
+use crate::compare::percent_words;
+use crate::model::questions::{Answered, questions};
 use crate::view::tui::app::App;
 use crate::view::tui::screen::header;
 use crate::view::tui::theme::Scope;
 use crate::view::tui::widget::page::{Line, paragraph, plain};
+
+/// Share of the time from which a question counts as answered.
+const ANSWERED: f64 = 0.95;
+
+/// A question in one sentence, where it was asked of anything: how much of the time it is answered, and what would have told the rest.
+fn question(answered: &Answered) -> Option<(Scope, String)> {
+    let share = answered.share()?;
+    let known = format!("- {}: known for {} of the time", answered.question, percent_words(share));
+    Some(match share < ANSWERED {
+        true => (Scope::Unsure, format!("{known}; {}", answered.remedy)),
+        false => (Scope::Text, known),
+    })
+}
 
 /// Its lines in this width.
 pub fn lines(app: &App, columns: usize) -> Vec<Line> {
@@ -45,6 +60,9 @@ pub fn lines(app: &App, columns: usize) -> Vec<Line> {
                 model.executions.len()
             );
             lines.extend(paragraph(Scope::Warning, &text, columns, 2));
+        }
+        for line in questions(model).into_iter().filter_map(|answered| question(&answered)) {
+            lines.extend(paragraph(line.0, &line.1, columns, 2));
         }
         let said: Vec<(Severity, String)> = {
             let mut entries: Vec<_> = model.notices.iter().collect();

@@ -1,0 +1,124 @@
+//! Data quality by question: for what share of the time this recording knows the answer, and what would have told it.
+//!
+//! In: a model. Out: for each question of a user the time that it is asked of and the time of which the answer is known, over all
+//! executions of the task. A share says nothing of whether the answers are right: contradictions and losses are told by
+//! notices. Cost: linear in the executions' sparse lists and in the contexts times their depth. PRODUCT.md, `info`.
+
+use super::Model;
+use super::context::{ContextId, FrameKind, Spent};
+
+/// A question, and how far it is answered.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Answered {
+    /// In words.
+    pub question: &'static str,
+    /// Nanoseconds of which the answer is known.
+    pub known_ns: u64,
+    /// Nanoseconds of which it is asked.
+    pub of_ns: u64,
+    /// What would have recorded the rest.
+    pub remedy: &'static str,
+}
+
+impl Answered {
+    /// Known part; `None` where there was nothing to ask of.
+    pub fn share(&self) -> Option<f64> {
+        (self.of_ns > 0).then(|| self.known_ns as f64 / self.of_ns as f64)
+    }
+}
+
+/// What the frames of a context say.
+#[derive(Clone, Copy, Default)]
+struct Told {
+    /// The thread at its end ran or waited: nobody knows.
+    unknown_state: bool,
+    /// A wait on the way whose end was not recorded.
+    unknown_wait: bool,
+    /// A thread, a device or a timer that ended the wait.
+    thread: bool,
+    /// A function of the execution's own thread.
+    function: bool,
+}
+
+fn told(model: &Model, context: ContextId) -> Told {
+    let mut told = Told::default();
+    let mut own = true;
+    for frame in model.contexts.path(context).into_iter().map(|c| model.contexts.frame(c)) {
+        match frame.kind {
+            FrameKind::Wait(Spent::UnknownState) => told.unknown_state = true,
+            FrameKind::Wait(Spent::UnknownWait) => (told.unknown_wait, own) = (true, false),
+            FrameKind::Wait(_) => own = false,
+            FrameKind::Thread(_) => (told.thread, own) = (true, false),
+            FrameKind::Function | FrameKind::Inlined => told.function |= own,
+            _ => {}
+        }
+    }
+    told
+}
+
+/// The four questions of everyone who asks why something took long, in their order.
+pub fn questions(model: &Model) -> [Answered; 4] {
+    let mut sums = vec![0_u64; model.contexts.len()];
+    for i in 0..model.executions.len() {
+        for (context, ns) in model.executions.own.row(i) {
+            sums[context.index()] += ns;
+        }
+    }
+    let ask = |question, remedy| Answered { question, known_ns: 0, of_ns: 0, remedy };
+    let mut ran = ask("who ran", "record sched_switch, in buffers large enough to lose nothing");
+    let mut woke = ask("who woke whom", "record sched_waking (or sched_wakeup) and, over the network, net events");
+    let mut why = ask("why it waited", "record sched_waking and the events of interrupts, timers and block devices");
+    let mut place = ask(
+        "in which function",
+        "record call stacks at switches and system calls (context callstack_user), and give --symbols",
+    );
+    for (at, ns) in sums.into_iter().enumerate().filter(|(_, ns)| *ns > 0) {
+        let context = ContextId::at(at);
+        let (told, spent) = (told(model, context), model.contexts.spent(context));
+        let count = |answered: &mut Answered, known: bool| {
+            answered.of_ns += ns;
+            answered.known_ns += if known { ns } else { 0 };
+        };
+        count(&mut ran, !told.unknown_state);
+        count(&mut place, told.function);
+        if matches!(spent, Spent::Thread | Spent::Network | Spent::UnknownWait | Spent::Ipi) {
+            count(&mut woke, told.thread && !told.unknown_wait);
+        }
+        if !matches!(spent, Spent::Cpu | Spent::Preempted | Spent::Interrupted | Spent::UnknownState) {
+            count(&mut why, !told.unknown_wait && !told.unknown_state);
+        }
+    }
+    [ran, woke, why, place]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::context::Frame;
+
+    #[test]
+    fn shares_of_the_time_that_each_question_is_asked_of() {
+        let mut model = Model::default();
+        let name = model.names.intern("x");
+        let mut row = Vec::new();
+        let (wait, thread) = (FrameKind::Wait, FrameKind::Thread);
+        let root = model.contexts.child(None, Frame { kind: FrameKind::Process, name });
+        for (kinds, ns) in [
+            (vec![FrameKind::Function], 50),
+            (vec![FrameKind::NoStack], 10),
+            (vec![FrameKind::Function, thread(Spent::Thread)], 20),
+            (vec![FrameKind::Function, wait(Spent::UnknownWait)], 15),
+            (vec![FrameKind::Function, wait(Spent::Timer)], 5),
+            (vec![FrameKind::Function, wait(Spent::UnknownState)], 8),
+        ] {
+            let child = |at, kind| model.contexts.child(Some(at), Frame { kind, name });
+            row.push((kinds.into_iter().fold(root, child), ns));
+        }
+        model.executions.start.push(0);
+        model.executions.end.push(108);
+        model.executions.own.push(row);
+        let [ran, woke, why, place] = questions(&model).map(|a| (a.known_ns, a.of_ns));
+        assert_eq!((ran, woke, why, place), ((100, 108), (20, 35), (25, 40), (98, 108)));
+        assert_eq!(questions(&Model::default()).map(|a| a.share()), [None; 4]);
+    }
+}
