@@ -377,7 +377,7 @@ fn operations_are_named_for_people_and_enclose_nothing() {
         assert_eq!(turn(h.from), turn(h.posted), "{h:?}");
     }
     assert_eq!(operations.meetings.len(), 4);
-    assert!(operations.meetings.iter().all(|m| m.members.len() == 3 && m.all_wait));
+    assert!(operations.meetings.iter().all(|m| m.members.len() == 3 && m.shape.all_wait()));
 }
 
 #[test]
@@ -450,12 +450,12 @@ fn iterations_are_executions_whose_time_is_somebodys() {
         let all = model.contexts.nodes().map(|(_, frame)| frame).filter(|f| kind(&f.kind));
         all.map(|f| model.names.get(f.name)).collect()
     };
-    assert!(frames(|k| *k == FrameKind::Call).contains("MPI_Waitall"));
+    assert!(frames(|k| *k == FrameKind::Function).contains("MPI_Waitall"));
     assert!(frames(|k| *k == FrameKind::Function).iter().any(|f| f.starts_with("computation after MPI_")));
     // A rank's own time is never spent by itself from afar without a wait between.
     for (parent, frame) in model.contexts.nodes() {
         if matches!(frame.kind, FrameKind::Thread(_)) {
-            assert_eq!(model.contexts.frame(parent.unwrap()).kind, FrameKind::Call);
+            assert_eq!(model.contexts.frame(parent.unwrap()).kind, FrameKind::Function);
         }
     }
     // Each pattern alone makes the same executions.

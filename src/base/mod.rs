@@ -1,5 +1,6 @@
 //! What lies under all other modules: time, ids and names, notices, comparison operators, work in parallel, small statistics.
 
+pub mod demangle;
 pub mod memory;
 pub mod names;
 pub mod notice;

@@ -222,8 +222,8 @@ fn name(groups: &Groups<'_>, ground: &Ground<'_>, part: &Part) -> Named {
         leaves.sort_by_key(|(c, _)| !own_frames(*c).iter().any(|f| frame(*f).name == name));
     }
     let call = own_frames(heaviest).into_iter().rev().find(|c| frame(*c).kind == FrameKind::Call);
-    let site =
-        site.map(|(name, _)| name).or(call.map(|c| frame(c).name)).map_or("", |n| model.names.get(n)).to_string();
+    let site = message_call(model, &leaves, own_frames).or(site.map(|(name, _)| name));
+    let site = site.or(call.map(|c| frame(c).name)).map_or("", |n| model.names.get(n)).to_string();
 
     let (blame, whom) = blamed(ground, part, &leaves, model.names.get(process(heaviest)));
     if let Some(whom) = whom {
@@ -254,6 +254,19 @@ fn name(groups: &Groups<'_>, ground: &Ground<'_>, part: &Part) -> Named {
     let context = path.iter().copied().take_while(|c| Some(*c) != culprit).last().unwrap_or(heaviest);
     let by = own_thread(groups, process(heaviest), &site);
     Named { context, by, site, blame: Blame::Nobody }
+}
+
+/// The call of the message passing library in which at least half of the time was waited: it says more than the function around it.
+fn message_call(
+    model: &Model,
+    leaves: &[(ContextId, i128)],
+    frames: impl Fn(ContextId) -> Vec<ContextId>,
+) -> Option<NameId> {
+    let last = |leaf: ContextId| frames(leaf).last().map(|c| model.contexts.frame(*c).name);
+    let call = leaves.first().and_then(|(leaf, _)| last(*leaf)).filter(|n| model.names.get(*n).starts_with("MPI_"))?;
+    let total: i128 = leaves.iter().map(|(_, d)| d).sum();
+    let there: i128 = leaves.iter().filter(|(leaf, _)| last(*leaf) == Some(call)).map(|(_, d)| d).sum();
+    (there * 2 >= total).then_some(call)
 }
 
 /// Who is to blame for a wait: the part's thread, or the one with the largest share where there are several; for the

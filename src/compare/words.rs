@@ -31,7 +31,8 @@ pub(super) fn phrase(kind: Spent, site: &str, by: &Culprit, blames: Blame) -> St
     let within = if site.is_empty() { String::new() } else { format!(" in {site}") };
     let ran = by.function.as_ref().map_or_else(String::new, |f| format!(", which ran {f}"));
     let who = match (&by.thread, &by.process) {
-        (Some(t), Some(p)) if t == p => p.clone(),
+        // `rank 2 thread 1` of `rank 2` says it all.
+        (Some(t), Some(p)) if p.starts_with("rank ") && t.starts_with(p.as_str()) => t.clone(),
         (Some(t), Some(p)) if !p.is_empty() => format!("thread {t} of {p}"),
         (Some(t), _) => format!("thread {t}"),
         (None, Some(p)) => p.clone(),

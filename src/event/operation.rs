@@ -6,6 +6,7 @@
 
 use crate::base::names::{NameId, Names};
 use crate::base::time::{Ns, Span};
+use foldhash::HashMap;
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
@@ -102,14 +103,102 @@ pub struct ThreadPlace {
 pub struct Sequence {
     /// Name of the stream.
     pub stream: String,
-    /// MPI rank, where it is one.
+    /// What people call it, where that is not its name: `rank 2`, `rank 2 thread 1`.
+    pub label: String,
+    /// MPI rank of its process, where it has one.
     pub rank: Option<u32>,
+    /// Position of its process; streams of one process have one clock.
+    pub process: Option<u32>,
+    /// It only does what another thread of its process has a team do: it has no iterations of its own.
+    pub worker: bool,
+    /// When the tracer wrote out its buffer: nothing the program did.
+    pub flushes: Vec<Span>,
+    /// By operation, where call paths are known for each: where it was called.
+    pub ways: Vec<Way>,
     /// The thread, where it is one of a kernel recording.
     pub thread: Option<ThreadPlace>,
     /// In order.
     pub operations: Vec<Operation>,
     /// Where call stacks were recorded: from, to, and the position in [`Operations::stacks`]; sorted, disjoint.
     pub stacks: Vec<(Span, u32)>,
+}
+
+impl Sequence {
+    /// What people call it.
+    pub fn label(&self) -> &str {
+        if self.label.is_empty() { &self.stream } else { &self.label }
+    }
+}
+
+/// Stands for "no call path".
+pub const NO_PATH: u32 = u32::MAX;
+
+/// Where an operation was called, and where the time behind it was spent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Way {
+    /// Position in [`Operations::paths`] of the path that ends with the operation.
+    pub path: u32,
+    /// Of the path in which most of the time until the next operation was spent; [`NO_PATH`] outside all.
+    pub after: u32,
+}
+
+/// Call paths: each once, parents first.
+#[derive(Clone, Debug, Default)]
+pub struct CallPaths {
+    nodes: Vec<(u32, NameId)>,
+    ids: HashMap<(u32, NameId), u32>,
+}
+
+impl CallPaths {
+    /// The path one call further, made on first sight.
+    pub fn child(&mut self, parent: u32, name: NameId) -> u32 {
+        *self.ids.entry((parent, name)).or_insert_with(|| {
+            self.nodes.push((parent, name));
+            self.nodes.len() as u32 - 1
+        })
+    }
+
+    /// Parent and last name of a path; `None` for [`NO_PATH`].
+    pub fn get(&self, path: u32) -> Option<(u32, NameId)> {
+        self.nodes.get(path as usize).copied()
+    }
+
+    /// The path around one.
+    pub fn parent(&self, path: u32) -> u32 {
+        self.get(path).map_or(NO_PATH, |(parent, _)| parent)
+    }
+
+    /// The names of a path, outermost first.
+    pub fn names(&self, path: u32) -> Vec<NameId> {
+        let mut names = Vec::new();
+        let mut at = path;
+        while let Some((parent, name)) = self.get(at) {
+            names.push(name);
+            at = parent;
+        }
+        names.reverse();
+        names
+    }
+
+    /// Number of paths.
+    pub fn len(&self) -> usize {
+        self.nodes.len()
+    }
+
+    /// True when there is none.
+    pub fn is_empty(&self) -> bool {
+        self.nodes.is_empty()
+    }
+
+    /// Take in others; gives the new position of each.
+    pub fn merge(&mut self, others: &CallPaths) -> Vec<u32> {
+        let mut ids: Vec<u32> = Vec::with_capacity(others.nodes.len());
+        for (parent, name) in &others.nodes {
+            let parent = ids.get(*parent as usize).copied().unwrap_or(NO_PATH);
+            ids.push(self.child(parent, *name));
+        }
+        ids
+    }
 }
 
 /// An operation of a stream, by position.
@@ -134,6 +223,14 @@ pub enum Via {
     Packet,
     /// A message that could leave only when its receive was posted: back, from the receiver to the sender.
     Rendezvous,
+    /// A thread had its team do something.
+    Fork,
+    /// A barrier of the threads of a team.
+    Barrier,
+    /// A lock was given back.
+    Lock,
+    /// An accelerator was done.
+    Accelerator,
 }
 
 impl Via {
@@ -145,6 +242,10 @@ impl Via {
             Via::Wakeup => "wakeup",
             Via::Packet => "packet",
             Via::Rendezvous => "rendezvous",
+            Via::Fork => "fork",
+            Via::Barrier => "barrier",
+            Via::Lock => "lock",
+            Via::Accelerator => "accelerator",
         }
     }
 }
@@ -184,11 +285,40 @@ impl Handover {
     }
 }
 
+/// Who waits for whom in a meeting.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Shape {
+    /// Nothing is handed over: nobody leaves before all have come.
+    Barrier,
+    /// The same, of the threads of a team.
+    TeamBarrier,
+    /// Everybody gets something from everybody: nobody leaves before all have come.
+    All,
+    /// The member at this position gives something to all others.
+    FromOne(Option<u32>),
+    /// The member at this position gets something from all others.
+    ToOne(Option<u32>),
+    /// Each gets something from those before it.
+    Prefix,
+}
+
+impl Shape {
+    /// No member leaves before all have come (a barrier; not a broadcast).
+    pub fn all_wait(self) -> bool {
+        matches!(self, Shape::Barrier | Shape::TeamBarrier | Shape::All)
+    }
+
+    /// What it carries a delay by.
+    pub fn via(self) -> Via {
+        if self == Shape::TeamBarrier { Via::Barrier } else { Via::Collective }
+    }
+}
+
 /// Operations that belong together: one collective operation over all its members.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Meeting {
-    /// No member leaves before all have come (a barrier; not a broadcast).
-    pub all_wait: bool,
+    /// What it is.
+    pub shape: Shape,
     /// One operation per member, by stream.
     pub members: Vec<Place>,
 }
@@ -210,15 +340,43 @@ pub struct Operations {
     pub handovers: Vec<Handover>,
     /// Functions of each distinct call stack, outermost first.
     pub stacks: Vec<Vec<NameId>>,
+    /// Call paths of operations, where they are known for each.
+    pub paths: CallPaths,
+    /// By name: it is the program's own work and no library's.
+    pub program: Vec<bool>,
 }
 
 impl Operations {
+    /// What people call a stream.
+    pub fn label(&self, stream: u32) -> &str {
+        self.sequences.get(stream as usize).map_or("", Sequence::label)
+    }
+
     /// What the event of a stream is that stands at twice the position of its operation, or one behind for the gap.
     pub fn kind_of(&self, stream: u32, event: u32) -> EventKind {
         match event % 2 {
             0 => self.get(Place { stream, operation: event / 2 }).map_or(EventKind::Operation, |o| o.kind.into()),
             _ => EventKind::Gap,
         }
+    }
+
+    /// It is the program's own work, as far as the recording tells.
+    pub fn is_program(&self, symbol: NameId) -> bool {
+        self.program.get(symbol.index()).copied().unwrap_or(false)
+    }
+
+    /// The call path of an event of a stream: of an operation the one around it, of a gap the one in which it was spent.
+    pub fn around(&self, stream: u32, event: u32) -> u32 {
+        let ways = self.sequences.get(stream as usize).map_or(&[][..], |s| &s.ways);
+        let Some(way) = ways.get(event as usize / 2) else { return NO_PATH };
+        if event.is_multiple_of(2) { self.paths.parent(way.path) } else { way.after }
+    }
+
+    /// The function around an event of a stream: by its call path, else by the stacks recorded over a span of the stream's own
+    /// clock.
+    pub fn function_of(&self, stream: u32, event: u32, span: Span) -> Option<NameId> {
+        let by_path = self.paths.get(self.around(stream, event)).map(|(_, name)| name);
+        by_path.or_else(|| self.function(stream, span))
     }
 
     /// The deepest function in which a stream spent four fifths of a span, of the time whose stack is known; else half.

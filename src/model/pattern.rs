@@ -17,7 +17,9 @@ use std::cmp::Reverse;
 pub struct Stream {
     /// Its name.
     pub name: String,
-    /// MPI rank, where it is one.
+    /// What people call it, where that is not its name: `rank 2`, `rank 2 thread 1`.
+    pub label: String,
+    /// MPI rank of its process, where it has one.
     pub rank: Option<u32>,
     /// The thread, where it is one of a kernel recording.
     pub thread: Option<ThreadPlace>,
@@ -68,8 +70,8 @@ pub struct Responsible {
 /// An occurrence that took too long.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Anomaly {
-    /// Position in [`Anomalies::patterns`].
-    pub pattern: u32,
+    /// Position in [`Anomalies::patterns`]; `None` of an event that is late outside all of them.
+    pub pattern: Option<u32>,
     /// Position in [`Anomalies::streams`].
     pub stream: u32,
     /// When.
@@ -169,6 +171,7 @@ impl Anomalies {
         };
         let streams = operations.sequences.iter().zip(&mined.clocks).map(|(sequence, clock)| Stream {
             name: sequence.stream.clone(),
+            label: sequence.label.clone(),
             rank: sequence.rank,
             thread: sequence.thread.clone(),
             offset_ns: clock.offset,
@@ -214,7 +217,11 @@ fn anomaly(mined: &Mined, lateness: &Lateness, measured: &[PatternId], at: usize
     let late = &lateness.late[at];
     let stream = late.occurrence.stream;
     let clock = mined.clocks[stream as usize];
-    let max_ref = lateness.characters[late.pattern.index()].of(late.occurrence).max_ref;
+    let character = late.pattern.and_then(|pattern| lateness.characters.get(pattern.index()));
+    let max_ref = match character {
+        Some(character) => character.of(late.occurrence).max_ref,
+        None => late.blamed.iter().map(|b| b.reference).sum(),
+    };
     let responsible = late.blamed.iter().map(|blamed| Responsible {
         what: what(&mined.operations, stream, blamed.event),
         kind: mined.operations.kind_of(stream, blamed.event),
@@ -223,7 +230,7 @@ fn anomaly(mined: &Mined, lateness: &Lateness, measured: &[PatternId], at: usize
         reference_ns: blamed.reference,
     });
     Anomaly {
-        pattern: measured.binary_search(&late.pattern).unwrap_or(0) as u32,
+        pattern: late.pattern.and_then(|pattern| measured.binary_search(&pattern).ok()).map(|at| at as u32),
         stream,
         span: Span::new(clock.common(late.local.start), clock.common(late.local.end)),
         local: late.local,

@@ -1,6 +1,7 @@
 //! How a delay spread: from the event that was late by itself to the last that waited for it.
 
 use super::pattern::what;
+use crate::analysis::patterns::blame::Blamed;
 use crate::analysis::patterns::spread::Node;
 use crate::analysis::patterns::triggers::Triggers;
 use crate::analysis::patterns::{Lateness, Mined};
@@ -15,6 +16,8 @@ pub enum Noise {
     Interrupted,
     /// It waited on although what it waited for had been sent in time: slow to arrive, or to run again.
     Delivery,
+    /// The tracer wrote out its buffer.
+    Tracer,
 }
 
 impl Noise {
@@ -23,6 +26,7 @@ impl Noise {
         match self {
             Noise::Interrupted => "interrupted",
             Noise::Delivery => "delivery",
+            Noise::Tracer => "tracer",
         }
     }
 }
@@ -175,14 +179,26 @@ const PAUSE: Ns = 10_000;
 const LONGEST_NOISE: Ns = 100_000_000;
 
 /// Whether a source is the system's noise. MPI archives tell nothing of the scheduler, so lengths have to.
-fn noise(node: &Node, reference: Ns, triggers: &Triggers<'_>) -> Option<Noise> {
+/// Noise is what nobody did: a function of the program that took long, and a step that no other step is like, are somebody's doing.
+fn noise(mined: &Mined, node: &Node, blamed: &Blamed, patternless: bool, triggers: &Triggers<'_>) -> Option<Noise> {
+    let operations = &mined.operations;
+    let symbol = operations.get(Place { stream: node.stream, operation: node.event / 2 }).map(|o| o.symbol);
+    let (reference, program) = (blamed.reference, symbol.is_some_and(|s| operations.is_program(s)));
+    let flushes = operations.sequences.get(node.stream as usize).map_or(&[][..], |s| &s.flushes);
+    let flushed = |f: &Span| f.end.min(blamed.local.end) - f.start.max(blamed.local.start);
+    if flushes.iter().map(flushed).filter(|ns| *ns > 0).sum::<Ns>().saturating_mul(2) >= node.excess.max(1) {
+        return Some(Noise::Tracer);
+    }
     match node.kind {
         _ if node.excess > LONGEST_NOISE => None,
-        EventKind::Operation => (reference < CALL).then_some(Noise::Interrupted),
-        EventKind::Gap => (reference < PAUSE).then_some(Noise::Interrupted),
+        EventKind::Operation => (reference < CALL && !program).then_some(Noise::Interrupted),
+        EventKind::Gap => (reference < PAUSE && !patternless).then_some(Noise::Interrupted),
         EventKind::Receive | EventKind::Collective => {
             let place = Place { stream: node.stream, operation: node.event / 2 };
             let trigger = triggers.of(place, node.span.end)?;
+            if trigger.via == Via::Barrier {
+                return None;
+            }
             // The part of the wait that the sender could have spared is less than half of what was too much.
             (trigger.sent - node.span.start - reference < node.excess / 2).then_some(Noise::Delivery)
         }
@@ -193,7 +209,8 @@ fn noise(node: &Node, reference: Ns, triggers: &Triggers<'_>) -> Option<Noise> {
 
 fn step(mined: &Mined, lateness: &Lateness, numbers: &[u32], triggers: &Triggers<'_>, at: usize) -> Step {
     let node = &lateness.spread.nodes[at];
-    let blamed = lateness.late[node.late as usize].blamed[node.blamed as usize];
+    let late = &lateness.late[node.late as usize];
+    let blamed = late.blamed[node.blamed as usize];
     Step {
         anomaly: numbers[node.late as usize],
         stream: node.stream,
@@ -203,13 +220,13 @@ fn step(mined: &Mined, lateness: &Lateness, numbers: &[u32], triggers: &Triggers
         local: blamed.local,
         function: mined
             .operations
-            .function(node.stream, blamed.local)
+            .function_of(node.stream, node.event, blamed.local)
             .map(|name| mined.operations.names.get(name).to_owned()),
         excess_ns: node.excess,
         reference_ns: blamed.reference,
         via: lateness.spread.causes[at].map(|cause| cause.via),
         noise: match lateness.spread.causes[at] {
-            None => noise(node, blamed.reference, triggers),
+            None => noise(mined, node, &blamed, late.pattern.is_none(), triggers),
             Some(_) => None,
         },
     }

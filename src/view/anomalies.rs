@@ -77,6 +77,8 @@ struct PatternJson {
 struct PlaceJson {
     stream: String,
     rank: Option<u32>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    label: Option<String>,
     #[serde(flatten)]
     thread: Option<ThreadJson>,
 }
@@ -91,7 +93,7 @@ struct ThreadJson {
 #[derive(Clone, Debug, Serialize)]
 struct AnomalyJson {
     id: usize,
-    pattern: u32,
+    pattern: Option<u32>,
     #[serde(flatten)]
     place: PlaceJson,
     start_ns: Ns,
@@ -213,8 +215,12 @@ fn pattern(id: usize, p: &Pattern) -> PatternJson {
 
 fn place_of(found: &Anomalies, stream: u32) -> PlaceJson {
     let thread = |t: &ThreadPlace| ThreadJson { pid: t.pid, tid: t.tid, thread: cleaned(&t.name) };
-    let place =
-        |s: &Stream| PlaceJson { stream: cleaned(&s.name), rank: s.rank, thread: s.thread.as_ref().map(thread) };
+    let place = |s: &Stream| PlaceJson {
+        stream: cleaned(&s.name),
+        rank: s.rank,
+        label: (!s.label.is_empty()).then(|| cleaned(&s.label)),
+        thread: s.thread.as_ref().map(thread),
+    };
     found.streams.get(stream as usize).map(place).unwrap_or_default()
 }
 
@@ -371,33 +377,41 @@ pub(super) fn doing(step: &Step) -> String {
 
 /// What kind of delay it was, as far as the recording tells.
 fn sentence(step: &Step) -> String {
-    let (length, usual) = (duration(step.local.len()), duration(step.reference_ns));
-    let what = doing(step);
+    let (length, what) = (duration(step.local.len()), doing(step));
+    // What was found by what waited for it alone may have no usual length.
+    let usual = match step.reference_ns {
+        0 => "other steps do no such thing".to_owned(),
+        reference => format!("usually {}", duration(reference)),
+    };
+    if step.noise == Some(Noise::Tracer) {
+        return format!(
+            "{what} took {length} ({usual}): the tracer wrote out its buffer meanwhile, which the program did not ask for"
+        );
+    }
     match (step.kind, step.noise) {
         (EventKind::Gap, Some(Noise::Interrupted)) => {
-            format!(
-                "{length} between calls, {what} (usually {usual}): noise of the system, interrupted or preempted there"
-            )
+            format!("{length} between calls, {what} ({usual}): noise of the system, interrupted or preempted there")
         }
-        (EventKind::Gap, _) => format!("{length} between calls, {what} (usually {usual})"),
+        (EventKind::Gap, _) => format!("{length} between calls, {what} ({usual})"),
         (EventKind::Operation, Some(Noise::Interrupted)) => {
-            format!("{length} inside {what} (usually {usual}): noise of the system, interrupted or preempted there")
+            format!("{length} inside {what} ({usual}): noise of the system, interrupted or preempted there")
         }
-        (EventKind::Operation, _) => format!("{what} took {length} (usually {usual})"),
+        (EventKind::Operation, _) => format!("{what} took {length} ({usual})"),
         (_, Some(Noise::Delivery)) => format!(
-            "{what} took {length} (usually {usual}) for what had been sent in time: noise of the system, slow to arrive or to run again"
+            "{what} took {length} ({usual}) for what had been sent in time: noise of the system, slow to arrive or to run again"
         ),
         (EventKind::Receive | EventKind::Collective | EventKind::Send, _) => {
-            format!("{what} took {length} (usually {usual}), for nothing that was recorded as late")
+            format!("{what} took {length} ({usual}), for nothing that was recorded as late")
         }
     }
 }
 
 fn name(found: &Anomalies, step: &Step) -> String {
     let stream = found.streams.get(step.stream as usize);
-    match stream.and_then(|s| s.rank) {
-        Some(rank) => format!("rank {rank}"),
-        None => cleaned(stream.map_or("", |s| &s.name)),
+    match stream {
+        Some(stream) if !stream.label.is_empty() => cleaned(&stream.label),
+        Some(Stream { rank: Some(rank), .. }) => format!("rank {rank}"),
+        _ => cleaned(stream.map_or("", |s| &s.name)),
     }
 }
 

@@ -10,7 +10,7 @@ use super::info::{self, Measured, TaskFacts};
 use crate::analysis::patterns::Mined;
 use crate::base::notice::Notices;
 use crate::base::work::Cancel;
-use crate::input::otf2::{Archive, Envelope, Event, LocationFiles, LocationId, Reader, Record, class_name};
+use crate::input::otf2::{Archive, Envelope, Event, Location, LocationFiles, LocationId, Reader, Record, class_name};
 use crate::model::build::iterations::{self, ITERATION};
 use crate::model::pattern::Anomalies;
 use serde::Serialize;
@@ -136,6 +136,27 @@ fn tasks(mined: &Mined) -> Vec<TaskFacts> {
     iterations::tasks(mined).into_iter().filter_map(task).collect()
 }
 
+/// Collective operations by OTF2's number.
+const COLLECTIVES: [&str; 17] = [
+    "Barrier",
+    "Bcast",
+    "Gather",
+    "Gatherv",
+    "Scatter",
+    "Scatterv",
+    "Allgather",
+    "Allgatherv",
+    "Alltoall",
+    "Alltoallv",
+    "Alltoallw",
+    "Allreduce",
+    "Reduce",
+    "Reduce_scatter",
+    "Scan",
+    "Exscan",
+    "Reduce_scatter_block",
+];
+
 /// Bytes that are collected before they are written.
 const BUFFER: usize = 256 << 10;
 
@@ -155,7 +176,9 @@ pub fn dump(archive: &Archive, cancel: &Cancel, out: &mut impl Write) -> Result<
     while let Some(Reverse((at, stream))) = heap.pop() {
         let (Some(head), Some(reader)) = (heads.get_mut(stream), readers.get_mut(stream)) else { break };
         if let Some(record) = head {
-            line(archive, stream, at, record, &mut text);
+            if let Some(files) = files.get(stream) {
+                line(archive, files, stream, at, record, &mut text);
+            }
         }
         if text.len() >= BUFFER {
             cancel.check()?;
@@ -172,32 +195,50 @@ pub fn dump(archive: &Archive, cancel: &Cancel, out: &mut impl Write) -> Result<
     Ok(notices)
 }
 
-fn line(archive: &Archive, stream: usize, ticks: i128, record: &Record, out: &mut String) {
+fn line(archive: &Archive, files: &LocationFiles, stream: usize, ticks: i128, record: &Record, out: &mut String) {
     let definitions = &archive.definitions;
-    let location = definitions.locations.get(stream).map_or("", |l| &l.name);
+    let location = definitions.locations.get(stream).map_or_else(String::new, Location::label);
     let class = class_name(record.class).map_or_else(|| format!("type {}", record.class), str::to_owned);
     match archive.ns(ticks) {
         Some(ns) => _ = write!(out, "{ns}"),
         None => out.push_str("overflow"),
     }
-    _ = write!(out, "\t{}\t{class}\t", clean::text(location));
-    let region = |id| definitions.region(id).map_or("(undefined region)", |name| definitions.names.get(name));
+    _ = write!(out, "\t{}\t{class}\t", clean::text(&location));
+    let region = |id| definitions.region(id).map_or("(undefined region)", |r| definitions.names.get(r.name));
     let peer = |e: &Envelope| match definitions.peer(e.communicator, e.peer) {
-        Some(id) => definitions.locations.get(id.index()).map_or_else(String::new, |l| cleaned(&l.name)),
+        Some(id) => definitions.locations.get(id.index()).map_or_else(String::new, |l| cleaned(&l.label())),
         None => "nobody".to_owned(),
     };
-    let envelope = |e: &Envelope| format!("communicator {}, tag {}, {} bytes", e.communicator, e.tag, e.bytes);
+    let communicator = |id: u32| match definitions.communicator_name(id) {
+        "" => format!("communicator {id}"),
+        name => cleaned(name),
+    };
+    let envelope = |e: &Envelope| format!("{}, tag {}, {} bytes", communicator(e.communicator), e.tag, e.bytes);
     let request = |r: &Option<u64>| r.map_or_else(String::new, |r| format!(", request {r:#x}"));
+    let context = |id: u32| definitions.calling_context(id).map_or("(undefined context)", |(id, _)| region(id));
     _ = match &record.event {
         Event::Enter(id) | Event::Leave(id) => write!(out, "{}", clean::text(region(*id))),
+        Event::Context(id) | Event::ContextLeave(id) => write!(out, "{}", clean::text(context(*id))),
         Event::Send { to, request: r } => write!(out, "to {}, {}{}", peer(to), envelope(to), request(r)),
         Event::Receive { from, request: r } => write!(out, "from {}, {}{}", peer(from), envelope(from), request(r)),
         Event::SendComplete(r) | Event::ReceiveRequest(r) | Event::RequestCancelled(r) => write!(out, "request {r:#x}"),
-        Event::CollectiveEnd { operation, communicator, root } => {
-            write!(out, "operation {operation}, communicator {communicator}")
+        Event::CollectiveEnd { operation, communicator: c, root }
+        | Event::CollectiveComplete { operation, communicator: c, root } => {
+            let name = COLLECTIVES.get(usize::from(*operation)).copied().unwrap_or("collective");
+            write!(out, "{name}, {}", communicator(*c))
                 .and_then(|()| if *root == u32::MAX { Ok(()) } else { write!(out, ", root {root}") })
         }
-        Event::CollectiveBegin | Event::Other => Ok(()),
+        Event::TeamBegin(team) | Event::TeamEnd(team) => write!(out, "team {}", communicator(*team)),
+        Event::Acquire { lock, order } | Event::Release { lock, order } => write!(out, "lock {lock}, time {order}"),
+        Event::Flush { until } => match archive.ns(files.clock().correct(*until)) {
+            Some(ns) => write!(out, "until {ns}"),
+            None => write!(out, "until (overflow)"),
+        },
+        Event::IoBegin { mode: 0, matching } => write!(out, "read {matching}"),
+        Event::IoBegin { mode: 1, matching } => write!(out, "write {matching}"),
+        Event::IoBegin { matching, .. } => write!(out, "operation {matching}"),
+        Event::IoComplete { bytes, matching } => write!(out, "operation {matching}, {bytes} bytes"),
+        Event::CollectiveBegin | Event::Fork | Event::Join | Event::Other => Ok(()),
     };
     out.push('\n');
 }

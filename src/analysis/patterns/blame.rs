@@ -35,8 +35,8 @@ pub struct Blamed {
 /// An occurrence that took too long.
 #[derive(Clone, Debug)]
 pub struct Late {
-    /// Of what.
-    pub pattern: PatternId,
+    /// Of what; `None` of an event that was found by what waited for it and is part of no pattern's occurrence that is late.
+    pub pattern: Option<PatternId>,
     /// Where.
     pub occurrence: Occurrence,
     /// Operations in it.
@@ -89,7 +89,7 @@ pub fn find(
             let usual = durations.events(operations, occurrences[reference], length);
             let events = durations.events(operations, *occurrence, length);
             let mut late = Late {
-                pattern: id,
+                pattern: Some(id),
                 occurrence: *occurrence,
                 length: pattern.length,
                 local: events.span(),

@@ -1,13 +1,14 @@
 //! What repeats, which repetitions took too long, and where the delay came from.
 //!
 //! ```text
-//! operations -> rendezvous -> grammar (per stream) -> table (all streams) -> measure -> blame -> spread
+//! operations -> rendezvous -> grammar (per stream) -> table (all streams) -> measure -> blame -> follow -> spread
 //! ```
 //! [`Mined::new`] does what depends on the recording alone; [`Mined::lateness`] what depends on q and s, so that the
 //! interface can change them at once; `model::pattern` words it. Nothing here knows what the operations are: MPI calls, system calls, functions.
 //! Source: the COMPAS 2015 paper, ALGORITHMS.md section 9.
 
 pub mod blame;
+mod follow;
 pub mod grammar;
 pub mod measure;
 pub mod rendezvous;
@@ -76,7 +77,10 @@ impl Mined {
         let (mut grammars, mut detection) = (Vec::new(), Duration::ZERO);
         let mine = |i: usize| {
             let started = Instant::now();
-            let symbols: Vec<u32> = operations.sequences[i].operations.iter().map(|o| o.symbol.0).collect();
+            let sequence = &operations.sequences[i];
+            // What a worker repeats, another thread has it repeat.
+            let mined = if sequence.worker { &[][..] } else { &sequence.operations };
+            let symbols: Vec<u32> = mined.iter().map(|o| o.symbol.0).collect();
             (grammar::mine(&symbols, &work.cancel), started.elapsed())
         };
         in_order(work, operations.sequences.len(), mine, |_, (grammar, took)| {
@@ -94,7 +98,10 @@ impl Mined {
     /// What took too long and why, for one choice of settings.
     pub fn lateness(&self, settings: &Settings, work: &Work) -> Result<Lateness, Cancelled> {
         let characters: Vec<Characters> = self.durations.iter().map(|d| d.characters(settings)).collect();
-        let late = blame::find(&self.table, &self.durations, &characters, &self.operations, settings.s, &work.cancel);
+        let mut late =
+            blame::find(&self.table, &self.durations, &characters, &self.operations, settings.s, &work.cancel);
+        work.cancel.check()?;
+        follow::extend(self, &characters, settings.s, &mut late, &work.cancel);
         work.cancel.check()?;
         let spread = spread::find(&self.operations, &self.clocks, &late, &characters, &work.cancel);
         work.cancel.check()?;

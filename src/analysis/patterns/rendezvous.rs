@@ -5,15 +5,19 @@
 //! which it was, but times do: a send that was left before its receive was posted was eager, and so are those by the same call
 //! that are no larger. Of the others the receiver is asked what it did until it posted the receive.
 //!
+//! Small messages wait too once their receiver has no room for more of them (*flow control*): a send that ends with the
+//! receiver's next call into the library, after the receiver had made none for most of it, was held until that call, whatever
+//! went through before.
+//!
 //! In: for each message the call that its sender left and the call that posted its receive; clocks. Out: a message back
 //! ([`Via::Rendezvous`]) from the posting call to each call that was held, which waits ([`Kind::Send`]). Held is a call whose receive
 //! was posted in its second half: before, most of it is the transfer. Where clocks are not bounded nothing is
-//! held. Cost: two passes over the messages, and sorting those that are added.
+//! held. Cost: two passes over the messages, a search per long send, and sorting those that are added.
 
 use crate::analysis::offsets::Clock;
 use crate::base::names::NameId;
 use crate::base::time::{Ns, Span};
-use crate::event::operation::{Handover, Kind, Message, Operation, Operations, Via};
+use crate::event::operation::{Handover, Kind, Message, Operation, Operations, Place, Via};
 use foldhash::HashMap;
 
 /// When a send was in its call and when its receive was posted, on the common time line.
@@ -38,30 +42,76 @@ fn see(operations: &Operations, clocks: &[Clock], handover: &Handover) -> Option
     })
 }
 
+/// Shorter sends are not asked whether flow control held them.
+const SHORTEST: Ns = 20_000;
+/// A hold is looked for so many of the receiver's calls back.
+const CALLS: usize = 64;
+/// A send that was left before its receive was posted by less than this may have been held: clocks are read one after another.
+const READING: Ns = 10_000;
+
+/// By name: a call into the library that carries messages.
+fn library(operations: &Operations) -> Vec<bool> {
+    (0..operations.names.len()).map(|i| operations.names.get(NameId::at(i)).starts_with("MPI_")).collect()
+}
+
+/// The call by which a stream came back to the library before `last`, if it had been outside for most of `call`.
+fn next_call(
+    operations: &Operations,
+    clocks: &[Clock],
+    library: &[bool],
+    stream: u32,
+    call: Span,
+    last: Ns,
+) -> Option<Place> {
+    let all = &operations.sequences.get(stream as usize)?.operations;
+    let clock = clocks.get(stream as usize)?;
+    let calls = |o: &Operation| library.get(o.symbol.index()).copied().unwrap_or(false);
+    let mut end = all.partition_point(|o| clock.common(o.start) <= last);
+    // Calls that follow each other at once end the same hold.
+    for _ in 0..CALLS {
+        let at = all.get(..end)?.iter().rposition(calls)?;
+        let back = clock.common(all.get(at)?.start);
+        let before = all.get(..at)?.iter().rfind(|o| calls(o)).map_or(call.start, |o| clock.common(o.end));
+        if (back - before.max(call.start)).saturating_mul(2) >= call.len() {
+            return Some(Place { stream, operation: at as u32 });
+        }
+        if before <= call.start {
+            return None;
+        }
+        end = at;
+    }
+    None
+}
+
 /// Add what held sends. The handovers are used up.
 pub fn find(operations: &mut Operations, clocks: &[Clock]) {
     let handovers = std::mem::take(&mut operations.handovers);
     let seen = |h: &&Handover| see(operations, clocks, h);
     let mut eager: HashMap<NameId, u32> = HashMap::default();
     for handover in &handovers {
-        if let Some(s) = seen(&handover).filter(|s| s.call.end.saturating_add(s.error) < s.posted) {
+        if let Some(s) = seen(&handover).filter(|s| s.call.end.saturating_add(s.error + READING) < s.posted) {
             let largest = eager.entry(s.symbol).or_default();
             *largest = handover.bytes.max(*largest);
         }
     }
-    let is_held = |h: &&Handover| {
-        h.from.stream != h.posted.stream
-            && seen(h).is_some_and(|s| {
-                let large = eager.get(&s.symbol).is_none_or(|largest| h.bytes > *largest);
-                let last = s.call.end.saturating_add(s.error);
-                large && (s.posted - s.call.start).saturating_mul(2) >= s.call.len() && s.posted <= last
-            })
+    let library = library(operations);
+    // The call of the receiver that let a held send go.
+    let release = |h: &Handover| -> Option<Place> {
+        let s = seen(&h).filter(|_| h.from.stream != h.posted.stream)?;
+        let large = eager.get(&s.symbol).is_none_or(|largest| h.bytes > *largest);
+        let last = s.call.end.saturating_add(s.error);
+        if large && (s.posted - s.call.start).saturating_mul(2) >= s.call.len() && s.posted <= last {
+            return Some(h.posted);
+        }
+        let long = s.call.len() >= SHORTEST.max(s.error.saturating_mul(4));
+        long.then(|| next_call(operations, clocks, &library, h.posted.stream, s.call, last)).flatten()
     };
     let back = |h: &Handover| {
-        let (posted, call) = (operations.get(h.posted)?, operations.get(h.left())?);
-        Some(Message { via: Via::Rendezvous, from: h.posted, to: h.left(), sent: posted.start, received: call.end })
+        let from = release(h)?;
+        let (released, call) = (operations.get(from)?, operations.get(h.left())?);
+        Some(Message { via: Via::Rendezvous, from, to: h.left(), sent: released.start, received: call.end })
     };
-    let held: Vec<Message> = handovers.iter().filter(is_held).filter_map(back).collect();
+    let held: Vec<Message> = handovers.iter().filter_map(back).collect();
     for message in &held {
         if let Some(call) = operations.get_mut(message.to).filter(|call| call.kind == Kind::Work) {
             call.kind = Kind::Send;

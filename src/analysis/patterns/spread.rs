@@ -122,6 +122,13 @@ pub fn find(
     Spread { nodes, causes, order, violations }
 }
 
+/// The first event of the stream that ended a wait which cannot be the reason why it ended so late. Who comes to a meeting,
+/// posts a receive or gives back a lock is late by what it did before; a sender also by the sending itself.
+pub(super) fn last_before(trigger: &Trigger) -> EventAt {
+    let itself = matches!(trigger.via, Via::Message | Via::Wakeup | Via::Packet | Via::Accelerator);
+    2 * trigger.from.operation + u32::from(itself)
+}
+
 struct Search<'a> {
     late: &'a [Late],
     characters: &'a [Characters],
@@ -149,11 +156,10 @@ impl Search<'_> {
         if sender_part < node.excess / 2 {
             return None;
         }
-        // Who comes to a meeting or posts a receive is late by what it did before; a sender also by the sending itself.
-        let itself = !matches!(trigger.via, Via::Collective | Via::Rendezvous);
-        let last = 2 * trigger.from.operation + u32::from(itself);
+        let last = last_before(&trigger);
         let end = self.nodes.partition_point(|n| (n.stream, n.event) < (trigger.from.stream, last));
-        let usual = self.characters[occurrence.pattern.index()].of(occurrence.occurrence).max_ref;
+        let character = occurrence.pattern.and_then(|pattern| self.characters.get(pattern.index()));
+        let usual = character.map_or(0, |c| c.of(occurrence.occurrence).max_ref);
         let mut most: Option<(Ns, usize)> = None;
         for (at, candidate) in self.nodes[..end].iter().enumerate().rev() {
             let occurrence = &self.late[candidate.late as usize];

@@ -63,9 +63,10 @@ impl<'a> Triggers<'a> {
         });
         let at = self.attended.binary_search_by_key(&place, |(p, _)| *p).ok();
         let meeting = at.and_then(|at| self.operations.meetings.get(self.attended[at].1 as usize));
-        let members = meeting.into_iter().flat_map(|m| &m.members).filter_map(|member| {
+        let members = meeting.into_iter().flat_map(|m| m.members.iter().map(|member| (m.shape.via(), member)));
+        let members = members.filter_map(|(via, member)| {
             let came = self.clock(member.stream).common(self.operations.get(*member)?.start);
-            Some(Trigger { from: *member, sent: came, via: Via::Collective })
+            Some(Trigger { from: *member, sent: came, via })
         });
         // A member that came after this one had left made it wait for nothing (a broadcast).
         let members = members.filter(|t| t.sent <= end);

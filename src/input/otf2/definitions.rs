@@ -1,24 +1,23 @@
-//! Definitions: what the ids in events mean. Global ones for the archive, local ones (id maps, clocks) per location.
+//! Global definitions: what the ids in events mean. Those of one location (id maps, clocks) are in [`super::local`].
 //!
 //! OTF2-FACTS section 5 and 6. Writers give definitions in any order, the same group id twice, and each rank its own
 //! ids: so everything is collected first and resolved afterwards. Cost: linear in the file. A communicator shares the
 //! member list of its group, so memory is linear in the file too.
 
 use super::bytes::{Bytes, Chunks, Next};
-use super::clock::LocalClock;
 use crate::base::names::{NameId, Names};
 use crate::base::notice::{Notice, Notices};
 use foldhash::HashMap;
 
 const CLOCK_PROPERTIES: u8 = 5;
 const STRING: u8 = 10;
+const SYSTEM_TREE_NODE: u8 = 12;
 const LOCATION_GROUP: u8 = 13;
 const LOCATION: u8 = 14;
 const REGION: u8 = 15;
 const GROUP: u8 = 18;
 const COMM: u8 = 22;
-const MAPPING_TABLE: u8 = 5;
-const CLOCK_OFFSET: u8 = 6;
+const CALLING_CONTEXT: u8 = 34;
 
 const COMM_LOCATIONS: u8 = 4;
 const COMM_GROUP: u8 = 5;
@@ -29,7 +28,30 @@ crate::handle! {
     LocationId,
 }
 
-/// A location: one thread of one process; it is a stream.
+/// What a location is.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum LocationKind {
+    /// A thread.
+    #[default]
+    Thread,
+    /// A queue of an accelerator (a CUDA stream, an OpenCL command queue).
+    Stream,
+    /// Only values of metrics are recorded there.
+    Metric,
+}
+
+/// A region as defined. Role and paradigm are 0 where the writer does not say.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Region {
+    /// Its name.
+    pub name: NameId,
+    /// What it is for; OTF2's number.
+    pub role: u8,
+    /// What it belongs to; OTF2's number.
+    pub paradigm: u8,
+}
+
+/// A location: one thread of one process, or one queue of an accelerator; it is a stream.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Location {
     /// Its number in the archive, which names its files.
@@ -38,8 +60,30 @@ pub struct Location {
     pub name: String,
     /// Name of its location group (the process).
     pub process: String,
-    /// MPI rank, where it has one.
+    /// Position of its process among all processes, in the order of their first locations. The queues of an accelerator
+    /// belong to the process that created them.
+    pub process_index: u32,
+    /// Position among the locations of its process, threads first: 0 is the master.
+    pub member: u32,
+    /// MPI rank of its process, where it has one.
     pub rank: Option<u32>,
+    /// What it is.
+    pub kind: LocationKind,
+    /// Name of the node of the machine on which it ran; empty where not said.
+    pub node: String,
+}
+
+impl Location {
+    /// What people call it: `rank 2` for a process with one location and for its master, else `rank 2 thread 1`.
+    pub fn label(&self) -> String {
+        let process = self.rank.map_or_else(|| self.process.clone(), |rank| format!("rank {rank}"));
+        match (self.kind, self.member, process.is_empty()) {
+            (_, _, true) => self.name.clone(),
+            (LocationKind::Thread, 0, _) if self.rank.is_some() => process,
+            (LocationKind::Thread, member, _) if self.rank.is_some() => format!("{process} thread {member}"),
+            _ => format!("{process} {}", self.name),
+        }
+    }
 }
 
 /// Global definitions, resolved.
@@ -55,16 +99,41 @@ pub struct Definitions {
     pub global_offset: u64,
     /// Ticks of the trace, as declared (EZTrace: about those of rank 0; others go beyond).
     pub trace_length: u64,
-    regions: HashMap<u32, NameId>,
+    regions: HashMap<u32, Region>,
+    /// By calling context: its region, and the context around it.
+    calling_contexts: HashMap<u32, (u32, Option<u32>)>,
     groups: Vec<Vec<Option<LocationId>>>,
     /// Position in `groups` by communicator.
     communicators: HashMap<u32, usize>,
+    communicator_names: HashMap<u32, String>,
 }
 
 impl Definitions {
-    /// The name of a region, by global id.
-    pub fn region(&self, id: u32) -> Option<NameId> {
+    /// A region, by global id.
+    pub fn region(&self, id: u32) -> Option<Region> {
         self.regions.get(&id).copied()
+    }
+
+    /// All regions with their global ids, in order of these.
+    pub fn regions(&self) -> impl Iterator<Item = (u32, Region)> {
+        let mut all: Vec<(u32, Region)> = self.regions.iter().map(|(id, region)| (*id, *region)).collect();
+        all.sort_unstable_by_key(|(id, _)| *id);
+        all.into_iter()
+    }
+
+    /// The region of a calling context, and the context around it, by global ids.
+    pub fn calling_context(&self, id: u32) -> Option<(u32, Option<u32>)> {
+        self.calling_contexts.get(&id).copied()
+    }
+
+    /// The name of a communicator, by global id; empty where it has none.
+    pub fn communicator_name(&self, id: u32) -> &str {
+        self.communicator_names.get(&id).map_or("", |name| name)
+    }
+
+    /// How many communicators have members that are known.
+    pub fn communicators(&self) -> usize {
+        self.communicators.len()
     }
 
     /// The members of a communicator in rank order, by global id; `None` inside for those without a location. The
@@ -87,17 +156,38 @@ struct Group {
     members: Vec<u64>,
 }
 
+/// A location as written.
+struct WrittenLocation {
+    number: u64,
+    name: u32,
+    kind: u8,
+    group: u32,
+}
+
+/// A location group as written.
+#[derive(Clone, Copy)]
+struct WrittenProcess {
+    name: u32,
+    node: u32,
+    /// The process that made it, of what is no process itself.
+    creator: Option<u32>,
+}
+
 /// Global definitions as written.
 #[derive(Default)]
 struct Written {
     strings: HashMap<u32, String>,
-    locations: Vec<(u64, u32, u32)>,
-    location_groups: HashMap<u32, u32>,
-    regions: Vec<(u32, u32)>,
+    locations: Vec<WrittenLocation>,
+    location_groups: HashMap<u32, WrittenProcess>,
+    /// Of the nodes of the machine: name, class, parent.
+    nodes: HashMap<u32, (u32, u32, u32)>,
+    regions: Vec<(u32, u32, u8, u8)>,
+    calling_contexts: HashMap<u32, (u32, Option<u32>)>,
     groups: HashMap<u32, Group>,
     /// `COMM_LOCATIONS` groups apart from the others: EZTrace gives both the same id.
     rank_lists: Vec<(u32, Group)>,
-    communicators: Vec<(u32, u32)>,
+    /// Id, name, group.
+    communicators: Vec<(u32, u32, u32)>,
     clock: Option<(u64, u64, u64)>,
 }
 
@@ -111,15 +201,39 @@ impl Written {
             }
             LOCATION_GROUP => {
                 let (id, name) = (p.packed_u32()?, p.packed_u32()?);
-                self.location_groups.insert(id, name);
+                p.u8()?;
+                let node = p.packed_u32().unwrap_or(u32::MAX);
+                let creator = p.packed_u32().filter(|c| *c != u32::MAX && *c != id);
+                self.location_groups.insert(id, WrittenProcess { name, node, creator });
             }
             LOCATION => {
                 let (number, name) = (p.packed_u64()?, p.packed_u32()?);
-                p.u8()?;
+                let kind = p.u8()?;
                 p.packed_u64()?; // the number of events as declared: EZTrace always says 2
-                self.locations.push((number, name, p.packed_u32()?));
+                self.locations.push(WrittenLocation { number, name, kind, group: p.packed_u32()? });
             }
-            REGION => self.regions.push((p.packed_u32()?, p.packed_u32()?)),
+            SYSTEM_TREE_NODE => {
+                let id = p.packed_u32()?;
+                self.nodes.insert(id, (p.packed_u32()?, p.packed_u32()?, p.packed_u32()?));
+            }
+            REGION => {
+                let (id, name) = (p.packed_u32()?, p.packed_u32()?);
+                // Description, old type, file, lines; the mangled name, role and paradigm came later.
+                let mut later = || {
+                    p.packed_u32()?;
+                    p.u8()?;
+                    (0..4).try_for_each(|_| p.packed_u32().map(|_| ()))?;
+                    Some((p.u8()?, p.u8()?))
+                };
+                let (role, paradigm) = later().unwrap_or_default();
+                self.regions.push((id, name, role, paradigm));
+            }
+            CALLING_CONTEXT => {
+                let (id, region) = (p.packed_u32()?, p.packed_u32()?);
+                p.packed_u32()?;
+                let around = p.packed_u32().filter(|around| *around != u32::MAX);
+                self.calling_contexts.insert(id, (region, around));
+            }
             GROUP => {
                 let id = p.packed_u32()?;
                 p.packed_u32()?;
@@ -135,9 +249,7 @@ impl Written {
                 }
             }
             COMM => {
-                let id = p.packed_u32()?;
-                p.packed_u32()?;
-                self.communicators.push((id, p.packed_u32()?));
+                self.communicators.push((p.packed_u32()?, p.packed_u32()?, p.packed_u32()?));
             }
             _ => {}
         }
@@ -154,31 +266,78 @@ impl Written {
         same.or(self.rank_lists.first()).map_or(&[], |(_, g)| &g.members)
     }
 
-    fn resolve(self) -> Definitions {
-        let mut names = Names::default();
-        let regions = self.regions.iter().map(|(id, name)| (*id, names.intern(self.text(*name)))).collect();
+    /// The process that stands behind a location group: those of accelerators are made by one.
+    fn process(&self, group: u32) -> u32 {
+        let made_by = |g: &u32| self.location_groups.get(g).and_then(|p| p.creator);
+        // A chain of creators is short; what lies goes round in a circle.
+        std::iter::successors(Some(group), made_by).take(self.location_groups.len() + 1).last().unwrap_or(group)
+    }
+
+    /// The name of the node on which a process ran: the nearest of the class `node`, else the nearest.
+    fn node(&self, process: &WrittenProcess) -> &str {
+        let above = |id: &u32| self.nodes.get(id).map(|n| n.2);
+        let way = || std::iter::successors(Some(process.node), above).take(self.nodes.len() + 1);
+        let named = |id: u32| self.nodes.get(&id);
+        let of_class = way().filter_map(named).find(|n| self.text(n.1) == "node");
+        of_class.or_else(|| named(process.node)).map_or("", |n| self.text(n.0))
+    }
+
+    fn locations(&self) -> (Vec<Location>, HashMap<u64, LocationId>) {
         let mut by_number = HashMap::default();
         let mut rank_of = HashMap::default();
         for (rank, number) in (0_u32..).zip(self.rank_list(PARADIGM_MPI)) {
             rank_of.entry(*number).or_insert(rank);
         }
+        // The rank of one location is that of its process.
+        let mut rank_of_process: HashMap<u32, u32> = HashMap::default();
+        for l in &self.locations {
+            if let Some(rank) = rank_of.get(&l.number) {
+                rank_of_process.entry(self.process(l.group)).or_insert(*rank);
+            }
+        }
+        let mut processes: HashMap<u32, (u32, u32)> = HashMap::default();
         let mut locations = Vec::new();
-        for (number, name, group) in &self.locations {
+        for written in &self.locations {
             // A location defined twice has one file: the first definition stands.
-            by_number.entry(*number).or_insert_with(|| {
-                let process = self.location_groups.get(group).map_or("", |name| self.text(*name));
+            by_number.entry(written.number).or_insert_with(|| {
+                let group = self.process(written.group);
+                let process = self.location_groups.get(&group);
+                let at = processes.len() as u32;
+                let (process_index, members) = processes.entry(group).or_insert((at, 0));
+                let member = *members;
+                *members += 1;
+                let ranked = |number: &u64| rank_of.get(number).copied();
                 locations.push(Location {
-                    number: *number,
-                    name: self.text(*name).to_owned(),
-                    process: process.to_owned(),
-                    rank: rank_of.get(number).copied(),
+                    number: written.number,
+                    name: self.text(written.name).to_owned(),
+                    process: process.map_or("", |p| self.text(p.name)).to_owned(),
+                    process_index: *process_index,
+                    member,
+                    rank: ranked(&written.number).or_else(|| rank_of_process.get(&group).copied()),
+                    kind: match written.kind {
+                        2 => LocationKind::Stream,
+                        3 => LocationKind::Metric,
+                        _ => LocationKind::Thread,
+                    },
+                    node: process.map_or("", |p| self.node(p)).to_owned(),
                 });
                 LocationId::at(locations.len() - 1)
             });
         }
+        (locations, by_number)
+    }
+
+    fn resolve(self) -> Definitions {
+        let mut names = Names::default();
+        let region = |(id, name, role, paradigm): &(u32, u32, u8, u8)| {
+            let name = names.intern(self.text(*name));
+            (*id, Region { name, role: *role, paradigm: *paradigm })
+        };
+        let regions = self.regions.iter().map(region).collect();
+        let (locations, by_number) = self.locations();
         let (mut groups, mut group_at, mut communicators) = (Vec::new(), HashMap::default(), HashMap::default());
         let mut equal: HashMap<Vec<Option<LocationId>>, usize> = HashMap::default();
-        for (communicator, id) in &self.communicators {
+        for (communicator, _, id) in &self.communicators {
             let at = *group_at.entry(*id).or_insert_with(|| {
                 let rank_list = || self.rank_lists.iter().find(|(other, _)| other == id).map(|(_, g)| g);
                 let members = match self.groups.get(id).or_else(rank_list) {
@@ -199,12 +358,26 @@ impl Written {
         }
         let (ticks_per_second, global_offset, trace_length) = self.clock.unwrap_or((1_000_000_000, 0, 0));
         let ticks_per_second = if ticks_per_second == 0 { 1_000_000_000 } else { ticks_per_second };
-        Definitions { names, locations, ticks_per_second, global_offset, trace_length, regions, groups, communicators }
+        let named = |(id, name, _): &(u32, u32, u32)| (*id, self.text(*name).to_owned());
+        let communicator_names = self.communicators.iter().map(named).collect();
+        let calling_contexts = self.calling_contexts;
+        Definitions {
+            names,
+            locations,
+            ticks_per_second,
+            global_offset,
+            trace_length,
+            regions,
+            calling_contexts,
+            groups,
+            communicators,
+            communicator_names,
+        }
     }
 }
 
 /// Call `record` with type and payload of each definition of a file. What is cut or malformed is counted.
-fn each(
+pub(super) fn each(
     data: &[u8],
     chunk_size: u64,
     notices: &mut Notices,
@@ -232,69 +405,4 @@ pub(super) fn global(data: &[u8], chunk_size: u64, notices: &mut Notices, place:
     let mut written = Written::default();
     each(data, chunk_size, notices, place, |kind, payload| written.record(kind, payload));
     written.resolve()
-}
-
-/// Replaces a location's own ids by the archive's.
-#[derive(Clone, Debug, Default)]
-pub(super) struct IdMap {
-    /// Sorted by local id.
-    pairs: Vec<(u64, u64)>,
-}
-
-impl IdMap {
-    /// The global id; ids not in the table stay, and so does "undefined".
-    pub(super) fn global(&self, local: u32) -> u32 {
-        if self.pairs.is_empty() || local == u32::MAX {
-            return local;
-        }
-        match self.pairs.binary_search_by_key(&u64::from(local), |(l, _)| *l) {
-            Ok(i) => self.pairs.get(i).map_or(local, |(_, global)| *global as u32),
-            Err(_) => local,
-        }
-    }
-}
-
-/// Local definitions of one location.
-#[derive(Clone, Debug, Default)]
-pub(super) struct LocalDefinitions {
-    pub(super) regions: IdMap,
-    pub(super) communicators: IdMap,
-    pub(super) clock: LocalClock,
-}
-
-const MAP_REGIONS: u8 = 3;
-const MAP_COMMUNICATORS: u8 = 6;
-const DENSE: u8 = 0;
-
-/// Read the local definitions of a location.
-pub(super) fn local(
-    data: &[u8],
-    chunk_size: u64,
-    notices: &mut Notices,
-    place: impl Fn() -> String,
-) -> LocalDefinitions {
-    let mut found = LocalDefinitions::default();
-    let mut offsets = Vec::new();
-    each(data, chunk_size, notices, place, |kind, p| {
-        match kind {
-            MAPPING_TABLE => {
-                let (what, count, mode) = (p.u8()?, p.packed_u64()?, p.u8()?);
-                let pair = |i| {
-                    if mode == DENSE { Some((i, p.packed_u64()?)) } else { Some((p.packed_u64()?, p.packed_u64()?)) }
-                };
-                let mut pairs = (0..count).map(pair).collect::<Option<Vec<_>>>()?;
-                pairs.sort_unstable();
-                match what {
-                    MAP_REGIONS => found.regions = IdMap { pairs },
-                    MAP_COMMUNICATORS => found.communicators = IdMap { pairs },
-                    _ => {}
-                }
-            }
-            CLOCK_OFFSET => offsets.push((p.full_u64()?, p.packed_u64()? as i64)),
-            _ => {}
-        }
-        Some(())
-    });
-    found.clock = LocalClock::new(offsets);
-    found
 }

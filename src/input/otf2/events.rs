@@ -5,109 +5,12 @@
 //! stepped over too. One record costs a few byte reads and no allocation. Damage ends its chunk.
 
 use super::bytes::{Bytes, Chunks, Next};
-use super::definitions::LocalDefinitions;
+use super::classes::class_name;
+use super::local::LocalDefinitions;
 use crate::base::notice::{Notice, Notices};
 
 const TIMESTAMP: u8 = 5;
 const ATTRIBUTE_LIST: u8 = 6;
-
-/// Record types by number, as OTF2 names them. Types without a name here are stepped over and counted.
-const NAMES: [&str; 89] = [
-    "",
-    "",
-    "",
-    "",
-    "",
-    "",
-    "",
-    "",
-    "",
-    "",
-    "BufferFlush",
-    "MeasurementOnOff",
-    "Enter",
-    "Leave",
-    "MpiSend",
-    "MpiIsend",
-    "MpiIsendComplete",
-    "MpiIrecvRequest",
-    "MpiRecv",
-    "MpiIrecv",
-    "MpiRequestTest",
-    "MpiRequestCancelled",
-    "MpiCollectiveBegin",
-    "MpiCollectiveEnd",
-    "OmpFork",
-    "OmpJoin",
-    "OmpAcquireLock",
-    "OmpReleaseLock",
-    "OmpTaskCreate",
-    "OmpTaskSwitch",
-    "OmpTaskComplete",
-    "Metric",
-    "ParameterString",
-    "ParameterInt",
-    "ParameterUnsignedInt",
-    "RmaWinCreate",
-    "RmaWinDestroy",
-    "RmaCollectiveBegin",
-    "RmaCollectiveEnd",
-    "RmaGroupSync",
-    "RmaRequestLock",
-    "RmaAcquireLock",
-    "RmaTryLock",
-    "RmaReleaseLock",
-    "RmaSync",
-    "RmaWaitChange",
-    "RmaPut",
-    "RmaGet",
-    "RmaAtomic",
-    "RmaOpCompleteBlocking",
-    "RmaOpCompleteNonBlocking",
-    "RmaOpTest",
-    "RmaOpCompleteRemote",
-    "ThreadFork",
-    "ThreadJoin",
-    "ThreadTeamBegin",
-    "ThreadTeamEnd",
-    "ThreadAcquireLock",
-    "ThreadReleaseLock",
-    "ThreadTaskCreate",
-    "ThreadTaskSwitch",
-    "ThreadTaskComplete",
-    "ThreadCreate",
-    "ThreadBegin",
-    "ThreadWait",
-    "ThreadEnd",
-    "CallingContextEnter",
-    "CallingContextLeave",
-    "CallingContextSample",
-    "IoCreateHandle",
-    "IoDestroyHandle",
-    "IoDuplicateHandle",
-    "IoSeek",
-    "IoChangeStatusFlags",
-    "IoDeleteFile",
-    "IoOperationBegin",
-    "IoOperationTest",
-    "IoOperationIssued",
-    "IoOperationComplete",
-    "IoOperationCancelled",
-    "IoAcquireLock",
-    "IoReleaseLock",
-    "IoTryLock",
-    "ProgramBegin",
-    "ProgramEnd",
-    "NonBlockingCollectiveRequest",
-    "NonBlockingCollectiveComplete",
-    "CommCreate",
-    "CommDestroy",
-];
-
-/// The name of a record type; `None` for types that OTF2 3.0 does not know.
-pub fn class_name(class: u8) -> Option<&'static str> {
-    NAMES.get(usize::from(class)).copied().filter(|name| !name.is_empty())
-}
 
 /// The part of a send or receive that matching needs. Ids are global.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -159,6 +62,60 @@ pub enum Event {
         communicator: u32,
         /// Rank of the root in the communicator; all ones where there is none.
         root: u32,
+    },
+    /// A collective operation that a request stood for is done.
+    CollectiveComplete {
+        /// Which; OTF2's number.
+        operation: u8,
+        /// Communicator.
+        communicator: u32,
+        /// Rank of the root in the communicator; all ones where there is none.
+        root: u32,
+    },
+    /// The thread begins a parallel region, and has its team do it.
+    Fork,
+    /// The parallel region is over.
+    Join,
+    /// The thread begins to work in a team, by the team's communicator.
+    TeamBegin(u32),
+    /// It has done so.
+    TeamEnd(u32),
+    /// The thread has a lock now.
+    Acquire {
+        /// Which.
+        lock: u32,
+        /// The how-manieth time that it is taken.
+        order: u32,
+    },
+    /// It gave the lock back.
+    Release {
+        /// Which.
+        lock: u32,
+        /// As it was taken.
+        order: u32,
+    },
+    /// A calling context begins, or is found by a sample: the thread is there from now on.
+    Context(u32),
+    /// A calling context ends.
+    ContextLeave(u32),
+    /// The tracer wrote out its buffer until then, in ticks of the location's own clock: the program stood still.
+    Flush {
+        /// When it went on.
+        until: u64,
+    },
+    /// An operation on a file begins.
+    IoBegin {
+        /// Reads, writes, or neither; OTF2's number.
+        mode: u8,
+        /// Its number in the location.
+        matching: u64,
+    },
+    /// It is done.
+    IoComplete {
+        /// Bytes that it moved.
+        bytes: u64,
+        /// Its number in the location.
+        matching: u64,
     },
     /// Anything else.
     Other,
@@ -232,7 +189,8 @@ impl<'a> Reader<'a> {
             16 => return bytes.packed_u64().map(Event::SendComplete),
             17 => return bytes.packed_u64().map(Event::ReceiveRequest),
             21 => return bytes.packed_u64().map(Event::RequestCancelled),
-            20 | 24 | 28 | 29 | 30 => return bytes.packed_u64().map(|_| Event::Other),
+            24 => return bytes.packed_u64().map(|_| Event::Fork),
+            20 | 28 | 29 | 30 => return bytes.packed_u64().map(|_| Event::Other),
             _ => {}
         }
         let mut p = bytes.payload()?;
@@ -245,6 +203,38 @@ impl<'a> Reader<'a> {
             23 => {
                 let (operation, communicator) = (p.u8()?, self.local.communicators.global(p.packed_u32()?));
                 Event::CollectiveEnd { operation, communicator, root: p.packed_u32()? }
+            }
+            86 => {
+                let (operation, communicator) = (p.u8()?, self.local.communicators.global(p.packed_u32()?));
+                Event::CollectiveComplete { operation, communicator, root: p.packed_u32()? }
+            }
+            10 => Event::Flush { until: p.full_u64()? },
+            53 => Event::Fork,
+            25 | 54 => Event::Join,
+            55 => Event::TeamBegin(self.local.communicators.global(p.packed_u32()?)),
+            56 => Event::TeamEnd(self.local.communicators.global(p.packed_u32()?)),
+            26 => Event::Acquire { lock: p.packed_u32()?, order: p.packed_u32()? },
+            27 => Event::Release { lock: p.packed_u32()?, order: p.packed_u32()? },
+            57 => {
+                p.u8()?;
+                Event::Acquire { lock: p.packed_u32()?, order: p.packed_u32()? }
+            }
+            58 => {
+                p.u8()?;
+                Event::Release { lock: p.packed_u32()?, order: p.packed_u32()? }
+            }
+            66 | 68 => Event::Context(self.local.calling_contexts.global(p.packed_u32()?)),
+            67 => Event::ContextLeave(self.local.calling_contexts.global(p.packed_u32()?)),
+            75 => {
+                p.packed_u32()?;
+                let mode = p.u8()?;
+                p.packed_u32()?;
+                p.packed_u64()?;
+                Event::IoBegin { mode, matching: p.packed_u64()? }
+            }
+            78 => {
+                p.packed_u32()?;
+                Event::IoComplete { bytes: p.packed_u64()?, matching: p.packed_u64()? }
             }
             _ => {
                 if class_name(class).is_none() {

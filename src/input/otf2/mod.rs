@@ -9,14 +9,17 @@
 
 mod anchor;
 mod bytes;
+mod classes;
 mod clock;
 mod definitions;
 mod events;
+mod local;
 
 pub use anchor::{Anchor, find};
+pub use classes::class_name;
 pub use clock::LocalClock;
-pub use definitions::{Definitions, Location, LocationId};
-pub use events::{Envelope, Event, Reader, Record, class_name};
+pub use definitions::{Definitions, Location, LocationId, LocationKind, Region};
+pub use events::{Envelope, Event, Reader, Record};
 
 use super::OpenError;
 use super::mapped::Mapped;
@@ -69,9 +72,9 @@ impl Archive {
         let local = match Mapped::open(&file("def")) {
             Ok(data) => {
                 let place = || format!("{number}.def");
-                definitions::local(data.bytes(), self.anchor.definition_chunk, &mut notices, place)
+                local::read(data.bytes(), self.anchor.definition_chunk, &mut notices, place)
             }
-            Err(_) => definitions::LocalDefinitions::default(),
+            Err(_) => local::LocalDefinitions::default(),
         };
         let data = Mapped::open(&file("evt"));
         if let Err(e) = &data {
@@ -97,7 +100,7 @@ impl Archive {
 pub struct LocationFiles {
     /// `None` where the file cannot be read.
     data: Option<Mapped>,
-    local: definitions::LocalDefinitions,
+    local: local::LocalDefinitions,
     place: String,
     chunk: u64,
     notices: Notices,

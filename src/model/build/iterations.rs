@@ -6,8 +6,11 @@
 //! followed from rank to rank. What is left of a wait after the sending is the transfer; a wait of which nothing is
 //! recorded is unknown. So every nanosecond of a turn is in one context, exactly.
 //!
+//! Calls stand below the regions around them. Time between two calls is that of the region it was spent in; where none but the
+//! outermost is known, it is named after the call before.
+//!
 //! ```text
-//! rank > [MPI_Recv] > thread rank 3 > computation after MPI_Send
+//! rank > main > exchange > MPI_Recv > thread rank 3 > main > computation after MPI_Send
 //! ```
 //! Cost: linear in the operations of the turns, plus those that each wait is followed through.
 
@@ -17,11 +20,12 @@ use crate::base::names::{NameId, Names};
 use crate::base::notice::Notices;
 use crate::base::time::{Ns, Span};
 use crate::base::work::{Cancelled, Work};
-use crate::event::operation::{Kind, Operations, Place, Sequence};
+use crate::event::operation::{Kind, NO_PATH, Operations, Place, Sequence};
 use crate::model::context::{ContextId, Contexts, Frame, FrameKind, Spent};
 use crate::model::metric::{ABSENT, Column, Metric};
 use crate::model::{Model, TraceId, TraceInfo, Who, WhoId};
-use std::collections::{BTreeMap, BTreeSet};
+use foldhash::HashMap;
+use std::collections::BTreeSet;
 
 /// The task of all ranks' iterations, whatever they consist of.
 pub const ITERATION: &str = "iteration";
@@ -106,19 +110,16 @@ pub fn iterations(
     Ok(model)
 }
 
-/// A rank is process and thread in one; its number is its tid.
+/// A rank is a process; its first thread is called like it. The rank's number is its pid and tid.
 fn people(mined: &Mined, host: &str, names: &mut Names) -> Vec<Who> {
     let host = names.intern(host);
     let one = |sequence: &Sequence| {
-        let name = names.intern(&rank_name(sequence));
+        let thread = names.intern(sequence.label());
+        let process = sequence.rank.map_or(thread, |rank| names.intern(&format!("rank {rank}")));
         let number = sequence.rank.and_then(|r| i32::try_from(r).ok()).unwrap_or(0);
-        Who { host, process: name, pid: number, tid: number, thread: name }
+        Who { host, process, pid: number, tid: number, thread }
     };
     mined.operations.sequences.iter().map(one).collect()
-}
-
-fn rank_name(sequence: &Sequence) -> String {
-    sequence.rank.map_or_else(|| sequence.stream.clone(), |rank| format!("rank {rank}"))
 }
 
 /// Folds turns into contexts.
@@ -130,9 +131,12 @@ struct Folder<'a> {
     root: ContextId,
     ranks: Vec<NameId>,
     /// By symbol: the call, and the computation after it.
-    frames: BTreeMap<NameId, (Frame, Frame)>,
+    frames: HashMap<NameId, (Frame, Frame)>,
+    /// By the context above and the call path.
+    paths: HashMap<(ContextId, u32), ContextId>,
     transfer: Frame,
     unknown: Frame,
+    flush: Frame,
 }
 
 impl<'a> Folder<'a> {
@@ -143,11 +147,12 @@ impl<'a> Folder<'a> {
         names: &'a mut Names,
     ) -> Self {
         let root = contexts.child(None, Frame { kind: FrameKind::Process, name: names.intern("rank") });
-        let ranks = operations.sequences.iter().map(|s| names.intern(&rank_name(s))).collect();
+        let ranks = operations.sequences.iter().map(|s| names.intern(s.label())).collect();
         let transfer = Frame { kind: FrameKind::Wait(Spent::Network), name: names.intern("transfer") };
         let unknown = Frame { kind: FrameKind::Wait(Spent::UnknownWait), name: names.intern("unknown") };
-        let frames = BTreeMap::new();
-        Folder { operations, triggers, contexts, names, root, ranks, frames, transfer, unknown }
+        let flush = Frame { kind: FrameKind::Function, name: names.intern("trace buffer flush") };
+        let (frames, paths) = (HashMap::default(), HashMap::default());
+        Folder { operations, triggers, contexts, names, root, ranks, frames, paths, transfer, unknown, flush }
     }
 
     /// The time of one turn by context.
@@ -165,39 +170,86 @@ impl<'a> Folder<'a> {
         let clock = self.triggers.clock(stream);
         let first = all.partition_point(|o| clock.common(o.end) <= span.start);
         let mut at = span.start;
-        let mut before = first.checked_sub(1).and_then(|i| all.get(i)).map(|o| o.symbol);
-        for (operation, position) in all.iter().skip(first).zip(first as u32..) {
+        let mut before = first.checked_sub(1);
+        for (position, operation) in all.iter().enumerate().skip(first) {
             let time = self.triggers.span(stream, operation);
             if time.start >= span.end {
                 break;
             }
             let (start, end) = (time.start.clamp(at, span.end), time.end.clamp(at, span.end));
-            self.compute(before, Span::new(at, start), above, own);
+            self.compute(stream, before, Span::new(at, start), above, own);
+            let around = self.around(above, self.operations.around(stream, 2 * position as u32));
             let call = self.frames_of(operation.symbol).0;
-            let call = self.contexts.child(Some(above), call);
+            let call = self.contexts.child(Some(around), call);
             let inside = Span::new(start, end.max(start));
             match operation.kind {
-                Kind::Work => add(own, call, inside.len()),
+                Kind::Work => self.spent(stream, call, inside, own),
                 Kind::Receive | Kind::Collective | Kind::Send => {
-                    self.wait(Place { stream, operation: position }, time.end, inside, call, far, own);
+                    let place = Place { stream, operation: position as u32 };
+                    self.wait(place, time.end, inside, call, far, own);
                 }
             }
             at = inside.end;
-            before = Some(operation.symbol);
+            before = Some(position);
         }
-        self.compute(before, Span::new(at, span.end), above, own);
+        self.compute(stream, before, Span::new(at, span.end), above, own);
     }
 
-    fn compute(&mut self, after: Option<NameId>, span: Span, above: ContextId, own: &mut Vec<(ContextId, u64)>) {
+    /// The context of a call path below another.
+    fn around(&mut self, above: ContextId, path: u32) -> ContextId {
+        let Some((parent, name)) = self.operations.paths.get(path) else { return above };
+        if let Some(known) = self.paths.get(&(above, path)) {
+            return *known;
+        }
+        let parent = self.around(above, parent);
+        let name = self.names.intern(self.operations.names.get(name));
+        let context = self.contexts.child(Some(parent), Frame { kind: FrameKind::Function, name });
+        self.paths.insert((above, path), context);
+        context
+    }
+
+    /// Computation behind an operation.
+    fn compute(
+        &mut self,
+        stream: u32,
+        after: Option<usize>,
+        span: Span,
+        above: ContextId,
+        own: &mut Vec<(ContextId, u64)>,
+    ) {
         if span.is_empty() {
             return;
         }
-        let frame = match after {
-            Some(symbol) => self.frames_of(symbol).1,
-            None => Frame { kind: FrameKind::Function, name: self.names.intern("computation before the first call") },
-        };
-        let context = self.contexts.child(Some(above), frame);
-        add(own, context, span.len());
+        let path = after.map_or(NO_PATH, |at| self.operations.around(stream, 2 * at as u32 + 1));
+        let mut context = self.around(above, path);
+        // The outermost region is around everything: it does not tell one computation from another.
+        if self.operations.paths.parent(path) == NO_PATH {
+            let operation = after.and_then(|at| self.operations.get(Place { stream, operation: at as u32 }));
+            let frame = match operation {
+                Some(operation) => self.frames_of(operation.symbol).1,
+                None => {
+                    Frame { kind: FrameKind::Function, name: self.names.intern("computation before the first call") }
+                }
+            };
+            context = self.contexts.child(Some(context), frame);
+        }
+        self.spent(stream, context, span, own);
+    }
+
+    /// Time of a stream's own; what the tracer took of it stands apart.
+    fn spent(&mut self, stream: u32, context: ContextId, span: Span, own: &mut Vec<(ContextId, u64)>) {
+        let flushes = self.operations.sequences.get(stream as usize).map_or(&[][..], |s| &s.flushes);
+        let mut flushed = 0;
+        if !flushes.is_empty() {
+            let clock = self.triggers.clock(stream);
+            let during = |f: &Span| clock.common(f.end).min(span.end) - clock.common(f.start).max(span.start);
+            flushed = flushes.iter().map(during).filter(|ns| *ns > 0).sum::<Ns>().min(span.len());
+        }
+        add(own, context, span.len() - flushed);
+        if flushed > 0 {
+            let flush = self.contexts.child(Some(context), self.flush);
+            add(own, flush, flushed);
+        }
     }
 
     /// A wait: until the sending (the posting of a receive) it is spent by the sender (the receiver), after it by the transfer.
@@ -215,7 +267,7 @@ impl<'a> Folder<'a> {
             // The last to come to a meeting waits for nobody: what it takes is the operation's own time.
             let own_time = self.triggers.of(place, left).is_some();
             let context = if own_time { call } else { self.contexts.child(Some(call), self.unknown) };
-            return add(own, context, span.len());
+            return self.spent(place.stream, context, span, own);
         };
         let sent = trigger.sent.clamp(span.start, span.end);
         if sent > span.start {
@@ -240,7 +292,7 @@ impl<'a> Folder<'a> {
             return *known;
         }
         let name = self.operations.names.get(symbol);
-        let call = Frame { kind: FrameKind::Call, name: self.names.intern(name) };
+        let call = Frame { kind: FrameKind::Function, name: self.names.intern(name) };
         let after = self.names.intern(&format!("computation after {name}"));
         let frames = (call, Frame { kind: FrameKind::Function, name: after });
         self.frames.insert(symbol, frames);

@@ -9,7 +9,7 @@ use super::app::{Busy, Search};
 use crate::analysis::patterns::measure::Settings;
 use crate::base::notice::Notices;
 use crate::base::time::Ns;
-use crate::model::pattern::{Anomalies, Anomaly};
+use crate::model::pattern::{Anomalies, Anomaly, Stream};
 use crate::model::propagation::Step;
 use crate::view::anomalies::rule;
 use std::cmp::Reverse;
@@ -84,9 +84,10 @@ impl Found {
     /// Rank or thread of a stream, as people call it.
     pub fn place(&self, stream: u32) -> String {
         let stream = self.anomalies.streams.get(stream as usize);
-        match stream.map(|s| (s.rank, &s.name)) {
-            Some((Some(rank), _)) => format!("rank {rank}"),
-            Some((None, name)) => name.clone(),
+        match stream {
+            Some(stream) if !stream.label.is_empty() => stream.label.clone(),
+            Some(Stream { rank: Some(rank), .. }) => format!("rank {rank}"),
+            Some(stream) => stream.name.clone(),
             None => String::new(),
         }
     }
@@ -119,7 +120,7 @@ impl Found {
 
     /// The pattern of an anomaly.
     pub fn pattern(&self, anomaly: &Anomaly) -> &str {
-        self.anomalies.patterns.get(anomaly.pattern as usize).map_or("", |p| p.name.as_str())
+        anomaly.pattern.and_then(|p| self.anomalies.patterns.get(p as usize)).map_or("", |p| p.name.as_str())
     }
 
     /// An anomaly is the first step of a path and noise of the system.

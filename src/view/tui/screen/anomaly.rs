@@ -20,7 +20,7 @@ pub fn lines(app: &App, found: &Found, at: u32, columns: usize) -> Vec<Line> {
         (Scope::Dim, format!("  at {}", figure::stamp(anomaly.span.start - app.origin()))),
     ]];
     let time = |ns: i64| figure::time(ns as f64);
-    if let Some(pattern) = found.anomalies.patterns.get(anomaly.pattern as usize) {
+    if let Some(pattern) = anomaly.pattern.and_then(|p| found.anomalies.patterns.get(p as usize)) {
         let text = format!(
             "{} instead of at most {} among the shortest of {} occurrences: {:.1} times as long, {} too much",
             time(anomaly.span.len()),

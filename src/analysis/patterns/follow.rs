@@ -1,0 +1,229 @@
+//! What no pattern shows: a late step of other structure (a checkpoint, another grid), and the waits in it.
+//!
+//! In: the occurrences that took too long. Out: more of them, without a pattern, one event each. Two kinds: long waits outside all
+//! patterns that repeat; and, for every long wait whose last sender or last member to come was late by no event to
+//! blame, what that did instead of coming: followed back as on a critical path, the event that took most of the time until it
+//! came, or the wait that did, which is followed in turn. Starting up (`MPI_Init`) is nobody's delay.
+//!
+//! ALGORITHMS.md 9.5. Cost: linear in the operations once, a walk over the sender's events during each wait.
+
+use super::Mined;
+use super::blame::{Blamed, EventAt, Late};
+use super::measure::{Characters, SMALLEST, Verdict};
+use super::spread::last_before;
+use super::table::Occurrence;
+use super::triggers::{Trigger, Triggers};
+use crate::analysis::offsets::Clock;
+use crate::base::names::NameId;
+use crate::base::time::{Ns, Span};
+use crate::base::work::Cancel;
+use crate::event::operation::{EventKind, Operations, Place};
+use foldhash::{HashMap, HashSet};
+
+/// A wait outside all patterns is long from this part of a turn on; where nothing turns, from this part of the stream's life.
+const OF_A_TURN: Ns = 2;
+const OF_A_LIFE: Ns = 100;
+/// Shorter ones are nobody's trouble.
+const SHORTEST: Ns = 100_000;
+/// Fewer durations of one operation make no usual one.
+const FEWEST: usize = 10;
+/// A wait is followed back over so many events of the stream that ended it.
+const FARTHEST: usize = 10_000;
+
+/// Add what patterns do not show.
+pub(super) fn extend(mined: &Mined, characters: &[Characters], s: f64, late: &mut Vec<Late>, cancel: &Cancel) {
+    let operations = &mined.operations;
+    // What threads of a kernel recording did instead has its own analysis (the critical path).
+    if operations.sequences.iter().any(|s| s.thread.is_some()) {
+        return;
+    }
+    let triggers = Triggers::new(operations, &mined.clocks);
+    let mut search = Search { operations, clocks: &mined.clocks, triggers, usual: HashMap::default(), s };
+    let mut blamed: HashMap<(u32, EventAt), Ns> = HashMap::default();
+    let mut open: Vec<Wait> = Vec::new();
+    for one in late.iter() {
+        for b in &one.blamed {
+            blamed.entry((one.occurrence.stream, b.event)).or_insert(b.excess);
+            open.extend(search.wait(one.occurrence.stream, b));
+        }
+    }
+    for (stream, b) in search.loose(mined, characters) {
+        if blamed.insert((stream, b.event), b.excess).is_none() {
+            open.extend(search.wait(stream, &b));
+            late.push(alone(stream, b));
+        }
+    }
+    let mut done: HashSet<(u32, EventAt)> = HashSet::default();
+    while let Some(wait) = open.pop() {
+        if cancel.is_cancelled() || !done.insert((wait.stream, wait.event)) {
+            continue;
+        }
+        let Some((stream, found)) = search.instead(&wait, &blamed) else { continue };
+        if blamed.insert((stream, found.event), found.excess).is_none() {
+            open.extend(search.wait(stream, &found));
+            late.push(alone(stream, found));
+        }
+    }
+}
+
+/// An event that is late by itself, as an occurrence of nothing.
+fn alone(stream: u32, blamed: Blamed) -> Late {
+    Late {
+        pattern: None,
+        occurrence: Occurrence { stream, first: blamed.event / 2, opens: false },
+        length: 1,
+        local: blamed.local,
+        excess: blamed.excess,
+        diffuse: false,
+        blamed: vec![blamed],
+    }
+}
+
+/// A wait that took too long, and what ended it.
+struct Wait {
+    stream: u32,
+    event: EventAt,
+    /// From when on it was too long until it could end, on the common time line.
+    late: Span,
+    trigger: Trigger,
+}
+
+struct Search<'a> {
+    operations: &'a Operations,
+    clocks: &'a [Clock],
+    triggers: Triggers<'a>,
+    /// Median duration of operations, by name.
+    usual: HashMap<NameId, Ns>,
+    s: f64,
+}
+
+impl Search<'_> {
+    fn clock(&self, stream: u32) -> Clock {
+        self.clocks.get(stream as usize).copied().unwrap_or_default()
+    }
+
+    /// The wait that an event to blame is, if another stream ended it and could have done so earlier.
+    fn wait(&self, stream: u32, blamed: &Blamed) -> Option<Wait> {
+        if !self.operations.kind_of(stream, blamed.event).waits() {
+            return None;
+        }
+        let clock = self.clock(stream);
+        let place = Place { stream, operation: blamed.event / 2 };
+        let trigger = self.triggers.of(place, clock.common(blamed.local.end)).filter(|t| t.from.stream != stream)?;
+        let from = clock.common(blamed.local.start);
+        let late = Span::new(from, trigger.sent.min(clock.common(blamed.local.end)).max(from));
+        let spared = (late.len() - blamed.reference).min(blamed.excess);
+        (spared.saturating_mul(2) >= blamed.excess && spared > SMALLEST).then_some(Wait {
+            stream,
+            event: blamed.event,
+            late,
+            trigger,
+        })
+    }
+
+    /// What the stream that ended a wait did instead, if no event that is blamed there explains half of it.
+    fn instead(&mut self, wait: &Wait, blamed: &HashMap<(u32, EventAt), Ns>) -> Option<(u32, Blamed)> {
+        let stream = wait.trigger.from.stream;
+        let clock = self.clock(stream);
+        let whole = wait.late.len();
+        let last = last_before(&wait.trigger);
+        let mut most: Option<(Ns, EventAt, Span)> = None;
+        for event in (0..last).rev().take(FARTHEST) {
+            let Some(local) = self.span(stream, event) else { continue };
+            let span = Span::new(clock.common(local.start), clock.common(local.end));
+            if span.end <= wait.late.start {
+                break;
+            }
+            let during = span.end.min(wait.late.end) - span.start.max(wait.late.start);
+            let known = blamed.get(&(stream, event)).map_or(0, |excess| (*excess).min(during));
+            if known.saturating_mul(2) >= whole {
+                return None;
+            }
+            if most.is_none_or(|(m, ..)| during > m) {
+                most = Some((during, event, local));
+            }
+            // Before its last long wait others were to blame.
+            if self.operations.kind_of(stream, event).waits() && during.saturating_mul(2) >= whole {
+                break;
+            }
+        }
+        let (during, event, local) = most.filter(|(during, ..)| during.saturating_mul(4) >= whole)?;
+        if blamed.contains_key(&(stream, event)) || self.starts_up(stream, event) {
+            return None;
+        }
+        let usual = self.usual(stream, event).min(local.len() - during.min(local.len()));
+        let excess = (local.len() - usual).min(during);
+        // What is as long as ever delays nobody more than ever.
+        let unusual = local.len() as f64 >= self.s * usual.max(SMALLEST) as f64;
+        unusual.then_some((stream, Blamed { event, local, excess, reference: usual }))
+    }
+
+    fn starts_up(&self, stream: u32, event: EventAt) -> bool {
+        let operation = self.operations.get(Place { stream, operation: event / 2 });
+        operation.is_some_and(|o| self.operations.names.get(o.symbol).starts_with("MPI_Init"))
+    }
+
+    /// An event on the stream's own clock; `None` for the gap behind the last operation.
+    fn span(&self, stream: u32, event: EventAt) -> Option<Span> {
+        let operation = self.operations.get(Place { stream, operation: event / 2 })?;
+        if event.is_multiple_of(2) {
+            return Some(operation.span());
+        }
+        let next = self.operations.get(Place { stream, operation: event / 2 + 1 })?;
+        Some(Span::new(operation.end, next.start.max(operation.end)))
+    }
+
+    /// How long an operation of this name usually takes, where it is often seen; 0 else, and for gaps.
+    fn usual(&mut self, stream: u32, event: EventAt) -> Ns {
+        let operations = self.operations;
+        let Some(one) = operations.get(Place { stream, operation: event / 2 }) else { return 0 };
+        if !event.is_multiple_of(2) {
+            return 0;
+        }
+        *self.usual.entry(one.symbol).or_insert_with(|| {
+            let all = operations.sequences.iter().flat_map(|s| &s.operations).filter(|o| o.symbol == one.symbol);
+            let mut lengths: Vec<Ns> = all.map(|o| o.end - o.start).collect();
+            let middle = lengths.len().saturating_sub(1) / 2;
+            if lengths.len() < FEWEST { 0 } else { *lengths.select_nth_unstable(middle).1 }
+        })
+    }
+
+    /// Long waits outside all patterns that are often enough repeated to be judged by their repetitions.
+    fn loose(&self, mined: &Mined, characters: &[Characters]) -> Vec<(u32, Blamed)> {
+        let mut covered: Vec<Vec<bool>> =
+            self.operations.sequences.iter().map(|s| vec![s.worker; s.operations.len()]).collect();
+        for (id, pattern) in mined.table.measured() {
+            let judged = characters.get(id.index()).is_some_and(|c| c.usual.verdict != Verdict::TooFew);
+            if !judged {
+                continue;
+            }
+            for o in &mined.table.occurrences[id.index()] {
+                let range = o.first as usize..(o.first + pattern.length) as usize;
+                if let Some(part) = covered.get_mut(o.stream as usize).and_then(|c| c.get_mut(range)) {
+                    part.fill(true);
+                }
+            }
+        }
+        let turn = turn(mined);
+        let mut found = Vec::new();
+        for ((stream, sequence), covered) in (0_u32..).zip(&self.operations.sequences).zip(&covered) {
+            let life =
+                sequence.operations.last().map_or(0, |o| o.end) - sequence.operations.first().map_or(0, |o| o.start);
+            let long = turn.map_or(life / OF_A_LIFE, |turn| turn / OF_A_TURN).max(SHORTEST);
+            for ((operation, known), at) in sequence.operations.iter().zip(covered).zip(0_u32..) {
+                let local = operation.span();
+                if !known && EventKind::from(operation.kind).waits() && local.len() >= long {
+                    found.push((stream, Blamed { event: 2 * at, local, excess: local.len(), reference: 0 }));
+                }
+            }
+        }
+        found
+    }
+}
+
+/// The median length of the turns of all streams' outermost loops.
+fn turn(mined: &Mined) -> Option<Ns> {
+    let mut lengths: Vec<Ns> = mined.iterations().iter().flat_map(|i| i.spans.iter().map(|s| s.len())).collect();
+    let middle = lengths.len().checked_sub(1)? / 2;
+    Some(*lengths.select_nth_unstable(middle).1)
+}

@@ -1,0 +1,478 @@
+//! One location's records as operations, halves of messages and what ties its process together.
+//!
+//! An operation is a call in which no other call was made, so that regions which only enclose others (`main`) do not
+//! hide what they enclose. What encloses stays as the operation's call path; of the time between two operations the path
+//! in which most of it was spent is kept. Cost: linear in the records, one look-up per call.
+
+use super::regions::{Class, Symbols};
+use crate::base::names::NameId;
+use crate::base::notice::{Notice, Notices};
+use crate::base::time::{Ns, Span};
+use crate::base::work::Cancel;
+use crate::event::operation::{CallPaths, Kind, NO_PATH, Operation, Way};
+use crate::input::otf2::{Archive, Envelope, Event, LocalClock, LocationId};
+use foldhash::HashMap;
+use std::collections::BTreeMap;
+
+/// Records between two looks at the cancel flag.
+const PATIENCE: u64 = 1 << 16;
+/// Stands for "in no operation".
+pub(in crate::event) const NOWHERE: u32 = u32::MAX;
+/// Polls that follow each other within this are one wait.
+const POLLING: Ns = 100_000;
+
+/// One half of a message, as one location recorded it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Half {
+    /// When, on the location's own clock (with the archive's own corrections, as all OTF2 tools show it).
+    pub time: Ns,
+    /// The other location; `None` where the peer could not be resolved (nobody, or no definition).
+    pub peer: Option<LocationId>,
+    /// Tag.
+    pub tag: u32,
+    /// Position of the record in its location, from 0.
+    pub record: u32,
+    /// Position of the record that posted it: `record`, but for non-blocking receives.
+    pub posted: u32,
+    /// Bytes of the message; more than this holds counts as what it holds.
+    pub bytes: u32,
+    /// Position of the operation it was recorded in.
+    pub(super) operation: u32,
+    /// Of a receive: position of the operation that posted it; of a send: of the one that was left when it was done.
+    pub(super) other: u32,
+}
+
+/// A part in a collective operation.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Attendance {
+    pub(super) operation: u32,
+    pub(super) group: usize,
+    pub(super) collective: u8,
+    pub(super) root: Option<LocationId>,
+}
+
+/// A part in a parallel region of a team of threads.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Part {
+    /// The team.
+    pub(super) group: usize,
+    /// Begin.
+    pub(super) time: Ns,
+    /// Of the thread that has the team do it: when it forked, and the position of its next operation.
+    pub(super) fork: Option<(Ns, u32)>,
+    /// Of the others: position of the operation that stands for what they did before, which was nothing.
+    pub(super) idle: u32,
+    /// Operations that are barriers: from here in [`LocationRun::barriers`].
+    pub(super) barriers: u32,
+}
+
+/// A lock taken.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Acquired {
+    pub(super) lock: u32,
+    pub(super) order: u32,
+    /// The operation that waited for it.
+    pub(super) operation: u32,
+    /// When it was there.
+    pub(super) time: Ns,
+}
+
+/// A lock given back.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Released {
+    pub(super) lock: u32,
+    pub(super) order: u32,
+    /// The operation that ends or begins then.
+    pub(super) operation: u32,
+    pub(super) time: Ns,
+}
+
+/// Bytes that went to and from files.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Transfers {
+    /// Bytes read.
+    pub read_bytes: u64,
+    /// Bytes written.
+    pub written_bytes: u64,
+    /// Operations that read.
+    pub reads: u64,
+    /// Operations that wrote.
+    pub writes: u64,
+}
+
+/// What one location recorded.
+#[derive(Clone, Debug, Default)]
+pub struct LocationRun {
+    /// In order.
+    pub operations: Vec<Operation>,
+    /// By operation: where it was called, and where the time behind it was spent.
+    pub ways: Vec<Way>,
+    /// Sends in order.
+    pub sends: Vec<Half>,
+    /// Receives in posting order.
+    pub receives: Vec<Half>,
+    /// First and last record, on the archive's clock, in ticks.
+    pub ticks: Option<(i128, i128)>,
+    /// Event records.
+    pub records: u64,
+    /// Its clock against the archive's.
+    pub clock: LocalClock,
+    /// When the tracer wrote out its buffer.
+    pub flushes: Vec<Span>,
+    /// What went to and from files.
+    pub transfers: Transfers,
+    pub(super) paths: CallPaths,
+    pub(super) attendances: Vec<Attendance>,
+    pub(super) parts: Vec<Part>,
+    pub(super) barriers: Vec<u32>,
+    pub(super) acquired: Vec<Acquired>,
+    pub(super) released: Vec<Released>,
+    /// Operations that wait for an accelerator.
+    pub(super) synchronised: Vec<u32>,
+    pub(super) per_class: BTreeMap<u8, u64>,
+    pub(super) notices: Notices,
+}
+
+/// A region that has begun.
+struct Frame {
+    region: u32,
+    start: Ns,
+    path: u32,
+    /// Another call was made inside.
+    encloses: bool,
+    /// It goes on with the operation before it: the same poll again.
+    again: bool,
+    sends: usize,
+    receives: usize,
+    attendances: usize,
+}
+
+/// Read the event file of one location.
+pub(super) fn read(archive: &Archive, symbols: &Symbols, id: LocationId, cancel: &Cancel) -> LocationRun {
+    let files = archive.open_location(id);
+    let mut run = LocationRun { clock: files.clock().clone(), ..LocationRun::default() };
+    let mut per_class = [0_u64; 256];
+    let mut reader = files.reader();
+    let mut location = LocationReader {
+        archive,
+        symbols,
+        run: &mut run,
+        frames: Vec::new(),
+        open: HashMap::default(),
+        sending: HashMap::default(),
+        transferring: HashMap::default(),
+        contexts: Vec::new(),
+        since: Ns::MIN,
+        longest: (0, NO_PATH),
+        forked: None,
+        idle: None,
+    };
+    let mut last = Ns::MIN;
+    while let Some(record) = reader.next() {
+        // What was read of a cancelled run is thrown away whole.
+        if location.run.records.is_multiple_of(PATIENCE) && cancel.is_cancelled() {
+            break;
+        }
+        let ticks = location.run.clock.correct(record.ticks);
+        let Some(time) = archive.ns(ticks) else {
+            let stream = || format!("{} at time {}", stream_name(archive, id), record.ticks);
+            location.run.notices.add(Notice::DamagedStream, 1, stream);
+            break;
+        };
+        if time < last {
+            location.run.notices.add(Notice::TimeBackwards, 1, || stream_name(archive, id));
+        }
+        last = last.max(time);
+        location.step(last, record.event);
+        per_class[usize::from(record.class)] += 1;
+        let (first, _) = location.run.ticks.unwrap_or((ticks, ticks));
+        location.run.ticks = Some((first, ticks));
+        location.run.records += 1;
+    }
+    location.finish(last);
+    run.notices.merge(reader.notices());
+    run.notices.merge(&files.notices());
+    run.per_class = (0..=u8::MAX).zip(per_class).filter(|(_, n)| *n > 0).collect();
+    // Non-overtaking holds in posting order, not in order of completion.
+    run.receives.sort_by_key(|r| (r.posted, r.record));
+    run
+}
+
+fn stream_name(archive: &Archive, id: LocationId) -> String {
+    archive.definitions.locations.get(id.index()).map_or_else(String::new, |l| l.name.clone())
+}
+
+/// Turns the records of one location into operations and halves of messages.
+struct LocationReader<'a> {
+    archive: &'a Archive,
+    symbols: &'a Symbols,
+    run: &'a mut LocationRun,
+    frames: Vec<Frame>,
+    /// Posting records and operations of open receive requests, by number; the latest is last.
+    open: HashMap<u64, Vec<(u32, u32)>>,
+    /// Positions of the sends of open send requests, by number.
+    sending: HashMap<u64, usize>,
+    /// Modes of the file operations that have begun, by number.
+    transferring: HashMap<u64, u8>,
+    /// Calling contexts that are open, outermost first.
+    contexts: Vec<u32>,
+    /// When the innermost region became that.
+    since: Ns,
+    /// Behind the last operation: the longest time so far in one path, and that path.
+    longest: (Ns, u32),
+    /// When a parallel region was begun that has no team yet.
+    forked: Option<Ns>,
+    /// Since when a thread of a team has had nothing to do.
+    idle: Option<Ns>,
+}
+
+impl LocationReader<'_> {
+    fn step(&mut self, time: Ns, event: Event) {
+        let record = self.run.records as u32;
+        match event {
+            Event::Enter(region) => self.enter(region, time),
+            Event::Leave(region) => self.leave_region(region, time),
+            Event::Context(context) => self.be_in(Some(context), time),
+            Event::ContextLeave(context) => {
+                let around = self.archive.definitions.calling_context(context).and_then(|(_, around)| around);
+                self.be_in(around, time);
+            }
+            Event::Send { to, request } => {
+                if let Some(number) = request {
+                    self.sending.insert(number, self.run.sends.len());
+                }
+                let done = if request.is_some() { NOWHERE } else { self.operation() };
+                self.run.sends.push(self.half(time, to, (record, done), record));
+            }
+            Event::SendComplete(number) => {
+                let (sent, done) = (self.sending.remove(&number), self.operation());
+                if let Some(send) = sent.and_then(|at| self.run.sends.get_mut(at)) {
+                    send.other = done;
+                }
+            }
+            Event::ReceiveRequest(number) => {
+                let posting = (record, self.operation());
+                self.open.entry(number).or_default().push(posting);
+            }
+            Event::RequestCancelled(number) => {
+                self.open.get_mut(&number).and_then(Vec::pop);
+            }
+            Event::Receive { from, request } => {
+                let itself = (record, self.operation());
+                let posting = request.and_then(|number| self.open.get_mut(&number)?.pop()).unwrap_or(itself);
+                self.run.receives.push(self.half(time, from, posting, record));
+            }
+            Event::CollectiveEnd { operation, communicator, root } => {
+                if let Some((group, members)) = self.archive.definitions.members(communicator)
+                    && members.len() > 1
+                {
+                    let root = members.get(root as usize).copied().flatten();
+                    self.run.attendances.push(Attendance { operation: NOWHERE, group, collective: operation, root });
+                }
+            }
+            Event::Flush { until } => {
+                let end = self.archive.ns(self.run.clock.correct(until)).unwrap_or(time);
+                self.run.flushes.push(Span::new(time, end.max(time)));
+            }
+            Event::Fork => self.forked = Some(time),
+            Event::TeamBegin(team) => self.begin_part(team, time),
+            Event::TeamEnd(_) if self.frames.is_empty() => self.idle = Some(time),
+            Event::Acquire { lock, order } => self.acquire(lock, order, time),
+            Event::Release { lock, order } => {
+                let operation = self.run.operations.len() as u32;
+                self.run.released.push(Released { lock, order, operation, time });
+            }
+            Event::IoBegin { mode, matching } => drop(self.transferring.insert(matching, mode)),
+            Event::IoComplete { bytes, matching } => self.transferred(matching, bytes),
+            Event::CollectiveBegin
+            | Event::CollectiveComplete { .. }
+            | Event::Join
+            | Event::TeamEnd(_)
+            | Event::Other => {}
+        }
+    }
+
+    fn transferred(&mut self, matching: u64, bytes: u64) {
+        let moved = &mut self.run.transfers;
+        // All ones: how many it moved is not known.
+        let bytes = if bytes == u64::MAX { 0 } else { bytes };
+        let (sum, count) = match self.transferring.remove(&matching) {
+            Some(0) => (&mut moved.read_bytes, &mut moved.reads),
+            Some(1) => (&mut moved.written_bytes, &mut moved.writes),
+            _ => return,
+        };
+        *sum = sum.saturating_add(bytes);
+        *count += 1;
+    }
+
+    /// The time until now was spent in the innermost region.
+    fn spend(&mut self, time: Ns) {
+        let path = self.frames.last().map_or(NO_PATH, |f| f.path);
+        let length = if self.since == Ns::MIN { 0 } else { time - self.since };
+        if length > self.longest.0 {
+            self.longest = (length, path);
+        }
+        self.since = time;
+    }
+
+    fn enter(&mut self, region: u32, time: Ns) {
+        self.spend(time);
+        let symbol = self.symbols.of(region);
+        let around = self.frames.last().map_or(NO_PATH, |f| f.path);
+        let path = match symbol.class {
+            Class::Artificial | Class::Flush => around,
+            _ => self.run.paths.child(around, symbol.name),
+        };
+        if let Some(around) = self.frames.last_mut() {
+            around.encloses = true;
+        }
+        let again = symbol.polls
+            && self.run.operations.last().is_some_and(|o| o.symbol == symbol.name && time - o.end <= POLLING)
+            && self.run.ways.last().is_some_and(|way| way.path == path);
+        let (sends, receives) = (self.run.sends.len(), self.run.receives.len());
+        let attendances = self.run.attendances.len();
+        self.frames.push(Frame { region, start: time, path, encloses: false, again, sends, receives, attendances });
+    }
+
+    /// Expected: the innermost region. Tolerated: another open one (at the end EZTrace closes the outer first).
+    /// A leave of a region that is not open says nothing about any operation.
+    fn leave_region(&mut self, region: u32, time: Ns) {
+        let Some(at) = self.frames.iter().rposition(|f| f.region == region) else {
+            return self.run.notices.add(Notice::EndWithoutBegin, 1, String::new);
+        };
+        if at + 1 == self.frames.len() && !self.frames[at].encloses {
+            // What it took is an operation's, and no time between two.
+            self.since = time;
+        } else {
+            self.spend(time);
+        }
+        let frame = self.frames.remove(at);
+        self.leave(&frame, time);
+    }
+
+    /// The thread is in this calling context now, found by a sample or an instrumented call: what is above both stays.
+    fn be_in(&mut self, context: Option<u32>, time: Ns) {
+        let definitions = &self.archive.definitions;
+        let around = |c: &u32| definitions.calling_context(*c).and_then(|(_, around)| around);
+        let mut now: Vec<u32> = std::iter::successors(context, around).take(DEEPEST).collect();
+        now.reverse();
+        let common = self.contexts.iter().zip(&now).take_while(|(a, b)| a == b).count();
+        let region = |c: u32| definitions.calling_context(c).map_or(u32::MAX, |(region, _)| region);
+        for left in self.contexts.split_off(common).into_iter().rev() {
+            self.leave_region(region(left), time);
+        }
+        for entered in now.into_iter().skip(common) {
+            self.enter(region(entered), time);
+            self.contexts.push(entered);
+        }
+    }
+
+    /// `posting`: the record that posted it, and the operation that posted it or that is left when it is done.
+    fn half(&self, time: Ns, envelope: Envelope, posting: (u32, u32), record: u32) -> Half {
+        let peer = self.archive.definitions.peer(envelope.communicator, envelope.peer);
+        let (posted, other) = posting;
+        let bytes = u32::try_from(envelope.bytes).unwrap_or(u32::MAX);
+        Half { time, peer, tag: envelope.tag, record, posted, bytes, operation: NOWHERE, other }
+    }
+
+    /// Position of the operation that the innermost region will be, unless a call is made in it.
+    fn operation(&self) -> u32 {
+        match self.frames.last() {
+            Some(frame) if !frame.encloses => self.run.operations.len() as u32 - u32::from(frame.again),
+            _ => NOWHERE,
+        }
+    }
+
+    fn leave(&mut self, frame: &Frame, end: Ns) {
+        let symbol = self.symbols.of(frame.region);
+        if symbol.class == Class::Flush {
+            return self.run.flushes.push(Span::new(frame.start, end));
+        }
+        if frame.encloses || symbol.class == Class::Artificial {
+            return;
+        }
+        let run = &mut *self.run;
+        let position = run.operations.len() as u32 - u32::from(frame.again);
+        // What was recorded since this call began was recorded in it: it enclosed nothing.
+        run.sends.iter_mut().skip(frame.sends).for_each(|s| s.operation = position);
+        let received = run.receives.len() > frame.receives;
+        run.receives.iter_mut().skip(frame.receives).for_each(|r| r.operation = position);
+        let met = run.attendances.len() > frame.attendances;
+        run.attendances.iter_mut().skip(frame.attendances).for_each(|a| a.operation = position);
+        let mut kind = symbol.kind;
+        if received || run.acquired.last().is_some_and(|a| a.operation == position) {
+            kind = Kind::Receive;
+        } else if met {
+            kind = Kind::Collective;
+        }
+        if frame.again
+            && let Some(poll) = run.operations.last_mut()
+        {
+            poll.end = end;
+            poll.kind = if received { kind } else { poll.kind };
+            self.longest = (0, NO_PATH);
+            return;
+        }
+        match symbol.class {
+            Class::Barrier => run.barriers.push(position),
+            Class::Synchronise => run.synchronised.push(position),
+            _ => {}
+        }
+        self.add(symbol.name, kind, Span::new(frame.start, end), frame.path);
+    }
+
+    /// A new operation; the time since the one before belongs to that.
+    fn add(&mut self, symbol: NameId, kind: Kind, span: Span, path: u32) {
+        let run = &mut *self.run;
+        if let Some(before) = run.ways.last_mut() {
+            before.after = self.longest.1;
+        }
+        self.longest = (0, NO_PATH);
+        // Where regions overlap instead of nesting, the later one begins when the earlier ended.
+        let start = run.operations.last().map_or(span.start, |before| before.end.max(span.start));
+        run.operations.push(Operation { symbol, kind, start, end: span.end.max(start) });
+        run.ways.push(Way { path, after: NO_PATH });
+    }
+
+    /// The time behind the last operation has an owner as well.
+    fn finish(&mut self, last: Ns) {
+        self.spend(last);
+        if let Some(before) = self.run.ways.last_mut() {
+            before.after = self.longest.1;
+        }
+    }
+
+    /// The thread is part of a team from here on. One whose region encloses nothing yet is a worker of that team, and
+    /// had nothing to do since it was last part of one.
+    fn begin_part(&mut self, team: u32, time: Ns) {
+        let Some((group, _)) = self.archive.definitions.members(team) else { return };
+        let mut idle = NOWHERE;
+        if self.frames.is_empty() && self.forked.is_none() {
+            let since = self.idle.take().unwrap_or(time);
+            idle = self.run.operations.len() as u32;
+            let path = self.run.paths.child(NO_PATH, self.symbols.idle);
+            self.add(self.symbols.idle, Kind::Receive, Span::new(since, time), path);
+            self.since = time;
+        }
+        let fork = self.forked.take().map(|forked| (forked, self.run.operations.len() as u32));
+        let barriers = self.run.barriers.len() as u32;
+        self.run.parts.push(Part { group, time, fork, idle, barriers });
+    }
+
+    /// The wait for a lock ends here: a call that takes it is left soon after; a critical region goes on.
+    fn acquire(&mut self, lock: u32, order: u32, time: Ns) {
+        let Some(frame) = self.frames.last_mut().filter(|f| !f.encloses) else { return };
+        let (start, path) = (frame.start, frame.path);
+        let symbol = self.symbols.of(frame.region);
+        let operation = self.run.operations.len() as u32;
+        if symbol.class == Class::Critical {
+            frame.encloses = true;
+            self.add(symbol.name, Kind::Receive, Span::new(start, time), path);
+            self.since = time;
+        }
+        self.run.acquired.push(Acquired { lock, order, operation, time });
+    }
+}
+
+/// Deeper call stacks are cut: what lies in a definition may go round in a circle.
+const DEEPEST: usize = 1024;

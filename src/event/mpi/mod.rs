@@ -1,0 +1,240 @@
+//! An OTF2 archive as operations, messages and meetings.
+//!
+//! In: records per location ([`location`]). Out: [`MpiRun`], and from it the neutral [`Operations`]. What threads and accelerators
+//! of one process wait for is put together in [`process`].
+//!
+//! Collectives are matched by the members of their communicator, in order, because each rank may give a communicator its
+//! own id; messages in [`super::matching`]. Costs: linear; reading parallel over locations, matching over receivers.
+
+mod location;
+mod process;
+mod regions;
+
+use super::matching::{self, Pair};
+use super::operation::{CallPaths, Handover, Meeting, Message, NO_PATH, Operations, Place, Sequence, Shape, Via};
+use crate::base::names::Names;
+use crate::base::notice::{Notice, Notices};
+use crate::base::work::{Cancelled, Work, in_order};
+use crate::input::otf2::{Archive, LocationId, LocationKind, class_name};
+use foldhash::HashMap;
+pub(super) use location::NOWHERE;
+pub use location::{Half, LocationRun, Transfers};
+pub use regions::IDLE;
+use regions::Symbols;
+use std::collections::BTreeMap;
+
+/// `stats count` of an archive.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Counts {
+    /// Event records.
+    pub events: u64,
+    /// By record type.
+    pub per_name: BTreeMap<String, u64>,
+    /// Locations.
+    pub streams: u64,
+    /// Messages sent.
+    pub sends: u64,
+    /// Messages received.
+    pub receives: u64,
+    /// Sends and receives that belong together.
+    pub matched: u64,
+}
+
+/// Everything read from an archive.
+#[derive(Clone, Debug, Default)]
+pub struct MpiRun {
+    /// By [`LocationId`].
+    pub locations: Vec<LocationRun>,
+    /// Matched messages, by receiving location and posting order.
+    pub pairs: Vec<Pair>,
+    /// What was wrong.
+    pub notices: Notices,
+    names: Names,
+    paths: CallPaths,
+    program: Vec<bool>,
+}
+
+/// Read a whole archive.
+pub fn read(archive: &Archive, work: &Work) -> Result<MpiRun, Cancelled> {
+    let n = archive.definitions.locations.len();
+    let symbols = Symbols::new(archive);
+    let mut run = MpiRun { notices: archive.notices.clone(), ..MpiRun::default() };
+    work.progress.enter("reading", n as u64);
+    in_order(
+        work,
+        n,
+        |i| location::read(archive, &symbols, LocationId::at(i), &work.cancel),
+        |_, mut location| {
+            work.progress.step(1);
+            run.notices.merge(&location.notices);
+            let ids = run.paths.merge(&std::mem::take(&mut location.paths));
+            let global = |path: u32| ids.get(path as usize).copied().unwrap_or(NO_PATH);
+            for way in &mut location.ways {
+                (way.path, way.after) = (global(way.path), global(way.after));
+            }
+            run.locations.push(location);
+        },
+    )?;
+    run.pairs = matching::pairs(&run.locations, work)?;
+    run.program = symbols.program();
+    run.names = symbols.names;
+    // Sends without a receive are no loss: EZTrace does not record the receives of C programs. Nor are receives from
+    // nobody (MPI_PROC_NULL).
+    let received: usize = run.locations.iter().map(|l| l.receives.iter().filter(|r| r.peer.is_some()).count()).sum();
+    run.notices.add(Notice::UnmatchedMessages, (received - run.pairs.len()) as u64, String::new);
+    Ok(run)
+}
+
+impl MpiRun {
+    /// Figures for `stats count`.
+    pub fn counts(&self) -> Counts {
+        let mut counts =
+            Counts { streams: self.locations.len() as u64, matched: self.pairs.len() as u64, ..Counts::default() };
+        for location in &self.locations {
+            counts.events += location.records;
+            counts.sends += location.sends.len() as u64;
+            counts.receives += location.receives.len() as u64;
+            for (class, n) in &location.per_class {
+                let name = class_name(*class).map_or_else(|| format!("type {class}"), str::to_owned);
+                *counts.per_name.entry(name).or_default() += n;
+            }
+        }
+        counts
+    }
+
+    /// What each process read from and wrote to files: by name of the process.
+    pub fn transfers(&self, archive: &Archive) -> Vec<(String, Transfers)> {
+        let mut by_process: Vec<(u32, String, Transfers)> = Vec::new();
+        for (l, run) in archive.definitions.locations.iter().zip(&self.locations) {
+            let at = by_process.iter().position(|(process, ..)| *process == l.process_index);
+            let at = at.unwrap_or_else(|| {
+                let name = l.rank.map_or_else(|| l.process.clone(), |rank| format!("rank {rank}"));
+                by_process.push((l.process_index, name, Transfers::default()));
+                by_process.len() - 1
+            });
+            if let Some((_, _, sum)) = by_process.get_mut(at) {
+                sum.read_bytes = sum.read_bytes.saturating_add(run.transfers.read_bytes);
+                sum.written_bytes = sum.written_bytes.saturating_add(run.transfers.written_bytes);
+                sum.reads += run.transfers.reads;
+                sum.writes += run.transfers.writes;
+            }
+        }
+        by_process.into_iter().map(|(_, name, sum)| (name, sum)).collect()
+    }
+
+    /// The neutral form, for clocks, mining and propagation.
+    pub fn into_operations(self, archive: &Archive) -> Operations {
+        let mut messages: Vec<Message> = self.pairs.iter().filter_map(|pair| self.message(pair)).collect();
+        let mut meetings = self.meetings();
+        process::tie(archive, &self.locations, &mut messages, &mut meetings);
+        messages.sort_by_key(|m| (m.to, m.received, m.from));
+        let handovers = self.pairs.iter().filter_map(|pair| self.handover(pair)).collect();
+        let one_clock = !self.locations.is_empty()
+            && self.locations.iter().all(|l| !l.clock.is_empty() || l.records == 0)
+            && self.locations.iter().any(|l| l.records > 0);
+        let mut uses: HashMap<&str, u32> = HashMap::default();
+        for l in &archive.definitions.locations {
+            *uses.entry(&l.name).or_default() += 1;
+        }
+        let sequences = archive.definitions.locations.iter().zip(self.locations);
+        let sequences = sequences
+            .map(|(l, run)| Sequence {
+                // Score-P calls the first thread of every process the same.
+                stream: match uses.get(l.name.as_str()) {
+                    Some(1) | None => l.name.clone(),
+                    _ => format!("{} {}", l.process, l.name),
+                },
+                label: l.label(),
+                rank: l.rank,
+                process: Some(l.process_index),
+                worker: l.kind != LocationKind::Thread
+                    || (l.member > 0 && !run.parts.is_empty() && run.sends.is_empty() && run.receives.is_empty()),
+                flushes: run.flushes,
+                operations: run.operations,
+                ways: run.ways,
+                ..Sequence::default()
+            })
+            .collect();
+        Operations {
+            names: self.names,
+            one_clock,
+            sequences,
+            messages,
+            meetings,
+            handovers,
+            paths: self.paths,
+            program: self.program,
+            ..Operations::default()
+        }
+    }
+
+    /// The two halves of a message.
+    fn halves(&self, pair: &Pair) -> Option<(&Half, &Half)> {
+        let send = self.locations.get(pair.send.0 as usize)?.sends.get(pair.send.1 as usize)?;
+        Some((send, self.locations.get(pair.receive.0 as usize)?.receives.get(pair.receive.1 as usize)?))
+    }
+
+    fn handover(&self, pair: &Pair) -> Option<Handover> {
+        let (send, receive) = self.halves(pair)?;
+        let from = Place { stream: pair.send.0, operation: send.operation };
+        let posted = Place { stream: pair.receive.0, operation: receive.other };
+        let known = ![send.operation, send.other, receive.other].contains(&NOWHERE);
+        known.then_some(Handover { from, done: send.other, posted, bytes: send.bytes })
+    }
+
+    fn message(&self, pair: &Pair) -> Option<Message> {
+        let (send, receive) = self.halves(pair)?;
+        Some(Message {
+            via: Via::Message,
+            from: Place { stream: pair.send.0, operation: send.operation },
+            to: Place { stream: pair.receive.0, operation: receive.operation },
+            sent: send.time,
+            received: receive.time,
+        })
+    }
+
+    /// The n-th collective operation of each group of members is one meeting.
+    fn meetings(&self) -> Vec<Meeting> {
+        let mut found: Vec<(u8, Option<LocationId>, Meeting)> = Vec::new();
+        let mut positions: HashMap<(usize, u32), usize> = HashMap::default();
+        for (stream, location) in (0_u32..).zip(&self.locations) {
+            let mut how_many: HashMap<usize, u32> = HashMap::default();
+            for a in &location.attendances {
+                let n = how_many.entry(a.group).or_default();
+                let at = *positions.entry((a.group, *n)).or_insert_with(|| {
+                    found.push((a.collective, a.root, Meeting { shape: Shape::Prefix, members: Vec::new() }));
+                    found.len() - 1
+                });
+                *n += 1;
+                // Another operation under the same number: this location lost records, or counts another way.
+                if let Some((collective, root, meeting)) = found.get_mut(at)
+                    && *collective == a.collective
+                    && a.operation != NOWHERE
+                {
+                    *root = root.or(a.root);
+                    meeting.members.push(Place { stream, operation: a.operation });
+                }
+            }
+        }
+        let shaped = |(collective, root, mut meeting): (u8, Option<LocationId>, Meeting)| {
+            let at = |root: LocationId| meeting.members.iter().position(|m| m.stream == root.0);
+            meeting.shape = shape(collective, root.and_then(at).map(|at| at as u32));
+            meeting
+        };
+        found.into_iter().map(shaped).filter(|m| m.members.len() > 1).collect()
+    }
+}
+
+/// Who waits for whom in a collective, by OTF2's number of it.
+fn shape(collective: u8, root: Option<u32>) -> Shape {
+    match collective {
+        0 => Shape::Barrier,
+        // Bcast, Scatter, Scatterv.
+        1 | 4 | 5 => Shape::FromOne(root),
+        // Gather, Gatherv, Reduce.
+        2 | 3 | 12 => Shape::ToOne(root),
+        // Allgather, Allgatherv, Alltoall, Alltoallv, Alltoallw, Allreduce, Reduce_scatter, Reduce_scatter_block.
+        6..=11 | 13 | 16 => Shape::All,
+        _ => Shape::Prefix,
+    }
+}

@@ -1,0 +1,166 @@
+//! Regions of an archive as symbols: what people call them, and what a call of one waits for.
+//!
+//! Writers differ: Score-P declares role and paradigm of every region, EZTrace declares each a plain function, so the
+//! names of MPI calls count as well. Cost: linear in the definitions.
+
+use crate::base::demangle::demangle;
+use crate::base::names::{NameId, Names};
+use crate::event::operation::Kind;
+use crate::input::otf2::{Archive, Region};
+use foldhash::HashMap;
+
+/// What a region is, as far as it matters for waiting.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Class {
+    /// A function or a part of one: the program's own work.
+    Program,
+    /// A call into a library that communicates.
+    Library,
+    /// A barrier of the threads of a team.
+    Barrier,
+    /// A part of the program that one thread after another may enter: a wait until its lock is acquired.
+    Critical,
+    /// A wait of the host for an accelerator.
+    Synchronise,
+    /// The tracer writes out its buffer.
+    Flush,
+    /// Made up by the tracer: it only encloses others.
+    Artificial,
+}
+
+/// A region as the rest of the program knows it.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Symbol {
+    pub(super) name: NameId,
+    pub(super) kind: Kind,
+    pub(super) class: Class,
+    /// Asks whether something is there, and is asked again when it is not.
+    pub(super) polls: bool,
+}
+
+/// Symbols of all regions.
+pub(super) struct Symbols {
+    pub(super) names: Names,
+    by_region: HashMap<u32, Symbol>,
+    nameless: Symbol,
+    /// Stands for the time in which a thread of a team has nothing to do.
+    pub(super) idle: NameId,
+}
+
+/// What threads of a team do between two parallel regions.
+pub const IDLE: &str = "(idle)";
+
+impl Symbols {
+    pub(super) fn new(archive: &Archive) -> Self {
+        let mut names = Names::default();
+        let recorded = &archive.definitions.names;
+        let by_region = archive.definitions.regions().map(|(id, region)| {
+            let name = readable(recorded.get(region.name));
+            let class = class(&region, &name);
+            let polls = name.starts_with("MPI_Test") || matches!(name.as_str(), "MPI_Iprobe" | "MPI_Improbe");
+            (id, Symbol { name: names.intern(&name), kind: kind(&region, class, &name), class, polls })
+        });
+        let by_region = by_region.collect();
+        let name = names.intern("(undefined region)");
+        let nameless = Symbol { name, kind: Kind::Work, class: Class::Program, polls: false };
+        let idle = names.intern(IDLE);
+        Symbols { names, by_region, nameless, idle }
+    }
+
+    /// The symbol of a region, by global id.
+    pub(super) fn of(&self, region: u32) -> Symbol {
+        self.by_region.get(&region).copied().unwrap_or(self.nameless)
+    }
+
+    /// By name: it is the program's own work.
+    pub(super) fn program(&self) -> Vec<bool> {
+        let mut program = vec![false; self.names.len()];
+        for symbol in self.by_region.values().filter(|s| s.class == Class::Program && s.kind == Kind::Work) {
+            if let Some(known) = program.get_mut(symbol.name.index()) {
+                *known = true;
+            }
+        }
+        program
+    }
+}
+
+/// `mpi_waitall_`, the Fortran symbol, is `MPI_Waitall` to people; both occur in one archive. Mangled names are read.
+fn readable(name: &str) -> String {
+    let fortran = name.strip_prefix("mpi_").map(|rest| rest.trim_end_matches('_'));
+    match fortran.and_then(|rest| rest.split_at_checked(1)) {
+        Some((first, rest)) => format!("MPI_{}{rest}", first.to_ascii_uppercase()),
+        None if name.starts_with("_Z") || name.starts_with("_R") => demangle(name),
+        None => name.to_owned(),
+    }
+}
+
+// OTF2's numbers of roles and paradigms (PUB OTF2_Definitions.h, OTF2_GeneralDefinitions.h).
+const ROLE_CRITICAL: u8 = 12;
+const ROLE_BARRIER: u8 = 15;
+const ROLE_IMPLICIT_BARRIER: u8 = 16;
+const ROLE_ORDERED: u8 = 18;
+const ROLE_TASK_WAIT: u8 = 22;
+const ROLE_ARTIFICIAL: u8 = 31;
+const ROLE_THREAD_WAIT: u8 = 33;
+const PARADIGM_OPENMP: u8 = 3;
+const PARADIGM_MPI: u8 = 4;
+const PARADIGM_CUDA: u8 = 5;
+const PARADIGM_MEASUREMENT: u8 = 6;
+const PARADIGM_PTHREAD: u8 = 7;
+const PARADIGM_OPENCL: u8 = 19;
+const PARADIGM_HIP: u8 = 23;
+
+fn class(region: &Region, name: &str) -> Class {
+    let accelerator = matches!(region.paradigm, PARADIGM_CUDA | PARADIGM_HIP | PARADIGM_OPENCL);
+    let waits = |n: &str| n.contains("Synchronize") || n == "clFinish" || n.starts_with("clWait");
+    match region.role {
+        _ if name == "TRACE BUFFER FLUSH" => Class::Flush,
+        ROLE_ARTIFICIAL if region.paradigm == PARADIGM_MEASUREMENT => Class::Artificial,
+        // EZTrace puts this region around all that a location does.
+        _ if name == "Working" => Class::Artificial,
+        ROLE_BARRIER | ROLE_IMPLICIT_BARRIER if region.paradigm == PARADIGM_OPENMP => Class::Barrier,
+        ROLE_CRITICAL | ROLE_ORDERED if region.paradigm == PARADIGM_OPENMP => Class::Critical,
+        _ if accelerator && waits(name) => Class::Synchronise,
+        _ if accelerator || region.paradigm == PARADIGM_PTHREAD || region.paradigm == PARADIGM_MPI => Class::Library,
+        _ if name.starts_with("MPI_") => Class::Library,
+        _ => Class::Program,
+    }
+}
+
+/// What a call of this region waits for, where its records do not tell.
+fn kind(region: &Region, class: Class, name: &str) -> Kind {
+    match (class, region.role) {
+        (Class::Barrier, _) => Kind::Collective,
+        (Class::Synchronise, _) | (_, ROLE_TASK_WAIT | ROLE_THREAD_WAIT) => Kind::Receive,
+        _ => kind_by_name(name),
+    }
+}
+
+fn kind_by_name(name: &str) -> Kind {
+    let Some(call) = name.strip_prefix("MPI_") else { return Kind::Work };
+    let begins = |words: &[&str]| words.iter().any(|w| call.starts_with(w));
+    // These answer at once, whatever they are called for.
+    if begins(&[
+        "Alloc_mem",
+        "Reduce_local",
+        "Comm_rank",
+        "Comm_size",
+        "Comm_get",
+        "Comm_set",
+        "Cart_coords",
+        "Cart_rank",
+        "Cart_get",
+        "Cart_shift",
+    ]) {
+        Kind::Work
+    } else if begins(&["Recv", "Mrecv", "Probe", "Mprobe", "Wait", "Sendrecv"]) && call != "Recv_init" {
+        Kind::Receive
+    } else if begins(&[
+        "Barrier", "Bcast", "Gather", "Scatter", "All", "Reduce", "Scan", "Exscan", "Comm_", "Init", "Finalize",
+        "Win_", "Cart_", "Graph_", "File_",
+    ]) {
+        Kind::Collective
+    } else {
+        Kind::Work
+    }
+}

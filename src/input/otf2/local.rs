@@ -1,0 +1,78 @@
+//! Definitions of one location: what its own ids are in the archive, and its clock.
+//!
+//! OTF2-FACTS section 6. Cost: linear in the file, and a binary search per id of an event.
+
+use super::clock::LocalClock;
+use super::definitions::each;
+use crate::base::notice::Notices;
+
+const MAPPING_TABLE: u8 = 5;
+const CLOCK_OFFSET: u8 = 6;
+
+/// Replaces a location's own ids by the archive's.
+#[derive(Clone, Debug, Default)]
+pub(super) struct IdMap {
+    /// Sorted by local id.
+    pairs: Vec<(u64, u64)>,
+}
+
+impl IdMap {
+    /// The global id; ids not in the table stay, and so does "undefined".
+    pub(super) fn global(&self, local: u32) -> u32 {
+        if self.pairs.is_empty() || local == u32::MAX {
+            return local;
+        }
+        match self.pairs.binary_search_by_key(&u64::from(local), |(l, _)| *l) {
+            Ok(i) => self.pairs.get(i).map_or(local, |(_, global)| *global as u32),
+            Err(_) => local,
+        }
+    }
+}
+
+/// Local definitions of one location.
+#[derive(Clone, Debug, Default)]
+pub(super) struct LocalDefinitions {
+    pub(super) regions: IdMap,
+    pub(super) communicators: IdMap,
+    pub(super) calling_contexts: IdMap,
+    pub(super) clock: LocalClock,
+}
+
+const MAP_REGIONS: u8 = 3;
+const MAP_COMMUNICATORS: u8 = 6;
+const MAP_CALLING_CONTEXTS: u8 = 10;
+const DENSE: u8 = 0;
+
+/// Read the local definitions of a location.
+pub(super) fn read(
+    data: &[u8],
+    chunk_size: u64,
+    notices: &mut Notices,
+    place: impl Fn() -> String,
+) -> LocalDefinitions {
+    let mut found = LocalDefinitions::default();
+    let mut offsets = Vec::new();
+    each(data, chunk_size, notices, place, |kind, p| {
+        match kind {
+            MAPPING_TABLE => {
+                let (what, count, mode) = (p.u8()?, p.packed_u64()?, p.u8()?);
+                let pair = |i| {
+                    if mode == DENSE { Some((i, p.packed_u64()?)) } else { Some((p.packed_u64()?, p.packed_u64()?)) }
+                };
+                let mut pairs = (0..count).map(pair).collect::<Option<Vec<_>>>()?;
+                pairs.sort_unstable();
+                match what {
+                    MAP_REGIONS => found.regions = IdMap { pairs },
+                    MAP_COMMUNICATORS => found.communicators = IdMap { pairs },
+                    MAP_CALLING_CONTEXTS => found.calling_contexts = IdMap { pairs },
+                    _ => {}
+                }
+            }
+            CLOCK_OFFSET => offsets.push((p.full_u64()?, p.packed_u64()? as i64)),
+            _ => {}
+        }
+        Some(())
+    });
+    found.clock = LocalClock::new(offsets);
+    found
+}
