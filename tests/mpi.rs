@@ -377,7 +377,7 @@ fn operations_are_named_for_people_and_enclose_nothing() {
         assert_eq!(turn(h.from), turn(h.posted), "{h:?}");
     }
     assert_eq!(operations.meetings.len(), 4);
-    assert!(operations.meetings.iter().all(|m| m.members.len() == 3 && m.shape.all_wait()));
+    assert!(operations.meetings.iter().all(|m| m.members.len() == 3 && m.exchange.all_wait()));
 }
 
 #[test]

@@ -12,7 +12,9 @@ use whyslow::base::names::Names;
 use whyslow::base::notice::Notices;
 use whyslow::base::time::Ns;
 use whyslow::base::work::{Cancel, Work};
-use whyslow::event::operation::{Handover, Kind, Meeting, Message, Operation, Operations, Place, Sequence, Shape, Via};
+use whyslow::event::operation::{
+    Exchange, Handover, Kind, Meeting, Message, Operation, Operations, Place, Sequence, Via,
+};
 use whyslow::model::build::{self, iterations};
 use whyslow::model::pattern::Anomalies;
 use whyslow::model::propagation::Noise;
@@ -637,7 +639,7 @@ fn generate(shape: Shape, seed: u64, percent: Ns, times: f64) -> Run {
                 let members = (0..ranks)
                     .map(|r| call(script, r, "MPI_Allreduce", Kind::Collective, &mut now[r as usize], last))
                     .collect();
-                script.operations.meetings.push(Meeting { shape: Shape::All, members });
+                script.operations.meetings.push(Meeting { exchange: Exchange::All, members });
             }
         }
     }

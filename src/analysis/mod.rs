@@ -15,6 +15,7 @@ pub mod disk;
 pub mod ecct;
 pub mod executions;
 pub mod functions;
+pub mod mpi;
 pub mod offsets;
 pub mod operation_stacks;
 pub mod operations;

@@ -218,7 +218,7 @@ impl<'a> Fit<'a> {
             add(Flight { from: m.from.stream, to: m.to.stream, sent: m.sent, received: m.received });
         }
         // Nobody leaves before all have come: as if the first member sent to and received from each of the others.
-        for meeting in operations.meetings.iter().filter(|m| m.shape.all_wait()) {
+        for meeting in operations.meetings.iter().filter(|m| m.exchange.all_wait()) {
             let mut members = meeting.members.iter().filter_map(|p| Some((p.stream, operations.get(*p)?)));
             let Some((hub, at_hub)) = members.next() else { continue };
             for (member, there) in members {

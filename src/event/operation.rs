@@ -223,6 +223,8 @@ pub enum Via {
     Packet,
     /// A message that could leave only when its receive was posted: back, from the receiver to the sender.
     Rendezvous,
+    /// Room for a message: back, from a receiver that had none until it came to the library again.
+    FlowControl,
     /// A thread had its team do something.
     Fork,
     /// A barrier of the threads of a team.
@@ -242,6 +244,7 @@ impl Via {
             Via::Wakeup => "wakeup",
             Via::Packet => "packet",
             Via::Rendezvous => "rendezvous",
+            Via::FlowControl => "flow_control",
             Via::Fork => "fork",
             Via::Barrier => "barrier",
             Via::Lock => "lock",
@@ -287,7 +290,7 @@ impl Handover {
 
 /// Who waits for whom in a meeting.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub enum Shape {
+pub enum Exchange {
     /// Nothing is handed over: nobody leaves before all have come.
     Barrier,
     /// The same, of the threads of a team.
@@ -302,15 +305,15 @@ pub enum Shape {
     Prefix,
 }
 
-impl Shape {
+impl Exchange {
     /// No member leaves before all have come (a barrier; not a broadcast).
     pub fn all_wait(self) -> bool {
-        matches!(self, Shape::Barrier | Shape::TeamBarrier | Shape::All)
+        matches!(self, Exchange::Barrier | Exchange::TeamBarrier | Exchange::All)
     }
 
     /// What it carries a delay by.
     pub fn via(self) -> Via {
-        if self == Shape::TeamBarrier { Via::Barrier } else { Via::Collective }
+        if self == Exchange::TeamBarrier { Via::Barrier } else { Via::Collective }
     }
 }
 
@@ -318,7 +321,7 @@ impl Shape {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Meeting {
     /// What it is.
-    pub shape: Shape,
+    pub exchange: Exchange,
     /// One operation per member, by stream.
     pub members: Vec<Place>,
 }

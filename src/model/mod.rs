@@ -15,6 +15,7 @@ pub mod pattern;
 pub mod propagation;
 pub mod questions;
 pub mod selection;
+pub mod waiting;
 
 use crate::base::names::{NameId, Names};
 use crate::base::notice::Notices;

@@ -3,6 +3,7 @@
 //! It holds no reference to the trace. Times are on the common time line; `local` ones on the stream's own clock.
 
 use super::propagation::{self, Path};
+use super::waiting::Waiting;
 use crate::analysis::offsets::Clock;
 use crate::analysis::patterns::measure::{Limit, Settings, Verdict};
 use crate::analysis::patterns::table::{PatternId, Shape, Table};
@@ -132,6 +133,8 @@ pub struct Anomalies {
     pub paths: Vec<Path>,
     /// Paths that were left out of `paths`.
     pub paths_left_out: u64,
+    /// Waiting in totals, of an MPI run.
+    pub waiting: Option<Waiting>,
 }
 
 impl Anomalies {
@@ -189,6 +192,7 @@ impl Anomalies {
             anomalies,
             paths: found.paths,
             paths_left_out: found.left_out,
+            waiting: mined.waiting.as_ref().map(|w| Waiting::new(w, operations)),
         })
     }
 }

@@ -4,12 +4,14 @@
 //! was late by itself, by how much, and whom that delayed.
 
 use super::clean;
+use super::waiting::{self, WaitingJson};
 use crate::analysis::patterns::measure::{Limit, Verdict};
 use crate::base::notice::Notices;
 use crate::base::time::Ns;
 use crate::event::operation::{EventKind, ThreadPlace, Via};
 use crate::model::pattern::{Anomalies, Anomaly, Pattern, Responsible, Stream};
 use crate::model::propagation::{Noise, Path, Step};
+use crate::model::waiting::Waiting;
 use serde::Serialize;
 use std::fmt::Write;
 
@@ -25,6 +27,11 @@ pub struct Document {
     patterns: Vec<PatternJson>,
     anomalies: Vec<AnomalyJson>,
     paths: Vec<PathJson>,
+    #[serde(flatten, skip_serializing_if = "Option::is_none")]
+    waiting: Option<WaitingJson>,
+    /// Who all others wait for although nothing is unusual, in words.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    steady: Option<String>,
     truncated: bool,
     warnings: Vec<String>,
 }
@@ -169,6 +176,8 @@ pub fn json(found: &Anomalies, notices: &Notices) -> Document {
         patterns: (0..).zip(&found.patterns).map(|(id, p)| pattern(id, p)).collect(),
         anomalies: (0..).zip(&found.anomalies).map(|(id, a)| anomaly(found, id, a)).collect(),
         paths: found.paths.iter().map(|p| path(found, p)).collect(),
+        waiting: found.waiting.as_ref().map(|w| waiting::json(Some(w))),
+        steady: found.waiting.as_ref().and_then(Waiting::sentence).map(|s| clean::line(&s)),
         truncated: found.paths_left_out > 0,
         warnings: notices.sentences().iter().map(|s| clean::line(s)).collect(),
     }
@@ -314,6 +323,12 @@ fn write(found: &Anomalies, notices: &Notices, out: &mut String) -> std::fmt::Re
     }
     if paths.peek().is_some() {
         writeln!(out, "\nmore sources with --json; fewer with a larger s")?;
+    }
+    if let Some(w) = &found.waiting {
+        waiting::write(w, out)?;
+        if let Some(sentence) = w.sentence() {
+            writeln!(out, "{}", clean::line(&sentence))?;
+        }
     }
     writeln!(out, "\n{:>9} {:>11} {:>11} {:>11}  pattern", "times", "reference", "limit", "longest")?;
     for p in &found.patterns {

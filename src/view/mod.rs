@@ -11,3 +11,4 @@ pub mod stats;
 pub mod svg;
 pub mod text;
 pub mod tui;
+pub mod waiting;

@@ -16,6 +16,7 @@ pub mod spread;
 pub mod table;
 pub mod triggers;
 
+use super::mpi::Waiting;
 use super::offsets::{Clock, fit};
 use crate::base::notice::Notices;
 use crate::base::time::Span;
@@ -38,6 +39,8 @@ pub struct Mined {
     /// Patterns and occurrences.
     pub table: Table,
     durations: Vec<Durations>,
+    /// Waiting in totals, of a run whose ranks and threads wait for each other.
+    pub waiting: Option<Waiting>,
     /// Time that mining took, summed over streams.
     pub detection: Duration,
 }
@@ -92,7 +95,11 @@ impl Mined {
         let table = Table::new(&grammars);
         detection += started.elapsed();
         let durations = measure(&table, &operations, work)?;
-        Ok(Mined { operations, clocks, table, durations, detection })
+        // Threads of a kernel recording have tasks, and paths of their own.
+        let waiting = operations.sequences.iter().all(|s| s.thread.is_none());
+        let waiting = waiting.then(|| Waiting::new(&operations, &clocks, &work.cancel)).flatten();
+        work.cancel.check()?;
+        Ok(Mined { operations, clocks, table, durations, waiting, detection })
     }
 
     /// What took too long and why, for one choice of settings.

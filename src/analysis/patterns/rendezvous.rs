@@ -10,7 +10,7 @@
 //! went through before.
 //!
 //! In: for each message the call that its sender left and the call that posted its receive; clocks. Out: a message back
-//! ([`Via::Rendezvous`]) from the posting call to each call that was held, which waits ([`Kind::Send`]). Held is a call whose receive
+//! ([`Via::Rendezvous`], [`Via::FlowControl`]) from the posting call to each call that was held, which waits ([`Kind::Send`]). Held is a call whose receive
 //! was posted in its second half: before, most of it is the transfer. Where clocks are not bounded nothing is
 //! held. Cost: two passes over the messages, a search per long send, and sorting those that are added.
 
@@ -96,20 +96,21 @@ pub fn find(operations: &mut Operations, clocks: &[Clock]) {
     }
     let library = library(operations);
     // The call of the receiver that let a held send go.
-    let release = |h: &Handover| -> Option<Place> {
+    let release = |h: &Handover| -> Option<(Via, Place)> {
         let s = seen(&h).filter(|_| h.from.stream != h.posted.stream)?;
         let large = eager.get(&s.symbol).is_none_or(|largest| h.bytes > *largest);
         let last = s.call.end.saturating_add(s.error);
         if large && (s.posted - s.call.start).saturating_mul(2) >= s.call.len() && s.posted <= last {
-            return Some(h.posted);
+            return Some((Via::Rendezvous, h.posted));
         }
         let long = s.call.len() >= SHORTEST.max(s.error.saturating_mul(4));
-        long.then(|| next_call(operations, clocks, &library, h.posted.stream, s.call, last)).flatten()
+        let call = long.then(|| next_call(operations, clocks, &library, h.posted.stream, s.call, last)).flatten()?;
+        Some((Via::FlowControl, call))
     };
     let back = |h: &Handover| {
-        let from = release(h)?;
+        let (via, from) = release(h)?;
         let (released, call) = (operations.get(from)?, operations.get(h.left())?);
-        Some(Message { via: Via::Rendezvous, from, to: h.left(), sent: released.start, received: call.end })
+        Some(Message { via, from, to: h.left(), sent: released.start, received: call.end })
     };
     let held: Vec<Message> = handovers.iter().filter_map(back).collect();
     for message in &held {

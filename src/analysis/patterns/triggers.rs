@@ -63,7 +63,7 @@ impl<'a> Triggers<'a> {
         });
         let at = self.attended.binary_search_by_key(&place, |(p, _)| *p).ok();
         let meeting = at.and_then(|at| self.operations.meetings.get(self.attended[at].1 as usize));
-        let members = meeting.into_iter().flat_map(|m| m.members.iter().map(|member| (m.shape.via(), member)));
+        let members = meeting.into_iter().flat_map(|m| m.members.iter().map(|member| (m.exchange.via(), member)));
         let members = members.filter_map(|(via, member)| {
             let came = self.clock(member.stream).common(self.operations.get(*member)?.start);
             Some(Trigger { from: *member, sent: came, via })

@@ -11,7 +11,7 @@ mod process;
 mod regions;
 
 use super::matching::{self, Pair};
-use super::operation::{CallPaths, Handover, Meeting, Message, NO_PATH, Operations, Place, Sequence, Shape, Via};
+use super::operation::{CallPaths, Exchange, Handover, Meeting, Message, NO_PATH, Operations, Place, Sequence, Via};
 use crate::base::names::Names;
 use crate::base::notice::{Notice, Notices};
 use crate::base::work::{Cancelled, Work, in_order};
@@ -202,7 +202,7 @@ impl MpiRun {
             for a in &location.attendances {
                 let n = how_many.entry(a.group).or_default();
                 let at = *positions.entry((a.group, *n)).or_insert_with(|| {
-                    found.push((a.collective, a.root, Meeting { shape: Shape::Prefix, members: Vec::new() }));
+                    found.push((a.collective, a.root, Meeting { exchange: Exchange::Prefix, members: Vec::new() }));
                     found.len() - 1
                 });
                 *n += 1;
@@ -218,7 +218,7 @@ impl MpiRun {
         }
         let shaped = |(collective, root, mut meeting): (u8, Option<LocationId>, Meeting)| {
             let at = |root: LocationId| meeting.members.iter().position(|m| m.stream == root.0);
-            meeting.shape = shape(collective, root.and_then(at).map(|at| at as u32));
+            meeting.exchange = shape(collective, root.and_then(at).map(|at| at as u32));
             meeting
         };
         found.into_iter().map(shaped).filter(|m| m.members.len() > 1).collect()
@@ -226,15 +226,15 @@ impl MpiRun {
 }
 
 /// Who waits for whom in a collective, by OTF2's number of it.
-fn shape(collective: u8, root: Option<u32>) -> Shape {
+fn shape(collective: u8, root: Option<u32>) -> Exchange {
     match collective {
-        0 => Shape::Barrier,
+        0 => Exchange::Barrier,
         // Bcast, Scatter, Scatterv.
-        1 | 4 | 5 => Shape::FromOne(root),
+        1 | 4 | 5 => Exchange::FromOne(root),
         // Gather, Gatherv, Reduce.
-        2 | 3 | 12 => Shape::ToOne(root),
+        2 | 3 | 12 => Exchange::ToOne(root),
         // Allgather, Allgatherv, Alltoall, Alltoallv, Alltoallw, Allreduce, Reduce_scatter, Reduce_scatter_block.
-        6..=11 | 13 | 16 => Shape::All,
-        _ => Shape::Prefix,
+        6..=11 | 13 | 16 => Exchange::All,
+        _ => Exchange::Prefix,
     }
 }

@@ -8,7 +8,7 @@
 use super::NOWHERE;
 use super::location::{LocationRun, Part, Released};
 use crate::base::time::Ns;
-use crate::event::operation::{Meeting, Message, Place, Shape, Via};
+use crate::event::operation::{Exchange, Meeting, Message, Place, Via};
 use crate::input::otf2::{Archive, LocationKind};
 use foldhash::HashMap;
 use std::collections::BTreeMap;
@@ -59,7 +59,7 @@ fn teams(locations: &[LocationRun], messages: &mut Vec<Message>, meetings: &mut 
             let there = |m: &(u32, usize)| Some(Place { stream: m.0, operation: *barriers(m).get(n)? });
             let members: Vec<Place> = members.iter().filter_map(there).collect();
             if members.len() > 1 {
-                meetings.push(Meeting { shape: Shape::TeamBarrier, members });
+                meetings.push(Meeting { exchange: Exchange::TeamBarrier, members });
             }
         }
     }

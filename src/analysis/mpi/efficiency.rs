@@ -1,0 +1,175 @@
+//! How well a run uses its ranks: POP's efficiencies, the critical path through ranks and regions, and time by region and rank.
+//!
+//! In: what streams did, and their waits. The window is the run between starting up and shutting down (`MPI_Init`,
+//! `MPI_Finalize`). Definitions (those of the POP Centre of Excellence, with the critical path in place of a replay on an ideal
+//! network): useful is time in the program's own code;
+//!
+//! ```text
+//! load balance  = mean useful / largest useful         serialisation = largest useful / useful on the critical path
+//! transfer      = useful on the critical path / length communication = serialisation x transfer
+//! parallel efficiency = load balance x communication   = mean useful / length
+//! ```
+//! The critical path goes back from the end: through what a stream did, and from a wait to what it waited for. Cost: linear.
+
+use super::profile::{Region, Streams};
+use super::wait_states::{Wait, WaitKind};
+use crate::base::time::{Ns, Span};
+use crate::base::work::Cancel;
+use crate::event::operation::{Operations, Sequence};
+use foldhash::HashMap;
+use std::collections::BTreeMap;
+
+/// POP's efficiencies, each between 0 and 1.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Efficiency {
+    /// Load balance x communication.
+    pub parallel: f64,
+    /// Mean useful time over the largest.
+    pub load_balance: f64,
+    /// Serialisation x transfer.
+    pub communication: f64,
+    /// Largest useful time over that on the critical path.
+    pub serialisation: f64,
+    /// Useful time on the critical path over the length of the run.
+    pub transfer: f64,
+}
+
+/// Time of one region by stream.
+#[derive(Clone, Debug, PartialEq)]
+pub struct RegionTime {
+    /// Which.
+    pub region: Region,
+    /// By stream that has it: its time, ascending by stream.
+    pub by_stream: Vec<(u32, Ns)>,
+    /// How often all together.
+    pub visits: u64,
+}
+
+/// What [`measure`] finds.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Measured {
+    /// What was looked at.
+    pub window: Span,
+    /// Efficiencies; `None` where the window is empty.
+    pub efficiency: Option<Efficiency>,
+    /// Useful regions, by time.
+    pub regions: Vec<RegionTime>,
+    /// Useful time on the critical path by stream and region, longest first.
+    pub critical_path: Vec<(u32, Region, Ns)>,
+}
+
+/// From the last rank that has started up until the first that shuts down.
+pub fn window(streams: &Streams<'_>) -> Span {
+    let operations = streams.operations;
+    let named = |o: u32, s: u32, word: &str| {
+        let operation = operations.sequences[s as usize].operations.get(o as usize)?;
+        operations.names.get(operation.symbol).starts_with(word).then_some(operation)
+    };
+    let (mut begin, mut end) = (Ns::MAX, Ns::MIN);
+    let (mut started, mut finishing) = (Ns::MIN, Ns::MAX);
+    for (s, sequence) in (0_u32..).zip(&operations.sequences).filter(|(_, q)| !q.worker && !q.operations.is_empty()) {
+        let n = sequence.operations.len() as u32;
+        let (first, last) = (sequence.operations.first(), sequence.operations.last());
+        begin = begin.min(first.map_or(Ns::MAX, |o| streams.common(s, o.start)));
+        end = end.max(last.map_or(Ns::MIN, |o| streams.common(s, o.end)));
+        let init = (0..n.min(EDGE)).find_map(|o| named(o, s, "MPI_Init"));
+        started = started.max(init.map_or(Ns::MIN, |o| streams.common(s, o.end)));
+        let finalize = (n.saturating_sub(EDGE)..n).find_map(|o| named(o, s, "MPI_Finalize"));
+        finishing = finishing.min(finalize.map_or(Ns::MAX, |o| streams.common(s, o.start)));
+    }
+    let (from, to) = (begin.max(started), end.min(finishing));
+    if from < to { Span::new(from, to) } else { Span::new(begin.min(end), end.max(begin)) }
+}
+
+/// Starting up and shutting down are among so many operations at both ends of a stream.
+const EDGE: u32 = 64;
+
+/// Masters of their processes: workers do what they are told.
+fn ranks(operations: &Operations) -> impl Iterator<Item = (u32, &Sequence)> {
+    (0_u32..).zip(&operations.sequences).filter(|(_, s)| !s.worker && !s.operations.is_empty())
+}
+
+/// Efficiencies, regions and critical path.
+pub fn measure(streams: &Streams<'_>, waits: &[Wait], cancel: &Cancel) -> Measured {
+    let window = window(streams);
+    let mut measured = Measured { window, ..Measured::default() };
+    let mut regions: HashMap<Region, (BTreeMap<u32, Ns>, u64)> = HashMap::default();
+    let (mut useful, mut most, mut n) = (0, 0, 0);
+    let all = (0_u32..).zip(&streams.operations.sequences).filter(|(_, s)| !s.operations.is_empty());
+    for (stream, sequence) in all {
+        if cancel.is_cancelled() {
+            return measured;
+        }
+        let mut sum = 0;
+        let mut own: HashMap<Region, (Ns, u64)> = HashMap::default();
+        for piece in streams.back(stream, window).filter(|p| p.useful) {
+            sum += piece.span.len();
+            let (ns, visits) = own.entry(piece.region).or_default();
+            *ns += piece.span.len();
+            *visits += 1;
+        }
+        for (region, (ns, visits)) in own {
+            let known = regions.entry(region).or_default();
+            known.0.insert(stream, ns);
+            known.1 += visits;
+        }
+        if !sequence.worker {
+            useful += sum;
+            most = most.max(sum);
+            n += 1;
+        }
+    }
+    let time = |region, (by_stream, visits): (BTreeMap<u32, Ns>, u64)| RegionTime {
+        region,
+        by_stream: by_stream.into_iter().collect(),
+        visits,
+    };
+    measured.regions = regions.into_iter().map(|(region, found)| time(region, found)).collect();
+    let whole = |r: &RegionTime| r.by_stream.iter().map(|(_, ns)| ns).sum::<Ns>();
+    measured.regions.sort_by_key(|r| (std::cmp::Reverse(whole(r)), r.region));
+    measured.critical_path = critical_path(streams, waits, window, cancel);
+    let on_path: Ns = measured.critical_path.iter().map(|(.., ns)| ns).sum();
+    let ratio = |a: Ns, b: Ns| if b > 0 { (a as f64 / b as f64).min(1.0) } else { 0.0 };
+    if n > 0 && most > 0 {
+        let load_balance = ratio(useful / n, most);
+        let (serialisation, transfer) = (ratio(most, on_path), ratio(on_path, window.len()));
+        let communication = serialisation * transfer;
+        let parallel = load_balance * communication;
+        measured.efficiency = Some(Efficiency { parallel, load_balance, communication, serialisation, transfer });
+    }
+    measured
+}
+
+/// Useful time along the critical path of a window.
+fn critical_path(streams: &Streams<'_>, waits: &[Wait], window: Span, cancel: &Cancel) -> Vec<(u32, Region, Ns)> {
+    let end = |(s, q): (u32, &Sequence)| {
+        let last = q.operations.partition_point(|o| streams.common(s, o.start) < window.end).checked_sub(1)?;
+        Some((streams.common(s, q.operations.get(last)?.end), std::cmp::Reverse(s)))
+    };
+    let Some((_, std::cmp::Reverse(mut stream))) = ranks(streams.operations).filter_map(end).max() else {
+        return Vec::new();
+    };
+    let mut at = window.end;
+    let mut by_region: HashMap<(u32, Region), Ns> = HashMap::default();
+    'streams: while at > window.start && !cancel.is_cancelled() {
+        for piece in streams.back(stream, Span::new(window.start, at)) {
+            if piece.useful {
+                *by_region.entry((stream, piece.region)).or_default() += piece.span.len();
+            }
+            if piece.kind.waits() {
+                let place = (stream, piece.event / 2);
+                let first = waits.partition_point(|w| (w.place.stream, w.place.operation) < place);
+                let of_place = waits[first..].iter().take_while(|w| (w.place.stream, w.place.operation) == place);
+                let long = |w: &&Wait| w.kind != WaitKind::Completion && w.cause.stream != stream && w.until < at;
+                if let Some(wait) = of_place.filter(long).max_by_key(|w| w.until) {
+                    (stream, at) = (wait.cause.stream, wait.until);
+                    continue 'streams;
+                }
+            }
+        }
+        break;
+    }
+    let mut path: Vec<_> = by_region.into_iter().map(|((stream, region), ns)| (stream, region, ns)).collect();
+    path.sort_by_key(|(stream, region, ns)| (std::cmp::Reverse(*ns), *stream, *region));
+    path
+}

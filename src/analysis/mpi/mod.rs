@@ -1,0 +1,222 @@
+//! Where the ranks and threads of a run lose time, whatever is usual there: waits in totals, who causes them, how evenly the work is
+//! shared out.
+//!
+//! ```text
+//! operations -> wait_states -> delays (costs of waiting) -> Waiting
+//!            -> profile     -> efficiency (POP, regions, critical path)
+//! ```
+//! It needs no repetition, so that a run of one step has an answer too. ALGORITHMS.md 9.6.
+
+pub mod delays;
+pub mod efficiency;
+pub mod profile;
+pub mod wait_states;
+
+use super::offsets::Clock;
+use crate::base::names::NameId;
+use crate::base::time::{Ns, Span};
+use crate::base::work::Cancel;
+use crate::event::operation::{NO_PATH, Operations};
+use delays::Costs;
+use efficiency::{Efficiency, Measured, RegionTime};
+use foldhash::HashMap;
+use profile::{Region, Streams};
+use std::cmp::Reverse;
+use wait_states::{Wait, WaitKind};
+
+/// Waits of one kind in one place.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Row {
+    /// Position of the stream.
+    pub stream: u32,
+    /// The call that waits.
+    pub call: NameId,
+    /// Its call path; none where only the call is known.
+    pub path: u32,
+    /// How many.
+    pub waits: u64,
+    /// How long together.
+    pub ns: Ns,
+    /// Who came late, and doing what: most first.
+    pub causes: Vec<(u32, Option<Region>, Ns)>,
+}
+
+/// All waits of one kind.
+#[derive(Clone, Debug, PartialEq)]
+pub struct State {
+    /// Which kind.
+    pub kind: WaitKind,
+    /// How many.
+    pub waits: u64,
+    /// How long together.
+    pub ns: Ns,
+    /// By place, longest first.
+    pub rows: Vec<Row>,
+}
+
+/// What somebody did that others waited for.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Cost {
+    /// Position of the stream.
+    pub stream: u32,
+    /// What it did.
+    pub region: Region,
+    /// Where it did most of it.
+    pub path: u32,
+    /// Waiting that it caused.
+    pub ns: Ns,
+}
+
+/// Who all others wait for although nothing is unusual.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Imbalance {
+    /// Position of the stream.
+    pub stream: u32,
+    /// What takes it longer than others.
+    pub region: Region,
+    /// Its time there.
+    pub ns: Ns,
+    /// The mean of all ranks there, those that never are included.
+    pub mean_ns: Ns,
+    /// Waiting that it causes.
+    pub cost_ns: Ns,
+}
+
+/// Everything about the waiting of a run.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Waiting {
+    /// Between starting up and shutting down.
+    pub window: Span,
+    /// Time of all ranks and threads together in the window.
+    pub whole_ns: Ns,
+    /// By kind, longest first.
+    pub states: Vec<State>,
+    /// By cost.
+    pub costs: Vec<Cost>,
+    /// Steady imbalance and serialisation, by cost.
+    pub imbalances: Vec<Imbalance>,
+    /// POP's efficiencies.
+    pub efficiency: Option<Efficiency>,
+    /// Useful regions by time.
+    pub regions: Vec<RegionTime>,
+    /// Useful time on the critical path, longest first.
+    pub critical_path: Vec<(u32, Region, Ns)>,
+}
+
+impl Waiting {
+    /// All of it; `None` where nothing ties streams together.
+    pub fn new(operations: &Operations, clocks: &[Clock], cancel: &Cancel) -> Option<Waiting> {
+        if operations.messages.is_empty() && operations.meetings.is_empty() {
+            return None;
+        }
+        let streams = Streams { operations, clocks };
+        let all = wait_states::find(operations, clocks);
+        let measured = efficiency::measure(&streams, &all, cancel);
+        // Who waits for others to start up has not begun.
+        let begun = |w: &&Wait| w.until > measured.window.start && w.start < measured.window.end;
+        let waits: Vec<Wait> = all.iter().filter(begun).copied().collect();
+        let costs = delays::share_out(&streams, &waits, cancel);
+        let life = |s: &crate::event::operation::Sequence| {
+            let (Some(first), Some(last)) = (s.operations.first(), s.operations.last()) else { return 0 };
+            (last.end - first.start).min(measured.window.len())
+        };
+        let mut waiting = Waiting {
+            window: measured.window,
+            whole_ns: operations.sequences.iter().map(life).sum(),
+            states: states(operations, &waits, &costs),
+            costs: ranked(&costs),
+            ..Waiting::default()
+        };
+        waiting.imbalances = imbalances(operations, &waiting, &measured);
+        (waiting.efficiency, waiting.critical_path) = (measured.efficiency, measured.critical_path);
+        waiting.regions = measured.regions;
+        Some(waiting)
+    }
+
+    /// Waiting of all kinds that somebody is late for: idle threads and completion apart.
+    pub fn waited_ns(&self) -> Ns {
+        let apart = |k: WaitKind| matches!(k, WaitKind::IdleThreads | WaitKind::Completion);
+        self.states.iter().filter(|s| !apart(s.kind)).map(|s| s.ns).sum()
+    }
+}
+
+fn ranked(costs: &Costs) -> Vec<Cost> {
+    let one = |((stream, region), (ns, path)): (&(u32, Region), &(Ns, u32))| Cost {
+        stream: *stream,
+        region: *region,
+        path: *path,
+        ns: *ns,
+    };
+    let mut all: Vec<Cost> = costs.by_region.iter().map(one).filter(|c| c.ns > 0).collect();
+    all.sort_by_key(|c| (Reverse(c.ns), c.stream, c.region));
+    all
+}
+
+/// Causes named per place.
+const CAUSES: usize = 3;
+
+/// A place that waits, for a kind of reason.
+type Where = (WaitKind, u32, u32, NameId);
+
+fn states(operations: &Operations, waits: &[Wait], costs: &Costs) -> Vec<State> {
+    let mut rows: HashMap<Where, (u64, Ns, HashMap<(u32, Option<Region>), Ns>)> = HashMap::default();
+    for (wait, cause) in waits.iter().zip(&costs.causes) {
+        let Some(operation) = operations.get(wait.place) else { continue };
+        let ways = operations.sequences.get(wait.place.stream as usize).map_or(&[][..], |s| &s.ways);
+        let path = ways.get(wait.place.operation as usize).map_or(NO_PATH, |w| w.path);
+        let row = rows.entry((wait.kind, wait.place.stream, path, operation.symbol)).or_default();
+        row.0 += 1;
+        row.1 += wait.len();
+        if wait.cause.stream != wait.place.stream {
+            *row.2.entry((wait.cause.stream, *cause)).or_default() += wait.len();
+        }
+    }
+    let mut by_kind: HashMap<WaitKind, State> = HashMap::default();
+    for ((kind, stream, path, call), (waits, ns, causes)) in rows {
+        let state = by_kind.entry(kind).or_insert(State { kind, waits: 0, ns: 0, rows: Vec::new() });
+        state.waits += waits;
+        state.ns += ns;
+        let mut causes: Vec<_> = causes.into_iter().map(|((stream, region), ns)| (stream, region, ns)).collect();
+        causes.sort_by_key(|(stream, region, ns)| (Reverse(*ns), *stream, *region));
+        causes.truncate(CAUSES);
+        state.rows.push(Row { stream, call, path, waits, ns, causes });
+    }
+    let mut states: Vec<State> = by_kind.into_values().collect();
+    states.iter_mut().for_each(|s| s.rows.sort_by_key(|r| (Reverse(r.ns), r.stream, r.path, r.call)));
+    states.sort_by_key(|s| (Reverse(s.ns), s.kind));
+    states
+}
+
+/// An imbalance costs at least one part in this many of all waiting, and waiting at least one in this many of the run.
+const OF_WAITING: Ns = 4;
+const OF_RUN: Ns = 50;
+/// Its region takes at least a tenth more than the mean.
+const MORE: Ns = 10;
+
+/// Stream and region that cause much of the waiting and take more there than the mean of all ranks.
+fn imbalances(operations: &Operations, waiting: &Waiting, measured: &Measured) -> Vec<Imbalance> {
+    let waited = waiting.waited_ns();
+    if waited.saturating_mul(OF_RUN) < waiting.whole_ns {
+        return Vec::new();
+    }
+    let active =
+        |worker| operations.sequences.iter().filter(|s| s.worker == worker && !s.operations.is_empty()).count();
+    let worker = |s: u32| operations.sequences.get(s as usize).is_some_and(|s| s.worker);
+    let found = waiting.costs.iter().take_while(|c| c.ns.saturating_mul(OF_WAITING) >= waited).filter_map(|cost| {
+        let time = measured.regions.iter().find(|r| r.region == cost.region)?;
+        let ns = time.by_stream.iter().find(|(s, _)| *s == cost.stream)?.1;
+        // What only masters do is theirs; what teams do is everybody's.
+        let of_teams = time.by_stream.iter().any(|(s, _)| worker(*s));
+        let streams = active(false) + if of_teams { active(true) } else { 0 };
+        let mean_ns = time.by_stream.iter().map(|(_, ns)| ns).sum::<Ns>() / streams.max(1) as Ns;
+        let region = cost.region;
+        (ns - mean_ns >= mean_ns / MORE).then_some(Imbalance {
+            stream: cost.stream,
+            region,
+            ns,
+            mean_ns,
+            cost_ns: cost.ns,
+        })
+    });
+    found.collect()
+}

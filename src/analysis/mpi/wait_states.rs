@@ -1,0 +1,251 @@
+//! Wait states: the part of each call in which it could do nothing because another rank or thread was late.
+//!
+//! In: operations, messages, meetings, clocks. Out: [`Wait`]s by stream and operation. A call waits until the last of what it needs was there
+//! ready to come: until the sending call began, the receive was posted, the last member entered, the lock was given back, the
+//! team was called. What a call takes beyond that is transfer or its own work. Definitions as Scalasca's, but that the
+//! destination of a reduction waits for the last of its senders. Cost: linear, and one search per call that waits.
+
+use crate::analysis::offsets::Clock;
+use crate::base::time::Ns;
+use crate::event::operation::{Exchange, Operations, Place, Via};
+
+/// Kinds of wait states.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum WaitKind {
+    /// A receive waits for its send to begin.
+    LateSender,
+    /// The same, while a message that was sent earlier is received only later.
+    WrongOrder,
+    /// A send waits for its receive to be posted.
+    LateReceiver,
+    /// A send waits until its receiver, which is busy elsewhere, has room for more messages.
+    FlowControl,
+    /// The destination of a reduction waits for those who send.
+    EarlyReduce,
+    /// A member of a broadcast waits for who sends.
+    LateBroadcast,
+    /// Everybody waits for everybody in an exchange of data.
+    AllToAll,
+    /// Everybody waits for everybody in a barrier of ranks.
+    Barrier,
+    /// Members wait for those whose data come before theirs.
+    Prefix,
+    /// Members of a collective are still in it when the first has left.
+    Completion,
+    /// Threads wait for the others of their team.
+    ThreadBarrier,
+    /// Threads of a team have nothing to do between parallel regions.
+    IdleThreads,
+    /// A thread waits for a lock that another has.
+    Lock,
+    /// The host waits for an accelerator.
+    Accelerator,
+}
+
+impl WaitKind {
+    /// The name in JSON.
+    pub fn name(self) -> &'static str {
+        match self {
+            WaitKind::LateSender => "late_sender",
+            WaitKind::WrongOrder => "wrong_order",
+            WaitKind::LateReceiver => "late_receiver",
+            WaitKind::FlowControl => "flow_control",
+            WaitKind::EarlyReduce => "early_reduce",
+            WaitKind::LateBroadcast => "late_broadcast",
+            WaitKind::AllToAll => "n_to_n",
+            WaitKind::Barrier => "barrier",
+            WaitKind::Prefix => "prefix",
+            WaitKind::Completion => "completion",
+            WaitKind::ThreadBarrier => "thread_barrier",
+            WaitKind::IdleThreads => "idle_threads",
+            WaitKind::Lock => "lock",
+            WaitKind::Accelerator => "accelerator",
+        }
+    }
+
+    /// For people.
+    pub fn words(self) -> &'static str {
+        match self {
+            WaitKind::LateSender => "late sender",
+            WaitKind::WrongOrder => "late sender, messages in wrong order",
+            WaitKind::LateReceiver => "late receiver",
+            WaitKind::FlowControl => "flow control",
+            WaitKind::EarlyReduce => "early reduce",
+            WaitKind::LateBroadcast => "late broadcast",
+            WaitKind::AllToAll => "wait at N x N",
+            WaitKind::Barrier => "wait at barrier",
+            WaitKind::Prefix => "wait at prefix reduction",
+            WaitKind::Completion => "completion of collectives",
+            WaitKind::ThreadBarrier => "wait at OpenMP barrier",
+            WaitKind::IdleThreads => "idle threads",
+            WaitKind::Lock => "lock competition",
+            WaitKind::Accelerator => "wait for accelerator",
+        }
+    }
+}
+
+/// A wait of one operation, on the common time line.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Wait {
+    /// Which waits.
+    pub place: Place,
+    /// Why.
+    pub kind: WaitKind,
+    /// From.
+    pub start: Ns,
+    /// Until this it could not go on.
+    pub until: Ns,
+    /// What it waited for: the operation that came late. Itself where nobody is late (completion).
+    pub cause: Place,
+    /// What tied the two together: the position of a meeting; none for messages.
+    pub meeting: Option<u32>,
+}
+
+impl Wait {
+    /// How long.
+    pub fn len(&self) -> Ns {
+        self.until - self.start
+    }
+
+    /// True when nothing was waited for.
+    pub fn is_empty(&self) -> bool {
+        self.until <= self.start
+    }
+}
+
+/// All waits, by place; of an operation that waited for several things of one kind the one that came last.
+pub fn find(operations: &Operations, clocks: &[Clock]) -> Vec<Wait> {
+    let finder = Finder { operations, clocks };
+    let mut waits = finder.messages();
+    finder.meetings(&mut waits);
+    waits.sort_by_key(|w| (w.place, w.kind, w.until));
+    let mut kept: Vec<Wait> = Vec::with_capacity(waits.len());
+    for wait in waits {
+        match kept.last_mut() {
+            Some(last) if last.place == wait.place && last.kind == wait.kind => *last = wait,
+            _ => kept.push(wait),
+        }
+    }
+    kept
+}
+
+struct Finder<'a> {
+    operations: &'a Operations,
+    clocks: &'a [Clock],
+}
+
+impl Finder<'_> {
+    fn common(&self, stream: u32, local: Ns) -> Ns {
+        self.clocks.get(stream as usize).map_or(local, |c| c.common(local))
+    }
+
+    fn start(&self, place: Place) -> Option<Ns> {
+        Some(self.common(place.stream, self.operations.get(place)?.start))
+    }
+
+    fn end(&self, place: Place) -> Option<Ns> {
+        Some(self.common(place.stream, self.operations.get(place)?.end))
+    }
+
+    /// The wait of an operation until something at another place was there; `None` where that was there already.
+    fn wait(&self, place: Place, kind: WaitKind, until: Ns, cause: Place, meeting: Option<u32>) -> Option<Wait> {
+        let (start, end) = (self.start(place)?, self.end(place)?);
+        let wait = Wait { place, kind, start, until: until.min(end), cause, meeting };
+        (!wait.is_empty()).then_some(wait)
+    }
+
+    fn messages(&self) -> Vec<Wait> {
+        let mut waits = Vec::new();
+        let messages = &self.operations.messages;
+        // By position: the earliest sending of all that this stream received in later operations.
+        let mut earliest: Vec<Ns> = vec![Ns::MAX; messages.len()];
+        let (mut stream, mut sent) = (u32::MAX, Ns::MAX);
+        for (m, earliest) in messages.iter().zip(&mut earliest).rev() {
+            if m.to.stream != stream {
+                (stream, sent) = (m.to.stream, Ns::MAX);
+            }
+            *earliest = sent;
+            if m.via == Via::Message {
+                sent = sent.min(self.start(m.from).unwrap_or(Ns::MAX));
+            }
+        }
+        for (m, earliest) in messages.iter().zip(earliest) {
+            if m.from.stream == m.to.stream {
+                continue;
+            }
+            let (kind, until) = match m.via {
+                Via::Message => {
+                    let Some(began) = self.start(m.from) else { continue };
+                    let kind = if earliest < began { WaitKind::WrongOrder } else { WaitKind::LateSender };
+                    (kind, Some(began))
+                }
+                Via::Rendezvous => (WaitKind::LateReceiver, self.start(m.from)),
+                Via::FlowControl => (WaitKind::FlowControl, self.start(m.from)),
+                Via::Fork => (WaitKind::IdleThreads, self.end(m.to)),
+                Via::Lock => (WaitKind::Lock, Some(self.common(m.from.stream, m.sent))),
+                Via::Accelerator => (WaitKind::Accelerator, Some(self.common(m.from.stream, m.sent))),
+                Via::Collective | Via::Barrier | Via::Wakeup | Via::Packet => continue,
+            };
+            waits.extend(until.and_then(|until| self.wait(m.to, kind, until, m.from, None)));
+        }
+        waits
+    }
+
+    fn meetings(&self, waits: &mut Vec<Wait>) {
+        for (meeting, at) in self.operations.meetings.iter().zip(0_u32..) {
+            let members = &meeting.members;
+            let entered = |p: &Place| Some((self.start(*p)?, *p));
+            let last = |of: &[Place]| of.iter().filter_map(entered).max_by_key(|(t, p)| (*t, std::cmp::Reverse(*p)));
+            let root = |root: Option<u32>| members.get(root? as usize).copied();
+            let mut add = |place: Place, kind, came: Option<(Ns, Place)>| {
+                let wait = came
+                    .filter(|(_, cause)| *cause != place)
+                    .and_then(|(until, cause)| self.wait(place, kind, until, cause, Some(at)));
+                waits.extend(wait);
+            };
+            match meeting.exchange {
+                Exchange::Barrier | Exchange::All | Exchange::TeamBarrier => {
+                    let kind = match meeting.exchange {
+                        Exchange::Barrier => WaitKind::Barrier,
+                        Exchange::TeamBarrier => WaitKind::ThreadBarrier,
+                        _ => WaitKind::AllToAll,
+                    };
+                    let came = last(members);
+                    members.iter().for_each(|m| add(*m, kind, came));
+                }
+                Exchange::FromOne(one) => {
+                    let came = root(one).as_ref().and_then(entered);
+                    members.iter().for_each(|m| add(*m, WaitKind::LateBroadcast, came));
+                }
+                Exchange::ToOne(one) => {
+                    if let Some(root) = root(one) {
+                        let others: Vec<Place> = members.iter().copied().filter(|m| *m != root).collect();
+                        add(root, WaitKind::EarlyReduce, last(&others));
+                    }
+                }
+                Exchange::Prefix => {
+                    for (i, m) in members.iter().enumerate() {
+                        add(*m, WaitKind::Prefix, last(members.get(..i).unwrap_or(&[])));
+                    }
+                }
+            }
+            if meeting.exchange.all_wait() {
+                self.completion(members, at, waits);
+            }
+        }
+    }
+
+    /// Nobody leaves before all have come; from the first to leave on the others are slower than they need be.
+    fn completion(&self, members: &[Place], meeting: u32, waits: &mut Vec<Wait>) {
+        let left = |p: &Place| Some((self.end(*p)?, *p));
+        let Some((first, who)) = members.iter().filter_map(left).min() else { return };
+        for member in members.iter().filter(|m| **m != who) {
+            let Some((end, start)) = self.end(*member).zip(self.start(*member)) else { continue };
+            let start = start.max(first);
+            if end > start {
+                let kind = WaitKind::Completion;
+                waits.push(Wait { place: *member, kind, start, until: end, cause: *member, meeting: Some(meeting) });
+            }
+        }
+    }
+}

@@ -1,0 +1,187 @@
+//! Waiting in totals, as a part of `whyslow anomalies`: wait states, who causes them, imbalance, efficiencies.
+//!
+//! In: a [`Waiting`]. Out: the fields `wait_states`, `delay_costs`, `imbalance`, `efficiency`, `regions` and `critical_path` of the
+//! document (PRODUCT.md), and a few lines for people.
+
+use super::anomalies::duration;
+use super::clean;
+use crate::base::time::Ns;
+use crate::model::waiting::{Doer, Imbalance, RegionTime, Row, State, Waiting};
+use serde::Serialize;
+use std::fmt::Write;
+
+/// The fields of the document.
+#[derive(Clone, Debug, Serialize)]
+pub struct WaitingJson {
+    wait_states: Vec<StateJson>,
+    delay_costs: Vec<CostJson>,
+    imbalance: Vec<ImbalanceJson>,
+    efficiency: Option<EfficiencyJson>,
+    regions: Vec<RegionJson>,
+    critical_path: Vec<DoerJson>,
+}
+
+#[derive(Clone, Debug, Serialize)]
+struct DoerJson {
+    label: String,
+    rank: Option<u32>,
+    function: Option<String>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    call_path: Vec<String>,
+    ns: Ns,
+}
+
+#[derive(Clone, Debug, Serialize)]
+struct StateJson {
+    kind: &'static str,
+    waits: u64,
+    ns: Ns,
+    share: f64,
+    by: Vec<RowJson>,
+}
+
+#[derive(Clone, Debug, Serialize)]
+struct RowJson {
+    #[serde(flatten)]
+    at: DoerJson,
+    waits: u64,
+    causes: Vec<DoerJson>,
+}
+
+#[derive(Clone, Debug, Serialize)]
+struct CostJson {
+    #[serde(flatten)]
+    by: DoerJson,
+    share: f64,
+}
+
+#[derive(Clone, Debug, Serialize)]
+struct ImbalanceJson {
+    #[serde(flatten)]
+    by: DoerJson,
+    mean_ns: Ns,
+    cost_ns: Ns,
+    share: f64,
+}
+
+#[derive(Clone, Debug, Serialize)]
+struct EfficiencyJson {
+    parallel: f64,
+    load_balance: f64,
+    communication: f64,
+    serialisation: f64,
+    transfer: f64,
+}
+
+#[derive(Clone, Debug, Serialize)]
+struct RegionJson {
+    function: String,
+    ns: Ns,
+    visits: u64,
+    mean_ns: Ns,
+    max_ns: Ns,
+    max_label: String,
+    max_over_mean: f64,
+}
+
+fn cleaned(text: &str) -> String {
+    clean::text(text).into_owned()
+}
+
+fn doer(d: &Doer) -> DoerJson {
+    DoerJson {
+        label: cleaned(&d.label),
+        rank: d.rank,
+        function: (!d.function.is_empty()).then(|| cleaned(&d.function)),
+        call_path: d.call_path.iter().map(|f| cleaned(f)).collect(),
+        ns: d.ns,
+    }
+}
+
+fn ratio(a: Ns, b: Ns) -> f64 {
+    a as f64 / b.max(1) as f64
+}
+
+/// The fields of a run; empty lists where it is none.
+pub fn json(found: Option<&Waiting>) -> WaitingJson {
+    let none = Waiting::default();
+    let w = found.unwrap_or(&none);
+    let row = |r: &Row| RowJson { at: doer(&r.at), waits: r.waits, causes: r.causes.iter().map(doer).collect() };
+    let state = |s: &State| StateJson {
+        kind: s.kind.name(),
+        waits: s.waits,
+        ns: s.ns,
+        share: s.share,
+        by: s.rows.iter().map(row).collect(),
+    };
+    let imbalance =
+        |i: &Imbalance| ImbalanceJson { by: doer(&i.at), mean_ns: i.mean_ns, cost_ns: i.cost_ns, share: i.share };
+    let region = |r: &RegionTime| RegionJson {
+        function: cleaned(&r.function),
+        ns: r.ns,
+        visits: r.visits,
+        mean_ns: r.mean_ns,
+        max_ns: r.max_ns,
+        max_label: cleaned(&r.max_label),
+        max_over_mean: ratio(r.max_ns, r.mean_ns),
+    };
+    WaitingJson {
+        wait_states: w.states.iter().map(state).collect(),
+        delay_costs: w.costs.iter().map(|c| CostJson { by: doer(c), share: ratio(c.ns, w.waited_ns) }).collect(),
+        imbalance: w.imbalances.iter().map(imbalance).collect(),
+        efficiency: w.efficiency.map(|e| EfficiencyJson {
+            parallel: e.parallel,
+            load_balance: e.load_balance,
+            communication: e.communication,
+            serialisation: e.serialisation,
+            transfer: e.transfer,
+        }),
+        regions: w.regions.iter().map(region).collect(),
+        critical_path: w.critical_path.iter().map(doer).collect(),
+    }
+}
+
+/// Lines of each list in the text.
+const SHOWN: usize = 5;
+
+fn percent(part: f64) -> String {
+    format!("{:.1} %", part * 100.0)
+}
+
+/// For people: the totals, then who causes them.
+pub fn write(w: &Waiting, out: &mut String) -> std::fmt::Result {
+    if w.states.is_empty() {
+        return Ok(());
+    }
+    writeln!(out, "\nwaiting, of {} that all ranks and threads took together", duration(w.whole_ns))?;
+    for s in w.states.iter().take(2 * SHOWN) {
+        let (kind, length, share) = (s.kind.words(), duration(s.ns), percent(s.share));
+        let place = s.rows.first().map_or_else(String::new, |r| {
+            let cause = r.causes.first().map_or_else(String::new, |c| format!(" for {}", said(c)));
+            format!(", most in {} of {}{cause}", clean::text(&r.at.function), clean::text(&r.at.label))
+        });
+        writeln!(out, "{length:>11} {share:>7}  {kind}{place}")?;
+    }
+    if !w.costs.is_empty() {
+        writeln!(out, "who causes the {} of waiting for somebody late", duration(w.waited_ns))?;
+    }
+    for c in w.costs.iter().take(SHOWN) {
+        writeln!(out, "{:>11} {:>7}  {}", duration(c.ns), percent(ratio(c.ns, w.waited_ns)), said(c))?;
+    }
+    if let Some(e) = w.efficiency {
+        writeln!(
+            out,
+            "parallel efficiency {} = load balance {} x serialisation {} x transfer {}",
+            percent(e.parallel),
+            percent(e.load_balance),
+            percent(e.serialisation),
+            percent(e.transfer)
+        )?;
+    }
+    Ok(())
+}
+
+fn said(d: &Doer) -> String {
+    let label = clean::text(&d.label);
+    if d.function.is_empty() { label.into_owned() } else { format!("{label}, {}", clean::text(&d.function)) }
+}
