@@ -74,15 +74,16 @@ fn print_answer(common: &Common, request: Request, work: &Work, clock: &mut Stag
             let mut session = open(common, work)?;
             clock.lap("open");
             session.fit_clocks(work)?;
-            let Session::Traces(traces) = &session else {
-                anyhow::bail!("{}: a database is built from CTF traces", session.title());
-            };
             if output.with_file_name("metadata").exists() {
                 let why = "a trace lies in that folder, and every file in it counts as a stream: choose another";
                 return Err(Wrong(format!("--output {}: {why}", output.display())).into());
             }
             let tasks: Vec<&str> = tasks.iter().map(String::as_str).collect();
-            let writer = with_progress(work, || traces.build(&tasks, &places(common, &symbols), work))?;
+            let writer = with_progress(work, || match &session {
+                Session::Traces(traces) => traces.build(&tasks, &places(common, &symbols), work),
+                Session::Run(run) => run.build(&tasks, work),
+                Session::Databases(databases) => databases.refuse("build"),
+            })?;
             clock.lap("analyse");
             writer.save(&output)?;
             writer.notices().clone()
@@ -313,11 +314,27 @@ fn count(session: &Traces, what: Stats, check: bool, work: &Work) -> anyhow::Res
 /// What is in the archive of an MPI run, and what held the run up.
 fn tell_run(session: &Run, request: Request, work: &Work, clock: &mut Stages) -> anyhow::Result<Notices> {
     let archive = &session.archive;
+    match &request {
+        Request::Stats { .. } => session.alone("stats")?,
+        Request::Dump { .. } => session.alone("dump")?,
+        _ => session.alone("info")?,
+    }
     match request {
         Request::Stats { what: Stats::Count, json } => {
             let run = with_progress(work, || session.read(work))?;
             clock.lap("read");
             let table = stats::Table::messages(&run.counts(), &run.notices);
+            if json {
+                print_json(&table)?
+            } else {
+                print(&table.text())?
+            }
+            Ok(run.notices)
+        }
+        Request::Stats { what: Stats::Io, json } => {
+            let run = with_progress(work, || session.read(work))?;
+            clock.lap("read");
+            let table = stats::Table::transfers(&run.transfers(archive), &run.notices);
             if json {
                 print_json(&table)?
             } else {

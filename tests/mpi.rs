@@ -496,9 +496,9 @@ fn count_info_and_dump_say_what_is_there() {
     assert_eq!(lines.lines().count() as u64, events);
     let times: Vec<i64> = lines.lines().map(|l| l.split('\t').next().unwrap().parse().unwrap()).collect();
     assert!(times.is_sorted());
-    let send = "P#0T#0\tMpiIsend\tto P#1T#0, communicator 0, tag 1, 8 bytes, request 0x2";
+    let send = "rank 0\tMpiIsend\tto rank 1, MPI_COMM_WORLD, tag 1, 8 bytes, request 0x2";
     assert!(lines.contains(send), "{}", &lines[..2000]);
-    assert!(lines.contains("P#0T#0\tMpiRecv\tfrom nobody"));
+    assert!(lines.contains("rank 0\tMpiRecv\tfrom nobody"));
 }
 
 // ---- what is not an archive, what is damaged -----------------------------------------------------------------------

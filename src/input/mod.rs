@@ -62,8 +62,8 @@ pub struct Source {
 pub enum Opened {
     /// Traces in a stable order, on one time line.
     Traces(Vec<Source>),
-    /// The archive of one MPI run.
-    Otf2(Box<otf2::Archive>),
+    /// The archives of MPI runs, with the labels that the user gave; one at least.
+    Otf2(Vec<(Option<String>, otf2::Archive)>),
 }
 
 /// Open the traces under what the user named, ready to read their events.
@@ -81,11 +81,13 @@ pub fn outline(arguments: &[Argument], work: &Work) -> Result<Opened, OpenError>
 }
 
 fn open_how(arguments: &[Argument], how: ctf::How, work: &Work) -> Result<Opened, OpenError> {
-    if let Some(archive) = arguments.iter().find(|a| a.is_archive()) {
-        if arguments.len() > 1 {
-            return Err(OpenError(format!("{}: an OTF2 archive is opened alone", archive.path.display())));
+    if arguments.iter().any(Argument::is_archive) {
+        if let Some(other) = arguments.iter().find(|a| !a.is_archive()) {
+            let why = "the others are OTF2 archives: runs are compared with runs";
+            return Err(OpenError(format!("{}: not an OTF2 archive, and {why}", other.path.display())));
         }
-        return Ok(Opened::Otf2(Box::new(otf2::Archive::open(&archive.path)?)));
+        let open = |a: &Argument| Ok((a.label.clone(), otf2::Archive::open(&a.path)?));
+        return Ok(Opened::Otf2(arguments.iter().map(open).collect::<Result<_, OpenError>>()?));
     }
     let found: Vec<Vec<PathBuf>> = arguments.iter().map(traces_under).collect::<Result<_, _>>()?;
     let mut read = ctf::Directory::read_all(found.concat(), work)?.into_iter();

@@ -67,7 +67,7 @@ impl Session {
         }
         Ok(match open(&common.arguments, work)? {
             Opened::Traces(sources) => Session::Traces(Traces::new(sources, common)?),
-            Opened::Otf2(archive) => Session::Run(Run::new(archive)),
+            Opened::Otf2(archives) => Session::Run(Run::of(archives)?),
         })
     }
 
@@ -92,7 +92,7 @@ impl Session {
     pub fn notices(&self) -> Notices {
         match self {
             Session::Traces(traces) => traces.notices(),
-            Session::Run(run) => run.archive.notices.clone(),
+            Session::Run(run) => run.notices(),
             Session::Databases(databases) => databases.notices(),
         }
     }
@@ -124,7 +124,10 @@ impl Session {
     pub fn mine(&self, places: &Places, work: &Work) -> anyhow::Result<Arc<Mining>> {
         match self {
             Session::Traces(traces) => traces.mine(places, work).map(Arc::new),
-            Session::Run(run) => run.mine(work),
+            Session::Run(run) => {
+                run.alone("anomalies")?;
+                run.mine(work)
+            }
             Session::Databases(databases) => databases.refuse("anomalies"),
         }
     }

@@ -3,17 +3,25 @@
 
 use super::Wrong;
 use crate::analysis::patterns::{Mined, Mining};
+use crate::base::notice::Notices;
 use crate::base::work::Work;
 use crate::event::mpi;
 use crate::input::otf2::Archive;
 use crate::model::Model;
 use crate::model::build::iterations;
+use crate::model::database::Writer;
+use crate::model::facts::{Facts, TraceFacts};
+use crate::model::join::{self, Renamed};
 use std::sync::{Arc, OnceLock};
 
-/// An MPI run.
+/// An MPI run, and others to compare it with.
 pub struct Run {
     /// What was recorded.
     pub archive: Box<Archive>,
+    /// As the user named it.
+    label: Option<String>,
+    /// More runs, each of its own.
+    others: Vec<Run>,
     /// Known once somebody asks: patterns and iterations come of it.
     mined: OnceLock<Arc<Mining>>,
 }
@@ -21,12 +29,50 @@ pub struct Run {
 impl Run {
     /// A run whose archive is open.
     pub fn new(archive: Box<Archive>) -> Run {
-        Run { archive, mined: OnceLock::new() }
+        Run { archive, label: None, others: Vec::new(), mined: OnceLock::new() }
     }
 
-    /// The archive as people name it.
+    /// The first of some runs, with the others beside it.
+    pub fn of(archives: Vec<(Option<String>, Archive)>) -> anyhow::Result<Run> {
+        let run = |(label, archive)| Run { label, ..Run::new(Box::new(archive)) };
+        let mut runs = archives.into_iter().map(run);
+        let mut first = runs.next().ok_or_else(|| Wrong("name an archive".to_owned()))?;
+        first.others = runs.collect();
+        Ok(first)
+    }
+
+    /// The archives as people name them.
     pub fn title(&self) -> String {
-        self.archive.path.display().to_string()
+        let name = |run: &Run| run.label.clone().unwrap_or_else(|| run.archive.path.display().to_string());
+        std::iter::once(self).chain(&self.others).map(name).collect::<Vec<_>>().join(" + ")
+    }
+
+    /// What was odd about them when they were opened.
+    pub fn notices(&self) -> Notices {
+        let mut notices = self.archive.notices.clone();
+        self.others.iter().for_each(|run| notices.merge(&run.archive.notices));
+        notices
+    }
+
+    /// One line for a question that is asked of one run.
+    pub fn alone(&self, question: &str) -> anyhow::Result<()> {
+        if self.others.is_empty() {
+            return Ok(());
+        }
+        anyhow::bail!("{}: `whyslow {question}` is asked of one archive at a time", self.title())
+    }
+
+    /// Error: none of the archive's event files had anything that can be used.
+    fn has_operations(&self, mined: &Mined) -> anyhow::Result<()> {
+        if mined.operations.sequences.iter().any(|s| !s.operations.is_empty()) {
+            return Ok(());
+        }
+        let folder = self.archive.path.with_extension("");
+        anyhow::bail!(
+            "{}: no call can be read from its event files ({}/*.evt): copy the whole archive again; `whyslow stats count` says what is in them",
+            self.archive.path.display(),
+            folder.display()
+        )
     }
 
     /// Events per type and messages. The notices say what was odd about the records.
@@ -34,12 +80,51 @@ impl Run {
         Ok(mpi::read(&self.archive, work)?)
     }
 
-    /// The iterations of all ranks, explained; with a task, those that are turns of that pattern.
+    /// The iterations of all ranks of all runs, explained; with a task, those that are turns of that pattern.
     pub fn model(&self, task: Option<&str>, work: &Work) -> anyhow::Result<Model> {
+        let mut models = Vec::new();
+        for run in std::iter::once(self).chain(&self.others) {
+            let mut model = run.own_model(task, work)?;
+            if let Some(label) = &run.label {
+                join::label(&mut model, label);
+            }
+            models.push(model);
+        }
+        Ok(join::join(models, &Renamed::new(), work)?)
+    }
+
+    /// A database of the iterations; without tasks of all together.
+    pub fn build(&self, typed: &[&str], work: &Work) -> anyhow::Result<Writer> {
+        self.alone("build")?;
+        let archive = &self.archive;
+        let definitions = &archive.definitions;
+        let begin = archive.ns(i128::from(definitions.global_offset));
+        let end = archive.ns(i128::from(definitions.global_offset) + i128::from(definitions.trace_length));
+        let (major, minor, bugfix) = archive.anchor.version;
+        let trace = TraceFacts {
+            path: self.title(),
+            format: format!("OTF2 {major}.{minor}.{bugfix}"),
+            begin,
+            end,
+            streams: definitions.locations.len() as u64,
+            host: (!archive.anchor.machine.is_empty()).then(|| archive.anchor.machine.clone()),
+            clock: Some(format!("{} Hz", definitions.ticks_per_second)),
+            ..TraceFacts::default()
+        };
+        let mining = self.mine(work)?;
+        let mut writer = Writer::new(Facts { traces: vec![trace], ..Facts::default() }, mining.1.clone());
+        let typed = if typed.is_empty() { &[iterations::ITERATION][..] } else { typed };
+        for task in typed {
+            writer.add(&self.own_model(Some(task), work)?);
+        }
+        Ok(writer)
+    }
+
+    fn own_model(&self, task: Option<&str>, work: &Work) -> anyhow::Result<Model> {
         let mining = self.mine(work)?;
         let (mined, notices) = &*mining;
         let tasks = iterations::tasks(mined);
-        let title = self.title();
+        let title = self.archive.path.display().to_string();
         if tasks.is_empty() {
             anyhow::bail!(
                 "{title}: no rank repeats anything, so there are no iterations; `whyslow info` says what is in it"
@@ -60,6 +145,7 @@ impl Run {
         let run = self.read(work)?;
         let notices = run.notices.clone();
         let mining = Arc::new((Mined::new(run.into_operations(&self.archive), work)?, notices));
+        self.has_operations(&mining.0)?;
         Ok(Arc::clone(self.mined.get_or_init(|| mining)))
     }
 }

@@ -4,6 +4,7 @@ use super::clean;
 use crate::analysis::usage::{CpuUse, IoUse, ThreadUse, Usage};
 use crate::base::notice::Notices;
 use crate::event::mpi;
+use crate::event::mpi::Transfers;
 use crate::input::count::Counts;
 use serde::Serialize;
 use std::collections::BTreeMap;
@@ -180,6 +181,21 @@ impl Table {
                    the system calls read, write and their like";
         let warnings = reasoned(processes.is_empty(), why, notices);
         Table::Io(Io { schema: "whyslow.stats.io/1", processes, warnings })
+    }
+
+    /// From what each process of an MPI run moved to and from files.
+    pub fn transfers(by_process: &[(String, Transfers)], notices: &Notices) -> Table {
+        let line = |(at, (name, t)): (i32, &(String, Transfers))| IoLine {
+            pid: at,
+            name: clean::text(name).into_owned(),
+            read_bytes: t.read_bytes,
+            written_bytes: t.written_bytes,
+            reads: t.reads,
+            writes: t.writes,
+        };
+        let moved = |(_, (_, t)): &(i32, &(String, Transfers))| t.reads + t.writes > 0;
+        let processes = (0..).zip(by_process).filter(moved).map(line).collect();
+        Table::Io(Io { schema: "whyslow.stats.io/1", processes, warnings: warnings(notices) })
     }
 
     /// For people.

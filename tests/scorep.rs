@@ -1,0 +1,118 @@
+//! Score-P archives with injected delays: the right rank and function come first, clocks stay, totals are those of Scalasca.
+
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing)]
+
+use serde_json::Value;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+fn archive(name: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("fixtures/archives").join(name).join("trace/traces.otf2")
+}
+
+fn truth(name: &str) -> Value {
+    let file = archive(name).parent().unwrap().parent().unwrap().join("truth.json");
+    serde_json::from_str(&std::fs::read_to_string(file).unwrap()).unwrap()
+}
+
+fn run(words: &[&str]) -> (i32, String, String) {
+    let out = Command::new(env!("CARGO_BIN_EXE_whyslow")).args(words).output().unwrap();
+    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+    (out.status.code().unwrap(), text(&out.stdout), text(&out.stderr))
+}
+
+fn json(words: &[&str]) -> Value {
+    let (status, out, error) = run(words);
+    assert_eq!(status, 0, "{words:?}: {error}");
+    serde_json::from_str(&out).unwrap()
+}
+
+fn state(found: &Value, kind: &str) -> i64 {
+    let states = found["wait_states"].as_array().unwrap();
+    states.iter().find(|s| s["kind"] == kind).map_or(0, |s| s["ns"].as_i64().unwrap())
+}
+
+/// Sources, clocks, causes and totals of one archive; `totals` are Scalasca's, in ms.
+fn holds(name: &str, label: &str, function: &str, totals: &[(&str, f64)]) {
+    let (file, truth) = (archive(name), truth(name));
+    let file = file.to_str().unwrap();
+    let found = json(&["anomalies", "--json", file]);
+    assert!(found["clocks"].as_array().unwrap().iter().all(|c| c["offset_ns"] == 0), "{name}: one clock");
+    let paths = found["paths"].as_array().unwrap();
+    for (at, injected) in truth["injected"].as_array().unwrap().iter().enumerate() {
+        let (start, end) = (injected["start"].as_i64().unwrap(), injected["end"].as_i64().unwrap());
+        let starts = |p: &&Value| {
+            let first = &p["steps"][0];
+            let (from, to) = (first["local_start_ns"].as_i64().unwrap(), first["local_end_ns"].as_i64().unwrap());
+            first["label"] == label && first["what"] == function && from.max(start) < to.min(end)
+        };
+        let of: Vec<&Value> = paths.iter().filter(starts).collect();
+        assert!(!of.is_empty(), "{name}: injection {at} is a source");
+        assert!(of.iter().all(|p| p["steps"][0]["noise"].is_null()), "{name}: injection {at} is no noise");
+    }
+    let explained = json(&["explain", "--json", file]);
+    let first = &explained["causes"][0];
+    assert_eq!((&first["by"]["thread"], &first["by"]["function"]), (&label.into(), &function.into()), "{name}");
+    assert!(first["sentence"].as_str().unwrap().contains(&format!("for {label}, which ran {function}")), "{first}");
+    for (kind, ms) in totals {
+        let (got, want) = (state(&found, kind) as f64 / 1e6, *ms);
+        assert!((got - want).abs() <= want * 0.02, "{name}: {kind} {got:.1} ms, Scalasca {want} ms");
+    }
+    let costs = &found["delay_costs"][0];
+    assert_eq!((&costs["label"], &costs["function"]), (&label.into(), &function.into()), "{name}: {costs}");
+}
+
+#[test]
+fn a_late_stage_of_a_pipeline() {
+    holds("late_sender", "rank 1", "assemble", &[("late_sender", 748.0)]);
+}
+
+#[test]
+fn a_step_that_no_other_step_has() {
+    holds("regridding", "rank 3", "regrid", &[("late_sender", 242.0), ("n_to_n", 664.0)]);
+}
+
+#[test]
+fn a_late_thread_of_a_team() {
+    let totals = [("thread_barrier", 419.0), ("late_sender", 181.0), ("n_to_n", 147.0)];
+    holds("hybrid", "rank 2 thread 1", "smooth", &totals);
+    let tasks = json(&["info", "--full", "--json", archive("hybrid").to_str().unwrap()]);
+    assert_eq!(tasks["tasks"][0]["executions"], 200, "iterations are the ranks', not their threads'");
+}
+
+#[test]
+fn runs_are_compared_and_kept() {
+    let [a, b] = ["late_sender", "regridding"].map(|n| archive(n).to_str().unwrap().to_owned());
+    let both = [format!("old={a}"), format!("new={b}")];
+    let one = |path: &str| json(&["explain", "--json", path]);
+    let executions = |v: &Value| v["slow"]["count"].as_i64().unwrap() + v["fast"]["count"].as_i64().unwrap();
+    let filters = ["--slow", "trace=new", "--fast", "trace=old"];
+    let words: Vec<&str> =
+        ["explain", "--json"].into_iter().chain(filters).chain(both.iter().map(String::as_str)).collect();
+    let compared = json(&words);
+    assert!(executions(&compared) >= executions(&one(&a)), "{}", compared["verdict"]);
+    let (status, _, error) = run(&["anomalies", &both[0], &both[1]]);
+    assert_eq!((status, error.lines().count()), (1, 1), "{error}");
+    // From a database the same causes as from its archive.
+    let folder = tempfile::tempdir().unwrap();
+    let kept = folder.path().join("a.why");
+    let kept = kept.to_str().unwrap();
+    let (status, _, error) = run(&["build", &a, "-o", kept]);
+    assert_eq!(status, 0, "{error}");
+    assert_eq!(one(kept)["causes"], one(&a)["causes"]);
+}
+
+#[test]
+fn an_archive_without_events_says_so() {
+    let folder = tempfile::tempdir().unwrap();
+    let from = archive("late_sender");
+    for name in ["traces.otf2", "traces.def"] {
+        std::fs::copy(from.with_file_name(name), folder.path().join(name)).unwrap();
+    }
+    let path = folder.path().join("traces.otf2");
+    for command in ["anomalies", "explain"] {
+        let (status, out, error) = run(&[command, path.to_str().unwrap()]);
+        assert_eq!((status, out.as_str()), (1, ""), "{error}");
+        assert!(error.contains("no call can be read from its event files"), "{error}");
+    }
+}
