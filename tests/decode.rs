@@ -42,7 +42,7 @@ fn listing(folder: &Path) -> String {
     let argument = Argument { label: None, path: folder.to_owned() };
     let sources = match input::open(&[argument], &Work::new(2)) {
         Ok(Opened::Traces(sources)) => sources,
-        Ok(Opened::Otf2(_)) => panic!("{} is an archive", path.display()),
+        Ok(Opened::Otf2(_)) => panic!("{} is an archive", folder.display()),
         Err(e) => return format!("error: {e}\n"),
     };
     let mut text = Vec::new();
