@@ -17,7 +17,7 @@ use crate::analysis::offsets::Clock;
 use crate::base::names::NameId;
 use crate::base::time::{Ns, Span};
 use crate::base::work::Cancel;
-use crate::event::operation::{EventKind, Operations, Place};
+use crate::event::operation::{EventKind, Operation, Operations, Place};
 use foldhash::{HashMap, HashSet};
 
 /// A wait outside all patterns is long from this part of a turn on; where nothing turns, from this part of the stream's life.
@@ -92,8 +92,8 @@ struct Search<'a> {
     operations: &'a Operations,
     clocks: &'a [Clock],
     triggers: Triggers<'a>,
-    /// Median duration of operations, by name.
-    usual: HashMap<NameId, Ns>,
+    /// Median duration of operations, and of the time between two, by name.
+    usual: HashMap<(NameId, Option<NameId>), Ns>,
     s: f64,
 }
 
@@ -151,10 +151,10 @@ impl Search<'_> {
         if blamed.contains_key(&(stream, event)) || self.starts_up(stream, event) {
             return None;
         }
-        let usual = self.usual(stream, event).min(local.len() - during.min(local.len()));
-        let excess = (local.len() - usual).min(during);
+        let usual = self.usual(stream, event);
         // What is as long as ever delays nobody more than ever.
         let unusual = local.len() as f64 >= self.s * usual.max(SMALLEST) as f64;
+        let excess = (local.len() - usual).min(during);
         unusual.then_some((stream, Blamed { event, local, excess, reference: usual }))
     }
 
@@ -173,16 +173,21 @@ impl Search<'_> {
         Some(Span::new(operation.end, next.start.max(operation.end)))
     }
 
-    /// How long an operation of this name usually takes, where it is often seen; 0 else, and for gaps.
+    /// How long an operation of this name, or the time between two of these names, usually takes where it is often seen; 0 else.
     fn usual(&mut self, stream: u32, event: EventAt) -> Ns {
         let operations = self.operations;
-        let Some(one) = operations.get(Place { stream, operation: event / 2 }) else { return 0 };
-        if !event.is_multiple_of(2) {
-            return 0;
-        }
-        *self.usual.entry(one.symbol).or_insert_with(|| {
-            let all = operations.sequences.iter().flat_map(|s| &s.operations).filter(|o| o.symbol == one.symbol);
-            let mut lengths: Vec<Ns> = all.map(|o| o.end - o.start).collect();
+        let named = |at| operations.get(Place { stream, operation: at }).map(|o| o.symbol);
+        let Some(one) = named(event / 2) else { return 0 };
+        let next = if event.is_multiple_of(2) { None } else { named(event / 2 + 1) };
+        *self.usual.entry((one, next)).or_insert_with(|| {
+            let length = |two: &[Operation]| match (two, next) {
+                ([a, ..], None) if a.symbol == one => Some(a.end - a.start),
+                ([a, b], Some(next)) if a.symbol == one && b.symbol == next => Some(b.start - a.end),
+                _ => None,
+            };
+            let size = 1 + usize::from(next.is_some());
+            let all = operations.sequences.iter().flat_map(|s| s.operations.windows(size));
+            let mut lengths: Vec<Ns> = all.filter_map(length).collect();
             let middle = lengths.len().saturating_sub(1) / 2;
             if lengths.len() < FEWEST { 0 } else { *lengths.select_nth_unstable(middle).1 }
         })
