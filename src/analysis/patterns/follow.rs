@@ -92,7 +92,7 @@ struct Search<'a> {
     operations: &'a Operations,
     clocks: &'a [Clock],
     triggers: Triggers<'a>,
-    /// Median duration of operations, and of the time between two, by name.
+    /// Usual duration of operations, and of the time between two, by name.
     usual: HashMap<(NameId, Option<NameId>), Ns>,
     s: f64,
 }
@@ -188,8 +188,9 @@ impl Search<'_> {
             let size = 1 + usize::from(next.is_some());
             let all = operations.sequences.iter().flat_map(|s| s.operations.windows(size));
             let mut lengths: Vec<Ns> = all.filter_map(length).collect();
-            let middle = lengths.len().saturating_sub(1) / 2;
-            if lengths.len() < FEWEST { 0 } else { *lengths.select_nth_unstable(middle).1 }
+            // Three quarters are usual, as for patterns; two kinds of pauses may follow the same calls.
+            let usual = (lengths.len() * 3).div_ceil(4).saturating_sub(1);
+            if lengths.len() < FEWEST { 0 } else { *lengths.select_nth_unstable(usual).1 }
         })
     }
 
