@@ -10,12 +10,14 @@ use super::info::{self, Measured, TaskFacts};
 use crate::analysis::patterns::Mined;
 use crate::base::notice::Notices;
 use crate::base::work::Cancel;
-use crate::input::otf2::{Archive, Envelope, Event, Location, LocationFiles, LocationId, Reader, Record, class_name};
+use crate::input::otf2::{
+    Archive, Envelope, Event, Location, LocationFiles, LocationId, LocationKind, Reader, Record, class_name,
+};
 use crate::model::build::iterations::{self, ITERATION};
 use crate::model::pattern::Anomalies;
 use serde::Serialize;
 use std::cmp::Reverse;
-use std::collections::{BTreeMap, BinaryHeap};
+use std::collections::{BTreeMap, BTreeSet, BinaryHeap};
 use std::fmt::Write as _;
 use std::io::Write;
 
@@ -51,6 +53,11 @@ struct TraceFacts {
     clock: Option<String>,
     event_types: Option<usize>,
     creator: String,
+    nodes: BTreeSet<String>,
+    ranks: usize,
+    threads: usize,
+    accelerator_streams: usize,
+    communicators: usize,
     properties: BTreeMap<String, String>,
 }
 
@@ -68,6 +75,7 @@ impl Facts {
         let begin = archive.ns(i128::from(definitions.global_offset));
         let end = archive.ns(i128::from(definitions.global_offset) + i128::from(definitions.trace_length));
         let (major, minor, bugfix) = anchor.version;
+        let locations = || definitions.locations.iter();
         let trace = TraceFacts {
             path: cleaned(&archive.path.display().to_string()),
             format: format!("OTF2 {major}.{minor}.{bugfix}"),
@@ -79,6 +87,11 @@ impl Facts {
             clock: Some(format!("{} Hz", definitions.ticks_per_second)),
             event_types: None,
             creator: cleaned(&anchor.creator),
+            nodes: locations().filter(|l| !l.node.is_empty()).map(|l| cleaned(&l.node)).collect(),
+            ranks: locations().filter_map(|l| l.rank).collect::<BTreeSet<u32>>().len(),
+            threads: locations().filter(|l| l.kind == LocationKind::Thread).count(),
+            accelerator_streams: locations().filter(|l| l.kind == LocationKind::Stream).count(),
+            communicators: definitions.communicators(),
             properties: anchor.properties.iter().map(|(k, v)| (cleaned(k), cleaned(v))).collect(),
         };
         Facts {
@@ -104,6 +117,12 @@ impl Facts {
             writeln!(out, "{}  {}", t.path, t.format)?;
             let host = t.host.as_deref().unwrap_or("unknown host");
             writeln!(out, "    {host}, clock of {}, {} locations", t.clock.as_deref().unwrap_or(""), t.streams)?;
+            let by = if t.creator.is_empty() { "an unknown tracer" } else { &t.creator };
+            write!(out, "    by {by}: {} ranks, {} threads, ", t.ranks, t.threads)?;
+            writeln!(out, "{} accelerator streams, {} communicators", t.accelerator_streams, t.communicators)?;
+            if !t.nodes.is_empty() {
+                writeln!(out, "    nodes: {}", t.nodes.iter().take(NODES).cloned().collect::<Vec<_>>().join(", "))?;
+            }
             if let Some(length) = t.begin_ns.zip(t.end_ns).map(|(b, e)| (e - b) as f64 / 1e9) {
                 writeln!(out, "    {length:.3} s as declared")?;
             }
@@ -118,6 +137,9 @@ impl Facts {
         Ok(())
     }
 }
+
+/// Nodes named in the text.
+const NODES: usize = 16;
 
 /// Iterations by pattern, over all streams.
 fn tasks(mined: &Mined) -> Vec<TaskFacts> {
@@ -175,10 +197,8 @@ pub fn dump(archive: &Archive, cancel: &Cancel, out: &mut impl Write) -> Result<
     let mut text = String::with_capacity(BUFFER + 1024);
     while let Some(Reverse((at, stream))) = heap.pop() {
         let (Some(head), Some(reader)) = (heads.get_mut(stream), readers.get_mut(stream)) else { break };
-        if let Some(record) = head {
-            if let Some(files) = files.get(stream) {
-                line(archive, files, stream, at, record, &mut text);
-            }
+        if let (Some(record), Some(files)) = (&head, files.get(stream)) {
+            line(archive, files, stream, at, record, &mut text);
         }
         if text.len() >= BUFFER {
             cancel.check()?;

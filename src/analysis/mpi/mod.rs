@@ -158,8 +158,11 @@ const CAUSES: usize = 3;
 /// A place that waits, for a kind of reason.
 type Where = (WaitKind, u32, u32, NameId);
 
+/// Waiting by who came late, doing what.
+type Causes = HashMap<(u32, Option<Region>), Ns>;
+
 fn states(operations: &Operations, waits: &[Wait], costs: &Costs) -> Vec<State> {
-    let mut rows: HashMap<Where, (u64, Ns, HashMap<(u32, Option<Region>), Ns>)> = HashMap::default();
+    let mut rows: HashMap<Where, (u64, Ns, Causes)> = HashMap::default();
     for (wait, cause) in waits.iter().zip(&costs.causes) {
         let Some(operation) = operations.get(wait.place) else { continue };
         let ways = operations.sequences.get(wait.place.stream as usize).map_or(&[][..], |s| &s.ways);

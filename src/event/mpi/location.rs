@@ -4,134 +4,20 @@
 //! hide what they enclose. What encloses stays as the operation's call path; of the time between two operations the path
 //! in which most of it was spent is kept. Cost: linear in the records, one look-up per call.
 
+use super::recorded::{Acquired, Attendance, Half, LocationRun, NOWHERE, Part, Released};
 use super::regions::{Class, Symbols};
 use crate::base::names::NameId;
-use crate::base::notice::{Notice, Notices};
+use crate::base::notice::Notice;
 use crate::base::time::{Ns, Span};
 use crate::base::work::Cancel;
-use crate::event::operation::{CallPaths, Kind, NO_PATH, Operation, Way};
-use crate::input::otf2::{Archive, Envelope, Event, LocalClock, LocationId};
+use crate::event::operation::{Kind, NO_PATH, Operation, Way};
+use crate::input::otf2::{Archive, Envelope, Event, LocationId};
 use foldhash::HashMap;
-use std::collections::BTreeMap;
 
 /// Records between two looks at the cancel flag.
 const PATIENCE: u64 = 1 << 16;
-/// Stands for "in no operation".
-pub(in crate::event) const NOWHERE: u32 = u32::MAX;
 /// Polls that follow each other within this are one wait.
 const POLLING: Ns = 100_000;
-
-/// One half of a message, as one location recorded it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Half {
-    /// When, on the location's own clock (with the archive's own corrections, as all OTF2 tools show it).
-    pub time: Ns,
-    /// The other location; `None` where the peer could not be resolved (nobody, or no definition).
-    pub peer: Option<LocationId>,
-    /// Tag.
-    pub tag: u32,
-    /// Position of the record in its location, from 0.
-    pub record: u32,
-    /// Position of the record that posted it: `record`, but for non-blocking receives.
-    pub posted: u32,
-    /// Bytes of the message; more than this holds counts as what it holds.
-    pub bytes: u32,
-    /// Position of the operation it was recorded in.
-    pub(super) operation: u32,
-    /// Of a receive: position of the operation that posted it; of a send: of the one that was left when it was done.
-    pub(super) other: u32,
-}
-
-/// A part in a collective operation.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Attendance {
-    pub(super) operation: u32,
-    pub(super) group: usize,
-    pub(super) collective: u8,
-    pub(super) root: Option<LocationId>,
-}
-
-/// A part in a parallel region of a team of threads.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Part {
-    /// The team.
-    pub(super) group: usize,
-    /// Begin.
-    pub(super) time: Ns,
-    /// Of the thread that has the team do it: when it forked, and the position of its next operation.
-    pub(super) fork: Option<(Ns, u32)>,
-    /// Of the others: position of the operation that stands for what they did before, which was nothing.
-    pub(super) idle: u32,
-    /// Operations that are barriers: from here in [`LocationRun::barriers`].
-    pub(super) barriers: u32,
-}
-
-/// A lock taken.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Acquired {
-    pub(super) lock: u32,
-    pub(super) order: u32,
-    /// The operation that waited for it.
-    pub(super) operation: u32,
-    /// When it was there.
-    pub(super) time: Ns,
-}
-
-/// A lock given back.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Released {
-    pub(super) lock: u32,
-    pub(super) order: u32,
-    /// The operation that ends or begins then.
-    pub(super) operation: u32,
-    pub(super) time: Ns,
-}
-
-/// Bytes that went to and from files.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Transfers {
-    /// Bytes read.
-    pub read_bytes: u64,
-    /// Bytes written.
-    pub written_bytes: u64,
-    /// Operations that read.
-    pub reads: u64,
-    /// Operations that wrote.
-    pub writes: u64,
-}
-
-/// What one location recorded.
-#[derive(Clone, Debug, Default)]
-pub struct LocationRun {
-    /// In order.
-    pub operations: Vec<Operation>,
-    /// By operation: where it was called, and where the time behind it was spent.
-    pub ways: Vec<Way>,
-    /// Sends in order.
-    pub sends: Vec<Half>,
-    /// Receives in posting order.
-    pub receives: Vec<Half>,
-    /// First and last record, on the archive's clock, in ticks.
-    pub ticks: Option<(i128, i128)>,
-    /// Event records.
-    pub records: u64,
-    /// Its clock against the archive's.
-    pub clock: LocalClock,
-    /// When the tracer wrote out its buffer.
-    pub flushes: Vec<Span>,
-    /// What went to and from files.
-    pub transfers: Transfers,
-    pub(super) paths: CallPaths,
-    pub(super) attendances: Vec<Attendance>,
-    pub(super) parts: Vec<Part>,
-    pub(super) barriers: Vec<u32>,
-    pub(super) acquired: Vec<Acquired>,
-    pub(super) released: Vec<Released>,
-    /// Operations that wait for an accelerator.
-    pub(super) synchronised: Vec<u32>,
-    pub(super) per_class: BTreeMap<u8, u64>,
-    pub(super) notices: Notices,
-}
 
 /// A region that has begun.
 struct Frame {

@@ -8,6 +8,7 @@
 
 mod location;
 mod process;
+mod recorded;
 mod regions;
 
 use super::matching::{self, Pair};
@@ -17,8 +18,8 @@ use crate::base::notice::{Notice, Notices};
 use crate::base::work::{Cancelled, Work, in_order};
 use crate::input::otf2::{Archive, LocationId, LocationKind, class_name};
 use foldhash::HashMap;
-pub(super) use location::NOWHERE;
-pub use location::{Half, LocationRun, Transfers};
+pub(super) use recorded::NOWHERE;
+pub use recorded::{Half, LocationRun, Transfers};
 pub use regions::IDLE;
 use regions::Symbols;
 use std::collections::BTreeMap;

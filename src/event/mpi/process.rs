@@ -6,7 +6,7 @@
 //! a part; locks by the order in which they were acquired. Cost: linear, and a search per synchronisation.
 
 use super::NOWHERE;
-use super::location::{LocationRun, Part, Released};
+use super::recorded::{LocationRun, Part, Released};
 use crate::base::time::Ns;
 use crate::event::operation::{Exchange, Meeting, Message, Place, Via};
 use crate::input::otf2::{Archive, LocationKind};
