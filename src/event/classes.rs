@@ -3,6 +3,7 @@
 //! ALGORITHMS.md 2.3. A field is given by its alternatives over time, separated by `|`; the first that the class has
 //! is taken, none is [`crate::input::record::Value::Absent`]. The order of fields is known to [`super::bind`] alone.
 
+use super::dialect;
 use super::kind::{RequestStep, Vector, WorkStep};
 use super::stack::StackOrigin;
 
@@ -12,6 +13,8 @@ pub(super) enum Shape {
     Switch,
     Waking,
     Wakeup,
+    /// A wake-up of which `sched_waking` tells who brought it about: only the run queue.
+    Queued,
     WakeNew,
     Fork,
     Exec,
@@ -31,6 +34,9 @@ pub(super) enum Shape {
     ReceptionLeave,
     CallEntry,
     CallExit,
+    /// A call by its number.
+    NumberedEntry,
+    NumberedExit,
     Send,
     Receive,
     Block(RequestStep),
@@ -86,20 +92,22 @@ const TCP_FIELDS: &[&str] = &[
 const REQUEST: &[&str] = &["dev", "sector", "nr_sector", "bytes", "rwbs", "tid"];
 const LOAD: &[&str] = &["baddr", "memsz|size", "path|sopath", "is_pic"];
 
+/// Who leaves the CPU by a switch.
+pub(super) const LEAVING: &str = "prev_tid|prev_pid";
+
 /// What a class of a kernel trace means; `None` where no analysis asks for it.
 pub(super) fn kernel(name: &str) -> Option<Meaning> {
     let with = |shape, fields| Some(Meaning { shape, fields, context: true });
     let bare = |shape, fields| Some(Meaning { shape, fields, context: false });
     let block = |step| with(Shape::Block(step), REQUEST);
+    let name = &*dialect::event(name);
     match name {
-        "sched_switch" => {
-            with(Shape::Switch, &["prev_tid|prev_pid", "next_tid|next_pid", "prev_state", "prev_comm", "next_comm"])
-        }
+        "sched_switch" => with(Shape::Switch, &[LEAVING, "next_tid|next_pid", "prev_state", "prev_comm", "next_comm"]),
         "sched_waking" => with(Shape::Waking, &["tid|pid", "target_cpu", "comm"]),
         "sched_wakeup" | "sched_ttwu" => with(Shape::Wakeup, &["tid|pid", "target_cpu", "comm"]),
         "sched_wakeup_new" => with(Shape::WakeNew, &["tid|pid", "target_cpu", "comm"]),
         "sched_process_fork" => {
-            with(Shape::Fork, &["parent_tid|parent_pid", "child_tid", "child_pid", "vtids", "child_comm"])
+            with(Shape::Fork, &["parent_tid|parent_pid", "child_tid|child_pid", "child_pid", "vtids", "child_comm"])
         }
         "sched_process_exec" => with(Shape::Exec, &["tid|pid", "old_tid|old_pid", "filename"]),
         "sched_process_exit" => with(Shape::Exit, &["tid|pid"]),
@@ -113,7 +121,7 @@ pub(super) fn kernel(name: &str) -> Option<Meaning> {
         "timer_hrtimer_expire_entry" | "hrtimer_expire_entry" => bare(Shape::TimerEnter, &[]),
         "timer_hrtimer_expire_exit" | "hrtimer_expire_exit" => bare(Shape::TimerLeave, &[]),
         "net_dev_queue" => with(Shape::Send, TCP_FIELDS),
-        "net_if_receive_skb" | "netif_receive_skb" => bare(Shape::Receive, TCP_FIELDS),
+        "net_if_receive_skb" | "net_netif_receive_skb" | "netif_receive_skb" => bare(Shape::Receive, TCP_FIELDS),
         "net_napi_gro_frags_entry"
         | "net_napi_gro_receive_entry"
         | "net_if_receive_skb_entry"
@@ -131,6 +139,8 @@ pub(super) fn kernel(name: &str) -> Option<Meaning> {
         "workqueue_queue_work" => with(Shape::Work(WorkStep::Queue), &["work"]),
         "workqueue_execute_start" => with(Shape::Work(WorkStep::Begin), &["work"]),
         "workqueue_execute_end" => with(Shape::Work(WorkStep::End), &["work"]),
+        "syscall_entry_unknown" => with(Shape::NumberedEntry, &["id"]),
+        "syscall_exit_unknown" => with(Shape::NumberedExit, &["id", "ret"]),
         "syscall_latency" => with(Shape::Latency, &["duration"]),
         "page_fault_user"
         | "page_fault_kernel"
@@ -162,19 +172,25 @@ fn vector(name: &str) -> Option<Meaning> {
     Some(Meaning { shape, fields: &[], context: false })
 }
 
-/// True and the system call's name for an entry, false for an exit (its name empty in old recordings).
+/// The name of an interrupt vector's event without what all of them have.
+pub(super) fn vector_name(name: &str) -> String {
+    dialect::event(name).trim_start_matches("x86_irq_vectors_").trim_end_matches("_entry").to_owned()
+}
+
+/// True and the system call's name for an entry, false for an exit. The name is empty where the event itself does not
+/// tell it (exits of old recordings, calls by number).
 pub(super) fn call(name: &str) -> Option<(bool, &str)> {
-    let plain = name.strip_prefix("compat_").unwrap_or(name);
-    if let Some(call) = plain.strip_prefix("syscall_entry_") {
-        return Some((true, call));
-    }
-    if let Some(call) = plain.strip_prefix("syscall_exit_") {
-        return Some((false, call));
-    }
-    match plain {
-        "exit_syscall" => Some((false, "")),
-        _ => plain.strip_prefix("sys_").map(|call| (true, call)),
-    }
+    let plain = dialect::event(name);
+    let (enters, call) = match &*plain {
+        "exit_syscall" | "compat_exit_syscall" | "syscall_exit_unknown" => return Some((false, "")),
+        "syscall_entry_unknown" => return Some((true, "")),
+        plain => match plain.strip_prefix("syscall_entry_") {
+            Some(call) => (true, call),
+            None => (false, plain.strip_prefix("syscall_exit_")?),
+        },
+    };
+    // Dialects differ in how names begin.
+    name.len().checked_sub(call.len()).and_then(|at| name.get(at..)).map(|call| (enters, call))
 }
 
 /// What a class of a user-space trace means.

@@ -56,6 +56,8 @@ pub enum WakeSource {
     Waking,
     /// `sched_wakeup`, `sched_ttwu`: perhaps on the CPU of the woken.
     Wakeup,
+    /// The same where `sched_waking` is recorded too: it only says in whose run queue the woken stands.
+    Queued,
     /// `sched_wakeup_new`: the start of a forked thread.
     New,
 }
@@ -213,6 +215,8 @@ pub enum Kind {
         user: Option<RawStackId>,
         /// Kernel addresses.
         kernel: Option<RawStackId>,
+        /// Its thread runs there now. Of an event that is followed elsewhere, and of a switch, the moment may be another.
+        witness: bool,
     },
     /// A packet is handed to a network device.
     Send(PacketId),

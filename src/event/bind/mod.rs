@@ -5,8 +5,10 @@
 //! jump, some copies, and the interning of what is long; nothing is looked up by name. Rules:
 //!
 //! - `sched_waking` is believed, `sched_wakeup` only in traces that do not declare the former (ALGORITHMS.md 2.3).
-//! - An event that is declared in several channels of one trace is followed in one: the channel that declares most of
-//!   what we ask for. Its twin gives its call stacks, if it has them and the followed one has not.
+//! - An event that is recorded in several channels of a host's traces is followed in one: a channel that lost nothing goes before
+//!   one that did, then the one that declares most of what we ask for ([`follow`]). Its twin gives its call stacks, if it has
+//!   them and the followed one has not; of who runs it says nothing.
+//! - The thread of a switch is the one that leaves: its stack is that thread's.
 //! - The context of an interrupt's own events is not decoded: it names whoever was interrupted, which the switches
 //!   tell already, and such events are half of a recording.
 
@@ -16,9 +18,11 @@ mod read;
 pub use read::Binder;
 
 use super::classes::{self, Meaning, Shape};
+use super::dialect;
 use super::stack::StackOrigin;
 use super::task::TaskDefinition;
 use super::transfer::transfer;
+use crate::base::time::Span;
 use crate::input::Trace;
 use crate::input::record::{ClassId, FieldPath, Projection, Scope};
 use crate::input::stream::Class;
@@ -93,7 +97,13 @@ struct Bound {
     context: Option<[Slot; 6]>,
     /// Slots of the fields of the meaning.
     fields: Vec<Slot>,
-    /// What took the stack; slots of the user's and the kernel's addresses.
+    /// The CPU, where the packet does not name it.
+    cpu: Slot,
+    /// The event is followed in another channel of its trace.
+    twin: bool,
+    /// Over this time the event is followed in another trace.
+    told_elsewhere: Option<Span>,
+    /// What took the stack; slots of the user's and the kernel's addresses (one slot for both: a call chain).
     stack: Option<(StackOrigin, Slot, Slot)>,
     /// Name of the system call or vector.
     text: Option<String>,
@@ -116,6 +126,8 @@ pub struct Binding {
     pub switches: Vec<u32>,
     /// Switches are decoded.
     pub follows_switches: bool,
+    /// How system calls are numbered.
+    machine: Option<String>,
 }
 
 /// Collects the paths of one class, each once.
@@ -141,14 +153,35 @@ impl Paths<'_> {
         NOWHERE
     }
 
+    /// A context, by whatever name a dialect has for it.
     fn context(&mut self, name: &str) -> Slot {
-        self.slot(&[Scope::CommonContext, Scope::SpecificContext], name)
+        let slot = self.slot(&[Scope::CommonContext, Scope::SpecificContext], name);
+        match dialect::context(name).filter(|_| slot == NOWHERE) {
+            Some(other) => self.any(other),
+            None => slot,
+        }
+    }
+
+    /// The contexts that name the thread of an event; of a switch it is the one that leaves.
+    fn identity(&mut self, shape: Shape, wanted: impl Fn(&str) -> bool) -> [Slot; 6] {
+        CONTEXTS.map(|name| match (name, shape) {
+            _ if !wanted(name) => NOWHERE,
+            ("tid", Shape::Switch) => match self.payload(classes::LEAVING) {
+                NOWHERE => self.context(name),
+                leaving => leaving,
+            },
+            _ => self.context(name),
+        })
     }
 
     /// The addresses of the user's and the kernel's call stack, where there are any.
     fn stacks(&mut self) -> Option<(Slot, Slot)> {
         let (user, kernel) = (self.context("callstack_user"), self.context("callstack_kernel"));
-        (user != NOWHERE || kernel != NOWHERE).then_some((user, kernel))
+        if user != NOWHERE || kernel != NOWHERE {
+            return Some((user, kernel));
+        }
+        let both = self.any(dialect::CALL_CHAIN);
+        (both != NOWHERE).then_some((both, both))
     }
 
     fn payload(&mut self, name: &str) -> Slot {
@@ -164,7 +197,7 @@ impl Paths<'_> {
 pub fn is_kernel(trace: &Trace) -> bool {
     match trace.environment("domain") {
         Some(domain) => domain == "kernel",
-        None => trace.classes().iter().any(|c| c.name == "sched_switch"),
+        None => trace.classes().iter().any(|c| dialect::event(&c.name) == "sched_switch"),
     }
 }
 
@@ -195,12 +228,38 @@ impl Binding {
         self.classes.get(class.index()).is_some_and(|bound| bound.as_ref().is_some_and(|b| b.shape == Shape::Switch))
     }
 
+    /// Events that look like switches though no dialect knows them, where no switches are known.
+    pub fn look_like_switches<'t>(&self, trace: &'t Trace) -> Vec<&'t str> {
+        let like = |(i, class): (usize, &'t Class)| {
+            let fields = trace.payload_fields(ClassId::at(i)).into_iter().map(|(name, _)| name);
+            dialect::is_like_a_switch(fields).then_some(class.name.as_str())
+        };
+        let known = !self.switches.is_empty();
+        trace.classes().iter().enumerate().filter(|_| !known).filter_map(like).collect()
+    }
+
+    /// By name of an event in LTTng's words: the stream class in which it is followed, and its classes.
+    pub fn followed(&self, trace: &Trace) -> Vec<(String, u32, ClassId)> {
+        let all = trace.classes().iter().zip(&self.classes).enumerate();
+        let bound = all.filter_map(|(i, (class, bound))| Some((i, class, bound.as_ref().filter(|b| !b.twin)?)));
+        bound
+            .map(|(i, class, _)| (dialect::event(&class.name).into_owned(), class.stream_class, ClassId::at(i)))
+            .collect()
+    }
+
+    /// Over `span` the events of a class are followed in another trace of the host.
+    pub fn leave_to_another(&mut self, class: ClassId, span: Span) {
+        if let Some(Some(bound)) = self.classes.get_mut(class.index()) {
+            bound.told_elsewhere = Some(span);
+        }
+    }
+
     /// Bind the classes of a trace, with only some of them to be decoded.
     pub fn focused(trace: &Trace, tasks: &[TaskDefinition], focus: Focus) -> Binding {
         let kernel = is_kernel(trace);
         let habits = if focus == Focus::Transfers { Habits::of(trace) } else { Habits::default() };
-        let declared: HashSet<&str> = trace.classes().iter().map(|c| c.name.as_str()).collect();
-        let waking = declared.contains("sched_waking");
+        let declared: HashSet<_> = trace.classes().iter().map(|c| dialect::event(&c.name)).collect();
+        let (waking, migrations) = (declared.contains("sched_waking"), declared.contains("sched_migrate_task"));
         let mut delimiters: HashMap<&str, Vec<(u32, bool, usize)>> = HashMap::default();
         for (number, task) in tasks.iter().enumerate() {
             for (begins, side) in [(true, &task.begins), (false, &task.ends)] {
@@ -212,9 +271,13 @@ impl Binding {
         let meaning = |name: &str| -> Option<Meaning> {
             let known = if kernel { classes::kernel(name) } else { classes::user(name) };
             let marked = Meaning { shape: Shape::Other, fields: &[], context: true };
-            known
-                .filter(|m| m.shape != Shape::Wakeup || !waking)
-                .or_else(|| delimiters.contains_key(name).then_some(marked))
+            // Where both are recorded, migrations tell the run queue as well.
+            let queued = |m: Meaning| match m.shape {
+                Shape::Wakeup if waking && migrations => None,
+                Shape::Wakeup if waking => Some(Meaning { shape: Shape::Queued, context: false, ..m }),
+                _ => Some(m),
+            };
+            known.and_then(queued).or_else(|| delimiters.contains_key(name).then_some(marked))
         };
         let followed = follow(trace, &meaning);
         let mut bound = Binding {
@@ -224,6 +287,7 @@ impl Binding {
             page_faults: false,
             switches: Vec::new(),
             follows_switches: false,
+            machine: trace.environment("machine").map(str::to_owned),
         };
         for (i, class) in trace.classes().iter().enumerate() {
             let mut paths = Paths { trace, class: ClassId::at(i), wanted: Vec::new() };
@@ -262,7 +326,8 @@ impl Binding {
     }
 }
 
-/// For each event name its stream class that is followed: the one that declares most of what we ask for.
+/// For each event name its stream class that is followed: one that lost nothing before one that did, then the one that declares
+/// most of what we ask for.
 fn follow<'t>(trace: &'t Trace, meaning: &impl Fn(&str) -> Option<Meaning>) -> HashMap<&'t str, u32> {
     let mut declares: HashMap<u32, usize> = HashMap::default();
     let wanted = || trace.classes().iter().filter(|c| meaning(&c.name).is_some());
@@ -272,7 +337,8 @@ fn follow<'t>(trace: &'t Trace, meaning: &impl Fn(&str) -> Option<Meaning>) -> H
     let mut followed: HashMap<&str, u32> = HashMap::default();
     for class in wanted() {
         let best = followed.entry(&class.name).or_insert(class.stream_class);
-        let rank = |stream_class: &u32| (declares.get(stream_class), std::cmp::Reverse(*stream_class));
+        let lost = |class: u32| trace.streams().iter().any(|s| s.stream_class == class && !s.losses.is_empty());
+        let rank = |class: &u32| (!lost(*class), declares.get(class), std::cmp::Reverse(*class));
         if rank(&class.stream_class) > rank(best) {
             *best = class.stream_class;
         }
@@ -295,10 +361,13 @@ fn bind(
     }
     let stack = stacks.map(|(user, kernel)| (origin_of(meaning.shape), user, kernel));
     let with_context = meaning.context || stack.is_some() || !marks.is_empty();
-    let context = with_context.then(|| CONTEXTS.map(|name| paths.context(name)));
+    let context = with_context.then(|| paths.identity(meaning.shape, |_| true));
     let mut bound = Bound {
         shape: Shape::Other,
         context,
+        cpu: paths.context("cpu_id"),
+        twin: !followed,
+        told_elsewhere: None,
         fields: Vec::new(),
         stack,
         text: None,
@@ -312,9 +381,7 @@ fn bind(
     bound.fields = meaning.fields.iter().map(|field| paths.payload(field)).collect();
     bound.text = match meaning.shape {
         Shape::CallEntry | Shape::CallExit => classes::call(name).map(|(_, call)| call.to_owned()),
-        Shape::VectorEnter(_) => {
-            Some(name.trim_start_matches("x86_irq_vectors_").trim_end_matches("_entry").to_owned())
-        }
+        Shape::VectorEnter(_) => Some(classes::vector_name(name)),
         Shape::TimerEnter => Some("hrtimer".to_owned()),
         _ => None,
     };
@@ -329,11 +396,13 @@ fn bind(
 
 /// Bind one class for its own fields and the context that names its thread.
 fn narrow(paths: &mut Paths<'_>, meaning: Meaning, name: &str) -> Bound {
-    let who = |name| if matches!(name, "tid" | "pid" | "procname") { paths.context(name) } else { NOWHERE };
-    let context = Some(CONTEXTS.map(who));
+    let context = Some(paths.identity(meaning.shape, |name| matches!(name, "tid" | "pid" | "procname")));
     let fields = meaning.fields.iter().map(|field| paths.payload(field)).collect();
     let text = classes::call(name).map(|(_, call)| call.to_owned());
-    Bound { shape: meaning.shape, context, fields, stack: None, text, counters: Vec::new(), marks: Vec::new() }
+    let cpu = paths.context("cpu_id");
+    let (counters, marks) = (Vec::new(), Vec::new());
+    let (shape, twin, told_elsewhere, stack) = (meaning.shape, false, None, None);
+    Bound { shape, context, cpu, twin, told_elsewhere, fields, stack, text, counters, marks }
 }
 
 /// The tracer's names of hardware counters; other contexts with this beginning (`perf_tid`, `perf_ip`) are no counters.

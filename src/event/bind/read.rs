@@ -4,11 +4,14 @@
 //! makes a field 0 or its event none. Cost: the fields of the event; a context is interned where it changes.
 
 use super::{Binding, Bound, NOWHERE, Slot};
+use crate::base::time::Span;
 use crate::event::batch::{Batch, Flow, Identity, Packet, Process, Request, Segment};
 use crate::event::classes::{SOFT_IRQS, Shape};
+use crate::event::dialect::split_chain;
 use crate::event::image::ImageChange;
 use crate::event::kind::{Context, Event, Kind, TextId, WakeSource, WhoId};
 use crate::event::stack::RawStackId;
+use crate::event::syscalls;
 use crate::input::record::{Record, Value};
 
 /// Turns the records of one stream into events of a batch.
@@ -56,13 +59,23 @@ impl<'b> Binder<'b> {
         let Some(Some(bound)) = binding.classes.get(record.class.index()) else { return };
         let values = Values(record.values);
         let who = bound.context.map_or(WhoId::NOBODY, |slots| self.who(values, slots, batch));
-        let cpu = u16::try_from(record.cpu).unwrap_or(u16::MAX);
+        let cpu = values.at(bound.cpu).as_u64().unwrap_or_else(|| record.cpu.into());
+        let cpu = u16::try_from(cpu).unwrap_or(u16::MAX);
         let event = |kind| Event { time: record.time, who, trace: self.trace, cpu, kind };
+        let followed = !bound.twin && !bound.told_elsewhere.is_some_and(|span: Span| span.contains(record.time));
         if let Some((origin, user, kernel)) = bound.stack {
-            let (user, kernel) = (stack(values.at(user), batch), stack(values.at(kernel), batch));
+            let (user, kernel) = if user == kernel {
+                chain(values.at(user), batch)
+            } else {
+                (stack(values.at(user), batch), stack(values.at(kernel), batch))
+            };
             if user.is_some() || kernel.is_some() {
-                events.push(event(Kind::Stack { origin, user, kernel }));
+                let witness = followed && bound.shape != Shape::Switch;
+                events.push(event(Kind::Stack { origin, user, kernel, witness }));
             }
+        }
+        if !followed {
+            return;
         }
         for (name, slot) in &bound.counters {
             if let Some(value) = values.at(*slot).as_u64() {
@@ -82,7 +95,7 @@ impl<'b> Binder<'b> {
             *text = batch.text(name.as_bytes());
         }
         let text = *text;
-        if let Some(kind) = kind(bound, values, text, batch) {
+        if let Some(kind) = kind(bound, values, text, self.binding.machine.as_deref(), batch) {
             events.push(Event { time: record.time, who, trace: self.trace, cpu, kind });
         }
     }
@@ -96,7 +109,8 @@ impl<'b> Binder<'b> {
         {
             return *who;
         }
-        let id = |i: usize| ids[i].map(|v| v as i32);
+        // A thread that has ended while it still runs has no id any more, for some tracers.
+        let id = |i: usize| ids[i].and_then(|v| i32::try_from(v).ok()).filter(|v| *v >= 0);
         let text = (!name.is_empty()).then(|| batch.text(name));
         let identity = Identity { tid: id(0), pid: id(1), ppid: id(2), vtid: id(3), vpid: id(4), name: text };
         let who = if identity == Identity::default() { WhoId::NOBODY } else { batch.who(identity) };
@@ -117,8 +131,24 @@ fn stack(value: Value<'_>, batch: &mut Batch) -> Option<RawStackId> {
     (!addresses.is_empty()).then(|| batch.stacks.intern(&addresses))
 }
 
-/// The event itself.
-fn kind(bound: &Bound, values: Values<'_, '_>, text: TextId, batch: &mut Batch) -> Option<Kind> {
+/// The user's and the kernel's part of a call chain.
+fn chain(value: Value<'_>, batch: &mut Batch) -> (Option<RawStackId>, Option<RawStackId>) {
+    let Some(words) = value.as_words() else { return (None, None) };
+    let (user, kernel) = split_chain(words.iter());
+    let mut intern = |addresses: Vec<u64>| (!addresses.is_empty()).then(|| batch.stacks.intern(&addresses));
+    (intern(user), intern(kernel))
+}
+
+/// The name of a system call by its number; the number itself where it has no name.
+fn call(machine: Option<&str>, number: i64, batch: &mut Batch) -> TextId {
+    match syscalls::name(machine, number) {
+        Some(name) => batch.text(name.as_bytes()),
+        None => batch.text(format!("syscall {number}").as_bytes()),
+    }
+}
+
+/// The event itself. `machine` says how system calls are numbered.
+fn kind(bound: &Bound, values: Values<'_, '_>, text: TextId, machine: Option<&str>, batch: &mut Batch) -> Option<Kind> {
     let slot = |i: usize| bound.fields.get(i).copied().unwrap_or(NOWHERE);
     let id = |i: usize| values.id(slot(i));
     let word = |i: usize| values.at(slot(i)).as_u64();
@@ -138,6 +168,7 @@ fn kind(bound: &Bound, values: Values<'_, '_>, text: TextId, batch: &mut Batch) 
         },
         Shape::Waking => wake(WakeSource::Waking, batch),
         Shape::Wakeup => wake(WakeSource::Wakeup, batch),
+        Shape::Queued => wake(WakeSource::Queued, batch),
         Shape::WakeNew => wake(WakeSource::New, batch),
         Shape::Fork => {
             let vtids = values.at(slot(3)).as_words();
@@ -171,6 +202,10 @@ fn kind(bound: &Bound, values: Values<'_, '_>, text: TextId, batch: &mut Batch) 
         Shape::ReceptionLeave => Kind::Leave { context: Context::Reception },
         Shape::CallEntry => Kind::CallEntry { name: text },
         Shape::CallExit => Kind::CallExit { name: text, ret: values.number(slot(0)) },
+        Shape::NumberedEntry => Kind::CallEntry { name: call(machine, values.number(slot(0)), batch) },
+        Shape::NumberedExit => {
+            Kind::CallExit { name: call(machine, values.number(slot(0)), batch), ret: values.number(slot(1)) }
+        }
         Shape::Send => Kind::Send(batch.packet(packet(values, slot))),
         Shape::Receive => Kind::Receive(batch.packet(packet(values, slot))),
         Shape::Block(step) => {
@@ -195,7 +230,9 @@ fn kind(bound: &Bound, values: Values<'_, '_>, text: TextId, batch: &mut Batch) 
         Shape::PageFault => Kind::PageFault,
         Shape::FunctionEntry => Kind::Function { enters: true, address: word(0)? },
         Shape::FunctionExit => Kind::Function { enters: false, address: word(0).unwrap_or(0) },
-        Shape::Sample(origin) => Kind::Stack { origin, user: stack(values.at(slot(0)), batch), kernel: None },
+        Shape::Sample(origin) => {
+            Kind::Stack { origin, user: stack(values.at(slot(0)), batch), kernel: None, witness: true }
+        }
         Shape::Work(step) => Kind::Work { step, address: word(0)? },
         Shape::Latency => Kind::Latency { ns: values.number(slot(0)) },
         Shape::Restart => Kind::Image(batch.image(ImageChange::Restart)),

@@ -1,0 +1,124 @@
+//! Dialects: what other tracers call the events, contexts and call stacks that LTTng's kernel tracer records.
+//!
+//! In: a name as a trace declares it. Out: the name of the same thing in LTTng's words, which [`super::classes`] knows. All
+//! differences stand in the tables below; a new dialect is new rows. What no row and no meaning matches, but looks like a
+//! scheduler event all the same, is told ([`is_like_a_switch`]). ALGORITHMS.md section 2.3.
+
+use std::borrow::Cow;
+
+/// Beginnings of event names, and what they are in LTTng's words; the first row that fits counts. perf's names (also in the
+/// CTF of `perf data convert --to-ctf`) are `SUBSYSTEM:EVENT`.
+const EVENTS: [(&str, &str); 19] = [
+    ("raw_syscalls:sys_enter", "syscall_entry_unknown"),
+    ("raw_syscalls:sys_exit", "syscall_exit_unknown"),
+    ("syscalls:sys_enter_", "syscall_entry_"),
+    ("syscalls:sys_exit_", "syscall_exit_"),
+    ("compat_syscall_", "syscall_"),
+    ("compat_sys_", "syscall_entry_"),
+    ("sys_", "syscall_entry_"),
+    ("irq:irq_", "irq_"),
+    ("irq:", "irq_"),
+    ("irq_vectors:", "x86_irq_vectors_"),
+    ("exceptions:", "exceptions_"),
+    ("timer:", "timer_"),
+    ("net:net_", "net_"),
+    ("net:", "net_"),
+    ("sched:", ""),
+    ("block:", ""),
+    ("workqueue:", ""),
+    ("power:", "power_"),
+    ("lttng:", ""),
+];
+
+/// Contexts by their name in LTTng, and what others call the same, among the contexts or in the payload.
+const CONTEXTS: [(&str, &str); 3] = [("tid", "perf_tid"), ("pid", "perf_pid"), ("cpu_id", "perf_cpu")];
+
+/// Call stacks of both modes in one sequence, with marks between them.
+pub(super) const CALL_CHAIN: &str = "perf_callchain";
+
+/// Values of a call chain from here on are marks: what follows is of the kernel, of the user ...
+const MARKS: u64 = -4095_i64 as u64;
+const KERNEL: u64 = -128_i64 as u64;
+const USER: u64 = -512_i64 as u64;
+
+/// The environment's entries for the kernel's release, over all tracers.
+pub const RELEASES: [&str; 2] = ["kernel_release", "release"];
+
+/// The name in LTTng's words of an event of a kernel trace.
+pub(super) fn event(name: &str) -> Cow<'_, str> {
+    let row = EVENTS.iter().find_map(|(begin, becomes)| Some((becomes, name.strip_prefix(begin)?)));
+    match row {
+        Some((&"", rest)) => Cow::Borrowed(rest),
+        Some((becomes, rest)) => Cow::Owned(format!("{becomes}{rest}")),
+        None => Cow::Borrowed(name),
+    }
+}
+
+/// What else a context may be called.
+pub(super) fn context(name: &str) -> Option<&'static str> {
+    CONTEXTS.iter().find(|(known, _)| *known == name).map(|(_, other)| *other)
+}
+
+/// A call chain as the addresses of the user and those of the kernel, innermost first.
+pub(super) fn split_chain(chain: impl Iterator<Item = u64>) -> (Vec<u64>, Vec<u64>) {
+    let (mut user, mut kernel, mut mode) = (Vec::new(), Vec::new(), USER);
+    for value in chain {
+        match (value >= MARKS, mode) {
+            (true, _) => mode = value,
+            (false, KERNEL) => kernel.push(value),
+            (false, USER) => user.push(value),
+            _ => {}
+        }
+    }
+    (user, kernel)
+}
+
+/// True for the fields of an event by which a thread gives the CPU to another, whoever wrote it.
+pub fn is_like_a_switch<'f>(fields: impl Iterator<Item = &'f str>) -> bool {
+    let (mut previous, mut next) = (false, false);
+    for field in fields {
+        let names_thread = ["pid", "tid", "thread", "task"].iter().any(|end| field.ends_with(end));
+        let begins = |words: [&str; 3]| words.iter().any(|word| field.starts_with(word));
+        previous |= names_thread && begins(["prev", "old_", "from_"]);
+        next |= names_thread && begins(["next", "new_", "to_"]);
+    }
+    previous && next
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_of_all_dialects_become_one() {
+        for (name, wanted) in [
+            ("sched:sched_switch", "sched_switch"),
+            ("syscalls:sys_enter_futex", "syscall_entry_futex"),
+            ("compat_syscall_exit_read", "syscall_exit_read"),
+            ("irq:irq_handler_entry", "irq_handler_entry"),
+            ("irq:softirq_exit", "irq_softirq_exit"),
+            ("irq_vectors:local_timer_entry", "x86_irq_vectors_local_timer_entry"),
+            ("timer:hrtimer_expire_entry", "timer_hrtimer_expire_entry"),
+            ("net:netif_receive_skb", "net_netif_receive_skb"),
+            ("sched_switch", "sched_switch"),
+            ("app:sys_enter_x", "app:sys_enter_x"),
+        ] {
+            assert_eq!(event(name), wanted, "{name}");
+        }
+    }
+
+    #[test]
+    fn a_call_chain_parts_at_its_marks() {
+        let guest = -2048_i64 as u64;
+        let chain = [KERNEL, 0xffff_8000_0000_0001, USER, 0x1000, 0x2000, guest, 7];
+        assert_eq!(split_chain(chain.into_iter()), (vec![0x1000, 0x2000], vec![0xffff_8000_0000_0001]));
+        assert_eq!(split_chain([5, 6].into_iter()), (vec![5, 6], vec![]));
+    }
+
+    #[test]
+    fn switches_of_unknown_tracers_look_alike() {
+        assert!(is_like_a_switch(["prev_comm", "prev_pid", "next_pid"].into_iter()));
+        assert!(is_like_a_switch(["old_thread", "new_thread"].into_iter()));
+        assert!(!is_like_a_switch(["pid", "next_pid"].into_iter()));
+    }
+}
