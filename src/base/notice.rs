@@ -58,6 +58,12 @@ notices! {
     IndexStale         Note  Found    "{n} packet indexes disagree with their streams and were rebuilt";
     TimeBackwards      Note  Found    "{n} events lie before their predecessor in the same stream";
     Inconsistent       Note  Found    "{n} events contradict the state known before them";
+    SwitchesMissing    Loss  Found    "{n} times events show that switches are missing which the tracer does not tell to be lost: what ran meanwhile is unknown";
+    CpusMissing        Loss  Found    "{n} CPUs have no stream in the recording: what ran there is unknown";
+    QueuedElsewhere    Note  Found    "{n} woken threads ran on another CPU than the one they ran on last, and no migration was recorded: they are taken to have queued where they ran";
+    UnknownScheduler   Loss  Found    "{n} kinds of events look like scheduler events of a tracer that is not known, and are not read";
+    UserClockFitted    Note  Found    "{n} clocks of user-space traces were laid on their host's by where their events ran";
+    UserClockUnbound   Loss  Found    "{n} clocks of user-space traces could not be laid on their host's: their events are taken as recorded";
     UnattachedUser     Loss  Found    "{n} user-space events belong to no thread known from the kernel";
     Restarted          Note  Found    "{n} executions began again before they ended";
     EndWithoutBegin    Note  Found    "{n} ends have no begin";

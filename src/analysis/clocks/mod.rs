@@ -5,20 +5,25 @@
 //! left where and arrived where; [`line`] fits two clocks; here the pairs are joined: a spanning tree from the first
 //! trace's clock, best pairs first, along which lines are composed and errors add up. Traces of one clock uuid share
 //! a clock and need no fit; a clock that shares no packet with the others is left as recorded, with an unknown error.
+//! A user-space trace on another clock than the only kernel trace of its host is tied to that by where its events ran (`users`).
 //! Loopback packets say nothing. Cost: one reading of the traces that hold network events, and only where
 //! there are two clocks whose hosts may have talked. ALGORITHMS.md section 4.5.
 
 mod flights;
 mod line;
+mod users;
 
 pub use line::{Line, Points, fit};
 
 use crate::base::notice::{Notice, Notices};
 use crate::base::time::{Ns, Shift, Span};
 use crate::base::work::{Cancelled, Work};
+use crate::event::bind::is_kernel;
 use crate::input::Source;
 use flights::Flight;
 use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
+use users::Ran;
 
 /// One clock of the traces, and where it was laid.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -78,7 +83,8 @@ pub fn lay(sources: &mut [Source], notices: &mut Notices, work: &Work) -> Result
     }
     let lives: Vec<Span> = clocks.iter().map(|clock| life(sources, clock)).collect();
     let flights = flights::find(sources, &clocks, &lives, work)?;
-    join(&mut clocks, &lives, &flights);
+    let tied = tie_users(sources, &clocks, notices, work)?;
+    join(&mut clocks, &lives, &flights, &tied);
     let fitted = clocks.iter().filter(|c| c.packets > 0);
     let first = fitted.clone().map(|c| format!("{} by {} ns", c.host, c.shift.offset));
     notices.add(Notice::ClocksFitted, fitted.count() as u64, || first.clone().next().unwrap_or_default());
@@ -94,8 +100,53 @@ pub fn lay(sources: &mut [Source], notices: &mut Notices, work: &Work) -> Result
     Ok(clocks)
 }
 
+/// The lines between clocks of user-space traces and those of the only kernel trace of their host, both ways.
+fn tie_users(
+    sources: &[Source],
+    clocks: &[HostClock],
+    notices: &mut Notices,
+    work: &Work,
+) -> Result<BTreeMap<(usize, usize), Line>, Cancelled> {
+    let traces = |clock: &HostClock, kernel: bool| -> Vec<&crate::input::Trace> {
+        let all = clock.traces.iter().filter_map(|at| sources.get(*at)).map(|source| &source.trace);
+        all.filter(|trace| is_kernel(trace) == kernel).collect()
+    };
+    let label =
+        |clock: &HostClock| clock.traces.first().and_then(|at| sources.get(*at)).map(|s| (s.labelled, &s.label));
+    let same = |a: &HostClock, b: &HostClock| {
+        let (a_label, b_label) = (label(a).filter(|l| l.0), label(b).filter(|l| l.0));
+        a.host == b.host && !a.host.is_empty() && a_label == b_label
+    };
+    let mut ran: BTreeMap<usize, Ran> = BTreeMap::new();
+    let mut tied = BTreeMap::new();
+    for (own, clock) in clocks.iter().enumerate().filter(|(_, clock)| traces(clock, true).is_empty()) {
+        let kernels =
+            clocks.iter().enumerate().filter(|(_, other)| same(clock, other) && !traces(other, true).is_empty());
+        let kernels: Vec<usize> = kernels.map(|(at, _)| at).collect();
+        let [kernel] = kernels[..] else { continue };
+        if let Entry::Vacant(vacant) = ran.entry(kernel) {
+            vacant.insert(Ran::of(&traces(&clocks[kernel], true), work)?);
+        }
+        let place = || clock.host.clone();
+        match ran.get(&kernel).and_then(|ran| ran.fit(&traces(clock, false))) {
+            Some(fitted) => {
+                let line = |offset| {
+                    let shift = Shift { origin: 0, offset, drift: 0 };
+                    Line { shift, error: Some(fitted.error), packets: 0 }
+                };
+                tied.insert((own, kernel), line(fitted.offset));
+                tied.insert((kernel, own), line(-fitted.offset));
+                let place = || format!("{} by {} ns, within {} ns", clock.host, fitted.offset, fitted.error);
+                notices.add(Notice::UserClockFitted, 1, place);
+            }
+            None => notices.add(Notice::UserClockUnbound, 1, place),
+        }
+    }
+    Ok(tied)
+}
+
 /// A spanning tree over the clocks that packets tie to each other: from each first one, best pairs first.
-fn join(clocks: &mut [HostClock], lives: &[Span], flights: &[Flight]) {
+fn join(clocks: &mut [HostClock], lives: &[Span], flights: &[Flight], tied: &BTreeMap<(usize, usize), Line>) {
     let mut pairs: BTreeMap<(usize, usize), Points> = BTreeMap::new();
     for f in flights {
         let (from, to) = (usize::from(f.from), usize::from(f.to));
@@ -105,6 +156,7 @@ fn join(clocks: &mut [HostClock], lives: &[Span], flights: &[Flight]) {
     let fits: BTreeMap<(usize, usize), Line> = pairs
         .into_iter()
         .filter_map(|((own, other), points)| Some(((own, other), fit(points, *lives.get(own)?)?)))
+        .chain(tied.iter().map(|(pair, line)| (*pair, *line)))
         .collect();
     let mut inside = vec![false; clocks.len()];
     for root in 0..clocks.len() {
@@ -155,7 +207,7 @@ mod tests {
         talk(&mut flights, (0, 0), (1, 5_000), 10);
         talk(&mut flights, (1, 5_000), (2, -70_000), 20);
         talk(&mut flights, (0, 0), (2, -70_000), 4_000);
-        join(&mut clocks, &lives, &flights);
+        join(&mut clocks, &lives, &flights, &BTreeMap::new());
         for (clock, truth) in clocks.iter().zip([500_000, 495_000, 570_000, 500_000]) {
             assert!(clock.shift.apply(500_000).abs_diff(truth) <= 2, "{clock:?}");
         }

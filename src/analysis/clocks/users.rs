@@ -1,0 +1,170 @@
+//! The clock of a user-space trace on that of its host's kernel, by where its events ran.
+//!
+//! In: a user-space trace that shares no clock with the one kernel trace of its host, and what that kernel says of who ran where.
+//! Out: the offset, with its bound. A user-space event of a thread can only have happened while that thread had the event's
+//! CPU, outside its system calls. So every event allows some offsets and forbids the others; the one that most events
+//! allow is taken, in the middle of the span over which they all do. Half of that span is the bound. Where fewer than
+//! [`AGREE`] of the events allow it, or two offsets far from each other do as well, nothing is fitted.
+//!
+//! The two clocks count on one machine: no drift is looked for. Cost: a kernel pass of its own over the host's kernel
+//! trace, and a sort of at most [`MOST`] stretches. ALGORITHMS.md section 4.5.
+
+use crate::base::time::{Ns, Span};
+use crate::base::work::{Cancelled, Work};
+use crate::event::batch::Batch;
+use crate::event::bind::{Binder, Binding};
+use crate::event::task::{Delimiter, Pairing, TaskDefinition};
+use crate::input::Trace;
+use crate::input::record::StreamId;
+use crate::state::kernel::{Options, record};
+use foldhash::HashMap;
+
+/// Packets of each stream that are looked at, and events of all.
+const PACKETS: usize = 32;
+const EVENTS: usize = 2048;
+/// Stretches of time that are sorted.
+const MOST: usize = 1 << 22;
+/// Events that a fit needs, and how many in a hundred must allow it.
+const FEWEST: usize = 8;
+const AGREE: usize = 90;
+
+/// A fitted clock.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Fitted {
+    /// What is to be added to its times.
+    pub offset: Ns,
+    /// How far that may be off.
+    pub error: Ns,
+}
+
+/// When threads ran in user mode, by CPU and thread id as user space sees it.
+#[derive(Debug, Default)]
+pub(super) struct Ran(HashMap<(u16, i32), Vec<Span>>);
+
+impl Ran {
+    /// What the kernel traces of one host say.
+    pub fn of(kernel: &[&Trace], work: &Work) -> Result<Ran, Cancelled> {
+        let (recording, _) = record(kernel, &[], &Options::default(), work)?;
+        let mut ran = Ran::default();
+        for ((_, cpu), runs) in &recording.cpus {
+            for run in runs {
+                let Some(thread) = recording.thread(run.thread).filter(|thread| !thread.idle) else { continue };
+                let tid = thread.virtual_ids.map_or(thread.tid, |(tid, _)| tid);
+                let stretches = ran.0.entry((u16::try_from(*cpu).unwrap_or(u16::MAX), tid)).or_default();
+                let mut from = run.span.start;
+                let first = thread.calls.partition_point(|call| call.span.end <= run.span.start);
+                for call in thread.calls[first..].iter().take_while(|call| call.span.start < run.span.end) {
+                    stretches.extend(Some(Span::new(from, call.span.start)).filter(|s| s.start < s.end));
+                    from = from.max(call.span.end);
+                }
+                stretches.extend(Some(Span::new(from, run.span.end)).filter(|s| s.start < s.end));
+            }
+        }
+        Ok(ran)
+    }
+
+    /// The offset that most events of `user` allow.
+    pub fn fit(&self, user: &[&Trace]) -> Option<Fitted> {
+        let mut events: Vec<(Ns, &Vec<Span>)> = Vec::new();
+        for trace in user {
+            events.extend(sample(trace).into_iter().filter_map(|(t, cpu, tid)| Some((t, self.0.get(&(cpu, tid))?))));
+        }
+        events.sort_unstable_by_key(|(t, _)| *t);
+        let mut stretches: usize = events.iter().map(|(_, spans)| spans.len()).sum();
+        while stretches > MOST || events.len() > EVENTS {
+            let mut keep = false;
+            events.retain(|_| {
+                keep = !keep;
+                keep
+            });
+            stretches = events.iter().map(|(_, spans)| spans.len()).sum();
+        }
+        let spans = |(t, spans): &(Ns, &Vec<Span>)| {
+            let t = *t;
+            spans.iter().map(move |s| (s.start.saturating_sub(t), s.end.saturating_sub(t))).collect::<Vec<_>>()
+        };
+        let allowed: Vec<Vec<(Ns, Ns)>> = events.iter().map(spans).collect();
+        most_allowed(&allowed)
+    }
+}
+
+/// Some events of a user-space trace, spread over it: time, CPU and thread id.
+fn sample(trace: &Trace) -> Vec<(Ns, u16, i32)> {
+    let delimiter = |event: String| Delimiter { event, key: Vec::new(), conditions: Vec::new() };
+    let any = TaskDefinition {
+        name: String::new(),
+        begins: trace.classes().iter().map(|class| delimiter(class.name.clone())).collect(),
+        ends: Vec::new(),
+        pairing: Pairing::Thread,
+        kind: None,
+        nest: false,
+    };
+    let binding = Binding::new(trace, &[any]);
+    let plan = trace.compile(&binding.projection);
+    let mut found = Vec::new();
+    for (stream, told) in trace.streams().iter().enumerate() {
+        for packet in (0..told.packets.len()).step_by((told.packets.len() / PACKETS).max(1)) {
+            let (mut batch, mut events) = (Batch::default(), Vec::new());
+            let mut binder = Binder::new(&binding, 0);
+            let mut reader = trace.reader(&plan, StreamId::at(stream), packet..packet + 1);
+            while let Some(record) = reader.next() {
+                binder.read(&record, &mut batch, &mut events);
+            }
+            let tid = |who| batch.identity(who).and_then(|identity| identity.vtid.or(identity.tid));
+            found.extend(events.iter().filter_map(|event| Some((event.time, event.cpu, tid(event.who)?))));
+        }
+    }
+    found.dedup();
+    found
+}
+
+/// By event the offsets that it allows, half-open and apart. The middle of where most allow one; `None` where they are too few, do not
+/// agree, or agree on several.
+fn most_allowed(events: &[Vec<(Ns, Ns)>]) -> Option<Fitted> {
+    let mut changes: Vec<(Ns, i32)> = Vec::new();
+    events.iter().flatten().for_each(|(from, to)| changes.extend([(*from, 1), (*to, -1)]));
+    changes.sort_unstable();
+    let mut places: Vec<(i32, Ns, Ns)> = Vec::new();
+    let (mut count, mut most) = (0, 0);
+    for pair in changes.windows(2) {
+        count += pair[0].1;
+        if count >= most && pair[0].0 < pair[1].0 {
+            if count > most {
+                // What is nearly as good may be the truth as well.
+                most = count;
+                places.retain(|(n, ..)| n.saturating_mul(50) >= most.saturating_mul(49));
+            }
+            match places.last_mut() {
+                Some((n, _, to)) if *n == count && *to == pair[0].0 => *to = pair[1].0,
+                _ => places.push((count, pair[0].0, pair[1].0)),
+            }
+        }
+    }
+    let enough = most as usize >= FEWEST && most as usize * 100 >= events.len() * AGREE;
+    let best: Vec<_> = places.iter().filter(|(n, ..)| *n == most).collect();
+    let (&&(_, from, to), _) = best.split_first().filter(|(_, others)| enough && others.is_empty())?;
+    let half = to.saturating_sub(from) / 2;
+    Some(Fitted { offset: from.saturating_add(half), error: half.max(1) })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_offset_that_most_events_allow_with_its_bound() {
+        // A thread runs for 10 in every 100, or a little more; events in the first half of each run; ahead by 1,000.
+        let runs: Vec<Span> = (0..40).map(|i| Span::new(i * 100 + i * i, i * 100 + i * i + 10)).collect();
+        let allowed = |t: Ns| runs.iter().map(|s| (s.start - t, s.end - t)).collect::<Vec<_>>();
+        let mut events: Vec<_> = (0..40).map(|i| allowed(i * 100 + i * i + i % 5 + 1_000)).collect();
+        assert_eq!(most_allowed(&events), Some(Fitted { offset: -997, error: 3 }));
+        // One that says something else does no harm; few say nothing.
+        events.push(vec![(5, 6)]);
+        assert_eq!(most_allowed(&events).map(|f| f.offset), Some(-997));
+        assert_eq!(most_allowed(&events[..5]), None);
+        // Regular runs allow many offsets.
+        let regular = |t: Ns| (0..40).map(|i| (i * 100 - t, i * 100 + 10 - t)).collect::<Vec<_>>();
+        let events: Vec<_> = (10..30).map(|i| regular(i * 100 + 1)).collect();
+        assert_eq!(most_allowed(&events[..10]), None);
+    }
+}
