@@ -18,15 +18,7 @@ use whyslow::input::{Argument, Opened, open};
 use whyslow::state::kernel::{Options, record};
 
 /// Cases that do not pass yet, each with what is missing.
-const KNOWN: &[(&str, &str)] = &[
-    ("missing/cpu-without-a-stream", "a thread on a CPU that is not recorded counts as preempted"),
-    ("missing/interrupt-of-the-disk", "the completed request is not asked where interrupts are not recorded"),
-    ("missing/switch-that-a-context-contradicts", "contexts are not held against the switches"),
-    ("missing/timer-of-epoll", "the call is not asked where timers are not recorded"),
-    ("missing/timer-of-futex", "the call is not asked where timers are not recorded"),
-    ("missing/timer-of-nanosleep", "the call is not asked where timers are not recorded"),
-    ("missing/timer-of-poll", "the call is not asked where timers are not recorded"),
-];
+const KNOWN: &[(&str, &str)] = &[];
 
 fn recording(case: &Case, folder: &Path) -> Recording {
     let _ = std::fs::remove_dir_all(folder);

@@ -9,7 +9,7 @@
 use whyslow::analysis::path::{PathSegment, label, walk};
 use whyslow::analysis::recording::{EdgeKind, HostId, Recording, ThreadId};
 use whyslow::base::time::{Ns, Span};
-use whyslow::event::batch::{Batch, Identity, MarkBody, Request};
+use whyslow::event::batch::{Batch, Identity, MarkBody, Process, Request};
 use whyslow::event::kind::{Context, Event, Kind, RequestStep, TextId, WakeSource, WhoId, WorkStep};
 use whyslow::state::kernel::{Generation, Handlers, Machine, Origin};
 
@@ -376,4 +376,171 @@ fn a_handler_of_the_users_own_table() {
     s.switch(0, 0, 0, READY, 1).switch(5, 0, 1, DISK_SLEEP, 0).irq(30, 0, 31, "fastcard0").wake(31, 0, 1);
     s.leave(32, 0, Context::Irq(31)).switch(33, 0, 0, READY, 1);
     assert_eq!(s.path(1, 5, 33), ["1 Disk 5..31", "1 Preempted 31..33"]);
+}
+
+/// The context of an event on a thread.
+fn on(s: &mut Scene, tid: i32) -> WhoId {
+    s.batch.who(Identity { tid: Some(tid), ..Identity::default() })
+}
+
+fn called(s: &mut Scene, t: Ns, tid: i32, call: &str, ret: Option<i64>) {
+    let (who, name) = (on(s, tid), s.text(call));
+    s.by(t, 0, who, ret.map_or(Kind::CallEntry { name }, |ret| Kind::CallExit { name, ret }));
+}
+
+#[test]
+fn a_second_switch_with_a_stack_moves_nobody() {
+    let mut s = scene();
+    let stack = s.batch.stacks.intern(&[1, 2]);
+    s.switch(0, 0, 0, READY, 1).switch(10, 0, 1, SLEEP, 2);
+    let who = on(&mut s, 1);
+    let (user, origin) = (Some(stack), whyslow::event::stack::StackOrigin::SwitchOut);
+    s.by(14, 0, who, Kind::Stack { origin, user, kernel: None, witness: false });
+    s.wake(20, 0, 1).switch(30, 0, 2, SLEEP, 1).switch(40, 0, 1, SLEEP, 0);
+    let recording = s.recording();
+    assert_eq!((recording.quality[0].gaps, recording.quality[0].contradictions), (0, 0));
+    let one = recording.find_thread(HostId(0), 1, 0).unwrap();
+    // Told late: it was taken when the thread left.
+    assert_eq!(recording.thread(one).unwrap().samples[0].time, 10);
+    let want = ["1 Running 0..10", "2 Running 10..20", "1 Preempted 20..30", "1 Running 30..40"];
+    assert_eq!(shown(&recording, &walk(&recording, one, Span::new(0, 40))), want);
+}
+
+#[test]
+fn a_call_that_timed_out_was_ended_by_its_timer() {
+    for (call, ret, kind) in [("futex", -110, "Timer"), ("poll", 0, "Timer"), ("nanosleep", 0, "Timer")] {
+        let mut s = scene();
+        s.switch(0, 0, 0, READY, 1);
+        called(&mut s, 5, 1, call, None);
+        // Thread 2 only runs there when the interrupt comes, which is not recorded.
+        s.switch(10, 0, 1, SLEEP, 2).wake(20, 0, 1).switch(25, 0, 2, READY, 1);
+        called(&mut s, 30, 1, call, Some(ret));
+        let want = [format!("1 {kind} 10..20"), "1 Preempted 20..25".into(), "1 Running 25..30".into()];
+        assert_eq!(s.path(1, 10, 30), want, "{call}");
+    }
+}
+
+#[test]
+fn who_is_in_no_call_wakes_nobody() {
+    let mut s = scene();
+    s.switch(0, 1, 0, READY, 1).switch(0, 0, 0, READY, 2);
+    called(&mut s, 3, 2, "read", None);
+    called(&mut s, 4, 2, "read", Some(0));
+    s.switch(10, 1, 1, SLEEP, 0).wake_onto(20, 0, 1, 1).switch(25, 1, 0, READY, 1).switch(30, 1, 1, SLEEP, 0);
+    assert_eq!(s.path(1, 10, 30), ["1 Blocked 10..20", "1 Preempted 20..25", "1 Running 25..30"]);
+}
+
+#[test]
+fn who_has_just_got_its_data_waited_for_the_disk() {
+    let mut s = scene();
+    let who = on(&mut s, 1);
+    let request = |s: &mut Scene, t, step| {
+        let request = s.batch.request(Request { sector: 8, bytes: 4096, tid: Some(1), ..Request::default() });
+        s.by(t, 0, if step == RequestStep::Complete { WhoId::NOBODY } else { who }, Kind::Block { step, request });
+    };
+    s.switch(0, 0, 0, READY, 1);
+    request(&mut s, 5, RequestStep::Issue);
+    s.switch(10, 0, 1, DISK_SLEEP, 0);
+    request(&mut s, 19, RequestStep::Complete);
+    s.wake(20, 0, 1).switch(25, 0, 0, READY, 1).switch(30, 0, 1, SLEEP, 0);
+    assert_eq!(s.path(1, 10, 25), ["1 Disk 10..20", "1 Preempted 20..25"]);
+}
+
+#[test]
+fn the_place_of_the_woken_is_that_of_the_switch_that_follows() {
+    let mut s = scene();
+    s.switch(0, 0, 0, READY, 1).switch(0, 1, 0, READY, 2).switch(5, 0, 1, SLEEP, 3);
+    // The waker names CPU 0, where it ran last; it comes up on CPU 1.
+    s.wake_onto(10, 1, 1, 0).switch(20, 1, 2, SLEEP, 1).switch(30, 1, 1, SLEEP, 0);
+    let recording = s.recording();
+    let one = recording.find_thread(HostId(0), 1, 0).unwrap();
+    let path = walk(&recording, one, Span::new(10, 20));
+    assert_eq!((path.last().unwrap().kind, path.last().unwrap().cpu), (EdgeKind::Preempted, 1));
+}
+
+#[test]
+fn switches_that_were_never_traced_leave_the_unknown() {
+    // CPU 0 seems idle from 10 on; at 40 thread 1, woken at 20, turns out to run there.
+    let mut s = scene();
+    let (idle, one) = (on(&mut s, 0), on(&mut s, 1));
+    let call = Kind::CallExit { name: s.text("read"), ret: 1 };
+    s.switch(0, 0, 0, READY, 1).switch(10, 0, 1, SLEEP, 0);
+    s.by(20, 0, idle, Kind::Wake { tid: 1, cpu: 0, source: WakeSource::Waking, name: TextId::NONE });
+    s.by(40, 0, one, call).switch(50, 0, 1, SLEEP, 0);
+    assert_eq!(s.path(1, 0, 50), ["1 Running 0..10", "1 Blocked 10..20", "1 Unknown 20..40", "1 Running 40..50"]);
+}
+
+#[test]
+fn after_a_loss_calls_begin_there_at_the_earliest() {
+    let mut s = scene();
+    s.switch(10, 0, 0, READY, 1);
+    called(&mut s, 20, 1, "read", None);
+    s.at(30, 0, Kind::Lost);
+    called(&mut s, 50, 1, "futex", Some(0));
+    let recording = s.recording();
+    let one = recording.find_thread(HostId(0), 1, 20).unwrap();
+    let calls: Vec<_> = recording.thread(one).unwrap().calls.iter().map(|c| (c.span.start, c.span.end)).collect();
+    assert_eq!(calls, [(20, 30), (30, 50)]);
+}
+
+#[test]
+fn without_switches_only_what_was_seen_ran() {
+    let mut s = scene();
+    let one = on(&mut s, 1);
+    s.by(0, 0, one, Kind::PageFault);
+    called(&mut s, 10, 1, "read", None);
+    called(&mut s, 30, 1, "read", Some(1));
+    s.by(45, 0, one, Kind::PageFault).wake(50, 0, 9);
+    let want = ["1 Running 0..10", "1 Unknown 10..30", "1 Running 30..45", "1 Unknown 45..50"];
+    let recording = s.recording();
+    let one = recording.find_thread(HostId(0), 1, 0).unwrap();
+    assert_eq!(shown(&recording, &walk(&recording, one, Span::new(0, 50))), want);
+    assert!(!recording.is_scheduled(HostId(0)));
+}
+
+#[test]
+fn a_cpu_without_a_stream_keeps_its_threads_to_itself() {
+    let mut s = scene();
+    s.switch(0, 0, 0, READY, 1).switch(5, 0, 1, SLEEP, 2).wake_onto(10, 0, 1, 7);
+    s.switch(20, 0, 2, SLEEP, 1).switch(30, 0, 1, SLEEP, 0);
+    let streams: Vec<Vec<Event>> = std::mem::take(&mut s.streams).into_values().collect();
+    s.batch.merge(&streams);
+    let origins = vec![Origin { host: HostId(0), kernel: true, generation: s.kernel }];
+    let mut machine = Machine::new(vec![("h".to_owned(), None)], origins, Handlers::built_in());
+    machine.expect_cpu(HostId(0), 0);
+    machine.absorb(&s.batch);
+    let (recording, notices) = machine.close(Vec::new());
+    let one = recording.find_thread(HostId(0), 1, 0).unwrap();
+    let want = ["1 Running 0..5", "2 Running 5..10", "1 Unknown 10..20", "1 Running 20..30"];
+    assert_eq!(shown(&recording, &walk(&recording, one, Span::new(0, 30))), want);
+    assert_eq!(notices.count(whyslow::base::notice::Notice::CpusMissing), 1);
+}
+
+#[test]
+fn a_small_id_inside_a_container_is_no_kernel_threads() {
+    let mut s = scene();
+    let name = s.text("kworker/0:1");
+    let kworker = Process { tid: 5, pid: 5, ppid: 2, status: 5, cpu: Some(0), name };
+    let id = s.batch.process(kworker);
+    s.at(0, 0, Kind::Process(id)).switch(1, 0, 0, READY, 900);
+    let who = s.batch.who(Identity { vtid: Some(5), vpid: Some(5), ..Identity::default() });
+    let mark = s.batch.mark(MarkBody { task: 0, begins: true, key: None, kind: None, fields: Vec::new() });
+    let event = Event { time: 5, who, trace: 2, cpu: 0, kind: Kind::Mark(mark) };
+    s.streams.entry((2, 0)).or_default().push(event);
+    s.switch(9, 0, 900, SLEEP, 0);
+    let recording = s.recording();
+    let thread = recording.marks[0].thread.and_then(|t| recording.thread(t)).unwrap();
+    assert_eq!(thread.tid, 900);
+}
+
+#[test]
+fn an_exec_renames_at_once() {
+    let mut s = scene();
+    s.named(1, 0, 7, "bash");
+    let path = s.text("/usr/bin/a-rather-long-program-name");
+    s.at(10, 0, Kind::Exec { tid: 7, old_tid: 7, path });
+    let recording = s.recording();
+    let thread = recording.thread(recording.find_thread(HostId(0), 7, 1).unwrap()).unwrap();
+    let name = |t| recording.names.get(thread.name_at(t).unwrap());
+    assert_eq!((name(9), name(10)), ("bash", "a-rather-long-p"));
 }

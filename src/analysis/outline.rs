@@ -70,6 +70,11 @@ impl Outline {
         self.nodes[id.index()].spent
     }
 
+    /// The last step of a node.
+    pub fn step(&self, id: OutlineId) -> Option<Step> {
+        self.nodes.get(id.index()).map(|node| node.step)
+    }
+
     /// Nodes in order: parent and step.
     pub fn nodes(&self) -> impl Iterator<Item = (Option<OutlineId>, Step)> + '_ {
         self.nodes.iter().map(|n| (n.parent, n.step))

@@ -68,6 +68,13 @@ impl ThreadNames {
         result
     }
 
+    /// The last time at which a thread was shown by this name.
+    pub fn last_time(&self, thread: &Thread, shown: NameId) -> Option<Ns> {
+        let at = thread.names.iter().rposition(|(from, _)| self.at(thread, *from) == Some(shown))?;
+        let until = thread.names.get(at + 1).map_or(thread.life.end, |(next, _)| next.saturating_sub(1));
+        Some(until.max(thread.names[at].0))
+    }
+
     /// The shown name of a thread at `t`.
     pub fn at(&self, thread: &Thread, t: Ns) -> Option<NameId> {
         let name = thread.name_at(t)?;

@@ -8,13 +8,15 @@ use crate::base::notice::Notices;
 use crate::base::time::Span;
 use crate::base::work::{Cancel, Cancelled, Work, in_order};
 use crate::event::batch::{Batch, straighten};
-use crate::event::bind::{Binder, Binding};
+use crate::event::bind::{Binder, Binding, is_kernel};
+use crate::event::dialect::RELEASES;
 use crate::event::kind::{Event, Kind, WhoId};
-use crate::input::record::Record;
+use crate::input::record::{ClassId, Record};
 use crate::input::trace::{Plan, Trace};
 use crate::state::engine::{Chunk, Piece};
 use crate::state::kernel::{Generation, Origin};
 use crate::state::recording::HostId;
+use std::collections::BTreeMap;
 use std::sync::{Mutex, PoisonError};
 
 /// One trace, ready to be read.
@@ -25,6 +27,9 @@ pub struct Source {
     /// By stream: where its CPU lost events of which a machine must forget what it knows.
     pub losses: Vec<Vec<Span>>,
 }
+
+/// An event that a trace recorded: the trace's position, the stream class and the class.
+type Copied = (usize, u32, ClassId);
 
 /// All traces of a recording.
 pub struct Sources {
@@ -65,7 +70,44 @@ impl Sources {
             sources.origins.push(Origin { host, kernel: source.binding.kernel, generation });
             sources.all.push(source);
         })?;
+        sources.part_copies(traces);
         Ok(sources)
+    }
+
+    /// Sessions that ran at once on one host recorded the same events: each is followed in one of them, over the time that it
+    /// covers. One that lost nothing goes first, then the one that recorded most kinds of events.
+    fn part_copies(&mut self, traces: &[&Trace]) {
+        let kernels: Vec<usize> = (0..self.all.len()).filter(|i| self.origins[*i].kernel).collect();
+        let mut copies: BTreeMap<(HostId, String), Vec<Copied>> = BTreeMap::new();
+        let mut kinds = vec![0; self.all.len()];
+        for i in kernels.into_iter().filter(|_| self.origins.iter().filter(|o| o.kernel).count() > 1) {
+            for (name, stream_class, class) in self.all[i].binding.followed(traces[i]) {
+                kinds[i] += 1;
+                copies.entry((self.origins[i].host, name)).or_default().push((i, stream_class, class));
+            }
+        }
+        for same in copies.into_values().filter(|same| same.len() > 1) {
+            let streams = |(i, class, _): &Copied| {
+                let class = *class;
+                traces[*i].streams().iter().filter(move |s| s.stream_class == class)
+            };
+            let lossless = |copy: &&Copied| streams(copy).all(|s| s.losses.is_empty());
+            let best = same.iter().max_by_key(|copy| (lossless(copy), kinds[copy.0], std::cmp::Reverse(copy.0)));
+            let Some(best) = best else { continue };
+            let packets = || streams(best).flat_map(|s| &s.packets);
+            let bounds = packets().filter_map(|p| p.begin).min().zip(packets().filter_map(|p| p.end).max());
+            let Some((begin, end)) = bounds else { continue };
+            let span = Span::new(begin, end.saturating_add(1));
+            for (i, stream_class, class) in same.iter().filter(|copy| copy.0 != best.0) {
+                let source = &mut self.all[*i];
+                source.binding.leave_to_another(*class, span);
+                if source.binding.is_switch(*class) {
+                    let streams = traces[*i].streams().iter().zip(&mut source.losses);
+                    let own = streams.filter(|(stream, _)| stream.stream_class == *stream_class);
+                    own.for_each(|(_, losses)| losses.retain(|loss| !span.contains(loss.start)));
+                }
+            }
+        }
     }
 
     /// The typed events of a chunk. `seen` is called with every record, stream by stream: of classes that the binding does
@@ -129,21 +171,34 @@ impl Sources {
     }
 }
 
-/// The host of each trace: equal label, name and clock uuid are one kernel.
+/// What tells hosts apart: label, name, clock uuid.
+type HostKey<'t> = (Option<&'t str>, &'t str, Option<&'t str>);
+
+/// The host of each trace: equal label, name and clock uuid are one kernel. A user-space trace belongs to the only kernel
+/// trace of its host name, by whatever clock it was recorded.
 fn hosts(traces: &[&Trace], labels: &[Option<String>]) -> (Vec<(String, Option<String>)>, Vec<HostId>) {
-    let mut keys: Vec<(Option<&str>, &str, Option<&str>)> = Vec::new();
+    let label = |i: usize| labels.get(i).and_then(|l| l.as_deref());
+    let own: Vec<HostKey<'_>> = (0..traces.len())
+        .map(|i| (label(i), traces[i].environment("hostname").unwrap_or(""), traces[i].clock_uuid()))
+        .collect();
+    let mut kernels: Vec<HostKey<'_>> =
+        traces.iter().zip(&own).filter(|(trace, _)| is_kernel(trace)).map(|(_, key)| *key).collect();
+    kernels.sort_unstable();
+    kernels.dedup();
+    let mut keys: Vec<HostKey<'_>> = Vec::new();
     let mut hosts: Vec<(String, Option<String>)> = Vec::new();
     let mut of = Vec::new();
-    for (i, trace) in traces.iter().enumerate() {
-        let name = trace.environment("hostname").unwrap_or("");
-        let label = labels.get(i).and_then(|l| l.as_deref());
-        let key = (label, name, trace.clock_uuid());
+    for (trace, own) in traces.iter().zip(own) {
+        let mut namesakes =
+            kernels.iter().filter(|(label, name, _)| (*label, *name) == (own.0, own.1) && !name.is_empty());
+        let only = namesakes.next().filter(|_| namesakes.next().is_none());
+        let key = if kernels.contains(&own) { own } else { only.copied().unwrap_or(own) };
         let at = keys.iter().position(|k| *k == key).unwrap_or_else(|| {
             keys.push(key);
-            hosts.push((name.to_owned(), None));
+            hosts.push((key.1.to_owned(), None));
             keys.len() - 1
         });
-        if let Some(release) = trace.environment("kernel_release") {
+        if let Some(release) = RELEASES.iter().find_map(|entry| trace.environment(entry)) {
             hosts[at].1 = Some(release.to_owned());
         }
         of.push(HostId::at(at));

@@ -95,7 +95,8 @@ impl World {
         let waker = self.running[cpu].map(|t| self.tasks[t].tid);
         let label = match (self.contexts[cpu].last(), waker) {
             (None, Some(waker)) => (EdgeKind::Blocked, Some(waker)),
-            (None, None) => (EdgeKind::Device, None),
+            // An interrupt of which nothing was recorded.
+            (None, None) => (EdgeKind::Blocked, None),
             (Some(Context::Timer), _) => (EdgeKind::Timer, None),
             (Some(Context::SoftIrq(4)), _) => (EdgeKind::Disk, None),
             (Some(_), _) => (EdgeKind::Network, None),

@@ -22,7 +22,7 @@ use crate::analysis::counts::{Counter, Counts};
 use crate::analysis::disk::DiskUse;
 use crate::analysis::ecct::{self, Leaders, Own, Sources};
 use crate::analysis::executions::{self, Execution, Rule};
-use crate::analysis::outline::Outline;
+use crate::analysis::outline::{Outline, Step};
 use crate::analysis::path::{self, PathSegment};
 use crate::analysis::recording::{EdgeKind, Recording, ThreadId};
 use crate::analysis::spent::Spent;
@@ -168,6 +168,12 @@ pub fn build(recording: &Recording, request: &Request, notices: &Notices, work: 
     who.sort_unstable();
     for (node, thread, ns) in who {
         let t = recording.thread(thread).map_or(0, |t| t.life.end);
+        // Named as on the path: a thread that runs another program later had another name then.
+        let shown = match outline.step(node) {
+            Some(Step::Thread(_, shown)) => shown,
+            _ => None,
+        };
+        let t = shown.and_then(|shown| names.last_time(recording.thread(thread)?, shown)).unwrap_or(t);
         let id = people.id(thread, t, &mut model.who, &mut model.names);
         *model.contexts.who.entry((ids[node.index()], id)).or_insert(0) += ns;
     }
@@ -203,18 +209,20 @@ fn is_unresolved(segment: &PathSegment) -> bool {
 struct People<'a> {
     recording: &'a Recording,
     leaders: &'a Leaders,
-    ids: HashMap<ThreadId, WhoId>,
+    ids: HashMap<(ThreadId, Option<NameId>), WhoId>,
 }
 
 impl People<'_> {
-    /// The model's thread; its names are those at `t` when it is first seen, with their numbers.
+    /// The model's thread; its names are those at `t`, with their numbers. One that runs several programs is several.
     fn id(&mut self, thread: ThreadId, t: Ns, all: &mut Vec<Who>, names: &mut Names) -> WhoId {
-        if let Some(known) = self.ids.get(&thread) {
+        let known = self.recording.thread(thread);
+        let key = (thread, known.and_then(|known| self.leaders.of(self.recording, known, t).name_at(t)));
+        if let Some(known) = self.ids.get(&key) {
             return *known;
         }
         let id = WhoId::at(all.len());
         all.push(self.describe(thread, t, names));
-        self.ids.insert(thread, id);
+        self.ids.insert(key, id);
         id
     }
 

@@ -44,6 +44,10 @@ pub(super) struct Cpu {
     pub thread: Option<ThreadId>,
     /// Since when.
     since: Ns,
+    /// The last time an event agreed that this thread runs.
+    pub agreed: Ns,
+    /// The last block request that completed here: when, and who had submitted it.
+    pub completed: Option<(Ns, ThreadId)>,
     /// Its first event, as long as no switch and no loss forbids to assume that the first thread ran from then on.
     pub first: Option<Ns>,
     contexts: Vec<Level>,
@@ -62,6 +66,8 @@ impl Cpu {
             number,
             thread: None,
             since: first,
+            agreed: first,
+            completed: None,
             first: Some(first),
             contexts: Vec::new(),
             raised: 0,
@@ -73,6 +79,7 @@ impl Cpu {
 
     /// From `t` on another thread runs, or nobody knows who.
     pub fn give_to(&mut self, thread: Option<ThreadId>, t: Ns) {
+        let t = t.max(self.since);
         if let Some(thread) = self.thread
             && t > self.since
         {
@@ -80,6 +87,7 @@ impl Cpu {
         }
         self.thread = thread;
         self.since = t;
+        self.agreed = t;
     }
 
     /// The innermost context.

@@ -8,17 +8,26 @@ use crate::event::batch::Packet;
 use crate::event::kind::{Context, Vector, WakeSource};
 use crate::state::recording::{EdgeKind, ThreadId};
 
+/// The interrupt in which a block request completes wakes at once whoever waits for it.
+const COMPLETED: Ns = 100_000;
+
 impl Machine {
     /// The label of a wait that ends by a wake-up at `t` on CPU `c`.
-    pub(super) fn label(&mut self, c: usize, t: Ns, source: WakeSource) -> Label {
+    pub(super) fn label(&mut self, c: usize, t: Ns, woken: ThreadId, source: WakeSource) -> Label {
         let cpu = &self.cpus[c];
         let sender = cpu.delivery().and_then(|d| d.sender);
         let Some((context, name)) = cpu.context() else {
-            return self.woken_by(c, t, source);
+            return self.woken_by(c, t, woken, source);
         };
         let labelled = |kind, waker| Label { kind, waker, qualifier: name };
         match context {
             Context::Timer | Context::Vector(Vector::LocalTimer) => labelled(EdgeKind::Timer, None),
+            // Another CPU asked for it to be put into the run queue here; for whom only `sched_waking` tells.
+            Context::Vector(Vector::Ipi | Vector::Work)
+                if matches!(source, WakeSource::Wakeup | WakeSource::Queued) =>
+            {
+                Label { qualifier: Some(self.reasons.remote), ..Label::of(EdgeKind::Blocked) }
+            }
             Context::Vector(Vector::Ipi | Vector::Work) => labelled(EdgeKind::Ipi, None),
             Context::Vector(Vector::Other) => labelled(EdgeKind::Device, None),
             Context::Reception => labelled(EdgeKind::Network, sender),
@@ -61,17 +70,24 @@ impl Machine {
         }
     }
 
-    /// Outside any interrupt: whoever runs is the waker. An idle CPU works for nobody: an interrupt that was not
-    /// recorded, or, where only the end of a wake-up is recorded, a thread on another CPU.
-    fn woken_by(&self, c: usize, t: Ns, source: WakeSource) -> Label {
-        let unknown = |kind, reason| Label { qualifier: Some(reason), ..Label::of(kind) };
-        match self.cpus[c].thread {
-            Some(waker) if !self.lives[waker.index()].thread.idle => {
-                Label { waker: Some((waker, t)), ..Label::of(EdgeKind::Blocked) }
-            }
-            Some(_) if source != WakeSource::Wakeup => unknown(EdgeKind::Device, self.reasons.no_context),
-            Some(_) => unknown(EdgeKind::Blocked, self.reasons.no_context),
-            None => unknown(EdgeKind::Blocked, self.reasons.lost),
+    /// Outside any recorded interrupt: whoever runs is the waker, if it can be. A thread wakes others in system calls
+    /// only, an idle CPU nobody; else it was an interrupt that was not recorded, which says nothing but that a request to the
+    /// disk completed in it. Where only the end of a wake-up is recorded, a thread on another CPU may have begun it.
+    fn woken_by(&self, c: usize, t: Ns, woken: ThreadId, source: WakeSource) -> Label {
+        let cpu = &self.cpus[c];
+        let unknown = |reason| Label { qualifier: Some(reason), ..Label::of(EdgeKind::Blocked) };
+        if cpu.completed.is_some_and(|(at, by)| by == woken && t.saturating_sub(at) <= COMPLETED) {
+            return Label::of(EdgeKind::Disk);
+        }
+        let Some(waker) = cpu.thread else { return unknown(self.reasons.lost) };
+        let life = &self.lives[waker.index()];
+        let outside = life.called && life.call.is_none();
+        match source {
+            // Who begins a wake-up that only this event tells of is not known.
+            WakeSource::Queued => unknown(self.reasons.unresolved),
+            WakeSource::Wakeup if life.thread.idle || outside => unknown(self.reasons.remote),
+            _ if life.thread.idle || outside || waker == woken => unknown(self.reasons.interrupt),
+            _ => Label { waker: Some((waker, t)), ..Label::of(EdgeKind::Blocked) },
         }
     }
 

@@ -13,8 +13,8 @@ use crate::state::recording::{Call, Edge, EdgeKind, HostId, Thread, ThreadId};
 pub(super) enum Sched {
     /// No event has told yet.
     Unseen,
-    /// Was known once; events were lost.
-    Unknown,
+    /// Was known once.
+    Unknown(Doubt),
     /// Forked, never woken.
     New,
     /// On a CPU (position in the machine's list).
@@ -25,6 +25,17 @@ pub(super) enum Sched {
     Blocked,
     /// Ended.
     Dead,
+}
+
+/// Why it is not known any more what a thread does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Doubt {
+    /// The tracer lost events.
+    Lost,
+    /// Switches are missing that no loss tells of. It left its CPU.
+    Gap,
+    /// It stands in the run queue of a CPU that was not recorded.
+    Elsewhere,
 }
 
 /// How an edge is labelled.
@@ -56,8 +67,12 @@ pub(super) struct Life {
     pub early_wake: Option<Ns>,
     /// The system call that it is in.
     pub call: Option<(Ns, NameId)>,
-    /// A system call of it was seen.
+    /// A system call of it was seen since events of its CPU were lost.
     pub called: bool,
+    /// When they were lost.
+    pub floor: Ns,
+    /// Only the one who woke it told of the run queue in which it stands.
+    pub placed_by_waker: bool,
     /// Its exit was seen.
     pub exited: bool,
     /// Its id was given back.
@@ -66,6 +81,8 @@ pub(super) struct Life {
     pub previous: Option<ThreadId>,
     /// `thread.pid` comes from the recording.
     pub pid_known: bool,
+    /// A user-space event with the ids that it has outside of containers happened on its CPU.
+    pub confirmed: bool,
     /// Depth of the namespace of `thread.virtual_ids`.
     pub namespace_level: i32,
     /// Runs soft interrupts as its own work.
@@ -101,10 +118,13 @@ impl Life {
             early_wake: None,
             call: None,
             called: false,
+            floor: Ns::MIN,
+            placed_by_waker: false,
             exited: false,
             freed: false,
             previous: None,
             pid_known: false,
+            confirmed: false,
             namespace_level: 0,
             runs_softirqs: false,
             functions: Functions::default(),
@@ -138,7 +158,9 @@ impl Life {
             (Sched::Ready | Sched::New, _) => Label::of(EdgeKind::Preempted),
             (Sched::Blocked, _) => qualified(EdgeKind::Blocked, reasons.unresolved),
             (Sched::Unseen | Sched::Dead, _) => qualified(EdgeKind::Unknown, reasons.unseen),
-            (Sched::Unknown, _) => qualified(EdgeKind::Unknown, reasons.lost),
+            (Sched::Unknown(Doubt::Lost), _) => qualified(EdgeKind::Unknown, reasons.lost),
+            (Sched::Unknown(Doubt::Gap), _) => qualified(EdgeKind::Unknown, reasons.gap),
+            (Sched::Unknown(Doubt::Elsewhere), _) => qualified(EdgeKind::Unknown, reasons.elsewhere),
         }
     }
 
@@ -189,6 +211,14 @@ pub(super) struct Reasons {
     pub unseen: NameId,
     /// After lost events.
     pub lost: NameId,
-    /// Woken by an idle CPU outside any recorded interrupt.
-    pub no_context: NameId,
+    /// Switches are missing.
+    pub gap: NameId,
+    /// On a CPU that was not recorded.
+    pub elsewhere: NameId,
+    /// No switch of its host was recorded.
+    pub unscheduled: NameId,
+    /// Woken by an interrupt that was not recorded: the CPU was idle, or its thread outside any system call.
+    pub interrupt: NameId,
+    /// Woken from another CPU, and who did it was not recorded.
+    pub remote: NameId,
 }

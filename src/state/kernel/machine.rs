@@ -12,9 +12,11 @@
 use super::cpu::Cpu;
 use super::handlers::Handlers;
 use super::life::{Life, Reasons, Sched};
+use super::losses::Losses;
 use super::packets::Packets;
 use super::prev_state::Generation;
 use super::requests::{Requests, Submitter};
+use super::user::Guess;
 use super::works::{Work, Works};
 use crate::base::names::NameId;
 use crate::base::notice::{Notice, Notices};
@@ -23,10 +25,14 @@ use crate::event::batch::{Batch, Key};
 use crate::event::kind::{Context, Event, Kind, RequestStep, TextId, WorkStep};
 use crate::event::stack::RawStackId;
 use crate::state::recording::{
-    Host, HostId, ImageChange, ImageEvent, Mark, RawStacks, Recording, StackSample, ThreadId,
+    Host, HostId, ImageChange, ImageEvent, Mark, Quality, RawStacks, Recording, StackSample, ThreadId,
 };
 use foldhash::HashMap;
 use smallvec::SmallVec;
+use std::collections::BTreeSet;
+
+/// More CPUs than any machine has.
+const MOST_CPUS: u32 = 1 << 14;
 
 /// What is known of a trace before its events.
 #[derive(Clone, Copy, Debug)]
@@ -50,15 +56,22 @@ pub struct Machine {
     pub(super) lives: Vec<Life>,
     pub(super) by_tid: HashMap<(HostId, i32), ThreadId>,
     pub(super) by_vtid: HashMap<(HostId, i32), SmallVec<[ThreadId; 2]>>,
+    /// Ids of user space, and whose they seem to be.
+    pub(super) guesses: HashMap<(HostId, i32, i32), Guess>,
     pub(super) cpus: Vec<Cpu>,
     cpu_of: Vec<Vec<u32>>,
     pub(super) packets: Packets,
-    requests: Requests,
+    pub(super) requests: Requests,
     works: Works,
     lines: HashMap<(HostId, i32), NameId>,
     pub(super) reasons: Reasons,
-    start: Option<Ns>,
-    end: Ns,
+    pub(super) losses: Losses,
+    /// By host: the CPUs that were recorded; none where that is not told.
+    recorded: Vec<BTreeSet<u32>>,
+    /// CPUs that events speak of and that were not recorded.
+    pub(super) unrecorded: BTreeSet<(HostId, u32)>,
+    pub(super) start: Option<Ns>,
+    pub(super) end: Ns,
     pub(super) notices: Notices,
 }
 
@@ -99,9 +112,15 @@ impl Machine {
             ended: reason("recording ended"),
             unseen: reason("before its first event"),
             lost: reason("events lost"),
-            no_context: reason("idle CPU"),
+            gap: reason("switches missing"),
+            elsewhere: reason("on a CPU that was not recorded"),
+            unscheduled: reason("no scheduler events"),
+            interrupt: reason("an interrupt that was not recorded"),
+            remote: reason("woken from another CPU"),
         };
+        out.quality = vec![Quality::default(); out.hosts.len()];
         let hosts = (0..out.hosts.len()).map(HostId::at);
+        let hosts_number = out.hosts.len();
         Machine {
             kernel_traced: hosts.map(|host| origins.iter().any(|o| o.kernel && o.host == host)).collect(),
             origins,
@@ -111,16 +130,42 @@ impl Machine {
             lives: Vec::new(),
             by_tid: HashMap::default(),
             by_vtid: HashMap::default(),
+            guesses: HashMap::default(),
             cpus: Vec::new(),
             packets: Packets::default(),
             requests: Requests::default(),
             works: Works::default(),
             lines: HashMap::default(),
+            losses: Losses::default(),
+            recorded: vec![BTreeSet::new(); hosts_number],
+            unrecorded: BTreeSet::new(),
             reasons,
             start: None,
             end: Ns::MIN,
             notices: Notices::default(),
         }
+    }
+
+    /// Switches of a CPU are recorded. Where none is named all are taken to be.
+    pub fn expect_cpu(&mut self, host: HostId, cpu: u32) {
+        if let Some(recorded) = self.recorded.get_mut(host.index()) {
+            recorded.insert(cpu);
+        }
+    }
+
+    /// Events of a CPU will be lost.
+    pub fn expect_loss(&mut self, host: HostId, cpu: u32, span: Span) {
+        self.losses.expect(host, cpu, span);
+    }
+
+    /// False for a CPU whose switches were not recorded, which is noted.
+    pub(super) fn is_recorded(&mut self, host: HostId, cpu: u32) -> bool {
+        let recorded = self.recorded.get(host.index()).is_none_or(|all| all.is_empty() || all.contains(&cpu));
+        // What a damaged record says is no CPU.
+        if !recorded && cpu < MOST_CPUS {
+            self.unrecorded.insert((host, cpu));
+        }
+        recorded
     }
 
     /// Step through the events of a batch; batches come in order of time.
@@ -167,7 +212,11 @@ impl Machine {
             return;
         }
         let Some(c) = self.cpu(origin.host, event.cpu, t) else { return };
-        let thread = self.running(c, event, ids);
+        let thread = match event.kind {
+            // Of a switch, and of what is followed elsewhere, the thread is told, not that it runs now.
+            Kind::Switch { .. } | Kind::Stack { witness: false, .. } => self.named(c, event, ids),
+            _ => self.running(c, event, ids),
+        };
         match event.kind {
             Kind::Switch { prev, next, prev_state, prev_name, next_name } => {
                 let prev = self.thread_on(c, prev, t);
@@ -199,6 +248,7 @@ impl Machine {
                 let thread = self.thread(origin.host, tid, t);
                 self.forget_functions(thread, t);
                 if let Some(path) = ids.name(&mut self.out, path) {
+                    self.rename(thread, t, path);
                     self.image(t, origin.host, tid, ImageChange::Exec { path });
                 }
             }
@@ -242,7 +292,11 @@ impl Machine {
                     let named = request.tid.filter(|_| step != RequestStep::Complete);
                     let thread = named.map_or(thread, |tid| Some(self.thread_on(c, tid, t)));
                     let by = Submitter { thread, for_whom: thread.and_then(|thread| self.works.of(thread)) };
-                    self.requests.step(t, origin.host, step, request, by);
+                    let lost = |since| self.losses.first(origin.host, None, since, t);
+                    let completed = self.requests.step(t, origin.host, step, request, by, lost);
+                    if let Some(submitter) = completed {
+                        self.cpus[c].completed = Some((t, submitter));
+                    }
                 }
             }
             Kind::Work { step, address } => {
@@ -296,13 +350,17 @@ impl Machine {
                     self.leave_call(thread, t, name, ret);
                 }
             }
-            Kind::Stack { origin, user, kernel } => {
+            Kind::Stack { origin, user, kernel, .. } => {
                 let idle = |thread: ThreadId| self.lives[thread.index()].thread.idle;
                 if let Some(thread) = thread.filter(|t| !idle(*t)) {
                     let user = ids.stack(&mut self.out.stacks, user);
                     let kernel = ids.stack(&mut self.out.stacks, kernel);
-                    let samples = &mut self.lives[thread.index()].thread.samples;
-                    samples.push(StackSample { time: t, origin, user, kernel });
+                    let life = &mut self.lives[thread.index()];
+                    let before = life.thread.samples.last().map_or(Ns::MIN, |sample| sample.time);
+                    // Told late by another channel: it was taken when the thread left the CPU.
+                    let running = matches!(life.sched, Sched::Running(_));
+                    let time = if running { t } else { life.start_of_edge().clamp(before.min(t), t) };
+                    life.thread.samples.push(StackSample { time, origin, user, kernel });
                 }
             }
             Kind::Function { enters, address } => {
@@ -360,77 +418,9 @@ impl Machine {
         self.out.images.push(ImageEvent { time, host, pid, change });
     }
 
-    fn enter_call(&mut self, thread: ThreadId, t: Ns, name: NameId) {
-        let life = &mut self.lives[thread.index()];
-        // The exit of the call before was lost, or it is one that never returns here (rt_sigreturn).
-        life.end_call(t, None);
-        life.call = Some((t, name));
-        life.called = true;
-    }
-
-    fn leave_call(&mut self, thread: ThreadId, t: Ns, name: Option<NameId>, ret: i64) {
-        let life = &mut self.lives[thread.index()];
-        match (life.call, name) {
-            (Some((_, entered)), Some(left)) if entered != left && life.called => {
-                // Exit of one call and entry of another were lost.
-                life.end_call(t, None);
-                self.inconsistent(t);
-                return;
-            }
-            // A thread that never entered a call here began inside it: before the recording, or by a fork.
-            (None, Some(left)) if !life.called => life.call = Some((life.thread.life.start, left)),
-            _ => {}
-        }
-        life.end_call(t, Some(ret));
-        life.called = true;
-    }
-
     /// From here on page faults are part of the result.
     pub fn expect_page_faults(&mut self) {
         self.out.page_faults.get_or_insert_default();
-    }
-
-    /// Seal: everything that is open ends with the last event, names reach back to the beginning of life.
-    pub fn close(mut self, lossy: Vec<Span>) -> (Recording, Notices) {
-        let end = self.end.max(self.start());
-        self.close_counters();
-        let unnamed = self.out.names.intern("unknown");
-        let mut worker_names: HashMap<NameId, bool> = HashMap::default();
-        for cpu in &mut self.cpus {
-            cpu.give_to(None, end);
-        }
-        for life in &mut self.lives {
-            if life.is_alive() {
-                let mut label = life.own_label(&self.reasons);
-                if life.sched == Sched::Blocked {
-                    label.qualifier = Some(self.reasons.ended);
-                }
-                life.cut(end, label);
-                life.end_call(end, None);
-                life.thread.life.end = end;
-            }
-            let thread = &mut life.thread;
-            match thread.names.first_mut() {
-                Some(first) => first.0 = thread.life.start,
-                None => thread.names.push((thread.life.start, unnamed)),
-            }
-            let names = &self.out.names;
-            let handlers = &self.handlers;
-            let mut works =
-                |name| *worker_names.entry(name).or_insert_with(|| handlers.is_disk_worker(names.get(name)));
-            thread.disk_worker = thread.names.iter().any(|(_, name)| works(*name));
-        }
-        let mut out = self.out;
-        out.threads = self.lives.into_iter().map(|life| life.thread).collect();
-        out.cpus = self.cpus.into_iter().map(|cpu| ((cpu.host, cpu.number), cpu.runs)).collect();
-        out.cpus.sort_by_key(|(key, _)| *key);
-        out.disk = self.requests.close(end);
-        if let Some(faults) = &mut out.page_faults {
-            faults.sort_unstable();
-        }
-        out.lossy = lossy;
-        out.span = Span::new(self.start.unwrap_or(0), end);
-        (out, self.notices)
     }
 
     /// The outermost interrupt context of a CPU begins (with its name) or ends.

@@ -6,23 +6,27 @@
 //!                                                                                              `-> state history
 //! ```
 //! [`record`] is the way in. The [`Machine`] keeps one slot per fact: who runs on a CPU and in which interrupt context
-//! (`cpu`), what the scheduler does with a thread (`life`, `sched`), which incarnation an id means (`who`), which send a
+//! (`cpu`), what the scheduler does with a thread (`life`, `sched`, `calls`), which incarnation an id means (`who`, `user`), what losses leave of that (`losses`), which send a
 //! packet comes from (`packets`), which block requests are open (`requests`), which functions were entered (`functions`), for
 //! whom a kernel worker works (`works`). A wake-up meets all of them in `label`,
 //! which says what the woken thread had waited for.
 
+mod calls;
+mod close;
 mod counters;
 mod cpu;
 mod functions;
 mod handlers;
 mod label;
 mod life;
+mod losses;
 mod machine;
 mod packets;
 mod prev_state;
 mod record;
 mod requests;
 mod sched;
+mod user;
 mod who;
 mod works;
 

@@ -23,14 +23,29 @@ pub(super) struct Requests {
 }
 
 impl Requests {
-    /// A request moves on. A completion whose beginning was not recorded is left.
-    pub fn step(&mut self, t: Ns, host: HostId, step: RequestStep, request: &Request, by: Submitter) {
+    /// A request moves on. A completion whose beginning was not recorded is left. `lost` says from when on events were lost
+    /// since a time: a request that begins again after that has ended there at the latest. Gives who had submitted what
+    /// completes.
+    pub fn step(
+        &mut self,
+        t: Ns,
+        host: HostId,
+        step: RequestStep,
+        request: &Request,
+        by: Submitter,
+        lost: impl Fn(Ns) -> Option<Ns>,
+    ) -> Option<ThreadId> {
         let key = (host, request.device, request.sector);
         if step == RequestStep::Complete {
-            if let Some((at, _)) = self.open.remove(&key) {
-                self.all[at].span.end = t;
-            }
-            return;
+            let (at, _) = self.open.remove(&key)?;
+            self.all[at].span.end = t;
+            return self.all[at].submitter;
+        }
+        if let Some((at, _)) = self.open.get(&key)
+            && let Some(lost) = lost(self.all[*at].span.start)
+        {
+            self.all[*at].span.end = lost;
+            self.open.remove(&key);
         }
         let issued = step == RequestStep::Issue;
         match self.open.get_mut(&key) {
@@ -56,12 +71,14 @@ impl Requests {
                 });
             }
         }
+        None
     }
 
-    /// All requests by start; those still open end with the recording.
-    pub fn close(mut self, end: Ns) -> Vec<DiskRequest> {
-        for request in &mut self.all {
-            request.span.end = request.span.end.min(end);
+    /// All requests by start; those still open end with the recording, or where events were lost.
+    pub fn close(mut self, end: Ns, lost: impl Fn(HostId, Ns) -> Option<Ns>) -> Vec<DiskRequest> {
+        for (at, _) in self.open.values() {
+            let request = &mut self.all[*at];
+            request.span.end = lost(request.host, request.span.start).unwrap_or(end).min(end);
         }
         self.all
     }
@@ -78,14 +95,18 @@ mod tests {
         let host = HostId(0);
         let nobody = Submitter::default();
         let by = |thread| Submitter { thread: Some(ThreadId(thread)), for_whom: None };
-        requests.step(5, host, RequestStep::Complete, &request, nobody);
-        requests.step(10, host, RequestStep::Insert, &request, by(3));
-        requests.step(20, host, RequestStep::Issue, &request, nobody);
-        requests.step(25, host, RequestStep::Issue, &request, nobody);
-        requests.step(40, host, RequestStep::Complete, &request, nobody);
-        requests.step(50, host, RequestStep::Issue, &request, by(4));
-        let all = requests.close(60);
+        let mut step = |t, step, by, lost| requests.step(t, host, step, &request, by, |_| lost);
+        assert_eq!(step(5, RequestStep::Complete, nobody, None), None);
+        step(10, RequestStep::Insert, by(3), None);
+        step(20, RequestStep::Issue, nobody, None);
+        step(25, RequestStep::Issue, nobody, None);
+        assert_eq!(step(40, RequestStep::Complete, nobody, None), Some(ThreadId(3)));
+        step(50, RequestStep::Issue, by(4), None);
+        // Its completion was lost.
+        step(70, RequestStep::Issue, by(5), Some(55));
+        let all = requests.close(90, |_, start| (start > 80).then_some(85));
         let seen: Vec<_> = all.iter().map(|r| (r.span.start, r.issued, r.span.end, r.submitter)).collect();
-        assert_eq!(seen, [(10, 20, 40, Some(ThreadId(3))), (50, 50, 60, Some(ThreadId(4)))]);
+        let wanted = [(10, 20, 40, 3), (50, 50, 55, 4), (70, 70, 90, 5)];
+        assert_eq!(seen, wanted.map(|(a, b, c, by)| (a, b, c, Some(ThreadId(by)))));
     }
 }

@@ -1,9 +1,10 @@
 //! The transitions of the scheduler's slots (ALGORITHMS.md 3.2, 3.5, 3.6). Each says what is expected, what is
 //! tolerated and how.
 
-use super::life::{Label, Life, Sched};
+use super::life::{Doubt, Label, Life, Sched};
 use super::machine::Machine;
 use super::prev_state::Leaves;
+use crate::base::notice::Notice;
 use crate::base::time::Ns;
 use crate::event::kind::WakeSource;
 use crate::state::recording::{EdgeKind, HostId, ThreadId};
@@ -19,13 +20,26 @@ impl Machine {
     /// It turns out that `thread` runs on CPU `c`.
     ///
     /// Expected: nothing was known of the CPU; then it ran since the CPU's first event, unless events were lost.
-    /// Tolerated: another thread was believed to run here, or this one elsewhere (a switch is missing).
+    /// Tolerated: another thread was believed to run here, or this one elsewhere: switches are missing. Then what only
+    /// switches said is not known any more from the last event that agreed with them.
     pub(super) fn runs(&mut self, c: usize, thread: ThreadId, t: Ns) {
+        let agreed = self.cpus[c].agreed;
+        self.early(thread);
+        self.doubt(thread, t);
         if let Some(other) = self.cpus[c].thread {
-            self.inconsistent(t);
             let life = &mut self.lives[other.index()];
             if life.sched == Sched::Running(c) {
-                life.change(t, Sched::Unknown, &self.reasons);
+                life.change(agreed, Sched::Unknown(Doubt::Gap), &self.reasons);
+                // What follows may still find out that it waited, from here on.
+                life.cut(t, life.own_label(&self.reasons));
+            }
+            if self.lives[other.index()].thread.idle {
+                // Nobody queues where nothing runs.
+                self.cpus[c].give_to(None, agreed);
+                self.doubt_queued(thread, agreed);
+            } else {
+                // Whoever was seen to leave the CPU to it got it back: the last switch that was recorded holds until then.
+                self.cpus[c].give_to(None, t);
             }
         }
         self.leave_elsewhere(c, thread, t);
@@ -37,6 +51,7 @@ impl Machine {
         life.change(from, Sched::Running(c), &self.reasons);
         life.cpu = number;
         self.cpus[c].give_to(Some(thread), from);
+        self.cpus[c].agreed = t;
     }
 
     /// A thread runs on one CPU at a time.
@@ -44,11 +59,29 @@ impl Machine {
         if let Sched::Running(other) = self.lives[thread.index()].sched
             && other != c
         {
-            self.inconsistent(t);
-            self.lives[thread.index()].change(t, Sched::Unknown, &self.reasons);
+            self.gap(self.cpus[other].host, t);
+            let agreed = self.cpus[other].agreed.min(t);
+            self.lives[thread.index()].change(agreed, Sched::Unknown(Doubt::Gap), &self.reasons);
             if self.cpus[other].thread == Some(thread) {
-                self.cpus[other].give_to(None, t);
+                self.cpus[other].give_to(None, agreed);
             }
+        }
+    }
+
+    /// Switches are missing that no loss tells of.
+    pub(super) fn gap(&mut self, host: HostId, t: Ns) {
+        if let Some(quality) = self.out.quality.get_mut(host.index()) {
+            quality.gaps += 1;
+        }
+        self.notices.add(Notice::SwitchesMissing, 1, || format!("at {t} ns"));
+    }
+
+    /// Who was woken while it still ran, about to wait, did not wait: it could go on at once.
+    fn early(&mut self, thread: ThreadId) {
+        let life = &mut self.lives[thread.index()];
+        let early = |woken: &Ns| life.start_of_edge().saturating_sub(*woken) <= JUST_NOW;
+        if life.sched == Sched::Blocked && life.early_wake.as_ref().is_some_and(early) {
+            life.sched = Sched::Ready;
         }
     }
 
@@ -57,7 +90,15 @@ impl Machine {
     /// Tolerated: `prev` is not who ran there (believed and counted); the CPU is in an interrupt context (its exit
     /// was lost, or threads handle interrupts: forgotten); `next` was not woken.
     pub(super) fn switch(&mut self, c: usize, t: Ns, prev: ThreadId, leaves: Leaves, next: ThreadId) {
-        if self.cpus[c].thread != Some(prev) {
+        let (runs, host) = (self.cpus[c].thread, self.cpus[c].host);
+        if let Some(quality) = self.out.quality.get_mut(host.index()) {
+            quality.switches += 1;
+            quality.contradictions += u64::from(runs.is_some_and(|runs| runs != prev));
+        }
+        if runs != Some(prev) {
+            if runs.is_some() {
+                self.inconsistent(t);
+            }
             self.runs(c, prev, t);
         }
         self.cpus[c].leave_all();
@@ -66,20 +107,23 @@ impl Machine {
             // The CPU knew better than the thread: a wrong switch elsewhere had taken it away.
             life.change(t, Sched::Running(c), &self.reasons);
         }
+        life.placed_by_waker = false;
         match leaves {
             Leaves::Ready => life.change(t, Sched::Ready, &self.reasons),
             Leaves::Blocked | Leaves::Stopped => life.change(t, Sched::Blocked, &self.reasons),
             Leaves::Dead => life.die(t, &self.reasons),
         }
         self.leave_elsewhere(c, next, t);
+        self.early(next);
         let number = self.cpus[c].number;
         let life = &mut self.lives[next.index()];
-        if life.sched == Sched::Blocked {
-            let early = life.early_wake.filter(|w| life.start_of_edge().saturating_sub(*w) <= JUST_NOW);
-            if early.is_some() {
-                life.sched = Sched::Ready;
-            }
+        if life.sched == Sched::Ready && life.placed_by_waker && life.cpu != number {
+            // The waker only knows where it ran last, and no migration was recorded.
+            life.cpu = number;
+            self.notices.add(Notice::QueuedElsewhere, 1, || format!("at {t} ns"));
         }
+        self.doubt(next, t);
+        let life = &mut self.lives[next.index()];
         life.change(t, Sched::Running(c), &self.reasons);
         life.early_wake = None;
         life.cpu = number;
@@ -87,26 +131,46 @@ impl Machine {
         self.cpus[c].give_to(Some(next), t);
     }
 
-    /// Somebody on CPU `c` wakes `thread`.
+    /// Somebody on CPU `c` wakes `thread`, into the run queue of CPU `queue`.
     ///
     /// Expected: it waits, or was forked and never ran, or was not seen before (then it waited since the recording
-    /// began). Tolerated: it is runnable (a second wake-up: ignored), it runs (see [`JUST_NOW`]), it ended (late).
+    /// began). Tolerated: it is runnable (a second wake-up: ignored, but that it may tell the run queue better), it runs
+    /// (see [`JUST_NOW`]), it ended (late).
     pub(super) fn wake(&mut self, c: usize, t: Ns, thread: ThreadId, queue: u32, source: WakeSource) {
         let sched = self.lives[thread.index()].sched;
         match sched {
             Sched::Running(_) => self.lives[thread.index()].early_wake = Some(t),
-            Sched::Ready | Sched::Dead => {}
-            Sched::Unseen | Sched::Unknown | Sched::New | Sched::Blocked => {
+            Sched::Dead => return,
+            Sched::Ready if !matches!(source, WakeSource::Wakeup | WakeSource::Queued) => return,
+            Sched::Ready => {}
+            Sched::Unseen | Sched::Unknown(_) | Sched::New | Sched::Blocked => {
                 let label = match sched {
-                    Sched::Unknown => self.lives[thread.index()].own_label(&self.reasons),
-                    _ => self.label(c, t, source),
+                    Sched::Unknown(Doubt::Lost | Doubt::Elsewhere) => {
+                        self.lives[thread.index()].own_label(&self.reasons)
+                    }
+                    _ => self.label(c, t, thread, source),
                 };
                 let life = &mut self.lives[thread.index()];
                 life.cut(t, label);
                 life.sched = Sched::Ready;
-                life.cpu = queue;
                 self.expect_sender(c, t, thread);
             }
+        }
+        self.queue(thread, t, queue);
+        self.lives[thread.index()].placed_by_waker = source == WakeSource::Waking;
+    }
+
+    /// Who is runnable stands in the run queue of CPU `number`. Of one that was not recorded nobody knows when it runs.
+    fn queue(&mut self, thread: ThreadId, t: Ns, number: u32) {
+        let host = self.lives[thread.index()].thread.host;
+        let recorded = self.is_recorded(host, number);
+        let life = &mut self.lives[thread.index()];
+        if matches!(life.sched, Sched::Running(_)) {
+            return;
+        }
+        life.cpu = number;
+        if life.sched == Sched::Ready && !recorded {
+            life.change(t, Sched::Unknown(Doubt::Elsewhere), &self.reasons);
         }
     }
 
@@ -136,7 +200,8 @@ impl Machine {
         life.thread.ppid = pid;
         life.thread.parent = Some(parent);
         if child_vtid != 0 && child_vtid != child {
-            let vpid = if child == child_pid { child_vtid } else { inside.map_or(child_vtid, |(_, vpid)| vpid) };
+            // What its process is called there is not known where its parent's ids are not.
+            let vpid = if child == child_pid { child_vtid } else { inside.map_or(0, |(_, vpid)| vpid) };
             self.namespace(thread, child_vtid, vpid, 1);
         }
         thread
@@ -192,29 +257,14 @@ impl Machine {
         }
         let thread = self.thread(host, tid, t);
         let life = &mut self.lives[thread.index()];
+        life.placed_by_waker = false;
         match life.sched {
-            Sched::Running(_) | Sched::Dead => {}
-            Sched::Ready => {
-                life.cut(t, Label::of(EdgeKind::Preempted));
-                life.cpu = cpu;
-            }
-            _ => life.cpu = cpu,
+            Sched::Running(_) | Sched::Dead => return,
+            Sched::Ready => life.cut(t, Label::of(EdgeKind::Preempted)),
+            // Back where one sees, unless it is moved on to another such CPU.
+            Sched::Unknown(Doubt::Elsewhere) => life.change(t, Sched::Ready, &self.reasons),
+            _ => {}
         }
-    }
-
-    /// Events of CPU `c` were lost from `t` on: who runs there, and in which call and context, is not known.
-    pub(super) fn lose(&mut self, c: usize, t: Ns) {
-        let cpu = &mut self.cpus[c];
-        cpu.leave_all();
-        cpu.first = None;
-        if let Some(thread) = cpu.thread {
-            let life = &mut self.lives[thread.index()];
-            if life.sched == Sched::Running(c) {
-                life.change(t, Sched::Unknown, &self.reasons);
-            }
-            life.end_call(t, None);
-            life.called = false;
-        }
-        cpu.give_to(None, t);
+        self.queue(thread, t, cpu);
     }
 }

@@ -1,10 +1,11 @@
 //! From ids in events to incarnations of threads (ALGORITHMS.md 1, 2.3, 3.5).
 //!
-//! A thread is `(host, tid, generation)`; an idle task `(host, 0, cpu)`. Kernel contexts name the thread that runs;
-//! user-space contexts name it as its own namespace does, which is mapped where that is possible in one way only.
+//! A thread is `(host, tid, generation)`; an idle task `(host, 0, cpu)`. Kernel contexts name the thread that runs; what
+//! user-space contexts name stands in `user`.
 
 use super::life::{Life, Sched};
 use super::machine::{Machine, Renumber};
+use crate::base::names::NameId;
 use crate::base::time::Ns;
 use crate::event::batch::{Identity, Process};
 use crate::event::kind::{Event, TextId};
@@ -71,9 +72,23 @@ impl Machine {
         let Some(identity) = batch.identity(event.who) else { return self.cpus[c].thread };
         let Some(tid) = identity.tid else { return self.cpus[c].thread };
         let thread = self.thread_on(c, tid, event.time);
-        if self.cpus[c].thread != Some(thread) {
+        if self.cpus[c].thread == Some(thread) {
+            self.cpus[c].agreed = event.time;
+        } else {
+            if self.cpus[c].thread.is_some() {
+                self.gap(self.cpus[c].host, event.time);
+            }
             self.runs(c, thread, event.time);
         }
+        self.describe(thread, event.time, identity, ids);
+        Some(thread)
+    }
+
+    /// The thread of an event that does not say that it runs now.
+    pub(super) fn named(&mut self, c: usize, event: &Event, ids: &mut Renumber<'_>) -> Option<ThreadId> {
+        let batch = ids.batch;
+        let identity = batch.identity(event.who)?;
+        let thread = self.thread_on(c, identity.tid?, event.time);
         self.describe(thread, event.time, identity, ids);
         Some(thread)
     }
@@ -130,55 +145,24 @@ impl Machine {
         same.push(thread);
     }
 
-    /// The thread of a user-space event: by its ids where one living thread answers to them, else what runs on its
-    /// CPU where the event has no ids at all.
-    pub(super) fn find_user(&mut self, host: HostId, event: &Event, ids: &mut Renumber<'_>) -> Option<ThreadId> {
-        let batch = ids.batch;
-        let identity = batch.identity(event.who).copied().unwrap_or_default();
-        let has_kernel = self.kernel_traced.get(host.index()) == Some(&true);
-        let Some(vtid) = identity.vtid.or(identity.tid) else {
-            let c = self.cpu(host, event.cpu, event.time)?;
-            return self.cpus[c].thread.filter(|t| !self.lives[t.index()].thread.idle);
-        };
-        let vpid = identity.vpid.or(identity.pid);
-        let mut found: Option<ThreadId> = None;
-        let mut several = false;
-        let known = self.by_tid.get(&(host, vtid)).copied();
-        let inside = self.by_vtid.get(&(host, vtid)).into_iter().flatten().copied();
-        for thread in inside.chain(known) {
-            let life = &self.lives[thread.index()];
-            let pid = match life.thread.virtual_ids {
-                Some((tid, pid)) if tid == vtid => Some(pid),
-                Some(_) => continue,
-                None => life.pid_known.then_some(life.thread.pid),
-            };
-            let same = pid.is_none() || vpid.is_none() || pid == vpid;
-            if same && life.is_alive() && found != Some(thread) {
-                several |= found.is_some();
-                found = Some(thread);
-            }
+    /// An exec names its thread after the file, as the kernel does: the last part of the path, cut to 15 bytes.
+    pub(super) fn rename(&mut self, thread: ThreadId, t: Ns, path: NameId) {
+        const LONGEST: usize = 15;
+        let path = self.out.names.get(path);
+        let mut name = path.rsplit('/').next().unwrap_or(path);
+        while name.len() > LONGEST {
+            let cut = name.char_indices().next_back().map_or(0, |(at, _)| at);
+            name = &name[..cut];
         }
-        if several {
-            return None;
+        if name.is_empty() {
+            return;
         }
-        let thread = match found {
-            Some(thread) => thread,
-            // A kernel that has not spoken of this id yet may do so under its real one.
-            None if has_kernel && known.is_some() => return None,
-            None => self.thread(host, vtid, event.time),
-        };
-        let life = &mut self.lives[thread.index()];
-        if let (false, None, Some(pid)) = (life.pid_known, life.thread.virtual_ids, vpid) {
-            life.thread.pid = pid;
-            life.pid_known = true;
+        let name = name.to_owned();
+        let name = self.out.names.intern(&name);
+        let names = &mut self.lives[thread.index()].thread.names;
+        if names.last().map(|(_, last)| *last) != Some(name) {
+            names.push((t, name));
         }
-        // User-space tracers keep the name that a thread had when they first asked.
-        if life.thread.names.is_empty()
-            && let Some(name) = identity.name
-        {
-            self.name(thread, event.time, name, ids);
-        }
-        Some(thread)
     }
 
     /// The tracer's enumeration: fills what is not known, never overwrites.

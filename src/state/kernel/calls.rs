@@ -1,0 +1,142 @@
+//! System calls: from entry to exit, and what a call's result tells of the waits inside it.
+//!
+//! Exits and entries get lost: a call whose exit is missing ends where events were lost at the latest, one whose entry is
+//! missing begins there at the earliest (`losses`).
+//!
+//! A call that returned a time-out knows what ended its last wait, whoever ran on the CPU when the timer's interrupt came,
+//! and whether that interrupt was recorded or not ([`timed_out`]). ALGORITHMS.md sections 3.4 and 4.4.
+
+use super::machine::Machine;
+use crate::base::names::NameId;
+use crate::base::time::Ns;
+use crate::state::recording::{EdgeKind, ThreadId};
+
+/// Edges that a call's last wait may lie back.
+const NEAR: usize = 64;
+
+/// Calls that end by their timer when they return nothing found, or that their sleep is over.
+const SLEEPS: [&str; 4] = ["nanosleep", "clock_nanosleep", "clock_nanosleep_time64", "nanosleep_time64"];
+const POLLS: [&str; 12] = [
+    "poll",
+    "ppoll",
+    "ppoll_time64",
+    "select",
+    "_newselect",
+    "pselect6",
+    "pselect6_time64",
+    "epoll_wait",
+    "epoll_pwait",
+    "epoll_pwait2",
+    "io_getevents",
+    "io_pgetevents",
+];
+/// Calls that return an error of their own when their time is over.
+const TIMED: [&str; 11] = [
+    "futex",
+    "futex_time64",
+    "futex_wait",
+    "futex_waitv",
+    "io_uring_enter",
+    "mq_timedsend",
+    "mq_timedsend_time64",
+    "mq_timedreceive",
+    "mq_timedreceive_time64",
+    "recvmmsg",
+    "recvmmsg_time64",
+];
+/// Calls that say then that they were to be tried again.
+const TRIED: [&str; 5] =
+    ["rt_sigtimedwait", "rt_sigtimedwait_time64", "sigtimedwait", "semtimedop", "semtimedop_time64"];
+const EAGAIN: i64 = -11;
+const ETIME: i64 = -62;
+const ETIMEDOUT: i64 = -110;
+
+/// True where a call with this result was ended by its timer.
+pub(super) fn timed_out(call: &str, ret: i64) -> bool {
+    match ret {
+        0 => SLEEPS.contains(&call) || POLLS.contains(&call),
+        ETIMEDOUT | ETIME => TIMED.contains(&call),
+        EAGAIN => TRIED.contains(&call),
+        _ => false,
+    }
+}
+
+impl Machine {
+    pub(super) fn enter_call(&mut self, thread: ThreadId, t: Ns, name: NameId) {
+        self.end_unseen(thread, t);
+        let life = &mut self.lives[thread.index()];
+        life.call = Some((t, name));
+        life.called = true;
+    }
+
+    /// The exit of the call before was not recorded, or it is one that never returns here (`rt_sigreturn`): it lasted until
+    /// now, or until events were lost.
+    fn end_unseen(&mut self, thread: ThreadId, t: Ns) {
+        let life = &mut self.lives[thread.index()];
+        if let Some((start, _)) = life.call {
+            let lost = self.losses.first(life.thread.host, None, start, t);
+            life.end_call(lost.unwrap_or(t), None);
+        }
+    }
+
+    pub(super) fn leave_call(&mut self, thread: ThreadId, t: Ns, name: Option<NameId>, ret: i64) {
+        let life = &self.lives[thread.index()];
+        match (life.call, name) {
+            (Some((_, entered)), Some(left)) if entered != left && life.called => {
+                // Exit of one call and entry of another are missing.
+                let (host, since) = (life.thread.host, life.call.map_or(t, |(start, _)| start));
+                let lost = self.losses.first(host, None, since, t);
+                self.end_unseen(thread, t);
+                self.inconsistent(t);
+                self.lives[thread.index()].call = lost.filter(|lost| *lost < t).map(|lost| (lost, left));
+            }
+            (None, Some(left)) => {
+                let life = &mut self.lives[thread.index()];
+                let before = life.thread.calls.last().map_or(life.thread.life.start, |call| call.span.end);
+                let lost = self.losses.first(life.thread.host, None, before, t);
+                // A thread that never entered a call here began inside it: before the recording, or by a fork.
+                let start = if life.called { lost } else { Some(before.max(life.floor)) };
+                life.call = start.filter(|start| *start < t).map(|start| (start, left));
+            }
+            _ => {}
+        }
+        self.blame_timer(thread, ret);
+        let life = &mut self.lives[thread.index()];
+        life.end_call(t, Some(ret));
+        life.called = true;
+    }
+
+    /// The open call of a thread returns: where that was because its time was over, its last wait was for a timer.
+    fn blame_timer(&mut self, thread: ThreadId, ret: i64) {
+        let life = &mut self.lives[thread.index()];
+        let Some((start, _)) = life.call.filter(|(_, name)| timed_out(self.out.names.get(*name), ret)) else { return };
+        let mut inside = life.thread.edges.iter_mut().rev().take(NEAR).take_while(|edge| edge.span.end > start);
+        let ready = [EdgeKind::Running, EdgeKind::Interrupted, EdgeKind::Preempted, EdgeKind::Unknown];
+        if let Some(wait) = inside.find(|edge| !ready.contains(&edge.kind)) {
+            (wait.kind, wait.waker, wait.qualifier) = (EdgeKind::Timer, None, None);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn results_tell_time_outs() {
+        for (call, ret, wanted) in [
+            ("nanosleep", 0, true),
+            ("clock_nanosleep", -4, false),
+            ("poll", 0, true),
+            ("poll", 1, false),
+            ("epoll_wait", 0, true),
+            ("futex", -110, true),
+            ("futex", -11, false),
+            ("rt_sigtimedwait", -11, true),
+            ("read", 0, false),
+            ("read", -110, false),
+        ] {
+            assert_eq!(timed_out(call, ret), wanted, "{call} {ret}");
+        }
+    }
+}

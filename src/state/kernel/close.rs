@@ -1,0 +1,121 @@
+//! The end of the machine: what is open is closed, and what was found is sealed.
+
+use super::life::{Doubt, Sched};
+use super::machine::Machine;
+use crate::base::names::NameId;
+use crate::base::notice::{Notice, Notices};
+use crate::base::time::{Ns, Span};
+use crate::state::recording::{Edge, EdgeKind, HostId, Recording, Thread};
+use foldhash::HashMap;
+
+impl Machine {
+    /// Seal: everything that is open ends with the last event, names reach back to the beginning of life.
+    pub fn close(mut self, lossy: Vec<Span>) -> (Recording, Notices) {
+        let end = self.end.max(self.start());
+        self.close_counters();
+        let unnamed = self.out.names.intern("unknown");
+        let mut worker_names: HashMap<NameId, bool> = HashMap::default();
+        self.unschedule(end);
+        for cpu in &mut self.cpus {
+            cpu.give_to(None, end);
+        }
+        let missing = self.unrecorded.iter().next().map_or(String::new(), |(_, cpu)| format!("CPU {cpu}"));
+        self.notices.add(Notice::CpusMissing, self.unrecorded.len() as u64, || missing);
+        for life in &mut self.lives {
+            if life.is_alive() {
+                let mut label = life.own_label(&self.reasons);
+                if life.sched == Sched::Blocked {
+                    label.qualifier = Some(self.reasons.ended);
+                }
+                life.cut(end, label);
+                life.end_call(end, None);
+                life.thread.life.end = end;
+            }
+            let thread = &mut life.thread;
+            match thread.names.first_mut() {
+                Some(first) => first.0 = thread.life.start,
+                None => thread.names.push((thread.life.start, unnamed)),
+            }
+            let names = &self.out.names;
+            let handlers = &self.handlers;
+            let mut works =
+                |name| *worker_names.entry(name).or_insert_with(|| handlers.is_disk_worker(names.get(name)));
+            thread.disk_worker = thread.names.iter().any(|(_, name)| works(*name));
+        }
+        let mut out = self.out;
+        out.threads = self.lives.into_iter().map(|life| life.thread).collect();
+        out.cpus = self.cpus.into_iter().map(|cpu| ((cpu.host, cpu.number), cpu.runs)).collect();
+        out.cpus.sort_by_key(|(key, _)| *key);
+        out.disk = self.requests.close(end, |host, since| self.losses.first(host, None, since, end));
+        if let Some(faults) = &mut out.page_faults {
+            faults.sort_unstable();
+        }
+        out.lossy = lossy;
+        out.span = Span::new(self.start.unwrap_or(0), end);
+        (out, self.notices)
+    }
+
+    /// Hosts of which no switch was recorded: what ran and what waited there is not known, but where the thread of every event
+    /// on a CPU was the same one and outside system calls: it did not wait there, and nobody else was seen to have the CPU.
+    fn unschedule(&mut self, end: Ns) {
+        let hosts = self.out.quality.iter().map(|quality| quality.switches > 0);
+        let scheduled: Vec<bool> = hosts.collect();
+        let reason = self.reasons.unscheduled;
+        for life in &mut self.lives {
+            let HostId(host) = life.thread.host;
+            if life.thread.idle || scheduled.get(host as usize) == Some(&true) {
+                continue;
+            }
+            if let Sched::Running(c) = life.sched {
+                life.change(self.cpus[c].agreed, Sched::Unknown(Doubt::Gap), &self.reasons);
+            }
+            if life.sched != Sched::Dead {
+                let label = life.own_label(&self.reasons);
+                life.cut(end, label);
+                life.sched = Sched::Dead;
+                life.end_call(end, None);
+                life.thread.life.end = end;
+            }
+            life.thread.edges = witnessed(&life.thread, reason);
+        }
+        for cpu in self.cpus.iter_mut().filter(|cpu| scheduled.get(cpu.host.index()) != Some(&true)) {
+            cpu.thread = None;
+            cpu.runs.clear();
+        }
+    }
+}
+
+/// The edges of a thread of which only events say that it ran: running outside calls where it was the only one seen, else unknown.
+fn witnessed(thread: &Thread, reason: NameId) -> Vec<Edge> {
+    let mut edges: Vec<Edge> = Vec::new();
+    let mut put = |start: Ns, end: Ns, runs: Option<u32>| {
+        let (kind, qualifier) = match runs {
+            Some(_) => (EdgeKind::Running, None),
+            None => (EdgeKind::Unknown, Some(reason)),
+        };
+        let edge = Edge { span: Span::new(start, end), kind, waker: None, qualifier, cpu: runs.unwrap_or(0) };
+        match edges.last_mut() {
+            _ if edge.span.is_empty() => {}
+            Some(last) if Edge { span: edge.span, ..*last } == edge => last.span.end = end,
+            _ => edges.push(edge),
+        }
+    };
+    let mut calls = thread.calls.iter().peekable();
+    for edge in &thread.edges {
+        let mut at = edge.span.start;
+        if !matches!(edge.kind, EdgeKind::Running | EdgeKind::Interrupted) {
+            put(at, edge.span.end, None);
+            continue;
+        }
+        while calls.next_if(|call| call.span.end <= at).is_some() {}
+        let mut inside = calls.clone();
+        while let Some(call) = inside.next_if(|call| call.span.start < edge.span.end) {
+            let part = call.span.clip(Span::new(at, edge.span.end));
+            put(at, part.start, Some(edge.cpu));
+            put(part.start, part.end, None);
+            at = at.max(part.end);
+        }
+        put(at, edge.span.end, Some(edge.cpu));
+    }
+    edges
+}

@@ -1,0 +1,126 @@
+//! What losses leave of what was known: from where on nobody knows any more.
+//!
+//! A loss takes from one CPU all that happened there meanwhile: who ran, which calls were entered and left, who was woken.
+//! So whatever was open when it began (a call, a wait, a request) is known up to there at most, and what is found open
+//! afterwards began there at the earliest. Losses arrive in order of time; a question looks only at those that can
+//! reach behind the time that it asks for.
+
+use super::life::{Doubt, Label, Sched};
+use super::machine::Machine;
+use crate::base::time::{Ns, Span};
+use crate::state::recording::{EdgeKind, HostId, ThreadId};
+use foldhash::HashMap;
+
+#[derive(Clone, Debug, Default)]
+struct OfHost {
+    /// By start, with their CPU.
+    all: Vec<(Span, u32)>,
+    longest: Ns,
+}
+
+/// The losses so far, by host.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Losses {
+    hosts: Vec<OfHost>,
+    /// What is known before: by host, CPU and start the end.
+    ends: HashMap<(HostId, u32, Ns), Ns>,
+}
+
+impl Losses {
+    /// There will be a loss.
+    pub fn expect(&mut self, host: HostId, cpu: u32, span: Span) {
+        let end = self.ends.entry((host, cpu, span.start)).or_insert(span.end);
+        *end = span.end.max(*end);
+    }
+
+    /// It begins.
+    fn begin(&mut self, host: HostId, cpu: u32, t: Ns) {
+        if self.hosts.len() <= host.index() {
+            self.hosts.resize(host.index() + 1, OfHost::default());
+        }
+        let end = self.ends.get(&(host, cpu, t)).copied().unwrap_or(t).max(t.saturating_add(1));
+        let of_host = &mut self.hosts[host.index()];
+        of_host.longest = of_host.longest.max(end.saturating_sub(t));
+        of_host.all.push((Span::new(t, end), cpu));
+    }
+
+    /// From when on nobody knows what was known at `since`: the start of the first loss between `since` and `t`, on one CPU
+    /// or on any of the host.
+    pub fn first(&self, host: HostId, cpu: Option<u32>, since: Ns, t: Ns) -> Option<Ns> {
+        let OfHost { all, longest } = self.hosts.get(host.index())?;
+        let begun = &all[..all.partition_point(|(span, _)| span.start < t)];
+        let near = begun.iter().rev().take_while(|(span, _)| span.start.saturating_add(*longest) > since);
+        let meets = near.filter(|(span, on)| span.end > since && cpu.is_none_or(|cpu| cpu == *on));
+        meets.map(|(span, _)| span.start.max(since)).min()
+    }
+}
+
+impl Machine {
+    /// Events of CPU `c` were lost from `t` on: who runs there, and in which call and context, is not known.
+    pub(super) fn lose(&mut self, c: usize, t: Ns) {
+        let cpu = &mut self.cpus[c];
+        cpu.leave_all();
+        cpu.first = None;
+        let host = cpu.host;
+        self.losses.begin(host, cpu.number, t);
+        if let Some(quality) = self.out.quality.get_mut(host.index()) {
+            quality.losses += 1;
+        }
+        if let Some(thread) = cpu.thread {
+            let life = &mut self.lives[thread.index()];
+            if life.sched == Sched::Running(c) {
+                life.change(t, Sched::Unknown(Doubt::Lost), &self.reasons);
+            }
+            life.end_call(t, None);
+            life.called = false;
+            life.floor = t;
+        }
+        self.cpus[c].give_to(None, t);
+    }
+
+    /// Until `t` a thread seems to have waited, or to have stood in a run queue. Where events were lost meanwhile it may have
+    /// run as well: from there on its state is not known.
+    pub(super) fn doubt(&mut self, thread: ThreadId, t: Ns) {
+        let life = &self.lives[thread.index()];
+        let where_lost = match life.sched {
+            // Whoever is in a queue is fetched from there; a wait can be ended from anywhere.
+            Sched::Ready | Sched::New => Some(life.cpu),
+            Sched::Blocked => None,
+            _ => return,
+        };
+        if let Some(from) = self.losses.first(life.thread.host, where_lost, life.start_of_edge(), t) {
+            self.lives[thread.index()].change(from, Sched::Unknown(Doubt::Lost), &self.reasons);
+        }
+    }
+
+    /// Switches are missing: who was last known at `agreed` to stand in a run queue has run since, nobody knows from when on.
+    pub(super) fn doubt_queued(&mut self, thread: ThreadId, agreed: Ns) {
+        let life = &mut self.lives[thread.index()];
+        if matches!(life.sched, Sched::Ready | Sched::New) {
+            life.cut(agreed, Label::of(EdgeKind::Preempted));
+            life.sched = Sched::Unknown(Doubt::Gap);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_first_loss_that_reaches_behind_a_time_counts() {
+        const HOST: HostId = HostId(1);
+        let mut losses = Losses::default();
+        losses.expect(HOST, 0, Span::new(10, 50));
+        for (cpu, t) in [(0, 10), (1, 20), (0, 60)] {
+            losses.begin(HOST, cpu, t);
+        }
+        assert_eq!(losses.first(HOST, None, 0, 100), Some(10));
+        assert_eq!(losses.first(HOST, None, 30, 100), Some(30));
+        assert_eq!(losses.first(HOST, Some(1), 0, 100), Some(20));
+        assert_eq!(losses.first(HOST, Some(1), 21, 100), None);
+        assert_eq!(losses.first(HOST, None, 55, 100), Some(60));
+        assert_eq!(losses.first(HOST, None, 55, 60), None);
+        assert_eq!(losses.first(HostId(0), None, 0, 100), None);
+    }
+}
