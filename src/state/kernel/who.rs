@@ -84,11 +84,12 @@ impl Machine {
         Some(thread)
     }
 
-    /// The thread of an event that does not say that it runs now.
+    /// The thread of an event that does not say that it runs now: without contexts whoever does.
     pub(super) fn named(&mut self, c: usize, event: &Event, ids: &mut Renumber<'_>) -> Option<ThreadId> {
         let batch = ids.batch;
-        let identity = batch.identity(event.who)?;
-        let thread = self.thread_on(c, identity.tid?, event.time);
+        let told = batch.identity(event.who).and_then(|identity| Some((identity, identity.tid?)));
+        let Some((identity, tid)) = told else { return self.cpus[c].thread };
+        let thread = self.thread_on(c, tid, event.time);
         self.describe(thread, event.time, identity, ids);
         Some(thread)
     }
