@@ -5,8 +5,11 @@
 
 mod simulator;
 
-use simulator::recorder::{Manner, record};
+use serde_json::Value;
+use simulator::plants::{Generated, Plant, machine, words};
+use simulator::recorder::{Manner, Missing, record};
 use simulator::{Machine, Op, World, turns};
+use std::collections::BTreeMap;
 use std::path::Path;
 use std::process::Command;
 
@@ -60,9 +63,187 @@ fn a_planted_sleep_is_found() {
     command.args(["explain", "--json", "--task", "app:request", "--symbols"]).arg(&recorded.symbols);
     let out = command.args(&recorded.traces).output().unwrap();
     assert!(out.status.success(), "{}", String::from_utf8_lossy(&out.stderr));
-    let answer: serde_json::Value = serde_json::from_slice(&out.stdout).unwrap();
+    let answer: Value = serde_json::from_slice(&out.stdout).unwrap();
     let first = &answer["causes"][0];
     assert_eq!(first["kind"], "blocked.timer", "{first:#}");
     assert!(first["path"].as_array().unwrap().iter().any(|f| f == "retry_backoff"), "{first:#}");
     assert_eq!(answer["verdict"]["confident"], true, "{:#}", answer["verdict"]);
+}
+
+/// What became of a question.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Grade {
+    /// The first cause is the planted one, and the verdict is confident of it.
+    Right,
+    /// The first cause is the planted one; the verdict is not confident.
+    RightUnsure,
+    /// Another, and not confident: or there is nothing to be found, and the verdict is not confident.
+    Honest,
+    /// Another, and confident of it; or an error where the executions were recorded.
+    Wrong,
+}
+
+/// The answer to a generated machine, and what it said.
+fn grade(generated: &Generated, folder: &Path) -> (Grade, String) {
+    let recorded = record(&generated.world, &generated.manner, folder);
+    let mut command = Command::new(env!("CARGO_BIN_EXE_whyslow"));
+    command.args(["explain", "--json", "--threads", "1", "--task", "app:request", "--symbols"]).arg(&recorded.symbols);
+    let out = command.args(&recorded.traces).output().unwrap();
+    let _ = std::fs::remove_dir_all(folder);
+    let said = String::from_utf8_lossy(&out.stderr).trim().to_owned();
+    let lacks = generated.plant.lacks(&generated.manner);
+    if !out.status.success() {
+        // A refusal in one line is honest where the recording has not what was asked for.
+        let refused = lacks && out.status.code().is_some() && said.lines().count() == 1;
+        return (if refused { Grade::Honest } else { Grade::Wrong }, said);
+    }
+    let answer: Value = serde_json::from_slice(&out.stdout).unwrap();
+    let confident = answer["verdict"]["confident"] == true;
+    let sentence = answer["verdict"]["sentence"].as_str().unwrap_or("").to_owned();
+    let right = generated.plant != Plant::None && names(generated, &answer["causes"][0], lacks);
+    let grade = match (right, confident) {
+        (true, true) => Grade::Right,
+        (true, false) => Grade::RightUnsure,
+        (false, false) => Grade::Honest,
+        (false, true) => Grade::Wrong,
+    };
+    let first = &answer["causes"][0];
+    (grade, format!("{sentence} [{} by {} in {}]", first["kind"], first["by"]["thread"], first["by"]["function"]))
+}
+
+/// A cause is the planted one: of its kind, by its culprit and, where stacks say so, in its function.
+fn names(generated: &Generated, cause: &Value, lacks: bool) -> bool {
+    let (plant, manner) = (generated.plant, &generated.manner);
+    if cause["kind"] != plant.kind() {
+        return false;
+    }
+    let by = [&cause["by"]["process"], &cause["by"]["thread"]];
+    // Where the culprit cannot be known, to name nobody is right.
+    let nobody = by.iter().all(|b| b.is_null());
+    let culprit = plant.culprit().is_none_or(|culprit| by.iter().any(|b| **b == culprit) || lacks && nobody);
+    let mut words: Vec<&str> = cause["path"].as_array().unwrap().iter().filter_map(Value::as_str).collect();
+    words.extend(cause["by"]["function"].as_str());
+    // A caller of the function is true and says less: between two ticks no stack may have been taken in it.
+    let caller = ["main", "housekeeping"].iter().any(|f| cause["by"]["function"] == *f);
+    let told =
+        manner.stacks && !manner.missing.contains(&Missing::Calls) && !manner.missing.contains(&Missing::HrTimers);
+    let functions = plant.functions();
+    culprit && (!told || lacks || caller || functions.is_empty() || functions.iter().any(|f| words.contains(f)))
+}
+
+/// Asks about machines of these numbers and prints what came of it, by plant.
+struct Rates {
+    /// By plant: machines, right of those that recorded what is needed, those, right of the others, unsure, wrong.
+    table: BTreeMap<Plant, [usize; 6]>,
+    /// Wrong and sure, with a plant and without.
+    wrong: Vec<(u64, String)>,
+    without_plant: Vec<(u64, String)>,
+}
+
+fn rates(numbers: std::ops::Range<u64>, folder: &str) -> Rates {
+    let next = std::sync::atomic::AtomicU64::new(numbers.start);
+    let found = std::sync::Mutex::new(Vec::new());
+    std::thread::scope(|scope| {
+        for _ in 0..2 {
+            scope.spawn(|| {
+                loop {
+                    let seed = next.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
+                    if seed >= numbers.end {
+                        break;
+                    }
+                    let generated = machine(seed);
+                    let own = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("{folder}-{seed}"));
+                    let (grade, said) = grade(&generated, &own);
+                    let (plant, lacks) = (generated.plant, generated.plant.lacks(&generated.manner));
+                    let line =
+                        format!("{seed}: {plant:?}, {} CPUs, {}: {said}", generated.cpus, words(&generated.manner));
+                    if std::env::var_os("WHYSLOW_VERBOSE").is_some() {
+                        println!("{grade:?} {line}");
+                    }
+                    found.lock().unwrap().push((seed, plant, lacks, grade, line));
+                }
+            });
+        }
+    });
+    let mut found = found.into_inner().unwrap();
+    found.sort_by_key(|f| f.0);
+    let mut rates = Rates { table: BTreeMap::new(), wrong: Vec::new(), without_plant: Vec::new() };
+    for (seed, plant, lacks, grade, line) in found {
+        let row = rates.table.entry(plant).or_default();
+        let right = matches!(grade, Grade::Right | Grade::RightUnsure);
+        row[0] += 1;
+        row[1] += usize::from(right && !lacks);
+        row[2] += usize::from(!lacks);
+        row[3] += usize::from(right && lacks);
+        row[4] += usize::from(matches!(grade, Grade::Honest | Grade::RightUnsure));
+        row[5] += usize::from(grade == Grade::Wrong);
+        if grade == Grade::Wrong {
+            let list = if plant == Plant::None { &mut rates.without_plant } else { &mut rates.wrong };
+            list.push((seed, line));
+        }
+    }
+    rates
+}
+
+impl Rates {
+    fn print(&self) {
+        println!(
+            "| planted | machines | right, of those that recorded what is needed | right, of the others | not sure | wrong and sure |"
+        );
+        println!("|---|---|---|---|---|---|");
+        for (plant, [all, right, needed, lucky, unsure, wrong]) in &self.table {
+            if *plant == Plant::None {
+                println!("| nothing | {all} | | | {unsure} | {wrong} |");
+            } else {
+                println!(
+                    "| {plant:?} | {all} | {right} of {needed} | {lucky} of {} | {unsure} | {wrong} |",
+                    all - needed
+                );
+            }
+        }
+    }
+
+    fn sum(&self, column: usize) -> usize {
+        self.table.iter().filter(|(plant, _)| **plant != Plant::None).map(|(_, row)| row[column]).sum()
+    }
+
+    /// Nothing wrong and sure but what is known; right in so many percent of those that recorded what is needed; sure in at
+    /// most so many of those without a plant, again but for what is known.
+    fn hold(&self, right: usize, sure: usize, known: &[(u64, &str)]) {
+        let is_known = |seed: &u64| known.iter().any(|(k, _)| k == seed);
+        let wrong: Vec<_> = self.wrong.iter().filter(|(seed, _)| !is_known(seed)).collect();
+        assert!(wrong.is_empty(), "{wrong:#?}");
+        for (seed, why) in known {
+            let still = self.wrong.iter().chain(&self.without_plant).any(|(s, _)| s == seed);
+            assert!(still, "machine {seed} is right now: take it out ({why})");
+        }
+        let (found, of) = (self.sum(1), self.sum(2));
+        assert!(found * 100 >= of * right, "right in {found} of {of}");
+        let none = self.table.get(&Plant::None).map_or(0, |row| row[0]);
+        let confident: Vec<_> = self.without_plant.iter().filter(|(seed, _)| !is_known(seed)).collect();
+        assert!(confident.len() * 100 <= none * sure, "{confident:#?}");
+    }
+}
+
+/// Machines of the ordinary run of which the answer is sure and wrong so far.
+const KNOWN: &[(u64, &str)] = &[
+    (0, "a tail of ordinary waits is taken for a cause"),
+    (8, "a tail of ordinary work is taken for a cause"),
+    (10, "a switch's second copy moves who runs"),
+];
+
+#[test]
+fn planted_causes_are_found_or_nothing_is_claimed() {
+    let rates = rates(0..32, "machines-few");
+    rates.print();
+    rates.hold(80, 0, KNOWN);
+}
+
+/// `cargo test --release --test machines rates -- --ignored --nocapture`
+#[test]
+#[ignore = "takes minutes"]
+fn rates_of_300_machines() {
+    let rates = rates(0..300, "machines-many");
+    rates.print();
+    rates.hold(90, 5, &[]);
 }

@@ -31,6 +31,8 @@ pub mod elf;
 
 mod calls;
 mod interrupts;
+mod perf;
+pub mod plants;
 pub mod program;
 pub mod recorder;
 mod scheduler;

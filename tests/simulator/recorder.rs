@@ -6,6 +6,7 @@
 use super::World;
 use super::ctf_writer::{Channel, Context, Event, Task, TraceWriter, Value};
 use super::elf::{self, Elf};
+use super::perf::as_perf;
 use super::program::{Dice, Step};
 use std::borrow::Cow;
 use std::cell::RefCell;
@@ -190,9 +191,32 @@ pub struct Recorded {
 const CLOCK: u128 = 0xf52e_ea38_2b46_45a3_8120_bd68_2c7a_c0ea;
 const HOST: &str = "simulated";
 
+/// Events before somebody's manner of recording is laid on them.
+#[derive(Clone, Default)]
+pub struct Events {
+    /// What the kernel's events are, with the tracer's enumeration.
+    pub kernel: Vec<Event>,
+    /// Of them those that are recorded a second time with call stacks.
+    pub stacks: Vec<Event>,
+    pub user: Vec<Event>,
+    /// From when to when the tracer ran.
+    pub span: (Ns, Ns),
+    pub cpus: usize,
+}
+
+impl Events {
+    /// Everything of a world.
+    pub fn of(world: &World) -> Events {
+        let mut kernel = enumerate(world);
+        kernel.extend(world.kernel.iter().cloned());
+        let stacks = world.kernel.iter().filter(|e| with_stack(e)).cloned().collect();
+        Events { kernel, stacks, user: world.user.clone(), span: world.schedule.span, cpus: world.cpus }
+    }
+}
+
 /// Write a world into a folder that is made anew.
 pub fn record(world: &World, manner: &Manner, folder: &Path) -> Recorded {
-    let _ = std::fs::remove_dir_all(folder);
+    let traces = write(Events::of(world), manner, folder);
     let symbols = folder.join("bin");
     std::fs::create_dir_all(&symbols).unwrap();
     let program = FUNCTIONS.with_borrow(|functions| {
@@ -200,11 +224,19 @@ pub fn record(world: &World, manner: &Manner, folder: &Path) -> Recorded {
         functions.iter().enumerate().fold(Elf::default(), |elf, (at, f)| elf.function(place(at), STEP, f))
     });
     std::fs::write(symbols.join("program"), program.bytes()).unwrap();
-    let mut traces = Vec::new();
-    let kernel = kernel(world, manner);
+    Recorded { traces, symbols }
+}
+
+/// Write events into a folder that is made anew, in this manner; gives the traces.
+pub fn write(events: Events, manner: &Manner, folder: &Path) -> Vec<PathBuf> {
+    let _ = std::fs::remove_dir_all(folder);
+    std::fs::create_dir_all(folder).unwrap();
+    let mut traces = vec![folder.join("kernel")];
+    let (span, user_events) = (events.span, events.user.clone());
+    let kernel = kernel(events, manner);
     if let Some(delay) = manner.second_session {
         let mut second = TraceWriter::new(HOST, "kernel", 0x22, CLOCK);
-        second.span = (world.schedule.span.0 + delay, world.end + delay);
+        second.span = (span.0 + delay, span.1 + delay);
         let mut events = kernel.channels[0].events.clone();
         events.retain(|e| e.name.starts_with("sched_"));
         events.iter_mut().for_each(|e| e.time += delay);
@@ -214,42 +246,41 @@ pub fn record(world: &World, manner: &Manner, folder: &Path) -> Recorded {
         traces.push(folder.join("kernel2"));
     }
     kernel.write(&folder.join("kernel"));
-    traces.insert(0, folder.join("kernel"));
-    if manner.user && !world.user.is_empty() {
-        user(world, manner).write(&folder.join("ust"));
+    if manner.user && !user_events.is_empty() {
+        user(user_events, span, manner).write(&folder.join("ust"));
         traces.push(folder.join("ust"));
     }
-    Recorded { traces, symbols }
+    traces
 }
 
-fn user(world: &World, manner: &Manner) -> TraceWriter {
+fn user(events: Vec<Event>, span: (Ns, Ns), manner: &Manner) -> TraceWriter {
     let mut trace = TraceWriter::new(HOST, "ust", 0x33, CLOCK);
     let ahead = manner.user_clock_ahead.unwrap_or(0);
     if ahead != 0 {
         trace.clock_uuid = Some(CLOCK ^ 0x5555);
         trace.clock_offset = ahead;
     }
-    trace.span = world.schedule.span;
+    trace.span = span;
     let contexts = vec![Context::Vpid, Context::Vtid, Context::Procname];
-    trace.channels.push(Channel { name: "uchan".into(), contexts, events: world.user.clone(), discarded: Vec::new() });
+    trace.channels.push(Channel { name: "uchan".into(), contexts, events, discarded: Vec::new() });
     trace
 }
 
-fn kernel(world: &World, manner: &Manner) -> TraceWriter {
+fn kernel(events: Events, manner: &Manner) -> TraceWriter {
     let mut trace = TraceWriter::new(HOST, "kernel", 0x11, CLOCK);
-    trace.span = world.schedule.span;
-    let mut events: Vec<Event> = Vec::new();
-    if !manner.missing.contains(&Missing::Statedump) {
-        events.extend(enumerate(world, manner));
+    trace.span = events.span;
+    let cpus = events.cpus;
+    let (mut events, mut stacks) = (events.kernel, events.stacks);
+    for list in [&mut events, &mut stacks] {
+        list.retain(|e| !manner.missing.iter().any(|m| m.is(&e.name)));
     }
-    events.extend(world.kernel.iter().cloned());
-    events.retain(|e| !manner.missing.iter().any(|m| m.is(&e.name)));
     if !manner.namespaces_told {
+        events.retain(|e| e.name != "lttng_statedump_process_pid_ns");
         for event in events.iter_mut().filter(|e| e.name == "sched_process_fork") {
             event.fields.retain(|(name, _)| *name != "vtids");
         }
     }
-    let discarded = lose(&mut events, manner, world);
+    let discarded = lose(&mut events, manner, trace.span, cpus);
     let contexts = match manner.contexts {
         Contexts::Full => vec![Context::Pid, Context::Tid, Context::Procname, Context::Ppid],
         Contexts::Tid => vec![Context::Tid],
@@ -263,7 +294,6 @@ fn kernel(world: &World, manner: &Manner) -> TraceWriter {
         trace.channels.push(Channel { name: "perf_stream".into(), contexts: Vec::new(), events, discarded });
         return trace;
     }
-    let stacks: Vec<Event> = events.iter().filter(|e| with_stack(e, manner)).cloned().collect();
     let twins = match manner.twice {
         Some(Twice::InChannel(delay)) => switches(&events, delay),
         _ => Vec::new(),
@@ -287,10 +317,8 @@ fn kernel(world: &World, manner: &Manner) -> TraceWriter {
 }
 
 /// Calls and ticks are what people record with stacks.
-fn with_stack(event: &Event, manner: &Manner) -> bool {
-    manner.stacks
-        && event.stack.is_some()
-        && (event.name.starts_with("syscall_entry") || event.name == "timer_hrtimer_expire_entry")
+fn with_stack(event: &Event) -> bool {
+    event.stack.is_some() && (event.name.starts_with("syscall_entry") || event.name == "timer_hrtimer_expire_entry")
 }
 
 fn switches(events: &[Event], delay: Ns) -> Vec<Event> {
@@ -300,7 +328,7 @@ fn switches(events: &[Event], delay: Ns) -> Vec<Event> {
 }
 
 /// The tracer's enumeration of threads and interrupt lines, when it begins.
-fn enumerate(world: &World, manner: &Manner) -> Vec<Event> {
+fn enumerate(world: &World) -> Vec<Event> {
     let start = world.schedule.span.0;
     let on =
         Rc::new(Task { tid: 900, pid: 900, vtid: 900, vpid: 900, comm: "lttng-sessiond".into(), ..Task::default() });
@@ -331,7 +359,7 @@ fn enumerate(world: &World, manner: &Manner) -> Vec<Event> {
         } else {
             vec![(task.tid, task.pid, 0), (task.vtid, task.vpid, 1)]
         };
-        for (vtid, vpid, level) in levels.into_iter().filter(|_| manner.namespaces_told) {
+        for (vtid, vpid, level) in levels {
             let fields = vec![
                 ("tid", Value::I32(task.tid)),
                 ("vtid", Value::I32(vtid)),
@@ -358,15 +386,14 @@ fn enumerate(world: &World, manner: &Manner) -> Vec<Event> {
 }
 
 /// Windows of 4 % of the recording's length, one or two on each CPU.
-fn lose(events: &mut Vec<Event>, manner: &Manner, world: &World) -> Vec<(u32, Ns, u64)> {
+fn lose(events: &mut Vec<Event>, manner: &Manner, (start, end): (Ns, Ns), cpus: usize) -> Vec<(u32, Ns, u64)> {
     if manner.losses == Losses::None {
         return Vec::new();
     }
-    let (start, end) = world.schedule.span;
     let mut dice = Dice::new(manner.seed ^ 0x1055);
     let length = (end - start) / 25;
     let mut told: Vec<(u32, Ns, u64)> = Vec::new();
-    for cpu in 0..world.cpus as u32 {
+    for cpu in 0..cpus as u32 {
         for _ in 0..1 + dice.below(2) {
             let from = dice.between(start + length, end - 2 * length);
             let before = events.len();
@@ -378,55 +405,4 @@ fn lose(events: &mut Vec<Event>, manner: &Manner, world: &World) -> Vec<(u32, Ns
         }
     }
     told
-}
-
-/// As `perf record` names and `perf data convert --to-ctf` writes it.
-fn as_perf(mut event: Event, stacks: bool) -> Event {
-    let stem = |stem: &str| event.name.strip_prefix(stem).map(str::to_owned);
-    event.name = if let Some(call) = stem("syscall_entry_") {
-        format!("syscalls:sys_enter_{call}")
-    } else if let Some(call) = stem("syscall_exit_") {
-        format!("syscalls:sys_exit_{call}")
-    } else if let Some(vector) = stem("x86_irq_vectors_") {
-        format!("irq_vectors:{vector}")
-    } else if let Some(timer) = stem("timer_") {
-        format!("timer:{timer}")
-    } else if event.name.starts_with("irq_softirq") {
-        format!("irq:{}", &event.name[4..])
-    } else if event.name == "net_if_receive_skb" {
-        "net:netif_receive_skb".to_owned()
-    } else {
-        format!("{}:{}", event.name.split('_').next().unwrap(), event.name)
-    }
-    .into();
-    let block = event.name.starts_with("block:");
-    event
-        .fields
-        .retain(|(name, _)| !(matches!(*name, "network_header" | "vtids" | "child_tid") || block && *name == "tid"));
-    for (name, _) in &mut event.fields {
-        *name = match *name {
-            "prev_tid" => "prev_pid",
-            "next_tid" => "next_pid",
-            "parent_tid" => "parent_pid",
-            "tid" => "pid",
-            other => other,
-        };
-    }
-    let mut fields: Vec<(&'static str, Value)> = vec![
-        ("perf_ip", Value::U64(0xffff_ffff_8112_3456)),
-        ("perf_tid", Value::I32(event.on.tid)),
-        ("perf_pid", Value::I32(event.on.pid)),
-        ("perf_id", Value::U64(11)),
-        ("perf_period", Value::U64(1)),
-    ];
-    if stacks {
-        // The user's part of a call chain follows its mark.
-        let user = event.stack.iter().flat_map(|s| std::iter::once(-512_i64 as u64).chain(s.iter().copied()));
-        fields.push(("perf_callchain", Value::Words(user.collect())));
-    }
-    let mut seen = std::collections::BTreeSet::new();
-    event.fields.retain(|(name, _)| seen.insert(*name));
-    fields.append(&mut event.fields);
-    event.fields = fields;
-    event
 }

@@ -1,0 +1,57 @@
+//! The dialect of `perf record` in CTF: names and fields as the kernel's tracepoints have them, contexts as fields `perf_...`.
+//!
+//! Source: tools/perf/util/data-convert-bt.c of the kernel.
+
+use super::ctf_writer::{Event, Value};
+use std::collections::BTreeSet;
+
+/// As `perf record` names and `perf data convert --to-ctf` writes it.
+pub(super) fn as_perf(mut event: Event, stacks: bool) -> Event {
+    let stem = |stem: &str| event.name.strip_prefix(stem).map(str::to_owned);
+    event.name = if let Some(call) = stem("syscall_entry_") {
+        format!("syscalls:sys_enter_{call}")
+    } else if let Some(call) = stem("syscall_exit_") {
+        format!("syscalls:sys_exit_{call}")
+    } else if let Some(vector) = stem("x86_irq_vectors_") {
+        format!("irq_vectors:{vector}")
+    } else if let Some(timer) = stem("timer_") {
+        format!("timer:{timer}")
+    } else if event.name.starts_with("irq_softirq") {
+        format!("irq:{}", &event.name[4..])
+    } else if event.name == "net_if_receive_skb" {
+        "net:netif_receive_skb".to_owned()
+    } else {
+        format!("{}:{}", event.name.split('_').next().unwrap(), event.name)
+    }
+    .into();
+    let block = event.name.starts_with("block:");
+    event
+        .fields
+        .retain(|(name, _)| !(matches!(*name, "network_header" | "vtids" | "child_tid") || block && *name == "tid"));
+    for (name, _) in &mut event.fields {
+        *name = match *name {
+            "prev_tid" => "prev_pid",
+            "next_tid" => "next_pid",
+            "parent_tid" => "parent_pid",
+            "tid" => "pid",
+            other => other,
+        };
+    }
+    let mut fields: Vec<(&'static str, Value)> = vec![
+        ("perf_ip", Value::U64(0xffff_ffff_8112_3456)),
+        ("perf_tid", Value::I32(event.on.tid)),
+        ("perf_pid", Value::I32(event.on.pid)),
+        ("perf_id", Value::U64(11)),
+        ("perf_period", Value::U64(1)),
+    ];
+    if stacks {
+        // The user's part of a call chain follows its mark.
+        let user = event.stack.iter().flat_map(|s| std::iter::once(-512_i64 as u64).chain(s.iter().copied()));
+        fields.push(("perf_callchain", Value::Words(user.collect())));
+    }
+    let mut seen = BTreeSet::new();
+    event.fields.retain(|(name, _)| seen.insert(*name));
+    fields.append(&mut event.fields);
+    event.fields = fields;
+    event
+}
