@@ -96,7 +96,7 @@ fn timed<T>(mut run: impl FnMut() -> T) -> Duration {
 }
 
 fn opened(arguments: &[String]) -> Vec<Source> {
-    let arguments: Vec<Argument> = arguments.iter().map(|a| Argument::parse(a)).collect();
+    let arguments: Vec<Argument> = arguments.iter().map(Argument::parse).collect();
     match open(&arguments, &Work::new(1)) {
         Ok(Opened::Traces(sources)) => sources,
         _ => Vec::new(),

@@ -6,6 +6,7 @@
 
 use crate::input::Argument;
 use clap::{Args, Parser, Subcommand, ValueEnum};
+use std::ffi::OsString;
 use std::path::PathBuf;
 
 /// When to use colours.
@@ -175,7 +176,7 @@ pub enum Stats {
 struct Input {
     /// Trace directories (CTF) or databases, or LABEL=PATH to name one
     #[arg(required = true, value_name = "TRACE")]
-    traces: Vec<String>,
+    traces: Vec<OsString>,
     /// Worker threads (default: all cores)
     #[arg(long, value_name = "N", default_value_t = 0, hide_default_value = true)]
     threads: usize,
@@ -237,7 +238,7 @@ struct Looks {
     color: When,
     /// A built-in theme or a theme file
     #[arg(long, value_name = "THEME")]
-    theme: Option<String>,
+    theme: Option<OsString>,
     /// Draw with ASCII characters only
     #[arg(long)]
     ascii: bool,
@@ -303,7 +304,7 @@ pub enum Request {
         /// When to use colours.
         color: When,
         /// Theme name or file.
-        theme: Option<String>,
+        theme: Option<OsString>,
         /// ASCII characters only.
         ascii: bool,
         /// Take the mouse.
@@ -399,7 +400,7 @@ pub enum Parsed {
 }
 
 /// Read a command line (program name first).
-pub fn parse(words: impl IntoIterator<Item = std::ffi::OsString>) -> Parsed {
+pub fn parse(words: impl IntoIterator<Item = OsString>) -> Parsed {
     let typed = match Typed::try_parse_from(words) {
         Ok(typed) => typed,
         Err(e) if !e.use_stderr() => return Parsed::Print(e.render().to_string()),
@@ -449,7 +450,7 @@ impl Symbols {
 impl Input {
     fn meant(self) -> Common {
         Common {
-            arguments: self.traces.iter().map(|word| Argument::parse(word)).collect(),
+            arguments: self.traces.iter().map(Argument::parse).collect(),
             threads: self.threads,
             strict: self.strict,
             timings: self.timings,
@@ -483,12 +484,21 @@ fn threshold(typed: &str) -> Result<f64, String> {
     typed.parse().ok().filter(|s| *s > 1.0 && *s < 1e9).ok_or_else(|| "give a factor above 1, such as 2".to_owned())
 }
 
+/// The most characters of a word that a message repeats.
+const LONGEST_QUOTED: usize = 200;
+
 /// The essence of clap's message: what is wrong, what it suggests, where help is.
 fn one_line(message: &str) -> String {
     let lines: Vec<&str> = message.lines().map(str::trim).filter(|l| !l.is_empty()).collect();
     let is_usage = |l: &&&str| !l.starts_with("Usage:") && !l.starts_with("For more information");
     let said: Vec<&str> = lines.iter().filter(is_usage).map(|l| l.trim_start_matches("error: ")).collect();
-    format!("{}; see `whyslow --help`", said.join(" "))
+    // clap quotes what was typed as 'this'.
+    let cut = |(i, piece): (usize, &str)| match piece.char_indices().nth(LONGEST_QUOTED) {
+        Some((end, _)) if i % 2 == 1 => format!("{}...", &piece[..end]),
+        _ => piece.to_owned(),
+    };
+    let said: Vec<String> = said.join(" ").split('\'').enumerate().map(cut).collect();
+    format!("{}; see `whyslow --help`", said.join("'"))
 }
 
 #[cfg(test)]

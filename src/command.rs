@@ -19,6 +19,7 @@ use crate::model::join::Renamed;
 use crate::model::pattern::Anomalies;
 use crate::model::questions::questions;
 use crate::session::{self, Databases, Run, Session, Traces, Wrong};
+use crate::view::stderr::say;
 use crate::view::tui::setup::{Backend, Exported, First, Looks, Setup};
 use crate::view::tui::theme::{self, Depth};
 use crate::view::{anomalies, archive, clean, dump, info, json, query, stats, text, tui};
@@ -33,7 +34,7 @@ const CONDITION_HELD: u8 = 3;
 
 /// Run a command; the exit status where nothing went wrong.
 pub fn run(common: &Common, request: Request) -> anyhow::Result<u8> {
-    let work = Work { memory: common.memory, ..Work::new(common.threads) };
+    let work = Work { memory: common.memory, ..Work::new(workers(common.threads)) };
     let mut clock = Stages::new(common.timings);
     let (notices, code) = match request {
         Request::Interface { selection, color, theme, ascii, mouse } => {
@@ -52,6 +53,16 @@ pub fn run(common: &Common, request: Request) -> anyhow::Result<u8> {
     Ok(code)
 }
 
+/// As many workers as were asked for, or as the machine has use for.
+fn workers(asked: usize) -> usize {
+    let most = 4 * std::thread::available_parallelism().map_or(1, usize::from);
+    if asked > most {
+        say(&format!("note: --threads {asked}: {most} are used, four for each core"));
+        return most;
+    }
+    asked
+}
+
 /// What a command answers without the interface; what was odd about the input, and the exit status.
 fn print_answer(common: &Common, request: Request, work: &Work, clock: &mut Stages) -> anyhow::Result<(Notices, u8)> {
     let mut code = 0;
@@ -65,7 +76,7 @@ fn print_answer(common: &Common, request: Request, work: &Work, clock: &mut Stag
                 print(&text::explain(&model, &comparison, page()))?;
             }
             if let Some(said) = condition.and_then(|c| c.holds(&model, &comparison)) {
-                eprintln!("whyslow: {}", clean::line(&said));
+                say(&format!("whyslow: {}", clean::line(&said)));
                 code = CONDITION_HELD;
             }
             model.notices
@@ -288,7 +299,7 @@ fn tell_traces(
         }
         Request::Dump { canonical } => {
             let write = if canonical { dump::canonical } else { dump::readable };
-            let mut notices = write(&session.sources, work, &mut std::io::stdout())?;
+            let mut notices = write(&session.sources, work, &mut std::io::stdout()).context(STDOUT)?;
             notices.merge(&session.notices());
             Ok(notices)
         }
@@ -360,7 +371,9 @@ fn tell_run(session: &Run, request: Request, work: &Work, clock: &mut Stages) ->
             }
             Ok(notices.clone())
         }
-        Request::Dump { canonical: false } => Ok(archive::dump(archive, &work.cancel, &mut std::io::stdout().lock())?),
+        Request::Dump { canonical: false } => {
+            archive::dump(archive, &work.cancel, &mut std::io::stdout().lock()).context(STDOUT)
+        }
         Request::Dump { .. } => anyhow::bail!("{}: the canonical form is defined for CTF", archive.path.display()),
         _ => anyhow::bail!("{}: an OTF2 archive holds no scheduler events", archive.path.display()),
     }
@@ -415,7 +428,7 @@ fn interface(common: &Common, selection: Selection, looks: Looks, work: &Work) -
         memory: common.memory,
         told: Arc::clone(&told),
     });
-    tui::run(Setup { title, request, first, looks, threads: common.threads, backend })?;
+    tui::run(Setup { title, request, first, looks, threads: work.threads, backend })?;
     let told = told.lock().unwrap_or_else(PoisonError::into_inner);
     Ok(told.clone())
 }
@@ -480,14 +493,15 @@ impl Backend for Analyst {
 }
 
 /// A built-in theme by name, else a file.
-fn chosen_theme(name: Option<String>) -> anyhow::Result<Option<theme::Source>> {
-    let Some(name) = name else { return Ok(None) };
+fn chosen_theme(name: Option<std::ffi::OsString>) -> anyhow::Result<Option<theme::Source>> {
+    let Some(file) = name else { return Ok(None) };
+    let name = file.to_string_lossy().into_owned();
     let built_in = theme::built_in();
     if let Some(theme) = built_in.iter().find(|t| t.name == name) {
         return Ok(Some(theme.clone()));
     }
     let names: Vec<&str> = built_in.iter().map(|t| t.name.as_str()).collect();
-    let text = std::fs::read_to_string(&name).map_err(|e| {
+    let text = session::text_of(std::path::Path::new(&file)).map_err(|e| {
         wrong(format!("--theme {name}: {e}; built in are {}, else name a theme file", names.join(", ")))
     })?;
     Ok(Some(theme::Source { name, text }))
@@ -511,17 +525,18 @@ fn page() -> text::Page {
     text::Page { width, ascii }
 }
 
+/// What a failed write to stdout begins with.
+pub const STDOUT: &str = "stdout cannot be written: make room, or write to another file";
+
 fn print(text: &str) -> anyhow::Result<()> {
     let mut out = std::io::stdout().lock();
-    out.write_all(text.as_bytes())?;
-    Ok(out.flush()?)
+    out.write_all(text.as_bytes()).and_then(|()| out.flush()).context(STDOUT)
 }
 
 fn print_json(document: &impl Serialize) -> anyhow::Result<()> {
     let mut out = std::io::BufWriter::new(std::io::stdout().lock());
-    serde_json::to_writer_pretty(&mut out, document)?;
-    out.write_all(b"\n")?;
-    Ok(out.flush()?)
+    serde_json::to_writer_pretty(&mut out, document).context(STDOUT)?;
+    out.write_all(b"\n").and_then(|()| out.flush()).context(STDOUT)
 }
 
 /// Run `job` with a progress line on stderr where that is a terminal and the job takes long enough to be asked about.
@@ -573,7 +588,7 @@ impl Stages {
 
     fn tell(&self, what: &str, took: Duration) {
         if self.wanted {
-            eprintln!("{what:>10} {:9.3} ms", took.as_secs_f64() * 1e3);
+            say(&format!("{what:>10} {:9.3} ms", took.as_secs_f64() * 1e3));
         }
     }
 
@@ -584,11 +599,11 @@ impl Stages {
         }
         let replayed = work.progress.replayed.load(std::sync::atomic::Ordering::Relaxed);
         if replayed > 0 {
-            eprintln!("{:>10} {replayed} chunks", "run again");
+            say(&format!("{:>10} {replayed} chunks", "run again"));
         }
         let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
         if let Some(peak) = status.lines().find_map(|l| l.strip_prefix("VmHWM:")) {
-            eprintln!("{:>10} {}", "memory", peak.trim());
+            say(&format!("{:>10} {}", "memory", peak.trim()));
         }
     }
 }

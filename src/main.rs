@@ -3,29 +3,47 @@
 //! 0: done. 1: the input or the analysis failed. 2: the command line is wrong. 3: `--fail-if` held. A broken pipe is
 //! success: whoever reads has read enough.
 
+use anyhow::Context;
 use std::io::Write;
 use std::process::ExitCode;
+use std::sync::Arc;
+use whyslow::base::{allocator, file};
 use whyslow::cli::{self, Parsed};
+use whyslow::view::clean;
+use whyslow::view::stderr::say;
 use whyslow::{command, session};
 
+#[global_allocator]
+static ALLOCATOR: allocator::Watched = allocator::Watched;
+
 fn main() -> ExitCode {
+    allocator::on_exhaustion(|| {
+        whyslow::view::tui::give_back();
+        file::remove_unfinished();
+    });
+    // A limit on the size of files is an error of the write then, which has a line.
+    let _ = signal_hook::flag::register(signal_hook::consts::SIGXFSZ, Arc::default());
     let (common, request) = match cli::parse(std::env::args_os()) {
         Parsed::Run(common, request) => (common, request),
         Parsed::Print(text) => {
-            // Nobody can be told that printing failed.
-            let _ = std::io::stdout().write_all(text.as_bytes());
-            return ExitCode::SUCCESS;
+            let mut out = std::io::stdout().lock();
+            let printed = out.write_all(text.as_bytes()).and_then(|()| out.flush()).context(command::STDOUT);
+            return ended(printed.map(|()| 0));
         }
         Parsed::Wrong(said) => {
-            eprintln!("whyslow: {said}");
+            say(&format!("whyslow: {}", clean::line(&said)));
             return ExitCode::from(2);
         }
     };
-    match command::run(&common, request) {
+    ended(command::run(&common, request))
+}
+
+fn ended(result: anyhow::Result<u8>) -> ExitCode {
+    match result {
         Ok(code) => ExitCode::from(code),
         Err(error) if is_broken_pipe(&error) => ExitCode::SUCCESS,
         Err(error) => {
-            eprintln!("whyslow: {}", one_line(&error));
+            say(&format!("whyslow: {}", clean::line(&format!("{error:#}"))));
             ExitCode::from(if error.is::<session::Wrong>() { 2 } else { 1 })
         }
     }
@@ -35,9 +53,4 @@ fn is_broken_pipe(error: &anyhow::Error) -> bool {
     let broken = |e: &std::io::Error| e.kind() == std::io::ErrorKind::BrokenPipe;
     let json = |e: &serde_json::Error| e.io_error_kind() == Some(std::io::ErrorKind::BrokenPipe);
     error.chain().any(|e| e.downcast_ref().is_some_and(broken) || e.downcast_ref().is_some_and(json))
-}
-
-/// The chain of contexts in one line; file names and trace texts in it may hold anything.
-fn one_line(error: &anyhow::Error) -> String {
-    whyslow::view::clean::line(&format!("{error:#}"))
 }

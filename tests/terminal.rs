@@ -192,3 +192,53 @@ fn a_key_costs_few_bytes() {
         has_ended(&mut desk, 0);
     }
 }
+
+/// After each of these a reader that waits for one particular byte takes no key any more, Ctrl-C and `q` included:
+/// crossterm 0.29 does so. They come from terminals that answer late, from pastes that are cut off, and from Esc and another
+/// key that a slow line sends together.
+#[test]
+fn nothing_that_is_sent_makes_the_keyboard_deaf() {
+    let mut desk = Desk::new(80, 24);
+    start(&mut desk);
+    for sent in ["\x1b[?", "\x1b[<", "\x1b[M", "\x1b[200~cut off", "\x1b[?62;1", "\x1b]10;rgb:", "\x1bP", "\x1b[<0;1"] {
+        desk.send(sent);
+        // Longer than the longest of its patience.
+        std::thread::sleep(Duration::from_millis(2000));
+        desk.send("?");
+        desk.wait("Everywhere");
+        desk.send("\x1b");
+        desk.until("help closed", |d| !d.contents().contains("Everywhere"));
+    }
+    desk.send("\x1b[?");
+    desk.send("\x03");
+    is_back(&mut desk);
+}
+
+/// A terminal whose other side reads nothing any more: a signal ends the program all the same, and soon.
+#[test]
+fn signals_end_it_while_the_terminal_takes_nothing() {
+    for signal in ["TERM", "HUP", "INT"] {
+        let trace = concat!(env!("CARGO_MANIFEST_DIR"), "/fixtures/traces/lock-contention");
+        let size = PtySize { rows: 200, cols: 500, pixel_width: 0, pixel_height: 0 };
+        let pty = portable_pty::native_pty_system().openpty(size).unwrap();
+        let mut command = portable_pty::CommandBuilder::new(env!("CARGO_BIN_EXE_whyslow"));
+        command.args([trace, "--theme", "dark"]);
+        command.env("TERM", "xterm-256color");
+        let mut child = pty.slave.spawn_command(command).unwrap();
+        let mut keys = pty.master.take_writer().unwrap();
+        // Nobody reads: redrawing fills what the kernel keeps for the reader.
+        for _ in 0..60 {
+            std::thread::sleep(Duration::from_millis(30));
+            std::io::Write::write_all(&mut keys, b"\x0c").unwrap();
+        }
+        let pid = child.process_id().unwrap().to_string();
+        assert!(child.try_wait().unwrap().is_none(), "it should still run");
+        let sent = std::time::Instant::now();
+        assert!(std::process::Command::new("kill").args([&format!("-{signal}"), &pid]).status().unwrap().success());
+        while child.try_wait().unwrap().is_none() {
+            // A second on a quiet machine; tests also run on busy ones.
+            assert!(sent.elapsed() < Duration::from_secs(5), "{signal}: still there");
+            std::thread::sleep(Duration::from_millis(10));
+        }
+    }
+}

@@ -53,6 +53,17 @@ enum Pairing {
     ProcessKey(HostId, i32, i64),
 }
 
+/// The marks of each of so many tasks, in order: one walk for all of them.
+pub fn by_task(recording: &Recording, tasks: usize) -> Vec<Vec<&Mark>> {
+    let mut marks = vec![Vec::new(); tasks];
+    for mark in &recording.marks {
+        if let Some(of_task) = marks.get_mut(mark.task as usize) {
+            of_task.push(mark);
+        }
+    }
+    marks
+}
+
 /// Pair the marks of one task. Marks that belong to no known thread take no part; the pass has counted them. Ends without
 /// begin are told, but not of descriptors: most that are closed were never accepted.
 pub fn pair<'a>(recording: &'a Recording, task: u32, rule: &Rule, notices: &mut Notices) -> Vec<Execution<'a>> {
@@ -62,9 +73,19 @@ pub fn pair<'a>(recording: &'a Recording, task: u32, rule: &Rule, notices: &mut 
         calls.retain(is_wanted);
         return calls;
     }
+    pair_marks(recording, recording.marks.iter().filter(|m| m.task == task), rule, notices)
+}
+
+/// Pair these marks, which are all of one task whose marks are not calls of functions.
+pub fn pair_marks<'a>(
+    recording: &'a Recording,
+    marks: impl Iterator<Item = &'a Mark>,
+    rule: &Rule,
+    notices: &mut Notices,
+) -> Vec<Execution<'a>> {
     let mut open: HashMap<Pairing, Vec<&Mark>> = HashMap::default();
     let mut executions = Vec::new();
-    for mark in recording.marks.iter().filter(|m| m.task == task) {
+    for mark in marks {
         let Some(thread) = mark.thread else { continue };
         let Some((host, pid)) = recording.thread(thread).map(|t| (t.host, t.pid)) else { continue };
         let pairing = match mark.key {
@@ -92,7 +113,8 @@ pub fn pair<'a>(recording: &'a Recording, task: u32, rule: &Rule, notices: &mut 
             None => notices.add(Notice::EndWithoutBegin, 1, place),
         }
     }
-    let left = open.values().flatten().min_by_key(|m| m.time);
+    // The table has no order of its own: the thread decides where two began at once.
+    let left = open.values().flatten().min_by_key(|m| (m.time, m.thread, m.key));
     let unfinished = open.values().map(|begun| begun.len() as u64).sum();
     notices.add(Notice::Unfinished, unfinished, || left.map_or_else(String::new, |m| place(recording, m)));
     executions.sort_by_key(|e| (e.span.start, e.span.end, e.thread));

@@ -11,6 +11,7 @@ use super::recording::{EdgeKind, Recording, ThreadId};
 use crate::base::notice::{Notice, Notices};
 use crate::base::time::{Ns, Span};
 use crate::event::task::TaskDefinition;
+use foldhash::HashSet;
 use std::collections::BTreeMap;
 
 /// Off-CPU time on critical paths that nobody can explain, and all of it.
@@ -61,8 +62,8 @@ impl Survey {
 /// Survey the tasks whose marks the recording holds, and its system calls.
 pub fn survey(recording: &Recording, tasks: &[TaskDefinition], notices: &mut Notices) -> Survey {
     let mut found = Survey::default();
-    for (number, task) in tasks.iter().enumerate() {
-        let executions = executions::pair(recording, number as u32, &Rule::of(task), notices);
+    for (task, marks) in tasks.iter().zip(executions::by_task(recording, tasks.len())) {
+        let executions = executions::pair_marks(recording, marks.into_iter(), &Rule::of(task), notices);
         let executions = executions::covered(recording, executions, notices);
         let surveyed = found.tasks.entry(task.name.clone()).or_default();
         for execution in &executions {
@@ -71,12 +72,13 @@ pub fn survey(recording: &Recording, tasks: &[TaskDefinition], notices: &mut Not
     }
     let mut all: Vec<Unknown> = found.tasks.values().map(|s| s.unknown.clone()).collect();
     let empty = found.tasks.values().all(|s| s.durations.is_empty());
+    let names: HashSet<&str> = tasks.iter().map(|task| task.name.as_str()).collect();
     for (i, thread) in recording.threads.iter().enumerate() {
         let recorded = recording.covered.iter().find(|(host, _)| *host == thread.host).map(|(_, span)| *span);
         let covered = |span: Span| recorded.is_none_or(|all| all.clip(span) == span);
         for call in thread.calls.iter().filter(|c| c.ret.is_some()) {
             let name = recording.names.get(call.name);
-            if tasks.iter().any(|task| task.name == name) {
+            if names.contains(name) {
                 continue;
             }
             let surveyed = found.tasks.entry(name.to_owned()).or_default();

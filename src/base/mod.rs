@@ -1,6 +1,8 @@
 //! What lies under all other modules: time, ids and names, notices, comparison operators, work in parallel, small statistics.
 
+pub mod allocator;
 pub mod demangle;
+pub mod file;
 pub mod memory;
 pub mod names;
 pub mod notice;

@@ -52,6 +52,8 @@ notices! {
     DamagedPacket      Fault Found    "{n} packets are damaged: what follows the damage in each is not read";
     DamagedStream      Fault Found    "{n} streams could not be read";
     TraceUnreadable    Fault Found    "{n} traces cannot be read and were left out";
+    MetadataBehind     Fault Found    "{n} metadata files go on behind their last packet: what stands there was left";
+    FolderUnreadable   Fault Found    "{n} folders cannot be opened: what lies in them was left out";
     ForeignStream      Note  Found    "{n} files are not streams of this trace and were left";
     ForeignUuid        Note  Found    "{n} streams carry another uuid than their trace";
     IndexMissing       Note  Found    "{n} streams have no packet index: packets were found by scanning";

@@ -7,6 +7,7 @@
 use super::derived::{Derived, Turn};
 use super::task::{self, ClassFace, Condition, Delimiter, Literal, Pairing, TaskDefinition};
 use crate::base::op::Op;
+use foldhash::{HashMap, HashSet};
 use serde::Deserialize;
 use toml::{Spanned, Value};
 
@@ -80,11 +81,17 @@ pub fn tasks(text: &str, classes: &[ClassFace]) -> Result<Vec<TaskDefinition>, D
         let remedy = "a task is [[task]] with name, begin, end, and perhaps key, type, nest; or with name, wait, and perhaps thread";
         wrong(e.span().map_or(0, |s| s.start), format!("{what}; {remedy}"))
     })?;
+    let mut by_name: Classes<'_> = HashMap::default();
+    for class in classes {
+        by_name.entry(&class.name).or_default().push(class);
+    }
+    let classes = &by_name;
     let mut tasks: Vec<TaskDefinition> = Vec::new();
+    let mut names = HashSet::default();
     for typed in file.task {
         let at = typed.name.span().start;
         let name = typed.name.get_ref().clone();
-        if name.is_empty() || name.contains('=') || tasks.iter().any(|t| t.name == name) {
+        if name.is_empty() || name.contains('=') || !names.insert(name.clone()) {
             return Err(wrong(at, format!("`{name}` is no name for a task: give each its own, without `=`")));
         }
         if let Some(turn) = turn(&typed).map_err(|(at, what)| wrong(at, what))? {
@@ -149,13 +156,16 @@ fn turn(typed: &Typed) -> Result<Option<Turn>, (usize, String)> {
     Ok(Some(Turn { call: wait.get_ref().clone(), thread }))
 }
 
-fn has_field(classes: &[ClassFace], event: &str, field: &str) -> bool {
-    let mut of_event = classes.iter().filter(|c| c.name == event);
+/// Record classes by the name of their event.
+type Classes<'a> = HashMap<&'a str, Vec<&'a ClassFace>>;
+
+fn has_field(classes: &Classes<'_>, event: &str, field: &str) -> bool {
+    let mut of_event = classes.get(event).into_iter().flatten();
     of_event.any(|c| c.fields.iter().any(|(name, _)| name == field) || c.contexts.iter().any(|name| name == field))
 }
 
 /// One side of a task. The error says what is wrong with it.
-fn delimiter(side: Value, key: &[String], classes: &[ClassFace]) -> Result<Delimiter, String> {
+fn delimiter(side: Value, key: &[String], classes: &Classes<'_>) -> Result<Delimiter, String> {
     let Side { event, conditions, key: own } = match side {
         Value::String(event) => Side { event, conditions: None, key: None },
         table => table.try_into().map_err(|e: toml::de::Error| {
@@ -165,7 +175,7 @@ fn delimiter(side: Value, key: &[String], classes: &[ClassFace]) -> Result<Delim
             )
         })?,
     };
-    if !classes.iter().any(|c| c.name == event) {
+    if !classes.contains_key(event.as_str()) {
         return Err(format!(
             "the trace has no event `{event}`; `whyslow info` counts its events, `stats count` lists them"
         ));
@@ -176,8 +186,9 @@ fn delimiter(side: Value, key: &[String], classes: &[ClassFace]) -> Result<Delim
     for field in key.iter().chain(conditions.iter().map(|c| &c.field)) {
         if !has_field(classes, &event, field) {
             let fields: Vec<&str> = classes
-                .iter()
-                .filter(|c| c.name == event)
+                .get(event.as_str())
+                .into_iter()
+                .flatten()
                 .flat_map(|c| c.fields.iter().map(|(name, _)| name).chain(&c.contexts))
                 .map(String::as_str)
                 .collect();

@@ -10,13 +10,37 @@
 //! The handler may neither lock nor allocate: it walks a list of guards that only grows; the guard of a mapping that
 //! is gone is used again. A fault elsewhere goes to the handler that was there before ours.
 
-use std::fs::{File, Metadata};
+use crate::base::allocator::try_reserve;
+use std::fs::{File, Metadata, OpenOptions};
 use std::io::{self, Read};
-use std::os::unix::fs::MetadataExt;
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::ptr::null_mut;
 use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicUsize, Ordering};
 use std::sync::{Mutex, OnceLock};
+
+/// Open a file for reading if it is a regular one, without ever waiting for it.
+///
+/// What a name stands for is only known once it is open: a pipe would wait for its writer, a terminal may become the
+/// controlling one, and whatever was asked about the name before may have been replaced since. So the file is opened without
+/// waiting, then the descriptor is asked.
+pub fn open_regular(path: &Path) -> io::Result<File> {
+    let file = OpenOptions::new().read(true).custom_flags(libc::O_NONBLOCK | libc::O_NOCTTY).open(path)?;
+    if !file.metadata()?.is_file() {
+        return Err(io::Error::new(io::ErrorKind::InvalidInput, "not a regular file"));
+    }
+    Ok(file)
+}
+
+/// The whole of a regular file that cannot reasonably have more than `most` bytes.
+pub fn read_small(path: &Path, most: u64) -> io::Result<Vec<u8>> {
+    let mut bytes = Vec::new();
+    open_regular(path)?.take(most.saturating_add(1)).read_to_end(&mut bytes)?;
+    if bytes.len() as u64 > most {
+        return Err(io::Error::new(io::ErrorKind::FileTooLarge, format!("it has more than {most} bytes")));
+    }
+    Ok(bytes)
+}
 
 /// The bytes of a file.
 #[derive(Debug)]
@@ -31,17 +55,15 @@ enum Source {
 impl Mapped {
     /// Open `path`. What is not a regular file (a pipe, a device) is refused: its end is not known.
     pub fn open(path: &Path) -> io::Result<Mapped> {
-        let mut file = File::open(path)?;
+        let mut file = open_regular(path)?;
         let about = file.metadata()?;
-        if !about.is_file() {
-            return Err(io::Error::new(io::ErrorKind::InvalidInput, "not a regular file"));
-        }
         if about.len() > 0
             && let Some(map) = Guarded::new(&file, path, &about)
         {
             return Ok(Mapped(Source::Map(map)));
         }
         let mut bytes = Vec::new();
+        try_reserve(&mut bytes, usize::try_from(about.len()).unwrap_or(usize::MAX))?;
         file.read_to_end(&mut bytes)?;
         Ok(Mapped(Source::Copy(bytes)))
     }

@@ -13,8 +13,14 @@ pub mod record;
 pub mod stream;
 pub mod trace;
 
+use crate::base::notice::Notice;
 use crate::base::work::Work;
+use ctf::LeftOut;
 pub use ctf::OpenError;
+use foldhash::HashMap;
+use std::ffi::OsStr;
+use std::io::ErrorKind;
+use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 pub use trace::Trace;
 
@@ -29,8 +35,14 @@ pub struct Argument {
 
 impl Argument {
     /// `LABEL=PATH`, or a path; a path that exists as written wins.
-    pub fn parse(text: &str) -> Argument {
-        match text.split_once('=') {
+    pub fn parse(text: impl AsRef<OsStr>) -> Argument {
+        let text = text.as_ref();
+        let bytes = text.as_bytes();
+        let split = bytes.iter().position(|b| *b == b'=').and_then(|at| {
+            let label = std::str::from_utf8(bytes.get(..at)?).ok()?;
+            Some((label, OsStr::from_bytes(bytes.get(at + 1..)?)))
+        });
+        match split {
             Some((label, path)) if !label.is_empty() && !label.contains('/') && !Path::new(text).exists() => {
                 Argument { label: Some(label.to_owned()), path: PathBuf::from(path) }
             }
@@ -89,18 +101,26 @@ fn open_how(arguments: &[Argument], how: ctf::How, work: &Work) -> Result<Opened
         let open = |a: &Argument| Ok((a.label.clone(), otf2::Archive::open(&a.path)?));
         return Ok(Opened::Otf2(arguments.iter().map(open).collect::<Result<_, OpenError>>()?));
     }
-    let found: Vec<Vec<PathBuf>> = arguments.iter().map(traces_under).collect::<Result<_, _>>()?;
+    let mut left_out = Vec::new();
+    let found: Vec<Vec<PathBuf>> =
+        arguments.iter().map(|argument| traces_under(argument, &mut left_out)).collect::<Result<_, _>>()?;
     let mut read = ctf::Directory::read_all(found.concat(), work)?.into_iter();
     let (mut openings, mut named) = (Vec::new(), Vec::new());
     for (argument, paths) in arguments.iter().zip(&found) {
-        for trace in traces_of(argument, read.by_ref().take(paths.len()))? {
+        for trace in traces_of(argument, read.by_ref().take(paths.len()), &mut left_out)? {
             openings.push(trace.opening);
-            named.push((argument, trace.name, trace.left_out));
+            named.push((argument, trace.name));
         }
     }
+    let mut traces = ctf::open_all(openings, how, work)?;
+    if let Some(why) = nothing_left(&traces, &left_out) {
+        return Err(OpenError(why));
+    }
+    if let Some(first) = traces.first_mut() {
+        left_out.into_iter().for_each(|what| first.left_out(what));
+    }
     let mut sources = Vec::with_capacity(named.len());
-    for ((argument, name, left_out), mut trace) in named.into_iter().zip(ctf::open_all(openings, how, work)?) {
-        left_out.into_iter().for_each(|error| trace.left_out(error));
+    for ((argument, name), trace) in named.into_iter().zip(traces) {
         let trace = Trace::Ctf(trace);
         let label = argument.label.clone().unwrap_or_else(|| argument.path.display().to_string());
         sources.push(Source { label, labelled: argument.label.is_some(), name, trace });
@@ -109,17 +129,36 @@ fn open_how(arguments: &[Argument], how: ctf::How, work: &Work) -> Result<Opened
     Ok(Opened::Traces(sources))
 }
 
-/// The trace directories under an argument, in order.
-fn traces_under(argument: &Argument) -> Result<Vec<PathBuf>, OpenError> {
+/// Why nothing can be read of all that was named, where that is so because it cannot be opened.
+fn nothing_left(traces: &[ctf::Trace], left_out: &[LeftOut]) -> Option<String> {
+    match traces {
+        [] => left_out.first().map(|(_, place)| place.clone()),
+        all => {
+            let why: Option<Vec<&str>> = all.iter().map(ctf::Trace::nothing_left).collect();
+            why?.first().map(|place| (*place).to_owned())
+        }
+    }
+}
+
+/// The trace directories under an argument, in order; what cannot be opened is added to `left_out`.
+fn traces_under(argument: &Argument, left_out: &mut Vec<LeftOut>) -> Result<Vec<PathBuf>, OpenError> {
     let path = &argument.path;
     let shown = path.display();
-    let about = std::fs::metadata(path).map_err(|e| OpenError(format!("{shown}: {e}; name a trace directory")))?;
-    if about.is_file() {
-        return Err(OpenError(known_file(path)));
+    match std::fs::metadata(path) {
+        Ok(about) if about.is_file() => return Err(OpenError(known_file(path))),
+        Ok(about) if about.is_dir() => {}
+        Ok(_) => return Err(OpenError(format!("{shown}: neither a file nor a folder; name a trace directory"))),
+        Err(e) if e.kind() == ErrorKind::NotFound => {
+            return Err(OpenError(format!("{shown}: {e}; name a trace directory")));
+        }
+        Err(e) => {
+            left_out.push((Notice::FolderUnreadable, format!("{shown}: {e}")));
+            return Ok(Vec::new());
+        }
     }
-    let mut paths = Vec::new();
-    find_traces(path, 0, &mut paths)?;
-    if paths.is_empty() {
+    let (mut paths, before) = (Vec::new(), left_out.len());
+    find_traces(path, 0, &mut paths, left_out);
+    if paths.is_empty() && left_out.len() == before {
         let what = "no trace in this folder: a CTF trace is a directory that holds a file `metadata`";
         return Err(OpenError(format!("{shown}: {what}")));
     }
@@ -132,29 +171,28 @@ struct Half {
     opening: ctf::Opening,
     /// Path of the trace below the argument.
     name: String,
-    /// Other traces of the argument, which cannot be read.
-    left_out: Vec<OpenError>,
 }
 
-/// The traces of an argument: chunks of one uuid together.
+/// The traces of an argument: chunks of one uuid together; those that cannot be read are added to `left_out`.
 fn traces_of(
     argument: &Argument,
     directories: impl Iterator<Item = Result<ctf::Directory, OpenError>>,
+    left_out: &mut Vec<LeftOut>,
 ) -> Result<Vec<Half>, OpenError> {
     let mut traces: Vec<Vec<ctf::Directory>> = Vec::new();
-    let mut unreadable = Vec::new();
+    // The trace that a uuid stands for: sessions of many processes have thousands.
+    let mut of_uuid: HashMap<String, usize> = HashMap::default();
     for directory in directories {
         let directory = match directory {
             Ok(directory) => directory,
             Err(error) => {
-                unreadable.push(error);
+                left_out.push((Notice::TraceUnreadable, error.0));
                 continue;
             }
         };
-        let same = |chunks: &&mut Vec<ctf::Directory>| {
-            directory.uuid().is_some() && chunks.first().is_some_and(|chunk| chunk.uuid() == directory.uuid())
-        };
-        match traces.iter_mut().find(same) {
+        let next = traces.len();
+        let at = directory.uuid().map_or(next, |uuid| *of_uuid.entry(uuid.to_owned()).or_insert(next));
+        match traces.get_mut(at) {
             Some(chunks) => chunks.push(directory),
             None => traces.push(vec![directory]),
         }
@@ -164,39 +202,49 @@ fn traces_of(
         let opening = ctf::Opening::of(&chunks)?;
         let name = chunks.first().and_then(|chunk| chunk.path().strip_prefix(&argument.path).ok());
         let name = name.map_or_else(String::new, |n| n.display().to_string());
-        halves.push(Half { opening, name, left_out: std::mem::take(&mut unreadable) });
+        halves.push(Half { opening, name });
     }
-    // Nothing is left to say it.
-    unreadable.into_iter().next().map_or(Ok(halves), Err)
+    Ok(halves)
 }
 
 /// Deeper folders are not looked into: an LTTng session has at most six levels.
 const DEEPEST: usize = 12;
 
-fn find_traces(path: &Path, depth: usize, found: &mut Vec<PathBuf>) -> Result<(), OpenError> {
-    if path.join("metadata").is_file() {
-        found.push(path.to_owned());
-        return Ok(());
+fn find_traces(path: &Path, depth: usize, found: &mut Vec<PathBuf>, left_out: &mut Vec<LeftOut>) {
+    let metadata = path.join("metadata");
+    match std::fs::metadata(&metadata) {
+        Ok(about) if about.is_file() => return found.push(path.to_owned()),
+        Ok(about) if about.is_dir() => {}
+        Ok(_) => left_out.push((Notice::TraceUnreadable, format!("{}: not a regular file", metadata.display()))),
+        Err(e) if matches!(e.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) => {}
+        Err(e) => return left_out.push((Notice::FolderUnreadable, format!("{}: {e}", metadata.display()))),
     }
     if depth >= DEEPEST {
-        return Ok(());
+        return;
     }
-    let unreadable = |e: std::io::Error| OpenError(format!("{}: {e}", path.display()));
-    for entry in std::fs::read_dir(path).map_err(unreadable)? {
-        let entry = entry.map_err(unreadable)?;
-        // Links are not followed: they may lead in a circle.
-        if entry.file_type().is_ok_and(|kind| kind.is_dir()) {
-            find_traces(&entry.path(), depth + 1, found)?;
+    let mut look = || {
+        for entry in std::fs::read_dir(path)? {
+            let entry = entry?;
+            // Links are not followed: they may lead in a circle.
+            if entry.file_type().is_ok_and(|kind| kind.is_dir()) {
+                find_traces(&entry.path(), depth + 1, found, left_out);
+            }
         }
+        Ok::<(), std::io::Error>(())
+    };
+    if let Err(e) = look() {
+        left_out.push((Notice::FolderUnreadable, format!("{}: {e}", path.display())));
     }
-    Ok(())
 }
 
 /// One line for a file that is no trace directory.
 fn known_file(path: &Path) -> String {
     let shown = path.display();
-    let begin = mapped::Mapped::open(path).ok();
-    let begin = begin.as_ref().map_or(&[][..], |m| m.bytes());
+    let file = match mapped::Mapped::open(path) {
+        Ok(file) => file,
+        Err(e) => return format!("{shown}: {e}"),
+    };
+    let begin = file.bytes();
     if path.file_name().is_some_and(|name| name == "metadata") {
         let parent = path.parent().map_or_else(|| ".".to_owned(), |p| p.display().to_string());
         return format!("{shown}: this is the metadata of a trace; name its directory, {parent}");
@@ -212,16 +260,11 @@ fn known_file(path: &Path) -> String {
 
 /// One clock offset for all traces whose clock uuid is equal: that of the first one.
 fn share_clocks(sources: &mut [Source]) {
-    let mut known: Vec<(String, i128)> = Vec::new();
+    let mut known: HashMap<String, i128> = HashMap::default();
     for source in sources {
-        let own: Vec<(String, i128)> =
-            source.trace.clock_offsets().into_iter().map(|(uuid, base)| (uuid.to_owned(), base)).collect();
-        for (uuid, base) in own {
-            match known.iter().find(|(k, _)| *k == uuid) {
-                Some((_, first)) if *first != base => source.trace.set_clock_offset(&uuid, *first),
-                Some(_) => {}
-                None => known.push((uuid, base)),
-            }
+        for (uuid, base) in source.trace.clock_offsets() {
+            known.entry(uuid.to_owned()).or_insert(base);
         }
+        source.trace.set_clock_offsets(|uuid| known.get(uuid).copied());
     }
 }

@@ -169,9 +169,9 @@ impl Trace {
         each!(Trace, self, t => t.packet_cpu(stream, packet))
     }
 
-    /// Lay the clocks with this uuid on the offset (in cycles from the origin) of another trace.
-    pub fn set_clock_offset(&mut self, uuid: &str, base: i128) {
-        each!(Trace, self, t => t.set_clock_offset(uuid, base))
+    /// Lay the clocks whose uuids have an offset (in cycles from the origin) in another trace on that.
+    pub fn set_clock_offsets(&mut self, offset: impl Fn(&str) -> Option<i128>) {
+        each!(Trace, self, t => t.set_clock_offsets(offset))
     }
 
     /// Lay all clocks of the trace on another time line, which becomes the common one.

@@ -10,6 +10,7 @@ use crate::base::work::{Cancelled, Work};
 use crate::event::derived::Derived;
 use crate::event::task::{self, Pairing, TaskDefinition};
 use crate::state::recording::{Mark, Recording};
+use std::collections::BTreeSet;
 
 /// What the kernel pass found for some tasks.
 pub(super) struct Asked {
@@ -54,8 +55,9 @@ impl Asked {
 
     /// Positions of the tasks that began somewhere.
     pub fn begun(&self) -> impl Iterator<Item = usize> {
-        let begun = |i: &usize| self.recording.marks.iter().any(|m| m.task as usize == *i && m.thread.is_some());
-        (0..self.tasks.len()).filter(begun)
+        let marks = self.recording.marks.iter().filter(|m| m.thread.is_some());
+        let begun: BTreeSet<usize> = marks.map(|m| m.task as usize).collect();
+        begun.into_iter().filter(|task| *task < self.tasks.len())
     }
 
     /// One more task, that no event delimits; its position.

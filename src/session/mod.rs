@@ -28,6 +28,7 @@ use crate::model::execution::ExecutionId;
 use crate::model::join::{self, Renamed};
 use crate::state::history::lines::Time;
 use anyhow::Context;
+use std::io::Read;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -142,12 +143,25 @@ pub fn compare(model: &Model, request: &compare::Request, work: &Work) -> anyhow
 pub fn renamed(path: Option<&Path>) -> anyhow::Result<Renamed> {
     let Some(path) = path else { return Ok(Renamed::new()) };
     let option = || format!("--functions {}", path.display());
-    let text = std::fs::read_to_string(path).map_err(|e| Wrong(format!("{}: {e}", option())))?;
+    let text = text_of(path).map_err(|e| Wrong(format!("{}: {e}", option())))?;
     toml::from_str(&text).map_err(|e| {
         let line = e.span().map_or(1, |s| text[..s.start.min(text.len())].matches('\n').count() + 1);
         let remedy = "write one \"old name\" = \"new name\" per line";
         Wrong(format!("{}:{line}: {}; {remedy}", option(), e.message().replace('\n', " "))).into()
     })
+}
+
+/// The longest file that an option may name.
+const LONGEST_TEXT: u64 = 64 << 20;
+
+/// The text of a file that an option names; a pipe is read to its end.
+pub fn text_of(path: &Path) -> std::io::Result<String> {
+    let mut text = String::new();
+    std::fs::File::open(path)?.take(LONGEST_TEXT + 1).read_to_string(&mut text)?;
+    match text.len() as u64 > LONGEST_TEXT {
+        true => Err(std::io::Error::new(std::io::ErrorKind::FileTooLarge, "it has more than 64 MiB")),
+        false => Ok(text),
+    }
 }
 
 /// A model whose functions have the names that were asked for.

@@ -35,7 +35,7 @@ use crate::state::history::History;
 use crate::state::kernel::{Handlers, Options, record};
 use crate::state::recording::Recording;
 use etcetera::BaseStrategy;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::sync::OnceLock;
 
@@ -46,12 +46,15 @@ pub(super) struct Known {
     /// How many of them are declared.
     pub declared: usize,
     pub classes: Vec<ClassFace>,
+    /// Names of the kernel's events.
+    kernel: BTreeSet<String>,
 }
 
 impl Known {
     fn new(sources: &[Source]) -> Known {
         let classes: Vec<ClassFace> = sources.iter().flat_map(faces).collect();
-        Known { tasks: task::discover(&classes), declared: 0, classes }
+        let kernel = classes.iter().filter(|c| c.kernel).map(|c| c.name.clone()).collect();
+        Known { tasks: task::discover(&classes), declared: 0, classes, kernel }
     }
 
     /// What a file declares goes before what is found under the same name.
@@ -59,7 +62,8 @@ impl Known {
         let mut known = Known::new(sources);
         let declared = declared(file, &known.classes)?;
         known.declared = declared.len();
-        known.tasks.retain(|t| declared.iter().all(|d| d.name != t.name));
+        let names: BTreeSet<&str> = declared.iter().map(|d| d.name.as_str()).collect();
+        known.tasks.retain(|t| !names.contains(t.name.as_str()));
         known.tasks.splice(0..0, declared);
         Ok(known)
     }
@@ -152,7 +156,7 @@ impl Traces {
 
     /// It is delimited by events of the kernel.
     fn is_kernels(&self, task: &TaskDefinition) -> bool {
-        let by_kernel = |event: &str| self.tasks().classes.iter().any(|c| c.kernel && c.name == event);
+        let by_kernel = |event: &str| self.tasks().kernel.contains(event);
         task.begins.iter().any(|d| by_kernel(&d.event))
     }
 
@@ -263,7 +267,7 @@ impl Traces {
         let mut rules = asked.rules()?;
         let Some(chosen) = asked.begun().next() else {
             let names: Vec<&str> = asked.tasks.iter().map(|t| t.name.as_str()).collect();
-            anyhow::bail!("{}", self.nothing(work, &format!("task {} has no executions", names.join(", ")))?);
+            anyhow::bail!("{}", self.nothing(work, &format!("{} has no executions", named(&names)))?);
         };
         let model = self.explain(&asked, chosen, rules.swap_remove(chosen), places, moments, work)?;
         if model.executions.is_empty() {
@@ -292,7 +296,7 @@ impl Traces {
         let missing = asked.tasks.iter().zip(&held).filter(|(_, held)| !**held).map(|(t, _)| t.name.as_str());
         let missing: Vec<&str> = missing.collect();
         if missing.len() == held.len() || (!typed.is_empty() && !missing.is_empty()) {
-            anyhow::bail!("{}", self.nothing(work, &format!("task {} has no executions", missing.join(", ")))?);
+            anyhow::bail!("{}", self.nothing(work, &format!("{} has no executions", named(&missing)))?);
         }
         Ok(writer)
     }
@@ -361,10 +365,20 @@ impl Traces {
     }
 }
 
+/// Some tasks in words: the first few by name.
+fn named(tasks: &[&str]) -> String {
+    const SHOWN: usize = 5;
+    let shown = tasks.iter().take(SHOWN).copied().collect::<Vec<_>>().join(", ");
+    match tasks.len().checked_sub(SHOWN) {
+        Some(more @ 1..) => format!("task {shown} and {more} more"),
+        _ => format!("task {shown}"),
+    }
+}
+
 /// The tasks that a file declares.
 fn declared(file: &Path, classes: &[ClassFace]) -> anyhow::Result<Vec<TaskDefinition>> {
     let option = format!("--tasks {}", file.display());
-    let text = std::fs::read_to_string(file).map_err(|e| Wrong(format!("{option}: {e}")))?;
+    let text = super::text_of(file).map_err(|e| Wrong(format!("{option}: {e}")))?;
     declared::tasks(&text, classes).map_err(|e| Wrong(format!("{option}:{e}")).into())
 }
 
@@ -376,7 +390,7 @@ fn handlers(typed: Option<&Path>) -> anyhow::Result<Handlers> {
     };
     let Some(path) = typed.map(Path::to_owned).or_else(kept) else { return Ok(Handlers::built_in()) };
     let said = |e: &dyn std::fmt::Display| Wrong(format!("{}: {e}", path.display()));
-    let text = std::fs::read_to_string(&path).map_err(|e| said(&e))?;
+    let text = super::text_of(&path).map_err(|e| said(&e))?;
     Ok(Handlers::with_own(&text).map_err(|e| said(&e))?)
 }
 

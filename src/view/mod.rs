@@ -8,6 +8,7 @@ pub mod info;
 pub mod json;
 pub mod query;
 pub mod stats;
+pub mod stderr;
 pub mod svg;
 pub mod text;
 pub mod tui;

@@ -4,6 +4,7 @@
 //! the grid by `textLength`, so that the picture does not depend on the font that the reader has. Block characters
 //! are drawn as rectangles: fonts leave gaps between them. Cost: linear in the cells.
 
+use super::clean;
 use super::tui::theme::rgb;
 use ratatui::buffer::{Buffer, Cell};
 use ratatui::style::{Color, Modifier};
@@ -190,8 +191,8 @@ fn escape(text: &str) -> String {
             '<' => escaped.push_str("&lt;"),
             '>' => escaped.push_str("&gt;"),
             '"' => escaped.push_str("&quot;"),
-            // XML 1.0 has no place for control characters, not even escaped.
-            c if c.is_control() => escaped.push('\u{fffd}'),
+            // XML 1.0 has no place for control characters, not even escaped; what nobody sees deceives.
+            c if clean::is_unsafe(c) => escaped.push('\u{fffd}'),
             c => escaped.push(c),
         }
     }

@@ -7,8 +7,8 @@
 //! headers; each address one search. Everything is read through bounds-checked readers; a section that claims to
 //! unpack into far more than it holds is not unpacked.
 
-use super::files::open_regular;
 use crate::base::demangle::demangle;
+use crate::input::mapped::open_regular;
 use addr2line::Context;
 use gimli::{BaseAddresses, EndianSlice, RunTimeEndian, UnwindSection};
 use object::read::ReadCache;

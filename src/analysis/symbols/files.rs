@@ -7,7 +7,7 @@
 //! used. Only regular files are opened, and nothing is ever fetched.
 
 use super::elf;
-use std::fs::File;
+use crate::input::mapped::open_regular;
 use std::io::{self, Read};
 use std::path::{Component, Path, PathBuf};
 
@@ -50,14 +50,6 @@ pub enum Found {
     Mismatch(PathBuf),
     /// None.
     Missing,
-}
-
-/// Open a file for reading if it is a regular one (devices and pipes could block or never end).
-pub fn open_regular(path: &Path) -> io::Result<File> {
-    if !std::fs::metadata(path)?.is_file() {
-        return Err(io::Error::new(io::ErrorKind::InvalidInput, "not a regular file"));
-    }
-    File::open(path)
 }
 
 /// Find a traced file.

@@ -4,6 +4,7 @@
 //! next one begins, and after a mebibyte at most. What an interrupt, the system call entry and the tracer's own
 //! modules put on a stack says nothing about the thread, and is cut off.
 
+use crate::input::mapped::open_regular;
 use std::io::{self, BufRead, BufReader};
 use std::path::Path;
 
@@ -31,7 +32,7 @@ impl KernelSymbols {
     pub fn read<'a>(files: impl IntoIterator<Item = &'a Path>) -> io::Result<Self> {
         let mut symbols = Vec::new();
         for file in files {
-            let lines = BufReader::new(super::files::open_regular(file)?).split(b'\n');
+            let lines = BufReader::new(open_regular(file)?).split(b'\n');
             for line in lines {
                 symbols.extend(parse(&String::from_utf8_lossy(&line?)));
             }

@@ -3,7 +3,8 @@
 //! Lines are `START SIZE name`, numbers in hexadecimal. A runtime that replaces a function appends a line: the last
 //! line that covers an address counts. Read only from the folders given, beside the trace or by `--symbols`.
 
-use super::files::{Places, open_regular};
+use super::files::Places;
+use crate::input::mapped::open_regular;
 use std::io::{BufRead, BufReader};
 
 /// Lines of one file that are believed; a map of a long-lived process can be huge.

@@ -83,7 +83,7 @@ impl UsagePass<'_> {
         cancel: &Cancel,
     ) {
         // By trace and CPU: the first and the last event of any kind. Most records are of the CPU of the one before.
-        let mut bounds: HashMap<(usize, u16), (Ns, Ns)> = HashMap::default();
+        let mut bounds: BTreeMap<(usize, u16), (Ns, Ns)> = BTreeMap::default();
         let mut latest = None;
         let mut seen = |trace: usize, cpu: u32, t: Ns| {
             let key = (trace, u16::try_from(cpu).unwrap_or(u16::MAX));
@@ -129,6 +129,9 @@ impl UsagePass<'_> {
                 _ => part.see_nowhere(last),
             }
         }
+        // In the order of CPUs: it numbers the threads.
+        let mut ran: Vec<(Place, (Ns, i32))> = ran.into_iter().collect();
+        ran.sort_unstable();
         for (place, (t, tid)) in ran {
             part.seed(place, tid, t);
         }
@@ -164,7 +167,7 @@ impl Analysis for UsagePass<'_> {
 }
 
 /// Something happened from the first to the second of `span`.
-fn widen(bounds: &mut HashMap<(usize, u16), (Ns, Ns)>, key: (usize, u16), span: (Ns, Ns)) {
+fn widen(bounds: &mut BTreeMap<(usize, u16), (Ns, Ns)>, key: (usize, u16), span: (Ns, Ns)) {
     let all = bounds.entry(key).or_insert(span);
     *all = (span.0.min(all.0), span.1.max(all.1));
 }

@@ -449,7 +449,10 @@ impl Part {
             now.push(head.unwrap_or_else(|| self.open(thread.key, false)));
         }
         let at = |thread: u32| now.get(thread as usize).copied().unwrap_or(thread);
-        for (place, cpu) in &right.cpus {
+        // In the order of CPUs: a table has none of its own.
+        let mut cpus: Vec<(&Place, &Cpu)> = right.cpus.iter().collect();
+        cpus.sort_unstable_by_key(|(place, _)| **place);
+        for (place, cpu) in cpus {
             self.join_cpu(*place, cpu, at);
         }
         for (thread, here) in right.threads.into_iter().zip(&now) {

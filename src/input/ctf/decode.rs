@@ -3,8 +3,8 @@
 //! It knows bits, lengths and selectors; what a value is for, only the sink knows. Every read is checked against the end of the
 //! packet's content, so hostile data ends in [`Damage`]. A run of steps allocates nothing.
 //!
-//! Time is bounded by the data: each step moves forward or is one of a class's finite list, and a loop of elements
-//! without size may not turn more often than the packet has bits.
+//! Time is bounded by the data: each step moves forward or is one of a class's finite list, and elements without size
+//! may be no more than a constant in an event, whatever the data says.
 
 use super::real::Real;
 use super::schema::{Slot, Unit};
@@ -12,6 +12,9 @@ use super::steps::{BIG, INSIDE, NONE, Program, REVERSED, SIGNED, Seen, Step, Tim
 use crate::input::cursor::bits;
 use crate::input::record::Words;
 use std::ops::Range;
+
+/// Elements without size that an event may have. A tracer has no reason to write any; a length that lies may ask for 2^64.
+const MOST_EMPTY: u64 = 1 << 16;
 
 /// Why a packet cannot be read on, and where in it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -41,7 +44,7 @@ pub enum What {
     #[error("a number of variable length has more than 64 bits")]
     LongNumber,
     /// Elements without size.
-    #[error("there are {0} elements without size")]
+    #[error("there are {0} elements without size: an event has {MOST_EMPTY} at most")]
     Endless(u64),
     /// The event is of no known class.
     #[error("no event class has the id {0}")]
@@ -112,17 +115,26 @@ pub(super) struct Machine<'a> {
     /// Bits of the last number of variable length.
     last_size: u8,
     pub(super) last_big: bool,
+    /// Elements without size so far.
+    empty: u64,
 }
 
 impl<'a> Machine<'a> {
     /// A machine with so many slots, before any packet.
     pub(super) fn new(slots: usize) -> Self {
-        Machine { data: &[], at: 0, limit: 0, slots: vec![0; slots], clock: 0, last: 0, last_size: 0, last_big: false }
+        let slots = vec![0; slots];
+        Machine { data: &[], at: 0, limit: 0, slots, clock: 0, last: 0, last_size: 0, last_big: false, empty: 0 }
     }
 
     /// At the beginning of a packet; all of it may be content.
     pub(super) fn enter(&mut self, data: &'a [u8]) {
-        (self.data, self.at, self.limit) = (data, 0, data.len() as u64 * 8);
+        (self.data, self.at, self.limit, self.empty) = (data, 0, data.len() as u64 * 8, 0);
+    }
+
+    /// At the beginning of an event's body.
+    #[inline(always)]
+    pub(super) fn begin_body(&mut self) {
+        self.empty = 0;
     }
 
     /// What a slot holds.
@@ -317,13 +329,23 @@ impl<'a> Machine<'a> {
             sink.open(node);
         }
         for turn in 0..times {
-            let before = self.at;
+            let (before, empty) = (self.at, self.empty);
             if node != NONE {
                 sink.element(turn == 0);
             }
             self.run(program, body.clone(), sink)?;
-            if self.at == before && times > self.limit {
-                return Err(Damage { at: self.at, what: What::Endless(times) });
+            if self.at == before {
+                // What read nothing reads nothing again: the others are known before they are turned to.
+                let each = self.empty - empty + 1;
+                let all = each.saturating_mul(times - turn);
+                if all > MOST_EMPTY - empty {
+                    return Err(Damage { at: self.at, what: What::Endless(times) });
+                }
+                if node == NONE {
+                    self.empty = empty + all;
+                    break;
+                }
+                self.empty = empty + each;
             }
         }
         Ok(())

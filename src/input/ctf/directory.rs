@@ -26,7 +26,7 @@ impl Directory {
         for (i, file) in files.iter().enumerate() {
             firsts.push(file.as_ref().map_or(i, |file| *first.entry(file.bytes()).or_insert(i)));
         }
-        let texts: Vec<OnceLock<Read<'_>>> = files.iter().map(|_| OnceLock::new()).collect();
+        let texts: Vec<OnceLock<Read>> = files.iter().map(|_| OnceLock::new()).collect();
         let text = |i: usize| {
             let read = || match (files.get(i), firsts.get(i)) {
                 (Some(Ok(file)), Some(first)) => Read::of(file, *first, i),
@@ -73,17 +73,17 @@ impl Directory {
 }
 
 /// A metadata file, on the way to its schema.
-enum Read<'f> {
-    Text(metadata::Text<'f>),
+enum Read {
+    Text(metadata::Text),
     /// Equal to that of a place before it in the list.
     Same,
     /// What is wrong with it.
     Wrong(String),
 }
 
-impl<'f> Read<'f> {
+impl Read {
     /// The file at position `i`, whose bytes are met for the first time at position `first`.
-    fn of(file: &'f Mapped, first: usize, i: usize) -> Read<'f> {
+    fn of(file: &Mapped, first: usize, i: usize) -> Read {
         if first < i {
             return Read::Same;
         }

@@ -11,10 +11,12 @@
 
 use super::metadata::Trouble;
 use super::schema::{
-    Bits, Choice, Count, EventClass, Field, Kind, Location, Range, Root, Schema, Show, Slot, Source, StreamClass,
+    Bits, Choice, Count, EventClass, Field, Kind, Location, Member, Range, Root, Schema, Show, Slot, Source,
+    StreamClass,
 };
 use super::schema::{Label, Role};
 use foldhash::{HashMap, HashMapExt};
+use std::cell::RefCell;
 use std::sync::Arc;
 
 /// A way from a root to a field: positions of members and options; elements of arrays count as position 0.
@@ -30,8 +32,13 @@ struct Roots<'s> {
 /// Slots given so far.
 struct Slots {
     next: Slot,
-    by_targets: HashMap<Vec<(Root, usize, Way)>, Slot>,
+    by_targets: HashMap<Targets, Slot>,
+    /// Those of one event: with targets in its own structures.
+    of_event: HashMap<Targets, Slot>,
 }
+
+/// Fields that hold one number: root, whose it is, and the way to it.
+type Targets = Vec<(Root, usize, Way)>;
 
 /// A reference that was found, and where it leads.
 struct Binding {
@@ -52,7 +59,7 @@ const ORDER: [Root; 6] = [
 /// Binds all references of a schema. Event classes that another schema holds too are bound there, in slots below
 /// `schema.slots`.
 pub(super) fn bind(mut schema: Schema) -> Result<Schema, Trouble> {
-    let mut slots = Slots { next: Role::COUNT, by_targets: HashMap::new() };
+    let mut slots = Slots { next: Role::COUNT, by_targets: HashMap::new(), of_event: HashMap::new() };
     let taken = schema.slots as Slot;
     let Schema { packet_header, streams, .. } = &mut schema;
     let header = &mut packet_header.as_mut();
@@ -80,7 +87,7 @@ pub(super) fn bind(mut schema: Schema) -> Result<Schema, Trouble> {
                 event.specific_context.as_mut(),
                 event.payload.as_mut(),
             ];
-            slots.by_targets.retain(|targets, _| targets.iter().all(|(root, ..)| *root < Root::SpecificContext));
+            slots.of_event = HashMap::new();
             let mut roots = Roots { all, owners: [0, s, s, s, e, e] };
             event.alone = bind_roots(&mut roots, &mut slots, &[4, 5]).map_err(|t| {
                 let name = event.name.as_deref().unwrap_or("");
@@ -111,7 +118,7 @@ fn bind_roots(roots: &mut Roots<'_>, slots: &mut Slots, which: &[usize]) -> Resu
         let mut bindings = Vec::new();
         let (Some(root), Some(Some(field))) = (ORDER.get(place), roots.all.get(place)) else { continue };
         let mut way = Vec::new();
-        let search = Search { roots, root: *root, top: field };
+        let search = Search { roots, root: *root, top: field, names: Names::default() };
         search.walk(field, &mut way, &mut bindings)?;
         for binding in bindings {
             let within = |(root, _): &(Root, Way)| which.iter().any(|i| ORDER.get(*i) == Some(root));
@@ -127,9 +134,30 @@ struct Search<'r, 's> {
     roots: &'r Roots<'s>,
     root: Root,
     top: &'r Field,
+    names: Names<'r>,
 }
 
-impl Search<'_, '_> {
+/// So many members are compared one by one; more are looked up.
+const FEW: usize = 16;
+
+/// Positions of members by name, of structures that have many, found out when they are asked for.
+#[derive(Default)]
+struct Names<'r>(RefCell<HashMap<*const Member, HashMap<&'r str, usize>>>);
+
+impl<'r> Names<'r> {
+    fn position(&self, members: &'r [Member], name: &str) -> Option<usize> {
+        if members.len() < FEW {
+            return members.iter().position(|m| *name == *m.written);
+        }
+        let mut known = self.0.borrow_mut();
+        let places = known
+            .entry(members.as_ptr())
+            .or_insert_with(|| members.iter().enumerate().rev().map(|(i, m)| (&*m.written, i)).collect());
+        places.get(name).copied()
+    }
+}
+
+impl<'r> Search<'r, '_> {
     fn walk(&self, field: &Field, way: &mut Way, found: &mut Vec<Binding>) -> Result<(), Trouble> {
         let mut reference = |source: &Source, way: &Way| {
             if let Source::At(location) = source {
@@ -189,7 +217,9 @@ impl Search<'_, '_> {
                     && let Some(Some(field)) = field
                 {
                     let before = if root == self.root { Some(way.as_slice()) } else { None };
-                    if !follow(field, &location.path, &mut Vec::new(), before, &mut |w| targets.push((root, w))) {
+                    if !follow(field, &location.path, &mut Vec::new(), before, &self.names, &mut |w| {
+                        targets.push((root, w))
+                    }) {
                         targets.clear();
                     }
                 }
@@ -211,7 +241,9 @@ impl Search<'_, '_> {
                 }
                 for (depth, structure) in around.into_iter().rev().skip(steps_up) {
                     let mut prefix = way.get(..depth).unwrap_or(&[]).to_vec();
-                    if follow(structure, path, &mut prefix, Some(way), &mut |w| targets.push((self.root, w))) {
+                    if follow(structure, path, &mut prefix, Some(way), &self.names, &mut |w| {
+                        targets.push((self.root, w))
+                    }) {
                         break;
                     }
                     targets.clear();
@@ -255,18 +287,19 @@ fn child_mut(field: &mut Field, i: u32) -> Option<&mut Field> {
 /// Walks down `path` from `field` at `way`, and calls `reach` with the way to each integer at its end that is read
 /// before the field at `before`. True where the path leads to an integer whatever the data selects: in each option of
 /// a variant. An array holds no single value, so it is entered only on the way to the referring field.
-fn follow(
-    field: &Field,
+fn follow<'r>(
+    field: &'r Field,
     path: &[Option<Box<str>>],
     way: &mut Way,
     before: Option<&[u32]>,
+    names: &Names<'r>,
     reach: &mut impl FnMut(Way),
 ) -> bool {
     // The position of the child that contains the referring field, where this field does.
     let toward = before.filter(|b| b.starts_with(way)).map(|b| b.get(way.len()).copied());
-    let mut enter = |i: usize, field: &Field, rest: &[Option<Box<str>>]| {
+    let mut enter = |i: usize, field: &'r Field, rest: &[Option<Box<str>>]| {
         way.push(i as u32);
-        let reached = follow(field, rest, way, before, reach);
+        let reached = follow(field, rest, way, before, names, reach);
         way.pop();
         reached
     };
@@ -274,7 +307,7 @@ fn follow(
         Kind::Struct(members) => {
             let Some((Some(name), rest)) = path.split_first() else { return false };
             let limit = toward.flatten().map_or(members.len(), |i| i as usize + 1);
-            let found = members.iter().take(limit).position(|m| *name == m.written);
+            let found = names.position(members, name).filter(|i| *i < limit);
             found.and_then(|i| Some((i, members.get(i)?))).is_some_and(|(i, m)| enter(i, &m.field, rest))
         }
         Kind::Variant { options, .. } => match toward.flatten() {
@@ -293,16 +326,20 @@ fn follow(
 
 fn apply(roots: &mut Roots<'_>, slots: &mut Slots, binding: &Binding) -> Result<(), Trouble> {
     let place = |root: Root| ORDER.iter().position(|r| *r == root).unwrap_or(0);
-    let key: Vec<(Root, usize, Way)> = binding
+    let key: Targets = binding
         .targets
         .iter()
         .map(|(root, way)| (*root, roots.owners.get(place(*root)).copied().unwrap_or(0), way.clone()))
         .collect();
     let fresh = slots.next;
-    let slot = *slots.by_targets.entry(key).or_insert(fresh);
+    let known = match key.iter().any(|(root, ..)| *root >= Root::SpecificContext) {
+        true => &mut slots.of_event,
+        false => &mut slots.by_targets,
+    };
+    let slot = *known.entry(key).or_insert(fresh);
     let mut signed: Option<bool> = None;
     let mut kinds = Vec::with_capacity(binding.targets.len());
-    let mut labels: Option<Arc<[Label]>> = None;
+    let mut labels = Labels::Unknown;
     for (root, way) in &binding.targets {
         let Some(target) = roots.all.get_mut(place(*root)).and_then(|f| f.as_deref_mut()) else { continue };
         let Some(field) = way.iter().try_fold(target, |field, i| child_mut(field, *i)) else { continue };
@@ -323,16 +360,35 @@ fn apply(roots: &mut Roots<'_>, slots: &mut Slots, binding: &Binding) -> Result<
         if *signed.get_or_insert(is_signed) != is_signed {
             kinds.push(Held::Bits);
         }
-        if let Show::Labels(found) = show {
-            labels.get_or_insert_with(|| found.clone());
-        }
+        labels = labels.and(if let Show::Labels(found) = show { Some(found.clone()) } else { None });
     }
     if slot == fresh {
         slots.next = fresh.checked_add(1).ok_or_else(|| Trouble::at(0, "too many lengths and selectors"))?;
     }
     let Some(top) = roots.all.get_mut(place(binding.root)).and_then(|f| f.as_deref_mut()) else { return Ok(()) };
     let Some(field) = binding.way.iter().try_fold(top, |field, i| child_mut(field, *i)) else { return Ok(()) };
-    set_source(field, slot, signed.unwrap_or(false), &kinds, labels.as_deref())
+    set_source(field, slot, signed.unwrap_or(false), &kinds, &labels)
+}
+
+/// The labels of all fields that may hold a selector.
+enum Labels {
+    /// No field was looked at.
+    Unknown,
+    /// All have these, or none has any.
+    Same(Option<Arc<[Label]>>),
+    /// They differ: the same value means one option here and another there.
+    Differ,
+}
+
+impl Labels {
+    /// With those of one more field.
+    fn and(self, found: Option<Arc<[Label]>>) -> Labels {
+        match self {
+            Labels::Unknown => Labels::Same(found),
+            Labels::Same(known) if known == found => Labels::Same(known),
+            Labels::Same(_) | Labels::Differ => Labels::Differ,
+        }
+    }
 }
 
 /// What a length or selector is held by.
@@ -345,13 +401,7 @@ enum Held {
 }
 
 /// Puts the slot into the referring field; checks that the target can serve it.
-fn set_source(
-    field: &mut Field,
-    slot: Slot,
-    is_signed: bool,
-    kinds: &[Held],
-    labels: Option<&[Label]>,
-) -> Result<(), Trouble> {
+fn set_source(field: &mut Field, slot: Slot, is_signed: bool, kinds: &[Held], labels: &Labels) -> Result<(), Trouble> {
     let integers = kinds.iter().all(|k| *k == Held::Integer);
     let refuse = |source: &Source, fits: bool, what: &str| match source {
         Source::At(location) if !fits => Err(Trouble::at(location.at, what)),
@@ -385,13 +435,23 @@ fn set_source(
 }
 
 /// CTF 1.8: an option is selected by the values of the label that has its name. Options that have ranges keep them.
-fn select_by_labels(options: &mut [Choice], labels: Option<&[Label]>, location: &Location) -> Result<(), Trouble> {
+fn select_by_labels(options: &mut [Choice], labels: &Labels, location: &Location) -> Result<(), Trouble> {
     if options.iter().all(|o| !o.escaped) {
         return Ok(());
     }
-    let labels = labels.ok_or_else(|| Trouble::at(location.at, "the selector of a variant must be an enumeration"))?;
+    let labels = match labels {
+        Labels::Same(Some(labels)) => labels,
+        Labels::Same(None) | Labels::Unknown => {
+            return Err(Trouble::at(location.at, "the selector of a variant must be an enumeration"));
+        }
+        Labels::Differ => {
+            let what = "the selector lies in options of a variant that have different enumerations";
+            return Err(Trouble::at(location.at, what));
+        }
+    };
+    let places: HashMap<&str, usize> = labels.iter().enumerate().rev().map(|(i, l)| (&*l.name, i)).collect();
     for option in options {
-        let by_name = |name: &str| labels.iter().find(|l| &*l.name == name).map(|l| l.ranges.clone());
+        let by_name = |name: &str| places.get(name).and_then(|i| labels.get(*i)).map(|l| l.ranges.clone());
         // LTTng writes `_name` for an option whose label it left as `name`.
         let ranges: Option<Vec<Range>> = by_name(&option.written).or_else(|| by_name(option.name()));
         option.ranges = ranges.unwrap_or_default();

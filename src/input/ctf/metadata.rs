@@ -7,8 +7,8 @@
 use super::locate;
 use super::schema::Schema;
 use super::{json, tsdl};
+use crate::base::allocator::try_reserve;
 use crate::input::cursor::Bytes;
-use std::borrow::Cow;
 use std::fmt::Write;
 use tsdl::Known;
 
@@ -65,6 +65,30 @@ impl Trouble {
     }
 }
 
+/// Places in a text, asked for in any order: the beginnings of lines are found once, however many are asked for.
+struct Lines<'t> {
+    text: &'t str,
+    begins: Vec<usize>,
+}
+
+impl<'t> Lines<'t> {
+    fn new(text: &'t str) -> Self {
+        Lines { text, begins: Vec::new() }
+    }
+
+    /// As [`place`].
+    fn place(&mut self, at: usize) -> String {
+        if self.begins.is_empty() {
+            let behind = memchr::memchr_iter(b'\n', self.text.as_bytes()).map(|i| i + 1);
+            self.begins = std::iter::once(0).chain(behind).collect();
+        }
+        let at = at.min(self.text.len());
+        let line = self.begins.partition_point(|begin| *begin <= at);
+        let begin = line.checked_sub(1).and_then(|i| self.begins.get(i)).copied().unwrap_or(0);
+        format!("{line}:{}", 1 + at - begin)
+    }
+}
+
 /// `line:column` of a byte offset, both from 1.
 fn place(text: &str, at: usize) -> String {
     let before = text.as_bytes().get(..at.min(text.len())).unwrap_or(&[]);
@@ -73,70 +97,97 @@ fn place(text: &str, at: usize) -> String {
     format!("{line}:{column}")
 }
 
-/// The text of a metadata file, put together from its packets where it has some.
+/// The text of a metadata file, put together from its packets where it has some. Always a copy: another process may write to
+/// the file, and what was found to be UTF-8 must stay so.
 #[derive(Debug)]
-pub(super) struct Text<'f>(Cow<'f, str>);
+pub(super) struct Text {
+    text: String,
+    /// It stood there as it is, in no packets.
+    plain: bool,
+    /// Bytes behind the last packet, and where they begin.
+    behind: Option<(usize, usize)>,
+}
 
-impl<'f> Text<'f> {
+impl Text {
     /// Of the bytes of a file.
-    pub(super) fn of(bytes: &'f [u8]) -> Result<Text<'f>, String> {
-        let wrong = |e: std::str::Utf8Error| format!("byte {} is no UTF-8 text", e.valid_up_to());
-        Ok(Text(match unpack(bytes)? {
-            Cow::Borrowed(bytes) => Cow::Borrowed(std::str::from_utf8(bytes).map_err(wrong)?),
-            Cow::Owned(bytes) => Cow::Owned(String::from_utf8(bytes).map_err(|e| wrong(e.utf8_error()))?),
-        }))
+    pub(super) fn of(bytes: &[u8]) -> Result<Text, String> {
+        let Unpacked { text, plain, behind } = unpack(bytes)?;
+        let text = String::from_utf8(text).map_err(|e| {
+            let at = e.utf8_error().valid_up_to();
+            format!("byte {at} is no UTF-8 text")
+        })?;
+        Ok(Text { text, plain, behind })
     }
 }
 
 /// The schema that a metadata text describes, and its event blocks where other texts may take them over.
 pub(super) fn read<'t>(
-    whole: &'t Text<'_>,
+    whole: &'t Text,
     known: Option<&'t Known<'t>>,
 ) -> Result<(Schema, Option<tsdl::Blocks<'t>>), String> {
-    let text = &*whole.0;
-    let plain = matches!(whole.0, Cow::Borrowed(_));
+    let text = &*whole.text;
+    let unsigned = if whole.plain && !text.starts_with('\x1e') { check_version(text) } else { Ok(None) };
     let tsdl = || tsdl::read(text, known).map(|(schema, found)| (schema, Some(found)));
     let read = match text.starts_with('\x1e') {
         true => json::read(text).map(|schema| (schema, None)),
-        false if plain => check_version(text).and_then(|()| tsdl()),
-        false => tsdl(),
+        false => unsigned.and_then(|unsigned| {
+            let (mut schema, found) = tsdl()?;
+            schema.oddities.extend(unsigned);
+            Ok((schema, found))
+        }),
     };
     let bound = read.and_then(|(schema, found)| Ok((locate::bind(schema)?, found)));
     let (mut schema, found) = bound.map_err(|trouble| trouble.tell(text))?;
+    let mut lines = Lines::new(text);
     for oddity in &mut schema.oddities {
-        oddity.what = format!("{}: {}", place(text, oddity.at), oddity.what);
+        oddity.what = format!("{}: {}", lines.place(oddity.at), oddity.what);
     }
+    schema.behind = whole.behind.map(|(at, bytes)| format!("byte {at}: {bytes} bytes that are no packet"));
     Ok((schema, found))
 }
 
-/// Plain text must say what it is (7.1); packets say it in their headers.
-fn check_version(text: &str) -> Result<(), Trouble> {
-    let expected = || Trouble::at(0, "metadata begins with `/* CTF 1.8 */`, with packets, or with CTF 2 fragments");
-    let rest = text.strip_prefix("/*").ok_or_else(expected)?.trim_start();
-    let rest = rest.strip_prefix("CTF").ok_or_else(expected)?.trim_start();
-    let end = rest.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(rest.len());
-    match rest.get(..end) {
-        Some("1.8") => Ok(()),
-        Some(version) if !version.is_empty() => {
-            Err(Trouble::at(0, format!("the metadata is CTF {version}; 1.8 and 2.0 are known")))
-        }
-        _ => Err(expected()),
+/// Plain text should say what it is (7.1); packets say it in their headers. Text that does not is read as 1.8, as other
+/// readers do, and that is told.
+fn check_version(text: &str) -> Result<Option<Oddity>, Trouble> {
+    let version = || {
+        let rest = text.strip_prefix("/*")?.trim_start().strip_prefix("CTF")?.trim_start();
+        let end = rest.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(rest.len());
+        rest.get(..end).filter(|version| !version.is_empty())
+    };
+    match version() {
+        Some("1.8") => Ok(None),
+        Some(version) => Err(Trouble::at(0, format!("the metadata is CTF {version}; 1.8 and 2.0 are known"))),
+        None if text.trim_ascii().is_empty() => Err(Trouble::at(0, "there is no metadata text")),
+        None => Ok(Some(Oddity { at: 0, what: "the text does not begin with `/* CTF 1.8 */`".to_owned() })),
     }
 }
 
+/// The bytes of a metadata text.
+struct Unpacked {
+    text: Vec<u8>,
+    plain: bool,
+    behind: Option<(usize, usize)>,
+}
+
 /// The text of packets put together; plain text as it is.
-fn unpack(bytes: &[u8]) -> Result<Cow<'_, [u8]>, String> {
-    let Some(first) = bytes.first_chunk::<4>() else { return Ok(Cow::Borrowed(bytes)) };
-    let big = match (u32::from_be_bytes(*first), u32::from_le_bytes(*first)) {
-        (MAGIC, _) => true,
-        (_, MAGIC) => false,
-        _ => return Ok(Cow::Borrowed(bytes)),
+fn unpack(bytes: &[u8]) -> Result<Unpacked, String> {
+    let order = bytes.first_chunk::<4>().and_then(|first| order_of(*first));
+    let mut text = Vec::new();
+    try_reserve(&mut text, bytes.len()).map_err(|_| format!("there is no memory for its {} bytes", bytes.len()))?;
+    let Some(big) = order else {
+        text.extend_from_slice(bytes);
+        return Ok(Unpacked { text, plain: true, behind: None });
     };
-    let mut text = Vec::with_capacity(bytes.len());
+    let mut behind = None;
     let mut rest = bytes;
     let mut uuid = None;
     while !rest.is_empty() {
         let at = bytes.len() - rest.len();
+        // A few bytes that are no header, behind a packet: an editor's line feed, or a copy that did not end in time.
+        if at > 0 && rest.len() < HEADER_BYTES && rest.first_chunk().is_none_or(|first| order_of(*first).is_none()) {
+            behind = Some((at, rest.len()));
+            break;
+        }
         let header = Header::read(rest, big).ok_or_else(|| format!("byte {at}: a packet header was cut off"))?;
         let (content, size) = header.check().map_err(|what| format!("byte {at}: {what}"))?;
         if *uuid.get_or_insert(header.uuid) != header.uuid {
@@ -148,7 +199,16 @@ fn unpack(bytes: &[u8]) -> Result<Cow<'_, [u8]>, String> {
         text.extend_from_slice(packet.get(HEADER_BYTES..content).unwrap_or(&[]));
         rest = behind;
     }
-    Ok(Cow::Owned(text))
+    Ok(Unpacked { text, plain: false, behind })
+}
+
+/// True for big-endian packets, false for little-endian ones.
+fn order_of(first: [u8; 4]) -> Option<bool> {
+    match (u32::from_be_bytes(first), u32::from_le_bytes(first)) {
+        (MAGIC, _) => Some(true),
+        (_, MAGIC) => Some(false),
+        _ => None,
+    }
 }
 
 /// The header of a metadata packet.

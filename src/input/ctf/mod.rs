@@ -52,6 +52,9 @@ use std::sync::Arc;
 #[error("{0}")]
 pub struct OpenError(pub String);
 
+/// What was left out, and where and why in words.
+pub type LeftOut = (Notice, String);
+
 impl From<Cancelled> for OpenError {
     fn from(cancelled: Cancelled) -> Self {
         OpenError(cancelled.to_string())
@@ -95,8 +98,12 @@ pub struct Trace {
     places: Vec<Places>,
     classes: Vec<Class>,
     ids: Vec<reader::Ids>,
+    /// By stream class: its first record class.
+    firsts: Vec<usize>,
     streams: Vec<Stream>,
     notices: Notices,
+    /// The first file or folder that could not be opened, and why.
+    unopened: Option<String>,
 }
 
 impl Trace {
@@ -195,9 +202,14 @@ impl Trace {
         notices
     }
 
-    /// Another trace of the same folder cannot be read.
-    pub fn left_out(&mut self, error: OpenError) {
-        self.notices.add(Notice::TraceUnreadable, 1, || error.0);
+    /// Something else that the user named cannot be opened.
+    pub fn left_out(&mut self, (what, place): LeftOut) {
+        self.notices.add(what, 1, || place);
+    }
+
+    /// Why nothing is left of it, where none of its files could be opened.
+    pub fn nothing_left(&self) -> Option<&str> {
+        self.unopened.as_deref().filter(|_| self.files.is_empty())
     }
 
     /// Compile a projection.
@@ -242,14 +254,20 @@ impl Trace {
         self.packet(stream, packet).and_then(|(_, place)| place.cpu)
     }
 
-    /// Lay the clocks with this uuid on the offset (in cycles from the origin) of another trace.
-    pub fn set_clock_offset(&mut self, uuid: &str, base: i128) {
-        for chunk in &mut self.chunks {
-            for line in chunk.lines.iter_mut().filter(|l| l.clock.uuid.as_deref() == Some(uuid)) {
+    /// Lay the clocks whose uuids have an offset (in cycles from the origin) in another trace on that.
+    pub fn set_clock_offsets(&mut self, offset: impl Fn(&str) -> Option<i128>) {
+        let mut changed = false;
+        for line in self.chunks.iter_mut().flat_map(|chunk| &mut chunk.lines) {
+            if let Some(base) = line.clock.uuid.as_deref().and_then(&offset)
+                && base != line.common.base
+            {
                 line.common.base = base;
+                changed = true;
             }
         }
-        self.tell_streams();
+        if changed {
+            self.tell_streams();
+        }
     }
 
     /// Lay all clocks of the trace on another time line, which becomes the common one.
@@ -292,7 +310,7 @@ impl Trace {
     fn root(&self, class: ClassId, scope: Scope) -> Option<&Field> {
         let class_info = self.classes.get(class.index())?;
         let stream: &StreamClass = self.schema.streams.get(class_info.stream_class as usize)?;
-        let first = self.classes.iter().position(|c| c.stream_class == class_info.stream_class)?;
+        let first = self.firsts.get(class_info.stream_class as usize)?;
         let event = stream.events.get(class.index() - first)?;
         match scope {
             Scope::CommonContext => stream.common_context.as_ref(),

@@ -2,7 +2,7 @@
 
 use super::packet::{Hops, Line, Place, agrees, has_role, hop, outline, read_index, size_of_role};
 use super::reader::Ids;
-use super::schema::{Role, Schema};
+use super::schema::{EventClass, Role, Schema, StreamClass};
 use super::{Chunk, ClockLine, Directory, OpenError, Places, StreamFile, Trace};
 use crate::base::notice::{Notice, Notices};
 use crate::base::time::Ns;
@@ -11,6 +11,7 @@ use crate::input::ctf::packet::Preludes;
 use crate::input::mapped::Mapped;
 use crate::input::record::{Projection, StreamId};
 use crate::input::stream::{Class, Packet, Stream};
+use foldhash::HashMap;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -56,6 +57,8 @@ struct Looked {
     hops: Hops,
     /// What the index file says, if there is one: is it what the packets say?
     agrees: Option<bool>,
+    /// Why there is no index, where a file of its name stands.
+    unindexed: Option<String>,
 }
 
 impl Opening {
@@ -68,32 +71,41 @@ impl Opening {
                 Some(opening) => opening.trace.join(directory),
             }
             if let Some(opening) = &mut opening {
-                opening.list(&directory.path)?;
+                opening.list(&directory.path);
             }
         }
         opening.ok_or_else(|| OpenError("no trace was named".to_owned()))
     }
 
-    /// The files of the directory that was joined last.
-    fn list(&mut self, folder: &Path) -> Result<(), OpenError> {
+    /// The files of the directory that was joined last; what cannot be listed is told.
+    fn list(&mut self, folder: &Path) {
         let chunk = self.trace.chunks.len() - 1;
-        let unreadable = |e: std::io::Error| OpenError(format!("{}: {e}", folder.display()));
         let mut names = Vec::new();
-        for entry in std::fs::read_dir(folder).map_err(unreadable)? {
-            let entry = entry.map_err(unreadable)?;
-            let name = entry.file_name().to_string_lossy().into_owned();
-            if name != "metadata" && !name.starts_with('.') && !entry.path().is_dir() {
-                names.push(name);
+        let mut list = || {
+            for entry in std::fs::read_dir(folder)? {
+                let entry = entry?;
+                let name = entry.file_name();
+                let bytes = name.as_encoded_bytes();
+                if bytes != b"metadata" && !bytes.starts_with(b".") && !entry.path().is_dir() {
+                    names.push(name);
+                }
             }
+            Ok::<(), std::io::Error>(())
+        };
+        if let Err(e) = list() {
+            let place = format!("{}: {e}", folder.display());
+            self.trace.unopened.get_or_insert_with(|| place.clone());
+            self.trace.notices.add(Notice::FolderUnreadable, 1, || place);
         }
         names.sort_unstable();
         let indexes = folder.join("index");
         let indexed = indexes.is_dir();
         self.files.extend(names.into_iter().map(|name| {
-            let (path, index) = (folder.join(&name), indexes.join(format!("{name}.idx")));
-            Candidate { chunk, name, path, index, indexed }
+            let mut index = name.clone();
+            index.push(".idx");
+            let (path, index) = (folder.join(&name), indexes.join(index));
+            Candidate { chunk, name: name.to_string_lossy().into_owned(), path, index, indexed }
         }));
-        Ok(())
     }
 
     /// Look through a file; nothing of it is known where it is empty.
@@ -102,13 +114,16 @@ impl Opening {
         let Some(chunk) = self.trace.chunks.get(file.chunk).filter(|_| !mapped.bytes().is_empty()) else {
             return Ok(None);
         };
-        let entries = Mapped::open(&file.index).ok().and_then(|index| read_index(index.bytes()));
+        let index = Mapped::open(&file.index);
+        let unindexed = index.as_ref().err().filter(|e| e.kind() != std::io::ErrorKind::NotFound);
+        let unindexed = unindexed.map(|e| format!("{}: {e}", file.index.display()));
+        let entries = index.ok().and_then(|index| read_index(index.bytes()));
         let (preludes, slots) = (&chunk.preludes, self.trace.schema.slots);
         let known = entries.as_ref().filter(|_| how == How::Outline);
         let outlined = known.and_then(|entries| outline(preludes, slots, mapped.bytes(), entries));
         let hops = outlined.unwrap_or_else(|| hop(preludes, slots, mapped.bytes()));
         let agrees = entries.map(|entries| agrees(&entries, &hops.places));
-        Ok(Some(Looked { mapped, hops, agrees }))
+        Ok(Some(Looked { mapped, hops, agrees, unindexed }))
     }
 }
 
@@ -145,7 +160,11 @@ impl Trace {
             match looked {
                 Ok(Some(looked)) => found.extend(self.take(file, looked)),
                 Ok(None) => {}
-                Err(e) => self.notices.add(Notice::DamagedStream, 1, || format!("{}: {e}", file.path.display())),
+                Err(e) => {
+                    let place = format!("{}: {e}", file.path.display());
+                    self.unopened.get_or_insert_with(|| place.clone());
+                    self.notices.add(Notice::DamagedStream, 1, || place);
+                }
             }
         }
         self.make_classes();
@@ -158,7 +177,7 @@ impl Trace {
     /// Keep a file that was looked through, where it is one of packets; say what is wrong with it.
     fn take(&mut self, file: Candidate, looked: Looked) -> Option<Found> {
         let Candidate { chunk, name, path, indexed, .. } = file;
-        let Looked { mapped, hops: Hops { places, first, damage, breaks }, agrees } = looked;
+        let Looked { mapped, hops: Hops { places, first, damage, breaks }, agrees, unindexed } = looked;
         if let Some((offset, damage)) = damage {
             let what = if places.is_empty() { Notice::DamagedStream } else { Notice::DamagedPacket };
             let (shown, number, bit) = (path.display(), places.len(), damage.at);
@@ -168,7 +187,9 @@ impl Trace {
         match agrees {
             Some(true) => {}
             Some(false) => self.notices.add(Notice::IndexStale, 1, || path.display().to_string()),
-            None if indexed => self.notices.add(Notice::IndexMissing, 1, || path.display().to_string()),
+            None if indexed => {
+                self.notices.add(Notice::IndexMissing, 1, || unindexed.unwrap_or_else(|| path.display().to_string()));
+            }
             None => {}
         }
         let first = first?;
@@ -188,6 +209,7 @@ impl Trace {
         for oddity in &schema.oddities {
             notices.add(Notice::SchemaLenient, 1, || format!("{}: {}", path.join("metadata").display(), oddity.what));
         }
+        tell_behind(directory, &mut notices);
         Trace {
             schema: schema.clone(),
             chunks: vec![chunk],
@@ -195,8 +217,10 @@ impl Trace {
             places: Vec::new(),
             classes: Vec::new(),
             ids: Vec::new(),
+            firsts: Vec::new(),
             streams: Vec::new(),
             notices,
+            unopened: None,
         }
     }
 
@@ -204,21 +228,20 @@ impl Trace {
     fn join(&mut self, directory: &Directory) {
         let schema = &directory.schema;
         let mut chunk = Chunk::new(&directory.path, schema, Vec::new());
+        tell_behind(directory, &mut self.notices);
         let joined = Arc::make_mut(&mut self.schema);
         joined.slots = joined.slots.max(schema.slots);
+        let mut of_id: HashMap<u64, Vec<usize>> = HashMap::default();
+        for (place, ours) in joined.streams.iter().enumerate() {
+            of_id.entry(ours.id).or_default().push(place);
+        }
         for theirs in &schema.streams {
-            let same = |ours: &super::schema::StreamClass| {
-                ours.id == theirs.id
-                    && ours.clock == theirs.clock
-                    && ours.packet_context == theirs.packet_context
-                    && ours.event_header == theirs.event_header
-                    && ours.common_context == theirs.common_context
-                    && theirs
-                        .events
-                        .iter()
-                        .all(|e| ours.events.iter().find(|o| o.id == e.id).is_none_or(|o| Arc::ptr_eq(o, e) || o == e))
-            };
-            match joined.streams.iter().position(same) {
+            let alike = of_id.entry(theirs.id).or_default();
+            match alike
+                .iter()
+                .copied()
+                .find(|place| joined.streams.get(*place).is_some_and(|ours| is_same(ours, theirs)))
+            {
                 Some(place) => {
                     chunk.streams.push(place);
                     if let Some(ours) = joined.streams.get_mut(place) {
@@ -228,6 +251,7 @@ impl Trace {
                 }
                 None => {
                     chunk.streams.push(joined.streams.len());
+                    alike.push(joined.streams.len());
                     joined.streams.push(theirs.clone());
                 }
             }
@@ -239,7 +263,8 @@ impl Trace {
         for (number, stream) in self.schema.streams.iter().enumerate() {
             let has_id = has_role(stream.event_header.as_ref(), Role::EventClass);
             self.ids.push(Ids::new(&stream.events, self.classes.len(), has_id));
-            let class = |event: &Arc<super::schema::EventClass>| Class {
+            self.firsts.push(self.classes.len());
+            let class = |event: &Arc<EventClass>| Class {
                 name: event.name.as_deref().unwrap_or("").to_owned(),
                 stream_class: number as u32,
             };
@@ -251,15 +276,12 @@ impl Trace {
     fn group(&mut self, found: Vec<Found>) {
         let name = |f: &Found| self.files.get(f.file as usize).map_or("", |file| file.name.as_str());
         let mut groups: Vec<Vec<Found>> = Vec::new();
+        // Where packets say which stream they are of, its name may change from file to file.
+        let mut known: HashMap<(usize, Option<u64>, Option<&str>), usize> = HashMap::default();
         for file in found {
-            let same = |group: &&mut Vec<Found>| {
-                group.first().is_some_and(|first| {
-                    first.class == file.class
-                        && first.instance == file.instance
-                        && (file.instance.is_some() || name(first) == name(&file))
-                })
-            };
-            match groups.iter_mut().find(same) {
+            let key = (file.class, file.instance, file.instance.is_none().then(|| name(&file)));
+            let at = *known.entry(key).or_insert(groups.len());
+            match groups.get_mut(at) {
                 Some(group) => group.push(file),
                 None => groups.push(vec![file]),
             }
@@ -338,6 +360,27 @@ impl Trace {
         let packets = self.places.get(stream).map_or(0, Vec::len);
         let mut reader = self.reader(&plan, StreamId::at(stream), 0..packets);
         reader.clocks_at_begin()
+    }
+}
+
+/// True where two metadata texts mean the same stream class: what both know of it is equal.
+fn is_same(ours: &StreamClass, theirs: &StreamClass) -> bool {
+    let alike = ours.id == theirs.id
+        && ours.clock == theirs.clock
+        && ours.packet_context == theirs.packet_context
+        && ours.event_header == theirs.event_header
+        && ours.common_context == theirs.common_context;
+    if !alike {
+        return false;
+    }
+    let known: HashMap<u64, &Arc<EventClass>> = ours.events.iter().map(|e| (e.id, e)).collect();
+    theirs.events.iter().all(|e| known.get(&e.id).is_none_or(|o| Arc::ptr_eq(o, e) || *o == e))
+}
+
+/// Bytes behind the last packet of a metadata file.
+fn tell_behind(directory: &Directory, notices: &mut Notices) {
+    if let Some(what) = &directory.schema.behind {
+        notices.add(Notice::MetadataBehind, 1, || format!("{}: {what}", directory.path.join("metadata").display()));
     }
 }
 

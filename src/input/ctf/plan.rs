@@ -25,6 +25,8 @@ pub struct Plan {
     /// By class.
     bodies: Vec<OnceLock<Body>>,
     nodes: Vec<Node>,
+    /// Numbers that nobody wants are read where the byte order could change inside a byte.
+    watch_order: bool,
 }
 
 /// How the events of a stream class begin.
@@ -46,8 +48,8 @@ impl Plan {
     pub(super) fn new(trace: &Trace, projection: &Projection) -> Plan {
         let time = projection.wanted.iter().any(Option::is_some);
         let mut plan = Plan::bare(trace, Some(projection.clone()));
-        let mut compiler = Compiler::new(false);
-        plan.headers = headers(trace, |stream| compiler.event_header(stream, time), time, false);
+        let mut compiler = Compiler::new(plan.watch_order);
+        plan.headers = headers(trace, |stream| compiler.event_header(stream, time), time, plan.watch_order);
         plan.bodies = trace.classes.iter().map(|_| OnceLock::new()).collect();
         plan
     }
@@ -69,7 +71,8 @@ impl Plan {
 
     fn bare(trace: &Trace, projection: Option<Projection>) -> Plan {
         let schema = trace.schema.clone();
-        Plan { schema, projection, headers: Vec::new(), bodies: Vec::new(), nodes: Vec::new() }
+        let watch_order = schema.changes_order();
+        Plan { schema, projection, headers: Vec::new(), bodies: Vec::new(), nodes: Vec::new(), watch_order }
     }
 
     /// What each node of a plan that shows everything is.
@@ -106,7 +109,7 @@ impl Plan {
         };
         let place = class.index().saturating_sub(header.first);
         let paths = self.wanted(class).unwrap_or(&[]);
-        Compiler::new(false).body(roots(stream, place), header.known, paths)
+        Compiler::new(self.watch_order).body(roots(stream, place), header.known, paths)
     }
 
     /// The leap of an event id, found out when it is met for the first time.

@@ -415,6 +415,9 @@ impl<'a> Reader<'a> {
 fn run_body<'a, S: Sink<'a>>(machine: &mut Machine<'a>, body: &Body, sink: &mut S) -> Result<(), Damage> {
     match body {
         Body::Fixed(bits) => machine.skip(*bits),
-        Body::Steps(program) => machine.run(program, program.all(), sink),
+        Body::Steps(program) => {
+            machine.begin_body();
+            machine.run(program, program.all(), sink)
+        }
     }
 }

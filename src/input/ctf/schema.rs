@@ -359,4 +359,36 @@ pub(super) struct Schema {
     pub(super) slots: usize,
     /// What was tolerated.
     pub(super) oddities: Vec<Oddity>,
+    /// What stands behind the last packet of metadata, in words.
+    pub(super) behind: Option<String>,
+}
+
+impl Schema {
+    /// True where numbers that may begin or end inside a byte are of both byte orders.
+    pub(super) fn changes_order(&self) -> bool {
+        let streams = self.streams.iter().flat_map(|s| [&s.packet_context, &s.event_header, &s.common_context]);
+        let events = self.streams.iter().flat_map(|s| &s.events).flat_map(|e| [&e.specific_context, &e.payload]);
+        let mut orders = [false; 2];
+        for field in [&self.packet_header].into_iter().chain(streams).chain(events).flatten() {
+            orders_inside(field, &mut orders);
+        }
+        orders == [true; 2]
+    }
+}
+
+/// Marks the byte orders (little, big) of numbers that may begin or end inside a byte.
+fn orders_inside(field: &Field, orders: &mut [bool; 2]) {
+    let mut number = |size: u64, big_endian: bool| {
+        if !field.align.is_multiple_of(8) || !size.is_multiple_of(8) {
+            orders[usize::from(big_endian)] = true;
+        }
+    };
+    match &field.kind {
+        Kind::Bits(bits) => number(bits.size.into(), bits.big_endian),
+        Kind::Real { size, big_endian, .. } => number((*size).into(), *big_endian),
+        Kind::Struct(members) => members.iter().for_each(|m| orders_inside(&m.field, orders)),
+        Kind::Variant { options, .. } => options.iter().for_each(|o| orders_inside(&o.field, orders)),
+        Kind::Array { element: inner, .. } | Kind::Optional { field: inner, .. } => orders_inside(inner, orders),
+        _ => {}
+    }
 }

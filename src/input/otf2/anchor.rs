@@ -4,6 +4,7 @@
 
 use super::bytes::Bytes;
 use crate::input::OpenError;
+use crate::input::mapped::read_small;
 use std::path::{Path, PathBuf};
 
 /// Anchors are small; what is larger is something else.
@@ -50,11 +51,10 @@ pub fn find(path: &Path) -> Option<PathBuf> {
 /// Read and check an anchor file.
 pub(super) fn read(path: &Path) -> Result<Anchor, OpenError> {
     let wrong = |what: &str| OpenError(format!("{}: {what}", path.display()));
-    let size = std::fs::metadata(path).map_err(|e| wrong(&e.to_string()))?.len();
-    if size > LARGEST_ANCHOR {
-        return Err(wrong("not an OTF2 anchor file: it is larger than 1 MiB"));
-    }
-    let data = std::fs::read(path).map_err(|e| wrong(&e.to_string()))?;
+    let data = read_small(path, LARGEST_ANCHOR).map_err(|e| match e.kind() {
+        std::io::ErrorKind::FileTooLarge => wrong("not an OTF2 anchor file: it is larger than 1 MiB"),
+        _ => wrong(&e.to_string()),
+    })?;
     let mut bytes = Bytes::after_mark(&data)
         .filter(|b| b.clone().string() == Some(b"OTF2"))
         .ok_or_else(|| wrong("not an OTF2 anchor file: it does not begin with the mark and the word OTF2"))?;

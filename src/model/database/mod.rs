@@ -27,6 +27,7 @@ mod write;
 pub use read::Database;
 pub use write::Writer;
 
+use crate::input::mapped::open_regular;
 use std::path::{Path, PathBuf};
 
 /// How each database begins.
@@ -129,8 +130,13 @@ fn remedy(found: u32) -> &'static str {
 
 /// True for a regular file that begins as a database does.
 pub fn is_database(path: &Path) -> bool {
+    begins_as_database(path).unwrap_or(false)
+}
+
+/// The same, and why nobody can tell.
+fn begins_as_database(path: &Path) -> std::io::Result<bool> {
     use std::io::Read;
-    let mut begin = [0; MAGIC.len()];
-    let is_file = std::fs::metadata(path).is_ok_and(|about| about.is_file());
-    is_file && std::fs::File::open(path).and_then(|mut f| f.read_exact(&mut begin)).is_ok() && begin == MAGIC
+    let mut begin = Vec::with_capacity(MAGIC.len());
+    open_regular(path)?.take(MAGIC.len() as u64).read_to_end(&mut begin)?;
+    Ok(begin == MAGIC)
 }

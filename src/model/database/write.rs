@@ -2,13 +2,13 @@
 
 use super::pack::Pack;
 use super::{DatabaseError, ENTRY, HEADER, Kind, MAGIC, SHARED, VERSION, columns};
+use crate::base::file::{self, Existing};
 use crate::base::names::{NameId, Names};
 use crate::base::notice::Notices;
 use crate::model::context::{Contexts, FrameKind};
 use crate::model::execution::{Executions, Sparse};
 use crate::model::facts::{Facts, HostQuality, Lost, Quality, TraceFacts};
 use crate::model::{Model, TraceInfo, Who};
-use std::io::Write;
 use std::path::Path;
 
 struct Section {
@@ -118,22 +118,14 @@ impl Writer {
     /// Write it to `path`, where a database may stand already and nothing else. Returns its length.
     pub fn save(&self, path: &Path) -> Result<u64, DatabaseError> {
         let io = |error| DatabaseError::Io { path: path.to_owned(), error };
-        if path.exists() && !super::is_database(path) {
-            return Err(DatabaseError::Foreign { path: path.to_owned() });
+        match super::begins_as_database(path) {
+            Ok(true) => {}
+            Ok(false) => return Err(DatabaseError::Foreign { path: path.to_owned() }),
+            Err(e) if e.kind() == std::io::ErrorKind::NotFound => {}
+            Err(e) => return Err(io(e)),
         }
-        let folder = path.parent().filter(|p| !p.as_os_str().is_empty()).unwrap_or(Path::new("."));
-        let mut builder = tempfile::Builder::new();
-        builder.prefix(".whyslow-");
-        #[cfg(unix)]
-        {
-            // As any new file: what the user's mask leaves of it.
-            use std::os::unix::fs::PermissionsExt;
-            builder.permissions(std::fs::Permissions::from_mode(0o666));
-        }
-        let mut file = builder.tempfile_in(folder).map_err(io)?;
         let bytes = self.bytes();
-        file.write_all(&bytes).and_then(|()| file.as_file().sync_all()).map_err(io)?;
-        file.persist(path).map_err(|e| io(e.error))?;
+        file::write(path, &bytes, Existing::Replace).map_err(io)?;
         Ok(bytes.len() as u64)
     }
 }

@@ -11,6 +11,7 @@ use super::patterns::Found;
 use super::setup::{Backend, Exported};
 use crate::analysis::patterns::Mining;
 use crate::analysis::patterns::measure::Settings;
+use crate::base::file::{self, Existing};
 use crate::base::work::{Cancel, Progress, Work};
 use crate::compare::{Comparison, Request};
 use crate::model::Model;
@@ -304,28 +305,11 @@ fn caught<T>(run: impl FnOnce() -> anyhow::Result<T>) -> Result<T, String> {
     }
 }
 
-/// A temporary file that others may read as the user's umask allows, as any file that a program writes.
-fn new_file(folder: &std::path::Path) -> std::io::Result<tempfile::NamedTempFile> {
-    use std::os::unix::fs::PermissionsExt;
-    tempfile::Builder::new().permissions(std::fs::Permissions::from_mode(0o666)).tempfile_in(folder)
-}
-
 /// Write a file in one step: it has the whole text or does not change. Refuses to replace one unless told to.
 pub fn write_new(path: &std::path::Path, text: &[u8], overwrite: bool) -> Outcome {
-    use std::io::Write;
-    let folder = path.parent().filter(|p| !p.as_os_str().is_empty()).unwrap_or(std::path::Path::new("."));
-    let written = new_file(folder).and_then(|mut file| {
-        file.write_all(text)?;
-        file.as_file().sync_all()?;
-        Ok(file)
-    });
-    let persisted = match written {
-        Err(e) => Err(e),
-        Ok(file) if overwrite => file.persist(path).map_err(|e| e.error),
-        Ok(file) => file.persist_noclobber(path).map_err(|e| e.error),
-    };
-    match persisted {
-        Ok(_) => Outcome::Written(text.len() as u64),
+    let existing = if overwrite { Existing::Replace } else { Existing::Keep };
+    match file::write(path, text, existing) {
+        Ok(()) => Outcome::Written(text.len() as u64),
         Err(e) if e.kind() == std::io::ErrorKind::AlreadyExists => Outcome::Exists,
         Err(e) => Outcome::Failed(format!("{}: {e}", path.display())),
     }

@@ -24,6 +24,7 @@ pub mod groups;
 pub mod input;
 pub mod jobs;
 pub mod key;
+pub mod keyboard;
 pub mod layout;
 pub mod overlay;
 pub mod paint;
@@ -42,12 +43,11 @@ use crate::base::work::Progress;
 use crate::view::svg;
 use anyhow::Context;
 use app::{App, Busy};
-use crossterm::event::{Event, MouseButton, MouseEventKind};
-use ground::Ear;
 use jobs::{Done, Jobs, Lane, Ticket};
-use key::Key;
+use keyboard::Input;
 use paint::Painter;
 use std::io::IsTerminal;
+use std::os::unix::net::UnixStream;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
@@ -60,13 +60,9 @@ use update::{Effect, Message, update};
 const TICK: Duration = Duration::from_millis(100);
 
 enum Incoming {
-    Event(Event),
+    Input(Input),
     Job(Ticket, Done),
     Told(Told),
-    /// The terminal's ground is light, or dark.
-    Ground(bool),
-    /// The terminal gives no keys any more.
-    Closed,
 }
 
 /// Run the interface until the user quits.
@@ -99,12 +95,12 @@ pub fn run(setup: Setup) -> anyhow::Result<()> {
     if !asks {
         running.draw()?;
     }
-    read_events(sender, asks)?;
+    read_inputs(sender)?;
     running.perform(effects)?;
     let ended = running.until_end(&incoming);
     // An answer that is on its way would be typed into the shell.
     while asks && let Some(rest) = ground::LATEST.checked_sub(began.elapsed()) {
-        if let Ok(Incoming::Ground(_)) | Err(_) = incoming.recv_timeout(rest) {
+        if let Ok(Incoming::Input(Input::Ground(_))) | Err(_) = incoming.recv_timeout(rest) {
             break;
         }
     }
@@ -115,6 +111,11 @@ pub fn run(setup: Setup) -> anyhow::Result<()> {
     }
 }
 
+/// Give the terminal back, if it was taken over. Waits for nobody and allocates nothing.
+pub fn give_back() {
+    terminal::leave();
+}
+
 fn is_broken_pipe(error: &anyhow::Error) -> bool {
     error.downcast_ref::<std::io::Error>().is_some_and(|e| {
         matches!(e.kind(), std::io::ErrorKind::BrokenPipe)
@@ -122,26 +123,14 @@ fn is_broken_pipe(error: &anyhow::Error) -> bool {
     })
 }
 
-/// Tell the loop what the terminal sends, on a thread of its own; `asked`: an answer about its ground may be among it.
-fn read_events(sender: Sender<Incoming>, asked: bool) -> std::io::Result<()> {
-    let next = move |ear: &mut Ear| -> std::io::Result<Vec<Incoming>> {
-        if ear.is_holding() && !crossterm::event::poll(ground::PATIENCE)? {
-            return Ok(ear.release().into_iter().map(Incoming::Event).collect());
-        }
-        let event = crossterm::event::read()?;
-        let (events, light) = if asked { ear.hear(event) } else { (vec![event], None) };
-        Ok(events.into_iter().map(Incoming::Event).chain(light.map(Incoming::Ground)).collect())
-    };
+/// Tell the loop what the terminal sends, on a thread of its own.
+fn read_inputs(sender: Sender<Incoming>) -> std::io::Result<()> {
+    let (resized, tells) = UnixStream::pair()?;
+    tells.set_nonblocking(true)?;
+    signal_hook::low_level::pipe::register(signal_hook::consts::SIGWINCH, tells)?;
     std::thread::Builder::new().name("keys".into()).spawn(move || {
-        let mut ear = Ear::default();
-        loop {
-            let all = next(&mut ear).unwrap_or_else(|_| vec![Incoming::Closed]);
-            for incoming in all {
-                let closed = matches!(incoming, Incoming::Closed);
-                if sender.send(incoming).is_err() || closed {
-                    return;
-                }
-            }
+        if keyboard::read(&resized, |input| sender.send(Incoming::Input(input)).is_ok()).is_err() {
+            drop(sender.send(Incoming::Input(Input::Closed)));
         }
     })?;
     Ok(())
@@ -206,9 +195,18 @@ impl Loop {
                 let (columns, lines) = self.terminal.size();
                 Some(Message::Resize(columns, lines))
             }
-            Incoming::Closed => return Ok(Next::End),
-            Incoming::Ground(light) => Some(Message::Ground(light)),
-            Incoming::Event(event) => message_of(event),
+            Incoming::Input(input) => Some(match input {
+                Input::Key(key) => Message::Key(key),
+                Input::Paste(text) => Message::Paste(text),
+                Input::Wheel(lines) => Message::Wheel(lines),
+                Input::Click(column, line) => Message::Click(column, line),
+                Input::Ground(light) => Message::Ground(light),
+                Input::Resized => {
+                    let (columns, lines) = self.terminal.size();
+                    Message::Resize(columns, lines)
+                }
+                Input::Closed => return Ok(Next::End),
+            }),
         };
         match message {
             Some(message) => {
@@ -275,20 +273,5 @@ impl Loop {
             self.terminal.write(&self.frame)?;
         }
         Ok(())
-    }
-}
-
-fn message_of(event: Event) -> Option<Message> {
-    match event {
-        Event::Key(key) => Key::pressed(key).map(Message::Key),
-        Event::Paste(text) => Some(Message::Paste(text)),
-        Event::Resize(columns, lines) => Some(Message::Resize(columns, lines)),
-        Event::Mouse(mouse) => match mouse.kind {
-            MouseEventKind::ScrollUp => Some(Message::Wheel(-3)),
-            MouseEventKind::ScrollDown => Some(Message::Wheel(3)),
-            MouseEventKind::Down(MouseButton::Left) => Some(Message::Click(mouse.column, mouse.row)),
-            _ => None,
-        },
-        Event::FocusGained | Event::FocusLost => None,
     }
 }

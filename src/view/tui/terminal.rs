@@ -3,23 +3,44 @@
 //! Ways out, and who gives the terminal back: the end of the program and errors ([`Terminal`]'s `Drop`); a panic of
 //! the interface (the hook; a panic of a background thread is reported by its job instead, and must not tear the
 //! screen down); SIGTERM, SIGHUP, SIGINT, SIGQUIT (told to the loop, which leaves and dies by the same signal; if the
-//! loop does not answer in time the watching thread does it); Ctrl-Z and SIGTSTP (leave, stop, come back at `fg`);
+//! loop does not answer in time, because the terminal takes nothing, the watching thread does it); Ctrl-Z and SIGTSTP (leave, stop, come back at `fg`);
 //! SIGCONT after a stop from outside (the shell may have changed the terminal: everything is set and drawn again).
-//! Leaving is idempotent and writes nothing when there is nothing to give back.
+//! Leaving is idempotent and writes nothing when there is nothing to give back. It waits for nobody: the loop may stand in a
+//! write with the lock on stdout, while the terminal's other side reads nothing. So the modes come first, which no output holds
+//! up, then the sequences through an opening of the terminal of its own that does not block; what it does not take is left.
 
-use crossterm::cursor::{Hide, Show};
-use crossterm::event::{DisableBracketedPaste, DisableMouseCapture, EnableBracketedPaste, EnableMouseCapture};
-use crossterm::terminal::{EnterAlternateScreen, LeaveAlternateScreen};
+use crate::base::file;
+use crossterm::cursor::Hide;
+use crossterm::event::{EnableBracketedPaste, EnableMouseCapture};
+use crossterm::terminal::EnterAlternateScreen;
 use crossterm::{execute, queue};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::fs::{Mode, OFlags};
+use rustix::termios::{OptionalActions, Termios, tcgetattr, tcsetattr};
 use signal_hook::consts::{SIGCONT, SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGTSTP};
 use signal_hook::iterator::Signals;
 use std::io::{self, Write};
-use std::sync::Once;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Mutex, Once, PoisonError};
 use std::time::Duration;
 
 /// True while the terminal is ours. Process-wide because the terminal is.
 static TAKEN: AtomicBool = AtomicBool::new(false);
+
+/// The modes that the terminal had. A shell may change them while we are stopped, so they are asked for each time.
+static MODES: Mutex<Option<Termios>> = Mutex::new(None);
+
+/// Gives back what was taken: scroll region, attributes, mouse, brackets around pastes, screen, cursor. Spelled out, because
+/// who is out of memory leaves this way too.
+const LEAVING: &[u8] =
+    b"\x1b[r\x1b[m\x1b[?1006l\x1b[?1015l\x1b[?1003l\x1b[?1002l\x1b[?1000l\x1b[?2004l\x1b[?1049l\x1b[?25h";
+
+/// So long the terminal may take to accept the last bytes.
+const LAST_WORDS: Timespec = Timespec { tv_sec: 0, tv_nsec: 100_000_000 };
+
+/// So many columns, or lines, and cells are drawn at most: what claims more is no window.
+const MOST_SIDE: u16 = 10_000;
+const MOST_CELLS: u32 = 4_000_000;
 
 /// What a signal asks of the loop.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -47,8 +68,12 @@ impl Terminal {
     }
 
     fn take(&self) -> io::Result<()> {
-        crossterm::terminal::enable_raw_mode()?;
+        let modes = tcgetattr(rustix::stdio::stdin())?;
+        let mut raw = modes.clone();
+        *MODES.lock().unwrap_or_else(PoisonError::into_inner) = Some(modes);
         TAKEN.store(true, Ordering::SeqCst);
+        raw.make_raw();
+        tcsetattr(rustix::stdio::stdin(), OptionalActions::Now, &raw)?;
         let mut out = io::stdout().lock();
         queue!(out, EnterAlternateScreen, EnableBracketedPaste, Hide)?;
         if self.mouse {
@@ -66,13 +91,16 @@ impl Terminal {
 
     /// Columns and lines.
     pub fn size(&self) -> (u16, u16) {
-        crossterm::terminal::size().unwrap_or((80, 24))
+        let (columns, lines) = crossterm::terminal::size().unwrap_or((80, 24));
+        let columns = columns.min(MOST_SIDE);
+        let lines = u32::from(lines.min(MOST_SIDE)).min(MOST_CELLS / u32::from(columns.max(1)));
+        (columns, lines as u16)
     }
 
     /// Set everything again: somebody else had the terminal.
     pub fn retake(&mut self) -> io::Result<()> {
         // Raw mode is only entered from the state before it, so that leaving restores that state.
-        crossterm::terminal::disable_raw_mode()?;
+        restore_modes();
         self.take()
     }
 
@@ -96,20 +124,47 @@ impl Drop for Terminal {
 }
 
 /// Give the terminal back. Errors are of no use here: the terminal may be gone.
-fn leave() {
+pub fn leave() {
     if !TAKEN.swap(false, Ordering::SeqCst) {
         return;
     }
-    let mut out = io::stdout();
-    // The scroll region and the attributes are ours too.
-    let _ = out.write_all(b"\x1b[r\x1b[m");
-    let _ = execute!(out, DisableMouseCapture, DisableBracketedPaste, LeaveAlternateScreen, Show);
-    let _ = crossterm::terminal::disable_raw_mode();
+    restore_modes();
+    say_without_waiting(LEAVING);
+}
+
+/// Give the terminal the modes it had.
+fn restore_modes() {
+    // Held only while they are set or asked for, which waits for nothing.
+    if let Some(modes) = MODES.lock().unwrap_or_else(PoisonError::into_inner).as_ref() {
+        let _ = tcsetattr(rustix::stdio::stdin(), OptionalActions::Now, modes);
+    }
+}
+
+/// Write to the terminal what it takes at once, or soon.
+fn say_without_waiting(mut words: &[u8]) {
+    // Flags belong to an opening: setting them on stdout would set them for the shell too.
+    let flags = OFlags::WRONLY | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
+    let open = |path: &str| rustix::fs::open(path, flags, Mode::empty()).ok();
+    let Some(terminal) = open("/proc/self/fd/1").or_else(|| open("/dev/tty")) else { return };
+    while !words.is_empty() {
+        match rustix::io::write(&terminal, words) {
+            Ok(n) if n > 0 => words = words.get(n..).unwrap_or(&[]),
+            Err(rustix::io::Errno::INTR) => {}
+            Err(rustix::io::Errno::AGAIN) => {
+                let mut ready = [PollFd::new(&terminal, PollFlags::OUT)];
+                if !matches!(poll(&mut ready, Some(&LAST_WORDS)), Ok(1..)) {
+                    return;
+                }
+            }
+            _ => return,
+        }
+    }
 }
 
 /// Give the terminal back and die by the signal, so that the parent sees what happened.
 pub fn die_by(signal: i32) -> ! {
     leave();
+    file::remove_unfinished();
     let _ = signal_hook::low_level::emulate_default_handler(signal);
     std::process::exit(128 + signal)
 }
@@ -142,7 +197,7 @@ pub fn watch_signals(tell: impl Fn(Told) + Send + 'static) -> io::Result<()> {
                 deadly => {
                     tell(Told::Die(deadly));
                     // The loop may hang in a write to a terminal that takes nothing.
-                    std::thread::sleep(Duration::from_millis(500));
+                    std::thread::sleep(Duration::from_millis(300));
                     die_by(deadly);
                 }
             }

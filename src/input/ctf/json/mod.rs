@@ -8,6 +8,7 @@ mod value;
 use super::metadata::Trouble;
 use super::schema::{Bits, Clock, EventClass, Field, Kind, Role, Root, Schema, StreamClass};
 use field::{Aliases, Use};
+use foldhash::{HashMap, HashSet};
 use std::sync::Arc;
 use value::{Json, Node, Object, parse};
 
@@ -42,6 +43,11 @@ struct Builder<'n, 't> {
     schema: Schema,
     aliases: Aliases<'n, 't>,
     has_trace: bool,
+    /// Positions of clocks by id, and of data stream classes.
+    clocks: HashMap<String, usize>,
+    streams: HashMap<u64, usize>,
+    /// Data stream class and id of the event record classes.
+    events: HashSet<(u64, u64)>,
 }
 
 impl<'n, 't> Builder<'n, 't> {
@@ -57,8 +63,10 @@ impl<'n, 't> Builder<'n, 't> {
             streams: Vec::new(),
             slots: 0,
             oddities: Vec::new(),
+            behind: None,
         };
-        Builder { schema, aliases: Aliases::new(text), has_trace: false }
+        let (clocks, streams, events) = Default::default();
+        Builder { schema, aliases: Aliases::new(text), has_trace: false, clocks, streams, events }
     }
 
     fn fragment(&mut self, node: &'n Node<'t>, first: bool) -> Read<()> {
@@ -138,7 +146,7 @@ impl<'n, 't> Builder<'n, 't> {
         object.only(&[&known[..], &["accuracy", "offset-from-origin"]].concat())?;
         let id = object.need("id")?;
         let name = id.text()?.to_owned();
-        if self.schema.clocks.iter().any(|c| c.name == name) {
+        if self.clocks.insert(name.clone(), self.schema.clocks.len()).is_some() {
             return Err(Trouble::at(id.at, format!("a second clock class `{name}`")));
         }
         let frequency = object.need("frequency")?;
@@ -191,14 +199,14 @@ impl<'n, 't> Builder<'n, 't> {
         object.only(&[&known[..], &roots[..]].concat())?;
         identity(object)?;
         let id = object.get("id").map(Node::unsigned).transpose()?.unwrap_or(0);
-        if self.schema.streams.iter().any(|s| s.id == id) {
+        if self.streams.insert(id, self.schema.streams.len()).is_some() {
             return Err(Trouble::at(object.at, format!("a second data stream class with id {id}")));
         }
         let clock = match object.get("default-clock-class-id") {
             None => None,
             Some(node) => {
                 let name = node.text()?;
-                let found = self.schema.clocks.iter().position(|c| c.name == name);
+                let found = self.clocks.get(name).copied();
                 Some(found.ok_or_else(|| Trouble::at(node.at, format!("no clock class `{name}` before this")))?)
             }
         };
@@ -231,10 +239,10 @@ impl<'n, 't> Builder<'n, 't> {
         let usage = |root| Use { root: Some(root), clock: None };
         let specific_context = self.root(object, "specific-context-field-class", usage(Root::SpecificContext))?;
         let payload = self.root(object, "payload-field-class", usage(Root::Payload))?;
-        let stream = self.schema.streams.iter_mut().find(|s| s.id == stream_id);
+        let stream = self.streams.get(&stream_id).and_then(|place| self.schema.streams.get_mut(*place));
         let no_stream = || Trouble::at(object.at, format!("no data stream class with id {stream_id} before this"));
         let stream = stream.ok_or_else(no_stream)?;
-        if stream.events.last().is_some_and(|last| last.id >= id) && stream.events.iter().any(|e| e.id == id) {
+        if !self.events.insert((stream_id, id)) {
             return Err(Trouble::at(object.at, format!("a second event record class with id {id}")));
         }
         stream.events.push(Arc::new(EventClass { id, name, specific_context, payload, alone: true }));

@@ -3,10 +3,14 @@
 //! A recursive descent over RFC 8259, with a limit on depth; text is borrowed unless it holds escapes.
 
 use super::Trouble;
+use foldhash::HashSet;
 use std::borrow::Cow;
 
 /// Deeper nesting is refused: it protects the stack.
 const DEEPEST: usize = 256;
+
+/// So many properties of an object are compared one by one; more are looked up.
+const FEW: usize = 16;
 
 /// A value and where it begins (byte of the metadata).
 #[derive(Clone, Debug)]
@@ -180,6 +184,7 @@ impl<'t> Parser<'t> {
     fn object(&mut self) -> Result<Json<'t>, Trouble> {
         self.expect(b'{')?;
         let mut members: Vec<(Cow<'t, str>, Node<'t>)> = Vec::new();
+        let mut seen: HashSet<Cow<'t, str>> = HashSet::default();
         self.space();
         if self.peek() == Some(b'}') {
             self.at += 1;
@@ -192,7 +197,17 @@ impl<'t> Parser<'t> {
                 return self.unexpected("the name of a property");
             }
             let name = self.string()?;
-            if members.iter().any(|(known, _)| *known == name) {
+            // Most objects have few properties, which are compared one by one.
+            let known = match members.len() {
+                few if few < FEW => members.iter().any(|(known, _)| *known == name),
+                few => {
+                    if few == FEW {
+                        seen.extend(members.iter().map(|(known, _)| known.clone()));
+                    }
+                    !seen.insert(name.clone())
+                }
+            };
+            if known {
                 return Err(Trouble::at(at, format!("the property `{name}` is given twice")));
             }
             self.expect(b':')?;

@@ -103,9 +103,10 @@ impl<'t> Resolver<'t> {
             Spec::Integer(integer) => self.integer(integer),
             Spec::Float(attributes) => self.float(attributes, typed.at),
             Spec::Text(attributes) => {
+                let mut encoding = None;
                 for a in attributes {
                     match &*a.name {
-                        "encoding" => encoding_is_text(a).map(drop)?,
+                        "encoding" => once(&mut encoding, encoding_is_text(a)?, "encoding", a.at)?,
                         _ => self.oddities.push(a.unknown("a string")),
                     }
                 }
@@ -154,7 +155,7 @@ impl<'t> Resolver<'t> {
                     return Err(Trouble::at(written.at, what));
                 };
                 let name = name.join(".");
-                match self.clocks.iter().position(|c| c.name == name) {
+                match self.clock_places.get(&name).copied() {
                     None => return Err(Trouble::at(written.at, format!("no clock `{name}` is declared"))),
                     found => found,
                 }
@@ -246,8 +247,8 @@ impl<'t> Resolver<'t> {
     fn fixed_by(&mut self, reference: &Word<'_>) -> Resolved<Count> {
         self.lookups += 1;
         let asked = names(reference.text).skip(1).collect::<Vec<_>>().join(".");
-        let found = self.environment.iter().find(|(name, _)| *name == asked);
-        let number = found.and_then(|(_, value)| value.parse().ok()).map(Count::Fixed);
+        let found = self.environment_value(&asked);
+        let number = found.and_then(|value| value.parse().ok()).map(Count::Fixed);
         number.ok_or_else(|| Trouble::at(reference.at, format!("`env.{asked}` is no unsigned integer")))
     }
 

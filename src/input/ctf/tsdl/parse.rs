@@ -172,7 +172,7 @@ impl<'t> Parser<'t> {
                         Item::Block { kind, at, text: self.tokens.slice(at, end), body }
                     }
                 };
-                if !self.is(b';') && self.token != Token::End {
+                if !self.is(b';') {
                     return self.unexpected(&format!("`;` after the {kind} block"));
                 }
                 Ok(item)

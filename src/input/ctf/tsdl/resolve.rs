@@ -5,12 +5,12 @@
 
 use super::known::{Block, Blocks, Context};
 use super::meaning::assign_meaning;
-use super::parse::byte_order;
+use super::parse::{byte_order, is_keyword};
 use super::syntax::{Attribute, Item, Typed, Value};
 use super::{Oddity, Trouble};
 use crate::input::ctf::extent::{Extent, check_depth, size};
 use crate::input::ctf::schema::{Clock, EventClass, Field, Kind, Schema, StreamClass};
-use foldhash::{HashMap, HashMapExt};
+use foldhash::{HashMap, HashMapExt, HashSet};
 use std::borrow::Cow;
 use std::sync::Arc;
 
@@ -20,7 +20,13 @@ pub(super) struct Resolver<'t> {
     pub(super) scopes: Vec<HashMap<Cow<'t, str>, Declared>>,
     pub(super) big_endian: bool,
     pub(super) clocks: Vec<Clock>,
+    /// Positions of clocks by name.
+    pub(super) clock_places: HashMap<String, usize>,
     pub(super) environment: Vec<(String, String)>,
+    /// Positions in the environment by name.
+    environment_places: HashMap<String, usize>,
+    /// Ids of the stream classes.
+    stream_ids: HashSet<u64>,
     pub(super) extent: Extent,
     /// Numbers of the environment that were asked for.
     pub(super) lookups: usize,
@@ -50,7 +56,10 @@ pub(super) fn resolve<'t>(items: &[Item<'t>], oddities: Vec<Oddity>, text: usize
         scopes: vec![HashMap::new()],
         big_endian: native_order(items)?,
         clocks: Vec::new(),
+        clock_places: HashMap::new(),
         environment: Vec::new(),
+        environment_places: HashMap::new(),
+        stream_ids: HashSet::default(),
         extent: Extent::new(text),
         lookups: 0,
         oddities,
@@ -65,6 +74,7 @@ pub(super) fn resolve<'t>(items: &[Item<'t>], oddities: Vec<Oddity>, text: usize
         streams: Vec::new(),
         slots: 0,
         oddities: Vec::new(),
+        behind: None,
     };
     for item in items {
         if let Item::Block { kind: kind @ ("clock" | "env"), at, body, .. } = item {
@@ -168,6 +178,16 @@ impl Attribute<'_> {
         }
     }
 
+    /// A name that stands without quotes.
+    fn plain_name<'a>(&self, word: &'a str) -> Resolved<&'a str> {
+        match is_keyword(word) {
+            true => {
+                Err(Trouble::at(self.value_at, format!("`{word}` is a keyword: a name like this stands in quotes")))
+            }
+            false => Ok(word),
+        }
+    }
+
     pub(super) fn refuse(&self, expected: &str) -> Trouble {
         Trouble::at(self.value_at, format!("`{}` is {expected}", self.name))
     }
@@ -206,7 +226,7 @@ impl<'t> Resolver<'t> {
             match &*a.name {
                 "name" => match &a.value {
                     Value::Text(text) => once(&mut name, text.to_string(), "name", a.at)?,
-                    Value::Word(word) => once(&mut name, word.to_string(), "name", a.at)?,
+                    Value::Word(word) => once(&mut name, a.plain_name(word)?.to_owned(), "name", a.at)?,
                     Value::Number(_) => return Err(a.refuse("a name")),
                 },
                 "uuid" => once(&mut uuid, parse_uuid(a)?.0, "uuid", a.at)?,
@@ -240,13 +260,22 @@ impl<'t> Resolver<'t> {
             }
         }
         let name = name.ok_or_else(|| Trouble::at(at, "a clock needs a `name`"))?;
-        if self.clocks.iter().any(|c| c.name == name) {
-            return Err(Trouble::at(at, format!("a second clock `{name}`")));
-        }
         let frequency = frequency.unwrap_or(1_000_000_000);
         let (offset_seconds, offset_cycles) = normal_offset(seconds.unwrap_or(0), cycles.unwrap_or(0), frequency)
             .ok_or_else(|| Trouble::at(at, "the offset of the clock does not fit 64 bits"))?;
-        self.clocks.push(Clock { name, uuid, frequency, offset_seconds, offset_cycles });
+        let clock = Clock { name, uuid, frequency, offset_seconds, offset_cycles };
+        match self.clock_places.get(&clock.name).and_then(|place| self.clocks.get(*place)) {
+            // babeltrace 2.0 writes the clock of each stream class anew.
+            Some(same) if *same == clock => {
+                let what = format!("the clock `{}` is declared again, with the same attributes", clock.name);
+                self.oddities.push(Oddity { at, what });
+            }
+            Some(_) => return Err(Trouble::at(at, format!("a second clock `{}`, which is another", clock.name))),
+            None => {
+                self.clock_places.insert(clock.name.clone(), self.clocks.len());
+                self.clocks.push(clock);
+            }
+        }
         Ok(())
     }
 
@@ -262,12 +291,24 @@ impl<'t> Resolver<'t> {
                     continue;
                 }
             };
-            match self.environment.iter_mut().find(|(name, _)| *name == a.name) {
+            if is_keyword(&a.name) {
+                return Err(Trouble::at(a.at, format!("`{}` is a keyword and names nothing", a.name)));
+            }
+            match self.environment_places.get(&*a.name).and_then(|place| self.environment.get_mut(*place)) {
                 Some((_, old)) => *old = value,
-                None => self.environment.push((a.name.to_string(), value)),
+                None => {
+                    self.environment_places.insert(a.name.to_string(), self.environment.len());
+                    self.environment.push((a.name.to_string(), value));
+                }
             }
         }
         Ok(())
+    }
+
+    /// A value of the environment, as text.
+    pub(super) fn environment_value(&self, name: &str) -> Option<&str> {
+        let place = self.environment_places.get(name)?;
+        self.environment.get(*place).map(|(_, value)| value.as_str())
     }
 
     fn trace(&mut self, schema: &mut Schema, body: &[Item<'t>], at: usize) -> Resolved<()> {
@@ -329,7 +370,7 @@ impl<'t> Resolver<'t> {
             return Err(Trouble::at(at, "the stream class has an `id`, but packets have no header that could hold it"));
         }
         let id = id.unwrap_or(0);
-        if schema.streams.iter().any(|s| s.id == id) {
+        if !self.stream_ids.insert(id) {
             return Err(Trouble::at(at, format!("a second stream class with id {id}")));
         }
         let clock = None;
@@ -359,7 +400,7 @@ impl<'t> Resolver<'t> {
                 Item::Attribute(a) => match &*a.name {
                     "name" => match &a.value {
                         Value::Text(text) => once(&mut title, Box::from(&**text), "name", a.at)?,
-                        Value::Word(word) => once(&mut title, Box::from(&**word), "name", a.at)?,
+                        Value::Word(word) => once(&mut title, Box::from(a.plain_name(word)?), "name", a.at)?,
                         Value::Number(_) => return Err(a.refuse("a name")),
                     },
                     "id" => once(&mut id, a.number()?, "id", a.at)?,
@@ -444,7 +485,7 @@ fn place_events<'t>(schema: &mut Schema, events: Vec<PendingEvent<'t>>) -> Resol
         let events = Vec::new();
         schema.streams.push(StreamClass { id: 0, packet_context, event_header, common_context, clock: None, events });
     }
-    let mut ids: Vec<foldhash::HashSet<u64>> = schema.streams.iter().map(|_| Default::default()).collect();
+    let mut ids: Vec<HashSet<u64>> = schema.streams.iter().map(|_| Default::default()).collect();
     let places: HashMap<u64, usize> = schema.streams.iter().enumerate().map(|(i, s)| (s.id, i)).collect();
     for event in events {
         let place = match event.stream {

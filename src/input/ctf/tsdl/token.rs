@@ -224,6 +224,7 @@ impl<'t> Tokens<'t> {
         let raw = loop {
             match rest.get(length) {
                 None | Some(b'\n') => return Err(open()),
+                Some(0) => return Err(nul(start + 1 + length)),
                 Some(b'\\') => length += 2,
                 Some(b) if *b == quote => break self.slice(start + 1, start + 1 + length),
                 Some(_) => length += 1,
@@ -291,11 +292,18 @@ pub(super) fn unescape(raw: &str) -> Cow<'_, str> {
     Cow::Owned(text)
 }
 
+/// Text ends at a NUL wherever it is handed on, so a string that has one says two things.
+#[cold]
+fn nul(at: usize) -> Trouble {
+    Trouble::at(at, "a string holds no NUL")
+}
+
 fn check_escapes(raw: &str, at: usize) -> Result<(), Trouble> {
     let mut from = 0;
     while let Some(place) = raw[from..].find('\\') {
         let behind = &raw[from + place + 1..];
         match escape(behind) {
+            Some(('\0', _)) => return Err(nul(at + from + place)),
             Some((_, length)) => from += place + 1 + length,
             None => {
                 let what = format!("`\\{}` is no escape sequence", behind.chars().next().unwrap_or('\\'));

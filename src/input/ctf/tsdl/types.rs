@@ -8,7 +8,11 @@ use super::parse::{Parsed, Parser, alignment, byte_order, encoding_is_text, is_k
 use super::syntax::{Integer, Label, Spec, Typed, Value};
 use super::token::{Token, unescape};
 use super::{Oddity, Trouble};
+use foldhash::HashSet;
 use std::borrow::Cow;
+
+/// Attributes that an integer has, and one more.
+const ATTRIBUTES: usize = 8;
 
 /// The words that name C's types, alone or together.
 const C_TYPES: [&str; 12] = [
@@ -172,6 +176,8 @@ impl<'t> Parser<'t> {
     fn integer(&mut self) -> Parsed<(Integer<'t>, usize)> {
         let mut integer = Integer::default();
         let mut seen: Vec<Cow<'t, str>> = Vec::with_capacity(8);
+        // Of attributes that nobody knows there may be many.
+        let mut unknown: HashSet<Cow<'t, str>> = HashSet::default();
         self.expect(b'{')?;
         while !self.is(b'}') {
             if self.accept(b';')? {
@@ -179,13 +185,17 @@ impl<'t> Parser<'t> {
             }
             let at = self.at;
             let name = self.attribute_name()?;
-            if seen.contains(&name) {
+            if seen.contains(&name) || unknown.contains(&name) {
                 return Err(Trouble::at(at, format!("`{name}` is given twice")));
             }
             self.expect(b'=')?;
             self.integer_attribute(&mut integer, &name, at)?;
             self.expect(b';')?;
-            seen.push(name);
+            if seen.len() < ATTRIBUTES {
+                seen.push(name);
+            } else {
+                unknown.insert(name);
+            }
         }
         let end = self.at + 1;
         self.advance()?;
@@ -253,7 +263,7 @@ impl<'t> Parser<'t> {
             let at = self.at;
             let name = match self.token {
                 Token::Quoted(raw) => unescape(raw),
-                Token::Word(word) => Cow::Borrowed(word),
+                Token::Word(word) if !is_keyword(word) => Cow::Borrowed(word),
                 _ => return self.unexpected("a label or `}`"),
             };
             self.advance()?;

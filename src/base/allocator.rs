@@ -1,0 +1,141 @@
+//! What happens when there is no memory: one line and exit status 1, with the terminal as it was, instead of SIGABRT.
+//!
+//! The second file with `unsafe` (an allocator has no other interface). It hands everything to the system's allocator and
+//! looks at what comes back. Nothing on the way out may allocate: the line is put together on the stack and written to the
+//! descriptor. Those who can do with less ask through [`try_reserve`] and are told. A limit of the address space (`ulimit -v`)
+//! ends here; a cgroup's ends in a kill that nobody can catch. Cost: a comparison per allocation.
+
+use std::alloc::{GlobalAlloc, Layout, System};
+use std::cell::Cell;
+use std::collections::TryReserveError;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Mutex, PoisonError};
+
+/// The system's allocator, watched.
+pub struct Watched;
+
+thread_local! {
+    /// This thread goes on without the memory that it asks for.
+    static TRIES: Cell<bool> = const { Cell::new(false) };
+}
+
+/// Somebody is on the way out.
+static ENDING: AtomicBool = AtomicBool::new(false);
+
+/// What to do on the way out.
+static FAREWELL: Mutex<Option<fn()>> = Mutex::new(None);
+
+/// Run `farewell`, which may not allocate, before the process ends for want of memory.
+pub fn on_exhaustion(farewell: fn()) {
+    *FAREWELL.lock().unwrap_or_else(PoisonError::into_inner) = Some(farewell);
+}
+
+/// Make room for `more` elements, if there is memory for them: for sizes that data claims.
+pub fn try_reserve<T>(list: &mut Vec<T>, more: usize) -> Result<(), TryReserveError> {
+    let before = TRIES.replace(true);
+    let reserved = list.try_reserve_exact(more);
+    TRIES.set(before);
+    reserved
+}
+
+#[allow(unsafe_code)]
+// SAFETY: every call is the system allocator's own, with the arguments that came; only what it returns is looked at.
+unsafe impl GlobalAlloc for Watched {
+    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+        // SAFETY: as above.
+        checked(unsafe { System.alloc(layout) }, layout.size())
+    }
+
+    unsafe fn alloc_zeroed(&self, layout: Layout) -> *mut u8 {
+        // SAFETY: as above.
+        checked(unsafe { System.alloc_zeroed(layout) }, layout.size())
+    }
+
+    unsafe fn realloc(&self, block: *mut u8, layout: Layout, size: usize) -> *mut u8 {
+        // SAFETY: as above.
+        checked(unsafe { System.realloc(block, layout, size) }, size)
+    }
+
+    unsafe fn dealloc(&self, block: *mut u8, layout: Layout) {
+        // SAFETY: as above.
+        unsafe { System.dealloc(block, layout) }
+    }
+}
+
+#[inline(always)]
+fn checked(block: *mut u8, size: usize) -> *mut u8 {
+    if block.is_null() { exhausted(size) } else { block }
+}
+
+#[cold]
+fn exhausted(size: usize) -> *mut u8 {
+    if TRIES.get() {
+        return std::ptr::null_mut();
+    }
+    // Whoever comes second waits for the first to end the process.
+    if ENDING.swap(true, Ordering::SeqCst) {
+        loop {
+            std::thread::park();
+        }
+    }
+    if let Ok(farewell) = FAREWELL.try_lock()
+        && let Some(farewell) = *farewell
+    {
+        farewell();
+    }
+    let mut line = [0; 160];
+    let mut written = 0;
+    let mut digits = [0; 20];
+    for part in [b"whyslow: out of memory: ".as_slice(), decimal(size, &mut digits), REMEDY] {
+        for (to, from) in line.iter_mut().skip(written).zip(part) {
+            *to = *from;
+            written += 1;
+        }
+    }
+    let _ = rustix::io::write(rustix::stdio::stderr(), line.get(..written).unwrap_or(&[]));
+    exit_now()
+}
+
+const REMEDY: &[u8] = b" bytes more are needed; raise the limit, use fewer --threads, or ask of a shorter trace\n";
+
+/// A number in decimal, without an allocation.
+fn decimal(mut number: usize, digits: &mut [u8; 20]) -> &[u8] {
+    let mut at = digits.len();
+    loop {
+        at -= 1;
+        digits[at] = b'0' + (number % 10) as u8;
+        number /= 10;
+        if number == 0 {
+            return &digits[at..];
+        }
+    }
+}
+
+/// Leave without running what others left to be done at the end: it might allocate, or wait for this thread.
+fn exit_now() -> ! {
+    #[allow(unsafe_code)]
+    // SAFETY: `_exit` takes any status and returns to nobody.
+    unsafe {
+        libc::_exit(1)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_tried_may_fail() {
+        let mut list: Vec<u64> = Vec::new();
+        assert!(try_reserve(&mut list, usize::MAX / 16).is_err() && list.capacity() == 0);
+        assert!(try_reserve(&mut list, 10).is_ok() && list.capacity() >= 10);
+        assert!(!TRIES.get());
+    }
+
+    #[test]
+    fn numbers_are_written_without_help() {
+        for number in [0, 9, 10, 12345, usize::MAX] {
+            assert_eq!(decimal(number, &mut [0; 20]), number.to_string().as_bytes());
+        }
+    }
+}

@@ -1,0 +1,314 @@
+//! Whatever stands where a file should: nothing that cannot be opened makes the program wait or takes the rest with it.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
+#[path = "support/ask.rs"]
+mod ask;
+
+use ask::{copy, fixture, run, said, whyslow};
+use serde_json::Value;
+use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
+use std::os::unix::process::CommandExt;
+use std::path::Path;
+use std::process::{Command, Output};
+
+/// Makes something that is no regular file.
+type Odd = (&'static str, fn(&Path));
+
+const ODD: [Odd; 4] = [
+    ("a pipe", ask::pipe),
+    ("a link to a pipe", |path| {
+        let pipe = path.with_file_name(".pipe");
+        ask::pipe(&pipe);
+        symlink(pipe, path).unwrap();
+    }),
+    ("a link to a device without end", |path| symlink("/dev/zero", path).unwrap()),
+    ("a link to itself", |path| symlink(path.file_name().unwrap(), path).unwrap()),
+];
+
+/// Put something odd in place of a file.
+fn replace(path: &Path, odd: &Odd) {
+    std::fs::remove_file(path).unwrap();
+    odd.1(path);
+}
+
+/// The events that are counted, and the notices, as `stats count` has them.
+fn count(trace: &Path) -> (u64, String) {
+    let out = run(whyslow(["stats", "count", "--json"]).arg(trace));
+    assert!(out.status.success(), "{}", said(&out));
+    let answer: Value = serde_json::from_slice(&out.stdout).unwrap();
+    (answer["events"].as_u64().unwrap(), answer["warnings"].to_string())
+}
+
+#[test]
+fn what_is_no_regular_file_is_a_notice_and_nobody_waits_for_it() {
+    let folder = tempfile::tempdir().unwrap();
+    for (i, odd) in ODD.iter().enumerate() {
+        let trace = folder.path().join(i.to_string());
+        copy(&fixture("lost-events"), &trace);
+        let (all, _) = count(&trace);
+        replace(&trace.join("kernel/index/k_0.idx"), odd);
+        let (events, notices) = count(&trace);
+        assert!(events == all && notices.contains("no packet index"), "{} for an index: {notices}", odd.0);
+        assert!(notices.contains("k_0.idx: "), "{} for an index: no reason in {notices}", odd.0);
+        replace(&trace.join("kernel/k_0"), odd);
+        let (events, notices) = count(&trace);
+        assert!(
+            0 < events && events < all && notices.contains("streams could not be read"),
+            "{} for a stream: {notices}",
+            odd.0
+        );
+        replace(&trace.join("kernel/metadata"), odd);
+        let (events, notices) = count(&trace);
+        assert!(0 < events && notices.contains("cannot be"), "{} for metadata: {notices}", odd.0);
+        // By itself it is what is wrong, in one line.
+        let path = folder.path().join(format!("alone-{i}"));
+        (odd.1)(&path);
+        let out = run(whyslow(["info"]).arg(&path));
+        assert_eq!((out.status.code(), said(&out).lines().count()), (Some(1), 1), "{}: {}", odd.0, said(&out));
+    }
+}
+
+#[test]
+fn symbols_and_databases_are_regular_files_too() {
+    let folder = tempfile::tempdir().unwrap();
+    for (i, odd) in ODD.iter().enumerate() {
+        let bin = folder.path().join(format!("bin-{i}"));
+        std::fs::create_dir(&bin).unwrap();
+        (odd.1)(&bin.join("ledgerd"));
+        let out = run(whyslow(["explain", "--json", "--symbols"]).arg(&bin).arg(fixture("lock-contention")));
+        assert!(out.status.success(), "{}: {}", odd.0, said(&out));
+        let list = folder.path().join(format!("kallsyms-{i}"));
+        (odd.1)(&list);
+        let out = run(whyslow(["explain", "--json", "--kallsyms"]).arg(&list).arg(fixture("lock-contention")));
+        assert!(out.status.code().is_some_and(|code| code <= 2), "{}: {}", odd.0, said(&out));
+        let database = folder.path().join(format!("{i}.whyslow"));
+        (odd.1)(&database);
+        let out = run(whyslow(["explain"]).arg(&database));
+        assert_eq!((out.status.code(), said(&out).lines().count()), (Some(1), 1), "{}: {}", odd.0, said(&out));
+    }
+}
+
+#[test]
+#[ignore = "needs the corpus"]
+fn files_of_an_archive_are_regular_files_too() {
+    let corpus = Path::new(env!("CARGO_MANIFEST_DIR")).join("target/corpus/mpi/ring_small");
+    let folder = tempfile::tempdir().unwrap();
+    for (i, odd) in ODD.iter().enumerate() {
+        for name in ["0.evt", "0.def", "traces.def", "traces.otf2"] {
+            let archive = folder.path().join(format!("{i}-{name}"));
+            copy(&corpus, &archive);
+            let files = ask::files(&archive);
+            let file = files.iter().find(|f| f.ends_with(name));
+            replace(file.unwrap_or_else(|| panic!("no {name} in {files:?}")), odd);
+            let out = run(whyslow(["anomalies", "--json"]).arg(&archive));
+            assert!(out.status.code().is_some_and(|code| code < 2), "{} for {name}: {}", odd.0, said(&out));
+        }
+    }
+}
+
+/// As somebody whom permissions bind: root reads everything.
+fn as_nobody(command: &mut Command, mine: &Path) -> Output {
+    const NOBODY: u32 = 65534;
+    if std::fs::metadata(mine).unwrap().uid() == 0 {
+        let home = mine.parent().unwrap();
+        assert!(Command::new("chmod").args(["a+rx"]).arg(home).arg(mine).status().unwrap().success());
+        // The program may lie where only root reaches it.
+        let program = mine.join(".program");
+        if !program.exists() {
+            std::fs::copy(env!("CARGO_BIN_EXE_whyslow"), &program).unwrap();
+        }
+        let words: Vec<_> = command.get_args().map(ToOwned::to_owned).collect();
+        return run(Command::new(program).args(words).stdin(std::process::Stdio::null()).uid(NOBODY).gid(NOBODY));
+    }
+    run(command)
+}
+
+fn permit(path: &Path, mode: u32) {
+    std::fs::set_permissions(path, std::fs::Permissions::from_mode(mode)).unwrap();
+}
+
+#[test]
+fn what_may_not_be_opened_leaves_the_others() {
+    let folder = tempfile::tempdir().unwrap();
+    let trace = folder.path().join("t");
+    copy(&fixture("lost-events"), &trace);
+    let count = || {
+        let out = as_nobody(whyslow(["stats", "count", "--json"]).arg(&trace), folder.path());
+        let answer: Value = serde_json::from_slice(&out.stdout).unwrap_or_default();
+        (out.status.code(), answer["events"].as_u64().unwrap_or(0), answer["warnings"].to_string() + &said(&out))
+    };
+    let (_, all, _) = count();
+    for (path, mode, notice) in [
+        ("kernel/index", 0, "no packet index"),
+        ("kernel/k_0", 0, "streams could not be read"),
+        ("kernel/metadata", 0, "cannot be read"),
+        ("kernel", 0, "folders cannot be opened"),
+        ("kernel", 0o444, "folders cannot be opened"),
+        ("kernel", 0o111, "folders cannot be opened"),
+    ] {
+        permit(&trace.join(path), mode);
+        let (status, events, notices) = count();
+        assert_eq!(status, Some(0), "{path} {mode:o}: {notices}");
+        assert!(events > 0 && notices.contains(notice), "{path} {mode:o}: {events} of {all}: {notices}");
+        assert!(notices.to_lowercase().contains("permission denied"), "{path} {mode:o}: no reason in {notices}");
+        permit(&trace.join(path), 0o755);
+    }
+    // Two that are named, one of which may be opened.
+    let other = folder.path().join("other");
+    copy(&fixture("lost-events"), &other);
+    permit(&other, 0);
+    let out = as_nobody(whyslow(["stats", "count", "--json"]).args([&other, &trace]), folder.path());
+    assert!(
+        out.status.success() && String::from_utf8_lossy(&out.stdout).contains("folders cannot be opened"),
+        "{}",
+        said(&out)
+    );
+    // Nothing is left.
+    for path in [trace.join("kernel"), trace.join("ust")] {
+        permit(&path, 0);
+    }
+    let (status, events, notices) = count();
+    assert!(status == Some(1) && events == 0 && notices.contains("ermission denied"), "{notices}");
+    assert_eq!(notices.trim().lines().count(), 1, "{notices}");
+    for path in [other, trace.join("kernel"), trace.join("ust")] {
+        permit(&path, 0o755);
+    }
+}
+
+#[test]
+fn a_build_that_is_killed_leaves_nothing_behind() {
+    let folder = tempfile::tempdir().unwrap();
+    let (trace, database) = (fixture("lock-contention"), folder.path().join("a.whyslow"));
+    let build = || {
+        let mut command = whyslow(["build", "-o"]);
+        command.arg(&database).arg(&trace).stdout(std::process::Stdio::piped()).stderr(std::process::Stdio::piped());
+        command
+    };
+    let out = run(&mut build());
+    assert!(out.status.success(), "{}", said(&out));
+    let whole = std::fs::read(&database).unwrap();
+    let listed = |folder: &Path| {
+        let mut names: Vec<_> =
+            std::fs::read_dir(folder).unwrap().map(|e| e.unwrap().file_name().into_string().unwrap()).collect();
+        names.sort();
+        names
+    };
+    let began = std::time::Instant::now();
+    run(&mut build());
+    let takes = began.elapsed();
+    for step in 0..40 {
+        let mut child = build().spawn().unwrap();
+        std::thread::sleep(takes * step / 36);
+        child.kill().unwrap();
+        child.wait().unwrap();
+        assert_eq!(std::fs::read(&database).unwrap(), whole, "half a database after step {step}");
+    }
+    // What the moment between two names left, the next one removes.
+    std::fs::write(folder.path().join(".whyslow-1-0"), "left by another").unwrap();
+    assert!(run(&mut build()).status.success());
+    assert_eq!(listed(folder.path()), ["a.whyslow"]);
+}
+
+#[test]
+fn a_link_to_nothing_is_not_written_through() {
+    let folder = tempfile::tempdir().unwrap();
+    let link = folder.path().join("link.whyslow");
+    symlink("nowhere", &link).unwrap();
+    let out = run(whyslow(["build", "-o"]).arg(&link).arg(fixture("lock-contention")));
+    assert_eq!((out.status.code(), said(&out).lines().count()), (Some(1), 1), "{}", said(&out));
+    assert!(said(&out).contains("link") && !folder.path().join("nowhere").exists(), "{}", said(&out));
+}
+
+#[test]
+fn a_limit_on_the_size_of_files_is_an_error_line() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut command = Command::new("sh");
+    command.args(["-c", "ulimit -f 1; exec \"$@\"", "sh", env!("CARGO_BIN_EXE_whyslow"), "build", "-o"]);
+    let out = run(command.arg(folder.path().join("a.whyslow")).arg(fixture("cpu-contention")));
+    assert_eq!((out.status.code(), said(&out).lines().count()), (Some(1), 1), "{:?}: {}", out.status, said(&out));
+    assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 0);
+}
+
+/// A file whose writes fail for want of room.
+fn full() -> std::fs::File {
+    std::fs::OpenOptions::new().write(true).open("/dev/full").unwrap()
+}
+
+#[test]
+fn a_full_stdout_is_named_and_a_full_stderr_changes_nothing() {
+    for words in [&["stats", "count"][..], &["stats", "count", "--json"], &["dump"], &["explain"], &["--help"]] {
+        let mut command = whyslow(words);
+        if words != ["--help"] {
+            command.arg(fixture("lock-contention"));
+        }
+        let child = command.stdout(full()).stderr(std::process::Stdio::piped()).spawn().unwrap();
+        let out = ask::finish(child, &format!("{words:?}"));
+        assert_eq!((out.status.code(), said(&out).lines().count()), (Some(1), 1), "{words:?}: {}", said(&out));
+        assert!(said(&out).contains("stdout") && said(&out).contains("room"), "{words:?}: {}", said(&out));
+    }
+    for (words, status) in [(&["explain", "no/such/trace"][..], 1), (&["explain", "--sloow"], 2), (&["stats"], 2)] {
+        let child = whyslow(words).stdout(std::process::Stdio::piped()).stderr(full()).spawn().unwrap();
+        assert_eq!(ask::finish(child, "full stderr").status.code(), Some(status), "{words:?}");
+        let mut child =
+            whyslow(words).stdout(std::process::Stdio::piped()).stderr(std::process::Stdio::piped()).spawn().unwrap();
+        drop(child.stderr.take());
+        assert_eq!(child.wait().unwrap().code(), Some(status), "{words:?} with stderr closed");
+    }
+    let timed = whyslow(["stats", "count", "--timings"])
+        .arg(fixture("snap"))
+        .stdout(std::process::Stdio::piped())
+        .stderr(full())
+        .spawn();
+    assert_eq!(ask::finish(timed.unwrap(), "timings").status.code(), Some(0));
+}
+
+#[test]
+fn paths_need_not_be_text() {
+    use std::os::unix::ffi::OsStrExt;
+    let folder = tempfile::tempdir().unwrap();
+    let trace = folder.path().join(std::ffi::OsStr::from_bytes(b"tr\xffce"));
+    copy(&fixture("snap"), &trace);
+    let mut labelled = std::ffi::OsString::from("old=");
+    labelled.push(&trace);
+    for argument in [trace.clone().into_os_string(), labelled] {
+        let out = run(whyslow(["stats", "count", "--json"]).arg(&argument));
+        assert!(out.status.success(), "{argument:?}: {}", said(&out));
+        let events = |out: &Output| serde_json::from_slice::<Value>(&out.stdout).unwrap()["events"].clone();
+        assert_eq!(events(&out), events(&run(whyslow(["stats", "count", "--json"]).arg(fixture("snap")))));
+    }
+    // A stream of such a name, with its index.
+    let trace = folder.path().join("t");
+    copy(&fixture("lost-events"), &trace);
+    let kernel = ask::files(&trace).into_iter().find(|f| f.extension().is_some_and(|e| e == "idx")).unwrap();
+    let stream = kernel.parent().unwrap().parent().unwrap().join(kernel.file_stem().unwrap());
+    let odd = std::ffi::OsStr::from_bytes(b"str\xffam");
+    std::fs::rename(&stream, stream.with_file_name(odd)).unwrap();
+    std::fs::rename(&kernel, kernel.with_file_name(std::ffi::OsStr::from_bytes(b"str\xffam.idx"))).unwrap();
+    let (events, notices) = count(&trace);
+    assert!(events > 0 && !notices.contains("no packet index"), "{notices}");
+}
+
+#[test]
+fn too_many_workers_are_fewer_and_long_words_are_cut() {
+    let out = run(whyslow(["stats", "count", "--threads", "1000000"]).arg(fixture("snap")));
+    assert!(
+        out.status.success() && said(&out).lines().count() == 1 && said(&out).contains("--threads"),
+        "{}",
+        said(&out)
+    );
+    let plain = run(whyslow(["stats", "count"]).arg(fixture("snap")));
+    assert_eq!(out.stdout, plain.stdout);
+    let long = "x".repeat(100_000);
+    for words in [&["explain", "--task", &long][..], &["explain", "--slow", &long], &["explain", &format!("--{long}")]]
+    {
+        let out = run(whyslow(words).arg(fixture("lock-contention")));
+        assert!(out.status.code() == Some(2) && out.stderr.len() < 2000, "{} bytes", out.stderr.len());
+    }
+    // A database that may not be read says so.
+    let folder = tempfile::tempdir().unwrap();
+    let database = folder.path().join("a.whyslow");
+    assert!(run(whyslow(["build", "-o"]).arg(&database).arg(fixture("lock-contention"))).status.success());
+    permit(&database, 0);
+    let out = as_nobody(whyslow(["explain"]).arg(&database), folder.path());
+    assert!(out.status.code() == Some(1) && said(&out).contains("ermission denied"), "{}", said(&out));
+}

@@ -1,0 +1,87 @@
+//! Runs the built program as a user does, with a limit on its time: whoever hangs is killed and the test fails.
+#![allow(dead_code, clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
+use std::ffi::OsStr;
+use std::io::Read;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Output, Stdio};
+use std::time::{Duration, Instant};
+
+/// Longer than anything that is asked here takes, on a busy machine too.
+pub const PATIENCE: Duration = Duration::from_secs(300);
+
+/// The program with these words.
+pub fn whyslow<W: AsRef<OsStr>>(words: impl IntoIterator<Item = W>) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_whyslow"));
+    command.args(words).stdin(Stdio::null());
+    command
+}
+
+/// Run to the end and return what it wrote.
+pub fn run(command: &mut Command) -> Output {
+    let child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    finish(child, &format!("{command:?}"))
+}
+
+/// Wait for the end of a child whose outputs are pipes.
+pub fn finish(mut child: Child, what: &str) -> Output {
+    let drain = |pipe: Option<Box<dyn Read + Send>>| {
+        std::thread::spawn(move || {
+            let mut bytes = Vec::new();
+            pipe.map(|mut pipe| pipe.read_to_end(&mut bytes));
+            bytes
+        })
+    };
+    let out = drain(child.stdout.take().map(|p| Box::new(p) as _));
+    let said = drain(child.stderr.take().map(|p| Box::new(p) as _));
+    let began = Instant::now();
+    let status = loop {
+        if let Some(status) = child.try_wait().unwrap() {
+            break status;
+        }
+        if began.elapsed() > PATIENCE {
+            child.kill().unwrap();
+            child.wait().unwrap();
+            panic!("{what} still runs after {PATIENCE:?}: {}", String::from_utf8_lossy(&said.join().unwrap()));
+        }
+        std::thread::sleep(Duration::from_millis(5));
+    };
+    Output { status, stdout: out.join().unwrap(), stderr: said.join().unwrap() }
+}
+
+/// What it said on stderr.
+pub fn said(out: &Output) -> String {
+    String::from_utf8_lossy(&out.stderr).into_owned()
+}
+
+/// A recorded trace of the repository.
+pub fn fixture(name: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("fixtures/traces").join(name)
+}
+
+/// Copy a folder with all that is in it.
+pub fn copy(from: &Path, to: &Path) {
+    std::fs::create_dir_all(to).unwrap();
+    for entry in std::fs::read_dir(from).unwrap() {
+        let entry = entry.unwrap();
+        let target = to.join(entry.file_name());
+        if entry.file_type().unwrap().is_dir() {
+            copy(&entry.path(), &target)
+        } else {
+            std::fs::copy(entry.path(), target).map(drop).unwrap()
+        }
+    }
+}
+
+/// All files below a folder, in order.
+pub fn files(folder: &Path) -> Vec<PathBuf> {
+    let mut entries: Vec<_> = std::fs::read_dir(folder).unwrap().map(|e| e.unwrap().path()).collect();
+    entries.sort();
+    entries.into_iter().flat_map(|path| if path.is_dir() { files(&path) } else { vec![path] }).collect()
+}
+
+/// An archive of two ranks that exchange a message, from the fixtures of OTF2; `None` where there is none.
+pub fn pipe(path: &Path) {
+    std::fs::remove_file(path).ok();
+    assert!(Command::new("mkfifo").arg(path).status().unwrap().success());
+}
