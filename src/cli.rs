@@ -88,6 +88,9 @@ enum TypedCommand {
         /// Limits by the median and its deviation, instead of by q
         #[arg(long)]
         robust: bool,
+        /// The task whose delayed executions come first (default: as `explain` chooses)
+        #[arg(long)]
+        task: Option<String>,
         #[command(flatten)]
         symbols: Symbols,
         /// Print one JSON document (schema whyslow.anomalies/1)
@@ -338,6 +341,8 @@ pub enum Request {
         s: f64,
         /// Limits by the median and its deviation, instead of by q.
         robust: bool,
+        /// The task whose executions count.
+        task: Option<String>,
         /// Names of functions.
         symbols: SymbolFiles,
         /// JSON instead of text.
@@ -418,8 +423,8 @@ pub fn parse(words: impl IntoIterator<Item = OsString>) -> Parsed {
         Some(TypedCommand::Diff { input, choice, json, max_nodes, executions }) => {
             (input, Request::Diff { selection: choice.meant(), json, max_nodes, executions })
         }
-        Some(TypedCommand::Anomalies { input, q, s, robust, symbols, json }) => {
-            (input, Request::Anomalies { q, s, robust, symbols: symbols.meant(), json })
+        Some(TypedCommand::Anomalies { input, q, s, robust, task, symbols, json }) => {
+            (input, Request::Anomalies { q, s, robust, task, symbols: symbols.meant(), json })
         }
         Some(TypedCommand::Stats { what, input, json }) => (input, Request::Stats { what, json }),
         Some(TypedCommand::Query { input, attribute, at, range, points, longest, json }) => {

@@ -1,6 +1,5 @@
 //! What each command does: ask the session, hand the answer to a view, say how it ended.
 
-use crate::analysis::patterns::Mining;
 use crate::analysis::patterns::measure::{Limit, Settings};
 use crate::analysis::symbols::files::Places;
 use crate::base::memory;
@@ -16,7 +15,7 @@ use crate::model::build;
 use crate::model::execution::ExecutionId;
 use crate::model::facts::Facts;
 use crate::model::join::Renamed;
-use crate::model::pattern::Anomalies;
+use crate::model::mining::Mining;
 use crate::model::questions::questions;
 use crate::session::{self, Databases, Run, Session, Traces, Wrong};
 use crate::view::stderr::say;
@@ -184,9 +183,10 @@ fn tell(
     work: &Work,
     clock: &mut Stages,
 ) -> anyhow::Result<Notices> {
-    if let Request::Anomalies { q, s, robust, symbols, json } = request {
+    if let Request::Anomalies { q, s, robust, task, symbols, json } = request {
         let limit = if robust { Limit::Robust } else { Limit::Quotient };
-        return anomalies(session, &Settings { q, s, limit }, &places(common, &symbols), json, work, clock);
+        let settings = Settings { q, s, limit };
+        return anomalies(session, task.as_deref(), &settings, &places(common, &symbols), json, work, clock);
     }
     match session {
         Session::Traces(traces) => tell_traces(traces, common, request, work, clock),
@@ -198,6 +198,7 @@ fn tell(
 /// What repeats, what broke it, and where that came from.
 fn anomalies(
     session: &Session,
+    task: Option<&str>,
     settings: &Settings,
     places: &Places,
     json: bool,
@@ -205,11 +206,10 @@ fn anomalies(
     clock: &mut Stages,
 ) -> anyhow::Result<Notices> {
     let (found, notices) = with_progress(work, || {
-        let mining = session.mine(places, work)?;
-        let (mined, notices) = &*mining;
+        let mining = session.mine(task, places, work)?;
         clock.lap("mine");
-        clock.tell("detection", mined.detection);
-        Ok((Anomalies::new(mined, settings, work)?, notices.clone()))
+        clock.tell("detection", mining.mined.detection);
+        Ok((mining.anomalies(settings, work)?, mining.notices.clone()))
     })?;
     clock.lap("judge");
     if json {
@@ -356,14 +356,14 @@ fn tell_run(session: &Run, request: Request, work: &Work, clock: &mut Stages) ->
         Request::Info { full, json } => {
             let analysed = if full {
                 let mining = with_progress(work, || session.mine(work))?;
-                let found = Anomalies::new(&mining.0, &Settings::default(), work)?;
+                let found = mining.anomalies(&Settings::default(), work)?;
                 clock.lap("analyse");
                 Some((mining, found))
             } else {
                 None
             };
-            let notices = analysed.as_ref().map_or(&archive.notices, |(mining, _)| &mining.1);
-            let facts = archive::Facts::new(archive, analysed.as_ref().map(|(m, f)| (&m.0, f)), notices);
+            let notices = analysed.as_ref().map_or(&archive.notices, |(mining, _)| &mining.notices);
+            let facts = archive::Facts::new(archive, analysed.as_ref().map(|(m, f)| (&m.mined, f)), notices);
             if json {
                 print_json(&facts)?
             } else {
@@ -446,13 +446,18 @@ struct Analyst {
 
 impl Backend for Analyst {
     fn analyse(&mut self, task: Option<&str>, work: &Work) -> anyhow::Result<Arc<Model>> {
-        let task = task.or(self.task.as_deref());
+        if let Some(task) = task {
+            self.task = Some(task.to_owned());
+        }
+        let task = self.task.as_deref();
         let model = || {
             self.session.fit_clocks(work)?;
             let model = self.session.model(task, &self.places, &[], work)?;
             session::rename(model, &self.renamed, work)
         };
         let model = memory::within(self.memory, &work.cancel, model)??;
+        // Delays are asked of the same executions.
+        self.task = model.tasks.get(model.task).cloned();
         self.told.lock().unwrap_or_else(PoisonError::into_inner).clone_from(&model.notices);
         Ok(Arc::new(model))
     }
@@ -464,10 +469,10 @@ impl Backend for Analyst {
     fn mine(&mut self, work: &Work) -> anyhow::Result<Arc<Mining>> {
         let mining = || {
             self.session.fit_clocks(work)?;
-            self.session.mine(&self.places, work)
+            self.session.mine(self.task.as_deref(), &self.places, work)
         };
         let mining = memory::within(self.memory, &work.cancel, mining)??;
-        self.told.lock().unwrap_or_else(PoisonError::into_inner).merge(&mining.1);
+        self.told.lock().unwrap_or_else(PoisonError::into_inner).merge(&mining.notices);
         Ok(mining)
     }
 

@@ -742,8 +742,8 @@ fn natural_noise_is_told_as_what_it_is() {
     noise.dedup();
     assert_eq!(noise, [(0, None), (0, Some("interrupted")), (1, Some("delivery"))]);
     let text = whyslow::view::anomalies::text(&found, &Default::default());
-    // Two sources, and the first line says the costliest again.
-    assert_eq!(text.matches("noise of the system").count(), 3, "{text}");
+    // Two rows of the table, two sources, and the first line says the costliest again.
+    assert_eq!(text.matches("noise of the system").count(), 5, "{text}");
     let later = found.paths.iter().flat_map(|p| &p.steps[1..]).all(|s| s.noise.is_none());
     assert!(later, "only sources are noise");
 }

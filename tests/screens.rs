@@ -15,6 +15,7 @@ use support::Session;
 use whyslow::view::tui::app::Pane;
 use whyslow::view::tui::layout::layout;
 use whyslow::view::tui::paint::Painter;
+use whyslow::view::tui::sources::Row;
 use whyslow::view::tui::theme::Depth;
 use whyslow::view::tui::update::Message;
 use whyslow::view::tui::{Exported, First};
@@ -170,8 +171,7 @@ fn q_and_s_change_the_list_at_once_and_the_cursor_stays() {
     let list = |s: &Session| s.app.patterns.list.clone();
     let here = |s: &Session| {
         let found = s.app.patterns.found.as_ref().unwrap();
-        let anomaly = found.get(list(s).here().unwrap()).unwrap();
-        (anomaly.stream, anomaly.span.start)
+        list(s).name(found, list(s).here().unwrap()).unwrap()
     };
     let (all, before) = (list(&session).visible.len(), here(&session));
     session.keys("{ { {");
@@ -186,26 +186,67 @@ fn q_and_s_change_the_list_at_once_and_the_cursor_stays() {
 }
 
 #[test]
-fn the_anomaly_list_is_filtered_searched_and_ordered() {
+fn the_table_of_sources_is_filtered_searched_and_ordered() {
     let mut session = Session::new(120, 40, Depth::True);
     session.ready();
-    session.keys("3 f S o u r c e Enter");
-    let roles = |s: &Session| {
+    session.keys("3 f n o i s e Enter");
+    let noise = |s: &Session| {
         let found = s.app.patterns.found.clone().unwrap();
-        s.app.patterns.list.visible.iter().map(|at| found.role(*at)).collect::<Vec<_>>()
+        let rows = s.app.patterns.list.visible.iter();
+        rows.map(|row| row.source(&found).unwrap().noise.is_some()).collect::<Vec<_>>()
     };
-    assert!(!roles(&session).is_empty() && roles(&session).iter().all(|r| r.starts_with("source")));
+    assert!(!noise(&session).is_empty() && noise(&session).iter().all(|noise| *noise));
     session.keys("Esc");
-    assert!(roles(&session).iter().any(|r| r.starts_with("victim")));
-    session.keys("/ r a n k Space 0 Enter n");
+    assert!(noise(&session).iter().any(|noise| !noise));
+    session.keys("/ r a n k Enter n");
     let lines = session.lines();
     assert!(lines[39].contains("match 2 of"), "{}", lines[39]);
     session.keys("o");
-    let factors: Vec<f64> = {
-        let found = session.app.patterns.found.clone().unwrap();
-        session.app.patterns.list.visible.iter().map(|at| found.get(*at).unwrap().factor).collect()
+    let found = session.app.patterns.found.clone().unwrap();
+    let list = &session.app.patterns.list;
+    let excess: Vec<i64> = list.visible.iter().map(|row| row.source(&found).unwrap().excess_ns).collect();
+    assert!(excess.is_sorted_by(|a, b| a >= b) && list.row == 0, "a new order is read from its top");
+}
+
+#[test]
+fn the_table_of_sources_and_the_path_follow_each_other() {
+    let mut session = Session::new(200, 60, Depth::True);
+    session.ready();
+    session.keys("3 { { { {");
+    let source_of_path = |s: &Session| {
+        let found = s.app.patterns.found.clone().unwrap();
+        found.rows.get(s.app.patterns.path.path).copied().flatten().map(|(source, _)| source)
     };
-    assert!(factors.is_sorted_by(|a, b| a >= b));
+    let here = |s: &Session| s.app.patterns.list.here().unwrap();
+    let rows = session.app.patterns.list.visible.len();
+    assert!(rows > 3);
+    for _ in 0..rows {
+        assert_eq!(source_of_path(&session), Some(here(&session).at()));
+        session.keys("Down");
+    }
+    // A path with another source takes the cursor of the table along.
+    session.keys("4");
+    for _ in 0..5 {
+        session.keys("Right");
+        assert_eq!(source_of_path(&session), Some(here(&session).at()));
+    }
+    // A source opens to its occurrences, each with its path.
+    session.keys("3 Home");
+    let found = session.app.patterns.found.clone().unwrap();
+    let several = |s: &Session| here(s).source(&found).unwrap().occurrences.len() > 1;
+    while !several(&session) {
+        session.keys("Down");
+    }
+    let source = here(&session);
+    session.keys("Enter Down");
+    let Row::Occurrence(at, 0) = here(&session) else { panic!("{:?}", here(&session)) };
+    assert_eq!((at, session.app.patterns.list.visible.len() > rows), (source.at(), true));
+    let occurrence = here(&session).occurrence(&found).unwrap().clone();
+    assert_eq!(session.app.patterns.path.path as u32, occurrence.path.unwrap());
+    session.keys("Enter");
+    assert_eq!(session.app.pane, Pane::Path);
+    session.keys("- Left");
+    assert_eq!((here(&session), session.app.patterns.list.visible.len()), (source, rows));
 }
 
 #[test]

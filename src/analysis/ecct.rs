@@ -15,7 +15,9 @@
 //!
 //! Cost: linear in segments plus stack pieces and CPU runs inside them. ALGORITHMS.md sections 5.3 and 5.4.
 
+use super::carriers;
 use super::disk::DiskUse;
+use super::hops::{HopId, Hops};
 use super::outline::{Outline, OutlineId, Step};
 use super::path::{Entered, PathSegment};
 use super::recording::{EdgeKind, HostId, Recording, Thread, ThreadId};
@@ -23,6 +25,7 @@ use super::spent::Spent;
 use super::stacks::Timelines;
 use super::thread_names::ThreadNames;
 use crate::base::time::{Ns, Span};
+use crate::event::operation::Via;
 use foldhash::HashMap;
 
 /// What trees are made from.
@@ -69,6 +72,8 @@ pub type Own = Vec<(OutlineId, u64)>;
 /// A thread on the way that the path took.
 struct Passed {
     thread: ThreadId,
+    /// Who held whom down to it; the first where nobody asks.
+    hop: HopId,
     /// Its thread step (for the execution's own thread, the process).
     root: OutlineId,
     /// Root and the stack at which it stopped last.
@@ -79,11 +84,18 @@ struct Passed {
 
 /// Fold one path into the outline.
 pub fn fold(sources: &Sources<'_>, path: &[PathSegment], outline: &mut Outline) -> Own {
-    let mut walk = Walk { sources, outline, passed: Vec::new(), own: Own::new() };
-    for segment in path {
-        walk.step(segment);
-    }
-    walk.own
+    Walk::new(sources, outline, None).through(path).0
+}
+
+/// The same, and for each entry who held whom down to the thread that spent it. The entries stand in order of time and
+/// tile the path; those of a shared disk stand one after the other over their wait.
+pub fn fold_with_hops(
+    sources: &Sources<'_>,
+    path: &[PathSegment],
+    outline: &mut Outline,
+    hops: &mut Hops,
+) -> (Own, Vec<HopId>) {
+    Walk::new(sources, outline, Some(hops)).through(path)
 }
 
 struct Walk<'a> {
@@ -91,12 +103,34 @@ struct Walk<'a> {
     outline: &'a mut Outline,
     passed: Vec<Passed>,
     own: Own,
+    hops: Option<&'a mut Hops>,
+    /// Who spends what is added.
+    hop: HopId,
+    /// By entry of `own`, where `hops` are asked for.
+    spent_by: Vec<HopId>,
 }
 
-impl Walk<'_> {
+impl<'a> Walk<'a> {
+    fn new(sources: &'a Sources<'a>, outline: &'a mut Outline, hops: Option<&'a mut Hops>) -> Self {
+        let (passed, own, spent_by) = (Vec::new(), Own::new(), Vec::new());
+        Walk { sources, outline, passed, own, hops, hop: HopId(0), spent_by }
+    }
+
+    fn through(mut self, path: &[PathSegment]) -> (Own, Vec<HopId>) {
+        path.iter().for_each(|segment| self.step(segment));
+        (self.own, self.spent_by)
+    }
+
+    /// Below `above` the thread that held it.
+    fn hold(&mut self, above: Option<HopId>, thread: ThreadId, via: impl FnOnce(&Recording) -> Via) -> HopId {
+        let recording = self.sources.recording;
+        self.hops.as_mut().map_or(HopId(0), |hops| hops.child(above, thread, via(recording)))
+    }
+
     fn step(&mut self, segment: &PathSegment) {
         self.enter(segment);
         let Some(top) = self.passed.last() else { return };
+        self.hop = top.hop;
         let (root, node, span) = (top.root, top.node, segment.span);
         if span.is_empty() {
             return;
@@ -131,25 +165,29 @@ impl Walk<'_> {
         }
         let thread = self.sources.recording.thread(segment.thread);
         let start = segment.span.start;
-        let (root, below) = match self.passed.len().checked_sub(1) {
+        let (root, below, hop) = match self.passed.len().checked_sub(1) {
             None => {
                 let leader = thread.map(|t| self.sources.leaders.of(self.sources.recording, t, start));
                 let name = leader.and_then(|l| self.sources.names.at(l, start));
-                (self.outline.child(None, Step::Process(name)), None)
+                let hop = self.hold(None, segment.thread, |_| Via::Wakeup);
+                (self.outline.child(None, Step::Process(name)), None, hop)
             }
             Some(above) => {
+                let waiter = self.passed[above].thread;
                 let above = self.head_of_queue(above, start);
+                let (held, entered) = (self.passed[above].hop, segment.entered);
+                let hop = self.hold(Some(held), segment.thread, |all| carriers::of(all, waiter, start, entered));
                 let spent = match segment.entered {
                     Entered::Network => Spent::Network,
                     Entered::Disk => Spent::Disk,
                     Entered::Start | Entered::Blocked | Entered::Fork => Spent::Thread,
                 };
                 let step = Step::Thread(spent, thread.and_then(|t| self.sources.names.at(t, start)));
-                (self.outline.child(Some(self.passed[above].node), step), Some(above))
+                (self.outline.child(Some(self.passed[above].node), step), Some(above), hop)
             }
         };
         let node = self.stack(root, segment.thread, start);
-        self.passed.push(Passed { thread: segment.thread, root, node, below });
+        self.passed.push(Passed { thread: segment.thread, hop, root, node, below });
     }
 
     /// The first of the threads above that wait in the same place, one for the next.
@@ -171,6 +209,9 @@ impl Walk<'_> {
     fn add(&mut self, node: OutlineId, ns: u64) {
         if ns > 0 {
             self.own.push((node, ns));
+            if self.hops.is_some() {
+                self.spent_by.push(self.hop);
+            }
         }
     }
 
@@ -220,7 +261,10 @@ impl Walk<'_> {
             self.add(wait, Span::new(at, part.start).len() as u64);
             let step = Step::Thread(Spent::Preempted, self.sources.names.at(other, part.start));
             let root = self.outline.child(Some(wait), step);
+            let waiting = self.hop;
+            self.hop = self.hold(Some(waiting), run.thread, |_| Via::Cpu);
             self.add_stacks(root, run.thread, part);
+            self.hop = waiting;
             self.outline.count(root, run.thread, part.len() as u64);
             at = part.end;
         }
@@ -239,7 +283,10 @@ impl Walk<'_> {
             let step = Step::Thread(Spent::Disk, self.sources.names.at(other, share.since));
             let root = self.outline.child(Some(wait), step);
             let node = self.stack(root, id, share.since);
+            let waiting = self.hop;
+            self.hop = self.hold(Some(waiting), id, |_| Via::Disk);
             self.add(node, share.ns);
+            self.hop = waiting;
             self.outline.count(root, id, share.ns);
             left = left.saturating_sub(share.ns);
         }

@@ -7,6 +7,7 @@
 
 pub use crate::state::recording;
 pub mod candidates;
+pub mod carriers;
 pub mod clocks;
 pub mod counters;
 pub mod counts;
@@ -15,6 +16,7 @@ pub mod disk;
 pub mod ecct;
 pub mod executions;
 pub mod functions;
+pub mod hops;
 pub mod mpi;
 pub mod offsets;
 pub mod operation_stacks;

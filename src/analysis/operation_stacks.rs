@@ -18,6 +18,7 @@ use foldhash::HashMap;
 /// Fill in [`Sequence::stacks`](crate::event::operation::Sequence::stacks) and [`Operations::stacks`].
 pub fn lay(
     recording: &Recording,
+    (spaces, timelines): (&Spaces, &Timelines),
     operations: &mut Operations,
     places: &Places,
     notices: &mut Notices,
@@ -26,8 +27,6 @@ pub fn lay(
     if recording.threads.iter().all(|t| t.samples.is_empty()) {
         return Ok(());
     }
-    let spaces = Spaces::new(&recording.images);
-    let timelines = Timelines::new(recording, &spaces, false, work)?;
     let mut numbers: HashMap<Placed, u32> = HashMap::default();
     let mut stacks: Vec<Placed> = Vec::new();
     for (thread, sequence) in streams(recording).zip(&mut operations.sequences) {
@@ -43,7 +42,7 @@ pub fn lay(
             })
             .collect();
     }
-    let resolver = Resolver::new(recording, &spaces, places);
+    let resolver = Resolver::new(recording, spaces, places);
     let frames = resolver.resolve(&stacks, &mut operations.names, notices, work)?;
     let named = |frames: Vec<_>| {
         let known = frames.into_iter().filter(|f: &super::symbols::UserFrame| !f.folded);

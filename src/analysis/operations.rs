@@ -7,7 +7,8 @@
 //! operations enclose nothing: so each end is an operation without length, and the time between is a gap of its own.
 //! Cost: linear in calls and edges, a look-up per wake-up, a sort of the user-space events.
 
-use super::recording::{EdgeKind, HostId, Mark, Recording, Thread, ThreadId};
+use super::ecct::Leaders;
+use super::recording::{Edge, EdgeKind, HostId, Mark, Recording, Thread, ThreadId};
 use crate::base::names::{NameId, Names};
 use crate::base::time::{Ns, Span};
 use crate::event::operation::{Kind, Message, Operation, Operations, Place, Sequence, ThreadPlace, Via};
@@ -15,7 +16,7 @@ use foldhash::{HashMap, HashSet};
 
 /// The threads that are streams: those that made system calls or user-space events; idle tasks make none. The tracer's
 /// own are left out: they wait for what is recorded, and nobody waits for them.
-pub(super) fn streams(recording: &Recording) -> impl Iterator<Item = ThreadId> {
+pub fn streams(recording: &Recording) -> impl Iterator<Item = ThreadId> {
     let marked: HashSet<ThreadId> = recording.marks.iter().filter_map(|m| m.thread).collect();
     let active = move |id: &ThreadId, t: &Thread| !t.calls.is_empty() || marked.contains(id);
     let all = recording.threads.iter().enumerate().map(|(i, t)| (ThreadId::at(i), t));
@@ -64,27 +65,30 @@ fn instants<'a>(recording: &Recording, named: impl Fn(&Mark) -> Option<&'a str>,
 pub fn of_recording<'a>(recording: &Recording, named: impl Fn(&Mark) -> Option<&'a str>) -> Operations {
     let mut operations = Operations { one_clock: true, ..Operations::default() };
     let instants = instants(recording, named, &mut operations.names);
+    let leaders = Leaders::new(recording);
     let mut streams: Vec<Option<u32>> = vec![None; recording.threads.len()];
     for id in self::streams(recording) {
         let (Some(stream), Some(thread)) = (streams.get_mut(id.index()), recording.thread(id)) else { continue };
         *stream = Some(operations.sequences.len() as u32);
-        let name = thread.names.last().map_or("", |(_, n)| recording.names.get(*n)).to_owned();
-        let mut sequence = Sequence { stream: format!("{name} {}", thread.tid), ..Sequence::default() };
-        sequence.thread = Some(ThreadPlace { pid: thread.pid, tid: thread.tid, name });
+        let place = place(recording, &leaders, id);
+        let mut sequence = Sequence { stream: format!("{} {}", place.name, place.tid), ..Sequence::default() };
+        sequence.thread = Some(place);
         let own = instants.partition_point(|i| i.0 < id)..instants.partition_point(|i| i.0 <= id);
         let mut own = instants.get(own).unwrap_or(&[]).iter().peekable();
-        let mut add = |symbol: NameId, span: Span| {
+        let mut add = |symbol: NameId, kind: Kind, span: Span| {
             // Calls of one thread do not nest; where events were lost one may begin before another has ended.
             let start = sequence.operations.last().map_or(span.start, |o| o.end.max(span.start));
-            sequence.operations.push(Operation { symbol, kind: Kind::Work, start, end: span.end.max(start) });
+            sequence.operations.push(Operation { symbol, kind, start, end: span.end.max(start) });
         };
+        let mut edges = thread.edges.as_slice();
         for call in &thread.calls {
             while let Some((_, time, symbol)) = own.next_if(|(_, time, _)| *time <= call.span.start) {
-                add(*symbol, Span::new(*time, *time));
+                add(*symbol, Kind::Work, Span::new(*time, *time));
             }
-            add(operations.names.intern(recording.names.get(call.name)), call.span);
+            let kind = if waited(&mut edges, call.span) * 2 > call.span.len() { Kind::Wait } else { Kind::Work };
+            add(operations.names.intern(recording.names.get(call.name)), kind, call.span);
         }
-        own.for_each(|(_, time, symbol)| add(*symbol, Span::new(*time, *time)));
+        own.for_each(|(_, time, symbol)| add(*symbol, Kind::Work, Span::new(*time, *time)));
         operations.sequences.push(sequence);
     }
     for (to, thread) in streams.iter().zip(&recording.threads) {
@@ -113,6 +117,27 @@ pub fn of_recording<'a>(recording: &Recording, named: impl Fn(&Mark) -> Option<&
     operations
 }
 
+/// How long a thread waited in `span`; `edges` are its edges that may reach into it, of which those before are dropped.
+fn waited(edges: &mut &[Edge], span: Span) -> Ns {
+    while let Some((_, rest)) = edges.split_first().filter(|(first, _)| first.span.end <= span.start) {
+        *edges = rest;
+    }
+    let inside = edges.iter().take_while(|e| e.span.start < span.end);
+    let runs =
+        |kind| matches!(kind, EdgeKind::Running | EdgeKind::Interrupted | EdgeKind::Preempted | EdgeKind::Unknown);
+    inside.filter(|e| !runs(e.kind)).map(|e| e.span.clip(span).len()).sum()
+}
+
+/// A thread as paths name it.
+pub fn place(recording: &Recording, leaders: &Leaders, id: ThreadId) -> ThreadPlace {
+    let Some(thread) = recording.thread(id) else {
+        return ThreadPlace { pid: 0, tid: 0, name: "unknown".into(), process: "unknown".into() };
+    };
+    let leader = leaders.of(recording, thread, thread.life.end);
+    let last = |t: &Thread| t.names.last().map_or_else(String::new, |(_, n)| recording.names.get(*n).to_owned());
+    ThreadPlace { pid: thread.pid, tid: thread.tid, name: last(thread), process: last(leader) }
+}
+
 fn stream_of(streams: &[Option<u32>], thread: ThreadId) -> Option<u32> {
     *streams.get(thread.index())?
 }
@@ -130,7 +155,7 @@ mod tests {
     use super::*;
     use crate::analysis::patterns::Mined;
     use crate::analysis::patterns::measure::Settings;
-    use crate::analysis::recording::{Call, Edge};
+    use crate::analysis::recording::Call;
     use crate::base::work::Work;
 
     const MS: Ns = 1_000_000;

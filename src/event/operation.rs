@@ -15,6 +15,8 @@ use std::collections::BTreeMap;
 pub enum Kind {
     /// By its own work.
     Work,
+    /// It was off the CPU for most of its time, for nobody that is known: a timer, a disk, a device.
+    Wait,
     /// It waits for a message (or a wake-up, or a packet).
     Receive,
     /// It waits for the other members of a meeting.
@@ -24,10 +26,19 @@ pub enum Kind {
 }
 
 /// What an event of an occurrence is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum EventKind {
     /// An operation that waits for nobody.
+    #[default]
     Operation,
+    /// A wait for a timer, a disk, a device.
+    Wait,
+    /// A thread on a CPU, in an execution.
+    Running,
+    /// A thread that could run and had no CPU.
+    Runnable,
+    /// An interrupt handler that had the CPU.
+    Interrupt,
     /// The time between two operations.
     Gap,
     /// An operation that waits for a message, a wake-up, a packet.
@@ -43,6 +54,10 @@ impl EventKind {
     pub fn name(self) -> &'static str {
         match self {
             EventKind::Operation => "operation",
+            EventKind::Wait => "wait",
+            EventKind::Running => "running",
+            EventKind::Runnable => "runnable",
+            EventKind::Interrupt => "interrupt",
             EventKind::Gap => "gap",
             EventKind::Receive => "receive",
             EventKind::Collective => "collective",
@@ -60,6 +75,7 @@ impl From<Kind> for EventKind {
     fn from(kind: Kind) -> Self {
         match kind {
             Kind::Work => EventKind::Operation,
+            Kind::Wait => EventKind::Wait,
             Kind::Receive => EventKind::Receive,
             Kind::Collective => EventKind::Collective,
             Kind::Send => EventKind::Send,
@@ -96,6 +112,8 @@ pub struct ThreadPlace {
     pub tid: i32,
     /// Name of the thread.
     pub name: String,
+    /// Name of its process.
+    pub process: String,
 }
 
 /// The operations of one stream: a thread, or a rank.
@@ -154,14 +172,32 @@ pub enum Via {
     Rendezvous,
     /// Room for a message: back, from a receiver that had none until it came to the library again.
     FlowControl,
-    /// A thread had its team do something.
-    Fork,
     /// A barrier of the threads of a team.
     Barrier,
-    /// A lock was given back.
-    Lock,
     /// An accelerator was done.
     Accelerator,
+    /// A lock that was given back; a futex: a lock, or a condition that was signalled.
+    Lock,
+    /// A CPU that another thread had.
+    Cpu,
+    /// A disk that served the requests of another thread.
+    Disk,
+    /// A device's interrupt.
+    Interrupt,
+    /// A soft interrupt.
+    SoftIrq,
+    /// A signal.
+    Signal,
+    /// A pipe, or what is written and read like one.
+    Pipe,
+    /// A socket within the host.
+    Socket,
+    /// Work handed to a kernel worker.
+    Workqueue,
+    /// A thread that was not created yet, or a team that its thread had do something.
+    Fork,
+    /// A thread or process that had not ended yet.
+    Exit,
 }
 
 impl Via {
@@ -174,10 +210,19 @@ impl Via {
             Via::Packet => "packet",
             Via::Rendezvous => "rendezvous",
             Via::FlowControl => "flow_control",
-            Via::Fork => "fork",
             Via::Barrier => "barrier",
-            Via::Lock => "lock",
             Via::Accelerator => "accelerator",
+            Via::Lock => "lock",
+            Via::Cpu => "cpu",
+            Via::Disk => "disk",
+            Via::Interrupt => "interrupt",
+            Via::SoftIrq => "softirq",
+            Via::Signal => "signal",
+            Via::Pipe => "pipe",
+            Via::Socket => "socket",
+            Via::Workqueue => "workqueue",
+            Via::Fork => "fork",
+            Via::Exit => "exit",
         }
     }
 }

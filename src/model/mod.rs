@@ -4,17 +4,24 @@
 //! written to a database file and opened without it.
 
 pub mod build;
+pub mod chains;
 pub mod context;
+pub mod contribution;
 pub mod database;
+mod delayed;
+pub mod delays;
 pub mod execution;
 pub mod facts;
 pub mod histogram;
+mod idle;
 pub mod join;
 pub mod metric;
+pub mod mining;
 pub mod pattern;
 pub mod propagation;
 pub mod questions;
 pub mod selection;
+pub mod sources;
 pub mod waiting;
 
 use crate::base::names::{NameId, Names};

@@ -2,9 +2,14 @@
 //!
 //! It holds no reference to the trace. Times are on the common time line; `local` ones on the stream's own clock.
 
+use super::Model;
+use super::idle::IdleCalls;
+use super::mining::Served;
 use super::propagation::{self, Path};
+use super::sources::{self, Source};
 use super::waiting::Waiting;
 use crate::analysis::offsets::Clock;
+use crate::analysis::patterns::blame::Blamed;
 use crate::analysis::patterns::measure::{Limit, Settings, Verdict};
 use crate::analysis::patterns::table::{PatternId, Shape, Table};
 use crate::analysis::patterns::{Lateness, Mined};
@@ -87,6 +92,10 @@ pub struct Anomaly {
     pub source: bool,
     /// No single event is to blame.
     pub diffuse: bool,
+    /// It waited for work, outside of all executions: neither source nor victim.
+    pub idle: bool,
+    /// The execution that it is, where executions are judged.
+    pub execution: Option<u32>,
     /// The events that took too long, in order.
     pub responsible: Vec<Responsible>,
 }
@@ -135,12 +144,49 @@ pub struct Anomalies {
     pub paths_left_out: u64,
     /// Waiting in totals, of an MPI run.
     pub waiting: Option<Waiting>,
+    /// The sources of all paths, what one did again and again in one row, and waits for work behind them.
+    pub sources: Vec<Source>,
+    /// What was looked at.
+    pub examined: Examined,
+}
+
+/// What was looked at: where nothing was found, it is told of this much.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Examined {
+    /// Threads or ranks.
+    pub streams: u64,
+    /// Their operations.
+    pub operations: u64,
+    /// Executions, and of which task, in kernel recordings that have some.
+    pub executions: Option<(String, u64)>,
+    /// How long all of these took together.
+    pub executions_ns: Ns,
+    /// MPI ranks, not threads of a kernel recording.
+    pub is_mpi: bool,
 }
 
 impl Anomalies {
     /// Characterise what was mined under these settings. Fast enough to be called at each change of q or s.
     pub fn new(mined: &Mined, settings: &Settings, work: &Work) -> Result<Self, Cancelled> {
-        let lateness = mined.lateness(settings, work)?;
+        Anomalies::of(mined, None, settings, work)
+    }
+
+    /// The same; where there are executions they come first, and what they did not wait for is listed behind.
+    pub(super) fn of(
+        mined: &Mined,
+        served: Option<&Served>,
+        settings: &Settings,
+        work: &Work,
+    ) -> Result<Self, Cancelled> {
+        let idle = IdleCalls::new(mined);
+        let treat = |stream: u32, blamed: &Blamed| {
+            let kind = mined.operations.kind_of(stream, blamed.event);
+            match served {
+                Some(served) => served.treat(stream, kind, blamed.local),
+                None => idle.treat(mined, stream, kind, blamed.event),
+            }
+        };
+        let lateness = mined.lateness_of(settings, treat, work)?;
         let operations = &mined.operations;
         let measured: Vec<PatternId> = mined.table.measured().map(|(id, _)| id).collect();
         let patterns: Vec<Pattern> =
@@ -148,20 +194,30 @@ impl Anomalies {
         let mut order: Vec<u32> = (0..lateness.late.len() as u32).collect();
         order.sort_by_key(|l| {
             let late = &lateness.late[*l as usize];
-            (Reverse(late.excess), late.occurrence, late.pattern)
+            (late.idle, Reverse(late.excess), late.occurrence, late.pattern)
         });
         let mut numbers = vec![0_u32; order.len()];
         for (number, late) in (0..).zip(&order) {
             numbers[*late as usize] = number;
         }
         work.cancel.check()?;
-        let found = propagation::paths(mined, &lateness, &numbers);
+        let mut found = propagation::paths(mined, &lateness, &numbers);
         let mut anomalies: Vec<Anomaly> =
             order.iter().map(|l| anomaly(mined, &lateness, &measured, *l as usize)).collect();
         for source in &found.sources {
             if let Some(anomaly) = anomalies.get_mut(*source as usize) {
                 anomaly.source = true;
             }
+        }
+        let mut patterns = patterns;
+        if let Some(served) = served {
+            let delayed = served.delayed().find(settings);
+            found.put_behind(delayed.paths, delayed.anomalies.len());
+            let first = patterns.len() as u32;
+            patterns.extend(delayed.patterns);
+            let of_executions =
+                delayed.anomalies.into_iter().map(|a| Anomaly { pattern: a.pattern.map(|p| first + p), ..a });
+            anomalies.splice(0..0, of_executions);
         }
         let summary = Summary {
             events: operations.sequences.iter().map(|s| 2 * s.operations.len() as u64).sum(),
@@ -181,19 +237,34 @@ impl Anomalies {
             drift_ppb: clock.drift * 1e9,
             error_ns: clock.error,
         });
-        Ok(Anomalies {
+        let streams: Vec<Stream> = streams.chain(served.iter().flat_map(|s| s.beyond.iter().cloned())).collect();
+        let executions = served.map(|s| &s.model);
+        let task = |m: &Model| (m.tasks.get(m.task).cloned().unwrap_or_default(), m.executions.len() as u64);
+        let durations = |m: &Model| (0..m.executions.len()).map(|i| m.executions.duration(i)).sum();
+        let examined = Examined {
+            streams: operations.sequences.len() as u64,
+            operations: operations.sequences.iter().map(|s| s.operations.len() as u64).sum(),
+            executions: executions.map(task),
+            executions_ns: executions.map_or(0, durations),
+            is_mpi: operations.sequences.iter().any(|s| s.rank.is_some()),
+        };
+        let mut found = Anomalies {
             q: settings.q,
             s: settings.s,
             limit: settings.limit,
-            origin: origin(mined),
+            origin: origin(mined).min(executions.map_or(Ns::MAX, |m| m.origin)),
             summary,
-            streams: streams.collect(),
+            streams,
             patterns,
             anomalies,
             paths: found.paths,
             paths_left_out: found.left_out,
             waiting: mined.waiting.as_ref().map(|w| Waiting::new(w, operations)),
-        })
+            sources: Vec::new(),
+            examined,
+        };
+        found.sources = sources::of(&found);
+        Ok(found)
     }
 }
 
@@ -242,6 +313,8 @@ fn anomaly(mined: &Mined, lateness: &Lateness, measured: &[PatternId], at: usize
         excess_ns: late.excess,
         source: false,
         diffuse: late.diffuse,
+        idle: late.idle,
+        execution: None,
         responsible: responsible.collect(),
     }
 }

@@ -62,6 +62,13 @@ pub struct Step {
 /// sender; a source with several last victims has as many paths.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Path {
+    /// Paths with one number have one source: what a thread did at one time.
+    pub source: u32,
+    /// The execution that was delayed, where executions are judged.
+    pub execution: Option<u32>,
+    /// Name of the source's thread as contexts show it (`worker-*` for a pool); empty for the execution's own thread and
+    /// outside of executions.
+    pub origin: String,
     /// What the source was too long by.
     pub excess_ns: Ns,
     /// The delay that the source caused in all its victims, on all its paths.
@@ -90,6 +97,24 @@ pub(super) struct Found {
 /// Steps in all paths together; beyond them only sources are counted. Far more than anybody reads, far less than a
 /// forest of a million nodes could ask for.
 const MOST_STEPS: usize = 100_000;
+
+impl Found {
+    /// What executions did not wait for stands behind the paths of those that were delayed; `anomalies` come before
+    /// its own.
+    pub(super) fn put_behind(&mut self, before: Vec<Path>, anomalies: usize) {
+        let sources = before.last().map_or(0, |p| p.source + 1);
+        for path in &mut self.paths {
+            path.source += sources;
+            path.steps.iter_mut().for_each(|step| step.anomaly += anomalies as u32);
+        }
+        let is_first = |at: usize, p: &Path| at == 0 || before[at - 1].source != p.source;
+        let first = before.iter().enumerate().filter(|(at, p)| is_first(*at, p) && p.affected_ns > 0);
+        self.spreading += first.count() as u64;
+        self.longest = self.longest.max(before.iter().map(|p| p.messages).max().unwrap_or(0));
+        self.sources.iter_mut().for_each(|at| *at += anomalies as u32);
+        self.paths.splice(0..0, before);
+    }
+}
 
 /// A source and its tree.
 struct Source {
@@ -137,7 +162,7 @@ pub(super) fn paths(mined: &Mined, lateness: &Lateness, numbers: &[u32]) -> Foun
     };
     let triggers = Triggers::new(&mined.operations, &mined.clocks);
     let mut steps = 0;
-    for source in &sources {
+    for (number, source) in (0_u32..).zip(&sources) {
         let mut ends = leaves(&children, source.node);
         ends.sort_by_key(|end| (Reverse(depth[*end]), *end));
         for end in ends {
@@ -149,6 +174,9 @@ pub(super) fn paths(mined: &Mined, lateness: &Lateness, numbers: &[u32]) -> Foun
             let mut way: Vec<usize> = std::iter::successors(Some(end), |at| cause(*at)).collect();
             way.reverse();
             found.paths.push(Path {
+                source: number,
+                execution: None,
+                origin: String::new(),
                 excess_ns: source.excess,
                 affected_ns: source.affected,
                 messages: depth[end],
@@ -191,6 +219,7 @@ fn noise(mined: &Mined, node: &Node, blamed: &Blamed, patternless: bool, trigger
     }
     match node.kind {
         _ if node.excess > LONGEST_NOISE => None,
+        EventKind::Wait | EventKind::Running | EventKind::Runnable | EventKind::Interrupt => None,
         EventKind::Operation => (reference < CALL && !program).then_some(Noise::Interrupted),
         EventKind::Gap => (reference < PAUSE && !patternless).then_some(Noise::Interrupted),
         EventKind::Receive | EventKind::Collective => {

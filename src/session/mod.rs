@@ -7,6 +7,7 @@
 mod asked;
 mod choice;
 mod database;
+mod mining;
 mod run;
 mod traces;
 
@@ -14,7 +15,6 @@ pub use database::Databases;
 pub use run::Run;
 pub use traces::Traces;
 
-use crate::analysis::patterns::Mining;
 use crate::analysis::symbols::files::Places;
 use crate::base::notice::Notices;
 use crate::base::time::{Ns, Span};
@@ -26,6 +26,7 @@ use crate::input::{self, Argument, OpenError, Opened};
 use crate::model::Model;
 use crate::model::execution::ExecutionId;
 use crate::model::join::{self, Renamed};
+use crate::model::mining::Mining;
 use crate::state::history::lines::Time;
 use anyhow::Context;
 use std::io::Read;
@@ -121,10 +122,10 @@ impl Session {
         }
     }
 
-    /// What repeats in each thread or rank.
-    pub fn mine(&self, places: &Places, work: &Work) -> anyhow::Result<Arc<Mining>> {
+    /// What repeats in each thread or rank; in kernel recordings the executions of a task, and who held them up.
+    pub fn mine(&self, task: Option<&str>, places: &Places, work: &Work) -> anyhow::Result<Arc<Mining>> {
         match self {
-            Session::Traces(traces) => traces.mine(places, work).map(Arc::new),
+            Session::Traces(traces) => traces.mine(task, places, work).map(Arc::new),
             Session::Run(run) => {
                 run.alone("anomalies")?;
                 run.mine(work)

@@ -2,7 +2,7 @@
 //! turns of each rank's outermost loop are its executions.
 
 use super::Wrong;
-use crate::analysis::patterns::{Mined, Mining};
+use crate::analysis::patterns::Mined;
 use crate::base::notice::Notices;
 use crate::base::work::Work;
 use crate::event::mpi;
@@ -12,6 +12,7 @@ use crate::model::build::iterations;
 use crate::model::database::Writer;
 use crate::model::facts::{Facts, TraceFacts};
 use crate::model::join::{self, Renamed};
+use crate::model::mining::Mining;
 use std::sync::{Arc, OnceLock};
 
 /// An MPI run, and others to compare it with.
@@ -112,7 +113,7 @@ impl Run {
             ..TraceFacts::default()
         };
         let mining = self.mine(work)?;
-        let mut writer = Writer::new(Facts { traces: vec![trace], ..Facts::default() }, mining.1.clone());
+        let mut writer = Writer::new(Facts { traces: vec![trace], ..Facts::default() }, mining.notices.clone());
         let typed = if typed.is_empty() { &[iterations::ITERATION][..] } else { typed };
         for task in typed {
             writer.add(&self.own_model(Some(task), work)?);
@@ -122,7 +123,7 @@ impl Run {
 
     fn own_model(&self, task: Option<&str>, work: &Work) -> anyhow::Result<Model> {
         let mining = self.mine(work)?;
-        let (mined, notices) = &*mining;
+        let (mined, notices) = (&mining.mined, &mining.notices);
         let tasks = iterations::tasks(mined);
         let title = self.archive.path.display().to_string();
         if tasks.is_empty() {
@@ -144,8 +145,9 @@ impl Run {
         }
         let run = self.read(work)?;
         let notices = run.notices.clone();
-        let mining = Arc::new((Mined::new(run.into_operations(&self.archive), work)?, notices));
-        self.has_operations(&mining.0)?;
+        let mined = Mined::new(run.into_operations(&self.archive), work)?;
+        self.has_operations(&mined)?;
+        let mining = Arc::new(Mining::of_patterns(mined, notices));
         Ok(Arc::clone(self.mined.get_or_init(|| mining)))
     }
 }

@@ -8,9 +8,6 @@ use crate::analysis::clocks::{self, HostClock};
 use crate::analysis::derived;
 use crate::analysis::executions::{self, Rule};
 use crate::analysis::functions::{self, Functions};
-use crate::analysis::operation_stacks;
-use crate::analysis::operations;
-use crate::analysis::patterns::{Mined, Mining};
 use crate::analysis::survey::{self, Survey, Surveyed};
 use crate::analysis::symbols::files::Places;
 use crate::analysis::usage::Usage;
@@ -155,7 +152,7 @@ impl Traces {
     }
 
     /// It is delimited by events of the kernel.
-    fn is_kernels(&self, task: &TaskDefinition) -> bool {
+    pub(super) fn is_kernels(&self, task: &TaskDefinition) -> bool {
         let by_kernel = |event: &str| self.tasks().kernel.contains(event);
         task.begins.iter().any(|d| by_kernel(&d.event))
     }
@@ -188,19 +185,6 @@ impl Traces {
     pub fn history(&self, work: &Work) -> anyhow::Result<(History, Notices)> {
         let (recording, notices) = self.record(&[], work)?;
         Ok((History::of_recording(&recording, work)?, notices))
-    }
-
-    /// Patterns of each thread's system calls and user-space events; wake-ups and packets carry delays from thread to thread.
-    /// Where call stacks were recorded, the operations know their functions.
-    pub fn mine(&self, places: &Places, work: &Work) -> anyhow::Result<Mining> {
-        let mut tasks = self.candidates(&[])?;
-        tasks.retain(|t| !self.is_kernels(t));
-        // An exit may not tell of which function: it ends `function`.
-        tasks.extend(task::function("function", &self.tasks().classes));
-        let mut asked = self.pass(tasks, places, work)?;
-        let mut operations = operations::of_recording(&asked.recording, |mark| asked.name(mark));
-        operation_stacks::lay(&asked.recording, &mut operations, places, &mut asked.notices, work)?;
-        Ok((Mined::new(operations, work)?, asked.notices))
     }
 
     /// What was odd about the traces when they were opened.
@@ -340,7 +324,20 @@ impl Traces {
         moments: &[ExecutionId],
         work: &Work,
     ) -> anyhow::Result<Model> {
-        let Asked { tasks: candidates, recording, notices, .. } = asked;
+        let request = self.request(asked, chosen, rule, places, moments);
+        Ok(build::build(&asked.recording, &request, &asked.notices, work)?)
+    }
+
+    /// What is asked of the executions of a task.
+    pub(super) fn request(
+        &self,
+        asked: &Asked,
+        chosen: usize,
+        rule: Rule,
+        places: &Places,
+        moments: &[ExecutionId],
+    ) -> build::Request {
+        let candidates = &asked.tasks;
         let mut tasks: Vec<String> = self.found().iter().map(|t| t.name.clone()).collect();
         let name = &candidates[chosen].name;
         let task = tasks.iter().position(|t| t == name).unwrap_or_else(|| {
@@ -349,8 +346,7 @@ impl Traces {
         });
         let traces = self.sources.iter().map(about).collect();
         let (places, moments) = (places.clone(), moments.to_vec());
-        let request = build::Request { tasks, task, marks: chosen as u32, rule, traces, places, moments };
-        Ok(build::build(recording, &request, notices, work)?)
+        build::Request { tasks, task, marks: chosen as u32, rule, traces, places, moments }
     }
 
     /// One line for a recording without an answer.

@@ -1,5 +1,6 @@
 //! What people and programs see: text, JSON, the terminal interface and pictures of it. Views only read.
 
+pub mod agreement;
 pub mod anomalies;
 pub mod archive;
 pub mod clean;

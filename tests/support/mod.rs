@@ -10,7 +10,7 @@ use ring::ring;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
-use whyslow::analysis::patterns::{Mined, Mining};
+use whyslow::analysis::patterns::Mined;
 use whyslow::base::notice::{Notice, Notices};
 use whyslow::base::time::Span;
 use whyslow::base::work::Work;
@@ -18,7 +18,7 @@ use whyslow::compare::{Comparison, Request, compare};
 use whyslow::event::operation::Operations;
 use whyslow::model::context::{ContextId, Frame, FrameKind, Spent};
 use whyslow::model::metric::{Column, Metric};
-use whyslow::model::pattern::Anomalies;
+use whyslow::model::mining::Mining;
 use whyslow::model::{Model, TraceId, TraceInfo, Who, WhoId};
 use whyslow::view::tui::app::{App, Busy};
 use whyslow::view::tui::counts::Counter;
@@ -211,7 +211,7 @@ impl Backend for Made {
     }
 
     fn mine(&mut self, work: &Work) -> anyhow::Result<Arc<Mining>> {
-        Ok(Arc::new((Mined::new(self.operations.clone(), work)?, Notices::default())))
+        Ok(Arc::new(Mining::of_patterns(Mined::new(self.operations.clone(), work)?, Notices::default())))
     }
 
     fn export(&mut self, what: &Exported) -> anyhow::Result<String> {
@@ -319,8 +319,8 @@ impl Session {
             }
             Job::Mine { settings } => {
                 let mining = self.backend.mine(&work).unwrap();
-                let found = Anomalies::new(&mining.0, &settings, &work).unwrap();
-                vec![Done::Mined(settings, Ok(Arc::new(Found::new(found, mining.1.clone()))))]
+                let found = mining.anomalies(&settings, &work).unwrap();
+                vec![Done::Mined(settings, Ok(Arc::new(Found::new(found, mining.notices.clone()))))]
             }
             Job::Export { what, path, overwrite } => {
                 self.exported = Some(what);

@@ -184,7 +184,8 @@ impl Finder<'_> {
                 Via::Fork => (WaitKind::IdleThreads, self.end(m.to)),
                 Via::Lock => (WaitKind::Lock, Some(self.common(m.from.stream, m.sent))),
                 Via::Accelerator => (WaitKind::Accelerator, Some(self.common(m.from.stream, m.sent))),
-                Via::Collective | Via::Barrier | Via::Wakeup | Via::Packet => continue,
+                // Meetings are looked at by themselves; the others are carriers of kernel recordings.
+                _ => continue,
             };
             waits.extend(until.and_then(|until| self.wait(m.to, kind, until, m.from, None)));
         }

@@ -9,6 +9,7 @@
 //! An occurrence of a larger pattern is only reported when what is late inside it does not already explain most of its
 //! excess. Cost: linear in the occurrences, plus the events of those that are late.
 
+use super::Treatment;
 use super::measure::{Characters, Durations, SMALLEST, Verdict};
 use super::table::{Occurrence, PatternId, Table};
 use crate::base::time::{Ns, Span};
@@ -47,8 +48,27 @@ pub struct Late {
     pub excess: Ns,
     /// No single event is to blame.
     pub diffuse: bool,
+    /// It waited for work: its events are no cause and have none.
+    pub idle: bool,
     /// In order.
     pub blamed: Vec<Blamed>,
+}
+
+impl Late {
+    /// Keep the events that are to blame; where there are none, those of waiting for work. False where nothing is left.
+    pub(super) fn sort_out(&mut self, treat: &impl Fn(u32, &Blamed) -> Treatment) -> bool {
+        let stream = self.occurrence.stream;
+        let treated: Vec<Treatment> = self.blamed.iter().map(|b| treat(stream, b)).collect();
+        if treated.iter().all(|t| *t == Treatment::Judged) {
+            return true;
+        }
+        self.idle = !treated.contains(&Treatment::Judged);
+        let kept = if self.idle { Treatment::Idle } else { Treatment::Judged };
+        let mut treated = treated.into_iter();
+        self.blamed.retain(|_| treated.next() == Some(kept));
+        self.excess = self.blamed.iter().map(|b| b.excess).sum();
+        !self.blamed.is_empty()
+    }
 }
 
 /// Of a diffuse occurrence, at least this part of its excess must be explained for it not to be reported again.
@@ -95,6 +115,7 @@ pub fn find(
                 local: events.span(),
                 excess,
                 diffuse: false,
+                idle: false,
                 blamed: Vec::new(),
             };
             let compared = (0..events.count().min(usual.count())).map(|event| {

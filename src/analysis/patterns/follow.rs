@@ -74,6 +74,7 @@ fn alone(stream: u32, blamed: Blamed) -> Late {
         length: 1,
         local: blamed.local,
         excess: blamed.excess,
+        idle: false,
         diffuse: false,
         blamed: vec![blamed],
     }

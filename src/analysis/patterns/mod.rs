@@ -18,11 +18,10 @@ pub mod triggers;
 
 use super::mpi::Waiting;
 use super::offsets::{Clock, fit};
-use crate::base::notice::Notices;
 use crate::base::time::Span;
 use crate::base::work::{Cancelled, Work, in_order};
 use crate::event::operation::{Operations, Place};
-use blame::Late;
+use blame::{Blamed, Late};
 use measure::{Characters, Durations, Settings, measure};
 use spread::Spread;
 use std::collections::{BTreeMap, BTreeSet};
@@ -30,7 +29,7 @@ use std::time::{Duration, Instant};
 use table::{Part, PatternId, Table};
 
 /// A recording's operations with everything mined from them.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct Mined {
     /// The input.
     pub operations: Operations,
@@ -45,8 +44,16 @@ pub struct Mined {
     pub detection: Duration,
 }
 
-/// What was mined, and what was odd about the events that it was found in.
-pub type Mining = (Mined, Notices);
+/// What is to be made of an event that took too long.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Treatment {
+    /// It is to blame, and its causes are looked for.
+    Judged,
+    /// A wait for work: nobody's fault and nobody's loss.
+    Idle,
+    /// It is told elsewhere: executions were delayed by it.
+    Told,
+}
 
 /// What depends on q and s.
 #[derive(Clone, Debug, Default)]
@@ -104,11 +111,22 @@ impl Mined {
 
     /// What took too long and why, for one choice of settings.
     pub fn lateness(&self, settings: &Settings, work: &Work) -> Result<Lateness, Cancelled> {
+        self.lateness_of(settings, |_, _| Treatment::Judged, work)
+    }
+
+    /// The same, where not every event that took too long is to blame: `treat` is asked by stream and event.
+    pub fn lateness_of(
+        &self,
+        settings: &Settings,
+        treat: impl Fn(u32, &Blamed) -> Treatment,
+        work: &Work,
+    ) -> Result<Lateness, Cancelled> {
         let characters: Vec<Characters> = self.durations.iter().map(|d| d.characters(settings)).collect();
         let mut late =
             blame::find(&self.table, &self.durations, &characters, &self.operations, settings.s, &work.cancel);
         work.cancel.check()?;
         follow::extend(self, &characters, settings.s, &mut late, &work.cancel);
+        late.retain_mut(|late| late.sort_out(&treat));
         work.cancel.check()?;
         let spread = spread::find(&self.operations, &self.clocks, &late, &characters, &work.cancel);
         work.cancel.check()?;

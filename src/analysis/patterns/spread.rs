@@ -78,7 +78,7 @@ pub fn find(
     cancel: &Cancel,
 ) -> Spread {
     let mut nodes: Vec<Node> = Vec::new();
-    for (l, occurrence) in (0_u32..).zip(late) {
+    for (l, occurrence) in (0_u32..).zip(late).filter(|(_, late)| !late.idle) {
         let stream = occurrence.occurrence.stream;
         let clock = clocks.get(stream as usize).copied().unwrap_or_default();
         for (b, blamed) in (0_u32..).zip(&occurrence.blamed) {

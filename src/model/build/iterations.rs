@@ -183,7 +183,7 @@ impl<'a> Folder<'a> {
             let call = self.contexts.child(Some(around), call);
             let inside = Span::new(start, end.max(start));
             match operation.kind {
-                Kind::Work => self.spent(stream, call, inside, own),
+                Kind::Work | Kind::Wait => self.spent(stream, call, inside, own),
                 Kind::Receive | Kind::Collective | Kind::Send => {
                     let place = Place { stream, operation: position as u32 };
                     self.wait(place, time.end, inside, call, far, own);

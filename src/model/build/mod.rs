@@ -11,9 +11,11 @@
 
 mod columns;
 mod contexts;
+mod holders;
 pub mod iterations;
 
 use super::context::ContextId;
+use super::contribution::Contributions;
 use super::execution::ExecutionId;
 use super::facts::HostQuality;
 use super::{Model, TraceId, TraceInfo, Who, WhoId};
@@ -22,6 +24,7 @@ use crate::analysis::counts::{Counter, Counts};
 use crate::analysis::disk::DiskUse;
 use crate::analysis::ecct::{self, Leaders, Own, Sources};
 use crate::analysis::executions::{self, Execution, Rule};
+use crate::analysis::hops::Hops;
 use crate::analysis::outline::{Outline, Step};
 use crate::analysis::path::{self, PathSegment};
 use crate::analysis::recording::{EdgeKind, Recording, ThreadId};
@@ -29,6 +32,7 @@ use crate::analysis::spent::Spent;
 use crate::analysis::stacks::Timelines;
 use crate::analysis::symbols::files::Places;
 use crate::analysis::symbols::images::Spaces;
+use crate::analysis::symbols::kernel::KernelSymbols;
 use crate::analysis::symbols::kernel_symbols;
 use crate::analysis::thread_names::ThreadNames;
 use crate::base::names::{NameId, Names};
@@ -38,6 +42,7 @@ use crate::base::work::{Cancelled, Work, in_order};
 use columns::Columns;
 use contexts::Dictionary;
 use foldhash::HashMap;
+use holders::Held;
 
 /// Executions that a worker takes at once.
 const CHUNK: usize = 64;
@@ -64,6 +69,7 @@ pub struct Request {
 /// What one worker makes of a chunk of executions.
 struct Folded {
     outline: Outline,
+    hops: Hops,
     executions: Vec<Explained>,
 }
 
@@ -76,10 +82,62 @@ struct Explained {
     unresolved: u64,
     /// Its segments tile it.
     tiled: bool,
+    /// By holder, where these are asked for.
+    contributions: Vec<Held>,
 }
 
 /// Explain all executions of one task. `notices` are those of the pass; what is found here is added.
 pub fn build(recording: &Recording, request: &Request, notices: &Notices, work: &Work) -> Result<Model, Cancelled> {
+    let mut notices = notices.clone();
+    let stacks = Stacks::new(recording, &request.places, &mut notices, work)?;
+    made(recording, &stacks, request, &notices, false, work).map(|(model, _)| model)
+}
+
+/// The call stacks of a recording, ready for questions.
+#[derive(Debug)]
+pub struct Stacks {
+    /// Images of processes.
+    pub spaces: Spaces,
+    /// Stacks over time, by thread.
+    pub timelines: Timelines,
+    kernel: Option<KernelSymbols>,
+}
+
+impl Stacks {
+    /// Lay out the stacks of all threads.
+    pub fn new(
+        recording: &Recording,
+        places: &Places,
+        notices: &mut Notices,
+        work: &Work,
+    ) -> Result<Stacks, Cancelled> {
+        work.progress.enter("stacks", 0);
+        let kernel = kernel_symbols(places, notices);
+        let spaces = Spaces::new(&recording.images);
+        let timelines = Timelines::new(recording, &spaces, kernel.is_some(), work)?;
+        Ok(Stacks { spaces, timelines, kernel })
+    }
+}
+
+/// The same, and who held up each execution in which context and when.
+pub fn with_contributions(
+    recording: &Recording,
+    stacks: &Stacks,
+    request: &Request,
+    notices: &Notices,
+    work: &Work,
+) -> Result<(Model, Contributions), Cancelled> {
+    made(recording, stacks, request, notices, true, work)
+}
+
+fn made(
+    recording: &Recording,
+    stacks: &Stacks,
+    request: &Request,
+    notices: &Notices,
+    held: bool,
+    work: &Work,
+) -> Result<(Model, Contributions), Cancelled> {
     let mut model = Model {
         tasks: request.tasks.clone(),
         task: request.task,
@@ -89,30 +147,31 @@ pub fn build(recording: &Recording, request: &Request, notices: &Notices, work: 
         origin: recording.span.start,
         ..Model::default()
     };
-    work.progress.enter("stacks", 0);
-    let kernel = kernel_symbols(&request.places, &mut model.notices);
-    let spaces = Spaces::new(&recording.images);
-    let timelines = Timelines::new(recording, &spaces, kernel.is_some(), work)?;
+    let Stacks { spaces, timelines, kernel } = stacks;
     let names = ThreadNames::new(recording, &mut model.names, &mut model.notices);
     let disk = DiskUse::new(recording);
     let leaders = Leaders::new(recording);
     let found = executions::pair(recording, request.marks, &request.rule, &mut model.notices);
     let found = executions::covered(recording, found, &mut model.notices);
     let counter = Counter::new(recording);
-    let sources = Sources { recording, timelines: &timelines, names: &names, disk: &disk, leaders: &leaders };
+    let sources = Sources { recording, timelines, names: &names, disk: &disk, leaders: &leaders };
 
     work.progress.enter("paths", found.len() as u64);
     let chunks: Vec<&[Execution<'_>]> = found.chunks(CHUNK).collect();
     let mut outline = Outline::default();
     let mut folded: Vec<Explained> = Vec::with_capacity(found.len());
+    let mut hops = Hops::default();
     in_order(
         work,
         chunks.len(),
-        |i| fold(chunks[i], &sources, &counter),
+        |i| fold(chunks[i], &sources, &counter, held),
         |i, made| {
-            let ids = outline.merge(&made.outline);
+            let (ids, hop_ids) = (outline.merge(&made.outline), hops.merge(&made.hops));
             folded.extend(made.executions.into_iter().map(|mut one| {
                 one.own.iter_mut().for_each(|(node, _)| *node = ids[node.index()]);
+                for held in &mut one.contributions {
+                    (held.node, held.hop) = (ids[held.node.index()], hop_ids[held.hop.index()]);
+                }
                 one
             }));
             work.progress.step(chunks[i].len() as u64);
@@ -120,20 +179,16 @@ pub fn build(recording: &Recording, request: &Request, notices: &Notices, work: 
     )?;
 
     work.progress.enter("symbols", 0);
-    let dictionary = Dictionary {
-        recording,
-        timelines: &timelines,
-        spaces: &spaces,
-        places: &request.places,
-        kernel: kernel.as_ref(),
-    };
+    let dictionary = Dictionary { recording, timelines, spaces, places: &request.places, kernel: kernel.as_ref() };
     let (tree, ids) = contexts::spell(&outline, &dictionary, &mut model.names, &mut model.notices, work)?;
     model.contexts = tree;
     let mut people = People { recording, leaders: &leaders, ids: HashMap::default() };
     let mut columns = Columns::new(recording);
     let labels: Vec<NameId> = request.traces.iter().map(|t| model.names.intern(&t.label)).collect();
-    for (i, (execution, Explained { own, counts, counters, unresolved, tiled })) in found.iter().zip(folded).enumerate()
-    {
+    let mut contributions = Contributions::new(recording, &leaders, &found, hops, held);
+    for (i, (execution, explained)) in found.iter().zip(folded).enumerate() {
+        let Explained { own, counts, counters, unresolved, tiled, contributions: held } = explained;
+        contributions.push(held, &ids);
         let mut spent = [0; Spent::ALL.len()];
         for (node, ns) in &own {
             spent[outline.spent(*node) as usize] += ns;
@@ -177,21 +232,27 @@ pub fn build(recording: &Recording, request: &Request, notices: &Notices, work: 
         let id = people.id(thread, t, &mut model.who, &mut model.names);
         *model.contexts.who.entry((ids[node.index()], id)).or_insert(0) += ns;
     }
-    Ok(model)
+    Ok((model, contributions))
 }
 
-fn fold(chunk: &[Execution<'_>], sources: &Sources<'_>, counter: &Counter<'_>) -> Folded {
-    let mut outline = Outline::default();
+fn fold(chunk: &[Execution<'_>], sources: &Sources<'_>, counter: &Counter<'_>, held: bool) -> Folded {
+    let (mut outline, mut hops) = (Outline::default(), Hops::default());
     let one = |execution: &Execution<'_>| {
         let path = path::walk(sources.recording, execution.thread, execution.span);
-        let own = ecct::fold(sources, &path, &mut outline);
+        let (own, contributions) = if held {
+            let (own, spent_by) = ecct::fold_with_hops(sources, &path, &mut outline, &mut hops);
+            let contributions = holders::add_up(execution.span.start, &own, &spent_by);
+            (own, contributions)
+        } else {
+            (ecct::fold(sources, &path, &mut outline), Vec::new())
+        };
         let unresolved = path.iter().filter(|s| is_unresolved(s)).count() as u64;
         let tiled = path::tiles(&path, execution.span);
         let counters = counters::along(sources.recording, &path);
-        Explained { own, counts: counter.count(&path), counters, unresolved, tiled }
+        Explained { own, counts: counter.count(&path), counters, unresolved, tiled, contributions }
     };
     let executions = chunk.iter().map(one).collect();
-    Folded { outline, executions }
+    Folded { outline, hops, executions }
 }
 
 /// Of the hosts whose switches were recorded.

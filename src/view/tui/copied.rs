@@ -3,9 +3,11 @@
 use super::app::{App, Cursor, Pane};
 use super::groups::Selection;
 use super::layout::{grid, histogram_shape};
+use super::sources::Row;
 use super::{figure, screen};
 use crate::event::operation::Via;
 use crate::model::propagation::Step;
+use crate::view::anomalies::of_source;
 use crate::view::clean;
 
 /// The text; empty where there is nothing.
@@ -35,10 +37,20 @@ fn node(app: &App) -> Option<String> {
 
 fn anomaly(app: &App) -> Option<String> {
     let found = app.patterns.found.as_ref()?;
-    let at = app.patterns.list.here()?;
-    let a = found.get(at)?;
-    let (extra, start) = (figure::extra(a.excess_ns as f64), figure::stamp(a.span.start - app.origin()));
-    Some(format!("{} at {start}: {extra}, {}: {}", found.place(a.stream), found.role(at), found.what(a)))
+    let here = app.patterns.list.here()?;
+    let words = of_source(here.source(found)?);
+    Some(match here {
+        Row::Source(_) => {
+            let source = here.source(found)?;
+            let delay = figure::time(source.affected_ns as f64);
+            format!("{words}: {delay} caused, {} times", source.occurrences.len())
+        }
+        Row::Occurrence(..) => {
+            let o = here.occurrence(found)?;
+            let (delay, extra) = (figure::time(o.affected_ns as f64), figure::extra(o.excess_ns as f64));
+            format!("{words} at {}: {extra}, {delay} caused", figure::stamp(o.span.start - app.origin()))
+        }
+    })
 }
 
 /// The whole path, a line per step.

@@ -9,13 +9,12 @@
 use super::counts::{Counter, Counts};
 use super::patterns::Found;
 use super::setup::{Backend, Exported};
-use crate::analysis::patterns::Mining;
 use crate::analysis::patterns::measure::Settings;
 use crate::base::file::{self, Existing};
 use crate::base::work::{Cancel, Progress, Work};
 use crate::compare::{Comparison, Request};
 use crate::model::Model;
-use crate::model::pattern::Anomalies;
+use crate::model::mining::Mining;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::PathBuf;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
@@ -242,6 +241,10 @@ impl Worker {
             Job::Analyse { task } => {
                 // The old model's indexes are of no use to the new one: free them before it is built.
                 self.counter = None;
+                // What was mined is about the executions of the task before.
+                if task.is_some() {
+                    self.mined = None;
+                }
                 let result = caught(|| self.backend.analyse(task.as_deref(), work));
                 send(Done::Analysed(result));
             }
@@ -264,11 +267,11 @@ impl Worker {
             }
             Job::Mine { settings } => {
                 let found = caught(|| {
-                    let (mined, notices) = match &mut self.mined {
+                    let mining = match &mut self.mined {
                         Some(mined) => &**mined,
                         none => &**none.insert(self.backend.mine(work)?),
                     };
-                    Ok(Arc::new(Found::new(Anomalies::new(mined, &settings, work)?, notices.clone())))
+                    Ok(Arc::new(Found::new(mining.anomalies(&settings, work)?, mining.notices.clone())))
                 });
                 send(Done::Mined(settings, found));
             }
@@ -342,7 +345,8 @@ mod tests {
 
         fn mine(&mut self, work: &Work) -> anyhow::Result<Arc<Mining>> {
             std::thread::sleep(Duration::from_millis(50));
-            Ok(Arc::new((Mined::new(Default::default(), work)?, Notices::default())))
+            let mined = Mined::new(Default::default(), work)?;
+            Ok(Arc::new(Mining::of_patterns(mined, Notices::default())))
         }
 
         fn export(&mut self, _: &Exported) -> anyhow::Result<String> {

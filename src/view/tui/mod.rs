@@ -31,6 +31,7 @@ pub mod paint;
 pub mod patterns;
 pub mod screen;
 pub mod setup;
+pub mod sources;
 mod terminal;
 pub mod theme;
 pub mod tree;

@@ -1,16 +1,17 @@
-//! Patterns, anomalies and paths as the panes 3 and 4 show them: who is source or victim of what, which anomalies are
-//! listed in which order, and where the cursors are.
+//! Patterns, anomalies and paths as the panes 3 and 4 show them: who is source or victim of what, and where the cursors are.
 //!
 //! In: [`Anomalies`], replaced whole whenever q or s change. Out: [`Found`], with what each anomaly is worked out once
-//! (linear in the steps of all paths), and the [`List`] of those that show. What the user pointed at is found again by
-//! name: pattern, place and beginning of an anomaly.
+//! (linear in the steps of all paths). The [`List`] of sources stands in `sources.rs`. What the user pointed at is found again by
+//! name: the words of a source, the beginning of an occurrence.
 
-use super::app::{Busy, Search};
+use super::app::Busy;
+use super::sources::{List, Row};
 use crate::analysis::patterns::measure::Settings;
 use crate::base::notice::Notices;
-use crate::base::time::Ns;
+use crate::base::time::Span;
 use crate::model::pattern::{Anomalies, Anomaly, Stream};
 use crate::model::propagation::Step;
+use crate::model::sources::Source;
 use crate::view::anomalies::rule;
 use std::cmp::Reverse;
 use std::collections::BTreeSet;
@@ -27,6 +28,10 @@ pub enum Role {
     Victim(u32),
     /// A wait that nothing recorded explains.
     Unexplained,
+    /// An execution that this path delayed.
+    Delayed(usize),
+    /// It waited for work.
+    Idle,
 }
 
 /// What mining found under some settings.
@@ -40,6 +45,10 @@ pub struct Found {
     pub roles: Vec<Role>,
     /// By anomaly: the first path that it is on, and its step there.
     pub places: Vec<Option<(usize, usize)>>,
+    /// By path: its source's row and the occurrence there.
+    pub rows: Vec<Option<(u32, u32)>>,
+    /// From the first thing told to the last.
+    pub span: Span,
 }
 
 impl Found {
@@ -49,7 +58,7 @@ impl Found {
         let mut roles: Vec<Role> = anomalies.anomalies.iter().map(unknown).collect();
         let mut places = vec![None; roles.len()];
         // The paths of one source stand together.
-        let of_source = anomalies.paths.chunk_by(|a, b| a.steps.first() == b.steps.first());
+        let of_source = anomalies.paths.chunk_by(|a, b| a.source == b.source);
         let mut first = 0;
         for paths in of_source {
             let mut victims: BTreeSet<u32> = BTreeSet::new();
@@ -73,7 +82,25 @@ impl Found {
                 *role = Role::Source(victims.len() as u32);
             }
         }
-        Found { anomalies, notices, roles, places }
+        for (role, (anomaly, place)) in roles.iter_mut().zip(anomalies.anomalies.iter().zip(&places)) {
+            *role = match (anomaly.idle, anomaly.execution, place) {
+                (true, ..) => Role::Idle,
+                (false, Some(_), Some((path, _))) => Role::Delayed(*path),
+                _ => *role,
+            };
+        }
+        let mut rows = vec![None; anomalies.paths.len()];
+        for (row, source) in (0_u32..).zip(&anomalies.sources) {
+            for (at, occurrence) in (0_u32..).zip(&source.occurrences) {
+                let first = occurrence.path.map_or(0, |p| p as usize);
+                let paths = rows.iter_mut().skip(first).take(occurrence.paths as usize);
+                paths.for_each(|path| *path = Some((row, at)));
+            }
+        }
+        let spans = || anomalies.sources.iter().map(Source::span);
+        let end = spans().map(|s| s.end).max().unwrap_or(anomalies.origin);
+        let start = spans().map(|s| s.start).min().unwrap_or(end).min(anomalies.origin);
+        Found { span: Span::new(start, end), anomalies, notices, roles, places, rows }
     }
 
     /// An anomaly.
@@ -103,6 +130,13 @@ impl Found {
                 let place = self.get(*source).map_or(String::new(), |s| self.place(s.stream));
                 format!("victim of {place}")
             }
+            Some(Role::Delayed(path)) => match self.step(*path, 0) {
+                Some(first) if self.get(at).is_some_and(|a| a.stream != first.stream) => {
+                    format!("delayed by {}", self.place(first.stream))
+                }
+                _ => "delayed by itself".into(),
+            },
+            Some(Role::Idle) => "waiting for work".into(),
             Some(Role::Unexplained) | None => "unexplained".into(),
         }
     }
@@ -132,128 +166,6 @@ impl Found {
     /// A step of a path.
     pub fn step(&self, path: usize, step: usize) -> Option<&Step> {
         self.anomalies.paths.get(path)?.steps.get(step)
-    }
-
-    /// Something that names an anomaly under any settings.
-    fn name(&self, at: u32) -> Option<Name> {
-        let anomaly = self.get(at)?;
-        Some((self.pattern(anomaly).to_owned(), anomaly.stream, anomaly.span.start))
-    }
-
-    /// The text in which filters and searches look.
-    fn text(&self, at: u32) -> String {
-        let Some(anomaly) = self.get(at) else { return String::new() };
-        format!("{} {} {}", self.place(anomaly.stream), self.role(at), self.what(anomaly)).to_lowercase()
-    }
-}
-
-type Name = (String, u32, Ns);
-
-/// Order of the list.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Order {
-    /// Most time too much first.
-    #[default]
-    Extra,
-    /// The furthest over its reference first.
-    Factor,
-    /// In order of time.
-    Time,
-    /// By rank or thread.
-    Place,
-    /// By pattern.
-    Pattern,
-}
-
-impl Order {
-    /// In words.
-    pub fn name(self) -> &'static str {
-        match self {
-            Order::Extra => "extra time",
-            Order::Factor => "factor",
-            Order::Time => "time",
-            Order::Place => "place",
-            Order::Pattern => "pattern",
-        }
-    }
-
-    /// The one after it.
-    pub fn next(self) -> Order {
-        match self {
-            Order::Extra => Order::Factor,
-            Order::Factor => Order::Time,
-            Order::Time => Order::Place,
-            Order::Place => Order::Pattern,
-            Order::Pattern => Order::Extra,
-        }
-    }
-}
-
-/// State of the anomaly list.
-#[derive(Clone, Debug, Default)]
-pub struct List {
-    /// Anomalies shown, in order.
-    pub visible: Vec<u32>,
-    /// The row under the cursor.
-    pub row: usize,
-    /// The first row shown.
-    pub offset: usize,
-    /// Order.
-    pub order: Order,
-    /// Words that must all occur; empty: all anomalies.
-    pub filter: String,
-    /// The last search; its matches are anomalies.
-    pub search: Search,
-}
-
-impl List {
-    /// Choose and order what shows.
-    pub fn rebuild(&mut self, found: &Found) {
-        let words: Vec<String> = self.filter.split_whitespace().map(str::to_lowercase).collect();
-        let all = 0..found.anomalies.anomalies.len() as u32;
-        let fits = |at: &u32| {
-            words.is_empty() || {
-                let text = found.text(*at);
-                words.iter().all(|w| text.contains(w))
-            }
-        };
-        self.visible = all.filter(fits).collect();
-        let of = |at: &u32| found.get(*at);
-        match self.order {
-            // As they come.
-            Order::Extra => {}
-            Order::Factor => {
-                let factor = |at: &u32| of(at).map_or(0.0, |a| a.factor);
-                self.visible.sort_by(|a, b| factor(b).total_cmp(&factor(a)).then(a.cmp(b)));
-            }
-            Order::Time => self.visible.sort_by_key(|at| (of(at).map(|a| a.span.start), *at)),
-            Order::Place => self.visible.sort_by_key(|at| (of(at).map(|a| (a.stream, a.span.start)), *at)),
-            Order::Pattern => {
-                self.visible.sort_by_key(|at| (of(at).map_or("", |a| found.pattern(a)), *at));
-            }
-        }
-        let text = std::mem::take(&mut self.search.text);
-        self.find(found, text);
-    }
-
-    /// Search a text among those that show.
-    pub fn find(&mut self, found: &Found, text: String) {
-        let wanted = text.to_lowercase();
-        let fits = |at: &&u32| found.text(**at).contains(&wanted);
-        let matches = if text.is_empty() { Vec::new() } else { self.visible.iter().filter(fits).copied().collect() };
-        self.search = Search { text, matches };
-    }
-
-    /// The anomaly under the cursor.
-    pub fn here(&self) -> Option<u32> {
-        self.visible.get(self.row).copied()
-    }
-
-    /// Put the cursor on an anomaly, if it shows.
-    pub fn go_to(&mut self, at: u32) -> bool {
-        let row = self.visible.iter().position(|v| *v == at);
-        self.row = row.unwrap_or(self.row);
-        row.is_some()
     }
 }
 
@@ -289,18 +201,47 @@ impl Patterns {
     /// Take a new result; cursors go where they were, by name.
     pub fn replace(&mut self, found: Arc<Found>) {
         let old = self.found.take();
-        let listed = old.as_ref().and_then(|old| old.name(self.list.here()?));
-        let step = old.as_ref().and_then(|old| old.name(old.step(self.path.path, self.path.step)?.anomaly));
-        let search =
-            |name: &Name| (0..found.anomalies.anomalies.len() as u32).find(|at| found.name(*at).as_ref() == Some(name));
-        let (listed, step) = (listed.as_ref().and_then(search), step.as_ref().and_then(search));
+        let here = old.as_ref().and_then(|old| self.list.name(old, self.list.here()?));
+        let open: Vec<_> = old.iter().flat_map(|old| self.list.open_names(old)).collect();
+        let step = old.as_ref().and_then(|old| {
+            let step = old.step(self.path.path, self.path.step)?;
+            Some((step.stream, step.span.start, step.what.clone()))
+        });
+        self.list.reopen(&found, &open);
         self.list.rebuild(&found);
-        if !listed.is_some_and(|at| self.list.go_to(at)) {
-            self.list.row = 0;
-        }
-        let place = step.and_then(|at| *found.places.get(at as usize)?);
-        self.path = place.map_or(PathPane::default(), |(path, step)| PathPane { path, step, offset: 0 });
+        let row = here
+            .and_then(|name| self.list.visible.iter().position(|r| self.list.name(&found, *r).as_ref() == Some(&name)));
+        self.list.row = row.unwrap_or(0);
+        let same = |s: &Step| Some((s.stream, s.span.start, s.what.clone())) == step;
+        let mut steps = found.anomalies.paths.iter().enumerate().map(|(at, p)| (at, p.steps.iter().position(same)));
+        let place = steps.find_map(|(path, step)| Some(PathPane { path, step: step?, offset: 0 }));
+        self.path = place.unwrap_or_default();
         self.found = Some(found);
+    }
+
+    /// The path of the row under the cursor is shown beside it.
+    pub fn follow_list(&mut self) {
+        let Some(found) = &self.found else { return };
+        let path = self.list.here().and_then(|row| row.occurrence(found)).and_then(|o| o.path);
+        // Waits for work are on no path.
+        let path = path.map_or(usize::MAX, |p| p as usize);
+        let row = |path: usize| found.rows.get(path).copied().flatten();
+        // Of an occurrence with several paths any may be shown.
+        if path == usize::MAX || row(path) != row(self.path.path) {
+            self.path = PathPane { path, ..PathPane::default() };
+        }
+    }
+
+    /// The row of the path that is shown is under the cursor of the list.
+    pub fn follow_path(&mut self) {
+        let Some((source, occurrence)) =
+            self.found.as_ref().and_then(|f| f.rows.get(self.path.path).copied().flatten())
+        else {
+            return;
+        };
+        if !self.list.go_to(Row::Occurrence(source, occurrence)) {
+            self.list.go_to(Row::Source(source));
+        }
     }
 
     /// The settings in words: `q 0.75, s 2`, or that they do not count.

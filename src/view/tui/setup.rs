@@ -2,10 +2,10 @@
 
 use super::patterns::Found;
 use super::theme::{Depth, Source};
-use crate::analysis::patterns::Mining;
 use crate::base::work::Work;
 use crate::compare::{Comparison, Request};
 use crate::model::Model;
+use crate::model::mining::Mining;
 use std::sync::Arc;
 
 /// What can be written to a file.

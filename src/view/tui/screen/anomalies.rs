@@ -1,11 +1,14 @@
-//! The anomaly list: one line per occurrence that took too long: by how much, where, when, source or victim of what,
-//! and in which pattern.
+//! The table of sources: the delay that each caused, how often, in how many executions, when (a strip of time), who, what and
+//! to whom; below an open source its occurrences.
 
+use crate::model::sources::{Occurrence, Source};
+use crate::view::anomalies::{Words, examined};
 use crate::view::tui::app::{App, Pane};
 use crate::view::tui::canvas::{Canvas, width};
 use crate::view::tui::figure;
 use crate::view::tui::layout::list_lines;
-use crate::view::tui::patterns::{Found, Role};
+use crate::view::tui::patterns::Found;
+use crate::view::tui::sources::Row;
 use crate::view::tui::theme::Scope;
 
 /// Draw it.
@@ -18,16 +21,23 @@ pub fn draw(canvas: &mut Canvas<'_>, app: &App) {
         columns.head(canvas, app, found);
     }
     if list.visible.is_empty() {
-        let text = match found.anomalies.anomalies.is_empty() {
-            true => "nothing took too long: { lowers the threshold, p shows the patterns",
-            false => "no anomaly has all of these words: Esc shows all",
+        let text = match found.anomalies.sources.is_empty() {
+            true => {
+                format!("{} {{ lowers the threshold, p shows the patterns", examined(&found.anomalies, &found.notices))
+            }
+            false => "no source has all of these words: Esc shows all".to_owned(),
         };
-        canvas.text(2, head + 1, text, Scope::Dim);
+        for (line, text) in crate::view::tui::canvas::wrap(&text, canvas.width().saturating_sub(4)).iter().enumerate() {
+            canvas.text(2, head + 1 + line, text, Scope::Dim);
+        }
     }
     let shown = list.visible.iter().enumerate().skip(list.offset).take(canvas.height() - head);
     for (line, (row, at)) in shown.enumerate() {
-        let here = app.pane == Pane::Anomalies && row == list.row;
-        columns.row(canvas, head + line, app, found, *at, here);
+        let here = row == list.row;
+        columns.row(canvas, head + line, app, found, *at, here && app.pane == Pane::Anomalies);
+        if here && app.pane != Pane::Anomalies {
+            canvas.text(0, head + line, "▏", Scope::Dim);
+        }
     }
 }
 
@@ -40,104 +50,179 @@ fn factor(times: f64) -> String {
     }
 }
 
+/// How much a source delayed in each part of the time: one symbol per cell, relative to its largest.
+fn strip(found: &Found, source: &Source, cells: usize) -> String {
+    const BLOCKS: [char; 8] = ['▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
+    let length = found.span.len().max(1) as i128;
+    let mut sums = vec![0_i64; cells];
+    for o in &source.occurrences {
+        let since = i128::from(o.span.start - found.span.start).max(0);
+        let at = (since * cells as i128 / length) as usize;
+        if let Some(sum) = sums.get_mut(at.min(cells.saturating_sub(1))) {
+            *sum += o.affected_ns.max(o.excess_ns).max(1);
+        }
+    }
+    let most = sums.iter().copied().max().unwrap_or(0).max(1);
+    let symbol = |sum: &i64| match sum {
+        0 => '·',
+        n => BLOCKS[((i128::from(*n) * 8 - 1) / i128::from(most)).clamp(0, 7) as usize],
+    };
+    sums.iter().map(symbol).collect()
+}
+
 /// Which columns there is room for; a width of 0 leaves the column out.
 struct Columns {
-    extra: usize,
+    delay: usize,
+    times: usize,
+    executions: usize,
     factor: usize,
-    time: usize,
-    place: usize,
-    role: usize,
+    strip: usize,
+    who: usize,
 }
 
 impl Columns {
     fn of(columns: usize, found: &Found) -> Columns {
-        let widest = (0..found.anomalies.streams.len() as u32).map(|s| width(&found.place(s))).max().unwrap_or(0);
-        let place = widest.clamp(5, if columns >= 100 { 24 } else { 14 });
-        let (extra, factor, time, role) = match columns {
-            0..=29 => (9, 0, 0, 0),
-            30..=59 => (9, 0, 0, 18.min(columns.saturating_sub(place + 12))),
-            60..=77 => (9, 7, 0, 18),
-            78..=99 => (9, 7, 12, 18),
-            _ => (9, 7, 14, 12 + place.min(20)),
+        let of_executions = found.anomalies.examined.executions.is_some();
+        let widest = found.anomalies.sources.iter().map(|s| width(&Words::of(s).who)).max().unwrap_or(0);
+        let (times, executions, factor, strip) = match columns {
+            0..=39 => (0, 0, 0, 0),
+            40..=59 => (6, 0, 0, 0),
+            60..=77 => (6, 6, 0, 8),
+            78..=99 => (6, 6, 7, 12),
+            _ => (6, 6, 7, 20),
         };
-        Columns { extra, factor, time, place, role }
+        let executions = if of_executions { executions } else { 0 };
+        let who = widest.clamp(5, if columns >= 100 { 32 } else { 18 });
+        Columns { delay: 9, times, executions, factor, strip, who }
     }
 
-    fn ends(&self) -> [usize; 3] {
+    /// Columns in which the figures end.
+    fn ends(&self) -> [usize; 4] {
         let mut end = 1;
-        [self.extra, self.factor, self.time].map(|columns| {
+        [self.delay, self.times, self.executions, self.factor].map(|columns| {
             end += columns + usize::from(columns > 0);
             if columns > 0 { end } else { 0 }
         })
     }
 
     /// Column after the figures.
-    fn text_from(&self) -> usize {
+    fn strip_from(&self) -> usize {
         self.ends().into_iter().max().unwrap_or(0) + 2
+    }
+
+    fn text_from(&self) -> usize {
+        self.strip_from() + self.strip + if self.strip > 0 { 2 } else { 0 }
     }
 
     fn head(&self, canvas: &mut Canvas<'_>, app: &App, found: &Found) {
         let list = &app.patterns.list;
-        for (end, name) in self.ends().into_iter().zip(["extra", "factor", "at"]).filter(|(end, _)| *end > 0) {
+        let names = ["delay", "times", "execs", "factor"];
+        for (end, name) in self.ends().into_iter().zip(names).filter(|(end, _)| *end > 0) {
             canvas.right(end, 0, name, Scope::Dim);
         }
-        let mut at = self.text_from();
-        for (columns, name) in [(self.place, "place"), (self.role, "role")] {
-            if columns > 0 {
-                canvas.text_in(at, 0, columns, name, Scope::Dim);
-                at += columns + 2;
-            }
+        if self.strip > 0 {
+            canvas.text_in(self.strip_from(), 0, self.strip, "when", Scope::Dim);
         }
-        let all = found.anomalies.anomalies.len() as u64;
+        let at = self.text_from();
+        canvas.text_in(at, 0, self.who, "source", Scope::Dim);
+        let all = found.anomalies.sources.len() as u64;
+        let shown = list.visible.iter().filter(|r| matches!(r, Row::Source(_))).count();
         let count = match (list.filter.is_empty(), list.search.text.is_empty()) {
             (true, true) => format!("{} by {}", figure::count(all), list.order.name()),
-            (false, _) => format!("{} of {} with '{}'", list.visible.len(), figure::count(all), list.filter),
+            (false, _) => format!("{shown} of {} with '{}'", figure::count(all), list.filter),
             (true, false) => format!("{} match /{}", list.search.matches.len(), list.search.text),
         };
-        let what = canvas.text(at, 0, "what", Scope::Dim);
+        let what = canvas.text(at + self.who + 2, 0, "what, and who waited", Scope::Dim);
         if what + width(&count) + 2 <= canvas.width() {
             canvas.right(canvas.width(), 0, &count, Scope::Dim);
         }
     }
 
-    fn row(&self, canvas: &mut Canvas<'_>, y: usize, app: &App, found: &Found, at: u32, here: bool) {
-        let Some(anomaly) = found.get(at) else { return };
-        let scope = match found.roles.get(at as usize) {
-            Some(Role::Source(_)) => Scope::Slow3,
-            Some(Role::Alone) => Scope::Slow2,
-            Some(Role::Victim(_)) => Scope::Text,
-            _ => Scope::Dim,
-        };
-        let figures = [
-            (figure::extra(anomaly.excess_ns as f64), scope),
-            (factor(anomaly.factor), Scope::Text),
-            (figure::stamp(anomaly.span.start - app.origin()), Scope::Dim),
-        ];
-        for (end, (text, scope)) in self.ends().into_iter().zip(figures) {
-            if end > 0 {
-                canvas.right(end, y, &text, scope);
-            }
-        }
-        let list = &app.patterns.list;
-        let matched = list.search.matches.contains(&at);
-        let text = match (matched, here) {
-            (true, _) => Scope::Match,
-            (false, true) => Scope::Strong,
-            (false, false) => Scope::Text,
-        };
-        let mut x = self.text_from();
-        canvas.text_in(x, y, self.place, &found.place(anomaly.stream), text);
-        x += self.place + 2;
-        if self.role > 0 {
-            canvas.text_in(x, y, self.role, &found.role(at), scope);
-            x += self.role + 2;
-        }
-        if x + 6 < canvas.width() {
-            canvas.text(x, y, &found.what(anomaly), text);
+    fn row(&self, canvas: &mut Canvas<'_>, y: usize, app: &App, found: &Found, row: Row, here: bool) {
+        let (Some(source), Some(occurrence)) = (row.source(found), row.occurrence(found)) else { return };
+        match row {
+            Row::Source(at) => self.source(canvas, y, app, found, (at, source), here),
+            Row::Occurrence(..) => self.occurrence(canvas, y, app, found, occurrence, here),
         }
         if here {
             canvas.shade(0, y, canvas.width(), Scope::Cursor);
             canvas.text(0, y, "▌", Scope::Selection);
+        }
+    }
+
+    fn source(&self, canvas: &mut Canvas<'_>, y: usize, app: &App, found: &Found, row: (u32, &Source), here: bool) {
+        let (at, source) = row;
+        let of_executions = found.anomalies.examined.executions.is_some();
+        let scope = match () {
+            () if source.idle || (of_executions && !source.in_executions) => Scope::Dim,
+            () if source.noise.is_some() => Scope::Slow2,
+            () => Scope::Slow3,
+        };
+        // What nobody is known to have waited for stands in brackets.
+        let delay = match source.affected_ns {
+            0 => format!("({})", figure::time(source.excess_ns as f64)),
+            ns => figure::time(ns as f64),
+        };
+        let figures = [
+            (delay, scope),
+            (figure::count(source.occurrences.len() as u64), Scope::Text),
+            (figure::count(source.executions), Scope::Text),
+            (factor(source.factor), Scope::Dim),
+        ];
+        self.figures(canvas, y, figures);
+        if self.strip > 0 {
+            canvas.text(self.strip_from(), y, &strip(found, source, self.strip), scope);
+        }
+        let list = &app.patterns.list;
+        let text = match (list.search.matches.contains(&at), here) {
+            (true, _) => Scope::Match,
+            (false, true) => Scope::Strong,
+            (false, false) if scope == Scope::Dim => Scope::Dim,
+            (false, false) => Scope::Text,
+        };
+        let words = Words::of(source);
+        let x = self.text_from();
+        canvas.text_in(x, y, self.who, &words.who, text);
+        let part = match (source.idle, of_executions && !source.in_executions) {
+            (true, _) => "waiting for work: ",
+            (_, true) => "in no execution: ",
+            _ => "",
+        };
+        let to = if words.to.is_empty() { String::new() } else { format!("; {}", words.to) };
+        if x + self.who + 6 < canvas.width() {
+            canvas.text(x + self.who + 2, y, &format!("{part}{}{to}", words.did), text);
+        }
+    }
+
+    fn occurrence(&self, canvas: &mut Canvas<'_>, y: usize, app: &App, found: &Found, o: &Occurrence, here: bool) {
+        let figures = [
+            (figure::extra(o.excess_ns as f64), Scope::Slow1),
+            (String::new(), Scope::Text),
+            (if self.executions > 0 { figure::count(o.executions.len() as u64) } else { String::new() }, Scope::Dim),
+            (factor(o.factor), Scope::Dim),
+        ];
+        self.figures(canvas, y, figures);
+        let text = if here { Scope::Strong } else { Scope::Text };
+        let stamp = format!("at {}", figure::stamp(o.span.start - app.origin()));
+        let x = self.text_from();
+        canvas.text_in(x, y, self.who, &stamp, text);
+        let path = o.path.and_then(|p| found.anomalies.paths.get(p as usize));
+        let waited = path.filter(|p| p.steps.len() > 1).and_then(|p| p.steps.last());
+        let what = match (waited, o.paths) {
+            (Some(last), 1) => format!("{} waited", found.place(last.stream)),
+            (Some(last), n) => format!("{} and {} more waited", found.place(last.stream), n - 1),
+            (None, _) => found.get(o.anomaly).map_or_else(String::new, |a| found.place(a.stream)),
+        };
+        let delay =
+            if o.affected_ns > 0 { format!(", {} caused", figure::time(o.affected_ns as f64)) } else { String::new() };
+        if x + self.who + 6 < canvas.width() {
+            canvas.text(x + self.who + 2, y, &format!("{what}{delay}"), text);
+        }
+    }
+
+    fn figures(&self, canvas: &mut Canvas<'_>, y: usize, figures: [(String, Scope); 4]) {
+        for (end, (text, scope)) in self.ends().into_iter().zip(figures).filter(|(end, _)| *end > 0) {
+            canvas.right(end, y, &text, scope);
         }
     }
 }

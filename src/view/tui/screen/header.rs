@@ -2,6 +2,7 @@
 
 use crate::compare::filter::{Filter, Operand, Test};
 use crate::compare::{Group, GroupsOrigin};
+use crate::view::agreement::disagreement;
 use crate::view::anomalies::verdict;
 use crate::view::tui::app::App;
 use crate::view::tui::canvas::{Canvas, clip_front, width, wrap};
@@ -81,6 +82,12 @@ fn of_patterns(app: &App, columns: usize, lines: &mut Vec<HeaderLine>) {
         ];
         lines.push(HeaderLine { left, right: rule });
         say(Scope::Verdict, &verdict(&found.anomalies), columns, lines);
+        if let (Some(model), Some(comparison)) = (&app.model, &app.comparison) {
+            say(Scope::Unsure, &format!("Compared: {}", comparison.verdict.sentence), columns, lines);
+            if let Some(why) = disagreement(model, comparison, &found.anomalies) {
+                say(Scope::Unsure, &why, columns, lines);
+            }
+        }
     }
     // Why there are no executions, where that was asked first.
     if let Some(failure) = &app.failure {

@@ -17,7 +17,9 @@ pub fn draw(canvas: &mut Canvas<'_>, app: &App) {
     let Some(found) = &app.patterns.found else { return };
     let place = app.patterns.path;
     let Some(path) = found.anomalies.paths.get(place.path) else {
-        canvas.text(2, 1, "no path: nothing took too long by itself", Scope::Dim);
+        let is_idle = app.patterns.list.here().and_then(|row| row.source(found)).is_some_and(|s| s.idle);
+        let text = if is_idle { "waiting for work: nobody's delay, and on no path" } else { "no path" };
+        canvas.text(2, 1, text, Scope::Dim);
         return;
     };
     let lines = path_lines(app);
@@ -44,11 +46,25 @@ fn head(canvas: &mut Canvas<'_>, found: &Found, path: &Path, at: usize) {
     let (excess, affected) = (figure::time(path.excess_ns as f64), figure::time(path.affected_ns as f64));
     let x = canvas.text(1, 0, &format!("path {} of {}", at + 1, found.anomalies.paths.len()), Scope::Strong);
     let text = match (path.affected_ns, path.messages) {
+        (_, 0) if path.execution.is_some() => format!("  delayed its own execution by {excess}"),
+        (_, n) if path.execution.is_some() => {
+            let others = if path.affected_ns > path.excess_ns {
+                format!(", all executions by {affected}")
+            } else {
+                String::new()
+            };
+            format!("  delayed this execution by {}{others}; {n} {}", own(path), if n == 1 { "hop" } else { "hops" })
+        }
         (0, _) => format!("  {excess} too much, and nobody is known to have waited for it"),
         (_, 1) => format!("  {excess} too much made others wait {affected}; here over 1 message"),
         (_, n) => format!("  {excess} too much made others wait {affected}; here over {n} messages"),
     };
     canvas.text(x, 0, &text, Scope::Dim);
+}
+
+/// What this path's execution lost.
+fn own(path: &Path) -> String {
+    figure::time(path.steps.last().map_or(0, |s| s.excess_ns) as f64)
 }
 
 /// The window of time that a path covers.

@@ -251,6 +251,8 @@ fn act(app: &mut App, action: Action) -> Vec<Effect> {
         A::Right if in_bins => move_bin(app, 1),
         A::Home => vertical(app, isize::MIN / 2),
         A::End => vertical(app, isize::MAX / 2),
+        A::Left if app.pane == Pane::Anomalies => patterns::unfold(app, false),
+        A::Right if app.pane == Pane::Anomalies => patterns::unfold(app, true),
         A::Left if of_patterns => next_path(app, -1),
         A::Right if of_patterns => next_path(app, 1),
         A::Left => fold(app),

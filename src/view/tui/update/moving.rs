@@ -82,6 +82,13 @@ pub(super) fn settle(app: &mut App) {
     let list = &mut app.patterns.list;
     list.row = list.row.min(list.visible.len().saturating_sub(1));
     list.offset = shown_from(list.offset, list.row, shown, list.visible.len());
+    match app.pane {
+        Pane::Anomalies => app.patterns.follow_list(),
+        Pane::Path => app.patterns.follow_path(),
+        Pane::Histograms | Pane::Tree => {}
+    }
+    let list = &mut app.patterns.list;
+    list.offset = shown_from(list.offset, list.row, shown, list.visible.len());
     let paths = app.patterns.found.as_ref().map_or(&[][..], |f| &f.anomalies.paths);
     let steps = paths.get(app.patterns.path.path).map_or(0, |p| p.steps.len());
     let shown = path_lines(app).steps;

@@ -42,7 +42,7 @@ fn open_anomaly(app: &mut App) {
     let shown = patterns.found.clone().and_then(|found| {
         let at = match app.pane {
             Pane::Path => found.step(place.path, place.step)?.anomaly,
-            _ => patterns.list.here()?,
+            _ => patterns.list.anomaly(&found)?,
         };
         Some(Page::Anomaly(found, at))
     });

@@ -15,6 +15,7 @@ use crate::view::tui::app::{App, Pane, Trail};
 use crate::view::tui::details;
 use crate::view::tui::jobs::Job;
 use crate::view::tui::patterns::{Found, PathPane};
+use crate::view::tui::sources::Row;
 use std::sync::Arc;
 
 /// Steps of q and s, and how far they go.
@@ -75,7 +76,7 @@ pub(super) fn found(app: &App) -> Option<Arc<Found>> {
     app.patterns.found.clone()
 }
 
-/// From an anomaly to its path; along a path.
+/// From a source to its occurrences, from an occurrence to its path; along a path.
 pub(super) fn open(app: &mut App) {
     let Some(found) = found(app) else { return };
     if app.pane == Pane::Path {
@@ -87,13 +88,26 @@ pub(super) fn open(app: &mut App) {
         return say(app, "the path ends here: - goes back along it");
     }
     let Some(here) = app.patterns.list.here() else { return };
-    match found.places.get(here as usize) {
-        Some(Some((path, step))) => {
-            app.trail.push(Trail::Anomaly(app.patterns.list.row));
-            app.patterns.path = PathPane { path: *path, step: *step, offset: 0 };
-            app.pane = Pane::Path;
-        }
-        _ => say(app, "nothing recorded explains it, and nothing comes of it: it is on no path"),
+    let several = here.source(&found).is_some_and(|s| s.occurrences.len() > 1);
+    if let (Row::Source(at), true) = (here, several) {
+        return app.patterns.list.toggle(&found, at);
+    }
+    app.patterns.follow_list();
+    if app.patterns.selected().is_none() {
+        return say(app, "a wait for work: nobody's delay, and on no path");
+    }
+    app.trail.push(Trail::Anomaly(app.patterns.list.row));
+    app.pane = Pane::Path;
+}
+
+/// Show the occurrences of the source under the cursor, or hide them and go back to it.
+pub(super) fn unfold(app: &mut App, open: bool) {
+    let (Some(found), Some(here)) = (found(app), app.patterns.list.here()) else { return };
+    let list = &mut app.patterns.list;
+    if list.open.contains(&here.at()) != open {
+        list.toggle(&found, here.at());
+    } else if open {
+        vertical(app, 1);
     }
 }
 
@@ -107,13 +121,13 @@ pub(super) fn next_path(app: &mut App, by: isize) {
     }
 }
 
+/// The next order, from its top.
 pub(super) fn reorder(app: &mut App) {
     let Some(found) = found(app) else { return };
     let list = &mut app.patterns.list;
-    let here = list.here();
     list.order = list.order.next();
     list.rebuild(&found);
-    here.map(|at| list.go_to(at));
+    (list.row, list.offset) = (0, 0);
     let said = format!("ordered by {}", list.order.name());
     say(app, &said);
 }
@@ -143,11 +157,12 @@ pub(super) fn step_match(app: &mut App, forward: bool, stay: bool) {
     }
     // Matches stand in the order of the list.
     let mut matches = list.search.matches.iter().peekable();
-    let is_match = |(_, at): &(usize, &u32)| matches.next_if_eq(at).is_some();
+    let is_match =
+        |(_, row): &(usize, &Row)| matches!(row, Row::Source(_)) && matches.next_if(|at| **at == row.at()).is_some();
     let rows: Vec<usize> = list.visible.iter().enumerate().filter(is_match).map(|(row, _)| row).collect();
     let count = rows.len();
     if count == 0 {
-        let text = format!("no anomaly that is listed has {:?} in its place, role or pattern", list.search.text);
+        let text = format!("no source that is listed has {:?} in its words or pattern", list.search.text);
         return complain(app, &text);
     }
     let before = rows.partition_point(|r| *r < list.row);

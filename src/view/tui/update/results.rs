@@ -14,6 +14,7 @@ use crate::view::tui::details;
 use crate::view::tui::groups::History;
 use crate::view::tui::jobs::Done;
 use crate::view::tui::overlay::Asked;
+use crate::view::tui::patterns::Patterns;
 use crate::view::tui::tree::find_context;
 use std::sync::Arc;
 
@@ -25,6 +26,12 @@ pub(super) fn on_done(app: &mut App, done: Done) -> Vec<Effect> {
                 app.groups = History::new(Request::default());
                 app.trail.clear();
                 app.tree.touched = false;
+            }
+            // Patterns are about the executions of one task, too.
+            let task = model.tasks.get(model.task);
+            let told = |p: &Patterns| p.found.as_ref().and_then(|f| f.anomalies.examined.executions.clone());
+            if told(&app.patterns).is_some_and(|(of, _)| Some(&of) != task) {
+                app.patterns = Patterns { settings: app.patterns.settings, ..Patterns::default() };
             }
             app.model = Some(model);
             app.comparison = None;

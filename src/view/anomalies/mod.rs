@@ -1,19 +1,24 @@
 //! `whyslow anomalies` for people and for programs (schema `whyslow.anomalies/1`, PRODUCT.md).
 //!
-//! In: [`Anomalies`] and the warnings. Out: JSON, or text that begins with the paths, because they are the answer: who
+//! In: [`Anomalies`] and the warnings. Out: JSON here, and text that begins with the sources, because they are the answer: who
 //! was late by itself, by how much, and whom that delayed.
+
+mod text;
+
+pub use text::{Words, examined, rule, text, verdict};
+pub(super) use text::{doing, duration, of_source};
 
 use super::clean;
 use super::waiting::{self, WaitingJson};
-use crate::analysis::patterns::measure::{Limit, Verdict};
+use crate::analysis::patterns::measure::Verdict;
 use crate::base::notice::Notices;
 use crate::base::time::Ns;
-use crate::event::operation::{EventKind, ThreadPlace, Via};
+use crate::event::operation::{ThreadPlace, Via};
 use crate::model::pattern::{Anomalies, Anomaly, Pattern, Responsible, Stream};
 use crate::model::propagation::{Noise, Path, Step};
+use crate::model::sources::Source;
 use crate::model::waiting::Waiting;
 use serde::Serialize;
-use std::fmt::Write;
 
 /// The JSON document.
 #[derive(Clone, Debug, Serialize)]
@@ -23,10 +28,12 @@ pub struct Document {
     s: f64,
     limit: &'static str,
     summary: SummaryJson,
+    examined: String,
     clocks: Vec<ClockJson>,
     patterns: Vec<PatternJson>,
     anomalies: Vec<AnomalyJson>,
     paths: Vec<PathJson>,
+    sources: Vec<SourceJson>,
     #[serde(flatten, skip_serializing_if = "Option::is_none")]
     waiting: Option<WaitingJson>,
     /// Who all others wait for although nothing is unusual, in words.
@@ -45,6 +52,11 @@ struct SummaryJson {
     sources: u64,
     longest_path: u64,
     violations: u64,
+    idle: u64,
+    operations: u64,
+    streams: u64,
+    task: Option<String>,
+    executions: Option<u64>,
 }
 
 /// A stream's clock.
@@ -95,6 +107,7 @@ struct ThreadJson {
     pid: i32,
     tid: i32,
     thread: String,
+    process: String,
 }
 
 #[derive(Clone, Debug, Serialize)]
@@ -111,6 +124,8 @@ struct AnomalyJson {
     excess_ns: Ns,
     source: bool,
     diffuse: bool,
+    idle: bool,
+    execution: Option<u32>,
     responsible: Vec<ResponsibleJson>,
 }
 
@@ -130,7 +145,44 @@ struct PathJson {
     excess_ns: Ns,
     affected_ns: Ns,
     messages: u64,
+    source: u32,
+    execution: Option<u32>,
     steps: Vec<StepJson>,
+}
+
+/// A row of the table of sources.
+#[derive(Clone, Debug, Serialize)]
+struct SourceJson {
+    name: String,
+    process: Option<String>,
+    streams: Vec<String>,
+    rank: Option<u32>,
+    pid: Option<i32>,
+    tid: Option<i32>,
+    what: String,
+    function: Option<String>,
+    kind: &'static str,
+    via: Vec<&'static str>,
+    victim: Option<VictimJson>,
+    noise: Option<&'static str>,
+    idle: bool,
+    in_executions: bool,
+    affected_ns: Ns,
+    share: Option<f64>,
+    excess_ns: Ns,
+    factor: f64,
+    occurrences: u64,
+    executions: u64,
+    first_ns: Ns,
+    last_ns: Ns,
+    anomalies: Vec<u32>,
+    paths: Vec<u32>,
+}
+
+#[derive(Clone, Debug, Serialize)]
+struct VictimJson {
+    name: String,
+    function: Option<String>,
 }
 
 #[derive(Clone, Debug, Serialize)]
@@ -171,11 +223,18 @@ pub fn json(found: &Anomalies, notices: &Notices) -> Document {
             sources: summary.sources,
             longest_path: summary.longest_path,
             violations: summary.violations,
+            idle: found.anomalies.iter().filter(|a| a.idle).count() as u64,
+            operations: found.examined.operations,
+            streams: found.examined.streams,
+            task: found.examined.executions.as_ref().map(|(task, _)| cleaned(task)),
+            executions: found.examined.executions.as_ref().map(|(_, n)| *n),
         },
+        examined: examined(found, notices),
         clocks: clocks(&found.streams),
         patterns: (0..).zip(&found.patterns).map(|(id, p)| pattern(id, p)).collect(),
         anomalies: (0..).zip(&found.anomalies).map(|(id, a)| anomaly(found, id, a)).collect(),
         paths: found.paths.iter().map(|p| path(found, p)).collect(),
+        sources: found.sources.iter().map(|s| source(found, s)).collect(),
         waiting: found.waiting.as_ref().map(|w| waiting::json(Some(w))),
         steady: found.waiting.as_ref().and_then(Waiting::sentence).map(|s| clean::line(&s)),
         truncated: found.paths_left_out > 0,
@@ -223,7 +282,8 @@ fn pattern(id: usize, p: &Pattern) -> PatternJson {
 }
 
 fn place_of(found: &Anomalies, stream: u32) -> PlaceJson {
-    let thread = |t: &ThreadPlace| ThreadJson { pid: t.pid, tid: t.tid, thread: cleaned(&t.name) };
+    let thread =
+        |t: &ThreadPlace| ThreadJson { pid: t.pid, tid: t.tid, thread: cleaned(&t.name), process: cleaned(&t.process) };
     let place = |s: &Stream| PlaceJson {
         stream: cleaned(&s.name),
         rank: s.rank,
@@ -254,6 +314,8 @@ fn anomaly(found: &Anomalies, id: usize, a: &Anomaly) -> AnomalyJson {
         excess_ns: a.excess_ns,
         source: a.source,
         diffuse: a.diffuse,
+        idle: a.idle,
+        execution: a.execution,
         responsible: a.responsible.iter().map(responsible).collect(),
     }
 }
@@ -278,169 +340,45 @@ fn path(found: &Anomalies, path: &Path) -> PathJson {
         excess_ns: path.excess_ns,
         affected_ns: path.affected_ns,
         messages: path.messages,
+        source: path.source,
+        execution: path.execution,
         steps: path.steps.iter().map(step).collect(),
     }
 }
 
-/// Sources shown as text; the JSON has all.
-const SHOWN: usize = 10;
-
-/// The text for people.
-pub fn text(found: &Anomalies, notices: &Notices) -> String {
-    let mut out = String::new();
-    // Writing to a String cannot fail.
-    let _ = write(found, notices, &mut out);
-    out
-}
-
-fn write(found: &Anomalies, notices: &Notices, out: &mut String) -> std::fmt::Result {
-    let s = &found.summary;
-    writeln!(
-        out,
-        "{} patterns, {} selected ({}): {} anomalies, {} sources, longest path {} messages",
-        s.patterns,
-        s.selected,
-        rule(found.limit, found.q, found.s),
-        s.anomalies,
-        s.sources,
-        s.longest_path
-    )?;
-    writeln!(out, "{}", verdict(found))?;
-    let mut paths = found.paths.iter().peekable();
-    if paths.peek().is_none() {
-        writeln!(out, "\nnothing took too long by itself")?;
-    }
-    for _ in 0..SHOWN {
-        let Some(path) = paths.next() else { break };
-        writeln!(out)?;
-        write_source(found, path, out)?;
-        // The other paths of the same source: only where they end.
-        while let Some(other) = paths.next_if(|other| other.steps.first() == path.steps.first()) {
-            if let Some(last) = other.steps.last() {
-                writeln!(out, "    and over {} messages to {}", other.messages, place(found, last))?;
-            }
-        }
-    }
-    if paths.peek().is_some() {
-        writeln!(out, "\nmore sources with --json; fewer with a larger s")?;
-    }
-    if let Some(w) = &found.waiting {
-        waiting::write(w, out)?;
-        if let Some(sentence) = w.sentence() {
-            writeln!(out, "{}", clean::line(&sentence))?;
-        }
-    }
-    writeln!(out, "\n{:>9} {:>11} {:>11} {:>11}  pattern", "times", "reference", "limit", "longest")?;
-    for p in &found.patterns {
-        let [reference, limit, longest] = [p.max_ref_ns, p.limit_ns, p.longest_ns].map(duration);
-        let (name, reason) = (clean::text(&p.name), p.verdict.reason());
-        writeln!(out, "{:>9} {reference:>11} {limit:>11} {longest:>11}  {name} ({reason})", p.occurrences)?;
-    }
-    for warning in notices.sentences() {
-        writeln!(out, "note: {}", clean::line(&warning))?;
-    }
-    Ok(())
-}
-
-/// How limits were found: `q 0.75, s 2`.
-pub fn rule(limit: Limit, q: f64, s: f64) -> String {
-    match limit {
-        Limit::Quotient => format!("q {q}, s {s}"),
-        Limit::Robust => format!("robust limit, s {s}"),
-    }
-}
-
-/// The source that cost most, in one sentence; one that was late by itself before a wait that nothing explains.
-pub fn verdict(found: &Anomalies) -> String {
-    let mut sources = found.paths.iter().filter_map(|p| Some((p, p.steps.first()?)));
-    let own = sources.clone().find(|(_, first)| !first.kind.waits());
-    let Some((path, first)) = own.or_else(|| sources.next()) else {
-        return match found.anomalies.len() {
-            0 => "Nothing that repeats took too long.".to_owned(),
-            n => format!("{n} waits took too long, for nothing that was recorded as late."),
-        };
-    };
-    let at = duration(first.span.start - found.origin);
-    let cost = match path.affected_ns {
-        0 => "nobody is known to have waited for it".to_owned(),
-        affected => format!("its {} too much made others wait {}", duration(first.excess_ns), duration(affected)),
-    };
-    format!("{}, {at} after the start: {}; {cost}.", name(found, first), sentence(first))
-}
-
-fn write_source(found: &Anomalies, path: &Path, out: &mut String) -> std::fmt::Result {
-    let Some((first, rest)) = path.steps.split_first() else { return Ok(()) };
-    writeln!(out, "{}: {}", place(found, first), sentence(first))?;
-    if path.affected_ns > 0 {
-        writeln!(out, "  its {} too much cost its victims {}:", duration(first.excess_ns), duration(path.affected_ns))?;
-    }
-    for step in rest {
-        let what = doing(step);
-        let via = step.via.map_or("", Via::name);
-        writeln!(out, "    {via} to {}: {what} {} too long", place(found, step), duration(step.excess_ns))?;
-    }
-    Ok(())
-}
-
-/// What happened, and in which function where that is known.
-pub(super) fn doing(step: &Step) -> String {
-    match &step.function {
-        Some(function) => format!("{} in {}", clean::text(&step.what), clean::text(function)),
-        None => cleaned(&step.what),
-    }
-}
-
-/// What kind of delay it was, as far as the recording tells.
-fn sentence(step: &Step) -> String {
-    let (length, what) = (duration(step.local.len()), doing(step));
-    // What was found by what waited for it alone may have no usual length.
-    let usual = match step.reference_ns {
-        0 => "other steps do no such thing".to_owned(),
-        reference => format!("usually {}", duration(reference)),
-    };
-    if step.noise == Some(Noise::Tracer) {
-        return format!(
-            "{what} took {length} ({usual}): the tracer wrote out its buffer meanwhile, which the program did not ask for"
-        );
-    }
-    match (step.kind, step.noise) {
-        (EventKind::Gap, Some(Noise::Interrupted)) => {
-            format!("{length} between calls, {what} ({usual}): noise of the system, interrupted or preempted there")
-        }
-        (EventKind::Gap, _) => format!("{length} between calls, {what} ({usual})"),
-        (EventKind::Operation, Some(Noise::Interrupted)) => {
-            format!("{length} inside {what} ({usual}): noise of the system, interrupted or preempted there")
-        }
-        (EventKind::Operation, _) => format!("{what} took {length} ({usual})"),
-        (_, Some(Noise::Delivery)) => format!(
-            "{what} took {length} ({usual}) for what had been sent in time: noise of the system, slow to arrive or to run again"
-        ),
-        (EventKind::Receive | EventKind::Collective | EventKind::Send, _) => {
-            format!("{what} took {length} ({usual}), for nothing that was recorded as late")
-        }
-    }
-}
-
-fn name(found: &Anomalies, step: &Step) -> String {
-    let stream = found.streams.get(step.stream as usize);
-    match stream {
-        Some(stream) if !stream.label.is_empty() => cleaned(&stream.label),
-        Some(Stream { rank: Some(rank), .. }) => format!("rank {rank}"),
-        _ => cleaned(stream.map_or("", |s| &s.name)),
-    }
-}
-
-fn place(found: &Anomalies, step: &Step) -> String {
-    format!("{} at {}", name(found, step), duration(step.span.start - found.origin))
-}
-
-pub(super) fn duration(ns: i64) -> String {
-    let size = ns.unsigned_abs();
-    let value = ns as f64;
-    match size {
-        0..1_000 => format!("{ns} ns"),
-        1_000..1_000_000 => format!("{:.1} us", value / 1e3),
-        1_000_000..1_000_000_000 => format!("{:.2} ms", value / 1e6),
-        _ => format!("{:.3} s", value / 1e9),
+fn source(found: &Anomalies, source: &Source) -> SourceJson {
+    let stream = |at: &u32| found.streams.get(*at as usize);
+    // One thread or rank has numbers; a pool has none in common but perhaps its process.
+    let one = source.streams.first().and_then(stream).filter(|_| source.streams.len() == 1);
+    let pids: Vec<i32> = source.streams.iter().filter_map(|s| Some(stream(s)?.thread.as_ref()?.pid)).collect();
+    let span = source.span();
+    SourceJson {
+        name: cleaned(&source.name),
+        process: Some(cleaned(&source.process)).filter(|p| !p.is_empty()),
+        streams: source.streams.iter().filter_map(|s| Some(cleaned(&stream(s)?.name))).collect(),
+        rank: one.and_then(|s| s.rank),
+        pid: pids.first().copied().filter(|first| pids.iter().all(|pid| pid == first)),
+        tid: one.and_then(|s| Some(s.thread.as_ref()?.tid)),
+        what: cleaned(&source.what),
+        function: source.function.as_deref().map(cleaned),
+        kind: source.kind.name(),
+        via: source.via.iter().map(|via| via.name()).collect(),
+        victim: source
+            .victim
+            .as_ref()
+            .map(|(name, function)| VictimJson { name: cleaned(name), function: function.as_deref().map(cleaned) }),
+        noise: source.noise.map(Noise::name),
+        idle: source.idle,
+        in_executions: source.in_executions,
+        affected_ns: source.affected_ns,
+        share: found.share(source),
+        excess_ns: source.excess_ns,
+        factor: source.factor,
+        occurrences: source.occurrences.len() as u64,
+        executions: source.executions,
+        first_ns: span.start,
+        last_ns: span.end,
+        anomalies: source.occurrences.iter().map(|o| o.anomaly).collect(),
+        paths: source.occurrences.iter().filter_map(|o| o.path).collect(),
     }
 }

@@ -1,0 +1,81 @@
+//! What carried a delay from the thread that ended a wait to the one that waited: a lock, a pipe, a signal, an exit ...
+//!
+//! In: a wait on a critical path and the thread that it led to; both are the path's own findings. Out: a [`Via`], told by
+//! the system calls in which the one waited and the other woke it. Where no calls were recorded, or another act of the
+//! kernel woke the thread, it is a wake-up. Cost: three binary searches. ALGORITHMS.md 9.6.
+
+use super::path::Entered;
+use super::recording::{Recording, Thread, ThreadId};
+use crate::base::time::Ns;
+use crate::event::operation::Via;
+
+/// What carried the delay to the thread `waiter`, which waited at `start` and whose critical path went on as `entered`.
+pub fn of(recording: &Recording, waiter: ThreadId, start: Ns, entered: Entered) -> Via {
+    match entered {
+        Entered::Start => return Via::Wakeup,
+        Entered::Network => return Via::Packet,
+        Entered::Fork => return Via::Fork,
+        Entered::Disk => return Via::Disk,
+        Entered::Blocked => {}
+    }
+    let Some(waiter) = recording.thread(waiter) else { return Via::Wakeup };
+    let Some(edge) = waiter.edges.get(waiter.first_edge_after(start)) else { return Via::Wakeup };
+    let waits_in = call_at(recording, waiter, edge.span.start);
+    let Some((waker, at)) = edge.waker.and_then(|(id, at)| Some((recording.thread(id)?, at))) else {
+        return Via::Wakeup;
+    };
+    let worker = waker.name_at(at).is_some_and(|name| recording.names.get(name).starts_with("kworker/"));
+    told_by(waits_in, call_at(recording, waker, at), worker)
+}
+
+/// The system call that a thread is in at `t`.
+fn call_at<'a>(recording: &'a Recording, thread: &Thread, t: Ns) -> &'a str {
+    let begun = thread.calls.partition_point(|call| call.span.start <= t);
+    let call = begun.checked_sub(1).and_then(|at| thread.calls.get(at));
+    call.filter(|call| t <= call.span.end).map_or("", |call| recording.names.get(call.name))
+}
+
+/// The carrier, from the call in which one thread waited and the call in which another woke it.
+fn told_by(waits_in: &str, wakes_in: &str, worker: bool) -> Via {
+    let is_futex = |call: &str| call.starts_with("futex");
+    match (waits_in, wakes_in) {
+        (wait, _) if is_futex(wait) => Via::Lock,
+        (_, "kill" | "tkill" | "tgkill" | "rt_sigqueueinfo" | "rt_tgsigqueueinfo" | "pidfd_send_signal") => Via::Signal,
+        ("wait4" | "waitid" | "waitpid", _) | (_, "exit" | "exit_group") => Via::Exit,
+        ("pause" | "rt_sigsuspend" | "rt_sigtimedwait" | "sigsuspend", _) => Via::Signal,
+        ("fork" | "vfork" | "clone" | "clone3", _) => Via::Fork,
+        _ if worker => Via::Workqueue,
+        (_, "send" | "sendto" | "sendmsg" | "sendmmsg" | "connect" | "shutdown")
+        | ("recv" | "recvfrom" | "recvmsg" | "recvmmsg" | "accept" | "accept4" | "connect", _) => Via::Socket,
+        (_, "write" | "writev" | "splice" | "tee" | "vmsplice" | "close")
+        | ("write" | "writev" | "splice", "read" | "readv") => Via::Pipe,
+        ("", wake) if is_futex(wake) => Via::Lock,
+        _ => Via::Wakeup,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn calls_tell_the_carrier() {
+        for (waits_in, wakes_in, worker, via) in [
+            ("futex", "futex", false, Via::Lock),
+            ("futex", "", false, Via::Lock),
+            ("", "futex", false, Via::Lock),
+            ("read", "write", false, Via::Pipe),
+            ("write", "read", false, Via::Pipe),
+            ("recvmsg", "sendmsg", false, Via::Socket),
+            ("poll", "sendto", false, Via::Socket),
+            ("epoll_wait", "write", false, Via::Pipe),
+            ("rt_sigtimedwait", "tgkill", false, Via::Signal),
+            ("wait4", "exit_group", false, Via::Exit),
+            ("fsync", "", true, Via::Workqueue),
+            ("vfork", "execve", false, Via::Fork),
+            ("openat", "", false, Via::Wakeup),
+        ] {
+            assert_eq!(told_by(waits_in, wakes_in, worker), via, "{waits_in} {wakes_in}");
+        }
+    }
+}

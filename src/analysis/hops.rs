@@ -1,0 +1,94 @@
+//! Who held whom: the threads from an execution's own one to the one whose doings explain its time.
+//!
+//! Contexts name threads as people do, and several may share a name; a propagation path needs the thread itself and what
+//! carried the delay to it. In: the threads that a critical path goes through (`ecct`). Out: a tree of [`Hop`]s whose
+//! roots are the executions' own threads. Interning a child is one look-up; parents precede children.
+
+use super::recording::ThreadId;
+use crate::event::operation::Via;
+use foldhash::HashMap;
+
+crate::handle! {
+    /// A [`Hop`] of [`Hops`].
+    HopId,
+}
+
+/// A thread that another one was held up by.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Hop {
+    /// Whom it held up; `None` for the execution's own thread.
+    pub above: Option<HopId>,
+    /// The thread.
+    pub thread: ThreadId,
+    /// What carried the delay; of no meaning for the execution's own thread.
+    pub via: Via,
+}
+
+/// All of them.
+#[derive(Clone, Debug, Default)]
+pub struct Hops {
+    all: Vec<Hop>,
+    ids: HashMap<Hop, HopId>,
+}
+
+impl Hops {
+    /// The hop from `above` to `thread`, made on first sight.
+    pub fn child(&mut self, above: Option<HopId>, thread: ThreadId, via: Via) -> HopId {
+        let hop = Hop { above, thread, via };
+        *self.ids.entry(hop).or_insert_with(|| {
+            self.all.push(hop);
+            HopId::at(self.all.len() - 1)
+        })
+    }
+
+    /// A hop.
+    pub fn get(&self, id: HopId) -> Option<&Hop> {
+        self.all.get(id.index())
+    }
+
+    /// All hops in order of their ids.
+    pub fn iter(&self) -> impl ExactSizeIterator<Item = &Hop> {
+        self.all.iter()
+    }
+
+    /// From the execution's own thread to this one.
+    pub fn way(&self, id: HopId) -> Vec<HopId> {
+        let above = |id: &HopId| self.get(*id).and_then(|hop| hop.above);
+        let mut way: Vec<HopId> = std::iter::successors(Some(id), above).collect();
+        way.reverse();
+        way
+    }
+
+    /// Take in other hops; gives the new id of each. Merging in order of the executions gives the same tree for any
+    /// number of workers.
+    pub fn merge(&mut self, other: &Hops) -> Vec<HopId> {
+        let mut ids: Vec<HopId> = Vec::with_capacity(other.all.len());
+        for hop in &other.all {
+            let above = hop.above.and_then(|above| ids.get(above.index()).copied());
+            ids.push(self.child(above, hop.thread, hop.via));
+        }
+        ids
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn merged_hops_lead_the_same_way() {
+        let mut one = Hops::default();
+        let root = one.child(None, ThreadId(1), Via::Wakeup);
+        let lock = one.child(Some(root), ThreadId(2), Via::Lock);
+        let mut other = Hops::default();
+        other.child(None, ThreadId(9), Via::Wakeup);
+        let root = other.child(None, ThreadId(1), Via::Wakeup);
+        let (lock_again, disk) =
+            (other.child(Some(root), ThreadId(2), Via::Lock), other.child(Some(root), ThreadId(2), Via::Disk));
+        let ids = one.merge(&other);
+        assert_eq!(ids[lock_again.index()], lock);
+        let way: Vec<_> = one.way(ids[disk.index()]).iter().map(|id| one.get(*id).unwrap().via).collect();
+        assert_eq!(way, [Via::Wakeup, Via::Disk]);
+        assert_eq!(one.iter().len(), 4);
+    }
+}

@@ -1,0 +1,95 @@
+//! Who held an execution up, in which context and when: the entries of its folded path, added up by context and hop.
+//!
+//! Cost: linear in the entries. What is kept is a few dozen entries per execution, however often threads alternated.
+
+use super::super::contribution::{Contribution, Contributions};
+use crate::analysis::ecct::{Leaders, Own};
+use crate::analysis::executions::Execution;
+use crate::analysis::hops::{HopId, Hops};
+use crate::analysis::operations::place;
+use crate::analysis::outline::OutlineId;
+use crate::analysis::recording::{EdgeKind, Recording, ThreadId};
+use crate::base::time::{Ns, Span};
+use crate::event::operation::ThreadPlace;
+use crate::model::context::ContextId;
+use foldhash::HashMap;
+use std::collections::BTreeMap;
+
+/// A contribution before contexts have names.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Held {
+    pub(super) node: OutlineId,
+    pub(super) hop: HopId,
+    pub(super) span: Span,
+    pub(super) ns: u64,
+}
+
+/// Add up a path that began at `start`; `spent_by` names the hop of each entry.
+pub(super) fn add_up(start: Ns, own: &Own, spent_by: &[HopId]) -> Vec<Held> {
+    let mut positions: HashMap<(OutlineId, HopId), usize> = HashMap::default();
+    let mut all: Vec<Held> = Vec::new();
+    let mut at = start;
+    for ((node, ns), hop) in own.iter().zip(spent_by) {
+        let span = Span::new(at, at.saturating_add_unsigned(*ns));
+        at = span.end;
+        let position = *positions.entry((*node, *hop)).or_insert_with(|| {
+            all.push(Held { node: *node, hop: *hop, span, ns: 0 });
+            all.len() - 1
+        });
+        if let Some(held) = all.get_mut(position) {
+            held.span.end = span.end;
+            held.ns += ns;
+        }
+    }
+    all
+}
+
+/// Waits for a CPU that are looked at for the scheduler's noise.
+const SAMPLED: usize = 100_000;
+
+impl Contributions {
+    /// None yet, of these executions. Unless `wanted` nothing is worked out.
+    pub(super) fn new(
+        recording: &Recording,
+        leaders: &Leaders,
+        executions: &[Execution<'_>],
+        hops: Hops,
+        wanted: bool,
+    ) -> Contributions {
+        if !wanted {
+            return Contributions::default();
+        }
+        let mut threads: BTreeMap<ThreadId, ThreadPlace> = BTreeMap::new();
+        for id in hops.iter().map(|hop| hop.thread) {
+            threads.entry(id).or_insert_with(|| place(recording, leaders, id));
+        }
+        Contributions {
+            hops,
+            threads,
+            own: executions.iter().map(|e| e.thread).collect(),
+            rows: Vec::with_capacity(executions.len()),
+            scheduler_noise_ns: scheduler_noise(recording),
+        }
+    }
+
+    /// Those of the next execution; `contexts` by node of the outline.
+    pub(super) fn push(&mut self, held: Vec<Held>, contexts: &[ContextId]) {
+        let named = |held: Held| {
+            let context = *contexts.get(held.node.index())?;
+            Some(Contribution { context, hop: held.hop, span: held.span, ns: held.ns })
+        };
+        self.rows.push(held.into_iter().filter_map(named).collect());
+    }
+}
+
+/// How long three quarters of the waits for a CPU last at most, of the first in each thread: a delay that is no longer is
+/// the scheduler's noise.
+fn scheduler_noise(recording: &Recording) -> Ns {
+    let waits = recording.threads.iter().flat_map(|t| t.edges.iter().filter(|e| e.kind == EdgeKind::Preempted));
+    let mut waits: Vec<Ns> = waits.take(SAMPLED).map(|e| e.span.len()).collect();
+    let at = waits.len() * 3 / 4;
+    if at >= waits.len() {
+        return 0;
+    }
+    *waits.select_nth_unstable(at).1
+}

@@ -1,0 +1,144 @@
+//! Wait chains: the contexts of executions without their functions: who waited for whom, and for what.
+//!
+//! ```text
+//! ledgerd                               its own running
+//! ledgerd > thread journal              what journal ran while it was waited for
+//! ledgerd > thread journal > preempted > thread backupd
+//! ```
+//! A wait may be met in many functions, and a stack sample may be missing; whether a wait took too long must not hang on
+//! that. So executions are held against each other by chain, and functions name what was found. In: the contexts of a
+//! model. Out: a tree of [`Chain`]s and the chain of each context. Linear in the contexts.
+
+use super::context::{ContextId, Contexts, FrameKind};
+use super::metric::{ABSENT, Metric};
+use super::{Model, context::Spent};
+use crate::base::names::NameId;
+use foldhash::HashMap;
+
+crate::handle! {
+    /// A [`Chain`].
+    ChainId,
+}
+
+/// The last link of a chain.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Link {
+    /// The execution's own thread, by its process.
+    Process(NameId),
+    /// A wait, or an interruption, that names no thread.
+    Wait(Spent, NameId),
+    /// Another thread, by shown name, and how it was waited for.
+    Thread(Spent, NameId),
+}
+
+impl Link {
+    /// It is a thread: time of its own is running.
+    pub fn is_thread(self) -> bool {
+        !matches!(self, Link::Wait(..))
+    }
+}
+
+/// A chain: the one above it and a link.
+#[derive(Clone, Copy, Debug)]
+pub struct Chain {
+    /// Without its last link.
+    pub above: Option<ChainId>,
+    /// The last link.
+    pub link: Link,
+    /// Threads in it.
+    pub threads: u32,
+}
+
+/// The chains of a model; those above have smaller ids.
+#[derive(Clone, Debug, Default)]
+pub struct Chains {
+    all: Vec<Chain>,
+    /// By context.
+    of_context: Vec<ChainId>,
+}
+
+impl Chains {
+    /// Find the chains of all contexts.
+    pub fn new(contexts: &Contexts) -> Chains {
+        let mut chains = Chains::default();
+        let mut ids: HashMap<(Option<ChainId>, Link), ChainId> = HashMap::default();
+        for (parent, frame) in contexts.nodes() {
+            let above = parent.map(|p| chains.of(p));
+            let link = match (frame.kind, above) {
+                (FrameKind::Wait(spent), _) => Link::Wait(spent, frame.name),
+                (FrameKind::Thread(spent), _) => Link::Thread(spent, frame.name),
+                (_, None) => Link::Process(frame.name),
+                (_, Some(above)) => {
+                    chains.of_context.push(above);
+                    continue;
+                }
+            };
+            let id = *ids.entry((above, link)).or_insert_with(|| {
+                let threads = above.map_or(0, |a| chains.get(a).threads) + u32::from(link.is_thread());
+                chains.all.push(Chain { above, link, threads });
+                ChainId::at(chains.all.len() - 1)
+            });
+            chains.of_context.push(id);
+        }
+        chains
+    }
+
+    /// The chain of a context.
+    pub fn of(&self, context: ContextId) -> ChainId {
+        self.of_context[context.index()]
+    }
+
+    /// A chain.
+    pub fn get(&self, id: ChainId) -> &Chain {
+        &self.all[id.index()]
+    }
+
+    /// How many.
+    pub fn len(&self) -> usize {
+        self.all.len()
+    }
+
+    /// True where there is none.
+    pub fn is_empty(&self) -> bool {
+        self.all.is_empty()
+    }
+
+    /// A chain and those above it, itself first.
+    pub fn upwards(&self, id: ChainId) -> impl Iterator<Item = ChainId> + '_ {
+        std::iter::successors(Some(id), |at| self.get(*at).above)
+    }
+
+    /// True where `id` is `above` or below it.
+    pub fn is_below(&self, id: ChainId, above: ChainId) -> bool {
+        self.upwards(id).any(|at| at == above)
+    }
+}
+
+/// Executions that are held against each other: those of one type and one process. Of a type with fewer than `fewest` the type
+/// does not count. By execution the number of its population, and how many are in each.
+pub fn populations(model: &Model, fewest: usize) -> (Vec<u32>, Vec<usize>) {
+    let executions = &model.executions;
+    let types = executions.column(&Metric::Type).map(|c| c.values.as_slice());
+    let name = |i: usize| {
+        let root = executions.own.row(i).next().map(|(c, _)| model.contexts.path(c)[0]);
+        root.map(|root| model.contexts.frame(root).name)
+    };
+    let kind = |i: usize| types.and_then(|t| t.get(i)).copied().filter(|t| *t != ABSENT);
+    let mut counts: HashMap<(Option<NameId>, Option<i64>), usize> = HashMap::default();
+    let keys: Vec<_> = (0..executions.len()).map(|i| (name(i), kind(i))).collect();
+    keys.iter().for_each(|key| *counts.entry(*key).or_default() += 1);
+    let mut numbers: HashMap<(Option<NameId>, Option<i64>), u32> = HashMap::default();
+    let mut sizes = Vec::new();
+    let of = |(name, kind): (Option<NameId>, Option<i64>)| {
+        let few = counts.get(&(name, kind)).is_none_or(|n| *n < fewest);
+        let key = (name, kind.filter(|_| !few));
+        let number = *numbers.entry(key).or_insert_with(|| {
+            sizes.push(0);
+            sizes.len() as u32 - 1
+        });
+        sizes[number as usize] += 1;
+        number
+    };
+    let of = keys.into_iter().map(of).collect();
+    (of, sizes)
+}

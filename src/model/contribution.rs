@@ -1,0 +1,87 @@
+//! What each thread on their critical paths contributed to executions, with its moment: the critical path as propagation
+//! asks it. Beside the [`Model`](super::Model), which has the same times by context and no moments.
+
+use super::context::ContextId;
+use crate::analysis::hops::{HopId, Hops};
+use crate::analysis::recording::ThreadId;
+use crate::base::time::{Ns, Span};
+use crate::event::operation::ThreadPlace;
+use std::collections::BTreeMap;
+
+/// Time that one thread spent in one context of an execution's critical path.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Contribution {
+    /// The context.
+    pub context: ContextId,
+    /// The thread, and whom it held up.
+    pub hop: HopId,
+    /// From its first part to its last one; between them others may have contributed.
+    pub span: Span,
+    /// Its parts together.
+    pub ns: u64,
+}
+
+/// Those of all executions of a model.
+#[derive(Clone, Debug, Default)]
+pub struct Contributions {
+    /// Who held whom.
+    pub hops: Hops,
+    /// The threads of `hops`.
+    pub threads: BTreeMap<ThreadId, ThreadPlace>,
+    /// By execution: its own thread.
+    pub own: Vec<ThreadId>,
+    /// By execution, in order of time.
+    pub rows: Vec<Vec<Contribution>>,
+    /// Three quarters of all waits for a CPU are no longer.
+    pub scheduler_noise_ns: Ns,
+}
+
+impl Contributions {
+    /// By thread: when executions' critical paths went through it, merged and sorted.
+    pub fn on_paths(&self) -> BTreeMap<ThreadId, Vec<Span>> {
+        let mut spans: BTreeMap<ThreadId, Vec<Span>> = BTreeMap::new();
+        for contribution in self.rows.iter().flatten() {
+            // Whoever waits for another thread is on the path as well.
+            let mut at = self.hops.get(contribution.hop);
+            while let Some(hop) = at {
+                spans.entry(hop.thread).or_default().push(contribution.span);
+                at = hop.above.and_then(|above| self.hops.get(above));
+            }
+        }
+        spans.values_mut().for_each(merge);
+        spans
+    }
+}
+
+/// Sort spans and join those that touch.
+fn merge(spans: &mut Vec<Span>) {
+    spans.sort_unstable_by_key(|s| (s.start, s.end));
+    spans.dedup_by(|next, before| {
+        let touch = next.start <= before.end;
+        if touch {
+            before.end = before.end.max(next.end);
+        }
+        touch
+    });
+}
+
+/// How much of `span` lies in these merged spans.
+pub fn overlap(merged: &[Span], span: Span) -> Ns {
+    let first = merged.partition_point(|s| s.end <= span.start);
+    let met = merged.get(first..).unwrap_or(&[]).iter().take_while(|s| s.start < span.end);
+    met.map(|s| s.clip(span).len()).sum()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn spans_that_touch_are_one() {
+        let mut spans: Vec<Span> = [(5, 7), (1, 3), (3, 4), (6, 9)].map(|(a, b)| Span::new(a, b)).to_vec();
+        merge(&mut spans);
+        assert_eq!(spans, [Span::new(1, 4), Span::new(5, 9)]);
+        assert_eq!(overlap(&spans, Span::new(0, 20)), 7);
+        assert_eq!((overlap(&spans, Span::new(4, 5)), overlap(&spans, Span::new(3, 6))), (0, 2));
+    }
+}

@@ -1,0 +1,387 @@
+//! Delayed executions as anomalies and propagation paths: who held them up, through whom, in which functions and when.
+//!
+//! In: [`Delay`]s and the contributions of threads to the critical paths. Out: an [`Anomaly`] per delayed execution and a
+//! [`Path`] per delay, from the thread at the end of the wait chain to the execution's own thread. What one thread did
+//! once may delay several executions: such paths have one source. Cost: linear in the contributions of the delayed
+//! executions times the depth of their contexts. ALGORITHMS.md 9.6.
+
+use super::chains::{ChainId, Link};
+use super::context::{ContextId, FrameKind, Spent};
+use super::contribution::{Contribution, Contributions};
+use super::delays::{Delay, Reference};
+use super::pattern::{Anomaly, Pattern, Responsible};
+use super::propagation::{Path, Step};
+use super::{Model, metric::Metric};
+use crate::analysis::hops::HopId;
+use crate::analysis::patterns::measure::{Settings, Verdict};
+use crate::analysis::recording::ThreadId;
+use crate::base::names::NameId;
+use crate::base::time::{Ns, Span};
+use crate::event::operation::{EventKind, Via};
+use foldhash::HashMap;
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, BTreeSet};
+
+/// Contexts asked for the name of a function.
+const SPOKESMEN: usize = 16;
+/// Soft interrupts, as the kernel names them.
+const SOFT_IRQS: [&str; 10] =
+    ["hi", "timer", "net_tx", "net_rx", "block", "irq_poll", "tasklet", "sched", "hrtimer", "rcu"];
+
+/// What is asked.
+pub(super) struct Delayed<'a> {
+    pub(super) model: &'a Model,
+    pub(super) contributions: &'a Contributions,
+    pub(super) reference: &'a Reference,
+    /// The stream of each thread.
+    pub(super) streams: &'a HashMap<ThreadId, u32>,
+    /// By population and context: what its executions spent there themselves, together.
+    pub(super) sums: &'a HashMap<(u32, ContextId), u64>,
+}
+
+/// What they come to under some settings.
+pub(super) struct Found {
+    /// One per population.
+    pub(super) patterns: Vec<Pattern>,
+    /// Ordered by excess; their patterns are positions in `patterns`.
+    pub(super) anomalies: Vec<Anomaly>,
+    /// Ordered by what their sources cause.
+    pub(super) paths: Vec<Path>,
+}
+
+/// Function and system call, where known.
+type Named = (Option<NameId>, Option<NameId>);
+
+impl Delayed<'_> {
+    /// All delayed executions.
+    pub(super) fn find(&self, settings: &Settings) -> Found {
+        let delays = self.reference.delays(settings);
+        let patterns = self.patterns(settings);
+        let mut delayed: Vec<(&[Delay], Vec<Path>)> = Vec::new();
+        for delays in delays.chunk_by(|a, b| a.execution == b.execution) {
+            delayed.push((delays, delays.iter().filter_map(|d| self.path(d, settings)).collect()));
+        }
+        delayed.sort_by_key(|(delays, _)| {
+            let excess: Ns = delays.iter().map(|d| d.excess_ns).sum();
+            (Reverse(excess), delays.first().map_or(0, |d| d.execution))
+        });
+        let mut anomalies: Vec<Anomaly> = Vec::new();
+        let mut paths: Vec<Path> = Vec::new();
+        for (delays, mut own) in delayed {
+            let at = anomalies.len() as u32;
+            own.iter_mut().flat_map(|p| &mut p.steps).for_each(|step| step.anomaly = at);
+            let Some(anomaly) = self.anomaly(delays, &own, &patterns) else { continue };
+            anomalies.push(anomaly);
+            paths.extend(own);
+        }
+        join_sources(&mut paths);
+        Found { patterns, anomalies, paths }
+    }
+
+    /// The executions of each population, as occurrences of a pattern.
+    fn patterns(&self, settings: &Settings) -> Vec<Pattern> {
+        let task = self.model.tasks.get(self.model.task).map_or("", String::as_str);
+        let types = self.model.executions.column(&Metric::Type);
+        let pattern = |population: usize| {
+            let first = self.reference.population.iter().position(|p| *p as usize == population);
+            let chain = first.and_then(|e| self.reference.root(e as u32));
+            let bounds = chain.map(|c| self.reference.bounds(population as u32, c, true, settings)).unwrap_or_default();
+            let mut members = self.reference.population.iter().enumerate().filter(|(_, p)| **p as usize == population);
+            let kind = |i: usize| types.and_then(|t| t.values.get(i)).copied();
+            let of_first = first.and_then(kind);
+            let kind = of_first.filter(|k| members.all(|(i, _)| kind(i) == Some(*k)));
+            let kind = kind.and_then(|k| u32::try_from(k).ok()).map(|k| self.model.names.get(NameId(k)));
+            let occurrences = self.reference.sizes.get(population).copied().unwrap_or(0);
+            Pattern {
+                name: kind.map_or_else(|| task.to_owned(), |kind| format!("{task} ({kind})")),
+                symbols: vec![task.to_owned()],
+                is_loop: false,
+                occurrences: occurrences as u64,
+                verdict: match () {
+                    () if occurrences < super::delays::FEWEST => Verdict::TooFew,
+                    () if bounds.longest_ns >= bounds.limit_ns => Verdict::Selected,
+                    () => Verdict::Regular,
+                },
+                max_ref_ns: bounds.max_ref_ns,
+                limit_ns: bounds.limit_ns,
+                longest_ns: bounds.longest_ns,
+            }
+        };
+        (0..self.reference.sizes.len()).map(pattern).collect()
+    }
+
+    fn anomaly(&self, delays: &[Delay], paths: &[Path], patterns: &[Pattern]) -> Option<Anomaly> {
+        let execution = delays.first()?.execution as usize;
+        let executions = &self.model.executions;
+        let span = Span::new(*executions.start.get(execution)?, *executions.end.get(execution)?);
+        let population = *self.reference.population.get(execution)?;
+        let max_ref = patterns.get(population as usize)?.max_ref_ns;
+        let mut responsible: Vec<Responsible> = Vec::new();
+        for step in paths.iter().filter_map(|p| p.steps.last()) {
+            responsible.push(Responsible {
+                what: step.what.clone(),
+                kind: step.kind,
+                local: step.local,
+                excess_ns: step.excess_ns,
+                reference_ns: step.reference_ns,
+            });
+        }
+        responsible.sort_by_key(|r| (r.local.start, Reverse(r.excess_ns)));
+        Some(Anomaly {
+            pattern: Some(population),
+            stream: *self.streams.get(self.contributions.own.get(execution)?)?,
+            span,
+            local: span,
+            factor: span.len() as f64 / max_ref.max(1) as f64,
+            excess_ns: delays.iter().map(|d| d.excess_ns).sum(),
+            source: paths.iter().any(|p| p.steps.len() == 1),
+            diffuse: delays.iter().all(|d| d.whole),
+            idle: false,
+            execution: Some(execution as u32),
+            responsible,
+        })
+    }
+
+    /// From who held an execution up to the execution.
+    fn path(&self, delay: &Delay, settings: &Settings) -> Option<Path> {
+        let chains = &self.reference.chains;
+        let row = self.contributions.rows.get(delay.execution as usize)?;
+        let mut links: Vec<ChainId> = chains.upwards(delay.chain).collect();
+        links.reverse();
+        let threads = chains.get(delay.chain).threads as usize;
+        let is_inside = |c: &&Contribution| match delay.whole {
+            true => chains.is_below(chains.of(c.context), delay.chain),
+            false => chains.of(c.context) == delay.chain,
+        };
+        let mut ways: BTreeMap<Vec<HopId>, u64> = BTreeMap::new();
+        for c in row.iter().filter(is_inside) {
+            let mut way = self.contributions.hops.way(c.hop);
+            way.truncate(threads);
+            *ways.entry(way).or_default() += c.ns;
+        }
+        let (way, _) = ways.into_iter().max_by_key(|(way, ns)| (*ns, Reverse(way.clone())))?;
+        let on_way =
+            |c: &&Contribution, length: usize| self.contributions.hops.way(c.hop).get(..length) == way.get(..length);
+        let held: Vec<&Contribution> = row.iter().filter(is_inside).filter(|c| on_way(c, threads)).collect();
+
+        let mut steps = self.source_steps(delay, &way, &held)?;
+        let thread_links: Vec<usize> = (0..links.len()).filter(|at| chains.get(links[*at]).link.is_thread()).collect();
+        for hop in (0..threads.saturating_sub(1)).rev() {
+            let waits = links[thread_links[hop] + 1];
+            let below = |c: &&Contribution| chains.is_below(chains.of(c.context), waits);
+            let held: Vec<&Contribution> = row.iter().filter(below).filter(|c| on_way(c, hop + 2)).collect();
+            let via = self.contributions.hops.get(*way.get(hop + 1)?)?.via;
+            let population = *self.reference.population.get(delay.execution as usize)?;
+            let usual = self.reference.bounds(population, waits, true, settings).typical_ns;
+            let took = self.reference.spent(delay.execution, waits, true);
+            let leaves: Vec<(ContextId, u64)> = held.iter().map(|c| (c.context, c.ns)).collect();
+            let kind = if via == Via::Cpu { EventKind::Runnable } else { EventKind::Receive };
+            steps.push(Step {
+                via: Some(via),
+                excess_ns: (took - usual).max(0),
+                reference_ns: usual,
+                ..self.step(kind, *way.get(hop)?, hull(&held)?, self.named(&leaves, hop), waiting_by(via))?
+            });
+        }
+        let origin = match chains.get(delay.chain).link {
+            Link::Thread(_, name) => self.model.names.get(name),
+            Link::Process(_) | Link::Wait(..) => links
+                .iter()
+                .rev()
+                .find_map(|at| match chains.get(*at).link {
+                    Link::Thread(_, name) => Some(self.model.names.get(name)),
+                    _ => None,
+                })
+                .unwrap_or(""),
+        };
+        Some(Path {
+            source: 0,
+            execution: Some(delay.execution),
+            origin: origin.to_owned(),
+            excess_ns: delay.excess_ns,
+            affected_ns: delay.excess_ns,
+            messages: (threads as u64).saturating_sub(1),
+            steps,
+        })
+    }
+
+    /// What began the delay: a step, and for an interrupt the step of the thread that it interrupted.
+    fn source_steps(&self, delay: &Delay, way: &[HopId], held: &[&Contribution]) -> Option<Vec<Step>> {
+        let chain = self.reference.chains.get(delay.chain);
+        let (hop, id, span) = (way.len().checked_sub(1)?, *way.last()?, hull(held)?);
+        let population = *self.reference.population.get(delay.execution as usize)?;
+        let size = self.reference.sizes.get(population as usize).copied().unwrap_or(1).max(1) as u64;
+        // What runs longer than usual is named by the functions that do.
+        let surplus = |c: &&Contribution| {
+            let usual = self.sums.get(&(population, c.context)).copied().unwrap_or(0) / size;
+            (c.context, c.ns.saturating_sub(usual))
+        };
+        let mut leaves: Vec<(ContextId, u64)> = held.iter().map(surplus).collect();
+        if !chain.link.is_thread() || leaves.iter().all(|(_, ns)| *ns == 0) {
+            leaves = held.iter().map(|c| (c.context, c.ns)).collect();
+        }
+        let named = self.named(&leaves, hop);
+        let (kind, word) = match chain.link {
+            Link::Process(_) | Link::Thread(..) => (EventKind::Running, "running"),
+            Link::Wait(Spent::Preempted, _) => (EventKind::Runnable, "waiting for a CPU"),
+            Link::Wait(Spent::Interrupted, _) => (EventKind::Running, "running"),
+            Link::Wait(spent, _) => (EventKind::Wait, waiting_for(spent)),
+        };
+        let step = Step {
+            excess_ns: delay.excess_ns,
+            reference_ns: delay.reference_ns,
+            ..self.step(kind, id, span, named, word)?
+        };
+        let Link::Wait(Spent::Interrupted, name) = chain.link else { return Some(vec![step]) };
+        let name = self.model.names.get(name);
+        let via = if SOFT_IRQS.contains(&name) { Via::SoftIrq } else { Via::Interrupt };
+        let handler =
+            Step { what: format!("{} {name}", via.name()), kind: EventKind::Interrupt, function: None, ..step.clone() };
+        Some(vec![handler, Step { via: Some(via), ..step }])
+    }
+
+    fn step(&self, kind: EventKind, hop: HopId, span: Span, named: Named, word: &str) -> Option<Step> {
+        let thread = self.contributions.hops.get(hop)?.thread;
+        let text = |name: NameId| self.model.names.get(name).to_owned();
+        let (function, call) = named;
+        Some(Step {
+            anomaly: 0,
+            stream: *self.streams.get(&thread)?,
+            what: call.map_or_else(|| word.to_owned(), text),
+            kind,
+            span,
+            local: span,
+            function: function.map(text),
+            excess_ns: 0,
+            reference_ns: 0,
+            via: None,
+            noise: None,
+        })
+    }
+
+    /// The frames of a context that belong to a thread on its way, by the thread's position.
+    fn frames(&self, context: ContextId, hop: usize) -> Vec<ContextId> {
+        let contexts = &self.model.contexts;
+        let mut threads = 0;
+        let mut frames = Vec::new();
+        for at in contexts.path(context) {
+            match contexts.frame(at).kind {
+                FrameKind::Process | FrameKind::Thread(_) => threads += 1,
+                FrameKind::Wait(_) => threads += usize::from(threads == hop + 1),
+                _ if threads == hop + 1 => frames.push(at),
+                _ => {}
+            }
+        }
+        frames
+    }
+
+    /// The deepest function that covers 80 % (else half) of these contexts where functions are known, and the system call.
+    fn named(&self, leaves: &[(ContextId, u64)], hop: usize) -> Named {
+        let contexts = &self.model.contexts;
+        let mut leaves: Vec<(Vec<ContextId>, u64)> = leaves.iter().map(|(c, ns)| (self.frames(*c, hop), *ns)).collect();
+        leaves.sort_by_key(|(frames, ns)| (Reverse(*ns), frames.clone()));
+        let of_kind =
+            |at: &ContextId, kind: FrameKind| Some(contexts.frame(*at)).filter(|f| f.kind == kind).map(|f| f.name);
+        let has_name = |name: &NameId| {
+            let text = self.model.names.get(*name);
+            !text.starts_with('[') && !text.contains("+0x")
+        };
+        let common = |kind: FrameKind, wanted: &dyn Fn(&NameId) -> bool| {
+            let mut covers: BTreeMap<NameId, u64> = BTreeMap::new();
+            let mut known = 0;
+            for (frames, ns) in &leaves {
+                let names: BTreeSet<NameId> = frames.iter().filter_map(|at| of_kind(at, kind)).filter(wanted).collect();
+                known += if names.is_empty() { 0 } else { *ns };
+                names.into_iter().for_each(|name| *covers.entry(name).or_default() += ns);
+            }
+            [80, 50].into_iter().find_map(|percent| {
+                let covered = |name: &NameId| covers.get(name).is_some_and(|ns| ns * 100 >= known * percent);
+                let deepest = |frames: &[ContextId]| {
+                    frames.iter().rev().filter_map(|at| of_kind(at, kind)).filter(wanted).find(covered)
+                };
+                leaves.iter().take(SPOKESMEN).filter(|_| known > 0).find_map(|(frames, _)| deepest(frames))
+            })
+        };
+        let function = common(FrameKind::Function, &has_name).or_else(|| common(FrameKind::Function, &|_| true));
+        let total: u64 = leaves.iter().map(|(_, ns)| ns).sum();
+        let called = |frames: &[ContextId]| frames.iter().rev().find_map(|at| of_kind(at, FrameKind::Call));
+        let mut calls: BTreeMap<NameId, u64> = BTreeMap::new();
+        for (frames, ns) in &leaves {
+            called(frames).into_iter().for_each(|name| *calls.entry(name).or_default() += ns);
+        }
+        let most = calls.into_iter().max_by_key(|(name, ns)| (*ns, Reverse(*name)));
+        (function, most.filter(|(_, ns)| ns * 2 >= total).map(|(name, _)| name))
+    }
+}
+
+/// A wait of which no system call is known.
+fn waiting_for(spent: Spent) -> &'static str {
+    match spent {
+        Spent::Timer => "sleeping",
+        Spent::Disk => "waiting for the disk",
+        Spent::Network => "waiting for the network",
+        Spent::Device => "waiting for a device",
+        Spent::Ipi => "waiting for another CPU",
+        Spent::User => "waiting for input",
+        _ => "waiting for something that was not recorded",
+    }
+}
+
+/// The same, of a wait for another thread.
+fn waiting_by(via: Via) -> &'static str {
+    match via {
+        Via::Cpu => "waiting for a CPU",
+        Via::Disk => "waiting for the disk",
+        Via::Packet => "waiting for the network",
+        Via::Fork => "not created yet",
+        _ => "waiting",
+    }
+}
+
+/// From the first of some contributions to the last.
+fn hull(held: &[&Contribution]) -> Option<Span> {
+    let start = held.iter().map(|c| c.span.start).min()?;
+    let end = held.iter().map(|c| c.span.end).max()?;
+    Some(Span::new(start, end))
+}
+
+/// What one thread did at one time delays whoever waits for it meanwhile: paths whose sources are equal but for their time and
+/// overlap have one source. Then all are ordered by what their source causes.
+fn join_sources(paths: &mut Vec<Path>) {
+    let name = |p: &Path| p.steps.first().map(|s| (s.stream, s.kind, s.function.clone(), s.what.clone()));
+    paths.sort_by_cached_key(|p| (name(p), p.steps.first().map(|s| (s.span.start, s.anomaly))));
+    let mut joined: Vec<(Vec<Path>, Ns)> = Vec::new();
+    for path in paths.drain(..) {
+        let Some(first) = path.steps.first().cloned() else { continue };
+        let is_same = |before: &Vec<Path>| {
+            let Some(last) = before.first().filter(|last| name(last) == name(&path)) else { return false };
+            last.steps.len() > 1
+                && path.steps.len() > 1
+                && last.steps.first().is_some_and(|s| first.span.start < s.span.end)
+        };
+        match joined.last_mut().filter(|(before, _)| is_same(before)) {
+            Some((before, affected)) => {
+                let source = before.first().and_then(|p| p.steps.first()).map_or(first.span, |s| s.span);
+                let span = Span::new(source.start, source.end.max(first.span.end));
+                *affected += path.affected_ns;
+                before.push(path);
+                before.iter_mut().filter_map(|p| p.steps.first_mut()).for_each(|s| (s.span, s.local) = (span, span));
+            }
+            None => {
+                let affected = path.affected_ns;
+                joined.push((vec![path], affected));
+            }
+        }
+    }
+    for (together, affected) in &mut joined {
+        together.sort_by_key(|p| (Reverse(p.excess_ns), p.execution));
+        let excess = together.iter().map(|p| p.excess_ns).max().unwrap_or(0);
+        together.iter_mut().for_each(|p| (p.affected_ns, p.excess_ns) = (*affected, excess));
+    }
+    let start = |all: &[Path]| all.first().and_then(|p| p.steps.first()).map(|s| (s.span.start, s.stream, s.anomaly));
+    joined.sort_by_key(|(together, affected)| (Reverse(*affected), start(together)));
+    for (number, (mut together, _)) in (0..).zip(joined) {
+        together.iter_mut().for_each(|p| p.source = number);
+        paths.extend(together);
+    }
+}

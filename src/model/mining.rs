@@ -1,0 +1,112 @@
+//! What anomalies are found in: what repeats in each thread or rank and, where a kernel recording has executions, who held
+//! these up. Made once per recording; [`Mining::anomalies`] answers for any choice of q and s.
+
+use super::Model;
+use super::context::ContextId;
+use super::contribution::{Contributions, overlap};
+use super::delayed::Delayed;
+use super::delays::Reference;
+use super::pattern::{Anomalies, Stream};
+use crate::analysis::patterns::measure::Settings;
+use crate::analysis::patterns::{Mined, Treatment};
+use crate::analysis::recording::ThreadId;
+use crate::base::notice::Notices;
+use crate::base::time::{Ns, Span};
+use crate::base::work::{Cancelled, Work};
+use crate::event::operation::EventKind;
+use foldhash::HashMap;
+
+/// A recording's operations with everything mined from them, and its executions.
+#[derive(Debug, Default)]
+pub struct Mining {
+    /// Operations and patterns.
+    pub mined: Mined,
+    /// Executions, in kernel recordings that have some.
+    pub served: Option<Served>,
+    /// What was odd about the events.
+    pub notices: Notices,
+}
+
+impl Mining {
+    /// Patterns alone: nothing delimits executions, or the scheduler was not recorded.
+    pub fn of_patterns(mined: Mined, notices: Notices) -> Mining {
+        Mining { mined, served: None, notices }
+    }
+
+    /// What took too long under these settings, and who is to blame.
+    pub fn anomalies(&self, settings: &Settings, work: &Work) -> Result<Anomalies, Cancelled> {
+        Anomalies::of(&self.mined, self.served.as_ref(), settings, work)
+    }
+}
+
+/// Executions of a kernel recording, ready to be held against each other.
+#[derive(Debug, Default)]
+pub struct Served {
+    /// The executions.
+    pub model: Model,
+    /// Who contributed to them.
+    pub contributions: Contributions,
+    /// What their wait chains usually take.
+    pub reference: Reference,
+    /// Streams beyond those of the operations: threads that made no calls.
+    pub(super) beyond: Vec<Stream>,
+    /// The stream of each thread.
+    streams: HashMap<ThreadId, u32>,
+    sums: HashMap<(u32, ContextId), u64>,
+    /// By stream: when critical paths went through it.
+    on_paths: Vec<Vec<Span>>,
+}
+
+impl Served {
+    /// `threads` are those of the operations' streams, in order; `noise_ns` is how far clocks may be off.
+    pub fn new(model: Model, contributions: Contributions, threads: &[ThreadId], noise_ns: Ns) -> Served {
+        let mut streams: HashMap<ThreadId, u32> = threads.iter().copied().zip(0..).collect();
+        let mut beyond = Vec::new();
+        for (id, place) in &contributions.threads {
+            let next = (threads.len() + beyond.len()) as u32;
+            streams.entry(*id).or_insert_with(|| {
+                beyond.push(Stream {
+                    name: format!("{} {}", place.name, place.tid),
+                    rank: None,
+                    label: String::new(),
+                    thread: Some(place.clone()),
+                    offset_ns: 0,
+                    drift_ppb: 0.0,
+                    error_ns: Some(0),
+                });
+                next
+            });
+        }
+        let reference = Reference::new(&model, noise_ns.max(2 * contributions.scheduler_noise_ns));
+        let mut sums: HashMap<(u32, ContextId), u64> = HashMap::default();
+        for (i, population) in reference.population.iter().enumerate() {
+            for (context, ns) in model.executions.own.row(i) {
+                *sums.entry((*population, context)).or_default() += ns;
+            }
+        }
+        let mut on_paths = vec![Vec::new(); threads.len() + beyond.len()];
+        for (thread, spans) in contributions.on_paths() {
+            if let Some(of_stream) = streams.get(&thread).and_then(|s| on_paths.get_mut(*s as usize)) {
+                *of_stream = spans;
+            }
+        }
+        Served { model, contributions, reference, beyond, streams, sums, on_paths }
+    }
+
+    /// What is to be made of an event that took too long: what executions waited for is told with them; any other wait is
+    /// one for work.
+    pub(super) fn treat(&self, stream: u32, kind: EventKind, span: Span) -> Treatment {
+        let on_paths = self.on_paths.get(stream as usize).map_or(&[][..], Vec::as_slice);
+        match overlap(on_paths, span) * 2 >= span.len() && !span.is_empty() {
+            true => Treatment::Told,
+            false if kind.waits() || kind == EventKind::Wait => Treatment::Idle,
+            false => Treatment::Judged,
+        }
+    }
+
+    /// Those that were delayed.
+    pub(super) fn delayed(&self) -> Delayed<'_> {
+        let (model, contributions, reference) = (&self.model, &self.contributions, &self.reference);
+        Delayed { model, contributions, reference, streams: &self.streams, sums: &self.sums }
+    }
+}

@@ -1,0 +1,80 @@
+//! What anomalies of CTF traces are found in: one kernel pass, the operations of all threads, and the executions of a task with
+//! who held them up.
+
+use super::asked::Asked;
+use super::traces::Traces;
+use crate::analysis::candidates::ENOUGH;
+use crate::analysis::executions::Rule;
+use crate::analysis::operation_stacks;
+use crate::analysis::operations;
+use crate::analysis::patterns::Mined;
+use crate::analysis::symbols::files::Places;
+use crate::base::work::Work;
+use crate::event::task::{self, Pairing};
+use crate::model::build::{self, Stacks};
+use crate::model::mining::{Mining, Served};
+use crate::state::recording::{HostId, Mark, ThreadId};
+
+impl Traces {
+    /// Patterns of each thread's system calls and user-space events, and the executions of a task with who held them up: without
+    /// `typed` those of the first task with enough executions, of pairs of events before loops.
+    /// Where call stacks were recorded, the operations know their functions.
+    pub fn mine(&self, typed: Option<&str>, places: &Places, work: &Work) -> anyhow::Result<Mining> {
+        let mut tasks = self.candidates(typed.as_slice())?;
+        let candidates = tasks.len();
+        // An exit may not tell of which function: it ends `function`.
+        tasks.extend(task::function("function", &self.tasks().classes));
+        let mut asked = self.pass(tasks, places, work)?;
+        let is_users = |mark: &Mark| asked.tasks.get(mark.task as usize).is_some_and(|task| !self.is_kernels(task));
+        let named = |mark: &Mark| asked.name(mark).filter(|_| is_users(mark));
+        let mut operations = operations::of_recording(&asked.recording, named);
+        let stacks = Stacks::new(&asked.recording, places, &mut asked.notices, work)?;
+        let laid = (&stacks.spaces, &stacks.timelines);
+        operation_stacks::lay(&asked.recording, laid, &mut operations, places, &mut asked.notices, work)?;
+        let served = self.served(&mut asked, &stacks, candidates, typed, places, work)?;
+        let mined = Mined::new(operations, work)?;
+        Ok(Mining { mined, served, notices: asked.notices })
+    }
+
+    /// The executions, with who held them up; none where the scheduler was not recorded, which tells that.
+    fn served(
+        &self,
+        asked: &mut Asked,
+        stacks: &Stacks,
+        candidates: usize,
+        typed: Option<&str>,
+        places: &Places,
+        work: &Work,
+    ) -> anyhow::Result<Option<Served>> {
+        let hosts = asked.recording.hosts.len();
+        if !(0..hosts).any(|host| asked.recording.is_scheduled(HostId::at(host))) {
+            return Ok(None);
+        }
+        let mut begun: Vec<usize> = asked.begun().filter(|at| *at < candidates).collect();
+        if begun.is_empty() && typed.is_none() {
+            begun.extend(self.loops(asked, places, work)?.into_iter().map(|(at, _)| at));
+        }
+        let mut some = None;
+        for chosen in begun {
+            let mut rule = Rule::of(&asked.tasks[chosen]);
+            if asked.tasks[chosen].pairing == Pairing::Function {
+                rule.called = Some(asked.functions[chosen].meant(&asked.tasks[chosen].name));
+            }
+            let request = self.request(asked, chosen, rule, places, &[]);
+            let made = build::with_contributions(&asked.recording, stacks, &request, &asked.notices, work)?;
+            let executions = made.0.executions.len();
+            if executions > 0 && (some.is_none() || executions >= ENOUGH) {
+                some = Some(made);
+            }
+            if executions >= ENOUGH {
+                break;
+            }
+        }
+        if let (None, Some(task)) = (&some, typed) {
+            anyhow::bail!("{}", self.nothing(work, &format!("task {task} has no executions that end in it"))?);
+        }
+        let threads: Vec<ThreadId> = operations::streams(&asked.recording).collect();
+        let error = self.clocks().iter().filter_map(|clock| clock.error).max().unwrap_or(0);
+        Ok(some.map(|(model, contributions)| Served::new(model, contributions, &threads, error)))
+    }
+}

@@ -1,0 +1,310 @@
+//! Anomalies in words: the table of sources, their paths step by step, and the sentences that the interface shares.
+
+use super::cleaned;
+use crate::analysis::patterns::measure::{Limit, Verdict};
+use crate::base::notice::{Notices, Severity};
+use crate::event::operation::{EventKind, Via};
+use crate::model::pattern::{Anomalies, Stream};
+use crate::model::propagation::{Noise, Path, Step};
+use crate::model::sources::Source;
+use crate::view::{clean, waiting};
+use std::fmt::Write;
+
+/// Sources shown as text, and single delays after them; the JSON has all.
+const SHOWN: usize = 10;
+
+/// The text for people.
+pub fn text(found: &Anomalies, notices: &Notices) -> String {
+    let mut out = String::new();
+    // Writing to a String cannot fail.
+    let _ = write(found, notices, &mut out);
+    out
+}
+
+fn write(found: &Anomalies, notices: &Notices, out: &mut String) -> std::fmt::Result {
+    let s = &found.summary;
+    writeln!(
+        out,
+        "{} patterns, {} selected ({}): {} anomalies, {} sources, longest path {} messages",
+        s.patterns,
+        s.selected,
+        rule(found.limit, found.q, found.s),
+        s.anomalies,
+        s.sources,
+        s.longest_path
+    )?;
+    writeln!(out, "{}", verdict(found))?;
+    if found.sources.iter().all(|s| s.idle) {
+        writeln!(out, "{}", examined(found, notices))?;
+    }
+    write_sources(found, out)?;
+    let mut paths = found.paths.iter().peekable();
+    for _ in 0..SHOWN {
+        let Some(path) = paths.next() else { break };
+        writeln!(out)?;
+        write_source(found, path, out)?;
+        // The other paths of the same source: only where they end.
+        while let Some(other) = paths.next_if(|other| other.source == path.source) {
+            if let Some(last) = other.steps.last() {
+                let hops = if other.execution.is_some() { "hops" } else { "messages" };
+                writeln!(out, "    and over {} {hops} to {}", other.messages, place(found, last))?;
+            }
+        }
+    }
+    if paths.peek().is_some() {
+        writeln!(out, "\nmore with --json; fewer with a larger s")?;
+    }
+    if let Some(w) = &found.waiting {
+        waiting::write(w, out)?;
+        if let Some(sentence) = w.sentence() {
+            writeln!(out, "{}", clean::line(&sentence))?;
+        }
+    }
+    writeln!(out, "\n{:>9} {:>11} {:>11} {:>11}  pattern", "times", "reference", "limit", "longest")?;
+    for p in &found.patterns {
+        let [reference, limit, longest] = [p.max_ref_ns, p.limit_ns, p.longest_ns].map(duration);
+        let (name, reason) = (clean::text(&p.name), p.verdict.reason());
+        writeln!(out, "{:>9} {reference:>11} {limit:>11} {longest:>11}  {name} ({reason})", p.occurrences)?;
+    }
+    for warning in notices.sentences() {
+        writeln!(out, "note: {}", clean::line(&warning))?;
+    }
+    Ok(())
+}
+
+/// How limits were found: `q 0.75, s 2`.
+pub fn rule(limit: Limit, q: f64, s: f64) -> String {
+    match limit {
+        Limit::Quotient => format!("q {q}, s {s}"),
+        Limit::Robust => format!("robust limit, s {s}"),
+    }
+}
+
+/// The table of sources, those that caused most first.
+fn write_sources(found: &Anomalies, out: &mut String) -> std::fmt::Result {
+    let shown: Vec<&Source> = found.sources.iter().take(SHOWN).collect();
+    if shown.is_empty() {
+        return Ok(());
+    }
+    let of_executions = found.examined.executions.is_some();
+    let executions = if of_executions { " executions" } else { "" };
+    writeln!(out, "\n{:>11} {:>7}{executions} {:>11} {:>11}  source", "delay", "times", "first", "last")?;
+    let mut before = None;
+    for source in shown {
+        let part = (source.idle, of_executions && !source.in_executions);
+        if part != before.unwrap_or((false, false)) {
+            let title = if source.idle { "waiting for work (neither source nor victim)" } else { "in no execution" };
+            writeln!(out, "{:>11} {title}:", "")?;
+        }
+        before = Some(part);
+        let span = source.span();
+        let [first, last] = [span.start, span.end].map(|t| duration(t - found.origin));
+        let delay = if source.affected_ns > 0 { source.affected_ns } else { source.excess_ns };
+        let executions = if of_executions { format!(" {:>10}", source.executions) } else { String::new() };
+        let (delay, times, words) = (duration(delay), source.occurrences.len(), of_source(source));
+        writeln!(out, "{delay:>11} {times:>7}{executions} {first:>11} {last:>11}  {words}")?;
+    }
+    if found.sources.len() > SHOWN {
+        writeln!(out, "{:>11} and {} more sources", "", found.sources.len() - SHOWN)?;
+    }
+    Ok(())
+}
+
+/// Who it was and what it did, through what, to whom: `journal of ledgerd, running in expensive_flush; by lock to worker in append_entry`.
+pub(in crate::view) fn of_source(source: &Source) -> String {
+    let words = Words::of(source);
+    let to = if words.to.is_empty() { String::new() } else { format!("; {}", words.to) };
+    format!("{}: {}{to}", words.who, words.did)
+}
+
+/// A source in words.
+pub struct Words {
+    /// `journal of ledgerd`, `rank 4`.
+    pub who: String,
+    /// `running in expensive_flush`.
+    pub did: String,
+    /// `by lock to worker in append_entry`; empty where nobody is known to have waited.
+    pub to: String,
+}
+
+impl Words {
+    /// Of a source.
+    pub fn of(source: &Source) -> Words {
+        let (name, process) = (cleaned(&source.name), cleaned(&source.process));
+        let of = if process.is_empty() || process == name { name } else { format!("{name} of {process}") };
+        let who = match source.streams.len() {
+            0 | 1 => of,
+            n => format!("{of} ({n} threads)"),
+        };
+        let what = cleaned(&source.what);
+        let did = match &source.function {
+            Some(function) => format!("{what} in {}", clean::text(function)),
+            None => what,
+        };
+        let noise = if source.noise.is_some() { " (noise of the system)" } else { "" };
+        let via: Vec<&str> = source.via.iter().map(|via| via.name()).collect();
+        let to = match &source.victim {
+            Some((victim, Some(function))) => {
+                format!("by {} to {} in {}", via.join(", "), clean::text(victim), clean::text(function))
+            }
+            Some((victim, None)) => format!("by {} to {}", via.join(", "), clean::text(victim)),
+            None => String::new(),
+        };
+        Words { who, did: did + noise, to }
+    }
+}
+
+/// What was looked at, and why there is no more to say than was found: nothing seen is not nothing found.
+pub fn examined(found: &Anomalies, notices: &Notices) -> String {
+    let e = &found.examined;
+    let count = |n: u64, one: &str| format!("{n} {one}{}", if n == 1 { "" } else { "s" });
+    let streams = count(e.streams, if e.is_mpi { "rank" } else { "thread" });
+    let patterns = found.patterns.iter().filter(|p| p.symbols.len() + usize::from(p.is_loop) > 0).count() as u64;
+    let base = format!("{} in {} of {streams}", count(patterns, "pattern"), count(e.operations, "operation"));
+    let executions = match &e.executions {
+        Some((task, n)) => format!(", {} of {}", count(*n, "execution"), clean::text(task)),
+        None => String::new(),
+    };
+    let why = match () {
+        () if e.operations == 0 && e.is_mpi => ": this run has no calls of MPI",
+        () if e.operations == 0 && e.executions.is_none() => {
+            ": this recording has no system calls or user-space events"
+        }
+        () if patterns == 0 => ": nothing repeats",
+        () if found.patterns.iter().all(|p| p.verdict == Verdict::TooFew) => {
+            ": none occurs the 10 times that a judgement needs"
+        }
+        () if found.paths.is_empty() => ": none took longer than the limit by more than the noise",
+        () => "",
+    };
+    let lost: Vec<String> = notices
+        .iter()
+        .filter(|(notice, _)| notice.severity() == Severity::Loss)
+        .map(|(notice, _)| notice.sentence().replace("{n}", &notices.count(notice).to_string()))
+        .collect();
+    let lost =
+        if lost.is_empty() { String::new() } else { format!(" What was lost was not examined: {}.", lost.join(", ")) };
+    clean::line(&format!("Examined {base}{executions}{why}.{lost}")).to_string()
+}
+
+/// The source that cost most, in one sentence; one that was late by itself before a wait that nothing explains.
+pub fn verdict(found: &Anomalies) -> String {
+    if let Some((task, executions)) = &found.examined.executions {
+        return of_executions(found, task, *executions);
+    }
+    let mut sources = found.paths.iter().filter_map(|p| Some((p, p.steps.first()?)));
+    let own = sources.clone().find(|(_, first)| !first.kind.waits());
+    let Some((path, first)) = own.or_else(|| sources.next()) else {
+        return match found.anomalies.len() {
+            0 => examined(found, &Notices::default()),
+            n => format!("{n} waits took too long, for nothing that was recorded as late."),
+        };
+    };
+    let at = duration(first.span.start - found.origin);
+    let cost = match path.affected_ns {
+        0 => "nobody is known to have waited for it".to_owned(),
+        affected => format!("its {} too much made others wait {}", duration(first.excess_ns), duration(affected)),
+    };
+    format!("{}, {at} after the start: {}; {cost}.", name(found, first), sentence(first))
+}
+
+/// The same, where executions were delayed.
+fn of_executions(found: &Anomalies, task: &str, executions: u64) -> String {
+    let Some(first) = found.sources.first().filter(|s| s.in_executions) else {
+        return format!("None of the {executions} executions of {} was delayed for long.", clean::text(task));
+    };
+    let words = Words::of(first);
+    let to = if words.to.is_empty() { String::new() } else { format!(", {}", words.to) };
+    let share =
+        found.share(first).map_or_else(String::new, |share| format!(" ({:.1} % of all their time)", share * 100.0));
+    format!(
+        "{}, {}, delayed {} of {executions} executions by {} in all{share}{to}.",
+        words.who,
+        words.did,
+        first.executions,
+        duration(first.affected_ns)
+    )
+}
+
+fn write_source(found: &Anomalies, path: &Path, out: &mut String) -> std::fmt::Result {
+    let Some((first, rest)) = path.steps.split_first() else { return Ok(()) };
+    writeln!(out, "{}: {}", place(found, first), sentence(first))?;
+    if path.affected_ns > 0 && !rest.is_empty() {
+        writeln!(out, "  its {} too much cost its victims {}:", duration(first.excess_ns), duration(path.affected_ns))?;
+    }
+    for step in rest {
+        let what = doing(step);
+        let via = step.via.map_or("", Via::name);
+        writeln!(out, "    {via} to {}: {what} {} too long", place(found, step), duration(step.excess_ns))?;
+    }
+    Ok(())
+}
+
+/// What happened, and in which function where that is known.
+pub(in crate::view) fn doing(step: &Step) -> String {
+    match &step.function {
+        Some(function) => format!("{} in {}", clean::text(&step.what), clean::text(function)),
+        None => cleaned(&step.what),
+    }
+}
+
+/// What kind of delay it was, as far as the recording tells.
+fn sentence(step: &Step) -> String {
+    let (length, what) = (duration(step.local.len()), doing(step));
+    // What was found by what waited for it alone may have no usual length.
+    let usual = match step.reference_ns {
+        0 => "other steps do no such thing".to_owned(),
+        reference => format!("usually {}", duration(reference)),
+    };
+    if step.noise == Some(Noise::Tracer) {
+        return format!(
+            "{what} took {length} ({usual}): the tracer wrote out its buffer meanwhile, which the program did not ask for"
+        );
+    }
+    match (step.kind, step.noise) {
+        (EventKind::Gap, Some(Noise::Interrupted)) => {
+            format!("{length} between calls, {what} ({usual}): noise of the system, interrupted or preempted there")
+        }
+        (EventKind::Gap, _) => format!("{length} between calls, {what} ({usual})"),
+        (EventKind::Operation, Some(Noise::Interrupted)) => {
+            format!("{length} inside {what} ({usual}): noise of the system, interrupted or preempted there")
+        }
+        (EventKind::Operation | EventKind::Wait, _) => format!("{what} took {length} ({usual})"),
+        (EventKind::Running | EventKind::Interrupt, _) => {
+            format!("{what}, {} more than usual ({usual})", duration(step.excess_ns))
+        }
+        (EventKind::Runnable, _) => {
+            format!("{what} without a CPU, {} more than usual ({usual})", duration(step.excess_ns))
+        }
+        (_, Some(Noise::Delivery)) => format!(
+            "{what} took {length} ({usual}) for what had been sent in time: noise of the system, slow to arrive or to run again"
+        ),
+        (EventKind::Receive | EventKind::Collective | EventKind::Send, _) => {
+            format!("{what} took {length} ({usual}), for nothing that was recorded as late")
+        }
+    }
+}
+
+fn name(found: &Anomalies, step: &Step) -> String {
+    let stream = found.streams.get(step.stream as usize);
+    match stream {
+        Some(stream) if !stream.label.is_empty() => cleaned(&stream.label),
+        Some(Stream { rank: Some(rank), .. }) => format!("rank {rank}"),
+        _ => cleaned(stream.map_or("", |s| &s.name)),
+    }
+}
+
+fn place(found: &Anomalies, step: &Step) -> String {
+    format!("{} at {}", name(found, step), duration(step.span.start - found.origin))
+}
+
+pub(in crate::view) fn duration(ns: i64) -> String {
+    let size = ns.unsigned_abs();
+    let value = ns as f64;
+    match size {
+        0..1_000 => format!("{ns} ns"),
+        1_000..1_000_000 => format!("{:.1} us", value / 1e3),
+        1_000_000..1_000_000_000 => format!("{:.2} ms", value / 1e6),
+        _ => format!("{:.3} s", value / 1e9),
+    }
+}

@@ -1,0 +1,230 @@
+//! The table of sources: rows that can be opened to their occurrences, in a chosen order, filtered and searched.
+//!
+//! In: [`Found`]. Out: the rows that show. Choosing and ordering is linear in the sources, and for those that are open in their
+//! occurrences.
+
+use super::app::Search;
+use super::patterns::Found;
+use crate::base::time::Ns;
+use crate::model::sources::{Occurrence, Source};
+use crate::view::anomalies::Words;
+use std::cmp::Reverse;
+use std::collections::BTreeSet;
+
+/// A row of the table.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Row {
+    /// A source, by position.
+    Source(u32),
+    /// One of its occurrences.
+    Occurrence(u32, u32),
+}
+
+impl Row {
+    /// Position of its source.
+    pub fn at(self) -> u32 {
+        match self {
+            Row::Source(at) | Row::Occurrence(at, _) => at,
+        }
+    }
+
+    /// Its source.
+    pub fn source(self, found: &Found) -> Option<&Source> {
+        found.anomalies.sources.get(self.at() as usize)
+    }
+
+    /// Its occurrence; of a source the one that caused most.
+    pub fn occurrence(self, found: &Found) -> Option<&Occurrence> {
+        let source = self.source(found)?;
+        match self {
+            Row::Source(_) => {
+                let most = |o: &&Occurrence| (o.affected_ns, o.excess_ns, Reverse(o.span.start));
+                source.occurrences.iter().max_by_key(most)
+            }
+            Row::Occurrence(_, at) => source.occurrences.get(at as usize),
+        }
+    }
+}
+
+/// Order of the table.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Order {
+    /// Most delay caused first.
+    #[default]
+    Caused,
+    /// Most time too much first.
+    Excess,
+    /// The furthest over its reference first.
+    Factor,
+    /// In order of time.
+    Time,
+    /// By rank or thread.
+    Place,
+}
+
+impl Order {
+    /// In words.
+    pub fn name(self) -> &'static str {
+        match self {
+            Order::Caused => "delay caused",
+            Order::Excess => "extra time",
+            Order::Factor => "factor",
+            Order::Time => "time",
+            Order::Place => "place",
+        }
+    }
+
+    /// The one after it.
+    pub fn next(self) -> Order {
+        match self {
+            Order::Caused => Order::Excess,
+            Order::Excess => Order::Factor,
+            Order::Factor => Order::Time,
+            Order::Time => Order::Place,
+            Order::Place => Order::Caused,
+        }
+    }
+}
+
+/// What names a row under any settings: the words of its source, the beginning of its occurrence.
+pub type Name = (String, Option<Ns>);
+
+/// State of the table.
+#[derive(Clone, Debug, Default)]
+pub struct List {
+    /// Rows shown, in order.
+    pub visible: Vec<Row>,
+    /// The row under the cursor.
+    pub row: usize,
+    /// The first row shown.
+    pub offset: usize,
+    /// Order.
+    pub order: Order,
+    /// Words that must all occur; empty: all sources.
+    pub filter: String,
+    /// The last search; its matches are positions of sources.
+    pub search: Search,
+    /// Sources whose occurrences show.
+    pub open: BTreeSet<u32>,
+}
+
+/// The text in which filters and searches look: who, what, to whom, and the patterns that it broke.
+fn text(found: &Found, source: &Source) -> String {
+    let words = Words::of(source);
+    let part = match (source.idle, source.in_executions) {
+        (true, _) => "waiting for work",
+        (false, true) => "in executions",
+        (false, false) => "",
+    };
+    let anomaly = source.occurrences.first().and_then(|o| found.get(o.anomaly));
+    let pattern = anomaly.map_or("", |a| found.pattern(a));
+    format!("{} {} {} {part} {pattern}", words.who, words.did, words.to).to_lowercase()
+}
+
+impl List {
+    /// Choose and order what shows.
+    pub fn rebuild(&mut self, found: &Found) {
+        let words: Vec<String> = self.filter.split_whitespace().map(str::to_lowercase).collect();
+        let sources = &found.anomalies.sources;
+        let of = |at: &u32| sources.get(*at as usize);
+        let fits = |at: &u32| {
+            words.is_empty() || {
+                let text = of(at).map(|s| text(found, s)).unwrap_or_default();
+                words.iter().all(|w| text.contains(w))
+            }
+        };
+        let mut shown: Vec<u32> = (0..sources.len() as u32).filter(fits).collect();
+        // What delayed nobody stands behind in every order.
+        let behind =
+            |at: &u32| of(at).map(|s| (s.idle, found.anomalies.examined.executions.is_some() && !s.in_executions));
+        match self.order {
+            // As they come.
+            Order::Caused => {}
+            Order::Excess => shown.sort_by_key(|at| (behind(at), Reverse(of(at).map(|s| s.excess_ns)), *at)),
+            Order::Factor => {
+                let factor = |at: &u32| of(at).map_or(0.0, |s| s.factor);
+                shown.sort_by(|a, b| behind(a).cmp(&behind(b)).then(factor(b).total_cmp(&factor(a))).then(a.cmp(b)));
+            }
+            Order::Time => shown.sort_by_key(|at| (behind(at), of(at).map(|s| s.span().start), *at)),
+            Order::Place => {
+                shown.sort_by_key(|at| (behind(at), of(at).map(|s| (s.streams.clone(), s.span().start)), *at));
+            }
+        }
+        self.visible.clear();
+        for at in shown {
+            self.visible.push(Row::Source(at));
+            if self.open.contains(&at) {
+                let occurrences = of(&at).map_or(0, |s| s.occurrences.len() as u32);
+                self.visible.extend((0..occurrences).map(|o| Row::Occurrence(at, o)));
+            }
+        }
+        let text = std::mem::take(&mut self.search.text);
+        self.find(found, text);
+    }
+
+    /// Search a text among the sources that show.
+    pub fn find(&mut self, found: &Found, wanted: String) {
+        let lower = wanted.to_lowercase();
+        let is_source = |row: &&Row| matches!(row, Row::Source(_));
+        let fits = |row: &&Row| row.source(found).is_some_and(|s| text(found, s).contains(&lower));
+        let matches = match wanted.is_empty() {
+            true => Vec::new(),
+            false => self.visible.iter().filter(is_source).filter(fits).map(|row| row.at()).collect(),
+        };
+        self.search = Search { text: wanted, matches };
+    }
+
+    /// The row under the cursor.
+    pub fn here(&self) -> Option<Row> {
+        self.visible.get(self.row).copied()
+    }
+
+    /// Position of the anomaly under the cursor.
+    pub fn anomaly(&self, found: &Found) -> Option<u32> {
+        Some(self.here()?.occurrence(found)?.anomaly)
+    }
+
+    /// Put the cursor on a row, if it shows.
+    pub fn go_to(&mut self, row: Row) -> bool {
+        let at = self.visible.iter().position(|v| *v == row);
+        self.row = at.unwrap_or(self.row);
+        at.is_some()
+    }
+
+    /// Show or hide the occurrences of a source.
+    pub fn toggle(&mut self, found: &Found, at: u32) {
+        if !self.open.remove(&at) {
+            self.open.insert(at);
+        }
+        self.rebuild(found);
+        self.go_to(Row::Source(at));
+    }
+
+    /// What names a row under any settings.
+    pub fn name(&self, found: &Found, row: Row) -> Option<Name> {
+        let source = row.source(found)?;
+        let words = Words::of(source);
+        let begin = match row {
+            Row::Source(_) => None,
+            Row::Occurrence(..) => Some(row.occurrence(found)?.span.start),
+        };
+        // How many threads a pool has, and whether it is noise, may change.
+        Some((
+            format!("{} {} {} {}", source.name, source.what, words.to, source.function.as_deref().unwrap_or("")),
+            begin,
+        ))
+    }
+
+    /// Names of the sources that are open.
+    pub fn open_names(&self, found: &Found) -> Vec<Name> {
+        self.open.iter().filter_map(|at| self.name(found, Row::Source(*at))).collect()
+    }
+
+    /// Open those that have one of these names.
+    pub fn reopen(&mut self, found: &Found, names: &[Name]) {
+        let all = 0..found.anomalies.sources.len() as u32;
+        let open = all
+            .filter(|at| !names.is_empty() && self.name(found, Row::Source(*at)).is_some_and(|n| names.contains(&n)));
+        self.open = open.collect();
+    }
+}
