@@ -198,7 +198,7 @@ fn the_table_of_sources_is_filtered_searched_and_ordered() {
     assert!(!noise(&session).is_empty() && noise(&session).iter().all(|noise| *noise));
     session.keys("Esc");
     assert!(noise(&session).iter().any(|noise| !noise));
-    session.keys("/ r a n k Enter n");
+    session.keys("Home / r a n k Enter n");
     let lines = session.lines();
     assert!(lines[39].contains("match 2 of"), "{}", lines[39]);
     session.keys("o");
