@@ -139,6 +139,7 @@ fn places(common: &Common, symbols: &SymbolFiles) -> Places {
     Places {
         folders: symbols.folders.clone(),
         kernel: symbols.kernel.clone(),
+        recorded: Vec::new(),
         beside: common.arguments.iter().map(|a| a.path.clone()).collect(),
     }
 }

@@ -100,10 +100,10 @@ fn a_filter_with_a_typo() {
 }
 
 #[test]
-fn formats_that_come_later_say_so() {
-    let folder = scratch("later");
+fn a_recording_that_is_cut_off_says_so() {
+    let folder = scratch("cut-off");
     std::fs::write(folder.join("perf.data"), b"PERFILE2 and more").unwrap();
-    refuses(&["info", folder.join("perf.data").to_str().unwrap()], 1, &["perf.data", "not read yet"]);
+    refuses(&["info", folder.join("perf.data").to_str().unwrap()], 1, &["perf.data", "cut off"]);
 }
 
 #[test]

@@ -37,7 +37,8 @@ impl Process {
         self.images += 1;
         let names = &mut self.recording.names;
         let path = names.intern(path);
-        let mut changes = vec![ImageChange::Load { base, size: TEXT + SIZE, path, position_independent: true }];
+        let mut changes =
+            vec![ImageChange::Load { base, size: TEXT + SIZE, path, position_independent: true, offset: None }];
         changes.extend(id.map(|id| ImageChange::BuildId { base, id: id.into() }));
         changes.extend(link.map(|(file, crc)| ImageChange::DebugLink { base, file: names.intern(file), crc }));
         let event = |change| ImageEvent { time: 0, host: HOST, pid, change };
@@ -212,7 +213,7 @@ fn time(count: u64) -> Duration {
     let mut process = Process::default();
     let base = 0x5555_0000_0000;
     let path = process.recording.names.intern(path.to_str().unwrap());
-    let change = ImageChange::Load { base, size: u64::from(u32::MAX), path, position_independent: true };
+    let change = ImageChange::Load { base, size: u64::from(u32::MAX), path, position_independent: true, offset: None };
     process.recording.images.push(ImageEvent { time: 0, host: HOST, pid: 7, change });
     let stacks: Vec<_> = addresses.iter().map(|a| process.recording.stacks.intern(&[base + a])).collect();
     let spaces = Spaces::new(&process.recording.images);

@@ -87,6 +87,8 @@ fn text(recording: &Recording, notices: &[String]) -> String {
         covered,
         quality,
         span,
+        // Held by `tests/recorders.rs`: only perf and ftrace record them.
+        wake_stacks: _,
     } = recording;
     format!(
         "{names:?}{stacks:?}{hosts:?}{traces:?}{threads:?}{cpus:?}{images:?}{disk:?}{marks:?}{page_faults:?}{counters:?}{lossy:?}\

@@ -53,6 +53,20 @@ fn folder() -> io::Result<PathBuf> {
     Ok(folder)
 }
 
+/// Open a recording that is one file and read it: an answer, and as many lines as events.
+pub fn ask_file(name: &str, bytes: &[u8]) {
+    let path = folder().expect("a folder for the recording").join(name);
+    fs::write(&path, bytes).expect("the recording");
+    let work = Work::new(1);
+    let opened = input::open(&[Argument { label: None, path }], &work);
+    let Ok(Opened::Traces(sources)) = opened else { return };
+    let (counts, _) = count::count(&sources, &work).expect("nobody cancels");
+    let mut listing = Listing::default();
+    if dump::write(&sources, Form::Canonical, &Sizes::default(), &work, &mut listing).is_ok() {
+        assert_eq!(listing.lines, counts.events);
+    }
+}
+
 /// Open a trace of one stream and read it in every way.
 pub fn ask(metadata: &[u8], stream: Option<&[u8]>) {
     let folder = folder().expect("a folder for the trace");

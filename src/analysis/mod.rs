@@ -33,3 +33,4 @@ pub mod symbols;
 pub mod thread_names;
 pub mod turns;
 pub mod usage;
+pub mod wakers;

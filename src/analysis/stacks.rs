@@ -77,6 +77,7 @@ impl Timelines {
     /// Build all timelines. `kernel` says whether kernel stacks are wanted.
     pub fn new(recording: &Recording, spaces: &Spaces, kernel: bool, work: &Work) -> Result<Self, Cancelled> {
         let reach = PERIODS.saturating_mul(period(recording));
+        let calls_recorded = recording.threads.iter().any(|thread| !thread.calls.is_empty());
         let mut all = Timelines::default();
         all.stacks.intern(Stack::default());
         let chunks = recording.threads.len().div_ceil(CHUNK);
@@ -86,7 +87,7 @@ impl Timelines {
             let lines = threads.map(|thread| {
                 let programs = spaces.programs(thread.host, thread.pid);
                 let (table, pieces) = (&mut table, Vec::new());
-                Builder { recording, spaces, programs, thread, kernel, reach, table, pieces }.build()
+                Builder { recording, spaces, programs, thread, kernel, reach, calls_recorded, table, pieces }.build()
             });
             (lines.collect::<Vec<_>>(), table.stacks)
         };
@@ -180,6 +181,8 @@ struct Builder<'a> {
     thread: &'a Thread,
     kernel: bool,
     reach: Ns,
+    /// Of any thread.
+    calls_recorded: bool,
     table: &'a mut Table,
     pieces: Vec<(Ns, StackId)>,
 }
@@ -275,13 +278,40 @@ impl Builder<'_> {
         }
         let inside: Vec<Sample> = within(samples, span).iter().filter(|s| s.momentary()).copied().collect();
         let mut from = span.start;
-        for (part, sample) in self.spread(span, &inside) {
+        let parts = if self.calls_recorded { self.spread(span, &inside) } else { self.around_waits(span, &inside) };
+        for (part, sample) in parts {
             self.hole(Span::new(from, part.start), full);
             let around = if sample.full { None } else { self.around(part, full) };
             self.put(part.start, Stack { user: sample.user, around, call: None, kernel: sample.kernel });
             from = part.end;
         }
         self.hole(Span::new(from, span.end), full);
+    }
+
+    /// Where no system calls were recorded, what a thread leaves the CPU with to wait is the stack of a call: it holds as long as the
+    /// wait, and says nothing of what runs before and after.
+    fn around_waits(&self, span: Span, samples: &[Sample]) -> Vec<(Span, Sample)> {
+        let mut parts = Vec::with_capacity(samples.len());
+        let (mut from, mut first) = (span.start, 0);
+        for (i, sample) in samples.iter().enumerate() {
+            let Some(wait) = self.wait_from(sample).map(|end| Span::new(sample.time, end).clip(span)) else { continue };
+            parts.extend(self.spread(Span::new(from, wait.start), &samples[first..i]));
+            parts.push((wait, *sample));
+            (from, first) = (wait.end.max(from), i + 1);
+        }
+        parts.extend(self.spread(Span::new(from, span.end), &samples[first..]));
+        parts
+    }
+
+    /// The end of the time off the CPU that begins with a sample, where the thread waited in it.
+    fn wait_from(&self, sample: &Sample) -> Option<Ns> {
+        if sample.origin != StackOrigin::SwitchOut {
+            return None;
+        }
+        let off = self.thread.edges.get(self.thread.first_edge_after(sample.time)..)?;
+        let off: Vec<_> = off.iter().take_while(|e| !on_cpu(e.kind)).collect();
+        let waits = off.iter().any(|e| e.kind != EdgeKind::Preempted);
+        off.last().filter(|_| waits).map(|last| last.span.end)
     }
 
     fn hole(&mut self, span: Span, full: &[Sample]) {

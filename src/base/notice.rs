@@ -84,6 +84,7 @@ notices! {
     ClampedPackets     Note  Found    "{n} packets arrive before they were sent by the fitted clocks as well: no time is taken for their way";
     UnmatchedMessages  Note  Found    "{n} messages have no partner";
     NamesFolded        Note  Found    "{n} thread names that differ in a number only are shown as one";
+    GuestUnaligned     Note  Found    "{n} recordings know of virtual machines, whose own recordings are not laid on their time line";
     UnknownRecords     Note  Found    "{n} records of unknown types were stepped over";
 }
 

@@ -47,10 +47,14 @@ pub(super) enum Shape {
     FunctionEntry,
     FunctionExit,
     Sample(StackOrigin),
+    /// A clock's interrupt of whoever runs, for its call stack.
+    Tick,
     Latency,
     Work(WorkStep),
     Restart,
     Load,
+    /// A part of a file that a process has mapped, told by the kernel.
+    Map,
     BuildId,
     DebugLink,
     Unload,
@@ -90,6 +94,7 @@ const TCP_FIELDS: &[&str] = &[
     "network_header.ipv6.transport_header.tcp.flags",
 ];
 const REQUEST: &[&str] = &["dev", "sector", "nr_sector", "bytes", "rwbs", "tid"];
+const MAP: &[&str] = &["addr", "len", "filename", "pgoff", "pid", "build_id", "build_id_size"];
 const LOAD: &[&str] = &["baddr", "memsz|size", "path|sopath", "is_pic"];
 
 /// Who leaves the CPU by a switch.
@@ -103,12 +108,21 @@ pub(super) fn kernel(name: &str) -> Option<Meaning> {
     let name = &*dialect::event(name);
     match name {
         "sched_switch" => with(Shape::Switch, &[LEAVING, "next_tid|next_pid", "prev_state", "prev_comm", "next_comm"]),
-        "sched_waking" => with(Shape::Waking, &["tid|pid", "target_cpu", "comm"]),
-        "sched_wakeup" | "sched_ttwu" => with(Shape::Wakeup, &["tid|pid", "target_cpu", "comm"]),
+        "sched_waking" => with(Shape::Waking, &["tid|pid", "target_cpu", "comm", "common_flags"]),
+        "sched_wakeup" | "sched_ttwu" => with(Shape::Wakeup, &["tid|pid", "target_cpu", "comm", "common_flags"]),
         "sched_wakeup_new" => with(Shape::WakeNew, &["tid|pid", "target_cpu", "comm"]),
         "sched_process_fork" => {
             with(Shape::Fork, &["parent_tid|parent_pid", "child_tid|child_pid", "child_pid", "vtids", "child_comm"])
         }
+        // By perf and ftrace: ids of threads, none of a process.
+        "sched_process_fork:tids" => with(Shape::Fork, &["parent_pid", "child_pid", "", "", "child_comm"]),
+        "perf:fork" => bare(Shape::Fork, &["ptid", "tid", "pid"]),
+        "perf:fork_before" => bare(Shape::Process, &["tid", "pid", "ppid"]),
+        "perf:comm_before" => bare(Shape::Process, &["tid", "pid", "ppid", "status", "cpu", "comm"]),
+        "perf:comm_exec" => bare(Shape::Exec, &["tid", "old_tid", "comm"]),
+        "perf:exit" => bare(Shape::Exit, &["tid"]),
+        "perf:mmap" | "perf:mmap2" | "perf:mmap2_build_id" => bare(Shape::Map, MAP),
+        "perf:tick" => with(Shape::Tick, &[]),
         "sched_process_exec" => with(Shape::Exec, &["tid|pid", "old_tid|old_pid", "filename"]),
         "sched_process_exit" => with(Shape::Exit, &["tid|pid"]),
         "sched_process_free" => bare(Shape::Free, &["tid|pid"]),

@@ -28,6 +28,8 @@ pub enum ImageChange<N = NameId> {
         path: N,
         /// Addresses in the file are relative to `base`.
         position_independent: bool,
+        /// Where in the file the mapping begins, where it is told of each part of the file by itself.
+        offset: Option<u64>,
     },
     /// Build id of the file at `base`.
     BuildId {
@@ -59,11 +61,12 @@ impl<N> ImageChange<N> {
             ImageChange::Exec { path } => ImageChange::Exec { path: name(path) },
             ImageChange::Fork { parent_pid } => ImageChange::Fork { parent_pid: *parent_pid },
             ImageChange::Restart => ImageChange::Restart,
-            ImageChange::Load { base, size, path, position_independent } => ImageChange::Load {
+            ImageChange::Load { base, size, path, position_independent, offset } => ImageChange::Load {
                 base: *base,
                 size: *size,
                 path: name(path),
                 position_independent: *position_independent,
+                offset: *offset,
             },
             ImageChange::BuildId { base, id } => ImageChange::BuildId { base: *base, id: id.clone() },
             ImageChange::DebugLink { base, file, crc } => {

@@ -58,8 +58,25 @@ pub enum WakeSource {
     Wakeup,
     /// The same where `sched_waking` is recorded too: it only says in whose run queue the woken stands.
     Queued,
+    /// `sched_waking` or `sched_wakeup` that says itself that it comes from a hard interrupt: whoever runs has no part in it.
+    /// `true`: `sched_waking`.
+    HardInterrupt(bool),
+    /// The same of a soft interrupt, which may be part of what the running thread does (sending over the loopback device).
+    SoftInterrupt(bool),
     /// `sched_wakeup_new`: the start of a forked thread.
     New,
+}
+
+impl WakeSource {
+    /// The same, by the flags that ftrace and perf record with each event (`TRACE_FLAG_HARDIRQ`, `TRACE_FLAG_SOFTIRQ`).
+    pub fn flagged(self, flags: u64) -> WakeSource {
+        match self {
+            WakeSource::New => self,
+            _ if flags & 8 != 0 => WakeSource::HardInterrupt(self == WakeSource::Waking),
+            _ if flags & 0x10 != 0 => WakeSource::SoftInterrupt(self == WakeSource::Waking),
+            _ => self,
+        }
+    }
 }
 
 /// What a CPU does on behalf of nobody, or of the thread it interrupts.
@@ -279,6 +296,13 @@ pub enum Kind {
     PageFault,
     /// A process's images change.
     Image(ImageId),
+    /// The images of a process change that the kernel names.
+    Mapped {
+        /// The process.
+        pid: i32,
+        /// How.
+        image: ImageId,
+    },
     /// A delimiter of a task.
     Mark(MarkId),
     /// The tracer lost events of this CPU from here on: nothing known about what runs there holds any more.

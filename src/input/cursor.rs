@@ -43,9 +43,28 @@ impl<'a> Bytes<'a> {
         self.array::<1>().map(|[b]| b)
     }
 
+    /// 16 bits, most significant byte first if `big`.
+    pub fn u16(&mut self, big: bool) -> Option<u16> {
+        self.array().map(if big { u16::from_be_bytes } else { u16::from_le_bytes })
+    }
+
     /// 32 bits, most significant byte first if `big`.
     pub fn u32(&mut self, big: bool) -> Option<u32> {
         self.array().map(if big { u32::from_be_bytes } else { u32::from_le_bytes })
+    }
+
+    /// Text up to a NUL, which is stepped over.
+    pub fn text(&mut self) -> Option<&'a [u8]> {
+        let end = memchr::memchr(0, self.rest)?;
+        let text = self.take(end)?;
+        self.take(1)?;
+        Some(text)
+    }
+
+    /// As many bytes as a number before them says: of 32 bits (`wide`: 64), most significant byte first if `big`.
+    pub fn counted(&mut self, wide: bool, big: bool) -> Option<&'a [u8]> {
+        let n = if wide { self.u64(big)? } else { u64::from(self.u32(big)?) };
+        self.take(usize::try_from(n).ok()?)
     }
 
     /// 64 bits, most significant byte first if `big`.

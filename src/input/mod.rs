@@ -7,11 +7,14 @@
 pub mod count;
 pub mod ctf;
 pub mod cursor;
+pub mod ftrace;
 pub mod mapped;
 pub mod otf2;
+pub mod perf;
 pub mod record;
 pub mod stream;
 pub mod trace;
+pub mod tracepoint;
 
 use crate::base::notice::Notice;
 use crate::base::work::Work;
@@ -101,9 +104,15 @@ fn open_how(arguments: &[Argument], how: ctf::How, work: &Work) -> Result<Opened
         let open = |a: &Argument| Ok((a.label.clone(), otf2::Archive::open(&a.path)?));
         return Ok(Opened::Otf2(arguments.iter().map(open).collect::<Result<_, OpenError>>()?));
     }
+    let kinds: Vec<Kind> = arguments.iter().map(|a| Kind::of(&a.path)).collect();
     let mut left_out = Vec::new();
-    let found: Vec<Vec<PathBuf>> =
-        arguments.iter().map(|argument| traces_under(argument, &mut left_out)).collect::<Result<_, _>>()?;
+    let mut found: Vec<Vec<PathBuf>> = Vec::with_capacity(arguments.len());
+    for (argument, kind) in arguments.iter().zip(&kinds) {
+        found.push(match kind {
+            Kind::Ctf => traces_under(argument, &mut left_out)?,
+            Kind::Perf | Kind::Ftrace => Vec::new(),
+        });
+    }
     let mut read = ctf::Directory::read_all(found.concat(), work)?.into_iter();
     let (mut openings, mut named) = (Vec::new(), Vec::new());
     for (argument, paths) in arguments.iter().zip(&found) {
@@ -119,11 +128,20 @@ fn open_how(arguments: &[Argument], how: ctf::How, work: &Work) -> Result<Opened
     if let Some(first) = traces.first_mut() {
         left_out.into_iter().for_each(|what| first.left_out(what));
     }
-    let mut sources = Vec::with_capacity(named.len());
-    for ((argument, name), trace) in named.into_iter().zip(traces) {
-        let trace = Trace::Ctf(trace);
+    let mut opened = named.into_iter().zip(traces).peekable();
+    let mut sources = Vec::new();
+    for (argument, kind) in arguments.iter().zip(&kinds) {
         let label = argument.label.clone().unwrap_or_else(|| argument.path.display().to_string());
-        sources.push(Source { label, labelled: argument.label.is_some(), name, trace });
+        let source = |name, trace| Source { label: label.clone(), labelled: argument.label.is_some(), name, trace };
+        match kind {
+            Kind::Perf => sources.push(source(String::new(), Trace::Perf(perf::open(&argument.path)?))),
+            Kind::Ftrace => sources.push(source(String::new(), Trace::Ftrace(ftrace::open(&argument.path)?))),
+            Kind::Ctf => {
+                while let Some(((_, name), trace)) = opened.next_if(|((of, _), _)| std::ptr::eq(*of, argument)) {
+                    sources.push(source(name, Trace::Ctf(trace)));
+                }
+            }
+        }
     }
     share_clocks(&mut sources);
     Ok(Opened::Traces(sources))
@@ -137,6 +155,29 @@ fn nothing_left(traces: &[ctf::Trace], left_out: &[LeftOut]) -> Option<String> {
             let why: Option<Vec<&str>> = all.iter().map(ctf::Trace::nothing_left).collect();
             why?.first().map(|place| (*place).to_owned())
         }
+    }
+}
+
+/// What a path leads to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Kind {
+    /// CTF traces, or nothing that is known.
+    Ctf,
+    /// A perf.data, or a directory of perf.
+    Perf,
+    /// A trace.dat.
+    Ftrace,
+}
+
+impl Kind {
+    fn of(path: &Path) -> Kind {
+        if !path.join("metadata").exists() && perf::header_file(path).is_some() {
+            return Kind::Perf;
+        }
+        let mut begin = [0u8; 10];
+        let file = std::fs::File::open(path).ok().filter(|f| f.metadata().is_ok_and(|m| m.is_file()));
+        let read = file.is_some_and(|mut file| std::io::Read::read_exact(&mut file, &mut begin).is_ok());
+        if read && ftrace::is_one(&begin) { Kind::Ftrace } else { Kind::Ctf }
     }
 }
 
@@ -249,17 +290,33 @@ fn known_file(path: &Path) -> String {
         let parent = path.parent().map_or_else(|| ".".to_owned(), |p| p.display().to_string());
         return format!("{shown}: this is the metadata of a trace; name its directory, {parent}");
     }
-    if begin.starts_with(b"PERFILE2") || begin.starts_with(b"2ELIFREP") {
-        return format!("{shown}: perf.data is known and not read yet; record with LTTng, or convert it to CTF");
+    if begin.starts_with(b"PERFFILE") {
+        return format!("{shown}: a perf.data of version 1, by a perf of before 2013; record it again");
     }
-    if begin.starts_with(b"\x17\x08\x44tracing") {
-        return format!("{shown}: trace.dat is known and not read yet; record with LTTng, or convert it to CTF");
-    }
-    format!("{shown}: neither a trace directory nor a file of a known format; name a CTF trace directory")
+    format!(
+        "{shown}: neither a trace directory nor a file of a known format; name a CTF trace directory, a perf.data or a trace.dat"
+    )
 }
 
-/// One clock offset for all traces whose clock uuid is equal: that of the first one.
+/// One clock offset for all traces whose clock uuid is equal: that of the first one. A recording of tracepoints on the monotonic
+/// clock that is opened beside a CTF trace of the same host on the same clock counts from the same moment: the machine started.
 fn share_clocks(sources: &mut [Source]) {
+    let monotonic = |trace: &Trace| matches!(trace.clock_name(), Some("mono" | "monotonic"));
+    let ctf = sources.iter().filter(|s| matches!(s.trace, Trace::Ctf(_)) && monotonic(&s.trace));
+    let lines = ctf.filter_map(|s| {
+        let (uuid, base) = *s.trace.clock_offsets().first()?;
+        Some((s.label.clone(), s.labelled, s.trace.environment("hostname")?.to_owned(), uuid.to_owned(), base))
+    });
+    let lines: Vec<_> = lines.collect();
+    for source in sources.iter_mut().filter(|s| !matches!(s.trace, Trace::Ctf(_)) && monotonic(&s.trace)) {
+        let host = source.trace.environment("hostname").unwrap_or("").to_owned();
+        let same = |(label, labelled, name, ..): &&(String, bool, String, String, i128)| {
+            *name == host && (*label == source.label || !(*labelled && source.labelled))
+        };
+        if let Some((.., uuid, base)) = lines.iter().find(same) {
+            source.trace.join_clock(uuid, *base);
+        }
+    }
     let mut known: HashMap<String, i128> = HashMap::default();
     for source in sources {
         for (uuid, base) in source.trace.clock_offsets() {

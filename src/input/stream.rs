@@ -5,6 +5,7 @@
 
 use super::record::ClassId;
 use crate::base::time::Ns;
+use std::borrow::Cow;
 
 /// A record class (CTF: an event class of one stream class).
 #[derive(Clone, Debug)]
@@ -13,6 +14,18 @@ pub struct Class {
     pub name: String,
     /// The stream class it belongs to (dense number within the trace).
     pub stream_class: u32,
+    /// What `event/` knows it as, where its recorder calls it otherwise.
+    pub known_as: Option<Cow<'static, str>>,
+}
+
+impl Class {
+    /// Of a class that means nothing, whatever its name: another one tells the same.
+    pub const UNKNOWN: Cow<'static, str> = Cow::Borrowed("");
+
+    /// The name that says what it means: that of the LTTng kernel tracer where it has the like, else its own.
+    pub fn known(&self) -> &str {
+        self.known_as.as_deref().unwrap_or(&self.name)
+    }
 }
 
 /// What is known of a packet before its events are read.

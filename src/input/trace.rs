@@ -5,7 +5,7 @@
 
 use super::record::{ClassId, Projection, Record, Scope, StreamId};
 use super::stream::{Class, Position, Sought, Stream};
-use super::{OpenError, ctf};
+use super::{OpenError, ctf, ftrace, perf, tracepoint};
 use crate::base::notice::Notices;
 use crate::base::time::{Ns, Shift};
 use ctf::{Node, Sink};
@@ -17,6 +17,10 @@ use std::path::Path;
 pub enum Trace {
     /// The Common Trace Format.
     Ctf(ctf::Trace),
+    /// A perf.data.
+    Perf(perf::Trace),
+    /// A trace.dat.
+    Ftrace(ftrace::Trace),
 }
 
 /// A compiled projection of one trace, or everything of it, for writers.
@@ -24,6 +28,8 @@ pub enum Trace {
 pub enum Plan {
     /// Of a CTF trace.
     Ctf(ctf::Plan),
+    /// Of a recording of the kernel's tracepoints.
+    Tracepoints(tracepoint::plan::Plan),
 }
 
 /// Reads a run of packets of one stream.
@@ -31,6 +37,12 @@ pub enum Plan {
 pub enum Reader<'a> {
     /// Of a CTF trace.
     Ctf(ctf::Reader<'a>),
+    /// Of a perf.data.
+    Perf(tracepoint::reader::Reader<'a, perf::Storage>),
+    /// Of a trace.dat.
+    Ftrace(tracepoint::reader::Reader<'a, ftrace::Storage>),
+    /// The plan is of another trace: nothing.
+    Nothing,
 }
 
 /// What the readers of all formats can do.
@@ -60,11 +72,21 @@ pub trait Records<'a> {
     fn notices(&self) -> Notices;
 }
 
-/// The same expression for the trace, plan or reader of whichever format.
+/// The same expression for the trace or the reader of whichever format.
 macro_rules! each {
-    ($of:ident, $what:expr, $one:ident => $do:expr) => {
+    (Trace, $what:expr, $one:ident => $do:expr) => {
         match $what {
-            $of::Ctf($one) => $do,
+            Trace::Ctf($one) => $do,
+            Trace::Perf($one) => $do,
+            Trace::Ftrace($one) => $do,
+        }
+    };
+    (Reader, $what:expr, $one:ident => $do:expr, $nothing:expr) => {
+        match $what {
+            Reader::Ctf($one) => $do,
+            Reader::Perf($one) => $do,
+            Reader::Ftrace($one) => $do,
+            Reader::Nothing => $nothing,
         }
     };
 }
@@ -124,6 +146,27 @@ impl Trace {
     pub fn format(&self) -> String {
         match self {
             Trace::Ctf(t) => format!("CTF {}", if t.version() == 2 { "2" } else { "1.8" }),
+            Trace::Perf(t) => t.format(),
+            Trace::Ftrace(t) => t.format(),
+        }
+    }
+
+    /// Kernel symbols as in `/proc/kallsyms`, where the recording holds them.
+    pub fn kernel_symbols(&self) -> Option<&[u8]> {
+        match self {
+            Trace::Ctf(_) => None,
+            Trace::Perf(t) => t.kernel_symbols(),
+            Trace::Ftrace(t) => t.kernel_symbols(),
+        }
+    }
+
+    /// Lay the clock on that of another trace: both count from the same moment. Only recordings without a clock of their
+    /// own name are laid.
+    pub fn join_clock(&mut self, uuid: &str, base: i128) {
+        match self {
+            Trace::Ctf(_) => {}
+            Trace::Perf(t) => t.join_clock(uuid, base),
+            Trace::Ftrace(t) => t.join_clock(uuid, base),
         }
     }
 
@@ -136,6 +179,8 @@ impl Trace {
     pub fn compile(&self, projection: &Projection) -> Plan {
         match self {
             Trace::Ctf(t) => Plan::Ctf(t.compile(projection)),
+            Trace::Perf(t) => Plan::Tracepoints(t.compile(projection)),
+            Trace::Ftrace(t) => Plan::Tracepoints(t.compile(projection)),
         }
     }
 
@@ -143,6 +188,8 @@ impl Trace {
     pub fn compile_whole(&self) -> Plan {
         match self {
             Trace::Ctf(t) => Plan::Ctf(t.compile_whole()),
+            Trace::Perf(t) => Plan::Tracepoints(t.compile_whole()),
+            Trace::Ftrace(t) => Plan::Tracepoints(t.compile_whole()),
         }
     }
 
@@ -150,6 +197,9 @@ impl Trace {
     pub fn reader<'a>(&'a self, plan: &'a Plan, stream: StreamId, packets: Range<usize>) -> Reader<'a> {
         match (self, plan) {
             (Trace::Ctf(trace), Plan::Ctf(plan)) => Reader::Ctf(trace.reader(plan, stream, packets)),
+            (Trace::Perf(trace), Plan::Tracepoints(plan)) => Reader::Perf(trace.reader(plan, stream, packets)),
+            (Trace::Ftrace(trace), Plan::Tracepoints(plan)) => Reader::Ftrace(trace.reader(plan, stream, packets)),
+            _ => Reader::Nothing,
         }
     }
 
@@ -188,7 +238,10 @@ impl Trace {
 impl Plan {
     /// What each node of a plan that shows everything is.
     pub fn nodes(&self) -> &[Node] {
-        each!(Plan, self, plan => plan.nodes())
+        match self {
+            Plan::Ctf(plan) => plan.nodes(),
+            Plan::Tracepoints(plan) => plan.nodes(),
+        }
     }
 }
 
@@ -196,41 +249,41 @@ impl<'a> Reader<'a> {
     /// The next record of a class of interest; `None` at the end.
     #[allow(clippy::should_implement_trait)] // a lending iterator: the record borrows the reader's values
     pub fn next(&mut self) -> Option<Record<'_, 'a>> {
-        each!(Reader, self, r => r.next())
+        each!(Reader, self, r => r.next(), None)
     }
 
     /// See [`Records::count`].
     pub fn count(&mut self, counts: &mut [u64]) {
-        each!(Reader, self, r => r.count(counts))
+        each!(Reader, self, r => r.count(counts), ())
     }
 
     /// See [`Records::step`].
     pub fn step(&mut self) -> Option<u64> {
-        each!(Reader, self, r => r.step())
+        each!(Reader, self, r => r.step(), None)
     }
 
     /// See [`Records::show`].
     pub fn show<S: Sink<'a>>(&mut self, sink: &mut S) -> Option<(ClassId, u64)> {
-        each!(Reader, self, r => r.show(sink))
+        each!(Reader, self, r => r.show(sink), None)
     }
 
     /// See [`Records::resume`].
     pub fn resume(&mut self, position: Position) {
-        each!(Reader, self, r => r.resume(position))
+        each!(Reader, self, r => r.resume(position), ())
     }
 
     /// See [`Records::began`].
     pub fn began(&self) -> Position {
-        each!(Reader, self, r => r.began())
+        each!(Reader, self, r => r.began(), Position::BEGIN)
     }
 
     /// See [`Records::packet`].
     pub fn packet(&self) -> usize {
-        each!(Reader, self, r => r.packet())
+        each!(Reader, self, r => r.packet(), 0)
     }
 
     /// See [`Records::notices`].
     pub fn notices(&self) -> Notices {
-        each!(Reader, self, r => r.notices())
+        each!(Reader, self, r => r.notices(), Notices::default())
     }
 }

@@ -9,8 +9,9 @@ use crate::analysis::derived;
 use crate::analysis::executions::{self, Rule};
 use crate::analysis::functions::{self, Functions};
 use crate::analysis::survey::{self, Survey, Surveyed};
-use crate::analysis::symbols::files::Places;
+use crate::analysis::symbols::{self, files::Places};
 use crate::analysis::usage::Usage;
+use crate::analysis::wakers;
 use crate::base::notice::Notices;
 use crate::base::time::Span;
 use crate::base::work::Work;
@@ -294,9 +295,21 @@ impl Traces {
         self.pass(tasks, places, work)
     }
 
+    /// The same places, with the kernel symbols that the recordings hold themselves.
+    fn with_recorded(&self, places: &Places) -> Places {
+        let recorded = self.sources.iter().filter_map(|s| s.trace.kernel_symbols()).map(Into::into);
+        Places { recorded: if places.kernel.is_empty() { recorded.collect() } else { Vec::new() }, ..places.clone() }
+    }
+
     /// The kernel pass for some tasks.
     pub(super) fn pass(&self, tasks: Vec<TaskDefinition>, places: &Places, work: &Work) -> anyhow::Result<Asked> {
+        let places = &self.with_recorded(places);
         let (mut recording, mut notices) = self.record(&tasks, work)?;
+        if !recording.wake_stacks.is_empty()
+            && let Some(symbols) = symbols::kernel_symbols(places, &mut Notices::default())
+        {
+            wakers::relabel(&mut recording, &symbols);
+        }
         let mut functions = vec![Functions::default(); tasks.len()];
         for (at, task) in tasks.iter().enumerate() {
             match &task.pairing {
@@ -345,7 +358,7 @@ impl Traces {
             tasks.len() - 1
         });
         let traces = self.sources.iter().map(about).collect();
-        let (places, moments) = (places.clone(), moments.to_vec());
+        let (places, moments) = (self.with_recorded(places), moments.to_vec());
         build::Request { tasks, task, marks: chosen as u32, rule, traces, places, moments }
     }
 
@@ -400,7 +413,7 @@ fn faces(source: &Source) -> Vec<ClassFace> {
         source.trace.payload_fields(class).into_iter().map(|(name, number)| (name.to_owned(), number)).collect()
     };
     let face = |(i, class): (usize, &input::stream::Class)| ClassFace {
-        name: class.name.clone(),
+        name: class.known().to_owned(),
         kernel,
         fields: fields(ClassId::at(i)),
         contexts: task::CONTEXTS.iter().filter(|c| has_context(ClassId::at(i), c)).map(|c| (*c).to_owned()).collect(),

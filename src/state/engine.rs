@@ -259,6 +259,9 @@ impl Piece {
             }
             let (found, backwards) = match trace.reader(plan, self.stream, packet..packet + 1) {
                 Reader::Ctf(reader) => read_packet(reader, bounds, chunk, &landmark, &mut take),
+                Reader::Perf(reader) => read_packet(reader, bounds, chunk, &landmark, &mut take),
+                Reader::Ftrace(reader) => read_packet(reader, bounds, chunk, &landmark, &mut take),
+                Reader::Nothing => continue,
             };
             if chunk.holds(bounds.1) {
                 notices.merge(&found);

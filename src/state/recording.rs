@@ -268,6 +268,8 @@ pub struct Recording {
     pub covered: Vec<(HostId, Span)>,
     /// First and last event.
     pub span: Span,
+    /// Kernel call chains of wake-ups: the woken, when, and what the waking CPU was doing. In order of time.
+    pub wake_stacks: Vec<(ThreadId, Ns, RawStackId)>,
 }
 
 impl Recording {

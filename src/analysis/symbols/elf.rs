@@ -73,20 +73,41 @@ pub enum Place {
     Unknown,
 }
 
-/// What stands at each of `addresses`, which count from the first loaded byte when `relative`, else as the file does.
-pub fn places(main: &Path, debug: Option<&Path>, relative: bool, addresses: &[u64]) -> Vec<Place> {
+/// From where addresses are counted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Count {
+    /// As the file counts them.
+    Own,
+    /// From the first loaded byte.
+    Loaded,
+    /// From the first byte of the file.
+    Offset,
+}
+
+/// What stands at each of `addresses`.
+pub fn places(main: &Path, debug: Option<&Path>, count: Count, addresses: &[u64]) -> Vec<Place> {
     let nothing = || vec![Place::Unknown; addresses.len()];
     let Some(main) = open_regular(main).ok().map(Cache::new) else { return nothing() };
     let Ok(elf) = object::File::parse(&main) else { return nothing() };
     let debug = debug.and_then(|p| open_regular(p).ok()).map(Cache::new);
     let debug_elf = debug.as_ref().and_then(|cache| object::File::parse(cache).ok());
-    let shift = if relative { elf.segments().map(|s| s.address()).min().unwrap_or(0) } else { 0 };
+    let first = if count == Count::Loaded { elf.segments().map(|s| s.address()).min().unwrap_or(0) } else { 0 };
+    let segments: Vec<(u64, u64, u64)> =
+        elf.segments().map(|s| (s.file_range().0, s.file_range().1, s.address())).collect();
+    let shift_of = |address: u64| match count {
+        Count::Own | Count::Loaded => first,
+        Count::Offset => {
+            let holds = |(from, size, _): &&(u64, u64, u64)| (*from..from.saturating_add(*size)).contains(&address);
+            segments.iter().find(holds).map_or(0, |(from, _, at)| at.wrapping_sub(*from))
+        }
+    };
     let symbols = Symbols::of([Some(&elf), debug_elf.as_ref()]);
     let named = debug_elf.as_ref().unwrap_or(&elf);
     let sections = Sections::of(named);
     let dwarf = sections.dwarf().and_then(|dwarf| Context::from_dwarf(dwarf).ok());
     let mut starts = None;
     let place = |address: &u64| {
+        let shift = shift_of(*address);
         let address = address.wrapping_add(shift);
         if !symbols.in_code(address) {
             return Place::Unknown;
@@ -290,7 +311,7 @@ mod tests {
         let data = std::fs::read(&path).unwrap();
         let elf = object::File::parse(&*data).unwrap();
         let symbol = elf.symbols().find(|s| s.name().is_ok_and(|n| n.contains("finds_a_function_of_this"))).unwrap();
-        let found = places(&path, None, false, &[symbol.address(), u64::MAX]);
+        let found = places(&path, None, Count::Own, &[symbol.address(), u64::MAX]);
         let Place::Functions(names) = &found[0] else { panic!("{found:?}") };
         assert!(names[0].contains("elf::tests::finds_a_function_of_this"), "{names:?}");
         assert_eq!(found[1], Place::Unknown);
@@ -304,7 +325,7 @@ mod tests {
         let elf = object::File::parse(&*data).unwrap();
         let text = elf.section_by_name(".text").unwrap();
         let addresses: Vec<u64> = (0..500).map(|i| text.address() + text.size() / 500 * i).collect();
-        let found = places(&path, None, false, &addresses);
+        let found = places(&path, None, Count::Own, &addresses);
         let several = |p: &&Place| matches!(p, Place::Functions(names) if names.len() > 1);
         assert!(found.iter().filter(several).count() > 50);
     }
@@ -316,7 +337,7 @@ mod tests {
         let mut data = std::fs::read(std::env::current_exe().unwrap()).unwrap();
         data.truncate(4096);
         std::fs::write(&path, data).unwrap();
-        assert_eq!(places(&path, None, false, &[0x1000]), [Place::Unknown]);
-        assert_eq!(places(folder.path(), None, false, &[1]), [Place::Unknown]);
+        assert_eq!(places(&path, None, Count::Own, &[0x1000]), [Place::Unknown]);
+        assert_eq!(places(folder.path(), None, Count::Own, &[1]), [Place::Unknown]);
     }
 }

@@ -10,6 +10,7 @@ use super::elf;
 use crate::input::mapped::open_regular;
 use std::io::{self, Read};
 use std::path::{Component, Path, PathBuf};
+use std::sync::Arc;
 
 /// Folders of separate debug files that systems install.
 const SYSTEM_DEBUG: &str = "/usr/lib/debug";
@@ -21,6 +22,8 @@ pub struct Places {
     pub folders: Vec<PathBuf>,
     /// Kernel symbol lists; where empty kernel frames are left out.
     pub kernel: Vec<PathBuf>,
+    /// Kernel symbols that recordings hold themselves; asked where `kernel` names none.
+    pub recorded: Vec<Arc<[u8]>>,
     /// Folders that may hold `perf-PID.map` files (the traces' own); `folders` are searched as well.
     pub beside: Vec<PathBuf>,
 }

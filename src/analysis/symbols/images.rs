@@ -36,6 +36,8 @@ pub struct Image {
     pub path: NameId,
     /// Addresses in the file are relative to `base`.
     pub position_independent: bool,
+    /// Where in the file `base` lies, where the parts of a file were told by themselves.
+    pub offset: Option<u64>,
     /// Recorded build id.
     pub build_id: Option<Box<[u8]>>,
     /// Name and checksum of its separate debug file.
@@ -163,12 +165,13 @@ impl Spaces {
             }
             // A new enumeration repeats what is mapped; what it contradicts begins a new space by itself.
             ImageChange::Fork { .. } | ImageChange::Restart => {}
-            ImageChange::Load { base, size, path, position_independent } => {
+            ImageChange::Load { base, size, path, position_independent, offset } => {
                 let image = Image {
                     base: *base,
                     size: *size,
                     path: *path,
                     position_independent: *position_independent,
+                    offset: *offset,
                     build_id: None,
                     debug_link: None,
                     unloaded: false,
@@ -249,7 +252,8 @@ mod tests {
     }
 
     fn load(time: Ns, pid: i32, base: u64, path: u32) -> ImageEvent {
-        let change = ImageChange::Load { base, size: 0x1000, path: NameId(path), position_independent: true };
+        let change =
+            ImageChange::Load { base, size: 0x1000, path: NameId(path), position_independent: true, offset: None };
         event(time, pid, change)
     }
 

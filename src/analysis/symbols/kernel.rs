@@ -7,10 +7,11 @@
 use crate::input::mapped::open_regular;
 use std::io::{self, BufRead, BufReader};
 use std::path::Path;
+use std::sync::Arc;
 
 /// How the functions begin by which system calls are entered, on the architectures and kernels in use.
-const ENTRIES: [&str; 7] =
-    ["__x64_sys_", "__ia32_sys_", "__arm64_sys_", "__riscv_sys_", "__s390x_sys_", "__se_sys_", "SyS_"];
+const ENTRIES: [&str; 8] =
+    ["__x64_sys_", "__ia32_sys_", "__arm64_sys_", "__riscv_sys_", "__s390x_sys_", "__se_sys_", "SyS_", "ksys_"];
 /// Longest function believed.
 const LONGEST: u64 = 1 << 20;
 
@@ -30,12 +31,20 @@ pub struct KernelSymbols {
 impl KernelSymbols {
     /// Read one or more symbol lists. Lines that are no symbols are left.
     pub fn read<'a>(files: impl IntoIterator<Item = &'a Path>) -> io::Result<Self> {
+        KernelSymbols::of(files, &[])
+    }
+
+    /// The same with lists that recordings hold.
+    pub fn of<'a>(files: impl IntoIterator<Item = &'a Path>, recorded: &[Arc<[u8]>]) -> io::Result<Self> {
         let mut symbols = Vec::new();
         for file in files {
             let lines = BufReader::new(open_regular(file)?).split(b'\n');
             for line in lines {
                 symbols.extend(parse(&String::from_utf8_lossy(&line?)));
             }
+        }
+        for line in recorded.iter().flat_map(|text| text.split(|b| *b == b'\n')) {
+            symbols.extend(parse(&String::from_utf8_lossy(line)));
         }
         symbols.sort_unstable();
         symbols.dedup_by(|b, a| a.address == b.address);
@@ -60,6 +69,13 @@ impl KernelSymbols {
         ENTRIES.iter().find_map(|entry| entered.name.strip_prefix(entry))
     }
 
+    /// Names of all functions on a stack that are known, innermost first, those of interrupts and of the tracer included.
+    pub fn all_functions<'s>(&'s self, stack: &'s [u64]) -> impl Iterator<Item = &'s str> {
+        // All but the innermost are return addresses: one less lies inside the calling instruction.
+        let known = stack.iter().enumerate().filter_map(|(depth, a)| self.at(a.wrapping_sub(u64::from(depth > 0))));
+        known.map(|symbol| &*symbol.name)
+    }
+
     /// Names of the thread's own kernel functions, outermost first, for addresses given innermost first.
     pub fn functions(&self, stack: &[u64]) -> Vec<&str> {
         let name = |(depth, address): (usize, &u64)| {
@@ -68,7 +84,7 @@ impl KernelSymbols {
         };
         let known: Vec<&Symbol> = stack.iter().enumerate().filter_map(name).collect();
         let own = known.iter().rposition(|s| is_interrupt_entry(&s.name)).map_or(0, |i| i + 1);
-        let tracer = |s: &Symbol| s.module.as_deref().is_some_and(|m| m.starts_with("lttng"));
+        let tracer = |s: &Symbol| s.module.as_deref().is_some_and(|m| m.starts_with("lttng")) || is_tracer(&s.name);
         let own = known[own..].iter().rev().filter(|s| !is_entry(&s.name) && !tracer(s));
         own.map(|s| &*s.name).collect()
     }
@@ -80,13 +96,28 @@ fn parse(line: &str) -> Option<Symbol> {
     if !matches!(words.next()?, "t" | "T" | "w" | "W") {
         return None;
     }
-    let name = words.next()?.into();
+    // Names of sections stand where their first function begins.
+    let name = words.next().filter(|name| !name.ends_with("_text_start") && !name.ends_with("_text_end"))?.into();
     let module = words.next().map(|m| m.trim_matches(['[', ']']).into());
     Some(Symbol { address, name, module })
 }
 
+/// How ftrace gets from a tracepoint to its ring buffer.
+fn is_tracer(name: &str) -> bool {
+    [
+        "trace_event_raw_event_",
+        "trace_event_buffer_",
+        "__traceiter_",
+        "perf_trace_",
+        "ftrace_syscall_",
+        "event_triggers_",
+    ]
+    .iter()
+    .any(|begin| name.starts_with(begin))
+}
+
 /// What lies further in than these belongs to an interrupt that hit the thread.
-fn is_interrupt_entry(name: &str) -> bool {
+pub fn is_interrupt_entry(name: &str) -> bool {
     name.starts_with("asm_sysvec_")
         || matches!(
             name,

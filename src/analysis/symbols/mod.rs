@@ -21,7 +21,7 @@ use crate::analysis::recording::{HostId, RawStackId, Recording};
 use crate::base::names::{NameId, Names};
 use crate::base::notice::{Notice, Notices};
 use crate::base::work::{Cancelled, Work, in_order};
-use elf::Place;
+use elf::{Count, Place};
 use files::{Found, Places, Wanted};
 use foldhash::HashMap;
 use images::{SpaceId, Spaces};
@@ -59,8 +59,8 @@ pub struct UserFrame {
     pub address: u64,
 }
 
-/// A file as the trace knows it: (path, build id).
-type FileKey<'a> = (NameId, Option<&'a [u8]>);
+/// A file as the trace knows it: (path, build id), and how its addresses are counted.
+type FileKey<'a> = (NameId, Option<&'a [u8]>, Count);
 
 /// Where an address leads.
 #[derive(Clone, Copy)]
@@ -74,7 +74,7 @@ enum Target {
 struct TracedFile<'a> {
     path: NameId,
     wanted: Wanted<'a>,
-    relative: bool,
+    count: Count,
     addresses: Vec<u64>,
 }
 
@@ -126,7 +126,7 @@ impl<'a> Resolver<'a> {
             addresses.dedup();
             let found = files::find(file.wanted, self.places);
             let names = match &found {
-                Found::File { main, debug } => elf::places(main, debug.as_deref(), file.relative, &addresses),
+                Found::File { main, debug } => elf::places(main, debug.as_deref(), file.count, &addresses),
                 Found::Mismatch(_) | Found::Missing => vec![Place::Unknown; addresses.len()],
             };
             (found, addresses, names)
@@ -208,14 +208,19 @@ impl<'a> Resolver<'a> {
         let Some(id) = stack.space else { return Target::Elsewhere };
         let names = &self.recording.names;
         if let Some(image) = self.spaces.image(id, stack.host, address) {
-            let relative = image.position_independent || image.size == 0;
-            let address = if relative { address - image.base } else { address };
+            let virtually = is_virtual(names.get(image.path));
+            let (count, address) = match image.offset {
+                // A place in the file: which address of its own that is, its program headers say.
+                Some(offset) if !virtually => (Count::Offset, address - image.base + offset),
+                _ if image.position_independent || image.size == 0 => (Count::Loaded, address - image.base),
+                _ => (Count::Own, address),
+            };
             let wanted = Wanted {
                 path: names.get(image.path),
                 build_id: image.build_id.as_deref(),
                 debug_link: image.debug_link.map(|(name, crc)| (names.get(name), crc)),
             };
-            return Target::File(self.file(image.path, wanted, relative), address);
+            return Target::File(self.file(image.path, wanted, count), address);
         }
         // An executable at fixed addresses needs no record of where it was mapped, only its name.
         let Some(path) = self.spaces.get(id).and_then(|s| s.executable) else { return Target::Elsewhere };
@@ -226,14 +231,16 @@ impl<'a> Resolver<'a> {
             Found::Mismatch(_) | Found::Missing => None,
         });
         match *span {
-            Some((from, to)) if (from..to).contains(&address) => Target::File(self.file(path, wanted, false), address),
+            Some((from, to)) if (from..to).contains(&address) => {
+                Target::File(self.file(path, wanted, Count::Own), address)
+            }
             _ => Target::Elsewhere,
         }
     }
 
-    fn file(&mut self, path: NameId, wanted: Wanted<'a>, relative: bool) -> usize {
-        *self.file_ids.entry((path, wanted.build_id)).or_insert_with(|| {
-            self.files.push(TracedFile { path, wanted, relative, addresses: Vec::new() });
+    fn file(&mut self, path: NameId, wanted: Wanted<'a>, count: Count) -> usize {
+        *self.file_ids.entry((path, wanted.build_id, count)).or_insert_with(|| {
+            self.files.push(TracedFile { path, wanted, count, addresses: Vec::new() });
             self.files.len() - 1
         })
     }
@@ -264,11 +271,12 @@ fn frames(path: &str, address: u64, place: &Place, names: &mut Names) -> Vec<Use
 
 /// Read the kernel's symbols; a file that cannot be read, or holds none, is a notice.
 pub fn kernel_symbols(places: &Places, notices: &mut Notices) -> Option<kernel::KernelSymbols> {
-    if places.kernel.is_empty() {
+    if places.kernel.is_empty() && places.recorded.is_empty() {
         return None;
     }
+    let recorded = if places.kernel.is_empty() { places.recorded.as_slice() } else { &[] };
     let shown = |paths: &[PathBuf]| paths.iter().map(|p| p.display().to_string()).collect::<Vec<_>>().join(", ");
-    match kernel::KernelSymbols::read(places.kernel.iter().map(PathBuf::as_path)) {
+    match kernel::KernelSymbols::of(places.kernel.iter().map(PathBuf::as_path), recorded) {
         Ok(symbols) if !symbols.is_empty() => Some(symbols),
         Ok(_) | Err(_) => {
             notices.add(Notice::SymbolFileMissing, 1, || shown(&places.kernel));

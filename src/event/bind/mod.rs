@@ -77,7 +77,7 @@ impl Habits {
     fn of(trace: &Trace) -> Habits {
         let mut habits = Habits { nameless_exits: false, calls_tell_threads: true };
         for (i, class) in trace.classes().iter().enumerate() {
-            let Some((_, call)) = classes::call(&class.name) else { continue };
+            let Some((_, call)) = classes::call(class.known()) else { continue };
             let mut paths = Paths { trace, class: ClassId::at(i), wanted: Vec::new() };
             habits.nameless_exits |= call.is_empty();
             habits.calls_tell_threads &= paths.context("tid") != NOWHERE && paths.context("procname") != NOWHERE;
@@ -205,7 +205,7 @@ fn origin_of(shape: Shape) -> StackOrigin {
     match shape {
         Shape::CallEntry => StackOrigin::CallEntry,
         Shape::CallExit => StackOrigin::CallExit,
-        Shape::TimerEnter => StackOrigin::Tick,
+        Shape::TimerEnter | Shape::Tick => StackOrigin::Tick,
         Shape::Switch => StackOrigin::SwitchOut,
         _ => StackOrigin::Other,
     }
@@ -258,7 +258,7 @@ impl Binding {
     pub fn focused(trace: &Trace, tasks: &[TaskDefinition], focus: Focus) -> Binding {
         let kernel = is_kernel(trace);
         let habits = if focus == Focus::Transfers { Habits::of(trace) } else { Habits::default() };
-        let declared: HashSet<_> = trace.classes().iter().map(|c| dialect::event(&c.name)).collect();
+        let declared: HashSet<_> = trace.classes().iter().map(|c| dialect::event(c.known())).collect();
         let (waking, migrations) = (declared.contains("sched_waking"), declared.contains("sched_migrate_task"));
         let mut delimiters: HashMap<&str, Vec<(u32, bool, usize)>> = HashMap::default();
         for (number, task) in tasks.iter().enumerate() {
@@ -291,8 +291,8 @@ impl Binding {
         };
         for (i, class) in trace.classes().iter().enumerate() {
             let mut paths = Paths { trace, class: ClassId::at(i), wanted: Vec::new() };
-            let found = meaning(&class.name).and_then(|meaning| {
-                let in_followed = followed.get(class.name.as_str()) == Some(&class.stream_class);
+            let found = meaning(class.known()).and_then(|meaning| {
+                let in_followed = followed.get(class.known()) == Some(&class.stream_class);
                 if in_followed {
                     bound.page_faults |= meaning.shape == Shape::PageFault;
                     if meaning.shape == Shape::Switch {
@@ -301,13 +301,13 @@ impl Binding {
                 }
                 match focus {
                     Focus::Everything => {
-                        let marks = delimiters.get(class.name.as_str()).map_or(&[][..], Vec::as_slice);
-                        bind(&mut paths, meaning, in_followed, &class.name, tasks, marks).map(Some)
+                        let marks = delimiters.get(class.known()).map_or(&[][..], Vec::as_slice);
+                        bind(&mut paths, meaning, in_followed, class.known(), tasks, marks).map(Some)
                     }
                     _ if in_followed => {
-                        let call = classes::call(&class.name).map(|(_, call)| call);
+                        let call = classes::call(class.known()).map(|(_, call)| call);
                         let kept = kernel && focus.keeps(meaning.shape, call, habits);
-                        Some(kept.then(|| narrow(&mut paths, meaning, &class.name)))
+                        Some(kept.then(|| narrow(&mut paths, meaning, class.known())))
                     }
                     _ => paths.stacks().map(|_| None),
                 }
@@ -330,13 +330,13 @@ impl Binding {
 /// most of what we ask for.
 fn follow<'t>(trace: &'t Trace, meaning: &impl Fn(&str) -> Option<Meaning>) -> HashMap<&'t str, u32> {
     let mut declares: HashMap<u32, usize> = HashMap::default();
-    let wanted = || trace.classes().iter().filter(|c| meaning(&c.name).is_some());
+    let wanted = || trace.classes().iter().filter(|c| meaning(c.known()).is_some());
     for class in wanted() {
         *declares.entry(class.stream_class).or_default() += 1;
     }
     let mut followed: HashMap<&str, u32> = HashMap::default();
     for class in wanted() {
-        let best = followed.entry(&class.name).or_insert(class.stream_class);
+        let best = followed.entry(class.known()).or_insert(class.stream_class);
         let lost = |class: u32| trace.streams().iter().any(|s| s.stream_class == class && !s.losses.is_empty());
         let rank = |class: &u32| (!lost(*class), declares.get(class), std::cmp::Reverse(*class));
         if rank(&class.stream_class) > rank(best) {

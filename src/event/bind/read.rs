@@ -156,8 +156,10 @@ fn kind(bound: &Bound, values: Values<'_, '_>, text: TextId, machine: Option<&st
         Value::Text(text) => batch.text(text),
         _ => TextId::NONE,
     };
-    let wake =
-        |source, batch: &mut Batch| Kind::Wake { tid: id(0), cpu: values.cpu(slot(1)), source, name: name(2, batch) };
+    let wake = |source: WakeSource, batch: &mut Batch| {
+        let source = source.flagged(word(3).unwrap_or(0));
+        Kind::Wake { tid: id(0), cpu: values.cpu(slot(1)), source, name: name(2, batch) }
+    };
     Some(match bound.shape {
         Shape::Switch => Kind::Switch {
             prev: id(0),
@@ -240,7 +242,17 @@ fn kind(bound: &Bound, values: Values<'_, '_>, text: TextId, machine: Option<&st
             let (base, size) = (word(0)?, word(1).unwrap_or(0));
             let position_independent = word(3).is_none_or(|pic| pic != 0);
             let path = name(2, batch);
-            Kind::Image(batch.image(ImageChange::Load { base, size, path, position_independent }))
+            Kind::Image(batch.image(ImageChange::Load { base, size, path, position_independent, offset: None }))
+        }
+        Shape::Map => {
+            let (base, size, pid) = (word(0)?, word(1).unwrap_or(0), id(4));
+            // The kernel's own files belong to no process.
+            if pid <= 0 {
+                return None;
+            }
+            let path = name(2, batch);
+            let load = ImageChange::Load { base, size, path, position_independent: true, offset: word(3) };
+            Kind::Mapped { pid, image: batch.image(load) }
         }
         Shape::BuildId => {
             let bytes = values.at(slot(1)).as_words()?.iter().map(|b| b as u8).collect();
@@ -251,7 +263,7 @@ fn kind(bound: &Bound, values: Values<'_, '_>, text: TextId, machine: Option<&st
             Kind::Image(batch.image(ImageChange::DebugLink { base, file, crc }))
         }
         Shape::Unload => Kind::Image(batch.image(ImageChange::Unload { base: word(0)? })),
-        Shape::Other => return None,
+        Shape::Tick | Shape::Other => return None,
     })
 }
 

@@ -2,6 +2,7 @@
 
 use super::life::Label;
 use super::machine::Machine;
+use crate::base::names::NameId;
 use crate::base::notice::Notice;
 use crate::base::time::Ns;
 use crate::event::batch::Packet;
@@ -79,6 +80,15 @@ impl Machine {
         if cpu.completed.is_some_and(|(at, by)| by == woken && t.saturating_sub(at) <= COMPLETED) {
             return Label::of(EdgeKind::Disk);
         }
+        let source = match source {
+            WakeSource::HardInterrupt(true) => return unknown(self.reasons.interrupt),
+            WakeSource::HardInterrupt(false) => return unknown(self.reasons.remote),
+            // A thread that is sending delivers what it sends over the loopback device itself.
+            WakeSource::SoftInterrupt(_) if !self.sends(c) => return unknown(self.reasons.interrupt),
+            WakeSource::SoftInterrupt(true) => WakeSource::Waking,
+            WakeSource::SoftInterrupt(false) => WakeSource::Wakeup,
+            source => source,
+        };
         let Some(waker) = cpu.thread else { return unknown(self.reasons.lost) };
         let life = &self.lives[waker.index()];
         let outside = life.called && life.call.is_none();
@@ -89,6 +99,16 @@ impl Machine {
             _ if life.thread.idle || outside || waker == woken => unknown(self.reasons.interrupt),
             _ => Label { waker: Some((waker, t)), ..Label::of(EdgeKind::Blocked) },
         }
+    }
+
+    /// The thread on CPU `c` is in a call that sends, or it is not known in which call it is.
+    fn sends(&self, c: usize) -> bool {
+        let Some(life) = self.cpus[c].thread.map(|thread| &self.lives[thread.index()]) else { return false };
+        let sending = |(_, name): (Ns, NameId)| {
+            let name = self.out.names.get(name);
+            ["send", "write", "splice", "connect", "shutdown", "close"].iter().any(|call| name.contains(call))
+        };
+        !life.thread.idle && (!life.called || life.call.is_some_and(sending))
     }
 
     /// Who sends a packet from CPU `c`: the running thread; in an interrupt, whoever sent the packet that is being

@@ -66,6 +66,8 @@ pub struct Machine {
     lines: HashMap<(HostId, i32), NameId>,
     pub(super) reasons: Reasons,
     pub(super) losses: Losses,
+    /// The kernel's part of the call chain that came last: its CPU and time, and its id in the batch.
+    chain: Option<(usize, Ns, RawStackId)>,
     /// By host: the CPUs that were recorded; none where that is not told.
     recorded: Vec<BTreeSet<u32>>,
     /// CPUs that events speak of and that were not recorded.
@@ -140,6 +142,7 @@ impl Machine {
             recorded: vec![BTreeSet::new(); hosts_number],
             unrecorded: BTreeSet::new(),
             reasons,
+            chain: None,
             start: None,
             end: Ns::MIN,
             notices: Notices::default(),
@@ -173,6 +176,8 @@ impl Machine {
         let names = vec![None; batch.texts()];
         let stacks = vec![None; batch.stacks.len()];
         let mut ids = Renumber { batch, names, stacks };
+        // Ids of a batch mean nothing in the next one; a chunk never parts an event from its stack.
+        self.chain = None;
         for event in &batch.events {
             self.step(event, &mut ids);
         }
@@ -217,6 +222,9 @@ impl Machine {
             Kind::Switch { .. } | Kind::Stack { witness: false, .. } => self.named(c, event, ids),
             _ => self.running(c, event, ids),
         };
+        if let Kind::Stack { kernel: Some(kernel), .. } = event.kind {
+            self.chain = Some((c, t, kernel));
+        }
         match event.kind {
             Kind::Switch { prev, next, prev_state, prev_name, next_name } => {
                 let prev = self.thread_on(c, prev, t);
@@ -232,6 +240,12 @@ impl Machine {
                     let woken = self.thread(origin.host, tid, t);
                     self.name(woken, t, name, ids);
                     self.wake(c, t, woken, u32::from(cpu), source);
+                    // What the CPU did when it woke the thread: evidence of who or what ended the wait.
+                    if let Some((_, _, kernel)) = self.chain.take().filter(|(at, when, _)| (*at, *when) == (c, t))
+                        && let Some(stack) = ids.stack(&mut self.out.stacks, Some(kernel))
+                    {
+                        self.out.wake_stacks.push((woken, t, stack));
+                    }
                 }
             }
             Kind::Fork { parent, child, child_pid, child_vtid, name } => {
@@ -328,6 +342,13 @@ impl Machine {
             Kind::Counter { name, value } => {
                 if let Some(name) = ids.name(&mut self.out, name) {
                     self.count(c, thread, t, name, value);
+                }
+            }
+            Kind::Mapped { pid, image } => {
+                if let Some(change) = ids.batch.image_of(image) {
+                    let nowhere = NameId(u32::MAX);
+                    let change = change.rename(|name| ids.name(&mut self.out, *name).unwrap_or(nowhere));
+                    self.image(t, origin.host, pid, change);
                 }
             }
             Kind::Lost => self.lose(c, t),

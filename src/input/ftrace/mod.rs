@@ -1,0 +1,315 @@
+//! trace.dat: what `trace-cmd record` (and `extract`) writes of the kernel's ring buffers.
+//!
+//! ```text
+//! head, sections, options -> formats -> classes
+//! pages of each CPU, unpacked where they are compressed -> packets -> walk -> records of tracepoint::Reader
+//! ```
+//! A stream is one CPU of one buffer; a packet is some of its pages. What a page says was lost before it lies between the last
+//! record of the page before and its first; what only the counters of the CPU tell was overwritten before the first page.
+
+mod pages;
+mod sections;
+mod unpack;
+
+use super::OpenError;
+use super::mapped::Mapped;
+use super::record::ClassId;
+use super::tracepoint::threads::Threads;
+use super::tracepoint::{self, Clock, Face, Lane, Parts, Step, Walk};
+use crate::base::notice::{Notice, Notices};
+use crate::input::cursor::bits;
+use crate::input::tracepoint::format::{Field, Format, Shape};
+use pages::{PageWalk, Ways};
+use sections::{Buffer, CpuData, Sections};
+use std::path::Path;
+use std::sync::OnceLock;
+use unpack::Packing;
+
+/// An opened trace.dat.
+pub type Trace = tracepoint::Trace<Storage>;
+
+/// Pages of a packet.
+const PAGES: usize = 16;
+
+/// The pages of one CPU of one buffer.
+#[derive(Clone, Copy, Debug)]
+struct CpuPages {
+    at: usize,
+    bytes: usize,
+    page: usize,
+}
+
+/// Where the records lie.
+#[derive(Debug)]
+pub struct Storage {
+    file: Mapped,
+    /// The pages, where they were compressed.
+    plain: Option<Mapped>,
+    name: String,
+    cpus: Vec<CpuPages>,
+    ways: Ways,
+    commands: Vec<(i32, Vec<u8>)>,
+    symbols: Vec<u8>,
+    /// Of which classes the names of threads are learnt: class, thread's field, name's field.
+    names: Vec<(ClassId, Field, Field)>,
+    threads: OnceLock<Threads>,
+}
+
+impl Storage {
+    fn pages(&self) -> &[u8] {
+        self.plain.as_ref().unwrap_or(&self.file).bytes()
+    }
+
+    /// Names as switches and the like tell them, with the saved ones for threads of which nothing else does.
+    fn learn(&self) -> Threads {
+        let mut threads = Threads::default();
+        let big = self.ways.big;
+        for (stream, cpu) in self.cpus.iter().enumerate() {
+            for packet in 0..cpu.bytes.div_ceil(cpu.page * PAGES) {
+                let Some(mut walk) = tracepoint::Storage::walk(self, stream, packet) else { continue };
+                while let Step::Record(raw) = walk.next() {
+                    for (_, tid, name) in self.names.iter().filter(|(class, ..)| *class == raw.class) {
+                        let tid = bits(raw.body, tid.at as u64 * 8, tid.size as u32 * 8, big).map(|id| id as i32);
+                        let text = tracepoint::bytes_of(raw.body, name, big);
+                        if let (Some(tid), Some(text)) = (tid.filter(|tid| *tid != 0), text) {
+                            let text = text.get(..memchr::memchr(0, text).unwrap_or(text.len())).unwrap_or(text);
+                            threads.named(tid, raw.clock, text);
+                        }
+                    }
+                }
+            }
+        }
+        for (tid, name) in &self.commands {
+            if threads.name(*tid, 0).is_none() {
+                threads.named(*tid, 0, name);
+            }
+        }
+        threads.named(0, 0, b"swapper");
+        threads.seal();
+        threads
+    }
+}
+
+impl tracepoint::Storage for Storage {
+    type Walk<'a> = PageWalk<'a>;
+
+    fn walk(&self, stream: usize, packet: usize) -> Option<PageWalk<'_>> {
+        let cpu = self.cpus.get(stream)?;
+        let pages = self.pages().get(cpu.at..)?;
+        let pages = pages.get(..cpu.bytes).unwrap_or(pages);
+        let from = packet.checked_mul(cpu.page * PAGES)?;
+        let rest = pages.get(from..)?;
+        Some(PageWalk::new(&self.ways, rest, rest.len().min(cpu.page * PAGES), cpu.page))
+    }
+
+    fn threads(&self) -> &Threads {
+        self.threads.get_or_init(|| self.learn())
+    }
+
+    fn place(&self, stream: usize, packet: usize) -> (&str, u64) {
+        let at = self.cpus.get(stream).map_or(0, |cpu| cpu.at + packet * cpu.page * PAGES);
+        (&self.name, at as u64)
+    }
+
+    fn lost(&self) -> Vec<String> {
+        if self.file.lost() { vec![self.name.clone()] } else { Vec::new() }
+    }
+
+    fn big_endian(&self) -> bool {
+        self.ways.big
+    }
+
+    fn kernel_symbols(&self) -> Option<&[u8]> {
+        (!self.symbols.is_empty()).then_some(&*self.symbols)
+    }
+}
+
+/// True for the first bytes of a trace.dat.
+pub fn is_one(begin: &[u8]) -> bool {
+    begin.starts_with(tracepoint::head::MAGIC)
+}
+
+/// Open a trace.dat.
+pub fn open(path: &Path) -> Result<Trace, OpenError> {
+    let name = path.display().to_string();
+    let failed = |e: &dyn std::fmt::Display| OpenError(format!("{name}: {e}"));
+    let file = Mapped::open(path).map_err(|e| failed(&e))?;
+    let mut sections = Sections::read(file.bytes(), &name)?;
+    let mut notices = Notices::default();
+    let plain = match sections.packing {
+        Packing::None => None,
+        _ => Some(unpacked(&file, &mut sections, &mut notices).map_err(|e| failed(&e))?),
+    };
+    let (faces, ways, names) = classes(&sections);
+    let clock = Clock {
+        name: if sections.clock.is_empty() { "local".to_owned() } else { sections.clock.clone() },
+        base: i128::from(sections.offset),
+        ..Clock::default()
+    };
+    let mut storage = Storage {
+        file,
+        plain,
+        name,
+        cpus: Vec::new(),
+        ways,
+        commands: std::mem::take(&mut sections.commands),
+        symbols: std::mem::take(&mut sections.symbols),
+        names,
+        threads: OnceLock::new(),
+    };
+    let mut lanes = Vec::new();
+    for buffer in &sections.buffers {
+        for cpu in buffer.cpus.iter().filter(|cpu| cpu.bytes > 0) {
+            lanes.push(storage.add(buffer, cpu, &sections, &mut notices));
+        }
+    }
+    if sections.guests {
+        notices.add(Notice::GuestUnaligned, 1, || storage.name.clone());
+    }
+    let environment = ["hostname", "kernel_release", "architecture"].into_iter().zip(sections.uname.drain(..).skip(1));
+    let environment = environment.collect();
+    let format = format!("trace.dat {}", sections.head.version);
+    Ok(Trace::new(Parts { storage, format, faces, lanes, environment, clock, notices }))
+}
+
+/// All pages, one CPU behind the other; the sections' places become those in the new file.
+fn unpacked(file: &Mapped, sections: &mut Sections, notices: &mut Notices) -> std::io::Result<Mapped> {
+    let mut out = tempfile::NamedTempFile::new()?;
+    let mut at = 0;
+    let (packing, big) = (sections.packing, sections.head.big);
+    for cpu in sections.buffers.iter_mut().flat_map(|b| &mut b.cpus).filter(|cpu| cpu.bytes > 0) {
+        let packed = file.bytes().get(cpu.at..).unwrap_or(&[]);
+        let (bytes, whole) = unpack::chunks(packing, packed, big, &mut out)?;
+        notices
+            .add(Notice::DamagedStream, u64::from(!whole), || format!("cpu {}: a chunk cannot be unpacked", cpu.cpu));
+        (cpu.at, cpu.bytes) = (at, bytes);
+        at += bytes;
+    }
+    // The mapping keeps the bytes when the name is gone.
+    Mapped::open(out.path())
+}
+
+/// Fields of other events that name a thread: (event, thread, name).
+const NAMES: [(&str, &str, &str); 6] = [
+    ("sched_switch", "prev_pid", "prev_comm"),
+    ("sched_switch", "next_pid", "next_comm"),
+    ("sched_wakeup_new", "pid", "comm"),
+    ("task_rename", "pid", "newcomm"),
+    ("task_newtask", "pid", "comm"),
+    ("sched_process_fork", "child_pid", "child_comm"),
+];
+
+fn classes(sections: &Sections) -> (Vec<Face>, Ways, Vec<(ClassId, Field, Field)>) {
+    let mut ways = Ways {
+        big: sections.head.big,
+        long: usize::from(sections.head.long),
+        data: sections.page_data,
+        classes: Vec::new(),
+        stacks: [None; 2],
+        ticks: sections.ticks,
+    };
+    let (mut faces, mut names) = (Vec::new(), Vec::new());
+    for format in &sections.formats {
+        let class = ClassId::at(faces.len());
+        let Ok(id) = u16::try_from(format.id).map(usize::from) else { continue };
+        if ways.classes.len() <= id {
+            ways.classes.resize(id + 1, None);
+        }
+        if let Some(place) = ways.classes.get_mut(id) {
+            *place = Some(class);
+        }
+        let own = format.system == "ftrace";
+        match format.name.as_str() {
+            "kernel_stack" if own => ways.stacks[0] = Some(class),
+            "user_stack" if own => ways.stacks[1] = Some(class),
+            _ => {}
+        }
+        for (_, tid, name) in NAMES.iter().filter(|(event, ..)| *event == format.name) {
+            let field = |name: &str| format.fields.iter().find(|f| f.name == *name).cloned();
+            let number = |f: &Field| matches!(f.shape, Shape::Number { .. });
+            if let (Some(tid), Some(name)) = (field(tid).filter(number), field(name)) {
+                names.push((class, tid, name));
+            }
+        }
+        faces.push(face(format));
+    }
+    (faces, ways, names)
+}
+
+fn face(format: &Format) -> Face {
+    // The tracer's own events are about themselves; text that programs write is theirs.
+    let own = format.system == "ftrace";
+    Face {
+        name: format.name.clone(),
+        common: format.common.iter().filter(|f| tracepoint::is_of_interest(&f.name)).cloned().collect(),
+        fields: format.fields.clone(),
+        threads: true,
+        stacks: !own,
+        known_as: tracepoint::known_as(format),
+    }
+}
+
+impl Storage {
+    /// The stream of a CPU.
+    fn add(&mut self, buffer: &Buffer, cpu: &CpuData, sections: &Sections, notices: &mut Notices) -> Lane {
+        let there = self.pages().len().saturating_sub(cpu.at).min(cpu.bytes);
+        if there < cpu.bytes {
+            let name = self.name.clone();
+            notices.add(Notice::DamagedStream, 1, || format!("{name}: the data of cpu {} are cut off", cpu.cpu));
+        }
+        let pages = CpuPages { at: cpu.at, bytes: there, page: buffer.page };
+        let stream = self.cpus.len();
+        self.cpus.push(pages);
+        let name = if buffer.name.is_empty() { String::new() } else { format!("{} ", buffer.name) };
+        let mut lane = Lane { name: format!("{name}cpu {}", cpu.cpu), cpu: Some(cpu.cpu), ..Lane::default() };
+        let packet = pages.page * PAGES;
+        let (mut told, mut previous) = (0u64, None);
+        for from in (0..there).step_by(packet) {
+            let mut begin = None;
+            let to = (from + packet).min(there);
+            for at in (from..to).step_by(pages.page) {
+                let page = self.pages().get(pages.at + at..pages.at + to).unwrap_or(&[]);
+                let Some((time, _, loss)) = self.ways.page(page) else { continue };
+                let time = self.ways.ns(time);
+                begin.get_or_insert(time);
+                if let Some(n) = loss {
+                    // The last record of the page before.
+                    let before = previous.and_then(|page| self.last(stream, page)).unwrap_or(time);
+                    lane.losses.push((before.min(time), time, n));
+                    told = told.saturating_add(n.unwrap_or(0));
+                }
+                previous = Some(at);
+            }
+            let begin = begin.unwrap_or_else(|| lane.packets.last().map_or(0, |p: &(u64, u64, u64)| p.1));
+            if let Some(last) = lane.packets.last_mut() {
+                last.1 = begin;
+            }
+            lane.packets.push((begin, begin, (to - from) as u64));
+        }
+        let end = previous.and_then(|page| self.last(stream, page));
+        let begin = lane.packets.first().map_or(0, |p| p.0);
+        if let (Some(last), Some(end)) = (lane.packets.last_mut(), end) {
+            last.1 = end.max(last.0);
+        }
+        // Counted by the CPU and told by no page: overwritten before the first.
+        let counted =
+            sections.lost.iter().filter(|(c, _)| *c == cpu.cpu && buffer.name.is_empty()).map(|(_, n)| n).sum::<u64>();
+        if counted > told {
+            lane.losses.insert(0, (begin, begin, Some(counted - told)));
+        }
+        lane
+    }
+
+    /// Time of the last record of a page.
+    fn last(&self, stream: usize, page: usize) -> Option<u64> {
+        let cpu = self.cpus.get(stream)?;
+        let bytes = self.pages().get(cpu.at + page..)?;
+        let mut walk =
+            PageWalk::new(&self.ways, bytes.get(..cpu.page).unwrap_or(bytes), cpu.page.min(bytes.len()), cpu.page);
+        let mut last = None;
+        while let Step::Record(raw) = walk.next() {
+            last = Some(raw.clock);
+        }
+        last
+    }
+}

@@ -1,0 +1,245 @@
+//! From record to record through the pages of one CPU.
+//!
+//! A page is a time stamp, a word that says how many bytes of data follow and whether events were lost before them, and records:
+//! 5 bits of type or length, 27 bits of time since the record before (`kernel/trace/ring_buffer.c`). Times ascend within a CPU.
+//! The stack events that the tracer writes behind an event belong to it: they are looked for behind the record, by the same
+//! thread, over what interrupts may have written between.
+
+use crate::input::cursor::bits;
+use crate::input::record::{ClassId, Words};
+use crate::input::tracepoint::{Raw, Step, Walk};
+
+/// Type of padding, of a longer time, of an absolute time.
+const PADDING: u32 = 29;
+const EXTEND: u32 = 30;
+const ABSOLUTE: u32 = 31;
+/// The length of a page's data; above it are flags.
+const COMMIT: u64 = (1 << 27) - 1;
+/// Events were lost before the page.
+const MISSED: u64 = 1 << 31;
+/// Their number stands behind the data.
+const COUNTED: u64 = 1 << 30;
+/// An absolute time lacks these bits.
+const ABOVE_ABSOLUTE: u64 = !((1 << 59) - 1);
+/// Records behind an event among which its stack is looked for.
+const NEAR: usize = 16;
+
+/// What all walks through a file share.
+#[derive(Debug)]
+pub struct Ways {
+    /// Most significant byte first.
+    pub big: bool,
+    /// Bytes of a kernel's `long`.
+    pub long: usize,
+    /// Where in a page its data begins.
+    pub data: usize,
+    /// By number of the format.
+    pub classes: Vec<Option<ClassId>>,
+    /// The classes of stacks in the kernel and in user space.
+    pub stacks: [Option<ClassId>; 2],
+    /// `ticks * mult >> shift + offset` are ns.
+    pub ticks: Option<(u32, u32, u64)>,
+}
+
+impl Ways {
+    /// The clock's ticks to ns.
+    #[inline(always)]
+    pub fn ns(&self, time: u64) -> u64 {
+        match self.ticks {
+            None => time,
+            Some((mult, shift, offset)) => {
+                let ns = (u128::from(time) * u128::from(mult)).checked_shr(shift).unwrap_or(0);
+                (ns as u64).wrapping_add(offset)
+            }
+        }
+    }
+
+    /// Time stamp, end of the data, and the loss before a page: `Some(None)` where its size is not told.
+    pub fn page(&self, page: &[u8]) -> Option<(u64, usize, Option<Option<u64>>)> {
+        let word = |at: usize, size: usize| bits(page, at as u64 * 8, size as u32 * 8, self.big);
+        let (time, commit) = (word(0, 8)?, word(8, self.long)?);
+        let end = self.data + (commit & COMMIT) as usize;
+        let loss = (commit & MISSED != 0).then(|| (commit & COUNTED != 0).then(|| word(end, self.long)).flatten());
+        Some((time, end, loss))
+    }
+}
+
+/// See the module.
+#[derive(Clone, Debug)]
+pub struct PageWalk<'a> {
+    ways: &'a Ways,
+    /// The pages of the packet and what follows them on the same CPU.
+    pages: &'a [u8],
+    /// Bytes of the packet.
+    bytes: usize,
+    size: usize,
+    at: usize,
+    /// End of the data of the page that `at` lies in; 0 before the first.
+    end: usize,
+    time: u64,
+}
+
+impl<'a> PageWalk<'a> {
+    /// Through `bytes` of the pages, of `size` each.
+    pub fn new(ways: &'a Ways, pages: &'a [u8], bytes: usize, size: usize) -> PageWalk<'a> {
+        PageWalk { ways, pages, bytes, size, at: 0, end: 0, time: 0 }
+    }
+
+    /// To the page that begins at a multiple of the page size.
+    fn open(&mut self, start: usize) -> Result<(), &'static str> {
+        let page = self.pages.get(start..).map(|rest| rest.get(..self.size).unwrap_or(rest)).unwrap_or(&[]);
+        let (time, end, _) = self.ways.page(page).ok_or("a page is cut off")?;
+        if end > page.len() {
+            return Err("the data of a page pass its end");
+        }
+        (self.at, self.end, self.time) = (start + self.ways.data, start + end, time);
+        Ok(())
+    }
+
+    #[inline(always)]
+    fn word(&self, at: usize) -> Option<u32> {
+        if at + 4 > self.end {
+            return None;
+        }
+        bits(self.pages, at as u64 * 8, 32, self.ways.big).map(|w| w as u32)
+    }
+
+    /// The data of the next record, and its time.
+    #[inline(always)]
+    fn record(&mut self) -> Result<Option<&'a [u8]>, &'static str> {
+        loop {
+            if self.at >= self.end {
+                let next =
+                    if self.end == 0 { 0 } else { (self.at.max(self.end) - 1) / self.size * self.size + self.size };
+                if next >= self.bytes {
+                    (self.at, self.end) = (self.bytes, self.bytes);
+                    return Ok(None);
+                }
+                self.open(next)?;
+                continue;
+            }
+            let cut = "a record passes the end of its page";
+            let word = self.word(self.at).ok_or(cut)?;
+            let (kind, delta) = match self.ways.big {
+                false => (word & 31, u64::from(word >> 5)),
+                true => (word >> 27, u64::from(word & ((1 << 27) - 1))),
+            };
+            let (from, length) = match kind {
+                0 => {
+                    let length = self.word(self.at + 4).ok_or(cut)? as usize;
+                    (self.at + 8, length.checked_sub(4).ok_or("a record without length")?)
+                }
+                PADDING if delta == 0 => {
+                    self.at = self.end;
+                    continue;
+                }
+                PADDING => {
+                    let length = self.word(self.at + 4).ok_or(cut)? as usize;
+                    self.time = self.time.wrapping_add(delta);
+                    self.at = (self.at + 4).saturating_add(length.next_multiple_of(4).max(4));
+                    continue;
+                }
+                EXTEND | ABSOLUTE => {
+                    let high = u64::from(self.word(self.at + 4).ok_or(cut)?) << 27;
+                    self.time = match kind {
+                        EXTEND => self.time.wrapping_add(delta).wrapping_add(high),
+                        _ => self.time & ABOVE_ABSOLUTE | delta | high,
+                    };
+                    self.at += 8;
+                    continue;
+                }
+                n => (self.at + 4, n as usize * 4),
+            };
+            let to = from.checked_add(length.next_multiple_of(4)).filter(|to| *to <= self.end).ok_or(cut)?;
+            self.time = self.time.wrapping_add(delta);
+            self.at = to;
+            return Ok(self.pages.get(from..from + length));
+        }
+    }
+
+    fn class(&self, data: &[u8]) -> Option<ClassId> {
+        let id = bits(data, 0, 16, self.ways.big)?;
+        self.ways.classes.get(id as usize).copied().flatten()
+    }
+
+    fn tid(&self, data: &[u8]) -> Option<u64> {
+        bits(data, 32, 32, self.ways.big)
+    }
+}
+
+impl<'a> Walk<'a> for PageWalk<'a> {
+    #[inline(always)]
+    fn next(&mut self) -> Step<'a> {
+        loop {
+            match self.record() {
+                Err(what) => return Step::Damage(what),
+                Ok(None) => return Step::End,
+                Ok(Some(data)) => {
+                    let Some(class) = self.class(data) else { continue };
+                    let clock = self.ways.ns(self.time);
+                    let around = self.pages.get(self.at..).unwrap_or(&[]);
+                    return Step::Record(Raw { class, clock, body: data, around });
+                }
+            }
+        }
+    }
+
+    fn position(&self) -> (u64, u64) {
+        (self.at as u64, self.time)
+    }
+
+    fn go(&mut self, at: u64, clock: u64) {
+        let at = at as usize;
+        let inside = at % self.size >= self.ways.data;
+        // Where no page is begun, the next step does it.
+        if inside && self.open(at / self.size * self.size).is_ok() {
+            (self.at, self.time) = (at, clock);
+        } else if at > 0 {
+            (self.at, self.end) = (at, at);
+        } else {
+            (self.at, self.end) = (0, 0);
+        }
+    }
+
+    fn thread(&self, raw: &Raw<'a>) -> Option<i32> {
+        self.tid(raw.body).map(|tid| tid as u32 as i32)
+    }
+
+    fn process(&self, _raw: &Raw<'a>) -> Option<i32> {
+        None
+    }
+
+    fn stack(&self, raw: &Raw<'a>, user: bool) -> Option<Words<'a>> {
+        let wanted = self.ways.stacks[usize::from(user)]?;
+        let whose = self.tid(raw.body);
+        let mut ahead = PageWalk { bytes: self.pages.len(), ..self.clone() };
+        for _ in 0..NEAR {
+            let data = ahead.record().ok()??;
+            if self.tid(data) != whose {
+                continue;
+            }
+            let class = self.class(data)?;
+            if class == wanted {
+                return addresses(data, user, self.ways.long, self.ways.big);
+            }
+            if !self.ways.stacks.contains(&Some(class)) {
+                // The thread went on: its own next event.
+                return None;
+            }
+        }
+        None
+    }
+}
+
+/// In the kernel a count at 8 and so many addresses from 16 on, whatever the format says; in user space eight of them, with zeros behind.
+fn addresses(data: &[u8], user: bool, long: usize, big: bool) -> Option<Words<'_>> {
+    let all = data.get(8 + if user || long == 8 { 8 } else { 4 }..)?;
+    let words = |bytes| Words { bytes, width: long as u8, big_endian: big };
+    let count = if user {
+        words(all).iter().take(8).position(|address| address == 0).unwrap_or(8)
+    } else {
+        bits(data, 64, 32, big)? as usize
+    };
+    let bytes = all.get(..count.checked_mul(long)?.min(all.len() / long * long))?;
+    (!bytes.is_empty()).then_some(words(bytes))
+}

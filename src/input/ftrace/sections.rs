@@ -1,0 +1,349 @@
+//! The parts of a trace.dat of version 6 or 7: what describes the recording, and where the pages of each CPU lie.
+//!
+//! Version 6 is the head, its parts one after the other, options and a table of the CPUs' data. In version 7 all parts are
+//! sections, perhaps compressed, which chained lists of options point at. trace-cmd's `Documentation/trace-cmd/trace-cmd.dat.v*.txt`,
+//! but for section sizes (64 bits) and the page size in a buffer's option, which no text has. Sizes are held against the file;
+//! a chain of options that comes back to where it was ends.
+
+use super::unpack::{self, Packing};
+use crate::input::OpenError;
+use crate::input::cursor::Bytes;
+use crate::input::tracepoint::format::Format;
+use crate::input::tracepoint::head::{self, Head};
+
+/// Options, and in version 7 sections, by number.
+mod id {
+    pub const DONE: u16 = 0;
+    pub const BUFFER: u16 = 3;
+    pub const CPUSTAT: u16 = 2;
+    pub const TRACECLOCK: u16 = 4;
+    pub const UNAME: u16 = 5;
+    pub const OFFSET: u16 = 7;
+    pub const GUEST: u16 = 13;
+    pub const TSC2NSEC: u16 = 14;
+    pub const HEADER_INFO: u16 = 16;
+    pub const FTRACE_EVENTS: u16 = 17;
+    pub const EVENT_FORMATS: u16 = 18;
+    pub const KALLSYMS: u16 = 19;
+    pub const CMDLINES: u16 = 21;
+}
+
+/// The data of one CPU.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct CpuData {
+    /// Number of the CPU.
+    pub cpu: u32,
+    /// Where they lie.
+    pub at: usize,
+    /// Bytes, in version 7 without the number of chunks.
+    pub bytes: usize,
+}
+
+/// A buffer: that of the top, or of an instance.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Buffer {
+    /// Its name; empty for the top.
+    pub name: String,
+    /// Its clock, where its option tells.
+    pub clock: String,
+    /// Bytes of a page.
+    pub page: usize,
+    /// Its CPUs.
+    pub cpus: Vec<CpuData>,
+}
+
+/// See the module.
+#[derive(Clone, Debug)]
+pub struct Sections {
+    /// The head.
+    pub head: Head,
+    /// How buffers are compressed.
+    pub packing: Packing,
+    /// Where in a page its data begins.
+    pub page_data: usize,
+    /// Formats of all events.
+    pub formats: Vec<Format>,
+    /// `/proc/kallsyms` of the machine; empty where not recorded.
+    pub symbols: Vec<u8>,
+    /// Last names of threads.
+    pub commands: Vec<(i32, Vec<u8>)>,
+    /// Buffers in the order of their options.
+    pub buffers: Vec<Buffer>,
+    /// The clock that was chosen.
+    pub clock: String,
+    /// `Linux HOST RELEASE ARCH`.
+    pub uname: Vec<String>,
+    /// Ns to add to reach wall time.
+    pub offset: i64,
+    /// `ticks * mult >> shift + offset` are ns.
+    pub ticks: Option<(u32, u32, u64)>,
+    /// By CPU: events that were lost.
+    pub lost: Vec<(u32, u64)>,
+    /// It knows of guests.
+    pub guests: bool,
+}
+
+impl Sections {
+    /// Read what a file that is called `shown` says of itself.
+    pub fn read(file: &[u8], shown: &str) -> Result<Sections, OpenError> {
+        let wrong = |what: &str| OpenError(format!("{shown}: {what}"));
+        let cut = || wrong("cut off: the file ends inside its own header; was `trace-cmd record` ended by Ctrl-C?");
+        let mut bytes = Bytes::new(file);
+        let head = Head::read(&mut bytes).ok_or_else(cut)?;
+        if !matches!(head.version, 6 | 7) {
+            return Err(wrong(&format!("version {} of trace.dat is not known; 6 and 7 are", head.version)));
+        }
+        if head.page < 64 || head.page > 1 << 24 || !head.page.is_power_of_two() || !matches!(head.long, 4 | 8) {
+            return Err(wrong(&format!("pages of {} bytes, a long of {} bytes: not possible", head.page, head.long)));
+        }
+        let mut all = Sections {
+            head,
+            packing: Packing::None,
+            page_data: 8 + usize::from(head.long),
+            formats: Vec::new(),
+            symbols: Vec::new(),
+            commands: Vec::new(),
+            buffers: Vec::new(),
+            clock: String::new(),
+            uname: Vec::new(),
+            offset: 0,
+            ticks: None,
+            lost: Vec::new(),
+            guests: false,
+        };
+        if head.version == 6 {
+            all.version_6(file, &mut bytes).ok_or_else(cut)?;
+        } else {
+            let packing = bytes.text().ok_or_else(cut)?;
+            let name = String::from_utf8_lossy(packing).into_owned();
+            all.packing = Packing::named(&name).ok_or_else(|| wrong(&format!("compression {name} is not known")))?;
+            all.version_7(file, &mut bytes).ok_or_else(cut)?;
+        }
+        Ok(all)
+    }
+
+    fn page_header(&mut self, text: &str) {
+        if let Some(format) = Format::parse("ftrace", &format!("name: page\nID: 0\n{text}"), self.head.long)
+            && let Some(data) = format.fields.iter().find(|f| f.name == "data")
+        {
+            self.page_data = data.at.clamp(8, self.head.page);
+        }
+    }
+
+    fn commands(&mut self, text: &[u8]) {
+        let line = |line: &[u8]| {
+            let space = memchr::memchr(b' ', line)?;
+            let (tid, name) = line.split_at_checked(space)?;
+            Some((std::str::from_utf8(tid).ok()?.parse().ok()?, name.get(1..)?.to_vec()))
+        };
+        self.commands.extend(text.split(|b| *b == b'\n').filter_map(line));
+    }
+
+    fn version_6(&mut self, file: &[u8], bytes: &mut Bytes<'_>) -> Option<()> {
+        let head = self.head;
+        let parts = head::parts(bytes, &head, &mut self.formats)?;
+        self.page_header(parts.page);
+        self.symbols = parts.symbols.to_vec();
+        self.commands(parts.commands);
+        let cpus = bytes.u32(head.big)?;
+        let mut next = bytes.take(10)?;
+        if next == b"options  \0" {
+            loop {
+                let option = bytes.u16(head.big)?;
+                if option == id::DONE {
+                    break;
+                }
+                let content = bytes.counted(false, head.big)?;
+                // An option that cannot be understood tells nothing.
+                let _ = self.option_6(file, option, content);
+            }
+            next = bytes.take(10)?;
+        }
+        if next == b"flyrecord\0" {
+            let top = self.table(bytes, cpus, String::new())?;
+            self.buffers.insert(0, top);
+        }
+        Some(())
+    }
+
+    /// One entry of a version 6 buffer for each CPU.
+    fn table(&self, bytes: &mut Bytes<'_>, cpus: u32, name: String) -> Option<Buffer> {
+        let big = self.head.big;
+        let mut buffer = Buffer { name, page: self.head.page, ..Buffer::default() };
+        for cpu in 0..cpus {
+            let (at, size) = (bytes.u64(big)?, bytes.u64(big)?);
+            buffer.cpus.push(CpuData { cpu, at: usize::try_from(at).ok()?, bytes: usize::try_from(size).ok()? });
+        }
+        Some(buffer)
+    }
+
+    fn option_6(&mut self, file: &[u8], option: u16, content: &[u8]) -> Option<()> {
+        if option != id::BUFFER {
+            return self.option(option, content);
+        }
+        let mut bytes = Bytes::new(content);
+        let at = usize::try_from(bytes.u64(self.head.big)?).ok()?;
+        let name = String::from_utf8_lossy(bytes.text()?).into_owned();
+        let mut place = Bytes::new(file.get(at..)?);
+        // The number of CPUs is that of the top.
+        let mut tag = place.take(10)?;
+        if tag == b"options  \0" {
+            while place.u16(self.head.big)? != id::DONE {
+                place.counted(false, self.head.big)?;
+            }
+            tag = place.take(10)?;
+        }
+        let cpus = self.lost.len().max(self.buffers.first().map_or(0, |b| b.cpus.len())) as u32;
+        if tag == b"flyrecord\0" {
+            let buffer = self.table(&mut place, cpus, name)?;
+            self.buffers.push(buffer);
+        }
+        Some(())
+    }
+
+    /// What versions 6 and 7 have alike.
+    fn option(&mut self, option: u16, content: &[u8]) -> Option<()> {
+        let big = self.head.big;
+        let text = || {
+            String::from_utf8_lossy(content.get(..memchr::memchr(0, content).unwrap_or(content.len())).unwrap_or(&[]))
+                .into_owned()
+        };
+        match option {
+            id::CPUSTAT => self.lost.extend(lost(&text())),
+            id::TRACECLOCK => {
+                let chosen = text();
+                let chosen = chosen.split_once('[').and_then(|(_, rest)| rest.split_once(']')).map(|(name, _)| name);
+                self.clock = chosen.unwrap_or("local").to_owned();
+            }
+            id::UNAME => self.uname = text().split_whitespace().map(str::to_owned).collect(),
+            id::OFFSET => self.offset = offset(&text()),
+            id::GUEST => self.guests = true,
+            id::TSC2NSEC => {
+                let mut bytes = Bytes::new(content);
+                self.ticks = Some((bytes.u32(big)?, bytes.u32(big)?, bytes.u64(big)?));
+            }
+            _ => {}
+        }
+        Some(())
+    }
+
+    fn version_7(&mut self, file: &[u8], bytes: &mut Bytes<'_>) -> Option<()> {
+        let big = self.head.big;
+        let _version = bytes.text()?;
+        let mut next = bytes.u64(big)?;
+        let mut seen = Vec::new();
+        while next != 0 && !seen.contains(&next) {
+            seen.push(next);
+            next = self.options(file, usize::try_from(next).ok()?)?;
+        }
+        Some(())
+    }
+
+    /// One list of options; where the next one begins, or 0.
+    fn options(&mut self, file: &[u8], at: usize) -> Option<u64> {
+        let big = self.head.big;
+        let mut bytes = Bytes::new(file.get(at..)?);
+        let (_id, _flags, _name, size) = (bytes.u16(big)?, bytes.u16(big)?, bytes.u32(big)?, bytes.u64(big)?);
+        let list = bytes.rest();
+        let mut options = Bytes::new(list.get(..usize::try_from(size).ok()?.min(list.len()))?);
+        while let Some(option) = options.u16(big) {
+            let content = options.counted(false, big)?;
+            match option {
+                id::DONE => return Bytes::new(content).u64(big),
+                id::BUFFER => {
+                    let buffer = self.buffer(content)?;
+                    self.buffers.push(buffer);
+                }
+                id::HEADER_INFO | id::FTRACE_EVENTS | id::EVENT_FORMATS | id::KALLSYMS | id::CMDLINES => {
+                    let at = usize::try_from(Bytes::new(content).u64(big)?).ok()?;
+                    let section = self.section(file, at)?;
+                    self.content(option, &section)?;
+                }
+                // An option that cannot be understood tells nothing.
+                _ => drop(self.option(option, content)),
+            }
+        }
+        Some(0)
+    }
+
+    /// The plain bytes of a section.
+    fn section(&self, file: &[u8], at: usize) -> Option<Vec<u8>> {
+        let big = self.head.big;
+        let mut bytes = Bytes::new(file.get(at..)?);
+        let (_id, flags, _name) = (bytes.u16(big)?, bytes.u16(big)?, bytes.u32(big)?);
+        let content = bytes.counted(true, big)?;
+        if flags & 1 == 0 {
+            return Some(content.to_vec());
+        }
+        let mut packed = Bytes::new(content);
+        let (length, plain) = (packed.u32(big)? as usize, packed.u32(big)? as usize);
+        unpack::whole(self.packing, packed.take(length)?, plain)
+    }
+
+    fn content(&mut self, section: u16, content: &[u8]) -> Option<()> {
+        let head = self.head;
+        let mut bytes = Bytes::new(content);
+        match section {
+            id::HEADER_INFO => {
+                let text = head::page_header(&mut bytes, head.big)?;
+                self.page_header(text);
+            }
+            id::FTRACE_EVENTS => head::ftrace_formats(&mut bytes, &head, &mut self.formats)?,
+            id::EVENT_FORMATS => head::event_formats(&mut bytes, &head, &mut self.formats)?,
+            id::KALLSYMS => self.symbols = bytes.counted(false, head.big)?.to_vec(),
+            _ => {
+                let text = bytes.counted(true, head.big)?;
+                self.commands(text);
+            }
+        }
+        Some(())
+    }
+
+    fn buffer(&self, content: &[u8]) -> Option<Buffer> {
+        let big = self.head.big;
+        let mut bytes = Bytes::new(content);
+        let _section = bytes.u64(big)?;
+        let name = String::from_utf8_lossy(bytes.text()?).into_owned();
+        let clock = String::from_utf8_lossy(bytes.text()?).into_owned();
+        let page = bytes.u32(big)? as usize;
+        let page = if page.is_power_of_two() && (64..=1 << 24).contains(&page) { page } else { self.head.page };
+        let mut buffer = Buffer { name, clock, page, cpus: Vec::new() };
+        for _ in 0..bytes.u32(big)? {
+            let (cpu, at, size) = (bytes.u32(big)?, bytes.u64(big)?, bytes.u64(big)?);
+            buffer.cpus.push(CpuData { cpu, at: usize::try_from(at).ok()?, bytes: usize::try_from(size).ok()? });
+        }
+        Some(buffer)
+    }
+}
+
+/// CPU and sum of what it lost: overwritten, not committed, dropped.
+fn lost(text: &str) -> Option<(u32, u64)> {
+    let value = |line: &str| line.rsplit(':').next()?.trim().parse::<u64>().ok();
+    let cpu = text.lines().find(|line| line.starts_with("CPU")).and_then(value)?;
+    let counts = ["overrun:", "commit overrun:", "dropped events:"];
+    let of = text.lines().filter(|line| counts.iter().any(|name| line.starts_with(name))).filter_map(value);
+    Some((u32::try_from(cpu).ok()?, of.fold(0, u64::saturating_add)))
+}
+
+/// A number of ns, in decimal or after `0x`.
+fn offset(text: &str) -> i64 {
+    let text = text.trim();
+    let (sign, digits) = text.strip_prefix('-').map_or((1, text), |rest| (-1, rest));
+    let number = match digits.strip_prefix("0x") {
+        Some(hex) => u64::from_str_radix(hex, 16).ok().map(|n| n as i64),
+        None => digits.parse().ok(),
+    };
+    number.unwrap_or(0).wrapping_mul(sign)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_a_cpu_lost_is_the_sum_of_three_counters() {
+        let text = "CPU: 3\nentries: 10\noverrun: 5\ncommit overrun: 2\nbytes: 99\ndropped events: 1\nread events: 7\n";
+        assert_eq!(lost(text), Some((3, 8)));
+        assert_eq!((offset("-12"), offset("0x10\n"), offset("?")), (-12, 16, 0));
+    }
+}

@@ -1,0 +1,72 @@
+//! Compressed parts of a trace.dat: whole zstd or zlib frames, of sections and of chunks of pages.
+//!
+//! The pages of a CPU come in chunks, each with its plain length before it. All are unpacked into one temporary file before
+//! reading, so that pages lie side by side as in a file that is not compressed. A chunk longer than [`LONGEST`] is refused,
+//! and so is a file that unpacks to far more than it takes.
+
+use crate::input::cursor::Bytes;
+use std::io::{self, Read, Write};
+
+/// Plain bytes of a chunk or section; trace-cmd's chunks have ten pages.
+const LONGEST: usize = 256 << 20;
+
+/// How parts are compressed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Packing {
+    /// Not at all.
+    None,
+    /// Zstandard.
+    Zstd,
+    /// RFC 1950.
+    Zlib,
+}
+
+impl Packing {
+    /// As the file names it.
+    pub fn named(name: &str) -> Option<Packing> {
+        match name {
+            "none" | "" => Some(Packing::None),
+            "zstd" => Some(Packing::Zstd),
+            "zlib" => Some(Packing::Zlib),
+            _ => None,
+        }
+    }
+}
+
+/// A frame that unpacks to exactly so many bytes.
+pub fn whole(packing: Packing, packed: &[u8], plain: usize) -> Option<Vec<u8>> {
+    if plain > LONGEST {
+        return None;
+    }
+    // Grows with what really comes, not with what is claimed.
+    let mut out = Vec::new();
+    let most = plain as u64;
+    match packing {
+        Packing::None => out.extend_from_slice(packed),
+        Packing::Zstd => {
+            let decoder = ruzstd::decoding::StreamingDecoder::new(packed).ok()?;
+            decoder.take(most).read_to_end(&mut out).ok()?;
+        }
+        Packing::Zlib => {
+            flate2::read::ZlibDecoder::new(packed).take(most).read_to_end(&mut out).ok()?;
+        }
+    }
+    (out.len() == plain).then_some(out)
+}
+
+/// The chunks of a CPU, one behind the other, into `out`. Returns the bytes written, and whether all could be unpacked.
+pub fn chunks(packing: Packing, packed: &[u8], big: bool, out: &mut impl Write) -> io::Result<(usize, bool)> {
+    let mut bytes = Bytes::new(packed);
+    let Some(n) = bytes.u32(big) else { return Ok((0, false)) };
+    let mut written = 0;
+    for _ in 0..n {
+        let one = (|| {
+            let (length, plain) = (bytes.u32(big)? as usize, bytes.u32(big)? as usize);
+            whole(packing, bytes.take(length)?, plain)
+        })();
+        let Some(plain) = one else { return Ok((written, false)) };
+        out.write_all(&plain)?;
+        written += plain.len();
+    }
+    Ok((written, true))
+}

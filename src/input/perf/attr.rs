@@ -1,0 +1,318 @@
+//! What perf was asked to record: `perf_event_attr`, and the places of the parts of a sample that follow from it.
+//!
+//! `include/uapi/linux/perf_event.h`. A sample is its parts one after the other, in the order of that file; those up to the
+//! period have 8 bytes each, so their places are fixed. Records that are no samples end in some of the same parts
+//! (`sample_id`), found from their end.
+
+use crate::input::cursor::{Bytes, bits};
+use foldhash::HashMap;
+
+/// Bits of `sample_type`.
+const IP: u64 = 1;
+const TID: u64 = 1 << 1;
+const TIME: u64 = 1 << 2;
+const ADDR: u64 = 1 << 3;
+const READ: u64 = 1 << 4;
+const CALLCHAIN: u64 = 1 << 5;
+const ID: u64 = 1 << 6;
+const CPU: u64 = 1 << 7;
+const PERIOD: u64 = 1 << 8;
+const STREAM_ID: u64 = 1 << 9;
+const RAW: u64 = 1 << 10;
+const IDENTIFIER: u64 = 1 << 16;
+/// The parts of 8 bytes that a sample begins with, in order.
+const FIXED: [u64; 9] = [IDENTIFIER, IP, TID, TIME, ADDR, ID, STREAM_ID, CPU, PERIOD];
+/// The parts that other records end with, in order.
+const TRAILER: [u64; 6] = [TID, TIME, ID, STREAM_ID, CPU, IDENTIFIER];
+
+/// Flags by bit.
+const SAMPLE_ID_ALL: u32 = 18;
+const USE_CLOCKID: u32 = 25;
+/// FORK and EXIT are recorded.
+pub const TASK: u32 = 13;
+
+/// One event that perf was asked to record.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Attr {
+    /// 0 hardware, 1 software, 2 tracepoint ...
+    pub kind: u32,
+    /// Which of the kind; of tracepoints the number of their format.
+    pub config: u64,
+    sample_type: u64,
+    read_format: u64,
+    flags: u64,
+    big: bool,
+    /// The clock that was asked for.
+    clockid: Option<i32>,
+    /// What its samples carry to tell it from others.
+    pub ids: Vec<u64>,
+    /// As perf names it.
+    pub name: Option<String>,
+}
+
+impl Attr {
+    /// An attr from as many bytes as it says it has; what is absent is 0.
+    pub fn parse(bytes: &[u8], big: bool) -> Option<Attr> {
+        let word = |at: u64, size: u32| bits(bytes, at * 8, size * 8, big).unwrap_or(0);
+        if bytes.len() < 64 {
+            return None;
+        }
+        let mut attr = Attr {
+            kind: word(0, 4) as u32,
+            config: word(8, 8),
+            sample_type: word(24, 8),
+            read_format: word(32, 8),
+            flags: word(40, 8),
+            big,
+            ..Attr::default()
+        };
+        attr.clockid = attr.flag(USE_CLOCKID).then(|| word(92, 4) as u32 as i32);
+        Some(attr)
+    }
+
+    /// Bit fields of a big-endian machine begin at the other end.
+    pub fn flag(&self, bit: u32) -> bool {
+        self.flags >> (if self.big { 63 - bit } else { bit }) & 1 == 1
+    }
+
+    /// The name of the clock; the scheduler's where none was asked for.
+    pub fn clock(&self) -> &'static str {
+        match self.clockid {
+            Some(0) => "realtime",
+            Some(1) => "mono",
+            Some(4) => "mono_raw",
+            Some(7) => "boot",
+            Some(11) => "tai",
+            Some(_) => "unknown",
+            None => "perf",
+        }
+    }
+
+    /// It interrupts whoever runs, at even distances of time or of cycles: its samples show where threads spend their time.
+    pub fn is_clock(&self) -> bool {
+        // Hardware: cycles, ref-cycles, bus-cycles; software: cpu-clock, task-clock. Other kinds are those of the machine.
+        match self.kind {
+            0 => matches!(self.config & 0xffff_ffff, 0 | 6 | 9),
+            1 => matches!(self.config, 0 | 1),
+            _ => false,
+        }
+    }
+
+    /// Samples come with call chains.
+    pub fn has_chains(&self) -> bool {
+        self.sample_type & CALLCHAIN != 0
+    }
+}
+
+/// Where the parts of a sample lie, in bytes from the end of its header.
+#[derive(Clone, Copy, Debug)]
+pub struct Layout {
+    tid: Option<usize>,
+    time: Option<usize>,
+    cpu: Option<usize>,
+    fixed: usize,
+    sample_type: u64,
+    read_format: u64,
+    /// Bytes from the end of a record that is no sample.
+    trailer: Option<[Option<usize>; 3]>,
+    big: bool,
+}
+
+/// The parts of a sample of variable length.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Variable<'a> {
+    /// The call chain, addresses of 8 bytes.
+    pub chain: &'a [u8],
+    /// The tracepoint's record.
+    pub raw: &'a [u8],
+}
+
+impl Layout {
+    /// The layout of an attr's samples.
+    pub fn of(attr: &Attr) -> Layout {
+        let kind = attr.sample_type;
+        let place = |part: u64| {
+            let before = FIXED.iter().take_while(|p| **p != part).filter(|p| kind & **p != 0).count();
+            (kind & part != 0).then_some(before * 8)
+        };
+        let from_end = |part: u64| {
+            let behind = TRAILER.iter().skip_while(|p| **p != part).filter(|p| kind & **p != 0).count();
+            (kind & part != 0).then_some(behind * 8)
+        };
+        Layout {
+            tid: place(TID),
+            time: place(TIME),
+            cpu: place(CPU),
+            fixed: FIXED.iter().filter(|p| kind & **p != 0).count() * 8,
+            sample_type: kind,
+            read_format: attr.read_format,
+            trailer: attr.flag(SAMPLE_ID_ALL).then(|| [TID, TIME, CPU].map(from_end)),
+            big: attr.big,
+        }
+    }
+
+    fn word(&self, sample: &[u8], at: Option<usize>, size: u32) -> Option<u64> {
+        bits(sample, at? as u64 * 8, size * 8, self.big)
+    }
+
+    /// Time of a sample.
+    #[inline(always)]
+    pub fn time(&self, sample: &[u8]) -> Option<u64> {
+        self.word(sample, self.time, 8)
+    }
+
+    /// CPU of a sample.
+    #[inline(always)]
+    pub fn cpu(&self, sample: &[u8]) -> Option<u32> {
+        self.word(sample, self.cpu, 4).map(|cpu| cpu as u32)
+    }
+
+    /// Process and thread of a sample, in perf's own namespace.
+    pub fn ids(&self, sample: &[u8]) -> Option<(i32, i32)> {
+        let pid = self.word(sample, self.tid, 4)?;
+        let tid = self.word(sample, self.tid.map(|at| at + 4), 4)?;
+        Some((pid as u32 as i32, tid as u32 as i32))
+    }
+
+    /// Time and CPU of a record that is no sample.
+    pub fn trailer(&self, body: &[u8]) -> (Option<u64>, Option<u32>) {
+        let [_, time, cpu] = self.trailer.unwrap_or_default();
+        let from = |back: Option<usize>| body.len().checked_sub(back?);
+        (self.word(body, from(time), 8), self.word(body, from(cpu), 4).map(|cpu| cpu as u32))
+    }
+
+    /// Bytes that a record that is no sample ends with.
+    pub fn trailer_bytes(&self) -> usize {
+        let parts = TRAILER.iter().filter(|p| self.sample_type & **p != 0).count();
+        if self.trailer.is_some() { parts * 8 } else { 0 }
+    }
+
+    /// Call chain and raw data of a sample; `None` where a length passes its end.
+    #[inline(always)]
+    pub fn variable<'a>(&self, sample: &'a [u8]) -> Option<Variable<'a>> {
+        let mut rest = Bytes::new(sample.get(self.fixed..)?);
+        if self.sample_type & READ != 0 {
+            self.skip_read(&mut rest)?;
+        }
+        let mut found = Variable::default();
+        if self.sample_type & CALLCHAIN != 0 {
+            let n = usize::try_from(rest.u64(self.big)?).ok()?;
+            found.chain = rest.take(n.checked_mul(8)?)?;
+        }
+        if self.sample_type & RAW != 0 {
+            found.raw = rest.counted(false, self.big)?;
+        }
+        Some(found)
+    }
+
+    /// `read_format`: 1 time enabled, 2 time running, 4 id, 8 group, 16 lost.
+    fn skip_read(&self, rest: &mut Bytes<'_>) -> Option<()> {
+        let has = |bit: u64| usize::from(self.read_format & bit != 0);
+        let times = has(1) + has(2);
+        let words = if has(8) == 1 {
+            let n = usize::try_from(rest.u64(self.big)?).ok()?;
+            n.checked_mul(1 + has(4) + has(16))?.checked_add(times)?
+        } else {
+            1 + times + has(4) + has(16)
+        };
+        rest.take(words.checked_mul(8)?).map(|_| ())
+    }
+}
+
+/// Which attr a record belongs to.
+#[derive(Clone, Debug)]
+pub struct Attrs {
+    /// By attr.
+    pub layouts: Vec<Layout>,
+    /// Where in a sample its id lies, and in how many bytes from its end in another record.
+    id: Option<(usize, Option<usize>)>,
+    by_id: HashMap<u64, u16>,
+    big: bool,
+}
+
+impl Attrs {
+    /// A table of attrs, at most 65,536.
+    pub fn new(attrs: &[Attr], big: bool) -> Attrs {
+        let all = |part: u64| attrs.iter().all(|a| a.sample_type & part != 0);
+        let first = attrs.first().map_or(0, |a| a.sample_type);
+        let id = if all(IDENTIFIER) {
+            Some((0, Some(8)))
+        } else if all(ID) {
+            // Then the parts before it are the same in all of them.
+            let before = FIXED.iter().take_while(|p| **p != ID).filter(|p| first & **p != 0).count();
+            let behind = TRAILER.iter().skip_while(|p| **p != ID).filter(|p| first & **p != 0).count();
+            Some((before * 8, Some(behind * 8)))
+        } else {
+            None
+        };
+        let mut by_id = HashMap::default();
+        for (i, attr) in attrs.iter().enumerate().take(1 << 16) {
+            by_id.extend(attr.ids.iter().map(|id| (*id, i as u16)));
+        }
+        Attrs { layouts: attrs.iter().map(Layout::of).collect(), id: id.filter(|_| attrs.len() > 1), by_id, big }
+    }
+
+    /// The attr of a sample.
+    #[inline(always)]
+    pub fn of_sample(&self, sample: &[u8]) -> Option<usize> {
+        match self.id {
+            None => (!self.layouts.is_empty()).then_some(0),
+            Some((at, _)) => {
+                let id = bits(sample, at as u64 * 8, 64, self.big)?;
+                self.by_id.get(&id).map(|i| usize::from(*i))
+            }
+        }
+    }
+
+    /// The layout by which another record ends.
+    pub fn of_record(&self, body: &[u8]) -> Option<&Layout> {
+        let by_id = || {
+            let at = body.len().checked_sub(self.id?.1?)?;
+            self.layouts.get(usize::from(*self.by_id.get(&bits(body, at as u64 * 8, 64, self.big)?)?))
+        };
+        // Records that perf made up may carry the id 0.
+        by_id().or_else(|| self.layouts.first())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn attr(sample_type: u64, read_format: u64) -> Attr {
+        let mut bytes = vec![0u8; 128];
+        bytes[24..32].copy_from_slice(&sample_type.to_le_bytes());
+        bytes[32..40].copy_from_slice(&read_format.to_le_bytes());
+        bytes[40..48].copy_from_slice(&(1u64 << SAMPLE_ID_ALL).to_le_bytes());
+        Attr::parse(&bytes, false).unwrap()
+    }
+
+    #[test]
+    fn parts_lie_where_the_types_before_them_end() {
+        let layout = Layout::of(&attr(IDENTIFIER | IP | TID | TIME | CPU | PERIOD | READ | CALLCHAIN | RAW, 8 | 4 | 1));
+        let mut sample: Vec<u8> = Vec::new();
+        for word in [7u64, 0xffff_8000, 5 << 32 | 4, 1234, 3, 1, 2, 99, 1, 2, 3, 4, 2, 0xaa, 0xbb] {
+            sample.extend(word.to_le_bytes());
+        }
+        sample.extend(4u32.to_le_bytes());
+        sample.extend([1, 2, 3, 4]);
+        assert_eq!(
+            (layout.time(&sample), layout.cpu(&sample), layout.ids(&sample)),
+            (Some(1234), Some(3), Some((4, 5)))
+        );
+        let variable = layout.variable(&sample).unwrap();
+        assert_eq!((variable.chain.len(), variable.raw), (16, &[1u8, 2, 3, 4][..]));
+        assert!((0..sample.len()).all(|n| layout.variable(&sample[..n]).is_none()));
+        let trailer: Vec<u8> = [0u64, 4, 77, 2, 7].iter().flat_map(|w| w.to_le_bytes()).collect();
+        assert_eq!(layout.trailer(&trailer), (Some(77), Some(2)));
+    }
+
+    #[test]
+    fn lengths_that_lie_are_not_believed() {
+        let layout = Layout::of(&attr(TIME | CALLCHAIN | RAW, 0));
+        let words: Vec<u8> = [1u64, u64::MAX, 0].iter().flat_map(|w| w.to_le_bytes()).collect();
+        assert!(layout.variable(&words).is_none());
+        let group = Layout::of(&attr(READ, 8 | 16));
+        assert!(group.variable(&u64::MAX.to_le_bytes()).is_none());
+    }
+}

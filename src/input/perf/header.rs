@@ -1,0 +1,262 @@
+//! The header of a perf.data: what was recorded, how, and where.
+//!
+//! In a file a header of 104 bytes points at the attrs and at the data; behind the data stands a table of sections, one for
+//! each feature bit. In pipe mode (a header of 16 bytes) the same comes as records between the others. Both are read into one
+//! [`Header`]. perf's `Documentation/perf.data-file-format.txt`. Sizes are held against the file.
+
+use super::attr::Attr;
+use crate::input::OpenError;
+use crate::input::cursor::{Bytes, bits};
+use crate::input::tracepoint::format::Format;
+use crate::input::tracepoint::head::{self, Head};
+use foldhash::HashMap;
+use std::ops::Range;
+
+/// Features, by bit.
+mod feature {
+    pub const TRACING_DATA: u64 = 1;
+    pub const BUILD_ID: u64 = 2;
+    pub const HOSTNAME: u64 = 3;
+    pub const OSRELEASE: u64 = 4;
+    pub const ARCH: u64 = 6;
+    pub const CMDLINE: u64 = 11;
+    pub const EVENT_DESC: u64 = 12;
+    pub const CLOCK_DATA: u64 = 29;
+}
+
+/// Record types that the header of a pipe is made of.
+const ATTR: u32 = 64;
+const TRACING_DATA: u32 = 66;
+const BUILD_ID: u32 = 67;
+const FEATURE: u32 = 80;
+const AUXTRACE: u32 = 71;
+
+/// What stands before and behind the records.
+#[derive(Clone, Debug, Default)]
+pub struct Header {
+    /// Most significant byte first.
+    pub big: bool,
+    /// It came through a pipe.
+    pub pipe: bool,
+    /// Where the records lie.
+    pub data: Range<usize>,
+    /// What was recorded.
+    pub attrs: Vec<Attr>,
+    /// Formats of tracepoints.
+    pub formats: Vec<Format>,
+    /// Build ids by path.
+    pub build_ids: HashMap<Vec<u8>, Vec<u8>>,
+    /// `hostname`, `kernel_release`, `architecture`.
+    pub environment: Vec<(&'static str, String)>,
+    /// The command that recorded it.
+    pub command: Vec<String>,
+    /// Wall-clock time and the clock's own at one moment.
+    pub wall: Option<(u64, u64)>,
+}
+
+/// A record's header: type, `misc`, size.
+#[inline(always)]
+pub fn record(bytes: &[u8], big: bool) -> Option<(u32, u16, usize)> {
+    let word = bits(bytes, 0, 64, big)?;
+    let (kind, misc, size) = match big {
+        false => (word as u32, (word >> 32) as u16, (word >> 48) as u16),
+        true => ((word >> 32) as u32, (word >> 16) as u16, word as u16),
+    };
+    Some((kind, misc, usize::from(size)))
+}
+
+/// Bytes of payload that follow a record outside of it.
+pub fn outside(kind: u32, body: &[u8], big: bool) -> Option<usize> {
+    match kind {
+        TRACING_DATA => usize::try_from(bits(body, 0, 32, big)?).ok()?.checked_next_multiple_of(8),
+        AUXTRACE => usize::try_from(bits(body, 0, 64, big)?).ok(),
+        _ => Some(0),
+    }
+}
+
+impl Header {
+    /// Read the header of a file that is called `shown`.
+    pub fn read(file: &[u8], shown: &str) -> Result<Header, OpenError> {
+        let wrong = |what: &str| OpenError(format!("{shown}: {what}"));
+        let cut = || wrong("cut off: the file ends inside its own header; was it copied to its end?");
+        let big = match file.get(..8) {
+            Some(b"PERFILE2") => false,
+            Some(b"2ELIFREP") => true,
+            _ => return Err(wrong("no perf.data of version 2")),
+        };
+        let mut header = Header { big, ..Header::default() };
+        let word = |at: usize| bits(file, at as u64 * 8, 64, big).and_then(|w| usize::try_from(w).ok());
+        if word(8) == Some(16) {
+            header.pipe = true;
+            header.data = 16..file.len();
+            header.read_records(file);
+        } else {
+            let section = |at: usize| Some((word(at)?, word(at + 8)?));
+            let (entry, attrs, data) = (word(16), section(24), section(40));
+            let (Some(entry), Some(attrs), Some(data)) = (entry, attrs, data) else { return Err(cut()) };
+            if data.1 == 0 {
+                let what = "the recording was not finished (perf was killed): names, formats and clock are missing";
+                return Err(wrong(&format!("{what}; stop `perf record` with Ctrl-C or SIGINT")));
+            }
+            let end = data.0.checked_add(data.1).filter(|end| *end <= file.len()).ok_or_else(cut)?;
+            header.data = data.0..end;
+            header.read_attrs(file, entry, attrs).ok_or_else(cut)?;
+            header.read_features(file, end);
+        }
+        if header.attrs.is_empty() {
+            return Err(wrong("it says of no event that it was recorded"));
+        }
+        Ok(header)
+    }
+
+    fn read_attrs(&mut self, file: &[u8], entry: usize, (at, size): (usize, usize)) -> Option<()> {
+        if entry < 64 + 16 {
+            return None;
+        }
+        let section = file.get(at..at.checked_add(size)?)?;
+        for one in section.chunks_exact(entry) {
+            let (attr, ids) = one.split_at_checked(entry - 16)?;
+            let mut attr = Attr::parse(attr, self.big)?;
+            let mut place = Bytes::new(ids);
+            let (from, bytes) = (place.u64(self.big)?, place.u64(self.big)?);
+            let from = usize::try_from(from).ok()?;
+            let all = file.get(from..from.checked_add(usize::try_from(bytes).ok()?)?)?;
+            attr.ids = words(all, self.big);
+            self.attrs.push(attr);
+        }
+        Some(())
+    }
+
+    /// The table of sections stands behind the data.
+    fn read_features(&mut self, file: &[u8], table: usize) {
+        let mut table = Bytes::new(file.get(table..).unwrap_or(&[]));
+        for bit in 0..256u64 {
+            // Four words of 64 bits from byte 72 on.
+            let word = bits(file, (72 + bit / 64 * 8) * 8, 64, self.big).unwrap_or(0);
+            if word >> (bit % 64) & 1 == 0 {
+                continue;
+            }
+            let place = table.u64(self.big).zip(table.u64(self.big));
+            let section = place.and_then(|(at, size)| {
+                let at = usize::try_from(at).ok()?;
+                file.get(at..at.checked_add(usize::try_from(size).ok()?)?)
+            });
+            if let Some(section) = section {
+                // A section that cannot be understood tells nothing.
+                let _ = self.feature(bit, section);
+            }
+        }
+    }
+
+    fn feature(&mut self, bit: u64, section: &[u8]) -> Option<()> {
+        let big = self.big;
+        let mut bytes = Bytes::new(section);
+        match bit {
+            feature::TRACING_DATA => self.tracing(section)?,
+            feature::BUILD_ID => {
+                while let Some((_, misc, size)) = record(bytes.rest(), big) {
+                    let one = bytes.take(size.max(8))?;
+                    self.build_id(misc, one.get(8..)?);
+                }
+            }
+            feature::HOSTNAME => self.environment.push(("hostname", string(&mut bytes, big)?)),
+            feature::OSRELEASE => self.environment.push(("kernel_release", string(&mut bytes, big)?)),
+            feature::ARCH => self.environment.push(("architecture", string(&mut bytes, big)?)),
+            feature::CMDLINE => {
+                for _ in 0..bytes.u32(big)? {
+                    self.command.push(string(&mut bytes, big)?);
+                }
+            }
+            feature::EVENT_DESC => {
+                let (n, size) = (bytes.u32(big)?, bytes.u32(big)?);
+                for _ in 0..n {
+                    let attr = Attr::parse(bytes.take(size as usize)?, big)?;
+                    let ids = bytes.u32(big)? as usize;
+                    let name = string(&mut bytes, big)?;
+                    let ids = words(bytes.take(ids.checked_mul(8)?)?, big);
+                    let same = |a: &&mut Attr| {
+                        a.name.is_none() && (a.kind, a.config) == (attr.kind, attr.config) && a.ids == ids
+                    };
+                    if let Some(known) = self.attrs.iter_mut().find(same) {
+                        known.name = Some(name);
+                    }
+                }
+            }
+            feature::CLOCK_DATA => {
+                let (_version, _id) = (bytes.u32(big)?, bytes.u32(big)?);
+                self.wall = bytes.u64(big).zip(bytes.u64(big));
+            }
+            _ => {}
+        }
+        Some(())
+    }
+
+    fn tracing(&mut self, section: &[u8]) -> Option<()> {
+        let mut bytes = Bytes::new(section);
+        let head = Head::read(&mut bytes)?;
+        head::parts(&mut bytes, &head, &mut self.formats).map(|_| ())
+    }
+
+    /// pid, 20 bytes of id, its length where `misc` says so, 3 bytes, path.
+    fn build_id(&mut self, misc: u16, body: &[u8]) -> Option<()> {
+        let id = body.get(4..24)?;
+        let length = if misc & 0x8000 != 0 { usize::from(*body.get(24)?).min(20) } else { 20 };
+        let path = body.get(28..)?;
+        let path = path.get(..memchr::memchr(0, path).unwrap_or(path.len()))?;
+        self.build_ids.insert(path.to_vec(), id.get(..length)?.to_vec());
+        Some(())
+    }
+
+    /// Pipe mode: the header is among the records.
+    fn read_records(&mut self, file: &[u8]) {
+        let mut at = self.data.start;
+        while let Some((kind, misc, size)) = file.get(at..).and_then(|rest| record(rest, self.big)) {
+            let Some(body) = size.checked_sub(8).and_then(|n| file.get(at + 8..at + 8 + n)) else { return };
+            let Some(more) = outside(kind, body, self.big) else { return };
+            match kind {
+                ATTR => {
+                    let size = bits(body, 32, 32, self.big).map_or(0, |n| n as usize);
+                    if let Some((attr, ids)) = body.split_at_checked(size)
+                        && let Some(mut attr) = Attr::parse(attr, self.big)
+                    {
+                        attr.ids = words(ids, self.big);
+                        self.attrs.push(attr);
+                    }
+                }
+                TRACING_DATA => {
+                    let from = at + size;
+                    let section = file.get(from..from.saturating_add(more)).unwrap_or(&[]);
+                    let _ = self.tracing(section);
+                }
+                BUILD_ID => {
+                    let _ = self.build_id(misc, body);
+                }
+                FEATURE => {
+                    let bit = bits(body, 0, 64, self.big).unwrap_or(u64::MAX);
+                    let _ = self.feature(bit, body.get(8..).unwrap_or(&[]));
+                }
+                _ => {}
+            }
+            at = match at.checked_add(size).and_then(|at| at.checked_add(more)) {
+                Some(next) => next,
+                None => return,
+            };
+        }
+    }
+
+    /// A member of the environment.
+    pub fn environment(&self, name: &str) -> Option<&str> {
+        self.environment.iter().find(|(n, _)| *n == name).map(|(_, value)| value.as_str())
+    }
+}
+
+fn words(bytes: &[u8], big: bool) -> Vec<u64> {
+    bytes.chunks_exact(8).filter_map(|word| bits(word, 0, 64, big)).collect()
+}
+
+/// Length with padding, text, NUL.
+fn string(bytes: &mut Bytes<'_>, big: bool) -> Option<String> {
+    let text = bytes.counted(false, big)?;
+    let text = text.get(..memchr::memchr(0, text).unwrap_or(text.len()))?;
+    Some(String::from_utf8_lossy(text).into_owned())
+}

@@ -1,0 +1,203 @@
+//! perf.data: what `perf record` writes.
+//!
+//! ```text
+//! header (attrs, features, formats) -> classes
+//! records -> index: one stream per CPU, runs as packets -> walk -> records of tracepoint::Reader
+//! ```
+//! A file, the output of a pipe, or a directory with one data file per thread of perf; compressed records are unpacked
+//! before all else ([`unpack`]). Samples of tracepoints have the fields of the kernel's format; samples of clocks and counters
+//! have their call chain. perf's `tools/perf/Documentation/perf.data-file-format.txt` and `include/uapi/linux/perf_event.h`.
+
+pub mod attr;
+pub mod header;
+mod index;
+mod unpack;
+mod walk;
+
+use super::mapped::Mapped;
+use super::tracepoint::threads::Threads;
+use super::tracepoint::{self, Clock, Face, Parts};
+use super::{OpenError, stream};
+use crate::base::notice::{Notice, Notices};
+use attr::{Attr, Attrs, TASK};
+use header::Header;
+use index::{Index, Run};
+use std::path::{Path, PathBuf};
+use walk::{RunWalk, Side, Ways};
+
+/// An opened perf.data.
+pub type Trace = tracepoint::Trace<Storage>;
+
+/// Where the records lie.
+#[derive(Debug)]
+pub struct Storage {
+    files: Vec<(Mapped, String)>,
+    runs: Vec<Vec<Run>>,
+    ways: Ways,
+    threads: Threads,
+    symbols: Option<Mapped>,
+}
+
+impl Storage {
+    fn run(&self, stream: usize, packet: usize) -> Option<(&Run, &(Mapped, String))> {
+        let run = self.runs.get(stream)?.get(packet)?;
+        Some((run, self.files.get(run.file as usize)?))
+    }
+}
+
+impl tracepoint::Storage for Storage {
+    type Walk<'a> = RunWalk<'a>;
+
+    fn walk(&self, stream: usize, packet: usize) -> Option<RunWalk<'_>> {
+        let (run, (file, _)) = self.run(stream, packet)?;
+        Some(RunWalk::new(&self.ways, file.bytes().get(run.at..)?.get(..run.bytes)?, run.begin))
+    }
+
+    fn threads(&self) -> &Threads {
+        &self.threads
+    }
+
+    fn place(&self, stream: usize, packet: usize) -> (&str, u64) {
+        self.run(stream, packet).map_or(("", 0), |(run, (_, name))| (name, run.at as u64))
+    }
+
+    fn lost(&self) -> Vec<String> {
+        self.files.iter().filter(|(file, _)| file.lost()).map(|(_, name)| name.clone()).collect()
+    }
+
+    fn big_endian(&self) -> bool {
+        self.ways.big
+    }
+
+    fn kernel_symbols(&self) -> Option<&[u8]> {
+        self.symbols.as_ref().map(Mapped::bytes)
+    }
+}
+
+/// True for the first bytes of a perf.data.
+pub fn is_one(begin: &[u8]) -> bool {
+    begin.starts_with(b"PERFILE2") || begin.starts_with(b"2ELIFREP")
+}
+
+/// The file that holds the header of what a path names: itself, or `data` in a directory of perf.
+pub fn header_file(path: &Path) -> Option<PathBuf> {
+    let file = if path.is_dir() { path.join("data") } else { path.to_owned() };
+    let begin = std::fs::File::open(&file).ok().filter(|f| f.metadata().is_ok_and(|m| m.is_file()));
+    let mut magic = [0u8; 8];
+    std::io::Read::read_exact(&mut begin?, &mut magic).ok()?;
+    is_one(&magic).then_some(file)
+}
+
+/// Open a perf.data, or a directory of perf.
+pub fn open(path: &Path) -> Result<Trace, OpenError> {
+    let file = header_file(path).unwrap_or_else(|| path.to_owned());
+    let shown = |path: &Path| path.display().to_string();
+    let failed = |path: &Path, e: &dyn std::fmt::Display| OpenError(format!("{}: {e}", shown(path)));
+    let mapped = Mapped::open(&file).map_err(|e| failed(&file, &e))?;
+    let mut header = Header::read(mapped.bytes(), &shown(&file))?;
+    let (big, data) = (header.big, header.data.clone());
+    let mut notices = Notices::default();
+    let mut files = vec![(mapped, data, shown(&file))];
+    for path in if path.is_dir() { data_files(path) } else { Vec::new() } {
+        let mapped = Mapped::open(&path).map_err(|e| failed(&path, &e))?;
+        let all = 0..mapped.bytes().len();
+        files.push((mapped, all, shown(&path)));
+    }
+    let mut unpacked = Vec::new();
+    for (mapped, data, name) in &files {
+        match unpack::unpack(&header, mapped.bytes(), data.clone()) {
+            Ok(Some(plain)) => {
+                let all = 0..plain.bytes().len();
+                unpacked.push((plain, all, format!("{name} (unpacked)")));
+            }
+            Ok(None) => {}
+            Err(e) => notices.add(Notice::DamagedStream, 1, || format!("{name}: compressed records: {e}")),
+        }
+    }
+    files.extend(unpacked);
+    let attrs = std::mem::take(&mut header.attrs);
+    let tracepoints = attrs.iter().map(|a| a.kind == TRACEPOINT && a.config != 0).collect();
+    let ways = Ways { attrs: Attrs::new(&attrs, big), tracepoints, big };
+    let mut index = Index::default();
+    for (number, (mapped, data, name)) in files.iter().enumerate() {
+        index.walk(&ways, number as u32, mapped.bytes(), data.clone(), name);
+    }
+    let threads = index.threads();
+    notices.merge(&index.notices);
+    let (runs, lanes) = index.streams().into_iter().unzip();
+    let clock = clock(&attrs, &header);
+    let faces = faces(&attrs, &header);
+    let symbols = path.join("kcore_dir/kallsyms");
+    let symbols = if path.is_dir() { Mapped::open(&symbols).ok() } else { None };
+    let files = files.into_iter().map(|(mapped, _, name)| (mapped, name)).collect();
+    let storage = Storage { files, runs, ways, threads, symbols };
+    let format = if header.pipe { "perf.data (pipe)" } else { "perf.data" }.to_owned();
+    let environment = header.environment;
+    Ok(Trace::new(Parts { storage, format, faces, lanes, environment, clock, notices }))
+}
+
+/// `perf_event_attr.type` of a tracepoint.
+const TRACEPOINT: u32 = 2;
+
+/// `data.0`, `data.1` ... beside `data`, in order of their numbers.
+fn data_files(folder: &Path) -> Vec<PathBuf> {
+    let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
+    let number = |path: PathBuf| {
+        let number: u32 = path.file_name()?.to_str()?.strip_prefix("data.")?.parse().ok()?;
+        Some((number, path))
+    };
+    let mut files: Vec<(u32, PathBuf)> = entries.filter_map(|entry| number(entry.path())).collect();
+    files.sort();
+    files.into_iter().map(|(_, path)| path).collect()
+}
+
+/// The clock, on wall time where the two were read at one moment.
+fn clock(attrs: &[Attr], header: &Header) -> Clock {
+    let name = attrs.first().map_or("perf", Attr::clock).to_owned();
+    let base = header.wall.map_or(0, |(wall, clock)| i128::from(wall) - i128::from(clock));
+    Clock { name, base, ..Clock::default() }
+}
+
+/// One class for each attr, then those of the other records.
+fn faces(attrs: &[Attr], header: &Header) -> Vec<Face> {
+    let told_by_records = attrs.iter().any(|a| a.flag(TASK));
+    let execs = |f: &&tracepoint::format::Format| f.name == "sched_process_exec";
+    let execs_recorded =
+        attrs.iter().any(|a| a.kind == TRACEPOINT && header.formats.iter().filter(execs).any(|f| f.id == a.config));
+    let mut faces: Vec<Face> = Vec::with_capacity(attrs.len() + Side::ALL.len());
+    for attr in attrs {
+        let format = (attr.kind == TRACEPOINT).then(|| header.formats.iter().find(|f| f.id == attr.config)).flatten();
+        let mut face = match format {
+            Some(format) => Face {
+                name: format!("{}:{}", format.system, format.name),
+                common: format.common.iter().filter(|f| tracepoint::is_of_interest(&f.name)).cloned().collect(),
+                fields: format.fields.clone(),
+                threads: true,
+                known_as: tracepoint::known_as(format),
+                ..Face::default()
+            },
+            None => Face { name: attr.name.clone().unwrap_or_else(|| unnamed(attr)), ..Face::default() },
+        };
+        if format.is_some_and(|f| f.name == "sched_process_fork") && told_by_records {
+            // PERF_RECORD_FORK tells the same, and the process.
+            face.known_as = Some(stream::Class::UNKNOWN);
+        }
+        face.stacks = attr.has_chains();
+        if attr.is_clock() {
+            (face.threads, face.known_as) = (true, Some("perf:tick".into()));
+        }
+        faces.push(face);
+    }
+    for side in Side::ALL {
+        let mut face = side.face();
+        if side == Side::CommExec && execs_recorded {
+            face.known_as = Some(stream::Class::UNKNOWN);
+        }
+        faces.push(face);
+    }
+    faces
+}
+
+fn unnamed(attr: &Attr) -> String {
+    format!("perf:type {} config {}", attr.kind, attr.config)
+}

@@ -1,0 +1,91 @@
+//! Compressed records: pieces of one zstd stream that never ends (`perf record -z`).
+//!
+//! Records straddle the pieces, so all pieces of a file together are unpacked into a temporary file, which is then read as
+//! another data file. The stream has no last block; an empty one is put behind it. What unpacks to far more than
+//! it takes is refused.
+
+use super::header::{Header, outside, record};
+use crate::input::cursor::bits;
+use crate::input::mapped::Mapped;
+use ruzstd::decoding::StreamingDecoder;
+use std::io::{self, Read, Write};
+use std::ops::Range;
+
+const COMPRESSED: u32 = 81;
+const COMPRESSED2: u32 = 83;
+/// An empty last block.
+const END: &[u8] = &[1, 0, 0];
+/// Bytes that a byte may become; what real recordings reach is a tenth of that.
+const MOST: u64 = 1000;
+
+/// The compressed pieces among the records of a file.
+pub fn pieces<'a>(header: &Header, bytes: &'a [u8], data: Range<usize>) -> impl Iterator<Item = &'a [u8]> + use<'a> {
+    let (big, mut at) = (header.big, data.start);
+    let data = bytes.get(..data.end).unwrap_or(bytes);
+    std::iter::from_fn(move || {
+        loop {
+            let rest = data.get(at..)?;
+            let (kind, _, size) = record(rest, big)?;
+            let body = rest.get(8..size)?;
+            at = at.checked_add(size)?.checked_add(outside(kind, body, big)?)?;
+            match kind {
+                COMPRESSED => return Some(body),
+                COMPRESSED2 => {
+                    let n = usize::try_from(bits(body, 0, 64, big)?).ok()?;
+                    return body.get(8..)?.get(..n);
+                }
+                _ => {}
+            }
+        }
+    })
+}
+
+/// All of a file's compressed records; `None` where it has none.
+pub fn unpack(header: &Header, bytes: &[u8], data: Range<usize>) -> io::Result<Option<Mapped>> {
+    let mut pieces = pieces(header, bytes, data).peekable();
+    if pieces.peek().is_none() {
+        return Ok(None);
+    }
+    let packed = Chained { pieces, now: &[], ended: false };
+    let wrong = |e: &dyn std::fmt::Display| io::Error::new(io::ErrorKind::InvalidData, e.to_string());
+    let mut plain = StreamingDecoder::new(packed).map_err(|e| wrong(&e))?;
+    let mut file = tempfile::NamedTempFile::new()?;
+    let (mut buffer, mut left) = (vec![0u8; 1 << 18], (bytes.len() as u64).saturating_mul(MOST));
+    loop {
+        let n = plain.read(&mut buffer)?;
+        if n == 0 {
+            break;
+        }
+        left = left.checked_sub(n as u64).ok_or_else(|| wrong(&"it unpacks to more than a thousand times its size"))?;
+        file.write_all(buffer.get(..n).unwrap_or(&[]))?;
+    }
+    file.flush()?;
+    // The mapping keeps the bytes when the name is gone.
+    Mapped::open(file.path()).map(Some)
+}
+
+/// The pieces as one stream, with its end.
+struct Chained<'a, I: Iterator<Item = &'a [u8]>> {
+    pieces: I,
+    now: &'a [u8],
+    ended: bool,
+}
+
+impl<'a, I: Iterator<Item = &'a [u8]>> Read for Chained<'a, I> {
+    fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
+        while self.now.is_empty() {
+            match self.pieces.next() {
+                Some(piece) => self.now = piece,
+                None if self.ended => return Ok(0),
+                None => (self.now, self.ended) = (END, true),
+            }
+        }
+        let n = self.now.len().min(into.len());
+        let (now, rest) = self.now.split_at(n);
+        if let Some(place) = into.get_mut(..n) {
+            place.copy_from_slice(now);
+        }
+        self.now = rest;
+        Ok(n)
+    }
+}

@@ -1,0 +1,268 @@
+//! From record to record through a run of a perf.data.
+//!
+//! A packet is a run of records of one CPU's ring. Samples are of the class of their attr; of the other records those that tell of
+//! threads and of what they map have classes of their own ([`Side`]); the rest is stepped over by its size.
+
+use super::attr::Attrs;
+use super::header::{outside, record};
+use crate::input::cursor::bits;
+use crate::input::record::{ClassId, Words};
+use crate::input::tracepoint::format::{Field, Shape};
+use crate::input::tracepoint::{Face, Raw, Step, Walk};
+
+/// Record types of the kernel.
+pub const MMAP: u32 = 1;
+pub const LOST: u32 = 2;
+pub const COMM: u32 = 3;
+pub const EXIT: u32 = 4;
+pub const FORK: u32 = 7;
+pub const SAMPLE: u32 = 9;
+pub const MMAP2: u32 = 10;
+/// From here on records are perf's own.
+pub const USER: u32 = 64;
+
+/// COMM by an exec.
+pub const EXEC: u16 = 0x2000;
+/// MMAP2 with a build id in place of the inode.
+const BUILD_ID: u16 = 0x4000;
+
+/// Classes of records that are no samples, behind those of the attrs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Side {
+    /// A thread is called so.
+    Comm,
+    /// The same, by an exec.
+    CommExec,
+    /// The same of a thread that was there before: made up by perf.
+    CommBefore,
+    /// A thread is made.
+    Fork,
+    /// A thread that was there before.
+    ForkBefore,
+    /// A thread ends.
+    Exit,
+    /// A file is mapped.
+    Map,
+    /// The same, with inode or build id.
+    Map2,
+    /// The same, with the build id of the file.
+    MapId,
+    /// The ring was full.
+    Lost,
+}
+
+impl Side {
+    /// All, in the order of their classes.
+    pub const ALL: [Side; 10] = [
+        Side::Comm,
+        Side::CommExec,
+        Side::CommBefore,
+        Side::Fork,
+        Side::ForkBefore,
+        Side::Exit,
+        Side::Map,
+        Side::Map2,
+        Side::MapId,
+        Side::Lost,
+    ];
+
+    /// What a record of a type is; `None` for those that nobody asks for.
+    pub fn of(kind: u32, misc: u16, before: bool) -> Option<Side> {
+        Some(match kind {
+            COMM if before => Side::CommBefore,
+            COMM if misc & EXEC != 0 => Side::CommExec,
+            COMM => Side::Comm,
+            FORK if before => Side::ForkBefore,
+            FORK => Side::Fork,
+            EXIT => Side::Exit,
+            MMAP => Side::Map,
+            MMAP2 if misc & BUILD_ID != 0 => Side::MapId,
+            MMAP2 => Side::Map2,
+            LOST => Side::Lost,
+            _ => return None,
+        })
+    }
+
+    /// Its name and its fields.
+    pub fn face(self) -> Face {
+        let signed = |name: &str, at: usize| Field::new(name, at, 4, Shape::Number { signed: true });
+        let word = |name: &str, at: usize, size: usize| Field::new(name, at, size, Shape::Number { signed: false });
+        let text = |name: &str, at: usize| Field::new(name, at, 0, Shape::Rest { width: None });
+        let bytes = |name: &str, at: usize, n: usize| Field::new(name, at, n, Shape::Words { width: 1 });
+        let range =
+            || vec![signed("pid", 0), signed("tid", 4), word("addr", 8, 8), word("len", 16, 8), word("pgoff", 24, 8)];
+        let tail = || [word("prot", 56, 4), word("flags", 60, 4), text("filename", 64)];
+        let (name, fields) = match self {
+            Side::Comm => ("perf:comm", vec![signed("pid", 0), signed("tid", 4), text("comm", 8)]),
+            Side::CommExec => ("perf:comm_exec", vec![signed("pid", 0), signed("tid", 4), text("comm", 8)]),
+            Side::CommBefore => ("perf:comm_before", vec![signed("pid", 0), signed("tid", 4), text("comm", 8)]),
+            Side::Fork | Side::ForkBefore | Side::Exit => {
+                let name = match self {
+                    Side::Fork => "perf:fork",
+                    Side::Exit => "perf:exit",
+                    _ => "perf:fork_before",
+                };
+                (name, vec![signed("pid", 0), signed("ppid", 4), signed("tid", 8), signed("ptid", 12)])
+            }
+            Side::Map => ("perf:mmap", range().into_iter().chain([text("filename", 32)]).collect()),
+            Side::Map2 => {
+                let inode = [word("maj", 32, 4), word("min", 36, 4), word("ino", 40, 8), word("ino_generation", 48, 8)];
+                ("perf:mmap2", range().into_iter().chain(inode).chain(tail()).collect())
+            }
+            Side::MapId => {
+                let id = [word("build_id_size", 32, 1), bytes("build_id", 36, 20)];
+                ("perf:mmap2_build_id", range().into_iter().chain(id).chain(tail()).collect())
+            }
+            Side::Lost => ("perf:lost", vec![word("id", 0, 8), word("lost", 8, 8)]),
+        };
+        Face { name: name.to_owned(), fields, ..Face::default() }
+    }
+}
+
+/// What all walks through a file share.
+#[derive(Debug)]
+pub struct Ways {
+    /// Layouts of samples.
+    pub attrs: Attrs,
+    /// By attr: it is a tracepoint.
+    pub tracepoints: Vec<bool>,
+    /// Most significant byte first.
+    pub big: bool,
+}
+
+impl Ways {
+    /// The class of a record that is no sample.
+    pub fn side(&self, side: Side) -> ClassId {
+        ClassId::at(self.tracepoints.len() + side as usize)
+    }
+}
+
+/// See the module.
+#[derive(Debug)]
+pub struct RunWalk<'a> {
+    ways: &'a Ways,
+    run: &'a [u8],
+    at: usize,
+    clock: u64,
+    /// The time of records that have none.
+    begin: u64,
+}
+
+impl<'a> RunWalk<'a> {
+    /// Through the bytes of a run whose first time is `begin`.
+    pub fn new(ways: &'a Ways, run: &'a [u8], begin: u64) -> RunWalk<'a> {
+        RunWalk { ways, run, at: 0, clock: begin, begin }
+    }
+
+    /// A sample or another record of a class; `None`: not of interest.
+    #[inline(always)]
+    fn record(&mut self, kind: u32, misc: u16, body: &'a [u8]) -> Result<Option<Raw<'a>>, &'static str> {
+        let ways = self.ways;
+        if kind == SAMPLE {
+            let Some(attr) = ways.attrs.of_sample(body) else { return Ok(None) };
+            let layout = ways.attrs.layouts.get(attr).ok_or("a sample of no event")?;
+            self.clock = layout.time(body).unwrap_or(self.clock);
+            let raw = if ways.tracepoints.get(attr) == Some(&true) {
+                layout.variable(body).ok_or("a length in a sample passes its end")?.raw
+            } else {
+                body
+            };
+            return Ok(Some(Raw { class: ClassId::at(attr), clock: self.clock, body: raw, around: body }));
+        }
+        if kind >= USER {
+            return Ok(None);
+        }
+        let layout = ways.attrs.of_record(body);
+        let time = layout.and_then(|l| l.trailer(body).0);
+        let before = time == Some(0);
+        let Some(side) = Side::of(kind, misc, before) else { return Ok(None) };
+        self.clock = time.filter(|t| *t > 0).unwrap_or(if before { self.begin } else { self.clock });
+        let own = body.len().saturating_sub(layout.map_or(0, |l| l.trailer_bytes()));
+        let body = body.get(..own).unwrap_or(body);
+        Ok(Some(Raw { class: ways.side(side), clock: self.clock, body, around: &[] }))
+    }
+}
+
+impl<'a> Walk<'a> for RunWalk<'a> {
+    #[inline(always)]
+    fn next(&mut self) -> Step<'a> {
+        while let Some(rest) = self.run.get(self.at..).filter(|rest| !rest.is_empty()) {
+            let Some((kind, misc, size)) = record(rest, self.ways.big) else {
+                return Step::Damage("a record is cut off");
+            };
+            let Some(body) = rest.get(8..size) else {
+                return Step::Damage("a record's size passes the end of the data");
+            };
+            let Some(more) = outside(kind, body, self.ways.big) else { return Step::Damage("a record is too short") };
+            match self.record(kind, misc, body) {
+                Err(what) => return Step::Damage(what),
+                Ok(found) => {
+                    self.at = self.at.saturating_add(size).saturating_add(more);
+                    if let Some(raw) = found {
+                        return Step::Record(raw);
+                    }
+                }
+            }
+        }
+        Step::End
+    }
+
+    fn position(&self) -> (u64, u64) {
+        (self.at as u64, self.clock)
+    }
+
+    fn go(&mut self, at: u64, clock: u64) {
+        (self.at, self.clock) = (at as usize, clock);
+    }
+
+    fn thread(&self, raw: &Raw<'a>) -> Option<i32> {
+        let attr = raw.class.index();
+        if self.ways.tracepoints.get(attr)? == &true {
+            // `common_pid`: of the initial namespace, and right for threads that have exited.
+            return bits(raw.body, 32, 32, self.ways.big).map(|tid| tid as u32 as i32);
+        }
+        let (pid, tid) = self.ways.attrs.layouts.get(attr)?.ids(raw.around)?;
+        // 0 is the idle task, or any thread of another namespace; below, a thread that has exited.
+        (tid > 0 && pid > 0).then_some(tid)
+    }
+
+    fn process(&self, raw: &Raw<'a>) -> Option<i32> {
+        let (pid, tid) = self.ways.attrs.layouts.get(raw.class.index())?.ids(raw.around)?;
+        (pid > 0 && self.thread(raw) == Some(tid)).then_some(pid)
+    }
+
+    fn stack(&self, raw: &Raw<'a>, user: bool) -> Option<Words<'a>> {
+        let layout = self.ways.attrs.layouts.get(raw.class.index())?;
+        part(layout.variable(raw.around)?.chain, user, self.ways.big)
+    }
+}
+
+/// Markers among the addresses of a call chain.
+const KERNEL: u64 = -128i64 as u64;
+const USER_SPACE: u64 = -512i64 as u64;
+const FIRST_MARKER: u64 = -4095i64 as u64;
+
+/// The addresses behind the marker of the kernel, or of user space, up to the next marker.
+fn part(chain: &[u8], user: bool, big: bool) -> Option<Words<'_>> {
+    let wanted = if user { USER_SPACE } else { KERNEL };
+    let words = Words { bytes: chain, width: 8, big_endian: big };
+    let from = words.iter().position(|address| address == wanted)? + 1;
+    let length = words.iter().skip(from).position(|address| address >= FIRST_MARKER);
+    let bytes = chain.get(from * 8..)?;
+    let bytes = bytes.get(..length.map_or(bytes.len(), |n| n * 8))?;
+    (!bytes.is_empty()).then_some(Words { bytes, width: 8, big_endian: big })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_chain_is_split_at_its_markers() {
+        let chain: Vec<u8> =
+            [KERNEL, 1, 2, USER_SPACE, 3, 4, -640i64 as u64, 99].iter().flat_map(|w| w.to_le_bytes()).collect();
+        let addresses = |user| part(&chain, user, false).map(|w| w.iter().collect::<Vec<_>>());
+        assert_eq!((addresses(false), addresses(true)), (Some(vec![1, 2]), Some(vec![3, 4])));
+        assert!(part(&chain[..8], false, false).is_none() && part(&[], true, false).is_none());
+    }
+}

@@ -1,0 +1,192 @@
+//! The kernel's description of a tracepoint's record: its `format` text to fields with offsets.
+//!
+//! In: the text that tracefs has for each event, and recorders copy. Out: where each field lies and what it is. Offsets and sizes
+//! are believed, names of types only as far as they tell text from numbers: `pid_t` has eight bytes in system calls, and whether a
+//! `char` is signed changed with Linux 6.2. Lines that are no field are left.
+
+/// What a field is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Shape {
+    /// An integer of 1, 2, 4 or 8 bytes.
+    Number {
+        /// Two's complement.
+        signed: bool,
+    },
+    /// Text up to a NUL, in a fixed number of bytes.
+    Text,
+    /// Integers of `width` bytes side by side.
+    Words {
+        /// Bytes of each.
+        width: u8,
+    },
+    /// A length and an offset say where the text or the integers lie (`__data_loc`; `relative`: `__rel_loc`).
+    Elsewhere {
+        /// The offset counts from the end of this field, else from the beginning of the record.
+        relative: bool,
+        /// Bytes of each integer; `None`: text.
+        width: Option<u8>,
+    },
+    /// All that is left of the record.
+    Rest {
+        /// Bytes of each integer; `None`: text.
+        width: Option<u8>,
+    },
+}
+
+/// A field.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Field {
+    /// Its name.
+    pub name: String,
+    /// Bytes from the beginning of the record.
+    pub at: usize,
+    /// Bytes.
+    pub size: usize,
+    /// What it is.
+    pub shape: Shape,
+}
+
+impl Field {
+    /// A field that no text describes.
+    pub fn new(name: &str, at: usize, size: usize, shape: Shape) -> Field {
+        Field { name: name.to_owned(), at, size, shape }
+    }
+
+    /// True for integers, false for text; `None` for the others.
+    pub fn is_number(&self) -> Option<bool> {
+        match self.shape {
+            Shape::Number { .. } => Some(true),
+            Shape::Text | Shape::Elsewhere { width: None, .. } | Shape::Rest { width: None } => Some(false),
+            _ => None,
+        }
+    }
+}
+
+/// A tracepoint's record.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Format {
+    /// `sched`, `syscalls` ...
+    pub system: String,
+    /// `sched_switch` ...
+    pub name: String,
+    /// The number that its records begin with.
+    pub id: u64,
+    /// What all records of the kernel begin with (`common_pid` ...).
+    pub common: Vec<Field>,
+    /// Its own fields.
+    pub fields: Vec<Field>,
+}
+
+impl Format {
+    /// Parse a format text; `None` without name and number. A `long` of the kernel has so many bytes.
+    pub fn parse(system: &str, text: &str, long: u8) -> Option<Format> {
+        let line = |what: &str| text.lines().find_map(|line| line.trim().strip_prefix(what)).map(str::trim);
+        let (name, id) = (line("name:")?.to_owned(), line("ID:")?.parse().ok()?);
+        let all = text.lines().filter_map(|line| field(line.trim(), long));
+        let (common, fields) = all.partition(|field| field.name.starts_with("common_"));
+        Some(Format { system: system.to_owned(), name, id, common, fields })
+    }
+}
+
+/// `field:TYPE NAME[LEN]; offset:N; size:N; signed:N;`
+fn field(line: &str, long: u8) -> Option<Field> {
+    let mut parts = line.strip_prefix("field:")?.split(';').map(str::trim);
+    let declared = parts.next()?;
+    let (mut at, mut size, mut signed) = (None, None, false);
+    for part in parts {
+        match part.split_once(':') {
+            Some(("offset", n)) => at = n.parse().ok(),
+            Some(("size", n)) => size = n.parse().ok(),
+            Some(("signed", n)) => signed = n == "1",
+            _ => {}
+        }
+    }
+    let (at, size): (usize, usize) = (at?, size?);
+    // The length of an array stands behind the name, or, of `__data_loc` ones, behind the type.
+    let (head, count) = match declared.strip_suffix(']').and_then(|d| d.rsplit_once('[')) {
+        Some((head, count)) => (head.trim_end(), Some(count)),
+        None => (declared, None),
+    };
+    let (kind, name) = head.rsplit_once([' ', '\t', '*', ']'])?;
+    let name = name.trim();
+    if name.is_empty() {
+        return None;
+    }
+    let words = || kind.split([' ', '\t', '[', ']']);
+    let text = words().any(|w| w == "char") && !words().any(|w| w == "unsigned");
+    let width = element(kind, long);
+    let several = (!text).then_some(width);
+    let relative = words().any(|w| w == "__rel_loc");
+    let shape = if (relative || words().any(|w| w == "__data_loc")) && size == 4 {
+        Shape::Elsewhere { relative, width: several }
+    } else if size == 0 {
+        Shape::Rest { width: several }
+    } else if let Some(count) = count {
+        let width = count.trim().parse::<usize>().ok().filter(|n| *n > 0).map_or(usize::from(width), |n| size / n);
+        match (text, width) {
+            (true, _) => Shape::Text,
+            (false, 1 | 2 | 4 | 8) => Shape::Words { width: width as u8 },
+            _ => Shape::Words { width: 1 },
+        }
+    } else if matches!(size, 1 | 2 | 4 | 8) {
+        Shape::Number { signed: signed && !head.contains('*') }
+    } else {
+        Shape::Words { width: 1 }
+    };
+    Some(Field::new(name, at, size, shape))
+}
+
+/// Bytes of an element of an array whose length its text does not tell.
+fn element(kind: &str, long: u8) -> u8 {
+    let has = |names: &[&str]| kind.split([' ', '\t', '[', ']']).any(|word| names.contains(&word));
+    if kind.contains('*') || has(&["long", "cpumask_t", "size_t", "uintptr_t"]) {
+        long
+    } else if has(&["u64", "s64", "__u64", "__s64", "uint64_t", "int64_t"]) {
+        8
+    } else if has(&["char", "u8", "s8", "__u8", "__s8", "uint8_t", "bool"]) {
+        1
+    } else if has(&["short", "u16", "s16", "__u16", "__s16", "__le16", "__be16", "uint16_t"]) {
+        2
+    } else {
+        4
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_format_is_its_fields_with_their_places() {
+        let text = "name: sched_process_fork\nID: 308\nformat:\n\
+            \tfield:unsigned short common_type;\toffset:0;\tsize:2;\tsigned:0;\n\
+            \tfield:int common_pid;\toffset:4;\tsize:4;\tsigned:1;\n\n\
+            \tfield:__data_loc char[] parent_comm;\toffset:8;\tsize:4;\tsigned:0;\n\
+            \tfield:pid_t child_pid;\toffset:12;\tsize:4;\tsigned:1;\n\
+            \tfield:char comm[16];\toffset:16;\tsize:16;\tsigned:1;\n\
+            \tfield:char old[TASK_COMM_LEN];\toffset:32;\tsize:16;\tsigned:0;\n\
+            \tfield:unsigned long args[6];\toffset:48;\tsize:48;\tsigned:0;\n\
+            \tfield:const char * filename;\toffset:96;\tsize:8;\tsigned:1;\n\
+            \tfield:__u8 saddr[28];\toffset:104;\tsize:28;\tsigned:0;\n\
+            \tfield:__rel_loc u64[] list;\toffset:132;\tsize:4;\tsigned:0;\n\
+            \tfield:char buf[];\toffset:136;\tsize:0;\tsigned:0;\n\
+            \nprint fmt: \"field:nonsense\"\n";
+        let format = Format::parse("sched", text, 8).unwrap();
+        assert_eq!((format.name.as_str(), format.id, format.common.len()), ("sched_process_fork", 308, 2));
+        let shapes: Vec<(&str, usize, Shape)> =
+            format.fields.iter().map(|f| (f.name.as_str(), f.at, f.shape)).collect();
+        let expected = [
+            ("parent_comm", 8, Shape::Elsewhere { relative: false, width: None }),
+            ("child_pid", 12, Shape::Number { signed: true }),
+            ("comm", 16, Shape::Text),
+            ("old", 32, Shape::Text),
+            ("args", 48, Shape::Words { width: 8 }),
+            ("filename", 96, Shape::Number { signed: false }),
+            ("saddr", 104, Shape::Words { width: 1 }),
+            ("list", 132, Shape::Elsewhere { relative: true, width: Some(8) }),
+            ("buf", 136, Shape::Rest { width: None }),
+        ];
+        assert_eq!(shapes, expected);
+        assert_eq!(Format::parse("sched", "name: x\nformat:\n", 8), None);
+    }
+}

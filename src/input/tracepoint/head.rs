@@ -1,0 +1,98 @@
+//! What describes the kernel's events: the head of a trace.dat, which perf.data holds a copy of.
+//!
+//! Magic, version, byte order, size of a `long` and of a page; then, in version 6 and in perf.data, the parts one after
+//! the other, in version 7 each in a section of its own, with the same content. Sizes are held against what is there; nothing
+//! is copied but the formats.
+
+use super::format::Format;
+use crate::input::cursor::Bytes;
+
+/// What the head begins with.
+pub const MAGIC: &[u8] = b"\x17\x08\x44tracing";
+
+/// The first lines of the head.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Head {
+    /// 6 or 7; 0 for perf's `0.6`.
+    pub version: u32,
+    /// Most significant byte first.
+    pub big: bool,
+    /// Bytes of a `long` of the kernel.
+    pub long: u8,
+    /// Bytes of a page.
+    pub page: usize,
+}
+
+impl Head {
+    /// The head that a cursor stands on.
+    pub fn read(bytes: &mut Bytes<'_>) -> Option<Head> {
+        if bytes.take(MAGIC.len())? != MAGIC {
+            return None;
+        }
+        let version = std::str::from_utf8(bytes.text()?).ok()?.split('.').next()?.parse().ok()?;
+        let big = bytes.u8()? != 0;
+        let long = bytes.u8()?;
+        let page = bytes.u32(big)? as usize;
+        Some(Head { version, big, long, page })
+    }
+}
+
+/// `header_page` and `header_event`: where the data of a page begins.
+pub fn page_header<'a>(bytes: &mut Bytes<'a>, big: bool) -> Option<&'a str> {
+    let mut named = |name: &str| {
+        let found = bytes.text()? == name.as_bytes();
+        let text = bytes.counted(true, big)?;
+        if found { Some(text) } else { None }
+    };
+    let page = named("header_page")?;
+    named("header_event")?;
+    std::str::from_utf8(page).ok()
+}
+
+/// The formats of the system `ftrace`, which has no name here.
+pub fn ftrace_formats(bytes: &mut Bytes<'_>, head: &Head, formats: &mut Vec<Format>) -> Option<()> {
+    let n = bytes.u32(head.big)?;
+    texts(bytes, n, "ftrace", head, formats)
+}
+
+/// The formats of all other systems.
+pub fn event_formats(bytes: &mut Bytes<'_>, head: &Head, formats: &mut Vec<Format>) -> Option<()> {
+    for _ in 0..bytes.u32(head.big)? {
+        let system = String::from_utf8_lossy(bytes.text()?).into_owned();
+        let n = bytes.u32(head.big)?;
+        texts(bytes, n, &system, head, formats)?;
+    }
+    Some(())
+}
+
+fn texts(bytes: &mut Bytes<'_>, n: u32, system: &str, head: &Head, formats: &mut Vec<Format>) -> Option<()> {
+    for _ in 0..n {
+        let text = String::from_utf8_lossy(bytes.counted(true, head.big)?);
+        formats.extend(Format::parse(system, &text, head.long));
+    }
+    Some(())
+}
+
+/// All parts behind the head, one after the other. Returns the page header's text, and kernel symbols and saved names of
+/// threads where there are any. `None` where something passes the end.
+pub fn parts<'a>(bytes: &mut Bytes<'a>, head: &Head, formats: &mut Vec<Format>) -> Option<Parts<'a>> {
+    let page = page_header(bytes, head.big)?;
+    ftrace_formats(bytes, head, formats)?;
+    event_formats(bytes, head, formats)?;
+    let symbols = bytes.counted(false, head.big)?;
+    let _printk = bytes.counted(false, head.big)?;
+    // perf 0.5 ends here.
+    let commands = bytes.counted(true, head.big).unwrap_or(&[]);
+    Some(Parts { page, symbols, commands })
+}
+
+/// See [`parts`].
+#[derive(Clone, Copy, Debug)]
+pub struct Parts<'a> {
+    /// The text of `header_page`.
+    pub page: &'a str,
+    /// Kernel symbols as in `/proc/kallsyms`.
+    pub symbols: &'a [u8],
+    /// Lines of thread id and name.
+    pub commands: &'a [u8],
+}

@@ -1,0 +1,421 @@
+//! Recordings of the kernel's own tracepoints by perf or ftrace: what both formats share.
+//!
+//! Both carry, CPU by CPU, the kernel's records as the kernel laid them out, and the text that describes them ([`format`], [`head`]).
+//! What differs is how one gets from record to record: a [`Storage`] knows the packets of its streams and walks through
+//! them ([`Walk`]). The rest is here: classes, contexts that are computed, not recorded (process and name of a thread, call
+//! stacks), the clock, and a [`Reader`] that takes fields out of records by fixed offsets ([`plan`]). Values borrow from the
+//! mapped file; nothing is allocated for a record.
+
+pub mod format;
+pub mod head;
+pub mod plan;
+pub mod reader;
+pub mod threads;
+
+use super::record::{ClassId, Projection, Scope, StreamId, Words};
+use super::stream::{Class, Packet, Stream};
+use crate::base::notice::{Notice, Notices};
+use crate::base::time::{Ns, Shift};
+use format::{Field, Format, Shape};
+use plan::Plan;
+use reader::Reader;
+use std::borrow::Cow;
+use std::fmt::Debug;
+use std::ops::Range;
+use threads::Threads;
+
+/// A record where it lies.
+#[derive(Clone, Copy, Debug)]
+pub struct Raw<'a> {
+    /// Its class.
+    pub class: ClassId,
+    /// Its time on the recorder's clock, in ns.
+    pub clock: u64,
+    /// What the fields of its class lie in.
+    pub body: &'a [u8],
+    /// perf: the whole sample. ftrace: what follows in the packet.
+    pub around: &'a [u8],
+}
+
+/// What a step through a packet meets.
+#[derive(Clone, Copy, Debug)]
+pub enum Step<'a> {
+    /// A record.
+    Record(Raw<'a>),
+    /// The end of the packet.
+    End,
+    /// Something that cannot be: the rest of the packet is not read.
+    Damage(&'static str),
+}
+
+/// Steps from record to record through one packet.
+pub trait Walk<'a>: Debug {
+    /// The next record.
+    fn next(&mut self) -> Step<'a>;
+    /// Bytes from the beginning of the packet, and the clock there.
+    fn position(&self) -> (u64, u64);
+    /// Go to a position that [`Walk::position`] told.
+    fn go(&mut self, at: u64, clock: u64);
+    /// The thread that ran: its id in the initial namespace, where the record says.
+    fn thread(&self, raw: &Raw<'a>) -> Option<i32>;
+    /// Its process, where the record says.
+    fn process(&self, raw: &Raw<'a>) -> Option<i32>;
+    /// Addresses of the call stack in user space, or in the kernel, innermost first.
+    fn stack(&self, raw: &Raw<'a>, user: bool) -> Option<Words<'a>>;
+}
+
+/// Where the records of a recording lie.
+pub trait Storage: Debug + Send + Sync {
+    /// How it is walked through.
+    type Walk<'a>: Walk<'a>
+    where
+        Self: 'a;
+    /// From the beginning of a packet on.
+    fn walk(&self, stream: usize, packet: usize) -> Option<Self::Walk<'_>>;
+    /// Names and processes of threads.
+    fn threads(&self) -> &Threads;
+    /// The file of a packet, and where it begins there.
+    fn place(&self, stream: usize, packet: usize) -> (&str, u64);
+    /// Files that were cut off under our hands.
+    fn lost(&self) -> Vec<String>;
+    /// Most significant byte first.
+    fn big_endian(&self) -> bool;
+    /// Kernel symbols as in `/proc/kallsyms`, where the recording holds them.
+    fn kernel_symbols(&self) -> Option<&[u8]>;
+}
+
+/// What a context of a record is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Context {
+    /// Id of the thread that ran.
+    Thread,
+    /// Its process.
+    Process,
+    /// Its name.
+    Name,
+    /// Call stack in the kernel.
+    KernelStack,
+    /// Call stack in user space.
+    UserStack,
+}
+
+impl Context {
+    const ALL: [Context; 5] =
+        [Context::Thread, Context::Process, Context::Name, Context::KernelStack, Context::UserStack];
+
+    /// As the LTTng kernel tracer names it.
+    fn name(self) -> &'static str {
+        match self {
+            Context::Thread => "tid",
+            Context::Process => "pid",
+            Context::Name => "procname",
+            Context::KernelStack => "callstack_kernel",
+            Context::UserStack => "callstack_user",
+        }
+    }
+}
+
+/// What is known of a record class.
+#[derive(Clone, Debug, Default)]
+pub struct Face {
+    /// Name of the event as its recorder shows it.
+    pub name: String,
+    /// What all records of the kernel begin with.
+    pub common: Vec<Field>,
+    /// Its own fields.
+    pub fields: Vec<Field>,
+    /// It says which thread ran.
+    pub threads: bool,
+    /// It comes with call stacks.
+    pub stacks: bool,
+    /// See [`Class::known_as`].
+    pub known_as: Option<Cow<'static, str>>,
+}
+
+impl Face {
+    fn contexts(&self) -> impl Iterator<Item = Context> {
+        let stack = |c: &Context| matches!(c, Context::KernelStack | Context::UserStack);
+        Context::ALL.into_iter().filter(move |c| if stack(c) { self.stacks } else { self.threads })
+    }
+}
+
+/// A stream on the recorder's clock.
+#[derive(Clone, Debug, Default)]
+pub struct Lane {
+    /// Its name.
+    pub name: String,
+    /// Its CPU.
+    pub cpu: Option<u32>,
+    /// First and last time of each packet, and its bytes.
+    pub packets: Vec<(u64, u64, u64)>,
+    /// Losses: from, to, number of events where it is known.
+    pub losses: Vec<(u64, u64, Option<u64>)>,
+}
+
+/// The recorder's clock.
+#[derive(Clone, Debug, Default)]
+pub struct Clock {
+    /// Its name (`mono`, `local` ...).
+    pub name: String,
+    /// Known once it is laid on that of another trace.
+    pub uuid: Option<String>,
+    /// Ns from the origin to its zero.
+    pub base: i128,
+    /// To the common time line, where that is another.
+    pub shift: Option<Shift>,
+}
+
+impl Clock {
+    /// A time on the common line; where it does not fit, the end of the line on that side.
+    #[inline(always)]
+    pub fn ns(&self, clock: u64) -> Ns {
+        let own = (self.base + i128::from(clock)).clamp(i128::from(Ns::MIN), i128::from(Ns::MAX)) as Ns;
+        self.shift.map_or(own, |shift| shift.apply(own))
+    }
+}
+
+/// An opened recording.
+#[derive(Debug)]
+pub struct Trace<S> {
+    storage: S,
+    format: String,
+    classes: Vec<Class>,
+    faces: Vec<Face>,
+    lanes: Vec<Lane>,
+    streams: Vec<Stream>,
+    environment: Vec<(&'static str, String)>,
+    clock: Clock,
+    notices: Notices,
+}
+
+/// What a recording is made of.
+#[derive(Debug)]
+pub struct Parts<S> {
+    /// Where its records lie.
+    pub storage: S,
+    /// Format and version.
+    pub format: String,
+    /// Its classes, by [`ClassId`].
+    pub faces: Vec<Face>,
+    /// Its streams, by [`StreamId`].
+    pub lanes: Vec<Lane>,
+    /// Members of the environment.
+    pub environment: Vec<(&'static str, String)>,
+    /// Its clock.
+    pub clock: Clock,
+    /// What was odd.
+    pub notices: Notices,
+}
+
+impl<S: Storage> Trace<S> {
+    /// Put a recording together.
+    pub fn new(parts: Parts<S>) -> Trace<S> {
+        let Parts { storage, format, faces, lanes, mut environment, clock, notices } = parts;
+        environment.push(("domain", "kernel".to_owned()));
+        let classes = faces
+            .iter()
+            .map(|face| Class { name: face.name.clone(), stream_class: 0, known_as: face.known_as.clone() })
+            .collect();
+        let streams = Vec::new();
+        let mut trace = Trace { storage, format, classes, faces, lanes, streams, environment, clock, notices };
+        trace.tell_streams();
+        trace
+    }
+
+    /// Streams on the common time line.
+    fn tell_streams(&mut self) {
+        let clock = &self.clock;
+        let stream = |lane: &Lane| Stream {
+            name: lane.name.clone(),
+            stream_class: 0,
+            cpu: lane.cpu,
+            packets: lane
+                .packets
+                .iter()
+                .map(|(begin, end, bytes)| Packet {
+                    begin: Some(clock.ns(*begin)),
+                    end: Some(clock.ns(*end)),
+                    bytes: *bytes,
+                })
+                .collect(),
+            losses: lane.losses.iter().map(|(from, to, n)| (clock.ns(*from), clock.ns(*to), *n)).collect(),
+            lost_packets: 0,
+        };
+        self.streams = self.lanes.iter().map(stream).collect();
+    }
+
+    /// Record classes by [`ClassId`].
+    pub fn classes(&self) -> &[Class] {
+        &self.classes
+    }
+
+    fn face(&self, class: ClassId) -> Option<&Face> {
+        self.faces.get(class.index())
+    }
+
+    /// True where records of the class can have the field.
+    pub fn has_field(&self, class: ClassId, scope: Scope, dotted: &str) -> bool {
+        let Some(face) = self.face(class) else { return false };
+        match scope {
+            Scope::Payload => face.fields.iter().chain(&face.common).any(|f| f.name == dotted),
+            Scope::CommonContext => face.contexts().any(|c| c.name() == dotted),
+            Scope::SpecificContext => false,
+        }
+    }
+
+    /// Names of the payload's fields that are integers (`true`) or text (`false`).
+    pub fn payload_fields(&self, class: ClassId) -> impl Iterator<Item = (&str, bool)> {
+        let fields = self.face(class).map_or(&[][..], |face| &face.fields);
+        fields.iter().filter_map(|f| Some((f.name.as_str(), f.is_number()?)))
+    }
+
+    /// The same of the contexts.
+    pub fn context_fields(&self, class: ClassId) -> impl Iterator<Item = (&str, bool)> {
+        let contexts = self.face(class).into_iter().flat_map(Face::contexts);
+        contexts.filter_map(|context| match context {
+            Context::Thread | Context::Process => Some((context.name(), true)),
+            Context::Name => Some((context.name(), false)),
+            Context::KernelStack | Context::UserStack => None,
+        })
+    }
+
+    /// Streams by [`StreamId`].
+    pub fn streams(&self) -> &[Stream] {
+        &self.streams
+    }
+
+    /// A member of the environment.
+    pub fn environment(&self, name: &str) -> Option<&str> {
+        self.environment.iter().find(|(n, _)| *n == name).map(|(_, value)| value.as_str())
+    }
+
+    /// Uuid of the clock, once it is known.
+    pub fn clock_uuid(&self) -> Option<&str> {
+        self.clock.uuid.as_deref()
+    }
+
+    /// Name of the clock.
+    pub fn clock_name(&self) -> Option<&str> {
+        Some(&self.clock.name)
+    }
+
+    /// Uuid of the trace: it has none.
+    pub fn uuid(&self) -> Option<&str> {
+        None
+    }
+
+    /// Format and version.
+    pub fn format(&self) -> String {
+        self.format.clone()
+    }
+
+    /// Kernel symbols as in `/proc/kallsyms`, where the recording holds them.
+    pub fn kernel_symbols(&self) -> Option<&[u8]> {
+        self.storage.kernel_symbols()
+    }
+
+    /// What was odd when it was opened, and what was cut off under our hands since.
+    pub fn notices(&self) -> Notices {
+        let mut notices = self.notices.clone();
+        for file in self.storage.lost() {
+            notices.add(Notice::MappingLost, 1, || file);
+        }
+        notices
+    }
+
+    /// Compile a projection.
+    pub fn compile(&self, projection: &Projection) -> Plan {
+        Plan::new(&self.faces, projection)
+    }
+
+    /// Compile everything.
+    pub fn compile_whole(&self) -> Plan {
+        Plan::whole(&self.faces)
+    }
+
+    /// Read some packets of a stream.
+    pub fn reader<'a>(&'a self, plan: &'a Plan, stream: StreamId, packets: Range<usize>) -> Reader<'a, S> {
+        Reader::new(self, plan, stream, packets)
+    }
+
+    /// The time of a clock value as `dump --canonical` tells it: on the recorder's own line.
+    pub fn canonical_time(&self, _stream: StreamId, _packet: usize, clock: u64) -> Option<Option<i64>> {
+        Some(i64::try_from(self.clock.base + i128::from(clock)).ok())
+    }
+
+    /// The time of a clock value on the common time line.
+    pub fn exact_time(&self, _stream: StreamId, _packet: usize, clock: u64) -> Option<Ns> {
+        Some(self.clock.ns(clock))
+    }
+
+    /// The CPU of a packet.
+    pub fn packet_cpu(&self, stream: StreamId, _packet: usize) -> Option<u32> {
+        self.lanes.get(stream.index())?.cpu
+    }
+
+    /// Lay the clock on that of another trace, whose uuid and offset these are.
+    pub fn join_clock(&mut self, uuid: &str, base: i128) {
+        self.clock.uuid = Some(uuid.to_owned());
+        self.clock.base = base;
+        self.tell_streams();
+    }
+
+    /// Move the clock onto the offset that its uuid has in another trace, if it has one.
+    pub fn set_clock_offsets(&mut self, offset: impl Fn(&str) -> Option<i128>) {
+        let Some(uuid) = self.clock.uuid.clone() else { return };
+        if let Some(base) = offset(&uuid).filter(|base| *base != self.clock.base) {
+            self.join_clock(&uuid, base);
+        }
+    }
+
+    /// Lay the clock on another time line, which becomes the common one.
+    pub fn shift_clocks(&mut self, shift: Shift) {
+        self.clock.shift = Some(shift);
+        self.tell_streams();
+    }
+
+    /// The uuid of the clock with its offset, once it is known.
+    pub fn clock_offsets(&self) -> impl Iterator<Item = (&str, i128)> {
+        self.clock.uuid.as_deref().map(|uuid| (uuid, self.clock.base)).into_iter()
+    }
+}
+
+/// Common fields that say more than the record's header: `common_pid` is the context `tid`.
+pub fn is_of_interest(common: &str) -> bool {
+    matches!(common, "common_flags" | "common_preempt_count")
+}
+
+/// What a tracepoint is called by the LTTng kernel tracer, where that is not the tracepoint's own name. A `sched_process_fork` is told
+/// apart: its `child_pid` is a thread's id there.
+pub fn known_as(format: &Format) -> Option<Cow<'static, str>> {
+    let Format { system, name, .. } = format;
+    Some(match (system.as_str(), name.as_str()) {
+        ("syscalls", name) => match name.split_at_checked(9) {
+            Some(("sys_enter", call)) => format!("syscall_entry{call}").into(),
+            _ => format!("syscall_exit{}", name.strip_prefix("sys_exit")?).into(),
+        },
+        ("raw_syscalls", name) => format!("raw_syscalls:{name}").into(),
+        ("irq", "softirq_raise" | "softirq_entry" | "softirq_exit") => format!("irq_{name}").into(),
+        ("timer", name) if name.starts_with("hrtimer_expire") => format!("timer_{name}").into(),
+        ("irq_vectors", name) => format!("x86_irq_vectors_{name}").into(),
+        ("exceptions", name) => format!("x86_exceptions_{name}").into(),
+        ("net", name) if name.starts_with("netif_receive_skb") => format!("net_if_{}", name.get(6..)?).into(),
+        ("net", name) if name.starts_with("napi_gro") => format!("net_{name}").into(),
+        ("sched", "sched_process_fork") => "sched_process_fork:tids".into(),
+        _ => name.clone().into(),
+    })
+}
+
+/// The bytes from a field's own place, or from where it says they lie.
+pub(super) fn bytes_of<'a>(body: &'a [u8], field: &Field, big: bool) -> Option<&'a [u8]> {
+    match field.shape {
+        Shape::Number { .. } | Shape::Text | Shape::Words { .. } => body.get(field.at..)?.get(..field.size),
+        Shape::Rest { .. } => body.get(field.at..),
+        Shape::Elsewhere { relative, .. } => {
+            let word: [u8; 4] = body.get(field.at..)?.get(..4)?.try_into().ok()?;
+            let word = if big { u32::from_be_bytes(word) } else { u32::from_le_bytes(word) };
+            let from = if relative { field.at + 4 } else { 0 };
+            body.get(from + (word & 0xffff) as usize..)?.get(..(word >> 16) as usize)
+        }
+    }
+}

@@ -1,0 +1,176 @@
+//! Records out of packets, by a walk of whichever format.
+//!
+//! Damage ends the packet it is in; the next packet goes on.
+
+use super::plan::Plan;
+use super::{Raw, Step, Storage, Trace, Walk};
+use crate::base::notice::{Notice, Notices};
+use crate::base::time::Ns;
+use crate::input::ctf::Sink;
+use crate::input::record::{ClassId, Record, StreamId, Value};
+use crate::input::stream::{Position, Sought};
+use crate::input::trace::Records;
+use std::ops::Range;
+
+/// Reads a run of packets of one stream.
+#[derive(Debug)]
+pub struct Reader<'a, S: Storage> {
+    trace: &'a Trace<S>,
+    plan: &'a Plan,
+    stream: StreamId,
+    packets: Range<usize>,
+    walk: Option<S::Walk<'a>>,
+    values: Vec<Value<'a>>,
+    number: usize,
+    cpu: u32,
+    began: Position,
+    notices: Notices,
+}
+
+impl<'a, S: Storage> Reader<'a, S> {
+    pub(super) fn new(trace: &'a Trace<S>, plan: &'a Plan, stream: StreamId, packets: Range<usize>) -> Self {
+        let cpu = trace.packet_cpu(stream, packets.start).unwrap_or(0);
+        let values = vec![Value::Absent; plan.most()];
+        let (began, notices) = (Position::BEGIN, Notices::default());
+        Reader { trace, plan, stream, packets, walk: None, values, number: 0, cpu, began, notices }
+    }
+
+    /// Go to the next packet; false when there is none.
+    fn enter(&mut self) -> bool {
+        let Some(number) = self.packets.next() else { return false };
+        self.number = number;
+        self.walk = self.trace.storage.walk(self.stream.index(), number);
+        true
+    }
+
+    /// The next record of the packet.
+    #[inline(always)]
+    fn raw(&mut self) -> Option<Raw<'a>> {
+        match self.walk.as_mut()?.next() {
+            Step::Record(raw) => return Some(raw),
+            Step::End => {}
+            Step::Damage(what) => self.damaged(what),
+        }
+        self.walk = None;
+        None
+    }
+
+    #[cold]
+    fn damaged(&mut self, what: &str) {
+        let at = self.walk.as_ref().map_or(0, |walk| walk.position().0);
+        let (file, start) = self.trace.storage.place(self.stream.index(), self.number);
+        self.notices.add(Notice::DamagedPacket, 1, || format!("{file}: at byte {}: {what}", start + at));
+    }
+
+    /// The next record of any packet.
+    #[inline(always)]
+    fn any(&mut self) -> Option<Raw<'a>> {
+        loop {
+            self.began = self.position();
+            if let Some(raw) = self.raw() {
+                return Some(raw);
+            }
+            if !self.enter() {
+                return None;
+            }
+        }
+    }
+}
+
+impl<'a, S: Storage> Records<'a> for Reader<'a, S> {
+    fn next(&mut self) -> Option<Record<'_, 'a>> {
+        loop {
+            let Some(raw) = self.raw() else { if self.enter() { continue } else { return None } };
+            let Some(gets) = self.plan.wanted(raw.class) else { continue };
+            let (storage, big) = (&self.trace.storage, self.trace.storage.big_endian());
+            if let Some(walk) = &self.walk {
+                for (value, get) in self.values.iter_mut().zip(gets) {
+                    *value = get.value(walk, &raw, storage.threads(), big);
+                }
+            }
+            return Some(Record {
+                class: raw.class,
+                time: self.trace.clock.ns(raw.clock),
+                cpu: self.cpu,
+                values: self.values.get(..gets.len()).unwrap_or(&[]),
+            });
+        }
+    }
+
+    fn seek(&mut self, from: Ns, landmark: impl Fn(ClassId) -> bool) -> Sought {
+        let mut sought = Sought::NOTHING;
+        if !self.enter() {
+            return sought;
+        }
+        loop {
+            let here = self.position();
+            let Some(raw) = self.raw() else { return sought };
+            let time = self.trace.clock.ns(raw.clock);
+            if time >= from {
+                self.go(here);
+                return sought;
+            }
+            if self.plan.wanted(raw.class).is_some() {
+                sought.meet(time, raw.class, here, &landmark);
+            }
+        }
+    }
+
+    fn step(&mut self) -> Option<u64> {
+        self.any().map(|raw| raw.clock)
+    }
+
+    fn show<T: Sink<'a>>(&mut self, sink: &mut T) -> Option<(ClassId, u64)> {
+        loop {
+            let raw = self.any()?;
+            let storage = &self.trace.storage;
+            let (Some(walk), Some(show)) = (&self.walk, self.plan.show(raw.class)) else { continue };
+            show.write(walk, &raw, storage.threads(), storage.big_endian(), sink);
+            return Some((raw.class, raw.clock));
+        }
+    }
+
+    fn count(&mut self, counts: &mut [u64]) {
+        loop {
+            while let Some(raw) = self.raw() {
+                if let Some(count) = counts.get_mut(raw.class.index()) {
+                    *count += 1;
+                }
+            }
+            if !self.enter() {
+                return;
+            }
+        }
+    }
+
+    fn position(&self) -> Position {
+        self.walk.as_ref().map_or(Position::BEGIN, |walk| {
+            let (at, clock) = walk.position();
+            Position { at: at * 8, clock, last_big: false }
+        })
+    }
+
+    fn go(&mut self, position: Position) {
+        if let Some(walk) = &mut self.walk {
+            walk.go(position.at / 8, position.clock);
+        }
+    }
+
+    fn resume(&mut self, position: Position) {
+        if self.enter() {
+            self.go(position);
+        }
+    }
+
+    fn began(&self) -> Position {
+        self.began
+    }
+
+    fn packet(&self) -> usize {
+        self.number
+    }
+
+    fn notices(&self) -> Notices {
+        self.notices.clone()
+    }
+}

@@ -1,0 +1,73 @@
+//! Names and processes of threads, where records hold the thread's id alone.
+//!
+//! In: what a recorder says of threads, each with its time on the recorder's clock. Out: the name and the process of a thread at a
+//! time: what was said last before it, else what was said first. Cost: a binary search for each look-up; the order in which
+//! observations are added does not matter.
+
+use foldhash::HashMap;
+
+/// A name as recorded.
+type Name = Box<[u8]>;
+
+/// See the module.
+#[derive(Clone, Debug, Default)]
+pub struct Threads {
+    names: HashMap<i32, Vec<(u64, Name)>>,
+    processes: HashMap<i32, Vec<(u64, i32)>>,
+}
+
+impl Threads {
+    /// From `clock` on a thread is called so.
+    pub fn named(&mut self, tid: i32, clock: u64, name: &[u8]) {
+        let all = self.names.entry(tid).or_default();
+        if all.last().is_none_or(|(_, last)| &**last != name) {
+            all.push((clock, name.into()));
+        }
+    }
+
+    /// From `clock` on a thread belongs to this process.
+    pub fn belongs(&mut self, tid: i32, clock: u64, pid: i32) {
+        let all = self.processes.entry(tid).or_default();
+        if all.last().is_none_or(|(_, last)| *last != pid) {
+            all.push((clock, pid));
+        }
+    }
+
+    /// All is said.
+    pub fn seal(&mut self) {
+        self.names.values_mut().for_each(|all| all.sort());
+        self.processes.values_mut().for_each(|all| all.sort());
+    }
+
+    /// The name of a thread.
+    pub fn name(&self, tid: i32, clock: u64) -> Option<&[u8]> {
+        at(self.names.get(&tid)?, clock).map(|name| &**name)
+    }
+
+    /// The process of a thread.
+    pub fn process(&self, tid: i32, clock: u64) -> Option<i32> {
+        at(self.processes.get(&tid)?, clock).copied()
+    }
+}
+
+fn at<T>(all: &[(u64, T)], clock: u64) -> Option<&T> {
+    let after = all.partition_point(|(from, _)| *from <= clock);
+    all.get(after.saturating_sub(1)).map(|(_, what)| what)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_was_said_last_counts_and_before_it_what_was_said_first() {
+        let mut threads = Threads::default();
+        threads.named(7, 20, b"late");
+        threads.named(7, 10, b"early");
+        threads.belongs(7, 10, 5);
+        threads.seal();
+        let name = |clock| threads.name(7, clock);
+        assert_eq!([name(0), name(19), name(20)], [Some(&b"early"[..]), Some(b"early"), Some(b"late")]);
+        assert_eq!((threads.process(7, 3), threads.process(8, 3)), (Some(5), None));
+    }
+}

@@ -1,0 +1,239 @@
+//! Recordings by perf and trace-cmd, unconverted: what the recorders' own tools count and say is what is read, in every form of
+//! the two formats; hurt files get an answer; nothing depends on the number of workers.
+//!
+//! Counts come from `perf script -F event` and `trace-cmd report -t` (`fixtures/recorders/README.md`).
+
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::{Duration, Instant};
+use whyslow::base::notice::Notice;
+use whyslow::base::work::Work;
+use whyslow::input::{self, Argument, OpenError, Opened, Source, Trace, count};
+use whyslow::state::engine::{ChunkTarget, Way};
+use whyslow::state::kernel::{Options, record};
+use whyslow::view::dump::{self, Form, Sizes};
+
+fn fixture(name: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("fixtures/recorders").join(name)
+}
+
+fn open(path: &Path) -> Result<Vec<Source>, OpenError> {
+    match input::open(&[Argument { label: None, path: path.to_owned() }], &Work::new(1))? {
+        Opened::Traces(sources) => Ok(sources),
+        Opened::Otf2(_) => panic!("{} is no archive", path.display()),
+    }
+}
+
+fn counts(path: &Path) -> BTreeMap<String, u64> {
+    count::count(&open(path).unwrap(), &Work::new(2)).unwrap().0.per_name
+}
+
+fn text(path: &Path, workers: usize, form: Form, sizes: &Sizes) -> String {
+    let mut out = Vec::new();
+    dump::write(&open(path).unwrap(), form, sizes, &Work::new(workers), &mut out).unwrap();
+    String::from_utf8(out).unwrap()
+}
+
+const ALL: [&str; 6] = ["file.data", "pipe.data", "zstd.data", "dir.data", "v6.dat", "v7.dat"];
+
+#[test]
+fn every_form_of_perf_data_holds_what_perf_script_counts() {
+    let expected: [(&str, &[(&str, u64)]); 4] = [
+        ("file.data", &[("sched:sched_switch", 52), ("sched:sched_wakeup", 27), ("cpu-clock/freq=250/", 81)]),
+        ("pipe.data", &[("sched:sched_switch", 43), ("sched:sched_waking", 23), ("sched:sched_process_exit", 1)]),
+        ("zstd.data", &[("sched:sched_switch", 45), ("sched:sched_waking", 21), ("sched:sched_process_exit", 1)]),
+        ("dir.data", &[("sched:sched_switch", 44), ("sched:sched_waking", 19), ("sched:sched_process_exit", 1)]),
+    ];
+    for (name, events) in expected {
+        let found = counts(&fixture(name));
+        for (event, n) in events {
+            assert_eq!(found.get(*event), Some(n), "{name}: {event}");
+        }
+    }
+}
+
+#[test]
+fn both_versions_of_trace_dat_hold_what_trace_cmd_counts() {
+    let found = counts(&fixture("v6.dat"));
+    for (event, n) in
+        [("sys_enter_newfstatat", 135), ("softirq_raise", 111), ("softirq_exit", 109), ("sched_process_exec", 3)]
+    {
+        assert_eq!(found.get(event), Some(&n), "{event}");
+    }
+    assert_eq!(found.values().sum::<u64>(), 1408);
+    // The same pages in compressed chunks.
+    let whole = |name: &str| text(&fixture(name), 1, Form::Canonical, &Sizes::default());
+    assert_eq!(whole("v6.dat"), whole("v7.dat"));
+}
+
+#[test]
+fn fields_names_and_stacks_of_a_switch() {
+    let all = text(&fixture("file.data"), 1, Form::Readable, &Sizes::default());
+    let wanted = |line: &&str| {
+        let parts = ["sched:sched_switch {tid=", "procname=\"", "callstack_kernel=[18446744"];
+        parts.iter().all(|part| line.contains(part))
+    };
+    let switch = all.lines().find(wanted).unwrap();
+    for part in ["cpu ", "pid=", "procname=\"", "callstack_kernel=[18446744", "prev_comm=\"", "next_pid="] {
+        assert!(switch.contains(part), "{part} in {switch}");
+    }
+    let pages = text(&fixture("v6.dat"), 1, Form::Readable, &Sizes::default());
+    assert!(pages.contains("sys_enter_newfstatat {tid=") && pages.contains("__syscall_nr=262"));
+}
+
+#[test]
+fn nothing_depends_on_workers_or_chunks() {
+    for name in ALL {
+        let path = fixture(name);
+        let whole = text(&path, 1, Form::Canonical, &Sizes::default());
+        let sizes = Sizes { sample: 64, chunk: 600, window: 4000 };
+        assert_eq!(text(&path, 3, Form::Canonical, &sizes), whole, "{name}");
+        let sources = open(&path).unwrap();
+        let traces: Vec<&Trace> = sources.iter().map(|s| &s.trace).collect();
+        let recorded = |workers, chunks| {
+            let options = Options { way: Way { chunks, ..Way::default() }, ..Options::default() };
+            let (found, notices) = record(&traces, &[], &options, &Work::new(workers)).unwrap();
+            format!("{:?}\n{:?}\n{:?}\n{notices:?}", found.threads, found.images, found.wake_stacks)
+        };
+        let one = recorded(1, ChunkTarget::Whole);
+        assert!(one.contains("Running"), "{name}");
+        for (workers, chunks) in [(1, ChunkTarget::Packet), (3, ChunkTarget::Bytes(5000))] {
+            assert!(recorded(workers, chunks) == one, "{name} {workers} {chunks:?}");
+        }
+    }
+}
+
+fn scratch(name: &str) -> PathBuf {
+    let folder = std::env::temp_dir().join(format!("whyslow-recorders-{}-{name}", std::process::id()));
+    std::fs::create_dir_all(&folder).unwrap();
+    folder
+}
+
+/// The error of opening these bytes as a file of this name.
+fn refused(name: &str, bytes: &[u8]) -> String {
+    let path = scratch("refused").join(name);
+    std::fs::write(&path, bytes).unwrap();
+    open(&path).expect_err("it must not open").to_string()
+}
+
+#[test]
+fn what_cannot_be_read_says_why() {
+    let mut killed = std::fs::read(fixture("file.data")).unwrap();
+    killed[48..56].fill(0);
+    assert!(refused("killed.data", &killed).contains("not finished"));
+    let whole = std::fs::read(fixture("file.data")).unwrap();
+    assert!(refused("cut.data", &whole[..90]).contains("cut off"));
+    assert!(refused("old.data", b"PERFFILE and more").contains("version 1"));
+    let mut later = std::fs::read(fixture("v6.dat")).unwrap();
+    later[10] = b'8';
+    assert!(refused("later.dat", &later).contains("version 8"));
+    assert!(refused("cut.dat", &later[..15]).contains("cut off"));
+}
+
+#[test]
+fn a_page_that_follows_a_loss_tells_of_it() {
+    let mut bytes = std::fs::read(fixture("v6.dat")).unwrap();
+    let page = 4096;
+    // The second page of the first CPU: the upper bits of the length are all ones then, and the number stands behind the data.
+    let table = bytes.windows(10).position(|w| w == b"flyrecord\0").unwrap() + 10;
+    let first = u64::from_le_bytes(bytes[table..table + 8].try_into().unwrap()) as usize;
+    let at = first + page;
+    let length = u64::from_le_bytes(bytes[at + 8..at + 16].try_into().unwrap()) as usize;
+    let length = length.min(page - 24) & !7;
+    bytes[at + 8..at + 16].copy_from_slice(&(0xffff_ffff_c000_0000u64 | length as u64).to_le_bytes());
+    bytes[at + 16 + length..at + 24 + length].copy_from_slice(&77u64.to_le_bytes());
+    let path = scratch("loss").join("trace.dat");
+    std::fs::write(&path, &bytes).unwrap();
+    let (found, notices) = count::count(&open(&path).unwrap(), &Work::new(1)).unwrap();
+    assert_eq!((found.discarded_events, notices.count(Notice::DiscardedEvents)), (77, 77));
+}
+
+/// A small generator of one's own: the same rounds on every machine.
+struct Dice(u64);
+
+impl Dice {
+    fn roll(&mut self, sides: usize) -> usize {
+        self.0 ^= self.0 << 13;
+        self.0 ^= self.0 >> 7;
+        self.0 ^= self.0 << 17;
+        (self.0 % sides.max(1) as u64) as usize
+    }
+}
+
+/// Whatever the bytes are: an answer, in time.
+fn survives(path: &Path, what: &str) {
+    let began = Instant::now();
+    if let Ok(sources) = open(path) {
+        let (counted, _) = count::count(&sources, &Work::new(1)).unwrap();
+        let mut out = Vec::new();
+        dump::write(&sources, Form::Canonical, &Sizes::default(), &Work::new(1), &mut out).unwrap();
+        let lines = out.iter().filter(|b| **b == b'\n').count() as u64;
+        assert!(lines == counted.events, "{what}: {lines} lines of {} events", counted.events);
+        let traces: Vec<&Trace> = sources.iter().map(|s| &s.trace).collect();
+        record(&traces, &[], &Options::default(), &Work::new(1)).unwrap();
+    }
+    assert!(began.elapsed() < Duration::from_secs(20), "{what} took {:?}", began.elapsed());
+}
+
+#[test]
+fn hostile_files_get_an_answer() {
+    let mut dice = Dice(0x2545_f491_4f6c_dd1d);
+    for name in ["file.data", "pipe.data", "zstd.data", "v6.dat", "v7.dat"] {
+        let bytes = std::fs::read(fixture(name)).unwrap();
+        let path = scratch("hostile").join(name);
+        let try_one = |hurt: &[u8], what: String| {
+            std::fs::write(&path, hurt).unwrap();
+            survives(&path, &what);
+        };
+        for end in (0..120).chain((0..20).map(|i| bytes.len() * i / 20)) {
+            try_one(&bytes[..end.min(bytes.len())], format!("{name} up to {end}"));
+        }
+        for round in 0..60 {
+            let mut hurt = bytes.clone();
+            for _ in 0..=dice.roll(4) {
+                // Every other one in the first kilobytes, where the sizes stand.
+                let most = if round % 2 == 0 { 4096.min(hurt.len()) } else { hurt.len() };
+                let at = dice.roll(most);
+                hurt[at] = [0, 0xff, 0x80, hurt[at] ^ 1 << dice.roll(8)][dice.roll(4)];
+            }
+            try_one(&hurt, format!("{name}, round {round}"));
+        }
+    }
+}
+
+/// The recorded problems of the corpus, by both recorders: what is named must be the planted one.
+#[test]
+#[ignore = "needs the corpus"]
+fn the_planted_cause_is_named_whoever_recorded_it() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let corpus = std::env::var_os("WHYSLOW_CORPUS").map_or_else(|| root.join("target/corpus"), PathBuf::from);
+    let cases = [
+        ("cs1-cpu-contention", "perf/perf.data", "wait=clock_nanosleep,thread=ctl_task", "preempted", "telemetryd"),
+        ("cs2-disk-contention", "perf/perf.data", "wait=accept4,thread=blk-worker", "blocked.disk", "fetch_block"),
+        ("cs3-lock-contention", "perf/perf.data", "wait=read,thread=worker", "blocked", "append_entry"),
+        (
+            "cs2-disk-contention",
+            "tracecmd/trace.dat",
+            "begin=syscall_exit_accept4,end=syscall_entry_shutdown",
+            "blocked.disk",
+            "pread64",
+        ),
+    ];
+    for (case, file, task, kind, who) in cases {
+        let folder = corpus.join("kernel").join(case);
+        assert!(folder.exists(), "{} is not unpacked", folder.display());
+        let (symbols, kernel) = (folder.join("bin"), corpus.join("kernel/kernel_symbols.txt"));
+        let out = Command::new(env!("CARGO_BIN_EXE_whyslow"))
+            .args(["explain", "--json", "--task", task, "--symbols", symbols.to_str().unwrap()])
+            .args(["--kallsyms", kernel.to_str().unwrap(), folder.join(file).to_str().unwrap()])
+            .output()
+            .unwrap();
+        let answer: serde_json::Value = serde_json::from_slice(&out.stdout).expect(case);
+        let first = &answer["causes"][0];
+        assert!(first["kind"].as_str().unwrap().starts_with(kind), "{case} {file}: {first}");
+        assert!(first.to_string().contains(who), "{case} {file}: {first}");
+    }
+}
