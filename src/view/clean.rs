@@ -108,8 +108,8 @@ mod tests {
     fn a_long_quotation_is_cut_and_a_long_path_is_not() {
         let long = "x".repeat(5000);
         assert_eq!(
-            line(&format!("{long}: no type `{long}` here")),
-            format!("{long}: no type `{}...` here", "x".repeat(200))
+            line(&format!("/{long}: no type `{long}` here")),
+            format!("/{long}: no type `{}...` here", "x".repeat(200))
         );
     }
 
