@@ -22,6 +22,10 @@ fn write(folder: &Path, counters: bool) {
     };
     let mut trace = Written::new("alpha", UUID, "kernel", context);
     let mut instructions = 1_000u64;
+    // Thread 5 has the CPU from here on.
+    let fields = "string _prev_comm; i32 _prev_tid; i64 _prev_state; string _next_comm; i32 _next_tid;";
+    let idle = if counters { payload().i32(0).u64(0).u64(0).i32(0) } else { payload().i32(0) };
+    trace.event(900_000, 0, "sched_switch", fields, idle, payload().text("swapper/0").i32(0).i64(0).text("t5").i32(5));
     for i in 0..60i64 {
         let (t, long) = (1_000_000 * (i + 1), i % 6 == 5);
         let with = |n: u64| {

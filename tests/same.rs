@@ -71,6 +71,10 @@ fn every_command_says_the_same_in_every_process_on_any_number_of_workers() {
     ties(folder.path());
     for trace in [folder.path().to_owned(), fixture("lock-contention"), fixture("lost-events")] {
         for words in COMMANDS {
+            // Only the written trace has the task.
+            if words.contains(&"p:play") && trace != folder.path() {
+                continue;
+            }
             let ask = |workers: &str| {
                 let out = run(whyslow(words).args(["--threads", workers]).arg(&trace));
                 let said =
@@ -79,14 +83,15 @@ fn every_command_says_the_same_in_every_process_on_any_number_of_workers() {
             };
             let first = ask("1");
             assert!(first.0.is_some_and(|status| status < 2), "{words:?}: {}", first.2);
-            for workers in ["1", "1", "2", "7"] {
+            for workers in ["1", "2", "7"] {
                 assert_eq!(ask(workers), first, "{words:?} of {} on {workers} workers", trace.display());
             }
         }
     }
     // A database is the same bytes, too.
+    let databases = tempfile::tempdir().unwrap();
     let build = |name: &str, workers: &str| {
-        let file = folder.path().join(name);
+        let file = databases.path().join(name);
         let out = run(whyslow(["build", "--threads", workers, "-o"]).arg(&file).arg(fixture("lock-contention")));
         assert!(out.status.success(), "{}", said(&out));
         std::fs::read(file).unwrap()

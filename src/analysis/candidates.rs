@@ -9,7 +9,7 @@
 use super::derived::tracers;
 use super::executions::Execution;
 use super::functions::{Functions, called};
-use super::recording::{EdgeKind, Recording, ThreadId};
+use super::recording::{EdgeKind, Recording, Thread, ThreadId};
 use super::symbols::files::Places;
 use super::turns::{Sites, Wait, waits};
 use crate::base::names::fold_digits;
@@ -35,7 +35,7 @@ pub struct Candidate {
 
 /// Who did how much.
 pub struct Activity {
-    /// By thread: its name with digits folded; `None` for idle tasks and the tracer's threads.
+    /// By thread: its name with digits folded; `None` for idle tasks, the kernel's own threads and the tracer's.
     names: Vec<Option<String>>,
     /// CPU time by name, and whether it belongs to those that did most.
     busy: BTreeMap<String, (Ns, bool)>,
@@ -45,15 +45,17 @@ impl Activity {
     /// Of a recording. Cost: linear in edges.
     pub fn new(recording: &Recording) -> Activity {
         let left_out = tracers(recording);
+        // Threads of the kernel itself make no system calls and have no stacks of a program: they serve, nobody asks about them.
+        let is_programs = |t: &Thread| !t.calls.is_empty() || t.samples.iter().any(|s| s.user.is_some());
+        let told_apart = recording.threads.iter().any(is_programs);
         let mut busy: BTreeMap<String, (Ns, bool)> = BTreeMap::new();
         let mut names = Vec::with_capacity(recording.threads.len());
         for (at, thread) in recording.threads.iter().enumerate() {
-            let name =
-                thread.name_at(thread.life.end).filter(|_| !thread.idle && !left_out.contains(&ThreadId::at(at)));
+            let asked = !thread.idle && !left_out.contains(&ThreadId::at(at)) && (!told_apart || is_programs(thread));
+            let name = thread.name_at(thread.life.end).filter(|_| asked);
             let name = name.map(|name| fold_digits(recording.names.get(name)));
             let running = thread.edges.iter().filter(|e| e.kind == EdgeKind::Running).map(|e| e.span.len()).sum::<Ns>();
-            // Threads of the kernel make no system calls and have no functions: they are not asked about.
-            if let Some(name) = name.clone().filter(|_| !thread.calls.is_empty() || !thread.samples.is_empty()) {
+            if let Some(name) = name.clone() {
                 busy.entry(name).or_default().0 += running;
             }
             names.push(name);

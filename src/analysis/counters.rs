@@ -1,9 +1,10 @@
 //! Hardware counters along a path: how much each grew while the path's threads ran.
 //!
-//! In: a path. Out: for each counter of the recording the sum over the path's running segments of its value at the end
-//! minus that at the start; `None` where no segment has both. A value holds until the next event that names the thread
-//! (or, for a CPU's counter, until the next on the CPU): a thread's counter stands still while it does not run, so the
-//! value at its last switch-out is the one it comes back with. Cost: two binary searches per segment and counter.
+//! In: a path. Out: for each counter of the recording the sum over the path's running segments (a thread's counter: also
+//! those in which it is unknown whether it ran) of its value at the end minus that at the start; `None` where no segment
+//! has both. A value holds until the next event that names the thread (or, for a CPU's counter, until the next on the
+//! CPU): a thread's counter stands still while it does not run, so the value at its last switch-out is the one it comes
+//! back with. Cost: two binary searches per segment and counter.
 //! ALGORITHMS.md section 6.2.
 
 use super::path::PathSegment;
@@ -13,7 +14,8 @@ use crate::base::time::Ns;
 /// By how much each counter of the recording grew along a path.
 pub fn along(recording: &Recording, path: &[PathSegment]) -> Vec<Option<i64>> {
     let running = |counter| {
-        let grown = path.iter().filter(|s| s.kind == EdgeKind::Running && !s.span.is_empty());
+        let grown =
+            path.iter().filter(|s| matches!(s.kind, EdgeKind::Running | EdgeKind::Unknown) && !s.span.is_empty());
         let grown = grown.filter_map(|s| grown_over(recording, counter, s));
         grown.fold(None, |sum: Option<i64>, n| Some(sum.unwrap_or(0).saturating_add(n)))
     };

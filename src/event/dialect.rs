@@ -1,6 +1,6 @@
 //! Dialects: what other tracers call the events, contexts and call stacks that LTTng's kernel tracer records.
 //!
-//! In: a name as a trace declares it. Out: the name of the same thing in LTTng's words, which [`super::classes`] knows. All
+//! In: a name as a trace declares it. Out: the name of the same thing in LTTng's words, which `classes.rs` knows. All
 //! differences stand in the tables below; a new dialect is new rows. What no row and no meaning matches, but looks like a
 //! scheduler event all the same, is told ([`is_like_a_switch`]). ALGORITHMS.md section 2.3.
 

@@ -175,8 +175,8 @@ impl Kind {
             return Kind::Perf;
         }
         let mut begin = [0u8; 10];
-        let file = std::fs::File::open(path).ok().filter(|f| f.metadata().is_ok_and(|m| m.is_file()));
-        let read = file.is_some_and(|mut file| std::io::Read::read_exact(&mut file, &mut begin).is_ok());
+        let read =
+            mapped::open_regular(path).is_ok_and(|mut file| std::io::Read::read_exact(&mut file, &mut begin).is_ok());
         if read && ftrace::is_one(&begin) { Kind::Ftrace } else { Kind::Ctf }
     }
 }

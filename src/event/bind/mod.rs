@@ -6,7 +6,7 @@
 //!
 //! - `sched_waking` is believed, `sched_wakeup` only in traces that do not declare the former (ALGORITHMS.md 2.3).
 //! - An event that is recorded in several channels of a host's traces is followed in one: a channel that lost nothing goes before
-//!   one that did, then the one that declares most of what we ask for ([`follow`]). Its twin gives its call stacks, if it has
+//!   one that did, then the one that declares most of what we ask for (`follow`). Its twin gives its call stacks, if it has
 //!   them and the followed one has not; of who runs it says nothing.
 //! - The thread of a switch is the one that leaves: its stack is that thread's.
 //! - The context of an interrupt's own events is not decoded: it names whoever was interrupted, which the switches

@@ -1,7 +1,7 @@
 //! An OTF2 archive as operations, messages and meetings.
 //!
-//! In: records per location ([`location`]). Out: [`MpiRun`], and from it the neutral [`Operations`]. What threads and accelerators
-//! of one process wait for is put together in [`process`].
+//! In: records per location (`location.rs`). Out: [`MpiRun`], and from it the neutral [`Operations`]. What threads and accelerators
+//! of one process wait for is put together in `process.rs`.
 //!
 //! Collectives are matched by the members of their communicator, in order, because each rank may give a communicator its
 //! own id; messages in [`super::matching`]. Costs: linear; reading parallel over locations, matching over receivers.

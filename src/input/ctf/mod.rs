@@ -217,7 +217,7 @@ impl Trace {
         Plan::new(self, projection)
     }
 
-    /// Compile everything, for [`Reader::show`].
+    /// Compile everything, for a reader that shows whole records.
     pub fn compile_whole(&self) -> Plan {
         Plan::whole(self)
     }

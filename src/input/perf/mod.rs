@@ -5,7 +5,7 @@
 //! records -> index: one stream per CPU, runs as packets -> walk -> records of tracepoint::Reader
 //! ```
 //! A file, the output of a pipe, or a directory with one data file per thread of perf; compressed records are unpacked
-//! before all else ([`unpack`]). Samples of tracepoints have the fields of the kernel's format; samples of clocks and counters
+//! before all else (`unpack.rs`). Samples of tracepoints have the fields of the kernel's format; samples of clocks and counters
 //! have their call chain. perf's `tools/perf/Documentation/perf.data-file-format.txt` and `include/uapi/linux/perf_event.h`.
 
 pub mod attr;
@@ -14,7 +14,7 @@ mod index;
 mod unpack;
 mod walk;
 
-use super::mapped::Mapped;
+use super::mapped::{Mapped, open_regular};
 use super::tracepoint::threads::Threads;
 use super::tracepoint::{self, Clock, Face, Parts};
 use super::{OpenError, stream};
@@ -82,7 +82,7 @@ pub fn is_one(begin: &[u8]) -> bool {
 /// The file that holds the header of what a path names: itself, or `data` in a directory of perf.
 pub fn header_file(path: &Path) -> Option<PathBuf> {
     let file = if path.is_dir() { path.join("data") } else { path.to_owned() };
-    let begin = std::fs::File::open(&file).ok().filter(|f| f.metadata().is_ok_and(|m| m.is_file()));
+    let begin = open_regular(&file).ok();
     let mut magic = [0u8; 8];
     std::io::Read::read_exact(&mut begin?, &mut magic).ok()?;
     is_one(&magic).then_some(file)

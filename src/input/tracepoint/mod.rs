@@ -1,6 +1,6 @@
 //! Recordings of the kernel's own tracepoints by perf or ftrace: what both formats share.
 //!
-//! Both carry, CPU by CPU, the kernel's records as the kernel laid them out, and the text that describes them ([`format`], [`head`]).
+//! Both carry, CPU by CPU, the kernel's records as the kernel laid them out, and the text that describes them (`format.rs`, `head.rs`).
 //! What differs is how one gets from record to record: a [`Storage`] knows the packets of its streams and walks through
 //! them ([`Walk`]). The rest is here: classes, contexts that are computed, not recorded (process and name of a thread, call
 //! stacks), the clock, and a [`Reader`] that takes fields out of records by fixed offsets ([`plan`]). Values borrow from the
