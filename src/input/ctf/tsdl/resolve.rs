@@ -178,16 +178,6 @@ impl Attribute<'_> {
         }
     }
 
-    /// A name that stands without quotes.
-    fn plain_name<'a>(&self, word: &'a str) -> Resolved<&'a str> {
-        match is_keyword(word) {
-            true => {
-                Err(Trouble::at(self.value_at, format!("`{word}` is a keyword: a name like this stands in quotes")))
-            }
-            false => Ok(word),
-        }
-    }
-
     pub(super) fn refuse(&self, expected: &str) -> Trouble {
         Trouble::at(self.value_at, format!("`{}` is {expected}", self.name))
     }
@@ -226,7 +216,7 @@ impl<'t> Resolver<'t> {
             match &*a.name {
                 "name" => match &a.value {
                     Value::Text(text) => once(&mut name, text.to_string(), "name", a.at)?,
-                    Value::Word(word) => once(&mut name, a.plain_name(word)?.to_owned(), "name", a.at)?,
+                    Value::Word(word) => once(&mut name, word.to_string(), "name", a.at)?,
                     Value::Number(_) => return Err(a.refuse("a name")),
                 },
                 "uuid" => once(&mut uuid, parse_uuid(a)?.0, "uuid", a.at)?,
@@ -400,7 +390,7 @@ impl<'t> Resolver<'t> {
                 Item::Attribute(a) => match &*a.name {
                     "name" => match &a.value {
                         Value::Text(text) => once(&mut title, Box::from(&**text), "name", a.at)?,
-                        Value::Word(word) => once(&mut title, Box::from(a.plain_name(word)?), "name", a.at)?,
+                        Value::Word(word) => once(&mut title, Box::from(&**word), "name", a.at)?,
                         Value::Number(_) => return Err(a.refuse("a name")),
                     },
                     "id" => once(&mut id, a.number()?, "id", a.at)?,
