@@ -173,6 +173,8 @@ impl Attribute<'_> {
 
     pub(super) fn text(&self) -> Resolved<&str> {
         match &self.value {
+            // A name ends at a NUL wherever it is handed on, so one that holds a NUL says two things.
+            Value::Text(text) if text.contains('\0') => Err(Trouble::at(self.value_at, "a string holds no NUL")),
             Value::Text(text) => Ok(text),
             _ => Err(self.refuse("a string")),
         }
@@ -215,7 +217,7 @@ impl<'t> Resolver<'t> {
             let a = attribute?;
             match &*a.name {
                 "name" => match &a.value {
-                    Value::Text(text) => once(&mut name, text.to_string(), "name", a.at)?,
+                    Value::Text(_) => once(&mut name, a.text()?.to_owned(), "name", a.at)?,
                     Value::Word(word) => once(&mut name, word.to_string(), "name", a.at)?,
                     Value::Number(_) => return Err(a.refuse("a name")),
                 },
@@ -389,7 +391,7 @@ impl<'t> Resolver<'t> {
             match item {
                 Item::Attribute(a) => match &*a.name {
                     "name" => match &a.value {
-                        Value::Text(text) => once(&mut title, Box::from(&**text), "name", a.at)?,
+                        Value::Text(_) => once(&mut title, Box::from(a.text()?), "name", a.at)?,
                         Value::Word(word) => once(&mut title, Box::from(&**word), "name", a.at)?,
                         Value::Number(_) => return Err(a.refuse("a name")),
                     },

@@ -292,7 +292,7 @@ pub(super) fn unescape(raw: &str) -> Cow<'_, str> {
     Cow::Owned(text)
 }
 
-/// Text ends at a NUL wherever it is handed on, so a string that has one says two things.
+/// A NUL byte inside a string is no text; an escape sequence for one (`\0`) is.
 #[cold]
 fn nul(at: usize) -> Trouble {
     Trouble::at(at, "a string holds no NUL")
@@ -303,7 +303,6 @@ fn check_escapes(raw: &str, at: usize) -> Result<(), Trouble> {
     while let Some(place) = raw[from..].find('\\') {
         let behind = &raw[from + place + 1..];
         match escape(behind) {
-            Some(('\0', _)) => return Err(nul(at + from + place)),
             Some((_, length)) => from += place + 1 + length,
             None => {
                 let what = format!("`\\{}` is no escape sequence", behind.chars().next().unwrap_or('\\'));
