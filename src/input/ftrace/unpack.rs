@@ -10,6 +10,10 @@ use std::io::{self, Read, Write};
 /// Plain bytes of a chunk or section; trace-cmd's chunks have ten pages.
 const LONGEST: usize = 256 << 20;
 
+/// Plain bytes of a CPU's pages for each packed byte, and besides: nearly empty pages pack better than any data.
+const RATIO: usize = 1000;
+const BESIDES: usize = 16 << 20;
+
 /// How parts are compressed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Packing {
@@ -58,15 +62,44 @@ pub fn whole(packing: Packing, packed: &[u8], plain: usize) -> Option<Vec<u8>> {
 pub fn chunks(packing: Packing, packed: &[u8], big: bool, out: &mut impl Write) -> io::Result<(usize, bool)> {
     let mut bytes = Bytes::new(packed);
     let Some(n) = bytes.u32(big) else { return Ok((0, false)) };
+    let most = packed.len().saturating_mul(RATIO).saturating_add(BESIDES);
     let mut written = 0;
     for _ in 0..n {
         let one = (|| {
             let (length, plain) = (bytes.u32(big)? as usize, bytes.u32(big)? as usize);
-            whole(packing, bytes.take(length)?, plain)
+            let packed = bytes.take(length)?;
+            whole(packing, packed, plain).filter(|plain| plain.len() <= most - written)
         })();
         let Some(plain) = one else { return Ok((written, false)) };
         out.write_all(&plain)?;
         written += plain.len();
     }
     Ok((written, true))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A chunk of zstd frame that repeats one byte `blocks` times 128 KiB.
+    fn bomb(blocks: u32) -> Vec<u8> {
+        let plain = blocks << 17;
+        let mut frame = vec![0x28, 0xb5, 0x2f, 0xfd, 0xa0];
+        frame.extend(plain.to_le_bytes());
+        for i in 0..blocks {
+            let header = (1u32 << 17) << 3 | 1 << 1 | u32::from(i + 1 == blocks);
+            frame.extend(&header.to_le_bytes()[..3]);
+            frame.push(7);
+        }
+        [(frame.len() as u32).to_le_bytes().to_vec(), plain.to_le_bytes().to_vec(), frame].concat()
+    }
+
+    #[test]
+    fn a_small_file_cannot_fill_the_disk() {
+        let all = |n: u32| [n.to_le_bytes().to_vec(), bomb(80).repeat(n as usize)].concat();
+        let (written, whole) = chunks(Packing::Zstd, &all(1), false, &mut io::sink()).unwrap();
+        assert_eq!((written, whole), (80 << 17, true));
+        let (written, whole) = chunks(Packing::Zstd, &all(9), false, &mut io::sink()).unwrap();
+        assert!(!whole && written <= 9 * bomb(80).len() * RATIO + BESIDES + 4 * RATIO, "{written}");
+    }
 }
