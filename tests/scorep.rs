@@ -69,7 +69,7 @@ fn a_late_stage_of_a_pipeline() {
 
 #[test]
 fn a_step_that_no_other_step_has() {
-    holds("regridding", "rank 3", "regrid", &[("late_sender", 242.0), ("n_to_n", 664.0)]);
+    holds("regridding", "rank 3", "regrid", &[("late_sender", 242.0), ("late_receiver", 128.0), ("n_to_n", 664.0)]);
 }
 
 #[test]

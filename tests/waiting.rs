@@ -137,6 +137,21 @@ fn a_held_send_waits_for_its_receiver() {
 }
 
 #[test]
+fn a_call_that_waits_for_both_sides_waits_for_its_sender() {
+    let mut run = Script::new(3);
+    // Rank 0 completes a receive from rank 1 and a send to rank 2, which posts its receive a little later.
+    run.work(1, "assemble", 4 * MS);
+    run.work(2, "assemble", 5 * MS);
+    let wait = run.until(0, "MPI_Waitall", Kind::Receive, 5 * MS + 10 * US);
+    let sent = run.work(1, "MPI_Isend", 5 * US);
+    let posted = run.work(2, "MPI_Irecv", 5 * US);
+    let message = |via, from, sent| Message { via, from, to: wait, sent, received: 5 * MS + 10 * US };
+    run.operations.messages.push(message(Via::Message, sent, 4 * MS));
+    run.operations.messages.push(message(Via::Rendezvous, posted, 5 * MS));
+    assert_eq!(totals(run), [("late_sender", 4 * MS)].into());
+}
+
+#[test]
 fn collectives_wait_for_whom_they_need() {
     let late = |exchange| {
         let mut run = Script::new(3);

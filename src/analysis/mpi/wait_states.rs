@@ -3,7 +3,8 @@
 //! In: operations, messages, meetings, clocks. Out: [`Wait`]s by stream and operation. A call waits until the last of what it needs was there
 //! ready to come: until the sending call began, the receive was posted, the last member entered, the lock was given back, the
 //! team was called. What a call takes beyond that is transfer or its own work. Definitions as Scalasca's, but that the
-//! destination of a reduction waits for the last of its senders. Cost: linear, and one search per call that waits.
+//! destination of a reduction waits for the last of its senders, and that flow control is a state of its own. A call waits for
+//! late senders or for late receivers, not for both at once. Cost: linear, and one search per call that waits.
 
 use crate::analysis::offsets::Clock;
 use crate::base::time::Ns;
@@ -43,6 +44,16 @@ pub enum WaitKind {
 }
 
 impl WaitKind {
+    /// A receive waits.
+    fn of_receiver(self) -> bool {
+        matches!(self, WaitKind::LateSender | WaitKind::WrongOrder)
+    }
+
+    /// A send waits.
+    fn of_sender(self) -> bool {
+        matches!(self, WaitKind::LateReceiver | WaitKind::FlowControl)
+    }
+
     /// The name in JSON.
     pub fn name(self) -> &'static str {
         match self {
@@ -121,6 +132,11 @@ pub fn find(operations: &Operations, clocks: &[Clock]) -> Vec<Wait> {
     waits.sort_by_key(|w| (w.place, w.kind, w.until));
     let mut kept: Vec<Wait> = Vec::with_capacity(waits.len());
     for wait in waits {
+        let of_place = kept.iter().rev().take_while(|w| w.place == wait.place);
+        // A call that waited for a message and for room to send another waited once: late senders come first.
+        if wait.kind.of_sender() && of_place.clone().any(|w| w.kind.of_receiver()) {
+            continue;
+        }
         match kept.last_mut() {
             Some(last) if last.place == wait.place && last.kind == wait.kind => *last = wait,
             _ => kept.push(wait),
