@@ -93,6 +93,9 @@ enum TypedCommand {
         task: Option<String>,
         #[command(flatten)]
         symbols: Symbols,
+        /// Print all sources, victims, waits and patterns, not the first of each
+        #[arg(long)]
+        all: bool,
         /// Print one JSON document (schema whyslow.anomalies/1)
         #[arg(long)]
         json: bool,
@@ -345,6 +348,8 @@ pub enum Request {
         task: Option<String>,
         /// Names of functions.
         symbols: SymbolFiles,
+        /// Text without bounds.
+        all: bool,
         /// JSON instead of text.
         json: bool,
     },
@@ -423,8 +428,8 @@ pub fn parse(words: impl IntoIterator<Item = OsString>) -> Parsed {
         Some(TypedCommand::Diff { input, choice, json, max_nodes, executions }) => {
             (input, Request::Diff { selection: choice.meant(), json, max_nodes, executions })
         }
-        Some(TypedCommand::Anomalies { input, q, s, robust, task, symbols, json }) => {
-            (input, Request::Anomalies { q, s, robust, task, symbols: symbols.meant(), json })
+        Some(TypedCommand::Anomalies { input, q, s, robust, task, symbols, all, json }) => {
+            (input, Request::Anomalies { q, s, robust, task, symbols: symbols.meant(), all, json })
         }
         Some(TypedCommand::Stats { what, input, json }) => (input, Request::Stats { what, json }),
         Some(TypedCommand::Query { input, attribute, at, range, points, longest, json }) => {

@@ -18,6 +18,7 @@ use crate::model::join::Renamed;
 use crate::model::mining::Mining;
 use crate::model::questions::questions;
 use crate::session::{self, Databases, Run, Session, Traces, Wrong};
+use crate::view::anomalies::Shown;
 use crate::view::stderr::say;
 use crate::view::tui::setup::{Backend, Exported, First, Looks, Setup};
 use crate::view::tui::theme::{self, Depth};
@@ -184,10 +185,15 @@ fn tell(
     work: &Work,
     clock: &mut Stages,
 ) -> anyhow::Result<Notices> {
-    if let Request::Anomalies { q, s, robust, task, symbols, json } = request {
+    if let Request::Anomalies { q, s, robust, task, symbols, all, json } = request {
         let limit = if robust { Limit::Robust } else { Limit::Quotient };
         let settings = Settings { q, s, limit };
-        return anomalies(session, task.as_deref(), &settings, &places(common, &symbols), json, work, clock);
+        let shown = match (json, all) {
+            (true, _) => None,
+            (false, true) => Some(Shown::ALL),
+            (false, false) => Some(Shown::FIRST),
+        };
+        return anomalies(session, task.as_deref(), &settings, &places(common, &symbols), shown, work, clock);
     }
     match session {
         Session::Traces(traces) => tell_traces(traces, common, request, work, clock),
@@ -196,13 +202,13 @@ fn tell(
     }
 }
 
-/// What repeats, what broke it, and where that came from.
+/// What repeats, what broke it, and where that came from: as text with so much of each list, else as JSON.
 fn anomalies(
     session: &Session,
     task: Option<&str>,
     settings: &Settings,
     places: &Places,
-    json: bool,
+    shown: Option<Shown>,
     work: &Work,
     clock: &mut Stages,
 ) -> anyhow::Result<Notices> {
@@ -213,10 +219,9 @@ fn anomalies(
         Ok((mining.anomalies(settings, work)?, mining.notices.clone()))
     })?;
     clock.lap("judge");
-    if json {
-        print_json(&anomalies::json(&found, &notices))?;
-    } else {
-        print(&anomalies::text(&found, &notices))?;
+    match shown {
+        None => print_json(&anomalies::json(&found, &notices))?,
+        Some(shown) => print(&anomalies::text(&found, &notices, shown))?,
     }
     Ok(notices)
 }

@@ -561,7 +561,10 @@ fn survives(path: &Path) {
     let mined = Mined::new(run.into_operations(&archive), &work).unwrap();
     let found = Anomalies::new(&mined, &Settings::default(), &work).unwrap();
     let notices = Default::default();
-    let shown = (whyslow::view::anomalies::json(&found, &notices), whyslow::view::anomalies::text(&found, &notices));
+    let shown = (
+        whyslow::view::anomalies::json(&found, &notices),
+        whyslow::view::anomalies::text(&found, &notices, whyslow::view::anomalies::Shown::FIRST),
+    );
     let _ = (mined.iterations(), shown);
 }
 

@@ -741,7 +741,7 @@ fn natural_noise_is_told_as_what_it_is() {
     noise.sort_unstable();
     noise.dedup();
     assert_eq!(noise, [(0, None), (0, Some("interrupted")), (1, Some("delivery"))]);
-    let text = whyslow::view::anomalies::text(&found, &Default::default());
+    let text = whyslow::view::anomalies::text(&found, &Default::default(), whyslow::view::anomalies::Shown::FIRST);
     // Two rows of the table, two sources, and the first line says the costliest again.
     assert_eq!(text.matches("noise of the system").count(), 5, "{text}");
     let later = found.paths.iter().flat_map(|p| &p.steps[1..]).all(|s| s.noise.is_none());

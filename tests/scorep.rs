@@ -81,6 +81,39 @@ fn a_late_thread_of_a_team() {
 }
 
 #[test]
+fn waits_without_a_source_stand_beside_the_paths() {
+    let file = archive("late_sender");
+    let file = file.to_str().unwrap();
+    let found = json(&["anomalies", "--json", file]);
+    let lone = found["waits_without_source"].as_array().unwrap();
+    assert!(!found["paths"].as_array().unwrap().is_empty() && !lone.is_empty());
+    for row in lone {
+        assert!(row["label"].as_str().unwrap().starts_with("rank "), "{row}");
+        assert!(row["waits"].as_u64().unwrap() >= row["sent_in_time"].as_u64().unwrap(), "{row}");
+        assert_ne!(row["what"], "MPI_Init", "starting up is nobody's delay");
+        // None of them is a step of a path at that place and time.
+        let step =
+            |s: &Value| (&s["label"], &s["what"], &s["start_ns"]) == (&row["label"], &row["what"], &row["first_ns"]);
+        let steps = found["paths"].as_array().unwrap().iter().flat_map(|p| p["steps"].as_array().unwrap());
+        assert_eq!(steps.filter(|s| step(s)).count(), 0, "{row}");
+    }
+    let (_, text, _) = run(&["anomalies", file]);
+    let line = text.lines().find(|l| l.contains("without a source, ")).unwrap();
+    let waits: u64 = lone.iter().map(|r| r["waits"].as_u64().unwrap()).sum();
+    assert!(line.starts_with(&format!("{waits} waits")), "{line}");
+}
+
+#[test]
+fn the_text_is_bounded_unless_all_is_asked_for() {
+    let file = archive("regridding");
+    let (_, short, _) = run(&["anomalies", file.to_str().unwrap()]);
+    let (_, whole, _) = run(&["anomalies", "--all", file.to_str().unwrap()]);
+    assert!(short.contains("and over 1 messages to 4 more: ranks 1-2, 4-5"), "victims are folded: {short}");
+    assert!(whole.contains("and over 1 messages to rank 5 at "), "{whole}");
+    assert!(whole.lines().count() > short.lines().count() && !whole.contains("--all"), "{whole}");
+}
+
+#[test]
 fn runs_are_compared_and_kept() {
     let [a, b] = ["late_sender", "regridding"].map(|n| archive(n).to_str().unwrap().to_owned());
     let both = [format!("old={a}"), format!("new={b}")];

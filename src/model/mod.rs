@@ -22,6 +22,7 @@ pub mod propagation;
 pub mod questions;
 pub mod selection;
 pub mod sources;
+pub mod unexplained;
 pub mod waiting;
 
 use crate::base::names::{NameId, Names};

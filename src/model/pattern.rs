@@ -7,6 +7,7 @@ use super::idle::IdleCalls;
 use super::mining::Served;
 use super::propagation::{self, Path};
 use super::sources::{self, Source};
+use super::unexplained::{self, Unexplained};
 use super::waiting::Waiting;
 use crate::analysis::offsets::Clock;
 use crate::analysis::patterns::blame::Blamed;
@@ -146,6 +147,8 @@ pub struct Anomalies {
     pub waiting: Option<Waiting>,
     /// The sources of all paths, what one did again and again in one row, and waits for work behind them.
     pub sources: Vec<Source>,
+    /// Waits that took too long for nobody who is recorded as late: neither source nor victim of any path.
+    pub unexplained: Vec<Unexplained>,
     /// What was looked at.
     pub examined: Examined,
 }
@@ -261,6 +264,7 @@ impl Anomalies {
             paths_left_out: found.left_out,
             waiting: mined.waiting.as_ref().map(|w| Waiting::new(w, operations)),
             sources: Vec::new(),
+            unexplained: unexplained::of(mined, &lateness),
             examined,
         };
         found.sources = sources::of(&found);

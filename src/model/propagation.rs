@@ -208,7 +208,13 @@ const LONGEST_NOISE: Ns = 100_000_000;
 
 /// Whether a source is the system's noise. MPI archives tell nothing of the scheduler, so lengths have to.
 /// Noise is what nobody did: a function of the program that took long, and a step that no other step is like, are somebody's doing.
-fn noise(mined: &Mined, node: &Node, blamed: &Blamed, patternless: bool, triggers: &Triggers<'_>) -> Option<Noise> {
+pub(super) fn noise(
+    mined: &Mined,
+    node: &Node,
+    blamed: &Blamed,
+    patternless: bool,
+    triggers: &Triggers<'_>,
+) -> Option<Noise> {
     let operations = &mined.operations;
     let symbol = operations.get(Place { stream: node.stream, operation: node.event / 2 }).map(|o| o.symbol);
     let (reference, program) = (blamed.reference, symbol.is_some_and(|s| operations.is_program(s)));

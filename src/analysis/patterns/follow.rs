@@ -219,7 +219,8 @@ impl Search<'_> {
             let long = turn.map_or(life / OF_A_LIFE, |turn| turn / OF_A_TURN).max(SHORTEST);
             for ((operation, known), at) in sequence.operations.iter().zip(covered).zip(0_u32..) {
                 let local = operation.span();
-                if !known && EventKind::from(operation.kind).waits() && local.len() >= long {
+                let waits = EventKind::from(operation.kind).waits() && !self.starts_up(stream, 2 * at);
+                if !known && waits && local.len() >= long {
                     found.push((stream, Blamed { event: 2 * at, local, excess: local.len(), reference: 0 }));
                 }
             }

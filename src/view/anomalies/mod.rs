@@ -3,9 +3,10 @@
 //! In: [`Anomalies`] and the warnings. Out: JSON here, and text that begins with the sources, because they are the answer: who
 //! was late by itself, by how much, and whom that delayed.
 
+mod paths;
 mod text;
 
-pub use text::{Words, examined, rule, text, verdict};
+pub use text::{Shown, Words, examined, rule, text, verdict};
 pub(super) use text::{doing, duration, of_source};
 
 use super::clean;
@@ -17,6 +18,7 @@ use crate::event::operation::{ThreadPlace, Via};
 use crate::model::pattern::{Anomalies, Anomaly, Pattern, Responsible, Stream};
 use crate::model::propagation::{Noise, Path, Step};
 use crate::model::sources::Source;
+use crate::model::unexplained::Unexplained;
 use crate::model::waiting::Waiting;
 use serde::Serialize;
 
@@ -34,6 +36,7 @@ pub struct Document {
     anomalies: Vec<AnomalyJson>,
     paths: Vec<PathJson>,
     sources: Vec<SourceJson>,
+    waits_without_source: Vec<UnexplainedJson>,
     #[serde(flatten, skip_serializing_if = "Option::is_none")]
     waiting: Option<WaitingJson>,
     /// Who all others wait for although nothing is unusual, in words.
@@ -179,6 +182,20 @@ struct SourceJson {
     paths: Vec<u32>,
 }
 
+/// Waits of one call that nothing explains.
+#[derive(Clone, Debug, Serialize)]
+struct UnexplainedJson {
+    #[serde(flatten)]
+    place: PlaceJson,
+    what: String,
+    function: Option<String>,
+    waits: u64,
+    sent_in_time: u64,
+    excess_ns: Ns,
+    first_ns: Ns,
+    last_ns: Ns,
+}
+
 #[derive(Clone, Debug, Serialize)]
 struct VictimJson {
     name: String,
@@ -235,6 +252,7 @@ pub fn json(found: &Anomalies, notices: &Notices) -> Document {
         anomalies: (0..).zip(&found.anomalies).map(|(id, a)| anomaly(found, id, a)).collect(),
         paths: found.paths.iter().map(|p| path(found, p)).collect(),
         sources: found.sources.iter().map(|s| source(found, s)).collect(),
+        waits_without_source: found.unexplained.iter().map(|u| unexplained(found, u)).collect(),
         waiting: found.waiting.as_ref().map(|w| waiting::json(Some(w))),
         steady: found.waiting.as_ref().and_then(Waiting::sentence).map(|s| clean::line(&s)),
         truncated: found.paths_left_out > 0,
@@ -343,6 +361,19 @@ fn path(found: &Anomalies, path: &Path) -> PathJson {
         source: path.source,
         execution: path.execution,
         steps: path.steps.iter().map(step).collect(),
+    }
+}
+
+fn unexplained(found: &Anomalies, u: &Unexplained) -> UnexplainedJson {
+    UnexplainedJson {
+        place: place_of(found, u.stream),
+        what: cleaned(&u.what),
+        function: u.function.as_deref().map(cleaned),
+        waits: u.waits,
+        sent_in_time: u.sent_in_time,
+        excess_ns: u.excess_ns,
+        first_ns: u.span.start,
+        last_ns: u.span.end,
     }
 }
 

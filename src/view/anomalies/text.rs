@@ -1,27 +1,44 @@
 //! Anomalies in words: the table of sources, their paths step by step, and the sentences that the interface shares.
 
 use super::cleaned;
+use super::paths::{self, sentence};
 use crate::analysis::patterns::measure::{Limit, Verdict};
 use crate::base::notice::{Notices, Severity};
-use crate::event::operation::{EventKind, Via};
 use crate::model::pattern::{Anomalies, Stream};
-use crate::model::propagation::{Noise, Path, Step};
+use crate::model::propagation::Step;
 use crate::model::sources::Source;
 use crate::view::{clean, waiting};
 use std::fmt::Write;
 
-/// Sources shown as text, and single delays after them; the JSON has all.
-const SHOWN: usize = 10;
+/// How much of each list is shown as text; the JSON has all.
+#[derive(Clone, Copy, Debug)]
+pub struct Shown {
+    /// Sources, and single delays after them.
+    pub(super) sources: usize,
+    /// Steps of a path, and lines for its other victims.
+    pub(super) victims: usize,
+    /// Rows of waits without a source.
+    pub(super) waits: usize,
+    /// Patterns.
+    pub(super) patterns: usize,
+}
+
+impl Shown {
+    /// As much as a person reads.
+    pub const FIRST: Shown = Shown { sources: 10, victims: 8, waits: 5, patterns: 30 };
+    /// Everything.
+    pub const ALL: Shown = Shown { sources: usize::MAX, victims: usize::MAX, waits: usize::MAX, patterns: usize::MAX };
+}
 
 /// The text for people.
-pub fn text(found: &Anomalies, notices: &Notices) -> String {
+pub fn text(found: &Anomalies, notices: &Notices, shown: Shown) -> String {
     let mut out = String::new();
     // Writing to a String cannot fail.
-    let _ = write(found, notices, &mut out);
+    let _ = write(found, notices, shown, &mut out);
     out
 }
 
-fn write(found: &Anomalies, notices: &Notices, out: &mut String) -> std::fmt::Result {
+fn write(found: &Anomalies, notices: &Notices, shown: Shown, out: &mut String) -> std::fmt::Result {
     let s = &found.summary;
     writeln!(
         out,
@@ -37,23 +54,9 @@ fn write(found: &Anomalies, notices: &Notices, out: &mut String) -> std::fmt::Re
     if found.sources.iter().all(|s| s.idle) {
         writeln!(out, "{}", examined(found, notices))?;
     }
-    write_sources(found, out)?;
-    let mut paths = found.paths.iter().peekable();
-    for _ in 0..SHOWN {
-        let Some(path) = paths.next() else { break };
-        writeln!(out)?;
-        write_source(found, path, out)?;
-        // The other paths of the same source: only where they end.
-        while let Some(other) = paths.next_if(|other| other.source == path.source) {
-            if let Some(last) = other.steps.last() {
-                let hops = if other.execution.is_some() { "hops" } else { "messages" };
-                writeln!(out, "    and over {} {hops} to {}", other.messages, place(found, last))?;
-            }
-        }
-    }
-    if paths.peek().is_some() {
-        writeln!(out, "\nmore with --json; fewer with a larger s")?;
-    }
+    write_sources(found, shown, out)?;
+    paths::write_unexplained(found, shown, out)?;
+    paths::write(found, shown, out)?;
     if let Some(w) = &found.waiting {
         waiting::write(w, out)?;
         if let Some(sentence) = w.sentence() {
@@ -61,10 +64,13 @@ fn write(found: &Anomalies, notices: &Notices, out: &mut String) -> std::fmt::Re
         }
     }
     writeln!(out, "\n{:>9} {:>11} {:>11} {:>11}  pattern", "times", "reference", "limit", "longest")?;
-    for p in &found.patterns {
+    for p in found.patterns.iter().take(shown.patterns) {
         let [reference, limit, longest] = [p.max_ref_ns, p.limit_ns, p.longest_ns].map(duration);
         let (name, reason) = (clean::text(&p.name), p.verdict.reason());
         writeln!(out, "{:>9} {reference:>11} {limit:>11} {longest:>11}  {name} ({reason})", p.occurrences)?;
+    }
+    if let Some(more) = found.patterns.len().checked_sub(shown.patterns).filter(|more| *more > 0) {
+        writeln!(out, "{:>9} more with --all", format!("{more}"))?;
     }
     for warning in notices.sentences() {
         writeln!(out, "note: {}", clean::line(&warning))?;
@@ -81,8 +87,8 @@ pub fn rule(limit: Limit, q: f64, s: f64) -> String {
 }
 
 /// The table of sources, those that caused most first.
-fn write_sources(found: &Anomalies, out: &mut String) -> std::fmt::Result {
-    let shown: Vec<&Source> = found.sources.iter().take(SHOWN).collect();
+fn write_sources(found: &Anomalies, bound: Shown, out: &mut String) -> std::fmt::Result {
+    let shown: Vec<&Source> = found.sources.iter().take(bound.sources).collect();
     if shown.is_empty() {
         return Ok(());
     }
@@ -104,8 +110,8 @@ fn write_sources(found: &Anomalies, out: &mut String) -> std::fmt::Result {
         let (delay, times, words) = (duration(delay), source.occurrences.len(), of_source(source));
         writeln!(out, "{delay:>11} {times:>7}{executions} {first:>11} {last:>11}  {words}")?;
     }
-    if found.sources.len() > SHOWN {
-        writeln!(out, "{:>11} and {} more sources", "", found.sources.len() - SHOWN)?;
+    if let Some(more) = found.sources.len().checked_sub(bound.sources).filter(|more| *more > 0) {
+        writeln!(out, "{:>11} and {more} more sources, with --all", "")?;
     }
     Ok(())
 }
@@ -141,7 +147,12 @@ impl Words {
             Some(function) => format!("{what} in {}", clean::text(function)),
             None => what,
         };
-        let noise = if source.noise.is_some() { " (noise of the system)" } else { "" };
+        let noise = match source.noise {
+            Some(_) => " (noise of the system)",
+            // Others waited for it, and it waited itself: for nobody who is recorded as late.
+            None if source.kind.waits() && !source.idle => " (a wait without a source)",
+            None => "",
+        };
         let via: Vec<&str> = source.via.iter().map(|via| via.name()).collect();
         let to = match &source.victim {
             Some((victim, Some(function))) => {
@@ -226,20 +237,6 @@ fn of_executions(found: &Anomalies, task: &str, executions: u64) -> String {
     )
 }
 
-fn write_source(found: &Anomalies, path: &Path, out: &mut String) -> std::fmt::Result {
-    let Some((first, rest)) = path.steps.split_first() else { return Ok(()) };
-    writeln!(out, "{}: {}", place(found, first), sentence(first))?;
-    if path.affected_ns > 0 && !rest.is_empty() {
-        writeln!(out, "  its {} too much cost its victims {}:", duration(first.excess_ns), duration(path.affected_ns))?;
-    }
-    for step in rest {
-        let what = doing(step);
-        let via = step.via.map_or("", Via::name);
-        writeln!(out, "    {via} to {}: {what} {} too long", place(found, step), duration(step.excess_ns))?;
-    }
-    Ok(())
-}
-
 /// What happened, and in which function where that is known.
 pub(in crate::view) fn doing(step: &Step) -> String {
     match &step.function {
@@ -248,44 +245,7 @@ pub(in crate::view) fn doing(step: &Step) -> String {
     }
 }
 
-/// What kind of delay it was, as far as the recording tells.
-fn sentence(step: &Step) -> String {
-    let (length, what) = (duration(step.local.len()), doing(step));
-    // What was found by what waited for it alone may have no usual length.
-    let usual = match step.reference_ns {
-        0 => "other steps do no such thing".to_owned(),
-        reference => format!("usually {}", duration(reference)),
-    };
-    if step.noise == Some(Noise::Tracer) {
-        return format!(
-            "{what} took {length} ({usual}): the tracer wrote out its buffer meanwhile, which the program did not ask for"
-        );
-    }
-    match (step.kind, step.noise) {
-        (EventKind::Gap, Some(Noise::Interrupted)) => {
-            format!("{length} between calls, {what} ({usual}): noise of the system, interrupted or preempted there")
-        }
-        (EventKind::Gap, _) => format!("{length} between calls, {what} ({usual})"),
-        (EventKind::Operation, Some(Noise::Interrupted)) => {
-            format!("{length} inside {what} ({usual}): noise of the system, interrupted or preempted there")
-        }
-        (EventKind::Operation | EventKind::Wait, _) => format!("{what} took {length} ({usual})"),
-        (EventKind::Running | EventKind::Interrupt, _) => {
-            format!("{what}, {} more than usual ({usual})", duration(step.excess_ns))
-        }
-        (EventKind::Runnable, _) => {
-            format!("{what} without a CPU, {} more than usual ({usual})", duration(step.excess_ns))
-        }
-        (_, Some(Noise::Delivery)) => format!(
-            "{what} took {length} ({usual}) for what had been sent in time: noise of the system, slow to arrive or to run again"
-        ),
-        (EventKind::Receive | EventKind::Collective | EventKind::Send, _) => {
-            format!("{what} took {length} ({usual}), for nothing that was recorded as late")
-        }
-    }
-}
-
-fn name(found: &Anomalies, step: &Step) -> String {
+pub(super) fn name(found: &Anomalies, step: &Step) -> String {
     let stream = found.streams.get(step.stream as usize);
     match stream {
         Some(stream) if !stream.label.is_empty() => cleaned(&stream.label),
@@ -294,7 +254,7 @@ fn name(found: &Anomalies, step: &Step) -> String {
     }
 }
 
-fn place(found: &Anomalies, step: &Step) -> String {
+pub(super) fn place(found: &Anomalies, step: &Step) -> String {
     format!("{} at {}", name(found, step), duration(step.span.start - found.origin))
 }
 

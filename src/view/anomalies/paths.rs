@@ -1,0 +1,158 @@
+//! How delays spread, in words: each source with the victims on its longest path, its other victims folded behind it, and the
+//! waits for which nobody is recorded as late.
+
+use super::text::{Shown, doing, duration, name, place};
+use crate::event::operation::{EventKind, Via};
+use crate::model::pattern::Anomalies;
+use crate::model::propagation::{Noise, Path, Step};
+use crate::view::clean;
+use std::fmt::Write;
+
+/// The sources, those that caused most first.
+pub(super) fn write(found: &Anomalies, shown: Shown, out: &mut String) -> std::fmt::Result {
+    let mut sources = found.paths.chunk_by(|a, b| a.source == b.source);
+    for paths in sources.by_ref().take(shown.sources) {
+        writeln!(out)?;
+        write_source(found, paths, shown, out)?;
+    }
+    if sources.next().is_some() {
+        writeln!(out, "\nmore with --all; fewer with a larger s")?;
+    }
+    Ok(())
+}
+
+/// A source: its longest path step by step, and where its other paths end.
+fn write_source(found: &Anomalies, paths: &[Path], shown: Shown, out: &mut String) -> std::fmt::Result {
+    let Some((path, others)) = paths.split_first() else { return Ok(()) };
+    let Some((first, rest)) = path.steps.split_first() else { return Ok(()) };
+    writeln!(out, "{}: {}", place(found, first), sentence(first))?;
+    if path.affected_ns > 0 && !rest.is_empty() {
+        writeln!(out, "  its {} too much cost its victims {}:", duration(first.excess_ns), duration(path.affected_ns))?;
+    }
+    for step in rest.iter().take(shown.victims) {
+        let what = doing(step);
+        let via = step.via.map_or("", Via::name);
+        writeln!(out, "    {via} to {}: {what} {} too long", place(found, step), duration(step.excess_ns))?;
+    }
+    if let Some(more) = rest.len().checked_sub(shown.victims).filter(|more| *more > 0) {
+        writeln!(out, "    and {more} more steps, with --all")?;
+    }
+    let hops = if path.execution.is_some() { "hops" } else { "messages" };
+    if others.len() <= FOLDED || shown.victims == usize::MAX {
+        for (other, last) in others.iter().filter_map(|other| Some((other, other.steps.last()?))) {
+            writeln!(out, "    and over {} {hops} to {}", other.messages, place(found, last))?;
+        }
+        return Ok(());
+    }
+    let (least, most) = others.iter().fold((u64::MAX, 0), |(a, b), p| (a.min(p.messages), b.max(p.messages)));
+    let over = if least == most { format!("{least}") } else { format!("{least} to {most}") };
+    let ends = others.iter().filter_map(|other| other.steps.last());
+    writeln!(out, "    and over {over} {hops} to {} more: {}", others.len(), fold(found, ends))
+}
+
+/// More other victims than this stand in one line.
+const FOLDED: usize = 3;
+/// Runs of ranks, or names, in that line.
+const RUNS: usize = 8;
+
+/// Where steps are, each place once: ranks as runs of numbers, others by name.
+fn fold<'a>(found: &Anomalies, steps: impl Iterator<Item = &'a Step>) -> String {
+    let (mut ranks, mut names): (Vec<u32>, Vec<String>) = (Vec::new(), Vec::new());
+    for step in steps {
+        let name = name(found, step);
+        match name.strip_prefix("rank ").and_then(|number| number.parse().ok()) {
+            Some(rank) => ranks.push(rank),
+            None => names.push(name),
+        }
+    }
+    names.sort_unstable();
+    names.dedup();
+    ranks.sort_unstable();
+    ranks.dedup();
+    let run = |run: &[u32]| match run {
+        [first, .., last] if first != last => format!("{first}-{last}"),
+        _ => run.iter().map(u32::to_string).collect(),
+    };
+    let mut parts: Vec<String> = ranks.chunk_by(|a, b| a + 1 == *b).map(run).collect();
+    if let Some(first) = parts.first_mut() {
+        *first = format!("rank{} {first}", if ranks.len() > 1 { "s" } else { "" });
+    }
+    parts.extend(names);
+    let more = parts.len().saturating_sub(RUNS);
+    parts.truncate(RUNS);
+    let rest = if more > 0 { format!(", and {more} more, with --all") } else { String::new() };
+    parts.join(", ") + &rest
+}
+
+/// Waits without a source, longest together first.
+pub(super) fn write_unexplained(found: &Anomalies, shown: Shown, out: &mut String) -> std::fmt::Result {
+    let all = &found.unexplained;
+    if all.is_empty() {
+        return Ok(());
+    }
+    let (waits, ns) = all.iter().fold((0, 0), |(waits, ns), u| (waits + u.waits, ns + u.excess_ns));
+    writeln!(
+        out,
+        "\n{waits} waits without a source, {} too long together: nobody is recorded as late for them",
+        duration(ns)
+    )?;
+    for u in all.iter().take(shown.waits) {
+        let label =
+            found.streams.get(u.stream as usize).map_or("", |s| if s.label.is_empty() { &s.name } else { &s.label });
+        let within = u.function.as_ref().map_or_else(String::new, |f| format!(" in {}", clean::text(f)));
+        let in_time = match u.sent_in_time {
+            0 => String::new(),
+            n if n == u.waits => ", for what had been sent in time".to_owned(),
+            n => format!(", {n} of them for what had been sent in time"),
+        };
+        let [first, last] = [u.span.start, u.span.end].map(|t| duration(t - found.origin));
+        let (long, what) = (duration(u.excess_ns), clean::text(&u.what));
+        writeln!(
+            out,
+            "{long:>11} {:>7} {first:>11} {last:>11}  {}: {what}{within}{in_time}",
+            u.waits,
+            clean::text(label)
+        )?;
+    }
+    if let Some(more) = all.len().checked_sub(shown.waits).filter(|more| *more > 0) {
+        writeln!(out, "{:>11} and {more} more places, with --all", "")?;
+    }
+    Ok(())
+}
+
+/// What kind of delay it was, as far as the recording tells.
+pub(super) fn sentence(step: &Step) -> String {
+    let (length, what) = (duration(step.local.len()), doing(step));
+    // What was found by what waited for it alone may have no usual length.
+    let usual = match step.reference_ns {
+        0 => "other steps do no such thing".to_owned(),
+        reference => format!("usually {}", duration(reference)),
+    };
+    if step.noise == Some(Noise::Tracer) {
+        return format!(
+            "{what} took {length} ({usual}): the tracer wrote out its buffer meanwhile, which the program did not ask for"
+        );
+    }
+    match (step.kind, step.noise) {
+        (EventKind::Gap, Some(Noise::Interrupted)) => {
+            format!("{length} between calls, {what} ({usual}): noise of the system, interrupted or preempted there")
+        }
+        (EventKind::Gap, _) => format!("{length} between calls, {what} ({usual})"),
+        (EventKind::Operation, Some(Noise::Interrupted)) => {
+            format!("{length} inside {what} ({usual}): noise of the system, interrupted or preempted there")
+        }
+        (EventKind::Operation | EventKind::Wait, _) => format!("{what} took {length} ({usual})"),
+        (EventKind::Running | EventKind::Interrupt, _) => {
+            format!("{what}, {} more than usual ({usual})", duration(step.excess_ns))
+        }
+        (EventKind::Runnable, _) => {
+            format!("{what} without a CPU, {} more than usual ({usual})", duration(step.excess_ns))
+        }
+        (_, Some(Noise::Delivery)) => format!(
+            "{what} took {length} ({usual}) for what had been sent in time: noise of the system, slow to arrive or to run again"
+        ),
+        (EventKind::Receive | EventKind::Collective | EventKind::Send, _) => {
+            format!("{what} took {length} ({usual}), for nothing that was recorded as late")
+        }
+    }
+}
