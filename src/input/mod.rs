@@ -305,11 +305,11 @@ fn share_clocks(sources: &mut [Source]) {
     let ctf = sources.iter().filter(|s| matches!(s.trace, Trace::Ctf(_)) && monotonic(&s.trace));
     let lines = ctf.filter_map(|s| {
         let (uuid, base) = *s.trace.clock_offsets().first()?;
-        Some((s.label.clone(), s.labelled, s.trace.environment("hostname")?.to_owned(), uuid.to_owned(), base))
+        Some((s.label.clone(), s.labelled, s.trace.host()?.to_owned(), uuid.to_owned(), base))
     });
     let lines: Vec<_> = lines.collect();
     for source in sources.iter_mut().filter(|s| !matches!(s.trace, Trace::Ctf(_)) && monotonic(&s.trace)) {
-        let host = source.trace.environment("hostname").unwrap_or("").to_owned();
+        let host = source.trace.host().unwrap_or("").to_owned();
         let same = |(label, labelled, name, ..): &&(String, bool, String, String, i128)| {
             *name == host && (*label == source.label || !(*labelled && source.labelled))
         };

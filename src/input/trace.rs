@@ -127,6 +127,11 @@ impl Trace {
         each!(Trace, self, t => t.environment(name))
     }
 
+    /// Name of the host: `hostname` of LTTng's environment, `host` of what `perf data convert --to-ctf` writes.
+    pub fn host(&self) -> Option<&str> {
+        self.environment("hostname").or_else(|| self.environment("host"))
+    }
+
     /// Uuid of the clock, where there is exactly one clock and it has one.
     pub fn clock_uuid(&self) -> Option<&str> {
         each!(Trace, self, t => t.clock_uuid())

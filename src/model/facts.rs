@@ -94,7 +94,7 @@ impl TraceFacts {
             end: packets().filter_map(|p| p.end).max(),
             streams: trace.streams().len() as u64,
             packets: packets().count() as u64,
-            host: trace.environment("hostname").map(str::to_owned),
+            host: trace.host().map(str::to_owned),
             clock: clock.or_else(|| trace.clock_name().map(str::to_owned)),
             event_types: trace.classes().len() as u64,
         }

@@ -45,7 +45,7 @@ fn clocks(sources: &[Source]) -> Vec<HostClock> {
     let mut keys: Vec<(Option<&str>, &str, &str)> = Vec::new();
     let mut clocks: Vec<HostClock> = Vec::new();
     for (i, source) in sources.iter().enumerate() {
-        let host = source.trace.environment("hostname").unwrap_or("");
+        let host = source.trace.host().unwrap_or("");
         let key = match source.trace.clock_uuid() {
             Some(uuid) => (Some(uuid), "", ""),
             None => (None, host, if source.labelled { source.label.as_str() } else { "" }),
