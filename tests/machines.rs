@@ -70,6 +70,30 @@ fn a_planted_sleep_is_found() {
     assert_eq!(answer["verdict"]["confident"], true, "{:#}", answer["verdict"]);
 }
 
+/// The executions in which anomalies are looked for are those that `explain` asks about: with the program's own events, and without
+/// them (loops and system calls).
+#[test]
+fn anomalies_ask_about_the_task_that_explain_chooses() {
+    for (seed, kernel_only) in [(1, false), (1, true), (5, true), (12, true)] {
+        let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("machines-task-{seed}-{kernel_only}"));
+        let recorded = record(&machine(seed).world, &Manner::default(), &folder);
+        let traces = if kernel_only { &recorded.traces[..1] } else { &recorded.traces[..] };
+        let ask = |command: &str| -> Value {
+            let out =
+                Command::new(env!("CARGO_BIN_EXE_whyslow")).args([command, "--json"]).args(traces).output().unwrap();
+            assert!(out.status.success(), "{}", String::from_utf8_lossy(&out.stderr));
+            serde_json::from_slice(&out.stdout).unwrap()
+        };
+        let (explained, anomalies) = (ask("explain"), ask("anomalies"));
+        let executions = |group: &str| explained[group]["count"].as_u64().unwrap();
+        assert_eq!(anomalies["summary"]["task"], explained["task"], "machine {seed}");
+        let all = anomalies["summary"]["executions"].as_u64().unwrap();
+        assert!(all >= executions("slow") + executions("fast"), "machine {seed}: {all}");
+        assert_eq!(kernel_only, explained["task"] != "app:request", "machine {seed}: {}", explained["task"]);
+        std::fs::remove_dir_all(folder).unwrap();
+    }
+}
+
 /// What became of a question.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Grade {

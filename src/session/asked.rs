@@ -32,25 +32,28 @@ impl Asked {
         })
     }
 
-    /// How the marks of each task pair. That a function is meant that nobody called is told with what is like it.
+    /// How the marks of each task pair.
     pub fn rules(&self) -> Result<Vec<Rule>, Wrong> {
-        let rule = |(task, functions): (&TaskDefinition, &Functions)| {
-            let mut rule = Rule::of(task);
-            if task.pairing == Pairing::Function {
-                let meant = functions.meant(&task.name);
-                if meant.is_empty() {
-                    let hint = match functions.alike(&task.name).join("` or `") {
-                        none if none.is_empty() => "`whyslow info --full` lists both".into(),
-                        alike => format!("did you mean `{alike}`?"),
-                    };
-                    let why = "no such task, and no such function was called";
-                    return Err(Wrong(format!("--task {}: {why}; {hint}", task.name)));
-                }
-                rule.called = Some(meant);
+        (0..self.tasks.len()).map(|at| self.rule(at)).collect()
+    }
+
+    /// How the marks of a task pair. That a function is meant that nobody called is told with what is like it.
+    pub fn rule(&self, at: usize) -> Result<Rule, Wrong> {
+        let (task, functions) = (&self.tasks[at], &self.functions[at]);
+        let mut rule = Rule::of(task);
+        if task.pairing == Pairing::Function {
+            let meant = functions.meant(&task.name);
+            if meant.is_empty() {
+                let hint = match functions.alike(&task.name).join("` or `") {
+                    none if none.is_empty() => "`whyslow info --full` lists both".into(),
+                    alike => format!("did you mean `{alike}`?"),
+                };
+                let why = "no such task, and no such function was called";
+                return Err(Wrong(format!("--task {}: {why}; {hint}", task.name)));
             }
-            Ok(rule)
-        };
-        self.tasks.iter().zip(&self.functions).map(rule).collect()
+            rule.called = Some(meant);
+        }
+        Ok(rule)
     }
 
     /// Positions of the tasks that began somewhere.

@@ -24,32 +24,36 @@ use crate::model::{Choice, Model};
 /// Tasks of one kind that are tried, at most.
 const TRIED: usize = 6;
 
-/// Models that were made, the best so far kept.
-#[derive(Default)]
-struct Best {
+/// What is made of a task's executions: the model, and whatever else the asker needs of them.
+type Made<T> = (Model, T);
+
+/// Makes it.
+type Maker<'a, T> = dyn Fn(&Asked, usize, Rule) -> anyhow::Result<Made<T>> + 'a;
+
+/// What was made, the best so far kept.
+struct Best<T> {
     /// It answers.
-    answer: Option<(usize, Model)>,
+    answer: Option<(usize, Made<T>)>,
     /// The first with enough executions.
-    enough: Option<(usize, Model)>,
+    enough: Option<(usize, Made<T>)>,
     /// The first that ran at all.
-    some: Option<(usize, Model)>,
+    some: Option<(usize, Made<T>)>,
 }
 
-impl Best {
+impl<T> Best<T> {
     fn is_settled(&self) -> bool {
         self.answer.is_some()
     }
 
-    fn take(self) -> Option<(usize, Model)> {
+    fn take(self) -> Option<(usize, Made<T>)> {
         self.answer.or(self.enough).or(self.some)
     }
 }
 
-/// With what models are made.
+/// Where symbols are, and the workers.
 #[derive(Clone, Copy)]
 struct With<'a> {
     places: &'a Places,
-    moments: &'a [ExecutionId],
     work: &'a Work,
 }
 
@@ -64,39 +68,57 @@ struct Trial {
 impl Traces {
     /// The executions of the task that answers, explained.
     pub(super) fn choose(&self, places: &Places, moments: &[ExecutionId], work: &Work) -> anyhow::Result<Model> {
-        let with = With { places, moments, work };
         let pairs = self.candidates(&[])?;
         let called = task::function("", &self.tasks().classes);
         let mut asked = self.pass(pairs.iter().cloned().chain(called).collect(), places, work)?;
-        let begun: Vec<usize> = asked.begun().filter(|at| *at < pairs.len()).collect();
-        let own = |at: usize| Trial { task: at, rule: Rule::of(&pairs[at]), why: None, name: pairs[at].name.clone() };
+        let make =
+            |asked: &Asked, task: usize, rule: Rule| Ok((self.explain(asked, task, rule, places, moments, work)?, ()));
+        match self.choose_in(&mut asked, pairs.len(), places, &make, work)? {
+            Some((model, ())) => Ok(model),
+            None => anyhow::bail!("{}", self.nothing_by_itself(work, &asked)?),
+        }
+    }
+
+    /// What `make` makes of the executions of the task that answers; `None` where nothing ran. The first `pairs` tasks of `asked` are
+    /// delimited by the program's own events; where another stands behind them, all functions are it.
+    pub(super) fn choose_in<T>(
+        &self,
+        asked: &mut Asked,
+        pairs: usize,
+        places: &Places,
+        make: &Maker<'_, T>,
+        work: &Work,
+    ) -> anyhow::Result<Option<Made<T>>> {
+        let with = With { places, work };
+        let begun: Vec<usize> = asked.begun().filter(|at| *at < pairs).collect();
+        let own = |at: usize| {
+            let task = &asked.tasks[at];
+            Trial { task: at, rule: Rule::of(task), why: None, name: task.name.clone() }
+        };
         let own: Vec<Trial> = begun.into_iter().map(own).collect();
-        let mut best = Best::default();
+        let mut best = Best { answer: None, enough: None, some: None };
         // Without a rival nothing has to be compared.
         let alone = own.len() == 1;
         for (at, trial) in own.iter().enumerate() {
-            self.attempt(&asked, (at, trial), alone, &mut best, with)?;
+            attempt(asked, (at, trial), alone, &mut best, make, work)?;
             if best.is_settled() {
                 break;
             }
         }
         if best.answer.is_some() || best.enough.is_some() {
-            return best.take().map(|(_, model)| model).ok_or_else(|| anyhow::anyhow!("nothing was chosen"));
+            return Ok(best.take().map(|(_, made)| made));
         }
-        let (others, few) = self.others(&mut asked, pairs.len(), with)?;
+        let (others, few) = self.others(asked, pairs, with)?;
         let first = own.len();
         let trials: Vec<Trial> = own.into_iter().chain(others).chain(few).collect();
         for (at, trial) in trials.iter().enumerate().skip(first) {
             // What runs too seldom tells where its time goes, where nothing else is left.
-            self.attempt(&asked, (at, trial), false, &mut best, with)?;
+            attempt(asked, (at, trial), false, &mut best, make, work)?;
             if best.is_settled() || (best.enough.is_some() && at + 1 >= first + 3 * TRIED) {
                 break;
             }
         }
-        match best.take() {
-            Some((at, model)) => Ok(with_choice(model, at, &trials)),
-            None => anyhow::bail!("{}", self.nothing_by_itself(work, &asked)?),
-        }
+        Ok(best.take().map(|(at, (model, more))| (with_choice(model, at, &trials), more)))
     }
 
     /// The loops that are worth a look, marked: positions and names of their tasks.
@@ -115,40 +137,10 @@ impl Traces {
         Ok(marked)
     }
 
-    /// Make the model of one trial, and see whether it answers.
-    fn attempt(
-        &self,
-        asked: &Asked,
-        (at, trial): (usize, &Trial),
-        alone: bool,
-        best: &mut Best,
-        with: With<'_>,
-    ) -> anyhow::Result<()> {
-        let With { places, moments, work } = with;
-        let model = self.explain(asked, trial.task, trial.rule.clone(), places, moments, work)?;
-        let n = model.executions.len();
-        if n == 0 {
-            return Ok(());
-        }
-        if n < ENOUGH {
-            best.some.get_or_insert((at, model));
-        } else if alone {
-            best.enough.get_or_insert((at, model));
-        } else {
-            let verdict = compare::compare(&model, &compare::Request::default(), work).map(|c| c.verdict.confident);
-            if verdict.unwrap_or(false) {
-                best.answer.get_or_insert((at, model));
-            } else {
-                best.enough.get_or_insert((at, model));
-            }
-        }
-        Ok(())
-    }
-
     /// Loops, system calls and functions that ran often enough, in the order in which they are tried; then what ran more seldom,
     /// and the processes.
     fn others(&self, asked: &mut Asked, pairs: usize, with: With<'_>) -> anyhow::Result<(Vec<Trial>, Vec<Trial>)> {
-        let With { places, work, .. } = with;
+        let With { places, work } = with;
         let activity = Activity::new(&asked.recording);
         let (loops, waited) = candidates::loops(&asked.recording, &activity, places, work)?;
         let calls = candidates::calls(&asked.recording, &activity, &waited);
@@ -236,6 +228,34 @@ impl Traces {
              and system calls, or name delimiters with --task begin=EVENT,end=EVENT"
         ))
     }
+}
+
+/// Make what is made of one trial, and see whether it answers.
+fn attempt<T>(
+    asked: &Asked,
+    (at, trial): (usize, &Trial),
+    alone: bool,
+    best: &mut Best<T>,
+    make: &Maker<'_, T>,
+    work: &Work,
+) -> anyhow::Result<()> {
+    let made = make(asked, trial.task, trial.rule.clone())?;
+    let n = made.0.executions.len();
+    let answers = || {
+        let verdict = compare::compare(&made.0, &compare::Request::default(), work);
+        verdict.is_ok_and(|c| c.verdict.confident)
+    };
+    if n == 0 {
+        return Ok(());
+    }
+    if n < ENOUGH {
+        best.some.get_or_insert((at, made));
+    } else if !alone && answers() {
+        best.answer.get_or_insert((at, made));
+    } else {
+        best.enough.get_or_insert((at, made));
+    }
+    Ok(())
 }
 
 /// A model that says why its task was chosen.

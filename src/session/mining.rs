@@ -3,22 +3,20 @@
 
 use super::asked::Asked;
 use super::traces::Traces;
-use crate::analysis::candidates::ENOUGH;
 use crate::analysis::executions::Rule;
 use crate::analysis::operation_stacks;
 use crate::analysis::operations;
 use crate::analysis::patterns::Mined;
 use crate::analysis::symbols::files::Places;
 use crate::base::work::Work;
-use crate::event::task::{self, Pairing};
+use crate::event::task;
 use crate::model::build::{self, Stacks};
 use crate::model::mining::{Mining, Served};
 use crate::state::recording::{HostId, Mark, ThreadId};
 
 impl Traces {
     /// Patterns of each thread's system calls and user-space events, and the executions of a task with who held them up: without
-    /// `typed` those of the first task with enough executions, of pairs of events before loops.
-    /// Where call stacks were recorded, the operations know their functions.
+    /// `typed` those of the task that `explain` chooses. Where call stacks were recorded, the operations know their functions.
     pub fn mine(&self, typed: Option<&str>, places: &Places, work: &Work) -> anyhow::Result<Mining> {
         let mut tasks = self.candidates(typed.as_slice())?;
         let candidates = tasks.len();
@@ -50,31 +48,24 @@ impl Traces {
         if !(0..hosts).any(|host| asked.recording.is_scheduled(HostId::at(host))) {
             return Ok(None);
         }
-        let mut begun: Vec<usize> = asked.begun().filter(|at| *at < candidates).collect();
-        if begun.is_empty() && typed.is_none() {
-            begun.extend(self.loops(asked, places, work)?.into_iter().map(|(at, _)| at));
-        }
-        let mut some = None;
-        for chosen in begun {
-            let mut rule = Rule::of(&asked.tasks[chosen]);
-            if asked.tasks[chosen].pairing == Pairing::Function {
-                rule.called = Some(asked.functions[chosen].meant(&asked.tasks[chosen].name));
-            }
+        let with_contributions = |asked: &Asked, chosen: usize, rule: Rule| {
             let request = self.request(asked, chosen, rule, places, &[]);
-            let made = build::with_contributions(&asked.recording, stacks, &request, &asked.notices, work)?;
-            let executions = made.0.executions.len();
-            if executions > 0 && (some.is_none() || executions >= ENOUGH) {
-                some = Some(made);
-            }
-            if executions >= ENOUGH {
-                break;
-            }
-        }
-        if let (None, Some(task)) = (&some, typed) {
+            Ok(build::with_contributions(&asked.recording, stacks, &request, &asked.notices, work)?)
+        };
+        let made = if typed.is_none() && self.tasks().declared == 0 {
+            self.choose_in(asked, candidates, places, &with_contributions, work)?
+        } else {
+            let chosen = asked.begun().find(|at| *at < candidates);
+            chosen.map(|chosen| with_contributions(asked, chosen, asked.rule(chosen)?)).transpose()?
+        };
+        let made = made.filter(|(model, _)| !model.executions.is_empty());
+        if let (None, Some(task)) = (&made, typed) {
             anyhow::bail!("{}", self.nothing(work, &format!("task {task} has no executions that end in it"))?);
         }
+        // What ran too seldom to be compared, and is none of the program's own, delimits nothing.
+        let made = made.filter(|(model, _)| model.choice.as_ref().is_none_or(|choice| !choice.profile));
         let threads: Vec<ThreadId> = operations::streams(&asked.recording).collect();
         let error = self.clocks().iter().filter_map(|clock| clock.error).max().unwrap_or(0);
-        Ok(some.map(|(model, contributions)| Served::new(model, contributions, &threads, error)))
+        Ok(made.map(|(model, contributions)| Served::new(model, contributions, &threads, error)))
     }
 }

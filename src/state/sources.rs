@@ -178,9 +178,8 @@ type HostKey<'t> = (Option<&'t str>, &'t str, Option<&'t str>);
 /// trace of its host name, by whatever clock it was recorded.
 fn hosts(traces: &[&Trace], labels: &[Option<String>]) -> (Vec<(String, Option<String>)>, Vec<HostId>) {
     let label = |i: usize| labels.get(i).and_then(|l| l.as_deref());
-    let own: Vec<HostKey<'_>> = (0..traces.len())
-        .map(|i| (label(i), traces[i].host().unwrap_or(""), traces[i].clock_uuid()))
-        .collect();
+    let own: Vec<HostKey<'_>> =
+        (0..traces.len()).map(|i| (label(i), traces[i].host().unwrap_or(""), traces[i].clock_uuid())).collect();
     let mut kernels: Vec<HostKey<'_>> =
         traces.iter().zip(&own).filter(|(trace, _)| is_kernel(trace)).map(|(_, key)| *key).collect();
     kernels.sort_unstable();
