@@ -24,9 +24,7 @@ use crate::base::time::{Ns, Span};
 use crate::event::batch::{Batch, Key};
 use crate::event::kind::{Context, Event, Kind, RequestStep, TextId, WorkStep};
 use crate::event::stack::RawStackId;
-use crate::state::recording::{
-    Host, HostId, ImageChange, ImageEvent, Mark, Quality, RawStacks, Recording, StackSample, ThreadId,
-};
+use crate::state::recording::{Host, HostId, ImageChange, Mark, Quality, RawStacks, Recording, StackSample, ThreadId};
 use foldhash::HashMap;
 use smallvec::SmallVec;
 use std::collections::BTreeSet;
@@ -58,6 +56,8 @@ pub struct Machine {
     pub(super) by_vtid: HashMap<(HostId, i32), SmallVec<[ThreadId; 2]>>,
     /// Ids of user space, and whose they seem to be.
     pub(super) guesses: HashMap<(HostId, i32, i32), Guess>,
+    /// Positions of the images of processes whose ids nobody answered to yet, by these.
+    pub(super) unclaimed: HashMap<(HostId, i32), Vec<usize>>,
     pub(super) cpus: Vec<Cpu>,
     cpu_of: Vec<Vec<u32>>,
     pub(super) packets: Packets,
@@ -133,6 +133,7 @@ impl Machine {
             by_tid: HashMap::default(),
             by_vtid: HashMap::default(),
             guesses: HashMap::default(),
+            unclaimed: HashMap::default(),
             cpus: Vec::new(),
             packets: Packets::default(),
             requests: Requests::default(),
@@ -400,13 +401,9 @@ impl Machine {
                 }
             }
             Kind::Image(id) => {
-                let Some(change) = ids.batch.image_of(id) else { return };
-                let nowhere = NameId(u32::MAX);
-                let change = change.rename(|name| ids.name(&mut self.out, *name).unwrap_or(nowhere));
-                let vpid = ids.batch.identity(event.who).and_then(|i| i.vpid.or(i.pid));
-                let known = |t: ThreadId| self.lives.get(t.index()).map(|l| l.thread.pid);
-                if let Some(pid) = thread.and_then(known).or(vpid) {
-                    self.image(t, origin.host, pid, change);
+                let batch = ids.batch;
+                if let Some(change) = batch.image_of(id) {
+                    self.user_image(origin.host, event, change, thread, ids);
                 }
             }
             Kind::Mark(id) => {
@@ -433,10 +430,6 @@ impl Machine {
             }
             _ => {}
         }
-    }
-
-    fn image(&mut self, time: Ns, host: HostId, pid: i32, change: ImageChange) {
-        self.out.images.push(ImageEvent { time, host, pid, change });
     }
 
     /// From here on page faults are part of the result.

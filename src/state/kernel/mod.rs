@@ -21,6 +21,7 @@ mod label;
 mod life;
 mod losses;
 mod machine;
+mod mapped;
 mod packets;
 mod prev_state;
 mod record;

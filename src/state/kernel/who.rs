@@ -144,6 +144,7 @@ impl Machine {
             same.retain(|other| self.lives[other.index()].is_alive());
         }
         same.push(thread);
+        self.claim_images(thread, vpid);
     }
 
     /// An exec names its thread after the file, as the kernel does: the last part of the path, cut to 15 bytes.
