@@ -231,33 +231,22 @@ impl Rates {
         self.table.iter().filter(|(plant, _)| **plant != Plant::None).map(|(_, row)| row[column]).sum()
     }
 
-    /// Nothing wrong and sure but what is known; right in so many percent of those that recorded what is needed; sure in at
-    /// most so many of those without a plant, again but for what is known.
-    fn hold(&self, right: usize, sure: usize, known: &[(u64, &str)]) {
-        let is_known = |seed: &u64| known.iter().any(|(k, _)| k == seed);
-        let wrong: Vec<_> = self.wrong.iter().filter(|(seed, _)| !is_known(seed)).collect();
-        assert!(wrong.is_empty(), "{wrong:#?}");
-        for (seed, why) in known {
-            let still = self.wrong.iter().chain(&self.without_plant).any(|(s, _)| s == seed);
-            assert!(still, "machine {seed} is right now: take it out ({why})");
-        }
+    /// Nothing wrong and sure; right in at least nine tenths of those that recorded what is needed; sure in at most a
+    /// twentieth of those without a plant.
+    fn hold(&self) {
+        assert!(self.wrong.is_empty(), "{:#?}", self.wrong);
         let (found, of) = (self.sum(1), self.sum(2));
-        assert!(found * 100 >= of * right, "right in {found} of {of}");
+        assert!(found * 10 >= of * 9, "right in {found} of {of}");
         let none = self.table.get(&Plant::None).map_or(0, |row| row[0]);
-        let confident: Vec<_> = self.without_plant.iter().filter(|(seed, _)| !is_known(seed)).collect();
-        assert!(confident.len() * 100 <= none * sure, "{confident:#?}");
+        assert!(self.without_plant.len() * 20 <= none, "{:#?}", self.without_plant);
     }
 }
-
-/// Machines of the ordinary run of which the answer is sure and wrong so far.
-const KNOWN: &[(u64, &str)] =
-    &[(0, "a tail of ordinary waits is taken for a cause"), (8, "a tail of ordinary work is taken for a cause")];
 
 #[test]
 fn planted_causes_are_found_or_nothing_is_claimed() {
     let rates = rates(0..32, "machines-few");
     rates.print();
-    rates.hold(80, 0, KNOWN);
+    rates.hold();
 }
 
 /// `cargo test --release --test machines rates -- --ignored --nocapture`
@@ -266,5 +255,5 @@ fn planted_causes_are_found_or_nothing_is_claimed() {
 fn rates_of_300_machines() {
     let rates = rates(0..300, "machines-many");
     rates.print();
-    rates.hold(90, 5, &[]);
+    rates.hold();
 }

@@ -83,9 +83,7 @@ impl Plant {
         if self == Plant::None {
             return false;
         }
-        manner.losses != Losses::None
-            || manner.user_clock_ahead.is_some()
-            || none(&[Missing::Switches])
+        none(&[Missing::Switches])
             || match self {
                 Plant::Lock => none(&[Missing::Wakeups, Missing::Waking]),
                 Plant::Disk => none(&[Missing::Wakeups, Missing::Block, Missing::Interrupts]),
