@@ -146,10 +146,6 @@ fn without(missing: &[Missing]) -> Manner {
 /// A variant: its name, manner, in a container, what is expected.
 type Variant = (&'static str, Manner, bool, Expected);
 
-/// Variants that are not answered as expected yet: fixture and variant, and why.
-const KNOWN: &[(&str, &str)] =
-    &[("cpu-contention perf", "perf's environment names the host `host`: user space counts as another host's")];
-
 fn hold(fixture: &Fixture, variants: Vec<Variant>) {
     let events = read(fixture);
     let mut wrong = Vec::new();
@@ -163,11 +159,8 @@ fn hold(fixture: &Fixture, variants: Vec<Variant>) {
         }
         let answer = explain(fixture, &traces, &task);
         std::fs::remove_dir_all(&target).unwrap();
-        let known = KNOWN.iter().find(|(known, _)| *known == format!("{} {name}", fixture.name));
-        match (differs(fixture, expected, &answer), known) {
-            (Some(said), None) => wrong.push(format!("{} {name}, {expected:?} expected: {said}", fixture.name)),
-            (None, Some((known, _))) => wrong.push(format!("{known} is as expected: take it out of KNOWN")),
-            (Some(_), Some(_)) | (None, None) => {}
+        if let Some(said) = differs(fixture, expected, &answer) {
+            wrong.push(format!("{} {name}, {expected:?} expected: {said}", fixture.name));
         }
     }
     assert!(wrong.is_empty(), "{wrong:#?}");
