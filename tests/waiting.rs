@@ -1,7 +1,9 @@
 //! Waiting in totals: each wait state by hand, and generated runs with steady imbalance, serialisation, steps of other structure and
-//! nothing at all.
+//! nothing at all. The generated runs are written as OTF2 archives and read back.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing)]
+
+mod otf2;
 
 use std::collections::BTreeMap;
 use whyslow::analysis::mpi::Waiting;
@@ -9,7 +11,9 @@ use whyslow::analysis::patterns::Mined;
 use whyslow::analysis::patterns::measure::Settings;
 use whyslow::base::time::Ns;
 use whyslow::base::work::{Cancel, Work};
+use whyslow::event::mpi;
 use whyslow::event::operation::{Exchange, Kind, Meeting, Message, Operation, Operations, Place, Sequence, Via};
+use whyslow::input::otf2::Archive;
 use whyslow::model::pattern::Anomalies;
 
 const MS: Ns = 1_000_000;
@@ -85,10 +89,15 @@ impl Script {
         (self.operations, waiting)
     }
 
+    /// Written as an archive, read back, analysed.
     fn analyse(mut self) -> Anomalies {
         self.operations.messages.sort_by_key(|m| (m.to, m.received, m.from));
+        let folder = tempfile::tempdir().unwrap();
+        let archive = Archive::open(&otf2::recording::record(&self.operations, folder.path())).unwrap();
         let work = Work::new(1);
-        let mined = Mined::new(self.operations, &work).unwrap();
+        let run = mpi::read(&archive, &work).unwrap();
+        assert!(run.notices.is_empty(), "{:?}", run.notices.sentences());
+        let mined = Mined::new(run.into_operations(&archive), &work).unwrap();
         Anomalies::new(&mined, &Settings::default(), &work).unwrap()
     }
 }

@@ -7,6 +7,8 @@
 
 mod definitions;
 mod events;
+#[cfg(test)]
+pub mod recording;
 
 pub use definitions::Writer;
 #[allow(unused_imports)] // not every test needs all
