@@ -176,6 +176,10 @@ pub enum Via {
     Barrier,
     /// An accelerator was done.
     Accelerator,
+    /// Work that was handed to an accelerator.
+    Launch,
+    /// A task that another thread ran.
+    Task,
     /// A lock that was given back; a futex: a lock, or a condition that was signalled.
     Lock,
     /// A CPU that another thread had.
@@ -212,6 +216,8 @@ impl Via {
             Via::FlowControl => "flow_control",
             Via::Barrier => "barrier",
             Via::Accelerator => "accelerator",
+            Via::Launch => "launch",
+            Via::Task => "task",
             Via::Lock => "lock",
             Via::Cpu => "cpu",
             Via::Disk => "disk",

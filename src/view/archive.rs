@@ -258,6 +258,12 @@ fn line(archive: &Archive, files: &LocationFiles, stream: usize, ticks: i128, re
         Event::IoBegin { mode: 1, matching } => write!(out, "write {matching}"),
         Event::IoBegin { matching, .. } => write!(out, "operation {matching}"),
         Event::IoComplete { bytes, matching } => write!(out, "operation {matching}, {bytes} bytes"),
+        Event::TaskCreate(t) | Event::TaskSwitch(t) | Event::TaskComplete(t) => {
+            write!(out, "task {} of thread {}, {}", t.number, t.creator, communicator(t.team))
+        }
+        Event::ThreadWait(t) | Event::ThreadEnd(t) => {
+            write!(out, "thread {}, {}", t.sequence, communicator(t.contingent))
+        }
         Event::CollectiveBegin | Event::Fork | Event::Join | Event::Other => Ok(()),
     };
     out.push('\n');

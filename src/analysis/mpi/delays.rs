@@ -33,8 +33,8 @@ pub struct Costs {
 pub fn share_out(streams: &Streams<'_>, waits: &[Wait], cancel: &Cancel) -> Costs {
     let mut order: Vec<u32> = (0..waits.len() as u32).collect();
     order.sort_unstable_by_key(|w| (Reverse(waits[*w as usize].until), Reverse(*w)));
-    // Idle threads are nobody's delay; what they do instead is handed on through them.
-    let amount = |w: &Wait| if w.kind == WaitKind::IdleThreads { 0 } else { w.len() };
+    // Idle threads and accelerators are nobody's delay; what they do instead is handed on through them.
+    let amount = |w: &Wait| if w.kind.is_nobodys() { 0 } else { w.len() };
     let mut amounts: Vec<Ns> = waits.iter().map(amount).collect();
     let mut costs = Costs { causes: vec![None; waits.len()], ..Costs::default() };
     // Costs of a millionth of all together are no cause of anything.

@@ -135,8 +135,7 @@ impl Waiting {
 
     /// Waiting of all kinds that somebody is late for: idle threads and completion apart.
     pub fn waited_ns(&self) -> Ns {
-        let apart = |k: WaitKind| matches!(k, WaitKind::IdleThreads | WaitKind::Completion);
-        self.states.iter().filter(|s| !apart(s.kind)).map(|s| s.ns).sum()
+        self.states.iter().filter(|s| !s.kind.is_nobodys()).map(|s| s.ns).sum()
     }
 }
 

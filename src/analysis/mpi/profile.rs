@@ -81,7 +81,9 @@ impl Streams<'_> {
             Some((above, name)) if above != NO_PATH => Region { name, after: false },
             _ => Region { name: operation.symbol, after: true },
         };
-        Some(Piece { event, span, kind, region, path, useful: true })
+        // Inside a call that waits or communicates nothing is computed, whatever it encloses.
+        let useful = region.after || self.operations.is_program(region.name);
+        Some(Piece { event, span, kind, region, path, useful })
     }
 
     /// The events of a stream that lie in a span, latest first, cut to it.

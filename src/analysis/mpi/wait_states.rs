@@ -41,9 +41,20 @@ pub enum WaitKind {
     Lock,
     /// The host waits for an accelerator.
     Accelerator,
+    /// A thread waits for tasks that others run.
+    Tasks,
+    /// A thread waits for another to end.
+    Join,
+    /// An accelerator has nothing to do until work is handed to it.
+    IdleAccelerator,
 }
 
 impl WaitKind {
+    /// Nobody is late: there is nothing to do, or all have come.
+    pub fn is_nobodys(self) -> bool {
+        matches!(self, WaitKind::IdleThreads | WaitKind::IdleAccelerator | WaitKind::Completion)
+    }
+
     /// A receive waits.
     fn of_receiver(self) -> bool {
         matches!(self, WaitKind::LateSender | WaitKind::WrongOrder)
@@ -71,6 +82,9 @@ impl WaitKind {
             WaitKind::IdleThreads => "idle_threads",
             WaitKind::Lock => "lock",
             WaitKind::Accelerator => "accelerator",
+            WaitKind::Tasks => "tasks",
+            WaitKind::Join => "join",
+            WaitKind::IdleAccelerator => "idle_accelerator",
         }
     }
 
@@ -91,6 +105,9 @@ impl WaitKind {
             WaitKind::IdleThreads => "idle threads",
             WaitKind::Lock => "lock competition",
             WaitKind::Accelerator => "wait for accelerator",
+            WaitKind::Tasks => "wait for tasks",
+            WaitKind::Join => "wait for the end of a thread",
+            WaitKind::IdleAccelerator => "idle accelerator",
         }
     }
 }
@@ -198,8 +215,11 @@ impl Finder<'_> {
                 Via::Rendezvous => (WaitKind::LateReceiver, self.start(m.from)),
                 Via::FlowControl => (WaitKind::FlowControl, self.start(m.from)),
                 Via::Fork => (WaitKind::IdleThreads, self.end(m.to)),
+                Via::Launch => (WaitKind::IdleAccelerator, self.end(m.to)),
                 Via::Lock => (WaitKind::Lock, Some(self.common(m.from.stream, m.sent))),
                 Via::Accelerator => (WaitKind::Accelerator, Some(self.common(m.from.stream, m.sent))),
+                Via::Task => (WaitKind::Tasks, Some(self.common(m.from.stream, m.sent))),
+                Via::Exit => (WaitKind::Join, Some(self.common(m.from.stream, m.sent))),
                 // Meetings are looked at by themselves; the others are carriers of kernel recordings.
                 _ => continue,
             };

@@ -125,7 +125,8 @@ pub fn find(
 /// The first event of the stream that ended a wait which cannot be the reason why it ended so late. Who comes to a meeting,
 /// posts a receive or gives back a lock is late by what it did before; a sender also by the sending itself.
 pub(super) fn last_before(trigger: &Trigger) -> EventAt {
-    let itself = matches!(trigger.via, Via::Message | Via::Wakeup | Via::Packet | Via::Accelerator);
+    let by_itself = matches!(trigger.via, Via::Message | Via::Wakeup | Via::Packet);
+    let itself = by_itself || matches!(trigger.via, Via::Accelerator | Via::Task | Via::Exit);
     2 * trigger.from.operation + u32::from(itself)
 }
 

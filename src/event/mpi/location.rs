@@ -4,14 +4,14 @@
 //! hide what they enclose. What encloses stays as the operation's call path; of the time between two operations the path
 //! in which most of it was spent is kept. Cost: linear in the records, one look-up per call.
 
-use super::recorded::{Acquired, Attendance, Half, LocationRun, NOWHERE, Part, Released};
+use super::recorded::{Attendance, Half, LocationRun, NOWHERE, Released};
 use super::regions::{Class, Symbols};
 use crate::base::names::NameId;
 use crate::base::notice::Notice;
 use crate::base::time::{Ns, Span};
 use crate::base::work::Cancel;
 use crate::event::operation::{Kind, NO_PATH, Operation, Way};
-use crate::input::otf2::{Archive, Envelope, Event, LocationId};
+use crate::input::otf2::{Archive, Envelope, Event, LocationId, LocationKind, TaskKey, ThreadKey};
 use foldhash::HashMap;
 
 /// Records between two looks at the cancel flag.
@@ -20,12 +20,14 @@ const PATIENCE: u64 = 1 << 16;
 const POLLING: Ns = 100_000;
 
 /// A region that has begun.
-struct Frame {
-    region: u32,
-    start: Ns,
-    path: u32,
+pub(super) struct Frame {
+    pub(super) region: u32,
+    pub(super) start: Ns,
+    pub(super) path: u32,
+    /// The task that made the call.
+    pub(super) task: Option<TaskKey>,
     /// Another call was made inside.
-    encloses: bool,
+    pub(super) encloses: bool,
     /// It goes on with the operation before it: the same poll again.
     again: bool,
     sends: usize,
@@ -52,6 +54,11 @@ pub(super) fn read(archive: &Archive, symbols: &Symbols, id: LocationId, cancel:
         longest: (0, NO_PATH),
         forked: None,
         idle: None,
+        queue: archive.definitions.locations.get(id.index()).is_some_and(|l| l.kind == LocationKind::Stream),
+        parts: Vec::new(),
+        task: None,
+        resumed: Ns::MIN,
+        joining: None,
     };
     let mut last = Ns::MIN;
     while let Some(record) = reader.next() {
@@ -79,6 +86,8 @@ pub(super) fn read(archive: &Archive, symbols: &Symbols, id: LocationId, cancel:
     run.notices.merge(reader.notices());
     run.notices.merge(&files.notices());
     run.per_class = (0..=u8::MAX).zip(per_class).filter(|(_, n)| *n > 0).collect();
+    // Teams may be nested: barriers of an outer one come behind those of an inner.
+    run.barriers.sort_unstable();
     // Non-overtaking holds in posting order, not in order of completion.
     run.receives.sort_by_key(|r| (r.posted, r.record));
     run
@@ -89,11 +98,11 @@ fn stream_name(archive: &Archive, id: LocationId) -> String {
 }
 
 /// Turns the records of one location into operations and halves of messages.
-struct LocationReader<'a> {
-    archive: &'a Archive,
-    symbols: &'a Symbols,
-    run: &'a mut LocationRun,
-    frames: Vec<Frame>,
+pub(super) struct LocationReader<'a> {
+    pub(super) archive: &'a Archive,
+    pub(super) symbols: &'a Symbols,
+    pub(super) run: &'a mut LocationRun,
+    pub(super) frames: Vec<Frame>,
     /// Posting records and operations of open receive requests, by number; the latest is last.
     open: HashMap<u64, Vec<(u32, u32)>>,
     /// Positions of the sends of open send requests, by number.
@@ -103,13 +112,22 @@ struct LocationReader<'a> {
     /// Calling contexts that are open, outermost first.
     contexts: Vec<u32>,
     /// When the innermost region became that.
-    since: Ns,
+    pub(super) since: Ns,
     /// Behind the last operation: the longest time so far in one path, and that path.
-    longest: (Ns, u32),
+    pub(super) longest: (Ns, u32),
     /// When a parallel region was begun that has no team yet.
-    forked: Option<Ns>,
+    pub(super) forked: Option<Ns>,
     /// Since when a thread of a team has had nothing to do.
-    idle: Option<Ns>,
+    pub(super) idle: Option<Ns>,
+    /// It is a queue of an accelerator: between two operations it has nothing to do.
+    queue: bool,
+    /// Positions of the parts that it is in, the innermost team last.
+    pub(super) parts: Vec<u32>,
+    /// The task that it is in, and since when.
+    pub(super) task: Option<TaskKey>,
+    pub(super) resumed: Ns,
+    /// The thread that a call waits for.
+    pub(super) joining: Option<ThreadKey>,
 }
 
 impl LocationReader<'_> {
@@ -158,11 +176,16 @@ impl LocationReader<'_> {
             }
             Event::Flush { until } => {
                 let end = self.archive.ns(self.run.clock.correct(until)).unwrap_or(time);
-                self.run.flushes.push(Span::new(time, end.max(time)));
+                self.flush(Span::new(time, end.max(time)));
             }
             Event::Fork => self.forked = Some(time),
             Event::TeamBegin(team) => self.begin_part(team, time),
-            Event::TeamEnd(_) if self.frames.is_empty() => self.idle = Some(time),
+            Event::TeamEnd(_) => self.end_part(time),
+            Event::TaskCreate(task) => self.run.tasks.created.push((task, self.task)),
+            Event::TaskSwitch(task) => self.switch(task, time),
+            Event::TaskComplete(task) => self.complete(task, time),
+            Event::ThreadWait(thread) => self.joining = Some(thread),
+            Event::ThreadEnd(thread) => self.run.ended = Some((thread, self.last_operation(), time)),
             Event::Acquire { lock, order } => self.acquire(lock, order, time),
             Event::Release { lock, order } => {
                 let operation = self.run.operations.len() as u32;
@@ -170,11 +193,7 @@ impl LocationReader<'_> {
             }
             Event::IoBegin { mode, matching } => drop(self.transferring.insert(matching, mode)),
             Event::IoComplete { bytes, matching } => self.transferred(matching, bytes),
-            Event::CollectiveBegin
-            | Event::CollectiveComplete { .. }
-            | Event::Join
-            | Event::TeamEnd(_)
-            | Event::Other => {}
+            Event::CollectiveBegin | Event::CollectiveComplete { .. } | Event::Join | Event::Other => {}
         }
     }
 
@@ -192,7 +211,7 @@ impl LocationReader<'_> {
     }
 
     /// The time until now was spent in the innermost region.
-    fn spend(&mut self, time: Ns) {
+    pub(super) fn spend(&mut self, time: Ns) {
         let path = self.frames.last().map_or(NO_PATH, |f| f.path);
         let length = if self.since == Ns::MIN { 0 } else { time - self.since };
         if length > self.longest.0 {
@@ -204,6 +223,9 @@ impl LocationReader<'_> {
     fn enter(&mut self, region: u32, time: Ns) {
         self.spend(time);
         let symbol = self.symbols.of(region);
+        if self.queue && self.frames.is_empty() {
+            self.idle_queue(time);
+        }
         let around = self.frames.last().map_or(NO_PATH, |f| f.path);
         let path = match symbol.class {
             Class::Artificial | Class::Flush => around,
@@ -217,15 +239,27 @@ impl LocationReader<'_> {
             && self.run.ways.last().is_some_and(|way| way.path == path);
         let (sends, receives) = (self.run.sends.len(), self.run.receives.len());
         let attendances = self.run.attendances.len();
-        self.frames.push(Frame { region, start: time, path, encloses: false, again, sends, receives, attendances });
+        let task = self.task;
+        self.frames.push(Frame {
+            region,
+            start: time,
+            path,
+            task,
+            encloses: false,
+            again,
+            sends,
+            receives,
+            attendances,
+        });
     }
 
     /// Expected: the innermost region. Tolerated: another open one (at the end EZTrace closes the outer first).
     /// A leave of a region that is not open says nothing about any operation.
     fn leave_region(&mut self, region: u32, time: Ns) {
-        let Some(at) = self.frames.iter().rposition(|f| f.region == region) else {
-            return self.run.notices.add(Notice::EndWithoutBegin, 1, String::new);
+        let Some(at) = self.frames.iter().rposition(|f| f.region == region && f.task == self.task) else {
+            return self.leave_elsewhere(region, time);
         };
+        let since = self.since;
         if at + 1 == self.frames.len() && !self.frames[at].encloses {
             // What it took is an operation's, and no time between two.
             self.since = time;
@@ -233,7 +267,7 @@ impl LocationReader<'_> {
             self.spend(time);
         }
         let frame = self.frames.remove(at);
-        self.leave(&frame, time);
+        if frame.encloses { self.rest_of_wait(&frame, Span::new(since, time)) } else { self.leave(&frame, time) }
     }
 
     /// The thread is in this calling context now, found by a sample or an instrumented call: what is above both stays.
@@ -262,7 +296,7 @@ impl LocationReader<'_> {
     }
 
     /// Position of the operation that the innermost region will be, unless a call is made in it.
-    fn operation(&self) -> u32 {
+    pub(super) fn operation(&self) -> u32 {
         match self.frames.last() {
             Some(frame) if !frame.encloses => self.run.operations.len() as u32 - u32::from(frame.again),
             _ => NOWHERE,
@@ -272,9 +306,9 @@ impl LocationReader<'_> {
     fn leave(&mut self, frame: &Frame, end: Ns) {
         let symbol = self.symbols.of(frame.region);
         if symbol.class == Class::Flush {
-            return self.run.flushes.push(Span::new(frame.start, end));
+            return self.flush(Span::new(frame.start, end));
         }
-        if frame.encloses || symbol.class == Class::Artificial {
+        if symbol.class == Class::Artificial {
             return;
         }
         let run = &mut *self.run;
@@ -299,16 +333,12 @@ impl LocationReader<'_> {
             self.longest = (0, NO_PATH);
             return;
         }
-        match symbol.class {
-            Class::Barrier => run.barriers.push(position),
-            Class::Synchronise => run.synchronised.push(position),
-            _ => {}
-        }
+        self.list(symbol.class, position);
         self.add(symbol.name, kind, Span::new(frame.start, end), frame.path);
     }
 
     /// A new operation; the time since the one before belongs to that.
-    fn add(&mut self, symbol: NameId, kind: Kind, span: Span, path: u32) {
+    pub(super) fn add(&mut self, symbol: NameId, kind: Kind, span: Span, path: u32) {
         let run = &mut *self.run;
         if let Some(before) = run.ways.last_mut() {
             before.after = self.longest.1;
@@ -326,37 +356,6 @@ impl LocationReader<'_> {
         if let Some(before) = self.run.ways.last_mut() {
             before.after = self.longest.1;
         }
-    }
-
-    /// The thread is part of a team from here on. One whose region encloses nothing yet is a worker of that team, and
-    /// had nothing to do since it was last part of one.
-    fn begin_part(&mut self, team: u32, time: Ns) {
-        let Some((group, _)) = self.archive.definitions.members(team) else { return };
-        let mut idle = NOWHERE;
-        if self.frames.is_empty() && self.forked.is_none() {
-            let since = self.idle.take().unwrap_or(time);
-            idle = self.run.operations.len() as u32;
-            let path = self.run.paths.child(NO_PATH, self.symbols.idle);
-            self.add(self.symbols.idle, Kind::Receive, Span::new(since, time), path);
-            self.since = time;
-        }
-        let fork = self.forked.take().map(|forked| (forked, self.run.operations.len() as u32));
-        let barriers = self.run.barriers.len() as u32;
-        self.run.parts.push(Part { group, time, fork, idle, barriers });
-    }
-
-    /// The wait for a lock ends here: a call that takes it is left soon after; a critical region goes on.
-    fn acquire(&mut self, lock: u32, order: u32, time: Ns) {
-        let Some(frame) = self.frames.last_mut().filter(|f| !f.encloses) else { return };
-        let (start, path) = (frame.start, frame.path);
-        let symbol = self.symbols.of(frame.region);
-        let operation = self.run.operations.len() as u32;
-        if symbol.class == Class::Critical {
-            frame.encloses = true;
-            self.add(symbol.name, Kind::Receive, Span::new(start, time), path);
-            self.since = time;
-        }
-        self.run.acquired.push(Acquired { lock, order, operation, time });
     }
 }
 

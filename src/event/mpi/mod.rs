@@ -10,6 +10,7 @@ mod location;
 mod process;
 mod recorded;
 mod regions;
+mod threads;
 
 use super::matching::{self, Pair};
 use super::operation::{CallPaths, Exchange, Handover, Meeting, Message, NO_PATH, Operations, Place, Sequence, Via};

@@ -6,10 +6,10 @@
 //! a part; locks by the order in which they were acquired. Cost: linear, and a search per synchronisation.
 
 use super::NOWHERE;
-use super::recorded::{LocationRun, Part, Released};
+use super::recorded::{LocationRun, Part, Released, Tasks};
 use crate::base::time::Ns;
 use crate::event::operation::{Exchange, Meeting, Message, Place, Via};
-use crate::input::otf2::{Archive, LocationKind};
+use crate::input::otf2::{Archive, LocationKind, TaskKey, ThreadKey};
 use foldhash::HashMap;
 use std::collections::BTreeMap;
 
@@ -20,9 +20,13 @@ pub(super) fn tie(
     messages: &mut Vec<Message>,
     meetings: &mut Vec<Meeting>,
 ) {
+    let process = |stream: u32| archive.definitions.locations.get(stream as usize).map_or(0, |l| l.process_index);
     teams(locations, messages, meetings);
-    locks(archive, locations, messages);
+    locks(&process, locations, messages);
+    tasks(&process, locations, messages);
+    joins(&process, locations, messages);
     accelerators(archive, locations, messages);
+    launches(archive, locations, messages);
 }
 
 /// Forks and barriers: by team and by the how-manieth time that it works.
@@ -48,15 +52,16 @@ fn teams(locations: &[LocationRun], messages: &mut Vec<Message>, meetings: &mut 
                 messages.push(Message { via: Via::Fork, from, to, sent, received: this.time });
             }
         }
-        let barriers = |(stream, at): &(u32, usize)| -> &[u32] {
+        let barriers = |(stream, at): &(u32, usize)| -> &[(u32, u32)] {
             let Some(location) = locations.get(*stream as usize) else { return &[] };
-            let from = location.parts.get(*at).map_or(0, |p| p.barriers as usize);
-            let to = location.parts.get(at + 1).map_or(location.barriers.len(), |p| p.barriers as usize);
-            location.barriers.get(from..to).unwrap_or(&[])
+            let all = &location.barriers;
+            let (from, to) =
+                (all.partition_point(|b| (b.0 as usize) < *at), all.partition_point(|b| b.0 as usize <= *at));
+            all.get(from..to).unwrap_or(&[])
         };
         let most = members.iter().map(|m| barriers(m).len()).max().unwrap_or(0);
         for n in 0..most {
-            let there = |m: &(u32, usize)| Some(Place { stream: m.0, operation: *barriers(m).get(n)? });
+            let there = |m: &(u32, usize)| Some(Place { stream: m.0, operation: barriers(m).get(n)?.1 });
             let members: Vec<Place> = members.iter().filter_map(there).collect();
             if members.len() > 1 {
                 meetings.push(Meeting { exchange: Exchange::TeamBarrier, members });
@@ -66,8 +71,7 @@ fn teams(locations: &[LocationRun], messages: &mut Vec<Message>, meetings: &mut 
 }
 
 /// Who had a lock before: it was given back while another thread waited for it.
-fn locks(archive: &Archive, locations: &[LocationRun], messages: &mut Vec<Message>) {
-    let process = |stream: u32| archive.definitions.locations.get(stream as usize).map_or(0, |l| l.process_index);
+fn locks(process: &impl Fn(u32) -> u32, locations: &[LocationRun], messages: &mut Vec<Message>) {
     let mut released: HashMap<(u32, u32, u32), (u32, Released)> = HashMap::default();
     for (stream, location) in (0_u32..).zip(locations) {
         for r in &location.released {
@@ -83,6 +87,90 @@ fn locks(archive: &Archive, locations: &[LocationRun], messages: &mut Vec<Messag
             if *from != stream && waited {
                 let from = Place { stream: *from, operation: r.operation };
                 messages.push(Message { via: Via::Lock, from, to, sent: r.time, received: a.time });
+            }
+        }
+    }
+}
+
+/// Who waits for the tasks that it made waits for the last of those that another thread ran.
+fn tasks(process: &impl Fn(u32) -> u32, locations: &[LocationRun], messages: &mut Vec<Message>) {
+    // Tasks made by what a thread does as part of its team are that thread's.
+    type Maker = (u32, Option<TaskKey>, u32);
+    let maker = |stream: u32, by: Option<TaskKey>| -> Maker { (process(stream), by, by.map_or(stream, |_| 0)) };
+    let mut made_by: HashMap<(u32, TaskKey), Maker> = HashMap::default();
+    let all = || (0_u32..).zip(locations).filter(|(_, l)| l.tasks != Tasks::default());
+    for (stream, location) in all() {
+        let made = location.tasks.created.iter();
+        made_by.extend(made.map(|(task, by)| ((process(stream), *task), maker(stream, *by))));
+    }
+    let mut done: HashMap<Maker, Vec<(Ns, Place)>> = HashMap::default();
+    for (stream, location) in all() {
+        for (task, operation, time) in &location.tasks.completed {
+            if let Some(by) = made_by.get(&(process(stream), *task)) {
+                done.entry(*by).or_default().push((*time, Place { stream, operation: *operation }));
+            }
+        }
+    }
+    done.values_mut().for_each(|all| all.sort_unstable());
+    for (stream, location) in all() {
+        for (operation, by) in &location.tasks.waits {
+            let (Some(wait), Some(done)) =
+                (location.operations.get(*operation as usize), done.get(&maker(stream, *by)))
+            else {
+                continue;
+            };
+            let before = done.partition_point(|(time, _)| *time <= wait.end);
+            let during = done[..before].iter().rev().take_while(|(time, _)| *time > wait.start);
+            if let Some((time, from)) = during.into_iter().find(|(_, from)| from.stream != stream) {
+                let to = Place { stream, operation: *operation };
+                messages.push(Message { via: Via::Task, from: *from, to, sent: *time, received: *time });
+            }
+        }
+    }
+}
+
+/// Who waits for a thread to end waits for the last of what that did.
+fn joins(process: &impl Fn(u32) -> u32, locations: &[LocationRun], messages: &mut Vec<Message>) {
+    let mut ended: HashMap<(u32, ThreadKey), (Place, Ns)> = HashMap::default();
+    for (stream, location) in (0_u32..).zip(locations) {
+        if let Some((thread, operation, time)) = location.ended {
+            ended.insert((process(stream), thread), (Place { stream, operation }, time));
+        }
+    }
+    for (stream, location) in (0_u32..).zip(locations) {
+        for (operation, thread) in &location.joins {
+            let Some((from, time)) = ended.get(&(process(stream), *thread)) else { continue };
+            let wait = location.operations.get(*operation as usize);
+            if from.stream != stream && wait.is_some_and(|wait| wait.start < *time) {
+                let to = Place { stream, operation: *operation };
+                messages.push(Message { via: Via::Exit, from: *from, to, sent: *time, received: *time });
+            }
+        }
+    }
+}
+
+/// A queue that had nothing to do waited for the last call that handed work over before it went on: had the work been there
+/// earlier, it would have begun earlier.
+fn launches(archive: &Archive, locations: &[LocationRun], messages: &mut Vec<Message>) {
+    let all = || (0_u32..).zip(archive.definitions.locations.iter().zip(locations));
+    let mut handed: HashMap<u32, Vec<(Ns, Place)>> = HashMap::default();
+    for (stream, (l, run)) in all() {
+        let starts = run
+            .launches
+            .iter()
+            .filter_map(|at| Some((run.operations.get(*at as usize)?.start, Place { stream, operation: *at })));
+        handed.entry(l.process_index).or_default().extend(starts);
+    }
+    handed.values_mut().for_each(|calls| calls.sort_unstable());
+    for (stream, (l, run)) in all() {
+        let Some(calls) = handed.get(&l.process_index) else { continue };
+        for at in &run.idle {
+            let Some(idle) = run.operations.get(*at as usize) else { continue };
+            let before = calls.partition_point(|(start, _)| *start <= idle.end);
+            let last = before.checked_sub(1).and_then(|last| calls.get(last));
+            if let Some((start, from)) = last.filter(|(start, _)| *start > idle.start) {
+                let to = Place { stream, operation: *at };
+                messages.push(Message { via: Via::Launch, from: *from, to, sent: *start, received: idle.end });
             }
         }
     }

@@ -3,7 +3,7 @@
 use crate::base::notice::Notices;
 use crate::base::time::{Ns, Span};
 use crate::event::operation::{CallPaths, Operation, Way};
-use crate::input::otf2::{LocalClock, LocationId};
+use crate::input::otf2::{LocalClock, LocationId, TaskKey, ThreadKey};
 use std::collections::BTreeMap;
 
 /// Stands for "in no operation".
@@ -49,8 +49,17 @@ pub(super) struct Part {
     pub(super) fork: Option<(Ns, u32)>,
     /// Of the others: position of the operation that stands for what they did before, which was nothing.
     pub(super) idle: u32,
-    /// Operations that are barriers: from here in [`LocationRun::barriers`].
-    pub(super) barriers: u32,
+}
+
+/// What a location recorded of tasks.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(super) struct Tasks {
+    /// Tasks that were made here, and by which; `None`: by what the thread does as part of its team.
+    pub(super) created: Vec<(TaskKey, Option<TaskKey>)>,
+    /// Tasks that were done here: the last of their operations, and when.
+    pub(super) completed: Vec<(TaskKey, u32, Ns)>,
+    /// Operations that wait for the tasks that one has made.
+    pub(super) waits: Vec<(u32, Option<TaskKey>)>,
 }
 
 /// A lock taken.
@@ -111,7 +120,17 @@ pub struct LocationRun {
     pub(super) paths: CallPaths,
     pub(super) attendances: Vec<Attendance>,
     pub(super) parts: Vec<Part>,
-    pub(super) barriers: Vec<u32>,
+    /// Operations that are barriers, each with the position of its part; sorted.
+    pub(super) barriers: Vec<(u32, u32)>,
+    pub(super) tasks: Tasks,
+    /// Operations that wait for a thread to end.
+    pub(super) joins: Vec<(u32, ThreadKey)>,
+    /// It ended, behind this operation.
+    pub(super) ended: Option<(ThreadKey, u32, Ns)>,
+    /// Operations that stand for the time in which a queue of an accelerator had nothing to do.
+    pub(super) idle: Vec<u32>,
+    /// Operations that hand work to an accelerator.
+    pub(super) launches: Vec<u32>,
     pub(super) acquired: Vec<Acquired>,
     pub(super) released: Vec<Released>,
     /// Operations that wait for an accelerator.

@@ -20,6 +20,12 @@ pub(super) enum Class {
     Barrier,
     /// A part of the program that one thread after another may enter: a wait until its lock is acquired.
     Critical,
+    /// A wait for the tasks that this one made.
+    TaskWait,
+    /// A wait for a thread to end.
+    Join,
+    /// Hands work to an accelerator.
+    Launch,
     /// A wait of the host for an accelerator.
     Synchronise,
     /// The tracer writes out its buffer.
@@ -45,7 +51,12 @@ pub(super) struct Symbols {
     nameless: Symbol,
     /// Stands for the time in which a thread of a team has nothing to do.
     pub(super) idle: NameId,
+    /// Stands for the time in which the tracer wrote out its buffer.
+    pub(super) flush: NameId,
 }
+
+/// The name that Score-P gives to writing out its buffer.
+const FLUSH: &str = "TRACE BUFFER FLUSH";
 
 /// What threads of a team do between two parallel regions.
 pub const IDLE: &str = "(idle)";
@@ -58,13 +69,13 @@ impl Symbols {
             let name = readable(recorded.get(region.name));
             let class = class(&region, &name);
             let polls = name.starts_with("MPI_Test") || matches!(name.as_str(), "MPI_Iprobe" | "MPI_Improbe");
-            (id, Symbol { name: names.intern(&name), kind: kind(&region, class, &name), class, polls })
+            (id, Symbol { name: names.intern(&name), kind: kind(class, &name), class, polls })
         });
         let by_region = by_region.collect();
         let name = names.intern("(undefined region)");
         let nameless = Symbol { name, kind: Kind::Work, class: Class::Program, polls: false };
-        let idle = names.intern(IDLE);
-        Symbols { names, by_region, nameless, idle }
+        let (idle, flush) = (names.intern(IDLE), names.intern(FLUSH));
+        Symbols { names, by_region, nameless, idle, flush }
     }
 
     /// The symbol of a region, by global id.
@@ -112,15 +123,21 @@ const PARADIGM_HIP: u8 = 23;
 
 fn class(region: &Region, name: &str) -> Class {
     let accelerator = matches!(region.paradigm, PARADIGM_CUDA | PARADIGM_HIP | PARADIGM_OPENCL);
-    let waits = |n: &str| n.contains("Synchronize") || n == "clFinish" || n.starts_with("clWait");
+    // Copies without `Async` in their name return when they are done.
+    let copies = |n: &str| n.contains("Memcpy") && !n.contains("Async");
+    let waits = |n: &str| n.contains("Synchronize") || copies(n) || n == "clFinish" || n.starts_with("clWait");
+    let launches = |n: &str| n.contains("Launch") || n.contains("Memcpy") || n.starts_with("clEnqueue");
     match region.role {
-        _ if name == "TRACE BUFFER FLUSH" => Class::Flush,
+        _ if name == FLUSH => Class::Flush,
         ROLE_ARTIFICIAL if region.paradigm == PARADIGM_MEASUREMENT => Class::Artificial,
         // EZTrace puts this region around all that a location does.
         _ if name == "Working" => Class::Artificial,
         ROLE_BARRIER | ROLE_IMPLICIT_BARRIER if region.paradigm == PARADIGM_OPENMP => Class::Barrier,
         ROLE_CRITICAL | ROLE_ORDERED if region.paradigm == PARADIGM_OPENMP => Class::Critical,
+        ROLE_TASK_WAIT => Class::TaskWait,
+        ROLE_THREAD_WAIT => Class::Join,
         _ if accelerator && waits(name) => Class::Synchronise,
+        _ if accelerator && launches(name) => Class::Launch,
         _ if accelerator || region.paradigm == PARADIGM_PTHREAD || region.paradigm == PARADIGM_MPI => Class::Library,
         _ if name.starts_with("MPI_") => Class::Library,
         _ => Class::Program,
@@ -128,10 +145,10 @@ fn class(region: &Region, name: &str) -> Class {
 }
 
 /// What a call of this region waits for, where its records do not tell.
-fn kind(region: &Region, class: Class, name: &str) -> Kind {
-    match (class, region.role) {
-        (Class::Barrier, _) => Kind::Collective,
-        (Class::Synchronise, _) | (_, ROLE_TASK_WAIT | ROLE_THREAD_WAIT) => Kind::Receive,
+fn kind(class: Class, name: &str) -> Kind {
+    match class {
+        Class::Barrier => Kind::Collective,
+        Class::Synchronise | Class::TaskWait | Class::Join => Kind::Receive,
         _ => kind_by_name(name),
     }
 }

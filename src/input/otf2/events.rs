@@ -25,6 +25,26 @@ pub struct Envelope {
     pub bytes: u64,
 }
 
+/// A task: the thread of its team that made it, and its number among those.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct TaskKey {
+    /// Communicator of the team; 0 where tasks are numbered over the whole process.
+    pub team: u32,
+    /// Who made it.
+    pub creator: u32,
+    /// 0 for what a thread does as part of its team.
+    pub number: u64,
+}
+
+/// A thread that another made: by contingent and order.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct ThreadKey {
+    /// Communicator of all threads made that way.
+    pub contingent: u32,
+    /// The how-manieth.
+    pub sequence: u64,
+}
+
 /// What a record says. Region and communicator ids are global; requests mean something only inside the location.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Event {
@@ -80,6 +100,16 @@ pub enum Event {
     TeamBegin(u32),
     /// It has done so.
     TeamEnd(u32),
+    /// A task is made that some thread of the team will run.
+    TaskCreate(TaskKey),
+    /// The thread goes on with this task; the one numbered 0 is what it does as part of its team.
+    TaskSwitch(TaskKey),
+    /// The task is done.
+    TaskComplete(TaskKey),
+    /// The thread waits for another to end.
+    ThreadWait(ThreadKey),
+    /// The thread ends.
+    ThreadEnd(ThreadKey),
     /// The thread has a lock now.
     Acquire {
         /// Which.
@@ -190,7 +220,10 @@ impl<'a> Reader<'a> {
             17 => return bytes.packed_u64().map(Event::ReceiveRequest),
             21 => return bytes.packed_u64().map(Event::RequestCancelled),
             24 => return bytes.packed_u64().map(|_| Event::Fork),
-            20 | 28 | 29 | 30 => return bytes.packed_u64().map(|_| Event::Other),
+            28 => return bytes.packed_u64().map(|number| Event::TaskCreate(TaskKey { team: 0, creator: 0, number })),
+            29 => return bytes.packed_u64().map(|number| Event::TaskSwitch(TaskKey { team: 0, creator: 0, number })),
+            30 => return bytes.packed_u64().map(|number| Event::TaskComplete(TaskKey { team: 0, creator: 0, number })),
+            20 => return bytes.packed_u64().map(|_| Event::Other),
             _ => {}
         }
         let mut p = bytes.payload()?;
@@ -223,6 +256,11 @@ impl<'a> Reader<'a> {
                 p.u8()?;
                 Event::Release { lock: p.packed_u32()?, order: p.packed_u32()? }
             }
+            59 => Event::TaskCreate(self.task(&mut p)?),
+            60 => Event::TaskSwitch(self.task(&mut p)?),
+            61 => Event::TaskComplete(self.task(&mut p)?),
+            64 => Event::ThreadWait(self.thread(&mut p)?),
+            65 => Event::ThreadEnd(self.thread(&mut p)?),
             66 | 68 => Event::Context(self.local.calling_contexts.global(p.packed_u32()?)),
             67 => Event::ContextLeave(self.local.calling_contexts.global(p.packed_u32()?)),
             75 => {
@@ -244,6 +282,16 @@ impl<'a> Reader<'a> {
                 Event::Other
             }
         })
+    }
+
+    fn task(&self, p: &mut Bytes<'_>) -> Option<TaskKey> {
+        let team = self.local.communicators.global(p.packed_u32()?);
+        Some(TaskKey { team, creator: p.packed_u32()?, number: u64::from(p.packed_u32()?) })
+    }
+
+    fn thread(&self, p: &mut Bytes<'_>) -> Option<ThreadKey> {
+        let contingent = self.local.communicators.global(p.packed_u32()?);
+        Some(ThreadKey { contingent, sequence: p.packed_u64()? })
     }
 
     fn envelope(&self, p: &mut Bytes<'_>) -> Option<Envelope> {

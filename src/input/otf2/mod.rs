@@ -19,7 +19,7 @@ pub use anchor::{Anchor, find};
 pub use classes::class_name;
 pub use clock::LocalClock;
 pub use definitions::{Definitions, Location, LocationId, LocationKind, Region};
-pub use events::{Envelope, Event, Reader, Record};
+pub use events::{Envelope, Event, Reader, Record, TaskKey, ThreadKey};
 
 use super::OpenError;
 use super::mapped::Mapped;
