@@ -10,7 +10,7 @@ use whyslow::analysis::mpi::Waiting;
 use whyslow::analysis::patterns::Mined;
 use whyslow::analysis::patterns::measure::Settings;
 use whyslow::base::time::Ns;
-use whyslow::base::work::{Cancel, Work};
+use whyslow::base::work::Work;
 use whyslow::event::mpi;
 use whyslow::event::operation::{Exchange, Kind, Meeting, Message, Operation, Operations, Place, Sequence, Via};
 use whyslow::input::otf2::Archive;
@@ -85,7 +85,7 @@ impl Script {
     fn waiting(mut self) -> (Operations, Waiting) {
         self.operations.messages.sort_by_key(|m| (m.to, m.received, m.from));
         let clocks = whyslow::analysis::offsets::fit(&self.operations);
-        let waiting = Waiting::new(&self.operations, &clocks, &Cancel::default()).unwrap();
+        let waiting = Waiting::new(&self.operations, &clocks, &Work::new(1)).unwrap().unwrap();
         (self.operations, waiting)
     }
 

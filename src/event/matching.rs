@@ -5,9 +5,11 @@
 //! receive may be wrong (BT and SP: the original instead of its duplicate), so it only serves to find the peer.
 //! Cost: linear; parallel over receivers.
 
-use super::mpi::{LocationRun, NOWHERE};
+use super::mpi::{Half, LocationRun, NOWHERE};
+use super::operation::{Handover, Message, Place, Via};
 use crate::base::work::{Cancelled, Work, in_order};
 use foldhash::HashMap;
+use std::sync::{Mutex, PoisonError};
 
 /// A matched message: positions of location and half.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -22,9 +24,74 @@ pub struct Pair {
 pub(super) fn pairs(locations: &[LocationRun], work: &Work) -> Result<Vec<Pair>, Cancelled> {
     let by_receiver = by_receiver(locations);
     let mut pairs = Vec::new();
-    let found = |i| match_receiver(locations, &by_receiver, i);
+    let found = |i: usize| {
+        let receives = locations.get(i).map_or(&[][..], |l| &l.receives);
+        match_receiver(locations, &by_receiver, i, receives)
+    };
     in_order(work, locations.len(), found, |_, found| pairs.extend(found))?;
     Ok(pairs)
+}
+
+/// Messages, and how each was handed over.
+#[derive(Default)]
+pub(super) struct Matched {
+    /// By receiving place, then by time of arrival.
+    pub(super) messages: Vec<Message>,
+    /// Of those whose sender may have had to wait.
+    pub(super) handovers: Vec<Handover>,
+    /// Receives from somebody without a send.
+    pub(super) unmatched: u64,
+}
+
+/// The same as messages. The halves are used up, receiver by receiver, so that both forms are never there at once.
+pub(super) fn messages(locations: &mut [LocationRun], work: &Work) -> Result<Matched, Cancelled> {
+    let all: usize = locations.iter().map(|l| l.receives.len()).sum();
+    let receives: Vec<Mutex<Vec<Half>>> =
+        locations.iter_mut().map(|l| Mutex::new(std::mem::take(&mut l.receives))).collect();
+    let by_receiver = by_receiver(locations);
+    let mut matched = Matched { messages: Vec::with_capacity(all), ..Matched::default() };
+    let shared: &[LocationRun] = locations;
+    let found = |i: usize| {
+        let receives = receives
+            .get(i)
+            .map_or_else(Vec::new, |r| std::mem::take(&mut *r.lock().unwrap_or_else(PoisonError::into_inner)));
+        let pairs = match_receiver(shared, &by_receiver, i, &receives);
+        let from_somebody = receives.iter().filter(|r| r.peer.is_some()).count();
+        let halves = |pair: &Pair| {
+            let send = shared.get(pair.send.0 as usize)?.sends.get(pair.send.1 as usize)?;
+            Some((pair.send.0, send, receives.get(pair.receive.1 as usize)?))
+        };
+        let mut found = Matched { unmatched: (from_somebody - pairs.len()) as u64, ..Matched::default() };
+        for (sender, send, receive) in pairs.iter().filter_map(halves) {
+            found.messages.push(message(sender, send, i as u32, receive));
+            found.handovers.extend(handover(sender, send, i as u32, receive));
+        }
+        found.messages.sort_by_key(|m| (m.to, m.received, m.from));
+        found
+    };
+    in_order(work, shared.len(), found, |_, found| {
+        matched.messages.extend(found.messages);
+        matched.handovers.extend(found.handovers);
+        matched.unmatched += found.unmatched;
+    })?;
+    Ok(matched)
+}
+
+fn message(sender: u32, send: &Half, receiver: u32, receive: &Half) -> Message {
+    Message {
+        via: Via::Message,
+        from: Place { stream: sender, operation: send.operation },
+        to: Place { stream: receiver, operation: receive.operation },
+        sent: send.time,
+        received: receive.time,
+    }
+}
+
+fn handover(sender: u32, send: &Half, receiver: u32, receive: &Half) -> Option<Handover> {
+    let from = Place { stream: sender, operation: send.operation };
+    let posted = Place { stream: receiver, operation: receive.other };
+    let known = ![send.operation, send.other, receive.other].contains(&NOWHERE);
+    known.then_some(Handover { from, done: send.other, posted, bytes: send.bytes })
 }
 
 /// For each receiver, for each sender: positions of its sends to that receiver.
@@ -43,7 +110,12 @@ fn by_receiver(locations: &[LocationRun]) -> Vec<Vec<(u32, Vec<u32>)>> {
 }
 
 /// Match the receives of one location.
-fn match_receiver(locations: &[LocationRun], by_receiver: &[Vec<(u32, Vec<u32>)>], receiver: usize) -> Vec<Pair> {
+fn match_receiver(
+    locations: &[LocationRun],
+    by_receiver: &[Vec<(u32, Vec<u32>)>],
+    receiver: usize,
+    receives: &[Half],
+) -> Vec<Pair> {
     // A queue of sends per (sender, tag), as a linked list through the positions of all sends to this receiver.
     let mut sent: Vec<(u32, u32)> = Vec::new();
     let mut next: Vec<u32> = Vec::new();
@@ -62,9 +134,8 @@ fn match_receiver(locations: &[LocationRun], by_receiver: &[Vec<(u32, Vec<u32>)>
             }
         }
     }
-    let Some(location) = locations.get(receiver) else { return Vec::new() };
-    let mut pairs = Vec::with_capacity(location.receives.len());
-    for (position, receive) in (0_u32..).zip(&location.receives) {
+    let mut pairs = Vec::with_capacity(receives.len());
+    for (position, receive) in (0_u32..).zip(receives) {
         let Some(from) = receive.peer else { continue };
         let Some((head, _)) = queues.get_mut(&(from.0, receive.tag)) else { continue };
         if let Some(send) = sent.get(*head as usize) {

@@ -143,9 +143,8 @@ impl Run {
         if let Some(mining) = self.mined.get() {
             return Ok(Arc::clone(mining));
         }
-        let run = self.read(work)?;
-        let notices = run.notices.clone();
-        let mined = Mined::new(run.into_operations(&self.archive), work)?;
+        let (operations, notices) = mpi::operations(&self.archive, work)?;
+        let mined = Mined::new(operations, work)?;
         self.has_operations(&mined)?;
         let mining = Arc::new(Mining::of_patterns(mined, notices));
         Ok(Arc::clone(self.mined.get_or_init(|| mining)))

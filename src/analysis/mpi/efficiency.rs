@@ -14,7 +14,7 @@
 use super::profile::{Region, Streams};
 use super::wait_states::{Wait, WaitKind};
 use crate::base::time::{Ns, Span};
-use crate::base::work::Cancel;
+use crate::base::work::{Cancel, Cancelled, Work, in_order};
 use crate::event::operation::{Operations, Sequence};
 use foldhash::HashMap;
 use std::collections::BTreeMap;
@@ -90,35 +90,27 @@ fn ranks(operations: &Operations) -> impl Iterator<Item = (u32, &Sequence)> {
 }
 
 /// Efficiencies, regions and critical path.
-pub fn measure(streams: &Streams<'_>, waits: &[Wait], cancel: &Cancel) -> Measured {
+pub fn measure(streams: &Streams<'_>, waits: &[Wait], work: &Work) -> Result<Measured, Cancelled> {
     let window = window(streams);
     let mut measured = Measured { window, ..Measured::default() };
     let mut regions: HashMap<Region, (BTreeMap<u32, Ns>, u64)> = HashMap::default();
     let (mut useful, mut most, mut n) = (0, 0, 0);
-    let all = (0_u32..).zip(&streams.operations.sequences).filter(|(_, s)| !s.operations.is_empty());
-    for (stream, sequence) in all {
-        if cancel.is_cancelled() {
-            return measured;
-        }
-        let mut sum = 0;
-        let mut own: HashMap<Region, (Ns, u64)> = HashMap::default();
-        for piece in streams.back(stream, window).filter(|p| p.useful) {
-            sum += piece.span.len();
-            let (ns, visits) = own.entry(piece.region).or_default();
-            *ns += piece.span.len();
-            *visits += 1;
-        }
+    let sequences = &streams.operations.sequences;
+    let own = |stream: usize| own_regions(streams, stream as u32, window);
+    in_order(work, sequences.len(), own, |stream, (sum, own)| {
+        let sequence = &sequences[stream];
+        let stream = stream as u32;
         for (region, (ns, visits)) in own {
             let known = regions.entry(region).or_default();
             known.0.insert(stream, ns);
             known.1 += visits;
         }
-        if !sequence.worker {
+        if !sequence.worker && !sequence.operations.is_empty() {
             useful += sum;
             most = most.max(sum);
             n += 1;
         }
-    }
+    })?;
     let time = |region, (by_stream, visits): (BTreeMap<u32, Ns>, u64)| RegionTime {
         region,
         by_stream: by_stream.into_iter().collect(),
@@ -127,7 +119,7 @@ pub fn measure(streams: &Streams<'_>, waits: &[Wait], cancel: &Cancel) -> Measur
     measured.regions = regions.into_iter().map(|(region, found)| time(region, found)).collect();
     let whole = |r: &RegionTime| r.by_stream.iter().map(|(_, ns)| ns).sum::<Ns>();
     measured.regions.sort_by_key(|r| (std::cmp::Reverse(whole(r)), r.region));
-    measured.critical_path = critical_path(streams, waits, window, cancel);
+    measured.critical_path = critical_path(streams, waits, window, &work.cancel);
     let on_path: Ns = measured.critical_path.iter().map(|(.., ns)| ns).sum();
     let ratio = |a: Ns, b: Ns| if b > 0 { (a as f64 / b as f64).min(1.0) } else { 0.0 };
     if n > 0 && most > 0 {
@@ -137,8 +129,33 @@ pub fn measure(streams: &Streams<'_>, waits: &[Wait], cancel: &Cancel) -> Measur
         let parallel = load_balance * communication;
         measured.efficiency = Some(Efficiency { parallel, load_balance, communication, serialisation, transfer });
     }
-    measured
+    Ok(measured)
 }
+
+/// Useful time of one stream in a window, and by region with the number of visits.
+fn own_regions(streams: &Streams<'_>, stream: u32, window: Span) -> (Ns, Vec<(Region, (Ns, u64))>) {
+    let mut sum = 0;
+    // Few regions: those met last stand first.
+    let mut own: Vec<(Region, (Ns, u64))> = Vec::new();
+    for piece in streams.back(stream, window).filter(|p| p.useful) {
+        sum += piece.span.len();
+        let at = own.iter().position(|(region, _)| *region == piece.region).unwrap_or_else(|| {
+            own.push((piece.region, (0, 0)));
+            own.len() - 1
+        });
+        if let Some((_, (ns, visits))) = own.get_mut(at) {
+            *ns += piece.span.len();
+            *visits += 1;
+        }
+        if at > NEAR {
+            own.swap(at, at / 2);
+        }
+    }
+    (sum, own)
+}
+
+/// Regions behind this place move forward when they are met.
+const NEAR: usize = 8;
 
 /// Useful time along the critical path of a window.
 fn critical_path(streams: &Streams<'_>, waits: &[Wait], window: Span, cancel: &Cancel) -> Vec<(u32, Region, Ns)> {

@@ -15,7 +15,7 @@ pub mod wait_states;
 use super::offsets::Clock;
 use crate::base::names::NameId;
 use crate::base::time::{Ns, Span};
-use crate::base::work::Cancel;
+use crate::base::work::{Cancelled, Work};
 use crate::event::operation::{NO_PATH, Operations};
 use delays::Costs;
 use efficiency::{Efficiency, Measured, RegionTime};
@@ -105,17 +105,17 @@ pub struct Waiting {
 
 impl Waiting {
     /// All of it; `None` where nothing ties streams together.
-    pub fn new(operations: &Operations, clocks: &[Clock], cancel: &Cancel) -> Option<Waiting> {
+    pub fn new(operations: &Operations, clocks: &[Clock], work: &Work) -> Result<Option<Waiting>, Cancelled> {
         if operations.messages.is_empty() && operations.meetings.is_empty() {
-            return None;
+            return Ok(None);
         }
         let streams = Streams { operations, clocks };
-        let all = wait_states::find(operations, clocks);
-        let measured = efficiency::measure(&streams, &all, cancel);
+        let mut waits = wait_states::find(operations, clocks, work)?;
+        let measured = efficiency::measure(&streams, &waits, work)?;
         // Who waits for others to start up has not begun.
-        let begun = |w: &&Wait| w.until > measured.window.start && w.start < measured.window.end;
-        let waits: Vec<Wait> = all.iter().filter(begun).copied().collect();
-        let costs = delays::share_out(&streams, &waits, cancel);
+        waits.retain(|w| w.until > measured.window.start && w.start < measured.window.end);
+        let costs = delays::share_out(&streams, &waits, &work.cancel);
+        work.cancel.check()?;
         let life = |s: &crate::event::operation::Sequence| {
             let (Some(first), Some(last)) = (s.operations.first(), s.operations.last()) else { return 0 };
             (last.end - first.start).min(measured.window.len())
@@ -130,7 +130,7 @@ impl Waiting {
         waiting.imbalances = imbalances(operations, &waiting, &measured);
         (waiting.efficiency, waiting.critical_path) = (measured.efficiency, measured.critical_path);
         waiting.regions = measured.regions;
-        Some(waiting)
+        Ok(Some(waiting))
     }
 
     /// Waiting of all kinds that somebody is late for: idle threads and completion apart.

@@ -8,7 +8,8 @@
 
 use crate::analysis::offsets::Clock;
 use crate::base::time::Ns;
-use crate::event::operation::{Exchange, Operations, Place, Via};
+use crate::base::work::{Cancelled, Work, in_order};
+use crate::event::operation::{Exchange, Message, Operations, Place, Via};
 
 /// Kinds of wait states.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -142,24 +143,45 @@ impl Wait {
 }
 
 /// All waits, by place; of an operation that waited for several things of one kind the one that came last.
-pub fn find(operations: &Operations, clocks: &[Clock]) -> Vec<Wait> {
+pub fn find(operations: &Operations, clocks: &[Clock], work: &Work) -> Result<Vec<Wait>, Cancelled> {
     let finder = Finder { operations, clocks };
-    let mut waits = finder.messages();
+    let messages = &operations.messages;
+    // Messages to one stream stand together, and so do those to one of its operations.
+    let first = |stream: usize| messages.partition_point(|m| (m.to.stream as usize) < stream);
+    let mut waits: Vec<Wait> = Vec::new();
+    let of_stream = |stream: usize| {
+        let received = messages.get(first(stream)..first(stream + 1)).unwrap_or(&[]);
+        last_of_each(finder.messages(received))
+    };
+    in_order(work, operations.sequences.len(), of_stream, |_, found| waits.extend(found))?;
+    let alone = waits.len();
     finder.meetings(&mut waits);
-    waits.sort_by_key(|w| (w.place, w.kind, w.until));
-    let mut kept: Vec<Wait> = Vec::with_capacity(waits.len());
-    for wait in waits {
-        let of_place = kept.iter().rev().take_while(|w| w.place == wait.place);
-        // A call that waited for a message and for room to send another waited once: late senders come first.
-        if wait.kind.of_sender() && of_place.clone().any(|w| w.kind.of_receiver()) {
-            continue;
-        }
-        match kept.last_mut() {
-            Some(last) if last.place == wait.place && last.kind == wait.kind => *last = wait,
-            _ => kept.push(wait),
-        }
+    if waits.len() > alone {
+        waits = last_of_each(waits);
     }
-    kept
+    Ok(waits)
+}
+
+/// In order of their places; of those of one place and kind the one that came last.
+fn last_of_each(mut waits: Vec<Wait>) -> Vec<Wait> {
+    let key = |w: &Wait| (w.place, w.kind, w.until);
+    waits.sort_unstable_by_key(|w| (key(w), w.cause, w.start));
+    let mut receives = None;
+    waits.dedup_by(|next, kept| {
+        let same = (next.place, next.kind) == (kept.place, kept.kind);
+        if same {
+            *kept = *next;
+        }
+        same
+    });
+    waits.retain(|w| {
+        if w.kind.of_receiver() {
+            receives = Some(w.place);
+        }
+        // A call that waited for a message and for room to send another waited once: late senders come first.
+        !(w.kind.of_sender() && receives == Some(w.place))
+    });
+    waits
 }
 
 struct Finder<'a> {
@@ -187,16 +209,13 @@ impl Finder<'_> {
         (!wait.is_empty()).then_some(wait)
     }
 
-    fn messages(&self) -> Vec<Wait> {
+    /// Of what one stream received.
+    fn messages(&self, messages: &[Message]) -> Vec<Wait> {
         let mut waits = Vec::new();
-        let messages = &self.operations.messages;
         // By position: the earliest sending of all that this stream received in later operations.
         let mut earliest: Vec<Ns> = vec![Ns::MAX; messages.len()];
-        let (mut stream, mut sent) = (u32::MAX, Ns::MAX);
+        let mut sent = Ns::MAX;
         for (m, earliest) in messages.iter().zip(&mut earliest).rev() {
-            if m.to.stream != stream {
-                (stream, sent) = (m.to.stream, Ns::MAX);
-            }
             *earliest = sent;
             if m.via == Via::Message {
                 sent = sent.min(self.start(m.from).unwrap_or(Ns::MAX));

@@ -81,8 +81,7 @@ impl Mined {
     /// Fit clocks, mine all streams in parallel, measure.
     pub fn new(mut operations: Operations, work: &Work) -> Result<Self, Cancelled> {
         let clocks = fit(&operations);
-        rendezvous::find(&mut operations, &clocks);
-        work.cancel.check()?;
+        rendezvous::find(&mut operations, &clocks, work)?;
         work.progress.enter("mining", operations.sequences.len() as u64);
         let (mut grammars, mut detection) = (Vec::new(), Duration::ZERO);
         let mine = |i: usize| {
@@ -104,8 +103,7 @@ impl Mined {
         let durations = measure(&table, &operations, work)?;
         // Threads of a kernel recording have tasks, and paths of their own.
         let waiting = operations.sequences.iter().all(|s| s.thread.is_none());
-        let waiting = waiting.then(|| Waiting::new(&operations, &clocks, &work.cancel)).flatten();
-        work.cancel.check()?;
+        let waiting = if waiting { Waiting::new(&operations, &clocks, work)? } else { None };
         Ok(Mined { operations, clocks, table, durations, waiting, detection })
     }
 

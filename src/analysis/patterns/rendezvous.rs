@@ -17,6 +17,7 @@
 use crate::analysis::offsets::Clock;
 use crate::base::names::NameId;
 use crate::base::time::{Ns, Span};
+use crate::base::work::{Cancelled, Work, in_order};
 use crate::event::operation::{Handover, Kind, Message, Operation, Operations, Place, Via};
 use foldhash::HashMap;
 
@@ -84,16 +85,27 @@ fn next_call(
 }
 
 /// Add what held sends. The handovers are used up.
-pub fn find(operations: &mut Operations, clocks: &[Clock]) {
+pub fn find(operations: &mut Operations, clocks: &[Clock], work: &Work) -> Result<(), Cancelled> {
     let handovers = std::mem::take(&mut operations.handovers);
+    let pieces: Vec<&[Handover]> = handovers.chunks(PIECE).collect();
     let seen = |h: &&Handover| see(operations, clocks, h);
     let mut eager: HashMap<NameId, u32> = HashMap::default();
-    for handover in &handovers {
-        if let Some(s) = seen(&handover).filter(|s| s.call.end.saturating_add(s.error + READING) < s.posted) {
-            let largest = eager.entry(s.symbol).or_default();
-            *largest = handover.bytes.max(*largest);
+    let largest_of = |i: usize| {
+        let mut eager: HashMap<NameId, u32> = HashMap::default();
+        for handover in pieces[i] {
+            if let Some(s) = seen(&handover).filter(|s| s.call.end.saturating_add(s.error + READING) < s.posted) {
+                let largest = eager.entry(s.symbol).or_default();
+                *largest = handover.bytes.max(*largest);
+            }
         }
-    }
+        eager
+    };
+    in_order(work, pieces.len(), largest_of, |_, found| {
+        for (symbol, bytes) in found {
+            let largest = eager.entry(symbol).or_default();
+            *largest = bytes.max(*largest);
+        }
+    })?;
     let library = library(operations);
     // The call of the receiver that let a held send go.
     let release = |h: &Handover| -> Option<(Via, Place)> {
@@ -112,12 +124,24 @@ pub fn find(operations: &mut Operations, clocks: &[Clock]) {
         let (released, call) = (operations.get(from)?, operations.get(h.left())?);
         Some(Message { via, from, to: h.left(), sent: released.start, received: call.end })
     };
-    let held: Vec<Message> = handovers.iter().filter_map(back).collect();
+    let mut held: Vec<Message> = Vec::new();
+    in_order(
+        work,
+        pieces.len(),
+        |i| pieces[i].iter().filter_map(back).collect::<Vec<_>>(),
+        |_, found| held.extend(found),
+    )?;
     for message in &held {
         if let Some(call) = operations.get_mut(message.to).filter(|call| call.kind == Kind::Work) {
             call.kind = Kind::Send;
         }
     }
-    operations.messages.extend(held);
-    operations.messages.sort_by_key(|m| (m.to, m.received, m.from));
+    if !held.is_empty() {
+        operations.messages.extend(held);
+        operations.messages.sort_unstable_by_key(|m| (m.to, m.received, m.from, m.via, m.sent));
+    }
+    Ok(())
 }
+
+/// Handovers looked at in one go.
+const PIECE: usize = 1 << 15;

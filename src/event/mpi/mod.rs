@@ -13,7 +13,7 @@ mod regions;
 mod threads;
 
 use super::matching::{self, Pair};
-use super::operation::{CallPaths, Exchange, Handover, Meeting, Message, NO_PATH, Operations, Place, Sequence, Via};
+use super::operation::{CallPaths, Exchange, Meeting, NO_PATH, Operations, Place, Sequence};
 use crate::base::names::Names;
 use crate::base::notice::{Notice, Notices};
 use crate::base::work::{Cancelled, Work, in_order};
@@ -58,6 +58,23 @@ pub struct MpiRun {
 
 /// Read a whole archive.
 pub fn read(archive: &Archive, work: &Work) -> Result<MpiRun, Cancelled> {
+    let mut run = locations(archive, work)?;
+    run.pairs = matching::pairs(&run.locations, work)?;
+    // Sends without a receive are no loss: EZTrace does not record the receives of C programs. Nor are receives from
+    // nobody (MPI_PROC_NULL).
+    let received: usize = run.locations.iter().map(|l| l.receives.iter().filter(|r| r.peer.is_some()).count()).sum();
+    run.notices.add(Notice::UnmatchedMessages, (received - run.pairs.len()) as u64, String::new);
+    Ok(run)
+}
+
+/// Read a whole archive in the neutral form, for clocks, mining and propagation, and tell what was wrong. It takes less memory than
+/// [`read`], which keeps what was recorded as it was.
+pub fn operations(archive: &Archive, work: &Work) -> Result<(Operations, Notices), Cancelled> {
+    locations(archive, work)?.assemble(archive, work)
+}
+
+/// All locations, nothing tied together.
+fn locations(archive: &Archive, work: &Work) -> Result<MpiRun, Cancelled> {
     let n = archive.definitions.locations.len();
     let symbols = Symbols::new(archive);
     let mut run = MpiRun { notices: archive.notices.clone(), ..MpiRun::default() };
@@ -77,13 +94,8 @@ pub fn read(archive: &Archive, work: &Work) -> Result<MpiRun, Cancelled> {
             run.locations.push(location);
         },
     )?;
-    run.pairs = matching::pairs(&run.locations, work)?;
     run.program = symbols.program();
     run.names = symbols.names;
-    // Sends without a receive are no loss: EZTrace does not record the receives of C programs. Nor are receives from
-    // nobody (MPI_PROC_NULL).
-    let received: usize = run.locations.iter().map(|l| l.receives.iter().filter(|r| r.peer.is_some()).count()).sum();
-    run.notices.add(Notice::UnmatchedMessages, (received - run.pairs.len()) as u64, String::new);
     Ok(run)
 }
 
@@ -126,11 +138,21 @@ impl MpiRun {
 
     /// The neutral form, for clocks, mining and propagation.
     pub fn into_operations(self, archive: &Archive) -> Operations {
-        let mut messages: Vec<Message> = self.pairs.iter().filter_map(|pair| self.message(pair)).collect();
+        // Nobody can cancel this.
+        self.assemble(archive, &Work::new(1)).map(|(operations, _)| operations).unwrap_or_default()
+    }
+
+    fn assemble(mut self, archive: &Archive, work: &Work) -> Result<(Operations, Notices), Cancelled> {
+        let talks: Vec<bool> = self.locations.iter().map(|l| !l.sends.is_empty() || !l.receives.is_empty()).collect();
+        let matching::Matched { mut messages, handovers, unmatched } = matching::messages(&mut self.locations, work)?;
+        self.notices.add(Notice::UnmatchedMessages, unmatched, String::new);
+        self.locations.iter_mut().for_each(|l| l.sends = Vec::new());
         let mut meetings = self.meetings();
+        let between_ranks = messages.len();
         process::tie(archive, &self.locations, &mut messages, &mut meetings);
-        messages.sort_by_key(|m| (m.to, m.received, m.from));
-        let handovers = self.pairs.iter().filter_map(|pair| self.handover(pair)).collect();
+        if messages.len() > between_ranks {
+            messages.sort_unstable_by_key(|m| (m.to, m.received, m.from, m.via));
+        }
         let one_clock = !self.locations.is_empty()
             && self.locations.iter().all(|l| !l.clock.is_empty() || l.records == 0)
             && self.locations.iter().any(|l| l.records > 0);
@@ -138,9 +160,9 @@ impl MpiRun {
         for l in &archive.definitions.locations {
             *uses.entry(&l.name).or_default() += 1;
         }
-        let sequences = archive.definitions.locations.iter().zip(self.locations);
+        let sequences = archive.definitions.locations.iter().zip(self.locations).zip(talks);
         let sequences = sequences
-            .map(|(l, run)| Sequence {
+            .map(|((l, run), talks)| Sequence {
                 // Score-P calls the first thread of every process the same.
                 stream: match uses.get(l.name.as_str()) {
                     Some(1) | None => l.name.clone(),
@@ -149,15 +171,14 @@ impl MpiRun {
                 label: l.label(),
                 rank: l.rank,
                 process: Some(l.process_index),
-                worker: l.kind != LocationKind::Thread
-                    || (l.member > 0 && !run.parts.is_empty() && run.sends.is_empty() && run.receives.is_empty()),
+                worker: l.kind != LocationKind::Thread || (l.member > 0 && !run.parts.is_empty() && !talks),
                 flushes: run.flushes,
                 operations: run.operations,
                 ways: run.ways,
                 ..Sequence::default()
             })
             .collect();
-        Operations {
+        let operations = Operations {
             names: self.names,
             one_clock,
             sequences,
@@ -167,32 +188,8 @@ impl MpiRun {
             paths: self.paths,
             program: self.program,
             ..Operations::default()
-        }
-    }
-
-    /// The two halves of a message.
-    fn halves(&self, pair: &Pair) -> Option<(&Half, &Half)> {
-        let send = self.locations.get(pair.send.0 as usize)?.sends.get(pair.send.1 as usize)?;
-        Some((send, self.locations.get(pair.receive.0 as usize)?.receives.get(pair.receive.1 as usize)?))
-    }
-
-    fn handover(&self, pair: &Pair) -> Option<Handover> {
-        let (send, receive) = self.halves(pair)?;
-        let from = Place { stream: pair.send.0, operation: send.operation };
-        let posted = Place { stream: pair.receive.0, operation: receive.other };
-        let known = ![send.operation, send.other, receive.other].contains(&NOWHERE);
-        known.then_some(Handover { from, done: send.other, posted, bytes: send.bytes })
-    }
-
-    fn message(&self, pair: &Pair) -> Option<Message> {
-        let (send, receive) = self.halves(pair)?;
-        Some(Message {
-            via: Via::Message,
-            from: Place { stream: pair.send.0, operation: send.operation },
-            to: Place { stream: pair.receive.0, operation: receive.operation },
-            sent: send.time,
-            received: receive.time,
-        })
+        };
+        Ok((operations, self.notices))
     }
 
     /// The n-th collective operation of each group of members is one meeting.

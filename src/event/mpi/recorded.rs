@@ -24,9 +24,9 @@ pub struct Half {
     /// Bytes of the message; more than this holds counts as what it holds.
     pub bytes: u32,
     /// Position of the operation it was recorded in.
-    pub(super) operation: u32,
+    pub(in crate::event) operation: u32,
     /// Of a receive: position of the operation that posted it; of a send: of the one that was left when it was done.
-    pub(super) other: u32,
+    pub(in crate::event) other: u32,
 }
 
 /// A part in a collective operation.

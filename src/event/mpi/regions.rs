@@ -48,12 +48,17 @@ pub(super) struct Symbol {
 pub(super) struct Symbols {
     pub(super) names: Names,
     by_region: HashMap<u32, Symbol>,
+    /// The same for small ids, which Score-P's are.
+    dense: Vec<Option<Symbol>>,
     nameless: Symbol,
     /// Stands for the time in which a thread of a team has nothing to do.
     pub(super) idle: NameId,
     /// Stands for the time in which the tracer wrote out its buffer.
     pub(super) flush: NameId,
 }
+
+/// Ids below this are looked up by position.
+const DENSE: u32 = 1 << 12;
 
 /// The name that Score-P gives to writing out its buffer.
 const FLUSH: &str = "TRACE BUFFER FLUSH";
@@ -71,16 +76,18 @@ impl Symbols {
             let polls = name.starts_with("MPI_Test") || matches!(name.as_str(), "MPI_Iprobe" | "MPI_Improbe");
             (id, Symbol { name: names.intern(&name), kind: kind(class, &name), class, polls })
         });
-        let by_region = by_region.collect();
+        let by_region: HashMap<u32, Symbol> = by_region.collect();
+        let dense = (0..DENSE).map(|id| by_region.get(&id).copied()).collect();
         let name = names.intern("(undefined region)");
         let nameless = Symbol { name, kind: Kind::Work, class: Class::Program, polls: false };
         let (idle, flush) = (names.intern(IDLE), names.intern(FLUSH));
-        Symbols { names, by_region, nameless, idle, flush }
+        Symbols { names, by_region, dense, nameless, idle, flush }
     }
 
     /// The symbol of a region, by global id.
     pub(super) fn of(&self, region: u32) -> Symbol {
-        self.by_region.get(&region).copied().unwrap_or(self.nameless)
+        let known = self.dense.get(region as usize).copied();
+        known.unwrap_or_else(|| self.by_region.get(&region).copied()).unwrap_or(self.nameless)
     }
 
     /// By name: it is the program's own work.

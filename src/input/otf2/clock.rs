@@ -40,8 +40,14 @@ impl LocalClock {
     pub fn correct(&self, ticks: u64) -> i128 {
         let at = self.stretches.partition_point(|s| s.end < ticks);
         let Some(s) = self.stretches.get(at).or(self.stretches.last()) else { return i128::from(ticks) };
+        let moved = i128::from(ticks) + i128::from(s.offset);
+        if s.slope == 0.0 {
+            return moved;
+        }
         let since = i128::from(ticks) - i128::from(s.start);
-        i128::from(ticks) + i128::from(s.offset) + (s.slope * since as f64).round_ties_even() as i128
+        // Both conversions round alike; that of 64 bits is one instruction.
+        let since = i64::try_from(since).map_or(since as f64, |since| since as f64);
+        moved + (s.slope * since).round_ties_even() as i128
     }
 }
 
