@@ -8,6 +8,7 @@
 mod definitions;
 mod events;
 #[cfg(test)]
+#[allow(dead_code)] // not every test needs it
 pub mod recording;
 
 pub use definitions::Writer;

@@ -132,11 +132,14 @@ pub fn measure(streams: &Streams<'_>, waits: &[Wait], work: &Work) -> Result<Mea
     Ok(measured)
 }
 
+/// A region, its time and how often.
+type Visited = (Region, (Ns, u64));
+
 /// Useful time of one stream in a window, and by region with the number of visits.
-fn own_regions(streams: &Streams<'_>, stream: u32, window: Span) -> (Ns, Vec<(Region, (Ns, u64))>) {
+fn own_regions(streams: &Streams<'_>, stream: u32, window: Span) -> (Ns, Vec<Visited>) {
     let mut sum = 0;
     // Few regions: those met last stand first.
-    let mut own: Vec<(Region, (Ns, u64))> = Vec::new();
+    let mut own: Vec<Visited> = Vec::new();
     for piece in streams.back(stream, window).filter(|p| p.useful) {
         sum += piece.span.len();
         let at = own.iter().position(|(region, _)| *region == piece.region).unwrap_or_else(|| {
