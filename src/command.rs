@@ -36,6 +36,7 @@ const CONDITION_HELD: u8 = 3;
 pub fn run(common: &Common, request: Request) -> anyhow::Result<u8> {
     let work = Work { memory: common.memory, ..Work::new(workers(common.threads)) };
     let mut clock = Stages::new(common.timings);
+    let has_no_place_for_notices = matches!(request, Request::Build { .. } | Request::Dump { .. });
     let (notices, code) = match request {
         Request::Interface { selection, color, theme, ascii, mouse } => {
             let depth = depth(color);
@@ -49,6 +50,11 @@ pub fn run(common: &Common, request: Request) -> anyhow::Result<u8> {
     clock.finish(&work);
     if common.strict && notices.has_fault() {
         anyhow::bail!("{}: {}", "the input is malformed (--strict)", notices.sentences().first().map_or("", |s| s));
+    }
+    if has_no_place_for_notices {
+        for sentence in notices.missing().sentences() {
+            say(&format!("note: {}", clean::line(&sentence)));
+        }
     }
     Ok(code)
 }
@@ -262,7 +268,7 @@ fn tell_traces(
                 let hint = "try threads/*/state or cpus/*/thread";
                 anyhow::bail!("--attribute {attribute}: the recording has no such attribute; {hint}");
             }
-            let answer = query::Answer::new(&attribute, &lines, &history);
+            let answer = query::Answer::new(&attribute, &lines, &history, &notices);
             if json {
                 print_json(&answer)?
             } else {

@@ -54,6 +54,7 @@ notices! {
     TraceUnreadable    Fault Found    "{n} traces cannot be read and were left out";
     MetadataBehind     Fault Found    "{n} metadata files go on behind their last packet: what stands there was left";
     FolderUnreadable   Fault Found    "{n} folders cannot be opened: what lies in them was left out";
+    DefinitionsUnreadable Fault Found "the definitions of {n} ranks or threads cannot be read: their clocks are not corrected by them";
     ForeignStream      Note  Found    "{n} files are not streams of this trace and were left";
     ForeignUuid        Note  Found    "{n} streams carry another uuid than their trace";
     IndexMissing       Note  Found    "{n} streams have no packet index: packets were found by scanning";
@@ -152,6 +153,13 @@ impl Notices {
     /// True when the input is malformed (`--strict`).
     pub fn has_fault(&self) -> bool {
         self.entries.keys().any(|k| k.severity() == Severity::Fault)
+    }
+
+    /// Those of what whyslow could not read or had to leave out; what the tracer lost is in the recording itself.
+    pub fn missing(&self) -> Notices {
+        let is_missing = |k: &Notice| k.severity() > Severity::Note && k.origin() == Origin::Found;
+        let entries = self.entries.iter().filter(|(k, _)| is_missing(k)).map(|(k, e)| (*k, e.clone()));
+        Notices { entries: entries.collect() }
     }
 
     /// One sentence per kind, worst first, for `warnings` and for people.

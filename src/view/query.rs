@@ -1,6 +1,7 @@
 //! `query`: lines of the state history, as JSON (`whyslow.query/1`) and as text.
 
 use super::clean;
+use crate::base::notice::Notices;
 use crate::state::history::lines::Line;
 use crate::state::history::{History, Shown};
 use serde::Serialize;
@@ -12,6 +13,7 @@ pub struct Answer {
     schema: &'static str,
     attribute: String,
     intervals: Vec<Interval>,
+    warnings: Vec<String>,
 }
 
 #[derive(Clone, Debug, Serialize)]
@@ -32,8 +34,8 @@ enum Word {
 }
 
 impl Answer {
-    /// What was asked (a path or a pattern) and the lines found.
-    pub fn new(attribute: &str, lines: &[Line], history: &History) -> Answer {
+    /// What was asked (a path or a pattern), the lines found, and what was odd about the recording.
+    pub fn new(attribute: &str, lines: &[Line], history: &History, notices: &Notices) -> Answer {
         let mut intervals = Vec::new();
         for line in lines {
             let path = clean::text(&history.attributes.path_of(line.attribute)).into_owned();
@@ -46,7 +48,9 @@ impl Answer {
                 intervals.push(Interval { attribute: path.clone(), start_ns, end_ns, value });
             }
         }
-        Answer { schema: "whyslow.query/1", attribute: clean::text(attribute).into_owned(), intervals }
+        let attribute = clean::text(attribute).into_owned();
+        let warnings = notices.sentences().iter().map(|s| clean::line(s)).collect();
+        Answer { schema: "whyslow.query/1", attribute, intervals, warnings }
     }
 
     /// For people: seconds since the first event, length, value.
@@ -67,6 +71,9 @@ impl Answer {
             };
             // Writing to a String cannot fail.
             let _ = writeln!(out, "  {start:>14.9} s {length:>12.6} ms  {value}");
+        }
+        for warning in &self.warnings {
+            let _ = writeln!(out, "note: {warning}");
         }
         out
     }

@@ -14,12 +14,39 @@ use gimli::{BaseAddresses, EndianSlice, RunTimeEndian, UnwindSection};
 use object::read::ReadCache;
 use object::{Object, ObjectSection, ObjectSegment, ObjectSymbol, SectionFlags, SymbolKind};
 use std::borrow::Cow;
+use std::cell::Cell;
 use std::collections::BTreeMap;
 use std::fs::File;
+use std::io::{self, Read, Seek, SeekFrom};
 use std::path::Path;
+use std::rc::Rc;
 
 type Reader<'a> = EndianSlice<'a, RunTimeEndian>;
-type Cache = ReadCache<File>;
+type Cache = ReadCache<Told>;
+
+/// A file that remembers whether reading it failed: whoever parses what it holds takes that for a part that is not there.
+struct Told {
+    file: File,
+    failed: Rc<Cell<bool>>,
+}
+
+impl Told {
+    fn open(path: &Path) -> io::Result<Told> {
+        Ok(Told { file: open_regular(path)?, failed: Rc::default() })
+    }
+}
+
+impl Read for Told {
+    fn read(&mut self, to: &mut [u8]) -> io::Result<usize> {
+        self.file.read(to).inspect_err(|_| self.failed.set(true))
+    }
+}
+
+impl Seek for Told {
+    fn seek(&mut self, to: SeekFrom) -> io::Result<u64> {
+        self.file.seek(to).inspect_err(|_| self.failed.set(true))
+    }
+}
 
 /// A compressed section may be this many times larger than its bytes in the file.
 const UNPACKED: u64 = 64;
@@ -39,7 +66,7 @@ pub struct Identity {
 
 /// The identity of a file; `None` if it is no readable ELF file.
 pub fn identity(path: &Path) -> Option<Identity> {
-    let cache = Cache::new(open_regular(path).ok()?);
+    let cache = Cache::new(Told::open(path).ok()?);
     let elf = object::File::parse(&cache).ok()?;
     let debug_link = elf.gnu_debuglink().ok().flatten();
     Some(Identity {
@@ -51,7 +78,7 @@ pub fn identity(path: &Path) -> Option<Identity> {
 
 /// Where an executable that is not position independent lies; `None` for others.
 pub fn fixed_span(path: &Path) -> Option<(u64, u64)> {
-    let cache = Cache::new(open_regular(path).ok()?);
+    let cache = Cache::new(Told::open(path).ok()?);
     let elf = object::File::parse(&cache).ok()?;
     if elf.kind() != object::ObjectKind::Executable {
         return None;
@@ -84,12 +111,20 @@ pub enum Count {
     Offset,
 }
 
-/// What stands at each of `addresses`.
-pub fn places(main: &Path, debug: Option<&Path>, count: Count, addresses: &[u64]) -> Vec<Place> {
-    let nothing = || vec![Place::Unknown; addresses.len()];
-    let Some(main) = open_regular(main).ok().map(Cache::new) else { return nothing() };
-    let Ok(elf) = object::File::parse(&main) else { return nothing() };
-    let debug = debug.and_then(|p| open_regular(p).ok()).map(Cache::new);
+/// What stands at each of `addresses`; the error is that of opening or reading a file.
+pub fn places(main: &Path, debug: Option<&Path>, count: Count, addresses: &[u64]) -> io::Result<Vec<Place>> {
+    let main = Told::open(main)?;
+    let debug = debug.map(Told::open).transpose()?;
+    let all = [Some(Rc::clone(&main.failed)), debug.as_ref().map(|d| Rc::clone(&d.failed))];
+    let found = found(Cache::new(main), debug.map(Cache::new), count, addresses);
+    match all.into_iter().flatten().any(|failed| failed.get()) {
+        true => Err(io::Error::other("it could not be read to its end")),
+        false => Ok(found),
+    }
+}
+
+fn found(main: Cache, debug: Option<Cache>, count: Count, addresses: &[u64]) -> Vec<Place> {
+    let Ok(elf) = object::File::parse(&main) else { return vec![Place::Unknown; addresses.len()] };
     let debug_elf = debug.as_ref().and_then(|cache| object::File::parse(cache).ok());
     let first = if count == Count::Loaded { elf.segments().map(|s| s.address()).min().unwrap_or(0) } else { 0 };
     let segments: Vec<(u64, u64, u64)> =

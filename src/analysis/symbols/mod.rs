@@ -125,16 +125,21 @@ impl<'a> Resolver<'a> {
             addresses.sort_unstable();
             addresses.dedup();
             let found = files::find(file.wanted, self.places);
-            let names = match &found {
-                Found::File { main, debug } => elf::places(main, debug.as_deref(), file.count, &addresses),
-                Found::Mismatch(_) | Found::Missing => vec![Place::Unknown; addresses.len()],
+            let (names, unread) = match &found {
+                Found::File { main, debug } => match elf::places(main, debug.as_deref(), file.count, &addresses) {
+                    Ok(names) => (names, None),
+                    Err(e) => (vec![Place::Unknown; addresses.len()], Some(format!("{}: {e}", main.display()))),
+                },
+                Found::Mismatch(_) | Found::Missing => (vec![Place::Unknown; addresses.len()], None),
             };
-            (found, addresses, names)
+            ((found, unread), addresses, names)
         };
-        in_order(work, files.len(), look_up, |i, (result, addresses, places)| {
+        in_order(work, files.len(), look_up, |i, ((result, unread), addresses, places)| {
             let path = self.recording.names.get(files[i].path);
             match result {
-                Found::File { .. } => {}
+                Found::File { .. } => {
+                    unread.into_iter().for_each(|why| notices.add(Notice::SymbolFileMissing, 1, || why))
+                }
                 Found::Missing if is_virtual(path) => {}
                 Found::Missing => notices.add(Notice::SymbolFileMissing, 1, || path.to_owned()),
                 Found::Mismatch(file) => notices.add(Notice::SymbolFileMismatch, 1, || file.display().to_string()),
@@ -157,7 +162,8 @@ impl<'a> Resolver<'a> {
                         all.extend(found.get(file).and_then(|f| f.get(&address)).into_iter().flatten().copied());
                     }
                     Target::Elsewhere => {
-                        let map = maps.entry(stack.pid).or_insert_with(|| PerfMap::find(stack.pid, self.places));
+                        let map =
+                            maps.entry(stack.pid).or_insert_with(|| PerfMap::find(stack.pid, self.places, notices));
                         let jitted = map.at(address).map(|name| names.intern(name));
                         let (name, folded) = jitted.map_or((unknown, true), |name| (name, false));
                         all.push(UserFrame { name, folded, inlined: false, address });

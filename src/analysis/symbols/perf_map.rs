@@ -4,8 +4,9 @@
 //! line that covers an address counts. Read only from the folders given, beside the trace or by `--symbols`.
 
 use super::files::Places;
+use crate::base::notice::{Notice, Notices};
 use crate::input::mapped::open_regular;
-use std::io::{BufRead, BufReader};
+use std::io::{self, BufRead, BufReader, ErrorKind};
 
 /// Lines of one file that are believed; a map of a long-lived process can be huge.
 const MOST: usize = 4_000_000;
@@ -17,17 +18,24 @@ pub struct PerfMap {
 }
 
 impl PerfMap {
-    /// The map of a process; empty where there is none.
-    pub fn find(pid: i32, places: &Places) -> Self {
-        let folders = places.beside.iter().chain(&places.folders);
-        let name = format!("perf-{pid}.map");
-        let file = folders.map(|f| f.join(&name)).find_map(|path| open_regular(&path).ok());
-        file.map_or_else(PerfMap::default, |f| Self::read(BufReader::new(f)))
+    /// The map of a process; empty where there is none. One that cannot be read is a notice.
+    pub fn find(pid: i32, places: &Places, notices: &mut Notices) -> Self {
+        for folder in places.beside.iter().chain(&places.folders) {
+            let path = folder.join(format!("perf-{pid}.map"));
+            match open_regular(&path).and_then(|file| Self::read(BufReader::new(file))) {
+                Ok(map) => return map,
+                // A trace may be a file, beside which nothing is looked for.
+                Err(e) if matches!(e.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) => {}
+                Err(e) => notices.add(Notice::SymbolFileMissing, 1, || format!("{}: {e}", path.display())),
+            }
+        }
+        PerfMap::default()
     }
 
-    fn read(text: impl BufRead) -> Self {
+    fn read(text: impl BufRead) -> io::Result<Self> {
         let mut functions = Vec::new();
-        for line in text.split(b'\n').map_while(Result::ok).take(MOST) {
+        for line in text.split(b'\n').take(MOST) {
+            let line = line?;
             let line = String::from_utf8_lossy(&line);
             let mut words = line.splitn(3, ' ');
             let mut number = || u64::from_str_radix(words.next()?.trim_start_matches("0x"), 16).ok();
@@ -41,7 +49,7 @@ impl PerfMap {
         functions.reverse();
         functions.dedup_by_key(|(start, ..)| *start);
         functions.reverse();
-        PerfMap { functions }
+        Ok(PerfMap { functions })
     }
 
     /// The function at an address.
@@ -57,7 +65,7 @@ mod tests {
 
     #[test]
     fn the_last_line_for_an_address_counts() {
-        let map = PerfMap::read(&b"1000 10 old\n2000 20 LazyCompile:~render app.js:7\nodd\n1000 8 new\n"[..]);
+        let map = PerfMap::read(&b"1000 10 old\n2000 20 LazyCompile:~render app.js:7\nodd\n1000 8 new\n"[..]).unwrap();
         assert_eq!(map.at(0x1000), Some("new"));
         assert_eq!(map.at(0x1008), None);
         assert_eq!(map.at(0x201f), Some("LazyCompile:~render app.js:7"));

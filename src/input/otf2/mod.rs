@@ -25,6 +25,7 @@ use super::OpenError;
 use super::mapped::Mapped;
 use crate::base::notice::{Notice, Notices};
 use crate::base::time::{Ns, exact_ns};
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
 /// Times are kept below this, so that differences of two never overflow (73 years in ns).
@@ -74,7 +75,12 @@ impl Archive {
                 let place = || format!("{number}.def");
                 local::read(data.bytes(), self.anchor.definition_chunk, &mut notices, place)
             }
-            Err(_) => local::LocalDefinitions::default(),
+            Err(e) => {
+                if e.kind() != ErrorKind::NotFound {
+                    notices.add(Notice::DefinitionsUnreadable, 1, || format!("{}: {e}", file("def").display()));
+                }
+                local::LocalDefinitions::default()
+            }
         };
         let data = Mapped::open(&file("evt"));
         if let Err(e) = &data {

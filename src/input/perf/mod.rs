@@ -22,6 +22,7 @@ use crate::base::notice::{Notice, Notices};
 use attr::{Attr, Attrs, TASK};
 use header::Header;
 use index::{Index, Run};
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use walk::{RunWalk, Side, Ways};
 
@@ -98,10 +99,14 @@ pub fn open(path: &Path) -> Result<Trace, OpenError> {
     let (big, data) = (header.big, header.data.clone());
     let mut notices = Notices::default();
     let mut files = vec![(mapped, data, shown(&file))];
-    for path in if path.is_dir() { data_files(path) } else { Vec::new() } {
-        let mapped = Mapped::open(&path).map_err(|e| failed(&path, &e))?;
-        let all = 0..mapped.bytes().len();
-        files.push((mapped, all, shown(&path)));
+    for path in data_files(path, &mut notices) {
+        match Mapped::open(&path) {
+            Ok(mapped) => {
+                let all = 0..mapped.bytes().len();
+                files.push((mapped, all, shown(&path)));
+            }
+            Err(e) => notices.add(Notice::DamagedStream, 1, || format!("{}: {e}", shown(&path))),
+        }
     }
     let mut unpacked = Vec::new();
     for (mapped, data, name) in &files {
@@ -127,8 +132,7 @@ pub fn open(path: &Path) -> Result<Trace, OpenError> {
     let (runs, lanes) = index.streams().into_iter().unzip();
     let clock = clock(&attrs, &header);
     let faces = faces(&attrs, &header);
-    let symbols = path.join("kcore_dir/kallsyms");
-    let symbols = if path.is_dir() { Mapped::open(&symbols).ok() } else { None };
+    let symbols = kernel_symbols(&path.join("kcore_dir/kallsyms"), &mut notices);
     let files = files.into_iter().map(|(mapped, _, name)| (mapped, name)).collect();
     let storage = Storage { files, runs, ways, threads, symbols };
     let format = if header.pipe { "perf.data (pipe)" } else { "perf.data" }.to_owned();
@@ -139,14 +143,35 @@ pub fn open(path: &Path) -> Result<Trace, OpenError> {
 /// `perf_event_attr.type` of a tracepoint.
 const TRACEPOINT: u32 = 2;
 
-/// `data.0`, `data.1` ... beside `data`, in order of their numbers.
-fn data_files(folder: &Path) -> Vec<PathBuf> {
-    let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
+/// The kernel's symbols that were recorded beside the events, if any were.
+fn kernel_symbols(path: &Path, notices: &mut Notices) -> Option<Mapped> {
+    match Mapped::open(path) {
+        Ok(symbols) => return Some(symbols),
+        Err(e) if matches!(e.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) => {}
+        Err(e) => notices.add(Notice::SymbolFileMissing, 1, || format!("{}: {e}", path.display())),
+    }
+    None
+}
+
+/// `data.0`, `data.1` ... beside `data`, in order of their numbers; none where the path is no folder.
+fn data_files(folder: &Path, notices: &mut Notices) -> Vec<PathBuf> {
     let number = |path: PathBuf| {
         let number: u32 = path.file_name()?.to_str()?.strip_prefix("data.")?.parse().ok()?;
         Some((number, path))
     };
-    let mut files: Vec<(u32, PathBuf)> = entries.filter_map(|entry| number(entry.path())).collect();
+    let mut files: Vec<(u32, PathBuf)> = Vec::new();
+    let mut list = || {
+        for entry in std::fs::read_dir(folder)? {
+            files.extend(number(entry?.path()));
+        }
+        Ok::<(), std::io::Error>(())
+    };
+    match list() {
+        Err(e) if e.kind() != ErrorKind::NotADirectory => {
+            notices.add(Notice::FolderUnreadable, 1, || format!("{}: {e}", folder.display()));
+        }
+        _ => {}
+    }
     files.sort();
     files.into_iter().map(|(_, path)| path).collect()
 }

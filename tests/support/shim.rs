@@ -1,0 +1,108 @@
+//! Stands before libc's allocator (`LD_PRELOAD`): the call that `FAIL_ALLOCATION` numbers, counted from 1, finds no memory. When
+//! the process exits it writes the number of calls into the file that `COUNT_ALLOCATIONS` names.
+//!
+//! Built by the test with `rustc --crate-type cdylib`; without the standard library, whose own start would be counted. What is
+//! handed out is glibc's, so that its `free` takes it back.
+#![no_std]
+#![allow(unsafe_code)]
+
+use core::ffi::{c_char, c_int, c_void};
+use core::sync::atomic::{AtomicU64, Ordering};
+
+unsafe extern "C" {
+    fn __libc_malloc(size: usize) -> *mut c_void;
+    fn __libc_calloc(n: usize, size: usize) -> *mut c_void;
+    fn __libc_realloc(block: *mut c_void, size: usize) -> *mut c_void;
+    fn __libc_memalign(alignment: usize, size: usize) -> *mut c_void;
+    fn getenv(name: *const c_char) -> *const c_char;
+    fn creat(path: *const c_char, mode: u32) -> c_int;
+    fn write(fd: c_int, bytes: *const c_void, n: usize) -> isize;
+}
+
+/// The call that fails; none before the process has begun.
+static FAILING: AtomicU64 = AtomicU64::new(0);
+static CALLS: AtomicU64 = AtomicU64::new(0);
+
+#[used]
+#[unsafe(link_section = ".init_array")]
+static BEGIN: extern "C" fn() = begin;
+#[used]
+#[unsafe(link_section = ".fini_array")]
+static END: extern "C" fn() = end;
+
+extern "C" fn begin() {
+    let mut number = 0;
+    // SAFETY: the name ends with a zero, and so does what `getenv` returns.
+    unsafe {
+        let mut digit = getenv(c"FAIL_ALLOCATION".as_ptr());
+        while !digit.is_null() && *digit != 0 {
+            number = number * 10 + (*digit as u64 - u64::from(b'0'));
+            digit = digit.add(1);
+        }
+    }
+    CALLS.store(0, Ordering::SeqCst);
+    FAILING.store(number, Ordering::SeqCst);
+}
+
+extern "C" fn end() {
+    let mut digits = [b'0'; 20];
+    let mut number = CALLS.load(Ordering::SeqCst);
+    for digit in digits.iter_mut().rev() {
+        *digit = b'0' + (number % 10) as u8;
+        number /= 10;
+    }
+    // SAFETY: names end with a zero; `digits` lives.
+    unsafe {
+        let path = getenv(c"COUNT_ALLOCATIONS".as_ptr());
+        if !path.is_null() {
+            let file = creat(path, 0o600);
+            write(file, digits.as_ptr().cast(), digits.len());
+        }
+    }
+}
+
+fn fails() -> bool {
+    CALLS.fetch_add(1, Ordering::SeqCst) + 1 == FAILING.load(Ordering::SeqCst)
+}
+
+#[unsafe(no_mangle)]
+extern "C" fn malloc(size: usize) -> *mut c_void {
+    // SAFETY: what the caller says of its arguments holds for glibc's function, here and below.
+    if fails() { core::ptr::null_mut() } else { unsafe { __libc_malloc(size) } }
+}
+
+#[unsafe(no_mangle)]
+extern "C" fn calloc(n: usize, size: usize) -> *mut c_void {
+    if fails() { core::ptr::null_mut() } else { unsafe { __libc_calloc(n, size) } }
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn realloc(block: *mut c_void, size: usize) -> *mut c_void {
+    if fails() { core::ptr::null_mut() } else { unsafe { __libc_realloc(block, size) } }
+}
+
+#[unsafe(no_mangle)]
+extern "C" fn aligned_alloc(alignment: usize, size: usize) -> *mut c_void {
+    if fails() { core::ptr::null_mut() } else { unsafe { __libc_memalign(alignment, size) } }
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn posix_memalign(to: *mut *mut c_void, alignment: usize, size: usize) -> c_int {
+    let block = aligned_alloc(alignment, size);
+    if block.is_null() {
+        // ENOMEM
+        return 12;
+    }
+    // SAFETY: the caller hands over a place for a pointer.
+    unsafe { *to = block };
+    0
+}
+
+/// Asked for by `core`, which was built to unwind; nothing here does.
+#[unsafe(no_mangle)]
+extern "C" fn rust_eh_personality() {}
+
+#[panic_handler]
+fn panic(_: &core::panic::PanicInfo<'_>) -> ! {
+    loop {}
+}
