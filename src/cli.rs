@@ -204,6 +204,9 @@ struct Input {
     /// What names of interrupt handlers mean, before what is built in (default: handlers.toml of the configuration)
     #[arg(long, value_name = "FILE")]
     handlers: Option<PathBuf>,
+    /// Keep the right to read and write every file, and to run programs
+    #[arg(long)]
+    no_sandbox: bool,
     /// Bytes of trace in one piece of work (default: balanced over the workers)
     #[arg(long, value_name = "BYTES", hide = true)]
     chunk: Option<u64>,
@@ -274,6 +277,8 @@ pub struct Common {
     pub memory: Option<u64>,
     /// A file that declares tasks.
     pub tasks: Option<PathBuf>,
+    /// Give up what the command does not need.
+    pub sandbox: bool,
 }
 
 /// What is compared, as typed: filters and tasks can only be understood once the trace is open.
@@ -469,6 +474,7 @@ impl Input {
             chunk: self.chunk,
             memory: self.memory,
             tasks: self.tasks,
+            sandbox: !self.no_sandbox,
         }
     }
 }

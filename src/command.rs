@@ -2,12 +2,13 @@
 
 use crate::analysis::patterns::measure::{Limit, Settings};
 use crate::analysis::symbols::files::Places;
-use crate::base::memory;
 use crate::base::notice::Notices;
 use crate::base::work::Work;
+use crate::base::{memory, sandbox};
 use crate::cli::{Common, Request, Selection, Stats, SymbolFiles, When};
 use crate::compare::condition::FailIf;
 use crate::compare::{self, Comparison};
+use crate::confinement;
 use crate::event::bind::Focus;
 use crate::event::task;
 use crate::model::Model;
@@ -34,8 +35,10 @@ const CONDITION_HELD: u8 = 3;
 
 /// Run a command; the exit status where nothing went wrong.
 pub fn run(common: &Common, request: Request) -> anyhow::Result<u8> {
-    let work = Work { memory: common.memory, ..Work::new(workers(common.threads)) };
     let mut clock = Stages::new(common.timings);
+    // Before a byte of the input is read, and before there is another thread.
+    confine(common, &request, &clock);
+    let work = Work { memory: common.memory, ..Work::new(workers(common.threads)) };
     let has_no_place_for_notices = matches!(request, Request::Build { .. } | Request::Dump { .. });
     let (notices, code) = match request {
         Request::Interface { selection, color, theme, ascii, mouse } => {
@@ -57,6 +60,20 @@ pub fn run(common: &Common, request: Request) -> anyhow::Result<u8> {
         }
     }
     Ok(code)
+}
+
+/// Give up what the command does not need, and say so where that is not possible.
+fn confine(common: &Common, request: &Request, clock: &Stages) {
+    if !common.sandbox {
+        return;
+    }
+    let confined = sandbox::confine(&confinement::rules(common, request));
+    let is_interface = matches!(request, Request::Interface { .. });
+    if let Err(why) = confined
+        && (is_interface || clock.wanted)
+    {
+        say(&format!("note: without a sandbox: {why}"));
+    }
 }
 
 /// As many workers as were asked for, or as the machine has use for.

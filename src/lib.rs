@@ -4,7 +4,7 @@
 //!  bytes      records     events     states      explanations   what people compare   differences   screens, JSON
 //!  input/ ->  input/  ->  event/ ->  state/  ->  analysis/  ->  model/            ->  compare/  ->  view/
 //! ```
-//! `base/` lies under all of them; `session` joins them; `cli` and `main` sit on top. A module uses what
+//! `base/` lies under all of them; `session` joins them; `cli`, `command`, `confinement` and `main` sit on top. A module uses what
 //! stands to its left, and `base`; nothing looks back to the right (`tests/layers.rs`).
 //!
 //! - [`base`]: time, names, notices, progress and cancel, ordered parallel work, small statistics
@@ -23,6 +23,7 @@ pub mod base;
 pub mod cli;
 pub mod command;
 pub mod compare;
+pub mod confinement;
 pub mod event;
 pub mod input;
 pub mod model;

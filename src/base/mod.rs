@@ -7,6 +7,7 @@ pub mod memory;
 pub mod names;
 pub mod notice;
 pub mod op;
+pub mod sandbox;
 pub mod statistics;
 pub mod time;
 pub mod work;

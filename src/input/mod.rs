@@ -181,6 +181,11 @@ impl Kind {
     }
 }
 
+/// A recording that may have to be unpacked into a temporary file when it is opened.
+pub fn unpacks(path: &Path) -> bool {
+    Kind::of(path) != Kind::Ctf
+}
+
 /// The trace directories under an argument, in order; what cannot be opened is added to `left_out`.
 fn traces_under(argument: &Argument, left_out: &mut Vec<LeftOut>) -> Result<Vec<PathBuf>, OpenError> {
     let path = &argument.path;

@@ -43,6 +43,18 @@ const CALL_STOP: i32 = libc::SIGTRAP | 0x80;
 pub fn run(command: &mut Command, judge: &mut dyn FnMut(&Call) -> Verdict) -> Output {
     let (mut out, mut said) = (tempfile::tempfile().unwrap(), tempfile::tempfile().unwrap());
     command.stdin(std::process::Stdio::null()).stdout(out.try_clone().unwrap()).stderr(said.try_clone().unwrap());
+    let status = watch(command, judge);
+    let text = |file: &mut std::fs::File| {
+        let mut bytes = Vec::new();
+        file.rewind().unwrap();
+        file.read_to_end(&mut bytes).unwrap();
+        bytes
+    };
+    Output { status, stdout: text(&mut out), stderr: text(&mut said) }
+}
+
+/// The same with the input and the outputs that the command has.
+pub fn watch(command: &mut Command, judge: &mut dyn FnMut(&Call) -> Verdict) -> ExitStatus {
     // SAFETY: `ptrace` is a plain system call, which may be made between fork and exec.
     unsafe {
         command.pre_exec(|| match libc::ptrace(libc::PTRACE_TRACEME, 0, 0, 0) {
@@ -64,13 +76,7 @@ pub fn run(command: &mut Command, judge: &mut dyn FnMut(&Call) -> Verdict) -> Ou
     let status = follow(pid, judge);
     drop(ended);
     assert!(!guard.join().unwrap(), "{command:?} still runs after {PATIENCE:?}");
-    let text = |file: &mut std::fs::File| {
-        let mut bytes = Vec::new();
-        file.rewind().unwrap();
-        file.read_to_end(&mut bytes).unwrap();
-        bytes
-    };
-    Output { status, stdout: text(&mut out), stderr: text(&mut said) }
+    status
 }
 
 fn follow(pid: i32, judge: &mut dyn FnMut(&Call) -> Verdict) -> ExitStatus {

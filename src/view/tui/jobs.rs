@@ -11,6 +11,7 @@ use super::patterns::Found;
 use super::setup::{Backend, Exported};
 use crate::analysis::patterns::measure::Settings;
 use crate::base::file::{self, Existing};
+use crate::base::sandbox;
 use crate::base::work::{Cancel, Progress, Work};
 use crate::compare::{Comparison, Request};
 use crate::model::Model;
@@ -314,7 +315,7 @@ pub fn write_new(path: &std::path::Path, text: &[u8], overwrite: bool) -> Outcom
     match file::write(path, text, existing) {
         Ok(()) => Outcome::Written(text.len() as u64),
         Err(e) if e.kind() == std::io::ErrorKind::AlreadyExists => Outcome::Exists,
-        Err(e) => Outcome::Failed(format!("{}: {e}", path.display())),
+        Err(e) => Outcome::Failed(format!("{}: {}", path.display(), sandbox::explained(path, e))),
     }
 }
 

@@ -1,0 +1,95 @@
+//! Giving up what the process does not need, where the kernel offers that (Landlock, Linux 5.13 and newer).
+//!
+//! In: which folders and files may be read, and in which may be written. From then on the kernel refuses all else to this
+//! thread and those that it starts, also to code that a hostile file might have brought in: other files, running a program,
+//! TCP, abstract sockets, signals to other processes; and nothing that is executed could gain privileges. What was opened
+//! before stays open. It cannot be taken back. Cost: one rule, two system calls, for each folder.
+
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::OnceLock;
+
+/// What the process goes on needing. Paths that do not exist, or cannot be opened, are of no use and are passed over.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Rules {
+    /// Files, and folders with all below them, that are listed and read.
+    pub read: Vec<PathBuf>,
+    /// Folders below which files are read whose names are known.
+    pub known: Vec<PathBuf>,
+    /// Folders in which files are made, replaced and removed.
+    pub write: Vec<PathBuf>,
+    /// Terminals.
+    pub terminals: Vec<PathBuf>,
+}
+
+/// Where the sandbox that is in force lets be written.
+static WRITABLE: OnceLock<Vec<PathBuf>> = OnceLock::new();
+
+/// Confine this thread, and those that it starts, to `rules`. The error says why that is not possible here: nothing is confined then.
+#[cfg(target_os = "linux")]
+pub fn confine(rules: &Rules) -> Result<(), String> {
+    use landlock::{
+        ABI, Access, AccessFs, AccessNet, BitFlags, LandlockStatus, PathBeneath, PathFd, Ruleset, RulesetAttr,
+        RulesetCreatedAttr, RulesetStatus, Scope,
+    };
+    use std::os::unix::fs::FileTypeExt;
+    /// What is asked for; an older kernel grants less.
+    const NEWEST: ABI = ABI::V6;
+    let failed = |e: &dyn std::fmt::Display| format!("the kernel refuses it: {e}");
+    let listed = AccessFs::ReadFile | AccessFs::ReadDir;
+    let made = listed | AccessFs::WriteFile | AccessFs::MakeReg | AccessFs::RemoveFile | AccessFs::Truncate;
+    let grants: [(&[PathBuf], BitFlags<AccessFs>); 4] = [
+        (&rules.read, listed),
+        (&rules.known, AccessFs::ReadFile.into()),
+        (&rules.write, made),
+        (&rules.terminals, AccessFs::ReadFile | AccessFs::WriteFile | AccessFs::IoctlDev),
+    ];
+    let handled = Ruleset::default()
+        .handle_access(AccessFs::from_all(NEWEST))
+        .and_then(|r| r.handle_access(AccessNet::from_all(NEWEST)))
+        .and_then(|r| r.scope(Scope::from_all(NEWEST)));
+    let mut ruleset = handled.and_then(Ruleset::create).map_err(|e| failed(&e))?;
+    for (paths, access) in grants {
+        for path in paths {
+            let (Ok(opened), Ok(about)) = (PathFd::new(path), std::fs::metadata(path)) else { continue };
+            // A pipe has no place in the tree that a rule could name; it needs none.
+            if about.file_type().is_fifo() || about.file_type().is_socket() {
+                continue;
+            }
+            let access = if about.is_dir() { access } else { access & AccessFs::from_file(NEWEST) };
+            ruleset = ruleset.add_rule(PathBeneath::new(opened, access)).map_err(|e| failed(&e))?;
+        }
+    }
+    let status = ruleset.restrict_self().map_err(|e| failed(&e))?;
+    match (status.ruleset, status.landlock) {
+        (RulesetStatus::NotEnforced, LandlockStatus::NotEnabled) => Err("Landlock is disabled on this system".into()),
+        (RulesetStatus::NotEnforced, _) => Err("this kernel has no Landlock (Linux 5.13 or newer has)".into()),
+        _ => {
+            let real = |path: &PathBuf| std::fs::canonicalize(path).ok();
+            drop(WRITABLE.set(rules.write.iter().filter_map(real).collect()));
+            Ok(())
+        }
+    }
+}
+
+/// The same where there is no Landlock.
+#[cfg(not(target_os = "linux"))]
+pub fn confine(_rules: &Rules) -> Result<(), String> {
+    Err("only Linux has Landlock".into())
+}
+
+/// The error of writing to `path`, which names the folders that may be written to where the sandbox refused it.
+pub fn explained(path: &Path, error: io::Error) -> io::Error {
+    let Some(writable) = WRITABLE.get().filter(|_| error.kind() == io::ErrorKind::PermissionDenied) else {
+        return error;
+    };
+    let folder = path.parent().filter(|p| !p.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    let within = std::fs::canonicalize(folder).is_ok_and(|folder| writable.iter().any(|w| folder.starts_with(w)));
+    if within {
+        return error;
+    }
+    let named: Vec<String> = writable.iter().map(|w| w.display().to_string()).collect();
+    let why =
+        format!("the sandbox lets be written below {} only; start with --no-sandbox for others", named.join(", "));
+    io::Error::new(io::ErrorKind::PermissionDenied, why)
+}

@@ -1,0 +1,122 @@
+//! What a command needs of the file system, so that the process can give up the rest before it reads a byte of the input.
+//!
+//! In: what is asked and of which files. Out: [`Rules`]. Read: below what is named; below `--symbols`, else below folders where
+//! programs are installed or built, because the paths that a recording holds may lead to any of them. Written: the folder of
+//! `-o`; the temporary folder if a recording has to be unpacked; in the interface also the current folder and that of its state.
+
+use crate::base::sandbox::Rules;
+use crate::cli::{Common, Request, SymbolFiles};
+use crate::input;
+use etcetera::BaseStrategy;
+use std::path::{Path, PathBuf};
+
+/// Folders of `/` in which no programs lie, but secrets, devices and the insides of processes.
+const NO_PROGRAMS: [&str; 9] = ["boot", "dev", "etc", "home", "proc", "root", "run", "sys", "var"];
+
+/// What a command needs.
+pub fn rules(common: &Common, request: &Request) -> Rules {
+    let mut rules = Rules::default();
+    rules.read.extend(common.arguments.iter().map(|a| root(&a.path)));
+    rules.read.extend(common.tasks.iter().chain(&common.handlers).cloned());
+    let strategy = etcetera::choose_base_strategy().ok();
+    if let Some(folders) = &strategy {
+        rules.read.push(folders.config_dir().join("whyslow"));
+    }
+    // How much memory and how many CPUs the process has.
+    rules.known.extend(["/proc/self", "/sys/fs/cgroup"].map(PathBuf::from));
+    let default = SymbolFiles::default();
+    let (symbols, functions) = match request {
+        Request::Interface { selection, .. } | Request::Explain { selection, .. } | Request::Diff { selection, .. } => {
+            (Some(&selection.symbols), selection.functions.as_ref())
+        }
+        Request::Anomalies { symbols, .. } | Request::Build { symbols, .. } => (Some(symbols), None),
+        Request::Info { full: true, .. } => (Some(&default), None),
+        Request::Info { .. } | Request::Stats { .. } | Request::Query { .. } | Request::Dump { .. } => (None, None),
+    };
+    rules.read.extend(functions.cloned());
+    if let Some(symbols) = symbols {
+        rules.read.extend(symbols.folders.iter().chain(&symbols.kernel).cloned());
+        if symbols.folders.is_empty() {
+            rules.known.extend(programs());
+        }
+    }
+    if common.arguments.iter().any(|a| input::unpacks(&a.path)) {
+        rules.write.push(std::env::temp_dir());
+    }
+    match request {
+        Request::Build { output, .. } => rules.write.push(folder(output)),
+        Request::Interface { theme, .. } => {
+            rules.read.extend(theme.iter().map(PathBuf::from));
+            rules.write.extend([PathBuf::from("."), std::env::temp_dir()]);
+            rules.write.extend(strategy.and_then(|s| s.state_dir()).map(|state| state.join("whyslow")));
+            rules.terminals.extend(["/dev/tty", "/proc/self/fd/0", "/proc/self/fd/1"].map(PathBuf::from));
+        }
+        _ => {}
+    }
+    rules
+}
+
+/// The folder in which a file lies; a link means the file that it leads to.
+fn folder(path: &Path) -> PathBuf {
+    let path = std::fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
+    path.parent().filter(|p| !p.as_os_str().is_empty()).unwrap_or(Path::new(".")).to_owned()
+}
+
+/// What belongs to what is named: the other files of an archive lie beside its anchor.
+fn root(path: &Path) -> PathBuf {
+    if path.extension().is_some_and(|e| e == "otf2") { folder(path) } else { path.to_owned() }
+}
+
+/// Folders below which programs are installed or built: those of `/`, and the visible ones of homes.
+fn programs() -> Vec<PathBuf> {
+    let visible = |folder: &Path| -> Vec<PathBuf> {
+        let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
+        let is_visible = |e: &std::fs::DirEntry| !e.file_name().as_encoded_bytes().starts_with(b".");
+        entries.filter(is_visible).map(|e| e.path()).collect()
+    };
+    let has_programs = |path: &PathBuf| NO_PROGRAMS.iter().all(|no| !path.ends_with(no));
+    let mut all: Vec<PathBuf> = visible(Path::new("/")).into_iter().filter(has_programs).collect();
+    let own = etcetera::home_dir().ok().filter(|home| home != Path::new("/"));
+    let homes = visible(Path::new("/home")).into_iter().chain(own);
+    all.extend(homes.flat_map(|home| visible(&home)));
+    all.sort();
+    all.dedup();
+    all
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::cli::{self, Parsed};
+
+    fn rules_of(line: &str) -> Rules {
+        let Parsed::Run(common, request) = cli::parse(line.split(' ').map(Into::into)) else { panic!("{line}") };
+        rules(&common, &request)
+    }
+
+    #[test]
+    fn only_what_is_named_is_read_and_only_beside_the_output_is_written() {
+        let rules = rules_of("whyslow build -o /out/a.whyslow --symbols /bins old=/traces/a /traces/b");
+        let named = |path: &str| rules.read.contains(&PathBuf::from(path));
+        assert!(named("/traces/a") && named("/traces/b") && named("/bins") && !named("/traces"));
+        assert_eq!(rules.write, [PathBuf::from("/out")]);
+        assert_eq!(rules.known.len(), 2, "{:?}", rules.known);
+        assert!(rules.terminals.is_empty());
+        assert!(rules_of("whyslow dump /t").write.is_empty());
+        assert_eq!(rules_of("whyslow anomalies /runs/a/traces.otf2").read[0], Path::new("/runs/a"));
+    }
+
+    #[test]
+    fn without_folders_of_symbols_programs_are_found_where_they_lie_but_no_secrets() {
+        let known = rules_of("whyslow explain /t").known;
+        assert!(known.contains(&PathBuf::from("/usr")), "{known:?}");
+        assert!(known.iter().all(|p| *p != Path::new("/etc") && *p != Path::new("/home") && *p != Path::new("/")));
+    }
+
+    #[test]
+    fn the_interface_writes_in_the_current_and_the_temporary_folder() {
+        let rules = rules_of("whyslow /t");
+        assert!(rules.write.contains(&PathBuf::from(".")) && rules.write.contains(&std::env::temp_dir()));
+        assert!(!rules.terminals.is_empty());
+    }
+}

@@ -1,0 +1,220 @@
+//! The process gives up what it does not need: it reads only what was named and what that needs, writes only where it was told
+//! to, opens no socket and runs no program; and it answers as it does without all this.
+#![cfg(all(target_os = "linux", target_arch = "x86_64"))]
+#![allow(unsafe_code, clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
+#[path = "support/ask.rs"]
+mod ask;
+#[path = "support/desk.rs"]
+mod desk;
+#[path = "support/tracer.rs"]
+mod tracer;
+
+use ask::{copy, fixture, run, said, whyslow};
+use desk::Desk;
+use std::collections::BTreeSet;
+use std::os::unix::fs::symlink;
+use std::os::unix::process::CommandExt;
+use std::path::{Path, PathBuf};
+use tracer::{Call, Verdict};
+
+fn archive() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("fixtures/archives/late_sender/trace/traces.otf2")
+}
+
+fn recorder(name: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("fixtures/recorders").join(name)
+}
+
+/// The kernel has what the sandbox needs; where it has not, the program says so when it is asked for its timings.
+fn is_confined() -> bool {
+    let out = run(whyslow(["info", "--timings"]).arg(fixture("snap")));
+    let free = said(&out).contains("note: without a sandbox: ");
+    println!("confined: {}", !free);
+    !free
+}
+
+#[test]
+fn answers_are_the_same() {
+    let database = tempfile::tempdir().unwrap();
+    let database = database.path().join("a.whyslow");
+    assert!(run(whyslow(["build", "-o"]).arg(&database).arg(fixture("snap"))).status.success());
+    let questions: [(&[&str], PathBuf); 10] = [
+        (&["explain", "--json"], fixture("snap")),
+        (&["diff", "--json"], fixture("snap")),
+        (&["anomalies", "--json"], fixture("snap")),
+        (&["info", "--full", "--json"], fixture("split-files")),
+        (&["stats", "cpu", "--json"], fixture("snap")),
+        (&["query", "--json", "--attribute", "cpus/*/thread"], fixture("snap")),
+        (&["dump"], recorder("zstd.data")),
+        (&["stats", "count", "--json"], recorder("v7.dat")),
+        (&["anomalies", "--json"], archive()),
+        (&["explain", "--json"], database),
+    ];
+    for (words, input) in questions {
+        let confined = run(whyslow(words).arg(&input));
+        let free = run(whyslow(words).arg("--no-sandbox").arg(&input));
+        assert!(confined.status.success(), "{words:?}: {}", said(&confined));
+        assert_eq!((&confined.stdout, &confined.stderr), (&free.stdout, &free.stderr), "{words:?}");
+    }
+}
+
+/// A trace that somebody else made leads to a file that the user never named.
+#[test]
+fn what_was_not_named_is_not_read() {
+    let folder = tempfile::tempdir().unwrap();
+    let (trace, outside) = (folder.path().join("trace"), folder.path().join("outside"));
+    copy(&fixture("lost-events"), &trace);
+    std::fs::rename(trace.join("kernel/k_0"), &outside).unwrap();
+    symlink(&outside, trace.join("kernel/k_0")).unwrap();
+    for threads in ["1", "2"] {
+        let ask = |option: Option<&str>| {
+            let words = ["stats", "count", "--json", "--threads", threads].into_iter().chain(option);
+            let out = run(whyslow(words).arg(&trace));
+            assert!(out.status.success(), "{}", said(&out));
+            String::from_utf8(out.stdout).unwrap()
+        };
+        let refused = |answer: &str| answer.contains("k_0: Permission denied");
+        assert!(!refused(&ask(Some("--no-sandbox"))));
+        assert_eq!(refused(&ask(None)), is_confined());
+    }
+    // Named, it is read.
+    let kernel = run(whyslow(["stats", "count", "--json"]).arg(&trace).arg(folder.path()));
+    assert!(!String::from_utf8_lossy(&kernel.stdout).contains("Permission denied"), "{}", said(&kernel));
+}
+
+/// Calls by which a process reaches beyond itself. A pair of connected sockets does not: signals wake the interface by one.
+const OUTWARD: [i64; 9] = [
+    libc::SYS_socket,
+    libc::SYS_connect,
+    libc::SYS_bind,
+    libc::SYS_listen,
+    libc::SYS_execve,
+    libc::SYS_execveat,
+    libc::SYS_fork,
+    libc::SYS_vfork,
+    libc::SYS_ptrace,
+];
+
+/// The call, if it reaches beyond the process; making a thread does not, making a process does.
+fn outward(call: &Call) -> Option<i64> {
+    let flags = call.arguments[0] as i32;
+    let makes_process = call.number == libc::SYS_clone && flags & libc::CLONE_THREAD == 0;
+    (OUTWARD.contains(&call.number) || makes_process).then_some(call.number)
+}
+
+#[test]
+fn no_socket_is_opened_and_no_program_run() {
+    let output = tempfile::tempdir().unwrap();
+    let database = output.path().join("a.whyslow");
+    let database = database.to_str().unwrap();
+    let questions: [(&[&str], PathBuf); 9] = [
+        (&["build", "-o", database], fixture("snap")),
+        (&["explain"], fixture("snap")),
+        (&["diff"], fixture("snap")),
+        (&["anomalies"], fixture("snap")),
+        (&["info", "--full"], fixture("split-files")),
+        (&["stats", "io"], fixture("snap")),
+        (&["query", "--attribute", "cpus/*/thread"], fixture("snap")),
+        (&["dump"], recorder("zstd.data")),
+        (&["anomalies"], archive()),
+    ];
+    for (words, input) in questions {
+        // Also with what the sandbox would refuse.
+        for option in [None, Some("--no-sandbox")] {
+            let (mut reached, mut calls) = (BTreeSet::new(), 0);
+            let mut judge = |call: &Call| {
+                calls += 1;
+                reached.extend(outward(call));
+                Verdict::Go
+            };
+            let out = tracer::run(whyslow(words.iter().copied().chain(option)).arg(&input), &mut judge);
+            assert!(out.status.success() && calls > 50, "{words:?}, {calls} calls: {}", said(&out));
+            assert!(reached.is_empty(), "{words:?} makes the calls {reached:?}");
+        }
+    }
+}
+
+/// Keys that visit every pane, the overlays, the clipboard, the export, and a stop by the terminal.
+#[test]
+fn the_interface_opens_no_socket_and_runs_no_program() {
+    use portable_pty::{PtySize, native_pty_system};
+    use std::io::{Read, Write};
+    let pty = native_pty_system().openpty(PtySize { rows: 40, cols: 120, pixel_width: 0, pixel_height: 0 }).unwrap();
+    let tty = pty.master.tty_name().unwrap();
+    let open = || std::fs::File::options().read(true).write(true).open(&tty).unwrap();
+    let mut reader = pty.master.try_clone_reader().unwrap();
+    let mut keys = pty.master.take_writer().unwrap();
+    let typing = std::thread::spawn(move || {
+        let mut shown = Vec::new();
+        let mut bytes = [0; 4096];
+        let (mut typed, mut panes) = (0, ["1", "2", "3", "4", "t", "\x1b", "?", "\x1b", "y", "\x1b", "q"].into_iter());
+        // Each picture is answered by the next key.
+        while let Ok(n @ 1..) = reader.read(&mut bytes) {
+            shown.extend(&bytes[..n]);
+            if String::from_utf8_lossy(&shown).contains("Sleeping") {
+                std::thread::sleep(std::time::Duration::from_millis(100));
+                if let Some(key) = panes.next() {
+                    keys.write_all(key.as_bytes()).unwrap();
+                    typed += 1;
+                }
+            }
+        }
+        typed
+    });
+    let folder = tempfile::tempdir().unwrap();
+    let mut reached = BTreeSet::new();
+    let mut command = whyslow(["--threads", "2"]);
+    command.arg(fixture("snap")).stdin(open()).stdout(open()).stderr(open()).current_dir(folder.path());
+    command.env("TERM", "xterm-256color").env("COLORTERM", "");
+    // SAFETY: plain system calls between fork and exec: the pty becomes the controlling terminal of a session of its own.
+    unsafe {
+        command.pre_exec(|| {
+            libc::setsid();
+            libc::ioctl(0, libc::TIOCSCTTY, 0);
+            Ok(())
+        });
+    }
+    let status = tracer::watch(&mut command, &mut |call| {
+        reached.extend(outward(call));
+        Verdict::Go
+    });
+    drop(command);
+    drop(pty);
+    assert!(status.success(), "{status:?}");
+    assert!(typing.join().unwrap() >= 10);
+    assert!(reached.is_empty(), "the interface makes the calls {reached:?}");
+}
+
+#[test]
+fn the_interface_writes_into_the_current_folder_and_refuses_others_by_name() {
+    if !is_confined() {
+        // Then every folder may be written to, as before; what the program says of it is asked above.
+        return;
+    }
+    let other = Path::new(env!("CARGO_TARGET_TMPDIR")).join("not-for-export");
+    std::fs::create_dir_all(&other).unwrap();
+    std::fs::remove_file(other.join("a.json")).ok();
+    let mut desk = Desk::new(160, 24);
+    let trace = fixture("snap");
+    desk.send(&format!("clear; {} {}\r", env!("CARGO_BIN_EXE_whyslow"), trace.display()));
+    desk.wait("Sleeping");
+    let export = |desk: &mut Desk, path: &str, answer: &str| {
+        desk.send("e");
+        desk.wait("export");
+        // What is proposed goes away.
+        desk.send("\x15");
+        desk.send(&"\x7f".repeat(60));
+        desk.send(&format!("{path}\r"));
+        desk.wait(answer);
+    };
+    export(&mut desk, &format!("{}/a.json", other.display()), "--no-sandbox");
+    desk.send("\x1b");
+    // A key right behind it would be taken for one with Alt.
+    std::thread::sleep(std::time::Duration::from_millis(500));
+    assert!(!other.join("a.json").exists());
+    export(&mut desk, "b.json", "b.json");
+    desk.until("file", |d| std::fs::metadata(d.folder.path().join("b.json")).is_ok_and(|m| m.len() > 100));
+    desk.send("q");
+    desk.until("shell", |d| !d.is_alternate());
+}
