@@ -2,9 +2,10 @@
 
 use crate::analysis::patterns::measure::{Limit, Settings};
 use crate::analysis::symbols::files::Places;
+use crate::base::memory;
 use crate::base::notice::Notices;
+use crate::base::sandbox;
 use crate::base::work::Work;
-use crate::base::{memory, sandbox};
 use crate::cli::{Common, Request, Selection, Stats, SymbolFiles, When};
 use crate::compare::condition::FailIf;
 use crate::compare::{self, Comparison};
@@ -36,9 +37,11 @@ const CONDITION_HELD: u8 = 3;
 /// Run a command; the exit status where nothing went wrong.
 pub fn run(common: &Common, request: Request) -> anyhow::Result<u8> {
     let mut clock = Stages::new(common.timings);
+    let limit = memory::Limit::new(common.memory);
     // Before a byte of the input is read, and before there is another thread.
     confine(common, &request, &clock);
-    let work = Work { memory: common.memory, ..Work::new(workers(common.threads)) };
+    let common = &Common { memory: limit.map(memory::Limit::bytes), ..common.clone() };
+    let work = Work { memory: limit, ..Work::new(workers(common.threads)) };
     let has_no_place_for_notices = matches!(request, Request::Build { .. } | Request::Dump { .. });
     let (notices, code) = match request {
         Request::Interface { selection, color, theme, ascii, mouse } => {
@@ -454,7 +457,7 @@ fn interface(common: &Common, selection: Selection, looks: Looks, work: &Work) -
         task: selection.task,
         places,
         renamed,
-        memory: common.memory,
+        memory: work.memory,
         told: Arc::clone(&told),
     });
     tui::run(Setup { title, request, first, looks, threads: work.threads, backend })?;
@@ -468,7 +471,7 @@ struct Analyst {
     task: Option<String>,
     places: Places,
     renamed: Renamed,
-    memory: Option<u64>,
+    memory: Option<memory::Limit>,
     /// What was odd about what was analysed last.
     told: Arc<Mutex<Notices>>,
 }
@@ -583,7 +586,7 @@ fn with_progress<T: Send>(work: &Work, job: impl FnOnce() -> anyhow::Result<T> +
     std::thread::scope(|scope| {
         let (done, ended) = std::sync::mpsc::channel::<()>();
         let progress = Arc::clone(&work.progress);
-        scope.spawn(move || {
+        let show = move || {
             use std::sync::atomic::Ordering::Relaxed;
             use std::sync::mpsc::RecvTimeoutError::Timeout;
             if ended.recv_timeout(PATIENCE) != Err(Timeout) {
@@ -596,7 +599,9 @@ fn with_progress<T: Send>(work: &Work, job: impl FnOnce() -> anyhow::Result<T> +
                 bar.set_position(progress.done.load(Relaxed));
             }
             bar.finish_and_clear();
-        });
+        };
+        // Without a thread for it there is no progress line.
+        let _ = std::thread::Builder::new().name("progress".into()).spawn_scoped(scope, show);
         let result = job();
         drop(done);
         result

@@ -9,10 +9,13 @@
 
 #[path = "support/ask.rs"]
 mod ask;
+#[path = "support/desk.rs"]
+mod desk;
 #[path = "support/tracer.rs"]
 mod tracer;
 
 use ask::{fixture, said, whyslow};
+use desk::Desk;
 use serde_json::Value;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -273,6 +276,29 @@ fn any_allocation_may_fail() {
     Question::new(&["explain", "--json"], &fixture("snap")).survives_without_memory(60);
     Question::new(&["anomalies", "--json"], &archive()).survives_without_memory(30);
     Question::new(&["stats", "count", "--json"], &recorder("zstd.data")).survives_without_memory(30);
+}
+
+/// The interface is up and at work when memory runs out: the terminal is as it was, and the line stands on the shell's screen.
+#[test]
+fn without_memory_the_interface_gives_the_terminal_back() {
+    let mut desk = Desk::new(100, 24);
+    let settings = |desk: &mut Desk, name: &str| {
+        desk.send(&format!("stty -g > {name}; echo {name} wri''tten\r"));
+        desk.wait(&format!("{name} written"));
+        std::fs::read_to_string(desk.folder.path().join(name)).unwrap()
+    };
+    let before = settings(&mut desk, "before");
+    let (program, trace) = (env!("CARGO_BIN_EXE_whyslow"), fixture("snap"));
+    desk.send(&format!(
+        "clear; LD_PRELOAD={} FAIL_ALLOCATION=9000 {program} {}; echo ended with $?.\r",
+        shim().display(),
+        trace.display()
+    ));
+    desk.wait("out of memory");
+    desk.wait("ended with 1.");
+    // It had taken the screen over.
+    assert!(*desk.read.lock().unwrap() > 500 && !desk.is_alternate());
+    assert_eq!(settings(&mut desk, "after"), before);
 }
 
 #[test]

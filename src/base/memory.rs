@@ -1,10 +1,13 @@
 //! Obeying a memory limit: work that would need more is ended, with one line, before the system ends it with none.
 //!
-//! A watcher looks at what the process holds every few milliseconds (the pages of its own; mapped files are the system's,
-//! which takes them back when it needs to) and cancels the work once that is more than the limit. So the limit may be
-//! passed by what is allocated between two looks and until the work sees its cancel flag.
+//! The limit is the user's (`--memory`), else that of the control group in which the process runs (a container's, a service's),
+//! whose end is a kill that nobody can catch: it is read beforehand. A watcher looks at what the process holds every few
+//! milliseconds (the pages of its own; mapped files are the system's, which takes them back when it needs to) and cancels the
+//! work once that is more than the limit. So the limit may be passed by what is allocated between two looks and until the
+//! work sees its cancel flag; of a group's limit an eighth is left for that, and for what the kernel holds for the process.
 
 use super::work::Cancel;
+use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{self, RecvTimeoutError};
 use std::time::Duration;
@@ -12,47 +15,129 @@ use std::time::Duration;
 /// Between two looks.
 const PAUSE: Duration = Duration::from_millis(5);
 
+/// Where control groups are.
+const GROUPS: &str = "/sys/fs/cgroup";
+
+/// How much may be held.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Limit {
+    /// Bytes, as the user said.
+    Asked(u64),
+    /// Bytes that the control group may hold.
+    Group(u64),
+}
+
+impl Limit {
+    /// The limit that holds: what was asked for, unless the group's is smaller.
+    pub fn new(asked: Option<u64>) -> Option<Limit> {
+        let group = std::fs::read_to_string("/proc/self/cgroup").ok().and_then(|of| group(Path::new(GROUPS), &of));
+        let group = group.filter(|bytes| physical().is_none_or(|all| *bytes < all)).map(Limit::Group);
+        let asked = asked.map(Limit::Asked);
+        asked.into_iter().chain(group).min_by_key(|limit| limit.bytes())
+    }
+
+    /// So much the process may hold itself.
+    pub fn bytes(self) -> u64 {
+        match self {
+            Limit::Asked(bytes) => bytes,
+            Limit::Group(bytes) => bytes - bytes / 8,
+        }
+    }
+}
+
 /// The limit did not suffice.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum MemoryError {
     /// More was needed.
     #[error("--memory {}: more is needed; raise the limit, use fewer --threads, or ask of a shorter trace", words(*.0))]
     Exceeded(u64),
+    /// The group's end was near.
+    #[error("out of memory: the control group may hold {}, and more is needed; raise its limit, use fewer --threads, or ask of a shorter trace", words(*.0))]
+    Group(u64),
     /// Nobody says how much is held.
     #[error("--memory: this system does not tell how much memory a process holds; leave the option out")]
     Unknown,
+    /// There is no thread to look.
+    #[error("out of memory: the system gives no thread to watch the limit; raise its limits, or use fewer --threads")]
+    Unwatched,
 }
 
-/// Run `job`, which looks at `cancel`, within `limit` bytes.
-pub fn within<T>(limit: Option<u64>, cancel: &Cancel, job: impl FnOnce() -> T) -> Result<T, MemoryError> {
+impl From<Limit> for MemoryError {
+    fn from(limit: Limit) -> Self {
+        match limit {
+            Limit::Asked(bytes) => MemoryError::Exceeded(bytes),
+            Limit::Group(bytes) => MemoryError::Group(bytes),
+        }
+    }
+}
+
+/// Run `job`, which looks at `cancel`, within a limit.
+pub fn within<T>(limit: Option<Limit>, cancel: &Cancel, job: impl FnOnce() -> T) -> Result<T, MemoryError> {
     let Some(limit) = limit else { return Ok(job()) };
-    let exceeded = AtomicBool::new(held().ok_or(MemoryError::Unknown)? > limit);
+    let most = limit.bytes();
+    let exceeded = AtomicBool::new(held().ok_or(MemoryError::Unknown)? > most);
     if exceeded.load(Ordering::Relaxed) {
-        return Err(MemoryError::Exceeded(limit));
+        return Err(limit.into());
     }
     std::thread::scope(|scope| {
         let (done, ended) = mpsc::channel::<()>();
         let exceeded = &exceeded;
-        scope.spawn(move || {
+        let watch = move || {
             while ended.recv_timeout(PAUSE) == Err(RecvTimeoutError::Timeout) {
-                if held().is_some_and(|bytes| bytes > limit) {
+                if held().is_some_and(|bytes| bytes > most) {
                     exceeded.store(true, Ordering::Relaxed);
                     cancel.cancel();
                     return;
                 }
             }
-        });
+        };
+        std::thread::Builder::new()
+            .name("memory".into())
+            .spawn_scoped(scope, watch)
+            .map_err(|_| MemoryError::Unwatched)?;
         let result = job();
         drop(done);
-        if exceeded.load(Ordering::Relaxed) { Err(MemoryError::Exceeded(limit)) } else { Ok(result) }
+        if exceeded.load(Ordering::Relaxed) { Err(limit.into()) } else { Ok(result) }
     })
 }
 
 /// Bytes of memory of its own that this process holds.
 fn held() -> Option<u64> {
-    let status = std::fs::read_to_string("/proc/self/status").ok()?;
-    let kib = status.lines().find_map(|l| l.strip_prefix("RssAnon:"))?.trim().strip_suffix("kB")?;
+    kib(&std::fs::read_to_string("/proc/self/status").ok()?, "RssAnon:")
+}
+
+/// Bytes that the machine has.
+fn physical() -> Option<u64> {
+    kib(&std::fs::read_to_string("/proc/meminfo").ok()?, "MemTotal:")
+}
+
+fn kib(text: &str, name: &str) -> Option<u64> {
+    let kib = text.lines().find_map(|l| l.strip_prefix(name))?.trim().strip_suffix("kB")?;
     kib.trim().parse::<u64>().ok()?.checked_mul(1024)
+}
+
+/// The smallest limit of the groups that a process belongs to, by its `/proc/PID/cgroup`, and of those around them; of version 2
+/// (`0::/path`, `memory.max`) and 1 (`4:memory:/path`, `memory.limit_in_bytes`). In a container the path may lead nowhere: then
+/// the root is the container's own group.
+fn group(root: &Path, of: &str) -> Option<u64> {
+    let memberships = of.lines().filter_map(|line| {
+        let mut parts = line.splitn(3, ':').skip(1);
+        let (controllers, path) = (parts.next()?, parts.next()?);
+        match controllers {
+            "" => Some((root.to_owned(), path, "memory.max")),
+            _ if controllers.split(',').any(|c| c == "memory") => {
+                Some((root.join("memory"), path, "memory.limit_in_bytes"))
+            }
+            _ => None,
+        }
+    });
+    let limits = memberships.flat_map(|(root, path, file)| {
+        // From the group outwards to the root.
+        let path = Path::new(path.trim_start_matches('/'));
+        let inward = path.ancestors().map(move |part| root.join(part).join(file));
+        inward.filter_map(|file| std::fs::read_to_string(file).ok()?.trim().parse::<u64>().ok()).collect::<Vec<_>>()
+    });
+    limits.min()
 }
 
 fn words(bytes: u64) -> String {
@@ -71,7 +156,8 @@ mod tests {
     #[test]
     fn what_takes_too_much_is_cancelled() {
         let cancel = Cancel::default();
-        let limit = held().unwrap() + (256 << 20);
+        let bytes = held().unwrap() + (256 << 20);
+        let limit = Limit::Asked(bytes);
         let started = std::time::Instant::now();
         let result = within(Some(limit), &cancel, || {
             let mut kept: Vec<Vec<u8>> = Vec::new();
@@ -81,9 +167,35 @@ mod tests {
             }
             kept.len()
         });
-        assert_eq!(result, Err(MemoryError::Exceeded(limit)));
-        assert_eq!(within(Some(u64::MAX), &Cancel::default(), || 7), Ok(7));
-        assert_eq!(within(Some(1), &Cancel::default(), || 7), Err(MemoryError::Exceeded(1)));
+        assert_eq!(result, Err(MemoryError::Exceeded(bytes)));
+        assert_eq!(within(Some(Limit::Asked(u64::MAX)), &Cancel::default(), || 7), Ok(7));
+        assert_eq!(within(Some(Limit::Asked(1)), &Cancel::default(), || 7), Err(MemoryError::Exceeded(1)));
+        assert_eq!(within(Some(Limit::Group(1 << 10)), &Cancel::default(), || 7), Err(MemoryError::Group(1 << 10)));
         assert!(MemoryError::Exceeded(512 << 20).to_string().contains("512MiB"));
+    }
+
+    #[test]
+    fn limits_of_groups_and_of_those_around_them_are_read() {
+        let root = tempfile::tempdir().unwrap();
+        let file = |path: &str, text: &str| {
+            let path = root.path().join(path);
+            std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+            std::fs::write(path, text).unwrap();
+        };
+        file("system.slice/memory.max", "2000\n");
+        file("system.slice/a.service/memory.max", "max\n");
+        file("memory/docker/abc/memory.limit_in_bytes", "9223372036854771712\n");
+        file("memory/docker/memory.limit_in_bytes", "1000\n");
+        let of = |text: &str| group(root.path(), text);
+        assert_eq!(of("0::/system.slice/a.service\n"), Some(2000));
+        assert_eq!(of("5:cpu:/x\n4:memory:/docker/abc\n"), Some(1000));
+        assert_eq!(of("4:cpu,memory:/docker/abc\n0::/system.slice\n"), Some(1000));
+        // Inside a container, whose own group is the root.
+        assert_eq!(of("0::/elsewhere\n"), None);
+        file("memory.max", "500\n");
+        assert_eq!(of("0::/elsewhere\n"), Some(500));
+        assert_eq!(of("odd\n"), None);
+        assert!(Limit::new(Some(1)) == Some(Limit::Asked(1)) && Limit::Group(800).bytes() == 700);
+        assert!(MemoryError::from(Limit::Group(1 << 30)).to_string().contains("1GiB"));
     }
 }

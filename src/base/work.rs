@@ -6,6 +6,7 @@
 //! next result ready takes it, so that no thread only waits and none is more than there are workers. Because `take` sees
 //! the same sequence whatever the number of workers, serial equals parallel by construction.
 
+use super::memory::Limit;
 use rayon::{ThreadPool, ThreadPoolBuilder};
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -80,7 +81,7 @@ pub struct Work {
     /// Written by the work, read by others.
     pub progress: Arc<Progress>,
     /// Bytes that it may take.
-    pub memory: Option<u64>,
+    pub memory: Option<Limit>,
     /// Kept for all that is done with this work and its copies.
     pub(crate) others: Arc<Others>,
 }
