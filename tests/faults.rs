@@ -290,7 +290,7 @@ fn without_memory_the_interface_gives_the_terminal_back() {
     let before = settings(&mut desk, "before");
     let (program, trace) = (env!("CARGO_BIN_EXE_whyslow"), fixture("snap"));
     desk.send(&format!(
-        "clear; LD_PRELOAD={} FAIL_ALLOCATION=9000 {program} {}; echo ended with $?.\r",
+        "clear; LD_PRELOAD={} FAIL_ALLOCATION=9000 {program} --theme dark {}; echo ended with $?.\r",
         shim().display(),
         trace.display()
     ));

@@ -62,6 +62,8 @@ pub fn watch(command: &mut Command, judge: &mut dyn FnMut(&Call) -> Verdict) -> 
             _ => Err(std::io::Error::last_os_error()),
         });
     }
+    // Waited for below, by its number: `wait` would take the stops of a traced process for its end.
+    #[allow(clippy::zombie_processes)]
     let child = command.spawn().unwrap_or_else(|e| panic!("{command:?} cannot be traced: {e}"));
     let pid = child.id() as i32;
     let (ended, waits) = mpsc::channel::<()>();
