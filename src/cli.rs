@@ -4,7 +4,10 @@
 //! for the terminal interface. A wrong command line is one line and exit status 2; `--help` and `--version` are not
 //! errors.
 
+mod record;
+
 use crate::input::Argument;
+use crate::record::Wishes;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -157,6 +160,13 @@ enum TypedCommand {
         #[arg(long, value_name = "TASK")]
         task: Vec<String>,
     },
+    /// Record with what this machine has (LTTng, perf or trace-cmd), then open the recording
+    Record {
+        #[command(flatten)]
+        options: record::Options,
+        #[command(flatten)]
+        looks: Looks,
+    },
     /// Every event in time order
     Dump {
         #[command(flatten)]
@@ -257,7 +267,7 @@ struct Looks {
 }
 
 /// What all commands are given.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct Common {
     /// The traces.
     pub arguments: Vec<Argument>,
@@ -305,9 +315,37 @@ pub struct SymbolFiles {
     pub kernel: Vec<PathBuf>,
 }
 
+/// How to record.
+#[derive(Clone, Debug, Default)]
+pub struct Recording {
+    /// What.
+    pub wishes: Wishes,
+    /// Print the commands only.
+    pub dry_run: bool,
+    /// Say only what could be recorded.
+    pub check: bool,
+    /// Leave the recording closed.
+    pub no_open: bool,
+    /// Below this folder lie the machine's files.
+    pub root: PathBuf,
+}
+
 /// What is meant.
 #[derive(Clone, Debug)]
 pub enum Request {
+    /// Record, then open the recording.
+    Record {
+        /// How.
+        recording: Box<Recording>,
+        /// When to use colours.
+        color: When,
+        /// Theme name or file.
+        theme: Option<OsString>,
+        /// ASCII characters only.
+        ascii: bool,
+        /// Take the mouse.
+        mouse: bool,
+    },
     /// Open the terminal interface.
     Interface {
         /// What is compared.
@@ -445,6 +483,14 @@ pub fn parse(words: impl IntoIterator<Item = OsString>) -> Parsed {
             (input, Request::Build { output, tasks: task, symbols: symbols.meant() })
         }
         Some(TypedCommand::Dump { input, canonical }) => (input, Request::Dump { canonical }),
+        Some(TypedCommand::Record { options, looks }) => {
+            let Looks { color, theme, ascii, mouse } = looks;
+            let (dry_run, check, no_open) = (options.dry_run, options.check, options.no_open);
+            let root = options.root.clone();
+            let recording = Box::new(Recording { wishes: options.meant(), dry_run, check, no_open, root });
+            let request = Request::Record { recording, color, theme, ascii, mouse };
+            return Parsed::Run(Box::default(), request);
+        }
     };
     Parsed::Run(Box::new(input.meant()), request)
 }

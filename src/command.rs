@@ -1,5 +1,7 @@
 //! What each command does: ask the session, hand the answer to a view, say how it ended.
 
+mod record;
+
 use crate::analysis::patterns::measure::{Limit, Settings};
 use crate::analysis::symbols::files::Places;
 use crate::base::memory;
@@ -49,6 +51,12 @@ pub fn run(common: &Common, request: Request) -> anyhow::Result<u8> {
             let suits = depth.suits(|name| std::env::var(name).ok());
             let looks = Looks { theme: chosen_theme(theme)?, suits, depth, ascii, mouse };
             (interface(common, selection, looks, &work)?, 0)
+        }
+        Request::Record { recording, color, theme, ascii, mouse } => {
+            let depth = depth(color);
+            let suits = depth.suits(|name| std::env::var(name).ok());
+            let looks = Looks { theme: chosen_theme(theme)?, suits, depth, ascii, mouse };
+            record::run(common, &recording, looks, &work)?
         }
         // From opening to the last line of output.
         request => memory::within(work.memory, &work.cancel, || print_answer(common, request, &work, &mut clock))??,

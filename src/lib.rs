@@ -15,6 +15,7 @@
 //! - [`model`]: what survives the trace: executions, metrics, contexts
 //! - [`compare`]: groups, differential tree, tests, ranked causes
 //! - [`view`]: text, JSON and the terminal interface
+//! - [`record`](mod@record): how LTTng, perf or trace-cmd make the recording; beside the others, on nothing but itself
 //!
 //! Start reading at [`session`]: it is the whole way from a path to an answer.
 
@@ -27,6 +28,7 @@ pub mod confinement;
 pub mod event;
 pub mod input;
 pub mod model;
+pub mod record;
 pub mod session;
 pub mod state;
 pub mod view;

@@ -36,7 +36,8 @@ fn tasks(sources: &[Source]) -> Vec<TaskDefinition> {
     let face = |s: &Source| -> Vec<ClassFace> {
         let kernel = is_kernel(&s.trace);
         let class = |(i, class): (usize, &whyslow::input::stream::Class)| ClassFace {
-            name: class.name.clone(),
+            name: class.known().to_owned(),
+            shown: class.name.clone(),
             kernel,
             fields: s
                 .trace

@@ -37,7 +37,8 @@ fn text(path: &Path, workers: usize, form: Form, sizes: &Sizes) -> String {
     String::from_utf8(out).unwrap()
 }
 
-const ALL: [&str; 6] = ["file.data", "pipe.data", "zstd.data", "dir.data", "v6.dat", "v7.dat"];
+const ALL: [&str; 8] =
+    ["file.data", "pipe.data", "zstd.data", "dir.data", "exec.data", "overwrite.data", "v6.dat", "v7.dat"];
 
 #[test]
 fn every_form_of_perf_data_holds_what_perf_script_counts() {
@@ -52,6 +53,35 @@ fn every_form_of_perf_data_holds_what_perf_script_counts() {
         for (event, n) in events {
             assert_eq!(found.get(*event), Some(n), "{name}: {event}");
         }
+    }
+}
+
+#[test]
+fn a_program_that_begins_meanwhile_has_its_own_maps() {
+    // `sched_process_exec` comes when the program is mapped already; perf's own record of the exec comes before.
+    let explain = ["explain", "--json", "--task", "wait=clock_nanosleep"];
+    let out = Command::new(env!("CARGO_BIN_EXE_whyslow")).args(explain).arg(fixture("exec.data")).output().unwrap();
+    let json: serde_json::Value = serde_json::from_slice(&out.stdout).unwrap();
+    let path: Vec<&str> = json["causes"][0]["path"].as_array().unwrap().iter().filter_map(|f| f.as_str()).collect();
+    assert!(path.iter().any(|frame| frame.starts_with("spin+0x")) && !path.contains(&"[unknown]"), "{path:?}");
+}
+
+#[test]
+fn what_a_ring_of_the_past_kept_is_read_in_order() {
+    let found = counts(&fixture("overwrite.data"));
+    for (event, n) in [("sched:sched_switch", 78), ("sched:sched_waking", 37), ("sched:sched_process_exit", 1)] {
+        assert_eq!(found.get(event), Some(&n), "{event}");
+    }
+    // Who leaves a CPU is who got it last: read backward this would hold nowhere.
+    let all = text(&fixture("overwrite.data"), 1, Form::Readable, &Sizes::default());
+    let field = |line: &str, name: &str| -> i64 {
+        line.split_once(name).and_then(|(_, rest)| rest.split([',', '}']).next()?.parse().ok()).unwrap()
+    };
+    for cpu in ["cpu 0 ", "cpu 1 "] {
+        let switches: Vec<&str> =
+            all.lines().filter(|line| line.contains(cpu) && line.contains("sched_switch {")).collect();
+        let follows = |pair: &&[&str]| field(pair[0], "next_pid=") == field(pair[1], "prev_pid=");
+        assert_eq!(switches.windows(2).filter(follows).count(), switches.len() - 1, "{cpu}");
     }
 }
 

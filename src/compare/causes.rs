@@ -216,7 +216,13 @@ fn name(groups: &Groups<'_>, ground: &Ground<'_>, part: &Part) -> Named {
         return Named { context, by, site, blame: Blame::Nobody };
     }
 
-    let own_frames = |leaf: ContextId| model.contexts.path(ground.origins[leaf.index()].site);
+    // How the kernel waits inside of a call is the same for all who wait in it: the call says more.
+    let own_frames = |leaf: ContextId| {
+        let mut path = model.contexts.path(ground.origins[leaf.index()].site);
+        let call = path.iter().rposition(|c| frame(*c).kind == FrameKind::Call);
+        path.truncate(call.map_or(path.len(), |at| at + 1));
+        path
+    };
     let site = common_function(model, &leaves, own_frames);
     if let Some((name, ..)) = site {
         leaves.sort_by_key(|(c, _)| !own_frames(*c).iter().any(|f| frame(*f).name == name));
@@ -345,10 +351,11 @@ fn common_function(
     None
 }
 
-/// False for functions without symbols, which stand as `[libc.so.6]`, `[unknown]` or `file+0xoffset`.
+/// False for functions without symbols, which stand as `[libc.so.6]`, `[unknown]` or `file+0xoffset`, and for the C library's
+/// `syscall`, through which a program makes any call at all.
 fn is_named(model: &Model, function: ContextId) -> bool {
     let name = model.names.get(model.contexts.frame(function).name);
-    !name.starts_with('[') && !name.contains("+0x")
+    !name.starts_with('[') && !name.contains("+0x") && name != "syscall"
 }
 
 /// The execution's own thread as the one who spent the time: what all slow executions have in common.

@@ -84,6 +84,9 @@ pub fn tasks(text: &str, classes: &[ClassFace]) -> Result<Vec<TaskDefinition>, D
     let mut by_name: Classes<'_> = HashMap::default();
     for class in classes {
         by_name.entry(&class.name).or_default().push(class);
+        if class.shown != class.name {
+            by_name.entry(&class.shown).or_default().push(class);
+        }
     }
     let classes = &by_name;
     let mut tasks: Vec<TaskDefinition> = Vec::new();
@@ -175,11 +178,12 @@ fn delimiter(side: Value, key: &[String], classes: &Classes<'_>) -> Result<Delim
             )
         })?,
     };
-    if !classes.contains_key(event.as_str()) {
+    let Some(class) = classes.get(event.as_str()).and_then(|all| all.first()) else {
         return Err(format!(
             "the trace has no event `{event}`; `whyslow info` counts its events, `stats count` lists them"
         ));
-    }
+    };
+    let event = class.name.clone();
     let key = own.map_or_else(|| key.to_vec(), Texts::list);
     let conditions = conditions.map(Texts::list).unwrap_or_default();
     let conditions: Vec<Condition> = conditions.iter().map(|c| condition(c)).collect::<Result<_, _>>()?;
@@ -231,6 +235,7 @@ mod tests {
     fn classes() -> Vec<ClassFace> {
         let class = |name: &str, fields: &[(&str, bool)]| ClassFace {
             name: name.to_owned(),
+            shown: name.to_owned(),
             kernel: false,
             fields: fields.iter().map(|(n, i)| ((*n).to_owned(), *i)).collect(),
             contexts: vec!["vpid".to_owned()],

@@ -10,6 +10,7 @@
 use super::derived::Derived;
 use crate::base::op::Op;
 use crate::input::record::Value;
+use crate::input::tracepoint::PROBED;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// An event that begins or ends an execution.
@@ -92,8 +93,10 @@ pub struct TaskDefinition {
 /// What discovery needs to know of a record class.
 #[derive(Clone, Debug)]
 pub struct ClassFace {
-    /// Event name.
+    /// Event name: LTTng's where it has the like, as tasks have it.
     pub name: String,
+    /// The name that its recorder shows.
+    pub shown: String,
     /// Recorded by the kernel tracer.
     pub kernel: bool,
     /// Direct payload members: name, and whether it is an integer (else text).
@@ -108,12 +111,19 @@ pub const CONTEXTS: [&str; 8] = ["tid", "pid", "ppid", "vtid", "vpid", "procname
 /// Who records entries and exits of functions; the second writes no address at exits.
 const PROVIDERS: [&str; 2] = ["lttng_ust_cyg_profile", "lttng_ust_cyg_profile_fast"];
 
-/// Endings that make a pair: (begin, end).
-const PAIRS: [(&str, &str); 5] =
-    [("begin", "end"), ("start", "end"), ("start", "stop"), ("enter", "leave"), ("entry", "exit")];
+/// Endings that make a pair: (begin, end). perf names a probe of a function like the function, that of its return with more.
+const PAIRS: [(&str, &str); 6] =
+    [("begin", "end"), ("start", "end"), ("start", "stop"), ("enter", "leave"), ("entry", "exit"), ("", "__return")];
 
 /// Text fields that name the type of an execution, best first.
 const KIND_FIELDS: [&str; 6] = ["type", "kind", "operation", "op", "method", "name"];
+
+impl ClassFace {
+    /// The events of a probe that somebody placed to ask about a function.
+    pub fn is_probe(&self) -> bool {
+        self.fields.iter().any(|(name, _)| PROBED.contains(&name.as_str()))
+    }
+}
 
 impl Delimiter {
     fn bare(event: &str) -> Self {
@@ -145,7 +155,7 @@ pub fn discover(classes: &[ClassFace]) -> Vec<TaskDefinition> {
 }
 
 fn pairs(classes: &[ClassFace], kernel: bool) -> Vec<TaskDefinition> {
-    let ours = |c: &&ClassFace| c.kernel == kernel && !c.name.starts_with("lttng_");
+    let ours = |c: &&ClassFace| (c.kernel && !c.is_probe()) == kernel && !c.name.starts_with("lttng_");
     let by_name: BTreeMap<&str, &ClassFace> = classes.iter().filter(ours).map(|c| (c.name.as_str(), c)).collect();
     let mut tasks = BTreeMap::new();
     for (name, begin) in &by_name {
@@ -153,6 +163,9 @@ fn pairs(classes: &[ClassFace], kernel: bool) -> Vec<TaskDefinition> {
             let Some(stem) = name.strip_suffix(first) else { continue };
             let Some(end) = by_name.get(format!("{stem}{last}").as_str()) else { continue };
             let title = stem.trim_end_matches(['_', ':', '-', '.']);
+            // Of a probe the group tells only who placed it.
+            let function = title.rsplit_once(':').map(|(_, function)| function);
+            let title = function.filter(|f| begin.is_probe() && !tasks.contains_key(*f)).unwrap_or(title);
             if !title.is_empty() && !tasks.contains_key(title) {
                 tasks.insert(title.to_owned(), pair(title, begin, end));
             }
@@ -290,7 +303,7 @@ pub fn parse(typed: &str, found: &[TaskDefinition], classes: &[ClassFace]) -> Re
     }
     let side = |what: &str, event: Option<&str>| {
         let event = event.ok_or_else(|| wrong(format!("{what}=EVENT is missing")))?;
-        let class = classes.iter().find(|c| c.name == event);
+        let class = classes.iter().find(|c| c.name == event || c.shown == event);
         let class =
             class.ok_or_else(|| wrong(format!("the trace has no event `{event}`; `whyslow info` lists its events")))?;
         if let Some(field) = &key
@@ -298,7 +311,7 @@ pub fn parse(typed: &str, found: &[TaskDefinition], classes: &[ClassFace]) -> Re
         {
             return Err(wrong(format!("event `{event}` has no integer field `{field}` to pair by")));
         }
-        Ok(Delimiter { key: key.iter().cloned().collect(), ..Delimiter::bare(event) })
+        Ok(Delimiter { key: key.iter().cloned().collect(), ..Delimiter::bare(&class.name) })
     };
     let (begin, end) = (side("begin", begin)?, side("end", end)?);
     Ok(TaskDefinition {
@@ -333,7 +346,7 @@ mod tests {
 
     fn class(name: &str, kernel: bool, fields: &[(&str, bool)]) -> ClassFace {
         let fields = fields.iter().map(|(n, i)| ((*n).to_owned(), *i)).collect();
-        ClassFace { name: name.to_owned(), kernel, fields, contexts: Vec::new() }
+        ClassFace { name: name.to_owned(), shown: name.to_owned(), kernel, fields, contexts: Vec::new() }
     }
 
     #[test]
@@ -360,6 +373,33 @@ mod tests {
         assert_eq!((&tasks[1].pairing, tasks[1].kind.as_deref()), (&Pairing::Key, Some("type")));
         assert_eq!(tasks[1].begins, [Delimiter::keyed("app:request_begin", "id")]);
         assert_eq!(tasks[2].begins[0].conditions[0].field, "ret");
+    }
+
+    #[test]
+    fn probed_functions_come_with_the_pairs_of_programs() {
+        let probe = |name: &str, field: &str| class(name, true, &[(field, true)]);
+        let classes = [
+            class("irq_handler_entry", true, &[]),
+            class("irq_handler_exit", true, &[]),
+            probe("probe_server:handle", "__probe_ip"),
+            probe("probe_server:handle__return", "__probe_func"),
+            probe("probe_other:handle", "__probe_ip"),
+            probe("probe_other:handle__return", "__probe_func"),
+        ];
+        let tasks = discover(&classes);
+        let names: Vec<_> = tasks.iter().map(|t| t.name.as_str()).collect();
+        assert_eq!(names, ["handle", "probe_server:handle", "irq_handler"]);
+        assert_eq!(tasks[1].ends, [Delimiter::bare("probe_server:handle__return")]);
+    }
+
+    #[test]
+    fn events_may_be_named_as_their_recorder_does() {
+        let mut classes = [class("syscall_exit_read", true, &[("ret", true)]), class("syscall_entry_write", true, &[])];
+        classes[0].shown = "syscalls:sys_exit_read".to_owned();
+        classes[1].shown = "syscalls:sys_enter_write".to_owned();
+        let task = parse("begin=syscalls:sys_exit_read,end=syscalls:sys_enter_write", &[], &classes).unwrap();
+        assert_eq!((task.begins[0].event.as_str(), task.begins[0].conditions.len()), ("syscall_exit_read", 1));
+        assert_eq!(task.ends[0].event, "syscall_entry_write");
     }
 
     #[test]

@@ -51,7 +51,7 @@ pub(super) struct Known {
 impl Known {
     fn new(sources: &[Source]) -> Known {
         let classes: Vec<ClassFace> = sources.iter().flat_map(faces).collect();
-        let kernel = classes.iter().filter(|c| c.kernel).map(|c| c.name.clone()).collect();
+        let kernel = classes.iter().filter(|c| c.kernel && !c.is_probe()).map(|c| c.name.clone()).collect();
         Known { tasks: task::discover(&classes), declared: 0, classes, kernel }
     }
 
@@ -414,6 +414,7 @@ fn faces(source: &Source) -> Vec<ClassFace> {
     };
     let face = |(i, class): (usize, &input::stream::Class)| ClassFace {
         name: class.known().to_owned(),
+        shown: class.name.clone(),
         kernel,
         fields: fields(ClassId::at(i)),
         contexts: task::CONTEXTS.iter().filter(|c| has_context(ClassId::at(i), c)).map(|c| (*c).to_owned()).collect(),

@@ -2,16 +2,20 @@
 //!
 //! Lines are `address type name [module]`; only text symbols count. The files carry no sizes: a symbol ends where the
 //! next one begins, and after a mebibyte at most. What an interrupt, the system call entry and the tracer's own
-//! modules put on a stack says nothing about the thread, and is cut off.
+//! modules put on a stack says nothing about the thread, and is cut off. So are the scheduler's own functions where a thread
+//! stopped: they lie in a section of their own, between `__sched_text_start` and `__sched_text_end`, as `/proc/PID/wchan` has it.
 
 use crate::input::mapped::open_regular;
 use std::io::{self, BufRead, BufReader};
+use std::ops::Range;
 use std::path::Path;
 use std::sync::Arc;
 
 /// How the functions begin by which system calls are entered, on the architectures and kernels in use.
 const ENTRIES: [&str; 8] =
     ["__x64_sys_", "__ia32_sys_", "__arm64_sys_", "__riscv_sys_", "__s390x_sys_", "__se_sys_", "SyS_", "ksys_"];
+/// Where the section of the scheduler's own functions begins and ends.
+const SCHEDULER: (&str, &str) = ("__sched_text_start", "__sched_text_end");
 /// Longest function believed.
 const LONGEST: u64 = 1 << 20;
 
@@ -26,6 +30,8 @@ struct Symbol {
 #[derive(Clone, Debug, Default)]
 pub struct KernelSymbols {
     symbols: Vec<Symbol>,
+    /// Addresses of the scheduler's own functions.
+    scheduler: Range<u64>,
 }
 
 impl KernelSymbols {
@@ -37,18 +43,23 @@ impl KernelSymbols {
     /// The same with lists that recordings hold.
     pub fn of<'a>(files: impl IntoIterator<Item = &'a Path>, recorded: &[Arc<[u8]>]) -> io::Result<Self> {
         let mut symbols = Vec::new();
+        let mut scheduler = 0..0;
+        let mut take = |line: &[u8]| {
+            let line = String::from_utf8_lossy(line);
+            symbols.extend(parse(&line));
+            for (name, bound) in [(SCHEDULER.0, &mut scheduler.start), (SCHEDULER.1, &mut scheduler.end)] {
+                *bound = bound_of(&line, name).unwrap_or(*bound);
+            }
+        };
         for file in files {
-            let lines = BufReader::new(open_regular(file)?).split(b'\n');
-            for line in lines {
-                symbols.extend(parse(&String::from_utf8_lossy(&line?)));
+            for line in BufReader::new(open_regular(file)?).split(b'\n') {
+                take(&line?);
             }
         }
-        for line in recorded.iter().flat_map(|text| text.split(|b| *b == b'\n')) {
-            symbols.extend(parse(&String::from_utf8_lossy(line)));
-        }
+        recorded.iter().flat_map(|text| text.split(|b| *b == b'\n')).for_each(take);
         symbols.sort_unstable();
         symbols.dedup_by(|b, a| a.address == b.address);
-        Ok(KernelSymbols { symbols })
+        Ok(KernelSymbols { symbols, scheduler })
     }
 
     /// True when no symbol was found (`kallsyms` read without permission has addresses of zero only).
@@ -85,8 +96,11 @@ impl KernelSymbols {
         let known: Vec<&Symbol> = stack.iter().enumerate().filter_map(name).collect();
         let own = known.iter().rposition(|s| is_interrupt_entry(&s.name)).map_or(0, |i| i + 1);
         let tracer = |s: &Symbol| s.module.as_deref().is_some_and(|m| m.starts_with("lttng")) || is_tracer(&s.name);
-        let own = known[own..].iter().rev().filter(|s| !is_entry(&s.name) && !tracer(s));
-        own.map(|s| &*s.name).collect()
+        let tells = |s: &&&Symbol| !is_entry(&s.name) && !tracer(s);
+        let own = known[own..].iter().filter(tells).skip_while(|s| self.scheduler.contains(&s.address));
+        let mut own: Vec<&str> = own.map(|s| &*s.name).collect();
+        own.reverse();
+        own
     }
 }
 
@@ -100,6 +114,13 @@ fn parse(line: &str) -> Option<Symbol> {
     let name = words.next().filter(|name| !name.ends_with("_text_start") && !name.ends_with("_text_end"))?.into();
     let module = words.next().map(|m| m.trim_matches(['[', ']']).into());
     Some(Symbol { address, name, module })
+}
+
+/// The address that a line gives to a name.
+fn bound_of(line: &str, name: &str) -> Option<u64> {
+    let mut words = line.split_whitespace();
+    let address = words.next()?;
+    (words.nth(1)? == name).then(|| u64::from_str_radix(address, 16).ok())?
 }
 
 /// How ftrace gets from a tracepoint to its ring buffer.
@@ -178,6 +199,25 @@ mod tests {
         assert_eq!(list.functions(&stack), ["vfs_write"]);
         assert_eq!(list.functions(&stack[..3]), [""; 0]);
         assert_eq!(list.functions(&[0xffff_ffff_c000_0001, 0xffff_ffff_8100_0210]), ["vfs_write"]);
+    }
+
+    #[test]
+    fn where_a_thread_stopped_the_scheduler_is_cut() {
+        let list = symbols(
+            "ffffffff81000100 t do_syscall_64\n\
+             ffffffff81000200 T do_nanosleep\n\
+             ffffffff81000300 T __sched_text_start\n\
+             ffffffff81000300 t __schedule\n\
+             ffffffff81000400 T schedule\n\
+             ffffffff81000500 T __sched_text_end\n\
+             ffffffff81000500 T io_uring_run\n",
+        );
+        let stack = [0xffff_ffff_8100_0310, 0xffff_ffff_8100_0410, 0xffff_ffff_8100_0210, 0xffff_ffff_8100_0110];
+        assert_eq!(list.functions(&stack), ["do_nanosleep"]);
+        assert_eq!(
+            list.functions(&[0xffff_ffff_8100_0510, stack[1], stack[2]]),
+            ["do_nanosleep", "schedule", "io_uring_run"]
+        );
     }
 
     #[test]

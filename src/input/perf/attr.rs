@@ -30,6 +30,12 @@ const SAMPLE_ID_ALL: u32 = 18;
 const USE_CLOCKID: u32 = 25;
 /// FORK and EXIT are recorded.
 pub const TASK: u32 = 13;
+/// Flag of attrs whose file holds the names of threads.
+pub const COMM: u32 = 9;
+/// Flag of attrs whose ring is filled from its end.
+pub const WRITE_BACKWARD: u32 = 27;
+/// Flag of attrs whose names of threads say which of them came by an exec.
+pub const COMM_EXEC: u32 = 24;
 
 /// One event that perf was asked to record.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

@@ -9,6 +9,7 @@
 //! have their call chain. perf's `tools/perf/Documentation/perf.data-file-format.txt` and `include/uapi/linux/perf_event.h`.
 
 pub mod attr;
+mod backward;
 pub mod header;
 mod index;
 mod unpack;
@@ -19,7 +20,7 @@ use super::tracepoint::threads::Threads;
 use super::tracepoint::{self, Clock, Face, Parts};
 use super::{OpenError, stream};
 use crate::base::notice::{Notice, Notices};
-use attr::{Attr, Attrs, TASK};
+use attr::{Attr, Attrs, COMM, COMM_EXEC, TASK, WRITE_BACKWARD};
 use header::Header;
 use index::{Index, Run};
 use std::io::ErrorKind;
@@ -123,6 +124,12 @@ pub fn open(path: &Path) -> Result<Trace, OpenError> {
     let attrs = std::mem::take(&mut header.attrs);
     let tracepoints = attrs.iter().map(|a| a.kind == TRACEPOINT && a.config != 0).collect();
     let ways = Ways { attrs: Attrs::new(&attrs, big), tracepoints, big };
+    if attrs.iter().any(|attr| attr.flag(WRITE_BACKWARD)) {
+        for (mapped, data, name) in &mut files {
+            *mapped = backward::turned(&ways, mapped.bytes(), data.clone()).map_err(|e| failed(Path::new(name), &e))?;
+            *data = 0..mapped.bytes().len();
+        }
+    }
     let mut index = Index::default();
     for (number, (mapped, data, name)) in files.iter().enumerate() {
         index.walk(&ways, number as u32, mapped.bytes(), data.clone(), name);
@@ -186,9 +193,9 @@ fn clock(attrs: &[Attr], header: &Header) -> Clock {
 /// One class for each attr, then those of the other records.
 fn faces(attrs: &[Attr], header: &Header) -> Vec<Face> {
     let told_by_records = attrs.iter().any(|a| a.flag(TASK));
-    let execs = |f: &&tracepoint::format::Format| f.name == "sched_process_exec";
-    let execs_recorded =
-        attrs.iter().any(|a| a.kind == TRACEPOINT && header.formats.iter().filter(execs).any(|f| f.id == a.config));
+    // The tracepoint comes when the new program is mapped already, the record before: of the two it is the one after which
+    // what is mapped is the new program's.
+    let execs_told = attrs.iter().any(|a| a.flag(COMM) && a.flag(COMM_EXEC));
     let mut faces: Vec<Face> = Vec::with_capacity(attrs.len() + Side::ALL.len());
     for attr in attrs {
         let format = (attr.kind == TRACEPOINT).then(|| header.formats.iter().find(|f| f.id == attr.config)).flatten();
@@ -207,6 +214,9 @@ fn faces(attrs: &[Attr], header: &Header) -> Vec<Face> {
             // PERF_RECORD_FORK tells the same, and the process.
             face.known_as = Some(stream::Class::UNKNOWN);
         }
+        if format.is_some_and(|f| f.name == "sched_process_exec") && execs_told {
+            face.known_as = Some(stream::Class::UNKNOWN);
+        }
         face.stacks = attr.has_chains();
         if attr.is_clock() {
             (face.threads, face.known_as) = (true, Some("perf:tick".into()));
@@ -214,11 +224,7 @@ fn faces(attrs: &[Attr], header: &Header) -> Vec<Face> {
         faces.push(face);
     }
     for side in Side::ALL {
-        let mut face = side.face();
-        if side == Side::CommExec && execs_recorded {
-            face.known_as = Some(stream::Class::UNKNOWN);
-        }
-        faces.push(face);
+        faces.push(side.face());
     }
     faces
 }

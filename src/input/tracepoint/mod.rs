@@ -385,10 +385,17 @@ pub fn is_of_interest(common: &str) -> bool {
     matches!(common, "common_flags" | "common_preempt_count")
 }
 
+/// Fields that the kernel gives to events of probes (`Documentation/trace/uprobetracer.rst`, `kprobetrace.rst`).
+pub const PROBED: [&str; 2] = ["__probe_ip", "__probe_func"];
+
 /// What a tracepoint is called by the LTTng kernel tracer, where that is not the tracepoint's own name. A `sched_process_fork` is told
 /// apart: its `child_pid` is a thread's id there.
 pub fn known_as(format: &Format) -> Option<Cow<'static, str>> {
     let Format { system, name, .. } = format;
+    // A probe of a function was named by whoever placed it, and means nothing to the kernel, whatever its name.
+    if format.fields.iter().any(|field| PROBED.contains(&field.name.as_str())) {
+        return None;
+    }
     Some(match (system.as_str(), name.as_str()) {
         ("syscalls", name) => match name.split_at_checked(9) {
             Some(("sys_enter", call)) => format!("syscall_entry{call}").into(),

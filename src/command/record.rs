@@ -1,0 +1,124 @@
+//! `whyslow record`: what is printed while it records, and what is opened then.
+
+use super::{STDOUT, interface, print};
+use crate::base::notice::Notices;
+use crate::base::work::Work;
+use crate::cli::{Common, Recording, Selection, SymbolFiles};
+use crate::input::Argument;
+use crate::record::host::Host;
+use crate::record::plan::{During, Plan, plan};
+use crate::record::shell::Line;
+use crate::record::{self, Ended, Progress, Wishes};
+use crate::session::Wrong;
+use crate::view::clean;
+use crate::view::stderr::say;
+use crate::view::tui::setup::Looks;
+use anyhow::Context;
+use std::io::{IsTerminal, Write};
+use std::path::PathBuf;
+use std::time::Duration;
+
+/// Record as wished, then open what was recorded; the exit status.
+pub(super) fn run(common: &Common, recording: &Recording, looks: Looks, work: &Work) -> anyhow::Result<(Notices, u8)> {
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    let host = Host::look(&recording.root, &path);
+    if recording.check {
+        let (text, able) = record::report(&host);
+        print(&text)?;
+        return Ok((Notices::default(), u8::from(!able)));
+    }
+    let wishes = &recording.wishes;
+    let folder = wishes.output.clone().unwrap_or_else(free_folder);
+    let plan = plan(&host, wishes, &folder, std::process::id(), recording.dry_run).map_err(|e| Wrong(e.to_string()))?;
+    if recording.dry_run {
+        print(&by_hand(&plan, wishes))?;
+        return Ok((Notices::default(), 0));
+    }
+    let ended = watched(&plan, wishes)?;
+    let opens = !recording.no_open && !ended.leave && std::io::stdout().is_terminal() && std::io::stdin().is_terminal();
+    if !opens {
+        let mut open = Line::new(["whyslow", "explain"]).with([plan.trace.to_string_lossy()]);
+        if let Some(symbols) = &plan.kernel_symbols {
+            open = open.with(["--kallsyms".into(), symbols.to_string_lossy()]);
+        }
+        if !ended.leave {
+            writeln!(std::io::stdout(), "{open}").context(STDOUT)?;
+        }
+        return Ok((Notices::default(), 0));
+    }
+    let common = Common { arguments: vec![Argument::parse(plan.trace.as_os_str())], ..common.clone() };
+    let symbols = SymbolFiles { folders: Vec::new(), kernel: plan.kernel_symbols.iter().cloned().collect() };
+    let selection = Selection { symbols, ..Selection::default() };
+    Ok((interface(&common, selection, looks, work)?, 0))
+}
+
+/// The first folder of the usual name that is not there.
+fn free_folder() -> PathBuf {
+    let names = std::iter::once("whyslow-recording".to_owned());
+    let mut names = names.chain((2_u32..).map(|n| format!("whyslow-recording-{n}"))).map(PathBuf::from);
+    names.find(|name| std::fs::symlink_metadata(name).is_err()).unwrap_or_default()
+}
+
+/// The plan as a script to run by hand.
+fn by_hand(plan: &Plan, wishes: &Wishes) -> String {
+    let during = match (wishes.command.as_slice(), wishes.duration) {
+        ([], None) => During::Hand,
+        ([], Some(time)) => During::Command(Line::new(["sleep".to_owned(), time.as_secs_f64().to_string()])),
+        (command, _) => During::Command(Line::new(command.iter().map(|word| word.to_string_lossy()))),
+    };
+    let notes = plan.notes.iter().map(|note| format!("# {note}\n"));
+    let why = format!("# {}, because: {}\n", plan.recorder.name(), plan.why);
+    std::iter::once(why).chain(notes).chain([plan.script(&during)]).collect()
+}
+
+/// Run a plan, and say on stderr how it goes.
+fn watched(plan: &Plan, wishes: &Wishes) -> anyhow::Result<Ended> {
+    say(&format!("recording with {}: {}", plan.recorder.name(), clean::line(&plan.why)));
+    plan.notes.iter().for_each(|note| say(&format!("note: {}", clean::line(note))));
+    let live = std::io::stderr().is_terminal() && wishes.command.is_empty();
+    let mut last = (Duration::ZERO, 0);
+    let mut tell = |progress: Progress| match progress {
+        Progress::Recording => {
+            let end = match (&wishes.command[..], wishes.duration) {
+                ([], None) => "Ctrl-C ends it",
+                ([], Some(_)) => "Ctrl-C ends it earlier",
+                _ => "it ends with the command",
+            };
+            say(&format!("recording into {}; {end}", clean::line(&plan.folder.to_string_lossy())));
+        }
+        Progress::Grown(time, grown) if live => {
+            let mut line = format!("{:6.1} s", time.as_secs_f64());
+            if let Some(events) = grown.events {
+                let rate = (events - last.1) as f64 / (time - last.0).as_secs_f64().max(1e-3);
+                last = (time, events);
+                line.push_str(&format!("  {events} events  {rate:.0}/s"));
+            }
+            if grown.bytes > 0 {
+                line.push_str(&format!("  {:.1} MiB", grown.bytes as f64 / f64::from(1 << 20)));
+            }
+            if let Some(lost) = grown.lost {
+                line.push_str(&format!("  {lost} lost"));
+            }
+            let _ = write!(std::io::stderr(), "\r{line}\x1b[K");
+        }
+        Progress::Grown(..) => {}
+        Progress::Ending(why) => {
+            let new_line = if live { "\r\x1b[K" } else { "" };
+            say(&format!("{new_line}{}; {} writes what it still holds", clean::line(&why), plan.recorder.name()));
+        }
+        Progress::Patience => say("still writing: without its end the recording could not be opened"),
+    };
+    let ended = record::run(plan, wishes, &mut tell)?;
+    let lost = match ended.grown.lost {
+        Some(0) => ", nothing lost".to_owned(),
+        Some(lost) => format!(", {lost} events lost: record with a larger --buffer, or less by --comm or --pid"),
+        None => String::new(),
+    };
+    let events = ended.grown.events.filter(|n| *n > 0).map_or(String::new(), |n| format!(", {n} events"));
+    let (seconds, size) = (ended.took.as_secs_f64(), ended.grown.bytes as f64 / f64::from(1 << 20));
+    say(&format!("recorded {seconds:.1} s{events}, {size:.1} MiB{lost}"));
+    if let Some(status) = ended.command.filter(|status| !status.success()) {
+        say(&format!("note: the command ended with {status}"));
+    }
+    Ok(ended)
+}

@@ -1,0 +1,51 @@
+//! What `record --check` prints: which recorders can be used, and what a recording would know.
+
+use super::host::Host;
+use super::plan::obstacle;
+use super::topic::TOPICS;
+use super::{Recorder, shell};
+use std::fmt::Write;
+
+/// The report, and whether anything can record.
+pub fn report(host: &Host) -> (String, bool) {
+    let mut text = format!("recorders on this machine (Linux {}, {} CPUs)\n", host.release, host.cpus);
+    let mut chosen = None;
+    for recorder in Recorder::ALL {
+        let version = host.tool(recorder).map_or(String::new(), |tool| {
+            let numbers: Vec<String> = tool.version.iter().map(u32::to_string).collect();
+            format!(" {}", numbers.join("."))
+        });
+        let state = match obstacle(host, recorder) {
+            Some(why) => format!("no: {why}"),
+            None if chosen.is_none() => {
+                chosen = Some(recorder);
+                "yes, and `whyslow record` takes it".to_owned()
+            }
+            None => "yes".to_owned(),
+        };
+        let _ = writeln!(text, "  {:<17} {state}", format!("{}{version}", recorder.name()));
+    }
+    let Some(chosen) = chosen else {
+        text.push_str("nothing can record here; each line says what would change that\n");
+        return (text, false);
+    };
+    let _ = writeln!(text, "what a recording by {} will know", chosen.name());
+    let mut row = |question: &str, known: bool, why: &str| {
+        let mark = if known { "yes".to_owned() } else { format!("no: {why}") };
+        let _ = writeln!(text, "  {question:<28} {mark}");
+    };
+    for topic in &TOPICS {
+        let known = topic.events.iter().any(|event| host.has(event));
+        row(topic.question, known, &format!("this kernel has no {}; {}", topic.events[0], topic.without));
+    }
+    let stacks = chosen != Recorder::TraceCmd;
+    row("in which function", stacks, "trace-cmd records no user stacks with switches; install perf");
+    let named = host.kernel_symbols || chosen == Recorder::TraceCmd;
+    let hidden = "addresses in /proc/kallsyms are hidden; run as root, or sysctl kernel.kptr_restrict=0";
+    row("names of kernel functions", named, hidden);
+    let user = chosen == Recorder::Lttng;
+    let probes =
+        format!("name functions that begin and end executions by {}", shell::Line::new(["--uprobe", "FUNCTION"]));
+    row("user-space tracepoints", user, &format!("only LTTng records them; {probes}"));
+    (text, true)
+}

@@ -1,0 +1,42 @@
+//! How trace-cmd is told what to record.
+//!
+//! It records the kernel's stack with switches, by a trigger of that event alone. User stacks it could only record with every
+//! event, which costs more than it tells: functions of programs stay unknown, and a note says so.
+
+use super::Recorder;
+use super::plan::{Lines, Order, filter, shown};
+use super::topic::{CALLS, ESSENTIAL, TOPICS};
+
+pub(super) fn lines(order: &Order<'_>) -> Lines {
+    let trace = order.folder.join("trace.dat");
+    let overwrite = order.wishes.overwrite.is_some();
+    let only = filter(order.wishes);
+    let command = if overwrite { "start" } else { "record" };
+    let trace_cmd = |words: &[&str]| order.host.line(Recorder::TraceCmd).with(words.iter().copied());
+    let mut line = trace_cmd(&[command, "-C", "mono", "-b"]).with([(order.buffer >> 10).to_string()]);
+    if !overwrite {
+        line = line.with(["-o".to_owned(), shown(&trace)]);
+    }
+    for event in TOPICS.iter().flat_map(|topic| topic.events).filter(|event| order.host.has(event)) {
+        line = line.with(["-e", event]);
+        if *event == ESSENTIAL {
+            line = line.with(["-R", "stacktrace"]);
+        }
+        if let (true, Some(only)) = (CALLS.contains(event), &only) {
+            line = line.with(["-f", only.as_str()]);
+        }
+    }
+    if !order.probes.is_empty() {
+        line = line.with(["-e", order.name.as_str()]);
+    }
+    let notes =
+        vec!["functions of programs will be unknown: trace-cmd has no user stacks for switches alone".to_owned()];
+    let (prepare, record, finish) = match overwrite {
+        true => {
+            let extract = trace_cmd(&["extract", "-o"]).with([shown(&trace)]);
+            (vec![line], None, vec![trace_cmd(&["stop"]), extract, trace_cmd(&["reset"])])
+        }
+        false => (Vec::new(), Some(line), Vec::new()),
+    };
+    Lines { prepare, record, finish, trace, notes }
+}

@@ -1,0 +1,170 @@
+//! How a recording grows: bytes, and events and losses where the file tells them before it is finished.
+//!
+//! A perf.data is walked by the headers of its records from where the last look ended (perf's
+//! `perf.data-file-format.txt`): 8 bytes a record, so a look costs what was written since. Of the other recorders the sizes of
+//! files are counted, and ftrace's own counters of losses are read.
+
+use std::fs::File;
+use std::os::unix::fs::FileExt;
+use std::path::{Path, PathBuf};
+
+/// What was recorded so far.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Grown {
+    /// Bytes written.
+    pub bytes: u64,
+    /// Events; none where the files do not tell yet.
+    pub events: Option<u64>,
+    /// Events that the recorder says it lost; none likewise.
+    pub lost: Option<u64>,
+}
+
+/// Record types of perf: `PERF_RECORD_LOST`, `PERF_RECORD_SAMPLE`.
+const LOST: u32 = 2;
+const SAMPLE: u32 = 9;
+
+/// Watches a perf.data.
+#[derive(Debug)]
+pub(super) struct PerfData {
+    path: PathBuf,
+    file: Option<File>,
+    at: u64,
+    grown: Grown,
+}
+
+impl PerfData {
+    pub fn new(path: PathBuf) -> PerfData {
+        let grown = Grown { bytes: 0, events: Some(0), lost: Some(0) };
+        PerfData { path, file: None, at: 0, grown }
+    }
+
+    /// Walk what came since the last look.
+    pub fn look(&mut self) -> Grown {
+        if self.file.is_none() {
+            self.file = File::open(&self.path).ok();
+        }
+        let Some(file) = self.file.take() else { return self.grown };
+        self.walk_file(&file);
+        self.file = Some(file);
+        self.grown
+    }
+
+    fn walk_file(&mut self, file: &File) {
+        self.grown.bytes = file.metadata().map_or(0, |data| data.len());
+        if self.at == 0 {
+            // The data's offset is the sixth word of the header; 0 until the header is written.
+            let mut header = [0; 104];
+            if file.read_exact_at(&mut header, 0).is_err() {
+                return;
+            }
+            self.at = word(&header[40..]);
+        }
+        let mut bytes = vec![0; 1 << 18];
+        while self.at > 0 {
+            let Ok(read) = file.read_at(&mut bytes, self.at) else { break };
+            let walked = self.walk(&bytes[..read]);
+            if walked == 0 {
+                break;
+            }
+            self.at += walked as u64;
+        }
+    }
+
+    /// Count the whole records at the beginning of `bytes`; how many bytes they take.
+    fn walk(&mut self, bytes: &[u8]) -> usize {
+        let mut at = 0;
+        while let Some(header) = bytes.get(at..at + 8) {
+            let word = word(header);
+            let (kind, size) = (word as u32, usize::from((word >> 48) as u16));
+            let Some(record) = bytes.get(at..at + size) else { break };
+            match kind {
+                SAMPLE => self.grown.events = self.grown.events.map(|n| n + 1),
+                // Behind the id of the event stands how many were lost.
+                LOST => {
+                    let lost = record.get(16..24).map_or(0, self::word);
+                    self.grown.lost = self.grown.lost.map(|n| n.saturating_add(lost));
+                }
+                _ => {}
+            }
+            if size < 8 {
+                break;
+            }
+            at += size;
+        }
+        at
+    }
+}
+
+/// A word in the order of this machine, which is that of the perf that runs on it.
+fn word(bytes: &[u8]) -> u64 {
+    bytes.get(..8).and_then(|b| b.try_into().ok()).map_or(0, u64::from_ne_bytes)
+}
+
+/// Bytes of all files below a folder.
+pub(super) fn bytes_below(folder: &Path) -> u64 {
+    let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
+    let size = |entry: std::fs::DirEntry| match entry.file_type() {
+        Ok(kind) if kind.is_dir() => bytes_below(&entry.path()),
+        Ok(kind) if kind.is_file() => entry.metadata().map_or(0, |data| data.len()),
+        _ => 0,
+    };
+    entries.map(size).sum()
+}
+
+/// Events that the kernel's ring buffers lost, over all CPUs, by `per_cpu/cpuN/stats` of tracefs.
+pub(super) fn lost_by_ftrace(tracefs: &Path) -> Option<u64> {
+    let cpus = std::fs::read_dir(tracefs.join("per_cpu")).ok()?.flatten();
+    let lost = |stats: String| {
+        let number = |line: &str| line.split_once(": ").and_then(|(_, n)| n.trim().parse::<u64>().ok()).unwrap_or(0);
+        let counts = |line: &&str| ["overrun", "commit overrun", "dropped events"].iter().any(|n| line.starts_with(n));
+        stats.lines().filter(counts).map(number).sum::<u64>()
+    };
+    Some(cpus.filter_map(|cpu| std::fs::read_to_string(cpu.path().join("stats")).ok()).map(lost).sum())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::io::Write;
+
+    #[test]
+    fn a_growing_file_is_counted_once() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("perf.data");
+        let mut watched = PerfData::new(path.clone());
+        assert_eq!(watched.look(), Grown { bytes: 0, events: Some(0), lost: Some(0) });
+        let record = |kind: u32, body: &[u64]| {
+            let size = 8 + 8 * body.len() as u64;
+            let mut bytes = (u64::from(kind) | size << 48).to_ne_bytes().to_vec();
+            body.iter().for_each(|word| bytes.extend(word.to_ne_bytes()));
+            bytes
+        };
+        let mut header = vec![0; 104];
+        header[40..48].copy_from_slice(&104_u64.to_ne_bytes());
+        let mut file = File::create(&path).unwrap();
+        file.write_all(&header).unwrap();
+        file.write_all(&record(SAMPLE, &[1, 2])).unwrap();
+        let cut = record(LOST, &[7, 12]);
+        file.write_all(&cut[..20]).unwrap();
+        assert_eq!(watched.look(), Grown { bytes: 148, events: Some(1), lost: Some(0) });
+        file.write_all(&cut[20..]).unwrap();
+        file.write_all(&record(SAMPLE, &[])).unwrap();
+        assert_eq!(watched.look(), Grown { bytes: 160, events: Some(2), lost: Some(12) });
+        assert_eq!(watched.look().events, Some(2));
+    }
+
+    #[test]
+    fn losses_of_ftrace_are_summed() {
+        let folder = tempfile::tempdir().unwrap();
+        for (cpu, overrun) in [("cpu0", 3), ("cpu1", 4)] {
+            let cpu = folder.path().join("per_cpu").join(cpu);
+            std::fs::create_dir_all(&cpu).unwrap();
+            let text = format!(
+                "entries: 9\noverrun: {overrun}\ncommit overrun: 1\nbytes: 55\ndropped events: 0\nread events: 8\n"
+            );
+            std::fs::write(cpu.join("stats"), text).unwrap();
+        }
+        assert_eq!(lost_by_ftrace(folder.path()), Some(9));
+        assert_eq!(lost_by_ftrace(&folder.path().join("nothing")), None);
+    }
+}

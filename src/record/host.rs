@@ -1,0 +1,208 @@
+//! What a machine has for recording, and what it allows.
+//!
+//! In: a root folder (`/`; a made-up one in tests) and the folders that programs are looked for in. Out: [`Host`], which
+//! nothing changes any more. Only small files below `/proc` and `/sys` are read, and each recorder is asked for its version.
+
+use super::Recorder;
+use super::shell::Line;
+use std::collections::BTreeSet;
+use std::ffi::OsStr;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+/// Bits of `CapEff` in `/proc/self/status`: `CAP_SYS_ADMIN`, `CAP_PERFMON` (`include/uapi/linux/capability.h`).
+const SYS_ADMIN: u64 = 1 << 21;
+const PERFMON: u64 = 1 << 38;
+
+/// Where the kernel's tracing files are mounted, the newer place first.
+const TRACEFS: [&str; 2] = ["sys/kernel/tracing", "sys/kernel/debug/tracing"];
+
+/// A program that records.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Tool {
+    /// What it is called by: its name where `$PATH` leads to it.
+    pub path: PathBuf,
+    /// The numbers of its version: `[6, 1, 192]`; none where it does not tell.
+    pub version: Vec<u32>,
+}
+
+/// What a machine has and allows.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Host {
+    /// The effective user is root.
+    pub root: bool,
+    /// The process may use performance events of all users (`CAP_PERFMON` or `CAP_SYS_ADMIN`).
+    pub perfmon: bool,
+    /// The user is of the group `tracing`, which LTTng's daemon of root listens to.
+    pub tracing_group: bool,
+    /// Release of the kernel.
+    pub release: String,
+    /// `perf_event_paranoid`.
+    pub paranoid: Option<i32>,
+    /// Events of the kernel as `system:name`; none where the list cannot be read.
+    pub events: Option<BTreeSet<String>>,
+    /// The kernel's tracing can be switched on by hand, as trace-cmd does.
+    pub ftrace: bool,
+    /// Addresses of kernel functions can be read.
+    pub kernel_symbols: bool,
+    /// LTTng's kernel tracer is loaded, or lies where `modprobe` finds it.
+    pub lttng_modules: bool,
+    /// Cores.
+    pub cpus: u32,
+    /// Bytes of memory.
+    pub memory: u64,
+    /// `lttng`.
+    pub lttng: Option<Tool>,
+    /// `perf`.
+    pub perf: Option<Tool>,
+    /// `trace-cmd`.
+    pub trace_cmd: Option<Tool>,
+}
+
+impl Host {
+    /// Look at the machine whose files lie below `root`, with programs in the folders of `path` (`$PATH`).
+    pub fn look(root: &Path, path: &OsStr) -> Host {
+        let text = |name: &str| std::fs::read_to_string(root.join(name)).ok();
+        let release = text("proc/sys/kernel/osrelease").unwrap_or_default().trim().to_owned();
+        let status = text("proc/self/status").unwrap_or_default();
+        let capabilities = field(&status, "CapEff:").and_then(|hex| u64::from_str_radix(hex, 16).ok()).unwrap_or(0);
+        let events = TRACEFS.iter().find_map(|mount| text(&format!("{mount}/available_events")));
+        let tool = |name: &str, version: &[&str]| {
+            let file = std::env::split_paths(path).map(|folder| folder.join(name)).find(|file| is_program(file))?;
+            Some(Tool { version: version_of(&file, version), path: PathBuf::from(name) })
+        };
+        Host {
+            root: field(&status, "Uid:").is_some_and(|real| real == "0"),
+            tracing_group: text("etc/group").is_some_and(|groups| is_of_group(&groups, "tracing", &status)),
+            perfmon: capabilities & (SYS_ADMIN | PERFMON) != 0,
+            paranoid: text("proc/sys/kernel/perf_event_paranoid").and_then(|level| level.trim().parse().ok()),
+            events: events.map(|all| all.lines().map(|line| line.trim().to_owned()).collect()),
+            ftrace: switchable(&root.join("proc/sys/kernel/ftrace_enabled")),
+            kernel_symbols: has_addresses(&root.join("proc/kallsyms")),
+            lttng_modules: root.join("proc/lttng").exists() || has_tracer(&root.join("lib/modules").join(&release)),
+            cpus: std::thread::available_parallelism().map_or(1, |n| u32::try_from(n.get()).unwrap_or(u32::MAX)),
+            memory: text("proc/meminfo").and_then(|all| field(&all, "MemTotal:")?.parse::<u64>().ok()).unwrap_or(0)
+                << 10,
+            lttng: tool("lttng", &["--version"]),
+            perf: tool("perf", &["version"]),
+            trace_cmd: tool("trace-cmd", &["--version"]),
+            release,
+        }
+    }
+
+    /// The program of a recorder.
+    pub fn tool(&self, recorder: Recorder) -> Option<&Tool> {
+        match recorder {
+            Recorder::Lttng => self.lttng.as_ref(),
+            Recorder::Perf => self.perf.as_ref(),
+            Recorder::TraceCmd => self.trace_cmd.as_ref(),
+        }
+    }
+
+    /// A command line of a recorder, to be completed.
+    pub(super) fn line(&self, recorder: Recorder) -> Line {
+        let known = self.tool(recorder).map(|tool| tool.path.to_string_lossy().into_owned());
+        Line::new([known.unwrap_or_else(|| recorder.name().to_owned())])
+    }
+
+    /// True where the kernel has an event, or where nobody can tell.
+    pub fn has(&self, event: &str) -> bool {
+        self.events.as_ref().is_none_or(|events| events.contains(event))
+    }
+}
+
+/// The first word behind a name in `/proc/self/status`; of `Uid:` it is the real user, the second the effective one.
+fn field<'a>(status: &'a str, name: &str) -> Option<&'a str> {
+    let mut words = status.lines().find_map(|line| line.strip_prefix(name))?.split_whitespace();
+    if name == "Uid:" { words.nth(1) } else { words.next() }
+}
+
+/// True where the groups of a process hold the one of this name.
+fn is_of_group(groups: &str, name: &str, status: &str) -> bool {
+    let line = groups.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':'));
+    let id = line.and_then(|rest| rest.split(':').nth(1));
+    let own = status.lines().find_map(|line| line.strip_prefix("Groups:")).unwrap_or_default();
+    id.is_some_and(|id| own.split_whitespace().any(|group| group == id))
+}
+
+fn is_program(file: &Path) -> bool {
+    file.is_file() && rustix::fs::access(file, rustix::fs::Access::EXEC_OK).is_ok()
+}
+
+/// The first dotted number that a program prints about itself.
+fn version_of(file: &Path, arguments: &[&str]) -> Vec<u32> {
+    let printed = Command::new(file).args(arguments).stdin(Stdio::null()).stderr(Stdio::null()).output();
+    let printed = printed.map(|o| String::from_utf8_lossy(&o.stdout).into_owned()).unwrap_or_default();
+    numbers(&printed)
+}
+
+fn numbers(printed: &str) -> Vec<u32> {
+    let words = printed.split(|c: char| !c.is_ascii_digit() && c != '.');
+    let dotted = words.map(|word| word.trim_matches('.')).find(|word| word.contains('.'));
+    dotted.map(|word| word.split('.').map_while(|n| n.parse().ok()).collect()).unwrap_or_default()
+}
+
+/// True where the kernel's functions have addresses: readers without the right see zeros.
+fn has_addresses(file: &Path) -> bool {
+    use std::io::BufRead;
+    let Ok(file) = std::fs::File::open(file) else { return false };
+    let mut line = String::new();
+    let read = std::io::BufReader::new(file).read_line(&mut line).is_ok();
+    read && line.split_whitespace().next().is_some_and(|address| address.bytes().any(|digit| digit != b'0'))
+}
+
+/// True where a switch of the kernel takes the value that it has. In a container or a confined machine the file looks
+/// writable to root and is not, so only writing tells; the value stays as it is.
+fn switchable(file: &Path) -> bool {
+    std::fs::read(file).is_ok_and(|value| {
+        std::fs::OpenOptions::new()
+            .write(true)
+            .open(file)
+            .is_ok_and(|mut open| std::io::Write::write_all(&mut open, &value).is_ok())
+    })
+}
+
+/// True where LTTng's kernel tracer lies among the modules of a release.
+fn has_tracer(modules: &Path) -> bool {
+    // `modules.dep` lists every module that `modprobe` can load.
+    let list = std::fs::read_to_string(modules.join("modules.dep")).unwrap_or_default();
+    list.lines().filter_map(|line| line.split(':').next()).any(|module| module.contains("lttng-tracer.ko"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn versions_of_real_tools_are_read() {
+        assert_eq!(numbers("perf version 6.1.192\n"), [6, 1, 192]);
+        assert_eq!(numbers("perf version 4.18.0-553.el8_10.x86_64\n"), [4, 18, 0]);
+        assert_eq!(numbers("trace-cmd version 3.1.6 (not-a-git-repo)\n"), [3, 1, 6]);
+        assert_eq!(numbers("lttng (LTTng Trace Control) 2.13.9 - Nordicité\n"), [2, 13, 9]);
+        assert_eq!(numbers("unknown"), [0; 0]);
+    }
+
+    #[test]
+    fn a_machine_is_read_from_its_files() {
+        let root = tempfile::tempdir().unwrap();
+        let write = |name: &str, text: &str| {
+            let file = root.path().join(name);
+            std::fs::create_dir_all(file.parent().unwrap()).unwrap();
+            std::fs::write(file, text).unwrap();
+        };
+        write("proc/sys/kernel/osrelease", "6.1.0\n");
+        write("proc/sys/kernel/perf_event_paranoid", "2\n");
+        write("proc/self/status", "Uid:\t1000\t0\t0\t0\nGroups:\t4 119 \nCapEff:\t0000004000000000\n");
+        write("etc/group", "adm:x:4:\ntracing:x:119:me\n");
+        write("proc/meminfo", "MemTotal:        2048 kB\n");
+        write("proc/kallsyms", "0000000000000000 T _stext\n");
+        write("sys/kernel/debug/tracing/available_events", "sched:sched_switch\nblock:block_rq_issue\n");
+        write("lib/modules/6.1.0/modules.dep", "updates/dkms/lttng-tracer.ko.xz: x\n");
+        let host = Host::look(root.path(), OsStr::new(""));
+        assert!(host.root && host.perfmon && host.lttng_modules && host.tracing_group);
+        assert!(!host.kernel_symbols && !host.ftrace);
+        assert_eq!((host.release.as_str(), host.paranoid, host.memory), ("6.1.0", Some(2), 2 << 20));
+        assert!(host.has("sched:sched_switch") && !host.has("irq:irq_handler_entry"));
+        assert_eq!((host.lttng, host.perf, host.trace_cmd), (None, None, None));
+    }
+}

@@ -1,0 +1,324 @@
+//! From what a machine has and what is wished to the command lines of one recorder.
+//!
+//! Nothing is run here. [`plan`] takes the first recorder without an [`obstacle`]; what it cannot do that was wished is an error
+//! with a remedy, what the recording will not know is a note.
+
+use super::host::Host;
+use super::shell::{Line, quoted};
+use super::topic::{ESSENTIAL, TOPICS};
+use super::{RecordError, Recorder, Trigger, Wishes, ftrace, lttng, perf};
+use std::fmt::Write;
+use std::path::{Path, PathBuf};
+
+/// Bytes that a busy CPU fills in a second, by recordings of servers: the size of a buffer that is to hold the past.
+const BYTES_PER_SECOND: u64 = 4 << 20;
+
+/// Bytes of buffer per CPU where nothing else is asked for.
+const BUFFER: u64 = 16 << 20;
+
+/// What will be run.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Plan {
+    /// With which recorder.
+    pub recorder: Recorder,
+    /// Why with that one.
+    pub why: String,
+    /// What the recording will not know, and what was decided.
+    pub notes: Vec<String>,
+    /// What comes before recording.
+    pub prepare: Vec<Line>,
+    /// What records for as long as the command at its end runs; none where `prepare` switched recording on.
+    pub record: Option<Line>,
+    /// What comes behind, also when something went wrong before.
+    pub finish: Vec<Line>,
+    /// The folder that all is written into.
+    pub folder: PathBuf,
+    /// The trace to open.
+    pub trace: PathBuf,
+    /// Names of kernel functions.
+    pub kernel_symbols: Option<PathBuf>,
+    /// Prints the calls of probed functions while the command at its end runs.
+    pub printer: Option<Line>,
+}
+
+/// What a recorder's own file makes of a plan.
+pub(super) struct Lines {
+    pub prepare: Vec<Line>,
+    pub record: Option<Line>,
+    pub finish: Vec<Line>,
+    pub trace: PathBuf,
+    pub notes: Vec<String>,
+}
+
+/// A function whose calls are recorded.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Probe {
+    pub file: PathBuf,
+    pub function: String,
+}
+
+/// What the recorders' files are told.
+pub(super) struct Order<'a> {
+    pub host: &'a Host,
+    pub wishes: &'a Wishes,
+    pub folder: &'a Path,
+    pub probes: &'a [Probe],
+    /// A name that no other recording has at this time.
+    pub name: String,
+    /// Bytes of buffer per CPU, a power of two.
+    pub buffer: u64,
+}
+
+/// Why a recorder cannot record here, with the remedy; none where it can.
+pub fn obstacle(host: &Host, recorder: Recorder) -> Option<String> {
+    let install = |package: &str| format!("`{}` is not installed: install the package {package}", recorder.name());
+    let sudo = "run whyslow as root";
+    match recorder {
+        Recorder::Lttng if host.lttng.is_none() => Some(install("lttng-tools")),
+        Recorder::Lttng if !host.lttng_modules => Some(format!(
+            "its kernel tracer is not installed for Linux {}: install lttng-modules (Debian: lttng-modules-dkms)",
+            host.release
+        )),
+        Recorder::Lttng if !host.root && !host.tracing_group => {
+            Some(format!("its kernel tracer listens to root and the group `tracing` only: {sudo}"))
+        }
+        Recorder::Perf if host.perf.is_none() => Some(install("perf (Debian: linux-perf, Ubuntu: linux-tools)")),
+        Recorder::Perf if !host.root && !host.perfmon && host.paranoid.is_none_or(|level| level > -1) => {
+            let level = host.paranoid.map_or_else(|| "unknown".to_owned(), |level| level.to_string());
+            Some(format!(
+                "the kernel's events are closed to this user (perf_event_paranoid is {level}, not -1): {sudo}, or \
+                 sysctl kernel.perf_event_paranoid=-1 and mount -o remount,mode=755 /sys/kernel/tracing"
+            ))
+        }
+        Recorder::Perf if host.events.is_none() => {
+            let mount = "mount -t tracefs nodev /sys/kernel/tracing";
+            Some(format!("the kernel's list of events cannot be read: {sudo}, or {mount}"))
+        }
+        Recorder::TraceCmd if host.trace_cmd.is_none() => Some(install("trace-cmd")),
+        Recorder::TraceCmd if !host.root => Some(format!("the kernel's tracing is root's: {sudo}")),
+        Recorder::TraceCmd if !host.ftrace => Some(
+            "tracing cannot be switched on (/proc/sys/kernel/ftrace_enabled refuses): this is a container or a confined \
+             machine; record on its host, or with perf"
+                .to_owned(),
+        ),
+        _ if !host.has(ESSENTIAL) => Some(format!("this kernel has no {ESSENTIAL}: it was built without event tracing")),
+        _ => None,
+    }
+}
+
+/// What a wish asks that a recorder cannot do, with the remedy.
+fn refusal(host: &Host, wishes: &Wishes, recorder: Recorder) -> Option<String> {
+    let probed = !wishes.uprobes.is_empty();
+    match recorder {
+        Recorder::Lttng if probed => {
+            Some("LTTng records where a function begins and not where it returns (--uprobe)".to_owned())
+        }
+        Recorder::TraceCmd if probed && host.perf.is_none() => {
+            Some("perf, which places the probes of --uprobe, is not installed: install perf".to_owned())
+        }
+        _ => None,
+    }
+}
+
+/// The command lines for a wish on a machine. `identity` tells this recording from others at the same time. For `elsewhere`
+/// what hinders the recorder that was asked for is a note.
+pub fn plan(host: &Host, wishes: &Wishes, folder: &Path, identity: u32, elsewhere: bool) -> Result<Plan, RecordError> {
+    let hindered = |recorder: Recorder| refusal(host, wishes, recorder).or_else(|| obstacle(host, recorder));
+    let mut hindrance = None;
+    let (recorder, why) = match wishes.with {
+        Some(recorder) => {
+            let refused = refusal(host, wishes, recorder);
+            hindrance = if elsewhere { obstacle(host, recorder) } else { None };
+            if let Some(why) = refused.or_else(|| if elsewhere { None } else { obstacle(host, recorder) }) {
+                return Err(RecordError(format!("--with {}: {why}", recorder.name())));
+            }
+            (recorder, "asked for".to_owned())
+        }
+        None => {
+            let reasons: Vec<_> = Recorder::ALL.iter().map(|r| (*r, hindered(*r))).collect();
+            let tell = |(recorder, why): &(Recorder, Option<String>)| {
+                why.as_ref().map(|why| format!("{}: {why}", recorder.name()))
+            };
+            let Some(chosen) = reasons.iter().position(|(_, why)| why.is_none()) else {
+                let all: Vec<String> = reasons.iter().filter_map(tell).collect();
+                return Err(RecordError(format!("nothing can record here. {}", all.join(". "))));
+            };
+            let before: Vec<String> = reasons[..chosen].iter().filter_map(tell).collect();
+            let best = if before.is_empty() { "it answers most questions".to_owned() } else { before.join("; ") };
+            (reasons[chosen].0, best)
+        }
+    };
+    let probes = probes(wishes)?;
+    let buffer = buffer(host, wishes);
+    let name = format!("whyslow_{identity}");
+    let order = Order { host, wishes, folder, probes: &probes, name, buffer };
+    let Lines { mut prepare, record, mut finish, trace, mut notes } = match recorder {
+        Recorder::Lttng => lttng::lines(&order),
+        Recorder::Perf => perf::lines(&order),
+        Recorder::TraceCmd => ftrace::lines(&order),
+    };
+    let mut placed: Vec<Line> = probes.iter().flat_map(|probe| perf::place(host, probe, &order.name)).collect();
+    if !placed.is_empty() {
+        placed.append(&mut prepare);
+        prepare = placed;
+        finish.push(host.line(Recorder::Perf).with(["probe", "--quiet", "--del"]).with([format!("{}:*", order.name)]));
+    }
+    notes.extend(hindrance.map(|why| format!("here it cannot record: {why}")));
+    let kernel_symbols = (host.kernel_symbols && recorder != Recorder::TraceCmd).then(|| folder.join("kallsyms"));
+    if let Some(file) = &kernel_symbols {
+        finish.push(Line::new(["cp", "/proc/kallsyms"]).with([shown(file)]));
+    } else if recorder != Recorder::TraceCmd {
+        notes.push(
+            "kernel functions will have no names: addresses in /proc/kallsyms are hidden from this user".to_owned(),
+        );
+    }
+    notes.extend(
+        TOPICS
+            .iter()
+            .filter(|topic| !topic.events.iter().any(|event| host.has(event)))
+            .map(|topic| format!("this kernel has no events for \"{}\": {}", topic.question, topic.without)),
+    );
+    if let Some(past) = wishes.overwrite {
+        let (size, seconds) = (order.buffer >> 20, past.as_secs());
+        notes.push(format!(
+            "{size} MiB for each CPU keep the past; they hold {seconds} s if a CPU writes no more than {} MiB/s",
+            order.buffer.div_ceil(seconds.max(1)) >> 20
+        ));
+    }
+    let latency = wishes.until.iter().any(|trigger| matches!(trigger, Trigger::Latency(_)));
+    if latency && probes.is_empty() {
+        return Err(RecordError("--until latency: no function is probed; name one by --uprobe FUNCTION".to_owned()));
+    }
+    let printer =
+        latency.then(|| host.line(Recorder::Perf).with(["trace", "-a", "-e"]).with([format!("{}:*", order.name)]));
+    let folder = folder.to_owned();
+    Ok(Plan { recorder, why, notes, prepare, record, finish, folder, trace, kernel_symbols, printer })
+}
+
+/// Bytes of buffer for each CPU: a power of two, and all together at most an eighth of the memory.
+fn buffer(host: &Host, wishes: &Wishes) -> u64 {
+    let wanted = wishes.buffer.unwrap_or_else(|| match wishes.overwrite {
+        Some(past) => past.as_secs().max(1).saturating_mul(BYTES_PER_SECOND).max(BUFFER),
+        None => BUFFER,
+    });
+    let most = host.memory / 8 / u64::from(host.cpus.max(1));
+    let bytes = if wishes.buffer.is_some() { wanted } else { wanted.min(most) };
+    let power = bytes.clamp(1 << 16, 1 << 32).next_power_of_two();
+    if power > bytes && wishes.buffer.is_none() { power / 2 } else { power }
+}
+
+/// Which functions of which files are meant.
+fn probes(wishes: &Wishes) -> Result<Vec<Probe>, RecordError> {
+    let meant = |typed: &String| {
+        let (file, function) = match typed.rsplit_once(':') {
+            Some((file, function)) => (PathBuf::from(file), function),
+            None => (
+                program(wishes).ok_or_else(|| {
+                    RecordError(format!(
+                        "--uprobe {typed}: of which program? write FILE:{typed}, or give --pid or a command"
+                    ))
+                })?,
+                typed.as_str(),
+            ),
+        };
+        if !file.is_file() {
+            return Err(RecordError(format!("--uprobe {typed}: there is no file {}", file.display())));
+        }
+        if function.is_empty() || !function.chars().all(|c| c.is_alphanumeric() || "_.$@".contains(c)) {
+            return Err(RecordError(format!("--uprobe {typed}: give the function's name as `nm` shows it")));
+        }
+        Ok(Probe { file, function: function.to_owned() })
+    };
+    wishes.uprobes.iter().map(meant).collect()
+}
+
+/// The program that runs: of the first process, else of the command.
+fn program(wishes: &Wishes) -> Option<PathBuf> {
+    if let Some(pid) = wishes.pids.first() {
+        return std::fs::read_link(format!("/proc/{pid}/exe")).ok();
+    }
+    let command = Path::new(wishes.command.first()?);
+    if command.components().count() > 1 {
+        return Some(command.to_owned());
+    }
+    let path = std::env::var_os("PATH")?;
+    std::env::split_paths(&path).map(|folder| folder.join(command)).find(|file| file.is_file())
+}
+
+/// A condition on the thread that runs, in the kernel's language of filters; none where all threads are meant.
+pub(super) fn filter(wishes: &Wishes) -> Option<String> {
+    let threads = wishes.pids.iter().flat_map(|pid| threads_of(*pid)).map(|tid| format!("common_pid == {tid}"));
+    let names = wishes.comms.iter().map(|name| format!("comm == \"{name}\""));
+    let all: Vec<String> = threads.chain(names).collect();
+    (!all.is_empty()).then(|| all.join(" || "))
+}
+
+/// The threads that a process has now.
+fn threads_of(pid: u32) -> Vec<u32> {
+    let folder = std::fs::read_dir(format!("/proc/{pid}/task")).into_iter().flatten().flatten();
+    let mut threads: Vec<u32> = folder.filter_map(|entry| entry.file_name().to_str()?.parse().ok()).collect();
+    threads.sort_unstable();
+    if threads.is_empty() { vec![pid] } else { threads }
+}
+
+pub(super) fn shown(path: &Path) -> String {
+    path.to_string_lossy().into_owned()
+}
+
+/// What a script does while it records.
+pub enum During {
+    /// Run a command, or sleep.
+    Command(Line),
+    /// Say that it records, then wait until standard input ends.
+    Input,
+    /// Record until Ctrl-C, or Enter where the recorder runs in the background.
+    Hand,
+}
+
+impl Plan {
+    /// The whole plan as a script for a POSIX shell.
+    pub fn script(&self, during: &During) -> String {
+        let mut script = String::new();
+        let by_hand = !matches!(during, During::Input);
+        let _ = writeln!(script, "mkdir -p {}", quoted(&shown(&self.folder)));
+        if !by_hand {
+            let _ = writeln!(script, "finish() {{");
+            self.finish.iter().for_each(|line| {
+                let _ = writeln!(script, "  echo {} >&2; {line}", quoted(&format!("+ {line}")));
+            });
+            let _ = writeln!(script, "  :\n}}");
+        }
+        for line in &self.prepare {
+            if by_hand {
+                let _ = writeln!(script, "{line:#}");
+            } else {
+                let _ = writeln!(script, "echo {} >&2; {line} || {{ finish; exit 1; }}", quoted(&format!("+ {line}")));
+            }
+        }
+        let waiting = || {
+            let printer = self.printer.as_ref().map(|line| format!("exec {line} -- sh -c 'exec cat >/dev/null' 2>&1"));
+            format!("echo ready; {}", printer.as_deref().unwrap_or("exec cat >/dev/null"))
+        };
+        let body = match (during, &self.record) {
+            (During::Command(line), Some(record)) => format!("{record:#} -- {line}"),
+            (During::Command(line), None) => line.to_string(),
+            (During::Input, Some(record)) => {
+                let echo = quoted(&format!("+ {record}")).into_owned();
+                format!("echo {echo} >&2; {record} -- sh -c {}; status=$?", quoted(&waiting()))
+            }
+            (During::Input, None) => format!("sh -c {}; status=$?", quoted(&waiting())),
+            (During::Hand, Some(record)) => format!("{record:#}   # until Ctrl-C"),
+            (During::Hand, None) => "read -r enter   # until Enter".to_owned(),
+        };
+        let _ = writeln!(script, "{body}");
+        match by_hand {
+            true => self.finish.iter().for_each(|line| {
+                let _ = writeln!(script, "{line}");
+            }),
+            false => {
+                let _ = writeln!(script, "finish\nexit $status");
+            }
+        }
+        script
+    }
+}

@@ -1,0 +1,367 @@
+//! `record`: what is planned for which machine, and that whatever happens a recording ends whole and leaves nothing behind.
+//!
+//! The recorders of these tests are small scripts that behave as the real ones do: what they are told is held against the real
+//! ones' own parsers by the ignored tests, which need perf, trace-cmd, LTTng and root.
+
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
+use std::collections::BTreeSet;
+use std::ffi::OsString;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+use whyslow::record::host::{Host, Tool};
+use whyslow::record::plan::{During, plan};
+use whyslow::record::shell::Line;
+use whyslow::record::{self, Progress, Recorder, Trigger, Wishes};
+
+/// Events of a usual kernel.
+fn events() -> BTreeSet<String> {
+    let names = "sched:sched_switch sched:sched_waking sched:sched_wakeup_new sched:sched_migrate_task \
+                 sched:sched_process_fork sched:sched_process_exec sched:sched_process_exit task:task_newtask \
+                 task:task_rename raw_syscalls:sys_enter raw_syscalls:sys_exit irq:irq_handler_entry \
+                 irq:irq_handler_exit irq:softirq_raise irq:softirq_entry irq:softirq_exit timer:hrtimer_expire_entry \
+                 timer:hrtimer_expire_exit block:block_rq_insert block:block_rq_issue block:block_rq_complete \
+                 net:net_dev_queue net:netif_receive_skb";
+    names.split_whitespace().map(str::to_owned).collect()
+}
+
+fn tool(name: &str, version: &[u32]) -> Option<Tool> {
+    Some(Tool { path: PathBuf::from(name), version: version.to_vec() })
+}
+
+/// A server with all recorders, and root.
+fn server() -> Host {
+    Host {
+        root: true,
+        perfmon: true,
+        tracing_group: false,
+        release: "6.1.0".to_owned(),
+        paranoid: Some(2),
+        events: Some(events()),
+        ftrace: true,
+        kernel_symbols: true,
+        lttng_modules: true,
+        cpus: 8,
+        memory: 32 << 30,
+        lttng: tool("lttng", &[2, 13, 9]),
+        perf: tool("perf", &[6, 1, 192]),
+        trace_cmd: tool("trace-cmd", &[3, 1, 6]),
+    }
+}
+
+/// What would be run by hand, with why and the notes.
+fn planned(host: &Host, wishes: &Wishes) -> String {
+    match plan(host, wishes, Path::new("out"), 7, true) {
+        Ok(plan) => {
+            let notes: String = plan.notes.iter().map(|note| format!("# {note}\n")).collect();
+            let sleep = During::Command(Line::new(["sleep", "10"]));
+            format!("# {}, because: {}\n{notes}{}", plan.recorder.name(), plan.why, plan.script(&sleep))
+        }
+        Err(why) => format!("{why}\n"),
+    }
+}
+
+#[test]
+fn each_machine_gets_the_best_recorder_that_it_allows() {
+    let all = Wishes::default();
+    let container = Host { lttng_modules: false, ftrace: false, ..server() };
+    let no_perf = Host { lttng: None, perf: None, ..server() };
+    let old_kernel = Host { lttng: None, events: Some(BTreeSet::from(["sched:sched_switch".to_owned()])), ..server() };
+    for (name, host) in [("lttng", server()), ("perf", container), ("trace-cmd", no_perf), ("few-events", old_kernel)] {
+        insta::assert_snapshot!(format!("plan-{name}"), planned(&host, &all));
+    }
+}
+
+#[test]
+fn a_user_without_rights_is_told_what_would_give_them() {
+    let user = Host { root: false, perfmon: false, kernel_symbols: false, events: None, ftrace: false, ..server() };
+    insta::assert_snapshot!("plan-no-rights", planned(&user, &Wishes::default()));
+    insta::assert_snapshot!("check-no-rights", record::report(&user).0);
+    insta::assert_snapshot!("check-server", record::report(&Host { lttng: None, ..server() }).0);
+    let allowed = Host { paranoid: Some(-1), events: Some(events()), ..user };
+    assert_eq!(plan(&allowed, &Wishes::default(), Path::new("out"), 7, false).unwrap().recorder, Recorder::Perf);
+}
+
+#[test]
+fn wishes_are_kept_or_refused_with_a_reason() {
+    let program = std::env::current_exe().unwrap();
+    let probe = Wishes { uprobes: vec![format!("{}:handle", program.display())], ..Wishes::default() };
+    let text = planned(&server(), &probe).replace(&program.display().to_string(), "PROGRAM");
+    insta::assert_snapshot!("plan-uprobe", text);
+    let of = |with| Wishes { with: Some(with), ..Wishes::default() };
+    let filtered = Wishes { comms: vec!["nginx".into(), "my app".into()], ..of(Recorder::Perf) };
+    assert!(planned(&server(), &filtered).contains(r#"--filter 'comm == "nginx" || comm == "my app"'"#));
+    let past = Some(Duration::from_secs(20));
+    for recorder in Recorder::ALL {
+        let wishes = Wishes { overwrite: past, ..of(recorder) };
+        insta::assert_snapshot!(format!("plan-overwrite-{}", recorder.name()), planned(&server(), &wishes));
+    }
+    for (wishes, part) in [
+        (
+            Wishes { uprobes: probe.uprobes.clone(), ..of(Recorder::Lttng) },
+            "--with lttng: LTTng records where a function begins",
+        ),
+        (Wishes { uprobes: vec!["handle".into()], ..Wishes::default() }, "--uprobe handle: of which program?"),
+        (Wishes { uprobes: vec!["/no/file:handle".into()], ..Wishes::default() }, "there is no file /no/file"),
+        (
+            Wishes { until: vec![Trigger::Latency(Duration::from_millis(20))], ..Wishes::default() },
+            "no function is probed",
+        ),
+    ] {
+        let said = planned(&server(), &wishes);
+        assert!(said.contains(part) && said.lines().count() == 1, "{said}");
+    }
+    let missing = Host { trace_cmd: None, ..server() };
+    let here = plan(&missing, &of(Recorder::TraceCmd), Path::new("out"), 7, false).unwrap_err().to_string();
+    assert_eq!(here, "--with trace-cmd: `trace-cmd` is not installed: install the package trace-cmd");
+    assert!(
+        planned(&missing, &of(Recorder::TraceCmd)).contains("# here it cannot record: `trace-cmd` is not installed")
+    );
+}
+
+/// A folder with a `perf` that notes what it is told, records "data" while its command runs, and needs a moment to end.
+fn fake_perf(folder: &Path, records: &str) -> Host {
+    let file = folder.join("perf");
+    let notes = folder.join("notes");
+    let script = format!(
+        "#!/bin/sh\necho \"$@\" >> {notes}\ncase $1 in record) ;; trace) while [ \"$1\" != -- ]; do shift; done; shift\n\
+         printf '0.000 a/5 whyslow_7:handle(x: 1)\\n9.000 a/5 whyslow_7:handle__return(x: 1)\\n' >&2; exec \"$@\";;\n\
+         *) exit 0;; esac\n{records}\n",
+        notes = notes.display()
+    );
+    std::fs::write(&file, script).unwrap();
+    std::fs::set_permissions(&file, PermissionsExt::from_mode(0o755)).unwrap();
+    Host { lttng: None, kernel_symbols: false, perf: tool(file.to_str().unwrap(), &[6, 1]), ..server() }
+}
+
+/// Runs its command, then writes the file behind `-o`.
+const RECORDS: &str = "while [ \"$1\" != -- ]; do [ \"$1\" = -o ] && out=$2; shift; done; shift\n\
+                       \"$@\"; sleep 0.2; echo data > \"$out\"";
+
+fn run(host: &Host, wishes: &Wishes, folder: &Path) -> (Result<record::Ended, String>, Vec<Progress>) {
+    let mut told = Vec::new();
+    let plan = plan(host, wishes, folder, 7, false).unwrap();
+    let ended = record::run(&plan, wishes, &mut |progress| told.push(progress));
+    (ended.map_err(|e| e.to_string()), told)
+}
+
+fn endings(told: &[Progress]) -> Vec<&str> {
+    told.iter().filter_map(|p| if let Progress::Ending(why) = p { Some(why.as_str()) } else { None }).collect()
+}
+
+#[test]
+fn a_recording_ends_with_time_command_file_or_slow_call() {
+    let folder = tempfile::tempdir().unwrap();
+    let host = fake_perf(folder.path(), RECORDS);
+    let program = format!("{}:handle", std::env::current_exe().unwrap().display());
+    let appears = folder.path().join("appears");
+    let words = |words: &[&str]| words.iter().map(OsString::from).collect::<Vec<_>>();
+    let touch = format!("touch {}; sleep 60", appears.display());
+    let cases = [
+        (
+            "time",
+            Wishes { duration: Some(Duration::from_millis(50)), ..Wishes::default() },
+            "the time is over".to_owned(),
+        ),
+        ("command", Wishes { command: words(&["sh", "-c", "exit 3"]), ..Wishes::default() }, "sh ended".to_owned()),
+        (
+            "file",
+            Wishes {
+                command: words(&["sh", "-c", &touch]),
+                until: vec![Trigger::File(appears.clone())],
+                ..Wishes::default()
+            },
+            format!("{} is there", appears.display()),
+        ),
+        (
+            "call",
+            Wishes {
+                uprobes: vec![program],
+                until: vec![Trigger::Latency(Duration::from_millis(5))],
+                ..Wishes::default()
+            },
+            "handle took 9.0 ms".to_owned(),
+        ),
+    ];
+    for (name, wishes, why) in cases {
+        let out = folder.path().join(name);
+        let (ended, told) = run(&host, &wishes, &out);
+        let ended = ended.unwrap();
+        assert_eq!(endings(&told), [why.as_str()], "{name}");
+        assert_eq!(told[0], Progress::Recording, "{name}");
+        assert_eq!(std::fs::read_to_string(out.join("perf.data")).unwrap(), "data\n", "{name}: cut off");
+        assert_eq!(ended.command.and_then(|status| status.code()), (name == "command").then_some(3), "{name}");
+    }
+    // Every probe that was placed was removed.
+    let notes = std::fs::read_to_string(folder.path().join("notes")).unwrap();
+    let count = |part: &str| notes.lines().filter(|line| line.starts_with("probe") && line.contains(part)).count();
+    assert_eq!((count("--add"), count("--del whyslow_7:*")), (2, 1), "{notes}");
+}
+
+#[test]
+fn what_a_recorder_says_when_it_fails_is_told_in_one_line() {
+    let folder = tempfile::tempdir().unwrap();
+    let host = fake_perf(folder.path(), "echo 'event syntax error: no such thing' >&2; exit 129");
+    let wishes = Wishes { duration: Some(Duration::from_secs(60)), ..Wishes::default() };
+    let out = folder.path().join("out");
+    let said = run(&host, &wishes, &out).0.unwrap_err();
+    assert!(said.contains("perf: event syntax error: no such thing (all that it said is in"), "{said}");
+    let said = run(&host, &wishes, &out).0.unwrap_err();
+    assert!(said.contains("the folder is not empty"), "{said}");
+    // It dies while it records.
+    let host = fake_perf(folder.path(), "echo ready; sleep 0.3; echo 'out of space' >&2; exit 1");
+    let said = run(&host, &wishes, &folder.path().join("dies")).0.unwrap_err();
+    assert!(said.contains("out of space"), "{said}");
+}
+
+/// Runs the program itself on a machine that allows perf, with the fake one first in its `PATH`, until it records.
+fn whyslow(folder: &Path, out: &Path) -> std::process::Child {
+    let proc = folder.join("proc/sys/kernel");
+    std::fs::create_dir_all(&proc).unwrap();
+    std::fs::write(proc.join("perf_event_paranoid"), "-1").unwrap();
+    let tracefs = folder.join("sys/kernel/tracing");
+    std::fs::create_dir_all(&tracefs).unwrap();
+    std::fs::write(tracefs.join("available_events"), "sched:sched_switch\n").unwrap();
+    let usual = std::env::var_os("PATH").unwrap();
+    let path = std::iter::once(folder.to_owned()).chain(std::env::split_paths(&usual));
+    let mut whyslow = Command::new(env!("CARGO_BIN_EXE_whyslow"));
+    whyslow.args(["record", "--with", "perf", "--root"]).arg(folder).arg("-o").arg(out);
+    whyslow.env("PATH", std::env::join_paths(path).unwrap());
+    let child = whyslow.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+    let began = Instant::now();
+    while !std::fs::read_to_string(out.join("record.log")).is_ok_and(|text| text.contains("begun")) {
+        assert!(began.elapsed() < Duration::from_secs(60), "it does not begin");
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    child
+}
+
+#[test]
+fn a_signal_or_a_kill_leaves_a_whole_recording_and_nothing_else() {
+    let folder = tempfile::tempdir().unwrap();
+    fake_perf(folder.path(), &RECORDS.replace("\"$@\"; sleep", "echo begun >&2; \"$@\"; sleep"));
+    for signal in ["INT", "TERM", "HUP", "KILL"] {
+        let out = folder.path().join(signal);
+        let mut child = whyslow(folder.path(), &out);
+        let killed = Command::new("kill").args([format!("-{signal}"), child.id().to_string()]).status().unwrap();
+        assert!(killed.success());
+        let status = child.wait().unwrap();
+        assert_eq!(status.success(), signal != "KILL", "{signal}: {status}");
+        // A killed program no longer waits for the recorder, which ends all the same.
+        let began = Instant::now();
+        let data = || std::fs::read_to_string(out.join("perf.data")).unwrap_or_default();
+        while data().is_empty() && began.elapsed() < Duration::from_secs(60) {
+            std::thread::sleep(Duration::from_millis(20));
+        }
+        assert_eq!(data(), "data\n", "{signal}");
+    }
+}
+
+#[test]
+#[ignore = "needs perf, trace-cmd and lttng"]
+fn real_recorders_understand_what_they_are_told() {
+    let folder = tempfile::tempdir().unwrap();
+    let here = Host::look(Path::new("/"), &std::env::var_os("PATH").unwrap());
+    // What a parser says of an option or event that it does not know.
+    let unknown = [
+        "event syntax error",
+        "unknown option",
+        "invalid option",
+        "Usage:",
+        "usage:",
+        "Unrecognized",
+        "not recognized",
+    ];
+    for recorder in Recorder::ALL {
+        let host = Host { lttng_modules: true, ftrace: true, root: true, ..here.clone() };
+        for overwrite in [None, Some(Duration::from_secs(5))] {
+            let wishes = Wishes {
+                with: Some(recorder),
+                overwrite,
+                comms: vec!["my app".into()],
+                duration: Some(Duration::from_millis(300)),
+                ..Wishes::default()
+            };
+            let out = folder.path().join(format!("{}-{}", recorder.name(), overwrite.is_some()));
+            let (ended, _) = run(&host, &wishes, &out);
+            let log = std::fs::read_to_string(out.join("record.log")).unwrap();
+            assert!(unknown.iter().all(|said| !log.contains(said)), "{log}");
+            match recorder {
+                Recorder::Perf => assert!(ended.is_ok(), "{ended:?}\n{log}"),
+                // Where the machine refuses, it does so behind the parser.
+                _ => eprintln!("{}: {:?}", recorder.name(), ended.err()),
+            }
+            // After a line that is refused the others are not tried: each by itself.
+            let plan = plan(&host, &wishes, &out, 8, false).unwrap();
+            for line in plan.prepare.iter().chain(&plan.finish) {
+                let ran = Command::new("sh").arg("-c").arg(line.to_string()).output().unwrap();
+                let said = String::from_utf8_lossy(&[ran.stdout, ran.stderr].concat()).into_owned();
+                assert!(unknown.iter().all(|part| !said.contains(part)), "{line}: {said}");
+            }
+        }
+    }
+}
+
+/// A program with a trouble that is known: every tenth request takes the lock that another thread holds while it computes.
+const PLANTED: &str = r#"
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+#[inline(never)]
+fn rebuild_index(n: u64) -> u64 {
+    (0..20_000_000).fold(n, |x, i| std::hint::black_box(x.wrapping_mul(31).wrapping_add(i)))
+}
+#[no_mangle]
+#[inline(never)]
+pub extern "C" fn handle_request(lock: &Mutex<u64>, n: u64) -> u64 {
+    let mut held = lock.lock().unwrap();
+    *held += n;
+    *held
+}
+fn main() {
+    let lock = Arc::new(Mutex::new(0));
+    let other = lock.clone();
+    std::thread::Builder::new().name("indexer".into()).spawn(move || loop {
+        { let mut held = other.lock().unwrap(); *held = rebuild_index(*held); }
+        std::thread::sleep(Duration::from_millis(60));
+    }).unwrap();
+    for n in 0..1500 {
+        handle_request(&lock, n);
+        std::thread::sleep(Duration::from_millis(2));
+    }
+}
+"#;
+
+#[test]
+#[ignore = "needs perf and root"]
+fn a_planted_function_is_recorded_and_named() {
+    let folder = tempfile::tempdir().unwrap();
+    let (source, program) = (folder.path().join("planted.rs"), folder.path().join("planted"));
+    std::fs::write(&source, PLANTED).unwrap();
+    let flags = ["-O", "-Cforce-frame-pointers=yes", "-Cdebuginfo=1", "-Cstrip=none"];
+    let built = Command::new("rustc").args(flags).arg(&source).arg("-o").arg(&program).output().unwrap();
+    assert!(built.status.success(), "{}", String::from_utf8_lossy(&built.stderr));
+    let out = folder.path().join("out");
+    let recorded = Command::new(env!("CARGO_BIN_EXE_whyslow"))
+        .args(["record", "--with", "perf", "--uprobe", "handle_request", "-o"])
+        .arg(&out)
+        .arg("--")
+        .arg(&program)
+        .output()
+        .unwrap();
+    assert!(recorded.status.success(), "{}", String::from_utf8_lossy(&recorded.stderr));
+    let explained = Command::new(env!("CARGO_BIN_EXE_whyslow"))
+        .args(["explain", "--json"])
+        .arg(out.join("perf.data"))
+        .arg("--kallsyms")
+        .arg(out.join("kallsyms"))
+        .output()
+        .unwrap();
+    let json: serde_json::Value = serde_json::from_slice(&explained.stdout).unwrap();
+    assert_eq!(json["task"], "handle_request");
+    let cause = &json["causes"][0];
+    assert_eq!(cause["by"]["thread"], "indexer", "{cause:#}");
+    let named = cause["by"]["function"].as_str().unwrap_or_default().to_owned();
+    assert!(named.contains("rebuild_index"), "{cause:#}");
+}
