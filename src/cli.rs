@@ -250,20 +250,21 @@ struct Symbols {
     kallsyms: Vec<PathBuf>,
 }
 
-#[derive(Args, Debug)]
-struct Looks {
+/// How the interface looks.
+#[derive(Args, Clone, Debug)]
+pub struct Looks {
     /// When to use colours
     #[arg(long, value_name = "WHEN", default_value = "auto")]
-    color: When,
+    pub color: When,
     /// A built-in theme or a theme file
     #[arg(long, value_name = "THEME")]
-    theme: Option<OsString>,
+    pub theme: Option<OsString>,
     /// Draw with ASCII characters only
     #[arg(long)]
-    ascii: bool,
+    pub ascii: bool,
     /// Take the mouse
     #[arg(long)]
-    mouse: bool,
+    pub mouse: bool,
 }
 
 /// What all commands are given.
@@ -316,7 +317,7 @@ pub struct SymbolFiles {
 }
 
 /// How to record.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug)]
 pub struct Recording {
     /// What.
     pub wishes: Wishes,
@@ -328,24 +329,15 @@ pub struct Recording {
     pub no_open: bool,
     /// Below this folder lie the machine's files.
     pub root: PathBuf,
+    /// How the interface looks that shows the recording.
+    pub looks: Looks,
 }
 
 /// What is meant.
 #[derive(Clone, Debug)]
 pub enum Request {
     /// Record, then open the recording.
-    Record {
-        /// How.
-        recording: Box<Recording>,
-        /// When to use colours.
-        color: When,
-        /// Theme name or file.
-        theme: Option<OsString>,
-        /// ASCII characters only.
-        ascii: bool,
-        /// Take the mouse.
-        mouse: bool,
-    },
+    Record(Box<Recording>),
     /// Open the terminal interface.
     Interface {
         /// What is compared.
@@ -484,12 +476,11 @@ pub fn parse(words: impl IntoIterator<Item = OsString>) -> Parsed {
         }
         Some(TypedCommand::Dump { input, canonical }) => (input, Request::Dump { canonical }),
         Some(TypedCommand::Record { options, looks }) => {
-            let Looks { color, theme, ascii, mouse } = looks;
             let (dry_run, check, no_open) = (options.dry_run, options.check, options.no_open);
             let root = options.root.clone();
-            let recording = Box::new(Recording { wishes: options.meant(), dry_run, check, no_open, root });
-            let request = Request::Record { recording, color, theme, ascii, mouse };
-            return Parsed::Run(Box::default(), request);
+            let recording = Recording { wishes: options.meant(), dry_run, check, no_open, root, looks };
+            let common = Common { sandbox: true, ..Common::default() };
+            return Parsed::Run(Box::new(common), Request::Record(Box::new(recording)));
         }
     };
     Parsed::Run(Box::new(input.meant()), request)

@@ -28,6 +28,7 @@ use crate::view::tui::setup::{Backend, Exported, First, Looks, Setup};
 use crate::view::tui::theme::{self, Depth};
 use crate::view::{anomalies, archive, clean, dump, info, json, query, stats, text, tui};
 use anyhow::Context;
+use record::Next;
 use serde::Serialize;
 use std::io::{IsTerminal, Write};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -38,6 +39,15 @@ const CONDITION_HELD: u8 = 3;
 
 /// Run a command; the exit status where nothing went wrong.
 pub fn run(common: &Common, request: Request) -> anyhow::Result<u8> {
+    let (common, request) = match request {
+        // The recorders need what an analysis gives up.
+        Request::Record(recording) => match record::run(common, *recording)? {
+            Next::Open(common, interface) => (common, interface),
+            Next::Done(code) => return Ok(code),
+        },
+        request => (common.clone(), request),
+    };
+    let common = &common;
     let mut clock = Stages::new(common.timings);
     let limit = memory::Limit::new(common.memory);
     // Before a byte of the input is read, and before there is another thread.
@@ -51,12 +61,6 @@ pub fn run(common: &Common, request: Request) -> anyhow::Result<u8> {
             let suits = depth.suits(|name| std::env::var(name).ok());
             let looks = Looks { theme: chosen_theme(theme)?, suits, depth, ascii, mouse };
             (interface(common, selection, looks, &work)?, 0)
-        }
-        Request::Record { recording, color, theme, ascii, mouse } => {
-            let depth = depth(color);
-            let suits = depth.suits(|name| std::env::var(name).ok());
-            let looks = Looks { theme: chosen_theme(theme)?, suits, depth, ascii, mouse };
-            record::run(common, &recording, looks, &work)?
         }
         // From opening to the last line of output.
         request => memory::within(work.memory, &work.cancel, || print_answer(common, request, &work, &mut clock))??,

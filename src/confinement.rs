@@ -31,7 +31,11 @@ pub fn rules(common: &Common, request: &Request) -> Rules {
         }
         Request::Anomalies { symbols, .. } | Request::Build { symbols, .. } => (Some(symbols), None),
         Request::Info { full: true, .. } => (Some(&default), None),
-        Request::Info { .. } | Request::Stats { .. } | Request::Query { .. } | Request::Dump { .. } => (None, None),
+        Request::Info { .. }
+        | Request::Stats { .. }
+        | Request::Query { .. }
+        | Request::Dump { .. }
+        | Request::Record(_) => (None, None),
     };
     rules.read.extend(functions.cloned());
     if let Some(symbols) = symbols {

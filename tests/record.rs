@@ -57,7 +57,7 @@ fn planned(host: &Host, wishes: &Wishes) -> String {
         Ok(plan) => {
             let notes: String = plan.notes.iter().map(|note| format!("# {note}\n")).collect();
             let sleep = During::Command(Line::new(["sleep", "10"]));
-            format!("# {}, because: {}\n{notes}{}", plan.recorder.name(), plan.why, plan.script(&sleep))
+            format!("# {}, because {}\n{notes}{}", plan.recorder.name(), plan.why, plan.script(&sleep))
         }
         Err(why) => format!("{why}\n"),
     }

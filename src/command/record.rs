@@ -1,9 +1,7 @@
 //! `whyslow record`: what is printed while it records, and what is opened then.
 
-use super::{STDOUT, interface, print};
-use crate::base::notice::Notices;
-use crate::base::work::Work;
-use crate::cli::{Common, Recording, Selection, SymbolFiles};
+use super::{STDOUT, print};
+use crate::cli::{Common, Looks, Recording, Request, Selection, SymbolFiles};
 use crate::input::Argument;
 use crate::record::host::Host;
 use crate::record::plan::{During, Plan, plan};
@@ -12,31 +10,38 @@ use crate::record::{self, Ended, Progress, Wishes};
 use crate::session::Wrong;
 use crate::view::clean;
 use crate::view::stderr::say;
-use crate::view::tui::setup::Looks;
 use anyhow::Context;
 use std::io::{IsTerminal, Write};
 use std::path::PathBuf;
 use std::time::Duration;
 
-/// Record as wished, then open what was recorded; the exit status.
-pub(super) fn run(common: &Common, recording: &Recording, looks: Looks, work: &Work) -> anyhow::Result<(Notices, u8)> {
+/// What comes after recording.
+pub(super) enum Next {
+    /// The interface shows the recording.
+    Open(Common, Request),
+    /// Nothing; the exit status.
+    Done(u8),
+}
+
+/// Record as wished.
+pub(super) fn run(common: &Common, recording: Recording) -> anyhow::Result<Next> {
     let path = std::env::var_os("PATH").unwrap_or_default();
     let host = Host::look(&recording.root, &path);
     if recording.check {
         let (text, able) = record::report(&host);
         print(&text)?;
-        return Ok((Notices::default(), u8::from(!able)));
+        return Ok(Next::Done(u8::from(!able)));
     }
     let wishes = &recording.wishes;
     let folder = wishes.output.clone().unwrap_or_else(free_folder);
     let plan = plan(&host, wishes, &folder, std::process::id(), recording.dry_run).map_err(|e| Wrong(e.to_string()))?;
     if recording.dry_run {
         print(&by_hand(&plan, wishes))?;
-        return Ok((Notices::default(), 0));
+        return Ok(Next::Done(0));
     }
     let ended = watched(&plan, wishes)?;
-    let opens = !recording.no_open && !ended.leave && std::io::stdout().is_terminal() && std::io::stdin().is_terminal();
-    if !opens {
+    let terminals = std::io::stdout().is_terminal() && std::io::stdin().is_terminal();
+    if recording.no_open || ended.leave || !terminals {
         let mut open = Line::new(["whyslow", "explain"]).with([plan.trace.to_string_lossy()]);
         if let Some(symbols) = &plan.kernel_symbols {
             open = open.with(["--kallsyms".into(), symbols.to_string_lossy()]);
@@ -44,12 +49,13 @@ pub(super) fn run(common: &Common, recording: &Recording, looks: Looks, work: &W
         if !ended.leave {
             writeln!(std::io::stdout(), "{open}").context(STDOUT)?;
         }
-        return Ok((Notices::default(), 0));
+        return Ok(Next::Done(0));
     }
     let common = Common { arguments: vec![Argument::parse(plan.trace.as_os_str())], ..common.clone() };
     let symbols = SymbolFiles { folders: Vec::new(), kernel: plan.kernel_symbols.iter().cloned().collect() };
     let selection = Selection { symbols, ..Selection::default() };
-    Ok((interface(&common, selection, looks, work)?, 0))
+    let Looks { color, theme, ascii, mouse } = recording.looks;
+    Ok(Next::Open(common, Request::Interface { selection, color, theme, ascii, mouse }))
 }
 
 /// The first folder of the usual name that is not there.
@@ -67,13 +73,13 @@ fn by_hand(plan: &Plan, wishes: &Wishes) -> String {
         (command, _) => During::Command(Line::new(command.iter().map(|word| word.to_string_lossy()))),
     };
     let notes = plan.notes.iter().map(|note| format!("# {note}\n"));
-    let why = format!("# {}, because: {}\n", plan.recorder.name(), plan.why);
+    let why = format!("# {}, because {}\n", plan.recorder.name(), plan.why);
     std::iter::once(why).chain(notes).chain([plan.script(&during)]).collect()
 }
 
 /// Run a plan, and say on stderr how it goes.
 fn watched(plan: &Plan, wishes: &Wishes) -> anyhow::Result<Ended> {
-    say(&format!("recording with {}: {}", plan.recorder.name(), clean::line(&plan.why)));
+    say(&format!("recording with {}, because {}", plan.recorder.name(), clean::line(&plan.why)));
     plan.notes.iter().for_each(|note| say(&format!("note: {}", clean::line(note))));
     let live = std::io::stderr().is_terminal() && wishes.command.is_empty();
     let mut last = (Duration::ZERO, 0);

@@ -132,12 +132,12 @@ pub fn plan(host: &Host, wishes: &Wishes, folder: &Path, identity: u32, elsewher
             if let Some(why) = refused.or_else(|| if elsewhere { None } else { obstacle(host, recorder) }) {
                 return Err(RecordError(format!("--with {}: {why}", recorder.name())));
             }
-            (recorder, "asked for".to_owned())
+            (recorder, "it was asked for".to_owned())
         }
         None => {
             let reasons: Vec<_> = Recorder::ALL.iter().map(|r| (*r, hindered(*r))).collect();
             let tell = |(recorder, why): &(Recorder, Option<String>)| {
-                why.as_ref().map(|why| format!("{}: {why}", recorder.name()))
+                why.as_ref().map(|why| format!("{} cannot: {why}", recorder.name()))
             };
             let Some(chosen) = reasons.iter().position(|(_, why)| why.is_none()) else {
                 let all: Vec<String> = reasons.iter().filter_map(tell).collect();
