@@ -42,7 +42,7 @@ pub fn run(common: &Common, request: Request) -> anyhow::Result<u8> {
     let (common, request) = match request {
         // The recorders need what an analysis gives up.
         Request::Record(recording) => match record::run(common, *recording)? {
-            Next::Open(common, interface) => (common, interface),
+            Next::Open(opening) => *opening,
             Next::Done(code) => return Ok(code),
         },
         request => (common.clone(), request),

@@ -18,7 +18,7 @@ use std::time::Duration;
 /// What comes after recording.
 pub(super) enum Next {
     /// The interface shows the recording.
-    Open(Common, Request),
+    Open(Box<(Common, Request)>),
     /// Nothing; the exit status.
     Done(u8),
 }
@@ -55,7 +55,7 @@ pub(super) fn run(common: &Common, recording: Recording) -> anyhow::Result<Next>
     let symbols = SymbolFiles { folders: Vec::new(), kernel: plan.kernel_symbols.iter().cloned().collect() };
     let selection = Selection { symbols, ..Selection::default() };
     let Looks { color, theme, ascii, mouse } = recording.looks;
-    Ok(Next::Open(common, Request::Interface { selection, color, theme, ascii, mouse }))
+    Ok(Next::Open(Box::new((common, Request::Interface { selection, color, theme, ascii, mouse }))))
 }
 
 /// The first folder of the usual name that is not there.
