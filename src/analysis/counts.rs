@@ -1,12 +1,14 @@
-//! What the threads on a critical path did while they were on it: system calls, page faults, bytes.
+//! What the threads on a critical path did while they were on it: system calls, page faults, bytes; and how long their
+//! machines stood still meanwhile.
 //!
 //! In: a path. Out: counts. Calls count where they begin, their bytes by what they returned. Cost: a binary search per
 //! segment, and the calls inside it. ALGORITHMS.md section 6.2.
 
 use super::path::PathSegment;
+use super::pauses::pauses;
 use super::recording::{Call, Recording, ThreadId};
 use crate::base::names::NameId;
-use crate::base::time::Ns;
+use crate::base::time::{Ns, Span};
 use crate::event::transfer::{Transfer, transfer};
 use std::collections::BTreeSet;
 
@@ -23,6 +25,8 @@ pub struct Counts {
     pub written: Option<i64>,
     /// Threads on the path.
     pub threads: i64,
+    /// Nanoseconds in which the whole machine stood still; `None` where none ever did.
+    pub paused: Option<i64>,
 }
 
 /// Counts along the paths of one recording.
@@ -32,6 +36,8 @@ pub struct Counter<'a> {
     /// By name of a system call, where it moves bytes.
     moves: Vec<Option<Transfer>>,
     calls_recorded: bool,
+    /// By host.
+    pauses: Vec<Vec<Span>>,
 }
 
 impl<'a> Counter<'a> {
@@ -39,7 +45,7 @@ impl<'a> Counter<'a> {
     pub fn new(recording: &'a Recording) -> Self {
         let moves = (0..recording.names.len()).map(|name| transfer(recording.names.get(NameId::at(name)))).collect();
         let calls_recorded = recording.threads.iter().any(|t| !t.calls.is_empty());
-        Counter { recording, moves, calls_recorded }
+        Counter { recording, moves, calls_recorded, pauses: pauses(recording) }
     }
 
     /// Count what the threads on a path did while they were on it.
@@ -69,7 +75,16 @@ impl<'a> Counter<'a> {
             read: of_calls(read),
             written: of_calls(written),
             threads: threads.len() as i64,
+            paused: self.pauses.iter().any(|p| !p.is_empty()).then(|| path.iter().map(|s| self.paused(s)).sum()),
         }
+    }
+
+    fn paused(&self, segment: &PathSegment) -> Ns {
+        let host = self.recording.thread(segment.thread).map(|t| t.host.index());
+        let pauses = host.and_then(|host| self.pauses.get(host)).map_or(&[][..], Vec::as_slice);
+        let first = pauses.partition_point(|p| p.end <= segment.span.start);
+        let meets = pauses[first..].iter().take_while(|p| p.start < segment.span.end);
+        meets.map(|p| p.clip(segment.span).len()).sum()
     }
 
     fn faults(&self, segment: &PathSegment) -> i64 {

@@ -24,6 +24,7 @@ pub mod operations;
 pub mod outline;
 pub mod path;
 pub mod patterns;
+pub mod pauses;
 pub mod spent;
 pub mod stacks;
 #[cfg(test)]

@@ -51,7 +51,8 @@ pub(super) fn dimensions(groups: &Groups<'_>, slow: &Group, fast: &Group) -> Vec
         }
     }
     for column in &model.executions.columns {
-        let told_by_causes = matches!(column.metric, Metric::Duration | Metric::Spent(_) | Metric::Other);
+        let told_by_causes =
+            matches!(column.metric, Metric::Duration | Metric::Spent(_) | Metric::Other | Metric::Paused);
         if column.metric.unit() != Unit::Name && !told_by_causes && !filtered(&column.metric) {
             all.extend(separating_number(groups, &column.metric));
         }

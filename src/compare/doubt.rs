@@ -9,9 +9,10 @@ use super::chance::{control, flips};
 use super::verdict::Evidence;
 use super::words::time_words;
 use super::{Cause, by_duration, tail, windows};
-use crate::model::context::Spent;
+use crate::model::context::{ContextId, Spent};
 use crate::model::execution::ExecutionId;
-use crate::model::metric::Metric;
+use crate::model::facts::Quality;
+use crate::model::metric::{ABSENT, Metric};
 
 /// Largest corrected p-value of a difference that counts.
 pub(super) const SIGNIFICANT: f64 = 0.05;
@@ -51,6 +52,9 @@ pub(super) fn doubt(e: &Evidence<'_>, cause: &Cause) -> Option<String> {
     if as_large(&reached) > MAY_REACH {
         return said("random halves of the same executions differ as much");
     }
+    if let Some(paused) = paused(e, cause) {
+        return Some(paused);
+    }
     if by_duration(e.slow, e.fast) {
         if tail::is_usual(e.groups, e.ranked) {
             return said("the slow executions do what all do, only more of it, as any tail of such executions");
@@ -89,28 +93,143 @@ fn fast_mean(e: &Evidence<'_>, metric: &Metric) -> f64 {
 
 fn group_mean(e: &Evidence<'_>, metric: &Metric, members: &[ExecutionId]) -> f64 {
     let Some(column) = e.groups.model.executions.column(metric) else { return 0.0 };
-    let sum: f64 = members.iter().filter_map(|id| column.values.get(id.index())).map(|v| (*v).max(0) as f64).sum();
+    let sum: f64 = members
+        .iter()
+        .filter_map(|id| column.values.get(id.index()))
+        .filter(|v| **v != ABSENT)
+        .map(|v| (*v).max(0) as f64)
+        .sum();
     sum / members.len().max(1) as f64
 }
 
-/// What is not known of the slow executions could be another cause, or the recording contradicts itself.
+/// All threads of the machine stood still in most of what the first cause adds.
+fn paused(e: &Evidence<'_>, cause: &Cause) -> Option<String> {
+    let paused = group_mean(e, &Metric::Paused, &e.slow.members) - fast_mean(e, &Metric::Paused);
+    (paused * 2.0 > cause.extra_ns as f64).then(|| {
+        let (paused, whole) = (time_words(paused), time_words(e.extra_ns as f64));
+        format!("for {paused} of the {whole} extra all threads of the machine stood still at once: it was paused, or its CPUs were taken away")
+    })
+}
+
+/// What is not known of the slow executions could have put another cause first: time of which nobody knows whether the thread ran
+/// or what it waited for, and of the rest as much as the recording contradicts itself.
 fn unbelieved(e: &Evidence<'_>, cause: &Cause) -> Option<String> {
     let quality = &e.groups.model.quality;
-    let (switches, contradictions) = quality
-        .iter()
-        .fold((0, 0), |(s, c), q| (s + q.quality.switches, c + q.quality.contradictions + q.quality.gaps));
-    if switches > 0 && contradictions * 2 >= switches {
+    let count = |of: fn(&Quality) -> u64| quality.iter().map(|host| of(&host.quality)).sum::<u64>();
+    let (switches, contradictions) = (count(|q| q.switches), count(|q| q.contradictions));
+    let astray = contradictions + count(|q| q.gaps);
+    if switches > 0 && astray * 2 >= switches {
         return Some(format!(
-            "at {contradictions} of {switches} switches the recording contradicts itself on who ran, so that no path can be believed"
+            "at {astray} of {switches} switches the recording contradicts itself on who ran, so that no path can be believed"
         ));
     }
-    if matches!(cause.kind, Some(Spent::UnknownState)) {
+    if matches!(cause.kind, Some(Spent::UnknownWait | Spent::UnknownState)) {
         return None;
     }
-    let metric = Metric::Spent(Spent::UnknownState);
-    let unknown = group_mean(e, &metric, &e.slow.members) - fast_mean(e, &metric);
-    (unknown * 2.0 > cause.extra_ns as f64).then(|| {
-        let (unknown, whole) = (time_words(unknown), time_words(e.extra_ns as f64));
-        format!("of {unknown} of the {whole} extra nobody knows whether the thread ran or waited")
+    // Gaps have left unknown time already.
+    let unknown = unknown(e);
+    let wrong = (e.slow.mean_ns as f64 - unknown) * contradictions as f64 / switches.max(1) as f64;
+    let known = |c: &&Cause| c.kind.is_some_and(|k| !matches!(k, Spent::UnknownWait | Spent::UnknownState));
+    let next = e.ranked.causes.iter().skip(1).filter(known).map(|c| c.extra_ns).max().unwrap_or(0).max(0);
+    let lead = cause.extra_ns.saturating_sub(next) as f64;
+    (unknown + wrong >= lead).then(|| {
+        let (mean, lead) = (time_words(e.slow.mean_ns as f64), time_words(lead));
+        let what = match wrong > unknown {
+            true => format!("at {contradictions} of {switches} switches the recording contradicts itself on who ran"),
+            false => format!(
+                "of {} of a slow execution's {mean} nobody knows whether the thread ran or what it waited for",
+                time_words(unknown)
+            ),
+        };
+        format!("{what}, and the largest difference leads by {lead} only")
     })
+}
+
+/// Mean time of a slow execution of which the recording does not say what it was.
+fn unknown(e: &Evidence<'_>) -> f64 {
+    let model = e.groups.model;
+    let unknown =
+        |context: ContextId| matches!(model.contexts.spent(context), Spent::UnknownWait | Spent::UnknownState);
+    let of =
+        |id: &ExecutionId| model.executions.own.row(id.index()).filter(|(c, _)| unknown(*c)).map(|(_, ns)| ns as f64);
+    e.slow.members.iter().flat_map(of).sum::<f64>() / e.slow.members.len().max(1) as f64
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::base::work::Work;
+    use crate::compare::scenario::Scene;
+    use crate::compare::{Comparison, Request, compare};
+    use crate::model::Model;
+    use crate::model::facts::{HostQuality, Quality};
+    use crate::model::metric::{Column, Metric};
+
+    /// 400 executions; one in 20 sleeps `trouble` ms more, and is `dark` ms in a state that nobody knows.
+    fn model(trouble: u64, dark: u64) -> Model {
+        let mut s = Scene::new(7);
+        for i in 0..400 {
+            let work = s.around(2.0);
+            let (sleep, dark) = if i % 20 == 3 { (trouble * 1_000_000, dark * 1_000_000) } else { (0, 0) };
+            let parts =
+                [("p;main", work), ("p;main;retry;[nanosleep];{timer}", sleep), ("p;main;[poll];{unknown}", dark)];
+            s.run("x", "p", "p", 1, &parts);
+        }
+        s.seal()
+    }
+
+    fn ask(model: &Model) -> Comparison {
+        compare(model, &Request::default(), &Work::new(1)).unwrap()
+    }
+
+    fn with_contradictions(mut model: Model, contradictions: u64) -> Model {
+        let quality = Quality { switches: 1000, contradictions, ..Quality::default() };
+        model.quality.push(HostQuality { host: "h".into(), quality });
+        model
+    }
+
+    #[test]
+    fn a_pause_of_the_whole_machine_is_nobodys_fault() {
+        let mut model = model(40, 0);
+        let paused = |ms: i64| (0..400).map(|i| if i % 20 == 3 { ms * 1_000_000 } else { 0 }).collect();
+        model.executions.columns.push(Column { metric: Metric::Paused, values: paused(10) });
+        assert!(ask(&model).verdict.confident);
+        model.executions.columns.last_mut().unwrap().values = paused(30);
+        let c = ask(&model);
+        assert!(!c.verdict.confident && c.verdict.sentence.contains("stood still at once"), "{:?}", c.verdict);
+        assert!(c.dimensions.iter().all(|d| d.name != "paused"));
+    }
+
+    #[test]
+    fn what_is_not_known_counts_by_what_it_could_change() {
+        assert!(ask(&model(40, 5)).verdict.confident);
+        let c = ask(&model(40, 39));
+        assert!(c.causes[0].kind == Some(crate::model::context::Spent::Timer), "{:?}", c.causes[0]);
+        assert!(c.verdict.confident, "39 ms could not have made 40 ms the smaller one: {:?}", c.verdict);
+        let c = ask(&with_contradictions(model(40, 35), 200));
+        assert!(!c.verdict.confident && c.verdict.sentence.contains("nobody knows whether"), "{:?}", c.verdict);
+    }
+
+    #[test]
+    fn contradictions_count_by_their_share_of_the_time() {
+        assert!(ask(&with_contradictions(model(40, 0), 100)).verdict.confident);
+        let c = ask(&with_contradictions(model(40, 0), 500));
+        assert!(!c.verdict.confident && c.verdict.sentence.contains("500 of 1000 switches"), "{:?}", c.verdict);
+        // Two causes of nearly one size: a tenth of the time decides.
+        let mut s = Scene::new(8);
+        for i in 0..400 {
+            let slow = i % 20 == 3;
+            let ns = |ms: u64| if slow { ms * 1_000_000 } else { 0 };
+            let work = s.around(2.0);
+            let parts = [
+                ("p;main", work),
+                ("p;main;retry;[nanosleep];{timer}", ns(22)),
+                ("p;main;load;[pread64];{disk}", ns(19)),
+            ];
+            s.run("x", "p", "p", 1, &parts);
+        }
+        let model = s.seal();
+        assert!(ask(&model).verdict.confident);
+        let c = ask(&with_contradictions(model, 100));
+        assert!(!c.verdict.confident && c.verdict.sentence.contains("leads by"), "{:?}", c.verdict);
+    }
 }

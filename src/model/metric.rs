@@ -36,6 +36,8 @@ pub enum Metric {
     BytesWritten,
     /// Threads on the critical path.
     Threads,
+    /// Time in which all threads of the machine stood still.
+    Paused,
     /// Which trace.
     Trace,
     /// The value of the task's type field.
@@ -53,7 +55,7 @@ impl Metric {
         let named = |s: &Spent| !matches!(s, Spent::Device | Spent::Ipi | Spent::User | Spent::UnknownWait);
         all.extend(Spent::ALL.into_iter().filter(named).map(Metric::Spent));
         all.extend([Metric::Other, Metric::Syscalls, Metric::PageFaults, Metric::BytesRead, Metric::BytesWritten]);
-        all.extend([Metric::Threads, Metric::Trace, Metric::Type]);
+        all.extend([Metric::Threads, Metric::Paused, Metric::Trace, Metric::Type]);
         all
     }
 
@@ -81,6 +83,7 @@ impl Metric {
             Metric::BytesRead => "bytes_read".into(),
             Metric::BytesWritten => "bytes_written".into(),
             Metric::Threads => "threads".into(),
+            Metric::Paused => "paused".into(),
             Metric::Trace => "trace".into(),
             Metric::Type => "type".into(),
             Metric::Field(name) => format!("field.{name}"),
@@ -91,7 +94,7 @@ impl Metric {
     /// What it counts.
     pub fn unit(&self) -> Unit {
         match self {
-            Metric::Duration | Metric::Start | Metric::Spent(_) | Metric::Other => Unit::Ns,
+            Metric::Duration | Metric::Start | Metric::Spent(_) | Metric::Other | Metric::Paused => Unit::Ns,
             Metric::BytesRead | Metric::BytesWritten => Unit::Bytes,
             Metric::Syscalls | Metric::PageFaults | Metric::Threads | Metric::Field(_) | Metric::Perf(_) => Unit::Count,
             Metric::Trace | Metric::Type => Unit::Name,

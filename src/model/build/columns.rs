@@ -47,6 +47,7 @@ impl Columns {
             Metric::BytesRead,
             Metric::BytesWritten,
             Metric::Threads,
+            Metric::Paused,
             Metric::Trace,
         ];
         let metrics = [Metric::Duration, Metric::Start].into_iter().chain(KINDS.map(Metric::Spent)).chain(other);
@@ -84,6 +85,7 @@ impl Columns {
                 Metric::BytesRead => counts.read.unwrap_or(ABSENT),
                 Metric::BytesWritten => counts.written.unwrap_or(ABSENT),
                 Metric::Threads => counts.threads,
+                Metric::Paused => counts.paused.unwrap_or(ABSENT),
                 Metric::Trace => i64::from(trace.0),
                 Metric::Type | Metric::Field(_) | Metric::Perf(_) => ABSENT,
             });
