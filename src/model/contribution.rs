@@ -30,6 +30,8 @@ pub struct Contributions {
     pub threads: BTreeMap<ThreadId, ThreadPlace>,
     /// By execution: its own thread.
     pub own: Vec<ThreadId>,
+    /// By execution: events were lost while it ran.
+    pub lossy: Vec<bool>,
     /// By execution, in order of time.
     pub rows: Vec<Vec<Contribution>>,
     /// Three quarters of all waits for a CPU are no longer.

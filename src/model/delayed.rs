@@ -3,12 +3,13 @@
 //! In: [`Delay`]s and the contributions of threads to the critical paths. Out: an [`Anomaly`] per delayed execution and a
 //! [`Path`] per delay, from the thread at the end of the wait chain to the execution's own thread. What one thread did
 //! once may delay several executions: such paths have one source. Cost: linear in the contributions of the delayed
-//! executions times the depth of their contexts. ALGORITHMS.md 9.6.
+//! executions times the depth of their contexts. ALGORITHMS.md 9.7.
 
 use super::chains::{ChainId, Link};
-use super::context::{ContextId, FrameKind, Spent};
+use super::context::{ContextId, Spent};
 use super::contribution::{Contribution, Contributions};
 use super::delays::{Delay, Reference};
+use super::naming::Named;
 use super::pattern::{Anomaly, Pattern, Responsible};
 use super::propagation::{Path, Step};
 use super::{Model, metric::Metric};
@@ -20,10 +21,8 @@ use crate::base::time::{Ns, Span};
 use crate::event::operation::{EventKind, Via};
 use foldhash::HashMap;
 use std::cmp::Reverse;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
-/// Contexts asked for the name of a function.
-const SPOKESMEN: usize = 16;
 /// Soft interrupts, as the kernel names them.
 const SOFT_IRQS: [&str; 10] =
     ["hi", "timer", "net_tx", "net_rx", "block", "irq_poll", "tasklet", "sched", "hrtimer", "rcu"];
@@ -49,17 +48,21 @@ pub(super) struct Found {
     pub(super) paths: Vec<Path>,
 }
 
-/// Function and system call, where known.
-type Named = (Option<NameId>, Option<NameId>);
+/// A path, the chain in which its source is, and what the source did.
+type Traced = (ChainId, Named, Path);
 
 impl Delayed<'_> {
     /// All delayed executions.
     pub(super) fn find(&self, settings: &Settings) -> Found {
         let delays = self.reference.delays(settings);
         let patterns = self.patterns(settings);
+        let mut traced: Vec<Option<Traced>> = delays.iter().map(|d| self.path(d, settings)).collect();
+        self.settle_functions(&mut traced);
+        let mut traced = traced.into_iter();
         let mut delayed: Vec<(&[Delay], Vec<Path>)> = Vec::new();
         for delays in delays.chunk_by(|a, b| a.execution == b.execution) {
-            delayed.push((delays, delays.iter().filter_map(|d| self.path(d, settings)).collect()));
+            let paths = traced.by_ref().take(delays.len()).flatten().map(|(.., path)| path);
+            delayed.push((delays, paths.collect()));
         }
         delayed.sort_by_key(|(delays, _)| {
             let excess: Ns = delays.iter().map(|d| d.excess_ns).sum();
@@ -76,6 +79,27 @@ impl Delayed<'_> {
         }
         join_sources(&mut paths);
         Found { patterns, anomalies, paths }
+    }
+
+    /// Where the stacks of one delay end above the source's function, the source's other delays tell it: the function in
+    /// which, by them, most of its time was spent.
+    fn settle_functions(&self, traced: &mut [Option<Traced>]) {
+        let mut known: BTreeMap<ChainId, BTreeMap<NameId, (Ns, Vec<NameId>)>> = BTreeMap::new();
+        for (chain, named, path) in traced.iter().flatten().filter(|(_, named, _)| !named.is_open) {
+            let Some(function) = named.function else { continue };
+            let (ns, callers) = known.entry(*chain).or_default().entry(function).or_default();
+            *ns += path.excess_ns;
+            callers.extend(&named.callers);
+        }
+        for (chain, named, path) in traced.iter_mut().flatten().filter(|(_, named, _)| named.is_open) {
+            let functions = known.get(chain).into_iter().flatten();
+            let below = functions.filter(|(_, (_, callers))| named.function.is_none_or(|f| callers.contains(&f)));
+            let below: Vec<(Ns, NameId)> = below.map(|(function, (ns, _))| (*ns, *function)).collect();
+            let all: Ns = below.iter().map(|(ns, _)| ns).sum();
+            let most = below.into_iter().max_by_key(|(ns, function)| (*ns, Reverse(*function)));
+            let most = most.filter(|(ns, _)| ns * 2 >= all);
+            path.function = most.map(|(_, function)| self.model.names.get(function).to_owned());
+        }
     }
 
     /// The executions of each population, as occurrences of a pattern.
@@ -118,13 +142,7 @@ impl Delayed<'_> {
         let max_ref = patterns.get(population as usize)?.max_ref_ns;
         let mut responsible: Vec<Responsible> = Vec::new();
         for step in paths.iter().filter_map(|p| p.steps.last()) {
-            responsible.push(Responsible {
-                what: step.what.clone(),
-                kind: step.kind,
-                local: step.local,
-                excess_ns: step.excess_ns,
-                reference_ns: step.reference_ns,
-            });
+            responsible.push(Responsible::of(step));
         }
         responsible.sort_by_key(|r| (r.local.start, Reverse(r.excess_ns)));
         Some(Anomaly {
@@ -143,7 +161,7 @@ impl Delayed<'_> {
     }
 
     /// From who held an execution up to the execution.
-    fn path(&self, delay: &Delay, settings: &Settings) -> Option<Path> {
+    fn path(&self, delay: &Delay, settings: &Settings) -> Option<Traced> {
         let chains = &self.reference.chains;
         let row = self.contributions.rows.get(delay.execution as usize)?;
         let mut links: Vec<ChainId> = chains.upwards(delay.chain).collect();
@@ -164,7 +182,7 @@ impl Delayed<'_> {
             |c: &&Contribution, length: usize| self.contributions.hops.way(c.hop).get(..length) == way.get(..length);
         let held: Vec<&Contribution> = row.iter().filter(is_inside).filter(|c| on_way(c, threads)).collect();
 
-        let mut steps = self.source_steps(delay, &way, &held)?;
+        let (mut steps, named) = self.source_steps(delay, &way, &held)?;
         let thread_links: Vec<usize> = (0..links.len()).filter(|at| chains.get(links[*at]).link.is_thread()).collect();
         for hop in (0..threads.saturating_sub(1)).rev() {
             let waits = links[thread_links[hop] + 1];
@@ -180,33 +198,34 @@ impl Delayed<'_> {
                 via: Some(via),
                 excess_ns: (took - usual).max(0),
                 reference_ns: usual,
-                ..self.step(kind, *way.get(hop)?, hull(&held)?, self.named(&leaves, hop), waiting_by(via))?
+                ..self.step(
+                    kind,
+                    *way.get(hop)?,
+                    hull(&held)?,
+                    &Named::of(self.model, &leaves, hop),
+                    waiting_by(via),
+                )?
             });
         }
-        let origin = match chains.get(delay.chain).link {
-            Link::Thread(_, name) => self.model.names.get(name),
-            Link::Process(_) | Link::Wait(..) => links
-                .iter()
-                .rev()
-                .find_map(|at| match chains.get(*at).link {
-                    Link::Thread(_, name) => Some(self.model.names.get(name)),
-                    _ => None,
-                })
-                .unwrap_or(""),
-        };
-        Some(Path {
+        let thread = links.iter().rev().find_map(|at| match chains.get(*at).link {
+            Link::Thread(_, name) => Some(self.model.names.get(name)),
+            _ => None,
+        });
+        let path = Path {
             source: 0,
             execution: Some(delay.execution),
-            origin: origin.to_owned(),
+            origin: thread.unwrap_or("").to_owned(),
+            function: None,
             excess_ns: delay.excess_ns,
             affected_ns: delay.excess_ns,
             messages: (threads as u64).saturating_sub(1),
             steps,
-        })
+        };
+        Some((delay.chain, named, path))
     }
 
     /// What began the delay: a step, and for an interrupt the step of the thread that it interrupted.
-    fn source_steps(&self, delay: &Delay, way: &[HopId], held: &[&Contribution]) -> Option<Vec<Step>> {
+    fn source_steps(&self, delay: &Delay, way: &[HopId], held: &[&Contribution]) -> Option<(Vec<Step>, Named)> {
         let chain = self.reference.chains.get(delay.chain);
         let (hop, id, span) = (way.len().checked_sub(1)?, *way.last()?, hull(held)?);
         let population = *self.reference.population.get(delay.execution as usize)?;
@@ -220,7 +239,7 @@ impl Delayed<'_> {
         if !chain.link.is_thread() || leaves.iter().all(|(_, ns)| *ns == 0) {
             leaves = held.iter().map(|c| (c.context, c.ns)).collect();
         }
-        let named = self.named(&leaves, hop);
+        let named = Named::of(self.model, &leaves, hop);
         let (kind, word) = match chain.link {
             Link::Process(_) | Link::Thread(..) => (EventKind::Running, "running"),
             Link::Wait(Spent::Preempted, _) => (EventKind::Runnable, "waiting for a CPU"),
@@ -230,87 +249,34 @@ impl Delayed<'_> {
         let step = Step {
             excess_ns: delay.excess_ns,
             reference_ns: delay.reference_ns,
-            ..self.step(kind, id, span, named, word)?
+            ..self.step(kind, id, span, &named, word)?
         };
-        let Link::Wait(Spent::Interrupted, name) = chain.link else { return Some(vec![step]) };
+        let Link::Wait(Spent::Interrupted, name) = chain.link else { return Some((vec![step], named)) };
         let name = self.model.names.get(name);
         let via = if SOFT_IRQS.contains(&name) { Via::SoftIrq } else { Via::Interrupt };
         let handler =
             Step { what: format!("{} {name}", via.name()), kind: EventKind::Interrupt, function: None, ..step.clone() };
-        Some(vec![handler, Step { via: Some(via), ..step }])
+        // The handler is no function of the thread.
+        Some((vec![handler, Step { via: Some(via), ..step }], Named::default()))
     }
 
-    fn step(&self, kind: EventKind, hop: HopId, span: Span, named: Named, word: &str) -> Option<Step> {
+    fn step(&self, kind: EventKind, hop: HopId, span: Span, named: &Named, word: &str) -> Option<Step> {
         let thread = self.contributions.hops.get(hop)?.thread;
         let text = |name: NameId| self.model.names.get(name).to_owned();
-        let (function, call) = named;
         Some(Step {
             anomaly: 0,
             stream: *self.streams.get(&thread)?,
-            what: call.map_or_else(|| word.to_owned(), text),
+            what: named.call.map_or_else(|| word.to_owned(), text),
             kind,
             span,
             local: span,
-            function: function.map(text),
+            function: named.function.map(text),
             excess_ns: 0,
             reference_ns: 0,
             via: None,
             noise: None,
+            route: None,
         })
-    }
-
-    /// The frames of a context that belong to a thread on its way, by the thread's position.
-    fn frames(&self, context: ContextId, hop: usize) -> Vec<ContextId> {
-        let contexts = &self.model.contexts;
-        let mut threads = 0;
-        let mut frames = Vec::new();
-        for at in contexts.path(context) {
-            match contexts.frame(at).kind {
-                FrameKind::Process | FrameKind::Thread(_) => threads += 1,
-                FrameKind::Wait(_) => threads += usize::from(threads == hop + 1),
-                _ if threads == hop + 1 => frames.push(at),
-                _ => {}
-            }
-        }
-        frames
-    }
-
-    /// The deepest function that covers 80 % (else half) of these contexts where functions are known, and the system call.
-    fn named(&self, leaves: &[(ContextId, u64)], hop: usize) -> Named {
-        let contexts = &self.model.contexts;
-        let mut leaves: Vec<(Vec<ContextId>, u64)> = leaves.iter().map(|(c, ns)| (self.frames(*c, hop), *ns)).collect();
-        leaves.sort_by_key(|(frames, ns)| (Reverse(*ns), frames.clone()));
-        let of_kind =
-            |at: &ContextId, kind: FrameKind| Some(contexts.frame(*at)).filter(|f| f.kind == kind).map(|f| f.name);
-        let has_name = |name: &NameId| {
-            let text = self.model.names.get(*name);
-            !text.starts_with('[') && !text.contains("+0x")
-        };
-        let common = |kind: FrameKind, wanted: &dyn Fn(&NameId) -> bool| {
-            let mut covers: BTreeMap<NameId, u64> = BTreeMap::new();
-            let mut known = 0;
-            for (frames, ns) in &leaves {
-                let names: BTreeSet<NameId> = frames.iter().filter_map(|at| of_kind(at, kind)).filter(wanted).collect();
-                known += if names.is_empty() { 0 } else { *ns };
-                names.into_iter().for_each(|name| *covers.entry(name).or_default() += ns);
-            }
-            [80, 50].into_iter().find_map(|percent| {
-                let covered = |name: &NameId| covers.get(name).is_some_and(|ns| ns * 100 >= known * percent);
-                let deepest = |frames: &[ContextId]| {
-                    frames.iter().rev().filter_map(|at| of_kind(at, kind)).filter(wanted).find(covered)
-                };
-                leaves.iter().take(SPOKESMEN).filter(|_| known > 0).find_map(|(frames, _)| deepest(frames))
-            })
-        };
-        let function = common(FrameKind::Function, &has_name).or_else(|| common(FrameKind::Function, &|_| true));
-        let total: u64 = leaves.iter().map(|(_, ns)| ns).sum();
-        let called = |frames: &[ContextId]| frames.iter().rev().find_map(|at| of_kind(at, FrameKind::Call));
-        let mut calls: BTreeMap<NameId, u64> = BTreeMap::new();
-        for (frames, ns) in &leaves {
-            called(frames).into_iter().for_each(|name| *calls.entry(name).or_default() += ns);
-        }
-        let most = calls.into_iter().max_by_key(|(name, ns)| (*ns, Reverse(*name)));
-        (function, most.filter(|(_, ns)| ns * 2 >= total).map(|(name, _)| name))
     }
 }
 

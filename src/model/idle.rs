@@ -39,11 +39,16 @@ impl IdleCalls {
         IdleCalls(calls)
     }
 
+    /// The call in which a stream waits for work.
+    pub(super) fn of(&self, stream: u32) -> Option<NameId> {
+        self.0.get(stream as usize).copied().flatten()
+    }
+
     /// What is to be made of an event that took too long.
     pub(super) fn treat(&self, mined: &Mined, stream: u32, kind: EventKind, event: u32) -> Treatment {
         let waits = kind.waits() || kind == EventKind::Wait;
         let operation = mined.operations.get(Place { stream, operation: event / 2 });
-        let idle = self.0.get(stream as usize).copied().flatten();
+        let idle = self.of(stream);
         match waits && idle.is_some() && operation.map(|o| o.symbol) == idle {
             true => Treatment::Idle,
             false => Treatment::Judged,

@@ -10,7 +10,7 @@ use super::pattern::{Anomalies, Stream};
 use crate::analysis::patterns::measure::Settings;
 use crate::analysis::patterns::{Mined, Treatment};
 use crate::analysis::recording::ThreadId;
-use crate::base::notice::Notices;
+use crate::base::notice::{Notices, Severity};
 use crate::base::time::{Ns, Span};
 use crate::base::work::{Cancelled, Work};
 use crate::event::operation::EventKind;
@@ -35,7 +35,8 @@ impl Mining {
 
     /// What took too long under these settings, and who is to blame.
     pub fn anomalies(&self, settings: &Settings, work: &Work) -> Result<Anomalies, Cancelled> {
-        Anomalies::of(&self.mined, self.served.as_ref(), settings, work)
+        let lossy = self.notices.iter().any(|(notice, _)| notice.severity() == Severity::Loss);
+        Anomalies::of(&self.mined, self.served.as_ref(), lossy, settings, work)
     }
 }
 
@@ -102,6 +103,11 @@ impl Served {
             false if kind.waits() || kind == EventKind::Wait => Treatment::Idle,
             false => Treatment::Judged,
         }
+    }
+
+    /// The stream of a thread.
+    pub(super) fn stream_of(&self, thread: ThreadId) -> Option<u32> {
+        self.streams.get(&thread).copied()
     }
 
     /// Those that were delayed.

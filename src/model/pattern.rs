@@ -5,13 +5,15 @@
 use super::Model;
 use super::idle::IdleCalls;
 use super::mining::Served;
-use super::propagation::{self, Path};
+use super::propagation::{self, Path, Step};
+use super::routes;
 use super::sources::{self, Source};
 use super::unexplained::{self, Unexplained};
 use super::waiting::Waiting;
 use crate::analysis::offsets::Clock;
 use crate::analysis::patterns::blame::Blamed;
 use crate::analysis::patterns::measure::{Limit, Settings, Verdict};
+use crate::analysis::patterns::routes::Change;
 use crate::analysis::patterns::table::{PatternId, Shape, Table};
 use crate::analysis::patterns::{Lateness, Mined};
 use crate::base::time::{Ns, Span};
@@ -72,6 +74,22 @@ pub struct Responsible {
     pub excess_ns: Ns,
     /// How long it takes in the reference.
     pub reference_ns: Ns,
+    /// It is where the occurrence takes another route than the others.
+    pub route: Option<Change>,
+}
+
+impl Responsible {
+    /// A step of a path as what was too long in its anomaly.
+    pub(super) fn of(step: &Step) -> Responsible {
+        Responsible {
+            what: step.what.clone(),
+            kind: step.kind,
+            local: step.local,
+            excess_ns: step.excess_ns,
+            reference_ns: step.reference_ns,
+            route: step.route,
+        }
+    }
 }
 
 /// An occurrence that took too long.
@@ -99,6 +117,13 @@ pub struct Anomaly {
     pub execution: Option<u32>,
     /// The events that took too long, in order.
     pub responsible: Vec<Responsible>,
+}
+
+impl Anomaly {
+    /// It took another route than the others, and nothing else in it is told.
+    pub fn only_differs(&self) -> bool {
+        !self.responsible.is_empty() && self.responsible.iter().all(|r| r.route.is_some())
+    }
 }
 
 /// The columns of the paper's table.
@@ -171,13 +196,15 @@ pub struct Examined {
 impl Anomalies {
     /// Characterise what was mined under these settings. Fast enough to be called at each change of q or s.
     pub fn new(mined: &Mined, settings: &Settings, work: &Work) -> Result<Self, Cancelled> {
-        Anomalies::of(mined, None, settings, work)
+        Anomalies::of(mined, None, false, settings, work)
     }
 
-    /// The same; where there are executions they come first, and what they did not wait for is listed behind.
+    /// The same; where there are executions they come first, and what they did not wait for is listed behind. `lossy`: events
+    /// were lost.
     pub(super) fn of(
         mined: &Mined,
         served: Option<&Served>,
+        lossy: bool,
         settings: &Settings,
         work: &Work,
     ) -> Result<Self, Cancelled> {
@@ -190,40 +217,29 @@ impl Anomalies {
             }
         };
         let lateness = mined.lateness_of(settings, treat, work)?;
-        let operations = &mined.operations;
-        let measured: Vec<PatternId> = mined.table.measured().map(|(id, _)| id).collect();
-        let patterns: Vec<Pattern> =
-            measured.iter().map(|id| pattern(&mined.table, operations, &lateness, *id)).collect();
-        let mut order: Vec<u32> = (0..lateness.late.len() as u32).collect();
-        order.sort_by_key(|l| {
-            let late = &lateness.late[*l as usize];
-            (late.idle, Reverse(late.excess), late.occurrence, late.pattern)
-        });
-        let mut numbers = vec![0_u32; order.len()];
-        for (number, late) in (0..).zip(&order) {
-            numbers[*late as usize] = number;
+        let (mut patterns, mut anomalies, mut found) = repeated(mined, &lateness, work)?;
+        match served {
+            Some(served) => {
+                let detours = routes::of_executions(mined, served, settings, &work.cancel);
+                let mut delayed = served.delayed().find(settings);
+                routes::add(detours, &mut delayed.anomalies, &mut delayed.paths);
+                found.put_behind(delayed.paths, delayed.anomalies.len());
+                let first = patterns.len() as u32;
+                patterns.extend(delayed.patterns);
+                let of_executions =
+                    delayed.anomalies.into_iter().map(|a| Anomaly { pattern: a.pattern.map(|p| first + p), ..a });
+                anomalies.splice(0..0, of_executions);
+            }
+            // Where events were lost nobody knows the routes.
+            None if !lossy => {
+                let detours = routes::of_turns(mined, &idle, settings, &work.cancel);
+                routes::add(detours, &mut anomalies, &mut found.paths);
+            }
+            None => {}
         }
         work.cancel.check()?;
-        let mut found = propagation::paths(mined, &lateness, &numbers);
-        let mut anomalies: Vec<Anomaly> =
-            order.iter().map(|l| anomaly(mined, &lateness, &measured, *l as usize)).collect();
-        for source in &found.sources {
-            if let Some(anomaly) = anomalies.get_mut(*source as usize) {
-                anomaly.source = true;
-            }
-        }
-        let mut patterns = patterns;
-        if let Some(served) = served {
-            let delayed = served.delayed().find(settings);
-            found.put_behind(delayed.paths, delayed.anomalies.len());
-            let first = patterns.len() as u32;
-            patterns.extend(delayed.patterns);
-            let of_executions =
-                delayed.anomalies.into_iter().map(|a| Anomaly { pattern: a.pattern.map(|p| first + p), ..a });
-            anomalies.splice(0..0, of_executions);
-        }
         let summary = Summary {
-            events: operations.sequences.iter().map(|s| 2 * s.operations.len() as u64).sum(),
+            events: mined.operations.sequences.iter().map(|s| 2 * s.operations.len() as u64).sum(),
             patterns: patterns.len() as u64,
             selected: patterns.iter().filter(|p| p.verdict == Verdict::Selected).count() as u64,
             anomalies: anomalies.len() as u64,
@@ -231,45 +247,82 @@ impl Anomalies {
             longest_path: found.longest,
             violations: lateness.spread.violations,
         };
-        let streams = operations.sequences.iter().zip(&mined.clocks).map(|(sequence, clock)| Stream {
-            name: sequence.stream.clone(),
-            label: sequence.label.clone(),
-            rank: sequence.rank,
-            thread: sequence.thread.clone(),
-            offset_ns: clock.offset,
-            drift_ppb: clock.drift * 1e9,
-            error_ns: clock.error,
-        });
-        let streams: Vec<Stream> = streams.chain(served.iter().flat_map(|s| s.beyond.iter().cloned())).collect();
         let executions = served.map(|s| &s.model);
-        let task = |m: &Model| (m.tasks.get(m.task).cloned().unwrap_or_default(), m.executions.len() as u64);
-        let durations = |m: &Model| (0..m.executions.len()).map(|i| m.executions.duration(i)).sum();
-        let examined = Examined {
-            streams: operations.sequences.len() as u64,
-            operations: operations.sequences.iter().map(|s| s.operations.len() as u64).sum(),
-            executions: executions.map(task),
-            executions_ns: executions.map_or(0, durations),
-            is_mpi: operations.sequences.iter().any(|s| s.rank.is_some()),
-        };
         let mut found = Anomalies {
             q: settings.q,
             s: settings.s,
             limit: settings.limit,
             origin: origin(mined).min(executions.map_or(Ns::MAX, |m| m.origin)),
             summary,
-            streams,
+            streams: streams(mined, served),
             patterns,
             anomalies,
             paths: found.paths,
             paths_left_out: found.left_out,
-            waiting: mined.waiting.as_ref().map(|w| Waiting::new(w, operations)),
+            waiting: mined.waiting.as_ref().map(|w| Waiting::new(w, &mined.operations)),
             sources: Vec::new(),
             unexplained: unexplained::of(mined, &lateness),
-            examined,
+            examined: Examined::new(&mined.operations, executions),
         };
         found.sources = sources::of(&found);
         Ok(found)
     }
+}
+
+impl Examined {
+    fn new(operations: &Operations, executions: Option<&Model>) -> Examined {
+        let task = |m: &Model| (m.tasks.get(m.task).cloned().unwrap_or_default(), m.executions.len() as u64);
+        let durations = |m: &Model| (0..m.executions.len()).map(|i| m.executions.duration(i)).sum();
+        Examined {
+            streams: operations.sequences.len() as u64,
+            operations: operations.sequences.iter().map(|s| s.operations.len() as u64).sum(),
+            executions: executions.map(task),
+            executions_ns: executions.map_or(0, durations),
+            is_mpi: operations.sequences.iter().any(|s| s.rank.is_some()),
+        }
+    }
+}
+
+/// What repeats in each stream: the patterns, their occurrences that took too long, and how that spread.
+fn repeated(
+    mined: &Mined,
+    lateness: &Lateness,
+    work: &Work,
+) -> Result<(Vec<Pattern>, Vec<Anomaly>, propagation::Found), Cancelled> {
+    let measured: Vec<PatternId> = mined.table.measured().map(|(id, _)| id).collect();
+    let patterns = measured.iter().map(|id| pattern(&mined.table, &mined.operations, lateness, *id)).collect();
+    let mut order: Vec<u32> = (0..lateness.late.len() as u32).collect();
+    order.sort_by_key(|l| {
+        let late = &lateness.late[*l as usize];
+        (late.idle, Reverse(late.excess), late.occurrence, late.pattern)
+    });
+    let mut numbers = vec![0_u32; order.len()];
+    for (number, late) in (0..).zip(&order) {
+        numbers[*late as usize] = number;
+    }
+    work.cancel.check()?;
+    let found = propagation::paths(mined, lateness, &numbers);
+    let mut anomalies: Vec<Anomaly> = order.iter().map(|l| anomaly(mined, lateness, &measured, *l as usize)).collect();
+    for source in &found.sources {
+        if let Some(anomaly) = anomalies.get_mut(*source as usize) {
+            anomaly.source = true;
+        }
+    }
+    Ok((patterns, anomalies, found))
+}
+
+/// The streams of the operations, and of executions those beyond them.
+fn streams(mined: &Mined, served: Option<&Served>) -> Vec<Stream> {
+    let streams = mined.operations.sequences.iter().zip(&mined.clocks).map(|(sequence, clock)| Stream {
+        name: sequence.stream.clone(),
+        label: sequence.label.clone(),
+        rank: sequence.rank,
+        thread: sequence.thread.clone(),
+        offset_ns: clock.offset,
+        drift_ppb: clock.drift * 1e9,
+        error_ns: clock.error,
+    });
+    streams.chain(served.iter().flat_map(|s| s.beyond.iter().cloned())).collect()
 }
 
 fn origin(mined: &Mined) -> Ns {
@@ -307,6 +360,7 @@ fn anomaly(mined: &Mined, lateness: &Lateness, measured: &[PatternId], at: usize
         local: blamed.local,
         excess_ns: blamed.excess,
         reference_ns: blamed.reference,
+        route: None,
     });
     Anomaly {
         pattern: late.pattern.and_then(|pattern| measured.binary_search(&pattern).ok()).map(|at| at as u32),

@@ -2,6 +2,7 @@
 
 use super::pattern::what;
 use crate::analysis::patterns::blame::Blamed;
+use crate::analysis::patterns::routes::Change;
 use crate::analysis::patterns::spread::Node;
 use crate::analysis::patterns::triggers::Triggers;
 use crate::analysis::patterns::{Lateness, Mined};
@@ -56,6 +57,8 @@ pub struct Step {
     pub via: Option<Via>,
     /// Of a source: it is noise.
     pub noise: Option<Noise>,
+    /// It is where the occurrence takes another route than the others.
+    pub route: Option<Change>,
 }
 
 /// From a source to one of its last victims. Victims form a tree under their source, because each waited for one last
@@ -69,6 +72,8 @@ pub struct Path {
     /// Name of the source's thread as contexts show it (`worker-*` for a pool); empty for the execution's own thread and
     /// outside of executions.
     pub origin: String,
+    /// The source's function as its other delays tell it, where stacks do not tell it of this one.
+    pub function: Option<String>,
     /// What the source was too long by.
     pub excess_ns: Ns,
     /// The delay that the source caused in all its victims, on all its paths.
@@ -177,6 +182,7 @@ pub(super) fn paths(mined: &Mined, lateness: &Lateness, numbers: &[u32]) -> Foun
                 source: number,
                 execution: None,
                 origin: String::new(),
+                function: None,
                 excess_ns: source.excess,
                 affected_ns: source.affected,
                 messages: depth[end],
@@ -264,5 +270,6 @@ fn step(mined: &Mined, lateness: &Lateness, numbers: &[u32], triggers: &Triggers
             None => noise(mined, node, &blamed, late.pattern.is_none(), triggers),
             Some(_) => None,
         },
+        route: None,
     }
 }

@@ -5,6 +5,7 @@
 
 use super::pattern::Anomalies;
 use super::propagation::{Noise, Path, Step};
+use crate::analysis::patterns::routes::Change;
 use crate::base::time::{Ns, Span};
 use crate::event::operation::{EventKind, Via};
 use std::cmp::Reverse;
@@ -52,6 +53,8 @@ pub struct Source {
     pub victim: Option<(String, Option<String>)>,
     /// Noise of the system.
     pub noise: Option<Noise>,
+    /// It is where executions, or turns, take another route than the others; of all its occurrences.
+    pub route: Option<Change>,
     /// Waits for work: neither source nor victim.
     pub idle: bool,
     /// It delayed executions.
@@ -150,7 +153,7 @@ fn of_paths(found: &Anomalies, paths: &[Path], first: u32) -> Option<(Key, u32, 
         process,
         what: source.what.clone(),
         kind: source.kind,
-        function: source.function.clone(),
+        function: path.function.clone().or_else(|| source.function.clone()),
         via: if is_rank { Vec::new() } else { path.steps.iter().filter_map(|s| s.via).collect() },
         victim,
         noise: source.noise.is_some(),
@@ -174,7 +177,10 @@ fn row(found: &Anomalies, key: Key, all: Vec<(u32, Occurrence)>) -> Source {
     let mut occurrences: Vec<Occurrence> = all.into_iter().map(|(_, o)| o).collect();
     occurrences.sort_by_key(|o| (o.span.start, o.span.end, o.anomaly));
     let executions: BTreeSet<u32> = occurrences.iter().flat_map(|o| &o.executions).copied().collect();
-    let noise = occurrences.iter().find_map(|o| found.paths.get(o.path? as usize)?.steps.first()?.noise);
+    let step = |o: &Occurrence| found.paths.get(o.path? as usize)?.steps.first();
+    let noise = occurrences.iter().find_map(|o| step(o)?.noise);
+    let route = occurrences.first().and_then(|o| step(o)?.route);
+    let route = route.filter(|_| occurrences.iter().all(|o| step(o).is_some_and(|s| s.route == route)));
     Source {
         streams: streams.into_iter().collect(),
         name: key.name,
@@ -185,6 +191,7 @@ fn row(found: &Anomalies, key: Key, all: Vec<(u32, Occurrence)>) -> Source {
         via: key.via,
         victim: key.victim,
         noise,
+        route,
         idle: key.idle,
         in_executions: key.in_executions,
         affected_ns: occurrences.iter().map(|o| o.affected_ns).sum(),

@@ -292,6 +292,11 @@ impl Recording {
         self.cpus.iter().find(two).map(|((_, cpu), _)| format!("CPU {cpu} has two threads at a time"))
     }
 
+    /// Events were lost in this span.
+    pub fn is_lossy(&self, span: Span) -> bool {
+        self.lossy.iter().any(|lost| !lost.clip(span).is_empty())
+    }
+
     /// Who ran on a CPU.
     pub fn runs(&self, host: HostId, cpu: u32) -> &[CpuRun] {
         match self.cpus.binary_search_by_key(&(host, cpu), |(key, _)| *key) {

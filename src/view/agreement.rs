@@ -15,7 +15,7 @@ use std::collections::BTreeSet;
 
 /// Why the first source is not what the comparison names; `None` where it is, or where one of them names nothing.
 pub fn disagreement(model: &Model, comparison: &Comparison, found: &Anomalies) -> Option<String> {
-    let top = found.sources.first().filter(|s| !s.idle)?;
+    let top = found.sources.first().filter(|s| !s.idle && s.affected_ns > 0)?;
     let cause = comparison.causes.first().filter(|c| c.rank.is_some() && comparison.verdict.basis == Basis::Cause)?;
     let task = model.tasks.get(model.task);
     if let Some((of, _)) = found.examined.executions.as_ref().filter(|(of, _)| Some(of) != task) {

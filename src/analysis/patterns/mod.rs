@@ -12,6 +12,7 @@ mod follow;
 pub mod grammar;
 pub mod measure;
 pub mod rendezvous;
+pub mod routes;
 pub mod spread;
 pub mod table;
 pub mod triggers;

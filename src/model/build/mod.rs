@@ -204,7 +204,7 @@ fn made(
         let label = labels.get(trace.index()).copied();
         let label = label.unwrap_or_else(|| model.names.intern(""));
         columns.push(execution, counts, &counters, &spent, kind, label);
-        let lossy = recording.lossy.iter().any(|l| !l.clip(execution.span).is_empty());
+        let lossy = recording.is_lossy(execution.span);
         let first = || format!("execution at {} ns", execution.span.start.saturating_sub(recording.span.start));
         model.notices.add(Notice::UnresolvedWaits, unresolved, first);
         model.notices.add(Notice::UntiledPaths, u64::from(!tiled), first);

@@ -7,11 +7,12 @@ mod paths;
 mod text;
 
 pub use text::{Shown, Words, examined, rule, text, verdict};
-pub(super) use text::{doing, duration, of_source};
+pub(super) use text::{doing, duration, of_source, routed};
 
 use super::clean;
 use super::waiting::{self, WaitingJson};
 use crate::analysis::patterns::measure::Verdict;
+use crate::analysis::patterns::routes::Change;
 use crate::base::notice::Notices;
 use crate::base::time::Ns;
 use crate::event::operation::{ThreadPlace, Via};
@@ -140,6 +141,7 @@ struct ResponsibleJson {
     local_end_ns: Ns,
     excess_ns: Ns,
     reference_ns: Ns,
+    route: Option<&'static str>,
 }
 
 /// A path.
@@ -168,6 +170,7 @@ struct SourceJson {
     via: Vec<&'static str>,
     victim: Option<VictimJson>,
     noise: Option<&'static str>,
+    route: Option<&'static str>,
     idle: bool,
     in_executions: bool,
     affected_ns: Ns,
@@ -218,6 +221,7 @@ struct StepJson {
     reference_ns: Ns,
     via: Option<&'static str>,
     noise: Option<&'static str>,
+    route: Option<&'static str>,
 }
 
 fn cleaned(text: &str) -> String {
@@ -319,6 +323,7 @@ fn anomaly(found: &Anomalies, id: usize, a: &Anomaly) -> AnomalyJson {
         local_end_ns: r.local.end,
         excess_ns: r.excess_ns,
         reference_ns: r.reference_ns,
+        route: r.route.map(Change::name),
     };
     AnomalyJson {
         id,
@@ -353,6 +358,7 @@ fn path(found: &Anomalies, path: &Path) -> PathJson {
         reference_ns: s.reference_ns,
         via: s.via.map(Via::name),
         noise: s.noise.map(Noise::name),
+        route: s.route.map(Change::name),
     };
     PathJson {
         excess_ns: path.excess_ns,
@@ -399,6 +405,7 @@ fn source(found: &Anomalies, source: &Source) -> SourceJson {
             .as_ref()
             .map(|(name, function)| VictimJson { name: cleaned(name), function: function.as_deref().map(cleaned) }),
         noise: source.noise.map(Noise::name),
+        route: source.route.map(Change::name),
         idle: source.idle,
         in_executions: source.in_executions,
         affected_ns: source.affected_ns,

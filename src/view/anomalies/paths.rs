@@ -2,6 +2,7 @@
 //! waits for which nobody is recorded as late.
 
 use super::text::{Shown, doing, duration, name, place};
+use crate::analysis::patterns::routes::Change;
 use crate::event::operation::{EventKind, Via};
 use crate::model::pattern::Anomalies;
 use crate::model::propagation::{Noise, Path, Step};
@@ -128,6 +129,13 @@ pub(super) fn sentence(step: &Step) -> String {
         0 => "other steps do no such thing".to_owned(),
         reference => format!("usually {}", duration(reference)),
     };
+    match step.route {
+        Some(Change::Missing) => return format!("{what} ({usual}): another route than the others"),
+        Some(Change::Instead | Change::Order) => {
+            return format!("{what} took {length} ({usual}): another route than the others");
+        }
+        Some(Change::Additional) | None => {}
+    }
     if step.noise == Some(Noise::Tracer) {
         return format!(
             "{what} took {length} ({usual}): the tracer wrote out its buffer meanwhile, which the program did not ask for"

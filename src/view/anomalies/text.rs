@@ -3,7 +3,9 @@
 use super::cleaned;
 use super::paths::{self, sentence};
 use crate::analysis::patterns::measure::{Limit, Verdict};
+use crate::analysis::patterns::routes::Change;
 use crate::base::notice::{Notices, Severity};
+use crate::event::operation::EventKind;
 use crate::model::pattern::{Anomalies, Stream};
 use crate::model::propagation::Step;
 use crate::model::sources::Source;
@@ -142,7 +144,7 @@ impl Words {
             0 | 1 => of,
             n => format!("{of} ({n} threads)"),
         };
-        let what = cleaned(&source.what);
+        let what = routed(&source.what, source.kind, source.route);
         let did = match &source.function {
             Some(function) => format!("{what} in {}", clean::text(function)),
             None => what,
@@ -150,7 +152,7 @@ impl Words {
         let noise = match source.noise {
             Some(_) => " (noise of the system)",
             // Others waited for it, and it waited itself: for nobody who is recorded as late.
-            None if source.kind.waits() && !source.idle => " (a wait without a source)",
+            None if source.kind.waits() && !source.idle && source.route.is_none() => " (a wait without a source)",
             None => "",
         };
         let via: Vec<&str> = source.via.iter().map(|via| via.name()).collect();
@@ -221,8 +223,19 @@ pub fn verdict(found: &Anomalies) -> String {
 
 /// The same, where executions were delayed.
 fn of_executions(found: &Anomalies, task: &str, executions: u64) -> String {
-    let Some(first) = found.sources.first().filter(|s| s.in_executions) else {
-        return format!("None of the {executions} executions of {} was delayed for long.", clean::text(task));
+    let first = found.sources.first().filter(|s| s.in_executions);
+    let Some(first) = first.filter(|s| s.affected_ns > 0) else {
+        let none = format!("None of the {executions} executions of {} was delayed for long", clean::text(task));
+        return match first.filter(|s| s.route.is_some()) {
+            Some(other) => {
+                let words = Words::of(other);
+                format!(
+                    "{none}; {} took another route than the others: {}, {}.",
+                    other.executions, words.who, words.did
+                )
+            }
+            None => format!("{none}."),
+        };
     };
     let words = Words::of(first);
     let to = if words.to.is_empty() { String::new() } else { format!(", {}", words.to) };
@@ -239,9 +252,21 @@ fn of_executions(found: &Anomalies, task: &str, executions: u64) -> String {
 
 /// What happened, and in which function where that is known.
 pub(in crate::view) fn doing(step: &Step) -> String {
+    let what = routed(&step.what, step.kind, step.route);
     match &step.function {
-        Some(function) => format!("{} in {}", clean::text(&step.what), clean::text(function)),
-        None => cleaned(&step.what),
+        Some(function) => format!("{what} in {}", clean::text(function)),
+        None => what,
+    }
+}
+
+/// An event that takes another route than the others says so.
+pub(in crate::view) fn routed(what: &str, kind: EventKind, route: Option<Change>) -> String {
+    let what = clean::text(what);
+    let is_call = !matches!(kind, EventKind::Running | EventKind::Runnable | EventKind::Interrupt);
+    match route {
+        Some(Change::Additional) if is_call => format!("additional {what}"),
+        Some(Change::Missing) => format!("no {what}"),
+        _ => what.into_owned(),
     }
 }
 

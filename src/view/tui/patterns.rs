@@ -12,7 +12,7 @@ use crate::base::time::Span;
 use crate::model::pattern::{Anomalies, Anomaly, Stream};
 use crate::model::propagation::Step;
 use crate::model::sources::Source;
-use crate::view::anomalies::rule;
+use crate::view::anomalies::{routed, rule};
 use std::cmp::Reverse;
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -130,6 +130,7 @@ impl Found {
                 let place = self.get(*source).map_or(String::new(), |s| self.place(s.stream));
                 format!("victim of {place}")
             }
+            Some(_) if self.get(at).is_some_and(Anomaly::only_differs) => "takes another route".into(),
             Some(Role::Delayed(path)) => match self.step(*path, 0) {
                 Some(first) if self.get(at).is_some_and(|a| a.stream != first.stream) => {
                     format!("delayed by {}", self.place(first.stream))
@@ -144,7 +145,7 @@ impl Found {
     /// What took too long in it, and in which pattern.
     pub fn what(&self, anomaly: &Anomaly) -> String {
         let worst = anomaly.responsible.iter().max_by_key(|r| (r.excess_ns, Reverse(r.local.start)));
-        let what = worst.map_or("", |r| r.what.as_str());
+        let what = worst.map_or_else(String::new, |r| routed(&r.what, r.kind, r.route));
         let others = match anomaly.responsible.len() {
             0 | 1 => String::new(),
             n => format!(" and {} more", n - 1),

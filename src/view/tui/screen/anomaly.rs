@@ -1,6 +1,7 @@
 //! Pages about patterns: one anomaly with all that is known of it, and the list of all patterns.
 
 use crate::analysis::patterns::measure::Verdict;
+use crate::view::anomalies::routed;
 use crate::view::tui::app::App;
 use crate::view::tui::canvas::{width, wrap};
 use crate::view::tui::details::samples_of_moment;
@@ -21,13 +22,17 @@ pub fn lines(app: &App, found: &Found, at: u32, columns: usize) -> Vec<Line> {
     ]];
     let time = |ns: i64| figure::time(ns as f64);
     if let Some(pattern) = anomaly.pattern.and_then(|p| found.anomalies.patterns.get(p as usize)) {
+        let cost = match anomaly.excess_ns {
+            saved @ ..0 => format!("its route saved {}", time(-saved)),
+            excess if anomaly.only_differs() => format!("its route cost {}", time(excess)),
+            excess => format!("{} too much", time(excess)),
+        };
         let text = format!(
-            "{} instead of at most {} among the shortest of {} occurrences: {:.1} times as long, {} too much",
+            "{} instead of at most {} among the shortest of {} occurrences: {:.1} times as long, {cost}",
             time(anomaly.span.len()),
             time(pattern.max_ref_ns),
             figure::count(pattern.occurrences),
             anomaly.factor,
-            time(anomaly.excess_ns)
         );
         lines.extend(paragraph(Scope::Text, &text, columns, 0));
         lines.push(Line::new());
@@ -35,8 +40,11 @@ pub fn lines(app: &App, found: &Found, at: u32, columns: usize) -> Vec<Line> {
         lines.extend(paragraph(Scope::Text, &pattern.name, columns, 2));
     }
     lines.push(Line::new());
-    let blame =
-        if anomaly.diffuse { "No single event is to blame; the longest was" } else { "What took too long in it" };
+    let blame = match () {
+        () if anomaly.diffuse => "No single event is to blame; the longest was",
+        () if anomaly.only_differs() => "Where it takes another route than the others",
+        () => "What took too long in it",
+    };
     lines.push(plain(Scope::Strong, blame));
     lines.push(plain(Scope::Dim, format!("{:>10} {:>9} {:>9}  event", "too much", "took", "usually")));
     for r in &anomaly.responsible {
@@ -44,7 +52,7 @@ pub fn lines(app: &App, found: &Found, at: u32, columns: usize) -> Vec<Line> {
             (Scope::Slow3, format!("{:>10} ", figure::extra(r.excess_ns as f64))),
             (Scope::Text, format!("{:>9} ", time(r.local.len()))),
             (Scope::Dim, format!("{:>9}  ", time(r.reference_ns))),
-            (Scope::Text, r.what.clone()),
+            (Scope::Text, routed(&r.what, r.kind, r.route)),
         ]);
         lines.push(plain(Scope::Dim, format!("{:32}at {} ns on its own clock", "", r.local.start)));
     }

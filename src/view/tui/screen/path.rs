@@ -46,6 +46,12 @@ fn head(canvas: &mut Canvas<'_>, found: &Found, path: &Path, at: usize) {
     let (excess, affected) = (figure::time(path.excess_ns as f64), figure::time(path.affected_ns as f64));
     let x = canvas.text(1, 0, &format!("path {} of {}", at + 1, found.anomalies.paths.len()), Scope::Strong);
     let text = match (path.affected_ns, path.messages) {
+        (_, 0) if path.excess_ns < 0 => {
+            format!("  another route than the others, which saved {}", figure::time(-path.excess_ns as f64))
+        }
+        (0, 0) if path.steps.iter().any(|s| s.route.is_some()) => {
+            format!("  another route than the others, which took {excess}")
+        }
         (_, 0) if path.execution.is_some() => format!("  delayed its own execution by {excess}"),
         (_, n) if path.execution.is_some() => {
             let others = if path.affected_ns > path.excess_ns {

@@ -1,0 +1,432 @@
+//! Occurrences that take another route than the others: an additional operation, a missing one, one in place of another, an
+//! order that the others do not have.
+//!
+//! In: occurrences ([`Turn`]), each a run of one stream's operations, in populations that do the same. Out: where they differ
+//! ([`Difference`]), whether that costs time or saves it. A transition from one operation to the next is *rare* when at
+//! most one occurrence in [`RARE`] has it; a run of rare transitions is a difference, named by what usually stands between its ends.
+//! Operations that are repeated more or less often than usual show in no transition and are found by their number.
+//! Where fewer than the part q take a usual route there is none, and nothing is said. Cost: linear in the operations, twice.
+//! ALGORITHMS.md 9.8.
+
+use crate::base::names::NameId;
+use crate::base::time::{Ns, Span};
+use crate::base::work::Cancel;
+use crate::event::operation::{Operation, Operations};
+use foldhash::{HashMap, HashSet};
+use std::cmp::Reverse;
+use std::collections::BTreeMap;
+use std::ops::Range;
+
+/// Fewer occurrences have no usual route.
+pub const FEWEST: usize = 20;
+/// What at most one occurrence in so many does is rare; of few occurrences, what one of them does.
+const RARE: usize = 20;
+/// Missing operations are looked for so many steps along the usual route.
+const FARTHEST: usize = 64;
+
+/// One occurrence: operations of a stream that follow each other.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Turn {
+    /// It is held against the others of its population.
+    pub population: u32,
+    /// Position of the stream.
+    pub stream: u32,
+    /// Positions of its operations there.
+    pub operations: Range<u32>,
+}
+
+/// How a route differs from the usual one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Change {
+    /// Operations that are usually not made, or not as often.
+    Additional,
+    /// Operations that are usually made are not.
+    Missing,
+    /// Operations in place of others.
+    Instead,
+    /// The usual operations, in another order.
+    Order,
+}
+
+impl Change {
+    /// The name in JSON.
+    pub fn name(self) -> &'static str {
+        match self {
+            Change::Additional => "additional",
+            Change::Missing => "missing",
+            Change::Instead => "instead",
+            Change::Order => "order",
+        }
+    }
+}
+
+/// Where an occurrence differs.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Difference {
+    /// Position of the [`Turn`].
+    pub turn: u32,
+    /// How.
+    pub change: Change,
+    /// Positions in the stream of what differs; where something is missing, empty, before the operation that came instead.
+    pub operations: Range<u32>,
+    /// What usually stands there.
+    pub usual: Vec<NameId>,
+    /// Longer than what usually stands there by this; negative where time was saved.
+    pub excess: Ns,
+    /// How long that usually takes.
+    pub reference: Ns,
+}
+
+/// All differences, in order of the turns. `q` is the part of a population that must take usual routes; `s` says how far a
+/// number that varies may lie outside its range.
+pub fn find(operations: &Operations, turns: &[Turn], q: f64, s: f64, cancel: &Cancel) -> Vec<Difference> {
+    let mut populations: BTreeMap<u32, Vec<u32>> = BTreeMap::new();
+    for (at, turn) in (0..).zip(turns) {
+        populations.entry(turn.population).or_default().push(at);
+    }
+    let mut found = Vec::new();
+    for members in populations.into_values().filter(|m| m.len() >= FEWEST) {
+        if cancel.is_cancelled() {
+            break;
+        }
+        found.extend(Routes::new(operations, turns, members, s).differences(q));
+    }
+    found.sort_by_key(|d: &Difference| (d.turn, d.operations.start));
+    found
+}
+
+/// An operation by name; `None` before the first and after the last.
+type Stop = Option<NameId>;
+
+/// The routes of one population.
+struct Routes<'a> {
+    operations: &'a Operations,
+    turns: &'a [Turn],
+    members: Vec<u32>,
+    /// What no more occurrences than this do is rare.
+    rare: u32,
+    /// Occurrences that have a transition.
+    transitions: HashMap<(Stop, Stop), u32>,
+    /// After each operation the one that follows in most occurrences.
+    next: HashMap<Stop, Stop>,
+    /// By operation the most and the least that is not unusual.
+    limits: HashMap<NameId, (u32, u32)>,
+}
+
+impl<'a> Routes<'a> {
+    fn new(operations: &'a Operations, turns: &'a [Turn], members: Vec<u32>, s: f64) -> Routes<'a> {
+        let rare = (members.len() / RARE).max(1) as u32;
+        let (transitions, next, limits) = Default::default();
+        let mut routes = Routes { operations, turns, members, rare, transitions, next, limits };
+        // By transition: the occurrence that had it last.
+        let mut last: HashMap<(Stop, Stop), u32> = HashMap::default();
+        let mut numbers: HashMap<NameId, Vec<u32>> = HashMap::default();
+        for turn in routes.members.clone() {
+            for pair in routes.transitions_of(turn) {
+                if last.insert(pair, turn) != Some(turn) {
+                    *routes.transitions.entry(pair).or_default() += 1;
+                }
+            }
+            for (name, number) in routes.numbers(turn) {
+                numbers.entry(name).or_default().push(number);
+            }
+        }
+        let mut most: HashMap<Stop, (u32, Reverse<Stop>)> = HashMap::default();
+        for ((from, to), count) in &routes.transitions {
+            let best = most.entry(*from).or_insert((0, Reverse(*to)));
+            *best = (*best).max((*count, Reverse(*to)));
+        }
+        routes.next = most.into_iter().map(|(from, (_, to))| (from, to.0)).collect();
+        let (n, rare) = (routes.members.len(), rare as usize);
+        routes.limits = numbers.into_iter().map(|(name, numbers)| (name, bounds(numbers, n, rare, s))).collect();
+        routes
+    }
+
+    fn of(&self, turn: u32) -> &'a [Operation] {
+        let Some(turn) = self.turns.get(turn as usize) else { return &[] };
+        let all = self.operations.sequences.get(turn.stream as usize).map_or(&[][..], |s| &s.operations);
+        all.get(turn.operations.start as usize..turn.operations.end as usize).unwrap_or(&[])
+    }
+
+    fn stops(&self, turn: u32) -> impl Iterator<Item = Stop> + 'a {
+        let inside = self.of(turn).iter().map(|o| Some(o.symbol));
+        std::iter::once(None).chain(inside).chain(std::iter::once(None))
+    }
+
+    fn transitions_of(&self, turn: u32) -> impl Iterator<Item = (Stop, Stop)> + 'a {
+        self.stops(turn).zip(self.stops(turn).skip(1))
+    }
+
+    /// How often each operation is made.
+    fn numbers(&self, turn: u32) -> BTreeMap<NameId, u32> {
+        let mut numbers = BTreeMap::new();
+        for operation in self.of(turn) {
+            *numbers.entry(operation.symbol).or_default() += 1;
+        }
+        numbers
+    }
+
+    fn is_rare(&self, from: Stop, to: Stop) -> bool {
+        self.transitions.get(&(from, to)).is_none_or(|count| *count <= self.rare)
+    }
+
+    /// What usually stands between two operations: nothing where the one usually follows the other. `None` where the usual
+    /// route does not lead from one to the other.
+    fn between(&self, from: Stop, to: Stop) -> Option<Vec<NameId>> {
+        if !self.is_rare(from, to) {
+            return Some(Vec::new());
+        }
+        let (mut way, mut at) = (Vec::new(), from);
+        while way.len() < FARTHEST {
+            let next = *self.next.get(&at)?;
+            if self.is_rare(at, next) {
+                return None;
+            }
+            if next == to {
+                return Some(way);
+            }
+            way.push(next?);
+            at = next;
+        }
+        None
+    }
+
+    fn differences(&self, q: f64) -> Vec<Difference> {
+        let mut found: Vec<Difference> = Vec::new();
+        let mut differing = 0;
+        for turn in &self.members {
+            let before = found.len();
+            self.differences_of(*turn, &mut found);
+            differing += usize::from(found.len() > before);
+        }
+        let n = self.members.len();
+        if differing as f64 > (1.0 - q) * n as f64 {
+            return Vec::new();
+        }
+        self.price(&mut found);
+        found
+    }
+
+    fn differences_of(&self, turn: u32, found: &mut Vec<Difference>) {
+        let Some(first) = self.turns.get(turn as usize).map(|t| t.operations.start) else { return };
+        let stops: Vec<Stop> = self.stops(turn).collect();
+        let is_rare: Vec<bool> = stops.windows(2).map(|pair| self.is_rare(pair[0], pair[1])).collect();
+        let before = found.len();
+        let mut at = 0;
+        for run in is_rare.chunk_by(|a, b| a == b) {
+            // Stops `at` and `end` stand on the usual route, those between them do not.
+            let end = at + run.len();
+            if run[0] {
+                found.extend(self.difference(turn, first, &stops, at, end));
+            }
+            at = end;
+        }
+        if found.len() > before {
+            return;
+        }
+        // Every transition is usual: perhaps there are more of them than usual, or fewer.
+        let numbers = self.numbers(turn);
+        for (name, (most, least)) in &self.limits {
+            let number = numbers.get(name).copied().unwrap_or(0);
+            // Behind the last of them; where there is none, at the end.
+            let last = stops.iter().rposition(|s| *s == Some(*name)).unwrap_or(stops.len() - 2);
+            let behind = first + last as u32;
+            let (change, operations, usual) = match () {
+                () if number > *most => (Change::Additional, behind - 1..behind, Vec::new()),
+                () if number < *least => (Change::Missing, behind..behind, vec![*name]),
+                () => continue,
+            };
+            found.push(Difference { turn, change, operations, usual, excess: 0, reference: 0 });
+        }
+        // The names stand in no order.
+        found[before..].sort_by_key(|d| (d.operations.start, d.usual.clone()));
+    }
+
+    /// The difference between two stops.
+    fn difference(&self, turn: u32, first: u32, stops: &[Stop], from: usize, to: usize) -> Option<Difference> {
+        let inside: Vec<NameId> = stops.get(from + 1..to)?.iter().copied().flatten().collect();
+        let position = |stop: usize| first + stop as u32 - 1;
+        let mut operations = position(from + 1)..position(to);
+        let mut usual = Vec::new();
+        let change = match self.between(stops[from], stops[to]) {
+            Some(way) => {
+                let change = compare(&inside, &way)?;
+                usual = way;
+                change
+            }
+            None => {
+                // The route goes back, or on elsewhere: to something that is made too often, else out of order.
+                let numbers = self.numbers(turn);
+                let again = |stop: &usize| {
+                    let Some(name) = stops.get(*stop).copied().flatten() else { return false };
+                    let most = self.limits.get(&name).map_or(0, |(most, _)| *most);
+                    numbers.get(&name).is_some_and(|number| *number > most)
+                };
+                let last = stops.len().checked_sub(2).filter(|last| *last > 0)?;
+                match (from + 1..=to).find(again) {
+                    Some(begin) => {
+                        let end = (begin..).take_while(|stop| *stop <= to || again(stop)).last()?.min(last);
+                        let end = (begin..=end).rev().find(again)?;
+                        operations = position(begin)..position(end) + 1;
+                        Change::Additional
+                    }
+                    None => {
+                        operations = position((from + 1).min(last))..position(to.min(last)) + 1;
+                        usual.extend(self.next.get(&stops[from]).copied().flatten());
+                        Change::Order
+                    }
+                }
+            }
+        };
+        Some(Difference { turn, change, operations, usual, excess: 0, reference: 0 })
+    }
+
+    /// Say what each difference cost: its own time less what usually stands there takes.
+    fn price(&self, found: &mut [Difference]) {
+        let wanted: HashSet<NameId> = found.iter().flat_map(|d| d.usual.iter().copied()).collect();
+        let mut lengths: HashMap<NameId, Vec<Ns>> = HashMap::default();
+        if !wanted.is_empty() {
+            for operation in self.members.iter().flat_map(|turn| self.of(*turn)) {
+                if wanted.contains(&operation.symbol) {
+                    lengths.entry(operation.symbol).or_default().push(operation.span().len());
+                }
+            }
+        }
+        let median = |mut lengths: Vec<Ns>| {
+            let middle = lengths.len().saturating_sub(1) / 2;
+            if lengths.is_empty() { 0 } else { *lengths.select_nth_unstable(middle).1 }
+        };
+        let usual: HashMap<NameId, Ns> = lengths.into_iter().map(|(name, all)| (name, median(all))).collect();
+        for difference in found {
+            let Some(turn) = self.turns.get(difference.turn as usize) else { continue };
+            let took = span(self.operations, turn.stream, &difference.operations).map_or(0, |s| s.len());
+            difference.reference = difference.usual.iter().filter_map(|name| usual.get(name)).sum();
+            difference.excess = took - difference.reference;
+        }
+    }
+}
+
+/// From the beginning of the first of some operations to the end of the last, on the stream's own clock.
+pub fn span(operations: &Operations, stream: u32, range: &Range<u32>) -> Option<Span> {
+    let all = &operations.sequences.get(stream as usize)?.operations;
+    let inside = all.get(range.start as usize..range.end as usize)?;
+    Some(Span::new(inside.first()?.start, inside.last()?.end))
+}
+
+/// How some operations differ from those that usually stand in their place; `None` where they are the same.
+fn compare(inside: &[NameId], usual: &[NameId]) -> Option<Change> {
+    let sorted = |names: &[NameId]| {
+        let mut names = names.to_vec();
+        names.sort_unstable();
+        names
+    };
+    match () {
+        () if inside == usual => None,
+        () if is_part(usual, inside) => Some(Change::Additional),
+        () if is_part(inside, usual) => Some(Change::Missing),
+        () if sorted(inside) == sorted(usual) => Some(Change::Order),
+        () => Some(Change::Instead),
+    }
+}
+
+/// All of `part` stands in `whole`, in the same order.
+fn is_part(part: &[NameId], whole: &[NameId]) -> bool {
+    let mut whole = whole.iter();
+    part.iter().all(|name| whole.any(|other| other == name))
+}
+
+/// The most and the least that is not unusual of a number that `numbers` occurrences of `n` have, the others none: its range
+/// without the rare ends, widened as the limits of durations are.
+fn bounds(mut numbers: Vec<u32>, n: usize, rare: usize, s: f64) -> (u32, u32) {
+    numbers.sort_unstable();
+    let zeros = n - numbers.len().min(n);
+    let at = |position: usize| position.checked_sub(zeros).and_then(|at| numbers.get(at)).copied().unwrap_or(0);
+    let (low, high) = (at(rare), at((n - 1).saturating_sub(rare)));
+    let range = (s * f64::from(high - low.min(high))) as u32;
+    (high.saturating_add(range), low.saturating_sub(range))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::event::operation::{Kind, Sequence};
+
+    /// Occurrences as words of one stream; every letter takes 10 ns, a capital one 100.
+    fn differences(words: &[&str], q: f64) -> Vec<String> {
+        let mut operations = Operations::default();
+        let (mut sequence, mut turns, mut now) = (Sequence::default(), Vec::new(), 0);
+        for word in words {
+            let first = sequence.operations.len() as u32;
+            for letter in word.chars() {
+                let symbol = operations.names.intern(&letter.to_string());
+                let length = if letter.is_uppercase() { 100 } else { 10 };
+                sequence.operations.push(Operation { symbol, kind: Kind::Work, start: now, end: now + length });
+                now += length + 5;
+            }
+            let end = sequence.operations.len() as u32;
+            turns.push(Turn { population: 0, stream: 0, operations: first..end });
+        }
+        operations.sequences.push(sequence);
+        let shown = |d: Difference| {
+            let all = &operations.sequences[0].operations;
+            let of = |names: Vec<NameId>| names.iter().map(|n| operations.names.get(*n)).collect::<String>();
+            let inside = all[d.operations.start as usize..d.operations.end as usize].iter().map(|o| o.symbol).collect();
+            let first = turns[d.turn as usize].operations.start;
+            let (name, usual) = (d.change.name(), of(d.usual));
+            format!("{}@{} {name} {} for {usual}: {}", d.turn, d.operations.start - first, of(inside), d.excess)
+        };
+        find(&operations, &turns, q, 2.0, &Cancel::default()).into_iter().map(shown).collect()
+    }
+
+    /// Thirty times `usual`, once `other` in the middle of them.
+    fn one(usual: &str, other: &str) -> Vec<String> {
+        let mut words = vec![usual; 30];
+        words.insert(15, other);
+        differences(&words, 0.75)
+    }
+
+    #[test]
+    fn each_kind_of_difference_is_told() {
+        assert_eq!(one("abcd", "abcd"), [""; 0]);
+        assert_eq!(one("abcd", "abXcd"), ["15@2 additional X for : 100"]);
+        assert_eq!(one("abcd", "Xabcd"), ["15@0 additional X for : 100"]);
+        assert_eq!(one("abcd", "abcdxY"), ["15@4 additional xY for : 115"]);
+        assert_eq!(one("abcd", "abd"), ["15@2 missing  for c: -10"]);
+        assert_eq!(one("abcd", "ab"), ["15@2 missing  for cd: -20"]);
+        assert_eq!(one("abcd", "bcd"), ["15@0 missing  for a: -10"]);
+        assert_eq!(one("abcd", ""), ["15@0 missing  for abcd: -40"]);
+        assert_eq!(one("abcd", "abxd"), ["15@2 instead x for c: 0"], "as long as ever");
+        assert_eq!(one("abcd", "acbd"), ["15@1 order cb for bc: 5"]);
+        assert_eq!(one("abcd", "xbcdY"), ["15@0 instead x for a: 0", "15@4 additional Y for : 100"]);
+    }
+
+    #[test]
+    fn what_is_made_more_or_less_often_is_told() {
+        assert_eq!(one("abcd", "abbcd"), ["15@2 additional b for : 10"]);
+        assert_eq!(one("abcd", "abcabcd"), ["15@3 additional abc for : 40"]);
+        assert_eq!(one("abc", "abSbc"), ["15@2 additional Sb for : 115"], "a second try");
+        // Every transition of these is usual.
+        assert_eq!(one("arwrwz", "arwrwrwz"), ["15@5 additional r for : 10", "15@6 additional w for : 10"]);
+        assert_eq!(one("arwrwz", "arwz"), ["15@2 missing  for r: -10", "15@3 missing  for w: -10"]);
+    }
+
+    #[test]
+    fn what_varies_is_usual() {
+        // Between one and five blocks are read.
+        let blocks = ["arz", "arrz", "arrrz", "arrrrz", "arrrrrz"];
+        let words: Vec<&str> = (0..50).map(|i| blocks[i % 5]).chain(["arrrrrrrrz"]).collect();
+        assert_eq!(differences(&words, 0.75), [""; 0], "eight are not so many more");
+        // One in eight asks twice.
+        let words: Vec<&str> = (0..80).map(|i| if i % 8 == 0 { "aqqz" } else { "aqz" }).collect();
+        assert_eq!(differences(&words, 0.75), [""; 0]);
+    }
+
+    #[test]
+    fn without_a_usual_route_nothing_differs() {
+        let words: Vec<String> = (0..40).map(|i| format!("a{}z", char::from(b'A' + i % 26))).collect();
+        let words: Vec<&str> = words.iter().map(String::as_str).collect();
+        assert_eq!(differences(&words, 0.75), [""; 0], "no two do the same");
+        let few: Vec<&str> = std::iter::repeat_n("ab", 18).chain(["axb"]).collect();
+        assert_eq!(differences(&few, 0.75), [""; 0], "19 are too few");
+    }
+}

@@ -1,0 +1,108 @@
+//! What a thread on a critical path did: the function and the system call that contexts name.
+//!
+//! In: contexts with the time spent in them, and the position of a thread among those they lead through. Out: the deepest
+//! function that covers most of that time, where functions are known, its callers, and the system call. Linear in the contexts
+//! times their depth.
+
+use super::Model;
+use super::context::{ContextId, FrameKind};
+use crate::base::names::NameId;
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, BTreeSet};
+
+/// Contexts asked for the name of a function.
+const CANDIDATES: usize = 16;
+
+/// What a thread did.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Named {
+    /// The deepest function that covers 80 % (else half) of the time whose function is known.
+    pub(super) function: Option<NameId>,
+    /// The system call in which at least half of the time was spent.
+    pub(super) call: Option<NameId>,
+    /// For most of the time it is not known what the function called: the thread may have been deeper.
+    pub(super) is_open: bool,
+    /// What called the function, from the outermost.
+    pub(super) callers: Vec<NameId>,
+}
+
+impl Named {
+    /// What the thread at the position `hop` of the way did in these contexts.
+    pub(super) fn of(model: &Model, leaves: &[(ContextId, u64)], hop: usize) -> Named {
+        let mut leaves: Vec<Leaf> =
+            leaves.iter().map(|(context, ns)| Leaf { frames: frames(model, *context, hop), ns: *ns }).collect();
+        leaves.sort_by(|a, b| b.ns.cmp(&a.ns).then_with(|| a.frames.cmp(&b.frames)));
+        let has_name = |name: &NameId| {
+            let text = model.names.get(*name);
+            !text.starts_with('[') && !text.contains("+0x")
+        };
+        let function = covering(&leaves, &has_name).or_else(|| covering(&leaves, &|_| true));
+        let total: u64 = leaves.iter().map(|leaf| leaf.ns).sum();
+        let mut calls: BTreeMap<NameId, u64> = BTreeMap::new();
+        for leaf in &leaves {
+            leaf.of_kind(FrameKind::Call)
+                .last()
+                .into_iter()
+                .for_each(|name| *calls.entry(name).or_default() += leaf.ns);
+        }
+        let most = calls.into_iter().max_by_key(|(name, ns)| (*ns, Reverse(*name)));
+        let ends = |leaf: &&Leaf| leaf.of_kind(FrameKind::Function).last() == function;
+        let is_cut = |leaf: &&Leaf| leaf.frames.last().is_none_or(|(kind, _)| *kind == FrameKind::NoStack);
+        let (ended, cut): (u64, u64) = leaves
+            .iter()
+            .filter(ends)
+            .fold((0, 0), |(all, cut), leaf| (all + leaf.ns, cut + if is_cut(&leaf) { leaf.ns } else { 0 }));
+        let caller = leaves.iter().find(|leaf| leaf.of_kind(FrameKind::Function).any(|name| Some(name) == function));
+        let callers = caller.map(|leaf| leaf.of_kind(FrameKind::Function).take_while(|name| Some(*name) != function));
+        Named {
+            function,
+            call: most.filter(|(_, ns)| ns * 2 >= total).map(|(name, _)| name),
+            is_open: ended > 0 && cut * 2 >= ended,
+            callers: callers.into_iter().flatten().collect(),
+        }
+    }
+}
+
+/// One context: the frames of the thread, and the time.
+struct Leaf {
+    frames: Vec<(FrameKind, NameId)>,
+    ns: u64,
+}
+
+impl Leaf {
+    fn of_kind(&self, kind: FrameKind) -> impl DoubleEndedIterator<Item = NameId> + '_ {
+        self.frames.iter().filter(move |(k, _)| *k == kind).map(|(_, name)| *name)
+    }
+}
+
+/// The deepest function that covers 80 %, else half, of the time in which one that is `wanted` is known.
+fn covering(leaves: &[Leaf], wanted: &dyn Fn(&NameId) -> bool) -> Option<NameId> {
+    let mut covers: BTreeMap<NameId, u64> = BTreeMap::new();
+    let mut known = 0;
+    for leaf in leaves {
+        let names: BTreeSet<NameId> = leaf.of_kind(FrameKind::Function).filter(wanted).collect();
+        known += if names.is_empty() { 0 } else { leaf.ns };
+        names.into_iter().for_each(|name| *covers.entry(name).or_default() += leaf.ns);
+    }
+    [80, 50].into_iter().find_map(|percent| {
+        let covered = |name: &NameId| covers.get(name).is_some_and(|ns| ns * 100 >= known * percent);
+        let deepest = |leaf: &Leaf| leaf.of_kind(FrameKind::Function).rev().filter(wanted).find(covered);
+        leaves.iter().take(CANDIDATES).filter(|_| known > 0).find_map(deepest)
+    })
+}
+
+/// The frames of a context that belong to a thread on its way, by the thread's position.
+fn frames(model: &Model, context: ContextId, hop: usize) -> Vec<(FrameKind, NameId)> {
+    let mut threads = 0;
+    let mut frames = Vec::new();
+    for at in model.contexts.path(context) {
+        let frame = model.contexts.frame(at);
+        match frame.kind {
+            FrameKind::Process | FrameKind::Thread(_) => threads += 1,
+            FrameKind::Wait(_) => threads += usize::from(threads == hop + 1),
+            _ if threads == hop + 1 => frames.push((frame.kind, frame.name)),
+            _ => {}
+        }
+    }
+    frames
+}

@@ -1,0 +1,301 @@
+//! Executions, and where there are none the turns of loops, that take another route than the others: anomalies whose responsible
+//! event is the differing step, with what it cost.
+//!
+//! In: differences in routes (`patterns/routes`), and the anomalies and paths of what took too long. Out: the same with the
+//! differences among them. A step that is a delay already is only marked; any other difference is a path of one step, whose cost
+//! counts where no delay covers its time. Cost: linear in the operations of the turns and the steps of all paths.
+//! ALGORITHMS.md 9.8.
+
+use super::idle::IdleCalls;
+use super::mining::Served;
+use super::pattern::{Anomaly, Responsible};
+use super::propagation::{Path, Step};
+use crate::analysis::patterns::Mined;
+use crate::analysis::patterns::measure::Settings;
+use crate::analysis::patterns::routes::{self, Change, Difference, Turn};
+use crate::base::names::NameId;
+use crate::base::time::{Ns, Span};
+use crate::base::work::Cancel;
+use crate::event::operation::{EventKind, Operation, Operations, Place};
+use foldhash::HashMap;
+use std::cmp::Reverse;
+use std::collections::BTreeMap;
+
+/// Operations that are named one by one.
+const NAMED: usize = 3;
+
+/// A difference, ready to be told.
+#[derive(Clone, Debug)]
+pub(super) struct Detour {
+    /// The execution, where there are some, and its population.
+    execution: Option<(u32, u32)>,
+    /// All of the occurrence.
+    turn: Span,
+    /// How long it lasted, times the usual.
+    factor: f64,
+    /// The differing step; its anomaly is not known yet.
+    step: Step,
+}
+
+/// Those of executions, on their own threads. Of executions during which events were lost nobody knows the route.
+pub(super) fn of_executions(mined: &Mined, served: &Served, settings: &Settings, cancel: &Cancel) -> Vec<Detour> {
+    let (operations, executions) = (&mined.operations, &served.model.executions);
+    let mut numbers = Vec::new();
+    let mut turns = Vec::new();
+    for (at, population) in (0_u32..).zip(&served.reference.population) {
+        let i = at as usize;
+        let is_lossy = served.contributions.lossy.get(i).copied().unwrap_or(false);
+        let stream = served.contributions.own.get(i).and_then(|own| served.stream_of(*own));
+        let all = stream.and_then(|s| operations.sequences.get(s as usize)).map(|s| &s.operations);
+        let (Some(stream), Some(all), false) = (stream, all, is_lossy) else { continue };
+        let (Some(start), Some(end)) = (executions.start.get(i), executions.end.get(i)) else { continue };
+        let position = |t: Ns| all.partition_point(|o| o.start < t) as u32;
+        let operations = position(*start)..position(*end).max(position(*start));
+        turns.push(Turn { population: *population, stream, operations });
+        numbers.push((at, *population));
+    }
+    let found = routes::find(operations, &turns, settings.q, settings.s, cancel);
+    let detour = |difference: &Difference| {
+        let at = difference.turn as usize;
+        let (execution, population) = *numbers.get(at)?;
+        let span = Span::new(*executions.start.get(execution as usize)?, *executions.end.get(execution as usize)?);
+        let root = served.reference.root(execution)?;
+        let usual = served.reference.bounds(population, root, true, settings).max_ref_ns;
+        Some(Detour {
+            execution: Some((execution, population)),
+            turn: span,
+            factor: span.len() as f64 / usual.max(1) as f64,
+            step: step(operations, turns.get(at)?, span, difference),
+        })
+    };
+    found.iter().filter_map(detour).collect()
+}
+
+/// Those of turns between waits for work, in kernel recordings without executions. Turns of threads of one name and process are
+/// held against each other.
+pub(super) fn of_turns(mined: &Mined, idle: &IdleCalls, settings: &Settings, cancel: &Cancel) -> Vec<Detour> {
+    let operations = &mined.operations;
+    let mut populations: HashMap<(&str, &str, NameId), u32> = HashMap::default();
+    let mut turns: Vec<Turn> = Vec::new();
+    for (stream, sequence) in (0_u32..).zip(&operations.sequences) {
+        let (Some(thread), Some(call)) = (&sequence.thread, idle.of(stream)) else { continue };
+        let next = populations.len() as u32;
+        let population = *populations.entry((&thread.process, &thread.name, call)).or_insert(next);
+        let waits = (0_u32..).zip(&sequence.operations).filter(|(_, o)| o.symbol == call).map(|(at, _)| at);
+        let waits: Vec<u32> = waits.collect();
+        turns.extend(waits.windows(2).map(|pair| Turn { population, stream, operations: pair[0] + 1..pair[1] }));
+    }
+    let span = |turn: &Turn| -> Option<Span> {
+        let at = |operation: u32| operations.get(Place { stream: turn.stream, operation });
+        Some(Span::new(at(turn.operations.start.checked_sub(1)?)?.end, at(turn.operations.end)?.start))
+    };
+    let mut lengths: BTreeMap<u32, Vec<Ns>> = BTreeMap::new();
+    for turn in &turns {
+        lengths.entry(turn.population).or_default().extend(span(turn).map(|s| s.len()));
+    }
+    let middle = |all: &mut Vec<Ns>| {
+        let middle = all.len().saturating_sub(1) / 2;
+        if all.is_empty() { 0 } else { *all.select_nth_unstable(middle).1 }
+    };
+    let usual: BTreeMap<u32, Ns> = lengths.iter_mut().map(|(population, all)| (*population, middle(all))).collect();
+    let detour = |difference: &Difference| {
+        let turn = turns.get(difference.turn as usize)?;
+        let span = span(turn)?;
+        let usual = usual.get(&turn.population).copied().unwrap_or(0);
+        let factor = span.len() as f64 / usual.max(1) as f64;
+        Some(Detour { execution: None, turn: span, factor, step: step(operations, turn, span, difference) })
+    };
+    let found = routes::find(operations, &turns, settings.q, settings.s, cancel);
+    found.iter().filter_map(detour).collect()
+}
+
+/// The differing step of a turn. Kernel recordings have one clock.
+fn step(operations: &Operations, turn: &Turn, whole: Span, difference: &Difference) -> Step {
+    let (stream, range) = (turn.stream, &difference.operations);
+    let all = operations.sequences.get(stream as usize).map_or(&[][..], |s| &s.operations);
+    let inside = all.get(range.start as usize..range.end as usize).unwrap_or(&[]);
+    let beside = |at: Option<u32>| at.filter(|at| turn.operations.contains(at)).and_then(|at| all.get(at as usize));
+    let gap = || {
+        let start = beside(range.start.checked_sub(1)).map_or(whole.start, |o| o.end);
+        Span::new(start, beside(Some(range.start)).map_or(whole.end, |o| o.start).max(start))
+    };
+    let span = routes::span(operations, stream, range).unwrap_or_else(gap);
+    let longest = inside.iter().max_by_key(|o| (o.span().len(), Reverse(o.start)));
+    Step {
+        anomaly: 0,
+        stream,
+        what: what(operations, inside, difference),
+        kind: longest.map_or(EventKind::Gap, |o| o.kind.into()),
+        span,
+        local: span,
+        function: operations.function(stream, span).map(|name| operations.names.get(name).to_owned()),
+        excess_ns: difference.excess,
+        reference_ns: difference.reference,
+        via: None,
+        noise: None,
+        route: Some(difference.change),
+    }
+}
+
+/// The operations that differ, in words.
+fn what(operations: &Operations, inside: &[Operation], difference: &Difference) -> String {
+    let text = |names: &[NameId]| {
+        let named: Vec<&str> = names.iter().take(NAMED).map(|name| operations.names.get(*name)).collect();
+        named.join(", ") + if names.len() > NAMED { ", ..." } else { "" }
+    };
+    let made: Vec<NameId> = inside.iter().map(|o| o.symbol).collect();
+    let without = |mut names: Vec<NameId>, others: &[NameId]| {
+        for other in others {
+            if let Some(at) = names.iter().position(|name| name == other) {
+                names.remove(at);
+            }
+        }
+        names
+    };
+    match difference.change {
+        Change::Additional => text(&without(made, &difference.usual)),
+        Change::Missing => text(&without(difference.usual.clone(), &made)),
+        Change::Instead | Change::Order => format!("{} instead of {}", text(&made), text(&difference.usual)),
+    }
+}
+
+/// Add differences to what took too long: a step that is one is marked, the others are anomalies and paths of their own.
+pub(super) fn add(detours: Vec<Detour>, anomalies: &mut Vec<Anomaly>, paths: &mut Vec<Path>) {
+    if detours.is_empty() {
+        return;
+    }
+    let told = Told::new(anomalies, paths);
+    // By execution, or by stream and beginning: the anomaly.
+    let mut known: BTreeMap<(Option<u32>, u32, Ns), u32> = BTreeMap::new();
+    for (at, anomaly) in (0_u32..).zip(&*anomalies).filter(|(_, a)| a.execution.is_some()) {
+        known.insert((anomaly.execution, 0, 0), at);
+    }
+    let mut source = paths.last().map_or(0, |p| p.source + 1);
+    for Detour { execution, turn, factor, mut step } in detours {
+        let number = execution.map(|(execution, _)| execution);
+        let covering = told.covering(number, &step, paths);
+        if let Some((path, at)) = covering.same {
+            mark(anomalies, paths, path, at, &step);
+            continue;
+        }
+        let key = if number.is_some() { (number, 0, 0) } else { (None, step.stream, turn.start) };
+        step.anomaly = *known.entry(key).or_insert_with(|| {
+            anomalies.push(Anomaly {
+                pattern: execution.map(|(_, population)| population),
+                stream: step.stream,
+                span: turn,
+                local: turn,
+                factor,
+                excess_ns: 0,
+                source: true,
+                diffuse: false,
+                idle: false,
+                execution: number,
+                responsible: Vec::new(),
+            });
+            anomalies.len() as u32 - 1
+        });
+        let cost = if covering.any { 0 } else { step.excess_ns.max(0) };
+        if let Some(anomaly) = anomalies.get_mut(step.anomaly as usize) {
+            anomaly.source = true;
+            anomaly.excess_ns += if covering.any { 0 } else { step.excess_ns };
+            anomaly.responsible.push(Responsible::of(&step));
+            anomaly.responsible.sort_by_key(|r| (r.local.start, Reverse(r.excess_ns)));
+        }
+        paths.push(Path {
+            source,
+            execution: number,
+            origin: String::new(),
+            function: None,
+            excess_ns: step.excess_ns,
+            // Nobody but an execution is known to have waited for it.
+            affected_ns: if number.is_some() { cost } else { 0 },
+            messages: 0,
+            steps: vec![step],
+        });
+        source += 1;
+    }
+    reorder(anomalies, paths);
+}
+
+/// A step is the differing one.
+fn mark(anomalies: &mut [Anomaly], paths: &mut [Path], path: usize, at: usize, differing: &Step) {
+    let Some(step) = paths.get_mut(path).and_then(|p| p.steps.get_mut(at)) else { return };
+    step.route = differing.route;
+    let Some(anomaly) = anomalies.get_mut(step.anomaly as usize) else { return };
+    let same = anomaly.responsible.iter_mut().find(|r| r.local == step.local && r.excess_ns == step.excess_ns);
+    if let Some(responsible) = same {
+        responsible.route = differing.route;
+    }
+}
+
+/// The steps of what took too long, by execution and stream.
+struct Told(HashMap<(Option<u32>, u32), Vec<(usize, usize)>>);
+
+/// What of it covers a difference.
+#[derive(Default)]
+struct Covering {
+    /// A step that is the difference itself: path and position there.
+    same: Option<(usize, usize)>,
+    /// Any step covers its time.
+    any: bool,
+}
+
+impl Told {
+    fn new(anomalies: &[Anomaly], paths: &[Path]) -> Told {
+        let is_judged = |step: &Step| anomalies.get(step.anomaly as usize).is_some_and(|a| !a.idle);
+        let mut steps: HashMap<(Option<u32>, u32), Vec<(usize, usize)>> = HashMap::default();
+        for (at, path) in paths.iter().enumerate() {
+            for (position, step) in path.steps.iter().enumerate().filter(|(_, step)| is_judged(step)) {
+                steps.entry((path.execution, step.stream)).or_default().push((at, position));
+            }
+        }
+        Told(steps)
+    }
+
+    fn covering(&self, execution: Option<u32>, differing: &Step, paths: &[Path]) -> Covering {
+        let mut covering = Covering::default();
+        for (path, at) in self.0.get(&(execution, differing.stream)).into_iter().flatten() {
+            let Some(step) = paths.get(*path).and_then(|p| p.steps.get(*at)) else { continue };
+            let common = step.span.clip(differing.span).len();
+            if differing.span.is_empty() || common * 2 < differing.span.len() {
+                continue;
+            }
+            covering.any = true;
+            // Much longer than what differs it is another delay, around it.
+            let alike = step.excess_ns <= 2 * differing.excess_ns && differing.excess_ns <= 2 * step.excess_ns;
+            if alike && covering.same.is_none() {
+                covering.same = Some((*path, *at));
+            }
+        }
+        covering
+    }
+}
+
+/// Put anomalies in order of their excess, idle ones last, and sources in order of what they cause.
+fn reorder(anomalies: &mut Vec<Anomaly>, paths: &mut Vec<Path>) {
+    let mut order: Vec<u32> = (0..anomalies.len() as u32).collect();
+    let key = |at: &u32| anomalies.get(*at as usize).map(|a| (a.idle, Reverse(a.excess_ns), *at));
+    order.sort_by_key(key);
+    let mut numbers = vec![0_u32; order.len()];
+    for (number, at) in (0..).zip(&order) {
+        numbers[*at as usize] = number;
+    }
+    let mut old: Vec<Option<Anomaly>> = std::mem::take(anomalies).into_iter().map(Some).collect();
+    anomalies.extend(order.iter().filter_map(|at| old.get_mut(*at as usize)?.take()));
+    let mut of_source: Vec<Vec<Path>> = Vec::new();
+    for path in paths.drain(..) {
+        match of_source.last_mut().filter(|all| all.first().is_some_and(|first| first.source == path.source)) {
+            Some(all) => all.push(path),
+            None => of_source.push(vec![path]),
+        }
+    }
+    of_source.sort_by_key(|all| Reverse(all.first().map(|p| p.affected_ns)));
+    for (number, mut all) in (0..).zip(of_source) {
+        for path in &mut all {
+            path.source = number;
+            path.steps.iter_mut().for_each(|step| step.anomaly = numbers[step.anomaly as usize]);
+        }
+        paths.extend(all);
+    }
+}
