@@ -238,7 +238,7 @@ pub(super) fn user(name: &str) -> Option<Meaning> {
 }
 
 /// Names of soft interrupt vectors, by number.
-pub(super) const SOFT_IRQS: [&str; 10] =
+pub const SOFT_IRQS: [&str; 10] =
     ["HI", "TIMER", "NET_TX", "NET_RX", "BLOCK", "IRQ_POLL", "TASKLET", "SCHED", "HRTIMER", "RCU"];
 
 #[cfg(test)]

@@ -7,7 +7,7 @@
 pub mod batch;
 pub mod bind;
 pub mod call_path;
-mod classes;
+pub mod classes;
 pub mod declared;
 pub mod derived;
 pub mod dialect;

@@ -18,14 +18,11 @@ use crate::analysis::patterns::measure::{Settings, Verdict};
 use crate::analysis::recording::ThreadId;
 use crate::base::names::NameId;
 use crate::base::time::{Ns, Span};
+use crate::event::classes::SOFT_IRQS;
 use crate::event::operation::{EventKind, Via};
 use foldhash::HashMap;
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
-
-/// Soft interrupts, as the kernel names them.
-const SOFT_IRQS: [&str; 10] =
-    ["hi", "timer", "net_tx", "net_rx", "block", "irq_poll", "tasklet", "sched", "hrtimer", "rcu"];
 
 /// What is asked.
 pub(super) struct Delayed<'a> {

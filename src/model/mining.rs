@@ -10,11 +10,20 @@ use super::pattern::{Anomalies, Stream};
 use crate::analysis::patterns::measure::Settings;
 use crate::analysis::patterns::{Mined, Treatment};
 use crate::analysis::recording::ThreadId;
-use crate::base::notice::{Notices, Severity};
+use crate::base::notice::{Notice, Notices};
 use crate::base::time::{Ns, Span};
 use crate::base::work::{Cancelled, Work};
 use crate::event::operation::EventKind;
 use foldhash::HashMap;
+
+/// What says that operations are missing.
+const LOSSES: [Notice; 5] = [
+    Notice::DiscardedEvents,
+    Notice::DiscardedPackets,
+    Notice::DamagedPacket,
+    Notice::DamagedStream,
+    Notice::MappingLost,
+];
 
 /// A recording's operations with everything mined from them, and its executions.
 #[derive(Debug, Default)]
@@ -35,7 +44,7 @@ impl Mining {
 
     /// What took too long under these settings, and who is to blame.
     pub fn anomalies(&self, settings: &Settings, work: &Work) -> Result<Anomalies, Cancelled> {
-        let lossy = self.notices.iter().any(|(notice, _)| notice.severity() == Severity::Loss);
+        let lossy = LOSSES.iter().any(|notice| self.notices.count(*notice) > 0);
         Anomalies::of(&self.mined, self.served.as_ref(), lossy, settings, work)
     }
 }

@@ -71,20 +71,25 @@ pub(super) fn of_executions(mined: &Mined, served: &Served, settings: &Settings,
     found.iter().filter_map(detour).collect()
 }
 
-/// Those of turns between waits for work, in kernel recordings without executions. Turns of threads of one name and process are
-/// held against each other.
+/// Those of turns of outermost loops, in kernel recordings without executions. A turn begins behind the wait for work or, where
+/// no wait is known, behind an operation that each turn makes once. Turns of threads of one name and process are held against
+/// each other.
 pub(super) fn of_turns(mined: &Mined, idle: &IdleCalls, settings: &Settings, cancel: &Cancel) -> Vec<Detour> {
     let operations = &mined.operations;
     let mut populations: HashMap<(&str, &str, NameId), u32> = HashMap::default();
     let mut turns: Vec<Turn> = Vec::new();
-    for (stream, sequence) in (0_u32..).zip(&operations.sequences) {
-        let (Some(thread), Some(call)) = (&sequence.thread, idle.of(stream)) else { continue };
+    for turn in mined.iterations() {
+        let Some(sequence) = operations.sequences.get(turn.stream as usize) else { continue };
+        let once = || turn.spans.first().and_then(|span| once_in(&sequence.operations, *span));
+        let (Some(thread), Some(call)) = (&sequence.thread, idle.of(turn.stream).or_else(once)) else { continue };
         let next = populations.len() as u32;
         let population = *populations.entry((&thread.process, &thread.name, call)).or_insert(next);
-        let waits = (0_u32..).zip(&sequence.operations).filter(|(_, o)| o.symbol == call).map(|(at, _)| at);
-        let waits: Vec<u32> = waits.collect();
-        turns.extend(waits.windows(2).map(|pair| Turn { population, stream, operations: pair[0] + 1..pair[1] }));
+        let begins = (0_u32..).zip(&sequence.operations).filter(|(_, o)| o.symbol == call).map(|(at, _)| at);
+        let begins: Vec<u32> = begins.collect();
+        let turn = |pair: &[u32]| Turn { population, stream: turn.stream, operations: pair[0] + 1..pair[1] };
+        turns.extend(begins.windows(2).map(turn));
     }
+    // From the end of the operation at which it begins to the beginning of the next one.
     let span = |turn: &Turn| -> Option<Span> {
         let at = |operation: u32| operations.get(Place { stream: turn.stream, operation });
         Some(Span::new(at(turn.operations.start.checked_sub(1)?)?.end, at(turn.operations.end)?.start))
@@ -109,6 +114,15 @@ pub(super) fn of_turns(mined: &Mined, idle: &IdleCalls, settings: &Settings, can
     found.iter().filter_map(detour).collect()
 }
 
+/// The first operation of a span that is made once in it.
+fn once_in(operations: &[Operation], span: Span) -> Option<NameId> {
+    let first = operations.partition_point(|o| o.start < span.start);
+    let inside = || operations.iter().skip(first).take_while(|o| o.start < span.end).map(|o| o.symbol);
+    let mut numbers: HashMap<NameId, u32> = HashMap::default();
+    inside().for_each(|name| *numbers.entry(name).or_default() += 1);
+    inside().find(|name| numbers.get(name) == Some(&1))
+}
+
 /// The differing step of a turn. Kernel recordings have one clock.
 fn step(operations: &Operations, turn: &Turn, whole: Span, difference: &Difference) -> Step {
     let (stream, range) = (turn.stream, &difference.operations);
@@ -120,12 +134,12 @@ fn step(operations: &Operations, turn: &Turn, whole: Span, difference: &Differen
         Span::new(start, beside(Some(range.start)).map_or(whole.end, |o| o.start).max(start))
     };
     let span = routes::span(operations, stream, range).unwrap_or_else(gap);
-    let longest = inside.iter().max_by_key(|o| (o.span().len(), Reverse(o.start)));
     Step {
         anomaly: 0,
         stream,
         what: what(operations, inside, difference),
-        kind: longest.map_or(EventKind::Gap, |o| o.kind.into()),
+        // Whether one waited, or another, makes no other route.
+        kind: if inside.is_empty() { EventKind::Gap } else { EventKind::Operation },
         span,
         local: span,
         function: operations.function(stream, span).map(|name| operations.names.get(name).to_owned()),

@@ -37,7 +37,8 @@ pub struct Occurrence {
 pub struct Source {
     /// Positions of the streams that it was, ascending.
     pub streams: Vec<u32>,
-    /// Name of the thread; with `*` where threads of a pool differ by their number only. `rank 4` under MPI.
+    /// Name of the thread; with `*` where threads of a pool differ by their number only. `rank 4` under MPI. Of an interrupt
+    /// its own: `softirq NET_RX`.
     pub name: String,
     /// Name of its process; empty under MPI.
     pub process: String,
@@ -143,9 +144,17 @@ fn of_paths(found: &Anomalies, paths: &[Path], first: u32) -> Option<(Key, u32, 
     if !path.origin.is_empty() {
         name.clone_from(&path.origin);
     }
-    let victim = (path.steps.len() > 1 && !is_rank && last.stream != source.stream)
+    let is_interrupt = source.kind == EventKind::Interrupt;
+    let process = if is_interrupt { String::new() } else { process };
+    if is_interrupt {
+        // A handler is no doing of the thread that it interrupts.
+        name.clone_from(&source.what);
+    }
+    let victim = (path.steps.len() > 1 && !is_rank && (last.stream != source.stream || is_interrupt)).then(|| {
         // A thread loses its CPU in whatever function it runs.
-        .then(|| (found.named(last.stream).0, last.function.clone().filter(|_| last.kind != EventKind::Runnable)));
+        let function = last.function.clone().filter(|_| last.kind != EventKind::Runnable && !is_interrupt);
+        (found.named(last.stream).0, function)
+    });
     let key = Key {
         idle: false,
         in_executions: path.execution.is_some(),

@@ -139,7 +139,7 @@ impl Machine {
                 };
                 self.threads[thread].message = token;
             }
-            Step::Clone(name, program, ended) => self.fork(cpu, thread, name, program(), *ended),
+            Step::Clone(name, program, ended, within) => self.fork(cpu, thread, name, program(), *ended, *within),
             Step::BeginWork => {
                 let address = self.threads[thread].message;
                 self.emit(cpu, "workqueue_execute_start", vec![("work", Value::U64(work_address(address)))]);
@@ -212,6 +212,8 @@ impl Machine {
             Op::Receive(channel) => call("recvfrom", fd(channel.0), vec![Step::Take(*channel, Carrier::Network)], 100),
             Op::Write(channel, token) => call("write", fd(channel.0), vec![Step::Give(*channel, *token)], 8),
             Op::Read(channel) => call("read", fd(channel.0), vec![Step::Take(*channel, Carrier::Pipe)], 8),
+            Op::SendLocal(channel, token) => call("sendmsg", fd(channel.0), vec![Step::Give(*channel, *token)], 8),
+            Op::ReceiveLocal(channel) => call("recvmsg", fd(channel.0), vec![Step::Take(*channel, Carrier::Socket)], 8),
             Op::Post(channel) if self.channels[channel.0].waiters.is_empty() => vec![Step::Give(*channel, 1)],
             Op::Post(channel) => call("futex", futex(129), vec![Step::Give(*channel, 1)], 1),
             Op::Await(channel) if !self.channels[channel.0].tokens.is_empty() => {
@@ -225,8 +227,10 @@ impl Machine {
             Op::TakeSignal(channel) => {
                 call("rt_sigtimedwait", Vec::new(), vec![Step::Take(*channel, Carrier::Signal)], 10)
             }
-            Op::Fork(name, program, ended) => {
-                call("clone", Vec::new(), vec![Step::Spend(20_000), Step::Clone(name, Rc::clone(program), *ended)], 1)
+            Op::Fork(name, program, ended) | Op::Spawn(name, program, ended) => {
+                let within = matches!(op, Op::Spawn(..));
+                let create = Step::Clone(name, Rc::clone(program), *ended, within);
+                call("clone", Vec::new(), vec![Step::Spend(20_000), create], 1)
             }
             Op::WaitChild(channel) => {
                 call("wait4", vec![("upid", Value::I32(-1))], vec![Step::Take(*channel, Carrier::Child)], 1)
@@ -388,12 +392,14 @@ impl Machine {
         }
     }
 
-    fn fork(&mut self, cpu: usize, parent: usize, name: &'static str, program: Program, ended: Channel) {
-        let (contained, all) =
-            (self.processes[self.threads[parent].process.0].contained, (0..self.cpus.len()).collect());
-        let process = self.process(name);
-        self.processes[process.0].contained = contained;
-        self.processes[process.0].user = false;
+    fn fork(&mut self, cpu: usize, parent: usize, name: &'static str, program: Program, ended: Channel, within: bool) {
+        let own = self.threads[parent].process;
+        let (contained, all) = (self.processes[own.0].contained, (0..self.cpus.len()).collect());
+        let process = if within { own } else { self.process(name) };
+        if !within {
+            self.processes[process.0].contained = contained;
+            self.processes[process.0].user = false;
+        }
         let child = self.create(process, name, program, self.threads[parent].priority, all, Some(ended));
         let (own, new): (Rc<_>, Rc<_>) = (Rc::clone(&self.threads[parent].task), Rc::clone(&self.threads[child].task));
         let vtids = if contained { vec![new.tid, new.vtid] } else { vec![new.tid] };

@@ -16,10 +16,11 @@ pub(super) enum Interrupt {
     Tick,
     /// The request at the head of the disk's queue is done.
     Disk(usize),
-    /// A device's handler and the soft interrupt that it raises.
+    /// A device's handler and the soft interrupt that it raises, which may take no time.
     Device {
         handler: &'static str,
-        length: Ns,
+        hard: Ns,
+        soft: Ns,
     },
     Reschedule,
 }
@@ -78,13 +79,17 @@ impl Machine {
                 parts.push((1_500, Part::Complete(disk)));
                 parts.push((0, Part::Emit("irq_handler_exit", vec![irq, ("ret", Value::I32(1))])));
             }
-            Interrupt::Device { handler, length } => {
+            Interrupt::Device { handler, hard, soft } => {
                 let irq = ("irq", Value::I32(24));
-                emit(length / 5, "irq_handler_entry", vec![irq.clone(), ("name", Value::Text(handler.into()))]);
-                emit(100, "irq_softirq_raise", softirq(3));
+                emit(hard, "irq_handler_entry", vec![irq.clone(), ("name", Value::Text(handler.into()))]);
+                if soft > 0 {
+                    emit(100, "irq_softirq_raise", softirq(3));
+                }
                 emit(200, "irq_handler_exit", vec![irq, ("ret", Value::I32(1))]);
-                emit(length * 4 / 5, "irq_softirq_entry", softirq(3));
-                emit(0, "irq_softirq_exit", softirq(3));
+                if soft > 0 {
+                    emit(soft, "irq_softirq_entry", softirq(3));
+                    emit(0, "irq_softirq_exit", softirq(3));
+                }
             }
             Interrupt::Reschedule => {
                 emit(500, "x86_irq_vectors_reschedule_entry", vector(253));

@@ -359,9 +359,14 @@ impl Machine {
     /// Interrupts of a device that nobody waits for: from `at` on so many, `every` so often, each as long as said.
     pub fn interrupts(&mut self, cpu: usize, handler: &'static str, at: Ns, count: usize, every: Ns, length: Ns) {
         for i in 0..count as Ns {
-            let when = self.now + at + i * every;
-            self.later(when, Action::Interrupt(cpu, interrupts::Interrupt::Device { handler, length }));
+            self.device(cpu, handler, at + i * every, length / 5, length * 4 / 5);
         }
+    }
+
+    /// One interrupt of a device: so long its handler, and the soft interrupt that this raises.
+    pub fn device(&mut self, cpu: usize, handler: &'static str, at: Ns, hard: Ns, soft: Ns) {
+        let interrupt = interrupts::Interrupt::Device { handler, hard, soft };
+        self.later(self.now + at, Action::Interrupt(cpu, interrupt));
     }
 
     fn later(&mut self, at: Ns, action: Action) {

@@ -87,6 +87,10 @@ pub enum Op {
     Write(Channel, u64),
     /// `read` from a pipe.
     Read(Channel),
+    /// `sendmsg` over a socket within the host.
+    SendLocal(Channel, u64),
+    /// `recvmsg` from one.
+    ReceiveLocal(Channel),
     /// Post a semaphore: `futex` where somebody waits.
     Post(Channel),
     /// Wait for a semaphore: `futex`.
@@ -97,6 +101,8 @@ pub enum Op {
     TakeSignal(Channel),
     /// `clone` of a process that runs a program and, when it ends, leaves a token here.
     Fork(&'static str, Rc<dyn Fn() -> Program>, Channel),
+    /// `clone` of a thread of the same process that runs a program and leaves a token here when it ends.
+    Spawn(&'static str, Rc<dyn Fn() -> Program>, Channel),
     /// `wait4`.
     WaitChild(Channel),
     /// Hand work that takes so long to a kernel worker and wait until it is done, in `fsync`.
@@ -119,16 +125,22 @@ impl Op {
 
     /// A child that runs `ops`.
     pub fn fork(name: &'static str, ops: impl Fn() -> Vec<Op> + 'static, ended: Channel) -> Op {
-        let ops = Rc::new(ops);
-        Op::Fork(
-            name,
-            Rc::new(move || {
-                let ops = Rc::clone(&ops);
-                once(move |_| ops())
-            }),
-            ended,
-        )
+        Op::Fork(name, once_each(ops), ended)
     }
+
+    /// A thread that runs `ops`.
+    pub fn spawn(name: &'static str, ops: impl Fn() -> Vec<Op> + 'static, ended: Channel) -> Op {
+        Op::Spawn(name, once_each(ops), ended)
+    }
+}
+
+/// Programs that each run `ops` once.
+fn once_each(ops: impl Fn() -> Vec<Op> + 'static) -> Rc<dyn Fn() -> Program> {
+    let ops = Rc::new(ops);
+    Rc::new(move || {
+        let ops = Rc::clone(&ops);
+        once(move |_| ops())
+    })
 }
 
 /// Why a thread waits.
@@ -145,6 +157,7 @@ pub enum Reason {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Carrier {
     Network,
+    Socket,
     Pipe,
     Condition,
     Signal,
@@ -168,7 +181,8 @@ pub enum Step {
     Transmit(Channel, u64),
     Give(Channel, u64),
     Take(Channel, Carrier),
-    Clone(&'static str, Rc<dyn Fn() -> Program>, Channel),
+    /// The flag: a thread of the same process.
+    Clone(&'static str, Rc<dyn Fn() -> Program>, Channel, bool),
     BeginWork,
     EndWork,
     Mark(Cow<'static, str>, Vec<(&'static str, Value)>),

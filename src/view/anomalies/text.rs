@@ -140,11 +140,16 @@ impl Words {
     pub fn of(source: &Source) -> Words {
         let (name, process) = (cleaned(&source.name), cleaned(&source.process));
         let of = if process.is_empty() || process == name { name } else { format!("{name} of {process}") };
+        let is_interrupt = source.kind == EventKind::Interrupt;
         let who = match source.streams.len() {
+            _ if is_interrupt => of,
             0 | 1 => of,
             n => format!("{of} ({n} threads)"),
         };
-        let what = routed(&source.what, source.kind, source.route);
+        let what = match is_interrupt {
+            true => "had the CPU".to_owned(),
+            false => routed(&source.what, source.kind, source.route),
+        };
         let did = match &source.function {
             Some(function) => format!("{what} in {}", clean::text(function)),
             None => what,
