@@ -22,6 +22,7 @@ use crate::model::join::Renamed;
 use crate::model::mining::Mining;
 use crate::model::questions::questions;
 use crate::session::{self, Databases, Run, Session, Traces, Wrong};
+use crate::view::agreement::agreement;
 use crate::view::anomalies::Shown;
 use crate::view::stderr::say;
 use crate::view::tui::setup::{Backend, Exported, First, Looks, Setup};
@@ -250,16 +251,23 @@ fn anomalies(
     work: &Work,
     clock: &mut Stages,
 ) -> anyhow::Result<Notices> {
-    let (found, notices) = with_progress(work, || {
+    let (found, compared, notices) = with_progress(work, || {
         let mining = session.mine(task, places, work)?;
         clock.lap("mine");
         clock.tell("detection", mining.mined.detection);
-        Ok((mining.anomalies(settings, work)?, mining.notices.clone()))
+        let found = mining.anomalies(settings, work)?;
+        clock.lap("judge");
+        // Executions that cannot be compared are no fault of the patterns.
+        let compared = mining.executions().and_then(|model| {
+            let comparison = session::compare(model, &compare::Request::default(), work).ok()?;
+            Some(agreement(model, &comparison, &found))
+        });
+        clock.lap("compare");
+        Ok((found, compared, mining.notices.clone()))
     })?;
-    clock.lap("judge");
     match shown {
-        None => print_json(&anomalies::json(&found, &notices))?,
-        Some(shown) => print(&anomalies::text(&found, &notices, shown))?,
+        None => print_json(&anomalies::json(&found, &notices, compared))?,
+        Some(shown) => print(&anomalies::text(&found, &notices, compared.as_ref(), shown))?,
     }
     Ok(notices)
 }
@@ -529,8 +537,8 @@ impl Backend for Analyst {
                 let diff = json::diff(model, comparison, None, None);
                 serde_json::to_string_pretty(&anomalies::with_path(diff, &found.anomalies, *at))
             }
-            Exported::Anomalies { found, path } => {
-                let document = anomalies::json(&found.anomalies, &found.notices);
+            Exported::Anomalies { found, path, compared } => {
+                let document = anomalies::json(&found.anomalies, &found.notices, compared.clone());
                 match path {
                     Some(at) => serde_json::to_string_pretty(&anomalies::with_path(document, &found.anomalies, *at)),
                     None => serde_json::to_string_pretty(&document),

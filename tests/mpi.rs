@@ -411,7 +411,7 @@ fn any_number_of_workers_reads_the_same() {
         let notices = run.notices.clone();
         let mined = Mined::new(run.into_operations(&archive), &work).unwrap();
         let found = Anomalies::new(&mined, &Settings::default(), &work).unwrap();
-        serde_json::to_string(&whyslow::view::anomalies::json(&found, &notices)).unwrap()
+        serde_json::to_string(&whyslow::view::anomalies::json(&found, &notices, None)).unwrap()
     };
     let one = answer(1);
     assert!([2, 3, 7].into_iter().all(|threads| answer(threads) == one));
@@ -562,8 +562,8 @@ fn survives(path: &Path) {
     let found = Anomalies::new(&mined, &Settings::default(), &work).unwrap();
     let notices = Default::default();
     let shown = (
-        whyslow::view::anomalies::json(&found, &notices),
-        whyslow::view::anomalies::text(&found, &notices, whyslow::view::anomalies::Shown::FIRST),
+        whyslow::view::anomalies::json(&found, &notices, None),
+        whyslow::view::anomalies::text(&found, &notices, None, whyslow::view::anomalies::Shown::FIRST),
     );
     let _ = (mined.iterations(), shown);
 }

@@ -741,7 +741,8 @@ fn natural_noise_is_told_as_what_it_is() {
     noise.sort_unstable();
     noise.dedup();
     assert_eq!(noise, [(0, None), (0, Some("interrupted")), (1, Some("delivery"))]);
-    let text = whyslow::view::anomalies::text(&found, &Default::default(), whyslow::view::anomalies::Shown::FIRST);
+    let text =
+        whyslow::view::anomalies::text(&found, &Default::default(), None, whyslow::view::anomalies::Shown::FIRST);
     // Two rows of the table, two sources, and the first line says the costliest again.
     assert_eq!(text.matches("noise of the system").count(), 5, "{text}");
     let later = found.paths.iter().flat_map(|p| &p.steps[1..]).all(|s| s.noise.is_none());
@@ -804,7 +805,7 @@ fn any_number_of_workers_gives_the_same_answer() {
     for shape in SHAPES {
         let answer = |threads| {
             let (_, found) = generate(shape, 42, 40, 6.0).script.analyse(&Settings::default(), threads);
-            serde_json::to_string(&whyslow::view::anomalies::json(&found, &Default::default())).unwrap()
+            serde_json::to_string(&whyslow::view::anomalies::json(&found, &Default::default(), None)).unwrap()
         };
         let one = answer(1);
         assert!(one.contains("\"source\":true"));

@@ -1,9 +1,11 @@
 //! What each thread on their critical paths contributed to executions, with its moment: the critical path as propagation
 //! asks it. Beside the [`Model`](super::Model), which has the same times by context and no moments.
 
+use super::Model;
 use super::context::ContextId;
 use crate::analysis::hops::{HopId, Hops};
 use crate::analysis::recording::ThreadId;
+use crate::base::names::NameId;
 use crate::base::time::{Ns, Span};
 use crate::event::operation::ThreadPlace;
 use std::collections::BTreeMap;
@@ -30,6 +32,8 @@ pub struct Contributions {
     pub threads: BTreeMap<ThreadId, ThreadPlace>,
     /// By execution: its own thread.
     pub own: Vec<ThreadId>,
+    /// By execution: the name of that thread as contexts would show it (`worker-*` for a pool).
+    pub names: Vec<Option<NameId>>,
     /// By execution: events were lost while it ran.
     pub lossy: Vec<bool>,
     /// By execution, in order of time.
@@ -39,6 +43,12 @@ pub struct Contributions {
 }
 
 impl Contributions {
+    /// The name of an execution's own thread, as contexts would show it.
+    pub fn name<'a>(&self, model: &'a Model, execution: u32) -> &'a str {
+        let name = self.names.get(execution as usize).copied().flatten();
+        name.map_or("", |name| model.names.get(name))
+    }
+
     /// By thread: when executions' critical paths went through it, merged and sorted.
     pub fn on_paths(&self) -> BTreeMap<ThreadId, Vec<Span>> {
         let mut spans: BTreeMap<ThreadId, Vec<Span>> = BTreeMap::new();

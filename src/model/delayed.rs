@@ -211,7 +211,7 @@ impl Delayed<'_> {
         let path = Path {
             source: 0,
             execution: Some(delay.execution),
-            origin: thread.unwrap_or("").to_owned(),
+            origin: thread.unwrap_or_else(|| self.contributions.name(self.model, delay.execution)).to_owned(),
             function: None,
             excess_ns: delay.excess_ns,
             affected_ns: delay.excess_ns,

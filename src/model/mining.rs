@@ -42,6 +42,11 @@ impl Mining {
         Mining { mined, served: None, notices }
     }
 
+    /// The executions that sources delay, where there are some.
+    pub fn executions(&self) -> Option<&Model> {
+        self.served.as_ref().map(|served| &served.model)
+    }
+
     /// What took too long under these settings, and who is to blame.
     pub fn anomalies(&self, settings: &Settings, work: &Work) -> Result<Anomalies, Cancelled> {
         let lossy = LOSSES.iter().any(|notice| self.notices.count(*notice) > 0);

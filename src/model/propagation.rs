@@ -69,8 +69,7 @@ pub struct Path {
     pub source: u32,
     /// The execution that was delayed, where executions are judged.
     pub execution: Option<u32>,
-    /// Name of the source's thread as contexts show it (`worker-*` for a pool); empty for the execution's own thread and
-    /// outside of executions.
+    /// Name of the source's thread as contexts show it (`worker-*` for a pool); empty outside of executions.
     pub origin: String,
     /// The source's function as its other delays tell it, where stacks do not tell it of this one.
     pub function: Option<String>,

@@ -31,6 +31,8 @@ pub(super) struct Detour {
     execution: Option<(u32, u32)>,
     /// All of the occurrence.
     turn: Span,
+    /// Name of the thread, as contexts would show it; empty for its own.
+    origin: String,
     /// How long it lasted, times the usual.
     factor: f64,
     /// The differing step; its anomaly is not known yet.
@@ -64,6 +66,7 @@ pub(super) fn of_executions(mined: &Mined, served: &Served, settings: &Settings,
         Some(Detour {
             execution: Some((execution, population)),
             turn: span,
+            origin: served.contributions.name(&served.model, execution).to_owned(),
             factor: span.len() as f64 / usual.max(1) as f64,
             step: step(operations, turns.get(at)?, span, difference),
         })
@@ -108,7 +111,8 @@ pub(super) fn of_turns(mined: &Mined, idle: &IdleCalls, settings: &Settings, can
         let span = span(turn)?;
         let usual = usual.get(&turn.population).copied().unwrap_or(0);
         let factor = span.len() as f64 / usual.max(1) as f64;
-        Some(Detour { execution: None, turn: span, factor, step: step(operations, turn, span, difference) })
+        let (origin, step) = (String::new(), step(operations, turn, span, difference));
+        Some(Detour { execution: None, turn: span, origin, factor, step })
     };
     let found = routes::find(operations, &turns, settings.q, settings.s, cancel);
     found.iter().filter_map(detour).collect()
@@ -185,7 +189,7 @@ pub(super) fn add(detours: Vec<Detour>, anomalies: &mut Vec<Anomaly>, paths: &mu
         known.insert((anomaly.execution, 0, 0), at);
     }
     let mut source = paths.last().map_or(0, |p| p.source + 1);
-    for Detour { execution, turn, factor, mut step } in detours {
+    for Detour { execution, turn, origin, factor, mut step } in detours {
         let number = execution.map(|(execution, _)| execution);
         let covering = told.covering(number, &step, paths);
         if let Some((path, at)) = covering.same {
@@ -219,7 +223,7 @@ pub(super) fn add(detours: Vec<Detour>, anomalies: &mut Vec<Anomaly>, paths: &mu
         paths.push(Path {
             source,
             execution: number,
-            origin: String::new(),
+            origin,
             function: None,
             excess_ns: step.excess_ns,
             // Nobody but an execution is known to have waited for it.

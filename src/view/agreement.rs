@@ -1,8 +1,8 @@
 //! Whether patterns and comparison blame the same, and where they do not, why.
 //!
 //! Both are right about different questions: the comparison tells what sets the slow executions apart in the mean, patterns tell
-//! which single delays cost most. In: a comparison with its model, and the sources found. Out: one sentence, or nothing
-//! where they agree.
+//! which single delays cost most. In: a comparison with its model, and the sources found. Out: both in one sentence each, and why
+//! they differ where they do.
 
 use super::anomalies::Words;
 use super::clean;
@@ -11,10 +11,31 @@ use crate::compare::{Basis, Cause, Comparison};
 use crate::model::Model;
 use crate::model::pattern::Anomalies;
 use crate::model::sources::Source;
+use serde::Serialize;
 use std::collections::BTreeSet;
 
+/// What a comparison of the same executions says beside the sources.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Agreement {
+    /// The comparison's verdict.
+    pub sentence: String,
+    /// Its verdict is sure.
+    pub confident: bool,
+    /// Why the first source is another culprit; `None` where they agree, or one of them names none.
+    pub disagreement: Option<String>,
+}
+
+/// Both side by side.
+pub fn agreement(model: &Model, comparison: &Comparison, found: &Anomalies) -> Agreement {
+    Agreement {
+        sentence: clean::line(&comparison.verdict.sentence),
+        confident: comparison.verdict.confident,
+        disagreement: disagreement(model, comparison, found).map(|why| clean::line(&why)),
+    }
+}
+
 /// Why the first source is not what the comparison names; `None` where it is, or where one of them names nothing.
-pub fn disagreement(model: &Model, comparison: &Comparison, found: &Anomalies) -> Option<String> {
+fn disagreement(model: &Model, comparison: &Comparison, found: &Anomalies) -> Option<String> {
     let top = found.sources.first().filter(|s| !s.idle && s.affected_ns > 0)?;
     let cause = comparison.causes.first().filter(|c| c.rank.is_some() && comparison.verdict.basis == Basis::Cause)?;
     let task = model.tasks.get(model.task);

@@ -9,6 +9,7 @@ use crate::analysis::hops::{HopId, Hops};
 use crate::analysis::operations::place;
 use crate::analysis::outline::OutlineId;
 use crate::analysis::recording::{EdgeKind, Recording, ThreadId};
+use crate::analysis::thread_names::ThreadNames;
 use crate::base::time::{Ns, Span};
 use crate::event::operation::ThreadPlace;
 use crate::model::context::ContextId;
@@ -51,7 +52,7 @@ impl Contributions {
     /// None yet, of these executions. Unless `wanted` nothing is worked out.
     pub(super) fn new(
         recording: &Recording,
-        leaders: &Leaders,
+        (leaders, names): (&Leaders, &ThreadNames),
         executions: &[Execution<'_>],
         hops: Hops,
         wanted: bool,
@@ -67,6 +68,7 @@ impl Contributions {
             hops,
             threads,
             own: executions.iter().map(|e| e.thread).collect(),
+            names: executions.iter().map(|e| names.at(recording.thread(e.thread)?, e.span.end)).collect(),
             lossy: executions.iter().map(|e| recording.is_lossy(e.span)).collect(),
             rows: Vec::with_capacity(executions.len()),
             scheduler_noise_ns: scheduler_noise(recording),

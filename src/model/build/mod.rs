@@ -185,7 +185,7 @@ fn made(
     let mut people = People { recording, leaders: &leaders, ids: HashMap::default() };
     let mut columns = Columns::new(recording);
     let labels: Vec<NameId> = request.traces.iter().map(|t| model.names.intern(&t.label)).collect();
-    let mut contributions = Contributions::new(recording, &leaders, &found, hops, held);
+    let mut contributions = Contributions::new(recording, (&leaders, &names), &found, hops, held);
     for (i, (execution, explained)) in found.iter().zip(folded).enumerate() {
         let Explained { own, counts, counters, unresolved, tiled, contributions: held } = explained;
         contributions.push(held, &ids);

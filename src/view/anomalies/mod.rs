@@ -9,6 +9,7 @@ mod text;
 pub use text::{Shown, Words, examined, rule, text, verdict};
 pub(super) use text::{doing, duration, of_source, routed};
 
+use super::agreement::Agreement;
 use super::clean;
 use super::waiting::{self, WaitingJson};
 use crate::analysis::patterns::measure::Verdict;
@@ -37,6 +38,7 @@ pub struct Document {
     anomalies: Vec<AnomalyJson>,
     paths: Vec<PathJson>,
     sources: Vec<SourceJson>,
+    comparison: Option<Agreement>,
     waits_without_source: Vec<UnexplainedJson>,
     #[serde(flatten, skip_serializing_if = "Option::is_none")]
     waiting: Option<WaitingJson>,
@@ -228,8 +230,8 @@ fn cleaned(text: &str) -> String {
     clean::text(text).into_owned()
 }
 
-/// The document of an analysis.
-pub fn json(found: &Anomalies, notices: &Notices) -> Document {
+/// The document of an analysis, and what a comparison of the same executions says.
+pub fn json(found: &Anomalies, notices: &Notices, compared: Option<Agreement>) -> Document {
     let summary = &found.summary;
     Document {
         schema: "whyslow.anomalies/1",
@@ -256,6 +258,7 @@ pub fn json(found: &Anomalies, notices: &Notices) -> Document {
         anomalies: (0..).zip(&found.anomalies).map(|(id, a)| anomaly(found, id, a)).collect(),
         paths: found.paths.iter().map(|p| path(found, p)).collect(),
         sources: found.sources.iter().map(|s| source(found, s)).collect(),
+        comparison: compared,
         waits_without_source: found.unexplained.iter().map(|u| unexplained(found, u)).collect(),
         waiting: found.waiting.as_ref().map(|w| waiting::json(Some(w))),
         steady: found.waiting.as_ref().and_then(Waiting::sentence).map(|s| clean::line(&s)),

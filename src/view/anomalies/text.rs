@@ -9,6 +9,7 @@ use crate::event::operation::EventKind;
 use crate::model::pattern::{Anomalies, Stream};
 use crate::model::propagation::Step;
 use crate::model::sources::Source;
+use crate::view::agreement::Agreement;
 use crate::view::{clean, waiting};
 use std::fmt::Write;
 
@@ -32,19 +33,26 @@ impl Shown {
     pub const ALL: Shown = Shown { sources: usize::MAX, victims: usize::MAX, waits: usize::MAX, patterns: usize::MAX };
 }
 
-/// The text for people.
-pub fn text(found: &Anomalies, notices: &Notices, shown: Shown) -> String {
+/// The text for people, with what a comparison of the same executions says.
+pub fn text(found: &Anomalies, notices: &Notices, compared: Option<&Agreement>, shown: Shown) -> String {
     let mut out = String::new();
     // Writing to a String cannot fail.
-    let _ = write(found, notices, shown, &mut out);
+    let _ = write(found, notices, compared, shown, &mut out);
     out
 }
 
-fn write(found: &Anomalies, notices: &Notices, shown: Shown, out: &mut String) -> std::fmt::Result {
+fn write(
+    found: &Anomalies,
+    notices: &Notices,
+    compared: Option<&Agreement>,
+    shown: Shown,
+    out: &mut String,
+) -> std::fmt::Result {
     let s = &found.summary;
+    let steps = if found.examined.executions.is_some() { "hops" } else { "messages" };
     writeln!(
         out,
-        "{} patterns, {} selected ({}): {} anomalies, {} sources, longest path {} messages",
+        "{} patterns, {} selected ({}): {} anomalies, {} sources, longest path {} {steps}",
         s.patterns,
         s.selected,
         rule(found.limit, found.q, found.s),
@@ -53,6 +61,12 @@ fn write(found: &Anomalies, notices: &Notices, shown: Shown, out: &mut String) -
         s.longest_path
     )?;
     writeln!(out, "{}", verdict(found))?;
+    if let Some(compared) = compared {
+        writeln!(out, "Compared: {}", compared.sentence)?;
+        if let Some(why) = &compared.disagreement {
+            writeln!(out, "{why}")?;
+        }
+    }
     if found.sources.iter().all(|s| s.idle) {
         writeln!(out, "{}", examined(found, notices))?;
     }

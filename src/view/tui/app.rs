@@ -16,6 +16,7 @@ use crate::base::time::Span;
 use crate::compare::{Cause, Comparison, DiffNode, Request};
 use crate::model::Model;
 use crate::model::context::ContextId;
+use crate::view::agreement::Agreement;
 use std::sync::Arc;
 
 /// The panes.
@@ -202,6 +203,8 @@ pub struct App {
     pub remembered: Vec<Vec<String>>,
     /// Patterns, anomalies, paths.
     pub patterns: Patterns,
+    /// What patterns and comparison say of each other, once both are known.
+    pub compared: Option<Agreement>,
     /// A moment whose executions are to be the slow group as soon as there are any.
     pub moment: Option<Span>,
 }
@@ -248,6 +251,7 @@ impl App {
             trail: Vec::new(),
             remembered: Vec::new(),
             patterns: Patterns::default(),
+            compared: None,
             moment: None,
         })
     }

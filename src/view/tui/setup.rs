@@ -6,6 +6,7 @@ use crate::base::work::Work;
 use crate::compare::{Comparison, Request};
 use crate::model::Model;
 use crate::model::mining::Mining;
+use crate::view::agreement::Agreement;
 use std::sync::Arc;
 
 /// What can be written to a file.
@@ -26,6 +27,8 @@ pub enum Exported {
         found: Arc<Found>,
         /// Position of a path.
         path: Option<usize>,
+        /// What the comparison says beside them.
+        compared: Option<Agreement>,
     },
 }
 

@@ -2,7 +2,6 @@
 
 use crate::compare::filter::{Filter, Operand, Test};
 use crate::compare::{Group, GroupsOrigin};
-use crate::view::agreement::disagreement;
 use crate::view::anomalies::verdict;
 use crate::view::tui::app::App;
 use crate::view::tui::canvas::{Canvas, clip_front, width, wrap};
@@ -54,6 +53,11 @@ pub fn lines(app: &App, columns: usize) -> Vec<HeaderLine> {
         (None, None) => return lines,
     };
     say(scope, sentence, columns, &mut lines);
+    // Once they are known.
+    if let (Some(found), Some(compared)) = (&app.patterns.found, &app.compared) {
+        say(Scope::Unsure, &format!("Patterns: {}", verdict(&found.anomalies)), columns, &mut lines);
+        compared.disagreement.iter().for_each(|why| say(Scope::Unsure, why, columns, &mut lines));
+    }
     lines
 }
 
@@ -82,11 +86,9 @@ fn of_patterns(app: &App, columns: usize, lines: &mut Vec<HeaderLine>) {
         ];
         lines.push(HeaderLine { left, right: rule });
         say(Scope::Verdict, &verdict(&found.anomalies), columns, lines);
-        if let (Some(model), Some(comparison)) = (&app.model, &app.comparison) {
-            say(Scope::Unsure, &format!("Compared: {}", comparison.verdict.sentence), columns, lines);
-            if let Some(why) = disagreement(model, comparison, &found.anomalies) {
-                say(Scope::Unsure, &why, columns, lines);
-            }
+        if let Some(compared) = &app.compared {
+            say(Scope::Unsure, &format!("Compared: {}", compared.sentence), columns, lines);
+            compared.disagreement.iter().for_each(|why| say(Scope::Unsure, why, columns, lines));
         }
     }
     // Why there are no executions, where that was asked first.

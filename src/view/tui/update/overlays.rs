@@ -131,7 +131,7 @@ fn exported(app: &App) -> Option<Exported> {
     let selected = app.patterns.selected();
     if app.pane.is_of_patterns() {
         let found = app.patterns.found.clone()?;
-        return Some(Exported::Anomalies { found, path: selected.map(|(_, at)| at) });
+        return Some(Exported::Anomalies { found, path: selected.map(|(_, at)| at), compared: app.compared.clone() });
     }
     let (model, comparison) = both(app)?;
     Some(Exported::Comparison { model, comparison, path: selected.map(|(found, at)| (Arc::clone(found), at)) })

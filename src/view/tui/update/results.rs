@@ -8,6 +8,7 @@ use super::{Effect, complain, say};
 use crate::compare::{Comparison, Request};
 use crate::model::Model;
 use crate::model::context::ContextId;
+use crate::view::agreement::agreement;
 use crate::view::tui::app::{App, Cursor, Pane};
 use crate::view::tui::counts::Counts;
 use crate::view::tui::details;
@@ -19,6 +20,15 @@ use crate::view::tui::tree::find_context;
 use std::sync::Arc;
 
 pub(super) fn on_done(app: &mut App, done: Done) -> Vec<Effect> {
+    let effects = take(app, done);
+    app.compared = match (&app.model, &app.comparison, &app.patterns.found) {
+        (Some(model), Some(comparison), Some(found)) => Some(agreement(model, comparison, &found.anomalies)),
+        _ => None,
+    };
+    effects
+}
+
+fn take(app: &mut App, done: Done) -> Vec<Effect> {
     match done {
         Done::Analysed(Ok(model)) => {
             if let Some(old) = &app.model {
