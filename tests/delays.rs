@@ -8,6 +8,8 @@
 mod plants;
 #[path = "delays/routes.rs"]
 mod routes;
+#[path = "delays/servers.rs"]
+mod servers;
 mod simulator;
 
 use plants::{NOISE, PLANTS, Plant, world};

@@ -247,14 +247,20 @@ fn mark(anomalies: &mut [Anomaly], paths: &mut [Path], path: usize, at: usize, d
     }
 }
 
-/// The steps of what took too long, by execution and stream.
-struct Told(HashMap<(Option<u32>, u32), Vec<(usize, usize)>>);
+/// A path and the position of a step there.
+type StepAt = (usize, usize);
+
+/// An execution, where there are some, and a stream.
+type Where = (Option<u32>, u32);
+
+/// The steps of what took too long, by where they are.
+struct Told(HashMap<Where, Vec<StepAt>>);
 
 /// What of it covers a difference.
 #[derive(Default)]
 struct Covering {
-    /// A step that is the difference itself: path and position there.
-    same: Option<(usize, usize)>,
+    /// A step that is the difference itself.
+    same: Option<StepAt>,
     /// Any step covers its time.
     any: bool,
 }
@@ -262,7 +268,7 @@ struct Covering {
 impl Told {
     fn new(anomalies: &[Anomaly], paths: &[Path]) -> Told {
         let is_judged = |step: &Step| anomalies.get(step.anomaly as usize).is_some_and(|a| !a.idle);
-        let mut steps: HashMap<(Option<u32>, u32), Vec<(usize, usize)>> = HashMap::default();
+        let mut steps: HashMap<Where, Vec<StepAt>> = HashMap::default();
         for (at, path) in paths.iter().enumerate() {
             for (position, step) in path.steps.iter().enumerate().filter(|(_, step)| is_judged(step)) {
                 steps.entry((path.execution, step.stream)).or_default().push((at, position));
