@@ -2,7 +2,7 @@
 //!
 //! In: a wait on a critical path and the thread that it led to; both are the path's own findings. Out: a [`Via`], told by
 //! the system calls in which the one waited and the other woke it. Where no calls were recorded, or another act of the
-//! kernel woke the thread, it is a wake-up. Cost: three binary searches. ALGORITHMS.md 9.6.
+//! kernel woke the thread, it is a wake-up. Cost: three binary searches. ALGORITHMS.md 9.7.
 
 use super::path::Entered;
 use super::recording::{Recording, Thread, ThreadId};

@@ -3,7 +3,7 @@
 //! In: a model and its wait chains. Out: [`Reference`], what each chain usually takes (worked out once), and from it for any
 //! q and s the [`Delay`]s. An occurrence is an execution, an event of it the time of one chain: what the thread at the
 //! chain's end spent itself (*own*), or with all that it waited for (*whole*). The rules are those of patterns (ALGORITHMS.md
-//! 9.4, 9.6): the reference group is the fastest part q of a population, zero where an execution has no such chain; what
+//! 9.4, 9.7): the reference group is the fastest part q of a population, zero where an execution has no such chain; what
 //! is late further down the chain is not reported again above. Cost: O(n log n) in the entries of the executions' chains once, then linear in them per choice.
 
 use super::Model;
@@ -245,7 +245,7 @@ mod tests {
 
     const MS: u64 = 1_000_000;
 
-    /// The example of ALGORITHMS.md 9.6: 20 executions that run 1 ms, the one at `late` held up as well.
+    /// The example of ALGORITHMS.md 9.7: 20 executions that run 1 ms, the one at `late` held up as well.
     fn model(late: usize, runs: impl Fn(usize) -> u64) -> (Model, [ContextId; 3]) {
         let mut model = Model::default();
         let [server, holder, other, lost] =

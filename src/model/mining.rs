@@ -34,12 +34,16 @@ pub struct Mining {
     pub served: Option<Served>,
     /// What was odd about the events.
     pub notices: Notices,
+    /// The recording's metadata declare system calls.
+    pub declares_calls: bool,
+    /// It is an archive of a run and no kernel recording.
+    pub is_run: bool,
 }
 
 impl Mining {
-    /// Patterns alone: nothing delimits executions, or the scheduler was not recorded.
+    /// Patterns alone: of a run's archive.
     pub fn of_patterns(mined: Mined, notices: Notices) -> Mining {
-        Mining { mined, served: None, notices }
+        Mining { mined, served: None, notices, declares_calls: false, is_run: true }
     }
 
     /// The executions that sources delay, where there are some.
@@ -50,7 +54,10 @@ impl Mining {
     /// What took too long under these settings, and who is to blame.
     pub fn anomalies(&self, settings: &Settings, work: &Work) -> Result<Anomalies, Cancelled> {
         let lossy = LOSSES.iter().any(|notice| self.notices.count(*notice) > 0);
-        Anomalies::of(&self.mined, self.served.as_ref(), lossy, settings, work)
+        let mut found = Anomalies::of(&self.mined, self.served.as_ref(), lossy, settings, work)?;
+        found.examined.declares_calls = self.declares_calls;
+        found.examined.is_mpi |= self.is_run;
+        Ok(found)
     }
 }
 

@@ -191,6 +191,8 @@ pub struct Examined {
     pub executions_ns: Ns,
     /// MPI ranks, not threads of a kernel recording.
     pub is_mpi: bool,
+    /// Its metadata declare system calls: where no operation is known there may have been some, of unknown threads.
+    pub declares_calls: bool,
 }
 
 impl Anomalies {
@@ -279,6 +281,7 @@ impl Examined {
             executions: executions.map(task),
             executions_ns: executions.map_or(0, durations),
             is_mpi: operations.sequences.iter().any(|s| s.rank.is_some()),
+            declares_calls: false,
         }
     }
 }

@@ -31,7 +31,8 @@ impl Traces {
         operation_stacks::lay(&asked.recording, laid, &mut operations, places, &mut asked.notices, work)?;
         let served = self.served(&mut asked, &stacks, candidates, typed, places, work)?;
         let mined = Mined::new(operations, work)?;
-        Ok(Mining { mined, served, notices: asked.notices })
+        let declares_calls = self.found().iter().any(task::is_system_call);
+        Ok(Mining { mined, served, notices: asked.notices, declares_calls, is_run: false })
     }
 
     /// The executions, with who held them up; none where the scheduler was not recorded, which tells that.

@@ -6,6 +6,7 @@ use crate::analysis::patterns::measure::{Limit, Verdict};
 use crate::analysis::patterns::routes::Change;
 use crate::base::notice::{Notices, Severity};
 use crate::event::operation::EventKind;
+use crate::model::delays::FEWEST;
 use crate::model::pattern::{Anomalies, Stream};
 use crate::model::propagation::Step;
 use crate::model::sources::Source;
@@ -199,6 +200,9 @@ pub fn examined(found: &Anomalies, notices: &Notices) -> String {
     };
     let why = match () {
         () if e.operations == 0 && e.is_mpi => ": this run has no calls of MPI",
+        () if e.operations == 0 && e.executions.is_none() && e.declares_calls => {
+            ": no system call or user-space event in this recording belongs to a known thread; record sched_switch, or the context tid"
+        }
         () if e.operations == 0 && e.executions.is_none() => {
             ": this recording has no system calls or user-space events"
         }
@@ -242,6 +246,9 @@ pub fn verdict(found: &Anomalies) -> String {
 
 /// The same, where executions were delayed.
 fn of_executions(found: &Anomalies, task: &str, executions: u64) -> String {
+    if executions < FEWEST as u64 {
+        return examined(found, &Notices::default());
+    }
     let first = found.sources.first().filter(|s| s.in_executions);
     let Some(first) = first.filter(|s| s.affected_ns > 0) else {
         let none = format!("None of the {executions} executions of {} was delayed for long", clean::text(task));
@@ -310,5 +317,84 @@ pub(in crate::view) fn duration(ns: i64) -> String {
         1_000..1_000_000 => format!("{:.1} us", value / 1e3),
         1_000_000..1_000_000_000 => format!("{:.2} ms", value / 1e6),
         _ => format!("{:.3} s", value / 1e9),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::base::notice::Notice;
+    use crate::model::pattern::{Examined, Pattern};
+
+    fn pattern(verdict: Verdict) -> Pattern {
+        Pattern {
+            name: "read write".into(),
+            symbols: vec!["read".into(), "write".into()],
+            is_loop: false,
+            occurrences: 9,
+            verdict,
+            max_ref_ns: 1,
+            limit_ns: 2,
+            longest_ns: 1,
+        }
+    }
+
+    #[test]
+    fn nothing_seen_is_not_nothing_found() {
+        let told = |examined: Examined, patterns: Vec<Pattern>, notices: &Notices| {
+            super::examined(&Anomalies { examined, patterns, ..Anomalies::default() }, notices)
+        };
+        let (none, some) = (Examined::default(), || Examined { streams: 2, operations: 40, ..Examined::default() });
+        let quiet = Notices::default();
+        let mut lossy = Notices::default();
+        lossy.add(Notice::DiscardedEvents, 7, String::new);
+        for (examined, patterns, notices, sentence) in [
+            (
+                none.clone(),
+                vec![],
+                &quiet,
+                "0 patterns in 0 operations of 0 threads: this recording has no system calls or user-space events.",
+            ),
+            (
+                Examined { declares_calls: true, ..none.clone() },
+                vec![],
+                &quiet,
+                "0 patterns in 0 operations of 0 threads: no system call or user-space event in this recording belongs to a known thread; record sched_switch, or the context tid.",
+            ),
+            (
+                Examined { is_mpi: true, ..none.clone() },
+                vec![],
+                &quiet,
+                "0 patterns in 0 operations of 0 ranks: this run has no calls of MPI.",
+            ),
+            (some(), vec![], &quiet, "0 patterns in 40 operations of 2 threads: nothing repeats."),
+            (
+                some(),
+                vec![pattern(Verdict::TooFew)],
+                &quiet,
+                "1 pattern in 40 operations of 2 threads: none occurs the 10 times that a judgement needs.",
+            ),
+            (
+                some(),
+                vec![pattern(Verdict::TooFew), pattern(Verdict::Regular)],
+                &quiet,
+                "2 patterns in 40 operations of 2 threads: none took longer than the limit by more than the noise.",
+            ),
+            (
+                some(),
+                vec![],
+                &lossy,
+                "0 patterns in 40 operations of 2 threads: nothing repeats. What was lost was not examined: the tracer discarded 7 events.",
+            ),
+        ] {
+            assert_eq!(told(examined, patterns, notices), format!("Examined {sentence}"));
+        }
+        let few = Anomalies {
+            examined: Examined { executions: Some(("app:request".into(), 9)), ..some() },
+            patterns: vec![pattern(Verdict::TooFew)],
+            ..Anomalies::default()
+        };
+        let sentence = "Examined 1 pattern in 40 operations of 2 threads, 9 executions of app:request: none occurs the 10 times that a judgement needs.";
+        assert_eq!(verdict(&few), sentence);
     }
 }

@@ -12,7 +12,8 @@ use crate::base::time::Span;
 use crate::model::pattern::{Anomalies, Anomaly, Stream};
 use crate::model::propagation::Step;
 use crate::model::sources::Source;
-use crate::view::anomalies::{routed, rule};
+use crate::view::anomalies::{Words, routed, rule};
+use crate::view::tui::canvas::width;
 use std::cmp::Reverse;
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -49,6 +50,8 @@ pub struct Found {
     pub rows: Vec<Option<(u32, u32)>>,
     /// From the first thing told to the last.
     pub span: Span,
+    /// Columns of the longest name of a source.
+    pub widest: usize,
 }
 
 impl Found {
@@ -100,7 +103,8 @@ impl Found {
         let spans = || anomalies.sources.iter().map(Source::span);
         let end = spans().map(|s| s.end).max().unwrap_or(anomalies.origin);
         let start = spans().map(|s| s.start).min().unwrap_or(end).min(anomalies.origin);
-        Found { span: Span::new(start, end), anomalies, notices, roles, places, rows }
+        let widest = anomalies.sources.iter().map(|s| width(&Words::of(s).who)).max().unwrap_or(0);
+        Found { span: Span::new(start, end), anomalies, notices, roles, places, rows, widest }
     }
 
     /// An anomaly.

@@ -145,9 +145,9 @@ impl List {
                 let factor = |at: &u32| of(at).map_or(0.0, |s| s.factor);
                 shown.sort_by(|a, b| behind(a).cmp(&behind(b)).then(factor(b).total_cmp(&factor(a))).then(a.cmp(b)));
             }
-            Order::Time => shown.sort_by_key(|at| (behind(at), of(at).map(|s| s.span().start), *at)),
+            Order::Time => shown.sort_by_cached_key(|at| (behind(at), of(at).map(|s| s.span().start), *at)),
             Order::Place => {
-                shown.sort_by_key(|at| (behind(at), of(at).map(|s| (s.streams.clone(), s.span().start)), *at));
+                shown.sort_by_cached_key(|at| (behind(at), of(at).map(|s| (s.streams.clone(), s.span().start)), *at));
             }
         }
         self.visible.clear();

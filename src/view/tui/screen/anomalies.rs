@@ -83,7 +83,6 @@ struct Columns {
 impl Columns {
     fn of(columns: usize, found: &Found) -> Columns {
         let of_executions = found.anomalies.examined.executions.is_some();
-        let widest = found.anomalies.sources.iter().map(|s| width(&Words::of(s).who)).max().unwrap_or(0);
         let (times, executions, factor, strip) = match columns {
             0..=39 => (0, 0, 0, 0),
             40..=59 => (6, 0, 0, 0),
@@ -92,7 +91,7 @@ impl Columns {
             _ => (6, 6, 7, 20),
         };
         let executions = if of_executions { executions } else { 0 };
-        let who = widest.clamp(5, if columns >= 100 { 32 } else { 18 });
+        let who = found.widest.clamp(5, if columns >= 100 { 32 } else { 18 });
         Columns { delay: 9, times, executions, factor, strip, who }
     }
 
