@@ -4,10 +4,10 @@ mod record;
 
 use crate::analysis::patterns::measure::{Limit, Settings};
 use crate::analysis::symbols::files::Places;
-use crate::base::memory;
 use crate::base::notice::Notices;
 use crate::base::sandbox;
 use crate::base::work::Work;
+use crate::base::{file, memory};
 use crate::cli::{Common, Request, Selection, Stats, SymbolFiles, When};
 use crate::compare::condition::FailIf;
 use crate::compare::{self, Comparison};
@@ -135,6 +135,8 @@ fn print_answer(common: &Common, request: Request, work: &Work, clock: &mut Stag
                 Session::Databases(databases) => databases.refuse("build"),
             })?;
             clock.lap("analyse");
+            // Without a thread for it the next build removes what a signal leaves.
+            let _ = file::remove_on_signals();
             writer.save(&output)?;
             writer.notices().clone()
         }

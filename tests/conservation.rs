@@ -81,7 +81,7 @@ fn trees_add_up(recording: &Recording, tasks: &[TaskDefinition], name: &str, wor
     for number in chosen.into_iter().take(8) {
         let task = &tasks[number];
         let request = build::Request {
-            tasks: vec![task.name.clone()],
+            tasks: vec![task.name.clone()].into(),
             marks: number as u32,
             rule: Rule::of(task),
             ..Default::default()

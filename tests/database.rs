@@ -228,7 +228,7 @@ proptest! {
         prop_assert_eq!(database.notices.count(Notice::DiscardedEvents), 3);
         for (task, model) in models.iter().enumerate() {
             let read = database.model(task, &Work::new(2)).unwrap();
-            let model = Model { tasks: database.tasks.clone(), task, ..model.clone() };
+            let model = Model { tasks: database.tasks.clone().into(), task, ..model.clone() };
             same(&model, &read)?;
             let mut durations: Vec<i64> = (0..model.executions.len()).map(|i| model.executions.duration(i)).collect();
             durations.sort_unstable();

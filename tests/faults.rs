@@ -404,6 +404,31 @@ fn a_build_that_is_killed_at_any_call_leaves_the_old_or_the_new() {
     }
 }
 
+/// Signals that can be caught leave nothing at all, also where files have names from the start.
+#[test]
+fn a_build_that_is_ended_by_a_signal_leaves_nothing_beside_the_database() {
+    for (signal, (plain_names, replaces)) in [libc::SIGTERM, libc::SIGINT, libc::SIGHUP].into_iter().cycle().zip(WAYS) {
+        let shelf = Shelf::new(plain_names);
+        // Counted from the first call of those that write the file: the signal's own pair of sockets is made before.
+        for n in 1.. {
+            let (mut writes, mut seen) = (false, 0);
+            let out = shelf.build(replaces, |call| {
+                writes |= call.number == libc::SYS_socketpair;
+                seen += usize::from(writes);
+                if writes && seen == n { Verdict::Signal(signal) } else { Verdict::Go }
+            });
+            let when = format!("signal {signal} at call {n}");
+            shelf.is_whole(replaces, &when);
+            let beside: Vec<_> = shelf.names().into_iter().filter(|n| *n != "a.whyslow").collect();
+            assert!(beside.is_empty(), "{when}: {beside:?} is left, {:?}", out.status);
+            if seen < n {
+                assert!(n > 10, "{n} calls");
+                break;
+            }
+        }
+    }
+}
+
 #[test]
 fn a_build_whose_calls_fail_leaves_the_old_or_the_new() {
     for (plain_names, replaces) in WAYS {

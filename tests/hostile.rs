@@ -220,3 +220,52 @@ fn bombs_are_defused() {
         }
     }
 }
+
+/// Somebody writes over a trace while it is read: damage, never a crash.
+#[test]
+fn a_trace_that_is_scribbled_on_while_it_is_read_is_answered() {
+    use std::os::unix::fs::FileExt;
+    use std::sync::atomic::{AtomicBool, Ordering};
+    let folder = tempfile::tempdir().unwrap();
+    let trace = folder.path().join("t");
+    copy(&fixture("lost-events"), &trace);
+    let recorders = Path::new(env!("CARGO_MANIFEST_DIR")).join("fixtures/recorders");
+    let archive = Path::new(env!("CARGO_MANIFEST_DIR")).join("fixtures/archives/late_sender/trace");
+    copy(&archive, &folder.path().join("archive"));
+    for name in ["v7.dat", "file.data"] {
+        std::fs::copy(recorders.join(name), folder.path().join(name)).unwrap();
+    }
+    let inputs: Vec<PathBuf> =
+        ["t", "archive/traces.otf2", "v7.dat", "file.data"].iter().map(|n| folder.path().join(n)).collect();
+    let mut all = Vec::new();
+    files(folder.path(), &mut all);
+    let all: Vec<(PathBuf, Vec<u8>)> = all.into_iter().map(|f| (f.clone(), std::fs::read(f).unwrap())).collect();
+    let ended = AtomicBool::new(false);
+    let mut answers = Vec::new();
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            let mut dice = Dice(0x5eed_0012);
+            let opened: Vec<_> =
+                all.iter().map(|(f, _)| std::fs::OpenOptions::new().write(true).open(f).unwrap()).collect();
+            while !ended.load(Ordering::Relaxed) {
+                let at = dice.roll(opened.len());
+                let (file, bytes) = (&opened[at], &all[at].1);
+                let from = dice.roll(bytes.len());
+                // Mostly as it was, so that much is understood until the next stroke.
+                let byte = if dice.roll(8) == 0 { dice.roll(256) as u8 } else { bytes.get(from).copied().unwrap_or(0) };
+                file.write_all_at(&[byte], from as u64).unwrap();
+            }
+        });
+        for round in 0..6 {
+            for words in
+                [&["stats", "count", "--json"][..], &["dump"], &["explain", "--json"], &["anomalies", "--json"]]
+            {
+                for input in &inputs {
+                    answers.push((format!("{words:?} of {} in round {round}", input.display()), ask(words, input)));
+                }
+            }
+        }
+        ended.store(true, Ordering::Relaxed);
+    });
+    answers.iter().for_each(|(what, out)| answered(out, what));
+}

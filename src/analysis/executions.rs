@@ -64,6 +64,52 @@ pub fn by_task(recording: &Recording, tasks: usize) -> Vec<Vec<&Mark>> {
     marks
 }
 
+/// The positions of the marks of each task, so that many tasks can be asked for one after the other.
+#[derive(Clone, Debug, Default)]
+pub struct MarksByTask {
+    positions: Vec<Vec<u32>>,
+    /// So many marks there were; tasks may be added to a recording later.
+    marks: usize,
+}
+
+impl MarksByTask {
+    /// One walk over the marks of a recording.
+    pub fn new(recording: &Recording) -> MarksByTask {
+        let tasks = recording.marks.iter().map(|m| m.task as usize + 1).max().unwrap_or(0);
+        // More tasks than marks are none that anybody asks for by number.
+        let mut positions = vec![Vec::new(); tasks.min(recording.marks.len())];
+        for (at, mark) in (0..).zip(&recording.marks) {
+            if let Some(of_task) = positions.get_mut(mark.task as usize) {
+                of_task.push(at);
+            }
+        }
+        MarksByTask { positions, marks: recording.marks.len() }
+    }
+
+    /// More executions than this the marks of a task cannot delimit.
+    pub fn most_executions(&self, task: usize) -> usize {
+        self.positions.get(task).map_or(0, Vec::len) / 2
+    }
+
+    /// As [`pair`], without a walk over the marks of the others.
+    pub fn pair<'a>(
+        &self,
+        recording: &'a Recording,
+        task: u32,
+        rule: &Rule,
+        notices: &mut Notices,
+    ) -> Vec<Execution<'a>> {
+        let known = self.positions.get(task as usize).filter(|_| self.marks == recording.marks.len());
+        match known {
+            Some(positions) if rule.called.is_none() => {
+                let marks = positions.iter().filter_map(|at| recording.marks.get(*at as usize));
+                pair_marks(recording, marks, rule, notices)
+            }
+            _ => pair(recording, task, rule, notices),
+        }
+    }
+}
+
 /// Pair the marks of one task. Marks that belong to no known thread take no part; the pass has counted them. Ends without
 /// begin are told, but not of descriptors: most that are closed were never accepted.
 pub fn pair<'a>(recording: &'a Recording, task: u32, rule: &Rule, notices: &mut Notices) -> Vec<Execution<'a>> {

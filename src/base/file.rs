@@ -12,13 +12,14 @@ use rustix::fs::{Mode, OFlags};
 use std::fs::File;
 use std::io::{self, ErrorKind, Write};
 use std::path::{Path, PathBuf};
-use std::sync::Mutex;
 use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Mutex, PoisonError};
 
 /// How hidden names begin.
 const HIDDEN: &str = ".whyslow-";
 
-/// Hidden names that exist now, for those who end the process.
+/// Hidden names that exist now, for those who end the process. Whoever makes one holds the lock until it is there; whoever ends the
+/// process keeps it, so that none is made after they were removed.
 static UNFINISHED: Mutex<Vec<PathBuf>> = Mutex::new(Vec::new());
 
 /// What to do with a file that has the name already.
@@ -51,11 +52,34 @@ pub fn write(path: &Path, bytes: &[u8], existing: Existing) -> io::Result<()> {
     File::open(folder)?.sync_all().or_else(|e| if e.kind() == ErrorKind::InvalidInput { Ok(()) } else { Err(e) })
 }
 
-/// Remove what a signal would leave behind. Waits for nobody: it is called on the way out.
+/// Remove what a signal would leave behind, and let nobody make more: it is called on the way out. Waits for somebody who is just
+/// making a name, but not for long.
 pub fn remove_unfinished() {
-    if let Ok(mut all) = UNFINISHED.try_lock() {
-        all.drain(..).for_each(|path| drop(std::fs::remove_file(path)));
+    const TRIES: u32 = 200;
+    for _ in 0..TRIES {
+        if let Ok(mut all) = UNFINISHED.try_lock() {
+            remove_all(&mut all);
+            return std::mem::forget(all);
+        }
+        std::thread::sleep(std::time::Duration::from_millis(1));
     }
+}
+
+fn remove_all(all: &mut Vec<PathBuf>) {
+    all.drain(..).for_each(|path| drop(std::fs::remove_file(path)));
+}
+
+/// From now on a signal that ends the process removes it, too: for those who write and have no other use for signals.
+pub fn remove_on_signals() -> io::Result<()> {
+    use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
+    let mut signals = signal_hook::iterator::Signals::new([SIGTERM, SIGINT, SIGHUP])?;
+    std::thread::Builder::new().name("signals".into()).spawn(move || {
+        if let Some(signal) = signals.forever().next() {
+            remove_unfinished();
+            let _ = signal_hook::low_level::emulate_default_handler(signal);
+        }
+    })?;
+    Ok(())
 }
 
 /// The file that a path means.
@@ -99,8 +123,8 @@ fn name(file: &File, target: &Path, folder: &Path, existing: Existing) -> io::Re
     let link = |to: &Path| rustix::fs::linkat(CWD, &here, CWD, to, AtFlags::SYMLINK_FOLLOW);
     match link(target) {
         Err(rustix::io::Errno::EXIST) if existing == Existing::Replace => {
-            let hidden = Hidden::new(folder);
-            let placed = link(&hidden.0).map_err(io::Error::from).and_then(|()| std::fs::rename(&hidden.0, target));
+            let ((), hidden) = Hidden::made(folder, |path| Ok(link(path)?))?;
+            let placed = std::fs::rename(&hidden.0, target);
             hidden.forget();
             placed
         }
@@ -112,14 +136,15 @@ fn name(file: &File, target: &Path, folder: &Path, existing: Existing) -> io::Re
 struct Hidden(PathBuf);
 
 impl Hidden {
-    fn new(folder: &Path) -> Hidden {
+    /// A new name, at which `make` makes something.
+    fn made<T>(folder: &Path, make: impl FnOnce(&Path) -> io::Result<T>) -> io::Result<(T, Hidden)> {
         static NUMBER: AtomicU32 = AtomicU32::new(0);
         let number = NUMBER.fetch_add(1, Ordering::Relaxed);
         let path = folder.join(format!("{HIDDEN}{}-{number}", std::process::id()));
-        if let Ok(mut all) = UNFINISHED.lock() {
-            all.push(path.clone());
-        }
-        Hidden(path)
+        let mut all = UNFINISHED.lock().unwrap_or_else(PoisonError::into_inner);
+        let made = make(&path)?;
+        all.push(path.clone());
+        Ok((made, Hidden(path)))
     }
 
     /// It is gone, or has become another.
@@ -132,14 +157,7 @@ impl Hidden {
 }
 
 fn hidden_file(folder: &Path) -> io::Result<(File, Hidden)> {
-    let hidden = Hidden::new(folder);
-    match File::options().write(true).create_new(true).open(&hidden.0) {
-        Ok(file) => Ok((file, hidden)),
-        Err(e) => {
-            hidden.forget();
-            Err(e)
-        }
-    }
+    Hidden::made(folder, |path| File::options().write(true).create_new(true).open(path))
 }
 
 /// Put a file with a hidden name where it belongs.
@@ -221,7 +239,7 @@ mod tests {
         expected.push(hidden.0.file_name().unwrap().to_str().unwrap().to_owned());
         expected.sort();
         assert_eq!(names(folder.path()), expected);
-        remove_unfinished();
+        remove_all(&mut UNFINISHED.lock().unwrap());
         assert_eq!(names(folder.path()), [".other", "a"]);
     }
 

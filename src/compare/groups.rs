@@ -151,8 +151,7 @@ mod tests {
     use super::*;
 
     fn model(durations: &[i64]) -> Model {
-        let mut m = Model::default();
-        m.tasks.push("app:request".into());
+        let mut m = Model { tasks: vec!["app:request".into()].into(), ..Model::default() };
         for d in durations {
             m.executions.start.push(0);
             m.executions.end.push(*d);

@@ -18,8 +18,7 @@ const MS: u64 = 1_000_000;
 
 impl Scene {
     pub fn new(seed: u64) -> Self {
-        let mut model = Model::default();
-        model.tasks.push("app:request".into());
+        let mut model = Model { tasks: vec!["app:request".into()].into(), ..Model::default() };
         model.traces.push(TraceInfo { label: "made-up".into(), span: Default::default() });
         Scene { model, random: Random::new(seed), types: Vec::new(), at: 0 }
     }

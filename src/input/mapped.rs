@@ -254,6 +254,26 @@ mod tests {
         assert!(mapped.lost());
     }
 
+    /// The list of guards alone, over memory that is no mapping: what Miri can run.
+    #[test]
+    fn guards_know_their_bytes_and_are_taken_again() {
+        let bytes = [vec![1u8; 100], vec![2; 200]];
+        for _ in 0..3 {
+            let taken: Vec<&Guard> = bytes.iter().map(|b| Guard::over(b).unwrap()).collect();
+            for (guard, bytes) in taken.iter().zip(&bytes) {
+                let (start, end) = (guard.start.load(Ordering::SeqCst), guard.end.load(Ordering::SeqCst));
+                assert_eq!((start, end - start), (bytes.as_ptr() as usize, bytes.len()));
+                assert!(guards().any(|g| std::ptr::eq(g, *guard)) && !guard.lost.load(Ordering::SeqCst));
+            }
+            std::thread::scope(|scope| {
+                for _ in 0..2 {
+                    scope.spawn(|| assert!(guards().count() >= 2));
+                }
+            });
+            taken.iter().for_each(|guard| guard.start.store(FREE, Ordering::SeqCst));
+        }
+    }
+
     #[test]
     fn guards_are_used_again() {
         let files: Vec<_> = (0..8).map(|_| file(1)).collect();

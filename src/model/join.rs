@@ -11,7 +11,9 @@ use super::metric::{ABSENT, Column, Metric, Unit};
 use super::{Model, TraceId, WhoId};
 use crate::base::names::NameId;
 use crate::base::work::{Cancelled, Work};
+use foldhash::HashSet;
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 /// New names of functions, by old ones.
 pub type Renamed = BTreeMap<String, String>;
@@ -32,11 +34,14 @@ pub fn join(mut models: Vec<Model>, renamed: &Renamed, work: &Work) -> Result<Mo
     }
     let mut whole = Model { origin: models.iter().map(|m| m.origin).min().unwrap_or(0), ..Model::default() };
     whole.choice = models.first().and_then(|m| m.choice.clone());
+    let mut tasks: Vec<&String> = Vec::new();
     for model in &models {
         whole.quality.extend(model.quality.iter().cloned());
-        whole.tasks.extend(model.tasks.iter().filter(|t| !whole.tasks.contains(t)).cloned().collect::<Vec<_>>());
+        let known: HashSet<&String> = tasks.iter().copied().collect();
+        tasks.extend(model.tasks.iter().filter(|t| !known.contains(t)));
         whole.notices.merge(&model.notices);
     }
+    whole.tasks = Arc::new(tasks.into_iter().cloned().collect());
     let task = models.first().and_then(|m| m.tasks.get(m.task));
     whole.task = whole.tasks.iter().position(|t| Some(t) == task).unwrap_or(0);
     let mut parts = Vec::new();

@@ -31,6 +31,7 @@ use crate::base::names::{NameId, Names};
 use crate::base::notice::Notices;
 use crate::base::time::{Ns, Span};
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 crate::handle! {
     /// A thread of the model.
@@ -84,7 +85,7 @@ pub struct Model {
     /// Traces by [`TraceId`].
     pub traces: Vec<TraceInfo>,
     /// Names of all tasks found, by [`TaskId`], in the order of PRODUCT.md ("Tasks found by themselves").
-    pub tasks: Vec<String>,
+    pub tasks: Arc<Vec<String>>,
     /// The task whose executions these are.
     pub task: usize,
     /// Why it is this one, where nobody named it and it was not found in the events' names.

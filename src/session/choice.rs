@@ -10,7 +10,7 @@ use super::asked::Asked;
 use super::traces::Traces;
 use crate::analysis::candidates::{self, Activity, Candidate, ENOUGH};
 use crate::analysis::derived;
-use crate::analysis::executions::Rule;
+use crate::analysis::executions::{MarksByTask, Rule};
 use crate::analysis::functions;
 use crate::analysis::symbols::files::Places;
 use crate::base::notice::Notices;
@@ -20,6 +20,7 @@ use crate::event::derived::Derived;
 use crate::event::task::{self, Pairing};
 use crate::model::execution::ExecutionId;
 use crate::model::{Choice, Model};
+use std::sync::Arc;
 
 /// Tasks of one kind that are tried, at most.
 const TRIED: usize = 6;
@@ -71,8 +72,10 @@ impl Traces {
         let pairs = self.candidates(&[])?;
         let called = task::function("", &self.tasks().classes);
         let mut asked = self.pass(pairs.iter().cloned().chain(called).collect(), places, work)?;
-        let make =
-            |asked: &Asked, task: usize, rule: Rule| Ok((self.explain(asked, task, rule, places, moments, work)?, ()));
+        let laid = self.lay(&asked, places, work)?;
+        let make = |asked: &Asked, task: usize, rule: Rule| {
+            Ok((self.explain((asked, &laid), task, rule, places, moments, work)?, ()))
+        };
         match self.choose_in(&mut asked, pairs.len(), places, &make, work)? {
             Some((model, ())) => Ok(model),
             None => anyhow::bail!("{}", self.nothing_by_itself(work, &asked)?),
@@ -97,9 +100,14 @@ impl Traces {
         };
         let own: Vec<Trial> = begun.into_iter().map(own).collect();
         let mut best = Best { answer: None, enough: None, some: None };
+        let marks = MarksByTask::new(&asked.recording);
         // Without a rival nothing has to be compared.
         let alone = own.len() == 1;
         for (at, trial) in own.iter().enumerate() {
+            // One more of those that ran too seldom changes nothing, and there may be thousands.
+            if best.some.is_some() && marks.most_executions(trial.task) < ENOUGH {
+                continue;
+            }
             attempt(asked, (at, trial), alone, &mut best, make, work)?;
             if best.is_settled() {
                 break;
@@ -263,7 +271,7 @@ fn with_choice(mut model: Model, at: usize, trials: &[Trial]) -> Model {
     let profile = model.executions.len() < ENOUGH;
     let chosen = &trials[at];
     let name = chosen.name.clone();
-    if let Some(task) = model.tasks.get_mut(model.task)
+    if let Some(task) = Arc::make_mut(&mut model.tasks).get_mut(model.task)
         && *task != name
     {
         // A function goes by the name of its own, not by that of all.

@@ -11,7 +11,9 @@ use crate::model::Model;
 use crate::model::database::{self, Database};
 use crate::model::facts::Facts;
 use crate::model::join::{self, Renamed};
+use foldhash::HashSet;
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 /// A task, and how long each of its executions took, ascending.
 pub type Lengths = (String, Vec<Ns>);
@@ -53,13 +55,9 @@ impl Databases {
 
     /// The tasks of all of them, those of the first one first.
     pub fn tasks(&self) -> Vec<String> {
-        let mut tasks: Vec<String> = Vec::new();
-        for task in self.opened.iter().flat_map(|(_, d)| &d.tasks) {
-            if !tasks.contains(task) {
-                tasks.push(task.clone());
-            }
-        }
-        tasks
+        let mut known = HashSet::default();
+        let all = self.opened.iter().flat_map(|(_, d)| &d.tasks);
+        all.filter(|task| known.insert(task.as_str())).cloned().collect()
     }
 
     /// The task that was typed; without it the first that all of them hold, or that one does.
@@ -100,7 +98,7 @@ impl Databases {
         }
         let mut model = join::join(models, &Renamed::new(), work)?;
         // What a user may ask for next.
-        model.tasks = self.tasks();
+        model.tasks = Arc::new(self.tasks());
         model.task = model.tasks.iter().position(|t| *t == task).unwrap_or(0);
         Ok(model)
     }

@@ -7,6 +7,7 @@
 mod asked;
 mod choice;
 mod database;
+mod known;
 mod mining;
 mod run;
 mod traces;

@@ -4,6 +4,7 @@
 
 use super::Wrong;
 use super::asked::Asked;
+use super::known::Known;
 use crate::analysis::clocks::{self, HostClock};
 use crate::analysis::derived;
 use crate::analysis::executions::{self, Rule};
@@ -16,14 +17,12 @@ use crate::base::notice::Notices;
 use crate::base::time::Span;
 use crate::base::work::Work;
 use crate::cli::Common;
-use crate::event::bind::{Focus, is_kernel};
-use crate::event::declared;
+use crate::event::bind::Focus;
 use crate::event::derived::Derived;
-use crate::event::task::{self, ClassFace, Pairing, TaskDefinition};
+use crate::event::task::{self, Pairing, TaskDefinition};
 use crate::input::count::{self, Counts};
-use crate::input::record::{ClassId, Scope};
 use crate::input::{self, Source};
-use crate::model::build;
+use crate::model::build::{self, Stacks};
 use crate::model::database::Writer;
 use crate::model::execution::ExecutionId;
 use crate::model::facts::Facts;
@@ -35,36 +34,12 @@ use crate::state::recording::Recording;
 use etcetera::BaseStrategy;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
-use std::sync::OnceLock;
+use std::sync::{Arc, OnceLock};
 
-/// The tasks by name, and what they were found in.
-pub(super) struct Known {
-    /// Declared in a file, then found by themselves.
-    pub tasks: Vec<TaskDefinition>,
-    /// How many of them are declared.
-    pub declared: usize,
-    pub classes: Vec<ClassFace>,
-    /// Names of the kernel's events.
-    kernel: BTreeSet<String>,
-}
-
-impl Known {
-    fn new(sources: &[Source]) -> Known {
-        let classes: Vec<ClassFace> = sources.iter().flat_map(faces).collect();
-        let kernel = classes.iter().filter(|c| c.kernel && !c.is_probe()).map(|c| c.name.clone()).collect();
-        Known { tasks: task::discover(&classes), declared: 0, classes, kernel }
-    }
-
-    /// What a file declares goes before what is found under the same name.
-    fn with_file(sources: &[Source], file: &Path) -> anyhow::Result<Known> {
-        let mut known = Known::new(sources);
-        let declared = declared(file, &known.classes)?;
-        known.declared = declared.len();
-        let names: BTreeSet<&str> = declared.iter().map(|d| d.name.as_str()).collect();
-        known.tasks.retain(|t| !names.contains(t.name.as_str()));
-        known.tasks.splice(0..0, declared);
-        Ok(known)
-    }
+/// What is laid out once for all models of a pass.
+pub(super) struct Laid {
+    pub stacks: Stacks,
+    notices: Notices,
 }
 
 /// CTF traces on one time line.
@@ -224,7 +199,9 @@ impl Traces {
             names.push(name);
         }
         // Calls that no class of events names (raw ones, those of old tracers) are known by now.
-        let unnamed = |name: &&String| self.found().iter().all(|t| t.name != **name) && !names.contains(*name);
+        let named: BTreeSet<&str> = names.iter().map(String::as_str).collect();
+        let found = &self.tasks().names().first;
+        let unnamed = |name: &&String| !found.contains_key(*name) && !named.contains(name.as_str());
         let unnamed: Vec<String> = survey.tasks.keys().filter(unnamed).cloned().collect();
         names.extend(unnamed);
         names.extend(calls.keys().filter(|name| !survey.tasks.contains_key(*name)).cloned());
@@ -254,7 +231,8 @@ impl Traces {
             let names: Vec<&str> = asked.tasks.iter().map(|t| t.name.as_str()).collect();
             anyhow::bail!("{}", self.nothing(work, &format!("{} has no executions", named(&names)))?);
         };
-        let model = self.explain(&asked, chosen, rules.swap_remove(chosen), places, moments, work)?;
+        let laid = self.lay(&asked, places, work)?;
+        let model = self.explain((&asked, &laid), chosen, rules.swap_remove(chosen), places, moments, work)?;
         if model.executions.is_empty() {
             let name = &asked.tasks[chosen].name;
             anyhow::bail!("{}", self.nothing(work, &format!("task {name} has no executions that end in it"))?);
@@ -268,8 +246,9 @@ impl Traces {
         let rules = asked.rules()?;
         let mut writer = Writer::new(Facts::of(&self.sources), asked.notices.clone());
         let mut held = vec![false; asked.tasks.len()];
+        let laid = self.lay(&asked, places, work)?;
         for chosen in asked.begun() {
-            let model = self.explain(&asked, chosen, rules[chosen].clone(), places, &[], work)?;
+            let model = self.explain((&asked, &laid), chosen, rules[chosen].clone(), places, &[], work)?;
             if let Some(violation) = build::check(&model, 1).pop() {
                 anyhow::bail!("an invariant does not hold: {violation}; please report this");
             }
@@ -328,9 +307,16 @@ impl Traces {
         Ok(Asked { tasks, functions, recording, notices })
     }
 
+    /// What is laid out once for all models of a pass, and all that was odd by then.
+    pub(super) fn lay(&self, asked: &Asked, places: &Places, work: &Work) -> anyhow::Result<Laid> {
+        let mut notices = asked.notices.clone();
+        let stacks = Stacks::new(&asked.recording, &self.with_recorded(places), &mut notices, work)?;
+        Ok(Laid { stacks, notices })
+    }
+
     pub(super) fn explain(
         &self,
-        asked: &Asked,
+        (asked, laid): (&Asked, &Laid),
         chosen: usize,
         rule: Rule,
         places: &Places,
@@ -338,7 +324,7 @@ impl Traces {
         work: &Work,
     ) -> anyhow::Result<Model> {
         let request = self.request(asked, chosen, rule, places, moments);
-        Ok(build::build(&asked.recording, &request, &asked.notices, work)?)
+        Ok(build::with_stacks(&asked.recording, &laid.stacks, &request, &laid.notices, work)?)
     }
 
     /// What is asked of the executions of a task.
@@ -350,11 +336,10 @@ impl Traces {
         places: &Places,
         moments: &[ExecutionId],
     ) -> build::Request {
-        let candidates = &asked.tasks;
-        let mut tasks: Vec<String> = self.found().iter().map(|t| t.name.clone()).collect();
-        let name = &candidates[chosen].name;
-        let task = tasks.iter().position(|t| t == name).unwrap_or_else(|| {
-            tasks.push(name.clone());
+        let known = self.tasks().names();
+        let (mut tasks, name) = (Arc::clone(&known.all), &asked.tasks[chosen].name);
+        let task = known.first.get(name).copied().unwrap_or_else(|| {
+            Arc::make_mut(&mut tasks).push(name.clone());
             tasks.len() - 1
         });
         let traces = self.sources.iter().map(about).collect();
@@ -384,13 +369,6 @@ fn named(tasks: &[&str]) -> String {
     }
 }
 
-/// The tasks that a file declares.
-fn declared(file: &Path, classes: &[ClassFace]) -> anyhow::Result<Vec<TaskDefinition>> {
-    let option = format!("--tasks {}", file.display());
-    let text = super::text_of(file).map_err(|e| Wrong(format!("{option}: {e}")))?;
-    declared::tasks(&text, classes).map_err(|e| Wrong(format!("{option}:{e}")).into())
-}
-
 /// The user's table of interrupt handlers: as typed, else the one among the configuration.
 fn handlers(typed: Option<&Path>) -> anyhow::Result<Handlers> {
     let kept = || {
@@ -401,25 +379,6 @@ fn handlers(typed: Option<&Path>) -> anyhow::Result<Handlers> {
     let said = |e: &dyn std::fmt::Display| Wrong(format!("{}: {e}", path.display()));
     let text = super::text_of(&path).map_err(|e| said(&e))?;
     Ok(Handlers::with_own(&text).map_err(|e| said(&e))?)
-}
-
-fn faces(source: &Source) -> Vec<ClassFace> {
-    let kernel = is_kernel(&source.trace);
-    let has_context = |class, name: &str| {
-        let scopes = [Scope::CommonContext, Scope::SpecificContext];
-        scopes.iter().any(|scope| source.trace.has_field(class, *scope, name))
-    };
-    let fields = |class| {
-        source.trace.payload_fields(class).into_iter().map(|(name, number)| (name.to_owned(), number)).collect()
-    };
-    let face = |(i, class): (usize, &input::stream::Class)| ClassFace {
-        name: class.known().to_owned(),
-        shown: class.name.clone(),
-        kernel,
-        fields: fields(ClassId::at(i)),
-        contexts: task::CONTEXTS.iter().filter(|c| has_context(ClassId::at(i), c)).map(|c| (*c).to_owned()).collect(),
-    };
-    source.trace.classes().iter().enumerate().map(face).collect()
 }
 
 /// Label and bounds, from the packets.

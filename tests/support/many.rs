@@ -12,7 +12,7 @@ use whyslow::model::{Model, TraceId, TraceInfo, Who, WhoId};
 pub fn model(executions: usize, seed: u64) -> Model {
     let mut random = Random::new(seed);
     let mut model = Model { origin: 1_700_000_000_000_000_000, ..Model::default() };
-    model.tasks.push("app:request".into());
+    model.tasks = vec!["app:request".into()].into();
     model
         .traces
         .push(TraceInfo { label: "made-up".into(), span: Span::new(model.origin, model.origin + 60_000_000_000) });

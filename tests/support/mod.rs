@@ -92,7 +92,7 @@ impl Builder {
 pub fn server(executions: usize) -> Model {
     let mut b = Builder { model: Model::default() };
     let mut random = Random(7);
-    b.model.tasks = vec!["app:request".into(), "syscall:futex".into(), "syscall:read".into()];
+    b.model.tasks = vec!["app:request".into(), "syscall:futex".into(), "syscall:read".into()].into();
     b.model.origin = START;
     b.model.traces.push(TraceInfo { label: "ledger".into(), span: Span::new(START, START) });
     let base = "ledgerd;start_thread;worker_main;handle_request";

@@ -32,6 +32,8 @@ pub enum Verdict {
     Fail(i32),
     /// The process is killed instead.
     Kill,
+    /// It is made, and the process gets this signal.
+    Signal(i32),
 }
 
 /// Who is traced dies with the tracer; calls are told apart from other stops; threads are traced too.
@@ -112,7 +114,8 @@ fn follow(pid: i32, judge: &mut dyn FnMut(&Call) -> Verdict) -> ExitStatus {
                             failing.insert(thread, Failing::With(error));
                             registers(thread, |r| r.orig_rax = u64::MAX);
                         }
-                        // SAFETY: a plain system call on our own child.
+                        // SAFETY: here and below, a plain system call on our own child.
+                        Verdict::Signal(signal) => drop(unsafe { libc::kill(pid, signal) }),
                         Verdict::Kill => drop(unsafe { libc::kill(pid, libc::SIGKILL) }),
                     }
                 }

@@ -134,7 +134,7 @@ impl Sections {
         let line = |line: &[u8]| {
             let space = memchr::memchr(b' ', line)?;
             let (tid, name) = line.split_at_checked(space)?;
-            Some((std::str::from_utf8(tid).ok()?.parse().ok()?, name.get(1..)?.to_vec()))
+            Some((String::from_utf8(tid.to_vec()).ok()?.parse().ok()?, name.get(1..)?.to_vec()))
         };
         self.commands.extend(text.split(|b| *b == b'\n').filter_map(line));
     }
@@ -142,7 +142,7 @@ impl Sections {
     fn version_6(&mut self, file: &[u8], bytes: &mut Bytes<'_>) -> Option<()> {
         let head = self.head;
         let parts = head::parts(bytes, &head, &mut self.formats)?;
-        self.page_header(parts.page);
+        self.page_header(&parts.page);
         self.symbols = parts.symbols.to_vec();
         self.commands(parts.commands);
         let cpus = bytes.u32(head.big)?;
@@ -286,7 +286,7 @@ impl Sections {
         match section {
             id::HEADER_INFO => {
                 let text = head::page_header(&mut bytes, head.big)?;
-                self.page_header(text);
+                self.page_header(&text);
             }
             id::FTRACE_EVENTS => head::ftrace_formats(&mut bytes, &head, &mut self.formats)?,
             id::EVENT_FORMATS => head::event_formats(&mut bytes, &head, &mut self.formats)?,

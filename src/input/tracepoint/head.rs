@@ -29,7 +29,7 @@ impl Head {
         if bytes.take(MAGIC.len())? != MAGIC {
             return None;
         }
-        let version = std::str::from_utf8(bytes.text()?).ok()?.split('.').next()?.parse().ok()?;
+        let version = String::from_utf8(bytes.text()?.to_vec()).ok()?.split('.').next()?.parse().ok()?;
         let big = bytes.u8()? != 0;
         let long = bytes.u8()?;
         let page = bytes.u32(big)? as usize;
@@ -37,8 +37,8 @@ impl Head {
     }
 }
 
-/// `header_page` and `header_event`: where the data of a page begins.
-pub fn page_header<'a>(bytes: &mut Bytes<'a>, big: bool) -> Option<&'a str> {
+/// `header_page` and `header_event`: where the data of a page begins. Copied before it is checked: others may write to the file.
+pub fn page_header(bytes: &mut Bytes<'_>, big: bool) -> Option<String> {
     let mut named = |name: &str| {
         let found = bytes.text()? == name.as_bytes();
         let text = bytes.counted(true, big)?;
@@ -46,7 +46,7 @@ pub fn page_header<'a>(bytes: &mut Bytes<'a>, big: bool) -> Option<&'a str> {
     };
     let page = named("header_page")?;
     named("header_event")?;
-    std::str::from_utf8(page).ok()
+    String::from_utf8(page.to_vec()).ok()
 }
 
 /// The formats of the system `ftrace`, which has no name here.
@@ -87,10 +87,10 @@ pub fn parts<'a>(bytes: &mut Bytes<'a>, head: &Head, formats: &mut Vec<Format>) 
 }
 
 /// See [`parts`].
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub struct Parts<'a> {
     /// The text of `header_page`.
-    pub page: &'a str,
+    pub page: String,
     /// Kernel symbols as in `/proc/kallsyms`.
     pub symbols: &'a [u8],
     /// Lines of thread id and name.

@@ -26,6 +26,7 @@ use crate::model::metric::{ABSENT, Column, Metric};
 use crate::model::{Model, TraceId, TraceInfo, Who, WhoId};
 use foldhash::HashMap;
 use std::collections::BTreeSet;
+use std::sync::Arc;
 
 /// The task of all ranks' iterations, whatever they consist of.
 pub const ITERATION: &str = "iteration";
@@ -77,7 +78,7 @@ pub fn iterations(
     model.origin = bounds.iter().map(|b| b.0).min().unwrap_or(0);
     let end = bounds.iter().map(|b| b.1).max().unwrap_or(model.origin);
     model.traces.push(TraceInfo { label: label.to_owned(), span: Span::new(model.origin, end) });
-    model.tasks = tasks;
+    model.tasks = Arc::new(tasks);
     model.task = task;
     model.who = people(mined, host, &mut model.names);
     let mut folder = Folder::new(&mined.operations, &triggers, &mut model.contexts, &mut model.names);

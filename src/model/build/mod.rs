@@ -23,7 +23,7 @@ use crate::analysis::counters;
 use crate::analysis::counts::{Counter, Counts};
 use crate::analysis::disk::DiskUse;
 use crate::analysis::ecct::{self, Leaders, Own, Sources};
-use crate::analysis::executions::{self, Execution, Rule};
+use crate::analysis::executions::{self, Execution, MarksByTask, Rule};
 use crate::analysis::hops::Hops;
 use crate::analysis::outline::{Outline, Step};
 use crate::analysis::path::{self, PathSegment};
@@ -43,6 +43,7 @@ use columns::Columns;
 use contexts::Dictionary;
 use foldhash::HashMap;
 use holders::Held;
+use std::sync::Arc;
 
 /// Executions that a worker takes at once.
 const CHUNK: usize = 64;
@@ -50,8 +51,8 @@ const CHUNK: usize = 64;
 /// What is asked.
 #[derive(Clone, Debug, Default)]
 pub struct Request {
-    /// Names of all tasks found.
-    pub tasks: Vec<String>,
+    /// Names of all tasks found; there may be many, and a model of each.
+    pub tasks: Arc<Vec<String>>,
     /// The one to explain, a position in `tasks`.
     pub task: usize,
     /// Position of that task in the list that the pass was given (`Mark::task`).
@@ -90,10 +91,21 @@ struct Explained {
 pub fn build(recording: &Recording, request: &Request, notices: &Notices, work: &Work) -> Result<Model, Cancelled> {
     let mut notices = notices.clone();
     let stacks = Stacks::new(recording, &request.places, &mut notices, work)?;
-    made(recording, &stacks, request, &notices, false, work).map(|(model, _)| model)
+    with_stacks(recording, &stacks, request, &notices, work)
 }
 
-/// The call stacks of a recording, ready for questions.
+/// The same with stacks that are laid out already, as for one task after the other.
+pub fn with_stacks(
+    recording: &Recording,
+    stacks: &Stacks,
+    request: &Request,
+    notices: &Notices,
+    work: &Work,
+) -> Result<Model, Cancelled> {
+    made(recording, stacks, request, notices, false, work).map(|(model, _)| model)
+}
+
+/// What is laid out of a recording once, for all questions about it: its call stacks before all else.
 #[derive(Debug)]
 pub struct Stacks {
     /// Images of processes.
@@ -101,6 +113,9 @@ pub struct Stacks {
     /// Stacks over time, by thread.
     pub timelines: Timelines,
     kernel: Option<KernelSymbols>,
+    disk: DiskUse,
+    leaders: Leaders,
+    marks: MarksByTask,
 }
 
 impl Stacks {
@@ -115,7 +130,8 @@ impl Stacks {
         let kernel = kernel_symbols(places, notices);
         let spaces = Spaces::new(&recording.images);
         let timelines = Timelines::new(recording, &spaces, kernel.is_some(), work)?;
-        Ok(Stacks { spaces, timelines, kernel })
+        let (disk, leaders) = (DiskUse::new(recording), Leaders::new(recording));
+        Ok(Stacks { spaces, timelines, kernel, disk, leaders, marks: MarksByTask::new(recording) })
     }
 }
 
@@ -139,7 +155,7 @@ fn made(
     work: &Work,
 ) -> Result<(Model, Contributions), Cancelled> {
     let mut model = Model {
-        tasks: request.tasks.clone(),
+        tasks: Arc::clone(&request.tasks),
         task: request.task,
         traces: request.traces.clone(),
         notices: notices.clone(),
@@ -147,14 +163,12 @@ fn made(
         origin: recording.span.start,
         ..Model::default()
     };
-    let Stacks { spaces, timelines, kernel } = stacks;
+    let Stacks { spaces, timelines, kernel, disk, leaders, marks } = stacks;
     let names = ThreadNames::new(recording, &mut model.names, &mut model.notices);
-    let disk = DiskUse::new(recording);
-    let leaders = Leaders::new(recording);
-    let found = executions::pair(recording, request.marks, &request.rule, &mut model.notices);
+    let found = marks.pair(recording, request.marks, &request.rule, &mut model.notices);
     let found = executions::covered(recording, found, &mut model.notices);
     let counter = Counter::new(recording);
-    let sources = Sources { recording, timelines, names: &names, disk: &disk, leaders: &leaders };
+    let sources = Sources { recording, timelines, names: &names, disk, leaders };
 
     work.progress.enter("paths", found.len() as u64);
     let chunks: Vec<&[Execution<'_>]> = found.chunks(CHUNK).collect();
@@ -182,10 +196,10 @@ fn made(
     let dictionary = Dictionary { recording, timelines, spaces, places: &request.places, kernel: kernel.as_ref() };
     let (tree, ids) = contexts::spell(&outline, &dictionary, &mut model.names, &mut model.notices, work)?;
     model.contexts = tree;
-    let mut people = People { recording, leaders: &leaders, ids: HashMap::default() };
+    let mut people = People { recording, leaders, ids: HashMap::default() };
     let mut columns = Columns::new(recording);
     let labels: Vec<NameId> = request.traces.iter().map(|t| model.names.intern(&t.label)).collect();
-    let mut contributions = Contributions::new(recording, (&leaders, &names), &found, hops, held);
+    let mut contributions = Contributions::new(recording, (leaders, &names), &found, hops, held);
     for (i, (execution, explained)) in found.iter().zip(folded).enumerate() {
         let Explained { own, counts, counters, unresolved, tiled, contributions: held } = explained;
         contributions.push(held, &ids);

@@ -112,7 +112,7 @@ pub(super) fn read(model: &Model, columns: usize, mut most: usize, unpack: &mut 
     let mut all: Vec<Column> = Vec::new();
     for _ in 0..columns {
         most = most.checked_sub(n)?;
-        let metric = Metric::named(unpack.text()?)?;
+        let metric = Metric::named(&unpack.text()?)?;
         let values: Vec<i64> = match unpack.number()? {
             FOLLOWS => follows(model, &by_kind, &metric)?,
             SAME => vec![value(unpack.number()?); n],

@@ -70,11 +70,12 @@ impl<'a> Unpack<'a> {
         usize::try_from(self.number()?).ok().filter(|i| *i < end)
     }
 
-    pub fn text(&mut self) -> Option<&'a str> {
+    /// A text, copied before it is checked: the bytes may be those of a file that others write to.
+    pub fn text(&mut self) -> Option<String> {
         let length = usize::try_from(self.number()?).ok()?;
         let (text, rest) = self.0.split_at_checked(length)?;
         self.0 = rest;
-        std::str::from_utf8(text).ok()
+        String::from_utf8(text.to_vec()).ok()
     }
 
     pub fn maybe<T>(&mut self, get: impl FnOnce(&mut Self) -> Option<T>) -> Option<Option<T>> {
@@ -112,7 +113,7 @@ mod tests {
         let mut read = Unpack(&pack.0);
         assert!(numbers.iter().all(|n| read.number() == Some(*n)));
         assert!(numbers.iter().all(|n| read.signed() == Some(*n as i64)));
-        assert_eq!((read.text(), read.maybe(Unpack::number)), (Some("naïve"), Some(Some(7))));
+        assert_eq!((read.text(), read.maybe(Unpack::number)), (Some("naïve".to_owned()), Some(Some(7))));
         assert_eq!((read.maybe(Unpack::number), read.number()), (Some(None), None));
     }
 

@@ -16,6 +16,7 @@ use crate::model::facts::{Facts, HostQuality, Lost, Quality, TraceFacts};
 use crate::model::{Model, TraceId, TraceInfo, Who, WhoId};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 /// Numbers that may come of a file, per byte of it, and for free: 200,000 executions of three contexts each have about
 /// two per byte.
@@ -99,8 +100,8 @@ impl Database {
             notices: Notices::default(),
         };
         database.facts = database.section(Kind::Facts, SHARED, read_facts)?;
-        database.tasks = database
-            .section(Kind::Tasks, SHARED, |n, u| (0..n).map(|_| u.text().map(str::to_owned)).collect::<Option<_>>())?;
+        database.tasks =
+            database.section(Kind::Tasks, SHARED, |n, u| (0..n).map(|_| u.text()).collect::<Option<_>>())?;
         database.notices = database.section(Kind::Notices, SHARED, read_notices)?;
         Ok(database)
     }
@@ -163,7 +164,7 @@ impl Database {
             choice: None,
             names,
             traces,
-            tasks: self.tasks.clone(),
+            tasks: Arc::new(self.tasks.clone()),
             task,
             who,
             contexts,
@@ -199,7 +200,7 @@ impl Section {
 
 fn read_facts(traces: usize, unpack: &mut Unpack<'_>) -> Option<Facts> {
     let lost = Lost { events: unpack.number()?, packets: unpack.number()?, streams: unpack.number()? };
-    let text = |u: &mut Unpack<'_>| u.text().map(str::to_owned);
+    let text = |u: &mut Unpack<'_>| u.text();
     let trace = |_| {
         Some(TraceFacts {
             path: text(unpack)?,
@@ -219,7 +220,7 @@ fn read_facts(traces: usize, unpack: &mut Unpack<'_>) -> Option<Facts> {
 fn read_traces(traces: usize, unpack: &mut Unpack<'_>) -> Option<(Ns, Vec<HostQuality>, Vec<TraceInfo>)> {
     let origin = unpack.signed()?;
     let host = |unpack: &mut Unpack<'_>| {
-        let host = unpack.text()?.to_owned();
+        let host = unpack.text()?;
         let mut number = || unpack.number();
         let (switches, contradictions, gaps, losses) = (number()?, number()?, number()?, number()?);
         Some(HostQuality { host, quality: Quality { switches, contradictions, gaps, losses } })
@@ -227,7 +228,7 @@ fn read_traces(traces: usize, unpack: &mut Unpack<'_>) -> Option<(Ns, Vec<HostQu
     // No more hosts than bytes: `index` bounds the number.
     let quality = (0..unpack.index(unpack.0.len())?).map(|_| host(unpack)).collect::<Option<_>>()?;
     let trace = |_| {
-        let label = unpack.text()?.to_owned();
+        let label = unpack.text()?;
         Some(TraceInfo { label, span: Span::new(unpack.signed()?, unpack.signed()?) })
     };
     Some((origin, quality, (0..traces).map(trace).collect::<Option<_>>()?))
@@ -236,7 +237,7 @@ fn read_traces(traces: usize, unpack: &mut Unpack<'_>) -> Option<(Ns, Vec<HostQu
 fn read_names(names: usize, unpack: &mut Unpack<'_>) -> Option<Names> {
     let mut all = Names::default();
     for i in 0..names {
-        let id = all.intern(unpack.text()?);
+        let id = all.intern(&unpack.text()?);
         // A name that is there twice would move all that follow.
         (id.index() == i).then_some(())?;
     }

@@ -91,10 +91,7 @@ impl Terminal {
 
     /// Columns and lines.
     pub fn size(&self) -> (u16, u16) {
-        let (columns, lines) = crossterm::terminal::size().unwrap_or((80, 24));
-        let columns = columns.min(MOST_SIDE);
-        let lines = u32::from(lines.min(MOST_SIDE)).min(MOST_CELLS / u32::from(columns.max(1)));
-        (columns, lines as u16)
+        bounded(crossterm::terminal::size().unwrap_or((80, 24)))
     }
 
     /// Set everything again: somebody else had the terminal.
@@ -121,6 +118,13 @@ impl Drop for Terminal {
     fn drop(&mut self) {
         leave();
     }
+}
+
+/// What of a window is drawn.
+fn bounded((columns, lines): (u16, u16)) -> (u16, u16) {
+    let columns = columns.min(MOST_SIDE);
+    let lines = u32::from(lines.min(MOST_SIDE)).min(MOST_CELLS / u32::from(columns.max(1)));
+    (columns, lines as u16)
 }
 
 /// Give the terminal back. Errors are of no use here: the terminal may be gone.
@@ -211,6 +215,15 @@ mod tests {
     use super::*;
     use portable_pty::{CommandBuilder, PtySize, native_pty_system};
     use std::io::Read;
+
+    #[test]
+    fn what_claims_more_than_ten_thousand_cells_a_side_is_treated_as_that() {
+        assert_eq!(bounded((80, 24)), (80, 24));
+        assert_eq!(bounded((10_001, 24)), (10_000, 24));
+        assert_eq!(bounded((u16::MAX, u16::MAX)), (10_000, 400));
+        assert_eq!(bounded((80, u16::MAX)), (80, 10_000));
+        assert_eq!(bounded((0, 0)), (0, 0));
+    }
 
     /// The other half of the test below: takes the terminal over and panics.
     #[test]

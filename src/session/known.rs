@@ -1,0 +1,89 @@
+//! The tasks of some traces by name: those that a file declares, then those found by themselves, and what they were found in.
+
+use super::Wrong;
+use crate::event::bind::is_kernel;
+use crate::event::declared;
+use crate::event::task::{self, ClassFace, TaskDefinition};
+use crate::input::record::{ClassId, Scope};
+use crate::input::{self, Source};
+use foldhash::HashMap;
+use std::collections::BTreeSet;
+use std::path::Path;
+use std::sync::{Arc, OnceLock};
+
+/// The tasks by name, and what they were found in.
+pub(super) struct Known {
+    /// Declared in a file, then found by themselves.
+    pub tasks: Vec<TaskDefinition>,
+    /// How many of them are declared.
+    pub declared: usize,
+    pub classes: Vec<ClassFace>,
+    /// Names of the kernel's events.
+    pub kernel: BTreeSet<String>,
+    /// Names of the tasks, and where each stands first.
+    names: OnceLock<Box<Names>>,
+}
+
+/// Names of tasks.
+pub(super) struct Names {
+    /// In their order.
+    pub all: Arc<Vec<String>>,
+    /// Where each stands first.
+    pub first: HashMap<String, usize>,
+}
+
+impl Known {
+    pub fn new(sources: &[Source]) -> Known {
+        let classes: Vec<ClassFace> = sources.iter().flat_map(faces).collect();
+        let kernel = classes.iter().filter(|c| c.kernel && !c.is_probe()).map(|c| c.name.clone()).collect();
+        Known { tasks: task::discover(&classes), declared: 0, classes, kernel, names: OnceLock::new() }
+    }
+
+    /// What a file declares goes before what is found under the same name.
+    pub fn with_file(sources: &[Source], file: &Path) -> anyhow::Result<Known> {
+        let mut known = Known::new(sources);
+        let declared = declared(file, &known.classes)?;
+        known.declared = declared.len();
+        let names: BTreeSet<&str> = declared.iter().map(|d| d.name.as_str()).collect();
+        known.tasks.retain(|t| !names.contains(t.name.as_str()));
+        known.tasks.splice(0..0, declared);
+        Ok(known)
+    }
+
+    /// Names of the tasks, and where each stands first.
+    pub fn names(&self) -> &Names {
+        self.names.get_or_init(|| {
+            let mut first = HashMap::default();
+            for (at, task) in self.tasks.iter().enumerate() {
+                first.entry(task.name.clone()).or_insert(at);
+            }
+            Box::new(Names { all: Arc::new(self.tasks.iter().map(|t| t.name.clone()).collect()), first })
+        })
+    }
+}
+
+/// The tasks that a file declares.
+fn declared(file: &Path, classes: &[ClassFace]) -> anyhow::Result<Vec<TaskDefinition>> {
+    let option = format!("--tasks {}", file.display());
+    let text = super::text_of(file).map_err(|e| Wrong(format!("{option}: {e}")))?;
+    declared::tasks(&text, classes).map_err(|e| Wrong(format!("{option}:{e}")).into())
+}
+
+fn faces(source: &Source) -> Vec<ClassFace> {
+    let kernel = is_kernel(&source.trace);
+    let has_context = |class, name: &str| {
+        let scopes = [Scope::CommonContext, Scope::SpecificContext];
+        scopes.iter().any(|scope| source.trace.has_field(class, *scope, name))
+    };
+    let fields = |class| {
+        source.trace.payload_fields(class).into_iter().map(|(name, number)| (name.to_owned(), number)).collect()
+    };
+    let face = |(i, class): (usize, &input::stream::Class)| ClassFace {
+        name: class.known().to_owned(),
+        shown: class.name.clone(),
+        kernel,
+        fields: fields(ClassId::at(i)),
+        contexts: task::CONTEXTS.iter().filter(|c| has_context(ClassId::at(i), c)).map(|c| (*c).to_owned()).collect(),
+    };
+    source.trace.classes().iter().enumerate().map(face).collect()
+}
