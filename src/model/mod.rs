@@ -24,6 +24,7 @@ pub mod questions;
 mod routes;
 pub mod selection;
 pub mod sources;
+pub mod strips;
 pub mod unexplained;
 pub mod waiting;
 

@@ -8,6 +8,7 @@ use super::mining::Served;
 use super::propagation::{self, Path, Step};
 use super::routes;
 use super::sources::{self, Source};
+use super::strips::{self, Named};
 use super::unexplained::{self, Unexplained};
 use super::waiting::Waiting;
 use crate::analysis::offsets::Clock;
@@ -172,6 +173,8 @@ pub struct Anomalies {
     pub waiting: Option<Waiting>,
     /// The sources of all paths, what one did again and again in one row, and waits for work behind them.
     pub sources: Vec<Source>,
+    /// The ranks around each of the first sources over time, in an MPI run; by number of the source.
+    pub around: Vec<Named>,
     /// Waits that took too long for nobody who is recorded as late: neither source nor victim of any path.
     pub unexplained: Vec<Unexplained>,
     /// What was looked at.
@@ -259,6 +262,7 @@ impl Anomalies {
             streams: streams(mined, served),
             patterns,
             anomalies,
+            around: strips::around(mined, &found.paths),
             paths: found.paths,
             paths_left_out: found.left_out,
             waiting: mined.waiting.as_ref().map(|w| Waiting::new(w, &mined.operations)),

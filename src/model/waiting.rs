@@ -1,5 +1,6 @@
 //! Waiting in totals, with the names of ranks and regions: it holds no reference to the archive.
 
+use super::strips::{self, Named};
 use crate::analysis::mpi::efficiency::{self, Efficiency};
 use crate::analysis::mpi::profile::Region;
 use crate::analysis::mpi::{self, wait_states::WaitKind};
@@ -99,6 +100,8 @@ pub struct Waiting {
     pub regions: Vec<RegionTime>,
     /// Useful time on the critical path, longest first.
     pub critical_path: Vec<Doer>,
+    /// Computing and waiting of all ranks over time.
+    pub strip: Named,
 }
 
 /// So many of costs, regions and pieces of the critical path are kept.
@@ -140,6 +143,7 @@ impl Waiting {
             efficiency: found.efficiency,
             regions: name.regions(found),
             critical_path: found.critical_path.iter().take(KEPT).map(path).collect(),
+            strip: strips::whole(&found.strip, operations),
         }
     }
 

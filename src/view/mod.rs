@@ -10,6 +10,7 @@ pub mod json;
 pub mod query;
 pub mod stats;
 pub mod stderr;
+pub mod strips;
 pub mod svg;
 pub mod text;
 pub mod tui;

@@ -5,6 +5,7 @@
 
 use super::anomalies::duration;
 use super::clean;
+use super::strips::{self, Shown, StripJson};
 use crate::base::time::Ns;
 use crate::model::waiting::{Doer, Imbalance, RegionTime, Row, State, Waiting};
 use serde::Serialize;
@@ -19,6 +20,7 @@ pub struct WaitingJson {
     efficiency: Option<EfficiencyJson>,
     regions: Vec<RegionJson>,
     critical_path: Vec<DoerJson>,
+    strip: StripJson,
 }
 
 #[derive(Clone, Debug, Serialize)]
@@ -138,9 +140,12 @@ pub fn json(found: Option<&Waiting>) -> WaitingJson {
         }),
         regions: w.regions.iter().map(region).collect(),
         critical_path: w.critical_path.iter().map(doer).collect(),
+        strip: strips::json(&w.strip),
     }
 }
 
+/// Width of the text's strips.
+const COLUMNS: usize = 80;
 /// Lines of each list in the text.
 const SHOWN: usize = 5;
 
@@ -148,8 +153,8 @@ fn percent(part: f64) -> String {
     format!("{:.1} %", part * 100.0)
 }
 
-/// For people: the totals, then who causes them.
-pub fn write(w: &Waiting, out: &mut String) -> std::fmt::Result {
+/// For people: the totals, who causes them, and where in time; strips have at most so many rows.
+pub fn write(w: &Waiting, rows: usize, out: &mut String) -> std::fmt::Result {
     if w.states.is_empty() {
         return Ok(());
     }
@@ -177,6 +182,12 @@ pub fn write(w: &Waiting, out: &mut String) -> std::fmt::Result {
             percent(e.serialisation),
             percent(e.transfer)
         )?;
+    }
+    for (title, shown) in [("waiting", Shown::Waiting), ("computing", Shown::Computing)] {
+        writeln!(out, "\n{title} over time, from none ( ) to all (#)")?;
+        for line in strips::lines(&w.strip, shown, rows, COLUMNS) {
+            writeln!(out, "{line}")?;
+        }
     }
     Ok(())
 }

@@ -10,6 +10,7 @@
 pub mod delays;
 pub mod efficiency;
 pub mod profile;
+pub mod strip;
 pub mod wait_states;
 
 use super::offsets::Clock;
@@ -22,6 +23,7 @@ use efficiency::{Efficiency, Measured, RegionTime};
 use foldhash::HashMap;
 use profile::{Region, Streams};
 use std::cmp::Reverse;
+use strip::Strip;
 use wait_states::{Wait, WaitKind};
 
 /// Waits of one kind in one place.
@@ -101,6 +103,8 @@ pub struct Waiting {
     pub regions: Vec<RegionTime>,
     /// Useful time on the critical path, longest first.
     pub critical_path: Vec<(u32, Region, Ns)>,
+    /// Computing and waiting over time.
+    pub strip: Strip,
 }
 
 impl Waiting {
@@ -125,6 +129,7 @@ impl Waiting {
             whole_ns: operations.sequences.iter().map(life).sum(),
             states: states(operations, &waits, &costs),
             costs: ranked(&costs),
+            strip: strip::whole(&streams, &waits, measured.window, work)?,
             ..Waiting::default()
         };
         waiting.imbalances = imbalances(operations, &waiting, &measured);

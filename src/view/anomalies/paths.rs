@@ -6,7 +6,7 @@ use crate::analysis::patterns::routes::Change;
 use crate::event::operation::{EventKind, Via};
 use crate::model::pattern::Anomalies;
 use crate::model::propagation::{Noise, Path, Step};
-use crate::view::clean;
+use crate::view::{clean, strips};
 use std::fmt::Write;
 
 /// The sources, those that caused most first.
@@ -15,6 +15,13 @@ pub(super) fn write(found: &Anomalies, shown: Shown, out: &mut String) -> std::f
     for paths in sources.by_ref().take(shown.sources) {
         writeln!(out)?;
         write_source(found, paths, shown, out)?;
+        let number = paths.first().map_or(usize::MAX, |p| p.source as usize);
+        if let Some(line) = found.around.get(number).filter(|_| number == 0 || shown.victims == usize::MAX) {
+            writeln!(out, "  the ranks around it, which compute (#) or wait (.):")?;
+            for line in strips::lines(line, strips::Shown::Both, usize::MAX, COLUMNS) {
+                writeln!(out, "  {line}")?;
+            }
+        }
     }
     if sources.next().is_some() {
         writeln!(out, "\nmore with --all; fewer with a larger s")?;
@@ -51,6 +58,8 @@ fn write_source(found: &Anomalies, paths: &[Path], shown: Shown, out: &mut Strin
     writeln!(out, "    and over {over} {hops} to {} more: {}", others.len(), fold(found, ends))
 }
 
+/// Width of a time-line.
+const COLUMNS: usize = 78;
 /// More other victims than this stand in one line.
 const FOLDED: usize = 3;
 /// Runs of ranks, or names, in that line.

@@ -25,13 +25,16 @@ pub struct Shown {
     pub(super) waits: usize,
     /// Patterns.
     pub(super) patterns: usize,
+    /// Rows of strips.
+    pub(super) rows: usize,
 }
 
 impl Shown {
     /// As much as a person reads.
-    pub const FIRST: Shown = Shown { sources: 10, victims: 8, waits: 5, patterns: 30 };
+    pub const FIRST: Shown = Shown { sources: 10, victims: 8, waits: 5, patterns: 30, rows: 8 };
     /// Everything.
-    pub const ALL: Shown = Shown { sources: usize::MAX, victims: usize::MAX, waits: usize::MAX, patterns: usize::MAX };
+    pub const ALL: Shown =
+        Shown { sources: usize::MAX, victims: usize::MAX, waits: usize::MAX, patterns: usize::MAX, rows: usize::MAX };
 }
 
 /// The text for people, with what a comparison of the same executions says.
@@ -75,7 +78,7 @@ fn write(
     paths::write_unexplained(found, shown, out)?;
     paths::write(found, shown, out)?;
     if let Some(w) = &found.waiting {
-        waiting::write(w, out)?;
+        waiting::write(w, shown.rows, out)?;
         if let Some(sentence) = w.sentence() {
             writeln!(out, "{}", clean::line(&sentence))?;
         }

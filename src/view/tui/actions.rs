@@ -75,6 +75,8 @@ pub enum Action {
     Filter,
     /// All patterns, selected and rejected.
     ShowPatterns,
+    /// Ranks over time.
+    ShowRanks,
     /// Pattern analysis: the robust limit, or q and s.
     Robust,
     /// Back along the trail.
@@ -220,6 +222,7 @@ pub static TABLE: &[Entry] = &[
         Anomalies,
         Some("patterns"),
     ),
+    entry(A::ShowRanks, "ranks", "v", "show the ranks around the source, and all, over time", Anomalies, Some("ranks")),
     entry(A::Open, "open", "Enter Space", "walk to the next step", Path, Some("walk")),
     entry(
         A::Moment,

@@ -25,6 +25,8 @@ pub enum Page {
     Anomaly(Arc<Found>, u32),
     /// All patterns, selected and rejected.
     Patterns,
+    /// Ranks over time: around the source that the cursor is on, and all.
+    Ranks,
 }
 
 /// What a line of text is asked for.
@@ -216,13 +218,14 @@ impl Overlay {
 const QUIT: Key = Key::control('c');
 
 fn page_key(page: &Page, key: Key) -> Answer {
-    let place = if matches!(page, Page::Patterns) { Place::Anomalies } else { Place::Any };
+    let place = if matches!(page, Page::Patterns | Page::Ranks) { Place::Anomalies } else { Place::Any };
     let Some(action) = actions::bound(key, place) else { return Answer::Taken };
     let own = match page {
         Page::Help => Action::Help,
         Page::Trust => Action::Trust,
         Page::Details(_) | Page::Anomaly(..) => Action::Details,
         Page::Patterns => Action::ShowPatterns,
+        Page::Ranks => Action::ShowRanks,
     };
     match action {
         Action::Up => Answer::Scroll(Scroll::Lines(-1)),

@@ -8,6 +8,7 @@ pub mod header;
 pub mod help;
 pub mod histograms;
 pub mod path;
+mod ranks;
 pub mod tree;
 pub mod trust;
 
@@ -93,6 +94,7 @@ fn page_title(page: &Page) -> &'static str {
         Page::Details(_) => "Details",
         Page::Anomaly(..) => "Anomaly",
         Page::Patterns => "Patterns, selected and rejected",
+        Page::Ranks => "Ranks over time",
     }
 }
 
@@ -103,6 +105,7 @@ fn page_lines(app: &App, page: &Page, columns: usize) -> Vec<Line> {
         Page::Details(details) => details::lines(app, details, columns),
         Page::Anomaly(found, at) => anomaly::lines(app, found, *at, columns),
         Page::Patterns => app.patterns.found.as_ref().map_or(Vec::new(), |f| anomaly::patterns(f, columns)),
+        Page::Ranks => ranks::lines(app, columns),
     }
 }
 

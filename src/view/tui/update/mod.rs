@@ -274,6 +274,7 @@ fn act(app: &mut App, action: Action) -> Vec<Effect> {
             app.overlays.push(Overlay::Prompt { asked: Asked::Filter, input });
         }
         A::ShowPatterns => app.overlays.push(Overlay::page(Page::Patterns)),
+        A::ShowRanks => app.overlays.push(Overlay::page(Page::Ranks)),
         A::Zoom => app.zoom = !app.zoom,
         A::GrowLeft => return select(app, |s, by| s.head = s.head.saturating_sub(by)),
         A::GrowRight => return select(app, |s, by| s.head += by),

@@ -1,0 +1,147 @@
+//! Computing and waiting over time: streams x cells of time, few enough of both to be looked at.
+//!
+//! In: what streams did, their waits, a window. Out: for each row of streams (one, or a run of neighbours) and each cell the share
+//! of the time that was computed and that was waited, in per cent. Cost: one step per event in the window.
+
+use super::profile::Streams;
+use super::wait_states::Wait;
+use crate::base::time::{Ns, Span};
+use crate::base::work::{Cancelled, Work, in_order};
+use std::ops::Range;
+
+/// Some streams over time.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Row {
+    /// Positions of the streams.
+    pub streams: Range<u32>,
+    /// By cell, in per cent of their time.
+    pub computing: Vec<u8>,
+    /// Likewise; what is neither was spent in libraries, or nobody knows.
+    pub waiting: Vec<u8>,
+}
+
+/// All rows of a window.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Strip {
+    /// What the cells share out.
+    pub window: Span,
+    /// In order of the streams.
+    pub rows: Vec<Row>,
+}
+
+/// Rows of the strip of a whole run, and cells of any.
+const ROWS: usize = 64;
+/// See [`ROWS`].
+pub const CELLS: usize = 128;
+
+/// Time shared out over cells.
+struct Cells {
+    window: Span,
+    sums: Vec<Ns>,
+}
+
+impl Cells {
+    fn new(window: Span) -> Self {
+        Cells { window, sums: vec![0; CELLS] }
+    }
+
+    fn edge(&self, cell: usize) -> Ns {
+        self.window.start + (i128::from(self.window.len()) * cell as i128 / CELLS as i128) as Ns
+    }
+
+    fn add(&mut self, span: Span) {
+        let span = Span::new(span.start.max(self.window.start), span.end.min(self.window.end));
+        if span.is_empty() {
+            return;
+        }
+        let since = i128::from(span.start - self.window.start) * CELLS as i128 / i128::from(self.window.len().max(1));
+        let mut cell = (since as usize).min(CELLS - 1);
+        let mut at = span.start;
+        while at < span.end && cell < CELLS {
+            let end = self.edge(cell + 1).min(span.end);
+            self.sums[cell] += (end - at).max(0);
+            at = at.max(end);
+            cell += 1;
+        }
+    }
+
+    /// In per cent of the time of so many streams.
+    fn shares(&self, streams: usize) -> Vec<u8> {
+        let share = |(cell, sum): (usize, &Ns)| {
+            let whole = (self.edge(cell + 1) - self.edge(cell)).max(1).saturating_mul(streams.max(1) as Ns);
+            (i128::from(*sum) * 100 / i128::from(whole)).clamp(0, 100) as u8
+        };
+        self.sums.iter().enumerate().map(share).collect()
+    }
+}
+
+/// One stream in a window.
+fn of_stream(streams: &Streams<'_>, waits: &[Wait], stream: u32, window: Span) -> (Cells, Cells) {
+    let (mut computing, mut waiting) = (Cells::new(window), Cells::new(window));
+    for piece in streams.back(stream, window).filter(|p| p.useful) {
+        computing.add(piece.span);
+    }
+    let first = waits.partition_point(|w| w.place.stream < stream);
+    for wait in waits[first..].iter().take_while(|w| w.place.stream == stream).filter(|w| !w.kind.is_nobodys()) {
+        waiting.add(Span::new(wait.start, wait.until));
+    }
+    (computing, waiting)
+}
+
+/// The strip of a whole run: neighbours share a row where there are many streams. Waits are sorted by place.
+pub fn whole(streams: &Streams<'_>, waits: &[Wait], window: Span, work: &Work) -> Result<Strip, Cancelled> {
+    let n = streams.operations.sequences.len();
+    let per_row = n.div_ceil(ROWS).max(1);
+    let row = |at: usize| {
+        let of_row = at * per_row..((at + 1) * per_row).min(n);
+        let (mut computing, mut waiting) = (Cells::new(window), Cells::new(window));
+        for stream in of_row.clone() {
+            let (c, w) = of_stream(streams, waits, stream as u32, window);
+            computing.sums.iter_mut().zip(c.sums).for_each(|(sum, ns)| *sum += ns);
+            waiting.sums.iter_mut().zip(w.sums).for_each(|(sum, ns)| *sum += ns);
+        }
+        let count = of_row.len();
+        let streams = of_row.start as u32..of_row.end as u32;
+        Row { streams, computing: computing.shares(count), waiting: waiting.shares(count) }
+    };
+    let mut rows = Vec::new();
+    in_order(work, n.div_ceil(per_row), row, |_, row| rows.push(row))?;
+    Ok(Strip { window, rows })
+}
+
+/// Some streams in a window, each a row. All of a call that can wait is waiting here.
+pub fn around(streams: &Streams<'_>, chosen: &[u32], window: Span) -> Strip {
+    let row = |stream: &u32| {
+        let (mut computing, mut waiting) = (Cells::new(window), Cells::new(window));
+        for piece in streams.back(*stream, window) {
+            if piece.useful {
+                computing.add(piece.span);
+            } else if piece.kind.waits() {
+                waiting.add(piece.span);
+            }
+        }
+        Row { streams: *stream..*stream + 1, computing: computing.shares(1), waiting: waiting.shares(1) }
+    };
+    Strip { window, rows: chosen.iter().map(row).collect() }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn time_is_shared_out_over_cells_without_loss() {
+        for (from, to) in [(0, 1_280), (5, 17), (1_279, 1_280), (-50, 3), (640, 5_000)] {
+            let mut cells = Cells::new(Span::new(0, 1_280));
+            cells.add(Span::new(from, to));
+            assert_eq!(cells.sums.iter().sum::<Ns>(), to.min(1_280) - from.max(0), "{from}..{to}");
+        }
+        let mut cells = Cells::new(Span::new(0, 1_280));
+        cells.add(Span::new(10, 25));
+        assert_eq!(cells.sums[..4], [0, 10, 5, 0]);
+        assert_eq!(cells.shares(2)[..4], [0, 50, 25, 0]);
+        let mut tiny = Cells::new(Span::new(0, 3));
+        tiny.add(Span::new(0, 3));
+        assert_eq!(tiny.sums.iter().sum::<Ns>(), 3, "fewer nanoseconds than cells");
+    }
+}

@@ -1,0 +1,57 @@
+//! Ranks over time: those around the source that the cursor is on, then all of the run, first how they waited, then how they computed.
+
+use crate::model::strips::{Named, Row};
+use crate::view::strips::{Shown, cells, folded};
+use crate::view::tui::app::App;
+use crate::view::tui::canvas::width;
+use crate::view::tui::figure;
+use crate::view::tui::theme::Scope;
+use crate::view::tui::widget::page::{Line, paragraph, plain};
+
+/// Rows of a strip of the whole run.
+const ROWS: usize = 16;
+
+/// Its lines in this width.
+pub fn lines(app: &App, columns: usize) -> Vec<Line> {
+    let Some(found) = &app.patterns.found else { return Vec::new() };
+    let mut lines = Vec::new();
+    let path = found.anomalies.paths.get(app.patterns.path.path);
+    if let Some((path, line)) = path.and_then(|p| Some((p, found.anomalies.around.get(p.source as usize)?))) {
+        let (stream, what) = path.steps.first().map_or((0, ""), |s| (s.stream, s.what.as_str()));
+        lines.push(plain(Scope::Strong, format!("Around {}, {what}", found.place(stream))));
+        lines.push(plain(Scope::Dim, "# computes, . waits, - calls a library"));
+        lines.extend(strip(app, line, Shown::Both, usize::MAX, columns));
+    }
+    let Some(waiting) = found.anomalies.waiting.as_ref().filter(|w| !w.strip.rows.is_empty()) else {
+        let text = "Nothing here waits for ranks or threads of a run: this page is about archives of MPI runs.";
+        lines.extend(paragraph(Scope::Dim, text, columns, 0));
+        return lines;
+    };
+    for (title, shown) in [("Waiting", Shown::Waiting), ("Computing", Shown::Computing)] {
+        if !lines.is_empty() {
+            lines.push(Line::new());
+        }
+        lines.push(plain(Scope::Strong, format!("{title}, from none ( ) to all (#)")));
+        lines.extend(strip(app, &waiting.strip, shown, ROWS, columns));
+    }
+    lines
+}
+
+fn strip(app: &App, strip: &Named, shown: Shown, rows: usize, columns: usize) -> Vec<Line> {
+    let rows: Vec<Row> = folded(strip, rows);
+    let widest = rows.iter().map(|r| width(&r.label)).max().unwrap_or(0).min(columns / 3);
+    let room = columns.saturating_sub(widest + 4).max(1);
+    let line = |row: &Row| {
+        let (mark, scope) = if row.source { ('>', Scope::Slow3) } else { (' ', Scope::Text) };
+        let label: String = row.label.chars().take(widest).collect();
+        vec![
+            (scope, format!("{mark}{label:<widest$} ")),
+            (Scope::Dim, "|".to_owned()),
+            (scope, cells(row, shown, room)),
+        ]
+    };
+    let mut lines: Vec<Line> = rows.iter().map(line).collect();
+    let (from, length) = (figure::stamp(strip.window.start - app.origin()), figure::time(strip.window.len() as f64));
+    lines.push(plain(Scope::Dim, format!(" {:widest$}  from {from}, {length} in all", "")));
+    lines
+}
