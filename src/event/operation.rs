@@ -116,6 +116,17 @@ pub struct ThreadPlace {
     pub process: String,
 }
 
+/// A metric of one stream.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Readings {
+    /// Its name.
+    pub name: NameId,
+    /// It counts from the beginning on; else it stands for itself.
+    pub counts: bool,
+    /// By operation: the last value until its end; `None` before the first.
+    pub values: Vec<Option<i64>>,
+}
+
 /// The operations of one stream: a thread, or a rank.
 #[derive(Clone, Debug, Default)]
 pub struct Sequence {
@@ -131,6 +142,10 @@ pub struct Sequence {
     pub worker: bool,
     /// When the tracer wrote out its buffer: nothing the program did.
     pub flushes: Vec<Span>,
+    /// Readings of metrics.
+    pub readings: Vec<Readings>,
+    /// Parameters as `name=value`, by the position of the operation that follows.
+    pub parameters: Vec<(u32, NameId)>,
     /// By operation, where call paths are known for each: where it was called.
     pub ways: Vec<Way>,
     /// The thread, where it is one of a kernel recording.
@@ -180,6 +195,10 @@ pub enum Via {
     Launch,
     /// A task that another thread ran.
     Task,
+    /// Memory that was opened for access by others.
+    Post,
+    /// An access to memory that was completed.
+    Complete,
     /// A lock that was given back; a futex: a lock, or a condition that was signalled.
     Lock,
     /// A CPU that another thread had.
@@ -218,6 +237,8 @@ impl Via {
             Via::Accelerator => "accelerator",
             Via::Launch => "launch",
             Via::Task => "task",
+            Via::Post => "post",
+            Via::Complete => "complete",
             Via::Lock => "lock",
             Via::Cpu => "cpu",
             Via::Disk => "disk",

@@ -11,7 +11,8 @@ use crate::analysis::patterns::Mined;
 use crate::base::notice::Notices;
 use crate::base::work::Cancel;
 use crate::input::otf2::{
-    Archive, Envelope, Event, Location, LocationFiles, LocationId, LocationKind, Reader, Record, class_name,
+    Archive, Envelope, Event, Location, LocationFiles, LocationId, LocationKind, ParameterValue, Reader, Record,
+    class_name,
 };
 use crate::model::build::iterations::{self, ITERATION};
 use crate::model::pattern::Anomalies;
@@ -198,7 +199,7 @@ pub fn dump(archive: &Archive, cancel: &Cancel, out: &mut impl Write) -> Result<
     while let Some(Reverse((at, stream))) = heap.pop() {
         let (Some(head), Some(reader)) = (heads.get_mut(stream), readers.get_mut(stream)) else { break };
         if let (Some(record), Some(files)) = (&head, files.get(stream)) {
-            line(archive, files, stream, at, record, &mut text);
+            line(archive, files, (stream, at), record, reader.values(), &mut text);
         }
         if text.len() >= BUFFER {
             cancel.check()?;
@@ -215,7 +216,14 @@ pub fn dump(archive: &Archive, cancel: &Cancel, out: &mut impl Write) -> Result<
     Ok(notices)
 }
 
-fn line(archive: &Archive, files: &LocationFiles, stream: usize, ticks: i128, record: &Record, out: &mut String) {
+fn line(
+    archive: &Archive,
+    files: &LocationFiles,
+    (stream, ticks): (usize, i128),
+    record: &Record,
+    values: &[i64],
+    out: &mut String,
+) {
     let definitions = &archive.definitions;
     let location = definitions.locations.get(stream).map_or_else(String::new, Location::label);
     let class = class_name(record.class).map_or_else(|| format!("type {}", record.class), str::to_owned);
@@ -235,6 +243,20 @@ fn line(archive: &Archive, files: &LocationFiles, stream: usize, ticks: i128, re
     };
     let envelope = |e: &Envelope| format!("{}, tag {}, {} bytes", communicator(e.communicator), e.tag, e.bytes);
     let request = |r: &Option<u64>| r.map_or_else(String::new, |r| format!(", request {r:#x}"));
+    let named = &definitions.named;
+    let file = |id: u32| match named.handle(id) {
+        "" => String::new(),
+        name => format!(", {}", clean::text(name)),
+    };
+    let window = |id: u32| match named.window(id) {
+        Some((name, _)) if !name.is_empty() => cleaned(name),
+        _ => format!("window {id}"),
+    };
+    let target = |id: u32, remote: u32| {
+        let communicator = named.window(id).map_or(u32::MAX, |(_, communicator)| communicator);
+        let location = definitions.peer(communicator, remote).and_then(|l| definitions.locations.get(l.index()));
+        location.map_or_else(|| format!("rank {remote}"), |l| cleaned(&l.label()))
+    };
     let context = |id: u32| definitions.calling_context(id).map_or("(undefined context)", |(id, _)| region(id));
     _ = match &record.event {
         Event::Enter(id) | Event::Leave(id) => write!(out, "{}", clean::text(region(*id))),
@@ -254,10 +276,40 @@ fn line(archive: &Archive, files: &LocationFiles, stream: usize, ticks: i128, re
             Some(ns) => write!(out, "until {ns}"),
             None => write!(out, "until (overflow)"),
         },
-        Event::IoBegin { mode: 0, matching } => write!(out, "read {matching}"),
-        Event::IoBegin { mode: 1, matching } => write!(out, "write {matching}"),
-        Event::IoBegin { matching, .. } => write!(out, "operation {matching}"),
-        Event::IoComplete { bytes, matching } => write!(out, "operation {matching}, {bytes} bytes"),
+        Event::IoBegin { mode, matching, handle } => {
+            let what = ["read", "write"].get(usize::from(*mode)).copied().unwrap_or("operation");
+            write!(out, "{what} {matching}{}", file(*handle))
+        }
+        Event::IoComplete { bytes, matching, handle } => {
+            write!(out, "operation {matching}, {bytes} bytes{}", file(*handle))
+        }
+        Event::Metric(metric) => {
+            let members = named.metric(*metric).iter().filter_map(|m| named.members.get(*m as usize));
+            let values: Vec<String> =
+                members.zip(values).map(|(m, v)| format!("{} {v}", clean::text(&m.name))).collect();
+            write!(out, "{}", values.join(", "))
+        }
+        Event::Parameter { parameter, value } => {
+            write!(out, "{}=", clean::text(named.parameter(*parameter))).and_then(|()| match value {
+                ParameterValue::Text(id) => write!(out, "{}", clean::text(named.text(*id))),
+                ParameterValue::Number(n) => write!(out, "{n}"),
+            })
+        }
+        Event::RmaWindow(id) => write!(out, "{}", window(*id)),
+        Event::RmaCollectiveEnd { operation, window: id } => {
+            let name = COLLECTIVES.get(usize::from(*operation)).copied().unwrap_or("collective");
+            write!(out, "{name}, {}", window(*id))
+        }
+        Event::RmaGroupSync { window: id, group } => {
+            let of = definitions.group(*group).iter().flatten();
+            let ranks: Vec<String> =
+                of.filter_map(|l| definitions.locations.get(l.index())).map(|l| cleaned(&l.label())).collect();
+            write!(out, "{}, with {}", window(*id), ranks.join(", "))
+        }
+        Event::RmaLock { window: id, remote, .. } => write!(out, "{} of {}", window(*id), target(*id, *remote)),
+        Event::RmaTransfer { window: id, remote, bytes } => {
+            write!(out, "{bytes} bytes, {} of {}", window(*id), target(*id, *remote))
+        }
         Event::TaskCreate(t) | Event::TaskSwitch(t) | Event::TaskComplete(t) => {
             write!(out, "task {} of thread {}, {}", t.number, t.creator, communicator(t.team))
         }

@@ -198,7 +198,7 @@ impl Writer {
         self.define(19, |p| {
             [id, name, name].iter().for_each(|n| packed32(*n, p));
             // PAPI or other; accumulated since the start, or absolute at the point; type of the value; decimal.
-            p.extend([0, if accumulated { 0 } else { 3 }, if is_double { 10 } else { 4 }, 1]);
+            p.extend([0, if accumulated { 0 } else { 17 }, if is_double { 10 } else { 4 }, 1]);
             packed64(0, p);
             packed32(unit, p);
         });
@@ -229,6 +229,16 @@ impl Writer {
         self.windows += 1;
         self.define(24, |p| [id, name, communicator, 0].iter().for_each(|n| packed32(*n, p)));
         id
+    }
+
+    /// A handle of an open file.
+    pub fn handle(&mut self, id: u32, name: &str) {
+        let name = self.string(name);
+        self.define(40, |p| {
+            [id, name, UNDEFINED].iter().for_each(|n| packed32(*n, p));
+            p.push(0);
+            [0, UNDEFINED, UNDEFINED, 0].iter().for_each(|n| packed32(*n, p));
+        });
     }
 
     /// An attribute of unsigned numbers.

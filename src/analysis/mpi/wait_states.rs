@@ -48,6 +48,10 @@ pub enum WaitKind {
     Join,
     /// An accelerator has nothing to do until work is handed to it.
     IdleAccelerator,
+    /// Who accesses memory waits until it is opened.
+    LatePost,
+    /// Who opened memory waits until accesses to it are completed.
+    LateComplete,
 }
 
 impl WaitKind {
@@ -86,6 +90,8 @@ impl WaitKind {
             WaitKind::Tasks => "tasks",
             WaitKind::Join => "join",
             WaitKind::IdleAccelerator => "idle_accelerator",
+            WaitKind::LatePost => "late_post",
+            WaitKind::LateComplete => "late_complete",
         }
     }
 
@@ -109,6 +115,8 @@ impl WaitKind {
             WaitKind::Tasks => "wait for tasks",
             WaitKind::Join => "wait for the end of a thread",
             WaitKind::IdleAccelerator => "idle accelerator",
+            WaitKind::LatePost => "late post",
+            WaitKind::LateComplete => "late complete",
         }
     }
 }
@@ -233,6 +241,8 @@ impl Finder<'_> {
                 }
                 Via::Rendezvous => (WaitKind::LateReceiver, self.start(m.from)),
                 Via::FlowControl => (WaitKind::FlowControl, self.start(m.from)),
+                Via::Post => (WaitKind::LatePost, self.start(m.from)),
+                Via::Complete => (WaitKind::LateComplete, self.start(m.from)),
                 Via::Fork => (WaitKind::IdleThreads, self.end(m.to)),
                 Via::Launch => (WaitKind::IdleAccelerator, self.end(m.to)),
                 Via::Lock => (WaitKind::Lock, Some(self.common(m.from.stream, m.sent))),

@@ -76,7 +76,7 @@ pub(super) fn read(archive: &Archive, symbols: &Symbols, id: LocationId, cancel:
             location.run.notices.add(Notice::TimeBackwards, 1, || stream_name(archive, id));
         }
         last = last.max(time);
-        location.step(last, record.event);
+        location.step(last, record.event, reader.values());
         per_class[usize::from(record.class)] += 1;
         let (first, _) = location.run.ticks.unwrap_or((ticks, ticks));
         location.run.ticks = Some((first, ticks));
@@ -131,7 +131,7 @@ pub(super) struct LocationReader<'a> {
 }
 
 impl LocationReader<'_> {
-    fn step(&mut self, time: Ns, event: Event) {
+    fn step(&mut self, time: Ns, event: Event, values: &[i64]) {
         let record = self.run.records as u32;
         match event {
             Event::Enter(region) => self.enter(region, time),
@@ -191,9 +191,22 @@ impl LocationReader<'_> {
                 let operation = self.run.operations.len() as u32;
                 self.run.released.push(Released { lock, order, operation, time });
             }
-            Event::IoBegin { mode, matching } => drop(self.transferring.insert(matching, mode)),
-            Event::IoComplete { bytes, matching } => self.transferred(matching, bytes),
-            Event::CollectiveBegin | Event::CollectiveComplete { .. } | Event::Join | Event::Other => {}
+            Event::Metric(metric) => self.measure(metric, values),
+            Event::Parameter { parameter, value } => {
+                let operation = self.run.operations.len() as u32;
+                self.run.parameters.push((operation, parameter, value));
+            }
+            Event::RmaCollectiveEnd { operation, window } => self.meet_at(window, operation),
+            Event::RmaGroupSync { window, group } => self.synchronise(window, group),
+            Event::RmaLock { what, window, remote } => self.lock_window(what, window, remote, time),
+            Event::IoBegin { mode, matching, .. } => drop(self.transferring.insert(matching, mode)),
+            Event::IoComplete { bytes, matching, .. } => self.transferred(matching, bytes),
+            Event::CollectiveBegin
+            | Event::CollectiveComplete { .. }
+            | Event::Join
+            | Event::RmaWindow(_)
+            | Event::RmaTransfer { .. }
+            | Event::Other => {}
         }
     }
 
@@ -347,6 +360,9 @@ impl LocationReader<'_> {
         // Where regions overlap instead of nesting, the later one begins when the earlier ended.
         let start = run.operations.last().map_or(span.start, |before| before.end.max(span.start));
         run.operations.push(Operation { symbol, kind, start, end: span.end.max(start) });
+        for metric in &mut run.metrics {
+            metric.by_operation.push(Some(metric.current));
+        }
         run.ways.push(Way { path, after: NO_PATH });
     }
 

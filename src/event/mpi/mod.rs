@@ -10,15 +10,18 @@ mod location;
 mod process;
 mod recorded;
 mod regions;
+mod rma;
 mod threads;
+mod windows;
 
 use super::matching::{self, Pair};
-use super::operation::{CallPaths, Exchange, Meeting, NO_PATH, Operations, Place, Sequence};
-use crate::base::names::Names;
+use super::operation::{CallPaths, Exchange, Meeting, NO_PATH, Operations, Place, Readings, Sequence};
+use crate::base::names::{NameId, Names};
 use crate::base::notice::{Notice, Notices};
 use crate::base::work::{Cancelled, Work, in_order};
-use crate::input::otf2::{Archive, LocationId, LocationKind, class_name};
+use crate::input::otf2::{Archive, LocationId, LocationKind, MetricMode, ParameterValue, class_name};
 use foldhash::HashMap;
+use recorded::MetricRun;
 pub(super) use recorded::NOWHERE;
 pub use recorded::{Half, LocationRun, Transfers};
 pub use regions::IDLE;
@@ -150,6 +153,7 @@ impl MpiRun {
         let mut meetings = self.meetings();
         let between_ranks = messages.len();
         process::tie(archive, &self.locations, &mut messages, &mut meetings);
+        rma::tie(archive, &self.locations, &mut messages);
         if messages.len() > between_ranks {
             messages.sort_unstable_by_key(|m| (m.to, m.received, m.from, m.via));
         }
@@ -160,6 +164,7 @@ impl MpiRun {
         for l in &archive.definitions.locations {
             *uses.entry(&l.name).or_default() += 1;
         }
+        let mut names = self.names;
         let sequences = archive.definitions.locations.iter().zip(self.locations).zip(talks);
         let sequences = sequences
             .map(|((l, run), talks)| Sequence {
@@ -172,6 +177,8 @@ impl MpiRun {
                 rank: l.rank,
                 process: Some(l.process_index),
                 worker: l.kind != LocationKind::Thread || (l.member > 0 && !run.parts.is_empty() && !talks),
+                readings: readings(archive, &mut names, run.metrics),
+                parameters: parameters(archive, &mut names, &run.parameters),
                 flushes: run.flushes,
                 operations: run.operations,
                 ways: run.ways,
@@ -179,7 +186,7 @@ impl MpiRun {
             })
             .collect();
         let operations = Operations {
-            names: self.names,
+            names,
             one_clock,
             sequences,
             messages,
@@ -224,6 +231,29 @@ impl MpiRun {
     }
 }
 
+/// Metrics of one location with their names.
+fn readings(archive: &Archive, names: &mut Names, metrics: Vec<MetricRun>) -> Vec<Readings> {
+    let reading = |run: MetricRun| {
+        let member = archive.definitions.named.members.get(run.member as usize)?;
+        let counts = member.mode != MetricMode::Absolute;
+        Some(Readings { name: names.intern(&member.name), counts, values: run.by_operation })
+    };
+    metrics.into_iter().filter_map(reading).collect()
+}
+
+/// Parameters of one location as `name=value`.
+fn parameters(archive: &Archive, names: &mut Names, all: &[(u32, u32, ParameterValue)]) -> Vec<(u32, NameId)> {
+    let named = &archive.definitions.named;
+    let mut text = |parameter: u32, value: ParameterValue| {
+        let name = named.parameter(parameter);
+        names.intern(&match value {
+            ParameterValue::Text(id) => format!("{name}={}", named.text(id)),
+            ParameterValue::Number(n) => format!("{name}={n}"),
+        })
+    };
+    all.iter().map(|(operation, parameter, value)| (*operation, text(*parameter, *value))).collect()
+}
+
 /// Who waits for whom in a collective, by OTF2's number of it.
 fn shape(collective: u8, root: Option<u32>) -> Exchange {
     match collective {
@@ -234,6 +264,8 @@ fn shape(collective: u8, root: Option<u32>) -> Exchange {
         2 | 3 | 12 => Exchange::ToOne(root),
         // Allgather, Allgatherv, Alltoall, Alltoallv, Alltoallw, Allreduce, Reduce_scatter, Reduce_scatter_block.
         6..=11 | 13 | 16 => Exchange::All,
+        // Of a window: created, freed.
+        17..=22 => Exchange::Barrier,
         _ => Exchange::Prefix,
     }
 }

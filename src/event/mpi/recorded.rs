@@ -3,7 +3,7 @@
 use crate::base::notice::Notices;
 use crate::base::time::{Ns, Span};
 use crate::event::operation::{CallPaths, Operation, Way};
-use crate::input::otf2::{LocalClock, LocationId, TaskKey, ThreadKey};
+use crate::input::otf2::{LocalClock, LocationId, ParameterValue, TaskKey, ThreadKey};
 use std::collections::BTreeMap;
 
 /// Stands for "in no operation".
@@ -49,6 +49,48 @@ pub(super) struct Part {
     pub(super) fork: Option<(Ns, u32)>,
     /// Of the others: position of the operation that stands for what they did before, which was nothing.
     pub(super) idle: u32,
+}
+
+/// A synchronisation of a window with the ranks of a group.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum SyncKind {
+    /// Opens its memory to the group.
+    Post,
+    /// Begins to access the group's memory.
+    Start,
+    /// Has done so.
+    Complete,
+    /// Waits until the group has.
+    Wait,
+}
+
+/// See [`SyncKind`].
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Sync {
+    pub(super) kind: SyncKind,
+    pub(super) window: u32,
+    pub(super) group: u32,
+    pub(super) operation: u32,
+}
+
+/// The lock of a rank's part of a window, had or given back.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct WindowLock {
+    pub(super) release: bool,
+    pub(super) window: u32,
+    pub(super) remote: u32,
+    pub(super) operation: u32,
+    pub(super) time: Ns,
+}
+
+/// Values of a metric by operation.
+#[derive(Clone, Debug, Default)]
+pub(super) struct MetricRun {
+    /// Position among the archive's metrics.
+    pub(super) member: u32,
+    /// The last value.
+    pub(super) current: i64,
+    pub(super) by_operation: Vec<Option<i64>>,
 }
 
 /// What a location recorded of tasks.
@@ -123,6 +165,11 @@ pub struct LocationRun {
     /// Operations that are barriers, each with the position of its part; sorted.
     pub(super) barriers: Vec<(u32, u32)>,
     pub(super) tasks: Tasks,
+    pub(super) syncs: Vec<Sync>,
+    pub(super) window_locks: Vec<WindowLock>,
+    pub(super) metrics: Vec<MetricRun>,
+    /// Position of the operation that follows, parameter, value.
+    pub(super) parameters: Vec<(u32, u32, ParameterValue)>,
     /// Operations that wait for a thread to end.
     pub(super) joins: Vec<(u32, ThreadKey)>,
     /// It ended, behind this operation.

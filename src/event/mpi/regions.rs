@@ -164,7 +164,12 @@ fn kind_by_name(name: &str) -> Kind {
     let Some(call) = name.strip_prefix("MPI_") else { return Kind::Work };
     let begins = |words: &[&str]| words.iter().any(|w| call.starts_with(w));
     // These answer at once, whatever they are called for.
+    if begins(&["Win_start", "Win_complete", "Win_wait", "Win_lock", "Win_unlock", "Win_flush"]) {
+        return Kind::Receive;
+    }
     if begins(&[
+        "Win_post",
+        "Win_test",
         "Alloc_mem",
         "Reduce_local",
         "Comm_rank",

@@ -5,6 +5,7 @@
 //! member list of its group, so memory is linear in the file too.
 
 use super::bytes::{Bytes, Chunks, Next};
+use super::named::{self, Named};
 use crate::base::names::{NameId, Names};
 use crate::base::notice::{Notice, Notices};
 use foldhash::HashMap;
@@ -106,6 +107,10 @@ pub struct Definitions {
     /// Position in `groups` by communicator.
     communicators: HashMap<u32, usize>,
     communicator_names: HashMap<u32, String>,
+    /// Position in `groups` by group.
+    group_positions: HashMap<u32, usize>,
+    /// Metrics, parameters, windows, handles.
+    pub named: Named,
 }
 
 impl Definitions {
@@ -141,6 +146,12 @@ impl Definitions {
     pub fn members(&self, communicator: u32) -> Option<(usize, &[Option<LocationId>])> {
         let group = *self.communicators.get(&communicator)?;
         Some((group, self.groups.get(group)?))
+    }
+
+    /// The members of a group, by global id.
+    pub fn group(&self, id: u32) -> &[Option<LocationId>] {
+        let at = self.group_positions.get(&id);
+        at.and_then(|at| self.groups.get(*at)).map_or(&[], Vec::as_slice)
     }
 
     /// The location of rank `peer` of a communicator, by global id.
@@ -189,6 +200,7 @@ struct Written {
     /// Id, name, group.
     communicators: Vec<(u32, u32, u32)>,
     clock: Option<(u64, u64, u64)>,
+    named: named::Written,
 }
 
 impl Written {
@@ -251,7 +263,7 @@ impl Written {
             COMM => {
                 self.communicators.push((p.packed_u32()?, p.packed_u32()?, p.packed_u32()?));
             }
-            _ => {}
+            _ => self.named.record(kind, p)?,
         }
         Some(())
     }
@@ -335,12 +347,16 @@ impl Written {
         };
         let regions = self.regions.iter().map(region).collect();
         let (locations, by_number) = self.locations();
-        let (mut groups, mut group_at, mut communicators) = (Vec::new(), HashMap::default(), HashMap::default());
+        let (mut groups, mut group_at, mut communicators) =
+            (Vec::new(), HashMap::<u32, usize>::default(), HashMap::default());
         let mut equal: HashMap<Vec<Option<LocationId>>, usize> = HashMap::default();
-        for (communicator, _, id) in &self.communicators {
-            let at = *group_at.entry(*id).or_insert_with(|| {
-                let rank_list = || self.rank_lists.iter().find(|(other, _)| other == id).map(|(_, g)| g);
-                let members = match self.groups.get(id).or_else(rank_list) {
+        let of_communicators = self.communicators.iter().map(|(communicator, _, id)| (Some(*communicator), *id));
+        let mut others: Vec<u32> = self.groups.keys().copied().collect();
+        others.sort_unstable();
+        for (communicator, id) in of_communicators.chain(others.into_iter().map(|id| (None, id))) {
+            let at = *group_at.entry(id).or_insert_with(|| {
+                let rank_list = || self.rank_lists.iter().find(|(other, _)| *other == id).map(|(_, g)| g);
+                let members = match self.groups.get(&id).or_else(rank_list) {
                     Some(group) if group.kind == COMM_GROUP => {
                         let all = self.rank_list(group.paradigm);
                         let number = |index: &u64| usize::try_from(*index).ok().and_then(|i| all.get(i));
@@ -354,13 +370,14 @@ impl Written {
                     groups.len() - 1
                 })
             });
-            communicators.insert(*communicator, at);
+            communicators.extend(communicator.map(|communicator| (communicator, at)));
         }
         let (ticks_per_second, global_offset, trace_length) = self.clock.unwrap_or((1_000_000_000, 0, 0));
         let ticks_per_second = if ticks_per_second == 0 { 1_000_000_000 } else { ticks_per_second };
         let named = |(id, name, _): &(u32, u32, u32)| (*id, self.text(*name).to_owned());
         let communicator_names = self.communicators.iter().map(named).collect();
         let calling_contexts = self.calling_contexts;
+        let named = self.named.resolve(self.strings);
         Definitions {
             names,
             locations,
@@ -372,6 +389,8 @@ impl Written {
             groups,
             communicators,
             communicator_names,
+            group_positions: group_at,
+            named,
         }
     }
 }

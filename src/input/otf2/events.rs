@@ -11,6 +11,8 @@ use crate::base::notice::{Notice, Notices};
 
 const TIMESTAMP: u8 = 5;
 const ATTRIBUTE_LIST: u8 = 6;
+/// OTF2's number of the type of doubles.
+const FLOAT64: u8 = 10;
 
 /// The part of a send or receive that matching needs. Ids are global.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -43,6 +45,26 @@ pub struct ThreadKey {
     pub contingent: u32,
     /// The how-manieth.
     pub sequence: u64,
+}
+
+/// A parameter's value.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ParameterValue {
+    /// By the id of the text.
+    Text(u32),
+    /// A number.
+    Number(i128),
+}
+
+/// What happens to a window's lock.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum RmaLock {
+    /// It is asked for.
+    Request,
+    /// It is had.
+    Acquire,
+    /// It is given back.
+    Release,
 }
 
 /// What a record says. Region and communicator ids are global; requests mean something only inside the location.
@@ -133,8 +155,53 @@ pub enum Event {
         /// When it went on.
         until: u64,
     },
+    /// Values of a metric class or instance: [`Reader::values`] has them.
+    Metric(u32),
+    /// A parameter of the innermost region.
+    Parameter {
+        /// Which.
+        parameter: u32,
+        /// Its value.
+        value: ParameterValue,
+    },
+    /// A window of memory is there from now on, or no longer.
+    RmaWindow(u32),
+    /// A collective operation on a window ends.
+    RmaCollectiveEnd {
+        /// Which; OTF2's number.
+        operation: u8,
+        /// The window.
+        window: u32,
+    },
+    /// A synchronisation with the ranks of a group.
+    RmaGroupSync {
+        /// The window.
+        window: u32,
+        /// The group.
+        group: u32,
+    },
+    /// The lock of a rank's part of a window is asked for, had, or given back.
+    RmaLock {
+        /// What of it.
+        what: RmaLock,
+        /// The window.
+        window: u32,
+        /// Rank whose memory it is.
+        remote: u32,
+    },
+    /// A put, a get, or an atomic operation.
+    RmaTransfer {
+        /// The window.
+        window: u32,
+        /// Rank whose memory it is.
+        remote: u32,
+        /// Size.
+        bytes: u64,
+    },
     /// An operation on a file begins.
     IoBegin {
+        /// Of the file.
+        handle: u32,
         /// Reads, writes, or neither; OTF2's number.
         mode: u8,
         /// Its number in the location.
@@ -142,6 +209,8 @@ pub enum Event {
     },
     /// It is done.
     IoComplete {
+        /// Of the file.
+        handle: u32,
         /// Bytes that it moved.
         bytes: u64,
         /// Its number in the location.
@@ -169,13 +238,22 @@ pub struct Reader<'a> {
     local: &'a LocalDefinitions,
     ticks: Option<u64>,
     notices: Notices,
+    /// Of the last metric record.
+    values: Vec<i64>,
     /// File name, for notices.
     place: &'a str,
 }
 
 impl<'a> Reader<'a> {
     pub(super) fn new(data: &'a [u8], chunk_size: u64, local: &'a LocalDefinitions, place: &'a str) -> Self {
-        Reader { chunks: Chunks::new(data, chunk_size), local, ticks: None, notices: Notices::default(), place }
+        Reader {
+            chunks: Chunks::new(data, chunk_size),
+            local,
+            ticks: None,
+            notices: Notices::default(),
+            values: Vec::new(),
+            place,
+        }
     }
 
     /// The next record; `None` at the end.
@@ -202,6 +280,11 @@ impl<'a> Reader<'a> {
                 self.chunks.skip();
             }
         }
+    }
+
+    /// The values of the last metric record, rounded to whole numbers.
+    pub fn values(&self) -> &[i64] {
+        &self.values
     }
 
     /// What was wrong in what has been read so far.
@@ -264,22 +347,84 @@ impl<'a> Reader<'a> {
             66 | 68 => Event::Context(self.local.calling_contexts.global(p.packed_u32()?)),
             67 => Event::ContextLeave(self.local.calling_contexts.global(p.packed_u32()?)),
             75 => {
-                p.packed_u32()?;
+                let handle = self.local.handles.global(p.packed_u32()?);
                 let mode = p.u8()?;
                 p.packed_u32()?;
                 p.packed_u64()?;
-                Event::IoBegin { mode, matching: p.packed_u64()? }
+                Event::IoBegin { handle, mode, matching: p.packed_u64()? }
             }
             78 => {
-                p.packed_u32()?;
-                Event::IoComplete { bytes: p.packed_u64()?, matching: p.packed_u64()? }
+                let handle = self.local.handles.global(p.packed_u32()?);
+                Event::IoComplete { handle, bytes: p.packed_u64()?, matching: p.packed_u64()? }
             }
+            31 => {
+                let metric = self.local.metrics.global(p.packed_u32()?);
+                self.metric(&mut p)?;
+                Event::Metric(metric)
+            }
+            32..=34 => {
+                let parameter = self.local.parameters.global(p.packed_u32()?);
+                let value = match class {
+                    32 => ParameterValue::Text(self.local.strings.global(p.packed_u32()?)),
+                    33 => ParameterValue::Number(i128::from(p.packed_u64()? as i64)),
+                    _ => ParameterValue::Number(i128::from(p.packed_u64()?)),
+                };
+                Event::Parameter { parameter, value }
+            }
+            35 | 36 | 38..=43 | 46..=48 => self.one_sided(class, &mut p)?,
             _ => {
                 if class_name(class).is_none() {
                     let place = self.place;
                     self.notices.add(Notice::UnknownRecords, 1, || format!("type {class} in {place}"));
                 }
                 Event::Other
+            }
+        })
+    }
+
+    /// Types of all values, then the values.
+    fn metric(&mut self, p: &mut Bytes<'_>) -> Option<()> {
+        let types = usize::from(p.u8()?);
+        let types = p.take(types)?;
+        self.values.clear();
+        for kind in types {
+            self.values.push(match *kind {
+                FLOAT64 => f64::from_bits(p.full_u64()?).round() as i64,
+                _ => p.packed_u64()? as i64,
+            });
+        }
+        Some(())
+    }
+
+    /// One-sided communication and its synchronisation.
+    fn one_sided(&self, class: u8, p: &mut Bytes<'_>) -> Option<Event> {
+        let window = |id: u32| self.local.windows.global(id);
+        Some(match class {
+            35 | 36 => Event::RmaWindow(window(p.packed_u32()?)),
+            38 => {
+                let operation = p.u8()?;
+                p.packed_u32()?;
+                Event::RmaCollectiveEnd { operation, window: window(p.packed_u32()?) }
+            }
+            39 => {
+                p.packed_u32()?;
+                let window = window(p.packed_u32()?);
+                Event::RmaGroupSync { window, group: self.local.groups.global(p.packed_u32()?) }
+            }
+            40..=43 => {
+                let what = match class {
+                    40 => RmaLock::Request,
+                    43 => RmaLock::Release,
+                    _ => RmaLock::Acquire,
+                };
+                Event::RmaLock { what, window: window(p.packed_u32()?), remote: p.packed_u32()? }
+            }
+            _ => {
+                let (window, remote) = (window(p.packed_u32()?), p.packed_u32()?);
+                if class == 48 {
+                    p.u8()?;
+                }
+                Event::RmaTransfer { window, remote, bytes: p.packed_u64()? }
             }
         })
     }

@@ -35,12 +35,24 @@ pub(super) struct LocalDefinitions {
     pub(super) regions: IdMap,
     pub(super) communicators: IdMap,
     pub(super) calling_contexts: IdMap,
+    pub(super) strings: IdMap,
+    pub(super) groups: IdMap,
+    pub(super) metrics: IdMap,
+    pub(super) parameters: IdMap,
+    pub(super) windows: IdMap,
+    pub(super) handles: IdMap,
     pub(super) clock: LocalClock,
 }
 
+const MAP_STRINGS: u8 = 0;
 const MAP_REGIONS: u8 = 3;
+const MAP_GROUPS: u8 = 4;
+const MAP_METRICS: u8 = 5;
 const MAP_COMMUNICATORS: u8 = 6;
+const MAP_PARAMETERS: u8 = 7;
+const MAP_WINDOWS: u8 = 8;
 const MAP_CALLING_CONTEXTS: u8 = 10;
+const MAP_HANDLES: u8 = 13;
 const DENSE: u8 = 0;
 
 /// Read the local definitions of a location.
@@ -65,6 +77,12 @@ pub(super) fn read(
                     MAP_REGIONS => found.regions = IdMap { pairs },
                     MAP_COMMUNICATORS => found.communicators = IdMap { pairs },
                     MAP_CALLING_CONTEXTS => found.calling_contexts = IdMap { pairs },
+                    MAP_STRINGS => found.strings = IdMap { pairs },
+                    MAP_GROUPS => found.groups = IdMap { pairs },
+                    MAP_METRICS => found.metrics = IdMap { pairs },
+                    MAP_PARAMETERS => found.parameters = IdMap { pairs },
+                    MAP_WINDOWS => found.windows = IdMap { pairs },
+                    MAP_HANDLES => found.handles = IdMap { pairs },
                     _ => {}
                 }
             }

@@ -14,12 +14,14 @@ mod clock;
 mod definitions;
 mod events;
 mod local;
+mod named;
 
 pub use anchor::{Anchor, find};
 pub use classes::class_name;
 pub use clock::LocalClock;
 pub use definitions::{Definitions, Location, LocationId, LocationKind, Region};
-pub use events::{Envelope, Event, Reader, Record, TaskKey, ThreadKey};
+pub use events::{Envelope, Event, ParameterValue, Reader, Record, RmaLock, TaskKey, ThreadKey};
+pub use named::{MetricMember, MetricMode, Named};
 
 use super::OpenError;
 use super::mapped::Mapped;

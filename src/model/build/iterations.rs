@@ -14,6 +14,7 @@
 //! ```
 //! Cost: linear in the operations of the turns, plus those that each wait is followed through.
 
+use super::measured::Measured;
 use crate::analysis::patterns::triggers::Triggers;
 use crate::analysis::patterns::{Iterations, Mined};
 use crate::base::names::{NameId, Names};
@@ -60,6 +61,7 @@ pub fn iterations(
     };
     let triggers = Triggers::new(&mined.operations, &mined.clocks);
     let mut turns: Vec<(Span, u32, NameId, usize)> = Vec::new();
+    let mut measured = Measured::new(&mined.operations);
     for one in mined.iterations().iter().filter(|one| chosen(one)) {
         let clock = triggers.clock(one.stream);
         let name = model.names.intern(&mined.table.name(one.pattern, &mined.operations.names));
@@ -96,7 +98,11 @@ pub fn iterations(
             span.len(),
             [rank.map(i64::from), Some(turn as i64)],
         );
-        columns.names.push((i64::from(trace.0), i64::from(pattern.0)));
+        let kind = match measured.push(&mined.operations, &triggers, stream, span) {
+            Some(parameters) => folder.names.intern(&parameters),
+            None => pattern,
+        };
+        columns.names.push((i64::from(trace.0), i64::from(kind.0)));
         let executions = &mut model.executions;
         executions.start.push(span.start);
         executions.end.push(span.end);
@@ -107,6 +113,7 @@ pub fn iterations(
         work.progress.step(1);
     }
     model.executions.columns = columns.finish();
+    model.executions.columns.extend(measured.finish());
     model.executions.inclusive = model.executions.own.inclusive(&model.contexts, work)?;
     Ok(model)
 }

@@ -13,6 +13,7 @@ mod columns;
 mod contexts;
 mod holders;
 pub mod iterations;
+mod measured;
 
 use super::context::ContextId;
 use super::contribution::Contributions;
