@@ -56,7 +56,7 @@ pub(super) fn messages(locations: &mut [LocationRun], work: &Work) -> Result<Mat
             .get(i)
             .map_or_else(Vec::new, |r| std::mem::take(&mut *r.lock().unwrap_or_else(PoisonError::into_inner)));
         let pairs = match_receiver(shared, &by_receiver, i, &receives);
-        let from_somebody = receives.iter().filter(|r| r.peer.is_some()).count();
+        let from_somebody = receives.iter().filter(|r| r.peer().is_some()).count();
         let halves = |pair: &Pair| {
             let send = shared.get(pair.send.0 as usize)?.sends.get(pair.send.1 as usize)?;
             Some((pair.send.0, send, receives.get(pair.receive.1 as usize)?))
@@ -99,7 +99,7 @@ fn by_receiver(locations: &[LocationRun]) -> Vec<Vec<(u32, Vec<u32>)>> {
     let mut lists: Vec<Vec<(u32, Vec<u32>)>> = vec![Vec::new(); locations.len()];
     for (sender, location) in (0_u32..).zip(locations) {
         for (position, send) in (0_u32..).zip(&location.sends) {
-            let Some(list) = send.peer.and_then(|to| lists.get_mut(to.index())) else { continue };
+            let Some(list) = send.peer().and_then(|to| lists.get_mut(to.index())) else { continue };
             match list.last_mut() {
                 Some((last, positions)) if *last == sender => positions.push(position),
                 _ => list.push((sender, vec![position])),
@@ -136,7 +136,7 @@ fn match_receiver(
     }
     let mut pairs = Vec::with_capacity(receives.len());
     for (position, receive) in (0_u32..).zip(receives) {
-        let Some(from) = receive.peer else { continue };
+        let Some(from) = receive.peer() else { continue };
         let Some((head, _)) = queues.get_mut(&(from.0, receive.tag)) else { continue };
         if let Some(send) = sent.get(*head as usize) {
             pairs.push(Pair { send: *send, receive: (receiver as u32, position) });

@@ -12,6 +12,7 @@
 //! The critical path goes back from the end: through what a stream did, and from a wait to what it waited for. Cost: linear.
 
 use super::profile::{Region, Streams};
+use super::strip::Cells;
 use super::wait_states::{Wait, WaitKind};
 use crate::base::time::{Ns, Span};
 use crate::base::work::{Cancel, Cancelled, Work, in_order};
@@ -56,6 +57,8 @@ pub struct Measured {
     pub regions: Vec<RegionTime>,
     /// Useful time on the critical path by stream and region, longest first.
     pub critical_path: Vec<(u32, Region, Ns)>,
+    /// Useful time by stream and cell of the window.
+    pub computed: Vec<Vec<Ns>>,
 }
 
 /// From the last rank that has started up until the first that shuts down.
@@ -97,9 +100,10 @@ pub fn measure(streams: &Streams<'_>, waits: &[Wait], work: &Work) -> Result<Mea
     let (mut useful, mut most, mut n) = (0, 0, 0);
     let sequences = &streams.operations.sequences;
     let own = |stream: usize| own_regions(streams, stream as u32, window);
-    in_order(work, sequences.len(), own, |stream, (sum, own)| {
+    in_order(work, sequences.len(), own, |stream, (sum, own, cells)| {
         let sequence = &sequences[stream];
         let stream = stream as u32;
+        measured.computed.push(cells);
         for (region, (ns, visits)) in own {
             let known = regions.entry(region).or_default();
             known.0.insert(stream, ns);
@@ -135,13 +139,15 @@ pub fn measure(streams: &Streams<'_>, waits: &[Wait], work: &Work) -> Result<Mea
 /// A region, its time and how often.
 type Visited = (Region, (Ns, u64));
 
-/// Useful time of one stream in a window, and by region with the number of visits.
-fn own_regions(streams: &Streams<'_>, stream: u32, window: Span) -> (Ns, Vec<Visited>) {
+/// Useful time of one stream in a window, by region with the number of visits, and over time.
+fn own_regions(streams: &Streams<'_>, stream: u32, window: Span) -> (Ns, Vec<Visited>, Vec<Ns>) {
     let mut sum = 0;
+    let mut cells = Cells::new(window);
     // Few regions: those met last stand first.
     let mut own: Vec<Visited> = Vec::new();
     for piece in streams.back(stream, window).filter(|p| p.useful) {
         sum += piece.span.len();
+        cells.add(piece.span);
         let at = own.iter().position(|(region, _)| *region == piece.region).unwrap_or_else(|| {
             own.push((piece.region, (0, 0)));
             own.len() - 1
@@ -154,7 +160,7 @@ fn own_regions(streams: &Streams<'_>, stream: u32, window: Span) -> (Ns, Vec<Vis
             own.swap(at, at / 2);
         }
     }
-    (sum, own)
+    (sum, own, cells.sums)
 }
 
 /// Regions behind this place move forward when they are met.

@@ -129,7 +129,7 @@ impl Waiting {
             whole_ns: operations.sequences.iter().map(life).sum(),
             states: states(operations, &waits, &costs),
             costs: ranked(&costs),
-            strip: strip::whole(&streams, &waits, measured.window, work)?,
+            strip: strip::whole(&measured.computed, &waits, measured.window, work)?,
             ..Waiting::default()
         };
         waiting.imbalances = imbalances(operations, &waiting, &measured);

@@ -6,7 +6,7 @@
 use crate::analysis::offsets::Clock;
 use crate::base::names::NameId;
 use crate::base::time::{Ns, Span};
-use crate::event::operation::{EventKind, NO_PATH, Operations, Place};
+use crate::event::operation::{EventKind, NO_PATH, Operations, Place, Sequence};
 
 /// What was done: by name, the same on all streams.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -63,20 +63,26 @@ impl Streams<'_> {
 
     /// An event of a stream.
     pub fn piece(&self, stream: u32, event: u32) -> Option<Piece> {
-        let operations = &self.operations.sequences.get(stream as usize)?.operations;
-        let operation = operations.get(event as usize / 2)?;
-        let kind = self.operations.kind_of(stream, event);
+        let clock = self.clocks.get(stream as usize).copied().unwrap_or_default();
+        self.piece_of(self.operations.sequences.get(stream as usize)?, &clock, event)
+    }
+
+    fn piece_of(&self, sequence: &Sequence, clock: &Clock, event: u32) -> Option<Piece> {
+        let at = event as usize / 2;
+        let operation = sequence.operations.get(at)?;
+        let way = sequence.ways.get(at);
         if event.is_multiple_of(2) {
-            let span = Span::new(self.common(stream, operation.start), self.common(stream, operation.end));
-            let way = self.operations.sequences.get(stream as usize)?.ways.get(event as usize / 2);
+            let kind = EventKind::from(operation.kind);
+            let span = Span::new(clock.common(operation.start), clock.common(operation.end));
             let region = Region { name: operation.symbol, after: false };
             let useful = kind == EventKind::Operation && self.operations.is_program(operation.symbol);
             return Some(Piece { event, span, kind, region, path: way.map_or(NO_PATH, |w| w.path), useful });
         }
-        let next = operations.get(event as usize / 2 + 1)?;
-        let start = self.common(stream, operation.end);
-        let span = Span::new(start, self.common(stream, next.start).max(start));
-        let path = self.operations.around(stream, event);
+        let next = sequence.operations.get(at + 1)?;
+        let start = clock.common(operation.end);
+        let span = Span::new(start, clock.common(next.start).max(start));
+        let path = way.map_or(NO_PATH, |w| w.after);
+        let kind = EventKind::Gap;
         let region = match self.operations.paths.get(path) {
             Some((above, name)) if above != NO_PATH => Region { name, after: false },
             _ => Region { name: operation.symbol, after: true },
@@ -88,9 +94,11 @@ impl Streams<'_> {
 
     /// The events of a stream that lie in a span, latest first, cut to it.
     pub fn back(&self, stream: u32, within: Span) -> impl Iterator<Item = Piece> {
-        let operations = self.operations.sequences.get(stream as usize).map_or(&[][..], |s| &s.operations);
-        let first = operations.partition_point(|o| self.common(stream, o.start) < within.end) as u32;
-        let pieces = (0..2 * first).rev().filter_map(move |event| self.piece(stream, event));
+        let sequence = self.operations.sequences.get(stream as usize);
+        let clock = self.clocks.get(stream as usize).copied().unwrap_or_default();
+        let operations = sequence.map_or(&[][..], |s| &s.operations);
+        let first = operations.partition_point(|o| clock.common(o.start) < within.end) as u32;
+        let pieces = (0..2 * first).rev().filter_map(move |event| self.piece_of(sequence?, &clock, event));
         let cut = move |mut piece: Piece| {
             piece.span = Span::new(piece.span.start.max(within.start), piece.span.end.min(within.end));
             piece

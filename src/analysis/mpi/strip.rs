@@ -35,30 +35,28 @@ const ROWS: usize = 64;
 pub const CELLS: usize = 128;
 
 /// Time shared out over cells.
-struct Cells {
+pub(super) struct Cells {
     window: Span,
-    sums: Vec<Ns>,
+    /// Of all cells, and the end.
+    edges: Vec<Ns>,
+    pub(super) sums: Vec<Ns>,
 }
 
 impl Cells {
-    fn new(window: Span) -> Self {
-        Cells { window, sums: vec![0; CELLS] }
+    pub(super) fn new(window: Span) -> Self {
+        let edge = |cell: usize| window.start + (i128::from(window.len()) * cell as i128 / CELLS as i128) as Ns;
+        Cells { window, edges: (0..=CELLS).map(edge).collect(), sums: vec![0; CELLS] }
     }
 
-    fn edge(&self, cell: usize) -> Ns {
-        self.window.start + (i128::from(self.window.len()) * cell as i128 / CELLS as i128) as Ns
-    }
-
-    fn add(&mut self, span: Span) {
+    pub(super) fn add(&mut self, span: Span) {
         let span = Span::new(span.start.max(self.window.start), span.end.min(self.window.end));
         if span.is_empty() {
             return;
         }
-        let since = i128::from(span.start - self.window.start) * CELLS as i128 / i128::from(self.window.len().max(1));
-        let mut cell = (since as usize).min(CELLS - 1);
+        let mut cell = self.edges.partition_point(|edge| *edge <= span.start).saturating_sub(1).min(CELLS - 1);
         let mut at = span.start;
         while at < span.end && cell < CELLS {
-            let end = self.edge(cell + 1).min(span.end);
+            let end = self.edges[cell + 1].min(span.end);
             self.sums[cell] += (end - at).max(0);
             at = at.max(end);
             cell += 1;
@@ -68,41 +66,40 @@ impl Cells {
     /// In per cent of the time of so many streams.
     fn shares(&self, streams: usize) -> Vec<u8> {
         let share = |(cell, sum): (usize, &Ns)| {
-            let whole = (self.edge(cell + 1) - self.edge(cell)).max(1).saturating_mul(streams.max(1) as Ns);
+            let whole = (self.edges[cell + 1] - self.edges[cell]).max(1).saturating_mul(streams.max(1) as Ns);
             (i128::from(*sum) * 100 / i128::from(whole)).clamp(0, 100) as u8
         };
         self.sums.iter().enumerate().map(share).collect()
     }
 }
 
-/// One stream in a window.
-fn of_stream(streams: &Streams<'_>, waits: &[Wait], stream: u32, window: Span) -> (Cells, Cells) {
-    let (mut computing, mut waiting) = (Cells::new(window), Cells::new(window));
-    for piece in streams.back(stream, window).filter(|p| p.useful) {
-        computing.add(piece.span);
-    }
+/// The waits of one stream in a window.
+fn waiting(waits: &[Wait], stream: u32, window: Span) -> Cells {
+    let mut waiting = Cells::new(window);
     let first = waits.partition_point(|w| w.place.stream < stream);
     for wait in waits[first..].iter().take_while(|w| w.place.stream == stream).filter(|w| !w.kind.is_nobodys()) {
         waiting.add(Span::new(wait.start, wait.until));
     }
-    (computing, waiting)
+    waiting
 }
 
-/// The strip of a whole run: neighbours share a row where there are many streams. Waits are sorted by place.
-pub fn whole(streams: &Streams<'_>, waits: &[Wait], window: Span, work: &Work) -> Result<Strip, Cancelled> {
-    let n = streams.operations.sequences.len();
+/// The strip of a whole run: neighbours share a row where there are many streams. Waits are sorted by place; what was computed is
+/// given by stream.
+pub fn whole(computed: &[Vec<Ns>], waits: &[Wait], window: Span, work: &Work) -> Result<Strip, Cancelled> {
+    let n = computed.len();
     let per_row = n.div_ceil(ROWS).max(1);
     let row = |at: usize| {
         let of_row = at * per_row..((at + 1) * per_row).min(n);
-        let (mut computing, mut waiting) = (Cells::new(window), Cells::new(window));
+        let (mut computing, mut waited) = (Cells::new(window), Cells::new(window));
         for stream in of_row.clone() {
-            let (c, w) = of_stream(streams, waits, stream as u32, window);
-            computing.sums.iter_mut().zip(c.sums).for_each(|(sum, ns)| *sum += ns);
-            waiting.sums.iter_mut().zip(w.sums).for_each(|(sum, ns)| *sum += ns);
+            let own = computed.get(stream).map_or(&[][..], Vec::as_slice);
+            computing.sums.iter_mut().zip(own).for_each(|(sum, ns)| *sum += ns);
+            let own = waiting(waits, stream as u32, window).sums;
+            waited.sums.iter_mut().zip(own).for_each(|(sum, ns)| *sum += ns);
         }
         let count = of_row.len();
         let streams = of_row.start as u32..of_row.end as u32;
-        Row { streams, computing: computing.shares(count), waiting: waiting.shares(count) }
+        Row { streams, computing: computing.shares(count), waiting: waited.shares(count) }
     };
     let mut rows = Vec::new();
     in_order(work, n.div_ceil(per_row), row, |_, row| rows.push(row))?;

@@ -67,21 +67,27 @@ fn next_call(
     let all = &operations.sequences.get(stream as usize)?.operations;
     let clock = clocks.get(stream as usize)?;
     let calls = |o: &Operation| library.get(o.symbol.index()).copied().unwrap_or(false);
-    let mut end = all.partition_point(|o| clock.common(o.start) <= last);
-    // Calls that follow each other at once end the same hold.
-    for _ in 0..CALLS {
-        let at = all.get(..end)?.iter().rposition(calls)?;
-        let back = clock.common(all.get(at)?.start);
-        let before = all.get(..at)?.iter().rfind(|o| calls(o)).map_or(call.start, |o| clock.common(o.end));
-        if (back - before.max(call.start)).saturating_mul(2) >= call.len() {
-            return Some(Place { stream, operation: at as u32 });
+    let end = all.partition_point(|o| clock.common(o.start) <= last);
+    let long = |back: Ns, before: Ns| (back - before.max(call.start)).saturating_mul(2) >= call.len();
+    let place = |at: usize| Place { stream, operation: at as u32 };
+    // The call before which it may have been outside, and when that began.
+    let mut next: Option<(usize, Ns)> = None;
+    let mut looked_at = 0;
+    for (at, operation) in all.get(..end)?.iter().enumerate().rev().filter(|(_, o)| calls(o)) {
+        if let Some((later, back)) = next {
+            let before = clock.common(operation.end);
+            if long(back, before) {
+                return Some(place(later));
+            }
+            // Calls that follow each other at once end the same hold.
+            looked_at += 1;
+            if before <= call.start || looked_at == CALLS {
+                return None;
+            }
         }
-        if before <= call.start {
-            return None;
-        }
-        end = at;
+        next = Some((at, clock.common(operation.start)));
     }
-    None
+    next.filter(|(_, back)| long(*back, call.start)).map(|(at, _)| place(at))
 }
 
 /// Add what held sends. The handovers are used up.

@@ -89,7 +89,8 @@ pub(super) fn read(archive: &Archive, symbols: &Symbols, id: LocationId, cancel:
     // Teams may be nested: barriers of an outer one come behind those of an inner.
     run.barriers.sort_unstable();
     // Non-overtaking holds in posting order, not in order of completion.
-    run.receives.sort_by_key(|r| (r.posted, r.record));
+    run.receives.sort_by_key(|r| r.posted);
+    run.shrink();
     run
 }
 
@@ -146,7 +147,7 @@ impl LocationReader<'_> {
                     self.sending.insert(number, self.run.sends.len());
                 }
                 let done = if request.is_some() { NOWHERE } else { self.operation() };
-                self.run.sends.push(self.half(time, to, (record, done), record));
+                self.run.sends.push(self.half(time, to, (record, done)));
             }
             Event::SendComplete(number) => {
                 let (sent, done) = (self.sending.remove(&number), self.operation());
@@ -164,7 +165,7 @@ impl LocationReader<'_> {
             Event::Receive { from, request } => {
                 let itself = (record, self.operation());
                 let posting = request.and_then(|number| self.open.get_mut(&number)?.pop()).unwrap_or(itself);
-                self.run.receives.push(self.half(time, from, posting, record));
+                self.run.receives.push(self.half(time, from, posting));
             }
             Event::CollectiveEnd { operation, communicator, root } => {
                 if let Some((group, members)) = self.archive.definitions.members(communicator)
@@ -301,11 +302,12 @@ impl LocationReader<'_> {
     }
 
     /// `posting`: the record that posted it, and the operation that posted it or that is left when it is done.
-    fn half(&self, time: Ns, envelope: Envelope, posting: (u32, u32), record: u32) -> Half {
+    fn half(&self, time: Ns, envelope: Envelope, posting: (u32, u32)) -> Half {
         let peer = self.archive.definitions.peer(envelope.communicator, envelope.peer);
         let (posted, other) = posting;
         let bytes = u32::try_from(envelope.bytes).unwrap_or(u32::MAX);
-        Half { time, peer, tag: envelope.tag, record, posted, bytes, operation: NOWHERE, other }
+        let other_location = peer.map_or(NOWHERE, |id| id.0);
+        Half { time, other_location, tag: envelope.tag, posted, bytes, operation: NOWHERE, other }
     }
 
     /// Position of the operation that the innermost region will be, unless a call is made in it.

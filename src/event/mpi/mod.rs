@@ -65,7 +65,7 @@ pub fn read(archive: &Archive, work: &Work) -> Result<MpiRun, Cancelled> {
     run.pairs = matching::pairs(&run.locations, work)?;
     // Sends without a receive are no loss: EZTrace does not record the receives of C programs. Nor are receives from
     // nobody (MPI_PROC_NULL).
-    let received: usize = run.locations.iter().map(|l| l.receives.iter().filter(|r| r.peer.is_some()).count()).sum();
+    let received: usize = run.locations.iter().map(|l| l.receives.iter().filter(|r| r.peer().is_some()).count()).sum();
     run.notices.add(Notice::UnmatchedMessages, (received - run.pairs.len()) as u64, String::new);
     Ok(run)
 }

@@ -13,13 +13,11 @@ pub(in crate::event) const NOWHERE: u32 = u32::MAX;
 pub struct Half {
     /// When, on the location's own clock (with the archive's own corrections, as all OTF2 tools show it).
     pub time: Ns,
-    /// The other location; `None` where the peer could not be resolved (nobody, or no definition).
-    pub peer: Option<LocationId>,
+    /// The other location; all ones where the peer could not be resolved (nobody, or no definition).
+    pub(in crate::event) other_location: u32,
     /// Tag.
     pub tag: u32,
-    /// Position of the record in its location, from 0.
-    pub record: u32,
-    /// Position of the record that posted it: `record`, but for non-blocking receives.
+    /// Position of the record that posted it in its location, from 0: its own, but for non-blocking receives.
     pub posted: u32,
     /// Bytes of the message; more than this holds counts as what it holds.
     pub bytes: u32,
@@ -27,6 +25,13 @@ pub struct Half {
     pub(in crate::event) operation: u32,
     /// Of a receive: position of the operation that posted it; of a send: of the one that was left when it was done.
     pub(in crate::event) other: u32,
+}
+
+impl Half {
+    /// The other location; `None` where the peer could not be resolved.
+    pub fn peer(&self) -> Option<LocationId> {
+        (self.other_location != NOWHERE).then_some(LocationId(self.other_location))
+    }
 }
 
 /// A part in a collective operation.
@@ -184,4 +189,15 @@ pub struct LocationRun {
     pub(super) synchronised: Vec<u32>,
     pub(super) per_class: BTreeMap<u8, u64>,
     pub(super) notices: Notices,
+}
+
+impl LocationRun {
+    /// Give back what was kept for growing: there are as many of these as locations.
+    pub(super) fn shrink(&mut self) {
+        self.operations.shrink_to_fit();
+        self.ways.shrink_to_fit();
+        self.sends.shrink_to_fit();
+        self.receives.shrink_to_fit();
+        self.attendances.shrink_to_fit();
+    }
 }
