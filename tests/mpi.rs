@@ -294,15 +294,15 @@ fn read(path: &Path) -> (Archive, MpiRun) {
     (archive, run)
 }
 
-/// Matched records: sending location, record, receiving location, time.
-fn pairs(run: &MpiRun) -> Vec<(u32, u32, u32, i64)> {
+/// Positions of matched records: sending location, record, receiving location, record.
+fn pairs(run: &MpiRun) -> Vec<(u32, u32, u32, u32)> {
     let mut all: Vec<_> = run
         .pairs
         .iter()
         .map(|p| {
             let send = run.locations[p.send.0 as usize].sends[p.send.1 as usize];
             let receive = run.locations[p.receive.0 as usize].receives[p.receive.1 as usize];
-            (p.send.0, send.posted, p.receive.0, receive.time)
+            (p.send.0, send.record, p.receive.0, receive.record)
         })
         .collect();
     all.sort_unstable();
@@ -342,10 +342,10 @@ fn messages_match_in_posting_order() {
     let (_, run) = read(written.path());
     for (sender, sent, receiver, received) in pairs(&run) {
         assert_eq!(receiver, (sender + 1) % 3);
-        let send = run.locations[sender as usize].sends.iter().position(|s| s.posted == sent).unwrap();
+        let send = run.locations[sender as usize].sends.iter().position(|s| s.record == sent).unwrap();
         let receives = &run.locations[receiver as usize].receives;
         // The first send belongs to the receive posted first, which completes second.
-        let mut turn: Vec<_> = receives.iter().filter(|r| r.peer().is_some()).map(|r| r.time).collect();
+        let mut turn: Vec<_> = receives.iter().filter(|r| r.peer().is_some()).map(|r| r.record).collect();
         turn.sort_unstable();
         let order = turn.iter().position(|r| *r == received).unwrap();
         assert_eq!((order / 2, order % 2), (send / 2, 1 - send % 2));

@@ -292,13 +292,14 @@ impl Events {
         self.put(time, 31, true, |p| {
             packed32(metric, p);
             p.push(values.len() as u8);
-            values.iter().for_each(|v| p.push(if matches!(v, Value::F64(_)) { 10 } else { 4 }));
             for value in values {
-                match value {
-                    Value::U64(v) => packed64(*v, p),
-                    Value::I64(v) => packed64(*v as u64, p),
-                    Value::F64(v) => p.extend(v.to_le_bytes()),
-                }
+                let (kind, bits) = match value {
+                    Value::U64(v) => (4, *v),
+                    Value::I64(v) => (8, *v as u64),
+                    Value::F64(v) => (10, v.to_bits()),
+                };
+                p.push(kind);
+                packed64(bits, p);
             }
         });
     }

@@ -59,6 +59,7 @@ pub(super) fn read(archive: &Archive, symbols: &Symbols, id: LocationId, cancel:
         task: None,
         resumed: Ns::MIN,
         joining: None,
+        postings: Vec::new(),
     };
     let mut last = Ns::MIN;
     while let Some(record) = reader.next() {
@@ -83,15 +84,23 @@ pub(super) fn read(archive: &Archive, symbols: &Symbols, id: LocationId, cancel:
         location.run.records += 1;
     }
     location.finish(last);
+    let postings = std::mem::take(&mut location.postings);
     run.notices.merge(reader.notices());
     run.notices.merge(&files.notices());
     run.per_class = (0..=u8::MAX).zip(per_class).filter(|(_, n)| *n > 0).collect();
     // Teams may be nested: barriers of an outer one come behind those of an inner.
     run.barriers.sort_unstable();
     // Non-overtaking holds in posting order, not in order of completion.
-    run.receives.sort_by_key(|r| r.posted);
+    run.receives = in_posting_order(&run.receives, &postings);
     run.shrink();
     run
+}
+
+/// Receives by the position of the record that posted each; of equals in order of completion.
+fn in_posting_order(receives: &[Half], postings: &[u32]) -> Vec<Half> {
+    let mut order: Vec<(u32, u32)> = postings.iter().copied().zip(0..).collect();
+    order.sort_unstable();
+    order.into_iter().filter_map(|(_, at)| receives.get(at as usize).copied()).collect()
 }
 
 fn stream_name(archive: &Archive, id: LocationId) -> String {
@@ -129,6 +138,8 @@ pub(super) struct LocationReader<'a> {
     pub(super) resumed: Ns,
     /// The thread that a call waits for.
     pub(super) joining: Option<ThreadKey>,
+    /// By receive: position of the record that posted it.
+    postings: Vec<u32>,
 }
 
 impl LocationReader<'_> {
@@ -147,7 +158,7 @@ impl LocationReader<'_> {
                     self.sending.insert(number, self.run.sends.len());
                 }
                 let done = if request.is_some() { NOWHERE } else { self.operation() };
-                self.run.sends.push(self.half(time, to, (record, done)));
+                self.run.sends.push(self.half(time, to, record, done));
             }
             Event::SendComplete(number) => {
                 let (sent, done) = (self.sending.remove(&number), self.operation());
@@ -165,7 +176,8 @@ impl LocationReader<'_> {
             Event::Receive { from, request } => {
                 let itself = (record, self.operation());
                 let posting = request.and_then(|number| self.open.get_mut(&number)?.pop()).unwrap_or(itself);
-                self.run.receives.push(self.half(time, from, posting));
+                self.postings.push(posting.0);
+                self.run.receives.push(self.half(time, from, record, posting.1));
             }
             Event::CollectiveEnd { operation, communicator, root } => {
                 if let Some((group, members)) = self.archive.definitions.members(communicator)
@@ -301,13 +313,12 @@ impl LocationReader<'_> {
         }
     }
 
-    /// `posting`: the record that posted it, and the operation that posted it or that is left when it is done.
-    fn half(&self, time: Ns, envelope: Envelope, posting: (u32, u32)) -> Half {
+    /// `other`: the operation that posted it or that is left when it is done.
+    fn half(&self, time: Ns, envelope: Envelope, record: u32, other: u32) -> Half {
         let peer = self.archive.definitions.peer(envelope.communicator, envelope.peer);
-        let (posted, other) = posting;
         let bytes = u32::try_from(envelope.bytes).unwrap_or(u32::MAX);
         let other_location = peer.map_or(NOWHERE, |id| id.0);
-        Half { time, other_location, tag: envelope.tag, posted, bytes, operation: NOWHERE, other }
+        Half { time, other_location, tag: envelope.tag, record, bytes, operation: NOWHERE, other }
     }
 
     /// Position of the operation that the innermost region will be, unless a call is made in it.

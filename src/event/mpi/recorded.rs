@@ -17,8 +17,8 @@ pub struct Half {
     pub(in crate::event) other_location: u32,
     /// Tag.
     pub tag: u32,
-    /// Position of the record that posted it in its location, from 0: its own, but for non-blocking receives.
-    pub posted: u32,
+    /// Position of the record in its location, from 0.
+    pub record: u32,
     /// Bytes of the message; more than this holds counts as what it holds.
     pub bytes: u32,
     /// Position of the operation it was recorded in.

@@ -382,16 +382,12 @@ impl<'a> Reader<'a> {
         })
     }
 
-    /// Types of all values, then the values.
+    /// Each value behind its type; the bits of a double are packed like a number.
     fn metric(&mut self, p: &mut Bytes<'_>) -> Option<()> {
-        let types = usize::from(p.u8()?);
-        let types = p.take(types)?;
         self.values.clear();
-        for kind in types {
-            self.values.push(match *kind {
-                FLOAT64 => f64::from_bits(p.full_u64()?).round() as i64,
-                _ => p.packed_u64()? as i64,
-            });
+        for _ in 0..p.u8()? {
+            let (kind, bits) = (p.u8()?, p.packed_u64()?);
+            self.values.push(if kind == FLOAT64 { f64::from_bits(bits).round() as i64 } else { bits as i64 });
         }
         Some(())
     }
