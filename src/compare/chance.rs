@@ -211,6 +211,44 @@ pub fn flips(lists: &[Vec<u64>], order: &[u32], slow: usize, rounds: usize) -> O
     Some(largest)
 }
 
+/// Shifts looked at by [`shifts`], at most, and the part of what was observed that is as much.
+const SHIFTS: usize = 200;
+const AS_MUCH: f64 = 0.8;
+
+/// An execution as [`shifts`] sees it: how long it took, and whether it is slow (`Some(true)`), fast, or neither.
+pub type Timed = (f64, Option<bool>);
+
+/// The A/A control in time of a property. Neighbouring executions are alike, in what they are as in how long they take, so
+/// that a stretch of the one falls together with a stretch of the other now and then. So the classes (small numbers) are shifted
+/// against the executions, both in the order of their starts, as a ring. Out: the part of the shifts after which the groups'
+/// means differ by as much as `observed` when each execution is replaced by the mean of the others of its class.
+/// Cost: linear, times at most 200.
+pub fn shifts(classes: &[u32], executions: &[Timed], observed: f64) -> f64 {
+    let n = classes.len().min(executions.len());
+    let many = SHIFTS.min(n.saturating_sub(1));
+    let kinds = classes.iter().max().map_or(0, |most| *most as usize + 1);
+    let whole = executions.iter().map(|(ns, _)| ns).sum::<f64>() / n.max(1) as f64;
+    let reaches = |shift: usize| {
+        let class = |at: usize| classes[(at + shift) % n] as usize;
+        let mut sums = vec![(0.0, 0.0); kinds];
+        for (at, (ns, _)) in executions[..n].iter().enumerate() {
+            let sum = &mut sums[class(at)];
+            *sum = (sum.0 + 1.0, sum.1 + ns);
+        }
+        let mut sides = [(0.0, 0.0); 2];
+        for (at, (ns, side)) in executions[..n].iter().enumerate() {
+            let Some(slow) = side else { continue };
+            let (of, sum) = sums[class(at)];
+            let others = if of > 1.0 { (sum - ns) / (of - 1.0) } else { whole };
+            let side = &mut sides[usize::from(*slow)];
+            *side = (side.0 + 1.0, side.1 + others);
+        }
+        let [fast, slow] = sides.map(|(n, sum)| sum / f64::max(n, 1.0));
+        slow - fast >= AS_MUCH * observed
+    };
+    (1..=many).filter(|k| reaches(k * n / (many + 1))).count() as f64 / many.max(1) as f64
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -275,6 +313,20 @@ mod tests {
         };
         assert!(reach(&burst) > 30 && reach(&longer) <= 3, "{} {}", reach(&burst), reach(&longer));
         assert!(flips(&[burst], &order[..20], 10, 9).is_none());
+    }
+
+    #[test]
+    fn a_property_of_one_stretch_may_meet_a_slow_stretch_by_chance() {
+        let executions = |slow: &dyn Fn(usize) -> bool| -> Vec<Timed> {
+            (0..400).map(|i| (if slow(i) { 90.0 } else { 10.0 }, Some(slow(i)))).collect()
+        };
+        let observed = 70.0;
+        // One burst, and a class of its own that lies nearly there; or every tenth is slow and of its own class.
+        let burst: Vec<u32> = (0..400).map(|i| u32::from((98..142).contains(&i))).collect();
+        assert!(shifts(&burst, &executions(&|i| (100..140).contains(&i)), observed) > 0.01);
+        let spread: Vec<u32> = (0..400).map(|i| u32::from(i * 7919 % 400 < 40)).collect();
+        assert!(shifts(&spread, &executions(&|i| i * 7919 % 400 < 40), observed) <= 0.01);
+        assert_eq!(shifts(&[], &[], 1.0), 0.0);
     }
 
     #[test]

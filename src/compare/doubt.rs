@@ -64,7 +64,8 @@ pub(super) fn doubt(e: &Evidence<'_>, cause: &Cause) -> Option<String> {
     {
         return said("stretches of time differ as much within the groups: neighbouring executions are alike");
     }
-    if windows::differ_elsewhere(e.groups, (e.slow, e.fast), e.ranked, cause.extra_ns as f64) {
+    let time = |i: usize| tail::time_in(e.groups.model, i, &e.ranked.first);
+    if windows::differ_elsewhere(e.groups, (e.slow, e.fast), time, cause.extra_ns as f64) {
         return said("other stretches of this recording differ as much");
     }
     unbelieved(e, cause)

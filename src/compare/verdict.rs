@@ -7,12 +7,12 @@
 //! chosen by.
 
 use super::causes::Ranked;
-use super::chance::control;
+use super::chance::{Timed, control, shifts};
 use super::dimension::{Separating, expected, explained};
 use super::doubt::{MAY_REACH, ROUNDS, SIGNIFICANT, doubt};
 use super::tree::{Groups, Pair};
 use super::words::{Whole, figures, percent_words, sentence_case, time_words, unsaid};
-use super::{Basis, Cause, Group, GroupsOrigin, Verdict, by_duration};
+use super::{Basis, Cause, Group, GroupsOrigin, Verdict, by_duration, windows};
 use crate::model::context::Spent;
 use crate::model::{Choice, Model};
 
@@ -149,7 +149,8 @@ fn chosen(model: &Model, choice: &Choice) -> String {
     text + "."
 }
 
-/// True where groups that are alike in time are not told apart by the dimension as well: the same control as causes pass.
+/// True where the dimension tells apart what chance does not: the controls that causes pass, random halves, its values shifted in
+/// time, and other windows of time where the groups are windows.
 fn is_no_chance(e: &Evidence<'_>, d: &Separating) -> bool {
     let executions = &e.groups.model.executions;
     let expected = expected(e.groups, &d.classes, |i| executions.duration(i) as f64);
@@ -159,6 +160,25 @@ fn is_no_chance(e: &Evidence<'_>, d: &Separating) -> bool {
     let observed = mean(&list[..slow]) - mean(&list[slow..]);
     let reached = control(std::slice::from_ref(&list), slow, fast, ROUNDS);
     reached.iter().filter(|r| **r >= observed).count() <= MAY_REACH
+        && shifted(e, d, observed) <= MAY_REACH as f64 / ROUNDS as f64
+        && !windows::differ_elsewhere(e.groups, (e.slow, e.fast), |i| expected[i], observed)
+}
+
+/// The part of the shifts of its values in time after which the dimension explains as much.
+fn shifted(e: &Evidence<'_>, d: &Separating, observed: f64) -> f64 {
+    let executions = &e.groups.model.executions;
+    let mut sides = vec![None; executions.len()];
+    e.groups.members().for_each(|(slow, x)| sides[x.index()] = Some(slow));
+    let mut order: Vec<usize> = (0..executions.len()).collect();
+    order.sort_by_key(|i| (executions.start.get(*i).copied(), *i));
+    let mut numbers = std::collections::BTreeMap::new();
+    let mut number = |class: i64| {
+        let next = numbers.len() as u32;
+        *numbers.entry(class).or_insert(next)
+    };
+    let classes: Vec<u32> = order.iter().map(|i| number(d.classes[*i])).collect();
+    let timed: Vec<Timed> = order.iter().map(|i| (executions.duration(*i) as f64, sides[*i])).collect();
+    shifts(&classes, &timed, observed)
 }
 
 /// True when having the dimension's class is significantly more frequent in one group: as a value of 0 or 1.

@@ -6,10 +6,9 @@
 //! difference between windows does not prove. Without other executions there is nothing to ask. Cost: linear in the
 //! executions' sparse lists. ALGORITHMS.md 7.7.
 
-use super::causes::Ranked;
+use super::Group;
 use super::filter::{self, Filter};
 use super::tree::Groups;
-use super::{Group, tail};
 use crate::model::execution::ExecutionId;
 
 /// Places at which a pair of windows is laid, per length of the pair.
@@ -17,11 +16,12 @@ const STEPS: usize = 8;
 /// Part of the observed difference that is as much.
 const AS_MUCH: f64 = 0.8;
 
-/// True where the first cause differs as much between other windows as between these. `extra_ns`: how much that is.
+/// True where what `time` gives of an execution differs as much between other windows as between these. `extra_ns`: how much
+/// that is.
 pub(super) fn differ_elsewhere(
     groups: &Groups<'_>,
     (slow, fast): (&Group, &Group),
-    ranked: &Ranked,
+    time: impl Fn(usize) -> f64,
     extra_ns: f64,
 ) -> bool {
     let model = groups.model;
@@ -39,11 +39,10 @@ pub(super) fn differ_elsewhere(
         true => (slow.members.len(), fast.members.len()),
         false => (fast.members.len(), slow.members.len()),
     };
-    // Sums of the cause's time, so that each window costs nothing.
+    // Sums of the time, so that each window costs nothing.
     let mut sums = vec![0.0];
     for id in &all {
-        let time = tail::time_in(model, id.index(), &ranked.first);
-        sums.push(sums.last().copied().unwrap_or(0.0) + time);
+        sums.push(sums.last().copied().unwrap_or(0.0) + time(id.index()));
     }
     let mean = |from: usize, n: usize| (sums[from + n] - sums[from]) / n.max(1) as f64;
     let inside = |at: usize| all.get(at).is_some_and(|id| start(id) > first.0 && start(id) <= second.1);
