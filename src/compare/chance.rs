@@ -211,42 +211,60 @@ pub fn flips(lists: &[Vec<u64>], order: &[u32], slow: usize, rounds: usize) -> O
     Some(largest)
 }
 
-/// Shifts looked at by [`shifts`], at most, and the part of what was observed that is as much.
+/// Rounds of [`shifted`], and the part of what was observed that is as much.
 const SHIFTS: usize = 200;
-const AS_MUCH: f64 = 0.8;
+const AS_MUCH: f64 = 0.5;
 
-/// An execution as [`shifts`] sees it: how long it took, and whether it is slow (`Some(true)`), fast, or neither.
+/// An execution as [`shifted`] sees it: how long it took, and whether it is slow (`Some(true)`), fast, or neither.
 pub type Timed = (f64, Option<bool>);
 
 /// The A/A control in time of a property. Neighbouring executions are alike, in what they are as in how long they take, so
-/// that a stretch of the one falls together with a stretch of the other now and then. So the classes (small numbers) are shifted
-/// against the executions, both in the order of their starts, as a ring. Out: the part of the shifts after which the groups'
-/// means differ by as much as `observed` when each execution is replaced by the mean of the others of its class.
-/// Cost: linear, times at most 200.
-pub fn shifts(classes: &[u32], executions: &[Timed], observed: f64) -> f64 {
+/// that a stretch of the one falls together with a stretch of the other now and then. So the classes (small numbers; like the executions in
+/// the order of their starts) are shifted against the executions, as a ring, by a random distance; and within each of 16 stretches
+/// they turn by up to a quarter of it, since types may take turns. Out: the part of the rounds after which the groups' means
+/// differ by half of `observed` when each execution is replaced by the mean of the others of its class; 0 where there are too
+/// few executions for it. Cost: linear, times 200.
+pub fn shifted(classes: &[u32], executions: &[Timed], observed: f64) -> f64 {
     let n = classes.len().min(executions.len());
-    let many = SHIFTS.min(n.saturating_sub(1));
+    let length = n / BLOCKS;
+    if length < IN_A_BLOCK {
+        return 0.0;
+    }
+    let mut random = Random::new(SEED ^ 3);
+    let mut places: Vec<usize> = (0..n).collect();
+    let reaching = (0..SHIFTS).filter(|_| {
+        let shift = random.below(n);
+        for block in 0..BLOCKS {
+            let turn = random.below(length.div_ceil(4));
+            for i in 0..length {
+                places[block * length + i] = (block * length + (i + turn) % length + shift) % n;
+            }
+        }
+        (BLOCKS * length..n).for_each(|at| places[at] = (at + shift) % n);
+        differ(&places, classes, executions) >= AS_MUCH * observed
+    });
+    reaching.count() as f64 / SHIFTS as f64
+}
+
+/// By how much the groups' means differ where each execution takes the class at its place, and is replaced by the mean of the others of it.
+fn differ(places: &[usize], classes: &[u32], executions: &[Timed]) -> f64 {
     let kinds = classes.iter().max().map_or(0, |most| *most as usize + 1);
-    let whole = executions.iter().map(|(ns, _)| ns).sum::<f64>() / n.max(1) as f64;
-    let reaches = |shift: usize| {
-        let class = |at: usize| classes[(at + shift) % n] as usize;
-        let mut sums = vec![(0.0, 0.0); kinds];
-        for (at, (ns, _)) in executions[..n].iter().enumerate() {
-            let sum = &mut sums[class(at)];
-            *sum = (sum.0 + 1.0, sum.1 + ns);
-        }
-        let mut sides = [(0.0, 0.0); 2];
-        for (at, (ns, side)) in executions[..n].iter().enumerate() {
-            let Some(slow) = side else { continue };
-            let (of, sum) = sums[class(at)];
-            let others = if of > 1.0 { (sum - ns) / (of - 1.0) } else { whole };
-            let side = &mut sides[usize::from(*slow)];
-            *side = (side.0 + 1.0, side.1 + others);
-        }
-        let [fast, slow] = sides.map(|(n, sum)| sum / f64::max(n, 1.0));
-        slow - fast >= AS_MUCH * observed
-    };
-    (1..=many).filter(|k| reaches(k * n / (many + 1))).count() as f64 / many.max(1) as f64
+    let whole = executions.iter().map(|(ns, _)| ns).sum::<f64>() / executions.len().max(1) as f64;
+    let of = || places.iter().map(|at| classes[*at] as usize).zip(executions);
+    let mut sums = vec![(0.0, 0.0); kinds];
+    for (class, (ns, _)) in of() {
+        sums[class] = (sums[class].0 + 1.0, sums[class].1 + ns);
+    }
+    let mut sides = [(0.0, 0.0); 2];
+    for (class, (ns, side)) in of() {
+        let Some(slow) = side else { continue };
+        let (n, sum) = sums[class];
+        let others = if n > 1.0 { (sum - ns) / (n - 1.0) } else { whole };
+        let side = &mut sides[usize::from(*slow)];
+        *side = (side.0 + 1.0, side.1 + others);
+    }
+    let [fast, slow] = sides.map(|(n, sum)| sum / f64::max(n, 1.0));
+    slow - fast
 }
 
 #[cfg(test)]
@@ -323,10 +341,12 @@ mod tests {
         let observed = 70.0;
         // One burst, and a class of its own that lies nearly there; or every tenth is slow and of its own class.
         let burst: Vec<u32> = (0..400).map(|i| u32::from((98..142).contains(&i))).collect();
-        assert!(shifts(&burst, &executions(&|i| (100..140).contains(&i)), observed) > 0.01);
+        assert!(shifted(&burst, &executions(&|i| (100..140).contains(&i)), observed) > 0.01);
         let spread: Vec<u32> = (0..400).map(|i| u32::from(i * 7919 % 400 < 40)).collect();
-        assert!(shifts(&spread, &executions(&|i| i * 7919 % 400 < 40), observed) <= 0.01);
-        assert_eq!(shifts(&[], &[], 1.0), 0.0);
+        assert!(shifted(&spread, &executions(&|i| i * 7919 % 400 < 40), observed) <= 0.01);
+        let turns: Vec<u32> = (0..400).map(|i| u32::from(i % 10 == 0)).collect();
+        assert!(shifted(&turns, &executions(&|i| i % 10 == 0), observed) <= 0.01, "types may take turns");
+        assert_eq!(shifted(&[], &[], 1.0), 0.0);
     }
 
     #[test]

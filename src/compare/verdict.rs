@@ -7,9 +7,9 @@
 //! chosen by.
 
 use super::causes::Ranked;
-use super::chance::{Timed, control, shifts};
+use super::chance::{Timed, control, shifted};
 use super::dimension::{Separating, expected, explained};
-use super::doubt::{MAY_REACH, ROUNDS, SIGNIFICANT, doubt};
+use super::doubt::{MAY_REACH, ROUNDS, SIGNIFICANT, doubt, is_place};
 use super::tree::{Groups, Pair};
 use super::words::{Whole, figures, percent_words, sentence_case, time_words, unsaid};
 use super::{Basis, Cause, Group, GroupsOrigin, Verdict, by_duration, windows};
@@ -71,9 +71,7 @@ fn weigh(e: &Evidence<'_>) -> Verdict {
         }
     }
     match (cause, doubt) {
-        (Some(cause), None) if matches!(cause.kind, Some(Spent::UnknownWait | Spent::UnknownState)) => {
-            say(false, Basis::Place, place_sentence(e, cause, &whole))
-        }
+        (Some(cause), None) if is_place(cause) => say(false, Basis::Place, place_sentence(e, cause, &whole)),
         (Some(cause), None) => {
             let text = format!("{}: {}{}.", sentence_case(phrase), figures(cause, &whole), less(e));
             say(true, Basis::Cause, text)
@@ -149,8 +147,8 @@ fn chosen(model: &Model, choice: &Choice) -> String {
     text + "."
 }
 
-/// True where the dimension tells apart what chance does not: the controls that causes pass, random halves, its values shifted in
-/// time, and other windows of time where the groups are windows.
+/// True where the dimension tells apart what chance does not: the controls that causes pass, random halves, its values shifted
+/// in time, and other windows of time where the groups are windows.
 fn is_no_chance(e: &Evidence<'_>, d: &Separating) -> bool {
     let executions = &e.groups.model.executions;
     let expected = expected(e.groups, &d.classes, |i| executions.duration(i) as f64);
@@ -160,12 +158,12 @@ fn is_no_chance(e: &Evidence<'_>, d: &Separating) -> bool {
     let observed = mean(&list[..slow]) - mean(&list[slow..]);
     let reached = control(std::slice::from_ref(&list), slow, fast, ROUNDS);
     reached.iter().filter(|r| **r >= observed).count() <= MAY_REACH
-        && shifted(e, d, observed) <= MAY_REACH as f64 / ROUNDS as f64
+        && reached_in_time(e, d, observed) <= MAY_REACH as f64 / ROUNDS as f64
         && !windows::differ_elsewhere(e.groups, (e.slow, e.fast), |i| expected[i], observed)
 }
 
-/// The part of the shifts of its values in time after which the dimension explains as much.
-fn shifted(e: &Evidence<'_>, d: &Separating, observed: f64) -> f64 {
+/// How often the dimension explains as much after its values were shifted in time.
+fn reached_in_time(e: &Evidence<'_>, d: &Separating, observed: f64) -> f64 {
     let executions = &e.groups.model.executions;
     let mut sides = vec![None; executions.len()];
     e.groups.members().for_each(|(slow, x)| sides[x.index()] = Some(slow));
@@ -178,7 +176,7 @@ fn shifted(e: &Evidence<'_>, d: &Separating, observed: f64) -> f64 {
     };
     let classes: Vec<u32> = order.iter().map(|i| number(d.classes[*i])).collect();
     let timed: Vec<Timed> = order.iter().map(|i| (executions.duration(*i) as f64, sides[*i])).collect();
-    shifts(&classes, &timed, observed)
+    shifted(&classes, &timed, observed)
 }
 
 /// True when having the dimension's class is significantly more frequent in one group: as a value of 0 or 1.
