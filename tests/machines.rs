@@ -107,8 +107,8 @@ enum Grade {
     Wrong,
 }
 
-/// The answer to a generated machine, and what it said.
-fn grade(generated: &Generated, folder: &Path) -> (Grade, String) {
+/// The answer to a generated machine, whether it names a caller of the planted function, and what it said.
+fn grade(generated: &Generated, folder: &Path) -> (Grade, bool, String) {
     let recorded = record(&generated.world, &generated.manner, folder);
     let mut command = Command::new(env!("CARGO_BIN_EXE_whyslow"));
     command.args(["explain", "--json", "--threads", "1", "--task", "app:request", "--symbols"]).arg(&recorded.symbols);
@@ -119,7 +119,7 @@ fn grade(generated: &Generated, folder: &Path) -> (Grade, String) {
     if !out.status.success() {
         // A refusal in one line is honest where the recording has not what was asked for.
         let refused = lacks && out.status.code().is_some() && said.lines().count() == 1;
-        return (if refused { Grade::Honest } else { Grade::Wrong }, said);
+        return (if refused { Grade::Honest } else { Grade::Wrong }, false, said);
     }
     let answer: Value = serde_json::from_slice(&out.stdout).unwrap();
     let confident = answer["verdict"]["confident"] == true;
@@ -132,7 +132,8 @@ fn grade(generated: &Generated, folder: &Path) -> (Grade, String) {
         (false, true) => Grade::Wrong,
     };
     let first = &answer["causes"][0];
-    (grade, format!("{sentence} [{} by {} in {}]", first["kind"], first["by"]["thread"], first["by"]["function"]))
+    let said = format!("{sentence} [{} by {} in {}]", first["kind"], first["by"]["thread"], first["by"]["function"]);
+    (grade, right && is_caller(first), said)
 }
 
 /// A cause is the planted one: of its kind, by its culprit and, where stacks say so, in its function.
@@ -147,12 +148,16 @@ fn names(generated: &Generated, cause: &Value, lacks: bool) -> bool {
     let culprit = plant.culprit().is_none_or(|culprit| by.iter().any(|b| **b == culprit) || lacks && nobody);
     let mut words: Vec<&str> = cause["path"].as_array().unwrap().iter().filter_map(Value::as_str).collect();
     words.extend(cause["by"]["function"].as_str());
-    // A caller of the function is true and says less: between two ticks no stack may have been taken in it.
-    let caller = ["main", "housekeeping"].iter().any(|f| cause["by"]["function"] == *f);
     let told =
         manner.stacks && !manner.missing.contains(&Missing::Calls) && !manner.missing.contains(&Missing::HrTimers);
     let functions = plant.functions();
-    culprit && (!told || lacks || caller || functions.is_empty() || functions.iter().any(|f| words.contains(f)))
+    culprit
+        && (!told || lacks || is_caller(cause) || functions.is_empty() || functions.iter().any(|f| words.contains(f)))
+}
+
+/// The function is a caller of the planted one: true, and it says less. Between two ticks no stack may have been taken in that.
+fn is_caller(cause: &Value) -> bool {
+    ["main", "housekeeping"].iter().any(|f| cause["by"]["function"] == *f)
 }
 
 /// Asks about machines of these numbers and prints what came of it, by plant.
@@ -162,6 +167,8 @@ struct Rates {
     /// Wrong and sure, with a plant and without.
     wrong: Vec<(u64, String)>,
     without_plant: Vec<(u64, String)>,
+    /// Right, and the function named is a caller of the planted one.
+    callers: usize,
 }
 
 fn rates(numbers: std::ops::Range<u64>, folder: &str) -> Rates {
@@ -177,22 +184,23 @@ fn rates(numbers: std::ops::Range<u64>, folder: &str) -> Rates {
                     }
                     let generated = machine(seed);
                     let own = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("{folder}-{seed}"));
-                    let (grade, said) = grade(&generated, &own);
+                    let (grade, caller, said) = grade(&generated, &own);
                     let (plant, lacks) = (generated.plant, generated.plant.lacks(&generated.manner));
                     let line =
                         format!("{seed}: {plant:?}, {} CPUs, {}: {said}", generated.cpus, words(&generated.manner));
                     if std::env::var_os("WHYSLOW_VERBOSE").is_some() {
                         println!("{grade:?} {line}");
                     }
-                    found.lock().unwrap().push((seed, plant, lacks, grade, line));
+                    found.lock().unwrap().push((seed, plant, lacks, (grade, caller), line));
                 }
             });
         }
     });
     let mut found = found.into_inner().unwrap();
     found.sort_by_key(|f| f.0);
-    let mut rates = Rates { table: BTreeMap::new(), wrong: Vec::new(), without_plant: Vec::new() };
-    for (seed, plant, lacks, grade, line) in found {
+    let mut rates = Rates { table: BTreeMap::new(), wrong: Vec::new(), without_plant: Vec::new(), callers: 0 };
+    for (seed, plant, lacks, (grade, caller), line) in found {
+        rates.callers += usize::from(caller);
         let row = rates.table.entry(plant).or_default();
         let right = matches!(grade, Grade::Right | Grade::RightUnsure);
         row[0] += 1;
@@ -227,6 +235,10 @@ impl Rates {
         }
     }
 
+    fn print_callers(&self) {
+        println!("{} of the right ones name a caller of the planted function.", self.callers);
+    }
+
     fn sum(&self, column: usize) -> usize {
         self.table.iter().filter(|(plant, _)| **plant != Plant::None).map(|(_, row)| row[column]).sum()
     }
@@ -246,6 +258,7 @@ impl Rates {
 fn planted_causes_are_found_or_nothing_is_claimed() {
     let rates = rates(0..32, "machines-few");
     rates.print();
+    rates.print_callers();
     rates.hold();
 }
 
@@ -255,5 +268,6 @@ fn planted_causes_are_found_or_nothing_is_claimed() {
 fn rates_of_300_machines() {
     let rates = rates(0..300, "machines-many");
     rates.print();
+    rates.print_callers();
     rates.hold();
 }

@@ -107,3 +107,38 @@ fn data_quality_is_told_by_question() {
     let listed: Vec<&str> = info["tasks"].as_array().unwrap().iter().map(|t| t["name"].as_str().unwrap()).collect();
     assert!(listed.iter().any(|name| name.starts_with("wait=")) && listed.contains(&"process=sleep"), "{listed:?}");
 }
+
+/// What is said where the place of the time is known and not its reason, and where there is nothing to hold executions against.
+#[test]
+fn places_and_profiles_are_told_in_words() {
+    let text = |words: &[&str]| {
+        let out = whyslow(words);
+        assert!(out.status.success(), "{words:?}: {}", String::from_utf8_lossy(&out.stderr));
+        String::from_utf8(out.stdout).unwrap()
+    };
+    let place = ["explain", "fixtures/traces/lock-contention/ust"];
+    let profile = ["explain", LOCK, "--task", "process=sleep"];
+    for (name, basis, words) in [("verdict-place", "place", place.as_slice()), ("verdict-profile", "profile", &profile)]
+    {
+        insta::with_settings!({ prepend_module_to_snapshot => false, omit_expression => true }, {
+            insta::assert_snapshot!(name, text(words));
+        });
+        let answer = json(&[words, &["--json"]].concat());
+        assert_eq!(answer["verdict"]["basis"], basis);
+        assert_eq!(answer["verdict"]["confident"], false);
+    }
+}
+
+/// Two labelled traces in which the same command ran, and nothing of its own delimits enough: the one run is held against the other.
+#[test]
+fn two_labelled_traces_with_the_same_command_are_compared_by_trace() {
+    let (old, new) = (format!("old={LOCK}/kernel"), format!("new={LOCK}/kernel"));
+    let answer = json(&["explain", "--json", &old, &new]);
+    assert_eq!((answer["task"].as_str(), answer["verdict"]["groups"].as_str()), (Some("process=sleep"), Some("trace")));
+    assert_eq!((&answer["slow"]["count"], &answer["fast"]["count"]), (&Value::from(2), &Value::from(2)));
+    let sentence = answer["verdict"]["sentence"].as_str().unwrap();
+    assert!(sentence.contains("the command that ran in both traces"), "{sentence}");
+    // Its own events are what a program is asked about where there are enough of them.
+    let (old, new) = (format!("old={LOCK}"), format!("new={LOCK}"));
+    assert_eq!(json(&["explain", "--json", &old, &new])["task"], "app:request");
+}

@@ -113,16 +113,23 @@ pub fn processes(recording: &Recording) -> Lives {
     lives
 }
 
-/// The commands that ran from exec to exit, as tasks: how long each process took, ascending. The tracer's own are left out.
-pub fn whole_processes(recording: &Recording) -> BTreeMap<String, Vec<Ns>> {
+/// The commands that ran from exec to exit, and the threads that lived from birth to end beside the first of their process, as
+/// tasks: how long each took, ascending. The tracer's own are left out.
+pub fn whole_lives(recording: &Recording) -> BTreeMap<String, Vec<Ns>> {
     let left_out = tracers(recording);
     let is_users = |life: &&Life| life.whole && !left_out.contains(&life.thread);
-    let task = |(name, lives): (String, Vec<Life>)| {
-        let mut durations: Vec<Ns> = lives.iter().filter(is_users).map(|life| life.span.len()).collect();
+    let is_first = |life: &Life| recording.thread(life.thread).is_none_or(|t| t.tid == t.pid);
+    let durations = |lives: Vec<Life>, first: bool| {
+        let of_tasks = lives.iter().filter(is_users).filter(|life| first || !is_first(life));
+        let mut durations: Vec<Ns> = of_tasks.map(|life| life.span.len()).collect();
         durations.sort_unstable();
-        (Derived::Process(name).to_string(), durations)
+        durations
     };
-    processes(recording).into_iter().map(task).filter(|(_, durations)| !durations.is_empty()).collect()
+    let commands =
+        processes(recording).into_iter().map(|(name, lives)| (Derived::Process(name), durations(lives, true)));
+    let others = threads(recording).into_iter().map(|(name, lives)| (Derived::Thread(name), durations(lives, false)));
+    let all = commands.chain(others).filter(|(_, durations)| !durations.is_empty());
+    all.map(|(task, durations)| (task.to_string(), durations)).collect()
 }
 
 /// From birth to end of each thread, by its name with digits folded.

@@ -42,6 +42,8 @@ pub struct Survey {
     /// Waits without a cause over all tasks; where none has executions over all system calls, and where there are none
     /// either over the functions.
     pub unknown: Unknown,
+    /// First and last event.
+    pub span: Span,
 }
 
 impl Survey {
@@ -61,7 +63,7 @@ impl Survey {
 
 /// Survey the tasks whose marks the recording holds, and its system calls.
 pub fn survey(recording: &Recording, tasks: &[TaskDefinition], notices: &mut Notices) -> Survey {
-    let mut found = Survey::default();
+    let mut found = Survey { span: recording.span, ..Survey::default() };
     for (task, marks) in tasks.iter().zip(executions::by_task(recording, tasks.len())) {
         let executions = executions::pair_marks(recording, marks.into_iter(), &Rule::of(task), notices);
         let executions = executions::covered(recording, executions, notices);

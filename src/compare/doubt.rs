@@ -56,7 +56,8 @@ pub(super) fn doubt(e: &Evidence<'_>, cause: &Cause) -> Option<String> {
         return Some(paused);
     }
     if by_duration(e.slow, e.fast) {
-        if tail::is_usual(e.groups, e.ranked) {
+        // Of time of which nothing is known nobody can say of what it is more.
+        if !is_place(cause) && tail::is_usual(e.groups, e.ranked) {
             return said("the slow executions do what all do, only more of it, as any tail of such executions");
         }
     } else if let Some(reached) = flips(lists, &in_time(e), e.slow.members.len(), ROUNDS)
@@ -69,6 +70,11 @@ pub(super) fn doubt(e: &Evidence<'_>, cause: &Cause) -> Option<String> {
         return said("other stretches of this recording differ as much");
     }
     unbelieved(e, cause)
+}
+
+/// Its place is known, and no more.
+pub(super) fn is_place(cause: &Cause) -> bool {
+    matches!(cause.kind, Some(Spent::UnknownWait | Spent::UnknownState))
 }
 
 /// The members of both groups, slow ones first, by position in the order of their starts.
@@ -124,7 +130,7 @@ fn unbelieved(e: &Evidence<'_>, cause: &Cause) -> Option<String> {
             "at {astray} of {switches} switches the recording contradicts itself on who ran, so that no path can be believed"
         ));
     }
-    if matches!(cause.kind, Some(Spent::UnknownWait | Spent::UnknownState)) {
+    if is_place(cause) {
         return None;
     }
     // Gaps have left unknown time already.

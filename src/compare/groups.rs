@@ -10,6 +10,7 @@ use crate::base::statistics::divide_rounded;
 use crate::model::Model;
 use crate::model::execution::ExecutionId;
 use crate::model::metric::Metric;
+use std::collections::BTreeMap;
 
 /// Executions beyond a gap that make it one.
 const BEYOND_GAP: usize = 5;
@@ -57,6 +58,9 @@ fn percentile(op: Op, percent: f64) -> Filter {
 /// Filters that separate slow from fast: at the largest gap, else at the valley between two modes, else the tail
 /// against the lower half. `None` where there is no contrast: too few executions, or all of one length.
 fn propose(model: &Model) -> Option<(Vec<Filter>, Vec<Filter>, GroupsOrigin)> {
+    if model.choice.as_ref().is_some_and(|choice| choice.by_trace) {
+        return by_trace(model);
+    }
     let mut sorted: Vec<i64> = (0..model.executions.len()).map(|i| model.executions.duration(i)).collect();
     sorted.sort_unstable();
     if sorted.len() < FEWEST
@@ -80,6 +84,21 @@ fn propose(model: &Model) -> Option<(Vec<Filter>, Vec<Filter>, GroupsOrigin)> {
     } else {
         (vec![percentile(Op::AtLeast, 95.0)], vec![percentile(Op::AtMost, 50.0)], GroupsOrigin::Percentile)
     })
+}
+
+/// The executions of the trace in which they took longer on average, against those of the other.
+fn by_trace(model: &Model) -> Option<(Vec<Filter>, Vec<Filter>, GroupsOrigin)> {
+    let executions = &model.executions;
+    let mut of: BTreeMap<&str, (i128, i128)> = BTreeMap::new();
+    for i in 0..executions.len() {
+        let label = &model.traces.get(executions.trace.get(i)?.index())?.label;
+        let sum = of.entry(label).or_default();
+        *sum = (sum.0 + i128::from(executions.duration(i)), sum.1 + 1);
+    }
+    let [(a, (a_ns, a_n)), (b, (b_ns, b_n))] = of.into_iter().collect::<Vec<_>>().try_into().ok()?;
+    let filter = |label: &str| format!("trace={label}").parse().ok().map(|filter| vec![filter]);
+    let (slow, fast) = if a_ns * b_n > b_ns * a_n { (a, b) } else { (b, a) };
+    Some((filter(slow)?, filter(fast)?, GroupsOrigin::Trace))
 }
 
 /// Position of the first execution beyond the largest gap above the median, if it is a factor of two.

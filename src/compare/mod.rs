@@ -46,6 +46,8 @@ pub enum GroupsOrigin {
     Valley,
     /// From the 95th percentile against up to the median: nothing natural was found.
     Percentile,
+    /// Of two labelled traces that hold the same command, the one in which it took longer against the other.
+    Trace,
     /// All executions are the one group: there is nothing to hold them against.
     All,
 }

@@ -76,6 +76,8 @@ pub struct Choice {
     pub others: Vec<String>,
     /// It answers by where its time went, not by what sets slow executions apart: it has too few.
     pub profile: bool,
+    /// Two labelled traces hold it: their executions are what is compared.
+    pub by_trace: bool,
 }
 
 /// What survives the trace, for one task.

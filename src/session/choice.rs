@@ -20,6 +20,7 @@ use crate::event::derived::Derived;
 use crate::event::task::{self, Pairing};
 use crate::model::execution::ExecutionId;
 use crate::model::{Choice, Model};
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 /// Tasks of one kind that are tried, at most.
@@ -116,6 +117,12 @@ impl Traces {
         if best.answer.is_some() || best.enough.is_some() {
             return Ok(best.take().map(|(_, made)| made));
         }
+        if let Some(trial) = self.in_both_traces(asked, with)? {
+            let (mut model, more) = make(asked, trial.task, trial.rule)?;
+            let (why, others) = (trial.why.unwrap_or_default(), Vec::new());
+            model.choice = Some(Choice { why, others, profile: false, by_trace: true });
+            return Ok(Some((model, more)));
+        }
         let (others, few) = self.others(asked, pairs, with)?;
         let first = own.len();
         let trials: Vec<Trial> = own.into_iter().chain(others).chain(few).collect();
@@ -193,6 +200,30 @@ impl Traces {
             }
         }
         Ok((enough, few))
+    }
+
+    /// The command that ran longest from its start to its end in both of two labelled traces.
+    fn in_both_traces(&self, asked: &mut Asked, with: With<'_>) -> anyhow::Result<Option<Trial>> {
+        let labels: BTreeSet<&str> = self.sources.iter().map(|s| s.label.as_str()).collect();
+        if labels.len() != 2 || self.sources.iter().any(|s| !s.labelled) {
+            return Ok(None);
+        }
+        let recording = &asked.recording;
+        let left_out = derived::tracers(recording);
+        let label = |life: &derived::Life| {
+            let trace = recording.trace_of(recording.thread(life.thread)?.host)?;
+            self.sources.get(trace as usize).map(|s| s.label.as_str())
+        };
+        let both = |(name, lives): (String, Vec<derived::Life>)| {
+            let whole = || lives.iter().filter(|life| life.whole && !left_out.contains(&life.thread));
+            let of: BTreeSet<&str> = whole().filter_map(label).collect();
+            (of == labels).then(|| (whole().map(|life| life.span.len()).sum::<i64>(), std::cmp::Reverse(name)))
+        };
+        let longest = derived::processes(recording).into_iter().filter_map(both).max();
+        let Some((_, std::cmp::Reverse(name))) = longest else { return Ok(None) };
+        let why = "the command that ran in both traces".to_owned();
+        let pairs = asked.tasks.len();
+        self.trial(asked, pairs, &Derived::Process(name), why, with)
     }
 
     /// A candidate as something to try.
@@ -281,6 +312,6 @@ fn with_choice(mut model: Model, at: usize, trials: &[Trial]) -> Model {
     let others =
         trials.iter().filter(|t| t.why.is_some() && t.name != chosen.name).map(|t| t.name.clone()).take(2).collect();
     let why = chosen.why.clone().unwrap_or_else(|| "what its own events delimit".to_owned());
-    model.choice = Some(Choice { why, others, profile });
+    model.choice = Some(Choice { why, others, profile, by_trace: false });
     model
 }

@@ -206,7 +206,7 @@ impl Traces {
         names.extend(unnamed);
         names.extend(calls.keys().filter(|name| !survey.tasks.contains_key(*name)).cloned());
         survey.add_functions(calls);
-        for (name, durations) in derived::whole_processes(recording) {
+        for (name, durations) in derived::whole_lives(recording) {
             names.push(name.clone());
             survey.tasks.entry(name).or_default().durations = durations;
         }

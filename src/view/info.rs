@@ -18,6 +18,9 @@ use std::fmt::Write;
 pub struct Facts {
     schema: &'static str,
     traces: Vec<TraceJson>,
+    /// First and last event, where these were read.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    events: Option<Events>,
     lost: Lost,
     tasks: Vec<TaskFacts>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -61,6 +64,12 @@ struct ClockFacts {
     drift_ppb: f64,
     error_ns: Option<i64>,
     packets: u64,
+}
+
+#[derive(Clone, Copy, Debug, Serialize)]
+struct Events {
+    begin_ns: i64,
+    end_ns: i64,
 }
 
 #[derive(Clone, Debug, Default, Serialize)]
@@ -127,6 +136,7 @@ impl Facts {
         Facts {
             schema: "whyslow.info/1",
             traces: recorded.traces.iter().map(TraceJson::new).collect(),
+            events: full.map(|(survey, _)| Events { begin_ns: survey.span.start, end_ns: survey.span.end }),
             lost: Lost { events, packets, streams },
             tasks,
             clocks: full.map(|(_, clocks)| clocks.iter().map(|clock| ClockFacts::new(clock, recorded)).collect()),
@@ -165,6 +175,18 @@ impl Facts {
                 out,
                 "    {host}, {clock}, {length}, {} streams, {} packets, {} event types",
                 t.streams, t.packets, t.event_types
+            )?;
+        }
+        if let Some(Events { begin_ns, end_ns }) = self.events
+            && !self.traces.iter().any(|t| t.begin_ns == Some(begin_ns) && t.end_ns == Some(end_ns))
+        {
+            let began = self.traces.iter().filter_map(|t| t.begin_ns).min().unwrap_or(begin_ns);
+            let (length, after) = (end_ns.saturating_sub(begin_ns), begin_ns.saturating_sub(began));
+            writeln!(
+                out,
+                "events: over {:.3} s, the first {:.3} s after the recording began",
+                length as f64 / 1e9,
+                after as f64 / 1e9
             )?;
         }
         let lost = &self.lost;

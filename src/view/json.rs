@@ -59,6 +59,7 @@ fn verdict(c: &Comparison) -> VerdictJson {
             GroupsOrigin::Gap => "gap",
             GroupsOrigin::Valley => "valley",
             GroupsOrigin::Percentile => "percentile",
+            GroupsOrigin::Trace => "trace",
             GroupsOrigin::All => "all",
         },
         sentence: cleaned(&c.verdict.sentence),

@@ -187,6 +187,7 @@ fn head(model: &Model, c: &Comparison, page: Page, out: &mut String) {
         GroupsOrigin::Gap => ", parted at the largest gap",
         GroupsOrigin::Valley => ", parted at the valley between two modes",
         GroupsOrigin::Percentile => ", the tail against the lower half",
+        GroupsOrigin::Trace => ", one trace against the other",
         GroupsOrigin::All => "",
     };
     let n = model.executions.len();

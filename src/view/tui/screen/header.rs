@@ -172,6 +172,7 @@ pub fn origin(origin: GroupsOrigin) -> &'static str {
         GroupsOrigin::Gap => "groups: proposed, largest gap",
         GroupsOrigin::Valley => "groups: proposed, valley",
         GroupsOrigin::Percentile => "groups: proposed, p95 against p50",
+        GroupsOrigin::Trace => "groups: proposed, by trace",
         GroupsOrigin::All => "one group: where its time went",
     }
 }
