@@ -11,6 +11,9 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::rc::Rc;
 
+/// When, what, and with which fields.
+type Told = (i64, &'static str, Vec<(&'static str, Value)>);
+
 fn json(words: &[&str], trace: &Path) -> serde_json::Value {
     let out = Command::new(env!("CARGO_BIN_EXE_whyslow")).args(words).arg("--json").arg(trace).output().unwrap();
     assert!(out.status.success(), "{words:?}: {}", String::from_utf8_lossy(&out.stderr));
@@ -18,18 +21,12 @@ fn json(words: &[&str], trace: &Path) -> serde_json::Value {
 }
 
 /// A kernel trace that ran from 1 to 3 s; `events` are at their times, on CPU 0 and on one thread.
-fn kernel(name: &str, events: Vec<(i64, &'static str, Vec<(&'static str, Value)>)>) -> PathBuf {
+fn kernel(name: &str, events: Vec<Told>) -> PathBuf {
     let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("measured-{name}"));
     let _ = std::fs::remove_dir_all(&folder);
     let on = Rc::new(Task { tid: 70, pid: 70, vtid: 70, vpid: 70, comm: "worker".into(), ..Task::default() });
-    let event = |(time, name, fields): (i64, &'static str, Vec<(&'static str, Value)>)| Event {
-        time,
-        cpu: 0,
-        name: name.into(),
-        fields,
-        on: Rc::clone(&on),
-        stack: None,
-    };
+    let event =
+        |(time, name, fields): Told| Event { time, cpu: 0, name: name.into(), fields, on: Rc::clone(&on), stack: None };
     let mut trace = TraceWriter::new("host", "kernel", 0x91, 0x92);
     trace.span = (1_000_000_000, 3_000_000_000);
     let contexts = vec![Context::Pid, Context::Tid, Context::Procname];
@@ -39,12 +36,7 @@ fn kernel(name: &str, events: Vec<(i64, &'static str, Vec<(&'static str, Value)>
     folder
 }
 
-fn call(
-    at: i64,
-    entry: &'static str,
-    exit: &'static str,
-    id: Option<i64>,
-) -> Vec<(i64, &'static str, Vec<(&'static str, Value)>)> {
+fn call(at: i64, entry: &'static str, exit: &'static str, id: Option<i64>) -> Vec<Told> {
     let id = || id.map(|id| ("id", Value::I64(id))).into_iter();
     let begin = 1_500_000_000 + at * 1000;
     let fd = ("fd", Value::I64(3));
