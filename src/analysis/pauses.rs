@@ -5,7 +5,7 @@
 //! once, and go on later. Whatever ran then took longer, for no reason of its own. In: a recording. Out: such stretches by host.
 //! Time is cut into slots. In a slot nothing happened where no thread's state, call or stack changed; how much should have happened in
 //! a run of such slots follows from how often the threads that had a CPU throughout do something while they run (the busiest of
-//! them left out: it may be computing). At [`EXPECTED`] chance is no explanation. Threads that compute for long without an event are
+//! them left out: it may be computing). Where ten should have, chance is no explanation. Threads that compute for long without an event are
 //! expected to do little, so that they pause nothing. Cost: linear in edges, calls and samples. ALGORITHMS.md 7.7.
 
 use super::recording::{EdgeKind, HostId, Recording, Thread};

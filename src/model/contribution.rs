@@ -1,5 +1,5 @@
 //! What each thread on their critical paths contributed to executions, with its moment: the critical path as propagation
-//! asks it. Beside the [`Model`](super::Model), which has the same times by context and no moments.
+//! asks it. Beside the [`Model`], which has the same times by context and no moments.
 
 use super::Model;
 use super::context::ContextId;

@@ -3,7 +3,7 @@
 //!
 //! In: occurrences ([`Turn`]), each a run of one stream's operations, in populations that do the same. Out: where they differ
 //! ([`Difference`]), whether that costs time or saves it. A transition from one operation to the next is *rare* when at
-//! most one occurrence in [`RARE`] has it; a run of rare transitions is a difference, named by what usually stands between its ends.
+//! most one occurrence in `RARE` has it; a run of rare transitions is a difference, named by what usually stands between its ends.
 //! Operations that are repeated more or less often than usual show in no transition and are found by their number.
 //! Where fewer than the part q take a usual route there is none, and nothing is said. Cost: linear in the operations, twice.
 //! ALGORITHMS.md 9.8.
