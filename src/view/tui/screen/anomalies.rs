@@ -87,11 +87,18 @@ impl Columns {
             0..=39 => (0, 0, 0, 0),
             40..=59 => (6, 0, 0, 0),
             60..=77 => (6, 6, 0, 8),
-            78..=99 => (6, 6, 7, 12),
+            78..=139 => (6, 6, 7, 12),
             _ => (6, 6, 7, 20),
         };
         let executions = if of_executions { executions } else { 0 };
-        let who = found.widest.clamp(5, if columns >= 100 { 32 } else { 18 });
+        // An occurrence has its time there.
+        let (least, most) = match columns {
+            0..=59 => (5, 18),
+            60..=89 => (14, 18),
+            90..=139 => (14, 24),
+            _ => (14, 32),
+        };
+        let who = found.widest.clamp(least, most);
         Columns { delay: 9, times, executions, factor, strip, who }
     }
 

@@ -88,7 +88,8 @@ impl SpaceTime {
             let (symbol, scope) = if bar.waits { ('▒', Scope::Slow1) } else { ('█', Scope::SlowBar) };
             put(from, y(bar.line), to - from + 1, symbol, if bar.here { Scope::Selection } else { scope });
         }
-        for a in &self.arrows {
+        // An interrupt and the thread that it interrupted are on one line.
+        for a in self.arrows.iter().filter(|a| a.from != a.to) {
             let (at, from, to) = (x(a.arrived), y(a.from), y(a.to));
             let (step, head) = if from < to { (1, '▼') } else { (-1, '▲') };
             let mut line = from + step;
@@ -114,5 +115,32 @@ impl SpaceTime {
         if end + 2 + width(&self.length) <= left + columns {
             canvas.right(left + columns, lines, &self.length, Scope::Dim);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::view::tui::theme::{Depth, Theme, built_in};
+    use ratatui::buffer::Buffer;
+    use ratatui::layout::Rect;
+
+    #[test]
+    fn an_interrupt_and_its_thread_are_on_one_line() {
+        let theme = Theme::compile(&built_in()[0], Depth::Mono).unwrap();
+        let bar = |from, to| Bar { line: 0, from, to, waits: false, here: false };
+        let drawn = SpaceTime {
+            labels: vec!["worker".into()],
+            bars: vec![bar(0.0, 0.5), bar(0.0, 1.0)],
+            arrows: vec![Arrow { from: 0, to: 0, left: 0.5, arrived: 1.0 }],
+            per_line: 1,
+            here: 0,
+            begin: "0 s".into(),
+            length: "+1 ms".into(),
+        };
+        let mut buffer = Buffer::empty(Rect::new(0, 0, 30, 2));
+        drawn.draw(&mut Canvas::new(&mut buffer, &theme));
+        let line: String = buffer.content[..30].iter().map(|c| c.symbol()).collect();
+        assert_eq!(line.trim_end(), format!("▌worker {}", "█".repeat(21)));
     }
 }
