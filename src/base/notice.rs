@@ -62,6 +62,7 @@ notices! {
     TimeBackwards      Note  Found    "{n} events lie before their predecessor in the same stream";
     Inconsistent       Note  Found    "{n} events contradict the state known before them";
     SwitchesMissing    Loss  Found    "{n} times events show that switches are missing which the tracer does not tell to be lost: what ran meanwhile is unknown";
+    ThreadsLeftOut     Loss  Found    "{n} times a CPU went to a thread of which nothing was recorded (only some processes were tracked): who ran there next is unknown until it shows";
     CpusMissing        Loss  Found    "{n} CPUs have no stream in the recording: what ran there is unknown";
     QueuedElsewhere    Note  Found    "{n} woken threads ran on another CPU than the one they ran on last, and no migration was recorded: they are taken to have queued where they ran";
     UnknownScheduler   Loss  Found    "{n} kinds of events look like scheduler events of a tracer that is not known, and are not read";

@@ -136,6 +136,9 @@ pub(super) fn unsaid(kind: Spent, reason: Option<&str>) -> String {
             ("the scheduler was not recorded", "record the kernel's sched_switch and sched_waking")
         }
         Some("events lost" | "switches missing") => ("events are missing there", "record with larger buffers"),
+        Some("other processes left out") => {
+            ("only some processes were recorded, and others had the CPU", "record all: perf record -a, no lttng track")
+        }
         Some("idle CPU") => {
             ("who woke it is not in the recording", "record sched_waking and the events of interrupts and timers")
         }

@@ -41,6 +41,8 @@ pub(super) enum Shape {
     Receive,
     Block(RequestStep),
     Process,
+    /// A thread is called otherwise from now on.
+    Name,
     Namespace,
     Line,
     PageFault,
@@ -119,6 +121,7 @@ pub(super) fn kernel(name: &str) -> Option<Meaning> {
         "perf:fork" => bare(Shape::Fork, &["ptid", "tid", "pid"]),
         "perf:fork_before" => bare(Shape::Process, &["tid", "pid", "ppid"]),
         "perf:comm_before" => bare(Shape::Process, &["tid", "pid", "ppid", "status", "cpu", "comm"]),
+        "perf:comm" => bare(Shape::Name, &["tid", "pid", "comm"]),
         "perf:comm_exec" => bare(Shape::Exec, &["tid", "old_tid", "comm"]),
         "perf:exit" => bare(Shape::Exit, &["tid"]),
         "perf:mmap" | "perf:mmap2" | "perf:mmap2_build_id" => bare(Shape::Map, MAP),

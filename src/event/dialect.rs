@@ -4,11 +4,12 @@
 //! differences stand in the tables below; a new dialect is new rows. What no row and no meaning matches, but looks like a
 //! scheduler event all the same, is told ([`is_like_a_switch`]). ALGORITHMS.md section 2.3.
 
+use crate::input::Trace;
 use std::borrow::Cow;
 
 /// Beginnings of event names, and what they are in LTTng's words; the first row that fits counts. perf's names (also in the
 /// CTF of `perf data convert --to-ctf`) are `SUBSYSTEM:EVENT`.
-const EVENTS: [(&str, &str); 19] = [
+const EVENTS: [(&str, &str); 23] = [
     ("raw_syscalls:sys_enter", "syscall_entry_unknown"),
     ("raw_syscalls:sys_exit", "syscall_exit_unknown"),
     ("syscalls:sys_enter_", "syscall_entry_"),
@@ -23,11 +24,15 @@ const EVENTS: [(&str, &str); 19] = [
     ("timer:", "timer_"),
     ("net:net_", "net_"),
     ("net:", "net_"),
+    ("sched:sched_process_fork", "sched_process_fork:tids"),
     ("sched:", ""),
     ("block:", ""),
     ("workqueue:", ""),
     ("power:", "power_"),
     ("lttng:", ""),
+    ("perf_comm", "perf:comm"),
+    ("perf_fork", "perf:fork"),
+    ("perf_exit", "perf:exit"),
 ];
 
 /// Contexts by their name in LTTng, and what others call the same, among the contexts or in the payload.
@@ -43,6 +48,13 @@ const USER: u64 = -512_i64 as u64;
 
 /// The environment's entries for the kernel's release, over all tracers.
 pub const RELEASES: [&str; 2] = ["kernel_release", "release"];
+/// The same for its architecture, by which system calls are numbered.
+const MACHINES: [&str; 3] = ["machine", "architecture", "arch"];
+
+/// How the host numbers system calls.
+pub(super) fn machine(trace: &Trace) -> Option<&str> {
+    MACHINES.iter().find_map(|entry| trace.environment(entry))
+}
 
 /// The name in LTTng's words of an event of a kernel trace.
 pub(super) fn event(name: &str) -> Cow<'_, str> {
@@ -101,6 +113,8 @@ mod tests {
             ("timer:hrtimer_expire_entry", "timer_hrtimer_expire_entry"),
             ("net:netif_receive_skb", "net_netif_receive_skb"),
             ("sched_switch", "sched_switch"),
+            ("sched:sched_process_fork", "sched_process_fork:tids"),
+            ("perf_comm", "perf:comm"),
             ("app:sys_enter_x", "app:sys_enter_x"),
         ] {
             assert_eq!(event(name), wanted, "{name}");

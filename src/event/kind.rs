@@ -188,6 +188,15 @@ pub enum Kind {
         /// Which.
         tid: i32,
     },
+    /// A thread is called otherwise.
+    Name {
+        /// Which.
+        tid: i32,
+        /// Its process; 0 where not recorded.
+        pid: i32,
+        /// Its name from now on.
+        name: TextId,
+    },
     /// A thread is put into another run queue.
     Migrate {
         /// Which.

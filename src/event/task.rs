@@ -7,6 +7,7 @@
 //! The tracer's own events (`lttng_*`) delimit nothing, and pairs among the kernel's own tracepoints (interrupts,
 //! timers) come last: they run inside whatever thread they interrupt, so they are rarely what a person asks about.
 
+use super::classes;
 use super::derived::Derived;
 use crate::base::op::Op;
 use crate::input::record::Value;
@@ -128,7 +129,7 @@ impl ClassFace {
 impl Delimiter {
     fn bare(event: &str) -> Self {
         // The exit of a failed system call begins nothing.
-        let exit = event.starts_with("syscall_exit_") || event.starts_with("compat_syscall_exit_");
+        let exit = classes::call(event).is_some_and(|(enters, _)| !enters);
         let succeeds = Condition { field: "ret".to_owned(), op: Op::AtLeast, value: Literal::Number(0) };
         Delimiter {
             event: event.to_owned(),
@@ -197,49 +198,55 @@ fn pair(title: &str, begin: &ClassFace, end: &ClassFace) -> TaskDefinition {
 
 /// From `accept*` to the shutdown or close of the same socket.
 fn connections(classes: &[ClassFace]) -> Option<TaskDefinition> {
-    let has = |name: &&&str| classes.iter().any(|c| c.kernel && c.name == **name);
-    let begins: Vec<_> = ["syscall_exit_accept", "syscall_exit_accept4"].iter().filter(has).collect();
-    let ends: Vec<_> = ["syscall_entry_shutdown", "syscall_entry_close"].iter().filter(has).collect();
+    let side = |enters: bool, calls: [&str; 2], key: &str| -> Vec<Delimiter> {
+        let is = |c: &&ClassFace| {
+            c.kernel && classes::call(&c.name).is_some_and(|(e, call)| e == enters && calls.contains(&call))
+        };
+        let mut events: Vec<&str> = classes.iter().filter(is).map(|c| c.name.as_str()).collect();
+        events.sort_unstable();
+        events.dedup();
+        events.into_iter().map(|event| Delimiter::keyed(event, key)).collect()
+    };
+    let begins = side(false, ["accept", "accept4"], "ret");
+    let ends = side(true, ["shutdown", "close"], "fd");
     (!begins.is_empty() && !ends.is_empty()).then(|| TaskDefinition {
         name: "connection".to_owned(),
-        begins: begins.iter().map(|e| Delimiter::keyed(e, "ret")).collect(),
-        ends: ends.iter().map(|e| Delimiter::keyed(e, "fd")).collect(),
+        begins,
+        ends,
         pairing: Pairing::ProcessKey,
         kind: None,
         nest: false,
     })
 }
 
+/// From the entry of a call to its exit, which in old recordings does not say of which call.
 fn system_calls(classes: &[ClassFace]) -> Vec<TaskDefinition> {
-    let kernel = || classes.iter().filter(|c| c.kernel);
-    let exits: BTreeSet<&str> = kernel().filter_map(|c| c.name.strip_prefix("syscall_exit_")).collect();
-    let old_exit = kernel().any(|c| c.name == "exit_syscall");
-    let call = |name: &str, begin: String, end: String| TaskDefinition {
-        name: name.to_owned(),
-        begins: vec![Delimiter::bare(&begin)],
-        ends: vec![Delimiter { conditions: Vec::new(), ..Delimiter::bare(&end) }],
+    let mut entries: BTreeMap<&str, BTreeSet<&str>> = BTreeMap::new();
+    let mut exits: BTreeMap<&str, BTreeSet<&str>> = BTreeMap::new();
+    for class in classes.iter().filter(|c| c.kernel) {
+        if let Some((enters, call)) = classes::call(&class.name) {
+            let side = if enters { &mut entries } else { &mut exits };
+            side.entry(call).or_default().insert(&class.name);
+        }
+    }
+    // Entries by number belong to calls that only events can tell.
+    let named = entries.into_iter().filter(|(call, _)| !call.is_empty());
+    let both = named.filter_map(|(call, entries)| Some((call, entries, exits.get(call).or_else(|| exits.get(""))?)));
+    let end = |event: &&str| Delimiter { conditions: Vec::new(), ..Delimiter::bare(event) };
+    both.map(|(call, entries, exits)| TaskDefinition {
+        name: call.to_owned(),
+        begins: entries.iter().map(|event| Delimiter::bare(event)).collect(),
+        ends: exits.iter().map(end).collect(),
         pairing: Pairing::Thread,
         kind: None,
         nest: false,
-    };
-    let tasks: BTreeMap<&str, TaskDefinition> = kernel()
-        .filter_map(|c| {
-            if let Some(name) = c.name.strip_prefix("syscall_entry_") {
-                exits.contains(name).then(|| (name, call(name, c.name.clone(), format!("syscall_exit_{name}"))))
-            } else if let (true, Some(name)) = (old_exit, c.name.strip_prefix("sys_")) {
-                Some((name, call(name, c.name.clone(), "exit_syscall".to_owned())))
-            } else {
-                None
-            }
-        })
-        .collect();
-    tasks.into_values().collect()
+    })
+    .collect()
 }
 
 /// True for a system call by the events of the kernel. Metadata declare many that never occur.
 pub fn is_system_call(task: &TaskDefinition) -> bool {
-    let named =
-        |d: &Delimiter| d.event == format!("syscall_entry_{}", task.name) || d.event == format!("sys_{}", task.name);
+    let named = |d: &Delimiter| classes::call(&d.event) == Some((true, &task.name));
     task.pairing == Pairing::Thread && task.begins.iter().any(named)
 }
 

@@ -129,8 +129,9 @@ impl World {
         let contexts = [Context::Timer, Context::SoftIrq(4), Context::SoftIrq(3)];
         let inside = !self.contexts[cpu].is_empty();
         match dice.below(10) {
-            0 | 1 if self.contexts[cpu].len() < 3 => {
-                let context = contexts[dice.below(contexts.len())];
+            // As in the kernel: nothing but a hard interrupt comes inside another context, and hard ones do not nest.
+            0 | 1 if !self.contexts[cpu].contains(&Context::Timer) => {
+                let context = if inside { Context::Timer } else { contexts[dice.below(contexts.len())] };
                 self.contexts[cpu].push(context);
                 self.emit(cpu, Kind::Enter { context, name: TextId::NONE });
             }

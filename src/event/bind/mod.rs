@@ -260,6 +260,8 @@ impl Binding {
         let habits = if focus == Focus::Transfers { Habits::of(trace) } else { Habits::default() };
         let declared: HashSet<_> = trace.classes().iter().map(|c| dialect::event(c.known())).collect();
         let (waking, migrations) = (declared.contains("sched_waking"), declared.contains("sched_migrate_task"));
+        // perf's own records say which process a new thread belongs to, and come first.
+        let told_by_perf = declared.contains("perf:fork");
         let mut delimiters: HashMap<&str, Vec<(u32, bool, usize)>> = HashMap::default();
         for (number, task) in tasks.iter().enumerate() {
             for (begins, side) in [(true, &task.begins), (false, &task.ends)] {
@@ -273,6 +275,7 @@ impl Binding {
             let marked = Meaning { shape: Shape::Other, fields: &[], context: true };
             // Where both are recorded, migrations tell the run queue as well.
             let queued = |m: Meaning| match m.shape {
+                Shape::Fork if told_by_perf && dialect::event(name) != "perf:fork" => None,
                 Shape::Wakeup if waking && migrations => None,
                 Shape::Wakeup if waking => Some(Meaning { shape: Shape::Queued, context: false, ..m }),
                 _ => Some(m),
@@ -287,7 +290,7 @@ impl Binding {
             page_faults: false,
             switches: Vec::new(),
             follows_switches: false,
-            machine: trace.environment("machine").map(str::to_owned),
+            machine: dialect::machine(trace).map(str::to_owned),
         };
         for (i, class) in trace.classes().iter().enumerate() {
             let mut paths = Paths { trace, class: ClassId::at(i), wanted: Vec::new() };

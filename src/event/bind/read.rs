@@ -227,6 +227,10 @@ fn kind(bound: &Bound, values: Values<'_, '_>, text: TextId, machine: Option<&st
             let process = Process { tid: id(0), pid: id(1), ppid: id(2), status: id(3), cpu, name };
             Kind::Process(batch.process(process))
         }
+        Shape::Name => {
+            let pid = values.at(slot(1)).as_i64().map_or(0, |pid| pid as i32);
+            Kind::Name { tid: id(0), pid, name: name(2, batch) }
+        }
         Shape::Namespace => Kind::Namespace { tid: id(0), vtid: id(1), vpid: id(2), level: id(3) },
         Shape::Line => Kind::Line { irq: id(0), name: name(1, batch) },
         Shape::PageFault => Kind::PageFault,

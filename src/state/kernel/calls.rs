@@ -1,15 +1,17 @@
 //! System calls: from entry to exit, and what a call's result tells of the waits inside it.
 //!
 //! Exits and entries get lost: a call whose exit is missing ends where events were lost at the latest, one whose entry is
-//! missing begins there at the earliest (`losses`).
+//! missing begins there at the earliest (`losses`). Where no loss is told, one whose entry is missing began where the thread
+//! first waited since its last call.
 //!
 //! A call that returned a time-out knows what ended its last wait, whoever ran on the CPU when the timer's interrupt came,
 //! and whether that interrupt was recorded or not ([`timed_out`]). ALGORITHMS.md sections 3.4 and 4.4.
 
+use super::life::Life;
 use super::machine::Machine;
 use crate::base::names::NameId;
 use crate::base::time::Ns;
-use crate::state::recording::{EdgeKind, ThreadId};
+use crate::state::recording::{Edge, EdgeKind, ThreadId};
 
 /// Edges that a call's last wait may lie back.
 const NEAR: usize = 64;
@@ -82,21 +84,24 @@ impl Machine {
     pub(super) fn leave_call(&mut self, thread: ThreadId, t: Ns, name: Option<NameId>, ret: i64) {
         let life = &self.lives[thread.index()];
         match (life.call, name) {
-            (Some((_, entered)), Some(left)) if entered != left && life.called => {
-                // Exit of one call and entry of another are missing.
-                let (host, since) = (life.thread.host, life.call.map_or(t, |(start, _)| start));
-                let lost = self.losses.first(host, None, since, t);
-                self.end_unseen(thread, t);
+            (Some((since, entered)), Some(left)) if entered != left && life.called => {
+                // Exit of one call and entry of another are missing. A sleep that is over took place in the second.
+                let lost = self.losses.first(life.thread.host, None, since, t);
+                let slept = || timed_out(self.out.names.get(left), ret).then(|| first_wait(life, since)).flatten();
+                let start = lost.or_else(slept);
+                self.end_unseen(thread, start.unwrap_or(t));
                 self.inconsistent(t);
-                self.lives[thread.index()].call = lost.filter(|lost| *lost < t).map(|lost| (lost, left));
+                self.begin_unseen(thread, start.filter(|start| *start < t), left);
             }
             (None, Some(left)) => {
-                let life = &mut self.lives[thread.index()];
                 let before = life.thread.calls.last().map_or(life.thread.life.start, |call| call.span.end);
                 let lost = self.losses.first(life.thread.host, None, before, t);
                 // A thread that never entered a call here began inside it: before the recording, or by a fork.
-                let start = if life.called { lost } else { Some(before.max(life.floor)) };
-                life.call = start.filter(|start| *start < t).map(|start| (start, left));
+                let start = match life.called {
+                    true => lost.or_else(|| first_wait(life, before)),
+                    false => Some(before.max(life.floor)),
+                };
+                self.begin_unseen(thread, start.filter(|start| *start < t), left);
             }
             _ => {}
         }
@@ -106,16 +111,50 @@ impl Machine {
         life.called = true;
     }
 
-    /// The open call of a thread returns: where that was because its time was over, its last wait was for a timer.
+    /// A thread is in a call whose entry was not recorded, since `start` where that can be said. Whom it woke since its last call, it
+    /// woke in this one.
+    fn begin_unseen(&mut self, thread: ThreadId, start: Option<Ns>, name: NameId) {
+        let life = &mut self.lives[thread.index()];
+        life.call = start.map(|start| (start, name));
+        let before = life.thread.calls.last().map_or(Ns::MIN, |call| call.span.end);
+        let Some((woken, edge, at)) = life.woke_outside.take().filter(|(.., at)| *at >= before) else { return };
+        if let Some(edge) = self.lives[woken.index()]
+            .thread
+            .edges
+            .get_mut(edge)
+            .filter(|e| e.span.end == at && e.kind == EdgeKind::Blocked)
+        {
+            (edge.waker, edge.qualifier) = (Some((thread, at)), None);
+        }
+    }
+
+    /// The open call of a thread returns: where that was because its time was over, its last wait was for a timer. A call that
+    /// does nothing but sleep slept even where the switches are missing.
     fn blame_timer(&mut self, thread: ThreadId, ret: i64) {
         let life = &mut self.lives[thread.index()];
-        let Some((start, _)) = life.call.filter(|(_, name)| timed_out(self.out.names.get(*name), ret)) else { return };
+        let Some((start, name)) = life.call else { return };
+        let name = self.out.names.get(name);
+        if !timed_out(name, ret) {
+            return;
+        }
         let mut inside = life.thread.edges.iter_mut().rev().take(NEAR).take_while(|edge| edge.span.end > start);
-        let ready = [EdgeKind::Running, EdgeKind::Interrupted, EdgeKind::Preempted, EdgeKind::Unknown];
-        if let Some(wait) = inside.find(|edge| !ready.contains(&edge.kind)) {
+        let slept = |edge: &&mut Edge| is_wait(edge.kind) || edge.kind == EdgeKind::Unknown && edge.span.start >= start;
+        let wait = if SLEEPS.contains(&name) { inside.find(slept) } else { inside.find(|edge| is_wait(edge.kind)) };
+        if let Some(wait) = wait {
             (wait.kind, wait.waker, wait.qualifier) = (EdgeKind::Timer, None, None);
         }
     }
+}
+
+/// Off the CPU, and not able to run.
+fn is_wait(kind: EdgeKind) -> bool {
+    !matches!(kind, EdgeKind::Running | EdgeKind::Interrupted | EdgeKind::Preempted | EdgeKind::Unknown)
+}
+
+/// Where a thread first waited, or may have, since `before`: threads wait in calls.
+fn first_wait(life: &Life, before: Ns) -> Option<Ns> {
+    let since = life.thread.edges.iter().rev().take(NEAR).take_while(|edge| edge.span.start >= before);
+    since.filter(|edge| is_wait(edge.kind) || edge.kind == EdgeKind::Unknown).last().map(|edge| edge.span.start)
 }
 
 #[cfg(test)]

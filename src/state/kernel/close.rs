@@ -15,6 +15,7 @@ impl Machine {
         self.close_counters();
         let unnamed = self.out.names.intern("unknown");
         let mut worker_names: HashMap<NameId, bool> = HashMap::default();
+        self.judge();
         self.unschedule(end);
         for cpu in &mut self.cpus {
             cpu.give_to(None, end);
@@ -42,6 +43,8 @@ impl Machine {
                 |name| *worker_names.entry(name).or_insert_with(|| handlers.is_disk_worker(names.get(name)));
             thread.disk_worker = thread.names.iter().any(|(_, name)| works(*name));
         }
+        let begin = self.start();
+        self.lives.iter_mut().for_each(|life| life.begin_with(begin));
         let mut out = self.out;
         out.threads = self.lives.into_iter().map(|life| life.thread).collect();
         out.cpus = self.cpus.into_iter().map(|cpu| ((cpu.host, cpu.number), cpu.runs)).collect();
@@ -53,6 +56,41 @@ impl Machine {
         out.lossy = lossy;
         out.span = Span::new(self.start.unwrap_or(0), end);
         (out, self.notices)
+    }
+
+    /// How far the switches of each host agree. What follows a switch to a thread that the recording never follows contradicts nothing:
+    /// a tracker left that thread's events out, and all of its switches. Where that is what most gaps come from, nobody saw such a
+    /// thread get a CPU either.
+    fn judge(&mut self) {
+        let (mut gaps, mut first, mut left_out) = (0, Ns::MAX, 0);
+        let mut tracked = vec![(0, 0); self.out.hosts.len()];
+        for life in &self.lives {
+            let (times, since) = life.gaps;
+            let told = times + life.contradictions;
+            if let Some((left_out, all)) = tracked.get_mut(life.thread.host.index()) {
+                *left_out += if life.followed { 0 } else { told };
+                *all += told;
+            }
+            if !life.followed {
+                left_out += told;
+                continue;
+            }
+            if let Some(quality) = self.out.quality.get_mut(life.thread.host.index()) {
+                quality.contradictions += life.contradictions;
+                quality.gaps += times;
+            }
+            (gaps, first) = (gaps + times, since.min(first));
+        }
+        self.notices.add(Notice::SwitchesMissing, gaps, || format!("at {first} ns"));
+        self.notices.add(Notice::ThreadsLeftOut, left_out, String::new);
+        let tracked: Vec<bool> = tracked.into_iter().map(|(left_out, all)| left_out * 2 > all).collect();
+        for life in self.lives.iter_mut().filter(|life| tracked.get(life.thread.host.index()) == Some(&true)) {
+            let queued = |edge: &&mut Edge| edge.kind == EdgeKind::Preempted && !life.followed;
+            life.thread.edges.iter_mut().filter(queued).for_each(|edge| edge.kind = EdgeKind::Unknown);
+            let unknown = life.thread.edges.iter_mut().filter(|edge| edge.kind == EdgeKind::Unknown);
+            let here = unknown.filter(|edge| edge.qualifier.is_none_or(|reason| reason == self.reasons.gap));
+            here.for_each(|edge| edge.qualifier = Some(self.reasons.untracked));
+        }
     }
 
     /// Hosts of which no switch was recorded: what ran and what waited there is not known, but where the thread of every event

@@ -1,7 +1,9 @@
 //! One CPU while the machine runs: its thread, its stack of interrupt contexts, the packet it is delivering.
 //!
 //! ALGORITHMS.md 4.3: entries push, exits pop. An exit whose entry is deeper pops through it (the exits between were
-//! lost); one without an entry is ignored. The depth is bounded, because damaged recordings may only ever enter.
+//! lost); one without an entry is ignored. A context whose exit was lost is over where another begins that cannot
+//! nest in it ([`may_nest`]), or where the thread goes on; it lasted until the last event that was recorded in it. The
+//! depth is bounded, because damaged recordings may only ever enter.
 //!
 //! A soft interrupt that the running thread raised itself, outside any interrupt, runs inline, as part of its own system
 //! call (sending over the loopback device delivers the packet there and then): it is a context, so that wake-ups in it
@@ -33,6 +35,15 @@ struct Level {
     name: Option<NameId>,
     /// The running thread's own work.
     own: bool,
+    /// The last event in it.
+    seen: Ns,
+}
+
+impl Level {
+    /// The handler of a hard interrupt, which may begin at any time: that it does says nothing of what it interrupts.
+    fn is_hard(&self) -> bool {
+        matches!(self.context, Context::Irq(_) | Context::Vector(_))
+    }
 }
 
 /// See the module.
@@ -90,6 +101,11 @@ impl Cpu {
         self.agreed = t;
     }
 
+    /// An event agreed that the thread runs that was given the CPU.
+    pub fn is_confirmed(&self) -> bool {
+        self.agreed > self.since
+    }
+
     /// The innermost context.
     pub fn context(&self) -> Option<(Context, Option<NameId>)> {
         self.contexts.last().map(|level| (level.context, level.name))
@@ -106,36 +122,64 @@ impl Cpu {
         }
     }
 
-    /// Enter a context. True when it is the outermost that interrupts the thread.
-    pub fn enter(&mut self, context: Context, name: Option<NameId>) -> bool {
+    /// Enter a context: when an interruption of the thread ended whose end was not recorded, and true where one begins.
+    pub fn enter(&mut self, t: Ns, context: Context, name: Option<NameId>) -> (Option<Ns>, bool) {
+        let over = self.contexts.iter().position(|level| !may_nest(level.context, context));
+        let ended = over.and_then(|at| self.close_from(at));
         let interrupted = self.is_interrupted();
         let bit = if let Context::SoftIrq(vector) = context { 1u32.checked_shl(vector).unwrap_or(0) } else { 0 };
         let own = self.raised & bit != 0 && !interrupted;
         self.raised &= !bit;
         if self.contexts.len() < MOST_NESTED {
-            self.contexts.push(Level { context, name, own });
+            self.contexts.push(Level { context, name, own, seen: t });
         }
-        !own && !interrupted
+        self.see(t);
+        (ended, !own && !interrupted)
     }
 
     /// Leave a context. True when none is left of those that interrupted the thread.
-    pub fn leave(&mut self, context: Context) -> bool {
+    pub fn leave(&mut self, t: Ns, context: Context) -> bool {
         let Some(at) = self.contexts.iter().rposition(|level| level.context == context) else { return false };
-        let interrupted = self.is_interrupted();
+        self.see(t);
+        self.close_from(at).is_some()
+    }
+
+    /// Something happens in the present context.
+    pub fn see(&mut self, t: Ns) {
+        for level in self.contexts.iter_mut().rev() {
+            level.seen = t;
+            if level.is_hard() {
+                break;
+            }
+        }
+    }
+
+    /// The contexts from the one at `at` on are over. When the thread's interruption ended by that, if it did.
+    fn close_from(&mut self, at: usize) -> Option<Ns> {
+        let outermost = self.contexts.iter().position(|level| !level.own);
+        let seen = outermost.filter(|outermost| *outermost >= at).and_then(|outermost| self.contexts.get(outermost));
+        let seen = seen.map(|level| level.seen);
         self.contexts.truncate(at);
         if self.delivery.is_some_and(|d| d.depth > at) {
             self.delivery = None;
         }
-        interrupted && !self.is_interrupted()
+        seen
     }
 
-    /// Forget all contexts. True when there was one.
-    pub fn leave_all(&mut self) -> bool {
+    /// The thread itself goes on: whatever context was open is over. When its interruption ended whose end was not recorded.
+    pub fn go_on(&mut self) -> Option<Ns> {
+        if self.contexts.is_empty() {
+            return None;
+        }
+        self.raised = 0;
+        self.close_from(0)
+    }
+
+    /// Forget all contexts.
+    pub fn leave_all(&mut self) {
         self.delivery = None;
         self.raised = 0;
-        let some = !self.contexts.is_empty();
         self.contexts.clear();
-        some
     }
 
     /// A packet arrives in the present context.
@@ -149,61 +193,113 @@ impl Cpu {
     }
 }
 
+/// True where one context can begin while another lasts. Handlers of interrupts run with interrupts off (since Linux
+/// 2.6.35): only that of an interrupt controller calls those of other lines. Soft interrupts run one after the other, on the way
+/// out of a hard one or outside.
+fn may_nest(outer: Context, inner: Context) -> bool {
+    use Context::{Irq, SoftIrq, Timer, Vector};
+    match (outer, inner) {
+        (Irq(outer), Irq(inner)) => outer != inner,
+        (Irq(_) | Vector(_), Irq(_) | Vector(_) | SoftIrq(_)) | (SoftIrq(_) | Timer, SoftIrq(_)) | (Timer, Timer) => {
+            false
+        }
+        _ => true,
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::event::kind::Vector;
 
     fn cpu() -> Cpu {
         Cpu::new(HostId(0), 0, 0)
+    }
+
+    /// True where an interruption begins.
+    fn enter(cpu: &mut Cpu, context: Context) -> bool {
+        let (ended, begins) = cpu.enter(1, context, None);
+        assert_eq!(ended, None);
+        begins
+    }
+
+    fn leave(cpu: &mut Cpu, context: Context) -> bool {
+        cpu.leave(1, context)
     }
 
     #[test]
     fn what_a_thread_raises_itself_interrupts_nobody() {
         let mut cpu = cpu();
         cpu.raise(3);
-        assert!(!cpu.enter(Context::SoftIrq(3), None));
+        assert!(!enter(&mut cpu, Context::SoftIrq(3)));
         assert_eq!(cpu.context(), Some((Context::SoftIrq(3), None)));
         // An interrupt on top of it does, and what it raises is not the thread's.
-        assert!(cpu.enter(Context::Irq(5), None));
+        assert!(enter(&mut cpu, Context::Irq(5)));
         cpu.raise(1);
-        assert!(cpu.leave(Context::Irq(5)));
-        assert!(!cpu.leave(Context::SoftIrq(3)));
-        assert!(cpu.enter(Context::SoftIrq(1), None));
-        assert!(cpu.leave(Context::SoftIrq(1)));
+        assert!(leave(&mut cpu, Context::Irq(5)));
+        assert!(!leave(&mut cpu, Context::SoftIrq(3)));
+        assert!(enter(&mut cpu, Context::SoftIrq(1)));
+        assert!(leave(&mut cpu, Context::SoftIrq(1)));
         // One raise, one run.
-        assert!(cpu.enter(Context::SoftIrq(3), None));
+        assert!(enter(&mut cpu, Context::SoftIrq(3)));
     }
 
     #[test]
     fn lost_exits_are_popped_through_and_lost_entries_ignored() {
         let mut cpu = cpu();
-        assert!(cpu.enter(Context::Irq(5), None));
-        assert!(!cpu.enter(Context::SoftIrq(3), None));
-        assert!(!cpu.enter(Context::Timer, None));
-        assert!(!cpu.leave(Context::SoftIrq(1)));
-        assert!(!cpu.leave(Context::SoftIrq(3)));
+        assert!(enter(&mut cpu, Context::Irq(5)));
+        assert!(!enter(&mut cpu, Context::Irq(6)));
+        assert!(!enter(&mut cpu, Context::Timer));
+        assert!(!leave(&mut cpu, Context::SoftIrq(1)));
+        assert!(!leave(&mut cpu, Context::Irq(6)));
         assert_eq!(cpu.context(), Some((Context::Irq(5), None)));
-        assert!(cpu.leave(Context::Irq(5)));
-        assert!(!cpu.leave(Context::Irq(5)));
+        assert!(leave(&mut cpu, Context::Irq(5)));
+        assert!(!leave(&mut cpu, Context::Irq(5)));
+    }
+
+    #[test]
+    fn a_lost_exit_leaves_a_context_open_until_the_last_event_in_it() {
+        let timer = Context::Vector(Vector::LocalTimer);
+        let mut cpu = cpu();
+        assert_eq!(cpu.enter(10, timer, None), (None, true));
+        cpu.enter(11, Context::Timer, None);
+        cpu.leave(14, Context::Timer);
+        // The next tick cannot come inside the one before.
+        assert_eq!(cpu.enter(4_000, timer, None), (Some(14), true));
+        // Nor a soft interrupt inside a hard one.
+        assert_eq!(cpu.enter(4_005, Context::SoftIrq(1), None), (Some(4_000), true));
+        cpu.see(4_008);
+        assert_eq!(cpu.go_on(), Some(4_008));
+        assert_eq!((cpu.go_on(), cpu.context()), (None, None));
+        // What a soft interrupt is in stays open where a hard one inside it is over.
+        cpu.enter(5_000, Context::SoftIrq(3), None);
+        cpu.enter(5_001, timer, None);
+        assert_eq!(cpu.enter(5_002, timer, None), (None, false));
+        assert!(!cpu.leave(5_003, timer) && cpu.leave(5_004, Context::SoftIrq(3)));
+        // That hard ones come says nothing of the soft one before.
+        cpu.enter(6_000, Context::SoftIrq(3), None);
+        cpu.enter(9_000, timer, None);
+        cpu.leave(9_002, timer);
+        assert_eq!(cpu.go_on(), Some(6_000));
     }
 
     #[test]
     fn a_delivery_ends_with_its_own_context_only() {
         let mut cpu = cpu();
-        cpu.enter(Context::SoftIrq(3), None);
+        enter(&mut cpu, Context::SoftIrq(3));
         cpu.deliver(Packet::default(), Some((ThreadId(1), 7)));
-        cpu.enter(Context::Timer, None);
-        cpu.leave(Context::Timer);
+        enter(&mut cpu, Context::Timer);
+        leave(&mut cpu, Context::Timer);
         assert!(cpu.delivery().is_some());
-        cpu.leave(Context::SoftIrq(3));
+        leave(&mut cpu, Context::SoftIrq(3));
         assert!(cpu.delivery().is_none());
     }
 
     #[test]
     fn entering_for_ever_is_bounded() {
         let mut cpu = cpu();
-        for _ in 0..1000 {
-            cpu.enter(Context::Timer, None);
+        for line in 0..1000 {
+            enter(&mut cpu, Context::Irq(line));
         }
         assert_eq!(cpu.contexts.len(), MOST_NESTED);
     }

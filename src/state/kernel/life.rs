@@ -63,14 +63,26 @@ pub(super) struct Life {
     pub cpu: u32,
     /// While running: the interrupt context that the CPU is in, and its name.
     pub interrupted: Option<Option<NameId>>,
-    /// Woken while it still ran: it was about to wait.
-    pub early_wake: Option<Ns>,
+    /// Woken while it seemed to run: it was about to wait, or its switch-out is missing. Then it had waited for this.
+    pub early_wake: Option<(Ns, Label)>,
     /// The system call that it is in.
     pub call: Option<(Ns, NameId)>,
     /// A system call of it was seen since events of its CPU were lost.
     pub called: bool,
     /// When they were lost.
     pub floor: Ns,
+    /// Whom it woke last while it seemed to be in no call, and which edge of that one ends so.
+    pub woke_outside: Option<(ThreadId, usize, Ns)>,
+    /// It left its CPU for a wait that no signal ends, as those for a disk are.
+    pub uninterruptible: bool,
+    /// When the last block request that it had handed in was done.
+    pub request_done: Ns,
+    /// An event happened on it, or a switch told that it left: the recording follows it.
+    pub followed: bool,
+    /// How often the recording shows that switches are missing since it got a CPU, and when first.
+    pub gaps: (u64, Ns),
+    /// Of the switches after it got a CPU, those that another thread leaves.
+    pub contradictions: u64,
     /// Only the one who woke it told of the run queue in which it stands.
     pub placed_by_waker: bool,
     /// Its exit was seen.
@@ -119,6 +131,12 @@ impl Life {
             call: None,
             called: false,
             floor: Ns::MIN,
+            woke_outside: None,
+            uninterruptible: false,
+            request_done: Ns::MIN,
+            followed: false,
+            gaps: (0, Ns::MAX),
+            contradictions: 0,
             placed_by_waker: false,
             exited: false,
             freed: false,
@@ -174,9 +192,49 @@ impl Life {
         }
     }
 
+    /// It has left its CPU some time after `agreed`, no switch says when. Woken since, it had waited until then.
+    pub fn left_unseen(&mut self, agreed: Ns, t: Ns, reasons: &Reasons) {
+        self.change(agreed, Sched::Unknown(Doubt::Gap), reasons);
+        if let Some((woken, label)) = self.early_wake.take().filter(|(woken, _)| (agreed..=t).contains(woken)) {
+            self.cut(woken, label);
+            self.sched = Sched::Ready;
+            return;
+        }
+        // What follows may still find out that it waited, from here on.
+        self.cut(t, self.own_label(reasons));
+    }
+
+    /// It gets a CPU back, and no wake-up was recorded: if it waited as threads wait for a disk, and a request of its own was done
+    /// meanwhile, that is what it had waited for.
+    pub fn wait_for_own_request(&mut self) {
+        if self.sched == Sched::Blocked && self.uninterruptible && self.request_done > self.since {
+            self.cut(self.request_done, Label::of(EdgeKind::Disk));
+            self.sched = Sched::Ready;
+        }
+    }
+
     /// Nothing is known of it before `t`, which its current edge may reach back to.
     pub fn start_of_edge(&self) -> Ns {
         self.since
+    }
+
+    /// It was told of before the recording began.
+    pub fn begin_with(&mut self, begin: Ns) {
+        let thread = &mut self.thread;
+        if thread.life.start >= begin {
+            return;
+        }
+        thread.life = Span::new(begin, thread.life.end.max(begin));
+        thread.edges.retain(|edge| edge.span.end > begin);
+        if let Some(first) = thread.edges.first_mut() {
+            first.span.start = first.span.start.max(begin);
+        }
+        // The name that it had when the recording began.
+        let earlier = thread.names.partition_point(|(t, _)| *t <= begin);
+        thread.names.drain(..earlier.saturating_sub(1));
+        if let Some(first) = thread.names.first_mut() {
+            first.0 = begin;
+        }
     }
 
     /// The open system call ends.
@@ -213,6 +271,8 @@ pub(super) struct Reasons {
     pub lost: NameId,
     /// Switches are missing.
     pub gap: NameId,
+    /// The same where only some processes were tracked.
+    pub untracked: NameId,
     /// On a CPU that was not recorded.
     pub elsewhere: NameId,
     /// No switch of its host was recorded.

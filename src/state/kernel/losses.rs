@@ -63,6 +63,8 @@ impl Machine {
         cpu.first = None;
         let host = cpu.host;
         self.losses.begin(host, cpu.number, t);
+        self.packets.lose(host, t);
+        self.works.lose(host, cpu.thread);
         if let Some(quality) = self.out.quality.get_mut(host.index()) {
             quality.losses += 1;
         }
@@ -93,11 +95,13 @@ impl Machine {
         }
     }
 
-    /// Switches are missing: who was last known at `agreed` to stand in a run queue has run since, nobody knows from when on.
-    pub(super) fn doubt_queued(&mut self, thread: ThreadId, agreed: Ns) {
+    /// A thread that stood in a run queue is found on CPU `number`, of which who ran there is known until `agreed`: from then on
+    /// nobody knows since when. From another CPU's queue it may have come at any time.
+    pub(super) fn doubt_queued(&mut self, thread: ThreadId, number: u32, agreed: Ns) {
         let life = &mut self.lives[thread.index()];
         if matches!(life.sched, Sched::Ready | Sched::New) {
-            life.cut(agreed, Label::of(EdgeKind::Preempted));
+            let known = if life.cpu == number { agreed } else { life.start_of_edge() };
+            life.cut(known, Label::of(EdgeKind::Preempted));
             life.sched = Sched::Unknown(Doubt::Gap);
         }
     }

@@ -21,16 +21,19 @@ use super::works::{Work, Works};
 use crate::base::names::NameId;
 use crate::base::notice::{Notice, Notices};
 use crate::base::time::{Ns, Span};
-use crate::event::batch::{Batch, Key};
-use crate::event::kind::{Context, Event, Kind, RequestStep, TextId, WorkStep};
+use crate::event::batch::Batch;
+use crate::event::kind::{Context, Event, Kind, RequestStep, TextId, WhoId, WorkStep};
 use crate::event::stack::RawStackId;
-use crate::state::recording::{Host, HostId, ImageChange, Mark, Quality, RawStacks, Recording, StackSample, ThreadId};
+use crate::state::recording::{Host, HostId, Quality, RawStacks, Recording, ThreadId};
 use foldhash::HashMap;
 use smallvec::SmallVec;
 use std::collections::BTreeSet;
 
 /// More CPUs than any machine has.
 const MOST_CPUS: u32 = 1 << 14;
+
+/// The bit of `prev_state`, on all kernels.
+const UNINTERRUPTIBLE: u16 = 2;
 
 /// What is known of a trace before its events.
 #[derive(Clone, Copy, Debug)]
@@ -62,7 +65,7 @@ pub struct Machine {
     cpu_of: Vec<Vec<u32>>,
     pub(super) packets: Packets,
     pub(super) requests: Requests,
-    works: Works,
+    pub(super) works: Works,
     lines: HashMap<(HostId, i32), NameId>,
     pub(super) reasons: Reasons,
     pub(super) losses: Losses,
@@ -93,7 +96,7 @@ impl Renumber<'_> {
         *slot
     }
 
-    fn stack(&mut self, out: &mut RawStacks, id: Option<RawStackId>) -> Option<RawStackId> {
+    pub fn stack(&mut self, out: &mut RawStacks, id: Option<RawStackId>) -> Option<RawStackId> {
         let id = id?;
         let slot = self.stacks.get_mut(id.index())?;
         Some(*slot.get_or_insert_with(|| out.intern(self.batch.stacks.get(id))))
@@ -115,6 +118,7 @@ impl Machine {
             unseen: reason("before its first event"),
             lost: reason("events lost"),
             gap: reason("switches missing"),
+            untracked: reason("other processes left out"),
             elsewhere: reason("on a CPU that was not recorded"),
             unscheduled: reason("no scheduler events"),
             interrupt: reason("an interrupt that was not recorded"),
@@ -210,8 +214,12 @@ impl Machine {
     fn step(&mut self, event: &Event, ids: &mut Renumber<'_>) {
         let Some(&origin) = self.origins.get(usize::from(event.trace)) else { return };
         let t = event.time;
-        self.start.get_or_insert(t);
         self.end = self.end.max(t);
+        // What tells of threads alone may have been made up when the recording began, with no time and on no CPU.
+        if event.who == WhoId::NOBODY && self.told(t, origin.host, event.kind, ids) {
+            return;
+        }
+        self.start.get_or_insert(t);
         if !origin.kernel {
             let thread = self.find_user(origin.host, event, ids);
             self.common(event, origin, thread, ids);
@@ -235,8 +243,10 @@ impl Machine {
                 let next = self.thread_on(c, next, t);
                 self.name(next, t, next_name, ids);
                 self.switch(c, t, prev, leaves, next);
+                self.lives[prev.index()].uninterruptible = prev_state & UNINTERRUPTIBLE != 0;
             }
             Kind::Wake { tid, cpu, source, name } => {
+                self.cpus[c].see(t);
                 if tid != 0 {
                     let woken = self.thread(origin.host, tid, t);
                     self.name(woken, t, name, ids);
@@ -249,42 +259,23 @@ impl Machine {
                     }
                 }
             }
-            Kind::Fork { parent, child, child_pid, child_vtid, name } => {
-                let parent = self.thread(origin.host, parent, t);
-                let child = self.fork(t, parent, child, child_pid, child_vtid);
-                self.name(child, t, name, ids);
-                if child_pid == self.lives[child.index()].thread.tid {
-                    let parent_pid = self.lives[parent.index()].thread.pid;
-                    self.image(t, origin.host, child_pid, ImageChange::Fork { parent_pid });
-                }
-            }
-            Kind::Exec { tid, old_tid, path } => {
-                self.exec(t, origin.host, tid, old_tid);
-                let thread = self.thread(origin.host, tid, t);
-                self.forget_functions(thread, t);
-                if let Some(path) = ids.name(&mut self.out, path) {
-                    self.rename(thread, t, path);
-                    self.image(t, origin.host, tid, ImageChange::Exec { path });
-                }
-            }
-            Kind::Exit { tid } => {
-                let thread = self.thread(origin.host, tid, t);
-                self.lives[thread.index()].exited = true;
-            }
-            Kind::Free { tid } => self.free(t, origin.host, tid),
             Kind::Migrate { tid, cpu } => self.migrate(t, origin.host, tid, u32::from(cpu)),
             Kind::Enter { context, name } => {
                 let mut name = ids.name(&mut self.out, name);
                 if let (None, Context::Irq(irq)) = (name, context) {
                     name = self.lines.get(&(origin.host, irq)).copied();
                 }
-                if self.cpus[c].enter(context, name) {
+                let (ended, begins) = self.cpus[c].enter(t, context, name);
+                if let Some(ended) = ended {
+                    self.interrupt(c, ended, None);
+                }
+                if begins {
                     self.interrupt(c, t, Some(name));
                 }
             }
             Kind::Raise { vector } => self.cpus[c].raise(vector),
             Kind::Leave { context } => {
-                if self.cpus[c].leave(context) {
+                if self.cpus[c].leave(t, context) {
                     self.interrupt(c, t, None);
                 }
             }
@@ -297,12 +288,14 @@ impl Machine {
                 }
             }
             Kind::Receive(id) => {
+                self.cpus[c].see(t);
                 if let Some(packet) = ids.batch.packet_of(id) {
                     let sender = self.packets.receive(origin.host, packet);
                     self.cpus[c].deliver(*packet, sender);
                 }
             }
             Kind::Block { step, request } => {
+                self.cpus[c].see(t);
                 if let Some(request) = ids.batch.request_of(request) {
                     let named = request.tid.filter(|_| step != RequestStep::Complete);
                     let thread = named.map_or(thread, |tid| Some(self.thread_on(c, tid, t)));
@@ -311,6 +304,7 @@ impl Machine {
                     let completed = self.requests.step(t, origin.host, step, request, by, lost);
                     if let Some(submitter) = completed {
                         self.cpus[c].completed = Some((t, submitter));
+                        self.lives[submitter.index()].request_done = t;
                     }
                 }
             }
@@ -324,17 +318,6 @@ impl Machine {
                 };
                 self.works.step(origin.host, address, work);
             }
-            Kind::Process(id) => {
-                if let Some(process) = ids.batch.process_of(id) {
-                    self.enumerate(t, origin.host, process, ids);
-                }
-            }
-            Kind::Namespace { tid, vtid, vpid, level } => {
-                if tid != 0 {
-                    let thread = self.thread(origin.host, tid, t);
-                    self.namespace(thread, vtid, vpid, level);
-                }
-            }
             Kind::Line { irq, name } => {
                 if let Some(name) = ids.name(&mut self.out, name) {
                     self.lines.insert((origin.host, irq), name);
@@ -345,96 +328,26 @@ impl Machine {
                     self.count(c, thread, t, name, value);
                 }
             }
-            Kind::Mapped { pid, image } => {
-                if let Some(change) = ids.batch.image_of(image) {
-                    let nowhere = NameId(u32::MAX);
-                    let change = change.rename(|name| ids.name(&mut self.out, *name).unwrap_or(nowhere));
-                    self.image(t, origin.host, pid, change);
-                }
-            }
             Kind::Lost => self.lose(c, t),
+            Kind::CallEntry { .. } | Kind::CallExit { .. } => {
+                self.go_on(c);
+                self.common(event, origin, thread, ids);
+            }
+            kind if self.told(t, origin.host, kind, ids) => {}
             _ => self.common(event, origin, thread, ids),
-        }
-    }
-
-    /// Events that are the same in kernel and user-space traces: they happen on `thread`.
-    fn common(&mut self, event: &Event, origin: Origin, thread: Option<ThreadId>, ids: &mut Renumber<'_>) {
-        let t = event.time;
-        match event.kind {
-            Kind::CallEntry { name } => {
-                if let (Some(thread), Some(name)) = (thread, ids.name(&mut self.out, name)) {
-                    self.enter_call(thread, t, name);
-                }
-            }
-            Kind::CallExit { name, ret } => {
-                if let Some(thread) = thread {
-                    let name = ids.name(&mut self.out, name);
-                    self.leave_call(thread, t, name, ret);
-                }
-            }
-            Kind::Stack { origin, user, kernel, .. } => {
-                let idle = |thread: ThreadId| self.lives[thread.index()].thread.idle;
-                if let Some(thread) = thread.filter(|t| !idle(*t)) {
-                    let user = ids.stack(&mut self.out.stacks, user);
-                    let kernel = ids.stack(&mut self.out.stacks, kernel);
-                    let life = &mut self.lives[thread.index()];
-                    let before = life.thread.samples.last().map_or(Ns::MIN, |sample| sample.time);
-                    // Told late by another channel: it was taken when the thread left the CPU.
-                    let running = matches!(life.sched, Sched::Running(_));
-                    let time = if running { t } else { life.start_of_edge().clamp(before.min(t), t) };
-                    life.thread.samples.push(StackSample { time, origin, user, kernel });
-                }
-            }
-            Kind::Function { enters, address } => {
-                if let Some(thread) = thread {
-                    self.function(thread, t, enters, address);
-                }
-            }
-            Kind::Latency { ns } => {
-                if let Some(thread) = thread {
-                    self.latency(thread, t, ns);
-                }
-            }
-            Kind::PageFault => {
-                if let (Some(thread), Some(faults)) = (thread, &mut self.out.page_faults) {
-                    faults.push((thread, t));
-                }
-            }
-            Kind::Image(id) => {
-                let batch = ids.batch;
-                if let Some(change) = batch.image_of(id) {
-                    self.user_image(origin.host, event, change, thread, ids);
-                }
-            }
-            Kind::Mark(id) => {
-                let Some(body) = ids.batch.mark_of(id) else { return };
-                if thread.is_none() {
-                    self.notices.add(Notice::UnattachedUser, 1, || format!("at {t} ns"));
-                }
-                let mut name = |id: TextId| ids.name(&mut self.out, id).unwrap_or(NameId(u32::MAX));
-                let mark = Mark {
-                    time: t,
-                    task: body.task,
-                    begins: body.begins,
-                    thread,
-                    trace: u32::from(event.trace),
-                    cpu: event.cpu,
-                    key: body.key.map(|key| match key {
-                        Key::Number(n) => n,
-                        Key::Text(text) => i64::from(name(text).0),
-                    }),
-                    kind: body.kind.map(&mut name),
-                    fields: body.fields.iter().map(|(field, value)| (name(*field), *value)).collect(),
-                };
-                self.out.marks.push(mark);
-            }
-            _ => {}
         }
     }
 
     /// From here on page faults are part of the result.
     pub fn expect_page_faults(&mut self) {
         self.out.page_faults.get_or_insert_default();
+    }
+
+    /// The thread on a CPU goes on: no handler lasts any more.
+    pub(super) fn go_on(&mut self, c: usize) {
+        if let Some(ended) = self.cpus[c].go_on() {
+            self.interrupt(c, ended, None);
+        }
     }
 
     /// The outermost interrupt context of a CPU begins (with its name) or ends.

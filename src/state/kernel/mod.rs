@@ -6,13 +6,14 @@
 //!                                                                                              `-> state history
 //! ```
 //! [`record`] is the way in. The [`Machine`] keeps one slot per fact: who runs on a CPU and in which interrupt context
-//! (`cpu`), what the scheduler does with a thread (`life`, `sched`, `calls`), which incarnation an id means (`who`, `user`), what losses leave of that (`losses`), which send a
-//! packet comes from (`packets`), which block requests are open (`requests`), which functions were entered (`functions`), for
+//! (`cpu`), what the scheduler does with a thread (`life`, `sched`, `calls`), what is told of threads by name (`told`), which incarnation an id means (`who`, `user`), what losses leave of that (`losses`), which send a
+//! packet comes from (`packets`), which block requests are open (`requests`), which functions were entered (`functions`), what happens on a thread whoever recorded it (`common`), for
 //! whom a kernel worker works (`works`). A wake-up meets all of them in `label`,
 //! which says what the woken thread had waited for.
 
 mod calls;
 mod close;
+mod common;
 mod counters;
 mod cpu;
 mod functions;
@@ -27,6 +28,7 @@ mod prev_state;
 mod record;
 mod requests;
 mod sched;
+mod told;
 mod user;
 mod who;
 mod works;

@@ -2,8 +2,9 @@
 //!
 //! Sends wait in a list for each connection and direction. A receive takes the first with equal sequence number,
 //! acknowledgement and flags; else the first whose bytes its own bytes are part of (segmentation splits, receive
-//! offload joins). Without a TCP header the address of the buffer is the key, which serves on one host. The lists are
-//! bounded in number and age; cost: the length of a connection's list, which is short where packets arrive.
+//! offload joins). Without a TCP header the address of the buffer is the key, which serves on one host; buffers are used
+//! again, so what was sent in one before events were lost is no sender of what arrives in it later. The lists are bounded in
+//! number and age; cost: the length of a connection's list, which is short where packets arrive.
 
 use crate::base::time::Ns;
 use crate::event::batch::{Flow, Packet, Segment};
@@ -45,6 +46,8 @@ pub(super) struct Packets {
     order: VecDeque<(Ns, Route)>,
     /// What came before its send, in order of time.
     early: VecDeque<(Ns, HostId, Segment, Ended)>,
+    /// When events of a host were lost last.
+    lost: HashMap<HostId, Ns>,
 }
 
 fn route(host: HostId, packet: &Packet) -> Route {
@@ -108,10 +111,18 @@ impl Packets {
         }
     }
 
+    /// Events of a host are lost from `t` on.
+    pub fn lose(&mut self, host: HostId, t: Ns) {
+        self.lost.insert(host, t);
+    }
+
     /// A packet arrives: who sent it, and when.
     pub fn receive(&mut self, host: HostId, packet: &Packet) -> Option<(ThreadId, Ns)> {
         let route = route(host, packet);
         let waiting = self.waiting.get_mut(&route)?;
+        if let (Route::Buffer(..), Some(lost)) = (route, self.lost.get(&host)) {
+            waiting.retain(|sent| sent.at >= *lost);
+        }
         let segment = packet.tcp.unwrap_or_default();
         let exact =
             |s: &Sent| (s.segment.seq, s.segment.ack, s.segment.flags) == (segment.seq, segment.ack, segment.flags);
@@ -178,6 +189,12 @@ mod tests {
         packets.send(HOST, &packet, ThreadId(1), 10);
         assert_eq!(packets.receive(HostId(1), &packet), None);
         assert_eq!(packets.receive(HOST, &packet), Some((ThreadId(1), 10)));
+        // After a loss it may hold another packet.
+        packets.send(HOST, &packet, ThreadId(1), 20);
+        packets.send(HOST, &tcp(100, 10, 0), ThreadId(1), 20);
+        packets.lose(HOST, 30);
+        assert_eq!(packets.receive(HOST, &packet), None);
+        assert_eq!(packets.receive(HOST, &tcp(100, 10, 0)), Some((ThreadId(1), 20)));
     }
 
     #[test]

@@ -21,30 +21,23 @@ impl Machine {
     ///
     /// Expected: nothing was known of the CPU; then it ran since the CPU's first event, unless events were lost.
     /// Tolerated: another thread was believed to run here, or this one elsewhere: switches are missing. Then what only
-    /// switches said is not known any more from the last event that agreed with them.
+    /// switches said is not known any more from the last event that agreed with them: who had the CPU, and whether this thread
+    /// still queued for it.
     pub(super) fn runs(&mut self, c: usize, thread: ThreadId, t: Ns) {
-        let agreed = self.cpus[c].agreed;
+        let (agreed, number) = (self.cpus[c].agreed, self.cpus[c].number);
         self.early(thread);
         self.doubt(thread, t);
         if let Some(other) = self.cpus[c].thread {
             let life = &mut self.lives[other.index()];
+            life.followed |= self.cpus[c].is_confirmed();
             if life.sched == Sched::Running(c) {
-                life.change(agreed, Sched::Unknown(Doubt::Gap), &self.reasons);
-                // What follows may still find out that it waited, from here on.
-                life.cut(t, life.own_label(&self.reasons));
+                life.left_unseen(agreed, t, &self.reasons);
             }
-            if self.lives[other.index()].thread.idle {
-                // Nobody queues where nothing runs.
-                self.cpus[c].give_to(None, agreed);
-                self.doubt_queued(thread, agreed);
-            } else {
-                // Whoever was seen to leave the CPU to it got it back: the last switch that was recorded holds until then.
-                self.cpus[c].give_to(None, t);
-            }
+            self.cpus[c].give_to(None, agreed);
         }
+        self.doubt_queued(thread, number, agreed);
         self.leave_elsewhere(c, thread, t);
         let first = self.cpus[c].first.take();
-        let number = self.cpus[c].number;
         let life = &mut self.lives[thread.index()];
         let unseen = life.sched == Sched::Unseen;
         let from = first.filter(|_| unseen).map_or(t, |first| first.max(life.start_of_edge()));
@@ -59,28 +52,27 @@ impl Machine {
         if let Sched::Running(other) = self.lives[thread.index()].sched
             && other != c
         {
-            self.gap(self.cpus[other].host, t);
+            self.gap(thread, t);
             let agreed = self.cpus[other].agreed.min(t);
-            self.lives[thread.index()].change(agreed, Sched::Unknown(Doubt::Gap), &self.reasons);
+            self.lives[thread.index()].left_unseen(agreed, t, &self.reasons);
             if self.cpus[other].thread == Some(thread) {
                 self.cpus[other].give_to(None, agreed);
             }
         }
     }
 
-    /// Switches are missing that no loss tells of.
-    pub(super) fn gap(&mut self, host: HostId, t: Ns) {
-        if let Some(quality) = self.out.quality.get_mut(host.index()) {
-            quality.gaps += 1;
-        }
-        self.notices.add(Notice::SwitchesMissing, 1, || format!("at {t} ns"));
+    /// Switches are missing since `believed` got a CPU, and no loss tells of them.
+    pub(super) fn gap(&mut self, believed: ThreadId, t: Ns) {
+        let (times, first) = &mut self.lives[believed.index()].gaps;
+        *times += 1;
+        *first = t.min(*first);
     }
 
     /// Who was woken while it still ran, about to wait, did not wait: it could go on at once.
     fn early(&mut self, thread: ThreadId) {
         let life = &mut self.lives[thread.index()];
-        let early = |woken: &Ns| life.start_of_edge().saturating_sub(*woken) <= JUST_NOW;
-        if life.sched == Sched::Blocked && life.early_wake.as_ref().is_some_and(early) {
+        let early = |(woken, _): (Ns, Label)| life.start_of_edge().saturating_sub(woken) <= JUST_NOW;
+        if life.sched == Sched::Blocked && life.early_wake.is_some_and(early) {
             life.sched = Sched::Ready;
         }
     }
@@ -93,21 +85,22 @@ impl Machine {
         let (runs, host) = (self.cpus[c].thread, self.cpus[c].host);
         if let Some(quality) = self.out.quality.get_mut(host.index()) {
             quality.switches += 1;
-            quality.contradictions += u64::from(runs.is_some_and(|runs| runs != prev));
         }
         if runs != Some(prev) {
-            if runs.is_some() {
+            if let Some(runs) = runs {
+                self.lives[runs.index()].contradictions += 1;
                 self.inconsistent(t);
             }
             self.runs(c, prev, t);
         }
-        self.cpus[c].leave_all();
+        self.go_on(c);
         let life = &mut self.lives[prev.index()];
         if life.sched != Sched::Running(c) {
             // The CPU knew better than the thread: a wrong switch elsewhere had taken it away.
             life.change(t, Sched::Running(c), &self.reasons);
         }
         life.placed_by_waker = false;
+        life.followed = true;
         match leaves {
             Leaves::Ready => life.change(t, Sched::Ready, &self.reasons),
             Leaves::Blocked | Leaves::Stopped => life.change(t, Sched::Blocked, &self.reasons),
@@ -124,6 +117,7 @@ impl Machine {
         }
         self.doubt(next, t);
         let life = &mut self.lives[next.index()];
+        life.wait_for_own_request();
         life.change(t, Sched::Running(c), &self.reasons);
         life.early_wake = None;
         life.cpu = number;
@@ -139,7 +133,10 @@ impl Machine {
     pub(super) fn wake(&mut self, c: usize, t: Ns, thread: ThreadId, queue: u32, source: WakeSource) {
         let sched = self.lives[thread.index()].sched;
         match sched {
-            Sched::Running(_) => self.lives[thread.index()].early_wake = Some(t),
+            Sched::Running(_) => {
+                let label = self.label(c, t, thread, source);
+                self.lives[thread.index()].early_wake = Some((t, label));
+            }
             Sched::Dead => return,
             Sched::Ready if !matches!(source, WakeSource::Wakeup | WakeSource::Queued) => return,
             Sched::Ready => {}
@@ -153,6 +150,11 @@ impl Machine {
                 let life = &mut self.lives[thread.index()];
                 life.cut(t, label);
                 life.sched = Sched::Ready;
+                if label.qualifier == Some(self.reasons.interrupt)
+                    && let (Some(waker), Some(edge)) = (self.cpus[c].thread, life.thread.edges.len().checked_sub(1))
+                {
+                    self.lives[waker.index()].woke_outside = Some((thread, edge, t));
+                }
                 self.expect_sender(c, t, thread);
             }
         }

@@ -75,10 +75,11 @@ impl Machine {
         if self.cpus[c].thread == Some(thread) {
             self.cpus[c].agreed = event.time;
         } else {
-            if self.cpus[c].thread.is_some() {
-                self.gap(self.cpus[c].host, event.time);
+            if let Some(believed) = self.cpus[c].thread {
+                self.gap(believed, event.time);
             }
             self.runs(c, thread, event.time);
+            self.lives[thread.index()].followed = true;
         }
         self.describe(thread, event.time, identity, ids);
         Some(thread)

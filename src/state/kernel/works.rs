@@ -1,7 +1,7 @@
 //! Pieces of work that threads hand to kernel workers: whose is the one that a worker runs?
 //!
 //! A work item is known by its address from its queueing to its end. One that is queued in an interrupt is nobody's.
-//! The table is bounded: work whose start was not recorded is forgotten when it is full.
+//! An item may be queued again: after events were lost, one that was queued before is nobody's. The table is bounded: work whose start was not recorded is forgotten when it is full.
 
 use crate::state::recording::{HostId, ThreadId};
 use foldhash::HashMap;
@@ -23,8 +23,10 @@ pub(super) enum Work {
 /// See the module.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Works {
-    queued: HashMap<(HostId, u64), ThreadId>,
+    /// By whom and, in number of losses of the host, when.
+    queued: HashMap<(HostId, u64), (ThreadId, u32)>,
     running: HashMap<ThreadId, ThreadId>,
+    losses: HashMap<HostId, u32>,
 }
 
 impl Works {
@@ -36,11 +38,13 @@ impl Works {
                 if self.queued.len() >= MOST {
                     self.queued.clear();
                 }
-                self.queued.extend(by.map(|by| ((host, address), by)));
+                let losses = self.losses.get(&host).copied().unwrap_or(0);
+                self.queued.extend(by.map(|by| ((host, address), (by, losses))));
             }
             Work::Begins(worker) => {
                 self.running.remove(&worker);
-                let by = self.queued.remove(&(host, address));
+                let losses = self.losses.get(&host).copied().unwrap_or(0);
+                let by = self.queued.remove(&(host, address)).filter(|(_, then)| *then == losses).map(|(by, _)| by);
                 // Work that queues work goes on for whoever queued the first.
                 let by = by.map(|by| self.running.get(&by).copied().unwrap_or(by));
                 self.running.extend(by.map(|by| (worker, by)));
@@ -48,6 +52,14 @@ impl Works {
             Work::Ends(worker) => {
                 self.running.remove(&worker);
             }
+        }
+    }
+
+    /// Events of a host were lost, on the CPU where `thread` ran.
+    pub fn lose(&mut self, host: HostId, thread: Option<ThreadId>) {
+        *self.losses.entry(host).or_default() += 1;
+        if let Some(worker) = thread {
+            self.running.remove(&worker);
         }
     }
 
@@ -77,6 +89,10 @@ mod tests {
         works.step(HOST, 300, Work::Queued(None));
         works.step(HOST, 300, Work::Begins(worker));
         assert_eq!(works.of(worker), None);
+        works.step(HOST, 400, Work::Queued(Some(a)));
+        works.lose(HOST, Some(other));
+        works.step(HOST, 400, Work::Begins(worker));
+        assert_eq!((works.of(worker), works.of(other)), (None, None));
         (0..100_000).for_each(|i| works.step(HOST, i, Work::Queued(Some(a))));
         assert!(works.queued.len() <= MOST);
     }

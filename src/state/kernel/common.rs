@@ -1,0 +1,90 @@
+//! Events that are the same in kernel and user-space traces: system calls, call stacks, functions, images, delimiters.
+//!
+//! In: an event and the thread on which it happened, where that is known. Out: what it adds to that thread and to the
+//! recording. Cost: O(1) for each event, and the fields of a delimiter.
+
+use super::life::Sched;
+use super::machine::{Machine, Origin, Renumber};
+use crate::base::names::NameId;
+use crate::base::notice::Notice;
+use crate::base::time::Ns;
+use crate::event::batch::Key;
+use crate::event::kind::{Event, Kind, TextId};
+use crate::state::recording::{Mark, StackSample, ThreadId};
+
+impl Machine {
+    /// Events that are the same in kernel and user-space traces: they happen on `thread`.
+    pub(super) fn common(&mut self, event: &Event, origin: Origin, thread: Option<ThreadId>, ids: &mut Renumber<'_>) {
+        let t = event.time;
+        match event.kind {
+            Kind::CallEntry { name } => {
+                if let (Some(thread), Some(name)) = (thread, ids.name(&mut self.out, name)) {
+                    self.enter_call(thread, t, name);
+                }
+            }
+            Kind::CallExit { name, ret } => {
+                if let Some(thread) = thread {
+                    let name = ids.name(&mut self.out, name);
+                    self.leave_call(thread, t, name, ret);
+                }
+            }
+            Kind::Stack { origin, user, kernel, .. } => {
+                let idle = |thread: ThreadId| self.lives[thread.index()].thread.idle;
+                if let Some(thread) = thread.filter(|t| !idle(*t)) {
+                    let user = ids.stack(&mut self.out.stacks, user);
+                    let kernel = ids.stack(&mut self.out.stacks, kernel);
+                    let life = &mut self.lives[thread.index()];
+                    let before = life.thread.samples.last().map_or(Ns::MIN, |sample| sample.time);
+                    // Told late by another channel: it was taken when the thread left the CPU.
+                    let running = matches!(life.sched, Sched::Running(_));
+                    let time = if running { t } else { life.start_of_edge().clamp(before.min(t), t) };
+                    life.thread.samples.push(StackSample { time, origin, user, kernel });
+                }
+            }
+            Kind::Function { enters, address } => {
+                if let Some(thread) = thread {
+                    self.function(thread, t, enters, address);
+                }
+            }
+            Kind::Latency { ns } => {
+                if let Some(thread) = thread {
+                    self.latency(thread, t, ns);
+                }
+            }
+            Kind::PageFault => {
+                if let (Some(thread), Some(faults)) = (thread, &mut self.out.page_faults) {
+                    faults.push((thread, t));
+                }
+            }
+            Kind::Image(id) => {
+                let batch = ids.batch;
+                if let Some(change) = batch.image_of(id) {
+                    self.user_image(origin.host, event, change, thread, ids);
+                }
+            }
+            Kind::Mark(id) => {
+                let Some(body) = ids.batch.mark_of(id) else { return };
+                if thread.is_none() {
+                    self.notices.add(Notice::UnattachedUser, 1, || format!("at {t} ns"));
+                }
+                let mut name = |id: TextId| ids.name(&mut self.out, id).unwrap_or(NameId(u32::MAX));
+                let mark = Mark {
+                    time: t,
+                    task: body.task,
+                    begins: body.begins,
+                    thread,
+                    trace: u32::from(event.trace),
+                    cpu: event.cpu,
+                    key: body.key.map(|key| match key {
+                        Key::Number(n) => n,
+                        Key::Text(text) => i64::from(name(text).0),
+                    }),
+                    kind: body.kind.map(&mut name),
+                    fields: body.fields.iter().map(|(field, value)| (name(*field), *value)).collect(),
+                };
+                self.out.marks.push(mark);
+            }
+            _ => {}
+        }
+    }
+}

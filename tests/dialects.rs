@@ -1,0 +1,162 @@
+//! What other tracers write in CTF is read as LTTng's own: perf's, as `perf data convert --to-ctf --all` writes it (6.1).
+//!
+//! The traces are written here, with the events, fields and order of a recording that was converted: what perf tells of threads
+//! (`perf_comm`, `perf_fork`, `perf_exit`) lies in the stream of CPU 0 whoever ran there, partly at time 0.
+
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
+#[path = "support/ctf_writer.rs"]
+mod ctf_writer;
+
+use ctf_writer::{Channel, Event, Task, TraceWriter, Value};
+use std::path::Path;
+use std::rc::Rc;
+use whyslow::analysis::recording::{EdgeKind, HostId, Recording};
+use whyslow::base::time::Ns;
+use whyslow::base::work::Work;
+use whyslow::input::{Argument, Opened, Source, open};
+use whyslow::state::kernel::{Options, record};
+
+const START: Ns = 15_605_000_000_000;
+const LEADER: i32 = 100;
+const WORKER: i32 = 101;
+
+fn event(time: Ns, cpu: u32, name: &'static str, fields: Vec<(&'static str, Value)>) -> Event {
+    Event { time, cpu, name: name.into(), fields, on: Rc::new(Task::default()), stack: None }
+}
+
+/// One of perf's own records.
+fn told(time: Ns, name: &'static str, (pid, tid): (i32, i32), more: Vec<(&'static str, Value)>) -> Event {
+    let mut fields = vec![("pid", Value::U32(pid as u32)), ("tid", Value::U32(tid as u32))];
+    fields.extend(more);
+    event(time, 0, name, fields)
+}
+
+/// A sample of a tracepoint.
+fn sample(time: Ns, cpu: u32, name: &'static str, (pid, tid): (i32, i32), more: Vec<(&'static str, Value)>) -> Event {
+    let mut fields = vec![("perf_tid", Value::I32(tid)), ("perf_pid", Value::I32(pid))];
+    fields.extend(more);
+    event(time, cpu, name, fields)
+}
+
+fn switch(time: Ns, cpu: u32, pid: i32, (prev, state): (i32, i64), next: i32) -> Event {
+    let text = |tid: i32| Value::Text(if tid == 0 { "swapper".into() } else { "stale".into() });
+    let fields = vec![
+        ("prev_comm", text(prev)),
+        ("prev_pid", Value::I32(prev)),
+        ("prev_prio", Value::I32(120)),
+        ("prev_state", Value::I64(state)),
+        ("next_comm", text(next)),
+        ("next_pid", Value::I32(next)),
+        ("next_prio", Value::I32(120)),
+    ];
+    sample(time, cpu, "sched:sched_switch", (pid, prev), fields)
+}
+
+fn events() -> Vec<Event> {
+    let comm = |text: &str| vec![("comm", Value::Text(text.to_owned()))];
+    let family = |ppid: i32, ptid: i32, time: Ns| {
+        vec![("ppid", Value::U32(ppid as u32)), ("ptid", Value::U32(ptid as u32)), ("time", Value::U64(time as u64))]
+    };
+    let call = |id: i64| vec![("id", Value::I64(id))];
+    let done = |id: i64, ret: i64| vec![("id", Value::I64(id)), ("ret", Value::I64(ret))];
+    let forked = vec![
+        ("parent_comm", Value::Text("server".into())),
+        ("parent_pid", Value::I32(LEADER)),
+        ("child_comm", Value::Text("server".into())),
+        ("child_pid", Value::I32(WORKER)),
+    ];
+    let on = (LEADER, WORKER);
+    vec![
+        told(0, "perf_comm", (LEADER, LEADER), comm("perf-exec")),
+        told(START + 10, "perf_comm", (LEADER, LEADER), comm("server")),
+        sample(START + 20, 1, "raw_syscalls:sys_enter", (LEADER, LEADER), call(56)),
+        told(START + 30, "perf_fork", on, family(LEADER, LEADER, START + 30)),
+        sample(START + 35, 1, "sched:sched_process_fork", (LEADER, LEADER), forked),
+        switch(START + 50, 1, LEADER, (LEADER, 0), WORKER),
+        told(START + 60, "perf_comm", on, comm("worker-x")),
+        sample(START + 70, 1, "raw_syscalls:sys_enter", on, call(98)),
+        sample(START + 90, 1, "raw_syscalls:sys_exit", on, done(98, 0)),
+        told(START + 110, "perf_exit", on, family(LEADER, LEADER, START + 110)),
+        switch(START + 120, 1, LEADER, (WORKER, 0x10), LEADER),
+        sample(START + 150, 1, "raw_syscalls:sys_exit", (LEADER, LEADER), done(56, 101)),
+        switch(START + 200, 1, LEADER, (LEADER, 1), 0),
+    ]
+}
+
+fn opened(folder: &Path, environment: &[(&str, &str)]) -> Vec<Source> {
+    let mut trace = TraceWriter::new("", "kernel", 0x77, 0x99);
+    trace.environment = environment.iter().map(|(k, v)| ((*k).to_owned(), (*v).to_owned())).collect();
+    trace.span = (0, START + 300);
+    trace.channels.push(Channel {
+        name: "perf_stream".into(),
+        contexts: Vec::new(),
+        events: events(),
+        discarded: Vec::new(),
+    });
+    trace.write(folder);
+    let arguments = [Argument { label: None, path: folder.to_owned() }];
+    let Opened::Traces(sources) = open(&arguments, &Work::new(1)).unwrap() else { panic!("no trace") };
+    sources
+}
+
+fn read(sources: &[Source]) -> Recording {
+    let traces: Vec<_> = sources.iter().map(|s| &s.trace).collect();
+    record(&traces, &[], &Options::default(), &Work::new(1)).unwrap().0
+}
+
+const PERF: [(&str, &str); 6] = [
+    ("host", "machine-7"),
+    ("sysname", "Linux"),
+    ("release", "6.1.0"),
+    ("machine", "aarch64"),
+    ("domain", "kernel"),
+    ("tracer_name", "perf"),
+];
+
+#[test]
+fn what_perf_tells_of_threads_names_them_and_their_processes() {
+    let folder = tempfile::tempdir().unwrap();
+    let sources = opened(&folder.path().join("trace"), &PERF);
+    assert_eq!(sources[0].trace.host(), Some("machine-7"));
+    let recording = read(&sources);
+    assert_eq!(recording.names.get(recording.hosts[0].name), "machine-7");
+    assert_eq!(recording.hosts[0].kernel_release.as_deref(), Some("6.1.0"));
+    let of = |tid: i32| recording.threads.iter().filter(|t| t.tid == tid && !t.idle).collect::<Vec<_>>();
+    // One fork, told twice.
+    let [worker] = of(WORKER)[..] else { panic!("{:?}", of(WORKER)) };
+    assert_eq!((worker.pid, worker.life.start, worker.life.end), (LEADER, START + 30, START + 120));
+    let name = |t: Ns| recording.names.get(worker.name_at(t).unwrap());
+    assert_eq!(name(START + 100), "worker-x");
+    let leader = of(LEADER)[0];
+    assert_eq!(recording.names.get(leader.name_at(START + 15).unwrap()), "server");
+    // What perf made up when it began, with time 0, is no part of the recording.
+    assert_eq!((recording.span.start, leader.life.start), (START + 20, START + 20));
+    assert_eq!(recording.check(), None);
+    // CPU 0 was never seen to run anybody.
+    assert!(recording.runs(HostId(0), 0).is_empty());
+    assert!(worker.edges.iter().any(|e| e.kind == EdgeKind::Running && e.span.len() == 70), "{:?}", worker.edges);
+}
+
+#[test]
+fn numbers_of_system_calls_are_those_of_the_machine() {
+    let folder = tempfile::tempdir().unwrap();
+    for (at, (entry, machine, calls)) in [
+        ("machine", "aarch64", ["openat", "futex"]),
+        ("architecture", "x86_64", ["clone", "getrusage"]),
+        ("arch", "i686", ["mpx", "profil"]),
+        ("machine", "vax", ["syscall 56", "syscall 98"]),
+    ]
+    .into_iter()
+    .enumerate()
+    {
+        let recording = read(&opened(&folder.path().join(at.to_string()), &[("domain", "kernel"), (entry, machine)]));
+        let calls_of = |tid: i32| {
+            let thread = recording.threads.iter().find(|t| t.tid == tid && !t.idle).unwrap();
+            thread.calls.iter().map(|c| recording.names.get(c.name).to_owned()).collect::<Vec<_>>()
+        };
+        // The worker comes back from the call that made it.
+        assert_eq!(calls_of(LEADER), [calls[0]], "{machine}");
+        assert_eq!(calls_of(WORKER), calls, "{machine}");
+    }
+}
