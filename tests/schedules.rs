@@ -6,7 +6,7 @@
 mod schedule;
 
 use proptest::prelude::*;
-use schedule::{CPUS, Instant, World, simulate};
+use schedule::{CPUS, Instant, World, simulate, simulate_kernel};
 use whyslow::analysis::path::{label, walk};
 use whyslow::analysis::recording::{HostId, Recording, ThreadId};
 use whyslow::base::time::{Ns, Span};
@@ -77,7 +77,7 @@ proptest! {
 
     #[test]
     fn the_machine_finds_what_the_scheduler_did(seed in any::<u64>(), steps in 1..160_usize) {
-        let world = simulate(seed, steps);
+        let world = simulate_kernel(seed, steps);
         let recording = recorded(&world, &[]);
         for task in &world.tasks {
             let thread = recording.find_thread(HostId(0), task.tid, task.born).unwrap();

@@ -46,6 +46,8 @@ pub struct World {
     running: [Option<usize>; CPUS],
     queues: [VecDeque<usize>; CPUS],
     contexts: [Vec<Context>; CPUS],
+    /// Contexts nest as in the kernel; else in any way, as where exits were lost.
+    as_kernels_nest: bool,
     pub events: Vec<Event>,
 }
 
@@ -123,15 +125,23 @@ impl World {
         self.tasks.push(Task { tid, born: self.now, ..Task::default() });
     }
 
+    /// In the kernel nothing but a hard interrupt comes inside another context, and hard ones do not nest.
+    fn may_interrupt(&self, cpu: usize) -> bool {
+        let open = &self.contexts[cpu];
+        if self.as_kernels_nest { !open.contains(&Context::Timer) } else { open.len() < 3 }
+    }
+
     /// One thing happens on one CPU.
     fn step(&mut self, dice: &mut Dice) {
         let cpu = dice.below(CPUS);
         let contexts = [Context::Timer, Context::SoftIrq(4), Context::SoftIrq(3)];
         let inside = !self.contexts[cpu].is_empty();
         match dice.below(10) {
-            // As in the kernel: nothing but a hard interrupt comes inside another context, and hard ones do not nest.
-            0 | 1 if !self.contexts[cpu].contains(&Context::Timer) => {
-                let context = if inside { Context::Timer } else { contexts[dice.below(contexts.len())] };
+            0 | 1 if self.may_interrupt(cpu) => {
+                let mut context = contexts[dice.below(contexts.len())];
+                if inside && self.as_kernels_nest {
+                    context = Context::Timer;
+                }
                 self.contexts[cpu].push(context);
                 self.emit(cpu, Kind::Enter { context, name: TextId::NONE });
             }
@@ -152,10 +162,20 @@ impl World {
     }
 }
 
-/// Each CPU begins with a thread of its own.
+/// Contexts nest in any way.
 pub fn simulate(seed: u64, steps: usize) -> World {
+    run(World::default(), seed, steps)
+}
+
+/// Contexts nest as in the kernel: of such a world the events tell the truth.
+#[allow(dead_code)]
+pub fn simulate_kernel(seed: u64, steps: usize) -> World {
+    run(World { as_kernels_nest: true, ..World::default() }, seed, steps)
+}
+
+/// Each CPU begins with a thread of its own.
+fn run(mut world: World, seed: u64, steps: usize) -> World {
     let mut dice = Dice(seed | 1);
-    let mut world = World::default();
     for cpu in 0..CPUS {
         world.tasks.push(Task { tid: cpu as i32 + 1, ..Task::default() });
         world.queues[cpu].push_back(cpu);
