@@ -31,7 +31,7 @@ pub struct Strip {
 
 /// Rows of the strip of a whole run, and cells of any.
 const ROWS: usize = 64;
-/// See [`ROWS`].
+/// See `ROWS`.
 pub const CELLS: usize = 128;
 
 /// Time shared out over cells.
