@@ -105,7 +105,7 @@ fn less(e: &Evidence<'_>) -> String {
     }
 }
 
-/// `In retry_backoff, asleep or waiting: ...; this recording does not say what ended it: no wake-ups were recorded`.
+/// `In retry_backoff, asleep or waiting: ...; this recording does not say what ended it: no wake-up of it was recorded`.
 fn place_sentence(e: &Evidence<'_>, cause: &Cause, whole: &Whole) -> String {
     let place = &e.ranked.place;
     let site = if place.site.is_empty() { "a place that no stack tells" } else { &place.site };

@@ -130,7 +130,7 @@ pub(super) fn unsaid(kind: Spent, reason: Option<&str>) -> String {
     };
     let (why, remedy) = match reason {
         Some("no wake-up recorded" | "no wake-up was seen") => {
-            ("no wake-ups were recorded", "record sched_waking or sched_wakeup")
+            ("no wake-up of it was recorded", "record sched_waking or sched_wakeup, of all CPUs")
         }
         Some("no scheduler events") => {
             ("the scheduler was not recorded", "record the kernel's sched_switch and sched_waking")

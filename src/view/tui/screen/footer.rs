@@ -1,6 +1,7 @@
 //! The footer: the keys of what lies on top, else of the pane, from the table of actions; or a message.
 
-use crate::view::tui::actions::{Place, TABLE};
+use super::ranks;
+use crate::view::tui::actions::{Action, Place, TABLE};
 use crate::view::tui::app::App;
 use crate::view::tui::canvas::{Canvas, width};
 use crate::view::tui::theme::Scope;
@@ -24,7 +25,8 @@ pub fn draw(canvas: &mut Canvas<'_>, app: &App) {
     let own = TABLE.iter().filter(|e| e.place == place);
     let entries = own.chain(TABLE.iter().filter(|e| e.place == Place::Any));
     let mut words: Vec<(String, &str)> = Vec::new();
-    for entry in entries {
+    let has_ranks = ranks::are_known(app);
+    for entry in entries.filter(|e| has_ranks || e.action != Action::ShowRanks) {
         let Some(word) = entry.footer else { continue };
         // `<` stands for the pair.
         let key = entry.keys.split(' ').next().unwrap_or_default();

@@ -11,6 +11,12 @@ use crate::view::tui::widget::page::{Line, paragraph, plain};
 /// Rows of a strip of the whole run.
 const ROWS: usize = 16;
 
+/// True where there is something to show: the archive of a run.
+pub fn are_known(app: &App) -> bool {
+    let waiting = app.patterns.found.as_ref().and_then(|found| found.anomalies.waiting.as_ref());
+    waiting.is_some_and(|waiting| !waiting.strip.rows.is_empty())
+}
+
 /// Its lines in this width.
 pub fn lines(app: &App, columns: usize) -> Vec<Line> {
     let Some(found) = &app.patterns.found else { return Vec::new() };
