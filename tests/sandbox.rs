@@ -197,7 +197,8 @@ fn the_interface_writes_into_the_current_folder_and_refuses_others_by_name() {
     std::fs::remove_file(other.join("a.json")).ok();
     let mut desk = Desk::new(160, 24);
     let trace = fixture("snap");
-    desk.send(&format!("clear; {} {}\r", env!("CARGO_BIN_EXE_whyslow"), trace.display()));
+    // The temporary folder may be written to as well: it must not be one that holds `other`.
+    desk.send(&format!("clear; TMPDIR=$PWD {} {}\r", env!("CARGO_BIN_EXE_whyslow"), trace.display()));
     desk.wait("Sleeping");
     let export = |desk: &mut Desk, path: &str, answer: &str| {
         desk.send("e");
