@@ -231,27 +231,30 @@ pub fn shifted(classes: &[u32], executions: &[Timed], observed: f64) -> f64 {
         return 0.0;
     }
     let mut random = Random::new(SEED ^ 3);
-    let mut places: Vec<usize> = (0..n).collect();
+    let mut shifted = classes[..n].to_vec();
+    let whole = executions.iter().map(|(ns, _)| ns).sum::<f64>() / executions.len().max(1) as f64;
+    let mut sums = vec![(0.0, 0.0); classes.iter().max().map_or(0, |most| *most as usize + 1)];
+    // Both sides are below the length of the ring: to divide would cost more than all the rest.
+    let around = |at: usize, length: usize| if at >= length { at - length } else { at };
     let reaching = (0..SHIFTS).filter(|_| {
         let shift = random.below(n);
         for block in 0..BLOCKS {
             let turn = random.below(length.div_ceil(4));
             for i in 0..length {
-                places[block * length + i] = (block * length + (i + turn) % length + shift) % n;
+                shifted[block * length + i] = classes[around(block * length + around(i + turn, length) + shift, n)];
             }
         }
-        (BLOCKS * length..n).for_each(|at| places[at] = (at + shift) % n);
-        differ(&places, classes, executions) >= AS_MUCH * observed
+        (BLOCKS * length..n).for_each(|at| shifted[at] = classes[around(at + shift, n)]);
+        differ(&shifted, executions, whole, &mut sums) >= AS_MUCH * observed
     });
     reaching.count() as f64 / SHIFTS as f64
 }
 
-/// By how much the groups' means differ where each execution takes the class at its place, and is replaced by the mean of the others of it.
-fn differ(places: &[usize], classes: &[u32], executions: &[Timed]) -> f64 {
-    let kinds = classes.iter().max().map_or(0, |most| *most as usize + 1);
-    let whole = executions.iter().map(|(ns, _)| ns).sum::<f64>() / executions.len().max(1) as f64;
-    let of = || places.iter().map(|at| classes[*at] as usize).zip(executions);
-    let mut sums = vec![(0.0, 0.0); kinds];
+/// By how much the groups' means differ where each execution is replaced by the mean of the others of its class; by `whole`, the
+/// mean of all, where there are none.
+fn differ(classes: &[u32], executions: &[Timed], whole: f64, sums: &mut [(f64, f64)]) -> f64 {
+    sums.fill((0.0, 0.0));
+    let of = || classes.iter().map(|class| *class as usize).zip(executions);
     for (class, (ns, _)) in of() {
         sums[class] = (sums[class].0 + 1.0, sums[class].1 + ns);
     }
