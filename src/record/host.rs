@@ -1,7 +1,8 @@
 //! What a machine has for recording, and what it allows.
 //!
 //! In: a root folder (`/`; a made-up one in tests) and the folders that programs are looked for in. Out: [`Host`], which
-//! nothing changes any more. Only small files below `/proc` and `/sys` are read, and each recorder is asked for its version.
+//! nothing changes any more. Small files below `/proc`, `/sys`, `/etc` and `/lib/modules` are read, and each recorder is asked for
+//! its version. One file is written, with the value that it has: nothing else tells whether tracing may be switched on.
 
 use super::Recorder;
 use super::shell::Line;
