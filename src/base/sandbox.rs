@@ -78,7 +78,7 @@ pub fn confine(_rules: &Rules) -> Result<(), String> {
     Err("only Linux has Landlock".into())
 }
 
-/// The error of writing to `path`, which names the folders that may be written to where the sandbox refused it.
+/// The error of writing to `path`; where the sandbox refused it, the error says so, and how to go without.
 pub fn explained(path: &Path, error: io::Error) -> io::Error {
     let Some(writable) = WRITABLE.get().filter(|_| error.kind() == io::ErrorKind::PermissionDenied) else {
         return error;
@@ -88,8 +88,5 @@ pub fn explained(path: &Path, error: io::Error) -> io::Error {
     if within {
         return error;
     }
-    let named: Vec<String> = writable.iter().map(|w| w.display().to_string()).collect();
-    let why =
-        format!("the sandbox lets be written below {} only; start with --no-sandbox for others", named.join(", "));
-    io::Error::new(io::ErrorKind::PermissionDenied, why)
+    io::Error::new(io::ErrorKind::PermissionDenied, "outside the sandbox, start with --no-sandbox")
 }

@@ -315,7 +315,8 @@ pub fn write_new(path: &std::path::Path, text: &[u8], overwrite: bool) -> Outcom
     match file::write(path, text, existing) {
         Ok(()) => Outcome::Written(text.len() as u64),
         Err(e) if e.kind() == std::io::ErrorKind::AlreadyExists => Outcome::Exists,
-        Err(e) => Outcome::Failed(format!("{}: {}", path.display(), sandbox::explained(path, e))),
+        // The reason and its remedy first: the line is cut at the screen's edge, and the user has just typed the path.
+        Err(e) => Outcome::Failed(format!("{}: {}", sandbox::explained(path, e), path.display())),
     }
 }
 
