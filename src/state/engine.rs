@@ -165,7 +165,9 @@ fn cuts(traces: &[&Trace], target: ChunkTarget, workers: usize) -> Vec<Ns> {
     let mut cuts = Vec::new();
     let mut weight = 0;
     for (begin, bytes) in begins {
-        if weight > 0 && size(left).is_some_and(|size| weight >= size) && cuts.last() != Some(&begin) {
+        // At the end of time nothing is cut: the last chunk holds it, and no other may.
+        let fits = begin < Ns::MAX && cuts.last() != Some(&begin);
+        if weight > 0 && fits && size(left).is_some_and(|size| weight >= size) {
             cuts.push(begin);
             left -= weight;
             weight = 0;

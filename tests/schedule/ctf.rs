@@ -2,7 +2,7 @@
 //! that read and write mixed in. On demand it is damaged as recordings are: packets are missing or tell of lost
 //! events, ids of threads are exchanged, forks come twice.
 
-use super::{CPUS, Dice, World, simulate};
+use super::{CPUS, Dice, World, simulate, simulate_kernel};
 use std::path::{Path, PathBuf};
 use whyslow::base::time::Ns;
 use whyslow::event::kind::{Context, Kind};
@@ -170,8 +170,9 @@ fn packets(cpu: usize, events: &[Recorded], end: Ns, damaged: bool, dice: &mut D
 
 /// Write a recording of a schedule of so many steps into `folder`.
 pub fn write(folder: &Path, seed: u64, steps: usize, damaged: bool) -> PathBuf {
+    // Every other pair of seeds nests contexts in any way.
+    let world = if seed / 2 % 2 == 0 { simulate(seed, steps) } else { simulate_kernel(seed, steps) };
     let mut dice = Dice(seed | 1);
-    let world = simulate(seed, steps);
     let _ = std::fs::remove_dir_all(folder);
     std::fs::create_dir_all(folder).unwrap();
     std::fs::write(folder.join("metadata"), METADATA).unwrap();
