@@ -171,7 +171,7 @@ fn packets(cpu: usize, events: &[Recorded], end: Ns, damaged: bool, dice: &mut D
 /// Write a recording of a schedule of so many steps into `folder`.
 pub fn write(folder: &Path, seed: u64, steps: usize, damaged: bool) -> PathBuf {
     // Every other pair of seeds nests contexts in any way.
-    let world = if seed / 2 % 2 == 0 { simulate(seed, steps) } else { simulate_kernel(seed, steps) };
+    let world = if (seed / 2).is_multiple_of(2) { simulate(seed, steps) } else { simulate_kernel(seed, steps) };
     let mut dice = Dice(seed | 1);
     let _ = std::fs::remove_dir_all(folder);
     std::fs::create_dir_all(folder).unwrap();
