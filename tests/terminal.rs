@@ -214,31 +214,111 @@ fn nothing_that_is_sent_makes_the_keyboard_deaf() {
     is_back(&mut desk);
 }
 
-/// A terminal whose other side reads nothing any more: a signal ends the program all the same, and soon.
+/// How a terminal takes nothing: nobody reads its other side any more, or its output was stopped as by Ctrl-S.
+#[derive(Clone, Copy, Debug)]
+enum Stalled {
+    Unread,
+    Stopped,
+}
+
+/// The program in a terminal that takes nothing any more; with what keeps that terminal open.
+fn stalled(how: Stalled) -> (Box<dyn portable_pty::Child + Send + Sync>, Box<dyn portable_pty::MasterPty + Send>) {
+    let trace = concat!(env!("CARGO_MANIFEST_DIR"), "/fixtures/traces/lock-contention");
+    let size = PtySize { rows: 200, cols: 500, pixel_width: 0, pixel_height: 0 };
+    let pty = portable_pty::native_pty_system().openpty(size).unwrap();
+    let mut command = portable_pty::CommandBuilder::new(env!("CARGO_BIN_EXE_whyslow"));
+    command.args([trace, "--theme", "dark"]);
+    command.env("TERM", "xterm-256color");
+    let mut child = pty.slave.spawn_command(command).unwrap();
+    let mut keys = pty.master.take_writer().unwrap();
+    let mut reader = pty.master.try_clone_reader().unwrap();
+    if matches!(how, Stalled::Stopped) {
+        // It is up and has drawn something.
+        std::io::Read::read_exact(&mut reader, &mut [0; 2000]).unwrap();
+        let tty = std::fs::File::options().read(true).write(true).open(pty.master.tty_name().unwrap()).unwrap();
+        rustix::termios::tcflow(tty, rustix::termios::Action::OOff).unwrap();
+    }
+    // Nobody reads: redrawing fills what the kernel keeps for the reader.
+    for _ in 0..60 {
+        std::thread::sleep(Duration::from_millis(30));
+        std::io::Write::write_all(&mut keys, b"\x0c").unwrap();
+    }
+    assert!(child.try_wait().unwrap().is_none(), "it should still run");
+    (child, pty.master)
+}
+
+/// How long something takes to end; it does within ten seconds.
+fn ends(what: &str, mut has_ended: impl FnMut() -> bool) -> Duration {
+    let sent = std::time::Instant::now();
+    while !has_ended() {
+        assert!(sent.elapsed() < Duration::from_secs(10), "{what}: still there");
+        std::thread::sleep(Duration::from_millis(2));
+    }
+    sent.elapsed()
+}
+
+/// Tests run on busy machines as well, where nobody is there to see the end when it comes: one of these tries has to be soon.
+const TRIES: usize = 4;
+
+fn soon(what: &str, mut once: impl FnMut() -> Duration) {
+    let took: Vec<Duration> = (0..TRIES)
+        .map_while({
+            let mut done = false;
+            move |_| {
+                let took = (!done).then(&mut once)?;
+                done = took < Duration::from_secs(1);
+                Some(took)
+            }
+        })
+        .collect();
+    assert!(took.last().is_some_and(|t| *t < Duration::from_secs(1)), "{what}: {took:?}");
+}
+
+/// A signal ends the program within a second, whatever the terminal does.
 #[test]
 fn signals_end_it_while_the_terminal_takes_nothing() {
-    for signal in ["TERM", "HUP", "INT"] {
-        let trace = concat!(env!("CARGO_MANIFEST_DIR"), "/fixtures/traces/lock-contention");
-        let size = PtySize { rows: 200, cols: 500, pixel_width: 0, pixel_height: 0 };
-        let pty = portable_pty::native_pty_system().openpty(size).unwrap();
-        let mut command = portable_pty::CommandBuilder::new(env!("CARGO_BIN_EXE_whyslow"));
-        command.args([trace, "--theme", "dark"]);
-        command.env("TERM", "xterm-256color");
-        let mut child = pty.slave.spawn_command(command).unwrap();
-        let mut keys = pty.master.take_writer().unwrap();
-        // Nobody reads: redrawing fills what the kernel keeps for the reader.
-        for _ in 0..60 {
-            std::thread::sleep(Duration::from_millis(30));
-            std::io::Write::write_all(&mut keys, b"\x0c").unwrap();
+    for how in [Stalled::Unread, Stalled::Stopped] {
+        for signal in ["TERM", "HUP", "INT"] {
+            soon(&format!("{signal}, {how:?}"), || {
+                let (mut child, _terminal) = stalled(how);
+                let pid = child.process_id().unwrap().to_string();
+                assert!(
+                    std::process::Command::new("kill").args([&format!("-{signal}"), &pid]).status().unwrap().success()
+                );
+                ends(signal, || child.try_wait().unwrap().is_some())
+            });
         }
-        let pid = child.process_id().unwrap().to_string();
-        assert!(child.try_wait().unwrap().is_none(), "it should still run");
-        let sent = std::time::Instant::now();
-        assert!(std::process::Command::new("kill").args([&format!("-{signal}"), &pid]).status().unwrap().success());
-        while child.try_wait().unwrap().is_none() {
-            // A second on a quiet machine; tests also run on busy ones.
-            assert!(sent.elapsed() < Duration::from_secs(5), "{signal}: still there");
-            std::thread::sleep(Duration::from_millis(10));
+    }
+}
+
+/// The terminal is the shell's while the program is stopped: woken to be killed, it dies and leaves the terminal alone.
+#[test]
+fn signals_end_it_while_it_is_stopped() {
+    for stop in ["-TSTP", "-STOP"] {
+        // INT alone wakes nobody, and no shell does it for INT.
+        for name in ["TERM", "HUP"] {
+            soon(&format!("{name} after {stop}"), || {
+                let mut desk = Desk::new(80, 24);
+                let before = settings(&mut desk, "before");
+                start(&mut desk);
+                let pid = pid(&desk);
+                signal(&desk, stop);
+                desk.wait("Stopped");
+                // The shell takes the screen back by itself only where the program did not.
+                desk.send("stty sane; clear\r");
+                let sane = settings(&mut desk, "stopped");
+                // bash wakes the job that it kills.
+                desk.send(&format!("kill -{name} %1\r"));
+                let gone = || !std::path::Path::new("/proc").join(&pid).exists();
+                let took = ends(name, || {
+                    // Whoever sits there types on.
+                    desk.send("\r");
+                    std::thread::sleep(Duration::from_millis(20));
+                    gone()
+                });
+                assert_eq!(settings(&mut desk, "after"), sane, "{before}");
+                took
+            });
         }
     }
 }

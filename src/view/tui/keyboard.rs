@@ -17,6 +17,7 @@
 
 use super::ground;
 use super::key::Key;
+use super::terminal::is_background;
 use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use std::io;
@@ -352,7 +353,10 @@ pub fn read(resized: &UnixStream, mut take: impl FnMut(Input) -> bool) -> io::Re
             rustix::io::read(resized, &mut signals)?;
             inputs.push(Input::Resized);
         }
-        if !of_terminal.is_empty() {
+        if !of_terminal.is_empty() && is_background() {
+            // What is typed now is the shell's.
+            std::thread::sleep(PATIENCE);
+        } else if !of_terminal.is_empty() {
             match rustix::io::read(terminal, &mut bytes) {
                 Ok(0) => inputs.push(Input::Closed),
                 Ok(n) => decoder.feed(bytes.get(..n).unwrap_or(&[]), |input| inputs.push(input)),

@@ -5,7 +5,8 @@
 //! screen down); SIGTERM, SIGHUP, SIGINT, SIGQUIT (told to the loop, which leaves and dies by the same signal; if the
 //! loop does not answer in time, because the terminal takes nothing, the watching thread does it); Ctrl-Z and SIGTSTP (leave, stop, come back at `fg`);
 //! SIGCONT after a stop from outside (the shell may have changed the terminal: everything is set and drawn again).
-//! Leaving is idempotent and writes nothing when there is nothing to give back. It waits for nobody: the loop may stand in a
+//! Whoever is in the background (stopped, then killed by its shell, which wakes it for that) touches nothing: the terminal is the
+//! shell's, and setting its modes from there stops the process instead. Leaving is idempotent and writes nothing when there is nothing to give back. It waits for nobody: the loop may stand in a
 //! write with the lock on stdout, while the terminal's other side reads nothing. So the modes come first, which no output holds
 //! up, then the sequences through an opening of the terminal of its own that does not block; what it does not take is left.
 
@@ -34,6 +35,11 @@ static MODES: Mutex<Option<Termios>> = Mutex::new(None);
 /// who is out of memory leaves this way too.
 const LEAVING: &[u8] =
     b"\x1b[r\x1b[m\x1b[?1006l\x1b[?1015l\x1b[?1003l\x1b[?1002l\x1b[?1000l\x1b[?2004l\x1b[?1049l\x1b[?25h";
+
+/// So long a signal takes at most until the thread that watches for it has ended the process, however busy the machine is.
+const SIGNALS_FIRST: Duration = Duration::from_millis(800);
+/// So long the loop may take to end by itself.
+const LOOP_FIRST: Duration = Duration::from_millis(300);
 
 /// So long the terminal may take to accept the last bytes.
 const LAST_WORDS: Timespec = Timespec { tv_sec: 0, tv_nsec: 100_000_000 };
@@ -68,6 +74,7 @@ impl Terminal {
     }
 
     fn take(&self) -> io::Result<()> {
+        signals_first();
         let modes = tcgetattr(rustix::stdio::stdin())?;
         let mut raw = modes.clone();
         *MODES.lock().unwrap_or_else(PoisonError::into_inner) = Some(modes);
@@ -96,6 +103,7 @@ impl Terminal {
 
     /// Set everything again: somebody else had the terminal.
     pub fn retake(&mut self) -> io::Result<()> {
+        signals_first();
         // Raw mode is only entered from the state before it, so that leaving restores that state.
         restore_modes();
         self.take()
@@ -132,8 +140,24 @@ pub fn leave() {
     if !TAKEN.swap(false, Ordering::SeqCst) {
         return;
     }
+    if is_background() {
+        return;
+    }
     restore_modes();
     say_without_waiting(LEAVING);
+}
+
+/// Who was woken to be killed dies before it asks for the terminal; who was sent to the background (`bg`) asks, and stops again.
+fn signals_first() {
+    if is_background() {
+        std::thread::sleep(SIGNALS_FIRST);
+    }
+}
+
+/// The terminal is somebody else's now: whoever reads from it or sets its modes is stopped.
+pub fn is_background() -> bool {
+    let group = rustix::termios::tcgetpgrp(rustix::stdio::stdin());
+    group.is_ok_and(|group| group != rustix::process::getpgrp())
 }
 
 /// Give the terminal the modes it had.
@@ -201,7 +225,7 @@ pub fn watch_signals(tell: impl Fn(Told) + Send + 'static) -> io::Result<()> {
                 deadly => {
                     tell(Told::Die(deadly));
                     // The loop may hang in a write to a terminal that takes nothing.
-                    std::thread::sleep(Duration::from_millis(300));
+                    std::thread::sleep(LOOP_FIRST);
                     die_by(deadly);
                 }
             }
