@@ -31,6 +31,7 @@ pub(super) fn assign_meaning(schema: &mut Schema) -> Resolved<()> {
         let mut clocks = Vec::new();
         if let Some(context) = &mut stream.packet_context {
             mark_members(context, &CONTEXT, "stream.packet.context")?;
+            mark_escaped_cpu(context);
             for name in ["timestamp_begin", "timestamp_end"] {
                 map_to_only_clock(context, name, &mut schema.clocks)?;
             }
@@ -67,6 +68,21 @@ fn mark_members(root: &mut Field, roles: &[(&str, Role)], place: &str) -> Resolv
         }
     }
     Ok(())
+}
+
+/// `cpu_id` is the tracers' word and none of CTF's, so whoever writes a trace again escapes it like any name (babeltrace's sink).
+fn mark_escaped_cpu(context: &mut Field) {
+    let Kind::Struct(members) = &mut context.kind else { return };
+    if members.iter().any(|m| &*m.written == "cpu_id") {
+        return;
+    }
+    for member in members.iter_mut().filter(|m| &*m.written == "_cpu_id") {
+        if let Kind::Bits(bits) = &mut member.field.kind
+            && !bits.signed
+        {
+            bits.saves.push(Role::Cpu.slot());
+        }
+    }
 }
 
 fn check_header(header: &mut Field) -> Resolved<()> {

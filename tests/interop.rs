@@ -1,0 +1,118 @@
+//! What other tools write reads like its original: traces by barectf's tracer, traces rewritten by babeltrace2, a recording
+//! converted by perf. `fixtures/interop/README.md` tells how each was made; no tool is needed here.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
+#[path = "support/ask.rs"]
+mod ask;
+
+use ask::{fixture, run, said, whyslow};
+use std::path::{Path, PathBuf};
+
+fn written(name: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("fixtures/interop").join(name)
+}
+
+/// What a command prints about a trace; nothing in it is malformed.
+fn answer(words: &[&str], trace: &Path) -> String {
+    let out = run(whyslow(words).arg("--strict").arg(trace));
+    assert!(out.status.success(), "{words:?} of {}: {}", trace.display(), said(&out));
+    String::from_utf8(out.stdout).unwrap()
+}
+
+fn events(trace: &Path) -> String {
+    answer(&["dump", "--canonical"], trace)
+}
+
+/// Line by line, so that the first difference is what the test shows.
+fn assert_alike(found: &str, expected: &str, what: &str) {
+    for (number, (found, expected)) in found.lines().zip(expected.lines()).enumerate() {
+        assert_eq!(found, expected, "{what}, event {}", number + 1);
+    }
+    assert_eq!(found.lines().count(), expected.lines().count(), "{what}");
+}
+
+#[test]
+fn what_barectf_writes_is_what_its_caller_said() {
+    let expected = std::fs::read_to_string(written("barectf/expected.txt")).unwrap();
+    assert!(expected.lines().count() > 30);
+    assert_alike(&events(&written("barectf/trace")), &expected, "barectf");
+}
+
+/// Its clock stands in the metadata twice, which is a note and no malformation.
+#[test]
+fn what_babeltrace_rewrites_reads_like_its_original() {
+    let twice = written("babeltrace2/barectf");
+    let metadata = std::fs::read_to_string(twice.join("metadata")).unwrap();
+    assert_eq!(metadata.lines().filter(|l| *l == "clock {").count(), 2);
+    assert_alike(&events(&twice), &events(&written("barectf/trace")), "barectf's trace");
+    assert!(answer(&["stats", "count"], &twice).contains("declared again, with the same attributes"));
+
+    let (rewritten, recorded) = (written("babeltrace2/split-files"), fixture("split-files"));
+    assert_alike(&events(&rewritten), &events(&recorded), "LTTng's trace");
+    // It is understood as well: who ran where, and why requests were slow.
+    let questions: [&[&str]; 4] = [
+        &["stats", "cpu", "--json"],
+        &["diff", "--json"],
+        &["query", "--json", "--attribute", "cpus/*/thread"],
+        &["anomalies", "--json"],
+    ];
+    for words in questions {
+        let plain = |trace: &Path| answer(words, Path::new(&format!("t={}", trace.display())));
+        assert_eq!(plain(&rewritten), plain(&recorded), "{words:?}");
+    }
+}
+
+/// The listing that a decode case expects.
+fn expected(case: &Path) -> String {
+    let text = std::fs::read_to_string(case).unwrap();
+    text.split_once("\n--- expect\n").unwrap().1.to_owned()
+}
+
+#[test]
+fn every_kind_of_field_that_babeltrace_rewrites_reads_like_its_original() {
+    let mut cases: Vec<PathBuf> =
+        std::fs::read_dir(written("babeltrace2/cases")).unwrap().map(|e| e.unwrap().path()).collect();
+    cases.sort();
+    for trace in &cases {
+        let name = trace.file_name().unwrap().to_str().unwrap();
+        let case = Path::new(env!("CARGO_MANIFEST_DIR")).join("fixtures/ctf").join(format!("pass-1-{name}.case"));
+        assert_alike(&events(trace), &expected(&case), name);
+    }
+    assert_eq!(cases.len(), 16);
+}
+
+/// An event in six columns.
+fn columns(line: &str) -> Vec<&str> {
+    line.split('\t').collect()
+}
+
+/// perf puts the sample's own values before the fields of the tracepoint, which are the same then.
+#[test]
+fn what_perf_converts_reads_like_the_recording() {
+    let (converted, recorded) = (events(&written("perf/ctf")), events(&written("perf/perf.data")));
+    // Records that are no samples (comm, mmap) are not converted.
+    let samples: Vec<Vec<&str>> = recorded.lines().map(columns).filter(|c| !c[2].starts_with("perf:")).collect();
+    assert_eq!((samples.len(), converted.lines().count()), (28, 28));
+    for (sample, event) in samples.iter().zip(converted.lines().map(columns)) {
+        assert_eq!(sample[..3], event[..3]);
+        let fields = sample[5].trim_matches(['{', '}']);
+        assert!(event[5].ends_with(&format!(",{fields}}}")), "{event:?} for {sample:?}");
+    }
+    // Who ran is known of both.
+    let busy = |trace: &str| {
+        let answer: serde_json::Value =
+            serde_json::from_str(&answer(&["stats", "cpu", "--json"], &written(trace))).unwrap();
+        let mut threads: Vec<(i64, i64)> = answer["threads"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .map(|t| (t["tid"].as_i64().unwrap(), t["cpu_ns"].as_i64().unwrap()))
+            .collect();
+        threads.sort_unstable();
+        threads
+    };
+    let (converted, recorded) = (busy("perf/ctf"), busy("perf/perf.data"));
+    // Of who ran when the recording began, perf.data tells more: what the thread's own records say of it before the first sample.
+    let alike = converted.iter().filter(|thread| recorded.contains(thread)).count();
+    assert!(alike > 5 && alike + 2 >= converted.len(), "{converted:?} for {recorded:?}");
+}
