@@ -12,11 +12,12 @@ use super::functions::{Functions, called};
 use super::recording::{EdgeKind, Recording, Thread, ThreadId};
 use super::symbols::files::Places;
 use super::turns::{Sites, Wait, waits};
-use crate::base::names::fold_digits;
+use crate::base::names::{NameId, fold_digits};
 use crate::base::statistics::nearest_rank;
 use crate::base::time::Ns;
 use crate::base::work::{Cancelled, Work};
 use crate::event::derived::{Derived, Turn};
+use foldhash::HashMap;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Executions from which a task answers.
@@ -113,6 +114,16 @@ fn ranked(activity: &Activity, tasks: BTreeMap<Derived, Durations>) -> Vec<Candi
 /// Where threads of one name wait, and between which waits: by name, by call, the turns' durations and all waits.
 type WaitPlaces = BTreeMap<(String, String), (Vec<Ns>, usize)>;
 
+/// Where one thread waits.
+#[derive(Default)]
+struct WaitPlace {
+    /// Between two waits.
+    turns: Vec<Ns>,
+    waits: usize,
+    /// When the last one ended.
+    last: Option<Ns>,
+}
+
 /// Places of loops: names of threads with digits folded, and the call in which they wait for their next turn.
 pub type LoopPlaces = BTreeSet<(String, String)>;
 
@@ -134,17 +145,22 @@ pub fn loops(
     let mut found: WaitPlaces = BTreeMap::new();
     for (id, waits) in &all {
         let (Some(thread), Some(name)) = (recording.thread(*id), activity.name(*id)) else { continue };
-        let mut last: BTreeMap<String, Ns> = BTreeMap::new();
+        let mut own: HashMap<&str, WaitPlace> = HashMap::default();
         for wait in waits.iter().filter(|wait| !wait.for_disk) {
             let call = match &sites {
-                Some(sites) => sites.names(*id, wait.span.start).next_back().map(str::to_owned),
-                None => wait.call.and_then(|at| thread.calls.get(at)).map(|c| recording.names.get(c.name).to_owned()),
+                Some(sites) => sites.names(*id, wait.span.start).next_back(),
+                None => wait.call.and_then(|at| thread.calls.get(at)).map(|c| recording.names.get(c.name)),
             };
             let Some(call) = call else { continue };
-            let place = found.entry((name.to_owned(), call.clone())).or_default();
-            place.1 += 1;
-            let before = last.insert(call, wait.span.end);
-            place.0.extend(before.map(|end| wait.span.start.saturating_sub(end)));
+            let place = own.entry(call).or_default();
+            place.waits += 1;
+            let before = place.last.replace(wait.span.end);
+            place.turns.extend(before.map(|end| wait.span.start.saturating_sub(end)));
+        }
+        for (call, place) in own {
+            let (turns, waits) = found.entry((name.to_owned(), call.to_owned())).or_default();
+            turns.extend(place.turns);
+            *waits += place.waits;
         }
     }
     let mut best: BTreeMap<&str, (&str, usize)> = BTreeMap::new();
@@ -175,11 +191,15 @@ pub fn calls(recording: &Recording, activity: &Activity, loops: &LoopPlaces) -> 
     let mut idle: BTreeMap<Derived, Durations> = BTreeMap::new();
     for (at, thread) in recording.threads.iter().enumerate() {
         let Some(name) = activity.name(ThreadId::at(at)) else { continue };
+        let mut own: HashMap<NameId, Vec<Ns>> = HashMap::default();
         for call in thread.calls.iter().filter(|call| call.ret.is_some()) {
-            let text = recording.names.get(call.name);
+            own.entry(call.name).or_default().push(call.span.len());
+        }
+        for (call, spans) in own {
+            let text = recording.names.get(call);
             let of = if waited.contains(&(name, text)) { &mut idle } else { &mut tasks };
             let durations = of.entry(Derived::Call(text.to_owned())).or_default();
-            durations.entry(name.to_owned()).or_default().push(call.span.len());
+            durations.entry(name.to_owned()).or_default().extend(spans);
         }
     }
     // A call that somebody's loop waits in is asked about after those that nobody's does.

@@ -8,6 +8,7 @@
 
 use super::executions::Execution;
 use super::recording::{HostId, Mark, Recording, ThreadId};
+use super::symbols::cache::SymbolCache;
 use super::symbols::files::Places;
 use super::symbols::images::Spaces;
 use super::symbols::{Placed, Resolver};
@@ -94,7 +95,9 @@ impl Functions {
             .collect();
         let stacks: Vec<Placed> = placed.iter().map(|(_, p)| *p).collect();
         let mut names = Names::default();
-        let frames = Resolver::new(recording, &spaces, places).resolve(&stacks, &mut names, notices, work)?;
+        let cache = SymbolCache::default();
+        let resolver = Resolver::new(recording, &spaces, places, &cache);
+        let frames = resolver.resolve(&stacks, &mut names, notices, work)?;
         let name = |((function, _), frames): (&(Called, Placed), &Vec<_>)| {
             let frame: Option<&super::symbols::UserFrame> = frames.first();
             let known = frame.filter(|f| !f.folded).map(|f| names.get(f.name).to_owned());

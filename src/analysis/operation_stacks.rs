@@ -7,6 +7,7 @@
 use super::operations::streams;
 use super::recording::Recording;
 use super::stacks::Timelines;
+use super::symbols::cache::SymbolCache;
 use super::symbols::files::Places;
 use super::symbols::images::Spaces;
 use super::symbols::{Placed, Resolver};
@@ -18,7 +19,7 @@ use foldhash::HashMap;
 /// Fill in [`Sequence::stacks`](crate::event::operation::Sequence::stacks) and [`Operations::stacks`].
 pub fn lay(
     recording: &Recording,
-    (spaces, timelines): (&Spaces, &Timelines),
+    (spaces, timelines, cache): (&Spaces, &Timelines, &SymbolCache),
     operations: &mut Operations,
     places: &Places,
     notices: &mut Notices,
@@ -42,7 +43,7 @@ pub fn lay(
             })
             .collect();
     }
-    let resolver = Resolver::new(recording, spaces, places);
+    let resolver = Resolver::new(recording, spaces, places, cache);
     let frames = resolver.resolve(&stacks, &mut operations.names, notices, work)?;
     let named = |frames: Vec<_>| {
         let known = frames.into_iter().filter(|f: &super::symbols::UserFrame| !f.folded);

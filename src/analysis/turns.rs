@@ -8,6 +8,7 @@
 
 use super::recording::{Edge, EdgeKind, Mark, Recording, Thread, ThreadId};
 use super::stacks::{StackId, Timelines};
+use super::symbols::cache::SymbolCache;
 use super::symbols::files::Places;
 use super::symbols::images::Spaces;
 use super::symbols::{Placed, Resolver, kernel_symbols};
@@ -157,7 +158,9 @@ impl Sites {
         let placed: BTreeSet<Placed> = stacks.iter().filter_map(|id| timelines.get(*id).user).collect();
         let placed: Vec<Placed> = placed.into_iter().collect();
         let mut texts = Names::default();
-        let frames = Resolver::new(recording, &spaces, places).resolve(&placed, &mut texts, &mut unsaid, work)?;
+        let cache = SymbolCache::default();
+        let resolver = Resolver::new(recording, &spaces, places, &cache);
+        let frames = resolver.resolve(&placed, &mut texts, &mut unsaid, work)?;
         let user: HashMap<Placed, Vec<NameId>> = placed
             .into_iter()
             .zip(frames)

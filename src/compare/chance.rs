@@ -211,63 +211,85 @@ pub fn flips(lists: &[Vec<u64>], order: &[u32], slow: usize, rounds: usize) -> O
     Some(largest)
 }
 
-/// Rounds of [`shifted`], and the part of what was observed that is as much.
+/// Rounds of [`is_shifted_as_far`], how many may reach the part of what was observed that is as much.
 const SHIFTS: usize = 200;
+const MAY_SHIFT: usize = SHIFTS / 100;
 const AS_MUCH: f64 = 0.5;
 
-/// An execution as [`shifted`] sees it: how long it took, and whether it is slow (`Some(true)`), fast, or neither.
-pub type Timed = (f64, Option<bool>);
+/// An execution as [`is_shifted_as_far`] sees it: how many nanoseconds it took, and whether it is slow (`Some(true)`), fast, or neither.
+pub type Timed = (u64, Option<bool>);
 
 /// The A/A control in time of a property. Neighbouring executions are alike, in what they are as in how long they take, so
 /// that a stretch of the one falls together with a stretch of the other now and then. So the classes (small numbers; like the executions in
 /// the order of their starts) are shifted against the executions, as a ring, by a random distance; and within each of 16 stretches
-/// they turn by up to a quarter of it, since types may take turns. Out: the part of the rounds after which the groups' means
-/// differ by half of `observed` when each execution is replaced by the mean of the others of its class; 0 where there are too
-/// few executions for it. Cost: linear, times 200.
-pub fn shifted(classes: &[u32], executions: &[Timed], observed: f64) -> f64 {
+/// they turn by up to a quarter of it, since types may take turns. True where in more than one round of a hundred the groups' means
+/// differ by half of `observed` when each execution is replaced by the mean of the others of its class; false where there are too
+/// few executions for it. Cost: linear, times 200 where it is false.
+pub fn is_shifted_as_far(classes: &[u32], executions: &[Timed], observed: f64) -> bool {
     let n = classes.len().min(executions.len());
     let length = n / BLOCKS;
     if length < IN_A_BLOCK {
-        return 0.0;
+        return false;
     }
+    let (classes, executions) = (&classes[..n], &executions[..n]);
     let mut random = Random::new(SEED ^ 3);
-    let mut shifted = classes[..n].to_vec();
-    let whole = executions.iter().map(|(ns, _)| ns).sum::<f64>() / executions.len().max(1) as f64;
-    let mut sums = vec![(0.0, 0.0); classes.iter().max().map_or(0, |most| *most as usize + 1)];
-    // Both sides are below the length of the ring: to divide would cost more than all the rest.
-    let around = |at: usize, length: usize| if at >= length { at - length } else { at };
+    let mut sums = Sums::new(classes, executions);
+    // Twice, so that no shift leads beyond its end.
+    let ring = [classes, classes].concat();
     let reaching = (0..SHIFTS).filter(|_| {
         let shift = random.below(n);
-        for block in 0..BLOCKS {
-            let turn = random.below(length.div_ceil(4));
-            for i in 0..length {
-                shifted[block * length + i] = classes[around(block * length + around(i + turn, length) + shift, n)];
-            }
+        sums.of.fill([(0, 0); 3]);
+        for (block, executions) in executions.chunks(length).enumerate() {
+            let block = &ring[block * length + shift..][..executions.len()];
+            // Behind the last stretch there are fewer than it has.
+            let turn = if block.len() == length { random.below(length.div_ceil(4)) } else { 0 };
+            let (late, early) = block.split_at(turn);
+            early.iter().chain(late).zip(executions).for_each(|(class, execution)| sums.add(*class, *execution));
         }
-        (BLOCKS * length..n).for_each(|at| shifted[at] = classes[around(at + shift, n)]);
-        differ(&shifted, executions, whole, &mut sums) >= AS_MUCH * observed
+        sums.differ() >= AS_MUCH * observed
     });
-    reaching.count() as f64 / SHIFTS as f64
+    reaching.take(MAY_SHIFT + 1).count() > MAY_SHIFT
 }
 
-/// By how much the groups' means differ where each execution is replaced by the mean of the others of its class; by `whole`, the
-/// mean of all, where there are none.
-fn differ(classes: &[u32], executions: &[Timed], whole: f64, sums: &mut [(f64, f64)]) -> f64 {
-    sums.fill((0.0, 0.0));
-    let of = || classes.iter().map(|class| *class as usize).zip(executions);
-    for (class, (ns, _)) in of() {
-        sums[class] = (sums[class].0 + 1.0, sums[class].1 + ns);
+/// Executions and their time by class.
+struct Sums {
+    /// By class of those that are fast, slow, and neither: how many, and how long they took together.
+    of: Vec<[(u64, u64); 3]>,
+    /// The mean of all.
+    whole: f64,
+}
+
+impl Sums {
+    fn new(classes: &[u32], executions: &[Timed]) -> Sums {
+        let whole = executions.iter().map(|(ns, _)| *ns as f64).sum::<f64>() / executions.len().max(1) as f64;
+        Sums { of: vec![[(0, 0); 3]; classes.iter().max().map_or(0, |most| *most as usize + 1)], whole }
     }
-    let mut sides = [(0.0, 0.0); 2];
-    for (class, (ns, side)) in of() {
-        let Some(slow) = side else { continue };
-        let (n, sum) = sums[class];
-        let others = if n > 1.0 { (sum - ns) / (n - 1.0) } else { whole };
-        let side = &mut sides[usize::from(*slow)];
-        *side = (side.0 + 1.0, side.1 + others);
+
+    fn add(&mut self, class: u32, (ns, is_slow): Timed) {
+        let (number, sum) = &mut self.of[class as usize][is_slow.map_or(2, usize::from)];
+        *number += 1;
+        *sum = sum.saturating_add(ns);
     }
-    let [fast, slow] = sides.map(|(n, sum)| sum / f64::max(n, 1.0));
-    slow - fast
+
+    /// By how much the groups' means differ where each execution is replaced by the mean of the others of its class; by the mean
+    /// of all, where there are none.
+    fn differ(&self) -> f64 {
+        let [fast, slow] = [0, 1].map(|side| {
+            let (mut members, mut sum) = (0, 0.0);
+            for class in &self.of {
+                let (number, own) = class[side];
+                let (n, all) = class.iter().fold((0, 0.0), |(n, all), (m, ns)| (n + m, all + *ns as f64));
+                members += number;
+                // Of each of them all but itself.
+                sum += match n {
+                    0 | 1 => number as f64 * self.whole,
+                    _ => (number as f64 * all - own as f64) / (n - 1) as f64,
+                };
+            }
+            sum / members.max(1) as f64
+        });
+        slow - fast
+    }
 }
 
 #[cfg(test)]
@@ -339,17 +361,17 @@ mod tests {
     #[test]
     fn a_property_of_one_stretch_may_meet_a_slow_stretch_by_chance() {
         let executions = |slow: &dyn Fn(usize) -> bool| -> Vec<Timed> {
-            (0..400).map(|i| (if slow(i) { 90.0 } else { 10.0 }, Some(slow(i)))).collect()
+            (0..400).map(|i| (if slow(i) { 90 } else { 10 }, Some(slow(i)))).collect()
         };
         let observed = 70.0;
         // One burst, and a class of its own that lies nearly there; or every tenth is slow and of its own class.
         let burst: Vec<u32> = (0..400).map(|i| u32::from((98..142).contains(&i))).collect();
-        assert!(shifted(&burst, &executions(&|i| (100..140).contains(&i)), observed) > 0.01);
+        assert!(is_shifted_as_far(&burst, &executions(&|i| (100..140).contains(&i)), observed));
         let spread: Vec<u32> = (0..400).map(|i| u32::from(i * 7919 % 400 < 40)).collect();
-        assert!(shifted(&spread, &executions(&|i| i * 7919 % 400 < 40), observed) <= 0.01);
+        assert!(!is_shifted_as_far(&spread, &executions(&|i| i * 7919 % 400 < 40), observed));
         let turns: Vec<u32> = (0..400).map(|i| u32::from(i % 10 == 0)).collect();
-        assert!(shifted(&turns, &executions(&|i| i % 10 == 0), observed) <= 0.01, "types may take turns");
-        assert_eq!(shifted(&[], &[], 1.0), 0.0);
+        assert!(!is_shifted_as_far(&turns, &executions(&|i| i % 10 == 0), observed), "types may take turns");
+        assert!(!is_shifted_as_far(&[], &[], 1.0));
     }
 
     #[test]

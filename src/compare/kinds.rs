@@ -3,7 +3,7 @@
 //! Each slow execution is the list of its shares of time by cause (ALGORITHMS.md 7.5 takes contexts; causes are
 //! the same time without the noise of sampled stacks). Hellinger distance, k-medoids for k of 2 to 4, best
 //! silhouette; below 0.5 all are of one kind. Medoids are sought among at most [`SAMPLE`] executions spread evenly,
-//! starting from the ones farthest apart: deterministic, O(SAMPLE² + N k).
+//! starting from the ones farthest apart: deterministic. Cost: O(SAMPLE² + N k) distances, each worked out once.
 
 use super::Kind;
 use super::causes::Ranked;
@@ -20,24 +20,25 @@ const LEAST: usize = 3;
 
 /// The kinds of slow executions, most time first; empty when there is only one.
 pub(super) fn kinds(groups: &Groups<'_>, ranked: &Ranked) -> Vec<Kind> {
-    let shares = shares(groups, ranked);
-    let n = shares.len();
+    let roots = roots(groups, ranked);
+    let n = roots.len();
     if n < 2 * LEAST || ranked.values.is_empty() {
         return Vec::new();
     }
-    let sample: Vec<&[f64]> = (0..n.min(SAMPLE)).map(|i| shares[i * n / n.min(SAMPLE)].as_slice()).collect();
+    let sample: Vec<&[f64]> = (0..n.min(SAMPLE)).map(|i| roots[i * n / n.min(SAMPLE)].as_slice()).collect();
+    let apart = Apart::new(&sample);
     let mut best: Option<(f64, Vec<usize>)> = None;
     for k in 2..=MOST_KINDS {
-        let medoids = medoids(&sample, k);
-        let clear = silhouette(&sample, &medoids);
+        let medoids = medoids(&apart, k);
+        let clear = silhouette(&apart, &medoids);
         if medoids.len() == k && clear >= CLEAR && best.as_ref().is_none_or(|(most, _)| clear > *most) {
             best = Some((clear, medoids));
         }
     }
     let Some((_, medoids)) = best else { return Vec::new() };
     let mut members = vec![Vec::new(); medoids.len()];
-    for (i, own) in shares.iter().enumerate() {
-        members[nearest(own, &sample, &medoids).0].push(i);
+    for (i, own) in roots.iter().enumerate() {
+        members[nearest(&medoids, |medoid| distance(own, sample[medoid])).0].push(i);
     }
     if members.iter().any(|m| m.len() < LEAST) {
         return Vec::new();
@@ -49,27 +50,53 @@ pub(super) fn kinds(groups: &Groups<'_>, ranked: &Ranked) -> Vec<Kind> {
     kinds
 }
 
-/// By slow execution: its shares of time by cause, and of all else; they add up to one.
-fn shares(groups: &Groups<'_>, ranked: &Ranked) -> Vec<Vec<f64>> {
-    let share = |(i, e): (usize, &crate::model::execution::ExecutionId)| {
+/// By slow execution: the square roots of its shares of time by cause, and of all else; the shares add up to one.
+fn roots(groups: &Groups<'_>, ranked: &Ranked) -> Vec<Vec<f64>> {
+    let roots = |(i, e): (usize, &crate::model::execution::ExecutionId)| {
         let duration = groups.model.executions.duration(e.index()).max(1) as f64;
         let mut list: Vec<f64> = ranked.values.iter().map(|v| v[i] as f64 / duration).collect();
         list.push((1.0 - list.iter().sum::<f64>()).max(0.0));
+        list.iter_mut().for_each(|share| *share = share.sqrt());
         list
     };
-    groups.slow.iter().enumerate().map(share).collect()
+    groups.slow.iter().enumerate().map(roots).collect()
 }
 
+/// Of two executions, by the roots of their shares.
 fn distance(a: &[f64], b: &[f64]) -> f64 {
-    let square: f64 = a.iter().zip(b).map(|(x, y)| (x.sqrt() - y.sqrt()).powi(2)).sum();
+    let square: f64 = a.iter().zip(b).map(|(x, y)| (x - y).powi(2)).sum();
     (square / 2.0).sqrt()
 }
 
+/// The distances within a sample.
+struct Apart {
+    n: usize,
+    distances: Vec<f64>,
+}
+
+impl Apart {
+    fn new(sample: &[&[f64]]) -> Apart {
+        let n = sample.len();
+        let mut distances = vec![0.0; n * n];
+        for (a, one) in sample.iter().enumerate() {
+            for (b, other) in sample.iter().enumerate().skip(a + 1) {
+                let far = distance(one, other);
+                (distances[a * n + b], distances[b * n + a]) = (far, far);
+            }
+        }
+        Apart { n, distances }
+    }
+
+    fn of(&self, a: usize, b: usize) -> f64 {
+        self.distances[a * self.n + b]
+    }
+}
+
 /// Position of the nearest medoid, and how far it is.
-fn nearest(own: &[f64], sample: &[&[f64]], medoids: &[usize]) -> (usize, f64) {
+fn nearest(medoids: &[usize], far: impl Fn(usize) -> f64) -> (usize, f64) {
     let mut best = (0, f64::INFINITY);
     for (at, medoid) in medoids.iter().enumerate() {
-        let far = distance(own, sample[*medoid]);
+        let far = far(*medoid);
         if far < best.1 {
             best = (at, far);
         }
@@ -78,22 +105,25 @@ fn nearest(own: &[f64], sample: &[&[f64]], medoids: &[usize]) -> (usize, f64) {
 }
 
 /// `k` members of the sample in the middle of their kinds; fewer where the sample has no `k` different ones.
-fn medoids(sample: &[&[f64]], k: usize) -> Vec<usize> {
-    let total = |of: &[usize], from: usize| of.iter().map(|i| distance(sample[*i], sample[from])).sum::<f64>();
-    let central = |of: &[usize]| of.iter().copied().min_by(|a, b| total(of, *a).total_cmp(&total(of, *b)));
-    let all: Vec<usize> = (0..sample.len()).collect();
+fn medoids(apart: &Apart, k: usize) -> Vec<usize> {
+    let central = |of: &[usize]| {
+        let total = |from: usize| (of.iter().map(|i| apart.of(*i, from)).sum::<f64>(), from);
+        // Of equals the first.
+        of.iter().map(|from| total(*from)).min_by(|a, b| a.0.total_cmp(&b.0)).map(|(_, from)| from)
+    };
+    let all: Vec<usize> = (0..apart.n).collect();
     let mut medoids: Vec<usize> = central(&all).into_iter().collect();
     while medoids.len() < k {
-        let far = |i: &usize| nearest(sample[*i], sample, &medoids).1;
-        match all.iter().copied().max_by(|a, b| far(a).total_cmp(&far(b)).then(b.cmp(a))) {
-            Some(next) if far(&next) > 0.0 => medoids.push(next),
+        let far = |i: usize| (nearest(&medoids, |medoid| apart.of(i, medoid)).1, i);
+        match all.iter().map(|i| far(*i)).max_by(|a, b| a.0.total_cmp(&b.0).then(b.1.cmp(&a.1))) {
+            Some((most, next)) if most > 0.0 => medoids.push(next),
             _ => break,
         }
     }
     for _ in 0..20 {
         let mut members = vec![Vec::new(); medoids.len()];
         for i in &all {
-            members[nearest(sample[*i], sample, &medoids).0].push(*i);
+            members[nearest(&medoids, |medoid| apart.of(*i, medoid)).0].push(*i);
         }
         let next: Vec<usize> = members.iter().zip(&medoids).map(|(m, old)| central(m).unwrap_or(*old)).collect();
         if next == medoids {
@@ -105,16 +135,16 @@ fn medoids(sample: &[&[f64]], k: usize) -> Vec<usize> {
 }
 
 /// Mean over the sample of how much nearer the own kind is than the next (by medoids): 1 is clear, 0 is none.
-fn silhouette(sample: &[&[f64]], medoids: &[usize]) -> f64 {
-    let one = |own: &&[f64]| {
-        let mut far: Vec<f64> = medoids.iter().map(|m| distance(own, sample[*m])).collect();
+fn silhouette(apart: &Apart, medoids: &[usize]) -> f64 {
+    let one = |own: usize| {
+        let mut far: Vec<f64> = medoids.iter().map(|m| apart.of(own, *m)).collect();
         far.sort_by(f64::total_cmp);
         match far[..] {
             [a, b, ..] if b > 0.0 => (b - a) / b,
             _ => 0.0,
         }
     };
-    sample.iter().map(one).sum::<f64>() / sample.len().max(1) as f64
+    (0..apart.n).map(one).sum::<f64>() / apart.n.max(1) as f64
 }
 
 fn describe(groups: &Groups<'_>, ranked: &Ranked, members: &[usize]) -> Kind {

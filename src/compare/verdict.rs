@@ -7,7 +7,7 @@
 //! chosen by.
 
 use super::causes::Ranked;
-use super::chance::{Timed, control, shifted};
+use super::chance::{Timed, control, is_shifted_as_far};
 use super::dimension::{Separating, expected, explained};
 use super::doubt::{MAY_REACH, ROUNDS, SIGNIFICANT, doubt, is_place};
 use super::tree::{Groups, Pair};
@@ -158,12 +158,12 @@ fn is_no_chance(e: &Evidence<'_>, d: &Separating) -> bool {
     let observed = mean(&list[..slow]) - mean(&list[slow..]);
     let reached = control(std::slice::from_ref(&list), slow, fast, ROUNDS);
     reached.iter().filter(|r| **r >= observed).count() <= MAY_REACH
-        && reached_in_time(e, d, observed) <= MAY_REACH as f64 / ROUNDS as f64
+        && !is_reached_in_time(e, d, observed)
         && !windows::differ_elsewhere(e.groups, (e.slow, e.fast), |i| expected[i], observed)
 }
 
-/// How often the dimension explains as much after its values were shifted in time.
-fn reached_in_time(e: &Evidence<'_>, d: &Separating, observed: f64) -> f64 {
+/// True where the dimension too often explains as much after its values were shifted in time.
+fn is_reached_in_time(e: &Evidence<'_>, d: &Separating, observed: f64) -> bool {
     let executions = &e.groups.model.executions;
     let mut sides = vec![None; executions.len()];
     e.groups.members().for_each(|(slow, x)| sides[x.index()] = Some(slow));
@@ -175,8 +175,8 @@ fn reached_in_time(e: &Evidence<'_>, d: &Separating, observed: f64) -> f64 {
         *numbers.entry(class).or_insert(next)
     };
     let classes: Vec<u32> = order.iter().map(|i| number(d.classes[*i])).collect();
-    let timed: Vec<Timed> = order.iter().map(|i| (executions.duration(*i) as f64, sides[*i])).collect();
-    shifted(&classes, &timed, observed)
+    let timed: Vec<Timed> = order.iter().map(|i| (executions.duration(*i).max(0) as u64, sides[*i])).collect();
+    is_shifted_as_far(&classes, &timed, observed)
 }
 
 /// True when having the dimension's class is significantly more frequent in one group: as a value of 0 or 1.

@@ -50,7 +50,7 @@ pub fn around(mined: &Mined, paths: &[Path]) -> Vec<Named> {
     if mined.waiting.is_none() {
         return Vec::new();
     }
-    let streams = Streams { operations: &mined.operations, clocks: &mined.clocks };
+    let streams = Streams::new(&mined.operations, &mined.clocks);
     let of_sources = paths.chunk_by(|a, b| a.source == b.source).take_while(|p| p[0].source < SOURCES);
     let line = |paths: &[Path]| {
         let Some(first) = paths.first().and_then(|p| p.steps.first()) else { return Named::default() };

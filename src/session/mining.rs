@@ -27,7 +27,7 @@ impl Traces {
         let named = |mark: &Mark| asked.name(mark).filter(|_| is_users(mark));
         let mut operations = operations::of_recording(&asked.recording, named);
         let stacks = Stacks::new(&asked.recording, places, &mut asked.notices, work)?;
-        let laid = (&stacks.spaces, &stacks.timelines);
+        let laid = (&stacks.spaces, &stacks.timelines, &stacks.symbols);
         operation_stacks::lay(&asked.recording, laid, &mut operations, places, &mut asked.notices, work)?;
         let served = self.served(&mut asked, &stacks, candidates, typed, places, work)?;
         let mined = Mined::new(operations, work)?;

@@ -4,12 +4,13 @@
 //! since both last went on from a wait: the wait is shared out over the regions in which it spent more time than the other, in
 //! proportion. Where it had waited itself meanwhile, that part is passed on to whom it waited for (what Scalasca calls
 //! short-term and long-term costs). Waits are taken from the last to the first, so that each has all its costs when it is
-//! shared out. Cost: O(waits log waits), and the events between two waits of each stream a few times.
+//! shared out; on which regions, workers find out side by side. Cost: O(waits log waits), and the events between two waits of
+//! each stream a few times.
 
-use super::profile::{Region, Streams};
+use super::profile::{Region, Streams, Sum, Sums};
 use super::wait_states::{Wait, WaitKind};
 use crate::base::time::{Ns, Span};
-use crate::base::work::Cancel;
+use crate::base::work::{Cancelled, Work, in_order};
 use foldhash::HashMap;
 use std::cmp::Reverse;
 
@@ -29,87 +30,151 @@ pub struct Costs {
     pub causes: Vec<Option<Region>>,
 }
 
+/// Waits that are shared out together, and those of them that a worker takes at once.
+const BATCH: usize = 1 << 16;
+const PIECE: usize = 1 << 12;
+
 /// Share out all waits.
-pub fn share_out(streams: &Streams<'_>, waits: &[Wait], cancel: &Cancel) -> Costs {
+pub fn share_out(streams: &Streams<'_>, waits: &[Wait], work: &Work) -> Result<Costs, Cancelled> {
     let mut order: Vec<u32> = (0..waits.len() as u32).collect();
     order.sort_unstable_by_key(|w| (Reverse(waits[*w as usize].until), Reverse(*w)));
-    // Idle threads and accelerators are nobody's delay; what they do instead is handed on through them.
-    let amount = |w: &Wait| if w.kind.is_nobodys() { 0 } else { w.len() };
-    let mut amounts: Vec<Ns> = waits.iter().map(amount).collect();
+    let mut passing = Passing::new(waits);
     let mut costs = Costs { causes: vec![None; waits.len()], ..Costs::default() };
-    // Costs of a millionth of all together are no cause of anything.
-    let least = (amounts.iter().sum::<Ns>() / 1_000_000).max(SHORTEST);
-    for (n, at) in order.into_iter().map(|at| at as usize).enumerate() {
-        if n % 1024 == 0 && cancel.is_cancelled() {
-            return costs;
-        }
-        let (wait, amount) = (waits[at], amounts[at]);
-        if wait.kind == WaitKind::Completion || amount < least {
-            continue;
+    for batch in order.chunks(BATCH) {
+        work.cancel.check()?;
+        let shares: Vec<Share> = batch.iter().filter_map(|at| passing.pass_on(*at)).collect();
+        let pieces: Vec<&[Share]> = shares.chunks(PIECE).collect();
+        let put = |i: usize| Putting::new(streams, waits).all(pieces[i]);
+        in_order(work, pieces.len(), put, |i, (by_region, causes)| {
+            for (key, (ns, path)) in by_region {
+                costs.by_region.entry(key).or_insert((0, path)).0 += ns;
+            }
+            for (share, cause) in pieces[i].iter().zip(causes) {
+                costs.causes[share.wait as usize] = cause;
+            }
+        })?;
+    }
+    Ok(costs)
+}
+
+/// What is left of a wait once a part of it was passed on.
+struct Share {
+    wait: u32,
+    /// What is put on whom it waited for.
+    amount: Ns,
+    /// Since when who waited had not waited for long, and likewise whom it waited for.
+    since: (Ns, Ns),
+}
+
+/// Waits, with what was passed on to them by later ones.
+struct Passing<'a> {
+    waits: &'a [Wait],
+    amounts: Vec<Ns>,
+    /// Less is no cause of anything.
+    least: Ns,
+}
+
+impl Passing<'_> {
+    fn new(waits: &[Wait]) -> Passing<'_> {
+        // Idle threads and accelerators are nobody's delay; what they do instead is handed on through them.
+        let amount = |w: &Wait| if w.kind.is_nobodys() { 0 } else { w.len() };
+        let amounts: Vec<Ns> = waits.iter().map(amount).collect();
+        // Costs of a millionth of all together are no cause of anything.
+        let least = (amounts.iter().sum::<Ns>() / 1_000_000).max(SHORTEST);
+        Passing { waits, amounts, least }
+    }
+
+    /// Pass on what who came late had waited itself. All later waits have passed on theirs.
+    fn pass_on(&mut self, wait: u32) -> Option<Share> {
+        let at = wait as usize;
+        let (wait, amount) = (*self.waits.get(at)?, *self.amounts.get(at)?);
+        if wait.kind == WaitKind::Completion || amount < self.least {
+            return None;
         }
         let long = (wait.len() / PART).max(SHORTEST);
-        let own = before(waits, wait.place.stream, wait.start, wait.place.operation, long);
-        let since = own.map_or(Ns::MIN / 2, |w| waits[w].until);
-        let came = wait.until;
-        let other = before(waits, wait.cause.stream, came, wait.cause.operation, long)
-            .filter(|w| waits[*w].until < came || *w < at);
-        let passed = other.map_or(0, |w| overlap(&waits[w], &wait));
+        let same = self.waits[..at].iter().rev().take_while(|w| w.place == wait.place).count();
+        let own = self.before(at - same, wait.place.stream, wait.start, long);
+        let since = own.map_or(Ns::MIN / 2, |w| self.waits[w].until);
+        let (cause, came) = (wait.cause, wait.until);
+        let first = self.waits.partition_point(|w| w.place < cause);
+        let other = self.before(first, cause.stream, came, long).filter(|w| self.waits[*w].until < came || *w < at);
+        let passed = other.map_or(0, |w| overlap(&self.waits[w], &wait));
         let on = (i128::from(amount) * i128::from(passed) / i128::from(wait.len().max(1))) as Ns;
-        if let Some(other) = other
-            && on > 0
-        {
-            amounts[other] += on;
+        if let Some(other) = other.filter(|_| on > 0) {
+            self.amounts[other] += on;
         }
-        let from = other.map_or(since, |w| waits[w].until.max(since));
-        let region = put(streams, &wait, (since, from), amount - on, &mut costs);
-        costs.causes[at] = region;
+        let from = other.map_or(since, |w| self.waits[w].until.max(since));
+        (amount > on).then_some(Share { wait: at as u32, amount: amount - on, since: (since, from) })
     }
-    costs
+
+    /// The last long wait of a stream before one of its waits.
+    fn before(&self, first: usize, stream: u32, until: Ns, long: Ns) -> Option<usize> {
+        let of_stream = self.waits[..first].iter().enumerate().rev().take_while(|(_, w)| w.place.stream == stream);
+        let is_long = |w: &Wait| w.kind != WaitKind::Completion && w.len() >= long && w.until <= until;
+        of_stream.take(LOOKED_AT).find(|(_, w)| is_long(w)).map(|(at, _)| at)
+    }
 }
 
 fn overlap(a: &Wait, b: &Wait) -> Ns {
     (a.until.min(b.until) - a.start.max(b.start)).max(0)
 }
 
-/// The last long wait of a stream before one of its operations.
-fn before(waits: &[Wait], stream: u32, until: Ns, operation: u32, long: Ns) -> Option<usize> {
-    let end = waits.partition_point(|w| (w.place.stream, w.place.operation) < (stream, operation));
-    let of_stream = waits[..end].iter().enumerate().rev().take_while(|(_, w)| w.place.stream == stream);
-    let is_long = |w: &Wait| w.kind != WaitKind::Completion && w.len() >= long && w.until <= until;
-    of_stream.take(LOOKED_AT).find(|(_, w)| is_long(w)).map(|(at, _)| at)
+/// Nanoseconds by stream and region, with a call path.
+type ByRegion = HashMap<(u32, Region), (Ns, u32)>;
+
+/// Puts costs on regions.
+struct Putting<'a> {
+    streams: &'a Streams<'a>,
+    waits: &'a [Wait],
+    /// What who waited did, and whom it waited for.
+    mine: Sums,
+    theirs: Sums,
+    /// In which regions who came late spent more time than who waited: how much more, and where first.
+    more: Vec<(Region, Ns, u32)>,
 }
 
-/// Put costs on the regions in which the cause spent more time than who waited. The last times that each went on are given.
-fn put(streams: &Streams<'_>, wait: &Wait, went_on: (Ns, Ns), amount: Ns, costs: &mut Costs) -> Option<Region> {
-    if amount <= 0 {
-        return None;
+impl<'a> Putting<'a> {
+    fn new(streams: &'a Streams<'a>, waits: &'a [Wait]) -> Putting<'a> {
+        let [mine, theirs] = [0, 1].map(|_| Sums::new(streams.operations()));
+        Putting { streams, waits, mine, theirs, more: Vec::new() }
     }
-    let theirs = profile(streams, wait.cause.stream, Span::new(went_on.1.min(wait.until), wait.until));
-    let mine = profile(streams, wait.place.stream, Span::new(went_on.0.min(wait.start), wait.start));
-    let known = |region: Region| mine.iter().find(|(r, ..)| *r == region).map_or(0, |(_, ns, _)| *ns);
-    let mut more: Vec<(Region, Ns, u32)> =
-        theirs.iter().map(|(r, ns, path)| (*r, (*ns - known(*r)).max(0), *path)).filter(|(_, ns, _)| *ns > 0).collect();
-    if more.is_empty() {
-        // It did nothing longer, and only began later: then what it did meanwhile.
-        more = profile(streams, wait.cause.stream, Span::new(wait.start, wait.until));
-    }
-    let whole: Ns = more.iter().map(|(_, ns, _)| ns).sum();
-    for (region, ns, path) in &more {
-        let cost = (i128::from(amount) * i128::from(*ns) / i128::from(whole.max(1))) as Ns;
-        let sum = costs.by_region.entry((wait.cause.stream, *region)).or_insert((0, *path));
-        sum.0 += cost;
-    }
-    more.into_iter().max_by_key(|(region, ns, _)| (*ns, Reverse(*region))).map(|(region, ..)| region)
-}
 
-/// Time by region that is no waiting; the path is that of the first piece found.
-fn profile(streams: &Streams<'_>, stream: u32, within: Span) -> Vec<(Region, Ns, u32)> {
-    let mut found: Vec<(Region, Ns, u32)> = Vec::new();
-    for piece in streams.back(stream, within).filter(|p| !p.kind.waits()) {
-        match found.iter_mut().find(|(region, ..)| *region == piece.region) {
-            Some((_, ns, _)) => *ns += piece.span.len(),
-            None => found.push((piece.region, piece.span.len(), piece.path)),
+    /// The costs of some shares, and the cause of each.
+    fn all(mut self, shares: &[Share]) -> (ByRegion, Vec<Option<Region>>) {
+        let mut costs = ByRegion::default();
+        let causes = shares.iter().map(|share| self.put(share, &mut costs)).collect();
+        (costs, causes)
+    }
+
+    /// Put a share on the regions in which the cause spent more time than who waited; the one that has most of it.
+    fn put(&mut self, share: &Share, costs: &mut ByRegion) -> Option<Region> {
+        let wait = self.waits.get(share.wait as usize)?;
+        let late = wait.cause.stream;
+        self.mine.clear();
+        self.theirs.clear();
+        let (since, from) = share.since;
+        fill(&mut self.theirs, self.streams, late, Span::new(from.min(wait.until), wait.until));
+        fill(&mut self.mine, self.streams, wait.place.stream, Span::new(since.min(wait.start), wait.start));
+        let mine = &self.mine;
+        let longer = |(region, sum): (Region, Sum)| (region, sum.ns - mine.ns(region), sum.first);
+        self.more.clear();
+        self.more.extend(self.theirs.iter().map(longer).filter(|(_, ns, _)| *ns > 0));
+        if self.more.is_empty() {
+            // It did nothing longer, and only began later: then what it did meanwhile.
+            self.theirs.clear();
+            fill(&mut self.theirs, self.streams, late, Span::new(wait.start, wait.until));
+            self.more.extend(self.theirs.iter().map(|(region, sum)| (region, sum.ns, sum.first)));
         }
+        let whole: Ns = self.more.iter().map(|(_, ns, _)| ns).sum();
+        for (region, ns, first) in &self.more {
+            let cost = (i128::from(share.amount) * i128::from(*ns) / i128::from(whole.max(1))) as Ns;
+            costs.entry((late, *region)).or_insert_with(|| (0, self.streams.path(late, *first))).0 += cost;
+        }
+        self.more.iter().max_by_key(|(region, ns, _)| (*ns, Reverse(*region))).map(|(region, ..)| *region)
     }
-    found
+}
+
+/// Add up a stream's time by region that is no waiting.
+fn fill(sums: &mut Sums, streams: &Streams<'_>, stream: u32, within: Span) {
+    streams.back(stream, within).filter(|p| !p.kind.waits()).for_each(|piece| sums.add(&piece));
 }

@@ -11,7 +11,7 @@
 //! ```
 //! The critical path goes back from the end: through what a stream did, and from a wait to what it waited for. Cost: linear.
 
-use super::profile::{Region, Streams};
+use super::profile::{Region, Streams, Sum, Sums};
 use super::strip::Cells;
 use super::wait_states::{Wait, WaitKind};
 use crate::base::time::{Ns, Span};
@@ -63,7 +63,7 @@ pub struct Measured {
 
 /// From the last rank that has started up until the first that shuts down.
 pub fn window(streams: &Streams<'_>) -> Span {
-    let operations = streams.operations;
+    let operations = streams.operations();
     let named = |o: u32, s: u32, word: &str| {
         let operation = operations.sequences[s as usize].operations.get(o as usize)?;
         operations.names.get(operation.symbol).starts_with(word).then_some(operation)
@@ -98,16 +98,16 @@ pub fn measure(streams: &Streams<'_>, waits: &[Wait], work: &Work) -> Result<Mea
     let mut measured = Measured { window, ..Measured::default() };
     let mut regions: HashMap<Region, (BTreeMap<u32, Ns>, u64)> = HashMap::default();
     let (mut useful, mut most, mut n) = (0, 0, 0);
-    let sequences = &streams.operations.sequences;
+    let sequences = &streams.operations().sequences;
     let own = |stream: usize| own_regions(streams, stream as u32, window);
     in_order(work, sequences.len(), own, |stream, (sum, own, cells)| {
         let sequence = &sequences[stream];
         let stream = stream as u32;
         measured.computed.push(cells);
-        for (region, (ns, visits)) in own {
+        for (region, sum) in own {
             let known = regions.entry(region).or_default();
-            known.0.insert(stream, ns);
-            known.1 += visits;
+            known.0.insert(stream, sum.ns);
+            known.1 += u64::from(sum.pieces);
         }
         if !sequence.worker && !sequence.operations.is_empty() {
             useful += sum;
@@ -136,35 +136,18 @@ pub fn measure(streams: &Streams<'_>, waits: &[Wait], work: &Work) -> Result<Mea
     Ok(measured)
 }
 
-/// A region, its time and how often.
-type Visited = (Region, (Ns, u64));
-
 /// Useful time of one stream in a window, by region with the number of visits, and over time.
-fn own_regions(streams: &Streams<'_>, stream: u32, window: Span) -> (Ns, Vec<Visited>, Vec<Ns>) {
-    let mut sum = 0;
+fn own_regions(streams: &Streams<'_>, stream: u32, window: Span) -> (Ns, Vec<(Region, Sum)>, Vec<Ns>) {
+    let mut whole = 0;
     let mut cells = Cells::new(window);
-    // Few regions: those met last stand first.
-    let mut own: Vec<Visited> = Vec::new();
-    for piece in streams.back(stream, window).filter(|p| p.useful) {
-        sum += piece.span.len();
+    let mut own = Sums::new(streams.operations());
+    for piece in streams.back(stream, window).filter(|p| streams.is_useful(p)) {
+        whole += piece.span.len();
         cells.add(piece.span);
-        let at = own.iter().position(|(region, _)| *region == piece.region).unwrap_or_else(|| {
-            own.push((piece.region, (0, 0)));
-            own.len() - 1
-        });
-        if let Some((_, (ns, visits))) = own.get_mut(at) {
-            *ns += piece.span.len();
-            *visits += 1;
-        }
-        if at > NEAR {
-            own.swap(at, at / 2);
-        }
+        own.add(&piece);
     }
-    (sum, own, cells.sums)
+    (whole, own.iter().collect(), cells.sums)
 }
-
-/// Regions behind this place move forward when they are met.
-const NEAR: usize = 8;
 
 /// Useful time along the critical path of a window.
 fn critical_path(streams: &Streams<'_>, waits: &[Wait], window: Span, cancel: &Cancel) -> Vec<(u32, Region, Ns)> {
@@ -172,14 +155,14 @@ fn critical_path(streams: &Streams<'_>, waits: &[Wait], window: Span, cancel: &C
         let last = q.operations.partition_point(|o| streams.common(s, o.start) < window.end).checked_sub(1)?;
         Some((streams.common(s, q.operations.get(last)?.end), std::cmp::Reverse(s)))
     };
-    let Some((_, std::cmp::Reverse(mut stream))) = ranks(streams.operations).filter_map(end).max() else {
+    let Some((_, std::cmp::Reverse(mut stream))) = ranks(streams.operations()).filter_map(end).max() else {
         return Vec::new();
     };
     let mut at = window.end;
     let mut by_region: HashMap<(u32, Region), Ns> = HashMap::default();
     'streams: while at > window.start && !cancel.is_cancelled() {
         for piece in streams.back(stream, Span::new(window.start, at)) {
-            if piece.useful {
+            if streams.is_useful(&piece) {
                 *by_region.entry((stream, piece.region)).or_default() += piece.span.len();
             }
             if piece.kind.waits() {

@@ -113,13 +113,12 @@ impl Waiting {
         if operations.messages.is_empty() && operations.meetings.is_empty() {
             return Ok(None);
         }
-        let streams = Streams { operations, clocks };
+        let streams = Streams::new(operations, clocks);
         let mut waits = wait_states::find(operations, clocks, work)?;
         let measured = efficiency::measure(&streams, &waits, work)?;
         // Who waits for others to start up has not begun.
         waits.retain(|w| w.until > measured.window.start && w.start < measured.window.end);
-        let costs = delays::share_out(&streams, &waits, &work.cancel);
-        work.cancel.check()?;
+        let costs = delays::share_out(&streams, &waits, work)?;
         let life = |s: &crate::event::operation::Sequence| {
             let (Some(first), Some(last)) = (s.operations.first(), s.operations.last()) else { return 0 };
             (last.end - first.start).min(measured.window.len())

@@ -1,12 +1,14 @@
 //! What streams did over a time, by region: the events behind delay costs, imbalance and the critical path.
 //!
-//! In: operations and clocks. Out: pieces of time, each with its region. A region is the operation's name, or the innermost
-//! region around the time between two operations. Cost: a search per question, then one step per event.
+//! In: operations and clocks. Out: pieces of time, each with its region, and sums by region. A region is the operation's name, or
+//! the innermost region around the time between two operations. Cost: a search per question, then one step per event, without
+//! a look-up or an allocation.
 
 use crate::analysis::offsets::Clock;
 use crate::base::names::NameId;
 use crate::base::time::{Ns, Span};
-use crate::event::operation::{EventKind, NO_PATH, Operations, Place, Sequence};
+use crate::event::call_path::Way;
+use crate::event::operation::{EventKind, NO_PATH, Operation, Operations, Place};
 
 /// What was done: by name, the same on all streams.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -36,21 +38,31 @@ pub struct Piece {
     pub kind: EventKind,
     /// Where.
     pub region: Region,
-    /// Its call path; the outermost where it is known no better.
-    pub path: u32,
-    /// The program computed; else a library was called.
-    pub useful: bool,
 }
 
 /// Streams on the common time line.
 pub struct Streams<'a> {
-    /// What they did.
-    pub operations: &'a Operations,
+    operations: &'a Operations,
     /// By stream.
-    pub clocks: &'a [Clock],
+    clocks: &'a [Clock],
+    /// By call path: the region of time that was spent in it; none where the path is outermost.
+    inside: Vec<Option<NameId>>,
 }
 
-impl Streams<'_> {
+impl<'a> Streams<'a> {
+    /// Those of a run. Cost: linear in the call paths.
+    pub fn new(operations: &'a Operations, clocks: &'a [Clock]) -> Streams<'a> {
+        let name = |path: usize| {
+            operations.paths.get(path as u32).filter(|(above, _)| *above != NO_PATH).map(|(_, name)| name)
+        };
+        Streams { operations, clocks, inside: (0..operations.paths.len()).map(name).collect() }
+    }
+
+    /// What they did.
+    pub fn operations(&self) -> &'a Operations {
+        self.operations
+    }
+
     /// A time of a stream on the common line.
     pub fn common(&self, stream: u32, local: Ns) -> Ns {
         self.clocks.get(stream as usize).map_or(local, |c| c.common(local))
@@ -61,48 +73,148 @@ impl Streams<'_> {
         self.operations.get(place).map_or(0, |o| self.common(place.stream, o.start))
     }
 
-    /// An event of a stream.
-    pub fn piece(&self, stream: u32, event: u32) -> Option<Piece> {
-        let clock = self.clocks.get(stream as usize).copied().unwrap_or_default();
-        self.piece_of(self.operations.sequences.get(stream as usize)?, &clock, event)
+    /// The call path of an event; the outermost where it is known no better.
+    pub fn path(&self, stream: u32, event: u32) -> u32 {
+        let ways = self.operations.sequences.get(stream as usize).map_or(&[][..], |s| &s.ways);
+        let way = ways.get(event as usize / 2);
+        way.map_or(NO_PATH, |way| if event.is_multiple_of(2) { way.path } else { way.after })
     }
 
-    fn piece_of(&self, sequence: &Sequence, clock: &Clock, event: u32) -> Option<Piece> {
-        let at = event as usize / 2;
-        let operation = sequence.operations.get(at)?;
-        let way = sequence.ways.get(at);
-        if event.is_multiple_of(2) {
-            let kind = EventKind::from(operation.kind);
-            let span = Span::new(clock.common(operation.start), clock.common(operation.end));
-            let region = Region { name: operation.symbol, after: false };
-            let useful = kind == EventKind::Operation && self.operations.is_program(operation.symbol);
-            return Some(Piece { event, span, kind, region, path: way.map_or(NO_PATH, |w| w.path), useful });
+    /// The program computed; else a library was called. Inside a call that waits or communicates nothing is computed, whatever
+    /// it encloses.
+    pub fn is_useful(&self, piece: &Piece) -> bool {
+        let is_program = || self.operations.is_program(piece.region.name);
+        match piece.kind {
+            EventKind::Gap => piece.region.after || is_program(),
+            kind => kind == EventKind::Operation && is_program(),
         }
-        let next = sequence.operations.get(at + 1)?;
-        let start = clock.common(operation.end);
-        let span = Span::new(start, clock.common(next.start).max(start));
-        let path = way.map_or(NO_PATH, |w| w.after);
-        let kind = EventKind::Gap;
-        let region = match self.operations.paths.get(path) {
-            Some((above, name)) if above != NO_PATH => Region { name, after: false },
-            _ => Region { name: operation.symbol, after: true },
-        };
-        // Inside a call that waits or communicates nothing is computed, whatever it encloses.
-        let useful = region.after || self.operations.is_program(region.name);
-        Some(Piece { event, span, kind, region, path, useful })
     }
 
     /// The events of a stream that lie in a span, latest first, cut to it.
-    pub fn back(&self, stream: u32, within: Span) -> impl Iterator<Item = Piece> {
+    pub fn back(&self, stream: u32, within: Span) -> Back<'_> {
         let sequence = self.operations.sequences.get(stream as usize);
         let clock = self.clocks.get(stream as usize).copied().unwrap_or_default();
         let operations = sequence.map_or(&[][..], |s| &s.operations);
-        let first = operations.partition_point(|o| clock.common(o.start) < within.end) as u32;
-        let pieces = (0..2 * first).rev().filter_map(move |event| self.piece_of(sequence?, &clock, event));
-        let cut = move |mut piece: Piece| {
-            piece.span = Span::new(piece.span.start.max(within.start), piece.span.end.min(within.end));
-            piece
-        };
-        pieces.take_while(move |p| p.span.end > within.start).map(cut).filter(|p| p.span.end > p.span.start)
+        let ways = sequence.map_or(&[][..], |s| &s.ways);
+        let left = operations.partition_point(|o| clock.common(o.start) < within.end);
+        let next = operations.get(left).map(|o| clock.common(o.start));
+        Back { inside: &self.inside, operations, ways, clock, within, left, behind: true, next }
     }
+}
+
+/// The events of a stream, latest first.
+pub struct Back<'a> {
+    inside: &'a [Option<NameId>],
+    operations: &'a [Operation],
+    ways: &'a [Way],
+    clock: Clock,
+    within: Span,
+    /// So many operations have not been passed.
+    left: usize,
+    /// The time behind the last of them has not been passed either.
+    behind: bool,
+    /// When the operation behind that time began.
+    next: Option<Ns>,
+}
+
+impl Back<'_> {
+    /// The time behind an operation, until `next`.
+    #[inline]
+    fn gap(&self, at: usize, operation: &Operation, next: Ns) -> Piece {
+        let start = self.clock.common(operation.end);
+        let path = self.ways.get(at).map_or(NO_PATH, |way| way.after);
+        let region = match self.inside.get(path as usize) {
+            Some(Some(name)) => Region { name: *name, after: false },
+            _ => Region { name: operation.symbol, after: true },
+        };
+        Piece { event: 2 * at as u32 + 1, span: Span::new(start, next.max(start)), kind: EventKind::Gap, region }
+    }
+}
+
+impl Iterator for Back<'_> {
+    type Item = Piece;
+
+    #[inline]
+    fn next(&mut self) -> Option<Piece> {
+        loop {
+            let at = self.left.checked_sub(1)?;
+            let operation = self.operations.get(at)?;
+            let mut piece = if std::mem::take(&mut self.behind) {
+                let Some(next) = self.next else { continue };
+                self.gap(at, operation, next)
+            } else {
+                let span = Span::new(self.clock.common(operation.start), self.clock.common(operation.end));
+                (self.left, self.behind, self.next) = (at, true, Some(span.start));
+                let region = Region { name: operation.symbol, after: false };
+                Piece { event: 2 * at as u32, span, kind: EventKind::from(operation.kind), region }
+            };
+            if piece.span.end <= self.within.start {
+                self.left = 0;
+                return None;
+            }
+            piece.span = Span::new(piece.span.start.max(self.within.start), piece.span.end.min(self.within.end));
+            if piece.span.end > piece.span.start {
+                return Some(piece);
+            }
+        }
+    }
+}
+
+/// What was done in a region.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Sum {
+    /// How long.
+    pub ns: Ns,
+    /// In how many pieces.
+    pub pieces: u32,
+    /// The event that was met first.
+    pub first: u32,
+}
+
+/// Time by region, added up. Made once and used for one question after the other.
+pub struct Sums {
+    /// By region: its name, then what is after it.
+    of: Vec<Sum>,
+    /// Those that have some, in the order in which they were met.
+    met: Vec<Region>,
+}
+
+impl Sums {
+    /// For the regions of these operations.
+    pub fn new(operations: &Operations) -> Sums {
+        Sums { of: vec![Sum::default(); 2 * operations.names.len()], met: Vec::new() }
+    }
+
+    /// Forget all.
+    pub fn clear(&mut self) {
+        for region in self.met.drain(..) {
+            self.of[place(region)] = Sum::default();
+        }
+    }
+
+    /// Add a piece.
+    #[inline]
+    pub fn add(&mut self, piece: &Piece) {
+        let Some(sum) = self.of.get_mut(place(piece.region)) else { return };
+        if sum.pieces == 0 {
+            sum.first = piece.event;
+            self.met.push(piece.region);
+        }
+        sum.pieces = sum.pieces.saturating_add(1);
+        sum.ns += piece.span.len();
+    }
+
+    /// The time in a region.
+    pub fn ns(&self, region: Region) -> Ns {
+        self.of.get(place(region)).map_or(0, |sum| sum.ns)
+    }
+
+    /// Regions in the order in which they were met.
+    pub fn iter(&self) -> impl Iterator<Item = (Region, Sum)> {
+        self.met.iter().map(|region| (*region, self.of[place(*region)]))
+    }
+}
+
+fn place(region: Region) -> usize {
+    2 * region.name.index() + usize::from(region.after)
 }

@@ -40,12 +40,14 @@ pub(super) struct Cells {
     /// Of all cells, and the end.
     edges: Vec<Ns>,
     pub(super) sums: Vec<Ns>,
+    /// Where the last time began: the next is not far.
+    last: usize,
 }
 
 impl Cells {
     pub(super) fn new(window: Span) -> Self {
         let edge = |cell: usize| window.start + (i128::from(window.len()) * cell as i128 / CELLS as i128) as Ns;
-        Cells { window, edges: (0..=CELLS).map(edge).collect(), sums: vec![0; CELLS] }
+        Cells { window, edges: (0..=CELLS).map(edge).collect(), sums: vec![0; CELLS], last: 0 }
     }
 
     pub(super) fn add(&mut self, span: Span) {
@@ -53,7 +55,11 @@ impl Cells {
         if span.is_empty() {
             return;
         }
-        let mut cell = self.edges.partition_point(|edge| *edge <= span.start).saturating_sub(1).min(CELLS - 1);
+        let mut cell = self.last;
+        if !(self.edges[cell]..self.edges[cell + 1]).contains(&span.start) {
+            cell = self.edges.partition_point(|edge| *edge <= span.start).saturating_sub(1).min(CELLS - 1);
+            self.last = cell;
+        }
         let mut at = span.start;
         while at < span.end && cell < CELLS {
             let end = self.edges[cell + 1].min(span.end);
@@ -111,7 +117,7 @@ pub fn around(streams: &Streams<'_>, chosen: &[u32], window: Span) -> Strip {
     let row = |stream: &u32| {
         let (mut computing, mut waiting) = (Cells::new(window), Cells::new(window));
         for piece in streams.back(*stream, window) {
-            if piece.useful {
+            if streams.is_useful(&piece) {
                 computing.add(piece.span);
             } else if piece.kind.waits() {
                 waiting.add(piece.span);

@@ -142,11 +142,30 @@ pub fn find(operations: &mut Operations, clocks: &[Clock], work: &Work) -> Resul
             call.kind = Kind::Send;
         }
     }
-    if !held.is_empty() {
-        operations.messages.extend(held);
-        operations.messages.sort_unstable_by_key(|m| (m.to, m.received, m.from, m.via, m.sent));
-    }
+    merge(&mut operations.messages, held);
     Ok(())
+}
+
+/// Put some messages between others, which are in order.
+fn merge(all: &mut Vec<Message>, mut more: Vec<Message>) {
+    let key = |m: &Message| (m.to, m.received, m.from, m.via, m.sent);
+    if more.is_empty() {
+        return;
+    }
+    more.sort_unstable_by_key(key);
+    let is_in_order = all.is_sorted_by_key(key);
+    let mut left = all.len();
+    all.extend(&more);
+    if !is_in_order {
+        return all.sort_unstable_by_key(key);
+    }
+    // From the back: each goes behind the last that stands before it.
+    for (missing, message) in more.iter().enumerate().rev() {
+        let from = all[..left].partition_point(|m| key(m) <= key(message));
+        all.copy_within(from..left, from + missing + 1);
+        all[from + missing] = *message;
+        left = from;
+    }
 }
 
 /// Handovers looked at in one go.

@@ -11,6 +11,7 @@
 //! matters, and one cause must not be scattered over many contexts), and one per function for the program itself
 //! (`server+0x1240`). ALGORITHMS.md section 5.2.
 
+pub mod cache;
 pub mod elf;
 pub mod files;
 pub mod images;
@@ -21,12 +22,14 @@ use crate::analysis::recording::{HostId, RawStackId, Recording};
 use crate::base::names::{NameId, Names};
 use crate::base::notice::{Notice, Notices};
 use crate::base::work::{Cancelled, Work, in_order};
+use cache::{Known, SymbolCache};
 use elf::{Count, Place};
 use files::{Found, Places, Wanted};
 use foldhash::HashMap;
 use images::{SpaceId, Spaces};
 use perf_map::PerfMap;
 use std::path::PathBuf;
+use std::sync::Arc;
 
 /// Libraries of the tracer and its profiler: at the innermost end of a stack they are how it was taken.
 const TRACERS: [&str; 2] = ["liblttng-profile", "liblttng-ust"];
@@ -72,10 +75,38 @@ enum Target {
 }
 
 struct TracedFile<'a> {
-    path: NameId,
+    key: FileKey<'a>,
     wanted: Wanted<'a>,
-    count: Count,
     addresses: Vec<u64>,
+}
+
+impl TracedFile<'_> {
+    /// What stands at its addresses. The file is opened for those that `cache` does not know.
+    fn known(&self, places: &Places, cache: &SymbolCache) -> Arc<Known> {
+        let before = cache.get(self.key);
+        let is_new = |address: &u64| before.as_ref().is_none_or(|known| !known.places.contains_key(address));
+        let mut addresses: Vec<u64> = self.addresses.iter().copied().filter(is_new).collect();
+        addresses.sort_unstable();
+        addresses.dedup();
+        let mut known = match before {
+            Some(known) if addresses.is_empty() => return known,
+            Some(known) => Arc::unwrap_or_clone(known),
+            None => {
+                let found = files::find(self.wanted, places);
+                Known { found, unread: None, places: HashMap::default() }
+            }
+        };
+        let told = match &known.found {
+            Found::File { main, debug } => {
+                let told = elf::places(main, debug.as_deref(), self.key.2, &addresses);
+                told.map_err(|e| known.unread = Some(format!("{}: {e}", main.display()))).ok()
+            }
+            Found::Mismatch(_) | Found::Missing => None,
+        };
+        let told = told.unwrap_or_else(|| vec![Place::Unknown; addresses.len()]);
+        known.places.extend(addresses.into_iter().zip(told));
+        Arc::new(known)
+    }
 }
 
 /// Resolves stacks of one recording.
@@ -83,23 +114,22 @@ pub struct Resolver<'a> {
     recording: &'a Recording,
     spaces: &'a Spaces,
     places: &'a Places,
+    cache: &'a SymbolCache,
     files: Vec<TracedFile<'a>>,
     file_ids: HashMap<FileKey<'a>, usize>,
-    /// Executables that lie at fixed addresses: where, or `None` for those that do not.
-    fixed: HashMap<NameId, Option<(u64, u64)>>,
     targets: HashMap<(HostId, i32, Option<SpaceId>, u64), Target>,
 }
 
 impl<'a> Resolver<'a> {
-    /// A resolver with nothing resolved.
-    pub fn new(recording: &'a Recording, spaces: &'a Spaces, places: &'a Places) -> Self {
+    /// A resolver with nothing resolved but what `cache`, which is of the same recording, knows.
+    pub fn new(recording: &'a Recording, spaces: &'a Spaces, places: &'a Places, cache: &'a SymbolCache) -> Self {
         Resolver {
             recording,
             spaces,
             places,
+            cache,
             files: Vec::new(),
             file_ids: HashMap::default(),
-            fixed: HashMap::default(),
             targets: HashMap::default(),
         }
     }
@@ -119,34 +149,31 @@ impl<'a> Resolver<'a> {
         }
         let mut found: Vec<HashMap<u64, Vec<UserFrame>>> = Vec::with_capacity(self.files.len());
         let files = &self.files;
-        let look_up = |i: usize| {
-            let file = &files[i];
-            let mut addresses = file.addresses.clone();
-            addresses.sort_unstable();
-            addresses.dedup();
-            let found = files::find(file.wanted, self.places);
-            let (names, unread) = match &found {
-                Found::File { main, debug } => match elf::places(main, debug.as_deref(), file.count, &addresses) {
-                    Ok(names) => (names, None),
-                    Err(e) => (vec![Place::Unknown; addresses.len()], Some(format!("{}: {e}", main.display()))),
-                },
-                Found::Mismatch(_) | Found::Missing => (vec![Place::Unknown; addresses.len()], None),
-            };
-            ((found, unread), addresses, names)
-        };
-        in_order(work, files.len(), look_up, |i, ((result, unread), addresses, places)| {
-            let path = self.recording.names.get(files[i].path);
-            match result {
-                Found::File { .. } => {
-                    unread.into_iter().for_each(|why| notices.add(Notice::SymbolFileMissing, 1, || why))
+        in_order(
+            work,
+            files.len(),
+            |i| files[i].known(self.places, self.cache),
+            |i, known| {
+                let file = &files[i];
+                let path = self.recording.names.get(file.key.0);
+                match &known.found {
+                    Found::File { .. } => {
+                        known.unread.iter().for_each(|why| notices.add(Notice::SymbolFileMissing, 1, || why.clone()))
+                    }
+                    Found::Missing if is_virtual(path) => {}
+                    Found::Missing => notices.add(Notice::SymbolFileMissing, 1, || path.to_owned()),
+                    Found::Mismatch(other) => {
+                        notices.add(Notice::SymbolFileMismatch, 1, || other.display().to_string())
+                    }
                 }
-                Found::Missing if is_virtual(path) => {}
-                Found::Missing => notices.add(Notice::SymbolFileMissing, 1, || path.to_owned()),
-                Found::Mismatch(file) => notices.add(Notice::SymbolFileMismatch, 1, || file.display().to_string()),
-            }
-            let frames = addresses.iter().zip(&places).map(|(a, p)| (*a, frames(path, *a, p, names)));
-            found.push(frames.collect());
-        })?;
+                let mut addresses = file.addresses.clone();
+                addresses.sort_unstable();
+                addresses.dedup();
+                let place = |a: &u64| Some((*a, frames(path, *a, known.places.get(a)?, names)));
+                found.push(addresses.iter().filter_map(place).collect());
+                self.cache.put(file.key, known);
+            },
+        )?;
         let mut maps: HashMap<i32, PerfMap> = HashMap::default();
         let unknown = names.intern("unknown");
         let resolve = |stack: &Placed| {
@@ -193,7 +220,7 @@ impl<'a> Resolver<'a> {
         let Some(Target::File(file, _)) = self.targets.get(&(stack.host, stack.pid, stack.space, address)) else {
             return false;
         };
-        let path = self.files.get(*file).map_or("", |f| self.recording.names.get(f.path));
+        let path = self.files.get(*file).map_or("", |f| self.recording.names.get(f.key.0));
         let name = path.rsplit('/').next().unwrap_or(path);
         TRACERS.iter().any(|tracer| name.starts_with(tracer))
     }
@@ -232,11 +259,11 @@ impl<'a> Resolver<'a> {
         let Some(path) = self.spaces.get(id).and_then(|s| s.executable) else { return Target::Elsewhere };
         let wanted = Wanted { path: names.get(path), build_id: None, debug_link: None };
         let places = self.places;
-        let span = self.fixed.entry(path).or_insert_with(|| match files::find(wanted, places) {
+        let span = self.cache.fixed(path, || match files::find(wanted, places) {
             Found::File { main, .. } => elf::fixed_span(&main),
             Found::Mismatch(_) | Found::Missing => None,
         });
-        match *span {
+        match span {
             Some((from, to)) if (from..to).contains(&address) => {
                 Target::File(self.file(path, wanted, Count::Own), address)
             }
@@ -245,8 +272,9 @@ impl<'a> Resolver<'a> {
     }
 
     fn file(&mut self, path: NameId, wanted: Wanted<'a>, count: Count) -> usize {
-        *self.file_ids.entry((path, wanted.build_id, count)).or_insert_with(|| {
-            self.files.push(TracedFile { path, wanted, count, addresses: Vec::new() });
+        let key = (path, wanted.build_id, count);
+        *self.file_ids.entry(key).or_insert_with(|| {
+            self.files.push(TracedFile { key, wanted, addresses: Vec::new() });
             self.files.len() - 1
         })
     }

@@ -14,6 +14,7 @@
 use crate::analysis::outline::{Outline, Step};
 use crate::analysis::recording::Recording;
 use crate::analysis::stacks::{Stack, StackId, Timelines};
+use crate::analysis::symbols::cache::SymbolCache;
 use crate::analysis::symbols::files::Places;
 use crate::analysis::symbols::images::Spaces;
 use crate::analysis::symbols::kernel::KernelSymbols;
@@ -48,6 +49,8 @@ pub struct Dictionary<'a> {
     pub spaces: &'a Spaces,
     /// Where files with symbols may be.
     pub places: &'a Places,
+    /// What is known of them already.
+    pub symbols: &'a SymbolCache,
     /// Kernel symbols, where given.
     pub kernel: Option<&'a KernelSymbols>,
 }
@@ -98,7 +101,7 @@ fn resolve(
     }
     wanted.sort_unstable();
     wanted.dedup();
-    let resolver = Resolver::new(dictionary.recording, dictionary.spaces, dictionary.places);
+    let resolver = Resolver::new(dictionary.recording, dictionary.spaces, dictionary.places, dictionary.symbols);
     let frames = resolver.resolve(&wanted, names, notices, work)?;
     Ok(wanted.into_iter().zip(frames).collect())
 }

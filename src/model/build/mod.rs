@@ -31,6 +31,7 @@ use crate::analysis::path::{self, PathSegment};
 use crate::analysis::recording::{EdgeKind, Recording, ThreadId};
 use crate::analysis::spent::Spent;
 use crate::analysis::stacks::Timelines;
+use crate::analysis::symbols::cache::SymbolCache;
 use crate::analysis::symbols::files::Places;
 use crate::analysis::symbols::images::Spaces;
 use crate::analysis::symbols::kernel::KernelSymbols;
@@ -113,6 +114,8 @@ pub struct Stacks {
     pub spaces: Spaces,
     /// Stacks over time, by thread.
     pub timelines: Timelines,
+    /// What is known of the files whose functions are on them.
+    pub symbols: SymbolCache,
     kernel: Option<KernelSymbols>,
     disk: DiskUse,
     leaders: Leaders,
@@ -132,7 +135,8 @@ impl Stacks {
         let spaces = Spaces::new(&recording.images);
         let timelines = Timelines::new(recording, &spaces, kernel.is_some(), work)?;
         let (disk, leaders) = (DiskUse::new(recording), Leaders::new(recording));
-        Ok(Stacks { spaces, timelines, kernel, disk, leaders, marks: MarksByTask::new(recording) })
+        let (symbols, marks) = (SymbolCache::default(), MarksByTask::new(recording));
+        Ok(Stacks { spaces, timelines, symbols, kernel, disk, leaders, marks })
     }
 }
 
@@ -164,7 +168,7 @@ fn made(
         origin: recording.span.start,
         ..Model::default()
     };
-    let Stacks { spaces, timelines, kernel, disk, leaders, marks } = stacks;
+    let Stacks { spaces, timelines, symbols, kernel, disk, leaders, marks } = stacks;
     let names = ThreadNames::new(recording, &mut model.names, &mut model.notices);
     let found = marks.pair(recording, request.marks, &request.rule, &mut model.notices);
     let found = executions::covered(recording, found, &mut model.notices);
@@ -194,7 +198,8 @@ fn made(
     )?;
 
     work.progress.enter("symbols", 0);
-    let dictionary = Dictionary { recording, timelines, spaces, places: &request.places, kernel: kernel.as_ref() };
+    let places = &request.places;
+    let dictionary = Dictionary { recording, timelines, spaces, places, symbols, kernel: kernel.as_ref() };
     let (tree, ids) = contexts::spell(&outline, &dictionary, &mut model.names, &mut model.notices, work)?;
     model.contexts = tree;
     let mut people = People { recording, leaders, ids: HashMap::default() };

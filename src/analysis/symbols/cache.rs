@@ -1,0 +1,56 @@
+//! What files told of addresses, kept for the next question about the same recording.
+//!
+//! To open a file with debug information costs more than all else that is done with a stack: sections are unpacked and units
+//! parsed. A recording's stacks are resolved for its operations and again for each task that is explained, and the later
+//! questions ask of the same addresses. In: a file, as the trace knows it, and addresses. Out: what stands there. Each file is opened
+//! again only for addresses that nobody asked for before. A cache belongs to one recording: its keys are that one's names.
+
+use super::FileKey;
+use super::elf::{Count, Place};
+use super::files::Found;
+use crate::base::names::NameId;
+use foldhash::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+/// A [`FileKey`] that outlives the resolver.
+type Key = (NameId, Option<Box<[u8]>>, Count);
+
+/// What is known of a file.
+#[derive(Clone, Debug)]
+pub(super) struct Known {
+    /// Where it is.
+    pub found: Found,
+    /// Why it could not be read.
+    pub unread: Option<String>,
+    /// By address.
+    pub places: HashMap<u64, Place>,
+}
+
+/// What is known so far.
+#[derive(Debug, Default)]
+pub struct SymbolCache {
+    files: Mutex<HashMap<Key, Arc<Known>>>,
+    fixed: Mutex<HashMap<NameId, Option<(u64, u64)>>>,
+}
+
+impl SymbolCache {
+    /// What is known of a file.
+    pub(super) fn get(&self, (path, build_id, count): FileKey<'_>) -> Option<Arc<Known>> {
+        locked(&self.files).get(&(path, build_id.map(Into::into), count)).cloned()
+    }
+
+    /// Keep what is known of a file.
+    pub(super) fn put(&self, (path, build_id, count): FileKey<'_>, known: Arc<Known>) {
+        locked(&self.files).insert((path, build_id.map(Into::into), count), known);
+    }
+
+    /// Where an executable lies, if at fixed addresses; found out by `find` once.
+    pub(super) fn fixed(&self, path: NameId, find: impl FnOnce() -> Option<(u64, u64)>) -> Option<(u64, u64)> {
+        *locked(&self.fixed).entry(path).or_insert_with(find)
+    }
+}
+
+/// What a panicking thread left is whole: entries are put in one by one.
+fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
