@@ -1,57 +1,134 @@
-//! Where nothing delimits executions: the call in which a thread waits for its next piece of work.
+//! Where nothing delimits executions: the waits in which a thread waits for its next piece of work.
 //!
 //! A server's thread repeats a loop that begins with a wait: for a request, a message, a time. That wait is as long as
 //! nobody asks for anything, and says nothing of the program. In: what was mined from a kernel recording. Out: per thread
-//! the call of its outermost loop in which it waits most. MPI ranks have none: nobody asks them. Cost: linear in the operations of the loops.
+//! the positions at which its outermost loop begins a turn: of the waits of a turn the one that takes longest, told from
+//! others in the same call by the call before it. A turn that ends with a call that the others do not make is known by the call behind.
+//! MPI ranks have none: nobody asks them. Cost: linear in the operations of threads with loops.
 
-use crate::analysis::patterns::{Mined, Treatment};
+use crate::analysis::patterns::{Iterations, Mined, Treatment};
 use crate::base::names::NameId;
 use crate::base::time::Ns;
-use crate::event::operation::{EventKind, Kind, Place};
+use crate::event::operation::{EventKind, Kind, Operation};
+use foldhash::HashMap;
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
-/// By stream: the call in which it waits for work.
-pub(super) struct IdleCalls(Vec<Option<NameId>>);
+/// By stream: positions of the operations at which turns begin, ascending.
+pub(super) struct IdleWaits(Vec<Vec<u32>>);
 
-impl IdleCalls {
+impl IdleWaits {
     /// Find them.
-    pub(super) fn new(mined: &Mined) -> IdleCalls {
+    pub(super) fn new(mined: &Mined) -> IdleWaits {
         let sequences = &mined.operations.sequences;
-        let mut calls = vec![None; sequences.len()];
+        let mut waits = vec![Vec::new(); sequences.len()];
         if sequences.iter().all(|s| s.thread.is_none()) {
-            return IdleCalls(calls);
+            return IdleWaits(waits);
         }
         for turns in mined.iterations() {
             let Some(sequence) = sequences.get(turns.stream as usize).filter(|s| s.thread.is_some()) else { continue };
-            let (Some(first), Some(last)) = (turns.spans.first(), turns.spans.last()) else { continue };
-            let mut waited: BTreeMap<NameId, Ns> = BTreeMap::new();
-            let from = sequence.operations.partition_point(|o| o.start < first.start);
-            let inside = sequence.operations.iter().skip(from).take_while(|o| o.start < last.end);
-            for operation in inside.filter(|o| matches!(o.kind, Kind::Wait | Kind::Receive)) {
-                *waited.entry(operation.symbol).or_default() += operation.span().len();
-            }
-            let most = waited.into_iter().max_by_key(|(name, ns)| (*ns, Reverse(*name)));
-            if let Some(call) = calls.get_mut(turns.stream as usize) {
-                *call = most.map(|(name, _)| name);
+            if let Some(begins) = waits.get_mut(turns.stream as usize) {
+                *begins = begins_of(&sequence.operations, &turns);
             }
         }
-        IdleCalls(calls)
+        IdleWaits(waits)
     }
 
-    /// The call in which a stream waits for work.
-    pub(super) fn of(&self, stream: u32) -> Option<NameId> {
-        self.0.get(stream as usize).copied().flatten()
+    /// The operations of a stream at which turns begin, whether it waited there or found work at once.
+    pub(super) fn of(&self, stream: u32) -> &[u32] {
+        self.0.get(stream as usize).map_or(&[], Vec::as_slice)
     }
 
     /// What is to be made of an event that took too long.
-    pub(super) fn treat(&self, mined: &Mined, stream: u32, kind: EventKind, event: u32) -> Treatment {
+    pub(super) fn treat(&self, stream: u32, kind: EventKind, event: u32) -> Treatment {
         let waits = kind.waits() || kind == EventKind::Wait;
-        let operation = mined.operations.get(Place { stream, operation: event / 2 });
-        let idle = self.of(stream);
-        match waits && idle.is_some() && operation.map(|o| o.symbol) == idle {
+        match waits && self.of(stream).binary_search(&(event / 2)).is_ok() {
             true => Treatment::Idle,
             false => Treatment::Judged,
         }
+    }
+}
+
+/// Positions at which turns of a loop begin; none where its turns do not wait.
+fn begins_of(operations: &[Operation], turns: &Iterations) -> Vec<u32> {
+    let (Some(first), Some(last)) = (turns.spans.first(), turns.spans.last()) else { return Vec::new() };
+    let from = operations.partition_point(|o| o.start < first.start);
+    let until = operations.partition_point(|o| o.start < last.end);
+    let name = |at: usize| operations.get(at).map(|o| o.symbol);
+    let mut waited: BTreeMap<(NameId, NameId), Ns> = BTreeMap::new();
+    for (before, operation) in (from..until).filter_map(|at| Some((name(at.checked_sub(1)?)?, operations.get(at)?))) {
+        if matches!(operation.kind, Kind::Wait | Kind::Receive) {
+            *waited.entry((before, operation.symbol)).or_default() += operation.span().len();
+        }
+    }
+    let longest = waited.into_iter().max_by_key(|(key, ns)| (*ns, Reverse(*key)));
+    let Some(((before, call), _)) = longest else { return Vec::new() };
+    let is_behind = |at: &usize| name(*at) == Some(call) && at.checked_sub(1).and_then(name) == Some(before);
+    // What usually comes next, and what a turn is made of.
+    let mut next: HashMap<NameId, u32> = HashMap::default();
+    for behind in (from..until).filter(is_behind).filter_map(|at| name(at + 1)) {
+        *next.entry(behind).or_default() += 1;
+    }
+    let next = next.into_iter().max_by_key(|(name, count)| (*count, Reverse(*name))).map(|(name, _)| name);
+    let turn = operations.partition_point(|o| o.start < first.end);
+    let in_turn = |name: NameId| operations[from..turn].iter().any(|o| o.symbol == name);
+    let begins = |at: &usize| match at.checked_sub(1).and_then(name) {
+        _ if name(*at) != Some(call) => false,
+        None => true,
+        Some(other) => other == before || (name(at + 1) == next && !in_turn(other)),
+    };
+    (0..operations.len()).filter(begins).map(|at| at as u32).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::base::work::Work;
+    use crate::event::operation::{Operations, Sequence, ThreadPlace};
+
+    /// A thread whose turns are these calls; those that wait have an asterisk and take ten times as long, `**` a hundred times.
+    fn begins(turns: &[&str]) -> Vec<u32> {
+        let mut operations = Operations { one_clock: true, ..Operations::default() };
+        let place = ThreadPlace { pid: 1, tid: 1, name: "server".into(), process: "server".into() };
+        let mut sequence = Sequence { thread: Some(place), ..Sequence::default() };
+        let mut now = 0;
+        for call in turns.iter().flat_map(|turn| turn.split(' ')) {
+            let bare = call.trim_end_matches('*');
+            let long = [1_000, 10_000, 100_000][call.len() - bare.len()];
+            let kind = if bare == call { Kind::Work } else { Kind::Wait };
+            let symbol = operations.names.intern(bare);
+            sequence.operations.push(Operation { symbol, kind, start: now, end: now + long });
+            now += long + 100;
+        }
+        operations.sequences.push(sequence);
+        let mined = Mined::new(operations, &Work::new(1)).unwrap();
+        IdleWaits::new(&mined).of(0).to_vec()
+    }
+
+    #[test]
+    fn of_two_waits_in_one_call_the_longer_begins_the_turn() {
+        let turns = vec!["read** write read* send"; 20];
+        assert_eq!(begins(&turns), (0..20).map(|turn| 4 * turn).collect::<Vec<u32>>());
+        // Wherever the recording begins.
+        let mut cut = vec!["read* send"];
+        cut.extend(&turns);
+        assert_eq!(begins(&cut)[..3], [0, 2, 6], "what came before the first call is not known");
+    }
+
+    #[test]
+    fn a_rare_wait_in_the_same_call_is_inside_a_turn() {
+        let mut turns = vec!["nanosleep** lock write"; 40];
+        turns[17] = "nanosleep** lock nanosleep* lock write";
+        turns[23] = "nanosleep** lock write log";
+        let begun = begins(&turns);
+        assert_eq!(begun.len(), 40, "{begun:?}");
+        assert!(!begun.contains(&(17 * 3 + 2)), "the back-off is no wait for work");
+        assert!(begun.contains(&(24 * 3 + 3)), "what a turn ends with may differ");
+    }
+
+    #[test]
+    fn who_never_waits_has_no_begins() {
+        assert_eq!(begins(&["read write send"; 20]), []);
+        assert_eq!(begins(&["a* b* c*"]), []);
     }
 }

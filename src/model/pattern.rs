@@ -3,7 +3,7 @@
 //! It holds no reference to the trace. Times are on the common time line; `local` ones on the stream's own clock.
 
 use super::Model;
-use super::idle::IdleCalls;
+use super::idle::IdleWaits;
 use super::mining::Served;
 use super::propagation::{self, Path, Step};
 use super::routes;
@@ -16,7 +16,7 @@ use crate::analysis::patterns::blame::Blamed;
 use crate::analysis::patterns::measure::{Limit, Settings, Verdict};
 use crate::analysis::patterns::routes::Change;
 use crate::analysis::patterns::table::{PatternId, Shape, Table};
-use crate::analysis::patterns::{Lateness, Mined};
+use crate::analysis::patterns::{Lateness, Mined, Treatment};
 use crate::base::time::{Ns, Span};
 use crate::base::work::{Cancelled, Work};
 use crate::event::operation::{EventKind, Operations, Place, Sequence, ThreadPlace};
@@ -213,18 +213,19 @@ impl Anomalies {
         settings: &Settings,
         work: &Work,
     ) -> Result<Self, Cancelled> {
-        let idle = IdleCalls::new(mined);
+        let idle = if served.is_none() { Some(IdleWaits::new(mined)) } else { None };
         let treat = |stream: u32, blamed: &Blamed| {
             let kind = mined.operations.kind_of(stream, blamed.event);
-            match served {
-                Some(served) => served.treat(stream, kind, blamed.local),
-                None => idle.treat(mined, stream, kind, blamed.event),
+            match (served, &idle) {
+                (Some(served), _) => served.treat(stream, kind, blamed.local),
+                (None, Some(idle)) => idle.treat(stream, kind, blamed.event),
+                (None, None) => Treatment::Judged,
             }
         };
         let lateness = mined.lateness_of(settings, treat, work)?;
         let (mut patterns, mut anomalies, mut found) = repeated(mined, &lateness, work)?;
-        match served {
-            Some(served) => {
+        match (served, &idle) {
+            (Some(served), _) => {
                 let detours = routes::of_executions(mined, served, settings, &work.cancel);
                 let mut delayed = served.delayed().find(settings);
                 routes::add(detours, &mut delayed.anomalies, &mut delayed.paths);
@@ -236,11 +237,11 @@ impl Anomalies {
                 anomalies.splice(0..0, of_executions);
             }
             // Where events were lost nobody knows the routes.
-            None if !lossy => {
-                let detours = routes::of_turns(mined, &idle, settings, &work.cancel);
+            (None, Some(idle)) if !lossy => {
+                let detours = routes::of_turns(mined, idle, settings, &work.cancel);
                 routes::add(detours, &mut anomalies, &mut found.paths);
             }
-            None => {}
+            (None, _) => {}
         }
         work.cancel.check()?;
         let summary = Summary {

@@ -6,7 +6,7 @@
 //! counts where no delay covers its time. Cost: linear in the operations of the turns and the steps of all paths.
 //! ALGORITHMS.md 9.8.
 
-use super::idle::IdleCalls;
+use super::idle::IdleWaits;
 use super::mining::Served;
 use super::pattern::{Anomaly, Responsible};
 use super::propagation::{Path, Step};
@@ -77,18 +77,23 @@ pub(super) fn of_executions(mined: &Mined, served: &Served, settings: &Settings,
 /// Those of turns of outermost loops, in kernel recordings without executions. A turn begins behind the wait for work or, where
 /// no wait is known, behind an operation that each turn makes once. Turns of threads of one name and process are held against
 /// each other.
-pub(super) fn of_turns(mined: &Mined, idle: &IdleCalls, settings: &Settings, cancel: &Cancel) -> Vec<Detour> {
+pub(super) fn of_turns(mined: &Mined, idle: &IdleWaits, settings: &Settings, cancel: &Cancel) -> Vec<Detour> {
     let operations = &mined.operations;
     let mut populations: HashMap<(&str, &str, NameId), u32> = HashMap::default();
     let mut turns: Vec<Turn> = Vec::new();
     for turn in mined.iterations() {
         let Some(sequence) = operations.sequences.get(turn.stream as usize) else { continue };
+        let idle = idle.of(turn.stream).to_vec();
         let once = || turn.spans.first().and_then(|span| once_in(&sequence.operations, *span));
-        let (Some(thread), Some(call)) = (&sequence.thread, idle.of(turn.stream).or_else(once)) else { continue };
+        let call = match idle.first() {
+            Some(at) => sequence.operations.get(*at as usize).map(|o| o.symbol),
+            None => once(),
+        };
+        let (Some(thread), Some(call)) = (&sequence.thread, call) else { continue };
         let next = populations.len() as u32;
         let population = *populations.entry((&thread.process, &thread.name, call)).or_insert(next);
-        let begins = (0_u32..).zip(&sequence.operations).filter(|(_, o)| o.symbol == call).map(|(at, _)| at);
-        let begins: Vec<u32> = begins.collect();
+        let named = (0_u32..).zip(&sequence.operations).filter(|(_, o)| o.symbol == call).map(|(at, _)| at);
+        let begins: Vec<u32> = if idle.is_empty() { named.collect() } else { idle };
         let turn = |pair: &[u32]| Turn { population, stream: turn.stream, operations: pair[0] + 1..pair[1] };
         turns.extend(begins.windows(2).map(turn));
     }

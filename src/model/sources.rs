@@ -28,8 +28,17 @@ pub struct Occurrence {
     pub excess_ns: Ns,
     /// Times its reference; of what usually does not happen, times a microsecond.
     pub factor: f64,
+    /// It usually does not happen: there is nothing of which it is so many times.
+    pub is_new: bool,
     /// Executions that it delayed.
     pub executions: Vec<u32>,
+}
+
+impl Occurrence {
+    /// Times its reference, where it has one.
+    pub fn times(&self) -> Option<f64> {
+        (!self.is_new).then_some(self.factor)
+    }
 }
 
 /// A row: the same thread, function, carriers and victim's function; under MPI the same rank and phase.
@@ -120,6 +129,7 @@ pub(super) fn of(found: &Anomalies) -> Vec<Source> {
             affected_ns: 0,
             excess_ns: worst.excess_ns,
             factor: factor(worst.excess_ns, worst.reference_ns),
+            is_new: worst.reference_ns < SMALLEST,
             executions: Vec::new(),
         };
         rows.entry(key).or_default().push((anomaly.stream, occurrence));
@@ -130,9 +140,12 @@ pub(super) fn of(found: &Anomalies) -> Vec<Source> {
     sources
 }
 
+/// References below this are none.
+const SMALLEST: Ns = 1_000;
+
 /// Times the reference.
 fn factor(excess: Ns, reference: Ns) -> f64 {
-    (excess + reference) as f64 / reference.max(1_000) as f64
+    (excess + reference) as f64 / reference.max(SMALLEST) as f64
 }
 
 /// The paths of one source as an occurrence, and its row; `first` is the position of the first path.
@@ -176,6 +189,7 @@ fn of_paths(found: &Anomalies, paths: &[Path], first: u32) -> Option<(Key, u32, 
         affected_ns: path.affected_ns,
         excess_ns: path.excess_ns,
         factor: factor(source.excess_ns, source.reference_ns),
+        is_new: source.reference_ns < SMALLEST,
         executions: executions.into_iter().collect(),
     };
     Some((key, source.stream, occurrence))
@@ -208,6 +222,13 @@ fn row(found: &Anomalies, key: Key, all: Vec<(u32, Occurrence)>) -> Source {
         factor: occurrences.iter().map(|o| o.factor).fold(0.0, f64::max),
         executions: executions.len() as u64,
         occurrences,
+    }
+}
+
+impl Source {
+    /// The largest of its occurrences' times their references; `None` where none has one.
+    pub fn times(&self) -> Option<f64> {
+        self.occurrences.iter().filter_map(Occurrence::times).reduce(f64::max)
     }
 }
 

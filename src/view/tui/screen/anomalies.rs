@@ -41,12 +41,13 @@ pub fn draw(canvas: &mut Canvas<'_>, app: &App) {
     }
 }
 
-/// Times the reference: `21.3 ×`; what is beyond four digits only says so.
-fn factor(times: f64) -> String {
+/// Times the reference: `21.3 ×`; what is beyond four digits only says so, and what usually does not happen is so many times nothing.
+fn factor(times: Option<f64>) -> String {
     match times {
-        f if f >= 9_999.5 => ">9999 ×".to_owned(),
-        f if f >= 99.95 => format!("{f:.0} ×"),
-        f => format!("{f:.1} ×"),
+        None => "unusual".to_owned(),
+        Some(f) if f >= 9_999.5 => ">9999 ×".to_owned(),
+        Some(f) if f >= 99.95 => format!("{f:.0} ×"),
+        Some(f) => format!("{f:.1} ×"),
     }
 }
 
@@ -173,7 +174,7 @@ impl Columns {
             (delay, scope),
             (figure::count(source.occurrences.len() as u64), Scope::Text),
             (figure::count(source.executions), Scope::Text),
-            (factor(source.factor), Scope::Dim),
+            (factor(source.times()), Scope::Dim),
         ];
         self.figures(canvas, y, figures);
         if self.strip > 0 {
@@ -205,7 +206,7 @@ impl Columns {
             (figure::extra(o.excess_ns as f64), Scope::Slow1),
             (String::new(), Scope::Text),
             (if self.executions > 0 { figure::count(o.executions.len() as u64) } else { String::new() }, Scope::Dim),
-            (factor(o.factor), Scope::Dim),
+            (factor(o.times()), Scope::Dim),
         ];
         self.figures(canvas, y, figures);
         let text = if here { Scope::Strong } else { Scope::Text };

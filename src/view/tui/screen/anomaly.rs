@@ -27,12 +27,14 @@ pub fn lines(app: &App, found: &Found, at: u32, columns: usize) -> Vec<Line> {
             excess if anomaly.only_differs() => format!("its route cost {}", time(excess)),
             excess => format!("{} too much", time(excess)),
         };
+        // Nothing is so many times as long as what takes no time.
+        let times =
+            if pattern.max_ref_ns < 1_000 { String::new() } else { format!("{:.1} times as long, ", anomaly.factor) };
         let text = format!(
-            "{} instead of at most {} among the shortest of {} occurrences: {:.1} times as long, {cost}",
+            "{} instead of at most {} among the shortest of {} occurrences: {times}{cost}",
             time(anomaly.span.len()),
             time(pattern.max_ref_ns),
             figure::count(pattern.occurrences),
-            anomaly.factor,
         );
         lines.extend(paragraph(Scope::Text, &text, columns, 0));
         lines.push(Line::new());
