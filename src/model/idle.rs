@@ -128,7 +128,7 @@ mod tests {
 
     #[test]
     fn who_never_waits_has_no_begins() {
-        assert_eq!(begins(&["read write send"; 20]), []);
-        assert_eq!(begins(&["a* b* c*"]), []);
+        assert!(begins(&["read write send"; 20]).is_empty());
+        assert!(begins(&["a* b* c*"]).is_empty());
     }
 }
