@@ -9,6 +9,7 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use whyslow::analysis::recording::{Recording, StackOrigin};
+use whyslow::analysis::symbols::cache::SymbolCache;
 use whyslow::analysis::symbols::files::Places;
 use whyslow::analysis::symbols::images::Spaces;
 use whyslow::analysis::symbols::{Placed, Resolver, UserFrame};
@@ -62,7 +63,8 @@ fn resolved(scenario: &Path) -> Counts {
     let places = Places { folders: vec![scenario.join("bin")], ..Places::default() };
     let mut names = Names::default();
     let stacks: Vec<Placed> = samples.iter().map(|(_, placed)| *placed).collect();
-    let resolver = Resolver::new(&recording, &spaces, &places);
+    let cache = SymbolCache::default();
+    let resolver = Resolver::new(&recording, &spaces, &places, &cache);
     let found = resolver.resolve(&stacks, &mut names, &mut Notices::default(), &work).unwrap();
     let mut counts = Counts::new();
     for ((made, _), frames) in samples.iter().zip(found) {

@@ -10,6 +10,7 @@ use elf::{Elf, SIZE, TEXT, checksum};
 use std::path::Path;
 use std::time::{Duration, Instant};
 use whyslow::analysis::recording::{HostId, ImageChange, ImageEvent, Recording};
+use whyslow::analysis::symbols::cache::SymbolCache;
 use whyslow::analysis::symbols::files::Places;
 use whyslow::analysis::symbols::images::Spaces;
 use whyslow::analysis::symbols::{Placed, Resolver};
@@ -48,11 +49,16 @@ impl Process {
 
     /// The functions of a stack given innermost first, outermost first; and what was odd.
     fn names(&mut self, pid: i32, stack: &[u64], places: &Places) -> (Vec<String>, Notices) {
+        self.names_with(&SymbolCache::default(), pid, stack, places)
+    }
+
+    /// The same, knowing what was found before.
+    fn names_with(&mut self, cache: &SymbolCache, pid: i32, stack: &[u64], places: &Places) -> (Vec<String>, Notices) {
         let stack = self.recording.stacks.intern(stack);
         let spaces = Spaces::new(&self.recording.images);
         let placed = Placed { host: HOST, pid, space: spaces.at(HOST, pid, 5), stack };
         let (mut names, mut notices) = (Names::default(), Notices::default());
-        let resolver = Resolver::new(&self.recording, &spaces, places);
+        let resolver = Resolver::new(&self.recording, &spaces, places, cache);
         let found = resolver.resolve(&[placed], &mut names, &mut notices, &Work::new(1)).unwrap();
         (found[0].iter().map(|f| names.get(f.name).to_owned()).collect(), notices)
     }
@@ -202,6 +208,25 @@ fn frames_of_the_tracer_and_its_profiler_are_dropped() {
     assert_eq!(inside, ["flush", "on_signal", "append"]);
 }
 
+#[test]
+fn a_file_is_opened_again_only_for_addresses_that_are_new() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("lib/libx.so");
+    write(&file, &library());
+    let mut process = Process::default();
+    let base = process.map(1, "/lib/libx.so", Some(ID), None);
+    let (cache, places) = (SymbolCache::default(), places(folder.path()));
+    let [flush, append] = [base + TEXT + 0x110, base + TEXT + 0x210];
+    assert_eq!(process.names_with(&cache, 1, &[flush], &places).0, ["flush"]);
+    // Another function of the same file.
+    assert_eq!(process.names_with(&cache, 1, &[append], &places).0, ["append"]);
+    assert_eq!(process.names_with(&cache, 1, &[append + 1, flush + 1], &places).0, ["flush", "append"]);
+    std::fs::remove_file(&file).unwrap();
+    let (names, notices) = process.names_with(&cache, 1, &[append + 1, flush + 1], &places);
+    assert!(names == ["flush", "append"] && notices.is_empty(), "{names:?}");
+    assert_eq!(process.names(1, &[flush], &places).0, ["libx.so"], "nothing else knows it");
+}
+
 /// Time to name `count` distinct addresses of this very program, debug information and all.
 fn time(count: u64) -> Duration {
     use object::{Object, ObjectSection};
@@ -221,7 +246,8 @@ fn time(count: u64) -> Duration {
     let placed: Vec<Placed> = stacks.iter().map(|s| Placed { host: HOST, pid: 7, space, stack: *s }).collect();
     let (places, mut names, mut notices) = (Places::default(), Names::default(), Notices::default());
     let begun = Instant::now();
-    let resolver = Resolver::new(&process.recording, &spaces, &places);
+    let cache = SymbolCache::default();
+    let resolver = Resolver::new(&process.recording, &spaces, &places, &cache);
     let found = resolver.resolve(&placed, &mut names, &mut notices, &Work::new(1)).unwrap();
     let taken = begun.elapsed();
     let named = found.iter().filter(|f| f.first().is_some_and(|f| !f.folded)).count();
