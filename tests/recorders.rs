@@ -37,8 +37,17 @@ fn text(path: &Path, workers: usize, form: Form, sizes: &Sizes) -> String {
     String::from_utf8(out).unwrap()
 }
 
-const ALL: [&str; 8] =
-    ["file.data", "pipe.data", "zstd.data", "dir.data", "exec.data", "overwrite.data", "v6.dat", "v7.dat"];
+const ALL: [&str; 9] = [
+    "file.data",
+    "pipe.data",
+    "zstd.data",
+    "dir.data",
+    "exec.data",
+    "overwrite.data",
+    "dwarf.data",
+    "v6.dat",
+    "v7.dat",
+];
 
 #[test]
 fn every_form_of_perf_data_holds_what_perf_script_counts() {
@@ -64,6 +73,101 @@ fn a_program_that_begins_meanwhile_has_its_own_maps() {
     let json: serde_json::Value = serde_json::from_slice(&out.stdout).unwrap();
     let path: Vec<&str> = json["causes"][0]["path"].as_array().unwrap().iter().filter_map(|f| f.as_str()).collect();
     assert!(path.iter().any(|frame| frame.starts_with("spin+0x")) && !path.contains(&"[unknown]"), "{path:?}");
+}
+
+/// The functions of the first cause's path, and the notices.
+fn explained(path: &Path, options: &[&str]) -> (Vec<String>, String) {
+    let out = Command::new(env!("CARGO_BIN_EXE_whyslow")).args(["explain", "--json"]).args(options).arg(path).output();
+    let json: serde_json::Value = serde_json::from_slice(&out.unwrap().stdout).unwrap();
+    let path = json["causes"][0]["path"].as_array().unwrap().iter().map(|f| f.as_str().unwrap().to_owned()).collect();
+    (path, json["warnings"].to_string())
+}
+
+#[test]
+fn copies_of_the_stack_are_unwound() {
+    let programs = fixture("turns");
+    let places = ["--symbols", programs.to_str().unwrap()];
+    let (path, notices) = explained(&fixture("dwarf.data"), &[&places[..], &["--threads", "1"]].concat());
+    let functions =
+        ["turns", "run", "serve", "handle_request", "retry_upstream", "back_off", "call", "[poll]", "[timer]"];
+    assert_eq!(path, functions);
+    assert!(notices.contains("could not be unwound"), "perf's own stacks are longer than what was copied: {notices}");
+    for (threads, chunk) in [("2", "0"), ("3", "4000")] {
+        let other =
+            explained(&fixture("dwarf.data"), &[&places[..], &["--threads", threads, "--chunk", chunk]].concat());
+        assert_eq!(other, (path.clone(), notices.clone()));
+    }
+    // Without the program nothing says where callers lie.
+    let folder = tempfile::tempdir().unwrap();
+    let (path, notices) = explained(&fixture("dwarf.data"), &["--symbols", folder.path().to_str().unwrap()]);
+    assert!(!path.iter().any(|frame| frame == "handle_request"), "{path:?}");
+    assert!(notices.contains("executables were not found"), "{notices}");
+}
+
+/// `pipe.data` as a kernel writes it that defers stacks of user space (Linux 6.19): the samples end in a cookie, the addresses come
+/// in a record behind the next one.
+fn with_deferred_stacks(pipe: &[u8]) -> (Vec<u8>, usize) {
+    let [kernel_part, user_part, deferred] = [-128i64, -512, -640].map(|marker| marker as u64);
+    let (mut out, mut at, mut waiting, mut cookie) = (pipe[..16].to_vec(), 16, None, 0u64);
+    let record = |kind: u32, misc: u16, words: &[u64]| {
+        let head = u64::from(kind) | u64::from(misc) << 32 | (8 + words.len() as u64 * 8) << 48;
+        std::iter::once(&head).chain(words).flat_map(|word| word.to_le_bytes()).collect::<Vec<u8>>()
+    };
+    while at < pipe.len() {
+        let kind = u32::from_le_bytes(pipe[at..at + 4].try_into().unwrap());
+        let misc = u16::from_le_bytes(pipe[at + 4..at + 6].try_into().unwrap());
+        let size = usize::from(u16::from_le_bytes(pipe[at + 6..at + 8].try_into().unwrap()));
+        let body = &pipe[at + 8..at + size];
+        let outside =
+            if kind == 66 { u32::from_le_bytes(body[..4].try_into().unwrap()).next_multiple_of(8) } else { 0 };
+        let words: Vec<u64> = body.chunks_exact(8).map(|w| u64::from_le_bytes(w.try_into().unwrap())).collect();
+        let chain = words.iter().position(|w| *w == kernel_part).filter(|_| kind == 9);
+        let user = chain.and_then(|from| {
+            let to = from + words[from - 1] as usize;
+            Some((from, from + words[from..to].iter().position(|w| *w == user_part)?, to))
+        });
+        match user {
+            Some((from, user, to)) => {
+                cookie += 1;
+                let mut sample = words[..from - 1].to_vec();
+                sample.push((user - from) as u64 + 2);
+                sample.extend(&words[from..user]);
+                sample.extend([deferred, cookie]);
+                sample.extend(&words[to..]);
+                out.extend(record(kind, misc, &sample));
+                let mut stack = vec![cookie, (to - user) as u64];
+                stack.extend(&words[user..to]);
+                // Thread, time, CPU, identifier.
+                stack.extend([words[2], words[3], words[4], words[0]]);
+                out.extend(waiting.replace(record(22, 2, &stack)).into_iter().flatten());
+            }
+            None => {
+                let from = out.len();
+                out.extend(&pipe[at..at + size + outside as usize]);
+                if kind == 64 {
+                    out[from + 8 + 44] |= 1 << 6;
+                }
+            }
+        }
+        at += size + outside as usize;
+    }
+    out.extend(waiting.into_iter().flatten());
+    (out, cookie as usize)
+}
+
+#[test]
+fn deferred_stacks_come_back_to_their_samples() {
+    let plain = std::fs::read(fixture("pipe.data")).unwrap();
+    let (bytes, n) = with_deferred_stacks(&plain);
+    assert!(n > 10, "{n}");
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("deferred.data");
+    std::fs::write(&path, bytes).unwrap();
+    let dumped = |path: &Path| text(path, 2, Form::Canonical, &Sizes::default());
+    let (deferred, plain) = (dumped(&path), dumped(&fixture("pipe.data")));
+    assert_eq!(deferred.lines().count(), plain.lines().count());
+    deferred.lines().zip(plain.lines()).for_each(|(deferred, plain)| assert_eq!(deferred, plain));
+    survives(&path, "deferred");
 }
 
 #[test]

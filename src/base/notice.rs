@@ -76,6 +76,7 @@ notices! {
     UnresolvedWaits    Note  Found    "{n} waits have no known cause";
     SymbolFileMissing  Note  Found    "{n} executables were not found: their functions have no names (see --symbols)";
     SymbolFileMismatch Loss  Found    "{n} executables are not those that were traced (build ids differ)";
+    StacksCutOff       Note  Found    "{n} call stacks in user space could not be unwound to their outermost function: their copies are too short, or unwind tables are missing (see --symbols)";
     UntiledPaths       Fault Found    "{n} critical paths do not tile their executions: this is an error of whyslow";
     FewExecutions      Note  Found    "figures rest on {n} executions only";
     SchemaLenient      Note  Found    "{n} oddities in the metadata were tolerated";

@@ -47,7 +47,7 @@ const X86_64: [&str; 335] = [
     "process_vm_writev", "kcmp", "finit_module", "sched_setattr", "sched_getattr", "renameat2", "seccomp",
     "getrandom", "memfd_create", "kexec_file_load", "bpf", "execveat", "userfaultfd", "membarrier", "mlock2",
     "copy_file_range", "preadv2", "pwritev2", "pkey_mprotect", "pkey_alloc", "pkey_free", "statx",
-    "io_pgetevents", "rseq",
+    "io_pgetevents", "rseq", "uretprobe", "uprobe",
 ];
 
 /// On the architectures that share the kernel's generic table (`include/uapi/asm-generic/unistd.h`), from 0; empty: not used.
@@ -206,6 +206,7 @@ mod tests {
             (Some("futex"), None, Some("futex_wake"))
         );
         assert_eq!((name(Some("aarch64"), 60), name(Some("aarch64"), 250)), (Some("quotactl"), None));
-        assert_eq!((name(None, -1), name(None, 336), name(None, 1 << 40)), (None, None, None));
+        assert_eq!((name(None, 335), name(None, 336)), (Some("uretprobe"), Some("uprobe")));
+        assert_eq!((name(None, -1), name(None, 337), name(None, 1 << 40)), (None, None, None));
     }
 }

@@ -283,6 +283,9 @@ impl Traces {
     /// The kernel pass for some tasks.
     pub(super) fn pass(&self, tasks: Vec<TaskDefinition>, places: &Places, work: &Work) -> anyhow::Result<Asked> {
         let places = &self.with_recorded(places);
+        for source in &self.sources {
+            symbols::unwind::unwind(&source.trace, places, work)?;
+        }
         let (mut recording, mut notices) = self.record(&tasks, work)?;
         if !recording.wake_stacks.is_empty()
             && let Some(symbols) = symbols::kernel_symbols(places, &mut Notices::default())

@@ -20,6 +20,7 @@ use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom};
 use std::path::Path;
 use std::rc::Rc;
+use std::sync::Arc;
 
 type Reader<'a> = EndianSlice<'a, RunTimeEndian>;
 type Cache = ReadCache<Told>;
@@ -87,6 +88,73 @@ pub fn fixed_span(path: &Path) -> Option<(u64, u64)> {
     Some((elf.segments().map(|s| s.address()).min()?, ends.max()?))
 }
 
+/// A part of a file that is loaded.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Segment {
+    /// Where in the file it begins.
+    pub offset: u64,
+    /// Bytes in the file.
+    pub size: u64,
+    /// The file's own address of its first byte.
+    pub address: u64,
+}
+
+fn segment<'a>(segment: impl ObjectSegment<'a>) -> Segment {
+    let (offset, size) = segment.file_range();
+    Segment { offset, size, address: segment.address() }
+}
+
+/// The file's own address of what lies at a place in it.
+pub fn own_address(segments: &[Segment], offset: u64) -> u64 {
+    let holds = |s: &&Segment| (s.offset..s.offset.saturating_add(s.size)).contains(&offset);
+    segments.iter().find(holds).map_or(offset, |s| s.address.wrapping_add(offset - s.offset))
+}
+
+/// A section: its address and its bytes.
+pub type Section = Option<(u64, Arc<[u8]>)>;
+
+/// What says of each place in a file's code where the caller's registers are.
+#[derive(Clone, Debug, Default)]
+pub struct UnwindTables {
+    /// Lowest address.
+    pub base: u64,
+    /// The parts that are loaded.
+    pub segments: Vec<Segment>,
+    /// The table, and its index.
+    pub eh_frame: Section,
+    /// See [`Self::eh_frame`].
+    pub eh_frame_hdr: Section,
+    /// The table of files that have it among what debuggers read.
+    pub debug_frame: Section,
+}
+
+/// The unwind tables of a file.
+pub fn unwind_tables(path: &Path) -> io::Result<UnwindTables> {
+    let told = Told::open(path)?;
+    let failed = Rc::clone(&told.failed);
+    let cache = Cache::new(told);
+    let elf = object::File::parse(&cache).map_err(io::Error::other)?;
+    let section = |name: &str| {
+        let section = elf.section_by_name(name)?;
+        Some((section.address(), Arc::from(&*unpacked(&section)?)))
+    };
+    let tables = UnwindTables {
+        base: elf.segments().map(|s| s.address()).min().unwrap_or(0),
+        segments: elf.segments().map(segment).collect(),
+        eh_frame: section(".eh_frame"),
+        eh_frame_hdr: section(".eh_frame_hdr"),
+        debug_frame: section(".debug_frame"),
+    };
+    if failed.get() { Err(io::Error::other("it could not be read to its end")) } else { Ok(tables) }
+}
+
+/// The bytes of a section, unless it claims to unpack into far more than it holds.
+fn unpacked<'a>(section: &impl ObjectSection<'a>) -> Option<Cow<'a, [u8]>> {
+    let packed = section.compressed_data().ok()?;
+    let held = (packed.data.len() as u64).saturating_mul(UNPACKED);
+    if packed.uncompressed_size <= held { packed.decompress().ok() } else { None }
+}
+
 /// What stands at an address.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Place {
@@ -127,14 +195,10 @@ fn found(main: Cache, debug: Option<Cache>, count: Count, addresses: &[u64]) -> 
     let Ok(elf) = object::File::parse(&main) else { return vec![Place::Unknown; addresses.len()] };
     let debug_elf = debug.as_ref().and_then(|cache| object::File::parse(cache).ok());
     let first = if count == Count::Loaded { elf.segments().map(|s| s.address()).min().unwrap_or(0) } else { 0 };
-    let segments: Vec<(u64, u64, u64)> =
-        elf.segments().map(|s| (s.file_range().0, s.file_range().1, s.address())).collect();
+    let segments: Vec<Segment> = elf.segments().map(segment).collect();
     let shift_of = |address: u64| match count {
         Count::Own | Count::Loaded => first,
-        Count::Offset => {
-            let holds = |(from, size, _): &&(u64, u64, u64)| (*from..from.saturating_add(*size)).contains(&address);
-            segments.iter().find(holds).map_or(0, |(from, _, at)| at.wrapping_sub(*from))
-        }
+        Count::Offset => own_address(&segments, address).wrapping_sub(address),
     };
     let symbols = Symbols::of([Some(&elf), debug_elf.as_ref()]);
     let named = debug_elf.as_ref().unwrap_or(&elf);
@@ -265,12 +329,8 @@ impl<'a> Sections<'a> {
         let endian = if elf.is_little_endian() { RunTimeEndian::Little } else { RunTimeEndian::Big };
         let mut data = BTreeMap::new();
         for id in DWARF {
-            let Some(section) = elf.section_by_name(id.name()) else { continue };
-            let Ok(packed) = section.compressed_data() else { continue };
-            let held = (packed.data.len() as u64).saturating_mul(UNPACKED);
-            if packed.uncompressed_size <= held
-                && let Ok(bytes) = packed.decompress()
-            {
+            let bytes = elf.section_by_name(id.name()).and_then(|section| unpacked(&section));
+            if let Some(bytes) = bytes {
                 data.insert(id.name(), bytes);
             }
         }

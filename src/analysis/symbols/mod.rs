@@ -17,6 +17,7 @@ pub mod files;
 pub mod images;
 pub mod kernel;
 pub mod perf_map;
+pub mod unwind;
 
 use crate::analysis::recording::{HostId, RawStackId, Recording};
 use crate::base::names::{NameId, Names};

@@ -111,8 +111,10 @@ impl tracepoint::Storage for Storage {
         (&self.name, at as u64)
     }
 
-    fn lost(&self) -> Vec<String> {
-        if self.file.lost() { vec![self.name.clone()] } else { Vec::new() }
+    fn notices(&self) -> Notices {
+        let mut notices = Notices::default();
+        notices.add(Notice::MappingLost, u64::from(self.file.lost()), || self.name.clone());
+        notices
     }
 
     fn big_endian(&self) -> bool {

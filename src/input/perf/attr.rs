@@ -19,6 +19,9 @@ const CPU: u64 = 1 << 7;
 const PERIOD: u64 = 1 << 8;
 const STREAM_ID: u64 = 1 << 9;
 const RAW: u64 = 1 << 10;
+const BRANCH_STACK: u64 = 1 << 11;
+const REGS_USER: u64 = 1 << 12;
+const STACK_USER: u64 = 1 << 13;
 const IDENTIFIER: u64 = 1 << 16;
 /// The parts of 8 bytes that a sample begins with, in order.
 const FIXED: [u64; 9] = [IDENTIFIER, IP, TID, TIME, ADDR, ID, STREAM_ID, CPU, PERIOD];
@@ -36,6 +39,12 @@ pub const COMM: u32 = 9;
 pub const WRITE_BACKWARD: u32 = 27;
 /// Flag of attrs whose names of threads say which of them came by an exec.
 pub const COMM_EXEC: u32 = 24;
+/// Flag of attrs whose call stacks in user space come in records of their own, behind the samples.
+pub const DEFER_CALLCHAIN: u32 = 38;
+
+/// Bits of `branch_sample_type` that make its part longer: an index before the branches, a word of counters for each.
+const HW_INDEX: u32 = 17;
+const COUNTERS: u32 = 19;
 
 /// One event that perf was asked to record.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -47,6 +56,9 @@ pub struct Attr {
     sample_type: u64,
     read_format: u64,
     flags: u64,
+    branch_type: u64,
+    /// Which registers of user space a sample holds, by bit.
+    registers: u64,
     big: bool,
     /// The clock that was asked for.
     clockid: Option<i32>,
@@ -69,6 +81,8 @@ impl Attr {
             sample_type: word(24, 8),
             read_format: word(32, 8),
             flags: word(40, 8),
+            branch_type: word(72, 8),
+            registers: word(80, 8),
             big,
             ..Attr::default()
         };
@@ -108,6 +122,11 @@ impl Attr {
     pub fn has_chains(&self) -> bool {
         self.sample_type & CALLCHAIN != 0
     }
+
+    /// Samples come with copies of the stack in user space, and the registers to unwind them from.
+    pub fn has_copies(&self) -> bool {
+        self.sample_type & REGS_USER != 0 && self.sample_type & STACK_USER != 0
+    }
 }
 
 /// Where the parts of a sample lie, in bytes from the end of its header.
@@ -119,10 +138,37 @@ pub struct Layout {
     fixed: usize,
     sample_type: u64,
     read_format: u64,
+    branch_type: u64,
+    registers: u64,
     /// Bytes from the end of a record that is no sample.
     trailer: Option<[Option<usize>; 3]>,
     big: bool,
 }
+
+/// The registers of user space at a sample, and the stack from its pointer on.
+#[derive(Clone, Copy, Debug)]
+pub struct Copied<'a> {
+    /// By bit of [`Self::mask`], words of 8 bytes.
+    registers: &'a [u8],
+    mask: u64,
+    big: bool,
+    /// The bytes from the stack pointer on.
+    pub stack: &'a [u8],
+}
+
+impl Copied<'_> {
+    /// A register by its number in `arch/*/include/uapi/asm/perf_regs.h`; `None` where it was not recorded.
+    pub fn register(&self, number: u32) -> Option<u64> {
+        if self.mask >> number & 1 == 0 {
+            return None;
+        }
+        let before = (self.mask & ((1u64 << number) - 1)).count_ones();
+        bits(self.registers, u64::from(before) * 64, 64, self.big)
+    }
+}
+
+/// `PERF_SAMPLE_REGS_ABI_64`: the program runs in 64 bits.
+const ABI_64: u64 = 2;
 
 /// The parts of a sample of variable length.
 #[derive(Clone, Copy, Debug, Default)]
@@ -152,6 +198,8 @@ impl Layout {
             fixed: FIXED.iter().filter(|p| kind & **p != 0).count() * 8,
             sample_type: kind,
             read_format: attr.read_format,
+            branch_type: attr.branch_type,
+            registers: attr.registers,
             trailer: attr.flag(SAMPLE_ID_ALL).then(|| [TID, TIME, CPU].map(from_end)),
             big: attr.big,
         }
@@ -187,6 +235,12 @@ impl Layout {
         (self.word(body, from(time), 8), self.word(body, from(cpu), 4).map(|cpu| cpu as u32))
     }
 
+    /// Thread of a record that is no sample, in perf's own namespace.
+    pub fn thread_of_record(&self, body: &[u8]) -> Option<i32> {
+        let [thread, ..] = self.trailer?;
+        self.word(body, Some(body.len().checked_sub(thread?)? + 4), 4).map(|tid| tid as u32 as i32)
+    }
+
     /// Bytes that a record that is no sample ends with.
     pub fn trailer_bytes(&self) -> usize {
         let parts = TRAILER.iter().filter(|p| self.sample_type & **p != 0).count();
@@ -196,6 +250,35 @@ impl Layout {
     /// Call chain and raw data of a sample; `None` where a length passes its end.
     #[inline(always)]
     pub fn variable<'a>(&self, sample: &'a [u8]) -> Option<Variable<'a>> {
+        self.parts(sample).map(|(found, _)| found)
+    }
+
+    /// The copied stack of a sample; `None` where it has none, as threads of the kernel, or where it is one of 32 bits.
+    pub fn copied<'a>(&self, sample: &'a [u8]) -> Option<Copied<'a>> {
+        if self.sample_type & REGS_USER == 0 || self.sample_type & STACK_USER == 0 {
+            return None;
+        }
+        let (_, mut rest) = self.parts(sample)?;
+        if self.sample_type & BRANCH_STACK != 0 {
+            let n = usize::try_from(rest.u64(self.big)?).ok()?;
+            let has = |bit: u32| usize::from(self.branch_type >> bit & 1 == 1);
+            let bytes = n.checked_mul(24 + 8 * has(COUNTERS))?.checked_add(8 * has(HW_INDEX))?;
+            rest.take(bytes)?;
+        }
+        if rest.u64(self.big)? != ABI_64 {
+            return None;
+        }
+        let registers = rest.take(self.registers.count_ones() as usize * 8)?;
+        let stack = rest.counted(true, self.big)?;
+        // The bytes in use; none follow where none were copied.
+        let used = if stack.is_empty() { 0 } else { usize::try_from(rest.u64(self.big)?).ok()? };
+        let stack = stack.get(..used).unwrap_or(stack);
+        Some(Copied { registers, mask: self.registers, big: self.big, stack })
+    }
+
+    /// Call chain and raw data, and what follows them.
+    #[inline(always)]
+    fn parts<'a>(&self, sample: &'a [u8]) -> Option<(Variable<'a>, Bytes<'a>)> {
         let mut rest = Bytes::new(sample.get(self.fixed..)?);
         if self.sample_type & READ != 0 {
             self.skip_read(&mut rest)?;
@@ -208,7 +291,7 @@ impl Layout {
         if self.sample_type & RAW != 0 {
             found.raw = rest.counted(false, self.big)?;
         }
-        Some(found)
+        Some((found, rest))
     }
 
     /// `read_format`: 1 time enabled, 2 time running, 4 id, 8 group, 16 lost.

@@ -10,6 +10,8 @@
 
 pub mod attr;
 mod backward;
+pub mod chains;
+pub mod copies;
 pub mod header;
 mod index;
 mod unpack;
@@ -17,14 +19,16 @@ mod walk;
 
 use super::mapped::{Mapped, open_regular};
 use super::tracepoint::threads::Threads;
-use super::tracepoint::{self, Clock, Face, Parts};
+use super::tracepoint::{self, Clock, Face, Parts, Step, Walk};
 use super::{OpenError, stream};
 use crate::base::notice::{Notice, Notices};
-use attr::{Attr, Attrs, COMM, COMM_EXEC, TASK, WRITE_BACKWARD};
+use attr::{Attr, Attrs, COMM, COMM_EXEC, DEFER_CALLCHAIN, TASK, WRITE_BACKWARD};
+use chains::{Chains, Deferred};
 use header::Header;
 use index::{Index, Run};
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
+use std::sync::OnceLock;
 use walk::{RunWalk, Side, Ways};
 
 /// An opened perf.data.
@@ -38,6 +42,12 @@ pub struct Storage {
     ways: Ways,
     threads: Threads,
     symbols: Option<Mapped>,
+    /// Samples hold copies of the stack.
+    copied: bool,
+    /// Stacks that were recorded behind their samples.
+    deferred: Chains,
+    /// Stacks that were unwound from copies.
+    unwound: OnceLock<Chains>,
 }
 
 impl Storage {
@@ -47,12 +57,37 @@ impl Storage {
     }
 }
 
+impl Storage {
+    /// The deferred stacks by their samples.
+    fn stacks_of(&self, deferred: &Deferred) -> Chains {
+        let mut chains = Chains::default();
+        let big = self.ways.big;
+        for (stream, runs) in self.runs.iter().enumerate() {
+            for packet in 0..runs.len() {
+                let Some(mut walk) = tracepoint::Storage::walk(self, stream, packet) else { continue };
+                let mut stacks = Vec::new();
+                while let Step::Record(raw) = walk.next() {
+                    let Some(layout) = self.ways.attrs.layouts.get(raw.class.index()) else { continue };
+                    let (Some(parts), Some((_, tid))) = (layout.variable(raw.around), layout.ids(raw.around)) else {
+                        continue;
+                    };
+                    stacks.extend(deferred.of(tid, parts.chain, big).map(|found| (walk.begun(), found.clone())));
+                }
+                chains.add((stream, packet), stacks, big);
+            }
+        }
+        chains
+    }
+}
+
 impl tracepoint::Storage for Storage {
     type Walk<'a> = RunWalk<'a>;
 
     fn walk(&self, stream: usize, packet: usize) -> Option<RunWalk<'_>> {
         let (run, (file, _)) = self.run(stream, packet)?;
-        Some(RunWalk::new(&self.ways, file.bytes().get(run.at..)?.get(..run.bytes)?, run.begin))
+        let unwound = self.unwound.get().map_or_else(Default::default, |chains| chains.of(stream, packet));
+        let chains = [self.deferred.of(stream, packet), unwound];
+        Some(RunWalk::new(&self.ways, file.bytes().get(run.at..)?.get(..run.bytes)?, run.begin, chains))
     }
 
     fn threads(&self) -> &Threads {
@@ -63,8 +98,15 @@ impl tracepoint::Storage for Storage {
         self.run(stream, packet).map_or(("", 0), |(run, (_, name))| (name, run.at as u64))
     }
 
-    fn lost(&self) -> Vec<String> {
-        self.files.iter().filter(|(file, _)| file.lost()).map(|(_, name)| name.clone()).collect()
+    fn notices(&self) -> Notices {
+        let mut notices = Notices::default();
+        for (_, name) in self.files.iter().filter(|(file, _)| file.lost()) {
+            notices.add(Notice::MappingLost, 1, || name.clone());
+        }
+        let cut_off = self.unwound.get().map_or(0, |chains| chains.cut_off);
+        notices
+            .add(Notice::StacksCutOff, cut_off, || "record with --call-graph dwarf,SIZE for longer copies".to_owned());
+        notices
     }
 
     fn big_endian(&self) -> bool {
@@ -131,8 +173,13 @@ pub fn open(path: &Path) -> Result<Trace, OpenError> {
         }
     }
     let mut index = Index::default();
+    let mut deferred = Deferred::default();
+    let defers = attrs.iter().any(|attr| attr.flag(DEFER_CALLCHAIN));
     for (number, (mapped, data, name)) in files.iter().enumerate() {
         index.walk(&ways, number as u32, mapped.bytes(), data.clone(), name);
+        if defers {
+            deferred.gather(&ways, mapped.bytes(), data.clone());
+        }
     }
     let threads = index.threads();
     notices.merge(&index.notices);
@@ -141,7 +188,12 @@ pub fn open(path: &Path) -> Result<Trace, OpenError> {
     let faces = faces(&attrs, &header);
     let symbols = kernel_symbols(&path.join("kcore_dir/kallsyms"), &mut notices);
     let files = files.into_iter().map(|(mapped, _, name)| (mapped, name)).collect();
-    let storage = Storage { files, runs, ways, threads, symbols };
+    let copied = attrs.iter().any(Attr::has_copies);
+    let (deferred_chains, unwound) = (Chains::default(), OnceLock::new());
+    let mut storage = Storage { files, runs, ways, threads, symbols, copied, deferred: deferred_chains, unwound };
+    if !deferred.is_empty() {
+        storage.deferred = storage.stacks_of(&deferred);
+    }
     let format = if header.pipe { "perf.data (pipe)" } else { "perf.data" }.to_owned();
     let environment = header.environment;
     Ok(Trace::new(Parts { storage, format, faces, lanes, environment, clock, notices }))

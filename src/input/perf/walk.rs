@@ -4,6 +4,7 @@
 //! threads and of what they map have classes of their own ([`Side`]); the rest is stepped over by its size.
 
 use super::attr::Attrs;
+use super::chains::OfPacket;
 use super::header::{outside, record};
 use crate::input::cursor::bits;
 use crate::input::record::{ClassId, Words};
@@ -146,12 +147,31 @@ pub struct RunWalk<'a> {
     clock: u64,
     /// The time of records that have none.
     begin: u64,
+    /// Where the record begins that was met last.
+    begun: usize,
+    /// Stacks of user space that do not stand in their samples.
+    chains: [OfPacket<'a>; 2],
 }
 
 impl<'a> RunWalk<'a> {
     /// Through the bytes of a run whose first time is `begin`.
-    pub fn new(ways: &'a Ways, run: &'a [u8], begin: u64) -> RunWalk<'a> {
-        RunWalk { ways, run, at: 0, clock: begin, begin }
+    pub fn new(ways: &'a Ways, run: &'a [u8], begin: u64, chains: [OfPacket<'a>; 2]) -> RunWalk<'a> {
+        RunWalk { ways, run, at: 0, clock: begin, begin, begun: 0, chains }
+    }
+
+    /// Where the record begins that was met last.
+    pub fn begun(&self) -> usize {
+        self.begun
+    }
+
+    /// What a class that is no sample's stands for.
+    pub fn side(&self, class: ClassId) -> Option<Side> {
+        Side::ALL.get(class.index().checked_sub(self.ways.tracepoints.len())?).copied()
+    }
+
+    /// Most significant byte first.
+    pub fn is_big(&self) -> bool {
+        self.ways.big
     }
 
     /// A sample or another record of a class; `None`: not of interest.
@@ -197,6 +217,7 @@ impl<'a> Walk<'a> for RunWalk<'a> {
             match self.record(kind, misc, body) {
                 Err(what) => return Step::Damage(what),
                 Ok(found) => {
+                    self.begun = self.at;
                     self.at = self.at.saturating_add(size).saturating_add(more);
                     if let Some(raw) = found {
                         return Step::Record(raw);
@@ -233,21 +254,33 @@ impl<'a> Walk<'a> for RunWalk<'a> {
 
     fn stack(&self, raw: &Raw<'a>, user: bool) -> Option<Words<'a>> {
         let layout = self.ways.attrs.layouts.get(raw.class.index())?;
-        part(layout.variable(raw.around)?.chain, user, self.ways.big)
+        let big = self.ways.big;
+        let own = part(layout.variable(raw.around)?.chain, user, big);
+        let elsewhere = || self.chains.iter().find_map(|chains| chains.get(self.begun, big));
+        own.or_else(|| if user { elsewhere() } else { None })
     }
 }
 
-/// Markers among the addresses of a call chain.
+/// Markers among the addresses of a call chain: those behind it are the kernel's, or user space's.
 const KERNEL: u64 = -128i64 as u64;
-const USER_SPACE: u64 = -512i64 as u64;
+/// See [`KERNEL`].
+pub const USER_SPACE: u64 = -512i64 as u64;
 const FIRST_MARKER: u64 = -4095i64 as u64;
 
 /// The addresses behind the marker of the kernel, or of user space, up to the next marker.
 fn part(chain: &[u8], user: bool, big: bool) -> Option<Words<'_>> {
-    let wanted = if user { USER_SPACE } else { KERNEL };
+    behind(chain, if user { USER_SPACE } else { KERNEL }, big)
+}
+
+fn is_marker(address: u64) -> bool {
+    address >= FIRST_MARKER
+}
+
+/// The words behind a marker up to the next one.
+pub fn behind(chain: &[u8], marker: u64, big: bool) -> Option<Words<'_>> {
     let words = Words { bytes: chain, width: 8, big_endian: big };
-    let from = words.iter().position(|address| address == wanted)? + 1;
-    let length = words.iter().skip(from).position(|address| address >= FIRST_MARKER);
+    let from = words.iter().position(|address| address == marker)? + 1;
+    let length = words.iter().skip(from).position(is_marker);
     let bytes = chain.get(from * 8..)?;
     let bytes = bytes.get(..length.map_or(bytes.len(), |n| n * 8))?;
     (!bytes.is_empty()).then_some(Words { bytes, width: 8, big_endian: big })

@@ -14,7 +14,7 @@ pub mod threads;
 
 use super::record::{ClassId, Projection, Scope, StreamId, Words};
 use super::stream::{Class, Packet, Stream};
-use crate::base::notice::{Notice, Notices};
+use crate::base::notice::Notices;
 use crate::base::time::{Ns, Shift};
 use format::{Field, Format, Shape};
 use plan::Plan;
@@ -76,8 +76,8 @@ pub trait Storage: Debug + Send + Sync {
     fn threads(&self) -> &Threads;
     /// The file of a packet, and where it begins there.
     fn place(&self, stream: usize, packet: usize) -> (&str, u64);
-    /// Files that were cut off under our hands.
-    fn lost(&self) -> Vec<String>;
+    /// What was odd since it was opened: files that were cut off under our hands, stacks that could not be unwound.
+    fn notices(&self) -> Notices;
     /// Most significant byte first.
     fn big_endian(&self) -> bool;
     /// Kernel symbols as in `/proc/kallsyms`, where the recording holds them.
@@ -244,6 +244,11 @@ impl<S: Storage> Trace<S> {
         self.streams = self.lanes.iter().map(stream).collect();
     }
 
+    /// Where the records lie.
+    pub fn storage(&self) -> &S {
+        &self.storage
+    }
+
     /// Record classes by [`ClassId`].
     pub fn classes(&self) -> &[Class] {
         &self.classes
@@ -317,9 +322,7 @@ impl<S: Storage> Trace<S> {
     /// What was odd when it was opened, and what was cut off under our hands since.
     pub fn notices(&self) -> Notices {
         let mut notices = self.notices.clone();
-        for file in self.storage.lost() {
-            notices.add(Notice::MappingLost, 1, || file);
-        }
+        notices.merge(&self.storage.notices());
         notices
     }
 

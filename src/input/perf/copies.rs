@@ -1,0 +1,204 @@
+//! Copies of the stack in user space (`perf record --call-graph dwarf`): what is needed to unwind them.
+//!
+//! Each sample holds registers and some KiB of the stack from its pointer on. The addresses come out of these by the unwind tables of
+//! the files that were mapped then, which lie outside of the recording: whoever knows them unwinds (`analysis/symbols/unwind.rs`) and
+//! hands the chains in. Until then such samples have no stack of user space.
+
+use super::chains::Chains;
+use super::walk::Side;
+use super::{Storage, Trace};
+use crate::input::cursor::bits;
+use crate::input::tracepoint::{self, Raw, Step, Walk as _};
+
+/// What a recording says of the files that processes have mapped.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Change {
+    /// A part of a file lies here from now on.
+    Map {
+        /// First address.
+        base: u64,
+        /// Bytes.
+        size: u64,
+        /// Where in the file it begins.
+        offset: u64,
+        /// The file.
+        path: String,
+        /// Its build id, where the record has it.
+        build_id: Option<Box<[u8]>>,
+    },
+    /// The process runs another program.
+    Exec,
+    /// The process was made by another.
+    Fork {
+        /// By this one.
+        parent: i32,
+    },
+}
+
+/// A change, when, and of which process.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Changed {
+    /// The recorder's clock.
+    pub clock: u64,
+    /// The process.
+    pub pid: i32,
+    /// What changed.
+    pub change: Change,
+}
+
+/// The processor that the registers are of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Machine {
+    /// x86-64.
+    X86,
+    /// 64-bit ARM.
+    Arm,
+}
+
+/// Registers that are needed to go from a function to its caller.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Registers {
+    /// The instruction.
+    pub instruction: u64,
+    /// The stack pointer.
+    pub stack: u64,
+    /// The frame pointer.
+    pub frame: u64,
+    /// The return address of a function that has called none; 0 on machines that have it on the stack.
+    pub link: u64,
+}
+
+/// One copy of a stack.
+#[derive(Clone, Copy, Debug)]
+pub struct Copy<'a> {
+    /// Where its record begins in the packet.
+    pub at: usize,
+    /// The recorder's clock.
+    pub clock: u64,
+    /// The process.
+    pub pid: i32,
+    /// The registers.
+    pub registers: Registers,
+    /// The bytes from the stack pointer on.
+    pub stack: &'a [u8],
+}
+
+impl Machine {
+    /// Of a name that `uname -m` gives.
+    fn named(name: &str) -> Option<Machine> {
+        match name {
+            "x86_64" => Some(Machine::X86),
+            "aarch64" => Some(Machine::Arm),
+            _ => None,
+        }
+    }
+
+    /// Numbers of instruction, stack, frame and link register (`arch/*/include/uapi/asm/perf_regs.h`).
+    fn numbers(self) -> (u32, u32, u32, Option<u32>) {
+        match self {
+            Machine::X86 => (8, 7, 6, None),
+            Machine::Arm => (32, 31, 29, Some(30)),
+        }
+    }
+}
+
+impl Trace {
+    /// The processor whose stacks were copied; `None` where none were, or where they cannot be unwound.
+    pub fn copied_on(&self) -> Option<Machine> {
+        let machine = self.environment("architecture").and_then(Machine::named)?;
+        self.storage().copied.then_some(machine)
+    }
+
+    /// All changes of mappings, in order of time.
+    pub fn mapped(&self) -> Vec<Changed> {
+        let storage = self.storage();
+        let mut changes: Vec<Changed> =
+            storage.packets().filter_map(|at| storage.walk_of(at)).flat_map(changes).collect();
+        // Stable: those of one time stay as they were written.
+        changes.sort_by_key(|change| change.clock);
+        changes
+    }
+
+    /// The packets that may hold copies.
+    pub fn packets_of_copies(&self) -> Vec<(usize, usize)> {
+        self.storage().packets().collect()
+    }
+
+    /// The copies of a packet, as they follow each other.
+    pub fn copies(&self, at: (usize, usize), machine: Machine) -> Vec<Copy<'_>> {
+        let storage = self.storage();
+        let Some(mut walk) = storage.walk_of(at) else { return Vec::new() };
+        let mut copies = Vec::new();
+        while let Step::Record(raw) = walk.next() {
+            let Some(layout) = storage.ways.attrs.layouts.get(raw.class.index()) else { continue };
+            let (Some(copied), Some((pid, _))) = (layout.copied(raw.around), layout.ids(raw.around)) else { continue };
+            let (instruction, stack, frame, link) = machine.numbers();
+            let register = |number| copied.register(number);
+            let (Some(instruction), Some(stack), Some(frame)) =
+                (register(instruction), register(stack), register(frame))
+            else {
+                continue;
+            };
+            let link = link.and_then(register).unwrap_or(0);
+            let registers = Registers { instruction, stack, frame, link };
+            copies.push(Copy { at: walk.begun(), clock: raw.clock, pid, registers, stack: copied.stack });
+        }
+        copies
+    }
+
+    /// Hand in the stacks that were unwound; once.
+    pub fn unwound(&self, chains: Chains) {
+        // Whoever was first has unwound the same.
+        drop(self.storage().unwound.set(chains));
+    }
+
+    /// True once stacks were handed in.
+    pub fn is_unwound(&self) -> bool {
+        self.storage().unwound.get().is_some()
+    }
+}
+
+fn changes(mut walk: super::walk::RunWalk<'_>) -> Vec<Changed> {
+    let mut found = Vec::new();
+    while let Step::Record(raw) = walk.next() {
+        let side = walk.side(raw.class);
+        found.extend(side.and_then(|side| changed(side, &raw, walk.is_big())));
+    }
+    found
+}
+
+fn changed(side: Side, raw: &Raw<'_>, big: bool) -> Option<Changed> {
+    let word = |at: u64, size: u32| bits(raw.body, at * 8, size * 8, big);
+    let id = |at: u64| word(at, 4).map(|id| id as u32 as i32);
+    let pid = id(0)?;
+    let path_at = match side {
+        Side::Map => 32,
+        Side::Map2 | Side::MapId => 64,
+        Side::CommExec => return Some(Changed { clock: raw.clock, pid, change: Change::Exec }),
+        Side::Fork if id(4)? != pid => {
+            return Some(Changed { clock: raw.clock, pid, change: Change::Fork { parent: id(4)? } });
+        }
+        _ => return None,
+    };
+    let path = raw.body.get(path_at..)?;
+    let path = path.get(..memchr::memchr(0, path).unwrap_or(path.len()))?;
+    let build_id = || raw.body.get(36..56)?.get(..usize::from(*raw.body.get(32)?).min(20)).map(Into::into);
+    let change = Change::Map {
+        base: word(8, 8)?,
+        size: word(16, 8)?,
+        offset: word(24, 8)?,
+        path: String::from_utf8_lossy(path).into_owned(),
+        build_id: if side == Side::MapId { build_id() } else { None },
+    };
+    (pid > 0).then_some(Changed { clock: raw.clock, pid, change })
+}
+
+impl Storage {
+    fn packets(&self) -> impl Iterator<Item = (usize, usize)> + '_ {
+        self.runs.iter().enumerate().flat_map(|(stream, runs)| (0..runs.len()).map(move |packet| (stream, packet)))
+    }
+
+    fn walk_of(&self, (stream, packet): (usize, usize)) -> Option<super::walk::RunWalk<'_>> {
+        tracepoint::Storage::walk(self, stream, packet)
+    }
+}
