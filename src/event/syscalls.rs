@@ -5,7 +5,7 @@
 
 /// On 64-bit x86, from 0.
 #[rustfmt::skip]
-const X86_64: [&str; 335] = [
+const X86_64: [&str; 337] = [
     "read", "write", "open", "close", "stat", "fstat", "lstat", "poll", "lseek", "mmap", "mprotect", "munmap",
     "brk", "rt_sigaction", "rt_sigprocmask", "rt_sigreturn", "ioctl", "pread64", "pwrite64", "readv", "writev",
     "access", "pipe", "select", "sched_yield", "mremap", "msync", "mincore", "madvise", "shmget", "shmat",
