@@ -70,6 +70,53 @@ fn a_planted_sleep_is_found() {
     assert_eq!(answer["verdict"]["confident"], true, "{:#}", answer["verdict"]);
 }
 
+/// One kernel worker does what all put off: a backup's work takes long, and requests stand behind it.
+fn put_off(seed: u64) -> World {
+    let mut m = Machine::new(2, seed);
+    let (server, client, backup) = (m.process("server"), m.process("client"), m.process("backup"));
+    for _ in 0..2 {
+        let (to, from) = m.connection();
+        let worker = turns(move |dice, _| {
+            let work =
+                vec![Op::Run(dice.about(300_000)), Op::Call("save_record", vec![Op::FlushWork(dice.about(50_000))])];
+            let (begin, end) = (Op::Mark("app:request_begin", vec![]), Op::Mark("app:request_end", vec![]));
+            vec![Op::Receive(to), begin, Op::Call("handle_request", work), end, Op::Send(from, 0)]
+        });
+        m.thread(server, "worker", worker);
+        let asks = turns(move |dice, _| vec![Op::Sleep(dice.about(1_000_000)), Op::Send(to, 1), Op::Receive(from)]);
+        m.thread(client, "client", asks);
+    }
+    let archives = turns(move |dice, _| {
+        vec![Op::Sleep(dice.about(40_000_000)), Op::Call("flush_archive", vec![Op::FlushWork(dice.about(8_000_000))])]
+    });
+    m.thread(backup, "backup", archives);
+    m.run(800_000_000)
+}
+
+#[test]
+fn a_kernel_worker_is_no_culprit_but_whose_work_it_does() {
+    let world = put_off(4);
+    // Pieces of work told by their events; else who woke the worker handed it work.
+    for missing in [vec![], vec![Missing::Work]] {
+        let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("machines-put-off-{}", missing.len()));
+        let recorded = record(&world, &Manner { missing, ..Manner::default() }, &folder);
+        let mut command = Command::new(env!("CARGO_BIN_EXE_whyslow"));
+        command.args(["explain", "--json", "--task", "app:request", "--symbols"]).arg(&recorded.symbols);
+        let out = command.args(&recorded.traces).output().unwrap();
+        assert!(out.status.success(), "{}", String::from_utf8_lossy(&out.stderr));
+        let answer: Value = serde_json::from_slice(&out.stdout).unwrap();
+        let first = &answer["causes"][0];
+        assert_eq!(first["kind"], "blocked.thread", "{first:#}");
+        assert_eq!(first["by"]["thread"], "backup", "{first:#}");
+        assert_eq!(first["by"]["function"], "flush_archive", "{first:#}");
+        let sentence = answer["verdict"]["sentence"].as_str().unwrap();
+        assert!(
+            sentence.contains("whose work a kernel worker did") && answer["verdict"]["confident"] == true,
+            "{sentence}"
+        );
+    }
+}
+
 /// The executions in which anomalies are looked for are those that `explain` asks about: with the program's own events, and without
 /// them (loops and system calls).
 #[test]

@@ -534,6 +534,25 @@ fn a_small_id_inside_a_container_is_no_kernel_threads() {
 }
 
 #[test]
+fn who_wakes_the_journal_hands_it_work_until_it_rests() {
+    let mut s = scene();
+    let waits_for_disk = DISK_SLEEP;
+    s.named(0, 0, 1, "db").named(0, 0, 2, "logger").named(0, 0, 7, "jbd2/vda-8").named(0, 0, 8, "rcu_sched");
+    s.switch(1, 0, 0, READY, 7).switch(2, 0, 7, SLEEP, 8).switch(3, 0, 8, SLEEP, 1);
+    // Woken by 1; it waits for the disk, is woken again, and rests.
+    s.wake(10, 0, 7).wake(11, 0, 8).switch(12, 0, 1, SLEEP, 7).switch(15, 0, 7, waits_for_disk, 2).wake(20, 0, 7);
+    s.switch(22, 0, 2, PREEMPTED, 7).switch(30, 0, 7, SLEEP, 2).wake(40, 0, 7).switch(45, 0, 2, SLEEP, 8);
+    s.switch(50, 0, 8, SLEEP, 7).switch(60, 0, 7, SLEEP, 0);
+    let recording = s.recording();
+    let tid = |thread: ThreadId| recording.thread(thread).unwrap().tid;
+    let services: Vec<_> = recording.services.iter().map(|s| (tid(s.thread), s.span, tid(s.client), s.since)).collect();
+    assert_eq!(services, [(7, Span::new(10, 30), 1, 10), (7, Span::new(40, 60), 2, 40)]);
+    let journal = recording.services[0].thread;
+    assert_eq!(recording.services_in(journal, Span::new(30, 40)), []);
+    assert_eq!(recording.services_in(journal, Span::new(29, 41)).len(), 2);
+}
+
+#[test]
 fn an_exec_renames_at_once() {
     let mut s = scene();
     s.named(1, 0, 7, "bash");

@@ -80,6 +80,7 @@ fn text(recording: &Recording, notices: &[String]) -> String {
         cpus,
         images,
         disk,
+        services,
         marks,
         page_faults,
         counters,
@@ -91,7 +92,7 @@ fn text(recording: &Recording, notices: &[String]) -> String {
         wake_stacks: _,
     } = recording;
     format!(
-        "{names:?}{stacks:?}{hosts:?}{traces:?}{threads:?}{cpus:?}{images:?}{disk:?}{marks:?}{page_faults:?}{counters:?}{lossy:?}\
+        "{names:?}{stacks:?}{hosts:?}{traces:?}{threads:?}{cpus:?}{images:?}{disk:?}{services:?}{marks:?}{page_faults:?}{counters:?}{lossy:?}\
          {covered:?}{quality:?}{span:?}{notices:?}"
     )
 }

@@ -46,13 +46,14 @@ impl Activity {
     /// Of a recording. Cost: linear in edges.
     pub fn new(recording: &Recording) -> Activity {
         let left_out = tracers(recording);
-        // Threads of the kernel itself make no system calls and have no stacks of a program: they serve, nobody asks about them.
+        // Threads of the kernel itself serve, nobody asks about them. Where programs' threads are seen in their programs, they are told by that too.
         let is_programs = |t: &Thread| !t.calls.is_empty() || t.samples.iter().any(|s| s.user.is_some());
         let told_apart = recording.threads.iter().any(is_programs);
         let mut busy: BTreeMap<String, (Ns, bool)> = BTreeMap::new();
         let mut names = Vec::with_capacity(recording.threads.len());
         for (at, thread) in recording.threads.iter().enumerate() {
-            let asked = !thread.idle && !left_out.contains(&ThreadId::at(at)) && (!told_apart || is_programs(thread));
+            let is_asked = !thread.is_kernel(&recording.names) && (!told_apart || is_programs(thread));
+            let asked = is_asked && !left_out.contains(&ThreadId::at(at));
             let name = thread.name_at(thread.life.end).filter(|_| asked);
             let name = name.map(|name| fold_digits(recording.names.get(name)));
             let running = thread.edges.iter().filter(|e| e.kind == EdgeKind::Running).map(|e| e.span.len()).sum::<Ns>();

@@ -169,13 +169,6 @@ fn share(queue: &Queue, waiter: ThreadId, counts_itself: bool, span: Span) -> Ve
     shares.into_iter().map(share).filter(|s| s.ns > 0).collect()
 }
 
-/// A thread of the kernel itself, which works on behalf of others.
-fn is_kernel_thread(recording: &Recording, thread: &Thread, t: Ns) -> bool {
-    const KTHREADD: i32 = 2;
-    let name = thread.name_at(t).map_or("", |n| recording.names.get(n));
-    thread.ppid == KTHREADD || name.starts_with("kworker/") || name.starts_with("jbd2/")
-}
-
 /// Calls that write out, sorted by start.
 fn sync_calls(recording: &Recording) -> Vec<(HostId, Span, ThreadId)> {
     let wanted: Vec<_> = SYNC_CALLS.iter().filter_map(|name| recording.names.find(name)).collect();
@@ -200,7 +193,7 @@ fn owner(
     if let Some(tid) = ring_owner(recording, thread, t) {
         return rings.get(&(request.host, tid)).copied().or(Some(submitter));
     }
-    if !is_kernel_thread(recording, thread, t) {
+    if !thread.is_kernel(&recording.names) {
         return Some(submitter);
     }
     let begun = syncs[..syncs.partition_point(|(_, s, _)| s.start <= t)].iter().rev().take(SYNC_DEPTH);

@@ -9,6 +9,8 @@
 //! function. Two refinements:
 //!
 //! - *Preemption* shows who had the CPU instead, and in which functions; a *disk wait* who else had requests in flight.
+//! - *A thread of the kernel* that works for somebody leads on to whoever handed it the work, in the function that did: below its
+//!   stack stands that thread. For whoever waits it works in its own name.
 //! - *A queue is passed.* Who waits for a lock is often woken by another that had waited in the very same place (equal
 //!   stack and call); that one is not the cause, and naming it would spread one cause over as many contexts as there
 //!   are orders in the queue. While it waits there itself, what *it* waits for stands directly below the first waiter.
@@ -18,15 +20,15 @@
 use super::carriers;
 use super::disk::DiskUse;
 use super::hops::{HopId, Hops};
+use super::leaders::Leaders;
 use super::outline::{Outline, OutlineId, Step};
 use super::path::{Entered, PathSegment};
-use super::recording::{EdgeKind, HostId, Recording, Thread, ThreadId};
+use super::recording::{EdgeKind, Recording, Service, ThreadId};
 use super::spent::Spent;
 use super::stacks::Timelines;
 use super::thread_names::ThreadNames;
 use crate::base::time::{Ns, Span};
 use crate::event::operation::Via;
-use foldhash::HashMap;
 
 /// What trees are made from.
 #[derive(Debug)]
@@ -41,29 +43,6 @@ pub struct Sources<'a> {
     pub disk: &'a DiskUse,
     /// First threads of processes.
     pub leaders: &'a Leaders,
-}
-
-/// The threads whose tid is the process id, by process.
-#[derive(Clone, Debug, Default)]
-pub struct Leaders(HashMap<(HostId, i32), Vec<ThreadId>>);
-
-impl Leaders {
-    /// Collect them.
-    pub fn new(recording: &Recording) -> Self {
-        let mut leaders = Leaders::default();
-        for (i, thread) in recording.threads.iter().enumerate().filter(|(_, t)| t.tid == t.pid && !t.idle) {
-            leaders.0.entry((thread.host, thread.pid)).or_default().push(ThreadId::at(i));
-        }
-        leaders
-    }
-
-    /// The first thread of the process that `thread` belongs to at `t`; itself where that is not known.
-    pub fn of<'a>(&self, recording: &'a Recording, thread: &'a Thread, t: Ns) -> &'a Thread {
-        let all = self.0.get(&(thread.host, thread.pid)).map_or(&[][..], |l| l);
-        let mut known = all.iter().filter_map(|id| recording.thread(*id));
-        let lived = |l: &&Thread| l.life.start <= t && t <= l.life.end;
-        known.clone().rfind(lived).or_else(|| known.next_back()).unwrap_or(thread)
-    }
 }
 
 /// Nanoseconds per node of one execution, without descendants; a node may occur more than once.
@@ -108,12 +87,14 @@ struct Walk<'a> {
     hop: HopId,
     /// By entry of `own`, where `hops` are asked for.
     spent_by: Vec<HopId>,
+    /// The thread step of whom a thread of the kernel works for in what is added.
+    client: Option<(OutlineId, ThreadId)>,
 }
 
 impl<'a> Walk<'a> {
     fn new(sources: &'a Sources<'a>, outline: &'a mut Outline, hops: Option<&'a mut Hops>) -> Self {
         let (passed, own, spent_by) = (Vec::new(), Own::new(), Vec::new());
-        Walk { sources, outline, passed, own, hops, hop: HopId(0), spent_by }
+        Walk { sources, outline, passed, own, hops, hop: HopId(0), spent_by, client: None }
     }
 
     fn through(mut self, path: &[PathSegment]) -> (Own, Vec<HopId>) {
@@ -130,13 +111,21 @@ impl<'a> Walk<'a> {
     fn step(&mut self, segment: &PathSegment) {
         self.enter(segment);
         let Some(top) = self.passed.last() else { return };
-        self.hop = top.hop;
-        let (root, node, span) = (top.root, top.node, segment.span);
+        let hop = top.hop;
+        self.hop = hop;
+        let (root, mut node, span) = (top.root, top.node, segment.span);
         if span.is_empty() {
             return;
         }
+        // An execution of the kernel's own threads is what it is about.
+        let serves = self.passed.len() > 1;
+        if serves && segment.kind != EdgeKind::Running {
+            let service = self.sources.recording.services_in(segment.thread, span).first();
+            node = self.hand_on(node, service.copied());
+        }
         match segment.kind {
-            EdgeKind::Running => self.add_stacks(root, segment.thread, span),
+            EdgeKind::Running if serves => self.add_served(root, segment.thread, span),
+            EdgeKind::Running => self.add_stacks(root, segment.thread, span, None),
             EdgeKind::Preempted => self.add_preempted(node, segment),
             EdgeKind::Disk => self.add_disk(node, segment),
             EdgeKind::Interrupted => self.add_wait(node, Spent::Interrupted, segment),
@@ -148,6 +137,7 @@ impl<'a> Walk<'a> {
             EdgeKind::Ipi => self.add_wait(node, Spent::Ipi, segment),
             EdgeKind::Device => self.add_wait(node, Spent::Device, segment),
         }
+        (self.hop, self.client) = (hop, None);
         self.count_passed(span.len() as u64);
         let stopped = self.stack(root, segment.thread, span.end);
         if let Some(top) = self.passed.last_mut() {
@@ -209,6 +199,9 @@ impl<'a> Walk<'a> {
     fn add(&mut self, node: OutlineId, ns: u64) {
         if ns > 0 {
             self.own.push((node, ns));
+            if let Some((root, client)) = self.client {
+                self.outline.count(root, client, ns);
+            }
             if self.hops.is_some() {
                 self.spent_by.push(self.hop);
             }
@@ -236,11 +229,40 @@ impl<'a> Walk<'a> {
         }
     }
 
-    fn add_stacks(&mut self, root: OutlineId, thread: ThreadId, span: Span) {
+    /// A thread runs, with its functions; of the kernel's own threads `service` says for whom.
+    fn add_stacks(&mut self, root: OutlineId, thread: ThreadId, span: Span, service: Option<Service>) {
+        let (hop, client) = (self.hop, self.client);
         for (part, stack) in self.sources.timelines.over(thread, span) {
             let node = self.outline.child(Some(root), Step::Stack(stack));
+            let node = self.hand_on(node, service);
             self.add(node, part.len() as u64);
+            (self.hop, self.client) = (hop, client);
         }
+    }
+
+    /// The same, piece by piece for whom it works.
+    fn add_served(&mut self, root: OutlineId, thread: ThreadId, span: Span) {
+        let mut at = span.start;
+        for service in self.sources.recording.services_in(thread, span) {
+            let part = service.span.clip(Span::new(at, span.end));
+            self.add_stacks(root, thread, Span::new(at, part.start), None);
+            self.add_stacks(root, thread, part, Some(*service));
+            at = part.end;
+        }
+        self.add_stacks(root, thread, Span::new(at, span.end), None);
+    }
+
+    /// From a thread of the kernel to whom it works for, in the function that handed in the work; no further where that is one
+    /// of those who wait for it.
+    fn hand_on(&mut self, node: OutlineId, service: Option<Service>) -> OutlineId {
+        let others = |s: &Service| self.passed.iter().all(|passed| passed.thread != s.client);
+        let Some(service) = service.filter(others) else { return node };
+        let Some(client) = self.sources.recording.thread(service.client) else { return node };
+        let step = Step::Thread(Spent::Thread, self.sources.names.at(client, service.since));
+        let root = self.outline.child(Some(node), step);
+        self.hop = self.hold(Some(self.hop), service.client, |_| Via::Workqueue);
+        self.client = Some((root, service.client));
+        self.stack(root, service.client, service.since)
     }
 
     /// Who had the CPU in whose queue the thread stood.
@@ -263,7 +285,7 @@ impl<'a> Walk<'a> {
             let root = self.outline.child(Some(wait), step);
             let waiting = self.hop;
             self.hop = self.hold(Some(waiting), run.thread, |_| Via::Cpu);
-            self.add_stacks(root, run.thread, part);
+            self.add_served(root, run.thread, part);
             self.hop = waiting;
             self.outline.count(root, run.thread, part.len() as u64);
             at = part.end;
@@ -416,6 +438,36 @@ mod tests {
         story.call(1, 8, 20, "M").call(9, 0, 20, "MS");
         story.runs(&[(8, 9, 1), (9, 13, 9), (13, 14, 2)]).0.threads[1].idle = true;
         expect(tree(&story, 1, 10, 14), &[("M;[preempted];thread 9;M;S", 3), ("M;[preempted]", 1)]);
+    }
+
+    #[test]
+    fn a_thread_of_the_kernel_leads_on_to_whom_it_works_for() {
+        let mut story = Story::new(9);
+        story.edge(1, 0, 10, EdgeKind::Blocked, 2).edge(1, 10, 14, EdgeKind::Preempted, 0);
+        story.edge(2, 0, 3, EdgeKind::Running, 0).edge(2, 3, 5, EdgeKind::Timer, 0).edge(
+            2,
+            5,
+            14,
+            EdgeKind::Running,
+            0,
+        );
+        story.call(1, 0, 13, "AF").call(2, 0, 14, "K").call(9, 0, 14, "JQ").runs(&[(0, 9, 9), (9, 14, 2)]);
+        let service = |from, to, client| Service {
+            thread: thread(2),
+            span: Span::new(from, to),
+            client: thread(client),
+            since: 0,
+        };
+        // For the one who waits it works in its own name.
+        story.0.services = vec![service(0, 6, 9), service(6, 8, 1), service(11, 13, 9)];
+        let wanted = [
+            ("A;F;thread 2;K;thread 9;J;Q", 3 + 1),
+            ("A;F;thread 2;K;thread 9;J;Q;[blocked.timer]", 2),
+            ("A;F;thread 2;K", 4),
+            ("A;F;[preempted];thread 2;K", 2),
+            ("A;F;[preempted];thread 2;K;thread 9;J;Q", 2),
+        ];
+        expect(tree(&story, 1, 0, 14), &wanted);
     }
 
     #[test]

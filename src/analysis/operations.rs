@@ -7,7 +7,7 @@
 //! operations enclose nothing: so each end is an operation without length, and the time between is a gap of its own.
 //! Cost: linear in calls and edges, a look-up per wake-up, a sort of the user-space events.
 
-use super::ecct::Leaders;
+use super::leaders::Leaders;
 use super::recording::{Edge, EdgeKind, HostId, Mark, Recording, Thread, ThreadId};
 use crate::base::names::{NameId, Names};
 use crate::base::time::{Ns, Span};

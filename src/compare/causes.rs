@@ -6,13 +6,14 @@
 //! execution's own thread (the site) and for the thread to blame; only where there is none, half is enough. Cost:
 //! linear in the groups' sparse lists and in the parts' contexts times their depth.
 
-use super::partition::{Blamed, Ground, Part, drawn_path, is_below, main_threads, origins, partition};
+use super::partition::{Blamed, Ground, Part, drawn_path, is_below, is_servant, main_threads, origins, partition};
 use super::tree::{Built, Groups, Pair};
 use super::words::{Blame, Whole, figures, phrase, sentence_case, time_words};
 use super::{Cause, Culprit};
 use crate::base::names::{NameId, fold_digits};
 use crate::base::statistics::divide_rounded;
 use crate::base::work::Cancelled;
+use crate::event::kernel_thread::role;
 use crate::model::context::{ContextId, FrameKind, Spent};
 use crate::model::{Model, Who, WhoId};
 use std::collections::{BTreeMap, BTreeSet};
@@ -75,7 +76,8 @@ pub(super) fn rank(groups: &Groups<'_>, built: &mut Built, whole_ns: i64) -> Res
         let (slow_affected, fast_affected) = affected(groups, &ground, part, &ranked.values[at])?;
         let named = name(groups, &ground, part);
         let extra_ns = divide_rounded(part.difference, pairs);
-        ranked.phrases.push(phrase(part.kind, &named.site, &named.by, named.blame));
+        let through = named.through.as_ref().map_or_else(String::new, |role| format!(", whose work {role} did"));
+        ranked.phrases.push(phrase(part.kind, &named.site, &named.by, named.blame) + &through);
         if at == 0 {
             ranked.place = Place { site: named.site.clone(), reason: reason(&ground, part) };
         }
@@ -188,6 +190,8 @@ struct Named {
     by: Culprit,
     site: String,
     blame: Blame,
+    /// The thread of the kernel that worked for whoever is to blame, in words.
+    through: Option<String>,
 }
 
 /// Name a part: where, by whom, in which function, and the context that stands for it.
@@ -213,7 +217,7 @@ fn name(groups: &Groups<'_>, ground: &Ground<'_>, part: &Part) -> Named {
             (Some(function), Some(call)) => format!("{call} for {function}"),
             (function, call) => function.or(call).unwrap_or_default(),
         };
-        return Named { context, by, site, blame: Blame::Nobody };
+        return Named { context, by, site, blame: Blame::Nobody, through: None };
     }
 
     // How the kernel waits inside of a call is the same for all who wait in it: the call says more.
@@ -253,13 +257,15 @@ fn name(groups: &Groups<'_>, ground: &Ground<'_>, part: &Part) -> Named {
             frames = BTreeSet::from([thread]);
         }
         let by = other_thread(model, &frames, function.map(|(name, _)| name));
-        return Named { context, by, site, blame };
+        let above = path.iter().rev().skip_while(|c| **c != thread).skip(1).find(is_thread);
+        let through = above.filter(|c| is_servant(model, **c)).and_then(|c| role(model.names.get(frame(*c).name)));
+        return Named { context, by, site, blame, through };
     }
     let path = model.contexts.path(heaviest);
     let culprit = ground.origins[heaviest.index()].culprit;
     let context = path.iter().copied().take_while(|c| Some(*c) != culprit).last().unwrap_or(heaviest);
     let by = own_thread(groups, process(heaviest), &site);
-    Named { context, by, site, blame: Blame::Nobody }
+    Named { context, by, site, blame: Blame::Nobody, through: None }
 }
 
 /// The call of the message passing library in which at least half of the time was waited: it says more than the function around it.

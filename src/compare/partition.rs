@@ -13,6 +13,7 @@
 
 use super::tree::frame_text;
 use crate::base::names::fold_digits;
+use crate::event::kernel_thread;
 use crate::model::context::{ContextId, FrameKind, Spent};
 use crate::model::{Model, WhoId};
 use std::collections::BTreeMap;
@@ -49,6 +50,8 @@ enum State {
     Waiting,
     /// On the path through other threads: a further thread takes the blame over.
     Following,
+    /// In a thread of the kernel that only serves: whatever thread stands below takes the blame over.
+    Serving,
     /// Whoever is to blame is found; what lies below are details.
     Settled,
 }
@@ -63,10 +66,13 @@ pub(super) fn origins(model: &Model) -> Vec<Origin> {
         let mut origin = above.unwrap_or(Origin { site: context, culprit: None, unknown: None, state: State::Own });
         match (origin.state, model.contexts.frame(context).kind) {
             (State::Own, FrameKind::Wait(_)) => origin.state = State::Waiting,
-            (State::Own | State::Waiting | State::Following, FrameKind::Thread(_)) => {
-                let path_goes_on = follows(model.contexts.spent(context));
+            (State::Own | State::Waiting | State::Following | State::Serving, FrameKind::Thread(_)) => {
                 origin.culprit = Some(context);
-                origin.state = if path_goes_on { State::Following } else { State::Settled };
+                origin.state = match follows(model.contexts.spent(context)) {
+                    _ if is_servant(model, context) => State::Serving,
+                    true => State::Following,
+                    false => State::Settled,
+                };
             }
             (State::Own, kind) => {
                 origin.site = context;
@@ -80,6 +86,12 @@ pub(super) fn origins(model: &Model) -> Vec<Origin> {
         all.push(origin);
     }
     all
+}
+
+/// True for the frame of a thread of the kernel, which is no culprit by itself.
+pub(super) fn is_servant(model: &Model, context: ContextId) -> bool {
+    let frame = model.contexts.frame(context);
+    matches!(frame.kind, FrameKind::Thread(_)) && kernel_thread::is_name(model.names.get(frame.name))
 }
 
 /// For each thread frame the thread that it mostly was.

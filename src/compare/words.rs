@@ -3,6 +3,7 @@
 
 use super::tree::Groups;
 use super::{Cause, Culprit};
+use crate::event::kernel_thread;
 use crate::model::context::Spent;
 
 /// A time for people: three digits and a unit.
@@ -30,7 +31,11 @@ pub fn percent_words(share: f64) -> String {
 pub(super) fn phrase(kind: Spent, site: &str, by: &Culprit, blames: Blame) -> String {
     let within = if site.is_empty() { String::new() } else { format!(" in {site}") };
     let ran = by.function.as_ref().map_or_else(String::new, |f| format!(", which ran {f}"));
+    // The kernel's own threads are called by what they are for.
+    let of_kernel = by.process.as_deref().is_none_or(kernel_thread::is_name);
+    let role = by.thread.as_deref().filter(|_| of_kernel).and_then(kernel_thread::role);
     let who = match (&by.thread, &by.process) {
+        (Some(t), _) if role.is_some() => format!("{} ({t})", role.unwrap_or_default()),
         // `rank 2 thread 1` of `rank 2` says it all.
         (Some(t), Some(p)) if p.starts_with("rank ") && t.starts_with(p.as_str()) => t.clone(),
         (Some(t), Some(p)) if !p.is_empty() => format!("thread {t} of {p}"),

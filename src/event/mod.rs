@@ -12,6 +12,7 @@ pub mod declared;
 pub mod derived;
 pub mod dialect;
 pub mod image;
+pub mod kernel_thread;
 pub mod kind;
 pub mod matching;
 pub mod mpi;

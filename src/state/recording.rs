@@ -7,6 +7,7 @@
 use crate::base::names::{NameId, Names};
 use crate::base::time::{Ns, Span};
 pub use crate::event::image::ImageChange;
+use crate::event::kernel_thread::{self, KTHREADD};
 pub use crate::event::stack::{RawStackId, RawStacks, StackOrigin};
 
 crate::handle! {
@@ -96,6 +97,25 @@ impl Thread {
         self.names.get(i.saturating_sub(1)).map(|(_, n)| *n)
     }
 
+    /// A thread of the kernel itself, which works for others and has no program: the idle tasks, `kthreadd` and its children. Where the
+    /// parent was not recorded its name tells, unless it did what only a program's threads do.
+    pub fn is_kernel(&self, names: &Names) -> bool {
+        let name = self.names.last().map(|(_, name)| names.get(*name));
+        match self.ppid {
+            _ if self.idle => true,
+            KTHREADD => true,
+            _ if self.tid == KTHREADD => name.is_none_or(|name| name == "kthreadd"),
+            0 => !self.has_program() && name.is_some_and(kernel_thread::is_name),
+            _ => false,
+        }
+    }
+
+    /// It made a system call, or has a stack of a program at its first or last sample.
+    fn has_program(&self) -> bool {
+        let ends = [self.samples.first(), self.samples.last()];
+        !self.calls.is_empty() || ends.into_iter().flatten().any(|sample| sample.user.is_some())
+    }
+
     /// Index of the first edge that ends after `t`.
     pub fn first_edge_after(&self, t: Ns) -> usize {
         self.edges.partition_point(|e| e.span.end <= t)
@@ -160,6 +180,19 @@ pub struct DiskRequest {
     pub span: Span,
     /// Handed to the device.
     pub issued: Ns,
+}
+
+/// What a thread of the kernel did for somebody.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Service {
+    /// The thread of the kernel.
+    pub thread: ThreadId,
+    /// When.
+    pub span: Span,
+    /// The thread for which it worked.
+    pub client: ThreadId,
+    /// When that had handed in the work.
+    pub since: Ns,
 }
 
 /// A host.
@@ -253,6 +286,8 @@ pub struct Recording {
     pub images: Vec<ImageEvent>,
     /// Disk requests sorted by start.
     pub disk: Vec<DiskRequest>,
+    /// What threads of the kernel did for others, sorted by thread and time; those of one thread do not overlap.
+    pub services: Vec<Service>,
     /// Delimiting events of the tasks asked for.
     pub marks: Vec<Mark>,
     /// Page faults: thread and time, sorted by thread; `None` when the recording has no such events.
@@ -326,6 +361,13 @@ impl Recording {
     pub fn is_disk_wait(&self, edge: &Edge) -> bool {
         let worker = |(waker, _)| self.thread(waker).is_some_and(|t| t.disk_worker);
         edge.kind == EdgeKind::Disk || edge.kind == EdgeKind::Blocked && edge.waker.is_some_and(worker)
+    }
+
+    /// What a thread of the kernel did for others in a span of time, in order.
+    pub fn services_in(&self, thread: ThreadId, span: Span) -> &[Service] {
+        let begins = self.services.partition_point(|s| (s.thread, s.span.end) <= (thread, span.start));
+        let ends = self.services.partition_point(|s| (s.thread, s.span.start) < (thread, span.end));
+        self.services.get(begins..ends).unwrap_or(&[])
     }
 
     /// The incarnation of `tid` that lived at `t` (the last one begun before, else the first).

@@ -298,7 +298,9 @@ impl Machine {
         // In a container ids begin at 1: the first process of the machine's containers is 1, later threads follow.
         let base = self.processes.iter().filter(|p| p.contained).map(|p| p.pid).min().unwrap_or(0) - 1;
         let inside = |id: i32| if contained { id - base } else { id };
-        let task = Rc::new(Task { tid, pid, ppid: 1, vtid: inside(tid), vpid: inside(pid), comm: name.into() });
+        // The kernel's own threads are children of kthreadd, all others of init.
+        let ppid = if own.user { 1 } else { 2 };
+        let task = Rc::new(Task { tid, pid, ppid, vtid: inside(tid), vpid: inside(pid), comm: name.into() });
         let cpu = allowed[self.dice.below(allowed.len())];
         let at = self.threads.len();
         self.schedule.create(Rc::clone(&task), self.now);

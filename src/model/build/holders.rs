@@ -3,9 +3,10 @@
 //! Cost: linear in the entries. What is kept is a few dozen entries per execution, however often threads alternated.
 
 use super::super::contribution::{Contribution, Contributions};
-use crate::analysis::ecct::{Leaders, Own};
+use crate::analysis::ecct::Own;
 use crate::analysis::executions::Execution;
 use crate::analysis::hops::{HopId, Hops};
+use crate::analysis::leaders::Leaders;
 use crate::analysis::operations::place;
 use crate::analysis::outline::OutlineId;
 use crate::analysis::recording::{EdgeKind, Recording, ThreadId};

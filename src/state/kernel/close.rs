@@ -49,6 +49,7 @@ impl Machine {
         out.threads = self.lives.into_iter().map(|life| life.thread).collect();
         out.cpus = self.cpus.into_iter().map(|cpu| ((cpu.host, cpu.number), cpu.runs)).collect();
         out.cpus.sort_by_key(|(key, _)| *key);
+        out.services = self.works.close(end);
         out.disk = self.requests.close(end, |host, since| self.losses.first(host, None, since, end));
         if let Some(faults) = &mut out.page_faults {
             faults.sort_unstable();

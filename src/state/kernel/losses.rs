@@ -64,7 +64,7 @@ impl Machine {
         let host = cpu.host;
         self.losses.begin(host, cpu.number, t);
         self.packets.lose(host, t);
-        self.works.lose(host, cpu.thread);
+        self.works.lose(t, host, cpu.thread);
         if let Some(quality) = self.out.quality.get_mut(host.index()) {
             quality.losses += 1;
         }

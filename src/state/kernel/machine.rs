@@ -14,7 +14,7 @@ use super::handlers::Handlers;
 use super::life::{Life, Reasons, Sched};
 use super::losses::Losses;
 use super::packets::Packets;
-use super::prev_state::Generation;
+use super::prev_state::{Generation, Leaves};
 use super::requests::{Requests, Submitter};
 use super::user::Guess;
 use super::works::{Work, Works};
@@ -34,6 +34,8 @@ const MOST_CPUS: u32 = 1 << 14;
 
 /// The bit of `prev_state`, on all kernels.
 const UNINTERRUPTIBLE: u16 = 2;
+/// The bit beside it of a kernel thread that rests, before Linux 4.14; later ones tell of that by a bit of its own.
+const NO_LOAD: u16 = 0x400;
 
 /// What is known of a trace before its events.
 #[derive(Clone, Copy, Debug)]
@@ -244,6 +246,10 @@ impl Machine {
                 self.name(next, t, next_name, ids);
                 self.switch(c, t, prev, leaves, next);
                 self.lives[prev.index()].uninterruptible = prev_state & UNINTERRUPTIBLE != 0;
+                let at_work = leaves == Leaves::Ready || prev_state & (UNINTERRUPTIBLE | NO_LOAD) == UNINTERRUPTIBLE;
+                if !at_work {
+                    self.works.rest(prev, t);
+                }
             }
             Kind::Wake { tid, cpu, source, name } => {
                 self.cpus[c].see(t);
@@ -299,7 +305,10 @@ impl Machine {
                 if let Some(request) = ids.batch.request_of(request) {
                     let named = request.tid.filter(|_| step != RequestStep::Complete);
                     let thread = named.map_or(thread, |tid| Some(self.thread_on(c, tid, t)));
-                    let by = Submitter { thread, for_whom: thread.and_then(|thread| self.works.of(thread)) };
+                    let by = Submitter {
+                        thread,
+                        for_whom: thread.and_then(|thread| self.works.of(thread)).map(|(client, _)| client),
+                    };
                     let lost = |since| self.losses.first(origin.host, None, since, t);
                     let completed = self.requests.step(t, origin.host, step, request, by, lost);
                     if let Some(submitter) = completed {
@@ -316,7 +325,7 @@ impl Machine {
                     (WorkStep::End, Some(worker)) => Work::Ends(worker),
                     _ => return,
                 };
-                self.works.step(origin.host, address, work);
+                self.works.step(t, origin.host, address, work);
             }
             Kind::Line { irq, name } => {
                 if let Some(name) = ids.name(&mut self.out, name) {

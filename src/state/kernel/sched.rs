@@ -147,6 +147,9 @@ impl Machine {
                     }
                     _ => self.label(c, t, thread, source),
                 };
+                if let (Some((waker, _)), EdgeKind::Blocked) = (label.waker, label.kind) {
+                    self.hand_work(thread, t, waker);
+                }
                 let life = &mut self.lives[thread.index()];
                 life.cut(t, label);
                 life.sched = Sched::Ready;

@@ -14,8 +14,6 @@ use crate::state::recording::{HostId, ThreadId};
 
 /// Events that tell for good whose ids they carry.
 const LEARNT: u32 = 8;
-/// The kernel's own threads are children of this one.
-const KTHREADD: i32 = 2;
 
 /// Ids as user space sees them, and whose they seem to be.
 #[derive(Clone, Copy, Debug)]
@@ -90,8 +88,7 @@ impl Machine {
     }
 
     fn is_kernel_thread(&self, thread: ThreadId) -> bool {
-        let thread = &self.lives[thread.index()].thread;
-        thread.idle || thread.ppid == KTHREADD || thread.tid == KTHREADD
+        self.lives[thread.index()].thread.is_kernel(&self.out.names)
     }
 
     /// Who answers to ids. Of several in containers it is the one that has the CPU.
