@@ -70,6 +70,32 @@ fn a_planted_sleep_is_found() {
     assert_eq!(answer["verdict"]["confident"], true, "{:#}", answer["verdict"]);
 }
 
+/// Two sessions at once deliver each event of user space twice, on whoever's clock: the executions are the same.
+#[test]
+fn user_space_recorded_by_two_sessions_is_followed_once() {
+    let world = sleeper(6);
+    let ask = |name: &str, manner: Manner, kernel: bool| -> Value {
+        let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("machines-twice-{name}"));
+        let recorded = record(&world, &manner, &folder);
+        let traces = recorded.traces.iter().filter(|t| kernel || !t.ends_with("kernel"));
+        let mut command = Command::new(env!("CARGO_BIN_EXE_whyslow"));
+        let out = command.args(["explain", "--json", "--task", "app:request"]).args(traces).output().unwrap();
+        assert!(out.status.success(), "{}", String::from_utf8_lossy(&out.stderr));
+        serde_json::from_slice(&out.stdout).unwrap()
+    };
+    let twice = |from| Manner { second_user_session: Some((from, 700)), ..Manner::default() };
+    for (name, manner) in [("all", twice(0)), ("half", twice(250_000_000))] {
+        for kernel in [true, false] {
+            let (one, two) = (ask("not", Manner::default(), kernel), ask(name, manner.clone(), kernel));
+            for part in ["slow", "fast", "causes", "extra_ns"] {
+                assert_eq!(one[part], two[part], "{name}, {kernel}: {part}");
+            }
+            let told = two["warnings"].as_array().unwrap().iter().filter_map(Value::as_str);
+            assert!(told.into_iter().any(|w| w.contains("two sessions at once")), "{:#}", two["warnings"]);
+        }
+    }
+}
+
 /// One kernel worker does what all put off: a backup's work takes long, and requests stand behind it.
 fn put_off(seed: u64) -> World {
     let mut m = Machine::new(2, seed);

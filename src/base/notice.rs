@@ -68,6 +68,7 @@ notices! {
     UnknownScheduler   Loss  Found    "{n} kinds of events look like scheduler events of a tracer that is not known, and are not read";
     UserClockFitted    Note  Found    "{n} clocks of user-space traces were laid on their host's by where their events ran";
     UserClockUnbound   Loss  Found    "{n} clocks of user-space traces could not be laid on their host's: their events are taken as recorded";
+    Copies             Note  Found    "{n} user-space events were recorded by two sessions at once: each is followed once";
     UnattachedUser     Loss  Found    "{n} user-space events belong to no thread known from the kernel";
     Restarted          Note  Found    "{n} executions began again before they ended";
     EndWithoutBegin    Note  Found    "{n} ends have no begin";

@@ -5,7 +5,7 @@
 //! a pass wants to be decoded it says by the [`Binding`]s it makes. Cost: that of decoding.
 
 use crate::base::notice::Notices;
-use crate::base::time::Span;
+use crate::base::time::{Ns, Span};
 use crate::base::work::{Cancel, Cancelled, Work, in_order};
 use crate::event::batch::{Batch, straighten};
 use crate::event::bind::{Binder, Binding, is_kernel};
@@ -16,7 +16,7 @@ use crate::input::trace::{Plan, Trace};
 use crate::state::engine::{Chunk, Piece};
 use crate::state::kernel::{Generation, Origin};
 use crate::state::recording::HostId;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Mutex, PoisonError};
 
 /// One trace, ready to be read.
@@ -108,6 +108,44 @@ impl Sources {
                 }
             }
         }
+    }
+
+    /// User-space traces of one host that overlap in time and have kinds of events in common: sessions at once may have recorded the
+    /// same events of the same processes. Traces of one process each can do so where it is the same one.
+    pub fn may_hold_copies(&self, traces: &[&Trace]) -> Vec<usize> {
+        let users: Vec<usize> = (0..self.all.len()).filter(|i| !self.origins[*i].kernel).collect();
+        if users.len() < 2 {
+            return Vec::new();
+        }
+        let process = |i: usize| traces[i].environment("vpid");
+        let shared: BTreeSet<HostId> =
+            users.iter().filter(|i| process(**i).is_none()).map(|i| self.origins[*i].host).collect();
+        let mut like: BTreeMap<(HostId, Option<&str>, String), Vec<(Span, usize)>> = BTreeMap::new();
+        for i in users {
+            let packets = || traces[i].streams().iter().flat_map(|s| &s.packets);
+            let bounds = packets().filter_map(|p| p.begin).min().zip(packets().filter_map(|p| p.end).max());
+            let Some((begin, end)) = bounds else { continue };
+            let host = self.origins[i].host;
+            let process = process(i).filter(|_| !shared.contains(&host));
+            for (kind, ..) in self.all[i].binding.followed(traces[i]) {
+                // Enumerations are each session's own.
+                if !kind.contains("statedump") {
+                    like.entry((host, process, kind)).or_default().push((Span::new(begin, end.saturating_add(1)), i));
+                }
+            }
+        }
+        let mut found = BTreeSet::new();
+        for mut same in like.into_values() {
+            same.sort_unstable();
+            let mut latest: Option<(Ns, usize)> = None;
+            for (span, i) in same {
+                if let Some((_, other)) = latest.filter(|(end, _)| span.start < *end) {
+                    found.extend([i, other]);
+                }
+                latest = latest.max(Some((span.end, i)));
+            }
+        }
+        found.into_iter().collect()
     }
 
     /// The typed events of a chunk. `seen` is called with every record, stream by stream: of classes that the binding does

@@ -152,6 +152,8 @@ pub struct Manner {
     pub twice: Option<Twice>,
     /// A second session recorded the scheduler at the same time, as a trace of its own, this much later.
     pub second_session: Option<Ns>,
+    /// A second session recorded user space from so far into the recording on, each event this much later.
+    pub second_user_session: Option<(Ns, Ns)>,
     /// Forks and the enumeration tell the ids in containers.
     pub namespaces_told: bool,
     pub losses: Losses,
@@ -171,6 +173,7 @@ impl Default for Manner {
             stacks: true,
             twice: None,
             second_session: None,
+            second_user_session: None,
             namespaces_told: true,
             losses: Losses::None,
             dialect: Dialect::Lttng,
@@ -246,6 +249,15 @@ pub fn write(events: Events, manner: &Manner, folder: &Path) -> Vec<PathBuf> {
         traces.push(folder.join("kernel2"));
     }
     kernel.write(&folder.join("kernel"));
+    if let Some((from, delay)) = manner.second_user_session {
+        let mut events = user_events.clone();
+        events.retain(|e| e.time >= span.0 + from);
+        events.iter_mut().for_each(|e| e.time += delay);
+        let mut second = user(events, (span.0 + from, span.1 + delay), manner);
+        second.uuid ^= 0x77;
+        second.write(&folder.join("ust2"));
+        traces.push(folder.join("ust2"));
+    }
     if manner.user && !user_events.is_empty() {
         user(user_events, span, manner).write(&folder.join("ust"));
         traces.push(folder.join("ust"));

@@ -9,6 +9,7 @@
 //! inconsistency is counted. The parts: `sched` (switch, wake, fork ...), `who` (thread ids to incarnations),
 //! `label` (what a wake-up means).
 
+use super::copies::Copies;
 use super::cpu::Cpu;
 use super::handlers::Handlers;
 use super::life::{Life, Reasons, Sched};
@@ -68,6 +69,7 @@ pub struct Machine {
     pub(super) packets: Packets,
     pub(super) requests: Requests,
     pub(super) works: Works,
+    pub(super) copies: Copies,
     lines: HashMap<(HostId, i32), NameId>,
     pub(super) reasons: Reasons,
     pub(super) losses: Losses,
@@ -144,6 +146,7 @@ impl Machine {
             packets: Packets::default(),
             requests: Requests::default(),
             works: Works::default(),
+            copies: Copies::default(),
             lines: HashMap::default(),
             losses: Losses::default(),
             recorded: vec![BTreeSet::new(); hosts_number],
@@ -224,7 +227,9 @@ impl Machine {
         self.start.get_or_insert(t);
         if !origin.kernel {
             let thread = self.find_user(origin.host, event, ids);
-            self.common(event, origin, thread, ids);
+            if !self.is_copy(event, origin, thread, ids) {
+                self.common(event, origin, thread, ids);
+            }
             return;
         }
         let Some(c) = self.cpu(origin.host, event.cpu, t) else { return };

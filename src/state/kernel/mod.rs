@@ -8,12 +8,13 @@
 //! [`record`] is the way in. The [`Machine`] keeps one slot per fact: who runs on a CPU and in which interrupt context
 //! (`cpu`), what the scheduler does with a thread (`life`, `sched`, `calls`), what is told of threads by name (`told`), which incarnation an id means (`who`, `user`), what losses leave of that (`losses`), which send a
 //! packet comes from (`packets`), which block requests are open (`requests`), which functions were entered (`functions`), what happens on a thread whoever recorded it (`common`), for
-//! whom a kernel worker works (`works`). A wake-up meets all of them in `label`,
+//! whom a thread of the kernel works (`works`), which user-space events two sessions delivered (`copies`). A wake-up meets all of them in `label`,
 //! which says what the woken thread had waited for.
 
 mod calls;
 mod close;
 mod common;
+mod copies;
 mod counters;
 mod cpu;
 mod functions;

@@ -103,6 +103,7 @@ pub fn record(
         let like = source.binding.look_like_switches(trace);
         notices.add(Notice::UnknownScheduler, like.len() as u64, || like.join(", "));
     }
+    sources.may_hold_copies(traces).into_iter().for_each(|trace| machine.expect_copies(trace));
     let origins = sources.origins.iter().map(|origin| (origin.host, origin.kernel)).collect();
     let pass = KernelPass { sources, events: &work.progress.events };
     let (machine, mut notices) = engine::run(&pass, (machine, notices), traces, &options.way, work)?;
