@@ -8,7 +8,7 @@
 use super::chance::{control, flips};
 use super::verdict::Evidence;
 use super::words::time_words;
-use super::{Cause, by_duration, tail, windows};
+use super::{Cause, by_duration, interrupts, tail, windows};
 use crate::model::context::{ContextId, Spent};
 use crate::model::execution::ExecutionId;
 use crate::model::facts::Quality;
@@ -69,7 +69,23 @@ pub(super) fn doubt(e: &Evidence<'_>, cause: &Cause) -> Option<String> {
     if windows::differ_elsewhere(e.groups, (e.slow, e.fast), time, cause.extra_ns as f64) {
         return said("other stretches of this recording differ as much");
     }
-    unbelieved(e, cause)
+    if let Some(error) = off(e, cause) {
+        return Some(error);
+    }
+    interrupts::unseen(e, cause).or_else(|| unbelieved(e, cause))
+}
+
+/// The executions' bounds are user-space events on a clock that may be off by as much as the cause: what stands before an execution, or
+/// behind, may have been taken for a part of it.
+fn off(e: &Evidence<'_>, cause: &Cause) -> Option<String> {
+    let error = e.groups.model.quality.iter().map(|host| host.quality.clock_error).max().unwrap_or(0);
+    (error > 0 && cause.extra_ns.unsigned_abs() <= error).then(|| {
+        let told = match i64::try_from(error) {
+            Ok(i64::MAX) | Err(_) => "is on no known place of the kernel's".to_owned(),
+            Ok(error) => format!("may be off the kernel's by {}", time_words(error as f64)),
+        };
+        format!("the clock of the user-space events {told}, and so may the bounds of the executions")
+    })
 }
 
 /// Its place is known, and no more.

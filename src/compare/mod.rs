@@ -11,6 +11,7 @@ mod dimension;
 mod doubt;
 pub mod filter;
 mod groups;
+mod interrupts;
 mod kinds;
 pub mod moments;
 mod partition;

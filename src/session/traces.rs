@@ -136,7 +136,14 @@ impl Traces {
     /// The kernel pass, with marks for some tasks.
     pub fn record(&self, tasks: &[TaskDefinition], work: &Work) -> anyhow::Result<(Recording, Notices)> {
         let options = Options { way: self.way, labels: self.labels(), handlers: self.handlers.clone() };
-        let (recording, mut notices) = record(&self.traces(), tasks, &options, work)?;
+        let (mut recording, mut notices) = record(&self.traces(), tasks, &options, work)?;
+        for clock in self.clocks() {
+            for (host, _) in clock.traces.iter().filter_map(|trace| recording.traces.get(*trace)) {
+                if let (Some(error), Some(quality)) = (clock.beside_kernel, recording.quality.get_mut(host.index())) {
+                    quality.clock_error = quality.clock_error.max(error.unsigned_abs());
+                }
+            }
+        }
         notices.merge(&self.notices());
         self.clocks.iter().for_each(|(_, fitted)| notices.merge(fitted));
         Ok((recording, notices))

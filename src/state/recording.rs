@@ -265,6 +265,11 @@ pub struct Quality {
     pub gaps: u64,
     /// Losses that the tracer told, on streams whose switches are followed.
     pub losses: u64,
+    /// Handlers of interrupts and soft interrupts whose begin was recorded.
+    pub interrupts: u64,
+    /// How far the clock of its user-space events may be off, in nanoseconds, where that is another one than the kernel's; all that
+    /// fits where nothing bounds it.
+    pub clock_error: u64,
 }
 
 /// All of it.

@@ -34,6 +34,9 @@ pub struct HostClock {
     pub shift: Shift,
     /// How far the fitted time may be off anywhere in its recording; `None` where packets do not bound it.
     pub error: Option<Ns>,
+    /// Of a clock that only user-space traces have, on a host with a kernel trace: how far that may be off it; the most that fits where nothing
+    /// bounds it.
+    pub beside_kernel: Option<Ns>,
     /// Packets that tie it to the clock through which it is known; 0 for the first, and for one that nothing ties.
     pub packets: u64,
     /// Positions of its traces.
@@ -55,7 +58,8 @@ fn clocks(sources: &[Source]) -> Vec<HostClock> {
         if known.is_none() {
             keys.push(key);
             let shift = Shift::default();
-            clocks.push(HostClock { host: host.to_owned(), shift, error: None, packets: 0, traces: Vec::new() });
+            let (host, traces) = (host.to_owned(), Vec::new());
+            clocks.push(HostClock { host, shift, error: None, beside_kernel: None, packets: 0, traces });
         }
         if let Some(clock) = clocks.get_mut(at) {
             clock.traces.push(i);
@@ -83,7 +87,7 @@ pub fn lay(sources: &mut [Source], notices: &mut Notices, work: &Work) -> Result
     }
     let lives: Vec<Span> = clocks.iter().map(|clock| life(sources, clock)).collect();
     let flights = flights::find(sources, &clocks, &lives, work)?;
-    let tied = tie_users(sources, &clocks, notices, work)?;
+    let tied = tie_users(sources, &mut clocks, notices, work)?;
     join(&mut clocks, &lives, &flights, &tied);
     let fitted = clocks.iter().filter(|c| c.packets > 0);
     let first = fitted.clone().map(|c| format!("{} by {} ns", c.host, c.shift.offset));
@@ -103,7 +107,7 @@ pub fn lay(sources: &mut [Source], notices: &mut Notices, work: &Work) -> Result
 /// The lines between clocks of user-space traces and those of the only kernel trace of their host, both ways.
 fn tie_users(
     sources: &[Source],
-    clocks: &[HostClock],
+    clocks: &mut [HostClock],
     notices: &mut Notices,
     work: &Work,
 ) -> Result<BTreeMap<(usize, usize), Line>, Cancelled> {
@@ -119,6 +123,7 @@ fn tie_users(
     };
     let mut ran: BTreeMap<usize, Ran> = BTreeMap::new();
     let mut tied = BTreeMap::new();
+    let mut errors: Vec<Option<Ns>> = vec![None; clocks.len()];
     for (own, clock) in clocks.iter().enumerate().filter(|(_, clock)| traces(clock, true).is_empty()) {
         let kernels =
             clocks.iter().enumerate().filter(|(_, other)| same(clock, other) && !traces(other, true).is_empty());
@@ -128,12 +133,14 @@ fn tie_users(
             vacant.insert(Ran::of(&traces(&clocks[kernel], true), work)?);
         }
         let place = || clock.host.clone();
+        errors[own] = Some(Ns::MAX);
         match ran.get(&kernel).and_then(|ran| ran.fit(&traces(clock, false))) {
             Some(fitted) => {
                 let line = |offset| {
                     let shift = Shift { origin: 0, offset, drift: 0 };
                     Line { shift, error: Some(fitted.error), packets: 0 }
                 };
+                errors[own] = Some(fitted.error);
                 tied.insert((own, kernel), line(fitted.offset));
                 tied.insert((kernel, own), line(-fitted.offset));
                 let place = || format!("{} by {} ns, within {} ns", clock.host, fitted.offset, fitted.error);
@@ -142,6 +149,7 @@ fn tie_users(
             None => notices.add(Notice::UserClockUnbound, 1, place),
         }
     }
+    clocks.iter_mut().zip(errors).for_each(|(clock, error)| clock.beside_kernel = error);
     Ok(tied)
 }
 
@@ -186,7 +194,14 @@ mod tests {
     use super::*;
 
     fn clock() -> HostClock {
-        HostClock { host: String::new(), shift: Shift::default(), error: None, packets: 0, traces: Vec::new() }
+        HostClock {
+            host: String::new(),
+            shift: Shift::default(),
+            error: None,
+            beside_kernel: None,
+            packets: 0,
+            traces: Vec::new(),
+        }
     }
 
     /// Packets every microsecond between two clocks that are ahead by these offsets; `way` to fly.

@@ -223,7 +223,9 @@ fn read_traces(traces: usize, unpack: &mut Unpack<'_>) -> Option<(Ns, Vec<HostQu
         let host = unpack.text()?;
         let mut number = || unpack.number();
         let (switches, contradictions, gaps, losses) = (number()?, number()?, number()?, number()?);
-        Some(HostQuality { host, quality: Quality { switches, contradictions, gaps, losses } })
+        let (interrupts, clock_error) = (number()?, number()?);
+        let quality = Quality { switches, contradictions, gaps, losses, interrupts, clock_error };
+        Some(HostQuality { host, quality })
     };
     // No more hosts than bytes: `index` bounds the number.
     let quality = (0..unpack.index(unpack.0.len())?).map(|_| host(unpack)).collect::<Option<_>>()?;

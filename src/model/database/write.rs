@@ -145,9 +145,10 @@ fn write_facts(Facts { traces, lost: Lost { events, packets, streams } }: &Facts
 
 fn write_quality(hosts: &[HostQuality], pack: &mut Pack) {
     pack.number(hosts.len() as u64);
-    for HostQuality { host, quality: Quality { switches, contradictions, gaps, losses } } in hosts {
+    for HostQuality { host, quality } in hosts {
+        let Quality { switches, contradictions, gaps, losses, interrupts, clock_error } = *quality;
         pack.text(host);
-        [*switches, *contradictions, *gaps, *losses].into_iter().for_each(|n| pack.number(n));
+        [switches, contradictions, gaps, losses, interrupts, clock_error].into_iter().for_each(|n| pack.number(n));
     }
 }
 

@@ -276,6 +276,11 @@ impl Machine {
                 if let (None, Context::Irq(irq)) = (name, context) {
                     name = self.lines.get(&(origin.host, irq)).copied();
                 }
+                if let (Context::Irq(_) | Context::SoftIrq(_), Some(quality)) =
+                    (context, self.out.quality.get_mut(origin.host.index()))
+                {
+                    quality.interrupts += 1;
+                }
                 let (ended, begins) = self.cpus[c].enter(t, context, name);
                 if let Some(ended) = ended {
                     self.interrupt(c, ended, None);

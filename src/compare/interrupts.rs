@@ -1,0 +1,119 @@
+//! Could it have been interrupts that nobody recorded?
+//!
+//! Time on the CPU is the thread's own only as far as the recording tells of interrupts. Where it tells of none, the extra time may be
+//! theirs: they come whatever runs, so they stretch all that runs in proportion. What the thread does itself it does somewhere:
+//! in functions or calls in which the fast executions are seldom. So the slow executions that ran longer are counted, and those of
+//! them that did so in the place that the cause names; how likely so many are by chance follows from the part of the fast ones' running
+//! time that is spent there (Chernoff's bound of a binomial tail, which is never too small). Cost: linear in the groups' sparse lists.
+
+use super::Cause;
+use super::partition::is_below;
+use super::verdict::Evidence;
+use crate::model::context::Spent;
+
+/// Chance from which interrupts explain the place as well.
+const LIKELY: f64 = 0.01;
+
+/// Why the running time of the first cause may not be the thread's own.
+pub(super) fn unseen(e: &Evidence<'_>, cause: &Cause) -> Option<String> {
+    let model = e.groups.model;
+    let told = model.quality.iter().all(|host| host.quality.interrupts > 0);
+    let node = cause.context.filter(|_| cause.kind == Some(Spent::Cpu) && !told)?;
+    // Running time of an execution: in the place, and in all.
+    let time = |execution: usize| {
+        let own = model.executions.own.row(execution).filter(|(c, _)| model.contexts.spent(*c) == Spent::Cpu);
+        own.fold((0.0, 0.0), |(inside, all), (context, ns)| {
+            let ns = ns as f64;
+            (if is_below(model, context, node) { inside + ns } else { inside }, all + ns)
+        })
+    };
+    let fast: Vec<(f64, f64)> = e.fast.members.iter().map(|id| time(id.index())).collect();
+    let mean = |of: fn(&(f64, f64)) -> f64| fast.iter().map(of).sum::<f64>() / fast.len().max(1) as f64;
+    let (fast_inside, fast_all) = (mean(|t| t.0), mean(|t| t.1));
+    let usual = if fast_all > 0.0 { fast_inside / fast_all } else { 1.0 };
+    let (mut longer, mut there) = (0.0, 0.0);
+    for (inside, all) in e.slow.members.iter().map(|id| time(id.index())) {
+        let extra = all - fast_all;
+        if extra * 2.0 >= cause.extra_ns as f64 {
+            longer += 1.0;
+            there += if (inside - fast_inside) * 2.0 >= extra { 1.0 } else { 0.0 };
+        }
+    }
+    (at_least(there, longer, usual) >= LIKELY).then(|| {
+        "interrupts were not recorded, and the slow executions run longer where all of them run: interrupts may have had the CPU (record irq_handler_entry and irq_softirq_entry)".to_owned()
+    })
+}
+
+/// Bound of the chance that of `n` at least `k` are hits where each is one with probability `p`.
+fn at_least(k: f64, n: f64, p: f64) -> f64 {
+    let share = k / n.max(1.0);
+    if n == 0.0 || share <= p {
+        return 1.0;
+    }
+    // The divergence of the two, 0 ln 0 being 0.
+    let term = |a: f64, b: f64| if a > 0.0 { a * (a / b).ln() } else { 0.0 };
+    (-n * (term(share, p.max(f64::MIN_POSITIVE)) + term(1.0 - share, 1.0 - p))).exp()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::base::work::Work;
+    use crate::compare::scenario::Scene;
+    use crate::compare::{Request, Verdict, compare};
+    use crate::model::facts::{HostQuality, Quality};
+
+    #[test]
+    fn the_bound_is_no_smaller_than_the_chance() {
+        // 8 of 8 at one half: 1 in 256. 10 of 20 at a tenth: 7.1e-6.
+        assert!((at_least(8.0, 8.0, 0.5) - 1.0 / 256.0).abs() < 1e-12);
+        assert!((7.1e-6..1e-3).contains(&at_least(10.0, 20.0, 0.1)));
+        assert_eq!((at_least(3.0, 10.0, 0.5), at_least(0.0, 0.0, 0.0)), (1.0, 1.0));
+        assert!(at_least(2.0, 4.0, 0.0) < 1e-9);
+    }
+
+    /// One execution in 20 runs 9 ms longer: in a function of its own, or half in one, half in the other of those that all are in.
+    fn ask(own_function: bool, interrupts: u64) -> Verdict {
+        let mut s = Scene::new(5);
+        for i in 0..400_u64 {
+            let (parse, render) = (s.around(0.7), s.around(1.4));
+            let extra = if i % 20 == 3 { 9_000_000 } else { 0 };
+            let (rebuild, in_render) = if own_function { (extra, 0) } else { (0, extra) };
+            let parts = [("p;main;parse", parse), ("p;main;render", render + in_render), ("p;main;rebuild", rebuild)];
+            s.run("x", "p", "p", 1, &parts);
+        }
+        let mut model = s.seal();
+        let quality = Quality { switches: 1000, interrupts, ..Quality::default() };
+        model.quality.push(HostQuality { host: "h".into(), quality });
+        compare(&model, &Request::default(), &Work::new(1)).unwrap().verdict
+    }
+
+    #[test]
+    fn what_only_slow_ones_run_is_theirs_whatever_was_recorded() {
+        assert!(ask(true, 9).confident && ask(true, 0).confident);
+        assert!(ask(false, 9).confident);
+        // 20 of 20 in a function that has two thirds of the time are no chance, either.
+        assert!(ask(false, 0).confident);
+    }
+
+    #[test]
+    fn what_runs_longer_all_over_may_be_interrupts() {
+        let ask = |interrupts: u64| {
+            let mut s = Scene::new(6);
+            for i in 0..400_u64 {
+                let (parse, render) = (s.around(0.2), s.around(1.9));
+                let extra = if i % 20 == 3 { 9_000_000 } else { 0 };
+                let first = i % 200 == 3;
+                let (in_parse, in_render) = if first { (extra, 0) } else { (0, extra) };
+                s.run("x", "p", "p", 1, &[("p;main;parse", parse + in_parse), ("p;main;render", render + in_render)]);
+            }
+            let mut model = s.seal();
+            let quality = Quality { switches: 1000, interrupts, ..Quality::default() };
+            model.quality.push(HostQuality { host: "h".into(), quality });
+            compare(&model, &Request::default(), &Work::new(1)).unwrap().verdict
+        };
+        assert!(ask(9).confident);
+        let verdict = ask(0);
+        assert!(!verdict.confident && verdict.sentence.contains("interrupts were not recorded"), "{verdict:?}");
+    }
+}
