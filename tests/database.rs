@@ -351,7 +351,7 @@ fn lies_with_right_checksums_are_seen_or_harmless() {
 #[test]
 fn other_versions_say_what_to_do() {
     let bytes = written(&[many::model(2, 1)]);
-    for (version, remedy) in [(1, "whyslow build"), (3, "newer whyslow"), (u32::MAX, "newer whyslow")] {
+    for (version, remedy) in [(2, "whyslow build"), (4, "newer whyslow"), (u32::MAX, "newer whyslow")] {
         let mut other = bytes.clone();
         put(&mut other, 8, version);
         let said = open(&other).unwrap_err().to_string();

@@ -6,8 +6,9 @@
 mod simulator;
 
 use serde_json::Value;
+use simulator::ctf_writer;
 use simulator::plants::{Generated, Plant, machine, words};
-use simulator::recorder::{Manner, Missing, record};
+use simulator::recorder::{BASE, Dialect, Events, IMAGE, Manner, Missing, record};
 use simulator::{Machine, Op, World, turns};
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -94,6 +95,40 @@ fn user_space_recorded_by_two_sessions_is_followed_once() {
             assert!(told.into_iter().any(|w| w.contains("two sessions at once")), "{:#}", two["warnings"]);
         }
     }
+}
+
+/// perf's own records in CTF tell where a process's code begins, and no more: functions have their names.
+#[test]
+fn functions_are_named_where_perf_tells_of_the_images() {
+    let world = sleeper(7);
+    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("machines-perf-maps");
+    let manner = Manner { dialect: Dialect::Perf, ..Manner::default() };
+    let mut events = Events::of(&world);
+    events.user.retain(|e| !e.name.contains("statedump"));
+    let on = std::rc::Rc::clone(&events.kernel[0].on);
+    for (name, pid, _) in &world.processes {
+        let id = ctf_writer::Value::I32(*pid);
+        let (start, filename) = (BASE, if &**name == "client" { "[vdso]" } else { IMAGE });
+        let fields = vec![
+            ("pid", id.clone()),
+            ("tid", id),
+            ("start", ctf_writer::Value::U64(start)),
+            ("filename", ctf_writer::Value::Text(filename.into())),
+        ];
+        let (time, on) = (events.span.0, std::rc::Rc::clone(&on));
+        events.kernel.push(ctf_writer::Event { time, cpu: 0, name: "perf_mmap2".into(), fields, on, stack: None });
+    }
+    events.kernel.sort_by_key(|e| e.time);
+    let recorded = record(&world, &manner, &folder);
+    let traces = simulator::recorder::write(events, &manner, &folder.join("mapped"));
+    let mut command = Command::new(env!("CARGO_BIN_EXE_whyslow"));
+    command.args(["explain", "--json", "--task", "app:request", "--symbols"]).arg(&recorded.symbols);
+    let out = command.args(traces).output().unwrap();
+    assert!(out.status.success(), "{}", String::from_utf8_lossy(&out.stderr));
+    let answer: Value = serde_json::from_slice(&out.stdout).unwrap();
+    let first = &answer["causes"][0];
+    assert_eq!(first["kind"], "blocked.timer", "{first:#}");
+    assert!(first["path"].as_array().unwrap().iter().any(|f| f == "retry_backoff"), "{first:#}");
 }
 
 /// One kernel worker does what all put off: a backup's work takes long, and requests stand behind it.

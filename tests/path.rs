@@ -534,6 +534,32 @@ fn a_small_id_inside_a_container_is_no_kernel_threads() {
 }
 
 #[test]
+fn an_idle_task_that_is_never_traced_leaving_contradicts_nothing() {
+    // From the idle task of CPU 0 to 1 no switch is recorded; from that of CPU 1 one is.
+    let story = |leaves: bool| {
+        let mut s = scene();
+        s.switch(1, 1, 3, SLEEP, 0).switch(2, 1, 0, READY, 3);
+        for i in 0..20 {
+            let t = i * 100;
+            s.switch(t + 10, 0, 1, SLEEP, 2).switch(t + 20, 0, 2, SLEEP, 0).wake(t + 30, 1, 1);
+            if leaves && i == 0 {
+                s.switch(t + 40, 0, 0, READY, 2).switch(t + 45, 0, 2, SLEEP, 0);
+            }
+        }
+        s.recording()
+    };
+    let quality = |leaves| story(leaves).quality[0];
+    let (never, once) = (quality(false), quality(true));
+    assert_eq!((never.contradictions, never.gaps), (0, 19));
+    assert_eq!((once.contradictions, once.gaps), (19, 0));
+    // Since when the woken thread ran is not known: neither running nor queued.
+    let recording = story(false);
+    let one = recording.find_thread(HostId(0), 1, 0).unwrap();
+    let path = shown(&recording, &walk(&recording, one, Span::new(130, 310)));
+    assert_eq!(path, ["1 Unknown 130..210", "3 Running 210..230", "1 Unknown 230..310"]);
+}
+
+#[test]
 fn who_wakes_the_journal_hands_it_work_until_it_rests() {
     let mut s = scene();
     let waits_for_disk = DISK_SLEEP;

@@ -96,7 +96,7 @@ const TCP_FIELDS: &[&str] = &[
     "network_header.ipv6.transport_header.tcp.flags",
 ];
 const REQUEST: &[&str] = &["dev", "sector", "nr_sector", "bytes", "rwbs", "tid"];
-const MAP: &[&str] = &["addr", "len", "filename", "pgoff", "pid", "build_id", "build_id_size"];
+const MAP: &[&str] = &["addr|start", "len", "filename", "pgoff", "pid", "build_id", "build_id_size"];
 const LOAD: &[&str] = &["baddr", "memsz|size", "path|sopath", "is_pic"];
 
 /// Who leaves the CPU by a switch.

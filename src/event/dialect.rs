@@ -9,7 +9,7 @@ use std::borrow::Cow;
 
 /// Beginnings of event names, and what they are in LTTng's words; the first row that fits counts. perf's names (also in the
 /// CTF of `perf data convert --to-ctf`) are `SUBSYSTEM:EVENT`.
-const EVENTS: [(&str, &str); 23] = [
+const EVENTS: [(&str, &str); 24] = [
     ("raw_syscalls:sys_enter", "syscall_entry_unknown"),
     ("raw_syscalls:sys_exit", "syscall_exit_unknown"),
     ("syscalls:sys_enter_", "syscall_entry_"),
@@ -33,6 +33,7 @@ const EVENTS: [(&str, &str); 23] = [
     ("perf_comm", "perf:comm"),
     ("perf_fork", "perf:fork"),
     ("perf_exit", "perf:exit"),
+    ("perf_mmap", "perf:mmap"),
 ];
 
 /// Contexts by their name in LTTng, and what others call the same, among the contexts or in the payload.
@@ -115,6 +116,7 @@ mod tests {
             ("sched_switch", "sched_switch"),
             ("sched:sched_process_fork", "sched_process_fork:tids"),
             ("perf_comm", "perf:comm"),
+            ("perf_mmap2", "perf:mmap2"),
             ("app:sys_enter_x", "app:sys_enter_x"),
         ] {
             assert_eq!(event(name), wanted, "{name}");

@@ -3,6 +3,9 @@
 
 use crate::base::names::NameId;
 
+/// Size of a mapping of which only the begin was told: that of a file's code.
+pub const CODE: u64 = u64::MAX;
+
 /// Something that changes which files a process has mapped.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ImageChange<N = NameId> {
@@ -22,7 +25,7 @@ pub enum ImageChange<N = NameId> {
     Load {
         /// First address.
         base: u64,
-        /// Bytes; 0 for the vdso.
+        /// Bytes; 0 for the vdso, [`CODE`] where only the begin of a file's code was told.
         size: u64,
         /// Path inside the traced machine.
         path: N,

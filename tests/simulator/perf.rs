@@ -7,6 +7,10 @@ use std::collections::BTreeSet;
 
 /// As `perf record` names and `perf data convert --to-ctf` writes it.
 pub(super) fn as_perf(mut event: Event, stacks: bool) -> Event {
+    // Its own records are no samples.
+    if event.name.starts_with("perf_") {
+        return event;
+    }
     let stem = |stem: &str| event.name.strip_prefix(stem).map(str::to_owned);
     event.name = if let Some(call) = stem("syscall_entry_") {
         format!("syscalls:sys_enter_{call}")

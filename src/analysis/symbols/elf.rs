@@ -12,7 +12,7 @@ use crate::input::mapped::open_regular;
 use addr2line::Context;
 use gimli::{BaseAddresses, EndianSlice, RunTimeEndian, UnwindSection};
 use object::read::ReadCache;
-use object::{Object, ObjectSection, ObjectSegment, ObjectSymbol, SectionFlags, SymbolKind};
+use object::{Object, ObjectSection, ObjectSegment, ObjectSymbol, SectionFlags, SectionKind, SegmentFlags, SymbolKind};
 use std::borrow::Cow;
 use std::cell::Cell;
 use std::collections::BTreeMap;
@@ -177,6 +177,17 @@ pub enum Count {
     Loaded,
     /// From the first byte of the file.
     Offset,
+    /// From the first page that holds code.
+    Code,
+}
+
+/// The first page of the part of a file that the loader maps to be run; without program headers, of its code.
+fn code<'d>(elf: &object::File<'d, &'d Cache>) -> Option<u64> {
+    const PAGE: u64 = 4096;
+    let runs = |flags| matches!(flags, SegmentFlags::Elf { p_flags } if p_flags & object::elf::PF_X != 0);
+    let mapped = elf.segments().filter(|s| runs(s.flags())).map(|s| s.address()).min();
+    let text = || elf.sections().filter(|s| s.kind() == SectionKind::Text).map(|s| s.address()).min();
+    mapped.or_else(text).map(|address| address & !(PAGE - 1))
 }
 
 /// What stands at each of `addresses`; the error is that of opening or reading a file.
@@ -194,10 +205,14 @@ pub fn places(main: &Path, debug: Option<&Path>, count: Count, addresses: &[u64]
 fn found(main: Cache, debug: Option<Cache>, count: Count, addresses: &[u64]) -> Vec<Place> {
     let Ok(elf) = object::File::parse(&main) else { return vec![Place::Unknown; addresses.len()] };
     let debug_elf = debug.as_ref().and_then(|cache| object::File::parse(cache).ok());
-    let first = if count == Count::Loaded { elf.segments().map(|s| s.address()).min().unwrap_or(0) } else { 0 };
+    let first = match count {
+        Count::Loaded => elf.segments().map(|s| s.address()).min().unwrap_or(0),
+        Count::Code => code(&elf).unwrap_or(0),
+        Count::Own | Count::Offset => 0,
+    };
     let segments: Vec<Segment> = elf.segments().map(segment).collect();
     let shift_of = |address: u64| match count {
-        Count::Own | Count::Loaded => first,
+        Count::Own | Count::Loaded | Count::Code => first,
         Count::Offset => own_address(&segments, address).wrapping_sub(address),
     };
     let symbols = Symbols::of([Some(&elf), debug_elf.as_ref()]);

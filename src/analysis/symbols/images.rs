@@ -13,6 +13,7 @@
 use crate::analysis::recording::{HostId, ImageChange, ImageEvent};
 use crate::base::names::NameId;
 use crate::base::time::Ns;
+use crate::event::image::CODE;
 use foldhash::HashMap;
 
 crate::handle! {
@@ -46,8 +47,14 @@ pub struct Image {
 }
 
 impl Image {
+    /// Of code of which only the begin was told: where another image begins at the latest.
     fn end(&self) -> u64 {
         self.base.saturating_add(if self.size == 0 { UNSIZED } else { self.size })
+    }
+
+    /// The end of what it certainly covers.
+    fn certain_end(&self) -> u64 {
+        if self.size == CODE { self.base.saturating_add(1) } else { self.end() }
     }
 }
 
@@ -216,7 +223,7 @@ impl Spaces {
 
     fn load(&mut self, id: SpaceId, event: &ImageEvent, image: Image) {
         let Some(space) = self.get(id) else { return };
-        let overlaps = |i: &&Image| i.base < image.end() && image.base < i.end();
+        let overlaps = |i: &&Image| i.base < image.certain_end() && image.base < i.certain_end();
         let mut conflicts = space.images.iter().filter(overlaps).peekable();
         let again = |i: &&Image| i.base == image.base && i.path == image.path && i.size == image.size;
         let id = match conflicts.peek() {
@@ -291,6 +298,20 @@ mod tests {
         // Told later, by another space of the same program.
         assert_eq!(path(&spaces, 7, 1, 0x7000), Some(3));
         assert_eq!(path(&spaces, 7, 12, 0x4100), Some(1));
+    }
+
+    #[test]
+    fn code_of_which_the_begin_was_told_reaches_to_the_next_image() {
+        let code = |time, base, path| {
+            let (position_independent, offset) = (true, None);
+            let change = ImageChange::Load { base, size: CODE, path: NameId(path), position_independent, offset };
+            event(time, 7, change)
+        };
+        let spaces = Spaces::new(&[code(0, 0x4000, 1), code(1, 0x9000, 2), code(5, 0x4000, 1), code(9, 0x4000, 3)]);
+        assert_eq!(path(&spaces, 7, 2, 0x8fff), Some(1));
+        assert_eq!(path(&spaces, 7, 2, 0x9000), Some(2));
+        assert_eq!(path(&spaces, 7, 2, 0x3fff), None);
+        assert_eq!(path(&spaces, 7, 9, 0x4800), Some(3));
     }
 
     #[test]

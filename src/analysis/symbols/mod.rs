@@ -23,6 +23,7 @@ use crate::analysis::recording::{HostId, RawStackId, Recording};
 use crate::base::names::{NameId, Names};
 use crate::base::notice::{Notice, Notices};
 use crate::base::work::{Cancelled, Work, in_order};
+use crate::event::image::CODE;
 use cache::{Known, SymbolCache};
 use elf::{Count, Place};
 use files::{Found, Places, Wanted};
@@ -246,6 +247,7 @@ impl<'a> Resolver<'a> {
             let (count, address) = match image.offset {
                 // A place in the file: which address of its own that is, its program headers say.
                 Some(offset) if !virtually => (Count::Offset, address - image.base + offset),
+                _ if image.size == CODE && !virtually => (Count::Code, address - image.base),
                 _ if image.position_independent || image.size == 0 => (Count::Loaded, address - image.base),
                 _ => (Count::Own, address),
             };

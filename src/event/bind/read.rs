@@ -8,7 +8,7 @@ use crate::base::time::Span;
 use crate::event::batch::{Batch, Flow, Identity, Packet, Process, Request, Segment};
 use crate::event::classes::{SOFT_IRQS, Shape};
 use crate::event::dialect::split_chain;
-use crate::event::image::ImageChange;
+use crate::event::image::{CODE, ImageChange};
 use crate::event::kind::{Context, Event, Kind, TextId, WakeSource, WhoId};
 use crate::event::stack::RawStackId;
 use crate::event::syscalls;
@@ -254,6 +254,9 @@ fn kind(bound: &Bound, values: Values<'_, '_>, text: TextId, machine: Option<&st
             if pid <= 0 {
                 return None;
             }
+            // perf's records in CTF leave size and offset out: what it tells of is where code was mapped.
+            let is_file = values.at(slot(2)).as_text().is_some_and(|path| path.starts_with(b"/"));
+            let size = if word(1).is_none() && is_file { CODE } else { size };
             let path = name(2, batch);
             let load = ImageChange::Load { base, size, path, position_independent: true, offset: word(3) };
             Kind::Mapped { pid, image: batch.image(load) }

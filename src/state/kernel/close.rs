@@ -7,6 +7,7 @@ use crate::base::notice::{Notice, Notices};
 use crate::base::time::{Ns, Span};
 use crate::state::recording::{Edge, EdgeKind, HostId, Recording, Thread};
 use foldhash::HashMap;
+use std::collections::BTreeSet;
 
 impl Machine {
     /// Seal: everything that is open ends with the last event, names reach back to the beginning of life.
@@ -62,7 +63,21 @@ impl Machine {
     /// How far the switches of each host agree. What follows a switch to a thread that the recording never follows contradicts nothing:
     /// a tracker left that thread's events out, and all of its switches. Where that is what most gaps come from, nobody saw such a
     /// thread get a CPU either.
+    ///
+    /// On some virtual machines one CPU's idle task is never traced leaving it, others are: then what follows contradicts nothing either.
+    /// Switches are missing there, each from the idle task to a thread of which it is unknown since when it ran.
     fn judge(&mut self) {
+        let leave: BTreeSet<HostId> = self.cpus.iter().filter(|cpu| cpu.idle_leaves).map(|cpu| cpu.host).collect();
+        for cpu in &self.cpus {
+            let Some(idle) = cpu.idle.map(|idle| &mut self.lives[idle.index()]) else { continue };
+            if cpu.idle_leaves {
+                let told = idle.contradictions;
+                self.notices.add(Notice::Inconsistent, told, || format!("on CPU {}", cpu.number));
+            } else if leave.contains(&cpu.host) {
+                idle.gaps.0 += std::mem::take(&mut idle.contradictions);
+                idle.followed = true;
+            }
+        }
         let (mut gaps, mut first, mut left_out) = (0, Ns::MAX, 0);
         let mut tracked = vec![(0, 0); self.out.hosts.len()];
         for life in &self.lives {

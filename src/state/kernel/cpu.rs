@@ -68,6 +68,8 @@ pub(super) struct Cpu {
     pub runs: Vec<CpuRun>,
     /// Its idle task.
     pub idle: Option<ThreadId>,
+    /// A switch out of it was recorded.
+    pub idle_leaves: bool,
 }
 
 impl Cpu {
@@ -85,6 +87,7 @@ impl Cpu {
             delivery: None,
             runs: Vec::new(),
             idle: None,
+            idle_leaves: false,
         }
     }
 

@@ -6,24 +6,24 @@
 //! the events, so the result does not depend on how the events were cut into batches.
 //!
 //! Contradictions (lost events, damage) never stop it: the event is believed, the slot is set from it, and one
-//! inconsistency is counted. The parts: `sched` (switch, wake, fork ...), `who` (thread ids to incarnations),
-//! `label` (what a wake-up means).
+//! inconsistency is counted. The parts: `step` (which event concerns which slots), `sched` (switch, wake, fork ...), `who`
+//! (thread ids to incarnations), `label` (what a wake-up means).
 
 use super::copies::Copies;
 use super::cpu::Cpu;
 use super::handlers::Handlers;
-use super::life::{Life, Reasons, Sched};
+use super::life::{Life, Reasons};
 use super::losses::Losses;
 use super::packets::Packets;
-use super::prev_state::{Generation, Leaves};
-use super::requests::{Requests, Submitter};
+use super::prev_state::Generation;
+use super::requests::Requests;
 use super::user::Guess;
-use super::works::{Work, Works};
+use super::works::Works;
 use crate::base::names::NameId;
 use crate::base::notice::{Notice, Notices};
 use crate::base::time::{Ns, Span};
 use crate::event::batch::Batch;
-use crate::event::kind::{Context, Event, Kind, RequestStep, TextId, WhoId, WorkStep};
+use crate::event::kind::TextId;
 use crate::event::stack::RawStackId;
 use crate::state::recording::{Host, HostId, Quality, RawStacks, Recording, ThreadId};
 use foldhash::HashMap;
@@ -32,11 +32,6 @@ use std::collections::BTreeSet;
 
 /// More CPUs than any machine has.
 const MOST_CPUS: u32 = 1 << 14;
-
-/// The bit of `prev_state`, on all kernels.
-const UNINTERRUPTIBLE: u16 = 2;
-/// The bit beside it of a kernel thread that rests, before Linux 4.14; later ones tell of that by a bit of its own.
-const NO_LOAD: u16 = 0x400;
 
 /// What is known of a trace before its events.
 #[derive(Clone, Copy, Debug)]
@@ -52,7 +47,7 @@ pub struct Origin {
 /// See the module.
 #[derive(Debug)]
 pub struct Machine {
-    origins: Vec<Origin>,
+    pub(super) origins: Vec<Origin>,
     /// By host: its kernel was traced.
     pub(super) kernel_traced: Vec<bool>,
     pub(super) handlers: Handlers,
@@ -70,11 +65,11 @@ pub struct Machine {
     pub(super) requests: Requests,
     pub(super) works: Works,
     pub(super) copies: Copies,
-    lines: HashMap<(HostId, i32), NameId>,
+    pub(super) lines: HashMap<(HostId, i32), NameId>,
     pub(super) reasons: Reasons,
     pub(super) losses: Losses,
     /// The kernel's part of the call chain that came last: its CPU and time, and its id in the batch.
-    chain: Option<(usize, Ns, RawStackId)>,
+    pub(super) chain: Option<(usize, Ns, RawStackId)>,
     /// By host: the CPUs that were recorded; none where that is not told.
     recorded: Vec<BTreeSet<u32>>,
     /// CPUs that events speak of and that were not recorded.
@@ -216,167 +211,8 @@ impl Machine {
         Some(known[at] as usize)
     }
 
-    fn step(&mut self, event: &Event, ids: &mut Renumber<'_>) {
-        let Some(&origin) = self.origins.get(usize::from(event.trace)) else { return };
-        let t = event.time;
-        self.end = self.end.max(t);
-        // What tells of threads alone may have been made up when the recording began, with no time and on no CPU.
-        if event.who == WhoId::NOBODY && self.told(t, origin.host, event.kind, ids) {
-            return;
-        }
-        self.start.get_or_insert(t);
-        if !origin.kernel {
-            let thread = self.find_user(origin.host, event, ids);
-            if !self.is_copy(event, origin, thread, ids) {
-                self.common(event, origin, thread, ids);
-            }
-            return;
-        }
-        let Some(c) = self.cpu(origin.host, event.cpu, t) else { return };
-        let thread = match event.kind {
-            // Of a switch, and of what is followed elsewhere, the thread is told, not that it runs now.
-            Kind::Switch { .. } | Kind::Stack { witness: false, .. } => self.named(c, event, ids),
-            _ => self.running(c, event, ids),
-        };
-        if let Kind::Stack { kernel: Some(kernel), .. } = event.kind {
-            self.chain = Some((c, t, kernel));
-        }
-        match event.kind {
-            Kind::Switch { prev, next, prev_state, prev_name, next_name } => {
-                let prev = self.thread_on(c, prev, t);
-                self.name(prev, t, prev_name, ids);
-                let exited = self.lives[prev.index()].exited;
-                let leaves = origin.generation.decode(prev_state, exited);
-                let next = self.thread_on(c, next, t);
-                self.name(next, t, next_name, ids);
-                self.switch(c, t, prev, leaves, next);
-                self.lives[prev.index()].uninterruptible = prev_state & UNINTERRUPTIBLE != 0;
-                let at_work = leaves == Leaves::Ready || prev_state & (UNINTERRUPTIBLE | NO_LOAD) == UNINTERRUPTIBLE;
-                if !at_work {
-                    self.works.rest(prev, t);
-                }
-            }
-            Kind::Wake { tid, cpu, source, name } => {
-                self.cpus[c].see(t);
-                if tid != 0 {
-                    let woken = self.thread(origin.host, tid, t);
-                    self.name(woken, t, name, ids);
-                    self.wake(c, t, woken, u32::from(cpu), source);
-                    // What the CPU did when it woke the thread: evidence of who or what ended the wait.
-                    if let Some((_, _, kernel)) = self.chain.take().filter(|(at, when, _)| (*at, *when) == (c, t))
-                        && let Some(stack) = ids.stack(&mut self.out.stacks, Some(kernel))
-                    {
-                        self.out.wake_stacks.push((woken, t, stack));
-                    }
-                }
-            }
-            Kind::Migrate { tid, cpu } => self.migrate(t, origin.host, tid, u32::from(cpu)),
-            Kind::Enter { context, name } => {
-                let mut name = ids.name(&mut self.out, name);
-                if let (None, Context::Irq(irq)) = (name, context) {
-                    name = self.lines.get(&(origin.host, irq)).copied();
-                }
-                if let (Context::Irq(_) | Context::SoftIrq(_), Some(quality)) =
-                    (context, self.out.quality.get_mut(origin.host.index()))
-                {
-                    quality.interrupts += 1;
-                }
-                let (ended, begins) = self.cpus[c].enter(t, context, name);
-                if let Some(ended) = ended {
-                    self.interrupt(c, ended, None);
-                }
-                if begins {
-                    self.interrupt(c, t, Some(name));
-                }
-            }
-            Kind::Raise { vector } => self.cpus[c].raise(vector),
-            Kind::Leave { context } => {
-                if self.cpus[c].leave(t, context) {
-                    self.interrupt(c, t, None);
-                }
-            }
-            Kind::Send(id) => {
-                if let Some(packet) = ids.batch.packet_of(id)
-                    && let Some((by, at)) = self.sender(c, t, packet)
-                {
-                    let ended = self.packets.send(origin.host, packet, by, at);
-                    self.came_early(ended, by, at);
-                }
-            }
-            Kind::Receive(id) => {
-                self.cpus[c].see(t);
-                if let Some(packet) = ids.batch.packet_of(id) {
-                    let sender = self.packets.receive(origin.host, packet);
-                    self.cpus[c].deliver(*packet, sender);
-                }
-            }
-            Kind::Block { step, request } => {
-                self.cpus[c].see(t);
-                if let Some(request) = ids.batch.request_of(request) {
-                    let named = request.tid.filter(|_| step != RequestStep::Complete);
-                    let thread = named.map_or(thread, |tid| Some(self.thread_on(c, tid, t)));
-                    let by = Submitter {
-                        thread,
-                        for_whom: thread.and_then(|thread| self.works.of(thread)).map(|(client, _)| client),
-                    };
-                    let lost = |since| self.losses.first(origin.host, None, since, t);
-                    let completed = self.requests.step(t, origin.host, step, request, by, lost);
-                    if let Some(submitter) = completed {
-                        self.cpus[c].completed = Some((t, submitter));
-                        self.lives[submitter.index()].request_done = t;
-                    }
-                }
-            }
-            Kind::Work { step, address } => {
-                let alone = self.cpus[c].context().is_none();
-                let work = match (step, thread) {
-                    (WorkStep::Queue, by) => Work::Queued(by.filter(|by| alone && !self.lives[by.index()].thread.idle)),
-                    (WorkStep::Begin, Some(worker)) => Work::Begins(worker),
-                    (WorkStep::End, Some(worker)) => Work::Ends(worker),
-                    _ => return,
-                };
-                self.works.step(t, origin.host, address, work);
-            }
-            Kind::Line { irq, name } => {
-                if let Some(name) = ids.name(&mut self.out, name) {
-                    self.lines.insert((origin.host, irq), name);
-                }
-            }
-            Kind::Counter { name, value } => {
-                if let Some(name) = ids.name(&mut self.out, name) {
-                    self.count(c, thread, t, name, value);
-                }
-            }
-            Kind::Lost => self.lose(c, t),
-            Kind::CallEntry { .. } | Kind::CallExit { .. } => {
-                self.go_on(c);
-                self.common(event, origin, thread, ids);
-            }
-            kind if self.told(t, origin.host, kind, ids) => {}
-            _ => self.common(event, origin, thread, ids),
-        }
-    }
-
     /// From here on page faults are part of the result.
     pub fn expect_page_faults(&mut self) {
         self.out.page_faults.get_or_insert_default();
-    }
-
-    /// The thread on a CPU goes on: no handler lasts any more.
-    pub(super) fn go_on(&mut self, c: usize) {
-        if let Some(ended) = self.cpus[c].go_on() {
-            self.interrupt(c, ended, None);
-        }
-    }
-
-    /// The outermost interrupt context of a CPU begins (with its name) or ends.
-    fn interrupt(&mut self, c: usize, t: Ns, by: Option<Option<NameId>>) {
-        let Some(thread) = self.cpus[c].thread else { return };
-        let life = &mut self.lives[thread.index()];
-        if life.sched == Sched::Running(c) && !life.runs_softirqs {
-            let label = life.own_label(&self.reasons);
-            life.cut(t, label);
-            life.interrupted = by;
-        }
     }
 }

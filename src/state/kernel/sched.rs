@@ -88,12 +88,18 @@ impl Machine {
         }
         if runs != Some(prev) {
             if let Some(runs) = runs {
-                self.lives[runs.index()].contradictions += 1;
-                self.inconsistent(t);
+                let life = &mut self.lives[runs.index()];
+                life.contradictions += 1;
+                // What the idle task's are is seen at the end.
+                match life.thread.idle {
+                    true => life.gaps.1 = t.min(life.gaps.1),
+                    false => self.inconsistent(t),
+                }
             }
             self.runs(c, prev, t);
         }
         self.go_on(c);
+        self.cpus[c].idle_leaves |= self.cpus[c].idle == Some(prev);
         let life = &mut self.lives[prev.index()];
         if life.sched != Sched::Running(c) {
             // The CPU knew better than the thread: a wrong switch elsewhere had taken it away.
