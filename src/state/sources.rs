@@ -31,6 +31,9 @@ pub struct Source {
 /// An event that a trace recorded: the trace's position, the stream class and the class.
 type Copied = (usize, u32, ClassId);
 
+/// A kind of event of a process, where traces tell of one each: host, the process's id, name of the event.
+type ProcessKind<'t> = (HostId, Option<&'t str>, String);
+
 /// All traces of a recording.
 pub struct Sources {
     /// Name and kernel release of each host.
@@ -120,7 +123,7 @@ impl Sources {
         let process = |i: usize| traces[i].environment("vpid");
         let shared: BTreeSet<HostId> =
             users.iter().filter(|i| process(**i).is_none()).map(|i| self.origins[*i].host).collect();
-        let mut like: BTreeMap<(HostId, Option<&str>, String), Vec<(Span, usize)>> = BTreeMap::new();
+        let mut like: BTreeMap<ProcessKind<'_>, Vec<(Span, usize)>> = BTreeMap::new();
         for i in users {
             let packets = || traces[i].streams().iter().flat_map(|s| &s.packets);
             let bounds = packets().filter_map(|p| p.begin).min().zip(packets().filter_map(|p| p.end).max());
