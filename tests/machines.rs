@@ -247,7 +247,10 @@ fn grade(generated: &Generated, folder: &Path) -> (Grade, bool, String) {
 /// A cause is the planted one: of its kind, by its culprit and, where stacks say so, in its function.
 fn names(generated: &Generated, cause: &Value, lacks: bool) -> bool {
     let (plant, manner) = (generated.plant, &generated.manner);
-    if cause["kind"] != plant.kind() {
+    // That it was a packet by which the backend woke the request only the network's and the interrupts' events prove; that it was the
+    // backend is true all the same.
+    let as_thread = plant == Plant::Backend && lacks && cause["kind"] == "blocked.thread";
+    if cause["kind"] != plant.kind() && !as_thread {
         return false;
     }
     let by = [&cause["by"]["process"], &cause["by"]["thread"]];
@@ -260,7 +263,11 @@ fn names(generated: &Generated, cause: &Value, lacks: bool) -> bool {
         manner.stacks && !manner.missing.contains(&Missing::Calls) && !manner.missing.contains(&Missing::HrTimers);
     let functions = plant.functions();
     culprit
-        && (!told || lacks || is_caller(cause) || functions.is_empty() || functions.iter().any(|f| words.contains(f)))
+        && (!told
+            || lacks && !as_thread
+            || is_caller(cause)
+            || functions.is_empty()
+            || functions.iter().any(|f| words.contains(f)))
 }
 
 /// The function is a caller of the planted one: true, and it says less. Between two ticks no stack may have been taken in that.
