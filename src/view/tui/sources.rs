@@ -142,8 +142,13 @@ impl List {
             Order::Caused => {}
             Order::Excess => shown.sort_by_key(|at| (behind(at), Reverse(of(at).map(|s| s.excess_ns)), *at)),
             Order::Factor => {
-                let factor = |at: &u32| of(at).map_or(0.0, |s| s.factor);
-                shown.sort_by(|a, b| behind(a).cmp(&behind(b)).then(factor(b).total_cmp(&factor(a))).then(a.cmp(b)));
+                // What usually does not happen is beyond every factor.
+                let factor = |at: &u32| of(at).map_or((0.0, 0.0), |s| (s.times().unwrap_or(f64::INFINITY), s.factor));
+                shown.sort_by(|a, b| {
+                    let (x, y) = (factor(a), factor(b));
+                    let by_factor = y.0.total_cmp(&x.0).then(y.1.total_cmp(&x.1));
+                    behind(a).cmp(&behind(b)).then(by_factor).then(a.cmp(b))
+                });
             }
             Order::Time => shown.sort_by_cached_key(|at| (behind(at), of(at).map(|s| s.span().start), *at)),
             Order::Place => {
