@@ -136,6 +136,7 @@ fn interface(traces: &[PathBuf], programs: Option<PathBuf>, s: f64) -> anyhow::R
     let settings = Settings { s, ..Settings::default() };
     let found = Found::new(mining.anomalies(&settings, &work)?, mining.notices.clone());
     update(&mut app, Message::Key(Key::parse("3").ok_or_else(|| anyhow::anyhow!("no key 3"))?));
+    app.patterns.settings = settings;
     update(&mut app, Message::Done(Done::Mined(settings, Ok(Arc::new(found)))));
     Ok(app)
 }

@@ -8,7 +8,7 @@ use crate::view::tui::canvas::{Canvas, width};
 use crate::view::tui::figure;
 use crate::view::tui::layout::list_lines;
 use crate::view::tui::patterns::Found;
-use crate::view::tui::sources::Row;
+use crate::view::tui::sources::{Order, Row};
 use crate::view::tui::theme::Scope;
 
 /// Draw it.
@@ -124,7 +124,8 @@ impl Columns {
 
     fn head(&self, canvas: &mut Canvas<'_>, app: &App, found: &Found) {
         let list = &app.patterns.list;
-        let names = ["delay", "times", "execs", "factor"];
+        let first = if list.order == Order::Excess { "extra" } else { "delay" };
+        let names = [first, "times", "execs", "factor"];
         for (end, name) in self.ends().into_iter().zip(names).filter(|(end, _)| *end > 0) {
             canvas.right(end, 0, name, Scope::Dim);
         }
@@ -168,6 +169,7 @@ impl Columns {
         };
         // What nobody is known to have waited for stands in brackets.
         let delay = match source.affected_ns {
+            _ if app.patterns.list.order == Order::Excess => figure::extra(source.excess_ns as f64),
             0 => format!("({})", figure::time(source.excess_ns as f64)),
             ns => figure::time(ns as f64),
         };
