@@ -3,10 +3,10 @@
 //! In: a recording. Out: tasks, the most promising first. A loop is a place where threads of one name wait again and
 //! again: of the calls in which they wait (for the disk they wait while they work, that is no place) the one with the most
 //! waits. System calls and functions count by the time that their slowest twentieth takes beyond the median. Those of the
-//! processes that did most come first: the ones that together had nine tenths of the CPU time. The tracer's own threads
-//! take no part, nor do calls in which a loop waits for its next turn. Cost: linear in edges and calls. ALGORITHMS.md 6.1.
+//! command that the recording was made around come first, then those of the processes that did most: the ones that together had
+//! nine tenths of the CPU time. The tracer's own threads take no part, nor do calls in which a loop waits for its next turn. Cost: linear in edges and calls. ALGORITHMS.md 6.1.
 
-use super::derived::tracers;
+use super::derived::{commands, tracers};
 use super::executions::Execution;
 use super::functions::{Functions, called};
 use super::recording::{EdgeKind, Recording, Thread, ThreadId};
@@ -34,12 +34,23 @@ pub struct Candidate {
     pub tail_ns: Ns,
 }
 
+/// Who is asked about first; the last comes first.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+enum Standing {
+    #[default]
+    Other,
+    /// Of those that did most.
+    DidMost,
+    /// Of the command that the tracer was told to run.
+    Command,
+}
+
 /// Who did how much.
 pub struct Activity {
     /// By thread: its name with digits folded; `None` for idle tasks, the kernel's own threads and the tracer's.
     names: Vec<Option<String>>,
-    /// CPU time by name, and whether it belongs to those that did most.
-    busy: BTreeMap<String, (Ns, bool)>,
+    /// CPU time by name, and whose it is.
+    busy: BTreeMap<String, (Ns, Standing)>,
 }
 
 impl Activity {
@@ -49,7 +60,8 @@ impl Activity {
         // Threads of the kernel itself serve, nobody asks about them. Where programs' threads are seen in their programs, they are told by that too.
         let is_programs = |t: &Thread| !t.calls.is_empty() || t.samples.iter().any(|s| s.user.is_some());
         let told_apart = recording.threads.iter().any(is_programs);
-        let mut busy: BTreeMap<String, (Ns, bool)> = BTreeMap::new();
+        let commands = commands(recording);
+        let mut busy: BTreeMap<String, (Ns, Standing)> = BTreeMap::new();
         let mut names = Vec::with_capacity(recording.threads.len());
         for (at, thread) in recording.threads.iter().enumerate() {
             let is_asked = !thread.is_kernel(&recording.names) && (!told_apart || is_programs(thread));
@@ -58,7 +70,11 @@ impl Activity {
             let name = name.map(|name| fold_digits(recording.names.get(name)));
             let running = thread.edges.iter().filter(|e| e.kind == EdgeKind::Running).map(|e| e.span.len()).sum::<Ns>();
             if let Some(name) = name.clone() {
-                busy.entry(name).or_default().0 += running;
+                let entry = busy.entry(name).or_default();
+                entry.0 += running;
+                if commands.contains(&ThreadId::at(at)) {
+                    entry.1 = Standing::Command;
+                }
             }
             names.push(name);
         }
@@ -67,8 +83,8 @@ impl Activity {
         order.sort_by(|a, b| b.0.cmp(&a.0).then_with(|| a.1.cmp(&b.1)));
         let mut before = 0;
         for (ns, name) in order {
-            if let Some(entry) = busy.get_mut(&name) {
-                entry.1 = before * 10 < total * 9;
+            if let Some((_, standing)) = busy.get_mut(&name).filter(|_| before * 10 < total * 9) {
+                *standing = (*standing).max(Standing::DidMost);
             }
             before += ns;
         }
@@ -79,8 +95,8 @@ impl Activity {
         self.names.get(thread.index())?.as_deref()
     }
 
-    fn did_most(&self, name: &str) -> bool {
-        self.busy.get(name).is_some_and(|(_, most)| *most)
+    fn standing(&self, name: &str) -> Standing {
+        self.busy.get(name).map_or(Standing::Other, |(_, standing)| *standing)
     }
 }
 
@@ -95,19 +111,19 @@ fn tail(durations: &mut [Ns]) -> (Ns, usize, Ns) {
     (slow.iter().map(|d| d - median).sum(), slow.len(), median)
 }
 
-/// The most promising first: those of the processes that did most, then by what their tails take.
+/// The most promising first: by whose they are, then by what their tails take.
 fn ranked(activity: &Activity, tasks: BTreeMap<Derived, Durations>) -> Vec<Candidate> {
-    let mut all: Vec<(bool, Candidate)> = Vec::new();
+    let mut all: Vec<(Standing, Candidate)> = Vec::new();
     for (task, mut by_name) in tasks {
-        let tails: Vec<(Ns, bool)> =
-            by_name.iter_mut().map(|(name, durations)| (tail(durations).0, activity.did_most(name))).collect();
-        let most = tails.iter().max().is_some_and(|(_, did_most)| *did_most);
+        let tails: Vec<(Ns, Standing)> =
+            by_name.iter_mut().map(|(name, durations)| (tail(durations).0, activity.standing(name))).collect();
+        let standing = tails.iter().max().map_or(Standing::Other, |(_, standing)| *standing);
         let mut durations: Vec<Ns> = by_name.into_values().flatten().collect();
         let (tail_ns, ..) = tail(&mut durations);
-        all.push((most, Candidate { task, executions: durations.len(), tail_ns }));
+        all.push((standing, Candidate { task, executions: durations.len(), tail_ns }));
     }
-    all.sort_by(|(a_most, a), (b_most, b)| {
-        b_most.cmp(a_most).then(b.tail_ns.cmp(&a.tail_ns)).then_with(|| a.task.cmp(&b.task))
+    all.sort_by(|(a_standing, a), (b_standing, b)| {
+        b_standing.cmp(a_standing).then(b.tail_ns.cmp(&a.tail_ns)).then_with(|| a.task.cmp(&b.task))
     });
     all.into_iter().map(|(_, candidate)| candidate).collect()
 }
@@ -231,7 +247,9 @@ pub fn functions(
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::analysis::recording::Edge;
     use crate::analysis::story::Story;
+    use crate::base::time::Span;
 
     /// A thread that waits in `call` and works between: `n` turns, every twentieth ten times as long.
     fn looping(name: &str, n: usize, spread: bool) -> Story {
@@ -262,6 +280,28 @@ mod tests {
         assert!(found(&looping("job-1", 40, false)).0.is_empty());
         assert!(found(&looping("job-1", 10, true)).0.is_empty());
         assert!(found(&looping("lttng-sessiond", 40, true)).0.is_empty());
+    }
+
+    #[test]
+    fn the_command_that_was_recorded_comes_before_who_did_more() {
+        let mut story = looping("job-1", 40, true);
+        let other = looping("idler", 40, true);
+        let mut command = other.0.threads[0].clone();
+        (command.tid, command.pid) = (9, 9);
+        let [before, own] = ["perf-exec", "server"].map(|name| story.0.names.intern(name));
+        command.names = vec![(0, before), (1, own)];
+        story.0.threads[0].pid = story.0.threads[0].tid;
+        story.0.threads.push(command);
+        // It did far less.
+        let busy = &mut story.0.threads[0].edges;
+        let end = busy.last().map_or(0, |edge| edge.span.end);
+        busy.push(Edge { span: Span::new(end, end + 1_000_000), ..busy[0] });
+        assert_eq!(found(&story).0, ["wait=call,thread=server", "wait=call,thread=job-*"]);
+        // Under a tracer's name to the end it is the tracer's own.
+        story.0.threads[1].names.truncate(1);
+        let perf = story.0.names.intern("perf");
+        story.0.threads[1].names.push((2, perf));
+        assert_eq!(found(&story).0, ["wait=call,thread=job-*"]);
     }
 
     #[test]

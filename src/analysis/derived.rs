@@ -24,13 +24,48 @@ fn is_tracers(name: &str) -> bool {
     name.starts_with("lttng-") || name.ends_with("-ust") || TRACERS.contains(&name)
 }
 
+/// What `perf` calls the process in which it runs the command that it records, until that has begun.
+const ABOUT_TO_EXEC: &str = "perf-exec";
+
+/// It is called after a tracer, in the end: the command that a tracer runs bears its name only until it begins.
+fn ends_as_tracers(recording: &Recording, thread: &Thread) -> bool {
+    thread.names.last().is_some_and(|(_, name)| is_tracers(recording.names.get(*name)))
+}
+
 /// The threads of the tracers' processes.
 pub fn tracers(recording: &Recording) -> BTreeSet<ThreadId> {
-    let named = |thread: &Thread| thread.names.iter().any(|(_, name)| is_tracers(recording.names.get(*name)));
+    let named = |thread: &Thread| ends_as_tracers(recording, thread);
     let leads = |thread: &&Thread| thread.tid == thread.pid && named(thread);
     let processes: BTreeSet<_> = recording.threads.iter().filter(leads).map(|t| (t.host, t.pid)).collect();
     let all = recording.threads.iter().enumerate().filter(|(_, t)| !t.idle);
     all.filter(|(_, t)| named(t) || processes.contains(&(t.host, t.pid))).map(|(at, _)| ThreadId::at(at)).collect()
+}
+
+/// The threads of the command that a tracer was told to record, and of all that it made: a process that had the tracer's name
+/// before its own. None where the tracer ran no command.
+pub fn commands(recording: &Recording) -> BTreeSet<ThreadId> {
+    let was_tracers = |thread: &Thread| {
+        let name = |name| recording.names.get(name);
+        thread.names.iter().any(|(_, n)| is_tracers(name(*n)) || name(*n) == ABOUT_TO_EXEC)
+    };
+    let begun =
+        |thread: &&Thread| thread.tid == thread.pid && was_tracers(thread) && !ends_as_tracers(recording, thread);
+    let mut processes: BTreeSet<_> = recording.threads.iter().filter(begun).map(|t| (t.host, t.pid)).collect();
+    // A process is made after the one that made it, but may stand before it in the list.
+    while !processes.is_empty() {
+        let made_by = |thread: &&Thread| {
+            let parent = thread.parent.and_then(|parent| recording.thread(parent));
+            parent.is_some_and(|parent| processes.contains(&(parent.host, parent.pid)))
+        };
+        let more: Vec<_> = recording.threads.iter().filter(made_by).map(|t| (t.host, t.pid)).collect();
+        let before = processes.len();
+        processes.extend(more);
+        if processes.len() == before {
+            break;
+        }
+    }
+    let all = recording.threads.iter().enumerate().filter(|(_, t)| !t.idle);
+    all.filter(|(_, t)| processes.contains(&(t.host, t.pid))).map(|(at, _)| ThreadId::at(at)).collect()
 }
 
 /// Mark the executions of a task. False where nothing in the recording has its name.
