@@ -233,6 +233,21 @@ mod tests {
     }
 
     #[test]
+    fn bounds_on_a_clock_of_their_own_are_no_better_than_its_error() {
+        let ask = |clock_error: u64| {
+            let mut model = model(40, 0);
+            let quality = Quality { switches: 1000, interrupts: 9, clock_error, ..Quality::default() };
+            model.quality.push(HostQuality { host: "h".into(), quality });
+            ask(&model).verdict
+        };
+        assert!(ask(0).confident && ask(1_000_000).confident);
+        let verdict = ask(60_000_000);
+        assert!(!verdict.confident && verdict.sentence.contains("may be off the kernel's by 60.0 ms"), "{verdict:?}");
+        let verdict = ask(i64::MAX as u64);
+        assert!(!verdict.confident && verdict.sentence.contains("on no known place"), "{verdict:?}");
+    }
+
+    #[test]
     fn contradictions_count_by_their_share_of_the_time() {
         assert!(ask(&with_contradictions(model(40, 0), 100)).verdict.confident);
         let c = ask(&with_contradictions(model(40, 0), 500));

@@ -4,10 +4,11 @@
 //! theirs: they come whatever runs, so they stretch all that runs in proportion. What the thread does itself it does somewhere:
 //! in functions or calls in which the fast executions are seldom. So the slow executions that ran longer are counted, and those of
 //! them that did so in the place that the cause names; how likely so many are by chance follows from the part of the fast ones' running
-//! time that is spent there (Chernoff's bound of a binomial tail, which is never too small). Cost: linear in the groups' sparse lists.
+//! time whose place is known that is spent there (Chernoff's bound of a binomial tail, which is never too small). Cost: linear in the groups' sparse lists.
 
 use super::Cause;
 use super::partition::is_below;
+use super::tail::is_dark;
 use super::verdict::Evidence;
 use crate::model::context::Spent;
 
@@ -19,20 +20,25 @@ pub(super) fn unseen(e: &Evidence<'_>, cause: &Cause) -> Option<String> {
     let model = e.groups.model;
     let told = model.quality.iter().all(|host| host.quality.interrupts > 0);
     let node = cause.context.filter(|_| cause.kind == Some(Spent::Cpu) && !told)?;
-    // Running time of an execution: in the place, and in all.
+    // Running time of an execution: in the place, in all places that are known, and in all.
     let time = |execution: usize| {
         let own = model.executions.own.row(execution).filter(|(c, _)| model.contexts.spent(*c) == Spent::Cpu);
-        own.fold((0.0, 0.0), |(inside, all), (context, ns)| {
+        own.fold((0.0, 0.0, 0.0), |(inside, known, all), (context, ns)| {
             let ns = ns as f64;
-            (if is_below(model, context, node) { inside + ns } else { inside }, all + ns)
+            let (is_known, all) = (!is_dark(model, context), all + ns);
+            match is_known && is_below(model, context, node) {
+                true => (inside + ns, known + ns, all),
+                false => (inside, if is_known { known + ns } else { known }, all),
+            }
         })
     };
-    let fast: Vec<(f64, f64)> = e.fast.members.iter().map(|id| time(id.index())).collect();
-    let mean = |of: fn(&(f64, f64)) -> f64| fast.iter().map(of).sum::<f64>() / fast.len().max(1) as f64;
-    let (fast_inside, fast_all) = (mean(|t| t.0), mean(|t| t.1));
-    let usual = if fast_all > 0.0 { fast_inside / fast_all } else { 1.0 };
+    let fast: Vec<(f64, f64, f64)> = e.fast.members.iter().map(|id| time(id.index())).collect();
+    let mean = |of: fn(&(f64, f64, f64)) -> f64| fast.iter().map(of).sum::<f64>() / fast.len().max(1) as f64;
+    let (fast_inside, fast_known, fast_all) = (mean(|t| t.0), mean(|t| t.1), mean(|t| t.2));
+    // What has no stack says nothing of where it ran.
+    let usual = if fast_known > 0.0 { fast_inside / fast_known } else { 1.0 };
     let (mut longer, mut there) = (0.0, 0.0);
-    for (inside, all) in e.slow.members.iter().map(|id| time(id.index())) {
+    for (inside, _, all) in e.slow.members.iter().map(|id| time(id.index())) {
         let extra = all - fast_all;
         if extra * 2.0 >= cause.extra_ns as f64 {
             longer += 1.0;

@@ -86,7 +86,7 @@ fn within_tail(groups: &Groups<'_>, all: &[i64]) -> bool {
 }
 
 /// True where a frame of it stands for an unknown stack.
-fn is_dark(model: &Model, context: ContextId) -> bool {
+pub(super) fn is_dark(model: &Model, context: ContextId) -> bool {
     model.contexts.path(context).into_iter().any(|c| model.contexts.frame(c).kind == FrameKind::NoStack)
 }
 
