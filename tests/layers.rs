@@ -82,3 +82,36 @@ fn groups_of_imports_are_understood() {
         ["model", "view", "base"]
     );
 }
+
+/// Where bytes are checked to be text that are the program's own: read from the keyboard or the command line, read (not mapped)
+/// from symbol files, or a copy already.
+const OWN_BYTES: [&str; 7] = [
+    "base/text.rs",
+    "analysis/symbols/elf.rs",
+    "analysis/symbols/kernel.rs",
+    "analysis/symbols/perf_map.rs",
+    "input/ctf/metadata.rs",
+    "input/ctf/tsdl/resolve.rs",
+    "view/tui/keyboard.rs",
+];
+
+/// Another process may change a mapped file: whoever checks that its bytes are UTF-8 checks a copy, made by `base/text.rs`.
+#[test]
+fn no_text_is_checked_in_place() {
+    let src = Path::new(env!("CARGO_MANIFEST_DIR")).join("src");
+    let mut files = Vec::new();
+    sources(&src, &mut files);
+    let mut wrong = Vec::new();
+    for file in files {
+        let inside = file.strip_prefix(&src).unwrap().to_string_lossy().into_owned();
+        // What recorders say comes through pipes; labels come from the command line.
+        let is_own = inside.starts_with("record/") || inside.starts_with("command") || OWN_BYTES.contains(&&*inside);
+        let text = std::fs::read_to_string(&file).unwrap();
+        let code = text.split("#[cfg(test)]").next().unwrap();
+        let of_arguments = if inside == "input/mod.rs" { 1 } else { 0 };
+        if !is_own && code.matches("from_utf8").count() > of_arguments {
+            wrong.push(inside);
+        }
+    }
+    assert!(wrong.is_empty(), "these check text in place: {wrong:?}");
+}

@@ -9,5 +9,6 @@ pub mod notice;
 pub mod op;
 pub mod sandbox;
 pub mod statistics;
+pub mod text;
 pub mod time;
 pub mod work;

@@ -3,6 +3,7 @@
 //! A handle is a `u32` newtype made only by its table (ARCHITECTURE.md rule 3). [`Names`] stores each distinct
 //! text once; ids are given in order of first appearance, so equal input order gives equal ids.
 
+use super::text::with_copy;
 use foldhash::HashMap;
 
 /// Declares `u32` handles: `Copy`, ordered, with `index()` for vectors that run parallel to the table.
@@ -64,7 +65,7 @@ impl Names {
 
     /// The same for bytes from a trace: what is not UTF-8 is replaced.
     pub fn intern_bytes(&mut self, text: &[u8]) -> NameId {
-        self.intern(&String::from_utf8_lossy(text))
+        with_copy(text, |text| self.intern(text))
     }
 
     /// The id of `text` if it is known.

@@ -6,6 +6,7 @@
 //! a chain of options that comes back to where it was ends.
 
 use super::unpack::{self, Packing};
+use crate::base::text::{copied, copied_exactly};
 use crate::input::OpenError;
 use crate::input::cursor::Bytes;
 use crate::input::tracepoint::format::Format;
@@ -115,7 +116,7 @@ impl Sections {
             all.version_6(file, &mut bytes).ok_or_else(cut)?;
         } else {
             let packing = bytes.text().ok_or_else(cut)?;
-            let name = String::from_utf8_lossy(packing).into_owned();
+            let name = copied(packing);
             all.packing = Packing::named(&name).ok_or_else(|| wrong(&format!("compression {name} is not known")))?;
             all.version_7(file, &mut bytes).ok_or_else(cut)?;
         }
@@ -134,7 +135,7 @@ impl Sections {
         let line = |line: &[u8]| {
             let space = memchr::memchr(b' ', line)?;
             let (tid, name) = line.split_at_checked(space)?;
-            Some((String::from_utf8(tid.to_vec()).ok()?.parse().ok()?, name.get(1..)?.to_vec()))
+            Some((copied_exactly(tid)?.parse().ok()?, name.get(1..)?.to_vec()))
         };
         self.commands.extend(text.split(|b| *b == b'\n').filter_map(line));
     }
@@ -183,7 +184,7 @@ impl Sections {
         }
         let mut bytes = Bytes::new(content);
         let at = usize::try_from(bytes.u64(self.head.big)?).ok()?;
-        let name = String::from_utf8_lossy(bytes.text()?).into_owned();
+        let name = copied(bytes.text()?);
         let mut place = Bytes::new(file.get(at..)?);
         // The number of CPUs is that of the top.
         let mut tag = place.take(10)?;
@@ -204,10 +205,7 @@ impl Sections {
     /// What versions 6 and 7 have alike.
     fn option(&mut self, option: u16, content: &[u8]) -> Option<()> {
         let big = self.head.big;
-        let text = || {
-            String::from_utf8_lossy(content.get(..memchr::memchr(0, content).unwrap_or(content.len())).unwrap_or(&[]))
-                .into_owned()
-        };
+        let text = || copied(content.get(..memchr::memchr(0, content).unwrap_or(content.len())).unwrap_or(&[]));
         match option {
             id::CPUSTAT => self.lost.extend(lost(&text())),
             id::TRACECLOCK => {
@@ -303,8 +301,8 @@ impl Sections {
         let big = self.head.big;
         let mut bytes = Bytes::new(content);
         let _section = bytes.u64(big)?;
-        let name = String::from_utf8_lossy(bytes.text()?).into_owned();
-        let clock = String::from_utf8_lossy(bytes.text()?).into_owned();
+        let name = copied(bytes.text()?);
+        let clock = copied(bytes.text()?);
         let page = bytes.u32(big)? as usize;
         let page = if page.is_power_of_two() && (64..=1 << 24).contains(&page) { page } else { self.head.page };
         let mut buffer = Buffer { name, clock, page, cpus: Vec::new() };

@@ -3,6 +3,7 @@
 //! OTF2-FACTS section 4. Read whole (a few hundred bytes).
 
 use super::bytes::Bytes;
+use crate::base::text::copied;
 use crate::input::OpenError;
 use crate::input::mapped::read_small;
 use std::path::{Path, PathBuf};
@@ -70,7 +71,7 @@ pub(super) fn read(path: &Path) -> Result<Anchor, OpenError> {
 }
 
 fn parse(bytes: &mut Bytes<'_>) -> Option<(Anchor, u8, u8)> {
-    let text = |b: &[u8]| String::from_utf8_lossy(b).into_owned();
+    let text = |b: &[u8]| copied(b);
     bytes.string()?;
     let format = bytes.u8()?;
     bytes.u8()?;

@@ -8,6 +8,7 @@ use super::bytes::{Bytes, Chunks, Next};
 use super::named::{self, Named};
 use crate::base::names::{NameId, Names};
 use crate::base::notice::{Notice, Notices};
+use crate::base::text::copied;
 use foldhash::HashMap;
 
 const CLOCK_PROPERTIES: u8 = 5;
@@ -209,7 +210,7 @@ impl Written {
             CLOCK_PROPERTIES => self.clock = Some((p.packed_u64()?, p.packed_u64()?, p.packed_u64()?)),
             STRING => {
                 let id = p.packed_u32()?;
-                self.strings.insert(id, String::from_utf8_lossy(p.string()?).into_owned());
+                self.strings.insert(id, copied(p.string()?));
             }
             LOCATION_GROUP => {
                 let (id, name) = (p.packed_u32()?, p.packed_u32()?);

@@ -5,6 +5,7 @@
 //! [`Header`]. perf's `Documentation/perf.data-file-format.txt`. Sizes are held against the file.
 
 use super::attr::Attr;
+use crate::base::text::copied;
 use crate::input::OpenError;
 use crate::input::cursor::{Bytes, bits};
 use crate::input::tracepoint::format::Format;
@@ -258,5 +259,5 @@ fn words(bytes: &[u8], big: bool) -> Vec<u64> {
 fn string(bytes: &mut Bytes<'_>, big: bool) -> Option<String> {
     let text = bytes.counted(false, big)?;
     let text = text.get(..memchr::memchr(0, text).unwrap_or(text.len()))?;
-    Some(String::from_utf8_lossy(text).into_owned())
+    Some(copied(text))
 }

@@ -5,6 +5,7 @@
 //! is copied but the formats.
 
 use super::format::Format;
+use crate::base::text::{copied, copied_exactly};
 use crate::input::cursor::Bytes;
 
 /// What the head begins with.
@@ -29,7 +30,7 @@ impl Head {
         if bytes.take(MAGIC.len())? != MAGIC {
             return None;
         }
-        let version = String::from_utf8(bytes.text()?.to_vec()).ok()?.split('.').next()?.parse().ok()?;
+        let version = copied_exactly(bytes.text()?)?.split('.').next()?.parse().ok()?;
         let big = bytes.u8()? != 0;
         let long = bytes.u8()?;
         let page = bytes.u32(big)? as usize;
@@ -46,7 +47,7 @@ pub fn page_header(bytes: &mut Bytes<'_>, big: bool) -> Option<String> {
     };
     let page = named("header_page")?;
     named("header_event")?;
-    String::from_utf8(page.to_vec()).ok()
+    copied_exactly(page)
 }
 
 /// The formats of the system `ftrace`, which has no name here.
@@ -58,7 +59,7 @@ pub fn ftrace_formats(bytes: &mut Bytes<'_>, head: &Head, formats: &mut Vec<Form
 /// The formats of all other systems.
 pub fn event_formats(bytes: &mut Bytes<'_>, head: &Head, formats: &mut Vec<Format>) -> Option<()> {
     for _ in 0..bytes.u32(head.big)? {
-        let system = String::from_utf8_lossy(bytes.text()?).into_owned();
+        let system = copied(bytes.text()?);
         let n = bytes.u32(head.big)?;
         texts(bytes, n, &system, head, formats)?;
     }
@@ -67,7 +68,7 @@ pub fn event_formats(bytes: &mut Bytes<'_>, head: &Head, formats: &mut Vec<Forma
 
 fn texts(bytes: &mut Bytes<'_>, n: u32, system: &str, head: &Head, formats: &mut Vec<Format>) -> Option<()> {
     for _ in 0..n {
-        let text = String::from_utf8_lossy(bytes.counted(true, head.big)?);
+        let text = copied(bytes.counted(true, head.big)?);
         formats.extend(Format::parse(system, &text, head.long));
     }
     Some(())

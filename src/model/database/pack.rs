@@ -3,6 +3,8 @@
 //! Numbers with a sign are folded first (0, -1, 1, -2 ... become 0, 1, 2, 3 ...), so that small ones of either sign stay
 //! short. Reading cannot panic: `None` where the bytes end or are none of ours.
 
+use crate::base::text::copied_exactly;
+
 /// Bytes being written.
 #[derive(Debug, Default)]
 pub(super) struct Pack(pub Vec<u8>);
@@ -75,7 +77,7 @@ impl<'a> Unpack<'a> {
         let length = usize::try_from(self.number()?).ok()?;
         let (text, rest) = self.0.split_at_checked(length)?;
         self.0 = rest;
-        String::from_utf8(text.to_vec()).ok()
+        copied_exactly(text)
     }
 
     pub fn maybe<T>(&mut self, get: impl FnOnce(&mut Self) -> Option<T>) -> Option<Option<T>> {

@@ -2,6 +2,7 @@
 //!
 //! The parts of a line that the schema decides (names, separators) are prepared once for each field.
 
+use crate::base::text::with_copy;
 use crate::base::time::Ns;
 use crate::input::ctf::{Appearance, Node, Real, Shape, Sink};
 use crate::input::record::{Projection, Words};
@@ -87,7 +88,7 @@ impl Form {
     fn escape(self, text: &[u8], out: &mut Vec<u8>) {
         match self {
             Form::Canonical => escape(text, out),
-            Form::Readable => out.extend_from_slice(clean::text(&String::from_utf8_lossy(text)).as_bytes()),
+            Form::Readable => with_copy(text, |text| out.extend_from_slice(clean::text(text).as_bytes())),
         }
     }
 }
