@@ -47,7 +47,7 @@ fn trace(folder: &str, provider: &str, exits_name: bool) -> PathBuf {
             "trace {{ major = 1; minor = 8; byte_order = le; packet.header := struct {{ {u32s} magic; {u32s} stream_id; }}; }};\n"
         ),
         "env { domain = \"ust\"; hostname = \"h\"; };\n".to_owned(),
-        "clock { name = monotonic; freq = 1000000000; offset = 0; };\n".to_owned(),
+        "clock { name = monotonic; freq = 1000000000; offset_s = 4102444800; };\n".to_owned(),
         format!(
             "stream {{ id = 0; packet.context := struct {{ {clocked} timestamp_begin; {clocked} timestamp_end; \
              {u64s} content_size; {u64s} packet_size; {u32s} cpu_id; }}; \
@@ -74,7 +74,8 @@ fn trace(folder: &str, provider: &str, exits_name: bool) -> PathBuf {
     let ((tick, _), (flush, relative)) = (address("journal_tick"), address("expensive_flush"));
     let program = Path::new(env!("CARGO_MANIFEST_DIR")).join(PROGRAM);
     let base = if relative { BASE } else { 0x40_0000 };
-    let mut image = [base.to_le_bytes(), 0x10_0000_u64.to_le_bytes()].concat();
+    // Without a build id its size and the time (of the clock: the year 2100) say that it is the file that was traced.
+    let mut image = [base.to_le_bytes(), loaded(&program).to_le_bytes()].concat();
     image.extend(program.to_str().unwrap().bytes().chain([0, u8::from(relative)]));
     put(1000, 2, &image);
     let place = |function: u64| [function.to_le_bytes(), 0_u64.to_le_bytes()].concat();
@@ -98,6 +99,15 @@ fn trace(folder: &str, provider: &str, exits_name: bool) -> PathBuf {
     stream.extend(events);
     std::fs::write(folder.join("stream"), stream).unwrap();
     folder
+}
+
+/// Bytes in memory from the first that is loaded to the last.
+fn loaded(program: &Path) -> u64 {
+    use object::{Object, ObjectSegment};
+    let data = std::fs::read(program).unwrap();
+    let file = object::File::parse(&*data).unwrap();
+    let first = file.segments().map(|s| s.address()).min().unwrap();
+    file.segments().map(|s| s.address() + s.size()).max().unwrap() - first
 }
 
 #[test]

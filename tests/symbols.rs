@@ -23,6 +23,8 @@ const ID: &[u8] = b"a build id of twenty";
 const OTHER: &[u8] = b"of another build: no";
 /// Where images are mapped, each at its own multiple.
 const BASE: u64 = 0x7f00_0000_0000;
+/// When images are told to be mapped: in the year 2100, so that files which a test writes are older.
+const TOLD: i64 = 4_102_444_800_000_000_000;
 
 /// A process with mapped files, and its stacks.
 #[derive(Default)]
@@ -34,15 +36,27 @@ struct Process {
 impl Process {
     /// Map a file; gives its base.
     fn map(&mut self, pid: i32, path: &str, id: Option<&[u8]>, link: Option<(&str, u32)>) -> u64 {
+        self.map_of(TEXT + SIZE, TOLD, pid, path, id, link)
+    }
+
+    /// Map so many bytes of a file at a time.
+    fn map_of(
+        &mut self,
+        size: u64,
+        time: i64,
+        pid: i32,
+        path: &str,
+        id: Option<&[u8]>,
+        link: Option<(&str, u32)>,
+    ) -> u64 {
         let base = BASE + self.images * 0x10_0000;
         self.images += 1;
         let names = &mut self.recording.names;
         let path = names.intern(path);
-        let mut changes =
-            vec![ImageChange::Load { base, size: TEXT + SIZE, path, position_independent: true, offset: None }];
+        let mut changes = vec![ImageChange::Load { base, size, path, position_independent: true, offset: None }];
         changes.extend(id.map(|id| ImageChange::BuildId { base, id: id.into() }));
         changes.extend(link.map(|(file, crc)| ImageChange::DebugLink { base, file: names.intern(file), crc }));
-        let event = |change| ImageEvent { time: 0, host: HOST, pid, change };
+        let event = |change| ImageEvent { time, host: HOST, pid, change };
         self.recording.images.extend(changes.into_iter().map(event));
         base
     }
@@ -56,7 +70,7 @@ impl Process {
     fn names_with(&mut self, cache: &SymbolCache, pid: i32, stack: &[u64], places: &Places) -> (Vec<String>, Notices) {
         let stack = self.recording.stacks.intern(stack);
         let spaces = Spaces::new(&self.recording.images);
-        let placed = Placed { host: HOST, pid, space: spaces.at(HOST, pid, 5), stack };
+        let placed = Placed { host: HOST, pid, space: spaces.at(HOST, pid, TOLD), stack };
         let (mut names, mut notices) = (Names::default(), Notices::default());
         let resolver = Resolver::new(&self.recording, &spaces, places, cache);
         let found = resolver.resolve(&[placed], &mut names, &mut notices, &Work::new(1)).unwrap();
@@ -170,6 +184,32 @@ fn a_wrong_build_never_gives_a_name_and_is_told() {
     assert!(notices.is_empty());
 }
 
+/// Without a build id, size and time tell whether a file is the one that was traced; where they don't, its names are marked, and
+/// where it has another size it has no names.
+#[test]
+fn without_a_build_id_size_and_time_decide() {
+    let folder = tempfile::tempdir().unwrap();
+    write(&folder.path().join("server"), &library());
+    let asked = |size, time, link| {
+        let mut process = Process::default();
+        let base = process.map_of(size, time, 7, "/srv/server", None, link);
+        let (names, notices) = process.names(7, &stack(base), &places(folder.path()));
+        let odd = [Notice::SymbolFileUnproved, Notice::SymbolFileMismatch].map(|n| notices.count(n));
+        (names.join(" "), odd)
+    };
+    let (same, marked, none) = ("flush append", "flush? append?", "server+0x112f server+0x1240");
+    assert_eq!(asked(TEXT + SIZE, TOLD, None), (same.to_owned(), [0, 0]));
+    // It was changed since, or nobody knows: the recording's clock has no date, or no size was recorded.
+    for (size, time) in [(TEXT + SIZE, 1_500_000_000_000_000_000), (TEXT + SIZE, 77_000_000_000), (0, TOLD)] {
+        assert_eq!(asked(size, time, None), (marked.to_owned(), [1, 0]), "{size:#x} at {time}");
+    }
+    assert_eq!(asked(TEXT + SIZE + 8, TOLD, None), (none.to_owned(), [0, 1]));
+    // The checksum of its debug file proves it as a build id does.
+    write(&folder.path().join("server"), &Elf { debug_link: Some(("server.debug".into(), 77)), ..library() });
+    assert_eq!(asked(TEXT + SIZE, 77, Some(("server.debug", 77))), (same.to_owned(), [0, 0]));
+    assert_eq!(asked(TEXT + SIZE, 77, Some(("server.debug", 78))), (marked.to_owned(), [1, 0]));
+}
+
 #[test]
 fn code_of_a_runtime_is_named_by_its_own_process_map() {
     let folder = tempfile::tempdir().unwrap();
@@ -229,7 +269,7 @@ fn a_file_is_opened_again_only_for_addresses_that_are_new() {
 
 /// Time to name `count` distinct addresses of this very program, debug information and all.
 fn time(count: u64) -> Duration {
-    use object::{Object, ObjectSection};
+    use object::{Object, ObjectSection, ObjectSegment};
     let path = std::env::current_exe().unwrap();
     let data = std::fs::read(&path).unwrap();
     let file = object::File::parse(&*data).unwrap();
@@ -238,7 +278,8 @@ fn time(count: u64) -> Duration {
     let mut process = Process::default();
     let base = 0x5555_0000_0000;
     let path = process.recording.names.intern(path.to_str().unwrap());
-    let change = ImageChange::Load { base, size: u64::from(u32::MAX), path, position_independent: true, offset: None };
+    let size = file.segments().map(|s| s.address() + s.size()).max().unwrap();
+    let change = ImageChange::Load { base, size, path, position_independent: true, offset: None };
     process.recording.images.push(ImageEvent { time: 0, host: HOST, pid: 7, change });
     let stacks: Vec<_> = addresses.iter().map(|a| process.recording.stacks.intern(&[base + a])).collect();
     let spaces = Spaces::new(&process.recording.images);

@@ -12,6 +12,7 @@ use super::symbols::cache::SymbolCache;
 use super::symbols::files::Places;
 use super::symbols::images::Spaces;
 use super::symbols::{Placed, Resolver, kernel_symbols};
+use crate::analysis::symbols::proof::unmarked;
 use crate::base::names::{NameId, Names, fold_digits};
 use crate::base::notice::Notices;
 use crate::base::time::{Ns, Span};
@@ -126,8 +127,11 @@ pub fn boundary(recording: &Recording, id: ThreadId, task: u32, time: Ns, begins
     Mark { time, task, begins, thread: Some(id), trace, cpu, key: None, kind: None, fields: Vec::new() }
 }
 
-/// True where a function, with or without its parameters and the version of its library, has the name.
+/// True where a function, with or without its parameters, the version of its library and the mark of its file, has the name.
 fn is_named(function: &str, name: &str) -> bool {
+    if function != name && function != unmarked(function) {
+        return is_named(unmarked(function), name);
+    }
     let bare = function.split('(').next().unwrap_or(function);
     function == name || bare == name || bare.split('@').next() == Some(name)
 }
@@ -278,9 +282,9 @@ mod tests {
 
     #[test]
     fn functions_are_named_with_and_without_parameters_and_versions() {
-        for name in ["take", "take(int)", "take@@GLIBC_2.2.5", "take(int)@V1"] {
+        for name in ["take", "take(int)", "take@@GLIBC_2.2.5", "take(int)@V1", "take?", "take(int)?"] {
             assert!(is_named(name, "take"), "{name}");
         }
-        assert!(is_named("take(int)", "take(int)") && !is_named("taken", "take"));
+        assert!(is_named("take?", "take?") && is_named("take(int)", "take(int)") && !is_named("taken", "take"));
     }
 }

@@ -76,8 +76,9 @@ notices! {
     Uncovered          Loss  Found    "{n} executions were left out: they lie (partly) outside what was recorded of all CPUs";
     UnresolvedWaits    Note  Found    "{n} waits have no known cause";
     SymbolFileMissing  Note  Found    "{n} executables were not found: their functions have no names (see --symbols)";
-    SymbolFileMismatch Loss  Found    "{n} executables are not those that were traced (build ids differ)";
     StacksCutOff       Note  Found    "{n} call stacks in user space could not be unwound to their outermost function: their copies are too short, or unwind tables are missing (see --symbols)";
+    SymbolFileMismatch Loss  Found    "{n} executables are not those that were traced (build ids differ, or sizes where none were recorded)";
+    SymbolFileUnproved Note  Found    "{n} executables were recorded without a build id, and their size and time do not show that they are those that were traced: names from them end in `?`";
     UntiledPaths       Fault Found    "{n} critical paths do not tile their executions: this is an error of whyslow";
     FewExecutions      Note  Found    "figures rest on {n} executions only";
     SchemaLenient      Note  Found    "{n} oddities in the metadata were tolerated";

@@ -10,6 +10,7 @@ use super::partition::{Blamed, Ground, Part, drawn_path, is_below, is_servant, m
 use super::tree::{Built, Groups, Pair};
 use super::words::{Blame, Whole, figures, phrase, sentence_case, time_words};
 use super::{Cause, Culprit};
+use crate::analysis::symbols::proof::unmarked;
 use crate::base::names::{NameId, fold_digits};
 use crate::base::statistics::divide_rounded;
 use crate::base::work::Cancelled;
@@ -361,7 +362,7 @@ fn common_function(
 /// `syscall`, through which a program makes any call at all.
 fn is_named(model: &Model, function: ContextId) -> bool {
     let name = model.names.get(model.contexts.frame(function).name);
-    !name.starts_with('[') && !name.contains("+0x") && name != "syscall"
+    !name.starts_with('[') && !name.contains("+0x") && unmarked(name) != "syscall"
 }
 
 /// The execution's own thread as the one who spent the time: what all slow executions have in common.

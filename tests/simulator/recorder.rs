@@ -20,6 +20,8 @@ pub const BASE: u64 = 0x5555_5555_0000;
 const STEP: u64 = 64;
 /// As the processes' own statedump names it.
 pub const IMAGE: &str = "/opt/simulated/program";
+/// The file that would hold its debug information, and that file's checksum.
+const DEBUG_FILE: (&str, u32) = ("program.debug", 0x5eed_0018);
 
 thread_local! {
     /// The functions of the one program that all processes run, by number.
@@ -47,13 +49,20 @@ pub(super) fn images() -> Vec<Step> {
         ("path", Value::Text(IMAGE.into())),
         ("is_pic", Value::U8(1)),
         ("has_build_id", Value::U8(0)),
-        ("has_debug_link", Value::U8(0)),
+        ("has_debug_link", Value::U8(1)),
+    ];
+    // It proves the file: without it, or a build id, names would be marked.
+    let link = vec![
+        ("baddr", Value::U64(BASE)),
+        ("crc", Value::U32(DEBUG_FILE.1)),
+        ("filename", Value::Text(DEBUG_FILE.0.into())),
     ];
     let mark = |name: &'static str, fields| Step::Mark(Cow::Borrowed(name), fields);
     vec![
         Step::Spend(1_000),
         mark("lttng_ust_statedump:start", Vec::new()),
         mark("lttng_ust_statedump:bin_info", image),
+        mark("lttng_ust_statedump:debug_link", link),
         mark("lttng_ust_statedump:end", Vec::new()),
         Step::Spend(5_000),
     ]
@@ -223,8 +232,9 @@ pub fn record(world: &World, manner: &Manner, folder: &Path) -> Recorded {
     let symbols = folder.join("bin");
     std::fs::create_dir_all(&symbols).unwrap();
     let program = FUNCTIONS.with_borrow(|functions| {
+        let bare = Elf { debug_link: Some((DEBUG_FILE.0.to_owned(), DEBUG_FILE.1)), ..Elf::default() };
         let place = |at: usize| elf::TEXT + at as u64 * STEP;
-        functions.iter().enumerate().fold(Elf::default(), |elf, (at, f)| elf.function(place(at), STEP, f))
+        functions.iter().enumerate().fold(bare, |elf, (at, f)| elf.function(place(at), STEP, f))
     });
     std::fs::write(symbols.join("program"), program.bytes()).unwrap();
     Recorded { traces, symbols }

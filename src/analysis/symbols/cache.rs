@@ -8,12 +8,13 @@
 use super::FileKey;
 use super::elf::{Count, Place};
 use super::files::Found;
+use super::proof::Extent;
 use crate::base::names::NameId;
 use foldhash::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// A [`FileKey`] that outlives the resolver.
-type Key = (NameId, Option<Box<[u8]>>, Count);
+type Key = (NameId, Option<Box<[u8]>>, Option<Extent>, Count);
 
 /// What is known of a file.
 #[derive(Clone, Debug)]
@@ -35,13 +36,13 @@ pub struct SymbolCache {
 
 impl SymbolCache {
     /// What is known of a file.
-    pub(super) fn get(&self, (path, build_id, count): FileKey<'_>) -> Option<Arc<Known>> {
-        locked(&self.files).get(&(path, build_id.map(Into::into), count)).cloned()
+    pub(super) fn get(&self, (path, build_id, extent, count): FileKey<'_>) -> Option<Arc<Known>> {
+        locked(&self.files).get(&(path, build_id.map(Into::into), extent, count)).cloned()
     }
 
     /// Keep what is known of a file.
-    pub(super) fn put(&self, (path, build_id, count): FileKey<'_>, known: Arc<Known>) {
-        locked(&self.files).insert((path, build_id.map(Into::into), count), known);
+    pub(super) fn put(&self, (path, build_id, extent, count): FileKey<'_>, known: Arc<Known>) {
+        locked(&self.files).insert((path, build_id.map(Into::into), extent, count), known);
     }
 
     /// Where an executable lies, if at fixed addresses; found out by `find` once.

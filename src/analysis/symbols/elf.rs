@@ -63,6 +63,12 @@ pub struct Identity {
     pub debug_link: Option<(String, u32)>,
     /// It has a full symbol table, so that no debug file is needed.
     pub has_names: bool,
+    /// Bytes in memory from the first that is loaded to the last.
+    pub loaded: Option<u64>,
+    /// It may lie at any address.
+    pub position_independent: bool,
+    /// The parts of the file that are loaded: offset and bytes.
+    pub parts: Vec<(u64, u64)>,
 }
 
 /// The identity of a file; `None` if it is no readable ELF file.
@@ -70,10 +76,15 @@ pub fn identity(path: &Path) -> Option<Identity> {
     let cache = Cache::new(Told::open(path).ok()?);
     let elf = object::File::parse(&cache).ok()?;
     let debug_link = elf.gnu_debuglink().ok().flatten();
+    let first = elf.segments().map(|s| s.address()).min();
+    let last = elf.segments().map(|s| s.address().saturating_add(s.size())).max();
     Some(Identity {
         build_id: elf.build_id().ok().flatten().map(Into::into),
         debug_link: debug_link.map(|(name, crc)| (String::from_utf8_lossy(name).into_owned(), crc)),
         has_names: elf.symbol_table().is_some(),
+        loaded: first.zip(last).and_then(|(first, last)| last.checked_sub(first)),
+        position_independent: elf.kind() == object::ObjectKind::Dynamic,
+        parts: elf.segments().map(|s| s.file_range()).collect(),
     })
 }
 

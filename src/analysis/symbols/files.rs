@@ -4,9 +4,10 @@
 //! look in. Out: the file, its separate debug file, or why there is none. Under each folder the longest suffix of the
 //! recorded path is tried first, down to the bare file name; then the folder's build-id index
 //! (`.build-id/ab/cdef.debug`). Where several files fit the build id decides; a file with another build id is never
-//! used. Only regular files are opened, and nothing is ever fetched.
+//! used. Where none was recorded [`proof`](super::proof) says what speaks for a file. Only regular files are opened, and nothing is ever fetched.
 
 use super::elf;
+use super::proof::{Mapping, Proof, by_size_and_time};
 use crate::input::mapped::open_regular;
 use std::io::{self, Read};
 use std::path::{Component, Path, PathBuf};
@@ -37,6 +38,8 @@ pub struct Wanted<'a> {
     pub build_id: Option<&'a [u8]>,
     /// Name and checksum of its separate debug file, where recorded.
     pub debug_link: Option<(&'a str, u32)>,
+    /// What else is known of it.
+    pub mapping: Mapping,
 }
 
 /// The answer.
@@ -48,8 +51,10 @@ pub enum Found {
         main: PathBuf,
         /// Its separate debug file.
         debug: Option<PathBuf>,
+        /// It is known to be the one that was traced.
+        proved: bool,
     },
-    /// A file of that name with another build id was found where the user said to look.
+    /// A file of that name with another build id, or another size where none was recorded, was found where the user said to look.
     Mismatch(PathBuf),
     /// None.
     Missing,
@@ -60,14 +65,25 @@ pub fn find(wanted: Wanted<'_>, places: &Places) -> Found {
     let mut other = None;
     for candidate in candidates(wanted, places) {
         let Some(built) = elf::identity(&candidate) else { continue };
-        if wanted.build_id.is_none_or(|id| built.build_id.as_deref() == Some(id)) {
+        let proof = proof(wanted, &candidate, &built);
+        if proof != Proof::Other {
             let debug = if built.has_names { None } else { debug_file(&candidate, wanted, &built, places) };
-            return Found::File { main: candidate, debug };
+            return Found::File { main: candidate, debug, proved: proof == Proof::Same };
         }
         other.get_or_insert(candidate);
     }
     // At the recorded path another version is no surprise: the trace may come from another machine.
     other.filter(|_| !places.folders.is_empty()).map_or(Found::Missing, Found::Mismatch)
+}
+
+fn proof(wanted: Wanted<'_>, candidate: &Path, built: &elf::Identity) -> Proof {
+    let own = built.debug_link.as_ref().map(|(name, crc)| (name.as_str(), *crc));
+    match (wanted.build_id, wanted.debug_link) {
+        (Some(id), _) if built.build_id.as_deref() == Some(id) => Proof::Same,
+        (Some(_), _) => Proof::Other,
+        (None, Some(link)) if own == Some(link) => Proof::Same,
+        (None, _) => by_size_and_time(candidate, built, wanted.mapping),
+    }
 }
 
 fn candidates(wanted: Wanted<'_>, places: &Places) -> Vec<PathBuf> {
@@ -165,8 +181,16 @@ mod tests {
         std::fs::write(deep.join("server"), b"no ELF file").unwrap();
         std::fs::copy(&this, folder.path().join("server")).unwrap();
         let places = Places { folders: vec![folder.path().into()], ..Places::default() };
-        let wanted = Wanted { path: "/srv/opt/app/server", build_id: built.as_deref(), debug_link: None };
-        assert_eq!(find(wanted, &places), Found::File { main: folder.path().join("server"), debug: None });
+        let wanted = Wanted {
+            path: "/srv/opt/app/server",
+            build_id: built.as_deref(),
+            debug_link: None,
+            mapping: Mapping::default(),
+        };
+        let right = Found::File { main: folder.path().join("server"), debug: None, proved: true };
+        assert_eq!(find(wanted, &places), right);
+        let unproved = Found::File { main: folder.path().join("server"), debug: None, proved: false };
+        assert_eq!(find(Wanted { build_id: None, ..wanted }, &places), unproved);
         let other = Wanted { build_id: Some(b"another"), ..wanted };
         assert_eq!(find(other, &places), Found::Mismatch(folder.path().join("server")));
         let missing = Wanted { path: "/srv/opt/app/../client", ..wanted };

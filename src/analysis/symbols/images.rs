@@ -86,6 +86,8 @@ impl Space {
 pub struct Spaces {
     spaces: Vec<Space>,
     of_process: HashMap<(HostId, i32), Vec<(Ns, SpaceId)>>,
+    /// When each file was first told to be mapped.
+    told: HashMap<NameId, Ns>,
 }
 
 impl Spaces {
@@ -104,6 +106,11 @@ impl Spaces {
         let history = self.of_process.get(&(host, pid))?;
         let after = history.partition_point(|(from, _)| *from <= t);
         history.get(after.saturating_sub(1)).map(|(_, s)| *s)
+    }
+
+    /// When a file was first told to be mapped, by any process; 0 where it never was.
+    pub fn told(&self, path: NameId) -> Ns {
+        self.told.get(&path).copied().unwrap_or(0)
     }
 
     /// When a process begins to run another program, in order.
@@ -173,6 +180,8 @@ impl Spaces {
             // A new enumeration repeats what is mapped; what it contradicts begins a new space by itself.
             ImageChange::Fork { .. } | ImageChange::Restart => {}
             ImageChange::Load { base, size, path, position_independent, offset } => {
+                let told = self.told.entry(*path).or_insert(event.time);
+                *told = event.time.min(*told);
                 let image = Image {
                     base: *base,
                     size: *size,

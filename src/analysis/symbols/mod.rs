@@ -2,7 +2,7 @@
 //!
 //! In: raw user stacks, each with the process it was taken in and that process's images at the time. Out: for each the
 //! functions, outermost first. The steps: every address finds its image ([`images`]) or the executable that exec named;
-//! every image finds its file on this machine, proved by build id ([`files`]); each file is opened once and names all
+//! every image finds its file on this machine, proved by build id ([`files`]) or by size and time ([`proof`]); each file is opened once and names all
 //! of its addresses ([`elf`]), files side by side; code that a runtime compiled is looked up in its own map
 //! ([`perf_map`]); kernel addresses have a list of their own ([`kernel`]). So each (image, address) is resolved once,
 //! whatever the number of stacks that hold it.
@@ -17,6 +17,7 @@ pub mod files;
 pub mod images;
 pub mod kernel;
 pub mod perf_map;
+pub mod proof;
 pub mod unwind;
 
 use crate::analysis::recording::{HostId, RawStackId, Recording};
@@ -30,6 +31,7 @@ use files::{Found, Places, Wanted};
 use foldhash::HashMap;
 use images::{SpaceId, Spaces};
 use perf_map::PerfMap;
+use proof::{Extent, MARK, Mapping, unmarked};
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -64,8 +66,8 @@ pub struct UserFrame {
     pub address: u64,
 }
 
-/// A file as the trace knows it: (path, build id), and how its addresses are counted.
-type FileKey<'a> = (NameId, Option<&'a [u8]>, Count);
+/// A file as the trace knows it: path, build id, size where there is none, and how its addresses are counted.
+type FileKey<'a> = (NameId, Option<&'a [u8]>, Option<Extent>, Count);
 
 /// Where an address leads.
 #[derive(Clone, Copy)]
@@ -99,8 +101,8 @@ impl TracedFile<'_> {
             }
         };
         let told = match &known.found {
-            Found::File { main, debug } => {
-                let told = elf::places(main, debug.as_deref(), self.key.2, &addresses);
+            Found::File { main, debug, .. } => {
+                let told = elf::places(main, debug.as_deref(), self.key.3, &addresses);
                 told.map_err(|e| known.unread = Some(format!("{}: {e}", main.display()))).ok()
             }
             Found::Mismatch(_) | Found::Missing => None,
@@ -158,8 +160,15 @@ impl<'a> Resolver<'a> {
             |i, known| {
                 let file = &files[i];
                 let path = self.recording.names.get(file.key.0);
+                let mut mark = "";
                 match &known.found {
-                    Found::File { .. } => {
+                    Found::File { main, proved, .. } => {
+                        if !proved {
+                            mark = MARK;
+                        }
+                        if !proved && known.places.values().any(|place| matches!(place, Place::Functions(_))) {
+                            notices.add(Notice::SymbolFileUnproved, 1, || main.display().to_string());
+                        }
                         known.unread.iter().for_each(|why| notices.add(Notice::SymbolFileMissing, 1, || why.clone()))
                     }
                     Found::Missing if is_virtual(path) => {}
@@ -171,7 +180,7 @@ impl<'a> Resolver<'a> {
                 let mut addresses = file.addresses.clone();
                 addresses.sort_unstable();
                 addresses.dedup();
-                let place = |a: &u64| Some((*a, frames(path, *a, known.places.get(a)?, names)));
+                let place = |a: &u64| Some((*a, frames(path, *a, (known.places.get(a)?, mark), names)));
                 found.push(addresses.iter().filter_map(place).collect());
                 self.cache.put(file.key, known);
             },
@@ -200,7 +209,7 @@ impl<'a> Resolver<'a> {
                 }
             }
             // A profiler works in a signal's handler.
-            if tracers > 0 && all.last().is_some_and(|f| names.get(f.name) == SIGNAL_RETURN) {
+            if tracers > 0 && all.last().is_some_and(|f| unmarked(names.get(f.name)) == SIGNAL_RETURN) {
                 all.pop();
             }
             // Calls inside one unnamed file are one frame.
@@ -251,16 +260,22 @@ impl<'a> Resolver<'a> {
                 _ if image.position_independent || image.size == 0 => (Count::Loaded, address - image.base),
                 _ => (Count::Own, address),
             };
+            let position_independent = image.position_independent;
+            let extent = match image.offset {
+                Some(offset) => Extent::Part { offset, bytes: image.size },
+                None => Extent::Loaded { bytes: image.size, position_independent },
+            };
             let wanted = Wanted {
                 path: names.get(image.path),
                 build_id: image.build_id.as_deref(),
                 debug_link: image.debug_link.map(|(name, crc)| (names.get(name), crc)),
+                mapping: Mapping { extent: Some(extent), told: self.spaces.told(image.path) },
             };
             return Target::File(self.file(image.path, wanted, count), address);
         }
         // An executable at fixed addresses needs no record of where it was mapped, only its name.
         let Some(path) = self.spaces.get(id).and_then(|s| s.executable) else { return Target::Elsewhere };
-        let wanted = Wanted { path: names.get(path), build_id: None, debug_link: None };
+        let wanted = Wanted { path: names.get(path), build_id: None, debug_link: None, mapping: Mapping::default() };
         let places = self.places;
         let span = self.cache.fixed(path, || match files::find(wanted, places) {
             Found::File { main, .. } => elf::fixed_span(&main),
@@ -275,7 +290,7 @@ impl<'a> Resolver<'a> {
     }
 
     fn file(&mut self, path: NameId, wanted: Wanted<'a>, count: Count) -> usize {
-        let key = (path, wanted.build_id, count);
+        let key = (path, wanted.build_id, wanted.mapping.extent.filter(|_| wanted.build_id.is_none()), count);
         *self.file_ids.entry(key).or_insert_with(|| {
             self.files.push(TracedFile { key, wanted, addresses: Vec::new() });
             self.files.len() - 1
@@ -289,19 +304,21 @@ fn is_virtual(path: &str) -> bool {
 }
 
 /// The frames that an address of a file stands for.
-fn frames(path: &str, address: u64, place: &Place, names: &mut Names) -> Vec<UserFrame> {
+fn frames(path: &str, address: u64, (place, mark): (&Place, &str), names: &mut Names) -> Vec<UserFrame> {
     let file = path.rsplit('/').next().unwrap_or(path);
     let library = is_virtual(path) || file.contains(".so") || file.starts_with("ld-");
     let mut one = |text: &str, folded| vec![UserFrame { name: names.intern(text), folded, inlined: false, address }];
     match place {
         Place::Functions(functions) => {
-            let frame =
-                |(i, f): (usize, &String)| UserFrame { name: names.intern(f), folded: false, inlined: i > 0, address };
+            let frame = |(i, f): (usize, &String)| {
+                let name = names.intern(&format!("{f}{mark}"));
+                UserFrame { name, folded: false, inlined: i > 0, address }
+            };
             functions.iter().enumerate().map(frame).collect()
         }
         Place::JumpTable => Vec::new(),
         Place::Unnamed(_) | Place::Unknown if library => one(file.trim_matches(['[', ']']), true),
-        Place::Unnamed(start) => one(&format!("{file}+{start:#x}"), false),
+        Place::Unnamed(start) => one(&format!("{file}+{start:#x}{mark}"), false),
         Place::Unknown => one(&format!("{file}+{address:#x}"), false),
     }
 }

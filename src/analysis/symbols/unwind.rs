@@ -9,6 +9,7 @@
 use super::elf;
 use super::files::{self, Found, Places, Wanted};
 use super::images::{Image, Spaces};
+use super::proof::Mapping;
 use crate::analysis::recording::{HostId, ImageChange, ImageEvent};
 use crate::base::names::Names;
 use crate::base::work::{Cancelled, Work, in_order};
@@ -207,7 +208,8 @@ impl<P: Processor> Unwinding<'_, P> {
     }
 
     fn open(&self, path: &str, build_id: Option<&[u8]>) -> Option<Table<P::Unwinder>> {
-        let wanted = Wanted { path, build_id, debug_link: None };
+        // Parts of files, which perf tells, disprove none; whether it is the right one the marks of its names say.
+        let wanted = Wanted { path, build_id, debug_link: None, mapping: Mapping::default() };
         let Found::File { main, .. } = files::find(wanted, self.places) else { return None };
         let read = elf::unwind_tables(&main).ok()?;
         let mut unwinder = P::Unwinder::default();

@@ -1,0 +1,149 @@
+//! Whether a file on this machine is the one that was traced.
+//!
+//! In: what the recording tells of a mapped file, and the file. A build id decides where one was recorded, and so does the
+//! checksum in a debug link. Where neither was, two things can speak against a file: another size, and a change after it
+//! had been mapped. The sizes that recorders tell: LTTng's `bin_info` and `dlopen` how many bytes lie between the first and
+//! the last that are loaded (`memsz`), and whether the file is position independent; perf's `mmap` which part of the file was
+//! mapped, in whole pages; an exec nothing but the path. A file of the right size that has not changed since is taken for
+//! the one that was traced. A file of another size in memory is another file. Of all others nobody knows: names from them end
+//! in [`MARK`].
+
+use super::elf::Identity;
+use crate::base::time::Ns;
+use std::path::Path;
+use std::time::{Duration, UNIX_EPOCH};
+
+/// What names end in that come from a file of which nothing shows that it is the one that was traced.
+pub const MARK: &str = "?";
+
+/// Clocks that count from the boot of the machine say less than this, those that count from the Epoch more: 30 years.
+const SINCE_EPOCH: Ns = 30 * 365 * 86_400 * 1_000_000_000;
+
+/// The unit in which files are mapped.
+const PAGE: u64 = 4096;
+
+/// What a recording tells of a mapped file besides its path and its build id.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub struct Mapping {
+    /// Its size.
+    pub extent: Option<Extent>,
+    /// When it was first told to be mapped, on the time line of the recording.
+    pub told: Ns,
+}
+
+/// The size of what was mapped.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Extent {
+    /// All that is loaded: bytes from the first to the last.
+    Loaded {
+        /// So many.
+        bytes: u64,
+        /// It may lie at any address.
+        position_independent: bool,
+    },
+    /// A part of the file.
+    Part {
+        /// Where in the file it begins.
+        offset: u64,
+        /// Bytes, in whole pages.
+        bytes: u64,
+    },
+}
+
+/// What speaks for a file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Proof {
+    /// It is the one that was traced.
+    Same,
+    /// Nothing shows that it is, or is not.
+    Unknown,
+    /// It is another one.
+    Other,
+}
+
+/// A name without its mark.
+pub fn unmarked(name: &str) -> &str {
+    name.strip_suffix(MARK).unwrap_or(name)
+}
+
+/// Hold a file against what was recorded where there is no build id.
+pub fn by_size_and_time(path: &Path, built: &Identity, mapping: Mapping) -> Proof {
+    match mapping.extent.and_then(|extent| fits(built, extent)) {
+        Some(true) if is_older(path, mapping.told) => Proof::Same,
+        Some(false) => Proof::Other,
+        _ => Proof::Unknown,
+    }
+}
+
+/// `None` where the two cannot be compared.
+fn fits(built: &Identity, extent: Extent) -> Option<bool> {
+    match extent {
+        Extent::Loaded { bytes, position_independent } => {
+            let loaded = built.loaded.filter(|_| bytes > 0)?;
+            Some(loaded == bytes && built.position_independent == position_independent)
+        }
+        // Neighbouring parts may have been told as one, so only a part that is there says something.
+        Extent::Part { offset, bytes } => {
+            let page = |n: u64| n / PAGE * PAGE;
+            let is_it = |(from, size): &(u64, u64)| {
+                let end = from.saturating_add(*size).div_ceil(PAGE).saturating_mul(PAGE);
+                page(*from) == offset && end.checked_sub(page(*from)) == Some(bytes)
+            };
+            built.parts.iter().any(is_it).then_some(true)
+        }
+    }
+}
+
+/// The file has not changed since.
+fn is_older(path: &Path, told: Ns) -> bool {
+    let changed = std::fs::metadata(path).and_then(|about| about.modified()).ok();
+    let since = changed.and_then(|time| time.duration_since(UNIX_EPOCH).ok());
+    told > SINCE_EPOCH && since.is_some_and(|since| since <= Duration::from_nanos(told.unsigned_abs()))
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+    use std::time::SystemTime;
+
+    #[test]
+    fn size_and_time_decide() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("server");
+        std::fs::write(&path, "").unwrap();
+        let since = |time: SystemTime| time.duration_since(UNIX_EPOCH).unwrap().as_nanos() as Ns;
+        let changed = since(std::fs::metadata(&path).unwrap().modified().unwrap());
+        let built = Identity {
+            loaded: Some(0x6420),
+            position_independent: true,
+            parts: vec![(0, 0x1510), (0x2010, 0x1bed)],
+            ..Identity::default()
+        };
+        let loaded = |bytes| Some(Extent::Loaded { bytes, position_independent: true });
+        let part = |offset, bytes| Some(Extent::Part { offset, bytes });
+        let later = changed + 1;
+        for (extent, told, expected) in [
+            (loaded(0x6420), later, Proof::Same),
+            (loaded(0x6420), changed, Proof::Same),
+            // Changed after it was mapped, or on a clock that has no date.
+            (loaded(0x6420), changed - 1, Proof::Unknown),
+            (loaded(0x6420), 5_000_000_000, Proof::Unknown),
+            (loaded(0x6421), later, Proof::Other),
+            (Some(Extent::Loaded { bytes: 0x6420, position_independent: false }), later, Proof::Other),
+            (loaded(0), later, Proof::Unknown),
+            (part(0x2000, 0x2000), later, Proof::Same),
+            (part(0, 0x2000), later, Proof::Same),
+            (part(0x2000, 0x1000), later, Proof::Unknown),
+            (part(0x2000, 0x2000), changed - 1, Proof::Unknown),
+            (None, later, Proof::Unknown),
+        ] {
+            assert_eq!(by_size_and_time(&path, &built, Mapping { extent, told }), expected, "{extent:?} at {told}");
+        }
+        assert_eq!(
+            by_size_and_time(&folder.path().join("gone"), &built, Mapping { extent: loaded(0x6420), told: later }),
+            Proof::Unknown
+        );
+        assert_eq!((unmarked("flush?"), unmarked("flush")), ("flush", "flush"));
+    }
+}
