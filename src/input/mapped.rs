@@ -146,6 +146,16 @@ fn guards() -> impl Iterator<Item = &'static Guard> {
 }
 
 impl Guard {
+    /// The mapping that holds an address, and where it ends. A handler may call it: it neither locks nor allocates.
+    fn of(address: usize) -> Option<(&'static Guard, usize)> {
+        guards().find_map(|guard| {
+            let (start, end) = (guard.start.load(Ordering::SeqCst), guard.end.load(Ordering::SeqCst));
+            let holds = start != FREE && (start..end).contains(&address);
+            // Between the two it may have been taken for another mapping: then the end is none of this beginning.
+            (holds && guard.start.load(Ordering::SeqCst) == start).then_some((guard, end))
+        })
+    }
+
     fn over(bytes: &[u8]) -> Option<&'static Guard> {
         let start = bytes.as_ptr() as usize;
         let end = start.checked_add(bytes.len())?;
@@ -158,6 +168,7 @@ impl Guard {
             GUARDS.store(guard, Ordering::Release);
             guard
         });
+        // It is free until it has its beginning, which comes last.
         guard.lost.store(false, Ordering::SeqCst);
         guard.end.store(end, Ordering::SeqCst);
         guard.start.store(start, Ordering::SeqCst);
@@ -194,21 +205,15 @@ fn install() -> Option<()> {
 extern "C" fn on_bus_error(signal: libc::c_int, about: *mut libc::siginfo_t, _context: *mut libc::c_void) {
     // SAFETY: the kernel hands a valid record to a handler installed with SA_SIGINFO.
     let (address, by_kernel) = unsafe { ((*about).si_addr() as usize, (*about).si_code > 0) };
-    if by_kernel {
-        for guard in guards() {
-            let (start, end) = (guard.start.load(Ordering::SeqCst), guard.end.load(Ordering::SeqCst));
-            if start == FREE || !(start..end).contains(&address) {
-                continue;
-            }
-            let page = address & !(PAGE.load(Ordering::SeqCst) - 1);
-            let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_FIXED;
-            // SAFETY: the pages from here to the end belong to this mapping, which is alive, since it was read just
-            // now; they are replaced by zeros of the same kind (private, read-only).
-            let zeros = unsafe { libc::mmap(page as *mut libc::c_void, end - page, libc::PROT_READ, flags, -1, 0) };
-            if zeros != libc::MAP_FAILED {
-                guard.lost.store(true, Ordering::Release);
-                return;
-            }
+    if by_kernel && let Some((guard, end)) = Guard::of(address) {
+        let page = address & !(PAGE.load(Ordering::SeqCst) - 1);
+        let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_FIXED;
+        // SAFETY: the pages from here to the end belong to this mapping, which is alive, since it was read just
+        // now; they are replaced by zeros of the same kind (private, read-only).
+        let zeros = unsafe { libc::mmap(page as *mut libc::c_void, end - page, libc::PROT_READ, flags, -1, 0) };
+        if zeros != libc::MAP_FAILED {
+            guard.lost.store(true, Ordering::Release);
+            return;
         }
     }
     // Not ours: the fault happens again under the handler that was there before.
@@ -265,12 +270,23 @@ mod tests {
                 assert_eq!((start, end - start), (bytes.as_ptr() as usize, bytes.len()));
                 assert!(guards().any(|g| std::ptr::eq(g, *guard)) && !guard.lost.load(Ordering::SeqCst));
             }
+            let of = |address| Guard::of(address).map(|(guard, end)| (std::ptr::from_ref(guard) as usize, end));
+            let (first, last) = (bytes[1].as_ptr() as usize, bytes[1].as_ptr() as usize + 199);
+            let expected = Some((std::ptr::from_ref(taken[1]) as usize, last + 1));
+            assert!(of(first) == expected && of(last) == expected && of(last + 1) != expected);
+            // Others come and go while the list is walked.
             std::thread::scope(|scope| {
                 for _ in 0..2 {
-                    scope.spawn(|| assert!(guards().count() >= 2));
+                    scope.spawn(|| {
+                        let own = vec![3u8; 50];
+                        let guard = Guard::over(&own).unwrap();
+                        assert!(of(own.as_ptr() as usize).is_some() && of(first) == expected);
+                        guard.start.store(FREE, Ordering::SeqCst);
+                    });
                 }
             });
             taken.iter().for_each(|guard| guard.start.store(FREE, Ordering::SeqCst));
+            assert_eq!(Guard::of(first).map(|(_, end)| end), None);
         }
     }
 
