@@ -1,125 +1,18 @@
-//! What the fuzzers ask (`fuzz/src/lib.rs`), of seeds, of what they once found (`fuzz/found/TARGET/`) and of mutations of both, with
-//! a stable compiler: no panic, and each target's own promises. `WHYSLOW_INPUTS` says of how many mutations for each target.
+//! What the fuzzers ask (`fuzz/src/lib.rs`), of seeds, of the corpora that they left (`fuzz/kept/TARGET/`), of what they once found
+//! (`fuzz/found/TARGET/`) and of mutations of all these, with a stable compiler: no panic, and each target's own promises.
+//! `WHYSLOW_INPUTS` says of how many mutations for each target, `WHYSLOW_TARGET` of which target, `WHYSLOW_SEED` of which mutations.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, unused_qualifications)]
 
 #[path = "../fuzz/src/lib.rs"]
 mod targets;
 
 use std::path::{Path, PathBuf};
+use targets::seeds::{root, seeds, stored};
 
-/// Of each target in an ordinary run; the slow ones get a tenth.
+/// Of each target in an ordinary run; those whose inputs go through files, or are drawn, get a tenth.
 const INPUTS: usize = 3_000;
-
-struct Target {
-    name: &'static str,
-    ask: fn(&[u8]),
-    seeds: Vec<Vec<u8>>,
-    /// Inputs of this target go through files.
-    slow: bool,
-}
-
-fn root() -> PathBuf {
-    PathBuf::from(env!("CARGO_MANIFEST_DIR"))
-}
-
-fn read(path: &str) -> Vec<u8> {
-    std::fs::read(root().join(path)).unwrap()
-}
-
-/// A file of the archive behind its number.
-fn part(number: u8, path: &str) -> Vec<u8> {
-    [vec![number], read(&format!("fixtures/archives/late_sender/trace/{path}"))].concat()
-}
-
-fn targets() -> Vec<Target> {
-    let folder = tempfile::tempdir().unwrap();
-    let database = folder.path().join("a.whyslow");
-    let built = std::process::Command::new(env!("CARGO_BIN_EXE_whyslow"))
-        .args(["build", "-o"])
-        .arg(&database)
-        .arg(root().join("fixtures/traces/snap"))
-        .status();
-    assert!(built.unwrap().success());
-    let texts = |all: &[&str]| all.iter().map(|t| t.as_bytes().to_vec()).collect::<Vec<_>>();
-    let (text, json) = (read("fuzz/schemas/every-field.tsdl"), read("fuzz/schemas/every-field.json"));
-    let both = [text.clone(), vec![0; 80]].concat();
-    let preamble = |json: &[u8]| json.split(|b| *b == b'\n').skip(1).collect::<Vec<_>>().join(&b'\n');
-    let target = |name, ask, seeds, slow| Target { name, ask, seeds, slow };
-    const STREAM: [u8; 16] = [0xc1, 0x1f, 0xfc, 0xc1, 0, 0, 0, 0, 1, 2, 3, 0x80, 0xff, 0, 0, 0];
-    vec![
-        target("metadata_text", |b| targets::ask(&[b"/* CTF 1.8 */\n", b].concat(), Some(&STREAM)), vec![text], true),
-        target(
-            "metadata_json",
-            |b| targets::ask(&[b"\x1e{\"type\": \"preamble\", \"version\": 2}\n", b].concat(), Some(&STREAM)),
-            vec![preamble(&json)],
-            true,
-        ),
-        target(
-            "packet",
-            |b| targets::ask(include_bytes!("../fuzz/schemas/every-field.tsdl"), Some(b)),
-            vec![STREAM.to_vec(), vec![0; 300]],
-            true,
-        ),
-        target(
-            "schema_and_packet",
-            |b| {
-                let cut = b.iter().position(|b| *b == 0).unwrap_or(b.len());
-                targets::ask(&b[..cut], Some(b.get(cut + 1..).unwrap_or(&[])));
-            },
-            vec![both],
-            true,
-        ),
-        target(
-            "perf_data",
-            |b| targets::ask_file("perf.data", b),
-            vec![read("fixtures/recorders/zstd.data"), read("fixtures/recorders/pipe.data")],
-            true,
-        ),
-        target("trace_dat", |b| targets::ask_file("trace.dat", b), vec![read("fixtures/recorders/v7.dat")], true),
-        target(
-            "archive",
-            targets::ask_archive,
-            vec![part(0, "traces.otf2"), part(1, "traces.def"), part(2, "traces/0.evt"), part(3, "traces/0.def")],
-            true,
-        ),
-        target("database", targets::ask_database, vec![std::fs::read(database).unwrap()], true),
-        target(
-            "executable",
-            targets::ask_executable,
-            vec![read("fixtures/traces/lock-contention/bin/ledgerclient")],
-            true,
-        ),
-        target(
-            "declared",
-            targets::ask_declared,
-            texts(&[
-                "[[task]]\nname = \"a\"\nbegin = \"b\"\nend = { event = \"c\", when = { x = 1 } }\nkey = [\"k\"]\n",
-                include_str!("../themes/dark.toml"),
-                "[[handler]]\nname = \"eth0\"\nmeans = \"network\"\n",
-            ]),
-            false,
-        ),
-        target(
-            "command_line",
-            targets::ask_command_line,
-            texts(&[
-                "explain\0--slow\0duration>=1.5ms\0--fast\0cpu in 0..1us\0--fail-if\0p95>+5%\0/t",
-                "build\0-o\0x\0--task\0begin=a,end=b,key=c\0old=/t",
-                "query\0--attribute\0threads/*/state\0--at\x0012.5ms\0--memory\x00512MiB\0t",
-            ]),
-            false,
-        ),
-        target(
-            "keys",
-            targets::ask_keys,
-            texts(&[
-                "\x1b[A\x1b[1;5C\x1b[<0;10;10M\x1b[200~paste\x1b[201~\x1b]11;rgb:ffff/ffff/ffff\x07q",
-                "\x1bOP\x1b[?62c",
-            ]),
-            false,
-        ),
-    ]
-}
+/// Targets whose inputs stay in memory.
+const QUICK: [&str; 3] = ["declared", "command_line", "keys"];
 
 /// A small generator of one's own: the same inputs on every machine.
 struct Dice(u64);
@@ -163,13 +56,6 @@ fn mutated(seeds: &[Vec<u8>], dice: &mut Dice) -> Vec<u8> {
     bytes
 }
 
-fn found(name: &str) -> Vec<Vec<u8>> {
-    let entries = std::fs::read_dir(root().join("fuzz/found").join(name));
-    let mut files: Vec<PathBuf> = entries.into_iter().flatten().map(|e| e.unwrap().path()).collect();
-    files.sort();
-    files.iter().map(|f| std::fs::read(f).unwrap()).collect()
-}
-
 /// Where the input is kept that is being asked about, should it end the process.
 fn last() -> PathBuf {
     Path::new(env!("CARGO_TARGET_TMPDIR")).join("replay-last")
@@ -180,23 +66,40 @@ fn what_the_fuzzers_ask_is_answered() {
     let wanted: Option<usize> = std::env::var("WHYSLOW_INPUTS").ok().and_then(|n| n.parse().ok());
     let only = std::env::var("WHYSLOW_TARGET").ok();
     let start: u64 = std::env::var("WHYSLOW_SEED").ok().and_then(|n| n.parse().ok()).unwrap_or(1);
-    for mut target in targets() {
-        if only.as_ref().is_some_and(|only| only != target.name) {
+    for (name, ask) in targets::TARGETS {
+        if only.as_ref().is_some_and(|only| only != name) {
             continue;
         }
-        target.seeds.extend(found(target.name));
-        let inputs = wanted.unwrap_or(if target.slow { INPUTS / 10 } else { INPUTS });
+        let known = [seeds(name), stored("kept", name), stored("found", name)].concat();
+        let inputs = wanted.unwrap_or(if QUICK.contains(&name) { INPUTS } else { INPUTS / 10 });
         let mut dice = Dice(0x5eed_0000_0000_0000 | start);
-        target.seeds.iter().for_each(|seed| (target.ask)(seed));
-        for number in 0..inputs {
-            let input = mutated(&target.seeds, &mut dice);
-            let asked = std::panic::catch_unwind(|| (target.ask)(&input));
+        let mutations = (0..inputs).map(|_| mutated(&known, &mut dice));
+        for (number, input) in known.iter().cloned().chain(mutations).enumerate() {
+            let asked = std::panic::catch_unwind(|| ask(&input));
             if asked.is_err() {
                 std::fs::write(last(), &input).unwrap();
-                panic!("{}: mutation {number} is kept as {}", target.name, last().display());
+                panic!("{name}: input {number} of {} known ones is kept as {}", known.len(), last().display());
             }
         }
-        println!("{}: {} seeds, {inputs} mutations", target.name, target.seeds.len());
+        println!("{name}: {} known inputs, {inputs} mutations", known.len());
     }
     std::fs::remove_dir_all(targets::folder().unwrap()).unwrap();
+}
+
+/// Each target has its file, its entry in the manifest, its kept corpus and its turn in the weekly job.
+#[test]
+fn every_target_is_run() {
+    let read = |path: &str| std::fs::read_to_string(root().join(path)).unwrap();
+    let (manifest, workflow) = (read("fuzz/Cargo.toml"), read(".github/workflows/ci.yml"));
+    let turns = workflow.lines().find_map(|l| l.trim().strip_prefix("target: [")?.strip_suffix(']')).unwrap();
+    let mut turns: Vec<&str> = turns.split(", ").collect();
+    let mut names: Vec<&str> = targets::TARGETS.iter().map(|t| t.0).collect();
+    for name in &names {
+        assert!(read(&format!("fuzz/fuzz_targets/{name}.rs")).contains(&format!("ask_{name}(")), "{name}");
+        assert!(manifest.contains(&format!("\nname = \"{name}\"\n")), "{name} is not in the manifest");
+        assert!(!stored("kept", name).is_empty(), "{name} has no corpus");
+    }
+    names.sort_unstable();
+    turns.sort_unstable();
+    assert_eq!(names, turns);
 }

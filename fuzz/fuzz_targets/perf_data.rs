@@ -3,4 +3,4 @@
 
 use libfuzzer_sys::fuzz_target;
 
-fuzz_target!(|bytes: &[u8]| whyslow_fuzz::ask_file("perf.data", bytes));
+fuzz_target!(|bytes: &[u8]| whyslow_fuzz::ask_perf_data(bytes));

@@ -3,4 +3,4 @@
 
 use libfuzzer_sys::fuzz_target;
 
-fuzz_target!(|bytes: &[u8]| whyslow_fuzz::ask_file("trace.dat", bytes));
+fuzz_target!(|bytes: &[u8]| whyslow_fuzz::ask_trace_dat(bytes));

@@ -5,16 +5,22 @@
 //! answer within bounds (libFuzzer's own limits of time and memory); a trace without a fault is read alike by the
 //! three ways through it: counting, which steps over values, the whole decode, and a second decode.
 //!
-//! By hand, in `fuzz/`: `cargo run --example seeds`, then `cargo +nightly fuzz run packet -- -max_total_time=1200` (also
-//! `metadata_text`, `metadata_json`, `schema_and_packet`; `-dict=tsdl.dict` or `-dict=json.dict` helps the first two; `perf_data`,
-//! `trace_dat`, `archive`, `database`, `executable`, `declared`, `command_line`, `keys`). `tests/replay.rs` asks the same of seeds,
-//! of what was found, and of mutations, with a stable compiler.
+//! By hand, in `fuzz/`: `cargo run --example seeds`, then
+//! `cargo +nightly fuzz run TARGET corpus/TARGET kept/TARGET -- -max_total_time=1200` ([`TARGETS`] has their names; `-dict=tsdl.dict`
+//! and `-dict=json.dict` help those of metadata). `kept/` holds the smallest inputs that reach what was once reached (see
+//! `kept/README.md`), `found/` those that once failed; `tests/replay.rs` asks the same of both and of mutations, with a stable compiler.
+
+pub mod seeds;
+#[allow(dead_code)]
+#[path = "../../tests/support/mod.rs"]
+mod support;
 
 use std::ffi::OsString;
 use std::io::{self, Write};
 use std::os::unix::ffi::OsStringExt;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::{env, fs, process};
+use support::Session;
 use whyslow::analysis::symbols::elf;
 use whyslow::base::work::Work;
 use whyslow::cli;
@@ -27,8 +33,39 @@ use whyslow::model::database::Database;
 use whyslow::state::kernel::Handlers;
 use whyslow::view::clean;
 use whyslow::view::dump::{self, Form, Sizes};
-use whyslow::view::tui::keyboard::Decoder;
+use whyslow::view::tui::keyboard::{Decoder, Input};
 use whyslow::view::tui::theme::{Depth, Source, Theme};
+use whyslow::view::tui::update::Message;
+
+/// What is asked of an input.
+pub type Ask = fn(&[u8]);
+
+/// All targets by name; each has a file in `fuzz_targets/`.
+pub const TARGETS: [(&str, Ask); 13] = [
+    ("metadata_text", ask_metadata_text),
+    ("metadata_json", ask_metadata_json),
+    ("packet", ask_packet),
+    ("schema_and_packet", ask_schema_and_packet),
+    ("perf_data", ask_perf_data),
+    ("trace_dat", ask_trace_dat),
+    ("archive", ask_archive),
+    ("database", ask_database),
+    ("executable", ask_executable),
+    ("declared", ask_declared),
+    ("command_line", ask_command_line),
+    ("keys", ask_keys),
+    ("interface", ask_interface),
+];
+
+/// What stands before the metadata that a target makes up, so that it is taken for such.
+pub const TEXT_BEGINS: &[u8] = b"/* CTF 1.8 */\n";
+/// The same of CTF 2.
+pub const JSON_BEGINS: &[u8] = b"\x1e{\"type\": \"preamble\", \"version\": 2}\n";
+/// A short stream, so that what was understood of the metadata is also run.
+const STREAM: [u8; 16] = [0xc1, 0x1f, 0xfc, 0xc1, 0, 0, 0, 0, 1, 2, 3, 0x80, 0xff, 0, 0, 0];
+
+/// Keys that the interface is given at most: more of them reach nothing else, and take longer.
+const MOST_KEYS: usize = 64;
 
 /// Text beyond this is not waited for: a few bytes may hold very many empty events.
 const MOST_TEXT: usize = 16 << 20;
@@ -82,6 +119,38 @@ pub fn ask_file(name: &str, bytes: &[u8]) {
     }
 }
 
+/// As the metadata of a CTF 1.8 trace.
+pub fn ask_metadata_text(bytes: &[u8]) {
+    ask(&[TEXT_BEGINS, bytes].concat(), Some(&STREAM));
+}
+
+/// As the fragments of a CTF 2 trace.
+pub fn ask_metadata_json(bytes: &[u8]) {
+    ask(&[JSON_BEGINS, bytes].concat(), Some(&STREAM));
+}
+
+/// As a stream of a fixed schema that has every kind of field, in CTF 1.8 or CTF 2 as the first bit says.
+pub fn ask_packet(bytes: &[u8]) {
+    let Some((choice, stream)) = bytes.split_first() else { return };
+    ask(if choice & 1 == 0 { seeds::EVERY_FIELD } else { seeds::EVERY_FIELD_JSON }, Some(stream));
+}
+
+/// What stands before the first zero is metadata, the rest the stream.
+pub fn ask_schema_and_packet(bytes: &[u8]) {
+    let cut = bytes.iter().position(|b| *b == 0).unwrap_or(bytes.len());
+    ask(&bytes[..cut], Some(bytes.get(cut + 1..).unwrap_or(&[])));
+}
+
+/// As a perf.data.
+pub fn ask_perf_data(bytes: &[u8]) {
+    ask_file("perf.data", bytes);
+}
+
+/// As a trace.dat.
+pub fn ask_trace_dat(bytes: &[u8]) {
+    ask_file("trace.dat", bytes);
+}
+
 /// Open a trace of one stream and read it in every way.
 pub fn ask(metadata: &[u8], stream: Option<&[u8]>) {
     let folder = folder().expect("a folder for the trace");
@@ -110,21 +179,17 @@ pub fn ask(metadata: &[u8], stream: Option<&[u8]>) {
     }
 }
 
-/// Files of a sound archive: anchor, global definitions, events and definitions of its first location.
-const ARCHIVE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../fixtures/archives/late_sender/trace");
-
 /// Read an archive one of whose files is replaced: the first byte says which.
 pub fn ask_archive(bytes: &[u8]) {
-    let sound = if Path::new(ARCHIVE).is_dir() { ARCHIVE } else { "fixtures/archives/late_sender/trace" };
     let target = folder().expect("a folder").join("archive");
     fs::create_dir_all(target.join("traces")).expect("a folder for the archive");
-    let files = ["traces.otf2", "traces.def", "traces/0.evt", "traces/0.def"];
+    let files = seeds::ARCHIVE;
     let (choice, bytes) = bytes.split_first().map_or((0, bytes), |(c, rest)| (usize::from(*c) % files.len(), rest));
     for (at, file) in files.iter().enumerate() {
         let path = target.join(file);
         match at == choice {
             true => fs::write(path, bytes).expect("the file"),
-            false => drop(fs::copy(Path::new(sound).join(file), path).expect("a sound file")),
+            false => drop(fs::copy(seeds::archive().join(file), path).expect("a sound file")),
         }
     }
     let Ok(archive) = Archive::open(&target.join("traces.otf2")) else { return };
@@ -220,4 +285,46 @@ pub fn ask_keys(bytes: &[u8]) {
     let mut last = None;
     slow.feed(b"q", |input| last = Some(input));
     assert!(last.is_some(), "the next key is lost");
+}
+
+/// Type bytes into the interface over a made-up recording, and draw what it shows then, at the size that the first two bytes say.
+pub fn ask_interface(bytes: &[u8]) {
+    thread_local! {
+        /// With its results, before the first key.
+        static READY: Session = {
+            let mut session = Session::new(80, 24, Depth::True).again();
+            session.ready();
+            session
+        };
+    }
+    let [columns, lines, bytes @ ..] = bytes else { return };
+    let mut session = READY.with(Session::again);
+    session.send(Message::Resize(u16::from(*columns), u16::from(*lines)));
+    let mut inputs = Vec::new();
+    let mut decoder = Decoder::default();
+    // A pause behind each zero: what is no key.
+    for piece in bytes.split(|b| *b == 0) {
+        decoder.feed(piece, |input| inputs.push(input));
+        decoder.pause(|input| inputs.push(input));
+    }
+    for input in inputs.into_iter().take(MOST_KEYS) {
+        let drawn = matches!(input, Input::Click(..));
+        session.send(match input {
+            Input::Key(key) => Message::Key(key),
+            Input::Paste(text) => Message::Paste(text),
+            Input::Wheel(lines) => Message::Wheel(lines),
+            Input::Click(column, line) => Message::Click(column, line),
+            Input::Ground(light) => Message::Ground(light),
+            Input::Resized | Input::Closed => continue,
+        });
+        // Whoever clicks has seen what is there.
+        if drawn {
+            session.draw();
+        }
+        if session.ended {
+            return;
+        }
+    }
+    let shown = session.draw();
+    assert_eq!((shown.area.width, shown.area.height), (u16::from(*columns), u16::from(*lines)));
 }

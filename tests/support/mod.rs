@@ -245,8 +245,17 @@ impl Session {
         let mut app =
             App::new("ledger/kernel, ledger/ust".into(), Request::default(), looks, (columns, lines)).unwrap();
         update::start(&mut app, first);
-        let backend = Made { executions: 700, analysis: Duration::ZERO, operations: ring(6, 120) };
+        Session::over(app, Made { executions: 700, analysis: Duration::ZERO, operations: ring(6, 120) })
+    }
+
+    fn over(app: App, backend: Made) -> Session {
         Session { app, copied: Vec::new(), exported: None, ended: false, backend, counter: None }
+    }
+
+    #[allow(dead_code)]
+    /// Another that stands where this one does, over a recording of few executions and turns, for those who begin very often.
+    pub fn again(&self) -> Session {
+        Session::over(self.app.clone(), Made { executions: 60, analysis: Duration::ZERO, operations: ring(3, 12) })
     }
 
     /// Report progress.

@@ -162,6 +162,7 @@ pub enum Trail {
 }
 
 /// Everything.
+#[derive(Clone, Debug)]
 pub struct App {
     /// The traces.
     pub title: String,
