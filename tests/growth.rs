@@ -298,7 +298,9 @@ fn definitions_of_an_archive_take_time_and_memory_in_proportion() {
 fn options_take_time_and_memory_in_proportion() {
     let recorded = fixture("snap");
     let mut wrong = String::new();
-    for (option, value) in [("--slow", "duration>=1us"), ("--symbols", "/nonexistent")] {
+    for (option, value) in
+        [("--slow", "duration>=1us"), ("--fast", "duration>=1us"), ("--symbols", "/nonexistent"), ("--symbols", ".")]
+    {
         let words = |n: usize| {
             let mut words = vec!["explain"];
             (0..n).for_each(|_| words.extend([option, value]));
@@ -309,6 +311,27 @@ fn options_take_time_and_memory_in_proportion() {
         if large_time > MOST * MOST * time.max(LEAST) || large_memory > MOST * MOST * memory {
             writeln!(wrong, "{option}: {sizes:?}").unwrap();
         }
+    }
+    assert!(wrong.is_empty(), "{wrong}");
+}
+
+/// A file that an option names: old and new names of functions, handlers of interrupts.
+#[test]
+fn files_of_options_take_time_and_memory_in_proportion() {
+    let rename = |i| format!("\"old{i}\" = \"new{i}\"\n");
+    let handler = |i| format!("[[handler]]\nname = \"device{i}\"\nmeans = \"network\"\n");
+    let files: [(&str, &str, &dyn Fn(usize) -> String); 2] = [
+        ("--functions", ".functions.toml", &|n| many(n, rename)),
+        ("--handlers", ".handlers.toml", &|n| many(n, handler)),
+    ];
+    let mut wrong = String::new();
+    for (option, name, text) in files {
+        let write = |n: usize, trace: &Path| {
+            ask::copy(&fixture("snap"), trace);
+            // A hidden file is no stream.
+            std::fs::write(trace.join(name), text(n)).unwrap();
+        };
+        wrong.extend(outgrows(option, 40_000, &["explain", option, name], &write));
     }
     assert!(wrong.is_empty(), "{wrong}");
 }
