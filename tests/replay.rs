@@ -66,11 +66,11 @@ fn what_the_fuzzers_ask_is_answered() {
     let wanted: Option<usize> = std::env::var("WHYSLOW_INPUTS").ok().and_then(|n| n.parse().ok());
     let only = std::env::var("WHYSLOW_TARGET").ok();
     let start: u64 = std::env::var("WHYSLOW_SEED").ok().and_then(|n| n.parse().ok()).unwrap_or(1);
-    for (name, ask) in targets::TARGETS {
-        if only.as_ref().is_some_and(|only| only != name) {
-            continue;
-        }
-        let known = [seeds(name), stored("kept", name), stored("found", name)].concat();
+    let wanted_targets = targets::TARGETS.into_iter().filter(|(name, _)| only.as_ref().is_none_or(|only| only == name));
+    // All before the first is asked: one of them is a database, which the program itself builds.
+    let all: Vec<_> = wanted_targets.map(|(name, ask)| (name, ask, seeds(name))).collect();
+    for (name, ask, seeds) in all {
+        let known = [seeds, stored("kept", name), stored("found", name)].concat();
         let inputs = wanted.unwrap_or(if QUICK.contains(&name) { INPUTS } else { INPUTS / 10 });
         let mut dice = Dice(0x5eed_0000_0000_0000 | start);
         let mutations = (0..inputs).map(|_| mutated(&known, &mut dice));

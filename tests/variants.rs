@@ -122,6 +122,8 @@ fn differs(fixture: &Fixture, expected: Expected, answer: &Result<Value, String>
     let by = [&first["by"]["process"], &first["by"]["thread"]];
     let mut words: Vec<&str> = first["path"].as_array().unwrap().iter().filter_map(Value::as_str).collect();
     words.extend(first["by"]["function"].as_str());
+    // Who rewrites a trace may drop what proves the executables: then their names are marked.
+    words.iter_mut().for_each(|w| *w = w.trim_end_matches('?'));
     let named = fixture.functions.iter().any(|f| words.contains(f));
     let right = first["kind"] == fixture.kind && by.iter().any(|b| **b == fixture.by);
     let confident = answer["verdict"]["confident"] == true;

@@ -76,7 +76,8 @@ fn database() -> Vec<u8> {
     let words =
         ["whyslow".into(), "build".into(), "--no-sandbox".into(), "-o".into(), path.clone().into(), trace.into()];
     let cli::Parsed::Run(common, request) = cli::parse(words) else { panic!("`build` is a command") };
-    assert!(command::run(&common, request).is_ok_and(|status| status == 0), "a database can be built");
+    let built = command::run(&common, request);
+    assert!(matches!(built, Ok(0)), "a database can be built: {built:?}");
     fs::read(path).expect("the database")
 }
 

@@ -7,6 +7,7 @@
 use super::chains::Chains;
 use super::walk::Side;
 use super::{Storage, Trace};
+use crate::base::text::copied;
 use crate::input::cursor::bits;
 use crate::input::tracepoint::{self, Raw, Step, Walk as _};
 
@@ -187,7 +188,7 @@ fn changed(side: Side, raw: &Raw<'_>, big: bool) -> Option<Changed> {
         base: word(8, 8)?,
         size: word(16, 8)?,
         offset: word(24, 8)?,
-        path: String::from_utf8_lossy(path).into_owned(),
+        path: copied(path),
         build_id: if side == Side::MapId { build_id() } else { None },
     };
     (pid > 0).then_some(Changed { clock: raw.clock, pid, change })
