@@ -21,6 +21,9 @@ fn main() -> ExitCode {
         whyslow::view::tui::give_back();
         file::remove_unfinished();
     });
+    // The standard library keeps what it knows of a thread outside of our allocator, and aborts where there is no room for it: this
+    // thread has its own now, and not when somebody first asks.
+    let _ = std::thread::current();
     // A limit on the size of files is an error of the write then, which has a line.
     let _ = signal_hook::flag::register(signal_hook::consts::SIGXFSZ, Arc::default());
     let (common, request) = match cli::parse(std::env::args_os()) {

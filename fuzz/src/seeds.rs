@@ -115,7 +115,7 @@ pub fn seeds(target: &str) -> Vec<Vec<u8>> {
         "declared" => texts(&[
             "[[task]]\nname = \"a\"\nbegin = \"b\"\nend = { event = \"c\", when = { x = 1 } }\nkey = [\"k\"]\n",
             include_str!("../../themes/dark.toml"),
-            "[[handler]]\nname = \"eth0\"\nmeans = \"network\"\n",
+            "network = [\"eth\", \"mlx5\"]\ndisk = [\"nvme\"]\n",
         ]),
         "command_line" => texts(&[
             "explain\0--slow\0duration>=1.5ms\0--fast\0cpu in 0..1us\0--fail-if\0p95>+5%\0/t",
