@@ -67,7 +67,8 @@ fn a_planted_sleep_is_found() {
     let answer: Value = serde_json::from_slice(&out.stdout).unwrap();
     let first = &answer["causes"][0];
     assert_eq!(first["kind"], "blocked.timer", "{first:#}");
-    assert!(first["path"].as_array().unwrap().iter().any(|f| f == "retry_backoff"), "{first:#}");
+    // Marked: the record tells neither a build id nor how much of the file was mapped.
+    assert!(first["path"].as_array().unwrap().iter().any(|f| f == "retry_backoff?"), "{first:#}");
     assert_eq!(answer["verdict"]["confident"], true, "{:#}", answer["verdict"]);
 }
 
