@@ -263,6 +263,8 @@ impl<'a> Resolver<'a> {
             let position_independent = image.position_independent;
             let extent = match image.offset {
                 Some(offset) => Extent::Part { offset, bytes: image.size },
+                // Where code is mapped, and not how much of it.
+                None if image.size == CODE => Extent::Loaded { bytes: 0, position_independent },
                 None => Extent::Loaded { bytes: image.size, position_independent },
             };
             let wanted = Wanted {
