@@ -110,6 +110,7 @@ pub(super) fn kernel(name: &str) -> Option<Meaning> {
     let name = &*dialect::event(name);
     match name {
         "sched_switch" => with(Shape::Switch, &[LEAVING, "next_tid|next_pid", "prev_state", "prev_comm", "next_comm"]),
+        "perf:switch_out" | "perf:switch_preempted" => bare(Shape::Switch, &[LEAVING, "next_tid", "prev_state"]),
         "sched_waking" => with(Shape::Waking, &["tid|pid", "target_cpu", "comm", "common_flags"]),
         "sched_wakeup" | "sched_ttwu" => with(Shape::Wakeup, &["tid|pid", "target_cpu", "comm", "common_flags"]),
         "sched_wakeup_new" => with(Shape::WakeNew, &["tid|pid", "target_cpu", "comm"]),

@@ -123,6 +123,11 @@ impl Attr {
         self.sample_type & CALLCHAIN != 0
     }
 
+    /// All its records end in the thread that they are about.
+    pub fn tells_threads(&self) -> bool {
+        self.flag(SAMPLE_ID_ALL) && self.sample_type & TID != 0
+    }
+
     /// Samples come with copies of the stack in user space, and the registers to unwind them from.
     pub fn has_copies(&self) -> bool {
         self.sample_type & REGS_USER != 0 && self.sample_type & STACK_USER != 0

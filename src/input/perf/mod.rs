@@ -275,8 +275,15 @@ fn faces(attrs: &[Attr], header: &Header) -> Vec<Face> {
         }
         faces.push(face);
     }
+    // The tracepoint says more, and has a stack.
+    let switches_told = faces.iter().any(|face| face.known_as.as_deref() == Some("sched_switch"));
     for side in Side::ALL {
-        faces.push(side.face());
+        let mut face = side.face();
+        let is_switch = matches!(side, Side::SwitchOut | Side::SwitchPreempted);
+        if is_switch && (switches_told || !attrs.iter().all(Attr::tells_threads)) {
+            face.known_as = Some(stream::Class::UNKNOWN);
+        }
+        faces.push(face);
     }
     faces
 }

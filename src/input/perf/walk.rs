@@ -19,6 +19,7 @@ pub const EXIT: u32 = 4;
 pub const FORK: u32 = 7;
 pub const SAMPLE: u32 = 9;
 pub const MMAP2: u32 = 10;
+const SWITCH_CPU_WIDE: u32 = 15;
 /// From here on records are perf's own.
 pub const USER: u32 = 64;
 
@@ -26,6 +27,9 @@ pub const USER: u32 = 64;
 pub const EXEC: u16 = 0x2000;
 /// MMAP2 with a build id in place of the inode.
 const BUILD_ID: u16 = 0x4000;
+/// A switch away from the thread, not to it; and one that did not ask for it.
+const OUT: u16 = 0x2000;
+const PREEMPTED: u16 = 0x4000;
 
 /// Classes of records that are no samples, behind those of the attrs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -50,11 +54,15 @@ pub enum Side {
     MapId,
     /// The ring was full.
     Lost,
+    /// A thread leaves its CPU to wait (`--switch-events`); the record of the one that comes says the same once more.
+    SwitchOut,
+    /// The same of a thread that could go on.
+    SwitchPreempted,
 }
 
 impl Side {
     /// All, in the order of their classes.
-    pub const ALL: [Side; 10] = [
+    pub const ALL: [Side; 12] = [
         Side::Comm,
         Side::CommExec,
         Side::CommBefore,
@@ -65,6 +73,8 @@ impl Side {
         Side::Map2,
         Side::MapId,
         Side::Lost,
+        Side::SwitchOut,
+        Side::SwitchPreempted,
     ];
 
     /// What a record of a type is; `None` for those that nobody asks for.
@@ -80,6 +90,9 @@ impl Side {
             MMAP2 if misc & BUILD_ID != 0 => Side::MapId,
             MMAP2 => Side::Map2,
             LOST => Side::Lost,
+            SWITCH_CPU_WIDE if misc & OUT == 0 => return None,
+            SWITCH_CPU_WIDE if misc & PREEMPTED != 0 => Side::SwitchPreempted,
+            SWITCH_CPU_WIDE => Side::SwitchOut,
             _ => return None,
         })
     }
@@ -93,6 +106,11 @@ impl Side {
         let range =
             || vec![signed("pid", 0), signed("tid", 4), word("addr", 8, 8), word("len", 16, 8), word("pgoff", 24, 8)];
         let tail = || [word("prot", 56, 4), word("flags", 60, 4), text("filename", 64)];
+        // The thread that leaves stands in what all records end with, first. It waits (1), for what is not said, or could go on (0).
+        let switch = |state| {
+            let state = Field::new("prev_state", 0, 0, Shape::Given(state));
+            vec![signed("prev_tid", 12), state, signed("next_tid", 4)]
+        };
         let (name, fields) = match self {
             Side::Comm => ("perf:comm", vec![signed("pid", 0), signed("tid", 4), text("comm", 8)]),
             Side::CommExec => ("perf:comm_exec", vec![signed("pid", 0), signed("tid", 4), text("comm", 8)]),
@@ -115,6 +133,8 @@ impl Side {
                 ("perf:mmap2_build_id", range().into_iter().chain(id).chain(tail()).collect())
             }
             Side::Lost => ("perf:lost", vec![word("id", 0, 8), word("lost", 8, 8)]),
+            Side::SwitchOut => ("perf:switch_out", switch(1)),
+            Side::SwitchPreempted => ("perf:switch_preempted", switch(0)),
         };
         Face { name: name.to_owned(), fields, ..Face::default() }
     }
@@ -197,7 +217,8 @@ impl<'a> RunWalk<'a> {
         let before = time == Some(0);
         let Some(side) = Side::of(kind, misc, before) else { return Ok(None) };
         self.clock = time.filter(|t| *t > 0).unwrap_or(if before { self.begin } else { self.clock });
-        let own = body.len().saturating_sub(layout.map_or(0, |l| l.trailer_bytes()));
+        let trailer = layout.filter(|_| !matches!(side, Side::SwitchOut | Side::SwitchPreempted));
+        let own = body.len().saturating_sub(trailer.map_or(0, |l| l.trailer_bytes()));
         let body = body.get(..own).unwrap_or(body);
         Ok(Some(Raw { class: ways.side(side), clock: self.clock, body, around: &[] }))
     }

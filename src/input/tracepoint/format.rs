@@ -31,6 +31,8 @@ pub enum Shape {
         /// Bytes of each integer; `None`: text.
         width: Option<u8>,
     },
+    /// An integer that the kind of the record says; nothing of it lies in the record.
+    Given(u64),
 }
 
 /// A field.
@@ -55,7 +57,7 @@ impl Field {
     /// True for integers, false for text; `None` for the others.
     pub fn is_number(&self) -> Option<bool> {
         match self.shape {
-            Shape::Number { .. } => Some(true),
+            Shape::Number { .. } | Shape::Given(_) => Some(true),
             Shape::Text | Shape::Elsewhere { width: None, .. } | Shape::Rest { width: None } => Some(false),
             _ => None,
         }

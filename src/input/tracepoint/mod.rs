@@ -421,6 +421,7 @@ pub(super) fn bytes_of<'a>(body: &'a [u8], field: &Field, big: bool) -> Option<&
     match field.shape {
         Shape::Number { .. } | Shape::Text | Shape::Words { .. } => body.get(field.at..)?.get(..field.size),
         Shape::Rest { .. } => body.get(field.at..),
+        Shape::Given(_) => None,
         Shape::Elsewhere { relative, .. } => {
             let word: [u8; 4] = body.get(field.at..)?.get(..4)?.try_into().ok()?;
             let word = if big { u32::from_be_bytes(word) } else { u32::from_le_bytes(word) };

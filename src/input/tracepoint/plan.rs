@@ -120,7 +120,7 @@ fn words() -> ctf::Shape {
 
 fn shape(field: &Field) -> ctf::Shape {
     match field.shape {
-        Shape::Number { .. } => ctf::Shape::Number(Appearance::Decimal),
+        Shape::Number { .. } | Shape::Given(_) => ctf::Shape::Number(Appearance::Decimal),
         Shape::Text | Shape::Elsewhere { width: None, .. } | Shape::Rest { width: None } => ctf::Shape::Text,
         Shape::Words { .. } | Shape::Elsewhere { .. } | Shape::Rest { .. } => words(),
     }
@@ -160,6 +160,9 @@ fn value<'a>(field: &Field, body: &'a [u8], big: bool) -> Option<Value<'a>> {
         } else {
             Value::Unsigned(unsigned)
         });
+    }
+    if let Shape::Given(value) = field.shape {
+        return Some(Value::Unsigned(value));
     }
     let bytes = bytes_of(body, field, big)?;
     Some(match field.shape {
