@@ -9,6 +9,7 @@ use super::{OpenError, ctf, ftrace, perf, tracepoint};
 use crate::base::notice::Notices;
 use crate::base::time::{Ns, Shift};
 use ctf::{Node, Sink};
+use foldhash::HashMap;
 use std::ops::Range;
 use std::path::Path;
 
@@ -162,6 +163,14 @@ impl Trace {
             Trace::Ctf(_) => None,
             Trace::Perf(t) => t.kernel_symbols(),
             Trace::Ftrace(t) => t.kernel_symbols(),
+        }
+    }
+
+    /// Build ids of files by their paths, where the recording tells them apart from where the files were mapped.
+    pub fn build_ids(&self) -> Option<&HashMap<Vec<u8>, Vec<u8>>> {
+        match self {
+            Trace::Perf(t) => Some(t.build_ids()).filter(|ids| !ids.is_empty()),
+            Trace::Ctf(_) | Trace::Ftrace(_) => None,
         }
     }
 

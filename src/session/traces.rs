@@ -294,6 +294,11 @@ impl Traces {
             symbols::unwind::unwind(&source.trace, places, work)?;
         }
         let (mut recording, mut notices) = self.record(&tasks, work)?;
+        for (at, source) in (0..).zip(&self.sources) {
+            if let Some(ids) = source.trace.build_ids() {
+                symbols::images::identify(&mut recording, at, ids);
+            }
+        }
         if !recording.wake_stacks.is_empty()
             && let Some(symbols) = symbols::kernel_symbols(places, &mut Notices::default())
         {

@@ -10,7 +10,7 @@
 //! program, of the earlier ones, and then of the process it was forked from. Cost: a binary search per look-up.
 //! ALGORITHMS.md section 5.2.
 
-use crate::analysis::recording::{HostId, ImageChange, ImageEvent};
+use crate::analysis::recording::{HostId, ImageChange, ImageEvent, Recording};
 use crate::base::names::NameId;
 use crate::base::time::Ns;
 use crate::event::image::CODE;
@@ -25,6 +25,24 @@ crate::handle! {
 const UNSIZED: u64 = 0x2000;
 /// Longest chain of forks that is followed to find an image.
 const FORK_DEPTH: usize = 32;
+
+/// Put the build ids that a trace tells of files, by their paths, to where the processes of its host have mapped them.
+pub fn identify(recording: &mut Recording, trace: u32, ids: &HashMap<Vec<u8>, Vec<u8>>) {
+    let mut identified = Vec::with_capacity(recording.images.len());
+    for event in std::mem::take(&mut recording.images) {
+        let id = match &event.change {
+            ImageChange::Load { base, path, .. } if recording.trace_of(event.host) == Some(trace) => {
+                let id = ids.get(recording.names.get(*path).as_bytes());
+                id.map(|id| ImageChange::BuildId { base: *base, id: id.as_slice().into() })
+            }
+            _ => None,
+        };
+        let id = id.map(|change| ImageEvent { change, ..event.clone() });
+        identified.push(event);
+        identified.extend(id);
+    }
+    recording.images = identified;
+}
 
 /// A mapped file.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -260,6 +278,7 @@ impl Spaces {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::analysis::story::Story;
 
     const HOST: HostId = HostId(0);
 
@@ -290,6 +309,21 @@ mod tests {
         assert_eq!(path(&spaces, 7, 21, 0x4fff), Some(2));
         assert_eq!(path(&spaces, 7, 21, 0x5000), None);
         assert_eq!(path(&spaces, 8, 21, 0x4000), None);
+    }
+
+    #[test]
+    fn build_ids_told_by_path_come_to_where_the_file_is_mapped() {
+        let mut story = Story::new(1);
+        story.0.traces = vec![(HOST, true)];
+        let [server, libc] = ["/srv/server", "/lib/libc.so"].map(|path| story.0.names.intern(path).0);
+        story.0.images = vec![load(0, 7, 0x4000, server), load(0, 7, 0x9000, libc)];
+        identify(&mut story.0, 0, &[(b"/srv/server".to_vec(), vec![1, 2])].into_iter().collect());
+        let spaces = Spaces::new(&story.0.images);
+        let id = |address| spaces.image(spaces.at(HOST, 7, 1)?, HOST, address)?.build_id.as_deref();
+        assert_eq!((id(0x4000), id(0x9000)), (Some(&[1u8, 2][..]), None));
+        // Another trace's files are others.
+        identify(&mut story.0, 1, &[(b"/lib/libc.so".to_vec(), vec![3])].into_iter().collect());
+        assert_eq!(story.0.images.len(), 3);
     }
 
     #[test]

@@ -115,6 +115,11 @@ impl Trace {
         let storage = self.storage();
         let mut changes: Vec<Changed> =
             storage.packets().filter_map(|at| storage.walk_of(at)).flat_map(changes).collect();
+        for change in &mut changes {
+            if let Change::Map { path, build_id: build_id @ None, .. } = &mut change.change {
+                *build_id = self.build_ids().get(path.as_bytes()).map(|id| id.as_slice().into());
+            }
+        }
         // Stable: those of one time stay as they were written.
         changes.sort_by_key(|change| change.clock);
         changes

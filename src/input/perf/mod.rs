@@ -24,6 +24,7 @@ use super::{OpenError, stream};
 use crate::base::notice::{Notice, Notices};
 use attr::{Attr, Attrs, COMM, COMM_EXEC, DEFER_CALLCHAIN, TASK, WRITE_BACKWARD};
 use chains::{Chains, Deferred};
+use foldhash::HashMap;
 use header::Header;
 use index::{Index, Run};
 use std::io::ErrorKind;
@@ -42,6 +43,8 @@ pub struct Storage {
     ways: Ways,
     threads: Threads,
     symbols: Option<Mapped>,
+    /// Build ids of files by their paths, where their records have none.
+    build_ids: HashMap<Vec<u8>, Vec<u8>>,
     /// Samples hold copies of the stack.
     copied: bool,
     /// Stacks that were recorded behind their samples.
@@ -54,6 +57,13 @@ impl Storage {
     fn run(&self, stream: usize, packet: usize) -> Option<(&Run, &(Mapped, String))> {
         let run = self.runs.get(stream)?.get(packet)?;
         Some((run, self.files.get(run.file as usize)?))
+    }
+}
+
+impl Trace {
+    /// What the header says of files by their paths; perf lists those that samples hit.
+    pub fn build_ids(&self) -> &HashMap<Vec<u8>, Vec<u8>> {
+        &self.storage().build_ids
     }
 }
 
@@ -189,8 +199,11 @@ pub fn open(path: &Path) -> Result<Trace, OpenError> {
     let symbols = kernel_symbols(&path.join("kcore_dir/kallsyms"), &mut notices);
     let files = files.into_iter().map(|(mapped, _, name)| (mapped, name)).collect();
     let copied = attrs.iter().any(Attr::has_copies);
-    let (deferred_chains, unwound) = (Chains::default(), OnceLock::new());
-    let mut storage = Storage { files, runs, ways, threads, symbols, copied, deferred: deferred_chains, unwound };
+    let unwound = OnceLock::new();
+    let build_ids = std::mem::take(&mut header.build_ids);
+    let deferred_chains = Chains::default();
+    let mut storage =
+        Storage { files, runs, ways, threads, symbols, build_ids, copied, deferred: deferred_chains, unwound };
     if !deferred.is_empty() {
         storage.deferred = storage.stacks_of(&deferred);
     }
