@@ -3,6 +3,10 @@
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
+#[path = "support/dice.rs"]
+mod dice;
+
+use dice::Dice;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 use std::time::{Duration, Instant};
@@ -19,18 +23,6 @@ const COMMANDS: [&[&str]; 5] = [
     &["query", "--json", "--attribute", "threads/*/state", "--points", "3"],
 ];
 const PATIENCE: Duration = Duration::from_secs(20);
-
-/// A small generator of one's own: the same rounds on every machine.
-struct Dice(u64);
-
-impl Dice {
-    fn roll(&mut self, sides: usize) -> usize {
-        self.0 ^= self.0 << 13;
-        self.0 ^= self.0 >> 7;
-        self.0 ^= self.0 << 17;
-        (self.0 % sides.max(1) as u64) as usize
-    }
-}
 
 fn fixture(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("fixtures/traces").join(name)

@@ -8,7 +8,7 @@ mod simulator;
 use serde_json::Value;
 use simulator::ctf_writer;
 use simulator::plants::{Generated, Plant, machine, words};
-use simulator::recorder::{BASE, Dialect, Events, IMAGE, Manner, Missing, record};
+use simulator::recorder::{BASE, Dialect, Events, IMAGE, Manner, Missing, Recorded, record};
 use simulator::{Machine, Op, World, turns};
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -55,16 +55,21 @@ fn one_seed_makes_one_machine_and_its_schedule_accounts_for_all_time() {
     }
 }
 
+/// The answer on the requests of a recorded machine.
+fn explained(recorded: &Recorded) -> Value {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_whyslow"));
+    command.args(["explain", "--json", "--task", "app:request", "--symbols"]).arg(&recorded.symbols);
+    let out = command.args(&recorded.traces).output().unwrap();
+    assert!(out.status.success(), "{}", String::from_utf8_lossy(&out.stderr));
+    serde_json::from_slice(&out.stdout).unwrap()
+}
+
 #[test]
 fn a_planted_sleep_is_found() {
     let world = sleeper(5);
     let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("machines-sleeper");
     let recorded = record(&world, &Manner::default(), &folder);
-    let mut command = Command::new(env!("CARGO_BIN_EXE_whyslow"));
-    command.args(["explain", "--json", "--task", "app:request", "--symbols"]).arg(&recorded.symbols);
-    let out = command.args(&recorded.traces).output().unwrap();
-    assert!(out.status.success(), "{}", String::from_utf8_lossy(&out.stderr));
-    let answer: Value = serde_json::from_slice(&out.stdout).unwrap();
+    let answer = explained(&recorded);
     let first = &answer["causes"][0];
     assert_eq!(first["kind"], "blocked.timer", "{first:#}");
     assert!(first["path"].as_array().unwrap().iter().any(|f| f == "retry_backoff"), "{first:#}");
@@ -162,11 +167,7 @@ fn a_kernel_worker_is_no_culprit_but_whose_work_it_does() {
     for missing in [vec![], vec![Missing::Work]] {
         let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("machines-put-off-{}", missing.len()));
         let recorded = record(&world, &Manner { missing, ..Manner::default() }, &folder);
-        let mut command = Command::new(env!("CARGO_BIN_EXE_whyslow"));
-        command.args(["explain", "--json", "--task", "app:request", "--symbols"]).arg(&recorded.symbols);
-        let out = command.args(&recorded.traces).output().unwrap();
-        assert!(out.status.success(), "{}", String::from_utf8_lossy(&out.stderr));
-        let answer: Value = serde_json::from_slice(&out.stdout).unwrap();
+        let answer = explained(&recorded);
         let first = &answer["causes"][0];
         assert_eq!(first["kind"], "blocked.thread", "{first:#}");
         assert_eq!(first["by"]["thread"], "backup", "{first:#}");

@@ -5,6 +5,10 @@
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
+#[path = "support/dice.rs"]
+mod dice;
+
+use dice::Dice;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -299,18 +303,6 @@ fn a_page_that_follows_a_loss_tells_of_it() {
     std::fs::write(&path, &bytes).unwrap();
     let (found, notices) = count::count(&open(&path).unwrap(), &Work::new(1)).unwrap();
     assert_eq!((found.discarded_events, notices.count(Notice::DiscardedEvents)), (77, 77));
-}
-
-/// A small generator of one's own: the same rounds on every machine.
-struct Dice(u64);
-
-impl Dice {
-    fn roll(&mut self, sides: usize) -> usize {
-        self.0 ^= self.0 << 13;
-        self.0 ^= self.0 >> 7;
-        self.0 ^= self.0 << 17;
-        (self.0 % sides.max(1) as u64) as usize
-    }
 }
 
 /// Whatever the bytes are: an answer, in time.

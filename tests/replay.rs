@@ -3,9 +3,12 @@
 //! `WHYSLOW_INPUTS` says of how many mutations for each target, `WHYSLOW_TARGET` of which target, `WHYSLOW_SEED` of which mutations.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, unused_qualifications)]
 
+#[path = "support/dice.rs"]
+mod dice;
 #[path = "../fuzz/src/lib.rs"]
 mod targets;
 
+use dice::Dice;
 use std::path::{Path, PathBuf};
 use targets::seeds::{root, seeds, stored};
 
@@ -13,18 +16,6 @@ use targets::seeds::{root, seeds, stored};
 const INPUTS: usize = 3_000;
 /// Targets whose inputs stay in memory.
 const QUICK: [&str; 3] = ["declared", "command_line", "keys"];
-
-/// A small generator of one's own: the same inputs on every machine.
-struct Dice(u64);
-
-impl Dice {
-    fn roll(&mut self, sides: usize) -> usize {
-        self.0 ^= self.0 << 13;
-        self.0 ^= self.0 >> 7;
-        self.0 ^= self.0 << 17;
-        (self.0 % sides.max(1) as u64) as usize
-    }
-}
 
 /// One to four strokes: bytes changed, removed, doubled, put elsewhere; numbers at the edges.
 fn mutated(seeds: &[Vec<u8>], dice: &mut Dice) -> Vec<u8> {

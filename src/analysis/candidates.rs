@@ -32,12 +32,15 @@ pub struct Candidate {
     pub executions: usize,
     /// What the slowest twentieth takes beyond the median.
     pub tail_ns: Ns,
+    /// Whose it is.
+    pub standing: Standing,
 }
 
 /// Who is asked about first; the last comes first.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
-enum Standing {
+pub enum Standing {
     #[default]
+    /// Of others.
     Other,
     /// Of those that did most.
     DidMost,
@@ -113,19 +116,17 @@ fn tail(durations: &mut [Ns]) -> (Ns, usize, Ns) {
 
 /// The most promising first: by whose they are, then by what their tails take.
 fn ranked(activity: &Activity, tasks: BTreeMap<Derived, Durations>) -> Vec<Candidate> {
-    let mut all: Vec<(Standing, Candidate)> = Vec::new();
+    let mut all: Vec<Candidate> = Vec::new();
     for (task, mut by_name) in tasks {
         let tails: Vec<(Ns, Standing)> =
             by_name.iter_mut().map(|(name, durations)| (tail(durations).0, activity.standing(name))).collect();
         let standing = tails.iter().max().map_or(Standing::Other, |(_, standing)| *standing);
         let mut durations: Vec<Ns> = by_name.into_values().flatten().collect();
         let (tail_ns, ..) = tail(&mut durations);
-        all.push((standing, Candidate { task, executions: durations.len(), tail_ns }));
+        all.push(Candidate { task, executions: durations.len(), tail_ns, standing });
     }
-    all.sort_by(|(a_standing, a), (b_standing, b)| {
-        b_standing.cmp(a_standing).then(b.tail_ns.cmp(&a.tail_ns)).then_with(|| a.task.cmp(&b.task))
-    });
-    all.into_iter().map(|(_, candidate)| candidate).collect()
+    all.sort_by(|a, b| b.standing.cmp(&a.standing).then(b.tail_ns.cmp(&a.tail_ns)).then_with(|| a.task.cmp(&b.task)));
+    all
 }
 
 /// Where threads of one name wait, and between which waits: by name, by call, the turns' durations and all waits.

@@ -46,7 +46,7 @@ pub(super) fn unseen(e: &Evidence<'_>, cause: &Cause) -> Option<String> {
         }
     }
     (at_least(there, longer, usual) >= LIKELY).then(|| {
-        "interrupts were not recorded, and the slow executions run longer where all of them run: interrupts may have had the CPU (record irq_handler_entry and irq_softirq_entry)".to_owned()
+        "interrupts were not recorded, and the slow executions spend their extra CPU time in the same code as the fast ones, so it may have gone to interrupts (record irq_handler_entry and irq_softirq_entry)".to_owned()
     })
 }
 

@@ -8,7 +8,7 @@
 
 use super::asked::Asked;
 use super::traces::Traces;
-use crate::analysis::candidates::{self, Activity, Candidate, ENOUGH};
+use crate::analysis::candidates::{self, Activity, Candidate, ENOUGH, Standing};
 use crate::analysis::derived;
 use crate::analysis::executions::{MarksByTask, Rule};
 use crate::analysis::functions;
@@ -171,17 +171,24 @@ impl Traces {
         for (all, what) in [(loops, "the loop"), (calls, "the system call"), (functions, "the function")] {
             let (often, seldom): (Vec<Candidate>, Vec<Candidate>) =
                 all.into_iter().partition(|c| c.executions >= ENOUGH);
-            let most = "with the most extra time in its slowest executions, of the processes that did most";
+            let most = |candidate: &Candidate| {
+                let whose = match candidate.standing {
+                    Standing::Command => ", of the command that was recorded",
+                    Standing::DidMost => ", of the processes that did most",
+                    Standing::Other => "",
+                };
+                format!("with the most extra time in its slowest executions{whose}")
+            };
             for (rank, candidate) in often.into_iter().take(TRIED).enumerate() {
                 let why = match (what, rank) {
                     ("the loop", _) => "the turns of a loop that threads of one name go through unevenly".to_owned(),
-                    (_, 0) => format!("{what} {most}"),
-                    _ => format!("{what} that answers first, of those {most}"),
+                    (_, 0) => format!("{what} {}", most(&candidate)),
+                    _ => format!("{what} that answers first, of those {}", most(&candidate)),
                 };
                 enough.extend(self.trial(asked, pairs, &candidate.task, why, with)?);
             }
             for candidate in seldom.into_iter().take(1) {
-                let why = format!("{what} {most}");
+                let why = format!("{what} {}", most(&candidate));
                 few.extend(self.trial(asked, pairs, &candidate.task, why, with)?);
             }
         }

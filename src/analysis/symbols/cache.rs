@@ -16,6 +16,10 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 /// A [`FileKey`] that outlives the resolver.
 type Key = (NameId, Option<Box<[u8]>>, Option<Extent>, Count);
 
+fn key(file: FileKey<'_>) -> Key {
+    (file.path, file.build_id.map(Into::into), file.extent, file.count)
+}
+
 /// What is known of a file.
 #[derive(Clone, Debug)]
 pub(super) struct Known {
@@ -36,13 +40,13 @@ pub struct SymbolCache {
 
 impl SymbolCache {
     /// What is known of a file.
-    pub(super) fn get(&self, (path, build_id, extent, count): FileKey<'_>) -> Option<Arc<Known>> {
-        locked(&self.files).get(&(path, build_id.map(Into::into), extent, count)).cloned()
+    pub(super) fn get(&self, file: FileKey<'_>) -> Option<Arc<Known>> {
+        locked(&self.files).get(&key(file)).cloned()
     }
 
     /// Keep what is known of a file.
-    pub(super) fn put(&self, (path, build_id, extent, count): FileKey<'_>, known: Arc<Known>) {
-        locked(&self.files).insert((path, build_id.map(Into::into), extent, count), known);
+    pub(super) fn put(&self, file: FileKey<'_>, known: Arc<Known>) {
+        locked(&self.files).insert(key(file), known);
     }
 
     /// Where an executable lies, if at fixed addresses; found out by `find` once.

@@ -20,19 +20,18 @@ use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom};
 use std::path::Path;
 use std::rc::Rc;
-use std::sync::Arc;
 
 type Reader<'a> = EndianSlice<'a, RunTimeEndian>;
-type Cache = ReadCache<Told>;
+pub(super) type Cache = ReadCache<Told>;
 
 /// A file that remembers whether reading it failed: whoever parses what it holds takes that for a part that is not there.
-struct Told {
+pub(super) struct Told {
     file: File,
-    failed: Rc<Cell<bool>>,
+    pub failed: Rc<Cell<bool>>,
 }
 
 impl Told {
-    fn open(path: &Path) -> io::Result<Told> {
+    pub fn open(path: &Path) -> io::Result<Told> {
         Ok(Told { file: open_regular(path)?, failed: Rc::default() })
     }
 }
@@ -110,7 +109,7 @@ pub struct Segment {
     pub address: u64,
 }
 
-fn segment<'a>(segment: impl ObjectSegment<'a>) -> Segment {
+pub(super) fn segment<'a>(segment: impl ObjectSegment<'a>) -> Segment {
     let (offset, size) = segment.file_range();
     Segment { offset, size, address: segment.address() }
 }
@@ -121,46 +120,8 @@ pub fn own_address(segments: &[Segment], offset: u64) -> u64 {
     segments.iter().find(holds).map_or(offset, |s| s.address.wrapping_add(offset - s.offset))
 }
 
-/// A section: its address and its bytes.
-pub type Section = Option<(u64, Arc<[u8]>)>;
-
-/// What says of each place in a file's code where the caller's registers are.
-#[derive(Clone, Debug, Default)]
-pub struct UnwindTables {
-    /// Lowest address.
-    pub base: u64,
-    /// The parts that are loaded.
-    pub segments: Vec<Segment>,
-    /// The table, and its index.
-    pub eh_frame: Section,
-    /// See [`Self::eh_frame`].
-    pub eh_frame_hdr: Section,
-    /// The table of files that have it among what debuggers read.
-    pub debug_frame: Section,
-}
-
-/// The unwind tables of a file.
-pub fn unwind_tables(path: &Path) -> io::Result<UnwindTables> {
-    let told = Told::open(path)?;
-    let failed = Rc::clone(&told.failed);
-    let cache = Cache::new(told);
-    let elf = object::File::parse(&cache).map_err(io::Error::other)?;
-    let section = |name: &str| {
-        let section = elf.section_by_name(name)?;
-        Some((section.address(), Arc::from(&*unpacked(&section)?)))
-    };
-    let tables = UnwindTables {
-        base: elf.segments().map(|s| s.address()).min().unwrap_or(0),
-        segments: elf.segments().map(segment).collect(),
-        eh_frame: section(".eh_frame"),
-        eh_frame_hdr: section(".eh_frame_hdr"),
-        debug_frame: section(".debug_frame"),
-    };
-    if failed.get() { Err(io::Error::other("it could not be read to its end")) } else { Ok(tables) }
-}
-
 /// The bytes of a section, unless it claims to unpack into far more than it holds.
-fn unpacked<'a>(section: &impl ObjectSection<'a>) -> Option<Cow<'a, [u8]>> {
+pub(super) fn unpacked<'a>(section: &impl ObjectSection<'a>) -> Option<Cow<'a, [u8]>> {
     let packed = section.compressed_data().ok()?;
     let held = (packed.data.len() as u64).saturating_mul(UNPACKED);
     if packed.uncompressed_size <= held { packed.decompress().ok() } else { None }

@@ -19,6 +19,7 @@ pub mod kernel;
 pub mod perf_map;
 pub mod proof;
 pub mod unwind;
+pub mod unwind_tables;
 
 use crate::analysis::recording::{HostId, RawStackId, Recording};
 use crate::base::names::{NameId, Names};
@@ -32,6 +33,7 @@ use foldhash::HashMap;
 use images::{SpaceId, Spaces};
 use perf_map::PerfMap;
 use proof::{Extent, MARK, Mapping, unmarked};
+use std::collections::BTreeSet;
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -66,8 +68,15 @@ pub struct UserFrame {
     pub address: u64,
 }
 
-/// A file as the trace knows it: path, build id, size where there is none, and how its addresses are counted.
-type FileKey<'a> = (NameId, Option<&'a [u8]>, Option<Extent>, Count);
+/// A file as the trace knows it, and how its addresses are counted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+struct FileKey<'a> {
+    path: NameId,
+    build_id: Option<&'a [u8]>,
+    /// Where there is no build id.
+    extent: Option<Extent>,
+    count: Count,
+}
 
 /// Where an address leads.
 #[derive(Clone, Copy)]
@@ -81,7 +90,7 @@ enum Target {
 struct TracedFile<'a> {
     key: FileKey<'a>,
     wanted: Wanted<'a>,
-    addresses: Vec<u64>,
+    addresses: BTreeSet<u64>,
 }
 
 impl TracedFile<'_> {
@@ -89,9 +98,7 @@ impl TracedFile<'_> {
     fn known(&self, places: &Places, cache: &SymbolCache) -> Arc<Known> {
         let before = cache.get(self.key);
         let is_new = |address: &u64| before.as_ref().is_none_or(|known| !known.places.contains_key(address));
-        let mut addresses: Vec<u64> = self.addresses.iter().copied().filter(is_new).collect();
-        addresses.sort_unstable();
-        addresses.dedup();
+        let addresses: Vec<u64> = self.addresses.iter().copied().filter(is_new).collect();
         let mut known = match before {
             Some(known) if addresses.is_empty() => return known,
             Some(known) => Arc::unwrap_or_clone(known),
@@ -102,7 +109,7 @@ impl TracedFile<'_> {
         };
         let told = match &known.found {
             Found::File { main, debug, .. } => {
-                let told = elf::places(main, debug.as_deref(), self.key.3, &addresses);
+                let told = elf::places(main, debug.as_deref(), self.key.count, &addresses);
                 told.map_err(|e| known.unread = Some(format!("{}: {e}", main.display()))).ok()
             }
             Found::Mismatch(_) | Found::Missing => None,
@@ -159,7 +166,7 @@ impl<'a> Resolver<'a> {
             |i| files[i].known(self.places, self.cache),
             |i, known| {
                 let file = &files[i];
-                let path = self.recording.names.get(file.key.0);
+                let path = self.recording.names.get(file.key.path);
                 let mut mark = "";
                 match &known.found {
                     Found::File { main, proved, .. } => {
@@ -177,11 +184,8 @@ impl<'a> Resolver<'a> {
                         notices.add(Notice::SymbolFileMismatch, 1, || other.display().to_string())
                     }
                 }
-                let mut addresses = file.addresses.clone();
-                addresses.sort_unstable();
-                addresses.dedup();
                 let place = |a: &u64| Some((*a, frames(path, *a, (known.places.get(a)?, mark), names)));
-                found.push(addresses.iter().filter_map(place).collect());
+                found.push(file.addresses.iter().filter_map(place).collect());
                 self.cache.put(file.key, known);
             },
         )?;
@@ -231,7 +235,7 @@ impl<'a> Resolver<'a> {
         let Some(Target::File(file, _)) = self.targets.get(&(stack.host, stack.pid, stack.space, address)) else {
             return false;
         };
-        let path = self.files.get(*file).map_or("", |f| self.recording.names.get(f.key.0));
+        let path = self.files.get(*file).map_or("", |f| self.recording.names.get(f.key.path));
         let name = path.rsplit('/').next().unwrap_or(path);
         TRACERS.iter().any(|tracer| name.starts_with(tracer))
     }
@@ -243,7 +247,7 @@ impl<'a> Resolver<'a> {
         }
         let target = self.target(stack, address);
         if let Target::File(file, address) = target {
-            self.files[file].addresses.push(address);
+            self.files[file].addresses.insert(address);
         }
         self.targets.insert(key, target);
     }
@@ -292,9 +296,10 @@ impl<'a> Resolver<'a> {
     }
 
     fn file(&mut self, path: NameId, wanted: Wanted<'a>, count: Count) -> usize {
-        let key = (path, wanted.build_id, wanted.mapping.extent.filter(|_| wanted.build_id.is_none()), count);
+        let extent = wanted.mapping.extent.filter(|_| wanted.build_id.is_none());
+        let key = FileKey { path, build_id: wanted.build_id, extent, count };
         *self.file_ids.entry(key).or_insert_with(|| {
-            self.files.push(TracedFile { key, wanted, addresses: Vec::new() });
+            self.files.push(TracedFile { key, wanted, addresses: BTreeSet::new() });
             self.files.len() - 1
         })
     }

@@ -6,21 +6,21 @@
 //! stack ends where its copy does, and where a file or its table is not found: what lies farther out is not known. Each file is opened once, packets are unwound side by side. Cost: some
 //! hundred nanoseconds for each frame.
 
-use super::elf;
+use super::elf::{Segment, own_address};
 use super::files::{self, Found, Places, Wanted};
 use super::images::{Image, Spaces};
 use super::proof::Mapping;
+use super::unwind_tables::{Section, UnwindTables};
 use crate::analysis::recording::{HostId, ImageChange, ImageEvent};
 use crate::base::names::Names;
 use crate::base::work::{Cancelled, Work, in_order};
 use crate::input::perf::chains::Chains;
-use crate::input::perf::copies::{Change, Changed, Copy, Machine, Registers};
+use crate::input::perf::copies::{Architecture, MapChange, MapEvent, Registers, StackCopy};
 use crate::input::{Trace, perf};
 use foldhash::HashMap;
 use framehop::aarch64::{CacheAarch64, PtrAuthMask, UnwindRegsAarch64, UnwinderAarch64};
 use framehop::x86_64::{CacheX86_64, UnwindRegsX86_64, UnwinderX86_64};
 use framehop::{ExplicitModuleSectionInfo, FrameAddress, Module, Unwinder};
-use std::path::Path;
 use std::sync::{Arc, OnceLock};
 
 /// Frames of a stack, at most; as deep as perf follows frame pointers.
@@ -31,29 +31,26 @@ const HOST: HostId = HostId(0);
 /// Unwind all copies of a recording, once; recordings without any are left as they are.
 pub fn unwind(trace: &Trace, places: &Places, work: &Work) -> Result<(), Cancelled> {
     let Trace::Perf(trace) = trace else { return Ok(()) };
-    let Some(machine) = trace.copied_on().filter(|_| !trace.is_unwound()) else { return Ok(()) };
-    match machine {
-        Machine::X86 => unwind_on::<X86>(trace, machine, places, work),
-        Machine::Arm => unwind_on::<Arm>(trace, machine, places, work),
+    let Some(architecture) = trace.copied_on().filter(|_| !trace.is_unwound()) else { return Ok(()) };
+    match architecture {
+        Architecture::X86 => unwind_on::<X86>(trace, architecture, places, work),
+        Architecture::Arm => unwind_on::<Arm>(trace, architecture, places, work),
     }
 }
 
 /// What differs between processors.
 trait Processor {
-    type Unwinder: Unwinder<Module = Module<Bytes>> + Default + Send + Sync;
+    type Unwinder: Unwinder<Module = Module<Arc<[u8]>>> + Default + Send + Sync;
     fn registers(from: &Registers) -> <Self::Unwinder as Unwinder>::UnwindRegs;
     fn cache() -> <Self::Unwinder as Unwinder>::Cache;
     /// A return address without the bits that sign it.
     fn address(signed: u64) -> u64;
 }
 
-/// Bytes of a section.
-type Bytes = Arc<[u8]>;
-
 struct X86;
 
 impl Processor for X86 {
-    type Unwinder = UnwinderX86_64<Bytes>;
+    type Unwinder = UnwinderX86_64<Arc<[u8]>>;
 
     fn registers(from: &Registers) -> UnwindRegsX86_64 {
         UnwindRegsX86_64::new(from.instruction, from.stack, from.frame)
@@ -71,7 +68,7 @@ impl Processor for X86 {
 struct Arm;
 
 impl Processor for Arm {
-    type Unwinder = UnwinderAarch64<Bytes>;
+    type Unwinder = UnwinderAarch64<Arc<[u8]>>;
 
     fn registers(from: &Registers) -> UnwindRegsAarch64 {
         // User space has 48 bits of address.
@@ -90,7 +87,7 @@ impl Processor for Arm {
 /// The unwind table of a file, and how its addresses come from places in it.
 struct Table<U> {
     unwinder: U,
-    segments: Vec<elf::Segment>,
+    segments: Vec<Segment>,
 }
 
 /// A file as the recording knows it: path and build id.
@@ -108,7 +105,7 @@ struct Unwinding<'a, P: Processor> {
 
 fn unwind_on<P: Processor>(
     trace: &perf::Trace,
-    machine: Machine,
+    architecture: Architecture,
     places: &Places,
     work: &Work,
 ) -> Result<(), Cancelled> {
@@ -117,7 +114,7 @@ fn unwind_on<P: Processor>(
     let spaces = Spaces::new(&changes.iter().flat_map(|change| events(change, &mut names)).collect::<Vec<_>>());
     let mut files: HashMap<FileKey, OnceLock<_>> = HashMap::default();
     for change in changes {
-        if let Change::Map { path, build_id, .. } = change.change {
+        if let MapChange::Map { path, build_id, .. } = change.change {
             files.entry((path, build_id)).or_default();
         }
     }
@@ -128,13 +125,13 @@ fn unwind_on<P: Processor>(
     let make = |at: usize| {
         let mut cache = P::cache();
         let mut cut = 0;
-        let one = |copy: Copy<'_>| {
+        let one = |copy: StackCopy<'_>| {
             let (stack, whole) = unwinding.stack(&copy, &mut cache);
             cut += u64::from(!whole);
             (copy.at, stack)
         };
         let packet = packets.get(at).copied().unwrap_or_default();
-        let stacks: Vec<(usize, Vec<u64>)> = trace.copies(packet, machine).into_iter().map(one).collect();
+        let stacks: Vec<(usize, Vec<u64>)> = trace.copies(packet, architecture).into_iter().map(one).collect();
         work.progress.step(1);
         (packet, stacks, cut)
     };
@@ -148,12 +145,12 @@ fn unwind_on<P: Processor>(
 }
 
 /// A change as the spaces take it.
-fn events(changed: &Changed, names: &mut Names) -> Vec<ImageEvent> {
+fn events(changed: &MapEvent, names: &mut Names) -> Vec<ImageEvent> {
     let event = |change| ImageEvent { time: changed.clock as i64, host: HOST, pid: changed.pid, change };
     match &changed.change {
-        Change::Exec => vec![event(ImageChange::Exec { path: names.intern("") })],
-        Change::Fork { parent } => vec![event(ImageChange::Fork { parent_pid: *parent })],
-        Change::Map { base, size, offset, path, build_id } => {
+        MapChange::Exec => vec![event(ImageChange::Exec { path: names.intern("") })],
+        MapChange::Fork { parent } => vec![event(ImageChange::Fork { parent_pid: *parent })],
+        MapChange::Map { base, size, offset, path, build_id } => {
             let path = names.intern(path);
             let offset = Some(*offset);
             let load = ImageChange::Load { base: *base, size: *size, path, position_independent: true, offset };
@@ -165,7 +162,7 @@ fn events(changed: &Changed, names: &mut Names) -> Vec<ImageEvent> {
 
 impl<P: Processor> Unwinding<'_, P> {
     /// The addresses of a copied stack, innermost first, and whether its end was reached.
-    fn stack(&self, copy: &Copy<'_>, cache: &mut <P::Unwinder as Unwinder>::Cache) -> (Vec<u64>, bool) {
+    fn stack(&self, copy: &StackCopy<'_>, cache: &mut <P::Unwinder as Unwinder>::Cache) -> (Vec<u64>, bool) {
         let space = self.spaces.at(HOST, copy.pid, copy.clock as i64);
         let mut registers = P::registers(&copy.registers);
         let mut read = |address: u64| {
@@ -187,7 +184,7 @@ impl<P: Processor> Unwinding<'_, P> {
             }
             let own = |image: &Image, table: &Table<P::Unwinder>| {
                 let place = here.wrapping_sub(behind).wrapping_sub(image.base).wrapping_add(image.offset.unwrap_or(0));
-                elf::own_address(&table.segments, place).wrapping_add(behind)
+                own_address(&table.segments, place).wrapping_add(behind)
             };
             let (unwinder, at) =
                 table.map_or((&self.without, here), |(image, table)| (&table.unwinder, own(image, table)));
@@ -215,9 +212,9 @@ impl<P: Processor> Unwinding<'_, P> {
         // Parts of files, which perf tells, disprove none; whether it is the right one the marks of its names say.
         let wanted = Wanted { path, build_id, debug_link: None, mapping: Mapping::default() };
         let Found::File { main, .. } = files::find(wanted, self.places) else { return None };
-        let read = elf::unwind_tables(&main).ok()?;
+        let read = UnwindTables::read(&main).ok()?;
         let mut unwinder = P::Unwinder::default();
-        let section = |section: elf::Section| {
+        let section = |section: Section| {
             section.map_or((None, None), |(at, bytes)| (Some(at..at.saturating_add(bytes.len() as u64)), Some(bytes)))
         };
         let (eh_frame_svma, eh_frame) = section(read.eh_frame);
@@ -231,10 +228,9 @@ impl<P: Processor> Unwinding<'_, P> {
             debug_frame: read.debug_frame.map(|(_, bytes)| bytes),
             ..ExplicitModuleSectionInfo::default()
         };
-        let name = Path::new(path).to_string_lossy().into_owned();
         // Addresses are the file's own, wherever a process has mapped it; they are counted in 32 bits.
         let reach = read.base..read.base.saturating_add(u64::from(u32::MAX));
-        unwinder.add_module(Module::new(name, reach, read.base, info));
+        unwinder.add_module(Module::new(path.to_owned(), reach, read.base, info));
         Some(Table { unwinder, segments: read.segments })
     }
 }

@@ -13,7 +13,7 @@ use crate::input::tracepoint::{self, Raw, Step, Walk as _};
 
 /// What a recording says of the files that processes have mapped.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Change {
+pub enum MapChange {
     /// A part of a file lies here from now on.
     Map {
         /// First address.
@@ -38,18 +38,18 @@ pub enum Change {
 
 /// A change, when, and of which process.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Changed {
+pub struct MapEvent {
     /// The recorder's clock.
     pub clock: u64,
     /// The process.
     pub pid: i32,
     /// What changed.
-    pub change: Change,
+    pub change: MapChange,
 }
 
 /// The processor that the registers are of.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Machine {
+pub enum Architecture {
     /// x86-64.
     X86,
     /// 64-bit ARM.
@@ -71,7 +71,7 @@ pub struct Registers {
 
 /// One copy of a stack.
 #[derive(Clone, Copy, Debug)]
-pub struct Copy<'a> {
+pub struct StackCopy<'a> {
     /// Where its record begins in the packet.
     pub at: usize,
     /// The recorder's clock.
@@ -84,12 +84,12 @@ pub struct Copy<'a> {
     pub stack: &'a [u8],
 }
 
-impl Machine {
+impl Architecture {
     /// Of a name that `uname -m` gives.
-    fn named(name: &str) -> Option<Machine> {
+    fn named(name: &str) -> Option<Architecture> {
         match name {
-            "x86_64" => Some(Machine::X86),
-            "aarch64" => Some(Machine::Arm),
+            "x86_64" => Some(Architecture::X86),
+            "aarch64" => Some(Architecture::Arm),
             _ => None,
         }
     }
@@ -97,26 +97,26 @@ impl Machine {
     /// Numbers of instruction, stack, frame and link register (`arch/*/include/uapi/asm/perf_regs.h`).
     fn numbers(self) -> (u32, u32, u32, Option<u32>) {
         match self {
-            Machine::X86 => (8, 7, 6, None),
-            Machine::Arm => (32, 31, 29, Some(30)),
+            Architecture::X86 => (8, 7, 6, None),
+            Architecture::Arm => (32, 31, 29, Some(30)),
         }
     }
 }
 
 impl Trace {
     /// The processor whose stacks were copied; `None` where none were, or where they cannot be unwound.
-    pub fn copied_on(&self) -> Option<Machine> {
-        let machine = self.environment("architecture").and_then(Machine::named)?;
-        self.storage().copied.then_some(machine)
+    pub fn copied_on(&self) -> Option<Architecture> {
+        let architecture = self.environment("architecture").and_then(Architecture::named)?;
+        self.storage().copied.then_some(architecture)
     }
 
     /// All changes of mappings, in order of time.
-    pub fn mapped(&self) -> Vec<Changed> {
+    pub fn mapped(&self) -> Vec<MapEvent> {
         let storage = self.storage();
-        let mut changes: Vec<Changed> =
+        let mut changes: Vec<MapEvent> =
             storage.packets().filter_map(|at| storage.walk_of(at)).flat_map(changes).collect();
         for change in &mut changes {
-            if let Change::Map { path, build_id: build_id @ None, .. } = &mut change.change {
+            if let MapChange::Map { path, build_id: build_id @ None, .. } = &mut change.change {
                 *build_id = self.build_ids().get(path.as_bytes()).map(|id| id.as_slice().into());
             }
         }
@@ -131,14 +131,14 @@ impl Trace {
     }
 
     /// The copies of a packet, as they follow each other.
-    pub fn copies(&self, at: (usize, usize), machine: Machine) -> Vec<Copy<'_>> {
+    pub fn copies(&self, at: (usize, usize), architecture: Architecture) -> Vec<StackCopy<'_>> {
         let storage = self.storage();
         let Some(mut walk) = storage.walk_of(at) else { return Vec::new() };
         let mut copies = Vec::new();
         while let Step::Record(raw) = walk.next() {
             let Some(layout) = storage.ways.attrs.layouts.get(raw.class.index()) else { continue };
             let (Some(copied), Some((pid, _))) = (layout.copied(raw.around), layout.ids(raw.around)) else { continue };
-            let (instruction, stack, frame, link) = machine.numbers();
+            let (instruction, stack, frame, link) = architecture.numbers();
             let register = |number| copied.register(number);
             let (Some(instruction), Some(stack), Some(frame)) =
                 (register(instruction), register(stack), register(frame))
@@ -147,7 +147,7 @@ impl Trace {
             };
             let link = link.and_then(register).unwrap_or(0);
             let registers = Registers { instruction, stack, frame, link };
-            copies.push(Copy { at: walk.begun(), clock: raw.clock, pid, registers, stack: copied.stack });
+            copies.push(StackCopy { at: walk.begun(), clock: raw.clock, pid, registers, stack: copied.stack });
         }
         copies
     }
@@ -164,7 +164,7 @@ impl Trace {
     }
 }
 
-fn changes(mut walk: super::walk::RunWalk<'_>) -> Vec<Changed> {
+fn changes(mut walk: super::walk::RunWalk<'_>) -> Vec<MapEvent> {
     let mut found = Vec::new();
     while let Step::Record(raw) = walk.next() {
         let side = walk.side(raw.class);
@@ -173,30 +173,30 @@ fn changes(mut walk: super::walk::RunWalk<'_>) -> Vec<Changed> {
     found
 }
 
-fn changed(side: Side, raw: &Raw<'_>, big: bool) -> Option<Changed> {
+fn changed(side: Side, raw: &Raw<'_>, big: bool) -> Option<MapEvent> {
     let word = |at: u64, size: u32| bits(raw.body, at * 8, size * 8, big);
     let id = |at: u64| word(at, 4).map(|id| id as u32 as i32);
     let pid = id(0)?;
     let path_at = match side {
         Side::Map => 32,
         Side::Map2 | Side::MapId => 64,
-        Side::CommExec => return Some(Changed { clock: raw.clock, pid, change: Change::Exec }),
+        Side::CommExec => return Some(MapEvent { clock: raw.clock, pid, change: MapChange::Exec }),
         Side::Fork if id(4)? != pid => {
-            return Some(Changed { clock: raw.clock, pid, change: Change::Fork { parent: id(4)? } });
+            return Some(MapEvent { clock: raw.clock, pid, change: MapChange::Fork { parent: id(4)? } });
         }
         _ => return None,
     };
     let path = raw.body.get(path_at..)?;
     let path = path.get(..memchr::memchr(0, path).unwrap_or(path.len()))?;
     let build_id = || raw.body.get(36..56)?.get(..usize::from(*raw.body.get(32)?).min(20)).map(Into::into);
-    let change = Change::Map {
+    let change = MapChange::Map {
         base: word(8, 8)?,
         size: word(16, 8)?,
         offset: word(24, 8)?,
         path: copied(path),
         build_id: if side == Side::MapId { build_id() } else { None },
     };
-    (pid > 0).then_some(Changed { clock: raw.clock, pid, change })
+    (pid > 0).then_some(MapEvent { clock: raw.clock, pid, change })
 }
 
 impl Storage {

@@ -201,9 +201,8 @@ pub fn open(path: &Path) -> Result<Trace, OpenError> {
     let copied = attrs.iter().any(Attr::has_copies);
     let unwound = OnceLock::new();
     let build_ids = std::mem::take(&mut header.build_ids);
-    let deferred_chains = Chains::default();
-    let mut storage =
-        Storage { files, runs, ways, threads, symbols, build_ids, copied, deferred: deferred_chains, unwound };
+    let none = Chains::default();
+    let mut storage = Storage { files, runs, ways, threads, symbols, build_ids, copied, deferred: none, unwound };
     if !deferred.is_empty() {
         storage.deferred = storage.stacks_of(&deferred);
     }

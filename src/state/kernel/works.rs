@@ -9,7 +9,7 @@
 use super::machine::Machine;
 use crate::base::time::{Ns, Span};
 use crate::event::kernel_thread::{is_handed_work, is_worker};
-use crate::state::recording::{HostId, Service, ThreadId};
+use crate::state::recording::{HostId, Service, Thread, ThreadId};
 use foldhash::HashMap;
 
 /// Work that waits to be run.
@@ -119,8 +119,7 @@ impl Machine {
     pub(super) fn hand_work(&mut self, thread: ThreadId, t: Ns, waker: ThreadId) {
         let names = &self.out.names;
         let [own, wakers] = [thread, waker].map(|id| &self.lives[id.index()].thread);
-        let name =
-            |names_of: &crate::state::recording::Thread| names_of.names.last().map_or("", |(_, n)| names.get(*n));
+        let name = |thread: &Thread| thread.names.last().map_or("", |(_, name)| names.get(*name));
         let (own_name, wakers_name) = (name(own), name(wakers));
         if is_handed_work(own_name) && own.is_kernel(names) && !(is_worker(own_name) && is_worker(wakers_name)) {
             self.works.hand(thread, t, waker);

@@ -1,0 +1,51 @@
+//! What an executable says of how to get from a function to its caller.
+//!
+//! In: a file. Out: its unwind tables (`.eh_frame` with its index, `.debug_frame`) and which of its parts are loaded where. Nothing of
+//! them is interpreted here ([`super::unwind`]). Cost: the sections are read whole. LSB Core, "Exception Frames"; DWARF 5, section 6.4.
+
+use super::elf::{Cache, Segment, Told, segment, unpacked};
+use object::{Object, ObjectSection, ObjectSegment};
+use std::io;
+use std::path::Path;
+use std::rc::Rc;
+use std::sync::Arc;
+
+/// A section: its address and its bytes.
+pub type Section = Option<(u64, Arc<[u8]>)>;
+
+/// What says of each place in a file's code where the caller's registers are.
+#[derive(Clone, Debug, Default)]
+pub struct UnwindTables {
+    /// Lowest address.
+    pub base: u64,
+    /// The parts that are loaded.
+    pub segments: Vec<Segment>,
+    /// The table, and its index.
+    pub eh_frame: Section,
+    /// See [`Self::eh_frame`].
+    pub eh_frame_hdr: Section,
+    /// The table of files that have it among what debuggers read.
+    pub debug_frame: Section,
+}
+
+impl UnwindTables {
+    /// Of a file; the error is that of opening or reading it.
+    pub fn read(path: &Path) -> io::Result<UnwindTables> {
+        let told = Told::open(path)?;
+        let failed = Rc::clone(&told.failed);
+        let cache = Cache::new(told);
+        let elf = object::File::parse(&cache).map_err(io::Error::other)?;
+        let section = |name: &str| {
+            let section = elf.section_by_name(name)?;
+            Some((section.address(), Arc::from(&*unpacked(&section)?)))
+        };
+        let tables = UnwindTables {
+            base: elf.segments().map(|s| s.address()).min().unwrap_or(0),
+            segments: elf.segments().map(segment).collect(),
+            eh_frame: section(".eh_frame"),
+            eh_frame_hdr: section(".eh_frame_hdr"),
+            debug_frame: section(".debug_frame"),
+        };
+        if failed.get() { Err(io::Error::other("it could not be read to its end")) } else { Ok(tables) }
+    }
+}
