@@ -10,9 +10,9 @@ use std::time::Instant;
 use whyslow::analysis::patterns::measure::Settings;
 use whyslow::analysis::symbols::files::Places;
 use whyslow::base::work::Work;
-use whyslow::cli::{self, Parsed};
 use whyslow::compare::Request;
-use whyslow::session::{self, Session};
+use whyslow::input::Argument;
+use whyslow::session::{self, OpenOptions, Session};
 use whyslow::view::tui::app::App;
 use whyslow::view::tui::counts::Counter;
 use whyslow::view::tui::jobs::Done;
@@ -111,13 +111,10 @@ fn press(app: &mut App, key: &str) -> anyhow::Result<f64> {
 
 /// The interface over a recording, with all that it finds.
 fn interface(traces: &[PathBuf], programs: Option<PathBuf>, s: f64) -> anyhow::Result<App> {
-    let traces = traces.iter().map(|t| t.clone().into_os_string());
-    let arguments = ["whyslow".into(), "anomalies".into()].into_iter().chain(traces);
-    let Parsed::Run(common, _) = cli::parse(arguments) else { anyhow::bail!("no trace") };
+    let traces: Vec<Argument> = traces.iter().map(Argument::parse).collect();
     let work = Work::new(0);
     let places = Places { folders: programs.into_iter().collect(), ..Places::default() };
-    let mut session = Session::open(&common, &work)?;
-    session.fit_clocks(&work)?;
+    let mut session = Session::open(&traces, &OpenOptions::default(), &work)?;
     let depth = Depth::True;
     let looks = Looks { theme: None, suits: depth.suits(|_| None), depth, ascii: false, mouse: false };
     let mut app = App::new("bench".into(), Request::default(), looks, (200, 60))?;

@@ -7,22 +7,18 @@
 
 use whyslow::analysis::symbols::files::Places;
 use whyslow::base::work::Work;
-use whyslow::cli::{self, Parsed};
-use whyslow::session::{self, Session};
+use whyslow::compare::Request;
+use whyslow::input::Argument;
+use whyslow::session::{self, OpenOptions, Session};
 
 fn main() -> anyhow::Result<()> {
     let mut paths = std::env::args().skip(1);
     let trace = paths.next().unwrap_or_else(|| ".".into());
-    let Parsed::Run(common, _) = cli::parse(["whyslow", "explain", &trace].map(Into::into)) else {
-        anyhow::bail!("no trace")
-    };
-    let work = Work::new(common.threads);
-
-    let mut session = Session::open(&common, &work)?;
-    session.fit_clocks(&work)?;
+    let work = Work::new(0);
+    let mut session = Session::open(&[Argument::parse(trace)], &OpenOptions::default(), &work)?;
     let places = Places { folders: paths.map(Into::into).collect(), ..Places::default() };
     let model = session.model(None, &places, &[], &work)?;
-    let comparison = session::compare(&model, &session::request(&[], &[])?, &work)?;
+    let comparison = session::compare(&model, &Request::default(), &work)?;
 
     println!("{}", comparison.verdict.sentence);
     for cause in &comparison.causes {

@@ -1,61 +1,67 @@
 //! What a command needs of the file system, so that the process can give up the rest before it reads a byte of the input.
 //!
-//! In: what is asked and of which files. Out: [`Rules`]. Read: below what is named; below `--symbols`, else below folders where
+//! In: the options of the command. Out: [`Rules`]. Read: below what is named; below `--symbols`, else below folders where
 //! programs are installed or built, because the paths that a recording holds may lead to any of them. Written: the folder of
 //! `-o`; the temporary folder if a recording has to be unpacked; in the interface also the current folder and that of its state.
 
 use crate::base::sandbox::Rules;
-use crate::cli::{Common, Request, SymbolFiles};
-use crate::input;
+use crate::options::{Groups, Input, Symbols};
 use etcetera::BaseStrategy;
+use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
+
+/// Files that a command uses besides the traces.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Files<'a> {
+    /// Where functions get their names; `None` for a command that names none.
+    pub symbols: Option<&'a Symbols>,
+    /// New names of functions.
+    pub functions: Option<&'a Path>,
+    /// A file to write.
+    pub output: Option<&'a Path>,
+    /// A theme file.
+    pub theme: Option<&'a OsStr>,
+    /// The interface: it has a terminal, exports files and keeps its state.
+    pub interface: bool,
+}
+
+impl<'a> Files<'a> {
+    /// What the options that choose the executions name.
+    pub fn of_groups(groups: &'a Groups) -> Self {
+        Files { symbols: Some(&groups.symbols), functions: groups.functions.as_deref(), ..Files::default() }
+    }
+}
 
 /// Folders of `/` in which no programs lie, but secrets, devices and the insides of processes.
 const NO_PROGRAMS: [&str; 9] = ["boot", "dev", "etc", "home", "proc", "root", "run", "sys", "var"];
 
 /// What a command needs.
-pub fn rules(common: &Common, request: &Request) -> Rules {
+pub fn rules(input: &Input, files: &Files<'_>) -> Rules {
     let mut rules = Rules::default();
-    rules.read.extend(common.arguments.iter().map(|a| root(&a.path)));
-    rules.read.extend(common.tasks.iter().chain(&common.handlers).cloned());
+    rules.read.extend(input.traces.iter().map(|a| root(&a.path)));
+    rules.read.extend(input.tasks.iter().chain(&input.handlers).cloned());
+    rules.read.extend(files.functions.map(Path::to_owned));
     let strategy = etcetera::choose_base_strategy().ok();
     if let Some(folders) = &strategy {
         rules.read.push(folders.config_dir().join("whyslow"));
     }
     // How much memory and how many CPUs the process has.
     rules.known.extend(["/proc/self", "/sys/fs/cgroup"].map(PathBuf::from));
-    let default = SymbolFiles::default();
-    let (symbols, functions) = match request {
-        Request::Interface { selection, .. } | Request::Explain { selection, .. } | Request::Diff { selection, .. } => {
-            (Some(&selection.symbols), selection.functions.as_ref())
-        }
-        Request::Anomalies { symbols, .. } | Request::Build { symbols, .. } => (Some(symbols), None),
-        Request::Info { full: true, .. } => (Some(&default), None),
-        Request::Info { .. }
-        | Request::Stats { .. }
-        | Request::Query { .. }
-        | Request::Dump { .. }
-        | Request::Record(_) => (None, None),
-    };
-    rules.read.extend(functions.cloned());
-    if let Some(symbols) = symbols {
+    if let Some(symbols) = files.symbols {
         rules.read.extend(symbols.folders.iter().chain(&symbols.kernel).cloned());
         if symbols.folders.is_empty() {
             rules.known.extend(programs());
         }
     }
-    if common.arguments.iter().any(|a| input::unpacks(&a.path)) {
+    if input.traces.iter().any(|a| crate::input::unpacks(&a.path)) {
         rules.write.push(std::env::temp_dir());
     }
-    match request {
-        Request::Build { output, .. } => rules.write.push(folder(output)),
-        Request::Interface { theme, .. } => {
-            rules.read.extend(theme.iter().map(PathBuf::from));
-            rules.write.extend([PathBuf::from("."), std::env::temp_dir()]);
-            rules.write.extend(strategy.and_then(|s| s.state_dir()).map(|state| state.join("whyslow")));
-            rules.terminals.extend(["/dev/tty", "/proc/self/fd/0", "/proc/self/fd/1"].map(PathBuf::from));
-        }
-        _ => {}
+    rules.write.extend(files.output.map(folder));
+    if files.interface {
+        rules.read.extend(files.theme.map(PathBuf::from));
+        rules.write.extend([PathBuf::from("."), std::env::temp_dir()]);
+        rules.write.extend(strategy.and_then(|s| s.state_dir()).map(|state| state.join("whyslow")));
+        rules.terminals.extend(["/dev/tty", "/proc/self/fd/0", "/proc/self/fd/1"].map(PathBuf::from));
     }
     rules
 }
@@ -94,8 +100,8 @@ mod tests {
     use crate::cli::{self, Parsed};
 
     fn rules_of(line: &str) -> Rules {
-        let Parsed::Run(common, request) = cli::parse(line.split(' ').map(Into::into)) else { panic!("{line}") };
-        rules(&common, &request)
+        let Parsed::Run(command) = cli::parse(line.split(' ').map(Into::into)) else { panic!("{line}") };
+        command.rules().unwrap_or_else(|| panic!("{line}"))
     }
 
     #[test]

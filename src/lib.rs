@@ -4,8 +4,8 @@
 //!  bytes      records     events     states      explanations   what people compare   differences   screens, JSON
 //!  input/ ->  input/  ->  event/ ->  state/  ->  analysis/  ->  model/            ->  compare/  ->  view/
 //! ```
-//! `base/` lies under all of them; `session` joins them; `cli`, `command`, `confinement` and `main` sit on top. A module uses what
-//! stands to its left, and `base`; nothing looks back to the right (`tests/layers.rs`).
+//! `base/` lies under all of them; `session` joins them; `options`, `confinement`, `command`, `cli` and `main` sit on top, in
+//! this order. A module uses what stands to its left, and `base`; nothing looks back to the right (`tests/layers.rs`).
 //!
 //! - [`base`]: time, names, notices, progress and cancel, ordered parallel work, small statistics
 //! - [`input`]: bytes to records; formats known, kernel meaning unknown
@@ -15,7 +15,7 @@
 //! - [`model`]: what survives the trace: executions, metrics, contexts
 //! - [`compare`]: groups, differential tree, tests, ranked causes
 //! - [`view`]: text, JSON and the terminal interface
-//! - [`record`](mod@record): how LTTng, perf or trace-cmd make the recording; beside the others, on nothing but itself
+//! - [`record`](mod@record): how LTTng, perf or trace-cmd make the recording; beside the others, on `base` alone
 //!
 //! Start reading at [`session`]: it is the whole way from a path to an answer.
 
@@ -28,6 +28,7 @@ pub mod confinement;
 pub mod event;
 pub mod input;
 pub mod model;
+pub mod options;
 pub mod record;
 pub mod session;
 pub mod state;

@@ -1,7 +1,7 @@
 //! The program: parse the command line, run, map the result to an exit code.
 //!
 //! 0: done. 1: the input or the analysis failed. 2: the command line is wrong. 3: `--fail-if` held. A broken pipe is
-//! success: whoever reads has read enough.
+//! success: the reader has closed the pipe.
 
 use anyhow::Context;
 use std::io::Write;
@@ -26,8 +26,8 @@ fn main() -> ExitCode {
     let _ = std::thread::current();
     // A limit on the size of files is an error of the write then, which has a line.
     let _ = signal_hook::flag::register(signal_hook::consts::SIGXFSZ, Arc::default());
-    let (common, request) = match cli::parse(std::env::args_os()) {
-        Parsed::Run(common, request) => (common, request),
+    let command = match cli::parse(std::env::args_os()) {
+        Parsed::Run(command) => command,
         Parsed::Print(text) => {
             let mut out = std::io::stdout().lock();
             let printed = out.write_all(text.as_bytes()).and_then(|()| out.flush()).context(command::STDOUT);
@@ -38,7 +38,7 @@ fn main() -> ExitCode {
             return ExitCode::from(2);
         }
     };
-    ended(command::run(&common, request))
+    ended(command::run(&command))
 }
 
 fn ended(result: anyhow::Result<u8>) -> ExitCode {

@@ -75,8 +75,8 @@ fn database() -> Vec<u8> {
     let trace = root().join("fixtures/traces/snap");
     let words =
         ["whyslow".into(), "build".into(), "--no-sandbox".into(), "-o".into(), path.clone().into(), trace.into()];
-    let cli::Parsed::Run(common, request) = cli::parse(words) else { panic!("`build` is a command") };
-    let built = command::run(&common, request);
+    let cli::Parsed::Run(command) = cli::parse(words) else { panic!("`build` is a command") };
+    let built = command::run(&command);
     assert!(matches!(built, Ok(0)), "a database can be built: {built:?}");
     fs::read(path).expect("the database")
 }

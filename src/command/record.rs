@@ -1,8 +1,9 @@
 //! `whyslow record`: what is printed while it records, and what is opened then.
 
-use super::{STDOUT, print};
-use crate::cli::{Common, Looks, Recording, Request, Selection, SymbolFiles};
+use super::console::{STDOUT, print};
+use super::interface::Interface;
 use crate::input::Argument;
+use crate::options::{Appearance, Groups, Input, Symbols};
 use crate::record::host::Host;
 use crate::record::plan::{During, Plan, plan};
 use crate::record::shell::Line;
@@ -11,37 +12,58 @@ use crate::session::Wrong;
 use crate::view::clean;
 use crate::view::stderr::say;
 use anyhow::Context;
+use clap::Args;
 use std::io::{IsTerminal, Write};
 use std::path::PathBuf;
 use std::time::Duration;
 
+#[derive(Args, Debug)]
+pub struct Record {
+    #[command(flatten)]
+    wishes: Wishes,
+    /// Print the commands, to run them by hand or on another machine; record nothing
+    #[arg(long, conflicts_with = "check")]
+    dry_run: bool,
+    /// Say what this machine can record, what is missing, how to get it and what it would tell; record nothing
+    #[arg(long)]
+    check: bool,
+    /// Don't open the recording when it has ended
+    #[arg(long)]
+    no_open: bool,
+    /// Below this folder lie the files by which the machine is known (/proc, /sys, /etc, /lib)
+    #[arg(long, value_name = "DIR", default_value = "/", hide = true)]
+    root: PathBuf,
+    #[command(flatten)]
+    appearance: Appearance,
+}
+
 /// What comes after recording.
 pub(super) enum Next {
     /// The interface shows the recording.
-    Open(Box<(Common, Request)>),
+    Open(Box<Interface>),
     /// Nothing; the exit status.
     Done(u8),
 }
 
 /// Record as wished.
-pub(super) fn run(common: &Common, recording: Recording) -> anyhow::Result<Next> {
+pub(super) fn run(options: &Record) -> anyhow::Result<Next> {
     let path = std::env::var_os("PATH").unwrap_or_default();
-    let host = Host::look(&recording.root, &path);
-    if recording.check {
+    let host = Host::look(&options.root, &path);
+    if options.check {
         let (text, able) = record::report(&host);
         print(&text)?;
         return Ok(Next::Done(u8::from(!able)));
     }
-    let wishes = &recording.wishes;
+    let wishes = &options.wishes;
     let folder = wishes.output.clone().unwrap_or_else(free_folder);
-    let plan = plan(&host, wishes, &folder, std::process::id(), recording.dry_run).map_err(|e| Wrong(e.to_string()))?;
-    if recording.dry_run {
+    let plan = plan(&host, wishes, &folder, std::process::id(), options.dry_run).map_err(|e| Wrong(e.to_string()))?;
+    if options.dry_run {
         print(&by_hand(&plan, wishes))?;
         return Ok(Next::Done(0));
     }
     let ended = watched(&plan, wishes)?;
     let terminals = std::io::stdout().is_terminal() && std::io::stdin().is_terminal();
-    if recording.no_open || ended.leave || !terminals {
+    if options.no_open || ended.leave || !terminals {
         let mut open = Line::new(["whyslow", "explain"]).with([plan.trace.to_string_lossy()]);
         if let Some(symbols) = &plan.kernel_symbols {
             open = open.with(["--kallsyms".into(), symbols.to_string_lossy()]);
@@ -51,11 +73,10 @@ pub(super) fn run(common: &Common, recording: Recording) -> anyhow::Result<Next>
         }
         return Ok(Next::Done(0));
     }
-    let common = Common { arguments: vec![Argument::parse(plan.trace.as_os_str())], ..common.clone() };
-    let symbols = SymbolFiles { folders: Vec::new(), kernel: plan.kernel_symbols.iter().cloned().collect() };
-    let selection = Selection { symbols, ..Selection::default() };
-    let Looks { color, theme, ascii, mouse } = recording.looks;
-    Ok(Next::Open(Box::new((common, Request::Interface { selection, color, theme, ascii, mouse }))))
+    let input = Input { traces: vec![Argument::parse(plan.trace.as_os_str())], ..Input::default() };
+    let symbols = Symbols { folders: Vec::new(), kernel: plan.kernel_symbols.iter().cloned().collect() };
+    let groups = Groups { symbols, ..Groups::default() };
+    Ok(Next::Open(Box::new(Interface { input, groups, appearance: options.appearance.clone() })))
 }
 
 /// The first folder of the usual name that is not there.

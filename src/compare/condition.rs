@@ -6,12 +6,11 @@
 //! (`--slow trace=new --fast trace=old`).
 
 use super::Comparison;
-use super::filter::{number_with_unit, show_value};
 use super::words::{percent_words, time_words};
+use crate::base::quantity;
 use crate::base::statistics::{Random, nearest_rank};
 use crate::model::Model;
 use crate::model::execution::ExecutionId;
-use crate::model::metric::Unit;
 use std::fmt;
 use std::str::FromStr;
 
@@ -67,7 +66,7 @@ impl FromStr for FailIf {
                 Some(percent) => {
                     Limit::Percent(percent.trim().parse().ok().filter(|p: &f64| p.is_finite() && *p >= 0.0)?)
                 }
-                None => Limit::Ns(number_with_unit(limit, Unit::Ns).filter(|ns| *ns >= 0)?),
+                None => Limit::Ns(quantity::parse(limit, quantity::TIME).filter(|ns| *ns >= 0)?),
             };
             Some(FailIf { quantity, limit })
         };
@@ -84,7 +83,7 @@ impl fmt::Display for FailIf {
         }
         match self.limit {
             Limit::Percent(p) => write!(f, ">+{p}%"),
-            Limit::Ns(ns) => write!(f, ">{}", show_value(ns, Unit::Ns)),
+            Limit::Ns(ns) => write!(f, ">{}", quantity::exact(ns, quantity::TIME)),
         }
     }
 }

@@ -6,7 +6,7 @@
 //! with its value (a standardisation; leaving oneself out makes values that occur once explain nothing). Cost
 //! O(N log N) per dimension.
 
-use super::filter::{show_value, values};
+use super::filter::values;
 use super::tree::Groups;
 use super::{Dimension, Group};
 use crate::base::names::{NameId, fold_digits};
@@ -148,7 +148,7 @@ fn separating_number(groups: &Groups<'_>, metric: &Metric) -> Option<Separating>
     let sign = if superiority > 0.5 { ">" } else { "<" };
     let dimension = Dimension {
         name: metric.name(),
-        value: format!("{sign} {}", show_value(bound, unit)),
+        value: format!("{sign} {}", unit.exact(bound)),
         slow_share: shares(groups.slow),
         fast_share: shares(groups.fast),
         effect: superiority,

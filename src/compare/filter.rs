@@ -7,6 +7,8 @@
 
 use crate::base::names::NameId;
 use crate::base::op::Op;
+use crate::base::quantity;
+use crate::base::spelling;
 use crate::base::statistics::nearest_rank;
 use crate::model::Model;
 use crate::model::execution::ExecutionId;
@@ -85,104 +87,6 @@ pub enum FilterError {
     EmptyRange(String),
 }
 
-/// "did you mean ...", from the names nearest to `wrong`; all of them where none is near.
-fn near_names(wrong: &str, names: &[String]) -> String {
-    let wrong = wrong.to_lowercase();
-    let near = |n: &&String| {
-        let part = wrong.len() >= 3 && (n.contains(&wrong) || wrong.contains(n.as_str()));
-        part || edit_distance(&wrong, n) <= 1 + n.len() / 4
-    };
-    let mut close: Vec<&String> = names.iter().filter(near).collect();
-    close.sort_by_key(|n| edit_distance(&wrong, n));
-    if close.is_empty() {
-        format!("use one of {}", names.join(", "))
-    } else {
-        let close: Vec<_> = close.iter().take(3).map(|n| format!("`{n}`")).collect();
-        format!("did you mean {}?", close.join(" or "))
-    }
-}
-
-/// Insertions, deletions, replacements and swaps of neighbours that turn `a` into `b`.
-fn edit_distance(a: &str, b: &str) -> usize {
-    let (a, b): (Vec<char>, Vec<char>) = (a.chars().take(64).collect(), b.chars().take(64).collect());
-    let mut before_last: Vec<usize> = Vec::new();
-    let mut last: Vec<usize> = (0..=b.len()).collect();
-    for i in 0..a.len() {
-        let mut row = vec![i + 1];
-        for j in 0..b.len() {
-            let mut least = (last[j] + usize::from(a[i] != b[j])).min(last[j + 1] + 1).min(row[j] + 1);
-            if i > 0 && j > 0 && a[i] == b[j - 1] && a[i - 1] == b[j] {
-                least = least.min(before_last[j - 1] + 1);
-            }
-            row.push(least);
-        }
-        before_last = std::mem::replace(&mut last, row);
-    }
-    last.last().copied().unwrap_or(0)
-}
-
-/// Units by suffix; longer ones first where one ends another.
-fn units(unit: Unit) -> &'static [(&'static str, i64)] {
-    match unit {
-        Unit::Ns => &[("ns", 1), ("us", 1_000), ("µs", 1_000), ("ms", 1_000_000), ("s", 1_000_000_000)],
-        Unit::Bytes => &[("KiB", 1 << 10), ("MiB", 1 << 20), ("GiB", 1 << 30), ("B", 1)],
-        Unit::Count | Unit::Name => &[],
-    }
-}
-
-/// A decimal number times `scale`, exactly; `None` where it is none, does not fit, or is finer than the unit.
-fn decimal(text: &str, scale: i64) -> Option<i64> {
-    let (negative, digits) = match text.strip_prefix('-') {
-        Some(rest) => (true, rest),
-        None => (false, text),
-    };
-    let (whole, part) = digits.split_once('.').unwrap_or((digits, ""));
-    let plain = |s: &str| s.bytes().all(|b| b.is_ascii_digit());
-    if whole.is_empty() || !plain(whole) || !plain(part) || part.len() > 18 || digits.ends_with('.') {
-        return None;
-    }
-    let ten = 10_i128.pow(part.len() as u32);
-    let all = whole.parse::<i128>().ok()?.checked_mul(ten)?.checked_add(if part.is_empty() {
-        0
-    } else {
-        part.parse().ok()?
-    })?;
-    let scaled = all.checked_mul(scale.into())?;
-    if scaled % ten != 0 {
-        return None;
-    }
-    let value = i64::try_from(scaled / ten).ok()?;
-    Some(if negative { -value } else { value })
-}
-
-/// A number with a unit of `unit` (none: the smallest), in the smallest: ns, bytes, things.
-pub(super) fn number_with_unit(text: &str, unit: Unit) -> Option<i64> {
-    for (suffix, scale) in units(unit) {
-        if let Some(number) = text.strip_suffix(suffix) {
-            return decimal(number.trim_end(), *scale);
-        }
-    }
-    decimal(text, 1)
-}
-
-/// A value in the largest unit that it fills and that writes it exactly in at most nine decimals.
-pub fn show_value(value: i64, unit: Unit) -> String {
-    let size = value.unsigned_abs();
-    let sign = if value < 0 { "-" } else { "" };
-    let mut scales: Vec<_> = units(unit).iter().filter(|(name, _)| *name != "µs").collect();
-    scales.sort_by_key(|(_, scale)| std::cmp::Reverse(*scale));
-    for (name, scale) in scales {
-        let scale = scale.unsigned_abs();
-        let billionths = u128::from(size % scale) * 1_000_000_000;
-        if (size >= scale || scale == 1) && billionths % u128::from(scale) == 0 {
-            let decimals = format!("{:09}", billionths / u128::from(scale));
-            let text = format!("{sign}{}.{decimals}", size / scale);
-            return format!("{}{name}", text.trim_end_matches('0').trim_end_matches('.'));
-        }
-    }
-    value.to_string()
-}
-
 fn operand(filter: &str, metric: &Metric, text: &str) -> Result<Operand, FilterError> {
     let text = text.trim();
     let bad =
@@ -196,10 +100,10 @@ fn operand(filter: &str, metric: &Metric, text: &str) -> Result<Operand, FilterE
         let percent = percent.parse::<f64>().ok().filter(|p| plain && (0.0..=100.0).contains(p));
         return percent.map(Operand::Percentile).ok_or_else(|| bad("percentiles go from p0 to p100"));
     }
-    number_with_unit(text, unit).map(Operand::Number).ok_or_else(|| {
+    quantity::parse(text, unit.units()).map(Operand::Number).ok_or_else(|| {
         bad(match unit {
             Unit::Ns => {
-                "times are whole nanoseconds, written with ns, us, ms or s (`48ms`, `1.5s`), or percentiles (`p95`)"
+                "times are whole nanoseconds, written with ns, us, ms, s, min or h (`48ms`, `1.5s`), or percentiles (`p95`)"
             }
             Unit::Bytes => "sizes are written with B, KiB, MiB or GiB (`64KiB`), or percentiles (`p95`)",
             Unit::Count | Unit::Name => "write a whole number without a unit (`12`), or a percentile (`p95`)",
@@ -216,7 +120,7 @@ impl FromStr for Filter {
             Metric::named(name.trim()).ok_or_else(|| {
                 let names: Vec<String> =
                     Metric::known().iter().map(Metric::name).chain(["field.NAME".into()]).collect();
-                let remedy = near_names(name.trim(), &names);
+                let remedy = spelling::suggest(name.trim(), &names);
                 FilterError::UnknownMetric { filter: text.into(), metric: name.trim().into(), remedy }
             })
         };
@@ -253,7 +157,7 @@ impl FromStr for Filter {
 impl fmt::Display for Filter {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let show = |operand: &Operand| match operand {
-            Operand::Number(n) => show_value(*n, self.metric.unit()),
+            Operand::Number(n) => self.metric.unit().exact(*n),
             Operand::Percentile(p) => format!("p{p}"),
             Operand::Name(name) => name.clone(),
         };
@@ -327,28 +231,22 @@ pub fn members(model: &Model, filters: &[Filter]) -> Result<Vec<ExecutionId>, St
     for filter in filters {
         let values = values(model, &filter.metric).ok_or_else(|| {
             let names: Vec<String> = model.executions.columns.iter().map(|c| c.metric.name()).collect();
-            let remedy = near_names(&filter.metric.name(), &names);
+            let remedy = spelling::suggest(&filter.metric.name(), &names);
             format!("filter `{filter}`: these executions have no {}: {remedy}", filter.metric.name())
         })?;
-        let test: Box<dyn Fn(i64) -> bool> = match (&filter.test, filter.metric.unit()) {
-            (Test::Compare(op, Operand::Name(name)), Unit::Name) => {
-                let id = model.names.find(name).map(|NameId(id)| i64::from(id));
-                let wanted = *op == Op::Equal;
-                Box::new(move |v| (Some(v) == id) == wanted)
+        let range = match &filter.test {
+            Test::Compare(_, Operand::Name(name)) => {
+                model.names.find(name).map(|NameId(id)| (i64::from(id), i64::from(id) + 1))
             }
-            (Test::Compare(Op::NotEqual, _), _) => {
-                let Test::Compare(_, operand) = &filter.test else { continue };
-                let equal = Filter { metric: filter.metric.clone(), test: Test::Compare(Op::Equal, operand.clone()) };
-                let range = equal.range(&sorted_present(&values));
-                Box::new(move |v| range.is_none_or(|(lo, _)| v != lo))
+            Test::Compare(Op::NotEqual, value) => {
+                let equal = Filter { metric: filter.metric.clone(), test: Test::Compare(Op::Equal, value.clone()) };
+                equal.range(&sorted_present(&values))
             }
-            _ => {
-                let range = filter.range(&sorted_present(&values));
-                Box::new(move |v| range.is_some_and(|(lo, hi)| lo <= v && v < hi))
-            }
+            _ => filter.range(&sorted_present(&values)),
         };
+        let inside = !matches!(filter.test, Test::Compare(Op::NotEqual, _));
         for (pass, v) in passes.iter_mut().zip(values.iter()) {
-            *pass &= *v != ABSENT && test(*v);
+            *pass &= *v != ABSENT && range.is_some_and(|(from, to)| from <= *v && *v < to) == inside;
         }
     }
     Ok(passes.iter().enumerate().filter(|(_, p)| **p).map(|(i, _)| ExecutionId::at(i)).collect())
@@ -371,7 +269,7 @@ pub fn why_empty(model: &Model, filters: &[Filter]) -> String {
             format!("there is {}", names.join(", "))
         }
         (unit, Some(least), Some(most)) => {
-            format!("it goes from {} to {}", show_value(*least, unit), show_value(*most, unit))
+            format!("it goes from {} to {}", unit.exact(*least), unit.exact(*most))
         }
     };
     format!("no execution passes `{filter}`: {range}")
@@ -426,7 +324,7 @@ mod tests {
             ("xyz=4", "use one of duration, start, cpu"),
             (
                 "duration>=48mz",
-                "`48mz` is no value of duration: times are whole nanoseconds, written with ns, us, ms or s",
+                "`48mz` is no value of duration: times are whole nanoseconds, written with ns, us, ms, s, min or h",
             ),
             ("duration>=0.5ns", "whole nanoseconds"),
             ("duration>=p101", "percentiles go from p0 to p100"),

@@ -1,6 +1,7 @@
 //! Metrics: named numbers of an execution, in columns.
 
 use super::context::Spent;
+use crate::base::quantity::{self, Units};
 
 /// What a number counts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -13,6 +14,22 @@ pub enum Unit {
     Count,
     /// A name out of few (`type`, `trace`): the value is a `NameId`.
     Name,
+}
+
+impl Unit {
+    /// How its values are typed.
+    pub fn units(self) -> &'static Units {
+        match self {
+            Unit::Ns => quantity::TIME,
+            Unit::Bytes => quantity::SIZE,
+            Unit::Count | Unit::Name => quantity::COUNT,
+        }
+    }
+
+    /// A value as one would type it.
+    pub fn exact(self, value: i64) -> String {
+        quantity::exact(value, self.units())
+    }
 }
 
 /// A metric by name (PRODUCT.md, `FILTER`).

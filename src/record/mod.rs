@@ -21,21 +21,23 @@ mod trigger;
 mod watch;
 
 pub use check::report;
-pub use trigger::{Trigger, duration};
+pub use trigger::Trigger;
 pub use watch::{Ended, Progress, run};
 
+use crate::base::quantity;
+use clap::{Args, ValueEnum};
 use std::ffi::OsString;
 use std::path::PathBuf;
 use std::time::Duration;
 
 /// A program that can record.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum Recorder {
-    /// LTTng: kernel and user space.
+    /// LTTng: kernel and user space
     Lttng,
-    /// perf.
+    /// perf
     Perf,
-    /// trace-cmd.
+    /// trace-cmd
     TraceCmd,
 }
 
@@ -53,29 +55,45 @@ impl Recorder {
     }
 }
 
-/// What is to be recorded.
-#[derive(Clone, Debug, Default)]
+/// What is to be recorded, as options of the command line.
+#[derive(Args, Clone, Debug, Default)]
 pub struct Wishes {
-    /// The folder to write; none for a new one in the current folder.
+    /// The folder to write (default: whyslow-recording, or the first free whyslow-recording-N)
+    #[arg(short, long, value_name = "DIR")]
     pub output: Option<PathBuf>,
-    /// How long; none until the command ends, or until a signal.
+    /// Record for so long: 500ms, 10s, 2min (default: until COMMAND ends, or until Ctrl-C)
+    #[arg(short, long, value_name = "TIME", value_parser = quantity::duration)]
     pub duration: Option<Duration>,
-    /// The command to record around; empty for none.
-    pub command: Vec<OsString>,
-    /// The recorder to use; none for the best that the machine allows.
+    /// The recorder to use (default: the first of these that the machine has and allows)
+    #[arg(long, value_name = "RECORDER")]
     pub with: Option<Recorder>,
-    /// Processes whose system calls are recorded; empty for all.
+    /// Record the system calls of this process only; repeatable. Who ran and who woke whom stays recorded for all
+    #[arg(long = "pid", value_name = "PID")]
     pub pids: Vec<u32>,
-    /// Names of threads whose system calls are recorded; empty for all.
+    /// Record the system calls of threads of this name only; repeatable
+    #[arg(long = "comm", value_name = "NAME", value_parser = comm)]
     pub comms: Vec<String>,
-    /// Functions whose calls are executions: `FUNCTION` or `FILE:FUNCTION`.
+    /// Each call of this function is an execution: FUNCTION of the command or of --pid, or FILE:FUNCTION; repeatable
+    #[arg(long = "uprobe", value_name = "FUNCTION")]
     pub uprobes: Vec<String>,
-    /// Keep only about this much of the past, and write it at the end.
+    /// Keep only about the last TIME in memory, and write that when it ends (a flight recorder)
+    #[arg(long, value_name = "TIME", value_parser = quantity::duration)]
     pub overwrite: Option<Duration>,
-    /// What ends the recording.
+    /// End when this holds: latency>20ms (of a --uprobe), signal (SIGUSR1), file=PATH (it appears); repeatable
+    #[arg(long, value_name = "CONDITION")]
     pub until: Vec<Trigger>,
-    /// Bytes of buffer for each CPU.
+    /// Buffer for each CPU: 4M, 64MiB (default: 16MiB, or by --overwrite)
+    #[arg(long, value_name = "SIZE", value_parser = quantity::size)]
     pub buffer: Option<u64>,
+    /// The command to record around
+    #[arg(last = true, value_name = "COMMAND")]
+    pub command: Vec<OsString>,
+}
+
+/// The name of a thread as the kernel's filters take it.
+fn comm(text: &str) -> Result<String, &'static str> {
+    let fits = !text.is_empty() && text.len() <= 15 && !text.contains(['"', '\'', '\\']);
+    if fits { Ok(text.to_owned()) } else { Err("write a thread's name of at most 15 bytes, without quotes") }
 }
 
 /// Why nothing could be recorded, with the remedy.

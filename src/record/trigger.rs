@@ -1,5 +1,6 @@
 //! What ends a recording besides time, a command and Ctrl-C: a call that takes too long, a signal, a file that appears.
 
+use crate::base::quantity;
 use std::collections::HashMap;
 use std::path::PathBuf;
 use std::str::FromStr;
@@ -21,7 +22,7 @@ impl FromStr for Trigger {
 
     fn from_str(typed: &str) -> Result<Trigger, String> {
         if let Some(limit) = typed.strip_prefix("latency>") {
-            return Ok(Trigger::Latency(duration(limit)?));
+            return Ok(Trigger::Latency(quantity::duration(limit).map_err(|e| e.to_string())?));
         }
         match typed.split_once('=') {
             Some(("file", path)) if !path.is_empty() => Ok(Trigger::File(PathBuf::from(path))),
@@ -29,21 +30,6 @@ impl FromStr for Trigger {
             _ => Err("write latency>20ms, signal, or file=PATH".to_owned()),
         }
     }
-}
-
-/// A time as typed: a number and `us`, `ms`, `s`, `min` or `h`.
-pub fn duration(typed: &str) -> Result<Duration, String> {
-    let number = typed.trim_end_matches(|c: char| c.is_ascii_alphabetic());
-    let unit = match &typed[number.len()..] {
-        "us" => 1e-6,
-        "ms" => 1e-3,
-        "s" => 1.0,
-        "min" => 60.0,
-        "h" => 3600.0,
-        _ => return Err("give a number with its unit, such as 500ms, 10s or 2min".to_owned()),
-    };
-    let seconds = number.parse::<f64>().ok().map(|n| n * unit).filter(|s| *s > 0.0 && *s <= 1e9);
-    seconds.map(Duration::from_secs_f64).ok_or_else(|| "give a time above zero, such as 500ms, 10s or 2min".to_owned())
 }
 
 /// Calls of probed functions that have begun, from the lines that `perf trace` prints:

@@ -17,7 +17,8 @@ use crate::state::recording::{HostId, Mark, ThreadId};
 impl Traces {
     /// Patterns of each thread's system calls and user-space events, and the executions of a task with who held them up: without
     /// `typed` those of the task that `explain` chooses. Where call stacks were recorded, the operations know their functions.
-    pub fn mine(&self, typed: Option<&str>, places: &Places, work: &Work) -> anyhow::Result<Mining> {
+    pub fn mine(&mut self, typed: Option<&str>, places: &Places, work: &Work) -> anyhow::Result<Mining> {
+        self.fit_clocks(work)?;
         let mut tasks = self.candidates(typed.as_slice())?;
         let candidates = tasks.len();
         // An exit may not tell of which function: it ends `function`.

@@ -18,9 +18,7 @@ pub use traces::Traces;
 
 use crate::analysis::symbols::files::Places;
 use crate::base::notice::Notices;
-use crate::base::time::{Ns, Span};
 use crate::base::work::Work;
-use crate::cli::Common;
 use crate::compare::moments::{self, Alignment};
 use crate::compare::{self, CompareError, Comparison};
 use crate::input::{self, Argument, OpenError, Opened};
@@ -28,16 +26,25 @@ use crate::model::Model;
 use crate::model::execution::ExecutionId;
 use crate::model::join::{self, Renamed};
 use crate::model::mining::Mining;
-use crate::state::history::lines::Time;
-use anyhow::Context;
 use std::io::Read;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 /// The command line is wrong, which only the trace could tell: exit status 2.
 #[derive(Debug, thiserror::Error)]
 #[error("{0}")]
 pub struct Wrong(pub String);
+
+/// How traces are read.
+#[derive(Clone, Debug, Default)]
+pub struct OpenOptions {
+    /// Bytes of trace in one chunk; `None` balances chunks over the workers, 0 makes each packet one.
+    pub chunk: Option<u64>,
+    /// A file that declares tasks.
+    pub tasks: Option<PathBuf>,
+    /// The user's own table of interrupt handlers.
+    pub handlers: Option<PathBuf>,
+}
 
 /// What a command line names, opened.
 pub enum Session {
@@ -51,35 +58,28 @@ pub enum Session {
 
 impl Session {
     /// Open what a command line names. Cost: metadata, packet indexes and packet headers.
-    pub fn open(common: &Common, work: &Work) -> anyhow::Result<Session> {
-        Session::by(input::open, common, work)
+    pub fn open(arguments: &[Argument], options: &OpenOptions, work: &Work) -> anyhow::Result<Session> {
+        Session::by(input::open, arguments, options, work)
     }
 
     /// The same for those who read no events. Cost: metadata and packet indexes.
-    pub fn outline(common: &Common, work: &Work) -> anyhow::Result<Session> {
-        Session::by(input::outline, common, work)
+    pub fn outline(arguments: &[Argument], options: &OpenOptions, work: &Work) -> anyhow::Result<Session> {
+        Session::by(input::outline, arguments, options, work)
     }
 
     fn by(
         open: impl Fn(&[Argument], &Work) -> Result<Opened, OpenError>,
-        common: &Common,
+        arguments: &[Argument],
+        options: &OpenOptions,
         work: &Work,
     ) -> anyhow::Result<Session> {
-        if let Some(databases) = Databases::open(&common.arguments)? {
+        if let Some(databases) = Databases::open(arguments)? {
             return Ok(Session::Databases(databases));
         }
-        Ok(match open(&common.arguments, work)? {
-            Opened::Traces(sources) => Session::Traces(Traces::new(sources, common)?),
+        Ok(match open(arguments, work)? {
+            Opened::Traces(sources) => Session::Traces(Traces::new(sources, options, work)?),
             Opened::Otf2(archives) => Session::Run(Run::of(archives)?),
         })
-    }
-
-    /// Lay the traces of several hosts on one time line, once; before any question about when things happened.
-    pub fn fit_clocks(&mut self, work: &Work) -> anyhow::Result<()> {
-        match self {
-            Session::Traces(traces) => traces.fit_clocks(work),
-            Session::Run(_) | Session::Databases(_) => Ok(()),
-        }
     }
 
     /// The input as people name it.
@@ -103,7 +103,7 @@ impl Session {
     /// The executions of a task, explained. Without a task: of the first that has executions.
     /// `moments`: the executions whose moments are wanted too.
     pub fn model(
-        &self,
+        &mut self,
         task: Option<&str>,
         places: &Places,
         moments: &[ExecutionId],
@@ -123,8 +123,17 @@ impl Session {
         }
     }
 
+    /// An error where `--task` names a task that the input cannot have. Cost: metadata.
+    pub fn check_task(&self, task: Option<&str>) -> anyhow::Result<()> {
+        match (self, task) {
+            (Session::Traces(traces), Some(task)) => traces.candidates(&[task]).map(drop),
+            (Session::Databases(databases), task) => databases.task(task).map(drop),
+            (Session::Traces(_), None) | (Session::Run(_), _) => Ok(()),
+        }
+    }
+
     /// What repeats in each thread or rank; in kernel recordings the executions of a task, and who held them up.
-    pub fn mine(&self, task: Option<&str>, places: &Places, work: &Work) -> anyhow::Result<Arc<Mining>> {
+    pub fn mine(&mut self, task: Option<&str>, places: &Places, work: &Work) -> anyhow::Result<Arc<Mining>> {
         match self {
             Session::Traces(traces) => traces.mine(task, places, work).map(Arc::new),
             Session::Run(run) => {
@@ -181,69 +190,4 @@ fn wrong(error: CompareError) -> anyhow::Error {
         CompareError::Filter(said) => Wrong(said).into(),
         other => anyhow::Error::new(other),
     }
-}
-
-/// A time as typed: nanoseconds on the time line, or with a unit since the first event.
-fn instant(typed: &str, origin: Ns) -> anyhow::Result<Ns> {
-    let typed = typed.trim();
-    let digits = typed.trim_end_matches(|c: char| c.is_ascii_alphabetic());
-    let scale = match &typed[digits.len()..] {
-        "" => return typed.parse().map_err(|_| Wrong(format!("time `{typed}`: write nanoseconds, or 12.5ms")).into()),
-        "ns" => 1.0,
-        "us" => 1e3,
-        "ms" => 1e6,
-        "s" => 1e9,
-        unit => return Err(Wrong(format!("time `{typed}`: unit `{unit}` is none of ns, us, ms, s")).into()),
-    };
-    let number: f64 = digits.parse().map_err(|_| Wrong(format!("time `{typed}`: `{digits}` is no number")))?;
-    Ok(origin.saturating_add((number * scale).round() as Ns))
-}
-
-/// The time that a query asks for: instants, else a range (default: all of `window`), or cells of it, or the longest in it.
-pub fn query_time(
-    at: &[String],
-    range: Option<&str>,
-    points: Option<u32>,
-    longest: Option<u32>,
-    window: Span,
-) -> anyhow::Result<Time> {
-    if !at.is_empty() {
-        let instants = at.iter().map(|t| instant(t, window.start)).collect::<anyhow::Result<_>>()?;
-        return Ok(Time::Instants(instants));
-    }
-    let span = match range {
-        None => window,
-        Some(range) => {
-            let (from, to) = range.split_once("..").ok_or_else(|| Wrong(format!("--range {range}: write A..B")))?;
-            let span = Span::new(instant(from, window.start)?, instant(to, window.start)?);
-            if span.is_empty() {
-                return Err(Wrong(format!("--range {range}: it ends before it begins")).into());
-            }
-            span
-        }
-    };
-    Ok(match (points, longest) {
-        (_, Some(n)) => Time::Longest(span, n as usize),
-        (Some(n), _) => Time::Points(span, n as usize),
-        _ => Time::Range(span),
-    })
-}
-
-/// Two executions by number, as typed: `A,B`.
-pub fn executions(typed: &str) -> anyhow::Result<[ExecutionId; 2]> {
-    let number = |n: &str| n.trim().parse().ok().map(ExecutionId);
-    let both = typed.split_once(',').and_then(|(a, b)| Some([number(a)?, number(b)?]));
-    let remedy = "write the numbers of two, as `samples` of `diff --json` has them";
-    both.ok_or_else(|| Wrong(format!("--executions {typed}: {remedy}")).into())
-}
-
-/// Filters as typed, understood.
-pub fn request(slow: &[String], fast: &[String]) -> anyhow::Result<compare::Request> {
-    let filters = |option: &str, typed: &[String]| -> anyhow::Result<Vec<_>> {
-        let parsed =
-            typed.iter().map(|t| t.parse().map_err(|e: compare::filter::FilterError| Wrong(e.to_string()).into()));
-        parsed.collect::<anyhow::Result<_>>().with_context(|| option.to_owned())
-    };
-    let request = compare::Request { slow: filters("--slow", slow)?, fast: filters("--fast", fast)? };
-    Ok(request)
 }

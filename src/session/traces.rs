@@ -2,9 +2,9 @@
 //!
 //! Metadata and packet indexes are read when the traces are opened, events are not: each question below reads them.
 
-use super::Wrong;
 use super::asked::Asked;
 use super::known::Known;
+use super::{OpenOptions, Wrong};
 use crate::analysis::clocks::{self, HostClock};
 use crate::analysis::derived;
 use crate::analysis::executions::{self, Rule};
@@ -16,7 +16,6 @@ use crate::analysis::wakers;
 use crate::base::notice::Notices;
 use crate::base::time::Span;
 use crate::base::work::Work;
-use crate::cli::Common;
 use crate::event::bind::Focus;
 use crate::event::derived::Derived;
 use crate::event::task::{self, Pairing, TaskDefinition};
@@ -56,25 +55,24 @@ pub struct Traces {
 
 impl Traces {
     /// Traces that are open.
-    pub fn new(sources: Vec<Source>, common: &Common) -> anyhow::Result<Traces> {
-        let chunks = match common.chunk {
+    pub fn new(sources: Vec<Source>, options: &OpenOptions, work: &Work) -> anyhow::Result<Traces> {
+        let chunks = match (options.chunk, work.memory) {
+            (Some(0), _) => ChunkTarget::Packet,
+            (Some(bytes), _) => ChunkTarget::Bytes(bytes),
+            (None, None) => ChunkTarget::default(),
             // What is decoded and not merged yet takes several times its bytes, for two chunks of each worker.
-            None if common.memory.is_some() => {
-                let workers = Work::new(common.threads).threads as u64;
-                ChunkTarget::Bytes((common.memory.unwrap_or(0) / (64 * workers)).clamp(1 << 16, 4 << 20))
+            (None, Some(limit)) => {
+                ChunkTarget::Bytes((limit.bytes() / (64 * work.threads as u64)).clamp(1 << 16, 4 << 20))
             }
-            None => ChunkTarget::default(),
-            Some(0) => ChunkTarget::Packet,
-            Some(bytes) => ChunkTarget::Bytes(bytes),
         };
-        let known = common.tasks.as_deref().map(|file| Known::with_file(&sources, file)).transpose()?;
+        let known = options.tasks.as_deref().map(|file| Known::with_file(&sources, file)).transpose()?;
         let tasks = known.map_or_else(OnceLock::new, OnceLock::from);
-        let handlers = handlers(common.handlers.as_deref())?;
+        let handlers = handlers(options.handlers.as_deref())?;
         Ok(Traces { sources, tasks, clocks: None, handlers, way: Way { chunks, ..Way::default() } })
     }
 
-    /// Lay the traces of several hosts on one time line, once.
-    pub fn fit_clocks(&mut self, work: &Work) -> anyhow::Result<()> {
+    /// Lay the traces of several hosts on one time line, once: what asks when things happened begins with this.
+    pub(super) fn fit_clocks(&mut self, work: &Work) -> anyhow::Result<()> {
         if self.clocks.is_none() {
             let mut notices = Notices::default();
             let clocks = clocks::lay(&mut self.sources, &mut notices, work)?;
@@ -165,7 +163,8 @@ impl Traces {
     }
 
     /// The state history of the whole recording.
-    pub fn history(&self, work: &Work) -> anyhow::Result<(History, Notices)> {
+    pub fn history(&mut self, work: &Work) -> anyhow::Result<(History, Notices)> {
+        self.fit_clocks(work)?;
         let (recording, notices) = self.record(&[], work)?;
         Ok((History::of_recording(&recording, work)?, notices))
     }
@@ -179,7 +178,13 @@ impl Traces {
 
     /// How often and how long each task ran. Functions whose calls were recorded are the tasks that are not known
     /// before. `check` holds the recording against its invariants.
-    pub fn survey(&self, check: bool, places: &Places, work: &Work) -> anyhow::Result<(Survey, Vec<String>, Notices)> {
+    pub fn survey(
+        &mut self,
+        check: bool,
+        places: &Places,
+        work: &Work,
+    ) -> anyhow::Result<(Survey, Vec<String>, Notices)> {
+        self.fit_clocks(work)?;
         let tasks = self.candidates(&[])?;
         let functions = task::function("", &self.tasks().classes);
         let mut asked = self.pass(tasks.iter().cloned().chain(functions).collect(), places, work)?;
@@ -223,12 +228,13 @@ impl Traces {
     /// The executions of a task, explained. Without a task: of the first declared one that has executions, else of what
     /// answers (`choice.rs`). `moments`: the executions whose moments are wanted too.
     pub fn model(
-        &self,
+        &mut self,
         typed: Option<&str>,
         places: &Places,
         moments: &[ExecutionId],
         work: &Work,
     ) -> anyhow::Result<Model> {
+        self.fit_clocks(work)?;
         if typed.is_none() && self.tasks().declared == 0 {
             return self.choose(places, moments, work);
         }
@@ -248,7 +254,8 @@ impl Traces {
     }
 
     /// A database of the executions of the tasks that are named; without names of all that are worth a look unasked.
-    pub fn build(&self, typed: &[&str], places: &Places, work: &Work) -> anyhow::Result<Writer> {
+    pub fn build(&mut self, typed: &[&str], places: &Places, work: &Work) -> anyhow::Result<Writer> {
+        self.fit_clocks(work)?;
         let asked = self.ask(typed, places, work)?;
         let rules = asked.rules()?;
         let mut writer = Writer::new(Facts::of(&self.sources), asked.notices.clone());

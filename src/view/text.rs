@@ -6,7 +6,7 @@
 use super::clean;
 use super::json::largest;
 use crate::base::names::NameId;
-use crate::compare::filter::{show_value, sorted_present};
+use crate::compare::filter::sorted_present;
 use crate::compare::moments::{Alignment, Moment, Part};
 use crate::compare::{Comparison, DiffNode, GroupsOrigin, frame_text, percent_words, time_words};
 use crate::model::Model;
@@ -271,7 +271,7 @@ fn histogram(model: &Model, c: &Comparison, column: &Column, page: Page, out: &m
         Unit::Name => {
             u32::try_from(v).map_or_else(|_| String::new(), |id| clean::text(model.names.get(NameId(id))).into())
         }
-        Unit::Bytes | Unit::Count => show_value(v, unit),
+        Unit::Bytes | Unit::Count => unit.exact(v),
     };
     let name = cut(&clean::text(&column.metric.name()), 16);
     let (fast, slow) = (bars(&c.fast.members), bars(&c.slow.members));

@@ -1,0 +1,72 @@
+//! `whyslow anomalies`: what repeats, what broke it, and where the delay came from.
+
+use super::console::Console;
+use super::{Outcome, Question, places};
+use crate::analysis::patterns::measure::{Limit, Settings};
+use crate::compare;
+use crate::confinement::Files;
+use crate::options::{Input, Symbols, quotient, threshold};
+use crate::session::{self, Session};
+use crate::view::agreement::agreement;
+use crate::view::anomalies::{self, Shown};
+use clap::Args;
+
+#[derive(Args, Debug)]
+pub struct Anomalies {
+    #[command(flatten)]
+    input: Input,
+    /// Fraction of a pattern's occurrences, fastest first, that is its reference
+    #[arg(short, value_name = "QUOTIENT", default_value_t = 0.75, value_parser = quotient)]
+    q: f64,
+    /// An occurrence is abnormal from this many times the slowest of the reference
+    #[arg(short, value_name = "THRESHOLD", default_value_t = 2.0, value_parser = threshold)]
+    s: f64,
+    /// Limits by the median and its deviation, instead of by q
+    #[arg(long)]
+    robust: bool,
+    /// The task whose delayed executions come first (default: as `explain` chooses)
+    #[arg(long)]
+    task: Option<String>,
+    #[command(flatten)]
+    symbols: Symbols,
+    /// Print all sources, victims, waits and patterns, not the first of each
+    #[arg(long)]
+    all: bool,
+    /// Print one JSON document (schema whyslow.anomalies/1)
+    #[arg(long)]
+    json: bool,
+}
+
+impl Question for Anomalies {
+    fn input(&self) -> &Input {
+        &self.input
+    }
+
+    fn files(&self) -> Files<'_> {
+        Files { symbols: Some(&self.symbols), ..Files::default() }
+    }
+
+    fn run(&self, mut session: Session, console: &mut Console<'_>) -> anyhow::Result<Outcome> {
+        let limit = if self.robust { Limit::Robust } else { Limit::Quotient };
+        let settings = Settings { q: self.q, s: self.s, limit };
+        let places = places(&self.input, &self.symbols);
+        let mining = console.with_progress(|work| session.mine(self.task.as_deref(), &places, work))?;
+        console.stage("mine");
+        console.time("detection", mining.mined.detection);
+        let found = console.with_progress(|work| Ok(mining.anomalies(&settings, work)?))?;
+        console.stage("judge");
+        // Executions that cannot be compared are no fault of the patterns.
+        let compared = mining.executions().and_then(|model| {
+            let comparison = session::compare(model, &compare::Request::default(), console.work).ok()?;
+            Some(agreement(model, &comparison, &found))
+        });
+        console.stage("compare");
+        let shown = if self.all { Shown::ALL } else { Shown::FIRST };
+        console.answer(
+            self.json,
+            || anomalies::json(&found, &mining.notices, compared.clone()),
+            |_| anomalies::text(&found, &mining.notices, compared.as_ref(), shown),
+        )?;
+        Ok(mining.notices.clone().into())
+    }
+}

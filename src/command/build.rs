@@ -1,0 +1,57 @@
+//! `whyslow build`: an execution database.
+
+use super::console::Console;
+use super::{Outcome, Question, places};
+use crate::base::file;
+use crate::confinement::Files;
+use crate::options::{Input, Symbols};
+use crate::session::{Session, Wrong};
+use clap::Args;
+use std::path::PathBuf;
+
+#[derive(Args, Debug)]
+pub struct Build {
+    #[command(flatten)]
+    input: Input,
+    #[command(flatten)]
+    symbols: Symbols,
+    /// The file to write; a database that stands there is replaced
+    #[arg(short, long, value_name = "FILE")]
+    output: PathBuf,
+    /// A task to keep, as `--task` of `explain`; repeatable (default: all that are not system calls or interrupts)
+    #[arg(long, value_name = "TASK")]
+    task: Vec<String>,
+}
+
+impl Question for Build {
+    fn input(&self) -> &Input {
+        &self.input
+    }
+
+    fn files(&self) -> Files<'_> {
+        Files { symbols: Some(&self.symbols), output: Some(&self.output), ..Files::default() }
+    }
+
+    fn shows_notices(&self) -> bool {
+        false
+    }
+
+    fn run(&self, session: Session, console: &mut Console<'_>) -> anyhow::Result<Outcome> {
+        if self.output.with_file_name("metadata").exists() {
+            let why = "a trace lies in that folder, and every file in it counts as a stream: choose another";
+            return Err(Wrong(format!("--output {}: {why}", self.output.display())).into());
+        }
+        let tasks: Vec<&str> = self.task.iter().map(String::as_str).collect();
+        let places = places(&self.input, &self.symbols);
+        let writer = console.with_progress(|work| match session {
+            Session::Traces(mut traces) => traces.build(&tasks, &places, work),
+            Session::Run(run) => run.build(&tasks, work),
+            Session::Databases(databases) => databases.refuse("build"),
+        })?;
+        console.stage("analyse");
+        // Without a thread for it the next build removes what a signal leaves.
+        let _ = file::remove_on_signals();
+        writer.save(&self.output)?;
+        Ok(writer.notices().clone().into())
+    }
+}

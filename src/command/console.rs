@@ -1,0 +1,122 @@
+//! Where a command's answer goes: text or JSON on stdout; progress, times and memory on stderr.
+
+use crate::base::work::Work;
+use crate::view::stderr::say;
+use crate::view::text::Page;
+use anyhow::Context;
+use serde::Serialize;
+use std::io::{IsTerminal, Write};
+use std::sync::Arc;
+use std::sync::atomic::Ordering::Relaxed;
+use std::sync::mpsc::{self, RecvTimeoutError};
+use std::time::{Duration, Instant};
+
+/// What a failed write to stdout begins with.
+pub const STDOUT: &str = "stdout cannot be written: make room, or write to another file";
+
+/// How long a job runs before a progress line appears.
+const PATIENCE: Duration = Duration::from_millis(400);
+
+/// Stdout and stderr for one command.
+pub(super) struct Console<'a> {
+    /// The workers of the command.
+    pub work: &'a Work,
+    timings: bool,
+    since: Instant,
+}
+
+impl<'a> Console<'a> {
+    /// A console that prints times per stage if they are asked for.
+    pub fn new(work: &'a Work, timings: bool) -> Self {
+        Console { work, timings, since: Instant::now() }
+    }
+
+    /// Print an answer as a JSON document or as text.
+    pub fn answer<D: Serialize>(
+        &self,
+        json: bool,
+        document: impl FnOnce() -> D,
+        text: impl FnOnce(Page) -> String,
+    ) -> anyhow::Result<()> {
+        if !json {
+            return print(&text(page()));
+        }
+        let mut out = std::io::BufWriter::new(std::io::stdout().lock());
+        serde_json::to_writer_pretty(&mut out, &document()).context(STDOUT)?;
+        out.write_all(b"\n").and_then(|()| out.flush()).context(STDOUT)
+    }
+
+    /// Run `job` with a progress line where stderr is a terminal and the job takes its time.
+    pub fn with_progress<T: Send>(&self, job: impl FnOnce(&Work) -> anyhow::Result<T> + Send) -> anyhow::Result<T> {
+        if !std::io::stderr().is_terminal() {
+            return job(self.work);
+        }
+        let style = indicatif::ProgressStyle::with_template("{msg} {bar:30} {percent}%").context("progress line")?;
+        std::thread::scope(|scope| {
+            let (done, ended) = mpsc::channel::<()>();
+            let progress = Arc::clone(&self.work.progress);
+            let show = move || {
+                if ended.recv_timeout(PATIENCE) != Err(RecvTimeoutError::Timeout) {
+                    return;
+                }
+                let bar = indicatif::ProgressBar::new(0).with_style(style);
+                while ended.recv_timeout(Duration::from_millis(100)) == Err(RecvTimeoutError::Timeout) {
+                    bar.set_message(progress.stage());
+                    bar.set_length(progress.total.load(Relaxed));
+                    bar.set_position(progress.done.load(Relaxed));
+                }
+                bar.finish_and_clear();
+            };
+            // Without a thread for it there is no progress line.
+            let _ = std::thread::Builder::new().name("progress".into()).spawn_scoped(scope, show);
+            let result = job(self.work);
+            drop(done);
+            result
+        })
+    }
+
+    /// A stage has ended.
+    pub fn stage(&mut self, name: &str) {
+        let now = Instant::now();
+        self.time(name, now.duration_since(self.since));
+        self.since = now;
+    }
+
+    /// Report a time that was measured elsewhere.
+    pub fn time(&self, name: &str, took: Duration) {
+        if self.timings {
+            say(&format!("{name:>10} {:9.3} ms", took.as_secs_f64() * 1e3));
+        }
+    }
+
+    /// Report the last stage, chunks that ran twice, and peak memory.
+    pub fn finish(&mut self) {
+        self.stage("write");
+        if !self.timings {
+            return;
+        }
+        let replayed = self.work.progress.replayed.load(Relaxed);
+        if replayed > 0 {
+            say(&format!("{:>10} {replayed} chunks", "run again"));
+        }
+        let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+        if let Some(peak) = status.lines().find_map(|l| l.strip_prefix("VmHWM:")) {
+            say(&format!("{:>10} {}", "memory", peak.trim()));
+        }
+    }
+}
+
+/// Print a text.
+pub(super) fn print(text: &str) -> anyhow::Result<()> {
+    let mut out = std::io::stdout().lock();
+    out.write_all(text.as_bytes()).and_then(|()| out.flush()).context(STDOUT)
+}
+
+/// As wide as the terminal, else 100 columns; ASCII where the locale says that nothing else can be shown.
+fn page() -> Page {
+    let out = std::io::stdout();
+    let width = if out.is_terminal() { crossterm::terminal::size().map_or(100, |(w, _)| usize::from(w)) } else { 100 };
+    let locale = ["LC_ALL", "LC_CTYPE", "LANG"].iter().find_map(|n| std::env::var(n).ok().filter(|v| !v.is_empty()));
+    let ascii = out.is_terminal() && locale.is_some_and(|l| !l.to_ascii_lowercase().replace('-', "").contains("utf8"));
+    Page { width, ascii }
+}

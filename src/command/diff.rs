@@ -1,0 +1,52 @@
+//! `whyslow diff`: groups, histograms, differential tree and causes; or two executions moment by moment.
+
+use super::console::Console;
+use super::{Outcome, Question, compared};
+use crate::confinement::Files;
+use crate::options::{ExecutionPair, Groups, Input};
+use crate::session::{self, Session};
+use crate::view::{json, text};
+use clap::Args;
+
+#[derive(Args, Debug)]
+pub struct Diff {
+    #[command(flatten)]
+    input: Input,
+    #[command(flatten)]
+    groups: Groups,
+    /// Print one JSON document (schema whyslow.diff/1)
+    #[arg(long)]
+    json: bool,
+    /// Bound the tree in JSON; `truncated` says so
+    #[arg(long, value_name = "N")]
+    max_nodes: Option<usize>,
+    /// Two executions by number, aligned moment by moment
+    #[arg(long, value_name = "A,B")]
+    executions: Option<ExecutionPair>,
+}
+
+impl Question for Diff {
+    fn input(&self) -> &Input {
+        &self.input
+    }
+
+    fn files(&self) -> Files<'_> {
+        Files::of_groups(&self.groups)
+    }
+
+    fn run(&self, session: Session, console: &mut Console<'_>) -> anyhow::Result<Outcome> {
+        let moments = self.executions.map(|ExecutionPair(a, b)| [a, b]);
+        let moments = moments.as_ref().map_or(&[][..], |both| both);
+        let (model, comparison) = compared(&self.input, &self.groups, moments, session, console)?;
+        let aligned = self.executions.map(|ExecutionPair(a, b)| session::align(&model, a, b)).transpose()?;
+        console.answer(
+            self.json,
+            || json::diff(&model, &comparison, aligned.as_ref(), self.max_nodes),
+            |page| match &aligned {
+                Some(aligned) => text::moments(&model, aligned, page),
+                None => text::diff(&model, &comparison, page),
+            },
+        )?;
+        Ok(model.notices.into())
+    }
+}

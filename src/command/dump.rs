@@ -1,0 +1,48 @@
+//! `whyslow dump`: every event in time order.
+
+use super::console::{Console, STDOUT};
+use super::{Outcome, Question};
+use crate::options::Input;
+use crate::session::Session;
+use crate::view::{archive, dump};
+use anyhow::Context;
+use clap::Args;
+
+#[derive(Args, Debug)]
+pub struct Dump {
+    #[command(flatten)]
+    input: Input,
+    /// In the exact format in which CTF readers are compared (docs/CANONICAL.md)
+    #[arg(long)]
+    canonical: bool,
+}
+
+impl Question for Dump {
+    fn input(&self) -> &Input {
+        &self.input
+    }
+
+    fn shows_notices(&self) -> bool {
+        false
+    }
+
+    fn run(&self, session: Session, console: &mut Console<'_>) -> anyhow::Result<Outcome> {
+        let notices = match session {
+            Session::Traces(traces) => {
+                let write = if self.canonical { dump::canonical } else { dump::readable };
+                let mut notices = write(&traces.sources, console.work, &mut std::io::stdout()).context(STDOUT)?;
+                notices.merge(&traces.notices());
+                notices
+            }
+            Session::Run(run) => {
+                run.alone("dump")?;
+                if self.canonical {
+                    anyhow::bail!("{}: the canonical form is defined for CTF", run.title());
+                }
+                archive::dump(&run.archive, &console.work.cancel, &mut std::io::stdout().lock()).context(STDOUT)?
+            }
+            Session::Databases(databases) => return databases.refuse("dump"),
+        };
+        Ok(notices.into())
+    }
+}

@@ -1,0 +1,52 @@
+//! `whyslow explain`: the verdict and the ranked causes.
+
+use super::console::Console;
+use super::{Outcome, Question, compared};
+use crate::compare::condition::FailIf;
+use crate::confinement::Files;
+use crate::options::{Groups, Input};
+use crate::session::Session;
+use crate::view::stderr::say;
+use crate::view::{clean, json, text};
+use clap::Args;
+
+/// Exit status of `--fail-if` when its condition holds.
+const CONDITION_HELD: u8 = 3;
+
+#[derive(Args, Debug)]
+pub struct Explain {
+    #[command(flatten)]
+    input: Input,
+    #[command(flatten)]
+    groups: Groups,
+    /// Print one JSON document (schema whyslow.explain/1)
+    #[arg(long)]
+    json: bool,
+    /// Exit with status 3 if this holds and is significant: `extra>2ms`, `p95>+5%`
+    #[arg(long, value_name = "CONDITION")]
+    fail_if: Option<FailIf>,
+}
+
+impl Question for Explain {
+    fn input(&self) -> &Input {
+        &self.input
+    }
+
+    fn files(&self) -> Files<'_> {
+        Files::of_groups(&self.groups)
+    }
+
+    fn run(&self, session: Session, console: &mut Console<'_>) -> anyhow::Result<Outcome> {
+        let (model, comparison) = compared(&self.input, &self.groups, &[], session, console)?;
+        console.answer(
+            self.json,
+            || json::explain(&model, &comparison),
+            |page| text::explain(&model, &comparison, page),
+        )?;
+        let held = self.fail_if.and_then(|condition| condition.holds(&model, &comparison));
+        if let Some(sentence) = &held {
+            say(&format!("whyslow: {}", clean::line(sentence)));
+        }
+        Ok(Outcome { notices: model.notices, status: if held.is_some() { CONDITION_HELD } else { 0 } })
+    }
+}

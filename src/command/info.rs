@@ -1,0 +1,114 @@
+//! `whyslow info`: what was recorded, and with `--full` what its executions are like and what it cannot tell.
+
+use super::console::Console;
+use super::{Depth, Outcome, Question, places, sound};
+use crate::analysis::patterns::measure::Settings;
+use crate::base::notice::Notices;
+use crate::confinement::Files;
+use crate::event::task;
+use crate::model::build;
+use crate::model::facts::Facts;
+use crate::model::questions::questions;
+use crate::options::{Input, Symbols};
+use crate::session::{Databases, Run, Session, Traces};
+use crate::view::{archive, info};
+use clap::Args;
+
+#[derive(Args, Debug)]
+pub struct Info {
+    #[command(flatten)]
+    input: Input,
+    /// Run the analysis: executions and percentiles per task, unknown waits by reason
+    #[arg(long)]
+    full: bool,
+    /// Print one JSON document (schema whyslow.info/1)
+    #[arg(long)]
+    json: bool,
+}
+
+/// `info` takes no options for symbols: functions are named from the recorded paths.
+static RECORDED_PATHS: Symbols = Symbols { folders: Vec::new(), kernel: Vec::new() };
+
+impl Question for Info {
+    fn input(&self) -> &Input {
+        &self.input
+    }
+
+    fn files(&self) -> Files<'_> {
+        Files { symbols: self.full.then_some(&RECORDED_PATHS), ..Files::default() }
+    }
+
+    fn depth(&self) -> Depth {
+        if self.full { Depth::Events } else { Depth::Outline }
+    }
+
+    fn run(&self, session: Session, console: &mut Console<'_>) -> anyhow::Result<Outcome> {
+        match session {
+            Session::Traces(traces) => self.of_traces(traces, console),
+            Session::Run(run) => self.of_run(&run, console),
+            Session::Databases(databases) => self.of_databases(&databases, console),
+        }
+        .map(Into::into)
+    }
+}
+
+impl Info {
+    fn of_traces(&self, mut traces: Traces, console: &mut Console<'_>) -> anyhow::Result<Notices> {
+        let places = places(&self.input, &RECORDED_PATHS);
+        let (survey, functions, notices) = if self.full {
+            let survey = console.with_progress(|work| traces.survey(self.input.check, &places, work));
+            let (survey, functions, notices) = survey?;
+            console.stage("survey");
+            if self.input.check {
+                sound(build::untiled(&notices))?;
+            }
+            (Some(survey), functions, notices)
+        } else {
+            (None, Vec::new(), traces.notices())
+        };
+        // Metadata declare hundreds of system calls that never occurred: only the analysis knows which did.
+        let found: Vec<_> = traces.found().iter().filter(|t| self.full || !task::is_system_call(t)).collect();
+        let durations = |name: &str| {
+            let survey = survey.as_ref()?;
+            Some(survey.tasks.get(name).map_or(&[][..], |t| &t.durations))
+        };
+        let names = found.into_iter().map(|t| &t.name).chain(&functions);
+        let tasks = names.map(|name| (name.as_str(), durations(name)));
+        let analysed = survey.as_ref().map(|s| (s, traces.clocks()));
+        let mut facts = info::Facts::new(&Facts::of(&traces.sources), tasks, analysed, &notices);
+        // A recording without executions has no questions to answer.
+        if self.full
+            && let Ok(model) = traces.model(None, &places, &[], console.work)
+        {
+            facts = facts.with_questions(&questions(&model));
+        }
+        console.answer(self.json, || &facts, |_| facts.text())?;
+        Ok(notices)
+    }
+
+    fn of_run(&self, run: &Run, console: &mut Console<'_>) -> anyhow::Result<Notices> {
+        run.alone("info")?;
+        let analysed = if self.full {
+            let mining = console.with_progress(|work| run.mine(work))?;
+            let found = mining.anomalies(&Settings::default(), console.work)?;
+            console.stage("analyse");
+            Some((mining, found))
+        } else {
+            None
+        };
+        let notices = analysed.as_ref().map_or(&run.archive.notices, |(mining, _)| &mining.notices);
+        let mined = analysed.as_ref().map(|(mining, found)| (&mining.mined, found));
+        let facts = archive::Facts::new(&run.archive, mined, notices);
+        console.answer(self.json, || &facts, |_| facts.text())?;
+        Ok(notices.clone())
+    }
+
+    fn of_databases(&self, databases: &Databases, console: &mut Console<'_>) -> anyhow::Result<Notices> {
+        let ((recorded, durations), notices) = (databases.survey()?, databases.notices());
+        console.stage("survey");
+        let tasks = durations.iter().map(|(task, sorted)| (task.as_str(), Some(sorted.as_slice())));
+        let facts = info::Facts::new(&recorded, tasks, None, &notices);
+        console.answer(self.json, || &facts, |_| facts.text())?;
+        Ok(notices)
+    }
+}

@@ -1,0 +1,169 @@
+//! The terminal interface: what a command line without a command opens.
+
+use super::console::Console;
+use super::{Outcome, Question, places};
+use crate::analysis::symbols::files::Places;
+use crate::base::memory::{self, Limit};
+use crate::base::notice::Notices;
+use crate::base::work::Work;
+use crate::compare::{self, Comparison};
+use crate::confinement::Files;
+use crate::model::Model;
+use crate::model::join::Renamed;
+use crate::model::mining::Mining;
+use crate::options::{Appearance, Groups, Input, When};
+use crate::session::{self, Session, Wrong};
+use crate::view::tui::setup::{Backend, Exported, First, Looks, Setup};
+use crate::view::tui::theme::{self, Depth};
+use crate::view::{anomalies, json, tui};
+use clap::Args;
+use std::ffi::OsStr;
+use std::io::IsTerminal;
+use std::path::Path;
+use std::sync::{Arc, Mutex, PoisonError};
+
+/// The options of the interface.
+#[derive(Args, Debug, Default)]
+pub struct Interface {
+    /// The traces, and how they are read.
+    #[command(flatten)]
+    pub input: Input,
+    /// The executions that are compared.
+    #[command(flatten)]
+    pub groups: Groups,
+    /// How it looks.
+    #[command(flatten)]
+    pub appearance: Appearance,
+}
+
+impl Question for Interface {
+    fn input(&self) -> &Input {
+        &self.input
+    }
+
+    fn files(&self) -> Files<'_> {
+        Files { interface: true, theme: self.appearance.theme.as_deref(), ..Files::of_groups(&self.groups) }
+    }
+
+    fn is_interface(&self) -> bool {
+        true
+    }
+
+    fn run(&self, session: Session, console: &mut Console<'_>) -> anyhow::Result<Outcome> {
+        let looks = looks(&self.appearance)?;
+        let renamed = session::renamed(self.groups.functions.as_deref())?;
+        session.check_task(self.groups.task.as_deref())?;
+        if !std::io::stdout().is_terminal() || !std::io::stdin().is_terminal() {
+            anyhow::bail!("the interface needs a terminal; `whyslow explain` and `whyslow diff` do without");
+        }
+        let title = session.title();
+        let first = match session {
+            Session::Traces(_) | Session::Databases(_) => First::Executions,
+            Session::Run(_) => First::Patterns,
+        };
+        let notices = Arc::new(Mutex::new(session.notices()));
+        let backend = Box::new(Analyst {
+            session,
+            task: self.groups.task.clone(),
+            places: places(&self.input, &self.groups.symbols),
+            renamed,
+            memory: console.work.memory,
+            notices: Arc::clone(&notices),
+        });
+        tui::run(Setup {
+            title,
+            request: self.groups.request(),
+            first,
+            looks,
+            threads: console.work.threads,
+            backend,
+        })?;
+        let notices = notices.lock().unwrap_or_else(PoisonError::into_inner);
+        Ok(notices.clone().into())
+    }
+}
+
+/// The session behind the interface.
+struct Analyst {
+    session: Session,
+    task: Option<String>,
+    places: Places,
+    renamed: Renamed,
+    memory: Option<Limit>,
+    /// Those of the last analysis.
+    notices: Arc<Mutex<Notices>>,
+}
+
+impl Backend for Analyst {
+    fn analyse(&mut self, task: Option<&str>, work: &Work) -> anyhow::Result<Arc<Model>> {
+        if let Some(task) = task {
+            self.task = Some(task.to_owned());
+        }
+        let (session, task) = (&mut self.session, self.task.as_deref());
+        let model = memory::within(self.memory, &work.cancel, || {
+            let model = session.model(task, &self.places, &[], work)?;
+            session::rename(model, &self.renamed, work)
+        })??;
+        // Delays are asked of the same executions.
+        self.task = model.tasks.get(model.task).cloned();
+        self.notices.lock().unwrap_or_else(PoisonError::into_inner).clone_from(&model.notices);
+        Ok(Arc::new(model))
+    }
+
+    fn compare(&mut self, model: &Model, request: &compare::Request, work: &Work) -> anyhow::Result<Comparison> {
+        memory::within(self.memory, &work.cancel, || session::compare(model, request, work))?
+    }
+
+    fn mine(&mut self, work: &Work) -> anyhow::Result<Arc<Mining>> {
+        let (session, task) = (&mut self.session, self.task.as_deref());
+        let mining = memory::within(self.memory, &work.cancel, || session.mine(task, &self.places, work))??;
+        self.notices.lock().unwrap_or_else(PoisonError::into_inner).merge(&mining.notices);
+        Ok(mining)
+    }
+
+    fn export(&mut self, what: &Exported) -> anyhow::Result<String> {
+        let text = match what {
+            Exported::Comparison { model, comparison, path: None } => {
+                serde_json::to_string_pretty(&json::diff(model, comparison, None, None))
+            }
+            Exported::Comparison { model, comparison, path: Some((found, at)) } => {
+                let diff = json::diff(model, comparison, None, None);
+                serde_json::to_string_pretty(&anomalies::with_path(diff, &found.anomalies, *at))
+            }
+            Exported::Anomalies { found, path, compared } => {
+                let document = anomalies::json(&found.anomalies, &found.notices, compared.clone());
+                match path {
+                    Some(at) => serde_json::to_string_pretty(&anomalies::with_path(document, &found.anomalies, *at)),
+                    None => serde_json::to_string_pretty(&document),
+                }
+            }
+        };
+        Ok(text? + "\n")
+    }
+}
+
+fn looks(appearance: &Appearance) -> anyhow::Result<Looks> {
+    let variable = |name: &str| std::env::var(name).ok();
+    let depth = match appearance.color {
+        When::Never => Depth::Mono,
+        When::Auto => Depth::detect(variable),
+        // What the terminal can show, even if NO_COLOR asks for none.
+        When::Always => Depth::detect(|name| (name != "NO_COLOR").then(|| variable(name))?).max(Depth::Ansi),
+    };
+    let theme = appearance.theme.as_deref().map(theme).transpose()?;
+    Ok(Looks { theme, suits: depth.suits(variable), depth, ascii: appearance.ascii, mouse: appearance.mouse })
+}
+
+/// A built-in theme by name, else a file.
+fn theme(file: &OsStr) -> anyhow::Result<theme::Source> {
+    let name = file.to_string_lossy().into_owned();
+    let built_in = theme::built_in();
+    if let Some(theme) = built_in.iter().find(|t| t.name == name) {
+        return Ok(theme.clone());
+    }
+    let text = session::text_of(Path::new(file)).map_err(|e| {
+        let names: Vec<&str> = built_in.iter().map(|t| t.name.as_str()).collect();
+        Wrong(format!("--theme {name}: {e}; built in are {}, else name a theme file", names.join(", ")))
+    })?;
+    Ok(theme::Source { name, text })
+}

@@ -1,0 +1,247 @@
+//! The commands, one file each: its options, the question that it asks of the session, and how it answers.
+//!
+//! In: a [`Command`] as read from the command line. Out: the exit status. Every command but `record` goes the same way
+//! ([`run`]): limits, sandbox, open the input, ask and answer, notices. A new command is a file with a type that
+//! implements [`Question`], and its line in [`Command`].
+
+mod anomalies;
+mod build;
+mod console;
+mod diff;
+mod dump;
+mod explain;
+mod info;
+pub mod interface;
+mod query;
+mod record;
+mod stats;
+
+pub use console::STDOUT;
+
+use crate::analysis::symbols::files::Places;
+use crate::base::memory::{self, Limit};
+use crate::base::notice::Notices;
+use crate::base::sandbox::{self, Rules};
+use crate::base::work::Work;
+use crate::compare::Comparison;
+use crate::confinement::{self, Files};
+use crate::model::Model;
+use crate::model::execution::ExecutionId;
+use crate::options::{Groups, Input, Symbols};
+use crate::session::{self, OpenOptions, Session};
+use crate::view::clean;
+use crate::view::stderr::say;
+use clap::Subcommand;
+use console::Console;
+
+/// A command with its options.
+#[derive(Subcommand, Debug)]
+pub enum Command {
+    /// The ranked causes of the slow group's extra time, one sentence each
+    Explain(explain::Explain),
+    /// What the interface exports: groups, histograms, differential tree, causes
+    Diff(diff::Diff),
+    /// Frequent patterns of each rank or thread, their abnormal occurrences, propagation paths
+    Anomalies(anomalies::Anomalies),
+    /// Events per type; CPU time per CPU and thread; bytes read and written per process
+    Stats(stats::Stats),
+    /// Values of the state history: at some times, over a range, at equal distances
+    Query(query::Query),
+    /// Streams, clocks, hosts, lost events, names of tasks: from metadata and index alone, at once
+    Info(info::Info),
+    /// An execution database: small, shareable, opened in place of the trace
+    Build(build::Build),
+    /// Record with what this machine has (LTTng, perf or trace-cmd), then open the recording
+    Record(Box<record::Record>),
+    /// Every event in time order
+    Dump(dump::Dump),
+    /// The terminal interface: no command at all
+    #[command(skip)]
+    Interface(interface::Interface),
+}
+
+/// How much of the input a command needs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Depth {
+    /// Metadata and packet indexes.
+    Outline,
+    /// Its events too.
+    Events,
+}
+
+/// The notices of an answer, and the exit status.
+struct Outcome {
+    notices: Notices,
+    status: u8,
+}
+
+impl From<Notices> for Outcome {
+    fn from(notices: Notices) -> Self {
+        Outcome { notices, status: 0 }
+    }
+}
+
+/// A command that asks something of the input.
+trait Question: Sync {
+    /// The traces, and how they are read.
+    fn input(&self) -> &Input;
+
+    /// Files besides the traces.
+    fn files(&self) -> Files<'_> {
+        Files::default()
+    }
+
+    /// How much of the input is needed.
+    fn depth(&self) -> Depth {
+        Depth::Events
+    }
+
+    /// True where the answer lists the notices itself.
+    fn shows_notices(&self) -> bool {
+        true
+    }
+
+    /// True for the interface, whose jobs watch the memory limit one by one and report progress on the screen.
+    fn is_interface(&self) -> bool {
+        false
+    }
+
+    /// Ask and answer.
+    fn run(&self, session: Session, console: &mut Console<'_>) -> anyhow::Result<Outcome>;
+}
+
+impl Command {
+    /// The question; `None` for `record`, which asks nothing.
+    fn question(&self) -> Option<&dyn Question> {
+        Some(match self {
+            Command::Explain(options) => options,
+            Command::Diff(options) => options,
+            Command::Anomalies(options) => options,
+            Command::Stats(options) => options,
+            Command::Query(options) => options,
+            Command::Info(options) => options,
+            Command::Build(options) => options,
+            Command::Dump(options) => options,
+            Command::Interface(options) => options,
+            Command::Record(_) => return None,
+        })
+    }
+
+    /// The files that it may use; `None` for `record`, which needs every right.
+    pub fn rules(&self) -> Option<Rules> {
+        self.question().map(|question| confinement::rules(question.input(), &question.files()))
+    }
+}
+
+/// Run a command; the exit status where nothing went wrong.
+pub fn run(command: &Command) -> anyhow::Result<u8> {
+    if let Command::Record(options) = command {
+        // The recorders need the rights that a question gives up.
+        return match record::run(options)? {
+            record::Next::Open(interface) => ask(&*interface),
+            record::Next::Done(status) => Ok(status),
+        };
+    }
+    command.question().map_or(Ok(0), ask)
+}
+
+/// Open the input of a question and answer it.
+fn ask(question: &dyn Question) -> anyhow::Result<u8> {
+    let input = question.input();
+    let limit = Limit::new(input.memory);
+    // Before a byte of the input is read, and before there is another thread.
+    confine(question);
+    let work = Work { memory: limit, ..Work::new(workers(input.threads)) };
+    let mut console = Console::new(&work, input.timings);
+    let Outcome { notices, status } = if question.is_interface() {
+        let session = memory::within(limit, &work.cancel, || open(question, &mut console))??;
+        question.run(session, &mut console)?
+    } else {
+        memory::within(limit, &work.cancel, || {
+            let session = open(question, &mut console)?;
+            question.run(session, &mut console)
+        })??
+    };
+    console.finish();
+    if input.strict && notices.has_fault() {
+        anyhow::bail!("the input is malformed (--strict): {}", notices.sentences().first().map_or("", |s| s));
+    }
+    if !question.shows_notices() {
+        for sentence in notices.missing().sentences() {
+            say(&format!("note: {}", clean::line(&sentence)));
+        }
+    }
+    Ok(status)
+}
+
+fn open(question: &dyn Question, console: &mut Console<'_>) -> anyhow::Result<Session> {
+    let input = question.input();
+    let options = OpenOptions { chunk: input.chunk, tasks: input.tasks.clone(), handlers: input.handlers.clone() };
+    let session = console.with_progress(|work| match question.depth() {
+        Depth::Outline => Session::outline(&input.traces, &options, work),
+        Depth::Events => Session::open(&input.traces, &options, work),
+    });
+    console.stage("open");
+    session
+}
+
+/// Give up the rights that the command does not need, and say so where that is not possible.
+fn confine(question: &dyn Question) {
+    let input = question.input();
+    if input.no_sandbox {
+        return;
+    }
+    let confined = sandbox::confine(&confinement::rules(input, &question.files()));
+    if let Err(why) = confined
+        && (question.is_interface() || input.timings)
+    {
+        say(&format!("note: without a sandbox: {why}"));
+    }
+}
+
+/// As many workers as were asked for, or as the machine has use for.
+fn workers(asked: usize) -> usize {
+    let most = 4 * std::thread::available_parallelism().map_or(1, usize::from);
+    if asked > most {
+        say(&format!("note: --threads {asked}: {most} are used, four for each core"));
+        return most;
+    }
+    asked
+}
+
+/// Where functions get their names: from the options, and from beside the traces.
+fn places(input: &Input, symbols: &Symbols) -> Places {
+    Places {
+        folders: symbols.folders.clone(),
+        kernel: symbols.kernel.clone(),
+        recorded: Vec::new(),
+        beside: input.traces.iter().map(|a| a.path.clone()).collect(),
+    }
+}
+
+/// An error for an invariant that `--check` found broken.
+fn sound(violation: Option<String>) -> anyhow::Result<()> {
+    violation.map_or(Ok(()), |broken| Err(anyhow::anyhow!("an invariant does not hold: {broken}; please report this")))
+}
+
+/// The model of the chosen task, with the moments of some executions, and the comparison of the chosen groups.
+fn compared(
+    input: &Input,
+    groups: &Groups,
+    moments: &[ExecutionId],
+    mut session: Session,
+    console: &mut Console<'_>,
+) -> anyhow::Result<(Model, Comparison)> {
+    let renamed = session::renamed(groups.functions.as_deref())?;
+    let model = console.with_progress(|work| {
+        let model = session.model(groups.task.as_deref(), &places(input, &groups.symbols), moments, work)?;
+        session::rename(model, &renamed, work)
+    })?;
+    console.stage("analyse");
+    if input.check {
+        sound(crate::model::build::check(&model, 1).pop())?;
+    }
+    let comparison = console.with_progress(|work| session::compare(&model, &groups.request(), work))?;
+    console.stage("compare");
+    Ok((model, comparison))
+}

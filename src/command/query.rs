@@ -1,0 +1,84 @@
+//! `whyslow query`: values of the state history.
+
+use super::console::Console;
+use super::{Outcome, Question, sound};
+use crate::base::quantity::{TimePoint, TimeRange};
+use crate::base::time::Span;
+use crate::options::Input;
+use crate::session::{Session, Wrong};
+use crate::state::history::lines::Time;
+use crate::view::query::Answer;
+use clap::Args;
+
+#[derive(Args, Debug)]
+pub struct Query {
+    #[command(flatten)]
+    input: Input,
+    /// A path or a pattern: threads/*/state, threads/123/syscall, cpus/0/thread
+    #[arg(long, value_name = "PATH")]
+    attribute: String,
+    /// At this time: nanoseconds on the time line, or since the first event with a unit (12.5ms); repeatable
+    #[arg(long, value_name = "T", conflicts_with_all = ["range", "points"])]
+    at: Vec<TimePoint>,
+    /// From A to B, written likewise (default: the whole recording)
+    #[arg(long, value_name = "A..B")]
+    range: Option<TimeRange>,
+    /// Down-sampled to N cells: of states the one that held longest in each, else the value at its start
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1 << 20))]
+    points: Option<u32>,
+    /// The N longest intervals only, longest first: the slowest calls of threads/*/syscall
+    #[arg(long, value_name = "N", conflicts_with_all = ["at", "points"])]
+    longest: Option<u32>,
+    /// Print one JSON document (schema whyslow.query/1)
+    #[arg(long)]
+    json: bool,
+}
+
+impl Question for Query {
+    fn input(&self) -> &Input {
+        &self.input
+    }
+
+    fn run(&self, session: Session, console: &mut Console<'_>) -> anyhow::Result<Outcome> {
+        let mut traces = match session {
+            Session::Traces(traces) => traces,
+            Session::Run(run) => anyhow::bail!("{}: an OTF2 archive holds no scheduler events", run.title()),
+            Session::Databases(databases) => return databases.refuse("query"),
+        };
+        let (history, notices) = console.with_progress(|work| traces.history(work))?;
+        console.stage("build");
+        if self.input.check {
+            sound(history.tree().check().err().map(|broken| broken.to_string()))?;
+        }
+        let time = self.time(history.window())?;
+        if self.points.is_some() {
+            history.summary(console.work)?;
+            console.stage("summarise");
+        }
+        let lines = history.lines(&self.attribute, &time, &console.work.cancel)?;
+        console.stage("query");
+        if lines.is_empty() {
+            let hint = "try threads/*/state or cpus/*/thread";
+            anyhow::bail!("--attribute {}: the recording has no such attribute; {hint}", self.attribute);
+        }
+        let answer = Answer::new(&self.attribute, &lines, &history, &notices);
+        console.answer(self.json, || &answer, |_| answer.text(history.window().start))?;
+        Ok(notices.into())
+    }
+}
+
+impl Query {
+    /// Instants, else a range (default: all of `window`), or cells of it, or the longest intervals in it.
+    fn time(&self, window: Span) -> anyhow::Result<Time> {
+        if !self.at.is_empty() {
+            return Ok(Time::Instants(self.at.iter().map(|t| t.after(window.start)).collect()));
+        }
+        let span = self.range.map_or(Some(window), |range| range.after(window.start));
+        let span = span.ok_or_else(|| Wrong("--range: it ends before it begins".to_owned()))?;
+        Ok(match (self.points, self.longest) {
+            (_, Some(n)) => Time::Longest(span, n as usize),
+            (Some(n), _) => Time::Points(span, n as usize),
+            _ => Time::Range(span),
+        })
+    }
+}

@@ -1,0 +1,89 @@
+//! `whyslow stats`: events by name, CPU time, bytes read and written.
+
+use super::console::Console;
+use super::{Outcome, Question, sound};
+use crate::base::notice::Notices;
+use crate::base::work::Work;
+use crate::event::bind::Focus;
+use crate::options::Input;
+use crate::session::{Run, Session, Traces};
+use crate::view::stats::Table;
+use clap::{Args, ValueEnum};
+
+#[derive(Args, Debug)]
+pub struct Stats {
+    /// What to count
+    what: Counted,
+    #[command(flatten)]
+    input: Input,
+    /// Print one JSON document (schema whyslow.stats.*/1)
+    #[arg(long)]
+    json: bool,
+}
+
+/// What is counted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum Counted {
+    /// Events per type.
+    Count,
+    /// CPU time per CPU and thread.
+    Cpu,
+    /// Bytes read and written per process.
+    Io,
+}
+
+impl Question for Stats {
+    fn input(&self) -> &Input {
+        &self.input
+    }
+
+    fn run(&self, session: Session, console: &mut Console<'_>) -> anyhow::Result<Outcome> {
+        let (table, notices) = match &session {
+            Session::Traces(traces) => console.with_progress(|work| self.of_traces(traces, work))?,
+            Session::Run(run) => console.with_progress(|work| self.of_run(run, work))?,
+            Session::Databases(databases) => return databases.refuse("stats"),
+        };
+        console.stage("read");
+        console.answer(self.json, || &table, |_| table.text())?;
+        Ok(notices.into())
+    }
+}
+
+impl Stats {
+    fn of_traces(&self, traces: &Traces, work: &Work) -> anyhow::Result<(Table, Notices)> {
+        let usage = |focus| {
+            let (usage, notices) = traces.usage(focus, work)?;
+            if self.input.check {
+                sound(usage.check())?;
+            }
+            anyhow::Ok((usage, notices))
+        };
+        Ok(match self.what {
+            Counted::Count => {
+                let (counts, notices) = traces.count(work)?;
+                (Table::count(&counts, &notices), notices)
+            }
+            Counted::Cpu => {
+                let (usage, notices) = usage(Focus::Running)?;
+                (Table::cpu(&usage, &notices), notices)
+            }
+            Counted::Io => {
+                let (usage, notices) = usage(Focus::Transfers)?;
+                (Table::io(&usage, &notices), notices)
+            }
+        })
+    }
+
+    fn of_run(&self, run: &Run, work: &Work) -> anyhow::Result<(Table, Notices)> {
+        run.alone("stats")?;
+        if self.what == Counted::Cpu {
+            anyhow::bail!("{}: an OTF2 archive holds no scheduler events", run.title());
+        }
+        let read = run.read(work)?;
+        let table = match self.what {
+            Counted::Io => Table::transfers(&read.transfers(&run.archive), &read.notices),
+            Counted::Count | Counted::Cpu => Table::messages(&read.counts(), &read.notices),
+        };
+        Ok((table, read.notices))
+    }
+}

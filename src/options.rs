@@ -1,0 +1,139 @@
+//! Options that several commands share, as clap reads them. Each value is parsed into what it means where it is read, so a
+//! wrong one is refused before any file is opened.
+
+use crate::base::quantity;
+use crate::compare;
+use crate::compare::filter::Filter;
+use crate::input::Argument;
+use crate::model::execution::ExecutionId;
+use clap::builder::{OsStringValueParser, TypedValueParser};
+use clap::{Args, ValueEnum};
+use std::ffi::OsString;
+use std::path::PathBuf;
+use std::str::FromStr;
+
+/// The traces, and how they are read.
+#[derive(Args, Clone, Debug, Default)]
+pub struct Input {
+    /// Trace directories (CTF), OTF2 archives, perf.data, trace.dat or databases, or LABEL=PATH to name one
+    #[arg(required = true, value_name = "TRACE", value_parser = OsStringValueParser::new().map(Argument::parse))]
+    pub traces: Vec<Argument>,
+    /// Worker threads (default: all cores)
+    #[arg(long, value_name = "N", default_value_t = 0, hide_default_value = true)]
+    pub threads: usize,
+    /// Exit with 1 if anything in the input is malformed
+    #[arg(long)]
+    pub strict: bool,
+    /// Print times and peak memory per stage to stderr
+    #[arg(long)]
+    pub timings: bool,
+    /// Verify all invariants of what was built
+    #[arg(long)]
+    pub check: bool,
+    /// Tasks declared in a TOML file, with conditions and keys
+    #[arg(long, value_name = "FILE")]
+    pub tasks: Option<PathBuf>,
+    /// Use no more memory than this: 512M, 4GiB
+    #[arg(long, value_name = "LIMIT", value_parser = quantity::size)]
+    pub memory: Option<u64>,
+    /// Table that classifies interrupt handlers by name; takes precedence over the built-in one (default: handlers.toml in the configuration folder)
+    #[arg(long, value_name = "FILE")]
+    pub handlers: Option<PathBuf>,
+    /// Keep the right to read and write every file, and to run programs
+    #[arg(long)]
+    pub no_sandbox: bool,
+    /// Bytes of trace in one chunk (default: balanced over the workers)
+    #[arg(long, value_name = "BYTES", hide = true)]
+    pub chunk: Option<u64>,
+}
+
+/// The executions that are compared.
+#[derive(Args, Clone, Debug, Default)]
+pub struct Groups {
+    /// A task that `info` lists, or begin=EVENT,end=EVENT[,key=FIELD][,type=FIELD]
+    #[arg(long, value_name = "TASK")]
+    pub task: Option<String>,
+    /// The slow group: `METRIC OP VALUE` or `METRIC in A..B`; repeatable (default: proposed)
+    #[arg(long, value_name = "FILTER")]
+    pub slow: Vec<Filter>,
+    /// The fast group, likewise
+    #[arg(long, value_name = "FILTER")]
+    pub fast: Vec<Filter>,
+    /// New names of functions, to compare versions: a TOML file of lines `"old" = "new"`
+    #[arg(long, value_name = "FILE")]
+    pub functions: Option<PathBuf>,
+    /// Where functions get their names.
+    #[command(flatten)]
+    pub symbols: Symbols,
+}
+
+impl Groups {
+    /// The filters of both groups.
+    pub fn request(&self) -> compare::Request {
+        compare::Request { slow: self.slow.clone(), fast: self.fast.clone() }
+    }
+}
+
+/// Where functions get their names.
+#[derive(Args, Clone, Debug, Default)]
+pub struct Symbols {
+    /// Where to look for the traced ELF files; repeatable (default: the recorded paths)
+    #[arg(long = "symbols", value_name = "DIR")]
+    pub folders: Vec<PathBuf>,
+    /// Kernel symbols (kallsyms, System.map, module symbols) for kernel stacks; repeatable
+    #[arg(long = "kallsyms", value_name = "FILE")]
+    pub kernel: Vec<PathBuf>,
+}
+
+/// When to use colours.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+pub enum When {
+    /// If the output is a terminal and `NO_COLOR` is not set.
+    #[default]
+    Auto,
+    /// Always.
+    Always,
+    /// Never.
+    Never,
+}
+
+/// How the interface looks.
+#[derive(Args, Clone, Debug, Default)]
+pub struct Appearance {
+    /// When to use colours
+    #[arg(long, value_name = "WHEN", default_value = "auto")]
+    pub color: When,
+    /// A built-in theme or a theme file
+    #[arg(long, value_name = "THEME")]
+    pub theme: Option<OsString>,
+    /// Draw with ASCII characters only
+    #[arg(long)]
+    pub ascii: bool,
+    /// Take the mouse
+    #[arg(long)]
+    pub mouse: bool,
+}
+
+/// Two executions by number: `A,B`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ExecutionPair(pub ExecutionId, pub ExecutionId);
+
+impl FromStr for ExecutionPair {
+    type Err = &'static str;
+
+    fn from_str(text: &str) -> Result<Self, &'static str> {
+        let number = |n: &str| n.trim().parse().ok().map(ExecutionId);
+        let both = text.split_once(',').and_then(|(a, b)| Some(ExecutionPair(number(a)?, number(b)?)));
+        both.ok_or("write two execution numbers, `A,B`; `samples` in `diff --json` lists them")
+    }
+}
+
+/// `-q`: a part in (0, 1].
+pub fn quotient(text: &str) -> Result<f64, &'static str> {
+    text.parse().ok().filter(|q| *q > 0.0 && *q <= 1.0).ok_or("write a fraction above 0 and at most 1: 0.75")
+}
+
+/// `-s`: a factor above 1.
+pub fn threshold(text: &str) -> Result<f64, &'static str> {
+    text.parse().ok().filter(|s| *s > 1.0 && *s < 1e9).ok_or("write a factor above 1: 2")
+}
