@@ -50,8 +50,12 @@ pub struct Input {
 /// The executions that are compared.
 #[derive(Args, Clone, Debug, Default)]
 pub struct Groups {
-    /// A task that `info` lists, or begin=EVENT,end=EVENT[,key=FIELD][,type=FIELD]
-    #[arg(long, value_name = "TASK")]
+    /// The task whose executions are compared.
+    #[arg(
+        long,
+        value_name = "TASK",
+        help = "A task that `info` lists, or begin=EVENT,end=EVENT[,key=FIELD][,type=FIELD]"
+    )]
     pub task: Option<String>,
     /// The slow group: `METRIC OP VALUE` or `METRIC in A..B`; repeatable (default: proposed)
     #[arg(long, value_name = "FILTER")]

@@ -284,7 +284,7 @@ fn memory_is_limited_or_the_limit_is_said_to_be_too_small() {
     let free = whyslow(&words).stdout;
     assert_eq!(whyslow(&[&words[..], &["--memory", "4GiB"]].concat()).stdout, free);
     for command in ["explain", "diff", "anomalies", "info", "dump"] {
-        refuses(&[command, "--memory", "64KiB", LOCK], 1, &["--memory 65536B", "raise the limit"]);
+        refuses(&[command, "--memory", "64KiB", LOCK], 1, &["--memory 64KiB: more is needed", "raise the limit"]);
     }
     let dump = ["dump", "--canonical", LOCK];
     assert_eq!(whyslow(&[&dump[..], &["--memory", "4GiB"]].concat()).stdout, whyslow(&dump).stdout);

@@ -114,13 +114,13 @@ fn table(weak: &Rates, strong: &Rates, claim: f64, controls: usize) {
     }
     let percent = |(missed, all): (usize, usize)| match all {
         0 => "-".to_owned(),
-        all => format!("{:.0} %", 100.0 * missed as f64 / all as f64),
+        all => format!("{:.0}%", 100.0 * missed as f64 / all as f64),
     };
     for (row, [weak, strong]) in &rows {
         println!("| {row} | {} | {} | {} |", weak.1 + strong.1, percent(*weak), percent(*strong));
     }
     println!(
-        "largest claim of a source in {controls} recordings without a plant: {:.1} % of the executions' time",
+        "largest claim of a source in {controls} recordings without a plant: {:.1}% of the executions' time",
         100.0 * claim
     );
     assert!(share(strong) >= 0.9, "{strong:?}");

@@ -768,7 +768,7 @@ fn rates_over_q_and_s() {
             let wrong = f64::from(small.found + large.found - small.true_ones - large.true_ones)
                 / f64::from((small.found + large.found).max(1));
             let missed = [small, large].map(|s| 100.0 * (1.0 - s.recall()));
-            println!("| {q} | {s} | {:.0} % | {:.0} % | {:.0} % |", missed[0], missed[1], 100.0 * wrong);
+            println!("| {q} | {s} | {:.0}% | {:.0}% | {:.0}% |", missed[0], missed[1], 100.0 * wrong);
         }
     }
 }

@@ -182,7 +182,7 @@ fn a_recording_ends_with_time_command_file_or_slow_call() {
                 until: vec![Trigger::Latency(Duration::from_millis(5))],
                 ..Wishes::default()
             },
-            "handle took 9.0 ms".to_owned(),
+            "handle took 9.00 ms".to_owned(),
         ),
     ];
     for (name, wishes, why) in cases {

@@ -6,6 +6,7 @@
 //! work once that is more than the limit. So the limit may be passed by what is allocated between two looks and until the
 //! work sees its cancel flag; of a group's limit an eighth is left for that, and for what the kernel holds for the process.
 
+use super::quantity;
 use super::work::Cancel;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -49,10 +50,10 @@ impl Limit {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum MemoryError {
     /// More was needed.
-    #[error("--memory {}: more is needed; raise the limit, use fewer --threads, or ask of a shorter trace", words(*.0))]
+    #[error("--memory {}: more is needed; raise the limit, use fewer --threads, or ask of a shorter trace", size(*.0))]
     Exceeded(u64),
     /// The group's end was near.
-    #[error("out of memory: the control group may hold {}, and more is needed; raise its limit, use fewer --threads, or ask of a shorter trace", words(*.0))]
+    #[error("out of memory: the control group may hold {}, and more is needed; raise its limit, use fewer --threads, or ask of a shorter trace", size(*.0))]
     Group(u64),
     /// Nobody says how much is held.
     #[error("--memory: this system does not tell how much memory a process holds; leave the option out")]
@@ -69,6 +70,11 @@ impl From<Limit> for MemoryError {
             Limit::Group(bytes) => MemoryError::Group(bytes),
         }
     }
+}
+
+/// A size as one would type it.
+fn size(bytes: u64) -> String {
+    quantity::exact(i64::try_from(bytes).unwrap_or(i64::MAX), quantity::SIZE)
 }
 
 /// Run `job`, which looks at `cancel`, within a limit.
@@ -138,14 +144,6 @@ fn group(root: &Path, of: &str) -> Option<u64> {
         inward.filter_map(|file| std::fs::read_to_string(file).ok()?.trim().parse::<u64>().ok()).collect::<Vec<_>>()
     });
     limits.min()
-}
-
-fn words(bytes: u64) -> String {
-    match bytes {
-        b if b >= 1 << 30 && b % (1 << 30) == 0 => format!("{}GiB", b >> 30),
-        b if b >= 1 << 20 && b % (1 << 20) == 0 => format!("{}MiB", b >> 20),
-        b => format!("{b}B"),
-    }
 }
 
 #[cfg(test)]

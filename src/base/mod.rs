@@ -2,6 +2,7 @@
 
 pub mod allocator;
 pub mod demangle;
+pub mod figure;
 pub mod file;
 pub mod memory;
 pub mod names;

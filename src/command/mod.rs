@@ -2,7 +2,7 @@
 //!
 //! In: a [`Command`] as read from the command line. Out: the exit status. Every command but `record` goes the same way
 //! ([`run`]): limits, sandbox, open the input, ask and answer, notices. A new command is a file with a type that
-//! implements [`Question`], and its line in [`Command`].
+//! implements `Question`, and its line in [`Command`].
 
 mod anomalies;
 mod build;

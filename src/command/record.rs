@@ -2,6 +2,7 @@
 
 use super::console::{STDOUT, print};
 use super::interface::Interface;
+use crate::base::figure;
 use crate::input::Argument;
 use crate::options::{Appearance, Groups, Input, Symbols};
 use crate::record::host::Host;
@@ -121,7 +122,7 @@ fn watched(plan: &Plan, wishes: &Wishes) -> anyhow::Result<Ended> {
                 line.push_str(&format!("  {events} events  {rate:.0}/s"));
             }
             if grown.bytes > 0 {
-                line.push_str(&format!("  {:.1} MiB", grown.bytes as f64 / f64::from(1 << 20)));
+                line.push_str(&format!("  {}", figure::bytes(grown.bytes as f64)));
             }
             if let Some(lost) = grown.lost {
                 line.push_str(&format!("  {lost} lost"));
@@ -142,8 +143,8 @@ fn watched(plan: &Plan, wishes: &Wishes) -> anyhow::Result<Ended> {
         None => String::new(),
     };
     let events = ended.grown.events.filter(|n| *n > 0).map_or(String::new(), |n| format!(", {n} events"));
-    let (seconds, size) = (ended.took.as_secs_f64(), ended.grown.bytes as f64 / f64::from(1 << 20));
-    say(&format!("recorded {seconds:.1} s{events}, {size:.1} MiB{lost}"));
+    let (time, size) = (figure::time(ended.took.as_secs_f64() * 1e9), figure::bytes(ended.grown.bytes as f64));
+    say(&format!("recorded {time}{events}, {size}{lost}"));
     if let Some(status) = ended.command.filter(|status| !status.success()) {
         say(&format!("note: the command ended with {status}"));
     }

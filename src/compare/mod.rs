@@ -24,8 +24,8 @@ mod windows;
 mod words;
 
 pub use tree::frame_text;
-pub use words::{percent_words, time_words};
 
+use crate::base::figure;
 use crate::base::statistics::divide_rounded;
 use crate::base::work::{Cancelled, Work};
 use crate::model::Model;
@@ -315,8 +315,8 @@ fn warnings(model: &Model, slow: &Group, fast: &Group, origin: GroupsOrigin) -> 
     for (name, group) in [("slow", slow), ("fast", fast)] {
         let n = group.members.len();
         if n < FEW && origin != GroupsOrigin::All {
-            let s = if n == 1 { "" } else { "s" };
-            warnings.push(format!("the {name} group has {n} execution{s} only: its figures are rough"));
+            let members = figure::plural(n as u64, "execution");
+            warnings.push(format!("the {name} group has only {members}: its figures are rough"));
         }
         let unsure = group.members.iter().filter(|e| model.executions.unsure.get(e.index()) == Some(&true)).count();
         if unsure * 10 > n {
@@ -420,7 +420,7 @@ mod tests {
             let c = ask(&model, slow, fast);
             assert!(c.verdict.confident && c.verdict.basis == Basis::Dimension, "{:?}", c.verdict);
             assert!(
-                c.verdict.sentence.starts_with("The slow ones are of type export: 100 % of them"),
+                c.verdict.sentence.starts_with("The slow ones are of type export: 100% of them"),
                 "{:?}",
                 c.verdict
             );
@@ -483,7 +483,7 @@ mod tests {
         }
         let c = ask(&s.seal(), "duration>5ms", "duration<5ms");
         assert!(!c.verdict.confident && c.verdict.sentence.contains("too few"), "{:?}", c.verdict);
-        assert!(c.warnings.iter().any(|w| w.starts_with("the slow group has 1 execution only")), "{:?}", c.warnings);
+        assert!(c.warnings.iter().any(|w| w.starts_with("the slow group has only 1 execution:")), "{:?}", c.warnings);
     }
 
     #[test]

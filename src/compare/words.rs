@@ -6,26 +6,7 @@ use super::{Cause, Culprit};
 use crate::event::kernel_thread;
 use crate::model::context::Spent;
 
-/// A time for people: three digits and a unit.
-pub fn time_words(ns: f64) -> String {
-    let (value, unit) = match ns.abs() {
-        size if size >= 1e9 => (ns / 1e9, "s"),
-        size if size >= 1e6 => (ns / 1e6, "ms"),
-        size if size >= 1e3 => (ns / 1e3, "us"),
-        _ => (ns, "ns"),
-    };
-    let digits = match value.abs() {
-        size if size >= 100.0 || unit == "ns" => 0,
-        size if size >= 10.0 => 1,
-        _ => 2,
-    };
-    format!("{value:.digits$} {unit}")
-}
-
-/// A share for people.
-pub fn percent_words(share: f64) -> String {
-    format!("{:.0} %", share * 100.0)
-}
+pub(super) use crate::base::figure::{share as percent_words, time as time_words};
 
 /// What a cause is, as a phrase: `waiting in append_entry for thread journal of ledgerd, which ran expensive_flush`.
 pub(super) fn phrase(kind: Spent, site: &str, by: &Culprit, blames: Blame) -> String {
@@ -167,15 +148,6 @@ pub(super) fn sentence_case(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn times_have_three_digits() {
-        let shown: Vec<String> = [0.0, 999.0, 1500.0, 12_345.0, 12_300_000.0, 345_600_000.0, 1e9, -2_500_000.0]
-            .into_iter()
-            .map(time_words)
-            .collect();
-        assert_eq!(shown, ["0 ns", "999 ns", "1.50 us", "12.3 us", "12.3 ms", "346 ms", "1.00 s", "-2.50 ms"]);
-    }
 
     #[test]
     fn phrases_name_who_and_where() {

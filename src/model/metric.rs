@@ -1,6 +1,7 @@
 //! Metrics: named numbers of an execution, in columns.
 
 use super::context::Spent;
+use crate::base::figure;
 use crate::base::quantity::{self, Units};
 
 /// What a number counts.
@@ -23,6 +24,16 @@ impl Unit {
             Unit::Ns => quantity::TIME,
             Unit::Bytes => quantity::SIZE,
             Unit::Count | Unit::Name => quantity::COUNT,
+        }
+    }
+
+    /// A value to three digits; names are for the caller to look up.
+    pub fn rounded(self, value: i64) -> String {
+        match self {
+            Unit::Ns => figure::time(value as f64),
+            Unit::Bytes => figure::bytes(value as f64),
+            Unit::Count | Unit::Name if value < 0 => format!("-{}", figure::count(value.unsigned_abs())),
+            Unit::Count | Unit::Name => figure::count(value.unsigned_abs()),
         }
     }
 

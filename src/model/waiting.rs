@@ -4,6 +4,7 @@ use super::strips::{self, Named};
 use crate::analysis::mpi::efficiency::{self, Efficiency};
 use crate::analysis::mpi::profile::Region;
 use crate::analysis::mpi::{self, wait_states::WaitKind};
+use crate::base::figure;
 use crate::base::names::NameId;
 use crate::base::time::{Ns, Span};
 use crate::event::operation::{NO_PATH, Operations};
@@ -150,17 +151,17 @@ impl Waiting {
     /// The steady imbalance that costs most, in one sentence.
     pub fn sentence(&self) -> Option<String> {
         let first = self.imbalances.first()?;
-        let (percent, label, function) = (first.share * 100.0, &first.at.label, &first.at.function);
+        let (label, function) = (&first.at.label, &first.at.function);
         let more = match first.mean_ns {
             0 => "which no other does".to_owned(),
             mean => format!("{:.2} times the mean of all ranks", first.at.ns as f64 / mean as f64),
         };
-        let seconds = |ns: Ns| format!("{:.3} s", ns as f64 / 1e9);
         Some(format!(
-            "Others wait for {label}: {function} took it {}, {more}; that causes {} of the {} that all wait ({percent:.0} %).",
-            seconds(first.at.ns),
-            seconds(first.cost_ns),
-            seconds(self.waited_ns)
+            "Others wait for {label}: {function} took it {}, {more}; that causes {} of the {} that all wait ({}).",
+            figure::duration(first.at.ns),
+            figure::duration(first.cost_ns),
+            figure::duration(self.waited_ns),
+            figure::share(first.share)
         ))
     }
 }

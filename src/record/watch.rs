@@ -8,6 +8,7 @@ use super::growth::{self, Grown, PerfData};
 use super::plan::{During, Plan};
 use super::trigger::Calls;
 use super::{RecordError, Recorder, Trigger, Wishes};
+use crate::base::figure;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGUSR1};
 use signal_hook::iterator::Signals;
 use std::fs::File;
@@ -198,7 +199,7 @@ impl Script<'_> {
             Ok(line) => {
                 let (function, took) = self.calls.line(&line)?;
                 let slow = limit.is_some_and(|limit| took > limit);
-                slow.then(|| format!("{function} took {:.1} ms", took.as_secs_f64() * 1e3))
+                slow.then(|| format!("{function} took {}", figure::time(took.as_secs_f64() * 1e9)))
             }
             Err(RecvTimeoutError::Timeout) => None,
             Err(RecvTimeoutError::Disconnected) => {

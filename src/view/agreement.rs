@@ -6,7 +6,7 @@
 
 use super::anomalies::Words;
 use super::clean;
-use crate::compare::time_words;
+use crate::base::figure;
 use crate::compare::{Basis, Cause, Comparison};
 use crate::model::Model;
 use crate::model::pattern::Anomalies;
@@ -52,8 +52,8 @@ fn disagreement(model: &Model, comparison: &Comparison, found: &Anomalies) -> Op
             format!("other executions: of the {all} that {who} delayed {inside} are in the slow group")
         }
         Some((inside, all)) => {
-            let each = time_words(top.affected_ns as f64 / all.max(1) as f64);
-            let mean = time_words(cause.extra_ns as f64);
+            let each = figure::time(top.affected_ns as f64 / all.max(1) as f64);
+            let mean = figure::time(cause.extra_ns as f64);
             format!(
                 "{who} delayed {inside} slow executions by {each} each; the comparison's cause costs the slow group {mean} in the mean"
             )

@@ -1,10 +1,10 @@
 //! `info`: what the traces are (`whyslow.info/1`), from metadata, index and packet headers; with a survey also how
 //! often and how long each task ran.
 
-use super::anomalies::duration;
 use super::clean;
 use crate::analysis::clocks::HostClock;
 use crate::analysis::survey::{Survey, Unknown};
+use crate::base::figure;
 use crate::base::notice::Notices;
 use crate::base::statistics::nearest_rank;
 use crate::base::time::{Ns, Shift};
@@ -206,7 +206,7 @@ impl Facts {
             writeln!(out, "\nwhat this recording knows, of the time of the executions that are asked about")?;
         }
         for q in &self.questions {
-            writeln!(out, "{:>10.1} %  {}: if not, {}", q.share * 100.0, q.question, q.remedy)?;
+            writeln!(out, "{:>10}  {}: if not, {}", figure::percent(q.share, 1), q.question, q.remedy)?;
         }
         self.warnings.iter().try_for_each(|w| writeln!(out, "note: {w}"))
     }
@@ -241,8 +241,8 @@ pub(super) fn write_tasks(tasks: &[TaskFacts], out: &mut String) -> std::fmt::Re
 impl std::fmt::Display for ClockFacts {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let host = self.host.as_deref().unwrap_or("unknown host");
-        let error = self.error_ns.map_or_else(|| "unknown".to_owned(), duration);
-        let offset = duration(self.offset_ns);
+        let error = self.error_ns.map_or_else(|| "unknown".to_owned(), figure::duration);
+        let offset = figure::duration(self.offset_ns);
         write!(f, "clock of {host}: {offset} to add, error up to {error}, by {} packets", self.packets)?;
         if self.drift_ppb == 0.0 { Ok(()) } else { write!(f, ", drift {:.1} ppm", self.drift_ppb / 1e3) }
     }
@@ -326,11 +326,10 @@ impl UnknownWaits {
             }
         }
         if self.unscheduled_ns > 0 {
-            let ms = |ns: i64| format!("{:.1} ms", ns as f64 / 1e6);
-            let all = ms(self.unscheduled_ns);
+            let all = figure::duration(self.unscheduled_ns);
             writeln!(out, "\nno scheduler events: whether the executions ran or waited is unknown over {all}")?;
             for (task, waits) in own().filter(|(_, waits)| waits.unscheduled_ns > 0) {
-                writeln!(out, "           {} in {task}", ms(waits.unscheduled_ns))?;
+                writeln!(out, "           {} in {task}", figure::duration(waits.unscheduled_ns))?;
             }
         }
         Ok(())
@@ -340,7 +339,7 @@ impl UnknownWaits {
     fn share(&self) -> Option<String> {
         let off = self.off_cpu_ns?;
         let total: i64 = self.reasons.iter().map(|r| r.ns).sum();
-        let percent = total as f64 * 100.0 / off.max(1) as f64;
-        Some(format!("{percent:.2} % of {:.1} ms", off as f64 / 1e6))
+        let percent = figure::percent(total as f64 / off.max(1) as f64, 2);
+        Some(format!("{percent} of {}", figure::duration(off)))
     }
 }

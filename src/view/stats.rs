@@ -235,7 +235,7 @@ impl Cpu {
     fn write(&self, out: &mut String) -> std::fmt::Result {
         for c in &self.cpus {
             let (active, idle) = (c.active_ns as f64 / 1e6, c.idle_percent);
-            writeln!(out, "cpu {:<4} {active:>12.3} ms active {:>6.2} % idle {idle:>6.2} %", c.cpu, c.percent)?;
+            writeln!(out, "cpu {:<4} {active:>12.3} ms active {:>6.2}% idle {idle:>6.2}%", c.cpu, c.percent)?;
         }
         writeln!(out, "\n{:>8} {:>8} {:>14} {:>7}  thread", "pid", "tid", "cpu ms", "%")?;
         for t in &self.threads {

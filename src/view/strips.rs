@@ -2,8 +2,8 @@
 //!
 //! In: a [`Named`] strip. Out: lines of a given width; each cell is a shade from ` ` (nothing) to `#` (all of its time).
 
-use super::anomalies::duration;
 use super::clean;
+use crate::base::figure;
 use crate::base::time::Ns;
 use crate::model::strips::{Named, Row};
 use serde::Serialize;
@@ -117,7 +117,7 @@ pub fn lines(strip: &Named, shown: Shown, rows: usize, columns: usize) -> Vec<St
     }
     let mut axis = String::new();
     // Writing to a String cannot fail.
-    let _ = write!(axis, " {:widest$} |{} in all", "", duration(strip.window.len()));
+    let _ = write!(axis, " {:widest$} |{} in all", "", figure::duration(strip.window.len()));
     lines.push(axis);
     lines
 }

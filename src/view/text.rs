@@ -5,10 +5,11 @@
 
 use super::clean;
 use super::json::largest;
+use crate::base::figure;
 use crate::base::names::NameId;
 use crate::compare::filter::sorted_present;
 use crate::compare::moments::{Alignment, Moment, Part};
-use crate::compare::{Comparison, DiffNode, GroupsOrigin, frame_text, percent_words, time_words};
+use crate::compare::{Comparison, DiffNode, GroupsOrigin, frame_text};
 use crate::model::Model;
 use crate::model::execution::ExecutionId;
 use crate::model::histogram::Bins;
@@ -94,7 +95,7 @@ pub fn explain(model: &Model, c: &Comparison, page: Page) -> String {
     if !c.dimensions.is_empty() {
         out.push_str("\nAlso different\n");
         for d in &c.dimensions {
-            let (slow, fast) = (percent_words(d.slow_share), percent_words(d.fast_share));
+            let (slow, fast) = (figure::share(d.slow_share), figure::share(d.fast_share));
             page.wrap(&mut out, 2, &format!("{} {}: {slow} of the slow, {fast} of the fast", d.name, d.value));
         }
     }
@@ -127,7 +128,7 @@ pub fn moments(model: &Model, aligned: &Alignment, page: Page) -> String {
         let thread = who.map_or("unknown", |w| model.names.get(w.thread));
         let tid = who.map_or(0, |w| w.tid);
         let start = model.executions.start[i].saturating_sub(model.origin);
-        let (duration, start) = (time_words(model.executions.duration(i) as f64), time_words(start as f64));
+        let (duration, start) = (figure::time(model.executions.duration(i) as f64), figure::time(start as f64));
         page.wrap(&mut out, 0, &format!("{name}: execution {}, {duration}, begins at {start} on {thread} {tid}", e.0));
     }
     if let Some(depth) = aligned.depth {
@@ -143,9 +144,9 @@ pub fn moments(model: &Model, aligned: &Alignment, page: Page) -> String {
     let flush = |rest: &mut (usize, i64, i64), out: &mut String| {
         let (n, a, b) = std::mem::take(rest);
         if n > 0 {
-            let (a, b, delta) = (time_words(a as f64), time_words(b as f64), time_words((a - b) as f64));
-            let s = if n == 1 { "" } else { "s" };
-            let line = format!("{:>9} {a:>9} {:>9} {b:>9} {delta:>9}  {n} short moment{s}", "", "");
+            let (a, b, delta) = (figure::time(a as f64), figure::time(b as f64), figure::time((a - b) as f64));
+            let moments = figure::plural(n as u64, "short moment");
+            let line = format!("{:>9} {a:>9} {:>9} {b:>9} {delta:>9}  {moments}", "", "");
             out.push_str(cut(&line, page.width()).trim_end());
             out.push('\n');
         }
@@ -156,7 +157,7 @@ pub fn moments(model: &Model, aligned: &Alignment, page: Page) -> String {
             continue;
         }
         flush(&mut rest, &mut out);
-        let words = |p: Option<Part>, of: fn(Part) -> i64| p.map_or_else(|| "-".into(), |p| time_words(of(p) as f64));
+        let words = |p: Option<Part>, of: fn(Part) -> i64| p.map_or_else(|| "-".into(), |p| figure::time(of(p) as f64));
         let path = model.contexts.path(moment.context);
         let arrow = if page.ascii { " > " } else { " › " };
         // The end of the path says most; its begin is the same in all.
@@ -168,7 +169,7 @@ pub fn moments(model: &Model, aligned: &Alignment, page: Page) -> String {
             words(moment.a, |p| p.ns),
             words(moment.b, |p| p.start_ns),
             words(moment.b, |p| p.ns),
-            time_words(moment.delta_ns() as f64),
+            figure::time(moment.delta_ns() as f64),
             place.join(arrow)
         );
         out.push_str(cut(&line, page.width()).trim_end());
@@ -190,16 +191,15 @@ fn head(model: &Model, c: &Comparison, page: Page, out: &mut String) {
         GroupsOrigin::Trace => ", one trace against the other",
         GroupsOrigin::All => "",
     };
-    let n = model.executions.len();
-    let s = if n == 1 { "" } else { "s" };
-    page.wrap(out, 0, &format!("{task}: {n} execution{s}{how}"));
+    let executions = figure::plural(model.executions.len() as u64, "execution");
+    page.wrap(out, 0, &format!("{task}: {executions}{how}"));
     if c.verdict.groups == GroupsOrigin::All {
-        page.wrap(out, 2, &format!("all: {} on average, held against nothing", time_words(c.slow.mean_ns as f64)));
+        page.wrap(out, 2, &format!("all: {} on average, held against nothing", figure::time(c.slow.mean_ns as f64)));
         return;
     }
     for (name, g) in [("slow", &c.slow), ("fast", &c.fast)] {
         let filters: Vec<String> = g.filters.iter().map(ToString::to_string).collect();
-        let (count, mean) = (g.members.len(), time_words(g.mean_ns as f64));
+        let (count, mean) = (g.members.len(), figure::time(g.mean_ns as f64));
         page.wrap(out, 2, &format!("{name}: {count} executions, {mean} on average ({})", filters.join(", ")));
     }
 }
@@ -207,7 +207,7 @@ fn head(model: &Model, c: &Comparison, page: Page, out: &mut String) {
 fn causes(c: &Comparison, page: Page, out: &mut String) {
     let arrow = if page.ascii { " > " } else { " › " };
     out.push('\n');
-    let extra = time_words(c.extra_ns as f64);
+    let extra = figure::time(c.extra_ns as f64);
     let title = match c.verdict.groups {
         GroupsOrigin::All => format!("Where the {extra} of an execution went"),
         _ => format!("Causes of the {extra} that slow executions take longer"),
@@ -217,10 +217,10 @@ fn causes(c: &Comparison, page: Page, out: &mut String) {
     for cause in &c.causes {
         let rank = cause.rank.map_or_else(|| " -".into(), |r| format!("{r:2}"));
         let bar = page.bar(if most > 0.0 { cause.share.abs() / most } else { 0.0 }, 12);
-        let time = time_words(cause.extra_ns as f64);
+        let time = figure::time(cause.extra_ns as f64);
         let pad = " ".repeat(12_usize.saturating_sub(bar.width()));
         let kind = cause.kind.map_or("", |k| k.name());
-        let line = format!("{rank} {time:>9} {:>6}  {bar}{pad}  {kind}", percent_words(cause.share));
+        let line = format!("{rank} {time:>9} {:>6}  {bar}{pad}  {kind}", figure::share(cause.share));
         out.push_str(cut(&line, page.width()).trim_end());
         out.push('\n');
         page.wrap(out, 4, &cause.sentence);
@@ -267,7 +267,7 @@ fn histogram(model: &Model, c: &Comparison, column: &Column, page: Page, out: &m
         sparkline(&counts, page.ascii)
     };
     let value = |v: i64| match unit {
-        Unit::Ns => time_words(v as f64),
+        Unit::Ns => figure::time(v as f64),
         Unit::Name => {
             u32::try_from(v).map_or_else(|_| String::new(), |id| clean::text(model.names.get(NameId(id))).into())
         }
@@ -305,13 +305,13 @@ fn tree(model: &Model, c: &Comparison, page: Page, out: &mut String) {
         let sure = if node.p_value.is_some_and(|p| p < 0.05) { '*' } else { ' ' };
         // Deep trees are indented less and less, so that names stay in sight.
         let indent = (node.depth as usize).min(page.width() / 4);
-        let delta = time_words(node.delta_ns);
+        let delta = figure::time(node.delta_ns);
         let sign = if node.delta_ns > 0.0 { "+" } else { "" };
         let name = clean::text(&frame_text(model, node.context)).into_owned();
         let line = format!(
             "{:>10} {:>11} {deviations:>10}{sure}  {}{name}",
             format!("{sign}{delta}"),
-            time_words(node.slow_mean_ns),
+            figure::time(node.slow_mean_ns),
             " ".repeat(indent),
         );
         out.push_str(&cut(&line, page.width()));

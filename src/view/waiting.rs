@@ -3,9 +3,9 @@
 //! In: a [`Waiting`]. Out: the fields `wait_states`, `delay_costs`, `imbalance`, `efficiency`, `regions` and `critical_path` of the
 //! document (PRODUCT.md), and a few lines for people.
 
-use super::anomalies::duration;
 use super::clean;
 use super::strips::{self, Shown, StripJson};
+use crate::base::figure;
 use crate::base::time::Ns;
 use crate::model::waiting::{Doer, Imbalance, RegionTime, Row, State, Waiting};
 use serde::Serialize;
@@ -149,18 +149,14 @@ const COLUMNS: usize = 80;
 /// Lines of each list in the text.
 const SHOWN: usize = 5;
 
-fn percent(part: f64) -> String {
-    format!("{:.1} %", part * 100.0)
-}
-
 /// For people: the totals, who causes them, and where in time; strips have at most so many rows.
 pub fn write(w: &Waiting, rows: usize, out: &mut String) -> std::fmt::Result {
     if w.states.is_empty() {
         return Ok(());
     }
-    writeln!(out, "\nwaiting, of {} that all ranks and threads took together", duration(w.whole_ns))?;
+    writeln!(out, "\nwaiting, of {} that all ranks and threads took together", figure::duration(w.whole_ns))?;
     for s in w.states.iter().take(2 * SHOWN) {
-        let (kind, length, share) = (s.kind.words(), duration(s.ns), percent(s.share));
+        let (kind, length, share) = (s.kind.words(), figure::duration(s.ns), figure::percent(s.share, 1));
         let place = s.rows.first().map_or_else(String::new, |r| {
             let cause = r.causes.first().map_or_else(String::new, |c| format!(" for {}", said(c)));
             format!(", most in {} of {}{cause}", clean::text(&r.at.function), clean::text(&r.at.label))
@@ -168,19 +164,25 @@ pub fn write(w: &Waiting, rows: usize, out: &mut String) -> std::fmt::Result {
         writeln!(out, "{length:>11} {share:>7}  {kind}{place}")?;
     }
     if !w.costs.is_empty() {
-        writeln!(out, "who causes the {} of waiting for somebody late", duration(w.waited_ns))?;
+        writeln!(out, "who causes the {} of waiting for somebody late", figure::duration(w.waited_ns))?;
     }
     for c in w.costs.iter().take(SHOWN) {
-        writeln!(out, "{:>11} {:>7}  {}", duration(c.ns), percent(ratio(c.ns, w.waited_ns)), said(c))?;
+        writeln!(
+            out,
+            "{:>11} {:>7}  {}",
+            figure::duration(c.ns),
+            figure::percent(ratio(c.ns, w.waited_ns), 1),
+            said(c)
+        )?;
     }
     if let Some(e) = w.efficiency {
         writeln!(
             out,
             "parallel efficiency {} = load balance {} x serialisation {} x transfer {}",
-            percent(e.parallel),
-            percent(e.load_balance),
-            percent(e.serialisation),
-            percent(e.transfer)
+            figure::percent(e.parallel, 1),
+            figure::percent(e.load_balance, 1),
+            figure::percent(e.serialisation, 1),
+            figure::percent(e.transfer, 1)
         )?;
     }
     for (title, shown) in [("waiting", Shown::Waiting), ("computing", Shown::Computing)] {

@@ -7,13 +7,14 @@ mod paths;
 mod text;
 
 pub use text::{Shown, Words, examined, rule, text, verdict};
-pub(super) use text::{doing, duration, of_source, routed};
+pub(super) use text::{doing, of_source, routed};
 
 use super::agreement::Agreement;
 use super::clean;
 use super::waiting::{self, WaitingJson};
 use crate::analysis::patterns::measure::Verdict;
 use crate::analysis::patterns::routes::Change;
+use crate::base::figure;
 use crate::base::notice::Notices;
 use crate::base::time::Ns;
 use crate::event::operation::{ThreadPlace, Via};
@@ -76,8 +77,8 @@ pub struct ClockJson {
 
 impl std::fmt::Display for ClockJson {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let error = self.error_ns.map_or_else(|| "unknown".to_owned(), duration);
-        write!(f, "clock of {}: {} to add, error up to {error}", self.stream, duration(self.offset_ns))?;
+        let error = self.error_ns.map_or_else(|| "unknown".to_owned(), figure::duration);
+        write!(f, "clock of {}: {} to add, error up to {error}", self.stream, figure::duration(self.offset_ns))?;
         if self.drift_ppb == 0.0 { Ok(()) } else { write!(f, ", drift {:.1} ppm", self.drift_ppb / 1e3) }
     }
 }

@@ -1,8 +1,9 @@
 //! How delays spread, in words: each source with the victims on its longest path, its other victims folded behind it, and the
 //! waits for which nobody is recorded as late.
 
-use super::text::{Shown, doing, duration, name, place};
+use super::text::{Shown, doing, name, place};
 use crate::analysis::patterns::routes::Change;
+use crate::base::figure;
 use crate::event::operation::{EventKind, Via};
 use crate::model::pattern::Anomalies;
 use crate::model::propagation::{Noise, Path, Step};
@@ -35,12 +36,17 @@ fn write_source(found: &Anomalies, paths: &[Path], shown: Shown, out: &mut Strin
     let Some((first, rest)) = path.steps.split_first() else { return Ok(()) };
     writeln!(out, "{}: {}", place(found, first), sentence(first))?;
     if path.affected_ns > 0 && !rest.is_empty() {
-        writeln!(out, "  its {} too much cost its victims {}:", duration(first.excess_ns), duration(path.affected_ns))?;
+        writeln!(
+            out,
+            "  its {} too much cost its victims {}:",
+            figure::duration(first.excess_ns),
+            figure::duration(path.affected_ns)
+        )?;
     }
     for step in rest.iter().take(shown.victims) {
         let what = doing(step);
         let via = step.via.map_or("", Via::name);
-        writeln!(out, "    {via} to {}: {what} {} too long", place(found, step), duration(step.excess_ns))?;
+        writeln!(out, "    {via} to {}: {what} {} too long", place(found, step), figure::duration(step.excess_ns))?;
     }
     if let Some(more) = rest.len().checked_sub(shown.victims).filter(|more| *more > 0) {
         writeln!(out, "    and {more} more steps, with --all")?;
@@ -104,7 +110,7 @@ pub(super) fn write_unexplained(found: &Anomalies, shown: Shown, out: &mut Strin
     writeln!(
         out,
         "\n{waits} waits without a source, {} too long together: nobody is recorded as late for them",
-        duration(ns)
+        figure::duration(ns)
     )?;
     for u in all.iter().take(shown.waits) {
         let label =
@@ -115,8 +121,8 @@ pub(super) fn write_unexplained(found: &Anomalies, shown: Shown, out: &mut Strin
             n if n == u.waits => ", for what had been sent in time".to_owned(),
             n => format!(", {n} of them for what had been sent in time"),
         };
-        let [first, last] = [u.span.start, u.span.end].map(|t| duration(t - found.origin));
-        let (long, what) = (duration(u.excess_ns), clean::text(&u.what));
+        let [first, last] = [u.span.start, u.span.end].map(|t| figure::stamp(t - found.origin));
+        let (long, what) = (figure::duration(u.excess_ns), clean::text(&u.what));
         writeln!(
             out,
             "{long:>11} {:>7} {first:>11} {last:>11}  {}: {what}{within}{in_time}",
@@ -132,11 +138,11 @@ pub(super) fn write_unexplained(found: &Anomalies, shown: Shown, out: &mut Strin
 
 /// What kind of delay it was, as far as the recording tells.
 pub(super) fn sentence(step: &Step) -> String {
-    let (length, what) = (duration(step.local.len()), doing(step));
+    let (length, what) = (figure::duration(step.local.len()), doing(step));
     // What was found by what waited for it alone may have no usual length.
     let usual = match step.reference_ns {
         0 => "other steps do no such thing".to_owned(),
-        reference => format!("usually {}", duration(reference)),
+        reference => format!("usually {}", figure::duration(reference)),
     };
     match step.route {
         Some(Change::Missing) => return format!("{what} ({usual}): another route than the others"),
@@ -160,10 +166,10 @@ pub(super) fn sentence(step: &Step) -> String {
         }
         (EventKind::Operation | EventKind::Wait, _) => format!("{what} took {length} ({usual})"),
         (EventKind::Running | EventKind::Interrupt, _) => {
-            format!("{what}, {} more than usual ({usual})", duration(step.excess_ns))
+            format!("{what}, {} more than usual ({usual})", figure::duration(step.excess_ns))
         }
         (EventKind::Runnable, _) => {
-            format!("{what} without a CPU, {} more than usual ({usual})", duration(step.excess_ns))
+            format!("{what} without a CPU, {} more than usual ({usual})", figure::duration(step.excess_ns))
         }
         (_, Some(Noise::Delivery)) => format!(
             "{what} took {length} ({usual}) for what had been sent in time: noise of the system, slow to arrive or to run again"

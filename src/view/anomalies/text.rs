@@ -4,6 +4,7 @@ use super::cleaned;
 use super::paths::{self, sentence};
 use crate::analysis::patterns::measure::{Limit, Verdict};
 use crate::analysis::patterns::routes::Change;
+use crate::base::figure;
 use crate::base::notice::{Notices, Severity};
 use crate::event::operation::EventKind;
 use crate::model::delays::FEWEST;
@@ -85,7 +86,7 @@ fn write(
     }
     writeln!(out, "\n{:>9} {:>11} {:>11} {:>11}  pattern", "times", "reference", "limit", "longest")?;
     for p in found.patterns.iter().take(shown.patterns) {
-        let [reference, limit, longest] = [p.max_ref_ns, p.limit_ns, p.longest_ns].map(duration);
+        let [reference, limit, longest] = [p.max_ref_ns, p.limit_ns, p.longest_ns].map(figure::duration);
         let (name, reason) = (clean::text(&p.name), p.verdict.reason());
         writeln!(out, "{:>9} {reference:>11} {limit:>11} {longest:>11}  {name} ({reason})", p.occurrences)?;
     }
@@ -124,10 +125,10 @@ fn write_sources(found: &Anomalies, bound: Shown, out: &mut String) -> std::fmt:
         }
         before = Some(part);
         let span = source.span();
-        let [first, last] = [span.start, span.end].map(|t| duration(t - found.origin));
+        let [first, last] = [span.start, span.end].map(|t| figure::stamp(t - found.origin));
         let delay = if source.affected_ns > 0 { source.affected_ns } else { source.excess_ns };
         let executions = if of_executions { format!(" {:>10}", source.executions) } else { String::new() };
-        let (delay, times, words) = (duration(delay), source.occurrences.len(), of_source(source));
+        let (delay, times, words) = (figure::duration(delay), source.occurrences.len(), of_source(source));
         writeln!(out, "{delay:>11} {times:>7}{executions} {first:>11} {last:>11}  {words}")?;
     }
     if let Some(more) = found.sources.len().checked_sub(bound.sources).filter(|more| *more > 0) {
@@ -193,12 +194,15 @@ impl Words {
 /// What was looked at, and why there is no more to say than was found: nothing seen is not nothing found.
 pub fn examined(found: &Anomalies, notices: &Notices) -> String {
     let e = &found.examined;
-    let count = |n: u64, one: &str| format!("{n} {one}{}", if n == 1 { "" } else { "s" });
-    let streams = count(e.streams, if e.is_mpi { "rank" } else { "thread" });
+    let streams = figure::plural(e.streams, if e.is_mpi { "rank" } else { "thread" });
     let patterns = found.patterns.iter().filter(|p| p.symbols.len() + usize::from(p.is_loop) > 0).count() as u64;
-    let base = format!("{} in {} of {streams}", count(patterns, "pattern"), count(e.operations, "operation"));
+    let base = format!(
+        "{} in {} of {streams}",
+        figure::plural(patterns, "pattern"),
+        figure::plural(e.operations, "operation")
+    );
     let executions = match &e.executions {
-        Some((task, n)) => format!(", {} of {}", count(*n, "execution"), clean::text(task)),
+        Some((task, n)) => format!(", {} of {}", figure::plural(*n, "execution"), clean::text(task)),
         None => String::new(),
     };
     let why = match () {
@@ -239,10 +243,14 @@ pub fn verdict(found: &Anomalies) -> String {
             n => format!("{n} waits took too long, for nothing that was recorded as late."),
         };
     };
-    let at = duration(first.span.start - found.origin);
+    let at = figure::stamp(first.span.start - found.origin);
     let cost = match path.affected_ns {
         0 => "nobody is known to have waited for it".to_owned(),
-        affected => format!("its {} too much made others wait {}", duration(first.excess_ns), duration(affected)),
+        affected => format!(
+            "its {} too much made others wait {}",
+            figure::duration(first.excess_ns),
+            figure::duration(affected)
+        ),
     };
     format!("{}, {at} after the start: {}; {cost}.", name(found, first), sentence(first))
 }
@@ -268,14 +276,15 @@ fn of_executions(found: &Anomalies, task: &str, executions: u64) -> String {
     };
     let words = Words::of(first);
     let to = if words.to.is_empty() { String::new() } else { format!(", {}", words.to) };
-    let share =
-        found.share(first).map_or_else(String::new, |share| format!(" ({:.1} % of all their time)", share * 100.0));
+    let share = found
+        .share(first)
+        .map_or_else(String::new, |share| format!(" ({} of all their time)", figure::percent(share, 1)));
     format!(
         "{}, {}, delayed {} of {executions} executions by {} in all{share}{to}.",
         words.who,
         words.did,
         first.executions,
-        duration(first.affected_ns)
+        figure::duration(first.affected_ns)
     )
 }
 
@@ -309,18 +318,7 @@ pub(super) fn name(found: &Anomalies, step: &Step) -> String {
 }
 
 pub(super) fn place(found: &Anomalies, step: &Step) -> String {
-    format!("{} at {}", name(found, step), duration(step.span.start - found.origin))
-}
-
-pub(in crate::view) fn duration(ns: i64) -> String {
-    let size = ns.unsigned_abs();
-    let value = ns as f64;
-    match size {
-        0..1_000 => format!("{ns} ns"),
-        1_000..1_000_000 => format!("{:.1} us", value / 1e3),
-        1_000_000..1_000_000_000 => format!("{:.2} ms", value / 1e6),
-        _ => format!("{:.3} s", value / 1e9),
-    }
+    format!("{} at {}", name(found, step), figure::stamp(step.span.start - found.origin))
 }
 
 #[cfg(test)]

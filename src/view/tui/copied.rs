@@ -3,8 +3,9 @@
 use super::app::{App, Cursor, Pane};
 use super::groups::Selection;
 use super::layout::{grid, histogram_shape};
+use super::screen;
 use super::sources::Row;
-use super::{figure, screen};
+use crate::base::figure;
 use crate::event::operation::Via;
 use crate::model::propagation::Step;
 use crate::view::anomalies::of_source;

@@ -18,7 +18,6 @@ mod canvas;
 mod copied;
 pub mod counts;
 pub mod details;
-pub mod figure;
 mod ground;
 pub mod groups;
 pub mod input;

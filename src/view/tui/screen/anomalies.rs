@@ -1,11 +1,11 @@
 //! The table of sources: the delay that each caused, how often, in how many executions, when (a strip of time), who, what and
 //! to whom; below an open source its occurrences.
 
+use crate::base::figure;
 use crate::model::sources::{Occurrence, Source};
 use crate::view::anomalies::{Words, examined};
 use crate::view::tui::app::{App, Pane};
 use crate::view::tui::canvas::{Canvas, width};
-use crate::view::tui::figure;
 use crate::view::tui::layout::list_lines;
 use crate::view::tui::patterns::Found;
 use crate::view::tui::sources::{Order, Row};

@@ -1,11 +1,11 @@
 //! Pages about patterns: one anomaly with all that is known of it, and the list of all patterns.
 
 use crate::analysis::patterns::measure::Verdict;
+use crate::base::figure;
 use crate::view::anomalies::routed;
 use crate::view::tui::app::App;
 use crate::view::tui::canvas::{width, wrap};
 use crate::view::tui::details::samples_of_moment;
-use crate::view::tui::figure;
 use crate::view::tui::patterns::Found;
 use crate::view::tui::screen::details::moment;
 use crate::view::tui::theme::Scope;

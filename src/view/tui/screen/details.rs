@@ -1,10 +1,10 @@
 //! The details page: of a cause or a call path, or of a range of a metric.
 
+use crate::base::figure;
 use crate::model::metric::Unit;
 use crate::view::tui::app::App;
 use crate::view::tui::counts::Row;
 use crate::view::tui::details::{Details, Sample, Step};
-use crate::view::tui::figure;
 use crate::view::tui::theme::{Scope, Theme};
 use crate::view::tui::widget::page::{Line, paragraph, plain};
 use std::ops::Range;
@@ -46,7 +46,7 @@ pub fn lines(app: &App, details: &Details, columns: usize) -> Vec<Line> {
             range(row, bins, &mut lines);
             let unit = row.metric.unit();
             let name = |v: i64| row.bins.of(v).and_then(|bin| row.names.get(bin)).cloned();
-            let text = |v: i64| name(v).unwrap_or_else(|| figure::value(unit, v));
+            let text = |v: i64| name(v).unwrap_or_else(|| unit.rounded(v));
             executions(app, samples, &row.metric.name(), text, &mut lines);
         }
     }
@@ -101,7 +101,7 @@ pub fn range_text(row: &Row, bins: &Range<usize>) -> String {
         return row.names.get(bins.clone()).unwrap_or(&[]).join(", ");
     }
     let (unit, edges) = (row.metric.unit(), &row.bins.edges);
-    let text = |at: usize| edges.get(at.min(row.bins.len())).map_or(String::new(), |v| figure::value(unit, *v));
+    let text = |at: usize| edges.get(at.min(row.bins.len())).map_or(String::new(), |v| unit.rounded(*v));
     let single = unit == Unit::Count
         && edges.get(bins.start).zip(edges.get(bins.end)).is_some_and(|(low, high)| high.saturating_sub(*low) == 1);
     if single { text(bins.start) } else { format!("{} to {}", text(bins.start), text(bins.end)) }

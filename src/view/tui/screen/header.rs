@@ -1,11 +1,11 @@
 //! The header: trace and task, the two groups, the verdict; what is read first.
 
+use crate::base::figure;
 use crate::compare::filter::{Filter, Operand, Test};
 use crate::compare::{Group, GroupsOrigin};
 use crate::view::anomalies::verdict;
 use crate::view::tui::app::App;
 use crate::view::tui::canvas::{Canvas, clip_front, width, wrap};
-use crate::view::tui::figure;
 use crate::view::tui::theme::Scope;
 use crate::view::tui::widget::page::Line;
 use crate::view::tui::widget::progress;
@@ -153,7 +153,7 @@ fn group(name: &str, scope: Scope, group: &Group) -> Line {
 fn filter_text(filter: &Filter) -> String {
     let exact = filter.to_string();
     let short = |operand: &Operand| match operand {
-        Operand::Number(n) => figure::value(filter.metric.unit(), *n),
+        Operand::Number(n) => filter.metric.unit().rounded(*n),
         Operand::Percentile(p) => format!("p{p}"),
         Operand::Name(name) => name.clone(),
     };

@@ -3,11 +3,11 @@
 //! Both columns of a metric have the same bins and the same axis, so that they can be compared by eye; each has its
 //! own scale of counts, written beside it, because the groups differ in size by orders of magnitude.
 
+use crate::base::figure;
 use crate::model::metric::Metric;
 use crate::view::tui::app::{App, Pane};
 use crate::view::tui::canvas::Canvas;
 use crate::view::tui::counts::Row;
-use crate::view::tui::figure;
 use crate::view::tui::groups::Side;
 use crate::view::tui::layout::{Grid, HistogramCells, grid, histogram_area, histogram_cells};
 use crate::view::tui::screen::details::range_text;
@@ -24,7 +24,7 @@ pub fn draw(canvas: &mut Canvas<'_>, app: &App) {
     let area = histogram_area(app, canvas.area);
     let cells = histogram_cells(area, counts.rows.len());
     if area.height < canvas.area.height {
-        let value = |(metric, v): &(Metric, i64)| format!("{} {}", metric.name(), figure::value(metric.unit(), *v));
+        let value = |(metric, v): &(Metric, i64)| format!("{} {}", metric.name(), metric.unit().rounded(*v));
         let all: Vec<String> = counts.constant.iter().map(value).collect();
         canvas.text(1, usize::from(area.height), &format!("in all executions: {}", all.join(", ")), Scope::Dim);
     }

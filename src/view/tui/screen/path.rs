@@ -1,11 +1,11 @@
 //! The propagation pane: how one delay spread, as a space-time drawing and, below it, step by step.
 
+use crate::base::figure;
 use crate::event::operation::Via;
 use crate::model::propagation::{Path, Step};
 use crate::view::anomalies::doing;
 use crate::view::tui::app::{App, Pane};
 use crate::view::tui::canvas::{Canvas, width};
-use crate::view::tui::figure;
 use crate::view::tui::layout::{PathLines, path_lines, streams};
 use crate::view::tui::patterns::Found;
 use crate::view::tui::theme::Scope;
@@ -59,7 +59,7 @@ fn head(canvas: &mut Canvas<'_>, found: &Found, path: &Path, at: usize) {
             } else {
                 String::new()
             };
-            format!("  delayed this execution by {}{others}; {n} {}", own(path), if n == 1 { "hop" } else { "hops" })
+            format!("  delayed this execution by {}{others}; {}", own(path), figure::plural(n, "hop"))
         }
         (0, _) => format!("  {excess} too much, and nobody is known to have waited for it"),
         (_, 1) => format!("  {excess} too much made others wait {affected}; here over 1 message"),

@@ -1,10 +1,10 @@
 //! Ranks over time: those around the source that the cursor is on, then all of the run, first how they waited, then how they computed.
 
+use crate::base::figure;
 use crate::model::strips::{Named, Row};
 use crate::view::strips::{Shown, cells, folded};
 use crate::view::tui::app::App;
 use crate::view::tui::canvas::width;
-use crate::view::tui::figure;
 use crate::view::tui::theme::Scope;
 use crate::view::tui::widget::page::{Line, paragraph, plain};
 

@@ -3,12 +3,12 @@
 //! A row is a context: its bar is as long as the slow group's mean time there, its colour says by how many standard
 //! deviations the groups differ, and sign and figure stand beside it. Only the rows that show are looked at.
 
+use crate::base::figure;
 use crate::compare::{Cause, DiffNode, frame_text};
 use crate::model::Model;
 use crate::model::context::FrameKind;
 use crate::view::tui::app::{App, Cursor, Pane};
 use crate::view::tui::canvas::{Canvas, clip_front, width};
-use crate::view::tui::figure;
 use crate::view::tui::layout::tree_lines;
 use crate::view::tui::theme::{Scope, Theme};
 use crate::view::tui::tree::children;

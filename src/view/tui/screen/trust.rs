@@ -1,7 +1,7 @@
 //! The trust panel: how far the answer can be relied on.
 
+use crate::base::figure;
 use crate::base::notice::Severity;
-use crate::compare::percent_words;
 use crate::model::questions::{Answered, questions};
 use crate::view::tui::app::App;
 use crate::view::tui::screen::header;
@@ -14,7 +14,7 @@ const ANSWERED: f64 = 0.95;
 /// A question in one sentence, where it was asked of anything: how much of the time it is answered, and what would have told the rest.
 fn question(answered: &Answered) -> Option<(Scope, String)> {
     let share = answered.share()?;
-    let known = format!("- {}: known for {} of the time", answered.question, percent_words(share));
+    let known = format!("- {}: known for {} of the time", answered.question, figure::share(share));
     Some(match share < ANSWERED {
         true => (Scope::Unsure, format!("{known}; {}", answered.remedy)),
         false => (Scope::Text, known),

@@ -3,10 +3,10 @@
 use super::moving::bin_grid;
 use super::tree::both;
 use super::{Effect, begin, complain, say};
+use crate::base::figure;
 use crate::view::tui::actions;
 use crate::view::tui::app::{App, Cursor, Pane};
 use crate::view::tui::details;
-use crate::view::tui::figure;
 use crate::view::tui::input::Input;
 use crate::view::tui::jobs::{Job, Outcome};
 use crate::view::tui::overlay::{Asked, Choice, Does, Overlay, Page};

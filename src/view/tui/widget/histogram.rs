@@ -1,9 +1,9 @@
 //! One histogram: counts as bars of block characters, the greatest count beside them, the axis below.
 
+use crate::base::figure;
 use crate::model::metric::Unit;
 use crate::view::tui::canvas::{Canvas, width};
 use crate::view::tui::counts::Row;
-use crate::view::tui::figure;
 use crate::view::tui::layout::Grid;
 use crate::view::tui::theme::Scope;
 use std::ops::Range;
@@ -90,8 +90,7 @@ impl Histogram<'_> {
                 }
             }
         } else {
-            let text =
-                |at: usize| bins.edges.get(at).map_or(String::new(), |v| figure::value(self.row.metric.unit(), *v));
+            let text = |at: usize| bins.edges.get(at).map_or(String::new(), |v| self.row.metric.unit().rounded(*v));
             // A wide bin is one value and not a range: its label is that value.
             let last = if self.grid.repeat > 1 { bins.len().saturating_sub(1) } else { bins.len() };
             let (low, high) = (text(0), text(last));

@@ -1,8 +1,8 @@
 //! How far a job is: stage, bar, per cent, events.
 
+use crate::base::figure;
 use crate::view::tui::app::Busy;
 use crate::view::tui::canvas::Canvas;
-use crate::view::tui::figure;
 use crate::view::tui::theme::Scope;
 
 /// `reading 42%`, as short as possible.

@@ -3,7 +3,7 @@
 //! In: nanoseconds, bytes, counts, shares, deviations. Out: short text of known greatest width, so that columns line
 //! up without measuring. A sign stands before every difference: colour alone never tells the direction.
 
-use crate::model::metric::Unit;
+use super::time::Ns;
 
 /// Three significant digits of `value` without an exponent: `9.10`, `61.3`, `702`.
 fn digits(value: f64) -> String {
@@ -36,7 +36,12 @@ pub fn time(ns: f64) -> String {
     if ns.abs() < 0.5 {
         return "0".into();
     }
-    scaled(ns, &[(60e9, "min"), (1e9, "s"), (1e6, "ms"), (1e3, "us"), (1.0, "ns")])
+    scaled(ns, &[(1e9, "s"), (1e6, "ms"), (1e3, "us"), (1.0, "ns")])
+}
+
+/// A duration of whole nanoseconds.
+pub fn duration(ns: Ns) -> String {
+    time(ns as f64)
 }
 
 /// A difference of times, with its sign: `+52.2 ms`; nothing when it rounds to nothing.
@@ -57,6 +62,16 @@ pub fn bytes(n: f64) -> String {
 /// A number of things: `702`, `12.0 k`, `1.20 M`.
 pub fn count(n: u64) -> String {
     if n < 10_000 { n.to_string() } else { scaled(n as f64, &[(1e9, "G"), (1e6, "M"), (1e3, "k")]) }
+}
+
+/// "1 event", "702 events".
+pub fn plural(n: u64, one: &str) -> String {
+    format!("{n} {one}{}", if n == 1 { "" } else { "s" })
+}
+
+/// A share with decimals, for tables: `97.3%`.
+pub fn percent(part: f64, decimals: usize) -> String {
+    format!("{:.decimals$}%", part * 100.0)
 }
 
 /// A share: `97%`; `<1%` says that it is not nothing, `>99%` that it is not all.
@@ -85,16 +100,6 @@ pub fn deviations(d: Option<f64>) -> String {
     }
 }
 
-/// A metric's value in its unit; names are for the caller to look up.
-pub fn value(unit: Unit, v: i64) -> String {
-    match unit {
-        Unit::Ns => time(v as f64),
-        Unit::Bytes => bytes(v as f64),
-        Unit::Count | Unit::Name if v < 0 => format!("-{}", count(v.unsigned_abs())),
-        Unit::Count | Unit::Name => count(v.unsigned_abs()),
-    }
-}
-
 /// A time stamp on the recording's own line, in seconds with microseconds: `12.345678 s`.
 pub fn stamp(ns: i64) -> String {
     let sign = if ns < 0 { "-" } else { "" };
@@ -117,7 +122,7 @@ mod tests {
             (9_100_000.0, "9.10 ms"),
             (61_300_000.0, "61.3 ms"),
             (999_960_000.0, "1.00 s"),
-            (61e9, "1.02 min"),
+            (61e9, "61.0 s"),
         ];
         for (ns, text) in cases {
             assert_eq!(time(ns), text);
