@@ -182,6 +182,52 @@ fn functions_may_have_had_other_names() {
     refuses(&["explain", "--functions", "no/such", &file], 2, &["no/such"]);
 }
 
+/// Whether a file proves a name is kept beside the name: the function is the same one for whatever is compared.
+#[test]
+fn a_function_that_no_file_proves_is_the_same_function() {
+    const NAME: &str = "function_7";
+    let work = Work::new(1);
+    let unproven = |model: &Model| -> Vec<String> {
+        model.names.unproven().map(|name| model.names.function(name).into_owned()).collect()
+    };
+    let marked = || {
+        let mut model = many::model(200, 1);
+        let name = model.names.find(NAME).unwrap();
+        model.names.mark_unproven(name);
+        model
+    };
+    let from_file = || open(&written(&[marked()])).unwrap().model(0, &work).unwrap();
+    assert_eq!(unproven(&from_file()), [format!("{NAME}?")]);
+    assert!(unproven(&open(&written(&[many::model(200, 1)])).unwrap().model(0, &work).unwrap()).is_empty());
+    // Together with a recording that proves it, on either side: one function, and not proven.
+    let whole = |models| join::join(models, &Renamed::default(), &work).unwrap();
+    let plain = whole(vec![many::model(200, 1), many::model(200, 2)]);
+    for models in [vec![from_file(), many::model(200, 2)], vec![many::model(200, 2), from_file()]] {
+        let both = whole(models);
+        assert_eq!((both.contexts.len(), unproven(&both)), (plain.contexts.len(), vec![format!("{NAME}?")]));
+        let shown = |text: &str| both.contexts.nodes().filter(|(_, f)| both.names.function(f.name) == text).count();
+        assert!(shown(&format!("{NAME}?")) > 0 && shown(NAME) == 0);
+    }
+    // The user names it without the mark.
+    let renamed: Renamed = [(NAME.to_owned(), "handle".to_owned())].into();
+    assert_eq!(unproven(&join::join(vec![from_file()], &renamed, &work).unwrap()), ["handle?"]);
+    // Answers show it, and are the same ones.
+    let folder = folder();
+    let explained = |model: &Model| {
+        let path = folder.path().join("one.why");
+        std::fs::write(&path, written(std::slice::from_ref(model))).unwrap();
+        String::from_utf8(answer(&["explain", "--json", path.to_str().unwrap()])).unwrap()
+    };
+    let mut all = many::model(200, 1);
+    let bare = explained(&all);
+    for at in 0..250 {
+        let name = all.names.intern(&format!("function_{at}"));
+        all.names.mark_unproven(name);
+    }
+    let shown = explained(&all);
+    assert!(shown.matches("?\"").count() > 10 && shown.replace('?', "") == bare, "{shown}");
+}
+
 fn facts() -> Facts {
     let trace = TraceFacts { path: "a/kernel".into(), format: "CTF 1.8".into(), begin: Some(-5), ..Default::default() };
     Facts { traces: vec![trace], lost: Lost { events: 3, packets: 1 << 40, streams: 2 } }
@@ -351,7 +397,7 @@ fn lies_with_right_checksums_are_seen_or_harmless() {
 #[test]
 fn other_versions_say_what_to_do() {
     let bytes = written(&[many::model(2, 1)]);
-    for (version, remedy) in [(2, "whyslow build"), (4, "newer whyslow"), (u32::MAX, "newer whyslow")] {
+    for (version, remedy) in [(3, "whyslow build"), (5, "newer whyslow"), (u32::MAX, "newer whyslow")] {
         let mut other = bytes.clone();
         put(&mut other, 8, version);
         let said = open(&other).unwrap_err().to_string();

@@ -12,7 +12,6 @@ use whyslow::analysis::recording::{Recording, StackOrigin};
 use whyslow::analysis::symbols::cache::SymbolCache;
 use whyslow::analysis::symbols::files::Places;
 use whyslow::analysis::symbols::images::Spaces;
-use whyslow::analysis::symbols::proof::unmarked;
 use whyslow::analysis::symbols::{Placed, Resolver, UserFrame};
 use whyslow::base::names::Names;
 use whyslow::base::notice::Notices;
@@ -69,8 +68,7 @@ fn resolved(scenario: &Path) -> Counts {
     let found = resolver.resolve(&stacks, &mut names, &mut Notices::default(), &work).unwrap();
     let mut counts = Counts::new();
     for ((made, _), frames) in samples.iter().zip(found) {
-        // Executables at fixed addresses are known by the path of an exec alone, so their names are marked.
-        let text = |f: &UserFrame| if f.folded { "[file]" } else { unmarked(names.get(f.name)) };
+        let text = |f: &UserFrame| if f.folded { "[file]" } else { names.get(f.name) };
         count(&mut counts, made, frames.iter().rev().filter(|f| !f.inlined).map(text), 1);
     }
     counts

@@ -74,7 +74,7 @@ impl Process {
         let (mut names, mut notices) = (Names::default(), Notices::default());
         let resolver = Resolver::new(&self.recording, &spaces, places, cache);
         let found = resolver.resolve(&[placed], &mut names, &mut notices, &Work::new(1)).unwrap();
-        (found[0].iter().map(|f| names.get(f.name).to_owned()).collect(), notices)
+        (found[0].iter().map(|f| names.function(f.name).into_owned()).collect(), notices)
     }
 }
 

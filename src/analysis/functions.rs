@@ -12,7 +12,6 @@ use super::symbols::cache::SymbolCache;
 use super::symbols::files::Places;
 use super::symbols::images::Spaces;
 use super::symbols::{Placed, Resolver};
-use crate::analysis::symbols::proof::unmarked;
 use crate::base::names::Names;
 use crate::base::notice::{Notice, Notices};
 use crate::base::time::Span;
@@ -119,11 +118,7 @@ impl Functions {
             None => typed.parse().ok(),
         };
         let is_meant = |function: &Called, name: &str| {
-            let bare = unmarked(name);
-            name == typed
-                || bare == typed
-                || bare.split('(').next() == Some(typed)
-                || address == Some(function.2 as u64)
+            name == typed || name.split('(').next() == Some(typed) || address == Some(function.2 as u64)
         };
         self.0.iter().filter(|(function, name)| is_meant(function, name)).map(|(function, _)| *function).collect()
     }

@@ -12,7 +12,6 @@ use super::symbols::cache::SymbolCache;
 use super::symbols::files::Places;
 use super::symbols::images::Spaces;
 use super::symbols::{Placed, Resolver, kernel_symbols};
-use crate::analysis::symbols::proof::unmarked;
 use crate::base::names::{NameId, Names, fold_digits};
 use crate::base::notice::Notices;
 use crate::base::time::{Ns, Span};
@@ -127,11 +126,8 @@ pub fn boundary(recording: &Recording, id: ThreadId, task: u32, time: Ns, begins
     Mark { time, task, begins, thread: Some(id), trace, cpu, key: None, kind: None, fields: Vec::new() }
 }
 
-/// True where a function, with or without its parameters, the version of its library and the mark of its file, has the name.
+/// True where a function, with or without its parameters and the version of its library, has the name.
 fn is_named(function: &str, name: &str) -> bool {
-    if function != name && function != unmarked(function) {
-        return is_named(unmarked(function), name);
-    }
     let bare = function.split('(').next().unwrap_or(function);
     function == name || bare == name || bare.split('@').next() == Some(name)
 }

@@ -1,10 +1,17 @@
 //! Small handles and interned names.
 //!
 //! A handle is a `u32` newtype made only by its table (ARCHITECTURE.md rule 3). [`Names`] stores each distinct
-//! text once; ids are given in order of first appearance, so equal input order gives equal ids.
+//! text once; ids are given in order of first appearance, so equal input order gives equal ids. A table of function names
+//! also holds which of them no file proves. That is no part of the name: `flush` of a proven file and `flush` of an
+//! unproven one are one function, which people are shown as `flush?`.
 
 use super::text::with_copy;
 use foldhash::HashMap;
+use std::borrow::Cow;
+use std::collections::BTreeSet;
+
+/// What people see behind the name of a function that comes from a file of which nothing shows that it is the one that was traced.
+const UNPROVEN: &str = "?";
 
 /// Declares `u32` handles: `Copy`, ordered, with `index()` for vectors that run parallel to the table.
 #[macro_export]
@@ -49,6 +56,7 @@ pub fn fold_digits(name: &str) -> String {
 pub struct Names {
     texts: Vec<Box<str>>,
     ids: HashMap<Box<str>, NameId>,
+    unproven: BTreeSet<NameId>,
 }
 
 impl Names {
@@ -76,6 +84,22 @@ impl Names {
     /// The text of an id; empty for an id of another table.
     pub fn get(&self, id: NameId) -> &str {
         self.texts.get(id.index()).map_or("", |t| t)
+    }
+
+    /// Remember that nothing proves the file which gave a function this name.
+    pub fn mark_unproven(&mut self, id: NameId) {
+        self.unproven.insert(id);
+    }
+
+    /// Names that a file gave which nothing proves, ascending.
+    pub fn unproven(&self) -> impl ExactSizeIterator<Item = NameId> + '_ {
+        self.unproven.iter().copied()
+    }
+
+    /// The name of a function as people see it: `flush`, or `flush?` where nothing proves the file that gave it.
+    pub fn function(&self, id: NameId) -> Cow<'_, str> {
+        let name = self.get(id);
+        if self.unproven.contains(&id) { Cow::Owned(format!("{name}{UNPROVEN}")) } else { Cow::Borrowed(name) }
     }
 
     /// Number of texts.

@@ -78,7 +78,7 @@ notices! {
     SymbolFileMissing  Note  Found    "{n} executables were not found: their functions have no names (see --symbols)";
     StacksCutOff       Note  Found    "{n} call stacks in user space could not be unwound to their outermost function: their copies are too short, or unwind tables are missing (see --symbols)";
     SymbolFileMismatch Loss  Found    "{n} executables are not those that were traced (build ids differ, or sizes where none were recorded)";
-    SymbolFileUnproved Note  Found    "{n} executables were recorded without a build id, and their size and time do not show that they are those that were traced: names from them end in `?`";
+    SymbolFileUnproved Note  Found    "{n} executables were recorded without a build id, and their size and time do not show that they are those that were traced: names from them have a `?` behind them";
     UntiledPaths       Fault Found    "{n} critical paths do not tile their executions: this is an error of whyslow";
     FewExecutions      Note  Found    "figures rest on {n} executions only";
     SchemaLenient      Note  Found    "{n} oddities in the metadata were tolerated";

@@ -10,7 +10,6 @@ use super::partition::{Blamed, Ground, Part, drawn_path, is_below, is_servant, m
 use super::tree::{Built, Groups, Pair};
 use super::words::{Blame, Whole, figures, phrase, sentence_case, time_words};
 use super::{Cause, Culprit};
-use crate::analysis::symbols::proof::unmarked;
 use crate::base::names::{NameId, fold_digits};
 use crate::base::statistics::divide_rounded;
 use crate::base::work::Cancelled;
@@ -210,13 +209,14 @@ fn name(groups: &Groups<'_>, ground: &Ground<'_>, part: &Part) -> Named {
         let context = part.node.unwrap_or(model.contexts.path(heaviest)[0]);
         let own = model.contexts.path(context);
         let is_function = |c: &&ContextId| frame(**c).kind == FrameKind::Function && is_named(model, **c);
-        let text = |c: &ContextId| model.names.get(frame(*c).name).to_string();
-        let function = own.iter().rev().find(is_function).map(text);
-        let call = own.iter().rev().find(|c| frame(**c).kind == FrameKind::Call).map(text);
+        let function = own.iter().rev().find(is_function);
+        let function = function.map(|c| model.names.function(frame(*c).name).into_owned());
+        let call = own.iter().rev().find(|c| frame(**c).kind == FrameKind::Call);
+        let call = call.map(|c| model.names.get(frame(*c).name));
         let by = own_thread(groups, process(heaviest), function.as_deref().unwrap_or(""));
         let site = match (function, call) {
             (Some(function), Some(call)) => format!("{call} for {function}"),
-            (function, call) => function.or(call).unwrap_or_default(),
+            (function, call) => function.or(call.map(str::to_owned)).unwrap_or_default(),
         };
         return Named { context, by, site, blame: Blame::Nobody, through: None };
     }
@@ -232,9 +232,14 @@ fn name(groups: &Groups<'_>, ground: &Ground<'_>, part: &Part) -> Named {
     if let Some((name, ..)) = site {
         leaves.sort_by_key(|(c, _)| !own_frames(*c).iter().any(|f| frame(*f).name == name));
     }
+    let message = message_call(model, &leaves, own_frames);
     let call = own_frames(heaviest).into_iter().rev().find(|c| frame(*c).kind == FrameKind::Call);
-    let site = message_call(model, &leaves, own_frames).or(site.map(|(name, _)| name));
-    let site = site.or(call.map(|c| frame(c).name)).map_or("", |n| model.names.get(n)).to_string();
+    let site = match (message, site) {
+        (None, Some((function, _))) => model.names.function(function).into_owned(),
+        (message, _) => {
+            message.or(call.map(|c| frame(c).name)).map_or_else(String::new, |n| model.names.get(n).to_owned())
+        }
+    };
 
     let (blame, whom) = blamed(ground, part, &leaves, model.names.get(process(heaviest)));
     if let Some(whom) = whom {
@@ -362,7 +367,7 @@ fn common_function(
 /// `syscall`, through which a program makes any call at all.
 fn is_named(model: &Model, function: ContextId) -> bool {
     let name = model.names.get(model.contexts.frame(function).name);
-    !name.starts_with('[') && !name.contains("+0x") && unmarked(name) != "syscall"
+    !name.starts_with('[') && !name.contains("+0x") && name != "syscall"
 }
 
 /// The execution's own thread as the one who spent the time: what all slow executions have in common.
@@ -391,7 +396,7 @@ fn other_thread(model: &Model, frames: &BTreeSet<ContextId>, function: Option<Na
         let named = frames.first().map(|c| model.names.get(model.contexts.frame(*c).name).to_string());
         by.thread = named;
     }
-    by.function = function.map(|f| model.names.get(f).to_string());
+    by.function = function.map(|f| model.names.function(f).into_owned());
     by
 }
 

@@ -20,8 +20,17 @@ const TESTED_SHARE: f64 = 1e-3;
 /// Least deviation, in ns: below a microsecond clocks and tracing decide.
 const FLOOR_NS: f64 = 1e3;
 
-/// A frame as drawn: `[futex]`, `thread journal`, `handle_request`.
+/// A frame as drawn: `[futex]`, `thread journal`, `handle_request`, `flush?` (nothing proves the file that gave the name).
 pub fn frame_text(model: &Model, context: ContextId) -> String {
+    let frame = model.contexts.frame(context);
+    match frame.kind {
+        FrameKind::Function | FrameKind::Inlined => model.names.function(frame.name).into_owned(),
+        _ => frame_name(model, context),
+    }
+}
+
+/// The same for comparing, whatever is proven.
+fn frame_name(model: &Model, context: ContextId) -> String {
     let frame = model.contexts.frame(context);
     let name = model.names.get(frame.name);
     match frame.kind {
@@ -240,7 +249,7 @@ fn pre_order(model: &Model, pairs: &[Pair]) -> Vec<(ContextId, Option<u32>, u32)
         }
     }
     let by_name = |list: &mut Vec<ContextId>| {
-        list.sort_by_cached_key(|c| (frame_text(model, *c), model.contexts.frame(*c).kind, *c));
+        list.sort_by_cached_key(|c| (frame_name(model, *c), model.contexts.frame(*c).kind, *c));
         list.reverse();
     };
     by_name(&mut roots);

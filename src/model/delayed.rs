@@ -95,7 +95,7 @@ impl Delayed<'_> {
             let all: Ns = below.iter().map(|(ns, _)| ns).sum();
             let most = below.into_iter().max_by_key(|(ns, function)| (*ns, Reverse(*function)));
             let most = most.filter(|(ns, _)| ns * 2 >= all);
-            path.function = most.map(|(_, function)| self.model.names.get(function).to_owned());
+            path.function = most.map(|(_, function)| self.model.names.function(function).into_owned());
         }
     }
 
@@ -267,7 +267,7 @@ impl Delayed<'_> {
             kind,
             span,
             local: span,
-            function: named.function.map(text),
+            function: named.function.map(|name| self.model.names.function(name).into_owned()),
             excess_ns: 0,
             reference_ns: 0,
             via: None,

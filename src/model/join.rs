@@ -58,6 +58,12 @@ impl Part {
     fn new(model: Model, renamed: &Renamed, whole: &mut Model) -> Part {
         let text = |i: usize| model.names.get(NameId::at(i));
         let names: Vec<NameId> = (0..model.names.len()).map(|i| whole.names.intern(text(i))).collect();
+        // What one of them has not proven is not proven in the whole.
+        for name in model.names.unproven() {
+            let new = renamed.get(text(name.index()));
+            let name = new.map_or(names[name.index()], |new| whole.names.intern(new));
+            whole.names.mark_unproven(name);
+        }
         let (traces, who) = (whole.traces.len() as u32, whole.who.len() as u32);
         whole.traces.extend(model.traces.iter().cloned());
         whole.who.extend(model.who.iter().cloned().map(|mut w| {

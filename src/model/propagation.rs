@@ -261,7 +261,7 @@ fn step(mined: &Mined, lateness: &Lateness, numbers: &[u32], triggers: &Triggers
         function: mined
             .operations
             .function_of(node.stream, node.event, blamed.local)
-            .map(|name| mined.operations.names.get(name).to_owned()),
+            .map(|name| mined.operations.names.function(name).into_owned()),
         excess_ns: node.excess,
         reference_ns: blamed.reference,
         via: lateness.spread.causes[at].map(|cause| cause.via),

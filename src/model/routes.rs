@@ -151,7 +151,7 @@ fn step(operations: &Operations, turn: &Turn, whole: Span, difference: &Differen
         kind: if inside.is_empty() { EventKind::Gap } else { EventKind::Operation },
         span,
         local: span,
-        function: operations.function(stream, span).map(|name| operations.names.get(name).to_owned()),
+        function: operations.function(stream, span).map(|name| operations.names.function(name).into_owned()),
         excess_ns: difference.excess,
         reference_ns: difference.reference,
         via: None,

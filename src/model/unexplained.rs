@@ -56,7 +56,7 @@ pub(super) fn of(mined: &Mined, lateness: &Lateness) -> Vec<Unexplained> {
         let row = rows.entry((node.stream, call, function)).or_insert_with(|| Unexplained {
             stream: node.stream,
             what: name(call),
-            function: function.map(name),
+            function: function.map(|id| operations.names.function(id).into_owned()),
             waits: 0,
             sent_in_time: 0,
             excess_ns: 0,

@@ -32,7 +32,7 @@ use files::{Found, Places, Wanted};
 use foldhash::HashMap;
 use images::{SpaceId, Spaces};
 use perf_map::PerfMap;
-use proof::{Extent, MARK, Mapping, unmarked};
+use proof::{Extent, Mapping};
 use std::collections::BTreeSet;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -145,7 +145,8 @@ impl<'a> Resolver<'a> {
         }
     }
 
-    /// The functions of each stack, outermost first. Equal input gives equal output for any number of workers.
+    /// The functions of each stack, outermost first; in `names`, those that nothing proves are marked. Equal input gives
+    /// equal output for any number of workers.
     pub fn resolve(
         mut self,
         stacks: &[Placed],
@@ -167,13 +168,11 @@ impl<'a> Resolver<'a> {
             |i, known| {
                 let file = &files[i];
                 let path = self.recording.names.get(file.key.path);
-                let mut mark = "";
+                let mut proven = true;
                 match &known.found {
                     Found::File { main, proved, .. } => {
-                        if !proved {
-                            mark = MARK;
-                        }
-                        if !proved && known.places.values().any(|place| matches!(place, Place::Functions(_))) {
+                        proven = *proved;
+                        if !proven && known.places.values().any(|place| matches!(place, Place::Functions(_))) {
                             notices.add(Notice::SymbolFileUnproved, 1, || main.display().to_string());
                         }
                         known.unread.iter().for_each(|why| notices.add(Notice::SymbolFileMissing, 1, || why.clone()))
@@ -184,7 +183,7 @@ impl<'a> Resolver<'a> {
                         notices.add(Notice::SymbolFileMismatch, 1, || other.display().to_string())
                     }
                 }
-                let place = |a: &u64| Some((*a, frames(path, *a, (known.places.get(a)?, mark), names)));
+                let place = |a: &u64| Some((*a, frames(path, *a, (known.places.get(a)?, proven), names)));
                 found.push(file.addresses.iter().filter_map(place).collect());
                 self.cache.put(file.key, known);
             },
@@ -213,7 +212,7 @@ impl<'a> Resolver<'a> {
                 }
             }
             // A profiler works in a signal's handler.
-            if tracers > 0 && all.last().is_some_and(|f| unmarked(names.get(f.name)) == SIGNAL_RETURN) {
+            if tracers > 0 && all.last().is_some_and(|f| names.get(f.name) == SIGNAL_RETURN) {
                 all.pop();
             }
             // Calls inside one unnamed file are one frame.
@@ -310,24 +309,25 @@ fn is_virtual(path: &str) -> bool {
     path.starts_with('[')
 }
 
-/// The frames that an address of a file stands for.
-fn frames(path: &str, address: u64, (place, mark): (&Place, &str), names: &mut Names) -> Vec<UserFrame> {
+/// The frames that an address of a file stands for; `proven`: the file is the one that was traced.
+fn frames(path: &str, address: u64, (place, proven): (&Place, bool), names: &mut Names) -> Vec<UserFrame> {
     let file = path.rsplit('/').next().unwrap_or(path);
     let library = is_virtual(path) || file.contains(".so") || file.starts_with("ld-");
-    let mut one = |text: &str, folded| vec![UserFrame { name: names.intern(text), folded, inlined: false, address }];
-    match place {
+    let mut one = |text: &str, folded| UserFrame { name: names.intern(text), folded, inlined: false, address };
+    let all: Vec<UserFrame> = match place {
         Place::Functions(functions) => {
-            let frame = |(i, f): (usize, &String)| {
-                let name = names.intern(&format!("{f}{mark}"));
-                UserFrame { name, folded: false, inlined: i > 0, address }
-            };
+            let frame = |(i, f): (usize, &String)| UserFrame { inlined: i > 0, ..one(f, false) };
             functions.iter().enumerate().map(frame).collect()
         }
         Place::JumpTable => Vec::new(),
-        Place::Unnamed(_) | Place::Unknown if library => one(file.trim_matches(['[', ']']), true),
-        Place::Unnamed(start) => one(&format!("{file}+{start:#x}{mark}"), false),
-        Place::Unknown => one(&format!("{file}+{address:#x}"), false),
-    }
+        Place::Unnamed(_) | Place::Unknown if library => vec![one(file.trim_matches(['[', ']']), true)],
+        Place::Unnamed(start) => vec![one(&format!("{file}+{start:#x}"), false)],
+        Place::Unknown => vec![one(&format!("{file}+{address:#x}"), false)],
+    };
+    // The address itself was recorded; only what the file says of it may be wrong.
+    let told = !matches!(place, Place::Unknown);
+    all.iter().filter(|f| told && !proven && !f.folded).for_each(|f| names.mark_unproven(f.name));
+    all
 }
 
 /// Read the kernel's symbols; a file that cannot be read, or holds none, is a notice.

@@ -5,16 +5,13 @@
 //! had been mapped. The sizes that recorders tell: LTTng's `bin_info` and `dlopen` how many bytes lie between the first and
 //! the last that are loaded (`memsz`), and whether the file is position independent; perf's `mmap` which part of the file was
 //! mapped, in whole pages; an exec nothing but the path. A file of the right size that has not changed since is taken for
-//! the one that was traced. A file of another size in memory is another file. Of all others nobody knows: names from them end
-//! in [`MARK`].
+//! the one that was traced. A file of another size in memory is another file. Of all others nobody knows: names from them are
+//! [marked](crate::base::names::Names::mark_unproven).
 
 use super::elf::Identity;
 use crate::base::time::Ns;
 use std::path::Path;
 use std::time::{Duration, UNIX_EPOCH};
-
-/// What names end in that come from a file of which nothing shows that it is the one that was traced.
-pub const MARK: &str = "?";
 
 /// Clocks that count from the boot of the machine say less than this, those that count from the Epoch more: 30 years.
 const SINCE_EPOCH: Ns = 30 * 365 * 86_400 * 1_000_000_000;
@@ -59,11 +56,6 @@ pub enum Proof {
     Unknown,
     /// It is another one.
     Other,
-}
-
-/// A name without its mark.
-pub fn unmarked(name: &str) -> &str {
-    name.strip_suffix(MARK).unwrap_or(name)
 }
 
 /// Hold a file against what was recorded where there is no build id.
@@ -144,6 +136,5 @@ mod tests {
             by_size_and_time(&folder.path().join("gone"), &built, Mapping { extent: loaded(0x6420), told: later }),
             Proof::Unknown
         );
-        assert_eq!((unmarked("flush?"), unmarked("flush")), ("flush", "flush"));
     }
 }

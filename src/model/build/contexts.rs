@@ -18,7 +18,6 @@ use crate::analysis::symbols::cache::SymbolCache;
 use crate::analysis::symbols::files::Places;
 use crate::analysis::symbols::images::Spaces;
 use crate::analysis::symbols::kernel::KernelSymbols;
-use crate::analysis::symbols::proof::MARK;
 use crate::analysis::symbols::{Placed, Resolver, UserFrame};
 use crate::base::names::{NameId, Names};
 use crate::base::notice::Notices;
@@ -66,9 +65,7 @@ pub fn spell(
     work: &Work,
 ) -> Result<(Contexts, Vec<ContextId>), Cancelled> {
     let resolved = resolve(outline, dictionary, names, notices, work)?;
-    let marked = STARTS.map(|s| format!("{s}{MARK}"));
-    let starts = STARTS.iter().copied().chain(marked.iter().map(String::as_str));
-    let starts: Vec<NameId> = starts.filter_map(|s| names.find(s)).collect();
+    let starts: Vec<NameId> = STARTS.iter().filter_map(|s| names.find(s)).collect();
     let mut speller = Speller { dictionary, resolved, starts, names, stacks: HashMap::default() };
     let mut contexts = Contexts::default();
     let mut ids: Vec<ContextId> = Vec::new();

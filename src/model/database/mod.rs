@@ -33,7 +33,7 @@ use std::path::{Path, PathBuf};
 /// How each database begins.
 const MAGIC: [u8; 8] = *b"whyslow\x1a";
 /// The one layout that is written and read.
-const VERSION: u32 = 3;
+const VERSION: u32 = 4;
 /// Bytes before the table.
 const HEADER: usize = 32;
 /// Bytes of a section in the table.
@@ -67,13 +67,16 @@ enum Kind {
     Own,
     /// Notices: of a task, and of the pass over the traces.
     Notices,
+    /// Names of functions that no file proves.
+    Unproven,
 }
 
 impl Kind {
     /// The sections of a task, in the order of the file.
-    const OF_TASK: [Kind; 9] = [
+    const OF_TASK: [Kind; 10] = [
         Kind::Traces,
         Kind::Names,
+        Kind::Unproven,
         Kind::Who,
         Kind::Contexts,
         Kind::Held,

@@ -148,7 +148,8 @@ impl Database {
     pub fn model(&self, task: usize, work: &Work) -> Result<Model, DatabaseError> {
         let number = task as u32;
         let (origin, quality, traces) = self.section(Kind::Traces, number, read_traces)?;
-        let names = self.section(Kind::Names, number, read_names)?;
+        let mut names = self.section(Kind::Names, number, read_names)?;
+        self.section(Kind::Unproven, number, |n, u| read_unproven(n, &mut names, u))?;
         let who = self.section(Kind::Who, number, |n, u| read_who(n, names.len(), u))?;
         let mut contexts = self.section(Kind::Contexts, number, |n, u| read_contexts(n, names.len(), u))?;
         contexts.who = self.section(Kind::Held, number, |n, u| read_held(n, contexts.len(), who.len(), u))?;
@@ -244,6 +245,17 @@ fn read_names(names: usize, unpack: &mut Unpack<'_>) -> Option<Names> {
         (id.index() == i).then_some(())?;
     }
     Some(all)
+}
+
+/// See `write_unproven`.
+fn read_unproven(count: usize, names: &mut Names, unpack: &mut Unpack<'_>) -> Option<()> {
+    let mut next = 0;
+    for _ in 0..count {
+        let id = unpack.index(names.len().checked_sub(next)?)? + next;
+        names.mark_unproven(NameId::at(id));
+        next = id + 1;
+    }
+    Some(())
 }
 
 fn read_who(count: usize, names: usize, unpack: &mut Unpack<'_>) -> Option<Vec<Who>> {

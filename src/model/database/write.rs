@@ -54,6 +54,7 @@ impl Writer {
             let mut pack = Pack::default();
             let items = match kind {
                 Kind::Names => write_names(names, &mut pack),
+                Kind::Unproven => write_unproven(names, &mut pack),
                 Kind::Who => write_who(who, &mut pack),
                 Kind::Contexts => write_contexts(contexts, &mut pack),
                 Kind::Held => write_held(contexts, &mut pack),
@@ -164,6 +165,16 @@ fn write_traces(traces: &[TraceInfo], pack: &mut Pack) -> usize {
 fn write_names(names: &Names, pack: &mut Pack) -> usize {
     (0..names.len()).for_each(|i| pack.text(names.get(NameId::at(i))));
     names.len()
+}
+
+/// Each as its distance from the one before, the first from the beginning.
+fn write_unproven(names: &Names, pack: &mut Pack) -> usize {
+    let mut next = 0;
+    for NameId(id) in names.unproven() {
+        pack.number((id - next).into());
+        next = id + 1;
+    }
+    names.unproven().len()
 }
 
 fn write_who(all: &[Who], pack: &mut Pack) -> usize {
