@@ -129,8 +129,10 @@ mod tests {
     #[test]
     fn any_size_at_any_offset_in_both_orders() {
         let data: Vec<u8> = (0..19u32).map(|i| (i * 151 + 43) as u8 ^ (i as u8) << 3).collect();
-        for at in 0..160 {
-            for size in 1..=64 {
+        // Bit by bit is slow under Miri: there a part of all offsets, with every size that begins or ends in another byte.
+        let step = if cfg!(miri) { 13 } else { 1 };
+        for at in (0..160).step_by(step) {
+            for size in (1..=64).step_by(step / 2 + 1) {
                 for big in [false, true] {
                     assert_eq!(bits(&data, at, size, big), obvious(&data, at, size, big), "{size} bits at {at}");
                 }

@@ -1,6 +1,6 @@
 //! The bytes of a file: a read-only mapping of a regular file, or its contents read into memory.
 //!
-//! The one file with `unsafe`. The contract of a mapping (nobody changes the file) cannot be enforced: another
+//! One of two files with `unsafe` (the other is `base/allocator.rs`). The contract of a mapping (nobody changes the file) cannot be enforced: another
 //! process may write to it, which changes values that we read and no more, since nothing here trusts two reads
 //! to agree on anything but length; or truncate it, which turns an access behind the new end into SIGBUS. A handler
 //! puts zeros in place of the pages that went away, so the reader goes on and meets damage, and the mapping tells

@@ -7,6 +7,9 @@ mod ring;
 
 use ratatui::buffer::Buffer;
 use ring::ring;
+use std::cell::RefCell;
+use std::collections::BTreeMap;
+use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
@@ -231,7 +234,16 @@ pub struct Session {
     pub ended: bool,
     backend: Made,
     counter: Option<Counter>,
+    /// What jobs came to, where it is remembered.
+    known: Option<Rc<RefCell<Known>>>,
 }
+
+/// By question: its answer, and the model that it is about, which lives on, so that addresses tell models apart.
+type Known = BTreeMap<String, (Option<Arc<Model>>, Vec<Done>)>;
+
+/// So many jobs are remembered.
+#[allow(dead_code)]
+const REMEMBERED: usize = 200;
 
 impl Session {
     /// A session of this size that has just begun to analyse.
@@ -249,13 +261,15 @@ impl Session {
     }
 
     fn over(app: App, backend: Made) -> Session {
-        Session { app, copied: Vec::new(), exported: None, ended: false, backend, counter: None }
+        Session { app, copied: Vec::new(), exported: None, ended: false, backend, counter: None, known: None }
     }
 
     #[allow(dead_code)]
-    /// Another that stands where this one does, over a recording of few executions and turns, for those who begin very often.
+    /// Another that stands where this one does, over a recording of few executions and turns, for those who begin very often:
+    /// all that began from one session know what the jobs of the others came to.
     pub fn again(&self) -> Session {
-        Session::over(self.app.clone(), Made { executions: 60, analysis: Duration::ZERO, operations: ring(3, 12) })
+        let backend = Made { executions: 60, analysis: Duration::ZERO, operations: ring(3, 12) };
+        Session { known: Some(self.known.clone().unwrap_or_default()), ..Session::over(self.app.clone(), backend) }
     }
 
     /// Report progress.
@@ -292,7 +306,7 @@ impl Session {
         for effect in effects {
             match effect {
                 Effect::Start(job) => {
-                    for done in self.run(job) {
+                    for done in self.remembered(job) {
                         self.send(Message::Done(done));
                     }
                 }
@@ -305,6 +319,27 @@ impl Session {
                 Effect::Redraw | Effect::Suspend => {}
             }
         }
+    }
+
+    /// What a job comes to. The backend says the same to the same question, so it need not be asked again.
+    fn remembered(&mut self, job: Job) -> Vec<Done> {
+        let (key, about) = match &job {
+            Job::Analyse { task } => (format!("{task:?}"), None),
+            Job::Compare { model, request } => {
+                (format!("{:?} {request:?}", Arc::as_ptr(model)), Some(Arc::clone(model)))
+            }
+            Job::Mine { settings } => (format!("{settings:?}"), None),
+            Job::Export { .. } => return self.run(job),
+        };
+        let Some(known) = self.known.clone() else { return self.run(job) };
+        if let Some((_, done)) = known.borrow().get(&key) {
+            return done.clone();
+        }
+        let done = self.run(job);
+        if known.borrow().len() < REMEMBERED {
+            known.borrow_mut().insert(key, (about, done.clone()));
+        }
+        done
     }
 
     fn run(&mut self, job: Job) -> Vec<Done> {

@@ -89,7 +89,7 @@ impl Job {
 }
 
 /// A result, or a part of it.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub enum Done {
     /// The analysis is done.
     Analysed(Result<Arc<Model>, String>),
