@@ -6,7 +6,7 @@
 mod ask;
 
 use ask::{fixture, run, said};
-use std::process::Command;
+use std::process::{Command, Output};
 
 /// The program's own code is reached under this limit: the loader and the kernel have their own ways to say that it is too small.
 fn begins(mebibytes: u64) -> bool {
@@ -19,6 +19,36 @@ fn limited(mebibytes: u64) -> Command {
     let script = format!("ulimit -v {}; exec \"$@\"", mebibytes * 1024);
     command.args(["-c", &script, "sh", env!("CARGO_BIN_EXE_whyslow")]);
     command
+}
+
+/// True for an answer, false for one line and exit status 1; nothing else may be.
+fn answered_or_told(out: &Output, what: &str) -> bool {
+    let said = said(out);
+    assert!(!said.contains("panicked") && !said.contains("memory allocation"), "{what}: {said}");
+    match out.status.code() {
+        Some(0) => true,
+        Some(1) => {
+            let one = said.lines().filter(|l| l.starts_with("whyslow: ")).count();
+            assert_eq!(one, 1, "{what}: {said}");
+            false
+        }
+        other => panic!("{what} ends with {other:?} ({:?}): {said}", out.status),
+    }
+}
+
+/// The C library aborts the process where a thread that begins finds no memory. Whether it does depends on who is first, so
+/// the limits at which there is just enough for a thread are tried several times.
+#[test]
+fn threads_begin_where_there_is_room_for_them() {
+    let least = (1..1024).find(|m| begins(*m)).expect("a limit under which the program begins");
+    for mebibytes in least..least + 8 {
+        for words in [&["explain", "--threads", "4", "--memory", "1GiB"][..], &["dump", "--threads", "2"]] {
+            for _ in 0..8 {
+                let out = run(limited(mebibytes).args(words).arg(fixture("snap")));
+                answered_or_told(&out, &format!("{words:?} with {mebibytes} MiB"));
+            }
+        }
+    }
 }
 
 #[test]
@@ -37,17 +67,10 @@ fn every_limit_of_the_address_space_has_an_answer() {
         while more < 400 {
             let mebibytes = least + more;
             let out = run(limited(mebibytes).args(words).arg(fixture("snap")));
-            let said = said(&out);
-            match out.status.code() {
-                Some(0) => answered += 1,
-                Some(1) => {
-                    let one = said.lines().filter(|l| l.starts_with("whyslow: ")).count();
-                    assert_eq!(one, 1, "{words:?} with {mebibytes} MiB: {said}");
-                    lines += usize::from(said.contains("out of memory"));
-                }
-                other => panic!("{words:?} with {mebibytes} MiB ends with {other:?} ({:?}): {said}", out.status),
+            match answered_or_told(&out, &format!("{words:?} with {mebibytes} MiB")) {
+                true => answered += 1,
+                false => lines += usize::from(said(&out).contains("out of memory")),
             }
-            assert!(!said.contains("panicked") && !said.contains("memory allocation"), "{mebibytes} MiB: {said}");
             more += more / 5 + 1;
         }
     }

@@ -2,7 +2,8 @@
 //!
 //! The second file with `unsafe` (an allocator has no other interface). It hands everything to the system's allocator and
 //! looks at what comes back. Nothing on the way out may allocate: the line is put together on the stack and written to the
-//! descriptor. Those who can do with less ask through [`try_reserve`] and are told. A limit of the address space (`ulimit -v`)
+//! descriptor. Those who can do with less ask through [`try_reserve`] and are told; threads begin where there is
+//! [room for them](room_for_threads). A limit of the address space (`ulimit -v`)
 //! ends here; a cgroup's ends in a kill that nobody can catch. Cost: a comparison per allocation.
 
 use std::alloc::{GlobalAlloc, Layout, System};
@@ -36,6 +37,15 @@ pub fn try_reserve<T>(list: &mut Vec<T>, more: usize) -> Result<(), TryReserveEr
     let reserved = list.try_reserve_exact(more);
     TRIES.set(before);
     reserved
+}
+
+/// Address space that a thread takes to begin: its stack, and what the C library and the runtime keep for it.
+const THREAD: usize = (2 << 20) + (256 << 10);
+
+/// `Err` where there is no memory for so many threads to begin: the C library aborts the process when a thread that has begun
+/// finds none for what it keeps of it, before anybody could say so.
+pub fn room_for_threads(number: usize) -> Result<(), TryReserveError> {
+    try_reserve(&mut Vec::<u8>::new(), number.saturating_mul(THREAD))
 }
 
 #[allow(unsafe_code)]

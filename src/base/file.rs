@@ -6,6 +6,7 @@
 //! the writer holds a lock on the file, so that the next one can tell leftovers from work in progress, and removes them.
 //! Last the folder is flushed, or a crash of the machine could take the name back. Cost: the bytes, two flushes, and the entries of the folder.
 
+use super::allocator::room_for_threads;
 use rustix::fs::{AtFlags, CWD, FlockOperation};
 #[cfg(target_os = "linux")]
 use rustix::fs::{Mode, OFlags};
@@ -73,6 +74,7 @@ fn remove_all(all: &mut Vec<PathBuf>) {
 pub fn remove_on_signals() -> io::Result<()> {
     use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
     let mut signals = signal_hook::iterator::Signals::new([SIGTERM, SIGINT, SIGHUP])?;
+    room_for_threads(1)?;
     std::thread::Builder::new().name("signals".into()).spawn(move || {
         if let Some(signal) = signals.forever().next() {
             remove_unfinished();

@@ -6,11 +6,12 @@
 //! work once that is more than the limit. So the limit may be passed by what is allocated between two looks and until the
 //! work sees its cancel flag; of a group's limit an eighth is left for that, and for what the kernel holds for the process.
 
+use super::allocator::room_for_threads;
 use super::quantity;
 use super::work::Cancel;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::mpsc::{self, RecvTimeoutError};
+use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 /// Between two looks.
@@ -85,11 +86,11 @@ pub fn within<T>(limit: Option<Limit>, cancel: &Cancel, job: impl FnOnce() -> T)
     if exceeded.load(Ordering::Relaxed) {
         return Err(limit.into());
     }
+    let watched = Watched::default();
     std::thread::scope(|scope| {
-        let (done, ended) = mpsc::channel::<()>();
-        let exceeded = &exceeded;
-        let watch = move || {
-            while ended.recv_timeout(PAUSE) == Err(RecvTimeoutError::Timeout) {
+        let watch = || {
+            watched.enter(Stage::Watching);
+            while !watched.has_ended_within(PAUSE) {
                 if held().is_some_and(|bytes| bytes > most) {
                     exceeded.store(true, Ordering::Relaxed);
                     cancel.cancel();
@@ -97,14 +98,67 @@ pub fn within<T>(limit: Option<Limit>, cancel: &Cancel, job: impl FnOnce() -> T)
                 }
             }
         };
-        std::thread::Builder::new()
-            .name("memory".into())
-            .spawn_scoped(scope, watch)
-            .map_err(|_| MemoryError::Unwatched)?;
+        room_for_threads(1).map_err(|_| MemoryError::Unwatched)?;
+        let thread = std::thread::Builder::new().name("memory".into()).spawn_scoped(scope, watch);
+        thread.map_err(|_| MemoryError::Unwatched)?;
+        // Told on the way out of a panic as well.
+        let ends = OnDrop(|| watched.enter(Stage::Ended));
+        watched.until_begun();
         let result = job();
-        drop(done);
+        drop(ends);
         if exceeded.load(Ordering::Relaxed) { Err(limit.into()) } else { Ok(result) }
     })
+}
+
+/// How far a watched job is.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+enum Stage {
+    #[default]
+    Before,
+    Watching,
+    Ended,
+}
+
+/// What a job and the thread that watches it tell each other. Neither telling nor waiting takes memory.
+#[derive(Debug, Default)]
+struct Watched {
+    stage: Mutex<Stage>,
+    changed: Condvar,
+}
+
+impl Watched {
+    fn stage(&self) -> MutexGuard<'_, Stage> {
+        self.stage.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// A job that has ended stays so.
+    fn enter(&self, next: Stage) {
+        let mut stage = self.stage();
+        if *stage != Stage::Ended {
+            *stage = next;
+        }
+        self.changed.notify_all();
+    }
+
+    fn until_begun(&self) {
+        let before = |stage: &mut Stage| *stage == Stage::Before;
+        drop(self.changed.wait_while(self.stage(), before).unwrap_or_else(PoisonError::into_inner));
+    }
+
+    fn has_ended_within(&self, pause: Duration) -> bool {
+        let goes_on = |stage: &mut Stage| *stage != Stage::Ended;
+        let waited = self.changed.wait_timeout_while(self.stage(), pause, goes_on);
+        *waited.unwrap_or_else(PoisonError::into_inner).0 == Stage::Ended
+    }
+}
+
+/// Done when it goes out of scope.
+struct OnDrop<F: Fn()>(F);
+
+impl<F: Fn()> Drop for OnDrop<F> {
+    fn drop(&mut self) {
+        (self.0)();
+    }
 }
 
 /// Bytes of memory of its own that this process holds.

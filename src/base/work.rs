@@ -6,6 +6,7 @@
 //! next result ready takes it, so that no thread only waits and none is more than there are workers. Because `take` sees
 //! the same sequence whatever the number of workers, serial equals parallel by construction.
 
+use super::allocator::room_for_threads;
 use super::memory::Limit;
 use rayon::{ThreadPool, ThreadPoolBuilder};
 use std::collections::BTreeMap;
@@ -105,7 +106,14 @@ impl Work {
     /// The workers beside the calling thread; `None` if there shall be none, or if the system gives none.
     fn others(&self) -> Option<&ThreadPool> {
         let Others { number, pool } = &*self.others;
-        let build = || ThreadPoolBuilder::new().num_threads(*number).thread_name(|_| "worker".to_owned()).build().ok();
+        let build = || {
+            room_for_threads(*number).ok()?;
+            let pool =
+                ThreadPoolBuilder::new().num_threads(*number).thread_name(|_| "worker".to_owned()).build().ok()?;
+            // All have begun before anybody takes more memory.
+            pool.broadcast(|_| ());
+            Some(pool)
+        };
         if self.threads > 1 && *number > 0 { pool.get_or_init(build).as_ref() } else { None }
     }
 }

@@ -10,6 +10,7 @@ use super::counts::{Counter, Counts};
 use super::patterns::Found;
 use super::setup::{Backend, Exported};
 use crate::analysis::patterns::measure::Settings;
+use crate::base::allocator::room_for_threads;
 use crate::base::file::{self, Existing};
 use crate::base::sandbox;
 use crate::base::work::{Cancel, Progress, Work};
@@ -161,6 +162,7 @@ impl Jobs {
         let shared = Arc::new(Shared { state: Mutex::default(), changed: Condvar::new() });
         let theirs = Arc::clone(&shared);
         let mut worker = Worker { backend, counter: None, mined: None };
+        room_for_threads(1)?;
         std::thread::Builder::new().name("jobs".into()).spawn(move || {
             while let Some(Asked { ticket, job, work }) = next(&theirs) {
                 worker.run(job, &work, &|done| {

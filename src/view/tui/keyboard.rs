@@ -411,7 +411,7 @@ mod tests {
         assert_eq!(inputs(&[b"\x1b", b"q"]), keys("Esc q"));
     }
 
-    /// crossterm 0.29 takes no key any more after each of these.
+    /// crossterm 0.29 takes no key any more after some of these (`tests/upstream.rs`).
     pub const DEAFENING: [&str; 12] = [
         "\x1b[?",
         "\x1b[<",

@@ -39,6 +39,7 @@ pub mod widget;
 
 pub use setup::{Backend, Exported, First, Looks, Setup};
 
+use crate::base::allocator::room_for_threads;
 use crate::base::work::Progress;
 use crate::view::svg;
 use anyhow::Context;
@@ -128,6 +129,7 @@ fn read_inputs(sender: Sender<Incoming>) -> std::io::Result<()> {
     let (resized, tells) = UnixStream::pair()?;
     tells.set_nonblocking(true)?;
     signal_hook::low_level::pipe::register(signal_hook::consts::SIGWINCH, tells)?;
+    room_for_threads(1)?;
     std::thread::Builder::new().name("keys".into()).spawn(move || {
         if keyboard::read(&resized, |input| sender.send(Incoming::Input(input)).is_ok()).is_err() {
             drop(sender.send(Incoming::Input(Input::Closed)));

@@ -10,6 +10,7 @@
 //! write with the lock on stdout, while the terminal's other side reads nothing. So the modes come first, which no output holds
 //! up, then the sequences through an opening of the terminal of its own that does not block; what it does not take is left.
 
+use crate::base::allocator::room_for_threads;
 use crate::base::file;
 use crossterm::cursor::Hide;
 use crossterm::event::{EnableBracketedPaste, EnableMouseCapture};
@@ -217,6 +218,7 @@ fn restore_on_panic() {
 /// Watch for signals on a thread of its own and tell the loop.
 pub fn watch_signals(tell: impl Fn(Told) + Send + 'static) -> io::Result<()> {
     let mut signals = Signals::new([SIGTERM, SIGHUP, SIGINT, SIGQUIT, SIGTSTP, SIGCONT])?;
+    room_for_threads(1)?;
     std::thread::Builder::new().name("signals".into()).spawn(move || {
         for signal in signals.forever() {
             match signal {
