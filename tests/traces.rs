@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 use serde_json::Value;
+use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -156,6 +157,28 @@ fn an_unreadable_trace_is_left_out() {
     assert!(!strict);
     let (fine, _, error) = run(&["stats", "count"], metadata.parent().unwrap());
     assert!(!fine && error.starts_with("whyslow: "), "{error}");
+}
+
+/// A few bytes behind the last packet of metadata: an editor's line feed, or a copy that did not end in time.
+#[test]
+fn bytes_behind_the_metadata_are_told_and_malformed_under_strict() {
+    for behind in [&b"\n"[..], b"\0", b"abc"] {
+        let folder = tempfile::tempdir().unwrap();
+        copy(&fixture("lock-contention").join("kernel"), folder.path());
+        let (_, before, _) = run(&["stats", "count"], folder.path());
+        let (strict, ..) = run(&["stats", "count", "--strict"], folder.path());
+        assert!(strict && !before["warnings"].to_string().contains("behind"), "{}", before["warnings"]);
+        let metadata = folder.path().join("metadata");
+        let length = std::fs::metadata(&metadata).unwrap().len();
+        std::fs::OpenOptions::new().append(true).open(&metadata).unwrap().write_all(behind).unwrap();
+        let (fine, after, error) = run(&["stats", "count"], folder.path());
+        assert!(fine && after["per_name"] == before["per_name"], "{error}");
+        let warned = after["warnings"].to_string();
+        let place = format!("byte {length}: {} bytes that are no packet", behind.len());
+        assert!(warned.contains("go on behind their last packet") && warned.contains(&place), "{warned}");
+        let (strict, _, error) = run(&["stats", "count", "--strict"], folder.path());
+        assert!(!strict && error.starts_with("whyslow: ") && error.contains(&place), "{error}");
+    }
 }
 
 fn metadata_under(folder: &Path) -> PathBuf {
