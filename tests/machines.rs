@@ -379,11 +379,13 @@ fn planted_causes_are_found_or_nothing_is_claimed() {
     rates.hold();
 }
 
-/// `cargo test --release --test machines rates -- --ignored --nocapture`
+/// `cargo test --release --test machines rates -- --ignored --nocapture`; others with `WHYSLOW_MACHINES=300..900`.
 #[test]
 #[ignore = "takes minutes"]
 fn rates_of_300_machines() {
-    let rates = rates(0..300, "machines-many");
+    let asked = std::env::var("WHYSLOW_MACHINES").unwrap_or("0..300".to_owned());
+    let (from, to) = asked.split_once("..").expect("WHYSLOW_MACHINES is a range of numbers, as 0..300");
+    let rates = rates(from.parse().unwrap()..to.parse().unwrap(), &format!("machines-{from}"));
     rates.print();
     rates.print_callers();
     rates.hold();

@@ -27,6 +27,8 @@ pub struct Counts {
     pub threads: i64,
     /// Nanoseconds in which the whole machine stood still; `None` where none ever did.
     pub paused: Option<i64>,
+    /// Mean running time of the executions that took turns with it (`interleaved`).
+    pub interleaved: Option<i64>,
 }
 
 /// Counts along the paths of one recording.
@@ -75,6 +77,7 @@ impl<'a> Counter<'a> {
             read: of_calls(read),
             written: of_calls(written),
             threads: threads.len() as i64,
+            interleaved: None,
             paused: self.pauses.iter().any(|p| !p.is_empty()).then(|| path.iter().map(|s| self.paused(s)).sum()),
         }
     }

@@ -17,6 +17,7 @@ pub mod ecct;
 pub mod executions;
 pub mod functions;
 pub mod hops;
+pub mod interleaved;
 pub mod leaders;
 pub mod mpi;
 pub mod offsets;

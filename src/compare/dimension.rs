@@ -51,8 +51,10 @@ pub(super) fn dimensions(groups: &Groups<'_>, slow: &Group, fast: &Group) -> Vec
         }
     }
     for column in &model.executions.columns {
-        let told_by_causes =
-            matches!(column.metric, Metric::Duration | Metric::Spent(_) | Metric::Other | Metric::Paused);
+        let told_by_causes = matches!(
+            column.metric,
+            Metric::Duration | Metric::Spent(_) | Metric::Other | Metric::Paused | Metric::Interleaved
+        );
         if column.metric.unit() != Unit::Name && !told_by_causes && !filtered(&column.metric) {
             all.extend(separating_number(groups, &column.metric));
         }

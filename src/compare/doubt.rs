@@ -75,11 +75,11 @@ pub(super) fn doubt(e: &Evidence<'_>, cause: &Cause) -> Option<String> {
     interrupts::unseen(e, cause).or_else(|| unbelieved(e, cause))
 }
 
-/// The executions' bounds are user-space events on a clock that may be off by as much as the cause: what stands before an execution, or
-/// behind, may have been taken for a part of it.
+/// The executions' bounds are user-space events on a clock that may be off: what stands before an execution, or behind, may have been
+/// taken for a part of it. The first cause may have gained as much as the clock is off, another one may have lost it.
 fn off(e: &Evidence<'_>, cause: &Cause) -> Option<String> {
     let error = e.groups.model.quality.iter().map(|host| host.quality.clock_error).max().unwrap_or(0);
-    (error > 0 && cause.extra_ns.unsigned_abs() <= error).then(|| {
+    (error > 0 && lead(e, cause).unsigned_abs() <= error.saturating_mul(2)).then(|| {
         let told = match i64::try_from(error) {
             Ok(i64::MAX) | Err(_) => "is on no known place of the kernel's".to_owned(),
             Ok(error) => format!("may be off the kernel's by {}", time_words(error as f64)),
@@ -152,9 +152,7 @@ fn unbelieved(e: &Evidence<'_>, cause: &Cause) -> Option<String> {
     // Gaps have left unknown time already.
     let unknown = unknown(e);
     let wrong = (e.slow.mean_ns as f64 - unknown) * contradictions as f64 / switches.max(1) as f64;
-    let known = |c: &&Cause| c.kind.is_some_and(|k| !matches!(k, Spent::UnknownWait | Spent::UnknownState));
-    let next = e.ranked.causes.iter().skip(1).filter(known).map(|c| c.extra_ns).max().unwrap_or(0).max(0);
-    let lead = cause.extra_ns.saturating_sub(next) as f64;
+    let lead = lead(e, cause) as f64;
     (unknown + wrong >= lead).then(|| {
         let (mean, lead) = (time_words(e.slow.mean_ns as f64), time_words(lead));
         let what = match wrong > unknown {
@@ -166,6 +164,13 @@ fn unbelieved(e: &Evidence<'_>, cause: &Cause) -> Option<String> {
         };
         format!("{what}, and the largest difference leads by {lead} only")
     })
+}
+
+/// How much more of the extra time the first cause has than the next one of a known kind.
+fn lead(e: &Evidence<'_>, cause: &Cause) -> i64 {
+    let known = |c: &&Cause| c.kind.is_some_and(|k| !matches!(k, Spent::UnknownWait | Spent::UnknownState));
+    let next = e.ranked.causes.iter().skip(1).filter(known).map(|c| c.extra_ns).max().unwrap_or(0).max(0);
+    cause.extra_ns.saturating_sub(next)
 }
 
 /// Mean time of a slow execution of which the recording does not say what it was.

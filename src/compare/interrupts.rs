@@ -1,19 +1,27 @@
 //! Could it have been interrupts that nobody recorded?
 //!
 //! Time on the CPU is the thread's own only as far as the recording tells of interrupts. Where it tells of none, the extra time may be
-//! theirs: they come whatever runs, so they stretch all that runs in proportion. What the thread does itself it does somewhere:
-//! in functions or calls in which the fast executions are seldom. So the slow executions that ran longer are counted, and those of
-//! them that did so in the place that the cause names; how likely so many are by chance follows from the part of the fast ones' running
-//! time whose place is known that is spent there (Chernoff's bound of a binomial tail, which is never too small). Cost: linear in the groups' sparse lists.
+//! theirs: they come whatever runs, so they stretch all that runs in proportion. Two things tell them from what the thread does itself.
+//! *Where*: own work is done in functions or calls in which the fast executions are seldom. So the slow executions that ran longer are
+//! counted, and those of them that did so in the place that the cause names; how likely so many are by chance follows from the part of
+//! the fast ones' running time whose place is known that is spent there. *Whom*: own work stretches nobody else. So of those that took
+//! turns on a CPU with other executions (the metric `interleaved`) those are counted beside which others ran no longer than usual; by
+//! chance that happens in the part of the time that interrupts would have left. Both by Chernoff's bound of a binomial tail,
+//! which is never too small. Cost: linear in the groups' sparse lists. ALGORITHMS.md 7.7.
 
 use super::Cause;
 use super::partition::is_below;
 use super::tail::is_dark;
 use super::verdict::Evidence;
 use crate::model::context::Spent;
+use crate::model::metric::{ABSENT, Metric};
 
-/// Chance from which interrupts explain the place as well.
+/// Chance from which interrupts explain what is seen as well.
 const LIKELY: f64 = 0.01;
+/// Part of a CPU's time that interrupts are taken to leave, at least.
+const LEAST_LEFT: f64 = 0.25;
+/// Part of the slow executions that ran longer of which it must be known how others fared beside them.
+const MUST_STAND: f64 = 0.25;
 
 /// Why the running time of the first cause may not be the thread's own.
 pub(super) fn unseen(e: &Evidence<'_>, cause: &Cause) -> Option<String> {
@@ -38,16 +46,36 @@ pub(super) fn unseen(e: &Evidence<'_>, cause: &Cause) -> Option<String> {
     // What has no stack says nothing of where it ran.
     let usual = if fast_known > 0.0 { fast_inside / fast_known } else { 1.0 };
     let (mut longer, mut there) = (0.0, 0.0);
-    for (inside, _, all) in e.slow.members.iter().map(|id| time(id.index())) {
+    let mut beside = Vec::new();
+    for id in &e.slow.members {
+        let (inside, _, all) = time(id.index());
         let extra = all - fast_all;
         if extra * 2.0 >= cause.extra_ns as f64 {
             longer += 1.0;
             there += if (inside - fast_inside) * 2.0 >= extra { 1.0 } else { 0.0 };
+            beside.extend(interleaved(e, id.index()).map(|others| (all, others)));
         }
     }
-    (at_least(there, longer, usual) >= LIKELY).then(|| {
+    (at_least(there, longer, usual) >= LIKELY && !spare_others(&beside, fast_all, longer)).then(|| {
         "interrupts were not recorded, and the slow executions spend their extra CPU time in the same code as the fast ones, so it may have gone to interrupts (record irq_handler_entry and irq_softirq_entry)".to_owned()
     })
+}
+
+/// Mean running time of the executions that took turns with one.
+fn interleaved(e: &Evidence<'_>, execution: usize) -> Option<f64> {
+    let column = e.groups.model.executions.column(&Metric::Interleaved)?;
+    column.values.get(execution).filter(|ns| **ns != ABSENT).map(|ns| *ns as f64)
+}
+
+/// True where the executions that took turns on a CPU with those that ran longer (running time of one of these, mean of the others') ran no
+/// longer themselves, too often for interrupts. `fast` is how long fast ones run; `longer` how many ran longer.
+fn spare_others(beside: &[(f64, f64)], fast: f64, longer: f64) -> bool {
+    let asked = beside.len() as f64;
+    // Nearer to what they usually take than to as many times that as the slow one takes.
+    let spared = beside.iter().filter(|(own, others)| others * others <= own * fast).count() as f64;
+    // Interrupts come in bursts: what they leave of the time is told roughly, and those that took turns must stand for all.
+    let left = beside.iter().map(|(own, _)| fast / own.max(1.0)).sum::<f64>() / asked.max(1.0);
+    asked >= longer * MUST_STAND && at_least(spared, asked, left.max(LEAST_LEFT)) < LIKELY
 }
 
 /// Bound of the chance that of `n` at least `k` are hits where each is one with probability `p`.
@@ -68,6 +96,7 @@ mod tests {
     use crate::compare::scenario::Scene;
     use crate::compare::{Request, Verdict, compare};
     use crate::model::facts::{HostQuality, Quality};
+    use crate::model::metric::Column;
 
     #[test]
     fn the_bound_is_no_smaller_than_the_chance() {
@@ -121,5 +150,30 @@ mod tests {
         assert!(ask(9).confident);
         let verdict = ask(0);
         assert!(!verdict.confident && verdict.sentence.contains("interrupts were not recorded"), "{verdict:?}");
+    }
+
+    #[test]
+    fn who_takes_turns_with_slow_ones_tells_whether_interrupts_came() {
+        // One in 20 runs 9 ms longer, no stacks; of those, some took turns with others, which ran so long.
+        let ask = |beside: u64, others_ms: f64| {
+            let mut s = Scene::new(9);
+            let mut interleaved = Vec::new();
+            for i in 0..400_u64 {
+                let slow = i % 20 == 3;
+                let ns = s.around(2.0) + if slow { 9_000_000 } else { 0 };
+                let told = slow && i / 20 < beside;
+                interleaved.push(if told { (others_ms * 1e6) as i64 } else { ABSENT });
+                s.run("x", "p", "p", 1, &[("p", ns)]);
+            }
+            let mut model = s.seal();
+            model.executions.columns.push(Column { metric: Metric::Interleaved, values: interleaved });
+            let quality = Quality { switches: 1000, ..Quality::default() };
+            model.quality.push(HostQuality { host: "h".into(), quality });
+            compare(&model, &Request::default(), &Work::new(1)).unwrap().verdict.confident
+        };
+        assert!(ask(20, 2.1) && ask(8, 2.1), "others were spared");
+        assert!(!ask(20, 9.0), "all were stretched");
+        assert!(!ask(3, 2.1), "three of twenty do not stand for all");
+        assert!(!ask(0, 2.1), "nobody took turns");
     }
 }

@@ -66,6 +66,8 @@ pub enum Metric {
     Threads,
     /// Time in which all threads of the machine stood still.
     Paused,
+    /// Mean running time of the executions that took turns with a long one on its CPU.
+    Interleaved,
     /// Which trace.
     Trace,
     /// The value of the task's type field.
@@ -83,7 +85,7 @@ impl Metric {
         let named = |s: &Spent| !matches!(s, Spent::Device | Spent::Ipi | Spent::User | Spent::UnknownWait);
         all.extend(Spent::ALL.into_iter().filter(named).map(Metric::Spent));
         all.extend([Metric::Other, Metric::Syscalls, Metric::PageFaults, Metric::BytesRead, Metric::BytesWritten]);
-        all.extend([Metric::Threads, Metric::Paused, Metric::Trace, Metric::Type]);
+        all.extend([Metric::Threads, Metric::Paused, Metric::Interleaved, Metric::Trace, Metric::Type]);
         all
     }
 
@@ -112,6 +114,7 @@ impl Metric {
             Metric::BytesWritten => "bytes_written".into(),
             Metric::Threads => "threads".into(),
             Metric::Paused => "paused".into(),
+            Metric::Interleaved => "interleaved".into(),
             Metric::Trace => "trace".into(),
             Metric::Type => "type".into(),
             Metric::Field(name) => format!("field.{name}"),
@@ -122,7 +125,8 @@ impl Metric {
     /// What it counts.
     pub fn unit(&self) -> Unit {
         match self {
-            Metric::Duration | Metric::Start | Metric::Spent(_) | Metric::Other | Metric::Paused => Unit::Ns,
+            Metric::Duration | Metric::Start | Metric::Spent(_) | Metric::Other => Unit::Ns,
+            Metric::Paused | Metric::Interleaved => Unit::Ns,
             Metric::BytesRead | Metric::BytesWritten => Unit::Bytes,
             Metric::Syscalls | Metric::PageFaults | Metric::Threads | Metric::Field(_) | Metric::Perf(_) => Unit::Count,
             Metric::Trace | Metric::Type => Unit::Name,

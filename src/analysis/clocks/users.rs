@@ -2,9 +2,10 @@
 //!
 //! In: a user-space trace that shares no clock with the one kernel trace of its host, and what that kernel says of who ran where.
 //! Out: the offset, with its bound. A user-space event of a thread can only have happened while that thread had the event's
-//! CPU, outside its system calls. So every event allows some offsets and forbids the others; the one that most events
-//! allow is taken, in the middle of the span over which they all do. Half of that span is the bound. Where fewer than
-//! [`AGREE`] of the events allow it, or two offsets far from each other do as well, nothing is fitted.
+//! CPU, outside its system calls. So every event allows some offsets and forbids the others. Those that most events allow, or nearly
+//! as many, may all be the truth: often stretches of time a few microseconds apart, because a thread makes calls in between. One in
+//! the middle of them is taken, and how far the others reach from it is the bound: small where threads run irregularly, periods long
+//! where they run like a clock. Where fewer than [`AGREE`] in a hundred of the events allow any, nothing is fitted.
 //!
 //! The two clocks count on one machine: no drift is looked for. Cost: a kernel pass of its own over the host's kernel
 //! trace, and a sort of at most [`MOST`] stretches. ALGORITHMS.md section 4.5.
@@ -118,8 +119,8 @@ fn sample(trace: &Trace) -> Vec<(Ns, u16, i32)> {
     found
 }
 
-/// By event the offsets that it allows, half-open and apart. The middle of where most allow one; `None` where they are too few, do not
-/// agree, or agree on several.
+/// By event the offsets that it allows, half-open and apart. One that most events allow, amid all that nearly as many do; `None` where
+/// they are too few or do not agree.
 fn most_allowed(events: &[Vec<(Ns, Ns)>]) -> Option<Fitted> {
     let mut changes: Vec<(Ns, i32)> = Vec::new();
     events.iter().flatten().for_each(|(from, to)| changes.extend([(*from, 1), (*to, -1)]));
@@ -128,23 +129,27 @@ fn most_allowed(events: &[Vec<(Ns, Ns)>]) -> Option<Fitted> {
     let (mut count, mut most) = (0, 0);
     for pair in changes.windows(2) {
         count += pair[0].1;
-        if count >= most && pair[0].0 < pair[1].0 {
-            if count > most {
-                // What is nearly as good may be the truth as well.
-                most = count;
-                places.retain(|(n, ..)| n.saturating_mul(50) >= most.saturating_mul(49));
-            }
-            match places.last_mut() {
-                Some((n, _, to)) if *n == count && *to == pair[0].0 => *to = pair[1].0,
-                _ => places.push((count, pair[0].0, pair[1].0)),
-            }
+        most = most.max(count);
+        if is_near(count, most) && pair[0].0 < pair[1].0 {
+            places.push((count, pair[0].0, pair[1].0));
         }
     }
-    let enough = most as usize >= FEWEST && most as usize * 100 >= events.len() * AGREE;
-    let best: Vec<_> = places.iter().filter(|(n, ..)| *n == most).collect();
-    let (&&(_, from, to), _) = best.split_first().filter(|(_, others)| enough && others.is_empty())?;
-    let half = to.saturating_sub(from) / 2;
-    Some(Fitted { offset: from.saturating_add(half), error: half.max(1) })
+    if (most as usize) < FEWEST || (most as usize) * 100 < events.len() * AGREE {
+        return None;
+    }
+    places.retain(|(count, ..)| is_near(*count, most));
+    let (from, to) = (places.first()?.1, places.last()?.2);
+    let middle = from.midpoint(to);
+    // Within a place: an offset that most events forbid would put them where their threads did not run.
+    let best = places.iter().filter(|(count, ..)| *count == most).map(|(_, from, to)| from.midpoint(*to));
+    let offset = best.min_by_key(|offset| offset.abs_diff(middle))?;
+    let error = offset.saturating_sub(from).max(to.saturating_sub(offset));
+    Some(Fitted { offset, error: error.max(1) })
+}
+
+/// What nearly as many events allow as the most may be the truth as well.
+fn is_near(count: i32, most: i32) -> bool {
+    i64::from(count) * 50 >= i64::from(most) * 49
 }
 
 #[cfg(test)]
@@ -162,9 +167,18 @@ mod tests {
         events.push(vec![(5, 6)]);
         assert_eq!(most_allowed(&events).map(|f| f.offset), Some(-997));
         assert_eq!(most_allowed(&events[..5]), None);
-        // Regular runs allow many offsets.
+        // Those that a call keeps apart are near each other: what lies between them is the bound.
+        let call =
+            |t: Ns| runs.iter().flat_map(move |s| [(s.start - t, s.start + 4 - t), (s.start + 7 - t, s.end - t)]);
+        let events: Vec<_> = (0..40).map(|i| call(i * 100 + i * i + i % 2 + 1_000).collect()).collect();
+        assert_eq!(most_allowed(&events), Some(Fitted { offset: -998, error: 7 }));
+        // Regular runs allow offsets that are periods apart: so is the bound.
         let regular = |t: Ns| (0..40).map(|i| (i * 100 - t, i * 100 + 10 - t)).collect::<Vec<_>>();
         let events: Vec<_> = (10..30).map(|i| regular(i * 100 + 1)).collect();
-        assert_eq!(most_allowed(&events[..10]), None);
+        let fitted = most_allowed(&events).unwrap();
+        assert!(fitted.error >= 1_000, "{fitted:?}");
+        // Nor do events agree that each allow something else.
+        let apart: Vec<_> = (0..40).map(|i| vec![(i * 100, i * 100 + 10)]).collect();
+        assert_eq!(most_allowed(&apart), None);
     }
 }

@@ -48,6 +48,7 @@ impl Columns {
             Metric::BytesWritten,
             Metric::Threads,
             Metric::Paused,
+            Metric::Interleaved,
             Metric::Trace,
         ];
         let metrics = [Metric::Duration, Metric::Start].into_iter().chain(KINDS.map(Metric::Spent)).chain(other);
@@ -86,6 +87,7 @@ impl Columns {
                 Metric::BytesWritten => counts.written.unwrap_or(ABSENT),
                 Metric::Threads => counts.threads,
                 Metric::Paused => counts.paused.unwrap_or(ABSENT),
+                Metric::Interleaved => counts.interleaved.unwrap_or(ABSENT),
                 Metric::Trace => i64::from(trace.0),
                 Metric::Type | Metric::Field(_) | Metric::Perf(_) => ABSENT,
             });

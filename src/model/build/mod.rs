@@ -26,6 +26,7 @@ use crate::analysis::disk::DiskUse;
 use crate::analysis::ecct::{self, Own, Sources};
 use crate::analysis::executions::{self, Execution, MarksByTask, Rule};
 use crate::analysis::hops::Hops;
+use crate::analysis::interleaved::interleaved;
 use crate::analysis::leaders::Leaders;
 use crate::analysis::outline::{Outline, Step};
 use crate::analysis::path::{self, PathSegment};
@@ -174,6 +175,7 @@ fn made(
     let found = marks.pair(recording, request.marks, &request.rule, &mut model.notices);
     let found = executions::covered(recording, found, &mut model.notices);
     let counter = Counter::new(recording);
+    let interleaved = interleaved(recording, &found);
     let sources = Sources { recording, timelines, names: &names, disk, leaders };
 
     work.progress.enter("paths", found.len() as u64);
@@ -209,6 +211,7 @@ fn made(
     let mut contributions = Contributions::new(recording, (leaders, &names), &found, hops, held);
     for (i, (execution, explained)) in found.iter().zip(folded).enumerate() {
         let Explained { own, counts, counters, unresolved, tiled, contributions: held } = explained;
+        let counts = Counts { interleaved: interleaved.get(i).copied().flatten(), ..counts };
         contributions.push(held, &ids);
         let mut spent = [0; Spent::ALL.len()];
         for (node, ns) in &own {
