@@ -139,15 +139,14 @@ impl Machine {
     }
 }
 
-/// The edges of a thread of which only events say that it ran: running outside calls where it was the only one seen, else unknown.
+/// The edges of a thread of which only events say that it ran: running outside calls where it was the only one seen, else unknown. Of an
+/// interrupt they say whom it interrupted, whatever that was doing.
 fn witnessed(thread: &Thread, reason: NameId) -> Vec<Edge> {
     let mut edges: Vec<Edge> = Vec::new();
-    let mut put = |start: Ns, end: Ns, runs: Option<u32>| {
-        let (kind, qualifier) = match runs {
-            Some(_) => (EdgeKind::Running, None),
-            None => (EdgeKind::Unknown, Some(reason)),
-        };
-        let edge = Edge { span: Span::new(start, end), kind, waker: None, qualifier, cpu: runs.unwrap_or(0) };
+    let mut put = |start: Ns, end: Ns, runs: Option<Edge>| {
+        let unknown =
+            Edge { span: Span::new(start, end), kind: EdgeKind::Unknown, waker: None, qualifier: Some(reason), cpu: 0 };
+        let edge = runs.map_or(unknown, |edge| Edge { span: unknown.span, ..edge });
         match edges.last_mut() {
             _ if edge.span.is_empty() => {}
             Some(last) if Edge { span: edge.span, ..*last } == edge => last.span.end = end,
@@ -157,19 +156,19 @@ fn witnessed(thread: &Thread, reason: NameId) -> Vec<Edge> {
     let mut calls = thread.calls.iter().peekable();
     for edge in &thread.edges {
         let mut at = edge.span.start;
-        if !matches!(edge.kind, EdgeKind::Running | EdgeKind::Interrupted) {
-            put(at, edge.span.end, None);
+        if edge.kind != EdgeKind::Running {
+            put(at, edge.span.end, Some(*edge).filter(|edge| edge.kind == EdgeKind::Interrupted));
             continue;
         }
         while calls.next_if(|call| call.span.end <= at).is_some() {}
         let mut inside = calls.clone();
         while let Some(call) = inside.next_if(|call| call.span.start < edge.span.end) {
             let part = call.span.clip(Span::new(at, edge.span.end));
-            put(at, part.start, Some(edge.cpu));
+            put(at, part.start, Some(*edge));
             put(part.start, part.end, None);
             at = at.max(part.end);
         }
-        put(at, edge.span.end, Some(edge.cpu));
+        put(at, edge.span.end, Some(*edge));
     }
     edges
 }

@@ -114,6 +114,11 @@ impl Cpu {
         self.contexts.last().map(|level| (level.context, level.name))
     }
 
+    /// The innermost context is a soft interrupt that the running thread raised as part of its own work.
+    pub fn is_own(&self) -> bool {
+        self.contexts.last().is_some_and(|level| level.own)
+    }
+
     fn is_interrupted(&self) -> bool {
         self.contexts.iter().any(|level| !level.own)
     }
@@ -235,9 +240,10 @@ mod tests {
         let mut cpu = cpu();
         cpu.raise(3);
         assert!(!enter(&mut cpu, Context::SoftIrq(3)));
-        assert_eq!(cpu.context(), Some((Context::SoftIrq(3), None)));
+        assert_eq!((cpu.context(), cpu.is_own()), (Some((Context::SoftIrq(3), None)), true));
         // An interrupt on top of it does, and what it raises is not the thread's.
         assert!(enter(&mut cpu, Context::Irq(5)));
+        assert!(!cpu.is_own());
         cpu.raise(1);
         assert!(leave(&mut cpu, Context::Irq(5)));
         assert!(!leave(&mut cpu, Context::SoftIrq(3)));

@@ -16,7 +16,9 @@ impl Machine {
     /// The label of a wait that ends by a wake-up at `t` on CPU `c`.
     pub(super) fn label(&mut self, c: usize, t: Ns, woken: ThreadId, source: WakeSource) -> Label {
         let cpu = &self.cpus[c];
-        let sender = cpu.delivery().and_then(|d| d.sender);
+        // What a thread that sends raises itself delivers what it sends over the loopback device, packets recorded or not.
+        let own = || cpu.thread.filter(|_| cpu.is_own() && cpu.delivery().is_none() && self.sends(c)).map(|by| (by, t));
+        let sender = cpu.delivery().and_then(|d| d.sender).or_else(own);
         let Some((context, name)) = cpu.context() else {
             return self.woken_by(c, t, woken, source);
         };
