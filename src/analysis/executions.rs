@@ -34,6 +34,8 @@ pub struct Rule {
     pub within_process: bool,
     /// A second begin opens an inner execution; else it restarts the outer.
     pub nest: bool,
+    /// They pair on their thread, without a key, and every event that could end one does.
+    pub each: bool,
     /// The marks are entries and exits of functions: only calls of these count.
     pub called: Option<BTreeSet<Called>>,
 }
@@ -41,7 +43,14 @@ pub struct Rule {
 impl Rule {
     /// The rule of a task.
     pub fn of(task: &TaskDefinition) -> Rule {
-        Rule { within_process: task.pairing == task::Pairing::ProcessKey, nest: task.nest, called: None }
+        let unkeyed = task.begins.iter().chain(&task.ends).all(|d| d.key.is_empty());
+        let each = unkeyed && task.ends.iter().all(|d| d.conditions.is_empty());
+        Rule {
+            within_process: task.pairing == task::Pairing::ProcessKey,
+            nest: task.nest,
+            each: each && task.pairing == task::Pairing::Thread && !task.nest,
+            called: None,
+        }
     }
 }
 
@@ -151,8 +160,11 @@ pub fn pair_marks<'a>(
         }
         match open.get_mut(&pairing).and_then(Vec::pop) {
             Some(begin) if begin.time <= mark.time => {
-                let span = Span::new(begin.time, mark.time);
-                executions.push(Execution { span, thread, begin, end: mark });
+                let execution = Execution { span: Span::new(begin.time, mark.time), thread, begin, end: mark };
+                match rule.each && spans_lost(recording, &execution) {
+                    true => notices.add(Notice::DelimitersLost, 1, place),
+                    false => executions.push(execution),
+                }
             }
             Some(_) => notices.add(Notice::ClockSkew, 1, place),
             None if rule.within_process => {}
@@ -165,6 +177,25 @@ pub fn pair_marks<'a>(
     notices.add(Notice::Unfinished, unfinished, || left.map_or_else(String::new, |m| place(recording, m)));
     executions.sort_by_key(|e| (e.span.start, e.span.end, e.thread));
     executions
+}
+
+/// True where an end and the next begin in between were not recorded: it is two executions, or more. Of those that the exit of a call begins, or
+/// the entry of one ends: another call of that name on the thread, whose exit or entry was not seen. It would have ended one, and begun one if it
+/// succeeded.
+fn spans_lost(recording: &Recording, execution: &Execution<'_>) -> bool {
+    let Some(thread) = recording.thread(execution.thread).filter(|_| execution.begin.thread == execution.end.thread)
+    else {
+        return false;
+    };
+    let Span { start, end } = execution.span;
+    let first = thread.calls.partition_point(|call| call.span.start < start);
+    let begun_by = thread.calls[..first].last().filter(|call| call.span.end == start && call.ret.is_some());
+    let last = first + thread.calls[first..].partition_point(|call| call.span.start < end);
+    let ended_by = thread.calls.get(last).filter(|call| call.span.start == end);
+    thread.calls[first..last].iter().any(|call| {
+        begun_by.is_some_and(|b| b.name == call.name && call.ret.is_none())
+            || ended_by.is_some_and(|e| e.name == call.name)
+    })
 }
 
 /// Leave out executions that reach beyond what the kernel trace of their host covers: nothing true can be said of
@@ -194,6 +225,7 @@ fn place(recording: &Recording, mark: &Mark) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::analysis::recording::Call;
     use crate::analysis::story::Story;
     use crate::base::time::Ns;
 
@@ -231,6 +263,30 @@ mod tests {
         let found = pair(&story.0, 0, &rule, &mut notices);
         assert_eq!(found.iter().map(|e| (e.span.start, e.span.end)).collect::<Vec<_>>(), [(1, 3), (2, 6)]);
         assert!(notices.is_empty());
+    }
+
+    /// `accept` ends at 10, which begins one; `shutdown` begins at 90, which ends it; between the two another call.
+    #[test]
+    fn an_execution_over_a_lost_end_and_begin_is_none() {
+        let found = |name: &str, ret: Option<i64>, each: bool| {
+            let mut story = Story::new(1);
+            let mut call = |name: &str, start: Ns, end: Ns, ret: Option<i64>| {
+                let name = story.0.names.intern(name);
+                story.0.threads[0].calls.push(Call { span: Span::new(start, end), name, ret });
+            };
+            call("accept", 2, 10, Some(5));
+            call(name, 40, 50, ret);
+            call("shutdown", 90, 95, Some(0));
+            story.mark(10, true, 1, None).mark(90, false, 1, None);
+            let mut notices = Notices::default();
+            let found = pair(&story.0, 0, &Rule { each, ..Rule::default() }, &mut notices).len() as u64;
+            assert_eq!(found + notices.count(Notice::DelimitersLost), 1);
+            found == 1
+        };
+        assert!(found("read", None, true) && found("read", Some(1), true));
+        assert!(!found("accept", None, true), "its exit would have begun one");
+        assert!(!found("shutdown", Some(0), true), "its entry would have ended it");
+        assert!(found("accept", None, false), "with a key not each call delimits");
     }
 
     #[test]

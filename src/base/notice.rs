@@ -72,6 +72,7 @@ notices! {
     UnattachedUser     Loss  Found    "{n} user-space events belong to no thread known from the kernel";
     Restarted          Note  Found    "{n} executions began again before they ended";
     EndWithoutBegin    Note  Found    "{n} ends have no begin";
+    DelimitersLost     Loss  Found    "{n} executions were left out: inside them an end and the next begin were not recorded";
     Unfinished         Note  Found    "{n} executions had not ended when the trace or their thread did";
     Uncovered          Loss  Found    "{n} executions were left out: they lie (partly) outside what was recorded of all CPUs";
     UnresolvedWaits    Note  Found    "{n} waits have no known cause";
