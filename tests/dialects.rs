@@ -160,3 +160,38 @@ fn numbers_of_system_calls_are_those_of_the_machine() {
         assert_eq!(calls_of(WORKER), calls, "{machine}");
     }
 }
+
+/// The first versions of LTTng 2.0: `sys_enter` and `sys_exit` are any call, by number. Later ones: `sys_exit` is the entry of exit.
+#[test]
+fn calls_of_old_tracers_are_told_by_their_number() {
+    let folder = tempfile::tempdir().unwrap();
+    let calls_of = |name: &str, exit: Vec<(&'static str, Value)>| {
+        let mut trace = TraceWriter::new("", "kernel", 0x77, 0x99);
+        trace.environment = vec![("domain".into(), "kernel".into())];
+        trace.span = (0, START + 300);
+        let switched = vec![
+            ("prev_comm", Value::Text("swapper".into())),
+            ("prev_tid", Value::I32(0)),
+            ("prev_state", Value::I64(0)),
+            ("next_comm", Value::Text("server".into())),
+            ("next_tid", Value::I32(LEADER)),
+        ];
+        let events = vec![
+            event(START + 10, 0, "sched_switch", switched),
+            event(START + 20, 0, "sys_enter", vec![("id", Value::I64(202))]),
+            event(START + 40, 0, "sys_exit", exit),
+        ];
+        trace.channels.push(Channel { name: "kernel".into(), contexts: Vec::new(), events, discarded: Vec::new() });
+        let path = folder.path().join(name);
+        trace.write(&path);
+        let arguments = [Argument { label: None, path }];
+        let Opened::Traces(sources) = open(&arguments, &Work::new(1)).unwrap() else { panic!("no trace") };
+        let recording = read(&sources);
+        let thread = recording.threads.iter().find(|t| t.tid == LEADER).unwrap();
+        thread.calls.iter().map(|c| (recording.names.get(c.name).to_owned(), c.ret)).collect::<Vec<_>>()
+    };
+    let returns = vec![("id", Value::I64(202)), ("ret", Value::I64(1))];
+    assert_eq!(calls_of("old", returns), [("futex".to_owned(), Some(1))]);
+    let exits = vec![("error_code", Value::I64(0))];
+    assert_eq!(calls_of("later", exits), [("futex".to_owned(), None), ("exit".to_owned(), None)]);
+}

@@ -475,7 +475,7 @@ fn after_a_loss_calls_begin_there_at_the_earliest() {
     let mut s = scene();
     s.switch(10, 0, 0, READY, 1);
     called(&mut s, 20, 1, "read", None);
-    s.at(30, 0, Kind::Lost);
+    s.at(30, 0, Kind::Lost { until: None });
     called(&mut s, 50, 1, "futex", Some(0));
     let recording = s.recording();
     let one = recording.find_thread(HostId(0), 1, 20).unwrap();

@@ -62,7 +62,7 @@ fn nonsense() -> impl Strategy<Value = Vec<Event>> {
             12 => Kind::Leave { context },
             13 => Kind::Raise { vector: b as u32 },
             14 => Kind::CallExit { name, ret: -1 },
-            _ => Kind::Lost,
+            _ => Kind::Lost { until: None },
         };
         Event { time, who: WhoId::NOBODY, trace: 0, cpu, kind }
     });

@@ -314,8 +314,11 @@ pub enum Kind {
     },
     /// A delimiter of a task.
     Mark(MarkId),
-    /// The tracer lost events of this CPU from here on: nothing known about what runs there holds any more.
-    Lost,
+    /// Events of this CPU are missing from here on: nothing known about what runs there holds any more.
+    Lost {
+        /// To when, where a packet is damaged; `None` where the tracer told it, before the events are read.
+        until: Option<Ns>,
+    },
 }
 
 impl Kind {

@@ -13,7 +13,7 @@
 //! Counting headers needs no past and no order: it takes runs of packets of one stream (`input/count.rs`).
 
 use crate::base::notice::{Notice, Notices};
-use crate::base::time::Ns;
+use crate::base::time::{Ns, Span};
 use crate::base::work::{Cancel, Cancelled, Work, in_order};
 use crate::input::record::{ClassId, Record, StreamId};
 use crate::input::trace::{Plan, Reader, Records, Trace};
@@ -240,7 +240,8 @@ impl Piece {
     ///
     /// A record's time is held to its packet's bounds, else it could belong to a chunk that does not read its packet, and to no
     /// earlier than what was written before it, so that a packet is left at the first record behind the chunk. What is wrong with
-    /// a packet is told by the chunk in which it ends.
+    /// a packet is told by the chunk in which it ends. Returned beside it: of damaged packets, from their last record that can be read, where
+    /// the chunk holds it, to their end.
     pub fn read<'a>(
         &self,
         trace: &'a Trace,
@@ -249,8 +250,8 @@ impl Piece {
         cancel: &Cancel,
         landmark: impl Fn(ClassId) -> bool,
         mut take: impl FnMut(&Record<'_, 'a>, bool),
-    ) -> Notices {
-        let mut notices = Notices::default();
+    ) -> (Notices, Vec<Span>) {
+        let (mut notices, mut damaged) = (Notices::default(), Vec::new());
         for packet in self.packets.clone() {
             let bounds = times(trace, self.stream.index(), packet).unwrap_or((Ns::MIN, Ns::MAX));
             if cancel.is_cancelled() {
@@ -259,30 +260,36 @@ impl Piece {
             if bounds.1 < chunk.from || chunk.ends_before(bounds.0) {
                 continue;
             }
-            let (found, backwards) = match trace.reader(plan, self.stream, packet..packet + 1) {
+            let (found, backwards, last) = match trace.reader(plan, self.stream, packet..packet + 1) {
                 Reader::Ctf(reader) => read_packet(reader, bounds, chunk, &landmark, &mut take),
                 Reader::Perf(reader) => read_packet(reader, bounds, chunk, &landmark, &mut take),
                 Reader::Ftrace(reader) => read_packet(reader, bounds, chunk, &landmark, &mut take),
                 Reader::Nothing => continue,
             };
+            let is_damaged = found.count(Notice::DamagedPacket) > 0;
+            if let Some(last) = last.filter(|t| is_damaged && *t > Ns::MIN && chunk.holds(*t)) {
+                // Of a packet that does not tell its end it is not known how much is missing.
+                let end = if bounds.1 < Ns::MAX { bounds.1 } else { last };
+                damaged.push(Span::new(last, end));
+            }
             if chunk.holds(bounds.1) {
                 notices.merge(&found);
                 notices.add(Notice::TimeBackwards, backwards, || trace.streams()[self.stream.index()].name.clone());
             }
         }
-        notices
+        (notices, damaged)
     }
 }
 
 /// The records of a packet with these bounds that lie in a chunk. Returns what was wrong with it, and how many lie before their
-/// predecessor.
+/// predecessor; and, where it was read to its end, the time of its last record.
 fn read_packet<'a>(
     mut reader: impl Records<'a>,
     (begin, end): (Ns, Ns),
     chunk: &Chunk,
     landmark: impl Fn(ClassId) -> bool,
     mut take: impl FnMut(&Record<'_, 'a>, bool),
-) -> (Notices, u64) {
+) -> (Notices, u64, Option<Ns>) {
     let held = |time: Ns| time.min(end).max(begin);
     let (mut last, mut latest, mut backwards) = (Ns::MIN, Ns::MIN, 0);
     if begin < chunk.from {
@@ -302,11 +309,11 @@ fn read_packet<'a>(
         (last, latest) = (record.time, latest.max(record.time));
         let time = held(latest);
         if chunk.ends_before(time) {
-            break;
+            return (reader.notices(), backwards, None);
         }
         if chunk.from <= time {
             take(&Record { time, ..record }, true);
         }
     }
-    (reader.notices(), backwards)
+    (reader.notices(), backwards, Some(held(latest)))
 }

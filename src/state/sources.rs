@@ -172,7 +172,7 @@ impl Sources {
             let mut binder = Binder::new(&source.binding, piece.trace as u16);
             let mut events = self.buffer();
             let landmark = |class| seeds && source.binding.is_switch(class);
-            let wrong = piece.read(trace, &source.plan, chunk, cancel, landmark, |record, inside| {
+            let (wrong, damaged) = piece.read(trace, &source.plan, chunk, cancel, landmark, |record, inside| {
                 if inside {
                     seen(piece, record);
                     binder.read(record, &mut batch, &mut events);
@@ -183,12 +183,17 @@ impl Sources {
             });
             notices.merge(&wrong);
             let here = |span: &&Span| chunk.holds(span.start);
-            let cpu = trace.streams().get(piece.stream.index()).and_then(|stream| stream.cpu);
+            let stream = trace.streams().get(piece.stream.index());
+            let followed = stream.is_some_and(|stream| source.binding.switches.contains(&stream.stream_class));
+            let cpu = stream.and_then(|stream| stream.cpu);
             let cpu = cpu.and_then(|cpu| u16::try_from(cpu).ok()).unwrap_or(u16::MAX);
-            let (trace, kind) = (piece.trace as u16, Kind::Lost);
-            let event = |span: &Span| Event { time: span.start, who: WhoId::NOBODY, trace, cpu, kind };
+            let trace = piece.trace as u16;
+            let event = |time: Ns, until| Event { time, who: WhoId::NOBODY, trace, cpu, kind: Kind::Lost { until } };
             // Behind what was recorded at the same time.
-            events.extend(source.losses.get(piece.stream.index()).into_iter().flatten().filter(here).map(event));
+            let told = source.losses.get(piece.stream.index()).into_iter().flatten().filter(here);
+            events.extend(told.map(|span| event(span.start, None)));
+            let damaged = damaged.iter().filter(|_| followed);
+            events.extend(damaged.map(|span| event(span.start, Some(span.end))));
             straighten(&mut events);
             streams.push(events);
         }

@@ -311,7 +311,7 @@ impl Part {
                 let what = reading.moves(name);
                 self.call(place, named, t, Step::Exit(what, ret));
             }
-            Kind::Lost if origin.switches => self.lose(place, t, lost_until(event)),
+            Kind::Lost { until: None } if origin.switches => self.lose(place, t, lost_until(event)),
             _ => {}
         }
     }

@@ -267,7 +267,7 @@ impl Trace {
             let class = |event: &Arc<EventClass>| Class {
                 name: event.name.as_deref().unwrap_or("").to_owned(),
                 stream_class: number as u32,
-                known_as: None,
+                known_as: event.known_as(),
             };
             self.classes.extend(stream.events.iter().map(class));
         }

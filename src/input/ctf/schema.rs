@@ -8,6 +8,7 @@
 //! into the slot of the role (the first [`Role::COUNT`] slots), so the decoder knows nothing of names.
 
 use super::metadata::Oddity;
+use std::borrow::Cow;
 use std::sync::Arc;
 
 /// Number of a place where a decoded integer is kept for later fields.
@@ -336,6 +337,21 @@ pub(super) struct EventClass {
     pub(super) payload: Option<Field>,
     /// True where its lengths and selectors are all in its own two structures: it means the same in any stream class.
     pub(super) alone: bool,
+}
+
+impl EventClass {
+    /// The first versions of LTTng 2.0 recorded system calls by number only, in two events whose names look like the entries of the calls
+    /// `enter` and `exit`. Their fields tell.
+    pub(super) fn known_as(&self) -> Option<Cow<'static, str>> {
+        let (known, fields): (_, &[&str]) = match self.name.as_deref()? {
+            "sys_enter" => ("raw_syscalls:sys_enter", &["id"]),
+            "sys_exit" => ("raw_syscalls:sys_exit", &["id", "ret"]),
+            _ => return None,
+        };
+        let Kind::Struct(members) = &self.payload.as_ref()?.kind else { return None };
+        let has = |field: &&str| members.iter().any(|member| shown(&member.written, member.escaped) == *field);
+        fields.iter().all(has).then_some(Cow::Borrowed(known))
+    }
 }
 
 /// All that the metadata says.

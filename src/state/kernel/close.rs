@@ -55,7 +55,7 @@ impl Machine {
         if let Some(faults) = &mut out.page_faults {
             faults.sort_unstable();
         }
-        out.lossy = lossy;
+        out.lossy.extend(lossy);
         out.span = Span::new(self.start.unwrap_or(0), end);
         (out, self.notices)
     }

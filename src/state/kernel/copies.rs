@@ -141,7 +141,7 @@ mod tests {
             who: WhoId::NOBODY,
             trace: u16::from(letter.is_uppercase()),
             cpu: 0,
-            kind: Kind::Lost,
+            kind: Kind::Lost { until: None },
         };
         let mut kept = String::new();
         for (at, letter) in story.chars().enumerate() {

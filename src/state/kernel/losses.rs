@@ -33,12 +33,12 @@ impl Losses {
         *end = span.end.max(*end);
     }
 
-    /// It begins.
-    fn begin(&mut self, host: HostId, cpu: u32, t: Ns) {
+    /// It begins, and lasts as long as is told; else until `until`.
+    fn begin(&mut self, host: HostId, cpu: u32, t: Ns, until: Ns) {
         if self.hosts.len() <= host.index() {
             self.hosts.resize(host.index() + 1, OfHost::default());
         }
-        let end = self.ends.get(&(host, cpu, t)).copied().unwrap_or(t).max(t.saturating_add(1));
+        let end = self.ends.get(&(host, cpu, t)).copied().unwrap_or(until).max(t.saturating_add(1));
         let of_host = &mut self.hosts[host.index()];
         of_host.longest = of_host.longest.max(end.saturating_sub(t));
         of_host.all.push((Span::new(t, end), cpu));
@@ -56,13 +56,15 @@ impl Losses {
 }
 
 impl Machine {
-    /// Events of CPU `c` were lost from `t` on: who runs there, and in which call and context, is not known.
-    pub(super) fn lose(&mut self, c: usize, t: Ns) {
+    /// Events of CPU `c` were lost from `t` on: who runs there, and in which call and context, is not known. `damaged_to` is where a
+    /// damaged packet ends; else the tracer told how long.
+    pub(super) fn lose(&mut self, c: usize, t: Ns, damaged_to: Option<Ns>) {
+        self.out.lossy.extend(damaged_to.map(|end| Span::new(t, end.max(t))));
         let cpu = &mut self.cpus[c];
         cpu.leave_all();
         cpu.first = None;
         let host = cpu.host;
-        self.losses.begin(host, cpu.number, t);
+        self.losses.begin(host, cpu.number, t, damaged_to.unwrap_or(t));
         self.packets.lose(host, t);
         self.works.lose(t, host, cpu.thread);
         if let Some(quality) = self.out.quality.get_mut(host.index()) {
@@ -117,7 +119,7 @@ mod tests {
         let mut losses = Losses::default();
         losses.expect(HOST, 0, Span::new(10, 50));
         for (cpu, t) in [(0, 10), (1, 20), (0, 60)] {
-            losses.begin(HOST, cpu, t);
+            losses.begin(HOST, cpu, t, t);
         }
         assert_eq!(losses.first(HOST, None, 0, 100), Some(10));
         assert_eq!(losses.first(HOST, None, 30, 100), Some(30));

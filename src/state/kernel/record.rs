@@ -107,7 +107,8 @@ pub fn record(
     let origins = sources.origins.iter().map(|origin| (origin.host, origin.kernel)).collect();
     let pass = KernelPass { sources, events: &work.progress.events };
     let (machine, mut notices) = engine::run(&pass, (machine, notices), traces, &options.way, work)?;
-    let (mut recording, found) = machine.close(union(lossy));
+    let (mut recording, found) = machine.close(lossy);
+    recording.lossy = union(recording.lossy);
     recording.traces = origins;
     recording.covered = by_all(&covered);
     notices.merge(&found);

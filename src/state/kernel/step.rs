@@ -96,7 +96,7 @@ impl Machine {
                     self.count(c, thread, t, name, value);
                 }
             }
-            Kind::Lost => self.lose(c, t),
+            Kind::Lost { until } => self.lose(c, t, until),
             Kind::CallEntry { .. } | Kind::CallExit { .. } => {
                 self.go_on(c);
                 self.common(event, origin, thread, ids);
