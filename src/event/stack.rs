@@ -3,9 +3,24 @@
 //! The table is used twice: by each batch for its own stacks, and by the recording for all of them. A sample is one
 //! integer; interning costs a hash of the addresses.
 
+use crate::base::names::NameId;
+
 crate::handle! {
     /// A raw stack: addresses, innermost first, interned by content.
     RawStackId,
+}
+
+/// Marks addresses that are none: no machine has code with this bit alone in front.
+const NAMED: u64 = 1 << 63;
+
+/// What stands on a stack for a thing that has a name and no address.
+pub fn named(name: NameId) -> u64 {
+    NAMED | u64::from(name.0)
+}
+
+/// The name that an address stands for.
+pub fn name_of(address: u64) -> Option<NameId> {
+    u32::try_from(address ^ NAMED).ok().map(NameId)
 }
 
 /// What made the tracer take a stack.

@@ -16,7 +16,7 @@ use crate::analysis::wakers;
 use crate::base::notice::Notices;
 use crate::base::time::Span;
 use crate::base::work::Work;
-use crate::event::bind::Focus;
+use crate::event::bind::{Focus, is_kernel};
 use crate::event::derived::Derived;
 use crate::event::task::{self, Pairing, TaskDefinition};
 use crate::input::count::{self, Counts};
@@ -131,9 +131,19 @@ impl Traces {
         task.begins.iter().any(|d| by_kernel(&d.event))
     }
 
+    /// Where no kernel was traced, what the program's own pairs of events tell of where its threads are.
+    fn pairs(&self) -> Vec<TaskDefinition> {
+        if self.sources.iter().any(|source| is_kernel(&source.trace)) {
+            return Vec::new();
+        }
+        let is_pair = |task: &&TaskDefinition| matches!(task.pairing, Pairing::Thread | Pairing::Key);
+        self.found().iter().filter(is_pair).cloned().collect()
+    }
+
     /// The kernel pass, with marks for some tasks.
     pub fn record(&self, tasks: &[TaskDefinition], work: &Work) -> anyhow::Result<(Recording, Notices)> {
-        let options = Options { way: self.way, labels: self.labels(), handlers: self.handlers.clone() };
+        let pairs = self.pairs();
+        let options = Options { way: self.way, labels: self.labels(), handlers: self.handlers.clone(), pairs };
         let (mut recording, mut notices) = record(&self.traces(), tasks, &options, work)?;
         for clock in self.clocks() {
             for (host, _) in clock.traces.iter().filter_map(|trace| recording.traces.get(*trace)) {

@@ -26,6 +26,7 @@ use crate::base::names::{NameId, Names};
 use crate::base::notice::{Notice, Notices};
 use crate::base::work::{Cancelled, Work, in_order};
 use crate::event::image::CODE;
+use crate::event::stack::name_of;
 use cache::{Known, SymbolCache};
 use elf::{Count, Place};
 use files::{Found, Places, Wanted};
@@ -83,6 +84,8 @@ struct FileKey<'a> {
 enum Target {
     /// To an address in a file.
     File(usize, u64),
+    /// To a name: it is no address.
+    Named(NameId),
     /// To code that no file holds.
     Elsewhere,
 }
@@ -202,6 +205,10 @@ impl<'a> Resolver<'a> {
                     Target::File(file, address) => {
                         all.extend(found.get(file).and_then(|f| f.get(&address)).into_iter().flatten().copied());
                     }
+                    Target::Named(name) => {
+                        let name = names.intern(self.recording.names.get(name));
+                        all.push(UserFrame { name, folded: false, inlined: false, address });
+                    }
                     Target::Elsewhere => {
                         let map =
                             maps.entry(stack.pid).or_insert_with(|| PerfMap::find(stack.pid, self.places, notices));
@@ -252,6 +259,9 @@ impl<'a> Resolver<'a> {
     }
 
     fn target(&mut self, stack: &Placed, address: u64) -> Target {
+        if let Some(name) = name_of(address) {
+            return Target::Named(name);
+        }
         let Some(id) = stack.space else { return Target::Elsewhere };
         let names = &self.recording.names;
         if let Some(image) = self.spaces.image(id, stack.host, address) {

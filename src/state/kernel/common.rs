@@ -64,9 +64,6 @@ impl Machine {
             }
             Kind::Mark(id) => {
                 let Some(body) = ids.batch.mark_of(id) else { return };
-                if thread.is_none() {
-                    self.notices.add(Notice::UnattachedUser, 1, || format!("at {t} ns"));
-                }
                 let mut name = |id: TextId| ids.name(&mut self.out, id).unwrap_or(NameId(u32::MAX));
                 let mark = Mark {
                     time: t,
@@ -82,6 +79,12 @@ impl Machine {
                     kind: body.kind.map(&mut name),
                     fields: body.fields.iter().map(|(field, value)| (name(*field), *value)).collect(),
                 };
+                if self.pair(origin.host, thread, &mark) {
+                    return;
+                }
+                if thread.is_none() {
+                    self.notices.add(Notice::UnattachedUser, 1, || format!("at {t} ns"));
+                }
                 self.out.marks.push(mark);
             }
             _ => {}

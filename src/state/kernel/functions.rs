@@ -4,13 +4,17 @@
 //! its callers, each one behind its first address, where a return address would stand. An exit closes the nearest open
 //! function of its address and all inside it (their exits were lost); one of no open function began before the
 //! recording. Cost: an entry hashes the stack. Depth and the addresses of all stacks together are bounded.
-//! ALGORITHMS.md section 5.1.
+//!
+//! Without a kernel trace, pairs of a program's own events (`app:parse_begin`, `app:parse_end`) tell it too: they are entries and exits of what
+//! is called like the pair. A pair with a key that ends on another thread is left on the one where it began. ALGORITHMS.md section 5.1.
 
 use super::machine::Machine;
+use crate::base::names::NameId;
 use crate::base::notice::Notice;
 use crate::base::time::{Ns, Span};
-use crate::event::stack::{RawStackId, StackOrigin};
-use crate::state::recording::{Call, StackSample, ThreadId};
+use crate::event::stack::{RawStackId, StackOrigin, named};
+use crate::state::recording::{Call, HostId, Mark, StackSample, ThreadId};
+use foldhash::HashMap;
 
 /// Open functions that are told apart.
 const DEEPEST: usize = 128;
@@ -51,7 +55,44 @@ impl Functions {
     }
 }
 
+/// Pairs of a program's own events that are followed as functions are.
+#[derive(Debug, Default)]
+pub(super) struct Pairs {
+    /// The number of the first of them among the tasks that the pass was given.
+    first: u32,
+    names: Vec<NameId>,
+    /// Where those with a key began: host, task and key.
+    begun: HashMap<(HostId, u32, i64), ThreadId>,
+}
+
 impl Machine {
+    /// The marks of tasks from `first` on delimit nothing: they tell what threads are in.
+    pub fn expect_pairs<'n>(&mut self, first: usize, names: impl Iterator<Item = &'n str>) {
+        let names = names.map(|name| self.out.names.intern(name)).collect();
+        self.pairs = Pairs { first: first as u32, names, begun: HashMap::default() };
+    }
+
+    /// A pair begins or ends on a thread; false for a mark that delimits executions.
+    pub(super) fn pair(&mut self, host: HostId, thread: Option<ThreadId>, mark: &Mark) -> bool {
+        let at = mark.task.checked_sub(self.pairs.first).map(|at| at as usize);
+        let Some(name) = at.and_then(|at| self.pairs.names.get(at)).copied() else { return false };
+        let begun = mark.key.map(|key| (host, mark.task, key));
+        let on = match begun {
+            Some(begun) if mark.begins => {
+                if let Some(thread) = thread {
+                    self.pairs.begun.insert(begun, thread);
+                }
+                thread
+            }
+            Some(begun) => self.pairs.begun.remove(&begun),
+            None => thread,
+        };
+        if let Some(on) = on {
+            self.function(on, mark.time, mark.begins, named(name));
+        }
+        true
+    }
+
     /// A thread enters or leaves a function.
     pub(super) fn function(&mut self, thread: ThreadId, t: Ns, enters: bool, address: u64) {
         let functions = &mut self.lives[thread.index()].functions;

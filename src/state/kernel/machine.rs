@@ -11,6 +11,7 @@
 
 use super::copies::Copies;
 use super::cpu::Cpu;
+use super::functions::Pairs;
 use super::handlers::Handlers;
 use super::life::{Life, Reasons};
 use super::losses::Losses;
@@ -65,6 +66,7 @@ pub struct Machine {
     pub(super) requests: Requests,
     pub(super) works: Works,
     pub(super) copies: Copies,
+    pub(super) pairs: Pairs,
     pub(super) lines: HashMap<(HostId, i32), NameId>,
     pub(super) reasons: Reasons,
     pub(super) losses: Losses,
@@ -142,6 +144,7 @@ impl Machine {
             requests: Requests::default(),
             works: Works::default(),
             copies: Copies::default(),
+            pairs: Pairs::default(),
             lines: HashMap::default(),
             losses: Losses::default(),
             recorded: vec![BTreeSet::new(); hosts_number],

@@ -28,13 +28,15 @@ pub struct Options {
     pub way: Way,
     /// What interrupt handlers' names mean.
     pub handlers: Handlers,
+    /// Pairs of events that tell what threads are in, as entries and exits of functions do.
+    pub pairs: Vec<TaskDefinition>,
     /// Labels that the user gave the traces, by position (missing: none): under different labels, equal hosts are two.
     pub labels: Vec<Option<String>>,
 }
 
 impl Default for Options {
     fn default() -> Self {
-        Options { way: Way::default(), handlers: Handlers::built_in(), labels: Vec::new() }
+        Options { way: Way::default(), handlers: Handlers::built_in(), pairs: Vec::new(), labels: Vec::new() }
     }
 }
 
@@ -74,7 +76,8 @@ pub fn record(
     let (traces, left_out) = traces.split_at(traces.len().min(1 << 16));
     let mut notices = Notices::default();
     notices.add(Notice::MemoryLimit, left_out.len() as u64, || "traces after the first 65,536".to_owned());
-    let sources = Sources::new(traces, &options.labels, |trace| Binding::new(trace, tasks), work)?;
+    let all: Vec<TaskDefinition> = tasks.iter().chain(&options.pairs).cloned().collect();
+    let sources = Sources::new(traces, &options.labels, |trace| Binding::new(trace, &all), work)?;
     let mut lossy = Vec::new();
     let mut covered: BTreeMap<(HostId, Option<u32>), Span> = BTreeMap::new();
     for ((trace, origin), source) in traces.iter().zip(&sources.origins).zip(&sources.all) {
@@ -103,6 +106,7 @@ pub fn record(
         let like = source.binding.look_like_switches(trace);
         notices.add(Notice::UnknownScheduler, like.len() as u64, || like.join(", "));
     }
+    machine.expect_pairs(tasks.len(), options.pairs.iter().map(|pair| pair.name.as_str()));
     sources.may_hold_copies(traces).into_iter().for_each(|trace| machine.expect_copies(trace));
     let origins = sources.origins.iter().map(|origin| (origin.host, origin.kernel)).collect();
     let pass = KernelPass { sources, events: &work.progress.events };
