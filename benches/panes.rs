@@ -125,7 +125,7 @@ fn interface(traces: &[PathBuf], programs: Option<PathBuf>, s: f64) -> anyhow::R
         update(&mut app, Message::Done(Done::Analysed(Ok(Arc::clone(&model)))));
         if let Ok(comparison) = session::compare(&model, &Request::default(), &work) {
             let mut counter = Counter::new(&model, &work)?;
-            let groups = Request { slow: comparison.slow.filters.clone(), fast: comparison.fast.filters.clone() };
+            let groups = comparison.request();
             update(&mut app, Message::Done(Done::Compared(Ok(Arc::new(comparison)))));
             update(&mut app, Message::Done(Done::Counted(Arc::new(counter.count(&groups)))));
         }

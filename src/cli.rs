@@ -5,8 +5,8 @@
 
 use crate::command::Command;
 use crate::command::interface::Interface;
-use clap::Parser;
 use clap::error::{ContextKind, ContextValue, ErrorKind};
+use clap::{CommandFactory, Parser};
 use std::error::Error;
 use std::ffi::OsString;
 
@@ -16,13 +16,21 @@ use std::ffi::OsString;
 /// executions of a task do that the fast ones don't, down to the function and the thread that held them up.
 #[derive(Parser, Debug)]
 #[command(name = "whyslow", version, args_conflicts_with_subcommands = true, subcommand_negates_reqs = true)]
-#[command(disable_help_subcommand = true)]
+#[command(after_help = EXAMPLES)]
 struct CommandLine {
     #[command(subcommand)]
     command: Option<Command>,
     #[command(flatten)]
     interface: Interface,
 }
+
+const EXAMPLES: &str = "Examples:
+  whyslow TRACE                                      open the interface
+  whyslow explain TRACE                              why the slow executions are slow, in a few lines
+  whyslow explain TRACE --slow 'type=append, duration>20ms'
+  whyslow explain NEW --baseline OLD --fail-if 'p95>+5%'
+  whyslow info TRACE --full                          what the recording holds and what it cannot tell
+  whyslow record -- ./server                         record a program, then open the recording";
 
 /// The result of reading the command line.
 #[derive(Debug)]
@@ -37,11 +45,63 @@ pub enum Parsed {
 
 /// Read a command line (program name first).
 pub fn parse(words: impl IntoIterator<Item = OsString>) -> Parsed {
-    match CommandLine::try_parse_from(words) {
-        Ok(line) => Parsed::Run(Box::new(line.command.unwrap_or(Command::Interface(line.interface)))),
+    match CommandLine::try_parse_from(command_first(words.into_iter().collect())) {
+        Ok(line) => {
+            let mut command = line.command.unwrap_or(Command::Interface(line.interface));
+            match misspelt(&command).or_else(|| command.settle().err().map(|e| e.to_string())) {
+                Some(wrong) => Parsed::Wrong(wrong),
+                None => Parsed::Run(Box::new(command)),
+            }
+        }
         Err(e) if !e.use_stderr() => Parsed::Print(e.render().to_string()),
         Err(e) => Parsed::Wrong(wrong_value(&e).unwrap_or_else(|| one_line(&e.render().to_string()))),
     }
+}
+
+/// Move the command in front of options that were typed before it.
+fn command_first(mut words: Vec<OsString>) -> Vec<OsString> {
+    let definition = CommandLine::command();
+    let takes_value = |word: &str| {
+        let all = definition.get_subcommands().chain([&definition]).flat_map(clap::Command::get_arguments);
+        let mut same = all.filter(|arg| match word.strip_prefix("--") {
+            Some(long) => arg.get_long() == Some(long),
+            None => arg.get_short().is_some_and(|short| word == format!("-{short}")),
+        });
+        same.any(|arg| arg.get_action().takes_values())
+    };
+    let mut at = 1;
+    while let Some(word) = words.get(at).and_then(|word| word.to_str()) {
+        if word == "--" || !word.starts_with('-') {
+            break;
+        }
+        at += if takes_value(word) { 2 } else { 1 };
+    }
+    let is_command = |word: &OsString| {
+        word.to_str().is_some_and(|word| word == "help" || definition.find_subcommand(word).is_some())
+    };
+    if at > 1 && words.get(at).is_some_and(is_command) {
+        let command = words.remove(at);
+        if command == "help" {
+            // It knows no other options.
+            words.drain(1..at);
+        }
+        words.insert(1, command);
+    }
+    words
+}
+
+/// "did you mean" for a first word that is neither a file nor a command.
+fn misspelt(command: &Command) -> Option<String> {
+    let Command::Interface(Interface { input, .. }) = command else { return None };
+    let word = input.traces.first().filter(|first| first.label.is_none())?.path.to_str()?;
+    if word.contains('/') || std::fs::symlink_metadata(word).is_ok() {
+        return None;
+    }
+    let definition = CommandLine::command();
+    let names = definition.get_subcommands().map(clap::Command::get_name);
+    let (distance, name) = names.map(|name| (strsim::osa_distance(word, name), name)).min()?;
+    let is_near = distance <= 2 && distance < name.len() / 2;
+    is_near.then(|| format!("{}: no such command and no such file; did you mean `{name}`?", shortened(word)))
 }
 
 /// The most characters of a word that a message repeats.
@@ -97,7 +157,6 @@ mod tests {
 
     #[test]
     fn definition_is_consistent() {
-        use clap::CommandFactory;
         CommandLine::command().debug_assert();
     }
 
@@ -109,6 +168,41 @@ mod tests {
         let Command::Interface(Interface { input, .. }) = *command else { panic!() };
         assert_eq!(input.traces[0].path, Path::new("./explain"));
         assert_eq!((input.traces[1].label.as_deref(), &*input.traces[1].path), (Some("old"), Path::new("t2")));
+    }
+
+    #[test]
+    fn parse_takes_options_before_the_command() {
+        for line in [
+            "whyslow --threads 2 explain t",
+            "whyslow --json --threads=2 explain t",
+            "whyslow --strict --symbols d explain t",
+            "whyslow -q 0.5 anomalies t",
+        ] {
+            let Parsed::Run(command) = parse_words(line) else { panic!("{line}") };
+            assert!(matches!(*command, Command::Explain(_) | Command::Anomalies(_)), "{line}");
+        }
+        let Parsed::Run(command) = parse_words("whyslow --symbols explain t") else { panic!() };
+        assert!(matches!(*command, Command::Interface(_)), "the value of an option is no command");
+        for line in ["whyslow help", "whyslow help explain", "whyslow --threads 2 help query"] {
+            assert!(matches!(parse_words(line), Parsed::Print(_)), "{line}");
+        }
+    }
+
+    #[test]
+    fn parse_suggests_a_command() {
+        let Parsed::Wrong(message) = parse_words("whyslow explian t") else { panic!() };
+        assert_eq!(message, "explian: no such command and no such file; did you mean `explain`?");
+        assert!(matches!(parse_words("whyslow some-trace"), Parsed::Run(_)));
+    }
+
+    #[test]
+    fn parse_wants_groups_for_a_condition() {
+        let Parsed::Wrong(message) = parse_words("whyslow explain --fail-if p95>+5% t") else { panic!() };
+        assert!(message.starts_with("--fail-if needs groups") && message.contains("--baseline OLD"), "{message}");
+        for line in ["t --baseline u", "t --slow duration>1ms", "a=t b=u"] {
+            let line = format!("whyslow explain --fail-if p95>+5% {line}");
+            assert!(matches!(parse_words(&line), Parsed::Run(_)), "{line}");
+        }
     }
 
     #[test]

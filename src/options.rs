@@ -1,16 +1,22 @@
 //! Options that several commands share, as clap reads them. Each value is parsed into what it means where it is read, so a
 //! wrong one is refused before any file is opened.
 
+use crate::base::op::Op;
 use crate::base::quantity;
 use crate::compare;
-use crate::compare::filter::Filter;
+use crate::compare::filter::{Filter, Filters};
 use crate::input::Argument;
 use crate::model::execution::ExecutionId;
+use crate::model::metric::Metric;
 use clap::builder::{OsStringValueParser, TypedValueParser};
 use clap::{Args, ValueEnum};
+use std::collections::BTreeSet;
 use std::ffi::OsString;
 use std::path::PathBuf;
 use std::str::FromStr;
+
+/// The label of a baseline without one.
+const BASELINE: &str = "baseline";
 
 /// The traces, and how they are read.
 #[derive(Args, Clone, Debug, Default)]
@@ -57,12 +63,21 @@ pub struct Groups {
         help = "A task that `info` lists, or begin=EVENT,end=EVENT[,key=FIELD][,type=FIELD]"
     )]
     pub task: Option<String>,
-    /// The slow group: `METRIC OP VALUE` or `METRIC in A..B`; repeatable (default: proposed)
+    /// The slow group: `duration>20ms`, `type=append, start in 1s..2s`; repeatable (default: proposed, or what --fast leaves)
     #[arg(long, value_name = "FILTER")]
-    pub slow: Vec<Filter>,
-    /// The fast group, likewise
+    pub slow: Vec<Filters>,
+    /// The fast group, in the same syntax (default: proposed, or what --slow leaves)
     #[arg(long, value_name = "FILTER")]
-    pub fast: Vec<Filter>,
+    pub fast: Vec<Filters>,
+    /// Compare executions of this type only
+    #[arg(long = "type", value_name = "NAME")]
+    pub kind: Option<String>,
+    /// Compare with OLD, the fast side: a trace, a database, or the label of one of the traces
+    #[arg(long, value_name = "OLD")]
+    pub baseline: Option<OsString>,
+    /// The traces have two labels and nothing else says which group is which.
+    #[arg(skip)]
+    pub by_trace: bool,
     /// New names of functions, to compare versions: a TOML file of lines `"old" = "new"`
     #[arg(long, value_name = "FILE")]
     pub functions: Option<PathBuf>,
@@ -74,7 +89,31 @@ pub struct Groups {
 impl Groups {
     /// The filters of both groups.
     pub fn request(&self) -> compare::Request {
-        compare::Request { slow: self.slow.clone(), fast: self.fast.clone() }
+        let all = |groups: &[Filters]| groups.iter().flat_map(|filters| filters.0.clone()).collect();
+        let within = self.kind.iter().map(|kind| Filter::named(Metric::Type, Op::Equal, kind)).collect();
+        compare::Request { slow: all(&self.slow), fast: all(&self.fast), within, by_trace: self.by_trace }
+    }
+
+    /// True where the user said what is compared with what.
+    pub fn are_given(&self) -> bool {
+        !self.slow.is_empty() || !self.fast.is_empty() || self.by_trace
+    }
+
+    /// Turn `--baseline` into a trace and filters, and find out whether two labels are to be compared.
+    pub fn resolve(&mut self, input: &mut Input) {
+        let labels: BTreeSet<&str> = input.traces.iter().filter_map(|t| t.label.as_deref()).collect();
+        self.by_trace = labels.len() == 2 && input.traces.iter().all(|t| t.label.is_some()) && !self.are_given();
+        let Some(old) = self.baseline.take() else { return };
+        let known = old.to_str().filter(|label| labels.contains(label)).map(str::to_owned);
+        let label = known.unwrap_or_else(|| {
+            let Argument { label, path } = Argument::parse(&old);
+            let label = label.unwrap_or_else(|| BASELINE.to_owned());
+            input.traces.push(Argument { label: Some(label.clone()), path });
+            label
+        });
+        self.by_trace = false;
+        self.slow.push(Filters(vec![Filter::named(Metric::Trace, Op::NotEqual, &label)]));
+        self.fast.push(Filters(vec![Filter::named(Metric::Trace, Op::Equal, &label)]));
     }
 }
 

@@ -117,9 +117,9 @@ fn json_goes_to_stdout_alone() {
 
 #[test]
 fn conditions_for_scripts() {
-    let ask = |condition: &str| {
-        whyslow(&["explain", "--fail-if", condition, "--symbols", &format!("{LOCK}/bin"), LOCK]).status.code()
-    };
+    let groups = ["--slow", "duration>=p95", "--fast", "duration<=p50"];
+    let ask =
+        |condition: &str| whyslow(&[&["explain", "--fail-if", condition, LOCK][..], &groups].concat()).status.code();
     assert_eq!(ask("extra>1ms"), Some(3));
     assert_eq!(ask("extra>10s"), Some(0));
     refuses(&["explain", "--fail-if", "extra", LOCK], 2, &["extra"]);
@@ -289,4 +289,56 @@ fn memory_is_limited_or_the_limit_is_said_to_be_too_small() {
     let dump = ["dump", "--canonical", LOCK];
     assert_eq!(whyslow(&[&dump[..], &["--memory", "4GiB"]].concat()).stdout, whyslow(&dump).stdout);
     refuses(&["explain", "--memory", "lots", LOCK], 2, &["--memory", "512M"]);
+}
+
+/// The document that a command prints.
+fn json(words: &[&str]) -> serde_json::Value {
+    let out = whyslow(words);
+    assert!(out.status.success(), "{words:?}: {}", String::from_utf8_lossy(&out.stderr));
+    serde_json::from_slice(&out.stdout).unwrap()
+}
+
+/// The number of executions and the filters of a group of `diff --json`.
+fn group(answer: &serde_json::Value, name: &str) -> (u64, Vec<String>) {
+    let group = &answer[name];
+    let filters = group["filters"].as_array().unwrap().iter().map(|f| f.as_str().unwrap().to_owned()).collect();
+    (group["count"].as_u64().unwrap(), filters)
+}
+
+#[test]
+fn one_group_alone_is_compared_with_what_it_leaves() {
+    let ask = |words: &[&str]| json(&[&["diff", "--json", "--task", "app:request"], words, &[LOCK]].concat());
+    let all = ask(&["--slow", "duration>=0", "--fast", "duration>=0"]);
+    let (everything, _) = group(&all, "slow");
+    for slow in ["duration>20ms", "type=append"] {
+        let answer = ask(&["--slow", slow]);
+        let (n, filters) = group(&answer, "fast");
+        assert_eq!((group(&answer, "slow").0 + n, filters), (everything, vec!["group!=slow".to_owned()]), "{slow}");
+    }
+    // The same types on both sides, and what is printed selects the same again.
+    let appends = ask(&["--slow", "type=append, duration>20ms"]);
+    let (n, filters) = group(&appends, "fast");
+    assert_eq!(filters, ["type=append", "group!=slow"]);
+    let again = ask(&["--slow", "type=append,duration>20ms", "--fast", &filters.join(", ")]);
+    assert_eq!(group(&again, "fast").0, n);
+    let only = ask(&["--type", "append"]);
+    assert!(group(&only, "slow").1.contains(&"type=append".to_owned()));
+    assert_eq!(group(&appends, "slow").0 + n, group(&ask(&["--slow", "type=append"]), "slow").0);
+    refuses(&["explain", "--slow", "duration>5", LOCK], 2, &["--slow", "`5` has no unit", "5ms"]);
+}
+
+#[test]
+fn a_baseline_is_the_fast_side() {
+    for words in
+        [&[LOCK, "--baseline", LOCK][..], &[&format!("old={LOCK}"), &format!("new={LOCK}"), "--baseline", "old"]]
+    {
+        let answer = json(&[&["diff", "--json"], words].concat());
+        let (fast, filters) = group(&answer, "fast");
+        let label = if words[0] == LOCK { "baseline" } else { "old" };
+        assert_eq!((fast, filters), (group(&answer, "slow").0, vec![format!("trace={label}")]));
+        assert_eq!(group(&answer, "slow").1, [format!("trace!={label}")]);
+    }
+    let two = json(&["diff", "--json", &format!("a={LOCK}"), &format!("b={LOCK}")]);
+    assert_eq!(group(&two, "slow").0, group(&two, "fast").0);
+    refuses(&["explain", "--fail-if", "p95>+5%", LOCK], 2, &["--fail-if", "--baseline OLD"]);
 }

@@ -129,8 +129,9 @@ fn what_holds_no_events_says_so_and_what_it_holds_is_listed() {
 fn conditions_and_strictness_hold_of_files_as_of_traces() {
     let folder = folder();
     let file = built(folder.path(), LOCK, &["--task", "app:request"]);
-    let ask =
-        |condition: &str, trace: &str| whyslow(&["explain", "--task", "app:request", "--fail-if", condition, trace]);
+    let ask = |condition: &str, trace: &str| {
+        whyslow(&["explain", "--task", "app:request", "--slow", "duration>=p95", "--fail-if", condition, trace])
+    };
     for condition in ["extra>1us", "extra>1h"] {
         let (of_file, of_trace) = (ask(condition, &file), ask(condition, LOCK));
         assert_eq!((of_file.status.code(), &of_file.stderr), (of_trace.status.code(), &of_trace.stderr), "{condition}");

@@ -4,7 +4,7 @@ use super::console::Console;
 use super::{Outcome, Question, compared};
 use crate::confinement::Files;
 use crate::options::{ExecutionPair, Groups, Input};
-use crate::session::{self, Session};
+use crate::session::{self, Session, Wrong};
 use crate::view::{json, text};
 use clap::Args;
 
@@ -32,6 +32,11 @@ impl Question for Diff {
 
     fn files(&self) -> Files<'_> {
         Files::of_groups(&self.groups)
+    }
+
+    fn settle(&mut self) -> Result<(), Wrong> {
+        self.groups.resolve(&mut self.input);
+        Ok(())
     }
 
     fn run(&self, session: Session, console: &mut Console<'_>) -> anyhow::Result<Outcome> {

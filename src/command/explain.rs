@@ -5,7 +5,7 @@ use super::{Outcome, Question, compared};
 use crate::compare::condition::FailIf;
 use crate::confinement::Files;
 use crate::options::{Groups, Input};
-use crate::session::Session;
+use crate::session::{Session, Wrong};
 use crate::view::stderr::say;
 use crate::view::{clean, json, text};
 use clap::Args;
@@ -34,6 +34,17 @@ impl Question for Explain {
 
     fn files(&self) -> Files<'_> {
         Files::of_groups(&self.groups)
+    }
+
+    fn settle(&mut self) -> Result<(), Wrong> {
+        self.groups.resolve(&mut self.input);
+        if self.fail_if.is_some() && !self.groups.are_given() {
+            let why = "the groups that are proposed always differ";
+            return Err(Wrong(format!(
+                "--fail-if needs groups, because {why}: add --baseline OLD, or --slow and --fast"
+            )));
+        }
+        Ok(())
     }
 
     fn run(&self, session: Session, console: &mut Console<'_>) -> anyhow::Result<Outcome> {

@@ -49,6 +49,11 @@ impl Question for Interface {
         true
     }
 
+    fn settle(&mut self) -> Result<(), Wrong> {
+        self.groups.resolve(&mut self.input);
+        Ok(())
+    }
+
     fn run(&self, session: Session, console: &mut Console<'_>) -> anyhow::Result<Outcome> {
         let looks = looks(&self.appearance)?;
         let renamed = session::renamed(self.groups.functions.as_deref())?;

@@ -28,7 +28,7 @@ use crate::confinement::{self, Files};
 use crate::model::Model;
 use crate::model::execution::ExecutionId;
 use crate::options::{Groups, Input, Symbols};
-use crate::session::{self, OpenOptions, Session};
+use crate::session::{self, OpenOptions, Session, Wrong};
 use crate::view::clean;
 use crate::view::stderr::say;
 use clap::Subcommand;
@@ -91,6 +91,11 @@ trait Question: Sync {
         Files::default()
     }
 
+    /// Settle options that depend on each other; an error is a wrong command line.
+    fn settle(&mut self) -> Result<(), Wrong> {
+        Ok(())
+    }
+
     /// How much of the input is needed.
     fn depth(&self) -> Depth {
         Depth::Events
@@ -125,6 +130,22 @@ impl Command {
             Command::Interface(options) => options,
             Command::Record(_) => return None,
         })
+    }
+
+    /// Settle options that depend on each other.
+    pub fn settle(&mut self) -> Result<(), Wrong> {
+        match self {
+            Command::Explain(options) => options.settle(),
+            Command::Diff(options) => options.settle(),
+            Command::Anomalies(options) => options.settle(),
+            Command::Stats(options) => options.settle(),
+            Command::Query(options) => options.settle(),
+            Command::Info(options) => options.settle(),
+            Command::Build(options) => options.settle(),
+            Command::Dump(options) => options.settle(),
+            Command::Interface(options) => options.settle(),
+            Command::Record(_) => Ok(()),
+        }
     }
 
     /// The files that it may use; `None` for `record`, which needs every right.

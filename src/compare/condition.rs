@@ -167,7 +167,7 @@ mod tests {
         }
         let model = s.seal();
         let filter = |t: &str| vec![t.parse().unwrap()];
-        let request = Request { slow: filter("type=new"), fast: filter("type=old") };
+        let request = Request { slow: filter("type=new"), fast: filter("type=old"), ..Request::default() };
         let c = compare(&model, &request, &Work::new(1)).unwrap();
         (model, c)
     }

@@ -82,6 +82,17 @@ pub enum FilterError {
         /// The metric.
         metric: String,
     },
+    /// `group` is only for the executions that the other group leaves.
+    #[error("filter `{0}`: write `group!=slow` in the fast group or `group!=fast` in the slow one")]
+    WrongGroup(String),
+    /// A time without a unit.
+    #[error("filter `{filter}`: `{value}` has no unit: write {value}ms, {value}us or {value}ns")]
+    NoUnit {
+        /// The whole text.
+        filter: String,
+        /// What stands for the value.
+        value: String,
+    },
     /// `A..B` with `B <= A`.
     #[error("filter `{0}`: the range is empty: write the smaller bound first (the larger one is not included)")]
     EmptyRange(String),
@@ -99,6 +110,9 @@ fn operand(filter: &str, metric: &Metric, text: &str) -> Result<Operand, FilterE
         let plain = percent.bytes().all(|b| b.is_ascii_digit() || b == b'.');
         let percent = percent.parse::<f64>().ok().filter(|p| plain && (0.0..=100.0).contains(p));
         return percent.map(Operand::Percentile).ok_or_else(|| bad("percentiles go from p0 to p100"));
+    }
+    if unit == Unit::Ns && text != "0" && text.parse::<f64>().is_ok() {
+        return Err(FilterError::NoUnit { filter: filter.into(), value: text.into() });
     }
     quantity::parse(text, unit.units()).map(Operand::Number).ok_or_else(|| {
         bad(match unit {
@@ -150,8 +164,48 @@ impl FromStr for Filter {
             return Err(FilterError::NamesHaveNoOrder { filter: text.into(), metric: metric.name() });
         }
         let value = operand(text, &metric, value)?;
+        let is_other = |value: &Operand| matches!(value, Operand::Name(name) if name == "slow" || name == "fast");
+        if metric == Metric::Group && (op != Op::NotEqual || !is_other(&value)) {
+            return Err(FilterError::WrongGroup(text.into()));
+        }
         Ok(Filter { metric, test: Test::Compare(op, value) })
     }
+}
+
+/// Conditions in one text, separated by commas or spaces: `type=append, duration>20ms`.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Filters(pub Vec<Filter>);
+
+impl FromStr for Filters {
+    type Err = FilterError;
+
+    /// A name may hold commas and spaces: a condition ends where a metric and an operator follow.
+    fn from_str(text: &str) -> Result<Self, FilterError> {
+        let separators = text.match_indices([',', ' ']).map(|(at, _)| at);
+        let mut starts: Vec<usize> = separators.filter(|at| begins_condition(&text[at + 1..])).collect();
+        starts.push(text.len());
+        let mut from = 0;
+        let mut filters = Vec::new();
+        for to in starts {
+            let one = text[from..to].trim_matches([',', ' ']);
+            if !one.is_empty() {
+                filters.push(one.parse()?);
+            }
+            from = to;
+        }
+        if filters.is_empty() {
+            filters.push(text.parse()?);
+        }
+        Ok(Filters(filters))
+    }
+}
+
+/// True where a text begins with a metric and an operator.
+fn begins_condition(text: &str) -> bool {
+    let end = text.find(|c: char| !c.is_ascii_alphanumeric() && c != '_' && c != '.').unwrap_or(text.len());
+    let (name, rest) = text.split_at(end);
+    let rest_is_operator = Op::strip(rest.trim_start()).is_some() || rest.trim_start().starts_with("in ");
+    rest_is_operator && Metric::named(name).is_some()
 }
 
 impl fmt::Display for Filter {
@@ -172,6 +226,11 @@ impl Filter {
     /// `METRIC OP NUMBER`.
     pub fn compare(metric: Metric, op: Op, value: i64) -> Self {
         Filter { metric, test: Test::Compare(op, Operand::Number(value)) }
+    }
+
+    /// `METRIC OP NAME`.
+    pub fn named(metric: Metric, op: Op, name: &str) -> Self {
+        Filter { metric, test: Test::Compare(op, Operand::Name(name.to_owned())) }
     }
 
     /// The half-open range of values that pass, over the metric's ascending present values; `None` for `!=` and
@@ -225,10 +284,20 @@ pub fn sorted_present(values: &[i64]) -> Vec<i64> {
     sorted
 }
 
-/// The executions that pass all filters, ascending. The error is one line for people.
-pub fn members(model: &Model, filters: &[Filter]) -> Result<Vec<ExecutionId>, String> {
+/// The executions that pass all filters, ascending; `others` are the filters of the other group, for `group!=`. The error is
+/// one line for people.
+pub fn members(model: &Model, filters: &[Filter], others: &[Filter]) -> Result<Vec<ExecutionId>, String> {
     let mut passes = vec![true; model.executions.len()];
     for filter in filters {
+        if filter.metric == Metric::Group {
+            if others.iter().any(|other| other.metric == Metric::Group) {
+                return Err(format!(
+                    "filter `{filter}`: each group leaves the other: write a condition for one of them"
+                ));
+            }
+            members(model, others, &[])?.iter().for_each(|e| passes[e.index()] = false);
+            continue;
+        }
         let values = values(model, &filter.metric).ok_or_else(|| {
             let names: Vec<String> = model.executions.columns.iter().map(|c| c.metric.name()).collect();
             let remedy = spelling::suggest(&filter.metric.name(), &names);
@@ -253,12 +322,16 @@ pub fn members(model: &Model, filters: &[Filter]) -> Result<Vec<ExecutionId>, St
 }
 
 /// Why no execution passes: the first filter that nothing passes alone, and the values that there are.
-pub fn why_empty(model: &Model, filters: &[Filter]) -> String {
-    let alone = filters.iter().find(|f| members(model, std::slice::from_ref(*f)).is_ok_and(|m| m.is_empty()));
+pub fn why_empty(model: &Model, filters: &[Filter], others: &[Filter]) -> String {
+    let none = |f: &&Filter| members(model, std::slice::from_ref(*f), others).is_ok_and(|m| m.is_empty());
+    let alone = filters.iter().find(none);
     let Some(filter) = alone else {
         let all: Vec<String> = filters.iter().map(|f| format!("`{f}`")).collect();
         return format!("no execution passes {} together: drop one of them", all.join(" and "));
     };
+    if filter.metric == Metric::Group {
+        return format!("no execution passes `{filter}`: the other group has them all");
+    }
     let present = values(model, &filter.metric).map(|v| sorted_present(&v)).unwrap_or_default();
     let range = match (filter.metric.unit(), present.first(), present.last()) {
         (_, None, _) | (_, _, None) => "no execution has a value".to_string(),
@@ -311,7 +384,7 @@ mod tests {
     #[test]
     fn spaces_and_units_are_free() {
         assert_eq!(parse("  duration  >=  1500 us "), parse("duration>=1.5ms"));
-        assert_eq!(parse("duration>=5µs"), parse("duration>=5000"));
+        assert_eq!(parse("duration>=5µs"), parse("duration>=5000ns"));
         assert_eq!(parse("bytes_read==1GiB").test, Test::Compare(Op::Equal, Operand::Number(1 << 30)));
     }
 
@@ -327,6 +400,10 @@ mod tests {
                 "`48mz` is no value of duration: times are whole nanoseconds, written with ns, us, ms, s, min or h",
             ),
             ("duration>=0.5ns", "whole nanoseconds"),
+            ("duration>5", "`5` has no unit: write 5ms, 5us or 5ns"),
+            ("start in 0..1.5", "`1.5` has no unit"),
+            ("group=slow", "write `group!=slow` in the fast group"),
+            ("group!=new", "write `group!=slow` in the fast group"),
             ("duration>=p101", "percentiles go from p0 to p100"),
             ("duration", "has no operator"),
             ("duration in 3ms", "has no operator"),
@@ -361,18 +438,18 @@ mod tests {
 
     fn passing(model: &Model, filters: &[&str]) -> Vec<u32> {
         let filters: Vec<Filter> = filters.iter().map(|t| parse(t)).collect();
-        members(model, &filters).unwrap().into_iter().map(|ExecutionId(i)| i).collect()
+        members(model, &filters, &[]).unwrap().into_iter().map(|ExecutionId(i)| i).collect()
     }
 
     #[test]
     fn every_operator_selects() {
         let m = model();
-        assert_eq!(passing(&m, &["duration>20"]), [2, 3]);
-        assert_eq!(passing(&m, &["duration>=20", "duration<40"]), [1, 2]);
+        assert_eq!(passing(&m, &["duration>20ns"]), [2, 3]);
+        assert_eq!(passing(&m, &["duration>=20ns", "duration<40ns"]), [1, 2]);
         assert_eq!(passing(&m, &["duration<=p50"]), [0, 1]);
-        assert_eq!(passing(&m, &["duration in 20..40"]), [1, 2]);
-        assert_eq!(passing(&m, &["start=40"]), [3]);
-        assert_eq!(passing(&m, &["duration!=20"]), [0, 2, 3]);
+        assert_eq!(passing(&m, &["duration in 20ns..40ns"]), [1, 2]);
+        assert_eq!(passing(&m, &["start=40ns"]), [3]);
+        assert_eq!(passing(&m, &["duration!=20ns"]), [0, 2, 3]);
         assert_eq!(passing(&m, &["type=append", "duration!=p1"]), [2]);
         assert_eq!(passing(&m, &["type!=append"]), [1, 3]);
         assert_eq!(passing(&m, &["type=nobody"]), [0_u32; 0]);
@@ -381,15 +458,41 @@ mod tests {
     }
 
     #[test]
+    fn filters_hold_several_conditions() {
+        let parse_all = |text: &str| text.parse::<Filters>().map(|all| all.0);
+        let both = vec![parse("type=append"), parse("duration>20ms")];
+        for text in ["type=append,duration>20ms", "type=append duration>20ms", " type=append ,  duration > 20 ms,"] {
+            assert_eq!(parse_all(text), Ok(both.clone()), "{text}");
+        }
+        assert_eq!(
+            parse_all("duration in 1ms..2ms type=get user, slow"),
+            Ok(vec![parse("duration in 1ms..2ms"), parse("type=get user, slow")])
+        );
+        assert!(parse_all("duration>1ms,durtaion<2ms").is_err() && parse_all("").is_err() && parse_all(",").is_err());
+    }
+
+    #[test]
+    fn the_group_that_the_other_leaves() {
+        let m = model();
+        let slow = [parse("duration>20ns")];
+        let rest = members(&m, &[parse("group!=slow"), parse("type=append")], &slow).unwrap();
+        assert_eq!(rest, [ExecutionId(0)]);
+        assert!(members(&m, &[parse("group!=slow")], &[parse("group!=fast")]).is_err());
+        assert!(
+            why_empty(&m, &[parse("group!=slow")], &[parse("duration>0ns")]).ends_with("the other group has them all")
+        );
+    }
+
+    #[test]
     fn what_cannot_be_evaluated_is_explained() {
         let m = model();
-        let absent = members(&m, &[parse("field.m>1")]).unwrap_err();
+        let absent = members(&m, &[parse("field.m>1")], &[]).unwrap_err();
         assert!(absent.contains("no field.m") && absent.contains("`field.n`"), "{absent}");
         assert_eq!(
-            why_empty(&m, &[parse("duration>1s")]),
+            why_empty(&m, &[parse("duration>1s")], &[]),
             "no execution passes `duration>1s`: it goes from 10ns to 40ns"
         );
-        assert!(why_empty(&m, &[parse("type=apend")]).ends_with("there is append, lookup"));
-        assert!(why_empty(&m, &[parse("duration<20"), parse("duration>20")]).contains("together"));
+        assert!(why_empty(&m, &[parse("type=apend")], &[]).ends_with("there is append, lookup"));
+        assert!(why_empty(&m, &[parse("duration<20ns"), parse("duration>20ns")], &[]).contains("together"));
     }
 }

@@ -6,11 +6,14 @@
 use super::filter::{self, Filter, Operand, Test};
 use super::{CompareError, Group, GroupsOrigin, Request};
 use crate::base::op::Op;
-use crate::base::statistics::divide_rounded;
+use crate::base::statistics::{divide_rounded, nearest_rank};
 use crate::model::Model;
 use crate::model::execution::ExecutionId;
 use crate::model::metric::Metric;
 use std::collections::BTreeMap;
+
+/// Filters of the slow group, of the fast one, and how they came about.
+type Proposal = (Vec<Filter>, Vec<Filter>, GroupsOrigin);
 
 /// Executions beyond a gap that make it one.
 const BEYOND_GAP: usize = 5;
@@ -25,26 +28,44 @@ pub fn groups(model: &Model, request: &Request) -> Result<(Group, Group, GroupsO
         let task = model.tasks.get(model.task).cloned().unwrap_or_default();
         return Err(CompareError::NoExecutions { task });
     }
-    let (slow, fast, origin) = match (request.slow.is_empty(), request.fast.is_empty()) {
-        (true, true) => match propose(model) {
+    let (mut slow, mut fast, origin) = match (request.slow.is_empty(), request.fast.is_empty()) {
+        (true, true) => match propose(model, request)? {
             Some(proposed) => proposed,
             None => {
                 let fast = Group { filters: Vec::new(), members: Vec::new(), mean_ns: 0 };
-                return Ok((group(model, "slow", Vec::new())?, fast, GroupsOrigin::All));
+                return Ok((group(model, "slow", request.within.clone(), &[])?, fast, GroupsOrigin::All));
             }
         },
         (false, false) => (request.slow.clone(), request.fast.clone(), GroupsOrigin::Given),
-        // One group given: the other is what is usual.
-        (false, true) => (request.slow.clone(), vec![percentile(Op::AtMost, 50.0)], GroupsOrigin::Given),
-        (true, false) => (vec![percentile(Op::AtLeast, 95.0)], request.fast.clone(), GroupsOrigin::Given),
+        (false, true) => (request.slow.clone(), rest("slow", &request.slow), GroupsOrigin::Given),
+        (true, false) => (rest("fast", &request.fast), request.fast.clone(), GroupsOrigin::Given),
     };
-    Ok((group(model, "slow", slow)?, group(model, "fast", fast)?, origin))
+    for filters in [&mut slow, &mut fast] {
+        let missing: Vec<Filter> = request.within.iter().filter(|f| !filters.contains(f)).cloned().collect();
+        filters.extend(missing);
+    }
+    for (own, filters) in [("slow", &slow), ("fast", &fast)] {
+        let itself = |f: &&Filter| matches!(&f.test, Test::Compare(_, Operand::Name(n)) if f.metric == Metric::Group && n == own);
+        if let Some(filter) = filters.iter().find(itself) {
+            return Err(CompareError::Filter(format!("filter `{filter}`: the {own} group cannot leave itself")));
+        }
+    }
+    Ok((group(model, "slow", slow.clone(), &fast)?, group(model, "fast", fast, &slow)?, origin))
 }
 
-fn group(model: &Model, name: &'static str, filters: Vec<Filter>) -> Result<Group, CompareError> {
-    let members = filter::members(model, &filters).map_err(CompareError::Filter)?;
+/// The filters of the executions that the group `name` leaves, of the same types and traces.
+fn rest(name: &str, filters: &[Filter]) -> Vec<Filter> {
+    let other = Filter::named(Metric::Group, Op::NotEqual, name);
+    let others: Vec<&Filter> = filters.iter().filter(|f| f.metric != Metric::Type).collect();
+    // A group that is a type is held against the other types, else against its own.
+    let types = filters.iter().filter(|f| f.metric == Metric::Type && !others.is_empty());
+    types.cloned().chain([other]).collect()
+}
+
+fn group(model: &Model, name: &'static str, filters: Vec<Filter>, others: &[Filter]) -> Result<Group, CompareError> {
+    let members = filter::members(model, &filters, others).map_err(CompareError::Filter)?;
     if members.is_empty() {
-        return Err(CompareError::EmptyGroup { group: name, reason: filter::why_empty(model, &filters) });
+        return Err(CompareError::EmptyGroup { group: name, reason: filter::why_empty(model, &filters, others) });
     }
     let sum: i128 = members.iter().map(|ExecutionId(i)| i128::from(model.executions.duration(*i as usize))).sum();
     let mean_ns = divide_rounded(sum, members.len() as u128);
@@ -57,12 +78,21 @@ fn percentile(op: Op, percent: f64) -> Filter {
 
 /// Filters that separate slow from fast: at the largest gap, else at the valley between two modes, else the tail
 /// against the lower half. `None` where there is no contrast: too few executions, or all of one length.
-fn propose(model: &Model) -> Option<(Vec<Filter>, Vec<Filter>, GroupsOrigin)> {
-    if model.choice.as_ref().is_some_and(|choice| choice.by_trace) {
-        return by_trace(model);
+fn propose(model: &Model, request: &Request) -> Result<Option<Proposal>, CompareError> {
+    let within = filter::members(model, &request.within, &[]).map_err(CompareError::Filter)?;
+    if request.by_trace || model.choice.as_ref().is_some_and(|choice| choice.by_trace) {
+        let proposed = by_trace(model, &within);
+        if proposed.is_some() {
+            return Ok(proposed);
+        }
     }
-    let mut sorted: Vec<i64> = (0..model.executions.len()).map(|i| model.executions.duration(i)).collect();
+    let mut sorted: Vec<i64> = within.iter().map(|e| model.executions.duration(e.index())).collect();
     sorted.sort_unstable();
+    Ok(by_duration(model, &sorted, !request.within.is_empty()))
+}
+
+/// The same by duration alone; `some`: of some executions only, whose percentiles are not those of all.
+fn by_duration(model: &Model, sorted: &[i64], some: bool) -> Option<Proposal> {
     if sorted.len() < FEWEST
         || sorted.first() == sorted.last()
         || model.choice.as_ref().is_some_and(|choice| choice.profile)
@@ -77,28 +107,32 @@ fn propose(model: &Model) -> Option<(Vec<Filter>, Vec<Filter>, GroupsOrigin)> {
         (vec![slow], vec![fast], origin)
     };
     let logs: Vec<f64> = sorted.iter().map(|d| (*d).max(1) as f64).map(f64::ln).collect();
-    Some(if let Some(at) = largest_gap(&sorted, &logs) {
+    Some(if let Some(at) = largest_gap(sorted, &logs) {
         split(at, GroupsOrigin::Gap)
-    } else if let Some(at) = valley(&sorted, &logs) {
+    } else if let Some(at) = valley(sorted, &logs) {
         split(at, GroupsOrigin::Valley)
+    } else if some {
+        let (least, most) = (nearest_rank(sorted, 95.0)?, nearest_rank(sorted, 50.0)?);
+        let slow = Filter::compare(Metric::Duration, Op::AtLeast, least);
+        (vec![slow], vec![Filter::compare(Metric::Duration, Op::AtMost, most)], GroupsOrigin::Percentile)
     } else {
         (vec![percentile(Op::AtLeast, 95.0)], vec![percentile(Op::AtMost, 50.0)], GroupsOrigin::Percentile)
     })
 }
 
 /// The executions of the trace in which they took longer on average, against those of the other.
-fn by_trace(model: &Model) -> Option<(Vec<Filter>, Vec<Filter>, GroupsOrigin)> {
+fn by_trace(model: &Model, within: &[ExecutionId]) -> Option<Proposal> {
     let executions = &model.executions;
     let mut of: BTreeMap<&str, (i128, i128)> = BTreeMap::new();
-    for i in 0..executions.len() {
+    for i in within.iter().map(|e| e.index()) {
         let label = &model.traces.get(executions.trace.get(i)?.index())?.label;
         let sum = of.entry(label).or_default();
         *sum = (sum.0 + i128::from(executions.duration(i)), sum.1 + 1);
     }
     let [(a, (a_ns, a_n)), (b, (b_ns, b_n))] = of.into_iter().collect::<Vec<_>>().try_into().ok()?;
-    let filter = |label: &str| format!("trace={label}").parse().ok().map(|filter| vec![filter]);
+    let filter = |label: &str| vec![Filter::named(Metric::Trace, Op::Equal, label)];
     let (slow, fast) = if a_ns * b_n > b_ns * a_n { (a, b) } else { (b, a) };
-    Some((filter(slow)?, filter(fast)?, GroupsOrigin::Trace))
+    Some((filter(slow), filter(fast), GroupsOrigin::Trace))
 }
 
 /// Position of the first execution beyond the largest gap above the median, if it is a factor of two.
@@ -229,7 +263,7 @@ mod tests {
     fn groups_that_cannot_be_are_explained() {
         let says = |durations: &[i64], slow: &[&str]| {
             let slow = slow.iter().map(|t| t.parse().unwrap()).collect();
-            groups(&model(durations), &Request { slow, fast: vec![] }).unwrap_err().to_string()
+            groups(&model(durations), &Request { slow, ..Request::default() }).unwrap_err().to_string()
         };
         assert!(says(&[], &[]).starts_with("task app:request has no executions"));
         for durations in [&[5][..], &[5; 20], &[4, 5, 5, 6]] {

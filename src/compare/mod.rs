@@ -225,6 +225,13 @@ pub struct Comparison {
     pub warnings: Vec<String>,
 }
 
+impl Comparison {
+    /// The request for the same groups.
+    pub fn request(&self) -> Request {
+        Request { slow: self.slow.filters.clone(), fast: self.fast.filters.clone(), ..Request::default() }
+    }
+}
+
 /// Why two groups cannot be compared; the text says what to do.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum CompareError {
@@ -257,6 +264,10 @@ pub struct Request {
     pub slow: Vec<Filter>,
     /// Filters of the fast group.
     pub fast: Vec<Filter>,
+    /// Filters of both groups; proposals are made within them.
+    pub within: Vec<Filter>,
+    /// Propose the trace whose executions take longer against the other one.
+    pub by_trace: bool,
 }
 
 /// Compare two groups of the model's executions. Cost: linear in the groups' sparse vectors, plus the tests.
@@ -348,7 +359,7 @@ mod tests {
 
     fn ask(model: &Model, slow: &str, fast: &str) -> Comparison {
         let list = |t: &str| if t.is_empty() { vec![] } else { vec![t.parse().unwrap()] };
-        let request = Request { slow: list(slow), fast: list(fast) };
+        let request = Request { slow: list(slow), fast: list(fast), ..Request::default() };
         let c = compare(model, &request, &Work::new(1)).unwrap();
         let told: i64 = c.causes.iter().map(|c| c.extra_ns).sum();
         assert_eq!(told, c.extra_ns, "every nanosecond is somewhere");

@@ -33,7 +33,7 @@ pub(super) fn differ_elsewhere(
         return false;
     }
     let shared: Vec<Filter> = slow.filters.iter().filter(|f| fast.filters.contains(f)).cloned().collect();
-    let Ok(mut all) = filter::members(model, &shared) else { return false };
+    let Ok(mut all) = filter::members(model, &shared, &[]) else { return false };
     all.sort_by_key(|id| start(id));
     let (before, after) = match a < b {
         true => (slow.members.len(), fast.members.len()),
@@ -69,7 +69,7 @@ mod tests {
         let at = |i: usize| model.executions.start.get(i).copied().unwrap_or(i64::MAX >> 1);
         let window = |n: usize| format!("start in {}ns..{}ns", at(n * 100), at(n * 100 + 100));
         let list = |n: usize| vec![window(n).parse().unwrap()];
-        let request = Request { slow: list(3), fast: list(2) };
+        let request = Request { slow: list(3), fast: list(2), ..Request::default() };
         compare(&with_starts(model), &request, &Work::new(1)).unwrap()
     }
 

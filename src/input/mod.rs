@@ -4,6 +4,7 @@
 //! paths that a user names and lays them on one time line: a CTF trace is a directory with `metadata`, a session holds
 //! several, and traces of one uuid under one label (the chunks of a rotated session) are one trace.
 
+mod advice;
 pub mod count;
 pub mod ctf;
 pub mod cursor;
@@ -191,11 +192,11 @@ fn traces_under(argument: &Argument, left_out: &mut Vec<LeftOut>) -> Result<Vec<
     let path = &argument.path;
     let shown = path.display();
     match std::fs::metadata(path) {
-        Ok(about) if about.is_file() => return Err(OpenError(known_file(path))),
+        Ok(about) if about.is_file() => return Err(OpenError(advice::for_file(path))),
         Ok(about) if about.is_dir() => {}
         Ok(_) => return Err(OpenError(format!("{shown}: neither a file nor a folder; name a trace directory"))),
         Err(e) if e.kind() == ErrorKind::NotFound => {
-            return Err(OpenError(format!("{shown}: {e}; name a trace directory")));
+            return Err(OpenError(format!("{shown}: no such file or directory")));
         }
         Err(e) => {
             left_out.push((Notice::FolderUnreadable, format!("{shown}: {e}")));
@@ -205,8 +206,7 @@ fn traces_under(argument: &Argument, left_out: &mut Vec<LeftOut>) -> Result<Vec<
     let (mut paths, before) = (Vec::new(), left_out.len());
     find_traces(path, 0, &mut paths, left_out);
     if paths.is_empty() && left_out.len() == before {
-        let what = "no trace in this folder: a CTF trace is a directory that holds a file `metadata`";
-        return Err(OpenError(format!("{shown}: {what}")));
+        return Err(OpenError(advice::for_folder(path)));
     }
     paths.sort_unstable();
     Ok(paths)
@@ -281,26 +281,6 @@ fn find_traces(path: &Path, depth: usize, found: &mut Vec<PathBuf>, left_out: &m
     if let Err(e) = look() {
         left_out.push((Notice::FolderUnreadable, format!("{}: {e}", path.display())));
     }
-}
-
-/// One line for a file that is no trace directory.
-fn known_file(path: &Path) -> String {
-    let shown = path.display();
-    let file = match mapped::Mapped::open(path) {
-        Ok(file) => file,
-        Err(e) => return format!("{shown}: {e}"),
-    };
-    let begin = file.bytes();
-    if path.file_name().is_some_and(|name| name == "metadata") {
-        let parent = path.parent().map_or_else(|| ".".to_owned(), |p| p.display().to_string());
-        return format!("{shown}: this is the metadata of a trace; name its directory, {parent}");
-    }
-    if begin.starts_with(b"PERFFILE") {
-        return format!("{shown}: a perf.data of version 1, by a perf of before 2013; record it again");
-    }
-    format!(
-        "{shown}: neither a trace directory nor a file of a known format; name a CTF trace directory, a perf.data or a trace.dat"
-    )
 }
 
 /// One clock offset for all traces whose clock uuid is equal: that of the first one. A recording of tracepoints on the monotonic

@@ -72,6 +72,8 @@ pub enum Metric {
     Trace,
     /// The value of the task's type field.
     Type,
+    /// Which of the two groups: `group!=slow` in the filters of the fast group. It has no column.
+    Group,
     /// A numeric field of the delimiting events: `field.NAME`.
     Field(String),
     /// A hardware counter, over the running segments of the critical path: `perf.thread_instructions`.
@@ -98,7 +100,7 @@ impl Metric {
             return (!counter.is_empty()).then(|| Metric::Perf(counter.into()));
         }
         let spent = Spent::ALL.into_iter().map(Metric::Spent);
-        Metric::known().into_iter().chain(spent).find(|m| m.name() == name)
+        Metric::known().into_iter().chain(spent).chain([Metric::Group]).find(|m| m.name() == name)
     }
 
     /// The name in filters, JSON and on screen.
@@ -117,6 +119,7 @@ impl Metric {
             Metric::Interleaved => "interleaved".into(),
             Metric::Trace => "trace".into(),
             Metric::Type => "type".into(),
+            Metric::Group => "group".into(),
             Metric::Field(name) => format!("field.{name}"),
             Metric::Perf(name) => format!("perf.{name}"),
         }
@@ -129,7 +132,7 @@ impl Metric {
             Metric::Paused | Metric::Interleaved => Unit::Ns,
             Metric::BytesRead | Metric::BytesWritten => Unit::Bytes,
             Metric::Syscalls | Metric::PageFaults | Metric::Threads | Metric::Field(_) | Metric::Perf(_) => Unit::Count,
-            Metric::Trace | Metric::Type => Unit::Name,
+            Metric::Trace | Metric::Type | Metric::Group => Unit::Name,
         }
     }
 }

@@ -352,7 +352,7 @@ impl Session {
             Job::Compare { model, request } => {
                 let result = self.backend.compare(&model, &request, &work).map(Arc::new).map_err(|e| e.to_string());
                 let groups = match &result {
-                    Ok(c) => Request { slow: c.slow.filters.clone(), fast: c.fast.filters.clone() },
+                    Ok(c) => c.request(),
                     Err(_) => request,
                 };
                 if !self.counter.as_ref().is_some_and(|c| c.is_of(&model)) {

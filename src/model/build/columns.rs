@@ -89,7 +89,7 @@ impl Columns {
                 Metric::Paused => counts.paused.unwrap_or(ABSENT),
                 Metric::Interleaved => counts.interleaved.unwrap_or(ABSENT),
                 Metric::Trace => i64::from(trace.0),
-                Metric::Type | Metric::Field(_) | Metric::Perf(_) => ABSENT,
+                Metric::Type | Metric::Group | Metric::Field(_) | Metric::Perf(_) => ABSENT,
             });
         }
         for (column, grown) in self.counters.iter_mut().zip(counters) {

@@ -99,11 +99,9 @@ impl Counter {
     /// Take over the groups' filters and count.
     pub fn count(&mut self, groups: &Request) -> Counts {
         let (model, linked) = (&self.model, &self.linked);
-        let sides =
-            [(&mut self.slow, &self.groups.slow, &groups.slow), (&mut self.fast, &self.groups.fast, &groups.fast)];
-        for (selection, old, new) in sides {
-            take(model, linked, selection, old, new);
-        }
+        let (was, now) = (&self.groups, groups);
+        take(model, linked, &mut self.slow, (&was.slow, &was.fast), (&now.slow, &now.fast));
+        take(model, linked, &mut self.fast, (&was.fast, &was.slow), (&now.fast, &now.slow));
         self.groups = groups.clone();
         let rows = self.linked.axes().iter().zip(&self.shapes).enumerate().map(|(i, (axis, (bins, names)))| Row {
             metric: axis.metric.clone(),
@@ -118,8 +116,17 @@ impl Counter {
     }
 }
 
+/// A group's filters, and those of the other group.
+type Sides<'a> = (&'a [Filter], &'a [Filter]);
+
 /// Bring a selection from its old filters to the new ones; metrics whose filters are the same are not touched.
-fn take(model: &Model, linked: &Linked, selection: &mut Selection, old: &[Filter], new: &[Filter]) {
+fn take(
+    model: &Model,
+    linked: &Linked,
+    selection: &mut Selection,
+    (old, old_others): Sides<'_>,
+    (new, others): Sides<'_>,
+) {
     let on = |filters: &[Filter], metric: &Metric| -> Vec<Filter> {
         filters.iter().filter(|f| f.metric == *metric).cloned().collect()
     };
@@ -133,8 +140,9 @@ fn take(model: &Model, linked: &Linked, selection: &mut Selection, old: &[Filter
         filters.iter().filter(|f| is_no_range(f) || linked.position(&f.metric).is_none()).cloned().collect()
     };
     let now = no_range(new);
-    if now != no_range(old) {
-        let passing = filter::members(model, &now).unwrap_or_default();
+    let depends = now.iter().any(|f| f.metric == Metric::Group) && others != old_others;
+    if depends || now != no_range(old) {
+        let passing = filter::members(model, &now, others).unwrap_or_default();
         selection.exclude(linked, |id| passing.binary_search(&id).is_err());
     }
 }

@@ -128,7 +128,7 @@ mod tests {
     use std::sync::Arc;
 
     fn request(value: i64) -> Request {
-        Request { slow: vec![Filter::compare(Metric::Duration, Op::AtLeast, value)], fast: Vec::new() }
+        Request { slow: vec![Filter::compare(Metric::Duration, Op::AtLeast, value)], ..Request::default() }
     }
 
     #[test]

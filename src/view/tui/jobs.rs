@@ -260,7 +260,7 @@ impl Worker {
                 }
                 let result = caught(|| self.backend.compare(&model, &request, work)).map(Arc::new);
                 let groups = match &result {
-                    Ok(c) => Request { slow: c.slow.filters.clone(), fast: c.fast.filters.clone() },
+                    Ok(c) => c.request(),
                     Err(_) => request,
                 };
                 send(Done::Compared(result));

@@ -11,9 +11,7 @@ use crate::view::tui::layout::Grid;
 /// The filters in force, those proposed included.
 pub(super) fn effective(app: &App) -> Request {
     match (&app.comparison, app.groups.now()) {
-        (Some(c), now) if *now == Request::default() => {
-            Request { slow: c.slow.filters.clone(), fast: c.fast.filters.clone() }
-        }
+        (Some(c), now) if *now == Request::default() => c.request(),
         (_, now) => now.clone(),
     }
 }

@@ -1,0 +1,121 @@
+//! What to name instead of a path that is no recording: one line with the thing, the place and the remedy.
+//!
+//! In: a path that no reader takes. Out: the reason, from the file's first bytes or from the recordings that lie below a
+//! folder. Cost: at most [`MOST_ENTRIES`] directory entries.
+
+use super::{mapped, otf2, perf};
+use std::io::Read;
+use std::path::{Path, PathBuf};
+
+/// Directory entries that are looked at.
+const MOST_ENTRIES: usize = 10_000;
+/// Folders below the named one that are looked into.
+const DEEPEST: usize = 4;
+/// Recordings that a message names.
+const SHOWN: usize = 3;
+
+/// Archives by their first bytes, where these begin, and the command that unpacks them.
+const ARCHIVES: [(usize, &[u8], &str); 6] = [
+    (0, b"\xfd7zXZ\0", "tar xf"),
+    (0, b"\x1f\x8b", "tar xf"),
+    (0, b"BZh", "tar xf"),
+    (0, b"\x28\xb5\x2f\xfd", "tar xf"),
+    (257, b"ustar", "tar xf"),
+    (0, b"PK\x03\x04", "unzip"),
+];
+
+/// Why a file is not taken.
+pub(super) fn for_file(path: &Path) -> String {
+    let shown = path.display();
+    let mut begin = Vec::new();
+    let read = mapped::open_regular(path).and_then(|file| file.take(512).read_to_end(&mut begin));
+    if let Err(error) = read {
+        return format!("{shown}: {error}");
+    }
+    if path.file_name().is_some_and(|name| name == "metadata") {
+        let parent = path.parent().filter(|p| !p.as_os_str().is_empty()).unwrap_or(Path::new("."));
+        return format!("{shown}: this is the metadata of a trace; name its directory, {}", parent.display());
+    }
+    if begin.starts_with(b"PERFFILE") {
+        return format!("{shown}: a perf.data of version 1, by a perf of before 2013; record it again");
+    }
+    let archive = |(at, magic, _): &&(usize, &[u8], &str)| begin.get(*at..).is_some_and(|b| b.starts_with(magic));
+    if let Some((.., unpack)) = ARCHIVES.iter().find(archive) {
+        return format!("{shown}: packed or compressed; unpack it with `{unpack} {shown}` and name what was in it");
+    }
+    format!("{shown}: not a recording; name a CTF trace directory, an OTF2 archive, a perf.data or a trace.dat")
+}
+
+/// Why a folder without a CTF trace is not taken: the recordings of other kinds below it.
+pub(super) fn for_folder(path: &Path) -> String {
+    let shown = path.display();
+    let mut found = Vec::new();
+    let mut left = MOST_ENTRIES;
+    recordings_below(path, DEEPEST, &mut left, &mut found);
+    found.sort_unstable();
+    if found.is_empty() {
+        return format!(
+            "{shown}: no recording in this folder; a CTF trace is a directory with a file `metadata`, others are *.otf2, perf.data and trace.dat"
+        );
+    }
+    let names: Vec<String> = found.iter().take(SHOWN).map(|p| p.display().to_string()).collect();
+    let more = if found.len() > SHOWN { format!(" or {} more", found.len() - SHOWN) } else { String::new() };
+    format!("{shown}: no CTF trace in this folder; name one recording below it: {}{more}", names.join(", "))
+}
+
+/// OTF2 anchors, perf.data and trace.dat below a folder.
+fn recordings_below(folder: &Path, depth: usize, left: &mut usize, found: &mut Vec<PathBuf>) {
+    let Ok(entries) = std::fs::read_dir(folder) else { return };
+    let mut folders = Vec::new();
+    for entry in entries.flatten() {
+        if *left == 0 {
+            return;
+        }
+        *left -= 1;
+        let path = entry.path();
+        // A link may lead back up.
+        match entry.file_type() {
+            Ok(kind) if kind.is_dir() => folders.push(path),
+            Ok(kind) if kind.is_file() && is_recording(&path) => found.push(path),
+            _ => {}
+        }
+    }
+    if depth > 0 {
+        folders.iter().for_each(|folder| recordings_below(folder, depth - 1, left, found));
+    }
+}
+
+fn is_recording(path: &Path) -> bool {
+    otf2::find(path).is_some() || perf::header_file(path).is_some() || super::Kind::of(path) == super::Kind::Ftrace
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn for_folder_names_recordings_of_other_kinds() {
+        let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("fixtures");
+        assert!(for_folder(&root.join("recorders")).contains("name one recording below it"));
+        let archives = for_folder(&root.join("archives"));
+        assert!(archives.contains(".otf2") && archives.contains(" more"), "{archives}");
+        assert!(for_folder(&root.join("ctf")).contains("no recording in this folder"));
+    }
+
+    #[test]
+    fn for_file_says_how_to_unpack() {
+        let folder = tempfile::tempdir().unwrap();
+        let packed = |name: &str, bytes: &[u8]| {
+            let path = folder.path().join(name);
+            std::fs::write(&path, bytes).unwrap();
+            for_file(&path)
+        };
+        assert!(packed("a.tar.xz", b"\xfd7zXZ\0...").contains("`tar xf "));
+        assert!(packed("a.zip", b"PK\x03\x04...").contains("`unzip "));
+        let mut tar = vec![0; 512];
+        tar[257..262].copy_from_slice(b"ustar");
+        assert!(packed("a.tar", &tar).contains("`tar xf "));
+        assert!(packed("a.txt", b"hello").contains("not a recording"));
+        assert!(packed("metadata", b"").contains("name its directory"));
+    }
+}
