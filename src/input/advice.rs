@@ -75,6 +75,7 @@ fn recordings_below(folder: &Path, depth: usize, left: &mut usize, found: &mut V
         let path = entry.path();
         // A link may lead back up.
         match entry.file_type() {
+            Ok(kind) if kind.is_dir() && perf::header_file(&path).is_some() => found.push(path),
             Ok(kind) if kind.is_dir() => folders.push(path),
             Ok(kind) if kind.is_file() && is_recording(&path) => found.push(path),
             _ => {}
@@ -96,9 +97,9 @@ mod tests {
     #[test]
     fn for_folder_names_recordings_of_other_kinds() {
         let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("fixtures");
-        assert!(for_folder(&root.join("recorders")).contains("name one recording below it"));
-        let archives = for_folder(&root.join("archives"));
-        assert!(archives.contains(".otf2") && archives.contains(" more"), "{archives}");
+        let recorders = for_folder(&root.join("recorders"));
+        assert!(recorders.contains("name one recording below it") && recorders.contains("dir.data, "), "{recorders}");
+        assert!(for_folder(&root.join("archives")).contains("traces.otf2"));
         assert!(for_folder(&root.join("ctf")).contains("no recording in this folder"));
     }
 
