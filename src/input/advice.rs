@@ -1,7 +1,7 @@
 //! What to name instead of a path that is no recording: one line with the thing, the place and the remedy.
 //!
 //! In: a path that no reader takes. Out: the reason, from the file's first bytes or from the recordings that lie below a
-//! folder. Cost: at most [`MOST_ENTRIES`] directory entries.
+//! folder. Cost: at most 10,000 directory entries.
 
 use super::{mapped, otf2, perf};
 use std::io::Read;
