@@ -4,6 +4,10 @@
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
+#[path = "support/corpus.rs"]
+mod corpus;
+
+use corpus::corpus;
 use std::path::{Path, PathBuf};
 use whyslow::analysis::executions::{self, Rule};
 use whyslow::analysis::path::{tiles, walk};
@@ -103,12 +107,6 @@ fn holds(folder: &Path) -> Option<(usize, usize)> {
     Some((paths_tile(&recording, &tasks, &name), trees_add_up(&recording, &tasks, &name, &work)))
 }
 
-fn corpus() -> Option<PathBuf> {
-    let folder = std::env::var_os("WHYSLOW_CORPUS")
-        .map_or_else(|| Path::new(env!("CARGO_MANIFEST_DIR")).join("target/corpus"), PathBuf::from);
-    folder.join("kernel").is_dir().then_some(folder)
-}
-
 #[test]
 fn fixtures_lose_nothing() {
     let all = folders(&Path::new(env!("CARGO_MANIFEST_DIR")).join("fixtures/traces"));
@@ -118,14 +116,10 @@ fn fixtures_lose_nothing() {
 }
 
 #[test]
+#[ignore = "needs the corpus"]
 fn the_corpus_loses_nothing() {
-    let Some(corpus) = corpus() else {
-        eprintln!("skipped: no corpus in target/corpus");
-        return;
-    };
-    let mut all = folders(&corpus.join("kernel"));
-    all.extend(folders(&corpus.join("kernel/extras")));
-    all.extend(folders(&corpus.join("public/real")));
+    let all: Vec<_> =
+        ["kernel", "kernel/extras", "public/real"].iter().flat_map(|part| folders(&corpus(part))).collect();
     let counts: Vec<_> = all.iter().filter_map(|f| holds(f)).collect();
     assert!(counts.len() > 10, "{} recordings only", counts.len());
 }
@@ -134,9 +128,16 @@ fn the_corpus_loses_nothing() {
 #[test]
 fn waits_have_causes() {
     let fixtures = Path::new(env!("CARGO_MANIFEST_DIR")).join("fixtures/traces");
-    let mut all: Vec<PathBuf> =
-        ["lock-contention", "cpu-contention", "disk-contention"].map(|n| fixtures.join(n)).into();
-    all.extend(corpus().iter().flat_map(|c| folders(&c.join("kernel"))).filter(|f| f.join("kernel").is_dir()));
+    have_causes(["lock-contention", "cpu-contention", "disk-contention"].map(|n| fixtures.join(n)).into());
+}
+
+#[test]
+#[ignore = "needs the corpus"]
+fn waits_have_causes_in_the_corpus() {
+    have_causes(folders(&corpus("kernel")).into_iter().filter(|f| f.join("kernel").is_dir()).collect());
+}
+
+fn have_causes(all: Vec<PathBuf>) {
     let mut all_off = 0;
     for folder in all {
         let sources = opened(&folder).unwrap();

@@ -235,7 +235,7 @@ fn a_closed_pipe_and_a_cancel_end_it() {
 }
 
 #[test]
-#[ignore = "minutes; by hand, with the corpus"]
+#[ignore = "needs the corpus, and minutes"]
 fn recordings_of_the_corpus() {
     let mut found = 0;
     for path in of_corpus() {

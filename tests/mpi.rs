@@ -3,6 +3,10 @@
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
+#[path = "support/corpus.rs"]
+mod corpus;
+
+use corpus::corpus;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use whyslow::analysis::patterns::Mined;
@@ -641,14 +645,11 @@ fn bombs_do_not_go_off() {
 // ---- the corpus ----------------------------------------------------------------------------------------------------
 
 /// Folders of the corpus that hold an OTF2 archive and its oracle.
-fn corpus(part: &str) -> Vec<PathBuf> {
-    let root = std::env::var_os("WHYSLOW_CORPUS").map_or_else(|| PathBuf::from("target/corpus"), PathBuf::from);
-    let Ok(folders) = std::fs::read_dir(root.join(part)) else {
-        println!("skipped: no corpus at {}", root.join(part).display());
-        return Vec::new();
-    };
+fn archives(part: &str) -> Vec<PathBuf> {
+    let folders = std::fs::read_dir(corpus(part)).unwrap();
     let mut all: Vec<PathBuf> = folders.map(|f| f.unwrap().path()).filter(|f| f.join("oracle.json").exists()).collect();
     all.sort();
+    assert!(!all.is_empty(), "no archive in {part}");
     all
 }
 
@@ -669,8 +670,9 @@ fn screaming(name: &str) -> String {
 }
 
 #[test]
+#[ignore = "needs the corpus"]
 fn recorded_archives_agree_with_their_oracles() {
-    for folder in ["mpi", "npb"].into_iter().flat_map(corpus) {
+    for folder in ["mpi", "npb"].into_iter().flat_map(archives) {
         let oracle = parsed(&folder.join("oracle.json"));
         let (archive, run) = read(&folder.join("trace"));
         let counts = run.counts();
@@ -708,8 +710,9 @@ fn recorded_archives_agree_with_their_oracles() {
 }
 
 #[test]
+#[ignore = "needs the corpus"]
 fn clocks_of_recorded_runs_are_found_within_5_us() {
-    for folder in corpus("mpi") {
+    for folder in archives("mpi") {
         let Ok(truth) = std::fs::read_to_string(folder.join("ground_truth.json")) else { continue };
         let truth: serde_json::Value = serde_json::from_str(&truth).unwrap();
         let Some(expected) = truth["trace_clock_plus_this_is_common"].as_array() else { continue };

@@ -5,8 +5,12 @@
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
+#[path = "support/corpus.rs"]
+mod corpus;
 #[path = "support/dice.rs"]
 mod dice;
+
+use corpus::corpus;
 
 use dice::Dice;
 use std::collections::BTreeMap;
@@ -350,9 +354,7 @@ fn hostile_files_get_an_answer() {
 #[test]
 #[ignore = "needs the corpus"]
 fn the_planted_cause_is_named_whoever_recorded_it() {
-    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
-    let corpus =
-        std::env::var_os("WHYSLOW_CORPUS").map_or_else(|| root.join("target/corpus"), PathBuf::from).join("kernel");
+    let corpus = corpus("kernel");
     // By LTTng, perf and trace-cmd: kind of the first cause, thread, function; what a recorder did not record it cannot name.
     let (telemetryd, journal) = (("preempted", "telemetryd"), ("blocked.thread", "journal"));
     let disk = |thread| ("blocked.disk", thread);

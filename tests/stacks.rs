@@ -6,8 +6,12 @@
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
+#[path = "support/corpus.rs"]
+mod corpus;
+
+use corpus::corpus;
 use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use whyslow::analysis::recording::{Recording, StackOrigin};
 use whyslow::analysis::symbols::cache::SymbolCache;
 use whyslow::analysis::symbols::files::Places;
@@ -21,13 +25,6 @@ use whyslow::state::kernel;
 
 /// Stacks by what made the tracer take them, functions innermost first, with their counts.
 type Counts = BTreeMap<(String, String), i64>;
-
-fn corpus() -> Option<PathBuf> {
-    let folder = std::env::var_os("WHYSLOW_CORPUS")
-        .map_or_else(|| Path::new(env!("CARGO_MANIFEST_DIR")).join("target/corpus"), PathBuf::from);
-    let kernel = folder.join("kernel");
-    kernel.is_dir().then_some(kernel)
-}
 
 /// Frames without a name become `[file]`, one for a run of them; stacks of nothing else are left out.
 fn count<'a>(counts: &mut Counts, made: &str, functions: impl Iterator<Item = &'a str>, n: i64) {
@@ -92,12 +89,9 @@ fn samples(recording: &Recording, spaces: &Spaces) -> Vec<(&'static str, Placed)
 
 /// Function entries and exits of a real program, against a replay of the events as `dump` prints them.
 #[test]
+#[ignore = "needs the corpus"]
 fn open_functions_are_those_of_a_replay() {
-    let Some(trace) = corpus().and_then(|c| Some(c.parent()?.join("public/real/cyg-profile-glxgears-cyg-profile")))
-    else {
-        eprintln!("skipped: no corpus in target/corpus");
-        return;
-    };
+    let trace = corpus("public/real/cyg-profile-glxgears-cyg-profile");
     let out = std::process::Command::new(env!("CARGO_BIN_EXE_whyslow")).arg("dump").arg(&trace).output().unwrap();
     let mut open: Vec<u64> = Vec::new();
     let mut wanted: Vec<Vec<u64>> = Vec::new();
@@ -131,11 +125,9 @@ fn open_functions_are_those_of_a_replay() {
 }
 
 #[test]
+#[ignore = "needs the corpus"]
 fn stacks_agree_with_a_script_that_used_nm() {
-    let Some(corpus) = corpus() else {
-        eprintln!("skipped: no corpus in target/corpus");
-        return;
-    };
+    let corpus = corpus("kernel");
     for scenario in ["cs1-cpu-contention", "cs2-disk-contention", "cs3-lock-contention", "cs4-rare-sleep"] {
         let folder = corpus.join(scenario);
         let (theirs, ours) = (oracle(&folder), resolved(&folder));

@@ -2,6 +2,10 @@
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
+#[path = "support/corpus.rs"]
+mod corpus;
+
+use corpus::corpus;
 use serde_json::Value;
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -41,13 +45,10 @@ fn counts_are_those_of_the_oracle() {
 }
 
 #[test]
+#[ignore = "needs the corpus"]
 fn counts_on_the_larger_corpus() {
-    let corpus = std::env::var_os("WHYSLOW_CORPUS")
-        .map_or_else(|| Path::new(env!("CARGO_MANIFEST_DIR")).join("target/corpus"), PathBuf::from);
-    let extras = recordings(&corpus.join("kernel/extras"));
-    if extras.is_empty() {
-        eprintln!("skipped: no corpus at {}", corpus.display());
-    }
+    let extras = recordings(&corpus("kernel/extras"));
+    assert!(!extras.is_empty());
     extras.iter().for_each(|f| agrees(f));
 }
 

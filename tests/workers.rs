@@ -275,7 +275,7 @@ fn opening_does_not_depend_on_workers() {
 }
 
 #[test]
-#[ignore = "minutes; by hand, with the corpus"]
+#[ignore = "needs the corpus, and minutes"]
 fn results_do_not_depend_on_how_the_corpus_is_read() {
     let mut found = 0;
     for path in of_corpus() {

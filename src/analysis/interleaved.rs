@@ -4,7 +4,7 @@
 //! execution does itself stretches it alone. So the executions that ran on a CPU between the turns of a long one tell the two apart: under
 //! interrupts they take as many times longer as it does. In: a recording and the executions of a task. Out: for each long one, the mean running
 //! time of those. One counts where all its running lies between two turns of the long one that each last longer than an execution usually runs:
-//! then what made it long was there before and after. Cost: linear in the executions' edges, and at most [`MOST`] others for each long one.
+//! then what made it long was there before and after. Cost: linear in the executions' edges, and at most `MOST` others for each long one.
 //! ALGORITHMS.md 7.7.
 
 use super::executions::Execution;

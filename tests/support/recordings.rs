@@ -1,5 +1,9 @@
 //! Recorded traces for tests that read them all: the fixtures, those of the corpus where it is there, and damaged copies.
 
+#[path = "corpus.rs"]
+mod corpus;
+
+use corpus::corpus;
 use std::path::{Path, PathBuf};
 
 fn folders_in(folder: &Path) -> Vec<PathBuf> {
@@ -21,8 +25,7 @@ pub fn split_files() -> PathBuf {
 
 /// The CTF recordings of the corpus.
 pub fn of_corpus() -> Vec<PathBuf> {
-    let corpus = std::env::var_os("WHYSLOW_CORPUS").map_or_else(|| "target/corpus".into(), PathBuf::from);
-    ["kernel", "kernel/extras", "public/real"].iter().flat_map(|group| folders_in(&corpus.join(group))).collect()
+    ["kernel", "kernel/extras", "public/real"].iter().flat_map(|group| folders_in(&corpus(group))).collect()
 }
 
 /// Copy a recording and overwrite some bytes of each of its stream files; `random(n)` is below `n`.
