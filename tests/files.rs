@@ -257,7 +257,10 @@ fn a_full_stdout_is_named_and_a_full_stderr_changes_nothing() {
         let mut child =
             whyslow(words).stdout(std::process::Stdio::piped()).stderr(std::process::Stdio::piped()).spawn().unwrap();
         drop(child.stderr.take());
-        assert_eq!(child.wait().unwrap().code(), Some(status), "{words:?} with stderr closed");
+        assert_eq!(child.wait().unwrap().code(), Some(status), "{words:?} with nobody who reads stderr");
+        let mut closed = Command::new("sh");
+        closed.args(["-c", "exec \"$@\" 2>&-", "sh", env!("CARGO_BIN_EXE_whyslow")]).args(words);
+        assert_eq!(run(&mut closed).status.code(), Some(status), "{words:?} with stderr closed");
     }
     let timed = whyslow(["stats", "count", "--timings"])
         .arg(fixture("snap"))

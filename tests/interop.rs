@@ -38,6 +38,20 @@ fn what_barectf_writes_is_what_its_caller_said() {
     assert_alike(&events(&written("barectf/trace")), &expected, "barectf");
 }
 
+/// A first line that other readers do without, too, is no malformation where it is missing.
+#[test]
+fn metadata_without_its_signature_is_a_note() {
+    const SIGNATURE: &str = "/* CTF 1.8 */";
+    let folder = tempfile::tempdir().unwrap();
+    let copied = folder.path().join("trace");
+    ask::copy(&written("barectf/trace"), &copied);
+    let metadata = std::fs::read_to_string(copied.join("metadata")).unwrap();
+    assert!(metadata.starts_with(SIGNATURE));
+    std::fs::write(copied.join("metadata"), metadata.trim_start_matches(SIGNATURE)).unwrap();
+    assert_alike(&events(&copied), &events(&written("barectf/trace")), "without a signature");
+    assert!(answer(&["stats", "count"], &copied).contains("does not begin with"));
+}
+
 /// Its clock stands in the metadata twice, which is a note and no malformation.
 #[test]
 fn what_babeltrace_rewrites_reads_like_its_original() {
