@@ -109,7 +109,7 @@ fn byte_sum(file: &Path) -> u64 {
     mapped.bytes().iter().map(|b| u64::from(*b)).sum()
 }
 
-/// What one process does, stage by stage, in wall time.
+/// Stages of one process, in wall time.
 fn stages(arguments: &[String], files: &[PathBuf], bytes: u64) {
     let sources = opened(arguments);
     let events = count::count(&sources, &Work::new(1)).unwrap().0.events as f64;

@@ -40,7 +40,7 @@ const RECORDINGS: [(&str, &[&str], Option<&str>, f64); 6] = [
     ("master_worker", &["mpi/master_worker/trace"], None, 2.0),
     ("lu.A", &["npb/lu.A.16/trace"], None, 2.0),
 ];
-/// What is pressed, in words and keys, and how often.
+/// The keys pressed, described and as keys, and how often.
 const KEYS: [(&str, &str, usize); 9] = [
     ("move", "3 Down", 100),
     ("order", "3 o", 10),

@@ -502,7 +502,7 @@ fn count_info_and_dump_say_what_is_there() {
     assert!(times.is_sorted());
     let send = "rank 0\tMpiIsend\tto rank 1, MPI_COMM_WORLD, tag 1, 8 bytes, request 0x2";
     assert!(lines.contains(send), "{}", &lines[..2000]);
-    assert!(lines.contains("rank 0\tMpiRecv\tfrom nobody"));
+    assert!(lines.contains("rank 0\tMpiRecv\tfrom an unknown rank"));
 }
 
 // ---- what is not an archive, what is damaged -----------------------------------------------------------------------

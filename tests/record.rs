@@ -103,8 +103,8 @@ fn wishes_are_kept_or_refused_with_a_reason() {
             Wishes { uprobes: probe.uprobes.clone(), ..of(Recorder::Lttng) },
             "--with lttng: LTTng records where a function begins",
         ),
-        (Wishes { uprobes: vec!["handle".into()], ..Wishes::default() }, "--uprobe handle: of which program?"),
-        (Wishes { uprobes: vec!["/no/file:handle".into()], ..Wishes::default() }, "there is no file /no/file"),
+        (Wishes { uprobes: vec!["handle".into()], ..Wishes::default() }, "--uprobe handle: the program is missing"),
+        (Wishes { uprobes: vec!["/no/file:handle".into()], ..Wishes::default() }, "no such file: /no/file"),
         (
             Wishes { until: vec![Trigger::Latency(Duration::from_millis(20))], ..Wishes::default() },
             "no function is probed",
@@ -163,7 +163,7 @@ fn a_recording_ends_with_time_command_file_or_slow_call() {
         (
             "time",
             Wishes { duration: Some(Duration::from_millis(50)), ..Wishes::default() },
-            "the time is over".to_owned(),
+            "the duration is over".to_owned(),
         ),
         ("command", Wishes { command: words(&["sh", "-c", "exit 3"]), ..Wishes::default() }, "sh ended".to_owned()),
         (
@@ -207,7 +207,7 @@ fn what_a_recorder_says_when_it_fails_is_told_in_one_line() {
     let wishes = Wishes { duration: Some(Duration::from_secs(60)), ..Wishes::default() };
     let out = folder.path().join("out");
     let said = run(&host, &wishes, &out).0.unwrap_err();
-    assert!(said.contains("perf: event syntax error: no such thing (all that it said is in"), "{said}");
+    assert!(said.contains("perf: event syntax error: no such thing (all of its output is in"), "{said}");
     let said = run(&host, &wishes, &out).0.unwrap_err();
     assert!(said.contains("the folder is not empty"), "{said}");
     // It dies while it records.

@@ -1,4 +1,4 @@
-//! Nothing dropped in silence: the one table of what can be wrong with a recording, and counters for it.
+//! The table of notices: every problem that a recording can have, and counters for them. Nothing is dropped in silence.
 //!
 //! Every module reports into a [`Notices`]; the screen, the JSON (`warnings`) and the exit code under `--strict`
 //! read it. Order and counts are the same for any number of workers because counters are only added and the first
@@ -17,7 +17,7 @@ pub enum Severity {
     Fault,
 }
 
-/// Who saw it.
+/// Origin of the evidence.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Origin {
     /// The tracer recorded it.
@@ -38,60 +38,78 @@ macro_rules! notices {
             pub fn name(self) -> &'static str { match self { $(Notice::$name => stringify!($name),)+ } }
             /// How bad it is.
             pub fn severity(self) -> Severity { match self { $(Notice::$name => Severity::$severity,)+ } }
-            /// Who saw it.
+            /// Origin of the evidence.
             pub fn origin(self) -> Origin { match self { $(Notice::$name => Origin::$origin,)+ } }
-            /// The sentence; `{n}` stands for the count.
-            pub fn sentence(self) -> &'static str { match self { $(Notice::$name => $sentence,)+ } }
+            fn template(self) -> &'static str { match self { $(Notice::$name => $sentence,)+ } }
         }
     };
 }
 
 notices! {
-    DiscardedEvents    Loss  Recorded "the tracer discarded {n} events";
-    DiscardedPackets   Loss  Recorded "the tracer lost {n} packets";
-    DamagedPacket      Fault Found    "{n} packets are damaged: what follows the damage in each is not read";
-    DamagedStream      Fault Found    "{n} streams could not be read";
-    TraceUnreadable    Fault Found    "{n} traces cannot be read and were left out";
-    MetadataBehind     Fault Found    "{n} metadata files go on behind their last packet: what stands there was left";
-    FolderUnreadable   Fault Found    "{n} folders cannot be opened: what lies in them was left out";
-    DefinitionsUnreadable Fault Found "the definitions of {n} ranks or threads cannot be read: their clocks are not corrected by them";
-    ForeignStream      Note  Found    "{n} files are not streams of this trace and were left";
-    ForeignUuid        Note  Found    "{n} streams carry another uuid than their trace";
-    IndexMissing       Note  Found    "{n} streams have no packet index: packets were found by scanning";
-    IndexStale         Note  Found    "{n} packet indexes disagree with their streams and were rebuilt";
-    TimeBackwards      Note  Found    "{n} events lie before their predecessor in the same stream";
-    Inconsistent       Note  Found    "{n} events contradict the state known before them";
-    SwitchesMissing    Loss  Found    "{n} times events show that switches are missing which the tracer does not tell to be lost: what ran meanwhile is unknown";
-    ThreadsLeftOut     Loss  Found    "{n} times a CPU went to a thread of which nothing was recorded (only some processes were tracked): who ran there next is unknown until it shows";
-    CpusMissing        Loss  Found    "{n} CPUs have no stream in the recording: what ran there is unknown";
-    QueuedElsewhere    Note  Found    "{n} woken threads ran on another CPU than the one they ran on last, and no migration was recorded: they are taken to have queued where they ran";
-    UnknownScheduler   Loss  Found    "{n} kinds of events look like scheduler events of a tracer that is not known, and are not read";
-    UserClockFitted    Note  Found    "{n} clocks of user-space traces were laid on their host's by where their events ran";
-    UserClockUnbound   Loss  Found    "{n} clocks of user-space traces could not be laid on their host's: their events are taken as recorded";
-    Copies             Note  Found    "{n} user-space events were recorded by two sessions at once: each is followed once";
-    UnattachedUser     Loss  Found    "{n} user-space events belong to no thread known from the kernel";
-    Restarted          Note  Found    "{n} executions began again before they ended";
-    EndWithoutBegin    Note  Found    "{n} ends have no begin";
-    DelimitersLost     Loss  Found    "{n} executions were left out: inside them an end and the next begin were not recorded";
-    Unfinished         Note  Found    "{n} executions had not ended when the trace or their thread did";
-    Uncovered          Loss  Found    "{n} executions were left out: they lie (partly) outside what was recorded of all CPUs";
-    UnresolvedWaits    Note  Found    "{n} waits have no known cause";
-    SymbolFileMissing  Note  Found    "{n} executables were not found: their functions have no names (see --symbols)";
-    StacksCutOff       Note  Found    "{n} call stacks in user space could not be unwound to their outermost function: their copies are too short, or unwind tables are missing (see --symbols)";
-    SymbolFileMismatch Loss  Found    "{n} executables are not those that were traced (build ids differ, or sizes where none were recorded)";
-    SymbolFileUnproved Note  Found    "{n} executables were recorded without a build id, and their size and time do not show that they are those that were traced: names from them have a `?` behind them";
-    UntiledPaths       Fault Found    "{n} critical paths do not tile their executions: this is an error of whyslow";
-    FewExecutions      Note  Found    "figures rest on {n} executions only";
-    SchemaLenient      Note  Found    "{n} oddities in the metadata were tolerated";
-    MappingLost        Fault Found    "{n} files shrank while they were read";
-    MemoryLimit        Loss  Found    "{n} parts were left out to stay under the memory limit";
-    ClockSkew          Note  Found    "{n} messages arrive before they were sent, by the clocks recorded";
-    ClocksFitted       Note  Found    "the clocks of {n} hosts were laid on the first one's by the packets between them";
-    ClampedPackets     Note  Found    "{n} packets arrive before they were sent by the fitted clocks as well: no time is taken for their way";
-    UnmatchedMessages  Note  Found    "{n} messages have no partner";
-    NamesFolded        Note  Found    "{n} thread names that differ in a number only are shown as one";
-    GuestUnaligned     Note  Found    "{n} recordings know of virtual machines, whose own recordings are not laid on their time line";
-    UnknownRecords     Note  Found    "{n} records of unknown types were stepped over";
+    DiscardedEvents    Loss  Recorded "the tracer discarded {n} {event|events}";
+    DiscardedPackets   Loss  Recorded "the tracer lost {n} {packet|packets}";
+    DamagedPacket      Fault Found    "{n} {packet is|packets are} damaged; what follows the damage in {it|each} was not read";
+    DamagedStream      Fault Found    "{n} {stream|streams} could not be read";
+    TraceUnreadable    Fault Found    "{n} {trace|traces} could not be read and {was|were} left out";
+    MetadataBehind     Fault Found    "{n} metadata {file has|files have} data after the last packet, which was ignored";
+    FolderUnreadable   Fault Found    "{n} {folder|folders} could not be opened; {its|their} contents were left out";
+    DefinitionsUnreadable Fault Found "the definitions of {n} {rank or thread|ranks or threads} could not be read; the clock corrections in them are missing";
+    ForeignStream      Note  Found    "{n} {file is not a stream|files are not streams} of this trace and {was|were} ignored";
+    ForeignUuid        Note  Found    "{n} {stream carries|streams carry} another UUID than {its|their} trace";
+    IndexMissing       Note  Found    "{n} {stream has|streams have} no packet index; packets were found by scanning";
+    IndexStale         Note  Found    "{n} packet {index did not match its stream and was|indexes did not match their streams and were} rebuilt";
+    TimeBackwards      Note  Found    "{n} {event has an earlier time|events have an earlier time} than the event before {it|them} in the same stream";
+    Inconsistent       Note  Found    "{n} {event contradicts|events contradict} the state known before {it|them}";
+    SwitchesMissing    Loss  Found    "context switches are missing in {n} {place|places} although the tracer reported no loss; what ran in between is unknown";
+    ThreadsLeftOut     Loss  Found    "{n} {time|times} a CPU switched to a thread of which nothing was recorded (only some processes were tracked); what ran there next is unknown until its next event";
+    CpusMissing        Loss  Found    "{n} {CPU has|CPUs have} no stream in the recording; what ran there is unknown";
+    QueuedElsewhere    Note  Found    "{n} {time|times} a woken thread ran on a CPU other than its previous one and no migration was recorded; it is assumed to have queued where it ran";
+    UnknownScheduler   Loss  Found    "{n} {kind of event looks|kinds of events look} like scheduler events of an unknown tracer and {was|were} not read";
+    UserClockFitted    Note  Found    "{n} {clock of a user-space trace was|clocks of user-space traces were} aligned with the kernel trace of the same host, by where the events ran";
+    UserClockUnbound   Loss  Found    "{n} {clock of a user-space trace|clocks of user-space traces} could not be aligned with the kernel trace of the same host; times are used as recorded";
+    Copies             Note  Found    "{n} user-space {event was|events were} recorded by two sessions at once; each is analysed once";
+    UnattachedUser     Loss  Found    "{n} user-space {event belongs|events belong} to no thread known from the kernel trace";
+    Restarted          Note  Found    "{n} {execution|executions} began again before {it|they} ended";
+    EndWithoutBegin    Note  Found    "{n} end {event has|events have} no begin event";
+    DelimitersLost     Loss  Found    "{n} {execution was|executions were} left out: an end event and the next begin event in {it|each} were not recorded";
+    Unfinished         Note  Found    "{n} {execution was|executions were} still running when the trace or {its|their} thread ended";
+    Uncovered          Loss  Found    "{n} {execution was|executions were} left out: {it ran|they ran} partly or wholly outside the time recorded on all CPUs";
+    UnresolvedWaits    Note  Found    "{n} {wait has|waits have} no known cause";
+    SymbolFileMissing  Note  Found    "{n} {executable was|executables were} not found; {its|their} functions have no names (pass --symbols DIR)";
+    StacksCutOff       Note  Found    "{n} user-space call {stack|stacks} could not be unwound to the outermost function: the recorded {copy is|copies are} too short, or unwind tables are missing (pass --symbols DIR)";
+    SymbolFileMismatch Loss  Found    "{n} {executable is not the one that was|executables are not the ones that were} traced (build ids differ, or sizes where no build id was recorded)";
+    SymbolFileUnproved Note  Found    "{n} {executable was|executables were} recorded without a build id, and size and time do not prove that the {file|files} found {is|are} the same; names from {it|them} are shown with a `?`";
+    UntiledPaths       Fault Found    "{n} critical {path does|paths do} not add up to {its execution|their executions}: this is a bug in whyslow";
+    FewExecutions      Note  Found    "figures rest on only {n} {execution|executions}";
+    SchemaLenient      Note  Found    "{n} {irregularity|irregularities} in the metadata {was|were} tolerated";
+    MappingLost        Fault Found    "{n} {file|files} shrank while being read";
+    MemoryLimit        Loss  Found    "{n} {part was|parts were} left out to stay under the memory limit";
+    ClockSkew          Note  Found    "{n} {message arrives before it was|messages arrive before they were} sent, by the recorded clocks";
+    ClocksFitted       Note  Found    "the {clock|clocks} of {n} {host was|hosts were} aligned with the first host's, using the packets exchanged";
+    ClampedPackets     Note  Found    "{n} {packet still arrives before it was|packets still arrive before they were} sent after clock correction; the transit time is counted as zero";
+    UnmatchedMessages  Note  Found    "{n} {message has|messages have} no partner";
+    NamesFolded        Note  Found    "{n} thread names that differ only in a number are shown as one";
+    GuestUnaligned     Note  Found    "{n} {recording mentions|recordings mention} virtual machines, whose own recordings are not aligned with {it|them}";
+    UnknownRecords     Note  Found    "{n} {record|records} of unknown type {was|were} skipped";
+}
+
+impl Notice {
+    /// The sentence for a count: in the table `{n}` is the count, `{one|many}` the words for one and for more.
+    pub fn sentence(self, count: u64) -> String {
+        let mut text = String::new();
+        let mut rest = self.template();
+        while let Some((before, (inside, after))) =
+            rest.split_once('{').and_then(|(b, r)| Some((b, r.split_once('}')?)))
+        {
+            text.push_str(before);
+            match inside.split_once('|') {
+                Some((one, many)) => text.push_str(if count == 1 { one } else { many }),
+                None => text.push_str(&count.to_string()),
+            }
+            rest = after;
+        }
+        text + rest
+    }
 }
 
 /// Count and first place of one kind.
@@ -160,7 +178,7 @@ impl Notices {
         self.entries.keys().any(|k| k.severity() == Severity::Fault)
     }
 
-    /// Those of what whyslow could not read or had to leave out; what the tracer lost is in the recording itself.
+    /// The notices about data that whyslow could not read or left out, without those about what the tracer lost.
     pub fn missing(&self) -> Notices {
         let is_missing = |k: &Notice| k.severity() > Severity::Note && k.origin() == Origin::Found;
         let entries = self.entries.iter().filter(|(k, _)| is_missing(k)).map(|(k, e)| (*k, e.clone()));
@@ -172,9 +190,30 @@ impl Notices {
         let mut kinds: Vec<_> = self.entries.iter().collect();
         kinds.sort_by_key(|(k, _)| (std::cmp::Reverse(k.severity()), **k));
         let text = |(kind, e): (&Notice, &Entry)| {
-            let said = kind.sentence().replace("{n}", &e.count.to_string());
-            if e.first.is_empty() { said } else { format!("{said} (first: {})", e.first) }
+            let sentence = kind.sentence(e.count);
+            if e.first.is_empty() { sentence } else { format!("{sentence} (first: {})", e.first) }
         };
         kinds.into_iter().map(text).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sentences_agree_with_their_count() {
+        assert_eq!(Notice::Unfinished.sentence(1), "1 execution was still running when the trace or its thread ended");
+        assert_eq!(
+            Notice::Unfinished.sentence(12),
+            "12 executions were still running when the trace or their thread ended"
+        );
+        for notice in Notice::ALL {
+            for count in [1, 2] {
+                let sentence = notice.sentence(count);
+                assert!(sentence.contains(&count.to_string()), "{sentence}");
+                assert!(!sentence.contains(['{', '|', '}']), "{sentence}");
+            }
+        }
     }
 }

@@ -1,4 +1,4 @@
-//! Wait chains: the contexts of executions without their functions: who waited for whom, and for what.
+//! Wait chains: the contexts of executions without their functions, that is the waits and the threads waited for.
 //!
 //! ```text
 //! ledgerd                               its own running

@@ -15,7 +15,7 @@ crate::handle! {
     ContextId,
 }
 
-/// What a frame stands for.
+/// The kind of a frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum FrameKind {
     /// The process of the execution's own thread: the first frame of each tree.
@@ -30,7 +30,7 @@ pub enum FrameKind {
     KernelFunction,
     /// A system call, drawn `[futex]`.
     Call,
-    /// A wait, drawn `[block device]`; below it may stand the threads that caused it.
+    /// A wait, drawn `[block device]`; the threads that caused it may be below it.
     Wait(Spent),
     /// Another thread, drawn `thread journal`: the path went over to it, or it held the CPU or the disk. `Spent` is
     /// how the thread above waited for it (`Thread` or `Network`); below a `Wait` it repeats that wait's kind.
@@ -42,7 +42,7 @@ pub enum FrameKind {
 /// One frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Frame {
-    /// What it stands for.
+    /// The kind.
     pub kind: FrameKind,
     /// Its name, without brackets or prefix.
     pub name: NameId,

@@ -1,4 +1,4 @@
-//! What each thread on their critical paths contributed to executions, with its moment: the critical path as propagation
+//! Contributions of the threads on critical paths to executions, with their times: the critical path as propagation
 //! asks it. Beside the [`Model`], which has the same times by context and no moments.
 
 use super::Model;
@@ -15,7 +15,7 @@ use std::collections::BTreeMap;
 pub struct Contribution {
     /// The context.
     pub context: ContextId,
-    /// The thread, and whom it held up.
+    /// The thread and its victim.
     pub hop: HopId,
     /// From its first part to its last one; between them others may have contributed.
     pub span: Span,
@@ -26,7 +26,7 @@ pub struct Contribution {
 /// Those of all executions of a model.
 #[derive(Clone, Debug, Default)]
 pub struct Contributions {
-    /// Who held whom.
+    /// Holders and their victims.
     pub hops: Hops,
     /// The threads of `hops`.
     pub threads: BTreeMap<ThreadId, ThreadPlace>,
@@ -53,7 +53,7 @@ impl Contributions {
     pub fn on_paths(&self) -> BTreeMap<ThreadId, Vec<Span>> {
         let mut spans: BTreeMap<ThreadId, Vec<Span>> = BTreeMap::new();
         for contribution in self.rows.iter().flatten() {
-            // Whoever waits for another thread is on the path as well.
+            // A thread that waits for another is on the path as well.
             let mut at = self.hops.get(contribution.hop);
             while let Some(hop) = at {
                 spans.entry(hop.thread).or_default().push(contribution.span);
@@ -77,7 +77,7 @@ fn merge(spans: &mut Vec<Span>) {
     });
 }
 
-/// How much of `span` lies in these merged spans.
+/// Length of the part of `span` that these merged spans cover.
 pub fn overlap(merged: &[Span], span: Span) -> Ns {
     let first = merged.partition_point(|s| s.end <= span.start);
     let met = merged.get(first..).unwrap_or(&[]).iter().take_while(|s| s.start < span.end);

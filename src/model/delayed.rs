@@ -1,4 +1,5 @@
-//! Delayed executions as anomalies and propagation paths: who held them up, through whom, in which functions and when.
+//! Delayed executions as anomalies and propagation paths: the threads that delayed them, directly and through others, with
+//! functions and times.
 //!
 //! In: [`Delay`]s and the contributions of threads to the critical paths. Out: an [`Anomaly`] per delayed execution and a
 //! [`Path`] per delay, from the thread at the end of the wait chain to the execution's own thread. What one thread did
@@ -24,7 +25,7 @@ use foldhash::HashMap;
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
-/// What is asked.
+/// The request.
 pub(super) struct Delayed<'a> {
     pub(super) model: &'a Model,
     pub(super) contributions: &'a Contributions,
@@ -35,7 +36,7 @@ pub(super) struct Delayed<'a> {
     pub(super) sums: &'a HashMap<(u32, ContextId), u64>,
 }
 
-/// What they come to under some settings.
+/// The result under some settings.
 pub(super) struct Found {
     /// One per population.
     pub(super) patterns: Vec<Pattern>,
@@ -78,7 +79,7 @@ impl Delayed<'_> {
         Found { patterns, anomalies, paths }
     }
 
-    /// Where the stacks of one delay end above the source's function, the source's other delays tell it: the function in
+    /// If the stacks of one delay end above the source's function, the source's other delays supply it: the function in
     /// which, by them, most of its time was spent.
     fn settle_functions(&self, traced: &mut [Option<Traced>]) {
         let mut known: BTreeMap<ChainId, BTreeMap<NameId, (Ns, Vec<NameId>)>> = BTreeMap::new();
@@ -221,13 +222,13 @@ impl Delayed<'_> {
         Some((delay.chain, named, path))
     }
 
-    /// What began the delay: a step, and for an interrupt the step of the thread that it interrupted.
+    /// The begin of the delay: a step, and for an interrupt the step of the thread that it interrupted.
     fn source_steps(&self, delay: &Delay, way: &[HopId], held: &[&Contribution]) -> Option<(Vec<Step>, Named)> {
         let chain = self.reference.chains.get(delay.chain);
         let (hop, id, span) = (way.len().checked_sub(1)?, *way.last()?, hull(held)?);
         let population = *self.reference.population.get(delay.execution as usize)?;
         let size = self.reference.sizes.get(population as usize).copied().unwrap_or(1).max(1) as u64;
-        // What runs longer than usual is named by the functions that do.
+        // Code that runs longer than usual is named by its functions.
         let surplus = |c: &&Contribution| {
             let usual = self.sums.get(&(population, c.context)).copied().unwrap_or(0) / size;
             (c.context, c.ns.saturating_sub(usual))
@@ -308,7 +309,7 @@ fn hull(held: &[&Contribution]) -> Option<Span> {
     Some(Span::new(start, end))
 }
 
-/// What one thread did at one time delays whoever waits for it meanwhile: paths whose sources are equal but for their time and
+/// One activity of a thread delays all threads that wait for it meanwhile: paths whose sources are equal but for their time and
 /// overlap have one source. Then all are ordered by what their source causes.
 fn join_sources(paths: &mut Vec<Path>) {
     let name = |p: &Path| p.steps.first().map(|s| (s.stream, s.kind, s.function.clone(), s.what.clone()));

@@ -17,7 +17,7 @@ use std::cmp::Reverse;
 pub const FEWEST: usize = 10;
 /// Durations below this are clock granularity: they never make a limit.
 const SMALLEST: u64 = 1_000;
-/// A shorter delay is never told: interrupts and caches make such.
+/// A shorter delay is never reported: interrupts and caches cause such delays.
 const FLOOR: Ns = 20_000;
 /// A delay is at least one part in this many of what its execution usually takes, and of what is late in it altogether.
 const SHARE_OF_DURATION: Ns = 20;
@@ -32,7 +32,7 @@ struct Entry {
     whole: u64,
 }
 
-/// What a chain takes in the executions of a population that have it, ascending; in the others it takes nothing.
+/// Times of a chain in the executions of a population that have it, ascending; in the others it takes nothing.
 #[derive(Clone, Debug, Default)]
 struct Usual {
     own: Vec<u64>,
@@ -53,7 +53,7 @@ impl Distribution<'_> {
     }
 }
 
-/// What is usual under some settings.
+/// Usual values under some settings.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Bounds {
     /// The lower median of the reference group.
@@ -73,7 +73,7 @@ impl Bounds {
         let (max_ref, typical, lowest) = (values.at(k - 1), values.at((k - 1) / 2), values.at(0));
         let limit = match settings.limit {
             Limit::Quotient => {
-                // What always takes about as long is late before it takes s times as long.
+                // A chain of nearly constant length is late before it takes s times as long.
                 let quotient = settings.s * max_ref.max(SMALLEST) as f64;
                 let range = max_ref as f64 + settings.s * (max_ref - lowest).max(SMALLEST) as f64;
                 quotient.min(range)
@@ -101,18 +101,18 @@ fn robust_limit(values: Distribution<'_>) -> f64 {
     median as f64 + 5.0 * 1.4826 * *deviation as f64
 }
 
-/// What delayed an execution.
+/// A delay of an execution.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Delay {
     /// Position of the execution.
     pub execution: u32,
-    /// Where the chain ends.
+    /// The end of the chain.
     pub chain: ChainId,
-    /// All below the chain, of which no part stands out; else the time of the chain's last link itself.
+    /// All below the chain, if no part is unusual by itself; else the time of the chain's last link itself.
     pub whole: bool,
     /// Longer than usual by this.
     pub excess_ns: Ns,
-    /// What is usual.
+    /// The usual time.
     pub reference_ns: Ns,
 }
 
@@ -170,7 +170,7 @@ impl Reference {
         Reference { chains, population, sizes, entries, usual, noise_ns }
     }
 
-    /// What is usual for a chain in a population.
+    /// The usual time of a chain in a population.
     pub fn bounds(&self, population: u32, chain: ChainId, whole: bool, settings: &Settings) -> Bounds {
         let count = self.sizes.get(population as usize).copied().unwrap_or(0);
         let usual = self.usual.get(&(population, chain));
@@ -210,22 +210,22 @@ impl Reference {
                 entries.first().map_or(0, |root| self.bounds(*population, root.chain, true, settings).typical_ns);
             let floor = FLOOR.max(self.noise_ns).max(usual.min(duration) / SHARE_OF_DURATION);
             let mut delays: Vec<Delay> = Vec::new();
-            // What a chain leads to comes before it.
+            // The ends of a chain come before it.
             for entry in entries.iter().rev() {
-                let mut told = explained[entry.chain.index()];
+                let mut accounted = explained[entry.chain.index()];
                 let parts = [(entry.own, false), (entry.whole, true)];
                 let both = entry.whole > entry.own;
                 for (ns, whole) in parts.into_iter().filter(|(ns, whole)| *ns > 0 && (both || !whole)) {
                     let Some((excess_ns, reference_ns)) = late(entry.chain, whole, ns) else { continue };
-                    let left = if whole { excess_ns - told } else { excess_ns };
-                    if left >= floor && (!whole || told * 2 < excess_ns) {
+                    let left = if whole { excess_ns - accounted } else { excess_ns };
+                    if left >= floor && (!whole || accounted * 2 < excess_ns) {
                         delays.push(Delay { execution, chain: entry.chain, whole, excess_ns: left, reference_ns });
-                        told += left;
+                        accounted += left;
                     }
                 }
                 explained[entry.chain.index()] = 0;
                 if let Some(above) = self.chains.get(entry.chain).above {
-                    explained[above.index()] += told;
+                    explained[above.index()] += accounted;
                 }
             }
             let all: Ns = delays.iter().map(|d| d.excess_ns).sum();
@@ -287,7 +287,7 @@ mod tests {
 
     #[test]
     fn what_varies_is_no_delay_and_what_does_not_is_one_before_it_takes_twice_as_long() {
-        // 1.0 to 1.2 ms: a run of 1.9 ms lies far beyond that range.
+        // 1.0 to 1.2 ms: a run of 1.9 ms is far beyond that range.
         let (steady, [own, ..]) = model(99, |i| if i == 3 { 19 * MS / 10 } else { MS + i as u64 % 10 * MS / 45 });
         assert!(matches!(found(&steady)[..], [(3, context, false, _)] if context == own), "{:?}", found(&steady));
         // 0.1 to 1 ms: 1.5 ms does not.

@@ -148,7 +148,7 @@ pub struct Executions {
     pub own: Sparse,
     /// Time per context with its descendants.
     pub inclusive: Sparse,
-    /// Their spans, once somebody asks by time; nothing changes by then.
+    /// Their spans, computed on the first query by time; nothing changes afterwards.
     pub(super) segments: OnceLock<Segments>,
 }
 

@@ -1,4 +1,4 @@
-//! What traces are, told by metadata, index and packet headers: what `info` says of them and a database keeps.
+//! Facts about traces, from metadata, index and packet headers: `info` shows them and a database stores them.
 
 use crate::base::time::Ns;
 use crate::input::Source;
@@ -28,7 +28,7 @@ pub struct TraceFacts {
     pub event_types: u64,
 }
 
-/// What the tracer lost.
+/// Losses of the tracer.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Lost {
     /// Events.
@@ -44,7 +44,7 @@ pub struct Lost {
 pub struct HostQuality {
     /// Name of the host; empty where not recorded.
     pub host: String,
-    /// What was counted.
+    /// Counts.
     pub quality: Quality,
 }
 
@@ -53,7 +53,7 @@ pub struct HostQuality {
 pub struct Facts {
     /// Each of them, in the order in which they were given.
     pub traces: Vec<TraceFacts>,
-    /// What all together lost.
+    /// Losses of all traces together.
     pub lost: Lost,
 }
 

@@ -1,7 +1,7 @@
 //! Bins of a metric: the same for both groups, so that bars compare.
 //!
 //! Few distinct values (names, small counts) get a bin each; skewed numbers get bins of equal ratio, the rest bins
-//! of equal width. Edges are integers and half-open; every present value lies in exactly one bin. Cost O(N log N)
+//! of equal width. Edges are integers and half-open; every present value is in exactly one bin. Cost O(N log N)
 //! for the sorted values that it asks for.
 
 use super::metric::{ABSENT, Unit};
@@ -66,7 +66,7 @@ impl Bins {
         if value == ABSENT || self.is_empty() {
             return None;
         }
-        // Only the very last value of the type can lie on the end.
+        // Only the very last value of the type can be at the end.
         Some(self.edges.partition_point(|e| *e <= value).saturating_sub(1).min(self.len() - 1))
     }
 

@@ -1,10 +1,10 @@
-//! Where nothing delimits executions: the waits in which a thread waits for its next piece of work.
+//! Waits for work, where nothing delimits executions: the waits in which a thread waits for its next piece of work.
 //!
 //! A server's thread repeats a loop that begins with a wait: for a request, a message, a time. That wait is as long as
-//! nobody asks for anything, and says nothing of the program. In: what was mined from a kernel recording. Out: per thread
-//! the positions at which its outermost loop begins a turn: of the waits of a turn the one that takes longest, told from
+//! no requests arrive, and says nothing about the program. In: what was mined from a kernel recording. Out: per thread
+//! the positions at which its outermost loop begins an iteration: of the waits of an iteration the longest, distinguished from
 //! others in the same call by the call before it. A turn that ends with a call that the others do not make is known by the call behind.
-//! MPI ranks have none: nobody asks them. Cost: linear in the operations of threads with loops.
+//! MPI ranks have none: they receive no requests. Cost: linear in the operations of threads with loops.
 
 use crate::analysis::patterns::{Iterations, Mined, Treatment};
 use crate::base::names::NameId;
@@ -39,7 +39,7 @@ impl IdleWaits {
         self.0.get(stream as usize).map_or(&[], Vec::as_slice)
     }
 
-    /// What is to be made of an event that took too long.
+    /// Treatment of an event that took longer than usual.
     pub(super) fn treat(&self, stream: u32, kind: EventKind, event: u32) -> Treatment {
         let waits = kind.waits() || kind == EventKind::Wait;
         match waits && self.of(stream).binary_search(&(event / 2)).is_ok() {
@@ -64,7 +64,7 @@ fn begins_of(operations: &[Operation], turns: &Iterations) -> Vec<u32> {
     let longest = waited.into_iter().max_by_key(|(key, ns)| (*ns, Reverse(*key)));
     let Some(((before, call), _)) = longest else { return Vec::new() };
     let is_behind = |at: &usize| name(*at) == Some(call) && at.checked_sub(1).and_then(name) == Some(before);
-    // What usually comes next, and what a turn is made of.
+    // The usual next call, and the calls of an iteration.
     let mut next: HashMap<NameId, u32> = HashMap::default();
     for behind in (from..until).filter(is_behind).filter_map(|at| name(at + 1)) {
         *next.entry(behind).or_default() += 1;

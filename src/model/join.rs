@@ -2,7 +2,7 @@
 //!
 //! In: models of one task, each with the labels of its own traces. Out: one model of all executions in order of time, its
 //! contexts the union of theirs. Functions may be given other names on the way, so that what was renamed between two
-//! versions still lies on the same paths: contexts that become equal become one. Cost: linear in all of it, plus sorting.
+//! versions still is on the same paths: contexts that become equal become one. Cost: linear in all of it, plus sorting.
 //! Equal threads of two models stay two: they are of different recordings.
 
 use super::context::{ContextId, Frame, FrameKind};
@@ -18,7 +18,7 @@ use std::sync::Arc;
 /// New names of functions, by old ones.
 pub type Renamed = BTreeMap<String, String>;
 
-/// Where the handles of one model lead in the whole.
+/// The handles of one model in the whole.
 struct Part {
     model: Model,
     names: Vec<NameId>,

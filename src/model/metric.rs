@@ -4,7 +4,7 @@ use super::context::Spent;
 use crate::base::figure;
 use crate::base::quantity::{self, Units};
 
-/// What a number counts.
+/// The unit of a number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Unit {
     /// Nanoseconds.
@@ -43,6 +43,9 @@ impl Unit {
     }
 }
 
+/// The name for people of [`Spent::Preempted`], whose name in JSON is older; filters take both.
+pub const RUNNABLE: &str = "runnable";
+
 /// A metric by name (PRODUCT.md, `FILTER`).
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Metric {
@@ -64,7 +67,7 @@ pub enum Metric {
     BytesWritten,
     /// Threads on the critical path.
     Threads,
-    /// Time in which all threads of the machine stood still.
+    /// Time in which all threads of the machine were stopped.
     Paused,
     /// Mean running time of the executions that took turns with a long one on its CPU.
     Interleaved,
@@ -99,6 +102,9 @@ impl Metric {
         if let Some(counter) = name.strip_prefix("perf.") {
             return (!counter.is_empty()).then(|| Metric::Perf(counter.into()));
         }
+        if name == RUNNABLE {
+            return Some(Metric::Spent(Spent::Preempted));
+        }
         let spent = Spent::ALL.into_iter().map(Metric::Spent);
         Metric::known().into_iter().chain(spent).chain([Metric::Group]).find(|m| m.name() == name)
     }
@@ -125,7 +131,7 @@ impl Metric {
         }
     }
 
-    /// What it counts.
+    /// Its unit.
     pub fn unit(&self) -> Unit {
         match self {
             Metric::Duration | Metric::Start | Metric::Spent(_) | Metric::Other => Unit::Ns,
@@ -146,5 +152,5 @@ pub struct Column {
     pub values: Vec<i64>,
 }
 
-/// Stands for "no value" in a column.
+/// Marks "no value" in a column.
 pub const ABSENT: i64 = i64::MIN;

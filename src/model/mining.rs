@@ -1,4 +1,4 @@
-//! What anomalies are found in: what repeats in each thread or rank and, where a kernel recording has executions, who held
+//! Input of the search for anomalies: the repeated sequences of each thread or rank and, if a kernel recording has executions, the threads that held
 //! these up. Made once per recording; [`Mining::anomalies`] answers for any choice of q and s.
 
 use super::Model;
@@ -16,7 +16,7 @@ use crate::base::work::{Cancelled, Work};
 use crate::event::operation::EventKind;
 use foldhash::HashMap;
 
-/// What says that operations are missing.
+/// Notices that mean that operations are missing.
 const LOSSES: [Notice; 5] = [
     Notice::DiscardedEvents,
     Notice::DiscardedPackets,
@@ -32,7 +32,7 @@ pub struct Mining {
     pub mined: Mined,
     /// Executions, in kernel recordings that have some.
     pub served: Option<Served>,
-    /// What was odd about the events.
+    /// Notices about the events.
     pub notices: Notices,
     /// The recording's metadata declare system calls.
     pub declares_calls: bool,
@@ -51,7 +51,7 @@ impl Mining {
         self.served.as_ref().map(|served| &served.model)
     }
 
-    /// What took too long under these settings, and who is to blame.
+    /// Anomalies under these settings, and their causes.
     pub fn anomalies(&self, settings: &Settings, work: &Work) -> Result<Anomalies, Cancelled> {
         let lossy = LOSSES.iter().any(|notice| self.notices.count(*notice) > 0);
         let mut found = Anomalies::of(&self.mined, self.served.as_ref(), lossy, settings, work)?;
@@ -66,9 +66,9 @@ impl Mining {
 pub struct Served {
     /// The executions.
     pub model: Model,
-    /// Who contributed to them.
+    /// Threads that contributed to them.
     pub contributions: Contributions,
-    /// What their wait chains usually take.
+    /// Usual times of their wait chains.
     pub reference: Reference,
     /// Streams beyond those of the operations: threads that made no calls.
     pub(super) beyond: Vec<Stream>,
@@ -115,7 +115,7 @@ impl Served {
         Served { model, contributions, reference, beyond, streams, sums, on_paths }
     }
 
-    /// What is to be made of an event that took too long: what executions waited for is told with them; any other wait is
+    /// Treatment of an event that took longer than usual: delays of executions are reported with them; any other wait is
     /// one for work.
     pub(super) fn treat(&self, stream: u32, kind: EventKind, span: Span) -> Treatment {
         let on_paths = self.on_paths.get(stream as usize).map_or(&[][..], Vec::as_slice);

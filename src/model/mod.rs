@@ -1,4 +1,4 @@
-//! What survives the trace and can be compared or saved: threads, contexts, executions, metrics.
+//! The model: plain data that can be compared or saved without the trace: threads, contexts, executions, metrics.
 //!
 //! A [`Model`] is built once per analysis and then only read. It holds no reference to the trace, so that it can be
 //! written to a database file and opened without it.
@@ -70,7 +70,7 @@ pub struct TraceInfo {
 /// Why a task was chosen where the user named none.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Choice {
-    /// What it is and why it was taken, as the end of a sentence.
+    /// The task and the reason for choosing it, as the end of a sentence.
     pub why: String,
     /// Other tasks worth a look, at most two.
     pub others: Vec<String>,
@@ -80,7 +80,7 @@ pub struct Choice {
     pub by_trace: bool,
 }
 
-/// What survives the trace, for one task.
+/// The data of one task that is independent of the trace.
 #[derive(Clone, Debug, Default)]
 pub struct Model {
     /// All names used below.
@@ -91,7 +91,7 @@ pub struct Model {
     pub tasks: Arc<Vec<String>>,
     /// The task whose executions these are.
     pub task: usize,
-    /// Why it is this one, where nobody named it and it was not found in the events' names.
+    /// The reason for this task, if the user named none and the events' names did not show it.
     pub choice: Option<Choice>,
     /// Threads by [`WhoId`].
     pub who: Vec<Who>,
@@ -103,7 +103,7 @@ pub struct Model {
     pub moments: BTreeMap<execution::ExecutionId, Vec<(context::ContextId, u64)>>,
     /// How far the events of each host with a kernel trace agree, in the order of the recording's hosts.
     pub quality: Vec<facts::HostQuality>,
-    /// What is lost, unknown, unsure.
+    /// Losses, unknowns, caveats.
     pub notices: Notices,
     /// Time to subtract so that the first event of the recording is at zero, for people.
     pub origin: Ns,

@@ -1,4 +1,4 @@
-//! What a thread on a critical path did: the function and the system call that contexts name.
+//! Activity of a thread on a critical path: the function and the system call that contexts name.
 //!
 //! In: contexts with the time spent in them, and the position of a thread among those they lead through. Out: the deepest
 //! function that covers most of that time, where functions are known, its callers, and the system call. Linear in the contexts
@@ -13,7 +13,7 @@ use std::collections::{BTreeMap, BTreeSet};
 /// Contexts asked for the name of a function.
 const CANDIDATES: usize = 16;
 
-/// What a thread did.
+/// Activity of a thread.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Named {
     /// The deepest function that covers 80 % (else half) of the time whose function is known.
@@ -22,12 +22,12 @@ pub(super) struct Named {
     pub(super) call: Option<NameId>,
     /// For most of the time it is not known what the function called: the thread may have been deeper.
     pub(super) is_open: bool,
-    /// What called the function, from the outermost.
+    /// Callers of the function, from the outermost.
     pub(super) callers: Vec<NameId>,
 }
 
 impl Named {
-    /// What the thread at the position `hop` of the way did in these contexts.
+    /// Activity of the thread at position `hop` of the path in these contexts.
     pub(super) fn of(model: &Model, leaves: &[(ContextId, u64)], hop: usize) -> Named {
         let mut leaves: Vec<Leaf> =
             leaves.iter().map(|(context, ns)| Leaf { frames: frames(model, *context, hop), ns: *ns }).collect();

@@ -27,7 +27,7 @@ use std::cmp::Reverse;
 pub struct Stream {
     /// Its name.
     pub name: String,
-    /// What people call it, where that is not its name: `rank 2`, `rank 2 thread 1`.
+    /// The label shown, if it is not the name: `rank 2`, `rank 2 thread 1`.
     pub label: String,
     /// MPI rank of its process, where it has one.
     pub rank: Option<u32>,
@@ -67,7 +67,7 @@ pub struct Pattern {
 pub struct Responsible {
     /// `MPI_Recv`, or `after MPI_Recv` for a gap.
     pub what: String,
-    /// What it is.
+    /// The event.
     pub kind: EventKind,
     /// When, on the stream's own clock.
     pub local: Span,
@@ -121,7 +121,7 @@ pub struct Anomaly {
 }
 
 impl Anomaly {
-    /// It took another route than the others, and nothing else in it is told.
+    /// Its calls differ from the other occurrences, and it has no other anomaly.
     pub fn only_differs(&self) -> bool {
         !self.responsible.is_empty() && self.responsible.iter().all(|r| r.route.is_some())
     }
@@ -142,7 +142,7 @@ pub struct Summary {
     pub sources: u64,
     /// Messages on the longest path.
     pub longest_path: u64,
-    /// Causes that would lie after their effects: left out.
+    /// Causes that would come after their effects: left out.
     pub violations: u64,
 }
 
@@ -175,13 +175,13 @@ pub struct Anomalies {
     pub sources: Vec<Source>,
     /// The ranks around each of the first sources over time, in an MPI run; by number of the source.
     pub around: Vec<Named>,
-    /// Waits that took too long for nobody who is recorded as late: neither source nor victim of any path.
+    /// Waits without a known cause: neither source nor victim of any path.
     pub unexplained: Vec<Unexplained>,
-    /// What was looked at.
+    /// Extent of the analysis.
     pub examined: Examined,
 }
 
-/// What was looked at: where nothing was found, it is told of this much.
+/// Extent of the analysis: reported where nothing was found.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Examined {
     /// Threads or ranks.
@@ -236,7 +236,7 @@ impl Anomalies {
                     delayed.anomalies.into_iter().map(|a| Anomaly { pattern: a.pattern.map(|p| first + p), ..a });
                 anomalies.splice(0..0, of_executions);
             }
-            // Where events were lost nobody knows the routes.
+            // Routes are unknown where events were lost.
             (None, Some(idle)) if !lossy => {
                 let detours = routes::of_turns(mined, idle, settings, &work.cancel);
                 routes::add(detours, &mut anomalies, &mut found.paths);
@@ -291,7 +291,7 @@ impl Examined {
     }
 }
 
-/// What repeats in each stream: the patterns, their occurrences that took too long, and how that spread.
+/// Repeated sequences of each stream: the patterns, their abnormal occurrences, and the propagation of delays.
 fn repeated(
     mined: &Mined,
     lateness: &Lateness,

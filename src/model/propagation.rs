@@ -10,7 +10,7 @@ use crate::base::time::{Ns, Span};
 use crate::event::operation::{EventKind, Place, Via};
 use std::cmp::Reverse;
 
-/// A source that is the system's noise and not the program's work, as far as the recording tells.
+/// A source that is system noise and not the program's work, as far as the recording shows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Noise {
     /// It took far longer where the program has nothing to do: interrupted or preempted there.
@@ -41,7 +41,7 @@ pub struct Step {
     pub stream: u32,
     /// `MPI_Recv`, or `after MPI_Recv` for a gap.
     pub what: String,
-    /// What it is.
+    /// The event.
     pub kind: EventKind,
     /// When.
     pub span: Span,
@@ -53,7 +53,7 @@ pub struct Step {
     pub excess_ns: Ns,
     /// How long it takes in the reference.
     pub reference_ns: Ns,
-    /// What carried the delay here from the step before; `None` for the first.
+    /// The carrier of the delay from the step before; `None` for the first.
     pub via: Option<Via>,
     /// Of a source: it is noise.
     pub noise: Option<Noise>,
@@ -71,9 +71,9 @@ pub struct Path {
     pub execution: Option<u32>,
     /// Name of the source's thread as contexts show it (`worker-*` for a pool); empty outside of executions.
     pub origin: String,
-    /// The source's function as its other delays tell it, where stacks do not tell it of this one.
+    /// The source's function from its other delays, if the stacks of this one do not show it.
     pub function: Option<String>,
-    /// What the source was too long by.
+    /// Excess of the source over its usual time.
     pub excess_ns: Ns,
     /// The delay that the source caused in all its victims, on all its paths.
     pub affected_ns: Ns,
@@ -83,7 +83,7 @@ pub struct Path {
     pub steps: Vec<Step>,
 }
 
-/// What [`paths`] finds.
+/// Result of [`paths`].
 #[derive(Clone, Debug, Default)]
 pub(super) struct Found {
     /// Ordered by what they cause.
@@ -98,12 +98,12 @@ pub(super) struct Found {
     pub(super) longest: u64,
 }
 
-/// Steps in all paths together; beyond them only sources are counted. Far more than anybody reads, far less than a
+/// Steps in all paths together; beyond them only sources are counted. Far more than one reads, far less than a
 /// forest of a million nodes could ask for.
 const MOST_STEPS: usize = 100_000;
 
 impl Found {
-    /// What executions did not wait for stands behind the paths of those that were delayed; `anomalies` come before
+    /// Delays outside executions come after the paths of delayed executions; `anomalies` come before
     /// its own.
     pub(super) fn put_behind(&mut self, before: Vec<Path>, anomalies: usize) {
         let sources = before.last().map_or(0, |p| p.source + 1);
@@ -130,7 +130,7 @@ struct Source {
 /// The forest as paths. `numbers` gives the position in `Anomalies::anomalies` of each late occurrence.
 ///
 /// Every source with victims is a path for each of its last victims. A source without victims is a path of one step,
-/// unless it is a wait: a wait that nothing explains is nobody's cause (EZTrace loses receives in C programs).
+/// unless it is a wait: a wait without a known cause is no root cause (EZTrace loses receives in C programs).
 pub(super) fn paths(mined: &Mined, lateness: &Lateness, numbers: &[u32]) -> Found {
     let spread = &lateness.spread;
     let n = spread.nodes.len();
@@ -138,7 +138,7 @@ pub(super) fn paths(mined: &Mined, lateness: &Lateness, numbers: &[u32]) -> Foun
     let order: Vec<usize> = spread.order.iter().map(|at| *at as usize).collect();
     let cause = |at: usize| spread.causes[at].map(|cause| cause.node as usize);
     let mut depth = vec![0_u64; n];
-    // What of the source's own excess reaches a node: a wait that grows on the way has another cause besides.
+    // The part of the source's own excess that reaches a node: a wait that grows on the way has another cause besides.
     let mut carried: Vec<Ns> = spread.nodes.iter().map(|node| node.excess).collect();
     let mut children: Vec<Vec<usize>> = vec![Vec::new(); n];
     for at in &order {
@@ -204,15 +204,15 @@ fn leaves(children: &[Vec<usize>], root: usize) -> Vec<usize> {
     found
 }
 
-/// Calls that wait for nobody take less than this, unless they work.
+/// Calls that do not wait take less than this, unless they work.
 const CALL: Ns = 100_000;
 /// Calls that follow each other within this have no work of the program between them.
 const PAUSE: Ns = 10_000;
-/// The system takes a thread away for less than this; a longer delay is somebody's doing.
+/// The system preempts a thread for less than this; a longer delay has a cause in the program.
 const LONGEST_NOISE: Ns = 100_000_000;
 
-/// Whether a source is the system's noise. MPI archives tell nothing of the scheduler, so lengths have to.
-/// Noise is what nobody did: a function of the program that took long, and a step that no other step is like, are somebody's doing.
+/// Whether a source is system noise. MPI archives have no scheduler events, so lengths decide.
+/// A function of the program that took long, and a step unlike all others, are the program's own and no noise.
 pub(super) fn noise(
     mined: &Mined,
     node: &Node,
@@ -239,10 +239,10 @@ pub(super) fn noise(
             if trigger.via == Via::Barrier {
                 return None;
             }
-            // The part of the wait that the sender could have spared is less than half of what was too much.
+            // The part of the wait that the sender could have spared is less than half of the excess.
             (trigger.sent - node.span.start - reference < node.excess / 2).then_some(Noise::Delivery)
         }
-        // Whoever held it was late; nobody can be late for the transfer.
+        // The rank that held it was late; no rank can be late for the transfer.
         EventKind::Send => None,
     }
 }

@@ -1,7 +1,7 @@
-//! Data quality by question: for what share of the time this recording knows the answer, and what would have told it.
+//! Data quality by question: the share of the time for which this recording has the answer, and how to record the rest.
 //!
 //! In: a model. Out: for each question of a user the time that it is asked of and the time of which the answer is known, over all
-//! executions of the task. A share says nothing of whether the answers are right: contradictions and losses are told by
+//! executions of the task. A share does not mean that the answers are right: contradictions and losses are reported by
 //! notices. Cost: linear in the executions' sparse lists and in the contexts times their depth. PRODUCT.md, `info`.
 
 use super::Model;
@@ -16,7 +16,7 @@ pub struct Answered {
     pub known_ns: u64,
     /// Nanoseconds of which it is asked.
     pub of_ns: u64,
-    /// What would have recorded the rest.
+    /// Option that records the rest.
     pub remedy: &'static str,
 }
 
@@ -27,10 +27,10 @@ impl Answered {
     }
 }
 
-/// What the frames of a context say.
+/// Knowledge in the frames of a context.
 #[derive(Clone, Copy, Default)]
-struct Told {
-    /// The thread at its end ran or waited: nobody knows.
+struct Evidence {
+    /// Whether the thread at its end ran or waited is unknown.
     unknown_state: bool,
     /// A wait on the way whose end was not recorded.
     unknown_wait: bool,
@@ -40,23 +40,23 @@ struct Told {
     function: bool,
 }
 
-fn told(model: &Model, context: ContextId) -> Told {
-    let mut told = Told::default();
+fn evidence(model: &Model, context: ContextId) -> Evidence {
+    let mut found = Evidence::default();
     let mut own = true;
     for frame in model.contexts.path(context).into_iter().map(|c| model.contexts.frame(c)) {
         match frame.kind {
-            FrameKind::Wait(Spent::UnknownState) => told.unknown_state = true,
-            FrameKind::Wait(Spent::UnknownWait) => (told.unknown_wait, own) = (true, false),
+            FrameKind::Wait(Spent::UnknownState) => found.unknown_state = true,
+            FrameKind::Wait(Spent::UnknownWait) => (found.unknown_wait, own) = (true, false),
             FrameKind::Wait(_) => own = false,
-            FrameKind::Thread(_) => (told.thread, own) = (true, false),
-            FrameKind::Function | FrameKind::Inlined => told.function |= own,
+            FrameKind::Thread(_) => (found.thread, own) = (true, false),
+            FrameKind::Function | FrameKind::Inlined => found.function |= own,
             _ => {}
         }
     }
-    told
+    found
 }
 
-/// The four questions of everyone who asks why something took long, in their order.
+/// The four questions behind "why did it take long", in order.
 pub fn questions(model: &Model) -> [Answered; 4] {
     let mut sums = vec![0_u64; model.contexts.len()];
     for i in 0..model.executions.len() {
@@ -74,18 +74,18 @@ pub fn questions(model: &Model) -> [Answered; 4] {
     );
     for (at, ns) in sums.into_iter().enumerate().filter(|(_, ns)| *ns > 0) {
         let context = ContextId::at(at);
-        let (told, spent) = (told(model, context), model.contexts.spent(context));
+        let (found, spent) = (evidence(model, context), model.contexts.spent(context));
         let count = |answered: &mut Answered, known: bool| {
             answered.of_ns += ns;
             answered.known_ns += if known { ns } else { 0 };
         };
-        count(&mut ran, !told.unknown_state);
-        count(&mut place, told.function);
+        count(&mut ran, !found.unknown_state);
+        count(&mut place, found.function);
         if matches!(spent, Spent::Thread | Spent::Network | Spent::UnknownWait | Spent::Ipi) {
-            count(&mut woke, told.thread && !told.unknown_wait);
+            count(&mut woke, found.thread && !found.unknown_wait);
         }
         if !matches!(spent, Spent::Cpu | Spent::Preempted | Spent::Interrupted | Spent::UnknownState) {
-            count(&mut why, !told.unknown_wait && !told.unknown_state);
+            count(&mut why, !found.unknown_wait && !found.unknown_state);
         }
     }
     [ran, woke, why, place]

@@ -24,7 +24,7 @@ use std::collections::BTreeMap;
 /// Operations that are named one by one.
 const NAMED: usize = 3;
 
-/// A difference, ready to be told.
+/// A difference, ready to be reported.
 #[derive(Clone, Debug)]
 pub(super) struct Detour {
     /// The execution, where there are some, and its population.
@@ -39,7 +39,7 @@ pub(super) struct Detour {
     step: Step,
 }
 
-/// Those of executions, on their own threads. Of executions during which events were lost nobody knows the route.
+/// Those of executions, on their own threads. If events were lost during an execution its route is unknown.
 pub(super) fn of_executions(mined: &Mined, served: &Served, settings: &Settings, cancel: &Cancel) -> Vec<Detour> {
     let (operations, executions) = (&mined.operations, &served.model.executions);
     let mut numbers = Vec::new();
@@ -187,7 +187,7 @@ pub(super) fn add(detours: Vec<Detour>, anomalies: &mut Vec<Anomaly>, paths: &mu
     if detours.is_empty() {
         return;
     }
-    let told = Told::new(anomalies, paths);
+    let known = KnownSteps::new(anomalies, paths);
     // By execution, or by stream and beginning: the anomaly.
     let mut known: BTreeMap<(Option<u32>, u32, Ns), u32> = BTreeMap::new();
     for (at, anomaly) in (0_u32..).zip(&*anomalies).filter(|(_, a)| a.execution.is_some()) {
@@ -196,7 +196,7 @@ pub(super) fn add(detours: Vec<Detour>, anomalies: &mut Vec<Anomaly>, paths: &mu
     let mut source = paths.last().map_or(0, |p| p.source + 1);
     for Detour { execution, turn, origin, factor, mut step } in detours {
         let number = execution.map(|(execution, _)| execution);
-        let covering = told.covering(number, &step, paths);
+        let covering = known.covering(number, &step, paths);
         if let Some((path, at)) = covering.same {
             mark(anomalies, paths, path, at, &step);
             continue;
@@ -231,7 +231,7 @@ pub(super) fn add(detours: Vec<Detour>, anomalies: &mut Vec<Anomaly>, paths: &mu
             origin,
             function: None,
             excess_ns: step.excess_ns,
-            // Nobody but an execution is known to have waited for it.
+            // Only an execution is known to have waited for it.
             affected_ns: if number.is_some() { cost } else { 0 },
             messages: 0,
             steps: vec![step],
@@ -259,9 +259,9 @@ type StepAt = (usize, usize);
 type Where = (Option<u32>, u32);
 
 /// The steps of what took too long, by where they are.
-struct Told(HashMap<Where, Vec<StepAt>>);
+struct KnownSteps(HashMap<Where, Vec<StepAt>>);
 
-/// What of it covers a difference.
+/// The part of it that covers a difference.
 #[derive(Default)]
 struct Covering {
     /// A step that is the difference itself.
@@ -270,8 +270,8 @@ struct Covering {
     any: bool,
 }
 
-impl Told {
-    fn new(anomalies: &[Anomaly], paths: &[Path]) -> Told {
+impl KnownSteps {
+    fn new(anomalies: &[Anomaly], paths: &[Path]) -> KnownSteps {
         let is_judged = |step: &Step| anomalies.get(step.anomaly as usize).is_some_and(|a| !a.idle);
         let mut steps: HashMap<Where, Vec<StepAt>> = HashMap::default();
         for (at, path) in paths.iter().enumerate() {
@@ -279,7 +279,7 @@ impl Told {
                 steps.entry((path.execution, step.stream)).or_default().push((at, position));
             }
         }
-        Told(steps)
+        KnownSteps(steps)
     }
 
     fn covering(&self, execution: Option<u32>, differing: &Step, paths: &[Path]) -> Covering {

@@ -54,7 +54,7 @@ impl Axis {
         }
     }
 
-    /// Positions of the executions whose value lies in the half-open range; all for none.
+    /// Positions of the executions whose value is in the half-open range; all for none.
     fn positions(&self, range: Option<(i64, i64)>) -> (usize, usize) {
         let Some((from, to)) = range else { return (0, self.order.len()) };
         let below = |v: i64| self.order.partition_point(|i| self.values[*i as usize] < v);

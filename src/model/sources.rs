@@ -1,7 +1,7 @@
 //! The sources of delays as a table: what one thread did in one function, or a rank in one phase, again and again is one row.
 //!
 //! In: the paths and anomalies found. Out: [`Source`]s, those that caused most first. Every delay is in one row: paths of one
-//! source count it once. Waits for work stand behind and count for nothing. Cost: a sort of the paths.
+//! source count it once. Waits for work come last and count for nothing. Cost: a sort of the paths.
 
 use super::pattern::Anomalies;
 use super::propagation::{Noise, Path, Step};
@@ -18,7 +18,7 @@ pub struct Occurrence {
     pub anomaly: u32,
     /// Position of its first path; `None` for a wait for work, which is on no path.
     pub path: Option<u32>,
-    /// Its paths, which stand together.
+    /// Its paths, which are adjacent.
     pub paths: u32,
     /// When.
     pub span: Span,
@@ -53,11 +53,11 @@ pub struct Source {
     pub process: String,
     /// Its call, or what it did.
     pub what: String,
-    /// What that was.
+    /// Its activity.
     pub kind: EventKind,
     /// The function, where stacks were recorded.
     pub function: Option<String>,
-    /// What carried the delay, from the source to the last victim.
+    /// Carriers of the delay, from the source to the last victim.
     pub via: Vec<Via>,
     /// Name of the last victim and its function, where it is another.
     pub victim: Option<(String, Option<String>)>,
@@ -90,7 +90,7 @@ impl Source {
     }
 }
 
-/// What makes occurrences one row.
+/// Key: occurrences with the same key are one row.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 struct Key {
     idle: bool,

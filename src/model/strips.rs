@@ -27,7 +27,7 @@ pub struct Row {
 /// Rows over a window.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Named {
-    /// What the cells share out.
+    /// The window that the cells divide.
     pub window: Span,
     /// From top to bottom.
     pub rows: Vec<Row>,

@@ -1,4 +1,4 @@
-//! Waits that took too long although nobody that was recorded is late: they have no source, and nobody waited for them.
+//! Waits that took longer than usual without a known cause: they have no source, and no thread waited for them.
 //!
 //! In: the forest of delays. Out: [`Unexplained`] rows, one per stream, call and region around it, longest together first.
 //! Cost: linear in the forest, and a sort of the rows.

@@ -9,10 +9,10 @@ use crate::base::names::NameId;
 use crate::base::time::{Ns, Span};
 use crate::event::operation::{NO_PATH, Operations};
 
-/// Who did something, and where.
+/// A thread or rank with its function.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Doer {
-    /// What people call it: `rank 2`, `rank 2 thread 1`.
+    /// The label shown: `rank 2`, `rank 2 thread 1`.
     pub label: String,
     /// MPI rank of its process, where it has one.
     pub rank: Option<u32>,
@@ -27,11 +27,11 @@ pub struct Doer {
 /// Waits of one kind at one place.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Row {
-    /// Who waits, and in which call.
+    /// The waiting rank, and its call.
     pub at: Doer,
     /// How often.
     pub waits: u64,
-    /// Who came late, most first.
+    /// The late ranks, most delay first.
     pub causes: Vec<Doer>,
 }
 
@@ -50,12 +50,12 @@ pub struct State {
     pub rows: Vec<Row>,
 }
 
-/// Who all others wait for although nothing is unusual.
+/// A rank that all others wait for although nothing is unusual.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Imbalance {
-    /// Who, doing what, and how long it took.
+    /// The rank, its function and the time.
     pub at: Doer,
-    /// What the mean of all ranks takes there.
+    /// Mean time of all ranks there.
     pub mean_ns: Ns,
     /// Waiting that it causes.
     pub cost_ns: Ns,
@@ -87,11 +87,11 @@ pub struct Waiting {
     pub window: Span,
     /// Time of all ranks and threads together.
     pub whole_ns: Ns,
-    /// Waiting that somebody was late for.
+    /// Waiting for late ranks.
     pub waited_ns: Ns,
     /// By kind, longest first.
     pub states: Vec<State>,
-    /// Who causes waiting, most first.
+    /// Causes of waiting, largest first.
     pub costs: Vec<Doer>,
     /// Steady imbalance and serialisation, by cost.
     pub imbalances: Vec<Imbalance>,
@@ -153,11 +153,11 @@ impl Waiting {
         let first = self.imbalances.first()?;
         let (label, function) = (&first.at.label, &first.at.function);
         let more = match first.mean_ns {
-            0 => "which no other does".to_owned(),
+            0 => "which no other rank does".to_owned(),
             mean => format!("{:.2} times the mean of all ranks", first.at.ns as f64 / mean as f64),
         };
         Some(format!(
-            "Others wait for {label}: {function} took it {}, {more}; that causes {} of the {} that all wait ({}).",
+            "Others wait for {label}: it spent {} in {function}, {more}; this causes {} of the {} of all waiting ({}).",
             figure::duration(first.at.ns),
             figure::duration(first.cost_ns),
             figure::duration(self.waited_ns),

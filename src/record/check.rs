@@ -1,4 +1,4 @@
-//! What `record --check` prints: which recorders can be used, and what a recording would know.
+//! Output of `record --check`: the recorders that can be used, and the questions that a recording would answer.
 
 use super::host::Host;
 use super::plan::obstacle;
@@ -19,24 +19,24 @@ pub fn report(host: &Host) -> (String, bool) {
             Some(why) => format!("no: {why}"),
             None if chosen.is_none() => {
                 chosen = Some(recorder);
-                "yes, and `whyslow record` takes it".to_owned()
+                "yes, used by `whyslow record`".to_owned()
             }
             None => "yes".to_owned(),
         };
         let _ = writeln!(text, "  {:<17} {state}", format!("{}{version}", recorder.name()));
     }
     let Some(chosen) = chosen else {
-        text.push_str("nothing can record here; each line says what would change that\n");
+        text.push_str("no recorder can be used; each line above says what is missing\n");
         return (text, false);
     };
-    let _ = writeln!(text, "what a recording by {} will know", chosen.name());
+    let _ = writeln!(text, "questions that a recording by {} will answer", chosen.name());
     let mut row = |question: &str, known: bool, why: &str| {
         let mark = if known { "yes".to_owned() } else { format!("no: {why}") };
         let _ = writeln!(text, "  {question:<28} {mark}");
     };
     for topic in &TOPICS {
         let known = topic.events.iter().any(|event| host.has(event));
-        row(topic.question, known, &format!("this kernel has no {}; {}", topic.events[0], topic.without));
+        row(topic.question, known, &format!("this kernel has no {}: {}", topic.events[0], topic.without));
     }
     let stacks = chosen != Recorder::TraceCmd;
     row("in which function", stacks, "trace-cmd records no user stacks with switches; install perf");
@@ -45,7 +45,7 @@ pub fn report(host: &Host) -> (String, bool) {
     row("names of kernel functions", named, hidden);
     let user = chosen == Recorder::Lttng;
     let probes =
-        format!("name functions that begin and end executions by {}", shell::Line::new(["--uprobe", "FUNCTION"]));
+        format!("for functions that begin and end executions use {}", shell::Line::new(["--uprobe", "FUNCTION"]));
     row("user-space tracepoints", user, &format!("only LTTng records them; {probes}"));
     (text, true)
 }

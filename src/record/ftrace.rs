@@ -1,7 +1,7 @@
-//! How trace-cmd is told what to record.
+//! The command lines of trace-cmd.
 //!
 //! It records the kernel's stack with switches, by a trigger of that event alone. User stacks it could only record with every
-//! event, which costs more than it tells: functions of programs stay unknown, and a note says so.
+//! event, which costs more than it is worth: functions of programs stay unknown, and a note says so.
 
 use super::Recorder;
 use super::plan::{Lines, Order, filter, shown};
@@ -30,7 +30,7 @@ pub(super) fn lines(order: &Order<'_>) -> Lines {
         line = line.with(["-e", order.name.as_str()]);
     }
     let notes =
-        vec!["functions of programs will be unknown: trace-cmd has no user stacks for switches alone".to_owned()];
+        vec!["functions of programs will be unknown: trace-cmd cannot record user stacks for switches only".to_owned()];
     let (prepare, record, finish) = match overwrite {
         true => {
             let extract = trace_cmd(&["extract", "-o"]).with([shown(&trace)]);

@@ -1,4 +1,4 @@
-//! How a recording grows: bytes, and events and losses where the file tells them before it is finished.
+//! How a recording grows: bytes, and events and losses if the file shows them before it is finished.
 //!
 //! A perf.data is walked by the headers of its records from where the last look ended (perf's
 //! `perf.data-file-format.txt`): 8 bytes a record, so a look costs what was written since. Of the other recorders the sizes of
@@ -8,12 +8,12 @@ use std::fs::File;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 
-/// What was recorded so far.
+/// Progress of the recording.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Grown {
     /// Bytes written.
     pub bytes: u64,
-    /// Events; none where the files do not tell yet.
+    /// Events; `None` while the files do not show them.
     pub events: Option<u64>,
     /// Events that the recorder says it lost; none likewise.
     pub lost: Option<u64>,
@@ -79,7 +79,7 @@ impl PerfData {
             let Some(record) = bytes.get(at..at + size) else { break };
             match kind {
                 SAMPLE => self.grown.events = self.grown.events.map(|n| n + 1),
-                // Behind the id of the event stands how many were lost.
+                // The number of lost events follows the event's id.
                 LOST => {
                     let lost = record.get(16..24).map_or(0, self::word);
                     self.grown.lost = self.grown.lost.map(|n| n.saturating_add(lost));

@@ -1,8 +1,8 @@
-//! What a machine has for recording, and what it allows.
+//! The recorders that a machine has, and the permissions to use them.
 //!
 //! In: a root folder (`/`; a made-up one in tests) and the folders that programs are looked for in. Out: [`Host`], which
 //! nothing changes any more. Small files below `/proc`, `/sys`, `/etc` and `/lib/modules` are read, and each recorder is asked for
-//! its version. One file is written, with the value that it has: nothing else tells whether tracing may be switched on.
+//! its version. One file is written, with the value that it has: there is no other way to find out whether tracing may be switched on.
 
 use super::Recorder;
 use super::shell::Line;
@@ -15,19 +15,19 @@ use std::process::{Command, Stdio};
 const SYS_ADMIN: u64 = 1 << 21;
 const PERFMON: u64 = 1 << 38;
 
-/// Where the kernel's tracing files are mounted, the newer place first.
+/// Mount points of the kernel's tracing files, the newer one first.
 const TRACEFS: [&str; 2] = ["sys/kernel/tracing", "sys/kernel/debug/tracing"];
 
 /// A program that records.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Tool {
-    /// What it is called by: its name where `$PATH` leads to it.
+    /// Command: its name if it is found in `$PATH`.
     pub path: PathBuf,
-    /// The numbers of its version: `[6, 1, 192]`; none where it does not tell.
+    /// The numbers of its version: `[6, 1, 192]`; none if it does not print it.
     pub version: Vec<u32>,
 }
 
-/// What a machine has and allows.
+/// Recorders and permissions of a machine.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Host {
     /// The effective user is root.
@@ -46,7 +46,7 @@ pub struct Host {
     pub ftrace: bool,
     /// Addresses of kernel functions can be read.
     pub kernel_symbols: bool,
-    /// LTTng's kernel tracer is loaded, or lies where `modprobe` finds it.
+    /// LTTng's kernel tracer is loaded, or `modprobe` can find it.
     pub lttng_modules: bool,
     /// Cores.
     pub cpus: u32,
@@ -61,7 +61,7 @@ pub struct Host {
 }
 
 impl Host {
-    /// Look at the machine whose files lie below `root`, with programs in the folders of `path` (`$PATH`).
+    /// Look at the machine whose files are below `root`, with programs in the folders of `path` (`$PATH`).
     pub fn look(root: &Path, path: &OsStr) -> Host {
         let text = |name: &str| std::fs::read_to_string(root.join(name)).ok();
         let release = text("proc/sys/kernel/osrelease").unwrap_or_default().trim().to_owned();
@@ -106,7 +106,7 @@ impl Host {
         Line::new([known.unwrap_or_else(|| recorder.name().to_owned())])
     }
 
-    /// True where the kernel has an event, or where nobody can tell.
+    /// True if the kernel has an event, or if that is unknown.
     pub fn has(&self, event: &str) -> bool {
         self.events.as_ref().is_none_or(|events| events.contains(event))
     }
@@ -153,7 +153,7 @@ fn has_addresses(file: &Path) -> bool {
 }
 
 /// True where a switch of the kernel takes the value that it has. In a container or a confined machine the file looks
-/// writable to root and is not, so only writing tells; the value stays as it is.
+/// writable to root and is not, so only writing shows it; the value stays as it is.
 fn switchable(file: &Path) -> bool {
     std::fs::read(file).is_ok_and(|value| {
         std::fs::OpenOptions::new()
@@ -163,7 +163,7 @@ fn switchable(file: &Path) -> bool {
     })
 }
 
-/// True where LTTng's kernel tracer lies among the modules of a release.
+/// True if LTTng's kernel tracer is among the modules of a release.
 fn has_tracer(modules: &Path) -> bool {
     // `modules.dep` lists every module that `modprobe` can load.
     let list = std::fs::read_to_string(modules.join("modules.dep")).unwrap_or_default();

@@ -1,6 +1,6 @@
-//! How LTTng is told what to record.
+//! The command lines of LTTng.
 //!
-//! Call stacks are in a channel of their own, so that their size does not push other events out: those of switches tell in
+//! Call stacks are in a channel of their own, so that their size does not push other events out: those of switches show in
 //! which function a thread stopped, those of the timer what it computes. User space records what programs bring along.
 
 use super::Recorder;

@@ -3,7 +3,7 @@
 //! ```text
 //! host.rs (what is there) + Wishes -> plan.rs (recorder, command lines, reasons) -> watch.rs (run, progress, end)
 //! ```
-//! The recorders do the work; this folder knows which events answer which question (`topic.rs`), how each recorder is told so
+//! The recorders do the work; this folder knows which events answer which question (`topic.rs`), how each recorder is invoked
 //! (`perf.rs`, `ftrace.rs`, `lttng.rs`) and how it ends. A plan is one shell script: `--dry-run` prints it, `watch.rs` runs it in
 //! a process group of its own and ends it by closing its standard input. So the script cleans up behind itself however
 //! this program ends, `kill -9` included: no session, probe or recorder is left behind.
@@ -55,7 +55,7 @@ impl Recorder {
     }
 }
 
-/// What is to be recorded, as options of the command line.
+/// Contents of the recording, as options of the command line.
 #[derive(Args, Clone, Debug, Default)]
 pub struct Wishes {
     /// The folder to write (default: whyslow-recording, or the first free whyslow-recording-N)

@@ -16,20 +16,20 @@ const BYTES_PER_SECOND: u64 = 4 << 20;
 /// Bytes of buffer per CPU where nothing else is asked for.
 const BUFFER: u64 = 16 << 20;
 
-/// What will be run.
+/// The commands to run.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Plan {
     /// With which recorder.
     pub recorder: Recorder,
     /// Why with that one.
     pub why: String,
-    /// What the recording will not know, and what was decided.
+    /// Limits of the recording, and decisions made.
     pub notes: Vec<String>,
-    /// What comes before recording.
+    /// Commands before recording.
     pub prepare: Vec<Line>,
-    /// What records for as long as the command at its end runs; none where `prepare` switched recording on.
+    /// Command that records while the command at its end runs; none where `prepare` switched recording on.
     pub record: Option<Line>,
-    /// What comes behind, also when something went wrong before.
+    /// Commands after recording, also after a failure.
     pub finish: Vec<Line>,
     /// The folder that all is written into.
     pub folder: PathBuf,
@@ -41,7 +41,7 @@ pub struct Plan {
     pub printer: Option<Line>,
 }
 
-/// What a recorder's own file makes of a plan.
+/// A recorder's part of a plan.
 pub(super) struct Lines {
     pub prepare: Vec<Line>,
     pub record: Option<Line>,
@@ -57,7 +57,7 @@ pub(super) struct Probe {
     pub function: String,
 }
 
-/// What the recorders' files are told.
+/// Input of the recorders' modules.
 pub(super) struct Order<'a> {
     pub host: &'a Host,
     pub wishes: &'a Wishes,
@@ -80,13 +80,13 @@ pub fn obstacle(host: &Host, recorder: Recorder) -> Option<String> {
             host.release
         )),
         Recorder::Lttng if !host.root && !host.tracing_group => {
-            Some(format!("its kernel tracer listens to root and the group `tracing` only: {sudo}"))
+            Some(format!("its kernel tracer accepts only root and the group `tracing`: {sudo}"))
         }
         Recorder::Perf if host.perf.is_none() => Some(install("perf (Debian: linux-perf, Ubuntu: linux-tools)")),
         Recorder::Perf if !host.root && !host.perfmon && host.paranoid.is_none_or(|level| level > -1) => {
             let level = host.paranoid.map_or_else(|| "unknown".to_owned(), |level| level.to_string());
             Some(format!(
-                "the kernel's events are closed to this user (perf_event_paranoid is {level}, not -1): {sudo}, or \
+                "this user may not record kernel events (perf_event_paranoid is {level}, not -1): {sudo}, or \
                  sysctl kernel.perf_event_paranoid=-1 and mount -o remount,mode=755 /sys/kernel/tracing"
             ))
         }
@@ -95,7 +95,7 @@ pub fn obstacle(host: &Host, recorder: Recorder) -> Option<String> {
             Some(format!("the kernel's list of events cannot be read: {sudo}, or {mount}"))
         }
         Recorder::TraceCmd if host.trace_cmd.is_none() => Some(install("trace-cmd")),
-        Recorder::TraceCmd if !host.root => Some(format!("the kernel's tracing is root's: {sudo}")),
+        Recorder::TraceCmd if !host.root => Some(format!("only root may trace the kernel: {sudo}")),
         Recorder::TraceCmd if !host.ftrace => Some(
             "tracing cannot be switched on (/proc/sys/kernel/ftrace_enabled refuses): this is a container or a confined \
              machine; record on its host, or with perf"
@@ -106,12 +106,12 @@ pub fn obstacle(host: &Host, recorder: Recorder) -> Option<String> {
     }
 }
 
-/// What a wish asks that a recorder cannot do, with the remedy.
+/// The wish that a recorder cannot fulfil, with the remedy.
 fn refusal(host: &Host, wishes: &Wishes, recorder: Recorder) -> Option<String> {
     let probed = !wishes.uprobes.is_empty();
     match recorder {
         Recorder::Lttng if probed => {
-            Some("LTTng records where a function begins and not where it returns (--uprobe)".to_owned())
+            Some("LTTng records only the entry of a function, not its return (--uprobe)".to_owned())
         }
         Recorder::TraceCmd if probed && host.perf.is_none() => {
             Some("perf, which places the probes of --uprobe, is not installed: install perf".to_owned())
@@ -120,8 +120,8 @@ fn refusal(host: &Host, wishes: &Wishes, recorder: Recorder) -> Option<String> {
     }
 }
 
-/// The command lines for a wish on a machine. `identity` tells this recording from others at the same time. For `elsewhere`
-/// what hinders the recorder that was asked for is a note.
+/// The command lines for a wish on a machine. `identity` distinguishes this recording from others at the same time. With
+/// `elsewhere` an obstacle of the chosen recorder becomes a note.
 pub fn plan(host: &Host, wishes: &Wishes, folder: &Path, identity: u32, elsewhere: bool) -> Result<Plan, RecordError> {
     let hindered = |recorder: Recorder| refusal(host, wishes, recorder).or_else(|| obstacle(host, recorder));
     let mut hindrance = None;
@@ -132,18 +132,18 @@ pub fn plan(host: &Host, wishes: &Wishes, folder: &Path, identity: u32, elsewher
             if let Some(why) = refused.or_else(|| if elsewhere { None } else { obstacle(host, recorder) }) {
                 return Err(RecordError(format!("--with {}: {why}", recorder.name())));
             }
-            (recorder, "it was asked for".to_owned())
+            (recorder, "chosen with --with".to_owned())
         }
         None => {
             let reasons: Vec<_> = Recorder::ALL.iter().map(|r| (*r, hindered(*r))).collect();
-            let tell = |(recorder, why): &(Recorder, Option<String>)| {
+            let obstacle_text = |(recorder, why): &(Recorder, Option<String>)| {
                 why.as_ref().map(|why| format!("{} cannot: {why}", recorder.name()))
             };
             let Some(chosen) = reasons.iter().position(|(_, why)| why.is_none()) else {
-                let all: Vec<String> = reasons.iter().filter_map(tell).collect();
-                return Err(RecordError(format!("nothing can record here. {}", all.join(". "))));
+                let all: Vec<String> = reasons.iter().filter_map(obstacle_text).collect();
+                return Err(RecordError(format!("no recorder can be used. {}", all.join(". "))));
             };
-            let before: Vec<String> = reasons[..chosen].iter().filter_map(tell).collect();
+            let before: Vec<String> = reasons[..chosen].iter().filter_map(obstacle_text).collect();
             let best = if before.is_empty() { "it answers most questions".to_owned() } else { before.join("; ") };
             (reasons[chosen].0, best)
         }
@@ -163,7 +163,7 @@ pub fn plan(host: &Host, wishes: &Wishes, folder: &Path, identity: u32, elsewher
         prepare = placed;
         finish.push(host.line(Recorder::Perf).with(["probe", "--quiet", "--del"]).with([format!("{}:*", order.name)]));
     }
-    notes.extend(hindrance.map(|why| format!("here it cannot record: {why}")));
+    notes.extend(hindrance.map(|why| format!("it cannot record on this machine: {why}")));
     let kernel_symbols = (host.kernel_symbols && recorder != Recorder::TraceCmd).then(|| folder.join("kallsyms"));
     if let Some(file) = &kernel_symbols {
         finish.push(Line::new(["cp", "/proc/kallsyms"]).with([shown(file)]));
@@ -181,13 +181,13 @@ pub fn plan(host: &Host, wishes: &Wishes, folder: &Path, identity: u32, elsewher
     if let Some(past) = wishes.overwrite {
         let (size, seconds) = (order.buffer >> 20, past.as_secs());
         notes.push(format!(
-            "{size} MiB for each CPU keep the past; they hold {seconds} s if a CPU writes no more than {} MiB/s",
+            "buffers of {size} MiB per CPU keep the last events; they hold {seconds} s at up to {} MiB/s per CPU",
             order.buffer.div_ceil(seconds.max(1)) >> 20
         ));
     }
     let latency = wishes.until.iter().any(|trigger| matches!(trigger, Trigger::Latency(_)));
     if latency && probes.is_empty() {
-        return Err(RecordError("--until latency: no function is probed; name one by --uprobe FUNCTION".to_owned()));
+        return Err(RecordError("--until latency: no function is probed; name one with --uprobe FUNCTION".to_owned()));
     }
     let printer =
         latency.then(|| host.line(Recorder::Perf).with(["trace", "-a", "-e"]).with([format!("{}:*", order.name)]));
@@ -215,14 +215,14 @@ fn probes(wishes: &Wishes) -> Result<Vec<Probe>, RecordError> {
             None => (
                 program(wishes).ok_or_else(|| {
                     RecordError(format!(
-                        "--uprobe {typed}: of which program? write FILE:{typed}, or give --pid or a command"
+                        "--uprobe {typed}: the program is missing; write FILE:{typed}, or give --pid or a command"
                     ))
                 })?,
                 typed.as_str(),
             ),
         };
         if !file.is_file() {
-            return Err(RecordError(format!("--uprobe {typed}: there is no file {}", file.display())));
+            return Err(RecordError(format!("--uprobe {typed}: no such file: {}", file.display())));
         }
         if function.is_empty() || !function.chars().all(|c| c.is_alphanumeric() || "_.$@".contains(c)) {
             return Err(RecordError(format!("--uprobe {typed}: give the function's name as `nm` shows it")));
@@ -265,7 +265,7 @@ pub(super) fn shown(path: &Path) -> String {
     path.to_string_lossy().into_owned()
 }
 
-/// What a script does while it records.
+/// The activity of a script while it records.
 pub enum During {
     /// Run a command, or sleep.
     Command(Line),

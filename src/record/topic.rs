@@ -1,4 +1,4 @@
-//! What is worth recording: each question of an analysis, the kernel's events that answer it, and what an answer lacks without.
+//! Topics of a recording: each question of an analysis, the kernel events that answer it, and the consequence without them.
 //!
 //! Events are named as the kernel does, `system:name`; `lttng.rs` turns them into LTTng's words.
 
@@ -9,28 +9,28 @@ pub struct Topic {
     pub question: &'static str,
     /// Events, as `system:name`.
     pub events: &'static [&'static str],
-    /// What the answer lacks where they are missing.
+    /// The consequence where they are missing.
     pub without: &'static str,
 }
 
-/// Without these nothing can be explained.
+/// The event without which nothing can be explained.
 pub const ESSENTIAL: &str = "sched:sched_switch";
 
 /// The events of all system calls, by number.
 pub const CALLS: [&str; 2] = ["raw_syscalls:sys_enter", "raw_syscalls:sys_exit"];
 
-/// All questions, the most telling first.
+/// All questions, the most important first.
 pub const TOPICS: [Topic; 9] = [
     Topic { question: "who ran", events: &[ESSENTIAL], without: "no wait can be explained" },
     Topic {
         question: "who woke whom",
         events: &["sched:sched_waking", "sched:sched_wakeup_new"],
-        without: "a wait has a place, and nobody who ended it",
+        without: "for a wait only its place is known, not which thread ended it",
     },
     Topic {
         question: "where a woken thread queued",
         events: &["sched:sched_migrate_task"],
-        without: "some threads that waited for a CPU wait for an unknown one",
+        without: "for some threads that waited for a CPU it is unknown for which",
     },
     Topic {
         question: "which threads and programs",
@@ -41,9 +41,13 @@ pub const TOPICS: [Topic; 9] = [
             "task:task_newtask",
             "task:task_rename",
         ],
-        without: "threads that begin meanwhile have no process and whole processes are no tasks",
+        without: "threads that begin while recording have no process, and whole processes cannot be tasks",
     },
-    Topic { question: "in which system call", events: &CALLS, without: "calls are neither tasks nor places of waits" },
+    Topic {
+        question: "in which system call",
+        events: &CALLS,
+        without: "system calls can be neither tasks nor places of waits",
+    },
     Topic {
         question: "interrupts and timers",
         events: &[
@@ -55,12 +59,12 @@ pub const TOPICS: [Topic; 9] = [
             "timer:hrtimer_expire_entry",
             "timer:hrtimer_expire_exit",
         ],
-        without: "time in interrupts counts as the interrupted thread's, and devices have no names",
+        without: "time in interrupts counts for the interrupted thread, and devices have no names",
     },
     Topic {
         question: "disk requests",
         events: &["block:block_rq_insert", "block:block_rq_issue", "block:block_rq_complete"],
-        without: "nobody tells whose requests a slow one stood behind",
+        without: "it is unknown whose requests a slow one queued behind",
     },
     Topic {
         question: "kernel workers",
@@ -69,11 +73,11 @@ pub const TOPICS: [Topic; 9] = [
             "workqueue:workqueue_execute_start",
             "workqueue:workqueue_execute_end",
         ],
-        without: "a kernel worker's time has nobody whom it serves",
+        without: "it is unknown for which thread a kernel worker ran",
     },
     Topic {
         question: "packets",
         events: &["net:net_dev_queue", "net:netif_receive_skb"],
-        without: "a wait for the network has no sender",
+        without: "for a wait for the network the sender is unknown",
     },
 ];

@@ -1,4 +1,4 @@
-//! What ends a recording besides time, a command and Ctrl-C: a call that takes too long, a signal, a file that appears.
+//! Triggers that end a recording besides time, a command and Ctrl-C: a call that takes too long, a signal, a file that appears.
 
 use crate::base::quantity;
 use std::collections::HashMap;
@@ -49,7 +49,7 @@ impl Calls {
         let (time, rest) = line.trim_start().split_once(char::is_whitespace)?;
         let time: f64 = time.parse().ok()?;
         let call = &rest[..rest.find('(')?];
-        // The name of a thread may hold anything: the event is the last word, the thread's id stands before it.
+        // The name of a thread may hold anything: the event is the last word, the thread's id precedes it.
         let (thread, event) = call.trim_end().rsplit_once(char::is_whitespace)?;
         let tid: u32 = thread.trim_end().rsplit_once('/')?.1.parse().ok()?;
         let name = event.split_once(':')?.1;

@@ -28,7 +28,7 @@ const LOOK: Duration = Duration::from_millis(500);
 /// How long a recorder may take until it records.
 const START: Duration = Duration::from_secs(60);
 
-/// What is told while it runs.
+/// Progress messages.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Progress {
     /// The recorder records.
@@ -46,21 +46,21 @@ pub enum Progress {
 pub struct Ended {
     /// How long it recorded.
     pub took: Duration,
-    /// What it grew to.
+    /// Final size.
     pub grown: Grown,
     /// How the command ended that was recorded around.
     pub command: Option<ExitStatus>,
-    /// The terminal is gone or the program was told to end: nothing is to be opened.
+    /// The terminal is gone or the program received a signal to end: the recording is not opened.
     pub leave: bool,
 }
 
 /// Run a plan until something that was wished ends it.
-pub fn run(plan: &Plan, wishes: &Wishes, tell: &mut dyn FnMut(Progress)) -> Result<Ended, RecordError> {
+pub fn run(plan: &Plan, wishes: &Wishes, report: &mut dyn FnMut(Progress)) -> Result<Ended, RecordError> {
     let signals = Signals::new([SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGUSR1]);
-    let mut signals = signals.map_err(|e| RecordError(format!("signals cannot be taken: {e}")))?;
+    let mut signals = signals.map_err(|e| RecordError(format!("cannot handle signals: {e}")))?;
     let mut script = Script::start(plan)?;
     script.await_ready(&mut signals)?;
-    tell(Progress::Recording);
+    report(Progress::Recording);
     let began = Instant::now();
     let mut command = start_command(wishes)?;
     let mut meter = Meter::new(plan, wishes);
@@ -80,22 +80,22 @@ pub fn run(plan: &Plan, wishes: &Wishes, tell: &mut dyn FnMut(Progress)) -> Resu
             break (format!("{name} ended"), false);
         }
         if wishes.duration.is_some_and(|limit| began.elapsed() >= limit) {
-            break ("the time is over".to_owned(), false);
+            break ("the duration is over".to_owned(), false);
         }
         let there = wishes.until.iter().find_map(|trigger| match trigger {
             Trigger::File(path) if path.exists() => Some(path),
             _ => None,
         });
         if let Some(path) = there {
-            break (format!("{} is there", path.display()), false);
+            break (format!("{} exists", path.display()), false);
         }
         if let Some(grown) = meter.due() {
-            tell(Progress::Grown(began.elapsed(), grown));
+            report(Progress::Grown(began.elapsed(), grown));
         }
     };
     let took = began.elapsed();
-    tell(Progress::Ending(reason));
-    let status = script.finish(&mut signals, tell);
+    report(Progress::Ending(reason));
+    let status = script.finish(&mut signals, report);
     if !status.success() {
         return Err(script.failure(status));
     }
@@ -103,13 +103,13 @@ pub fn run(plan: &Plan, wishes: &Wishes, tell: &mut dyn FnMut(Progress)) -> Resu
     Ok(Ended { took, grown: meter.look(), command: command.flatten(), leave })
 }
 
-/// What a signal means; SIGUSR1 only where it was asked for.
+/// Effect of a signal; SIGUSR1 only if requested.
 fn signalled(signals: &mut Signals, wishes: &Wishes) -> Option<(String, bool)> {
     signals.pending().find_map(|signal| match signal {
         SIGUSR1 if !wishes.until.contains(&Trigger::Signal) => None,
         SIGUSR1 => Some(("SIGUSR1 came".to_owned(), false)),
         SIGINT => Some(("stopped".to_owned(), false)),
-        _ => Some(("told to end".to_owned(), true)),
+        _ => Some(("ended by a signal".to_owned(), true)),
     })
 }
 
@@ -117,7 +117,7 @@ fn start_command(wishes: &Wishes) -> Result<Option<(String, Child)>, RecordError
     let Some((program, arguments)) = wishes.command.split_first() else { return Ok(None) };
     let name = program.to_string_lossy().into_owned();
     let child = Command::new(program).args(arguments).spawn();
-    child.map(|child| Some((name.clone(), child))).map_err(|e| RecordError(format!("{name}: cannot be started: {e}")))
+    child.map(|child| Some((name.clone(), child))).map_err(|e| RecordError(format!("{name}: cannot start: {e}")))
 }
 
 /// How the command ended; one that runs on when the recording is over is left running, but where everything is to end.
@@ -153,7 +153,7 @@ impl Script<'_> {
             .stderr(log)
             .process_group(0)
             .spawn()
-            .map_err(|e| RecordError(format!("sh: cannot be started: {e}")))?;
+            .map_err(|e| RecordError(format!("sh: cannot start: {e}")))?;
         let (send, lines) = mpsc::channel();
         if let Some(output) = child.stdout.take() {
             std::thread::spawn(move || {
@@ -174,10 +174,10 @@ impl Script<'_> {
                 Ok(line) if line == "ready" => return Ok(()),
                 Ok(_) => {}
                 Err(RecvTimeoutError::Timeout) if self.ended().is_none() => {
-                    let told = signals.pending().any(|signal| signal != SIGUSR1);
-                    if told || began.elapsed() > START {
+                    let interrupted = signals.pending().any(|signal| signal != SIGUSR1);
+                    if interrupted || began.elapsed() > START {
                         self.finish(signals, &mut |_| {});
-                        let why = if told { "stopped before it began" } else { "the recorder does not begin" };
+                        let why = if interrupted { "stopped before it began" } else { "the recorder did not start" };
                         return Err(RecordError(format!("{}: {why}", self.plan.recorder.name())));
                     }
                 }
@@ -214,17 +214,17 @@ impl Script<'_> {
     }
 
     /// End the script, and wait until the recorder has written what it holds.
-    fn finish(&mut self, signals: &mut Signals, tell: &mut dyn FnMut(Progress)) -> ExitStatus {
+    fn finish(&mut self, signals: &mut Signals, report: &mut dyn FnMut(Progress)) -> ExitStatus {
         drop(self.child.stdin.take());
         loop {
             match self.child.try_wait() {
                 Ok(Some(status)) => return status,
                 Ok(None) => std::thread::sleep(PAUSE),
-                // Nobody else waits for it; this cannot be.
+                // No other thread waits for it, so this cannot fail.
                 Err(_) => return ExitStatus::default(),
             }
             if signals.pending().any(|signal| signal != SIGUSR1) {
-                tell(Progress::Patience);
+                report(Progress::Patience);
             }
         }
     }
@@ -246,7 +246,7 @@ impl Script<'_> {
         }
         let program = step.and_then(|line| line.split_whitespace().next()).unwrap_or(self.plan.recorder.name());
         let said = said.map_or_else(|| status.to_string(), str::to_owned);
-        RecordError(format!("{program}: {said} (all that it said is in {})", log.display()))
+        RecordError(format!("{program}: {said} (all of its output is in {})", log.display()))
     }
 }
 

@@ -1,7 +1,7 @@
-//! What `info` and `dump` say of an OTF2 archive.
+//! `info` and `dump` of an OTF2 archive.
 //!
-//! In: an [`Archive`], and what was mined. Out: the same schema as for other traces (`whyslow.info/1`), without what an
-//! archive has not (packets, losses), and events as lines in time order.
+//! In: an [`Archive`], and what was mined. Out: the same schema as for other traces (`whyslow.info/1`), without the fields that
+//! an archive does not have (packets, losses), and events as lines in time order.
 
 use super::anomalies::{ClockJson, clocks};
 use super::clean;
@@ -125,7 +125,7 @@ impl Facts {
                 writeln!(out, "    nodes: {}", t.nodes.iter().take(NODES).cloned().collect::<Vec<_>>().join(", "))?;
             }
             if let Some(length) = t.begin_ns.zip(t.end_ns).map(|(b, e)| (e - b) as f64 / 1e9) {
-                writeln!(out, "    {length:.3} s as declared")?;
+                writeln!(out, "    {length:.3} s, as declared by the archive")?;
             }
         }
         info::write_tasks(&self.tasks, out)?;
@@ -184,7 +184,7 @@ const COLLECTIVES: [&str; 17] = [
 const BUFFER: usize = 256 << 10;
 
 /// Write every event of an archive as a line, in time order by the archive's own clocks: time in ns, location, record
-/// type, what it says. Returns what was wrong.
+/// type, fields. Returns the notices.
 pub fn dump(archive: &Archive, cancel: &Cancel, out: &mut impl Write) -> Result<Notices, DumpError> {
     let locations = 0..archive.definitions.locations.len();
     let files: Vec<LocationFiles> = locations.map(|i| archive.open_location(LocationId::at(i))).collect();
@@ -235,7 +235,7 @@ fn line(
     let region = |id| definitions.region(id).map_or("(undefined region)", |r| definitions.names.get(r.name));
     let peer = |e: &Envelope| match definitions.peer(e.communicator, e.peer) {
         Some(id) => definitions.locations.get(id.index()).map_or_else(String::new, |l| cleaned(&l.label())),
-        None => "nobody".to_owned(),
+        None => "an unknown rank".to_owned(),
     };
     let communicator = |id: u32| match definitions.communicator_name(id) {
         "" => format!("communicator {id}"),

@@ -48,7 +48,7 @@ pub fn is_unsafe(c: char) -> bool {
 /// The most of a quoted piece of text that a message repeats, in characters.
 const QUOTED: usize = 200;
 
-/// A message whose quotations (between backquotes) and words are cut where they are longer than anybody reads; paths are not.
+/// A message whose quotations (between backquotes) and words are cut if they are too long to read; paths are not.
 fn short(message: &str) -> Cow<'_, str> {
     if message.len() <= QUOTED {
         return Cow::Borrowed(message);

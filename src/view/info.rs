@@ -1,4 +1,4 @@
-//! `info`: what the traces are (`whyslow.info/1`), from metadata, index and packet headers; with a survey also how
+//! `info`: facts about the traces (`whyslow.info/1`), from metadata, index and packet headers; with a survey also how
 //! often and how long each task ran.
 
 use super::clean;
@@ -32,7 +32,7 @@ pub struct Facts {
     warnings: Vec<String>,
 }
 
-/// How far a question is answered, over the executions of the task that `explain` asks about by itself.
+/// Share of the time for which a question is answered, over the executions of the task that `explain` chooses.
 #[derive(Clone, Debug, Serialize)]
 struct QuestionJson {
     question: &'static str,
@@ -115,8 +115,8 @@ struct Reason {
 }
 
 impl Facts {
-    /// The facts of some traces and, for each task that was measured, its durations, ascending; where a survey was
-    /// made, what it found besides, and the hosts' clocks.
+    /// The facts of some traces and, for each task that was measured, its durations, ascending; with a survey also its
+    /// findings and the hosts' clocks.
     pub fn new<'a>(
         recorded: &facts::Facts,
         tasks: impl Iterator<Item = (&'a str, Option<&'a [Ns]>)>,
@@ -131,7 +131,7 @@ impl Facts {
                 unknown_waits: full.and_then(|(s, _)| s.tasks.get(name)).map(|t| UnknownWaits::new(&t.unknown)),
             })
             .collect();
-        // With figures, what never ran is of no interest: a kernel declares hundreds of system calls.
+        // Tables with figures leave out tasks that never ran: a kernel declares hundreds of system calls.
         tasks.retain(|t| t.measured.as_ref().is_none_or(|m| m.executions > 0));
         Facts {
             schema: "whyslow.info/1",
@@ -146,7 +146,7 @@ impl Facts {
         }
     }
 
-    /// The same, with how far each question is answered.
+    /// Add the answers to the questions of data quality.
     pub fn with_questions(mut self, answered: &[Answered]) -> Facts {
         let json = |a: &Answered| {
             let (question, remedy) = (a.question, a.remedy);
@@ -184,7 +184,7 @@ impl Facts {
             let (length, after) = (end_ns.saturating_sub(begin_ns), begin_ns.saturating_sub(began));
             writeln!(
                 out,
-                "events: over {:.3} s, the first {:.3} s after the recording began",
+                "events: spanning {:.3} s, the first {:.3} s after the recording began",
                 length as f64 / 1e9,
                 after as f64 / 1e9
             )?;
@@ -203,10 +203,10 @@ impl Facts {
             unknown.write(&self.tasks, out)?;
         }
         if !self.questions.is_empty() {
-            writeln!(out, "\nwhat this recording knows, of the time of the executions that are asked about")?;
+            writeln!(out, "\nquestions that this recording answers, by share of the analysed executions' time")?;
         }
         for q in &self.questions {
-            writeln!(out, "{:>10}  {}: if not, {}", figure::percent(q.share, 1), q.question, q.remedy)?;
+            writeln!(out, "{:>10}  {} (for the rest: {})", figure::percent(q.share, 1), q.question, q.remedy)?;
         }
         self.warnings.iter().try_for_each(|w| writeln!(out, "note: {w}"))
     }
@@ -243,7 +243,7 @@ impl std::fmt::Display for ClockFacts {
         let host = self.host.as_deref().unwrap_or("unknown host");
         let error = self.error_ns.map_or_else(|| "unknown".to_owned(), figure::duration);
         let offset = figure::duration(self.offset_ns);
-        write!(f, "clock of {host}: {offset} to add, error up to {error}, by {} packets", self.packets)?;
+        write!(f, "clock of {host}: correction {offset}, error at most {error}, from {} packets", self.packets)?;
         if self.drift_ppb == 0.0 { Ok(()) } else { write!(f, ", drift {:.1} ppm", self.drift_ppb / 1e3) }
     }
 }
@@ -317,7 +317,7 @@ impl UnknownWaits {
     fn write(&self, tasks: &[TaskFacts], out: &mut String) -> std::fmt::Result {
         let own = || tasks.iter().filter_map(|t| Some((t.name.as_str(), t.unknown_waits.as_ref()?)));
         if let Some(share) = self.share() {
-            writeln!(out, "\nwaits on critical paths without a cause: {share} off the CPU")?;
+            writeln!(out, "\nwaits on critical paths without a known cause: {share} off the CPU")?;
             for r in &self.reasons {
                 writeln!(out, "{:>10} {:>11.3} ms  {}", r.waits, r.ns as f64 / 1e6, r.reason)?;
             }
@@ -327,7 +327,10 @@ impl UnknownWaits {
         }
         if self.unscheduled_ns > 0 {
             let all = figure::duration(self.unscheduled_ns);
-            writeln!(out, "\nno scheduler events: whether the executions ran or waited is unknown over {all}")?;
+            writeln!(
+                out,
+                "\nno scheduler events for {all} of the executions' time: running and waiting cannot be told apart"
+            )?;
             for (task, waits) in own().filter(|(_, waits)| waits.unscheduled_ns > 0) {
                 writeln!(out, "           {} in {task}", figure::duration(waits.unscheduled_ns))?;
             }
@@ -335,7 +338,7 @@ impl UnknownWaits {
         Ok(())
     }
 
-    /// How much of the time off the CPU has no cause.
+    /// Share of the time off the CPU without a known cause.
     fn share(&self) -> Option<String> {
         let off = self.off_cpu_ns?;
         let total: i64 = self.reasons.iter().map(|r| r.ns).sum();

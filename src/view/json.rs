@@ -155,7 +155,7 @@ fn task(model: &Model) -> String {
     model.tasks.get(model.task).map_or_else(String::new, |t| cleaned(t))
 }
 
-/// What both documents say of a comparison, between their own parts.
+/// The part about a comparison that both documents share.
 struct Common {
     task: String,
     slow: GroupJson,
@@ -478,8 +478,8 @@ mod tests {
             ]
         );
         assert_eq!((&first["kind"], &first["by"]["thread"]), (&"blocked.thread".into(), &"journal".into()));
-        let told: i64 = v["causes"].as_array().unwrap().iter().map(|c| c["extra_ns"].as_i64().unwrap()).sum();
-        assert_eq!(told, v["extra_ns"].as_i64().unwrap());
+        let sum: i64 = v["causes"].as_array().unwrap().iter().map(|c| c["extra_ns"].as_i64().unwrap()).sum();
+        assert_eq!(sum, v["extra_ns"].as_i64().unwrap());
     }
 
     #[test]
@@ -517,8 +517,8 @@ mod tests {
     fn names_from_a_trace_cannot_steer_a_terminal() {
         let mut s = scenario::Scene::new(1);
         for i in 0..40 {
-            let odd = "p;ev\u{1b}[2Jil\u{202e}";
-            s.run("x\u{7}", "p\u{9b}", "t", 1, &[("p;main", 1000 + i), (odd, if i > 30 { 9_000_000 } else { 0 })]);
+            let hostile = "p;ev\u{1b}[2Jil\u{202e}";
+            s.run("x\u{7}", "p\u{9b}", "t", 1, &[("p;main", 1000 + i), (hostile, if i > 30 { 9_000_000 } else { 0 })]);
         }
         let model = s.seal();
         let c = compare(&model, &Request::default(), &Work::new(1)).unwrap();

@@ -1,4 +1,4 @@
-//! What people and programs see: text, JSON, the terminal interface and pictures of it. Views only read.
+//! Output for people and programs: text, JSON, the terminal interface and pictures of it. Views only read.
 
 pub mod agreement;
 pub mod anomalies;
@@ -15,3 +15,4 @@ pub mod svg;
 pub mod text;
 pub mod tui;
 pub mod waiting;
+pub mod words;

@@ -34,7 +34,7 @@ enum Word {
 }
 
 impl Answer {
-    /// What was asked (a path or a pattern), the lines found, and what was odd about the recording.
+    /// The query (a path or a pattern), the lines found, and the notices about the recording.
     pub fn new(attribute: &str, lines: &[Line], history: &History, notices: &Notices) -> Answer {
         let mut intervals = Vec::new();
         for line in lines {

@@ -157,7 +157,7 @@ impl Table {
             ThreadLine { tid: t.tid, pid: t.pid, name, cpu_ns: t.cpu_ns, percent: percent(t.cpu_ns, known) }
         };
         let threads: Vec<ThreadLine> = usage.threads().into_iter().map(thread).collect();
-        let why = "nobody knows who ran: the recording has no sched_switch events; record with sched_switch";
+        let why = "no CPU time per thread: the recording has no sched_switch events; record sched_switch";
         Table::Cpu(Cpu {
             schema: "whyslow.stats.cpu/1",
             cpus: cpus.iter().map(cpu).collect(),
@@ -177,8 +177,8 @@ impl Table {
             writes: p.written.calls,
         };
         let processes: Vec<IoLine> = usage.processes().into_iter().map(line).collect();
-        let why = "no reads and writes: the recording has no system calls that move bytes, or not what they returned; record with \
-                   the system calls read, write and their like";
+        let why = "no reads and writes: the recording lacks the system calls that move bytes, or their results; record the entry and \
+                   exit of read, write and similar system calls";
         let warnings = reasoned(processes.is_empty(), why, notices);
         Table::Io(Io { schema: "whyslow.stats.io/1", processes, warnings })
     }

@@ -1,9 +1,9 @@
-//! What is said beside the answer: one line on stderr. That nobody can hear it (it is closed, or its disk is full) changes
-//! neither the answer nor the exit status.
+//! Messages beside the answer: one line on stderr. If it cannot be written (stderr is closed, or its disk is full), neither
+//! the answer nor the exit status changes.
 
 use std::io::Write;
 
-/// Say a line.
+/// Write a line.
 pub fn say(line: &str) {
     let _ = writeln!(std::io::stderr().lock(), "{line}");
 }

@@ -47,21 +47,21 @@ fn fold(cells: &[u8], columns: usize) -> Vec<u8> {
     (0..columns).map(mean).collect()
 }
 
-/// What a row's cells show.
+/// The content of a row's cells.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Shown {
     /// Time of the program's own code.
     Computing,
     /// Time of waiting.
     Waiting,
-    /// Which of the two there was more of: `#` computing, `.` waiting.
+    /// The larger of the two: `#` computing, `.` waiting.
     Both,
 }
 
 /// The cells of a row in so many columns.
 pub fn cells(row: &Row, shown: Shown, columns: usize) -> String {
     let shade = |percent: u8| SHADES[usize::from(percent.min(100)) * (SHADES.len() - 1) / 100];
-    // The least that is there shows.
+    // A share above zero is never blank.
     let seen = |percent: u8| if (1..20).contains(&percent) { SHADES[1] } else { shade(percent) };
     let (computing, waiting) = (fold(&row.computing, columns), fold(&row.waiting, columns));
     match shown {
@@ -78,7 +78,7 @@ pub fn cells(row: &Row, shown: Shown, columns: usize) -> String {
     }
 }
 
-/// Rows folded to at most so many: the mean of neighbours, named by the first and the last.
+/// Rows merged into at most `most`: the mean of neighbours, named after the first and the last.
 pub fn folded(strip: &Named, most: usize) -> Vec<Row> {
     let per = strip.rows.len().div_ceil(most.max(1)).max(1);
     let mean = |of: &[Row], get: fn(&Row) -> &Vec<u8>| -> Vec<u8> {
@@ -117,7 +117,7 @@ pub fn lines(strip: &Named, shown: Shown, rows: usize, columns: usize) -> Vec<St
     }
     let mut axis = String::new();
     // Writing to a String cannot fail.
-    let _ = write!(axis, " {:widest$} |{} in all", "", figure::duration(strip.window.len()));
+    let _ = write!(axis, " {:widest$} |{} in total", "", figure::duration(strip.window.len()));
     lines.push(axis);
     lines
 }

@@ -191,7 +191,7 @@ fn escape(text: &str) -> String {
             '<' => escaped.push_str("&lt;"),
             '>' => escaped.push_str("&gt;"),
             '"' => escaped.push_str("&quot;"),
-            // XML 1.0 has no place for control characters, not even escaped; what nobody sees deceives.
+            // XML 1.0 has no place for control characters, not even escaped; invisible characters could deceive.
             c if clean::is_unsafe(c) => escaped.push('\u{fffd}'),
             c => escaped.push(c),
         }

@@ -5,11 +5,12 @@
 
 use super::clean;
 use super::json::largest;
+use super::words;
 use crate::base::figure;
 use crate::base::names::NameId;
 use crate::compare::filter::sorted_present;
 use crate::compare::moments::{Alignment, Moment, Part};
-use crate::compare::{Comparison, DiffNode, GroupsOrigin, frame_text};
+use crate::compare::{Comparison, DiffNode, GroupsOrigin};
 use crate::model::Model;
 use crate::model::execution::ExecutionId;
 use crate::model::histogram::Bins;
@@ -21,12 +22,12 @@ const TREE_LINES: usize = 60;
 /// Narrowest page.
 const NARROWEST: usize = 40;
 
-/// Where text goes.
+/// The page that text is written to.
 #[derive(Clone, Copy, Debug)]
 pub struct Page {
     /// Columns.
     pub width: usize,
-    /// Nothing but ASCII.
+    /// Only ASCII.
     pub ascii: bool,
 }
 
@@ -46,7 +47,7 @@ impl Page {
         format!("{}{part}", "█".repeat(eighths / 8))
     }
 
-    /// Words in lines of the page's width, each behind `indent` spaces.
+    /// Wrap words into lines of the page's width, each indented by `indent` spaces.
     fn wrap(&self, out: &mut String, indent: usize, text: &str) {
         let room = self.width().saturating_sub(indent).max(1);
         let mut used = 0;
@@ -96,7 +97,11 @@ pub fn explain(model: &Model, c: &Comparison, page: Page) -> String {
         out.push_str("\nAlso different\n");
         for d in &c.dimensions {
             let (slow, fast) = (figure::share(d.slow_share), figure::share(d.fast_share));
-            page.wrap(&mut out, 2, &format!("{} {}: {slow} of the slow, {fast} of the fast", d.name, d.value));
+            page.wrap(
+                &mut out,
+                2,
+                &format!("{} {}: {slow} of the slow, {fast} of the fast executions", d.name, d.value),
+            );
         }
     }
     notes(c, page, &mut out);
@@ -108,7 +113,11 @@ pub fn diff(model: &Model, c: &Comparison, page: Page) -> String {
     let mut out = String::new();
     head(model, c, page, &mut out);
     out.push('\n');
-    page.wrap(&mut out, 0, "Metrics: fast, slow, from the smallest to the largest value");
+    page.wrap(
+        &mut out,
+        0,
+        "Metrics: distribution of the fast and of the slow group, from the smallest to the largest value",
+    );
     for column in &model.executions.columns {
         histogram(model, c, column, page, &mut out);
     }
@@ -118,8 +127,8 @@ pub fn diff(model: &Model, c: &Comparison, page: Page) -> String {
     out
 }
 
-/// Two executions aligned: when and how long each was where, and which of them took longer there. Moments that are
-/// nothing in both are joined.
+/// Two executions aligned: when and for how long each was in a call path, and the difference. Moments that are short
+/// in both are merged.
 pub fn moments(model: &Model, aligned: &Alignment, page: Page) -> String {
     let mut out = String::new();
     for (name, e) in [("a", aligned.a), ("b", aligned.b)] {
@@ -132,8 +141,7 @@ pub fn moments(model: &Model, aligned: &Alignment, page: Page) -> String {
         page.wrap(&mut out, 0, &format!("{name}: execution {}, {duration}, begins at {start} on {thread} {tid}", e.0));
     }
     if let Some(depth) = aligned.depth {
-        let why = "to have fewer moments";
-        page.wrap(&mut out, 0, &format!("Paths are cut below {} frames {why}.", depth + 1));
+        page.wrap(&mut out, 0, &format!("Call paths are cut after {} frames, to limit the number of rows.", depth + 1));
     }
     out.push('\n');
     out.push_str("     a at         a      b at         b     a - b  where\n");
@@ -157,18 +165,18 @@ pub fn moments(model: &Model, aligned: &Alignment, page: Page) -> String {
             continue;
         }
         flush(&mut rest, &mut out);
-        let words = |p: Option<Part>, of: fn(Part) -> i64| p.map_or_else(|| "-".into(), |p| figure::time(of(p) as f64));
+        let time = |p: Option<Part>, of: fn(Part) -> i64| p.map_or_else(|| "-".into(), |p| figure::time(of(p) as f64));
         let path = model.contexts.path(moment.context);
         let arrow = if page.ascii { " > " } else { " › " };
-        // The end of the path says most; its begin is the same in all.
+        // The end of the path says most; all paths begin alike.
         let shown = &path[path.len().saturating_sub(3)..];
-        let place: Vec<String> = shown.iter().map(|c| clean::line(&frame_text(model, *c))).collect();
+        let place: Vec<String> = shown.iter().map(|c| clean::line(&words::frame(model, *c))).collect();
         let line = format!(
             "{:>9} {:>9} {:>9} {:>9} {:>9}  {}",
-            words(moment.a, |p| p.start_ns),
-            words(moment.a, |p| p.ns),
-            words(moment.b, |p| p.start_ns),
-            words(moment.b, |p| p.ns),
+            time(moment.a, |p| p.start_ns),
+            time(moment.a, |p| p.ns),
+            time(moment.b, |p| p.start_ns),
+            time(moment.b, |p| p.ns),
             figure::time(moment.delta_ns() as f64),
             place.join(arrow)
         );
@@ -185,22 +193,26 @@ fn head(model: &Model, c: &Comparison, page: Page, out: &mut String) {
     let task = model.tasks.get(model.task).map_or("", |t| t);
     let how = match c.verdict.groups {
         GroupsOrigin::Given => "",
-        GroupsOrigin::Gap => ", parted at the largest gap",
-        GroupsOrigin::Valley => ", parted at the valley between two modes",
-        GroupsOrigin::Percentile => ", the tail against the lower half",
+        GroupsOrigin::Gap => ", split at the largest gap in duration",
+        GroupsOrigin::Valley => ", split between two peaks of duration",
+        GroupsOrigin::Percentile => ", the slowest against the faster half",
         GroupsOrigin::Trace => ", one trace against the other",
         GroupsOrigin::All => "",
     };
     let executions = figure::plural(model.executions.len() as u64, "execution");
     page.wrap(out, 0, &format!("{task}: {executions}{how}"));
     if c.verdict.groups == GroupsOrigin::All {
-        page.wrap(out, 2, &format!("all: {} on average, held against nothing", figure::time(c.slow.mean_ns as f64)));
+        page.wrap(
+            out,
+            2,
+            &format!("all: {} on average, without a group to compare with", figure::time(c.slow.mean_ns as f64)),
+        );
         return;
     }
     for (name, g) in [("slow", &c.slow), ("fast", &c.fast)] {
-        let filters: Vec<String> = g.filters.iter().map(ToString::to_string).collect();
-        let (count, mean) = (g.members.len(), figure::time(g.mean_ns as f64));
-        page.wrap(out, 2, &format!("{name}: {count} executions, {mean} on average ({})", filters.join(", ")));
+        let filters: Vec<String> = g.filters.iter().map(words::filter).collect();
+        let (count, mean) = (figure::plural(g.members.len() as u64, "execution"), figure::time(g.mean_ns as f64));
+        page.wrap(out, 2, &format!("{name}: {count}, {mean} on average ({})", filters.join(", ")));
     }
 }
 
@@ -210,7 +222,7 @@ fn causes(c: &Comparison, page: Page, out: &mut String) {
     let extra = figure::time(c.extra_ns as f64);
     let title = match c.verdict.groups {
         GroupsOrigin::All => format!("Where the {extra} of an execution went"),
-        _ => format!("Causes of the {extra} that slow executions take longer"),
+        _ => format!("Causes of the {extra} by which slow executions are slower"),
     };
     page.wrap(out, 0, &title);
     let most = c.causes.iter().map(|c| c.share.abs()).fold(0.0, f64::max);
@@ -219,21 +231,22 @@ fn causes(c: &Comparison, page: Page, out: &mut String) {
         let bar = page.bar(if most > 0.0 { cause.share.abs() / most } else { 0.0 }, 12);
         let time = figure::time(cause.extra_ns as f64);
         let pad = " ".repeat(12_usize.saturating_sub(bar.width()));
-        let kind = cause.kind.map_or("", |k| k.name());
+        let kind = cause.kind.map_or("", words::kind);
         let line = format!("{rank} {time:>9} {:>6}  {bar}{pad}  {kind}", figure::share(cause.share));
         out.push_str(cut(&line, page.width()).trim_end());
         out.push('\n');
         page.wrap(out, 4, &cause.sentence);
         if !cause.path.is_empty() {
-            page.wrap(out, 4, &cause.path.join(arrow));
+            let path: Vec<&str> = cause.path.iter().map(|frame| words::frame_of_path(frame)).collect();
+            page.wrap(out, 4, &path.join(arrow));
         }
-        if let Some(sure) = sureness(cause.deviations, cause.p_value) {
-            page.wrap(out, 4, &sure);
+        if let Some(text) = significance(cause.deviations, cause.p_value) {
+            page.wrap(out, 4, &text);
         }
     }
 }
 
-fn sureness(deviations: Option<f64>, p: Option<f64>) -> Option<String> {
+fn significance(deviations: Option<f64>, p: Option<f64>) -> Option<String> {
     let p = p.map(|p| if p < 1e-4 { "p < 0.0001".to_string() } else { format!("p = {p:.4}") });
     let deviations = deviations.map(|d| match d.abs() {
         size if size >= 100.0 => "over 100 standard deviations".to_string(),
@@ -247,7 +260,7 @@ fn notes(c: &Comparison, page: Page, out: &mut String) {
     if c.warnings.is_empty() {
         return;
     }
-    out.push_str("\nKeep in mind\n");
+    out.push_str("\nCaveats\n");
     for warning in &c.warnings {
         page.wrap(out, 2, &format!("- {warning}"));
     }
@@ -273,7 +286,7 @@ fn histogram(model: &Model, c: &Comparison, column: &Column, page: Page, out: &m
         }
         Unit::Bytes | Unit::Count => unit.exact(v),
     };
-    let name = cut(&clean::text(&column.metric.name()), 16);
+    let name = cut(&clean::text(&words::metric(&column.metric)), 16);
     let (fast, slow) = (bars(&c.fast.members), bars(&c.slow.members));
     let line = format!("  {name:16} |{fast}| |{slow}|  {} .. {}", value(*least), value(*most));
     out.push_str(cut(&line, page.width()).trim_end());
@@ -303,11 +316,11 @@ fn tree(model: &Model, c: &Comparison, page: Page, out: &mut String) {
             Some(d) => format!("{d:+.1}"),
         };
         let sure = if node.p_value.is_some_and(|p| p < 0.05) { '*' } else { ' ' };
-        // Deep trees are indented less and less, so that names stay in sight.
+        // The indent is limited, so that names in deep trees stay visible.
         let indent = (node.depth as usize).min(page.width() / 4);
         let delta = figure::time(node.delta_ns);
         let sign = if node.delta_ns > 0.0 { "+" } else { "" };
-        let name = clean::text(&frame_text(model, node.context)).into_owned();
+        let name = clean::text(&words::frame(model, node.context)).into_owned();
         let line = format!(
             "{:>10} {:>11} {deviations:>10}{sure}  {}{name}",
             format!("{sign}{delta}"),
@@ -319,9 +332,9 @@ fn tree(model: &Model, c: &Comparison, page: Page, out: &mut String) {
     }
     let left = c.tree.nodes.len() - shown.len();
     if left > 0 {
-        page.wrap(out, 0, &format!("({left} smaller ones: --json has all; * is significant)"));
+        page.wrap(out, 0, &format!("({left} smaller nodes not shown, --json has all; *: significant)"));
     } else {
-        out.push_str("(* is significant)\n");
+        out.push_str("(*: significant)\n");
     }
 }
 
@@ -355,10 +368,10 @@ mod tests {
     }
 
     #[test]
-    fn figures_and_paths_are_told() {
+    fn explain_shows_figures_and_paths() {
         let (model, c) = made();
         let text = explain(&model, &c, Page { width: 120, ascii: true });
-        for part in ["blocked.thread", "thread journal", "[futex]", "standard deviations, p < 0.0001", "Keep in mind"] {
+        for part in ["blocked.thread", "thread journal", "[futex]", "standard deviations, p < 0.0001", "Caveats"] {
             assert!(text.contains(part), "{part} in {text}");
         }
     }

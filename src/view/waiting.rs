@@ -1,4 +1,4 @@
-//! Waiting in totals, as a part of `whyslow anomalies`: wait states, who causes them, imbalance, efficiencies.
+//! Totals of waiting, a part of `whyslow anomalies`: wait states, their causes, imbalance, efficiencies.
 //!
 //! In: a [`Waiting`]. Out: the fields `wait_states`, `delay_costs`, `imbalance`, `efficiency`, `regions` and `critical_path` of the
 //! document (PRODUCT.md), and a few lines for people.
@@ -104,7 +104,7 @@ fn ratio(a: Ns, b: Ns) -> f64 {
     a as f64 / b.max(1) as f64
 }
 
-/// The fields of a run; empty lists where it is none.
+/// The fields of an MPI run; empty lists for other recordings.
 pub fn json(found: Option<&Waiting>) -> WaitingJson {
     let none = Waiting::default();
     let w = found.unwrap_or(&none);
@@ -149,22 +149,22 @@ const COLUMNS: usize = 80;
 /// Lines of each list in the text.
 const SHOWN: usize = 5;
 
-/// For people: the totals, who causes them, and where in time; strips have at most so many rows.
+/// For people: the totals, their causes, and their distribution over time in strips of at most `rows` rows.
 pub fn write(w: &Waiting, rows: usize, out: &mut String) -> std::fmt::Result {
     if w.states.is_empty() {
         return Ok(());
     }
-    writeln!(out, "\nwaiting, of {} that all ranks and threads took together", figure::duration(w.whole_ns))?;
+    writeln!(out, "\nwaiting, out of a total of {} over all ranks and threads", figure::duration(w.whole_ns))?;
     for s in w.states.iter().take(2 * SHOWN) {
         let (kind, length, share) = (s.kind.words(), figure::duration(s.ns), figure::percent(s.share, 1));
         let place = s.rows.first().map_or_else(String::new, |r| {
-            let cause = r.causes.first().map_or_else(String::new, |c| format!(" for {}", said(c)));
-            format!(", most in {} of {}{cause}", clean::text(&r.at.function), clean::text(&r.at.label))
+            let cause = r.causes.first().map_or_else(String::new, |c| format!(" for {}", text(c)));
+            format!(", most of it in {} of {}{cause}", clean::text(&r.at.function), clean::text(&r.at.label))
         });
         writeln!(out, "{length:>11} {share:>7}  {kind}{place}")?;
     }
     if !w.costs.is_empty() {
-        writeln!(out, "who causes the {} of waiting for somebody late", figure::duration(w.waited_ns))?;
+        writeln!(out, "causes of the {} spent waiting for late ranks or threads", figure::duration(w.waited_ns))?;
     }
     for c in w.costs.iter().take(SHOWN) {
         writeln!(
@@ -172,7 +172,7 @@ pub fn write(w: &Waiting, rows: usize, out: &mut String) -> std::fmt::Result {
             "{:>11} {:>7}  {}",
             figure::duration(c.ns),
             figure::percent(ratio(c.ns, w.waited_ns), 1),
-            said(c)
+            text(c)
         )?;
     }
     if let Some(e) = w.efficiency {
@@ -186,7 +186,7 @@ pub fn write(w: &Waiting, rows: usize, out: &mut String) -> std::fmt::Result {
         )?;
     }
     for (title, shown) in [("waiting", Shown::Waiting), ("computing", Shown::Computing)] {
-        writeln!(out, "\n{title} over time, from none ( ) to all (#)")?;
+        writeln!(out, "\n{title} over time, from 0 % ( ) to 100 % (#)")?;
         for line in strips::lines(&w.strip, shown, rows, COLUMNS) {
             writeln!(out, "{line}")?;
         }
@@ -194,7 +194,7 @@ pub fn write(w: &Waiting, rows: usize, out: &mut String) -> std::fmt::Result {
     Ok(())
 }
 
-fn said(d: &Doer) -> String {
+fn text(d: &Doer) -> String {
     let label = clean::text(&d.label);
     if d.function.is_empty() { label.into_owned() } else { format!("{label}, {}", clean::text(&d.function)) }
 }

@@ -1,8 +1,8 @@
-//! Delay costs: how much waiting what somebody did has caused, directly and through others who waited for it.
+//! Delay costs: the waiting that each activity caused, directly and through ranks that waited for it.
 //!
-//! In: waits. Out: nanoseconds of waiting by stream and region. Whoever came late did something longer than who waited for it,
+//! In: waits. Out: nanoseconds of waiting by stream and region. The late rank spent more time on some activity than the waiting rank,
 //! since both last went on from a wait: the wait is shared out over the regions in which it spent more time than the other, in
-//! proportion. Where it had waited itself meanwhile, that part is passed on to whom it waited for (what Scalasca calls
+//! proportion. If it had waited itself meanwhile, that part is passed on to the rank that it waited for (what Scalasca calls
 //! short-term and long-term costs). Waits are taken from the last to the first, so that each has all its costs when it is
 //! shared out; on which regions, workers find out side by side. Cost: O(waits log waits), and the events between two waits of
 //! each stream a few times.
@@ -16,12 +16,12 @@ use std::cmp::Reverse;
 
 /// Shorter waits are not shared out.
 const SHORTEST: Ns = 1_000;
-/// Who came late had waited itself if that took at least one part in this many of the wait.
+/// A late rank counts as having waited itself if that took at least this fraction of the wait.
 const PART: Ns = 10;
-/// Waits looked at, back from where somebody came late, for one that was long.
+/// Number of earlier waits of the late rank that are searched for a long one.
 const LOOKED_AT: usize = 64;
 
-/// What costs others their time.
+/// Activity that made others wait.
 #[derive(Clone, Debug, Default)]
 pub struct Costs {
     /// By stream and region: waiting that it caused, and the call path where most of it was.
@@ -57,12 +57,12 @@ pub fn share_out(streams: &Streams<'_>, waits: &[Wait], work: &Work) -> Result<C
     Ok(costs)
 }
 
-/// What is left of a wait once a part of it was passed on.
+/// Remainder of a wait after a part of it was passed on.
 struct Share {
     wait: u32,
-    /// What is put on whom it waited for.
+    /// Part that is passed on to the rank that it waited for.
     amount: Ns,
-    /// Since when who waited had not waited for long, and likewise whom it waited for.
+    /// Begin of the time without a long wait, for the waiting rank and for the late rank.
     since: (Ns, Ns),
 }
 
@@ -76,7 +76,7 @@ struct Passing<'a> {
 
 impl Passing<'_> {
     fn new(waits: &[Wait]) -> Passing<'_> {
-        // Idle threads and accelerators are nobody's delay; what they do instead is handed on through them.
+        // Idle threads and accelerators cause no delay; the activity behind them is passed on.
         let amount = |w: &Wait| if w.kind.is_nobodys() { 0 } else { w.len() };
         let amounts: Vec<Ns> = waits.iter().map(amount).collect();
         // Costs of a millionth of all together are no cause of anything.
@@ -126,7 +126,7 @@ type ByRegion = HashMap<(u32, Region), (Ns, u32)>;
 struct Putting<'a> {
     streams: &'a Streams<'a>,
     waits: &'a [Wait],
-    /// What who waited did, and whom it waited for.
+    /// Activities of the waiting rank and of the late rank.
     mine: Sums,
     theirs: Sums,
     /// In which regions who came late spent more time than who waited: how much more, and where first.

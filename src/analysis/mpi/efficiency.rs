@@ -46,10 +46,10 @@ pub struct RegionTime {
     pub visits: u64,
 }
 
-/// What [`measure`] finds.
+/// Result of [`measure`].
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Measured {
-    /// What was looked at.
+    /// Extent of the analysis.
     pub window: Span,
     /// Efficiencies; `None` where the window is empty.
     pub efficiency: Option<Efficiency>,
@@ -87,7 +87,7 @@ pub fn window(streams: &Streams<'_>) -> Span {
 /// Starting up and shutting down are among so many operations at both ends of a stream.
 const EDGE: u32 = 64;
 
-/// Masters of their processes: workers do what they are told.
+/// Master threads of their processes: workers follow them.
 fn ranks(operations: &Operations) -> impl Iterator<Item = (u32, &Sequence)> {
     (0_u32..).zip(&operations.sequences).filter(|(_, s)| !s.worker && !s.operations.is_empty())
 }

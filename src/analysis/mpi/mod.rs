@@ -1,4 +1,4 @@
-//! Where the ranks and threads of a run lose time, whatever is usual there: waits in totals, who causes them, how evenly the work is
+//! Lost time of the ranks and threads of a run, usual or not: waits in totals, their causes, how evenly the work is
 //! shared out.
 //!
 //! ```text
@@ -39,7 +39,7 @@ pub struct Row {
     pub waits: u64,
     /// How long together.
     pub ns: Ns,
-    /// Who came late, and doing what: most first.
+    /// The late ranks and their activities, largest first.
     pub causes: Vec<(u32, Option<Region>, Ns)>,
 }
 
@@ -56,25 +56,25 @@ pub struct State {
     pub rows: Vec<Row>,
 }
 
-/// What somebody did that others waited for.
+/// An activity that others waited for.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Cost {
     /// Position of the stream.
     pub stream: u32,
-    /// What it did.
+    /// The activity.
     pub region: Region,
-    /// Where it did most of it.
+    /// The call path with most of it.
     pub path: u32,
     /// Waiting that it caused.
     pub ns: Ns,
 }
 
-/// Who all others wait for although nothing is unusual.
+/// A rank that all others wait for although nothing is unusual.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Imbalance {
     /// Position of the stream.
     pub stream: u32,
-    /// What takes it longer than others.
+    /// The activity that takes it longer than others.
     pub region: Region,
     /// Its time there.
     pub ns: Ns,
@@ -116,7 +116,7 @@ impl Waiting {
         let streams = Streams::new(operations, clocks);
         let mut waits = wait_states::find(operations, clocks, work)?;
         let measured = efficiency::measure(&streams, &waits, work)?;
-        // Who waits for others to start up has not begun.
+        // Waiting for others to start up does not count.
         waits.retain(|w| w.until > measured.window.start && w.start < measured.window.end);
         let costs = delays::share_out(&streams, &waits, work)?;
         let life = |s: &crate::event::operation::Sequence| {
@@ -137,7 +137,7 @@ impl Waiting {
         Ok(Some(waiting))
     }
 
-    /// Waiting of all kinds that somebody is late for: idle threads and completion apart.
+    /// Waiting of all kinds for late ranks: idle threads and completion apart.
     pub fn waited_ns(&self) -> Ns {
         self.states.iter().filter(|s| !s.kind.is_nobodys()).map(|s| s.ns).sum()
     }
@@ -211,7 +211,7 @@ fn imbalances(operations: &Operations, waiting: &Waiting, measured: &Measured) -
     let found = waiting.costs.iter().take_while(|c| c.ns.saturating_mul(OF_WAITING) >= waited).filter_map(|cost| {
         let time = measured.regions.iter().find(|r| r.region == cost.region)?;
         let ns = time.by_stream.iter().find(|(s, _)| *s == cost.stream)?.1;
-        // What only masters do is theirs; what teams do is everybody's.
+        // Activities of masters count for masters, activities of teams for all threads.
         let of_teams = time.by_stream.iter().any(|(s, _)| worker(*s));
         let streams = active(false) + if of_teams { active(true) } else { 0 };
         let mean_ns = time.by_stream.iter().map(|(_, ns)| ns).sum::<Ns>() / streams.max(1) as Ns;

@@ -1,4 +1,4 @@
-//! What streams did over a time, by region: the events behind delay costs, imbalance and the critical path.
+//! Activities of streams over a time, by region: the events behind delay costs, imbalance and the critical path.
 //!
 //! In: operations and clocks. Out: pieces of time, each with its region, and sums by region. A region is the operation's name, or
 //! the innermost region around the time between two operations. Cost: a search per question, then one step per event, without
@@ -10,7 +10,7 @@ use crate::base::time::{Ns, Span};
 use crate::event::call_path::Way;
 use crate::event::operation::{EventKind, NO_PATH, Operation, Operations, Place};
 
-/// What was done: by name, the same on all streams.
+/// An activity by name, the same on all streams.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Region {
     /// Its name.
@@ -34,9 +34,9 @@ pub struct Piece {
     pub event: u32,
     /// When.
     pub span: Span,
-    /// What it is.
+    /// The activity.
     pub kind: EventKind,
-    /// Where.
+    /// The stream.
     pub region: Region,
 }
 
@@ -58,7 +58,7 @@ impl<'a> Streams<'a> {
         Streams { operations, clocks, inside: (0..operations.paths.len()).map(name).collect() }
     }
 
-    /// What they did.
+    /// Their activities.
     pub fn operations(&self) -> &'a Operations {
         self.operations
     }
@@ -90,7 +90,7 @@ impl<'a> Streams<'a> {
         }
     }
 
-    /// The events of a stream that lie in a span, latest first, cut to it.
+    /// The events of a stream in a span, latest first, cut to it.
     pub fn back(&self, stream: u32, within: Span) -> Back<'_> {
         let sequence = self.operations.sequences.get(stream as usize);
         let clock = self.clocks.get(stream as usize).copied().unwrap_or_default();
@@ -160,7 +160,7 @@ impl Iterator for Back<'_> {
     }
 }
 
-/// What was done in a region.
+/// Activity in a region.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Sum {
     /// How long.

@@ -16,14 +16,14 @@ pub struct Row {
     pub streams: Range<u32>,
     /// By cell, in per cent of their time.
     pub computing: Vec<u8>,
-    /// Likewise; what is neither was spent in libraries, or nobody knows.
+    /// Likewise; the rest was spent in libraries or is unknown.
     pub waiting: Vec<u8>,
 }
 
 /// All rows of a window.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Strip {
-    /// What the cells share out.
+    /// The window that the cells divide.
     pub window: Span,
     /// In order of the streams.
     pub rows: Vec<Row>,
@@ -40,7 +40,7 @@ pub(super) struct Cells {
     /// Of all cells, and the end.
     edges: Vec<Ns>,
     pub(super) sums: Vec<Ns>,
-    /// Where the last time began: the next is not far.
+    /// Position of the last query; the next one is near.
     last: usize,
 }
 

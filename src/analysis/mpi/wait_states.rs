@@ -48,14 +48,14 @@ pub enum WaitKind {
     Join,
     /// An accelerator has nothing to do until work is handed to it.
     IdleAccelerator,
-    /// Who accesses memory waits until it is opened.
+    /// The accessing rank waits until the memory is opened.
     LatePost,
-    /// Who opened memory waits until accesses to it are completed.
+    /// The opening rank waits until accesses to its memory are completed.
     LateComplete,
 }
 
 impl WaitKind {
-    /// Nobody is late: there is nothing to do, or all have come.
+    /// No rank is late: there is nothing to do, or all have arrived.
     pub fn is_nobodys(self) -> bool {
         matches!(self, WaitKind::IdleThreads | WaitKind::IdleAccelerator | WaitKind::Completion)
     }
@@ -132,9 +132,9 @@ pub struct Wait {
     pub start: Ns,
     /// Until this it could not go on.
     pub until: Ns,
-    /// What it waited for: the operation that came late. Itself where nobody is late (completion).
+    /// The late operation that it waited for. Itself if no rank is late (completion).
     pub cause: Place,
-    /// What tied the two together: the position of a meeting; none for messages.
+    /// Link between the two: the position of a collective; none for messages.
     pub meeting: Option<u32>,
 }
 
@@ -154,7 +154,7 @@ impl Wait {
 pub fn find(operations: &Operations, clocks: &[Clock], work: &Work) -> Result<Vec<Wait>, Cancelled> {
     let finder = Finder { operations, clocks };
     let messages = &operations.messages;
-    // Messages to one stream stand together, and so do those to one of its operations.
+    // Messages to one stream are adjacent, and so do those to one of its operations.
     let first = |stream: usize| messages.partition_point(|m| (m.to.stream as usize) < stream);
     let mut waits: Vec<Wait> = Vec::new();
     let of_stream = |stream: usize| {
@@ -301,7 +301,7 @@ impl Finder<'_> {
         }
     }
 
-    /// Nobody leaves before all have come; from the first to leave on the others are slower than they need be.
+    /// No rank leaves before all have arrived; after the first has left the others are slower than necessary.
     fn completion(&self, members: &[Place], meeting: u32, waits: &mut Vec<Wait>) {
         let left = |p: &Place| Some((self.end(*p)?, *p));
         let Some((first, who)) = members.iter().filter_map(left).min() else { return };

@@ -3,7 +3,7 @@
 //! In: patterns, durations, limits. Out: [`Late`] occurrences, each with its responsible events. ALGORITHMS.md 9.5:
 //! event by event against the reference occurrence; an event is responsible when it reaches s times its reference, and
 //! (\[OWN\]) when its excess is at least a tenth of the occurrence's: the microseconds by which some other call was slower
-//! at the same time explain nothing. Where none qualifies the event with the largest excess stands for all and the
+//! at the same time explain nothing. Where none qualifies the event with the largest excess represents all and the
 //! occurrence is *diffuse*.
 //!
 //! An occurrence of a larger pattern is only reported when what is late inside it does not already explain most of its
@@ -38,7 +38,7 @@ pub struct Blamed {
 pub struct Late {
     /// Of what; `None` of an event that was found by what waited for it and is part of no pattern's occurrence that is late.
     pub pattern: Option<PatternId>,
-    /// Where.
+    /// The position.
     pub occurrence: Occurrence,
     /// Operations in it.
     pub length: u32,

@@ -1,9 +1,9 @@
-//! What no pattern shows: a late step of other structure (a checkpoint, another grid), and the waits in it.
+//! Delays that no pattern shows: a late step of other structure (a checkpoint, another grid), and the waits in it.
 //!
 //! In: the occurrences that took too long. Out: more of them, without a pattern, one event each. Two kinds: long waits outside all
 //! patterns that repeat; and, for every long wait whose last sender or last member to come was late by no event to
 //! blame, what that did instead of coming: followed back as on a critical path, the event that took most of the time until it
-//! came, or the wait that did, which is followed in turn. Starting up (`MPI_Init`) is nobody's delay.
+//! came, or the wait that did, which is followed in turn. Starting up (`MPI_Init`) is not a delay.
 //!
 //! ALGORITHMS.md 9.5. Cost: linear in the operations once, a walk over the sender's events during each wait.
 
@@ -23,7 +23,7 @@ use foldhash::{HashMap, HashSet};
 /// A wait outside all patterns is long from this part of a turn on; where nothing turns, from this part of the stream's life.
 const OF_A_TURN: Ns = 2;
 const OF_A_LIFE: Ns = 100;
-/// Shorter ones are nobody's trouble.
+/// Shorter ones are ignored.
 const SHORTEST: Ns = 100_000;
 /// Fewer durations of one operation make no usual one.
 const FEWEST: usize = 10;
@@ -33,7 +33,7 @@ const FARTHEST: usize = 10_000;
 /// Add what patterns do not show.
 pub(super) fn extend(mined: &Mined, characters: &[Characters], s: f64, late: &mut Vec<Late>, cancel: &Cancel) {
     let operations = &mined.operations;
-    // What threads of a kernel recording did instead has its own analysis (the critical path).
+    // For threads of a kernel recording the critical path answers this.
     if operations.sequences.iter().any(|s| s.thread.is_some()) {
         return;
     }
@@ -122,7 +122,7 @@ impl Search<'_> {
         })
     }
 
-    /// What the stream that ended a wait did instead, if no event that is blamed there explains half of it.
+    /// The activity of the stream that ended a wait, if no event that is blamed there explains half of it.
     fn instead(&mut self, wait: &Wait, blamed: &HashMap<(u32, EventAt), Ns>) -> Option<(u32, Blamed)> {
         let stream = wait.trigger.from.stream;
         let clock = self.clock(stream);
@@ -153,7 +153,7 @@ impl Search<'_> {
             return None;
         }
         let usual = self.usual(stream, event);
-        // What is as long as ever delays nobody more than ever.
+        // An event of usual length causes no additional delay.
         let unusual = local.len() as f64 >= self.s * usual.max(SMALLEST) as f64;
         let excess = (local.len() - usual).min(during);
         unusual.then_some((stream, Blamed { event, local, excess, reference: usual }))

@@ -24,26 +24,26 @@ pub enum Item {
     Rule(u32),
 }
 
-/// What a rule derives.
+/// Derivation of a rule.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Rule {
     /// These, one after another; at least two.
     Sequence(Vec<Item>),
     /// One item, `count` times, at least two.
     Loop {
-        /// What is repeated.
+        /// The repeated item.
         body: Item,
         /// How often.
         count: u32,
     },
 }
 
-/// A hierarchy of repeated sequences and loops. Rules stand after those that they use.
+/// A hierarchy of repeated sequences and loops. Rules come after those that they use.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Grammar {
     /// Rules.
     pub rules: Vec<Rule>,
-    /// What derives the whole input.
+    /// Derivation of the whole input.
     pub top: Vec<Item>,
 }
 
@@ -74,7 +74,7 @@ struct Pair {
     first: u32,
 }
 
-/// On which side of taken pairs an item stands in this round.
+/// The side of an item in the pairs taken in this round.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Side {
     Free,
@@ -120,7 +120,7 @@ impl Miner {
         sequence.truncate(write);
     }
 
-    /// One round; false when no pair occurs twice. No item stands beside itself here: runs have been folded.
+    /// One round; false when no pair occurs twice. No item is adjacent to itself here: runs have been folded.
     fn replace_pairs(&mut self, sequence: &mut Vec<u32>) -> bool {
         let mut counts: HashMap<u64, (u32, u32)> = HashMap::default();
         for (position, pair) in (0_u32..).zip(sequence.windows(2)) {
@@ -174,7 +174,7 @@ impl Miner {
         let rule_of = |item: u32| item.checked_sub(self.first_rule).map(|r| r as usize);
         let mut uses = vec![0_u32; self.rules.len()];
         top.iter().filter_map(|i| rule_of(*i)).for_each(|r| uses[r] += 1);
-        // Users stand after what they use: going backwards, a rule's uses are all known when it is reached.
+        // Users come after the rules that they use: going backwards, a rule's uses are all known when it is reached.
         for (r, rule) in self.rules.iter().enumerate().rev() {
             if uses[r] > 0 {
                 let parts = if rule[0] == LOOP { &rule[1..2] } else { &rule[..] };

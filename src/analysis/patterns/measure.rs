@@ -5,7 +5,7 @@
 //! O(n log n) in the occurrences once, then O(1) per pattern and choice.
 //!
 //! An occurrence lasts until the operation after it begins: the computation after its last operation is part of it, or
-//! nobody would own the time between two turns of a loop. Where what follows is unusual for the pattern (the loop is
+//! the time between two iterations of a loop would belong to none. Where what follows is unusual for the pattern (the loop is
 //! over), that time belongs to no turn and the occurrence ends with its last operation.
 
 use super::table::{Occurrence, PatternId, Table};
@@ -35,7 +35,7 @@ impl Limit {
     }
 }
 
-/// What the user can choose.
+/// Settings of the user.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Settings {
     /// Part of the occurrences that is the reference, in (0, 1].

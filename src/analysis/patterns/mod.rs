@@ -1,4 +1,4 @@
-//! What repeats, which repetitions took too long, and where the delay came from.
+//! Pattern mining: repeated sequences, their abnormal occurrences, and the origin of the delay.
 //!
 //! ```text
 //! operations -> rendezvous -> grammar (per stream) -> table (all streams) -> measure -> blame -> follow -> spread
@@ -45,18 +45,18 @@ pub struct Mined {
     pub detection: Duration,
 }
 
-/// What is to be made of an event that took too long.
+/// Treatment of an event that took longer than usual.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Treatment {
     /// It is to blame, and its causes are looked for.
     Judged,
-    /// A wait for work: nobody's fault and nobody's loss.
+    /// A wait for work: neither a cause nor a delay.
     Idle,
-    /// It is told elsewhere: executions were delayed by it.
+    /// It is reported elsewhere: executions were delayed by it.
     Told,
 }
 
-/// What depends on q and s.
+/// Results that depend on q and s.
 #[derive(Clone, Debug, Default)]
 pub struct Lateness {
     /// By pattern of the table.
@@ -88,7 +88,7 @@ impl Mined {
         let mine = |i: usize| {
             let started = Instant::now();
             let sequence = &operations.sequences[i];
-            // What a worker repeats, another thread has it repeat.
+            // A worker repeats what another thread assigns to it.
             let mined = if sequence.worker { &[][..] } else { &sequence.operations };
             let symbols: Vec<u32> = mined.iter().map(|o| o.symbol.0).collect();
             (grammar::mine(&symbols, &work.cancel), started.elapsed())
@@ -108,7 +108,7 @@ impl Mined {
         Ok(Mined { operations, clocks, table, durations, waiting, detection })
     }
 
-    /// What took too long and why, for one choice of settings.
+    /// Anomalies and their causes, for one choice of settings.
     pub fn lateness(&self, settings: &Settings, work: &Work) -> Result<Lateness, Cancelled> {
         self.lateness_of(settings, |_, _| Treatment::Judged, work)
     }

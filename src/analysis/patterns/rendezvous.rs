@@ -1,7 +1,7 @@
 //! Sends that had to wait until their receiver was there.
 //!
 //! A small message is copied and its sender goes on (*eager*); a large one is handed over once its receive is posted
-//! (*rendezvous*), and until then the sender stays in its call, or in the one that completes the send. Archives do not tell
+//! (*rendezvous*), and until then the sender stays in its call, or in the one that completes the send. Archives do not record
 //! which it was, but times do: a send that was left before its receive was posted was eager, and so are those by the same call
 //! that are no larger. Of the others the receiver is asked what it did until it posted the receive.
 //!
@@ -159,7 +159,7 @@ fn merge(all: &mut Vec<Message>, mut more: Vec<Message>) {
     if !is_in_order {
         return all.sort_unstable_by_key(key);
     }
-    // From the back: each goes behind the last that stands before it.
+    // From the back: each goes after the last that precedes it.
     for (missing, message) in more.iter().enumerate().rev() {
         let from = all[..left].partition_point(|m| key(m) <= key(message));
         all.copy_within(from..left, from + missing + 1);

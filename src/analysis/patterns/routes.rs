@@ -3,7 +3,7 @@
 //!
 //! In: occurrences ([`Turn`]), each a run of one stream's operations, in populations that do the same. Out: where they differ
 //! ([`Difference`]), whether that costs time or saves it. A transition from one operation to the next is *rare* when at
-//! most one occurrence in `RARE` has it; a run of rare transitions is a difference, named by what usually stands between its ends.
+//! most one occurrence in `RARE` has it; a run of rare transitions is a difference, named by the usual calls between its ends.
 //! Operations that are repeated more or less often than usual show in no transition and are found by their number.
 //! Where fewer than the part q take a usual route there is none, and nothing is said. Cost: linear in the operations, twice.
 //! ALGORITHMS.md 9.8.
@@ -19,7 +19,7 @@ use std::ops::Range;
 
 /// Fewer occurrences have no usual route.
 pub const FEWEST: usize = 20;
-/// What at most one occurrence in so many does is rare; of few occurrences, what one of them does.
+/// A transition is rare if at most one occurrence in this many has it; of few occurrences, if only one has it.
 const RARE: usize = 20;
 /// Missing operations are looked for so many steps along the usual route.
 const FARTHEST: usize = 64;
@@ -60,7 +60,7 @@ impl Change {
     }
 }
 
-/// Where an occurrence differs.
+/// Difference of an occurrence.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Difference {
     /// Position of the [`Turn`].
@@ -69,16 +69,16 @@ pub struct Difference {
     pub change: Change,
     /// Positions in the stream of what differs; where something is missing, empty, before the operation that came instead.
     pub operations: Range<u32>,
-    /// What usually stands there.
+    /// The usual calls there.
     pub usual: Vec<NameId>,
-    /// Longer than what usually stands there by this; negative where time was saved.
+    /// Excess over the usual calls there; negative if time was saved.
     pub excess: Ns,
     /// How long that usually takes.
     pub reference: Ns,
 }
 
 /// All differences, in order of the turns. `q` is the part of a population that must take usual routes; `s` says how far a
-/// number that varies may lie outside its range.
+/// number that varies may be outside its range.
 pub fn find(operations: &Operations, turns: &[Turn], q: f64, s: f64, cancel: &Cancel) -> Vec<Difference> {
     let mut populations: BTreeMap<u32, Vec<u32>> = BTreeMap::new();
     for (at, turn) in (0..).zip(turns) {
@@ -103,7 +103,7 @@ struct Routes<'a> {
     operations: &'a Operations,
     turns: &'a [Turn],
     members: Vec<u32>,
-    /// What no more occurrences than this do is rare.
+    /// Transitions of at most this many occurrences are rare.
     rare: u32,
     /// Occurrences that have a transition.
     transitions: HashMap<(Stop, Stop), u32>,
@@ -170,7 +170,7 @@ impl<'a> Routes<'a> {
         self.transitions.get(&(from, to)).is_none_or(|count| *count <= self.rare)
     }
 
-    /// What usually stands between two operations: nothing where the one usually follows the other. `None` where the usual
+    /// The usual calls between two operations: none where the one usually follows the other. `None` where the usual
     /// route does not lead from one to the other.
     fn between(&self, from: Stop, to: Stop) -> Option<Vec<NameId>> {
         if !self.is_rare(from, to) {
@@ -214,7 +214,7 @@ impl<'a> Routes<'a> {
         let before = found.len();
         let mut at = 0;
         for run in is_rare.chunk_by(|a, b| a == b) {
-            // Stops `at` and `end` stand on the usual route, those between them do not.
+            // Stops `at` and `end` are on the usual route, those between them do not.
             let end = at + run.len();
             if run[0] {
                 found.extend(self.difference(turn, first, &stops, at, end));
@@ -238,7 +238,7 @@ impl<'a> Routes<'a> {
             };
             found.push(Difference { turn, change, operations, usual, excess: 0, reference: 0 });
         }
-        // The names stand in no order.
+        // The names are unordered.
         found[before..].sort_by_key(|d| (d.operations.start, d.usual.clone()));
     }
 
@@ -281,7 +281,7 @@ impl<'a> Routes<'a> {
         Some(Difference { turn, change, operations, usual, excess: 0, reference: 0 })
     }
 
-    /// Say what each difference cost: its own time less what usually stands there takes.
+    /// Compute the cost of each difference: its own time less the time of the usual calls there.
     fn price(&self, found: &mut [Difference]) {
         let wanted: HashSet<NameId> = found.iter().flat_map(|d| d.usual.iter().copied()).collect();
         let mut lengths: HashMap<NameId, Vec<Ns>> = HashMap::default();
@@ -313,7 +313,7 @@ pub fn span(operations: &Operations, stream: u32, range: &Range<u32>) -> Option<
     Some(Span::new(inside.first()?.start, inside.last()?.end))
 }
 
-/// How some operations differ from those that usually stand in their place; `None` where they are the same.
+/// How some operations differ from the usual ones in their place; `None` where they are the same.
 fn compare(inside: &[NameId], usual: &[NameId]) -> Option<Change> {
     let sorted = |names: &[NameId]| {
         let mut names = names.to_vec();
@@ -329,7 +329,7 @@ fn compare(inside: &[NameId], usual: &[NameId]) -> Option<Change> {
     }
 }
 
-/// All of `part` stands in `whole`, in the same order.
+/// True if `whole` contains all of `part`, in the same order.
 fn is_part(part: &[NameId], whole: &[NameId]) -> bool {
     let mut whole = whole.iter();
     part.iter().all(|name| whole.any(|other| other == name))

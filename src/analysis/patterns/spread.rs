@@ -4,11 +4,11 @@
 //! has at most one cause, because a wait ends with the last thing waited for. ALGORITHMS.md 9.5.
 //!
 //! A waiting event was ended by the last message to arrive, or by the last member to come before it could leave. Where
-//! that was sent in time, the delay lies in the transfer or in a receiver that did not run, and nobody else is its
+//! that was sent in time, the delay is in the transfer or in a receiver that did not run, and no other thread is its
 //! cause. Else the sender was late because of something it did before: the latest blamed event there that explains at
 //! least half, else the one that explains most. The handbook looks for it in the occurrence that holds
 //! the send. Here (\[OWN\]) also in earlier ones, back to one usual occurrence before the wait began: with a message
-//! posted at the start of an iteration, the delay that made it late lies in the iteration before.
+//! posted at the start of an iteration, the delay that made it late is in the iteration before.
 //!
 //! A send that was held until its receive was posted waits as well: for what its receiver did before that. Waits that
 //! cause waits end before them on the common time line, and of a held send only the time until the posting counts (it may return
@@ -34,7 +34,7 @@ pub struct Node {
     pub late: u32,
     /// Position of the blamed event in that.
     pub blamed: u32,
-    /// What it is.
+    /// The event.
     pub kind: EventKind,
     /// On the common time line.
     pub span: Span,
@@ -60,7 +60,7 @@ pub struct Spread {
 pub struct Cause {
     /// Position of the node that was late.
     pub node: u32,
-    /// What carried the delay.
+    /// The carrier of the delay.
     pub via: Via,
     /// How much of the wait's excess that explains.
     pub explained: Ns,
@@ -87,11 +87,11 @@ pub fn find(
             nodes.push(Node { stream, event: blamed.event, late: l, blamed: b, kind, span, excess: blamed.excess });
         }
     }
-    // An event may be blamed in a unit and in a larger pattern: the unit, which stands first, has it.
+    // An event may be blamed in a unit and in a larger pattern: the unit, which comes first, has it.
     nodes.sort_by_key(|n| (n.stream, n.event, n.late));
     nodes.dedup_by_key(|n| (n.stream, n.event));
     let search = Search { late, characters, nodes: &nodes, triggers: Triggers::new(operations, clocks) };
-    // Where waits follow waits this strictly grows, ties broken by position: no cycles.
+    // Along a chain of waits this strictly grows, ties broken by position: no cycles.
     let ended = |node: &Node| {
         let trigger = search.trigger(node);
         match trigger {
@@ -106,7 +106,7 @@ pub fn find(
             return None;
         }
         let cause = search.cause(node, trigger?)?;
-        // What waits for nobody ends every chain; such a send may return after its message was there.
+        // An event that does not wait ends every chain; such a send may return after its message was there.
         let before = &search.nodes[cause.node as usize];
         let after = if before.kind.waits() {
             (ends[cause.node as usize], cause.node) >= (*end, at)
@@ -138,7 +138,7 @@ struct Search<'a> {
 }
 
 impl Search<'_> {
-    /// What ended the wait of a node that waits.
+    /// The event that ended the wait of a node.
     fn trigger(&self, node: &Node) -> Option<Trigger> {
         let place = Place { stream: node.stream, operation: node.event / 2 };
         node.kind.waits().then(|| self.triggers.of(place, node.span.end)).flatten()
@@ -149,7 +149,7 @@ impl Search<'_> {
         if trigger.from.stream == node.stream {
             return None;
         }
-        // What the sender could have spared: the wait until it sent, over what such a wait usually takes. The rest is
+        // The part that the sender could have avoided: the wait until it sent, over what such a wait usually takes. The rest is
         // the transfer, or a receiver that did not run.
         let occurrence = &self.late[node.late as usize];
         let reference = occurrence.blamed[node.blamed as usize].reference;

@@ -7,7 +7,7 @@
 //! *Units*: whether an occurrence took too long is asked where the answer means most, at the innermost repeated
 //! sequence. A unit is a sequence of operations and of short loops over one operation (`2 x MPI_Irecv`). Where a rule
 //! mixes units with operations of its own (`loop 10 x (...)`, then `MPI_Allreduce`), each run of those is a unit too:
-//! so every repeated operation lies in exactly one unit, and an anomaly is found at the scale at which it matters
+//! so every repeated operation is in exactly one unit, and an anomaly is found at the scale at which it matters
 //! instead of drowning in an outer loop. ALGORITHMS.md 9.3, 9.4.
 
 use super::grammar::{Grammar, Item, Rule};
@@ -28,14 +28,14 @@ pub enum Part {
     Pattern(PatternId),
 }
 
-/// What a pattern is made of.
+/// Composition of a pattern.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Shape {
     /// Its parts one after another.
     Sequence(Vec<Part>),
     /// One part, `count` times.
     Loop {
-        /// What is repeated.
+        /// The repeated item.
         body: Part,
         /// How often.
         count: u32,
@@ -45,7 +45,7 @@ pub enum Shape {
 /// A pattern. Those that it uses have smaller ids.
 #[derive(Clone, Debug)]
 pub struct Pattern {
-    /// What it is made of.
+    /// Its composition.
     pub shape: Shape,
     /// Operations in it, loops unrolled.
     pub length: u32,

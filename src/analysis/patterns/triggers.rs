@@ -1,4 +1,4 @@
-//! What ended a wait: who sent last, and when on the common time line.
+//! Triggers: the events that ended waits, by the last sender, with times on the common time line.
 //!
 //! In: messages and meetings, sorted by receiving place. A wait ends with the last message to arrive (of a held send: with
 //! the receive that was posted), or with the last member to come before it could leave. Cost: a binary search per wait.
@@ -7,14 +7,14 @@ use crate::analysis::offsets::Clock;
 use crate::base::time::{Ns, Span};
 use crate::event::operation::{Operation, Operations, Place, Via};
 
-/// What ended a wait.
+/// The end of a wait.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Trigger {
     /// The operation that sent, or came.
     pub from: Place,
     /// When, on the common time line.
     pub sent: Ns,
-    /// What carried it.
+    /// The carrier.
     pub via: Via,
 }
 
@@ -48,7 +48,7 @@ impl<'a> Triggers<'a> {
         Span::new(clock.common(operation.start), clock.common(operation.end))
     }
 
-    /// What ended the wait of an operation that was left at `end`.
+    /// The trigger that ended the wait of an operation left at `end`.
     pub fn of(&self, place: Place, end: Ns) -> Option<Trigger> {
         let messages = &self.operations.messages;
         let first = messages.partition_point(|m| m.to < place);

@@ -2,7 +2,7 @@
 //!
 //! In: executions one after the other, each with its time per kind and what was counted on its path. Out: one column
 //! per metric. Time per kind is that of the execution's own thread (its outermost wait), so that it adds up to the
-//! duration and agrees with the causes. A metric that the recording cannot tell is absent, not zero.
+//! duration and agrees with the causes. A metric that was not recorded is absent, not zero.
 //! PRODUCT.md, `FILTER`; ALGORITHMS.md section 6.2.
 
 use crate::analysis::counts::Counts;

@@ -1,6 +1,6 @@
 //! From the outline, whose steps are whole stacks, to contexts, whose steps are frames with names.
 //!
-//! Only the stacks that stand in the outline are resolved, each once; then each node of the outline is spelled out
+//! Only the stacks in the outline are resolved, each once; then each node of the outline is spelled out
 //! below its parent's context. What a person sees of a stack:
 //!
 //! - the functions, from the program's own first one: how threads and programs are started says nothing;
@@ -38,7 +38,7 @@ const STARTS: [&str; 9] = [
     "__clone3",
 ];
 
-/// Where names come from.
+/// Sources of names.
 #[derive(Debug)]
 pub struct Dictionary<'a> {
     /// The recording.
@@ -47,9 +47,9 @@ pub struct Dictionary<'a> {
     pub timelines: &'a Timelines,
     /// Its processes' images.
     pub spaces: &'a Spaces,
-    /// Where files with symbols may be.
+    /// Folders with symbol files.
     pub places: &'a Places,
-    /// What is known of them already.
+    /// Symbols that are known already.
     pub symbols: &'a SymbolCache,
     /// Kernel symbols, where given.
     pub kernel: Option<&'a KernelSymbols>,
@@ -212,7 +212,7 @@ fn wait_name(spent: Spent) -> &'static str {
 mod tests {
     use super::*;
 
-    /// Functions by letter, each with the digit of the place where it stood; `_` for a file without names.
+    /// Functions by letter, each with the digit of its place; `_` for a file without names.
     fn stack(text: &str) -> Vec<UserFrame> {
         let frame = |c: &[u8]| UserFrame {
             name: NameId(c[0].into()),
@@ -228,7 +228,7 @@ mod tests {
         for (before, after, wanted) in [
             ("M1S1F1_1", "M1S2D1_1", "M1S1"), // S called F, then D
             ("M1S1F1_1", "M2S1F1_1", "M1"),   // M called S twice: another S
-            ("M1S1F1_1", "M1S1F1_1", "M1"),   // a loop, nobody knows of which function
+            ("M1S1F1_1", "M1S1F1_1", "M1"),   // a loop of an unknown function
             ("M1S1F1_1", "M1S1F2_1", "M1S1F1"),
             ("M1_1", "M2H1_1", "M1"),
             ("A1_1", "B1_1", ""),

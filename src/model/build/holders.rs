@@ -1,4 +1,4 @@
-//! Who held an execution up, in which context and when: the entries of its folded path, added up by context and hop.
+//! Holders of an execution: the threads that delayed it, by context and time. Entries of its folded path, added up by context and hop.
 //!
 //! Cost: linear in the entries. What is kept is a few dozen entries per execution, however often threads alternated.
 

@@ -2,11 +2,11 @@
 //!
 //! In: what was mined. Out: a [`Model`] whose executions are the turns of each rank's outermost loop, on the common
 //! time line. The time of a turn is that of its operations and of the computation between them; a wait is spent by
-//! whoever made it wait, as on a critical path: the sender's own operations, computation and waits over the same time,
+//! the rank that made it wait, as on a critical path: the sender's own operations, computation and waits over the same time,
 //! followed from rank to rank. What is left of a wait after the sending is the transfer; a wait of which nothing is
 //! recorded is unknown. So every nanosecond of a turn is in one context, exactly.
 //!
-//! Calls stand below the regions around them. Time between two calls is that of the region it was spent in; where none but the
+//! Calls are children of the regions around them. Time between two calls is that of the region it was spent in; where none but the
 //! outermost is known, it is named after the call before.
 //!
 //! ```text
@@ -32,7 +32,7 @@ use std::sync::Arc;
 /// The task of all ranks' iterations, whatever they consist of.
 pub const ITERATION: &str = "iteration";
 
-/// Waits are followed over so many ranks: a delay that came farther is told with the last of them.
+/// Waits are followed over so many ranks: a delay from farther away ends at the last of them.
 const FARTHEST: usize = 16;
 
 /// Names of the tasks that a run has: all iterations together, and each pattern that is some rank's iteration.
@@ -170,7 +170,7 @@ impl<'a> Folder<'a> {
         own
     }
 
-    /// What a stream did over a span, below a context.
+    /// Activity of a stream over a span, below a context.
     fn spend(&mut self, span: Span, stream: u32, above: ContextId, far: usize, own: &mut Vec<(ContextId, u64)>) {
         let operations = self.operations;
         let Some(sequence) = operations.sequences.get(stream as usize) else { return };
@@ -230,7 +230,7 @@ impl<'a> Folder<'a> {
         }
         let path = after.map_or(NO_PATH, |at| self.operations.around(stream, 2 * at as u32 + 1));
         let mut context = self.around(above, path);
-        // The outermost region is around everything: it does not tell one computation from another.
+        // The outermost region is around everything: it does not distinguish computations.
         if self.operations.paths.parent(path) == NO_PATH {
             let operation = after.and_then(|at| self.operations.get(Place { stream, operation: at as u32 }));
             let frame = match operation {
@@ -244,7 +244,7 @@ impl<'a> Folder<'a> {
         self.spent(stream, context, span, own);
     }
 
-    /// Time of a stream's own; what the tracer took of it stands apart.
+    /// A stream's own time; the tracer's share of it is separate.
     fn spent(&mut self, stream: u32, context: ContextId, span: Span, own: &mut Vec<(ContextId, u64)>) {
         let flushes = self.operations.sequences.get(stream as usize).map_or(&[][..], |s| &s.flushes);
         let mut flushed = 0;
@@ -272,7 +272,7 @@ impl<'a> Folder<'a> {
     ) {
         let trigger = self.triggers.of(place, left).filter(|t| t.from.stream != place.stream);
         let Some(trigger) = trigger else {
-            // The last to come to a meeting waits for nobody: what it takes is the operation's own time.
+            // The last to arrive at a collective does not wait: its time is the operation's own.
             let own_time = self.triggers.of(place, left).is_some();
             let context = if own_time { call } else { self.contexts.child(Some(call), self.unknown) };
             return self.spent(place.stream, context, span, own);

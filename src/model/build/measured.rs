@@ -1,4 +1,4 @@
-//! What a recording of an MPI run measured of each turn: metrics as columns, parameters as types.
+//! Measurements of each iteration in the recording of an MPI run: metrics as columns, parameters as types.
 //!
 //! In: readings of metrics by operation, parameters. Out: for a metric that counts, what it grew by from the end of the turn before to
 //! the end of this one; else its last value. Parameters that a turn sets are its type. Cost: a search per turn and metric.

@@ -52,7 +52,7 @@ use std::sync::Arc;
 /// Executions that a worker takes at once.
 const CHUNK: usize = 64;
 
-/// What is asked.
+/// The request.
 #[derive(Clone, Debug, Default)]
 pub struct Request {
     /// Names of all tasks found; there may be many, and a model of each.
@@ -65,13 +65,13 @@ pub struct Request {
     pub rule: Rule,
     /// The traces, in the order given to the pass.
     pub traces: Vec<TraceInfo>,
-    /// Where symbols may be.
+    /// Folders of symbol files.
     pub places: Places,
     /// Executions whose moments are wanted in order of time.
     pub moments: Vec<ExecutionId>,
 }
 
-/// What one worker makes of a chunk of executions.
+/// Result of one worker for a chunk of executions.
 struct Folded {
     outline: Outline,
     hops: Hops,
@@ -98,7 +98,7 @@ pub fn build(recording: &Recording, request: &Request, notices: &Notices, work: 
     with_stacks(recording, &stacks, request, &notices, work)
 }
 
-/// The same with stacks that are laid out already, as for one task after the other.
+/// The same with stacks that were placed before, as for several tasks in turn.
 pub fn with_stacks(
     recording: &Recording,
     stacks: &Stacks,
@@ -109,14 +109,14 @@ pub fn with_stacks(
     made(recording, stacks, request, notices, false, work).map(|(model, _)| model)
 }
 
-/// What is laid out of a recording once, for all questions about it: its call stacks before all else.
+/// Data computed once per recording, for all questions about it: above all its call stacks.
 #[derive(Debug)]
 pub struct Stacks {
     /// Images of processes.
     pub spaces: Spaces,
     /// Stacks over time, by thread.
     pub timelines: Timelines,
-    /// What is known of the files whose functions are on them.
+    /// Symbols of the files whose functions are on them.
     pub symbols: SymbolCache,
     kernel: Option<KernelSymbols>,
     disk: DiskUse,
@@ -125,7 +125,7 @@ pub struct Stacks {
 }
 
 impl Stacks {
-    /// Lay out the stacks of all threads.
+    /// Place the stacks of all threads.
     pub fn new(
         recording: &Recording,
         places: &Places,
@@ -285,7 +285,7 @@ fn quality(recording: &Recording) -> Vec<HostQuality> {
     hosts.map(|(h, quality)| HostQuality { host: recording.names.get(h.name).to_owned(), quality: *quality }).collect()
 }
 
-/// A wait whose end nobody is known to have brought about, or time of which nothing is known.
+/// A wait with an unknown waker, or time in an unknown state.
 fn is_unresolved(segment: &PathSegment) -> bool {
     matches!(segment.kind, EdgeKind::Blocked | EdgeKind::Unknown) && !segment.span.is_empty()
 }
@@ -323,13 +323,13 @@ impl People<'_> {
     }
 }
 
-/// What must hold of every critical path.
+/// Invariants of every critical path.
 pub fn untiled(notices: &Notices) -> Option<String> {
     let untiled = notices.count(Notice::UntiledPaths);
-    (untiled > 0).then(|| format!("{untiled} critical paths do not tile their executions"))
+    (untiled > 0).then(|| format!("{untiled} critical paths do not add up to their executions"))
 }
 
-/// What must hold of every model; one sentence per violation, at most `most`.
+/// Check the invariants of every model; one sentence per violation, at most `most`.
 pub fn check(model: &Model, most: usize) -> Vec<String> {
     let mut wrong = Vec::new();
     wrong.extend(untiled(&model.notices));

@@ -16,7 +16,7 @@ const SAME: u64 = 1;
 const VALUES: u64 = 2;
 const DISTANCES: u64 = 3;
 
-/// What the rest of a model says of a metric, by execution.
+/// Values of a metric that follow from the rest of a model, by execution.
 fn follows(model: &Model, by_kind: &[ByKind], metric: &Metric) -> Option<Vec<i64>> {
     let e = &model.executions;
     let all = || 0..e.len();
@@ -104,7 +104,7 @@ fn value(written: u64) -> i64 {
     written.checked_sub(1).map_or(ABSENT, unfold)
 }
 
-/// Read `columns` columns of a model that is whole but for them. `None` where the bytes are none of ours, or tell of
+/// Read `columns` columns of a model that is whole but for them. `None` if the bytes are invalid, or contain
 /// more values than `most`.
 pub(super) fn read(model: &Model, columns: usize, mut most: usize, unpack: &mut Unpack<'_>) -> Option<Vec<Column>> {
     let n = model.executions.len();

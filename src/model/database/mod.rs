@@ -2,7 +2,7 @@
 //!
 //! In goes what a recording says of itself ([`Facts`](super::facts::Facts)) and a [`Model`](super::Model) per task; out comes one file, the same bytes for the
 //! same models; and back, equal to what went in, so that every answer from the file is the answer from the trace. What
-//! can be computed is not kept: inclusive times and metrics that follow from the rest are told by one byte. Nor are the
+//! can be computed is not kept: inclusive times and metrics that follow from the rest take one byte. Nor are the
 //! moments of single executions: that much only the trace holds.
 //!
 //! ```text
@@ -15,7 +15,7 @@
 //! of one task, and in the entries of its inclusive times, on several workers.
 //!
 //! Invariants: the file is written beside its target and then takes its place at once. Nothing in a file is trusted: each
-//! item takes at least a byte of its section, every position is checked against its table, parents stand before
+//! item takes at least a byte of its section, every position is checked against its table, parents come before
 //! children, own times add up to the duration, and what is unpacked stays in proportion to the file. A change to the
 //! layout or to the meaning of a byte changes `VERSION`. ALGORITHMS.md section 6.3.
 
@@ -38,10 +38,10 @@ const VERSION: u32 = 4;
 const HEADER: usize = 32;
 /// Bytes of a section in the table.
 const ENTRY: usize = 32;
-/// Stands for "of no task" in the table.
+/// Marks "of no task" in the table.
 const SHARED: u32 = u32::MAX;
 
-/// What a section holds.
+/// Kind of a section.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u32)]
 enum Kind {
@@ -57,7 +57,7 @@ enum Kind {
     Who,
     /// Contexts.
     Contexts,
-    /// Who stands for the thread frames.
+    /// Threads of the thread frames.
     Held,
     /// Executions.
     Executions,
@@ -95,17 +95,17 @@ pub enum DatabaseError {
     Io {
         /// The file.
         path: PathBuf,
-        /// What it said.
+        /// The error.
         error: std::io::Error,
     },
-    /// Some other file stands where a database is to be written.
-    #[error("{}: exists and is no whyslow database; it is not replaced: choose another name", path.display())]
+    /// Another file exists at the path for the database.
+    #[error("{}: already exists and is not a whyslow database; not overwritten: choose another name", path.display())]
     Foreign {
         /// The file.
         path: PathBuf,
     },
     /// Another version's layout.
-    #[error("{}: a database of format {found}, and this program reads {VERSION}: {}", path.display(), remedy(*found))]
+    #[error("{}: database format {found}, but this program reads format {VERSION}: {}", path.display(), remedy(*found))]
     Version {
         /// The file.
         path: PathBuf,
@@ -117,9 +117,9 @@ pub enum DatabaseError {
     Damaged {
         /// The file.
         path: PathBuf,
-        /// Where it was noticed: the begin of a section.
+        /// The place: the begin of a section.
         at: u64,
-        /// What is wrong.
+        /// The problem.
         what: &'static str,
     },
     /// Cancelled.
@@ -136,7 +136,7 @@ pub fn is_database(path: &Path) -> bool {
     begins_as_database(path).unwrap_or(false)
 }
 
-/// The same, and why nobody can tell.
+/// Time that is unknown, with the reason.
 fn begins_as_database(path: &Path) -> std::io::Result<bool> {
     use std::io::Read;
     let mut begin = Vec::with_capacity(MAGIC.len());

@@ -29,15 +29,15 @@ pub struct Database {
     path: PathBuf,
     file: Mapped,
     sections: Vec<Section>,
-    /// What it says of the traces.
+    /// Facts about the traces.
     pub facts: Facts,
     /// The tasks whose executions it holds.
     pub tasks: Vec<String>,
-    /// What was odd about the traces.
+    /// Notices about the traces.
     pub notices: Notices,
 }
 
-/// A section as the table tells it; it lies within the file and each of its items may have a byte.
+/// A section as the table describes it; it is inside the file and has at least a byte per item.
 #[derive(Clone, Copy, Debug)]
 struct Section {
     kind: u32,
@@ -84,7 +84,7 @@ impl Database {
         let mut until = begin;
         for _ in 0..count {
             let section = Section::read(&mut cursor, until, bytes.len());
-            let section = section.ok_or_else(|| damaged("a section lies outside of it"))?;
+            let section = section.ok_or_else(|| damaged("a section is outside of the file"))?;
             until = section.to;
             sections.push(section);
         }
@@ -111,7 +111,7 @@ impl Database {
         &self.path
     }
 
-    /// What a section holds, by `read`, which is given the number of items and the bytes, and has to use them up.
+    /// Contents of a section, parsed by `read`, which gets the number of items and the bytes and must consume all of them.
     fn section<T>(
         &self,
         kind: Kind,

@@ -73,7 +73,7 @@ impl Writer {
         }
     }
 
-    /// What was odd about the recording.
+    /// Notices about the recording.
     pub fn notices(&self) -> &Notices {
         &self.notices
     }
@@ -85,11 +85,11 @@ impl Writer {
         let mut tasks = Pack::default();
         self.tasks.iter().for_each(|t| tasks.text(t));
         let mut notices = Pack::default();
-        let told = write_notices(&self.notices, &mut notices);
+        let written = write_notices(&self.notices, &mut notices);
         let shared = [
             Section { kind: Kind::Facts, task: SHARED, items: self.facts.traces.len(), bytes: facts.0 },
             Section { kind: Kind::Tasks, task: SHARED, items: self.tasks.len(), bytes: tasks.0 },
-            Section { kind: Kind::Notices, task: SHARED, items: told, bytes: notices.0 },
+            Section { kind: Kind::Notices, task: SHARED, items: written, bytes: notices.0 },
         ];
         let sections: Vec<&Section> = shared.iter().chain(&self.sections).collect();
         let begin = HEADER + sections.len() * ENTRY;
@@ -116,7 +116,7 @@ impl Writer {
         file
     }
 
-    /// Write it to `path`, where a database may stand already and nothing else. Returns its length.
+    /// Write it to `path`, where only a database may be replaced. Returns its length.
     pub fn save(&self, path: &Path) -> Result<u64, DatabaseError> {
         let io = |error| DatabaseError::Io { path: path.to_owned(), error };
         match super::begins_as_database(path) {
@@ -188,7 +188,7 @@ fn write_who(all: &[Who], pack: &mut Pack) -> usize {
 
 fn write_contexts(contexts: &Contexts, pack: &mut Pack) -> usize {
     for (at, (parent, frame)) in contexts.nodes().enumerate() {
-        // Most stand near below their parents; roots are below nobody.
+        // Most are near their parents; roots have none.
         pack.number(parent.map_or(0, |p| (at - p.index()) as u64));
         pack.number(frame_code(frame.kind));
         pack.number(frame.name.0.into());
@@ -196,7 +196,7 @@ fn write_contexts(contexts: &Contexts, pack: &mut Pack) -> usize {
     contexts.len()
 }
 
-/// A frame kind as a number; kinds of time stand as in [`Spent::ALL`](crate::model::context::Spent::ALL).
+/// A frame kind as a number; kinds of time as in [`Spent::ALL`](crate::model::context::Spent::ALL).
 fn frame_code(kind: FrameKind) -> u64 {
     match kind {
         FrameKind::Process => 0,

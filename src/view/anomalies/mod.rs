@@ -1,7 +1,7 @@
 //! `whyslow anomalies` for people and for programs (schema `whyslow.anomalies/1`, PRODUCT.md).
 //!
-//! In: [`Anomalies`] and the warnings. Out: JSON here, and text that begins with the sources, because they are the answer: who
-//! was late by itself, by how much, and whom that delayed.
+//! In: [`Anomalies`] and the warnings. Out: JSON here, and text that begins with the root causes, because they are the answer:
+//! which thread caused a delay, how much, and which threads it delayed.
 
 mod paths;
 mod text;
@@ -43,7 +43,7 @@ pub struct Document {
     waits_without_source: Vec<UnexplainedJson>,
     #[serde(flatten, skip_serializing_if = "Option::is_none")]
     waiting: Option<WaitingJson>,
-    /// Who all others wait for although nothing is unusual, in words.
+    /// The rank that all others wait for although nothing is unusual, in a sentence.
     #[serde(skip_serializing_if = "Option::is_none")]
     steady: Option<String>,
     truncated: bool,
@@ -78,7 +78,7 @@ pub struct ClockJson {
 impl std::fmt::Display for ClockJson {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let error = self.error_ns.map_or_else(|| "unknown".to_owned(), figure::duration);
-        write!(f, "clock of {}: {} to add, error up to {error}", self.stream, figure::duration(self.offset_ns))?;
+        write!(f, "clock of {}: correction {}, error at most {error}", self.stream, figure::duration(self.offset_ns))?;
         if self.drift_ppb == 0.0 { Ok(()) } else { write!(f, ", drift {:.1} ppm", self.drift_ppb / 1e3) }
     }
 }
@@ -98,7 +98,7 @@ struct PatternJson {
     longest_ns: Ns,
 }
 
-/// Where: `pid`, `tid` and `thread` in kernel recordings only, `rank` null there.
+/// A place: `pid`, `tid` and `thread` in kernel recordings only, `rank` null there.
 #[derive(Clone, Debug, Default, Serialize)]
 struct PlaceJson {
     stream: String,
@@ -158,7 +158,7 @@ struct PathJson {
     steps: Vec<StepJson>,
 }
 
-/// A row of the table of sources.
+/// A row of the table of root causes.
 #[derive(Clone, Debug, Serialize)]
 struct SourceJson {
     name: String,
@@ -188,7 +188,7 @@ struct SourceJson {
     paths: Vec<u32>,
 }
 
-/// Waits of one call that nothing explains.
+/// Waits of one call without a known cause.
 #[derive(Clone, Debug, Serialize)]
 struct UnexplainedJson {
     #[serde(flatten)]
@@ -231,7 +231,7 @@ fn cleaned(text: &str) -> String {
     clean::text(text).into_owned()
 }
 
-/// The document of an analysis, and what a comparison of the same executions says.
+/// The document of an analysis; `compared` is the result of comparing the same executions.
 pub fn json(found: &Anomalies, notices: &Notices, compared: Option<Agreement>) -> Document {
     let summary = &found.summary;
     Document {
@@ -389,7 +389,7 @@ fn unexplained(found: &Anomalies, u: &Unexplained) -> UnexplainedJson {
 
 fn source(found: &Anomalies, source: &Source) -> SourceJson {
     let stream = |at: &u32| found.streams.get(*at as usize);
-    // One thread or rank has numbers; a pool has none in common but perhaps its process.
+    // A single thread or rank has numbers; the threads of a pool share at most their process.
     let one = source.streams.first().and_then(stream).filter(|_| source.streams.len() == 1);
     let pids: Vec<i32> = source.streams.iter().filter_map(|s| Some(stream(s)?.thread.as_ref()?.pid)).collect();
     let span = source.span();

@@ -1,5 +1,5 @@
-//! How delays spread, in words: each source with the victims on its longest path, its other victims folded behind it, and the
-//! waits for which nobody is recorded as late.
+//! Propagation of delays as text: each root cause with the victims on its longest path and a summary of its other victims,
+//! then the waits without a known cause.
 
 use super::text::{Shown, doing, name, place};
 use crate::analysis::patterns::routes::Change;
@@ -10,7 +10,7 @@ use crate::model::propagation::{Noise, Path, Step};
 use crate::view::{clean, strips};
 use std::fmt::Write;
 
-/// The sources, those that caused most first.
+/// The root causes, those that caused most delay first.
 pub(super) fn write(found: &Anomalies, shown: Shown, out: &mut String) -> std::fmt::Result {
     let mut sources = found.paths.chunk_by(|a, b| a.source == b.source);
     for paths in sources.by_ref().take(shown.sources) {
@@ -18,19 +18,19 @@ pub(super) fn write(found: &Anomalies, shown: Shown, out: &mut String) -> std::f
         write_source(found, paths, shown, out)?;
         let number = paths.first().map_or(usize::MAX, |p| p.source as usize);
         if let Some(line) = found.around.get(number).filter(|_| number == 0 || shown.victims == usize::MAX) {
-            writeln!(out, "  the ranks around it, which compute (#) or wait (.):")?;
+            writeln!(out, "  the ranks around it, computing (#) or waiting (.):")?;
             for line in strips::lines(line, strips::Shown::Both, usize::MAX, COLUMNS) {
                 writeln!(out, "  {line}")?;
             }
         }
     }
     if sources.next().is_some() {
-        writeln!(out, "\nmore with --all; fewer with a larger s")?;
+        writeln!(out, "\nmore root causes with --all, fewer with a larger s")?;
     }
     Ok(())
 }
 
-/// A source: its longest path step by step, and where its other paths end.
+/// A root cause: its longest path step by step, and the ends of its other paths.
 fn write_source(found: &Anomalies, paths: &[Path], shown: Shown, out: &mut String) -> std::fmt::Result {
     let Some((path, others)) = paths.split_first() else { return Ok(()) };
     let Some((first, rest)) = path.steps.split_first() else { return Ok(()) };
@@ -38,7 +38,7 @@ fn write_source(found: &Anomalies, paths: &[Path], shown: Shown, out: &mut Strin
     if path.affected_ns > 0 && !rest.is_empty() {
         writeln!(
             out,
-            "  its {} too much cost its victims {}:",
+            "  this delay of {} cost its victims {} in total:",
             figure::duration(first.excess_ns),
             figure::duration(path.affected_ns)
         )?;
@@ -46,32 +46,37 @@ fn write_source(found: &Anomalies, paths: &[Path], shown: Shown, out: &mut Strin
     for step in rest.iter().take(shown.victims) {
         let what = doing(step);
         let via = step.via.map_or("", Via::name);
-        writeln!(out, "    {via} to {}: {what} {} too long", place(found, step), figure::duration(step.excess_ns))?;
+        writeln!(
+            out,
+            "    {via} to {}: {what} {} longer than usual",
+            place(found, step),
+            figure::duration(step.excess_ns)
+        )?;
     }
     if let Some(more) = rest.len().checked_sub(shown.victims).filter(|more| *more > 0) {
-        writeln!(out, "    and {more} more steps, with --all")?;
+        writeln!(out, "    {more} more steps with --all")?;
     }
     let hops = if path.execution.is_some() { "hops" } else { "messages" };
     if others.len() <= FOLDED || shown.victims == usize::MAX {
         for (other, last) in others.iter().filter_map(|other| Some((other, other.steps.last()?))) {
-            writeln!(out, "    and over {} {hops} to {}", other.messages, place(found, last))?;
+            writeln!(out, "    over {} {hops} to {}", other.messages, place(found, last))?;
         }
         return Ok(());
     }
     let (least, most) = others.iter().fold((u64::MAX, 0), |(a, b), p| (a.min(p.messages), b.max(p.messages)));
     let over = if least == most { format!("{least}") } else { format!("{least} to {most}") };
     let ends = others.iter().filter_map(|other| other.steps.last());
-    writeln!(out, "    and over {over} {hops} to {} more: {}", others.len(), fold(found, ends))
+    writeln!(out, "    over {over} {hops} to {} more: {}", others.len(), fold(found, ends))
 }
 
 /// Width of a time-line.
 const COLUMNS: usize = 78;
-/// More other victims than this stand in one line.
+/// With more other victims than this, one line summarises them.
 const FOLDED: usize = 3;
 /// Runs of ranks, or names, in that line.
 const RUNS: usize = 8;
 
-/// Where steps are, each place once: ranks as runs of numbers, others by name.
+/// The places of steps, each once: ranks as ranges of numbers, others by name.
 fn fold<'a>(found: &Anomalies, steps: impl Iterator<Item = &'a Step>) -> String {
     let (mut ranks, mut names): (Vec<u32>, Vec<String>) = (Vec::new(), Vec::new());
     for step in steps {
@@ -100,26 +105,22 @@ fn fold<'a>(found: &Anomalies, steps: impl Iterator<Item = &'a Step>) -> String 
     parts.join(", ") + &rest
 }
 
-/// Waits without a source, longest together first.
+/// Waits without a known cause, the largest total first.
 pub(super) fn write_unexplained(found: &Anomalies, shown: Shown, out: &mut String) -> std::fmt::Result {
     let all = &found.unexplained;
     if all.is_empty() {
         return Ok(());
     }
     let (waits, ns) = all.iter().fold((0, 0), |(waits, ns), u| (waits + u.waits, ns + u.excess_ns));
-    writeln!(
-        out,
-        "\n{waits} waits without a source, {} too long together: nobody is recorded as late for them",
-        figure::duration(ns)
-    )?;
+    writeln!(out, "\n{waits} waits without a known cause, {} longer than usual in total", figure::duration(ns))?;
     for u in all.iter().take(shown.waits) {
         let label =
             found.streams.get(u.stream as usize).map_or("", |s| if s.label.is_empty() { &s.name } else { &s.label });
         let within = u.function.as_ref().map_or_else(String::new, |f| format!(" in {}", clean::text(f)));
         let in_time = match u.sent_in_time {
             0 => String::new(),
-            n if n == u.waits => ", for what had been sent in time".to_owned(),
-            n => format!(", {n} of them for what had been sent in time"),
+            n if n == u.waits => ", although the data was sent in time".to_owned(),
+            n => format!(", {n} of them although the data was sent in time"),
         };
         let [first, last] = [u.span.start, u.span.end].map(|t| figure::stamp(t - found.origin));
         let (long, what) = (figure::duration(u.excess_ns), clean::text(&u.what));
@@ -131,51 +132,51 @@ pub(super) fn write_unexplained(found: &Anomalies, shown: Shown, out: &mut Strin
         )?;
     }
     if let Some(more) = all.len().checked_sub(shown.waits).filter(|more| *more > 0) {
-        writeln!(out, "{:>11} and {more} more places, with --all", "")?;
+        writeln!(out, "{:>11} {more} more places with --all", "")?;
     }
     Ok(())
 }
 
-/// What kind of delay it was, as far as the recording tells.
+/// The kind of delay, as far as the recording shows it.
 pub(super) fn sentence(step: &Step) -> String {
     let (length, what) = (figure::duration(step.local.len()), doing(step));
-    // What was found by what waited for it alone may have no usual length.
+    // A step that is known only from the thread that waited for it may have no usual length.
     let usual = match step.reference_ns {
-        0 => "other steps do no such thing".to_owned(),
+        0 => "absent in other occurrences".to_owned(),
         reference => format!("usually {}", figure::duration(reference)),
     };
     match step.route {
-        Some(Change::Missing) => return format!("{what} ({usual}): another route than the others"),
+        Some(Change::Missing) => return format!("{what} ({usual}): different calls from the other occurrences"),
         Some(Change::Instead | Change::Order) => {
-            return format!("{what} took {length} ({usual}): another route than the others");
+            return format!("{what} took {length} ({usual}): different calls from the other occurrences");
         }
         Some(Change::Additional) | None => {}
     }
     if step.noise == Some(Noise::Tracer) {
         return format!(
-            "{what} took {length} ({usual}): the tracer wrote out its buffer meanwhile, which the program did not ask for"
+            "{what} took {length} ({usual}): the tracer flushed its buffer meanwhile, which is not the program's own work"
         );
     }
     match (step.kind, step.noise) {
         (EventKind::Gap, Some(Noise::Interrupted)) => {
-            format!("{length} between calls, {what} ({usual}): noise of the system, interrupted or preempted there")
+            format!("{length} between calls, {what} ({usual}): system noise, the thread was interrupted or preempted")
         }
         (EventKind::Gap, _) => format!("{length} between calls, {what} ({usual})"),
         (EventKind::Operation, Some(Noise::Interrupted)) => {
-            format!("{length} inside {what} ({usual}): noise of the system, interrupted or preempted there")
+            format!("{length} inside {what} ({usual}): system noise, the thread was interrupted or preempted")
         }
         (EventKind::Operation | EventKind::Wait, _) => format!("{what} took {length} ({usual})"),
         (EventKind::Running | EventKind::Interrupt, _) => {
             format!("{what}, {} more than usual ({usual})", figure::duration(step.excess_ns))
         }
         (EventKind::Runnable, _) => {
-            format!("{what} without a CPU, {} more than usual ({usual})", figure::duration(step.excess_ns))
+            format!("{what}, runnable without a CPU, {} more than usual ({usual})", figure::duration(step.excess_ns))
         }
         (_, Some(Noise::Delivery)) => format!(
-            "{what} took {length} ({usual}) for what had been sent in time: noise of the system, slow to arrive or to run again"
+            "{what} took {length} ({usual}) although the data was sent in time: system noise, slow delivery or wake-up"
         ),
         (EventKind::Receive | EventKind::Collective | EventKind::Send, _) => {
-            format!("{what} took {length} ({usual}), for nothing that was recorded as late")
+            format!("{what} took {length} ({usual}); the recording does not show why")
         }
     }
 }

@@ -1,4 +1,4 @@
-//! Anomalies in words: the table of sources, their paths step by step, and the sentences that the interface shares.
+//! Anomalies as text: the table of root causes, their paths step by step, and the sentences that the interface shares.
 
 use super::cleaned;
 use super::paths::{self, sentence};
@@ -18,11 +18,11 @@ use std::fmt::Write;
 /// How much of each list is shown as text; the JSON has all.
 #[derive(Clone, Copy, Debug)]
 pub struct Shown {
-    /// Sources, and single delays after them.
+    /// Root causes, and single delays below them.
     pub(super) sources: usize,
     /// Steps of a path, and lines for its other victims.
     pub(super) victims: usize,
-    /// Rows of waits without a source.
+    /// Rows of waits without a known cause.
     pub(super) waits: usize,
     /// Patterns.
     pub(super) patterns: usize,
@@ -31,14 +31,14 @@ pub struct Shown {
 }
 
 impl Shown {
-    /// As much as a person reads.
+    /// As much as one reads at a glance.
     pub const FIRST: Shown = Shown { sources: 10, victims: 8, waits: 5, patterns: 30, rows: 8 };
     /// Everything.
     pub const ALL: Shown =
         Shown { sources: usize::MAX, victims: usize::MAX, waits: usize::MAX, patterns: usize::MAX, rows: usize::MAX };
 }
 
-/// The text for people, with what a comparison of the same executions says.
+/// The text for people; `compared` is the result of comparing the same executions.
 pub fn text(found: &Anomalies, notices: &Notices, compared: Option<&Agreement>, shown: Shown) -> String {
     let mut out = String::new();
     // Writing to a String cannot fail.
@@ -57,7 +57,7 @@ fn write(
     let steps = if found.examined.executions.is_some() { "hops" } else { "messages" };
     writeln!(
         out,
-        "{} patterns, {} selected ({}): {} anomalies, {} sources, longest path {} {steps}",
+        "{} patterns, {} selected ({}): {} anomalies, {} root causes, longest path {} {steps}",
         s.patterns,
         s.selected,
         rule(found.limit, found.q, found.s),
@@ -67,7 +67,7 @@ fn write(
     )?;
     writeln!(out, "{}", verdict(found))?;
     if let Some(compared) = compared {
-        writeln!(out, "Compared: {}", compared.sentence)?;
+        writeln!(out, "Comparison: {}", compared.sentence)?;
         if let Some(why) = &compared.disagreement {
             writeln!(out, "{why}")?;
         }
@@ -99,7 +99,7 @@ fn write(
     Ok(())
 }
 
-/// How limits were found: `q 0.75, s 2`.
+/// The rule behind the limits: `q 0.75, s 2`.
 pub fn rule(limit: Limit, q: f64, s: f64) -> String {
     match limit {
         Limit::Quotient => format!("q {q}, s {s}"),
@@ -107,7 +107,7 @@ pub fn rule(limit: Limit, q: f64, s: f64) -> String {
     }
 }
 
-/// The table of sources, those that caused most first.
+/// The table of root causes, those that caused most delay first.
 fn write_sources(found: &Anomalies, bound: Shown, out: &mut String) -> std::fmt::Result {
     let shown: Vec<&Source> = found.sources.iter().take(bound.sources).collect();
     if shown.is_empty() {
@@ -115,12 +115,16 @@ fn write_sources(found: &Anomalies, bound: Shown, out: &mut String) -> std::fmt:
     }
     let of_executions = found.examined.executions.is_some();
     let executions = if of_executions { " executions" } else { "" };
-    writeln!(out, "\n{:>11} {:>7}{executions} {:>11} {:>11}  source", "delay", "times", "first", "last")?;
+    writeln!(out, "\n{:>11} {:>7}{executions} {:>11} {:>11}  root cause", "delay", "times", "first", "last")?;
     let mut before = None;
     for source in shown {
         let part = (source.idle, of_executions && !source.in_executions);
         if part != before.unwrap_or((false, false)) {
-            let title = if source.idle { "waiting for work (neither source nor victim)" } else { "in no execution" };
+            let title = if source.idle {
+                "idle, waiting for work (neither root cause nor victim)"
+            } else {
+                "outside executions"
+            };
             writeln!(out, "{:>11} {title}:", "")?;
         }
         before = Some(part);
@@ -132,30 +136,31 @@ fn write_sources(found: &Anomalies, bound: Shown, out: &mut String) -> std::fmt:
         writeln!(out, "{delay:>11} {times:>7}{executions} {first:>11} {last:>11}  {words}")?;
     }
     if let Some(more) = found.sources.len().checked_sub(bound.sources).filter(|more| *more > 0) {
-        writeln!(out, "{:>11} and {more} more sources, with --all", "")?;
+        writeln!(out, "{:>11} {more} more root causes with --all", "")?;
     }
     Ok(())
 }
 
-/// Who it was and what it did, through what, to whom: `journal of ledgerd, running in expensive_flush; by lock to worker in append_entry`.
+/// Thread, activity, carriers and victim: `journal of ledgerd: running in expensive_flush; carried by lock to worker in
+/// append_entry`.
 pub(in crate::view) fn of_source(source: &Source) -> String {
     let words = Words::of(source);
     let to = if words.to.is_empty() { String::new() } else { format!("; {}", words.to) };
     format!("{}: {}{to}", words.who, words.did)
 }
 
-/// A source in words.
+/// A root cause as text.
 pub struct Words {
     /// `journal of ledgerd`, `rank 4`.
     pub who: String,
     /// `running in expensive_flush`.
     pub did: String,
-    /// `by lock to worker in append_entry`; empty where nobody is known to have waited.
+    /// `carried by lock to worker in append_entry`; empty without a known victim.
     pub to: String,
 }
 
 impl Words {
-    /// Of a source.
+    /// The words of a root cause.
     pub fn of(source: &Source) -> Words {
         let (name, process) = (cleaned(&source.name), cleaned(&source.process));
         let of = if process.is_empty() || process == name { name } else { format!("{name} of {process}") };
@@ -166,7 +171,7 @@ impl Words {
             n => format!("{of} ({n} threads)"),
         };
         let what = match is_interrupt {
-            true => "had the CPU".to_owned(),
+            true => "ran on the CPU".to_owned(),
             false => routed(&source.what, source.kind, source.route),
         };
         let did = match &source.function {
@@ -174,24 +179,24 @@ impl Words {
             None => what,
         };
         let noise = match source.noise {
-            Some(_) => " (noise of the system)",
-            // Others waited for it, and it waited itself: for nobody who is recorded as late.
-            None if source.kind.waits() && !source.idle && source.route.is_none() => " (a wait without a source)",
+            Some(_) => " (system noise)",
+            // Others waited for it, and it waited itself, for something whose lateness was not recorded.
+            None if source.kind.waits() && !source.idle && source.route.is_none() => " (a wait without a known cause)",
             None => "",
         };
         let via: Vec<&str> = source.via.iter().map(|via| via.name()).collect();
         let to = match &source.victim {
             Some((victim, Some(function))) => {
-                format!("by {} to {} in {}", via.join(", "), clean::text(victim), clean::text(function))
+                format!("carried by {} to {} in {}", via.join(", "), clean::text(victim), clean::text(function))
             }
-            Some((victim, None)) => format!("by {} to {}", via.join(", "), clean::text(victim)),
+            Some((victim, None)) => format!("carried by {} to {}", via.join(", "), clean::text(victim)),
             None => String::new(),
         };
         Words { who, did: did + noise, to }
     }
 }
 
-/// What was looked at, and why there is no more to say than was found: nothing seen is not nothing found.
+/// The extent of the analysis and, if it found little, the reason: data that was not recorded or lost, or no anomalies.
 pub fn examined(found: &Anomalies, notices: &Notices) -> String {
     let e = &found.examined;
     let streams = figure::plural(e.streams, if e.is_mpi { "rank" } else { "thread" });
@@ -206,31 +211,31 @@ pub fn examined(found: &Anomalies, notices: &Notices) -> String {
         None => String::new(),
     };
     let why = match () {
-        () if e.operations == 0 && e.is_mpi => ": this run has no calls of MPI",
+        () if e.operations == 0 && e.is_mpi => ": this run has no MPI calls",
         () if e.operations == 0 && e.executions.is_none() && e.declares_calls => {
             ": no system call or user-space event in this recording belongs to a known thread; record sched_switch, or the context tid"
         }
         () if e.operations == 0 && e.executions.is_none() => {
             ": this recording has no system calls or user-space events"
         }
-        () if patterns == 0 => ": nothing repeats",
+        () if patterns == 0 => ": no sequence of events repeats",
         () if found.patterns.iter().all(|p| p.verdict == Verdict::TooFew) => {
-            ": none occurs the 10 times that a judgement needs"
+            ": none occurs at least 10 times, which the analysis needs"
         }
-        () if found.paths.is_empty() => ": none took longer than the limit by more than the noise",
+        () if found.paths.is_empty() => ": none exceeded its limit by more than the noise",
         () => "",
     };
     let lost: Vec<String> = notices
         .iter()
         .filter(|(notice, _)| notice.severity() == Severity::Loss)
-        .map(|(notice, _)| notice.sentence().replace("{n}", &notices.count(notice).to_string()))
+        .map(|(notice, entry)| notice.sentence(entry.count))
         .collect();
     let lost =
-        if lost.is_empty() { String::new() } else { format!(" What was lost was not examined: {}.", lost.join(", ")) };
+        if lost.is_empty() { String::new() } else { format!(" Lost data was not examined: {}.", lost.join(", ")) };
     clean::line(&format!("Examined {base}{executions}{why}.{lost}")).to_string()
 }
 
-/// The source that cost most, in one sentence; one that was late by itself before a wait that nothing explains.
+/// The root cause that cost most, in one sentence; waits that nothing explains come last.
 pub fn verdict(found: &Anomalies) -> String {
     if let Some((task, executions)) = &found.examined.executions {
         return of_executions(found, task, *executions);
@@ -240,14 +245,14 @@ pub fn verdict(found: &Anomalies) -> String {
     let Some((path, first)) = own.or_else(|| sources.next()) else {
         return match found.anomalies.len() {
             0 => examined(found, &Notices::default()),
-            n => format!("{n} waits took too long, for nothing that was recorded as late."),
+            n => format!("{n} waits were unusually long, and the recording does not show why."),
         };
     };
     let at = figure::stamp(first.span.start - found.origin);
     let cost = match path.affected_ns {
-        0 => "nobody is known to have waited for it".to_owned(),
+        0 => "no other thread is known to have waited for it".to_owned(),
         affected => format!(
-            "its {} too much made others wait {}",
+            "this delay of {} made others wait {} in total",
             figure::duration(first.excess_ns),
             figure::duration(affected)
         ),
@@ -255,19 +260,19 @@ pub fn verdict(found: &Anomalies) -> String {
     format!("{}, {at} after the start: {}; {cost}.", name(found, first), sentence(first))
 }
 
-/// The same, where executions were delayed.
+/// The sentence of [`verdict`] where executions were delayed.
 fn of_executions(found: &Anomalies, task: &str, executions: u64) -> String {
     if executions < FEWEST as u64 {
         return examined(found, &Notices::default());
     }
     let first = found.sources.first().filter(|s| s.in_executions);
     let Some(first) = first.filter(|s| s.affected_ns > 0) else {
-        let none = format!("None of the {executions} executions of {} was delayed for long", clean::text(task));
+        let none = format!("None of the {executions} executions of {} had an unusual delay", clean::text(task));
         return match first.filter(|s| s.route.is_some()) {
             Some(other) => {
                 let words = Words::of(other);
                 format!(
-                    "{none}; {} took another route than the others: {}, {}.",
+                    "{none}; {} made different calls from the others: {}, {}.",
                     other.executions, words.who, words.did
                 )
             }
@@ -275,12 +280,12 @@ fn of_executions(found: &Anomalies, task: &str, executions: u64) -> String {
         };
     };
     let words = Words::of(first);
-    let to = if words.to.is_empty() { String::new() } else { format!(", {}", words.to) };
+    let to = if words.to.is_empty() { String::new() } else { format!("; {}", words.to) };
     let share = found
         .share(first)
-        .map_or_else(String::new, |share| format!(" ({} of all their time)", figure::percent(share, 1)));
+        .map_or_else(String::new, |share| format!(" ({} of their total time)", figure::percent(share, 1)));
     format!(
-        "{}, {}, delayed {} of {executions} executions by {} in all{share}{to}.",
+        "{}, {}, delayed {} of {executions} executions by {} in total{share}{to}.",
         words.who,
         words.did,
         first.executions,
@@ -288,7 +293,7 @@ fn of_executions(found: &Anomalies, task: &str, executions: u64) -> String {
     )
 }
 
-/// What happened, and in which function where that is known.
+/// The activity of a step, with its function if known.
 pub(in crate::view) fn doing(step: &Step) -> String {
     let what = routed(&step.what, step.kind, step.route);
     match &step.function {
@@ -297,7 +302,7 @@ pub(in crate::view) fn doing(step: &Step) -> String {
     }
 }
 
-/// An event that takes another route than the others says so.
+/// The name of an event, marked if its calls differ from the other occurrences.
 pub(in crate::view) fn routed(what: &str, kind: EventKind, route: Option<Change>) -> String {
     let what = clean::text(what);
     let is_call = !matches!(kind, EventKind::Running | EventKind::Runnable | EventKind::Interrupt);
@@ -341,8 +346,8 @@ mod tests {
     }
 
     #[test]
-    fn nothing_seen_is_not_nothing_found() {
-        let told = |examined: Examined, patterns: Vec<Pattern>, notices: &Notices| {
+    fn an_empty_result_says_why() {
+        let text = |examined: Examined, patterns: Vec<Pattern>, notices: &Notices| {
             super::examined(&Anomalies { examined, patterns, ..Anomalies::default() }, notices)
         };
         let (none, some) = (Examined::default(), || Examined { streams: 2, operations: 40, ..Examined::default() });
@@ -366,36 +371,36 @@ mod tests {
                 Examined { is_mpi: true, ..none.clone() },
                 vec![],
                 &quiet,
-                "0 patterns in 0 operations of 0 ranks: this run has no calls of MPI.",
+                "0 patterns in 0 operations of 0 ranks: this run has no MPI calls.",
             ),
-            (some(), vec![], &quiet, "0 patterns in 40 operations of 2 threads: nothing repeats."),
+            (some(), vec![], &quiet, "0 patterns in 40 operations of 2 threads: no sequence of events repeats."),
             (
                 some(),
                 vec![pattern(Verdict::TooFew)],
                 &quiet,
-                "1 pattern in 40 operations of 2 threads: none occurs the 10 times that a judgement needs.",
+                "1 pattern in 40 operations of 2 threads: none occurs at least 10 times, which the analysis needs.",
             ),
             (
                 some(),
                 vec![pattern(Verdict::TooFew), pattern(Verdict::Regular)],
                 &quiet,
-                "2 patterns in 40 operations of 2 threads: none took longer than the limit by more than the noise.",
+                "2 patterns in 40 operations of 2 threads: none exceeded its limit by more than the noise.",
             ),
             (
                 some(),
                 vec![],
                 &lossy,
-                "0 patterns in 40 operations of 2 threads: nothing repeats. What was lost was not examined: the tracer discarded 7 events.",
+                "0 patterns in 40 operations of 2 threads: no sequence of events repeats. Lost data was not examined: the tracer discarded 7 events.",
             ),
         ] {
-            assert_eq!(told(examined, patterns, notices), format!("Examined {sentence}"));
+            assert_eq!(text(examined, patterns, notices), format!("Examined {sentence}"));
         }
         let few = Anomalies {
             examined: Examined { executions: Some(("app:request".into(), 9)), ..some() },
             patterns: vec![pattern(Verdict::TooFew)],
             ..Anomalies::default()
         };
-        let sentence = "Examined 1 pattern in 40 operations of 2 threads, 9 executions of app:request: none occurs the 10 times that a judgement needs.";
+        let sentence = "Examined 1 pattern in 40 operations of 2 threads, 9 executions of app:request: none occurs at least 10 times, which the analysis needs.";
         assert_eq!(verdict(&few), sentence);
     }
 }

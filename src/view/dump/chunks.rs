@@ -1,14 +1,15 @@
-//! The text on all workers: the order of all lines is cut into chunks, each is made by one worker, and they are written in order.
+//! The text, made on all workers: all lines in order are cut into chunks, each worker makes the text of one chunk at a time, and
+//! the chunks are written in order.
 //!
-//! Where to cut is found by stepping over the events of some packets (a window) without looking at their values, about a
-//! twentieth of what making their text costs. Each stream leaves *samples* on the way: places of which the key and the
-//! weight up to the next are known. Samples of all streams in order tell where chunks of about equal weight end; from the
-//! sample before a cut a worker steps on to the place where its chunk begins in each stream.
+//! The cuts come from scanning the events of some packets (a window) without decoding their values, at about a twentieth of
+//! the cost of making their text. The scan leaves *samples* in each stream: positions with a known key and the weight up to the
+//! next sample. Merged over all streams the samples give chunks of about equal weight; from the sample before a cut a worker
+//! scans on to the begin of its chunk in each stream.
 //!
-//! What is stepped over is not looked at, so an event may turn out to be damaged only when its text is made. Then what was assumed
-//! of the place and of the latest time behind it may be wrong. So each chunk says where it ended, and that must be where
-//! the next one began, to the bit, and the cut itself must have been met; else the rest is left to the one who asked, from the
-//! last place that is sure. Memory: two chunks of text per worker, and the samples of one window.
+//! The scan does not check values, so that damage to an event may show only when its text is made. Then the assumed
+//! position and latest time after it may be wrong. So each chunk reports its end, which must equal the begin of the next
+//! one to the bit, and the cut itself must have been reached; if not, the caller resumes from the last position that is
+//! certain. Memory: two chunks of text per worker, and the samples of one window.
 
 use super::DumpError;
 use super::lines::{Cut, Edge, End, Key, Stream, merge};
@@ -26,9 +27,9 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 pub struct Sizes {
     /// From one sample of a stream to the next.
     pub sample: u64,
-    /// What a worker makes the text of.
+    /// Packets and events that one worker turns into text.
     pub chunk: u64,
-    /// What is stepped over for each worker before it is made to text.
+    /// Size of the part that is scanned for each worker before it is turned into text.
     pub window: u64,
 }
 
@@ -82,7 +83,7 @@ pub(super) fn write(
             cuts.push(None);
         }
         if cuts.is_empty() {
-            // Times lie far apart from where they stand.
+            // The times of these packets do not match their order in the file.
             bytes = bytes.saturating_mul(2);
             continue;
         }
@@ -196,12 +197,12 @@ fn sample(stream: &Stream<'_>, rank: usize, from: &Edge, until: usize, every: u6
     (samples, highest.max(most))
 }
 
-/// Where to cut: at samples between which there are about `chunk` bytes, up to where all streams were stepped over.
+/// The cuts: at samples between which there are about `chunk` bytes, up to where all streams were stepped over.
 fn choose(streams: &[Stream<'_>], samples: &[Vec<Sample>], ranges: &[Range<usize>], chunk: u64) -> Vec<Cut> {
     let mut limit = None;
     for ((stream, samples), range) in streams.iter().zip(samples).zip(ranges) {
         if range.end < stream.packets {
-            // Where the next packet says it begins, or where the last one was left.
+            // The begin of the next packet, or the position in the last one.
             let next = stream.packet(range.end).and_then(|packet| packet.begin);
             let last = next.max(samples.last().and_then(|sample| sample.cut.key));
             limit = Some(limit.map_or(last, |limit: Key| limit.min(last)));
@@ -255,7 +256,7 @@ impl Window<'_, '_> {
             }
             let mut made = match made {
                 Ok(Some(made)) => made,
-                // A cancel is told by `in_order`.
+                // `in_order` reports the cancellation.
                 other => {
                     sound &= other.is_err();
                     return stop.store(true, Ordering::Relaxed);
@@ -299,7 +300,7 @@ impl Window<'_, '_> {
         }
     }
 
-    /// Where each stream goes on behind a cut: from the last sample before it some events are stepped over.
+    /// The position where each stream continues after a cut: from the last sample before it some events are stepped over.
     fn starts(&self, begin: &[Edge], cut: &Cut) -> Vec<Edge> {
         let one = |(rank, ((stream, samples), begin)): (usize, ((&Stream<'_>, &Vec<Sample>), &Edge))| {
             if rank == cut.rank {

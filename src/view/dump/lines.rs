@@ -32,7 +32,7 @@ pub(super) struct Stream<'a> {
 pub(super) struct Edge {
     /// The packet in which the next event is looked for; behind the last one, there is none.
     pub(super) packet: usize,
-    /// Where in the packet; `None`: it is not begun.
+    /// Position in the packet; `None`: not begun.
     pub(super) position: Option<Position>,
     /// The latest key so far.
     pub(super) highest: Key,
@@ -47,14 +47,14 @@ pub(super) struct Cut {
     pub(super) key: Key,
     /// The rank of its stream.
     pub(super) rank: usize,
-    /// Where it is.
+    /// The position.
     pub(super) edge: Edge,
 }
 
 /// How far a stream was read.
 pub(super) struct End {
     pub(super) edge: Edge,
-    /// What was wrong on the way.
+    /// Problems found so far.
     pub(super) notices: Notices,
 }
 
@@ -64,7 +64,7 @@ impl<'a> Stream<'a> {
         Stream { trace, script, id, packets: trace.streams().get(number).map_or(0, |s| s.packets.len()) }
     }
 
-    /// What is known of a packet.
+    /// Facts about a packet.
     pub(super) fn packet(&self, number: usize) -> Option<&'a Packet> {
         self.trace.streams().get(self.id.index())?.packets.get(number)
     }
@@ -86,7 +86,7 @@ impl<'a> Stream<'a> {
 }
 
 impl Edge {
-    /// True where it is known that nothing lies between it and a cut, or the end.
+    /// True if it is known that nothing is between it and a cut, or the end.
     pub(super) fn is_at(&self, stream: &Stream<'_>, rank: usize, cut: Option<&Cut>) -> bool {
         match (self.next, self.position, cut) {
             (Some(key), Some(position), Some(cut)) => cut.before(rank, key, self.packet, position),
@@ -96,7 +96,7 @@ impl Edge {
 }
 
 impl Cut {
-    /// True where an event of another key or place lies behind: `key` is the latest of its stream up to and with it.
+    /// True if an event of another key or place follows: `key` is the latest of its stream up to and including it.
     pub(super) fn before(&self, rank: usize, key: Key, packet: usize, position: Position) -> bool {
         if rank == self.rank {
             (packet, position.at) >= (self.edge.packet, self.edge.position.map_or(0, |position| position.at))
@@ -136,7 +136,7 @@ impl<'s, 'a> Lines<'s, 'a> {
         true
     }
 
-    /// True where the event lies behind the cut.
+    /// True if the event is after the cut.
     fn is_behind(&self, cut: Option<&Cut>, rank: usize) -> bool {
         cut.is_some_and(|cut| cut.before(rank, self.key, self.reader.packet(), self.reader.began()))
     }

@@ -28,7 +28,7 @@ pub enum DumpError {
     /// The output cannot be written.
     #[error("{0}")]
     Output(#[from] io::Error),
-    /// Nobody wants it any more.
+    /// The job was cancelled.
     #[error("{0}")]
     Cancelled(#[from] Cancelled),
 }

@@ -21,7 +21,7 @@ pub enum Form {
     Readable,
 }
 
-/// What the schema decides of each line.
+/// The parts of each line that the schema determines.
 pub(super) struct Script {
     pub(super) form: Form,
     pub(super) plan: Plan,
@@ -31,7 +31,7 @@ pub(super) struct Script {
     pub(super) host: Vec<u8>,
     /// By class: a separator and its name.
     pub(super) names: Vec<Vec<u8>>,
-    /// By node: what stands before its value.
+    /// By node: the text before its value.
     prefixes: Vec<Vec<u8>>,
 }
 

@@ -1,12 +1,12 @@
-//! The one table of actions: name, default keys, help line, where it applies. An action that does its own thing in
-//! several panes has a row for each.
+//! The table of actions: name, default keys, help line, pane. An action that differs between panes has a row for
+//! each.
 //!
 //! It feeds the key handler, the `?` page, the footer, the `:` palette and, through [`markdown`], docs/KEYS.md.
 //! PRODUCT.md's table of keys is the contract.
 
 use super::key::Key;
 
-/// What a person can ask for.
+/// An action of the user.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Action {
     /// Move the cursor.
@@ -69,9 +69,9 @@ pub enum Action {
     ThresholdUp,
     /// Open or fold a node; follow a cause to its node, an anomaly to its path, a path to its next step.
     Open,
-    /// The executions of a step's moment become the slow group.
+    /// The executions that ran during a step become the slow group.
     Moment,
-    /// Anomalies with certain words only.
+    /// Only root causes that match certain words.
     Filter,
     /// All patterns, selected and rejected.
     ShowPatterns,
@@ -79,7 +79,7 @@ pub enum Action {
     ShowRanks,
     /// Pattern analysis: the robust limit, or q and s.
     Robust,
-    /// Back along the trail.
+    /// Back to where the last jump started.
     Back,
     /// Search.
     Search,
@@ -89,7 +89,7 @@ pub enum Action {
     PreviousMatch,
     /// Order of the tree.
     Order,
-    /// The trust panel.
+    /// The data quality page.
     Trust,
     /// Any action by name.
     Palette,
@@ -107,7 +107,7 @@ pub enum Action {
     Theme,
     /// Help.
     Help,
-    /// Close what lies on top.
+    /// Close the dialog on top.
     Close,
     /// Draw everything anew.
     Redraw,
@@ -117,7 +117,7 @@ pub enum Action {
     Quit,
 }
 
-/// Where an action applies.
+/// The pane where an action applies.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Place {
     /// In every pane.
@@ -136,7 +136,7 @@ impl Place {
     /// Those of one pane.
     pub const PANES: [Place; 4] = [Tree, Histograms, Anomalies, Path];
 
-    /// As people call it.
+    /// The name for people.
     pub fn name(self) -> &'static str {
         match self {
             Any => "",
@@ -151,7 +151,7 @@ impl Place {
 /// A row of the table.
 #[derive(Clone, Copy, Debug)]
 pub struct Entry {
-    /// What it does.
+    /// The action.
     pub action: Action,
     /// Its name in the palette.
     pub name: &'static str,
@@ -159,9 +159,9 @@ pub struct Entry {
     pub keys: &'static str,
     /// One line of help.
     pub help: &'static str,
-    /// Where it applies.
+    /// The pane where it applies.
     pub place: Place,
-    /// Its word in the footer, for the few that stand there.
+    /// Its word in the footer, if the footer shows it.
     pub footer: Option<&'static str>,
 }
 
@@ -187,17 +187,24 @@ pub static TABLE: &[Entry] = &[
         A::Left,
         "left",
         "Left h",
-        "move left; in the tree fold the node, or go to its parent; the path before",
+        "move left; in the tree: fold the node or go to its parent; in the propagation: previous path",
         Any,
         None,
     ),
-    entry(A::Right, "right", "Right l", "move right; in the tree unfold the node; the next path", Any, None),
+    entry(
+        A::Right,
+        "right",
+        "Right l",
+        "move right; in the tree: unfold the node; in the propagation: next path",
+        Any,
+        None,
+    ),
     entry(A::PageUp, "page up", "PgUp Ctrl-b", "move up by a page", Any, None),
     entry(A::PageDown, "page down", "PgDn Ctrl-f", "move down by a page", Any, None),
     entry(A::Home, "first", "Home", "move to the first line or bin", Any, None),
     entry(A::End, "last", "End G", "move to the last line or bin", Any, None),
     entry(A::Open, "open", "Enter Space", "unfold or fold the node; follow a cause to its node", Tree, Some("unfold")),
-    entry(A::Search, "search", "/", "search a name in the tree", Tree, Some("search")),
+    entry(A::Search, "search", "/", "search the tree for a name", Tree, Some("search")),
     entry(A::NextMatch, "next match", "n", "go to the next match", Tree, None),
     entry(A::PreviousMatch, "previous match", "N", "go to the previous match", Tree, None),
     entry(A::Order, "order", "o", "order by extra time, deviations or name", Tree, Some("order")),
@@ -205,14 +212,21 @@ pub static TABLE: &[Entry] = &[
         A::Open,
         "open",
         "Enter Space",
-        "open a source's occurrences; show an occurrence's path",
+        "show the occurrences of a root cause; show the path of an occurrence",
         Anomalies,
         Some("open"),
     ),
-    entry(A::Search, "search", "/", "search a source, place, function or call", Anomalies, Some("search")),
+    entry(A::Search, "search", "/", "search for a root cause, place, function or call", Anomalies, Some("search")),
     entry(A::NextMatch, "next match", "n", "go to the next match", Anomalies, None),
     entry(A::PreviousMatch, "previous match", "N", "go to the previous match", Anomalies, None),
-    entry(A::Filter, "filter", "f", "list only sources that have all of some words", Anomalies, Some("filter")),
+    entry(
+        A::Filter,
+        "filter",
+        "f",
+        "list only root causes that match all of the words typed",
+        Anomalies,
+        Some("filter"),
+    ),
     entry(A::Order, "order", "o", "order by delay caused, extra time, factor, time or place", Anomalies, Some("order")),
     entry(
         A::ShowPatterns,
@@ -222,17 +236,24 @@ pub static TABLE: &[Entry] = &[
         Anomalies,
         Some("patterns"),
     ),
-    entry(A::ShowRanks, "ranks", "v", "show the ranks around the source, and all, over time", Anomalies, Some("ranks")),
-    entry(A::Open, "open", "Enter Space", "walk to the next step", Path, Some("walk")),
+    entry(
+        A::ShowRanks,
+        "ranks",
+        "v",
+        "show ranks over time: those around the root cause, then all",
+        Anomalies,
+        Some("ranks"),
+    ),
+    entry(A::Open, "open", "Enter Space", "go to the next step", Path, Some("walk")),
     entry(
         A::Moment,
         "moment",
         "m",
-        "make the executions of the step's moment the slow group",
+        "compare the executions that ran during this step as the slow group",
         Path,
         Some("its executions"),
     ),
-    entry(A::Back, "back", "- Backspace", "go back along the trail of jumps", Any, None),
+    entry(A::Back, "back", "- Backspace", "go back to where the last jump started", Any, None),
     entry(A::GrowRight, "grow selection right", ">", "move the selection's free end to the right", Histograms, None),
     entry(
         A::GrowLeft,
@@ -263,23 +284,30 @@ pub static TABLE: &[Entry] = &[
         Histograms,
         Some("clear"),
     ),
-    entry(A::Details, "details", "i", "show the full stack and sampled executions", Any, Some("details")),
+    entry(A::Details, "details", "i", "show details: the full stack and sample executions", Any, Some("details")),
     entry(A::Swap, "swap", "x", "swap the two groups", Any, None),
-    entry(A::Propose, "propose", "g", "propose the groups again", Any, None),
+    entry(A::Propose, "propose", "g", "go back to automatically proposed groups", Any, None),
     entry(A::Undo, "undo", "u", "undo the last change of the groups", Any, None),
-    entry(A::Redo, "redo", "U", "redo it", Any, None),
+    entry(A::Redo, "redo", "U", "redo the change that was undone last", Any, None),
     entry(A::NextPane, "next pane", "Tab", "go to the next pane", Any, Some("pane")),
     entry(A::PreviousPane, "previous pane", "Shift-Tab", "go to the previous pane", Any, None),
     entry(A::Pane(1), "histograms", "1", "go to the histograms", Any, None),
     entry(A::Pane(2), "flame tree", "2", "go to the differential flame tree", Any, None),
     entry(A::Pane(3), "anomalies", "3", "go to the anomalies of frequent patterns", Any, None),
     entry(A::Pane(4), "propagation", "4", "go to the propagation path of the selected anomaly", Any, None),
-    entry(A::Zoom, "zoom", "z", "let the pane fill the screen, or all panes that fit", Any, None),
+    entry(A::Zoom, "zoom", "z", "zoom this pane / show all panes that fit", Any, None),
     entry(A::QuotientDown, "q down", "[", "pattern analysis: a smaller reference set (q)", Any, None),
     entry(A::QuotientUp, "q up", "]", "pattern analysis: a larger reference set (q)", Any, None),
     entry(A::ThresholdDown, "s down", "{", "pattern analysis: a lower threshold (s)", Any, None),
     entry(A::ThresholdUp, "s up", "}", "pattern analysis: a higher threshold (s)", Any, None),
-    entry(A::Robust, "robust limit", "R", "pattern analysis: limits by median and deviation, or by q and s", Any, None),
+    entry(
+        A::Robust,
+        "robust limit",
+        "R",
+        "pattern analysis: switch between robust limits (median and deviation) and limits from q and s",
+        Any,
+        None,
+    ),
     entry(
         A::Export,
         "export",
@@ -288,20 +316,20 @@ pub static TABLE: &[Entry] = &[
         Any,
         Some("export"),
     ),
-    entry(A::Copy, "copy", "y", "copy what the cursor is on (through the terminal, OSC 52)", Any, None),
+    entry(A::Copy, "copy", "y", "copy the item under the cursor to the clipboard (OSC 52)", Any, None),
     entry(A::SaveScreen, "save screen", "", "save this screen as an SVG picture", Any, None),
     entry(A::ChooseTask, "task", "T", "choose the task whose executions are compared", Any, None),
-    entry(A::Trust, "trust", "w", "show what is lost, unknown and unsure", Any, None),
-    entry(A::Palette, "palette", ":", "find any action by its name", Any, None),
+    entry(A::Trust, "trust", "w", "show data quality: losses, unknowns, caveats", Any, None),
+    entry(A::Palette, "palette", ":", "run any action by name", Any, None),
     entry(A::Theme, "theme", "t", "change to the next theme", Any, None),
     entry(A::Help, "help", "?", "show this page", Any, Some("help")),
-    entry(A::Close, "close", "Esc", "close what lies on top", Any, None),
-    entry(A::Redraw, "redraw", "Ctrl-l", "draw the whole screen again", Any, None),
-    entry(A::Suspend, "suspend", "Ctrl-z", "stop the program; fg brings it back", Any, None),
+    entry(A::Close, "close", "Esc", "close the dialog; clear selection and search", Any, None),
+    entry(A::Redraw, "redraw", "Ctrl-l", "redraw the screen", Any, None),
+    entry(A::Suspend, "suspend", "Ctrl-z", "suspend the program; fg resumes it", Any, None),
     entry(A::Quit, "quit", "q Ctrl-c", "quit", Any, Some("quit")),
 ];
 
-/// One row per action, that of a place where it has one.
+/// One row per action: the pane's own row if there is one.
 pub fn all(place: Place) -> impl Iterator<Item = &'static Entry> {
     TABLE.iter().filter(move |e| {
         let mut same = TABLE.iter().filter(|o| o.action == e.action);
@@ -310,7 +338,7 @@ pub fn all(place: Place) -> impl Iterator<Item = &'static Entry> {
     })
 }
 
-/// What a key does in a place: the place's own actions come before those of every place.
+/// The action of a key in a pane; the pane's own actions take precedence over those of all panes.
 pub fn bound(key: Key, place: Place) -> Option<Action> {
     let text = key.to_string();
     let has = |e: &&Entry| e.keys.split(' ').any(|k| k == text);

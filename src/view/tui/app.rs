@@ -1,7 +1,7 @@
 //! The state of the interface: everything that a screen shows, and nothing that is derived while drawing.
 //!
 //! Changed by [`update`](mod@super::update) alone; screens take `&App`. Results of background jobs are shared (`Arc`) and
-//! replaced whole; what the user pointed at is found again in the new ones by name.
+//! replaced whole; the item under the cursor is found again in the new ones by name.
 
 use super::actions::Place;
 use super::counts::{Counts, Row};
@@ -36,7 +36,7 @@ impl Pane {
     /// In the order of their numbers.
     pub const ALL: [Pane; 4] = [Pane::Histograms, Pane::Tree, Pane::Anomalies, Pane::Path];
 
-    /// The two that stand side by side where there is room: executions, or patterns.
+    /// The two panes that are side by side on wide screens: executions, or patterns.
     pub fn pair(self) -> [Pane; 2] {
         if self.is_of_patterns() { [Pane::Anomalies, Pane::Path] } else { [Pane::Histograms, Pane::Tree] }
     }
@@ -46,7 +46,7 @@ impl Pane {
         matches!(self, Pane::Anomalies | Pane::Path)
     }
 
-    /// Where its actions apply.
+    /// The place of its actions in the table.
     pub fn place(self) -> Place {
         match self {
             Pane::Histograms => Place::Histograms,
@@ -85,7 +85,7 @@ pub struct Busy {
 /// A line for the user, shown until the next key.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Status {
-    /// What it says.
+    /// The text.
     pub text: String,
     /// Something did not work.
     pub failed: bool,
@@ -106,7 +106,7 @@ pub struct HistogramPane {
     pub dragging: bool,
 }
 
-/// Where the cursor of the tree pane is.
+/// Position of the cursor in the tree pane.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Cursor {
     /// On a cause of the list.
@@ -148,7 +148,7 @@ pub struct TreePane {
     pub touched: bool,
 }
 
-/// What a jump came from.
+/// The origin of a jump.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Trail {
     /// A cause.
@@ -168,7 +168,7 @@ pub struct App {
     pub title: String,
     /// Columns and lines of the screen.
     pub size: (u16, u16),
-    /// Looks and manners.
+    /// Appearance and behaviour.
     pub looks: Looks,
     /// The themes that `t` goes through.
     pub themes: Vec<Source>,
@@ -196,15 +196,15 @@ pub struct App {
     pub histograms: HistogramPane,
     /// The tree pane.
     pub tree: TreePane,
-    /// What lies on top, the topmost last.
+    /// Dialogs, the topmost last.
     pub overlays: Vec<Overlay>,
-    /// Where jumps came from.
+    /// Origins of jumps, the latest last.
     pub trail: Vec<Trail>,
-    /// What was unfolded in the model before, until the new one can be unfolded alike.
+    /// Nodes unfolded in the previous model, until the same nodes are unfolded in the new one.
     pub remembered: Vec<Vec<String>>,
     /// Patterns, anomalies, paths.
     pub patterns: Patterns,
-    /// What patterns and comparison say of each other, once both are known.
+    /// Agreement of patterns and comparison, once both are known.
     pub compared: Option<Agreement>,
     /// A moment whose executions are to be the slow group as soon as there are any.
     pub moment: Option<Span>,
@@ -274,7 +274,7 @@ impl App {
         Some((at, self.comparison.as_ref()?.tree.nodes.get(at as usize)?))
     }
 
-    /// What is lost, unknown or unsure, one sentence each; those of the groups first.
+    /// Losses, unknowns and caveats, one sentence each; those of the groups first.
     pub fn warnings(&self) -> Vec<String> {
         let mut all: Vec<String> = self.comparison.iter().flat_map(|c| c.warnings.iter().cloned()).collect();
         let of_model = self.model.iter().flat_map(|m| m.notices.sentences());
@@ -295,7 +295,7 @@ impl App {
         }
     }
 
-    /// The first event: people count from there.
+    /// Time of the first event, from which times are shown.
     pub fn origin(&self) -> i64 {
         let of_patterns = || self.patterns.found.as_ref().map_or(0, |f| f.anomalies.origin);
         self.model.as_ref().map_or_else(of_patterns, |m| m.origin)

@@ -115,7 +115,7 @@ impl<'a> Canvas<'a> {
         Canvas { buffer, theme, area }
     }
 
-    /// A part of it; what lies outside is cut off.
+    /// A part of it; text outside is cut off.
     pub fn part(&mut self, area: Rect) -> Canvas<'_> {
         let area = area.intersection(self.area);
         Canvas { buffer: self.buffer, theme: self.theme, area }
@@ -186,7 +186,7 @@ impl<'a> Canvas<'a> {
         self.text_in(x, y, columns, &text, scope);
     }
 
-    /// Lay a style over so many columns without changing what is written there.
+    /// Apply a style to `columns` columns without changing their text.
     pub fn shade(&mut self, x: usize, y: usize, columns: usize, scope: Scope) {
         if x >= self.width() || y >= self.height() {
             return;

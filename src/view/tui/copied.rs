@@ -1,4 +1,4 @@
-//! What `y` copies: what the cursor is on, as text that can be pasted into a message.
+//! Text for `y`: the item under the cursor, ready to be pasted into a message.
 
 use super::app::{App, Cursor, Pane};
 use super::groups::Selection;
@@ -9,7 +9,7 @@ use crate::base::figure;
 use crate::event::operation::Via;
 use crate::model::propagation::Step;
 use crate::view::anomalies::of_source;
-use crate::view::clean;
+use crate::view::{clean, words};
 
 /// The text; empty where there is nothing.
 pub fn text(app: &App) -> String {
@@ -27,7 +27,7 @@ fn node(app: &App) -> Option<String> {
     let (_, node) = app.node()?;
     let path = super::update::path_under_cursor(app)?.join(" > ");
     Some(format!(
-        "{path}: {} (slow {}, fast {}, {} deviations, in {} of the slow executions)",
+        "{path}: {} (slow {}, fast {}, {} standard deviations, in {} of the slow executions)",
         figure::extra(node.delta_ns),
         figure::time(node.slow_mean_ns),
         figure::time(node.fast_mean_ns),
@@ -44,12 +44,12 @@ fn anomaly(app: &App) -> Option<String> {
         Row::Source(_) => {
             let source = here.source(found)?;
             let delay = figure::time(source.affected_ns as f64);
-            format!("{words}: {delay} caused, {} times", source.occurrences.len())
+            format!("{words}: caused {delay} of delay, {} times", source.occurrences.len())
         }
         Row::Occurrence(..) => {
             let o = here.occurrence(found)?;
             let (delay, extra) = (figure::time(o.affected_ns as f64), figure::extra(o.excess_ns as f64));
-            format!("{words} at {}: {extra}, {delay} caused", figure::stamp(o.span.start - app.origin()))
+            format!("{words} at {}: {extra}, caused {delay} of delay", figure::stamp(o.span.start - app.origin()))
         }
     })
 }
@@ -58,7 +58,7 @@ fn anomaly(app: &App) -> Option<String> {
 fn path(app: &App) -> Option<String> {
     let (found, at) = app.patterns.selected()?;
     let step = |s: &Step| {
-        let via = s.via.map_or("source", Via::name);
+        let via = s.via.map_or("root cause", Via::name);
         let (extra, start) = (figure::extra(s.excess_ns as f64), figure::stamp(s.span.start - app.origin()));
         format!("{via} {} at {start}: {} {extra}", found.place(s.stream), s.what)
     };
@@ -72,5 +72,5 @@ fn range(app: &App) -> Option<String> {
     let (metric, bin) = (row.metric.clone(), app.histograms.bin);
     let selected = app.histograms.selection.clone().filter(|s| s.metric == metric);
     let selection = selected.unwrap_or(Selection { metric, anchor: bin, head: bin, attached: None });
-    Some(selection.filter(row, grid.step)?.to_string())
+    Some(words::filter(&selection.filter(row, grid.step)?))
 }

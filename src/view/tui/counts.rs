@@ -43,7 +43,7 @@ pub struct Counts {
     pub constant: Arc<[(Metric, i64)]>,
 }
 
-/// What stays the same for a model, and the two groups.
+/// Data that stays the same for a model, and the two groups.
 pub struct Counter {
     model: Arc<Model>,
     linked: Linked,
@@ -63,7 +63,7 @@ impl Counter {
         metrics.push(Metric::Start);
         let column = |metric: Metric| {
             let values = filter::values(model, &metric)?.into_owned();
-            // A metric without values tells nothing.
+            // A metric without values has no histogram.
             values.iter().any(|v| *v != ABSENT).then_some(Column { metric, values })
         };
         // One that has the same value everywhere takes no histogram. A single execution has all of its own.

@@ -1,4 +1,4 @@
-//! Details of what the cursor is on: the full stack, the figures, who it was, and sampled executions to look up in
+//! Details of the item under the cursor: the full stack, the figures, the threads, and sample executions to look up in
 //! the trace.
 //!
 //! In: model, comparison, and a context or a range of a metric. Out: facts, already chosen and ordered; drawn by
@@ -8,12 +8,12 @@ use super::counts::Row;
 use super::tree::{ancestry, find_context, find_path, path_text};
 use crate::base::time::Span;
 use crate::compare::filter;
-use crate::compare::frame_text;
 use crate::compare::{Cause, Comparison, DiffNode, Group};
 use crate::model::Model;
 use crate::model::WhoId;
 use crate::model::context::ContextId;
 use crate::model::execution::ExecutionId;
+use crate::view::words;
 use std::ops::Range;
 
 /// Entries of sparse vectors that are looked at for one page, at most.
@@ -26,7 +26,7 @@ const SAMPLES: usize = 8;
 pub struct Step {
     /// As drawn.
     pub frame: String,
-    /// The node, where the path stands in the tree.
+    /// The node, if the path is in the tree.
     pub node: Option<DiffNode>,
 }
 
@@ -69,7 +69,7 @@ pub struct Behind {
 /// One page of details.
 #[derive(Clone, Debug)]
 pub enum Details {
-    /// Of a context, perhaps because a cause stands for it.
+    /// Of a context, perhaps that of a cause.
     Context {
         /// The cause.
         cause: Option<Cause>,
@@ -96,7 +96,7 @@ pub fn of_context(model: &Model, comparison: &Comparison, node: u32) -> Details 
     let path: Vec<Step> = ancestry(&comparison.tree, node)
         .into_iter()
         .filter_map(|at| comparison.tree.nodes.get(at as usize))
-        .map(|n| Step { frame: frame_text(model, n.context), node: Some(n.clone()) })
+        .map(|n| Step { frame: words::frame(model, n.context), node: Some(n.clone()) })
         .collect();
     let contexts: Vec<ContextId> = path.iter().filter_map(|s| s.node.as_ref()).map(|n| n.context).collect();
     let samples = contexts.last().map_or(Vec::new(), |c| samples_at(model, comparison, *c));
@@ -123,14 +123,14 @@ pub fn of_cause(model: &Model, comparison: &Comparison, cause: &Cause) -> Detail
     }
 }
 
-/// The node that stands for a cause.
+/// The node of a cause.
 pub fn cause_node(model: &Model, comparison: &Comparison, cause: &Cause) -> Option<u32> {
     let by_context = cause.context.and_then(|c| find_context(model, &comparison.tree, c));
     let by_path = || (!cause.path.is_empty()).then(|| find_path(model, &comparison.tree, &cause.path)).flatten();
     by_context.or_else(by_path)
 }
 
-/// Details of a range of bins: which executions lie there.
+/// Details of a range of bins: the executions in it.
 pub fn of_range(model: &Model, comparison: &Comparison, row: &Row, bins: Range<usize>) -> Details {
     let values = filter::values(model, &row.metric).unwrap_or_default();
     let value = |id: ExecutionId| {
@@ -188,7 +188,7 @@ fn sample(model: &Model, id: ExecutionId, group: &'static str, here: i64) -> Sam
     }
 }
 
-/// The executions in which the last instant of a span lies, the longest first.
+/// The executions that contain the last instant of a span, longest first.
 pub fn at_moment(model: &Model, span: Span) -> impl Iterator<Item = ExecutionId> {
     model.executions.at(span.end.max(span.start + 1) - 1)
 }

@@ -1,8 +1,8 @@
 //! Whether the terminal's ground is light or dark: the terminal is asked for its colour (OSC 11), and answers among the keys.
 //!
-//! In: the text of an answer. Out: light or dark. Nobody waits for it but the first frame, a tenth of a second: over a slow line it
+//! In: the text of an answer. Out: light or dark. Only the first frame waits for it, a tenth of a second: over a slow line it
 //! comes late, from some terminals (screen, old ones) never, and neither costs a key. `keyboard` finds it among what is typed.
-//! So no second question is needed whose answer would tell that this one has none.
+//! So no second question is needed to detect that this one has no answer.
 //!
 //! ```text
 //! ESC ] 1 1 ; r g b : f f f f / f f f f / f f f f BEL      (or ESC \ at the end; one to four digits each)
@@ -19,7 +19,7 @@ pub const LATEST: Duration = Duration::from_millis(200);
 /// `11;rgba:` and four times four digits with strokes between.
 const LONGEST: usize = 27;
 
-/// So many bytes of an answer nobody types.
+/// Length from which an answer cannot be typed input.
 pub const CERTAIN: usize = 6;
 
 /// True where an answer may begin so.

@@ -85,7 +85,7 @@ impl History {
 pub struct Selection {
     /// Of which metric.
     pub metric: Metric,
-    /// Where it began.
+    /// The end that stays.
     pub anchor: usize,
     /// The free end.
     pub head: usize,

@@ -19,12 +19,12 @@ impl Input {
         Input { at: text.len(), text }
     }
 
-    /// What stands there.
+    /// The text.
     pub fn text(&self) -> &str {
         &self.text
     }
 
-    /// What stands before and behind the cursor.
+    /// The text before and after the cursor.
     pub fn halves(&self) -> (&str, &str) {
         self.text.split_at(self.at)
     }

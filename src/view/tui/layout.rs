@@ -1,12 +1,12 @@
-//! Where things stand, from the size of the screen and what has to be said: read by drawing and by the update (a page
-//! is as long as the pane is high), so that both agree without drawing changing any state.
+//! Layout from the size of the screen and the texts to show: read by drawing and by the update (a page is as long as the
+//! pane is high), so that both agree and drawing changes no state.
 
 use super::app::{App, Pane};
 use super::screen::header;
 use crate::model::propagation::Path;
 use ratatui::layout::Rect;
 
-/// From so many columns two panes stand side by side.
+/// From this width on two panes are side by side.
 pub const SIDE_BY_SIDE: u16 = 140;
 
 /// The parts of the screen.
@@ -87,7 +87,7 @@ pub fn list_lines(app: &App) -> usize {
 /// Lines inside the path pane.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PathLines {
-    /// What the path is.
+    /// Lines that describe the path.
     pub head: usize,
     /// The drawing.
     pub drawing: usize,
@@ -165,7 +165,7 @@ pub fn histogram_shape(app: &App) -> HistogramCells {
     histogram_cells(histogram_area(app, layout(app).inside(Pane::Histograms)), metrics)
 }
 
-/// The part of the pane in which histograms stand: below it, where there is room, a line for what has no histogram.
+/// The part of the pane for histograms; a line below, if it fits, names the metrics that have none.
 pub fn histogram_area(app: &App, inside: Rect) -> Rect {
     let constant = app.counts.as_ref().is_some_and(|c| !c.constant.is_empty());
     Rect { height: inside.height - u16::from(constant && inside.height >= 12), ..inside }

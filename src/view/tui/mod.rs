@@ -10,7 +10,7 @@
 //!                                   screen::draw(&App) -> Buffer -> paint: fewest bytes -> terminal
 //! ```
 //!
-//! What a key does is in [`actions`]; what is on the screen in `screen/`, one file each; how it looks in [`theme`].
+//! [`actions`] has the keys, `screen/` the contents of the screen (one file each), [`theme`] the colours.
 
 pub mod actions;
 pub mod app;
@@ -69,11 +69,11 @@ enum Incoming {
 /// Run the interface until the user quits.
 pub fn run(setup: Setup) -> anyhow::Result<()> {
     if !std::io::stdout().is_terminal() {
-        anyhow::bail!("the interface needs a terminal: `whyslow explain` prints the answer without one");
+        anyhow::bail!("not a terminal; use `whyslow explain TRACE` instead");
     }
     let Setup { title, request, first, looks, threads, backend } = setup;
     let mouse = looks.mouse;
-    // Only there a theme depends on the ground.
+    // Only these themes depend on the background.
     let asks = looks.theme.is_none() && looks.depth >= Depth::Indexed;
     let mut app = App::new(title, request, looks, (80, 24))?;
     let (sender, incoming) = channel();
@@ -81,8 +81,8 @@ pub fn run(setup: Setup) -> anyhow::Result<()> {
         let sender = sender.clone();
         Jobs::start(backend, threads, move |ticket, done| drop(sender.send(Incoming::Job(ticket, done))))?
     };
-    let told = sender.clone();
-    terminal::watch_signals(move |what| drop(told.send(Incoming::Told(what)))).context("signals")?;
+    let signals = sender.clone();
+    terminal::watch_signals(move |signal| drop(signals.send(Incoming::Told(signal)))).context("signals")?;
     let mut terminal = Terminal::enter(mouse).context("the terminal")?;
     let began = Instant::now();
     if asks {
@@ -99,20 +99,20 @@ pub fn run(setup: Setup) -> anyhow::Result<()> {
     read_inputs(sender)?;
     running.perform(effects)?;
     let ended = running.until_end(&incoming);
-    // An answer that is on its way would be typed into the shell.
+    // A late answer of the terminal would appear as input of the shell.
     while asks && let Some(rest) = ground::LATEST.checked_sub(began.elapsed()) {
         if let Ok(Incoming::Input(Input::Ground(_))) | Err(_) = incoming.recv_timeout(rest) {
             break;
         }
     }
     match ended {
-        // The terminal went away: there is nobody left to tell.
+        // The terminal went away: no error can be shown.
         Err(error) if is_broken_pipe(&error) => Ok(()),
         other => other,
     }
 }
 
-/// Give the terminal back, if it was taken over. Waits for nobody and allocates nothing.
+/// Restore the terminal, if it was taken over. Does not wait and allocates nothing.
 pub fn give_back() {
     terminal::leave();
 }
@@ -124,11 +124,11 @@ fn is_broken_pipe(error: &anyhow::Error) -> bool {
     })
 }
 
-/// Tell the loop what the terminal sends, on a thread of its own.
+/// Send the terminal's input to the loop, on a thread of its own.
 fn read_inputs(sender: Sender<Incoming>) -> std::io::Result<()> {
-    let (resized, tells) = UnixStream::pair()?;
-    tells.set_nonblocking(true)?;
-    signal_hook::low_level::pipe::register(signal_hook::consts::SIGWINCH, tells)?;
+    let (resized, writer) = UnixStream::pair()?;
+    writer.set_nonblocking(true)?;
+    signal_hook::low_level::pipe::register(signal_hook::consts::SIGWINCH, writer)?;
     room_for_threads(1)?;
     std::thread::Builder::new().name("keys".into()).spawn(move || {
         if keyboard::read(&resized, |input| sender.send(Incoming::Input(input)).is_ok()).is_err() {
@@ -148,7 +148,7 @@ struct Loop {
     frame: Vec<u8>,
 }
 
-/// What to do after a message.
+/// The next step after a message.
 enum Next {
     Go,
     End,
@@ -177,7 +177,7 @@ impl Loop {
                 }
                 message = if began.elapsed() < TICK { incoming.try_recv().ok() } else { None };
             }
-            self.tell_progress();
+            self.update_progress();
             self.draw()?;
         }
     }
@@ -249,7 +249,7 @@ impl Loop {
         Ok(())
     }
 
-    fn tell_progress(&mut self) {
+    fn update_progress(&mut self) {
         for lane in [Lane::Executions, Lane::Patterns] {
             let progress = &mut self.progress[lane as usize];
             if self.app.busy(lane).is_none() {

@@ -1,4 +1,4 @@
-//! What lies on top of the panes: pages, lists to choose from, prompts, a question.
+//! Dialogs on top of the panes: pages, lists to choose from, prompts, a question.
 //!
 //! A stack; its top sees each key first. An overlay does not act: it answers a key with what should happen, and
 //! [`update`](mod@super::update) does it.
@@ -12,24 +12,24 @@ use crossterm::event::KeyCode;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-/// What a page shows.
+/// The content of a page.
 #[derive(Clone, Debug)]
 pub enum Page {
     /// Keys and how to read the screen.
     Help,
-    /// What is lost, unknown, unsure.
+    /// Data quality: losses, unknowns, caveats.
     Trust,
-    /// About what the cursor was on.
+    /// The item under the cursor.
     Details(Box<Details>),
     /// About an anomaly.
     Anomaly(Arc<Found>, u32),
     /// All patterns, selected and rejected.
     Patterns,
-    /// Ranks over time: around the source that the cursor is on, and all.
+    /// Ranks over time: around the root cause under the cursor, and all.
     Ranks,
 }
 
-/// What a line of text is asked for.
+/// The purpose of a prompt.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Asked {
     /// A name to search.
@@ -45,15 +45,15 @@ pub enum Asked {
 /// An entry of a list to choose from.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Choice {
-    /// What is searched and shown first.
+    /// The name, searched and shown first.
     pub name: String,
     /// The rest of the line.
     pub help: String,
-    /// What choosing it does.
+    /// The effect of choosing it.
     pub does: Does,
 }
 
-/// What a choice does.
+/// The effect of a choice.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Does {
     /// An action of the table.
@@ -78,7 +78,7 @@ pub enum Overlay {
     List {
         /// Its title.
         title: &'static str,
-        /// What was typed.
+        /// The text typed.
         input: Input,
         /// All entries.
         choices: Vec<Choice>,
@@ -87,21 +87,21 @@ pub enum Overlay {
     },
     /// A line of text.
     Prompt {
-        /// For what.
+        /// The purpose.
         asked: Asked,
         /// The text.
         input: Input,
     },
     /// May the file be replaced?
     Replace {
-        /// For what it was asked.
+        /// The purpose.
         asked: Asked,
         /// The file.
         path: PathBuf,
     },
 }
 
-/// What a key on an overlay asks for.
+/// The answer of a dialog to a key.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Answer {
     /// Nothing more: the key is used up.
@@ -153,7 +153,7 @@ impl Overlay {
             Overlay::List { .. } => {
                 &[("Enter", "choose"), ("Up Down", "move"), ("Esc", "close"), ("letters", "narrow")]
             }
-            // Their own line lies over the footer.
+            // Their own line covers the footer.
             Overlay::Prompt { .. } | Overlay::Replace { .. } => &[],
         }
     }

@@ -45,7 +45,7 @@ fn is_blank(cell: &Cell) -> bool {
     cell.symbol() == " " && cell.bg == Color::Reset && !cell.modifier.intersects(ON_BLANK)
 }
 
-/// What the terminal shows, and how to change it.
+/// The contents of the terminal, and how to change them.
 pub struct Painter {
     shown: Buffer,
     valid: bool,
@@ -204,7 +204,7 @@ impl Painter {
                 let from = |y: usize| if up { y + shift } else { y - shift };
                 let range = if up { 0..lines - shift } else { shift..lines };
                 let moved: Vec<usize> = range.filter(|y| worth(*y, from(*y))).collect();
-                // Lines inside the region that stood right already would have to be written again.
+                // Lines inside the region that are already correct would have to be written again.
                 let (Some(first), Some(last)) = (moved.first(), moved.last()) else { continue };
                 let (top, bottom) = if up { (*first, last + shift) } else { (first - shift, *last) };
                 let broken = (top..=bottom).filter(|y| new[*y] == old[*y] && blank.first() != Some(&new[*y])).count();

@@ -1,8 +1,8 @@
-//! Patterns, anomalies and paths as the panes 3 and 4 show them: who is source or victim of what, and where the cursors are.
+//! Patterns, anomalies and paths as panes 3 and 4 show them: root causes, victims, and the positions of the cursors.
 //!
-//! In: [`Anomalies`], replaced whole whenever q or s change. Out: [`Found`], with what each anomaly is worked out once
-//! (linear in the steps of all paths). The [`List`] of sources stands in `sources.rs`. What the user pointed at is found again by
-//! name: the words of a source, the beginning of an occurrence.
+//! In: [`Anomalies`], replaced whole whenever q or s change. Out: [`Found`], with the role of each anomaly, computed once
+//! (linear in the steps of all paths). The [`List`] of root causes is in `sources.rs`. The item under the cursor is found again
+//! by name: the words of a root cause, the begin of an occurrence.
 
 use super::app::Busy;
 use super::sources::{List, Row};
@@ -18,16 +18,16 @@ use std::cmp::Reverse;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-/// What an anomaly is to others.
+/// The role of an anomaly towards others.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Role {
-    /// So many other anomalies come of it.
+    /// Root cause of this many other anomalies.
     Source(u32),
-    /// Late by itself; nobody is known to have waited for it.
+    /// Root cause without a known victim.
     Alone,
-    /// It waited for what began with this anomaly.
+    /// It waited for a delay that began with this anomaly.
     Victim(u32),
-    /// A wait that nothing recorded explains.
+    /// A wait without a known cause.
     Unexplained,
     /// An execution that this path delayed.
     Delayed(usize),
@@ -35,32 +35,32 @@ pub enum Role {
     Idle,
 }
 
-/// What mining found under some settings.
+/// The result of mining under some settings.
 #[derive(Clone, Debug, Default)]
 pub struct Found {
     /// All of it.
     pub anomalies: Anomalies,
-    /// What is lost or unsure.
+    /// Notices about the data.
     pub notices: Notices,
-    /// By anomaly: what it is to others.
+    /// The role, by anomaly.
     pub roles: Vec<Role>,
     /// By anomaly: the first path that it is on, and its step there.
     pub places: Vec<Option<(usize, usize)>>,
-    /// By path: its source's row and the occurrence there.
+    /// By path: the row of its root cause and the occurrence there.
     pub rows: Vec<Option<(u32, u32)>>,
-    /// From the first thing told to the last.
+    /// From the first to the last time shown.
     pub span: Span,
-    /// Columns of the longest name of a source.
+    /// Width of the longest name of a root cause.
     pub widest: usize,
 }
 
 impl Found {
-    /// Work out what each anomaly is.
+    /// Compute the role of each anomaly.
     pub fn new(anomalies: Anomalies, notices: Notices) -> Found {
         let unknown = |a: &Anomaly| if a.source { Role::Alone } else { Role::Unexplained };
         let mut roles: Vec<Role> = anomalies.anomalies.iter().map(unknown).collect();
         let mut places = vec![None; roles.len()];
-        // The paths of one source stand together.
+        // The paths of one root cause are adjacent.
         let of_source = anomalies.paths.chunk_by(|a, b| a.source == b.source);
         let mut first = 0;
         for paths in of_source {
@@ -112,7 +112,7 @@ impl Found {
         self.anomalies.anomalies.get(at as usize)
     }
 
-    /// Rank or thread of a stream, as people call it.
+    /// Rank or thread of a stream, as shown.
     pub fn place(&self, stream: u32) -> String {
         let stream = self.anomalies.streams.get(stream as usize);
         match stream {
@@ -123,30 +123,30 @@ impl Found {
         }
     }
 
-    /// What an anomaly is to others, in words.
+    /// The role of an anomaly as text.
     pub fn role(&self, at: u32) -> String {
-        let source = if self.is_noise(at) { "noise" } else { "source" };
+        let source = if self.is_noise(at) { "noise" } else { "root cause" };
         match self.roles.get(at as usize) {
             Some(Role::Source(1)) => format!("{source}, 1 victim"),
             Some(Role::Source(n)) => format!("{source}, {n} victims"),
-            Some(Role::Alone) => format!("{source}, alone"),
+            Some(Role::Alone) => format!("{source}, no known victim"),
             Some(Role::Victim(source)) => {
                 let place = self.get(*source).map_or(String::new(), |s| self.place(s.stream));
                 format!("victim of {place}")
             }
-            Some(_) if self.get(at).is_some_and(Anomaly::only_differs) => "takes another route".into(),
+            Some(_) if self.get(at).is_some_and(Anomaly::only_differs) => "different call sequence".into(),
             Some(Role::Delayed(path)) => match self.step(*path, 0) {
                 Some(first) if self.get(at).is_some_and(|a| a.stream != first.stream) => {
                     format!("delayed by {}", self.place(first.stream))
                 }
-                _ => "delayed by itself".into(),
+                _ => "delayed by its own work".into(),
             },
             Some(Role::Idle) => "waiting for work".into(),
             Some(Role::Unexplained) | None => "unexplained".into(),
         }
     }
 
-    /// What took too long in it, and in which pattern.
+    /// The event that took longer than usual, and the pattern.
     pub fn what(&self, anomaly: &Anomaly) -> String {
         let worst = anomaly.responsible.iter().max_by_key(|r| (r.excess_ns, Reverse(r.local.start)));
         let what = worst.map_or_else(String::new, |r| routed(&r.what, r.kind, r.route));
@@ -188,13 +188,13 @@ pub struct PathPane {
 /// Everything about patterns on the screen.
 #[derive(Clone, Debug, Default)]
 pub struct Patterns {
-    /// q, s and how limits are found, as asked.
+    /// q, s and the kind of limit, as requested.
     pub settings: Settings,
-    /// What was found under the settings before, or these.
+    /// The result under the previous or the current settings.
     pub found: Option<Arc<Found>>,
-    /// Mining, or judging anew.
+    /// Running job: mining, or a new judgement.
     pub busy: Option<Busy>,
-    /// Why there is nothing.
+    /// Why there is no result.
     pub failure: Option<String>,
     /// The anomaly list.
     pub list: List,
@@ -203,7 +203,7 @@ pub struct Patterns {
 }
 
 impl Patterns {
-    /// Take a new result; cursors go where they were, by name.
+    /// Take a new result; cursors return to the same items, by name.
     pub fn replace(&mut self, found: Arc<Found>) {
         let old = self.found.take();
         let here = old.as_ref().and_then(|old| self.list.name(old, self.list.here()?));
@@ -249,7 +249,7 @@ impl Patterns {
         }
     }
 
-    /// The settings in words: `q 0.75, s 2`, or that they do not count.
+    /// The settings as text: `q 0.75, s 2`, or the robust limit.
     pub fn rule(&self) -> String {
         rule(self.settings.limit, self.settings.q, self.settings.s)
     }

@@ -1,4 +1,4 @@
-//! What the interface is started with: a title, its looks, and the [`Backend`] that does the work.
+//! Input of the interface: a title, its appearance, and the [`Backend`] that does the work.
 
 use super::patterns::Found;
 use super::theme::{Depth, Source};
@@ -9,7 +9,7 @@ use crate::model::mining::Mining;
 use crate::view::agreement::Agreement;
 use std::sync::Arc;
 
-/// What can be written to a file.
+/// Results that can be written to a file.
 #[derive(Clone, Debug)]
 pub enum Exported {
     /// The comparison, and the propagation path that is selected.
@@ -27,23 +27,23 @@ pub enum Exported {
         found: Arc<Found>,
         /// Position of a path.
         path: Option<usize>,
-        /// What the comparison says beside them.
+        /// The comparison's result beside them.
         compared: Option<Agreement>,
     },
 }
 
-/// What is answered first.
+/// The first question.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum First {
-    /// What makes slow executions slow; patterns only when asked for, or where there are no executions.
+    /// Why slow executions are slow; patterns only on request, or where there are no executions.
     Executions,
-    /// What broke the patterns: nothing in the input delimits executions.
+    /// Anomalies of patterns: nothing in the input delimits executions.
     Patterns,
 }
 
-/// What the interface asks to be done; called on one background thread, one call at a time.
+/// The work behind the interface; called on one background thread, one call at a time.
 ///
-/// Long work looks at `work.cancel` often enough to end within 100 ms, and tells `work.progress` how far it is.
+/// Long work checks `work.cancel` often enough to end within 100 ms, and reports to `work.progress`.
 /// Errors are shown as they are: one sentence with the place and the remedy.
 pub trait Backend: Send {
     /// Analyse the traces for a task by name; `None` on the first call: the command line's, or the trace's first.
@@ -52,14 +52,14 @@ pub trait Backend: Send {
     /// Compare two groups; where the request is empty, proposed ones.
     fn compare(&mut self, model: &Model, request: &Request, work: &Work) -> anyhow::Result<Comparison>;
 
-    /// What repeats in each thread or rank.
+    /// Mine the repeating patterns of each thread or rank.
     fn mine(&mut self, work: &Work) -> anyhow::Result<Arc<Mining>>;
 
     /// The JSON document of `whyslow diff --json` or `whyslow anomalies --json`, with the selected path.
     fn export(&mut self, what: &Exported) -> anyhow::Result<String>;
 }
 
-/// How it looks and behaves.
+/// Appearance and behaviour.
 #[derive(Clone, Debug)]
 pub struct Looks {
     /// Theme to begin with: the name of one built in, or a user's own source. `None`: the one that suits.
@@ -70,7 +70,7 @@ pub struct Looks {
     pub depth: Depth,
     /// ASCII only.
     pub ascii: bool,
-    /// Take the mouse.
+    /// Enable mouse support.
     pub mouse: bool,
 }
 
@@ -80,9 +80,9 @@ pub struct Setup {
     pub title: String,
     /// The groups given on the command line; empty: proposed.
     pub request: Request,
-    /// What is asked first.
+    /// The first question.
     pub first: First,
-    /// Looks and manners.
+    /// Appearance and behaviour.
     pub looks: Looks,
     /// Worker threads; 0: all cores.
     pub threads: usize,

@@ -1,7 +1,7 @@
-//! The table of sources: rows that can be opened to their occurrences, in a chosen order, filtered and searched.
+//! The table of root causes: rows that can be opened to their occurrences, in a chosen order, filtered and searched.
 //!
-//! In: [`Found`]. Out: the rows that show. Choosing and ordering is linear in the sources, and for those that are open in their
-//! occurrences.
+//! In: [`Found`]. Out: the visible rows. Choosing and ordering costs n log n in the root causes and the occurrences of open
+//! rows.
 
 use super::app::Search;
 use super::patterns::Found;
@@ -33,7 +33,7 @@ impl Row {
         found.anomalies.sources.get(self.at() as usize)
     }
 
-    /// Its occurrence; of a source the one that caused most.
+    /// Its occurrence; for a root cause the one that caused most delay.
     pub fn occurrence(self, found: &Found) -> Option<&Occurrence> {
         let source = self.source(found)?;
         match self {
@@ -52,7 +52,7 @@ pub enum Order {
     /// Most delay caused first.
     #[default]
     Caused,
-    /// Most time too much first.
+    /// Largest extra time first.
     Excess,
     /// The furthest over its reference first.
     Factor,
@@ -86,7 +86,7 @@ impl Order {
     }
 }
 
-/// What names a row under any settings: the words of its source, the beginning of its occurrence.
+/// Name of a row under any settings: the words of its root cause, the begin of its occurrence.
 pub type Name = (String, Option<Ns>);
 
 /// State of the table.
@@ -108,7 +108,7 @@ pub struct List {
     pub open: BTreeSet<u32>,
 }
 
-/// The text in which filters and searches look: who, what, to whom, and the patterns that it broke.
+/// The text that filters and searches match: thread, activity, victims, and the pattern.
 fn text(found: &Found, source: &Source) -> String {
     let words = Words::of(source);
     let part = match (source.idle, source.in_executions) {
@@ -134,7 +134,7 @@ impl List {
             }
         };
         let mut shown: Vec<u32> = (0..sources.len() as u32).filter(fits).collect();
-        // What delayed nobody stands behind in every order.
+        // Root causes without a victim come last in every order.
         let behind =
             |at: &u32| of(at).map(|s| (s.idle, found.anomalies.examined.executions.is_some() && !s.in_executions));
         match self.order {
@@ -142,7 +142,7 @@ impl List {
             Order::Caused => {}
             Order::Excess => shown.sort_by_key(|at| (behind(at), Reverse(of(at).map(|s| s.excess_ns)), *at)),
             Order::Factor => {
-                // What usually does not happen is beyond every factor.
+                // An event that usually does not happen exceeds every factor.
                 let factor = |at: &u32| of(at).map_or((0.0, 0.0), |s| (s.times().unwrap_or(f64::INFINITY), s.factor));
                 shown.sort_by(|a, b| {
                     let (x, y) = (factor(a), factor(b));
@@ -205,7 +205,7 @@ impl List {
         self.go_to(Row::Source(at));
     }
 
-    /// What names a row under any settings.
+    /// Name of a row under any settings.
     pub fn name(&self, found: &Found, row: Row) -> Option<Name> {
         let source = row.source(found)?;
         let words = Words::of(source);

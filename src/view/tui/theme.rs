@@ -9,10 +9,10 @@ use serde::Deserialize;
 use std::collections::BTreeMap;
 use std::fmt;
 
-/// What a style is for. The names in theme files are in [`Scope::name`].
+/// The purpose of a style. The names in theme files are in [`Scope::name`].
 macro_rules! scopes {
     ($($name:ident $text:literal $doc:literal;)+) => {
-        /// What a style is for.
+        /// The purpose of a style.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
         pub enum Scope { $(#[doc = $doc] $name,)+ }
         impl Scope {
@@ -25,15 +25,15 @@ macro_rules! scopes {
 }
 
 scopes! {
-    Text       "text"            "Ordinary text, and the ground on which all is drawn.";
-    Dim        "text.dim"        "What matters less: units, guides, axes.";
-    Strong     "text.strong"     "What matters more: names under the cursor, column heads.";
+    Text       "text"            "Ordinary text, and the background.";
+    Dim        "text.dim"        "Less important: units, guides, axes.";
+    Strong     "text.strong"     "More important: names under the cursor, column heads.";
     Title      "title"           "The program's name and the pane in front.";
-    Rule       "rule"            "Lines between parts.";
+    Rule       "rule"            "Lines between panes and tables.";
     Key        "key"             "Keys in the footer and on the help page.";
     Verdict    "verdict"         "The verdict, when it is confident.";
     Unsure     "verdict.unsure"  "The verdict, when it is not.";
-    Warning    "warning"         "Something is lost or unsure.";
+    Warning    "warning"         "Data is lost or uncertain.";
     Error      "error"           "Something failed.";
     Cursor     "cursor"          "The line under the cursor.";
     Match      "match"           "Found by the search.";
@@ -49,7 +49,7 @@ scopes! {
     Fast2      "fast.2"          "Faster, by two to three.";
     Fast3      "fast.3"          "Faster, by more than three.";
     FastBar    "fast.bar"        "Bars of the fast group.";
-    Outside    "outside"         "Bars of executions that a group's own filter leaves out.";
+    Outside    "outside"         "Bars of executions that a group's own filter excludes.";
     Same       "same"            "Neither slower nor faster by a standard deviation.";
 }
 
@@ -67,7 +67,7 @@ pub enum Depth {
 }
 
 impl Depth {
-    /// What the environment says. `NO_COLOR` (not empty) wins over everything, as <https://no-color.org> asks.
+    /// Colour depth from the environment. `NO_COLOR` (not empty) wins over everything, as <https://no-color.org> asks.
     pub fn detect(var: impl Fn(&str) -> Option<String>) -> Depth {
         let is = |name: &str| var(name).filter(|v| !v.is_empty());
         if is("NO_COLOR").is_some() {
@@ -232,7 +232,7 @@ impl Theme {
             toml::from_str(&source.text).map_err(|e| wrong(e.to_string().trim_end().replace('\n', " ")))?;
         if let Some(unknown) = file.scopes.keys().find(|k| Scope::ALL.iter().all(|s| s.name() != *k)) {
             let known: Vec<&str> = Scope::ALL.iter().map(|s| s.name()).collect();
-            return Err(wrong(format!("there is no scope {unknown}; there are {}", known.join(", "))));
+            return Err(wrong(format!("unknown scope {unknown}; the scopes are {}", known.join(", "))));
         }
         let mut styles = Vec::new();
         for scope in Scope::ALL {
@@ -247,7 +247,7 @@ impl Theme {
             let colour = |text: &String| {
                 let text = file.palette.get(text).unwrap_or(text);
                 parse_colour(text).map(|c| depth.fit(c)).ok_or_else(|| {
-                    wrong(format!("scope {name}: no colour {text:?}; write #rrggbb, a name of [palette], or one of default, black, red, ... light-cyan, white"))
+                    wrong(format!("scope {name}: {text:?} is not a colour; write #rrggbb, a name of [palette], or one of default, black, red, ... light-cyan, white"))
                 })
             };
             let mut style = Style::default();
@@ -340,8 +340,8 @@ mod tests {
     #[test]
     fn mistakes_are_named() {
         let error = |text: &str| Theme::compile(&source(text), Depth::True).unwrap_err().to_string();
-        assert!(error("[scopes]\ntexd = 'red'").contains("no scope texd"));
-        assert!(error("[scopes]\ntext = '#12345'").contains("scope text: no colour"));
+        assert!(error("[scopes]\ntexd = 'red'").contains("unknown scope texd"));
+        assert!(error("[scopes]\ntext = '#12345'").contains("is not a colour"));
         assert!(error("[scopes]\ntext = { foreground = 'red' }").contains("expected a colour"));
     }
 

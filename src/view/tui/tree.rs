@@ -1,13 +1,14 @@
-//! Which nodes of the differential tree stand on the screen, in which order, and where the cursor is.
+//! The visible nodes of the differential tree, their order, and the position of the cursor.
 //!
 //! In: a comparison's tree (pre-order, possibly millions of nodes). State: the unfolded contexts and, made from
 //! them, the visible nodes in the order of drawing. Unfolding and folding splice that list; children are found by
 //! jumping over subtrees; nothing else is ever touched, so a key costs the rows that it changes. Contexts are handles
 //! of the model and stay valid when groups change; for another model they are found again by name.
 
-use crate::compare::{DiffNode, DiffTree, frame_text};
+use crate::compare::{DiffNode, DiffTree};
 use crate::model::Model;
 use crate::model::context::ContextId;
+use crate::view::words;
 use std::cmp::Ordering;
 use std::collections::BTreeSet;
 
@@ -88,7 +89,7 @@ impl Rows {
         self.unfolded.clear();
     }
 
-    /// The row where a node stands, if it is visible.
+    /// The row of a node, if it is visible.
     pub fn row_of(&self, node: u32) -> Option<usize> {
         self.visible.iter().position(|at| *at == node)
     }
@@ -162,7 +163,7 @@ impl Rows {
                 children.sort_by(|a, b| descending(size(a), size(b)).then(a.cmp(b)));
             }
             Order::Name => children.sort_by(|a, b| {
-                let name = |at: &u32| frame_text(model, node(at).context);
+                let name = |at: &u32| words::frame(model, node(at).context);
                 name(a).cmp(&name(b)).then(a.cmp(b))
             }),
         }
@@ -176,7 +177,7 @@ impl Rows {
         let mut known = foldhash::HashMap::default();
         let mut fits = |node: &DiffNode| {
             let frame = model.contexts.frame(node.context);
-            *known.entry(frame).or_insert_with(|| frame_text(model, node.context).to_lowercase().contains(&wanted))
+            *known.entry(frame).or_insert_with(|| words::frame(model, node.context).to_lowercase().contains(&wanted))
         };
         // A subtree without a match is not sorted: its nodes need no order.
         let mut holds = vec![false; tree.nodes.len()];
@@ -273,12 +274,12 @@ pub fn find_context(model: &Model, tree: &DiffTree, context: ContextId) -> Optio
 pub fn find_path(model: &Model, tree: &DiffTree, path: &[String]) -> Option<u32> {
     let mut at = None;
     for step in path {
-        at = Some(children(tree, at).find(|c| frame_text(model, tree.nodes[*c as usize].context) == *step)?);
+        at = Some(children(tree, at).find(|c| words::frame(model, tree.nodes[*c as usize].context) == *step)?);
     }
     at
 }
 
 /// A context's frames from the root, as drawn.
 pub fn path_text(model: &Model, context: ContextId) -> Vec<String> {
-    model.contexts.path(context).into_iter().map(|c| frame_text(model, c)).collect()
+    model.contexts.path(context).into_iter().map(|c| words::frame(model, c)).collect()
 }

@@ -1,5 +1,5 @@
-//! The table of sources: the delay that each caused, how often, in how many executions, when (a strip of time), who, what and
-//! to whom; below an open source its occurrences.
+//! The table of root causes: the delay that each caused, how often, in how many executions, when (a strip of time), the
+//! thread, its activity and its victims; below an open row its occurrences.
 
 use crate::base::figure;
 use crate::model::sources::{Occurrence, Source};
@@ -23,9 +23,9 @@ pub fn draw(canvas: &mut Canvas<'_>, app: &App) {
     if list.visible.is_empty() {
         let text = match found.anomalies.sources.is_empty() {
             true => {
-                format!("{} {{ lowers the threshold, p shows the patterns", examined(&found.anomalies, &found.notices))
+                format!("{} {{ lowers the threshold, p lists the patterns.", examined(&found.anomalies, &found.notices))
             }
-            false => "no source has all of these words: Esc shows all".to_owned(),
+            false => "no root cause matches all of these words; Esc: show all".to_owned(),
         };
         for (line, text) in crate::view::tui::canvas::wrap(&text, canvas.width().saturating_sub(4)).iter().enumerate() {
             canvas.text(2, head + 1 + line, text, Scope::Dim);
@@ -41,7 +41,7 @@ pub fn draw(canvas: &mut Canvas<'_>, app: &App) {
     }
 }
 
-/// Times the reference: `21.3 ×`; what is beyond four digits only says so, and what usually does not happen is so many times nothing.
+/// Multiple of the reference: `21.3 ×`; `>9999 ×` beyond four digits; `unusual` where the usual time is zero.
 fn factor(times: Option<f64>) -> String {
     match times {
         None => "unusual".to_owned(),
@@ -51,7 +51,7 @@ fn factor(times: Option<f64>) -> String {
     }
 }
 
-/// How much a source delayed in each part of the time: one symbol per cell, relative to its largest.
+/// Delay that a root cause created in each part of the time: one symbol per cell, relative to its largest.
 fn strip(found: &Found, source: &Source, cells: usize) -> String {
     const BLOCKS: [char; 8] = ['▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
     let length = found.span.len().max(1) as i128;
@@ -71,7 +71,7 @@ fn strip(found: &Found, source: &Source, cells: usize) -> String {
     sums.iter().map(symbol).collect()
 }
 
-/// Which columns there is room for; a width of 0 leaves the column out.
+/// Widths of the columns that fit; 0 leaves a column out.
 struct Columns {
     delay: usize,
     times: usize,
@@ -93,7 +93,7 @@ impl Columns {
             _ => (6, 6, 7, 20),
         };
         let executions = if of_executions { executions } else { 0 };
-        // An occurrence has its time there.
+        // The row of an occurrence shows its time in this column.
         let (least, most) = match columns {
             0..=59 => (5, 18),
             60..=89 => (14, 18),
@@ -104,7 +104,7 @@ impl Columns {
         Columns { delay: 9, times, executions, factor, strip, who }
     }
 
-    /// Columns in which the figures end.
+    /// Positions where the figures end.
     fn ends(&self) -> [usize; 4] {
         let mut end = 1;
         [self.delay, self.times, self.executions, self.factor].map(|columns| {
@@ -113,7 +113,7 @@ impl Columns {
         })
     }
 
-    /// Column after the figures.
+    /// Position after the figures.
     fn strip_from(&self) -> usize {
         self.ends().into_iter().max().unwrap_or(0) + 2
     }
@@ -133,15 +133,15 @@ impl Columns {
             canvas.text_in(self.strip_from(), 0, self.strip, "when", Scope::Dim);
         }
         let at = self.text_from();
-        canvas.text_in(at, 0, self.who, "source", Scope::Dim);
+        canvas.text_in(at, 0, self.who, "root cause", Scope::Dim);
         let all = found.anomalies.sources.len() as u64;
         let shown = list.visible.iter().filter(|r| matches!(r, Row::Source(_))).count();
         let count = match (list.filter.is_empty(), list.search.text.is_empty()) {
             (true, true) => format!("{} by {}", figure::count(all), list.order.name()),
-            (false, _) => format!("{shown} of {} with '{}'", figure::count(all), list.filter),
+            (false, _) => format!("{shown} of {} match '{}'", figure::count(all), list.filter),
             (true, false) => format!("{} match /{}", list.search.matches.len(), list.search.text),
         };
-        let what = canvas.text(at + self.who + 2, 0, "what, and who waited", Scope::Dim);
+        let what = canvas.text(at + self.who + 2, 0, "activity; affected threads", Scope::Dim);
         if what + width(&count) + 2 <= canvas.width() {
             canvas.right(canvas.width(), 0, &count, Scope::Dim);
         }
@@ -167,7 +167,7 @@ impl Columns {
             () if source.noise.is_some() => Scope::Slow2,
             () => Scope::Slow3,
         };
-        // What nobody is known to have waited for stands in brackets.
+        // A delay without a known victim is shown in brackets.
         let delay = match source.affected_ns {
             _ if app.patterns.list.order == Order::Excess => figure::extra(source.excess_ns as f64),
             0 => format!("({})", figure::time(source.excess_ns as f64)),
@@ -194,8 +194,8 @@ impl Columns {
         let x = self.text_from();
         canvas.text_in(x, y, self.who, &words.who, text);
         let part = match (source.idle, of_executions && !source.in_executions) {
-            (true, _) => "waiting for work: ",
-            (_, true) => "in no execution: ",
+            (true, _) => "idle, waiting for work: ",
+            (_, true) => "outside executions: ",
             _ => "",
         };
         let to = if words.to.is_empty() { String::new() } else { format!("; {}", words.to) };
@@ -223,8 +223,11 @@ impl Columns {
             (Some(last), n) => format!("{} and {} more waited", found.place(last.stream), n - 1),
             (None, _) => found.get(o.anomaly).map_or_else(String::new, |a| found.place(a.stream)),
         };
-        let delay =
-            if o.affected_ns > 0 { format!(", {} caused", figure::time(o.affected_ns as f64)) } else { String::new() };
+        let delay = if o.affected_ns > 0 {
+            format!(", {} delay caused", figure::time(o.affected_ns as f64))
+        } else {
+            String::new()
+        };
         if x + self.who + 6 < canvas.width() {
             canvas.text(x + self.who + 2, y, &format!("{what}{delay}"), text);
         }

@@ -1,4 +1,4 @@
-//! Pages about patterns: one anomaly with all that is known of it, and the list of all patterns.
+//! Pages about patterns: the details of one anomaly, and the list of all patterns.
 
 use crate::analysis::patterns::measure::Verdict;
 use crate::base::figure;
@@ -23,18 +23,18 @@ pub fn lines(app: &App, found: &Found, at: u32, columns: usize) -> Vec<Line> {
     let time = |ns: i64| figure::time(ns as f64);
     if let Some(pattern) = anomaly.pattern.and_then(|p| found.anomalies.patterns.get(p as usize)) {
         let cost = match anomaly.excess_ns {
-            saved @ ..0 => format!("its route saved {}", time(-saved)),
-            excess if anomaly.only_differs() => format!("its route cost {}", time(excess)),
-            excess => format!("{} too much", time(excess)),
+            saved @ ..0 => format!("its call sequence saved {}", time(-saved)),
+            excess if anomaly.only_differs() => format!("its call sequence cost {}", time(excess)),
+            excess => format!("{} longer than usual", time(excess)),
         };
-        // Nothing is so many times as long as what takes no time.
+        // A factor says nothing where the reference takes almost no time.
         let times =
             if pattern.max_ref_ns < 1_000 { String::new() } else { format!("{:.1} times as long, ", anomaly.factor) };
         let text = format!(
-            "{} instead of at most {} among the shortest of {} occurrences: {times}{cost}",
+            "took {}; the reference (the fastest of {} occurrences) took at most {}: {times}{cost}",
             time(anomaly.span.len()),
-            time(pattern.max_ref_ns),
             figure::count(pattern.occurrences),
+            time(pattern.max_ref_ns),
         );
         lines.extend(paragraph(Scope::Text, &text, columns, 0));
         lines.push(Line::new());
@@ -43,12 +43,12 @@ pub fn lines(app: &App, found: &Found, at: u32, columns: usize) -> Vec<Line> {
     }
     lines.push(Line::new());
     let blame = match () {
-        () if anomaly.diffuse => "No single event is to blame; the longest was",
-        () if anomaly.only_differs() => "Where it takes another route than the others",
-        () => "What took too long in it",
+        () if anomaly.diffuse => "No single event explains it; the longest was",
+        () if anomaly.only_differs() => "Where its calls differ from the other occurrences",
+        () => "Events that took longer than usual",
     };
     lines.push(plain(Scope::Strong, blame));
-    lines.push(plain(Scope::Dim, format!("{:>10} {:>9} {:>9}  event", "too much", "took", "usually")));
+    lines.push(plain(Scope::Dim, format!("{:>10} {:>9} {:>9}  event", "extra", "took", "usually")));
     for r in &anomaly.responsible {
         lines.push(vec![
             (Scope::Slow3, format!("{:>10} ", figure::extra(r.excess_ns as f64))),
@@ -56,7 +56,7 @@ pub fn lines(app: &App, found: &Found, at: u32, columns: usize) -> Vec<Line> {
             (Scope::Dim, format!("{:>9}  ", time(r.reference_ns))),
             (Scope::Text, routed(&r.what, r.kind, r.route)),
         ]);
-        lines.push(plain(Scope::Dim, format!("{:32}at {} ns on its own clock", "", r.local.start)));
+        lines.push(plain(Scope::Dim, format!("{:32}at {} ns on the clock of its stream", "", r.local.start)));
     }
     if let Some(model) = &app.model {
         lines.push(Line::new());
@@ -85,7 +85,7 @@ pub fn patterns(found: &Found, columns: usize) -> Vec<Line> {
             time(p.longest_ns)
         );
         let text = format!("{}: {}", p.verdict.reason(), p.name);
-        // Where there is no room for both beside each other the pattern stands below its figures.
+        // On narrow screens the pattern goes below its figures.
         let beside = columns >= 80;
         let indent = if beside { width(&figures) } else { 2 };
         let mut texts = wrap(&text, columns.saturating_sub(indent).max(1)).into_iter();

@@ -7,6 +7,7 @@ use crate::view::tui::counts::Row;
 use crate::view::tui::details::{Details, Sample, Step};
 use crate::view::tui::theme::{Scope, Theme};
 use crate::view::tui::widget::page::{Line, paragraph, plain};
+use crate::view::words;
 use std::ops::Range;
 
 /// Its lines in this width.
@@ -18,9 +19,9 @@ pub fn lines(app: &App, details: &Details, columns: usize) -> Vec<Line> {
                 let title = cause.rank.map_or("All small causes together".to_owned(), |r| format!("Cause {r}"));
                 lines.push(plain(Scope::Strong, title));
                 lines.extend(paragraph(Scope::Text, &cause.sentence, columns, 0));
-                let kind = cause.kind.map_or("several kinds", |k| k.name());
+                let kind = cause.kind.map_or("several kinds", words::kind);
                 let text = format!(
-                    "{kind}: {} per execution, {} of the whole; {} of the slow and {} of the fast executions have it",
+                    "{kind}: {} per execution, {} of the difference; affects {} of the slow and {} of the fast executions",
                     figure::extra(cause.extra_ns as f64),
                     figure::share(cause.share),
                     figure::share(cause.slow_affected),
@@ -32,7 +33,7 @@ pub fn lines(app: &App, details: &Details, columns: usize) -> Vec<Line> {
             stack(path, columns, &mut lines);
             if !threads.is_empty() {
                 lines.push(Line::new());
-                lines.push(plain(Scope::Strong, "Threads behind it"));
+                lines.push(plain(Scope::Strong, "Threads involved"));
                 for behind in threads {
                     lines.push(vec![
                         (Scope::Text, format!("{:>9}  ", figure::time(behind.ns as f64))),
@@ -47,7 +48,7 @@ pub fn lines(app: &App, details: &Details, columns: usize) -> Vec<Line> {
             let unit = row.metric.unit();
             let name = |v: i64| row.bins.of(v).and_then(|bin| row.names.get(bin)).cloned();
             let text = |v: i64| name(v).unwrap_or_else(|| unit.rounded(v));
-            executions(app, samples, &row.metric.name(), text, &mut lines);
+            executions(app, samples, &words::metric(&row.metric), text, &mut lines);
         }
     }
     lines
@@ -57,7 +58,7 @@ fn stack(path: &[Step], columns: usize, lines: &mut Vec<Line>) {
     lines.push(vec![(Scope::Strong, "Full stack".to_owned())]);
     let figures = columns >= 60;
     if figures {
-        let head = format!("{:>10} {:>9} {:>9} {:>7} {:>5}", "extra", "slow", "fast", "dev", "has");
+        let head = format!("{:>10} {:>9} {:>9} {:>7} {:>9}", "extra", "slow", "fast", "dev", "% of slow");
         lines.push(plain(Scope::Dim, head));
     }
     for (depth, step) in path.iter().enumerate() {
@@ -68,7 +69,7 @@ fn stack(path: &[Step], columns: usize, lines: &mut Vec<Line>) {
             line.push((Scope::Text, format!("{:>9} ", figure::time(n.slow_mean_ns))));
             line.push((Scope::Dim, format!("{:>9} ", figure::time(n.fast_mean_ns))));
             line.push((scope, format!("{:>7} ", figure::deviations(n.deviations))));
-            line.push((Scope::Dim, format!("{:>5} ", figure::share(n.slow_affected))));
+            line.push((Scope::Dim, format!("{:>9} ", figure::share(n.slow_affected))));
         }
         line.push((Scope::Text, format!(" {}{}", " ".repeat(depth.min(columns / 3)), step.frame)));
         lines.push(line);
@@ -76,7 +77,7 @@ fn stack(path: &[Step], columns: usize, lines: &mut Vec<Line>) {
     if let Some(n) = path.last().and_then(|s| s.node.as_ref()) {
         let p = n.p_value.map_or("not tested".to_owned(), |p| format!("{p:.1e}"));
         let text = format!(
-            "of this difference, {} is in no frame below; p-value {p}; {} of the fast executions have it",
+            "self time: {}; p-value {p}; {} of the fast executions are affected",
             figure::extra(n.self_delta_ns),
             figure::share(n.fast_affected)
         );
@@ -85,10 +86,11 @@ fn stack(path: &[Step], columns: usize, lines: &mut Vec<Line>) {
 }
 
 fn range(row: &Row, bins: &Range<usize>, lines: &mut Vec<Line>) {
-    lines.push(vec![(Scope::Strong, row.metric.name()), (Scope::Text, format!("  {}", range_text(row, bins)))]);
+    lines
+        .push(vec![(Scope::Strong, words::metric(&row.metric)), (Scope::Text, format!("  {}", range_text(row, bins)))]);
     let sum = |counts: &[u32]| counts.get(bins.clone()).unwrap_or(&[]).iter().map(|n| u64::from(*n)).sum::<u64>();
     let text = format!(
-        "{} executions pass the slow group's other filters, {} those of the fast group",
+        "in this range: {} executions that pass the slow group's filters on other metrics, {} that pass the fast group's",
         figure::count(sum(&row.slow)),
         figure::count(sum(&row.fast))
     );
@@ -109,7 +111,7 @@ pub fn range_text(row: &Row, bins: &Range<usize>) -> String {
 
 /// Executions that ran at a moment.
 pub fn moment(app: &App, samples: &[Sample], lines: &mut Vec<Line>) {
-    lines.push(plain(Scope::Strong, "Executions of this moment, the longest first"));
+    lines.push(plain(Scope::Strong, "Executions at this moment, longest first"));
     if samples.is_empty() {
         lines.push(plain(Scope::Dim, "none"));
     }
@@ -124,9 +126,9 @@ pub fn moment(app: &App, samples: &[Sample], lines: &mut Vec<Line>) {
 
 fn executions(app: &App, samples: &[Sample], here: &str, text: impl Fn(i64) -> String, lines: &mut Vec<Line>) {
     lines.push(Line::new());
-    lines.push(plain(Scope::Strong, "Sampled executions, those with the most first"));
+    lines.push(plain(Scope::Strong, "Sample executions, largest first"));
     if samples.is_empty() {
-        lines.push(plain(Scope::Dim, "none of either group"));
+        lines.push(plain(Scope::Dim, "none in either group"));
         return;
     }
     let here = if here.len() > 12 { "value" } else { here };
@@ -146,5 +148,5 @@ fn executions(app: &App, samples: &[Sample], here: &str, text: impl Fn(i64) -> S
         lines.push(plain(Scope::Dim, format!("{:13}at {} ns in {}", "", s.clock_ns, s.trace)));
     }
     let origin = app.model.as_ref().map_or(0, |m| m.origin);
-    lines.push(plain(Scope::Dim, format!("starts count from the first event, at {origin} ns")));
+    lines.push(plain(Scope::Dim, format!("start times count from the first event, at {origin} ns")));
 }

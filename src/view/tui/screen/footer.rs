@@ -1,4 +1,4 @@
-//! The footer: the keys of what lies on top, else of the pane, from the table of actions; or a message.
+//! The footer: the keys of the dialog on top, else of the pane, from the table of actions; or a message.
 
 use super::ranks;
 use crate::view::tui::actions::{Action, Place, TABLE};
@@ -28,11 +28,11 @@ pub fn draw(canvas: &mut Canvas<'_>, app: &App) {
     let has_ranks = ranks::are_known(app);
     for entry in entries.filter(|e| has_ranks || e.action != Action::ShowRanks) {
         let Some(word) = entry.footer else { continue };
-        // `<` stands for the pair.
+        // `<` represents the pair.
         let key = entry.keys.split(' ').next().unwrap_or_default();
         words.push((if key == "<" { "< >".to_owned() } else { key.to_owned() }, word));
     }
-    // Help and quit stand last and stay longest.
+    // Help and quit come last and stay longest.
     let length = |words: &[(String, &str)]| words.iter().map(|(k, w)| width(k) + width(w) + 3).sum::<usize>();
     while words.len() > 2 && length(&words) > canvas.width() + 2 {
         words.remove(words.len() - 3);

@@ -1,4 +1,4 @@
-//! The header: trace and task, the two groups, the verdict; what is read first.
+//! The header, read first: trace and task, the two groups, the verdict.
 
 use crate::base::figure;
 use crate::compare::filter::{Filter, Operand, Test};
@@ -9,8 +9,9 @@ use crate::view::tui::canvas::{Canvas, clip_front, width, wrap};
 use crate::view::tui::theme::Scope;
 use crate::view::tui::widget::page::Line;
 use crate::view::tui::widget::progress;
+use crate::view::words;
 
-/// From so many columns both groups stand on one line, if there is room for all that is said of them.
+/// From this width on both groups share one line, if their texts fit.
 const ONE_LINE: usize = 120;
 
 /// From this width on, the warnings in the corner are named and not only counted.
@@ -22,7 +23,7 @@ pub struct HeaderLine {
     right: Line,
 }
 
-/// All lines that there are to say, in this width. A test holds that none of them is left out silently.
+/// All lines of the header in this width. A test checks that none of them is left out silently.
 pub fn lines(app: &App, columns: usize) -> Vec<HeaderLine> {
     let right = corner(app, columns);
     let room = columns.saturating_sub(length(&right) + 2);
@@ -53,9 +54,9 @@ pub fn lines(app: &App, columns: usize) -> Vec<HeaderLine> {
         (None, None) => return lines,
     };
     say(scope, sentence, columns, &mut lines);
-    // Once they are known.
+    // Once patterns have been mined.
     if let (Some(found), Some(compared)) = (&app.patterns.found, &app.compared) {
-        say(Scope::Unsure, &format!("Patterns: {}", verdict(&found.anomalies)), columns, &mut lines);
+        say(Scope::Unsure, &format!("Pattern analysis: {}", verdict(&found.anomalies)), columns, &mut lines);
         compared.disagreement.iter().for_each(|why| say(Scope::Unsure, why, columns, &mut lines));
     }
     lines
@@ -67,7 +68,7 @@ fn say(scope: Scope, sentence: &str, columns: usize, lines: &mut Vec<HeaderLine>
     }
 }
 
-/// What mining found in figures, and the top source in one sentence.
+/// The result of mining in figures, and the first root cause in one sentence.
 fn of_patterns(app: &App, columns: usize, lines: &mut Vec<HeaderLine>) {
     let rule = vec![(Scope::Dim, app.patterns.rule())];
     if let Some(found) = &app.patterns.found {
@@ -82,22 +83,22 @@ fn of_patterns(app: &App, columns: usize, lines: &mut Vec<HeaderLine>) {
             number(s.anomalies),
             word(" anomalies, "),
             number(s.sources),
-            word(" sources"),
+            word(" root causes"),
         ];
         lines.push(HeaderLine { left, right: rule });
         say(Scope::Verdict, &verdict(&found.anomalies), columns, lines);
         if let Some(compared) = &app.compared {
-            say(Scope::Unsure, &format!("Compared: {}", compared.sentence), columns, lines);
+            say(Scope::Unsure, &format!("Comparison: {}", compared.sentence), columns, lines);
             compared.disagreement.iter().for_each(|why| say(Scope::Unsure, why, columns, lines));
         }
     }
-    // Why there are no executions, where that was asked first.
+    // The reason why there are no executions, where they were requested first.
     if let Some(failure) = &app.failure {
         say(Scope::Unsure, failure, columns, lines);
     }
 }
 
-/// The trace gives way to the task, and its beginning to its end: paths differ there.
+/// On narrow screens the trace's path is cut, not the task, and at its front, because paths differ at their ends.
 fn title(app: &App, room: usize) -> Line {
     let mut line = vec![(Scope::Title, "whyslow".to_owned()), (Scope::Text, "  ".to_owned())];
     if let Some(task) = app.task() {
@@ -113,7 +114,7 @@ fn length(line: &Line) -> usize {
     line.iter().map(|(_, text)| width(text)).sum()
 }
 
-/// What the right end of the first line says: work under way, else how many warnings there are and the key to them.
+/// The right end of the first line: the running job, else the number of warnings and the key that lists them.
 fn corner(app: &App, columns: usize) -> Line {
     let warnings = app.warnings().len();
     let named = match warnings {
@@ -135,7 +136,7 @@ fn group(name: &str, scope: Scope, group: &Group) -> Line {
     let filters: Vec<String> = group.filters.iter().map(filter_text).collect();
     let none = group.members.is_empty();
     let filters = match filters.join(", ") {
-        empty if empty.is_empty() && none => "nothing to compare with".to_owned(),
+        empty if empty.is_empty() && none => "no executions to compare with".to_owned(),
         empty if empty.is_empty() => "all executions".to_owned(),
         some => some,
     };
@@ -151,7 +152,7 @@ fn group(name: &str, scope: Scope, group: &Group) -> Line {
 
 /// A filter as one would type it; a range with long exact numbers in three digits (`y` copies the exact one).
 fn filter_text(filter: &Filter) -> String {
-    let exact = filter.to_string();
+    let exact = words::filter(filter);
     let short = |operand: &Operand| match operand {
         Operand::Number(n) => filter.metric.unit().rounded(*n),
         Operand::Percentile(p) => format!("p{p}"),
@@ -159,26 +160,26 @@ fn filter_text(filter: &Filter) -> String {
     };
     match &filter.test {
         Test::In(from, to) if width(&exact) > 24 => {
-            format!("{} {} to {}", filter.metric.name(), short(from), short(to))
+            format!("{} {} to {}", words::metric(&filter.metric), short(from), short(to))
         }
         _ => exact,
     }
 }
 
-/// How the groups came about.
+/// The origin of the groups.
 pub fn origin(origin: GroupsOrigin) -> &'static str {
     match origin {
-        GroupsOrigin::Given => "groups: given",
-        GroupsOrigin::Gap => "groups: proposed, largest gap",
-        GroupsOrigin::Valley => "groups: proposed, valley",
-        GroupsOrigin::Percentile => "groups: proposed, p95 against p50",
-        GroupsOrigin::Trace => "groups: proposed, by trace",
-        GroupsOrigin::All => "one group: where its time went",
+        GroupsOrigin::Given => "groups: as given",
+        GroupsOrigin::Gap => "groups: proposed, split at the largest gap",
+        GroupsOrigin::Valley => "groups: proposed, split between two peaks",
+        GroupsOrigin::Percentile => "groups: proposed, slowest 5 % against the faster half",
+        GroupsOrigin::Trace => "groups: proposed, one per trace",
+        GroupsOrigin::All => "one group: profile, no comparison",
     }
 }
 
-/// Draw as many lines as there is room for. Where there is less than all, the verdict comes before the groups, and
-/// the last line says that there is more.
+/// Draw as many lines as fit. If not all fit, the verdict has priority over the groups, and the last line says
+/// that there is more.
 pub fn draw(canvas: &mut Canvas<'_>, app: &App) {
     let all = lines(app, canvas.width());
     let room = canvas.height();
@@ -187,7 +188,7 @@ pub fn draw(canvas: &mut Canvas<'_>, app: &App) {
     let mut chosen: Vec<&HeaderLine> = all.iter().collect();
     let cut = chosen.len() > room;
     if cut {
-        // Give up the groups first, then the title, at last the end of the verdict.
+        // Leave out the groups first, then the title, then the end of the verdict.
         let spare = chosen.len() - room;
         let from = if spare >= first_sentence && room > 0 { 0 } else { first_sentence.saturating_sub(spare).max(1) };
         chosen.drain(from..first_sentence.min(from + spare));

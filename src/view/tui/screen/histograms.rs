@@ -13,6 +13,7 @@ use crate::view::tui::layout::{Grid, HistogramCells, grid, histogram_area, histo
 use crate::view::tui::screen::details::range_text;
 use crate::view::tui::theme::Scope;
 use crate::view::tui::widget::histogram::Histogram;
+use crate::view::words;
 use ratatui::layout::Rect;
 
 /// Draw it.
@@ -24,9 +25,14 @@ pub fn draw(canvas: &mut Canvas<'_>, app: &App) {
     let area = histogram_area(app, canvas.area);
     let cells = histogram_cells(area, counts.rows.len());
     if area.height < canvas.area.height {
-        let value = |(metric, v): &(Metric, i64)| format!("{} {}", metric.name(), metric.unit().rounded(*v));
+        let value = |(metric, v): &(Metric, i64)| format!("{} {}", words::metric(metric), metric.unit().rounded(*v));
         let all: Vec<String> = counts.constant.iter().map(value).collect();
-        canvas.text(1, usize::from(area.height), &format!("in all executions: {}", all.join(", ")), Scope::Dim);
+        canvas.text(
+            1,
+            usize::from(area.height),
+            &format!("the same in all executions: {}", all.join(", ")),
+            Scope::Dim,
+        );
     }
     let canvas = &mut canvas.part(area);
     if cells.head > 0 {
@@ -87,7 +93,7 @@ fn title(
     grid: Grid,
 ) {
     let scope = if here { Scope::Strong } else { Scope::Text };
-    let mut at = canvas.text(1, 0, &row.metric.name(), scope);
+    let mut at = canvas.text(1, 0, &words::metric(&row.metric), scope);
     if row.bins.logarithmic {
         at = canvas.text(at + 1, 0, "log", Scope::Dim);
     }

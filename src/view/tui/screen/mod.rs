@@ -1,4 +1,4 @@
-//! The whole screen from the state: header, panes, footer, and what lies on top. Nothing here changes any state.
+//! The whole screen from the state: header, panes, footer, and dialogs. Nothing here changes any state.
 
 pub mod anomalies;
 pub mod anomaly;
@@ -49,8 +49,8 @@ pub fn draw(app: &App) -> Buffer {
         }
         Some(Overlay::Prompt { asked, input }) => {
             let label = match asked {
-                Asked::Search => "search ",
-                Asked::Filter => "only with ",
+                Asked::Search => "search for ",
+                Asked::Filter => "only with the words ",
                 Asked::Export => "export JSON to ",
                 Asked::Picture => "save SVG to ",
             };
@@ -64,7 +64,7 @@ pub fn draw(app: &App) -> Buffer {
             line.text(
                 0,
                 0,
-                &format!("{} exists. Replace it? y: yes, any other key: no", path.display()),
+                &format!("{} already exists. Overwrite it? y: yes, any other key: no", path.display()),
                 Scope::Warning,
             );
         }
@@ -80,7 +80,7 @@ fn last_line(app: &App) -> Rect {
     Rect::new(0, app.size.1.saturating_sub(1), app.size.0, app.size.1.min(1))
 }
 
-/// Pages and lists lie over the panes; the verdict stays in sight where there is room for both.
+/// Pages and lists cover the panes; the verdict stays visible where there is room for both.
 fn page_area(layout: &Layout) -> Rect {
     let top = layout.panes.first().map_or(0, |(_, area)| area.y);
     let top = if layout.footer.y.saturating_sub(top) >= 10 { top } else { 0 };
@@ -90,10 +90,10 @@ fn page_area(layout: &Layout) -> Rect {
 fn page_title(page: &Page) -> &'static str {
     match page {
         Page::Help => "Help",
-        Page::Trust => "Trust: what is lost, unknown, unsure",
+        Page::Trust => "Data quality: losses, unknowns, caveats",
         Page::Details(_) => "Details",
         Page::Anomaly(..) => "Anomaly",
-        Page::Patterns => "Patterns, selected and rejected",
+        Page::Patterns => "Patterns: selected and rejected",
         Page::Ranks => "Ranks over time",
     }
 }
@@ -130,7 +130,7 @@ fn draw_pane(canvas: &mut Canvas<'_>, app: &App, layout: &Layout, pane: Pane) {
         let scope = if pane == app.pane { Scope::Title } else { Scope::Dim };
         canvas.text(1, 0, &format!(" {} ", pane.title()), scope);
     } else {
-        // Where there is no room for all titles only that of the pane in front is written out.
+        // If the titles do not all fit, only that of the pane in front is written out.
         let all: usize = Pane::ALL.iter().map(|p| width(p.title()) + 3).sum();
         let short = all > canvas.width();
         let mut at = 1;
@@ -156,7 +156,7 @@ fn draw_pane(canvas: &mut Canvas<'_>, app: &App, layout: &Layout, pane: Pane) {
     }
 }
 
-/// Before there is anything to show: how far the analysis is, or what to do about its failure.
+/// Before there are results: progress of the analysis, or its failure and the remedy.
 fn waiting(canvas: &mut Canvas<'_>, busy: Option<&Busy>, failure: Option<&str>) {
     let y = canvas.height() / 3;
     match (busy, failure) {
@@ -166,7 +166,7 @@ fn waiting(canvas: &mut Canvas<'_>, busy: Option<&Busy>, failure: Option<&str>) 
             for (i, line) in lines.iter().enumerate() {
                 canvas.text(2, y + i, line, Scope::Error);
             }
-            canvas.text(2, y + lines.len(), "q quits, ? shows the keys", Scope::Dim);
+            canvas.text(2, y + lines.len(), "q: quit, ?: show the keys", Scope::Dim);
         }
         (None, None) => {}
     }

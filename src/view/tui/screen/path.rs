@@ -1,4 +1,4 @@
-//! The propagation pane: how one delay spread, as a space-time drawing and, below it, step by step.
+//! The propagation pane: how one delay spread, as a space-time diagram and, below it, step by step.
 
 use crate::base::figure;
 use crate::event::operation::Via;
@@ -18,7 +18,7 @@ pub fn draw(canvas: &mut Canvas<'_>, app: &App) {
     let place = app.patterns.path;
     let Some(path) = found.anomalies.paths.get(place.path) else {
         let is_idle = app.patterns.list.here().and_then(|row| row.source(found)).is_some_and(|s| s.idle);
-        let text = if is_idle { "waiting for work: nobody's delay, and on no path" } else { "no path" };
+        let text = if is_idle { "waiting for work: not a delay, so there is no path" } else { "no path" };
         canvas.text(2, 1, text, Scope::Dim);
         return;
     };
@@ -47,10 +47,10 @@ fn head(canvas: &mut Canvas<'_>, found: &Found, path: &Path, at: usize) {
     let x = canvas.text(1, 0, &format!("path {} of {}", at + 1, found.anomalies.paths.len()), Scope::Strong);
     let text = match (path.affected_ns, path.messages) {
         (_, 0) if path.excess_ns < 0 => {
-            format!("  another route than the others, which saved {}", figure::time(-path.excess_ns as f64))
+            format!("  a different call sequence, which saved {}", figure::time(-path.excess_ns as f64))
         }
         (0, 0) if path.steps.iter().any(|s| s.route.is_some()) => {
-            format!("  another route than the others, which took {excess}")
+            format!("  a different call sequence, which took {excess}")
         }
         (_, 0) if path.execution.is_some() => format!("  delayed its own execution by {excess}"),
         (_, n) if path.execution.is_some() => {
@@ -61,14 +61,16 @@ fn head(canvas: &mut Canvas<'_>, found: &Found, path: &Path, at: usize) {
             };
             format!("  delayed this execution by {}{others}; {}", own(path), figure::plural(n, "hop"))
         }
-        (0, _) => format!("  {excess} too much, and nobody is known to have waited for it"),
-        (_, 1) => format!("  {excess} too much made others wait {affected}; here over 1 message"),
-        (_, n) => format!("  {excess} too much made others wait {affected}; here over {n} messages"),
+        (0, _) => format!("  {excess} longer than usual; no thread is known to have waited for it"),
+        (_, n) => {
+            let messages = figure::plural(n, "message");
+            format!("  a delay of {excess} made others wait {affected} in total; this path: {messages}")
+        }
     };
     canvas.text(x, 0, &text, Scope::Dim);
 }
 
-/// What this path's execution lost.
+/// The delay of this path's own execution.
 fn own(path: &Path) -> String {
     figure::time(path.steps.last().map_or(0, |s| s.excess_ns) as f64)
 }
@@ -114,7 +116,7 @@ fn drawing(canvas: &mut Canvas<'_>, app: &App, found: &Found, path: &Path, lines
     drawn.draw(canvas);
 }
 
-/// Which columns of a step there is room for; a width of 0 leaves the column out.
+/// Widths of the columns that fit; 0 leaves a column out.
 struct Columns {
     via: usize,
     place: usize,
@@ -132,7 +134,7 @@ impl Columns {
             60..=87 => (11, [0, 10, 10]),
             _ => (11, [14, 10, 10]),
         };
-        let figures = [(at, "at"), (took, "took"), (usual, "usually"), (11, "too much")];
+        let figures = [(at, "at"), (took, "took"), (usual, "usually"), (11, "extra")];
         let used: usize = figures.iter().map(|(n, _)| n).sum::<usize>() + place + 2 + via + usize::from(via > 0);
         Columns { via, place, what: columns.saturating_sub(used + 4), figures }
     }
@@ -141,7 +143,7 @@ impl Columns {
         let figures: usize = self.figures.iter().map(|(n, _)| n).sum();
         canvas.fill(0, y, canvas.width().saturating_sub(figures), '┄', Scope::Rule);
         let mut x = 1;
-        for (columns, name) in [(self.via, "via"), (self.place, "place"), (self.what, "what")] {
+        for (columns, name) in [(self.via, "carrier"), (self.place, "place"), (self.what, "activity")] {
             if columns > 0 {
                 canvas.text(x, y, &format!(" {name} "), Scope::Dim);
                 x += columns + 1;
@@ -157,7 +159,7 @@ impl Columns {
     fn row(&self, canvas: &mut Canvas<'_>, y: usize, app: &App, found: &Found, step: &Step, here: bool) {
         let mut x = 2;
         if self.via > 0 {
-            let first = if step.noise.is_some() { "noise" } else { "source" };
+            let first = if step.noise.is_some() { "noise" } else { "root cause" };
             let via = step.via.map_or(first, Via::name);
             canvas.text_in(x, y, self.via, via, if step.via.is_none() { Scope::Slow3 } else { Scope::Dim });
             x += self.via + 1;

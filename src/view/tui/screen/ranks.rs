@@ -1,4 +1,4 @@
-//! Ranks over time: those around the source that the cursor is on, then all of the run, first how they waited, then how they computed.
+//! Ranks over time: those around the root cause under the cursor, then all of the run, first waiting, then computing.
 
 use crate::base::figure;
 use crate::model::strips::{Named, Row};
@@ -11,7 +11,7 @@ use crate::view::tui::widget::page::{Line, paragraph, plain};
 /// Rows of a strip of the whole run.
 const ROWS: usize = 16;
 
-/// True where there is something to show: the archive of a run.
+/// True if there are ranks to show: the recording is the archive of an MPI run.
 pub fn are_known(app: &App) -> bool {
     let waiting = app.patterns.found.as_ref().and_then(|found| found.anomalies.waiting.as_ref());
     waiting.is_some_and(|waiting| !waiting.strip.rows.is_empty())
@@ -25,11 +25,11 @@ pub fn lines(app: &App, columns: usize) -> Vec<Line> {
     if let Some((path, line)) = path.and_then(|p| Some((p, found.anomalies.around.get(p.source as usize)?))) {
         let (stream, what) = path.steps.first().map_or((0, ""), |s| (s.stream, s.what.as_str()));
         lines.push(plain(Scope::Strong, format!("Around {}, {what}", found.place(stream))));
-        lines.push(plain(Scope::Dim, "# computes, . waits, - calls a library"));
+        lines.push(plain(Scope::Dim, "#: computing, .: waiting, -: in a library call"));
         lines.extend(strip(app, line, Shown::Both, usize::MAX, columns));
     }
     let Some(waiting) = found.anomalies.waiting.as_ref().filter(|w| !w.strip.rows.is_empty()) else {
-        let text = "Nothing here waits for ranks or threads of a run: this page is about archives of MPI runs.";
+        let text = "No rank or thread waits for another: this page needs the archive of an MPI run.";
         lines.extend(paragraph(Scope::Dim, text, columns, 0));
         return lines;
     };
@@ -37,7 +37,7 @@ pub fn lines(app: &App, columns: usize) -> Vec<Line> {
         if !lines.is_empty() {
             lines.push(Line::new());
         }
-        lines.push(plain(Scope::Strong, format!("{title}, from none ( ) to all (#)")));
+        lines.push(plain(Scope::Strong, format!("{title}, from 0 % ( ) to 100 % (#)")));
         lines.extend(strip(app, &waiting.strip, shown, ROWS, columns));
     }
     lines
@@ -58,6 +58,6 @@ fn strip(app: &App, strip: &Named, shown: Shown, rows: usize, columns: usize) ->
     };
     let mut lines: Vec<Line> = rows.iter().map(line).collect();
     let (from, length) = (figure::stamp(strip.window.start - app.origin()), figure::time(strip.window.len() as f64));
-    lines.push(plain(Scope::Dim, format!(" {:widest$}  from {from}, {length} in all", "")));
+    lines.push(plain(Scope::Dim, format!(" {:widest$}  from {from}, {length} in total", "")));
     lines
 }

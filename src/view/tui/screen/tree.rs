@@ -1,10 +1,10 @@
-//! The tree pane: the ranked causes, and below them the differential flame tree, lying on its side.
+//! The tree pane: the ranked causes, and below them the differential flame tree, drawn sideways.
 //!
-//! A row is a context: its bar is as long as the slow group's mean time there, its colour says by how many standard
-//! deviations the groups differ, and sign and figure stand beside it. Only the rows that show are looked at.
+//! A row is a context: the length of its bar is the slow group's mean time there, its colour says by how many standard
+//! deviations the groups differ, and sign and figure are beside it. The cost is that of the visible rows.
 
 use crate::base::figure;
-use crate::compare::{Cause, DiffNode, frame_text};
+use crate::compare::{Cause, DiffNode};
 use crate::model::Model;
 use crate::model::context::FrameKind;
 use crate::view::tui::app::{App, Cursor, Pane};
@@ -12,6 +12,7 @@ use crate::view::tui::canvas::{Canvas, clip_front, width};
 use crate::view::tui::layout::tree_lines;
 use crate::view::tui::theme::{Scope, Theme};
 use crate::view::tui::tree::children;
+use crate::view::words;
 use std::borrow::Cow;
 
 /// Draw it.
@@ -44,14 +45,21 @@ pub fn draw(canvas: &mut Canvas<'_>, app: &App) {
     }
 }
 
-const CAUSE: [(&str, usize); 5] = [("", 2), ("extra", 9), ("share", 5), ("dev", 6), ("has", 4)];
+/// From this width on the last column has its long name.
+const WIDE: usize = 100;
 
-/// What the short names of columns mean, from long to short.
-const LEGENDS: [&str; 2] = ["dev: standard deviations apart, has: share of slow executions", "has: of slow executions"];
+/// Names and widths of the columns of the cause list.
+const fn cause_columns(width: usize) -> [(&'static str, usize); 5] {
+    let affected = if width >= WIDE { ("% of slow", 9) } else { ("% slow", 6) };
+    [("", 2), ("extra", 9), ("share", 5), ("dev", 6), affected]
+}
+
+/// Explains the short names of columns.
+const LEGEND: &str = "dev: difference in standard deviations; % of slow: share of slow executions affected";
 
 fn cause_head(canvas: &mut Canvas<'_>, app: &App, shown: usize) {
     let mut end = 1;
-    for (name, columns) in CAUSE {
+    for (name, columns) in cause_columns(canvas.width()) {
         end += columns + 1;
         canvas.right(end, 0, name, Scope::Dim);
     }
@@ -59,12 +67,13 @@ fn cause_head(canvas: &mut Canvas<'_>, app: &App, shown: usize) {
     let text =
         if shown < all { format!("causes {}-{} of {all}", first + 1, first + shown) } else { "causes".to_owned() };
     let at = canvas.text(end + 2, 0, &text, Scope::Dim);
-    // The longest that fits: of what the figures of both tables are.
-    let fits = |legend: &&&str| at + 2 + width(legend) <= canvas.width();
-    if let Some(legend) = LEGENDS.iter().find(fits) {
-        canvas.right(canvas.width(), 0, legend, Scope::Dim);
+    if at + 2 + width(LEGEND) <= canvas.width() {
+        canvas.right(canvas.width(), 0, LEGEND, Scope::Dim);
     }
 }
+
+/// The column of the extra time, shown at any width.
+const EXTRA: usize = 1;
 
 fn cause(canvas: &mut Canvas<'_>, y: usize, cause: &Cause, here: bool) {
     let scope = Theme::of_deviations(cause.deviations);
@@ -76,9 +85,9 @@ fn cause(canvas: &mut Canvas<'_>, y: usize, cause: &Cause, here: bool) {
         (figure::share(cause.slow_affected), Scope::Dim),
     ];
     let mut end = 1;
-    for ((_, columns), (text, scope)) in CAUSE.iter().zip(figures) {
+    for (at, ((_, columns), (text, scope))) in cause_columns(canvas.width()).into_iter().zip(figures).enumerate() {
         end += columns + 1;
-        if end + 12 <= canvas.width() || *columns == 9 {
+        if end + 12 <= canvas.width() || at == EXTRA {
             canvas.right(end, y, &text, scope);
         } else {
             end -= columns + 1;
@@ -88,7 +97,7 @@ fn cause(canvas: &mut Canvas<'_>, y: usize, cause: &Cause, here: bool) {
     mark(canvas, y, here);
 }
 
-/// A cause in few words: how the time was spent, and by whom; its sentence stands in the details.
+/// A cause in a few words: its kind and the culprit; the details page has the sentence.
 pub fn cause_text(cause: &Cause) -> String {
     let Some(kind) = cause.kind else { return "many small differences".to_owned() };
     let by = &cause.by;
@@ -102,9 +111,9 @@ pub fn cause_text(cause: &Cause) -> String {
     parts.retain(|p| !p.is_empty());
     if parts.is_empty() {
         let tail = cause.path.len().saturating_sub(2);
-        parts.extend(cause.path.iter().skip(tail).cloned());
+        parts.extend(cause.path.iter().skip(tail).map(|frame| words::frame_of_path(frame).to_owned()));
     }
-    format!("{}  {}", kind.name(), parts.join(" › "))
+    format!("{}  {}", words::kind(kind), parts.join(" › "))
 }
 
 fn mark(canvas: &mut Canvas<'_>, y: usize, here: bool) {
@@ -114,7 +123,7 @@ fn mark(canvas: &mut Canvas<'_>, y: usize, here: bool) {
     }
 }
 
-/// Which columns there is room for; a width of 0 leaves the column out.
+/// Widths of the columns that fit; 0 leaves a column out.
 struct Columns {
     name: usize,
     bar: usize,
@@ -122,7 +131,7 @@ struct Columns {
     slow: usize,
     fast: usize,
     deviations: usize,
-    has: usize,
+    affected: usize,
 }
 
 struct Drawn<'a> {
@@ -135,17 +144,17 @@ struct Drawn<'a> {
 
 impl Columns {
     fn of(width: usize) -> Columns {
-        let (bar, extra, slow, fast, deviations, has) = match width {
+        let (bar, extra, slow, fast, deviations, affected) = match width {
             0..=19 => (0, 0, 0, 0, 0, 0),
             20..=33 => (0, 10, 0, 0, 0, 0),
             34..=47 => (0, 10, 0, 0, 7, 0),
             48..=63 => (8, 10, 0, 0, 7, 0),
-            64..=75 => (8, 10, 8, 0, 7, 5),
-            76..=99 => (10, 10, 8, 8, 7, 5),
-            wide => ((wide - 52) / 2 - 10, 10, 9, 9, 7, 6),
+            64..=75 => (8, 10, 8, 0, 7, 7),
+            76..=99 => (10, 10, 8, 8, 7, 7),
+            wide => ((wide - 56) / 2 - 10, 10, 9, 9, 7, 10),
         };
-        let used = 1 + bar + extra + slow + fast + deviations + has;
-        Columns { name: width.saturating_sub(used + 1), bar, extra, slow, fast, deviations, has }
+        let used = 1 + bar + extra + slow + fast + deviations + affected;
+        Columns { name: width.saturating_sub(used + 1), bar, extra, slow, fast, deviations, affected }
     }
 
     fn ends(&self) -> [(usize, &'static str); 5] {
@@ -155,7 +164,7 @@ impl Columns {
             (self.slow, "slow"),
             (self.fast, "fast"),
             (self.deviations, "dev"),
-            (self.has, "has"),
+            (self.affected, if self.affected >= 10 { "% of slow" } else { "% slow" }),
         ];
         columns.map(|(columns, name)| {
             end += columns;
@@ -164,7 +173,7 @@ impl Columns {
     }
 
     fn head(&self, canvas: &mut Canvas<'_>, y: usize, app: &App) {
-        let figures = self.extra + self.slow + self.fast + self.deviations + self.has;
+        let figures = self.extra + self.slow + self.fast + self.deviations + self.affected;
         canvas.fill(0, y, canvas.width().saturating_sub(figures), '┄', Scope::Rule);
         let search = &app.tree.search;
         let found = if search.text.is_empty() {
@@ -197,7 +206,7 @@ impl Columns {
             canvas.text(indent, y, "…", Scope::Dim);
         }
         let room = self.name.saturating_sub(indent + 3);
-        let name = frame_text(drawn.model, node.context);
+        let name = words::frame(drawn.model, node.context);
         let matched = drawn.app.tree.search.is_in(&name);
         let kind = drawn.model.contexts.frame(node.context).kind;
         let style = match kind {

@@ -1,4 +1,4 @@
-//! The trust panel: how far the answer can be relied on.
+//! The data quality page: how far the recording supports the answer.
 
 use crate::base::figure;
 use crate::base::notice::Severity;
@@ -11,7 +11,7 @@ use crate::view::tui::widget::page::{Line, paragraph, plain};
 /// Share of the time from which a question counts as answered.
 const ANSWERED: f64 = 0.95;
 
-/// A question in one sentence, where it was asked of anything: how much of the time it is answered, and what would have told the rest.
+/// One sentence per question that applies: the share of the time for which it is answered, and how to record the rest.
 fn question(answered: &Answered) -> Option<(Scope, String)> {
     let share = answered.share()?;
     let known = format!("- {}: known for {} of the time", answered.question, figure::share(share));
@@ -40,12 +40,12 @@ pub fn lines(app: &App, columns: usize) -> Vec<Line> {
         let scope = if c.verdict.confident { Scope::Text } else { Scope::Unsure };
         lines.extend(paragraph(scope, &c.verdict.sentence, columns, 0));
         lines.push(plain(Scope::Dim, header::origin(c.verdict.groups)));
-        section("To keep in mind", &mut lines);
-        // What the recording lacks has a section of its own below.
+        section("Caveats", &mut lines);
+        // Notices about the recording have a section of their own below.
         let recorded = app.model.as_ref().map_or(Vec::new(), |m| m.notices.sentences());
         let own: Vec<&String> = c.warnings.iter().filter(|w| !recorded.contains(w)).collect();
         if own.is_empty() {
-            lines.push(plain(Scope::Dim, "nothing"));
+            lines.push(plain(Scope::Dim, "none"));
         }
         for warning in own {
             lines.extend(paragraph(Scope::Warning, &format!("- {warning}"), columns, 2));
@@ -56,7 +56,7 @@ pub fn lines(app: &App, columns: usize) -> Vec<Line> {
         section("The recording", &mut lines);
         if unsure > 0 {
             let text = format!(
-                "- {unsure} of {} executions are unsure: events were lost while they ran, or a wait stayed unresolved",
+                "- {unsure} of {} executions are uncertain: events were lost while they ran, or the cause of a wait is unknown",
                 model.executions.len()
             );
             lines.extend(paragraph(Scope::Warning, &text, columns, 2));
@@ -64,19 +64,19 @@ pub fn lines(app: &App, columns: usize) -> Vec<Line> {
         for line in questions(model).into_iter().filter_map(|answered| question(&answered)) {
             lines.extend(paragraph(line.0, &line.1, columns, 2));
         }
-        let said: Vec<(Severity, String)> = {
+        let notices: Vec<(Severity, String)> = {
             let mut entries: Vec<_> = model.notices.iter().collect();
             entries.sort_by_key(|(kind, _)| (std::cmp::Reverse(kind.severity()), *kind));
             let text = |kind: crate::base::notice::Notice, count: u64, first: &str| {
-                let sentence = kind.sentence().replace("{n}", &count.to_string());
+                let sentence = kind.sentence(count);
                 if first.is_empty() { sentence } else { format!("{sentence} (first: {first})") }
             };
             entries.into_iter().map(|(k, e)| (k.severity(), text(k, e.count, &e.first))).collect()
         };
-        if said.is_empty() && unsure == 0 {
-            lines.push(plain(Scope::Dim, "nothing is lost or unknown"));
+        if notices.is_empty() && unsure == 0 {
+            lines.push(plain(Scope::Dim, "nothing lost, nothing unknown"));
         }
-        for (severity, sentence) in said {
+        for (severity, sentence) in notices {
             let (mark, scope) = match severity {
                 Severity::Fault => ("fault: ", Scope::Error),
                 Severity::Loss => ("lost: ", Scope::Warning),

@@ -7,6 +7,7 @@ use crate::view::tui::app::App;
 use crate::view::tui::groups::{Selection, Side};
 use crate::view::tui::jobs::Job;
 use crate::view::tui::layout::Grid;
+use crate::view::words;
 
 /// The filters in force, those proposed included.
 pub(super) fn effective(app: &App) -> Request {
@@ -20,19 +21,19 @@ pub(super) fn effective(app: &App) -> Request {
 pub(super) fn can_regroup(app: &mut App) -> bool {
     let analysing = app.busy.as_ref().is_some_and(|b| b.what == "analysing");
     if analysing || app.model.is_none() {
-        say(app, "wait until the analysis is done");
+        say(app, "the analysis is still running");
         return false;
     }
     true
 }
 
-pub(super) fn regroup(app: &mut App, request: Request, said: &str) -> Vec<Effect> {
+pub(super) fn regroup(app: &mut App, request: Request, status: &str) -> Vec<Effect> {
     if !can_regroup(app) {
         return Vec::new();
     }
     app.histograms.dragging = false;
     app.groups.push(request);
-    say(app, said);
+    say(app, status);
     compare(app)
 }
 
@@ -127,16 +128,16 @@ pub(super) fn make_filter(app: &mut App, side: Side) -> Vec<Effect> {
     let mut selection =
         selected.unwrap_or(Selection { metric: row.metric.clone(), anchor: bin, head: bin, attached: None });
     let Some(filter) = selection.filter(row, grid.step) else {
-        complain(app, "the selection covers everything, or several names: narrow it with < and >");
+        complain(app, "the selection covers all values, or several names: narrow it with < and >");
         return Vec::new();
     };
-    let said = format!("{} group: {filter}", side.name());
+    let status = format!("{} group: {}", side.name(), words::filter(&filter));
     selection.attached = Some(side);
     let mut request = effective(app);
     let filters = side.of(&mut request);
     filters.retain(|f| f.metric != filter.metric);
     filters.push(filter);
-    let effects = regroup(app, request, &said);
+    let effects = regroup(app, request, &status);
     app.histograms.selection = Some(selection);
     app.histograms.dragging = true;
     effects
@@ -154,11 +155,10 @@ pub(super) fn clear(app: &mut App) -> Vec<Effect> {
         side.of(&mut request).retain(|f| f.metric != metric);
     }
     if request == before {
-        say(app, "there is no selection and no filter on this metric");
+        say(app, "no selection and no filter on this metric");
         return Vec::new();
     }
     let none_left = request == Request::default();
-    let said =
-        format!("no filter on {} any more{}", metric.name(), if none_left { ": groups proposed again" } else { "" });
-    regroup(app, request, &said)
+    let proposed = if none_left { "; the groups are proposed again" } else { "" };
+    regroup(app, request, &format!("filter on {} removed{proposed}", words::metric(&metric)))
 }

@@ -30,7 +30,7 @@ use tree::{back, fold, open, reorder, search, step_match, unfold};
 
 pub use tree::path_under_cursor;
 
-/// What comes in.
+/// Input of the update.
 #[derive(Debug)]
 pub enum Message {
     /// A key.
@@ -53,7 +53,7 @@ pub enum Message {
     Ground(bool),
 }
 
-/// What the loop is to do.
+/// Work for the loop.
 #[derive(Debug)]
 pub enum Effect {
     /// Run a job.
@@ -62,7 +62,7 @@ pub enum Effect {
     Copy(String),
     /// Draw the screen into a file.
     SavePicture {
-        /// Where.
+        /// The file.
         path: PathBuf,
         /// Replace a file that exists.
         overwrite: bool,
@@ -78,7 +78,7 @@ pub enum Effect {
 /// Terminals drop longer texts.
 const COPY_LIMIT: usize = 74_000;
 
-/// What the program does first.
+/// The first job of the program.
 pub fn start(app: &mut App, first: First) -> Vec<Effect> {
     match first {
         First::Executions => begin(app, Job::Analyse { task: None }),
@@ -141,7 +141,7 @@ fn on_key(app: &mut App, key: Key) -> Vec<Effect> {
     match actions::bound(key, app.pane.place()) {
         Some(action) => act(app, action),
         None => {
-            say(app, &format!("{key} does nothing here: ? shows the keys"));
+            say(app, &format!("{key} is not bound here; ?: show the keys"));
             Vec::new()
         }
     }
@@ -320,7 +320,7 @@ fn act(app: &mut App, action: Action) -> Vec<Effect> {
         A::Palette => app.overlays.push(palette(app)),
         A::ChooseTask => match tasks(app) {
             Some(list) => app.overlays.push(list),
-            None => say(app, "the tasks are not known yet"),
+            None => say(app, "tasks are not known yet"),
         },
         A::Theme => {
             let at = app.themes.iter().position(|t| t.name == app.theme.name).unwrap_or(0);
@@ -331,11 +331,11 @@ fn act(app: &mut App, action: Action) -> Vec<Effect> {
         A::Copy => {
             let text = copied::text(app);
             if text.is_empty() {
-                say(app, "there is nothing to copy here");
+                say(app, "nothing to copy here");
             } else if text.len() > COPY_LIMIT {
-                complain(app, "too long for the terminal's clipboard: e writes a file");
+                complain(app, "too long for the terminal's clipboard; e exports to a file");
             } else {
-                say(app, "sent to the terminal's clipboard (OSC 52; some terminals must allow it)");
+                say(app, "copied (needs OSC 52 enabled in your terminal)");
                 return vec![Effect::Copy(text)];
             }
         }

@@ -1,4 +1,4 @@
-//! What is laid on top: details, the palette, tasks, themes, and files asked for.
+//! Dialogs: details, the palette, tasks, themes, and prompts for files.
 
 use super::moving::bin_grid;
 use super::tree::both;
@@ -19,7 +19,7 @@ pub(super) fn open_details(app: &mut App) {
     if app.pane.is_of_patterns() {
         return open_anomaly(app);
     }
-    let Some((model, comparison)) = both(app) else { return say(app, "there is nothing to show yet") };
+    let Some((model, comparison)) = both(app) else { return say(app, "nothing to show yet") };
     let details = match (app.pane, app.tree.cursor) {
         (Pane::Tree, Cursor::Cause(i)) => comparison.causes.get(i).map(|c| details::of_cause(&model, &comparison, c)),
         (Pane::Tree, Cursor::Row(_)) => app.node().map(|(at, _)| details::of_context(&model, &comparison, at)),
@@ -32,7 +32,7 @@ pub(super) fn open_details(app: &mut App) {
     };
     match details {
         Some(details) => app.overlays.push(Overlay::page(Page::Details(Box::new(details)))),
-        None => say(app, "there is nothing to show here"),
+        None => say(app, "nothing to show here"),
     }
 }
 
@@ -48,7 +48,7 @@ fn open_anomaly(app: &mut App) {
     });
     match shown {
         Some(page) => app.overlays.push(Overlay::page(page)),
-        None => say(app, "there is nothing to show here"),
+        None => say(app, "nothing to show here"),
     }
 }
 
@@ -59,7 +59,7 @@ pub(super) fn palette(app: &App) -> Overlay {
     let themes = app.themes.iter().enumerate();
     choices.extend(themes.map(|(i, t)| Choice {
         name: format!("theme {}", t.name),
-        help: "take this theme".into(),
+        help: "use this theme".into(),
         does: Does::Theme(i),
     }));
     choices.extend(task_choices(app, "task "));
@@ -70,7 +70,7 @@ pub(super) fn task_choices(app: &App, prefix: &str) -> Vec<Choice> {
     let Some(model) = &app.model else { return Vec::new() };
     let choice = |(i, task): (usize, &String)| Choice {
         name: format!("{prefix}{task}"),
-        help: if i == model.task { "the task shown now".into() } else { String::new() },
+        help: if i == model.task { "current task".into() } else { String::new() },
         does: Does::Task(task.clone()),
     };
     model.tasks.iter().enumerate().map(choice).collect()
@@ -105,7 +105,7 @@ pub(super) fn take_theme(app: &mut App, at: usize) {
 
 pub(super) fn ask_file(app: &mut App, asked: Asked) {
     if asked == Asked::Export && (exported(app).is_none() || app.busy.is_some()) {
-        return say(app, "wait until there is an answer");
+        return say(app, "nothing to export yet");
     }
     let name = if app.pane.is_of_patterns() { "anomalies" } else { app.task().unwrap_or("screen") };
     let task: String = name.chars().map(|c| if c.is_alphanumeric() { c } else { '-' }).collect();
@@ -116,7 +116,7 @@ pub(super) fn ask_file(app: &mut App, asked: Asked) {
 
 pub(super) fn write_file(app: &mut App, asked: Asked, path: PathBuf, overwrite: bool) -> Vec<Effect> {
     if path.as_os_str().is_empty() {
-        say(app, "no file name: nothing was written");
+        say(app, "no file name given; nothing written");
         return Vec::new();
     }
     match (asked, exported(app)) {
@@ -126,7 +126,7 @@ pub(super) fn write_file(app: &mut App, asked: Asked, path: PathBuf, overwrite: 
     }
 }
 
-/// What the pane in front shows, with the selected path.
+/// The results of the pane in front, with the selected path.
 fn exported(app: &App) -> Option<Exported> {
     let selected = app.patterns.selected();
     if app.pane.is_of_patterns() {
@@ -143,6 +143,6 @@ pub(super) fn on_outcome(app: &mut App, asked: Asked, path: PathBuf, outcome: Ou
             say(app, &format!("{} written, {}", path.display(), figure::bytes(bytes as f64)));
         }
         Outcome::Exists => app.overlays.push(Overlay::Replace { asked, path }),
-        Outcome::Failed(what) => complain(app, &format!("not written: {what}")),
+        Outcome::Failed(what) => complain(app, &format!("writing failed: {what}")),
     }
 }

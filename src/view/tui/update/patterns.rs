@@ -22,7 +22,7 @@ use std::sync::Arc;
 const Q: (f64, f64, f64) = (0.05, 0.05, 1.0);
 const S: (f64, f64, f64) = (0.25, 1.25, 20.0);
 
-/// Go to a pane; what it needs and nobody asked for yet is begun.
+/// Go to a pane and start the job that it needs, unless it was started before.
 pub(super) fn show(app: &mut App, pane: Pane) -> Vec<Effect> {
     app.pane = pane;
     if pane.is_of_patterns() {
@@ -41,7 +41,7 @@ pub(super) fn mine(app: &mut App) -> Vec<Effect> {
 /// Change q or s, or how limits are found.
 pub(super) fn tune(app: &mut App, action: Action) -> Vec<Effect> {
     if app.patterns.found.is_none() && app.patterns.busy.is_none() {
-        say(app, "nothing was mined yet: 3 begins it");
+        say(app, "patterns not mined yet; press 3");
         return Vec::new();
     }
     let step = |value: f64, (by, least, most): (f64, f64, f64), up: bool| {
@@ -65,7 +65,7 @@ pub(super) fn tune(app: &mut App, action: Action) -> Vec<Effect> {
     app.patterns.settings = next;
     let rule = app.patterns.rule();
     if next == now {
-        say(app, &format!("{rule}: as far as it goes"));
+        say(app, &format!("{rule}: limit reached"));
         return Vec::new();
     }
     say(app, &rule);
@@ -85,7 +85,7 @@ pub(super) fn open(app: &mut App) {
             app.trail.push(Trail::Step(app.patterns.path));
             return vertical(app, 1);
         }
-        return say(app, "the path ends here: - goes back along it");
+        return say(app, "end of the path; -: go back");
     }
     let Some(here) = app.patterns.list.here() else { return };
     let several = here.source(&found).is_some_and(|s| s.occurrences.len() > 1);
@@ -94,7 +94,7 @@ pub(super) fn open(app: &mut App) {
     }
     app.patterns.follow_list();
     if app.patterns.selected().is_none() {
-        return say(app, "a wait for work: nobody's delay, and on no path");
+        return say(app, "waiting for work: not a delay, so there is no path");
     }
     app.trail.push(Trail::Anomaly(app.patterns.list.row));
     app.pane = Pane::Path;
@@ -153,16 +153,16 @@ pub(super) fn search(app: &mut App, text: &str) {
 pub(super) fn step_match(app: &mut App, forward: bool, stay: bool) {
     let list = &mut app.patterns.list;
     if list.search.text.is_empty() {
-        return say(app, "nothing was searched yet: / searches");
+        return say(app, "no search yet; /: search");
     }
-    // Matches stand in the order of the list.
+    // Matches are in the order of the list.
     let mut matches = list.search.matches.iter().peekable();
     let is_match =
         |(_, row): &(usize, &Row)| matches!(row, Row::Source(_)) && matches.next_if(|at| **at == row.at()).is_some();
     let rows: Vec<usize> = list.visible.iter().enumerate().filter(is_match).map(|(row, _)| row).collect();
     let count = rows.len();
     if count == 0 {
-        let text = format!("no source that is listed has {:?} in its words or pattern", list.search.text);
+        let text = format!("no listed root cause or pattern contains {:?}", list.search.text);
         return complain(app, &text);
     }
     let before = rows.partition_point(|r| *r < list.row);
@@ -184,7 +184,7 @@ pub(super) fn moment(app: &mut App) -> Vec<Effect> {
     };
     if app.model.is_none() {
         if app.failure.is_some() {
-            complain(app, "there are no executions here: w says why");
+            complain(app, "no executions; w: show why");
             return Vec::new();
         }
         app.moment = Some(span);
@@ -196,7 +196,7 @@ pub(super) fn moment(app: &mut App) -> Vec<Effect> {
 /// The same once executions and groups are there.
 pub(super) fn go_to_moment(app: &mut App, span: Span) -> Vec<Effect> {
     let (Some(model), Some(_)) = (app.model.clone(), &app.comparison) else {
-        say(app, "wait until the comparison is done");
+        say(app, "the comparison is still running");
         return Vec::new();
     };
     let Some((filters, members)) = of_moment(&model, span) else {
@@ -208,13 +208,13 @@ pub(super) fn go_to_moment(app: &mut App, span: Span) -> Vec<Effect> {
     app.trail.push(Trail::Step(app.patterns.path));
     app.pane = Pane::Tree;
     let said = match members {
-        1 => "slow group: the execution of this moment; - goes back, u undoes".to_owned(),
-        n => format!("slow group: the {n} executions of this moment; - goes back, u undoes"),
+        1 => "slow group: the execution at this moment; -: go back, u: undo".to_owned(),
+        n => format!("slow group: the {n} executions at this moment; -: go back, u: undo"),
     };
     regroup(app, request, &said)
 }
 
-/// Filters that let the executions in which the last instant of this moment lies pass, and how many those are.
+/// Filters for the executions that contain the last instant of this moment, and the number of these executions.
 ///
 /// An execution contains the instant if it began before and ends after. Filters compare one metric each with a fixed
 /// value, so the group is bounded by the starts of those executions and the shortest of them.

@@ -39,8 +39,8 @@ fn take(app: &mut App, done: Done) -> Vec<Effect> {
             }
             // Patterns are about the executions of one task, too.
             let task = model.tasks.get(model.task);
-            let told = |p: &Patterns| p.found.as_ref().and_then(|f| f.anomalies.examined.executions.clone());
-            if told(&app.patterns).is_some_and(|(of, _)| Some(&of) != task) {
+            let examined = |p: &Patterns| p.found.as_ref().and_then(|f| f.anomalies.examined.executions.clone());
+            if examined(&app.patterns).is_some_and(|(of, _)| Some(&of) != task) {
                 app.patterns = Patterns { settings: app.patterns.settings, ..Patterns::default() };
             }
             app.model = Some(model);
@@ -59,7 +59,7 @@ fn take(app: &mut App, done: Done) -> Vec<Effect> {
             }
             app.failure = Some(what);
             app.moment = None;
-            // Where there are no executions there may be patterns.
+            // Without executions there may still be patterns.
             show(app, Pane::Anomalies)
         }
         Done::Counted(counts) => {
@@ -80,12 +80,12 @@ fn take(app: &mut App, done: Done) -> Vec<Effect> {
             app.busy = None;
             app.failure = Some(what);
             if app.comparison.is_some() {
-                say(app, "what is shown below is the comparison before; u undoes the change");
+                say(app, "still showing the previous comparison; press u to undo");
             }
             Vec::new()
         }
         Done::Mined(settings, result) => {
-            // Judged under settings that were changed meanwhile: the newest request will tell.
+            // A result under old settings is dropped: the newest request follows.
             if settings != app.patterns.settings {
                 return Vec::new();
             }

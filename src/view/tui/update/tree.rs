@@ -28,7 +28,7 @@ pub(super) fn unfold(app: &mut App) {
     let Some((model, comparison)) = both(app) else { return };
     app.tree.touched = true;
     match app.tree.cursor {
-        // What is unfolded already is entered.
+        // An unfolded node is entered.
         Cursor::Row(_) if app.node().is_some_and(|(_, n)| n.size > 1 && app.tree.rows.is_unfolded(n)) => {
             vertical(app, 1);
         }
@@ -55,7 +55,9 @@ pub(super) fn open(app: &mut App) {
                     app.trail.push(Trail::Cause(i));
                     go_to(app, node, &model, &comparison);
                 }
-                None => say(app, "this is the sum of many small parts: it has no place of its own in the tree"),
+                None => {
+                    say(app, "this row is the sum of many small differences, which have no single node in the tree")
+                }
             }
         }
     }
@@ -86,7 +88,7 @@ pub(super) fn back(app: &mut App) {
                 go_to(app, node, &model, &comparison);
             }
         }
-        _ => say(app, "the trail is empty"),
+        _ => say(app, "nothing to go back to"),
     }
 }
 
@@ -126,10 +128,10 @@ pub(super) fn step_match(app: &mut App, forward: bool, stay: bool) {
     let Some((model, comparison)) = both(app) else { return };
     let matches = &app.tree.search.matches;
     if app.tree.search.text.is_empty() {
-        return say(app, "nothing was searched yet: / searches");
+        return say(app, "no search yet; /: search");
     }
     if matches.is_empty() {
-        let text = format!("no function, call, wait or thread has {:?} in its name", app.tree.search.text);
+        let text = format!("no function, call, wait or thread has a name with {:?}", app.tree.search.text);
         return complain(app, &text);
     }
     let rows = &app.tree.rows;

@@ -8,7 +8,7 @@ use crate::view::tui::layout::Grid;
 use crate::view::tui::theme::Scope;
 use std::ops::Range;
 
-/// What is drawn.
+/// Input of the drawing.
 pub struct Histogram<'a> {
     /// The metric and its bins.
     pub row: &'a Row,
@@ -72,7 +72,7 @@ impl Histogram<'_> {
             let overlaps = |marks: &Range<usize>| marks.start < from + columns && from < marks.end;
             !selected.as_ref().is_some_and(overlaps) && !cursor.is_some_and(|c| overlaps(&(c..c + 1)))
         };
-        // Where the group's own filter on this metric lets only some bins in, a double line stands under those.
+        // A double line underlines the bins that the group's own filter on this metric includes, unless it includes all.
         if self.inside.contains(&false) {
             for c in 0..self.grid.count {
                 let range = c * self.grid.step..((c + 1) * self.grid.step).min(self.inside.len());

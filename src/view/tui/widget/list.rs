@@ -14,7 +14,7 @@ pub fn draw(canvas: &mut Canvas<'_>, title: &str, typed: &Input, choices: &[Choi
     let shown = canvas.height().saturating_sub(2);
     let found: Vec<&Choice> = fitting(choices, typed.text()).collect();
     if found.is_empty() {
-        canvas.text(2, 2, "nothing has this in its name", Scope::Dim);
+        canvas.text(2, 2, "no match", Scope::Dim);
     }
     let offset = (at + 1).saturating_sub(shown);
     let widest = choices.iter().map(|c| width(&c.name)).max().unwrap_or(0).min(canvas.width() / 2);

@@ -1,8 +1,8 @@
 //! A space-time drawing: one line per stream, time from left to right, bars where something took long, arrows where it
 //! made others wait.
 //!
-//! Own delays are full, waits are shaded, so that they differ without colours. Between a cause and its arrow stands a
-//! dotted line: the time until what it held up was sent.
+//! Own delays are full, waits are shaded, so that they differ without colours. A dotted line connects a cause with its
+//! arrow: the time until the delayed message was sent.
 
 use crate::view::tui::canvas::{Canvas, width};
 use crate::view::tui::theme::Scope;
@@ -21,7 +21,7 @@ pub struct Bar {
     pub here: bool,
 }
 
-/// What carried the delay from stream to stream.
+/// The carrier of the delay from stream to stream.
 pub struct Arrow {
     /// Position of the stream it left.
     pub from: usize,
@@ -33,7 +33,7 @@ pub struct Arrow {
     pub arrived: f64,
 }
 
-/// What is drawn.
+/// Input of the drawing.
 pub struct SpaceTime {
     /// Names of the streams, from top to bottom.
     pub labels: Vec<String>,
@@ -45,7 +45,7 @@ pub struct SpaceTime {
     pub per_line: usize,
     /// The stream that must be in sight.
     pub here: usize,
-    /// What the left end of the axis says.
+    /// Label of the left end of the axis.
     pub begin: String,
     /// How long the window is.
     pub length: String,
@@ -97,7 +97,7 @@ impl SpaceTime {
                 put(at, line, 1, '│', Scope::Strong);
                 line += step;
             }
-            // Without a line between streams the head stands on the bar that it ends.
+            // Without a line between streams the arrow head is drawn on the bar that it ends.
             put(at, if (to - from).abs() > 1 { to - step } else { to }, 1, head, Scope::Strong);
         }
         for (stream, name) in self.labels.iter().enumerate() {

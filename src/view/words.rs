@@ -1,0 +1,61 @@
+//! Words of screens and texts where JSON, databases and the model keep older names.
+//!
+//! In: kinds, metrics, filters and frames of the model. Out: the glossary's words for them. The one difference is `preempted`,
+//! which JSON uses for all time in which a thread was ready to run without a CPU: people read `runnable`, of which being
+//! preempted and the wake-up latency are parts. Filters accept both ([`Metric::named`]).
+
+use crate::analysis::spent::Spent;
+use crate::compare::filter::Filter;
+use crate::compare::frame_text;
+use crate::model::Model;
+use crate::model::context::{ContextId, FrameKind};
+use crate::model::metric::{Metric, RUNNABLE};
+
+/// A kind of time, for people.
+pub fn kind(kind: Spent) -> &'static str {
+    if kind == Spent::Preempted { RUNNABLE } else { kind.name() }
+}
+
+/// The name of a metric, for people.
+pub fn metric(metric: &Metric) -> String {
+    match metric {
+        Metric::Spent(spent) => kind(*spent).to_owned(),
+        other => other.name(),
+    }
+}
+
+/// A filter as one would type it.
+pub fn filter(filter: &Filter) -> String {
+    let text = filter.to_string();
+    match text.strip_prefix(&filter.metric.name()) {
+        Some(condition) => metric(&filter.metric) + condition,
+        None => text,
+    }
+}
+
+/// A frame as drawn: `main`, `[futex]`, `[runnable]`, `thread journal`.
+pub fn frame(model: &Model, context: ContextId) -> String {
+    match model.contexts.frame(context).kind {
+        FrameKind::Wait(Spent::Preempted) => format!("[{RUNNABLE}]"),
+        _ => frame_text(model, context),
+    }
+}
+
+/// A frame of a drawn path ([`crate::compare::Cause::path`]).
+pub fn frame_of_path(frame: &str) -> &str {
+    if frame == "[preempted]" { "[runnable]" } else { frame }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn people_read_runnable_and_may_type_both() {
+        let typed: Filter = "runnable>2ms".parse().unwrap();
+        assert_eq!(typed, "preempted>2ms".parse().unwrap());
+        assert_eq!((typed.to_string().as_str(), filter(&typed).as_str()), ("preempted>2ms", "runnable>2ms"));
+        assert_eq!(filter(&"duration>=p95".parse().unwrap()), "duration>=p95");
+        assert_eq!(metric(&Metric::Spent(Spent::Disk)), "blocked.disk");
+    }
+}
