@@ -28,7 +28,7 @@ fn main() {
         let mut random = Random::new(1);
         let columns: Vec<Column> = (0..METRICS)
             .map(|m| {
-                // Even metrics are uniform, odd ones a mode with 2.5 % outliers.
+                // Every other metric is uniform, the rest a mode with 2.5 % outliers.
                 let value = |r: &mut Random| {
                     let spread = if m % 2 == 0 || r.below(40) == 0 { 1_000_000 } else { 1_000 };
                     r.below(spread) as i64

@@ -218,7 +218,7 @@ fn the_commands_tell_of_it_and_do_not_depend_on_workers() {
     assert!((offset - 2 * SECOND).abs() <= error && error < 200_000, "{clock}");
     assert!((clock["drift_ppb"].as_f64().unwrap() + 50_000.0).abs() < 10_000.0, "{clock}");
     let said = info["warnings"].to_string();
-    assert!(said.contains("1 hosts were laid") && said.contains("arrive before they were sent"), "{said}");
+    assert!(said.contains("1 host was aligned") && said.contains("sent, by the recorded clocks"), "{said}");
     // The slow requests are those in which the server works longer.
     let answer: Value = serde_json::from_slice(&run(&pair, &explain)).unwrap();
     let first = &answer["causes"][0];

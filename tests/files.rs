@@ -53,7 +53,7 @@ fn what_is_no_regular_file_is_a_notice_and_nobody_waits_for_it() {
         replace(&trace.join("kernel/k_0"), odd);
         let (events, notices) = count(&trace);
         assert!(
-            0 < events && events < all && notices.contains("streams could not be read"),
+            0 < events && events < all && notices.contains("could not be read"),
             "{} for a stream: {notices}",
             odd.0
         );
@@ -145,11 +145,11 @@ fn what_may_not_be_opened_leaves_the_others() {
     let (_, all, _) = count();
     for (path, mode, notice) in [
         ("kernel/index", 0, "no packet index"),
-        ("kernel/k_0", 0, "streams could not be read"),
-        ("kernel/metadata", 0, "cannot be read"),
-        ("kernel", 0, "folders cannot be opened"),
-        ("kernel", 0o444, "folders cannot be opened"),
-        ("kernel", 0o111, "folders cannot be opened"),
+        ("kernel/k_0", 0, "could not be read"),
+        ("kernel/metadata", 0, "could not be read"),
+        ("kernel", 0, "could not be opened"),
+        ("kernel", 0o444, "could not be opened"),
+        ("kernel", 0o111, "could not be opened"),
     ] {
         permit(&trace.join(path), mode);
         let (status, events, notices) = count();
@@ -164,7 +164,7 @@ fn what_may_not_be_opened_leaves_the_others() {
     permit(&other, 0);
     let out = as_nobody(whyslow(["stats", "count", "--json"]).args([&other, &trace]), folder.path());
     assert!(
-        out.status.success() && String::from_utf8_lossy(&out.stdout).contains("folders cannot be opened"),
+        out.status.success() && String::from_utf8_lossy(&out.stdout).contains("could not be opened"),
         "{}",
         said(&out)
     );

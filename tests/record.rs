@@ -101,7 +101,7 @@ fn wishes_are_kept_or_refused_with_a_reason() {
     for (wishes, part) in [
         (
             Wishes { uprobes: probe.uprobes.clone(), ..of(Recorder::Lttng) },
-            "--with lttng: LTTng records where a function begins",
+            "--with lttng: LTTng records only the entry",
         ),
         (Wishes { uprobes: vec!["handle".into()], ..Wishes::default() }, "--uprobe handle: the program is missing"),
         (Wishes { uprobes: vec!["/no/file:handle".into()], ..Wishes::default() }, "no such file: /no/file"),
@@ -173,7 +173,7 @@ fn a_recording_ends_with_time_command_file_or_slow_call() {
                 until: vec![Trigger::File(appears.clone())],
                 ..Wishes::default()
             },
-            format!("{} is there", appears.display()),
+            format!("{} exists", appears.display()),
         ),
         (
             "call",

@@ -166,7 +166,7 @@ fn q_and_s_change_the_list_at_once_and_the_cursor_stays() {
     let mut session = Session::new(80, 24, Depth::True);
     session.ready();
     session.keys("]");
-    assert!(session.lines()[23].contains("3 begins it"));
+    assert!(session.lines()[23].contains("press 3"));
     session.keys("3 o o Down Down Down");
     let list = |s: &Session| s.app.patterns.list.clone();
     let here = |s: &Session| {
@@ -392,7 +392,7 @@ fn exporting_never_replaces_a_file_in_silence() {
     let mut session = Session::new(80, 24, Depth::True);
     session.ready();
     session.keys("e Enter");
-    assert!(session.lines()[23].contains("exists. Replace it?"));
+    assert!(session.lines()[23].contains("already exists. Overwrite it?"));
     session.keys("n");
     assert!(!session.lines()[23].contains("written"));
     session.keys("e Enter y");

@@ -138,7 +138,7 @@ fn a_lying_index_is_rebuilt() {
     assert!(fine);
     assert_eq!(after["discarded_events"], before["discarded_events"]);
     let said = after["warnings"].to_string();
-    assert!(said.contains("disagree with their streams and were rebuilt"), "{said}");
+    assert!(said.contains("did not match") && said.contains("rebuilt"), "{said}");
 }
 
 /// One trace of a folder that cannot be read does not take the others with it; alone it is an error.
@@ -153,7 +153,7 @@ fn an_unreadable_trace_is_left_out() {
     let (fine, rest, error) = run(&["stats", "count"], folder.path());
     assert!(fine, "{error}");
     assert_eq!(rest["events"], alone["events"]);
-    assert!(rest["warnings"].to_string().contains("cannot be read and were left out"), "{}", rest["warnings"]);
+    assert!(rest["warnings"].to_string().contains("could not be read and w"), "{}", rest["warnings"]);
     let (strict, ..) = run(&["stats", "count", "--strict"], folder.path());
     assert!(!strict);
     let (fine, _, error) = run(&["stats", "count"], metadata.parent().unwrap());
@@ -168,7 +168,7 @@ fn bytes_behind_the_metadata_are_told_and_malformed_under_strict() {
         copy(&fixture("lock-contention").join("kernel"), folder.path());
         let (_, before, _) = run(&["stats", "count"], folder.path());
         let (strict, ..) = run(&["stats", "count", "--strict"], folder.path());
-        assert!(strict && !before["warnings"].to_string().contains("behind"), "{}", before["warnings"]);
+        assert!(strict && !before["warnings"].to_string().contains("after the last packet"), "{}", before["warnings"]);
         let metadata = folder.path().join("metadata");
         let length = std::fs::metadata(&metadata).unwrap().len();
         std::fs::OpenOptions::new().append(true).open(&metadata).unwrap().write_all(behind).unwrap();
@@ -176,7 +176,7 @@ fn bytes_behind_the_metadata_are_told_and_malformed_under_strict() {
         assert!(fine && after["per_name"] == before["per_name"], "{error}");
         let warned = after["warnings"].to_string();
         let place = format!("byte {length}: {} bytes that are no packet", behind.len());
-        assert!(warned.contains("go on behind their last packet") && warned.contains(&place), "{warned}");
+        assert!(warned.contains("data after the last packet") && warned.contains(&place), "{warned}");
         let (strict, _, error) = run(&["stats", "count", "--strict"], folder.path());
         assert!(!strict && error.starts_with("whyslow: ") && error.contains(&place), "{error}");
     }
@@ -216,5 +216,5 @@ fn a_broken_packet_header_ends_one_packet() {
     let packets = |counts: &Value| counts["packets"].as_u64().unwrap();
     assert_eq!(packets(&after), packets(&before) - broken);
     assert!(after["events"].as_u64() < before["events"].as_u64());
-    assert!(after["warnings"].to_string().contains(&format!("{broken} packets are damaged")), "{}", after["warnings"]);
+    assert!(after["warnings"].to_string().contains(&format!("{broken} packet")), "{}", after["warnings"]);
 }

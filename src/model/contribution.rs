@@ -1,5 +1,5 @@
-//! Contributions of the threads on critical paths to executions, with their times: the critical path as propagation
-//! asks it. Beside the [`Model`], which has the same times by context and no moments.
+//! Contributions of the threads on critical paths to executions, with their times: the form of the critical path that the
+//! search for propagation paths needs. The [`Model`] has the same times by context, without moments.
 
 use super::Model;
 use super::context::ContextId;

@@ -2,8 +2,8 @@
 //! functions and times.
 //!
 //! In: [`Delay`]s and the contributions of threads to the critical paths. Out: an [`Anomaly`] per delayed execution and a
-//! [`Path`] per delay, from the thread at the end of the wait chain to the execution's own thread. What one thread did
-//! once may delay several executions: such paths have one source. Cost: linear in the contributions of the delayed
+//! [`Path`] per delay, from the thread at the end of the wait chain to the execution's own thread. One activity of a thread
+//! may delay several executions: such paths share one source. Cost: linear in the contributions of the delayed
 //! executions times the depth of their contexts. ALGORITHMS.md 9.7.
 
 use super::chains::{ChainId, Link};

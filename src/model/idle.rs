@@ -1,10 +1,10 @@
 //! Waits for work, where nothing delimits executions: the waits in which a thread waits for its next piece of work.
 //!
-//! A server's thread repeats a loop that begins with a wait: for a request, a message, a time. That wait is as long as
-//! no requests arrive, and says nothing about the program. In: what was mined from a kernel recording. Out: per thread
-//! the positions at which its outermost loop begins an iteration: of the waits of an iteration the longest, distinguished from
-//! others in the same call by the call before it. A turn that ends with a call that the others do not make is known by the call behind.
-//! MPI ranks have none: they receive no requests. Cost: linear in the operations of threads with loops.
+//! A server's thread repeats a loop that begins with a wait for a request, a message or a timer. That wait lasts until the next
+//! request arrives and says nothing about the program. In: mined patterns of a kernel recording. Out: per thread the positions
+//! at which its outermost loop begins an iteration: the longest wait of an iteration, distinguished from others in the same call
+//! by the call before it, and in an iteration that ends with an unusual call by the call after it. MPI ranks have none: they
+//! receive no requests. Cost: linear in the operations of threads with loops.
 
 use crate::analysis::patterns::{Iterations, Mined, Treatment};
 use crate::base::names::NameId;
@@ -14,7 +14,7 @@ use foldhash::HashMap;
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
-/// By stream: positions of the operations at which turns begin, ascending.
+/// By stream: positions of the operations at which iterations begin, ascending.
 pub(super) struct IdleWaits(Vec<Vec<u32>>);
 
 impl IdleWaits {
@@ -34,7 +34,7 @@ impl IdleWaits {
         IdleWaits(waits)
     }
 
-    /// The operations of a stream at which turns begin, whether it waited there or found work at once.
+    /// The operations of a stream at which iterations begin, whether it waited there or found work at once.
     pub(super) fn of(&self, stream: u32) -> &[u32] {
         self.0.get(stream as usize).map_or(&[], Vec::as_slice)
     }
@@ -49,7 +49,7 @@ impl IdleWaits {
     }
 }
 
-/// Positions at which turns of a loop begin; none where its turns do not wait.
+/// Positions at which iterations of a loop begin; none where its iterations do not wait.
 fn begins_of(operations: &[Operation], turns: &Iterations) -> Vec<u32> {
     let (Some(first), Some(last)) = (turns.spans.first(), turns.spans.last()) else { return Vec::new() };
     let from = operations.partition_point(|o| o.start < first.start);
@@ -86,7 +86,7 @@ mod tests {
     use crate::base::work::Work;
     use crate::event::operation::{Operations, Sequence, ThreadPlace};
 
-    /// A thread whose turns are these calls; those that wait have an asterisk and take ten times as long, `**` a hundred times.
+    /// A thread whose iterations are these calls; those that wait have an asterisk and take ten times as long, `**` a hundred times.
     fn begins(turns: &[&str]) -> Vec<u32> {
         let mut operations = Operations { one_clock: true, ..Operations::default() };
         let place = ThreadPlace { pid: 1, tid: 1, name: "server".into(), process: "server".into() };

@@ -1,5 +1,5 @@
-//! Input of the search for anomalies: the repeated sequences of each thread or rank and, if a kernel recording has executions, the threads that held
-//! these up. Made once per recording; [`Mining::anomalies`] answers for any choice of q and s.
+//! Input of the search for anomalies: the repeated sequences of each thread or rank and, if a kernel recording has executions,
+//! the threads that delayed these. Made once per recording; [`Mining::anomalies`] answers for any choice of q and s.
 
 use super::Model;
 use super::context::ContextId;
@@ -120,7 +120,7 @@ impl Served {
     pub(super) fn treat(&self, stream: u32, kind: EventKind, span: Span) -> Treatment {
         let on_paths = self.on_paths.get(stream as usize).map_or(&[][..], Vec::as_slice);
         match overlap(on_paths, span) * 2 >= span.len() && !span.is_empty() {
-            true => Treatment::Told,
+            true => Treatment::Reported,
             false if kind.waits() || kind == EventKind::Wait => Treatment::Idle,
             false => Treatment::Judged,
         }

@@ -75,7 +75,7 @@ pub struct Responsible {
     pub excess_ns: Ns,
     /// How long it takes in the reference.
     pub reference_ns: Ns,
-    /// It is where the occurrence takes another route than the others.
+    /// The place where the occurrence's calls differ from the others'.
     pub route: Option<Change>,
 }
 

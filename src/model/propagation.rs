@@ -1,4 +1,4 @@
-//! How a delay spread: from the event that was late by itself to the last that waited for it.
+//! Propagation paths: from the event that caused a delay to the last event that waited for it.
 
 use super::pattern::what;
 use crate::analysis::patterns::blame::Blamed;
@@ -57,7 +57,7 @@ pub struct Step {
     pub via: Option<Via>,
     /// Of a source: it is noise.
     pub noise: Option<Noise>,
-    /// It is where the occurrence takes another route than the others.
+    /// The place where the occurrence's calls differ from the others'.
     pub route: Option<Change>,
 }
 

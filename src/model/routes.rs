@@ -1,9 +1,9 @@
-//! Executions, and where there are none the turns of loops, that take another route than the others: anomalies whose responsible
+//! Executions (or, if there are none, iterations of loops) whose calls differ from the others': anomalies whose responsible
 //! event is the differing step, with what it cost.
 //!
 //! In: differences in routes (`patterns/routes`), and the anomalies and paths of what took too long. Out: the same with the
 //! differences among them. A step that is a delay already is only marked; any other difference is a path of one step, whose cost
-//! counts where no delay covers its time. Cost: linear in the operations of the turns and the steps of all paths.
+//! counts where no delay covers its time. Cost: linear in the operations of the iterations and the steps of all paths.
 //! ALGORITHMS.md 9.8.
 
 use super::idle::IdleWaits;
@@ -74,8 +74,8 @@ pub(super) fn of_executions(mined: &Mined, served: &Served, settings: &Settings,
     found.iter().filter_map(detour).collect()
 }
 
-/// Those of turns of outermost loops, in kernel recordings without executions. A turn begins behind the wait for work or, where
-/// no wait is known, behind an operation that each turn makes once. Turns of threads of one name and process are held against
+/// Those of iterations of outermost loops, in kernel recordings without executions. An iteration begins behind the wait for work or, where
+/// no wait is known, behind an operation that each iteration makes once. Iterations of threads of one name and process are held against
 /// each other.
 pub(super) fn of_turns(mined: &Mined, idle: &IdleWaits, settings: &Settings, cancel: &Cancel) -> Vec<Detour> {
     let operations = &mined.operations;
@@ -132,7 +132,7 @@ fn once_in(operations: &[Operation], span: Span) -> Option<NameId> {
     inside().find(|name| numbers.get(name) == Some(&1))
 }
 
-/// The differing step of a turn. Kernel recordings have one clock.
+/// The differing step of an iteration. Kernel recordings have one clock.
 fn step(operations: &Operations, turn: &Turn, whole: Span, difference: &Difference) -> Step {
     let (stream, range) = (turn.stream, &difference.operations);
     let all = operations.sequences.get(stream as usize).map_or(&[][..], |s| &s.operations);
@@ -187,7 +187,7 @@ pub(super) fn add(detours: Vec<Detour>, anomalies: &mut Vec<Anomaly>, paths: &mu
     if detours.is_empty() {
         return;
     }
-    let known = KnownSteps::new(anomalies, paths);
+    let shown = KnownSteps::new(anomalies, paths);
     // By execution, or by stream and beginning: the anomaly.
     let mut known: BTreeMap<(Option<u32>, u32, Ns), u32> = BTreeMap::new();
     for (at, anomaly) in (0_u32..).zip(&*anomalies).filter(|(_, a)| a.execution.is_some()) {
@@ -196,7 +196,7 @@ pub(super) fn add(detours: Vec<Detour>, anomalies: &mut Vec<Anomaly>, paths: &mu
     let mut source = paths.last().map_or(0, |p| p.source + 1);
     for Detour { execution, turn, origin, factor, mut step } in detours {
         let number = execution.map(|(execution, _)| execution);
-        let covering = known.covering(number, &step, paths);
+        let covering = shown.covering(number, &step, paths);
         if let Some((path, at)) = covering.same {
             mark(anomalies, paths, path, at, &step);
             continue;

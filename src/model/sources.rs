@@ -1,4 +1,4 @@
-//! The sources of delays as a table: what one thread did in one function, or a rank in one phase, again and again is one row.
+//! The table of root causes: repeated delays by one thread in one function, or by a rank in one phase, are one row.
 //!
 //! In: the paths and anomalies found. Out: [`Source`]s, those that caused most first. Every delay is in one row: paths of one
 //! source count it once. Waits for work come last and count for nothing. Cost: a sort of the paths.
@@ -63,7 +63,7 @@ pub struct Source {
     pub victim: Option<(String, Option<String>)>,
     /// Noise of the system.
     pub noise: Option<Noise>,
-    /// It is where executions, or turns, take another route than the others; of all its occurrences.
+    /// The difference between the calls of its executions (or iterations) and the others'; of all its occurrences.
     pub route: Option<Change>,
     /// Waits for work: neither source nor victim.
     pub idle: bool,

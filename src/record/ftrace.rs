@@ -1,7 +1,7 @@
 //! The command lines of trace-cmd.
 //!
-//! It records the kernel's stack with switches, by a trigger of that event alone. User stacks it could only record with every
-//! event, which costs more than it is worth: functions of programs stay unknown, and a note says so.
+//! A trigger records the kernel's stack with switches only. trace-cmd could record user stacks only with every event, which
+//! costs more than it is worth: functions of programs stay unknown, and a note says so.
 
 use super::Recorder;
 use super::plan::{Lines, Order, filter, shown};

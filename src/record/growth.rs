@@ -1,7 +1,7 @@
-//! How a recording grows: bytes, and events and losses if the file shows them before it is finished.
+//! Growth of a recording: bytes, and events and losses if the file shows them before it is finished.
 //!
-//! A perf.data is walked by the headers of its records from where the last look ended (perf's
-//! `perf.data-file-format.txt`): 8 bytes a record, so a look costs what was written since. Of the other recorders the sizes of
+//! A perf.data is read by the headers of its records from the end of the last look (perf's
+//! `perf.data-file-format.txt`): 8 bytes a record, so a look costs the bytes written since. Of the other recorders the sizes of
 //! files are counted, and ftrace's own counters of losses are read.
 
 use std::fs::File;

@@ -1,8 +1,8 @@
 //! The recorders that a machine has, and the permissions to use them.
 //!
-//! In: a root folder (`/`; a made-up one in tests) and the folders that programs are looked for in. Out: [`Host`], which
-//! nothing changes any more. Small files below `/proc`, `/sys`, `/etc` and `/lib/modules` are read, and each recorder is asked for
-//! its version. One file is written, with the value that it has: there is no other way to find out whether tracing may be switched on.
+//! In: a root folder (`/`, or a prepared folder in tests) and the folders of programs. Out: [`Host`], which is immutable.
+//! Small files below `/proc`, `/sys`, `/etc` and `/lib/modules` are read, and each recorder is run for its version. One file is
+//! written, with the value that it already has: there is no other way to find out whether tracing may be switched on.
 
 use super::Recorder;
 use super::shell::Line;

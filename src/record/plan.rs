@@ -1,7 +1,7 @@
-//! From what a machine has and what is wished to the command lines of one recorder.
+//! From the recorders of a machine and the user's wishes to the command lines of one recorder.
 //!
-//! Nothing is run here. [`plan`] takes the first recorder without an [`obstacle`]; what it cannot do that was wished is an error
-//! with a remedy, what the recording will not know is a note.
+//! Nothing is run here. [`plan`] takes the first recorder without an [`obstacle`]; a wish that it cannot fulfil is an error
+//! with a remedy, a question that the recording will not answer is a note.
 
 use super::host::Host;
 use super::shell::{Line, quoted};
@@ -132,7 +132,7 @@ pub fn plan(host: &Host, wishes: &Wishes, folder: &Path, identity: u32, elsewher
             if let Some(why) = refused.or_else(|| if elsewhere { None } else { obstacle(host, recorder) }) {
                 return Err(RecordError(format!("--with {}: {why}", recorder.name())));
             }
-            (recorder, "chosen with --with".to_owned())
+            (recorder, "it was chosen with --with".to_owned())
         }
         None => {
             let reasons: Vec<_> = Recorder::ALL.iter().map(|r| (*r, hindered(*r))).collect();

@@ -329,7 +329,7 @@ impl UnknownWaits {
             let all = figure::duration(self.unscheduled_ns);
             writeln!(
                 out,
-                "\nno scheduler events for {all} of the executions' time: running and waiting cannot be told apart"
+                "\nno scheduler events for {all} of the executions' time: running and waiting cannot be distinguished"
             )?;
             for (task, waits) in own().filter(|(_, waits)| waits.unscheduled_ns > 0) {
                 writeln!(out, "           {} in {task}", figure::duration(waits.unscheduled_ns))?;

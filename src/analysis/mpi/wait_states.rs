@@ -1,10 +1,10 @@
-//! Wait states: the part of each call in which it could do nothing because another rank or thread was late.
+//! Wait states: the part of each call in which it could not progress because another rank or thread was late.
 //!
-//! In: operations, messages, meetings, clocks. Out: [`Wait`]s by stream and operation. A call waits until the last of what it needs was there
-//! ready to come: until the sending call began, the receive was posted, the last member entered, the lock was given back, the
-//! team was called. What a call takes beyond that is transfer or its own work. Definitions as Scalasca's, but that the
-//! destination of a reduction waits for the last of its senders, and that flow control is a state of its own. A call waits for
-//! late senders or for late receivers, not for both at once. Cost: linear, and one search per call that waits.
+//! In: operations, messages, collectives, clocks. Out: [`Wait`]s by stream and operation. A call waits until the last of its
+//! preconditions held: the sending call began, the receive was posted, the last member entered, the lock was released, the team
+//! was called. The rest of the call is transfer or its own work. Definitions as Scalasca's, except that the destination of a
+//! reduction waits for its last sender, and that flow control is a state of its own. A call waits for late senders or for late
+//! receivers, not for both at once. Cost: linear, and one search per call that waits.
 
 use crate::analysis::offsets::Clock;
 use crate::base::time::Ns;

@@ -1,11 +1,11 @@
 //! Delays that no pattern shows: a late step of other structure (a checkpoint, another grid), and the waits in it.
 //!
-//! In: the occurrences that took too long. Out: more of them, without a pattern, one event each. Two kinds: long waits outside all
-//! patterns that repeat; and, for every long wait whose last sender or last member to come was late by no event to
-//! blame, what that did instead of coming: followed back as on a critical path, the event that took most of the time until it
-//! came, or the wait that did, which is followed in turn. Starting up (`MPI_Init`) is not a delay.
+//! In: the late occurrences. Out: more of them, without a pattern, one event each. Two kinds: long waits outside all
+//! repeated patterns; and, for every long wait whose last sender or last member was late without a responsible event, the activity
+//! that made it late. The search goes back as on a critical path and takes the event with most of the time before the late arrival,
+//! or the wait with most of it, which is followed in the same way. Starting up (`MPI_Init`) is not a delay.
 //!
-//! ALGORITHMS.md 9.5. Cost: linear in the operations once, a walk over the sender's events during each wait.
+//! ALGORITHMS.md 9.5. Cost: one pass over the operations, and a walk over the sender's events during each wait.
 
 use super::Mined;
 use super::blame::{Blamed, EventAt, Late};
@@ -20,7 +20,8 @@ use crate::base::work::Cancel;
 use crate::event::operation::{EventKind, Operation, Operations, Place};
 use foldhash::{HashMap, HashSet};
 
-/// A wait outside all patterns is long from this part of a turn on; where nothing turns, from this part of the stream's life.
+/// A wait outside all patterns is long from 1/`OF_A_TURN` of an iteration on; without iterations from 1/`OF_A_LIFE` of the
+/// stream's life.
 const OF_A_TURN: Ns = 2;
 const OF_A_LIFE: Ns = 100;
 /// Shorter ones are ignored.
@@ -229,7 +230,7 @@ impl Search<'_> {
     }
 }
 
-/// The median length of the turns of all streams' outermost loops.
+/// The median length of the iterations of all streams' outermost loops.
 fn turn(mined: &Mined) -> Option<Ns> {
     let mut lengths: Vec<Ns> = mined.iterations().iter().flat_map(|i| i.spans.iter().map(|s| s.len())).collect();
     let middle = lengths.len().checked_sub(1)? / 2;

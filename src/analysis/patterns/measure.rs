@@ -1,12 +1,12 @@
-//! How long the occurrences of each pattern took, and which took too long.
+//! Durations of the occurrences of each pattern, and the limit above which an occurrence is late.
 //!
 //! In: the table of patterns and the operations. Out: durations, sorted once ([`Durations`]); from them, for any q and s
 //! and without mining again, the limit of each pattern and its verdict ([`Character`]). ALGORITHMS.md 9.4. Cost:
 //! O(n log n) in the occurrences once, then O(1) per pattern and choice.
 //!
-//! An occurrence lasts until the operation after it begins: the computation after its last operation is part of it, or
-//! the time between two iterations of a loop would belong to none. Where what follows is unusual for the pattern (the loop is
-//! over), that time belongs to no turn and the occurrence ends with its last operation.
+//! An occurrence lasts until the operation after it begins. So the computation after its last operation belongs to it;
+//! otherwise the time between two iterations of a loop would belong to none. Where the following operation is unusual for the
+//! pattern (the loop is over), the occurrence ends with its last operation.
 
 use super::table::{Occurrence, PatternId, Table};
 use crate::base::names::NameId;
@@ -85,7 +85,7 @@ impl Verdict {
 pub struct Durations {
     /// In the order of the occurrences.
     pub each: Vec<Ns>,
-    /// Sorted: all but first turns of loops, where there are many of those; and those.
+    /// Sorted: all but first iterations of loops, where there are many of those; and those.
     sorted: [Vec<Ns>; 2],
     /// By occurrence: the population it belongs to.
     opens: Vec<bool>,
@@ -120,7 +120,7 @@ impl Durations {
         let mut durations = Durations { followers, ..Durations::default() };
         durations.each = occurrences.iter().map(|o| durations.events(operations, *o, length).span().len()).collect();
         durations.opens = occurrences.iter().map(|o| o.opens).collect();
-        // Few first turns are no population of their own; they still count among all.
+        // Few first iterations are no population of their own; they still count among all.
         let apart = durations.opens.iter().filter(|o| **o).count() >= FEWEST;
         for (duration, opens) in durations.each.iter().zip(&durations.opens) {
             durations.sorted[usize::from(*opens && apart)].push(*duration);
@@ -175,13 +175,13 @@ fn robust_limit(sorted: &[Ns]) -> Ns {
     median + (5.0 * 1.4826 * *deviation as f64).ceil() as Ns
 }
 
-/// A pattern under some settings, by population: first turns of loops are held against first turns only, and not
+/// A pattern under some settings, by population: first iterations of loops are held against first iterations only, and not
 /// judged where there are too few of them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Characters {
-    /// All but first turns.
+    /// All but first iterations.
     pub usual: Character,
-    /// First turns.
+    /// First iterations.
     pub opening: Character,
 }
 
@@ -226,7 +226,7 @@ pub(super) struct Events<'a> {
 }
 
 impl Events<'_> {
-    /// How many: operations at even positions, the gap after each at the odd one behind it.
+    /// How many: the event `2i` is operation `i`, the event `2i + 1` the gap after it.
     pub(super) fn count(&self) -> usize {
         (2 * self.length.min(self.operations.len())).saturating_sub(usize::from(self.operations.len() <= self.length))
     }

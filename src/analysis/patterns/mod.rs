@@ -53,7 +53,7 @@ pub enum Treatment {
     /// A wait for work: neither a cause nor a delay.
     Idle,
     /// It is reported elsewhere: executions were delayed by it.
-    Told,
+    Reported,
 }
 
 /// Results that depend on q and s.
@@ -67,14 +67,14 @@ pub struct Lateness {
     pub spread: Spread,
 }
 
-/// The executions of an MPI run: one stream's turns of the outermost loop.
+/// The executions of an MPI run: one stream's iterations of the outermost loop.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Iterations {
     /// Position of the stream.
     pub stream: u32,
     /// The pattern that is repeated.
     pub pattern: PatternId,
-    /// Its turns, on the stream's own clock.
+    /// Its iterations, on the stream's own clock.
     pub spans: Vec<Span>,
 }
 
@@ -132,7 +132,7 @@ impl Mined {
         Ok(Lateness { characters, late, spread })
     }
 
-    /// The turns of each stream's outermost loop: of the loops that nothing encloses, the body that takes most of the
+    /// The iterations of each stream's outermost loop: of the loops that nothing encloses, the body that takes most of the
     /// stream's time. Streams without a loop are left out.
     pub fn iterations(&self) -> Vec<Iterations> {
         (0..).zip(&self.table.tops).filter_map(|(stream, top)| self.iterations_of(stream, top)).collect()
@@ -146,7 +146,7 @@ impl Mined {
         for part in top {
             let (body, turns) = match (*part, self.table.turns(*part)) {
                 (_, Some((body, turns))) => (body, turns),
-                // A turn before or after the loop is a turn too.
+                // An iteration before or after the loop is an iteration too.
                 (Part::Pattern(id), None) if bodies.contains(&id) => (id, 1),
                 _ => {
                     first += self.table.length(*part);
@@ -156,7 +156,7 @@ impl Mined {
             let length = self.table.patterns[body.index()].length;
             for turn in 1..=turns {
                 let next = first + length;
-                // A turn lasts until the next begins; the last one until its last operation ends.
+                // An iteration lasts until the next begins; the last one until its last operation ends.
                 let end = if turn < turns { at(next).map(|o| o.start) } else { at(next - 1).map(|o| o.end) };
                 if let (Some(begin), Some(end)) = (at(first), end) {
                     spans.entry(body).or_default().push(Span::new(begin.start, end));

@@ -1,18 +1,18 @@
-//! Sends that had to wait until their receiver was there.
+//! Sends that had to wait until their receiver was ready.
 //!
-//! A small message is copied and its sender goes on (*eager*); a large one is handed over once its receive is posted
-//! (*rendezvous*), and until then the sender stays in its call, or in the one that completes the send. Archives do not record
-//! which it was, but times do: a send that was left before its receive was posted was eager, and so are those by the same call
-//! that are no larger. Of the others the receiver is asked what it did until it posted the receive.
+//! A small message is copied and its sender continues (*eager*); a large one is transferred once its receive is posted
+//! (*rendezvous*), and until then the sender stays in its call, or in the call that completes the send. Archives do not record the
+//! protocol, but times show it: a send that returned before its receive was posted was eager, and so are those by the same call
+//! that are no larger. For the others the cause is the receiver's activity until it posted the receive.
 //!
-//! Small messages wait too once their receiver has no room for more of them (*flow control*): a send that ends with the
-//! receiver's next call into the library, after the receiver had made none for most of it, was held until that call, whatever
-//! went through before.
+//! Small messages wait too once their receiver has no buffer left for them (*flow control*): a send that ends with the
+//! receiver's next call into the library, after the receiver had made none for most of the send, was held until that call,
+//! whatever protocol earlier sends show.
 //!
 //! In: for each message the call that its sender left and the call that posted its receive; clocks. Out: a message back
-//! ([`Via::Rendezvous`], [`Via::FlowControl`]) from the posting call to each call that was held, which waits ([`Kind::Send`]). Held is a call whose receive
-//! was posted in its second half: before, most of it is the transfer. Where clocks are not bounded nothing is
-//! held. Cost: two passes over the messages, a search per long send, and sorting those that are added.
+//! ([`Via::Rendezvous`], [`Via::FlowControl`]) from the posting call to each held call, which thus waits ([`Kind::Send`]). A call
+//! counts as held if its receive was posted in its second half: if earlier, most of the call is the transfer. Without bounds on the
+//! clocks no call counts as held. Cost: two passes over the messages, a search per long send, and sorting the added messages.
 
 use crate::analysis::offsets::Clock;
 use crate::base::names::NameId;

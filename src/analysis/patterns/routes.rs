@@ -1,11 +1,11 @@
-//! Occurrences that take another route than the others: an additional operation, a missing one, one in place of another, an
-//! order that the others do not have.
+//! Occurrences whose calls differ from the others': an additional operation, a missing one, one in place of another, or another
+//! order.
 //!
-//! In: occurrences ([`Turn`]), each a run of one stream's operations, in populations that do the same. Out: where they differ
-//! ([`Difference`]), whether that costs time or saves it. A transition from one operation to the next is *rare* when at
+//! In: occurrences ([`Turn`]), each a run of one stream's operations, in populations that do the same work. Out: the differences
+//! ([`Difference`]), whether they cost time or save it. A transition from one operation to the next is *rare* when at
 //! most one occurrence in `RARE` has it; a run of rare transitions is a difference, named by the usual calls between its ends.
-//! Operations that are repeated more or less often than usual show in no transition and are found by their number.
-//! Where fewer than the part q take a usual route there is none, and nothing is said. Cost: linear in the operations, twice.
+//! Operations that are repeated more or less often than usual do not show in transitions and are found by their number.
+//! If less than the part q of a population takes a usual route, no differences are reported. Cost: two passes over the operations.
 //! ALGORITHMS.md 9.8.
 
 use crate::base::names::NameId;
@@ -77,7 +77,7 @@ pub struct Difference {
     pub reference: Ns,
 }
 
-/// All differences, in order of the turns. `q` is the part of a population that must take usual routes; `s` says how far a
+/// All differences, in order of the iterations. `q` is the part of a population that must take usual routes; `s` says how far a
 /// number that varies may be outside its range.
 pub fn find(operations: &Operations, turns: &[Turn], q: f64, s: f64, cancel: &Cancel) -> Vec<Difference> {
     let mut populations: BTreeMap<u32, Vec<u32>> = BTreeMap::new();

@@ -1,19 +1,19 @@
-//! How delays spread: for each event to blame that waited, the event that made it wait.
+//! Propagation: for each responsible event that waited, the event that made it wait.
 //!
-//! In: late occurrences, messages, meetings, clocks. Out: [`Spread`], a forest over (occurrence, event) nodes: each node
-//! has at most one cause, because a wait ends with the last thing waited for. ALGORITHMS.md 9.5.
+//! In: late occurrences, messages, collectives, clocks. Out: [`Spread`], a forest over (occurrence, event) nodes: each node
+//! has at most one cause, because a wait ends with the last event waited for. ALGORITHMS.md 9.5.
 //!
-//! A waiting event was ended by the last message to arrive, or by the last member to come before it could leave. Where
-//! that was sent in time, the delay is in the transfer or in a receiver that did not run, and no other thread is its
-//! cause. Else the sender was late because of something it did before: the latest blamed event there that explains at
-//! least half, else the one that explains most. The handbook looks for it in the occurrence that holds
-//! the send. Here (\[OWN\]) also in earlier ones, back to one usual occurrence before the wait began: with a message
-//! posted at the start of an iteration, the delay that made it late is in the iteration before.
+//! The last message to arrive, or the last member to enter, ended the wait. If the message was sent in time, the delay is in the
+//! transfer or in a receiver that did not run, and no other thread is its cause. Otherwise an earlier activity made the sender late:
+//! the latest responsible event there that explains at least half of the wait, else the one that explains most. The handbook
+//! searches only the occurrence that contains the send. Here (\[OWN\]) the search includes earlier occurrences, back to one usual
+//! length before the wait began: with a message posted at the start of an iteration, the delay that made it late is in the
+//! iteration before.
 //!
-//! A send that was held until its receive was posted waits as well: for what its receiver did before that. Waits that
+//! A send that was held until its receive was posted waits as well, for the activities of its receiver before that. Waits that
 //! cause waits end before them on the common time line, and of a held send only the time until the posting counts (it may return
-//! after its message was there), so there are no cycles; an order that the clocks contradict drops the edge and is counted.
-//! Cost: O((nodes + members of meetings) log nodes).
+//! after its message arrived), so there are no cycles; an order that the clocks contradict drops the edge and is counted.
+//! Cost: O((nodes + members of collectives) log nodes).
 
 use super::blame::{EventAt, Late};
 use super::measure::Characters;

@@ -1,8 +1,8 @@
 //! The patterns of all streams in one table, and where they occur.
 //!
 //! In: one grammar per stream. Out: [`Table`]. Rules with equal content are one pattern on whatever streams they occur,
-//! so that ranks that run the same code are measured by the same reference and a rank that is always slower stands
-//! out. Cost: linear in the grammars, and one walk over each stream's derivation.
+//! so that ranks that run the same code are measured by the same reference and a rank that is always slower shows
+//! up. Cost: linear in the grammars, and one walk over each stream's derivation.
 //!
 //! *Units*: whether an occurrence took too long is asked where the answer means most, at the innermost repeated
 //! sequence. A unit is a sequence of operations and of short loops over one operation (`2 x MPI_Irecv`). Where a rule
@@ -62,7 +62,7 @@ pub struct Occurrence {
     pub stream: u32,
     /// Position of its first operation there.
     pub first: u32,
-    /// It is the first turn of a loop: pipelines fill and caches are cold there, so it is another population.
+    /// It is the first iteration of a loop: pipelines fill and caches are cold there, so it is another population.
     pub opens: bool,
 }
 
@@ -78,7 +78,7 @@ pub struct Table {
     ids: HashMap<(Shape, bool), PatternId>,
 }
 
-/// A loop over one operation with more turns than this is measured turn by turn.
+/// A loop over one operation with more iterations than this is measured iteration by iteration.
 const SHORT_LOOP: u32 = 16;
 /// Names of patterns are cut to about this many bytes: a grammar can derive far more than it says.
 const LONGEST_NAME: usize = 400;
@@ -169,7 +169,7 @@ impl Table {
         Part::Pattern(id)
     }
 
-    /// The body of a loop and its number of turns; `None` for what is no loop over a pattern.
+    /// The body of a loop and its number of iterations; `None` for what is no loop over a pattern.
     pub fn turns(&self, part: Part) -> Option<(PatternId, u32)> {
         let Part::Pattern(id) = part else { return None };
         match self.patterns[id.index()].shape {

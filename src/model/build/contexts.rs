@@ -1,13 +1,13 @@
 //! From the outline, whose steps are whole stacks, to contexts, whose steps are frames with names.
 //!
-//! Only the stacks in the outline are resolved, each once; then each node of the outline is spelled out
-//! below its parent's context. What a person sees of a stack:
+//! Each stack in the outline is resolved once; then each node of the outline gets its context below that of its parent. The
+//! visible part of a stack:
 //!
-//! - the functions, from the program's own first one: how threads and programs are started says nothing;
-//! - where callers are missing, those that the stacks before and after have in common; in user mode `[no stack]`
-//!   stands below them, for what is not known;
+//! - the functions, from the program's own first one: the frames that start programs and threads explain nothing;
+//! - where callers are missing, those that the stacks before and after have in common; in user mode a frame `[no stack]`
+//!   below them represents the unknown ones;
 //! - the system call;
-//! - the kernel's functions, where symbols for them were given.
+//! - the kernel's functions, if symbols for them were given.
 //!
 //! Cost: linear in the nodes of the outline and the frames of its stacks. ALGORITHMS.md sections 5.1 to 5.3.
 

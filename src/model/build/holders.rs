@@ -1,6 +1,7 @@
-//! Holders of an execution: the threads that delayed it, by context and time. Entries of its folded path, added up by context and hop.
+//! Holders of an execution: the threads that delayed it, by context and time. The entries of its critical path are added up by
+//! context and hop.
 //!
-//! Cost: linear in the entries. What is kept is a few dozen entries per execution, however often threads alternated.
+//! Cost: linear in the entries. The result is a few dozen entries per execution, however often threads alternated.
 
 use super::super::contribution::{Contribution, Contributions};
 use crate::analysis::ecct::Own;

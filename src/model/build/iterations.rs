@@ -1,10 +1,10 @@
 //! The iterations of an MPI run as executions, so that slow ones and fast ones can be compared like requests.
 //!
-//! In: what was mined. Out: a [`Model`] whose executions are the turns of each rank's outermost loop, on the common
-//! time line. The time of a turn is that of its operations and of the computation between them; a wait is spent by
+//! In: what was mined. Out: a [`Model`] whose executions are the iterations of each rank's outermost loop, on the common
+//! time line. The time of an iteration is that of its operations and of the computation between them; a wait is spent by
 //! the rank that made it wait, as on a critical path: the sender's own operations, computation and waits over the same time,
 //! followed from rank to rank. What is left of a wait after the sending is the transfer; a wait of which nothing is
-//! recorded is unknown. So every nanosecond of a turn is in one context, exactly.
+//! recorded is unknown. So every nanosecond of an iteration is in one context, exactly.
 //!
 //! Calls are children of the regions around them. Time between two calls is that of the region it was spent in; where none but the
 //! outermost is known, it is named after the call before.
@@ -12,7 +12,7 @@
 //! ```text
 //! rank > main > exchange > MPI_Recv > thread rank 3 > main > computation after MPI_Send
 //! ```
-//! Cost: linear in the operations of the turns, plus those that each wait is followed through.
+//! Cost: linear in the operations of the iterations, plus those that each wait is followed through.
 
 use super::measured::Measured;
 use crate::analysis::patterns::triggers::Triggers;
@@ -163,7 +163,7 @@ impl<'a> Folder<'a> {
         Folder { operations, triggers, contexts, names, root, ranks, frames, paths, transfer, unknown, flush }
     }
 
-    /// The time of one turn by context.
+    /// The time of one iteration by context.
     fn fold(&mut self, span: Span, stream: u32) -> Vec<(ContextId, u64)> {
         let mut own = Vec::new();
         self.spend(span, stream, self.root, 0, &mut own);

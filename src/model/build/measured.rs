@@ -1,7 +1,8 @@
 //! Measurements of each iteration in the recording of an MPI run: metrics as columns, parameters as types.
 //!
-//! In: readings of metrics by operation, parameters. Out: for a metric that counts, what it grew by from the end of the turn before to
-//! the end of this one; else its last value. Parameters that a turn sets are its type. Cost: a search per turn and metric.
+//! In: readings of metrics by operation, parameters. Out: for a metric that counts, its growth from the end of the previous
+//! iteration to the end of this one; for others the last value. Parameters that an iteration sets are its type. Cost: a search per
+//! iteration and metric.
 
 use crate::analysis::patterns::triggers::Triggers;
 use crate::base::names::NameId;
@@ -27,7 +28,7 @@ impl Measured {
         Measured { columns: readings.map(|r| (metric(r.name, r.counts), Vec::new())).collect(), turns: 0 }
     }
 
-    /// The next turn, on the common time line: its parameters in words, if it sets any.
+    /// The next iteration, on the common time line: its parameters in words, if it sets any.
     pub(super) fn push(
         &mut self,
         operations: &Operations,

@@ -1,9 +1,9 @@
-//! From a recording to the model of one task: the whole way, on one page.
+//! From a recording to the model of one task: all steps on one page.
 //!
 //! 1. images of processes and stack timelines of threads, from the whole recording;
-//! 2. marks into executions;
-//! 3. per execution, chunks of them side by side: its critical path, folded into an outline, and its counts;
-//! 4. outlines merged in order of the executions; the stacks that they hold resolved; contexts spelled out;
+//! 2. begin and end events paired into executions;
+//! 3. per execution, in parallel chunks: its critical path, accumulated into an outline, and its counts;
+//! 4. outlines merged in order of the executions; their stacks resolved; contexts named;
 //! 5. columns and sparse vectors.
 //!
 //! Chunks do not depend on the number of workers and are merged in order, so every number of workers gives the same

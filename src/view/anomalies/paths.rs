@@ -56,17 +56,20 @@ fn write_source(found: &Anomalies, paths: &[Path], shown: Shown, out: &mut Strin
     if let Some(more) = rest.len().checked_sub(shown.victims).filter(|more| *more > 0) {
         writeln!(out, "    {more} more steps with --all")?;
     }
-    let hops = if path.execution.is_some() { "hops" } else { "messages" };
+    let hop = if path.execution.is_some() { "hop" } else { "message" };
     if others.len() <= FOLDED || shown.victims == usize::MAX {
         for (other, last) in others.iter().filter_map(|other| Some((other, other.steps.last()?))) {
-            writeln!(out, "    over {} {hops} to {}", other.messages, place(found, last))?;
+            writeln!(out, "    over {} to {}", figure::plural(other.messages, hop), place(found, last))?;
         }
         return Ok(());
     }
     let (least, most) = others.iter().fold((u64::MAX, 0), |(a, b), p| (a.min(p.messages), b.max(p.messages)));
-    let over = if least == most { format!("{least}") } else { format!("{least} to {most}") };
+    let over = match least == most {
+        true => figure::plural(least, hop),
+        false => format!("{least} to {most} {hop}s"),
+    };
     let ends = others.iter().filter_map(|other| other.steps.last());
-    writeln!(out, "    over {over} {hops} to {} more: {}", others.len(), fold(found, ends))
+    writeln!(out, "    over {over} to {} more: {}", others.len(), fold(found, ends))
 }
 
 /// Width of a time-line.

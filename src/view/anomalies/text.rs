@@ -54,16 +54,16 @@ fn write(
     out: &mut String,
 ) -> std::fmt::Result {
     let s = &found.summary;
-    let steps = if found.examined.executions.is_some() { "hops" } else { "messages" };
+    let step = if found.examined.executions.is_some() { "hop" } else { "message" };
     writeln!(
         out,
-        "{} patterns, {} selected ({}): {} anomalies, {} root causes, longest path {} {steps}",
+        "{} patterns, {} selected ({}): {} anomalies, {} root causes, longest path {}",
         s.patterns,
         s.selected,
         rule(found.limit, found.q, found.s),
         s.anomalies,
         s.sources,
-        s.longest_path
+        figure::plural(s.longest_path, step)
     )?;
     writeln!(out, "{}", verdict(found))?;
     if let Some(compared) = compared {

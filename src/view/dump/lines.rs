@@ -1,7 +1,7 @@
-//! The lines of all streams from somewhere on, merged in order up to somewhere.
+//! The lines of all streams between two cuts, merged in order.
 //!
-//! An [`Edge`] is a place between two events of a stream, a [`Cut`] one between two events of the whole order. A stream is read
-//! one event beyond a cut, to know that it is there; that event belongs to what follows.
+//! An [`Edge`] is a position between two events of a stream, a [`Cut`] a position between two events of the merged order. A stream is
+//! read one event beyond a cut, to know that the event exists; it belongs to the next chunk.
 
 use super::DumpError;
 use super::text::{Form, Script, Text, signed, time_of_day, unsigned};

@@ -1,6 +1,6 @@
-//! One event to text: what the schema decides of each line, and the sink that writes the values as they are decoded.
+//! One event as text: the parts of each line that the schema determines, and the sink that writes the values as they are decoded.
 //!
-//! The parts of a line that the schema decides (names, separators) are prepared once for each field.
+//! The parts that the schema determines (names, separators) are prepared once for each field.
 
 use crate::base::text::with_copy;
 use crate::base::time::Ns;

@@ -1,7 +1,7 @@
-//! Whether the terminal's ground is light or dark: the terminal is asked for its colour (OSC 11), and answers among the keys.
+//! Light or dark background: the terminal is queried for its colour (OSC 11), and answers among the keys.
 //!
 //! In: the text of an answer. Out: light or dark. Only the first frame waits for it, a tenth of a second: over a slow line it
-//! comes late, from some terminals (screen, old ones) never, and neither costs a key. `keyboard` finds it among what is typed.
+//! comes late, from some terminals (screen, old ones) never, and neither costs a key. `keyboard` finds it in the input.
 //! So no second question is needed to detect that this one has no answer.
 //!
 //! ```text

@@ -31,7 +31,7 @@ pub fn lines(app: &App, found: &Found, at: u32, columns: usize) -> Vec<Line> {
         let times =
             if pattern.max_ref_ns < 1_000 { String::new() } else { format!("{:.1} times as long, ", anomaly.factor) };
         let text = format!(
-            "took {}; the reference (the fastest of {} occurrences) took at most {}: {times}{cost}",
+            "took {}; the reference (fastest of {} occurrences) took at most {}: {times}{cost}",
             time(anomaly.span.len()),
             figure::count(pattern.occurrences),
             time(pattern.max_ref_ns),
@@ -56,7 +56,7 @@ pub fn lines(app: &App, found: &Found, at: u32, columns: usize) -> Vec<Line> {
             (Scope::Dim, format!("{:>9}  ", time(r.reference_ns))),
             (Scope::Text, routed(&r.what, r.kind, r.route)),
         ]);
-        lines.push(plain(Scope::Dim, format!("{:32}at {} ns on the clock of its stream", "", r.local.start)));
+        lines.push(plain(Scope::Dim, format!("{:32}at {} ns (stream clock)", "", r.local.start)));
     }
     if let Some(model) = &app.model {
         lines.push(Line::new());

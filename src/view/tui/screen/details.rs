@@ -90,7 +90,7 @@ fn range(row: &Row, bins: &Range<usize>, lines: &mut Vec<Line>) {
         .push(vec![(Scope::Strong, words::metric(&row.metric)), (Scope::Text, format!("  {}", range_text(row, bins)))]);
     let sum = |counts: &[u32]| counts.get(bins.clone()).unwrap_or(&[]).iter().map(|n| u64::from(*n)).sum::<u64>();
     let text = format!(
-        "in this range: {} executions that pass the slow group's filters on other metrics, {} that pass the fast group's",
+        "{} executions pass the slow group's other filters, {} the fast group's",
         figure::count(sum(&row.slow)),
         figure::count(sum(&row.fast))
     );

@@ -169,11 +169,11 @@ fn filter_text(filter: &Filter) -> String {
 /// The origin of the groups.
 pub fn origin(origin: GroupsOrigin) -> &'static str {
     match origin {
-        GroupsOrigin::Given => "groups: as given",
-        GroupsOrigin::Gap => "groups: proposed, split at the largest gap",
-        GroupsOrigin::Valley => "groups: proposed, split between two peaks",
-        GroupsOrigin::Percentile => "groups: proposed, slowest 5 % against the faster half",
-        GroupsOrigin::Trace => "groups: proposed, one per trace",
+        GroupsOrigin::Given => "groups: given",
+        GroupsOrigin::Gap => "groups: proposed, largest gap",
+        GroupsOrigin::Valley => "groups: proposed, two peaks",
+        GroupsOrigin::Percentile => "groups: proposed, p95 against p50",
+        GroupsOrigin::Trace => "groups: proposed, by trace",
         GroupsOrigin::All => "one group: profile, no comparison",
     }
 }

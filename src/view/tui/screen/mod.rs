@@ -49,7 +49,7 @@ pub fn draw(app: &App) -> Buffer {
         }
         Some(Overlay::Prompt { asked, input }) => {
             let label = match asked {
-                Asked::Search => "search for ",
+                Asked::Search => "search ",
                 Asked::Filter => "only with the words ",
                 Asked::Export => "export JSON to ",
                 Asked::Picture => "save SVG to ",

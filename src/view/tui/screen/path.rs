@@ -64,7 +64,7 @@ fn head(canvas: &mut Canvas<'_>, found: &Found, path: &Path, at: usize) {
         (0, _) => format!("  {excess} longer than usual; no thread is known to have waited for it"),
         (_, n) => {
             let messages = figure::plural(n, "message");
-            format!("  a delay of {excess} made others wait {affected} in total; this path: {messages}")
+            format!("  a {excess} delay cost others {affected} in total; here {messages}")
         }
     };
     canvas.text(x, 0, &text, Scope::Dim);

@@ -55,7 +55,7 @@ const fn cause_columns(width: usize) -> [(&'static str, usize); 5] {
 }
 
 /// Explains the short names of columns.
-const LEGEND: &str = "dev: difference in standard deviations; % of slow: share of slow executions affected";
+const LEGEND: &str = "dev: standard deviations apart; % of slow: share affected";
 
 fn cause_head(canvas: &mut Canvas<'_>, app: &App, shown: usize) {
     let mut end = 1;

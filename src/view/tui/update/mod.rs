@@ -1,8 +1,8 @@
-//! The one place where the state changes: a message goes in, effects come out, nothing else happens.
+//! The only place that changes the state: a message goes in, effects come out.
 //!
 //! In: keys, pasted text, sizes, results of jobs. Out: [`Effect`]s for the loop. Pure: the same state and message give
 //! the same state and effects, so that tests play keystrokes without a terminal. After each message the cursors are
-//! inside what there is and their lines inside what is shown.
+//! on existing items, and their lines are visible.
 
 mod groups;
 mod moving;

@@ -1,5 +1,5 @@
-//! The panes of patterns: mining asked for, q and s changed, the list, the path, and the way from a moment of it to
-//! the executions of that moment.
+//! The panes of patterns: requests for mining, changes of q and s, the list, the path, and the jump from a step to the
+//! executions that ran during it.
 
 use super::groups::{effective, regroup};
 use super::moving::vertical;

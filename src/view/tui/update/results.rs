@@ -1,4 +1,4 @@
-//! Results of jobs take the place of what was shown; what the user pointed at is found again by name.
+//! Results of jobs replace the previous ones; the item under the cursor is found again by name.
 
 use super::groups::compare;
 use super::overlays::on_outcome;

@@ -1,4 +1,4 @@
-//! How far a job is: stage, bar, per cent, events.
+//! Progress of a job: stage, bar, per cent, events.
 
 use crate::base::figure;
 use crate::view::tui::app::Busy;

@@ -1,7 +1,6 @@
-//! A space-time drawing: one line per stream, time from left to right, bars where something took long, arrows where it
-//! made others wait.
+//! A space-time diagram: one line per stream, time from left to right, bars for delays, arrows to the streams that waited.
 //!
-//! Own delays are full, waits are shaded, so that they differ without colours. A dotted line connects a cause with its
+//! Bars of root causes are full, waits are shaded, so that they differ without colours. A dotted line connects a cause with its
 //! arrow: the time until the delayed message was sent.
 
 use crate::view::tui::canvas::{Canvas, width};
