@@ -117,7 +117,8 @@ fn wishes_are_kept_or_refused_with_a_reason() {
     let here = plan(&missing, &of(Recorder::TraceCmd), Path::new("out"), 7, false).unwrap_err().to_string();
     assert_eq!(here, "--with trace-cmd: `trace-cmd` is not installed: install the package trace-cmd");
     assert!(
-        planned(&missing, &of(Recorder::TraceCmd)).contains("# here it cannot record: `trace-cmd` is not installed")
+        planned(&missing, &of(Recorder::TraceCmd))
+            .contains("# it cannot record on this machine: `trace-cmd` is not installed")
     );
 }
 

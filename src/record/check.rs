@@ -36,7 +36,7 @@ pub fn report(host: &Host) -> (String, bool) {
     };
     for topic in &TOPICS {
         let known = topic.events.iter().any(|event| host.has(event));
-        row(topic.question, known, &format!("this kernel has no {}: {}", topic.events[0], topic.without));
+        row(topic.question, known, &format!("this kernel has no {}; {}", topic.events[0], topic.without));
     }
     let stacks = chosen != Recorder::TraceCmd;
     row("in which function", stacks, "trace-cmd records no user stacks with switches; install perf");

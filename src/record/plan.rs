@@ -176,7 +176,7 @@ pub fn plan(host: &Host, wishes: &Wishes, folder: &Path, identity: u32, elsewher
         TOPICS
             .iter()
             .filter(|topic| !topic.events.iter().any(|event| host.has(event)))
-            .map(|topic| format!("this kernel has no events for \"{}\": {}", topic.question, topic.without)),
+            .map(|topic| format!("this kernel has no events for \"{}\"; {}", topic.question, topic.without)),
     );
     if let Some(past) = wishes.overwrite {
         let (size, seconds) = (order.buffer >> 20, past.as_secs());
