@@ -169,7 +169,7 @@ fn a_clock_of_user_space_alone_is_fitted() {
     for (name, ahead) in [("ahead", 1_500_000), ("behind", -70_000_000)] {
         let other = ask(name, Some(ahead));
         let told = other["warnings"].as_array().unwrap().iter().filter_map(Value::as_str);
-        let told = told.into_iter().find(|w| w.contains("laid on their host's")).unwrap();
+        let told = told.into_iter().find(|w| w.contains("aligned with the kernel trace")).unwrap();
         let words: Vec<i64> = told.split([' ', ')']).filter_map(|word| word.parse().ok()).collect();
         let [_, offset, bound] = words[..] else { panic!("{told}") };
         assert!(bound < 100_000 && (offset + ahead).abs() <= bound, "{name}: {told}");
