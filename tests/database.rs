@@ -157,7 +157,7 @@ fn nothing_but_a_database_is_replaced() {
     let folder = folder();
     let precious = folder.path().join("notes.txt");
     std::fs::write(&precious, "precious").unwrap();
-    refuses(&["build", LOCK, "-o", precious.to_str().unwrap()], 1, &["notes.txt", "not replaced"]);
+    refuses(&["build", LOCK, "-o", precious.to_str().unwrap()], 1, &["notes.txt", "not overwritten"]);
     assert_eq!(std::fs::read(&precious).unwrap(), b"precious");
     refuses(&["build", LOCK, "-o", "no/such/folder/x.why"], 1, &["x.why"]);
     refuses(&["build", "--task", "vmsplice", LOCK, "-o", "x.why"], 1, &["vmsplice", "no executions"]);
