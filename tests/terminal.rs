@@ -131,6 +131,25 @@ fn a_chosen_theme_asks_for_nothing() {
     assert_eq!(*desk.asked.lock().unwrap(), 0);
 }
 
+/// A terminal without a cursor gets the answer in lines; a locale without UTF-8 gets ASCII.
+#[test]
+fn a_terminal_gets_what_it_can_show() {
+    let mut desk = Desk::new(80, 24);
+    let trace = concat!(env!("CARGO_MANIFEST_DIR"), "/fixtures/traces/lock-contention");
+    let program = env!("CARGO_BIN_EXE_whyslow");
+    desk.send(&format!("clear; TERM=dumb {program} {trace}\r"));
+    desk.wait("Kinds of slow executions");
+    assert!(!desk.is_alternate());
+    for setting in ["LC_ALL=C", "TERM=linux"] {
+        desk.send(&format!("clear; {setting} {program} {trace} --symbols {trace}/bin\r"));
+        desk.wait("expensive_flush");
+        desk.until("frame", |desk| desk.is_alternate());
+        assert!(desk.contents().is_ascii(), "{setting}: {}", desk.contents());
+        desk.send("q");
+        is_back(&mut desk);
+    }
+}
+
 #[test]
 fn deadly_signals_give_the_terminal_back() {
     for (name, status) in [("-TERM", 143), ("-HUP", 129), ("-INT", 130)] {

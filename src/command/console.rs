@@ -116,7 +116,13 @@ pub(super) fn print(text: &str) -> anyhow::Result<()> {
 fn page() -> Page {
     let out = std::io::stdout();
     let width = if out.is_terminal() { crossterm::terminal::size().map_or(100, |(w, _)| usize::from(w)) } else { 100 };
-    let locale = ["LC_ALL", "LC_CTYPE", "LANG"].iter().find_map(|n| std::env::var(n).ok().filter(|v| !v.is_empty()));
-    let ascii = out.is_terminal() && locale.is_some_and(|l| !l.to_ascii_lowercase().replace('-', "").contains("utf8"));
-    Page { width, ascii }
+    Page { width, ascii: out.is_terminal() && shows_ascii_only() }
+}
+
+/// True where the locale, or the console without a font for more, shows nothing but ASCII.
+pub(super) fn shows_ascii_only() -> bool {
+    let variable = |name: &&str| std::env::var(name).ok().filter(|value| !value.is_empty());
+    let locale = ["LC_ALL", "LC_CTYPE", "LANG"].iter().find_map(variable);
+    let is_utf8 = |locale: String| locale.to_ascii_lowercase().replace('-', "").contains("utf8");
+    locale.is_some_and(|locale| !is_utf8(locale)) || variable(&"TERM").is_some_and(|term| term == "linux")
 }

@@ -1,6 +1,7 @@
 //! `whyslow explain`: the verdict and the ranked causes.
 
 use super::console::Console;
+use super::interface::Interface;
 use super::{Outcome, Question, compared};
 use crate::compare::condition::FailIf;
 use crate::confinement::Files;
@@ -25,6 +26,14 @@ pub struct Explain {
     /// Exit with status 3 if this holds and is significant: `extra>2ms`, `p95>+5%`
     #[arg(long, value_name = "CONDITION")]
     fail_if: Option<FailIf>,
+}
+
+impl Explain {
+    /// The answer in lines, for a terminal that cannot show the interface.
+    pub(super) fn instead_of(interface: &Interface) -> Self {
+        let Interface { input, groups, .. } = interface;
+        Explain { input: input.clone(), groups: groups.clone(), json: false, fail_if: None }
+    }
 }
 
 impl Question for Explain {

@@ -1,6 +1,6 @@
 //! The terminal interface: what a command line without a command opens.
 
-use super::console::Console;
+use super::console::{Console, shows_ascii_only};
 use super::{Outcome, Question, places};
 use crate::analysis::symbols::files::Places;
 use crate::base::memory::{self, Limit};
@@ -88,6 +88,11 @@ impl Question for Interface {
     }
 }
 
+/// True for a terminal that can only print lines.
+pub(super) fn needs_plain_text() -> bool {
+    std::env::var("TERM").is_ok_and(|term| term == "dumb") && std::io::stdout().is_terminal()
+}
+
 /// The session behind the interface.
 struct Analyst {
     session: Session,
@@ -156,7 +161,13 @@ fn looks(appearance: &Appearance) -> anyhow::Result<Looks> {
         When::Always => Depth::detect(|name| (name != "NO_COLOR").then(|| variable(name))?).max(Depth::Ansi),
     };
     let theme = appearance.theme.as_deref().map(theme).transpose()?;
-    Ok(Looks { theme, suits: depth.suits(variable), depth, ascii: appearance.ascii, mouse: appearance.mouse })
+    Ok(Looks {
+        theme,
+        suits: depth.suits(variable),
+        depth,
+        ascii: appearance.ascii || shows_ascii_only(),
+        mouse: appearance.mouse,
+    })
 }
 
 /// A built-in theme by name, else a file.

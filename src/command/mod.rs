@@ -163,6 +163,11 @@ pub fn run(command: &Command) -> anyhow::Result<u8> {
             record::Next::Done(status) => Ok(status),
         };
     }
+    if let Command::Interface(options) = command
+        && interface::needs_plain_text()
+    {
+        return ask(&explain::Explain::instead_of(options));
+    }
     command.question().map_or(Ok(0), ask)
 }
 

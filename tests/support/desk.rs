@@ -34,7 +34,9 @@ impl Desk {
         command.env("INPUTRC", folder.path().join("inputrc"));
         command.args(["--norc", "--noprofile", "-i"]);
         command.cwd(folder.path());
-        for (name, value) in [("PS1", "desk$ "), ("TERM", "xterm-256color"), ("COLORTERM", ""), ("NO_COLOR", "")] {
+        for (name, value) in
+            [("PS1", "desk$ "), ("TERM", "xterm-256color"), ("COLORTERM", ""), ("NO_COLOR", ""), ("LC_ALL", "C.UTF-8")]
+        {
             command.env(name, value);
         }
         let shell = pty.slave.spawn_command(command).unwrap();
