@@ -393,3 +393,31 @@ pub fn words(manner: &Manner) -> String {
     say(manner.user_clock_ahead.is_some(), "another clock");
     if words.is_empty() { "everything".to_owned() } else { words.join(", ") }
 }
+
+/// A server whose requests sleep in `retry_backoff` once in 20 times.
+pub fn sleeper(seed: u64) -> World {
+    let mut m = Machine::new(2, seed);
+    let (server, client) = (m.process("server"), m.process("client"));
+    let (lock, disk) = (m.mutex(), m.disk(200_000, 1_000));
+    for _ in 0..3 {
+        let (to, from) = m.connection();
+        let request = move |slow: bool, dice: &mut Dice| {
+            let mut ops =
+                vec![Op::Run(dice.about(300_000)), Op::Lock(lock), Op::Run(dice.about(50_000)), Op::Unlock(lock)];
+            ops.push(Op::ReadDisk(disk, 4096));
+            if slow {
+                ops.push(Op::Call("retry_backoff", vec![Op::Sleep(dice.about(9_000_000))]));
+            }
+            Op::Call("handle_request", ops)
+        };
+        let worker = turns(move |dice, _| {
+            let slow = dice.once_in(20);
+            let (begin, end) = (Op::Mark("app:request_begin", vec![]), Op::Mark("app:request_end", vec![]));
+            vec![Op::Receive(to), begin, request(slow, dice), end, Op::Send(from, 0)]
+        });
+        m.thread(server, "worker", worker);
+        let asks = turns(move |dice, _| vec![Op::Sleep(dice.about(1_000_000)), Op::Send(to, 1), Op::Receive(from)]);
+        m.thread(client, "client", asks);
+    }
+    m.run(500_000_000)
+}

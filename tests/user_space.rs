@@ -1,0 +1,129 @@
+//! User space recorded by two sessions, on a clock of its own, or alone: generated recordings (`simulator/`), of which the truth is known.
+
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
+mod simulator;
+
+use serde_json::Value;
+use simulator::plants::sleeper;
+use simulator::recorder::{Manner, Recorded, record};
+use simulator::{Machine, Op, World, turns};
+use std::path::Path;
+use std::process::Command;
+
+/// The answer on the requests of a recorded machine.
+fn explained(recorded: &Recorded) -> Value {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_whyslow"));
+    command.args(["explain", "--json", "--task", "app:request", "--symbols"]).arg(&recorded.symbols);
+    let out = command.args(&recorded.traces).output().unwrap();
+    assert!(out.status.success(), "{}", String::from_utf8_lossy(&out.stderr));
+    serde_json::from_slice(&out.stdout).unwrap()
+}
+
+/// Two sessions at once deliver each event of user space twice, on whoever's clock: the executions are the same.
+#[test]
+fn user_space_recorded_by_two_sessions_is_followed_once() {
+    let world = sleeper(6);
+    let ask = |name: &str, manner: Manner, kernel: bool| -> Value {
+        let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("machines-twice-{name}"));
+        let recorded = record(&world, &manner, &folder);
+        let traces = recorded.traces.iter().filter(|t| kernel || !t.ends_with("kernel"));
+        let mut command = Command::new(env!("CARGO_BIN_EXE_whyslow"));
+        let out = command.args(["explain", "--json", "--task", "app:request"]).args(traces).output().unwrap();
+        assert!(out.status.success(), "{}", String::from_utf8_lossy(&out.stderr));
+        serde_json::from_slice(&out.stdout).unwrap()
+    };
+    let twice = |from| Manner { second_user_session: Some((from, 700)), ..Manner::default() };
+    for (name, manner) in [("all", twice(0)), ("half", twice(250_000_000))] {
+        for kernel in [true, false] {
+            let (one, two) = (ask("not", Manner::default(), kernel), ask(name, manner.clone(), kernel));
+            for part in ["slow", "fast", "causes", "extra_ns"] {
+                assert_eq!(one[part], two[part], "{name}, {kernel}: {part}");
+            }
+            let told = two["warnings"].as_array().unwrap().iter().filter_map(Value::as_str);
+            assert!(told.into_iter().any(|w| w.contains("two sessions at once")), "{:#}", two["warnings"]);
+        }
+    }
+}
+
+/// Requests that parse and index between events of their own; one in 20 indexes long. The next request may begin before one has ended.
+fn staged(seed: u64) -> World {
+    let mut m = Machine::new(2, seed);
+    let server = m.process("server");
+    for _ in 0..2 {
+        let worker = turns(move |dice, turn| {
+            let id = || vec![("id", turn as i64)];
+            let slow = dice.once_in(20);
+            vec![
+                Op::Sleep(dice.about(1_000_000)),
+                Op::Mark("app:request_begin", vec![]),
+                Op::Mark("app:parse_begin", vec![]),
+                Op::Run(dice.about(300_000)),
+                Op::Mark("app:parse_end", vec![]),
+                Op::Mark("app:index_begin", id()),
+                Op::Run(dice.about(if slow { 9_000_000 } else { 60_000 })),
+                Op::Mark("app:index_end", id()),
+                Op::Mark("app:request_end", vec![]),
+            ]
+        });
+        m.thread(server, "worker", worker);
+    }
+    m.run(600_000_000)
+}
+
+/// User space alone: the program's own pairs of events inside an execution tell where its time went.
+#[test]
+fn nested_pairs_explain_the_time_of_user_space_alone() {
+    let world = staged(3);
+    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("machines-staged");
+    let recorded = record(&world, &Manner::default(), &folder);
+    let ask = |traces: &[&std::path::PathBuf]| -> Value {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_whyslow"));
+        let out = command.args(["explain", "--json", "--task", "app:request"]).args(traces).output().unwrap();
+        assert!(out.status.success(), "{}", String::from_utf8_lossy(&out.stderr));
+        serde_json::from_slice(&out.stdout).unwrap()
+    };
+    let users: Vec<_> = recorded.traces.iter().filter(|t| !t.ends_with("kernel")).collect();
+    let alone = ask(&users);
+    let first = &alone["causes"][0];
+    let path: Vec<&str> = first["path"].as_array().unwrap().iter().filter_map(Value::as_str).collect();
+    assert!(path.contains(&"app:index") && !path.contains(&"app:parse"), "{first:#}");
+    assert_eq!(first["by"]["function"], "app:index", "{first:#}");
+    let share = first["extra_ns"].as_f64().unwrap() / alone["extra_ns"].as_f64().unwrap();
+    assert!((0.95..1.05).contains(&share), "{share}");
+    let verdict = &alone["verdict"];
+    assert_eq!((&verdict["basis"], &verdict["confident"]), (&"place".into(), &false.into()), "{verdict:#}");
+    let sentence = verdict["sentence"].as_str().unwrap();
+    assert!(sentence.starts_with("In app:index") && sentence.contains("scheduler was not recorded"), "{sentence}");
+    // With the kernel's events its stacks and calls say where; the executions are the same.
+    let both = ask(&recorded.traces.iter().collect::<Vec<_>>());
+    assert_eq!(both["slow"]["count"], alone["slow"]["count"]);
+    assert_eq!(both["causes"][0]["kind"], "cpu");
+}
+
+/// User space on a clock of its own is laid where its events ran: what is found is the same, up to the bound that is told.
+#[test]
+fn a_clock_of_user_space_alone_is_fitted() {
+    let world = sleeper(8);
+    let ask = |name: &str, ahead: Option<i64>| {
+        let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("machines-clock-{name}"));
+        explained(&record(&world, &Manner { user_clock_ahead: ahead, ..Manner::default() }, &folder))
+    };
+    let one = ask("same", None);
+    for (name, ahead) in [("ahead", 1_500_000), ("behind", -70_000_000)] {
+        let other = ask(name, Some(ahead));
+        let told = other["warnings"].as_array().unwrap().iter().filter_map(Value::as_str);
+        let told = told.into_iter().find(|w| w.contains("aligned with the kernel trace")).unwrap();
+        let words: Vec<i64> = told.split([' ', ')']).filter_map(|word| word.parse().ok()).collect();
+        let [_, offset, bound] = words[..] else { panic!("{told}") };
+        assert!(bound < 100_000 && (offset + ahead).abs() <= bound, "{name}: {told}");
+        for part in ["slow", "fast"] {
+            assert_eq!(one[part]["count"], other[part]["count"], "{name}");
+        }
+        let (first, as_before) = (&other["causes"][0], &one["causes"][0]);
+        assert_eq!((&first["kind"], &first["path"]), (&as_before["kind"], &as_before["path"]), "{name}");
+        let extra = |cause: &Value| cause["extra_ns"].as_i64().unwrap();
+        assert!((extra(first) - extra(as_before)).abs() <= 2 * bound, "{name}");
+        assert_eq!(other["verdict"]["confident"], true, "{name}: {:#}", other["verdict"]);
+    }
+}
