@@ -110,7 +110,7 @@ fn what_holds_no_events_says_so_and_what_it_holds_is_listed() {
     for command in [&["stats", "count"][..], &["anomalies"], &["dump"], &["query", "--attribute", "x"]] {
         refuses(&[command, &[&file]].concat(), 1, &["holds executions only", "of the trace"]);
     }
-    refuses(&["build", &file, "-o", "x"], 1, &["ask `whyslow build` of the trace"]);
+    refuses(&["build", &file, "-o", "x"], 1, &["run `whyslow build` on the original trace"]);
     refuses(&["explain", "--task", "app:request", &file], 2, &["holds `client:call` only", "whyslow build --task"]);
     refuses(&["explain", &file, LOCK], 1, &["not a database", "build a database"]);
     let info: serde_json::Value = serde_json::from_slice(&answer(&["info", "--json", &file])).unwrap();

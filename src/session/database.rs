@@ -80,7 +80,10 @@ impl Databases {
 
     /// One line for a question that only the events answer.
     pub fn refuse<T>(&self, question: &str) -> anyhow::Result<T> {
-        anyhow::bail!("{}: a database holds executions only: ask `whyslow {question}` of the trace", self.title())
+        anyhow::bail!(
+            "{}: a database holds executions only: run `whyslow {question}` on the original trace",
+            self.title()
+        )
     }
 
     /// The executions of a task.
