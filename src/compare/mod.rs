@@ -320,7 +320,7 @@ fn warnings(model: &Model, slow: &Group, fast: &Group, origin: GroupsOrigin) -> 
     let mut warnings = Vec::new();
     if origin == GroupsOrigin::Percentile {
         warnings.push(
-            "no natural gap was found in the durations: the slowest twentieth is held against the faster half".into(),
+            "no natural gap was found in the durations: the slowest twentieth is compared with the faster half".into(),
         );
     }
     for (name, group) in [("slow", slow), ("fast", fast)] {
@@ -341,7 +341,7 @@ fn warnings(model: &Model, slow: &Group, fast: &Group, origin: GroupsOrigin) -> 
         warnings.push(format!("{shared} executions are in both groups: they hide the difference"));
     }
     if by_duration(slow, fast) {
-        warnings.push("the groups were chosen by duration, so they differ by construction: the tests rank where the difference sits and do not prove that there is one".into());
+        warnings.push("the groups were chosen by duration, so they differ by construction: the p-values rank where the time went, they do not prove a difference".into());
     }
     warnings.extend(model.notices.sentences());
     warnings

@@ -12,6 +12,7 @@ pub(super) use crate::base::figure::{share as percent_words, time as time_words}
 pub(super) fn phrase(kind: Spent, site: &str, by: &Culprit, blames: Blame) -> String {
     let within = if site.is_empty() { String::new() } else { format!(" in {site}") };
     let ran = by.function.as_ref().map_or_else(String::new, |f| format!(", which ran {f}"));
+    let inside = by.function.as_ref().map_or_else(String::new, |f| format!(" (in {f})"));
     // The kernel's own threads are called by what they are for.
     let of_kernel = by.process.as_deref().is_none_or(kernel_thread::is_name);
     let role = by.thread.as_deref().filter(|_| of_kernel).and_then(kernel_thread::role);
@@ -22,35 +23,35 @@ pub(super) fn phrase(kind: Spent, site: &str, by: &Culprit, blames: Blame) -> St
         (Some(t), Some(p)) if !p.is_empty() => format!("thread {t} of {p}"),
         (Some(t), _) => format!("thread {t}"),
         (None, Some(p)) => p.clone(),
-        (None, None) => "nobody known".into(),
+        (None, None) => "an unknown thread".into(),
     };
     match (kind, blames) {
         (Spent::Cpu, _) if site.is_empty() => "running on the CPU".into(),
         (Spent::Cpu, _) => format!("running {site} on the CPU"),
-        (Spent::Preempted, Blame::One | Blame::Program) => format!("waiting for a CPU that {who} had{ran}"),
-        (Spent::Preempted, Blame::Several) => format!("waiting for a CPU that others had, most of all {who}{ran}"),
+        (Spent::Preempted, Blame::One | Blame::Program) => format!("waiting for a CPU while {who}{inside} ran"),
+        (Spent::Preempted, Blame::Several) => format!("waiting for a CPU while others ran, mostly {who}{inside}"),
         (Spent::Preempted, Blame::Nobody) => "waiting for a CPU".into(),
-        (Spent::Interrupted, _) => "standing still while interrupts had the CPU".into(),
+        (Spent::Interrupted, _) => "paused while interrupt handlers ran".into(),
         (Spent::Disk, Blame::Nobody) => format!("waiting for the disk{within}"),
-        (Spent::Disk, _) => format!("waiting for the disk{within} while {who} used it{ran}"),
+        (Spent::Disk, _) => format!("waiting for the disk{within} while {who}{inside} kept it busy"),
         (Spent::Network, Blame::One) => format!("waiting{within} over the network for {who}{ran}"),
         (Spent::Network, Blame::Program) => {
             let (program, thread) = (by.process.as_deref().unwrap_or("a program"), by.thread.as_deref().unwrap_or(""));
-            format!("waiting{within} over the network for {program}, most of all its thread {thread}{ran}")
+            format!("waiting{within} over the network for {program}, mostly its thread {thread}{ran}")
         }
         (Spent::Network, Blame::Several) => {
-            format!("waiting{within} over the network for others, most of all {who}{ran}")
+            format!("waiting{within} over the network for others, mostly {who}{ran}")
         }
         (Spent::Network, Blame::Nobody) => format!("waiting for the network{within}"),
         (Spent::Timer, _) => format!("sleeping{within}"),
         (Spent::Thread, Blame::One | Blame::Program) => format!("waiting{within} for {who}{ran}"),
-        (Spent::Thread, Blame::Several) => format!("waiting{within} for other threads, most of all {who}{ran}"),
-        (Spent::Thread, Blame::Nobody) => format!("waiting{within} for a thread that is not known"),
+        (Spent::Thread, Blame::Several) => format!("waiting{within} for other threads, mostly {who}{ran}"),
+        (Spent::Thread, Blame::Nobody) => format!("waiting{within} for an unknown thread"),
         (Spent::Device, _) => format!("waiting for a device{within}"),
         (Spent::Ipi, _) => format!("waiting{within} for another CPU"),
-        (Spent::User, _) => format!("waiting for a person{within}"),
-        (Spent::UnknownWait, _) => format!("waiting{within} for something that the trace does not show"),
-        (Spent::UnknownState, _) => format!("running or waiting{within}, the trace does not show which"),
+        (Spent::User, _) => format!("waiting for user input{within}"),
+        (Spent::UnknownWait, _) => format!("waiting{within} for something that the recording does not show"),
+        (Spent::UnknownState, _) => format!("running or waiting{within} (the recording cannot tell)"),
     }
 }
 
@@ -86,14 +87,14 @@ impl Whole {
         self.fast == 0
     }
 
-    /// ` (82 %)`; nothing where a share says nothing.
+    /// ` (82%)`; nothing where a share says nothing.
     pub fn share(&self, share: f64) -> String {
         let least = if self.is_profile() { self.slow } else { self.slow.min(self.fast) };
         if self.ns > 0 && least >= FEWEST { format!(" ({})", percent_words(share)) } else { String::new() }
     }
 }
 
-/// `12.3 ms of 14.9 ms extra (82 %), in 95 of 108 slow executions`; of what slow ones do less, how much less.
+/// `12.3 ms of 14.9 ms extra (82%), in 95 of 108 slow executions`; of what slow ones do less, how much less.
 pub(super) fn figures(cause: &Cause, whole: &Whole) -> String {
     if cause.extra_ns < 0 {
         return format!("{} less in the slow executions", time_words(-(cause.extra_ns as f64)));
@@ -123,10 +124,10 @@ pub(super) fn unsaid(kind: Spent, reason: Option<&str>) -> String {
         }
         Some("events lost" | "switches missing") => ("events are missing there", "record with larger buffers"),
         Some("other processes left out") => {
-            ("only some processes were recorded, and others had the CPU", "record all: perf record -a, no lttng track")
+            ("only some processes were recorded, and others were running", "record all: perf record -a, no lttng track")
         }
         Some("idle CPU") => {
-            ("who woke it is not in the recording", "record sched_waking and the events of interrupts and timers")
+            ("its waker was not recorded", "record sched_waking and the events of interrupts and timers")
         }
         Some("recording ended") => ("the recording ended before", "record for longer"),
         Some(other) => (other, ""),
