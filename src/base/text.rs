@@ -22,7 +22,10 @@ pub fn with_copy<R>(bytes: &[u8], take: impl FnOnce(&str) -> R) -> R {
     match short.get_mut(..bytes.len()) {
         Some(copy) => {
             copy.copy_from_slice(bytes);
-            take(&String::from_utf8_lossy(copy))
+            match std::str::from_utf8(copy) {
+                Ok(text) => take(text),
+                Err(_) => take(&String::from_utf8_lossy(copy)),
+            }
         }
         None => take(&copied(bytes)),
     }

@@ -42,13 +42,22 @@ impl Machine {
                 _ => labelled(EdgeKind::Device, None),
             },
             Context::Irq(_) => {
-                let handler = name.map_or("", |name| self.out.names.get(name));
-                match self.handlers.label(handler) {
-                    EdgeKind::Network => labelled(EdgeKind::Network, sender),
-                    kind => labelled(kind, None),
-                }
+                let kind = self.handler_kind(name);
+                labelled(kind, sender.filter(|_| kind == EdgeKind::Network))
             }
         }
+    }
+
+    /// The label of a wait that ends in a handler: the tables are asked once for each name.
+    fn handler_kind(&mut self, name: Option<NameId>) -> EdgeKind {
+        let Some(name) = name else { return self.handlers.label("") };
+        if let Some(Some(kind)) = self.handler_kinds.get(name.index()) {
+            return *kind;
+        }
+        let kind = self.handlers.label(self.out.names.get(name));
+        self.handler_kinds.resize(self.handler_kinds.len().max(name.index() + 1), None);
+        self.handler_kinds[name.index()] = Some(kind);
+        kind
     }
 
     /// A wait of `woken` was ended at `t` by a packet: where its sender is not known, it may turn up, with several hosts.

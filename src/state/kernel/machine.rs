@@ -26,7 +26,7 @@ use crate::base::time::{Ns, Span};
 use crate::event::batch::Batch;
 use crate::event::kind::TextId;
 use crate::event::stack::RawStackId;
-use crate::state::recording::{Host, HostId, Quality, RawStacks, Recording, ThreadId};
+use crate::state::recording::{EdgeKind, Host, HostId, Quality, RawStacks, Recording, ThreadId};
 use foldhash::HashMap;
 use smallvec::SmallVec;
 use std::collections::BTreeSet;
@@ -52,6 +52,8 @@ pub struct Machine {
     /// By host: its kernel was traced.
     pub(super) kernel_traced: Vec<bool>,
     pub(super) handlers: Handlers,
+    /// By name of a handler: its label, once it was asked for.
+    pub(super) handler_kinds: Vec<Option<EdgeKind>>,
     pub(super) out: Recording,
     pub(super) lives: Vec<Life>,
     pub(super) by_tid: HashMap<(HostId, i32), ThreadId>,
@@ -132,6 +134,7 @@ impl Machine {
             kernel_traced: hosts.map(|host| origins.iter().any(|o| o.kernel && o.host == host)).collect(),
             origins,
             handlers,
+            handler_kinds: Vec::new(),
             cpu_of: vec![Vec::new(); out.hosts.len()],
             out,
             lives: Vec::new(),
