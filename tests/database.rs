@@ -108,7 +108,7 @@ fn what_holds_no_events_says_so_and_what_it_holds_is_listed() {
     let folder = folder();
     let file = built(folder.path(), LOCK, &["--task", "client:call"]);
     for command in [&["stats", "count"][..], &["anomalies"], &["dump"], &["query", "--attribute", "x"]] {
-        refuses(&[command, &[&file]].concat(), 1, &["holds executions only", "of the trace"]);
+        refuses(&[command, &[&file]].concat(), 1, &["holds executions only", "on the original trace"]);
     }
     refuses(&["build", &file, "-o", "x"], 1, &["run `whyslow build` on the original trace"]);
     refuses(&["explain", "--task", "app:request", &file], 2, &["holds `client:call` only", "whyslow build --task"]);
