@@ -304,6 +304,12 @@ fn options_take_time_and_memory_in_proportion() {
         let words = |n: usize| {
             let mut words = vec!["explain"];
             (0..n).for_each(|_| words.extend([option, value]));
+            // The other group, where one is given.
+            match option {
+                "--slow" => words.extend(["--fast", "duration<=p50"]),
+                "--fast" => words.extend(["--slow", "duration>=p95"]),
+                _ => {}
+            }
             words
         };
         let sizes = [words(500), words(2_000)].map(|words| cost(&words, &recorded));
