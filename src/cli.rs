@@ -47,8 +47,8 @@ pub enum Parsed {
 pub fn parse(words: impl IntoIterator<Item = OsString>) -> Parsed {
     match CommandLine::try_parse_from(command_first(words.into_iter().collect())) {
         Ok(line) => {
-            let mut command = line.command.unwrap_or(Command::Interface(line.interface));
-            match misspelt(&command).or_else(|| command.settle().err().map(|e| e.to_string())) {
+            let command = line.command.unwrap_or(Command::Interface(line.interface));
+            match misspelt(&command).or_else(|| command.check().err().map(|e| e.to_string())) {
                 Some(wrong) => Parsed::Wrong(wrong),
                 None => Parsed::Run(Box::new(command)),
             }
@@ -60,6 +60,9 @@ pub fn parse(words: impl IntoIterator<Item = OsString>) -> Parsed {
 
 /// Move the command in front of options that were typed before it.
 fn command_first(mut words: Vec<OsString>) -> Vec<OsString> {
+    if words.get(1).is_none_or(|word| !word.as_encoded_bytes().starts_with(b"-")) {
+        return words;
+    }
     let definition = CommandLine::command();
     let takes_value = |word: &str| {
         let all = definition.get_subcommands().chain([&definition]).flat_map(clap::Command::get_arguments);

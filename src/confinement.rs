@@ -5,6 +5,7 @@
 //! `-o`; the temporary folder if a recording has to be unpacked; in the interface also the current folder and that of its state.
 
 use crate::base::sandbox::Rules;
+use crate::input::{self, Argument};
 use crate::options::{Groups, Input, Symbols};
 use etcetera::BaseStrategy;
 use std::ffi::OsStr;
@@ -36,9 +37,9 @@ impl<'a> Files<'a> {
 const NO_PROGRAMS: [&str; 9] = ["boot", "dev", "etc", "home", "proc", "root", "run", "sys", "var"];
 
 /// What a command needs.
-pub fn rules(input: &Input, files: &Files<'_>) -> Rules {
+pub fn rules(input: &Input, traces: &[Argument], files: &Files<'_>) -> Rules {
     let mut rules = Rules::default();
-    rules.read.extend(input.traces.iter().map(|a| root(&a.path)));
+    rules.read.extend(traces.iter().map(|a| root(&a.path)));
     rules.read.extend(input.tasks.iter().chain(&input.handlers).cloned());
     rules.read.extend(files.functions.map(Path::to_owned));
     let strategy = etcetera::choose_base_strategy().ok();
@@ -53,7 +54,7 @@ pub fn rules(input: &Input, files: &Files<'_>) -> Rules {
             rules.known.extend(programs());
         }
     }
-    if input.traces.iter().any(|a| crate::input::unpacks(&a.path)) {
+    if traces.iter().any(|a| input::unpacks(&a.path)) {
         rules.write.push(std::env::temp_dir());
     }
     rules.write.extend(files.output.map(folder));

@@ -75,9 +75,6 @@ pub struct Groups {
     /// Compare with OLD, the fast side: a trace, a database, or the label of one of the traces
     #[arg(long, value_name = "OLD")]
     pub baseline: Option<OsString>,
-    /// The traces have two labels and nothing else says which group is which.
-    #[arg(skip)]
-    pub by_trace: bool,
     /// New names of functions, to compare versions: a TOML file of lines `"old" = "new"`
     #[arg(long, value_name = "FILE")]
     pub functions: Option<PathBuf>,
@@ -87,34 +84,41 @@ pub struct Groups {
 }
 
 impl Groups {
+    /// The traces of `input`, and the baseline where it is another one.
+    pub fn traces(&self, input: &Input) -> Vec<Argument> {
+        input.traces.iter().cloned().chain(self.baseline(input).and_then(|(_, trace)| trace)).collect()
+    }
+
     /// The filters of both groups.
-    pub fn request(&self) -> compare::Request {
+    pub fn request(&self, input: &Input) -> compare::Request {
         let all = |groups: &[Filters]| groups.iter().flat_map(|filters| filters.0.clone()).collect();
+        let (mut slow, mut fast): (Vec<Filter>, Vec<Filter>) = (all(&self.slow), all(&self.fast));
+        if let Some((label, _)) = self.baseline(input) {
+            slow.push(Filter::named(Metric::Trace, Op::NotEqual, &label));
+            fast.push(Filter::named(Metric::Trace, Op::Equal, &label));
+        }
         let within = self.kind.iter().map(|kind| Filter::named(Metric::Type, Op::Equal, kind)).collect();
-        compare::Request { slow: all(&self.slow), fast: all(&self.fast), within, by_trace: self.by_trace }
+        let by_trace = slow.is_empty() && fast.is_empty() && has_two_labels(input);
+        compare::Request { slow, fast, within, by_trace }
     }
 
-    /// True where the user said what is compared with what.
-    pub fn are_given(&self) -> bool {
-        !self.slow.is_empty() || !self.fast.is_empty() || self.by_trace
+    /// The label of the baseline, and its trace where that is not among those of `input`.
+    fn baseline(&self, input: &Input) -> Option<(String, Option<Argument>)> {
+        let old = self.baseline.as_deref()?;
+        let known = input.traces.iter().filter_map(|trace| trace.label.as_deref()).find(|label| old == *label);
+        if let Some(label) = known {
+            return Some((label.to_owned(), None));
+        }
+        let Argument { label, path } = Argument::parse(old);
+        let label = label.unwrap_or_else(|| BASELINE.to_owned());
+        Some((label.clone(), Some(Argument { label: Some(label), path })))
     }
+}
 
-    /// Turn `--baseline` into a trace and filters, and find out whether two labels are to be compared.
-    pub fn resolve(&mut self, input: &mut Input) {
-        let labels: BTreeSet<&str> = input.traces.iter().filter_map(|t| t.label.as_deref()).collect();
-        self.by_trace = labels.len() == 2 && input.traces.iter().all(|t| t.label.is_some()) && !self.are_given();
-        let Some(old) = self.baseline.take() else { return };
-        let known = old.to_str().filter(|label| labels.contains(label)).map(str::to_owned);
-        let label = known.unwrap_or_else(|| {
-            let Argument { label, path } = Argument::parse(&old);
-            let label = label.unwrap_or_else(|| BASELINE.to_owned());
-            input.traces.push(Argument { label: Some(label.clone()), path });
-            label
-        });
-        self.by_trace = false;
-        self.slow.push(Filters(vec![Filter::named(Metric::Trace, Op::NotEqual, &label)]));
-        self.fast.push(Filters(vec![Filter::named(Metric::Trace, Op::Equal, &label)]));
-    }
+/// True where every trace has a label and there are two of these.
+fn has_two_labels(input: &Input) -> bool {
+    let labels: Option<BTreeSet<&str>> = input.traces.iter().map(|trace| trace.label.as_deref()).collect();
+    labels.is_some_and(|labels| labels.len() == 2)
 }
 
 /// Where functions get their names.

@@ -8,8 +8,8 @@ mod simulator;
 use serde_json::Value;
 use simulator::ctf_writer;
 use simulator::plants::{Generated, Plant, machine, sleeper, words};
-use simulator::recorder::{BASE, Dialect, Events, IMAGE, Manner, Missing, Recorded, record};
-use simulator::{Machine, Op, World, turns};
+use simulator::recorder::{BASE, Dialect, Events, IMAGE, Manner, Missing, record};
+use simulator::{Machine, Op, World, explained, turns};
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::process::Command;
@@ -25,15 +25,6 @@ fn one_seed_makes_one_machine_and_its_schedule_accounts_for_all_time() {
         let length = (execution.to - execution.from) as f64;
         assert!((sum - length).abs() < 1.0, "{sum} of {length}");
     }
-}
-
-/// The answer on the requests of a recorded machine.
-fn explained(recorded: &Recorded) -> Value {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_whyslow"));
-    command.args(["explain", "--json", "--task", "app:request", "--symbols"]).arg(&recorded.symbols);
-    let out = command.args(&recorded.traces).output().unwrap();
-    assert!(out.status.success(), "{}", String::from_utf8_lossy(&out.stderr));
-    serde_json::from_slice(&out.stdout).unwrap()
 }
 
 #[test]

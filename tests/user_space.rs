@@ -6,19 +6,10 @@ mod simulator;
 
 use serde_json::Value;
 use simulator::plants::sleeper;
-use simulator::recorder::{Manner, Recorded, record};
-use simulator::{Machine, Op, World, turns};
+use simulator::recorder::{Manner, record};
+use simulator::{Machine, Op, World, explained, turns};
 use std::path::Path;
 use std::process::Command;
-
-/// The answer on the requests of a recorded machine.
-fn explained(recorded: &Recorded) -> Value {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_whyslow"));
-    command.args(["explain", "--json", "--task", "app:request", "--symbols"]).arg(&recorded.symbols);
-    let out = command.args(&recorded.traces).output().unwrap();
-    assert!(out.status.success(), "{}", String::from_utf8_lossy(&out.stderr));
-    serde_json::from_slice(&out.stdout).unwrap()
-}
 
 /// Two sessions at once deliver each event of user space twice, on whoever's clock: the executions are the same.
 #[test]

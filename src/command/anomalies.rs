@@ -49,7 +49,7 @@ impl Question for Anomalies {
     fn run(&self, mut session: Session, console: &mut Console<'_>) -> anyhow::Result<Outcome> {
         let limit = if self.robust { Limit::Robust } else { Limit::Quotient };
         let settings = Settings { q: self.q, s: self.s, limit };
-        let places = places(&self.input, &self.symbols);
+        let places = places(&self.input.traces, &self.symbols);
         let mining = console.with_progress(|work| session.mine(self.task.as_deref(), &places, work))?;
         console.stage("mine");
         console.time("detection", mining.mined.detection);

@@ -42,7 +42,7 @@ impl Question for Build {
             return Err(Wrong(format!("--output {}: {why}", self.output.display())).into());
         }
         let tasks: Vec<&str> = self.task.iter().map(String::as_str).collect();
-        let places = places(&self.input, &self.symbols);
+        let places = places(&self.input.traces, &self.symbols);
         let writer = console.with_progress(|work| match session {
             Session::Traces(mut traces) => traces.build(&tasks, &places, work),
             Session::Run(run) => run.build(&tasks, work),

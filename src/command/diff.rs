@@ -3,8 +3,9 @@
 use super::console::Console;
 use super::{Outcome, Question, compared};
 use crate::confinement::Files;
+use crate::input::Argument;
 use crate::options::{ExecutionPair, Groups, Input};
-use crate::session::{self, Session, Wrong};
+use crate::session::{self, Session};
 use crate::view::{json, text};
 use clap::Args;
 
@@ -34,9 +35,8 @@ impl Question for Diff {
         Files::of_groups(&self.groups)
     }
 
-    fn settle(&mut self) -> Result<(), Wrong> {
-        self.groups.resolve(&mut self.input);
-        Ok(())
+    fn traces(&self) -> Vec<Argument> {
+        self.groups.traces(&self.input)
     }
 
     fn run(&self, session: Session, console: &mut Console<'_>) -> anyhow::Result<Outcome> {

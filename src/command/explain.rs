@@ -5,6 +5,7 @@ use super::interface::Interface;
 use super::{Outcome, Question, compared};
 use crate::compare::condition::FailIf;
 use crate::confinement::Files;
+use crate::input::Argument;
 use crate::options::{Groups, Input};
 use crate::session::{Session, Wrong};
 use crate::view::stderr::say;
@@ -45,9 +46,13 @@ impl Question for Explain {
         Files::of_groups(&self.groups)
     }
 
-    fn settle(&mut self) -> Result<(), Wrong> {
-        self.groups.resolve(&mut self.input);
-        if self.fail_if.is_some() && !self.groups.are_given() {
+    fn traces(&self) -> Vec<Argument> {
+        self.groups.traces(&self.input)
+    }
+
+    fn check(&self) -> Result<(), Wrong> {
+        let request = self.groups.request(&self.input);
+        if self.fail_if.is_some() && request.slow.is_empty() && request.fast.is_empty() && !request.by_trace {
             let why = "the groups that are proposed always differ";
             return Err(Wrong(format!(
                 "--fail-if needs groups, because {why}: add --baseline OLD, or --slow and --fast"

@@ -54,7 +54,7 @@ impl Question for Info {
 
 impl Info {
     fn of_traces(&self, mut traces: Traces, console: &mut Console<'_>) -> anyhow::Result<Notices> {
-        let places = places(&self.input, &RECORDED_PATHS);
+        let places = places(&self.input.traces, &RECORDED_PATHS);
         let (survey, functions, notices) = if self.full {
             let survey = console.with_progress(|work| traces.survey(self.input.check, &places, work));
             let (survey, functions, notices) = survey?;

@@ -8,6 +8,7 @@ use crate::base::notice::Notices;
 use crate::base::work::Work;
 use crate::compare::{self, Comparison};
 use crate::confinement::Files;
+use crate::input::Argument;
 use crate::model::Model;
 use crate::model::join::Renamed;
 use crate::model::mining::Mining;
@@ -49,9 +50,8 @@ impl Question for Interface {
         true
     }
 
-    fn settle(&mut self) -> Result<(), Wrong> {
-        self.groups.resolve(&mut self.input);
-        Ok(())
+    fn traces(&self) -> Vec<Argument> {
+        self.groups.traces(&self.input)
     }
 
     fn run(&self, session: Session, console: &mut Console<'_>) -> anyhow::Result<Outcome> {
@@ -70,14 +70,14 @@ impl Question for Interface {
         let backend = Box::new(Analyst {
             session,
             task: self.groups.task.clone(),
-            places: places(&self.input, &self.groups.symbols),
+            places: places(&self.traces(), &self.groups.symbols),
             renamed,
             memory: console.work.memory,
             notices: Arc::clone(&notices),
         });
         tui::run(Setup {
             title,
-            request: self.groups.request(),
+            request: self.groups.request(&self.input),
             first,
             looks,
             threads: console.work.threads,

@@ -25,6 +25,7 @@ use crate::base::sandbox::{self, Rules};
 use crate::base::work::Work;
 use crate::compare::Comparison;
 use crate::confinement::{self, Files};
+use crate::input::Argument;
 use crate::model::Model;
 use crate::model::execution::ExecutionId;
 use crate::options::{Groups, Input, Symbols};
@@ -91,8 +92,13 @@ trait Question: Sync {
         Files::default()
     }
 
-    /// Settle options that depend on each other; an error is a wrong command line.
-    fn settle(&mut self) -> Result<(), Wrong> {
+    /// The traces to open.
+    fn traces(&self) -> Vec<Argument> {
+        self.input().traces.clone()
+    }
+
+    /// Whether the options fit each other; the error is a wrong command line.
+    fn check(&self) -> Result<(), Wrong> {
         Ok(())
     }
 
@@ -132,25 +138,14 @@ impl Command {
         })
     }
 
-    /// Settle options that depend on each other.
-    pub fn settle(&mut self) -> Result<(), Wrong> {
-        match self {
-            Command::Explain(options) => options.settle(),
-            Command::Diff(options) => options.settle(),
-            Command::Anomalies(options) => options.settle(),
-            Command::Stats(options) => options.settle(),
-            Command::Query(options) => options.settle(),
-            Command::Info(options) => options.settle(),
-            Command::Build(options) => options.settle(),
-            Command::Dump(options) => options.settle(),
-            Command::Interface(options) => options.settle(),
-            Command::Record(_) => Ok(()),
-        }
+    /// Whether its options fit each other.
+    pub fn check(&self) -> Result<(), Wrong> {
+        self.question().map_or(Ok(()), Question::check)
     }
 
     /// The files that it may use; `None` for `record`, which needs every right.
     pub fn rules(&self) -> Option<Rules> {
-        self.question().map(|question| confinement::rules(question.input(), &question.files()))
+        self.question().map(|question| confinement::rules(question.input(), &question.traces(), &question.files()))
     }
 }
 
@@ -204,8 +199,8 @@ fn open(question: &dyn Question, console: &mut Console<'_>) -> anyhow::Result<Se
     let input = question.input();
     let options = OpenOptions { chunk: input.chunk, tasks: input.tasks.clone(), handlers: input.handlers.clone() };
     let session = console.with_progress(|work| match question.depth() {
-        Depth::Outline => Session::outline(&input.traces, &options, work),
-        Depth::Events => Session::open(&input.traces, &options, work),
+        Depth::Outline => Session::outline(&question.traces(), &options, work),
+        Depth::Events => Session::open(&question.traces(), &options, work),
     });
     console.stage("open");
     session
@@ -217,7 +212,7 @@ fn confine(question: &dyn Question) {
     if input.no_sandbox {
         return;
     }
-    let confined = sandbox::confine(&confinement::rules(input, &question.files()));
+    let confined = sandbox::confine(&confinement::rules(input, &question.traces(), &question.files()));
     if let Err(why) = confined
         && (question.is_interface() || input.timings)
     {
@@ -236,12 +231,12 @@ fn workers(asked: usize) -> usize {
 }
 
 /// Where functions get their names: from the options, and from beside the traces.
-fn places(input: &Input, symbols: &Symbols) -> Places {
+fn places(traces: &[Argument], symbols: &Symbols) -> Places {
     Places {
         folders: symbols.folders.clone(),
         kernel: symbols.kernel.clone(),
         recorded: Vec::new(),
-        beside: input.traces.iter().map(|a| a.path.clone()).collect(),
+        beside: traces.iter().map(|a| a.path.clone()).collect(),
     }
 }
 
@@ -260,14 +255,15 @@ fn compared(
 ) -> anyhow::Result<(Model, Comparison)> {
     let renamed = session::renamed(groups.functions.as_deref())?;
     let model = console.with_progress(|work| {
-        let model = session.model(groups.task.as_deref(), &places(input, &groups.symbols), moments, work)?;
+        let model =
+            session.model(groups.task.as_deref(), &places(&groups.traces(input), &groups.symbols), moments, work)?;
         session::rename(model, &renamed, work)
     })?;
     console.stage("analyse");
     if input.check {
         sound(crate::model::build::check(&model, 1).pop())?;
     }
-    let comparison = console.with_progress(|work| session::compare(&model, &groups.request(), work))?;
+    let comparison = console.with_progress(|work| session::compare(&model, &groups.request(input), work))?;
     console.stage("compare");
     Ok((model, comparison))
 }

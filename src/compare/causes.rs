@@ -8,8 +8,9 @@
 
 use super::partition::{Blamed, Ground, Part, drawn_path, is_below, is_servant, main_threads, origins, partition};
 use super::tree::{Built, Groups, Pair};
-use super::words::{Blame, Whole, figures, phrase, sentence_case, time_words};
+use super::words::{Blame, Whole, figures, phrase, sentence_case};
 use super::{Cause, Culprit};
+use crate::base::figure;
 use crate::base::names::{NameId, fold_digits};
 use crate::base::statistics::divide_rounded;
 use crate::base::work::Cancelled;
@@ -124,7 +125,7 @@ fn remainder(extra_ns: i64, whole_ns: i64, folded: usize) -> Cause {
         path: Vec::new(),
         context: None,
         by: Culprit::default(),
-        sentence: format!("{what}: {}.", time_words(extra_ns as f64)),
+        sentence: format!("{what}: {}.", figure::time(extra_ns as f64)),
     }
 }
 

@@ -6,7 +6,7 @@
 //! (`--slow trace=new --fast trace=old`).
 
 use super::Comparison;
-use super::words::{percent_words, time_words};
+use crate::base::figure;
 use crate::base::quantity;
 use crate::base::statistics::{Random, nearest_rank};
 use crate::model::Model;
@@ -104,9 +104,9 @@ impl FailIf {
         if !exceeds || !self.is_significant(&slow, &fast, more) {
             return None;
         }
-        let (slow, fast) = (time_words(of_slow), time_words(of_fast));
-        let share = if of_fast > 0.0 { format!(" (+{})", percent_words(more / of_fast)) } else { String::new() };
-        Some(format!("{self} holds: {slow} against {fast}, {} more{share}", time_words(more)))
+        let (slow, fast) = (figure::time(of_slow), figure::time(of_fast));
+        let share = if of_fast > 0.0 { format!(" (+{})", figure::share(more / of_fast)) } else { String::new() };
+        Some(format!("{self} holds: {slow} against {fast}, {} more{share}", figure::time(more)))
     }
 
     fn measure(&self, durations: &[i64]) -> Option<f64> {

@@ -6,7 +6,7 @@
 //! with its value (a standardisation; leaving oneself out makes values that occur once explain nothing). Cost
 //! O(N log N) per dimension.
 
-use super::filter::values;
+use super::members::values;
 use super::tree::Groups;
 use super::{Dimension, Group};
 use crate::base::names::{NameId, fold_digits};
@@ -164,7 +164,7 @@ fn separating_number(groups: &Groups<'_>, metric: &Metric) -> Option<Separating>
 
 /// Cut values into classes of about equal size; equal values stay together.
 fn cuts(values: &[i64]) -> Vec<i64> {
-    let sorted = super::filter::sorted_present(values);
+    let sorted = super::members::sorted_present(values);
     let class = |v: i64| (sorted.partition_point(|s| *s < v) * CUTS / sorted.len().max(1)) as i64;
     values.iter().map(|v| if *v == ABSENT { ABSENT } else { class(*v) }).collect()
 }

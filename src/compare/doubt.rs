@@ -7,8 +7,8 @@
 
 use super::chance::{control, flips};
 use super::verdict::Evidence;
-use super::words::time_words;
 use super::{Cause, by_duration, interrupts, tail, windows};
+use crate::base::figure;
 use crate::model::context::{ContextId, Spent};
 use crate::model::execution::ExecutionId;
 use crate::model::facts::Quality;
@@ -82,7 +82,7 @@ fn off(e: &Evidence<'_>, cause: &Cause) -> Option<String> {
     (error > 0 && lead(e, cause).unsigned_abs() <= error.saturating_mul(2)).then(|| {
         let told = match i64::try_from(error) {
             Ok(i64::MAX) | Err(_) => "is on no known place of the kernel's".to_owned(),
-            Ok(error) => format!("may be off the kernel's by {}", time_words(error as f64)),
+            Ok(error) => format!("may be off the kernel's by {}", figure::time(error as f64)),
         };
         format!("the clock of the user-space events {told}, and so may the bounds of the executions")
     })
@@ -129,7 +129,7 @@ fn group_mean(e: &Evidence<'_>, metric: &Metric, members: &[ExecutionId]) -> f64
 fn paused(e: &Evidence<'_>, cause: &Cause) -> Option<String> {
     let paused = group_mean(e, &Metric::Paused, &e.slow.members) - fast_mean(e, &Metric::Paused);
     (paused * 2.0 > cause.extra_ns as f64).then(|| {
-        let (paused, whole) = (time_words(paused), time_words(e.extra_ns as f64));
+        let (paused, whole) = (figure::time(paused), figure::time(e.extra_ns as f64));
         format!("for {paused} of the {whole} extra all threads of the machine stood still at once: it was paused, or its CPUs were taken away")
     })
 }
@@ -154,12 +154,12 @@ fn unbelieved(e: &Evidence<'_>, cause: &Cause) -> Option<String> {
     let wrong = (e.slow.mean_ns as f64 - unknown) * contradictions as f64 / switches.max(1) as f64;
     let lead = lead(e, cause) as f64;
     (unknown + wrong >= lead).then(|| {
-        let (mean, lead) = (time_words(e.slow.mean_ns as f64), time_words(lead));
+        let (mean, lead) = (figure::time(e.slow.mean_ns as f64), figure::time(lead));
         let what = match wrong > unknown {
             true => format!("at {contradictions} of {switches} switches the recording contradicts itself on who ran"),
             false => format!(
                 "of {} of a slow execution's {mean} nobody knows whether the thread ran or what it waited for",
-                time_words(unknown)
+                figure::time(unknown)
             ),
         };
         format!("{what}, and the largest difference leads by {lead} only")

@@ -2,18 +2,13 @@
 //!
 //! In comes a line of text, out goes a [`Filter`] whose `Display` gives back what one would type; numbers are
 //! parsed and printed as integers, so a printed filter selects exactly the executions it was printed for.
-//! [`members`] evaluates a list of filters over a model, O(N) each (O(N log N) with a percentile). Errors are one
-//! line: the thing, the place, the remedy.
+//! [`members`](super::members) evaluates filters over a model. Errors are one line: the thing, the place, the remedy.
 
-use crate::base::names::NameId;
 use crate::base::op::Op;
 use crate::base::quantity;
 use crate::base::spelling;
 use crate::base::statistics::nearest_rank;
-use crate::model::Model;
-use crate::model::execution::ExecutionId;
 use crate::model::metric::{ABSENT, Metric, Unit};
-use std::borrow::Cow;
 use std::fmt;
 use std::str::FromStr;
 
@@ -264,94 +259,9 @@ impl Filter {
     }
 }
 
-/// The values of a metric by execution; durations, starts and traces are there without a column.
-pub fn values<'m>(model: &'m Model, metric: &Metric) -> Option<Cow<'m, [i64]>> {
-    let e = &model.executions;
-    if let Some(column) = e.column(metric) {
-        return Some(Cow::Borrowed(&column.values));
-    }
-    match metric {
-        Metric::Duration => Some((0..e.len()).map(|i| e.duration(i)).collect()),
-        Metric::Start => Some(e.start.iter().map(|s| s.saturating_sub(model.origin)).collect()),
-        _ => None,
-    }
-}
-
-/// The present values of a metric, ascending.
-pub fn sorted_present(values: &[i64]) -> Vec<i64> {
-    let mut sorted: Vec<i64> = values.iter().copied().filter(|v| *v != ABSENT).collect();
-    sorted.sort_unstable();
-    sorted
-}
-
-/// The executions that pass all filters, ascending; `others` are the filters of the other group, for `group!=`. The error is
-/// one line for people.
-pub fn members(model: &Model, filters: &[Filter], others: &[Filter]) -> Result<Vec<ExecutionId>, String> {
-    let mut passes = vec![true; model.executions.len()];
-    for filter in filters {
-        if filter.metric == Metric::Group {
-            if others.iter().any(|other| other.metric == Metric::Group) {
-                return Err(format!(
-                    "filter `{filter}`: each group leaves the other: write a condition for one of them"
-                ));
-            }
-            members(model, others, &[])?.iter().for_each(|e| passes[e.index()] = false);
-            continue;
-        }
-        let values = values(model, &filter.metric).ok_or_else(|| {
-            let names: Vec<String> = model.executions.columns.iter().map(|c| c.metric.name()).collect();
-            let remedy = spelling::suggest(&filter.metric.name(), &names);
-            format!("filter `{filter}`: these executions have no {}: {remedy}", filter.metric.name())
-        })?;
-        let range = match &filter.test {
-            Test::Compare(_, Operand::Name(name)) => {
-                model.names.find(name).map(|NameId(id)| (i64::from(id), i64::from(id) + 1))
-            }
-            Test::Compare(Op::NotEqual, value) => {
-                let equal = Filter { metric: filter.metric.clone(), test: Test::Compare(Op::Equal, value.clone()) };
-                equal.range(&sorted_present(&values))
-            }
-            _ => filter.range(&sorted_present(&values)),
-        };
-        let inside = !matches!(filter.test, Test::Compare(Op::NotEqual, _));
-        for (pass, v) in passes.iter_mut().zip(values.iter()) {
-            *pass &= *v != ABSENT && range.is_some_and(|(from, to)| from <= *v && *v < to) == inside;
-        }
-    }
-    Ok(passes.iter().enumerate().filter(|(_, p)| **p).map(|(i, _)| ExecutionId::at(i)).collect())
-}
-
-/// Why no execution passes: the first filter that nothing passes alone, and the values that there are.
-pub fn why_empty(model: &Model, filters: &[Filter], others: &[Filter]) -> String {
-    let none = |f: &&Filter| members(model, std::slice::from_ref(*f), others).is_ok_and(|m| m.is_empty());
-    let alone = filters.iter().find(none);
-    let Some(filter) = alone else {
-        let all: Vec<String> = filters.iter().map(|f| format!("`{f}`")).collect();
-        return format!("no execution passes {} together: drop one of them", all.join(" and "));
-    };
-    if filter.metric == Metric::Group {
-        return format!("no execution passes `{filter}`: the other group has them all");
-    }
-    let present = values(model, &filter.metric).map(|v| sorted_present(&v)).unwrap_or_default();
-    let range = match (filter.metric.unit(), present.first(), present.last()) {
-        (_, None, _) | (_, _, None) => "no execution has a value".to_string(),
-        (Unit::Name, ..) => {
-            let mut ids = present.clone();
-            ids.dedup();
-            let names: Vec<&str> = ids.iter().take(12).map(|id| model.names.get(NameId(*id as u32))).collect();
-            format!("there is {}", names.join(", "))
-        }
-        (unit, Some(least), Some(most)) => {
-            format!("it goes from {} to {}", unit.exact(*least), unit.exact(*most))
-        }
-    };
-    format!("no execution passes `{filter}`: {range}")
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::model::metric::Column;
 
     fn parse(text: &str) -> Filter {
         text.parse().unwrap_or_else(|e| panic!("{text}: {e}"))
@@ -421,42 +331,6 @@ mod tests {
         }
     }
 
-    fn model() -> Model {
-        let mut model = Model::default();
-        let append = i64::from(model.names.intern("append").0);
-        let lookup = i64::from(model.names.intern("lookup").0);
-        let e = &mut model.executions;
-        for d in [10, 20, 30, 40] {
-            e.start.push(1000 + d);
-            e.end.push(1000 + 2 * d);
-        }
-        e.columns.push(Column { metric: Metric::Type, values: vec![append, lookup, append, lookup] });
-        e.columns.push(Column { metric: Metric::Field("n".into()), values: vec![ABSENT, 7, 8, 9] });
-        model.origin = 1000;
-        model
-    }
-
-    fn passing(model: &Model, filters: &[&str]) -> Vec<u32> {
-        let filters: Vec<Filter> = filters.iter().map(|t| parse(t)).collect();
-        members(model, &filters, &[]).unwrap().into_iter().map(|ExecutionId(i)| i).collect()
-    }
-
-    #[test]
-    fn every_operator_selects() {
-        let m = model();
-        assert_eq!(passing(&m, &["duration>20ns"]), [2, 3]);
-        assert_eq!(passing(&m, &["duration>=20ns", "duration<40ns"]), [1, 2]);
-        assert_eq!(passing(&m, &["duration<=p50"]), [0, 1]);
-        assert_eq!(passing(&m, &["duration in 20ns..40ns"]), [1, 2]);
-        assert_eq!(passing(&m, &["start=40ns"]), [3]);
-        assert_eq!(passing(&m, &["duration!=20ns"]), [0, 2, 3]);
-        assert_eq!(passing(&m, &["type=append", "duration!=p1"]), [2]);
-        assert_eq!(passing(&m, &["type!=append"]), [1, 3]);
-        assert_eq!(passing(&m, &["type=nobody"]), [0_u32; 0]);
-        assert_eq!(passing(&m, &["field.n!=8"]), [1, 3], "an absent value passes nothing");
-        assert_eq!(passing(&m, &["field.n<100"]), [1, 2, 3]);
-    }
-
     #[test]
     fn filters_hold_several_conditions() {
         let parse_all = |text: &str| text.parse::<Filters>().map(|all| all.0);
@@ -469,30 +343,5 @@ mod tests {
             Ok(vec![parse("duration in 1ms..2ms"), parse("type=get user, slow")])
         );
         assert!(parse_all("duration>1ms,durtaion<2ms").is_err() && parse_all("").is_err() && parse_all(",").is_err());
-    }
-
-    #[test]
-    fn the_group_that_the_other_leaves() {
-        let m = model();
-        let slow = [parse("duration>20ns")];
-        let rest = members(&m, &[parse("group!=slow"), parse("type=append")], &slow).unwrap();
-        assert_eq!(rest, [ExecutionId(0)]);
-        assert!(members(&m, &[parse("group!=slow")], &[parse("group!=fast")]).is_err());
-        assert!(
-            why_empty(&m, &[parse("group!=slow")], &[parse("duration>0ns")]).ends_with("the other group has them all")
-        );
-    }
-
-    #[test]
-    fn what_cannot_be_evaluated_is_explained() {
-        let m = model();
-        let absent = members(&m, &[parse("field.m>1")], &[]).unwrap_err();
-        assert!(absent.contains("no field.m") && absent.contains("`field.n`"), "{absent}");
-        assert_eq!(
-            why_empty(&m, &[parse("duration>1s")], &[]),
-            "no execution passes `duration>1s`: it goes from 10ns to 40ns"
-        );
-        assert!(why_empty(&m, &[parse("type=apend")], &[]).ends_with("there is append, lookup"));
-        assert!(why_empty(&m, &[parse("duration<20ns"), parse("duration>20ns")], &[]).contains("together"));
     }
 }

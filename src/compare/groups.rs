@@ -3,7 +3,8 @@
 //! Proposed groups are expressed as filters that anyone can type: the members are always found by evaluating the
 //! filters, so that a printed filter gives the printed counts. Cost O(N log N).
 
-use super::filter::{self, Filter, Operand, Test};
+use super::filter::{Filter, Operand, Test};
+use super::members;
 use super::{CompareError, Group, GroupsOrigin, Request};
 use crate::base::op::Op;
 use crate::base::statistics::{divide_rounded, nearest_rank};
@@ -63,9 +64,9 @@ fn rest(name: &str, filters: &[Filter]) -> Vec<Filter> {
 }
 
 fn group(model: &Model, name: &'static str, filters: Vec<Filter>, others: &[Filter]) -> Result<Group, CompareError> {
-    let members = filter::members(model, &filters, others).map_err(CompareError::Filter)?;
+    let members = members::members(model, &filters, others).map_err(CompareError::Filter)?;
     if members.is_empty() {
-        return Err(CompareError::EmptyGroup { group: name, reason: filter::why_empty(model, &filters, others) });
+        return Err(CompareError::EmptyGroup { group: name, reason: members::why_empty(model, &filters, others) });
     }
     let sum: i128 = members.iter().map(|ExecutionId(i)| i128::from(model.executions.duration(*i as usize))).sum();
     let mean_ns = divide_rounded(sum, members.len() as u128);
@@ -79,7 +80,7 @@ fn percentile(op: Op, percent: f64) -> Filter {
 /// Filters that separate slow from fast: at the largest gap, else at the valley between two modes, else the tail
 /// against the lower half. `None` where there is no contrast: too few executions, or all of one length.
 fn propose(model: &Model, request: &Request) -> Result<Option<Proposal>, CompareError> {
-    let within = filter::members(model, &request.within, &[]).map_err(CompareError::Filter)?;
+    let within = members::members(model, &request.within, &[]).map_err(CompareError::Filter)?;
     if request.by_trace || model.choice.as_ref().is_some_and(|choice| choice.by_trace) {
         let proposed = by_trace(model, &within);
         if proposed.is_some() {

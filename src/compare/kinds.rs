@@ -8,7 +8,8 @@
 use super::Kind;
 use super::causes::Ranked;
 use super::tree::Groups;
-use super::words::{sentence_case, time_words};
+use super::words::sentence_case;
+use crate::base::figure;
 use crate::base::statistics::divide_rounded;
 
 const SAMPLE: usize = 200;
@@ -160,11 +161,11 @@ fn describe(groups: &Groups<'_>, ranked: &Ranked, members: &[usize]) -> Kind {
         .max_by(|a, b| extra(&ranked.values[*a]).total_cmp(&extra(&ranked.values[*b])).then(b.cmp(a)));
     let mean_ns = divide_rounded(sum, n as u128);
     let what = most.and_then(|at| ranked.phrases.get(at)).map_or_else(String::new, |p| sentence_case(p));
-    let more = time_words(most.map_or(0.0, |at| extra(&ranked.values[at])));
+    let more = figure::time(most.map_or(0.0, |at| extra(&ranked.values[at])));
     let sentence = format!(
         "{n} of {} slow executions, {} on average: {what}, {more} more than the fast ones.",
         groups.slow.len(),
-        time_words(mean_ns as f64)
+        figure::time(mean_ns as f64)
     );
     Kind { members: ids, mean_ns, cause: most.map(|at| at as u32 + 1), sentence }
 }

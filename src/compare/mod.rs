@@ -13,6 +13,7 @@ pub mod filter;
 mod groups;
 mod interrupts;
 mod kinds;
+pub mod members;
 pub mod moments;
 mod partition;
 #[cfg(test)]

@@ -11,8 +11,9 @@ use super::chance::{Timed, control, is_shifted_as_far};
 use super::dimension::{Separating, expected, explained};
 use super::doubt::{MAY_REACH, ROUNDS, SIGNIFICANT, doubt, is_place};
 use super::tree::{Groups, Pair};
-use super::words::{Whole, figures, percent_words, sentence_case, time_words, unsaid};
+use super::words::{Whole, figures, sentence_case, unsaid};
 use super::{Basis, Cause, Group, GroupsOrigin, Verdict, by_duration, windows};
+use crate::base::figure;
 use crate::model::context::Spent;
 use crate::model::{Choice, Model};
 
@@ -49,7 +50,7 @@ fn weigh(e: &Evidence<'_>) -> Verdict {
     if whole.is_profile() {
         return say(false, Basis::Profile, profile_sentence(e, &whole));
     }
-    let (slow_mean, fast_mean) = (time_words(e.slow.mean_ns as f64), time_words(e.fast.mean_ns as f64));
+    let (slow_mean, fast_mean) = (figure::time(e.slow.mean_ns as f64), figure::time(e.fast.mean_ns as f64));
     if e.extra_ns <= 0 {
         let text =
             format!("The slow group is not slower: {slow_mean} against {fast_mean} on average. Swap the groups?");
@@ -85,7 +86,7 @@ fn weigh(e: &Evidence<'_>) -> Verdict {
             )
         }
         (None, doubt) => {
-            let extra = time_words(e.extra_ns as f64);
+            let extra = figure::time(e.extra_ns as f64);
             let doubt = doubt.unwrap_or_default();
             say(
                 false,
@@ -100,7 +101,7 @@ fn weigh(e: &Evidence<'_>) -> Verdict {
 fn less(e: &Evidence<'_>) -> String {
     let less: i64 = e.ranked.causes.iter().map(|c| c.extra_ns.min(0)).sum();
     match less.saturating_mul(-10) > e.extra_ns {
-        true => format!("; other parts take {} less", time_words(-(less as f64))),
+        true => format!("; other parts take {} less", figure::time(-(less as f64))),
         false => String::new(),
     }
 }
@@ -117,14 +118,14 @@ fn place_sentence(e: &Evidence<'_>, cause: &Cause, whole: &Whole) -> String {
 /// Where the time of all executions went: the largest parts.
 fn profile_sentence(e: &Evidence<'_>, whole: &Whole) -> String {
     let n = e.slow.members.len();
-    let mean = time_words(e.slow.mean_ns as f64);
+    let mean = figure::time(e.slow.mean_ns as f64);
     let parts: Vec<String> = e
         .ranked
         .causes
         .iter()
         .zip(&e.ranked.phrases)
         .filter(|(cause, _)| cause.rank.is_some_and(|rank| rank <= PROFILED) && cause.extra_ns > 0)
-        .map(|(cause, phrase)| format!("{phrase}, {}{}", time_words(cause.extra_ns as f64), whole.share(cause.share)))
+        .map(|(cause, phrase)| format!("{phrase}, {}{}", figure::time(cause.extra_ns as f64), whole.share(cause.share)))
         .collect();
     let told = if parts.is_empty() { "in nothing that was recorded".to_owned() } else { parts.join("; ") };
     match n {
@@ -213,7 +214,7 @@ fn explains_cause(e: &Evidence<'_>, d: &Separating) -> bool {
 
 fn dimension_sentence(e: &Evidence<'_>, d: &Separating) -> String {
     let explains = d.explains.unwrap_or(0.0);
-    let (told, whole) = (time_words(explains * e.extra_ns as f64), time_words(e.extra_ns as f64));
+    let (told, whole) = (figure::time(explains * e.extra_ns as f64), figure::time(e.extra_ns as f64));
     let d = &d.dimension;
     let are = match d.name.as_str() {
         "cpu" => "began on",
@@ -224,8 +225,8 @@ fn dimension_sentence(e: &Evidence<'_>, d: &Separating) -> String {
         "The slow ones {are} {} {}: {} of them and {} of the fast ones, which explains {told} of {whole} extra ({}).",
         d.name,
         d.value,
-        percent_words(d.slow_share),
-        percent_words(d.fast_share),
-        percent_words(explains),
+        figure::share(d.slow_share),
+        figure::share(d.fast_share),
+        figure::share(explains),
     )
 }

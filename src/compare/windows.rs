@@ -7,7 +7,8 @@
 //! executions' sparse lists. ALGORITHMS.md 7.7.
 
 use super::Group;
-use super::filter::{self, Filter};
+use super::filter::Filter;
+use super::members;
 use super::tree::Groups;
 use crate::model::execution::ExecutionId;
 
@@ -33,7 +34,7 @@ pub(super) fn differ_elsewhere(
         return false;
     }
     let shared: Vec<Filter> = slow.filters.iter().filter(|f| fast.filters.contains(f)).cloned().collect();
-    let Ok(mut all) = filter::members(model, &shared, &[]) else { return false };
+    let Ok(mut all) = members::members(model, &shared, &[]) else { return false };
     all.sort_by_key(|id| start(id));
     let (before, after) = match a < b {
         true => (slow.members.len(), fast.members.len()),

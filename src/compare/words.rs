@@ -3,10 +3,9 @@
 
 use super::tree::Groups;
 use super::{Cause, Culprit};
+use crate::base::figure;
 use crate::event::kernel_thread;
 use crate::model::context::Spent;
-
-pub(super) use crate::base::figure::{share as percent_words, time as time_words};
 
 /// What a cause is, as a phrase: `waiting in append_entry for thread journal of ledgerd, which ran expensive_flush`.
 pub(super) fn phrase(kind: Spent, site: &str, by: &Culprit, blames: Blame) -> String {
@@ -90,18 +89,18 @@ impl Whole {
     /// ` (82%)`; nothing where a share says nothing.
     pub fn share(&self, share: f64) -> String {
         let least = if self.is_profile() { self.slow } else { self.slow.min(self.fast) };
-        if self.ns > 0 && least >= FEWEST { format!(" ({})", percent_words(share)) } else { String::new() }
+        if self.ns > 0 && least >= FEWEST { format!(" ({})", figure::share(share)) } else { String::new() }
     }
 }
 
 /// `12.3 ms of 14.9 ms extra (82%), in 95 of 108 slow executions`; of what slow ones do less, how much less.
 pub(super) fn figures(cause: &Cause, whole: &Whole) -> String {
     if cause.extra_ns < 0 {
-        return format!("{} less in the slow executions", time_words(-(cause.extra_ns as f64)));
+        return format!("{} less in the slow executions", figure::time(-(cause.extra_ns as f64)));
     }
     let share = whole.share(cause.share);
     let touched = (cause.slow_affected * whole.slow as f64).round();
-    let (told, ns) = (time_words(cause.extra_ns as f64), time_words(whole.ns as f64));
+    let (told, ns) = (figure::time(cause.extra_ns as f64), figure::time(whole.ns as f64));
     match (whole.is_profile(), whole.slow) {
         (true, 1) => format!("{told} of {ns}"),
         (true, n) => format!("{told} of {ns} on average{share}, in {touched} of {n} executions"),

@@ -14,12 +14,12 @@ const DEEPEST: usize = 4;
 /// Recordings that a message names.
 const SHOWN: usize = 3;
 
-/// Archives by their first bytes, where these begin, and the command that unpacks them.
-const ARCHIVES: [(usize, &[u8], &str); 6] = [
-    (0, b"\xfd7zXZ\0", "tar xf"),
-    (0, b"\x1f\x8b", "tar xf"),
-    (0, b"BZh", "tar xf"),
-    (0, b"\x28\xb5\x2f\xfd", "tar xf"),
+/// Packed files by their first bytes, where these begin, and the command that unpacks them.
+const PACKED: [(usize, &[u8], &str); 6] = [
+    (0, b"\xfd7zXZ\0", "xz -dk"),
+    (0, b"\x1f\x8b", "gunzip -k"),
+    (0, b"BZh", "bunzip2 -k"),
+    (0, b"\x28\xb5\x2f\xfd", "zstd -d"),
     (257, b"ustar", "tar xf"),
     (0, b"PK\x03\x04", "unzip"),
 ];
@@ -39,8 +39,11 @@ pub(super) fn for_file(path: &Path) -> String {
     if begin.starts_with(b"PERFFILE") {
         return format!("{shown}: a perf.data of version 1, by a perf of before 2013; record it again");
     }
-    let archive = |(at, magic, _): &&(usize, &[u8], &str)| begin.get(*at..).is_some_and(|b| b.starts_with(magic));
-    if let Some((.., unpack)) = ARCHIVES.iter().find(archive) {
+    let packed = |(at, magic, _): &&(usize, &[u8], &str)| begin.get(*at..).is_some_and(|b| b.starts_with(magic));
+    if let Some((.., unpack)) = PACKED.iter().find(packed) {
+        let name = path.file_name().unwrap_or_default().to_string_lossy();
+        let is_tar = name.contains(".tar") || name.ends_with(".tgz") || name.ends_with(".txz");
+        let unpack = if is_tar { "tar xf" } else { *unpack };
         return format!("{shown}: packed or compressed; unpack it with `{unpack} {shown}` and name what was in it");
     }
     format!("{shown}: not a recording; name a CTF trace directory, an OTF2 archive, a perf.data or a trace.dat")
@@ -112,6 +115,7 @@ mod tests {
             for_file(&path)
         };
         assert!(packed("a.tar.xz", b"\xfd7zXZ\0...").contains("`tar xf "));
+        assert!(packed("perf.data.xz", b"\xfd7zXZ\0...").contains("`xz -dk "));
         assert!(packed("a.zip", b"PK\x03\x04...").contains("`unzip "));
         let mut tar = vec![0; 512];
         tar[257..262].copy_from_slice(b"ustar");

@@ -5,7 +5,7 @@
 
 use super::clean;
 use crate::base::names::NameId;
-use crate::compare::filter::sorted_present;
+use crate::compare::members::sorted_present;
 use crate::compare::moments::{Alignment, Moment};
 use crate::compare::{Basis, Cause, Comparison, Culprit, DiffTree, Dimension, Group, GroupsOrigin, Kind, frame_text};
 use crate::model::Model;

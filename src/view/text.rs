@@ -8,7 +8,7 @@ use super::json::largest;
 use super::words;
 use crate::base::figure;
 use crate::base::names::NameId;
-use crate::compare::filter::sorted_present;
+use crate::compare::members::sorted_present;
 use crate::compare::moments::{Alignment, Moment, Part};
 use crate::compare::{Comparison, DiffNode, GroupsOrigin};
 use crate::model::Model;

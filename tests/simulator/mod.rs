@@ -436,3 +436,12 @@ impl Machine {
         }
     }
 }
+
+/// The answer on the requests of a recorded machine.
+pub fn explained(recorded: &recorder::Recorded) -> serde_json::Value {
+    let mut command = std::process::Command::new(env!("CARGO_BIN_EXE_whyslow"));
+    command.args(["explain", "--json", "--task", "app:request", "--symbols"]).arg(&recorded.symbols);
+    let out = command.args(&recorded.traces).output().unwrap();
+    assert!(out.status.success(), "{}", String::from_utf8_lossy(&out.stderr));
+    serde_json::from_slice(&out.stdout).unwrap()
+}

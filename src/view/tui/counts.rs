@@ -8,7 +8,8 @@ use crate::base::names::NameId;
 use crate::base::op::Op;
 use crate::base::work::{Cancelled, Work};
 use crate::compare::Request;
-use crate::compare::filter::{self, Filter, Operand, Test};
+use crate::compare::filter::{Filter, Operand, Test};
+use crate::compare::members;
 use crate::model::Model;
 use crate::model::histogram::Bins;
 use crate::model::metric::{ABSENT, Column, Metric, Unit};
@@ -62,7 +63,7 @@ impl Counter {
         metrics.extend(others.filter(|m| ![Metric::Duration, Metric::Start].contains(m)));
         metrics.push(Metric::Start);
         let column = |metric: Metric| {
-            let values = filter::values(model, &metric)?.into_owned();
+            let values = members::values(model, &metric)?.into_owned();
             // A metric without values has no histogram.
             values.iter().any(|v| *v != ABSENT).then_some(Column { metric, values })
         };
@@ -142,7 +143,7 @@ fn take(
     let now = no_range(new);
     let depends = now.iter().any(|f| f.metric == Metric::Group) && others != old_others;
     if depends || now != no_range(old) {
-        let passing = filter::members(model, &now, others).unwrap_or_default();
+        let passing = members::members(model, &now, others).unwrap_or_default();
         selection.exclude(linked, |id| passing.binary_search(&id).is_err());
     }
 }
@@ -159,8 +160,8 @@ fn range(model: &Model, filters: &[Filter]) -> Option<(i64, i64)> {
             model.names.find(name).map_or((0, 0), |id| (i64::from(id.0), i64::from(id.0) + 1))
         }
         _ => {
-            let values = filter::values(model, &f.metric).unwrap_or_default();
-            f.range(&filter::sorted_present(&values)).unwrap_or((0, 0))
+            let values = members::values(model, &f.metric).unwrap_or_default();
+            f.range(&members::sorted_present(&values)).unwrap_or((0, 0))
         }
     });
     let first = ranges.next()?;

@@ -7,7 +7,7 @@
 use super::counts::Row;
 use super::tree::{ancestry, find_context, find_path, path_text};
 use crate::base::time::Span;
-use crate::compare::filter;
+use crate::compare::members;
 use crate::compare::{Cause, Comparison, DiffNode, Group};
 use crate::model::Model;
 use crate::model::WhoId;
@@ -132,7 +132,7 @@ pub fn cause_node(model: &Model, comparison: &Comparison, cause: &Cause) -> Opti
 
 /// Details of a range of bins: the executions in it.
 pub fn of_range(model: &Model, comparison: &Comparison, row: &Row, bins: Range<usize>) -> Details {
-    let values = filter::values(model, &row.metric).unwrap_or_default();
+    let values = members::values(model, &row.metric).unwrap_or_default();
     let value = |id: ExecutionId| {
         values.get(id.index()).copied().filter(|v| row.bins.of(*v).is_some_and(|b| bins.contains(&b)))
     };
