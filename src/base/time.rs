@@ -1,24 +1,27 @@
 //! Time: integer nanoseconds on one line, and the two ways from clock cycles to them.
 //!
-//! All times are [`Ns`], all intervals half-open. There are two conversions on purpose: [`exact_ns`] is what
+//! Moments are [`Timestamp`]s, durations [`Ns`], all intervals half-open. There are two conversions on purpose: [`exact_ns`] is what
 //! whyslow computes with (128-bit integers, rounded down); [`canonical_ns`] repeats babeltrace2's arithmetic in
 //! double precision and serves `dump --canonical` alone (docs/CANONICAL.md).
 
-/// Nanoseconds on the common time line (or a difference of two such times).
+/// A duration in nanoseconds.
 pub type Ns = i64;
+
+/// A moment: nanoseconds since the origin of the clock that the value is on, which is the common time line unless its name says `local`.
+pub type Timestamp = i64;
 
 /// A half-open interval `[start, end)` of time.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Span {
     /// First nanosecond inside.
-    pub start: Ns,
+    pub start: Timestamp,
     /// First nanosecond after.
-    pub end: Ns,
+    pub end: Timestamp,
 }
 
 impl Span {
     /// The interval `[start, end)`.
-    pub fn new(start: Ns, end: Ns) -> Self {
+    pub fn new(start: Timestamp, end: Timestamp) -> Self {
         Span { start, end }
     }
 
@@ -33,7 +36,7 @@ impl Span {
     }
 
     /// True when `t` lies inside.
-    pub fn contains(self, t: Ns) -> bool {
+    pub fn contains(self, t: Timestamp) -> bool {
         self.start <= t && t < self.end
     }
 
@@ -48,7 +51,7 @@ impl Span {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Shift {
     /// Where `offset` holds.
-    pub origin: Ns,
+    pub origin: Timestamp,
     /// To add there.
     pub offset: Ns,
     /// Added per nanosecond after `origin`, in units of 2^-[`Shift::SCALE`].
@@ -60,7 +63,7 @@ impl Shift {
     pub const SCALE: u32 = 50;
 
     /// A time on the other clock; where it does not fit, the end of the line on that side.
-    pub fn apply(self, t: Ns) -> Ns {
+    pub fn apply(self, t: Timestamp) -> Timestamp {
         let drifted = (i128::from(self.drift) * (i128::from(t) - i128::from(self.origin))) >> Self::SCALE;
         let there = i128::from(t) + i128::from(self.offset) + drifted;
         there.clamp(i128::from(Ns::MIN), i128::from(Ns::MAX)) as Ns
