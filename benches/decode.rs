@@ -105,7 +105,7 @@ fn opened(arguments: &[String]) -> Vec<Source> {
 
 /// All bytes of a file as one number, read as a trace is read.
 fn byte_sum(file: &Path) -> u64 {
-    let mapped = whyslow::input::mapped::Mapped::open(file).unwrap();
+    let mapped = whyslow::base::mapped::Mapped::open(file).unwrap();
     mapped.bytes().iter().map(|b| u64::from(*b)).sum()
 }
 

@@ -1,9 +1,11 @@
 //! What lies under all other modules: time, ids and names, notices, comparison operators, work in parallel, small statistics.
 
 pub mod allocator;
+pub mod cursor;
 pub mod demangle;
 pub mod figure;
 pub mod file;
+pub mod mapped;
 pub mod memory;
 pub mod names;
 pub mod notice;

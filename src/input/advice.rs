@@ -3,7 +3,8 @@
 //! In: a path that no reader takes. Out: the reason, from the file's first bytes or from the recordings that lie below a
 //! folder. Cost: at most 10,000 directory entries.
 
-use super::{mapped, otf2, perf};
+use super::{otf2, perf};
+use crate::base::mapped;
 use std::io::Read;
 use std::path::{Path, PathBuf};
 

@@ -7,9 +7,7 @@
 mod advice;
 pub mod count;
 pub mod ctf;
-pub mod cursor;
 pub mod ftrace;
-pub mod mapped;
 pub mod otf2;
 pub mod perf;
 pub mod record;
@@ -176,8 +174,8 @@ impl Kind {
             return Kind::Perf;
         }
         let mut begin = [0u8; 10];
-        let read =
-            mapped::open_regular(path).is_ok_and(|mut file| std::io::Read::read_exact(&mut file, &mut begin).is_ok());
+        let read = crate::base::mapped::open_regular(path)
+            .is_ok_and(|mut file| std::io::Read::read_exact(&mut file, &mut begin).is_ok());
         if read && ftrace::is_one(&begin) { Kind::Ftrace } else { Kind::Ctf }
     }
 }

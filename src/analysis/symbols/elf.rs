@@ -8,7 +8,7 @@
 //! unpack into far more than it holds is not unpacked.
 
 use crate::base::demangle::demangle;
-use crate::input::mapped::open_regular;
+use crate::base::mapped::open_regular;
 use addr2line::Context;
 use gimli::{BaseAddresses, EndianSlice, RunTimeEndian, UnwindSection};
 use object::read::ReadCache;

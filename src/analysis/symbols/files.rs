@@ -8,7 +8,7 @@
 
 use super::elf;
 use super::proof::{Mapping, Proof, by_size_and_time};
-use crate::input::mapped::open_regular;
+use crate::base::mapped::open_regular;
 use std::io::{self, Read};
 use std::path::{Component, Path, PathBuf};
 use std::sync::Arc;

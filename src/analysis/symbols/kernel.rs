@@ -5,7 +5,7 @@
 //! modules put on a stack says nothing about the thread, and is cut off. So are the scheduler's own functions where a thread
 //! stopped: they lie in a section of their own, between `__sched_text_start` and `__sched_text_end`, as `/proc/PID/wchan` has it.
 
-use crate::input::mapped::open_regular;
+use crate::base::mapped::open_regular;
 use std::io::{self, BufRead, BufReader};
 use std::ops::Range;
 use std::path::Path;

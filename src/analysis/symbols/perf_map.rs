@@ -4,8 +4,8 @@
 //! line that covers an address counts. Read only from the folders given, beside the trace or by `--symbols`.
 
 use super::files::Places;
+use crate::base::mapped::open_regular;
 use crate::base::notice::{Notice, Notices};
-use crate::input::mapped::open_regular;
 use std::io::{self, BufRead, BufReader, ErrorKind};
 
 /// Lines of one file that are believed; a map of a long-lived process can be huge.

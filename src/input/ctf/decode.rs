@@ -9,7 +9,7 @@
 use super::real::Real;
 use super::schema::{Slot, Unit};
 use super::steps::{BIG, INSIDE, NONE, Program, REVERSED, SIGNED, Seen, Step, Times};
-use crate::input::cursor::bits;
+use crate::base::cursor::bits;
 use crate::input::record::Words;
 use std::ops::Range;
 

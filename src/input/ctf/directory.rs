@@ -3,8 +3,8 @@
 use super::schema::Schema;
 use super::tsdl::{Blocks, Known};
 use super::{OpenError, metadata};
+use crate::base::mapped::Mapped;
 use crate::base::work::{Cancelled, Work, in_order};
-use crate::input::mapped::Mapped;
 use foldhash::HashMap;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};

@@ -8,7 +8,7 @@ use super::locate;
 use super::schema::Schema;
 use super::{json, tsdl};
 use crate::base::allocator::try_reserve;
-use crate::input::cursor::Bytes;
+use crate::base::cursor::Bytes;
 use std::fmt::Write;
 use tsdl::Known;
 

@@ -35,9 +35,9 @@ pub use reader::Reader;
 pub use real::Real;
 pub use steps::{Appearance, Named, Node, Shape};
 
-use super::mapped::Mapped;
 use super::record::{ClassId, Projection, Scope, StreamId};
 use super::stream::{Class, Stream};
+use crate::base::mapped::Mapped;
 use crate::base::notice::{Notice, Notices};
 use crate::base::time::{Ns, Shift, canonical_ns};
 use crate::base::work::{Cancelled, Work};

@@ -4,11 +4,11 @@ use super::packet::{Hops, Line, Place, agrees, has_role, hop, outline, read_inde
 use super::reader::Ids;
 use super::schema::{EventClass, Role, Schema, StreamClass};
 use super::{Chunk, ClockLine, Directory, OpenError, Places, StreamFile, Trace};
+use crate::base::mapped::Mapped;
 use crate::base::notice::{Notice, Notices};
 use crate::base::time::Ns;
 use crate::base::work::{Cancelled, Work, in_order};
 use crate::input::ctf::packet::Preludes;
-use crate::input::mapped::Mapped;
 use crate::input::record::{Projection, StreamId};
 use crate::input::stream::{Class, Packet, Stream};
 use foldhash::HashMap;

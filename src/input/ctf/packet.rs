@@ -9,8 +9,8 @@ use super::decode::{Damage, Machine, Sink, What, extend};
 use super::real::Real;
 use super::schema::{Clock, Field, Kind, Role, Schema, StreamClass};
 use super::steps::Program;
+use crate::base::cursor::Bytes;
 use crate::base::time::Shift;
-use crate::input::cursor::Bytes;
 use crate::input::record::Words;
 use std::ops::Range;
 

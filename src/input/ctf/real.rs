@@ -5,7 +5,7 @@
 //! has; of the others the leading 62 bits of the fraction and whether anything follows them decide the double, so the cost is that of
 //! reading the bits. Rounding is to nearest, ties to even: too large becomes infinite, NaN stays NaN (its payload is not kept).
 
-use crate::input::cursor;
+use crate::base::cursor;
 
 /// The largest size in bits; no format in use has more than 256.
 pub(super) const MOST_BITS: u16 = 16_384;

@@ -9,7 +9,7 @@
 
 use super::schema::{Field, Kind, Range, Role, Slot, Source, StreamClass, Unit};
 use super::steps::{BIG, Body, INSIDE, NONE, Program, REVERSED, Step, Times};
-use crate::input::cursor::bits;
+use crate::base::cursor::bits;
 use crate::input::record::ClassId;
 use smallvec::SmallVec;
 

@@ -12,12 +12,12 @@ mod sections;
 mod unpack;
 
 use super::OpenError;
-use super::mapped::Mapped;
 use super::record::ClassId;
 use super::tracepoint::threads::Threads;
 use super::tracepoint::{self, Clock, Face, Lane, Parts, Step, Walk};
+use crate::base::cursor::bits;
+use crate::base::mapped::Mapped;
 use crate::base::notice::{Notice, Notices};
-use crate::input::cursor::bits;
 use crate::input::tracepoint::format::{Field, Format, Shape};
 use pages::{PageWalk, Ways};
 use sections::{Buffer, CpuData, Sections};

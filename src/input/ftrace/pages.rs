@@ -5,7 +5,7 @@
 //! The stack events that the tracer writes behind an event belong to it: they are looked for behind the record, by the same
 //! thread, over what interrupts may have written between.
 
-use crate::input::cursor::bits;
+use crate::base::cursor::bits;
 use crate::input::record::{ClassId, Words};
 use crate::input::tracepoint::{Raw, Step, Walk};
 

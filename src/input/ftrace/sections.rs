@@ -6,9 +6,9 @@
 //! a chain of options that comes back to where it was ends.
 
 use super::unpack::{self, Packing};
+use crate::base::cursor::Bytes;
 use crate::base::text::{copied, copied_exactly};
 use crate::input::OpenError;
-use crate::input::cursor::Bytes;
 use crate::input::tracepoint::format::Format;
 use crate::input::tracepoint::head::{self, Head};
 

@@ -4,7 +4,7 @@
 //! reading, so that pages lie side by side as in a file that is not compressed. A chunk longer than [`LONGEST`] is refused,
 //! and so is a file that unpacks to far more than it takes.
 
-use crate::input::cursor::Bytes;
+use crate::base::cursor::Bytes;
 use std::io::{self, Read, Write};
 
 /// Plain bytes of a chunk or section; trace-cmd's chunks have ten pages.

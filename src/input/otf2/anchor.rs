@@ -3,9 +3,9 @@
 //! OTF2-FACTS section 4. Read whole (a few hundred bytes).
 
 use super::bytes::Bytes;
+use crate::base::mapped::read_small;
 use crate::base::text::copied;
 use crate::input::OpenError;
-use crate::input::mapped::read_small;
 use std::path::{Path, PathBuf};
 
 /// Anchors are small; what is larger is something else.

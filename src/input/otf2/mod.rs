@@ -24,7 +24,7 @@ pub use events::{Envelope, Event, ParameterValue, Reader, Record, RmaLock, TaskK
 pub use named::{MetricMember, MetricMode, Named};
 
 use super::OpenError;
-use super::mapped::Mapped;
+use crate::base::mapped::Mapped;
 use crate::base::notice::{Notice, Notices};
 use crate::base::time::{Ns, exact_ns};
 use std::io::ErrorKind;

@@ -4,7 +4,7 @@
 //! period have 8 bytes each, so their places are fixed. Records that are no samples end in some of the same parts
 //! (`sample_id`), found from their end.
 
-use crate::input::cursor::{Bytes, bits};
+use crate::base::cursor::{Bytes, bits};
 use foldhash::HashMap;
 
 /// Bits of `sample_type`.

@@ -6,7 +6,7 @@
 
 use super::header::{outside, record};
 use super::walk::{SAMPLE, USER, Ways};
-use crate::input::mapped::Mapped;
+use crate::base::mapped::Mapped;
 use std::io::{self, BufWriter, Write};
 use std::ops::Range;
 

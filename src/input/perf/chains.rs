@@ -8,7 +8,7 @@
 use super::attr::Attrs;
 use super::header::{outside, record};
 use super::walk::{USER_SPACE, Ways, behind};
-use crate::input::cursor::bits;
+use crate::base::cursor::bits;
 use crate::input::record::Words;
 use foldhash::HashMap;
 use std::ops::Range;

@@ -7,8 +7,8 @@
 use super::chains::Chains;
 use super::walk::Side;
 use super::{Storage, Trace};
+use crate::base::cursor::bits;
 use crate::base::text::copied;
-use crate::input::cursor::bits;
 use crate::input::tracepoint::{self, Raw, Step, Walk as _};
 
 /// What a recording says of the files that processes have mapped.

@@ -5,9 +5,9 @@
 //! [`Header`]. perf's `Documentation/perf.data-file-format.txt`. Sizes are held against the file.
 
 use super::attr::Attr;
+use crate::base::cursor::{Bytes, bits};
 use crate::base::text::copied;
 use crate::input::OpenError;
-use crate::input::cursor::{Bytes, bits};
 use crate::input::tracepoint::format::Format;
 use crate::input::tracepoint::head::{self, Head};
 use foldhash::HashMap;

@@ -7,8 +7,8 @@
 
 use super::header::{outside, record};
 use super::walk::{COMM, FORK, LOST, SAMPLE, Side, USER, Ways};
+use crate::base::cursor::bits;
 use crate::base::notice::{Notice, Notices};
-use crate::input::cursor::bits;
 use crate::input::tracepoint::Lane;
 use crate::input::tracepoint::threads::Threads;
 use foldhash::HashMap;

@@ -17,10 +17,10 @@ mod index;
 mod unpack;
 mod walk;
 
-use super::mapped::{Mapped, open_regular};
 use super::tracepoint::threads::Threads;
 use super::tracepoint::{self, Clock, Face, Parts, Step, Walk};
 use super::{OpenError, stream};
+use crate::base::mapped::{Mapped, open_regular};
 use crate::base::notice::{Notice, Notices};
 use attr::{Attr, Attrs, COMM, COMM_EXEC, DEFER_CALLCHAIN, TASK, WRITE_BACKWARD};
 use chains::{Chains, Deferred};

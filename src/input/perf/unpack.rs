@@ -5,8 +5,8 @@
 //! it takes is refused.
 
 use super::header::{Header, outside, record};
-use crate::input::cursor::bits;
-use crate::input::mapped::Mapped;
+use crate::base::cursor::bits;
+use crate::base::mapped::Mapped;
 use ruzstd::decoding::StreamingDecoder;
 use std::io::{self, Read, Write};
 use std::ops::Range;

@@ -6,7 +6,7 @@
 use super::attr::Attrs;
 use super::chains::OfPacket;
 use super::header::{outside, record};
-use crate::input::cursor::bits;
+use crate::base::cursor::bits;
 use crate::input::record::{ClassId, Words};
 use crate::input::tracepoint::format::{Field, Shape};
 use crate::input::tracepoint::{Face, Raw, Step, Walk};

@@ -5,8 +5,8 @@
 //! is copied but the formats.
 
 use super::format::Format;
+use crate::base::cursor::Bytes;
 use crate::base::text::{copied, copied_exactly};
-use crate::input::cursor::Bytes;
 
 /// What the head begins with.
 pub const MAGIC: &[u8] = b"\x17\x08\x44tracing";

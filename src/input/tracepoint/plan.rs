@@ -6,8 +6,8 @@
 use super::format::{Field, Shape};
 use super::threads::Threads;
 use super::{Context, Face, Raw, Walk, bytes_of};
+use crate::base::cursor::bits;
 use crate::input::ctf::{self, Appearance, Node, Sink};
-use crate::input::cursor::bits;
 use crate::input::record::{ClassId, FieldPath, Projection, Scope, Value, Words};
 
 /// How a value is got.

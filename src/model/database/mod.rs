@@ -27,7 +27,7 @@ mod write;
 pub use read::Database;
 pub use write::Writer;
 
-use crate::input::mapped::open_regular;
+use crate::base::mapped::open_regular;
 use std::path::{Path, PathBuf};
 
 /// How each database begins.

@@ -4,12 +4,12 @@
 
 use super::pack::Unpack;
 use super::{DatabaseError, ENTRY, HEADER, Kind, MAGIC, SHARED, VERSION, columns};
+use crate::base::cursor::Bytes;
+use crate::base::mapped::Mapped;
 use crate::base::names::{NameId, Names};
 use crate::base::notice::{Notice, Notices};
 use crate::base::time::{Ns, Span};
 use crate::base::work::Work;
-use crate::input::cursor::Bytes;
-use crate::input::mapped::Mapped;
 use crate::model::context::{ContextId, Contexts, Frame, FrameKind, Spent};
 use crate::model::execution::{Executions, Sparse};
 use crate::model::facts::{Facts, HostQuality, Lost, Quality, TraceFacts};
