@@ -14,13 +14,13 @@ use whyslow::compare::Request;
 use whyslow::input::Argument;
 use whyslow::session::{self, OpenOptions, Session};
 use whyslow::view::tui::app::App;
-use whyslow::view::tui::counts::Counter;
+use whyslow::view::tui::counts::HistogramCounter;
 use whyslow::view::tui::jobs::Done;
-use whyslow::view::tui::key::Key;
-use whyslow::view::tui::patterns::Found;
-use whyslow::view::tui::theme::Depth;
-use whyslow::view::tui::update::{self, Message, update};
-use whyslow::view::tui::{First, Looks, screen};
+use whyslow::view::tui::key::KeyPress;
+use whyslow::view::tui::patterns::AnomalyReport;
+use whyslow::view::tui::theme::ColourDepth;
+use whyslow::view::tui::update::{self, UiMessage, update};
+use whyslow::view::tui::{FirstQuestion, UiOptions, screen};
 
 /// A frame, in ms.
 const FRAME: f64 = 16.0;
@@ -75,7 +75,7 @@ fn measure(name: &str, traces: &[PathBuf], programs: Option<PathBuf>, s: f64) ->
     }
     let mut app = interface(traces, programs, s)?;
     let found = app.patterns.found.as_ref();
-    let count = |of: fn(&Found) -> usize| found.map_or(0, |f| of(f));
+    let count = |of: fn(&AnomalyReport) -> usize| found.map_or(0, |f| of(f));
     let (sources, paths) = (count(|f| f.anomalies.sources.len()), count(|f| f.anomalies.paths.len()));
     println!("{name}: {} streams, {sources} sources, {paths} paths", count(|f| f.anomalies.streams.len()));
     let mut longest = 0.0_f64;
@@ -102,9 +102,9 @@ fn measure(name: &str, traces: &[PathBuf], programs: Option<PathBuf>, s: f64) ->
 
 /// Press a key and draw the screen; the time in ms.
 fn press(app: &mut App, key: &str) -> anyhow::Result<f64> {
-    let Some(key) = Key::parse(key) else { anyhow::bail!("no key {key}") };
+    let Some(key) = KeyPress::parse(key) else { anyhow::bail!("no key {key}") };
     let start = Instant::now();
-    update(app, Message::Key(key));
+    update(app, UiMessage::Key(key));
     std::hint::black_box(screen::draw(app));
     Ok(start.elapsed().as_secs_f64() * 1e3)
 }
@@ -115,25 +115,25 @@ fn interface(traces: &[PathBuf], programs: Option<PathBuf>, s: f64) -> anyhow::R
     let work = Work::new(0);
     let places = Places { folders: programs.into_iter().collect(), ..Places::default() };
     let mut session = Session::open(&traces, &OpenOptions::default(), &work)?;
-    let depth = Depth::True;
-    let looks = Looks { theme: None, suits: depth.suits(|_| None), depth, ascii: false, mouse: false };
+    let depth = ColourDepth::True;
+    let looks = UiOptions { theme: None, suits: depth.suits(|_| None), depth, ascii: false, mouse: false };
     let mut app = App::new("bench".into(), Request::default(), looks, (200, 60))?;
-    update::start(&mut app, First::Executions);
+    update::start(&mut app, FirstQuestion::Executions);
     let mining = session.mine(None, &places, &work)?;
     if let Ok(model) = session.model(None, &places, &[], &work) {
         let model = Arc::new(model);
-        update(&mut app, Message::Done(Done::Analysed(Ok(Arc::clone(&model)))));
+        update(&mut app, UiMessage::Done(Done::Analysed(Ok(Arc::clone(&model)))));
         if let Ok(comparison) = session::compare(&model, &Request::default(), &work) {
-            let mut counter = Counter::new(&model, &work)?;
+            let mut counter = HistogramCounter::new(&model, &work)?;
             let groups = comparison.request();
-            update(&mut app, Message::Done(Done::Compared(Ok(Arc::new(comparison)))));
-            update(&mut app, Message::Done(Done::Counted(Arc::new(counter.count(&groups)))));
+            update(&mut app, UiMessage::Done(Done::Compared(Ok(Arc::new(comparison)))));
+            update(&mut app, UiMessage::Done(Done::Counted(Arc::new(counter.count(&groups)))));
         }
     }
     let settings = Settings { s, ..Settings::default() };
-    let found = Found::new(mining.anomalies(&settings, &work)?, mining.notices.clone());
-    update(&mut app, Message::Key(Key::parse("3").ok_or_else(|| anyhow::anyhow!("no key 3"))?));
+    let found = AnomalyReport::new(mining.anomalies(&settings, &work)?, mining.notices.clone());
+    update(&mut app, UiMessage::Key(KeyPress::parse("3").ok_or_else(|| anyhow::anyhow!("no key 3"))?));
     app.patterns.settings = settings;
-    update(&mut app, Message::Done(Done::Mined(settings, Ok(Arc::new(found)))));
+    update(&mut app, UiMessage::Done(Done::Mined(settings, Ok(Arc::new(found)))));
     Ok(app)
 }

@@ -15,10 +15,10 @@ use support::Session;
 use whyslow::view::tui::app::Pane;
 use whyslow::view::tui::layout::layout;
 use whyslow::view::tui::paint::Painter;
-use whyslow::view::tui::sources::Row;
-use whyslow::view::tui::theme::Depth;
-use whyslow::view::tui::update::Message;
-use whyslow::view::tui::{Exported, First};
+use whyslow::view::tui::sources::RootCauseRow;
+use whyslow::view::tui::theme::ColourDepth;
+use whyslow::view::tui::update::UiMessage;
+use whyslow::view::tui::{Exported, FirstQuestion};
 
 const SIZES: [(u16, u16); 5] = [(80, 24), (120, 40), (200, 60), (40, 10), (1, 1)];
 
@@ -54,7 +54,7 @@ fn text(buffer: &Buffer) -> String {
 /// One snapshot per size of what these keys lead to.
 fn at_all_sizes(name: &str, keys: &str) {
     for (columns, lines) in SIZES {
-        let mut session = Session::new(columns, lines, Depth::True);
+        let mut session = Session::new(columns, lines, ColourDepth::True);
         session.ready();
         session.keys(keys);
         insta::with_settings!({ prepend_module_to_snapshot => false, omit_expression => true }, {
@@ -66,7 +66,7 @@ fn at_all_sizes(name: &str, keys: &str) {
 #[test]
 fn while_the_analysis_runs() {
     for (columns, lines) in SIZES {
-        let mut session = Session::new(columns, lines, Depth::True);
+        let mut session = Session::new(columns, lines, ColourDepth::True);
         session.progress("reading", 21, 50, 432_000);
         insta::with_settings!({ prepend_module_to_snapshot => false, omit_expression => true }, {
             insta::assert_snapshot!(format!("progress-{columns}x{lines}"), text(&session.draw()));
@@ -136,9 +136,11 @@ fn the_file_is_asked_for() {
 
 #[test]
 fn poorer_terminals() {
-    for (name, depth, ascii) in
-        [("indexed", Depth::Indexed, false), ("ansi", Depth::Ansi, false), ("mono", Depth::Mono, true)]
-    {
+    for (name, depth, ascii) in [
+        ("indexed", ColourDepth::Indexed, false),
+        ("ansi", ColourDepth::Ansi, false),
+        ("mono", ColourDepth::Mono, true),
+    ] {
         let mut session = Session::new(80, 24, depth);
         session.app.looks.ascii = ascii;
         session.ready();
@@ -151,7 +153,7 @@ fn poorer_terminals() {
 
 #[test]
 fn patterns_come_first_where_nothing_delimits_executions() {
-    let mut session = Session::beginning(80, 24, Depth::True, First::Patterns);
+    let mut session = Session::beginning(80, 24, ColourDepth::True, FirstQuestion::Patterns);
     assert!(session.app.model.is_none() && session.app.pane == Pane::Anomalies);
     session.mined();
     let lines = session.lines();
@@ -163,7 +165,7 @@ fn patterns_come_first_where_nothing_delimits_executions() {
 
 #[test]
 fn q_and_s_change_the_list_at_once_and_the_cursor_stays() {
-    let mut session = Session::new(80, 24, Depth::True);
+    let mut session = Session::new(80, 24, ColourDepth::True);
     session.ready();
     session.keys("]");
     assert!(session.lines()[23].contains("press 3"));
@@ -187,7 +189,7 @@ fn q_and_s_change_the_list_at_once_and_the_cursor_stays() {
 
 #[test]
 fn the_table_of_sources_is_filtered_searched_and_ordered() {
-    let mut session = Session::new(120, 40, Depth::True);
+    let mut session = Session::new(120, 40, ColourDepth::True);
     session.ready();
     session.keys("3 f n o i s e Enter");
     let noise = |s: &Session| {
@@ -210,7 +212,7 @@ fn the_table_of_sources_is_filtered_searched_and_ordered() {
 
 #[test]
 fn the_table_of_sources_and_the_path_follow_each_other() {
-    let mut session = Session::new(200, 60, Depth::True);
+    let mut session = Session::new(200, 60, ColourDepth::True);
     session.ready();
     session.keys("3 { { { {");
     let source_of_path = |s: &Session| {
@@ -239,7 +241,7 @@ fn the_table_of_sources_and_the_path_follow_each_other() {
     }
     let source = here(&session);
     session.keys("Enter Down");
-    let Row::Occurrence(at, 0) = here(&session) else { panic!("{:?}", here(&session)) };
+    let RootCauseRow::Occurrence(at, 0) = here(&session) else { panic!("{:?}", here(&session)) };
     assert_eq!((at, session.app.patterns.list.visible.len() > rows), (source.at(), true));
     let occurrence = here(&session).occurrence(&found).unwrap().clone();
     assert_eq!(session.app.patterns.path.path as u32, occurrence.path.unwrap());
@@ -251,7 +253,7 @@ fn the_table_of_sources_and_the_path_follow_each_other() {
 
 #[test]
 fn from_a_step_to_the_executions_of_its_moment_and_back() {
-    let mut session = Session::new(80, 24, Depth::True);
+    let mut session = Session::new(80, 24, ColourDepth::True);
     session.ready();
     session.keys("3 Enter Enter m");
     assert_eq!(session.app.pane, Pane::Tree);
@@ -272,7 +274,7 @@ fn from_a_step_to_the_executions_of_its_moment_and_back() {
 
 #[test]
 fn the_selected_path_is_exported() {
-    let mut session = Session::new(80, 24, Depth::True);
+    let mut session = Session::new(80, 24, ColourDepth::True);
     session.ready();
     session.keys("3 Enter Right");
     session.keys("e Enter y");
@@ -296,7 +298,7 @@ fn every_size_is_drawn_and_every_key_taken() {
     for (columns, lines) in
         [(1, 1), (2, 2), (5, 3), (19, 7), (40, 10), (139, 20), (140, 20), (300, 100), (80, 1), (1, 80)]
     {
-        let mut session = Session::new(columns, lines, Depth::True);
+        let mut session = Session::new(columns, lines, ColourDepth::True);
         session.draw();
         session.ready();
         for key in keys.split_whitespace() {
@@ -308,7 +310,7 @@ fn every_size_is_drawn_and_every_key_taken() {
 
 #[test]
 fn ascii_means_ascii() {
-    let mut session = Session::new(200, 60, Depth::Mono);
+    let mut session = Session::new(200, 60, ColourDepth::Mono);
     session.app.looks.ascii = true;
     session.ready();
     for keys in ["1 > > s", "?", "Esc : ", "Esc 2 i", "Esc w", "Esc 3", "i", "Esc p", "Esc Enter"] {
@@ -319,13 +321,13 @@ fn ascii_means_ascii() {
 
 #[test]
 fn the_verdict_is_never_cut_in_silence() {
-    let mut session = Session::new(80, 24, Depth::True);
+    let mut session = Session::new(80, 24, ColourDepth::True);
     session.ready();
     let sentence = session.app.comparison.as_ref().unwrap().verdict.sentence.clone();
     let whole: String = sentence.chars().filter(|c| !c.is_whitespace()).collect();
     for columns in 1..120 {
         for lines in 2..40 {
-            session.send(Message::Resize(columns, lines));
+            session.send(UiMessage::Resize(columns, lines));
             let header = usize::from(layout(&session.app).header.height);
             let shown = session.lines()[..header].concat();
             let shown: String = shown.chars().filter(|c| !c.is_whitespace() && *c != '▌').collect();
@@ -336,7 +338,7 @@ fn the_verdict_is_never_cut_in_silence() {
 
 /// Bytes that each of these keys costs, in a session of this size.
 fn bytes_per_key(columns: u16, lines: u16, keys: &str) -> Vec<(String, usize)> {
-    let mut session = Session::new(columns, lines, Depth::True);
+    let mut session = Session::new(columns, lines, ColourDepth::True);
     session.ready();
     let mut painter = Painter::default();
     painter.paint(&session.draw(), &mut Vec::new());
@@ -366,7 +368,7 @@ fn moving_is_cheap_over_a_slow_line() {
 
 #[test]
 fn groups_follow_the_selection_and_come_back_with_undo() {
-    let mut session = Session::new(120, 40, Depth::True);
+    let mut session = Session::new(120, 40, ColourDepth::True);
     session.ready();
     let slow = |s: &Session| s.app.comparison.as_ref().unwrap().slow.members.len();
     let proposed = slow(&session);
@@ -389,7 +391,7 @@ fn groups_follow_the_selection_and_come_back_with_undo() {
 
 #[test]
 fn exporting_never_replaces_a_file_in_silence() {
-    let mut session = Session::new(80, 24, Depth::True);
+    let mut session = Session::new(80, 24, ColourDepth::True);
     session.ready();
     session.keys("e Enter");
     assert!(session.lines()[23].contains("already exists. Overwrite it?"));
@@ -401,7 +403,7 @@ fn exporting_never_replaces_a_file_in_silence() {
 
 #[test]
 fn what_the_cursor_is_on_is_copied() {
-    let mut session = Session::new(80, 24, Depth::True);
+    let mut session = Session::new(80, 24, ColourDepth::True);
     session.ready();
     session.keys("y Enter y 1 Right > y");
     let [cause, node, filter] = session.copied.as_slice() else { panic!("{:?}", session.copied) };

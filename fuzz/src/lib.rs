@@ -33,9 +33,9 @@ use whyslow::model::database::Database;
 use whyslow::state::kernel::Handlers;
 use whyslow::view::clean;
 use whyslow::view::dump::{self, Form, Sizes};
-use whyslow::view::tui::keyboard::{Decoder, Input};
-use whyslow::view::tui::theme::{Depth, Source, Theme};
-use whyslow::view::tui::update::Message;
+use whyslow::view::tui::keyboard::{Decoder, TerminalEvent};
+use whyslow::view::tui::theme::{ColourDepth, Theme, ThemeSource};
+use whyslow::view::tui::update::UiMessage;
 
 /// What is asked of an input.
 pub type Ask = fn(&[u8]);
@@ -247,8 +247,8 @@ pub fn ask_declared(bytes: &[u8]) {
     let text = String::from_utf8_lossy(bytes);
     let _ = declared::tasks(&text, &[]);
     let _ = Handlers::with_own(&text);
-    let source = Source { name: "fuzzed".to_owned(), text: text.into_owned() };
-    let _ = Theme::compile(&source, Depth::True);
+    let source = ThemeSource { name: "fuzzed".to_owned(), text: text.into_owned() };
+    let _ = Theme::compile(&source, ColourDepth::True);
 }
 
 /// Parse words, each behind a zero.
@@ -292,14 +292,14 @@ pub fn ask_interface(bytes: &[u8]) {
     thread_local! {
         /// With its results, before the first key.
         static READY: Session = {
-            let mut session = Session::new(80, 24, Depth::True).again();
+            let mut session = Session::new(80, 24, ColourDepth::True).again();
             session.ready();
             session
         };
     }
     let [columns, lines, bytes @ ..] = bytes else { return };
     let mut session = READY.with(Session::again);
-    session.send(Message::Resize(u16::from(*columns), u16::from(*lines)));
+    session.send(UiMessage::Resize(u16::from(*columns), u16::from(*lines)));
     let mut inputs = Vec::new();
     let mut decoder = Decoder::default();
     // A pause behind each zero: what is no key.
@@ -308,14 +308,14 @@ pub fn ask_interface(bytes: &[u8]) {
         decoder.pause(|input| inputs.push(input));
     }
     for input in inputs.into_iter().take(MOST_KEYS) {
-        let drawn = matches!(input, Input::Click(..));
+        let drawn = matches!(input, TerminalEvent::Click(..));
         session.send(match input {
-            Input::Key(key) => Message::Key(key),
-            Input::Paste(text) => Message::Paste(text),
-            Input::Wheel(lines) => Message::Wheel(lines),
-            Input::Click(column, line) => Message::Click(column, line),
-            Input::Ground(light) => Message::Ground(light),
-            Input::Resized | Input::Closed => continue,
+            TerminalEvent::Key(key) => UiMessage::Key(key),
+            TerminalEvent::Paste(text) => UiMessage::Paste(text),
+            TerminalEvent::Wheel(lines) => UiMessage::Wheel(lines),
+            TerminalEvent::Click(column, line) => UiMessage::Click(column, line),
+            TerminalEvent::Ground(light) => UiMessage::Ground(light),
+            TerminalEvent::Resized | TerminalEvent::Closed => continue,
         });
         // Whoever clicks has seen what is there.
         if drawn {

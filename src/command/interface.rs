@@ -14,8 +14,8 @@ use crate::model::join::Renamed;
 use crate::model::mining::Mining;
 use crate::options::{Appearance, Groups, Input, When};
 use crate::session::{self, Session, Wrong};
-use crate::view::tui::setup::{Backend, Exported, First, Looks, Setup};
-use crate::view::tui::theme::{self, Depth};
+use crate::view::tui::setup::{Backend, Exported, FirstQuestion, Setup, UiOptions};
+use crate::view::tui::theme::{self, ColourDepth};
 use crate::view::{anomalies, json, tui};
 use clap::Args;
 use std::ffi::OsStr;
@@ -63,8 +63,8 @@ impl Question for Interface {
         }
         let title = session.title();
         let first = match session {
-            Session::Traces(_) | Session::Databases(_) => First::Executions,
-            Session::Run(_) => First::Patterns,
+            Session::Traces(_) | Session::Databases(_) => FirstQuestion::Executions,
+            Session::Run(_) => FirstQuestion::Patterns,
         };
         let notices = Arc::new(Mutex::new(session.notices()));
         let backend = Box::new(Analyst {
@@ -152,16 +152,18 @@ impl Backend for Analyst {
     }
 }
 
-fn looks(appearance: &Appearance) -> anyhow::Result<Looks> {
+fn looks(appearance: &Appearance) -> anyhow::Result<UiOptions> {
     let variable = |name: &str| std::env::var(name).ok();
     let depth = match appearance.color {
-        When::Never => Depth::Mono,
-        When::Auto => Depth::detect(variable),
+        When::Never => ColourDepth::Mono,
+        When::Auto => ColourDepth::detect(variable),
         // What the terminal can show, even if NO_COLOR asks for none.
-        When::Always => Depth::detect(|name| (name != "NO_COLOR").then(|| variable(name))?).max(Depth::Ansi),
+        When::Always => {
+            ColourDepth::detect(|name| (name != "NO_COLOR").then(|| variable(name))?).max(ColourDepth::Ansi)
+        }
     };
     let theme = appearance.theme.as_deref().map(theme).transpose()?;
-    Ok(Looks {
+    Ok(UiOptions {
         theme,
         suits: depth.suits(variable),
         depth,
@@ -171,7 +173,7 @@ fn looks(appearance: &Appearance) -> anyhow::Result<Looks> {
 }
 
 /// A built-in theme by name, else a file.
-fn theme(file: &OsStr) -> anyhow::Result<theme::Source> {
+fn theme(file: &OsStr) -> anyhow::Result<theme::ThemeSource> {
     let name = file.to_string_lossy().into_owned();
     let built_in = theme::built_in();
     if let Some(theme) = built_in.iter().find(|t| t.name == name) {
@@ -181,5 +183,5 @@ fn theme(file: &OsStr) -> anyhow::Result<theme::Source> {
         let names: Vec<&str> = built_in.iter().map(|t| t.name.as_str()).collect();
         Wrong(format!("--theme {name}: {e}; built in are {}, else name a theme file", names.join(", ")))
     })?;
-    Ok(theme::Source { name, text })
+    Ok(theme::ThemeSource { name, text })
 }

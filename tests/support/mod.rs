@@ -24,13 +24,13 @@ use whyslow::model::metric::{Column, Metric};
 use whyslow::model::mining::Mining;
 use whyslow::model::{Model, TraceId, TraceInfo, Who, WhoId};
 use whyslow::view::tui::app::{App, Busy};
-use whyslow::view::tui::counts::Counter;
-use whyslow::view::tui::jobs::{Done, Job, Lane, Outcome};
-use whyslow::view::tui::key::Key;
-use whyslow::view::tui::patterns::Found;
-use whyslow::view::tui::theme::Depth;
-use whyslow::view::tui::update::{self, Effect, Message, update};
-use whyslow::view::tui::{Backend, Exported, First, Looks, screen};
+use whyslow::view::tui::counts::HistogramCounter;
+use whyslow::view::tui::jobs::{Done, Job, JobLane, Outcome};
+use whyslow::view::tui::key::KeyPress;
+use whyslow::view::tui::patterns::AnomalyReport;
+use whyslow::view::tui::theme::ColourDepth;
+use whyslow::view::tui::update::{self, UiEffect, UiMessage, update};
+use whyslow::view::tui::{Backend, Exported, FirstQuestion, UiOptions, screen};
 
 /// A small generator of numbers (SplitMix64).
 pub struct Random(pub u64);
@@ -233,7 +233,7 @@ pub struct Session {
     /// The user has quit.
     pub ended: bool,
     backend: Made,
-    counter: Option<Counter>,
+    counter: Option<HistogramCounter>,
     /// What jobs came to, where it is remembered.
     known: Option<Rc<RefCell<Known>>>,
 }
@@ -247,13 +247,13 @@ const REMEMBERED: usize = 200;
 
 impl Session {
     /// A session of this size that has just begun to analyse.
-    pub fn new(columns: u16, lines: u16, depth: Depth) -> Session {
-        Session::beginning(columns, lines, depth, First::Executions)
+    pub fn new(columns: u16, lines: u16, depth: ColourDepth) -> Session {
+        Session::beginning(columns, lines, depth, FirstQuestion::Executions)
     }
 
     /// The same, beginning with patterns.
-    pub fn beginning(columns: u16, lines: u16, depth: Depth, first: First) -> Session {
-        let looks = Looks { theme: None, suits: depth.suits(|_| None), depth, ascii: false, mouse: false };
+    pub fn beginning(columns: u16, lines: u16, depth: ColourDepth, first: FirstQuestion) -> Session {
+        let looks = UiOptions { theme: None, suits: depth.suits(|_| None), depth, ascii: false, mouse: false };
         let mut app =
             App::new("ledger/kernel, ledger/ust".into(), Request::default(), looks, (columns, lines)).unwrap();
         update::start(&mut app, first);
@@ -274,49 +274,49 @@ impl Session {
 
     /// Report progress.
     pub fn progress(&mut self, stage: &'static str, done: u64, total: u64, events: u64) {
-        self.send(Message::Progress(Lane::Executions, Busy { what: "", stage, done, total, events }));
+        self.send(UiMessage::Progress(JobLane::Executions, Busy { what: "", stage, done, total, events }));
     }
 
     /// Let the analysis end.
     pub fn ready(&mut self) {
-        self.perform(vec![Effect::Start(Job::Analyse { task: None })]);
+        self.perform(vec![UiEffect::Start(Job::Analyse { task: None })]);
     }
 
     /// Let mining end.
     pub fn mined(&mut self) {
         let settings = self.app.patterns.settings;
-        self.perform(vec![Effect::Start(Job::Mine { settings })]);
+        self.perform(vec![UiEffect::Start(Job::Mine { settings })]);
     }
 
     /// Press keys, written as in the table of actions, blanks between them.
     pub fn keys(&mut self, keys: &str) {
         for text in keys.split_whitespace() {
-            let key = Key::parse(text).unwrap_or_else(|| panic!("no key {text}"));
-            self.send(Message::Key(key));
+            let key = KeyPress::parse(text).unwrap_or_else(|| panic!("no key {text}"));
+            self.send(UiMessage::Key(key));
         }
     }
 
     /// Send a message and perform its effects.
-    pub fn send(&mut self, message: Message) {
+    pub fn send(&mut self, message: UiMessage) {
         let effects = update(&mut self.app, message);
         self.perform(effects);
     }
 
-    fn perform(&mut self, effects: Vec<Effect>) {
+    fn perform(&mut self, effects: Vec<UiEffect>) {
         for effect in effects {
             match effect {
-                Effect::Start(job) => {
+                UiEffect::Start(job) => {
                     for done in self.remembered(job) {
-                        self.send(Message::Done(done));
+                        self.send(UiMessage::Done(done));
                     }
                 }
-                Effect::Copy(text) => self.copied.push(text),
-                Effect::Quit => self.ended = true,
-                Effect::SavePicture { path, overwrite } => {
+                UiEffect::Copy(text) => self.copied.push(text),
+                UiEffect::Quit => self.ended = true,
+                UiEffect::SavePicture { path, overwrite } => {
                     let outcome = if overwrite { Outcome::Written(1) } else { Outcome::Exists };
-                    self.send(Message::Saved(path, outcome));
+                    self.send(UiMessage::Saved(path, outcome));
                 }
-                Effect::Redraw | Effect::Suspend => {}
+                UiEffect::Redraw | UiEffect::Suspend => {}
             }
         }
     }
@@ -356,7 +356,7 @@ impl Session {
                     Err(_) => request,
                 };
                 if !self.counter.as_ref().is_some_and(|c| c.is_of(&model)) {
-                    self.counter = Counter::new(&model, &work).ok();
+                    self.counter = HistogramCounter::new(&model, &work).ok();
                 }
                 let counts = self.counter.as_mut().unwrap().count(&groups);
                 vec![Done::Compared(result), Done::Counted(Arc::new(counts))]
@@ -364,7 +364,7 @@ impl Session {
             Job::Mine { settings } => {
                 let mining = self.backend.mine(&work).unwrap();
                 let found = mining.anomalies(&settings, &work).unwrap();
-                vec![Done::Mined(settings, Ok(Arc::new(Found::new(found, mining.notices.clone()))))]
+                vec![Done::Mined(settings, Ok(Arc::new(AnomalyReport::new(found, mining.notices.clone()))))]
             }
             Job::Export { what, path, overwrite } => {
                 self.exported = Some(what);

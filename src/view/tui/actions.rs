@@ -4,7 +4,7 @@
 //! It feeds the key handler, the `?` page, the footer, the `:` palette and, through [`markdown`], docs/KEYS.md.
 //! PRODUCT.md's table of keys is the contract.
 
-use super::key::Key;
+use super::key::KeyPress;
 
 /// An action of the user.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -119,7 +119,7 @@ pub enum Action {
 
 /// The pane where an action applies.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Place {
+pub enum ActionScope {
     /// In every pane.
     Any,
     /// In the histograms.
@@ -132,9 +132,9 @@ pub enum Place {
     Path,
 }
 
-impl Place {
+impl ActionScope {
     /// Those of one pane.
-    pub const PANES: [Place; 4] = [Tree, Histograms, Anomalies, Path];
+    pub const PANES: [ActionScope; 4] = [Tree, Histograms, Anomalies, Path];
 
     /// The name for people.
     pub fn name(self) -> &'static str {
@@ -150,7 +150,7 @@ impl Place {
 
 /// A row of the table.
 #[derive(Clone, Copy, Debug)]
-pub struct Entry {
+pub struct KeyBinding {
     /// The action.
     pub action: Action,
     /// Its name in the palette.
@@ -160,7 +160,7 @@ pub struct Entry {
     /// One line of help.
     pub help: &'static str,
     /// The pane where it applies.
-    pub place: Place,
+    pub place: ActionScope,
     /// Its word in the footer, if the footer shows it.
     pub footer: Option<&'static str>,
 }
@@ -170,17 +170,17 @@ const fn entry(
     name: &'static str,
     keys: &'static str,
     help: &'static str,
-    place: Place,
+    place: ActionScope,
     footer: Option<&'static str>,
-) -> Entry {
-    Entry { action, name, keys, help, place, footer }
+) -> KeyBinding {
+    KeyBinding { action, name, keys, help, place, footer }
 }
 
 use Action as A;
-use Place::{Anomalies, Any, Histograms, Path, Tree};
+use ActionScope::{Anomalies, Any, Histograms, Path, Tree};
 
 /// The table, in the order of the help page.
-pub static TABLE: &[Entry] = &[
+pub static TABLE: &[KeyBinding] = &[
     entry(A::Up, "up", "Up k", "move up", Any, None),
     entry(A::Down, "down", "Down j", "move down", Any, None),
     entry(
@@ -330,7 +330,7 @@ pub static TABLE: &[Entry] = &[
 ];
 
 /// One row per action: the pane's own row if there is one.
-pub fn all(place: Place) -> impl Iterator<Item = &'static Entry> {
+pub fn all(place: ActionScope) -> impl Iterator<Item = &'static KeyBinding> {
     TABLE.iter().filter(move |e| {
         let mut same = TABLE.iter().filter(|o| o.action == e.action);
         let own = same.clone().find(|o| o.place == place);
@@ -339,9 +339,9 @@ pub fn all(place: Place) -> impl Iterator<Item = &'static Entry> {
 }
 
 /// The action of a key in a pane; the pane's own actions take precedence over those of all panes.
-pub fn bound(key: Key, place: Place) -> Option<Action> {
+pub fn bound(key: KeyPress, place: ActionScope) -> Option<Action> {
     let text = key.to_string();
-    let has = |e: &&Entry| e.keys.split(' ').any(|k| k == text);
+    let has = |e: &&KeyBinding| e.keys.split(' ').any(|k| k == text);
     let own = TABLE.iter().filter(|e| e.place == place).find(has);
     own.or_else(|| TABLE.iter().filter(|e| e.place == Any).find(has)).map(|e| e.action)
 }
@@ -368,7 +368,7 @@ mod tests {
             let mut seen = std::collections::BTreeSet::new();
             for e in TABLE.iter().filter(|e| e.place == place) {
                 for k in e.keys.split(' ').filter(|k| !k.is_empty()) {
-                    assert_eq!(Key::parse(k).unwrap().to_string(), k);
+                    assert_eq!(KeyPress::parse(k).unwrap().to_string(), k);
                     assert!(seen.insert(k), "{k} has two meanings");
                 }
             }
@@ -378,8 +378,9 @@ mod tests {
     #[test]
     fn names_and_actions_are_unique() {
         for (i, a) in TABLE.iter().enumerate() {
-            let differ =
-                |b: &Entry| (b.name == a.name) == (b.action == a.action) && (b.name != a.name || b.place != a.place);
+            let differ = |b: &KeyBinding| {
+                (b.name == a.name) == (b.action == a.action) && (b.name != a.name || b.place != a.place)
+            };
             assert!(TABLE[..i].iter().all(differ), "{}", a.name);
         }
     }
@@ -389,8 +390,8 @@ mod tests {
         let contract = "Up Down Left Right h j k l PgUp PgDn Home End Tab Shift-Tab 1 2 3 4 z < > Shift-Left Shift-Right \
                         Shift-Up Shift-Down s f Backspace x g u U [ ] { } Enter Space - / n N o w : i e y t ? q";
         for text in contract.split_whitespace() {
-            let key = Key::parse(text).unwrap();
-            let bound = Place::PANES.iter().any(|p| bound(key, *p).is_some());
+            let key = KeyPress::parse(text).unwrap();
+            let bound = ActionScope::PANES.iter().any(|p| bound(key, *p).is_some());
             assert!(bound, "{text} does nothing");
         }
     }

@@ -3,15 +3,15 @@
 //! Changed by [`update`](mod@super::update) alone; screens take `&App`. Results of background jobs are shared (`Arc`) and
 //! replaced whole; the item under the cursor is found again in the new ones by name.
 
-use super::actions::Place;
-use super::counts::{Counts, Row};
-use super::groups::{History, Selection};
-use super::jobs::Lane;
+use super::actions::ActionScope;
+use super::counts::{HistogramCounts, HistogramRow};
+use super::groups::{BinSelection, GroupHistory};
+use super::jobs::JobLane;
 use super::overlay::Overlay;
-use super::patterns::{PathPane, Patterns};
-use super::setup::Looks;
-use super::theme::{self, Source, Theme, ThemeError};
-use super::tree::Rows;
+use super::patterns::{PathPane, PatternState};
+use super::setup::UiOptions;
+use super::theme::{self, Theme, ThemeError, ThemeSource};
+use super::tree::TreeRows;
 use crate::base::time::Span;
 use crate::compare::{Cause, Comparison, DiffNode, Request};
 use crate::model::Model;
@@ -47,12 +47,12 @@ impl Pane {
     }
 
     /// The place of its actions in the table.
-    pub fn place(self) -> Place {
+    pub fn place(self) -> ActionScope {
         match self {
-            Pane::Histograms => Place::Histograms,
-            Pane::Tree => Place::Tree,
-            Pane::Anomalies => Place::Anomalies,
-            Pane::Path => Place::Path,
+            Pane::Histograms => ActionScope::Histograms,
+            Pane::Tree => ActionScope::Tree,
+            Pane::Anomalies => ActionScope::Anomalies,
+            Pane::Path => ActionScope::Path,
         }
     }
 
@@ -101,7 +101,7 @@ pub struct HistogramPane {
     /// The bin under the cursor; always the first of a column on the screen.
     pub bin: usize,
     /// The selected range.
-    pub selection: Option<Selection>,
+    pub selection: Option<BinSelection>,
     /// The last change of the groups came from this selection: moving on amends it.
     pub dragging: bool,
 }
@@ -117,14 +117,14 @@ pub enum Cursor {
 
 /// A search and what it found, in the order of drawing.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Search {
+pub struct TextSearch {
     /// The text.
     pub text: String,
     /// Nodes, or anomalies.
     pub matches: Vec<u32>,
 }
 
-impl Search {
+impl TextSearch {
     /// True if a frame is one that was searched: letters are compared without case.
     pub fn is_in(&self, frame: &str) -> bool {
         !self.text.is_empty() && frame.to_lowercase().contains(&self.text.to_lowercase())
@@ -135,7 +135,7 @@ impl Search {
 #[derive(Clone, Debug)]
 pub struct TreePane {
     /// The visible nodes.
-    pub rows: Rows,
+    pub rows: TreeRows,
     /// The cursor.
     pub cursor: Cursor,
     /// The first row shown.
@@ -143,14 +143,14 @@ pub struct TreePane {
     /// The first cause shown.
     pub cause_offset: usize,
     /// The last search.
-    pub search: Search,
+    pub search: TextSearch,
     /// The user has moved or unfolded something: leave it as it is when results are replaced.
     pub touched: bool,
 }
 
 /// The origin of a jump.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Trail {
+pub enum JumpOrigin {
     /// A cause.
     Cause(usize),
     /// A context of the tree.
@@ -169,9 +169,9 @@ pub struct App {
     /// Columns and lines of the screen.
     pub size: (u16, u16),
     /// Appearance and behaviour.
-    pub looks: Looks,
+    pub looks: UiOptions,
     /// The themes that `t` goes through.
-    pub themes: Vec<Source>,
+    pub themes: Vec<ThemeSource>,
     /// The one in force.
     pub theme: Theme,
     /// The model, once analysed.
@@ -179,9 +179,9 @@ pub struct App {
     /// The comparison, once made.
     pub comparison: Option<Arc<Comparison>>,
     /// The histograms, once counted.
-    pub counts: Option<Arc<Counts>>,
+    pub counts: Option<Arc<HistogramCounts>>,
     /// The groups asked for.
-    pub groups: History,
+    pub groups: GroupHistory,
     /// The running job.
     pub busy: Option<Busy>,
     /// Why there is no (new) answer.
@@ -199,11 +199,11 @@ pub struct App {
     /// Dialogs, the topmost last.
     pub overlays: Vec<Overlay>,
     /// Origins of jumps, the latest last.
-    pub trail: Vec<Trail>,
+    pub trail: Vec<JumpOrigin>,
     /// Nodes unfolded in the previous model, until the same nodes are unfolded in the new one.
     pub remembered: Vec<Vec<String>>,
     /// Patterns, anomalies, paths.
-    pub patterns: Patterns,
+    pub patterns: PatternState,
     /// Agreement of patterns and comparison, once both are known.
     pub compared: Option<Agreement>,
     /// A moment whose executions are to be the slow group as soon as there are any.
@@ -212,7 +212,7 @@ pub struct App {
 
 impl App {
     /// The state before anything is known.
-    pub fn new(title: String, request: Request, looks: Looks, size: (u16, u16)) -> Result<App, ThemeError> {
+    pub fn new(title: String, request: Request, looks: UiOptions, size: (u16, u16)) -> Result<App, ThemeError> {
         let mut themes = theme::built_in();
         let first = match &looks.theme {
             Some(own) => {
@@ -233,7 +233,7 @@ impl App {
             model: None,
             comparison: None,
             counts: None,
-            groups: History::new(request),
+            groups: GroupHistory::new(request),
             busy: None,
             failure: None,
             status: None,
@@ -241,24 +241,24 @@ impl App {
             zoom: false,
             histograms: HistogramPane::default(),
             tree: TreePane {
-                rows: Rows::default(),
+                rows: TreeRows::default(),
                 cursor: Cursor::Cause(0),
                 offset: 0,
                 cause_offset: 0,
-                search: Search::default(),
+                search: TextSearch::default(),
                 touched: false,
             },
             overlays: Vec::new(),
             trail: Vec::new(),
             remembered: Vec::new(),
-            patterns: Patterns::default(),
+            patterns: PatternState::default(),
             compared: None,
             moment: None,
         })
     }
 
     /// The metric under the cursor.
-    pub fn histogram_row(&self) -> Option<&Row> {
+    pub fn histogram_row(&self) -> Option<&HistogramRow> {
         self.counts.as_ref()?.rows.get(self.histograms.row)
     }
 
@@ -288,10 +288,10 @@ impl App {
     }
 
     /// The running job of a lane.
-    pub fn busy(&self, lane: Lane) -> Option<&Busy> {
+    pub fn busy(&self, lane: JobLane) -> Option<&Busy> {
         match lane {
-            Lane::Executions => self.busy.as_ref(),
-            Lane::Patterns => self.patterns.busy.as_ref(),
+            JobLane::Executions => self.busy.as_ref(),
+            JobLane::Patterns => self.patterns.busy.as_ref(),
         }
     }
 

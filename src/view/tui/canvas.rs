@@ -4,7 +4,7 @@
 //! and measured by display width. Widgets know neither colours nor whether the terminal shows Unicode: [`to_ascii`]
 //! replaces what it cannot show once, after the whole screen is drawn.
 
-use super::theme::{Scope, Theme};
+use super::theme::{StyleScope, Theme};
 use crate::view::clean;
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
@@ -133,7 +133,7 @@ impl<'a> Canvas<'a> {
 
     /// Everything blank, in the style of ordinary text.
     pub fn clear(&mut self) {
-        let style = self.theme.style(Scope::Text);
+        let style = self.theme.style(StyleScope::Text);
         for y in self.area.top()..self.area.bottom() {
             for x in self.area.left()..self.area.right() {
                 if let Some(cell) = self.buffer.cell_mut((x, y)) {
@@ -145,12 +145,12 @@ impl<'a> Canvas<'a> {
     }
 
     /// A text at a column and line of this canvas; cut with a mark at the right border. Returns the column after it.
-    pub fn text(&mut self, x: usize, y: usize, text: &str, scope: Scope) -> usize {
+    pub fn text(&mut self, x: usize, y: usize, text: &str, scope: StyleScope) -> usize {
         self.text_in(x, y, self.width().saturating_sub(x), text, scope)
     }
 
     /// A text in so many columns from `x`; cut with a mark. Returns the column after it.
-    pub fn text_in(&mut self, x: usize, y: usize, columns: usize, text: &str, scope: Scope) -> usize {
+    pub fn text_in(&mut self, x: usize, y: usize, columns: usize, text: &str, scope: StyleScope) -> usize {
         let columns = columns.min(self.width().saturating_sub(x));
         if y >= self.height() || columns == 0 {
             return x;
@@ -165,7 +165,7 @@ impl<'a> Canvas<'a> {
     }
 
     /// Pieces of text one after the other; cut with a mark at column `end`. Returns the column after them.
-    pub fn pieces(&mut self, x: usize, y: usize, end: usize, pieces: &[(Scope, String)]) -> usize {
+    pub fn pieces(&mut self, x: usize, y: usize, end: usize, pieces: &[(StyleScope, String)]) -> usize {
         let mut at = x;
         for (scope, text) in pieces {
             at = self.text_in(at, y, end.saturating_sub(at), text, *scope);
@@ -174,20 +174,20 @@ impl<'a> Canvas<'a> {
     }
 
     /// A text that ends before column `end`.
-    pub fn right(&mut self, end: usize, y: usize, text: &str, scope: Scope) {
+    pub fn right(&mut self, end: usize, y: usize, text: &str, scope: StyleScope) {
         let columns = width(text).min(end);
         self.text_in(end - columns, y, columns, text, scope);
     }
 
     /// The same character over so many columns.
-    pub fn fill(&mut self, x: usize, y: usize, columns: usize, symbol: char, scope: Scope) {
+    pub fn fill(&mut self, x: usize, y: usize, columns: usize, symbol: char, scope: StyleScope) {
         let columns = columns.min(self.width().saturating_sub(x));
         let text: String = std::iter::repeat_n(symbol, columns).collect();
         self.text_in(x, y, columns, &text, scope);
     }
 
     /// Apply a style to `columns` columns without changing their text.
-    pub fn shade(&mut self, x: usize, y: usize, columns: usize, scope: Scope) {
+    pub fn shade(&mut self, x: usize, y: usize, columns: usize, scope: StyleScope) {
         if x >= self.width() || y >= self.height() {
             return;
         }
@@ -197,7 +197,7 @@ impl<'a> Canvas<'a> {
     }
 
     /// A bar of `part` (0 to 1) of so many columns, in eighths of a column; at least an eighth if it is not nothing.
-    pub fn bar(&mut self, x: usize, y: usize, columns: usize, part: f64, scope: Scope) {
+    pub fn bar(&mut self, x: usize, y: usize, columns: usize, part: f64, scope: StyleScope) {
         const EIGHTHS: [char; 8] = [' ', '▏', '▎', '▍', '▌', '▋', '▊', '▉'];
         if part.is_nan() || part <= 0.0 {
             return;

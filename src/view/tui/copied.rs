@@ -1,10 +1,10 @@
 //! Text for `y`: the item under the cursor, ready to be pasted into a message.
 
 use super::app::{App, Cursor, Pane};
-use super::groups::Selection;
+use super::groups::BinSelection;
 use super::layout::{grid, histogram_shape};
 use super::screen;
-use super::sources::Row;
+use super::sources::RootCauseRow;
 use crate::base::figure;
 use crate::event::operation::Via;
 use crate::model::propagation::Step;
@@ -41,12 +41,12 @@ fn anomaly(app: &App) -> Option<String> {
     let here = app.patterns.list.here()?;
     let words = of_source(here.source(found)?);
     Some(match here {
-        Row::Source(_) => {
+        RootCauseRow::Source(_) => {
             let source = here.source(found)?;
             let delay = figure::time(source.affected_ns as f64);
             format!("{words}: caused {delay} of delay, {} times", source.occurrences.len())
         }
-        Row::Occurrence(..) => {
+        RootCauseRow::Occurrence(..) => {
             let o = here.occurrence(found)?;
             let (delay, extra) = (figure::time(o.affected_ns as f64), figure::extra(o.excess_ns as f64));
             format!("{words} at {}: {extra}, caused {delay} of delay", figure::stamp(o.span.start - app.origin()))
@@ -71,6 +71,6 @@ fn range(app: &App) -> Option<String> {
     let grid = grid(row.bins.len(), histogram_shape(app).columns);
     let (metric, bin) = (row.metric.clone(), app.histograms.bin);
     let selected = app.histograms.selection.clone().filter(|s| s.metric == metric);
-    let selection = selected.unwrap_or(Selection { metric, anchor: bin, head: bin, attached: None });
+    let selection = selected.unwrap_or(BinSelection { metric, anchor: bin, head: bin, attached: None });
     Some(words::filter(&selection.filter(row, grid.step)?))
 }

@@ -1,8 +1,8 @@
 //! The histograms of both groups as the screen draws them.
 //!
-//! In: a model and the filters of both groups. Out: [`Counts`], an immutable snapshot. The counting itself is
+//! In: a model and the filters of both groups. Out: [`HistogramCounts`], an immutable snapshot. The counting itself is
 //! [`model::selection`](crate::model::selection): ranges move there incrementally; conditions that are no ranges
-//! (`!=`, names that do not occur) exclude executions. Everything runs on the job thread, which keeps the [`Counter`].
+//! (`!=`, names that do not occur) exclude executions. Everything runs on the job thread, which keeps the [`HistogramCounter`].
 
 use crate::base::names::NameId;
 use crate::base::op::Op;
@@ -18,7 +18,7 @@ use std::sync::Arc;
 
 /// One metric in both groups.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Row {
+pub struct HistogramRow {
     /// Which.
     pub metric: Metric,
     /// Its bins.
@@ -37,15 +37,15 @@ pub struct Row {
 
 /// All histograms at one moment.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Counts {
+pub struct HistogramCounts {
     /// The duration first, the start last, between them in the order of the model's columns.
-    pub rows: Vec<Row>,
+    pub rows: Vec<HistogramRow>,
     /// Metrics that have one value in all executions, and that value: there is nothing to select.
     pub constant: Arc<[(Metric, i64)]>,
 }
 
 /// Data that stays the same for a model, and the two groups.
-pub struct Counter {
+pub struct HistogramCounter {
     model: Arc<Model>,
     linked: Linked,
     shapes: Vec<(Arc<Bins>, Arc<[String]>)>,
@@ -55,9 +55,9 @@ pub struct Counter {
     groups: Request,
 }
 
-impl Counter {
+impl HistogramCounter {
     /// Link the metrics of a model: O(N log N) per metric.
-    pub fn new(model: &Arc<Model>, work: &Work) -> Result<Counter, Cancelled> {
+    pub fn new(model: &Arc<Model>, work: &Work) -> Result<HistogramCounter, Cancelled> {
         let mut metrics = vec![Metric::Duration];
         let others = model.executions.columns.iter().map(|c| c.metric.clone());
         metrics.extend(others.filter(|m| ![Metric::Duration, Metric::Start].contains(m)));
@@ -81,7 +81,7 @@ impl Counter {
         };
         let shapes = linked.axes().iter().map(|a| (Arc::new(a.bins.clone()), names(&a.metric, &a.bins))).collect();
         let all = Selection::new(&linked);
-        Ok(Counter {
+        Ok(HistogramCounter {
             model: Arc::clone(model),
             linked,
             shapes,
@@ -98,22 +98,23 @@ impl Counter {
     }
 
     /// Take over the groups' filters and count.
-    pub fn count(&mut self, groups: &Request) -> Counts {
+    pub fn count(&mut self, groups: &Request) -> HistogramCounts {
         let (model, linked) = (&self.model, &self.linked);
         let (was, now) = (&self.groups, groups);
         take(model, linked, &mut self.slow, (&was.slow, &was.fast), (&now.slow, &now.fast));
         take(model, linked, &mut self.fast, (&was.fast, &was.slow), (&now.fast, &now.slow));
         self.groups = groups.clone();
-        let rows = self.linked.axes().iter().zip(&self.shapes).enumerate().map(|(i, (axis, (bins, names)))| Row {
-            metric: axis.metric.clone(),
-            bins: Arc::clone(bins),
-            names: Arc::clone(names),
-            slow: self.slow.counts(&self.linked, i).to_vec(),
-            fast: self.fast.counts(&self.linked, i).to_vec(),
-            slow_inside: inside(bins, self.slow.range(i)),
-            fast_inside: inside(bins, self.fast.range(i)),
-        });
-        Counts { rows: rows.collect(), constant: Arc::clone(&self.constant) }
+        let rows =
+            self.linked.axes().iter().zip(&self.shapes).enumerate().map(|(i, (axis, (bins, names)))| HistogramRow {
+                metric: axis.metric.clone(),
+                bins: Arc::clone(bins),
+                names: Arc::clone(names),
+                slow: self.slow.counts(&self.linked, i).to_vec(),
+                fast: self.fast.counts(&self.linked, i).to_vec(),
+                slow_inside: inside(bins, self.slow.range(i)),
+                fast_inside: inside(bins, self.fast.range(i)),
+            });
+        HistogramCounts { rows: rows.collect(), constant: Arc::clone(&self.constant) }
     }
 }
 

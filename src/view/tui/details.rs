@@ -4,7 +4,7 @@
 //! In: model, comparison, and a context or a range of a metric. Out: facts, already chosen and ordered; drawn by
 //! `screen/details.rs`. Cost is bounded: of very large groups every n-th execution is looked at.
 
-use super::counts::Row;
+use super::counts::HistogramRow;
 use super::tree::{ancestry, find_context, find_path, path_text};
 use crate::base::time::Span;
 use crate::compare::members;
@@ -23,7 +23,7 @@ const SAMPLES: usize = 8;
 
 /// A frame of the full stack with its figures.
 #[derive(Clone, Debug)]
-pub struct Step {
+pub struct StackRow {
     /// As drawn.
     pub frame: String,
     /// The node, if the path is in the tree.
@@ -32,7 +32,7 @@ pub struct Step {
 
 /// An execution to look up in the trace.
 #[derive(Clone, Debug)]
-pub struct Sample {
+pub struct SampleExecution {
     /// Its number.
     pub number: u32,
     /// `slow` or `fast`.
@@ -59,7 +59,7 @@ pub struct Sample {
 
 /// A thread behind a thread frame.
 #[derive(Clone, Debug)]
-pub struct Behind {
+pub struct ThreadTime {
     /// Thread name, tid, process, pid.
     pub who: String,
     /// Its time over all executions.
@@ -74,29 +74,29 @@ pub enum Details {
         /// The cause.
         cause: Option<Cause>,
         /// From the root.
-        path: Vec<Step>,
+        path: Vec<StackRow>,
         /// Threads behind the frames of the path, the longest first.
-        threads: Vec<Behind>,
+        threads: Vec<ThreadTime>,
         /// Executions.
-        samples: Vec<Sample>,
+        samples: Vec<SampleExecution>,
     },
     /// Of a range of a metric.
     Range {
         /// Name of the metric.
-        row: Row,
+        row: HistogramRow,
         /// Bins.
         bins: Range<usize>,
         /// Executions.
-        samples: Vec<Sample>,
+        samples: Vec<SampleExecution>,
     },
 }
 
 /// Details of a context.
 pub fn of_context(model: &Model, comparison: &Comparison, node: u32) -> Details {
-    let path: Vec<Step> = ancestry(&comparison.tree, node)
+    let path: Vec<StackRow> = ancestry(&comparison.tree, node)
         .into_iter()
         .filter_map(|at| comparison.tree.nodes.get(at as usize))
-        .map(|n| Step { frame: words::frame(model, n.context), node: Some(n.clone()) })
+        .map(|n| StackRow { frame: words::frame(model, n.context), node: Some(n.clone()) })
         .collect();
     let contexts: Vec<ContextId> = path.iter().filter_map(|s| s.node.as_ref()).map(|n| n.context).collect();
     let samples = contexts.last().map_or(Vec::new(), |c| samples_at(model, comparison, *c));
@@ -117,7 +117,7 @@ pub fn of_cause(model: &Model, comparison: &Comparison, cause: &Cause) -> Detail
                 Some(context) => path_text(model, context),
                 None => cause.path.clone(),
             };
-            let path = path.into_iter().map(|frame| Step { frame, node: None }).collect();
+            let path = path.into_iter().map(|frame| StackRow { frame, node: None }).collect();
             Details::Context { cause: Some(cause.clone()), path, threads: Vec::new(), samples: Vec::new() }
         }
     }
@@ -131,7 +131,7 @@ pub fn cause_node(model: &Model, comparison: &Comparison, cause: &Cause) -> Opti
 }
 
 /// Details of a range of bins: the executions in it.
-pub fn of_range(model: &Model, comparison: &Comparison, row: &Row, bins: Range<usize>) -> Details {
+pub fn of_range(model: &Model, comparison: &Comparison, row: &HistogramRow, bins: Range<usize>) -> Details {
     let values = members::values(model, &row.metric).unwrap_or_default();
     let value = |id: ExecutionId| {
         values.get(id.index()).copied().filter(|v| row.bins.of(*v).is_some_and(|b| bins.contains(&b)))
@@ -141,7 +141,7 @@ pub fn of_range(model: &Model, comparison: &Comparison, row: &Row, bins: Range<u
 }
 
 /// The executions that spent most time in a context.
-fn samples_at(model: &Model, comparison: &Comparison, context: ContextId) -> Vec<Sample> {
+fn samples_at(model: &Model, comparison: &Comparison, context: ContextId) -> Vec<SampleExecution> {
     let inclusive = &model.executions.inclusive;
     let row = model.executions.inclusive.row(0).len().max(16);
     let time = |id: ExecutionId| inclusive.row(id.index()).find(|(c, _)| *c == context).map(|(_, ns)| ns as i64);
@@ -153,7 +153,7 @@ fn sampled(
     comparison: &Comparison,
     cost: usize,
     value: impl Fn(ExecutionId) -> Option<i64>,
-) -> Vec<Sample> {
+) -> Vec<SampleExecution> {
     let most = |group: &Group, name: &'static str, count: usize| {
         let stride = (group.members.len().saturating_mul(cost) / LOOKED_AT).max(1);
         let looked_at = group.members.iter().step_by(stride);
@@ -167,13 +167,13 @@ fn sampled(
     samples
 }
 
-fn sample(model: &Model, id: ExecutionId, group: &'static str, here: i64) -> Sample {
+fn sample(model: &Model, id: ExecutionId, group: &'static str, here: i64) -> SampleExecution {
     let (e, at) = (&model.executions, id.index());
     let who = e.who.get(at).and_then(|w| model.who.get(w.index()));
     let name = |id: Option<crate::base::names::NameId>| id.map_or("", |n| model.names.get(n)).to_owned();
     let trace = e.trace.get(at).and_then(|t| model.traces.get(t.index()));
     let start = e.start.get(at).copied().unwrap_or(0);
-    Sample {
+    SampleExecution {
         number: id.0,
         group,
         trace: trace.map_or(String::new(), |t| t.label.clone()),
@@ -194,12 +194,12 @@ pub fn at_moment(model: &Model, span: Span) -> impl Iterator<Item = ExecutionId>
 }
 
 /// The longest executions of a moment.
-pub fn samples_of_moment(model: &Model, span: Span) -> Vec<Sample> {
+pub fn samples_of_moment(model: &Model, span: Span) -> Vec<SampleExecution> {
     let inside = at_moment(model, span).take(SAMPLES);
     inside.map(|id| sample(model, id, "", model.executions.duration(id.index()))).collect()
 }
 
-fn threads(model: &Model, path: &[ContextId]) -> Vec<Behind> {
+fn threads(model: &Model, path: &[ContextId]) -> Vec<ThreadTime> {
     let Some(innermost) =
         path.iter().rev().find(|c| model.contexts.who.range((**c, WhoId(0))..=(**c, WhoId(u32::MAX))).next().is_some())
     else {
@@ -215,5 +215,5 @@ fn threads(model: &Model, path: &[ContextId]) -> Vec<Behind> {
             format!("{} (tid {}) of {} (pid {}) on {}", name(w.thread), w.tid, name(w.process), w.pid, name(w.host))
         })
     };
-    found.into_iter().map(|(ns, who)| Behind { who: text(who), ns }).collect()
+    found.into_iter().map(|(ns, who)| ThreadTime { who: text(who), ns }).collect()
 }

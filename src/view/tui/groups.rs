@@ -1,6 +1,6 @@
 //! The groups that the user asked for, with undo and redo, and how a selection becomes a filter.
 
-use super::counts::Row;
+use super::counts::HistogramRow;
 use crate::base::op::Op;
 use crate::compare::Request;
 use crate::compare::filter::{Filter, Operand, Test};
@@ -8,42 +8,42 @@ use crate::model::metric::{Metric, Unit};
 
 /// One of the two groups.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Side {
+pub enum GroupSide {
     /// The slow one.
     Slow,
     /// The fast one.
     Fast,
 }
 
-impl Side {
+impl GroupSide {
     /// The word.
     pub fn name(self) -> &'static str {
         match self {
-            Side::Slow => "slow",
-            Side::Fast => "fast",
+            GroupSide::Slow => "slow",
+            GroupSide::Fast => "fast",
         }
     }
 
     /// Its filters in a request.
     pub fn of(self, request: &mut Request) -> &mut Vec<Filter> {
         match self {
-            Side::Slow => &mut request.slow,
-            Side::Fast => &mut request.fast,
+            GroupSide::Slow => &mut request.slow,
+            GroupSide::Fast => &mut request.fast,
         }
     }
 }
 
 /// Requests in the order in which they were made. An empty request asks for a proposal.
 #[derive(Clone, Debug, PartialEq)]
-pub struct History {
+pub struct GroupHistory {
     requests: Vec<Request>,
     at: usize,
 }
 
-impl History {
+impl GroupHistory {
     /// Begins with what the command line asked for.
-    pub fn new(first: Request) -> History {
-        History { requests: vec![first], at: 0 }
+    pub fn new(first: Request) -> GroupHistory {
+        GroupHistory { requests: vec![first], at: 0 }
     }
 
     /// The request in force.
@@ -82,7 +82,7 @@ impl History {
 /// A range of bins of one metric. `anchor` stays where it began, `head` moves; both are first bins of a column on
 /// the screen, and `step` is how many bins the column has.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Selection {
+pub struct BinSelection {
     /// Of which metric.
     pub metric: Metric,
     /// The end that stays.
@@ -90,17 +90,17 @@ pub struct Selection {
     /// The free end.
     pub head: usize,
     /// The group whose filter it has become: moving it moves the filter.
-    pub attached: Option<Side>,
+    pub attached: Option<GroupSide>,
 }
 
-impl Selection {
+impl BinSelection {
     /// The bins inside, for columns of `step` bins.
     pub fn bins(&self, step: usize) -> std::ops::Range<usize> {
         self.anchor.min(self.head)..self.anchor.max(self.head) + step
     }
 
     /// The filter that lets just these bins in; `None` for all of them, or for several names.
-    pub fn filter(&self, row: &Row, step: usize) -> Option<Filter> {
+    pub fn filter(&self, row: &HistogramRow, step: usize) -> Option<Filter> {
         let range = self.bins(step);
         let last = row.bins.len();
         let test = if row.metric.unit() == Unit::Name {
@@ -133,7 +133,7 @@ mod tests {
 
     #[test]
     fn what_was_undone_comes_back_until_something_new_happens() {
-        let mut history = History::new(Request::default());
+        let mut history = GroupHistory::new(Request::default());
         history.push(request(1));
         history.push(request(2));
         assert!(history.undo() && history.undo() && !history.undo());
@@ -148,7 +148,7 @@ mod tests {
 
     #[test]
     fn a_selection_at_a_border_is_open_there() {
-        let row = Row {
+        let row = HistogramRow {
             metric: Metric::Duration,
             bins: Arc::new(Bins { edges: vec![0, 10, 20, 30, 40], logarithmic: false }),
             names: Arc::new([]),
@@ -157,8 +157,8 @@ mod tests {
             slow_inside: Vec::new(),
             fast_inside: Vec::new(),
         };
-        let select = |anchor, head| Selection { metric: Metric::Duration, anchor, head, attached: None };
-        let text = |s: Selection| s.filter(&row, 1).map(|f| f.to_string());
+        let select = |anchor, head| BinSelection { metric: Metric::Duration, anchor, head, attached: None };
+        let text = |s: BinSelection| s.filter(&row, 1).map(|f| f.to_string());
         assert_eq!(text(select(1, 2)).unwrap(), "duration in 10ns..30ns");
         assert_eq!(text(select(3, 2)).unwrap(), "duration>=20ns");
         assert_eq!(text(select(0, 0)).unwrap(), "duration<10ns");

@@ -1,22 +1,22 @@
 //! One line of text being typed: the search, a file name, the palette's filter.
 
-use super::key::Key;
+use super::key::KeyPress;
 use crate::view::clean;
 use crossterm::event::KeyCode;
 
 /// A text and the place in it where the next character goes.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Input {
+pub struct TextInput {
     text: String,
     /// Byte position, always between characters.
     at: usize,
 }
 
-impl Input {
+impl TextInput {
     /// A text to begin with; the cursor behind it.
-    pub fn new(text: impl Into<String>) -> Input {
+    pub fn new(text: impl Into<String>) -> TextInput {
         let text = text.into();
-        Input { at: text.len(), text }
+        TextInput { at: text.len(), text }
     }
 
     /// The text.
@@ -37,7 +37,7 @@ impl Input {
     }
 
     /// Take a key; false if it does not edit.
-    pub fn key(&mut self, key: Key) -> bool {
+    pub fn key(&mut self, key: KeyPress) -> bool {
         if let Some(c) = key.typed() {
             self.insert(c.encode_utf8(&mut [0; 4]));
             return true;
@@ -56,7 +56,7 @@ impl Input {
             Some(KeyCode::Delete) => {
                 self.text.drain(self.at..self.at + after);
             }
-            _ if key == CLEAR => *self = Input::default(),
+            _ if key == CLEAR => *self = TextInput::default(),
             _ => return false,
         }
         true
@@ -64,7 +64,7 @@ impl Input {
 }
 
 /// Empties the line, as in shells.
-const CLEAR: Key = Key::control('u');
+const CLEAR: KeyPress = KeyPress::control('u');
 
 #[cfg(test)]
 mod tests {
@@ -72,14 +72,14 @@ mod tests {
 
     #[test]
     fn editing_stays_between_characters() {
-        let mut input = Input::new("aµb");
+        let mut input = TextInput::new("aµb");
         for key in ["Left", "Left", "Backspace", "x", "End", "Delete", "Home", "Delete", "漢"] {
-            assert!(input.key(Key::parse(key).unwrap()));
+            assert!(input.key(KeyPress::parse(key).unwrap()));
         }
         assert_eq!(input.text(), "漢µb");
         input.insert("\x1b[1m\nz");
         assert_eq!(input.text(), "漢[1mzµb");
-        assert!(input.key(Key::parse("Ctrl-u").unwrap()) && input.text().is_empty());
-        assert!(!input.key(Key::parse("Enter").unwrap()));
+        assert!(input.key(KeyPress::parse("Ctrl-u").unwrap()) && input.text().is_empty());
+        assert!(!input.key(KeyPress::parse("Enter").unwrap()));
     }
 }

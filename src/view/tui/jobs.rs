@@ -6,8 +6,8 @@
 //! says so. There are two lanes, because a request about executions does not make one about patterns obsolete: within
 //! a lane the newest wins; executions go first, and mining that they interrupt is begun again after them.
 
-use super::counts::{Counter, Counts};
-use super::patterns::Found;
+use super::counts::{HistogramCounter, HistogramCounts};
+use super::patterns::AnomalyReport;
 use super::setup::{Backend, Exported};
 use crate::analysis::patterns::measure::Settings;
 use crate::base::allocator::room_for_threads;
@@ -54,7 +54,7 @@ pub enum Job {
 
 /// Which requests a request makes obsolete: those of its lane.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Lane {
+pub enum JobLane {
     /// About executions; goes first.
     Executions,
     /// About patterns.
@@ -65,16 +65,16 @@ pub enum Lane {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Ticket {
     /// Lane.
-    pub lane: Lane,
+    pub lane: JobLane,
     number: u64,
 }
 
 impl Job {
     /// Its lane.
-    pub fn lane(&self) -> Lane {
+    pub fn lane(&self) -> JobLane {
         match self {
-            Job::Mine { .. } => Lane::Patterns,
-            Job::Analyse { .. } | Job::Compare { .. } | Job::Export { .. } => Lane::Executions,
+            Job::Mine { .. } => JobLane::Patterns,
+            Job::Analyse { .. } | Job::Compare { .. } | Job::Export { .. } => JobLane::Executions,
         }
     }
 
@@ -95,11 +95,11 @@ pub enum Done {
     /// The analysis is done.
     Analysed(Result<Arc<Model>, String>),
     /// The histograms are counted.
-    Counted(Arc<Counts>),
+    Counted(Arc<HistogramCounts>),
     /// The comparison is done.
     Compared(Result<Arc<Comparison>, String>),
     /// Patterns are mined and held against these settings.
-    Mined(Settings, Result<Arc<Found>, String>),
+    Mined(Settings, Result<Arc<AnomalyReport>, String>),
     /// The file is written, or not.
     Exported {
         /// Where.
@@ -187,7 +187,7 @@ impl Jobs {
         let ticket = Ticket { lane, number: state.newest[lane as usize] };
         match &state.running {
             Some(running) if running.ticket.lane == lane => running.work.cancel.cancel(),
-            Some(running) if lane == Lane::Executions => {
+            Some(running) if lane == JobLane::Executions => {
                 running.work.cancel.cancel();
                 let again = Work { cancel: Cancel::default(), ..running.work.clone() };
                 let theirs = &mut state.waiting[running.ticket.lane as usize];
@@ -234,7 +234,7 @@ fn next(shared: &Shared) -> Option<Asked> {
 
 struct Worker {
     backend: Box<dyn Backend>,
-    counter: Option<Counter>,
+    counter: Option<HistogramCounter>,
     mined: Option<Arc<Mining>>,
 }
 
@@ -274,7 +274,7 @@ impl Worker {
                         Some(mined) => &**mined,
                         none => &**none.insert(self.backend.mine(work)?),
                     };
-                    Ok(Arc::new(Found::new(mining.anomalies(&settings, work)?, mining.notices.clone())))
+                    Ok(Arc::new(AnomalyReport::new(mining.anomalies(&settings, work)?, mining.notices.clone())))
                 });
                 send(Done::Mined(settings, found));
             }
@@ -290,7 +290,7 @@ impl Worker {
 
     fn count(&mut self, model: &Arc<Model>, groups: &Request, work: &Work, send: &dyn Fn(Done)) {
         if !self.counter.as_ref().is_some_and(|c| c.is_of(model)) {
-            self.counter = Counter::new(model, work).ok();
+            self.counter = HistogramCounter::new(model, work).ok();
         }
         if let Some(counter) = &mut self.counter {
             send(Done::Counted(Arc::new(counter.count(groups))));

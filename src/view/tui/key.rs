@@ -9,7 +9,7 @@ use std::fmt;
 
 /// One key press.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct Key {
+pub struct KeyPress {
     code: KeyCode,
     modifiers: KeyModifiers,
 }
@@ -31,28 +31,28 @@ const NAMED: &[(&str, KeyCode)] = &[
     ("Esc", KeyCode::Esc),
 ];
 
-impl Key {
+impl KeyPress {
     /// The key of a press or repeat; releases are none.
-    pub fn pressed(event: KeyEvent) -> Option<Key> {
+    pub fn pressed(event: KeyEvent) -> Option<KeyPress> {
         if event.kind == KeyEventKind::Release {
             return None;
         }
         let kept = KeyModifiers::CONTROL | KeyModifiers::ALT | KeyModifiers::SHIFT;
         let modifiers = event.modifiers & kept;
         Some(match event.code {
-            KeyCode::BackTab => Key { code: KeyCode::Tab, modifiers: modifiers | KeyModifiers::SHIFT },
-            KeyCode::Char(c) => Key { code: KeyCode::Char(c), modifiers: modifiers - KeyModifiers::SHIFT },
-            code => Key { code, modifiers },
+            KeyCode::BackTab => KeyPress { code: KeyCode::Tab, modifiers: modifiers | KeyModifiers::SHIFT },
+            KeyCode::Char(c) => KeyPress { code: KeyCode::Char(c), modifiers: modifiers - KeyModifiers::SHIFT },
+            code => KeyPress { code, modifiers },
         })
     }
 
     /// A letter with Ctrl.
-    pub const fn control(letter: char) -> Key {
-        Key { code: KeyCode::Char(letter), modifiers: KeyModifiers::CONTROL }
+    pub const fn control(letter: char) -> KeyPress {
+        KeyPress { code: KeyCode::Char(letter), modifiers: KeyModifiers::CONTROL }
     }
 
     /// A key as written in the table; `None` if there is no such key.
-    pub fn parse(text: &str) -> Option<Key> {
+    pub fn parse(text: &str) -> Option<KeyPress> {
         let mut modifiers = KeyModifiers::NONE;
         let mut rest = text;
         for (prefix, modifier) in
@@ -68,7 +68,7 @@ impl Key {
             (Some(c), None) => KeyCode::Char(c),
             _ => NAMED.iter().find(|(name, _)| *name == rest)?.1,
         };
-        Some(Key { code, modifiers })
+        Some(KeyPress { code, modifiers })
     }
 
     /// The character that it types, if it types one.
@@ -85,7 +85,7 @@ impl Key {
     }
 }
 
-impl fmt::Display for Key {
+impl fmt::Display for KeyPress {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for (prefix, modifier) in
             [("Ctrl-", KeyModifiers::CONTROL), ("Alt-", KeyModifiers::ALT), ("Shift-", KeyModifiers::SHIFT)]
@@ -109,16 +109,16 @@ mod tests {
     #[test]
     fn text_and_back() {
         for text in ["x", "U", "Shift-Left", "Ctrl-l", "PgDn", "Space", "<", "-", "Shift-Tab"] {
-            assert_eq!(Key::parse(text).unwrap().to_string(), text);
+            assert_eq!(KeyPress::parse(text).unwrap().to_string(), text);
         }
-        assert_eq!(Key::parse("Nonsense"), None);
+        assert_eq!(KeyPress::parse("Nonsense"), None);
     }
 
     #[test]
     fn shift_is_part_of_a_letter_and_of_nothing_else() {
-        let event = |code, modifiers| Key::pressed(KeyEvent::new(code, modifiers)).unwrap();
-        assert_eq!(event(KeyCode::Char('U'), KeyModifiers::SHIFT), Key::parse("U").unwrap());
-        assert_eq!(event(KeyCode::BackTab, KeyModifiers::SHIFT), Key::parse("Shift-Tab").unwrap());
-        assert_eq!(event(KeyCode::Left, KeyModifiers::SHIFT), Key::parse("Shift-Left").unwrap());
+        let event = |code, modifiers| KeyPress::pressed(KeyEvent::new(code, modifiers)).unwrap();
+        assert_eq!(event(KeyCode::Char('U'), KeyModifiers::SHIFT), KeyPress::parse("U").unwrap());
+        assert_eq!(event(KeyCode::BackTab, KeyModifiers::SHIFT), KeyPress::parse("Shift-Tab").unwrap());
+        assert_eq!(event(KeyCode::Left, KeyModifiers::SHIFT), KeyPress::parse("Shift-Left").unwrap());
     }
 }

@@ -1,6 +1,6 @@
 //! What the terminal sends: bytes to keys, pastes, the mouse, the answer about the ground, and new sizes.
 //!
-//! In: bytes as they come, in pieces of any length. Out: [`Input`]s. One reader for all of it, because sequences are told from
+//! In: bytes as they come, in pieces of any length. Out: [`TerminalEvent`]s. One reader for all of it, because sequences are told from
 //! keys only by what follows them and how soon. Rejected: crossterm's reader, which waits without limit for one particular
 //! byte behind `ESC [ ?`, `ESC [ <`, `ESC [ M` and `ESC [ 2 0 0 ~`, and takes no key until it comes, Ctrl-C included; its
 //! decoder cannot be had without its reader (the tests hold such sequences). What a key is stays crossterm's vocabulary.
@@ -16,7 +16,7 @@
 //! ```
 
 use super::ground;
-use super::key::Key;
+use super::key::KeyPress;
 use super::terminal::is_background;
 use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
@@ -41,9 +41,9 @@ const PASTE_ENDS: &[u8] = b"\x1b[201~";
 
 /// Something that happened at the terminal.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Input {
+pub enum TerminalEvent {
     /// A key.
-    Key(Key),
+    Key(KeyPress),
     /// Pasted text.
     Paste(String),
     /// Wheel: lines down.
@@ -61,7 +61,7 @@ pub enum Input {
 /// What the beginning of the waiting bytes is.
 enum Step {
     /// So many bytes were this, or nothing.
-    Taken(usize, Option<Input>),
+    Taken(usize, Option<TerminalEvent>),
     /// It may go on for so long.
     Waits(Duration),
 }
@@ -76,7 +76,7 @@ pub struct Decoder {
 
 impl Decoder {
     /// Some more bytes.
-    pub fn feed(&mut self, bytes: &[u8], mut take: impl FnMut(Input)) {
+    pub fn feed(&mut self, bytes: &[u8], mut take: impl FnMut(TerminalEvent)) {
         self.waiting.extend_from_slice(bytes);
         self.decode(&mut take);
     }
@@ -91,7 +91,7 @@ impl Decoder {
     }
 
     /// Nothing followed in time: what was begun has ended.
-    pub fn pause(&mut self, mut take: impl FnMut(Input)) {
+    pub fn pause(&mut self, mut take: impl FnMut(TerminalEvent)) {
         if let Some(paste) = self.paste.take() {
             take(pasted(paste));
         }
@@ -104,7 +104,7 @@ impl Decoder {
         }
     }
 
-    fn decode(&mut self, take: &mut impl FnMut(Input)) {
+    fn decode(&mut self, take: &mut impl FnMut(TerminalEvent)) {
         loop {
             if self.paste.is_some() {
                 if !self.go_on_with_paste(take) {
@@ -127,7 +127,7 @@ impl Decoder {
     }
 
     /// Take what waits into the paste; false where more is needed.
-    fn go_on_with_paste(&mut self, take: &mut impl FnMut(Input)) -> bool {
+    fn go_on_with_paste(&mut self, take: &mut impl FnMut(TerminalEvent)) -> bool {
         let end = memchr::memmem::find(&self.waiting, PASTE_ENDS);
         // Whoever presses Ctrl-C in a paste that does not end means it.
         let broken = self.waiting.iter().position(|b| *b == 0x03).filter(|at| end.is_none_or(|end| *at < end));
@@ -161,16 +161,16 @@ impl Decoder {
     }
 }
 
-fn pasted(bytes: Vec<u8>) -> Input {
-    Input::Paste(String::from_utf8_lossy(&bytes).into_owned())
+fn pasted(bytes: Vec<u8>) -> TerminalEvent {
+    TerminalEvent::Paste(String::from_utf8_lossy(&bytes).into_owned())
 }
 
-fn key(code: KeyCode, modifiers: KeyModifiers) -> Input {
-    Key::pressed(KeyEvent::new(code, modifiers)).map_or(Input::Resized, Input::Key)
+fn key(code: KeyCode, modifiers: KeyModifiers) -> TerminalEvent {
+    KeyPress::pressed(KeyEvent::new(code, modifiers)).map_or(TerminalEvent::Resized, TerminalEvent::Key)
 }
 
 /// A byte of ASCII as a key.
-fn control_or_character(byte: u8, more: KeyModifiers) -> Option<Input> {
+fn control_or_character(byte: u8, more: KeyModifiers) -> Option<TerminalEvent> {
     let control = |c: u8| (KeyCode::Char(char::from(c)), more | KeyModifiers::CONTROL);
     let (code, modifiers) = match byte {
         b'\r' => (KeyCode::Enter, more),
@@ -242,7 +242,7 @@ fn csi(rest: &[u8]) -> Step {
 }
 
 /// A whole sequence: parameters and the last byte.
-fn sequence(parameters: &[u8], last: u8) -> Option<Input> {
+fn sequence(parameters: &[u8], last: u8) -> Option<TerminalEvent> {
     let text = std::str::from_utf8(parameters).ok()?;
     if let Some(mouse) = text.strip_prefix('<') {
         return button(mouse, last);
@@ -292,14 +292,14 @@ fn keypad(last: u8) -> Option<KeyCode> {
 }
 
 /// `button;column;line` of the mouse; lines and columns from 1.
-fn button(parameters: &str, last: u8) -> Option<Input> {
+fn button(parameters: &str, last: u8) -> Option<TerminalEvent> {
     let mut numbers = parameters.split(';').map(|n| n.parse::<u16>().ok());
     let (button, column, line) = (numbers.next()??, numbers.next()??, numbers.next()??);
     // Shift, Alt and Ctrl change nothing here.
     match (button & !0b1_1100, last) {
-        (0, b'M') => Some(Input::Click(column.checked_sub(1)?, line.checked_sub(1)?)),
-        (64, b'M') => Some(Input::Wheel(-3)),
-        (65, b'M') => Some(Input::Wheel(3)),
+        (0, b'M') => Some(TerminalEvent::Click(column.checked_sub(1)?, line.checked_sub(1)?)),
+        (64, b'M') => Some(TerminalEvent::Wheel(-3)),
+        (65, b'M') => Some(TerminalEvent::Wheel(3)),
         _ => None,
     }
 }
@@ -309,7 +309,7 @@ fn string(rest: &[u8], may_answer: bool) -> Step {
     let end = rest.iter().position(|b| b.is_ascii_control());
     let text = rest.get(..end.unwrap_or(rest.len())).unwrap_or(&[]);
     let answers = may_answer && ground::begins_answer(text);
-    let input = || ground::is_light(std::str::from_utf8(text).ok()?).map(Input::Ground);
+    let input = || ground::is_light(std::str::from_utf8(text).ok()?).map(TerminalEvent::Ground);
     match end.map(|end| (end, rest.get(end..).unwrap_or(&[]))) {
         Some((end, [0x07, ..])) => Step::Taken(end + 3, input().filter(|_| may_answer)),
         Some((end, [ESC, b'\\', ..])) => Step::Taken(end + 4, input().filter(|_| may_answer)),
@@ -328,7 +328,7 @@ fn string(rest: &[u8], may_answer: bool) -> Step {
 
 /// Read the terminal and tell what it sends, and when `resized` tells that its size changed, until it is closed or `take`
 /// returns false.
-pub fn read(resized: &UnixStream, mut take: impl FnMut(Input) -> bool) -> io::Result<()> {
+pub fn read(resized: &UnixStream, mut take: impl FnMut(TerminalEvent) -> bool) -> io::Result<()> {
     let terminal = rustix::stdio::stdin();
     let mut decoder = Decoder::default();
     let mut bytes = [0; 4096];
@@ -351,21 +351,21 @@ pub fn read(resized: &UnixStream, mut take: impl FnMut(Input) -> bool) -> io::Re
         if of_size.contains(PollFlags::IN) {
             let mut signals = [0; 64];
             rustix::io::read(resized, &mut signals)?;
-            inputs.push(Input::Resized);
+            inputs.push(TerminalEvent::Resized);
         }
         if !of_terminal.is_empty() && is_background() {
             // What is typed now is the shell's.
             std::thread::sleep(PATIENCE);
         } else if !of_terminal.is_empty() {
             match rustix::io::read(terminal, &mut bytes) {
-                Ok(0) => inputs.push(Input::Closed),
+                Ok(0) => inputs.push(TerminalEvent::Closed),
                 Ok(n) => decoder.feed(bytes.get(..n).unwrap_or(&[]), |input| inputs.push(input)),
                 Err(rustix::io::Errno::INTR | rustix::io::Errno::AGAIN) => {}
-                Err(_) => inputs.push(Input::Closed),
+                Err(_) => inputs.push(TerminalEvent::Closed),
             }
         }
         for input in inputs {
-            let closed = input == Input::Closed;
+            let closed = input == TerminalEvent::Closed;
             if !take(input) || closed {
                 return Ok(());
             }
@@ -379,7 +379,7 @@ mod tests {
     use proptest::prelude::*;
 
     /// What comes of pieces with pauses between them.
-    fn inputs(pieces: &[&[u8]]) -> Vec<Input> {
+    fn inputs(pieces: &[&[u8]]) -> Vec<TerminalEvent> {
         let (mut decoder, mut all) = (Decoder::default(), Vec::new());
         for piece in pieces {
             decoder.feed(piece, |input| all.push(input));
@@ -388,8 +388,8 @@ mod tests {
         all
     }
 
-    fn keys(text: &str) -> Vec<Input> {
-        text.split_whitespace().map(|k| Input::Key(Key::parse(k).unwrap())).collect()
+    fn keys(text: &str) -> Vec<TerminalEvent> {
+        text.split_whitespace().map(|k| TerminalEvent::Key(KeyPress::parse(k).unwrap())).collect()
     }
 
     #[test]
@@ -451,24 +451,24 @@ mod tests {
     fn pastes_are_text() {
         assert_eq!(
             inputs(&[b"\x1b[200~q\x1b[A\x1b[201~x"]),
-            [vec![Input::Paste("q\x1b[A".into())], keys("x")].concat()
+            [vec![TerminalEvent::Paste("q\x1b[A".into())], keys("x")].concat()
         );
         let (mut decoder, mut all) = (Decoder::default(), Vec::new());
         b"\x1b[200~one\x1b[201~".iter().for_each(|b| decoder.feed(&[*b], |input| all.push(input)));
-        assert_eq!(all, [Input::Paste("one".into())]);
-        assert_eq!(inputs(&[b"\x1b[200~cut", b"q"]), [vec![Input::Paste("cut".into())], keys("q")].concat());
+        assert_eq!(all, [TerminalEvent::Paste("one".into())]);
+        assert_eq!(inputs(&[b"\x1b[200~cut", b"q"]), [vec![TerminalEvent::Paste("cut".into())], keys("q")].concat());
         let long = [b"\x1b[200~".as_slice(), &vec![b'x'; 1 << 20], b"\x1b[201~q"].concat();
         let all = inputs(&[&long]);
-        assert!(matches!(&all[..], [Input::Paste(text), Input::Key(_)] if text.len() == LONGEST_PASTE));
+        assert!(matches!(&all[..], [TerminalEvent::Paste(text), TerminalEvent::Key(_)] if text.len() == LONGEST_PASTE));
     }
 
     #[test]
     fn the_answer_is_found_among_keys() {
         for end in ["\x07", "\x1b\\"] {
             let bytes = format!("1\x1b]11;rgb:ffff/FFFF/ffff{end}q");
-            assert_eq!(inputs(&[bytes.as_bytes()]), [keys("1"), vec![Input::Ground(true)], keys("q")].concat());
+            assert_eq!(inputs(&[bytes.as_bytes()]), [keys("1"), vec![TerminalEvent::Ground(true)], keys("q")].concat());
         }
-        assert_eq!(inputs(&[b"\x1b]11;rgb:00/00/00\x07"]), [Input::Ground(false)]);
+        assert_eq!(inputs(&[b"\x1b]11;rgb:00/00/00\x07"]), [TerminalEvent::Ground(false)]);
         // Other answers are dropped, and what was cut off; a key within it is a key.
         assert_eq!(inputs(&[b"\x1b]10;rgb:0/0/0\x07q"]), keys("q"));
         assert_eq!(inputs(&[b"\x1b]11;rgb:ffq"]), keys("q"));
@@ -478,7 +478,7 @@ mod tests {
     fn the_mouse_is_told_in_cells() {
         assert_eq!(
             inputs(&[b"\x1b[<0;7;3M\x1b[<0;7;3m\x1b[<64;1;1M\x1b[<65;1;1M"]),
-            [Input::Click(6, 2), Input::Wheel(-3), Input::Wheel(3)]
+            [TerminalEvent::Click(6, 2), TerminalEvent::Wheel(-3), TerminalEvent::Wheel(3)]
         );
     }
 

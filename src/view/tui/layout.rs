@@ -11,7 +11,7 @@ pub const SIDE_BY_SIDE: u16 = 140;
 
 /// The parts of the screen.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Layout {
+pub struct ScreenLayout {
     /// Trace, groups, verdict.
     pub header: Rect,
     /// Lines of the header, as many as there is room for.
@@ -23,7 +23,7 @@ pub struct Layout {
 }
 
 /// The parts of the screen now.
-pub fn layout(app: &App) -> Layout {
+pub fn layout(app: &App) -> ScreenLayout {
     let (columns, lines) = app.size;
     let least_body = if lines >= 20 { 12 } else { lines / 2 };
     let footer_lines = u16::from(lines >= 4);
@@ -40,10 +40,10 @@ pub fn layout(app: &App) -> Layout {
     } else {
         vec![(app.pane, body)]
     };
-    Layout { header, header_lines, panes, footer: Rect::new(0, lines - footer_lines, columns, footer_lines) }
+    ScreenLayout { header, header_lines, panes, footer: Rect::new(0, lines - footer_lines, columns, footer_lines) }
 }
 
-impl Layout {
+impl ScreenLayout {
     /// The rectangle of a pane without its title line; the pane in front where it is not shown.
     pub fn inside(&self, pane: Pane) -> Rect {
         let found = self.panes.iter().find(|(p, _)| *p == pane).or_else(|| self.panes.first());
@@ -173,7 +173,7 @@ pub fn histogram_area(app: &App, inside: Rect) -> Rect {
 
 /// How bins share the columns of the screen.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Grid {
+pub struct BinGrid {
     /// Bins per column, where there are more bins than columns.
     pub step: usize,
     /// Columns per bin, where there are fewer.
@@ -183,9 +183,9 @@ pub struct Grid {
 }
 
 /// The grid of so many bins in so many columns.
-pub fn grid(bins: usize, columns: usize) -> Grid {
+pub fn grid(bins: usize, columns: usize) -> BinGrid {
     let columns = columns.max(1);
     let step = bins.div_ceil(columns).max(1);
     let repeat = if step == 1 && bins > 0 { (columns / bins).clamp(1, 8) } else { 1 };
-    Grid { step, repeat, count: bins.div_ceil(step) }
+    BinGrid { step, repeat, count: bins.div_ceil(step) }
 }

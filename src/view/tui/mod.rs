@@ -37,15 +37,15 @@ pub mod tree;
 pub mod update;
 pub mod widget;
 
-pub use setup::{Backend, Exported, First, Looks, Setup};
+pub use setup::{Backend, Exported, FirstQuestion, Setup, UiOptions};
 
 use crate::base::allocator::room_for_threads;
 use crate::base::work::Progress;
 use crate::view::svg;
 use anyhow::Context;
 use app::{App, Busy};
-use jobs::{Done, Jobs, Lane, Ticket};
-use keyboard::Input;
+use jobs::{Done, JobLane, Jobs, Ticket};
+use keyboard::TerminalEvent;
 use paint::Painter;
 use std::io::IsTerminal;
 use std::os::unix::net::UnixStream;
@@ -53,17 +53,17 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::time::{Duration, Instant};
-use terminal::{Terminal, Told, die_by};
-use theme::Depth;
-use update::{Effect, Message, update};
+use terminal::{SignalRequest, Terminal, die_by};
+use theme::ColourDepth;
+use update::{UiEffect, UiMessage, update};
 
 /// How often progress is drawn while a job runs.
 const TICK: Duration = Duration::from_millis(100);
 
 enum Incoming {
-    Input(Input),
+    Terminal(TerminalEvent),
     Job(Ticket, Done),
-    Told(Told),
+    Signal(SignalRequest),
 }
 
 /// Run the interface until the user quits.
@@ -74,7 +74,7 @@ pub fn run(setup: Setup) -> anyhow::Result<()> {
     let Setup { title, request, first, looks, threads, backend } = setup;
     let mouse = looks.mouse;
     // Only these themes depend on the background.
-    let asks = looks.theme.is_none() && looks.depth >= Depth::Indexed;
+    let asks = looks.theme.is_none() && looks.depth >= ColourDepth::Indexed;
     let mut app = App::new(title, request, looks, (80, 24))?;
     let (sender, incoming) = channel();
     let jobs = {
@@ -82,7 +82,7 @@ pub fn run(setup: Setup) -> anyhow::Result<()> {
         Jobs::start(backend, threads, move |ticket, done| drop(sender.send(Incoming::Job(ticket, done))))?
     };
     let signals = sender.clone();
-    terminal::watch_signals(move |signal| drop(signals.send(Incoming::Told(signal)))).context("signals")?;
+    terminal::watch_signals(move |signal| drop(signals.send(Incoming::Signal(signal)))).context("signals")?;
     let mut terminal = Terminal::enter(mouse).context("the terminal")?;
     let began = Instant::now();
     if asks {
@@ -101,7 +101,7 @@ pub fn run(setup: Setup) -> anyhow::Result<()> {
     let ended = running.until_end(&incoming);
     // A late answer of the terminal would appear as input of the shell.
     while asks && let Some(rest) = ground::LATEST.checked_sub(began.elapsed()) {
-        if let Ok(Incoming::Input(Input::Ground(_))) | Err(_) = incoming.recv_timeout(rest) {
+        if let Ok(Incoming::Terminal(TerminalEvent::Ground(_))) | Err(_) = incoming.recv_timeout(rest) {
             break;
         }
     }
@@ -131,8 +131,8 @@ fn read_inputs(sender: Sender<Incoming>) -> std::io::Result<()> {
     signal_hook::low_level::pipe::register(signal_hook::consts::SIGWINCH, writer)?;
     room_for_threads(1)?;
     std::thread::Builder::new().name("keys".into()).spawn(move || {
-        if keyboard::read(&resized, |input| sender.send(Incoming::Input(input)).is_ok()).is_err() {
-            drop(sender.send(Incoming::Input(Input::Closed)));
+        if keyboard::read(&resized, |input| sender.send(Incoming::Terminal(input)).is_ok()).is_err() {
+            drop(sender.send(Incoming::Terminal(TerminalEvent::Closed)));
         }
     })?;
     Ok(())
@@ -184,30 +184,30 @@ impl Loop {
 
     fn take(&mut self, incoming: Incoming) -> anyhow::Result<Next> {
         let message = match incoming {
-            Incoming::Job(ticket, done) if self.jobs.is_newest(ticket) => Some(Message::Done(done)),
+            Incoming::Job(ticket, done) if self.jobs.is_newest(ticket) => Some(UiMessage::Done(done)),
             Incoming::Job(..) => None,
-            Incoming::Told(Told::Die(signal)) => return Ok(Next::Die(signal)),
-            Incoming::Told(Told::Suspend) => {
+            Incoming::Signal(SignalRequest::Die(signal)) => return Ok(Next::Die(signal)),
+            Incoming::Signal(SignalRequest::Suspend) => {
                 self.suspend()?;
                 None
             }
-            Incoming::Told(Told::Continued) => {
+            Incoming::Signal(SignalRequest::Continued) => {
                 self.terminal.retake()?;
                 self.painter.forget();
                 let (columns, lines) = self.terminal.size();
-                Some(Message::Resize(columns, lines))
+                Some(UiMessage::Resize(columns, lines))
             }
-            Incoming::Input(input) => Some(match input {
-                Input::Key(key) => Message::Key(key),
-                Input::Paste(text) => Message::Paste(text),
-                Input::Wheel(lines) => Message::Wheel(lines),
-                Input::Click(column, line) => Message::Click(column, line),
-                Input::Ground(light) => Message::Ground(light),
-                Input::Resized => {
+            Incoming::Terminal(input) => Some(match input {
+                TerminalEvent::Key(key) => UiMessage::Key(key),
+                TerminalEvent::Paste(text) => UiMessage::Paste(text),
+                TerminalEvent::Wheel(lines) => UiMessage::Wheel(lines),
+                TerminalEvent::Click(column, line) => UiMessage::Click(column, line),
+                TerminalEvent::Ground(light) => UiMessage::Ground(light),
+                TerminalEvent::Resized => {
                     let (columns, lines) = self.terminal.size();
-                    Message::Resize(columns, lines)
+                    UiMessage::Resize(columns, lines)
                 }
-                Input::Closed => return Ok(Next::End),
+                TerminalEvent::Closed => return Ok(Next::End),
             }),
         };
         match message {
@@ -219,23 +219,23 @@ impl Loop {
         }
     }
 
-    fn perform(&mut self, effects: Vec<Effect>) -> anyhow::Result<Next> {
+    fn perform(&mut self, effects: Vec<UiEffect>) -> anyhow::Result<Next> {
         for effect in effects {
             match effect {
-                Effect::Start(job) => {
+                UiEffect::Start(job) => {
                     let (ticket, progress) = self.jobs.request(job);
                     self.progress[ticket.lane as usize] = Some(progress);
                 }
-                Effect::Copy(text) => self.terminal.copy(&text)?,
-                Effect::SavePicture { path, overwrite } => {
+                UiEffect::Copy(text) => self.terminal.copy(&text)?,
+                UiEffect::SavePicture { path, overwrite } => {
                     let ground = if self.app.theme.name == "light" { svg::Ground::LIGHT } else { svg::Ground::DARK };
                     let picture = svg::picture(&screen::draw(&self.app), ground);
                     let outcome = jobs::write_new(&path, picture.as_bytes(), overwrite);
-                    update(&mut self.app, Message::Saved(path, outcome));
+                    update(&mut self.app, UiMessage::Saved(path, outcome));
                 }
-                Effect::Redraw => self.painter.forget(),
-                Effect::Suspend => self.suspend()?,
-                Effect::Quit => return Ok(Next::End),
+                UiEffect::Redraw => self.painter.forget(),
+                UiEffect::Suspend => self.suspend()?,
+                UiEffect::Quit => return Ok(Next::End),
             }
         }
         Ok(Next::Go)
@@ -245,12 +245,12 @@ impl Loop {
         self.terminal.suspend()?;
         self.painter.forget();
         let (columns, lines) = self.terminal.size();
-        update(&mut self.app, Message::Resize(columns, lines));
+        update(&mut self.app, UiMessage::Resize(columns, lines));
         Ok(())
     }
 
     fn update_progress(&mut self) {
-        for lane in [Lane::Executions, Lane::Patterns] {
+        for lane in [JobLane::Executions, JobLane::Patterns] {
             let progress = &mut self.progress[lane as usize];
             if self.app.busy(lane).is_none() {
                 *progress = None;
@@ -263,7 +263,7 @@ impl Loop {
                     total: progress.total.load(Ordering::Relaxed),
                     events: progress.events.load(Ordering::Relaxed),
                 };
-                update(&mut self.app, Message::Progress(lane, busy));
+                update(&mut self.app, UiMessage::Progress(lane, busy));
             }
         }
     }

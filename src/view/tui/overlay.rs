@@ -3,18 +3,18 @@
 //! A stack; its top sees each key first. An overlay does not act: it answers a key with what should happen, and
 //! [`update`](mod@super::update) does it.
 
-use super::actions::{self, Action, Place};
+use super::actions::{self, Action, ActionScope};
 use super::details::Details;
-use super::input::Input;
-use super::key::Key;
-use super::patterns::Found;
+use super::input::TextInput;
+use super::key::KeyPress;
+use super::patterns::AnomalyReport;
 use crossterm::event::KeyCode;
 use std::path::PathBuf;
 use std::sync::Arc;
 
 /// The content of a page.
 #[derive(Clone, Debug)]
-pub enum Page {
+pub enum OverlayPage {
     /// Keys and how to read the screen.
     Help,
     /// Data quality: losses, unknowns, caveats.
@@ -22,7 +22,7 @@ pub enum Page {
     /// The item under the cursor.
     Details(Box<Details>),
     /// About an anomaly.
-    Anomaly(Arc<Found>, u32),
+    Anomaly(Arc<AnomalyReport>, u32),
     /// All patterns, selected and rejected.
     Patterns,
     /// Ranks over time: around the root cause under the cursor, and all.
@@ -31,7 +31,7 @@ pub enum Page {
 
 /// The purpose of a prompt.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Asked {
+pub enum PromptPurpose {
     /// A name to search.
     Search,
     /// Words that anomalies must have.
@@ -44,18 +44,18 @@ pub enum Asked {
 
 /// An entry of a list to choose from.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Choice {
+pub struct MenuItem {
     /// The name, searched and shown first.
     pub name: String,
     /// The rest of the line.
     pub help: String,
     /// The effect of choosing it.
-    pub does: Does,
+    pub does: MenuCommand,
 }
 
 /// The effect of a choice.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Does {
+pub enum MenuCommand {
     /// An action of the table.
     Act(Action),
     /// Analyse for this task.
@@ -70,7 +70,7 @@ pub enum Overlay {
     /// Text to scroll.
     Page {
         /// Which.
-        page: Page,
+        page: OverlayPage,
         /// First line shown.
         offset: usize,
     },
@@ -79,23 +79,23 @@ pub enum Overlay {
         /// Its title.
         title: &'static str,
         /// The text typed.
-        input: Input,
+        input: TextInput,
         /// All entries.
-        choices: Vec<Choice>,
+        choices: Vec<MenuItem>,
         /// Position among those that fit.
         at: usize,
     },
     /// A line of text.
     Prompt {
         /// The purpose.
-        asked: Asked,
+        asked: PromptPurpose,
         /// The text.
-        input: Input,
+        input: TextInput,
     },
     /// May the file be replaced?
     Replace {
         /// The purpose.
-        asked: Asked,
+        asked: PromptPurpose,
         /// The file.
         path: PathBuf,
     },
@@ -103,7 +103,7 @@ pub enum Overlay {
 
 /// The answer of a dialog to a key.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Answer {
+pub enum OverlayResponse {
     /// Nothing more: the key is used up.
     Taken,
     /// Take the overlay away.
@@ -111,13 +111,13 @@ pub enum Answer {
     /// Scroll the page by lines (pages: by its height).
     Scroll(Scroll),
     /// Take it away and do this.
-    Do(Does),
+    Do(MenuCommand),
     /// Take it away and use the text.
-    Text(Asked, String),
+    Text(PromptPurpose, String),
     /// The text changed.
-    Typed(Asked),
+    Typed(PromptPurpose),
     /// Take it away and replace the file.
-    Replace(Asked, PathBuf),
+    Replace(PromptPurpose, PathBuf),
     /// Not for the overlay: do the action, leave the overlay.
     Act(Action),
 }
@@ -137,13 +137,13 @@ pub enum Scroll {
 
 impl Overlay {
     /// A page from its first line.
-    pub fn page(page: Page) -> Overlay {
+    pub fn page(page: OverlayPage) -> Overlay {
         Overlay::Page { page, offset: 0 }
     }
 
     /// A list with nothing typed yet.
-    pub fn list(title: &'static str, choices: Vec<Choice>) -> Overlay {
-        Overlay::List { title, input: Input::default(), choices, at: 0 }
+    pub fn list(title: &'static str, choices: Vec<MenuItem>) -> Overlay {
+        Overlay::List { title, input: TextInput::default(), choices, at: 0 }
     }
 
     /// Its keys, for the footer.
@@ -159,96 +159,100 @@ impl Overlay {
     }
 
     /// Take a key.
-    pub fn key(&mut self, key: Key) -> Answer {
+    pub fn key(&mut self, key: KeyPress) -> OverlayResponse {
         match self {
             Overlay::Page { page, .. } => page_key(page, key),
             Overlay::List { input, choices, at, .. } => {
                 let fitting = fitting(choices, input.text()).count();
                 match key.plain() {
-                    Some(KeyCode::Esc) => return Answer::Close,
+                    Some(KeyCode::Esc) => return OverlayResponse::Close,
                     Some(KeyCode::Enter) => {
                         let chosen = self::fitting(choices, input.text()).nth(*at);
-                        return chosen.map_or(Answer::Taken, |c| Answer::Do(c.does.clone()));
+                        return chosen.map_or(OverlayResponse::Taken, |c| OverlayResponse::Do(c.does.clone()));
                     }
                     Some(KeyCode::Up) => *at = at.saturating_sub(1),
                     Some(KeyCode::Down | KeyCode::Tab) => *at = (*at + 1).min(fitting.saturating_sub(1)),
                     Some(KeyCode::PageUp) => *at = at.saturating_sub(10),
                     Some(KeyCode::PageDown) => *at = (*at + 10).min(fitting.saturating_sub(1)),
-                    _ if key == QUIT => return Answer::Close,
+                    _ if key == QUIT => return OverlayResponse::Close,
                     _ => {
                         if input.key(key) {
                             *at = 0;
                         }
                     }
                 }
-                Answer::Taken
+                OverlayResponse::Taken
             }
             Overlay::Prompt { asked, input } => match key.plain() {
-                Some(KeyCode::Esc) => Answer::Close,
-                Some(KeyCode::Enter) => Answer::Text(*asked, input.text().to_owned()),
-                _ if key == QUIT => Answer::Close,
-                _ if input.key(key) => Answer::Typed(*asked),
-                _ => Answer::Taken,
+                Some(KeyCode::Esc) => OverlayResponse::Close,
+                Some(KeyCode::Enter) => OverlayResponse::Text(*asked, input.text().to_owned()),
+                _ if key == QUIT => OverlayResponse::Close,
+                _ if input.key(key) => OverlayResponse::Typed(*asked),
+                _ => OverlayResponse::Taken,
             },
             Overlay::Replace { asked, path } => match key.typed() {
-                Some('y' | 'Y') => Answer::Replace(*asked, path.clone()),
-                _ => Answer::Close,
+                Some('y' | 'Y') => OverlayResponse::Replace(*asked, path.clone()),
+                _ => OverlayResponse::Close,
             },
         }
     }
 
     /// Take pasted text; only lines of text do.
-    pub fn paste(&mut self, text: &str) -> Answer {
+    pub fn paste(&mut self, text: &str) -> OverlayResponse {
         match self {
             Overlay::Prompt { asked, input } => {
                 input.insert(text);
-                Answer::Typed(*asked)
+                OverlayResponse::Typed(*asked)
             }
             Overlay::List { input, at, .. } => {
                 input.insert(text);
                 *at = 0;
-                Answer::Taken
+                OverlayResponse::Taken
             }
-            Overlay::Page { .. } | Overlay::Replace { .. } => Answer::Taken,
+            Overlay::Page { .. } | Overlay::Replace { .. } => OverlayResponse::Taken,
         }
     }
 }
 
 /// Ctrl-c leaves a prompt as it leaves the program: one layer at a time.
-const QUIT: Key = Key::control('c');
+const QUIT: KeyPress = KeyPress::control('c');
 
-fn page_key(page: &Page, key: Key) -> Answer {
-    let place = if matches!(page, Page::Patterns | Page::Ranks) { Place::Anomalies } else { Place::Any };
-    let Some(action) = actions::bound(key, place) else { return Answer::Taken };
+fn page_key(page: &OverlayPage, key: KeyPress) -> OverlayResponse {
+    let place = if matches!(page, OverlayPage::Patterns | OverlayPage::Ranks) {
+        ActionScope::Anomalies
+    } else {
+        ActionScope::Any
+    };
+    let Some(action) = actions::bound(key, place) else { return OverlayResponse::Taken };
     let own = match page {
-        Page::Help => Action::Help,
-        Page::Trust => Action::Trust,
-        Page::Details(_) | Page::Anomaly(..) => Action::Details,
-        Page::Patterns => Action::ShowPatterns,
-        Page::Ranks => Action::ShowRanks,
+        OverlayPage::Help => Action::Help,
+        OverlayPage::Trust => Action::Trust,
+        OverlayPage::Details(_) | OverlayPage::Anomaly(..) => Action::Details,
+        OverlayPage::Patterns => Action::ShowPatterns,
+        OverlayPage::Ranks => Action::ShowRanks,
     };
     match action {
-        Action::Up => Answer::Scroll(Scroll::Lines(-1)),
-        Action::Down => Answer::Scroll(Scroll::Lines(1)),
-        Action::PageUp => Answer::Scroll(Scroll::Pages(-1)),
-        Action::PageDown => Answer::Scroll(Scroll::Pages(1)),
-        Action::Home => Answer::Scroll(Scroll::Home),
-        Action::End => Answer::Scroll(Scroll::End),
-        Action::Close | Action::Quit | Action::Back => Answer::Close,
-        same if same == own => Answer::Close,
-        Action::Help | Action::Copy | Action::Redraw | Action::Suspend | Action::Theme => Answer::Act(action),
-        _ => Answer::Taken,
+        Action::Up => OverlayResponse::Scroll(Scroll::Lines(-1)),
+        Action::Down => OverlayResponse::Scroll(Scroll::Lines(1)),
+        Action::PageUp => OverlayResponse::Scroll(Scroll::Pages(-1)),
+        Action::PageDown => OverlayResponse::Scroll(Scroll::Pages(1)),
+        Action::Home => OverlayResponse::Scroll(Scroll::Home),
+        Action::End => OverlayResponse::Scroll(Scroll::End),
+        Action::Close | Action::Quit | Action::Back => OverlayResponse::Close,
+        same if same == own => OverlayResponse::Close,
+        Action::Help | Action::Copy | Action::Redraw | Action::Suspend | Action::Theme => OverlayResponse::Act(action),
+        _ => OverlayResponse::Taken,
     }
 }
 
 /// The choices that fit what was typed: all its words occur in the name or in the help.
-pub fn fitting<'a>(choices: &'a [Choice], typed: &str) -> impl Iterator<Item = &'a Choice> {
+pub fn fitting<'a>(choices: &'a [MenuItem], typed: &str) -> impl Iterator<Item = &'a MenuItem> {
     let words: Vec<String> = typed.split_whitespace().map(str::to_lowercase).collect();
-    let starts = |c: &Choice| !words.is_empty() && c.name.to_lowercase().starts_with(&words[0]);
-    let fits = |c: &Choice| {
+    let starts = |c: &MenuItem| !words.is_empty() && c.name.to_lowercase().starts_with(&words[0]);
+    let fits = |c: &MenuItem| {
         let text = format!("{} {}", c.name, c.help).to_lowercase();
         words.iter().all(|w| text.contains(w))
     };
-    let (first, rest): (Vec<&Choice>, Vec<&Choice>) = choices.iter().filter(|c| fits(c)).partition(|c| starts(c));
+    let (first, rest): (Vec<&MenuItem>, Vec<&MenuItem>) = choices.iter().filter(|c| fits(c)).partition(|c| starts(c));
     first.into_iter().chain(rest)
 }

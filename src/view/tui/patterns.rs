@@ -1,11 +1,11 @@
 //! Patterns, anomalies and paths as panes 3 and 4 show them: root causes, victims, and the positions of the cursors.
 //!
-//! In: [`Anomalies`], replaced whole whenever q or s change. Out: [`Found`], with the role of each anomaly, computed once
-//! (linear in the steps of all paths). The [`List`] of root causes is in `sources.rs`. The item under the cursor is found again
+//! In: [`Anomalies`], replaced whole whenever q or s change. Out: [`AnomalyReport`], with the role of each anomaly, computed once
+//! (linear in the steps of all paths). The [`RootCauseList`] of root causes is in `sources.rs`. The item under the cursor is found again
 //! by name: the words of a root cause, the begin of an occurrence.
 
 use super::app::Busy;
-use super::sources::{List, Row};
+use super::sources::{RootCauseList, RootCauseRow};
 use crate::analysis::patterns::measure::Settings;
 use crate::base::notice::Notices;
 use crate::base::time::Span;
@@ -20,7 +20,7 @@ use std::sync::Arc;
 
 /// The role of an anomaly towards others.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Role {
+pub enum AnomalyRole {
     /// Root cause of this many other anomalies.
     Source(u32),
     /// Root cause without a known victim.
@@ -37,13 +37,13 @@ pub enum Role {
 
 /// The result of mining under some settings.
 #[derive(Clone, Debug, Default)]
-pub struct Found {
+pub struct AnomalyReport {
     /// All of it.
     pub anomalies: Anomalies,
     /// Notices about the data.
     pub notices: Notices,
     /// The role, by anomaly.
-    pub roles: Vec<Role>,
+    pub roles: Vec<AnomalyRole>,
     /// By anomaly: the first path that it is on, and its step there.
     pub places: Vec<Option<(usize, usize)>>,
     /// By path: the row of its root cause and the occurrence there.
@@ -54,11 +54,11 @@ pub struct Found {
     pub widest: usize,
 }
 
-impl Found {
+impl AnomalyReport {
     /// Compute the role of each anomaly.
-    pub fn new(anomalies: Anomalies, notices: Notices) -> Found {
-        let unknown = |a: &Anomaly| if a.source { Role::Alone } else { Role::Unexplained };
-        let mut roles: Vec<Role> = anomalies.anomalies.iter().map(unknown).collect();
+    pub fn new(anomalies: Anomalies, notices: Notices) -> AnomalyReport {
+        let unknown = |a: &Anomaly| if a.source { AnomalyRole::Alone } else { AnomalyRole::Unexplained };
+        let mut roles: Vec<AnomalyRole> = anomalies.anomalies.iter().map(unknown).collect();
         let mut places = vec![None; roles.len()];
         // The paths of one root cause are adjacent.
         let of_source = anomalies.paths.chunk_by(|a, b| a.source == b.source);
@@ -77,18 +77,18 @@ impl Found {
             first += paths.len();
             let Some(source) = source else { continue };
             for victim in &victims {
-                if let Some(role @ Role::Unexplained) = roles.get_mut(*victim as usize) {
-                    *role = Role::Victim(source);
+                if let Some(role @ AnomalyRole::Unexplained) = roles.get_mut(*victim as usize) {
+                    *role = AnomalyRole::Victim(source);
                 }
             }
             if let Some(role) = roles.get_mut(source as usize).filter(|_| !victims.is_empty()) {
-                *role = Role::Source(victims.len() as u32);
+                *role = AnomalyRole::Source(victims.len() as u32);
             }
         }
         for (role, (anomaly, place)) in roles.iter_mut().zip(anomalies.anomalies.iter().zip(&places)) {
             *role = match (anomaly.idle, anomaly.execution, place) {
-                (true, ..) => Role::Idle,
-                (false, Some(_), Some((path, _))) => Role::Delayed(*path),
+                (true, ..) => AnomalyRole::Idle,
+                (false, Some(_), Some((path, _))) => AnomalyRole::Delayed(*path),
                 _ => *role,
             };
         }
@@ -104,7 +104,7 @@ impl Found {
         let end = spans().map(|s| s.end).max().unwrap_or(anomalies.origin);
         let start = spans().map(|s| s.start).min().unwrap_or(end).min(anomalies.origin);
         let widest = anomalies.sources.iter().map(|s| width(&Words::of(s).who)).max().unwrap_or(0);
-        Found { span: Span::new(start, end), anomalies, notices, roles, places, rows, widest }
+        AnomalyReport { span: Span::new(start, end), anomalies, notices, roles, places, rows, widest }
     }
 
     /// An anomaly.
@@ -127,22 +127,22 @@ impl Found {
     pub fn role(&self, at: u32) -> String {
         let source = if self.is_noise(at) { "noise" } else { "root cause" };
         match self.roles.get(at as usize) {
-            Some(Role::Source(1)) => format!("{source}, 1 victim"),
-            Some(Role::Source(n)) => format!("{source}, {n} victims"),
-            Some(Role::Alone) => format!("{source}, no known victim"),
-            Some(Role::Victim(source)) => {
+            Some(AnomalyRole::Source(1)) => format!("{source}, 1 victim"),
+            Some(AnomalyRole::Source(n)) => format!("{source}, {n} victims"),
+            Some(AnomalyRole::Alone) => format!("{source}, no known victim"),
+            Some(AnomalyRole::Victim(source)) => {
                 let place = self.get(*source).map_or(String::new(), |s| self.place(s.stream));
                 format!("victim of {place}")
             }
             Some(_) if self.get(at).is_some_and(Anomaly::only_differs) => "different call sequence".into(),
-            Some(Role::Delayed(path)) => match self.step(*path, 0) {
+            Some(AnomalyRole::Delayed(path)) => match self.step(*path, 0) {
                 Some(first) if self.get(at).is_some_and(|a| a.stream != first.stream) => {
                     format!("delayed by {}", self.place(first.stream))
                 }
                 _ => "delayed by its own work".into(),
             },
-            Some(Role::Idle) => "waiting for work".into(),
-            Some(Role::Unexplained) | None => "unexplained".into(),
+            Some(AnomalyRole::Idle) => "waiting for work".into(),
+            Some(AnomalyRole::Unexplained) | None => "unexplained".into(),
         }
     }
 
@@ -187,24 +187,24 @@ pub struct PathPane {
 
 /// Everything about patterns on the screen.
 #[derive(Clone, Debug, Default)]
-pub struct Patterns {
+pub struct PatternState {
     /// q, s and the kind of limit, as requested.
     pub settings: Settings,
     /// The result under the previous or the current settings.
-    pub found: Option<Arc<Found>>,
+    pub found: Option<Arc<AnomalyReport>>,
     /// Running job: mining, or a new judgement.
     pub busy: Option<Busy>,
     /// Why there is no result.
     pub failure: Option<String>,
     /// The anomaly list.
-    pub list: List,
+    pub list: RootCauseList,
     /// The path.
     pub path: PathPane,
 }
 
-impl Patterns {
+impl PatternState {
     /// Take a new result; cursors return to the same items, by name.
-    pub fn replace(&mut self, found: Arc<Found>) {
+    pub fn replace(&mut self, found: Arc<AnomalyReport>) {
         let old = self.found.take();
         let here = old.as_ref().and_then(|old| self.list.name(old, self.list.here()?));
         let open: Vec<_> = old.iter().flat_map(|old| self.list.open_names(old)).collect();
@@ -244,8 +244,8 @@ impl Patterns {
         else {
             return;
         };
-        if !self.list.go_to(Row::Occurrence(source, occurrence)) {
-            self.list.go_to(Row::Source(source));
+        if !self.list.go_to(RootCauseRow::Occurrence(source, occurrence)) {
+            self.list.go_to(RootCauseRow::Source(source));
         }
     }
 
@@ -255,7 +255,7 @@ impl Patterns {
     }
 
     /// Position of the selected path, where there is one.
-    pub fn selected(&self) -> Option<(&Arc<Found>, usize)> {
+    pub fn selected(&self) -> Option<(&Arc<AnomalyReport>, usize)> {
         let found = self.found.as_ref()?;
         (self.path.path < found.anomalies.paths.len()).then_some((found, self.path.path))
     }

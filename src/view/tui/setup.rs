@@ -1,7 +1,7 @@
 //! Input of the interface: a title, its appearance, and the [`Backend`] that does the work.
 
-use super::patterns::Found;
-use super::theme::{Depth, Source};
+use super::patterns::AnomalyReport;
+use super::theme::{ColourDepth, ThemeSource};
 use crate::base::work::Work;
 use crate::compare::{Comparison, Request};
 use crate::model::Model;
@@ -19,12 +19,12 @@ pub enum Exported {
         /// Their groups.
         comparison: Arc<Comparison>,
         /// All paths, and which of them.
-        path: Option<(Arc<Found>, usize)>,
+        path: Option<(Arc<AnomalyReport>, usize)>,
     },
     /// Patterns, anomalies and paths, and the path that is selected.
     Anomalies {
         /// All of it.
-        found: Arc<Found>,
+        found: Arc<AnomalyReport>,
         /// Position of a path.
         path: Option<usize>,
         /// The comparison's result beside them.
@@ -34,7 +34,7 @@ pub enum Exported {
 
 /// The first question.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum First {
+pub enum FirstQuestion {
     /// Why slow executions are slow; patterns only on request, or where there are no executions.
     Executions,
     /// Anomalies of patterns: nothing in the input delimits executions.
@@ -61,13 +61,13 @@ pub trait Backend: Send {
 
 /// Appearance and behaviour.
 #[derive(Clone, Debug)]
-pub struct Looks {
+pub struct UiOptions {
     /// Theme to begin with: the name of one built in, or a user's own source. `None`: the one that suits.
-    pub theme: Option<Source>,
+    pub theme: Option<ThemeSource>,
     /// Name of the built-in theme that suits the terminal.
     pub suits: &'static str,
     /// Colours that the terminal shows.
-    pub depth: Depth,
+    pub depth: ColourDepth,
     /// ASCII only.
     pub ascii: bool,
     /// Enable mouse support.
@@ -81,9 +81,9 @@ pub struct Setup {
     /// The groups given on the command line; empty: proposed.
     pub request: Request,
     /// The first question.
-    pub first: First,
+    pub first: FirstQuestion,
     /// Appearance and behaviour.
-    pub looks: Looks,
+    pub looks: UiOptions,
     /// Worker threads; 0: all cores.
     pub threads: usize,
     /// Does the work.

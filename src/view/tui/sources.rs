@@ -1,10 +1,10 @@
 //! The table of root causes: rows that can be opened to their occurrences, in a chosen order, filtered and searched.
 //!
-//! In: [`Found`]. Out: the visible rows. Choosing and ordering costs n log n in the root causes and the occurrences of open
+//! In: [`AnomalyReport`]. Out: the visible rows. Choosing and ordering costs n log n in the root causes and the occurrences of open
 //! rows.
 
-use super::app::Search;
-use super::patterns::Found;
+use super::app::TextSearch;
+use super::patterns::AnomalyReport;
 use crate::base::time::Ns;
 use crate::model::sources::{Occurrence, Source};
 use crate::view::anomalies::Words;
@@ -13,42 +13,42 @@ use std::collections::BTreeSet;
 
 /// A row of the table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Row {
+pub enum RootCauseRow {
     /// A source, by position.
     Source(u32),
     /// One of its occurrences.
     Occurrence(u32, u32),
 }
 
-impl Row {
+impl RootCauseRow {
     /// Position of its source.
     pub fn at(self) -> u32 {
         match self {
-            Row::Source(at) | Row::Occurrence(at, _) => at,
+            RootCauseRow::Source(at) | RootCauseRow::Occurrence(at, _) => at,
         }
     }
 
     /// Its source.
-    pub fn source(self, found: &Found) -> Option<&Source> {
+    pub fn source(self, found: &AnomalyReport) -> Option<&Source> {
         found.anomalies.sources.get(self.at() as usize)
     }
 
     /// Its occurrence; for a root cause the one that caused most delay.
-    pub fn occurrence(self, found: &Found) -> Option<&Occurrence> {
+    pub fn occurrence(self, found: &AnomalyReport) -> Option<&Occurrence> {
         let source = self.source(found)?;
         match self {
-            Row::Source(_) => {
+            RootCauseRow::Source(_) => {
                 let most = |o: &&Occurrence| (o.affected_ns, o.excess_ns, Reverse(o.span.start));
                 source.occurrences.iter().max_by_key(most)
             }
-            Row::Occurrence(_, at) => source.occurrences.get(at as usize),
+            RootCauseRow::Occurrence(_, at) => source.occurrences.get(at as usize),
         }
     }
 }
 
 /// Order of the table.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Order {
+pub enum RootCauseOrder {
     /// Most delay caused first.
     #[default]
     Caused,
@@ -62,26 +62,26 @@ pub enum Order {
     Place,
 }
 
-impl Order {
+impl RootCauseOrder {
     /// In words.
     pub fn name(self) -> &'static str {
         match self {
-            Order::Caused => "delay caused",
-            Order::Excess => "extra time",
-            Order::Factor => "factor",
-            Order::Time => "time",
-            Order::Place => "place",
+            RootCauseOrder::Caused => "delay caused",
+            RootCauseOrder::Excess => "extra time",
+            RootCauseOrder::Factor => "factor",
+            RootCauseOrder::Time => "time",
+            RootCauseOrder::Place => "place",
         }
     }
 
     /// The one after it.
-    pub fn next(self) -> Order {
+    pub fn next(self) -> RootCauseOrder {
         match self {
-            Order::Caused => Order::Excess,
-            Order::Excess => Order::Factor,
-            Order::Factor => Order::Time,
-            Order::Time => Order::Place,
-            Order::Place => Order::Caused,
+            RootCauseOrder::Caused => RootCauseOrder::Excess,
+            RootCauseOrder::Excess => RootCauseOrder::Factor,
+            RootCauseOrder::Factor => RootCauseOrder::Time,
+            RootCauseOrder::Time => RootCauseOrder::Place,
+            RootCauseOrder::Place => RootCauseOrder::Caused,
         }
     }
 }
@@ -91,25 +91,25 @@ pub type Name = (String, Option<Ns>);
 
 /// State of the table.
 #[derive(Clone, Debug, Default)]
-pub struct List {
+pub struct RootCauseList {
     /// Rows shown, in order.
-    pub visible: Vec<Row>,
+    pub visible: Vec<RootCauseRow>,
     /// The row under the cursor.
     pub row: usize,
     /// The first row shown.
     pub offset: usize,
     /// Order.
-    pub order: Order,
+    pub order: RootCauseOrder,
     /// Words that must all occur; empty: all sources.
     pub filter: String,
     /// The last search; its matches are positions of sources.
-    pub search: Search,
+    pub search: TextSearch,
     /// Sources whose occurrences show.
     pub open: BTreeSet<u32>,
 }
 
 /// The text that filters and searches match: thread, activity, victims, and the pattern.
-fn text(found: &Found, source: &Source) -> String {
+fn text(found: &AnomalyReport, source: &Source) -> String {
     let words = Words::of(source);
     let part = match (source.idle, source.in_executions) {
         (true, _) => "waiting for work",
@@ -121,9 +121,9 @@ fn text(found: &Found, source: &Source) -> String {
     format!("{} {} {} {part} {pattern}", words.who, words.did, words.to).to_lowercase()
 }
 
-impl List {
+impl RootCauseList {
     /// Choose and order what shows.
-    pub fn rebuild(&mut self, found: &Found) {
+    pub fn rebuild(&mut self, found: &AnomalyReport) {
         let words: Vec<String> = self.filter.split_whitespace().map(str::to_lowercase).collect();
         let sources = &found.anomalies.sources;
         let of = |at: &u32| sources.get(*at as usize);
@@ -139,9 +139,9 @@ impl List {
             |at: &u32| of(at).map(|s| (s.idle, found.anomalies.examined.executions.is_some() && !s.in_executions));
         match self.order {
             // As they come.
-            Order::Caused => {}
-            Order::Excess => shown.sort_by_key(|at| (behind(at), Reverse(of(at).map(|s| s.excess_ns)), *at)),
-            Order::Factor => {
+            RootCauseOrder::Caused => {}
+            RootCauseOrder::Excess => shown.sort_by_key(|at| (behind(at), Reverse(of(at).map(|s| s.excess_ns)), *at)),
+            RootCauseOrder::Factor => {
                 // An event that usually does not happen exceeds every factor.
                 let factor = |at: &u32| of(at).map_or((0.0, 0.0), |s| (s.times().unwrap_or(f64::INFINITY), s.factor));
                 shown.sort_by(|a, b| {
@@ -150,17 +150,17 @@ impl List {
                     behind(a).cmp(&behind(b)).then(by_factor).then(a.cmp(b))
                 });
             }
-            Order::Time => shown.sort_by_cached_key(|at| (behind(at), of(at).map(|s| s.span().start), *at)),
-            Order::Place => {
+            RootCauseOrder::Time => shown.sort_by_cached_key(|at| (behind(at), of(at).map(|s| s.span().start), *at)),
+            RootCauseOrder::Place => {
                 shown.sort_by_cached_key(|at| (behind(at), of(at).map(|s| (s.streams.clone(), s.span().start)), *at));
             }
         }
         self.visible.clear();
         for at in shown {
-            self.visible.push(Row::Source(at));
+            self.visible.push(RootCauseRow::Source(at));
             if self.open.contains(&at) {
                 let occurrences = of(&at).map_or(0, |s| s.occurrences.len() as u32);
-                self.visible.extend((0..occurrences).map(|o| Row::Occurrence(at, o)));
+                self.visible.extend((0..occurrences).map(|o| RootCauseRow::Occurrence(at, o)));
             }
         }
         let text = std::mem::take(&mut self.search.text);
@@ -168,50 +168,50 @@ impl List {
     }
 
     /// Search a text among the sources that show.
-    pub fn find(&mut self, found: &Found, wanted: String) {
+    pub fn find(&mut self, found: &AnomalyReport, wanted: String) {
         let lower = wanted.to_lowercase();
-        let is_source = |row: &&Row| matches!(row, Row::Source(_));
-        let fits = |row: &&Row| row.source(found).is_some_and(|s| text(found, s).contains(&lower));
+        let is_source = |row: &&RootCauseRow| matches!(row, RootCauseRow::Source(_));
+        let fits = |row: &&RootCauseRow| row.source(found).is_some_and(|s| text(found, s).contains(&lower));
         let matches = match wanted.is_empty() {
             true => Vec::new(),
             false => self.visible.iter().filter(is_source).filter(fits).map(|row| row.at()).collect(),
         };
-        self.search = Search { text: wanted, matches };
+        self.search = TextSearch { text: wanted, matches };
     }
 
     /// The row under the cursor.
-    pub fn here(&self) -> Option<Row> {
+    pub fn here(&self) -> Option<RootCauseRow> {
         self.visible.get(self.row).copied()
     }
 
     /// Position of the anomaly under the cursor.
-    pub fn anomaly(&self, found: &Found) -> Option<u32> {
+    pub fn anomaly(&self, found: &AnomalyReport) -> Option<u32> {
         Some(self.here()?.occurrence(found)?.anomaly)
     }
 
     /// Put the cursor on a row, if it shows.
-    pub fn go_to(&mut self, row: Row) -> bool {
+    pub fn go_to(&mut self, row: RootCauseRow) -> bool {
         let at = self.visible.iter().position(|v| *v == row);
         self.row = at.unwrap_or(self.row);
         at.is_some()
     }
 
     /// Show or hide the occurrences of a source.
-    pub fn toggle(&mut self, found: &Found, at: u32) {
+    pub fn toggle(&mut self, found: &AnomalyReport, at: u32) {
         if !self.open.remove(&at) {
             self.open.insert(at);
         }
         self.rebuild(found);
-        self.go_to(Row::Source(at));
+        self.go_to(RootCauseRow::Source(at));
     }
 
     /// Name of a row under any settings.
-    pub fn name(&self, found: &Found, row: Row) -> Option<Name> {
+    pub fn name(&self, found: &AnomalyReport, row: RootCauseRow) -> Option<Name> {
         let source = row.source(found)?;
         let words = Words::of(source);
         let begin = match row {
-            Row::Source(_) => None,
-            Row::Occurrence(..) => Some(row.occurrence(found)?.span.start),
+            RootCauseRow::Source(_) => None,
+            RootCauseRow::Occurrence(..) => Some(row.occurrence(found)?.span.start),
         };
         // How many threads a pool has, and whether it is noise, may change.
         Some((
@@ -221,15 +221,16 @@ impl List {
     }
 
     /// Names of the sources that are open.
-    pub fn open_names(&self, found: &Found) -> Vec<Name> {
-        self.open.iter().filter_map(|at| self.name(found, Row::Source(*at))).collect()
+    pub fn open_names(&self, found: &AnomalyReport) -> Vec<Name> {
+        self.open.iter().filter_map(|at| self.name(found, RootCauseRow::Source(*at))).collect()
     }
 
     /// Open those that have one of these names.
-    pub fn reopen(&mut self, found: &Found, names: &[Name]) {
+    pub fn reopen(&mut self, found: &AnomalyReport, names: &[Name]) {
         let all = 0..found.anomalies.sources.len() as u32;
-        let open = all
-            .filter(|at| !names.is_empty() && self.name(found, Row::Source(*at)).is_some_and(|n| names.contains(&n)));
+        let open = all.filter(|at| {
+            !names.is_empty() && self.name(found, RootCauseRow::Source(*at)).is_some_and(|n| names.contains(&n))
+        });
         self.open = open.collect();
     }
 }

@@ -51,7 +51,7 @@ const MOST_CELLS: u32 = 4_000_000;
 
 /// What a signal asks of the loop.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Told {
+pub enum SignalRequest {
     /// Leave and die by this signal.
     Die(i32),
     /// Stop until `fg`.
@@ -216,16 +216,16 @@ fn restore_on_panic() {
 }
 
 /// Watch for signals on a thread of its own and tell the loop.
-pub fn watch_signals(tell: impl Fn(Told) + Send + 'static) -> io::Result<()> {
+pub fn watch_signals(tell: impl Fn(SignalRequest) + Send + 'static) -> io::Result<()> {
     let mut signals = Signals::new([SIGTERM, SIGHUP, SIGINT, SIGQUIT, SIGTSTP, SIGCONT])?;
     room_for_threads(1)?;
     std::thread::Builder::new().name("signals".into()).spawn(move || {
         for signal in signals.forever() {
             match signal {
-                SIGTSTP => tell(Told::Suspend),
-                SIGCONT => tell(Told::Continued),
+                SIGTSTP => tell(SignalRequest::Suspend),
+                SIGCONT => tell(SignalRequest::Continued),
                 deadly => {
-                    tell(Told::Die(deadly));
+                    tell(SignalRequest::Die(deadly));
                     // The loop may hang in a write to a terminal that takes nothing.
                     std::thread::sleep(LOOP_FIRST);
                     die_by(deadly);

@@ -1,7 +1,7 @@
 //! Themes: from `themes/*.toml` (built in, or a user's file by path) to one style per scope.
 //!
 //! In: TOML text that people write, so every mistake is an error with the scope and the remedy. Out: a [`Theme`] with
-//! a style for every [`Scope`], colours already fitted to what the terminal can show. A scope that the file leaves
+//! a style for every [`StyleScope`], colours already fitted to what the terminal can show. A scope that the file leaves
 //! out takes the style of the scope before its last dot, in the end `text` (`slow.strong` -> `slow` -> `text`).
 
 use ratatui::style::{Color, Modifier, Style};
@@ -9,17 +9,17 @@ use serde::Deserialize;
 use std::collections::BTreeMap;
 use std::fmt;
 
-/// The purpose of a style. The names in theme files are in [`Scope::name`].
+/// The purpose of a style. The names in theme files are in [`StyleScope::name`].
 macro_rules! scopes {
     ($($name:ident $text:literal $doc:literal;)+) => {
         /// The purpose of a style.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-        pub enum Scope { $(#[doc = $doc] $name,)+ }
-        impl Scope {
+        pub enum StyleScope { $(#[doc = $doc] $name,)+ }
+        impl StyleScope {
             /// All scopes.
-            pub const ALL: &'static [Scope] = &[$(Scope::$name),+];
+            pub const ALL: &'static [StyleScope] = &[$(StyleScope::$name),+];
             /// Its name in theme files.
-            pub fn name(self) -> &'static str { match self { $(Scope::$name => $text,)+ } }
+            pub fn name(self) -> &'static str { match self { $(StyleScope::$name => $text,)+ } }
         }
     };
 }
@@ -55,7 +55,7 @@ scopes! {
 
 /// How many colours the terminal shows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Depth {
+pub enum ColourDepth {
     /// None: bold, underlined and reversed text only.
     Mono,
     /// The 16 that every terminal names.
@@ -66,20 +66,20 @@ pub enum Depth {
     True,
 }
 
-impl Depth {
+impl ColourDepth {
     /// Colour depth from the environment. `NO_COLOR` (not empty) wins over everything, as <https://no-color.org> asks.
-    pub fn detect(var: impl Fn(&str) -> Option<String>) -> Depth {
+    pub fn detect(var: impl Fn(&str) -> Option<String>) -> ColourDepth {
         let is = |name: &str| var(name).filter(|v| !v.is_empty());
         if is("NO_COLOR").is_some() {
-            return Depth::Mono;
+            return ColourDepth::Mono;
         }
         let term = is("TERM").unwrap_or_default();
         match is("COLORTERM").as_deref() {
-            Some("truecolor" | "24bit") => Depth::True,
-            _ if term.is_empty() || term == "dumb" || term.starts_with("vt") => Depth::Mono,
-            _ if term.contains("direct") => Depth::True,
-            _ if term.contains("256") => Depth::Indexed,
-            _ => Depth::Ansi,
+            Some("truecolor" | "24bit") => ColourDepth::True,
+            _ if term.is_empty() || term == "dumb" || term.starts_with("vt") => ColourDepth::Mono,
+            _ if term.contains("direct") => ColourDepth::True,
+            _ if term.contains("256") => ColourDepth::Indexed,
+            _ => ColourDepth::Ansi,
         }
     }
 
@@ -88,21 +88,21 @@ impl Depth {
     pub fn suits(self, var: impl Fn(&str) -> Option<String>) -> &'static str {
         let ground = var("COLORFGBG").and_then(|v| v.rsplit(';').next().and_then(|n| n.parse::<u8>().ok()));
         match self {
-            Depth::Mono => "mono",
-            Depth::Ansi => "ansi",
+            ColourDepth::Mono => "mono",
+            ColourDepth::Ansi => "ansi",
             // White and light grey; of the bright colours all but the bright black.
-            Depth::Indexed | Depth::True if matches!(ground, Some(7 | 9..=15)) => "light",
-            Depth::Indexed | Depth::True => "dark",
+            ColourDepth::Indexed | ColourDepth::True if matches!(ground, Some(7 | 9..=15)) => "light",
+            ColourDepth::Indexed | ColourDepth::True => "dark",
         }
     }
 
     /// The nearest colour that it shows.
     fn fit(self, color: Color) -> Color {
         match (self, color) {
-            (Depth::Mono, _) => Color::Reset,
-            (Depth::Indexed, Color::Rgb(r, g, b)) => Color::Indexed(cube(r, g, b)),
-            (Depth::Ansi, Color::Rgb(r, g, b)) => nearest_ansi(r, g, b),
-            (Depth::Ansi, Color::Indexed(_)) => Color::Reset,
+            (ColourDepth::Mono, _) => Color::Reset,
+            (ColourDepth::Indexed, Color::Rgb(r, g, b)) => Color::Indexed(cube(r, g, b)),
+            (ColourDepth::Ansi, Color::Rgb(r, g, b)) => nearest_ansi(r, g, b),
+            (ColourDepth::Ansi, Color::Indexed(_)) => Color::Reset,
             _ => color,
         }
     }
@@ -170,7 +170,7 @@ pub struct ThemeError {
 
 /// A theme as written: its name and its text.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Source {
+pub struct ThemeSource {
     /// `dark`, or a path.
     pub name: String,
     /// TOML.
@@ -178,14 +178,14 @@ pub struct Source {
 }
 
 /// Those that come with the program, in the order of the key `t`.
-pub fn built_in() -> Vec<Source> {
+pub fn built_in() -> Vec<ThemeSource> {
     [
         ("dark", include_str!("../../../themes/dark.toml")),
         ("light", include_str!("../../../themes/light.toml")),
         ("ansi", include_str!("../../../themes/ansi.toml")),
         ("mono", include_str!("../../../themes/mono.toml")),
     ]
-    .map(|(name, text)| Source { name: name.into(), text: text.into() })
+    .map(|(name, text)| ThemeSource { name: name.into(), text: text.into() })
     .into()
 }
 
@@ -226,22 +226,22 @@ pub struct Theme {
 
 impl Theme {
     /// Read a theme and fit its colours to the terminal.
-    pub fn compile(source: &Source, depth: Depth) -> Result<Theme, ThemeError> {
+    pub fn compile(source: &ThemeSource, depth: ColourDepth) -> Result<Theme, ThemeError> {
         let wrong = |what: String| ThemeError { theme: source.name.clone(), what };
         let file: File =
             toml::from_str(&source.text).map_err(|e| wrong(e.to_string().trim_end().replace('\n', " ")))?;
-        if let Some(unknown) = file.scopes.keys().find(|k| Scope::ALL.iter().all(|s| s.name() != *k)) {
-            let known: Vec<&str> = Scope::ALL.iter().map(|s| s.name()).collect();
+        if let Some(unknown) = file.scopes.keys().find(|k| StyleScope::ALL.iter().all(|s| s.name() != *k)) {
+            let known: Vec<&str> = StyleScope::ALL.iter().map(|s| s.name()).collect();
             return Err(wrong(format!("unknown scope {unknown}; the scopes are {}", known.join(", "))));
         }
         let mut styles = Vec::new();
-        for scope in Scope::ALL {
+        for scope in StyleScope::ALL {
             let mut name = scope.name();
             let written = loop {
                 match (file.scopes.get(name), name.rsplit_once('.')) {
                     (Some(written), _) => break Some(written),
                     (None, Some((parent, _))) => name = parent,
-                    (None, None) => break file.scopes.get(Scope::Text.name()),
+                    (None, None) => break file.scopes.get(StyleScope::Text.name()),
                 }
             };
             let colour = |text: &String| {
@@ -276,20 +276,20 @@ impl Theme {
     }
 
     /// The style of a scope.
-    pub fn style(&self, scope: Scope) -> Style {
+    pub fn style(&self, scope: StyleScope) -> Style {
         self.styles.get(scope as usize).copied().unwrap_or_default()
     }
 
     /// The scope for a difference of so many deviations: neutral below 1, full from 3 (ALGORITHMS.md 7.3).
-    pub fn of_deviations(deviations: Option<f64>) -> Scope {
+    pub fn of_deviations(deviations: Option<f64>) -> StyleScope {
         match deviations {
-            Some(d) if d >= 3.0 => Scope::Slow3,
-            Some(d) if d >= 2.0 => Scope::Slow2,
-            Some(d) if d >= 1.0 => Scope::Slow1,
-            Some(d) if d <= -3.0 => Scope::Fast3,
-            Some(d) if d <= -2.0 => Scope::Fast2,
-            Some(d) if d <= -1.0 => Scope::Fast1,
-            _ => Scope::Same,
+            Some(d) if d >= 3.0 => StyleScope::Slow3,
+            Some(d) if d >= 2.0 => StyleScope::Slow2,
+            Some(d) if d >= 1.0 => StyleScope::Slow1,
+            Some(d) if d <= -3.0 => StyleScope::Fast3,
+            Some(d) if d <= -2.0 => StyleScope::Fast2,
+            Some(d) if d <= -1.0 => StyleScope::Fast1,
+            _ => StyleScope::Same,
         }
     }
 }
@@ -315,14 +315,14 @@ fn parse_colour(text: &str) -> Option<Color> {
 mod tests {
     use super::*;
 
-    fn source(text: &str) -> Source {
-        Source { name: "t".into(), text: text.into() }
+    fn source(text: &str) -> ThemeSource {
+        ThemeSource { name: "t".into(), text: text.into() }
     }
 
     #[test]
     fn those_built_in_compile_at_every_depth() {
         for s in built_in() {
-            for depth in [Depth::Mono, Depth::Ansi, Depth::Indexed, Depth::True] {
+            for depth in [ColourDepth::Mono, ColourDepth::Ansi, ColourDepth::Indexed, ColourDepth::True] {
                 Theme::compile(&s, depth).unwrap();
             }
         }
@@ -330,16 +330,19 @@ mod tests {
 
     #[test]
     fn scopes_fall_back_to_the_part_before_the_dot_and_then_to_text() {
-        let t = Theme::compile(&source("[scopes]\ntext = 'white'\nslow = 'red'\n'slow.3' = 'light-red'"), Depth::Ansi)
-            .unwrap();
-        assert_eq!(t.style(Scope::Slow3).fg, Some(Color::LightRed));
-        assert_eq!(t.style(Scope::SlowBar).fg, Some(Color::Red));
-        assert_eq!(t.style(Scope::Rule).fg, Some(Color::White));
+        let t = Theme::compile(
+            &source("[scopes]\ntext = 'white'\nslow = 'red'\n'slow.3' = 'light-red'"),
+            ColourDepth::Ansi,
+        )
+        .unwrap();
+        assert_eq!(t.style(StyleScope::Slow3).fg, Some(Color::LightRed));
+        assert_eq!(t.style(StyleScope::SlowBar).fg, Some(Color::Red));
+        assert_eq!(t.style(StyleScope::Rule).fg, Some(Color::White));
     }
 
     #[test]
     fn mistakes_are_named() {
-        let error = |text: &str| Theme::compile(&source(text), Depth::True).unwrap_err().to_string();
+        let error = |text: &str| Theme::compile(&source(text), ColourDepth::True).unwrap_err().to_string();
         assert!(error("[scopes]\ntexd = 'red'").contains("unknown scope texd"));
         assert!(error("[scopes]\ntext = '#12345'").contains("is not a colour"));
         assert!(error("[scopes]\ntext = { foreground = 'red' }").contains("expected a colour"));
@@ -348,27 +351,33 @@ mod tests {
     #[test]
     fn the_environment_decides_how_many_colours() {
         let depth = |pairs: &[(&str, &str)]| {
-            Depth::detect(|name| pairs.iter().find(|(n, _)| *n == name).map(|(_, v)| v.to_string()))
+            ColourDepth::detect(|name| pairs.iter().find(|(n, _)| *n == name).map(|(_, v)| v.to_string()))
         };
-        assert_eq!(depth(&[("TERM", "xterm-256color"), ("NO_COLOR", "1"), ("COLORTERM", "truecolor")]), Depth::Mono);
-        assert_eq!(depth(&[("TERM", "xterm-256color"), ("NO_COLOR", "")]), Depth::Indexed);
-        assert_eq!(depth(&[("TERM", "screen"), ("COLORTERM", "truecolor")]), Depth::True);
-        assert_eq!(depth(&[("TERM", "linux")]), Depth::Ansi);
-        assert_eq!(depth(&[]), Depth::Mono);
+        assert_eq!(
+            depth(&[("TERM", "xterm-256color"), ("NO_COLOR", "1"), ("COLORTERM", "truecolor")]),
+            ColourDepth::Mono
+        );
+        assert_eq!(depth(&[("TERM", "xterm-256color"), ("NO_COLOR", "")]), ColourDepth::Indexed);
+        assert_eq!(depth(&[("TERM", "screen"), ("COLORTERM", "truecolor")]), ColourDepth::True);
+        assert_eq!(depth(&[("TERM", "linux")]), ColourDepth::Ansi);
+        assert_eq!(depth(&[]), ColourDepth::Mono);
     }
 
     #[test]
     fn the_ground_decides_between_dark_and_light() {
-        let suits = |depth: Depth, value: Option<&str>| depth.suits(|_| value.map(str::to_owned));
-        assert_eq!((suits(Depth::True, Some("0;15")), suits(Depth::Indexed, Some("0;default;7"))), ("light", "light"));
-        assert_eq!((suits(Depth::True, Some("15;0")), suits(Depth::True, Some("x"))), ("dark", "dark"));
-        assert_eq!((suits(Depth::True, None), suits(Depth::Ansi, Some("0;15"))), ("dark", "ansi"));
+        let suits = |depth: ColourDepth, value: Option<&str>| depth.suits(|_| value.map(str::to_owned));
+        assert_eq!(
+            (suits(ColourDepth::True, Some("0;15")), suits(ColourDepth::Indexed, Some("0;default;7"))),
+            ("light", "light")
+        );
+        assert_eq!((suits(ColourDepth::True, Some("15;0")), suits(ColourDepth::True, Some("x"))), ("dark", "dark"));
+        assert_eq!((suits(ColourDepth::True, None), suits(ColourDepth::Ansi, Some("0;15"))), ("dark", "ansi"));
     }
 
     #[test]
     fn fewer_colours_take_the_nearest() {
-        assert_eq!(Depth::Indexed.fit(Color::Rgb(255, 0, 0)), Color::Indexed(196));
-        assert_eq!(Depth::Indexed.fit(Color::Rgb(118, 118, 118)), Color::Indexed(243));
-        assert_eq!(Depth::Ansi.fit(Color::Rgb(240, 80, 80)), Color::LightRed);
+        assert_eq!(ColourDepth::Indexed.fit(Color::Rgb(255, 0, 0)), Color::Indexed(196));
+        assert_eq!(ColourDepth::Indexed.fit(Color::Rgb(118, 118, 118)), Color::Indexed(243));
+        assert_eq!(ColourDepth::Ansi.fit(Color::Rgb(240, 80, 80)), Color::LightRed);
     }
 }

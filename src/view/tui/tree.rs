@@ -14,7 +14,7 @@ use std::collections::BTreeSet;
 
 /// Order of siblings.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Order {
+pub enum TreeOrder {
     /// Most extra time first.
     #[default]
     Extra,
@@ -24,38 +24,38 @@ pub enum Order {
     Name,
 }
 
-impl Order {
+impl TreeOrder {
     /// In words.
     pub fn name(self) -> &'static str {
         match self {
-            Order::Extra => "extra time",
-            Order::Deviations => "deviations",
-            Order::Name => "name",
+            TreeOrder::Extra => "extra time",
+            TreeOrder::Deviations => "deviations",
+            TreeOrder::Name => "name",
         }
     }
 
     /// The one after it.
-    pub fn next(self) -> Order {
+    pub fn next(self) -> TreeOrder {
         match self {
-            Order::Extra => Order::Deviations,
-            Order::Deviations => Order::Name,
-            Order::Name => Order::Extra,
+            TreeOrder::Extra => TreeOrder::Deviations,
+            TreeOrder::Deviations => TreeOrder::Name,
+            TreeOrder::Name => TreeOrder::Extra,
         }
     }
 }
 
 /// The visible part of a tree.
 #[derive(Clone, Debug, Default)]
-pub struct Rows {
+pub struct TreeRows {
     /// Positions in [`DiffTree::nodes`], from top to bottom.
     pub visible: Vec<u32>,
     unfolded: BTreeSet<ContextId>,
-    order: Order,
+    order: TreeOrder,
 }
 
-impl Rows {
+impl TreeRows {
     /// The order of siblings.
-    pub fn order(&self) -> Order {
+    pub fn order(&self) -> TreeOrder {
         self.order
     }
 
@@ -79,7 +79,7 @@ impl Rows {
     }
 
     /// Change the order of siblings.
-    pub fn set_order(&mut self, order: Order, model: &Model, tree: &DiffTree) {
+    pub fn set_order(&mut self, order: TreeOrder, model: &Model, tree: &DiffTree) {
         self.order = order;
         self.rebuild(model, tree);
     }
@@ -157,12 +157,12 @@ impl Rows {
         let mut children: Vec<u32> = children(tree, parent).collect();
         let node = |at: &u32| &tree.nodes[*at as usize];
         match self.order {
-            Order::Extra => children.sort_by(|a, b| descending(node(a).delta_ns, node(b).delta_ns).then(a.cmp(b))),
-            Order::Deviations => {
+            TreeOrder::Extra => children.sort_by(|a, b| descending(node(a).delta_ns, node(b).delta_ns).then(a.cmp(b))),
+            TreeOrder::Deviations => {
                 let size = |at: &u32| node(at).deviations.map_or(-1.0, f64::abs);
                 children.sort_by(|a, b| descending(size(a), size(b)).then(a.cmp(b)));
             }
-            Order::Name => children.sort_by(|a, b| {
+            TreeOrder::Name => children.sort_by(|a, b| {
                 let name = |at: &u32| words::frame(model, node(at).context);
                 name(a).cmp(&name(b)).then(a.cmp(b))
             }),

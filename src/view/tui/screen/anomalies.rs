@@ -7,9 +7,9 @@ use crate::view::anomalies::{Words, examined};
 use crate::view::tui::app::{App, Pane};
 use crate::view::tui::canvas::{Canvas, width};
 use crate::view::tui::layout::list_lines;
-use crate::view::tui::patterns::Found;
-use crate::view::tui::sources::{Order, Row};
-use crate::view::tui::theme::Scope;
+use crate::view::tui::patterns::AnomalyReport;
+use crate::view::tui::sources::{RootCauseOrder, RootCauseRow};
+use crate::view::tui::theme::StyleScope;
 
 /// Draw it.
 pub fn draw(canvas: &mut Canvas<'_>, app: &App) {
@@ -28,7 +28,7 @@ pub fn draw(canvas: &mut Canvas<'_>, app: &App) {
             false => "no root cause matches all of these words; Esc: show all".to_owned(),
         };
         for (line, text) in crate::view::tui::canvas::wrap(&text, canvas.width().saturating_sub(4)).iter().enumerate() {
-            canvas.text(2, head + 1 + line, text, Scope::Dim);
+            canvas.text(2, head + 1 + line, text, StyleScope::Dim);
         }
     }
     let shown = list.visible.iter().enumerate().skip(list.offset).take(canvas.height() - head);
@@ -36,7 +36,7 @@ pub fn draw(canvas: &mut Canvas<'_>, app: &App) {
         let here = row == list.row;
         columns.row(canvas, head + line, app, found, *at, here && app.pane == Pane::Anomalies);
         if here && app.pane != Pane::Anomalies {
-            canvas.text(0, head + line, "▏", Scope::Dim);
+            canvas.text(0, head + line, "▏", StyleScope::Dim);
         }
     }
 }
@@ -52,7 +52,7 @@ fn factor(times: Option<f64>) -> String {
 }
 
 /// Delay that a root cause created in each part of the time: one symbol per cell, relative to its largest.
-fn strip(found: &Found, source: &Source, cells: usize) -> String {
+fn strip(found: &AnomalyReport, source: &Source, cells: usize) -> String {
     const BLOCKS: [char; 8] = ['▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
     let length = found.span.len().max(1) as i128;
     let mut sums = vec![0_i64; cells];
@@ -82,7 +82,7 @@ struct Columns {
 }
 
 impl Columns {
-    fn of(columns: usize, found: &Found) -> Columns {
+    fn of(columns: usize, found: &AnomalyReport) -> Columns {
         let of_executions = found.anomalies.examined.executions.is_some();
         let (times, executions, factor, strip) = match columns {
             0..=39 => (0, 0, 0, 0),
@@ -122,62 +122,70 @@ impl Columns {
         self.strip_from() + self.strip + if self.strip > 0 { 2 } else { 0 }
     }
 
-    fn head(&self, canvas: &mut Canvas<'_>, app: &App, found: &Found) {
+    fn head(&self, canvas: &mut Canvas<'_>, app: &App, found: &AnomalyReport) {
         let list = &app.patterns.list;
-        let first = if list.order == Order::Excess { "extra" } else { "delay" };
+        let first = if list.order == RootCauseOrder::Excess { "extra" } else { "delay" };
         let names = [first, "times", "execs", "factor"];
         for (end, name) in self.ends().into_iter().zip(names).filter(|(end, _)| *end > 0) {
-            canvas.right(end, 0, name, Scope::Dim);
+            canvas.right(end, 0, name, StyleScope::Dim);
         }
         if self.strip > 0 {
-            canvas.text_in(self.strip_from(), 0, self.strip, "when", Scope::Dim);
+            canvas.text_in(self.strip_from(), 0, self.strip, "when", StyleScope::Dim);
         }
         let at = self.text_from();
-        canvas.text_in(at, 0, self.who, "root cause", Scope::Dim);
+        canvas.text_in(at, 0, self.who, "root cause", StyleScope::Dim);
         let all = found.anomalies.sources.len() as u64;
-        let shown = list.visible.iter().filter(|r| matches!(r, Row::Source(_))).count();
+        let shown = list.visible.iter().filter(|r| matches!(r, RootCauseRow::Source(_))).count();
         let count = match (list.filter.is_empty(), list.search.text.is_empty()) {
             (true, true) => format!("{} by {}", figure::count(all), list.order.name()),
             (false, _) => format!("{shown} of {} match '{}'", figure::count(all), list.filter),
             (true, false) => format!("{} match /{}", list.search.matches.len(), list.search.text),
         };
-        let what = canvas.text(at + self.who + 2, 0, "activity; affected threads", Scope::Dim);
+        let what = canvas.text(at + self.who + 2, 0, "activity; affected threads", StyleScope::Dim);
         if what + width(&count) + 2 <= canvas.width() {
-            canvas.right(canvas.width(), 0, &count, Scope::Dim);
+            canvas.right(canvas.width(), 0, &count, StyleScope::Dim);
         }
     }
 
-    fn row(&self, canvas: &mut Canvas<'_>, y: usize, app: &App, found: &Found, row: Row, here: bool) {
+    fn row(&self, canvas: &mut Canvas<'_>, y: usize, app: &App, found: &AnomalyReport, row: RootCauseRow, here: bool) {
         let (Some(source), Some(occurrence)) = (row.source(found), row.occurrence(found)) else { return };
         match row {
-            Row::Source(at) => self.source(canvas, y, app, found, (at, source), here),
-            Row::Occurrence(..) => self.occurrence(canvas, y, app, found, occurrence, here),
+            RootCauseRow::Source(at) => self.source(canvas, y, app, found, (at, source), here),
+            RootCauseRow::Occurrence(..) => self.occurrence(canvas, y, app, found, occurrence, here),
         }
         if here {
-            canvas.shade(0, y, canvas.width(), Scope::Cursor);
-            canvas.text(0, y, "▌", Scope::Selection);
+            canvas.shade(0, y, canvas.width(), StyleScope::Cursor);
+            canvas.text(0, y, "▌", StyleScope::Selection);
         }
     }
 
-    fn source(&self, canvas: &mut Canvas<'_>, y: usize, app: &App, found: &Found, row: (u32, &Source), here: bool) {
+    fn source(
+        &self,
+        canvas: &mut Canvas<'_>,
+        y: usize,
+        app: &App,
+        found: &AnomalyReport,
+        row: (u32, &Source),
+        here: bool,
+    ) {
         let (at, source) = row;
         let of_executions = found.anomalies.examined.executions.is_some();
         let scope = match () {
-            () if source.idle || (of_executions && !source.in_executions) => Scope::Dim,
-            () if source.noise.is_some() => Scope::Slow2,
-            () => Scope::Slow3,
+            () if source.idle || (of_executions && !source.in_executions) => StyleScope::Dim,
+            () if source.noise.is_some() => StyleScope::Slow2,
+            () => StyleScope::Slow3,
         };
         // A delay without a known victim is shown in brackets.
         let delay = match source.affected_ns {
-            _ if app.patterns.list.order == Order::Excess => figure::extra(source.excess_ns as f64),
+            _ if app.patterns.list.order == RootCauseOrder::Excess => figure::extra(source.excess_ns as f64),
             0 => format!("({})", figure::time(source.excess_ns as f64)),
             ns => figure::time(ns as f64),
         };
         let figures = [
             (delay, scope),
-            (figure::count(source.occurrences.len() as u64), Scope::Text),
-            (figure::count(source.executions), Scope::Text),
-            (factor(source.times()), Scope::Dim),
+            (figure::count(source.occurrences.len() as u64), StyleScope::Text),
+            (figure::count(source.executions), StyleScope::Text),
+            (factor(source.times()), StyleScope::Dim),
         ];
         self.figures(canvas, y, figures);
         if self.strip > 0 {
@@ -185,10 +193,10 @@ impl Columns {
         }
         let list = &app.patterns.list;
         let text = match (list.search.matches.contains(&at), here) {
-            (true, _) => Scope::Match,
-            (false, true) => Scope::Strong,
-            (false, false) if scope == Scope::Dim => Scope::Dim,
-            (false, false) => Scope::Text,
+            (true, _) => StyleScope::Match,
+            (false, true) => StyleScope::Strong,
+            (false, false) if scope == StyleScope::Dim => StyleScope::Dim,
+            (false, false) => StyleScope::Text,
         };
         let words = Words::of(source);
         let x = self.text_from();
@@ -204,15 +212,26 @@ impl Columns {
         }
     }
 
-    fn occurrence(&self, canvas: &mut Canvas<'_>, y: usize, app: &App, found: &Found, o: &Occurrence, here: bool) {
+    fn occurrence(
+        &self,
+        canvas: &mut Canvas<'_>,
+        y: usize,
+        app: &App,
+        found: &AnomalyReport,
+        o: &Occurrence,
+        here: bool,
+    ) {
         let figures = [
-            (figure::extra(o.excess_ns as f64), Scope::Slow1),
-            (String::new(), Scope::Text),
-            (if self.executions > 0 { figure::count(o.executions.len() as u64) } else { String::new() }, Scope::Dim),
-            (factor(o.times()), Scope::Dim),
+            (figure::extra(o.excess_ns as f64), StyleScope::Slow1),
+            (String::new(), StyleScope::Text),
+            (
+                if self.executions > 0 { figure::count(o.executions.len() as u64) } else { String::new() },
+                StyleScope::Dim,
+            ),
+            (factor(o.times()), StyleScope::Dim),
         ];
         self.figures(canvas, y, figures);
-        let text = if here { Scope::Strong } else { Scope::Text };
+        let text = if here { StyleScope::Strong } else { StyleScope::Text };
         let stamp = format!("at {}", figure::stamp(o.span.start - app.origin()));
         let x = self.text_from();
         canvas.text_in(x, y, self.who, &stamp, text);
@@ -233,7 +252,7 @@ impl Columns {
         }
     }
 
-    fn figures(&self, canvas: &mut Canvas<'_>, y: usize, figures: [(String, Scope); 4]) {
+    fn figures(&self, canvas: &mut Canvas<'_>, y: usize, figures: [(String, StyleScope); 4]) {
         for (end, (text, scope)) in self.ends().into_iter().zip(figures).filter(|(end, _)| *end > 0) {
             canvas.right(end, y, &text, scope);
         }

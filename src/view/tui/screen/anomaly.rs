@@ -6,19 +6,19 @@ use crate::view::anomalies::routed;
 use crate::view::tui::app::App;
 use crate::view::tui::canvas::{width, wrap};
 use crate::view::tui::details::samples_of_moment;
-use crate::view::tui::patterns::Found;
+use crate::view::tui::patterns::AnomalyReport;
 use crate::view::tui::screen::details::moment;
-use crate::view::tui::theme::Scope;
-use crate::view::tui::widget::page::{Line, paragraph, plain};
+use crate::view::tui::theme::StyleScope;
+use crate::view::tui::widget::page::{StyledLine, paragraph, plain};
 use std::cmp::Reverse;
 
 /// About an anomaly.
-pub fn lines(app: &App, found: &Found, at: u32, columns: usize) -> Vec<Line> {
+pub fn lines(app: &App, found: &AnomalyReport, at: u32, columns: usize) -> Vec<StyledLine> {
     let Some(anomaly) = found.get(at) else { return Vec::new() };
     let mut lines = vec![vec![
-        (Scope::Strong, found.place(anomaly.stream)),
-        (Scope::Text, format!("  {}", found.role(at))),
-        (Scope::Dim, format!("  at {}", figure::stamp(anomaly.span.start - app.origin()))),
+        (StyleScope::Strong, found.place(anomaly.stream)),
+        (StyleScope::Text, format!("  {}", found.role(at))),
+        (StyleScope::Dim, format!("  at {}", figure::stamp(anomaly.span.start - app.origin()))),
     ]];
     let time = |ns: i64| figure::time(ns as f64);
     if let Some(pattern) = anomaly.pattern.and_then(|p| found.anomalies.patterns.get(p as usize)) {
@@ -36,47 +36,47 @@ pub fn lines(app: &App, found: &Found, at: u32, columns: usize) -> Vec<Line> {
             figure::count(pattern.occurrences),
             time(pattern.max_ref_ns),
         );
-        lines.extend(paragraph(Scope::Text, &text, columns, 0));
-        lines.push(Line::new());
-        lines.push(plain(Scope::Strong, "Pattern"));
-        lines.extend(paragraph(Scope::Text, &pattern.name, columns, 2));
+        lines.extend(paragraph(StyleScope::Text, &text, columns, 0));
+        lines.push(StyledLine::new());
+        lines.push(plain(StyleScope::Strong, "Pattern"));
+        lines.extend(paragraph(StyleScope::Text, &pattern.name, columns, 2));
     }
-    lines.push(Line::new());
+    lines.push(StyledLine::new());
     let blame = match () {
         () if anomaly.diffuse => "No single event explains it; the longest was",
         () if anomaly.only_differs() => "Where its calls differ from the other occurrences",
         () => "Events that took longer than usual",
     };
-    lines.push(plain(Scope::Strong, blame));
-    lines.push(plain(Scope::Dim, format!("{:>10} {:>9} {:>9}  event", "extra", "took", "usually")));
+    lines.push(plain(StyleScope::Strong, blame));
+    lines.push(plain(StyleScope::Dim, format!("{:>10} {:>9} {:>9}  event", "extra", "took", "usually")));
     for r in &anomaly.responsible {
         lines.push(vec![
-            (Scope::Slow3, format!("{:>10} ", figure::extra(r.excess_ns as f64))),
-            (Scope::Text, format!("{:>9} ", time(r.local.len()))),
-            (Scope::Dim, format!("{:>9}  ", time(r.reference_ns))),
-            (Scope::Text, routed(&r.what, r.kind, r.route)),
+            (StyleScope::Slow3, format!("{:>10} ", figure::extra(r.excess_ns as f64))),
+            (StyleScope::Text, format!("{:>9} ", time(r.local.len()))),
+            (StyleScope::Dim, format!("{:>9}  ", time(r.reference_ns))),
+            (StyleScope::Text, routed(&r.what, r.kind, r.route)),
         ]);
-        lines.push(plain(Scope::Dim, format!("{:32}at {} ns (stream clock)", "", r.local.start)));
+        lines.push(plain(StyleScope::Dim, format!("{:32}at {} ns (stream clock)", "", r.local.start)));
     }
     if let Some(model) = &app.model {
-        lines.push(Line::new());
+        lines.push(StyledLine::new());
         moment(app, &samples_of_moment(model, anomaly.span), &mut lines);
     }
     lines
 }
 
 /// All patterns: those with the longest occurrence first, selected before rejected.
-pub fn patterns(found: &Found, columns: usize) -> Vec<Line> {
+pub fn patterns(found: &AnomalyReport, columns: usize) -> Vec<StyledLine> {
     let mut all: Vec<_> = found.anomalies.patterns.iter().collect();
     all.sort_by_key(|p| (p.verdict != Verdict::Selected, Reverse(p.longest_ns)));
     let mut lines = vec![plain(
-        Scope::Dim,
+        StyleScope::Dim,
         format!("{:>8} {:>9} {:>9} {:>9}  verdict: pattern", "times", "reference", "limit", "longest"),
     )];
     for p in all {
         let time = |ns: i64| figure::time(ns as f64);
         let selected = p.verdict == Verdict::Selected;
-        let scope = if selected { Scope::Text } else { Scope::Dim };
+        let scope = if selected { StyleScope::Text } else { StyleScope::Dim };
         let figures = format!(
             "{:>8} {:>9} {:>9} {:>9}  ",
             figure::count(p.occurrences),

@@ -3,22 +3,22 @@
 use crate::base::figure;
 use crate::model::metric::Unit;
 use crate::view::tui::app::App;
-use crate::view::tui::counts::Row;
-use crate::view::tui::details::{Details, Sample, Step};
-use crate::view::tui::theme::{Scope, Theme};
-use crate::view::tui::widget::page::{Line, paragraph, plain};
+use crate::view::tui::counts::HistogramRow;
+use crate::view::tui::details::{Details, SampleExecution, StackRow};
+use crate::view::tui::theme::{StyleScope, Theme};
+use crate::view::tui::widget::page::{StyledLine, paragraph, plain};
 use crate::view::words;
 use std::ops::Range;
 
 /// Its lines in this width.
-pub fn lines(app: &App, details: &Details, columns: usize) -> Vec<Line> {
+pub fn lines(app: &App, details: &Details, columns: usize) -> Vec<StyledLine> {
     let mut lines = Vec::new();
     match details {
         Details::Context { cause, path, threads, samples } => {
             if let Some(cause) = cause {
                 let title = cause.rank.map_or("All small causes together".to_owned(), |r| format!("Cause {r}"));
-                lines.push(plain(Scope::Strong, title));
-                lines.extend(paragraph(Scope::Text, &cause.sentence, columns, 0));
+                lines.push(plain(StyleScope::Strong, title));
+                lines.extend(paragraph(StyleScope::Text, &cause.sentence, columns, 0));
                 let kind = cause.kind.map_or("several kinds", words::kind);
                 let text = format!(
                     "{kind}: {} per execution, {} of the difference; affects {} of the slow and {} of the fast executions",
@@ -27,17 +27,17 @@ pub fn lines(app: &App, details: &Details, columns: usize) -> Vec<Line> {
                     figure::share(cause.slow_affected),
                     figure::share(cause.fast_affected)
                 );
-                lines.extend(paragraph(Scope::Dim, &text, columns, 0));
-                lines.push(Line::new());
+                lines.extend(paragraph(StyleScope::Dim, &text, columns, 0));
+                lines.push(StyledLine::new());
             }
             stack(path, columns, &mut lines);
             if !threads.is_empty() {
-                lines.push(Line::new());
-                lines.push(plain(Scope::Strong, "Threads involved"));
+                lines.push(StyledLine::new());
+                lines.push(plain(StyleScope::Strong, "Threads involved"));
                 for behind in threads {
                     lines.push(vec![
-                        (Scope::Text, format!("{:>9}  ", figure::time(behind.ns as f64))),
-                        (Scope::Text, behind.who.clone()),
+                        (StyleScope::Text, format!("{:>9}  ", figure::time(behind.ns as f64))),
+                        (StyleScope::Text, behind.who.clone()),
                     ]);
                 }
             }
@@ -54,24 +54,24 @@ pub fn lines(app: &App, details: &Details, columns: usize) -> Vec<Line> {
     lines
 }
 
-fn stack(path: &[Step], columns: usize, lines: &mut Vec<Line>) {
-    lines.push(vec![(Scope::Strong, "Full stack".to_owned())]);
+fn stack(path: &[StackRow], columns: usize, lines: &mut Vec<StyledLine>) {
+    lines.push(vec![(StyleScope::Strong, "Full stack".to_owned())]);
     let figures = columns >= 60;
     if figures {
         let head = format!("{:>10} {:>9} {:>9} {:>7} {:>9}", "extra", "slow", "fast", "dev", "% of slow");
-        lines.push(plain(Scope::Dim, head));
+        lines.push(plain(StyleScope::Dim, head));
     }
     for (depth, step) in path.iter().enumerate() {
-        let mut line = Line::new();
+        let mut line = StyledLine::new();
         if let (true, Some(n)) = (figures, &step.node) {
             let scope = Theme::of_deviations(n.deviations);
             line.push((scope, format!("{:>10} ", figure::extra(n.delta_ns))));
-            line.push((Scope::Text, format!("{:>9} ", figure::time(n.slow_mean_ns))));
-            line.push((Scope::Dim, format!("{:>9} ", figure::time(n.fast_mean_ns))));
+            line.push((StyleScope::Text, format!("{:>9} ", figure::time(n.slow_mean_ns))));
+            line.push((StyleScope::Dim, format!("{:>9} ", figure::time(n.fast_mean_ns))));
             line.push((scope, format!("{:>7} ", figure::deviations(n.deviations))));
-            line.push((Scope::Dim, format!("{:>9} ", figure::share(n.slow_affected))));
+            line.push((StyleScope::Dim, format!("{:>9} ", figure::share(n.slow_affected))));
         }
-        line.push((Scope::Text, format!(" {}{}", " ".repeat(depth.min(columns / 3)), step.frame)));
+        line.push((StyleScope::Text, format!(" {}{}", " ".repeat(depth.min(columns / 3)), step.frame)));
         lines.push(line);
     }
     if let Some(n) = path.last().and_then(|s| s.node.as_ref()) {
@@ -81,24 +81,26 @@ fn stack(path: &[Step], columns: usize, lines: &mut Vec<Line>) {
             figure::extra(n.self_delta_ns),
             figure::share(n.fast_affected)
         );
-        lines.extend(paragraph(Scope::Dim, &text, columns, 0));
+        lines.extend(paragraph(StyleScope::Dim, &text, columns, 0));
     }
 }
 
-fn range(row: &Row, bins: &Range<usize>, lines: &mut Vec<Line>) {
-    lines
-        .push(vec![(Scope::Strong, words::metric(&row.metric)), (Scope::Text, format!("  {}", range_text(row, bins)))]);
+fn range(row: &HistogramRow, bins: &Range<usize>, lines: &mut Vec<StyledLine>) {
+    lines.push(vec![
+        (StyleScope::Strong, words::metric(&row.metric)),
+        (StyleScope::Text, format!("  {}", range_text(row, bins))),
+    ]);
     let sum = |counts: &[u32]| counts.get(bins.clone()).unwrap_or(&[]).iter().map(|n| u64::from(*n)).sum::<u64>();
     let text = format!(
         "{} executions pass the slow group's other filters, {} the fast group's",
         figure::count(sum(&row.slow)),
         figure::count(sum(&row.fast))
     );
-    lines.push(plain(Scope::Dim, text));
+    lines.push(plain(StyleScope::Dim, text));
 }
 
 /// A range of bins in words: `from 12.0 ms to 14.2 ms`, or names.
-pub fn range_text(row: &Row, bins: &Range<usize>) -> String {
+pub fn range_text(row: &HistogramRow, bins: &Range<usize>) -> String {
     if row.metric.unit() == Unit::Name {
         return row.names.get(bins.clone()).unwrap_or(&[]).join(", ");
     }
@@ -110,43 +112,49 @@ pub fn range_text(row: &Row, bins: &Range<usize>) -> String {
 }
 
 /// Executions that ran at a moment.
-pub fn moment(app: &App, samples: &[Sample], lines: &mut Vec<Line>) {
-    lines.push(plain(Scope::Strong, "Executions at this moment, longest first"));
+pub fn moment(app: &App, samples: &[SampleExecution], lines: &mut Vec<StyledLine>) {
+    lines.push(plain(StyleScope::Strong, "Executions at this moment, longest first"));
     if samples.is_empty() {
-        lines.push(plain(Scope::Dim, "none"));
+        lines.push(plain(StyleScope::Dim, "none"));
     }
     for s in samples {
         lines.push(vec![
-            (Scope::Text, format!("{:>7} {:>14} ", s.number, figure::stamp(s.clock_ns - app.origin()))),
-            (Scope::Strong, format!("{:>9} ", figure::time(s.duration_ns as f64))),
-            (Scope::Text, format!("{} {}, {} {}", s.thread, s.tid, s.process, s.pid)),
+            (StyleScope::Text, format!("{:>7} {:>14} ", s.number, figure::stamp(s.clock_ns - app.origin()))),
+            (StyleScope::Strong, format!("{:>9} ", figure::time(s.duration_ns as f64))),
+            (StyleScope::Text, format!("{} {}, {} {}", s.thread, s.tid, s.process, s.pid)),
         ]);
     }
 }
 
-fn executions(app: &App, samples: &[Sample], here: &str, text: impl Fn(i64) -> String, lines: &mut Vec<Line>) {
-    lines.push(Line::new());
-    lines.push(plain(Scope::Strong, "Sample executions, largest first"));
+fn executions(
+    app: &App,
+    samples: &[SampleExecution],
+    here: &str,
+    text: impl Fn(i64) -> String,
+    lines: &mut Vec<StyledLine>,
+) {
+    lines.push(StyledLine::new());
+    lines.push(plain(StyleScope::Strong, "Sample executions, largest first"));
     if samples.is_empty() {
-        lines.push(plain(Scope::Dim, "none in either group"));
+        lines.push(plain(StyleScope::Dim, "none in either group"));
         return;
     }
     let here = if here.len() > 12 { "value" } else { here };
     lines.push(plain(
-        Scope::Dim,
+        StyleScope::Dim,
         format!("{:<5}{:>7} {:>14} {:>9} {here:>12}  thread, process", "", "number", "start", "duration"),
     ));
     for s in samples {
-        let scope = if s.group == "slow" { Scope::Slow } else { Scope::Fast };
+        let scope = if s.group == "slow" { StyleScope::Slow } else { StyleScope::Fast };
         lines.push(vec![
             (scope, format!("{:<5}", s.group)),
-            (Scope::Text, format!("{:>7} {:>14} ", s.number, figure::stamp(s.start_ns))),
-            (Scope::Strong, format!("{:>9} ", figure::time(s.duration_ns as f64))),
-            (Scope::Text, format!("{:>12}  ", text(s.here))),
-            (Scope::Text, format!("{} {}, {} {}", s.thread, s.tid, s.process, s.pid)),
+            (StyleScope::Text, format!("{:>7} {:>14} ", s.number, figure::stamp(s.start_ns))),
+            (StyleScope::Strong, format!("{:>9} ", figure::time(s.duration_ns as f64))),
+            (StyleScope::Text, format!("{:>12}  ", text(s.here))),
+            (StyleScope::Text, format!("{} {}, {} {}", s.thread, s.tid, s.process, s.pid)),
         ]);
-        lines.push(plain(Scope::Dim, format!("{:13}at {} ns in {}", "", s.clock_ns, s.trace)));
+        lines.push(plain(StyleScope::Dim, format!("{:13}at {} ns in {}", "", s.clock_ns, s.trace)));
     }
     let origin = app.model.as_ref().map_or(0, |m| m.origin);
-    lines.push(plain(Scope::Dim, format!("start times count from the first event, at {origin} ns")));
+    lines.push(plain(StyleScope::Dim, format!("start times count from the first event, at {origin} ns")));
 }

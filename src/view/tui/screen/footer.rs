@@ -1,29 +1,29 @@
 //! The footer: the keys of the dialog on top, else of the pane, from the table of actions; or a message.
 
 use super::ranks;
-use crate::view::tui::actions::{Action, Place, TABLE};
+use crate::view::tui::actions::{Action, ActionScope, TABLE};
 use crate::view::tui::app::App;
 use crate::view::tui::canvas::{Canvas, width};
-use crate::view::tui::theme::Scope;
+use crate::view::tui::theme::StyleScope;
 
 /// Draw it.
 pub fn draw(canvas: &mut Canvas<'_>, app: &App) {
     if let Some(status) = &app.status {
-        let scope = if status.failed { Scope::Error } else { Scope::Strong };
+        let scope = if status.failed { StyleScope::Error } else { StyleScope::Strong };
         canvas.text(0, 0, &status.text, scope);
         return;
     }
     if let Some(top) = app.overlays.last() {
         let mut at = 0;
         for (key, word) in top.keys() {
-            at = canvas.text(at, 0, key, Scope::Key) + 1;
-            at = canvas.text(at, 0, word, Scope::Dim) + 2;
+            at = canvas.text(at, 0, key, StyleScope::Key) + 1;
+            at = canvas.text(at, 0, word, StyleScope::Dim) + 2;
         }
         return;
     }
     let place = app.pane.place();
     let own = TABLE.iter().filter(|e| e.place == place);
-    let entries = own.chain(TABLE.iter().filter(|e| e.place == Place::Any));
+    let entries = own.chain(TABLE.iter().filter(|e| e.place == ActionScope::Any));
     let mut words: Vec<(String, &str)> = Vec::new();
     let has_ranks = ranks::are_known(app);
     for entry in entries.filter(|e| has_ranks || e.action != Action::ShowRanks) {
@@ -39,7 +39,7 @@ pub fn draw(canvas: &mut Canvas<'_>, app: &App) {
     }
     let mut at = 0;
     for (key, word) in &words {
-        at = canvas.text(at, 0, key, Scope::Key) + 1;
-        at = canvas.text(at, 0, word, Scope::Dim) + 2;
+        at = canvas.text(at, 0, key, StyleScope::Key) + 1;
+        at = canvas.text(at, 0, word, StyleScope::Dim) + 2;
     }
 }

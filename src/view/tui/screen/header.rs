@@ -6,8 +6,8 @@ use crate::compare::{Group, GroupsOrigin};
 use crate::view::anomalies::verdict;
 use crate::view::tui::app::App;
 use crate::view::tui::canvas::{Canvas, clip_front, width, wrap};
-use crate::view::tui::theme::Scope;
-use crate::view::tui::widget::page::Line;
+use crate::view::tui::theme::StyleScope;
+use crate::view::tui::widget::page::StyledLine;
 use crate::view::tui::widget::progress;
 use crate::view::words;
 
@@ -19,8 +19,8 @@ const ROOM_FOR_WORDS: usize = 72;
 
 /// A line with a part at its right end.
 pub struct HeaderLine {
-    left: Line,
-    right: Line,
+    left: StyledLine,
+    right: StyledLine,
 }
 
 /// All lines of the header in this width. A test checks that none of them is left out silently.
@@ -33,11 +33,12 @@ pub fn lines(app: &App, columns: usize) -> Vec<HeaderLine> {
         return lines;
     }
     if let Some(c) = &app.comparison {
-        let slow = group("slow", Scope::Slow, &c.slow);
-        let fast = group("fast", Scope::Fast, &c.fast);
-        let origin = vec![(Scope::Dim, origin(c.verdict.groups).to_owned())];
-        let extra = vec![(Scope::Slow3, figure::extra(c.extra_ns as f64)), (Scope::Dim, " per execution".to_owned())];
-        let gap = || vec![(Scope::Dim, "   ".to_owned())];
+        let slow = group("slow", StyleScope::Slow, &c.slow);
+        let fast = group("fast", StyleScope::Fast, &c.fast);
+        let origin = vec![(StyleScope::Dim, origin(c.verdict.groups).to_owned())];
+        let extra =
+            vec![(StyleScope::Slow3, figure::extra(c.extra_ns as f64)), (StyleScope::Dim, " per execution".to_owned())];
+        let gap = || vec![(StyleScope::Dim, "   ".to_owned())];
         let whole = length(&slow) + length(&fast) + length(&extra) + length(&origin) + 8;
         if columns >= ONE_LINE && whole <= columns {
             let (left, right) = ([slow, gap(), fast].concat(), [extra, gap(), origin].concat());
@@ -48,21 +49,21 @@ pub fn lines(app: &App, columns: usize) -> Vec<HeaderLine> {
         }
     }
     let (scope, sentence) = match (&app.failure, &app.comparison) {
-        (Some(failure), _) => (Scope::Error, failure.as_str()),
-        (None, Some(c)) if c.verdict.confident => (Scope::Verdict, c.verdict.sentence.as_str()),
-        (None, Some(c)) => (Scope::Unsure, c.verdict.sentence.as_str()),
+        (Some(failure), _) => (StyleScope::Error, failure.as_str()),
+        (None, Some(c)) if c.verdict.confident => (StyleScope::Verdict, c.verdict.sentence.as_str()),
+        (None, Some(c)) => (StyleScope::Unsure, c.verdict.sentence.as_str()),
         (None, None) => return lines,
     };
     say(scope, sentence, columns, &mut lines);
     // Once patterns have been mined.
     if let (Some(found), Some(compared)) = (&app.patterns.found, &app.compared) {
-        say(Scope::Unsure, &format!("Pattern analysis: {}", verdict(&found.anomalies)), columns, &mut lines);
-        compared.disagreement.iter().for_each(|why| say(Scope::Unsure, why, columns, &mut lines));
+        say(StyleScope::Unsure, &format!("Pattern analysis: {}", verdict(&found.anomalies)), columns, &mut lines);
+        compared.disagreement.iter().for_each(|why| say(StyleScope::Unsure, why, columns, &mut lines));
     }
     lines
 }
 
-fn say(scope: Scope, sentence: &str, columns: usize, lines: &mut Vec<HeaderLine>) {
+fn say(scope: StyleScope, sentence: &str, columns: usize, lines: &mut Vec<HeaderLine>) {
     for line in wrap(sentence, columns.saturating_sub(2)) {
         lines.push(HeaderLine { left: vec![(scope, format!("▌ {line}"))], right: Vec::new() });
     }
@@ -70,11 +71,11 @@ fn say(scope: Scope, sentence: &str, columns: usize, lines: &mut Vec<HeaderLine>
 
 /// The result of mining in figures, and the first root cause in one sentence.
 fn of_patterns(app: &App, columns: usize, lines: &mut Vec<HeaderLine>) {
-    let rule = vec![(Scope::Dim, app.patterns.rule())];
+    let rule = vec![(StyleScope::Dim, app.patterns.rule())];
     if let Some(found) = &app.patterns.found {
         let s = &found.anomalies.summary;
-        let number = |n: u64| (Scope::Strong, figure::count(n));
-        let word = |text: &str| (Scope::Dim, text.to_owned());
+        let number = |n: u64| (StyleScope::Strong, figure::count(n));
+        let word = |text: &str| (StyleScope::Dim, text.to_owned());
         let left = vec![
             number(s.patterns),
             word(" patterns, "),
@@ -86,36 +87,36 @@ fn of_patterns(app: &App, columns: usize, lines: &mut Vec<HeaderLine>) {
             word(" root causes"),
         ];
         lines.push(HeaderLine { left, right: rule });
-        say(Scope::Verdict, &verdict(&found.anomalies), columns, lines);
+        say(StyleScope::Verdict, &verdict(&found.anomalies), columns, lines);
         if let Some(compared) = &app.compared {
-            say(Scope::Unsure, &format!("Comparison: {}", compared.sentence), columns, lines);
-            compared.disagreement.iter().for_each(|why| say(Scope::Unsure, why, columns, lines));
+            say(StyleScope::Unsure, &format!("Comparison: {}", compared.sentence), columns, lines);
+            compared.disagreement.iter().for_each(|why| say(StyleScope::Unsure, why, columns, lines));
         }
     }
     // The reason why there are no executions, where they were requested first.
     if let Some(failure) = &app.failure {
-        say(Scope::Unsure, failure, columns, lines);
+        say(StyleScope::Unsure, failure, columns, lines);
     }
 }
 
 /// On narrow screens the trace's path is cut, not the task, and at its front, because paths differ at their ends.
-fn title(app: &App, room: usize) -> Line {
-    let mut line = vec![(Scope::Title, "whyslow".to_owned()), (Scope::Text, "  ".to_owned())];
+fn title(app: &App, room: usize) -> StyledLine {
+    let mut line = vec![(StyleScope::Title, "whyslow".to_owned()), (StyleScope::Text, "  ".to_owned())];
     if let Some(task) = app.task() {
-        line.push((Scope::Dim, "  task ".into()));
-        line.push((Scope::Strong, task.to_owned()));
+        line.push((StyleScope::Dim, "  task ".into()));
+        line.push((StyleScope::Strong, task.to_owned()));
     }
     let room = room.saturating_sub(length(&line));
     line[1].1 = format!("  {}", clip_front(&app.title, room));
     line
 }
 
-fn length(line: &Line) -> usize {
+fn length(line: &StyledLine) -> usize {
     line.iter().map(|(_, text)| width(text)).sum()
 }
 
 /// The right end of the first line: the running job, else the number of warnings and the key that lists them.
-fn corner(app: &App, columns: usize) -> Line {
+fn corner(app: &App, columns: usize) -> StyledLine {
     let warnings = app.warnings().len();
     let named = match warnings {
         _ if columns < ROOM_FOR_WORDS => String::new(),
@@ -126,13 +127,15 @@ fn corner(app: &App, columns: usize) -> Line {
     let other = if app.pane.is_of_patterns() { &app.busy } else { &app.patterns.busy };
     let own = if app.pane.is_of_patterns() { &app.patterns.busy } else { &app.busy };
     match own.as_ref().filter(|_| shown).or(other.as_ref()) {
-        Some(busy) => vec![(Scope::Progress, progress::short(busy))],
-        _ if warnings > 0 => vec![(Scope::Warning, format!("⚠ {warnings}{named}")), (Scope::Key, " w".to_owned())],
+        Some(busy) => vec![(StyleScope::Progress, progress::short(busy))],
+        _ if warnings > 0 => {
+            vec![(StyleScope::Warning, format!("⚠ {warnings}{named}")), (StyleScope::Key, " w".to_owned())]
+        }
         _ => Vec::new(),
     }
 }
 
-fn group(name: &str, scope: Scope, group: &Group) -> Line {
+fn group(name: &str, scope: StyleScope, group: &Group) -> StyledLine {
     let filters: Vec<String> = group.filters.iter().map(filter_text).collect();
     let none = group.members.is_empty();
     let filters = match filters.join(", ") {
@@ -143,10 +146,10 @@ fn group(name: &str, scope: Scope, group: &Group) -> Line {
     let mean = if none { "-".to_owned() } else { figure::time(group.mean_ns as f64) };
     vec![
         (scope, name.to_owned()),
-        (Scope::Strong, format!(" {:>6}", figure::count(group.members.len() as u64))),
-        (Scope::Dim, " × ".into()),
-        (Scope::Strong, mean),
-        (Scope::Dim, format!("  {filters}")),
+        (StyleScope::Strong, format!(" {:>6}", figure::count(group.members.len() as u64))),
+        (StyleScope::Dim, " × ".into()),
+        (StyleScope::Strong, mean),
+        (StyleScope::Dim, format!("  {filters}")),
     ]
 }
 
@@ -204,6 +207,6 @@ pub fn draw(canvas: &mut Canvas<'_>, app: &App) {
         }
     }
     if chosen.len() > room && room > 0 {
-        canvas.right(canvas.width(), room - 1, " … all: w", Scope::Key);
+        canvas.right(canvas.width(), room - 1, " … all: w", StyleScope::Key);
     }
 }

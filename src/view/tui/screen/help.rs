@@ -1,8 +1,8 @@
 //! The help page: the table of actions, and how to read the screen.
 
-use crate::view::tui::actions::{Entry, Place, TABLE};
-use crate::view::tui::theme::Scope;
-use crate::view::tui::widget::page::{Line, paragraph, plain};
+use crate::view::tui::actions::{ActionScope, KeyBinding, TABLE};
+use crate::view::tui::theme::StyleScope;
+use crate::view::tui::widget::page::{StyledLine, paragraph, plain};
 
 const READING: &[&str] = &[
     "The verdict at the top says what makes the slow executions slow. The causes are listed below it, the largest first; \
@@ -26,30 +26,30 @@ const READING: &[&str] = &[
 ];
 
 /// Its lines in this width.
-pub fn lines(columns: usize) -> Vec<Line> {
+pub fn lines(columns: usize) -> Vec<StyledLine> {
     let mut lines = Vec::new();
-    let panes = Place::PANES.into_iter().map(|place| (place, format!("In the {}", place.name())));
-    for (place, title) in [(Place::Any, "Everywhere".to_owned())].into_iter().chain(panes) {
-        lines.push(plain(Scope::Strong, title));
-        let entries: Vec<&Entry> = TABLE.iter().filter(|e| e.place == place).collect();
+    let panes = ActionScope::PANES.into_iter().map(|place| (place, format!("In the {}", place.name())));
+    for (place, title) in [(ActionScope::Any, "Everywhere".to_owned())].into_iter().chain(panes) {
+        lines.push(plain(StyleScope::Strong, title));
+        let entries: Vec<&KeyBinding> = TABLE.iter().filter(|e| e.place == place).collect();
         for entry in entries {
             let keys = if entry.keys.is_empty() { format!(": {}", entry.name) } else { entry.keys.to_owned() };
-            let mut rest = paragraph(Scope::Text, entry.help, columns.saturating_sub(20).max(12), 0).into_iter();
-            let mut first: Line = vec![(Scope::Key, format!("  {keys:<18}"))];
+            let mut rest = paragraph(StyleScope::Text, entry.help, columns.saturating_sub(20).max(12), 0).into_iter();
+            let mut first: StyledLine = vec![(StyleScope::Key, format!("  {keys:<18}"))];
             first.extend(rest.next().unwrap_or_default());
             lines.push(first);
             for more in rest {
-                let mut line = plain(Scope::Text, " ".repeat(20));
+                let mut line = plain(StyleScope::Text, " ".repeat(20));
                 line.extend(more);
                 lines.push(line);
             }
         }
-        lines.push(Line::new());
+        lines.push(StyledLine::new());
     }
-    lines.push(plain(Scope::Strong, "How to read it"));
+    lines.push(plain(StyleScope::Strong, "How to read it"));
     for text in READING {
-        lines.extend(paragraph(Scope::Text, text, columns, 0));
-        lines.push(Line::new());
+        lines.extend(paragraph(StyleScope::Text, text, columns, 0));
+        lines.push(StyledLine::new());
     }
     lines
 }

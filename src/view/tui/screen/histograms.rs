@@ -7,11 +7,11 @@ use crate::base::figure;
 use crate::model::metric::Metric;
 use crate::view::tui::app::{App, Pane};
 use crate::view::tui::canvas::Canvas;
-use crate::view::tui::counts::Row;
-use crate::view::tui::groups::Side;
-use crate::view::tui::layout::{Grid, HistogramCells, grid, histogram_area, histogram_cells};
+use crate::view::tui::counts::HistogramRow;
+use crate::view::tui::groups::GroupSide;
+use crate::view::tui::layout::{BinGrid, HistogramCells, grid, histogram_area, histogram_cells};
 use crate::view::tui::screen::details::range_text;
-use crate::view::tui::theme::Scope;
+use crate::view::tui::theme::StyleScope;
 use crate::view::tui::widget::histogram::Histogram;
 use crate::view::words;
 use ratatui::layout::Rect;
@@ -19,7 +19,7 @@ use ratatui::layout::Rect;
 /// Draw it.
 pub fn draw(canvas: &mut Canvas<'_>, app: &App) {
     let Some(counts) = &app.counts else {
-        canvas.text(2, 1, "counting …", Scope::Progress);
+        canvas.text(2, 1, "counting …", StyleScope::Progress);
         return;
     };
     let area = histogram_area(app, canvas.area);
@@ -31,19 +31,23 @@ pub fn draw(canvas: &mut Canvas<'_>, app: &App) {
             1,
             usize::from(area.height),
             &format!("the same in all executions: {}", all.join(", ")),
-            Scope::Dim,
+            StyleScope::Dim,
         );
     }
     let canvas = &mut canvas.part(area);
     if cells.head > 0 {
         let columns = canvas.width() / cells.groups;
-        let sides = if cells.groups == 2 { [Side::Fast, Side::Slow].as_slice() } else { [Side::Slow].as_slice() };
+        let sides = if cells.groups == 2 {
+            [GroupSide::Fast, GroupSide::Slow].as_slice()
+        } else {
+            [GroupSide::Slow].as_slice()
+        };
         for (i, side) in sides.iter().enumerate() {
-            let group = app.comparison.as_ref().map(|c| if *side == Side::Slow { &c.slow } else { &c.fast });
+            let group = app.comparison.as_ref().map(|c| if *side == GroupSide::Slow { &c.slow } else { &c.fast });
             let text = group.map_or(String::new(), |g| format!("{} executions", figure::count(g.members.len() as u64)));
-            let scope = if *side == Side::Slow { Scope::Slow } else { Scope::Fast };
+            let scope = if *side == GroupSide::Slow { StyleScope::Slow } else { StyleScope::Fast };
             let at = canvas.text(i * columns + cells.gutter, 0, side.name(), scope) + 1;
-            canvas.text(at, 0, &text, Scope::Dim);
+            canvas.text(at, 0, &text, StyleScope::Dim);
         }
     }
     for (line, (at, row)) in counts.rows.iter().enumerate().skip(app.histograms.offset).take(cells.shown).enumerate() {
@@ -54,7 +58,7 @@ pub fn draw(canvas: &mut Canvas<'_>, app: &App) {
     }
 }
 
-fn block(canvas: &mut Canvas<'_>, app: &App, row: &Row, here: bool, cells: HistogramCells) {
+fn block(canvas: &mut Canvas<'_>, app: &App, row: &HistogramRow, here: bool, cells: HistogramCells) {
     let grid = grid(row.bins.len(), cells.columns);
     let selection = app.histograms.selection.as_ref().filter(|s| s.metric == row.metric);
     let selected = selection.map(|s| {
@@ -63,10 +67,10 @@ fn block(canvas: &mut Canvas<'_>, app: &App, row: &Row, here: bool, cells: Histo
     });
     title(canvas, app, row, here, selected.clone(), grid);
     let columns = canvas.area.width / cells.groups as u16;
-    let mut group = |place: u16, side: Side| {
+    let mut group = |place: u16, side: GroupSide| {
         let (counts, inside, bar) = match side {
-            Side::Slow => (&row.slow, &row.slow_inside, Scope::SlowBar),
-            Side::Fast => (&row.fast, &row.fast_inside, Scope::FastBar),
+            GroupSide::Slow => (&row.slow, &row.slow_inside, StyleScope::SlowBar),
+            GroupSide::Fast => (&row.fast, &row.fast_inside, StyleScope::FastBar),
         };
         let area = canvas.area;
         let area =
@@ -76,10 +80,10 @@ fn block(canvas: &mut Canvas<'_>, app: &App, row: &Row, here: bool, cells: Histo
         histogram.draw(&mut canvas.part(area), cells.gutter);
     };
     if cells.groups == 2 {
-        group(0, Side::Fast);
-        group(1, Side::Slow);
+        group(0, GroupSide::Fast);
+        group(1, GroupSide::Slow);
     } else {
-        group(0, Side::Slow);
+        group(0, GroupSide::Slow);
     }
 }
 
@@ -87,31 +91,31 @@ fn block(canvas: &mut Canvas<'_>, app: &App, row: &Row, here: bool, cells: Histo
 fn title(
     canvas: &mut Canvas<'_>,
     app: &App,
-    row: &Row,
+    row: &HistogramRow,
     here: bool,
     selected: Option<std::ops::Range<usize>>,
-    grid: Grid,
+    grid: BinGrid,
 ) {
-    let scope = if here { Scope::Strong } else { Scope::Text };
+    let scope = if here { StyleScope::Strong } else { StyleScope::Text };
     let mut at = canvas.text(1, 0, &words::metric(&row.metric), scope);
     if row.bins.logarithmic {
-        at = canvas.text(at + 1, 0, "log", Scope::Dim);
+        at = canvas.text(at + 1, 0, "log", StyleScope::Dim);
     }
     if row.bins.is_empty() {
-        canvas.text(at + 2, 0, "no execution has a value", Scope::Dim);
+        canvas.text(at + 2, 0, "no execution has a value", StyleScope::Dim);
     } else if here || selected.is_some() {
         let bin = app.histograms.bin;
-        let mark = if selected.is_some() { Scope::Selection } else { Scope::Text };
+        let mark = if selected.is_some() { StyleScope::Selection } else { StyleScope::Text };
         let bins = selected.unwrap_or(bin..(bin + grid.step).min(row.bins.len()));
         let sum = |counts: &[u32]| counts.get(bins.clone()).unwrap_or(&[]).iter().map(|n| u64::from(*n)).sum();
         at = canvas.text(at + 2, 0, &range_text(row, &bins), mark) + 2;
-        at = canvas.text(at, 0, "fast ", Scope::Fast);
-        at = canvas.text(at, 0, &figure::count(sum(&row.fast)), Scope::Strong) + 1;
-        at = canvas.text(at, 0, "slow ", Scope::Slow);
-        canvas.text(at, 0, &figure::count(sum(&row.slow)), Scope::Strong);
+        at = canvas.text(at, 0, "fast ", StyleScope::Fast);
+        at = canvas.text(at, 0, &figure::count(sum(&row.fast)), StyleScope::Strong) + 1;
+        at = canvas.text(at, 0, "slow ", StyleScope::Slow);
+        canvas.text(at, 0, &figure::count(sum(&row.slow)), StyleScope::Strong);
     }
     if here {
-        canvas.shade(0, 0, canvas.width(), Scope::Cursor);
-        canvas.text(0, 0, "▌", Scope::Selection);
+        canvas.shade(0, 0, canvas.width(), StyleScope::Cursor);
+        canvas.text(0, 0, "▌", StyleScope::Selection);
     }
 }

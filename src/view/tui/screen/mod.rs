@@ -14,10 +14,10 @@ pub mod trust;
 
 use super::app::{App, Busy, Pane};
 use super::canvas::{Canvas, to_ascii, width, wrap};
-use super::layout::{Layout, layout};
-use super::overlay::{Asked, Overlay, Page};
-use super::theme::Scope;
-use super::widget::page::Line;
+use super::layout::{ScreenLayout, layout};
+use super::overlay::{Overlay, OverlayPage, PromptPurpose};
+use super::theme::StyleScope;
+use super::widget::page::StyledLine;
 use super::widget::{list, page, progress};
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
@@ -34,7 +34,7 @@ pub fn draw(app: &App) -> Buffer {
     }
     if let [(_, left), _] = layout.panes.as_slice() {
         for y in left.top()..left.bottom() {
-            canvas.text(usize::from(left.right()), usize::from(y), "│", Scope::Rule);
+            canvas.text(usize::from(left.right()), usize::from(y), "│", StyleScope::Rule);
         }
     }
     footer::draw(&mut canvas.part(layout.footer), app);
@@ -49,10 +49,10 @@ pub fn draw(app: &App) -> Buffer {
         }
         Some(Overlay::Prompt { asked, input }) => {
             let label = match asked {
-                Asked::Search => "search ",
-                Asked::Filter => "only with the words ",
-                Asked::Export => "export JSON to ",
-                Asked::Picture => "save SVG to ",
+                PromptPurpose::Search => "search ",
+                PromptPurpose::Filter => "only with the words ",
+                PromptPurpose::Export => "export JSON to ",
+                PromptPurpose::Picture => "save SVG to ",
             };
             let mut line = canvas.part(last_line(app));
             line.clear();
@@ -65,7 +65,7 @@ pub fn draw(app: &App) -> Buffer {
                 0,
                 0,
                 &format!("{} already exists. Overwrite it? y: yes, any other key: no", path.display()),
-                Scope::Warning,
+                StyleScope::Warning,
             );
         }
         None => {}
@@ -81,31 +81,31 @@ fn last_line(app: &App) -> Rect {
 }
 
 /// Pages and lists cover the panes; the verdict stays visible where there is room for both.
-fn page_area(layout: &Layout) -> Rect {
+fn page_area(layout: &ScreenLayout) -> Rect {
     let top = layout.panes.first().map_or(0, |(_, area)| area.y);
     let top = if layout.footer.y.saturating_sub(top) >= 10 { top } else { 0 };
     Rect::new(0, top, layout.header.width, layout.footer.y.max(1).saturating_sub(top))
 }
 
-fn page_title(page: &Page) -> &'static str {
+fn page_title(page: &OverlayPage) -> &'static str {
     match page {
-        Page::Help => "Help",
-        Page::Trust => "Data quality: losses, unknowns, caveats",
-        Page::Details(_) => "Details",
-        Page::Anomaly(..) => "Anomaly",
-        Page::Patterns => "Patterns: selected and rejected",
-        Page::Ranks => "Ranks over time",
+        OverlayPage::Help => "Help",
+        OverlayPage::Trust => "Data quality: losses, unknowns, caveats",
+        OverlayPage::Details(_) => "Details",
+        OverlayPage::Anomaly(..) => "Anomaly",
+        OverlayPage::Patterns => "Patterns: selected and rejected",
+        OverlayPage::Ranks => "Ranks over time",
     }
 }
 
-fn page_lines(app: &App, page: &Page, columns: usize) -> Vec<Line> {
+fn page_lines(app: &App, page: &OverlayPage, columns: usize) -> Vec<StyledLine> {
     match page {
-        Page::Help => help::lines(columns),
-        Page::Trust => trust::lines(app, columns),
-        Page::Details(details) => details::lines(app, details, columns),
-        Page::Anomaly(found, at) => anomaly::lines(app, found, *at, columns),
-        Page::Patterns => app.patterns.found.as_ref().map_or(Vec::new(), |f| anomaly::patterns(f, columns)),
-        Page::Ranks => ranks::lines(app, columns),
+        OverlayPage::Help => help::lines(columns),
+        OverlayPage::Trust => trust::lines(app, columns),
+        OverlayPage::Details(details) => details::lines(app, details, columns),
+        OverlayPage::Anomaly(found, at) => anomaly::lines(app, found, *at, columns),
+        OverlayPage::Patterns => app.patterns.found.as_ref().map_or(Vec::new(), |f| anomaly::patterns(f, columns)),
+        OverlayPage::Ranks => ranks::lines(app, columns),
     }
 }
 
@@ -120,14 +120,14 @@ pub fn page_size(app: &App) -> Option<(usize, usize)> {
 /// The text of the page on top, for the clipboard.
 pub fn page_text(app: &App) -> Option<String> {
     let Some(Overlay::Page { page, .. }) = app.overlays.last() else { return None };
-    let line = |line: Line| line.into_iter().map(|(_, text)| text).collect::<String>();
+    let line = |line: StyledLine| line.into_iter().map(|(_, text)| text).collect::<String>();
     Some(page_lines(app, page, 100).into_iter().map(line).collect::<Vec<_>>().join("\n"))
 }
 
-fn draw_pane(canvas: &mut Canvas<'_>, app: &App, layout: &Layout, pane: Pane) {
-    canvas.fill(0, 0, canvas.width(), '─', Scope::Rule);
+fn draw_pane(canvas: &mut Canvas<'_>, app: &App, layout: &ScreenLayout, pane: Pane) {
+    canvas.fill(0, 0, canvas.width(), '─', StyleScope::Rule);
     if layout.panes.len() > 1 {
-        let scope = if pane == app.pane { Scope::Title } else { Scope::Dim };
+        let scope = if pane == app.pane { StyleScope::Title } else { StyleScope::Dim };
         canvas.text(1, 0, &format!(" {} ", pane.title()), scope);
     } else {
         // If the titles do not all fit, only that of the pane in front is written out.
@@ -137,7 +137,7 @@ fn draw_pane(canvas: &mut Canvas<'_>, app: &App, layout: &Layout, pane: Pane) {
         for other in Pane::ALL {
             let (front, title) = (other == app.pane, other.title());
             let title = if short && !front { title.get(..1).unwrap_or(title) } else { title };
-            at = canvas.text(at, 0, &format!(" {title} "), if front { Scope::Title } else { Scope::Dim }) + 1;
+            at = canvas.text(at, 0, &format!(" {title} "), if front { StyleScope::Title } else { StyleScope::Dim }) + 1;
         }
     }
     let inside = layout.inside(pane);
@@ -164,9 +164,9 @@ fn waiting(canvas: &mut Canvas<'_>, busy: Option<&Busy>, failure: Option<&str>) 
         (None, Some(failure)) => {
             let lines = wrap(failure, canvas.width().saturating_sub(4));
             for (i, line) in lines.iter().enumerate() {
-                canvas.text(2, y + i, line, Scope::Error);
+                canvas.text(2, y + i, line, StyleScope::Error);
             }
-            canvas.text(2, y + lines.len(), "q: quit, ?: show the keys", Scope::Dim);
+            canvas.text(2, y + lines.len(), "q: quit, ?: show the keys", StyleScope::Dim);
         }
         (None, None) => {}
     }

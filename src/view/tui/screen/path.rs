@@ -7,8 +7,8 @@ use crate::view::anomalies::doing;
 use crate::view::tui::app::{App, Pane};
 use crate::view::tui::canvas::{Canvas, width};
 use crate::view::tui::layout::{PathLines, path_lines, streams};
-use crate::view::tui::patterns::Found;
-use crate::view::tui::theme::Scope;
+use crate::view::tui::patterns::AnomalyReport;
+use crate::view::tui::theme::StyleScope;
 use crate::view::tui::widget::spacetime::{Arrow, Bar, SpaceTime};
 use ratatui::layout::Rect;
 
@@ -19,7 +19,7 @@ pub fn draw(canvas: &mut Canvas<'_>, app: &App) {
     let Some(path) = found.anomalies.paths.get(place.path) else {
         let is_idle = app.patterns.list.here().and_then(|row| row.source(found)).is_some_and(|s| s.idle);
         let text = if is_idle { "waiting for work: not a delay, so there is no path" } else { "no path" };
-        canvas.text(2, 1, text, Scope::Dim);
+        canvas.text(2, 1, text, StyleScope::Dim);
         return;
     };
     let lines = path_lines(app);
@@ -42,9 +42,9 @@ pub fn draw(canvas: &mut Canvas<'_>, app: &App) {
     }
 }
 
-fn head(canvas: &mut Canvas<'_>, found: &Found, path: &Path, at: usize) {
+fn head(canvas: &mut Canvas<'_>, found: &AnomalyReport, path: &Path, at: usize) {
     let (excess, affected) = (figure::time(path.excess_ns as f64), figure::time(path.affected_ns as f64));
-    let x = canvas.text(1, 0, &format!("path {} of {}", at + 1, found.anomalies.paths.len()), Scope::Strong);
+    let x = canvas.text(1, 0, &format!("path {} of {}", at + 1, found.anomalies.paths.len()), StyleScope::Strong);
     let text = match (path.affected_ns, path.messages) {
         (_, 0) if path.excess_ns < 0 => {
             format!("  a different call sequence, which saved {}", figure::time(-path.excess_ns as f64))
@@ -67,7 +67,7 @@ fn head(canvas: &mut Canvas<'_>, found: &Found, path: &Path, at: usize) {
             format!("  a {excess} delay cost others {affected} in total; here {messages}")
         }
     };
-    canvas.text(x, 0, &text, Scope::Dim);
+    canvas.text(x, 0, &text, StyleScope::Dim);
 }
 
 /// The delay of this path's own execution.
@@ -82,7 +82,7 @@ fn window(path: &Path) -> (i64, i64) {
     (start, end.max(start + 1))
 }
 
-fn drawing(canvas: &mut Canvas<'_>, app: &App, found: &Found, path: &Path, lines: &PathLines) {
+fn drawing(canvas: &mut Canvas<'_>, app: &App, found: &AnomalyReport, path: &Path, lines: &PathLines) {
     let all = streams(path);
     let (start, end) = window(path);
     let part = |t: i64| (t - start) as f64 / (end - start) as f64;
@@ -125,7 +125,7 @@ struct Columns {
 }
 
 impl Columns {
-    fn of(columns: usize, found: &Found, path: &Path) -> Columns {
+    fn of(columns: usize, found: &AnomalyReport, path: &Path) -> Columns {
         let widest = streams(path).into_iter().map(|s| width(&found.place(s))).max().unwrap_or(0);
         let place = widest.clamp(5, if columns >= 100 { 28 } else { 14 });
         let (via, [at, took, usual]) = match columns {
@@ -141,39 +141,39 @@ impl Columns {
 
     fn head(&self, canvas: &mut Canvas<'_>, y: usize) {
         let figures: usize = self.figures.iter().map(|(n, _)| n).sum();
-        canvas.fill(0, y, canvas.width().saturating_sub(figures), '┄', Scope::Rule);
+        canvas.fill(0, y, canvas.width().saturating_sub(figures), '┄', StyleScope::Rule);
         let mut x = 1;
         for (columns, name) in [(self.via, "carrier"), (self.place, "place"), (self.what, "activity")] {
             if columns > 0 {
-                canvas.text(x, y, &format!(" {name} "), Scope::Dim);
+                canvas.text(x, y, &format!(" {name} "), StyleScope::Dim);
                 x += columns + 1;
             }
         }
         let mut end = x + 1;
         for (columns, name) in self.figures.iter().filter(|(n, _)| *n > 0) {
             end += columns;
-            canvas.right(end, y, name, Scope::Dim);
+            canvas.right(end, y, name, StyleScope::Dim);
         }
     }
 
-    fn row(&self, canvas: &mut Canvas<'_>, y: usize, app: &App, found: &Found, step: &Step, here: bool) {
+    fn row(&self, canvas: &mut Canvas<'_>, y: usize, app: &App, found: &AnomalyReport, step: &Step, here: bool) {
         let mut x = 2;
         if self.via > 0 {
             let first = if step.noise.is_some() { "noise" } else { "root cause" };
             let via = step.via.map_or(first, Via::name);
-            canvas.text_in(x, y, self.via, via, if step.via.is_none() { Scope::Slow3 } else { Scope::Dim });
+            canvas.text_in(x, y, self.via, via, if step.via.is_none() { StyleScope::Slow3 } else { StyleScope::Dim });
             x += self.via + 1;
         }
-        let text = if here { Scope::Strong } else { Scope::Text };
+        let text = if here { StyleScope::Strong } else { StyleScope::Text };
         canvas.text_in(x, y, self.place, &found.place(step.stream), text);
         x += self.place + 1;
         canvas.text_in(x, y, self.what, &doing(step), text);
         let mut end = x + self.what + 1;
         let values = [
-            (figure::stamp(step.span.start - app.origin()), Scope::Dim),
-            (figure::time(step.span.len() as f64), Scope::Text),
-            (figure::time(step.reference_ns as f64), Scope::Dim),
-            (figure::extra(step.excess_ns as f64), Scope::Slow3),
+            (figure::stamp(step.span.start - app.origin()), StyleScope::Dim),
+            (figure::time(step.span.len() as f64), StyleScope::Text),
+            (figure::time(step.reference_ns as f64), StyleScope::Dim),
+            (figure::extra(step.excess_ns as f64), StyleScope::Slow3),
         ];
         for ((columns, _), (value, scope)) in self.figures.iter().zip(values) {
             if *columns > 0 {
@@ -182,8 +182,8 @@ impl Columns {
             }
         }
         if here {
-            canvas.shade(0, y, canvas.width(), Scope::Cursor);
-            canvas.text(0, y, "▌", Scope::Selection);
+            canvas.shade(0, y, canvas.width(), StyleScope::Cursor);
+            canvas.text(0, y, "▌", StyleScope::Selection);
         }
     }
 }

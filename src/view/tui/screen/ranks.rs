@@ -5,8 +5,8 @@ use crate::model::strips::{Named, Row};
 use crate::view::strips::{Shown, cells, folded};
 use crate::view::tui::app::App;
 use crate::view::tui::canvas::width;
-use crate::view::tui::theme::Scope;
-use crate::view::tui::widget::page::{Line, paragraph, plain};
+use crate::view::tui::theme::StyleScope;
+use crate::view::tui::widget::page::{StyledLine, paragraph, plain};
 
 /// Rows of a strip of the whole run.
 const ROWS: usize = 16;
@@ -18,46 +18,46 @@ pub fn are_known(app: &App) -> bool {
 }
 
 /// Its lines in this width.
-pub fn lines(app: &App, columns: usize) -> Vec<Line> {
+pub fn lines(app: &App, columns: usize) -> Vec<StyledLine> {
     let Some(found) = &app.patterns.found else { return Vec::new() };
     let mut lines = Vec::new();
     let path = found.anomalies.paths.get(app.patterns.path.path);
     if let Some((path, line)) = path.and_then(|p| Some((p, found.anomalies.around.get(p.source as usize)?))) {
         let (stream, what) = path.steps.first().map_or((0, ""), |s| (s.stream, s.what.as_str()));
-        lines.push(plain(Scope::Strong, format!("Around {}, {what}", found.place(stream))));
-        lines.push(plain(Scope::Dim, "#: computing, .: waiting, -: in a library call"));
+        lines.push(plain(StyleScope::Strong, format!("Around {}, {what}", found.place(stream))));
+        lines.push(plain(StyleScope::Dim, "#: computing, .: waiting, -: in a library call"));
         lines.extend(strip(app, line, Shown::Both, usize::MAX, columns));
     }
     let Some(waiting) = found.anomalies.waiting.as_ref().filter(|w| !w.strip.rows.is_empty()) else {
         let text = "No rank or thread waits for another: this page needs the archive of an MPI run.";
-        lines.extend(paragraph(Scope::Dim, text, columns, 0));
+        lines.extend(paragraph(StyleScope::Dim, text, columns, 0));
         return lines;
     };
     for (title, shown) in [("Waiting", Shown::Waiting), ("Computing", Shown::Computing)] {
         if !lines.is_empty() {
-            lines.push(Line::new());
+            lines.push(StyledLine::new());
         }
-        lines.push(plain(Scope::Strong, format!("{title}, from 0 % ( ) to 100 % (#)")));
+        lines.push(plain(StyleScope::Strong, format!("{title}, from 0 % ( ) to 100 % (#)")));
         lines.extend(strip(app, &waiting.strip, shown, ROWS, columns));
     }
     lines
 }
 
-fn strip(app: &App, strip: &Named, shown: Shown, rows: usize, columns: usize) -> Vec<Line> {
+fn strip(app: &App, strip: &Named, shown: Shown, rows: usize, columns: usize) -> Vec<StyledLine> {
     let rows: Vec<Row> = folded(strip, rows);
     let widest = rows.iter().map(|r| width(&r.label)).max().unwrap_or(0).min(columns / 3);
     let room = columns.saturating_sub(widest + 4).max(1);
     let line = |row: &Row| {
-        let (mark, scope) = if row.source { ('>', Scope::Slow3) } else { (' ', Scope::Text) };
+        let (mark, scope) = if row.source { ('>', StyleScope::Slow3) } else { (' ', StyleScope::Text) };
         let label: String = row.label.chars().take(widest).collect();
         vec![
             (scope, format!("{mark}{label:<widest$} ")),
-            (Scope::Dim, "|".to_owned()),
+            (StyleScope::Dim, "|".to_owned()),
             (scope, cells(row, shown, room)),
         ]
     };
-    let mut lines: Vec<Line> = rows.iter().map(line).collect();
+    let mut lines: Vec<StyledLine> = rows.iter().map(line).collect();
     let (from, length) = (figure::stamp(strip.window.start - app.origin()), figure::time(strip.window.len() as f64));
-    lines.push(plain(Scope::Dim, format!(" {:widest$}  from {from}, {length} in total", "")));
+    lines.push(plain(StyleScope::Dim, format!(" {:widest$}  from {from}, {length} in total", "")));
     lines
 }

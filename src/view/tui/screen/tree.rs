@@ -10,7 +10,7 @@ use crate::model::context::FrameKind;
 use crate::view::tui::app::{App, Cursor, Pane};
 use crate::view::tui::canvas::{Canvas, clip_front, width};
 use crate::view::tui::layout::tree_lines;
-use crate::view::tui::theme::{Scope, Theme};
+use crate::view::tui::theme::{StyleScope, Theme};
 use crate::view::tui::tree::children;
 use crate::view::words;
 use std::borrow::Cow;
@@ -18,7 +18,7 @@ use std::borrow::Cow;
 /// Draw it.
 pub fn draw(canvas: &mut Canvas<'_>, app: &App) {
     let (Some(model), Some(comparison)) = (&app.model, &app.comparison) else {
-        canvas.text(2, 1, "comparing …", Scope::Progress);
+        canvas.text(2, 1, "comparing …", StyleScope::Progress);
         return;
     };
     let shape = tree_lines(canvas.area.height, comparison.causes.len());
@@ -61,14 +61,14 @@ fn cause_head(canvas: &mut Canvas<'_>, app: &App, shown: usize) {
     let mut end = 1;
     for (name, columns) in cause_columns(canvas.width()) {
         end += columns + 1;
-        canvas.right(end, 0, name, Scope::Dim);
+        canvas.right(end, 0, name, StyleScope::Dim);
     }
     let (first, all) = (app.tree.cause_offset, app.causes().len());
     let text =
         if shown < all { format!("causes {}-{} of {all}", first + 1, first + shown) } else { "causes".to_owned() };
-    let at = canvas.text(end + 2, 0, &text, Scope::Dim);
+    let at = canvas.text(end + 2, 0, &text, StyleScope::Dim);
     if at + 2 + width(LEGEND) <= canvas.width() {
-        canvas.right(canvas.width(), 0, LEGEND, Scope::Dim);
+        canvas.right(canvas.width(), 0, LEGEND, StyleScope::Dim);
     }
 }
 
@@ -78,11 +78,11 @@ const EXTRA: usize = 1;
 fn cause(canvas: &mut Canvas<'_>, y: usize, cause: &Cause, here: bool) {
     let scope = Theme::of_deviations(cause.deviations);
     let figures = [
-        (cause.rank.map_or("·".into(), |r| r.to_string()), Scope::Dim),
+        (cause.rank.map_or("·".into(), |r| r.to_string()), StyleScope::Dim),
         (figure::extra(cause.extra_ns as f64), scope),
-        (figure::share(cause.share), Scope::Text),
+        (figure::share(cause.share), StyleScope::Text),
         (figure::deviations(cause.deviations), scope),
-        (figure::share(cause.slow_affected), Scope::Dim),
+        (figure::share(cause.slow_affected), StyleScope::Dim),
     ];
     let mut end = 1;
     for (at, ((_, columns), (text, scope))) in cause_columns(canvas.width()).into_iter().zip(figures).enumerate() {
@@ -93,7 +93,7 @@ fn cause(canvas: &mut Canvas<'_>, y: usize, cause: &Cause, here: bool) {
             end -= columns + 1;
         }
     }
-    canvas.text(end + 2, y, &cause_text(cause), if here { Scope::Strong } else { Scope::Text });
+    canvas.text(end + 2, y, &cause_text(cause), if here { StyleScope::Strong } else { StyleScope::Text });
     mark(canvas, y, here);
 }
 
@@ -118,8 +118,8 @@ pub fn cause_text(cause: &Cause) -> String {
 
 fn mark(canvas: &mut Canvas<'_>, y: usize, here: bool) {
     if here {
-        canvas.shade(0, y, canvas.width(), Scope::Cursor);
-        canvas.text(0, y, "▌", Scope::Selection);
+        canvas.shade(0, y, canvas.width(), StyleScope::Cursor);
+        canvas.text(0, y, "▌", StyleScope::Selection);
     }
 }
 
@@ -174,7 +174,7 @@ impl Columns {
 
     fn head(&self, canvas: &mut Canvas<'_>, y: usize, app: &App) {
         let figures = self.extra + self.slow + self.fast + self.deviations + self.affected;
-        canvas.fill(0, y, canvas.width().saturating_sub(figures), '┄', Scope::Rule);
+        canvas.fill(0, y, canvas.width().saturating_sub(figures), '┄', StyleScope::Rule);
         let search = &app.tree.search;
         let found = if search.text.is_empty() {
             String::new()
@@ -182,9 +182,9 @@ impl Columns {
             format!(", {} match /{}", search.matches.len(), search.text)
         };
         let title = format!(" by {}{found} ", app.tree.rows.order().name());
-        canvas.text_in(1, y, (self.name + self.bar).saturating_sub(1), &title, Scope::Dim);
+        canvas.text_in(1, y, (self.name + self.bar).saturating_sub(1), &title, StyleScope::Dim);
         for (end, name) in self.ends().into_iter().filter(|(end, _)| *end > 0) {
-            canvas.right(end, y, name, Scope::Dim);
+            canvas.right(end, y, name, StyleScope::Dim);
         }
     }
 
@@ -201,19 +201,19 @@ impl Columns {
         let step = if self.name >= 40 { 2 } else { 1 };
         let most = self.name.saturating_sub(18).max(2);
         let indent = (depth * step).min(most);
-        canvas.text(1 + indent, y, &fold.to_string(), Scope::Dim);
+        canvas.text(1 + indent, y, &fold.to_string(), StyleScope::Dim);
         if depth * step > most {
-            canvas.text(indent, y, "…", Scope::Dim);
+            canvas.text(indent, y, "…", StyleScope::Dim);
         }
         let room = self.name.saturating_sub(indent + 3);
         let name = words::frame(drawn.model, node.context);
         let matched = drawn.app.tree.search.is_in(&name);
         let kind = drawn.model.contexts.frame(node.context).kind;
         let style = match kind {
-            _ if matched => Scope::Match,
-            FrameKind::Thread(_) => Scope::Strong,
-            _ if drawn.here => Scope::Strong,
-            _ => Scope::Text,
+            _ if matched => StyleScope::Match,
+            FrameKind::Thread(_) => StyleScope::Strong,
+            _ if drawn.here => StyleScope::Strong,
+            _ => StyleScope::Text,
         };
         // The end of a long name says more than its beginning: namespaces come first.
         let long = width(&name) > room && name.contains("::");
@@ -224,10 +224,10 @@ impl Columns {
         }
         let figures = [
             (figure::extra(node.delta_ns), scope),
-            (figure::time(node.slow_mean_ns), Scope::Text),
-            (figure::time(node.fast_mean_ns), Scope::Dim),
+            (figure::time(node.slow_mean_ns), StyleScope::Text),
+            (figure::time(node.fast_mean_ns), StyleScope::Dim),
             (figure::deviations(node.deviations), scope),
-            (figure::share(node.slow_affected), Scope::Dim),
+            (figure::share(node.slow_affected), StyleScope::Dim),
         ];
         for ((end, _), (text, scope)) in self.ends().into_iter().zip(figures) {
             if end > 0 {

@@ -5,50 +5,50 @@ use crate::base::notice::Severity;
 use crate::model::questions::{Answered, questions};
 use crate::view::tui::app::App;
 use crate::view::tui::screen::header;
-use crate::view::tui::theme::Scope;
-use crate::view::tui::widget::page::{Line, paragraph, plain};
+use crate::view::tui::theme::StyleScope;
+use crate::view::tui::widget::page::{StyledLine, paragraph, plain};
 
 /// Share of the time from which a question counts as answered.
 const ANSWERED: f64 = 0.95;
 
 /// One sentence per question that applies: the share of the time for which it is answered, and how to record the rest.
-fn question(answered: &Answered) -> Option<(Scope, String)> {
+fn question(answered: &Answered) -> Option<(StyleScope, String)> {
     let share = answered.share()?;
     let known = format!("- {}: known for {} of the time", answered.question, figure::share(share));
     Some(match share < ANSWERED {
-        true => (Scope::Unsure, format!("{known}; {}", answered.remedy)),
-        false => (Scope::Text, known),
+        true => (StyleScope::Unsure, format!("{known}; {}", answered.remedy)),
+        false => (StyleScope::Text, known),
     })
 }
 
 /// Its lines in this width.
-pub fn lines(app: &App, columns: usize) -> Vec<Line> {
+pub fn lines(app: &App, columns: usize) -> Vec<StyledLine> {
     let mut lines = Vec::new();
-    let section = |title: &str, lines: &mut Vec<Line>| {
+    let section = |title: &str, lines: &mut Vec<StyledLine>| {
         if !lines.is_empty() {
-            lines.push(Line::new());
+            lines.push(StyledLine::new());
         }
-        lines.push(plain(Scope::Strong, title));
+        lines.push(plain(StyleScope::Strong, title));
     };
     if let Some(failure) = &app.failure {
         section("No answer", &mut lines);
-        lines.extend(paragraph(Scope::Error, failure, columns, 0));
+        lines.extend(paragraph(StyleScope::Error, failure, columns, 0));
     }
     if let Some(c) = &app.comparison {
         let sure = if c.verdict.confident { "The verdict is confident" } else { "The verdict is not confident" };
         section(sure, &mut lines);
-        let scope = if c.verdict.confident { Scope::Text } else { Scope::Unsure };
+        let scope = if c.verdict.confident { StyleScope::Text } else { StyleScope::Unsure };
         lines.extend(paragraph(scope, &c.verdict.sentence, columns, 0));
-        lines.push(plain(Scope::Dim, header::origin(c.verdict.groups)));
+        lines.push(plain(StyleScope::Dim, header::origin(c.verdict.groups)));
         section("Caveats", &mut lines);
         // Notices about the recording have a section of their own below.
         let recorded = app.model.as_ref().map_or(Vec::new(), |m| m.notices.sentences());
         let own: Vec<&String> = c.warnings.iter().filter(|w| !recorded.contains(w)).collect();
         if own.is_empty() {
-            lines.push(plain(Scope::Dim, "none"));
+            lines.push(plain(StyleScope::Dim, "none"));
         }
         for warning in own {
-            lines.extend(paragraph(Scope::Warning, &format!("- {warning}"), columns, 2));
+            lines.extend(paragraph(StyleScope::Warning, &format!("- {warning}"), columns, 2));
         }
     }
     if let Some(model) = &app.model {
@@ -59,7 +59,7 @@ pub fn lines(app: &App, columns: usize) -> Vec<Line> {
                 "- {unsure} of {} executions are uncertain: events were lost while they ran, or the cause of a wait is unknown",
                 model.executions.len()
             );
-            lines.extend(paragraph(Scope::Warning, &text, columns, 2));
+            lines.extend(paragraph(StyleScope::Warning, &text, columns, 2));
         }
         for line in questions(model).into_iter().filter_map(|answered| question(&answered)) {
             lines.extend(paragraph(line.0, &line.1, columns, 2));
@@ -74,13 +74,13 @@ pub fn lines(app: &App, columns: usize) -> Vec<Line> {
             entries.into_iter().map(|(k, e)| (k.severity(), text(k, e.count, &e.first))).collect()
         };
         if notices.is_empty() && unsure == 0 {
-            lines.push(plain(Scope::Dim, "nothing lost, nothing unknown"));
+            lines.push(plain(StyleScope::Dim, "nothing lost, nothing unknown"));
         }
         for (severity, sentence) in notices {
             let (mark, scope) = match severity {
-                Severity::Fault => ("fault: ", Scope::Error),
-                Severity::Loss => ("lost: ", Scope::Warning),
-                Severity::Note => ("", Scope::Text),
+                Severity::Fault => ("fault: ", StyleScope::Error),
+                Severity::Loss => ("lost: ", StyleScope::Warning),
+                Severity::Note => ("", StyleScope::Text),
             };
             lines.extend(paragraph(scope, &format!("- {mark}{sentence}"), columns, 2));
         }

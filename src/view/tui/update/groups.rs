@@ -1,12 +1,12 @@
 //! The groups: selections on histograms, the filters that they become, undo.
 
 use super::moving::bin_grid;
-use super::{Effect, begin, complain, say};
+use super::{UiEffect, begin, complain, say};
 use crate::compare::Request;
 use crate::view::tui::app::App;
-use crate::view::tui::groups::{Selection, Side};
+use crate::view::tui::groups::{BinSelection, GroupSide};
 use crate::view::tui::jobs::Job;
-use crate::view::tui::layout::Grid;
+use crate::view::tui::layout::BinGrid;
 use crate::view::words;
 
 /// The filters in force, those proposed included.
@@ -27,7 +27,7 @@ pub(super) fn can_regroup(app: &mut App) -> bool {
     true
 }
 
-pub(super) fn regroup(app: &mut App, request: Request, status: &str) -> Vec<Effect> {
+pub(super) fn regroup(app: &mut App, request: Request, status: &str) -> Vec<UiEffect> {
     if !can_regroup(app) {
         return Vec::new();
     }
@@ -37,14 +37,14 @@ pub(super) fn regroup(app: &mut App, request: Request, status: &str) -> Vec<Effe
     compare(app)
 }
 
-pub(super) fn compare(app: &mut App) -> Vec<Effect> {
+pub(super) fn compare(app: &mut App) -> Vec<UiEffect> {
     let Some(model) = app.model.clone() else { return Vec::new() };
     let request = app.groups.now().clone();
     begin(app, Job::Compare { model, request })
 }
 
 /// Change the selection on the metric under the cursor, or begin one at the cursor.
-pub(super) fn select(app: &mut App, change: impl FnOnce(&mut Selection, usize)) -> Vec<Effect> {
+pub(super) fn select(app: &mut App, change: impl FnOnce(&mut BinSelection, usize)) -> Vec<UiEffect> {
     let (Some(grid), Some(row)) = (bin_grid(app), app.histogram_row()) else { return Vec::new() };
     let metric = row.metric.clone();
     let last = grid.count.saturating_sub(1) * grid.step;
@@ -58,14 +58,14 @@ pub(super) fn select(app: &mut App, change: impl FnOnce(&mut Selection, usize)) 
         }
         None => {
             let bin = aligned(app.histograms.bin);
-            app.histograms.selection = Some(Selection { metric, anchor: bin, head: bin, attached: None });
+            app.histograms.selection = Some(BinSelection { metric, anchor: bin, head: bin, attached: None });
             app.histograms.dragging = false;
         }
     }
     drag(app, grid)
 }
 
-pub(super) fn widen(selection: &mut Selection, by: usize, outwards: bool) {
+pub(super) fn widen(selection: &mut BinSelection, by: usize, outwards: bool) {
     let (low, high) = (selection.anchor.min(selection.head), selection.anchor.max(selection.head));
     let (low, high) = if outwards {
         (low.saturating_sub(by), high + by)
@@ -78,10 +78,10 @@ pub(super) fn widen(selection: &mut Selection, by: usize, outwards: bool) {
     selection.head = high;
 }
 
-pub(super) fn move_selection(app: &mut App, right: bool) -> Vec<Effect> {
+pub(super) fn move_selection(app: &mut App, right: bool) -> Vec<UiEffect> {
     let Some(grid) = bin_grid(app) else { return Vec::new() };
     let last = grid.count.saturating_sub(1) * grid.step;
-    let slide = move |s: &mut Selection, by: usize| {
+    let slide = move |s: &mut BinSelection, by: usize| {
         let (low, high) = (s.anchor.min(s.head), s.anchor.max(s.head));
         // At a border the whole selection stops: it keeps its width.
         if right && high + by <= last {
@@ -96,7 +96,7 @@ pub(super) fn move_selection(app: &mut App, right: bool) -> Vec<Effect> {
 }
 
 /// A selection that is a group's filter takes the filter with it.
-pub(super) fn drag(app: &mut App, grid: Grid) -> Vec<Effect> {
+pub(super) fn drag(app: &mut App, grid: BinGrid) -> Vec<UiEffect> {
     let Some(selection) = app.histograms.selection.clone() else { return Vec::new() };
     let Some(side) = selection.attached else { return Vec::new() };
     if !can_regroup(app) {
@@ -118,7 +118,7 @@ pub(super) fn drag(app: &mut App, grid: Grid) -> Vec<Effect> {
     compare(app)
 }
 
-pub(super) fn make_filter(app: &mut App, side: Side) -> Vec<Effect> {
+pub(super) fn make_filter(app: &mut App, side: GroupSide) -> Vec<UiEffect> {
     if !can_regroup(app) {
         return Vec::new();
     }
@@ -126,7 +126,7 @@ pub(super) fn make_filter(app: &mut App, side: Side) -> Vec<Effect> {
     let selected = app.histograms.selection.clone().filter(|s| s.metric == row.metric);
     let bin = app.histograms.bin;
     let mut selection =
-        selected.unwrap_or(Selection { metric: row.metric.clone(), anchor: bin, head: bin, attached: None });
+        selected.unwrap_or(BinSelection { metric: row.metric.clone(), anchor: bin, head: bin, attached: None });
     let Some(filter) = selection.filter(row, grid.step) else {
         complain(app, "the selection covers all values, or several names: narrow it with < and >");
         return Vec::new();
@@ -143,7 +143,7 @@ pub(super) fn make_filter(app: &mut App, side: Side) -> Vec<Effect> {
     effects
 }
 
-pub(super) fn clear(app: &mut App) -> Vec<Effect> {
+pub(super) fn clear(app: &mut App) -> Vec<UiEffect> {
     let Some(metric) = app.histogram_row().map(|r| r.metric.clone()) else { return Vec::new() };
     let selection = app.histograms.selection.take_if(|s| s.metric == metric);
     if selection.is_some_and(|s| s.attached.is_none()) {
@@ -151,7 +151,7 @@ pub(super) fn clear(app: &mut App) -> Vec<Effect> {
     }
     let mut request = effective(app);
     let before = request.clone();
-    for side in [Side::Slow, Side::Fast] {
+    for side in [GroupSide::Slow, GroupSide::Fast] {
         side.of(&mut request).retain(|f| f.metric != metric);
     }
     if request == before {

@@ -1,6 +1,6 @@
 //! The only place that changes the state: a message goes in, effects come out.
 //!
-//! In: keys, pasted text, sizes, results of jobs. Out: [`Effect`]s for the loop. Pure: the same state and message give
+//! In: keys, pasted text, sizes, results of jobs. Out: [`UiEffect`]s for the loop. Pure: the same state and message give
 //! the same state and effects, so that tests play keystrokes without a terminal. After each message the cursors are
 //! on existing items, and their lines are visible.
 
@@ -12,13 +12,13 @@ mod results;
 mod tree;
 
 use super::actions::{self, Action};
-use super::app::{App, Busy, Pane, Search, Status};
+use super::app::{App, Busy, Pane, Status, TextSearch};
 use super::copied;
-use super::groups::Side;
-use super::jobs::{Done, Job, Lane, Outcome};
-use super::key::Key;
-use super::overlay::{Answer, Asked, Does, Overlay, Page, Scroll};
-use super::setup::First;
+use super::groups::GroupSide;
+use super::jobs::{Done, Job, JobLane, Outcome};
+use super::key::KeyPress;
+use super::overlay::{MenuCommand, Overlay, OverlayPage, OverlayResponse, PromptPurpose, Scroll};
+use super::setup::FirstQuestion;
 use crate::compare::Request;
 use groups::{can_regroup, clear, compare, effective, make_filter, move_selection, regroup, select, widen};
 use moving::{click, move_bin, page, scroll_page, settle, vertical};
@@ -32,9 +32,9 @@ pub use tree::path_under_cursor;
 
 /// Input of the update.
 #[derive(Debug)]
-pub enum Message {
+pub enum UiMessage {
     /// A key.
-    Key(Key),
+    Key(KeyPress),
     /// Pasted text.
     Paste(String),
     /// The screen has this size now.
@@ -46,7 +46,7 @@ pub enum Message {
     /// A job has a result.
     Done(Done),
     /// The running job of a lane is so far.
-    Progress(Lane, Busy),
+    Progress(JobLane, Busy),
     /// The picture is saved, or not.
     Saved(PathBuf, Outcome),
     /// The terminal says that its ground is light (else dark).
@@ -55,7 +55,7 @@ pub enum Message {
 
 /// Work for the loop.
 #[derive(Debug)]
-pub enum Effect {
+pub enum UiEffect {
     /// Run a job.
     Start(Job),
     /// Send a text to the terminal's clipboard.
@@ -79,53 +79,53 @@ pub enum Effect {
 const COPY_LIMIT: usize = 74_000;
 
 /// The first job of the program.
-pub fn start(app: &mut App, first: First) -> Vec<Effect> {
+pub fn start(app: &mut App, first: FirstQuestion) -> Vec<UiEffect> {
     match first {
-        First::Executions => begin(app, Job::Analyse { task: None }),
-        First::Patterns => show(app, Pane::Anomalies),
+        FirstQuestion::Executions => begin(app, Job::Analyse { task: None }),
+        FirstQuestion::Patterns => show(app, Pane::Anomalies),
     }
 }
 
 /// Take a message.
-pub fn update(app: &mut App, message: Message) -> Vec<Effect> {
+pub fn update(app: &mut App, message: UiMessage) -> Vec<UiEffect> {
     let effects = match message {
-        Message::Key(key) => {
+        UiMessage::Key(key) => {
             app.status = None;
             on_key(app, key)
         }
-        Message::Paste(text) => match app.overlays.last_mut().map(|o| o.paste(&text)) {
+        UiMessage::Paste(text) => match app.overlays.last_mut().map(|o| o.paste(&text)) {
             Some(answer) => on_answer(app, answer),
             None => Vec::new(),
         },
-        Message::Resize(columns, lines) => {
+        UiMessage::Resize(columns, lines) => {
             app.size = (columns, lines);
             Vec::new()
         }
-        Message::Wheel(lines) => {
+        UiMessage::Wheel(lines) => {
             let action = if lines < 0 { Action::Up } else { Action::Down };
             (0..lines.unsigned_abs()).flat_map(|_| route(app, action)).collect()
         }
-        Message::Click(x, y) => {
+        UiMessage::Click(x, y) => {
             click(app, x, y);
             Vec::new()
         }
-        Message::Done(done) => on_done(app, done),
-        Message::Ground(light) => {
+        UiMessage::Done(done) => on_done(app, done),
+        UiMessage::Ground(light) => {
             suit_ground(app, light);
             Vec::new()
         }
-        Message::Progress(lane, busy) => {
+        UiMessage::Progress(lane, busy) => {
             let now = match lane {
-                Lane::Executions => &mut app.busy,
-                Lane::Patterns => &mut app.patterns.busy,
+                JobLane::Executions => &mut app.busy,
+                JobLane::Patterns => &mut app.patterns.busy,
             };
             if let Some(now) = now {
                 *now = Busy { what: now.what, ..busy };
             }
             Vec::new()
         }
-        Message::Saved(path, outcome) => {
-            on_outcome(app, Asked::Picture, path, outcome);
+        UiMessage::Saved(path, outcome) => {
+            on_outcome(app, PromptPurpose::Picture, path, outcome);
             Vec::new()
         }
     };
@@ -133,7 +133,7 @@ pub fn update(app: &mut App, message: Message) -> Vec<Effect> {
     effects
 }
 
-fn on_key(app: &mut App, key: Key) -> Vec<Effect> {
+fn on_key(app: &mut App, key: KeyPress) -> Vec<UiEffect> {
     if let Some(top) = app.overlays.last_mut() {
         let answer = top.key(key);
         return on_answer(app, answer);
@@ -148,68 +148,68 @@ fn on_key(app: &mut App, key: Key) -> Vec<Effect> {
 }
 
 /// An action that does not come from a key: to the page on top, if there is one.
-fn route(app: &mut App, action: Action) -> Vec<Effect> {
+fn route(app: &mut App, action: Action) -> Vec<UiEffect> {
     match (app.overlays.last(), action) {
-        (Some(_), Action::Up) => on_answer(app, Answer::Scroll(Scroll::Lines(-1))),
-        (Some(_), Action::Down) => on_answer(app, Answer::Scroll(Scroll::Lines(1))),
+        (Some(_), Action::Up) => on_answer(app, OverlayResponse::Scroll(Scroll::Lines(-1))),
+        (Some(_), Action::Down) => on_answer(app, OverlayResponse::Scroll(Scroll::Lines(1))),
         (Some(_), _) => Vec::new(),
         (None, action) => act(app, action),
     }
 }
 
-fn on_answer(app: &mut App, answer: Answer) -> Vec<Effect> {
+fn on_answer(app: &mut App, answer: OverlayResponse) -> Vec<UiEffect> {
     match answer {
-        Answer::Taken => Vec::new(),
-        Answer::Close => {
+        OverlayResponse::Taken => Vec::new(),
+        OverlayResponse::Close => {
             app.overlays.pop();
             Vec::new()
         }
-        Answer::Scroll(scroll) => {
+        OverlayResponse::Scroll(scroll) => {
             scroll_page(app, scroll);
             Vec::new()
         }
-        Answer::Do(does) => {
+        OverlayResponse::Do(does) => {
             app.overlays.pop();
             match does {
-                Does::Act(action) => act(app, action),
-                Does::Task(task) => begin(app, Job::Analyse { task: Some(task) }),
-                Does::Theme(at) => {
+                MenuCommand::Act(action) => act(app, action),
+                MenuCommand::Task(task) => begin(app, Job::Analyse { task: Some(task) }),
+                MenuCommand::Theme(at) => {
                     take_theme(app, at);
                     Vec::new()
                 }
             }
         }
-        Answer::Typed(asked @ (Asked::Search | Asked::Filter)) => {
+        OverlayResponse::Typed(asked @ (PromptPurpose::Search | PromptPurpose::Filter)) => {
             // Both run while they are typed: what is found shows at once.
             if let Some(Overlay::Prompt { input, .. }) = app.overlays.last() {
                 let text = input.text().to_owned();
-                if asked == Asked::Search { search(app, &text) } else { patterns::filter(app, &text) }
+                if asked == PromptPurpose::Search { search(app, &text) } else { patterns::filter(app, &text) }
             }
             Vec::new()
         }
-        Answer::Typed(_) => Vec::new(),
-        Answer::Text(asked, text) => {
+        OverlayResponse::Typed(_) => Vec::new(),
+        OverlayResponse::Text(asked, text) => {
             app.overlays.pop();
             match asked {
-                Asked::Search => {
+                PromptPurpose::Search => {
                     search(app, &text);
                     if !text.is_empty() {
                         step_match(app, true, true);
                     }
                     Vec::new()
                 }
-                Asked::Filter => {
+                PromptPurpose::Filter => {
                     patterns::filter(app, &text);
                     Vec::new()
                 }
                 asked => write_file(app, asked, PathBuf::from(text), false),
             }
         }
-        Answer::Replace(asked, path) => {
+        OverlayResponse::Replace(asked, path) => {
             app.overlays.pop();
             write_file(app, asked, path, true)
         }
-        Answer::Act(action) => act(app, action),
+        OverlayResponse::Act(action) => act(app, action),
     }
 }
 
@@ -221,22 +221,22 @@ fn complain(app: &mut App, text: &str) {
     app.status = Some(Status { text: text.to_owned(), failed: true });
 }
 
-fn begin(app: &mut App, job: Job) -> Vec<Effect> {
+fn begin(app: &mut App, job: Job) -> Vec<UiEffect> {
     let busy = Some(Busy { what: job.name(), ..Busy::default() });
     match job.lane() {
-        Lane::Executions => {
+        JobLane::Executions => {
             app.busy = busy;
             app.failure = None;
         }
-        Lane::Patterns => {
+        JobLane::Patterns => {
             app.patterns.busy = busy;
             app.patterns.failure = None;
         }
     }
-    vec![Effect::Start(job)]
+    vec![UiEffect::Start(job)]
 }
 
-fn act(app: &mut App, action: Action) -> Vec<Effect> {
+fn act(app: &mut App, action: Action) -> Vec<UiEffect> {
     use Action as A;
     let in_bins = app.pane == Pane::Histograms;
     let of_patterns = app.pane.is_of_patterns();
@@ -270,11 +270,11 @@ fn act(app: &mut App, action: Action) -> Vec<Effect> {
         A::QuotientDown | A::QuotientUp | A::ThresholdDown | A::ThresholdUp | A::Robust => return tune(app, action),
         A::Moment => return moment(app),
         A::Filter => {
-            let input = super::input::Input::new(app.patterns.list.filter.clone());
-            app.overlays.push(Overlay::Prompt { asked: Asked::Filter, input });
+            let input = super::input::TextInput::new(app.patterns.list.filter.clone());
+            app.overlays.push(Overlay::Prompt { asked: PromptPurpose::Filter, input });
         }
-        A::ShowPatterns => app.overlays.push(Overlay::page(Page::Patterns)),
-        A::ShowRanks => app.overlays.push(Overlay::page(Page::Ranks)),
+        A::ShowPatterns => app.overlays.push(Overlay::page(OverlayPage::Patterns)),
+        A::ShowRanks => app.overlays.push(Overlay::page(OverlayPage::Ranks)),
         A::Zoom => app.zoom = !app.zoom,
         A::GrowLeft => return select(app, |s, by| s.head = s.head.saturating_sub(by)),
         A::GrowRight => return select(app, |s, by| s.head += by),
@@ -282,8 +282,8 @@ fn act(app: &mut App, action: Action) -> Vec<Effect> {
         A::MoveRight => return move_selection(app, true),
         A::Widen => return select(app, |s, by| widen(s, by, true)),
         A::Narrow => return select(app, |s, by| widen(s, by, false)),
-        A::MakeSlow => return make_filter(app, Side::Slow),
-        A::MakeFast => return make_filter(app, Side::Fast),
+        A::MakeSlow => return make_filter(app, GroupSide::Slow),
+        A::MakeFast => return make_filter(app, GroupSide::Fast),
         A::Clear => return clear(app),
         A::Swap => {
             let mut now = effective(app);
@@ -309,13 +309,13 @@ fn act(app: &mut App, action: Action) -> Vec<Effect> {
         A::Open if of_patterns => patterns::open(app),
         A::Open => open(app),
         A::Back => back(app),
-        A::Search => app.overlays.push(Overlay::Prompt { asked: Asked::Search, input: Default::default() }),
+        A::Search => app.overlays.push(Overlay::Prompt { asked: PromptPurpose::Search, input: Default::default() }),
         A::NextMatch => step_match(app, true, false),
         A::PreviousMatch => step_match(app, false, false),
         A::Order if of_patterns => patterns::reorder(app),
         A::Order => reorder(app),
-        A::Trust => app.overlays.push(Overlay::page(Page::Trust)),
-        A::Help => app.overlays.push(Overlay::page(Page::Help)),
+        A::Trust => app.overlays.push(Overlay::page(OverlayPage::Trust)),
+        A::Help => app.overlays.push(Overlay::page(OverlayPage::Help)),
         A::Details => open_details(app),
         A::Palette => app.overlays.push(palette(app)),
         A::ChooseTask => match tasks(app) {
@@ -326,8 +326,8 @@ fn act(app: &mut App, action: Action) -> Vec<Effect> {
             let at = app.themes.iter().position(|t| t.name == app.theme.name).unwrap_or(0);
             take_theme(app, (at + 1) % app.themes.len().max(1));
         }
-        A::Export => ask_file(app, Asked::Export),
-        A::SaveScreen => ask_file(app, Asked::Picture),
+        A::Export => ask_file(app, PromptPurpose::Export),
+        A::SaveScreen => ask_file(app, PromptPurpose::Picture),
         A::Copy => {
             let text = copied::text(app);
             if text.is_empty() {
@@ -336,20 +336,20 @@ fn act(app: &mut App, action: Action) -> Vec<Effect> {
                 complain(app, "too long for the terminal's clipboard; e exports to a file");
             } else {
                 say(app, "copied (needs OSC 52 enabled in your terminal)");
-                return vec![Effect::Copy(text)];
+                return vec![UiEffect::Copy(text)];
             }
         }
         A::Close if of_patterns => {
-            app.patterns.list.search = Search::default();
+            app.patterns.list.search = TextSearch::default();
             patterns::filter(app, "");
         }
         A::Close => {
             app.histograms.selection = None;
-            app.tree.search = Search::default();
+            app.tree.search = TextSearch::default();
         }
-        A::Redraw => return vec![Effect::Redraw],
-        A::Suspend => return vec![Effect::Suspend],
-        A::Quit => return vec![Effect::Quit],
+        A::Redraw => return vec![UiEffect::Redraw],
+        A::Suspend => return vec![UiEffect::Suspend],
+        A::Quit => return vec![UiEffect::Quit],
     }
     Vec::new()
 }

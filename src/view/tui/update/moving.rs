@@ -1,7 +1,7 @@
 //! Cursors: moved by keys and clicks, and kept inside what there is, their lines inside what is shown.
 
 use crate::view::tui::app::{App, Cursor, Pane};
-use crate::view::tui::layout::{Grid, TreeLines, grid, histogram_shape, layout, list_lines, path_lines, tree_lines};
+use crate::view::tui::layout::{BinGrid, TreeLines, grid, histogram_shape, layout, list_lines, path_lines, tree_lines};
 use crate::view::tui::overlay::{Overlay, Scroll};
 use crate::view::tui::screen;
 
@@ -43,7 +43,7 @@ pub(super) fn vertical(app: &mut App, by: isize) {
 }
 
 /// The grid of the metric under the cursor.
-pub(super) fn bin_grid(app: &App) -> Option<Grid> {
+pub(super) fn bin_grid(app: &App) -> Option<BinGrid> {
     let cells = histogram_shape(app);
     Some(grid(app.histogram_row()?.bins.len(), cells.columns))
 }

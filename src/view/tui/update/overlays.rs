@@ -2,14 +2,14 @@
 
 use super::moving::bin_grid;
 use super::tree::both;
-use super::{Effect, begin, complain, say};
+use super::{UiEffect, begin, complain, say};
 use crate::base::figure;
 use crate::view::tui::actions;
 use crate::view::tui::app::{App, Cursor, Pane};
 use crate::view::tui::details;
-use crate::view::tui::input::Input;
+use crate::view::tui::input::TextInput;
 use crate::view::tui::jobs::{Job, Outcome};
-use crate::view::tui::overlay::{Asked, Choice, Does, Overlay, Page};
+use crate::view::tui::overlay::{MenuCommand, MenuItem, Overlay, OverlayPage, PromptPurpose};
 use crate::view::tui::setup::Exported;
 use crate::view::tui::theme::Theme;
 use std::path::PathBuf;
@@ -31,7 +31,7 @@ pub(super) fn open_details(app: &mut App) {
         }),
     };
     match details {
-        Some(details) => app.overlays.push(Overlay::page(Page::Details(Box::new(details)))),
+        Some(details) => app.overlays.push(Overlay::page(OverlayPage::Details(Box::new(details)))),
         None => say(app, "nothing to show here"),
     }
 }
@@ -44,7 +44,7 @@ fn open_anomaly(app: &mut App) {
             Pane::Path => found.step(place.path, place.step)?.anomaly,
             _ => patterns.list.anomaly(&found)?,
         };
-        Some(Page::Anomaly(found, at))
+        Some(OverlayPage::Anomaly(found, at))
     });
     match shown {
         Some(page) => app.overlays.push(Overlay::page(page)),
@@ -53,25 +53,29 @@ fn open_anomaly(app: &mut App) {
 }
 
 pub(super) fn palette(app: &App) -> Overlay {
-    let mut choices: Vec<Choice> = actions::all(app.pane.place())
-        .map(|e| Choice { name: e.name.into(), help: format!("{}  {}", e.help, e.keys), does: Does::Act(e.action) })
+    let mut choices: Vec<MenuItem> = actions::all(app.pane.place())
+        .map(|e| MenuItem {
+            name: e.name.into(),
+            help: format!("{}  {}", e.help, e.keys),
+            does: MenuCommand::Act(e.action),
+        })
         .collect();
     let themes = app.themes.iter().enumerate();
-    choices.extend(themes.map(|(i, t)| Choice {
+    choices.extend(themes.map(|(i, t)| MenuItem {
         name: format!("theme {}", t.name),
         help: "use this theme".into(),
-        does: Does::Theme(i),
+        does: MenuCommand::Theme(i),
     }));
     choices.extend(task_choices(app, "task "));
     Overlay::list("Any action", choices)
 }
 
-pub(super) fn task_choices(app: &App, prefix: &str) -> Vec<Choice> {
+pub(super) fn task_choices(app: &App, prefix: &str) -> Vec<MenuItem> {
     let Some(model) = &app.model else { return Vec::new() };
-    let choice = |(i, task): (usize, &String)| Choice {
+    let choice = |(i, task): (usize, &String)| MenuItem {
         name: format!("{prefix}{task}"),
         help: if i == model.task { "current task".into() } else { String::new() },
-        does: Does::Task(task.clone()),
+        does: MenuCommand::Task(task.clone()),
     };
     model.tasks.iter().enumerate().map(choice).collect()
 }
@@ -103,25 +107,25 @@ pub(super) fn take_theme(app: &mut App, at: usize) {
     }
 }
 
-pub(super) fn ask_file(app: &mut App, asked: Asked) {
-    if asked == Asked::Export && (exported(app).is_none() || app.busy.is_some()) {
+pub(super) fn ask_file(app: &mut App, asked: PromptPurpose) {
+    if asked == PromptPurpose::Export && (exported(app).is_none() || app.busy.is_some()) {
         return say(app, "nothing to export yet");
     }
     let name = if app.pane.is_of_patterns() { "anomalies" } else { app.task().unwrap_or("screen") };
     let task: String = name.chars().map(|c| if c.is_alphanumeric() { c } else { '-' }).collect();
-    let ending = if asked == Asked::Export { "json" } else { "svg" };
-    let input = Input::new(format!("whyslow-{task}.{ending}"));
+    let ending = if asked == PromptPurpose::Export { "json" } else { "svg" };
+    let input = TextInput::new(format!("whyslow-{task}.{ending}"));
     app.overlays.push(Overlay::Prompt { asked, input });
 }
 
-pub(super) fn write_file(app: &mut App, asked: Asked, path: PathBuf, overwrite: bool) -> Vec<Effect> {
+pub(super) fn write_file(app: &mut App, asked: PromptPurpose, path: PathBuf, overwrite: bool) -> Vec<UiEffect> {
     if path.as_os_str().is_empty() {
         say(app, "no file name given; nothing written");
         return Vec::new();
     }
     match (asked, exported(app)) {
-        (Asked::Picture, _) => vec![Effect::SavePicture { path, overwrite }],
-        (Asked::Export, Some(what)) => begin(app, Job::Export { what, path, overwrite }),
+        (PromptPurpose::Picture, _) => vec![UiEffect::SavePicture { path, overwrite }],
+        (PromptPurpose::Export, Some(what)) => begin(app, Job::Export { what, path, overwrite }),
         _ => Vec::new(),
     }
 }
@@ -137,7 +141,7 @@ fn exported(app: &App) -> Option<Exported> {
     Some(Exported::Comparison { model, comparison, path: selected.map(|(found, at)| (Arc::clone(found), at)) })
 }
 
-pub(super) fn on_outcome(app: &mut App, asked: Asked, path: PathBuf, outcome: Outcome) {
+pub(super) fn on_outcome(app: &mut App, asked: PromptPurpose, path: PathBuf, outcome: Outcome) {
     match outcome {
         Outcome::Written(bytes) => {
             say(app, &format!("{} written, {}", path.display(), figure::bytes(bytes as f64)));

@@ -3,7 +3,7 @@
 
 use super::groups::{effective, regroup};
 use super::moving::vertical;
-use super::{Effect, begin, complain, say};
+use super::{UiEffect, begin, complain, say};
 use crate::analysis::patterns::measure::{Limit, Settings};
 use crate::base::op::Op;
 use crate::base::time::Span;
@@ -11,11 +11,11 @@ use crate::compare::filter::{Filter, Operand, Test};
 use crate::model::Model;
 use crate::model::metric::Metric;
 use crate::view::tui::actions::Action;
-use crate::view::tui::app::{App, Pane, Trail};
+use crate::view::tui::app::{App, JumpOrigin, Pane};
 use crate::view::tui::details;
 use crate::view::tui::jobs::Job;
-use crate::view::tui::patterns::{Found, PathPane};
-use crate::view::tui::sources::Row;
+use crate::view::tui::patterns::{AnomalyReport, PathPane};
+use crate::view::tui::sources::RootCauseRow;
 use std::sync::Arc;
 
 /// Steps of q and s, and how far they go.
@@ -23,7 +23,7 @@ const Q: (f64, f64, f64) = (0.05, 0.05, 1.0);
 const S: (f64, f64, f64) = (0.25, 1.25, 20.0);
 
 /// Go to a pane and start the job that it needs, unless it was started before.
-pub(super) fn show(app: &mut App, pane: Pane) -> Vec<Effect> {
+pub(super) fn show(app: &mut App, pane: Pane) -> Vec<UiEffect> {
     app.pane = pane;
     if pane.is_of_patterns() {
         let begun = app.patterns.found.is_some() || app.patterns.busy.is_some();
@@ -34,12 +34,12 @@ pub(super) fn show(app: &mut App, pane: Pane) -> Vec<Effect> {
 }
 
 /// Find patterns, or judge those that were found anew.
-pub(super) fn mine(app: &mut App) -> Vec<Effect> {
+pub(super) fn mine(app: &mut App) -> Vec<UiEffect> {
     begin(app, Job::Mine { settings: app.patterns.settings })
 }
 
 /// Change q or s, or how limits are found.
-pub(super) fn tune(app: &mut App, action: Action) -> Vec<Effect> {
+pub(super) fn tune(app: &mut App, action: Action) -> Vec<UiEffect> {
     if app.patterns.found.is_none() && app.patterns.busy.is_none() {
         say(app, "patterns not mined yet; press 3");
         return Vec::new();
@@ -72,7 +72,7 @@ pub(super) fn tune(app: &mut App, action: Action) -> Vec<Effect> {
     mine(app)
 }
 
-pub(super) fn found(app: &App) -> Option<Arc<Found>> {
+pub(super) fn found(app: &App) -> Option<Arc<AnomalyReport>> {
     app.patterns.found.clone()
 }
 
@@ -82,21 +82,21 @@ pub(super) fn open(app: &mut App) {
     if app.pane == Pane::Path {
         let PathPane { path, step, .. } = app.patterns.path;
         if found.step(path, step + 1).is_some() {
-            app.trail.push(Trail::Step(app.patterns.path));
+            app.trail.push(JumpOrigin::Step(app.patterns.path));
             return vertical(app, 1);
         }
         return say(app, "end of the path; -: go back");
     }
     let Some(here) = app.patterns.list.here() else { return };
     let several = here.source(&found).is_some_and(|s| s.occurrences.len() > 1);
-    if let (Row::Source(at), true) = (here, several) {
+    if let (RootCauseRow::Source(at), true) = (here, several) {
         return app.patterns.list.toggle(&found, at);
     }
     app.patterns.follow_list();
     if app.patterns.selected().is_none() {
         return say(app, "waiting for work: not a delay, so there is no path");
     }
-    app.trail.push(Trail::Anomaly(app.patterns.list.row));
+    app.trail.push(JumpOrigin::Anomaly(app.patterns.list.row));
     app.pane = Pane::Path;
 }
 
@@ -157,8 +157,9 @@ pub(super) fn step_match(app: &mut App, forward: bool, stay: bool) {
     }
     // Matches are in the order of the list.
     let mut matches = list.search.matches.iter().peekable();
-    let is_match =
-        |(_, row): &(usize, &Row)| matches!(row, Row::Source(_)) && matches.next_if(|at| **at == row.at()).is_some();
+    let is_match = |(_, row): &(usize, &RootCauseRow)| {
+        matches!(row, RootCauseRow::Source(_)) && matches.next_if(|at| **at == row.at()).is_some()
+    };
     let rows: Vec<usize> = list.visible.iter().enumerate().filter(is_match).map(|(row, _)| row).collect();
     let count = rows.len();
     if count == 0 {
@@ -177,7 +178,7 @@ pub(super) fn step_match(app: &mut App, forward: bool, stay: bool) {
 }
 
 /// Make the executions of the step's moment the slow group, and go to their tree.
-pub(super) fn moment(app: &mut App) -> Vec<Effect> {
+pub(super) fn moment(app: &mut App) -> Vec<UiEffect> {
     let place = app.patterns.path;
     let Some(span) = found(app).and_then(|f| Some(f.step(place.path, place.step)?.span)) else {
         return Vec::new();
@@ -194,7 +195,7 @@ pub(super) fn moment(app: &mut App) -> Vec<Effect> {
 }
 
 /// The same once executions and groups are there.
-pub(super) fn go_to_moment(app: &mut App, span: Span) -> Vec<Effect> {
+pub(super) fn go_to_moment(app: &mut App, span: Span) -> Vec<UiEffect> {
     let (Some(model), Some(_)) = (app.model.clone(), &app.comparison) else {
         say(app, "the comparison is still running");
         return Vec::new();
@@ -205,7 +206,7 @@ pub(super) fn go_to_moment(app: &mut App, span: Span) -> Vec<Effect> {
     };
     let mut request = effective(app);
     request.slow = filters;
-    app.trail.push(Trail::Step(app.patterns.path));
+    app.trail.push(JumpOrigin::Step(app.patterns.path));
     app.pane = Pane::Tree;
     let said = match members {
         1 => "slow group: the execution at this moment; -: go back, u: undo".to_owned(),

@@ -4,22 +4,22 @@ use super::groups::compare;
 use super::overlays::on_outcome;
 use super::patterns::{go_to_moment, show};
 use super::tree::search_tree;
-use super::{Effect, complain, say};
+use super::{UiEffect, complain, say};
 use crate::compare::{Comparison, Request};
 use crate::model::Model;
 use crate::model::context::ContextId;
 use crate::view::agreement::agreement;
 use crate::view::tui::app::{App, Cursor, Pane};
-use crate::view::tui::counts::Counts;
+use crate::view::tui::counts::HistogramCounts;
 use crate::view::tui::details;
-use crate::view::tui::groups::History;
+use crate::view::tui::groups::GroupHistory;
 use crate::view::tui::jobs::Done;
-use crate::view::tui::overlay::Asked;
-use crate::view::tui::patterns::Patterns;
+use crate::view::tui::overlay::PromptPurpose;
+use crate::view::tui::patterns::PatternState;
 use crate::view::tui::tree::find_context;
 use std::sync::Arc;
 
-pub(super) fn on_done(app: &mut App, done: Done) -> Vec<Effect> {
+pub(super) fn on_done(app: &mut App, done: Done) -> Vec<UiEffect> {
     let effects = take(app, done);
     app.compared = match (&app.model, &app.comparison, &app.patterns.found) {
         (Some(model), Some(comparison), Some(found)) => Some(agreement(model, comparison, &found.anomalies)),
@@ -28,20 +28,20 @@ pub(super) fn on_done(app: &mut App, done: Done) -> Vec<Effect> {
     effects
 }
 
-fn take(app: &mut App, done: Done) -> Vec<Effect> {
+fn take(app: &mut App, done: Done) -> Vec<UiEffect> {
     match done {
         Done::Analysed(Ok(model)) => {
             if let Some(old) = &app.model {
                 app.remembered = app.tree.rows.remember(old);
-                app.groups = History::new(Request::default());
+                app.groups = GroupHistory::new(Request::default());
                 app.trail.clear();
                 app.tree.touched = false;
             }
             // Patterns are about the executions of one task, too.
             let task = model.tasks.get(model.task);
-            let examined = |p: &Patterns| p.found.as_ref().and_then(|f| f.anomalies.examined.executions.clone());
+            let examined = |p: &PatternState| p.found.as_ref().and_then(|f| f.anomalies.examined.executions.clone());
             if examined(&app.patterns).is_some_and(|(of, _)| Some(&of) != task) {
-                app.patterns = Patterns { settings: app.patterns.settings, ..Patterns::default() };
+                app.patterns = PatternState { settings: app.patterns.settings, ..PatternState::default() };
             }
             app.model = Some(model);
             app.comparison = None;
@@ -98,13 +98,13 @@ fn take(app: &mut App, done: Done) -> Vec<Effect> {
         }
         Done::Exported { path, outcome } => {
             app.busy = None;
-            on_outcome(app, Asked::Export, path, outcome);
+            on_outcome(app, PromptPurpose::Export, path, outcome);
             Vec::new()
         }
     }
 }
 
-pub(super) fn replace_counts(app: &mut App, counts: Arc<Counts>) {
+pub(super) fn replace_counts(app: &mut App, counts: Arc<HistogramCounts>) {
     let metric = app.histogram_row().map(|r| r.metric.clone());
     if let Some(at) = metric.and_then(|m| counts.rows.iter().position(|r| r.metric == m)) {
         app.histograms.row = at;

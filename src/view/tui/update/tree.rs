@@ -4,7 +4,7 @@ use super::moving::vertical;
 use super::{complain, patterns, say};
 use crate::compare::Comparison;
 use crate::model::Model;
-use crate::view::tui::app::{App, Cursor, Pane, Search, Trail};
+use crate::view::tui::app::{App, Cursor, JumpOrigin, Pane, TextSearch};
 use crate::view::tui::details;
 use crate::view::tui::tree::{find_context, path_text};
 use std::sync::Arc;
@@ -52,7 +52,7 @@ pub(super) fn open(app: &mut App) {
             let Some(cause) = comparison.causes.get(i) else { return };
             match details::cause_node(&model, &comparison, cause) {
                 Some(node) => {
-                    app.trail.push(Trail::Cause(i));
+                    app.trail.push(JumpOrigin::Cause(i));
                     go_to(app, node, &model, &comparison);
                 }
                 None => {
@@ -71,19 +71,19 @@ pub(super) fn go_to(app: &mut App, node: u32, model: &Model, comparison: &Compar
 
 pub(super) fn back(app: &mut App) {
     match (app.trail.pop(), both(app)) {
-        (Some(Trail::Cause(i)), _) => {
+        (Some(JumpOrigin::Cause(i)), _) => {
             app.tree.cursor = Cursor::Cause(i);
             app.pane = Pane::Tree;
         }
-        (Some(Trail::Anomaly(row)), _) => {
+        (Some(JumpOrigin::Anomaly(row)), _) => {
             app.patterns.list.row = row;
             app.pane = Pane::Anomalies;
         }
-        (Some(Trail::Step(place)), _) => {
+        (Some(JumpOrigin::Step(place)), _) => {
             app.patterns.path = place;
             app.pane = Pane::Path;
         }
-        (Some(Trail::Context(context)), Some((model, comparison))) => {
+        (Some(JumpOrigin::Context(context)), Some((model, comparison))) => {
             if let Some(node) = find_context(&model, &comparison.tree, context) {
                 go_to(app, node, &model, &comparison);
             }
@@ -118,7 +118,7 @@ pub(super) fn search_tree(app: &mut App, text: &str) {
         Some((model, comparison)) if !text.is_empty() => app.tree.rows.matches(text, &model, &comparison.tree),
         _ => Vec::new(),
     };
-    app.tree.search = Search { text: text.to_owned(), matches };
+    app.tree.search = TextSearch { text: text.to_owned(), matches };
 }
 
 pub(super) fn step_match(app: &mut App, forward: bool, stay: bool) {
@@ -152,7 +152,7 @@ pub(super) fn step_match(app: &mut App, forward: bool, stay: bool) {
     let node = matches[at];
     if let Some((_, here)) = app.node() {
         let context = here.context;
-        app.trail.push(Trail::Context(context));
+        app.trail.push(JumpOrigin::Context(context));
     }
     app.tree.touched = true;
     go_to(app, node, &model, &comparison);

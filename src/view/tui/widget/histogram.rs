@@ -3,23 +3,23 @@
 use crate::base::figure;
 use crate::model::metric::Unit;
 use crate::view::tui::canvas::{Canvas, width};
-use crate::view::tui::counts::Row;
-use crate::view::tui::layout::Grid;
-use crate::view::tui::theme::Scope;
+use crate::view::tui::counts::HistogramRow;
+use crate::view::tui::layout::BinGrid;
+use crate::view::tui::theme::StyleScope;
 use std::ops::Range;
 
 /// Input of the drawing.
 pub struct Histogram<'a> {
     /// The metric and its bins.
-    pub row: &'a Row,
+    pub row: &'a HistogramRow,
     /// Executions per bin.
     pub counts: &'a [u32],
     /// Bins that the group's own filters let in.
     pub inside: &'a [bool],
     /// How bins share columns.
-    pub grid: Grid,
+    pub grid: BinGrid,
     /// Style of the bars inside.
-    pub bar: Scope,
+    pub bar: StyleScope,
     /// The bin under the cursor.
     pub cursor: Option<usize>,
     /// The selected bins.
@@ -38,14 +38,14 @@ impl Histogram<'_> {
         let columns: Vec<(u64, bool)> = (0..self.grid.count).map(column).collect();
         let most = columns.iter().map(|(n, _)| *n).max().unwrap_or(0);
         if gutter > 0 && bars > 0 {
-            canvas.right(gutter - 1, 0, &figure::count(most), Scope::Dim);
+            canvas.right(gutter - 1, 0, &figure::count(most), StyleScope::Dim);
         }
         for (c, (count, inside)) in columns.iter().enumerate() {
             if *count == 0 {
                 continue;
             }
             let eighths = ((*count as f64 / most as f64 * (bars * 8) as f64).round() as usize).max(1);
-            let scope = if *inside { self.bar } else { Scope::Outside };
+            let scope = if *inside { self.bar } else { StyleScope::Outside };
             for line in 0..bars {
                 const BLOCKS: [char; 9] = [' ', '▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
                 let filled = eighths.saturating_sub((bars - 1 - line) * 8).min(8);
@@ -86,7 +86,7 @@ impl Histogram<'_> {
             for (i, name) in self.row.names.iter().enumerate().step_by(self.grid.step) {
                 let at = gutter + i * self.grid.repeat;
                 if self.grid.repeat >= 4 && free(at, width(name).min(self.grid.repeat - 1)) {
-                    canvas.text_in(at, y, self.grid.repeat - 1, name, Scope::Dim);
+                    canvas.text_in(at, y, self.grid.repeat - 1, name, StyleScope::Dim);
                 }
             }
         } else {
@@ -95,23 +95,23 @@ impl Histogram<'_> {
             let last = if self.grid.repeat > 1 { bins.len().saturating_sub(1) } else { bins.len() };
             let (low, high) = (text(0), text(last));
             if free(gutter, width(&low)) {
-                canvas.text_in(gutter, y, columns, &low, Scope::Dim);
+                canvas.text_in(gutter, y, columns, &low, StyleScope::Dim);
             }
             let room = columns.saturating_sub(width(&low) + 1);
             if width(&high) <= room && free(gutter + columns - width(&high), width(&high)) {
-                canvas.right(gutter + columns, y, &high, Scope::Dim);
+                canvas.right(gutter + columns, y, &high, StyleScope::Dim);
             }
             let middle = text(bins.len() / 2);
             let at = gutter + columns / 2 - (width(&middle) / 2).min(columns / 2);
             if room >= width(&high) + width(&middle) + 8 && free(at, width(&middle)) {
-                canvas.text(at, y, &middle, Scope::Dim);
+                canvas.text(at, y, &middle, StyleScope::Dim);
             }
         }
         if let Some(marks) = &selected {
-            canvas.fill(marks.start, y, marks.len(), '━', Scope::Selection);
+            canvas.fill(marks.start, y, marks.len(), '━', StyleScope::Selection);
         }
         if let Some(at) = cursor {
-            canvas.text(at, y, "▲", Scope::Selection);
+            canvas.text(at, y, "▲", StyleScope::Selection);
         }
     }
 }

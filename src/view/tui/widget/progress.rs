@@ -3,7 +3,7 @@
 use crate::base::figure;
 use crate::view::tui::app::Busy;
 use crate::view::tui::canvas::Canvas;
-use crate::view::tui::theme::Scope;
+use crate::view::tui::theme::StyleScope;
 
 /// `reading 42%`, as short as possible.
 pub fn short(busy: &Busy) -> String {
@@ -20,17 +20,17 @@ fn percent(busy: &Busy) -> Option<u64> {
 
 /// A line with a bar, from column `x`.
 pub fn draw(canvas: &mut Canvas<'_>, x: usize, y: usize, busy: &Busy) {
-    let mut at = canvas.text(x, y, &short(busy), Scope::Progress) + 2;
+    let mut at = canvas.text(x, y, &short(busy), StyleScope::Progress) + 2;
     let room = canvas.width().saturating_sub(at + 16);
     if let Some(percent) = percent(busy)
         && room >= 8
     {
         let columns = room.min(40);
-        canvas.fill(at, y, columns, '·', Scope::Dim);
-        canvas.bar(at, y, columns, percent as f64 / 100.0, Scope::Progress);
+        canvas.fill(at, y, columns, '·', StyleScope::Dim);
+        canvas.bar(at, y, columns, percent as f64 / 100.0, StyleScope::Progress);
         at += columns + 2;
     }
     if busy.events > 0 {
-        canvas.text(at, y, &format!("{} events", figure::count(busy.events)), Scope::Dim);
+        canvas.text(at, y, &format!("{} events", figure::count(busy.events)), StyleScope::Dim);
     }
 }

@@ -4,7 +4,7 @@
 //! arrow: the time until the delayed message was sent.
 
 use crate::view::tui::canvas::{Canvas, width};
-use crate::view::tui::theme::Scope;
+use crate::view::tui::theme::StyleScope;
 
 /// Something that took long. Times are parts of the drawing's window, from 0 to 1.
 pub struct Bar {
@@ -66,7 +66,7 @@ impl SpaceTime {
         let x = |part: f64| left + (part.clamp(0.0, 1.0) * (columns - 1) as f64).round() as usize;
         // Lines of the screen are counted from the first stream shown; those above and below are cut off.
         let y = |stream: usize| (stream * self.per_line) as isize - (first * self.per_line) as isize;
-        let mut put = |x: usize, y: isize, columns: usize, symbol: char, scope: Scope| {
+        let mut put = |x: usize, y: isize, columns: usize, symbol: char, scope: StyleScope| {
             if let Ok(y) = usize::try_from(y)
                 && y < lines
             {
@@ -74,18 +74,18 @@ impl SpaceTime {
             }
         };
         for stream in 0..self.labels.len() {
-            put(left, y(stream), columns, '·', Scope::Rule);
+            put(left, y(stream), columns, '·', StyleScope::Rule);
         }
         for a in &self.arrows {
             let (from, to) = (x(a.left), x(a.arrived));
             if from < to {
-                put(from, y(a.from), to - from + 1, '┄', Scope::Dim);
+                put(from, y(a.from), to - from + 1, '┄', StyleScope::Dim);
             }
         }
         for bar in &self.bars {
             let (from, to) = (x(bar.from), x(bar.to));
-            let (symbol, scope) = if bar.waits { ('▒', Scope::Slow1) } else { ('█', Scope::SlowBar) };
-            put(from, y(bar.line), to - from + 1, symbol, if bar.here { Scope::Selection } else { scope });
+            let (symbol, scope) = if bar.waits { ('▒', StyleScope::Slow1) } else { ('█', StyleScope::SlowBar) };
+            put(from, y(bar.line), to - from + 1, symbol, if bar.here { StyleScope::Selection } else { scope });
         }
         // An interrupt and the thread that it interrupted are on one line.
         for a in self.arrows.iter().filter(|a| a.from != a.to) {
@@ -93,26 +93,26 @@ impl SpaceTime {
             let (step, head) = if from < to { (1, '▼') } else { (-1, '▲') };
             let mut line = from + step;
             while line != to {
-                put(at, line, 1, '│', Scope::Strong);
+                put(at, line, 1, '│', StyleScope::Strong);
                 line += step;
             }
             // Without a line between streams the arrow head is drawn on the bar that it ends.
-            put(at, if (to - from).abs() > 1 { to - step } else { to }, 1, head, Scope::Strong);
+            put(at, if (to - from).abs() > 1 { to - step } else { to }, 1, head, StyleScope::Strong);
         }
         for (stream, name) in self.labels.iter().enumerate() {
             if let Ok(y) = usize::try_from(y(stream))
                 && y < lines
             {
-                let scope = if stream == self.here { Scope::Strong } else { Scope::Text };
+                let scope = if stream == self.here { StyleScope::Strong } else { StyleScope::Text };
                 canvas.text_in(1, y, label, name, scope);
                 if stream == self.here {
-                    canvas.text(0, y, "▌", Scope::Selection);
+                    canvas.text(0, y, "▌", StyleScope::Selection);
                 }
             }
         }
-        let end = canvas.text(left, lines, &self.begin, Scope::Dim);
+        let end = canvas.text(left, lines, &self.begin, StyleScope::Dim);
         if end + 2 + width(&self.length) <= left + columns {
-            canvas.right(left + columns, lines, &self.length, Scope::Dim);
+            canvas.right(left + columns, lines, &self.length, StyleScope::Dim);
         }
     }
 }
@@ -120,13 +120,13 @@ impl SpaceTime {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::view::tui::theme::{Depth, Theme, built_in};
+    use crate::view::tui::theme::{ColourDepth, Theme, built_in};
     use ratatui::buffer::Buffer;
     use ratatui::layout::Rect;
 
     #[test]
     fn an_interrupt_and_its_thread_are_on_one_line() {
-        let theme = Theme::compile(&built_in()[0], Depth::Mono).unwrap();
+        let theme = Theme::compile(&built_in()[0], ColourDepth::Mono).unwrap();
         let bar = |from, to| Bar { line: 0, from, to, waits: false, here: false };
         let drawn = SpaceTime {
             labels: vec!["worker".into()],
