@@ -3,7 +3,7 @@
 
 use std::hint::black_box;
 use std::time::Instant;
-use whyslow::base::work::Work;
+use whyslow::base::ctx::Ctx;
 use whyslow::model::database::{Database, Writer};
 use whyslow::model::facts::Facts;
 
@@ -36,8 +36,8 @@ fn main() {
         });
         println!("{n} executions: {:.1} bytes each, packed in {write:.0} ms", length as f64 / n as f64);
         for threads in [1, 2] {
-            let work = Work::new(threads);
-            let open = median(9, || drop(black_box(Database::open(&path).and_then(|d| d.model(0, &work)))));
+            let ctx = Ctx::new(threads);
+            let open = median(9, || drop(black_box(Database::open(&path).and_then(|d| d.model(0, &ctx)))));
             println!(
                 "  opened in {open:.1} ms on {threads} workers, {:.0} times its checksum ({sum:.2} ms)",
                 open / sum

@@ -13,7 +13,8 @@ use std::hint::black_box;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
-use whyslow::base::work::{Work, in_order};
+use whyslow::base::ctx::Ctx;
+use whyslow::base::parallel::in_order;
 use whyslow::event::bind::Binding;
 use whyslow::input::ctf::{Real, Sink};
 use whyslow::input::record::{StreamId, Words};
@@ -97,7 +98,7 @@ fn timed<T>(mut run: impl FnMut() -> T) -> Duration {
 
 fn opened(arguments: &[String]) -> Vec<Source> {
     let arguments: Vec<Argument> = arguments.iter().map(Argument::parse).collect();
-    match open(&arguments, &Work::new(1)) {
+    match open(&arguments, &Ctx::new(1)) {
         Ok(Opened::Traces(sources)) => sources,
         _ => Vec::new(),
     }
@@ -112,7 +113,7 @@ fn byte_sum(file: &Path) -> u64 {
 /// Stages of one process, in wall time.
 fn stages(arguments: &[String], files: &[PathBuf], bytes: u64) {
     let sources = opened(arguments);
-    let events = count::count(&sources, &Work::new(1)).unwrap().0.events as f64;
+    let events = count::count(&sources, &Ctx::new(1)).unwrap().0.events as f64;
     println!("{events} events\n\n{:<36} {:>9} {:>12} {:>9} {:>12}", "wall", "ms", "M events/s", "MB/s", "x byte-sum");
     let sum = timed(|| files.iter().map(|f| byte_sum(f)).fold(0, u64::wrapping_add));
     let row = |name: &str, workers: usize, time: Duration| {
@@ -125,10 +126,10 @@ fn stages(arguments: &[String], files: &[PathBuf], bytes: u64) {
     let whole: Vec<Plan> = sources.iter().map(|s| s.trace.compile_whole()).collect();
     let kernel: Vec<Plan> = sources.iter().map(|s| s.trace.compile(&Binding::new(&s.trace, &[]).projection)).collect();
     for workers in [1, 2] {
-        let work = Work::new(workers);
-        row("count", workers, timed(|| count::count(&sources, &work).unwrap().0.events));
-        row("full decode", workers, timed(|| decode(&sources, &whole, &work)));
-        row("kernel projection", workers, timed(|| project(&sources, &kernel, &work)));
+        let ctx = Ctx::new(workers);
+        row("count", workers, timed(|| count::count(&sources, &ctx).unwrap().0.events));
+        row("full decode", workers, timed(|| decode(&sources, &whole, &ctx)));
+        row("kernel projection", workers, timed(|| project(&sources, &kernel, &ctx)));
     }
 }
 
@@ -157,7 +158,7 @@ fn pieces(sources: &[Source]) -> Vec<Piece> {
 }
 
 /// Every field of every event into a hash, piece by piece.
-fn decode(sources: &[Source], plans: &[Plan], work: &Work) -> u64 {
+fn decode(sources: &[Source], plans: &[Plan], ctx: &Ctx) -> u64 {
     let pieces = pieces(sources);
     let one = |i: usize| {
         let piece = &pieces[i];
@@ -170,7 +171,7 @@ fn decode(sources: &[Source], plans: &[Plan], work: &Work) -> u64 {
         sink.0.finish()
     };
     let mut all = 0u64;
-    in_order(work, pieces.len(), one, |_, hash| all = all.rotate_left(5) ^ hash).unwrap();
+    in_order(ctx, pieces.len(), one, |_, hash| all = all.rotate_left(5) ^ hash).unwrap();
     all
 }
 
@@ -178,11 +179,11 @@ fn decode(sources: &[Source], plans: &[Plan], work: &Work) -> u64 {
 fn hash(arguments: &[String]) {
     let sources = opened(arguments);
     let plans: Vec<Plan> = sources.iter().map(|s| s.trace.compile_whole()).collect();
-    println!("{:016x}", decode(&sources, &plans, &Work::new(1)));
+    println!("{:016x}", decode(&sources, &plans, &Ctx::new(1)));
 }
 
 /// The fields that the kernel analysis reads, summed.
-fn project(sources: &[Source], plans: &[Plan], work: &Work) -> u64 {
+fn project(sources: &[Source], plans: &[Plan], ctx: &Ctx) -> u64 {
     let pieces = pieces(sources);
     let one = |i: usize| {
         let piece = &pieces[i];
@@ -195,7 +196,7 @@ fn project(sources: &[Source], plans: &[Plan], work: &Work) -> u64 {
         sum
     };
     let mut all = 0u64;
-    in_order(work, pieces.len(), one, |_, sum| all = all.wrapping_add(sum)).unwrap();
+    in_order(ctx, pieces.len(), one, |_, sum| all = all.wrapping_add(sum)).unwrap();
     all
 }
 

@@ -9,7 +9,7 @@ use std::hint::black_box;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 use whyslow::analysis::usage::Usage;
-use whyslow::base::work::Work;
+use whyslow::base::ctx::Ctx;
 use whyslow::event::bind::Focus;
 use whyslow::input::Trace;
 use whyslow::input::{Argument, Opened, Source, count, open};
@@ -18,7 +18,7 @@ use whyslow::state::history::History;
 use whyslow::state::kernel::{Options, record};
 
 /// One analysis of all recordings.
-type Run<'a> = &'a dyn Fn(&Work);
+type Run<'a> = &'a dyn Fn(&Ctx);
 
 /// Runs of each; the median counts.
 const RUNS: usize = 15;
@@ -49,13 +49,13 @@ fn processor() -> f64 {
 /// With one worker and with two: the median of the wall's seconds, the mean of the processor's. Taken in turns, so that both
 /// meet the same disturbances.
 fn measured(run: Run<'_>) -> [(f64, f64); 2] {
-    let works = [Work::new(1), Work::new(2)];
+    let works = [Ctx::new(1), Ctx::new(2)];
     works.iter().for_each(run);
     let mut all = [const { Vec::new() }; 2];
     for _ in 0..RUNS {
-        for (work, all) in works.iter().zip(&mut all) {
+        for (ctx, all) in works.iter().zip(&mut all) {
             let (start, before) = (Instant::now(), processor());
-            run(work);
+            run(ctx);
             all.push((start.elapsed().as_secs_f64(), processor() - before));
         }
     }
@@ -68,7 +68,7 @@ fn measured(run: Run<'_>) -> [(f64, f64); 2] {
 fn main() {
     let number = |(i, path)| Argument { label: Some(format!("r{i}")), path };
     let arguments: Vec<Argument> = recordings().into_iter().enumerate().map(number).collect();
-    let Opened::Traces(sources) = open(&arguments, &Work::new(1)).unwrap() else { return };
+    let Opened::Traces(sources) = open(&arguments, &Ctx::new(1)).unwrap() else { return };
     let traces: Vec<&Trace> = sources.iter().map(|s| &s.trace).collect();
     let labels: Vec<Option<String>> = sources.iter().map(|s| Some(s.label.clone())).collect();
     let bytes: u64 = traces.iter().flat_map(|t| t.streams()).flat_map(|s| &s.packets).map(|p| p.bytes).sum();
@@ -78,16 +78,16 @@ fn main() {
         "{:<8} {:>10} {:>10} {:>10} {:>10} {:>11} {:>9}",
         "", "1 worker", "CPU", "2 workers", "CPU", "efficiency", "/count"
     );
-    let usage = |focus, work: &Work| black_box(Usage::read(&traces, &labels, focus, &Way::default(), work).unwrap());
-    let kernel = |work: &Work| {
+    let usage = |focus, ctx: &Ctx| black_box(Usage::read(&traces, &labels, focus, &Way::default(), ctx).unwrap());
+    let kernel = |ctx: &Ctx| {
         let options = Options { labels: labels.clone(), ..Options::default() };
-        let (recording, _) = record(&traces, &[], &options, work).unwrap();
-        black_box(History::of_recording(&recording, work).unwrap());
+        let (recording, _) = record(&traces, &[], &options, ctx).unwrap();
+        black_box(History::of_recording(&recording, ctx).unwrap());
     };
     let analyses: [(&str, Run<'_>); 4] = [
-        ("count", &|work| drop(black_box(count::count(&sources, work).unwrap()))),
-        ("cpu", &|work| drop(usage(Focus::Running, work))),
-        ("io", &|work| drop(usage(Focus::Transfers, work))),
+        ("count", &|ctx| drop(black_box(count::count(&sources, ctx).unwrap()))),
+        ("cpu", &|ctx| drop(usage(Focus::Running, ctx))),
+        ("io", &|ctx| drop(usage(Focus::Transfers, ctx))),
         ("kernel", &kernel),
     ];
     let mut reference = None;
@@ -107,5 +107,5 @@ fn main() {
 }
 
 fn counted(sources: &[Source]) -> u64 {
-    count::count(sources, &Work::new(2)).unwrap().0.events
+    count::count(sources, &Ctx::new(2)).unwrap().0.events
 }

@@ -13,8 +13,8 @@ use packings::{Kind, Random, model, pack};
 use std::hint::black_box;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
+use whyslow::base::ctx::{Cancel, Ctx};
 use whyslow::base::time::Span;
-use whyslow::base::work::{Cancel, Work};
 use whyslow::input::Trace;
 use whyslow::state::attributes::AttributeId;
 use whyslow::state::history::History;
@@ -61,9 +61,9 @@ fn main() {
 /// The views of [002] 4.8.2 on a real recording: every thread's parent and name at one instant (the process tree), then
 /// ten zooms into, and twenty scrolls along, the states of forty threads on a thousand pixels.
 fn recording(trace: &Trace) {
-    let work = Work::new(2);
-    let (pass, (recording, _)) = timed(|| record(&[trace], &[], &Options::default(), &work).unwrap());
-    let built: Vec<_> = (0..5).map(|_| timed(|| History::of_recording(&recording, &work).unwrap())).collect();
+    let ctx = Ctx::new(2);
+    let (pass, (recording, _)) = timed(|| record(&[trace], &[], &Options::default(), &ctx).unwrap());
+    let built: Vec<_> = (0..5).map(|_| timed(|| History::of_recording(&recording, &ctx).unwrap())).collect();
     let times = built.iter().map(|(time, _)| *time).collect();
     let Some((_, history)) = built.into_iter().next() else { return };
     let tree = history.tree();
@@ -140,7 +140,7 @@ fn measure(attributes: u32, each: u32) {
         timed(|| {
             let mut growing = Growing::new(variable);
             all.iter().for_each(|i| growing.push(i.attribute, i.span, i.value));
-            growing.snapshot(&Work::new(1)).unwrap()
+            growing.snapshot(&Ctx::new(1)).unwrap()
         })
     });
 }
@@ -165,7 +165,7 @@ fn bulk(all: &[Interval], shape: Shape, workers: usize, seed: u64) -> (Duration,
     };
     let runs = all.chunks(all.len().div_ceil(16)).map(run).collect();
     drop(all);
-    timed(|| build(runs, shape, &Work::new(workers)).unwrap())
+    timed(|| build(runs, shape, &Ctx::new(workers)).unwrap())
 }
 
 fn median(mut times: Vec<Duration>) -> Duration {

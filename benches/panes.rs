@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::time::Instant;
 use whyslow::analysis::patterns::measure::Settings;
 use whyslow::analysis::symbols::files::Places;
-use whyslow::base::work::Work;
+use whyslow::base::ctx::Ctx;
 use whyslow::compare::Request;
 use whyslow::input::Argument;
 use whyslow::session::{self, OpenOptions, Session};
@@ -112,26 +112,26 @@ fn press(app: &mut App, key: &str) -> anyhow::Result<f64> {
 /// The interface over a recording, with all that it finds.
 fn interface(traces: &[PathBuf], programs: Option<PathBuf>, s: f64) -> anyhow::Result<App> {
     let traces: Vec<Argument> = traces.iter().map(Argument::parse).collect();
-    let work = Work::new(0);
+    let ctx = Ctx::new(0);
     let places = Places { folders: programs.into_iter().collect(), ..Places::default() };
-    let mut session = Session::open(&traces, &OpenOptions::default(), &work)?;
+    let mut session = Session::open(&traces, &OpenOptions::default(), &ctx)?;
     let depth = ColourDepth::True;
     let looks = UiOptions { theme: None, suits: depth.suits(|_| None), depth, ascii: false, mouse: false };
     let mut app = App::new("bench".into(), Request::default(), looks, (200, 60))?;
     update::start(&mut app, FirstQuestion::Executions);
-    let mining = session.mine(None, &places, &work)?;
-    if let Ok(model) = session.model(None, &places, &[], &work) {
+    let mining = session.mine(None, &places, &ctx)?;
+    if let Ok(model) = session.model(None, &places, &[], &ctx) {
         let model = Arc::new(model);
         update(&mut app, UiMessage::Done(Done::Analysed(Ok(Arc::clone(&model)))));
-        if let Ok(comparison) = session::compare(&model, &Request::default(), &work) {
-            let mut counter = HistogramCounter::new(&model, &work)?;
+        if let Ok(comparison) = session::compare(&model, &Request::default(), &ctx) {
+            let mut counter = HistogramCounter::new(&model, &ctx)?;
             let groups = comparison.request();
             update(&mut app, UiMessage::Done(Done::Compared(Ok(Arc::new(comparison)))));
             update(&mut app, UiMessage::Done(Done::Counted(Arc::new(counter.count(&groups)))));
         }
     }
     let settings = Settings { s, ..Settings::default() };
-    let found = AnomalyReport::new(mining.anomalies(&settings, &work)?, mining.notices.clone());
+    let found = AnomalyReport::new(mining.anomalies(&settings, &ctx)?, mining.notices.clone());
     update(&mut app, UiMessage::Key(KeyPress::parse("3").ok_or_else(|| anyhow::anyhow!("no key 3"))?));
     app.patterns.settings = settings;
     update(&mut app, UiMessage::Done(Done::Mined(settings, Ok(Arc::new(found)))));

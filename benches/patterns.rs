@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use std::time::{Duration, Instant};
 use whyslow::analysis::patterns::measure::Settings;
 use whyslow::analysis::patterns::{Mined, grammar};
-use whyslow::base::work::{Cancel, Work};
+use whyslow::base::ctx::{Cancel, Ctx};
 use whyslow::event::mpi;
 use whyslow::event::operation::Operations;
 use whyslow::input::otf2::Archive;
@@ -53,8 +53,8 @@ fn main() {
             println!("{name}: skipped, nothing at {}", folder.display());
             continue;
         };
-        let one = Work::new(1);
-        let whole = fastest(|| analyse(&archive, &Work::new(0)));
+        let one = Ctx::new(1);
+        let whole = fastest(|| analyse(&archive, &Ctx::new(0)));
         let Some((records, mined, found)) = analyse(&archive, &one) else { continue };
         let detection = fastest(|| detect(&mined.operations)).as_secs_f64() * 1e3;
         let s = &found.summary;
@@ -86,10 +86,10 @@ fn main() {
 }
 
 /// Everything that `whyslow anomalies` does but the writing.
-fn analyse(archive: &Archive, work: &Work) -> Option<(u64, Mined, Anomalies)> {
-    let run = mpi::read(archive, work).ok()?;
+fn analyse(archive: &Archive, ctx: &Ctx) -> Option<(u64, Mined, Anomalies)> {
+    let run = mpi::read(archive, ctx).ok()?;
     let records = run.counts().events;
-    let mined = Mined::new(run.into_operations(archive), work).ok()?;
-    let found = Anomalies::new(&mined, &Settings::default(), work).ok()?;
+    let mined = Mined::new(run.into_operations(archive), ctx).ok()?;
+    let found = Anomalies::new(&mined, &Settings::default(), ctx).ok()?;
     Some((records, mined, found))
 }

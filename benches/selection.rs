@@ -4,8 +4,8 @@
 
 use std::hint::black_box;
 use std::time::Instant;
+use whyslow::base::ctx::Ctx;
 use whyslow::base::statistics::Random;
-use whyslow::base::work::Work;
 use whyslow::model::metric::{Column, Metric};
 use whyslow::model::selection::{Linked, Selection};
 
@@ -38,7 +38,7 @@ fn main() {
             })
             .collect();
         let start = Instant::now();
-        let Ok(linked) = Linked::new(&columns, &Work::new(0)) else { return };
+        let Ok(linked) = Linked::new(&columns, &Ctx::new(0)) else { return };
         let loading = start.elapsed().as_secs_f64() * 1e3;
         let mut group = Selection::new(&linked);
         let window = |at: i64| Some((at, at + 4_000_000_000 / n as i64));

@@ -6,7 +6,7 @@
 //! paths.
 
 use whyslow::analysis::symbols::files::Places;
-use whyslow::base::work::Work;
+use whyslow::base::ctx::Ctx;
 use whyslow::compare::Request;
 use whyslow::input::Argument;
 use whyslow::session::{self, OpenOptions, Session};
@@ -14,11 +14,11 @@ use whyslow::session::{self, OpenOptions, Session};
 fn main() -> anyhow::Result<()> {
     let mut paths = std::env::args().skip(1);
     let trace = paths.next().unwrap_or_else(|| ".".into());
-    let work = Work::new(0);
-    let mut session = Session::open(&[Argument::parse(trace)], &OpenOptions::default(), &work)?;
+    let ctx = Ctx::new(0);
+    let mut session = Session::open(&[Argument::parse(trace)], &OpenOptions::default(), &ctx)?;
     let places = Places { folders: paths.map(Into::into).collect(), ..Places::default() };
-    let model = session.model(None, &places, &[], &work)?;
-    let comparison = session::compare(&model, &Request::default(), &work)?;
+    let model = session.model(None, &places, &[], &ctx)?;
+    let comparison = session::compare(&model, &Request::default(), &ctx)?;
 
     println!("{}", comparison.verdict.sentence);
     for cause in &comparison.causes {

@@ -11,8 +11,8 @@ use std::path::PathBuf;
 use tempfile::TempDir;
 use whyslow::analysis::patterns::Mined;
 use whyslow::analysis::patterns::measure::Settings;
+use whyslow::base::ctx::{Cancel, Ctx};
 use whyslow::base::names::NameId;
-use whyslow::base::work::{Cancel, Work};
 use whyslow::event::mpi;
 use whyslow::input::otf2::Archive;
 use whyslow::model::build::iterations::iterations;
@@ -99,14 +99,14 @@ impl Recording {
 
     fn mined(self) -> Mined {
         let (_folder, path) = self.finish();
-        let (archive, work) = (Archive::open(&path).unwrap(), Work::new(1));
+        let (archive, work) = (Archive::open(&path).unwrap(), Ctx::new(1));
         let run = mpi::read(&archive, &work).unwrap();
         assert!(run.notices.is_empty(), "{:?}", run.notices.sentences());
         Mined::new(run.into_operations(&archive), &work).unwrap()
     }
 
     fn analyse(self) -> Anomalies {
-        Anomalies::new(&self.mined(), &Settings::default(), &Work::new(1)).unwrap()
+        Anomalies::new(&self.mined(), &Settings::default(), &Ctx::new(1)).unwrap()
     }
 
     /// Waiting by kind in microseconds, completion apart.
@@ -509,7 +509,7 @@ fn metrics_are_columns_parameters_are_types_and_dumps_have_names() {
     e.io_begin(now, 7, 1, 4_096, 1);
     e.io_complete(now + US, 7, 4_096, 1);
     let (_folder, path) = run.finish();
-    let (archive, work) = (Archive::open(&path).unwrap(), Work::new(1));
+    let (archive, work) = (Archive::open(&path).unwrap(), Ctx::new(1));
     let (operations, notices) = mpi::operations(&archive, &work).unwrap();
     let mined = Mined::new(operations, &work).unwrap();
     let model = iterations(&mined, 0, "run", "host", &notices, &work).unwrap();

@@ -13,9 +13,9 @@ use std::process::Command;
 use whyslow::analysis::clocks::{self, HostClock};
 use whyslow::analysis::path::walk;
 use whyslow::analysis::recording::{EdgeKind, HostId, Recording};
+use whyslow::base::ctx::Ctx;
 use whyslow::base::notice::{Notice, Notices};
 use whyslow::base::time::{Ns, Span};
-use whyslow::base::work::Work;
 use whyslow::input::{Argument, Opened, Source, open};
 use whyslow::state::kernel::{Options, record};
 use written::Written;
@@ -88,15 +88,15 @@ const TWO: [&str; 2] = ["11111111-1111-1111-1111-111111111111", "22222222-2222-2
 
 fn laid(pair: &Pair, threads: usize) -> (Vec<Source>, Vec<HostClock>, Notices) {
     let arguments: Vec<Argument> = pair.paths.iter().map(|p| Argument { label: None, path: p.clone() }).collect();
-    let Opened::Traces(mut sources) = open(&arguments, &Work::new(2)).unwrap() else { panic!("no CTF") };
+    let Opened::Traces(mut sources) = open(&arguments, &Ctx::new(2)).unwrap() else { panic!("no CTF") };
     let mut notices = Notices::default();
-    let clocks = clocks::lay(&mut sources, &mut notices, &Work::new(threads)).unwrap();
+    let clocks = clocks::lay(&mut sources, &mut notices, &Ctx::new(threads)).unwrap();
     (sources, clocks, notices)
 }
 
 fn recording(sources: &[Source]) -> Recording {
     let traces: Vec<_> = sources.iter().map(|s| &s.trace).collect();
-    record(&traces, &[], &Options::default(), &Work::new(2)).unwrap().0
+    record(&traces, &[], &Options::default(), &Ctx::new(2)).unwrap().0
 }
 
 /// The path of request `i`: whose time, of which kind, how long.
@@ -185,8 +185,8 @@ fn strangers_stay_as_they_are() {
     c.write(other.path());
     let mut arguments: Vec<Argument> = pair.paths.iter().map(|p| Argument { label: None, path: p.clone() }).collect();
     arguments.insert(0, Argument { label: None, path: other.path().to_owned() });
-    let Opened::Traces(mut sources) = open(&arguments, &Work::new(2)).unwrap() else { panic!("no CTF") };
-    let clocks = clocks::lay(&mut sources, &mut Notices::default(), &Work::new(1)).unwrap();
+    let Opened::Traces(mut sources) = open(&arguments, &Ctx::new(2)).unwrap() else { panic!("no CTF") };
+    let clocks = clocks::lay(&mut sources, &mut Notices::default(), &Ctx::new(1)).unwrap();
     let told: Vec<_> = clocks.iter().map(|c| (c.host.as_str(), c.error.is_some(), c.packets > 0)).collect();
     // The two that talk lie on one line, whose place on the first one's nobody knows.
     assert_eq!(told, [("gamma", true, false), ("alpha", false, false), ("beta", false, true)]);

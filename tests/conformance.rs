@@ -12,8 +12,8 @@ use std::fmt::Write as _;
 use std::path::Path;
 use whyslow::analysis::path::{PathSegment, label, walk};
 use whyslow::analysis::recording::{EdgeKind, HostId, Recording, ThreadId};
+use whyslow::base::ctx::Ctx;
 use whyslow::base::time::{Ns, Span};
-use whyslow::base::work::Work;
 use whyslow::input::{Argument, Opened, open};
 use whyslow::state::kernel::{Options, record};
 
@@ -24,7 +24,7 @@ fn recording(case: &Case, folder: &Path) -> Recording {
     let _ = std::fs::remove_dir_all(folder);
     let traces = case.write(folder);
     let arguments: Vec<Argument> = traces.into_iter().map(|path| Argument { label: None, path }).collect();
-    let work = Work::new(1);
+    let work = Ctx::new(1);
     let Ok(Opened::Traces(sources)) = open(&arguments, &work) else { panic!("{}: not readable", case.name) };
     let traces: Vec<_> = sources.iter().map(|s| &s.trace).collect();
     record(&traces, &[], &Options::default(), &work).unwrap().0

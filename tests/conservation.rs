@@ -13,8 +13,8 @@ use whyslow::analysis::executions::{self, Rule};
 use whyslow::analysis::path::{tiles, walk};
 use whyslow::analysis::recording::{Recording, ThreadId};
 use whyslow::analysis::survey::survey;
+use whyslow::base::ctx::Ctx;
 use whyslow::base::notice::Notices;
-use whyslow::base::work::Work;
 use whyslow::event::bind::is_kernel;
 use whyslow::event::task::{ClassFace, TaskDefinition, discover};
 use whyslow::input::record::ClassId;
@@ -30,7 +30,7 @@ fn folders(root: &Path) -> Vec<PathBuf> {
 }
 
 fn opened(folder: &Path) -> Option<Vec<Source>> {
-    let Ok(Opened::Traces(sources)) = open(&[Argument { label: None, path: folder.to_owned() }], &Work::new(2)) else {
+    let Ok(Opened::Traces(sources)) = open(&[Argument { label: None, path: folder.to_owned() }], &Ctx::new(2)) else {
         return None;
     };
     Some(sources)
@@ -75,7 +75,7 @@ fn paths_tile(recording: &Recording, tasks: &[TaskDefinition], name: &str) -> us
 }
 
 /// Contexts add up, task by task; gives for how many executions.
-fn trees_add_up(recording: &Recording, tasks: &[TaskDefinition], name: &str, work: &Work) -> usize {
+fn trees_add_up(recording: &Recording, tasks: &[TaskDefinition], name: &str, work: &Ctx) -> usize {
     let mut marks = vec![0; tasks.len()];
     recording.marks.iter().for_each(|m| marks[m.task as usize] += 1);
     // All that programs delimit, and the most frequent calls: each looks at the whole recording.
@@ -101,7 +101,7 @@ fn trees_add_up(recording: &Recording, tasks: &[TaskDefinition], name: &str, wor
 fn holds(folder: &Path) -> Option<(usize, usize)> {
     let sources = opened(folder)?;
     let traces: Vec<_> = sources.iter().map(|s| &s.trace).collect();
-    let (tasks, work) = (tasks(&sources), Work::new(2));
+    let (tasks, work) = (tasks(&sources), Ctx::new(2));
     let name = folder.display().to_string();
     let (recording, _) = record(&traces, &tasks, &Options::default(), &work).unwrap();
     Some((paths_tile(&recording, &tasks, &name), trees_add_up(&recording, &tasks, &name, &work)))
@@ -143,7 +143,7 @@ fn have_causes(all: Vec<PathBuf>) {
         let sources = opened(&folder).unwrap();
         let traces: Vec<_> = sources.iter().map(|s| &s.trace).collect();
         let tasks: Vec<_> = tasks(&sources).into_iter().filter(|t| t.name.contains(':')).collect();
-        let (recording, _) = record(&traces, &tasks, &Options::default(), &Work::new(2)).unwrap();
+        let (recording, _) = record(&traces, &tasks, &Options::default(), &Ctx::new(2)).unwrap();
         let found = survey(&recording, &tasks, &mut Notices::default());
         let name = folder.display();
         let (unknown, off) = (found.unknown.ns(), found.unknown.off_cpu_ns);

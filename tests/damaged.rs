@@ -8,8 +8,8 @@ mod ctf_writer;
 use ctf_writer::{Channel, Event, Task, TraceWriter, Value};
 use std::rc::Rc;
 use whyslow::analysis::recording::{EdgeKind, Recording};
+use whyslow::base::ctx::Ctx;
 use whyslow::base::time::{Ns, Span};
-use whyslow::base::work::Work;
 use whyslow::input::{Argument, Opened, open};
 use whyslow::state::engine::{ChunkTarget, Way};
 use whyslow::state::kernel::{Options, record};
@@ -56,10 +56,10 @@ fn read(workers: usize, chunks: ChunkTarget) -> Recording {
         }
     }
     let arguments = [Argument { label: None, path }];
-    let Opened::Traces(sources) = open(&arguments, &Work::new(1)).unwrap() else { panic!("no trace") };
+    let Opened::Traces(sources) = open(&arguments, &Ctx::new(1)).unwrap() else { panic!("no trace") };
     let traces: Vec<_> = sources.iter().map(|s| &s.trace).collect();
     let options = Options { way: Way { chunks, ..Way::default() }, ..Options::default() };
-    record(&traces, &[], &options, &Work::new(workers)).unwrap().0
+    record(&traces, &[], &options, &Ctx::new(workers)).unwrap().0
 }
 
 #[test]

@@ -6,9 +6,9 @@ use proptest::prelude::*;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 use std::time::{Duration, Instant};
+use whyslow::base::ctx::Ctx;
 use whyslow::base::notice::{Notice, Notices};
 use whyslow::base::statistics::Random;
-use whyslow::base::work::Work;
 use whyslow::compare::{self, compare};
 use whyslow::model::database::{Database, DatabaseError, Writer};
 use whyslow::model::facts::{Facts, Lost, TraceFacts};
@@ -187,7 +187,7 @@ fn functions_may_have_had_other_names() {
 #[test]
 fn a_function_that_no_file_proves_is_the_same_function() {
     const NAME: &str = "function_7";
-    let work = Work::new(1);
+    let work = Ctx::new(1);
     let unproven = |model: &Model| -> Vec<String> {
         model.names.unproven().map(|name| model.names.function(name).into_owned()).collect()
     };
@@ -274,7 +274,7 @@ proptest! {
         prop_assert_eq!(&database.facts, &facts());
         prop_assert_eq!(database.notices.count(Notice::DiscardedEvents), 3);
         for (task, model) in models.iter().enumerate() {
-            let read = database.model(task, &Work::new(2)).unwrap();
+            let read = database.model(task, &Ctx::new(2)).unwrap();
             let model = Model { tasks: database.tasks.clone().into(), task, ..model.clone() };
             same(&model, &read)?;
             let mut durations: Vec<i64> = (0..model.executions.len()).map(|i| model.executions.duration(i)).collect();
@@ -287,7 +287,7 @@ proptest! {
     #[test]
     fn joined_models_have_all_executions_in_order(seed in any::<u64>(), n in 1..40_usize, m in 1..40_usize) {
         let parts = [many::model(n, seed), many::model(m, seed ^ 7)];
-        let whole = join::join(parts.to_vec(), &Renamed::new(), &Work::new(1)).unwrap();
+        let whole = join::join(parts.to_vec(), &Renamed::new(), &Ctx::new(1)).unwrap();
         prop_assert_eq!(whole.executions.len(), n + m);
         prop_assert!(whole.executions.start.is_sorted() && build::check(&whole, 1).is_empty());
         prop_assert_eq!((whole.traces.len(), whole.who.len()), (2, 32));
@@ -339,10 +339,10 @@ fn survives(bytes: &[u8]) -> bool {
         }
     };
     for task in 0..database.tasks.len() {
-        match database.model(task, &Work::new(1)) {
+        match database.model(task, &Ctx::new(1)) {
             Ok(model) => {
                 assert_eq!(build::check(&model, 1), Vec::<String>::new());
-                compare(&model, &compare::Request::default(), &Work::new(1)).ok();
+                compare(&model, &compare::Request::default(), &Ctx::new(1)).ok();
             }
             Err(e) => {
                 one_line(&e);
@@ -446,7 +446,7 @@ fn opening_is_linear_in_the_executions() {
         assert!(length < 60 * n as u64, "{length} bytes for {n} executions");
         let once = |_| {
             let start = Instant::now();
-            let model = Database::open(&path).unwrap().model(0, &Work::new(1)).unwrap();
+            let model = Database::open(&path).unwrap().model(0, &Ctx::new(1)).unwrap();
             assert_eq!(model.executions.len(), n);
             start.elapsed()
         };

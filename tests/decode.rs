@@ -8,7 +8,7 @@
 
 use std::fs;
 use std::path::Path;
-use whyslow::base::work::Work;
+use whyslow::base::ctx::Ctx;
 use whyslow::input::Opened;
 use whyslow::input::{self, Argument, Source, count};
 use whyslow::view::dump::{self, Form, Sizes};
@@ -40,13 +40,13 @@ fn bytes(text: &str) -> Vec<u8> {
 /// What whyslow says of a case: its listing, and `error: ...` where something is wrong.
 fn listing(folder: &Path) -> String {
     let argument = Argument { label: None, path: folder.to_owned() };
-    let sources = match input::open(&[argument], &Work::new(2)) {
+    let sources = match input::open(&[argument], &Ctx::new(2)) {
         Ok(Opened::Traces(sources)) => sources,
         Ok(Opened::Otf2(_)) => panic!("{} is an archive", folder.display()),
         Err(e) => return format!("error: {e}\n"),
     };
     let mut text = Vec::new();
-    let mut notices = dump::canonical(&sources, &Work::new(1), &mut text).unwrap();
+    let mut notices = dump::canonical(&sources, &Ctx::new(1), &mut text).unwrap();
     dumps_alike(&sources);
     sources.iter().for_each(|s| notices.merge(&s.trace.notices()));
     let mut text = String::from_utf8(text).unwrap();
@@ -54,7 +54,7 @@ fn listing(folder: &Path) -> String {
         text.push_str(&format!("error: {}\n", notices.sentences()[0]));
     } else {
         // Counting steps over values, so only whole traces must have equal numbers.
-        let (counts, _) = count::count(&sources, &Work::new(1)).unwrap();
+        let (counts, _) = count::count(&sources, &Ctx::new(1)).unwrap();
         assert_eq!(counts.events, text.lines().count() as u64, "stats count and dump disagree");
     }
     text
@@ -64,7 +64,7 @@ fn listing(folder: &Path) -> String {
 fn dumps_alike(sources: &[Source]) {
     let dump = |form, sizes: &Sizes, workers| {
         let mut text = Vec::new();
-        let notices = dump::write(sources, form, sizes, &Work::new(workers), &mut text).unwrap();
+        let notices = dump::write(sources, form, sizes, &Ctx::new(workers), &mut text).unwrap();
         (String::from_utf8(text).unwrap(), notices.sentences())
     };
     for form in [Form::Canonical, Form::Readable] {

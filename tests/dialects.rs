@@ -12,8 +12,8 @@ use ctf_writer::{Channel, Event, Task, TraceWriter, Value};
 use std::path::Path;
 use std::rc::Rc;
 use whyslow::analysis::recording::{EdgeKind, HostId, Recording};
+use whyslow::base::ctx::Ctx;
 use whyslow::base::time::Ns;
-use whyslow::base::work::Work;
 use whyslow::input::{Argument, Opened, Source, open};
 use whyslow::state::kernel::{Options, record};
 
@@ -96,13 +96,13 @@ fn opened(folder: &Path, environment: &[(&str, &str)]) -> Vec<Source> {
     });
     trace.write(folder);
     let arguments = [Argument { label: None, path: folder.to_owned() }];
-    let Opened::Traces(sources) = open(&arguments, &Work::new(1)).unwrap() else { panic!("no trace") };
+    let Opened::Traces(sources) = open(&arguments, &Ctx::new(1)).unwrap() else { panic!("no trace") };
     sources
 }
 
 fn read(sources: &[Source]) -> Recording {
     let traces: Vec<_> = sources.iter().map(|s| &s.trace).collect();
-    record(&traces, &[], &Options::default(), &Work::new(1)).unwrap().0
+    record(&traces, &[], &Options::default(), &Ctx::new(1)).unwrap().0
 }
 
 const PERF: [(&str, &str); 6] = [
@@ -185,7 +185,7 @@ fn calls_of_old_tracers_are_told_by_their_number() {
         let path = folder.path().join(name);
         trace.write(&path);
         let arguments = [Argument { label: None, path }];
-        let Opened::Traces(sources) = open(&arguments, &Work::new(1)).unwrap() else { panic!("no trace") };
+        let Opened::Traces(sources) = open(&arguments, &Ctx::new(1)).unwrap() else { panic!("no trace") };
         let recording = read(&sources);
         let thread = recording.threads.iter().find(|t| t.tid == LEADER).unwrap();
         thread.calls.iter().map(|c| (recording.names.get(c.name).to_owned(), c.ret)).collect::<Vec<_>>()

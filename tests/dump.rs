@@ -13,7 +13,7 @@ use recordings::{damage, fixtures, of_corpus, split_files};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};
-use whyslow::base::work::Work;
+use whyslow::base::ctx::Ctx;
 use whyslow::input::{Argument, Opened, Source, open};
 use whyslow::view::dump::{self, DumpError, Form, Sizes};
 
@@ -27,7 +27,7 @@ const SIZES: [Sizes; 5] = [
 
 fn load(paths: &[PathBuf]) -> Option<Vec<Source>> {
     let arguments: Vec<Argument> = paths.iter().map(|path| Argument { label: None, path: path.clone() }).collect();
-    match open(&arguments, &Work::new(2)) {
+    match open(&arguments, &Ctx::new(2)) {
         Ok(Opened::Traces(sources)) => Some(sources),
         _ => None,
     }
@@ -35,7 +35,7 @@ fn load(paths: &[PathBuf]) -> Option<Vec<Source>> {
 
 fn text(sources: &[Source], form: Form, sizes: &Sizes, workers: usize) -> (Vec<u8>, Vec<String>) {
     let mut out = Vec::new();
-    let notices = dump::write(sources, form, sizes, &Work::new(workers), &mut out).unwrap();
+    let notices = dump::write(sources, form, sizes, &Ctx::new(workers), &mut out).unwrap();
     (out, notices.sentences())
 }
 
@@ -221,13 +221,13 @@ fn a_closed_pipe_and_a_cancel_end_it() {
     for workers in [1, 2, 3] {
         let writes = AtomicUsize::new(0);
         let mut out = Closed { left: 1000, writes: &writes };
-        let ended = dump::write(&sources, Form::Canonical, &SIZES[1], &Work::new(workers), &mut out);
+        let ended = dump::write(&sources, Form::Canonical, &SIZES[1], &Ctx::new(workers), &mut out);
         assert!(matches!(ended, Err(DumpError::Output(e)) if e.kind() == io::ErrorKind::BrokenPipe));
         // Nothing is offered to a pipe that is closed.
         let failed = writes.load(Ordering::Relaxed);
         assert!(workers == 1 || failed <= 12, "{failed} writes");
 
-        let work = Work::new(workers);
+        let work = Ctx::new(workers);
         work.cancel.cancel();
         let ended = dump::write(&sources, Form::Canonical, &SIZES[1], &work, &mut Vec::new());
         assert!(matches!(ended, Err(DumpError::Cancelled(_))));

@@ -8,9 +8,9 @@ mod packings;
 
 use packings::{Kind, pack};
 use proptest::prelude::*;
+use whyslow::base::ctx::{Cancel, Ctx};
 use whyslow::base::names::NameId;
 use whyslow::base::time::{Ns, Span};
-use whyslow::base::work::{Cancel, Work};
 use whyslow::state::attributes::AttributeId;
 use whyslow::state::history::bulk::build;
 use whyslow::state::history::growing::Growing;
@@ -77,7 +77,7 @@ fn runs(intervals: &[Interval], size: usize, seed: u64) -> Vec<Run> {
 }
 
 fn bulk(intervals: &[Interval], shape: Shape, workers: usize, size: usize, seed: u64) -> Tree {
-    build(runs(intervals, size, seed), shape, &Work::new(workers)).unwrap()
+    build(runs(intervals, size, seed), shape, &Ctx::new(workers)).unwrap()
 }
 
 fn by_end(intervals: &[Interval]) -> impl Iterator<Item = Interval> {
@@ -91,7 +91,7 @@ fn grown(intervals: &[Interval], shape: Shape) -> Tree {
     for i in by_end(intervals) {
         growing.push(i.attribute, i.span, i.value);
     }
-    growing.snapshot(&Work::new(1)).unwrap()
+    growing.snapshot(&Ctx::new(1)).unwrap()
 }
 
 fn model(attributes: u32, each: u32) -> Vec<Interval> {
@@ -233,7 +233,7 @@ fn the_worked_example_has_two_r_trees_under_one_root() {
 
 #[test]
 fn nothing_gives_an_empty_tree() {
-    let tree = build(Vec::new(), Shape::default(), &Work::new(2)).unwrap();
+    let tree = build(Vec::new(), Shape::default(), &Ctx::new(2)).unwrap();
     tree.check().unwrap();
     assert_eq!((tree.len(), tree.nodes(), tree.depth()), (0, 0, 0));
     assert_eq!(tree.at(AttributeId(0), 0), None);
@@ -257,7 +257,7 @@ fn times_at_both_ends_of_the_world_are_held() {
 #[test]
 fn a_cancelled_search_and_build_end() {
     let all = model(500, 20);
-    let work = Work::new(2);
+    let work = Ctx::new(2);
     let tree = build(runs(&all, 1000, 0), Shape { node: 16, ..Shape::default() }, &work).unwrap();
     let mut search = tree.search(Which::ALL, When::ALWAYS, &work.cancel);
     assert!(search.next().is_some());
@@ -270,7 +270,7 @@ fn a_cancelled_search_and_build_end() {
 #[test]
 fn a_cancelled_search_reads_no_more_nodes() {
     let all = model(500, 20);
-    let tree = build(runs(&all, 1000, 0), Shape { node: 16, ..Shape::default() }, &Work::new(1)).unwrap();
+    let tree = build(runs(&all, 1000, 0), Shape { node: 16, ..Shape::default() }, &Ctx::new(1)).unwrap();
     for when in [When::ALWAYS, When::instants((0..100).map(|i| i * 5_000))] {
         let cancel = Cancel::default();
         let mut search = tree.search(Which::ALL, when, &cancel);
@@ -294,13 +294,13 @@ fn every_stage_ends_within_a_tenth_of_a_second_of_a_cancel() {
     let ends_at_once: Vec<_> = (0..3_000_000u32)
         .map(|i| Interval { attribute: AttributeId(i), span: Span::new(i64::from(i % 7), 10), value: Value::Code(1) })
         .collect();
-    let stage = |name: &str, run: &(dyn Fn(&Work) + Sync), workers: usize| {
+    let stage = |name: &str, run: &(dyn Fn(&Ctx) + Sync), workers: usize| {
         let start = Instant::now();
-        run(&Work::new(workers));
+        run(&Ctx::new(workers));
         let whole = start.elapsed();
         let mut longest = Duration::ZERO;
         for tenth in 1..10 {
-            let work = Work::new(workers);
+            let work = Ctx::new(workers);
             let late = std::thread::scope(|scope| {
                 let run = scope.spawn(|| {
                     run(&work);
@@ -320,13 +320,13 @@ fn every_stage_ends_within_a_tenth_of_a_second_of_a_cancel() {
         for (name, all) in [("many attributes", &many), ("few attributes", &few), ("all end at once", &ends_at_once)] {
             // The runs of a real analysis: one per chunk.
             let runs = std::sync::Mutex::new(vec![runs(all, 300_000, 0); 10]);
-            let build = |work: &Work| drop(build(runs.lock().unwrap().pop().unwrap(), Shape::default(), work));
+            let build = |work: &Ctx| drop(build(runs.lock().unwrap().pop().unwrap(), Shape::default(), work));
             stage(&format!("build, {name}"), &build, workers);
             let tree = bulk(all, Shape::default(), 2, 300_000, 0);
-            let everything = |work: &Work| drop(tree.search(Which::ALL, When::ALWAYS, &work.cancel).into_vec());
+            let everything = |work: &Ctx| drop(tree.search(Which::ALL, When::ALWAYS, &work.cancel).into_vec());
             stage(&format!("everything, {name}"), &everything, workers);
             let instants = || When::instants((0..2_000).map(|i| tree.span().start + tree.span().len() / 2_000 * i));
-            let grid = |work: &Work| drop(tree.search(Which::ALL, instants(), &work.cancel).into_vec());
+            let grid = |work: &Ctx| drop(tree.search(Which::ALL, instants(), &work.cancel).into_vec());
             stage(&format!("2,000 instants, {name}"), &grid, workers);
             stage(&format!("summary, {name}"), &|work| drop(Summary::build(&tree, work)), workers);
         }
@@ -363,7 +363,7 @@ mod lines {
         for chunk in chunks {
             all.append(chunk);
         }
-        all.seal(Span::new(0, 100), Shape::default(), &Work::new(2)).unwrap()
+        all.seal(Span::new(0, 100), Shape::default(), &Ctx::new(2)).unwrap()
     }
 
     fn first() -> HistoryBuilder {
@@ -493,8 +493,8 @@ mod summary {
                 }
             }
             let tree = bulk(&all, Shape { node: 64, ..Shape::default() }, 1, 1000, 0);
-            let summary = Summary::build(&tree, &Work::new(1)).unwrap();
-            prop_assert_eq!(&Summary::build(&tree, &Work::new(3)).unwrap(), &summary);
+            let summary = Summary::build(&tree, &Ctx::new(1)).unwrap();
+            prop_assert_eq!(&Summary::build(&tree, &Ctx::new(3)).unwrap(), &summary);
             for attribute in (0..4).map(AttributeId) {
                 for (from, length) in &windows {
                     let window = Span::new(from * scale - 1, (from + length) * scale);
@@ -508,7 +508,7 @@ mod summary {
     fn wide_windows_are_answered_from_cells() {
         let all = model(10, 10_000);
         let tree = bulk(&all, Shape::default(), 2, 10_000, 0);
-        let summary = Summary::build(&tree, &Work::new(2)).unwrap();
+        let summary = Summary::build(&tree, &Ctx::new(2)).unwrap();
         let window = Span::new(12_345, 987_654);
         assert_eq!(summary.times(&tree, AttributeId(3), window), summed(&all, AttributeId(3), window));
         assert!((1..all.len() / 4).contains(&summary.cells_stored()), "{}", summary.cells_stored());
@@ -525,7 +525,7 @@ mod summary {
 mod recorded {
     use super::*;
     use std::path::Path;
-    use whyslow::base::work::Work;
+    use whyslow::base::ctx::Ctx;
     use whyslow::input::Trace;
     use whyslow::state::history::lines::{Held, Time};
     use whyslow::state::history::{History, Shown};
@@ -536,11 +536,11 @@ mod recorded {
     fn a_recording_can_be_asked_by_path() {
         let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("fixtures/traces/cpu-contention/kernel");
         let trace = Trace::open(&folder).unwrap();
-        let (recording, _) = record(&[&trace], &[], &Options::default(), &Work::new(2)).unwrap();
-        let history = History::of_recording(&recording, &Work::new(1)).unwrap();
+        let (recording, _) = record(&[&trace], &[], &Options::default(), &Ctx::new(2)).unwrap();
+        let history = History::of_recording(&recording, &Ctx::new(1)).unwrap();
         history.tree().check().unwrap();
         for workers in [2, 3, 7] {
-            let again = History::of_recording(&recording, &Work::new(workers)).unwrap();
+            let again = History::of_recording(&recording, &Ctx::new(workers)).unwrap();
             assert_eq!(again.tree(), history.tree());
         }
         assert!(history.tree().size() < 20 * history.tree().len() as usize + 64 * history.tree().attributes());

@@ -10,8 +10,8 @@ use dice::Dice;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 use std::time::{Duration, Instant};
+use whyslow::base::ctx::Ctx;
 use whyslow::base::notice::Notice;
-use whyslow::base::work::Work;
 use whyslow::input::{self, Argument, Opened, count};
 
 const LAYOUTS: [&str; 3] = ["split-files", "snap", "lost-events"];
@@ -165,12 +165,12 @@ fn a_stream_that_shrinks_while_it_is_read_is_said() {
     let folder = tempfile::tempdir().unwrap();
     let trace = folder.path().join("t");
     copy(&fixture("lost-events"), &trace);
-    let open = || match input::open(&[Argument { label: None, path: trace.clone() }], &Work::new(2)).unwrap() {
+    let open = || match input::open(&[Argument { label: None, path: trace.clone() }], &Ctx::new(2)).unwrap() {
         Opened::Traces(sources) => sources,
         Opened::Otf2(_) => unreachable!(),
     };
     let (whole, sources) = (open(), open());
-    let count = |sources: &[input::Source]| count::count(sources, &Work::new(2)).unwrap();
+    let count = |sources: &[input::Source]| count::count(sources, &Ctx::new(2)).unwrap();
     let (before, notices) = count(&whole);
     assert_eq!(notices.count(Notice::MappingLost), 0);
     let stream = trace.join("kernel/k_0");

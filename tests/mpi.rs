@@ -11,8 +11,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use whyslow::analysis::patterns::Mined;
 use whyslow::analysis::patterns::measure::Settings;
+use whyslow::base::ctx::Ctx;
 use whyslow::base::notice::Notice;
-use whyslow::base::work::Work;
 use whyslow::event::mpi::{self, MpiRun};
 use whyslow::event::operation::Place;
 use whyslow::input::otf2::Archive;
@@ -294,7 +294,7 @@ impl Written {
 
 fn read(path: &Path) -> (Archive, MpiRun) {
     let archive = Archive::open(path).unwrap();
-    let run = mpi::read(&archive, &Work::new(1)).unwrap();
+    let run = mpi::read(&archive, &Ctx::new(1)).unwrap();
     (archive, run)
 }
 
@@ -389,7 +389,7 @@ fn clocks_come_from_the_archive_or_from_messages() {
     let at_common = |style: Style| {
         let written = Written::new(style);
         let (archive, run) = read(written.path());
-        let mined = Mined::new(run.into_operations(&archive), &Work::new(1)).unwrap();
+        let mined = Mined::new(run.into_operations(&archive), &Ctx::new(1)).unwrap();
         let offsets: Vec<i64> = mined.clocks.iter().map(|c| c.offset).collect();
         (offsets, mined.clocks.iter().map(|c| c.error.unwrap()).collect::<Vec<_>>())
     };
@@ -410,7 +410,7 @@ fn any_number_of_workers_reads_the_same() {
     let written = Written::new(PLAIN);
     let archive = Archive::open(written.path()).unwrap();
     let answer = |threads| {
-        let work = Work::new(threads);
+        let work = Ctx::new(threads);
         let run = mpi::read(&archive, &work).unwrap();
         let notices = run.notices.clone();
         let mined = Mined::new(run.into_operations(&archive), &work).unwrap();
@@ -425,7 +425,7 @@ fn any_number_of_workers_reads_the_same() {
 fn iterations_are_the_turns_of_the_outermost_loop() {
     let written = Written::new(PLAIN);
     let (archive, run) = read(written.path());
-    let mined = Mined::new(run.into_operations(&archive), &Work::new(1)).unwrap();
+    let mined = Mined::new(run.into_operations(&archive), &Ctx::new(1)).unwrap();
     let iterations = mined.iterations();
     assert_eq!(iterations.len(), 3);
     for one in iterations {
@@ -440,10 +440,10 @@ fn iterations_are_executions_whose_time_is_somebodys() {
     let written = Written::new(PLAIN);
     let (archive, run) = read(written.path());
     let notices = run.notices.clone();
-    let mined = Mined::new(run.into_operations(&archive), &Work::new(1)).unwrap();
+    let mined = Mined::new(run.into_operations(&archive), &Ctx::new(1)).unwrap();
     let tasks = iterations::tasks(&mined);
     assert_eq!(tasks[0], "iteration");
-    let model = iterations::iterations(&mined, 0, "run", "node", &notices, &Work::new(1)).unwrap();
+    let model = iterations::iterations(&mined, 0, "run", "node", &notices, &Ctx::new(1)).unwrap();
     assert_eq!(build::check(&model, 10), Vec::<String>::new(), "all time is in some context");
     assert_eq!(model.executions.len(), 12, "four turns of three ranks");
     let starts = &model.executions.start;
@@ -463,17 +463,17 @@ fn iterations_are_executions_whose_time_is_somebodys() {
         }
     }
     // Each pattern alone makes the same executions.
-    let one = |task| iterations::iterations(&mined, task, "run", "node", &notices, &Work::new(1)).unwrap();
+    let one = |task| iterations::iterations(&mined, task, "run", "node", &notices, &Ctx::new(1)).unwrap();
     assert_eq!((1..tasks.len()).map(|task| one(task).executions.len()).sum::<usize>(), 12);
 }
 
 #[test]
 fn a_run_is_mined_once_for_patterns_and_for_iterations() {
     let written = Written::new(PLAIN);
-    let (run, work) = (Run::new(Box::new(Archive::open(written.path()).unwrap())), Work::new(2));
+    let (run, work) = (Run::new(Box::new(Archive::open(written.path()).unwrap())), Ctx::new(2));
     work.cancel.cancel();
     assert!(run.mine(&work).is_err(), "what was cancelled is not kept");
-    let work = Work::new(2);
+    let work = Ctx::new(2);
     let first = run.mine(&work).unwrap();
     drop(written);
     let model = run.model(None, &work).expect("the archive is not read again");
@@ -488,8 +488,8 @@ fn count_info_and_dump_say_what_is_there() {
     assert_eq!(count["messages"], serde_json::json!({"sends": 240, "receives": 243, "matched": 240}));
     assert!(count.get("packets").is_none(), "an archive has none");
     let events = run.counts().events;
-    let mined = Mined::new(run.into_operations(&archive), &Work::new(1)).unwrap();
-    let found = Anomalies::new(&mined, &Settings::default(), &Work::new(1)).unwrap();
+    let mined = Mined::new(run.into_operations(&archive), &Ctx::new(1)).unwrap();
+    let found = Anomalies::new(&mined, &Settings::default(), &Ctx::new(1)).unwrap();
     let info = serde_json::to_value(Facts::new(&archive, Some((&mined, &found)), &archive.notices)).unwrap();
     assert_eq!(info["traces"][0]["format"], "OTF2 3.0.2");
     assert_eq!((&info["tasks"][0]["executions"], &info["tasks"][0]["p50_ns"]), (&12.into(), &200_000.into()));
@@ -560,7 +560,7 @@ fn damage_ends_a_chunk_and_not_the_location() {
 /// Analyse whatever it is; the answer does not matter, that there is one does.
 fn survives(path: &Path) {
     let Ok(archive) = Archive::open(path) else { return };
-    let work = Work::new(1);
+    let work = Ctx::new(1);
     let run = mpi::read(&archive, &work).unwrap();
     let mined = Mined::new(run.into_operations(&archive), &work).unwrap();
     let found = Anomalies::new(&mined, &Settings::default(), &work).unwrap();
@@ -720,7 +720,7 @@ fn clocks_of_recorded_runs_are_found_within_5_us() {
         if run.pairs.is_empty() {
             continue;
         }
-        let mined = Mined::new(run.into_operations(&archive), &Work::new(0)).unwrap();
+        let mined = Mined::new(run.into_operations(&archive), &Ctx::new(0)).unwrap();
         let first = expected[0].as_i64().unwrap();
         for (clock, expected) in mined.clocks.iter().zip(expected) {
             let off = clock.offset - (expected.as_i64().unwrap() - first);

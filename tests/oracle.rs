@@ -3,8 +3,8 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 use proptest::prelude::*;
+use whyslow::base::ctx::Ctx;
 use whyslow::base::statistics::{Sums, divide_rounded, mann_whitney, nearest_rank};
-use whyslow::base::work::Work;
 use whyslow::model::metric::{ABSENT, Column, Metric};
 use whyslow::model::selection::{Linked, Selection};
 
@@ -47,7 +47,7 @@ fn slow_counts(columns: &[Column], ranges: &[Option<(i64, i64)>], linked: &Linke
 proptest! {
     #[test]
     fn linked_histograms_equal_a_recount(columns in columns(), moves in moves(), threads in 1..4_usize) {
-        let linked = Linked::new(&columns, &Work::new(threads)).unwrap();
+        let linked = Linked::new(&columns, &Ctx::new(threads)).unwrap();
         let mut selection = Selection::new(&linked);
         let initial = selection.clone();
         let mut ranges = [None; METRICS];
@@ -74,7 +74,7 @@ proptest! {
 
     #[test]
     fn leaving_out_is_one_more_range(columns in columns(), out in 0..7_u32) {
-        let linked = Linked::new(&columns, &Work::new(1)).unwrap();
+        let linked = Linked::new(&columns, &Ctx::new(1)).unwrap();
         let mut selection = Selection::new(&linked);
         selection.select(&linked, 1, Some((0, 20)));
         let before = selection.clone();

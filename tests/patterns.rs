@@ -8,10 +8,10 @@ use std::collections::{BTreeMap, BTreeSet};
 use whyslow::analysis::patterns::Mined;
 use whyslow::analysis::patterns::grammar::{Grammar, Item, Rule, mine};
 use whyslow::analysis::patterns::measure::{Limit, Settings, Verdict};
+use whyslow::base::ctx::{Cancel, Ctx};
 use whyslow::base::names::Names;
 use whyslow::base::notice::Notices;
 use whyslow::base::time::Ns;
-use whyslow::base::work::{Cancel, Work};
 use whyslow::event::operation::{
     Exchange, Handover, Kind, Meeting, Message, Operation, Operations, Place, Sequence, Via,
 };
@@ -46,7 +46,7 @@ impl Script {
 
     fn analyse(mut self, settings: &Settings, threads: usize) -> (Mined, Anomalies) {
         self.operations.messages.sort_by_key(|m| (m.to, m.received, m.from));
-        let work = Work::new(threads);
+        let work = Ctx::new(threads);
         let mined = Mined::new(self.operations, &work).unwrap();
         let found = Anomalies::new(&mined, settings, &work).unwrap();
         (mined, found)
@@ -346,7 +346,7 @@ fn limits_of_the_handbook() {
 fn other_settings_need_no_mining() {
     let (mined, _) = repeated(&[10, 10, 10, 11, 11, 11, 12, 12, 13, 30]).analyse(&Settings::default(), 1);
     let with = |q, s, limit| {
-        let found = Anomalies::new(&mined, &Settings { q, s, limit }, &Work::new(1)).unwrap();
+        let found = Anomalies::new(&mined, &Settings { q, s, limit }, &Ctx::new(1)).unwrap();
         found.patterns.iter().find(|p| !p.is_loop).map(|p| (p.max_ref_ns / MS, p.limit_ns / MS)).unwrap()
     };
     assert_eq!(with(0.5, 2.0, Limit::Quotient), (11, 22));
@@ -479,7 +479,7 @@ fn a_late_receiver_holds_the_sender() {
     assert_eq!(kinds, ["gap", "send", "receive"]);
     // And the sender's slow iteration is the receiver's computation.
     let notices = Notices::default();
-    let model = iterations::iterations(&mined, 0, "run", "host", &notices, &Work::new(1)).unwrap();
+    let model = iterations::iterations(&mined, 0, "run", "host", &notices, &Ctx::new(1)).unwrap();
     assert!(build::check(&model, 1).is_empty());
     let senders = (0..model.executions.len()).filter(|e| model.executions.who[*e].0 == 0);
     let spent = senders.flat_map(|e| model.executions.own.row(e)).map(|(context, ns)| {

@@ -17,8 +17,8 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::{Duration, Instant};
+use whyslow::base::ctx::Ctx;
 use whyslow::base::notice::Notice;
-use whyslow::base::work::Work;
 use whyslow::input::{self, Argument, OpenError, Opened, Source, Trace, count};
 use whyslow::state::engine::{ChunkTarget, Way};
 use whyslow::state::kernel::{Options, record};
@@ -29,19 +29,19 @@ fn fixture(name: &str) -> PathBuf {
 }
 
 fn open(path: &Path) -> Result<Vec<Source>, OpenError> {
-    match input::open(&[Argument { label: None, path: path.to_owned() }], &Work::new(1))? {
+    match input::open(&[Argument { label: None, path: path.to_owned() }], &Ctx::new(1))? {
         Opened::Traces(sources) => Ok(sources),
         Opened::Otf2(_) => panic!("{} is no archive", path.display()),
     }
 }
 
 fn counts(path: &Path) -> BTreeMap<String, u64> {
-    count::count(&open(path).unwrap(), &Work::new(2)).unwrap().0.per_name
+    count::count(&open(path).unwrap(), &Ctx::new(2)).unwrap().0.per_name
 }
 
 fn text(path: &Path, workers: usize, form: Form, sizes: &Sizes) -> String {
     let mut out = Vec::new();
-    dump::write(&open(path).unwrap(), form, sizes, &Work::new(workers), &mut out).unwrap();
+    dump::write(&open(path).unwrap(), form, sizes, &Ctx::new(workers), &mut out).unwrap();
     String::from_utf8(out).unwrap()
 }
 
@@ -253,7 +253,7 @@ fn nothing_depends_on_workers_or_chunks() {
         let traces: Vec<&Trace> = sources.iter().map(|s| &s.trace).collect();
         let recorded = |workers, chunks| {
             let options = Options { way: Way { chunks, ..Way::default() }, ..Options::default() };
-            let (found, notices) = record(&traces, &[], &options, &Work::new(workers)).unwrap();
+            let (found, notices) = record(&traces, &[], &options, &Ctx::new(workers)).unwrap();
             format!("{:?}\n{:?}\n{:?}\n{notices:?}", found.threads, found.images, found.wake_stacks)
         };
         let one = recorded(1, ChunkTarget::Whole);
@@ -305,7 +305,7 @@ fn a_page_that_follows_a_loss_tells_of_it() {
     bytes[at + 16 + length..at + 24 + length].copy_from_slice(&77u64.to_le_bytes());
     let path = scratch("loss").join("trace.dat");
     std::fs::write(&path, &bytes).unwrap();
-    let (found, notices) = count::count(&open(&path).unwrap(), &Work::new(1)).unwrap();
+    let (found, notices) = count::count(&open(&path).unwrap(), &Ctx::new(1)).unwrap();
     assert_eq!((found.discarded_events, notices.count(Notice::DiscardedEvents)), (77, 77));
 }
 
@@ -313,13 +313,13 @@ fn a_page_that_follows_a_loss_tells_of_it() {
 fn survives(path: &Path, what: &str) {
     let began = Instant::now();
     if let Ok(sources) = open(path) {
-        let (counted, _) = count::count(&sources, &Work::new(1)).unwrap();
+        let (counted, _) = count::count(&sources, &Ctx::new(1)).unwrap();
         let mut out = Vec::new();
-        dump::write(&sources, Form::Canonical, &Sizes::default(), &Work::new(1), &mut out).unwrap();
+        dump::write(&sources, Form::Canonical, &Sizes::default(), &Ctx::new(1), &mut out).unwrap();
         let lines = out.iter().filter(|b| **b == b'\n').count() as u64;
         assert!(lines == counted.events, "{what}: {lines} lines of {} events", counted.events);
         let traces: Vec<&Trace> = sources.iter().map(|s| &s.trace).collect();
-        record(&traces, &[], &Options::default(), &Work::new(1)).unwrap();
+        record(&traces, &[], &Options::default(), &Ctx::new(1)).unwrap();
     }
     assert!(began.elapsed() < Duration::from_secs(20), "{what} took {:?}", began.elapsed());
 }

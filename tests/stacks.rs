@@ -17,9 +17,9 @@ use whyslow::analysis::symbols::cache::SymbolCache;
 use whyslow::analysis::symbols::files::Places;
 use whyslow::analysis::symbols::images::Spaces;
 use whyslow::analysis::symbols::{Placed, Resolver, UserFrame};
+use whyslow::base::ctx::Ctx;
 use whyslow::base::names::Names;
 use whyslow::base::notice::Notices;
-use whyslow::base::work::Work;
 use whyslow::input::{self, Argument};
 use whyslow::state::kernel;
 
@@ -51,9 +51,9 @@ fn oracle(scenario: &Path) -> Counts {
 
 fn resolved(scenario: &Path) -> Counts {
     let traces: Vec<Argument> = vec![Argument::parse(scenario.to_str().unwrap())];
-    let input::Opened::Traces(sources) = input::open(&traces, &Work::new(2)).unwrap() else { panic!("no CTF trace") };
+    let input::Opened::Traces(sources) = input::open(&traces, &Ctx::new(2)).unwrap() else { panic!("no CTF trace") };
     let traces: Vec<_> = sources.iter().map(|s| &s.trace).collect();
-    let work = Work::new(1);
+    let work = Ctx::new(1);
     let (recording, _) = kernel::record(&traces, &[], &kernel::Options::default(), &work).unwrap();
     let spaces = Spaces::new(&recording.images);
     let samples = samples(&recording, &spaces);
@@ -109,12 +109,12 @@ fn open_functions_are_those_of_a_replay() {
     }
     assert!(wanted.len() > 4_000, "{}", wanted.len());
     let input::Opened::Traces(sources) =
-        input::open(&[Argument::parse(trace.to_str().unwrap())], &Work::new(2)).unwrap()
+        input::open(&[Argument::parse(trace.to_str().unwrap())], &Ctx::new(2)).unwrap()
     else {
         panic!("no CTF trace")
     };
     let traces: Vec<_> = sources.iter().map(|s| &s.trace).collect();
-    let (recording, _) = kernel::record(&traces, &[], &kernel::Options::default(), &Work::new(2)).unwrap();
+    let (recording, _) = kernel::record(&traces, &[], &kernel::Options::default(), &Ctx::new(2)).unwrap();
     let samples = recording.threads.iter().flat_map(|t| &t.samples).filter(|s| s.origin == StackOrigin::Function);
     let found = samples.map(|s| {
         // Innermost first; callers stand one behind their first address.

@@ -14,9 +14,9 @@ use whyslow::analysis::symbols::cache::SymbolCache;
 use whyslow::analysis::symbols::files::Places;
 use whyslow::analysis::symbols::images::Spaces;
 use whyslow::analysis::symbols::{Placed, Resolver};
+use whyslow::base::ctx::Ctx;
 use whyslow::base::names::Names;
 use whyslow::base::notice::{Notice, Notices};
-use whyslow::base::work::Work;
 
 const HOST: HostId = HostId(0);
 const ID: &[u8] = b"a build id of twenty";
@@ -73,7 +73,7 @@ impl Process {
         let placed = Placed { host: HOST, pid, space: spaces.at(HOST, pid, TOLD), stack };
         let (mut names, mut notices) = (Names::default(), Notices::default());
         let resolver = Resolver::new(&self.recording, &spaces, places, cache);
-        let found = resolver.resolve(&[placed], &mut names, &mut notices, &Work::new(1)).unwrap();
+        let found = resolver.resolve(&[placed], &mut names, &mut notices, &Ctx::new(1)).unwrap();
         (found[0].iter().map(|f| names.function(f.name).into_owned()).collect(), notices)
     }
 }
@@ -289,7 +289,7 @@ fn time(count: u64) -> Duration {
     let begun = Instant::now();
     let cache = SymbolCache::default();
     let resolver = Resolver::new(&process.recording, &spaces, &places, &cache);
-    let found = resolver.resolve(&placed, &mut names, &mut notices, &Work::new(1)).unwrap();
+    let found = resolver.resolve(&placed, &mut names, &mut notices, &Ctx::new(1)).unwrap();
     let taken = begun.elapsed();
     let named = found.iter().filter(|f| f.first().is_some_and(|f| !f.folded)).count();
     assert!(named as u64 > count * 9 / 10, "{named} of {count} have names");

@@ -9,8 +9,8 @@ use std::collections::BTreeMap;
 use whyslow::analysis::mpi::Waiting;
 use whyslow::analysis::patterns::Mined;
 use whyslow::analysis::patterns::measure::Settings;
+use whyslow::base::ctx::Ctx;
 use whyslow::base::time::Ns;
-use whyslow::base::work::Work;
 use whyslow::event::mpi;
 use whyslow::event::operation::{Exchange, Kind, Meeting, Message, Operation, Operations, Place, Sequence, Via};
 use whyslow::input::otf2::Archive;
@@ -85,7 +85,7 @@ impl Script {
     fn waiting(mut self) -> (Operations, Waiting) {
         self.operations.messages.sort_by_key(|m| (m.to, m.received, m.from));
         let clocks = whyslow::analysis::offsets::fit(&self.operations);
-        let waiting = Waiting::new(&self.operations, &clocks, &Work::new(1)).unwrap().unwrap();
+        let waiting = Waiting::new(&self.operations, &clocks, &Ctx::new(1)).unwrap().unwrap();
         (self.operations, waiting)
     }
 
@@ -94,7 +94,7 @@ impl Script {
         self.operations.messages.sort_by_key(|m| (m.to, m.received, m.from));
         let folder = tempfile::tempdir().unwrap();
         let archive = Archive::open(&otf2::recording::record(&self.operations, folder.path())).unwrap();
-        let work = Work::new(1);
+        let work = Ctx::new(1);
         let run = mpi::read(&archive, &work).unwrap();
         assert!(run.notices.is_empty(), "{:?}", run.notices.sentences());
         let mined = Mined::new(run.into_operations(&archive), &work).unwrap();

@@ -17,8 +17,8 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 use whyslow::analysis::recording::Recording;
 use whyslow::analysis::usage::Usage;
+use whyslow::base::ctx::{Cancelled, Ctx};
 use whyslow::base::notice::Notice;
-use whyslow::base::work::{Cancelled, Work};
 use whyslow::event::bind::Focus;
 use whyslow::event::task::{Delimiter, Pairing, TaskDefinition};
 use whyslow::input::Trace;
@@ -32,7 +32,7 @@ use whyslow::view::stats::Table;
 
 fn load(path: &Path) -> Vec<Source> {
     let argument = Argument { label: None, path: path.to_owned() };
-    let Opened::Traces(sources) = open(&[argument], &Work::new(2)).unwrap() else {
+    let Opened::Traces(sources) = open(&[argument], &Ctx::new(2)).unwrap() else {
         panic!("{} is no CTF trace", path.display())
     };
     sources
@@ -105,7 +105,7 @@ struct Results {
 
 fn results(sources: &[Source], way: Way, workers: usize) -> Results {
     let traces: Vec<_> = sources.iter().map(|s| &s.trace).collect();
-    let work = Work::new(workers);
+    let work = Ctx::new(workers);
     let (recording, notices) = record(&traces, &tasks(), &Options { way, ..Options::default() }, &work).unwrap();
     let history = History::of_recording(&recording, &work).unwrap();
     let tree = history.tree().clone();
@@ -225,7 +225,7 @@ fn results_do_not_depend_on_how_mutated_recordings_are_read() {
         mutated(&folder, seed * 1013 + 1);
         let argument = Argument { label: None, path: folder };
         // What cannot be opened at all is another test's.
-        if let Ok(Opened::Traces(sources)) = open(&[argument], &Work::new(2)) {
+        if let Ok(Opened::Traces(sources)) = open(&[argument], &Ctx::new(2)) {
             check(&format!("mutated {seed}"), &sources, 19);
         }
     }
@@ -234,7 +234,7 @@ fn results_do_not_depend_on_how_mutated_recordings_are_read() {
 /// What opening says of some paths: all that later steps read, or why not.
 fn opened(paths: &[PathBuf], workers: usize) -> String {
     let arguments: Vec<Argument> = paths.iter().map(|p| Argument { label: None, path: p.clone() }).collect();
-    let sources = match open(&arguments, &Work::new(workers)) {
+    let sources = match open(&arguments, &Ctx::new(workers)) {
         Ok(Opened::Traces(sources)) => sources,
         Ok(Opened::Otf2(_)) => panic!("an archive"),
         Err(e) => return e.to_string(),
@@ -279,7 +279,7 @@ fn opening_does_not_depend_on_workers() {
 fn results_do_not_depend_on_how_the_corpus_is_read() {
     let mut found = 0;
     for path in of_corpus() {
-        if let Ok(Opened::Traces(sources)) = open(&[Argument { label: None, path: path.clone() }], &Work::new(2)) {
+        if let Ok(Opened::Traces(sources)) = open(&[Argument { label: None, path: path.clone() }], &Ctx::new(2)) {
             check(&path.display().to_string(), &sources, 11);
             found += 1;
         }
@@ -295,7 +295,7 @@ fn usage_is_what_the_kernel_machine_finds() {
     for path in fixtures().into_iter().chain(clean) {
         let sources = load(&path);
         let traces: Vec<&Trace> = sources.iter().map(|s| &s.trace).collect();
-        let work = Work::new(2);
+        let work = Ctx::new(2);
         let (recording, _) = record(&traces, &[], &Options::default(), &work).unwrap();
         // Where events were lost, or the CPUs' buffers end unevenly, the machine guesses more than sums should.
         let even = recording.covered.iter().all(|(_, span)| span.end >= recording.span.end);
@@ -352,7 +352,7 @@ fn a_cancelled_run_ends_with_the_chunks_that_were_begun() {
         SEEN[1].fetch_add(1, Ordering::SeqCst);
     };
     let way = Way { chunks: ChunkTarget::Packet, after: slow, ..Way::default() };
-    let work = Work::new(3);
+    let work = Ctx::new(3);
     let cancel = work.cancel.clone();
     std::thread::scope(|scope| {
         let run = scope.spawn(|| Usage::read(&traces, &[], Focus::Running, &way, &work).err());
@@ -373,7 +373,7 @@ fn a_cancelled_run_ends_with_the_chunks_that_were_begun() {
 #[test]
 fn damage_in_one_chunk_does_not_take_the_others() {
     let folder = schedule::ctf::write(&place("one-packet"), 9, 1200, false);
-    let whole = count::count(&load(&folder), &Work::new(2)).unwrap().0.events;
+    let whole = count::count(&load(&folder), &Ctx::new(2)).unwrap().0.events;
     let stream = folder.join("channel_1");
     let mut bytes = std::fs::read(&stream).unwrap();
     // The id of the first event.
@@ -382,10 +382,10 @@ fn damage_in_one_chunk_does_not_take_the_others() {
     let sources = load(&folder);
     let traces: Vec<_> = sources.iter().map(|s| &s.trace).collect();
     let way = Way { chunks: ChunkTarget::Packet, ..Way::default() };
-    let (usage, notices) = Usage::read(&traces, &[], Focus::Running, &way, &Work::new(3)).unwrap();
+    let (usage, notices) = Usage::read(&traces, &[], Focus::Running, &way, &Ctx::new(3)).unwrap();
     assert!(notices.sentences().iter().any(|s| s.contains("damaged")), "{:?} {:?}", notices, Notice::DamagedPacket);
     assert_eq!(usage.cpus().len(), schedule::CPUS);
-    assert!(count::count(&sources, &Work::new(2)).unwrap().0.events > whole * 9 / 10);
+    assert!(count::count(&sources, &Ctx::new(2)).unwrap().0.events > whole * 9 / 10);
 }
 
 /// What a command prints, and how it ends.

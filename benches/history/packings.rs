@@ -8,8 +8,8 @@
 //!   intervals go up and up: the tree becomes a comb of depth A/n.
 //! - *eSHT*: a sibling begins with its first interval, so siblings overlap and the tree stays packed.
 
+use whyslow::base::ctx::{Cancelled, Ctx};
 use whyslow::base::time::{Ns, Span};
-use whyslow::base::work::{Cancelled, Work};
 use whyslow::state::history::columns::{Bounds, Columns};
 use whyslow::state::history::interval::{Interval, Run};
 use whyslow::state::history::tree::{Packing, Shape, Tree};
@@ -52,10 +52,10 @@ pub fn pack(intervals: impl Iterator<Item = Interval>, kind: Kind, shape: Shape)
         if let Some(above) = branch.get_mut(level + 1) {
             above.children.push(node);
         } else {
-            return packing.seal(Some(node), shape, &Work::new(1));
+            return packing.seal(Some(node), shape, &Ctx::new(1));
         }
     }
-    packing.seal(None, shape, &Work::new(1))
+    packing.seal(None, shape, &Ctx::new(1))
 }
 
 /// Close the open nodes up to `level`, and further up as long as a parent has all its children.

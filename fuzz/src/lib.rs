@@ -22,7 +22,7 @@ use std::path::PathBuf;
 use std::{env, fs, process};
 use support::Session;
 use whyslow::analysis::symbols::elf;
-use whyslow::base::work::Work;
+use whyslow::base::ctx::Ctx;
 use whyslow::cli;
 use whyslow::compare::condition::FailIf;
 use whyslow::compare::filter::Filter;
@@ -109,7 +109,7 @@ pub fn folder() -> io::Result<PathBuf> {
 pub fn ask_file(name: &str, bytes: &[u8]) {
     let path = folder().expect("a folder for the recording").join(name);
     fs::write(&path, bytes).expect("the recording");
-    let work = Work::new(1);
+    let work = Ctx::new(1);
     let opened = input::open(&[Argument { label: None, path }], &work);
     let Ok(Opened::Traces(sources)) = opened else { return };
     let (counts, _) = count::count(&sources, &work).expect("nobody cancels");
@@ -159,14 +159,14 @@ pub fn ask(metadata: &[u8], stream: Option<&[u8]>) {
         fs::write(folder.join("stream"), stream).expect("stream");
     }
     let argument = Argument { label: None, path: folder };
-    let Ok(Opened::Traces(sources)) = input::open(&[argument], &Work::new(1)) else { return };
+    let Ok(Opened::Traces(sources)) = input::open(&[argument], &Ctx::new(1)) else { return };
     for source in &sources {
         source.trace.compile_whole();
     }
-    let work = Work::new(1);
+    let work = Ctx::new(1);
     let list = |workers, sizes: &Sizes| {
         let mut listing = Listing::default();
-        let work = Work::new(workers);
+        let work = Ctx::new(workers);
         dump::write(&sources, Form::Canonical, sizes, &work, &mut listing).ok().map(|notices| (listing, notices))
     };
     let Some((listing, mut notices)) = list(1, &Sizes::default()) else { return };
@@ -227,7 +227,7 @@ pub fn ask_database(bytes: &[u8]) {
     let Ok(database) = Database::open(&path) else { return };
     for task in 0..database.tasks.len().min(4) {
         let _ = database.durations(task);
-        let _ = database.model(task, &Work::new(1));
+        let _ = database.model(task, &Ctx::new(1));
     }
 }
 

@@ -12,10 +12,10 @@ use super::functions::{Functions, called};
 use super::recording::{EdgeKind, Recording, Thread, ThreadId};
 use super::symbols::files::Places;
 use super::turns::{Sites, Wait, waits};
+use crate::base::ctx::{Cancelled, Ctx};
 use crate::base::names::{NameId, fold_digits};
 use crate::base::statistics::nearest_rank;
 use crate::base::time::Ns;
-use crate::base::work::{Cancelled, Work};
 use crate::event::derived::{Derived, Turn};
 use foldhash::HashMap;
 use std::collections::{BTreeMap, BTreeSet};
@@ -150,7 +150,7 @@ pub fn loops(
     recording: &Recording,
     activity: &Activity,
     places: &Places,
-    work: &Work,
+    work: &Ctx,
 ) -> Result<(Vec<Candidate>, LoopPlaces), Cancelled> {
     let threads = (0..recording.threads.len()).map(ThreadId::at);
     let of = |id: ThreadId| Some((id, waits(recording, recording.thread(id).filter(|_| activity.name(id).is_some())?)));
@@ -270,7 +270,7 @@ mod tests {
 
     fn found(story: &Story) -> (Vec<String>, Vec<String>) {
         let activity = Activity::new(&story.0);
-        let (loops, places) = loops(&story.0, &activity, &Places::default(), &Work::new(1)).unwrap();
+        let (loops, places) = loops(&story.0, &activity, &Places::default(), &Ctx::new(1)).unwrap();
         let names = |all: Vec<Candidate>| all.iter().map(|c| c.task.to_string()).collect();
         (names(loops), names(calls(&story.0, &activity, &places)))
     }

@@ -9,9 +9,9 @@
 use super::recording::{ImageChange, Mark, Recording, Thread, ThreadId};
 use super::symbols::files::Places;
 use super::turns::{self, boundary};
+use crate::base::ctx::{Cancelled, Ctx};
 use crate::base::names::fold_digits;
 use crate::base::time::{Ns, Span};
-use crate::base::work::{Cancelled, Work};
 use crate::event::derived::Derived;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -74,10 +74,10 @@ pub fn mark(
     task: u32,
     derived: &Derived,
     places: &Places,
-    work: &Work,
+    ctx: &Ctx,
 ) -> Result<bool, Cancelled> {
     let known = match derived {
-        Derived::Turn(turn) => return turns::mark(recording, task, turn, places, work).map(|()| true),
+        Derived::Turn(turn) => return turns::mark(recording, task, turn, places, ctx).map(|()| true),
         Derived::Call(name) => {
             let left_out = tracers(recording);
             calls(recording, task, name, &left_out)
@@ -212,7 +212,7 @@ mod tests {
 
     fn found(story: &mut Story, derived: Derived) -> Option<Vec<(Ns, Ns, u32)>> {
         story.0.marks.clear();
-        let known = mark(&mut story.0, 0, &derived, &Places::default(), &Work::new(1)).unwrap();
+        let known = mark(&mut story.0, 0, &derived, &Places::default(), &Ctx::new(1)).unwrap();
         let mut notices = Notices::default();
         let all = pair(&story.0, 0, &Rule::default(), &mut notices);
         assert!(notices.is_empty());

@@ -334,15 +334,15 @@ mod tests {
     use crate::analysis::recording::StackOrigin;
     use crate::analysis::story::{Story, thread};
     use crate::analysis::symbols::images::Spaces;
+    use crate::base::ctx::Ctx;
     use crate::base::names::Names;
     use crate::base::notice::Notices;
-    use crate::base::work::Work;
     use std::collections::BTreeMap;
 
     /// Nanoseconds by path, steps as words.
     fn tree(story: &Story, n: usize, start: Ns, end: Ns) -> BTreeMap<String, u64> {
         let spaces = Spaces::default();
-        let timelines = Timelines::new(&story.0, &spaces, false, &Work::new(1)).unwrap();
+        let timelines = Timelines::new(&story.0, &spaces, false, &Ctx::new(1)).unwrap();
         let mut shown = Names::default();
         let names = ThreadNames::new(&story.0, &mut shown, &mut Notices::default());
         let disk = DiskUse::new(&story.0);

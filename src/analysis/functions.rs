@@ -12,10 +12,10 @@ use super::symbols::cache::SymbolCache;
 use super::symbols::files::Places;
 use super::symbols::images::Spaces;
 use super::symbols::{Placed, Resolver};
+use crate::base::ctx::{Cancelled, Ctx};
 use crate::base::names::Names;
 use crate::base::notice::{Notice, Notices};
 use crate::base::time::Span;
-use crate::base::work::{Cancelled, Work};
 use foldhash::HashMap;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -75,7 +75,7 @@ impl Functions {
         task: u32,
         places: &Places,
         notices: &mut Notices,
-        work: &Work,
+        ctx: &Ctx,
     ) -> Result<Functions, Cancelled> {
         let spaces = Spaces::new(&recording.images);
         let begins = recording.marks.iter().filter(|m| m.task == task && m.begins);
@@ -97,7 +97,7 @@ impl Functions {
         let mut names = Names::default();
         let cache = SymbolCache::default();
         let resolver = Resolver::new(recording, &spaces, places, &cache);
-        let frames = resolver.resolve(&stacks, &mut names, notices, work)?;
+        let frames = resolver.resolve(&stacks, &mut names, notices, ctx)?;
         let name = |((function, _), frames): (&(Called, Placed), &Vec<_>)| {
             let frame: Option<&super::symbols::UserFrame> = frames.first();
             let known = frame.filter(|f| !f.folded).map(|f| names.get(f.name).to_owned());

@@ -11,8 +11,8 @@ use super::symbols::cache::SymbolCache;
 use super::symbols::files::Places;
 use super::symbols::images::Spaces;
 use super::symbols::{Placed, Resolver};
+use crate::base::ctx::{Cancelled, Ctx};
 use crate::base::notice::Notices;
-use crate::base::work::{Cancelled, Work};
 use crate::event::operation::Operations;
 use foldhash::HashMap;
 
@@ -23,7 +23,7 @@ pub fn lay(
     operations: &mut Operations,
     places: &Places,
     notices: &mut Notices,
-    work: &Work,
+    ctx: &Ctx,
 ) -> Result<(), Cancelled> {
     if recording.threads.iter().all(|t| t.samples.is_empty()) {
         return Ok(());
@@ -44,7 +44,7 @@ pub fn lay(
             .collect();
     }
     let resolver = Resolver::new(recording, spaces, places, cache);
-    let frames = resolver.resolve(&stacks, &mut operations.names, notices, work)?;
+    let frames = resolver.resolve(&stacks, &mut operations.names, notices, ctx)?;
     let named = |frames: Vec<_>| {
         let known = frames.into_iter().filter(|f: &super::symbols::UserFrame| !f.folded);
         known.map(|f| f.name).collect()

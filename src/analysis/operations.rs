@@ -156,7 +156,7 @@ mod tests {
     use crate::analysis::patterns::Mined;
     use crate::analysis::patterns::measure::Settings;
     use crate::analysis::recording::Call;
-    use crate::base::work::Work;
+    use crate::base::ctx::Ctx;
 
     const MS: Ns = 1_000_000;
 
@@ -207,10 +207,10 @@ mod tests {
     fn a_slow_wait_leads_to_the_thread_that_caused_it() {
         let operations = of_recording(&recording(), |_| None);
         assert_eq!(operations.messages.len(), 50);
-        let work = Work::new(1);
-        let mined = Mined::new(operations, &work).unwrap();
+        let ctx = Ctx::new(1);
+        let mined = Mined::new(operations, &ctx).unwrap();
         assert!(mined.clocks.iter().all(|c| c.offset == 0 && c.error == Some(0)), "one clock for all");
-        let lateness = mined.lateness(&Settings::default(), &work).unwrap();
+        let lateness = mined.lateness(&Settings::default(), &ctx).unwrap();
         let edges: Vec<_> = lateness
             .spread
             .nodes

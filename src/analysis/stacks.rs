@@ -17,9 +17,10 @@
 use super::recording::{Call, EdgeKind, RawStackId, Recording, StackOrigin, Thread, ThreadId};
 use super::symbols::Placed;
 use super::symbols::images::Spaces;
+use crate::base::ctx::{Cancelled, Ctx};
 use crate::base::names::NameId;
+use crate::base::parallel::in_order;
 use crate::base::time::{Ns, Span};
-use crate::base::work::{Cancelled, Work, in_order};
 use foldhash::HashMap;
 
 crate::handle! {
@@ -75,7 +76,7 @@ impl Table {
 
 impl Timelines {
     /// Build all timelines. `kernel` says whether kernel stacks are wanted.
-    pub fn new(recording: &Recording, spaces: &Spaces, kernel: bool, work: &Work) -> Result<Self, Cancelled> {
+    pub fn new(recording: &Recording, spaces: &Spaces, kernel: bool, ctx: &Ctx) -> Result<Self, Cancelled> {
         let reach = PERIODS.saturating_mul(period(recording));
         let calls_recorded = recording.threads.iter().any(|thread| !thread.calls.is_empty());
         let mut all = Timelines::default();
@@ -91,7 +92,7 @@ impl Timelines {
             });
             (lines.collect::<Vec<_>>(), table.stacks)
         };
-        in_order(work, chunks, make, |_, (lines, stacks)| {
+        in_order(ctx, chunks, make, |_, (lines, stacks)| {
             let ids: Vec<StackId> = stacks.into_iter().map(|s| all.stacks.intern(s)).collect();
             let renumber = |line: Vec<(Ns, StackId)>| line.into_iter().map(|(t, s)| (t, ids[s.index()])).collect();
             all.threads.extend(lines.into_iter().map(renumber));
@@ -491,7 +492,7 @@ mod tests {
     /// The pieces of thread 1 up to `end`: (from, stack, in a call). A hole shows what is around it.
     fn pieces(story: &Story, end: Ns) -> Vec<(Ns, String, bool)> {
         let spaces = Spaces::new(&story.0.images);
-        let lines = Timelines::new(&story.0, &spaces, false, &Work::new(1)).unwrap();
+        let lines = Timelines::new(&story.0, &spaces, false, &Ctx::new(1)).unwrap();
         let text = |s: Stack| {
             let user = s.user.map_or("?".to_owned(), |u| story.letters(u.stack));
             let around = s.around.map(|(a, b)| format!("({}|{})", story.letters(a.stack), story.letters(b.stack)));

@@ -12,10 +12,10 @@ use super::symbols::cache::SymbolCache;
 use super::symbols::files::Places;
 use super::symbols::images::Spaces;
 use super::symbols::{Placed, Resolver, kernel_symbols};
+use crate::base::ctx::{Cancelled, Ctx};
 use crate::base::names::{NameId, Names, fold_digits};
 use crate::base::notice::Notices;
 use crate::base::time::{Ns, Span};
-use crate::base::work::{Cancelled, Work};
 use crate::event::derived::Turn;
 use foldhash::HashMap;
 use std::collections::BTreeSet;
@@ -66,7 +66,7 @@ fn call_at(thread: &Thread, t: Ns) -> Option<usize> {
 }
 
 /// Mark the turns of one task in a recording.
-pub fn mark(recording: &mut Recording, task: u32, turn: &Turn, places: &Places, work: &Work) -> Result<(), Cancelled> {
+pub fn mark(recording: &mut Recording, task: u32, turn: &Turn, places: &Places, ctx: &Ctx) -> Result<(), Cancelled> {
     let wanted = turn.thread.as_deref().map(fold_digits);
     let is_meant = |thread: &Thread, t: Ns| {
         let name = || thread.name_at(t).map_or(String::new(), |name| fold_digits(recording.names.get(name)));
@@ -80,13 +80,13 @@ pub fn mark(recording: &mut Recording, task: u32, turn: &Turn, places: &Places, 
         })
         .filter(|(_, waits): &(_, Vec<Wait>)| !waits.is_empty())
         .collect();
-    work.cancel.check()?;
+    ctx.cancel.check()?;
     let call = recording.names.find(&turn.call);
     let is_call = |thread: &Thread, wait: &Wait| {
         wait.call.and_then(|at| thread.calls.get(at)).is_some_and(|c| Some(c.name) == call)
     };
     let recorded = recording.threads.iter().any(|thread| thread.calls.iter().any(|c| Some(c.name) == call));
-    let places = if recorded { None } else { Some(Sites::new(recording, &all, places, work)?) };
+    let places = if recorded { None } else { Some(Sites::new(recording, &all, places, ctx)?) };
     let mut marks = Vec::new();
     for (id, waits) in &all {
         let Some(thread) = recording.thread(*id) else { continue };
@@ -146,13 +146,13 @@ impl Sites {
         recording: &Recording,
         waits: &[(ThreadId, Vec<Wait>)],
         places: &Places,
-        work: &Work,
+        ctx: &Ctx,
     ) -> Result<Sites, Cancelled> {
         // What is missing is told where the executions are explained.
         let mut unsaid = Notices::default();
         let kernel = kernel_symbols(places, &mut unsaid);
         let spaces = Spaces::new(&recording.images);
-        let timelines = Timelines::new(recording, &spaces, kernel.is_some(), work)?;
+        let timelines = Timelines::new(recording, &spaces, kernel.is_some(), ctx)?;
         let begins = waits.iter().flat_map(|(id, waits)| waits.iter().map(|w| timelines.at(*id, w.span.start)));
         let stacks: BTreeSet<StackId> = begins.collect();
         let placed: BTreeSet<Placed> = stacks.iter().filter_map(|id| timelines.get(*id).user).collect();
@@ -160,7 +160,7 @@ impl Sites {
         let mut texts = Names::default();
         let cache = SymbolCache::default();
         let resolver = Resolver::new(recording, &spaces, places, &cache);
-        let frames = resolver.resolve(&placed, &mut texts, &mut unsaid, work)?;
+        let frames = resolver.resolve(&placed, &mut texts, &mut unsaid, ctx)?;
         let user: HashMap<Placed, Vec<NameId>> = placed
             .into_iter()
             .zip(frames)
@@ -200,7 +200,7 @@ mod tests {
         let turn = Turn { call: call.to_owned(), thread: thread.map(str::to_owned) };
         let (mut notices, places) = (Notices::default(), Places::default());
         story.0.marks.clear();
-        mark(&mut story.0, 0, &turn, &places, &Work::new(1)).unwrap();
+        mark(&mut story.0, 0, &turn, &places, &Ctx::new(1)).unwrap();
         let found = pair(&story.0, 0, &Rule::default(), &mut notices);
         assert!(notices.is_empty());
         found.iter().map(|e| (e.span.start, e.span.end)).collect()

@@ -7,8 +7,8 @@
 //! work sees its cancel flag; of a group's limit an eighth is left for that, and for what the kernel holds for the process.
 
 use super::allocator::room_for_threads;
+use super::ctx::Cancel;
 use super::quantity;
-use super::work::Cancel;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};

@@ -1,6 +1,7 @@
-//! What lies under all other modules: time, ids and names, notices, comparison operators, work in parallel, small statistics.
+//! The foundation of all other modules: time, ids and names, notices, file bytes, ordered parallel work, small statistics.
 
 pub mod allocator;
+pub mod ctx;
 pub mod cursor;
 pub mod demangle;
 pub mod figure;
@@ -10,10 +11,10 @@ pub mod memory;
 pub mod names;
 pub mod notice;
 pub mod op;
+pub mod parallel;
 pub mod quantity;
 pub mod sandbox;
 pub mod spelling;
 pub mod statistics;
 pub mod text;
 pub mod time;
-pub mod work;

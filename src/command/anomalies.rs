@@ -57,7 +57,7 @@ impl Question for Anomalies {
         console.stage("judge");
         // Executions that cannot be compared are no fault of the patterns.
         let compared = mining.executions().and_then(|model| {
-            let comparison = session::compare(model, &compare::Request::default(), console.work).ok()?;
+            let comparison = session::compare(model, &compare::Request::default(), console.ctx).ok()?;
             Some(agreement(model, &comparison, &found))
         });
         console.stage("compare");

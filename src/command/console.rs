@@ -1,6 +1,6 @@
 //! Where a command's answer goes: text or JSON on stdout; progress, times and memory on stderr.
 
-use crate::base::work::Work;
+use crate::base::ctx::Ctx;
 use crate::view::stderr::say;
 use crate::view::text::Page;
 use anyhow::Context;
@@ -20,15 +20,15 @@ const PATIENCE: Duration = Duration::from_millis(400);
 /// Stdout and stderr for one command.
 pub(super) struct Console<'a> {
     /// The workers of the command.
-    pub work: &'a Work,
+    pub ctx: &'a Ctx,
     timings: bool,
     since: Instant,
 }
 
 impl<'a> Console<'a> {
     /// A console that prints times per stage if they are asked for.
-    pub fn new(work: &'a Work, timings: bool) -> Self {
-        Console { work, timings, since: Instant::now() }
+    pub fn new(ctx: &'a Ctx, timings: bool) -> Self {
+        Console { ctx, timings, since: Instant::now() }
     }
 
     /// Print an answer as a JSON document or as text.
@@ -47,14 +47,14 @@ impl<'a> Console<'a> {
     }
 
     /// Run `job` with a progress line where stderr is a terminal and the job takes its time.
-    pub fn with_progress<T: Send>(&self, job: impl FnOnce(&Work) -> anyhow::Result<T> + Send) -> anyhow::Result<T> {
+    pub fn with_progress<T: Send>(&self, job: impl FnOnce(&Ctx) -> anyhow::Result<T> + Send) -> anyhow::Result<T> {
         if !std::io::stderr().is_terminal() {
-            return job(self.work);
+            return job(self.ctx);
         }
         let style = indicatif::ProgressStyle::with_template("{msg} {bar:30} {percent}%").context("progress line")?;
         std::thread::scope(|scope| {
             let (done, ended) = mpsc::channel::<()>();
-            let progress = Arc::clone(&self.work.progress);
+            let progress = Arc::clone(&self.ctx.progress);
             let show = move || {
                 if ended.recv_timeout(PATIENCE) != Err(RecvTimeoutError::Timeout) {
                     return;
@@ -69,7 +69,7 @@ impl<'a> Console<'a> {
             };
             // Without a thread for it there is no progress line.
             let _ = std::thread::Builder::new().name("progress".into()).spawn_scoped(scope, show);
-            let result = job(self.work);
+            let result = job(self.ctx);
             drop(done);
             result
         })
@@ -95,7 +95,7 @@ impl<'a> Console<'a> {
         if !self.timings {
             return;
         }
-        let replayed = self.work.progress.replayed.load(Relaxed);
+        let replayed = self.ctx.progress.replayed.load(Relaxed);
         if replayed > 0 {
             say(&format!("{:>10} {replayed} chunks", "run again"));
         }

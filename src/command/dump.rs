@@ -30,7 +30,7 @@ impl Question for Dump {
         let notices = match session {
             Session::Traces(traces) => {
                 let write = if self.canonical { dump::canonical } else { dump::readable };
-                let mut notices = write(&traces.sources, console.work, &mut std::io::stdout()).context(STDOUT)?;
+                let mut notices = write(&traces.sources, console.ctx, &mut std::io::stdout()).context(STDOUT)?;
                 notices.merge(&traces.notices());
                 notices
             }
@@ -39,7 +39,7 @@ impl Question for Dump {
                 if self.canonical {
                     anyhow::bail!("{}: the canonical form is defined for CTF", run.title());
                 }
-                archive::dump(&run.archive, &console.work.cancel, &mut std::io::stdout().lock()).context(STDOUT)?
+                archive::dump(&run.archive, &console.ctx.cancel, &mut std::io::stdout().lock()).context(STDOUT)?
             }
             Session::Databases(databases) => return databases.refuse("dump"),
         };

@@ -78,7 +78,7 @@ impl Info {
         let mut facts = info::Facts::new(&Facts::of(&traces.sources), tasks, analysed, &notices);
         // A recording without executions has no questions to answer.
         if self.full
-            && let Ok(model) = traces.model(None, &places, &[], console.work)
+            && let Ok(model) = traces.model(None, &places, &[], console.ctx)
         {
             facts = facts.with_questions(&questions(&model));
         }
@@ -90,7 +90,7 @@ impl Info {
         run.alone("info")?;
         let analysed = if self.full {
             let mining = console.with_progress(|work| run.mine(work))?;
-            let found = mining.anomalies(&Settings::default(), console.work)?;
+            let found = mining.anomalies(&Settings::default(), console.ctx)?;
             console.stage("analyse");
             Some((mining, found))
         } else {

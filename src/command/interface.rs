@@ -3,9 +3,9 @@
 use super::console::{Console, shows_ascii_only};
 use super::{Outcome, Question, places};
 use crate::analysis::symbols::files::Places;
+use crate::base::ctx::Ctx;
 use crate::base::memory::{self, Limit};
 use crate::base::notice::Notices;
-use crate::base::work::Work;
 use crate::compare::{self, Comparison};
 use crate::confinement::Files;
 use crate::input::Argument;
@@ -72,7 +72,7 @@ impl Question for Interface {
             task: self.groups.task.clone(),
             places: places(&self.traces(), &self.groups.symbols),
             renamed,
-            memory: console.work.memory,
+            memory: console.ctx.memory,
             notices: Arc::clone(&notices),
         });
         tui::run(Setup {
@@ -80,7 +80,7 @@ impl Question for Interface {
             request: self.groups.request(&self.input),
             first,
             looks,
-            threads: console.work.threads,
+            threads: console.ctx.threads,
             backend,
         })?;
         let notices = notices.lock().unwrap_or_else(PoisonError::into_inner);
@@ -105,14 +105,14 @@ struct Analyst {
 }
 
 impl Backend for Analyst {
-    fn analyse(&mut self, task: Option<&str>, work: &Work) -> anyhow::Result<Arc<Model>> {
+    fn analyse(&mut self, task: Option<&str>, ctx: &Ctx) -> anyhow::Result<Arc<Model>> {
         if let Some(task) = task {
             self.task = Some(task.to_owned());
         }
         let (session, task) = (&mut self.session, self.task.as_deref());
-        let model = memory::within(self.memory, &work.cancel, || {
-            let model = session.model(task, &self.places, &[], work)?;
-            session::rename(model, &self.renamed, work)
+        let model = memory::within(self.memory, &ctx.cancel, || {
+            let model = session.model(task, &self.places, &[], ctx)?;
+            session::rename(model, &self.renamed, ctx)
         })??;
         // Delays are asked of the same executions.
         self.task = model.tasks.get(model.task).cloned();
@@ -120,13 +120,13 @@ impl Backend for Analyst {
         Ok(Arc::new(model))
     }
 
-    fn compare(&mut self, model: &Model, request: &compare::Request, work: &Work) -> anyhow::Result<Comparison> {
-        memory::within(self.memory, &work.cancel, || session::compare(model, request, work))?
+    fn compare(&mut self, model: &Model, request: &compare::Request, ctx: &Ctx) -> anyhow::Result<Comparison> {
+        memory::within(self.memory, &ctx.cancel, || session::compare(model, request, ctx))?
     }
 
-    fn mine(&mut self, work: &Work) -> anyhow::Result<Arc<Mining>> {
+    fn mine(&mut self, ctx: &Ctx) -> anyhow::Result<Arc<Mining>> {
         let (session, task) = (&mut self.session, self.task.as_deref());
-        let mining = memory::within(self.memory, &work.cancel, || session.mine(task, &self.places, work))??;
+        let mining = memory::within(self.memory, &ctx.cancel, || session.mine(task, &self.places, ctx))??;
         self.notices.lock().unwrap_or_else(PoisonError::into_inner).merge(&mining.notices);
         Ok(mining)
     }

@@ -19,10 +19,10 @@ mod stats;
 pub use console::STDOUT;
 
 use crate::analysis::symbols::files::Places;
+use crate::base::ctx::Ctx;
 use crate::base::memory::{self, Limit};
 use crate::base::notice::Notices;
 use crate::base::sandbox::{self, Rules};
-use crate::base::work::Work;
 use crate::compare::Comparison;
 use crate::confinement::{self, Files};
 use crate::input::Argument;
@@ -172,13 +172,13 @@ fn ask(question: &dyn Question) -> anyhow::Result<u8> {
     let limit = Limit::new(input.memory);
     // Before a byte of the input is read, and before there is another thread.
     confine(question);
-    let work = Work { memory: limit, ..Work::new(workers(input.threads)) };
-    let mut console = Console::new(&work, input.timings);
+    let ctx = Ctx { memory: limit, ..Ctx::new(workers(input.threads)) };
+    let mut console = Console::new(&ctx, input.timings);
     let Outcome { notices, status } = if question.is_interface() {
-        let session = memory::within(limit, &work.cancel, || open(question, &mut console))??;
+        let session = memory::within(limit, &ctx.cancel, || open(question, &mut console))??;
         question.run(session, &mut console)?
     } else {
-        memory::within(limit, &work.cancel, || {
+        memory::within(limit, &ctx.cancel, || {
             let session = open(question, &mut console)?;
             question.run(session, &mut console)
         })??
@@ -198,9 +198,9 @@ fn ask(question: &dyn Question) -> anyhow::Result<u8> {
 fn open(question: &dyn Question, console: &mut Console<'_>) -> anyhow::Result<Session> {
     let input = question.input();
     let options = OpenOptions { chunk: input.chunk, tasks: input.tasks.clone(), handlers: input.handlers.clone() };
-    let session = console.with_progress(|work| match question.depth() {
-        Depth::Outline => Session::outline(&question.traces(), &options, work),
-        Depth::Events => Session::open(&question.traces(), &options, work),
+    let session = console.with_progress(|ctx| match question.depth() {
+        Depth::Outline => Session::outline(&question.traces(), &options, ctx),
+        Depth::Events => Session::open(&question.traces(), &options, ctx),
     });
     console.stage("open");
     session
@@ -254,16 +254,16 @@ fn compared(
     console: &mut Console<'_>,
 ) -> anyhow::Result<(Model, Comparison)> {
     let renamed = session::renamed(groups.functions.as_deref())?;
-    let model = console.with_progress(|work| {
+    let model = console.with_progress(|ctx| {
         let model =
-            session.model(groups.task.as_deref(), &places(&groups.traces(input), &groups.symbols), moments, work)?;
-        session::rename(model, &renamed, work)
+            session.model(groups.task.as_deref(), &places(&groups.traces(input), &groups.symbols), moments, ctx)?;
+        session::rename(model, &renamed, ctx)
     })?;
     console.stage("analyse");
     if input.check {
         sound(crate::model::build::check(&model, 1).pop())?;
     }
-    let comparison = console.with_progress(|work| session::compare(&model, &groups.request(input), work))?;
+    let comparison = console.with_progress(|ctx| session::compare(&model, &groups.request(input), ctx))?;
     console.stage("compare");
     Ok((model, comparison))
 }

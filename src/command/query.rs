@@ -52,10 +52,10 @@ impl Question for Query {
         }
         let time = self.time(history.window())?;
         if self.points.is_some() {
-            history.summary(console.work)?;
+            history.summary(console.ctx)?;
             console.stage("summarise");
         }
-        let lines = history.lines(&self.attribute, &time, &console.work.cancel)?;
+        let lines = history.lines(&self.attribute, &time, &console.ctx.cancel)?;
         console.stage("query");
         if lines.is_empty() {
             let hint = "try threads/*/state or cpus/*/thread";

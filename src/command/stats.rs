@@ -2,8 +2,8 @@
 
 use super::console::Console;
 use super::{Outcome, Question, sound};
+use crate::base::ctx::Ctx;
 use crate::base::notice::Notices;
-use crate::base::work::Work;
 use crate::event::bind::Focus;
 use crate::options::Input;
 use crate::session::{Run, Session, Traces};
@@ -39,8 +39,8 @@ impl Question for Stats {
 
     fn run(&self, session: Session, console: &mut Console<'_>) -> anyhow::Result<Outcome> {
         let (table, notices) = match &session {
-            Session::Traces(traces) => console.with_progress(|work| self.of_traces(traces, work))?,
-            Session::Run(run) => console.with_progress(|work| self.of_run(run, work))?,
+            Session::Traces(traces) => console.with_progress(|ctx| self.of_traces(traces, ctx))?,
+            Session::Run(run) => console.with_progress(|ctx| self.of_run(run, ctx))?,
             Session::Databases(databases) => return databases.refuse("stats"),
         };
         console.stage("read");
@@ -50,9 +50,9 @@ impl Question for Stats {
 }
 
 impl Stats {
-    fn of_traces(&self, traces: &Traces, work: &Work) -> anyhow::Result<(Table, Notices)> {
+    fn of_traces(&self, traces: &Traces, ctx: &Ctx) -> anyhow::Result<(Table, Notices)> {
         let usage = |focus| {
-            let (usage, notices) = traces.usage(focus, work)?;
+            let (usage, notices) = traces.usage(focus, ctx)?;
             if self.input.check {
                 sound(usage.check())?;
             }
@@ -60,7 +60,7 @@ impl Stats {
         };
         Ok(match self.what {
             Counted::Count => {
-                let (counts, notices) = traces.count(work)?;
+                let (counts, notices) = traces.count(ctx)?;
                 (Table::count(&counts, &notices), notices)
             }
             Counted::Cpu => {
@@ -74,12 +74,12 @@ impl Stats {
         })
     }
 
-    fn of_run(&self, run: &Run, work: &Work) -> anyhow::Result<(Table, Notices)> {
+    fn of_run(&self, run: &Run, ctx: &Ctx) -> anyhow::Result<(Table, Notices)> {
         run.alone("stats")?;
         if self.what == Counted::Cpu {
             anyhow::bail!("{}: an OTF2 archive holds no scheduler events", run.title());
         }
-        let read = run.read(work)?;
+        let read = run.read(ctx)?;
         let table = match self.what {
             Counted::Io => Table::transfers(&read.transfers(&run.archive), &read.notices),
             Counted::Count | Counted::Cpu => Table::messages(&read.counts(), &read.notices),

@@ -10,10 +10,10 @@ use super::partition::{Blamed, Ground, Part, drawn_path, is_below, is_servant, m
 use super::tree::{Built, Groups, Pair};
 use super::words::{Blame, Whole, figures, phrase, sentence_case};
 use super::{Cause, Culprit};
+use crate::base::ctx::Cancelled;
 use crate::base::figure;
 use crate::base::names::{NameId, fold_digits};
 use crate::base::statistics::divide_rounded;
-use crate::base::work::Cancelled;
 use crate::event::kernel_thread::role;
 use crate::model::context::{ContextId, FrameKind, Spent};
 use crate::model::{Model, Who, WhoId};

@@ -142,7 +142,7 @@ impl FailIf {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::base::work::Work;
+    use crate::base::ctx::Ctx;
     use crate::compare::scenario::Scene;
     use crate::compare::{Request, compare};
 
@@ -168,7 +168,7 @@ mod tests {
         let model = s.seal();
         let filter = |t: &str| vec![t.parse().unwrap()];
         let request = Request { slow: filter("type=new"), fast: filter("type=old"), ..Request::default() };
-        let c = compare(&model, &request, &Work::new(1)).unwrap();
+        let c = compare(&model, &request, &Ctx::new(1)).unwrap();
         (model, c)
     }
 

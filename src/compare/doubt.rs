@@ -185,7 +185,7 @@ fn unknown(e: &Evidence<'_>) -> f64 {
 
 #[cfg(test)]
 mod tests {
-    use crate::base::work::Work;
+    use crate::base::ctx::Ctx;
     use crate::compare::scenario::Scene;
     use crate::compare::{Comparison, Request, compare};
     use crate::model::Model;
@@ -206,7 +206,7 @@ mod tests {
     }
 
     fn ask(model: &Model) -> Comparison {
-        compare(model, &Request::default(), &Work::new(1)).unwrap()
+        compare(model, &Request::default(), &Ctx::new(1)).unwrap()
     }
 
     fn with_contradictions(mut model: Model, contradictions: u64) -> Model {

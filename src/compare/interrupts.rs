@@ -92,7 +92,7 @@ fn at_least(k: f64, n: f64, p: f64) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::base::work::Work;
+    use crate::base::ctx::Ctx;
     use crate::compare::scenario::Scene;
     use crate::compare::{Request, Verdict, compare};
     use crate::model::facts::{HostQuality, Quality};
@@ -120,7 +120,7 @@ mod tests {
         let mut model = s.seal();
         let quality = Quality { switches: 1000, interrupts, ..Quality::default() };
         model.quality.push(HostQuality { host: "h".into(), quality });
-        compare(&model, &Request::default(), &Work::new(1)).unwrap().verdict
+        compare(&model, &Request::default(), &Ctx::new(1)).unwrap().verdict
     }
 
     #[test]
@@ -145,7 +145,7 @@ mod tests {
             let mut model = s.seal();
             let quality = Quality { switches: 1000, interrupts, ..Quality::default() };
             model.quality.push(HostQuality { host: "h".into(), quality });
-            compare(&model, &Request::default(), &Work::new(1)).unwrap().verdict
+            compare(&model, &Request::default(), &Ctx::new(1)).unwrap().verdict
         };
         assert!(ask(9).confident);
         let verdict = ask(0);
@@ -169,7 +169,7 @@ mod tests {
             model.executions.columns.push(Column { metric: Metric::Interleaved, values: interleaved });
             let quality = Quality { switches: 1000, ..Quality::default() };
             model.quality.push(HostQuality { host: "h".into(), quality });
-            compare(&model, &Request::default(), &Work::new(1)).unwrap().verdict.confident
+            compare(&model, &Request::default(), &Ctx::new(1)).unwrap().verdict.confident
         };
         assert!(ask(20, 2.1) && ask(8, 2.1), "others were spared");
         assert!(!ask(20, 9.0), "all were stretched");

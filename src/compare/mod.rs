@@ -26,9 +26,9 @@ mod words;
 
 pub use tree::frame_text;
 
+use crate::base::ctx::{Cancelled, Ctx};
 use crate::base::figure;
 use crate::base::statistics::divide_rounded;
-use crate::base::work::{Cancelled, Work};
 use crate::model::Model;
 use crate::model::context::{ContextId, Spent};
 use crate::model::execution::ExecutionId;
@@ -272,9 +272,9 @@ pub struct Request {
 }
 
 /// Compare two groups of the model's executions. Cost: linear in the groups' sparse vectors, plus the tests.
-pub fn compare(model: &Model, request: &Request, work: &Work) -> Result<Comparison, CompareError> {
+pub fn compare(model: &Model, request: &Request, ctx: &Ctx) -> Result<Comparison, CompareError> {
     let (slow, fast, origin) = groups::groups(model, request)?;
-    let both = tree::Groups::new(model, &slow.members, &fast.members, &work.cancel);
+    let both = tree::Groups::new(model, &slow.members, &fast.members, &ctx.cancel);
     let extra_ns = extra_ns(model, &slow, &fast);
     let mut built = tree::build(&both)?;
     let ranked = causes::rank(&both, &mut built, extra_ns)?;
@@ -282,7 +282,7 @@ pub fn compare(model: &Model, request: &Request, work: &Work) -> Result<Comparis
         GroupsOrigin::All => Vec::new(),
         _ => dimension::dimensions(&both, &slow, &fast),
     };
-    work.cancel.check()?;
+    ctx.cancel.check()?;
     let evidence = verdict::Evidence {
         groups: &both,
         slow: &slow,
@@ -295,7 +295,7 @@ pub fn compare(model: &Model, request: &Request, work: &Work) -> Result<Comparis
     let verdict = verdict::verdict(&evidence);
     let kinds = if origin == GroupsOrigin::All { Vec::new() } else { kinds::kinds(&both, &ranked) };
     let warnings = warnings(model, &slow, &fast, origin);
-    work.cancel.check()?;
+    ctx.cancel.check()?;
     Ok(Comparison {
         extra_ns,
         tree: built.tree,
@@ -361,7 +361,7 @@ mod tests {
     fn ask(model: &Model, slow: &str, fast: &str) -> Comparison {
         let list = |t: &str| if t.is_empty() { vec![] } else { vec![t.parse().unwrap()] };
         let request = Request { slow: list(slow), fast: list(fast), ..Request::default() };
-        let c = compare(model, &request, &Work::new(1)).unwrap();
+        let c = compare(model, &request, &Ctx::new(1)).unwrap();
         let told: i64 = c.causes.iter().map(|c| c.extra_ns).sum();
         assert_eq!(told, c.extra_ns, "every nanosecond is somewhere");
         assert!(c.causes.iter().all(|c| c.path.len() <= 60));
@@ -511,9 +511,9 @@ mod tests {
 
     #[test]
     fn a_cancelled_comparison_ends() {
-        let work = Work::new(1);
-        work.cancel.cancel();
-        let end = compare(&scenario::rare_sleep(1), &Request::default(), &work);
+        let ctx = Ctx::new(1);
+        ctx.cancel.cancel();
+        let end = compare(&scenario::rare_sleep(1), &Request::default(), &ctx);
         assert_eq!(end.unwrap_err(), CompareError::Cancelled(Cancelled));
     }
 }

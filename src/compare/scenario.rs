@@ -1,7 +1,7 @@
 //! Models made up for tests, from call paths written as text, and the six recorded problems in miniature.
 
+use crate::base::ctx::Ctx;
 use crate::base::statistics::Random;
-use crate::base::work::Work;
 use crate::model::context::{ContextId, Frame, FrameKind, Spent};
 use crate::model::metric::{Column, Metric};
 use crate::model::{Model, TraceId, TraceInfo, Who, WhoId};
@@ -97,7 +97,7 @@ impl Scene {
     /// The sealed model.
     pub fn seal(mut self) -> Model {
         let e = &mut self.model.executions;
-        e.inclusive = e.own.inclusive(&self.model.contexts, &Work::new(1)).unwrap();
+        e.inclusive = e.own.inclusive(&self.model.contexts, &Ctx::new(1)).unwrap();
         let durations = (0..e.len()).map(|i| e.duration(i)).collect();
         e.columns.push(Column { metric: Metric::Duration, values: durations });
         e.columns.push(Column { metric: Metric::Type, values: self.types });

@@ -113,7 +113,7 @@ fn slope(points: &[(f64, f64)]) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::base::work::Work;
+    use crate::base::ctx::Ctx;
     use crate::compare::scenario::{self, Scene};
     use crate::compare::{Request, compare};
 
@@ -133,7 +133,7 @@ mod tests {
                 s.run("x", "p", "p", 1, &[("p;main;work", all * 8 / 10), ("p;main;wait;[poll];{timer}", all * 2 / 10)]);
             }
             let model = s.seal();
-            let c = compare(&model, &Request::default(), &Work::new(1)).unwrap();
+            let c = compare(&model, &Request::default(), &Ctx::new(1)).unwrap();
             assert!(!c.verdict.confident && c.verdict.sentence.contains("any tail"), "{:?}", c.verdict);
         }
     }
@@ -150,7 +150,7 @@ mod tests {
                 let disk = 200_000 + behind * busy + (i * 7919) % 9_000;
                 s.run("x", "p", "p", 1, &[("p;main;work", cpu), ("p;main;load;[pread64];{disk}", disk)]);
             }
-            compare(&s.seal(), &Request::default(), &Work::new(1)).unwrap().verdict
+            compare(&s.seal(), &Request::default(), &Ctx::new(1)).unwrap().verdict
         };
         let usual = ask(200_000);
         assert!(!usual.confident && usual.sentence.contains("any tail"), "{usual:?}");
@@ -161,7 +161,7 @@ mod tests {
     #[test]
     fn what_the_usual_ones_do_not_do_is_a_cause() {
         for model in [scenario::rare_sleep(3), scenario::many_threads(3), scenario::disk_contention(3)] {
-            assert!(compare(&model, &Request::default(), &Work::new(1)).unwrap().verdict.confident);
+            assert!(compare(&model, &Request::default(), &Ctx::new(1)).unwrap().verdict.confident);
         }
     }
 }

@@ -7,8 +7,8 @@
 
 use super::chance::{self, Splits};
 use super::{DiffNode, DiffTree};
+use crate::base::ctx::{Cancel, Cancelled};
 use crate::base::statistics::{Sums, benjamini_hochberg, welch};
-use crate::base::work::{Cancel, Cancelled};
 use crate::model::Model;
 use crate::model::context::{ContextId, FrameKind};
 use crate::model::execution::ExecutionId;

@@ -55,7 +55,7 @@ pub(super) fn differ_elsewhere(
 
 #[cfg(test)]
 mod tests {
-    use crate::base::work::Work;
+    use crate::base::ctx::Ctx;
     use crate::compare::scenario::Scene;
     use crate::compare::{Comparison, Request, compare};
 
@@ -71,7 +71,7 @@ mod tests {
         let window = |n: usize| format!("start in {}ns..{}ns", at(n * 100), at(n * 100 + 100));
         let list = |n: usize| vec![window(n).parse().unwrap()];
         let request = Request { slow: list(3), fast: list(2), ..Request::default() };
-        compare(&with_starts(model), &request, &Work::new(1)).unwrap()
+        compare(&with_starts(model), &request, &Ctx::new(1)).unwrap()
     }
 
     fn with_starts(mut model: crate::model::Model) -> crate::model::Model {

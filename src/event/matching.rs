@@ -7,7 +7,8 @@
 
 use super::mpi::{Half, LocationRun, NOWHERE};
 use super::operation::{Handover, Message, Place, Via};
-use crate::base::work::{Cancelled, Work, in_order};
+use crate::base::ctx::{Cancelled, Ctx};
+use crate::base::parallel::in_order;
 use foldhash::HashMap;
 use std::sync::{Mutex, PoisonError};
 
@@ -21,14 +22,14 @@ pub struct Pair {
 }
 
 /// All messages whose two halves were recorded, by receiving location and posting order.
-pub(super) fn pairs(locations: &[LocationRun], work: &Work) -> Result<Vec<Pair>, Cancelled> {
+pub(super) fn pairs(locations: &[LocationRun], ctx: &Ctx) -> Result<Vec<Pair>, Cancelled> {
     let by_receiver = by_receiver(locations);
     let mut pairs = Vec::new();
     let found = |i: usize| {
         let receives = locations.get(i).map_or(&[][..], |l| &l.receives);
         match_receiver(locations, &by_receiver, i, receives)
     };
-    in_order(work, locations.len(), found, |_, found| pairs.extend(found))?;
+    in_order(ctx, locations.len(), found, |_, found| pairs.extend(found))?;
     Ok(pairs)
 }
 
@@ -44,7 +45,7 @@ pub(super) struct Matched {
 }
 
 /// The same as messages. The halves are used up, receiver by receiver, so that both forms are never there at once.
-pub(super) fn messages(locations: &mut [LocationRun], work: &Work) -> Result<Matched, Cancelled> {
+pub(super) fn messages(locations: &mut [LocationRun], ctx: &Ctx) -> Result<Matched, Cancelled> {
     let all: usize = locations.iter().map(|l| l.receives.len()).sum();
     let receives: Vec<Mutex<Vec<Half>>> =
         locations.iter_mut().map(|l| Mutex::new(std::mem::take(&mut l.receives))).collect();
@@ -69,7 +70,7 @@ pub(super) fn messages(locations: &mut [LocationRun], work: &Work) -> Result<Mat
         found.messages.sort_by_key(|m| (m.to, m.received, m.from));
         found
     };
-    in_order(work, shared.len(), found, |_, found| {
+    in_order(ctx, shared.len(), found, |_, found| {
         matched.messages.extend(found.messages);
         matched.handovers.extend(found.handovers);
         matched.unmatched += found.unmatched;

@@ -6,8 +6,9 @@
 use super::Source;
 use super::record::{Projection, StreamId};
 use super::trace::{Plan, Trace};
+use crate::base::ctx::{Cancelled, Ctx};
 use crate::base::notice::{Notice, Notices};
-use crate::base::work::{Cancelled, Work, in_order};
+use crate::base::parallel::in_order;
 use foldhash::HashMap;
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -41,11 +42,11 @@ struct Piece {
 }
 
 /// Count the events of some traces.
-pub fn count(sources: &[Source], work: &Work) -> Result<(Counts, Notices), Cancelled> {
+pub fn count(sources: &[Source], ctx: &Ctx) -> Result<(Counts, Notices), Cancelled> {
     // Compiled by whoever needs one first.
     let plans: Vec<OnceLock<Plan>> = sources.iter().map(|_| OnceLock::new()).collect();
     let pieces = cut(sources);
-    work.progress.enter("counting", pieces.len() as u64);
+    ctx.progress.enter("counting", pieces.len() as u64);
     let mut totals: Vec<Vec<u64>> = sources.iter().map(|s| vec![0; s.trace.classes().len()]).collect();
     let mut notices = Notices::default();
     let make = |i: usize| {
@@ -57,13 +58,13 @@ pub fn count(sources: &[Source], work: &Work) -> Result<(Counts, Notices), Cance
         reader.count(&mut counts);
         Some((piece.source, counts, reader.notices()))
     };
-    in_order(work, pieces.len(), make, |_, made| {
+    in_order(ctx, pieces.len(), make, |_, made| {
         let Some((source, counts, found)) = made else { return };
         for (total, n) in totals.get_mut(source).into_iter().flatten().zip(counts) {
             *total += n;
         }
         notices.merge(&found);
-        work.progress.step(1);
+        ctx.progress.step(1);
     })?;
     let mut sum = Counts::default();
     let mut per_name: HashMap<&str, u64> = HashMap::default();

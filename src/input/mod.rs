@@ -15,8 +15,8 @@ pub mod stream;
 pub mod trace;
 pub mod tracepoint;
 
+use crate::base::ctx::Ctx;
 use crate::base::notice::Notice;
-use crate::base::work::Work;
 use ctf::LeftOut;
 pub use ctf::OpenError;
 use foldhash::HashMap;
@@ -85,16 +85,16 @@ pub enum Opened {
 /// A trace of several whose metadata cannot be understood is left out, and the others say so in their notices. Errors: a path that
 /// is not there, a folder without a trace or without one that can be read, a file of a known format that is not read
 /// yet; each in one line that says what to do.
-pub fn open(arguments: &[Argument], work: &Work) -> Result<Opened, OpenError> {
-    open_how(arguments, ctf::How::Headers, work)
+pub fn open(arguments: &[Argument], ctx: &Ctx) -> Result<Opened, OpenError> {
+    open_how(arguments, ctf::How::Headers, ctx)
 }
 
 /// The same for those who read no events: metadata and packet indexes tell what is there.
-pub fn outline(arguments: &[Argument], work: &Work) -> Result<Opened, OpenError> {
-    open_how(arguments, ctf::How::Outline, work)
+pub fn outline(arguments: &[Argument], ctx: &Ctx) -> Result<Opened, OpenError> {
+    open_how(arguments, ctf::How::Outline, ctx)
 }
 
-fn open_how(arguments: &[Argument], how: ctf::How, work: &Work) -> Result<Opened, OpenError> {
+fn open_how(arguments: &[Argument], how: ctf::How, ctx: &Ctx) -> Result<Opened, OpenError> {
     if arguments.iter().any(Argument::is_archive) {
         if let Some(other) = arguments.iter().find(|a| !a.is_archive()) {
             let why = "the others are OTF2 archives: runs are compared with runs";
@@ -112,7 +112,7 @@ fn open_how(arguments: &[Argument], how: ctf::How, work: &Work) -> Result<Opened
             Kind::Perf | Kind::Ftrace => Vec::new(),
         });
     }
-    let mut read = ctf::Directory::read_all(found.concat(), work)?.into_iter();
+    let mut read = ctf::Directory::read_all(found.concat(), ctx)?.into_iter();
     let (mut openings, mut named) = (Vec::new(), Vec::new());
     for (argument, paths) in arguments.iter().zip(&found) {
         for trace in traces_of(argument, read.by_ref().take(paths.len()), &mut left_out)? {
@@ -120,7 +120,7 @@ fn open_how(arguments: &[Argument], how: ctf::How, work: &Work) -> Result<Opened
             named.push((argument, trace.name));
         }
     }
-    let mut traces = ctf::open_all(openings, how, work)?;
+    let mut traces = ctf::open_all(openings, how, ctx)?;
     if let Some(why) = nothing_left(&traces, &left_out) {
         return Err(OpenError(why));
     }

@@ -241,7 +241,7 @@ impl Reference {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::base::work::Work;
+    use crate::base::ctx::Ctx;
     use crate::model::context::{ContextId, Frame, FrameKind, Spent};
 
     const MS: u64 = 1_000_000;
@@ -267,7 +267,7 @@ mod tests {
             e.end.push(i as Ns * 10 * MS as Ns + duration as Ns);
             e.own.push(row);
         }
-        model.executions.inclusive = model.executions.own.inclusive(&model.contexts, &Work::new(1)).unwrap();
+        model.executions.inclusive = model.executions.own.inclusive(&model.contexts, &Ctx::new(1)).unwrap();
         (model, [own, holds, has_cpu])
     }
 

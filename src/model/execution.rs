@@ -3,8 +3,9 @@
 use super::context::{ContextId, Contexts};
 use super::metric::{Column, Metric};
 use super::{TraceId, WhoId};
+use crate::base::ctx::{Cancelled, Ctx};
+use crate::base::parallel::in_order;
 use crate::base::time::{Ns, Span};
-use crate::base::work::{Cancelled, Work, in_order};
 use crate::state::segments::{Direction, Order, Segment, Segments};
 use std::sync::OnceLock;
 
@@ -78,7 +79,7 @@ impl Sparse {
 
     /// From own times to inclusive ones: each context's time is added to all contexts above it. Cost: the entries
     /// times their depth, side by side.
-    pub fn inclusive(&self, contexts: &Contexts, work: &Work) -> Result<Sparse, Cancelled> {
+    pub fn inclusive(&self, contexts: &Contexts, ctx: &Ctx) -> Result<Sparse, Cancelled> {
         let mut whole = Sparse::default();
         let part = |i: usize| {
             let mut above = Above { contexts, sums: vec![0; contexts.len()], touched: Vec::new() };
@@ -86,7 +87,7 @@ impl Sparse {
             (i * CHUNK..((i + 1) * CHUNK).min(self.len())).for_each(|row| above.push(self.row(row), &mut part));
             part
         };
-        in_order(work, self.len().div_ceil(CHUNK), part, |_, part| whole.append(&part))?;
+        in_order(ctx, self.len().div_ceil(CHUNK), part, |_, part| whole.append(&part))?;
         Ok(whole)
     }
 
@@ -218,10 +219,10 @@ mod tests {
         for i in 0..10_000_u64 {
             own.push(vec![(deep, 5), (right, i % 3), (deep, 1)]);
         }
-        let one = own.inclusive(&contexts, &Work::new(1)).unwrap();
+        let one = own.inclusive(&contexts, &Ctx::new(1)).unwrap();
         assert_eq!(one.row(4).collect::<Vec<_>>(), [(root, 7), (left, 6), (right, 1), (deep, 6)]);
         assert_eq!(one.row(9999).collect::<Vec<_>>(), [(root, 6), (left, 6), (deep, 6)]);
-        assert_eq!((one.len(), &one), (10_000, &own.inclusive(&contexts, &Work::new(3)).unwrap()));
-        assert!(Sparse::default().inclusive(&contexts, &Work::new(2)).unwrap().is_empty());
+        assert_eq!((one.len(), &one), (10_000, &own.inclusive(&contexts, &Ctx::new(3)).unwrap()));
+        assert!(Sparse::default().inclusive(&contexts, &Ctx::new(2)).unwrap().is_empty());
     }
 }

@@ -83,7 +83,7 @@ fn begins_of(operations: &[Operation], turns: &Iterations) -> Vec<u32> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::base::work::Work;
+    use crate::base::ctx::Ctx;
     use crate::event::operation::{Operations, Sequence, ThreadPlace};
 
     /// A thread whose iterations are these calls; those that wait have an asterisk and take ten times as long, `**` a hundred times.
@@ -101,7 +101,7 @@ mod tests {
             now += long + 100;
         }
         operations.sequences.push(sequence);
-        let mined = Mined::new(operations, &Work::new(1)).unwrap();
+        let mined = Mined::new(operations, &Ctx::new(1)).unwrap();
         IdleWaits::new(&mined).of(0).to_vec()
     }
 

@@ -9,8 +9,8 @@ use super::context::{ContextId, Frame, FrameKind};
 use super::execution::{ExecutionId, Executions};
 use super::metric::{ABSENT, Column, Metric, Unit};
 use super::{Model, TraceId, WhoId};
+use crate::base::ctx::{Cancelled, Ctx};
 use crate::base::names::NameId;
-use crate::base::work::{Cancelled, Work};
 use foldhash::HashSet;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -28,7 +28,7 @@ struct Part {
 }
 
 /// Join models of the same task. Without any there is an empty one.
-pub fn join(mut models: Vec<Model>, renamed: &Renamed, work: &Work) -> Result<Model, Cancelled> {
+pub fn join(mut models: Vec<Model>, renamed: &Renamed, ctx: &Ctx) -> Result<Model, Cancelled> {
     if models.len() == 1 && renamed.is_empty() {
         return Ok(models.pop().unwrap_or_default());
     }
@@ -46,10 +46,10 @@ pub fn join(mut models: Vec<Model>, renamed: &Renamed, work: &Work) -> Result<Mo
     whole.task = whole.tasks.iter().position(|t| Some(t) == task).unwrap_or(0);
     let mut parts = Vec::new();
     for model in models {
-        work.cancel.check()?;
+        ctx.cancel.check()?;
         parts.push(Part::new(model, renamed, &mut whole));
     }
-    executions(&parts, &mut whole, work)?;
+    executions(&parts, &mut whole, ctx)?;
     Ok(whole)
 }
 
@@ -97,7 +97,7 @@ impl Part {
 }
 
 /// All executions, by time.
-fn executions(parts: &[Part], whole: &mut Model, work: &Work) -> Result<(), Cancelled> {
+fn executions(parts: &[Part], whole: &mut Model, ctx: &Ctx) -> Result<(), Cancelled> {
     let mut order: Vec<(i64, i64, usize, usize)> = Vec::new();
     for (at, part) in parts.iter().enumerate() {
         let e = &part.model.executions;
@@ -123,7 +123,7 @@ fn executions(parts: &[Part], whole: &mut Model, work: &Work) -> Result<(), Canc
         }
     }
     for metric in metrics {
-        work.cancel.check()?;
+        ctx.cancel.check()?;
         let columns: Vec<Option<&Column>> = parts.iter().map(|p| p.model.executions.column(&metric)).collect();
         let value = |(start, _, at, i): &(i64, i64, usize, usize)| match metric {
             Metric::Start => start.saturating_sub(whole.origin),
@@ -132,7 +132,7 @@ fn executions(parts: &[Part], whole: &mut Model, work: &Work) -> Result<(), Canc
         let values = order.iter().map(value).collect();
         all.columns.push(Column { metric, values });
     }
-    all.inclusive = all.own.inclusive(&whole.contexts, work)?;
+    all.inclusive = all.own.inclusive(&whole.contexts, ctx)?;
     whole.executions = all;
     Ok(())
 }

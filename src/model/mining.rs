@@ -10,9 +10,9 @@ use super::pattern::{Anomalies, Stream};
 use crate::analysis::patterns::measure::Settings;
 use crate::analysis::patterns::{Mined, Treatment};
 use crate::analysis::recording::ThreadId;
+use crate::base::ctx::{Cancelled, Ctx};
 use crate::base::notice::{Notice, Notices};
 use crate::base::time::{Ns, Span};
-use crate::base::work::{Cancelled, Work};
 use crate::event::operation::EventKind;
 use foldhash::HashMap;
 
@@ -52,9 +52,9 @@ impl Mining {
     }
 
     /// Anomalies under these settings, and their causes.
-    pub fn anomalies(&self, settings: &Settings, work: &Work) -> Result<Anomalies, Cancelled> {
+    pub fn anomalies(&self, settings: &Settings, ctx: &Ctx) -> Result<Anomalies, Cancelled> {
         let lossy = LOSSES.iter().any(|notice| self.notices.count(*notice) > 0);
-        let mut found = Anomalies::of(&self.mined, self.served.as_ref(), lossy, settings, work)?;
+        let mut found = Anomalies::of(&self.mined, self.served.as_ref(), lossy, settings, ctx)?;
         found.examined.declares_calls = self.declares_calls;
         found.examined.is_mpi |= self.is_run;
         Ok(found)

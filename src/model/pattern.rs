@@ -17,8 +17,8 @@ use crate::analysis::patterns::measure::{Limit, Settings, Verdict};
 use crate::analysis::patterns::routes::Change;
 use crate::analysis::patterns::table::{PatternId, Shape, Table};
 use crate::analysis::patterns::{Lateness, Mined, Treatment};
+use crate::base::ctx::{Cancelled, Ctx};
 use crate::base::time::{Ns, Span};
-use crate::base::work::{Cancelled, Work};
 use crate::event::operation::{EventKind, Operations, Place, Sequence, ThreadPlace};
 use std::cmp::Reverse;
 
@@ -200,8 +200,8 @@ pub struct Examined {
 
 impl Anomalies {
     /// Characterise what was mined under these settings. Fast enough to be called at each change of q or s.
-    pub fn new(mined: &Mined, settings: &Settings, work: &Work) -> Result<Self, Cancelled> {
-        Anomalies::of(mined, None, false, settings, work)
+    pub fn new(mined: &Mined, settings: &Settings, ctx: &Ctx) -> Result<Self, Cancelled> {
+        Anomalies::of(mined, None, false, settings, ctx)
     }
 
     /// The same; where there are executions they come first, and what they did not wait for is listed behind. `lossy`: events
@@ -211,7 +211,7 @@ impl Anomalies {
         served: Option<&Served>,
         lossy: bool,
         settings: &Settings,
-        work: &Work,
+        ctx: &Ctx,
     ) -> Result<Self, Cancelled> {
         let idle = if served.is_none() { Some(IdleWaits::new(mined)) } else { None };
         let treat = |stream: u32, blamed: &Blamed| {
@@ -222,11 +222,11 @@ impl Anomalies {
                 (None, None) => Treatment::Judged,
             }
         };
-        let lateness = mined.lateness_of(settings, treat, work)?;
-        let (mut patterns, mut anomalies, mut found) = repeated(mined, &lateness, work)?;
+        let lateness = mined.lateness_of(settings, treat, ctx)?;
+        let (mut patterns, mut anomalies, mut found) = repeated(mined, &lateness, ctx)?;
         match (served, &idle) {
             (Some(served), _) => {
-                let detours = routes::of_executions(mined, served, settings, &work.cancel);
+                let detours = routes::of_executions(mined, served, settings, &ctx.cancel);
                 let mut delayed = served.delayed().find(settings);
                 routes::add(detours, &mut delayed.anomalies, &mut delayed.paths);
                 found.put_behind(delayed.paths, delayed.anomalies.len());
@@ -238,12 +238,12 @@ impl Anomalies {
             }
             // Routes are unknown where events were lost.
             (None, Some(idle)) if !lossy => {
-                let detours = routes::of_turns(mined, idle, settings, &work.cancel);
+                let detours = routes::of_turns(mined, idle, settings, &ctx.cancel);
                 routes::add(detours, &mut anomalies, &mut found.paths);
             }
             (None, _) => {}
         }
-        work.cancel.check()?;
+        ctx.cancel.check()?;
         let summary = Summary {
             events: mined.operations.sequences.iter().map(|s| 2 * s.operations.len() as u64).sum(),
             patterns: patterns.len() as u64,
@@ -295,7 +295,7 @@ impl Examined {
 fn repeated(
     mined: &Mined,
     lateness: &Lateness,
-    work: &Work,
+    ctx: &Ctx,
 ) -> Result<(Vec<Pattern>, Vec<Anomaly>, propagation::Found), Cancelled> {
     let measured: Vec<PatternId> = mined.table.measured().map(|(id, _)| id).collect();
     let patterns = measured.iter().map(|id| pattern(&mined.table, &mined.operations, lateness, *id)).collect();
@@ -308,7 +308,7 @@ fn repeated(
     for (number, late) in (0..).zip(&order) {
         numbers[*late as usize] = number;
     }
-    work.cancel.check()?;
+    ctx.cancel.check()?;
     let found = propagation::paths(mined, lateness, &numbers);
     let mut anomalies: Vec<Anomaly> = order.iter().map(|l| anomaly(mined, lateness, &measured, *l as usize)).collect();
     for source in &found.sources {

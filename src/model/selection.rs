@@ -14,7 +14,8 @@
 use super::execution::ExecutionId;
 use super::histogram::Bins;
 use super::metric::{ABSENT, Column, Metric};
-use crate::base::work::{Cancelled, Work, in_order};
+use crate::base::ctx::{Cancelled, Ctx};
+use crate::base::parallel::in_order;
 
 /// Metrics that can be linked: one bit each in a mask, and one bit for [`Selection::exclude`].
 pub const MOST_METRICS: usize = 31;
@@ -74,7 +75,7 @@ pub struct Linked {
 
 impl Linked {
     /// Link the first [`MOST_METRICS`] columns; each has one value per execution. O(M N log N).
-    pub fn new(columns: &[Column], work: &Work) -> Result<Self, Cancelled> {
+    pub fn new(columns: &[Column], ctx: &Ctx) -> Result<Self, Cancelled> {
         let columns = &columns[..columns.len().min(MOST_METRICS)];
         let len = columns.iter().map(|c| c.values.len()).min().unwrap_or(0);
         let mut axes = Vec::with_capacity(columns.len());
@@ -84,7 +85,7 @@ impl Linked {
             let of: Vec<u8> = axis.values.iter().map(|v| axis.bins.of(*v).unwrap_or(NO_BIN) as u8).collect();
             (axis, of)
         };
-        in_order(work, columns.len(), make, |m, (axis, of)| {
+        in_order(ctx, columns.len(), make, |m, (axis, of)| {
             for (row, bin) in bins.chunks_exact_mut(columns.len()).zip(of) {
                 row[m] = bin;
             }

@@ -5,8 +5,8 @@ use crate::analysis::derived;
 use crate::analysis::executions::Rule;
 use crate::analysis::functions::{self, Functions};
 use crate::analysis::symbols::files::Places;
+use crate::base::ctx::{Cancelled, Ctx};
 use crate::base::notice::Notices;
-use crate::base::work::{Cancelled, Work};
 use crate::event::derived::Derived;
 use crate::event::task::{self, Pairing, TaskDefinition};
 use crate::state::recording::{Mark, Recording};
@@ -64,9 +64,9 @@ impl Asked {
     }
 
     /// One more task, that no event delimits; its position.
-    pub fn add(&mut self, derived: &Derived, places: &Places, work: &Work) -> Result<usize, Cancelled> {
+    pub fn add(&mut self, derived: &Derived, places: &Places, ctx: &Ctx) -> Result<usize, Cancelled> {
         let at = self.tasks.len();
-        derived::mark(&mut self.recording, at as u32, derived, places, work)?;
+        derived::mark(&mut self.recording, at as u32, derived, places, ctx)?;
         self.tasks.push(task::derived(derived.to_string(), derived.clone()));
         self.functions.push(Functions::default());
         Ok(at)

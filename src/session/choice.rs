@@ -13,8 +13,8 @@ use crate::analysis::derived;
 use crate::analysis::executions::{MarksByTask, Rule};
 use crate::analysis::functions;
 use crate::analysis::symbols::files::Places;
+use crate::base::ctx::Ctx;
 use crate::base::notice::Notices;
-use crate::base::work::Work;
 use crate::compare;
 use crate::event::derived::Derived;
 use crate::event::task::{self, Pairing};
@@ -56,7 +56,7 @@ impl<T> Best<T> {
 #[derive(Clone, Copy)]
 struct With<'a> {
     places: &'a Places,
-    work: &'a Work,
+    ctx: &'a Ctx,
 }
 
 /// What is tried: the position of its task, how it pairs, and why it was taken.
@@ -69,17 +69,17 @@ struct Trial {
 
 impl Traces {
     /// The executions of the task that answers, explained.
-    pub(super) fn choose(&self, places: &Places, moments: &[ExecutionId], work: &Work) -> anyhow::Result<Model> {
+    pub(super) fn choose(&self, places: &Places, moments: &[ExecutionId], ctx: &Ctx) -> anyhow::Result<Model> {
         let pairs = self.candidates(&[])?;
         let called = task::function("", &self.tasks().classes);
-        let mut asked = self.pass(pairs.iter().cloned().chain(called).collect(), places, work)?;
-        let laid = self.lay(&asked, places, work)?;
+        let mut asked = self.pass(pairs.iter().cloned().chain(called).collect(), places, ctx)?;
+        let laid = self.lay(&asked, places, ctx)?;
         let make = |asked: &Asked, task: usize, rule: Rule| {
-            Ok((self.explain((asked, &laid), task, rule, places, moments, work)?, ()))
+            Ok((self.explain((asked, &laid), task, rule, places, moments, ctx)?, ()))
         };
-        match self.choose_in(&mut asked, pairs.len(), places, &make, work)? {
+        match self.choose_in(&mut asked, pairs.len(), places, &make, ctx)? {
             Some((model, ())) => Ok(model),
-            None => anyhow::bail!("{}", self.nothing_by_itself(work, &asked)?),
+            None => anyhow::bail!("{}", self.nothing_by_itself(ctx, &asked)?),
         }
     }
 
@@ -91,9 +91,9 @@ impl Traces {
         pairs: usize,
         places: &Places,
         make: &Maker<'_, T>,
-        work: &Work,
+        ctx: &Ctx,
     ) -> anyhow::Result<Option<Made<T>>> {
-        let with = With { places, work };
+        let with = With { places, ctx };
         let begun: Vec<usize> = asked.begun().filter(|at| *at < pairs).collect();
         let own = |at: usize| {
             let task = &asked.tasks[at];
@@ -109,7 +109,7 @@ impl Traces {
             if best.some.is_some() && marks.most_executions(trial.task) < ENOUGH {
                 continue;
             }
-            attempt(asked, (at, trial), alone, &mut best, make, work)?;
+            attempt(asked, (at, trial), alone, &mut best, make, ctx)?;
             if best.is_settled() {
                 break;
             }
@@ -128,7 +128,7 @@ impl Traces {
         let trials: Vec<Trial> = own.into_iter().chain(others).chain(few).collect();
         for (at, trial) in trials.iter().enumerate().skip(first) {
             // What runs too seldom tells where its time goes, where nothing else is left.
-            attempt(asked, (at, trial), false, &mut best, make, work)?;
+            attempt(asked, (at, trial), false, &mut best, make, ctx)?;
             if best.is_settled() || (best.enough.is_some() && at + 1 >= first + 3 * TRIED) {
                 break;
             }
@@ -137,17 +137,12 @@ impl Traces {
     }
 
     /// The loops that are worth a look, marked: positions and names of their tasks.
-    pub(super) fn loops(
-        &self,
-        asked: &mut Asked,
-        places: &Places,
-        work: &Work,
-    ) -> anyhow::Result<Vec<(usize, String)>> {
+    pub(super) fn loops(&self, asked: &mut Asked, places: &Places, ctx: &Ctx) -> anyhow::Result<Vec<(usize, String)>> {
         let activity = Activity::new(&asked.recording);
-        let (loops, _) = candidates::loops(&asked.recording, &activity, places, work)?;
+        let (loops, _) = candidates::loops(&asked.recording, &activity, places, ctx)?;
         let mut marked = Vec::new();
         for candidate in loops {
-            marked.push((asked.add(&candidate.task, places, work)?, candidate.task.to_string()));
+            marked.push((asked.add(&candidate.task, places, ctx)?, candidate.task.to_string()));
         }
         Ok(marked)
     }
@@ -155,9 +150,9 @@ impl Traces {
     /// Loops, system calls and functions that ran often enough, in the order in which they are tried; then what ran more seldom,
     /// and the processes.
     fn others(&self, asked: &mut Asked, pairs: usize, with: With<'_>) -> anyhow::Result<(Vec<Trial>, Vec<Trial>)> {
-        let With { places, work } = with;
+        let With { places, ctx } = with;
         let activity = Activity::new(&asked.recording);
-        let (loops, waited) = candidates::loops(&asked.recording, &activity, places, work)?;
+        let (loops, waited) = candidates::loops(&asked.recording, &activity, places, ctx)?;
         let calls = candidates::calls(&asked.recording, &activity, &waited);
         let functions = match asked.functions.get(pairs) {
             Some(names) => {
@@ -250,13 +245,13 @@ impl Traces {
             let rule = Rule { called: Some(meant), ..Rule::of(all) };
             return Ok(Some(Trial { task: pairs, rule, why: Some(why), name }));
         }
-        let at = asked.add(task, with.places, with.work)?;
+        let at = asked.add(task, with.places, with.ctx)?;
         let rule = Rule::of(&asked.tasks[at]);
         Ok(Some(Trial { task: at, rule, why: Some(why), name }))
     }
 
     /// One line for a recording in which nothing runs that could be explained: what it answers, and what to record.
-    fn nothing_by_itself(&self, work: &Work, asked: &Asked) -> anyhow::Result<String> {
+    fn nothing_by_itself(&self, ctx: &Ctx, asked: &Asked) -> anyhow::Result<String> {
         let recording = &asked.recording;
         let scheduled = recording.quality.iter().any(|q| q.switches > 0);
         let what = if scheduled {
@@ -266,8 +261,8 @@ impl Traces {
             "nothing in it delimits executions, and it has no scheduler events"
         };
         let known = format!("{}: {what}", self.title());
-        if self.count(work)?.0.events == 0 {
-            return self.nothing(work, what);
+        if self.count(ctx)?.0.events == 0 {
+            return self.nothing(ctx, what);
         }
         Ok(format!(
             "{known}; `whyslow anomalies` and `whyslow stats count` say what is in it; record with sched_switch, sched_waking \
@@ -283,12 +278,12 @@ fn attempt<T>(
     alone: bool,
     best: &mut Best<T>,
     make: &Maker<'_, T>,
-    work: &Work,
+    ctx: &Ctx,
 ) -> anyhow::Result<()> {
     let made = make(asked, trial.task, trial.rule.clone())?;
     let n = made.0.executions.len();
     let answers = || {
-        let verdict = compare::compare(&made.0, &compare::Request::default(), work);
+        let verdict = compare::compare(&made.0, &compare::Request::default(), ctx);
         verdict.is_ok_and(|c| c.verdict.confident)
     };
     if n == 0 {

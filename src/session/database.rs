@@ -3,9 +3,9 @@
 //! Several databases are laid side by side as several traces are: one model, each execution with the label of its trace.
 
 use super::Wrong;
+use crate::base::ctx::Ctx;
 use crate::base::notice::Notices;
 use crate::base::time::Ns;
-use crate::base::work::Work;
 use crate::input::Argument;
 use crate::model::Model;
 use crate::model::database::{self, Database};
@@ -87,19 +87,19 @@ impl Databases {
     }
 
     /// The executions of a task.
-    pub fn model(&self, typed: Option<&str>, work: &Work) -> anyhow::Result<Model> {
+    pub fn model(&self, typed: Option<&str>, ctx: &Ctx) -> anyhow::Result<Model> {
         let task = self.task(typed)?;
-        work.progress.enter("opening", 0);
+        ctx.progress.enter("opening", 0);
         let mut models = Vec::new();
         for (label, database) in &self.opened {
             let Some(at) = database.tasks.iter().position(|t| *t == task) else { continue };
-            let mut model = database.model(at, work)?;
+            let mut model = database.model(at, ctx)?;
             if let Some(label) = label {
                 join::label(&mut model, label);
             }
             models.push(model);
         }
-        let mut model = join::join(models, &Renamed::new(), work)?;
+        let mut model = join::join(models, &Renamed::new(), ctx)?;
         // What a user may ask for next.
         model.tasks = Arc::new(self.tasks());
         model.task = model.tasks.iter().position(|t| *t == task).unwrap_or(0);

@@ -1,7 +1,7 @@
 //! The whole way from a path to an answer: open, find tasks, read, explain, compare.
 //!
 //! A [`Session`] is what one command line names, opened: [`Traces`] in CTF, a [`Run`] under MPI, or [`Databases`] of executions. Each method is one
-//! question; each runs on the workers of the [`Work`] it is given, reports progress to it and ends early when it is
+//! question; each runs on the workers of the [`Ctx`] it is given, reports progress to it and ends early when it is
 //! cancelled. What only one kind of input can be asked stands with it.
 
 mod asked;
@@ -17,8 +17,8 @@ pub use run::Run;
 pub use traces::Traces;
 
 use crate::analysis::symbols::files::Places;
+use crate::base::ctx::Ctx;
 use crate::base::notice::Notices;
-use crate::base::work::Work;
 use crate::compare::moments::{self, Alignment};
 use crate::compare::{self, CompareError, Comparison};
 use crate::input::{self, Argument, OpenError, Opened};
@@ -58,26 +58,26 @@ pub enum Session {
 
 impl Session {
     /// Open what a command line names. Cost: metadata, packet indexes and packet headers.
-    pub fn open(arguments: &[Argument], options: &OpenOptions, work: &Work) -> anyhow::Result<Session> {
-        Session::by(input::open, arguments, options, work)
+    pub fn open(arguments: &[Argument], options: &OpenOptions, ctx: &Ctx) -> anyhow::Result<Session> {
+        Session::by(input::open, arguments, options, ctx)
     }
 
     /// The same for those who read no events. Cost: metadata and packet indexes.
-    pub fn outline(arguments: &[Argument], options: &OpenOptions, work: &Work) -> anyhow::Result<Session> {
-        Session::by(input::outline, arguments, options, work)
+    pub fn outline(arguments: &[Argument], options: &OpenOptions, ctx: &Ctx) -> anyhow::Result<Session> {
+        Session::by(input::outline, arguments, options, ctx)
     }
 
     fn by(
-        open: impl Fn(&[Argument], &Work) -> Result<Opened, OpenError>,
+        open: impl Fn(&[Argument], &Ctx) -> Result<Opened, OpenError>,
         arguments: &[Argument],
         options: &OpenOptions,
-        work: &Work,
+        ctx: &Ctx,
     ) -> anyhow::Result<Session> {
         if let Some(databases) = Databases::open(arguments)? {
             return Ok(Session::Databases(databases));
         }
-        Ok(match open(arguments, work)? {
-            Opened::Traces(sources) => Session::Traces(Traces::new(sources, options, work)?),
+        Ok(match open(arguments, ctx)? {
+            Opened::Traces(sources) => Session::Traces(Traces::new(sources, options, ctx)?),
             Opened::Otf2(archives) => Session::Run(Run::of(archives)?),
         })
     }
@@ -107,19 +107,19 @@ impl Session {
         task: Option<&str>,
         places: &Places,
         moments: &[ExecutionId],
-        work: &Work,
+        ctx: &Ctx,
     ) -> anyhow::Result<Model> {
         match self {
-            Session::Traces(traces) => traces.model(task, places, moments, work),
+            Session::Traces(traces) => traces.model(task, places, moments, ctx),
             Session::Run(run) if !moments.is_empty() => {
                 anyhow::bail!(
                     "{}: diff --executions needs the threads of a recording with scheduler events",
                     run.title()
                 )
             }
-            Session::Run(run) => run.model(task, work),
+            Session::Run(run) => run.model(task, ctx),
             Session::Databases(databases) if !moments.is_empty() => databases.refuse("diff --executions"),
-            Session::Databases(databases) => databases.model(task, work),
+            Session::Databases(databases) => databases.model(task, ctx),
         }
     }
 
@@ -133,12 +133,12 @@ impl Session {
     }
 
     /// What repeats in each thread or rank; in kernel recordings the executions of a task, and who held them up.
-    pub fn mine(&mut self, task: Option<&str>, places: &Places, work: &Work) -> anyhow::Result<Arc<Mining>> {
+    pub fn mine(&mut self, task: Option<&str>, places: &Places, ctx: &Ctx) -> anyhow::Result<Arc<Mining>> {
         match self {
-            Session::Traces(traces) => traces.mine(task, places, work).map(Arc::new),
+            Session::Traces(traces) => traces.mine(task, places, ctx).map(Arc::new),
             Session::Run(run) => {
                 run.alone("anomalies")?;
-                run.mine(work)
+                run.mine(ctx)
             }
             Session::Databases(databases) => databases.refuse("anomalies"),
         }
@@ -146,8 +146,8 @@ impl Session {
 }
 
 /// Hold two groups of a model's executions against each other.
-pub fn compare(model: &Model, request: &compare::Request, work: &Work) -> anyhow::Result<Comparison> {
-    compare::compare(model, request, work).map_err(wrong)
+pub fn compare(model: &Model, request: &compare::Request, ctx: &Ctx) -> anyhow::Result<Comparison> {
+    compare::compare(model, request, ctx).map_err(wrong)
 }
 
 /// The names that functions get (`--functions FILE`): a TOML file of lines `"old" = "new"`.
@@ -176,8 +176,8 @@ pub fn text_of(path: &Path) -> std::io::Result<String> {
 }
 
 /// A model whose functions have the names that were asked for.
-pub fn rename(model: Model, renamed: &Renamed, work: &Work) -> anyhow::Result<Model> {
-    Ok(join::join(vec![model], renamed, work)?)
+pub fn rename(model: Model, renamed: &Renamed, ctx: &Ctx) -> anyhow::Result<Model> {
+    Ok(join::join(vec![model], renamed, ctx)?)
 }
 
 /// Two executions of a model, moment by moment.

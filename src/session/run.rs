@@ -3,8 +3,8 @@
 
 use super::Wrong;
 use crate::analysis::patterns::Mined;
+use crate::base::ctx::Ctx;
 use crate::base::notice::Notices;
-use crate::base::work::Work;
 use crate::event::mpi;
 use crate::input::otf2::Archive;
 use crate::model::Model;
@@ -77,25 +77,25 @@ impl Run {
     }
 
     /// Events per type and messages. The notices say what was odd about the records.
-    pub fn read(&self, work: &Work) -> anyhow::Result<mpi::MpiRun> {
-        Ok(mpi::read(&self.archive, work)?)
+    pub fn read(&self, ctx: &Ctx) -> anyhow::Result<mpi::MpiRun> {
+        Ok(mpi::read(&self.archive, ctx)?)
     }
 
     /// The iterations of all ranks of all runs, explained; with a task, those that are turns of that pattern.
-    pub fn model(&self, task: Option<&str>, work: &Work) -> anyhow::Result<Model> {
+    pub fn model(&self, task: Option<&str>, ctx: &Ctx) -> anyhow::Result<Model> {
         let mut models = Vec::new();
         for run in std::iter::once(self).chain(&self.others) {
-            let mut model = run.own_model(task, work)?;
+            let mut model = run.own_model(task, ctx)?;
             if let Some(label) = &run.label {
                 join::label(&mut model, label);
             }
             models.push(model);
         }
-        Ok(join::join(models, &Renamed::new(), work)?)
+        Ok(join::join(models, &Renamed::new(), ctx)?)
     }
 
     /// A database of the iterations; without tasks of all together.
-    pub fn build(&self, typed: &[&str], work: &Work) -> anyhow::Result<Writer> {
+    pub fn build(&self, typed: &[&str], ctx: &Ctx) -> anyhow::Result<Writer> {
         self.alone("build")?;
         let archive = &self.archive;
         let definitions = &archive.definitions;
@@ -112,17 +112,17 @@ impl Run {
             clock: Some(format!("{} Hz", definitions.ticks_per_second)),
             ..TraceFacts::default()
         };
-        let mining = self.mine(work)?;
+        let mining = self.mine(ctx)?;
         let mut writer = Writer::new(Facts { traces: vec![trace], ..Facts::default() }, mining.notices.clone());
         let typed = if typed.is_empty() { &[iterations::ITERATION][..] } else { typed };
         for task in typed {
-            writer.add(&self.own_model(Some(task), work)?);
+            writer.add(&self.own_model(Some(task), ctx)?);
         }
         Ok(writer)
     }
 
-    fn own_model(&self, task: Option<&str>, work: &Work) -> anyhow::Result<Model> {
-        let mining = self.mine(work)?;
+    fn own_model(&self, task: Option<&str>, ctx: &Ctx) -> anyhow::Result<Model> {
+        let mining = self.mine(ctx)?;
         let (mined, notices) = (&mining.mined, &mining.notices);
         let tasks = iterations::tasks(mined);
         let title = self.archive.path.display().to_string();
@@ -135,16 +135,16 @@ impl Run {
         let Some(at) = tasks.iter().position(|t| t == task) else {
             return Err(Wrong(format!("--task {task}: {title} has {}", tasks.join(", "))).into());
         };
-        Ok(iterations::iterations(mined, at, &title, &self.archive.anchor.machine, notices, work)?)
+        Ok(iterations::iterations(mined, at, &title, &self.archive.anchor.machine, notices, ctx)?)
     }
 
     /// Patterns of each rank's operations; messages and collectives carry delays from rank to rank. Mined once.
-    pub fn mine(&self, work: &Work) -> anyhow::Result<Arc<Mining>> {
+    pub fn mine(&self, ctx: &Ctx) -> anyhow::Result<Arc<Mining>> {
         if let Some(mining) = self.mined.get() {
             return Ok(Arc::clone(mining));
         }
-        let (operations, notices) = mpi::operations(&self.archive, work)?;
-        let mined = Mined::new(operations, work)?;
+        let (operations, notices) = mpi::operations(&self.archive, ctx)?;
+        let mined = Mined::new(operations, ctx)?;
         self.has_operations(&mined)?;
         let mining = Arc::new(Mining::of_patterns(mined, notices));
         Ok(Arc::clone(self.mined.get_or_init(|| mining)))

@@ -13,9 +13,9 @@ use crate::analysis::survey::{self, Survey, Surveyed};
 use crate::analysis::symbols::{self, files::Places};
 use crate::analysis::usage::Usage;
 use crate::analysis::wakers;
+use crate::base::ctx::Ctx;
 use crate::base::notice::Notices;
 use crate::base::time::Span;
-use crate::base::work::Work;
 use crate::event::bind::{Focus, is_kernel};
 use crate::event::derived::Derived;
 use crate::event::task::{self, Pairing, TaskDefinition};
@@ -55,14 +55,14 @@ pub struct Traces {
 
 impl Traces {
     /// Traces that are open.
-    pub fn new(sources: Vec<Source>, options: &OpenOptions, work: &Work) -> anyhow::Result<Traces> {
-        let chunks = match (options.chunk, work.memory) {
+    pub fn new(sources: Vec<Source>, options: &OpenOptions, ctx: &Ctx) -> anyhow::Result<Traces> {
+        let chunks = match (options.chunk, ctx.memory) {
             (Some(0), _) => ChunkTarget::Packet,
             (Some(bytes), _) => ChunkTarget::Bytes(bytes),
             (None, None) => ChunkTarget::default(),
             // What is decoded and not merged yet takes several times its bytes, for two chunks of each worker.
             (None, Some(limit)) => {
-                ChunkTarget::Bytes((limit.bytes() / (64 * work.threads as u64)).clamp(1 << 16, 4 << 20))
+                ChunkTarget::Bytes((limit.bytes() / (64 * ctx.threads as u64)).clamp(1 << 16, 4 << 20))
             }
         };
         let known = options.tasks.as_deref().map(|file| Known::with_file(&sources, file)).transpose()?;
@@ -72,10 +72,10 @@ impl Traces {
     }
 
     /// Lay the traces of several hosts on one time line, once: what asks when things happened begins with this.
-    pub(super) fn fit_clocks(&mut self, work: &Work) -> anyhow::Result<()> {
+    pub(super) fn fit_clocks(&mut self, ctx: &Ctx) -> anyhow::Result<()> {
         if self.clocks.is_none() {
             let mut notices = Notices::default();
-            let clocks = clocks::lay(&mut self.sources, &mut notices, work)?;
+            let clocks = clocks::lay(&mut self.sources, &mut notices, ctx)?;
             self.clocks = Some((clocks, notices));
         }
         Ok(())
@@ -103,8 +103,8 @@ impl Traces {
     }
 
     /// Events per name.
-    pub fn count(&self, work: &Work) -> anyhow::Result<(Counts, Notices)> {
-        Ok(count::count(&self.sources, work)?)
+    pub fn count(&self, ctx: &Ctx) -> anyhow::Result<(Counts, Notices)> {
+        Ok(count::count(&self.sources, ctx)?)
     }
 
     /// The tasks that `--task` names; without it those that a file declares, else those whose executions are worth a look
@@ -141,10 +141,10 @@ impl Traces {
     }
 
     /// The kernel pass, with marks for some tasks.
-    pub fn record(&self, tasks: &[TaskDefinition], work: &Work) -> anyhow::Result<(Recording, Notices)> {
+    pub fn record(&self, tasks: &[TaskDefinition], ctx: &Ctx) -> anyhow::Result<(Recording, Notices)> {
         let pairs = self.pairs();
         let options = Options { way: self.way, labels: self.labels(), handlers: self.handlers.clone(), pairs };
-        let (mut recording, mut notices) = record(&self.traces(), tasks, &options, work)?;
+        let (mut recording, mut notices) = record(&self.traces(), tasks, &options, ctx)?;
         for clock in self.clocks() {
             for (host, _) in clock.traces.iter().filter_map(|trace| recording.traces.get(*trace)) {
                 if let (Some(error), Some(quality)) = (clock.beside_kernel, recording.quality.get_mut(host.index())) {
@@ -158,8 +158,8 @@ impl Traces {
     }
 
     /// Who used the CPUs, or who read and wrote.
-    pub fn usage(&self, focus: Focus, work: &Work) -> anyhow::Result<(Usage, Notices)> {
-        let (usage, mut notices) = Usage::read(&self.traces(), &self.labels(), focus, &self.way, work)?;
+    pub fn usage(&self, focus: Focus, ctx: &Ctx) -> anyhow::Result<(Usage, Notices)> {
+        let (usage, mut notices) = Usage::read(&self.traces(), &self.labels(), focus, &self.way, ctx)?;
         notices.merge(&self.notices());
         Ok((usage, notices))
     }
@@ -173,10 +173,10 @@ impl Traces {
     }
 
     /// The state history of the whole recording.
-    pub fn history(&mut self, work: &Work) -> anyhow::Result<(History, Notices)> {
-        self.fit_clocks(work)?;
-        let (recording, notices) = self.record(&[], work)?;
-        Ok((History::of_recording(&recording, work)?, notices))
+    pub fn history(&mut self, ctx: &Ctx) -> anyhow::Result<(History, Notices)> {
+        self.fit_clocks(ctx)?;
+        let (recording, notices) = self.record(&[], ctx)?;
+        Ok((History::of_recording(&recording, ctx)?, notices))
     }
 
     /// What was odd about the traces when they were opened.
@@ -192,12 +192,12 @@ impl Traces {
         &mut self,
         check: bool,
         places: &Places,
-        work: &Work,
+        ctx: &Ctx,
     ) -> anyhow::Result<(Survey, Vec<String>, Notices)> {
-        self.fit_clocks(work)?;
+        self.fit_clocks(ctx)?;
         let tasks = self.candidates(&[])?;
         let functions = task::function("", &self.tasks().classes);
-        let mut asked = self.pass(tasks.iter().cloned().chain(functions).collect(), places, work)?;
+        let mut asked = self.pass(tasks.iter().cloned().chain(functions).collect(), places, ctx)?;
         let (recording, mut notices) = (&asked.recording, asked.notices.clone());
         if let Some(broken) = check.then(|| recording.check()).flatten() {
             anyhow::bail!("an invariant does not hold: {broken}; please report this");
@@ -210,7 +210,7 @@ impl Traces {
                 calls.entry(name.to_owned()).or_default().add(recording, call.thread, call.span, &mut notices);
             }
         }
-        let loops = self.loops(&mut asked, places, work)?;
+        let loops = self.loops(&mut asked, places, ctx)?;
         let recording = &asked.recording;
         let mut names = Vec::new();
         for (at, name) in loops {
@@ -242,37 +242,37 @@ impl Traces {
         typed: Option<&str>,
         places: &Places,
         moments: &[ExecutionId],
-        work: &Work,
+        ctx: &Ctx,
     ) -> anyhow::Result<Model> {
-        self.fit_clocks(work)?;
+        self.fit_clocks(ctx)?;
         if typed.is_none() && self.tasks().declared == 0 {
-            return self.choose(places, moments, work);
+            return self.choose(places, moments, ctx);
         }
-        let asked = self.ask(typed.as_slice(), places, work)?;
+        let asked = self.ask(typed.as_slice(), places, ctx)?;
         let mut rules = asked.rules()?;
         let Some(chosen) = asked.begun().next() else {
             let names: Vec<&str> = asked.tasks.iter().map(|t| t.name.as_str()).collect();
-            anyhow::bail!("{}", self.nothing(work, &format!("{} has no executions", named(&names)))?);
+            anyhow::bail!("{}", self.nothing(ctx, &format!("{} has no executions", named(&names)))?);
         };
-        let laid = self.lay(&asked, places, work)?;
-        let model = self.explain((&asked, &laid), chosen, rules.swap_remove(chosen), places, moments, work)?;
+        let laid = self.lay(&asked, places, ctx)?;
+        let model = self.explain((&asked, &laid), chosen, rules.swap_remove(chosen), places, moments, ctx)?;
         if model.executions.is_empty() {
             let name = &asked.tasks[chosen].name;
-            anyhow::bail!("{}", self.nothing(work, &format!("task {name} has no executions that end in it"))?);
+            anyhow::bail!("{}", self.nothing(ctx, &format!("task {name} has no executions that end in it"))?);
         }
         Ok(model)
     }
 
     /// A database of the executions of the tasks that are named; without names of all that are worth a look unasked.
-    pub fn build(&mut self, typed: &[&str], places: &Places, work: &Work) -> anyhow::Result<Writer> {
-        self.fit_clocks(work)?;
-        let asked = self.ask(typed, places, work)?;
+    pub fn build(&mut self, typed: &[&str], places: &Places, ctx: &Ctx) -> anyhow::Result<Writer> {
+        self.fit_clocks(ctx)?;
+        let asked = self.ask(typed, places, ctx)?;
         let rules = asked.rules()?;
         let mut writer = Writer::new(Facts::of(&self.sources), asked.notices.clone());
         let mut held = vec![false; asked.tasks.len()];
-        let laid = self.lay(&asked, places, work)?;
+        let laid = self.lay(&asked, places, ctx)?;
         for chosen in asked.begun() {
-            let model = self.explain((&asked, &laid), chosen, rules[chosen].clone(), places, &[], work)?;
+            let model = self.explain((&asked, &laid), chosen, rules[chosen].clone(), places, &[], ctx)?;
             if let Some(violation) = build::check(&model, 1).pop() {
                 anyhow::bail!("an invariant does not hold: {violation}; please report this");
             }
@@ -284,18 +284,18 @@ impl Traces {
         let missing = asked.tasks.iter().zip(&held).filter(|(_, held)| !**held).map(|(t, _)| t.name.as_str());
         let missing: Vec<&str> = missing.collect();
         if missing.len() == held.len() || (!typed.is_empty() && !missing.is_empty()) {
-            anyhow::bail!("{}", self.nothing(work, &format!("{} has no executions", named(&missing)))?);
+            anyhow::bail!("{}", self.nothing(ctx, &format!("{} has no executions", named(&missing)))?);
         }
         Ok(writer)
     }
 
     /// The kernel pass for the tasks that are named, or are worth a look unasked.
-    fn ask(&self, typed: &[&str], places: &Places, work: &Work) -> anyhow::Result<Asked> {
+    fn ask(&self, typed: &[&str], places: &Places, ctx: &Ctx) -> anyhow::Result<Asked> {
         let tasks = self.candidates(typed)?;
         if tasks.is_empty() {
-            anyhow::bail!("{}", self.nothing(work, "no task is found in it by itself")?);
+            anyhow::bail!("{}", self.nothing(ctx, "no task is found in it by itself")?);
         }
-        self.pass(tasks, places, work)
+        self.pass(tasks, places, ctx)
     }
 
     /// The same places, with the kernel symbols that the recordings hold themselves.
@@ -305,12 +305,12 @@ impl Traces {
     }
 
     /// The kernel pass for some tasks.
-    pub(super) fn pass(&self, tasks: Vec<TaskDefinition>, places: &Places, work: &Work) -> anyhow::Result<Asked> {
+    pub(super) fn pass(&self, tasks: Vec<TaskDefinition>, places: &Places, ctx: &Ctx) -> anyhow::Result<Asked> {
         let places = &self.with_recorded(places);
         for source in &self.sources {
-            symbols::unwind::unwind(&source.trace, places, work)?;
+            symbols::unwind::unwind(&source.trace, places, ctx)?;
         }
-        let (mut recording, mut notices) = self.record(&tasks, work)?;
+        let (mut recording, mut notices) = self.record(&tasks, ctx)?;
         for (at, source) in (0..).zip(&self.sources) {
             if let Some(ids) = source.trace.build_ids() {
                 symbols::images::identify(&mut recording, at, ids);
@@ -325,10 +325,10 @@ impl Traces {
         for (at, task) in tasks.iter().enumerate() {
             match &task.pairing {
                 Pairing::Function => {
-                    functions[at] = Functions::new(&mut recording, at as u32, places, &mut notices, work)?;
+                    functions[at] = Functions::new(&mut recording, at as u32, places, &mut notices, ctx)?;
                 }
                 Pairing::Derived(derived) => {
-                    let known = derived::mark(&mut recording, at as u32, derived, places, work)?;
+                    let known = derived::mark(&mut recording, at as u32, derived, places, ctx)?;
                     if let (false, Derived::Named(name)) = (known, derived) {
                         return Err(Wrong(task::unknown(name, self.found()).to_string()).into());
                     }
@@ -340,9 +340,9 @@ impl Traces {
     }
 
     /// What is laid out once for all models of a pass, and all that was odd by then.
-    pub(super) fn lay(&self, asked: &Asked, places: &Places, work: &Work) -> anyhow::Result<Laid> {
+    pub(super) fn lay(&self, asked: &Asked, places: &Places, ctx: &Ctx) -> anyhow::Result<Laid> {
         let mut notices = asked.notices.clone();
-        let stacks = Stacks::new(&asked.recording, &self.with_recorded(places), &mut notices, work)?;
+        let stacks = Stacks::new(&asked.recording, &self.with_recorded(places), &mut notices, ctx)?;
         Ok(Laid { stacks, notices })
     }
 
@@ -353,10 +353,10 @@ impl Traces {
         rule: Rule,
         places: &Places,
         moments: &[ExecutionId],
-        work: &Work,
+        ctx: &Ctx,
     ) -> anyhow::Result<Model> {
         let request = self.request(asked, chosen, rule, places, moments);
-        Ok(build::with_stacks(&asked.recording, &laid.stacks, &request, &laid.notices, work)?)
+        Ok(build::with_stacks(&asked.recording, &laid.stacks, &request, &laid.notices, ctx)?)
     }
 
     /// What is asked of the executions of a task.
@@ -380,9 +380,9 @@ impl Traces {
     }
 
     /// One line for a recording without an answer.
-    pub(super) fn nothing(&self, work: &Work, what: &str) -> anyhow::Result<String> {
+    pub(super) fn nothing(&self, ctx: &Ctx, what: &str) -> anyhow::Result<String> {
         let title = self.title();
-        if self.count(work)?.0.events == 0 {
+        if self.count(ctx)?.0.events == 0 {
             return Ok(format!("{title}: the trace holds no events; was anything recorded before it was stopped?"));
         }
         Ok(format!(

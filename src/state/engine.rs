@@ -12,9 +12,10 @@
 //! from the true state on its left: slower, counted, and right. [`Way`] holds all that results must not depend on.
 //! Counting headers needs no past and no order: it takes runs of packets of one stream (`input/count.rs`).
 
+use crate::base::ctx::{Cancel, Cancelled, Ctx};
 use crate::base::notice::{Notice, Notices};
+use crate::base::parallel::in_order;
 use crate::base::time::{Ns, Span};
-use crate::base::work::{Cancel, Cancelled, Work, in_order};
 use crate::input::record::{ClassId, Record, StreamId};
 use crate::input::trace::{Plan, Reader, Records, Trace};
 use std::ops::Range;
@@ -107,27 +108,27 @@ pub fn run<A: Analysis>(
     mut whole: A::Whole,
     traces: &[&Trace],
     way: &Way,
-    work: &Work,
+    ctx: &Ctx,
 ) -> Result<A::Whole, Cancelled> {
-    let chunks = cut(traces, way.chunks, work.threads);
-    work.progress.enter("reading", chunks.iter().map(|c| c.bytes).sum());
+    let chunks = cut(traces, way.chunks, ctx.threads);
+    ctx.progress.enter("reading", chunks.iter().map(|c| c.bytes).sum());
     let look = |i: usize| {
-        let partial = analysis.chunk(traces, &chunks[i], way.seeds, &work.cancel);
-        work.progress.step(chunks[i].bytes);
+        let partial = analysis.chunk(traces, &chunks[i], way.seeds, &ctx.cancel);
+        ctx.progress.step(chunks[i].bytes);
         (way.after)(i);
         partial
     };
-    in_order(work, chunks.len(), look, |i, partial| {
-        if work.cancel.is_cancelled() {
+    in_order(ctx, chunks.len(), look, |i, partial| {
+        if ctx.cancel.is_cancelled() {
         } else if analysis.fits(&whole, &partial) && !(way.again)(i) {
             analysis.merge(&mut whole, partial);
         } else {
             drop(partial);
-            analysis.replay(&mut whole, traces, &chunks[i], &work.cancel);
-            work.progress.replayed.fetch_add(1, Ordering::Relaxed);
+            analysis.replay(&mut whole, traces, &chunks[i], &ctx.cancel);
+            ctx.progress.replayed.fetch_add(1, Ordering::Relaxed);
         }
     })?;
-    work.progress.done.store(work.progress.total.load(Ordering::Relaxed), Ordering::Relaxed);
+    ctx.progress.done.store(ctx.progress.total.load(Ordering::Relaxed), Ordering::Relaxed);
     Ok(whole)
 }
 

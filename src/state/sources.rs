@@ -4,9 +4,10 @@
 //! chunk, a [`Batch`] of typed events in their total order. Shared by all passes over the events of a recording; what
 //! a pass wants to be decoded it says by the [`Binding`]s it makes. Cost: that of decoding.
 
+use crate::base::ctx::{Cancel, Cancelled, Ctx};
 use crate::base::notice::Notices;
+use crate::base::parallel::in_order;
 use crate::base::time::{Ns, Span};
-use crate::base::work::{Cancel, Cancelled, Work, in_order};
 use crate::event::batch::{Batch, straighten};
 use crate::event::bind::{Binder, Binding, is_kernel};
 use crate::event::dialect::RELEASES;
@@ -52,7 +53,7 @@ impl Sources {
         traces: &[&Trace],
         labels: &[Option<String>],
         bind: impl Fn(&Trace) -> Binding + Sync,
-        work: &Work,
+        ctx: &Ctx,
     ) -> Result<Sources, Cancelled> {
         let (hosts, host_of) = hosts(traces, labels);
         let mut sources = Sources { hosts, origins: Vec::new(), all: Vec::new(), spare: Mutex::default() };
@@ -66,7 +67,7 @@ impl Sources {
             let losses = losses.collect();
             Source { plan: trace.compile(&binding.projection), binding, losses }
         };
-        in_order(work, traces.len(), source, |i, source| {
+        in_order(ctx, traces.len(), source, |i, source| {
             let host = host_of[i];
             let release = sources.hosts.get(host.index()).and_then(|(_, release)| release.as_deref());
             let generation = Generation::of(release);

@@ -15,8 +15,9 @@ use super::attributes::AttributeId;
 use super::history::interval::{Interval, Value};
 use super::history::search::{When, Which};
 use super::history::tree::Tree;
+use crate::base::ctx::{Cancel, Cancelled, Ctx};
+use crate::base::parallel::in_order;
 use crate::base::time::{Ns, Span};
-use crate::base::work::{Cancel, Cancelled, Work, in_order};
 use std::collections::BTreeMap;
 
 /// Intervals that make a cell worth storing.
@@ -125,7 +126,7 @@ fn code(interval: &Interval) -> Option<(Span, u16)> {
 
 impl Summary {
     /// The summary of all state codes of `tree`; other values count as no time.
-    pub fn build(tree: &Tree, work: &Work) -> Result<Summary, Cancelled> {
+    pub fn build(tree: &Tree, ctx: &Ctx) -> Result<Summary, Cancelled> {
         let span = tree.span();
         let length = (span.end as u64).wrapping_sub(span.start as u64);
         let finest = (length >> 22).next_power_of_two().trailing_zeros();
@@ -138,7 +139,7 @@ impl Summary {
             let past = (first + STRETCH).min(tree.attributes());
             let which = Which::range(AttributeId::at(first), AttributeId::at(past - 1));
             let mut lines: Vec<Vec<(Span, u16)>> = vec![Vec::new(); past - first];
-            for interval in tree.search(which, When::ALWAYS, &work.cancel) {
+            for interval in tree.search(which, When::ALWAYS, &ctx.cancel) {
                 let line = interval.attribute.index().checked_sub(first).and_then(|at| lines.get_mut(at));
                 line.into_iter().for_each(|line| line.extend(code(&interval)));
             }
@@ -147,7 +148,7 @@ impl Summary {
                 own.sort();
                 for level in &mut levels {
                     // One attribute may have all intervals: half a result is thrown away.
-                    if work.cancel.is_cancelled() {
+                    if ctx.cancel.is_cancelled() {
                         return levels;
                     }
                     level.fill(&own, span.start);
@@ -156,7 +157,7 @@ impl Summary {
             }
             levels
         };
-        in_order(work, tree.attributes().div_ceil(STRETCH), make, |_, part| {
+        in_order(ctx, tree.attributes().div_ceil(STRETCH), make, |_, part| {
             levels.iter_mut().zip(part).for_each(|(level, next)| level.append(next));
         })?;
         Ok(Summary { origin: span.start, levels })

@@ -8,8 +8,8 @@ use super::clean;
 use super::dump::DumpError;
 use super::info::{self, Measured, TaskFacts};
 use crate::analysis::patterns::Mined;
+use crate::base::ctx::Cancel;
 use crate::base::notice::Notices;
-use crate::base::work::Cancel;
 use crate::input::otf2::{
     Archive, Envelope, Event, Location, LocationFiles, LocationId, LocationKind, ParameterValue, Reader, Record,
     class_name,

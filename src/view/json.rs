@@ -436,13 +436,13 @@ pub fn diff(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::base::work::Work;
+    use crate::base::ctx::Ctx;
     use crate::compare::{Request, compare, scenario};
     use serde_json::Value;
 
     fn made() -> (Model, Comparison) {
         let model = scenario::lock_contention(5, 16.0);
-        let c = compare(&model, &Request::default(), &Work::new(1)).unwrap();
+        let c = compare(&model, &Request::default(), &Ctx::new(1)).unwrap();
         (model, c)
     }
 
@@ -521,7 +521,7 @@ mod tests {
             s.run("x\u{7}", "p\u{9b}", "t", 1, &[("p;main", 1000 + i), (hostile, if i > 30 { 9_000_000 } else { 0 })]);
         }
         let model = s.seal();
-        let c = compare(&model, &Request::default(), &Work::new(1)).unwrap();
+        let c = compare(&model, &Request::default(), &Ctx::new(1)).unwrap();
         let text = serde_json::to_string(&diff(&model, &c, None, None)).unwrap();
         assert!(text.contains("il") && !text.contains(clean::is_unsafe) && !text.contains("\\u001b"), "{text}");
     }

@@ -341,12 +341,12 @@ fn tree(model: &Model, c: &Comparison, page: Page, out: &mut String) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::base::work::Work;
+    use crate::base::ctx::Ctx;
     use crate::compare::{Request, compare, scenario};
 
     fn made() -> (Model, Comparison) {
         let model = scenario::lock_contention(5, 16.0);
-        let c = compare(&model, &Request::default(), &Work::new(1)).unwrap();
+        let c = compare(&model, &Request::default(), &Ctx::new(1)).unwrap();
         (model, c)
     }
 

@@ -1,9 +1,9 @@
 //! A model of many executions, such as a busy minute leaves: a few types, some contexts each, metrics with gaps.
 
+use whyslow::base::ctx::Ctx;
 use whyslow::base::notice::Notice;
 use whyslow::base::statistics::Random;
 use whyslow::base::time::Span;
-use whyslow::base::work::Work;
 use whyslow::model::context::{ContextId, Frame, FrameKind, Spent};
 use whyslow::model::metric::{ABSENT, Column, Metric};
 use whyslow::model::{Model, TraceId, TraceInfo, Who, WhoId};
@@ -83,7 +83,7 @@ pub fn model(executions: usize, seed: u64) -> Model {
         e.own.push(own);
     }
     model.executions.columns = columns;
-    model.executions.inclusive = model.executions.own.inclusive(&model.contexts, &Work::new(0)).unwrap_or_default();
+    model.executions.inclusive = model.executions.own.inclusive(&model.contexts, &Ctx::new(0)).unwrap_or_default();
     model.notices.add(Notice::UnresolvedWaits, 12, || "execution at 5 ns".into());
     model
 }

@@ -14,9 +14,9 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 use whyslow::analysis::patterns::Mined;
+use whyslow::base::ctx::Ctx;
 use whyslow::base::notice::{Notice, Notices};
 use whyslow::base::time::Span;
-use whyslow::base::work::Work;
 use whyslow::compare::{Comparison, Request, compare};
 use whyslow::event::operation::Operations;
 use whyslow::model::context::{ContextId, Frame, FrameKind, Spent};
@@ -174,7 +174,7 @@ pub fn server(executions: usize) -> Model {
         e.own.push(parts);
         at += 2_700_000;
     }
-    b.model.executions.inclusive = b.model.executions.own.inclusive(&b.model.contexts, &Work::new(1)).unwrap();
+    b.model.executions.inclusive = b.model.executions.own.inclusive(&b.model.contexts, &Ctx::new(1)).unwrap();
     b.model.executions.columns = columns.into_iter().map(|(metric, values)| Column { metric, values }).collect();
     b.model.traces[0].span.end = at;
     b.model.notices.add(Notice::DiscardedEvents, 1723, || "kernel/kchan_1, packet 88".into());
@@ -193,7 +193,7 @@ pub struct Made {
 }
 
 impl Backend for Made {
-    fn analyse(&mut self, task: Option<&str>, work: &Work) -> anyhow::Result<Arc<Model>> {
+    fn analyse(&mut self, task: Option<&str>, work: &Ctx) -> anyhow::Result<Arc<Model>> {
         const STEPS: u64 = 50;
         work.progress.enter("reading", STEPS);
         for step in 0..STEPS {
@@ -209,11 +209,11 @@ impl Backend for Made {
         Ok(Arc::new(model))
     }
 
-    fn compare(&mut self, model: &Model, request: &Request, work: &Work) -> anyhow::Result<Comparison> {
+    fn compare(&mut self, model: &Model, request: &Request, work: &Ctx) -> anyhow::Result<Comparison> {
         Ok(compare(model, request, work)?)
     }
 
-    fn mine(&mut self, work: &Work) -> anyhow::Result<Arc<Mining>> {
+    fn mine(&mut self, work: &Ctx) -> anyhow::Result<Arc<Mining>> {
         Ok(Arc::new(Mining::of_patterns(Mined::new(self.operations.clone(), work)?, Notices::default())))
     }
 
@@ -343,7 +343,7 @@ impl Session {
     }
 
     fn run(&mut self, job: Job) -> Vec<Done> {
-        let work = Work::new(1);
+        let work = Ctx::new(1);
         match job {
             Job::Analyse { task } => {
                 let model = self.backend.analyse(task.as_deref(), &work);

@@ -12,8 +12,9 @@
 //! another which receives such packets. Recordings made one after the other so cost next to nothing.
 
 use super::HostClock;
+use crate::base::ctx::{Cancelled, Ctx};
+use crate::base::parallel::in_order;
 use crate::base::time::{Ns, Span};
-use crate::base::work::{Cancelled, Work, in_order};
 use crate::event::batch::{Batch, Segment};
 use crate::event::bind::{Binder, Binding, Focus};
 use crate::event::kind::Kind;
@@ -135,7 +136,7 @@ pub(super) fn find(
     sources: &[Source],
     clocks: &[HostClock],
     lives: &[Span],
-    work: &Work,
+    ctx: &Ctx,
 ) -> Result<Vec<Flight>, Cancelled> {
     let mut readings = Vec::new();
     for (clock, about) in clocks.iter().enumerate() {
@@ -148,12 +149,12 @@ pub(super) fn find(
     let talk = talking(&readings, lives);
     readings.retain(|r| talk.contains(&r.clock));
     let pieces = cut(&readings);
-    work.progress.enter("clocks", pieces.len() as u64);
+    ctx.progress.enter("clocks", pieces.len() as u64);
     let mut table = Table::new(MOST);
     let read = |i: usize| pieces.get(i).and_then(|piece| Some(piece.read(readings.get(piece.reading)?)));
-    in_order(work, pieces.len(), read, |_, found| {
+    in_order(ctx, pieces.len(), read, |_, found| {
         found.into_iter().for_each(|found| table.join(found));
-        work.progress.step(1);
+        ctx.progress.step(1);
     })?;
     Ok(table.flights())
 }

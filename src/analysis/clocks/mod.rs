@@ -15,9 +15,9 @@ mod users;
 
 pub use line::{Line, Points, fit};
 
+use crate::base::ctx::{Cancelled, Ctx};
 use crate::base::notice::{Notice, Notices};
 use crate::base::time::{Ns, Shift, Span};
-use crate::base::work::{Cancelled, Work};
 use crate::event::bind::is_kernel;
 use crate::input::Source;
 use flights::Flight;
@@ -77,7 +77,7 @@ fn life(sources: &[Source], clock: &HostClock) -> Span {
 }
 
 /// Find the clocks of some traces and lay all on the first one's time line: what is read from here on is corrected.
-pub fn lay(sources: &mut [Source], notices: &mut Notices, work: &Work) -> Result<Vec<HostClock>, Cancelled> {
+pub fn lay(sources: &mut [Source], notices: &mut Notices, ctx: &Ctx) -> Result<Vec<HostClock>, Cancelled> {
     let mut clocks = clocks(sources);
     if let Some(first) = clocks.first_mut() {
         first.error = Some(0);
@@ -86,8 +86,8 @@ pub fn lay(sources: &mut [Source], notices: &mut Notices, work: &Work) -> Result
         return Ok(clocks);
     }
     let lives: Vec<Span> = clocks.iter().map(|clock| life(sources, clock)).collect();
-    let flights = flights::find(sources, &clocks, &lives, work)?;
-    let tied = tie_users(sources, &mut clocks, notices, work)?;
+    let flights = flights::find(sources, &clocks, &lives, ctx)?;
+    let tied = tie_users(sources, &mut clocks, notices, ctx)?;
     join(&mut clocks, &lives, &flights, &tied);
     let fitted = clocks.iter().filter(|c| c.packets > 0);
     let first = fitted.clone().map(|c| format!("{} by {} ns", c.host, c.shift.offset));
@@ -109,7 +109,7 @@ fn tie_users(
     sources: &[Source],
     clocks: &mut [HostClock],
     notices: &mut Notices,
-    work: &Work,
+    ctx: &Ctx,
 ) -> Result<BTreeMap<(usize, usize), Line>, Cancelled> {
     let traces = |clock: &HostClock, kernel: bool| -> Vec<&crate::input::Trace> {
         let all = clock.traces.iter().filter_map(|at| sources.get(*at)).map(|source| &source.trace);
@@ -130,7 +130,7 @@ fn tie_users(
         let kernels: Vec<usize> = kernels.map(|(at, _)| at).collect();
         let [kernel] = kernels[..] else { continue };
         if let Entry::Vacant(vacant) = ran.entry(kernel) {
-            vacant.insert(Ran::of(&traces(&clocks[kernel], true), work)?);
+            vacant.insert(Ran::of(&traces(&clocks[kernel], true), ctx)?);
         }
         let place = || clock.host.clone();
         errors[own] = Some(Ns::MAX);

@@ -10,8 +10,8 @@
 //! The two clocks count on one machine: no drift is looked for. Cost: a kernel pass of its own over the host's kernel
 //! trace, and a sort of at most [`MOST`] stretches. ALGORITHMS.md section 4.5.
 
+use crate::base::ctx::{Cancelled, Ctx};
 use crate::base::time::{Ns, Span};
-use crate::base::work::{Cancelled, Work};
 use crate::event::batch::Batch;
 use crate::event::bind::{Binder, Binding};
 use crate::event::task::{Delimiter, Pairing, TaskDefinition};
@@ -44,8 +44,8 @@ pub(super) struct Ran(HashMap<(u16, i32), Vec<Span>>);
 
 impl Ran {
     /// What the kernel traces of one host say.
-    pub fn of(kernel: &[&Trace], work: &Work) -> Result<Ran, Cancelled> {
-        let (recording, _) = record(kernel, &[], &Options::default(), work)?;
+    pub fn of(kernel: &[&Trace], ctx: &Ctx) -> Result<Ran, Cancelled> {
+        let (recording, _) = record(kernel, &[], &Options::default(), ctx)?;
         let mut ran = Ran::default();
         for ((_, cpu), runs) in &recording.cpus {
             for run in runs {

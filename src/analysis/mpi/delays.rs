@@ -9,8 +9,9 @@
 
 use super::profile::{Region, Streams, Sum, Sums};
 use super::wait_states::{Wait, WaitKind};
+use crate::base::ctx::{Cancelled, Ctx};
+use crate::base::parallel::in_order;
 use crate::base::time::{Ns, Span};
-use crate::base::work::{Cancelled, Work, in_order};
 use foldhash::HashMap;
 use std::cmp::Reverse;
 
@@ -35,17 +36,17 @@ const BATCH: usize = 1 << 16;
 const PIECE: usize = 1 << 12;
 
 /// Share out all waits.
-pub fn share_out(streams: &Streams<'_>, waits: &[Wait], work: &Work) -> Result<Costs, Cancelled> {
+pub fn share_out(streams: &Streams<'_>, waits: &[Wait], ctx: &Ctx) -> Result<Costs, Cancelled> {
     let mut order: Vec<u32> = (0..waits.len() as u32).collect();
     order.sort_unstable_by_key(|w| (Reverse(waits[*w as usize].until), Reverse(*w)));
     let mut passing = Passing::new(waits);
     let mut costs = Costs { causes: vec![None; waits.len()], ..Costs::default() };
     for batch in order.chunks(BATCH) {
-        work.cancel.check()?;
+        ctx.cancel.check()?;
         let shares: Vec<Share> = batch.iter().filter_map(|at| passing.pass_on(*at)).collect();
         let pieces: Vec<&[Share]> = shares.chunks(PIECE).collect();
         let put = |i: usize| Putting::new(streams, waits).all(pieces[i]);
-        in_order(work, pieces.len(), put, |i, (by_region, causes)| {
+        in_order(ctx, pieces.len(), put, |i, (by_region, causes)| {
             for (key, (ns, path)) in by_region {
                 costs.by_region.entry(key).or_insert((0, path)).0 += ns;
             }

@@ -14,8 +14,9 @@
 use super::profile::{Region, Streams, Sum, Sums};
 use super::strip::Cells;
 use super::wait_states::{Wait, WaitKind};
+use crate::base::ctx::{Cancel, Cancelled, Ctx};
+use crate::base::parallel::in_order;
 use crate::base::time::{Ns, Span};
-use crate::base::work::{Cancel, Cancelled, Work, in_order};
 use crate::event::operation::{Operations, Sequence};
 use foldhash::HashMap;
 use std::collections::BTreeMap;
@@ -93,14 +94,14 @@ fn ranks(operations: &Operations) -> impl Iterator<Item = (u32, &Sequence)> {
 }
 
 /// Efficiencies, regions and critical path.
-pub fn measure(streams: &Streams<'_>, waits: &[Wait], work: &Work) -> Result<Measured, Cancelled> {
+pub fn measure(streams: &Streams<'_>, waits: &[Wait], ctx: &Ctx) -> Result<Measured, Cancelled> {
     let window = window(streams);
     let mut measured = Measured { window, ..Measured::default() };
     let mut regions: HashMap<Region, (BTreeMap<u32, Ns>, u64)> = HashMap::default();
     let (mut useful, mut most, mut n) = (0, 0, 0);
     let sequences = &streams.operations().sequences;
     let own = |stream: usize| own_regions(streams, stream as u32, window);
-    in_order(work, sequences.len(), own, |stream, (sum, own, cells)| {
+    in_order(ctx, sequences.len(), own, |stream, (sum, own, cells)| {
         let sequence = &sequences[stream];
         let stream = stream as u32;
         measured.computed.push(cells);
@@ -123,7 +124,7 @@ pub fn measure(streams: &Streams<'_>, waits: &[Wait], work: &Work) -> Result<Mea
     measured.regions = regions.into_iter().map(|(region, found)| time(region, found)).collect();
     let whole = |r: &RegionTime| r.by_stream.iter().map(|(_, ns)| ns).sum::<Ns>();
     measured.regions.sort_by_key(|r| (std::cmp::Reverse(whole(r)), r.region));
-    measured.critical_path = critical_path(streams, waits, window, &work.cancel);
+    measured.critical_path = critical_path(streams, waits, window, &ctx.cancel);
     let on_path: Ns = measured.critical_path.iter().map(|(.., ns)| ns).sum();
     let ratio = |a: Ns, b: Ns| if b > 0 { (a as f64 / b as f64).min(1.0) } else { 0.0 };
     if n > 0 && most > 0 {

@@ -14,9 +14,9 @@ pub mod strip;
 pub mod wait_states;
 
 use super::offsets::Clock;
+use crate::base::ctx::{Cancelled, Ctx};
 use crate::base::names::NameId;
 use crate::base::time::{Ns, Span};
-use crate::base::work::{Cancelled, Work};
 use crate::event::operation::{NO_PATH, Operations};
 use delays::Costs;
 use efficiency::{Efficiency, Measured, RegionTime};
@@ -109,16 +109,16 @@ pub struct Waiting {
 
 impl Waiting {
     /// All of it; `None` where nothing ties streams together.
-    pub fn new(operations: &Operations, clocks: &[Clock], work: &Work) -> Result<Option<Waiting>, Cancelled> {
+    pub fn new(operations: &Operations, clocks: &[Clock], ctx: &Ctx) -> Result<Option<Waiting>, Cancelled> {
         if operations.messages.is_empty() && operations.meetings.is_empty() {
             return Ok(None);
         }
         let streams = Streams::new(operations, clocks);
-        let mut waits = wait_states::find(operations, clocks, work)?;
-        let measured = efficiency::measure(&streams, &waits, work)?;
+        let mut waits = wait_states::find(operations, clocks, ctx)?;
+        let measured = efficiency::measure(&streams, &waits, ctx)?;
         // Waiting for others to start up does not count.
         waits.retain(|w| w.until > measured.window.start && w.start < measured.window.end);
-        let costs = delays::share_out(&streams, &waits, work)?;
+        let costs = delays::share_out(&streams, &waits, ctx)?;
         let life = |s: &crate::event::operation::Sequence| {
             let (Some(first), Some(last)) = (s.operations.first(), s.operations.last()) else { return 0 };
             (last.end - first.start).min(measured.window.len())
@@ -128,7 +128,7 @@ impl Waiting {
             whole_ns: operations.sequences.iter().map(life).sum(),
             states: states(operations, &waits, &costs),
             costs: ranked(&costs),
-            strip: strip::whole(&measured.computed, &waits, measured.window, work)?,
+            strip: strip::whole(&measured.computed, &waits, measured.window, ctx)?,
             ..Waiting::default()
         };
         waiting.imbalances = imbalances(operations, &waiting, &measured);

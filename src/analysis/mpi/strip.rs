@@ -5,8 +5,9 @@
 
 use super::profile::Streams;
 use super::wait_states::Wait;
+use crate::base::ctx::{Cancelled, Ctx};
+use crate::base::parallel::in_order;
 use crate::base::time::{Ns, Span};
-use crate::base::work::{Cancelled, Work, in_order};
 use std::ops::Range;
 
 /// Some streams over time.
@@ -91,7 +92,7 @@ fn waiting(waits: &[Wait], stream: u32, window: Span) -> Cells {
 
 /// The strip of a whole run: neighbours share a row where there are many streams. Waits are sorted by place; what was computed is
 /// given by stream.
-pub fn whole(computed: &[Vec<Ns>], waits: &[Wait], window: Span, work: &Work) -> Result<Strip, Cancelled> {
+pub fn whole(computed: &[Vec<Ns>], waits: &[Wait], window: Span, ctx: &Ctx) -> Result<Strip, Cancelled> {
     let n = computed.len();
     let per_row = n.div_ceil(ROWS).max(1);
     let row = |at: usize| {
@@ -108,7 +109,7 @@ pub fn whole(computed: &[Vec<Ns>], waits: &[Wait], window: Span, work: &Work) ->
         Row { streams, computing: computing.shares(count), waiting: waited.shares(count) }
     };
     let mut rows = Vec::new();
-    in_order(work, n.div_ceil(per_row), row, |_, row| rows.push(row))?;
+    in_order(ctx, n.div_ceil(per_row), row, |_, row| rows.push(row))?;
     Ok(Strip { window, rows })
 }
 

@@ -7,8 +7,9 @@
 //! receivers, not for both at once. Cost: linear, and one search per call that waits.
 
 use crate::analysis::offsets::Clock;
+use crate::base::ctx::{Cancelled, Ctx};
+use crate::base::parallel::in_order;
 use crate::base::time::Ns;
-use crate::base::work::{Cancelled, Work, in_order};
 use crate::event::operation::{Exchange, Message, Operations, Place, Via};
 
 /// Kinds of wait states.
@@ -151,7 +152,7 @@ impl Wait {
 }
 
 /// All waits, by place; of an operation that waited for several things of one kind the one that came last.
-pub fn find(operations: &Operations, clocks: &[Clock], work: &Work) -> Result<Vec<Wait>, Cancelled> {
+pub fn find(operations: &Operations, clocks: &[Clock], ctx: &Ctx) -> Result<Vec<Wait>, Cancelled> {
     let finder = Finder { operations, clocks };
     let messages = &operations.messages;
     // Messages to one stream are adjacent, and so do those to one of its operations.
@@ -161,7 +162,7 @@ pub fn find(operations: &Operations, clocks: &[Clock], work: &Work) -> Result<Ve
         let received = messages.get(first(stream)..first(stream + 1)).unwrap_or(&[]);
         last_of_each(finder.messages(received))
     };
-    in_order(work, operations.sequences.len(), of_stream, |_, found| waits.extend(found))?;
+    in_order(ctx, operations.sequences.len(), of_stream, |_, found| waits.extend(found))?;
     let alone = waits.len();
     finder.meetings(&mut waits);
     if waits.len() > alone {

@@ -12,8 +12,8 @@
 use super::Treatment;
 use super::measure::{Characters, Durations, SMALLEST, Verdict};
 use super::table::{Occurrence, PatternId, Table};
+use crate::base::ctx::Cancel;
 use crate::base::time::{Ns, Span};
-use crate::base::work::Cancel;
 use crate::event::operation::Operations;
 use std::collections::BTreeMap;
 

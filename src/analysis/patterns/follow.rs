@@ -14,9 +14,9 @@ use super::spread::last_before;
 use super::table::Occurrence;
 use super::triggers::{Trigger, Triggers};
 use crate::analysis::offsets::Clock;
+use crate::base::ctx::Cancel;
 use crate::base::names::NameId;
 use crate::base::time::{Ns, Span};
-use crate::base::work::Cancel;
 use crate::event::operation::{EventKind, Operation, Operations, Place};
 use foldhash::{HashMap, HashSet};
 

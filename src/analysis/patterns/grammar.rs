@@ -12,7 +12,7 @@
 //! while recording (their rules depend on where a loop happens to begin), suffix arrays (they find repeats but no
 //! hierarchy).
 
-use crate::base::work::Cancel;
+use crate::base::ctx::Cancel;
 use foldhash::HashMap;
 
 /// A symbol of the input, or a rule.

@@ -9,9 +9,10 @@
 //! pattern (the loop is over), the occurrence ends with its last operation.
 
 use super::table::{Occurrence, PatternId, Table};
+use crate::base::ctx::{Cancelled, Ctx};
 use crate::base::names::NameId;
+use crate::base::parallel::in_order;
 use crate::base::time::{Ns, Span};
-use crate::base::work::{Cancelled, Work, in_order};
 use crate::event::operation::{Operation, Operations};
 use std::collections::BTreeMap;
 
@@ -94,10 +95,10 @@ pub struct Durations {
 }
 
 /// Measure all patterns.
-pub fn measure(table: &Table, operations: &Operations, work: &Work) -> Result<Vec<Durations>, Cancelled> {
+pub fn measure(table: &Table, operations: &Operations, ctx: &Ctx) -> Result<Vec<Durations>, Cancelled> {
     let mut all = Vec::with_capacity(table.patterns.len());
     let measure = |p: usize| Durations::new(table, operations, PatternId::at(p));
-    in_order(work, table.patterns.len(), measure, |_, durations| all.push(durations))?;
+    in_order(ctx, table.patterns.len(), measure, |_, durations| all.push(durations))?;
     Ok(all)
 }
 

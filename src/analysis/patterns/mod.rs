@@ -19,8 +19,9 @@ pub mod triggers;
 
 use super::mpi::Waiting;
 use super::offsets::{Clock, fit};
+use crate::base::ctx::{Cancelled, Ctx};
+use crate::base::parallel::in_order;
 use crate::base::time::Span;
-use crate::base::work::{Cancelled, Work, in_order};
 use crate::event::operation::{Operations, Place};
 use blame::{Blamed, Late};
 use measure::{Characters, Durations, Settings, measure};
@@ -80,10 +81,10 @@ pub struct Iterations {
 
 impl Mined {
     /// Fit clocks, mine all streams in parallel, measure.
-    pub fn new(mut operations: Operations, work: &Work) -> Result<Self, Cancelled> {
+    pub fn new(mut operations: Operations, ctx: &Ctx) -> Result<Self, Cancelled> {
         let clocks = fit(&operations);
-        rendezvous::find(&mut operations, &clocks, work)?;
-        work.progress.enter("mining", operations.sequences.len() as u64);
+        rendezvous::find(&mut operations, &clocks, ctx)?;
+        ctx.progress.enter("mining", operations.sequences.len() as u64);
         let (mut grammars, mut detection) = (Vec::new(), Duration::ZERO);
         let mine = |i: usize| {
             let started = Instant::now();
@@ -91,26 +92,26 @@ impl Mined {
             // A worker repeats what another thread assigns to it.
             let mined = if sequence.worker { &[][..] } else { &sequence.operations };
             let symbols: Vec<u32> = mined.iter().map(|o| o.symbol.0).collect();
-            (grammar::mine(&symbols, &work.cancel), started.elapsed())
+            (grammar::mine(&symbols, &ctx.cancel), started.elapsed())
         };
-        in_order(work, operations.sequences.len(), mine, |_, (grammar, took)| {
-            work.progress.step(1);
+        in_order(ctx, operations.sequences.len(), mine, |_, (grammar, took)| {
+            ctx.progress.step(1);
             grammars.push(grammar);
             detection += took;
         })?;
         let started = Instant::now();
         let table = Table::new(&grammars);
         detection += started.elapsed();
-        let durations = measure(&table, &operations, work)?;
+        let durations = measure(&table, &operations, ctx)?;
         // Threads of a kernel recording have tasks, and paths of their own.
         let waiting = operations.sequences.iter().all(|s| s.thread.is_none());
-        let waiting = if waiting { Waiting::new(&operations, &clocks, work)? } else { None };
+        let waiting = if waiting { Waiting::new(&operations, &clocks, ctx)? } else { None };
         Ok(Mined { operations, clocks, table, durations, waiting, detection })
     }
 
     /// Anomalies and their causes, for one choice of settings.
-    pub fn lateness(&self, settings: &Settings, work: &Work) -> Result<Lateness, Cancelled> {
-        self.lateness_of(settings, |_, _| Treatment::Judged, work)
+    pub fn lateness(&self, settings: &Settings, ctx: &Ctx) -> Result<Lateness, Cancelled> {
+        self.lateness_of(settings, |_, _| Treatment::Judged, ctx)
     }
 
     /// The same, where not every event that took too long is to blame: `treat` is asked by stream and event.
@@ -118,17 +119,17 @@ impl Mined {
         &self,
         settings: &Settings,
         treat: impl Fn(u32, &Blamed) -> Treatment,
-        work: &Work,
+        ctx: &Ctx,
     ) -> Result<Lateness, Cancelled> {
         let characters: Vec<Characters> = self.durations.iter().map(|d| d.characters(settings)).collect();
         let mut late =
-            blame::find(&self.table, &self.durations, &characters, &self.operations, settings.s, &work.cancel);
-        work.cancel.check()?;
-        follow::extend(self, &characters, settings.s, &mut late, &work.cancel);
+            blame::find(&self.table, &self.durations, &characters, &self.operations, settings.s, &ctx.cancel);
+        ctx.cancel.check()?;
+        follow::extend(self, &characters, settings.s, &mut late, &ctx.cancel);
         late.retain_mut(|late| late.sort_out(&treat));
-        work.cancel.check()?;
-        let spread = spread::find(&self.operations, &self.clocks, &late, &characters, &work.cancel);
-        work.cancel.check()?;
+        ctx.cancel.check()?;
+        let spread = spread::find(&self.operations, &self.clocks, &late, &characters, &ctx.cancel);
+        ctx.cancel.check()?;
         Ok(Lateness { characters, late, spread })
     }
 

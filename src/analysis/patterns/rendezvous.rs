@@ -15,9 +15,10 @@
 //! clocks no call counts as held. Cost: two passes over the messages, a search per long send, and sorting the added messages.
 
 use crate::analysis::offsets::Clock;
+use crate::base::ctx::{Cancelled, Ctx};
 use crate::base::names::NameId;
+use crate::base::parallel::in_order;
 use crate::base::time::{Ns, Span};
-use crate::base::work::{Cancelled, Work, in_order};
 use crate::event::operation::{Handover, Kind, Message, Operation, Operations, Place, Via};
 use foldhash::HashMap;
 
@@ -91,7 +92,7 @@ fn next_call(
 }
 
 /// Add what held sends. The handovers are used up.
-pub fn find(operations: &mut Operations, clocks: &[Clock], work: &Work) -> Result<(), Cancelled> {
+pub fn find(operations: &mut Operations, clocks: &[Clock], ctx: &Ctx) -> Result<(), Cancelled> {
     let handovers = std::mem::take(&mut operations.handovers);
     let pieces: Vec<&[Handover]> = handovers.chunks(PIECE).collect();
     let seen = |h: &&Handover| see(operations, clocks, h);
@@ -106,7 +107,7 @@ pub fn find(operations: &mut Operations, clocks: &[Clock], work: &Work) -> Resul
         }
         eager
     };
-    in_order(work, pieces.len(), largest_of, |_, found| {
+    in_order(ctx, pieces.len(), largest_of, |_, found| {
         for (symbol, bytes) in found {
             let largest = eager.entry(symbol).or_default();
             *largest = bytes.max(*largest);
@@ -132,7 +133,7 @@ pub fn find(operations: &mut Operations, clocks: &[Clock], work: &Work) -> Resul
     };
     let mut held: Vec<Message> = Vec::new();
     in_order(
-        work,
+        ctx,
         pieces.len(),
         |i| pieces[i].iter().filter_map(back).collect::<Vec<_>>(),
         |_, found| held.extend(found),

@@ -8,9 +8,9 @@
 //! If less than the part q of a population takes a usual route, no differences are reported. Cost: two passes over the operations.
 //! ALGORITHMS.md 9.8.
 
+use crate::base::ctx::Cancel;
 use crate::base::names::NameId;
 use crate::base::time::{Ns, Span};
-use crate::base::work::Cancel;
 use crate::event::operation::{Operation, Operations};
 use foldhash::{HashMap, HashSet};
 use std::cmp::Reverse;

@@ -19,8 +19,8 @@ use super::blame::{EventAt, Late};
 use super::measure::Characters;
 use super::triggers::{Trigger, Triggers};
 use crate::analysis::offsets::Clock;
+use crate::base::ctx::Cancel;
 use crate::base::time::{Ns, Span};
-use crate::base::work::Cancel;
 use crate::event::operation::{EventKind, Operations, Place, Via};
 
 /// A node: a blamed event of a late occurrence.

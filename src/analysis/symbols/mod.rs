@@ -22,9 +22,10 @@ pub mod unwind;
 pub mod unwind_tables;
 
 use crate::analysis::recording::{HostId, RawStackId, Recording};
+use crate::base::ctx::{Cancelled, Ctx};
 use crate::base::names::{NameId, Names};
 use crate::base::notice::{Notice, Notices};
-use crate::base::work::{Cancelled, Work, in_order};
+use crate::base::parallel::in_order;
 use crate::event::image::CODE;
 use crate::event::stack::name_of;
 use cache::{Known, SymbolCache};
@@ -155,7 +156,7 @@ impl<'a> Resolver<'a> {
         stacks: &[Placed],
         names: &mut Names,
         notices: &mut Notices,
-        work: &Work,
+        ctx: &Ctx,
     ) -> Result<Vec<Vec<UserFrame>>, Cancelled> {
         for stack in stacks {
             for address in self.addresses(stack) {
@@ -165,7 +166,7 @@ impl<'a> Resolver<'a> {
         let mut found: Vec<HashMap<u64, Vec<UserFrame>>> = Vec::with_capacity(self.files.len());
         let files = &self.files;
         in_order(
-            work,
+            ctx,
             files.len(),
             |i| files[i].known(self.places, self.cache),
             |i, known| {

@@ -12,8 +12,9 @@ use super::images::{Image, Spaces};
 use super::proof::Mapping;
 use super::unwind_tables::{Section, UnwindTables};
 use crate::analysis::recording::{HostId, ImageChange, ImageEvent};
+use crate::base::ctx::{Cancelled, Ctx};
 use crate::base::names::Names;
-use crate::base::work::{Cancelled, Work, in_order};
+use crate::base::parallel::in_order;
 use crate::input::perf::chains::Chains;
 use crate::input::perf::copies::{Architecture, MapChange, MapEvent, Registers, StackCopy};
 use crate::input::{Trace, perf};
@@ -29,12 +30,12 @@ const DEEPEST: usize = 127;
 const HOST: HostId = HostId(0);
 
 /// Unwind all copies of a recording, once; recordings without any are left as they are.
-pub fn unwind(trace: &Trace, places: &Places, work: &Work) -> Result<(), Cancelled> {
+pub fn unwind(trace: &Trace, places: &Places, ctx: &Ctx) -> Result<(), Cancelled> {
     let Trace::Perf(trace) = trace else { return Ok(()) };
     let Some(architecture) = trace.copied_on().filter(|_| !trace.is_unwound()) else { return Ok(()) };
     match architecture {
-        Architecture::X86 => unwind_on::<X86>(trace, architecture, places, work),
-        Architecture::Arm => unwind_on::<Arm>(trace, architecture, places, work),
+        Architecture::X86 => unwind_on::<X86>(trace, architecture, places, ctx),
+        Architecture::Arm => unwind_on::<Arm>(trace, architecture, places, ctx),
     }
 }
 
@@ -107,7 +108,7 @@ fn unwind_on<P: Processor>(
     trace: &perf::Trace,
     architecture: Architecture,
     places: &Places,
-    work: &Work,
+    ctx: &Ctx,
 ) -> Result<(), Cancelled> {
     let changes = trace.mapped();
     let mut names = Names::default();
@@ -120,7 +121,7 @@ fn unwind_on<P: Processor>(
     }
     let unwinding: Unwinding<'_, P> = Unwinding { spaces, names, places, files, without: P::Unwinder::default() };
     let packets = trace.packets_of_copies();
-    work.progress.enter("unwinding stacks", packets.len() as u64);
+    ctx.progress.enter("unwinding stacks", packets.len() as u64);
     let mut chains = Chains::default();
     let make = |at: usize| {
         let mut cache = P::cache();
@@ -132,10 +133,10 @@ fn unwind_on<P: Processor>(
         };
         let packet = packets.get(at).copied().unwrap_or_default();
         let stacks: Vec<(usize, Vec<u64>)> = trace.copies(packet, architecture).into_iter().map(one).collect();
-        work.progress.step(1);
+        ctx.progress.step(1);
         (packet, stacks, cut)
     };
-    in_order(work, packets.len(), make, |_, (packet, stacks, cut)| {
+    in_order(ctx, packets.len(), make, |_, (packet, stacks, cut)| {
         chains.cut_off += cut;
         // Both processors have their least significant byte first.
         chains.add(packet, stacks, false);

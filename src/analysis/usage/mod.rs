@@ -8,9 +8,9 @@
 mod calls;
 mod part;
 
+use crate::base::ctx::{Cancel, Cancelled, Ctx};
 use crate::base::notice::{Notice, Notices};
 use crate::base::time::Ns;
-use crate::base::work::{Cancel, Cancelled, Work};
 use crate::event::bind::{Binding, Focus};
 use crate::event::kind::{Event, Kind};
 use crate::input::Trace;
@@ -194,12 +194,12 @@ impl Usage {
         labels: &[Option<String>],
         focus: Focus,
         way: &Way,
-        work: &Work,
+        ctx: &Ctx,
     ) -> Result<(Usage, Notices), Cancelled> {
         let (traces, left_out) = traces.split_at(traces.len().min(1 << 16));
         let mut notices = Notices::default();
         notices.add(Notice::MemoryLimit, left_out.len() as u64, || "traces after the first 65,536".to_owned());
-        let sources = Sources::new(traces, labels, |trace| Binding::focused(trace, &[], focus), work)?;
+        let sources = Sources::new(traces, labels, |trace| Binding::focused(trace, &[], focus), ctx)?;
         let origin = |(origin, source): (&crate::state::kernel::Origin, &crate::state::sources::Source)| {
             let (host, generation, switches) = (origin.host, origin.generation, source.binding.follows_switches);
             origin.kernel.then_some(Origin { host, generation, switches })
@@ -213,8 +213,8 @@ impl Usage {
                 *until = span.end.max(*until);
             }
         }
-        let pass = UsagePass { sources, origins, lost, events: &work.progress.events };
-        let (mut part, mut notices) = engine::run(&pass, (Part::new(true), notices), traces, way, work)?;
+        let pass = UsagePass { sources, origins, lost, events: &ctx.progress.events };
+        let (mut part, mut notices) = engine::run(&pass, (Part::new(true), notices), traces, way, ctx)?;
         part.close(&ends);
         let odd = part.odd.0 + part.threads.iter().map(|thread| thread.calls.odd).sum::<u64>();
         notices.add(Notice::Inconsistent, odd, || part.odd.1.map_or_else(String::new, |t| format!("at {t} ns")));

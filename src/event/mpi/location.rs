@@ -6,10 +6,10 @@
 
 use super::recorded::{Attendance, Half, LocationRun, NOWHERE, Released};
 use super::regions::{Class, Symbols};
+use crate::base::ctx::Cancel;
 use crate::base::names::NameId;
 use crate::base::notice::Notice;
 use crate::base::time::{Ns, Span};
-use crate::base::work::Cancel;
 use crate::event::operation::{Kind, NO_PATH, Operation, Way};
 use crate::input::otf2::{Archive, Envelope, Event, LocationId, LocationKind, TaskKey, ThreadKey};
 use foldhash::HashMap;

@@ -16,9 +16,10 @@ mod windows;
 
 use super::matching::{self, Pair};
 use super::operation::{CallPaths, Exchange, Meeting, NO_PATH, Operations, Place, Readings, Sequence};
+use crate::base::ctx::{Cancelled, Ctx};
 use crate::base::names::{NameId, Names};
 use crate::base::notice::{Notice, Notices};
-use crate::base::work::{Cancelled, Work, in_order};
+use crate::base::parallel::in_order;
 use crate::input::otf2::{Archive, LocationId, LocationKind, MetricMode, ParameterValue, class_name};
 use foldhash::HashMap;
 use recorded::MetricRun;
@@ -60,9 +61,9 @@ pub struct MpiRun {
 }
 
 /// Read a whole archive.
-pub fn read(archive: &Archive, work: &Work) -> Result<MpiRun, Cancelled> {
-    let mut run = locations(archive, work)?;
-    run.pairs = matching::pairs(&run.locations, work)?;
+pub fn read(archive: &Archive, ctx: &Ctx) -> Result<MpiRun, Cancelled> {
+    let mut run = locations(archive, ctx)?;
+    run.pairs = matching::pairs(&run.locations, ctx)?;
     // Sends without a receive are no loss: EZTrace does not record the receives of C programs. Nor are receives from
     // nobody (MPI_PROC_NULL).
     let received: usize = run.locations.iter().map(|l| l.receives.iter().filter(|r| r.peer().is_some()).count()).sum();
@@ -72,22 +73,22 @@ pub fn read(archive: &Archive, work: &Work) -> Result<MpiRun, Cancelled> {
 
 /// Read a whole archive in the neutral form, for clocks, mining and propagation, and tell what was wrong. It takes less memory than
 /// [`read`], which keeps what was recorded as it was.
-pub fn operations(archive: &Archive, work: &Work) -> Result<(Operations, Notices), Cancelled> {
-    locations(archive, work)?.assemble(archive, work)
+pub fn operations(archive: &Archive, ctx: &Ctx) -> Result<(Operations, Notices), Cancelled> {
+    locations(archive, ctx)?.assemble(archive, ctx)
 }
 
 /// All locations, nothing tied together.
-fn locations(archive: &Archive, work: &Work) -> Result<MpiRun, Cancelled> {
+fn locations(archive: &Archive, ctx: &Ctx) -> Result<MpiRun, Cancelled> {
     let n = archive.definitions.locations.len();
     let symbols = Symbols::new(archive);
     let mut run = MpiRun { notices: archive.notices.clone(), ..MpiRun::default() };
-    work.progress.enter("reading", n as u64);
+    ctx.progress.enter("reading", n as u64);
     in_order(
-        work,
+        ctx,
         n,
-        |i| location::read(archive, &symbols, LocationId::at(i), &work.cancel),
+        |i| location::read(archive, &symbols, LocationId::at(i), &ctx.cancel),
         |_, mut location| {
-            work.progress.step(1);
+            ctx.progress.step(1);
             run.notices.merge(&location.notices);
             let ids = run.paths.merge(&std::mem::take(&mut location.paths));
             let global = |path: u32| ids.get(path as usize).copied().unwrap_or(NO_PATH);
@@ -142,12 +143,12 @@ impl MpiRun {
     /// The neutral form, for clocks, mining and propagation.
     pub fn into_operations(self, archive: &Archive) -> Operations {
         // Nobody can cancel this.
-        self.assemble(archive, &Work::new(1)).map(|(operations, _)| operations).unwrap_or_default()
+        self.assemble(archive, &Ctx::new(1)).map(|(operations, _)| operations).unwrap_or_default()
     }
 
-    fn assemble(mut self, archive: &Archive, work: &Work) -> Result<(Operations, Notices), Cancelled> {
+    fn assemble(mut self, archive: &Archive, ctx: &Ctx) -> Result<(Operations, Notices), Cancelled> {
         let talks: Vec<bool> = self.locations.iter().map(|l| !l.sends.is_empty() || !l.receives.is_empty()).collect();
-        let matching::Matched { mut messages, handovers, unmatched } = matching::messages(&mut self.locations, work)?;
+        let matching::Matched { mut messages, handovers, unmatched } = matching::messages(&mut self.locations, ctx)?;
         self.notices.add(Notice::UnmatchedMessages, unmatched, String::new);
         self.locations.iter_mut().for_each(|l| l.sends = Vec::new());
         let mut meetings = self.meetings();

@@ -3,8 +3,9 @@
 use super::schema::Schema;
 use super::tsdl::{Blocks, Known};
 use super::{OpenError, metadata};
+use crate::base::ctx::{Cancelled, Ctx};
 use crate::base::mapped::Mapped;
-use crate::base::work::{Cancelled, Work, in_order};
+use crate::base::parallel::in_order;
 use foldhash::HashMap;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
@@ -19,7 +20,7 @@ pub struct Directory {
 impl Directory {
     /// Read the metadata of some directories. Equal bytes are read once; what equal event blocks say is taken over from the
     /// first text that has some. Texts are put together while the first is being parsed, and the others parsed side by side.
-    pub fn read_all(paths: Vec<PathBuf>, work: &Work) -> Result<Vec<Result<Directory, OpenError>>, Cancelled> {
+    pub fn read_all(paths: Vec<PathBuf>, ctx: &Ctx) -> Result<Vec<Result<Directory, OpenError>>, Cancelled> {
         let files: Vec<_> = paths.iter().map(|path| Mapped::open(&path.join("metadata"))).collect();
         let mut first: HashMap<&[u8], usize> = HashMap::default();
         let mut firsts = Vec::with_capacity(files.len());
@@ -38,7 +39,7 @@ impl Directory {
         let mut schemas: Vec<Result<Arc<Schema>, String>> = Vec::with_capacity(files.len());
         let mut parsed = None;
         let begin = |i: usize| text(i).filter(|_| i == 0).map(|text| text.schema(None));
-        in_order(work, files.len(), begin, |_, begun| parsed = begun.or(parsed.take()))?;
+        in_order(ctx, files.len(), begin, |_, begun| parsed = begun.or(parsed.take()))?;
         let mut known = None;
         while known.is_none() && schemas.len() < files.len() {
             let read = |i: usize| text(i).map(|text| text.schema(None));
@@ -48,7 +49,7 @@ impl Directory {
         }
         let done = schemas.len();
         let rest = |i: usize| text(done + i).map(|text| text.schema(known.as_ref()).0);
-        in_order(work, files.len() - done, rest, |_, schema| schemas.extend(schema))?;
+        in_order(ctx, files.len() - done, rest, |_, schema| schemas.extend(schema))?;
         // What is equal to a text before it, which is none of these.
         for (i, first) in firsts.iter().enumerate().filter(|(i, first)| *first < i) {
             let same = schemas.get(*first).cloned();
@@ -130,10 +131,10 @@ mod tests {
             path
         };
         let paths: Vec<PathBuf> = texts.iter().enumerate().map(write).collect();
-        let together = Directory::read_all(paths.clone(), &Work::new(3)).unwrap();
+        let together = Directory::read_all(paths.clone(), &Ctx::new(3)).unwrap();
         let mut shared = 0;
         for (path, directory) in paths.iter().zip(&together) {
-            let alone = Directory::read_all(vec![path.clone()], &Work::new(1)).unwrap().pop().unwrap();
+            let alone = Directory::read_all(vec![path.clone()], &Ctx::new(1)).unwrap().pop().unwrap();
             let (Ok(directory), Ok(alone)) = (directory, &alone) else {
                 assert_eq!(directory.as_ref().err().map(|e| &e.0), alone.as_ref().err().map(|e| &e.0));
                 continue;

@@ -37,10 +37,10 @@ pub use steps::{Appearance, Named, Node, Shape};
 
 use super::record::{ClassId, Projection, Scope, StreamId};
 use super::stream::{Class, Stream};
+use crate::base::ctx::{Cancelled, Ctx};
 use crate::base::mapped::Mapped;
 use crate::base::notice::{Notice, Notices};
 use crate::base::time::{Ns, Shift, canonical_ns};
-use crate::base::work::{Cancelled, Work};
 use packet::{Line, Place, Preludes};
 use schema::{Count, Field, Kind, Schema, StreamClass};
 use std::ops::Range;
@@ -109,11 +109,11 @@ pub struct Trace {
 impl Trace {
     /// Open a trace directory (one that holds `metadata`).
     pub fn open(path: &Path) -> Result<Trace, OpenError> {
-        let work = Work::new(1);
+        let ctx = Ctx::new(1);
         let directories: Result<Vec<Directory>, OpenError> =
-            Directory::read_all(vec![path.to_owned()], &work)?.into_iter().collect();
+            Directory::read_all(vec![path.to_owned()], &ctx)?.into_iter().collect();
         let opening = Opening::of(&directories?)?;
-        open_all(vec![opening], How::Headers, &work)?.pop().ok_or_else(|| OpenError("no trace was named".to_owned()))
+        open_all(vec![opening], How::Headers, &ctx)?.pop().ok_or_else(|| OpenError("no trace was named".to_owned()))
     }
 
     /// Record classes by [`ClassId`].

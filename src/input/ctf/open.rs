@@ -4,10 +4,11 @@ use super::packet::{Hops, Line, Place, agrees, has_role, hop, outline, read_inde
 use super::reader::Ids;
 use super::schema::{EventClass, Role, Schema, StreamClass};
 use super::{Chunk, ClockLine, Directory, OpenError, Places, StreamFile, Trace};
+use crate::base::ctx::{Cancelled, Ctx};
 use crate::base::mapped::Mapped;
 use crate::base::notice::{Notice, Notices};
+use crate::base::parallel::in_order;
 use crate::base::time::Ns;
-use crate::base::work::{Cancelled, Work, in_order};
 use crate::input::ctf::packet::Preludes;
 use crate::input::record::{Projection, StreamId};
 use crate::input::stream::{Class, Packet, Stream};
@@ -128,19 +129,19 @@ impl Opening {
 }
 
 /// Open some traces: their files are looked through on the workers, and so are those of one trace.
-pub fn open_all(openings: Vec<Opening>, how: How, work: &Work) -> Result<Vec<Trace>, Cancelled> {
+pub fn open_all(openings: Vec<Opening>, how: How, ctx: &Ctx) -> Result<Vec<Trace>, Cancelled> {
     let files: Vec<(usize, &Candidate)> =
         openings.iter().enumerate().flat_map(|(i, opening)| opening.files.iter().map(move |file| (i, file))).collect();
-    work.progress.enter("opening", files.len() as u64);
+    ctx.progress.enter("opening", files.len() as u64);
     let mut looked: Vec<Vec<std::io::Result<Option<Looked>>>> = openings.iter().map(|_| Vec::new()).collect();
     let look = |i: usize| {
         let (trace, file) = files.get(i)?;
         Some((*trace, openings.get(*trace)?.look(file, how)))
     };
-    in_order(work, files.len(), look, |_, found| {
+    in_order(ctx, files.len(), look, |_, found| {
         let place = found.and_then(|(trace, found)| Some((looked.get_mut(trace)?, found)));
         place.into_iter().for_each(|(place, found)| place.push(found));
-        work.progress.step(1);
+        ctx.progress.step(1);
     })?;
     let parts: Vec<_> = openings.into_iter().zip(looked).map(|part| Mutex::new(Some(part))).collect();
     let finish = |i: usize| {
@@ -148,7 +149,7 @@ pub fn open_all(openings: Vec<Opening>, how: How, work: &Work) -> Result<Vec<Tra
         part.map(|(opening, looked)| opening.trace.finish(opening.files, looked))
     };
     let mut traces = Vec::with_capacity(parts.len());
-    in_order(work, parts.len(), finish, |_, trace| traces.extend(trace))?;
+    in_order(ctx, parts.len(), finish, |_, trace| traces.extend(trace))?;
     Ok(traces)
 }
 

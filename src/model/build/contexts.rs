@@ -19,9 +19,9 @@ use crate::analysis::symbols::files::Places;
 use crate::analysis::symbols::images::Spaces;
 use crate::analysis::symbols::kernel::KernelSymbols;
 use crate::analysis::symbols::{Placed, Resolver, UserFrame};
+use crate::base::ctx::{Cancelled, Ctx};
 use crate::base::names::{NameId, Names};
 use crate::base::notice::Notices;
-use crate::base::work::{Cancelled, Work};
 use crate::model::context::{ContextId, Contexts, Frame, FrameKind, Spent};
 use foldhash::HashMap;
 
@@ -62,16 +62,16 @@ pub fn spell(
     dictionary: &Dictionary<'_>,
     names: &mut Names,
     notices: &mut Notices,
-    work: &Work,
+    ctx: &Ctx,
 ) -> Result<(Contexts, Vec<ContextId>), Cancelled> {
-    let resolved = resolve(outline, dictionary, names, notices, work)?;
+    let resolved = resolve(outline, dictionary, names, notices, ctx)?;
     let starts: Vec<NameId> = STARTS.iter().filter_map(|s| names.find(s)).collect();
     let mut speller = Speller { dictionary, resolved, starts, names, stacks: HashMap::default() };
     let mut contexts = Contexts::default();
     let mut ids: Vec<ContextId> = Vec::new();
     for (i, (parent, step)) in outline.nodes().enumerate() {
         if i % 1024 == 0 {
-            work.cancel.check()?;
+            ctx.cancel.check()?;
         }
         let mut at = parent.map(|p| ids[p.index()]);
         for frame in speller.frames(step) {
@@ -89,7 +89,7 @@ fn resolve(
     dictionary: &Dictionary<'_>,
     names: &mut Names,
     notices: &mut Notices,
-    work: &Work,
+    ctx: &Ctx,
 ) -> Result<HashMap<Placed, Vec<UserFrame>>, Cancelled> {
     let mut wanted: Vec<Placed> = Vec::new();
     for (_, step) in outline.nodes() {
@@ -102,7 +102,7 @@ fn resolve(
     wanted.sort_unstable();
     wanted.dedup();
     let resolver = Resolver::new(dictionary.recording, dictionary.spaces, dictionary.places, dictionary.symbols);
-    let frames = resolver.resolve(&wanted, names, notices, work)?;
+    let frames = resolver.resolve(&wanted, names, notices, ctx)?;
     Ok(wanted.into_iter().zip(frames).collect())
 }
 

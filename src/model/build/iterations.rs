@@ -17,10 +17,10 @@
 use super::measured::Measured;
 use crate::analysis::patterns::triggers::Triggers;
 use crate::analysis::patterns::{Iterations, Mined};
+use crate::base::ctx::{Cancelled, Ctx};
 use crate::base::names::{NameId, Names};
 use crate::base::notice::Notices;
 use crate::base::time::{Ns, Span};
-use crate::base::work::{Cancelled, Work};
 use crate::event::operation::{Kind, NO_PATH, Operations, Place, Sequence};
 use crate::model::context::{ContextId, Contexts, Frame, FrameKind, Spent};
 use crate::model::metric::{ABSENT, Column, Metric};
@@ -51,7 +51,7 @@ pub fn iterations(
     label: &str,
     host: &str,
     notices: &Notices,
-    work: &Work,
+    ctx: &Ctx,
 ) -> Result<Model, Cancelled> {
     let tasks = tasks(mined);
     let mut model = Model { notices: notices.clone(), ..Model::default() };
@@ -84,11 +84,11 @@ pub fn iterations(
     model.task = task;
     model.who = people(mined, host, &mut model.names);
     let mut folder = Folder::new(&mined.operations, &triggers, &mut model.contexts, &mut model.names);
-    work.progress.enter("paths", turns.len() as u64);
+    ctx.progress.enter("paths", turns.len() as u64);
     let trace = folder.names.intern(label);
     let mut columns = Columns::default();
     for (span, stream, pattern, turn) in turns {
-        work.cancel.check()?;
+        ctx.cancel.check()?;
         let own = folder.fold(span, stream);
         let rank = mined.operations.sequences.get(stream as usize).and_then(|s| s.rank);
         columns.push(
@@ -110,11 +110,11 @@ pub fn iterations(
         executions.trace.push(TraceId(0));
         executions.unsure.push(false);
         executions.own.push(own);
-        work.progress.step(1);
+        ctx.progress.step(1);
     }
     model.executions.columns = columns.finish();
     model.executions.columns.extend(measured.finish());
-    model.executions.inclusive = model.executions.own.inclusive(&model.contexts, work)?;
+    model.executions.inclusive = model.executions.own.inclusive(&model.contexts, ctx)?;
     Ok(model)
 }
 

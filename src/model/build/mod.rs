@@ -39,10 +39,11 @@ use crate::analysis::symbols::images::Spaces;
 use crate::analysis::symbols::kernel::KernelSymbols;
 use crate::analysis::symbols::kernel_symbols;
 use crate::analysis::thread_names::ThreadNames;
+use crate::base::ctx::{Cancelled, Ctx};
 use crate::base::names::{NameId, Names};
 use crate::base::notice::{Notice, Notices};
+use crate::base::parallel::in_order;
 use crate::base::time::Ns;
-use crate::base::work::{Cancelled, Work, in_order};
 use columns::Columns;
 use contexts::Dictionary;
 use foldhash::HashMap;
@@ -92,10 +93,10 @@ struct Explained {
 }
 
 /// Explain all executions of one task. `notices` are those of the pass; what is found here is added.
-pub fn build(recording: &Recording, request: &Request, notices: &Notices, work: &Work) -> Result<Model, Cancelled> {
+pub fn build(recording: &Recording, request: &Request, notices: &Notices, ctx: &Ctx) -> Result<Model, Cancelled> {
     let mut notices = notices.clone();
-    let stacks = Stacks::new(recording, &request.places, &mut notices, work)?;
-    with_stacks(recording, &stacks, request, &notices, work)
+    let stacks = Stacks::new(recording, &request.places, &mut notices, ctx)?;
+    with_stacks(recording, &stacks, request, &notices, ctx)
 }
 
 /// The same with stacks that were placed before, as for several tasks in turn.
@@ -104,9 +105,9 @@ pub fn with_stacks(
     stacks: &Stacks,
     request: &Request,
     notices: &Notices,
-    work: &Work,
+    ctx: &Ctx,
 ) -> Result<Model, Cancelled> {
-    made(recording, stacks, request, notices, false, work).map(|(model, _)| model)
+    made(recording, stacks, request, notices, false, ctx).map(|(model, _)| model)
 }
 
 /// Data computed once per recording, for all questions about it: above all its call stacks.
@@ -126,16 +127,11 @@ pub struct Stacks {
 
 impl Stacks {
     /// Place the stacks of all threads.
-    pub fn new(
-        recording: &Recording,
-        places: &Places,
-        notices: &mut Notices,
-        work: &Work,
-    ) -> Result<Stacks, Cancelled> {
-        work.progress.enter("stacks", 0);
+    pub fn new(recording: &Recording, places: &Places, notices: &mut Notices, ctx: &Ctx) -> Result<Stacks, Cancelled> {
+        ctx.progress.enter("stacks", 0);
         let kernel = kernel_symbols(places, notices);
         let spaces = Spaces::new(&recording.images);
-        let timelines = Timelines::new(recording, &spaces, kernel.is_some(), work)?;
+        let timelines = Timelines::new(recording, &spaces, kernel.is_some(), ctx)?;
         let (disk, leaders) = (DiskUse::new(recording), Leaders::new(recording));
         let (symbols, marks) = (SymbolCache::default(), MarksByTask::new(recording));
         Ok(Stacks { spaces, timelines, symbols, kernel, disk, leaders, marks })
@@ -148,9 +144,9 @@ pub fn with_contributions(
     stacks: &Stacks,
     request: &Request,
     notices: &Notices,
-    work: &Work,
+    ctx: &Ctx,
 ) -> Result<(Model, Contributions), Cancelled> {
-    made(recording, stacks, request, notices, true, work)
+    made(recording, stacks, request, notices, true, ctx)
 }
 
 fn made(
@@ -159,7 +155,7 @@ fn made(
     request: &Request,
     notices: &Notices,
     held: bool,
-    work: &Work,
+    ctx: &Ctx,
 ) -> Result<(Model, Contributions), Cancelled> {
     let mut model = Model {
         tasks: Arc::clone(&request.tasks),
@@ -178,13 +174,13 @@ fn made(
     let interleaved = interleaved(recording, &found);
     let sources = Sources { recording, timelines, names: &names, disk, leaders };
 
-    work.progress.enter("paths", found.len() as u64);
+    ctx.progress.enter("paths", found.len() as u64);
     let chunks: Vec<&[Execution<'_>]> = found.chunks(CHUNK).collect();
     let mut outline = Outline::default();
     let mut folded: Vec<Explained> = Vec::with_capacity(found.len());
     let mut hops = Hops::default();
     in_order(
-        work,
+        ctx,
         chunks.len(),
         |i| fold(chunks[i], &sources, &counter, held),
         |i, made| {
@@ -196,14 +192,14 @@ fn made(
                 }
                 one
             }));
-            work.progress.step(chunks[i].len() as u64);
+            ctx.progress.step(chunks[i].len() as u64);
         },
     )?;
 
-    work.progress.enter("symbols", 0);
+    ctx.progress.enter("symbols", 0);
     let places = &request.places;
     let dictionary = Dictionary { recording, timelines, spaces, places, symbols, kernel: kernel.as_ref() };
-    let (tree, ids) = contexts::spell(&outline, &dictionary, &mut model.names, &mut model.notices, work)?;
+    let (tree, ids) = contexts::spell(&outline, &dictionary, &mut model.names, &mut model.notices, ctx)?;
     model.contexts = tree;
     let mut people = People { recording, leaders, ids: HashMap::default() };
     let mut columns = Columns::new(recording);
@@ -241,7 +237,7 @@ fn made(
         executions.unsure.push(lossy || unresolved > 0);
         executions.own.push(own);
     }
-    model.executions.inclusive = model.executions.own.inclusive(&model.contexts, work)?;
+    model.executions.inclusive = model.executions.own.inclusive(&model.contexts, ctx)?;
     model.executions.columns = columns.finish(&recording.names);
     let mut who: Vec<_> = outline.who().collect();
     who.sort_unstable();

@@ -124,7 +124,7 @@ pub enum DatabaseError {
     },
     /// Cancelled.
     #[error(transparent)]
-    Cancelled(#[from] crate::base::work::Cancelled),
+    Cancelled(#[from] crate::base::ctx::Cancelled),
 }
 
 fn remedy(found: u32) -> &'static str {

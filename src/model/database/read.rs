@@ -4,12 +4,12 @@
 
 use super::pack::Unpack;
 use super::{DatabaseError, ENTRY, HEADER, Kind, MAGIC, SHARED, VERSION, columns};
+use crate::base::ctx::Ctx;
 use crate::base::cursor::Bytes;
 use crate::base::mapped::Mapped;
 use crate::base::names::{NameId, Names};
 use crate::base::notice::{Notice, Notices};
 use crate::base::time::{Ns, Span};
-use crate::base::work::Work;
 use crate::model::context::{ContextId, Contexts, Frame, FrameKind, Spent};
 use crate::model::execution::{Executions, Sparse};
 use crate::model::facts::{Facts, HostQuality, Lost, Quality, TraceFacts};
@@ -145,7 +145,7 @@ impl Database {
     }
 
     /// The model of a task, by its position in [`Database::tasks`].
-    pub fn model(&self, task: usize, work: &Work) -> Result<Model, DatabaseError> {
+    pub fn model(&self, task: usize, ctx: &Ctx) -> Result<Model, DatabaseError> {
         let number = task as u32;
         let (origin, quality, traces) = self.section(Kind::Traces, number, read_traces)?;
         let mut names = self.section(Kind::Names, number, read_names)?;
@@ -153,13 +153,13 @@ impl Database {
         let who = self.section(Kind::Who, number, |n, u| read_who(n, names.len(), u))?;
         let mut contexts = self.section(Kind::Contexts, number, |n, u| read_contexts(n, names.len(), u))?;
         contexts.who = self.section(Kind::Held, number, |n, u| read_held(n, contexts.len(), who.len(), u))?;
-        work.cancel.check()?;
+        ctx.cancel.check()?;
         let read = |n, u: &mut Unpack<'_>| read_executions(n, origin, who.len(), traces.len(), u);
         let mut executions = self.section(Kind::Executions, number, read)?;
         let most = PER_BYTE.saturating_mul(self.file.bytes().len() as u64).saturating_add(FREE);
         executions.own = self.section(Kind::Own, number, |n, u| read_own(n, &executions, &contexts, most, u))?;
-        work.cancel.check()?;
-        executions.inclusive = executions.own.inclusive(&contexts, work)?;
+        ctx.cancel.check()?;
+        executions.inclusive = executions.own.inclusive(&contexts, ctx)?;
         let notices = self.section(Kind::Notices, number, read_notices)?;
         let mut model = Model {
             choice: None,

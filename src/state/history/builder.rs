@@ -12,9 +12,9 @@ use super::History;
 use super::bulk::{BuildError, build, map, workers_for};
 use super::interval::Run;
 use super::tree::Shape;
+use crate::base::ctx::Ctx;
 use crate::base::names::{NameId, Names};
 use crate::base::time::Span;
-use crate::base::work::Work;
 use crate::state::attributes::{AttributeId, Attributes};
 use std::sync::{Arc, OnceLock};
 
@@ -90,13 +90,13 @@ impl HistoryBuilder {
     }
 
     /// The history of a trace that covers `window`.
-    pub fn seal(self, window: Span, shape: Shape, work: &Work) -> Result<History, BuildError> {
+    pub fn seal(self, window: Span, shape: Shape, ctx: &Ctx) -> Result<History, BuildError> {
         let (attributes, new_attributes) = self.attributes.sorted();
         let (texts, new_texts) = canonical(self.texts);
         let last = Renumbering { attributes: new_attributes, texts: new_texts };
         let as_it_is = last.is_none();
         let count = self.runs.iter().map(|(run, _)| run.len()).sum();
-        let runs = map(&workers_for(count, work), self.runs, |(mut run, ids)| {
+        let runs = map(&workers_for(count, ctx), self.runs, |(mut run, ids)| {
             let joined = ids.map(|ids| ids.then(&last));
             if joined.is_some() || !as_it_is {
                 let ids = joined.as_ref().unwrap_or(&last);
@@ -104,7 +104,7 @@ impl HistoryBuilder {
             }
             run
         })?;
-        let tree = build(runs, shape, work)?;
+        let tree = build(runs, shape, ctx)?;
         Ok(History { attributes, texts, states: self.states, window, tree, summary: OnceLock::new() })
     }
 }

@@ -23,8 +23,9 @@ use super::columns::{Bounds, Columns};
 use super::cuts::{Bucketed, Parts, Splitters, arrange, split};
 use super::interval::{Packed, Run, Value};
 use super::tree::{Packing, Shape, Tree};
+use crate::base::ctx::{Cancel, Cancelled, Ctx};
+use crate::base::parallel::in_order;
 use crate::base::time::Span;
-use crate::base::work::{Cancel, Cancelled, Work, in_order};
 use std::sync::{Mutex, PoisonError};
 
 /// Why a tree could not be built.
@@ -75,12 +76,12 @@ pub(super) fn mean_span(span: Span, slab: usize, total: usize) -> u64 {
 }
 
 /// Build the tree of `runs`.
-pub fn build(mut runs: Vec<Run>, shape: Shape, work: &Work) -> Result<Tree, BuildError> {
+pub fn build(mut runs: Vec<Run>, shape: Shape, ctx: &Ctx) -> Result<Tree, BuildError> {
     let total: usize = runs.iter().map(Run::len).sum();
     if total > Run::MOST {
         return Err(BuildError::TooMany(total));
     }
-    let work = &workers_for(total, work);
+    let ctx = &workers_for(total, ctx);
     runs.retain(|run| !run.is_empty());
     let slab = shape.slab(runs.iter().map(|run| run.attributes).max().unwrap_or(0));
     let size = slab.saturating_mul((PART / slab).max(1));
@@ -95,7 +96,7 @@ pub fn build(mut runs: Vec<Run>, shape: Shape, work: &Work) -> Result<Tree, Buil
         offsets.push((!run.aside.is_empty()).then_some(aside.len()));
         aside.append(&mut run.aside);
     }
-    let split = map(work, runs.into_iter().zip(offsets).collect(), |(mut run, offset)| {
+    let split = map(ctx, runs.into_iter().zip(offsets).collect(), |(mut run, offset)| {
         if let Some(offset) = offset {
             run.rebase(offset);
         }
@@ -106,7 +107,7 @@ pub fn build(mut runs: Vec<Run>, shape: Shape, work: &Work) -> Result<Tree, Buil
         banded.iter_mut().zip(pieces).for_each(|(band, piece)| band.extend(piece));
     }
     let mut bands = banded.map(|runs| Parts::new(runs, size));
-    arrange(&mut bands, &aside, work)?;
+    arrange(&mut bands, &aside, ctx)?;
 
     let parts: Vec<(usize, usize)> =
         bands.iter().enumerate().flat_map(|(band, parts)| (0..parts.len()).map(move |part| (band, part))).collect();
@@ -114,28 +115,28 @@ pub fn build(mut runs: Vec<Run>, shape: Shape, work: &Work) -> Result<Tree, Buil
     let mut roots = Vec::new();
     let make = |i: usize| {
         let (band, part) = parts[i];
-        pack(&bands[band].part(part), slab, shape.node, &aside, &work.cancel)
+        pack(&bands[band].part(part), slab, shape.node, &aside, &ctx.cancel)
     };
-    in_order(work, parts.len(), make, |i, slabs| {
+    in_order(ctx, parts.len(), make, |i, slabs| {
         let slabs = slabs.into_iter().filter_map(|leaves| packing.slab(leaves, shape.fanout));
         roots.extend(slabs.map(|root| (parts[i].0, root)));
     })?;
     drop(bands);
-    Ok(packing.roof(roots, shape, work)?)
+    Ok(packing.roof(roots, shape, ctx)?)
 }
 
 /// The workers for so many intervals.
-pub(super) fn workers_for(intervals: usize, work: &Work) -> Work {
-    let threads = work.threads.min(intervals.div_ceil(SHARE)).max(1);
-    Work { threads, ..work.clone() }
+pub(super) fn workers_for(intervals: usize, ctx: &Ctx) -> Ctx {
+    let threads = ctx.threads.min(intervals.div_ceil(SHARE)).max(1);
+    Ctx { threads, ..ctx.clone() }
 }
 
 /// `f` of each, on the workers; each is given away, so that its memory is free once it is done with.
-pub(super) fn map<T: Send, U: Send>(work: &Work, of: Vec<T>, f: impl Fn(T) -> U + Sync) -> Result<Vec<U>, Cancelled> {
+pub(super) fn map<T: Send, U: Send>(ctx: &Ctx, of: Vec<T>, f: impl Fn(T) -> U + Sync) -> Result<Vec<U>, Cancelled> {
     let of: Vec<Mutex<Option<T>>> = of.into_iter().map(|one| Mutex::new(Some(one))).collect();
     let make = |i: usize| of[i].lock().unwrap_or_else(PoisonError::into_inner).take().map(&f);
     let mut results = Vec::with_capacity(of.len());
-    in_order(work, of.len(), make, |_, result| results.extend(result))?;
+    in_order(ctx, of.len(), make, |_, result| results.extend(result))?;
     Ok(results)
 }
 

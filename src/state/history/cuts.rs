@@ -12,8 +12,9 @@
 
 use super::bulk::map;
 use super::interval::{Packed, Run, Value};
+use crate::base::ctx::{Cancelled, Ctx};
+use crate::base::parallel::in_order;
 use crate::base::time::Ns;
-use crate::base::work::{Cancelled, Work, in_order};
 use std::collections::BTreeMap;
 
 /// Buckets for each part that is wanted; a cut looks at one.
@@ -210,11 +211,11 @@ impl Parts {
 }
 
 /// Put the intervals of each part together; `of` are the parts of each band.
-pub(super) fn arrange(of: &mut [Parts], aside: &[Value], work: &Work) -> Result<(), Cancelled> {
+pub(super) fn arrange(of: &mut [Parts], aside: &[Value], ctx: &Ctx) -> Result<(), Cancelled> {
     let groups: Vec<Vec<u16>> = of.iter().map(Parts::groups).collect();
     let runs =
         of.iter_mut().zip(&groups).flat_map(|(parts, groups)| parts.runs.iter_mut().map(move |run| (run, groups)));
-    map(work, runs.collect(), |(run, groups)| run.arrange(groups))?;
+    map(ctx, runs.collect(), |(run, groups)| run.arrange(groups))?;
     let cuts: Vec<_> = of
         .iter()
         .enumerate()
@@ -225,7 +226,7 @@ pub(super) fn arrange(of: &mut [Parts], aside: &[Value], work: &Work) -> Result<
         let (band, bucket, cuts) = &cuts[i];
         of[*band].tear(*bucket, cuts, aside)
     };
-    in_order(work, cuts.len(), make, |_, items| torn.push(items))?;
+    in_order(ctx, cuts.len(), make, |_, items| torn.push(items))?;
     for ((band, bucket, _), items) in cuts.into_iter().zip(torn) {
         of[band].torn.insert(bucket, items);
     }
@@ -285,7 +286,7 @@ mod tests {
             let splitters = Splitters::sample(&runs, buckets);
             let bucketed = runs.into_iter().map(|run| Bucketed::new(run.items, &splitters)).collect();
             let mut parts = [Parts::new(bucketed, size)];
-            arrange(&mut parts, &aside, &Work::new(2)).unwrap();
+            arrange(&mut parts, &aside, &Ctx::new(2)).unwrap();
             let [parts] = parts;
             prop_assert_eq!(parts.len(), all.len().div_ceil(size));
             for (at, want) in all.chunks(size).enumerate() {

@@ -13,8 +13,8 @@
 use super::bulk::{BANDS, Bands, BuildError, leaves, mean_span};
 use super::interval::{Run, Value};
 use super::tree::{Packing, Shape, Tree};
+use crate::base::ctx::{Cancel, Ctx};
 use crate::base::time::{Ns, Span};
-use crate::base::work::{Cancel, Work};
 use crate::state::attributes::AttributeId;
 
 /// A tree that grows.
@@ -79,16 +79,16 @@ impl Growing {
     }
 
     /// The tree of all intervals so far.
-    pub fn snapshot(&self, work: &Work) -> Result<Tree, BuildError> {
+    pub fn snapshot(&self, ctx: &Ctx) -> Result<Tree, BuildError> {
         if self.total > Run::MOST {
             return Err(BuildError::TooMany(self.total));
         }
         let Growing { mut packing, mut roots, open, .. } = self.clone();
         for (band, mut run) in open.into_iter().enumerate() {
-            work.cancel.check()?;
-            roots.extend(finish(&mut packing, band, &mut run, self.shape, &work.cancel));
+            ctx.cancel.check()?;
+            roots.extend(finish(&mut packing, band, &mut run, self.shape, &ctx.cancel));
         }
-        Ok(packing.roof(roots, self.shape, work)?)
+        Ok(packing.roof(roots, self.shape, ctx)?)
     }
 }
 

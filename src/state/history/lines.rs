@@ -10,8 +10,8 @@
 use super::History;
 use super::interval::{Interval, Value};
 use super::search::{When, Which};
+use crate::base::ctx::{Cancel, Cancelled, Ctx};
 use crate::base::time::{Ns, Span};
-use crate::base::work::{Cancel, Cancelled, Work};
 use crate::state::attributes::AttributeId;
 use crate::state::segments::{Direction, Order, Segment, Segments};
 use crate::state::summary::most;
@@ -123,8 +123,8 @@ impl History {
         starts: &[Ns],
         cancel: &Cancel,
     ) -> Result<Line, Cancelled> {
-        let work = Work { cancel: cancel.clone(), ..Work::new(1) };
-        let summary = self.summary(&work)?;
+        let ctx = Ctx { cancel: cancel.clone(), ..Ctx::new(1) };
+        let summary = self.summary(&ctx)?;
         let ends = starts.iter().skip(1).copied().chain([span.end]);
         let cell = |(start, end): (&Ns, Ns)| {
             let span = Span::new(*start, end);

@@ -33,9 +33,9 @@ pub mod recorded;
 pub mod search;
 pub mod tree;
 
+use crate::base::ctx::{Cancelled, Ctx};
 use crate::base::names::Names;
 use crate::base::time::Span;
-use crate::base::work::{Cancelled, Work};
 use crate::state::attributes::Attributes;
 use crate::state::summary::Summary;
 use interval::Value;
@@ -72,11 +72,11 @@ impl History {
     }
 
     /// Time per state at several scales, made on first use.
-    pub fn summary(&self, work: &Work) -> Result<&Summary, Cancelled> {
+    pub fn summary(&self, ctx: &Ctx) -> Result<&Summary, Cancelled> {
         if let Some(summary) = self.summary.get() {
             return Ok(summary);
         }
-        let summary = Summary::build(&self.tree, work)?;
+        let summary = Summary::build(&self.tree, ctx)?;
         Ok(self.summary.get_or_init(|| summary))
     }
 

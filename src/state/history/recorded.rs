@@ -20,9 +20,10 @@ use super::builder::{HistoryBuilder, canonical};
 use super::bulk::BuildError;
 use super::interval::{Run, Value};
 use super::tree::Shape;
+use crate::base::ctx::Ctx;
 use crate::base::names::NameId;
+use crate::base::parallel::in_order;
 use crate::base::time::{Ns, Span};
-use crate::base::work::{Work, in_order};
 use crate::state::attributes::{AttributeId, Attributes};
 use crate::state::recording::{CpuRun, EdgeKind, HostId, Recording, Thread};
 use std::fmt::Write;
@@ -72,7 +73,7 @@ const STRETCH: usize = 1 << 15;
 
 impl History {
     /// The history of `recording`.
-    pub fn of_recording(recording: &Recording, work: &Work) -> Result<History, BuildError> {
+    pub fn of_recording(recording: &Recording, ctx: &Ctx) -> Result<History, BuildError> {
         let mut builder = HistoryBuilder::new(STATES);
         let (texts, new_texts) = canonical(recording.names.clone());
         builder.texts = texts;
@@ -86,8 +87,8 @@ impl History {
             sources.iter().for_each(|source| source.write(recording, &new_texts, &mut run));
             run
         };
-        in_order(work, stretches.len(), make, |_, run| builder.push(run))?;
-        builder.seal(recording.span, Shape::default(), work)
+        in_order(ctx, stretches.len(), make, |_, run| builder.push(run))?;
+        builder.seal(recording.span, Shape::default(), ctx)
     }
 }
 

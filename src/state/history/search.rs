@@ -12,8 +12,8 @@
 use super::columns::Bounds;
 use super::interval::Interval;
 use super::tree::Tree;
+use crate::base::ctx::Cancel;
 use crate::base::time::{Ns, Span};
-use crate::base::work::Cancel;
 use crate::state::attributes::AttributeId;
 use std::ops::Range;
 

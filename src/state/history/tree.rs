@@ -12,8 +12,9 @@
 //! about an instant outside needs no search.
 
 use super::columns::{Bounds, Columns};
+use crate::base::ctx::{Cancelled, Ctx};
+use crate::base::parallel::in_order;
 use crate::base::time::{Ns, Span};
-use crate::base::work::{Cancelled, Work, in_order};
 use crate::state::attributes::AttributeId;
 
 /// How a tree is cut.
@@ -179,14 +180,14 @@ impl Packing {
     }
 
     /// The tree of R-trees, each given with its band.
-    pub(super) fn roof(self, mut roots: Vec<(usize, u32)>, shape: Shape, work: &Work) -> Result<Tree, Cancelled> {
+    pub(super) fn roof(self, mut roots: Vec<(usize, u32)>, shape: Shape, ctx: &Ctx) -> Result<Tree, Cancelled> {
         roots.sort_by_key(|(band, root)| {
             let bounds = self.bounds(*root);
             (*band, bounds.start, bounds.end, bounds.low)
         });
         let mut packing = self;
         let root = packing.above(roots.into_iter().map(|(_, root)| root).collect(), shape.fanout);
-        packing.seal(root, shape, work)
+        packing.seal(root, shape, ctx)
     }
 
     /// Nodes above `nodes`, `fanout` under each, up to one. `None` above nothing. Low nodes side by side are joined until
@@ -219,7 +220,7 @@ impl Packing {
     }
 
     /// The tree below `root`; nodes that are not below it are left out.
-    pub fn seal(mut self, root: Option<u32>, shape: Shape, work: &Work) -> Result<Tree, Cancelled> {
+    pub fn seal(mut self, root: Option<u32>, shape: Shape, ctx: &Ctx) -> Result<Tree, Cancelled> {
         let mut order: Vec<u32> = root.into_iter().collect();
         let mut bounds = Vec::with_capacity(self.drafts.len());
         let mut nodes = Vec::with_capacity(self.drafts.len());
@@ -241,7 +242,7 @@ impl Packing {
         slabs.sort_unstable();
         let len = nodes.iter().map(|node| node.columns.len() as u64).sum();
         let mut tree = Tree { shape, bounds, nodes, slabs, lives: Vec::new(), len };
-        tree.lives = tree.find_lives(work)?;
+        tree.lives = tree.find_lives(ctx)?;
         Ok(tree)
     }
 }
@@ -249,12 +250,12 @@ impl Packing {
 impl Tree {
     /// The life of every attribute: each worker looks at the nodes that hold a stretch of attributes, so no two write
     /// the same place.
-    fn find_lives(&self, work: &Work) -> Result<Vec<Span>, Cancelled> {
+    fn find_lives(&self, ctx: &Ctx) -> Result<Vec<Span>, Cancelled> {
         if self.is_empty() {
             return Ok(Vec::new());
         }
         let attributes = self.bounds.first().map_or(0, |root| root.high as usize + 1);
-        let stretch = attributes.div_ceil(8 * work.threads.max(1)).max(1 << 12);
+        let stretch = attributes.div_ceil(8 * ctx.threads.max(1)).max(1 << 12);
         let mut lives = Vec::with_capacity(attributes);
         let make = |i: usize| {
             let low = i * stretch;
@@ -272,7 +273,7 @@ impl Tree {
             }
             lives
         };
-        in_order(work, attributes.div_ceil(stretch), make, |_, mut part| lives.append(&mut part))?;
+        in_order(ctx, attributes.div_ceil(stretch), make, |_, mut part| lives.append(&mut part))?;
         Ok(lives)
     }
 }

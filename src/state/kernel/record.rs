@@ -7,9 +7,9 @@
 
 use super::handlers::Handlers;
 use super::machine::Machine;
+use crate::base::ctx::{Cancel, Cancelled, Ctx};
 use crate::base::notice::{Notice, Notices};
 use crate::base::time::Span;
-use crate::base::work::{Cancel, Cancelled, Work};
 use crate::event::batch::Batch;
 use crate::event::bind::Binding;
 use crate::event::task::TaskDefinition;
@@ -71,13 +71,13 @@ pub fn record(
     traces: &[&Trace],
     tasks: &[TaskDefinition],
     options: &Options,
-    work: &Work,
+    ctx: &Ctx,
 ) -> Result<(Recording, Notices), Cancelled> {
     let (traces, left_out) = traces.split_at(traces.len().min(1 << 16));
     let mut notices = Notices::default();
     notices.add(Notice::MemoryLimit, left_out.len() as u64, || "traces after the first 65,536".to_owned());
     let all: Vec<TaskDefinition> = tasks.iter().chain(&options.pairs).cloned().collect();
-    let sources = Sources::new(traces, &options.labels, |trace| Binding::new(trace, &all), work)?;
+    let sources = Sources::new(traces, &options.labels, |trace| Binding::new(trace, &all), ctx)?;
     let mut lossy = Vec::new();
     let mut covered: BTreeMap<(HostId, Option<u32>), Span> = BTreeMap::new();
     for ((trace, origin), source) in traces.iter().zip(&sources.origins).zip(&sources.all) {
@@ -109,8 +109,8 @@ pub fn record(
     machine.expect_pairs(tasks.len(), options.pairs.iter().map(|pair| pair.name.as_str()));
     sources.may_hold_copies(traces).into_iter().for_each(|trace| machine.expect_copies(trace));
     let origins = sources.origins.iter().map(|origin| (origin.host, origin.kernel)).collect();
-    let pass = KernelPass { sources, events: &work.progress.events };
-    let (machine, mut notices) = engine::run(&pass, (machine, notices), traces, &options.way, work)?;
+    let pass = KernelPass { sources, events: &ctx.progress.events };
+    let (machine, mut notices) = engine::run(&pass, (machine, notices), traces, &options.way, ctx)?;
     let (mut recording, found) = machine.close(lossy);
     recording.lossy = union(recording.lossy);
     recording.traces = origins;

@@ -13,8 +13,9 @@
 
 use super::DumpError;
 use super::lines::{Cut, Edge, End, Key, Stream, merge};
+use crate::base::ctx::{Cancelled, Ctx};
 use crate::base::notice::Notices;
-use crate::base::work::{Cancelled, Work, in_order};
+use crate::base::parallel::in_order;
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use std::io::{self, Write};
@@ -68,16 +69,16 @@ pub(super) fn write(
     edges: &mut Vec<Edge>,
     notices: &mut [Notices],
     sizes: &Sizes,
-    work: &Work,
+    ctx: &Ctx,
     out: &mut (impl Write + Send),
 ) -> Result<(), DumpError> {
-    let most = sizes.window.saturating_mul(work.threads as u64);
+    let most = sizes.window.saturating_mul(ctx.threads as u64);
     let spare = Mutex::default();
     // The first is small, so that who reads only the first lines need not wait.
-    let mut bytes = sizes.chunk.saturating_mul(4 * work.threads as u64).min(most);
+    let mut bytes = sizes.chunk.saturating_mul(4 * ctx.threads as u64).min(most);
     loop {
         let (ranges, whole) = window(streams, edges, bytes);
-        let samples = survey(streams, edges, &ranges, sizes, work)?;
+        let samples = survey(streams, edges, &ranges, sizes, ctx)?;
         let mut cuts = choose(streams, &samples, &ranges, sizes.chunk).into_iter().map(Some).collect::<Vec<_>>();
         if whole {
             cuts.push(None);
@@ -88,7 +89,7 @@ pub(super) fn write(
             continue;
         }
         let window = Window { streams, samples, cuts, spare: &spare };
-        let sound = window.write(edges, notices, work, out)?;
+        let sound = window.write(edges, notices, ctx, out)?;
         if whole || !sound {
             return Ok(());
         }
@@ -121,7 +122,7 @@ fn survey(
     edges: &[Edge],
     ranges: &[Range<usize>],
     sizes: &Sizes,
-    work: &Work,
+    ctx: &Ctx,
 ) -> Result<Vec<Vec<Sample>>, Cancelled> {
     let mut pieces = Vec::new();
     for (rank, (stream, range)) in streams.iter().zip(ranges).enumerate() {
@@ -143,7 +144,7 @@ fn survey(
     };
     let mut samples: Vec<Vec<Sample>> = streams.iter().map(|_| Vec::new()).collect();
     let mut highest: Vec<Key> = edges.iter().map(|edge| edge.highest).collect();
-    in_order(work, pieces.len(), step, |_, found| {
+    in_order(ctx, pieces.len(), step, |_, found| {
         let Some((rank, (found, most))) = found else { return };
         if let (Some(samples), Some(highest)) = (samples.get_mut(rank), highest.get_mut(rank)) {
             samples.extend(found.into_iter().map(|mut sample| {
@@ -242,15 +243,15 @@ impl Window<'_, '_> {
         &self,
         edges: &mut Vec<Edge>,
         notices: &mut [Notices],
-        work: &Work,
+        ctx: &Ctx,
         out: &mut (impl Write + Send),
     ) -> Result<bool, DumpError> {
         let begin = edges.clone();
         let (mut sound, mut failed) = (true, None);
         // Nothing more is wanted.
         let stop = AtomicBool::new(false);
-        let make = |i: usize| if stop.load(Ordering::Relaxed) { Ok(None) } else { self.make(i, &begin, work) };
-        in_order(work, self.cuts.len(), make, |i, made: Result<Option<Made>, Cancelled>| {
+        let make = |i: usize| if stop.load(Ordering::Relaxed) { Ok(None) } else { self.make(i, &begin, ctx) };
+        in_order(ctx, self.cuts.len(), make, |i, made: Result<Option<Made>, Cancelled>| {
             if failed.is_some() || !sound {
                 return;
             }
@@ -282,7 +283,7 @@ impl Window<'_, '_> {
     }
 
     /// The text of a chunk; nothing where it is much longer than a chunk should be.
-    fn make(&self, i: usize, begin: &[Edge], work: &Work) -> Result<Option<Made>, Cancelled> {
+    fn make(&self, i: usize, begin: &[Edge], ctx: &Ctx) -> Result<Option<Made>, Cancelled> {
         let starts = match i.checked_sub(1).and_then(|before| self.cuts.get(before)) {
             Some(Some(cut)) => self.starts(begin, cut),
             _ => begin.to_vec(),
@@ -290,7 +291,7 @@ impl Window<'_, '_> {
         let mut text = self.spare().pop().unwrap_or_default();
         let cut = self.cuts.get(i).and_then(Option::as_ref);
         let merged = merge(self.streams, &starts, cut, &mut text, |text| {
-            work.cancel.check()?;
+            ctx.cancel.check()?;
             if text.len() > MOST_TEXT { Err(io::Error::from(io::ErrorKind::OutOfMemory).into()) } else { Ok(()) }
         });
         match merged {
@@ -340,7 +341,7 @@ mod tests {
         event { name = e; fields := struct { enum : u8 { a } t; variant <t> { u8 a; } v; }; };\n";
 
     /// Three streams of 80 events; `spoil` may change them. What `look` finds out about their dump.
-    fn with_trace<T>(spoil: impl Fn(&mut [Vec<[u8; 3]>]), look: impl Fn(&[Stream<'_>], &Work) -> T) -> T {
+    fn with_trace<T>(spoil: impl Fn(&mut [Vec<[u8; 3]>]), look: impl Fn(&[Stream<'_>], &Ctx) -> T) -> T {
         let folder = tempfile::tempdir().unwrap();
         std::fs::write(folder.path().join("metadata"), TYPES).unwrap();
         let mut events: Vec<Vec<[u8; 3]>> = (0..3).map(|i| (0..80).map(|n| [n + i, 0, n]).collect()).collect();
@@ -348,13 +349,13 @@ mod tests {
         for (i, events) in events.iter().enumerate() {
             std::fs::write(folder.path().join(format!("s{i}")), events.concat()).unwrap();
         }
-        let work = Work::new(2);
+        let ctx = Ctx::new(2);
         let argument = Argument { label: None, path: folder.path().to_owned() };
-        let Ok(Opened::Traces(sources)) = open(&[argument], &work) else { panic!("no trace") };
+        let Ok(Opened::Traces(sources)) = open(&[argument], &ctx) else { panic!("no trace") };
         let trace = &sources[0].trace;
         let script = Script::new(trace, Form::Canonical);
         let streams: Vec<Stream<'_>> = (0..trace.streams().len()).map(|i| Stream::new(trace, &script, i)).collect();
-        look(&streams, &work)
+        look(&streams, &ctx)
     }
 
     const SIZES: Sizes = Sizes { sample: 1, chunk: 12, window: 60 };
@@ -364,10 +365,10 @@ mod tests {
     }
 
     /// Lines that were written by chunks, and whether all streams were read to their ends.
-    fn by_chunks(streams: &[Stream<'_>], work: &Work) -> (usize, bool) {
+    fn by_chunks(streams: &[Stream<'_>], ctx: &Ctx) -> (usize, bool) {
         let (mut edges, mut out) = (vec![Edge::default(); streams.len()], Vec::new());
         let mut notices: Vec<Notices> = streams.iter().map(|_| Notices::default()).collect();
-        write(streams, &mut edges, &mut notices, &SIZES, work, &mut out).unwrap();
+        write(streams, &mut edges, &mut notices, &SIZES, ctx, &mut out).unwrap();
         (lines(&out), edges.iter().zip(streams).all(|(edge, stream)| edge.packet == stream.packets))
     }
 
@@ -384,10 +385,10 @@ mod tests {
     fn a_chunk_that_is_not_what_it_was_taken_for_is_not_written() {
         with_trace(
             |_| {},
-            |streams, work| {
+            |streams, ctx| {
                 let begin = vec![Edge::default(); streams.len()];
                 let (ranges, _) = window(streams, &begin, u64::MAX);
-                let samples = survey(streams, &begin, &ranges, &SIZES, work).unwrap();
+                let samples = survey(streams, &begin, &ranges, &SIZES, ctx).unwrap();
                 let cuts = choose(streams, &samples, &ranges, SIZES.chunk);
                 assert!(cuts.len() > 10);
                 for wrong in 0..4 {
@@ -399,7 +400,7 @@ mod tests {
                     let mut notices: Vec<Notices> = streams.iter().map(|_| Notices::default()).collect();
                     let part =
                         Window { streams, samples: samples.clone(), cuts: cuts.clone(), spare: &Mutex::default() };
-                    assert!(!part.write(&mut edges, &mut notices, work, &mut out).unwrap());
+                    assert!(!part.write(&mut edges, &mut notices, ctx, &mut out).unwrap());
                     let sure = Window {
                         streams,
                         samples: samples.clone(),
@@ -407,7 +408,7 @@ mod tests {
                         spare: &Mutex::default(),
                     };
                     let (mut sound, mut text) = (begin.clone(), Vec::new());
-                    assert!(sure.write(&mut sound, &mut notices, work, &mut text).unwrap());
+                    assert!(sure.write(&mut sound, &mut notices, ctx, &mut text).unwrap());
                     assert!(edges == sound && out == text && (wrong == 0) == text.is_empty());
                 }
             },

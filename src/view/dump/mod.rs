@@ -15,8 +15,8 @@ mod text;
 pub use chunks::Sizes;
 pub use text::Form;
 
+use crate::base::ctx::{Cancelled, Ctx};
 use crate::base::notice::Notices;
-use crate::base::work::{Cancelled, Work};
 use crate::input::Source;
 use lines::{Edge, Stream};
 use std::io::{self, Write};
@@ -34,14 +34,14 @@ pub enum DumpError {
 }
 
 /// Write every event of some traces in canonical form. Returns what was wrong in their packets.
-pub fn canonical(sources: &[Source], work: &Work, out: &mut (impl Write + Send)) -> Result<Notices, DumpError> {
-    write(sources, Form::Canonical, &Sizes::default(), work, out)
+pub fn canonical(sources: &[Source], ctx: &Ctx, out: &mut (impl Write + Send)) -> Result<Notices, DumpError> {
+    write(sources, Form::Canonical, &Sizes::default(), ctx, out)
 }
 
 /// Write every event of some traces for people: time of day (UTC) on the common time line, host, CPU, event, fields.
 /// Returns what was wrong in their packets.
-pub fn readable(sources: &[Source], work: &Work, out: &mut (impl Write + Send)) -> Result<Notices, DumpError> {
-    write(sources, Form::Readable, &Sizes::default(), work, out)
+pub fn readable(sources: &[Source], ctx: &Ctx, out: &mut (impl Write + Send)) -> Result<Notices, DumpError> {
+    write(sources, Form::Readable, &Sizes::default(), ctx, out)
 }
 
 /// Write every event of some traces; the output does not depend on the sizes.
@@ -49,7 +49,7 @@ pub fn write(
     sources: &[Source],
     form: Form,
     sizes: &Sizes,
-    work: &Work,
+    ctx: &Ctx,
     out: &mut (impl Write + Send),
 ) -> Result<Notices, DumpError> {
     let scripts: Vec<Script> = sources.iter().map(|s| Script::new(&s.trace, form)).collect();
@@ -59,12 +59,12 @@ pub fn write(
     }
     let mut edges: Vec<Edge> = streams.iter().map(|_| Edge::default()).collect();
     let mut notices: Vec<Notices> = streams.iter().map(|_| Notices::default()).collect();
-    if work.threads > 1 {
-        chunks::write(&streams, &mut edges, &mut notices, sizes, work, out)?;
+    if ctx.threads > 1 {
+        chunks::write(&streams, &mut edges, &mut notices, sizes, ctx, out)?;
     }
     // All of it, or what contradicts itself.
     let flush = |text: &mut Vec<u8>| {
-        work.cancel.check()?;
+        ctx.cancel.check()?;
         out.write_all(text)?;
         text.clear();
         Ok(())

@@ -4,9 +4,9 @@
 //! [`model::selection`](crate::model::selection): ranges move there incrementally; conditions that are no ranges
 //! (`!=`, names that do not occur) exclude executions. Everything runs on the job thread, which keeps the [`HistogramCounter`].
 
+use crate::base::ctx::{Cancelled, Ctx};
 use crate::base::names::NameId;
 use crate::base::op::Op;
-use crate::base::work::{Cancelled, Work};
 use crate::compare::Request;
 use crate::compare::filter::{Filter, Operand, Test};
 use crate::compare::members;
@@ -57,7 +57,7 @@ pub struct HistogramCounter {
 
 impl HistogramCounter {
     /// Link the metrics of a model: O(N log N) per metric.
-    pub fn new(model: &Arc<Model>, work: &Work) -> Result<HistogramCounter, Cancelled> {
+    pub fn new(model: &Arc<Model>, ctx: &Ctx) -> Result<HistogramCounter, Cancelled> {
         let mut metrics = vec![Metric::Duration];
         let others = model.executions.columns.iter().map(|c| c.metric.clone());
         metrics.extend(others.filter(|m| ![Metric::Duration, Metric::Start].contains(m)));
@@ -73,7 +73,7 @@ impl HistogramCounter {
         let value = |column: Column| Some((column.metric, *column.values.first()?));
         let constant: Arc<[(Metric, i64)]> =
             constant.into_iter().filter(|c| c.metric.unit() != Unit::Name).filter_map(value).collect();
-        let linked = Linked::new(&columns, work)?;
+        let linked = Linked::new(&columns, ctx)?;
         let names = |metric: &Metric, bins: &Bins| -> Arc<[String]> {
             let name = |v: &i64| u32::try_from(*v).map_or(String::new(), |id| model.names.get(NameId(id)).to_owned());
             let is_name = metric.unit() == Unit::Name;

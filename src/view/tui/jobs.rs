@@ -11,9 +11,9 @@ use super::patterns::AnomalyReport;
 use super::setup::{Backend, Exported};
 use crate::analysis::patterns::measure::Settings;
 use crate::base::allocator::room_for_threads;
+use crate::base::ctx::{Cancel, Ctx, Progress};
 use crate::base::file::{self, Existing};
 use crate::base::sandbox;
-use crate::base::work::{Cancel, Progress, Work};
 use crate::compare::{Comparison, Request};
 use crate::model::Model;
 use crate::model::mining::Mining;
@@ -124,7 +124,7 @@ pub enum Outcome {
 struct Asked {
     ticket: Ticket,
     job: Job,
-    work: Work,
+    ctx: Ctx,
 }
 
 #[derive(Default)]
@@ -164,9 +164,9 @@ impl Jobs {
         let mut worker = Worker { backend, counter: None, mined: None };
         room_for_threads(1)?;
         std::thread::Builder::new().name("jobs".into()).spawn(move || {
-            while let Some(Asked { ticket, job, work }) = next(&theirs) {
-                worker.run(job, &work, &|done| {
-                    if !work.cancel.is_cancelled() {
+            while let Some(Asked { ticket, job, ctx }) = next(&theirs) {
+                worker.run(job, &ctx, &|done| {
+                    if !ctx.cancel.is_cancelled() {
                         send(ticket, done);
                     }
                 });
@@ -178,24 +178,24 @@ impl Jobs {
 
     /// Ask for a job: cancels the running one and replaces the waiting one of its lane. Returns its progress.
     pub fn request(&self, job: Job) -> (Ticket, Arc<Progress>) {
-        let work = Work::new(self.threads);
-        let progress = Arc::clone(&work.progress);
+        let ctx = Ctx::new(self.threads);
+        let progress = Arc::clone(&ctx.progress);
         let lane = job.lane();
         let mut guard = self.shared.lock();
         let state = &mut *guard;
         state.newest[lane as usize] += 1;
         let ticket = Ticket { lane, number: state.newest[lane as usize] };
         match &state.running {
-            Some(running) if running.ticket.lane == lane => running.work.cancel.cancel(),
+            Some(running) if running.ticket.lane == lane => running.ctx.cancel.cancel(),
             Some(running) if lane == JobLane::Executions => {
-                running.work.cancel.cancel();
-                let again = Work { cancel: Cancel::default(), ..running.work.clone() };
+                running.ctx.cancel.cancel();
+                let again = Ctx { cancel: Cancel::default(), ..running.ctx.clone() };
                 let theirs = &mut state.waiting[running.ticket.lane as usize];
-                theirs.get_or_insert_with(|| Asked { work: again, ..running.clone() });
+                theirs.get_or_insert_with(|| Asked { ctx: again, ..running.clone() });
             }
             _ => {}
         }
-        state.waiting[lane as usize] = Some(Asked { ticket, job, work });
+        state.waiting[lane as usize] = Some(Asked { ticket, job, ctx });
         drop(guard);
         self.shared.changed.notify_all();
         (ticket, progress)
@@ -212,7 +212,7 @@ impl Drop for Jobs {
         let mut state = self.shared.lock();
         state.closed = true;
         if let Some(running) = &state.running {
-            running.work.cancel.cancel();
+            running.ctx.cancel.cancel();
         }
         self.shared.changed.notify_all();
     }
@@ -239,7 +239,7 @@ struct Worker {
 }
 
 impl Worker {
-    fn run(&mut self, job: Job, work: &Work, send: &dyn Fn(Done)) {
+    fn run(&mut self, job: Job, ctx: &Ctx, send: &dyn Fn(Done)) {
         match job {
             Job::Analyse { task } => {
                 // The old model's indexes are of no use to the new one: free them before it is built.
@@ -248,7 +248,7 @@ impl Worker {
                 if task.is_some() {
                     self.mined = None;
                 }
-                let result = caught(|| self.backend.analyse(task.as_deref(), work));
+                let result = caught(|| self.backend.analyse(task.as_deref(), ctx));
                 send(Done::Analysed(result));
             }
             Job::Compare { model, request } => {
@@ -256,25 +256,25 @@ impl Worker {
                 let given = !request.slow.is_empty() || !request.fast.is_empty();
                 // While a filter moves, the counts come first: they take milliseconds.
                 if known && given {
-                    self.count(&model, &request, work, send);
+                    self.count(&model, &request, ctx, send);
                 }
-                let result = caught(|| self.backend.compare(&model, &request, work)).map(Arc::new);
+                let result = caught(|| self.backend.compare(&model, &request, ctx)).map(Arc::new);
                 let groups = match &result {
                     Ok(c) => c.request(),
                     Err(_) => request,
                 };
                 send(Done::Compared(result));
                 if !(known && given) {
-                    self.count(&model, &groups, work, send);
+                    self.count(&model, &groups, ctx, send);
                 }
             }
             Job::Mine { settings } => {
                 let found = caught(|| {
                     let mining = match &mut self.mined {
                         Some(mined) => &**mined,
-                        none => &**none.insert(self.backend.mine(work)?),
+                        none => &**none.insert(self.backend.mine(ctx)?),
                     };
-                    Ok(Arc::new(AnomalyReport::new(mining.anomalies(&settings, work)?, mining.notices.clone())))
+                    Ok(Arc::new(AnomalyReport::new(mining.anomalies(&settings, ctx)?, mining.notices.clone())))
                 });
                 send(Done::Mined(settings, found));
             }
@@ -288,9 +288,9 @@ impl Worker {
         }
     }
 
-    fn count(&mut self, model: &Arc<Model>, groups: &Request, work: &Work, send: &dyn Fn(Done)) {
+    fn count(&mut self, model: &Arc<Model>, groups: &Request, ctx: &Ctx, send: &dyn Fn(Done)) {
         if !self.counter.as_ref().is_some_and(|c| c.is_of(model)) {
-            self.counter = HistogramCounter::new(model, work).ok();
+            self.counter = HistogramCounter::new(model, ctx).ok();
         }
         if let Some(counter) = &mut self.counter {
             send(Done::Counted(Arc::new(counter.count(groups))));
@@ -334,22 +334,22 @@ mod tests {
     struct Slow;
 
     impl Backend for Slow {
-        fn analyse(&mut self, task: Option<&str>, work: &Work) -> anyhow::Result<Arc<Model>> {
+        fn analyse(&mut self, task: Option<&str>, ctx: &Ctx) -> anyhow::Result<Arc<Model>> {
             assert!(task != Some("broken"), "a bug");
             while task != Some("quick") {
-                work.cancel.check()?;
+                ctx.cancel.check()?;
                 std::thread::sleep(Duration::from_millis(1));
             }
             Ok(Arc::default())
         }
 
-        fn compare(&mut self, _: &Model, _: &Request, _: &Work) -> anyhow::Result<Comparison> {
+        fn compare(&mut self, _: &Model, _: &Request, _: &Ctx) -> anyhow::Result<Comparison> {
             anyhow::bail!("nothing to compare")
         }
 
-        fn mine(&mut self, work: &Work) -> anyhow::Result<Arc<Mining>> {
+        fn mine(&mut self, ctx: &Ctx) -> anyhow::Result<Arc<Mining>> {
             std::thread::sleep(Duration::from_millis(50));
-            let mined = Mined::new(Default::default(), work)?;
+            let mined = Mined::new(Default::default(), ctx)?;
             Ok(Arc::new(Mining::of_patterns(mined, Notices::default())))
         }
 

@@ -40,7 +40,7 @@ pub mod widget;
 pub use setup::{Backend, Exported, FirstQuestion, Setup, UiOptions};
 
 use crate::base::allocator::room_for_threads;
-use crate::base::work::Progress;
+use crate::base::ctx::Progress;
 use crate::view::svg;
 use anyhow::Context;
 use app::{App, Busy};

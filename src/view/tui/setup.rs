@@ -2,7 +2,7 @@
 
 use super::patterns::AnomalyReport;
 use super::theme::{ColourDepth, ThemeSource};
-use crate::base::work::Work;
+use crate::base::ctx::Ctx;
 use crate::compare::{Comparison, Request};
 use crate::model::Model;
 use crate::model::mining::Mining;
@@ -47,13 +47,13 @@ pub enum FirstQuestion {
 /// Errors are shown as they are: one sentence with the place and the remedy.
 pub trait Backend: Send {
     /// Analyse the traces for a task by name; `None` on the first call: the command line's, or the trace's first.
-    fn analyse(&mut self, task: Option<&str>, work: &Work) -> anyhow::Result<Arc<Model>>;
+    fn analyse(&mut self, task: Option<&str>, ctx: &Ctx) -> anyhow::Result<Arc<Model>>;
 
     /// Compare two groups; where the request is empty, proposed ones.
-    fn compare(&mut self, model: &Model, request: &Request, work: &Work) -> anyhow::Result<Comparison>;
+    fn compare(&mut self, model: &Model, request: &Request, ctx: &Ctx) -> anyhow::Result<Comparison>;
 
     /// Mine the repeating patterns of each thread or rank.
-    fn mine(&mut self, work: &Work) -> anyhow::Result<Arc<Mining>>;
+    fn mine(&mut self, ctx: &Ctx) -> anyhow::Result<Arc<Mining>>;
 
     /// The JSON document of `whyslow diff --json` or `whyslow anomalies --json`, with the selected path.
     fn export(&mut self, what: &Exported) -> anyhow::Result<String>;

@@ -1,0 +1,123 @@
+//! The context of a long computation: workers, cancel flag, progress, memory limit.
+//!
+//! Every function that may take long gets a [`Ctx`] by reference. The worker threads are started when they are first
+//! needed and kept for all copies of one context; [`super::parallel`] runs on them.
+
+use super::allocator::room_for_threads;
+use super::memory::Limit;
+use rayon::{ThreadPool, ThreadPoolBuilder};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+
+/// The computation was cancelled.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("cancelled")]
+pub struct Cancelled;
+
+/// A flag that long computations read often (every packet, every chunk, every node).
+#[derive(Clone, Debug, Default)]
+pub struct Cancel(Arc<AtomicBool>);
+
+impl Cancel {
+    /// Ask the computation to stop.
+    pub fn cancel(&self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+
+    /// True once asked.
+    pub fn is_cancelled(&self) -> bool {
+        self.0.load(Ordering::Relaxed)
+    }
+
+    /// `Err` once asked, for `?`.
+    pub fn check(&self) -> Result<(), Cancelled> {
+        if self.is_cancelled() { Err(Cancelled) } else { Ok(()) }
+    }
+}
+
+/// How far the computation is, read by the interface and by the progress line on stderr.
+#[derive(Debug, Default)]
+pub struct Progress {
+    stage: Mutex<&'static str>,
+    /// Units done in this stage (bytes while decoding, items else).
+    pub done: AtomicU64,
+    /// Units in this stage; 0 while unknown.
+    pub total: AtomicU64,
+    /// Events seen so far.
+    pub events: AtomicU64,
+    /// Chunks that were read a second time, because they depend on the state that the previous chunk leaves.
+    pub replayed: AtomicU64,
+}
+
+impl Progress {
+    /// Enter a stage ("reading", "paths" ...) of `total` units.
+    pub fn enter(&self, stage: &'static str, total: u64) {
+        *self.stage.lock().unwrap_or_else(PoisonError::into_inner) = stage;
+        self.done.store(0, Ordering::Relaxed);
+        self.total.store(total, Ordering::Relaxed);
+    }
+
+    /// Name of the stage.
+    pub fn stage(&self) -> &'static str {
+        *self.stage.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// `n` more units are done.
+    pub fn step(&self, n: u64) {
+        self.done.fetch_add(n, Ordering::Relaxed);
+    }
+}
+
+/// The context that every long computation gets: workers, cancel flag, progress, memory limit.
+#[derive(Clone, Debug)]
+pub struct Ctx {
+    /// Worker threads, at least 1.
+    pub threads: usize,
+    /// Checked often.
+    pub cancel: Cancel,
+    /// Written by the computation, read by the interface.
+    pub progress: Arc<Progress>,
+    /// Bytes that the computation may take.
+    pub memory: Option<Limit>,
+    /// Shared by all copies of this context.
+    pub(crate) helpers: Arc<HelperPool>,
+}
+
+/// The workers beside the calling thread, started when they are first needed.
+#[derive(Debug)]
+pub(crate) struct HelperPool {
+    threads: usize,
+    pool: OnceLock<Option<ThreadPool>>,
+}
+
+impl Ctx {
+    /// A context with `threads` workers (0: one for each core).
+    pub fn new(threads: usize) -> Self {
+        let threads = match threads {
+            0 => std::thread::available_parallelism().map_or(1, usize::from),
+            threads => threads,
+        };
+        let helpers = Arc::new(HelperPool { threads: threads - 1, pool: OnceLock::new() });
+        Ctx { threads, cancel: Cancel::default(), progress: Arc::default(), memory: None, helpers }
+    }
+
+    /// The workers beside the calling thread; `None` for a single worker, or if the system refuses threads.
+    pub(super) fn helpers(&self) -> Option<&ThreadPool> {
+        if self.threads > 1 { self.helpers.get() } else { None }
+    }
+}
+
+impl HelperPool {
+    fn get(&self) -> Option<&ThreadPool> {
+        if self.threads == 0 { None } else { self.pool.get_or_init(|| self.start()).as_ref() }
+    }
+
+    fn start(&self) -> Option<ThreadPool> {
+        room_for_threads(self.threads).ok()?;
+        let builder = ThreadPoolBuilder::new().num_threads(self.threads).thread_name(|_| "worker".to_owned());
+        let pool = builder.build().ok()?;
+        // Every thread has begun before the caller takes more memory.
+        pool.broadcast(|_| ());
+        Some(pool)
+    }
+}
