@@ -10,7 +10,7 @@ use std::time::Instant;
 use whyslow::analysis::patterns::measure::Settings;
 use whyslow::analysis::symbols::files::Places;
 use whyslow::base::ctx::Ctx;
-use whyslow::compare::Request;
+use whyslow::compare::ComparisonRequest;
 use whyslow::input::Argument;
 use whyslow::session::{self, OpenOptions, Session};
 use whyslow::view::tui::app::App;
@@ -117,13 +117,13 @@ fn interface(traces: &[PathBuf], programs: Option<PathBuf>, s: f64) -> anyhow::R
     let mut session = Session::open(&traces, &OpenOptions::default(), &ctx)?;
     let depth = ColourDepth::True;
     let looks = UiOptions { theme: None, suits: depth.suits(|_| None), depth, ascii: false, mouse: false };
-    let mut app = App::new("bench".into(), Request::default(), looks, (200, 60))?;
+    let mut app = App::new("bench".into(), ComparisonRequest::default(), looks, (200, 60))?;
     update::start(&mut app, FirstQuestion::Executions);
     let mining = session.mine(None, &places, &ctx)?;
     if let Ok(model) = session.model(None, &places, &[], &ctx) {
         let model = Arc::new(model);
         update(&mut app, UiMessage::Done(Done::Analysed(Ok(Arc::clone(&model)))));
-        if let Ok(comparison) = session::compare(&model, &Request::default(), &ctx) {
+        if let Ok(comparison) = session::compare(&model, &ComparisonRequest::default(), &ctx) {
             let mut counter = HistogramCounter::new(&model, &ctx)?;
             let groups = comparison.request();
             update(&mut app, UiMessage::Done(Done::Compared(Ok(Arc::new(comparison)))));

@@ -7,7 +7,7 @@
 
 use whyslow::analysis::symbols::files::Places;
 use whyslow::base::ctx::Ctx;
-use whyslow::compare::Request;
+use whyslow::compare::ComparisonRequest;
 use whyslow::input::Argument;
 use whyslow::session::{self, OpenOptions, Session};
 
@@ -18,7 +18,7 @@ fn main() -> anyhow::Result<()> {
     let mut session = Session::open(&[Argument::parse(trace)], &OpenOptions::default(), &ctx)?;
     let places = Places { folders: paths.map(Into::into).collect(), ..Places::default() };
     let model = session.model(None, &places, &[], &ctx)?;
-    let comparison = session::compare(&model, &Request::default(), &ctx)?;
+    let comparison = session::compare(&model, &ComparisonRequest::default(), &ctx)?;
 
     println!("{}", comparison.verdict.sentence);
     for cause in &comparison.causes {

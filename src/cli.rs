@@ -4,7 +4,7 @@
 //! instead (exit status 2). `--help` and `--version` are not errors.
 
 use crate::command::Command;
-use crate::command::interface::Interface;
+use crate::command::interface::InterfaceOptions;
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{CommandFactory, Parser};
 use std::error::Error;
@@ -21,7 +21,7 @@ struct CommandLine {
     #[command(subcommand)]
     command: Option<Command>,
     #[command(flatten)]
-    interface: Interface,
+    interface: InterfaceOptions,
 }
 
 const EXAMPLES: &str = "Examples:
@@ -95,7 +95,7 @@ fn command_first(mut words: Vec<OsString>) -> Vec<OsString> {
 
 /// "did you mean" for a first word that is neither a file nor a command.
 fn misspelt(command: &Command) -> Option<String> {
-    let Command::Interface(Interface { input, .. }) = command else { return None };
+    let Command::Interface(InterfaceOptions { input, .. }) = command else { return None };
     let word = input.traces.first().filter(|first| first.label.is_none())?.path.to_str()?;
     if word.contains('/') || std::fs::symlink_metadata(word).is_ok() {
         return None;
@@ -168,7 +168,7 @@ mod tests {
         let Parsed::Run(command) = parse_words("whyslow explain t") else { panic!() };
         assert!(matches!(*command, Command::Explain(_)));
         let Parsed::Run(command) = parse_words("whyslow ./explain old=t2") else { panic!() };
-        let Command::Interface(Interface { input, .. }) = *command else { panic!() };
+        let Command::Interface(InterfaceOptions { input, .. }) = *command else { panic!() };
         assert_eq!(input.traces[0].path, Path::new("./explain"));
         assert_eq!((input.traces[1].label.as_deref(), &*input.traces[1].path), (Some("old"), Path::new("t2")));
     }

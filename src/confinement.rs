@@ -6,7 +6,7 @@
 
 use crate::base::sandbox::Rules;
 use crate::input::{self, Argument};
-use crate::options::{Groups, Input, Symbols};
+use crate::options::{GroupOptions, InputOptions, SymbolOptions};
 use etcetera::BaseStrategy;
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
@@ -15,7 +15,7 @@ use std::path::{Path, PathBuf};
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Files<'a> {
     /// Where functions get their names; `None` for a command that names none.
-    pub symbols: Option<&'a Symbols>,
+    pub symbols: Option<&'a SymbolOptions>,
     /// New names of functions.
     pub functions: Option<&'a Path>,
     /// A file to write.
@@ -28,7 +28,7 @@ pub struct Files<'a> {
 
 impl<'a> Files<'a> {
     /// What the options that choose the executions name.
-    pub fn of_groups(groups: &'a Groups) -> Self {
+    pub fn of_groups(groups: &'a GroupOptions) -> Self {
         Files { symbols: Some(&groups.symbols), functions: groups.functions.as_deref(), ..Files::default() }
     }
 }
@@ -37,7 +37,7 @@ impl<'a> Files<'a> {
 const NO_PROGRAMS: [&str; 9] = ["boot", "dev", "etc", "home", "proc", "root", "run", "sys", "var"];
 
 /// What a command needs.
-pub fn rules(input: &Input, traces: &[Argument], files: &Files<'_>) -> Rules {
+pub fn rules(input: &InputOptions, traces: &[Argument], files: &Files<'_>) -> Rules {
     let mut rules = Rules::default();
     rules.read.extend(traces.iter().map(|a| root(&a.path)));
     rules.read.extend(input.tasks.iter().chain(&input.handlers).cloned());

@@ -47,7 +47,7 @@ fn ended(result: anyhow::Result<u8>) -> ExitCode {
         Err(error) if is_broken_pipe(&error) => ExitCode::SUCCESS,
         Err(error) => {
             say(&format!("whyslow: {}", clean::line(&format!("{error:#}"))));
-            ExitCode::from(if error.is::<session::Wrong>() { 2 } else { 1 })
+            ExitCode::from(if error.is::<session::UsageError>() { 2 } else { 1 })
         }
     }
 }

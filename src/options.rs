@@ -20,7 +20,7 @@ const BASELINE: &str = "baseline";
 
 /// The traces, and how they are read.
 #[derive(Args, Clone, Debug, Default)]
-pub struct Input {
+pub struct InputOptions {
     /// Trace directories (CTF), OTF2 archives, perf.data, trace.dat or databases, or LABEL=PATH to name one
     #[arg(required = true, value_name = "TRACE", value_parser = OsStringValueParser::new().map(Argument::parse))]
     pub traces: Vec<Argument>,
@@ -55,7 +55,7 @@ pub struct Input {
 
 /// The executions that are compared.
 #[derive(Args, Clone, Debug, Default)]
-pub struct Groups {
+pub struct GroupOptions {
     /// The task whose executions are compared.
     #[arg(
         long,
@@ -80,17 +80,17 @@ pub struct Groups {
     pub functions: Option<PathBuf>,
     /// Where functions get their names.
     #[command(flatten)]
-    pub symbols: Symbols,
+    pub symbols: SymbolOptions,
 }
 
-impl Groups {
+impl GroupOptions {
     /// The traces of `input`, and the baseline where it is another one.
-    pub fn traces(&self, input: &Input) -> Vec<Argument> {
+    pub fn traces(&self, input: &InputOptions) -> Vec<Argument> {
         input.traces.iter().cloned().chain(self.baseline(input).and_then(|(_, trace)| trace)).collect()
     }
 
     /// The filters of both groups.
-    pub fn request(&self, input: &Input) -> compare::Request {
+    pub fn request(&self, input: &InputOptions) -> compare::ComparisonRequest {
         let all = |groups: &[Filters]| groups.iter().flat_map(|filters| filters.0.clone()).collect();
         let (mut slow, mut fast): (Vec<Filter>, Vec<Filter>) = (all(&self.slow), all(&self.fast));
         if let Some((label, _)) = self.baseline(input) {
@@ -99,11 +99,11 @@ impl Groups {
         }
         let within = self.kind.iter().map(|kind| Filter::named(Metric::Type, Op::Equal, kind)).collect();
         let by_trace = slow.is_empty() && fast.is_empty() && has_two_labels(input);
-        compare::Request { slow, fast, within, by_trace }
+        compare::ComparisonRequest { slow, fast, within, by_trace }
     }
 
     /// The label of the baseline, and its trace where that is not among those of `input`.
-    fn baseline(&self, input: &Input) -> Option<(String, Option<Argument>)> {
+    fn baseline(&self, input: &InputOptions) -> Option<(String, Option<Argument>)> {
         let old = self.baseline.as_deref()?;
         let known = input.traces.iter().filter_map(|trace| trace.label.as_deref()).find(|label| old == *label);
         if let Some(label) = known {
@@ -116,14 +116,14 @@ impl Groups {
 }
 
 /// True where every trace has a label and there are two of these.
-fn has_two_labels(input: &Input) -> bool {
+fn has_two_labels(input: &InputOptions) -> bool {
     let labels: Option<BTreeSet<&str>> = input.traces.iter().map(|trace| trace.label.as_deref()).collect();
     labels.is_some_and(|labels| labels.len() == 2)
 }
 
 /// Where functions get their names.
 #[derive(Args, Clone, Debug, Default)]
-pub struct Symbols {
+pub struct SymbolOptions {
     /// Where to look for the traced ELF files; repeatable (default: the recorded paths)
     #[arg(long = "symbols", value_name = "DIR")]
     pub folders: Vec<PathBuf>,
@@ -134,7 +134,7 @@ pub struct Symbols {
 
 /// When to use colours.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
-pub enum When {
+pub enum ColorChoice {
     /// If the output is a terminal and `NO_COLOR` is not set.
     #[default]
     Auto,
@@ -146,10 +146,10 @@ pub enum When {
 
 /// How the interface looks.
 #[derive(Args, Clone, Debug, Default)]
-pub struct Appearance {
+pub struct AppearanceOptions {
     /// When to use colours
     #[arg(long, value_name = "WHEN", default_value = "auto")]
-    pub color: When,
+    pub color: ColorChoice,
     /// A built-in theme or a theme file
     #[arg(long, value_name = "THEME")]
     pub theme: Option<OsString>,

@@ -342,7 +342,7 @@ fn survives(bytes: &[u8]) -> bool {
         match database.model(task, &Ctx::new(1)) {
             Ok(model) => {
                 assert_eq!(build::check(&model, 1), Vec::<String>::new());
-                compare(&model, &compare::Request::default(), &Ctx::new(1)).ok();
+                compare(&model, &compare::ComparisonRequest::default(), &Ctx::new(1)).ok();
             }
             Err(e) => {
                 one_line(&e);

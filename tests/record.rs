@@ -11,10 +11,10 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
-use whyslow::record::host::{Host, Tool};
-use whyslow::record::plan::{During, plan};
-use whyslow::record::shell::Line;
-use whyslow::record::{self, Progress, Recorder, Trigger, Wishes};
+use whyslow::record::capabilities::{Capabilities, Tool};
+use whyslow::record::plan::{ScriptMode, plan};
+use whyslow::record::shell::ShellCommand;
+use whyslow::record::{self, EndTrigger, Recorder, RecordingProgress, RecordingRequest};
 
 /// Events of a usual kernel.
 fn events() -> BTreeSet<String> {
@@ -32,8 +32,8 @@ fn tool(name: &str, version: &[u32]) -> Option<Tool> {
 }
 
 /// A server with all recorders, and root.
-fn server() -> Host {
-    Host {
+fn server() -> Capabilities {
+    Capabilities {
         root: true,
         perfmon: true,
         tracing_group: false,
@@ -52,11 +52,11 @@ fn server() -> Host {
 }
 
 /// What would be run by hand, with why and the notes.
-fn planned(host: &Host, wishes: &Wishes) -> String {
-    match plan(host, wishes, Path::new("out"), 7, true) {
+fn planned(host: &Capabilities, request: &RecordingRequest) -> String {
+    match plan(host, request, Path::new("out"), 7, true) {
         Ok(plan) => {
             let notes: String = plan.notes.iter().map(|note| format!("# {note}\n")).collect();
-            let sleep = During::Command(Line::new(["sleep", "10"]));
+            let sleep = ScriptMode::Command(ShellCommand::new(["sleep", "10"]));
             format!("# {}, because {}\n{notes}{}", plan.recorder.name(), plan.why, plan.script(&sleep))
         }
         Err(why) => format!("{why}\n"),
@@ -65,10 +65,11 @@ fn planned(host: &Host, wishes: &Wishes) -> String {
 
 #[test]
 fn each_machine_gets_the_best_recorder_that_it_allows() {
-    let all = Wishes::default();
-    let container = Host { lttng_modules: false, ftrace: false, ..server() };
-    let no_perf = Host { lttng: None, perf: None, ..server() };
-    let old_kernel = Host { lttng: None, events: Some(BTreeSet::from(["sched:sched_switch".to_owned()])), ..server() };
+    let all = RecordingRequest::default();
+    let container = Capabilities { lttng_modules: false, ftrace: false, ..server() };
+    let no_perf = Capabilities { lttng: None, perf: None, ..server() };
+    let old_kernel =
+        Capabilities { lttng: None, events: Some(BTreeSet::from(["sched:sched_switch".to_owned()])), ..server() };
     for (name, host) in [("lttng", server()), ("perf", container), ("trace-cmd", no_perf), ("few-events", old_kernel)] {
         insta::assert_snapshot!(format!("plan-{name}"), planned(&host, &all));
     }
@@ -76,44 +77,58 @@ fn each_machine_gets_the_best_recorder_that_it_allows() {
 
 #[test]
 fn a_user_without_rights_is_told_what_would_give_them() {
-    let user = Host { root: false, perfmon: false, kernel_symbols: false, events: None, ftrace: false, ..server() };
-    insta::assert_snapshot!("plan-no-rights", planned(&user, &Wishes::default()));
+    let user =
+        Capabilities { root: false, perfmon: false, kernel_symbols: false, events: None, ftrace: false, ..server() };
+    insta::assert_snapshot!("plan-no-rights", planned(&user, &RecordingRequest::default()));
     insta::assert_snapshot!("check-no-rights", record::report(&user).0);
-    insta::assert_snapshot!("check-server", record::report(&Host { lttng: None, ..server() }).0);
-    let allowed = Host { paranoid: Some(-1), events: Some(events()), ..user };
-    assert_eq!(plan(&allowed, &Wishes::default(), Path::new("out"), 7, false).unwrap().recorder, Recorder::Perf);
+    insta::assert_snapshot!("check-server", record::report(&Capabilities { lttng: None, ..server() }).0);
+    let allowed = Capabilities { paranoid: Some(-1), events: Some(events()), ..user };
+    assert_eq!(
+        plan(&allowed, &RecordingRequest::default(), Path::new("out"), 7, false).unwrap().recorder,
+        Recorder::Perf
+    );
 }
 
 #[test]
 fn wishes_are_kept_or_refused_with_a_reason() {
     let program = std::env::current_exe().unwrap();
-    let probe = Wishes { uprobes: vec![format!("{}:handle", program.display())], ..Wishes::default() };
+    let probe =
+        RecordingRequest { uprobes: vec![format!("{}:handle", program.display())], ..RecordingRequest::default() };
     let text = planned(&server(), &probe).replace(&program.display().to_string(), "PROGRAM");
     insta::assert_snapshot!("plan-uprobe", text);
-    let of = |with| Wishes { with: Some(with), ..Wishes::default() };
-    let filtered = Wishes { comms: vec!["nginx".into(), "my app".into()], ..of(Recorder::Perf) };
+    let of = |with| RecordingRequest { with: Some(with), ..RecordingRequest::default() };
+    let filtered = RecordingRequest { comms: vec!["nginx".into(), "my app".into()], ..of(Recorder::Perf) };
     assert!(planned(&server(), &filtered).contains(r#"--filter 'comm == "nginx" || comm == "my app"'"#));
     let past = Some(Duration::from_secs(20));
     for recorder in Recorder::ALL {
-        let wishes = Wishes { overwrite: past, ..of(recorder) };
-        insta::assert_snapshot!(format!("plan-overwrite-{}", recorder.name()), planned(&server(), &wishes));
+        let request = RecordingRequest { overwrite: past, ..of(recorder) };
+        insta::assert_snapshot!(format!("plan-overwrite-{}", recorder.name()), planned(&server(), &request));
     }
-    for (wishes, part) in [
+    for (request, part) in [
         (
-            Wishes { uprobes: probe.uprobes.clone(), ..of(Recorder::Lttng) },
+            RecordingRequest { uprobes: probe.uprobes.clone(), ..of(Recorder::Lttng) },
             "--with lttng: LTTng records only the entry",
         ),
-        (Wishes { uprobes: vec!["handle".into()], ..Wishes::default() }, "--uprobe handle: the program is missing"),
-        (Wishes { uprobes: vec!["/no/file:handle".into()], ..Wishes::default() }, "no such file: /no/file"),
         (
-            Wishes { until: vec![Trigger::Latency(Duration::from_millis(20))], ..Wishes::default() },
+            RecordingRequest { uprobes: vec!["handle".into()], ..RecordingRequest::default() },
+            "--uprobe handle: the program is missing",
+        ),
+        (
+            RecordingRequest { uprobes: vec!["/no/file:handle".into()], ..RecordingRequest::default() },
+            "no such file: /no/file",
+        ),
+        (
+            RecordingRequest {
+                until: vec![EndTrigger::Latency(Duration::from_millis(20))],
+                ..RecordingRequest::default()
+            },
             "no function is probed",
         ),
     ] {
-        let said = planned(&server(), &wishes);
+        let said = planned(&server(), &request);
         assert!(said.contains(part) && said.lines().count() == 1, "{said}");
     }
-    let missing = Host { trace_cmd: None, ..server() };
+    let missing = Capabilities { trace_cmd: None, ..server() };
     let here = plan(&missing, &of(Recorder::TraceCmd), Path::new("out"), 7, false).unwrap_err().to_string();
     assert_eq!(here, "--with trace-cmd: `trace-cmd` is not installed: install the package trace-cmd");
     assert!(
@@ -123,7 +138,7 @@ fn wishes_are_kept_or_refused_with_a_reason() {
 }
 
 /// A folder with a `perf` that notes what it is told, records "data" while its command runs, and needs a moment to end.
-fn fake_perf(folder: &Path, records: &str) -> Host {
+fn fake_perf(folder: &Path, records: &str) -> Capabilities {
     let file = folder.join("perf");
     let notes = folder.join("notes");
     let script = format!(
@@ -134,22 +149,26 @@ fn fake_perf(folder: &Path, records: &str) -> Host {
     );
     std::fs::write(&file, script).unwrap();
     std::fs::set_permissions(&file, PermissionsExt::from_mode(0o755)).unwrap();
-    Host { lttng: None, kernel_symbols: false, perf: tool(file.to_str().unwrap(), &[6, 1]), ..server() }
+    Capabilities { lttng: None, kernel_symbols: false, perf: tool(file.to_str().unwrap(), &[6, 1]), ..server() }
 }
 
 /// Runs its command, then writes the file behind `-o`.
 const RECORDS: &str = "while [ \"$1\" != -- ]; do [ \"$1\" = -o ] && out=$2; shift; done; shift\n\
                        \"$@\"; sleep 0.2; echo data > \"$out\"";
 
-fn run(host: &Host, wishes: &Wishes, folder: &Path) -> (Result<record::Ended, String>, Vec<Progress>) {
+fn run(
+    host: &Capabilities,
+    request: &RecordingRequest,
+    folder: &Path,
+) -> (Result<record::RecordingEnd, String>, Vec<RecordingProgress>) {
     let mut told = Vec::new();
-    let plan = plan(host, wishes, folder, 7, false).unwrap();
-    let ended = record::run(&plan, wishes, &mut |progress| told.push(progress));
+    let plan = plan(host, request, folder, 7, false).unwrap();
+    let ended = record::run(&plan, request, &mut |progress| told.push(progress));
     (ended.map_err(|e| e.to_string()), told)
 }
 
-fn endings(told: &[Progress]) -> Vec<&str> {
-    told.iter().filter_map(|p| if let Progress::Ending(why) = p { Some(why.as_str()) } else { None }).collect()
+fn endings(told: &[RecordingProgress]) -> Vec<&str> {
+    told.iter().filter_map(|p| if let RecordingProgress::Ending(why) = p { Some(why.as_str()) } else { None }).collect()
 }
 
 #[test]
@@ -163,35 +182,39 @@ fn a_recording_ends_with_time_command_file_or_slow_call() {
     let cases = [
         (
             "time",
-            Wishes { duration: Some(Duration::from_millis(50)), ..Wishes::default() },
+            RecordingRequest { duration: Some(Duration::from_millis(50)), ..RecordingRequest::default() },
             "the duration is over".to_owned(),
         ),
-        ("command", Wishes { command: words(&["sh", "-c", "exit 3"]), ..Wishes::default() }, "sh ended".to_owned()),
+        (
+            "command",
+            RecordingRequest { command: words(&["sh", "-c", "exit 3"]), ..RecordingRequest::default() },
+            "sh ended".to_owned(),
+        ),
         (
             "file",
-            Wishes {
+            RecordingRequest {
                 command: words(&["sh", "-c", &touch]),
-                until: vec![Trigger::File(appears.clone())],
-                ..Wishes::default()
+                until: vec![EndTrigger::File(appears.clone())],
+                ..RecordingRequest::default()
             },
             format!("{} exists", appears.display()),
         ),
         (
             "call",
-            Wishes {
+            RecordingRequest {
                 uprobes: vec![program],
-                until: vec![Trigger::Latency(Duration::from_millis(5))],
-                ..Wishes::default()
+                until: vec![EndTrigger::Latency(Duration::from_millis(5))],
+                ..RecordingRequest::default()
             },
             "handle took 9.00 ms".to_owned(),
         ),
     ];
-    for (name, wishes, why) in cases {
+    for (name, request, why) in cases {
         let out = folder.path().join(name);
-        let (ended, told) = run(&host, &wishes, &out);
+        let (ended, told) = run(&host, &request, &out);
         let ended = ended.unwrap();
         assert_eq!(endings(&told), [why.as_str()], "{name}");
-        assert_eq!(told[0], Progress::Recording, "{name}");
+        assert_eq!(told[0], RecordingProgress::Recording, "{name}");
         assert_eq!(std::fs::read_to_string(out.join("perf.data")).unwrap(), "data\n", "{name}: cut off");
         assert_eq!(ended.command.and_then(|status| status.code()), (name == "command").then_some(3), "{name}");
     }
@@ -205,15 +228,15 @@ fn a_recording_ends_with_time_command_file_or_slow_call() {
 fn what_a_recorder_says_when_it_fails_is_told_in_one_line() {
     let folder = tempfile::tempdir().unwrap();
     let host = fake_perf(folder.path(), "echo 'event syntax error: no such thing' >&2; exit 129");
-    let wishes = Wishes { duration: Some(Duration::from_secs(60)), ..Wishes::default() };
+    let request = RecordingRequest { duration: Some(Duration::from_secs(60)), ..RecordingRequest::default() };
     let out = folder.path().join("out");
-    let said = run(&host, &wishes, &out).0.unwrap_err();
+    let said = run(&host, &request, &out).0.unwrap_err();
     assert!(said.contains("perf: event syntax error: no such thing (all of its output is in"), "{said}");
-    let said = run(&host, &wishes, &out).0.unwrap_err();
+    let said = run(&host, &request, &out).0.unwrap_err();
     assert!(said.contains("the folder is not empty"), "{said}");
     // It dies while it records.
     let host = fake_perf(folder.path(), "echo ready; sleep 0.3; echo 'out of space' >&2; exit 1");
-    let said = run(&host, &wishes, &folder.path().join("dies")).0.unwrap_err();
+    let said = run(&host, &request, &folder.path().join("dies")).0.unwrap_err();
     assert!(said.contains("out of space"), "{said}");
 }
 
@@ -264,7 +287,7 @@ fn a_signal_or_a_kill_leaves_a_whole_recording_and_nothing_else() {
 #[ignore = "needs perf, trace-cmd and lttng"]
 fn real_recorders_understand_what_they_are_told() {
     let folder = tempfile::tempdir().unwrap();
-    let here = Host::look(Path::new("/"), &std::env::var_os("PATH").unwrap());
+    let here = Capabilities::look(Path::new("/"), &std::env::var_os("PATH").unwrap());
     // What a parser says of an option or event that it does not know.
     let unknown = [
         "event syntax error",
@@ -276,17 +299,17 @@ fn real_recorders_understand_what_they_are_told() {
         "not recognized",
     ];
     for recorder in Recorder::ALL {
-        let host = Host { lttng_modules: true, ftrace: true, root: true, ..here.clone() };
+        let host = Capabilities { lttng_modules: true, ftrace: true, root: true, ..here.clone() };
         for overwrite in [None, Some(Duration::from_secs(5))] {
-            let wishes = Wishes {
+            let request = RecordingRequest {
                 with: Some(recorder),
                 overwrite,
                 comms: vec!["my app".into()],
                 duration: Some(Duration::from_millis(300)),
-                ..Wishes::default()
+                ..RecordingRequest::default()
             };
             let out = folder.path().join(format!("{}-{}", recorder.name(), overwrite.is_some()));
-            let (ended, _) = run(&host, &wishes, &out);
+            let (ended, _) = run(&host, &request, &out);
             let log = std::fs::read_to_string(out.join("record.log")).unwrap();
             assert!(unknown.iter().all(|said| !log.contains(said)), "{log}");
             match recorder {
@@ -295,7 +318,7 @@ fn real_recorders_understand_what_they_are_told() {
                 _ => eprintln!("{}: {:?}", recorder.name(), ended.err()),
             }
             // After a line that is refused the others are not tried: each by itself.
-            let plan = plan(&host, &wishes, &out, 8, false).unwrap();
+            let plan = plan(&host, &request, &out, 8, false).unwrap();
             for line in plan.prepare.iter().chain(&plan.finish) {
                 let ran = Command::new("sh").arg("-c").arg(line.to_string()).output().unwrap();
                 let said = String::from_utf8_lossy(&[ran.stdout, ran.stderr].concat()).into_owned();

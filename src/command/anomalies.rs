@@ -5,16 +5,16 @@ use super::{Outcome, Question, places};
 use crate::analysis::patterns::measure::{Limit, Settings};
 use crate::compare;
 use crate::confinement::Files;
-use crate::options::{Input, Symbols, quotient, threshold};
+use crate::options::{InputOptions, SymbolOptions, quotient, threshold};
 use crate::session::{self, Session};
 use crate::view::agreement::agreement;
 use crate::view::anomalies::{self, Shown};
 use clap::Args;
 
 #[derive(Args, Debug)]
-pub struct Anomalies {
+pub struct AnomaliesOptions {
     #[command(flatten)]
-    input: Input,
+    input: InputOptions,
     /// Fraction of a pattern's occurrences, fastest first, that is its reference
     #[arg(short, value_name = "QUOTIENT", default_value_t = 0.75, value_parser = quotient)]
     q: f64,
@@ -28,7 +28,7 @@ pub struct Anomalies {
     #[arg(long)]
     task: Option<String>,
     #[command(flatten)]
-    symbols: Symbols,
+    symbols: SymbolOptions,
     /// Print all sources, victims, waits and patterns, not the first of each
     #[arg(long)]
     all: bool,
@@ -37,8 +37,8 @@ pub struct Anomalies {
     json: bool,
 }
 
-impl Question for Anomalies {
-    fn input(&self) -> &Input {
+impl Question for AnomaliesOptions {
+    fn input(&self) -> &InputOptions {
         &self.input
     }
 
@@ -57,7 +57,7 @@ impl Question for Anomalies {
         console.stage("judge");
         // Executions that cannot be compared are no fault of the patterns.
         let compared = mining.executions().and_then(|model| {
-            let comparison = session::compare(model, &compare::Request::default(), console.ctx).ok()?;
+            let comparison = session::compare(model, &compare::ComparisonRequest::default(), console.ctx).ok()?;
             Some(agreement(model, &comparison, &found))
         });
         console.stage("compare");

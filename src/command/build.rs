@@ -4,17 +4,17 @@ use super::console::Console;
 use super::{Outcome, Question, places};
 use crate::base::file;
 use crate::confinement::Files;
-use crate::options::{Input, Symbols};
-use crate::session::{Session, Wrong};
+use crate::options::{InputOptions, SymbolOptions};
+use crate::session::{Session, UsageError};
 use clap::Args;
 use std::path::PathBuf;
 
 #[derive(Args, Debug)]
-pub struct Build {
+pub struct BuildOptions {
     #[command(flatten)]
-    input: Input,
+    input: InputOptions,
     #[command(flatten)]
-    symbols: Symbols,
+    symbols: SymbolOptions,
     /// The file to write; a database that stands there is replaced
     #[arg(short, long, value_name = "FILE")]
     output: PathBuf,
@@ -23,8 +23,8 @@ pub struct Build {
     task: Vec<String>,
 }
 
-impl Question for Build {
-    fn input(&self) -> &Input {
+impl Question for BuildOptions {
+    fn input(&self) -> &InputOptions {
         &self.input
     }
 
@@ -39,7 +39,7 @@ impl Question for Build {
     fn run(&self, session: Session, console: &mut Console<'_>) -> anyhow::Result<Outcome> {
         if self.output.with_file_name("metadata").exists() {
             let why = "a trace lies in that folder, and every file in it counts as a stream: choose another";
-            return Err(Wrong(format!("--output {}: {why}", self.output.display())).into());
+            return Err(UsageError(format!("--output {}: {why}", self.output.display())).into());
         }
         let tasks: Vec<&str> = self.task.iter().map(String::as_str).collect();
         let places = places(&self.input.traces, &self.symbols);

@@ -4,17 +4,17 @@ use super::console::Console;
 use super::{Outcome, Question, compared};
 use crate::confinement::Files;
 use crate::input::Argument;
-use crate::options::{ExecutionPair, Groups, Input};
+use crate::options::{ExecutionPair, GroupOptions, InputOptions};
 use crate::session::{self, Session};
 use crate::view::{json, text};
 use clap::Args;
 
 #[derive(Args, Debug)]
-pub struct Diff {
+pub struct DiffOptions {
     #[command(flatten)]
-    input: Input,
+    input: InputOptions,
     #[command(flatten)]
-    groups: Groups,
+    groups: GroupOptions,
     /// Print one JSON document (schema whyslow.diff/1)
     #[arg(long)]
     json: bool,
@@ -26,8 +26,8 @@ pub struct Diff {
     executions: Option<ExecutionPair>,
 }
 
-impl Question for Diff {
-    fn input(&self) -> &Input {
+impl Question for DiffOptions {
+    fn input(&self) -> &InputOptions {
         &self.input
     }
 

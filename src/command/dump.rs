@@ -2,23 +2,23 @@
 
 use super::console::{Console, STDOUT};
 use super::{Outcome, Question};
-use crate::options::Input;
+use crate::options::InputOptions;
 use crate::session::Session;
 use crate::view::{archive, dump};
 use anyhow::Context;
 use clap::Args;
 
 #[derive(Args, Debug)]
-pub struct Dump {
+pub struct DumpOptions {
     #[command(flatten)]
-    input: Input,
+    input: InputOptions,
     /// In the exact format in which CTF readers are compared (docs/CANONICAL.md)
     #[arg(long)]
     canonical: bool,
 }
 
-impl Question for Dump {
-    fn input(&self) -> &Input {
+impl Question for DumpOptions {
+    fn input(&self) -> &InputOptions {
         &self.input
     }
 

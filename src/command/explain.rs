@@ -1,13 +1,13 @@
 //! `whyslow explain`: the verdict and the ranked causes.
 
 use super::console::Console;
-use super::interface::Interface;
+use super::interface::InterfaceOptions;
 use super::{Outcome, Question, compared};
 use crate::compare::condition::FailIf;
 use crate::confinement::Files;
 use crate::input::Argument;
-use crate::options::{Groups, Input};
-use crate::session::{Session, Wrong};
+use crate::options::{GroupOptions, InputOptions};
+use crate::session::{Session, UsageError};
 use crate::view::stderr::say;
 use crate::view::{clean, json, text};
 use clap::Args;
@@ -16,11 +16,11 @@ use clap::Args;
 const CONDITION_HELD: u8 = 3;
 
 #[derive(Args, Debug)]
-pub struct Explain {
+pub struct ExplainOptions {
     #[command(flatten)]
-    input: Input,
+    input: InputOptions,
     #[command(flatten)]
-    groups: Groups,
+    groups: GroupOptions,
     /// Print one JSON document (schema whyslow.explain/1)
     #[arg(long)]
     json: bool,
@@ -29,16 +29,16 @@ pub struct Explain {
     fail_if: Option<FailIf>,
 }
 
-impl Explain {
+impl ExplainOptions {
     /// The answer in lines, for a terminal that cannot show the interface.
-    pub(super) fn instead_of(interface: &Interface) -> Self {
-        let Interface { input, groups, .. } = interface;
-        Explain { input: input.clone(), groups: groups.clone(), json: false, fail_if: None }
+    pub(super) fn instead_of(interface: &InterfaceOptions) -> Self {
+        let InterfaceOptions { input, groups, .. } = interface;
+        ExplainOptions { input: input.clone(), groups: groups.clone(), json: false, fail_if: None }
     }
 }
 
-impl Question for Explain {
-    fn input(&self) -> &Input {
+impl Question for ExplainOptions {
+    fn input(&self) -> &InputOptions {
         &self.input
     }
 
@@ -50,11 +50,11 @@ impl Question for Explain {
         self.groups.traces(&self.input)
     }
 
-    fn check(&self) -> Result<(), Wrong> {
+    fn check(&self) -> Result<(), UsageError> {
         let request = self.groups.request(&self.input);
         if self.fail_if.is_some() && request.slow.is_empty() && request.fast.is_empty() && !request.by_trace {
             let why = "the groups that are proposed always differ";
-            return Err(Wrong(format!(
+            return Err(UsageError(format!(
                 "--fail-if needs groups, because {why}: add --baseline OLD, or --slow and --fast"
             )));
         }

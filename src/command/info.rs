@@ -9,15 +9,15 @@ use crate::event::task;
 use crate::model::build;
 use crate::model::facts::Facts;
 use crate::model::questions::questions;
-use crate::options::{Input, Symbols};
+use crate::options::{InputOptions, SymbolOptions};
 use crate::session::{Databases, Run, Session, Traces};
 use crate::view::{archive, info};
 use clap::Args;
 
 #[derive(Args, Debug)]
-pub struct Info {
+pub struct InfoOptions {
     #[command(flatten)]
-    input: Input,
+    input: InputOptions,
     /// Run the analysis: executions and percentiles per task, unknown waits by reason
     #[arg(long)]
     full: bool,
@@ -27,10 +27,10 @@ pub struct Info {
 }
 
 /// `info` takes no options for symbols: functions are named from the recorded paths.
-static RECORDED_PATHS: Symbols = Symbols { folders: Vec::new(), kernel: Vec::new() };
+static RECORDED_PATHS: SymbolOptions = SymbolOptions { folders: Vec::new(), kernel: Vec::new() };
 
-impl Question for Info {
-    fn input(&self) -> &Input {
+impl Question for InfoOptions {
+    fn input(&self) -> &InputOptions {
         &self.input
     }
 
@@ -52,7 +52,7 @@ impl Question for Info {
     }
 }
 
-impl Info {
+impl InfoOptions {
     fn of_traces(&self, mut traces: Traces, console: &mut Console<'_>) -> anyhow::Result<Notices> {
         let places = places(&self.input.traces, &RECORDED_PATHS);
         let (survey, functions, notices) = if self.full {

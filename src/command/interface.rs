@@ -12,8 +12,8 @@ use crate::input::Argument;
 use crate::model::Model;
 use crate::model::join::Renamed;
 use crate::model::mining::Mining;
-use crate::options::{Appearance, Groups, Input, When};
-use crate::session::{self, Session, Wrong};
+use crate::options::{AppearanceOptions, ColorChoice, GroupOptions, InputOptions};
+use crate::session::{self, Session, UsageError};
 use crate::view::tui::setup::{Backend, Exported, FirstQuestion, Setup, UiOptions};
 use crate::view::tui::theme::{self, ColourDepth};
 use crate::view::{anomalies, json, tui};
@@ -25,20 +25,20 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 /// The options of the interface.
 #[derive(Args, Debug, Default)]
-pub struct Interface {
+pub struct InterfaceOptions {
     /// The traces, and how they are read.
     #[command(flatten)]
-    pub input: Input,
+    pub input: InputOptions,
     /// The executions that are compared.
     #[command(flatten)]
-    pub groups: Groups,
+    pub groups: GroupOptions,
     /// How it looks.
     #[command(flatten)]
-    pub appearance: Appearance,
+    pub appearance: AppearanceOptions,
 }
 
-impl Question for Interface {
-    fn input(&self) -> &Input {
+impl Question for InterfaceOptions {
+    fn input(&self) -> &InputOptions {
         &self.input
     }
 
@@ -120,7 +120,12 @@ impl Backend for Analyst {
         Ok(Arc::new(model))
     }
 
-    fn compare(&mut self, model: &Model, request: &compare::Request, ctx: &Ctx) -> anyhow::Result<Comparison> {
+    fn compare(
+        &mut self,
+        model: &Model,
+        request: &compare::ComparisonRequest,
+        ctx: &Ctx,
+    ) -> anyhow::Result<Comparison> {
         memory::within(self.memory, &ctx.cancel, || session::compare(model, request, ctx))?
     }
 
@@ -152,13 +157,13 @@ impl Backend for Analyst {
     }
 }
 
-fn looks(appearance: &Appearance) -> anyhow::Result<UiOptions> {
+fn looks(appearance: &AppearanceOptions) -> anyhow::Result<UiOptions> {
     let variable = |name: &str| std::env::var(name).ok();
     let depth = match appearance.color {
-        When::Never => ColourDepth::Mono,
-        When::Auto => ColourDepth::detect(variable),
+        ColorChoice::Never => ColourDepth::Mono,
+        ColorChoice::Auto => ColourDepth::detect(variable),
         // What the terminal can show, even if NO_COLOR asks for none.
-        When::Always => {
+        ColorChoice::Always => {
             ColourDepth::detect(|name| (name != "NO_COLOR").then(|| variable(name))?).max(ColourDepth::Ansi)
         }
     };
@@ -181,7 +186,7 @@ fn theme(file: &OsStr) -> anyhow::Result<theme::ThemeSource> {
     }
     let text = session::text_of(Path::new(file)).map_err(|e| {
         let names: Vec<&str> = built_in.iter().map(|t| t.name.as_str()).collect();
-        Wrong(format!("--theme {name}: {e}; built in are {}, else name a theme file", names.join(", ")))
+        UsageError(format!("--theme {name}: {e}; built in are {}, else name a theme file", names.join(", ")))
     })?;
     Ok(theme::ThemeSource { name, text })
 }

@@ -28,8 +28,8 @@ use crate::confinement::{self, Files};
 use crate::input::Argument;
 use crate::model::Model;
 use crate::model::execution::ExecutionId;
-use crate::options::{Groups, Input, Symbols};
-use crate::session::{self, OpenOptions, Session, Wrong};
+use crate::options::{GroupOptions, InputOptions, SymbolOptions};
+use crate::session::{self, OpenOptions, Session, UsageError};
 use crate::view::clean;
 use crate::view::stderr::say;
 use clap::Subcommand;
@@ -39,26 +39,26 @@ use console::Console;
 #[derive(Subcommand, Debug)]
 pub enum Command {
     /// The ranked causes of the slow group's extra time, one sentence each
-    Explain(explain::Explain),
+    Explain(explain::ExplainOptions),
     /// What the interface exports: groups, histograms, differential tree, causes
-    Diff(diff::Diff),
+    Diff(diff::DiffOptions),
     /// Frequent patterns of each rank or thread, their abnormal occurrences, propagation paths
-    Anomalies(anomalies::Anomalies),
+    Anomalies(anomalies::AnomaliesOptions),
     /// Events per type; CPU time per CPU and thread; bytes read and written per process
-    Stats(stats::Stats),
+    Stats(stats::StatsOptions),
     /// Values of the state history: at some times, over a range, at equal distances
-    Query(query::Query),
+    Query(query::QueryOptions),
     /// Streams, clocks, hosts, lost events, names of tasks: from metadata and index alone, at once
-    Info(info::Info),
+    Info(info::InfoOptions),
     /// An execution database: small, shareable, opened in place of the trace
-    Build(build::Build),
+    Build(build::BuildOptions),
     /// Record with what this machine has (LTTng, perf or trace-cmd), then open the recording
-    Record(Box<record::Record>),
+    Record(Box<record::RecordOptions>),
     /// Every event in time order
-    Dump(dump::Dump),
+    Dump(dump::DumpOptions),
     /// The terminal interface: no command at all
     #[command(skip)]
-    Interface(interface::Interface),
+    Interface(interface::InterfaceOptions),
 }
 
 /// How much of the input a command needs.
@@ -85,7 +85,7 @@ impl From<Notices> for Outcome {
 /// A command that asks something of the input.
 trait Question: Sync {
     /// The traces, and how they are read.
-    fn input(&self) -> &Input;
+    fn input(&self) -> &InputOptions;
 
     /// Files besides the traces.
     fn files(&self) -> Files<'_> {
@@ -98,7 +98,7 @@ trait Question: Sync {
     }
 
     /// Whether the options fit each other; the error is a wrong command line.
-    fn check(&self) -> Result<(), Wrong> {
+    fn check(&self) -> Result<(), UsageError> {
         Ok(())
     }
 
@@ -139,7 +139,7 @@ impl Command {
     }
 
     /// Whether its options fit each other.
-    pub fn check(&self) -> Result<(), Wrong> {
+    pub fn check(&self) -> Result<(), UsageError> {
         self.question().map_or(Ok(()), Question::check)
     }
 
@@ -154,14 +154,14 @@ pub fn run(command: &Command) -> anyhow::Result<u8> {
     if let Command::Record(options) = command {
         // The recorders need the rights that a question gives up.
         return match record::run(options)? {
-            record::Next::Open(interface) => ask(&*interface),
-            record::Next::Done(status) => Ok(status),
+            record::AfterRecording::Open(interface) => ask(&*interface),
+            record::AfterRecording::Done(status) => Ok(status),
         };
     }
     if let Command::Interface(options) = command
         && interface::needs_plain_text()
     {
-        return ask(&explain::Explain::instead_of(options));
+        return ask(&explain::ExplainOptions::instead_of(options));
     }
     command.question().map_or(Ok(0), ask)
 }
@@ -231,7 +231,7 @@ fn workers(asked: usize) -> usize {
 }
 
 /// Where functions get their names: from the options, and from beside the traces.
-fn places(traces: &[Argument], symbols: &Symbols) -> Places {
+fn places(traces: &[Argument], symbols: &SymbolOptions) -> Places {
     Places {
         folders: symbols.folders.clone(),
         kernel: symbols.kernel.clone(),
@@ -247,8 +247,8 @@ fn sound(violation: Option<String>) -> anyhow::Result<()> {
 
 /// The model of the chosen task, with the moments of some executions, and the comparison of the chosen groups.
 fn compared(
-    input: &Input,
-    groups: &Groups,
+    input: &InputOptions,
+    groups: &GroupOptions,
     moments: &[ExecutionId],
     mut session: Session,
     console: &mut Console<'_>,

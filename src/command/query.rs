@@ -4,16 +4,16 @@ use super::console::Console;
 use super::{Outcome, Question, sound};
 use crate::base::quantity::{TimePoint, TimeRange};
 use crate::base::time::Span;
-use crate::options::Input;
-use crate::session::{Session, Wrong};
+use crate::options::InputOptions;
+use crate::session::{Session, UsageError};
 use crate::state::history::lines::Time;
 use crate::view::query::Answer;
 use clap::Args;
 
 #[derive(Args, Debug)]
-pub struct Query {
+pub struct QueryOptions {
     #[command(flatten)]
-    input: Input,
+    input: InputOptions,
     /// A path or a pattern: threads/*/state, threads/123/syscall, cpus/0/thread
     #[arg(long, value_name = "PATH")]
     attribute: String,
@@ -34,8 +34,8 @@ pub struct Query {
     json: bool,
 }
 
-impl Question for Query {
-    fn input(&self) -> &Input {
+impl Question for QueryOptions {
+    fn input(&self) -> &InputOptions {
         &self.input
     }
 
@@ -67,14 +67,14 @@ impl Question for Query {
     }
 }
 
-impl Query {
+impl QueryOptions {
     /// Instants, else a range (default: all of `window`), or cells of it, or the longest intervals in it.
     fn time(&self, window: Span) -> anyhow::Result<Time> {
         if !self.at.is_empty() {
             return Ok(Time::Instants(self.at.iter().map(|t| t.after(window.start)).collect()));
         }
         let span = self.range.map_or(Some(window), |range| range.after(window.start));
-        let span = span.ok_or_else(|| Wrong("--range: it ends before it begins".to_owned()))?;
+        let span = span.ok_or_else(|| UsageError("--range: it ends before it begins".to_owned()))?;
         Ok(match (self.points, self.longest) {
             (_, Some(n)) => Time::Longest(span, n as usize),
             (Some(n), _) => Time::Points(span, n as usize),

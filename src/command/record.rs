@@ -1,15 +1,15 @@
 //! `whyslow record`: what is printed while it records, and what is opened then.
 
 use super::console::{STDOUT, print};
-use super::interface::Interface;
+use super::interface::InterfaceOptions;
 use crate::base::figure;
 use crate::input::Argument;
-use crate::options::{Appearance, Groups, Input, Symbols};
-use crate::record::host::Host;
-use crate::record::plan::{During, Plan, plan};
-use crate::record::shell::Line;
-use crate::record::{self, Ended, Progress, Wishes};
-use crate::session::Wrong;
+use crate::options::{AppearanceOptions, GroupOptions, InputOptions, SymbolOptions};
+use crate::record::capabilities::Capabilities;
+use crate::record::plan::{RecordingPlan, ScriptMode, plan};
+use crate::record::shell::ShellCommand;
+use crate::record::{self, RecordingEnd, RecordingProgress, RecordingRequest};
+use crate::session::UsageError;
 use crate::view::clean;
 use crate::view::stderr::say;
 use anyhow::Context;
@@ -19,9 +19,9 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 #[derive(Args, Debug)]
-pub struct Record {
+pub struct RecordOptions {
     #[command(flatten)]
-    wishes: Wishes,
+    request: RecordingRequest,
     /// Print the commands, to run them by hand or on another machine; record nothing
     #[arg(long, conflicts_with = "check")]
     dry_run: bool,
@@ -35,49 +35,50 @@ pub struct Record {
     #[arg(long, value_name = "DIR", default_value = "/", hide = true)]
     root: PathBuf,
     #[command(flatten)]
-    appearance: Appearance,
+    appearance: AppearanceOptions,
 }
 
 /// What comes after recording.
-pub(super) enum Next {
+pub(super) enum AfterRecording {
     /// The interface shows the recording.
-    Open(Box<Interface>),
+    Open(Box<InterfaceOptions>),
     /// Nothing; the exit status.
     Done(u8),
 }
 
 /// Record as wished.
-pub(super) fn run(options: &Record) -> anyhow::Result<Next> {
+pub(super) fn run(options: &RecordOptions) -> anyhow::Result<AfterRecording> {
     let path = std::env::var_os("PATH").unwrap_or_default();
-    let host = Host::look(&options.root, &path);
+    let host = Capabilities::look(&options.root, &path);
     if options.check {
         let (text, able) = record::report(&host);
         print(&text)?;
-        return Ok(Next::Done(u8::from(!able)));
+        return Ok(AfterRecording::Done(u8::from(!able)));
     }
-    let wishes = &options.wishes;
-    let folder = wishes.output.clone().unwrap_or_else(free_folder);
-    let plan = plan(&host, wishes, &folder, std::process::id(), options.dry_run).map_err(|e| Wrong(e.to_string()))?;
+    let request = &options.request;
+    let folder = request.output.clone().unwrap_or_else(free_folder);
+    let plan =
+        plan(&host, request, &folder, std::process::id(), options.dry_run).map_err(|e| UsageError(e.to_string()))?;
     if options.dry_run {
-        print(&by_hand(&plan, wishes))?;
-        return Ok(Next::Done(0));
+        print(&by_hand(&plan, request))?;
+        return Ok(AfterRecording::Done(0));
     }
-    let ended = watched(&plan, wishes)?;
+    let ended = watched(&plan, request)?;
     let terminals = std::io::stdout().is_terminal() && std::io::stdin().is_terminal();
     if options.no_open || ended.leave || !terminals {
-        let mut open = Line::new(["whyslow", "explain"]).with([plan.trace.to_string_lossy()]);
+        let mut open = ShellCommand::new(["whyslow", "explain"]).with([plan.trace.to_string_lossy()]);
         if let Some(symbols) = &plan.kernel_symbols {
             open = open.with(["--kallsyms".into(), symbols.to_string_lossy()]);
         }
         if !ended.leave {
             writeln!(std::io::stdout(), "{open}").context(STDOUT)?;
         }
-        return Ok(Next::Done(0));
+        return Ok(AfterRecording::Done(0));
     }
-    let input = Input { traces: vec![Argument::parse(plan.trace.as_os_str())], ..Input::default() };
-    let symbols = Symbols { folders: Vec::new(), kernel: plan.kernel_symbols.iter().cloned().collect() };
-    let groups = Groups { symbols, ..Groups::default() };
-    Ok(Next::Open(Box::new(Interface { input, groups, appearance: options.appearance.clone() })))
+    let input = InputOptions { traces: vec![Argument::parse(plan.trace.as_os_str())], ..InputOptions::default() };
+    let symbols = SymbolOptions { folders: Vec::new(), kernel: plan.kernel_symbols.iter().cloned().collect() };
+    let groups = GroupOptions { symbols, ..GroupOptions::default() };
+    Ok(AfterRecording::Open(Box::new(InterfaceOptions { input, groups, appearance: options.appearance.clone() })))
 }
 
 /// The first folder of the usual name that is not there.
@@ -88,11 +89,13 @@ fn free_folder() -> PathBuf {
 }
 
 /// The plan as a script to run by hand.
-fn by_hand(plan: &Plan, wishes: &Wishes) -> String {
-    let during = match (wishes.command.as_slice(), wishes.duration) {
-        ([], None) => During::Hand,
-        ([], Some(time)) => During::Command(Line::new(["sleep".to_owned(), time.as_secs_f64().to_string()])),
-        (command, _) => During::Command(Line::new(command.iter().map(|word| word.to_string_lossy()))),
+fn by_hand(plan: &RecordingPlan, request: &RecordingRequest) -> String {
+    let during = match (request.command.as_slice(), request.duration) {
+        ([], None) => ScriptMode::Hand,
+        ([], Some(time)) => {
+            ScriptMode::Command(ShellCommand::new(["sleep".to_owned(), time.as_secs_f64().to_string()]))
+        }
+        (command, _) => ScriptMode::Command(ShellCommand::new(command.iter().map(|word| word.to_string_lossy()))),
     };
     let notes = plan.notes.iter().map(|note| format!("# {note}\n"));
     let why = format!("# {}, because {}\n", plan.recorder.name(), plan.why);
@@ -100,21 +103,21 @@ fn by_hand(plan: &Plan, wishes: &Wishes) -> String {
 }
 
 /// Run a plan, and say on stderr how it goes.
-fn watched(plan: &Plan, wishes: &Wishes) -> anyhow::Result<Ended> {
+fn watched(plan: &RecordingPlan, request: &RecordingRequest) -> anyhow::Result<RecordingEnd> {
     say(&format!("recording with {}, because {}", plan.recorder.name(), clean::line(&plan.why)));
     plan.notes.iter().for_each(|note| say(&format!("note: {}", clean::line(note))));
-    let live = std::io::stderr().is_terminal() && wishes.command.is_empty();
+    let live = std::io::stderr().is_terminal() && request.command.is_empty();
     let mut last = (Duration::ZERO, 0);
-    let mut tell = |progress: Progress| match progress {
-        Progress::Recording => {
-            let end = match (&wishes.command[..], wishes.duration) {
+    let mut tell = |progress: RecordingProgress| match progress {
+        RecordingProgress::Recording => {
+            let end = match (&request.command[..], request.duration) {
                 ([], None) => "Ctrl-C ends it",
                 ([], Some(_)) => "Ctrl-C ends it earlier",
                 _ => "it ends with the command",
             };
             say(&format!("recording into {}; {end}", clean::line(&plan.folder.to_string_lossy())));
         }
-        Progress::Grown(time, grown) if live => {
+        RecordingProgress::Grown(time, grown) if live => {
             let mut line = format!("{:6.1} s", time.as_secs_f64());
             if let Some(events) = grown.events {
                 let rate = (events - last.1) as f64 / (time - last.0).as_secs_f64().max(1e-3);
@@ -129,14 +132,14 @@ fn watched(plan: &Plan, wishes: &Wishes) -> anyhow::Result<Ended> {
             }
             let _ = write!(std::io::stderr(), "\r{line}\x1b[K");
         }
-        Progress::Grown(..) => {}
-        Progress::Ending(why) => {
+        RecordingProgress::Grown(..) => {}
+        RecordingProgress::Ending(why) => {
             let new_line = if live { "\r\x1b[K" } else { "" };
             say(&format!("{new_line}{}; {} writes what it still holds", clean::line(&why), plan.recorder.name()));
         }
-        Progress::Patience => say("still writing: without its end the recording could not be opened"),
+        RecordingProgress::Patience => say("still writing: without its end the recording could not be opened"),
     };
-    let ended = record::run(plan, wishes, &mut tell)?;
+    let ended = record::run(plan, request, &mut tell)?;
     let lost = match ended.grown.lost {
         Some(0) => ", nothing lost".to_owned(),
         Some(lost) => format!(", {lost} events lost: record with a larger --buffer, or less by --comm or --pid"),

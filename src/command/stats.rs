@@ -5,17 +5,17 @@ use super::{Outcome, Question, sound};
 use crate::base::ctx::Ctx;
 use crate::base::notice::Notices;
 use crate::event::bind::Focus;
-use crate::options::Input;
+use crate::options::InputOptions;
 use crate::session::{Run, Session, Traces};
 use crate::view::stats::Table;
 use clap::{Args, ValueEnum};
 
 #[derive(Args, Debug)]
-pub struct Stats {
+pub struct StatsOptions {
     /// What to count
     what: Counted,
     #[command(flatten)]
-    input: Input,
+    input: InputOptions,
     /// Print one JSON document (schema whyslow.stats.*/1)
     #[arg(long)]
     json: bool,
@@ -32,8 +32,8 @@ enum Counted {
     Io,
 }
 
-impl Question for Stats {
-    fn input(&self) -> &Input {
+impl Question for StatsOptions {
+    fn input(&self) -> &InputOptions {
         &self.input
     }
 
@@ -49,7 +49,7 @@ impl Question for Stats {
     }
 }
 
-impl Stats {
+impl StatsOptions {
     fn of_traces(&self, traces: &Traces, ctx: &Ctx) -> anyhow::Result<(Table, Notices)> {
         let usage = |focus| {
             let (usage, notices) = traces.usage(focus, ctx)?;

@@ -6,9 +6,11 @@
 //! execution's own thread (the site) and for the thread to blame; only where there is none, half is enough. Cost:
 //! linear in the groups' sparse lists and in the parts' contexts times their depth.
 
-use super::partition::{Blamed, Ground, Part, drawn_path, is_below, is_servant, main_threads, origins, partition};
-use super::tree::{Built, Groups, Pair};
-use super::words::{Blame, Whole, figures, phrase, sentence_case};
+use super::partition::{
+    BlamedThread, DifferencePart, PartitionInput, drawn_path, is_below, is_servant, main_threads, origins, partition,
+};
+use super::tree::{BuiltTree, GroupPair, GroupSums};
+use super::words::{Blame, TotalDifference, figures, phrase, sentence_case};
 use super::{Cause, Culprit};
 use crate::base::ctx::Cancelled;
 use crate::base::figure;
@@ -25,7 +27,7 @@ const SHOWN: usize = 12;
 const SPOKESMEN: usize = 16;
 
 /// The causes, and what the verdict asks of them.
-pub(super) struct Ranked {
+pub(super) struct RankedCauses {
     pub causes: Vec<Cause>,
     /// By ranked cause: time per execution, slow ones first.
     pub values: Vec<Vec<u64>>,
@@ -34,21 +36,21 @@ pub(super) struct Ranked {
     /// The contexts of the first cause, ascending.
     pub first: Vec<ContextId>,
     /// Of the first cause: its place, and why nobody knows more of that time, where that is so.
-    pub place: Place,
+    pub place: CausePlace,
 }
 
 /// Where the time of a cause was, and what is not known of it.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Place {
+pub(super) struct CausePlace {
     pub site: String,
     pub reason: Option<String>,
 }
 
 /// Rank the parts of the difference; `whole_ns` is the difference of the mean durations.
-pub(super) fn rank(groups: &Groups<'_>, built: &mut Built, whole_ns: i64) -> Result<Ranked, Cancelled> {
+pub(super) fn rank(groups: &GroupPair<'_>, built: &mut BuiltTree, whole_ns: i64) -> Result<RankedCauses, Cancelled> {
     let model = groups.model;
     let (origins, threads) = (origins(model), main_threads(model));
-    let ground = Ground { model, origins: &origins, threads: &threads, own: &built.own };
+    let ground = PartitionInput { model, origins: &origins, threads: &threads, own: &built.own };
     let mut parts = partition(&ground);
     let pairs = groups.slow.len() as u128 * groups.fast.len().max(1) as u128;
     let sum: i128 = built.own.iter().sum();
@@ -57,19 +59,20 @@ pub(super) fn rank(groups: &Groups<'_>, built: &mut Built, whole_ns: i64) -> Res
     if let Some(at) = parts.iter().position(|p| p.difference.signum() == sum.signum()) {
         parts[..=at].rotate_right(1);
     }
-    let matters = |p: &&Part| p.difference != 0 && p.difference.abs() * 100 >= sum.abs();
-    let shown: Vec<Part> = parts.iter().filter(matters).take(SHOWN).cloned().collect();
+    let matters = |p: &&DifferencePart| p.difference != 0 && p.difference.abs() * 100 >= sum.abs();
+    let shown: Vec<DifferencePart> = parts.iter().filter(matters).take(SHOWN).cloned().collect();
     let folded = parts.len() - shown.len();
     let values = values(groups, &shown)?;
 
     let first = shown.first().map_or_else(Vec::new, |p| p.contexts.clone());
-    let mut ranked = Ranked { causes: Vec::new(), values, phrases: Vec::new(), first, place: Place::default() };
-    let whole = Whole::new(groups, whole_ns);
+    let mut ranked =
+        RankedCauses { causes: Vec::new(), values, phrases: Vec::new(), first, place: CausePlace::default() };
+    let whole = TotalDifference::new(groups, whole_ns);
     let mut p_values = Vec::new();
     for (at, part) in shown.iter().enumerate() {
         groups.cancel.check()?;
         let list = &ranked.values[at];
-        let mut pair = Pair::new(groups);
+        let mut pair = GroupSums::new(groups);
         for (member, ns) in list.iter().enumerate().filter(|(_, ns)| **ns > 0) {
             pair.put(member < groups.slow.len(), *ns);
         }
@@ -80,7 +83,7 @@ pub(super) fn rank(groups: &Groups<'_>, built: &mut Built, whole_ns: i64) -> Res
         let through = named.through.as_ref().map_or_else(String::new, |role| format!(", whose work {role} did"));
         ranked.phrases.push(phrase(part.kind, &named.site, &named.by, named.blame) + &through);
         if at == 0 {
-            ranked.place = Place { site: named.site.clone(), reason: reason(&ground, part) };
+            ranked.place = CausePlace { site: named.site.clone(), reason: reason(&ground, part) };
         }
         ranked.causes.push(Cause {
             rank: Some(at as u32 + 1),
@@ -130,7 +133,7 @@ fn remainder(extra_ns: i64, whole_ns: i64, folded: usize) -> Cause {
 }
 
 /// For each part the time of each execution, slow ones first.
-fn values(groups: &Groups<'_>, parts: &[Part]) -> Result<Vec<Vec<u64>>, Cancelled> {
+fn values(groups: &GroupPair<'_>, parts: &[DifferencePart]) -> Result<Vec<Vec<u64>>, Cancelled> {
     let mut part_of: Vec<Option<usize>> = vec![None; groups.model.contexts.len()];
     for (at, part) in parts.iter().enumerate() {
         for context in &part.contexts {
@@ -152,14 +155,19 @@ fn values(groups: &Groups<'_>, parts: &[Part]) -> Result<Vec<Vec<u64>>, Cancelle
 /// Shares of both groups that have clearly more of it than fast executions usually have; of what is less in the
 /// slow group, the shares that have it at all. Where the part is named by a function, only what is known to be in it
 /// counts.
-fn affected(groups: &Groups<'_>, ground: &Ground<'_>, part: &Part, values: &[u64]) -> Result<(f64, f64), Cancelled> {
+fn affected(
+    groups: &GroupPair<'_>,
+    ground: &PartitionInput<'_>,
+    part: &DifferencePart,
+    values: &[u64],
+) -> Result<(f64, f64), Cancelled> {
     let mut seen = part.clone();
     if let Some(node) = part.node {
         seen.contexts.retain(|c| is_below(ground.model, ground.origins[c.index()].site, node));
     }
     let known = if seen.contexts.len() == part.contexts.len() { Vec::new() } else { self::values(groups, &[seen])? };
     let values = known.first().map_or(values, Vec::as_slice);
-    let mut pair = Pair::new(groups);
+    let mut pair = GroupSums::new(groups);
     values.iter().enumerate().for_each(|(member, ns)| pair.put(member < groups.slow.len(), *ns));
     let usual = if part.difference > 0 { pair.fast.mean() + 3.0 * pair.fast.population_variance().sqrt() } else { 0.0 };
     let limit = groups.floor_ns.max(usual);
@@ -169,7 +177,7 @@ fn affected(groups: &Groups<'_>, ground: &Ground<'_>, part: &Part, values: &[u64
 }
 
 /// Why nobody knows more of a part's time: what stands at most of it.
-fn reason(ground: &Ground<'_>, part: &Part) -> Option<String> {
+fn reason(ground: &PartitionInput<'_>, part: &DifferencePart) -> Option<String> {
     if !matches!(part.kind, Spent::UnknownWait | Spent::UnknownState) {
         return None;
     }
@@ -186,7 +194,7 @@ fn reason(ground: &Ground<'_>, part: &Part) -> Option<String> {
     Some(ground.model.names.get(most).to_owned())
 }
 
-struct Named {
+struct NamedPart {
     context: ContextId,
     by: Culprit,
     site: String,
@@ -196,7 +204,7 @@ struct Named {
 }
 
 /// Name a part: where, by whom, in which function, and the context that stands for it.
-fn name(groups: &Groups<'_>, ground: &Ground<'_>, part: &Part) -> Named {
+fn name(groups: &GroupPair<'_>, ground: &PartitionInput<'_>, part: &DifferencePart) -> NamedPart {
     let model = ground.model;
     let frame = |c: ContextId| model.contexts.frame(c);
     let sign = part.difference.signum();
@@ -219,7 +227,7 @@ fn name(groups: &Groups<'_>, ground: &Ground<'_>, part: &Part) -> Named {
             (Some(function), Some(call)) => format!("{call} for {function}"),
             (function, call) => function.or(call.map(str::to_owned)).unwrap_or_default(),
         };
-        return Named { context, by, site, blame: Blame::Nobody, through: None };
+        return NamedPart { context, by, site, blame: Blame::Nobody, through: None };
     }
 
     // How the kernel waits inside of a call is the same for all who wait in it: the call says more.
@@ -266,13 +274,13 @@ fn name(groups: &Groups<'_>, ground: &Ground<'_>, part: &Part) -> Named {
         let by = other_thread(model, &frames, function.map(|(name, _)| name));
         let above = path.iter().rev().skip_while(|c| **c != thread).skip(1).find(is_thread);
         let through = above.filter(|c| is_servant(model, **c)).and_then(|c| role(model.names.get(frame(*c).name)));
-        return Named { context, by, site, blame, through };
+        return NamedPart { context, by, site, blame, through };
     }
     let path = model.contexts.path(heaviest);
     let culprit = ground.origins[heaviest.index()].culprit;
     let context = path.iter().copied().take_while(|c| Some(*c) != culprit).last().unwrap_or(heaviest);
     let by = own_thread(groups, process(heaviest), &site);
-    Named { context, by, site, blame: Blame::Nobody, through: None }
+    NamedPart { context, by, site, blame: Blame::Nobody, through: None }
 }
 
 /// The call of the message passing library in which at least half of the time was waited: it says more than the function around it.
@@ -290,7 +298,12 @@ fn message_call(
 
 /// Who is to blame for a wait: the part's thread, or the one with the largest share where there are several; for the
 /// disk, another process that had a tenth of it or more (threads of the same program are fellow sufferers).
-fn blamed(ground: &Ground<'_>, part: &Part, leaves: &[(ContextId, i128)], process: &str) -> (Blame, Option<Blamed>) {
+fn blamed(
+    ground: &PartitionInput<'_>,
+    part: &DifferencePart,
+    leaves: &[(ContextId, i128)],
+    process: &str,
+) -> (Blame, Option<BlamedThread>) {
     let one_thread = part.blamed.as_ref().is_some_and(|b| b.thread.is_some());
     if one_thread {
         return (Blame::One, part.blamed.clone());
@@ -298,7 +311,7 @@ fn blamed(ground: &Ground<'_>, part: &Part, leaves: &[(ContextId, i128)], proces
     if part.blamed.is_none() && !part.several && part.kind != Spent::Disk {
         return (Blame::Nobody, None);
     }
-    let mut shares: BTreeMap<Blamed, i128> = BTreeMap::new();
+    let mut shares: BTreeMap<BlamedThread, i128> = BTreeMap::new();
     for (context, share) in leaves {
         if let Some(whom) = ground.blamed(*context) {
             *shares.entry(whom).or_insert(0) += share;
@@ -372,7 +385,7 @@ fn is_named(model: &Model, function: ContextId) -> bool {
 }
 
 /// The execution's own thread as the one who spent the time: what all slow executions have in common.
-fn own_thread(groups: &Groups<'_>, process: NameId, function: &str) -> Culprit {
+fn own_thread(groups: &GroupPair<'_>, process: NameId, function: &str) -> Culprit {
     let model = groups.model;
     let mut time: BTreeMap<WhoId, u64> = BTreeMap::new();
     for e in groups.slow {

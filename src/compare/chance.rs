@@ -233,7 +233,7 @@ pub fn is_shifted_as_far(classes: &[u32], executions: &[Timed], observed: f64) -
     }
     let (classes, executions) = (&classes[..n], &executions[..n]);
     let mut random = Random::new(SEED ^ 3);
-    let mut sums = Sums::new(classes, executions);
+    let mut sums = ClassSums::new(classes, executions);
     // Twice, so that no shift leads beyond its end.
     let ring = [classes, classes].concat();
     let reaching = (0..SHIFTS).filter(|_| {
@@ -252,17 +252,17 @@ pub fn is_shifted_as_far(classes: &[u32], executions: &[Timed], observed: f64) -
 }
 
 /// Executions and their time by class.
-struct Sums {
+struct ClassSums {
     /// By class of those that are fast, slow, and neither: how many, and how long they took together.
     of: Vec<[(u64, u64); 3]>,
     /// The mean of all.
     whole: f64,
 }
 
-impl Sums {
-    fn new(classes: &[u32], executions: &[Timed]) -> Sums {
+impl ClassSums {
+    fn new(classes: &[u32], executions: &[Timed]) -> ClassSums {
         let whole = executions.iter().map(|(ns, _)| *ns as f64).sum::<f64>() / executions.len().max(1) as f64;
-        Sums { of: vec![[(0, 0); 3]; classes.iter().max().map_or(0, |most| *most as usize + 1)], whole }
+        ClassSums { of: vec![[(0, 0); 3]; classes.iter().max().map_or(0, |most| *most as usize + 1)], whole }
     }
 
     fn add(&mut self, class: u32, (ns, is_slow): Timed) {

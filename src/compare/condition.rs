@@ -143,8 +143,8 @@ impl FailIf {
 mod tests {
     use super::*;
     use crate::base::ctx::Ctx;
-    use crate::compare::scenario::Scene;
-    use crate::compare::{Request, compare};
+    use crate::compare::scenario::ModelBuilder;
+    use crate::compare::{ComparisonRequest, compare};
 
     #[test]
     fn conditions_come_back_or_are_explained() {
@@ -159,7 +159,7 @@ mod tests {
 
     /// Two versions: the new one `percent` slower; both noisy.
     fn versions(percent: u64, n: usize) -> (Model, Comparison) {
-        let mut s = Scene::new(9);
+        let mut s = ModelBuilder::new(9);
         for i in 0..2 * n {
             let ns = s.around(3.0);
             let (kind, ns) = if i % 2 == 0 { ("old", ns) } else { ("new", ns + ns * percent / 100) };
@@ -167,7 +167,8 @@ mod tests {
         }
         let model = s.seal();
         let filter = |t: &str| vec![t.parse().unwrap()];
-        let request = Request { slow: filter("type=new"), fast: filter("type=old"), ..Request::default() };
+        let request =
+            ComparisonRequest { slow: filter("type=new"), fast: filter("type=old"), ..ComparisonRequest::default() };
         let c = compare(&model, &request, &Ctx::new(1)).unwrap();
         (model, c)
     }

@@ -7,7 +7,7 @@
 //! O(N log N) per dimension.
 
 use super::members::values;
-use super::tree::Groups;
+use super::tree::GroupPair;
 use super::{Dimension, Group};
 use crate::base::names::{NameId, fold_digits};
 use crate::base::statistics::mann_whitney;
@@ -30,7 +30,7 @@ const NO_NUMBERS: [&str; 22] = [
 ];
 
 /// A dimension that separates, with what the verdict asks.
-pub(super) struct Separating {
+pub(super) struct SeparatingDimension {
     pub dimension: Dimension,
     /// Part of the extra time that it explains; `None` where it may be a consequence of being slow.
     pub explains: Option<f64>,
@@ -41,7 +41,7 @@ pub(super) struct Separating {
 }
 
 /// All that separate, best explanation first.
-pub(super) fn dimensions(groups: &Groups<'_>, slow: &Group, fast: &Group) -> Vec<Separating> {
+pub(super) fn dimensions(groups: &GroupPair<'_>, slow: &Group, fast: &Group) -> Vec<SeparatingDimension> {
     let model = groups.model;
     let filtered = |m: &Metric| slow.filters.iter().chain(&fast.filters).any(|f| f.metric == *m);
     let mut all = Vec::new();
@@ -65,7 +65,7 @@ pub(super) fn dimensions(groups: &Groups<'_>, slow: &Group, fast: &Group) -> Vec
         all.retain(|s| s.dimension.name != "trace");
     }
     all.sort_by(|a, b| {
-        let key = |s: &Separating| s.explains.unwrap_or(-1.0);
+        let key = |s: &SeparatingDimension| s.explains.unwrap_or(-1.0);
         key(b).total_cmp(&key(a)).then_with(|| b.dimension.effect.abs().total_cmp(&a.dimension.effect.abs()))
     });
     all
@@ -110,11 +110,11 @@ fn share(members: &[ExecutionId], has: impl Fn(usize) -> bool) -> f64 {
 }
 
 fn separating_name(
-    groups: &Groups<'_>,
+    groups: &GroupPair<'_>,
     name: &str,
     classes: Vec<i64>,
     texts: &BTreeMap<i64, String>,
-) -> Option<Separating> {
+) -> Option<SeparatingDimension> {
     let shares = texts.iter().map(|(class, text)| {
         let of = |members| share(members, |i| classes[i] == *class);
         (text, of(groups.slow), of(groups.fast))
@@ -124,10 +124,10 @@ fn separating_name(
     let effect = slow - fast;
     let explains = Some(explained(groups, &classes, |i| groups.model.executions.duration(i) as f64));
     let dimension = Dimension { name: name.into(), value: text.clone(), slow_share: slow, fast_share: fast, effect };
-    (effect >= APART).then_some(Separating { dimension, explains, is_field: false, classes })
+    (effect >= APART).then_some(SeparatingDimension { dimension, explains, is_field: false, classes })
 }
 
-fn separating_number(groups: &Groups<'_>, metric: &Metric) -> Option<Separating> {
+fn separating_number(groups: &GroupPair<'_>, metric: &Metric) -> Option<SeparatingDimension> {
     let values = values(groups.model, metric)?;
     if is_identifier(metric, &values) {
         return None;
@@ -159,7 +159,7 @@ fn separating_number(groups: &Groups<'_>, metric: &Metric) -> Option<Separating>
     let classes = cuts(&values);
     // Calls, faults, bytes and threads may be what the waiting brought about; a field came with the request.
     let explains = is_field.then(|| explained(groups, &classes, |i| groups.model.executions.duration(i) as f64));
-    Some(Separating { dimension, explains, is_field, classes })
+    Some(SeparatingDimension { dimension, explains, is_field, classes })
 }
 
 /// Cut values into classes of about equal size; equal values stay together.
@@ -170,7 +170,7 @@ fn cuts(values: &[i64]) -> Vec<i64> {
 }
 
 /// By execution of the model: the mean of the others with its class.
-pub(super) fn expected(groups: &Groups<'_>, classes: &[i64], value: impl Fn(usize) -> f64) -> Vec<f64> {
+pub(super) fn expected(groups: &GroupPair<'_>, classes: &[i64], value: impl Fn(usize) -> f64) -> Vec<f64> {
     let mut sums: BTreeMap<i64, (f64, f64)> = BTreeMap::new();
     for (i, class) in classes.iter().enumerate() {
         let sum = sums.entry(*class).or_default();
@@ -186,7 +186,7 @@ pub(super) fn expected(groups: &Groups<'_>, classes: &[i64], value: impl Fn(usiz
 
 /// Part of the groups' difference in `value` that remains when each execution is replaced by the mean of the other
 /// executions of its class.
-pub(super) fn explained(groups: &Groups<'_>, classes: &[i64], value: impl Fn(usize) -> f64) -> f64 {
+pub(super) fn explained(groups: &GroupPair<'_>, classes: &[i64], value: impl Fn(usize) -> f64) -> f64 {
     let expected = expected(groups, classes, &value);
     let mean = |members: &[ExecutionId], of: &dyn Fn(usize) -> f64| {
         members.iter().map(|e| of(e.index())).sum::<f64>() / members.len().max(1) as f64

@@ -186,15 +186,15 @@ fn unknown(e: &Evidence<'_>) -> f64 {
 #[cfg(test)]
 mod tests {
     use crate::base::ctx::Ctx;
-    use crate::compare::scenario::Scene;
-    use crate::compare::{Comparison, Request, compare};
+    use crate::compare::scenario::ModelBuilder;
+    use crate::compare::{Comparison, ComparisonRequest, compare};
     use crate::model::Model;
     use crate::model::facts::{HostQuality, Quality};
     use crate::model::metric::{Column, Metric};
 
     /// 400 executions; one in 20 sleeps `trouble` ms more, and is `dark` ms in a state that nobody knows.
     fn model(trouble: u64, dark: u64) -> Model {
-        let mut s = Scene::new(7);
+        let mut s = ModelBuilder::new(7);
         for i in 0..400 {
             let work = s.around(2.0);
             let (sleep, dark) = if i % 20 == 3 { (trouble * 1_000_000, dark * 1_000_000) } else { (0, 0) };
@@ -206,7 +206,7 @@ mod tests {
     }
 
     fn ask(model: &Model) -> Comparison {
-        compare(model, &Request::default(), &Ctx::new(1)).unwrap()
+        compare(model, &ComparisonRequest::default(), &Ctx::new(1)).unwrap()
     }
 
     fn with_contradictions(mut model: Model, contradictions: u64) -> Model {
@@ -258,7 +258,7 @@ mod tests {
         let c = ask(&with_contradictions(model(40, 0), 500));
         assert!(!c.verdict.confident && c.verdict.sentence.contains("500 of 1000 switches"), "{:?}", c.verdict);
         // Two causes of nearly one size: a tenth of the time decides.
-        let mut s = Scene::new(8);
+        let mut s = ModelBuilder::new(8);
         for i in 0..400 {
             let slow = i % 20 == 3;
             let ns = |ms: u64| if slow { ms * 1_000_000 } else { 0 };

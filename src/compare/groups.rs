@@ -5,7 +5,7 @@
 
 use super::filter::{Filter, Operand, Test};
 use super::members;
-use super::{CompareError, Group, GroupsOrigin, Request};
+use super::{CompareError, ComparisonRequest, Group, GroupsOrigin};
 use crate::base::op::Op;
 use crate::base::statistics::{divide_rounded, nearest_rank};
 use crate::model::Model;
@@ -24,7 +24,7 @@ const FEWEST: usize = 5;
 const MODES_APART: f64 = 4.5;
 
 /// Slow and fast group of a request, and how they came about.
-pub fn groups(model: &Model, request: &Request) -> Result<(Group, Group, GroupsOrigin), CompareError> {
+pub fn groups(model: &Model, request: &ComparisonRequest) -> Result<(Group, Group, GroupsOrigin), CompareError> {
     if model.executions.is_empty() {
         let task = model.tasks.get(model.task).cloned().unwrap_or_default();
         return Err(CompareError::NoExecutions { task });
@@ -79,7 +79,7 @@ fn percentile(op: Op, percent: f64) -> Filter {
 
 /// Filters that separate slow from fast: at the largest gap, else at the valley between two modes, else the tail
 /// against the lower half. `None` where there is no contrast: too few executions, or all of one length.
-fn propose(model: &Model, request: &Request) -> Result<Option<Proposal>, CompareError> {
+fn propose(model: &Model, request: &ComparisonRequest) -> Result<Option<Proposal>, CompareError> {
     let within = members::members(model, &request.within, &[]).map_err(CompareError::Filter)?;
     if request.by_trace || model.choice.as_ref().is_some_and(|choice| choice.by_trace) {
         let proposed = by_trace(model, &within);
@@ -214,7 +214,7 @@ mod tests {
     }
 
     fn proposed(durations: &[i64]) -> (Vec<String>, Vec<String>, GroupsOrigin, usize, usize) {
-        let (slow, fast, origin) = groups(&model(durations), &Request::default()).unwrap();
+        let (slow, fast, origin) = groups(&model(durations), &ComparisonRequest::default()).unwrap();
         let text = |g: &Group| g.filters.iter().map(Filter::to_string).collect();
         (text(&slow), text(&fast), origin, slow.members.len(), fast.members.len())
     }
@@ -264,11 +264,13 @@ mod tests {
     fn groups_that_cannot_be_are_explained() {
         let says = |durations: &[i64], slow: &[&str]| {
             let slow = slow.iter().map(|t| t.parse().unwrap()).collect();
-            groups(&model(durations), &Request { slow, ..Request::default() }).unwrap_err().to_string()
+            groups(&model(durations), &ComparisonRequest { slow, ..ComparisonRequest::default() })
+                .unwrap_err()
+                .to_string()
         };
         assert!(says(&[], &[]).starts_with("task app:request has no executions"));
         for durations in [&[5][..], &[5; 20], &[4, 5, 5, 6]] {
-            let (slow, fast, origin) = groups(&model(durations), &Request::default()).unwrap();
+            let (slow, fast, origin) = groups(&model(durations), &ComparisonRequest::default()).unwrap();
             assert_eq!((slow.members.len(), slow.mean_ns, origin), (durations.len(), 5, GroupsOrigin::All));
             assert!(fast.members.is_empty() && slow.filters.is_empty());
         }

@@ -93,8 +93,8 @@ fn at_least(k: f64, n: f64, p: f64) -> f64 {
 mod tests {
     use super::*;
     use crate::base::ctx::Ctx;
-    use crate::compare::scenario::Scene;
-    use crate::compare::{Request, Verdict, compare};
+    use crate::compare::scenario::ModelBuilder;
+    use crate::compare::{ComparisonRequest, Verdict, compare};
     use crate::model::facts::{HostQuality, Quality};
     use crate::model::metric::Column;
 
@@ -109,7 +109,7 @@ mod tests {
 
     /// One execution in 20 runs 9 ms longer: in a function of its own, or half in one, half in the other of those that all are in.
     fn ask(own_function: bool, interrupts: u64) -> Verdict {
-        let mut s = Scene::new(5);
+        let mut s = ModelBuilder::new(5);
         for i in 0..400_u64 {
             let (parse, render) = (s.around(0.7), s.around(1.4));
             let extra = if i % 20 == 3 { 9_000_000 } else { 0 };
@@ -120,7 +120,7 @@ mod tests {
         let mut model = s.seal();
         let quality = Quality { switches: 1000, interrupts, ..Quality::default() };
         model.quality.push(HostQuality { host: "h".into(), quality });
-        compare(&model, &Request::default(), &Ctx::new(1)).unwrap().verdict
+        compare(&model, &ComparisonRequest::default(), &Ctx::new(1)).unwrap().verdict
     }
 
     #[test]
@@ -134,7 +134,7 @@ mod tests {
     #[test]
     fn what_runs_longer_all_over_may_be_interrupts() {
         let ask = |interrupts: u64| {
-            let mut s = Scene::new(6);
+            let mut s = ModelBuilder::new(6);
             for i in 0..400_u64 {
                 let (parse, render) = (s.around(0.2), s.around(1.9));
                 let extra = if i % 20 == 3 { 9_000_000 } else { 0 };
@@ -145,7 +145,7 @@ mod tests {
             let mut model = s.seal();
             let quality = Quality { switches: 1000, interrupts, ..Quality::default() };
             model.quality.push(HostQuality { host: "h".into(), quality });
-            compare(&model, &Request::default(), &Ctx::new(1)).unwrap().verdict
+            compare(&model, &ComparisonRequest::default(), &Ctx::new(1)).unwrap().verdict
         };
         assert!(ask(9).confident);
         let verdict = ask(0);
@@ -156,7 +156,7 @@ mod tests {
     fn who_takes_turns_with_slow_ones_tells_whether_interrupts_came() {
         // One in 20 runs 9 ms longer, no stacks; of those, some took turns with others, which ran so long.
         let ask = |beside: u64, others_ms: f64| {
-            let mut s = Scene::new(9);
+            let mut s = ModelBuilder::new(9);
             let mut interleaved = Vec::new();
             for i in 0..400_u64 {
                 let slow = i % 20 == 3;
@@ -169,7 +169,7 @@ mod tests {
             model.executions.columns.push(Column { metric: Metric::Interleaved, values: interleaved });
             let quality = Quality { switches: 1000, ..Quality::default() };
             model.quality.push(HostQuality { host: "h".into(), quality });
-            compare(&model, &Request::default(), &Ctx::new(1)).unwrap().verdict.confident
+            compare(&model, &ComparisonRequest::default(), &Ctx::new(1)).unwrap().verdict.confident
         };
         assert!(ask(20, 2.1) && ask(8, 2.1), "others were spared");
         assert!(!ask(20, 9.0), "all were stretched");

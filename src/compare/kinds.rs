@@ -5,9 +5,9 @@
 //! silhouette; below 0.5 all are of one kind. Medoids are sought among at most [`SAMPLE`] executions spread evenly,
 //! starting from the ones farthest apart: deterministic. Cost: O(SAMPLE² + N k) distances, each worked out once.
 
-use super::Kind;
-use super::causes::Ranked;
-use super::tree::Groups;
+use super::SlowKind;
+use super::causes::RankedCauses;
+use super::tree::GroupPair;
 use super::words::sentence_case;
 use crate::base::figure;
 use crate::base::statistics::divide_rounded;
@@ -20,14 +20,14 @@ const CLEAR: f64 = 0.5;
 const LEAST: usize = 3;
 
 /// The kinds of slow executions, most time first; empty when there is only one.
-pub(super) fn kinds(groups: &Groups<'_>, ranked: &Ranked) -> Vec<Kind> {
+pub(super) fn kinds(groups: &GroupPair<'_>, ranked: &RankedCauses) -> Vec<SlowKind> {
     let roots = roots(groups, ranked);
     let n = roots.len();
     if n < 2 * LEAST || ranked.values.is_empty() {
         return Vec::new();
     }
     let sample: Vec<&[f64]> = (0..n.min(SAMPLE)).map(|i| roots[i * n / n.min(SAMPLE)].as_slice()).collect();
-    let apart = Apart::new(&sample);
+    let apart = Distances::new(&sample);
     let mut best: Option<(f64, Vec<usize>)> = None;
     for k in 2..=MOST_KINDS {
         let medoids = medoids(&apart, k);
@@ -44,7 +44,7 @@ pub(super) fn kinds(groups: &Groups<'_>, ranked: &Ranked) -> Vec<Kind> {
     if members.iter().any(|m| m.len() < LEAST) {
         return Vec::new();
     }
-    let mut kinds: Vec<Kind> = members.iter().map(|m| describe(groups, ranked, m)).collect();
+    let mut kinds: Vec<SlowKind> = members.iter().map(|m| describe(groups, ranked, m)).collect();
     kinds.sort_by_key(|k| {
         (std::cmp::Reverse(i128::from(k.mean_ns) * k.members.len() as i128), k.members.first().copied())
     });
@@ -52,7 +52,7 @@ pub(super) fn kinds(groups: &Groups<'_>, ranked: &Ranked) -> Vec<Kind> {
 }
 
 /// By slow execution: the square roots of its shares of time by cause, and of all else; the shares add up to one.
-fn roots(groups: &Groups<'_>, ranked: &Ranked) -> Vec<Vec<f64>> {
+fn roots(groups: &GroupPair<'_>, ranked: &RankedCauses) -> Vec<Vec<f64>> {
     let roots = |(i, e): (usize, &crate::model::execution::ExecutionId)| {
         let duration = groups.model.executions.duration(e.index()).max(1) as f64;
         let mut list: Vec<f64> = ranked.values.iter().map(|v| v[i] as f64 / duration).collect();
@@ -70,13 +70,13 @@ fn distance(a: &[f64], b: &[f64]) -> f64 {
 }
 
 /// The distances within a sample.
-struct Apart {
+struct Distances {
     n: usize,
     distances: Vec<f64>,
 }
 
-impl Apart {
-    fn new(sample: &[&[f64]]) -> Apart {
+impl Distances {
+    fn new(sample: &[&[f64]]) -> Distances {
         let n = sample.len();
         let mut distances = vec![0.0; n * n];
         for (a, one) in sample.iter().enumerate() {
@@ -85,7 +85,7 @@ impl Apart {
                 (distances[a * n + b], distances[b * n + a]) = (far, far);
             }
         }
-        Apart { n, distances }
+        Distances { n, distances }
     }
 
     fn of(&self, a: usize, b: usize) -> f64 {
@@ -106,7 +106,7 @@ fn nearest(medoids: &[usize], far: impl Fn(usize) -> f64) -> (usize, f64) {
 }
 
 /// `k` members of the sample in the middle of their kinds; fewer where the sample has no `k` different ones.
-fn medoids(apart: &Apart, k: usize) -> Vec<usize> {
+fn medoids(apart: &Distances, k: usize) -> Vec<usize> {
     let central = |of: &[usize]| {
         let total = |from: usize| (of.iter().map(|i| apart.of(*i, from)).sum::<f64>(), from);
         // Of equals the first.
@@ -136,7 +136,7 @@ fn medoids(apart: &Apart, k: usize) -> Vec<usize> {
 }
 
 /// Mean over the sample of how much nearer the own kind is than the next (by medoids): 1 is clear, 0 is none.
-fn silhouette(apart: &Apart, medoids: &[usize]) -> f64 {
+fn silhouette(apart: &Distances, medoids: &[usize]) -> f64 {
     let one = |own: usize| {
         let mut far: Vec<f64> = medoids.iter().map(|m| apart.of(own, *m)).collect();
         far.sort_by(f64::total_cmp);
@@ -148,7 +148,7 @@ fn silhouette(apart: &Apart, medoids: &[usize]) -> f64 {
     (0..apart.n).map(one).sum::<f64>() / apart.n.max(1) as f64
 }
 
-fn describe(groups: &Groups<'_>, ranked: &Ranked, members: &[usize]) -> Kind {
+fn describe(groups: &GroupPair<'_>, ranked: &RankedCauses, members: &[usize]) -> SlowKind {
     let n = members.len();
     let ids = members.iter().map(|i| groups.slow[*i]).collect::<Vec<_>>();
     let sum: i128 = ids.iter().map(|e| i128::from(groups.model.executions.duration(e.index()))).sum();
@@ -167,5 +167,5 @@ fn describe(groups: &Groups<'_>, ranked: &Ranked, members: &[usize]) -> Kind {
         groups.slow.len(),
         figure::time(mean_ns as f64)
     );
-    Kind { members: ids, mean_ns, cause: most.map(|at| at as u32 + 1), sentence }
+    SlowKind { members: ids, mean_ns, cause: most.map(|at| at as u32 + 1), sentence }
 }

@@ -192,7 +192,7 @@ pub struct Dimension {
 
 /// Slow executions that have the same trouble.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Kind {
+pub struct SlowKind {
     /// Its executions, ascending.
     pub members: Vec<ExecutionId>,
     /// Mean duration, rounded to the nearest nanosecond.
@@ -217,7 +217,7 @@ pub struct Comparison {
     /// What it is made of, largest first.
     pub causes: Vec<Cause>,
     /// Kinds of slow executions; empty when all have the same trouble.
-    pub kinds: Vec<Kind>,
+    pub kinds: Vec<SlowKind>,
     /// What else differs.
     pub dimensions: Vec<Dimension>,
     /// The answer.
@@ -228,8 +228,12 @@ pub struct Comparison {
 
 impl Comparison {
     /// The request for the same groups.
-    pub fn request(&self) -> Request {
-        Request { slow: self.slow.filters.clone(), fast: self.fast.filters.clone(), ..Request::default() }
+    pub fn request(&self) -> ComparisonRequest {
+        ComparisonRequest {
+            slow: self.slow.filters.clone(),
+            fast: self.fast.filters.clone(),
+            ..ComparisonRequest::default()
+        }
     }
 }
 
@@ -260,7 +264,7 @@ pub enum CompareError {
 
 /// The groups to compare; where both lists are empty the tool proposes them.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Request {
+pub struct ComparisonRequest {
     /// Filters of the slow group.
     pub slow: Vec<Filter>,
     /// Filters of the fast group.
@@ -272,9 +276,9 @@ pub struct Request {
 }
 
 /// Compare two groups of the model's executions. Cost: linear in the groups' sparse vectors, plus the tests.
-pub fn compare(model: &Model, request: &Request, ctx: &Ctx) -> Result<Comparison, CompareError> {
+pub fn compare(model: &Model, request: &ComparisonRequest, ctx: &Ctx) -> Result<Comparison, CompareError> {
     let (slow, fast, origin) = groups::groups(model, request)?;
-    let both = tree::Groups::new(model, &slow.members, &fast.members, &ctx.cancel);
+    let both = tree::GroupPair::new(model, &slow.members, &fast.members, &ctx.cancel);
     let extra_ns = extra_ns(model, &slow, &fast);
     let mut built = tree::build(&both)?;
     let ranked = causes::rank(&both, &mut built, extra_ns)?;
@@ -360,7 +364,7 @@ mod tests {
 
     fn ask(model: &Model, slow: &str, fast: &str) -> Comparison {
         let list = |t: &str| if t.is_empty() { vec![] } else { vec![t.parse().unwrap()] };
-        let request = Request { slow: list(slow), fast: list(fast), ..Request::default() };
+        let request = ComparisonRequest { slow: list(slow), fast: list(fast), ..ComparisonRequest::default() };
         let c = compare(model, &request, &Ctx::new(1)).unwrap();
         let told: i64 = c.causes.iter().map(|c| c.extra_ns).sum();
         assert_eq!(told, c.extra_ns, "every nanosecond is somewhere");
@@ -420,7 +424,7 @@ mod tests {
 
     #[test]
     fn a_type_that_does_more_is_a_dimension() {
-        let mut s = scenario::Scene::new(2);
+        let mut s = scenario::ModelBuilder::new(2);
         for i in 0..2000 {
             let (kind, path, ms) =
                 if i % 10 == 0 { ("export", "p;main;export", 40.0) } else { ("view", "p;main;view", 2.0) };
@@ -451,7 +455,7 @@ mod tests {
 
     #[test]
     fn two_troubles_are_two_kinds() {
-        let mut s = scenario::Scene::new(3);
+        let mut s = scenario::ModelBuilder::new(3);
         for i in 0..1000 {
             let cpu = s.around(1.0);
             let long = s.around(60.0);
@@ -472,7 +476,7 @@ mod tests {
 
     #[test]
     fn what_chance_may_do_is_not_blamed() {
-        let mut s = scenario::Scene::new(4);
+        let mut s = scenario::ModelBuilder::new(4);
         for i in 0..400 {
             let cpu = s.around(1.0);
             // One in a hundred sleeps, whatever the group.
@@ -489,7 +493,7 @@ mod tests {
 
     #[test]
     fn few_executions_are_called_few() {
-        let mut s = scenario::Scene::new(5);
+        let mut s = scenario::ModelBuilder::new(5);
         for i in 0..4 {
             s.run("x", "p", "p", 1, &[("p;main", 1_000_000 + i), ("p;wait;[poll];{timer}", i / 3 * 9_000_000)]);
         }
@@ -513,7 +517,7 @@ mod tests {
     fn a_cancelled_comparison_ends() {
         let ctx = Ctx::new(1);
         ctx.cancel.cancel();
-        let end = compare(&scenario::rare_sleep(1), &Request::default(), &ctx);
+        let end = compare(&scenario::rare_sleep(1), &ComparisonRequest::default(), &ctx);
         assert_eq!(end.unwrap_err(), CompareError::Cancelled(Cancelled));
     }
 }

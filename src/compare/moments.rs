@@ -17,7 +17,7 @@ const MOST: usize = 2000;
 
 /// A part of an execution: from when, counted from its begin, and how long.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Part {
+pub struct ExecutionPart {
     /// Since the execution began.
     pub start_ns: i64,
     /// How long.
@@ -30,15 +30,15 @@ pub struct Moment {
     /// Where.
     pub context: ContextId,
     /// The first execution's part.
-    pub a: Option<Part>,
+    pub a: Option<ExecutionPart>,
     /// The second's.
-    pub b: Option<Part>,
+    pub b: Option<ExecutionPart>,
 }
 
 impl Moment {
     /// How much longer the first took.
     pub fn delta_ns(&self) -> i64 {
-        let ns = |p: Option<Part>| p.map_or(0, |p| p.ns);
+        let ns = |p: Option<ExecutionPart>| p.map_or(0, |p| p.ns);
         ns(self.a) - ns(self.b)
     }
 }
@@ -86,8 +86,8 @@ pub fn align(model: &Model, a: ExecutionId, b: ExecutionId) -> Result<Alignment,
 }
 
 /// Moments with contexts of at most `depth` frames above them, equal neighbours joined.
-fn parts(model: &Model, moments: &[(ContextId, u64)], depth: u32) -> Vec<(ContextId, Part)> {
-    let mut all: Vec<(ContextId, Part)> = Vec::new();
+fn parts(model: &Model, moments: &[(ContextId, u64)], depth: u32) -> Vec<(ContextId, ExecutionPart)> {
+    let mut all: Vec<(ContextId, ExecutionPart)> = Vec::new();
     let mut at = 0;
     for (context, ns) in moments {
         let mut context = *context;
@@ -97,7 +97,7 @@ fn parts(model: &Model, moments: &[(ContextId, u64)], depth: u32) -> Vec<(Contex
         let ns = *ns as i64;
         match all.last_mut() {
             Some((last, part)) if *last == context => part.ns += ns,
-            _ => all.push((context, Part { start_ns: at, ns })),
+            _ => all.push((context, ExecutionPart { start_ns: at, ns })),
         }
         at += ns;
     }
@@ -105,7 +105,7 @@ fn parts(model: &Model, moments: &[(ContextId, u64)], depth: u32) -> Vec<(Contex
 }
 
 /// The common subsequence with the largest common time, and what stands between.
-fn common(a: &[(ContextId, Part)], b: &[(ContextId, Part)]) -> Vec<Moment> {
+fn common(a: &[(ContextId, ExecutionPart)], b: &[(ContextId, ExecutionPart)]) -> Vec<Moment> {
     #[derive(Clone, Copy)]
     enum Go {
         Both,
@@ -185,7 +185,7 @@ mod tests {
     fn aligned(a: &[(char, u64)], b: &[(char, u64)]) -> Vec<(String, i64, i64)> {
         let model = model(a, b);
         let rows = align(&model, ExecutionId(0), ExecutionId(1)).unwrap();
-        let ns = |p: Option<Part>| p.map_or(-1, |p| p.ns);
+        let ns = |p: Option<ExecutionPart>| p.map_or(-1, |p| p.ns);
         let name = |m: &Moment| model.names.get(model.contexts.frame(m.context).name).to_owned();
         rows.moments.iter().map(|m| (name(m), ns(m.a), ns(m.b))).collect()
     }
@@ -207,7 +207,7 @@ mod tests {
             let (a, b) = (some(30), some(20));
             let model = model(&a, &b);
             let rows = align(&model, ExecutionId(0), ExecutionId(1)).unwrap().moments;
-            for (moments, of) in [(&a, (|m: &Moment| m.a) as fn(&Moment) -> Option<Part>), (&b, |m| m.b)] {
+            for (moments, of) in [(&a, (|m: &Moment| m.a) as fn(&Moment) -> Option<ExecutionPart>), (&b, |m| m.b)] {
                 let mut at = 0;
                 for part in rows.iter().filter_map(of) {
                     assert_eq!(part.start_ns, at);

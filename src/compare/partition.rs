@@ -23,7 +23,7 @@ const CARVINGS: usize = 8;
 
 /// Who is to blame, as causes tell them apart.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) struct Blamed {
+pub(super) struct BlamedThread {
     /// Name of the process; empty where unknown.
     pub process: String,
     /// Name of the thread with digits folded; `None` for any thread of the process.
@@ -32,18 +32,18 @@ pub(super) struct Blamed {
 
 /// Where the time of a context comes from.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Origin {
+pub(super) struct TimeOrigin {
     /// The last context of the execution's own thread: where it computed, or waited.
     pub site: ContextId,
     /// The thread frame of who is to blame, if any.
     pub culprit: Option<ContextId>,
     /// The first frame of the own thread that stands for an unknown stack.
     pub unknown: Option<ContextId>,
-    state: State,
+    state: PathState,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum State {
+enum PathState {
     /// In the own thread's frames.
     Own,
     /// At or below the outermost wait; no thread yet.
@@ -57,30 +57,31 @@ enum State {
 }
 
 /// The origin of every context; parents precede children, so one pass is enough.
-pub(super) fn origins(model: &Model) -> Vec<Origin> {
+pub(super) fn origins(model: &Model) -> Vec<TimeOrigin> {
     let follows = |s: Spent| matches!(s, Spent::Thread | Spent::Network);
-    let mut all: Vec<Origin> = Vec::with_capacity(model.contexts.len());
+    let mut all: Vec<TimeOrigin> = Vec::with_capacity(model.contexts.len());
     for at in 0..model.contexts.len() {
         let context = ContextId::at(at);
         let above = model.contexts.parent(context).map(|p| all[p.index()]);
-        let mut origin = above.unwrap_or(Origin { site: context, culprit: None, unknown: None, state: State::Own });
+        let mut origin =
+            above.unwrap_or(TimeOrigin { site: context, culprit: None, unknown: None, state: PathState::Own });
         match (origin.state, model.contexts.frame(context).kind) {
-            (State::Own, FrameKind::Wait(_)) => origin.state = State::Waiting,
-            (State::Own | State::Waiting | State::Following | State::Serving, FrameKind::Thread(_)) => {
+            (PathState::Own, FrameKind::Wait(_)) => origin.state = PathState::Waiting,
+            (PathState::Own | PathState::Waiting | PathState::Following | PathState::Serving, FrameKind::Thread(_)) => {
                 origin.culprit = Some(context);
                 origin.state = match follows(model.contexts.spent(context)) {
-                    _ if is_servant(model, context) => State::Serving,
-                    true => State::Following,
-                    false => State::Settled,
+                    _ if is_servant(model, context) => PathState::Serving,
+                    true => PathState::Following,
+                    false => PathState::Settled,
                 };
             }
-            (State::Own, kind) => {
+            (PathState::Own, kind) => {
                 origin.site = context;
                 if kind == FrameKind::NoStack {
                     origin.unknown = origin.unknown.or(Some(context));
                 }
             }
-            (State::Following, FrameKind::Wait(s)) if !follows(s) => origin.state = State::Settled,
+            (PathState::Following, FrameKind::Wait(s)) if !follows(s) => origin.state = PathState::Settled,
             _ => {}
         }
         all.push(origin);
@@ -108,7 +109,7 @@ pub(super) fn main_threads(model: &Model) -> BTreeMap<ContextId, WhoId> {
 
 /// A part of the difference.
 #[derive(Clone, Debug)]
-pub(super) struct Part {
+pub(super) struct DifferencePart {
     /// How the execution's own thread spent it.
     pub kind: Spent,
     /// Contexts whose own time belongs to it, ascending.
@@ -116,7 +117,7 @@ pub(super) struct Part {
     /// The exact difference, over the product of the group sizes.
     pub difference: i128,
     /// Who is to blame; `None` where nobody is, or several are.
-    pub blamed: Option<Blamed>,
+    pub blamed: Option<BlamedThread>,
     /// Several threads share the blame.
     pub several: bool,
     /// For carved parts, the own context that names it.
@@ -124,37 +125,37 @@ pub(super) struct Part {
 }
 
 /// What the partition reads.
-pub(super) struct Ground<'a> {
+pub(super) struct PartitionInput<'a> {
     pub model: &'a Model,
-    pub origins: &'a [Origin],
+    pub origins: &'a [TimeOrigin],
     pub threads: &'a BTreeMap<ContextId, WhoId>,
     /// By context: exact difference of the own times.
     pub own: &'a [i128],
 }
 
-impl Ground<'_> {
+impl PartitionInput<'_> {
     fn sum(&self, contexts: &[ContextId]) -> i128 {
         contexts.iter().map(|c| self.own[c.index()]).sum()
     }
 
     /// The blamed thread of a context.
-    pub fn blamed(&self, context: ContextId) -> Option<Blamed> {
+    pub fn blamed(&self, context: ContextId) -> Option<BlamedThread> {
         let culprit = self.origins[context.index()].culprit?;
         let thread = fold_digits(self.model.names.get(self.model.contexts.frame(culprit).name));
         let process = self.threads.get(&culprit).and_then(|w| self.model.who.get(w.index()));
         let process = process.map_or_else(String::new, |w| self.model.names.get(w.process).to_string());
-        Some(Blamed { process, thread: Some(thread) })
+        Some(BlamedThread { process, thread: Some(thread) })
     }
 
-    fn part(&self, kind: Spent, contexts: Vec<ContextId>) -> Part {
+    fn part(&self, kind: Spent, contexts: Vec<ContextId>) -> DifferencePart {
         let difference = self.sum(&contexts);
-        Part { kind, contexts, difference, blamed: None, several: false, node: None }
+        DifferencePart { kind, contexts, difference, blamed: None, several: false, node: None }
     }
 }
 
 /// Parts in a fixed order; their differences add up to the whole.
-pub(super) fn partition(ground: &Ground<'_>) -> Vec<Part> {
-    let mut kinds: BTreeMap<Spent, BTreeMap<Option<Blamed>, Vec<ContextId>>> = BTreeMap::new();
+pub(super) fn partition(ground: &PartitionInput<'_>) -> Vec<DifferencePart> {
+    let mut kinds: BTreeMap<Spent, BTreeMap<Option<BlamedThread>, Vec<ContextId>>> = BTreeMap::new();
     for at in (0..ground.own.len()).filter(|at| ground.own[*at] != 0) {
         let context = ContextId::at(at);
         let kind = ground.model.contexts.spent(context);
@@ -162,7 +163,7 @@ pub(super) fn partition(ground: &Ground<'_>) -> Vec<Part> {
         let blamed = if by_thread { ground.blamed(context) } else { None };
         // Over the network one waits for a program; which of its threads takes long is the next question.
         let blamed = blamed.map(|b| match kind {
-            Spent::Network if !b.process.is_empty() => Blamed { thread: None, ..b },
+            Spent::Network if !b.process.is_empty() => BlamedThread { thread: None, ..b },
             _ => b,
         });
         kinds.entry(kind).or_default().entry(blamed).or_default().push(context);
@@ -173,7 +174,7 @@ pub(super) fn partition(ground: &Ground<'_>) -> Vec<Part> {
         for (blamed, contexts) in threads {
             let whole = blamed.is_some() || matches!(kind, Spent::Disk | Spent::Interrupted | Spent::Preempted);
             if whole {
-                of_kind.push(Part { blamed, ..ground.part(kind, contexts) });
+                of_kind.push(DifferencePart { blamed, ..ground.part(kind, contexts) });
             } else {
                 of_kind.extend(carve(ground, kind, contexts));
             }
@@ -185,30 +186,30 @@ pub(super) fn partition(ground: &Ground<'_>) -> Vec<Part> {
 }
 
 /// Where no thread has half of the extra time of its kind, the kind is the cause and not any one thread.
-fn join_scattered(parts: &mut Vec<Part>) {
-    let extra = |p: &Part| if p.blamed.is_some() { p.difference.max(0) } else { 0 };
+fn join_scattered(parts: &mut Vec<DifferencePart>) {
+    let extra = |p: &DifferencePart| if p.blamed.is_some() { p.difference.max(0) } else { 0 };
     let total: i128 = parts.iter().map(extra).sum();
     let largest = parts.iter().map(extra).max().unwrap_or(0);
     if largest * 2 >= total {
         return;
     }
-    let (scattered, rest): (Vec<Part>, Vec<Part>) = parts.drain(..).partition(|p| extra(p) > 0);
+    let (scattered, rest): (Vec<DifferencePart>, Vec<DifferencePart>) = parts.drain(..).partition(|p| extra(p) > 0);
     *parts = rest;
     if let Some(first) = scattered.first() {
         let mut contexts: Vec<ContextId> = scattered.iter().flat_map(|p| p.contexts.iter().copied()).collect();
         contexts.sort_unstable();
         let difference = scattered.iter().map(|p| p.difference).sum();
-        parts.push(Part { kind: first.kind, contexts, difference, blamed: None, several: true, node: None });
+        parts.push(DifferencePart { kind: first.kind, contexts, difference, blamed: None, several: true, node: None });
     }
 }
 
 /// Carve time that no thread is to blame for along the own call stack.
-fn carve(ground: &Ground<'_>, kind: Spent, contexts: Vec<ContextId>) -> Vec<Part> {
-    let mut parts: Vec<Part> = Vec::new();
+fn carve(ground: &PartitionInput<'_>, kind: Spent, contexts: Vec<ContextId>) -> Vec<DifferencePart> {
+    let mut parts: Vec<DifferencePart> = Vec::new();
     let mut rest = contexts;
     while !rest.is_empty() && parts.len() < CARVINGS {
         let (node, taken, left) = deepest(ground, rest);
-        let mut part = Part { node, ..ground.part(kind, taken) };
+        let mut part = DifferencePart { node, ..ground.part(kind, taken) };
         let goes_with = |sum: i128| sum.signum() == part.difference.signum();
         // What is unknown from a frame above the node on is most likely more of the same.
         let (blind, left): (Vec<_>, Vec<_>) = left.into_iter().partition(|c| {
@@ -255,7 +256,10 @@ pub(super) fn is_below(model: &Model, context: ContextId, top: ContextId) -> boo
 
 /// The deepest own context reached by going into a child with at least 80 % of what is known of its parent's
 /// difference; the contexts below it, and the others.
-fn deepest(ground: &Ground<'_>, contexts: Vec<ContextId>) -> (Option<ContextId>, Vec<ContextId>, Vec<ContextId>) {
+fn deepest(
+    ground: &PartitionInput<'_>,
+    contexts: Vec<ContextId>,
+) -> (Option<ContextId>, Vec<ContextId>, Vec<ContextId>) {
     let tree = &ground.model.contexts;
     let mut sums: BTreeMap<ContextId, i128> = BTreeMap::new();
     for context in &contexts {

@@ -7,7 +7,7 @@ use crate::model::metric::{Column, Metric};
 use crate::model::{Model, TraceId, TraceInfo, Who, WhoId};
 
 /// A model under construction.
-pub struct Scene {
+pub struct ModelBuilder {
     pub model: Model,
     pub random: Random,
     types: Vec<i64>,
@@ -16,11 +16,11 @@ pub struct Scene {
 
 const MS: u64 = 1_000_000;
 
-impl Scene {
+impl ModelBuilder {
     pub fn new(seed: u64) -> Self {
         let mut model = Model { tasks: vec!["app:request".into()].into(), ..Model::default() };
         model.traces.push(TraceInfo { label: "made-up".into(), span: Default::default() });
-        Scene { model, random: Random::new(seed), types: Vec::new(), at: 0 }
+        ModelBuilder { model, random: Random::new(seed), types: Vec::new(), at: 0 }
     }
 
     fn who(&mut self, process: &str, thread: &str, tid: i32) -> WhoId {
@@ -118,7 +118,7 @@ impl Scene {
 
 /// cs1: preempted by a process whose stack is only sampled now and then.
 pub fn cpu_contention(seed: u64) -> Model {
-    let mut s = Scene::new(seed);
+    let mut s = ModelBuilder::new(seed);
     for _ in 0..1850 {
         let work = s.around(2.9);
         let mut parts = vec![("ctl_task;main;control_cycle", work / 2), ("ctl_task;?", work / 2)];
@@ -139,7 +139,7 @@ pub fn cpu_contention(seed: u64) -> Model {
 
 /// cs2: the disk shared with a process that flushes, the waits at one place.
 pub fn disk_contention(seed: u64) -> Model {
-    let mut s = Scene::new(seed);
+    let mut s = ModelBuilder::new(seed);
     let wait = "blockd;start;serve_get;fetch_block;[pread64];{disk}";
     for i in 0..858 {
         let (cpu, io) = (s.around(0.8), s.around(2.4));
@@ -160,7 +160,7 @@ pub fn disk_contention(seed: u64) -> Model {
 
 /// cs3 (and cs5 with `hold_ms` near zero): a lock held by another thread, reached directly or through a worker.
 pub fn lock_contention(seed: u64, hold_ms: f64) -> Model {
-    let mut s = Scene::new(seed);
+    let mut s = ModelBuilder::new(seed);
     let site = "ledgerd;start_thread;worker;handle_request;append_entry;[futex]";
     let flush = "thread journal@ledgerd;start_thread;journal_tick;expensive_flush";
     for i in 0..2160 {
@@ -195,7 +195,7 @@ pub fn lock_contention(seed: u64, hold_ms: f64) -> Model {
 
 /// cs4: one in 200 sleeps.
 pub fn rare_sleep(seed: u64) -> Model {
-    let mut s = Scene::new(seed);
+    let mut s = ModelBuilder::new(seed);
     for i in 0..3000 {
         let cpu = s.around(2.6);
         let mut parts = vec![("batchd;main;process_request;store_row", cpu)];
@@ -213,7 +213,7 @@ pub fn rare_sleep(seed: u64) -> Model {
 
 /// cs6: 4000 threads with their own names, one in 90 does much more.
 pub fn many_threads(seed: u64) -> Model {
-    let mut s = Scene::new(seed);
+    let mut s = ModelBuilder::new(seed);
     for i in 0..4000 {
         let cpu = s.around(0.4);
         let name = format!("job-{i}");

@@ -8,8 +8,8 @@
 //! which it came out long. Time of unknown stacks says nothing about a place and is left out of the mixture where enough is
 //! known. Cost: linear in the executions' sparse lists. ALGORITHMS.md 7.7.
 
-use super::causes::Ranked;
-use super::tree::Groups;
+use super::causes::RankedCauses;
+use super::tree::GroupPair;
 use crate::base::statistics::{nearest_rank, upper_normal};
 use crate::model::Model;
 use crate::model::context::{ContextId, FrameKind};
@@ -30,7 +30,7 @@ const SKEWED: f64 = 9.0;
 
 /// True where the first cause is no more than what any tail of such executions shows. Only of groups that were chosen by
 /// duration.
-pub(super) fn is_usual(groups: &Groups<'_>, ranked: &Ranked) -> bool {
+pub(super) fn is_usual(groups: &GroupPair<'_>, ranked: &RankedCauses) -> bool {
     let model = groups.model;
     let slow: BTreeSet<usize> = groups.slow.iter().map(|e| e.index()).collect();
     let mut all: Vec<i64> = (0..model.executions.len()).map(|i| model.executions.duration(i)).collect();
@@ -44,7 +44,7 @@ pub(super) fn is_usual(groups: &Groups<'_>, ranked: &Ranked) -> bool {
 }
 
 /// The usual ones, the longer they take, have so much more of the cause that the slow ones' was to be expected.
-fn is_mixture(groups: &Groups<'_>, ranked: &Ranked, usual: &[usize]) -> bool {
+fn is_mixture(groups: &GroupPair<'_>, ranked: &RankedCauses, usual: &[usize]) -> bool {
     let model = groups.model;
     let known: Vec<ContextId> = ranked.first.iter().copied().filter(|c| !is_dark(model, *c)).collect();
     let extra = |contexts: &[ContextId]| mean(groups, contexts, true) - mean(groups, contexts, false);
@@ -58,7 +58,7 @@ fn is_mixture(groups: &Groups<'_>, ranked: &Ranked, usual: &[usize]) -> bool {
 
 /// The slow ones are not twice as long as the fast ones, and their time in the cause is no further from the `others`' than a tail of
 /// these reaches.
-fn is_own_tail(groups: &Groups<'_>, ranked: &Ranked, others: &[usize]) -> bool {
+fn is_own_tail(groups: &GroupPair<'_>, ranked: &RankedCauses, others: &[usize]) -> bool {
     let model = groups.model;
     if mean_duration(model, groups.slow) > ORDINARY * mean_duration(model, groups.fast) {
         return false;
@@ -75,7 +75,7 @@ fn mean_duration(model: &Model, of: &[ExecutionId]) -> f64 {
 }
 
 /// The slow ones take no longer than the quartiles of all let expect of so many.
-fn within_tail(groups: &Groups<'_>, all: &[i64]) -> bool {
+fn within_tail(groups: &GroupPair<'_>, all: &[i64]) -> bool {
     let at = |p: f64| nearest_rank(all, p).map_or(0.0, |v| (v.max(1) as f64).ln());
     let (low, middle, high) = (at(25.0), at(50.0), at(75.0));
     // Half of the distance of the quartiles is 0.6745 standard deviations; the longer half tells of the tail.
@@ -96,7 +96,7 @@ pub(super) fn time_in(model: &Model, execution: usize, contexts: &[ContextId]) -
     model.executions.own.row(execution).filter(inside).map(|(_, ns)| ns as f64).sum()
 }
 
-fn mean(groups: &Groups<'_>, contexts: &[ContextId], slow: bool) -> f64 {
+fn mean(groups: &GroupPair<'_>, contexts: &[ContextId], slow: bool) -> f64 {
     let members = if slow { groups.slow } else { groups.fast };
     let sum: f64 = members.iter().map(|e| time_in(groups.model, e.index(), contexts)).sum();
     sum / members.len().max(1) as f64
@@ -114,8 +114,8 @@ fn slope(points: &[(f64, f64)]) -> f64 {
 mod tests {
     use super::*;
     use crate::base::ctx::Ctx;
-    use crate::compare::scenario::{self, Scene};
-    use crate::compare::{Request, compare};
+    use crate::compare::scenario::{self, ModelBuilder};
+    use crate::compare::{ComparisonRequest, compare};
 
     #[test]
     fn a_line_through_points() {
@@ -127,13 +127,13 @@ mod tests {
     #[test]
     fn a_tail_that_does_more_of_the_same_is_no_cause() {
         for seed in 1..=4 {
-            let mut s = Scene::new(seed);
+            let mut s = ModelBuilder::new(seed);
             for _ in 0..1000 {
                 let all = s.around(2.0);
                 s.run("x", "p", "p", 1, &[("p;main;work", all * 8 / 10), ("p;main;wait;[poll];{timer}", all * 2 / 10)]);
             }
             let model = s.seal();
-            let c = compare(&model, &Request::default(), &Ctx::new(1)).unwrap();
+            let c = compare(&model, &ComparisonRequest::default(), &Ctx::new(1)).unwrap();
             assert!(!c.verdict.confident && c.verdict.sentence.contains("any tail"), "{:?}", c.verdict);
         }
     }
@@ -142,7 +142,7 @@ mod tests {
     #[test]
     fn the_tail_of_the_most_variable_part_is_no_cause() {
         let ask = |busy: u64| {
-            let mut s = Scene::new(9);
+            let mut s = ModelBuilder::new(9);
             for i in 0..1000_u64 {
                 let cpu = s.around(0.8);
                 // One in eight stands behind another request, one in forty behind two.
@@ -150,7 +150,7 @@ mod tests {
                 let disk = 200_000 + behind * busy + (i * 7919) % 9_000;
                 s.run("x", "p", "p", 1, &[("p;main;work", cpu), ("p;main;load;[pread64];{disk}", disk)]);
             }
-            compare(&s.seal(), &Request::default(), &Ctx::new(1)).unwrap().verdict
+            compare(&s.seal(), &ComparisonRequest::default(), &Ctx::new(1)).unwrap().verdict
         };
         let usual = ask(200_000);
         assert!(!usual.confident && usual.sentence.contains("any tail"), "{usual:?}");
@@ -161,7 +161,7 @@ mod tests {
     #[test]
     fn what_the_usual_ones_do_not_do_is_a_cause() {
         for model in [scenario::rare_sleep(3), scenario::many_threads(3), scenario::disk_contention(3)] {
-            assert!(compare(&model, &Request::default(), &Ctx::new(1)).unwrap().verdict.confident);
+            assert!(compare(&model, &ComparisonRequest::default(), &Ctx::new(1)).unwrap().verdict.confident);
         }
     }
 }

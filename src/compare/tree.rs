@@ -43,7 +43,7 @@ fn frame_name(model: &Model, context: ContextId) -> String {
 
 /// What both groups spent in one place, and how sure the difference is.
 #[derive(Clone, Debug)]
-pub(super) struct Pair {
+pub(super) struct GroupSums {
     pub slow: Sums,
     pub fast: Sums,
     /// Executions that have it at all.
@@ -51,10 +51,10 @@ pub(super) struct Pair {
     pub fast_having: u64,
 }
 
-impl Pair {
-    pub fn new(groups: &Groups<'_>) -> Self {
+impl GroupSums {
+    pub fn new(groups: &GroupPair<'_>) -> Self {
         let (slow, fast) = (groups.slow.len() as u64, groups.fast.len() as u64);
-        Pair { slow: Sums::zeros(slow), fast: Sums::zeros(fast), slow_having: 0, fast_having: 0 }
+        GroupSums { slow: Sums::zeros(slow), fast: Sums::zeros(fast), slow_having: 0, fast_having: 0 }
     }
 
     pub fn put(&mut self, slow: bool, ns: u64) {
@@ -85,7 +85,7 @@ impl Pair {
 }
 
 /// Both groups and what is computed once for all contexts.
-pub(super) struct Groups<'a> {
+pub(super) struct GroupPair<'a> {
     pub model: &'a Model,
     pub slow: &'a [ExecutionId],
     pub fast: &'a [ExecutionId],
@@ -97,7 +97,7 @@ pub(super) struct Groups<'a> {
     splits: Option<Splits>,
 }
 
-impl<'a> Groups<'a> {
+impl<'a> GroupPair<'a> {
     pub fn new(model: &'a Model, slow: &'a [ExecutionId], fast: &'a [ExecutionId], cancel: &'a Cancel) -> Self {
         let mean = |members: &[ExecutionId]| {
             let sum: i128 = members.iter().map(|e| i128::from(model.executions.duration(e.index()))).sum();
@@ -107,7 +107,7 @@ impl<'a> Groups<'a> {
         let few = (slow.len().min(fast.len()) as u64) < WELCH_FROM && !fast.is_empty();
         let splits = few.then(|| Splits::new(slow.len(), fast.len()));
         let floor_ns = FLOOR_NS.max(fast_mean * 1e-3);
-        Groups { model, slow, fast, cancel, floor_ns, slow_mean, fast_mean, splits }
+        GroupPair { model, slow, fast, cancel, floor_ns, slow_mean, fast_mean, splits }
     }
 
     /// Executions of the slow group, then those of the fast one.
@@ -117,17 +117,17 @@ impl<'a> Groups<'a> {
     }
 
     /// True where the time is large enough in either group to be worth a test.
-    pub fn is_tested(&self, pair: &Pair) -> bool {
+    pub fn is_tested(&self, pair: &GroupSums) -> bool {
         pair.slow.mean() >= TESTED_SHARE * self.slow_mean || pair.fast.mean() >= TESTED_SHARE * self.fast_mean
     }
 
     /// True where so few have it that only permutations tell its chance.
-    fn is_rare(&self, pair: &Pair) -> bool {
+    fn is_rare(&self, pair: &GroupSums) -> bool {
         self.splits.is_some() || pair.having() < WELCH_FROM
     }
 
     /// Two-sided p-value, not corrected. `values`: by member, slow ones first; asked for only where few have it.
-    pub fn p_value(&self, pair: &Pair, values: impl FnOnce() -> Vec<u64>) -> Option<f64> {
+    pub fn p_value(&self, pair: &GroupSums, values: impl FnOnce() -> Vec<u64>) -> Option<f64> {
         match &self.splits {
             _ if self.fast.is_empty() => None,
             Some(splits) => Some(splits.p_value(&values())),
@@ -138,7 +138,7 @@ impl<'a> Groups<'a> {
 }
 
 /// The tree, and the raw p-values of its nodes (for correction together with those of the causes).
-pub(super) struct Built {
+pub(super) struct BuiltTree {
     pub tree: DiffTree,
     /// By context: numerator of the difference of the own times over the product of the group sizes, exactly.
     pub own: Vec<i128>,
@@ -146,9 +146,9 @@ pub(super) struct Built {
 }
 
 /// Fold both groups into one tree.
-pub(super) fn build(groups: &Groups<'_>) -> Result<Built, Cancelled> {
+pub(super) fn build(groups: &GroupPair<'_>) -> Result<BuiltTree, Cancelled> {
     let (model, n) = (groups.model, groups.model.contexts.len());
-    let mut pairs = vec![Pair::new(groups); n];
+    let mut pairs = vec![GroupSums::new(groups); n];
     let mut own = vec![0_i128; n];
     // Without a fast group the difference is the slow one's own time.
     let (n_slow, n_fast) = (groups.slow.len().max(1) as i128, groups.fast.len().max(1) as i128);
@@ -162,7 +162,7 @@ pub(super) fn build(groups: &Groups<'_>) -> Result<Built, Cancelled> {
         }
     }
     let raw = raw_p_values(groups, &pairs)?;
-    let mut built = Built { tree: DiffTree::default(), own, raw: Vec::new() };
+    let mut built = BuiltTree { tree: DiffTree::default(), own, raw: Vec::new() };
     for (context, parent, depth) in pre_order(model, &pairs) {
         let pair = &pairs[context.index()];
         let share = |having: u64, n: u64| having as f64 / n.max(1) as f64;
@@ -191,7 +191,7 @@ pub(super) fn build(groups: &Groups<'_>) -> Result<Built, Cancelled> {
     Ok(built)
 }
 
-impl Built {
+impl BuiltTree {
     /// Correct the p-values of the tree and of `others` (the causes) for the number of all of them.
     pub fn correct(&mut self, others: &mut [Option<f64>]) {
         let places: Vec<f64> = self.raw.iter().chain(others.iter()).copied().flatten().collect();
@@ -207,7 +207,7 @@ impl Built {
 }
 
 /// Uncorrected p-values by context.
-fn raw_p_values(groups: &Groups<'_>, pairs: &[Pair]) -> Result<Vec<Option<f64>>, Cancelled> {
+fn raw_p_values(groups: &GroupPair<'_>, pairs: &[GroupSums]) -> Result<Vec<Option<f64>>, Cancelled> {
     let tested: Vec<bool> = pairs.iter().map(|p| !p.is_empty() && groups.is_tested(p)).collect();
     let mut raw = vec![None; pairs.len()];
     // Permutations need each execution's value; they are gathered by context in one pass.
@@ -238,7 +238,7 @@ fn raw_p_values(groups: &Groups<'_>, pairs: &[Pair]) -> Result<Vec<Option<f64>>,
 }
 
 /// Contexts that occur, parents before children, siblings by name: (context, position of the parent, depth).
-fn pre_order(model: &Model, pairs: &[Pair]) -> Vec<(ContextId, Option<u32>, u32)> {
+fn pre_order(model: &Model, pairs: &[GroupSums]) -> Vec<(ContextId, Option<u32>, u32)> {
     let mut children: Vec<Vec<ContextId>> = vec![Vec::new(); pairs.len()];
     let mut roots = Vec::new();
     for (at, _) in pairs.iter().enumerate().filter(|(_, pair)| !pair.is_empty()) {
@@ -267,15 +267,15 @@ fn pre_order(model: &Model, pairs: &[Pair]) -> Vec<(ContextId, Option<u32>, u32)
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::compare::scenario::{Scene, lock_contention};
+    use crate::compare::scenario::{ModelBuilder, lock_contention};
 
     fn all(model: &Model, slow: impl Fn(usize) -> bool) -> (Vec<ExecutionId>, Vec<ExecutionId>) {
         (0..model.executions.len()).map(ExecutionId::at).partition(|e| slow(e.index()))
     }
 
-    fn built(model: &Model, slow: impl Fn(usize) -> bool) -> Built {
+    fn built(model: &Model, slow: impl Fn(usize) -> bool) -> BuiltTree {
         let (slow, fast) = all(model, slow);
-        let mut built = build(&Groups::new(model, &slow, &fast, &Cancel::default())).unwrap();
+        let mut built = build(&GroupPair::new(model, &slow, &fast, &Cancel::default())).unwrap();
         built.correct(&mut []);
         built
     }
@@ -283,7 +283,7 @@ mod tests {
     /// The worked example of ALGORITHMS.md 7.3, in milliseconds.
     #[test]
     fn deviations_of_the_worked_example() {
-        let mut s = Scene::new(1);
+        let mut s = ModelBuilder::new(1);
         for d in [10, 12, 11, 9, 8, 14, 15, 16] {
             s.run("x", "p", "p", 1, &[("p;main", d * 1_000_000)]);
         }
@@ -331,7 +331,7 @@ mod tests {
 
     #[test]
     fn a_lone_execution_has_no_deviations_on_its_side() {
-        let mut s = Scene::new(1);
+        let mut s = ModelBuilder::new(1);
         s.run("x", "p", "p", 1, &[("p;main", 5)]);
         s.run("x", "p", "p", 1, &[("p;main", 9)]);
         let b = built(&s.seal(), |i| i == 1);

@@ -6,12 +6,12 @@
 //! only large requests wait for the disk, that they are large is the answer. It must not be what the groups were
 //! chosen by.
 
-use super::causes::Ranked;
+use super::causes::RankedCauses;
 use super::chance::{Timed, control, is_shifted_as_far};
-use super::dimension::{Separating, expected, explained};
+use super::dimension::{SeparatingDimension, expected, explained};
 use super::doubt::{MAY_REACH, ROUNDS, SIGNIFICANT, doubt, is_place};
-use super::tree::{Groups, Pair};
-use super::words::{Whole, figures, sentence_case, unsaid};
+use super::tree::{GroupPair, GroupSums};
+use super::words::{TotalDifference, figures, sentence_case, unsaid};
 use super::{Basis, Cause, Group, GroupsOrigin, Verdict, by_duration, windows};
 use crate::base::figure;
 use crate::model::context::Spent;
@@ -24,13 +24,13 @@ const PROFILED: u32 = 3;
 
 /// What the verdict is made of.
 pub(super) struct Evidence<'a> {
-    pub groups: &'a Groups<'a>,
+    pub groups: &'a GroupPair<'a>,
     pub slow: &'a Group,
     pub fast: &'a Group,
     pub origin: GroupsOrigin,
     pub extra_ns: i64,
-    pub ranked: &'a Ranked,
-    pub dimensions: &'a [Separating],
+    pub ranked: &'a RankedCauses,
+    pub dimensions: &'a [SeparatingDimension],
 }
 
 /// Weigh it.
@@ -46,7 +46,7 @@ fn weigh(e: &Evidence<'_>) -> Verdict {
     let say = |confident, basis, sentence| Verdict { confident, basis, groups: e.origin, sentence };
     let cause = e.ranked.causes.first().filter(|c| c.rank.is_some());
     let phrase = e.ranked.phrases.first().map_or("", |p| p);
-    let whole = Whole::new(e.groups, e.extra_ns);
+    let whole = TotalDifference::new(e.groups, e.extra_ns);
     if whole.is_profile() {
         return say(false, Basis::Profile, profile_sentence(e, &whole));
     }
@@ -58,7 +58,7 @@ fn weigh(e: &Evidence<'_>) -> Verdict {
     }
     let doubt = cause.map_or(Some("no difference is a hundredth of it".to_owned()), |c| doubt(e, c));
     if by_duration(e.slow, e.fast) {
-        let answers = |d: &&Separating| {
+        let answers = |d: &&SeparatingDimension| {
             let explains = d.explains.unwrap_or(0.0);
             let kind_fits = !d.is_field || cause.is_some_and(|c| c.kind == Some(Spent::Cpu));
             (0.5..=MOST_EXPLAINED).contains(&explains)
@@ -107,7 +107,7 @@ fn less(e: &Evidence<'_>) -> String {
 }
 
 /// `In retry_backoff, asleep or waiting: ...; this recording does not say what ended it: no wake-up of it was recorded`.
-fn place_sentence(e: &Evidence<'_>, cause: &Cause, whole: &Whole) -> String {
+fn place_sentence(e: &Evidence<'_>, cause: &Cause, whole: &TotalDifference) -> String {
     let place = &e.ranked.place;
     let site = if place.site.is_empty() { "a place that no stack tells" } else { &place.site };
     let state = if cause.kind == Some(Spent::UnknownWait) { "waiting" } else { "running or waiting" };
@@ -116,7 +116,7 @@ fn place_sentence(e: &Evidence<'_>, cause: &Cause, whole: &Whole) -> String {
 }
 
 /// Where the time of all executions went: the largest parts.
-fn profile_sentence(e: &Evidence<'_>, whole: &Whole) -> String {
+fn profile_sentence(e: &Evidence<'_>, whole: &TotalDifference) -> String {
     let n = e.slow.members.len();
     let mean = figure::time(e.slow.mean_ns as f64);
     let parts: Vec<String> = e
@@ -150,7 +150,7 @@ fn chosen(model: &Model, choice: &Choice) -> String {
 
 /// True where the dimension tells apart what chance does not: the controls that causes pass, random halves, its values shifted
 /// in time, and other windows of time where the groups are windows.
-fn is_no_chance(e: &Evidence<'_>, d: &Separating) -> bool {
+fn is_no_chance(e: &Evidence<'_>, d: &SeparatingDimension) -> bool {
     let executions = &e.groups.model.executions;
     let expected = expected(e.groups, &d.classes, |i| executions.duration(i) as f64);
     let list: Vec<u64> = e.groups.members().map(|(_, x)| expected[x.index()].max(0.0) as u64).collect();
@@ -164,7 +164,7 @@ fn is_no_chance(e: &Evidence<'_>, d: &Separating) -> bool {
 }
 
 /// True where the dimension too often explains as much after its values were shifted in time.
-fn is_reached_in_time(e: &Evidence<'_>, d: &Separating, observed: f64) -> bool {
+fn is_reached_in_time(e: &Evidence<'_>, d: &SeparatingDimension, observed: f64) -> bool {
     let executions = &e.groups.model.executions;
     let mut sides = vec![None; executions.len()];
     e.groups.members().for_each(|(slow, x)| sides[x.index()] = Some(slow));
@@ -181,14 +181,14 @@ fn is_reached_in_time(e: &Evidence<'_>, d: &Separating, observed: f64) -> bool {
 }
 
 /// True when having the dimension's class is significantly more frequent in one group: as a value of 0 or 1.
-fn separates(e: &Evidence<'_>, d: &Separating) -> bool {
+fn separates(e: &Evidence<'_>, d: &SeparatingDimension) -> bool {
     let slow_classes: Vec<i64> = e.slow.members.iter().map(|x| d.classes[x.index()]).collect();
     let mut counts = std::collections::BTreeMap::new();
     for class in &slow_classes {
         *counts.entry(*class).or_insert(0_u64) += 1;
     }
     let Some((most, _)) = counts.into_iter().max_by_key(|(_, n)| *n) else { return false };
-    let mut pair = Pair::new(e.groups);
+    let mut pair = GroupSums::new(e.groups);
     let mut values = Vec::new();
     for (slow, x) in e.groups.members() {
         let has = u64::from(d.classes[x.index()] == most);
@@ -201,7 +201,7 @@ fn separates(e: &Evidence<'_>, d: &Separating) -> bool {
 }
 
 /// True when at least half of the first cause's difference goes with the dimension.
-fn explains_cause(e: &Evidence<'_>, d: &Separating) -> bool {
+fn explains_cause(e: &Evidence<'_>, d: &SeparatingDimension) -> bool {
     let executions = &e.groups.model.executions;
     let first: Vec<f64> = (0..executions.len())
         .map(|i| {
@@ -212,7 +212,7 @@ fn explains_cause(e: &Evidence<'_>, d: &Separating) -> bool {
     explained(e.groups, &d.classes, |i| first[i]) >= 0.5
 }
 
-fn dimension_sentence(e: &Evidence<'_>, d: &Separating) -> String {
+fn dimension_sentence(e: &Evidence<'_>, d: &SeparatingDimension) -> String {
     let explains = d.explains.unwrap_or(0.0);
     let (told, whole) = (figure::time(explains * e.extra_ns as f64), figure::time(e.extra_ns as f64));
     let d = &d.dimension;

@@ -9,7 +9,7 @@
 use super::Group;
 use super::filter::Filter;
 use super::members;
-use super::tree::Groups;
+use super::tree::GroupPair;
 use crate::model::execution::ExecutionId;
 
 /// Places at which a pair of windows is laid, per length of the pair.
@@ -20,7 +20,7 @@ const AS_MUCH: f64 = 0.8;
 /// True where what `time` gives of an execution differs as much between other windows as between these. `extra_ns`: how much
 /// that is.
 pub(super) fn differ_elsewhere(
-    groups: &Groups<'_>,
+    groups: &GroupPair<'_>,
     (slow, fast): (&Group, &Group),
     time: impl Fn(usize) -> f64,
     extra_ns: f64,
@@ -56,12 +56,12 @@ pub(super) fn differ_elsewhere(
 #[cfg(test)]
 mod tests {
     use crate::base::ctx::Ctx;
-    use crate::compare::scenario::Scene;
-    use crate::compare::{Comparison, Request, compare};
+    use crate::compare::scenario::ModelBuilder;
+    use crate::compare::{Comparison, ComparisonRequest, compare};
 
     /// Six windows of 100 executions; each takes as long as its number says, in tenths of a millisecond.
     fn windows(tenths: [u64; 6]) -> Comparison {
-        let mut s = Scene::new(1);
+        let mut s = ModelBuilder::new(1);
         for i in 0..600 {
             let more = tenths[i / 100] * 100_000;
             s.run("x", "p", "p", 1, &[("p;main;work", 1_000_000 + more + (i as u64 * 7919) % 9000)]);
@@ -70,7 +70,7 @@ mod tests {
         let at = |i: usize| model.executions.start.get(i).copied().unwrap_or(i64::MAX >> 1);
         let window = |n: usize| format!("start in {}ns..{}ns", at(n * 100), at(n * 100 + 100));
         let list = |n: usize| vec![window(n).parse().unwrap()];
-        let request = Request { slow: list(3), fast: list(2), ..Request::default() };
+        let request = ComparisonRequest { slow: list(3), fast: list(2), ..ComparisonRequest::default() };
         compare(&with_starts(model), &request, &Ctx::new(1)).unwrap()
     }
 

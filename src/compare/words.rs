@@ -1,7 +1,7 @@
 //! How causes are worded: a time, a kind of waiting, who is to blame. One place, so that text, JSON and the
 //! interface say the same.
 
-use super::tree::Groups;
+use super::tree::GroupPair;
 use super::{Cause, Culprit};
 use crate::base::figure;
 use crate::event::kernel_thread;
@@ -69,16 +69,16 @@ const FEWEST: usize = 5;
 
 /// Of what a cause is a part.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Whole {
+pub(super) struct TotalDifference {
     ns: i64,
     slow: usize,
     fast: usize,
 }
 
-impl Whole {
+impl TotalDifference {
     /// The difference of two groups' means; without a fast group the mean of all.
-    pub fn new(groups: &Groups<'_>, ns: i64) -> Whole {
-        Whole { ns, slow: groups.slow.len(), fast: groups.fast.len() }
+    pub fn new(groups: &GroupPair<'_>, ns: i64) -> TotalDifference {
+        TotalDifference { ns, slow: groups.slow.len(), fast: groups.fast.len() }
     }
 
     /// Where the time of one group went, not what sets two apart.
@@ -94,7 +94,7 @@ impl Whole {
 }
 
 /// `12.3 ms of 14.9 ms extra (82%), in 95 of 108 slow executions`; of what slow ones do less, how much less.
-pub(super) fn figures(cause: &Cause, whole: &Whole) -> String {
+pub(super) fn figures(cause: &Cause, whole: &TotalDifference) -> String {
     if cause.extra_ns < 0 {
         return format!("{} less in the slow executions", figure::time(-(cause.extra_ns as f64)));
     }

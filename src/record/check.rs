@@ -1,13 +1,13 @@
 //! Output of `record --check`: the recorders that can be used, and the questions that a recording would answer.
 
-use super::host::Host;
+use super::capabilities::Capabilities;
 use super::plan::obstacle;
 use super::topic::TOPICS;
 use super::{Recorder, shell};
 use std::fmt::Write;
 
 /// The report, and whether anything can record.
-pub fn report(host: &Host) -> (String, bool) {
+pub fn report(host: &Capabilities) -> (String, bool) {
     let mut text = format!("recorders on this machine (Linux {}, {} CPUs)\n", host.release, host.cpus);
     let mut chosen = None;
     for recorder in Recorder::ALL {
@@ -44,8 +44,10 @@ pub fn report(host: &Host) -> (String, bool) {
     let hidden = "addresses in /proc/kallsyms are hidden; run as root, or sysctl kernel.kptr_restrict=0";
     row("names of kernel functions", named, hidden);
     let user = chosen == Recorder::Lttng;
-    let probes =
-        format!("for functions that begin and end executions use {}", shell::Line::new(["--uprobe", "FUNCTION"]));
+    let probes = format!(
+        "for functions that begin and end executions use {}",
+        shell::ShellCommand::new(["--uprobe", "FUNCTION"])
+    );
     row("user-space tracepoints", user, &format!("only LTTng records them; {probes}"));
     (text, true)
 }

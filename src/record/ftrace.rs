@@ -4,13 +4,13 @@
 //! costs more than it is worth: functions of programs stay unknown, and a note says so.
 
 use super::Recorder;
-use super::plan::{Lines, Order, filter, shown};
+use super::plan::{RecorderCommands, RecorderInput, filter, shown};
 use super::topic::{CALLS, ESSENTIAL, TOPICS};
 
-pub(super) fn lines(order: &Order<'_>) -> Lines {
+pub(super) fn lines(order: &RecorderInput<'_>) -> RecorderCommands {
     let trace = order.folder.join("trace.dat");
-    let overwrite = order.wishes.overwrite.is_some();
-    let only = filter(order.wishes);
+    let overwrite = order.request.overwrite.is_some();
+    let only = filter(order.request);
     let command = if overwrite { "start" } else { "record" };
     let trace_cmd = |words: &[&str]| order.host.line(Recorder::TraceCmd).with(words.iter().copied());
     let mut line = trace_cmd(&[command, "-C", "mono", "-b"]).with([(order.buffer >> 10).to_string()]);
@@ -38,5 +38,5 @@ pub(super) fn lines(order: &Order<'_>) -> Lines {
         }
         false => (Vec::new(), Some(line), Vec::new()),
     };
-    Lines { prepare, record, finish, trace, notes }
+    RecorderCommands { prepare, record, finish, trace, notes }
 }

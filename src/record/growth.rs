@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 
 /// Progress of the recording.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Grown {
+pub struct RecordingSize {
     /// Bytes written.
     pub bytes: u64,
     /// Events; `None` while the files do not show them.
@@ -29,17 +29,17 @@ pub(super) struct PerfData {
     path: PathBuf,
     file: Option<File>,
     at: u64,
-    grown: Grown,
+    grown: RecordingSize,
 }
 
 impl PerfData {
     pub fn new(path: PathBuf) -> PerfData {
-        let grown = Grown { bytes: 0, events: Some(0), lost: Some(0) };
+        let grown = RecordingSize { bytes: 0, events: Some(0), lost: Some(0) };
         PerfData { path, file: None, at: 0, grown }
     }
 
     /// Walk what came since the last look.
-    pub fn look(&mut self) -> Grown {
+    pub fn look(&mut self) -> RecordingSize {
         if self.file.is_none() {
             self.file = File::open(&self.path).ok();
         }
@@ -132,7 +132,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("perf.data");
         let mut watched = PerfData::new(path.clone());
-        assert_eq!(watched.look(), Grown { bytes: 0, events: Some(0), lost: Some(0) });
+        assert_eq!(watched.look(), RecordingSize { bytes: 0, events: Some(0), lost: Some(0) });
         let record = |kind: u32, body: &[u64]| {
             let size = 8 + 8 * body.len() as u64;
             let mut bytes = (u64::from(kind) | size << 48).to_ne_bytes().to_vec();
@@ -146,10 +146,10 @@ mod tests {
         file.write_all(&record(SAMPLE, &[1, 2])).unwrap();
         let cut = record(LOST, &[7, 12]);
         file.write_all(&cut[..20]).unwrap();
-        assert_eq!(watched.look(), Grown { bytes: 148, events: Some(1), lost: Some(0) });
+        assert_eq!(watched.look(), RecordingSize { bytes: 148, events: Some(1), lost: Some(0) });
         file.write_all(&cut[20..]).unwrap();
         file.write_all(&record(SAMPLE, &[])).unwrap();
-        assert_eq!(watched.look(), Grown { bytes: 160, events: Some(2), lost: Some(12) });
+        assert_eq!(watched.look(), RecordingSize { bytes: 160, events: Some(2), lost: Some(12) });
         assert_eq!(watched.look().events, Some(2));
     }
 

@@ -4,7 +4,7 @@
 //! which function a thread stopped, those of the timer what it computes. User space records what programs bring along.
 
 use super::Recorder;
-use super::plan::{Lines, Order, shown};
+use super::plan::{RecorderCommands, RecorderInput, shown};
 use super::topic::TOPICS;
 
 /// Events that carry call stacks.
@@ -13,11 +13,11 @@ const STACKS: &str = "sched_switch,timer_hrtimer_expire_entry";
 /// Parts of a buffer.
 const PARTS: u64 = 8;
 
-pub(super) fn lines(order: &Order<'_>) -> Lines {
+pub(super) fn lines(order: &RecorderInput<'_>) -> RecorderCommands {
     let session = format!("--session={}", order.name);
     let bare = |words: &[&str]| order.host.line(Recorder::Lttng).with(words.iter().copied());
     let lttng = |words: &[&str]| bare(words).with([session.as_str()]);
-    let overwrite = order.wishes.overwrite.is_some();
+    let overwrite = order.request.overwrite.is_some();
     let output = format!("--output={}", shown(order.folder));
     let mut create = bare(&["create", &order.name, &output]);
     if overwrite {
@@ -66,7 +66,7 @@ pub(super) fn lines(order: &Order<'_>) -> Lines {
     }
     finish.push(bare(&["destroy", &order.name]));
     let trace = order.folder.to_owned();
-    Lines { prepare, record: None, finish, trace, notes: Vec::new() }
+    RecorderCommands { prepare, record: None, finish, trace, notes: Vec::new() }
 }
 
 /// An event of the kernel in LTTng's words: systems whose events LTTng prefixes keep a prefix.
@@ -81,9 +81,9 @@ fn name(event: &str) -> String {
 }
 
 /// The threads whose system calls are meant, in LTTng's language of filters.
-fn filter(order: &Order<'_>) -> Option<String> {
-    let pids = order.wishes.pids.iter().map(|pid| format!("$ctx.pid == {pid}"));
-    let names = order.wishes.comms.iter().map(|name| format!("$ctx.procname == \"{name}\""));
+fn filter(order: &RecorderInput<'_>) -> Option<String> {
+    let pids = order.request.pids.iter().map(|pid| format!("$ctx.pid == {pid}"));
+    let names = order.request.comms.iter().map(|name| format!("$ctx.procname == \"{name}\""));
     let all: Vec<String> = pids.chain(names).collect();
     (!all.is_empty()).then(|| all.join(" || "))
 }

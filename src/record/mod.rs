@@ -1,17 +1,17 @@
 //! `whyslow record`: a good recording with one command, from what the machine has.
 //!
 //! ```text
-//! host.rs (what is there) + Wishes -> plan.rs (recorder, command lines, reasons) -> watch.rs (run, progress, end)
+//! capabilities.rs (what is there) + RecordingRequest -> plan.rs (recorder, command lines, reasons) -> watch.rs (run, progress, end)
 //! ```
 //! The recorders do the work; this folder knows which events answer which question (`topic.rs`), how each recorder is invoked
 //! (`perf.rs`, `ftrace.rs`, `lttng.rs`) and how it ends. A plan is one shell script: `--dry-run` prints it, `watch.rs` runs it in
 //! a process group of its own and ends it by closing its standard input. So the script cleans up behind itself however
 //! this program ends, `kill -9` included: no session, probe or recorder is left behind.
 
+pub mod capabilities;
 mod check;
 mod ftrace;
 mod growth;
-pub mod host;
 mod lttng;
 mod perf;
 pub mod plan;
@@ -21,8 +21,8 @@ mod trigger;
 mod watch;
 
 pub use check::report;
-pub use trigger::Trigger;
-pub use watch::{Ended, Progress, run};
+pub use trigger::EndTrigger;
+pub use watch::{RecordingEnd, RecordingProgress, run};
 
 use crate::base::quantity;
 use clap::{Args, ValueEnum};
@@ -57,7 +57,7 @@ impl Recorder {
 
 /// Contents of the recording, as options of the command line.
 #[derive(Args, Clone, Debug, Default)]
-pub struct Wishes {
+pub struct RecordingRequest {
     /// The folder to write (default: whyslow-recording, or the first free whyslow-recording-N)
     #[arg(short, long, value_name = "DIR")]
     pub output: Option<PathBuf>,
@@ -81,7 +81,7 @@ pub struct Wishes {
     pub overwrite: Option<Duration>,
     /// End when this holds: latency>20ms (of a --uprobe), signal (SIGUSR1), file=PATH (it appears); repeatable
     #[arg(long, value_name = "CONDITION")]
-    pub until: Vec<Trigger>,
+    pub until: Vec<EndTrigger>,
     /// Buffer for each CPU: 4M, 64MiB (default: 16MiB, or by --overwrite)
     #[arg(long, value_name = "SIZE", value_parser = quantity::size)]
     pub buffer: Option<u64>,

@@ -4,22 +4,22 @@
 //! stopped, and at 250 samples a second, where they show what it computes. Elsewhere they would cost and add nothing.
 
 use super::Recorder;
-use super::host::Host;
-use super::plan::{Lines, Order, Probe, filter, shown};
-use super::shell::Line;
+use super::capabilities::Capabilities;
+use super::plan::{Probe, RecorderCommands, RecorderInput, filter, shown};
+use super::shell::ShellCommand;
 use super::topic::{CALLS, ESSENTIAL, TOPICS};
 
 /// Samples of each CPU in a second: as often as the timer of most kernels ticks.
 const SAMPLES: u32 = 250;
 
-pub(super) fn lines(order: &Order<'_>) -> Lines {
+pub(super) fn lines(order: &RecorderInput<'_>) -> RecorderCommands {
     let mut record = order.host.line(Recorder::Perf).with(["record", "-a", "-k", "mono"]);
     record =
         record.with(["-m".to_owned(), size(order.buffer), "-o".to_owned(), shown(&order.folder.join("perf.data"))]);
-    if order.wishes.overwrite.is_some() {
+    if order.request.overwrite.is_some() {
         record = record.with(["--overwrite"]);
     }
-    let only = filter(order.wishes);
+    let only = filter(order.request);
     let events = TOPICS.iter().flat_map(|topic| topic.events).filter(|event| order.host.has(event));
     for event in events {
         let chain = if *event == ESSENTIAL { "fp" } else { "no" };
@@ -41,15 +41,15 @@ pub(super) fn lines(order: &Order<'_>) -> Lines {
          (-fomit-frame-pointer) only the innermost is known"
             .to_owned(),
     ];
-    if !order.wishes.pids.is_empty() {
+    if !order.request.pids.is_empty() {
         notes.push("threads that these processes begin later are recorded without their system calls".to_owned());
     }
     let trace = order.folder.join("perf.data");
-    Lines { prepare: Vec::new(), record: Some(record), finish: Vec::new(), trace, notes }
+    RecorderCommands { prepare: Vec::new(), record: Some(record), finish: Vec::new(), trace, notes }
 }
 
 /// The lines that place a probe where a function begins and one where it returns.
-pub(super) fn place(host: &Host, probe: &Probe, group: &str) -> [Line; 2] {
+pub(super) fn place(host: &Capabilities, probe: &Probe, group: &str) -> [ShellCommand; 2] {
     let event: String = probe.function.chars().map(|c| if c.is_ascii_alphanumeric() { c } else { '_' }).collect();
     let line = |definition: String| {
         host.line(Recorder::Perf).with(["probe", "--quiet", "-x"]).with([

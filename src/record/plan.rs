@@ -1,12 +1,12 @@
-//! From the recorders of a machine and the user's wishes to the command lines of one recorder.
+//! From the recorders of a machine and the user's request to the command lines of one recorder.
 //!
 //! Nothing is run here. [`plan`] takes the first recorder without an [`obstacle`]; a wish that it cannot fulfil is an error
 //! with a remedy, a question that the recording will not answer is a note.
 
-use super::host::Host;
-use super::shell::{Line, quoted};
+use super::capabilities::Capabilities;
+use super::shell::{ShellCommand, quoted};
 use super::topic::{ESSENTIAL, TOPICS};
-use super::{RecordError, Recorder, Trigger, Wishes, ftrace, lttng, perf};
+use super::{EndTrigger, RecordError, Recorder, RecordingRequest, ftrace, lttng, perf};
 use std::fmt::Write;
 use std::path::{Path, PathBuf};
 
@@ -18,7 +18,7 @@ const BUFFER: u64 = 16 << 20;
 
 /// The commands to run.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Plan {
+pub struct RecordingPlan {
     /// With which recorder.
     pub recorder: Recorder,
     /// Why with that one.
@@ -26,11 +26,11 @@ pub struct Plan {
     /// Limits of the recording, and decisions made.
     pub notes: Vec<String>,
     /// Commands before recording.
-    pub prepare: Vec<Line>,
+    pub prepare: Vec<ShellCommand>,
     /// Command that records while the command at its end runs; none where `prepare` switched recording on.
-    pub record: Option<Line>,
+    pub record: Option<ShellCommand>,
     /// Commands after recording, also after a failure.
-    pub finish: Vec<Line>,
+    pub finish: Vec<ShellCommand>,
     /// The folder that all is written into.
     pub folder: PathBuf,
     /// The trace to open.
@@ -38,14 +38,14 @@ pub struct Plan {
     /// Names of kernel functions.
     pub kernel_symbols: Option<PathBuf>,
     /// Prints the calls of probed functions while the command at its end runs.
-    pub printer: Option<Line>,
+    pub printer: Option<ShellCommand>,
 }
 
 /// A recorder's part of a plan.
-pub(super) struct Lines {
-    pub prepare: Vec<Line>,
-    pub record: Option<Line>,
-    pub finish: Vec<Line>,
+pub(super) struct RecorderCommands {
+    pub prepare: Vec<ShellCommand>,
+    pub record: Option<ShellCommand>,
+    pub finish: Vec<ShellCommand>,
     pub trace: PathBuf,
     pub notes: Vec<String>,
 }
@@ -58,9 +58,9 @@ pub(super) struct Probe {
 }
 
 /// Input of the recorders' modules.
-pub(super) struct Order<'a> {
-    pub host: &'a Host,
-    pub wishes: &'a Wishes,
+pub(super) struct RecorderInput<'a> {
+    pub host: &'a Capabilities,
+    pub request: &'a RecordingRequest,
     pub folder: &'a Path,
     pub probes: &'a [Probe],
     /// A name that no other recording has at this time.
@@ -70,7 +70,7 @@ pub(super) struct Order<'a> {
 }
 
 /// Why a recorder cannot record here, with the remedy; none where it can.
-pub fn obstacle(host: &Host, recorder: Recorder) -> Option<String> {
+pub fn obstacle(host: &Capabilities, recorder: Recorder) -> Option<String> {
     let install = |package: &str| format!("`{}` is not installed: install the package {package}", recorder.name());
     let sudo = "run whyslow as root";
     match recorder {
@@ -107,8 +107,8 @@ pub fn obstacle(host: &Host, recorder: Recorder) -> Option<String> {
 }
 
 /// The wish that a recorder cannot fulfil, with the remedy.
-fn refusal(host: &Host, wishes: &Wishes, recorder: Recorder) -> Option<String> {
-    let probed = !wishes.uprobes.is_empty();
+fn refusal(host: &Capabilities, request: &RecordingRequest, recorder: Recorder) -> Option<String> {
+    let probed = !request.uprobes.is_empty();
     match recorder {
         Recorder::Lttng if probed => {
             Some("LTTng records only the entry of a function, not its return (--uprobe)".to_owned())
@@ -122,12 +122,18 @@ fn refusal(host: &Host, wishes: &Wishes, recorder: Recorder) -> Option<String> {
 
 /// The command lines for a wish on a machine. `identity` distinguishes this recording from others at the same time. With
 /// `elsewhere` an obstacle of the chosen recorder becomes a note.
-pub fn plan(host: &Host, wishes: &Wishes, folder: &Path, identity: u32, elsewhere: bool) -> Result<Plan, RecordError> {
-    let hindered = |recorder: Recorder| refusal(host, wishes, recorder).or_else(|| obstacle(host, recorder));
+pub fn plan(
+    host: &Capabilities,
+    request: &RecordingRequest,
+    folder: &Path,
+    identity: u32,
+    elsewhere: bool,
+) -> Result<RecordingPlan, RecordError> {
+    let hindered = |recorder: Recorder| refusal(host, request, recorder).or_else(|| obstacle(host, recorder));
     let mut hindrance = None;
-    let (recorder, why) = match wishes.with {
+    let (recorder, why) = match request.with {
         Some(recorder) => {
-            let refused = refusal(host, wishes, recorder);
+            let refused = refusal(host, request, recorder);
             hindrance = if elsewhere { obstacle(host, recorder) } else { None };
             if let Some(why) = refused.or_else(|| if elsewhere { None } else { obstacle(host, recorder) }) {
                 return Err(RecordError(format!("--with {}: {why}", recorder.name())));
@@ -148,16 +154,16 @@ pub fn plan(host: &Host, wishes: &Wishes, folder: &Path, identity: u32, elsewher
             (reasons[chosen].0, best)
         }
     };
-    let probes = probes(wishes)?;
-    let buffer = buffer(host, wishes);
+    let probes = probes(request)?;
+    let buffer = buffer(host, request);
     let name = format!("whyslow_{identity}");
-    let order = Order { host, wishes, folder, probes: &probes, name, buffer };
-    let Lines { mut prepare, record, mut finish, trace, mut notes } = match recorder {
+    let order = RecorderInput { host, request, folder, probes: &probes, name, buffer };
+    let RecorderCommands { mut prepare, record, mut finish, trace, mut notes } = match recorder {
         Recorder::Lttng => lttng::lines(&order),
         Recorder::Perf => perf::lines(&order),
         Recorder::TraceCmd => ftrace::lines(&order),
     };
-    let mut placed: Vec<Line> = probes.iter().flat_map(|probe| perf::place(host, probe, &order.name)).collect();
+    let mut placed: Vec<ShellCommand> = probes.iter().flat_map(|probe| perf::place(host, probe, &order.name)).collect();
     if !placed.is_empty() {
         placed.append(&mut prepare);
         prepare = placed;
@@ -166,7 +172,7 @@ pub fn plan(host: &Host, wishes: &Wishes, folder: &Path, identity: u32, elsewher
     notes.extend(hindrance.map(|why| format!("it cannot record on this machine: {why}")));
     let kernel_symbols = (host.kernel_symbols && recorder != Recorder::TraceCmd).then(|| folder.join("kallsyms"));
     if let Some(file) = &kernel_symbols {
-        finish.push(Line::new(["cp", "/proc/kallsyms"]).with([shown(file)]));
+        finish.push(ShellCommand::new(["cp", "/proc/kallsyms"]).with([shown(file)]));
     } else if recorder != Recorder::TraceCmd {
         notes.push(
             "kernel functions will have no names: addresses in /proc/kallsyms are hidden from this user".to_owned(),
@@ -178,42 +184,42 @@ pub fn plan(host: &Host, wishes: &Wishes, folder: &Path, identity: u32, elsewher
             .filter(|topic| !topic.events.iter().any(|event| host.has(event)))
             .map(|topic| format!("this kernel has no events for \"{}\"; {}", topic.question, topic.without)),
     );
-    if let Some(past) = wishes.overwrite {
+    if let Some(past) = request.overwrite {
         let (size, seconds) = (order.buffer >> 20, past.as_secs());
         notes.push(format!(
             "buffers of {size} MiB per CPU keep the last events; they hold {seconds} s at up to {} MiB/s per CPU",
             order.buffer.div_ceil(seconds.max(1)) >> 20
         ));
     }
-    let latency = wishes.until.iter().any(|trigger| matches!(trigger, Trigger::Latency(_)));
+    let latency = request.until.iter().any(|trigger| matches!(trigger, EndTrigger::Latency(_)));
     if latency && probes.is_empty() {
         return Err(RecordError("--until latency: no function is probed; name one with --uprobe FUNCTION".to_owned()));
     }
     let printer =
         latency.then(|| host.line(Recorder::Perf).with(["trace", "-a", "-e"]).with([format!("{}:*", order.name)]));
     let folder = folder.to_owned();
-    Ok(Plan { recorder, why, notes, prepare, record, finish, folder, trace, kernel_symbols, printer })
+    Ok(RecordingPlan { recorder, why, notes, prepare, record, finish, folder, trace, kernel_symbols, printer })
 }
 
 /// Bytes of buffer for each CPU: a power of two, and all together at most an eighth of the memory.
-fn buffer(host: &Host, wishes: &Wishes) -> u64 {
-    let wanted = wishes.buffer.unwrap_or_else(|| match wishes.overwrite {
+fn buffer(host: &Capabilities, request: &RecordingRequest) -> u64 {
+    let wanted = request.buffer.unwrap_or_else(|| match request.overwrite {
         Some(past) => past.as_secs().max(1).saturating_mul(BYTES_PER_SECOND).max(BUFFER),
         None => BUFFER,
     });
     let most = host.memory / 8 / u64::from(host.cpus.max(1));
-    let bytes = if wishes.buffer.is_some() { wanted } else { wanted.min(most) };
+    let bytes = if request.buffer.is_some() { wanted } else { wanted.min(most) };
     let power = bytes.clamp(1 << 16, 1 << 32).next_power_of_two();
-    if power > bytes && wishes.buffer.is_none() { power / 2 } else { power }
+    if power > bytes && request.buffer.is_none() { power / 2 } else { power }
 }
 
 /// Which functions of which files are meant.
-fn probes(wishes: &Wishes) -> Result<Vec<Probe>, RecordError> {
+fn probes(request: &RecordingRequest) -> Result<Vec<Probe>, RecordError> {
     let meant = |typed: &String| {
         let (file, function) = match typed.rsplit_once(':') {
             Some((file, function)) => (PathBuf::from(file), function),
             None => (
-                program(wishes).ok_or_else(|| {
+                program(request).ok_or_else(|| {
                     RecordError(format!(
                         "--uprobe {typed}: the program is missing; write FILE:{typed}, or give --pid or a command"
                     ))
@@ -229,15 +235,15 @@ fn probes(wishes: &Wishes) -> Result<Vec<Probe>, RecordError> {
         }
         Ok(Probe { file, function: function.to_owned() })
     };
-    wishes.uprobes.iter().map(meant).collect()
+    request.uprobes.iter().map(meant).collect()
 }
 
 /// The program that runs: of the first process, else of the command.
-fn program(wishes: &Wishes) -> Option<PathBuf> {
-    if let Some(pid) = wishes.pids.first() {
+fn program(request: &RecordingRequest) -> Option<PathBuf> {
+    if let Some(pid) = request.pids.first() {
         return std::fs::read_link(format!("/proc/{pid}/exe")).ok();
     }
-    let command = Path::new(wishes.command.first()?);
+    let command = Path::new(request.command.first()?);
     if command.components().count() > 1 {
         return Some(command.to_owned());
     }
@@ -246,9 +252,9 @@ fn program(wishes: &Wishes) -> Option<PathBuf> {
 }
 
 /// A condition on the thread that runs, in the kernel's language of filters; none where all threads are meant.
-pub(super) fn filter(wishes: &Wishes) -> Option<String> {
-    let threads = wishes.pids.iter().flat_map(|pid| threads_of(*pid)).map(|tid| format!("common_pid == {tid}"));
-    let names = wishes.comms.iter().map(|name| format!("comm == \"{name}\""));
+pub(super) fn filter(request: &RecordingRequest) -> Option<String> {
+    let threads = request.pids.iter().flat_map(|pid| threads_of(*pid)).map(|tid| format!("common_pid == {tid}"));
+    let names = request.comms.iter().map(|name| format!("comm == \"{name}\""));
     let all: Vec<String> = threads.chain(names).collect();
     (!all.is_empty()).then(|| all.join(" || "))
 }
@@ -266,20 +272,20 @@ pub(super) fn shown(path: &Path) -> String {
 }
 
 /// The activity of a script while it records.
-pub enum During {
+pub enum ScriptMode {
     /// Run a command, or sleep.
-    Command(Line),
+    Command(ShellCommand),
     /// Say that it records, then wait until standard input ends.
     Input,
     /// Record until Ctrl-C, or Enter where the recorder runs in the background.
     Hand,
 }
 
-impl Plan {
+impl RecordingPlan {
     /// The whole plan as a script for a POSIX shell.
-    pub fn script(&self, during: &During) -> String {
+    pub fn script(&self, during: &ScriptMode) -> String {
         let mut script = String::new();
-        let by_hand = !matches!(during, During::Input);
+        let by_hand = !matches!(during, ScriptMode::Input);
         let _ = writeln!(script, "mkdir -p {}", quoted(&shown(&self.folder)));
         if !by_hand {
             let _ = writeln!(script, "finish() {{");
@@ -300,15 +306,15 @@ impl Plan {
             format!("echo ready; {}", printer.as_deref().unwrap_or("exec cat >/dev/null"))
         };
         let body = match (during, &self.record) {
-            (During::Command(line), Some(record)) => format!("{record:#} -- {line}"),
-            (During::Command(line), None) => line.to_string(),
-            (During::Input, Some(record)) => {
+            (ScriptMode::Command(line), Some(record)) => format!("{record:#} -- {line}"),
+            (ScriptMode::Command(line), None) => line.to_string(),
+            (ScriptMode::Input, Some(record)) => {
                 let echo = quoted(&format!("+ {record}")).into_owned();
                 format!("echo {echo} >&2; {record} -- sh -c {}; status=$?", quoted(&waiting()))
             }
-            (During::Input, None) => format!("sh -c {}; status=$?", quoted(&waiting())),
-            (During::Hand, Some(record)) => format!("{record:#}   # until Ctrl-C"),
-            (During::Hand, None) => "read -r enter   # until Enter".to_owned(),
+            (ScriptMode::Input, None) => format!("sh -c {}; status=$?", quoted(&waiting())),
+            (ScriptMode::Hand, Some(record)) => format!("{record:#}   # until Ctrl-C"),
+            (ScriptMode::Hand, None) => "read -r enter   # until Enter".to_owned(),
         };
         let _ = writeln!(script, "{body}");
         match by_hand {

@@ -8,16 +8,16 @@ const WIDTH: usize = 100;
 
 /// A program and its arguments.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Line(Vec<String>);
+pub struct ShellCommand(Vec<String>);
 
-impl Line {
+impl ShellCommand {
     /// A line of words, the program first.
-    pub fn new<W: Into<String>>(words: impl IntoIterator<Item = W>) -> Line {
-        Line(words.into_iter().map(Into::into).collect())
+    pub fn new<W: Into<String>>(words: impl IntoIterator<Item = W>) -> ShellCommand {
+        ShellCommand(words.into_iter().map(Into::into).collect())
     }
 
     /// The same with more words.
-    pub fn with<W: Into<String>>(mut self, words: impl IntoIterator<Item = W>) -> Line {
+    pub fn with<W: Into<String>>(mut self, words: impl IntoIterator<Item = W>) -> ShellCommand {
         self.0.extend(words.into_iter().map(Into::into));
         self
     }
@@ -29,7 +29,7 @@ impl Line {
 }
 
 /// The alternate form (`{:#}`) goes on to a new line where one is full.
-impl fmt::Display for Line {
+impl fmt::Display for ShellCommand {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mut column = 0;
         for (i, word) in self.0.iter().enumerate() {
@@ -63,11 +63,11 @@ mod tests {
     #[test]
     fn a_shell_reads_back_what_is_written() {
         let words = ["perf", "-e", "irq:*", "it's", "", "a b", "$(x)", "id != 2", "plain-1.2"];
-        let line = Line::new(words);
+        let line = ShellCommand::new(words);
         let script = format!("for word in {line}; do printf '%s\\n' \"$word\"; done");
         let printed = std::process::Command::new("sh").arg("-c").arg(script).output().unwrap();
         assert_eq!(String::from_utf8(printed.stdout).unwrap().lines().collect::<Vec<_>>(), words);
-        let long = Line::new(std::iter::repeat_n("--option", 30));
+        let long = ShellCommand::new(std::iter::repeat_n("--option", 30));
         let folded = format!("{long:#}");
         assert!(folded.lines().count() > 2 && folded.lines().all(|line| line.len() < WIDTH + 10));
         assert_eq!(folded.replace(" \\\n  ", " "), long.to_string());

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 /// A condition that ends a recording.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Trigger {
+pub enum EndTrigger {
     /// A call of a probed function took longer.
     Latency(Duration),
     /// SIGUSR1 came.
@@ -17,16 +17,16 @@ pub enum Trigger {
     File(PathBuf),
 }
 
-impl FromStr for Trigger {
+impl FromStr for EndTrigger {
     type Err = String;
 
-    fn from_str(typed: &str) -> Result<Trigger, String> {
+    fn from_str(typed: &str) -> Result<EndTrigger, String> {
         if let Some(limit) = typed.strip_prefix("latency>") {
-            return Ok(Trigger::Latency(quantity::duration(limit).map_err(|e| e.to_string())?));
+            return Ok(EndTrigger::Latency(quantity::duration(limit).map_err(|e| e.to_string())?));
         }
         match typed.split_once('=') {
-            Some(("file", path)) if !path.is_empty() => Ok(Trigger::File(PathBuf::from(path))),
-            None if typed == "signal" => Ok(Trigger::Signal),
+            Some(("file", path)) if !path.is_empty() => Ok(EndTrigger::File(PathBuf::from(path))),
+            None if typed == "signal" => Ok(EndTrigger::Signal),
             _ => Err("write latency>20ms, signal, or file=PATH".to_owned()),
         }
     }
@@ -35,12 +35,12 @@ impl FromStr for Trigger {
 /// Calls of probed functions that have begun, from the lines that `perf trace` prints:
 /// `TIME COMM/TID GROUP:FUNCTION(...)`, with `__return` behind the name where it returns; the time is in milliseconds.
 #[derive(Debug, Default)]
-pub(super) struct Calls {
+pub(super) struct OpenCalls {
     /// Begins by thread and function, innermost last.
     open: HashMap<(u32, String), Vec<f64>>,
 }
 
-impl Calls {
+impl OpenCalls {
     /// The most calls that may be open at once: threads that end inside of a call leave one behind.
     const MOST: usize = 100_000;
 
@@ -76,17 +76,17 @@ mod tests {
 
     #[test]
     fn triggers_are_read() {
-        assert_eq!("latency>20ms".parse(), Ok(Trigger::Latency(Duration::from_millis(20))));
-        assert_eq!("signal".parse(), Ok(Trigger::Signal));
-        assert_eq!("file=/tmp/x=y".parse(), Ok(Trigger::File("/tmp/x=y".into())));
+        assert_eq!("latency>20ms".parse(), Ok(EndTrigger::Latency(Duration::from_millis(20))));
+        assert_eq!("signal".parse(), Ok(EndTrigger::Signal));
+        assert_eq!("file=/tmp/x=y".parse(), Ok(EndTrigger::File("/tmp/x=y".into())));
         for wrong in ["latency>20", "latency", "file=", "signal=1", "latency>-1ms", "latency>nans"] {
-            assert!(wrong.parse::<Trigger>().is_err(), "{wrong}");
+            assert!(wrong.parse::<EndTrigger>().is_err(), "{wrong}");
         }
     }
 
     #[test]
     fn calls_are_timed_from_what_perf_trace_prints() {
-        let mut calls = Calls::default();
+        let mut calls = OpenCalls::default();
         let lines = [
             "     0.000 t/32199 whyslow_7:handle_request(__probe_ip: 94903427563833)",
             "     1.000 a b/c/5 whyslow_7:handle_request(__probe_ip: 94903427563833)",

@@ -4,10 +4,10 @@
 //! It says `ready` on its standard output once the recorder records, and ends when its standard input ends: by us, or because
 //! this process is gone. What the recorder says goes into `record.log` beside the recording.
 
-use super::growth::{self, Grown, PerfData};
-use super::plan::{During, Plan};
-use super::trigger::Calls;
-use super::{RecordError, Recorder, Trigger, Wishes};
+use super::growth::{self, PerfData, RecordingSize};
+use super::plan::{RecordingPlan, ScriptMode};
+use super::trigger::OpenCalls;
+use super::{EndTrigger, RecordError, Recorder, RecordingRequest};
 use crate::base::figure;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGUSR1};
 use signal_hook::iterator::Signals;
@@ -30,11 +30,11 @@ const START: Duration = Duration::from_secs(60);
 
 /// Progress messages.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Progress {
+pub enum RecordingProgress {
     /// The recorder records.
     Recording,
     /// It has recorded for so long and so much.
-    Grown(Duration, Grown),
+    Grown(Duration, RecordingSize),
     /// It ends, and why.
     Ending(String),
     /// A signal came while the recorder writes its last pages.
@@ -43,11 +43,11 @@ pub enum Progress {
 
 /// How it ended.
 #[derive(Clone, Debug)]
-pub struct Ended {
+pub struct RecordingEnd {
     /// How long it recorded.
     pub took: Duration,
     /// Final size.
-    pub grown: Grown,
+    pub grown: RecordingSize,
     /// How the command ended that was recorded around.
     pub command: Option<ExitStatus>,
     /// The terminal is gone or the program received a signal to end: the recording is not opened.
@@ -55,23 +55,27 @@ pub struct Ended {
 }
 
 /// Run a plan until something that was wished ends it.
-pub fn run(plan: &Plan, wishes: &Wishes, report: &mut dyn FnMut(Progress)) -> Result<Ended, RecordError> {
+pub fn run(
+    plan: &RecordingPlan,
+    request: &RecordingRequest,
+    report: &mut dyn FnMut(RecordingProgress),
+) -> Result<RecordingEnd, RecordError> {
     let signals = Signals::new([SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGUSR1]);
     let mut signals = signals.map_err(|e| RecordError(format!("cannot handle signals: {e}")))?;
     let mut script = Script::start(plan)?;
     script.await_ready(&mut signals)?;
-    report(Progress::Recording);
+    report(RecordingProgress::Recording);
     let began = Instant::now();
-    let mut command = start_command(wishes)?;
-    let mut meter = Meter::new(plan, wishes);
+    let mut command = start_command(request)?;
+    let mut meter = Meter::new(plan, request);
     let (reason, leave) = loop {
-        if let Some(found) = script.interesting(wishes, PAUSE) {
+        if let Some(found) = script.interesting(request, PAUSE) {
             break (found, false);
         }
         if let Some(status) = script.ended() {
             return Err(script.failure(status));
         }
-        if let Some(found) = signalled(&mut signals, wishes) {
+        if let Some(found) = signalled(&mut signals, request) {
             break found;
         }
         if let Some((name, child)) = &mut command
@@ -79,42 +83,42 @@ pub fn run(plan: &Plan, wishes: &Wishes, report: &mut dyn FnMut(Progress)) -> Re
         {
             break (format!("{name} ended"), false);
         }
-        if wishes.duration.is_some_and(|limit| began.elapsed() >= limit) {
+        if request.duration.is_some_and(|limit| began.elapsed() >= limit) {
             break ("the duration is over".to_owned(), false);
         }
-        let there = wishes.until.iter().find_map(|trigger| match trigger {
-            Trigger::File(path) if path.exists() => Some(path),
+        let there = request.until.iter().find_map(|trigger| match trigger {
+            EndTrigger::File(path) if path.exists() => Some(path),
             _ => None,
         });
         if let Some(path) = there {
             break (format!("{} exists", path.display()), false);
         }
         if let Some(grown) = meter.due() {
-            report(Progress::Grown(began.elapsed(), grown));
+            report(RecordingProgress::Grown(began.elapsed(), grown));
         }
     };
     let took = began.elapsed();
-    report(Progress::Ending(reason));
+    report(RecordingProgress::Ending(reason));
     let status = script.finish(&mut signals, report);
     if !status.success() {
         return Err(script.failure(status));
     }
     let command = command.map(|(_, child)| stopped(child, leave));
-    Ok(Ended { took, grown: meter.look(), command: command.flatten(), leave })
+    Ok(RecordingEnd { took, grown: meter.look(), command: command.flatten(), leave })
 }
 
 /// Effect of a signal; SIGUSR1 only if requested.
-fn signalled(signals: &mut Signals, wishes: &Wishes) -> Option<(String, bool)> {
+fn signalled(signals: &mut Signals, request: &RecordingRequest) -> Option<(String, bool)> {
     signals.pending().find_map(|signal| match signal {
-        SIGUSR1 if !wishes.until.contains(&Trigger::Signal) => None,
+        SIGUSR1 if !request.until.contains(&EndTrigger::Signal) => None,
         SIGUSR1 => Some(("SIGUSR1 came".to_owned(), false)),
         SIGINT => Some(("stopped".to_owned(), false)),
         _ => Some(("ended by a signal".to_owned(), true)),
     })
 }
 
-fn start_command(wishes: &Wishes) -> Result<Option<(String, Child)>, RecordError> {
-    let Some((program, arguments)) = wishes.command.split_first() else { return Ok(None) };
+fn start_command(request: &RecordingRequest) -> Result<Option<(String, Child)>, RecordError> {
+    let Some((program, arguments)) = request.command.split_first() else { return Ok(None) };
     let name = program.to_string_lossy().into_owned();
     let child = Command::new(program).args(arguments).spawn();
     child.map(|child| Some((name.clone(), child))).map_err(|e| RecordError(format!("{name}: cannot start: {e}")))
@@ -134,20 +138,20 @@ fn stopped(mut child: Child, leave: bool) -> Option<ExitStatus> {
 
 /// The running script.
 struct Script<'a> {
-    plan: &'a Plan,
+    plan: &'a RecordingPlan,
     child: Child,
     lines: Receiver<String>,
-    calls: Calls,
+    calls: OpenCalls,
 }
 
 impl Script<'_> {
-    fn start(plan: &Plan) -> Result<Script<'_>, RecordError> {
+    fn start(plan: &RecordingPlan) -> Result<Script<'_>, RecordError> {
         make_folder(&plan.folder)?;
         let at = |e: std::io::Error| RecordError(format!("{}: {e}", plan.folder.display()));
         let log = File::create(plan.folder.join("record.log")).map_err(at)?;
         let mut child = Command::new("sh")
             .arg("-c")
-            .arg(plan.script(&During::Input))
+            .arg(plan.script(&ScriptMode::Input))
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .stderr(log)
@@ -164,7 +168,7 @@ impl Script<'_> {
                 }
             });
         }
-        Ok(Script { plan, child, lines, calls: Calls::default() })
+        Ok(Script { plan, child, lines, calls: OpenCalls::default() })
     }
 
     fn await_ready(&mut self, signals: &mut Signals) -> Result<(), RecordError> {
@@ -190,9 +194,9 @@ impl Script<'_> {
     }
 
     /// Wait a little for what the script prints; a call that took too long ends the recording.
-    fn interesting(&mut self, wishes: &Wishes, pause: Duration) -> Option<String> {
-        let limit = wishes.until.iter().find_map(|trigger| match trigger {
-            Trigger::Latency(limit) => Some(*limit),
+    fn interesting(&mut self, request: &RecordingRequest, pause: Duration) -> Option<String> {
+        let limit = request.until.iter().find_map(|trigger| match trigger {
+            EndTrigger::Latency(limit) => Some(*limit),
             _ => None,
         });
         match self.lines.recv_timeout(pause) {
@@ -214,7 +218,7 @@ impl Script<'_> {
     }
 
     /// End the script, and wait until the recorder has written what it holds.
-    fn finish(&mut self, signals: &mut Signals, report: &mut dyn FnMut(Progress)) -> ExitStatus {
+    fn finish(&mut self, signals: &mut Signals, report: &mut dyn FnMut(RecordingProgress)) -> ExitStatus {
         drop(self.child.stdin.take());
         loop {
             match self.child.try_wait() {
@@ -224,7 +228,7 @@ impl Script<'_> {
                 Err(_) => return ExitStatus::default(),
             }
             if signals.pending().any(|signal| signal != SIGUSR1) {
-                report(Progress::Patience);
+                report(RecordingProgress::Patience);
             }
         }
     }
@@ -265,36 +269,36 @@ fn make_folder(folder: &Path) -> Result<(), RecordError> {
 
 /// How much was recorded, asked now and then.
 struct Meter<'a> {
-    plan: &'a Plan,
+    plan: &'a RecordingPlan,
     perf: Option<PerfData>,
     looked: Instant,
     quiet: bool,
 }
 
 impl Meter<'_> {
-    fn new<'a>(plan: &'a Plan, wishes: &Wishes) -> Meter<'a> {
+    fn new<'a>(plan: &'a RecordingPlan, request: &RecordingRequest) -> Meter<'a> {
         let perf = (plan.recorder == Recorder::Perf).then(|| PerfData::new(plan.trace.clone()));
-        Meter { plan, perf, looked: Instant::now(), quiet: wishes.overwrite.is_some() }
+        Meter { plan, perf, looked: Instant::now(), quiet: request.overwrite.is_some() }
     }
 
     /// A look when the last was some time ago.
-    fn due(&mut self) -> Option<Grown> {
+    fn due(&mut self) -> Option<RecordingSize> {
         if self.looked.elapsed() < LOOK {
             return None;
         }
         self.looked = Instant::now();
         // A ring that keeps the past is written at the end.
-        Some(if self.quiet { Grown::default() } else { self.look() })
+        Some(if self.quiet { RecordingSize::default() } else { self.look() })
     }
 
-    fn look(&mut self) -> Grown {
+    fn look(&mut self) -> RecordingSize {
         match (&mut self.perf, self.plan.recorder) {
             (Some(perf), _) => perf.look(),
             (None, Recorder::TraceCmd) => {
                 let lost = growth::lost_by_ftrace(Path::new("/sys/kernel/tracing"));
-                Grown { bytes: growth::bytes_below(&self.plan.folder), events: None, lost }
+                RecordingSize { bytes: growth::bytes_below(&self.plan.folder), events: None, lost }
             }
-            (None, _) => Grown { bytes: growth::bytes_below(&self.plan.folder), ..Grown::default() },
+            (None, _) => RecordingSize { bytes: growth::bytes_below(&self.plan.folder), ..RecordingSize::default() },
         }
     }
 }

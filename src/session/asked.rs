@@ -1,6 +1,6 @@
 //! The kernel pass for some tasks: their definitions, and what it found of them.
 
-use super::Wrong;
+use super::UsageError;
 use crate::analysis::derived;
 use crate::analysis::executions::Rule;
 use crate::analysis::functions::{self, Functions};
@@ -33,12 +33,12 @@ impl Asked {
     }
 
     /// How the marks of each task pair.
-    pub fn rules(&self) -> Result<Vec<Rule>, Wrong> {
+    pub fn rules(&self) -> Result<Vec<Rule>, UsageError> {
         (0..self.tasks.len()).map(|at| self.rule(at)).collect()
     }
 
     /// How the marks of a task pair. That a function is meant that nobody called is told with what is like it.
-    pub fn rule(&self, at: usize) -> Result<Rule, Wrong> {
+    pub fn rule(&self, at: usize) -> Result<Rule, UsageError> {
         let (task, functions) = (&self.tasks[at], &self.functions[at]);
         let mut rule = Rule::of(task);
         if task.pairing == Pairing::Function {
@@ -49,7 +49,7 @@ impl Asked {
                     alike => format!("did you mean `{alike}`?"),
                 };
                 let why = "no such task, and no such function was called";
-                return Err(Wrong(format!("--task {}: {why}; {hint}", task.name)));
+                return Err(UsageError(format!("--task {}: {why}; {hint}", task.name)));
             }
             rule.called = Some(meant);
         }

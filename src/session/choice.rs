@@ -283,7 +283,7 @@ fn attempt<T>(
     let made = make(asked, trial.task, trial.rule.clone())?;
     let n = made.0.executions.len();
     let answers = || {
-        let verdict = compare::compare(&made.0, &compare::Request::default(), ctx);
+        let verdict = compare::compare(&made.0, &compare::ComparisonRequest::default(), ctx);
         verdict.is_ok_and(|c| c.verdict.confident)
     };
     if n == 0 {

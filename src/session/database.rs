@@ -2,7 +2,7 @@
 //!
 //! Several databases are laid side by side as several traces are: one model, each execution with the label of its trace.
 
-use super::Wrong;
+use super::UsageError;
 use crate::base::ctx::Ctx;
 use crate::base::notice::Notices;
 use crate::base::time::Ns;
@@ -72,7 +72,7 @@ impl Databases {
             let (title, names) = (self.title(), tasks.join("`, `"));
             let build = "build it from the trace with `whyslow build --task`";
             match typed {
-                Some(typed) => Wrong(format!("--task {typed}: {title} holds `{names}` only; {build}")).into(),
+                Some(typed) => UsageError(format!("--task {typed}: {title} holds `{names}` only; {build}")).into(),
                 None => anyhow::anyhow!("{title}: the database holds no executions; {build}"),
             }
         })

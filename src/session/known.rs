@@ -1,6 +1,6 @@
 //! The tasks of some traces by name: those that a file declares, then those found by themselves, and what they were found in.
 
-use super::Wrong;
+use super::UsageError;
 use crate::event::bind::is_kernel;
 use crate::event::declared;
 use crate::event::task::{self, ClassFace, TaskDefinition};
@@ -65,8 +65,8 @@ impl Known {
 /// The tasks that a file declares.
 fn declared(file: &Path, classes: &[ClassFace]) -> anyhow::Result<Vec<TaskDefinition>> {
     let option = format!("--tasks {}", file.display());
-    let text = super::text_of(file).map_err(|e| Wrong(format!("{option}: {e}")))?;
-    declared::tasks(&text, classes).map_err(|e| Wrong(format!("{option}:{e}")).into())
+    let text = super::text_of(file).map_err(|e| UsageError(format!("{option}: {e}")))?;
+    declared::tasks(&text, classes).map_err(|e| UsageError(format!("{option}:{e}")).into())
 }
 
 fn faces(source: &Source) -> Vec<ClassFace> {

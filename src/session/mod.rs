@@ -33,7 +33,7 @@ use std::sync::Arc;
 /// The command line is wrong, which only the trace could tell: exit status 2.
 #[derive(Debug, thiserror::Error)]
 #[error("{0}")]
-pub struct Wrong(pub String);
+pub struct UsageError(pub String);
 
 /// How traces are read.
 #[derive(Clone, Debug, Default)]
@@ -146,7 +146,7 @@ impl Session {
 }
 
 /// Hold two groups of a model's executions against each other.
-pub fn compare(model: &Model, request: &compare::Request, ctx: &Ctx) -> anyhow::Result<Comparison> {
+pub fn compare(model: &Model, request: &compare::ComparisonRequest, ctx: &Ctx) -> anyhow::Result<Comparison> {
     compare::compare(model, request, ctx).map_err(wrong)
 }
 
@@ -154,11 +154,11 @@ pub fn compare(model: &Model, request: &compare::Request, ctx: &Ctx) -> anyhow::
 pub fn renamed(path: Option<&Path>) -> anyhow::Result<Renamed> {
     let Some(path) = path else { return Ok(Renamed::new()) };
     let option = || format!("--functions {}", path.display());
-    let text = text_of(path).map_err(|e| Wrong(format!("{}: {e}", option())))?;
+    let text = text_of(path).map_err(|e| UsageError(format!("{}: {e}", option())))?;
     toml::from_str(&text).map_err(|e| {
         let line = e.span().map_or(1, |s| text[..s.start.min(text.len())].matches('\n').count() + 1);
         let remedy = "write one \"old name\" = \"new name\" per line";
-        Wrong(format!("{}:{line}: {}; {remedy}", option(), e.message().replace('\n', " "))).into()
+        UsageError(format!("{}:{line}: {}; {remedy}", option(), e.message().replace('\n', " "))).into()
     })
 }
 
@@ -187,7 +187,7 @@ pub fn align(model: &Model, a: ExecutionId, b: ExecutionId) -> anyhow::Result<Al
 
 fn wrong(error: CompareError) -> anyhow::Error {
     match error {
-        CompareError::Filter(said) => Wrong(said).into(),
+        CompareError::Filter(said) => UsageError(said).into(),
         other => anyhow::Error::new(other),
     }
 }

@@ -1,7 +1,7 @@
 //! The archive of one MPI run: nothing delimits its executions, so patterns are looked for, and what broke them; the
 //! turns of each rank's outermost loop are its executions.
 
-use super::Wrong;
+use super::UsageError;
 use crate::analysis::patterns::Mined;
 use crate::base::ctx::Ctx;
 use crate::base::notice::Notices;
@@ -37,7 +37,7 @@ impl Run {
     pub fn of(archives: Vec<(Option<String>, Archive)>) -> anyhow::Result<Run> {
         let run = |(label, archive)| Run { label, ..Run::new(Box::new(archive)) };
         let mut runs = archives.into_iter().map(run);
-        let mut first = runs.next().ok_or_else(|| Wrong("name an archive".to_owned()))?;
+        let mut first = runs.next().ok_or_else(|| UsageError("name an archive".to_owned()))?;
         first.others = runs.collect();
         Ok(first)
     }
@@ -133,7 +133,7 @@ impl Run {
         }
         let task = task.unwrap_or(iterations::ITERATION);
         let Some(at) = tasks.iter().position(|t| t == task) else {
-            return Err(Wrong(format!("--task {task}: {title} has {}", tasks.join(", "))).into());
+            return Err(UsageError(format!("--task {task}: {title} has {}", tasks.join(", "))).into());
         };
         Ok(iterations::iterations(mined, at, &title, &self.archive.anchor.machine, notices, ctx)?)
     }

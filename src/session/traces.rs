@@ -4,7 +4,7 @@
 
 use super::asked::Asked;
 use super::known::Known;
-use super::{OpenOptions, Wrong};
+use super::{OpenOptions, UsageError};
 use crate::analysis::clocks::{self, HostClock};
 use crate::analysis::derived;
 use crate::analysis::executions::{self, Rule};
@@ -111,8 +111,9 @@ impl Traces {
     /// unasked: all but system calls and interrupts, which every recording has.
     pub fn candidates(&self, typed: &[&str]) -> anyhow::Result<Vec<TaskDefinition>> {
         if !typed.is_empty() {
-            let task =
-                |t: &&str| task::parse(t, self.found(), &self.tasks().classes).map_err(|e| Wrong(e.to_string()).into());
+            let task = |t: &&str| {
+                task::parse(t, self.found(), &self.tasks().classes).map_err(|e| UsageError(e.to_string()).into())
+            };
             return typed.iter().map(task).collect();
         }
         if self.tasks().declared > 0 {
@@ -330,7 +331,7 @@ impl Traces {
                 Pairing::Derived(derived) => {
                     let known = derived::mark(&mut recording, at as u32, derived, places, ctx)?;
                     if let (false, Derived::Named(name)) = (known, derived) {
-                        return Err(Wrong(task::unknown(name, self.found()).to_string()).into());
+                        return Err(UsageError(task::unknown(name, self.found()).to_string()).into());
                     }
                 }
                 _ => {}
@@ -408,7 +409,7 @@ fn handlers(typed: Option<&Path>) -> anyhow::Result<Handlers> {
         Some(folder.join("whyslow/handlers.toml")).filter(|path| path.is_file())
     };
     let Some(path) = typed.map(Path::to_owned).or_else(kept) else { return Ok(Handlers::built_in()) };
-    let said = |e: &dyn std::fmt::Display| Wrong(format!("{}: {e}", path.display()));
+    let said = |e: &dyn std::fmt::Display| UsageError(format!("{}: {e}", path.display()));
     let text = super::text_of(&path).map_err(|e| said(&e))?;
     Ok(Handlers::with_own(&text).map_err(|e| said(&e))?)
 }

@@ -7,7 +7,9 @@ use super::clean;
 use crate::base::names::NameId;
 use crate::compare::members::sorted_present;
 use crate::compare::moments::{Alignment, Moment};
-use crate::compare::{Basis, Cause, Comparison, Culprit, DiffTree, Dimension, Group, GroupsOrigin, Kind, frame_text};
+use crate::compare::{
+    Basis, Cause, Comparison, Culprit, DiffTree, Dimension, Group, GroupsOrigin, SlowKind, frame_text,
+};
 use crate::model::Model;
 use crate::model::execution::ExecutionId;
 use crate::model::histogram::Bins;
@@ -147,7 +149,7 @@ struct KindJson {
     sentence: String,
 }
 
-fn kind(k: &Kind) -> KindJson {
+fn kind(k: &SlowKind) -> KindJson {
     KindJson { count: k.members.len(), mean_ns: k.mean_ns, cause: k.cause, sentence: cleaned(&k.sentence) }
 }
 
@@ -437,12 +439,12 @@ pub fn diff(
 mod tests {
     use super::*;
     use crate::base::ctx::Ctx;
-    use crate::compare::{Request, compare, scenario};
+    use crate::compare::{ComparisonRequest, compare, scenario};
     use serde_json::Value;
 
     fn made() -> (Model, Comparison) {
         let model = scenario::lock_contention(5, 16.0);
-        let c = compare(&model, &Request::default(), &Ctx::new(1)).unwrap();
+        let c = compare(&model, &ComparisonRequest::default(), &Ctx::new(1)).unwrap();
         (model, c)
     }
 
@@ -515,13 +517,13 @@ mod tests {
 
     #[test]
     fn names_from_a_trace_cannot_steer_a_terminal() {
-        let mut s = scenario::Scene::new(1);
+        let mut s = scenario::ModelBuilder::new(1);
         for i in 0..40 {
             let hostile = "p;ev\u{1b}[2Jil\u{202e}";
             s.run("x\u{7}", "p\u{9b}", "t", 1, &[("p;main", 1000 + i), (hostile, if i > 30 { 9_000_000 } else { 0 })]);
         }
         let model = s.seal();
-        let c = compare(&model, &Request::default(), &Ctx::new(1)).unwrap();
+        let c = compare(&model, &ComparisonRequest::default(), &Ctx::new(1)).unwrap();
         let text = serde_json::to_string(&diff(&model, &c, None, None)).unwrap();
         assert!(text.contains("il") && !text.contains(clean::is_unsafe) && !text.contains("\\u001b"), "{text}");
     }

@@ -9,7 +9,7 @@ use super::words;
 use crate::base::figure;
 use crate::base::names::NameId;
 use crate::compare::members::sorted_present;
-use crate::compare::moments::{Alignment, Moment, Part};
+use crate::compare::moments::{Alignment, ExecutionPart, Moment};
 use crate::compare::{Comparison, DiffNode, GroupsOrigin};
 use crate::model::Model;
 use crate::model::execution::ExecutionId;
@@ -165,7 +165,9 @@ pub fn moments(model: &Model, aligned: &Alignment, page: Page) -> String {
             continue;
         }
         flush(&mut rest, &mut out);
-        let time = |p: Option<Part>, of: fn(Part) -> i64| p.map_or_else(|| "-".into(), |p| figure::time(of(p) as f64));
+        let time = |p: Option<ExecutionPart>, of: fn(ExecutionPart) -> i64| {
+            p.map_or_else(|| "-".into(), |p| figure::time(of(p) as f64))
+        };
         let path = model.contexts.path(moment.context);
         let arrow = if page.ascii { " > " } else { " › " };
         // The end of the path says most; all paths begin alike.
@@ -342,11 +344,11 @@ fn tree(model: &Model, c: &Comparison, page: Page, out: &mut String) {
 mod tests {
     use super::*;
     use crate::base::ctx::Ctx;
-    use crate::compare::{Request, compare, scenario};
+    use crate::compare::{ComparisonRequest, compare, scenario};
 
     fn made() -> (Model, Comparison) {
         let model = scenario::lock_contention(5, 16.0);
-        let c = compare(&model, &Request::default(), &Ctx::new(1)).unwrap();
+        let c = compare(&model, &ComparisonRequest::default(), &Ctx::new(1)).unwrap();
         (model, c)
     }
 

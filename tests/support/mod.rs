@@ -17,7 +17,7 @@ use whyslow::analysis::patterns::Mined;
 use whyslow::base::ctx::Ctx;
 use whyslow::base::notice::{Notice, Notices};
 use whyslow::base::time::Span;
-use whyslow::compare::{Comparison, Request, compare};
+use whyslow::compare::{Comparison, ComparisonRequest, compare};
 use whyslow::event::operation::Operations;
 use whyslow::model::context::{ContextId, Frame, FrameKind, Spent};
 use whyslow::model::metric::{Column, Metric};
@@ -209,7 +209,7 @@ impl Backend for Made {
         Ok(Arc::new(model))
     }
 
-    fn compare(&mut self, model: &Model, request: &Request, work: &Ctx) -> anyhow::Result<Comparison> {
+    fn compare(&mut self, model: &Model, request: &ComparisonRequest, work: &Ctx) -> anyhow::Result<Comparison> {
         Ok(compare(model, request, work)?)
     }
 
@@ -255,7 +255,8 @@ impl Session {
     pub fn beginning(columns: u16, lines: u16, depth: ColourDepth, first: FirstQuestion) -> Session {
         let looks = UiOptions { theme: None, suits: depth.suits(|_| None), depth, ascii: false, mouse: false };
         let mut app =
-            App::new("ledger/kernel, ledger/ust".into(), Request::default(), looks, (columns, lines)).unwrap();
+            App::new("ledger/kernel, ledger/ust".into(), ComparisonRequest::default(), looks, (columns, lines))
+                .unwrap();
         update::start(&mut app, first);
         Session::over(app, Made { executions: 700, analysis: Duration::ZERO, operations: ring(6, 120) })
     }

@@ -13,7 +13,7 @@ use super::setup::UiOptions;
 use super::theme::{self, Theme, ThemeError, ThemeSource};
 use super::tree::TreeRows;
 use crate::base::time::Span;
-use crate::compare::{Cause, Comparison, DiffNode, Request};
+use crate::compare::{Cause, Comparison, ComparisonRequest, DiffNode};
 use crate::model::Model;
 use crate::model::context::ContextId;
 use crate::view::agreement::Agreement;
@@ -212,7 +212,12 @@ pub struct App {
 
 impl App {
     /// The state before anything is known.
-    pub fn new(title: String, request: Request, looks: UiOptions, size: (u16, u16)) -> Result<App, ThemeError> {
+    pub fn new(
+        title: String,
+        request: ComparisonRequest,
+        looks: UiOptions,
+        size: (u16, u16),
+    ) -> Result<App, ThemeError> {
         let mut themes = theme::built_in();
         let first = match &looks.theme {
             Some(own) => {

@@ -7,7 +7,7 @@
 use crate::base::ctx::{Cancelled, Ctx};
 use crate::base::names::NameId;
 use crate::base::op::Op;
-use crate::compare::Request;
+use crate::compare::ComparisonRequest;
 use crate::compare::filter::{Filter, Operand, Test};
 use crate::compare::members;
 use crate::model::Model;
@@ -52,7 +52,7 @@ pub struct HistogramCounter {
     constant: Arc<[(Metric, i64)]>,
     slow: Selection,
     fast: Selection,
-    groups: Request,
+    groups: ComparisonRequest,
 }
 
 impl HistogramCounter {
@@ -88,7 +88,7 @@ impl HistogramCounter {
             constant,
             fast: all.clone(),
             slow: all,
-            groups: Request::default(),
+            groups: ComparisonRequest::default(),
         })
     }
 
@@ -98,7 +98,7 @@ impl HistogramCounter {
     }
 
     /// Take over the groups' filters and count.
-    pub fn count(&mut self, groups: &Request) -> HistogramCounts {
+    pub fn count(&mut self, groups: &ComparisonRequest) -> HistogramCounts {
         let (model, linked) = (&self.model, &self.linked);
         let (was, now) = (&self.groups, groups);
         take(model, linked, &mut self.slow, (&was.slow, &was.fast), (&now.slow, &now.fast));

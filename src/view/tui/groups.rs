@@ -2,7 +2,7 @@
 
 use super::counts::HistogramRow;
 use crate::base::op::Op;
-use crate::compare::Request;
+use crate::compare::ComparisonRequest;
 use crate::compare::filter::{Filter, Operand, Test};
 use crate::model::metric::{Metric, Unit};
 
@@ -25,7 +25,7 @@ impl GroupSide {
     }
 
     /// Its filters in a request.
-    pub fn of(self, request: &mut Request) -> &mut Vec<Filter> {
+    pub fn of(self, request: &mut ComparisonRequest) -> &mut Vec<Filter> {
         match self {
             GroupSide::Slow => &mut request.slow,
             GroupSide::Fast => &mut request.fast,
@@ -36,30 +36,30 @@ impl GroupSide {
 /// Requests in the order in which they were made. An empty request asks for a proposal.
 #[derive(Clone, Debug, PartialEq)]
 pub struct GroupHistory {
-    requests: Vec<Request>,
+    requests: Vec<ComparisonRequest>,
     at: usize,
 }
 
 impl GroupHistory {
     /// Begins with what the command line asked for.
-    pub fn new(first: Request) -> GroupHistory {
+    pub fn new(first: ComparisonRequest) -> GroupHistory {
         GroupHistory { requests: vec![first], at: 0 }
     }
 
     /// The request in force.
-    pub fn now(&self) -> &Request {
+    pub fn now(&self) -> &ComparisonRequest {
         &self.requests[self.at]
     }
 
     /// A new request; what was undone is gone.
-    pub fn push(&mut self, request: Request) {
+    pub fn push(&mut self, request: ComparisonRequest) {
         self.requests.truncate(self.at + 1);
         self.requests.push(request);
         self.at += 1;
     }
 
     /// Replace the request in force: a filter that moves step by step is one change.
-    pub fn amend(&mut self, request: Request) {
+    pub fn amend(&mut self, request: ComparisonRequest) {
         self.requests.truncate(self.at + 1);
         self.requests[self.at] = request;
     }
@@ -127,17 +127,20 @@ mod tests {
     use crate::model::histogram::Bins;
     use std::sync::Arc;
 
-    fn request(value: i64) -> Request {
-        Request { slow: vec![Filter::compare(Metric::Duration, Op::AtLeast, value)], ..Request::default() }
+    fn request(value: i64) -> ComparisonRequest {
+        ComparisonRequest {
+            slow: vec![Filter::compare(Metric::Duration, Op::AtLeast, value)],
+            ..ComparisonRequest::default()
+        }
     }
 
     #[test]
     fn what_was_undone_comes_back_until_something_new_happens() {
-        let mut history = GroupHistory::new(Request::default());
+        let mut history = GroupHistory::new(ComparisonRequest::default());
         history.push(request(1));
         history.push(request(2));
         assert!(history.undo() && history.undo() && !history.undo());
-        assert_eq!(*history.now(), Request::default());
+        assert_eq!(*history.now(), ComparisonRequest::default());
         assert!(history.redo());
         history.push(request(3));
         assert!(!history.redo());

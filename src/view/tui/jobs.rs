@@ -14,7 +14,7 @@ use crate::base::allocator::room_for_threads;
 use crate::base::ctx::{Cancel, Ctx, Progress};
 use crate::base::file::{self, Existing};
 use crate::base::sandbox;
-use crate::compare::{Comparison, Request};
+use crate::compare::{Comparison, ComparisonRequest};
 use crate::model::Model;
 use crate::model::mining::Mining;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -34,7 +34,7 @@ pub enum Job {
         /// Of these executions.
         model: Arc<Model>,
         /// The groups.
-        request: Request,
+        request: ComparisonRequest,
     },
     /// Find patterns, unless that is done; then what took too long under these settings, and why.
     Mine {
@@ -288,7 +288,7 @@ impl Worker {
         }
     }
 
-    fn count(&mut self, model: &Arc<Model>, groups: &Request, ctx: &Ctx, send: &dyn Fn(Done)) {
+    fn count(&mut self, model: &Arc<Model>, groups: &ComparisonRequest, ctx: &Ctx, send: &dyn Fn(Done)) {
         if !self.counter.as_ref().is_some_and(|c| c.is_of(model)) {
             self.counter = HistogramCounter::new(model, ctx).ok();
         }
@@ -343,7 +343,7 @@ mod tests {
             Ok(Arc::default())
         }
 
-        fn compare(&mut self, _: &Model, _: &Request, _: &Ctx) -> anyhow::Result<Comparison> {
+        fn compare(&mut self, _: &Model, _: &ComparisonRequest, _: &Ctx) -> anyhow::Result<Comparison> {
             anyhow::bail!("nothing to compare")
         }
 

@@ -3,7 +3,7 @@
 use super::patterns::AnomalyReport;
 use super::theme::{ColourDepth, ThemeSource};
 use crate::base::ctx::Ctx;
-use crate::compare::{Comparison, Request};
+use crate::compare::{Comparison, ComparisonRequest};
 use crate::model::Model;
 use crate::model::mining::Mining;
 use crate::view::agreement::Agreement;
@@ -50,7 +50,7 @@ pub trait Backend: Send {
     fn analyse(&mut self, task: Option<&str>, ctx: &Ctx) -> anyhow::Result<Arc<Model>>;
 
     /// Compare two groups; where the request is empty, proposed ones.
-    fn compare(&mut self, model: &Model, request: &Request, ctx: &Ctx) -> anyhow::Result<Comparison>;
+    fn compare(&mut self, model: &Model, request: &ComparisonRequest, ctx: &Ctx) -> anyhow::Result<Comparison>;
 
     /// Mine the repeating patterns of each thread or rank.
     fn mine(&mut self, ctx: &Ctx) -> anyhow::Result<Arc<Mining>>;
@@ -79,7 +79,7 @@ pub struct Setup {
     /// The traces, as the header names them.
     pub title: String,
     /// The groups given on the command line; empty: proposed.
-    pub request: Request,
+    pub request: ComparisonRequest,
     /// The first question.
     pub first: FirstQuestion,
     /// Appearance and behaviour.

@@ -2,7 +2,7 @@
 
 use super::moving::bin_grid;
 use super::{UiEffect, begin, complain, say};
-use crate::compare::Request;
+use crate::compare::ComparisonRequest;
 use crate::view::tui::app::App;
 use crate::view::tui::groups::{BinSelection, GroupSide};
 use crate::view::tui::jobs::Job;
@@ -10,9 +10,9 @@ use crate::view::tui::layout::BinGrid;
 use crate::view::words;
 
 /// The filters in force, those proposed included.
-pub(super) fn effective(app: &App) -> Request {
+pub(super) fn effective(app: &App) -> ComparisonRequest {
     match (&app.comparison, app.groups.now()) {
-        (Some(c), now) if *now == Request::default() => c.request(),
+        (Some(c), now) if *now == ComparisonRequest::default() => c.request(),
         (_, now) => now.clone(),
     }
 }
@@ -27,7 +27,7 @@ pub(super) fn can_regroup(app: &mut App) -> bool {
     true
 }
 
-pub(super) fn regroup(app: &mut App, request: Request, status: &str) -> Vec<UiEffect> {
+pub(super) fn regroup(app: &mut App, request: ComparisonRequest, status: &str) -> Vec<UiEffect> {
     if !can_regroup(app) {
         return Vec::new();
     }
@@ -158,7 +158,7 @@ pub(super) fn clear(app: &mut App) -> Vec<UiEffect> {
         say(app, "no selection and no filter on this metric");
         return Vec::new();
     }
-    let none_left = request == Request::default();
+    let none_left = request == ComparisonRequest::default();
     let proposed = if none_left { "; the groups are proposed again" } else { "" };
     regroup(app, request, &format!("filter on {} removed{proposed}", words::metric(&metric)))
 }

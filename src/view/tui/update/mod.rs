@@ -19,7 +19,7 @@ use super::jobs::{Done, Job, JobLane, Outcome};
 use super::key::KeyPress;
 use super::overlay::{MenuCommand, Overlay, OverlayPage, OverlayResponse, PromptPurpose, Scroll};
 use super::setup::FirstQuestion;
-use crate::compare::Request;
+use crate::compare::ComparisonRequest;
 use groups::{can_regroup, clear, compare, effective, make_filter, move_selection, regroup, select, widen};
 use moving::{click, move_bin, page, scroll_page, settle, vertical};
 use overlays::{ask_file, on_outcome, open_details, palette, suit_ground, take_theme, tasks, write_file};
@@ -290,7 +290,7 @@ fn act(app: &mut App, action: Action) -> Vec<UiEffect> {
             std::mem::swap(&mut now.slow, &mut now.fast);
             return regroup(app, now, "groups swapped");
         }
-        A::Propose => return regroup(app, Request::default(), "groups proposed again"),
+        A::Propose => return regroup(app, ComparisonRequest::default(), "groups proposed again"),
         A::Undo | A::Redo => {
             if !can_regroup(app) {
                 return Vec::new();

@@ -5,7 +5,7 @@ use super::overlays::on_outcome;
 use super::patterns::{go_to_moment, show};
 use super::tree::search_tree;
 use super::{UiEffect, complain, say};
-use crate::compare::{Comparison, Request};
+use crate::compare::{Comparison, ComparisonRequest};
 use crate::model::Model;
 use crate::model::context::ContextId;
 use crate::view::agreement::agreement;
@@ -33,7 +33,7 @@ fn take(app: &mut App, done: Done) -> Vec<UiEffect> {
         Done::Analysed(Ok(model)) => {
             if let Some(old) = &app.model {
                 app.remembered = app.tree.rows.remember(old);
-                app.groups = GroupHistory::new(Request::default());
+                app.groups = GroupHistory::new(ComparisonRequest::default());
                 app.trail.clear();
                 app.tree.touched = false;
             }

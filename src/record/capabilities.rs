@@ -1,11 +1,11 @@
 //! The recorders that a machine has, and the permissions to use them.
 //!
-//! In: a root folder (`/`, or a prepared folder in tests) and the folders of programs. Out: [`Host`], which is immutable.
+//! In: a root folder (`/`, or a prepared folder in tests) and the folders of programs. Out: [`Capabilities`], which is immutable.
 //! Small files below `/proc`, `/sys`, `/etc` and `/lib/modules` are read, and each recorder is run for its version. One file is
 //! written, with the value that it already has: there is no other way to find out whether tracing may be switched on.
 
 use super::Recorder;
-use super::shell::Line;
+use super::shell::ShellCommand;
 use std::collections::BTreeSet;
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
@@ -29,7 +29,7 @@ pub struct Tool {
 
 /// Recorders and permissions of a machine.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Host {
+pub struct Capabilities {
     /// The effective user is root.
     pub root: bool,
     /// The process may use performance events of all users (`CAP_PERFMON` or `CAP_SYS_ADMIN`).
@@ -60,9 +60,9 @@ pub struct Host {
     pub trace_cmd: Option<Tool>,
 }
 
-impl Host {
+impl Capabilities {
     /// Look at the machine whose files are below `root`, with programs in the folders of `path` (`$PATH`).
-    pub fn look(root: &Path, path: &OsStr) -> Host {
+    pub fn look(root: &Path, path: &OsStr) -> Capabilities {
         let text = |name: &str| std::fs::read_to_string(root.join(name)).ok();
         let release = text("proc/sys/kernel/osrelease").unwrap_or_default().trim().to_owned();
         let status = text("proc/self/status").unwrap_or_default();
@@ -72,7 +72,7 @@ impl Host {
             let file = std::env::split_paths(path).map(|folder| folder.join(name)).find(|file| is_program(file))?;
             Some(Tool { version: version_of(&file, version), path: PathBuf::from(name) })
         };
-        Host {
+        Capabilities {
             root: field(&status, "Uid:").is_some_and(|real| real == "0"),
             tracing_group: text("etc/group").is_some_and(|groups| is_of_group(&groups, "tracing", &status)),
             perfmon: capabilities & (SYS_ADMIN | PERFMON) != 0,
@@ -101,9 +101,9 @@ impl Host {
     }
 
     /// A command line of a recorder, to be completed.
-    pub(super) fn line(&self, recorder: Recorder) -> Line {
+    pub(super) fn line(&self, recorder: Recorder) -> ShellCommand {
         let known = self.tool(recorder).map(|tool| tool.path.to_string_lossy().into_owned());
-        Line::new([known.unwrap_or_else(|| recorder.name().to_owned())])
+        ShellCommand::new([known.unwrap_or_else(|| recorder.name().to_owned())])
     }
 
     /// True if the kernel has an event, or if that is unknown.
@@ -199,7 +199,7 @@ mod tests {
         write("proc/kallsyms", "0000000000000000 T _stext\n");
         write("sys/kernel/debug/tracing/available_events", "sched:sched_switch\nblock:block_rq_issue\n");
         write("lib/modules/6.1.0/modules.dep", "updates/dkms/lttng-tracer.ko.xz: x\n");
-        let host = Host::look(root.path(), OsStr::new(""));
+        let host = Capabilities::look(root.path(), OsStr::new(""));
         assert!(host.root && host.perfmon && host.lttng_modules && host.tracing_group);
         assert!(!host.kernel_symbols && !host.ftrace);
         assert_eq!((host.release.as_str(), host.paranoid, host.memory), ("6.1.0", Some(2), 2 << 20));
