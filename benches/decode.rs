@@ -15,11 +15,11 @@ use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 use whyslow::base::ctx::Ctx;
 use whyslow::base::parallel::in_order;
-use whyslow::event::bind::Binding;
 use whyslow::input::ctf::{Real, Sink};
 use whyslow::input::record::{StreamId, Words};
 use whyslow::input::trace::Plan;
 use whyslow::input::{Argument, Opened, Source, count, open};
+use whyslow::reading::bind::Binding;
 
 const ENOUGH: u64 = 100_000_000;
 /// Bytes of packets that a worker takes at a time.

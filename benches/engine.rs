@@ -10,10 +10,10 @@ use std::path::{Path, PathBuf};
 use std::time::Instant;
 use whyslow::analysis::usage::Usage;
 use whyslow::base::ctx::Ctx;
-use whyslow::event::bind::Focus;
 use whyslow::input::Trace;
 use whyslow::input::{Argument, Opened, Source, count, open};
-use whyslow::state::engine::Way;
+use whyslow::reading::bind::Focus;
+use whyslow::reading::engine::Way;
 use whyslow::state::history::History;
 use whyslow::state::kernel::{Options, record};
 

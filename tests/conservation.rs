@@ -15,11 +15,12 @@ use whyslow::analysis::recording::{Recording, ThreadId};
 use whyslow::analysis::survey::survey;
 use whyslow::base::ctx::Ctx;
 use whyslow::base::notice::Notices;
-use whyslow::event::bind::is_kernel;
-use whyslow::event::task::{ClassFace, TaskDefinition, discover};
+use whyslow::event::task::TaskDefinition;
 use whyslow::input::record::ClassId;
 use whyslow::input::{Argument, Opened, Source, open};
 use whyslow::model::build;
+use whyslow::reading::bind::is_kernel;
+use whyslow::reading::tasks::{ClassFace, discover};
 use whyslow::state::kernel::{Options, record};
 
 fn folders(root: &Path) -> Vec<PathBuf> {

@@ -11,7 +11,7 @@ use whyslow::analysis::recording::{EdgeKind, Recording};
 use whyslow::base::ctx::Ctx;
 use whyslow::base::time::{Ns, Span};
 use whyslow::input::{Argument, Opened, open};
-use whyslow::state::engine::{ChunkTarget, Way};
+use whyslow::reading::engine::{ChunkTarget, Way};
 use whyslow::state::kernel::{Options, record};
 
 const START: Ns = 1_000_000;

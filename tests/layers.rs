@@ -4,10 +4,11 @@
 
 use std::path::{Path, PathBuf};
 
-const ORDER: [&str; 13] = [
+const ORDER: [&str; 14] = [
     "base",
     "input",
     "event",
+    "reading",
     "state",
     "analysis",
     "model",

@@ -9,9 +9,11 @@
 use whyslow::analysis::path::{PathSegment, label, walk};
 use whyslow::analysis::recording::{EdgeKind, HostId, Recording, ThreadId};
 use whyslow::base::time::{Ns, Span};
-use whyslow::event::batch::{Batch, Identity, MarkBody, Process, Request};
+use whyslow::event::host::TraceOrigin;
 use whyslow::event::kind::{Context, Event, Kind, RequestStep, TextId, WakeSource, WhoId, WorkStep};
-use whyslow::state::kernel::{Generation, Handlers, Machine, Origin};
+use whyslow::event::prev_state::Generation;
+use whyslow::reading::batch::{Batch, Identity, MarkBody, Process, Request};
+use whyslow::state::kernel::{Handlers, Machine};
 
 const SLEEP: u16 = 1;
 const DISK_SLEEP: u16 = 2;
@@ -95,7 +97,7 @@ impl Scene {
         let streams: Vec<Vec<Event>> = std::mem::take(&mut self.streams).into_values().collect();
         self.batch.merge(&streams);
         let names = ["host0", "host1"].map(|name| (name.to_owned(), None)).to_vec();
-        let origin = |host, kernel| Origin { host: HostId(host), kernel, generation: self.kernel };
+        let origin = |host, kernel| TraceOrigin { host: HostId(host), kernel, generation: self.kernel };
         let origins = vec![origin(0, true), origin(1, true), origin(0, false)];
         let mut machine = Machine::new(names, origins, self.handlers.clone());
         machine.absorb(&self.batch);
@@ -505,7 +507,7 @@ fn a_cpu_without_a_stream_keeps_its_threads_to_itself() {
     s.switch(20, 0, 2, SLEEP, 1).switch(30, 0, 1, SLEEP, 0);
     let streams: Vec<Vec<Event>> = std::mem::take(&mut s.streams).into_values().collect();
     s.batch.merge(&streams);
-    let origins = vec![Origin { host: HostId(0), kernel: true, generation: s.kernel }];
+    let origins = vec![TraceOrigin { host: HostId(0), kernel: true, generation: s.kernel }];
     let mut machine = Machine::new(vec![("h".to_owned(), None)], origins, Handlers::built_in());
     machine.expect_cpu(HostId(0), 0);
     machine.absorb(&s.batch);

@@ -20,7 +20,7 @@ use std::time::{Duration, Instant};
 use whyslow::base::ctx::Ctx;
 use whyslow::base::notice::Notice;
 use whyslow::input::{self, Argument, OpenError, Opened, Source, Trace, count};
-use whyslow::state::engine::{ChunkTarget, Way};
+use whyslow::reading::engine::{ChunkTarget, Way};
 use whyslow::state::kernel::{Options, record};
 use whyslow::view::dump::{self, Form, Sizes};
 

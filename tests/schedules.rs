@@ -10,13 +10,15 @@ use schedule::{CPUS, Instant, World, simulate, simulate_kernel};
 use whyslow::analysis::path::{label, walk};
 use whyslow::analysis::recording::{HostId, Recording, ThreadId};
 use whyslow::base::time::{Ns, Span};
-use whyslow::event::batch::Batch;
+use whyslow::event::host::TraceOrigin;
 use whyslow::event::kind::{Context, Event, Kind, TextId, WakeSource, WhoId};
-use whyslow::state::kernel::{Generation, Handlers, Machine, Origin};
+use whyslow::event::prev_state::Generation;
+use whyslow::reading::batch::Batch;
+use whyslow::state::kernel::{Handlers, Machine};
 
 /// Run the machine over the events, cut into batches before the given times.
 fn recorded(world: &World, cuts: &[Ns]) -> Recording {
-    let origin = Origin { host: HostId(0), kernel: true, generation: Generation::New };
+    let origin = TraceOrigin { host: HostId(0), kernel: true, generation: Generation::New };
     let mut machine = Machine::new(vec![(String::new(), None)], vec![origin], Handlers::built_in());
     let mut bounds = vec![Ns::MIN];
     bounds.extend_from_slice(cuts);
@@ -89,7 +91,7 @@ proptest! {
 
     #[test]
     fn nonsense_is_survived_and_lives_stay_whole(events in nonsense()) {
-        let origin = Origin { host: HostId(0), kernel: true, generation: Generation::New };
+        let origin = TraceOrigin { host: HostId(0), kernel: true, generation: Generation::New };
         let mut machine = Machine::new(vec![(String::new(), None)], vec![origin], Handlers::built_in());
         let mut batch = Batch::default();
         batch.events = events;

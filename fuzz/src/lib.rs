@@ -26,10 +26,10 @@ use whyslow::base::ctx::Ctx;
 use whyslow::cli;
 use whyslow::compare::condition::FailIf;
 use whyslow::compare::filter::Filter;
-use whyslow::event::{declared, task};
 use whyslow::input::otf2::Archive;
 use whyslow::input::{self, Argument, Opened, count};
 use whyslow::model::database::Database;
+use whyslow::reading::{declared, tasks};
 use whyslow::state::kernel::Handlers;
 use whyslow::view::clean;
 use whyslow::view::dump::{self, Form, Sizes};
@@ -265,7 +265,7 @@ pub fn ask_command_line(bytes: &[u8]) {
             assert_eq!(again.parse::<Filter>().map(|f| f.to_string()).ok(), Some(again));
         }
         let _ = word.parse::<FailIf>();
-        let _ = task::parse(word, &[], &[]);
+        let _ = tasks::parse(word, &[], &[]);
     }
 }
 

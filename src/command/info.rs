@@ -5,11 +5,11 @@ use super::{Depth, Outcome, Question, places, sound};
 use crate::analysis::patterns::measure::Settings;
 use crate::base::notice::Notices;
 use crate::confinement::Files;
-use crate::event::task;
 use crate::model::build;
 use crate::model::facts::Facts;
 use crate::model::questions::questions;
 use crate::options::{InputOptions, SymbolOptions};
+use crate::reading::tasks;
 use crate::session::{Databases, Run, Session, Traces};
 use crate::view::{archive, info};
 use clap::Args;
@@ -67,7 +67,7 @@ impl InfoOptions {
             (None, Vec::new(), traces.notices())
         };
         // Metadata declare hundreds of system calls that never occurred: only the analysis knows which did.
-        let found: Vec<_> = traces.found().iter().filter(|t| self.full || !task::is_system_call(t)).collect();
+        let found: Vec<_> = traces.found().iter().filter(|t| self.full || !tasks::is_system_call(t)).collect();
         let durations = |name: &str| {
             let survey = survey.as_ref()?;
             Some(survey.tasks.get(name).map_or(&[][..], |t| &t.durations))

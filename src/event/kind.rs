@@ -1,6 +1,6 @@
 //! The typed events: what happened, in 40 bytes, `Copy`.
 //!
-//! Everything long (text, contexts, stacks, packets, marks) is an id into the tables of the [`super::batch::Batch`]
+//! Everything long (text, contexts, stacks, packets, marks) is an id into the tables of the `Batch` (reading/batch.rs)
 //! that holds the event. Ids mean nothing outside their batch; whoever merges batches renumbers what it keeps, in
 //! the order of the events, so that results do not depend on how a trace was cut.
 
@@ -10,17 +10,17 @@ use crate::base::time::Ns;
 crate::handle! {
     /// A text of a batch. [`TextId::NONE`] where there is none.
     TextId,
-    /// An [`super::batch::Identity`] of a batch. [`WhoId::NOBODY`] where the record has no such context.
+    /// An `Identity` of a batch. [`WhoId::NOBODY`] where the record has no such context.
     WhoId,
-    /// A [`super::batch::Packet`] of a batch.
+    /// A `Packet` of a batch.
     PacketId,
-    /// A [`super::batch::Request`] of a batch.
+    /// A `Request` of a batch.
     RequestId,
-    /// A [`super::batch::Process`] of a batch.
+    /// A `Process` of a batch.
     ProcessId,
     /// An image change of a batch.
     ImageId,
-    /// A [`super::batch::MarkBody`] of a batch.
+    /// A `MarkBody` of a batch.
     MarkId,
 }
 
@@ -93,6 +93,10 @@ pub enum Context {
     /// A packet on its way from the driver to its socket, in whatever context.
     Reception,
 }
+
+/// Names of soft interrupt vectors, by number.
+pub const SOFT_IRQS: [&str; 10] =
+    ["HI", "TIMER", "NET_TX", "NET_RX", "BLOCK", "IRQ_POLL", "TASKLET", "SCHED", "HRTIMER", "RCU"];
 
 /// Interrupt vectors of the processor.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

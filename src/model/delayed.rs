@@ -19,7 +19,7 @@ use crate::analysis::patterns::measure::{Settings, Verdict};
 use crate::analysis::recording::ThreadId;
 use crate::base::names::NameId;
 use crate::base::time::{Ns, Span};
-use crate::event::classes::SOFT_IRQS;
+use crate::event::kind::SOFT_IRQS;
 use crate::event::operation::{EventKind, Via};
 use foldhash::HashMap;
 use std::cmp::Reverse;

@@ -8,7 +8,7 @@ use crate::analysis::symbols::files::Places;
 use crate::base::ctx::{Cancelled, Ctx};
 use crate::base::notice::Notices;
 use crate::event::derived::Derived;
-use crate::event::task::{self, Pairing, TaskDefinition};
+use crate::event::task::{Pairing, TaskDefinition};
 use crate::state::recording::{Mark, Recording};
 use std::collections::BTreeSet;
 
@@ -67,7 +67,7 @@ impl Asked {
     pub fn add(&mut self, derived: &Derived, places: &Places, ctx: &Ctx) -> Result<usize, Cancelled> {
         let at = self.tasks.len();
         derived::mark(&mut self.recording, at as u32, derived, places, ctx)?;
-        self.tasks.push(task::derived(derived.to_string(), derived.clone()));
+        self.tasks.push(TaskDefinition::derived(derived.to_string(), derived.clone()));
         self.functions.push(Functions::default());
         Ok(at)
     }

@@ -17,9 +17,10 @@ use crate::base::ctx::Ctx;
 use crate::base::notice::Notices;
 use crate::compare;
 use crate::event::derived::Derived;
-use crate::event::task::{self, Pairing};
+use crate::event::task::Pairing;
 use crate::model::execution::ExecutionId;
 use crate::model::{Choice, Model};
+use crate::reading::tasks;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
@@ -71,7 +72,7 @@ impl Traces {
     /// The executions of the task that answers, explained.
     pub(super) fn choose(&self, places: &Places, moments: &[ExecutionId], ctx: &Ctx) -> anyhow::Result<Model> {
         let pairs = self.candidates(&[])?;
-        let called = task::function("", &self.tasks().classes);
+        let called = tasks::function("", &self.tasks().classes);
         let mut asked = self.pass(pairs.iter().cloned().chain(called).collect(), places, ctx)?;
         let laid = self.lay(&asked, places, ctx)?;
         let make = |asked: &Asked, task: usize, rule: Rule| {

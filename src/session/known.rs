@@ -1,11 +1,12 @@
 //! The tasks of some traces by name: those that a file declares, then those found by themselves, and what they were found in.
 
 use super::UsageError;
-use crate::event::bind::is_kernel;
-use crate::event::declared;
-use crate::event::task::{self, ClassFace, TaskDefinition};
+use crate::event::task::TaskDefinition;
 use crate::input::record::{ClassId, Scope};
 use crate::input::{self, Source};
+use crate::reading::bind::is_kernel;
+use crate::reading::declared;
+use crate::reading::tasks::{self, ClassFace};
 use foldhash::HashMap;
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -36,7 +37,7 @@ impl Known {
     pub fn new(sources: &[Source]) -> Known {
         let classes: Vec<ClassFace> = sources.iter().flat_map(faces).collect();
         let kernel = classes.iter().filter(|c| c.kernel && !c.is_probe()).map(|c| c.name.clone()).collect();
-        Known { tasks: task::discover(&classes), declared: 0, classes, kernel, names: OnceLock::new() }
+        Known { tasks: tasks::discover(&classes), declared: 0, classes, kernel, names: OnceLock::new() }
     }
 
     /// What a file declares goes before what is found under the same name.
@@ -83,7 +84,7 @@ fn faces(source: &Source) -> Vec<ClassFace> {
         shown: class.name.clone(),
         kernel,
         fields: fields(ClassId::at(i)),
-        contexts: task::CONTEXTS.iter().filter(|c| has_context(ClassId::at(i), c)).map(|c| (*c).to_owned()).collect(),
+        contexts: tasks::CONTEXTS.iter().filter(|c| has_context(ClassId::at(i), c)).map(|c| (*c).to_owned()).collect(),
     };
     source.trace.classes().iter().enumerate().map(face).collect()
 }

@@ -9,9 +9,9 @@ use crate::analysis::operations;
 use crate::analysis::patterns::Mined;
 use crate::analysis::symbols::files::Places;
 use crate::base::ctx::Ctx;
-use crate::event::task;
 use crate::model::build::{self, Stacks};
 use crate::model::mining::{Mining, Served};
+use crate::reading::tasks;
 use crate::state::recording::{HostId, Mark, ThreadId};
 
 impl Traces {
@@ -22,7 +22,7 @@ impl Traces {
         let mut tasks = self.candidates(typed.as_slice())?;
         let candidates = tasks.len();
         // An exit may not tell of which function: it ends `function`.
-        tasks.extend(task::function("function", &self.tasks().classes));
+        tasks.extend(tasks::function("function", &self.tasks().classes));
         let mut asked = self.pass(tasks, places, ctx)?;
         let is_users = |mark: &Mark| asked.tasks.get(mark.task as usize).is_some_and(|task| !self.is_kernels(task));
         let named = |mark: &Mark| asked.name(mark).filter(|_| is_users(mark));
@@ -32,7 +32,7 @@ impl Traces {
         operation_stacks::lay(&asked.recording, laid, &mut operations, places, &mut asked.notices, ctx)?;
         let served = self.served(&mut asked, &stacks, candidates, typed, places, ctx)?;
         let mined = Mined::new(operations, ctx)?;
-        let declares_calls = self.found().iter().any(task::is_system_call);
+        let declares_calls = self.found().iter().any(tasks::is_system_call);
         Ok(Mining { mined, served, notices: asked.notices, declares_calls, is_run: false })
     }
 

@@ -16,9 +16,8 @@ use crate::analysis::wakers;
 use crate::base::ctx::Ctx;
 use crate::base::notice::Notices;
 use crate::base::time::Span;
-use crate::event::bind::{Focus, is_kernel};
 use crate::event::derived::Derived;
-use crate::event::task::{self, Pairing, TaskDefinition};
+use crate::event::task::{Pairing, TaskDefinition};
 use crate::input::count::{self, Counts};
 use crate::input::{self, Source};
 use crate::model::build::{self, Stacks};
@@ -26,7 +25,9 @@ use crate::model::database::Writer;
 use crate::model::execution::ExecutionId;
 use crate::model::facts::Facts;
 use crate::model::{Model, TraceInfo};
-use crate::state::engine::{ChunkTarget, Way};
+use crate::reading::bind::{Focus, is_kernel};
+use crate::reading::engine::{ChunkTarget, Way};
+use crate::reading::tasks;
 use crate::state::history::History;
 use crate::state::kernel::{Handlers, Options, record};
 use crate::state::recording::Recording;
@@ -112,7 +113,7 @@ impl Traces {
     pub fn candidates(&self, typed: &[&str]) -> anyhow::Result<Vec<TaskDefinition>> {
         if !typed.is_empty() {
             let task = |t: &&str| {
-                task::parse(t, self.found(), &self.tasks().classes).map_err(|e| UsageError(e.to_string()).into())
+                tasks::parse(t, self.found(), &self.tasks().classes).map_err(|e| UsageError(e.to_string()).into())
             };
             return typed.iter().map(task).collect();
         }
@@ -197,7 +198,7 @@ impl Traces {
     ) -> anyhow::Result<(Survey, Vec<String>, Notices)> {
         self.fit_clocks(ctx)?;
         let tasks = self.candidates(&[])?;
-        let functions = task::function("", &self.tasks().classes);
+        let functions = tasks::function("", &self.tasks().classes);
         let mut asked = self.pass(tasks.iter().cloned().chain(functions).collect(), places, ctx)?;
         let (recording, mut notices) = (&asked.recording, asked.notices.clone());
         if let Some(broken) = check.then(|| recording.check()).flatten() {
@@ -331,7 +332,7 @@ impl Traces {
                 Pairing::Derived(derived) => {
                     let known = derived::mark(&mut recording, at as u32, derived, places, ctx)?;
                     if let (false, Derived::Named(name)) = (known, derived) {
-                        return Err(UsageError(task::unknown(name, self.found()).to_string()).into());
+                        return Err(UsageError(tasks::unknown(name, self.found()).to_string()).into());
                     }
                 }
                 _ => {}

@@ -7,15 +7,12 @@
 //! - [`history`]: what held on each line from when to when, and the tree (R-SHT) that answers questions about it
 //! - [`segments`]: spans without a line (system calls, executions), by start, end or duration
 //! - [`slot`]: what a chunk of events does to a slot whose value before is not known
-//! - [`sources`]: chunks of traces as typed events in order
 //! - [`summary`]: time per state at several scales, exact
 
 pub mod attributes;
-pub mod engine;
 pub mod history;
 pub mod kernel;
 pub mod recording;
 pub mod segments;
 pub mod slot;
-pub mod sources;
 pub mod summary;

@@ -6,6 +6,7 @@
 
 use crate::base::names::{NameId, Names};
 use crate::base::time::{Ns, Span};
+pub use crate::event::host::HostId;
 pub use crate::event::image::ImageChange;
 use crate::event::kernel_thread::{self, KTHREADD};
 pub use crate::event::stack::{RawStackId, RawStacks, StackOrigin};
@@ -13,8 +14,6 @@ pub use crate::event::stack::{RawStackId, RawStacks, StackOrigin};
 crate::handle! {
     /// One incarnation of a kernel task: `(host, tid, generation)`; an idle task is `(host, 0, cpu)`.
     ThreadId,
-    /// A host (one kernel). All traces with equal host name and clock uuid share one.
-    HostId,
 }
 
 /// Why a thread did not run, or that it ran.

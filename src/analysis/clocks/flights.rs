@@ -15,12 +15,12 @@ use super::HostClock;
 use crate::base::ctx::{Cancelled, Ctx};
 use crate::base::parallel::in_order;
 use crate::base::time::{Ns, Span};
-use crate::event::batch::{Batch, Segment};
-use crate::event::bind::{Binder, Binding, Focus};
 use crate::event::kind::Kind;
 use crate::input::Source;
 use crate::input::record::StreamId;
 use crate::input::trace::Plan;
+use crate::reading::batch::{Batch, Segment};
+use crate::reading::bind::{Binder, Binding, Focus};
 use foldhash::HashMap;
 use smallvec::SmallVec;
 use std::collections::{BTreeMap, BTreeSet};
@@ -249,7 +249,7 @@ impl Reading<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::event::batch::Flow;
+    use crate::reading::batch::Flow;
 
     fn segment(seq: u32) -> Segment {
         let flow = Flow { source: 1, dest: 2, source_port: 3, dest_port: 4 };

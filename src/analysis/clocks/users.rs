@@ -12,11 +12,11 @@
 
 use crate::base::ctx::{Cancelled, Ctx};
 use crate::base::time::{Ns, Span};
-use crate::event::batch::Batch;
-use crate::event::bind::{Binder, Binding};
 use crate::event::task::{Delimiter, Pairing, TaskDefinition};
 use crate::input::Trace;
 use crate::input::record::StreamId;
+use crate::reading::batch::Batch;
+use crate::reading::bind::{Binder, Binding};
 use crate::state::kernel::{Options, record};
 use foldhash::HashMap;
 

@@ -11,11 +11,11 @@ mod part;
 use crate::base::ctx::{Cancel, Cancelled, Ctx};
 use crate::base::notice::{Notice, Notices};
 use crate::base::time::Ns;
-use crate::event::bind::{Binding, Focus};
 use crate::event::kind::{Event, Kind};
 use crate::input::Trace;
-use crate::state::engine::{self, Analysis, Chunk, Way};
-use crate::state::sources::Sources;
+use crate::reading::bind::{Binding, Focus};
+use crate::reading::engine::{self, Analysis, Chunk, Way};
+use crate::reading::sources::Sources;
 pub use calls::Moved;
 use foldhash::HashMap;
 use part::{Origin, Part, Place};
@@ -200,7 +200,7 @@ impl Usage {
         let mut notices = Notices::default();
         notices.add(Notice::MemoryLimit, left_out.len() as u64, || "traces after the first 65,536".to_owned());
         let sources = Sources::new(traces, labels, |trace| Binding::focused(trace, &[], focus), ctx)?;
-        let origin = |(origin, source): (&crate::state::kernel::Origin, &crate::state::sources::Source)| {
+        let origin = |(origin, source): (&crate::event::host::TraceOrigin, &crate::reading::sources::Source)| {
             let (host, generation, switches) = (origin.host, origin.generation, source.binding.follows_switches);
             origin.kernel.then_some(Origin { host, generation, switches })
         };

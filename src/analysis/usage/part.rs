@@ -13,10 +13,10 @@
 use super::calls::{Calls, Step};
 use crate::base::names::{NameId, Names};
 use crate::base::time::{Ns, Span};
-use crate::event::batch::{Batch, Identity};
 use crate::event::kind::{Event, Kind, TextId};
+use crate::event::prev_state::{Generation, Leaves};
 use crate::event::transfer::{Transfer, transfer};
-use crate::state::kernel::{Generation, Leaves};
+use crate::reading::batch::{Batch, Identity};
 use crate::state::recording::HostId;
 use crate::state::slot::{Change, Slot};
 use foldhash::{HashMap, HashSet};

@@ -4,17 +4,24 @@
 //! recording. Cost: O(1) for each event, and the fields of a delimiter.
 
 use super::life::Sched;
-use super::machine::{Machine, Origin, Renumber};
+use super::machine::{Machine, Renumber};
 use crate::base::names::NameId;
 use crate::base::notice::Notice;
 use crate::base::time::Ns;
-use crate::event::batch::Key;
+use crate::event::host::TraceOrigin;
 use crate::event::kind::{Event, Kind, TextId};
+use crate::reading::batch::Key;
 use crate::state::recording::{Mark, StackSample, ThreadId};
 
 impl Machine {
     /// Events that are the same in kernel and user-space traces: they happen on `thread`.
-    pub(super) fn common(&mut self, event: &Event, origin: Origin, thread: Option<ThreadId>, ids: &mut Renumber<'_>) {
+    pub(super) fn common(
+        &mut self,
+        event: &Event,
+        origin: TraceOrigin,
+        thread: Option<ThreadId>,
+        ids: &mut Renumber<'_>,
+    ) {
         let t = event.time;
         match event.kind {
             Kind::CallEntry { name } => {

@@ -10,11 +10,12 @@
 //! Only traces that can hold copies are looked at (same host, overlapping in time, with kinds of events in common). Cost: a hash of the
 //! event's content, and a search among the last [`KEPT`] events of its thread.
 
-use super::machine::{Machine, Origin, Renumber};
+use super::machine::{Machine, Renumber};
 use crate::base::notice::Notice;
 use crate::base::time::Ns;
-use crate::event::batch::{Batch, Key};
+use crate::event::host::TraceOrigin;
 use crate::event::kind::{Event, Kind};
+use crate::reading::batch::{Batch, Key};
 use crate::state::recording::ThreadId;
 use foldhash::HashMap;
 use smallvec::SmallVec;
@@ -113,7 +114,7 @@ impl Machine {
     pub(super) fn is_copy(
         &mut self,
         event: &Event,
-        origin: Origin,
+        origin: TraceOrigin,
         thread: Option<ThreadId>,
         ids: &Renumber<'_>,
     ) -> bool {

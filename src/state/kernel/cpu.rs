@@ -11,8 +11,8 @@
 
 use crate::base::names::NameId;
 use crate::base::time::{Ns, Span};
-use crate::event::batch::Packet;
 use crate::event::kind::Context;
+use crate::reading::batch::Packet;
 use crate::state::recording::{CpuRun, HostId, ThreadId};
 
 /// Interrupts nest three or four deep; more is damage.

@@ -5,8 +5,8 @@ use super::machine::Machine;
 use crate::base::names::NameId;
 use crate::base::notice::Notice;
 use crate::base::time::Ns;
-use crate::event::batch::Packet;
 use crate::event::kind::{Context, Vector, WakeSource};
+use crate::reading::batch::Packet;
 use crate::state::recording::{EdgeKind, ThreadId};
 
 /// The interrupt in which a block request completes wakes at once whoever waits for it.

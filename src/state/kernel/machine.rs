@@ -16,16 +16,16 @@ use super::handlers::Handlers;
 use super::life::{Life, Reasons};
 use super::losses::Losses;
 use super::packets::Packets;
-use super::prev_state::Generation;
 use super::requests::Requests;
 use super::user::Guess;
 use super::works::Works;
 use crate::base::names::NameId;
 use crate::base::notice::{Notice, Notices};
 use crate::base::time::{Ns, Span};
-use crate::event::batch::Batch;
+use crate::event::host::TraceOrigin;
 use crate::event::kind::TextId;
 use crate::event::stack::RawStackId;
+use crate::reading::batch::Batch;
 use crate::state::recording::{EdgeKind, Host, HostId, Quality, RawStacks, Recording, ThreadId};
 use foldhash::HashMap;
 use smallvec::SmallVec;
@@ -34,21 +34,10 @@ use std::collections::BTreeSet;
 /// More CPUs than any machine has.
 const MOST_CPUS: u32 = 1 << 14;
 
-/// What is known of a trace before its events.
-#[derive(Clone, Copy, Debug)]
-pub struct Origin {
-    /// Where it was recorded.
-    pub host: HostId,
-    /// Its contexts name the thread that runs on the CPU (else it is a user-space trace).
-    pub kernel: bool,
-    /// How `prev_state` reads.
-    pub generation: Generation,
-}
-
 /// See the module.
 #[derive(Debug)]
 pub struct Machine {
-    pub(super) origins: Vec<Origin>,
+    pub(super) origins: Vec<TraceOrigin>,
     /// By host: its kernel was traced.
     pub(super) kernel_traced: Vec<bool>,
     pub(super) handlers: Handlers,
@@ -108,7 +97,7 @@ impl Renumber<'_> {
 
 impl Machine {
     /// A machine for traces with these origins; hosts in the order of their ids.
-    pub fn new(hosts: Vec<(String, Option<String>)>, origins: Vec<Origin>, handlers: Handlers) -> Machine {
+    pub fn new(hosts: Vec<(String, Option<String>)>, origins: Vec<TraceOrigin>, handlers: Handlers) -> Machine {
         let mut out = Recording::default();
         for (name, kernel_release) in hosts {
             let name = out.names.intern(&name);

@@ -25,7 +25,6 @@ mod losses;
 mod machine;
 mod mapped;
 mod packets;
-mod prev_state;
 mod record;
 mod requests;
 mod sched;
@@ -36,6 +35,5 @@ mod who;
 mod works;
 
 pub use handlers::{Handlers, HandlersError};
-pub use machine::{Machine, Origin};
-pub use prev_state::{Generation, Leaves};
+pub use machine::Machine;
 pub use record::{Options, record};

@@ -7,7 +7,7 @@
 //! number and age; cost: the length of a connection's list, which is short where packets arrive.
 
 use crate::base::time::Ns;
-use crate::event::batch::{Flow, Packet, Segment};
+use crate::reading::batch::{Flow, Packet, Segment};
 use crate::state::recording::{HostId, ThreadId};
 use foldhash::HashMap;
 use std::collections::VecDeque;

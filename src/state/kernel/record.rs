@@ -10,14 +10,14 @@ use super::machine::Machine;
 use crate::base::ctx::{Cancel, Cancelled, Ctx};
 use crate::base::notice::{Notice, Notices};
 use crate::base::time::Span;
-use crate::event::batch::Batch;
-use crate::event::bind::Binding;
 use crate::event::task::TaskDefinition;
 use crate::input::Trace;
 use crate::input::stream::Stream;
-use crate::state::engine::{self, Analysis, Chunk, Way};
+use crate::reading::batch::Batch;
+use crate::reading::bind::Binding;
+use crate::reading::engine::{self, Analysis, Chunk, Way};
+use crate::reading::sources::Sources;
 use crate::state::recording::{HostId, Recording};
-use crate::state::sources::Sources;
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 

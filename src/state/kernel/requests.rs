@@ -1,8 +1,8 @@
 //! Block requests from insertion to completion, matched by device and first sector.
 
 use crate::base::time::{Ns, Span};
-use crate::event::batch::Request;
 use crate::event::kind::RequestStep;
+use crate::reading::batch::Request;
 use crate::state::recording::{DiskRequest, HostId, ThreadId};
 use foldhash::HashMap;
 

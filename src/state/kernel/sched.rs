@@ -3,10 +3,10 @@
 
 use super::life::{Doubt, Label, Life, Sched};
 use super::machine::Machine;
-use super::prev_state::Leaves;
 use crate::base::notice::Notice;
 use crate::base::time::Ns;
 use crate::event::kind::WakeSource;
+use crate::event::prev_state::Leaves;
 use crate::state::recording::{EdgeKind, HostId, ThreadId};
 
 /// A thread can be woken in the moment between deciding to wait and being switched out. An older wake-up was for

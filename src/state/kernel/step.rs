@@ -5,14 +5,15 @@
 //! each event.
 
 use super::life::Sched;
-use super::machine::{Machine, Origin, Renumber};
-use super::prev_state::Leaves;
+use super::machine::{Machine, Renumber};
 use super::requests::Submitter;
 use super::works::Work;
 use crate::base::names::NameId;
 use crate::base::time::Ns;
-use crate::event::batch::Request;
+use crate::event::host::TraceOrigin;
 use crate::event::kind::{Context, Event, Kind, RequestStep, TextId, WhoId, WorkStep};
+use crate::event::prev_state::Leaves;
+use crate::reading::batch::Request;
 use crate::state::recording::{HostId, ThreadId};
 
 /// The bit of `prev_state`, on all kernels.
@@ -48,7 +49,14 @@ impl Machine {
     }
 
     /// An event of a kernel trace on CPU `c`, where `thread` runs.
-    fn on_cpu(&mut self, c: usize, event: &Event, origin: Origin, thread: Option<ThreadId>, ids: &mut Renumber<'_>) {
+    fn on_cpu(
+        &mut self,
+        c: usize,
+        event: &Event,
+        origin: TraceOrigin,
+        thread: Option<ThreadId>,
+        ids: &mut Renumber<'_>,
+    ) {
         let (t, host) = (event.time, origin.host);
         if let Kind::Stack { kernel: Some(kernel), .. } = event.kind {
             self.chain = Some((c, t, kernel));
@@ -107,7 +115,7 @@ impl Machine {
     }
 
     /// A switch names both threads.
-    fn switched(&mut self, c: usize, event: &Event, origin: Origin, ids: &mut Renumber<'_>) {
+    fn switched(&mut self, c: usize, event: &Event, origin: TraceOrigin, ids: &mut Renumber<'_>) {
         let t = event.time;
         let Kind::Switch { prev, next, prev_state, prev_name, next_name } = event.kind else { return };
         let prev = self.thread_on(c, prev, t);

@@ -7,8 +7,8 @@ use super::life::{Life, Sched};
 use super::machine::{Machine, Renumber};
 use crate::base::names::NameId;
 use crate::base::time::Ns;
-use crate::event::batch::{Identity, Process};
 use crate::event::kind::{Event, TextId};
+use crate::reading::batch::{Identity, Process};
 use crate::state::recording::{HostId, ThreadId};
 
 impl Machine {

@@ -4,11 +4,11 @@
 //! [`Batch::merge`] is the k-way merge of ALGORITHMS.md section 1: cost O(n log k), close to O(n) in practice because
 //! a stream that holds the smallest head is followed as long as it does.
 
-use super::image::ImageChange;
-use super::kind::{Event, ImageId, MarkId, PacketId, ProcessId, RequestId, TextId, WhoId};
-use super::stack::RawStacks;
 use crate::base::names::{NameId, Names};
 use crate::base::time::Ns;
+use crate::event::image::ImageChange;
+use crate::event::kind::{Event, ImageId, MarkId, PacketId, ProcessId, RequestId, TextId, WhoId};
+use crate::event::stack::RawStacks;
 use foldhash::HashMap;
 use std::collections::BinaryHeap;
 use std::collections::binary_heap::PeekMut;

@@ -4,8 +4,8 @@
 //! is taken, none is [`crate::input::record::Value::Absent`]. The order of fields is known to [`super::bind`] alone.
 
 use super::dialect;
-use super::kind::{RequestStep, Vector, WorkStep};
-use super::stack::StackOrigin;
+use crate::event::kind::{RequestStep, Vector, WorkStep};
+use crate::event::stack::StackOrigin;
 
 /// What a record class means.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -240,10 +240,6 @@ pub(super) fn user(name: &str) -> Option<Meaning> {
         _ => None,
     }
 }
-
-/// Names of soft interrupt vectors, by number.
-pub const SOFT_IRQS: [&str; 10] =
-    ["HI", "TIMER", "NET_TX", "NET_RX", "BLOCK", "IRQ_POLL", "TASKLET", "SCHED", "HRTIMER", "RCU"];
 
 #[cfg(test)]
 mod tests {

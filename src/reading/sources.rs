@@ -8,15 +8,15 @@ use crate::base::ctx::{Cancel, Cancelled, Ctx};
 use crate::base::notice::Notices;
 use crate::base::parallel::in_order;
 use crate::base::time::{Ns, Span};
-use crate::event::batch::{Batch, straighten};
-use crate::event::bind::{Binder, Binding, is_kernel};
-use crate::event::dialect::RELEASES;
+use crate::event::host::{HostId, TraceOrigin};
 use crate::event::kind::{Event, Kind, WhoId};
+use crate::event::prev_state::Generation;
 use crate::input::record::{ClassId, Record};
 use crate::input::trace::{Plan, Trace};
-use crate::state::engine::{Chunk, Piece};
-use crate::state::kernel::{Generation, Origin};
-use crate::state::recording::HostId;
+use crate::reading::batch::{Batch, straighten};
+use crate::reading::bind::{Binder, Binding, is_kernel};
+use crate::reading::dialect::RELEASES;
+use crate::reading::engine::{Chunk, Piece};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Mutex, PoisonError};
 
@@ -40,7 +40,7 @@ pub struct Sources {
     /// Name and kernel release of each host.
     pub hosts: Vec<(String, Option<String>)>,
     /// By trace.
-    pub origins: Vec<Origin>,
+    pub origins: Vec<TraceOrigin>,
     /// By trace.
     pub all: Vec<Source>,
     /// Buffers that were used: fresh memory costs more than decoding into it.
@@ -71,7 +71,7 @@ impl Sources {
             let host = host_of[i];
             let release = sources.hosts.get(host.index()).and_then(|(_, release)| release.as_deref());
             let generation = Generation::of(release);
-            sources.origins.push(Origin { host, kernel: source.binding.kernel, generation });
+            sources.origins.push(TraceOrigin { host, kernel: source.binding.kernel, generation });
             sources.all.push(source);
         })?;
         sources.part_copies(traces);

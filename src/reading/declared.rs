@@ -4,9 +4,10 @@
 //! event and field of them known to exist, or one line that names the line of the file and what to do. The format stands in
 //! PRODUCT.md ("Tasks declared in a file"); ALGORITHMS.md section 6.1.
 
-use super::derived::{Derived, Turn};
-use super::task::{self, ClassFace, Condition, Delimiter, Literal, Pairing, TaskDefinition};
+use super::tasks::ClassFace;
 use crate::base::op::Op;
+use crate::event::derived::{Derived, Turn};
+use crate::event::task::{Condition, Delimiter, Literal, Pairing, TaskDefinition};
 use foldhash::{HashMap, HashSet};
 use serde::Deserialize;
 use toml::{Spanned, Value};
@@ -98,7 +99,7 @@ pub fn tasks(text: &str, classes: &[ClassFace]) -> Result<Vec<TaskDefinition>, D
             return Err(wrong(at, format!("`{name}` is no name for a task: give each its own, without `=`")));
         }
         if let Some(turn) = turn(&typed).map_err(|(at, what)| wrong(at, what))? {
-            tasks.push(task::derived(name, Derived::Turn(turn)));
+            tasks.push(TaskDefinition::derived(name, Derived::Turn(turn)));
             continue;
         }
         let missing = |side: &str| wrong(at, format!("task `{name}` has no {side}: give it begin and end, or wait"));

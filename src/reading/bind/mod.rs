@@ -19,10 +19,10 @@ pub use read::Binder;
 
 use super::classes::{self, Meaning, Shape};
 use super::dialect;
-use super::stack::StackOrigin;
-use super::task::TaskDefinition;
-use super::transfer::transfer;
 use crate::base::time::Span;
+use crate::event::stack::StackOrigin;
+use crate::event::task::TaskDefinition;
+use crate::event::transfer::transfer;
 use crate::input::Trace;
 use crate::input::record::{ClassId, FieldPath, Projection, Scope};
 use crate::input::stream::Class;

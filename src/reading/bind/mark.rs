@@ -5,9 +5,9 @@
 
 use super::read::Values;
 use super::{NOWHERE, Paths, Slot};
-use crate::event::batch::{Batch, Key, MarkBody};
 use crate::event::task::{Condition, TaskDefinition};
 use crate::input::record::Value;
+use crate::reading::batch::{Batch, Key, MarkBody};
 
 /// A delimiter bound to a class.
 #[derive(Clone, Debug)]

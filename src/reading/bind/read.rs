@@ -5,14 +5,15 @@
 
 use super::{Binding, Bound, NOWHERE, Slot};
 use crate::base::time::Span;
-use crate::event::batch::{Batch, Flow, Identity, Packet, Process, Request, Segment};
-use crate::event::classes::{SOFT_IRQS, Shape};
-use crate::event::dialect::split_chain;
 use crate::event::image::{CODE, ImageChange};
+use crate::event::kind::SOFT_IRQS;
 use crate::event::kind::{Context, Event, Kind, TextId, WakeSource, WhoId};
 use crate::event::stack::RawStackId;
-use crate::event::syscalls;
 use crate::input::record::{Record, Value};
+use crate::reading::batch::{Batch, Flow, Identity, Packet, Process, Request, Segment};
+use crate::reading::classes::Shape;
+use crate::reading::dialect::split_chain;
+use crate::reading::syscalls;
 
 /// Turns the records of one stream into events of a batch.
 #[derive(Debug)]

@@ -1,0 +1,354 @@
+//! Tasks among the record classes of a trace, and those that `--task` names.
+//!
+//! [`discover`] finds tasks in the names and fields of record classes, without reading an event, in the order of
+//! PRODUCT.md ("Tasks found by themselves"); [`parse`] reads what `--task` was given, [`super::declared`]
+//! what a file declares. ALGORITHMS.md 6.1.
+//!
+//! The tracer's own events (`lttng_*`) delimit nothing, and pairs among the kernel's own tracepoints (interrupts,
+//! timers) come last: they run inside whatever thread they interrupt, so they are rarely what a person asks about.
+
+use super::classes;
+use crate::base::op::Op;
+use crate::event::derived::{self, Derived};
+use crate::event::task::{Condition, Delimiter, Literal, Pairing, TaskDefinition};
+use crate::input::tracepoint::PROBED;
+use std::collections::{BTreeMap, BTreeSet};
+
+/// What discovery needs to know of a record class.
+#[derive(Clone, Debug)]
+pub struct ClassFace {
+    /// Event name: LTTng's where it has the like, as tasks have it.
+    pub name: String,
+    /// The name that its recorder shows.
+    pub shown: String,
+    /// Recorded by the kernel tracer.
+    pub kernel: bool,
+    /// Direct payload members: name, and whether it is an integer (else text).
+    pub fields: Vec<(String, bool)>,
+    /// Which of [`CONTEXTS`] its events carry.
+    pub contexts: Vec<String>,
+}
+
+/// Contexts by which executions may be paired and chosen.
+pub const CONTEXTS: [&str; 8] = ["tid", "pid", "ppid", "vtid", "vpid", "procname", "pthread_id", "prio"];
+
+/// Who records entries and exits of functions; the second writes no address at exits.
+const PROVIDERS: [&str; 2] = ["lttng_ust_cyg_profile", "lttng_ust_cyg_profile_fast"];
+
+/// Endings that make a pair: (begin, end). perf names a probe of a function like the function, that of its return with more.
+const PAIRS: [(&str, &str); 6] =
+    [("begin", "end"), ("start", "end"), ("start", "stop"), ("enter", "leave"), ("entry", "exit"), ("", "__return")];
+
+/// Text fields that name the type of an execution, best first.
+const KIND_FIELDS: [&str; 6] = ["type", "kind", "operation", "op", "method", "name"];
+
+impl ClassFace {
+    /// The events of a probe that somebody placed to ask about a function.
+    pub fn is_probe(&self) -> bool {
+        self.fields.iter().any(|(name, _)| PROBED.contains(&name.as_str()))
+    }
+}
+
+/// A delimiter that pairs on the thread. The exit of a failed system call begins nothing.
+fn bare(event: &str) -> Delimiter {
+    let exit = classes::call(event).is_some_and(|(enters, _)| !enters);
+    let succeeds = Condition { field: "ret".to_owned(), op: Op::AtLeast, value: Literal::Number(0) };
+    Delimiter { event: event.to_owned(), key: Vec::new(), conditions: exit.then_some(succeeds).into_iter().collect() }
+}
+
+fn keyed(event: &str, key: &str) -> Delimiter {
+    Delimiter { key: vec![key.to_owned()], ..bare(event) }
+}
+
+/// All tasks that the record classes of the traces offer: user-space pairs, accepted connections, system calls,
+/// pairs among the kernel's own events; each group by name.
+pub fn discover(classes: &[ClassFace]) -> Vec<TaskDefinition> {
+    let mut tasks = pairs(classes, false);
+    tasks.extend(connections(classes));
+    tasks.extend(system_calls(classes));
+    tasks.extend(pairs(classes, true));
+    let mut seen = BTreeSet::new();
+    tasks.retain(|t| seen.insert(t.name.clone()));
+    tasks
+}
+
+fn pairs(classes: &[ClassFace], kernel: bool) -> Vec<TaskDefinition> {
+    let ours = |c: &&ClassFace| (c.kernel && !c.is_probe()) == kernel && !c.name.starts_with("lttng_");
+    let by_name: BTreeMap<&str, &ClassFace> = classes.iter().filter(ours).map(|c| (c.name.as_str(), c)).collect();
+    let mut tasks = BTreeMap::new();
+    for (name, begin) in &by_name {
+        for (first, last) in PAIRS {
+            let Some(stem) = name.strip_suffix(first) else { continue };
+            let Some(end) = by_name.get(format!("{stem}{last}").as_str()) else { continue };
+            let title = stem.trim_end_matches(['_', ':', '-', '.']);
+            // Of a probe the group tells only who placed it.
+            let function = title.rsplit_once(':').map(|(_, function)| function);
+            let title = function.filter(|f| begin.is_probe() && !tasks.contains_key(*f)).unwrap_or(title);
+            if !title.is_empty() && !tasks.contains_key(title) {
+                tasks.insert(title.to_owned(), pair(title, begin, end));
+            }
+        }
+    }
+    tasks.into_values().collect()
+}
+
+/// A pair of events, matched by a shared identifier field where both have one.
+fn pair(title: &str, begin: &ClassFace, end: &ClassFace) -> TaskDefinition {
+    let integer = |c: &ClassFace, name: &str| c.fields.iter().any(|(n, int)| *int && n == name);
+    let identifies = |n: &str| n == "id" || n.ends_with("_id") || n.ends_with("Id") || n == "uuid" || n == "key";
+    let key = begin.fields.iter().find(|(n, int)| *int && identifies(n) && integer(end, n)).map(|(n, _)| n.as_str());
+    let text = |c: &ClassFace, name: &str| c.fields.iter().any(|(n, int)| !*int && n == name);
+    let kind = KIND_FIELDS.iter().find(|k| text(begin, k) || text(end, k)).map(|k| (*k).to_owned());
+    let delimiter = |c: &ClassFace| match key {
+        Some(key) => keyed(&c.name, key),
+        None => bare(&c.name),
+    };
+    TaskDefinition {
+        name: title.to_owned(),
+        begins: vec![delimiter(begin)],
+        ends: vec![delimiter(end)],
+        pairing: if key.is_some() { Pairing::Key } else { Pairing::Thread },
+        kind,
+        nest: true,
+    }
+}
+
+/// From `accept*` to the shutdown or close of the same socket.
+fn connections(classes: &[ClassFace]) -> Option<TaskDefinition> {
+    let side = |enters: bool, calls: [&str; 2], key: &str| -> Vec<Delimiter> {
+        let is = |c: &&ClassFace| {
+            c.kernel && classes::call(&c.name).is_some_and(|(e, call)| e == enters && calls.contains(&call))
+        };
+        let mut events: Vec<&str> = classes.iter().filter(is).map(|c| c.name.as_str()).collect();
+        events.sort_unstable();
+        events.dedup();
+        events.into_iter().map(|event| keyed(event, key)).collect()
+    };
+    let begins = side(false, ["accept", "accept4"], "ret");
+    let ends = side(true, ["shutdown", "close"], "fd");
+    (!begins.is_empty() && !ends.is_empty()).then(|| TaskDefinition {
+        name: "connection".to_owned(),
+        begins,
+        ends,
+        pairing: Pairing::ProcessKey,
+        kind: None,
+        nest: false,
+    })
+}
+
+/// From the entry of a call to its exit, which in old recordings does not say of which call.
+fn system_calls(classes: &[ClassFace]) -> Vec<TaskDefinition> {
+    let mut entries: BTreeMap<&str, BTreeSet<&str>> = BTreeMap::new();
+    let mut exits: BTreeMap<&str, BTreeSet<&str>> = BTreeMap::new();
+    for class in classes.iter().filter(|c| c.kernel) {
+        if let Some((enters, call)) = classes::call(&class.name) {
+            let side = if enters { &mut entries } else { &mut exits };
+            side.entry(call).or_default().insert(&class.name);
+        }
+    }
+    // Entries by number belong to calls that only events can tell.
+    let named = entries.into_iter().filter(|(call, _)| !call.is_empty());
+    let both = named.filter_map(|(call, entries)| Some((call, entries, exits.get(call).or_else(|| exits.get(""))?)));
+    let end = |event: &&str| Delimiter { conditions: Vec::new(), ..bare(event) };
+    both.map(|(call, entries, exits)| TaskDefinition {
+        name: call.to_owned(),
+        begins: entries.iter().map(|event| bare(event)).collect(),
+        ends: exits.iter().map(end).collect(),
+        pairing: Pairing::Thread,
+        kind: None,
+        nest: false,
+    })
+    .collect()
+}
+
+/// True for a system call by the events of the kernel. Metadata declare many that never occur.
+pub fn is_system_call(task: &TaskDefinition) -> bool {
+    let named = |d: &Delimiter| classes::call(&d.event) == Some((true, &task.name));
+    task.pairing == Pairing::Thread && task.begins.iter().any(named)
+}
+
+/// The task of a function, by name or address, where entries and exits of functions were recorded (`-finstrument-functions`).
+/// Its delimiters are those of all functions: which one an address belongs to is known once the images are.
+pub fn function(name: &str, classes: &[ClassFace]) -> Option<TaskDefinition> {
+    let named = |what: &str| {
+        let of = |c: &&ClassFace| c.name.strip_suffix(what).is_some_and(|provider| PROVIDERS.contains(&provider));
+        let field = |c: &ClassFace| c.fields.iter().any(|(name, integer)| *integer && name == "addr");
+        let delimiter = |c: &ClassFace| match field(c) {
+            true => keyed(&c.name, "addr"),
+            false => bare(&c.name),
+        };
+        let mut all: Vec<Delimiter> = classes.iter().filter(of).map(delimiter).collect();
+        all.sort_by(|a, b| a.event.cmp(&b.event));
+        all.dedup_by(|a, b| a.event == b.event);
+        all
+    };
+    let (begins, ends) = (named(":func_entry"), named(":func_exit"));
+    let usable = !ends.is_empty() && begins.iter().any(|d| !d.key.is_empty());
+    let name = name.to_owned();
+    usable.then_some(TaskDefinition { name, begins, ends, pairing: Pairing::Function, kind: None, nest: true })
+}
+
+/// Why `--task` cannot be used: one line with what to do.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{0}")]
+pub struct TaskError(String);
+
+/// The task that `--task` names: one of `found`, a function, delimiters given by hand
+/// (`begin=EVENT,end=EVENT[,key=FIELD][,type=FIELD]`) or a wait (`wait=CALL[,thread=NAME]`).
+pub fn parse(typed: &str, found: &[TaskDefinition], classes: &[ClassFace]) -> Result<TaskDefinition, TaskError> {
+    if !typed.contains('=') {
+        let named = found.iter().find(|t| t.name == typed).cloned().or_else(|| function(typed, classes));
+        // The recording may know a call or a command of this name.
+        return Ok(named.unwrap_or_else(|| TaskDefinition::derived(typed.to_owned(), Derived::Named(typed.to_owned()))));
+    }
+    let wrong = |why: String| TaskError(format!("--task {typed}: {why}"));
+    if let Some(parsed) = derived::parse(typed) {
+        return parsed
+            .map(|task| TaskDefinition::derived(typed.to_owned(), task))
+            .map_err(|form| wrong(form.to_owned()));
+    }
+    let (mut begin, mut end, mut key, mut kind) = (None, None, None, None);
+    for part in typed.split(',') {
+        match part.split_once('=') {
+            Some(("begin", v)) => begin = Some(v),
+            Some(("end", v)) => end = Some(v),
+            Some(("key", v)) => key = Some(v.to_owned()),
+            Some(("type", v)) => kind = Some(v.to_owned()),
+            _ => {
+                return Err(wrong(format!(
+                    "`{part}` is not understood; write begin=EVENT,end=EVENT[,key=FIELD][,type=FIELD] or wait=CALL[,thread=NAME]"
+                )));
+            }
+        }
+    }
+    let side = |what: &str, event: Option<&str>| {
+        let event = event.ok_or_else(|| wrong(format!("{what}=EVENT is missing")))?;
+        let class = classes.iter().find(|c| c.name == event || c.shown == event);
+        let class =
+            class.ok_or_else(|| wrong(format!("the trace has no event `{event}`; `whyslow info` lists its events")))?;
+        if let Some(field) = &key
+            && !class.fields.iter().any(|(name, integer)| *integer && name == field)
+        {
+            return Err(wrong(format!("event `{event}` has no integer field `{field}` to pair by")));
+        }
+        Ok(Delimiter { key: key.iter().cloned().collect(), ..bare(&class.name) })
+    };
+    let (begin, end) = (side("begin", begin)?, side("end", end)?);
+    Ok(TaskDefinition {
+        name: typed.to_owned(),
+        begins: vec![begin],
+        ends: vec![Delimiter { conditions: Vec::new(), ..end }],
+        pairing: if key.is_some() { Pairing::Key } else { Pairing::Thread },
+        kind,
+        nest: false,
+    })
+}
+
+/// That nothing has the name that was typed, and what was meant perhaps.
+pub fn unknown(typed: &str, found: &[TaskDefinition]) -> TaskError {
+    TaskError(format!("--task {typed}: no such task in the trace{}", nearest(typed, found)))
+}
+
+/// "; did you mean ...?" or what there is.
+fn nearest(typed: &str, found: &[TaskDefinition]) -> String {
+    let alike = |t: &&TaskDefinition| t.name.contains(typed) || typed.contains(t.name.as_str());
+    let names: Vec<&str> = found.iter().filter(alike).map(|t| t.name.as_str()).take(3).collect();
+    match (names.as_slice(), found.first()) {
+        ([], None) => "; it has none: give begin=EVENT,end=EVENT".to_owned(),
+        ([], Some(first)) => format!("; the first that it has is `{}`, `whyslow info` lists all", first.name),
+        (names, _) => format!("; did you mean `{}`?", names.join("` or `")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn class(name: &str, kernel: bool, fields: &[(&str, bool)]) -> ClassFace {
+        let fields = fields.iter().map(|(n, i)| ((*n).to_owned(), *i)).collect();
+        ClassFace { name: name.to_owned(), shown: name.to_owned(), kernel, fields, contexts: Vec::new() }
+    }
+
+    #[test]
+    fn found_in_the_order_of_the_contract() {
+        let classes = [
+            class("irq_handler_exit", true, &[]),
+            class("irq_handler_entry", true, &[]),
+            class("syscall_entry_close", true, &[("fd", true)]),
+            class("syscall_exit_close", true, &[("ret", true)]),
+            class("syscall_exit_accept4", true, &[("ret", true)]),
+            class("app:request_begin", false, &[("id", true), ("type", false)]),
+            class("app:request_end", false, &[("id", true), ("status", true)]),
+            class("app:batch_start", false, &[("size", true)]),
+            class("app:batch_stop", false, &[]),
+            class("lttng_ust_statedump:start", false, &[]),
+            class("lttng_ust_statedump:end", false, &[]),
+        ];
+        let tasks = discover(&classes);
+        let names: Vec<_> = tasks.iter().map(|t| t.name.as_str()).collect();
+        assert_eq!(names, ["app:batch", "app:request", "connection", "close", "irq_handler"]);
+        let calls: Vec<bool> = tasks.iter().map(is_system_call).collect();
+        assert_eq!(calls, [false, false, false, true, false]);
+        assert_eq!((&tasks[0].pairing, &tasks[0].kind), (&Pairing::Thread, &None));
+        assert_eq!((&tasks[1].pairing, tasks[1].kind.as_deref()), (&Pairing::Key, Some("type")));
+        assert_eq!(tasks[1].begins, [keyed("app:request_begin", "id")]);
+        assert_eq!(tasks[2].begins[0].conditions[0].field, "ret");
+    }
+
+    #[test]
+    fn probed_functions_come_with_the_pairs_of_programs() {
+        let probe = |name: &str, field: &str| class(name, true, &[(field, true)]);
+        let classes = [
+            class("irq_handler_entry", true, &[]),
+            class("irq_handler_exit", true, &[]),
+            probe("probe_server:handle", "__probe_ip"),
+            probe("probe_server:handle__return", "__probe_func"),
+            probe("probe_other:handle", "__probe_ip"),
+            probe("probe_other:handle__return", "__probe_func"),
+        ];
+        let tasks = discover(&classes);
+        let names: Vec<_> = tasks.iter().map(|t| t.name.as_str()).collect();
+        assert_eq!(names, ["handle", "probe_server:handle", "irq_handler"]);
+        assert_eq!(tasks[1].ends, [bare("probe_server:handle__return")]);
+    }
+
+    #[test]
+    fn events_may_be_named_as_their_recorder_does() {
+        let mut classes = [class("syscall_exit_read", true, &[("ret", true)]), class("syscall_entry_write", true, &[])];
+        classes[0].shown = "syscalls:sys_exit_read".to_owned();
+        classes[1].shown = "syscalls:sys_enter_write".to_owned();
+        let task = parse("begin=syscalls:sys_exit_read,end=syscalls:sys_enter_write", &[], &classes).unwrap();
+        assert_eq!((task.begins[0].event.as_str(), task.begins[0].conditions.len()), ("syscall_exit_read", 1));
+        assert_eq!(task.ends[0].event, "syscall_entry_write");
+    }
+
+    #[test]
+    fn functions_are_tasks_where_their_exits_are_recorded() {
+        let entry = class("lttng_ust_cyg_profile_fast:func_entry", false, &[("addr", true)]);
+        let exit = class("lttng_ust_cyg_profile_fast:func_exit", false, &[]);
+        let task = parse("main", &[], &[entry.clone(), exit]).unwrap();
+        assert_eq!((&task.pairing, &task.begins[0].key[..]), (&Pairing::Function, &["addr".to_owned()][..]));
+        assert!(task.ends[0].key.is_empty() && function("main", &[entry]).is_none());
+    }
+
+    #[test]
+    fn given_by_hand() {
+        let classes =
+            [class("syscall_exit_accept4", true, &[("ret", true)]), class("syscall_entry_shutdown", true, &[])];
+        let task = parse("begin=syscall_exit_accept4,end=syscall_entry_shutdown", &[], &classes).unwrap();
+        assert_eq!((task.begins[0].conditions.len(), task.ends[0].conditions.len()), (1, 0));
+        assert_eq!((&task.pairing, task.nest), (&Pairing::Thread, false));
+        for (typed, part) in [
+            ("begin=a,end=b", "no event `a`"),
+            ("begin=syscall_exit_accept4", "end=EVENT is missing"),
+            ("begin=syscall_exit_accept4,end=syscall_entry_shutdown,key=fd", "no integer field `fd`"),
+            ("begin=x,stop=y", "`stop=y` is not understood"),
+        ] {
+            let said = parse(typed, &[], &classes).unwrap_err().to_string();
+            assert!(said.contains(part), "{said}");
+        }
+        let task = parse("nothing", &[], &classes).unwrap();
+        assert_eq!(task.pairing, Pairing::Derived(Derived::Named("nothing".to_owned())));
+        assert!(unknown("nothing", &[]).to_string().contains("no such task in the trace; it has none"));
+    }
+}
