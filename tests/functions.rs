@@ -29,8 +29,19 @@ fn address(name: &str) -> (u64, bool) {
     (if relative { BASE + symbol.address() } else { symbol.address() }, relative)
 }
 
+/// What the trace says of the file that holds the functions.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Image {
+    /// Where it is: the program with its symbols.
+    Program,
+    /// The path of a library that is not on this machine.
+    Absent(&'static str),
+    /// Nothing.
+    Unrecorded,
+}
+
 /// A trace of one thread: the tick function calls the flush function, which takes longer each time.
-fn trace(folder: &str, provider: &str, exits_name: bool) -> PathBuf {
+fn trace(folder: &str, provider: &str, exits_name: bool, image: Image) -> PathBuf {
     let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join(folder);
     std::fs::remove_dir_all(&folder).ok();
     std::fs::create_dir_all(&folder).unwrap();
@@ -75,9 +86,15 @@ fn trace(folder: &str, provider: &str, exits_name: bool) -> PathBuf {
     let program = Path::new(env!("CARGO_MANIFEST_DIR")).join(PROGRAM);
     let base = if relative { BASE } else { 0x40_0000 };
     // Without a build id its size and the time (of the clock: the year 2100) say that it is the file that was traced.
-    let mut image = [base.to_le_bytes(), loaded(&program).to_le_bytes()].concat();
-    image.extend(program.to_str().unwrap().bytes().chain([0, u8::from(relative)]));
-    put(1000, 2, &image);
+    let mut mapped = [base.to_le_bytes(), loaded(&program).to_le_bytes()].concat();
+    let path = match image {
+        Image::Absent(path) => path,
+        Image::Program | Image::Unrecorded => program.to_str().unwrap(),
+    };
+    mapped.extend(path.bytes().chain([0, u8::from(relative)]));
+    if image != Image::Unrecorded {
+        put(1000, 2, &mapped);
+    }
     let place = |function: u64| [function.to_le_bytes(), 0_u64.to_le_bytes()].concat();
     let leave = |function: u64| if exits_name { place(function) } else { Vec::new() };
     let mut at = 1_000_000;
@@ -115,7 +132,7 @@ fn calls_are_executions_by_name_and_by_address() {
     for (folder, provider, exits_name) in
         [("calls", "lttng_ust_cyg_profile", true), ("calls-fast", "lttng_ust_cyg_profile_fast", false)]
     {
-        let folder = trace(folder, provider, exits_name);
+        let folder = trace(folder, provider, exits_name, Image::Program);
         let folder = folder.to_str().unwrap();
         let ask = |task: &str| {
             let words = ["diff", "--json", "--task", task, "--slow", "duration>=1ms", "--fast", "duration<1ms", folder];
@@ -146,8 +163,49 @@ fn calls_are_executions_by_name_and_by_address() {
 }
 
 #[test]
+fn functions_without_symbols_are_contexts_by_their_address() {
+    let ((tick, _), (flush, relative)) = (address("journal_tick"), address("expensive_flush"));
+    let library = "/nowhere/libjournal.so.1";
+    let offset = |address: u64| format!("libjournal.so.1+{:#x}", if relative { address - BASE } else { address });
+    let cases = [
+        ("calls-bare", Image::Unrecorded, [format!("{tick:#x}"), format!("{flush:#x}")]),
+        ("calls-stripped", Image::Absent(library), [offset(tick), offset(flush)]),
+    ];
+    for (folder, image, names) in cases {
+        let folder = trace(folder, "lttng_ust_cyg_profile", true, image);
+        let folder = folder.to_str().unwrap();
+        // By name where a user copies it from the answer, by address where it comes from elsewhere.
+        for task in [names[0].clone(), format!("{tick:#x}")] {
+            let answer = json(&["explain", "--json", "--task", &task, folder]);
+            let sentence = answer["verdict"]["sentence"].as_str().unwrap();
+            assert!(sentence.starts_with(&format!("In {}, running or waiting: ", names[1])), "{sentence}");
+            let path = answer["causes"][0]["path"].as_array().unwrap();
+            assert_eq!(path[1..3], [names[0].as_str(), names[1].as_str()], "{answer}");
+            assert_eq!(answer["causes"][0]["by"]["function"], names[1].as_str());
+        }
+        // Each function's own time: the caller spends 15 us of each call, however long the other takes.
+        let compared = json(&["diff", "--json", "--task", &names[0], folder]);
+        let nodes = compared["tree"].as_array().unwrap();
+        let node = |name: &str| nodes.iter().find(|node| node["name"] == name).unwrap();
+        let (caller, callee) = (node(&names[0]), node(&names[1]));
+        let mean = |node: &serde_json::Value, side: &str| node[side].as_f64().unwrap();
+        for side in ["slow_mean_ns", "fast_mean_ns"] {
+            assert_eq!(mean(caller, side) - mean(callee, side), 15_000.0, "{compared}");
+        }
+        let info = json(&["info", "--full", "--json", folder]);
+        let tasks: Vec<&str> =
+            info["tasks"].as_array().unwrap().iter().map(|task| task["name"].as_str().unwrap()).collect();
+        assert!(names.iter().all(|name| tasks.contains(&name.as_str())), "{tasks:?}");
+        let known = info["questions"].as_array().unwrap().iter().find(|q| q["question"] == "in which function");
+        assert!(known.unwrap()["share"].as_f64().unwrap() > 0.99, "{known:?}");
+        let text = String::from_utf8(whyslow(&["explain", folder]).stdout).unwrap();
+        assert!(text.contains(&names[1]) && !text.contains("[unknown]"), "{text}");
+    }
+}
+
+#[test]
 fn a_database_keeps_the_calls_of_a_function() {
-    let folder = trace("calls-kept", "lttng_ust_cyg_profile", true);
+    let folder = trace("calls-kept", "lttng_ust_cyg_profile", true, Image::Program);
     let (folder, file, inside) = (folder.to_str().unwrap(), folder.with_extension("why"), folder.join("calls.why"));
     let file = file.to_str().unwrap();
     let out = whyslow(&["build", "--task", "expensive_flush", folder, "-o", inside.to_str().unwrap()]);

@@ -16,7 +16,7 @@ use whyslow::analysis::recording::{Recording, StackOrigin};
 use whyslow::analysis::symbols::cache::SymbolCache;
 use whyslow::analysis::symbols::files::Places;
 use whyslow::analysis::symbols::images::Spaces;
-use whyslow::analysis::symbols::{Placed, Resolver, UserFrame};
+use whyslow::analysis::symbols::{AddressKind, Placed, Resolver, UserFrame};
 use whyslow::base::ctx::Ctx;
 use whyslow::base::names::Names;
 use whyslow::base::notice::Notices;
@@ -81,7 +81,9 @@ fn samples(recording: &Recording, spaces: &Spaces) -> Vec<(&'static str, Placed)
                 _ => "timer",
             };
             let space = spaces.at(thread.host, thread.pid, sample.time);
-            all.extend(sample.user.map(|stack| (made, Placed { host: thread.host, pid: thread.pid, space, stack })));
+            all.extend(sample.user.map(|stack| {
+                (made, Placed { host: thread.host, pid: thread.pid, space, stack, addresses: AddressKind::Sampled })
+            }));
         }
     }
     all

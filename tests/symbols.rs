@@ -13,7 +13,7 @@ use whyslow::analysis::recording::{HostId, ImageChange, ImageEvent, Recording};
 use whyslow::analysis::symbols::cache::SymbolCache;
 use whyslow::analysis::symbols::files::Places;
 use whyslow::analysis::symbols::images::Spaces;
-use whyslow::analysis::symbols::{Placed, Resolver};
+use whyslow::analysis::symbols::{AddressKind, Placed, Resolver};
 use whyslow::base::ctx::Ctx;
 use whyslow::base::names::Names;
 use whyslow::base::notice::{Notice, Notices};
@@ -70,7 +70,8 @@ impl Process {
     fn names_with(&mut self, cache: &SymbolCache, pid: i32, stack: &[u64], places: &Places) -> (Vec<String>, Notices) {
         let stack = self.recording.stacks.intern(stack);
         let spaces = Spaces::new(&self.recording.images);
-        let placed = Placed { host: HOST, pid, space: spaces.at(HOST, pid, TOLD), stack };
+        let placed =
+            Placed { host: HOST, pid, space: spaces.at(HOST, pid, TOLD), stack, addresses: AddressKind::Sampled };
         let (mut names, mut notices) = (Names::default(), Notices::default());
         let resolver = Resolver::new(&self.recording, &spaces, places, cache);
         let found = resolver.resolve(&[placed], &mut names, &mut notices, &Ctx::new(1)).unwrap();
@@ -284,7 +285,10 @@ fn time(count: u64) -> Duration {
     let stacks: Vec<_> = addresses.iter().map(|a| process.recording.stacks.intern(&[base + a])).collect();
     let spaces = Spaces::new(&process.recording.images);
     let space = spaces.at(HOST, 7, 0);
-    let placed: Vec<Placed> = stacks.iter().map(|s| Placed { host: HOST, pid: 7, space, stack: *s }).collect();
+    let placed: Vec<Placed> = stacks
+        .iter()
+        .map(|s| Placed { host: HOST, pid: 7, space, stack: *s, addresses: AddressKind::Sampled })
+        .collect();
     let (places, mut names, mut notices) = (Places::default(), Names::default(), Notices::default());
     let begun = Instant::now();
     let cache = SymbolCache::default();

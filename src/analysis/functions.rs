@@ -11,7 +11,7 @@ use super::recording::{HostId, Mark, Recording, ThreadId};
 use super::symbols::cache::SymbolCache;
 use super::symbols::files::Places;
 use super::symbols::images::Spaces;
-use super::symbols::{Placed, Resolver};
+use super::symbols::{AddressKind, Placed, Resolver};
 use crate::base::ctx::{Cancelled, Ctx};
 use crate::base::names::Names;
 use crate::base::notice::{Notice, Notices};
@@ -90,7 +90,8 @@ impl Functions {
             .map(|(function, time)| {
                 let (host, pid, address) = function;
                 let stack = recording.stacks.intern(&[address as u64]);
-                (function, Placed { host, pid, space: spaces.at(host, pid, time), stack })
+                let addresses = AddressKind::FunctionEntry;
+                (function, Placed { host, pid, space: spaces.at(host, pid, time), stack, addresses })
             })
             .collect();
         let stacks: Vec<Placed> = placed.iter().map(|(_, p)| *p).collect();

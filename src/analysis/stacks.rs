@@ -15,8 +15,8 @@
 //! Cost: linear in calls plus samples per thread, threads side by side. ALGORITHMS.md section 5.1.
 
 use super::recording::{Call, EdgeKind, RawStackId, Recording, StackOrigin, Thread, ThreadId};
-use super::symbols::Placed;
 use super::symbols::images::Spaces;
+use super::symbols::{AddressKind, Placed};
 use crate::base::ctx::{Cancelled, Ctx};
 use crate::base::names::NameId;
 use crate::base::parallel::in_order;
@@ -221,7 +221,11 @@ impl Builder<'_> {
         let sample = |s: &super::recording::StackSample| {
             let user = s.user.filter(|u| !self.recording.stacks.get(*u).is_empty());
             let full = user.is_some_and(|u| self.recording.stacks.get(u).len() > 1);
-            let place = |stack| Placed { host, pid, space: self.spaces.at(host, pid, s.time), stack };
+            let addresses = match s.origin {
+                StackOrigin::Function => AddressKind::FunctionEntry,
+                _ => AddressKind::Sampled,
+            };
+            let place = |stack| Placed { host, pid, space: self.spaces.at(host, pid, s.time), stack, addresses };
             let kernel = s.kernel.filter(|k| self.kernel && !self.recording.stacks.get(*k).is_empty());
             Sample { time: s.time, origin: s.origin, user: user.map(place), kernel, full }
         };

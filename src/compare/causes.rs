@@ -377,11 +377,11 @@ fn common_function(
     None
 }
 
-/// False for functions without symbols, which stand as `[libc.so.6]`, `[unknown]` or `file+0xoffset`, and for the C library's
-/// `syscall`, through which a program makes any call at all.
+/// False for functions without symbols, which stand as `[libc.so.6]`, `[unknown]`, `file+0xoffset` or `0xaddress`, and for the C
+/// library's `syscall`, through which a program makes any call at all.
 fn is_named(model: &Model, function: ContextId) -> bool {
     let name = model.names.get(model.contexts.frame(function).name);
-    !name.starts_with('[') && !name.contains("+0x") && name != "syscall"
+    !name.starts_with('[') && !name.starts_with("0x") && !name.contains("+0x") && name != "syscall"
 }
 
 /// The execution's own thread as the one who spent the time: what all slow executions have in common.

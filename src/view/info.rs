@@ -206,7 +206,11 @@ impl Facts {
             writeln!(out, "\nquestions that this recording answers, by share of the analysed executions' time")?;
         }
         for q in &self.questions {
-            writeln!(out, "{:>10}  {} (for the rest: {})", figure::percent(q.share, 1), q.question, q.remedy)?;
+            write!(out, "{:>10}  {}", figure::percent(q.share, 1), q.question)?;
+            match q.known_ns < q.of_ns {
+                true => writeln!(out, " (for the rest: {})", q.remedy)?,
+                false => writeln!(out)?,
+            }
         }
         self.warnings.iter().try_for_each(|w| writeln!(out, "note: {w}"))
     }

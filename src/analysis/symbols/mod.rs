@@ -9,7 +9,8 @@
 //!
 //! What has no name keeps one per file for shared libraries (`[libc.so.6]`: which of its inner functions ran seldom
 //! matters, and one cause must not be scattered over many contexts), and one per function for the program itself
-//! (`server+0x1240`). ALGORITHMS.md section 5.2.
+//! (`server+0x1240`). Recorded entries of functions are exact, so each of these has a name of its own wherever it lies: its
+//! offset in its file (`libjournal.so+0x1240`), its address (`0x403760`) where no file is known. ALGORITHMS.md section 5.2.
 
 pub mod cache;
 pub mod elf;
@@ -44,6 +45,15 @@ const TRACERS: [&str; 2] = ["liblttng-profile", "liblttng-ust"];
 /// Where a signal's handler returns to.
 const SIGNAL_RETURN: &str = "__restore_rt";
 
+/// Which addresses a raw stack holds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum AddressKind {
+    /// Where the thread was in the function, and where each caller goes on: as a sample has them.
+    Sampled,
+    /// Where each function begins, by recorded entries.
+    FunctionEntry,
+}
+
 /// A raw user stack in its process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Placed {
@@ -55,6 +65,8 @@ pub struct Placed {
     pub space: Option<SpaceId>,
     /// Addresses.
     pub stack: RawStackId,
+    /// Which ones these are.
+    pub addresses: AddressKind,
 }
 
 /// One function on a user stack.
@@ -95,6 +107,8 @@ struct TracedFile<'a> {
     key: FileKey<'a>,
     wanted: Wanted<'a>,
     addresses: BTreeSet<u64>,
+    /// Those of `addresses` at which a function was entered.
+    entries: BTreeSet<u64>,
 }
 
 impl TracedFile<'_> {
@@ -187,7 +201,10 @@ impl<'a> Resolver<'a> {
                         notices.add(Notice::SymbolFileMismatch, 1, || other.display().to_string())
                     }
                 }
-                let place = |a: &u64| Some((*a, frames(path, *a, (known.places.get(a)?, proven), names)));
+                let place = |a: &u64| {
+                    let known = Resolved { place: known.places.get(a)?, proven, entered: file.entries.contains(a) };
+                    Some((*a, known.frames(path, *a, names)))
+                };
                 found.push(file.addresses.iter().filter_map(place).collect());
                 self.cache.put(file.key, known);
             },
@@ -213,8 +230,11 @@ impl<'a> Resolver<'a> {
                     Target::Elsewhere => {
                         let map =
                             maps.entry(stack.pid).or_insert_with(|| PerfMap::find(stack.pid, self.places, notices));
-                        let jitted = map.at(address).map(|name| names.intern(name));
-                        let (name, folded) = jitted.map_or((unknown, true), |name| (name, false));
+                        let (name, folded) = match (map.at(address), stack.addresses) {
+                            (Some(compiled), _) => (names.intern(compiled), false),
+                            (None, AddressKind::FunctionEntry) => (names.intern(&format!("{address:#x}")), false),
+                            (None, AddressKind::Sampled) => (unknown, true),
+                        };
                         all.push(UserFrame { name, folded, inlined: false, address });
                     }
                 }
@@ -249,12 +269,17 @@ impl<'a> Resolver<'a> {
 
     fn aim(&mut self, stack: &Placed, address: u64) {
         let key = (stack.host, stack.pid, stack.space, address);
-        if self.targets.contains_key(&key) {
-            return;
-        }
-        let target = self.target(stack, address);
+        let target = match self.targets.get(&key) {
+            Some(_) if stack.addresses == AddressKind::Sampled => return,
+            Some(known) => *known,
+            None => self.target(stack, address),
+        };
         if let Target::File(file, address) = target {
-            self.files[file].addresses.insert(address);
+            let file = &mut self.files[file];
+            file.addresses.insert(address);
+            if stack.addresses == AddressKind::FunctionEntry {
+                file.entries.insert(address);
+            }
         }
         self.targets.insert(key, target);
     }
@@ -309,7 +334,7 @@ impl<'a> Resolver<'a> {
         let extent = wanted.mapping.extent.filter(|_| wanted.build_id.is_none());
         let key = FileKey { path, build_id: wanted.build_id, extent, count };
         *self.file_ids.entry(key).or_insert_with(|| {
-            self.files.push(TracedFile { key, wanted, addresses: BTreeSet::new() });
+            self.files.push(TracedFile { key, wanted, addresses: BTreeSet::new(), entries: BTreeSet::new() });
             self.files.len() - 1
         })
     }
@@ -320,25 +345,37 @@ fn is_virtual(path: &str) -> bool {
     path.starts_with('[')
 }
 
-/// The frames that an address of a file stands for; `proven`: the file is the one that was traced.
-fn frames(path: &str, address: u64, (place, proven): (&Place, bool), names: &mut Names) -> Vec<UserFrame> {
-    let file = path.rsplit('/').next().unwrap_or(path);
-    let library = is_virtual(path) || file.contains(".so") || file.starts_with("ld-");
-    let mut one = |text: &str, folded| UserFrame { name: names.intern(text), folded, inlined: false, address };
-    let all: Vec<UserFrame> = match place {
-        Place::Functions(functions) => {
-            let frame = |(i, f): (usize, &String)| UserFrame { inlined: i > 0, ..one(f, false) };
-            functions.iter().enumerate().map(frame).collect()
-        }
-        Place::JumpTable => Vec::new(),
-        Place::Unnamed(_) | Place::Unknown if library => vec![one(file.trim_matches(['[', ']']), true)],
-        Place::Unnamed(start) => vec![one(&format!("{file}+{start:#x}"), false)],
-        Place::Unknown => vec![one(&format!("{file}+{address:#x}"), false)],
-    };
-    // The address itself was recorded; only what the file says of it may be wrong.
-    let told = !matches!(place, Place::Unknown);
-    all.iter().filter(|f| told && !proven && !f.folded).for_each(|f| names.mark_unproven(f.name));
-    all
+/// What is known of an address in a file.
+struct Resolved<'a> {
+    place: &'a Place,
+    /// The file is the one that was traced.
+    proven: bool,
+    /// A function was entered there.
+    entered: bool,
+}
+
+impl Resolved<'_> {
+    /// The frames that the address stands for.
+    fn frames(&self, path: &str, address: u64, names: &mut Names) -> Vec<UserFrame> {
+        let file = path.rsplit('/').next().unwrap_or(path);
+        let is_library = is_virtual(path) || file.contains(".so") || file.starts_with("ld-");
+        let is_folded = is_library && !self.entered;
+        let mut one = |text: &str, folded| UserFrame { name: names.intern(text), folded, inlined: false, address };
+        let all: Vec<UserFrame> = match self.place {
+            Place::Functions(functions) => {
+                let frame = |(i, f): (usize, &String)| UserFrame { inlined: i > 0, ..one(f, false) };
+                functions.iter().enumerate().map(frame).collect()
+            }
+            Place::JumpTable => Vec::new(),
+            Place::Unnamed(_) | Place::Unknown if is_folded => vec![one(file.trim_matches(['[', ']']), true)],
+            Place::Unnamed(start) => vec![one(&format!("{file}+{start:#x}"), false)],
+            Place::Unknown => vec![one(&format!("{file}+{address:#x}"), false)],
+        };
+        // The address itself was recorded; only what the file says of it may be wrong.
+        let from_file = !matches!(self.place, Place::Unknown);
+        all.iter().filter(|f| from_file && !self.proven && !f.folded).for_each(|f| names.mark_unproven(f.name));
+        all
+    }
 }
 
 /// Read the kernel's symbols; a file that cannot be read, or holds none, is a notice.
