@@ -1,5 +1,41 @@
 //! whyslow: why are these executions slow, when those were fast?
 //!
+//! The program `whyslow` is the product (`README.md`, `docs/PRODUCT.md`); this library is what it is made of. A few types
+//! lead from a recording to the answer: a [`Session`] opens what [`Argument`]s name, finds the executions of a task and
+//! explains them as a [`Model`]; [`compare_groups`] finds what the slow ones do that the fast ones don't, as a [`Comparison`].
+//!
+//! ```
+//! use whyslow::{Argument, OpenOptions, ComparisonRequest, Session, SymbolPaths, Ctx, compare_groups};
+//!
+//! # fn main() -> anyhow::Result<()> {
+//! // The number of worker threads; 0 is one for each CPU. The answer is the same for any.
+//! let ctx = Ctx::new(0);
+//! let recording = [Argument::parse("fixtures/traces/lock-contention")];
+//! let mut session = Session::open(&recording, &OpenOptions::default(), &ctx)?;
+//!
+//! // Executables that lie elsewhere than where they were recorded.
+//! let symbols = SymbolPaths { folders: vec!["fixtures/traces/lock-contention/bin".into()], ..SymbolPaths::default() };
+//! // No task is named: the session chooses the one that `whyslow explain` chooses.
+//! let model = session.model(None, &symbols, &[], &ctx)?;
+//! // No groups are given: they are proposed.
+//! let comparison = compare_groups(&model, &ComparisonRequest::default(), &ctx)?;
+//!
+//! println!("{}", comparison.verdict.sentence);
+//! for cause in &comparison.causes {
+//!     println!("{:>5.1} %  {}", 100.0 * cause.share, cause.sentence);
+//! }
+//! assert_eq!(comparison.causes[0].by.function.as_deref(), Some("expensive_flush"));
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! `examples/explain.rs` is this as a program, `examples/count_events.rs` counts the events of a recording. All text
+//! that comes from a recording is untrusted: clean it of control characters before a terminal shows it.
+//!
+//! # Modules
+//!
+//! The modules are public for the program and the tests, not for others: they are left out here and change without notice.
+//!
 //! ```text
 //!  bytes      records     events      states      explanations   what people compare   differences   screens, JSON
 //!  input/ ->  input/  ->  reading/ ->  state/  ->  analysis/  ->  model/            ->  compare/  ->  view/
@@ -7,31 +43,62 @@
 //! `base/` lies under all of them; `session` joins them; `options`, `confinement`, `command`, `cli` and `main` sit on top, in
 //! this order. A module uses what stands to its left, and `base`; nothing looks back to the right (`tests/layers.rs`).
 //!
-//! - [`base`]: time, names, notices, progress and cancel, ordered parallel work, small statistics
-//! - [`input`]: bytes to records; formats known, kernel meaning unknown
-//! - [`event`]: the one vocabulary that analysis knows
-//! - [`reading`]: records to typed events, in parallel
-//! - [`state`]: the kernel state model and the state history
-//! - [`analysis`]: critical paths, call stacks, symbols, calling contexts
-//! - [`model`]: what survives the trace: executions, metrics, contexts
-//! - [`compare`]: groups, differential tree, tests, ranked causes
-//! - [`view`]: text, JSON and the terminal interface
-//! - [`record`](mod@record): how LTTng, perf or trace-cmd make the recording; beside the others, on `base` alone
+//! - `base`: time, names, notices, progress and cancel, ordered parallel work, small statistics
+//! - `input`: bytes to records; formats known, kernel meaning unknown
+//! - `event`: the one vocabulary that analysis knows
+//! - `reading`: records to typed events, in parallel
+//! - `state`: the kernel state model and the state history
+//! - `analysis`: critical paths, call stacks, symbols, calling contexts
+//! - `model`: what survives the trace: executions, metrics, contexts
+//! - `compare`: groups, differential tree, tests, ranked causes
+//! - `view`: text, JSON and the terminal interface
+//! - `record`: how LTTng, perf or trace-cmd make the recording; beside the others, on `base` alone
 //!
-//! Start reading at [`session`]: it is the whole way from a path to an answer.
+//! Start reading at `session`: it is the whole way from a path to an answer.
 
+#[cfg_attr(doc, doc(hidden))]
 pub mod analysis;
+#[cfg_attr(doc, doc(hidden))]
 pub mod base;
+#[cfg_attr(doc, doc(hidden))]
 pub mod cli;
+#[cfg_attr(doc, doc(hidden))]
 pub mod command;
+#[cfg_attr(doc, doc(hidden))]
 pub mod compare;
+#[cfg_attr(doc, doc(hidden))]
 pub mod confinement;
+#[cfg_attr(doc, doc(hidden))]
 pub mod event;
+#[cfg_attr(doc, doc(hidden))]
 pub mod input;
+#[cfg_attr(doc, doc(hidden))]
 pub mod model;
+#[cfg_attr(doc, doc(hidden))]
 pub mod options;
+#[cfg_attr(doc, doc(hidden))]
 pub mod reading;
+#[cfg_attr(doc, doc(hidden))]
 pub mod record;
+#[cfg_attr(doc, doc(hidden))]
 pub mod session;
+#[cfg_attr(doc, doc(hidden))]
 pub mod state;
+#[cfg_attr(doc, doc(hidden))]
 pub mod view;
+
+// Inlined, for the modules that hold these are hidden.
+#[doc(inline)]
+pub use crate::analysis::symbols::files::Places as SymbolPaths;
+#[doc(inline)]
+pub use crate::base::ctx::Ctx;
+#[doc(inline)]
+pub use crate::base::notice::Notices;
+#[doc(inline)]
+pub use crate::compare::{Cause, Comparison, Culprit, Group, ComparisonRequest, Verdict};
+#[doc(inline)]
+pub use crate::input::Argument;
+#[doc(inline)]
+pub use crate::model::Model;
+#[doc(inline)]
+pub use crate::session::{OpenOptions, Session, Traces, compare as compare_groups};

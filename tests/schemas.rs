@@ -16,7 +16,7 @@ use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
 use whyslow::analysis::patterns::measure::Settings;
 use whyslow::analysis::symbols::files::Places;
-use whyslow::base::work::Work;
+use whyslow::base::ctx::Ctx;
 use whyslow::input::Argument;
 use whyslow::session::{OpenOptions, Session};
 use whyslow::view::anomalies;
@@ -106,14 +106,14 @@ fn every_document_obeys_its_schema() {
 
 /// The interface exports the same documents with the selected propagation path.
 fn exported(schemas: &Schemas, report: &mut Report) {
-    let work = Work::new(0);
+    let ctx = Ctx::new(0);
     let trace = Argument::parse(repository().join("fixtures/traces/lock-contention"));
-    let mut session = Session::open(&[trace], &OpenOptions::default(), &work).unwrap();
-    let mining = session.mine(None, &Places::default(), &work).unwrap();
-    let found = mining.anomalies(&Settings::default(), &work).unwrap();
+    let mut session = Session::open(&[trace], &OpenOptions::default(), &ctx).unwrap();
+    let mining = session.mine(None, &Places::default(), &ctx).unwrap();
+    let found = mining.anomalies(&Settings::default(), &ctx).unwrap();
     assert!(!found.paths.is_empty());
     let model = mining.executions().unwrap();
-    let comparison = whyslow::session::compare(model, &Default::default(), &work).unwrap();
+    let comparison = whyslow::session::compare(model, &Default::default(), &ctx).unwrap();
     let diff = whyslow::view::json::diff(model, &comparison, None, None);
     let listed = anomalies::json(&found, &mining.notices, None);
     let documents = [
