@@ -5,7 +5,7 @@
 //! The second argument is the folder with the traced executables; without it, functions are named from the recorded
 //! paths.
 
-use whyslow::{Argument, Ctx, OpenOptions, ComparisonRequest, Session, SymbolPaths, compare_groups};
+use whyslow::{Argument, ComparisonRequest, Ctx, OpenOptions, Session, SymbolPaths, compare_groups};
 
 fn main() -> anyhow::Result<()> {
     let mut paths = std::env::args().skip(1);

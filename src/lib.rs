@@ -95,7 +95,7 @@ pub use crate::base::ctx::Ctx;
 #[doc(inline)]
 pub use crate::base::notice::Notices;
 #[doc(inline)]
-pub use crate::compare::{Cause, Comparison, Culprit, Group, ComparisonRequest, Verdict};
+pub use crate::compare::{Cause, Comparison, ComparisonRequest, Culprit, Group, Verdict};
 #[doc(inline)]
 pub use crate::input::Argument;
 #[doc(inline)]

@@ -35,7 +35,7 @@ pub enum ChunkTarget {
     Whole,
 }
 
-/// How an engine is driven. Results depend on none of it: `tests/workers.rs` varies all of it.
+/// How an engine is driven. Results depend on none of it: `tests/workers/` varies all of it.
 #[derive(Clone, Copy, Debug)]
 pub struct Way {
     /// Size of chunks.

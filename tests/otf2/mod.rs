@@ -3,7 +3,7 @@
 //!
 //! Regions, processes, threads, accelerator queues and communicators are defined by calls of a [`Writer`], each of which gives an id; a
 //! location's records are collected in [`Events`] and written as soon as they are complete, so that an archive may be larger
-//! than memory. `tests/archives.rs` makes small archives of each wait state, `examples/stencil.rs` large ones.
+//! than memory. `tests/archives/` makes small archives of each wait state, `examples/stencil.rs` large ones.
 
 mod definitions;
 mod events;

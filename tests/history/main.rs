@@ -3,7 +3,7 @@
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
-#[path = "../benches/history/packings.rs"]
+#[path = "../../benches/history/packings.rs"]
 mod packings;
 
 use packings::{Kind, pack};

@@ -7,11 +7,11 @@
 #![cfg(all(target_os = "linux", target_arch = "x86_64", target_env = "gnu"))]
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
-#[path = "support/ask.rs"]
+#[path = "../support/ask.rs"]
 mod ask;
-#[path = "support/desk.rs"]
+#[path = "../support/desk.rs"]
 mod desk;
-#[path = "support/tracer.rs"]
+#[path = "../support/tracer.rs"]
 mod tracer;
 
 use ask::{fixture, said, whyslow};

@@ -3,6 +3,7 @@
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing)]
 
+#[path = "../otf2/mod.rs"]
 mod otf2;
 
 use otf2::{Events, Paradigm, Role, Value, Writer};

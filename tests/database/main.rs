@@ -15,7 +15,7 @@ use whyslow::model::facts::{Facts, Lost, TraceFacts};
 use whyslow::model::join::{self, Renamed};
 use whyslow::model::{Model, build};
 
-#[path = "support/many.rs"]
+#[path = "../support/many.rs"]
 mod many;
 
 const LOCK: &str = "fixtures/traces/lock-contention";

@@ -6,8 +6,9 @@
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
-#[path = "support/recordings.rs"]
+#[path = "../support/recordings.rs"]
 mod recordings;
+#[path = "../schedule/mod.rs"]
 mod schedule;
 
 use recordings::{damage, fixtures, of_corpus, split_files};

@@ -1,0 +1,147 @@
+//! What is no archive, and archives that are damaged or inconsistent: an error, a notice, never harm.
+
+use super::raw::{Bytes, File, NUMBERS, PLAIN, Written, anchor};
+use super::read;
+use std::path::Path;
+use whyslow::analysis::patterns::Mined;
+use whyslow::analysis::patterns::measure::Settings;
+use whyslow::base::ctx::Ctx;
+use whyslow::base::notice::Notice;
+use whyslow::event::mpi;
+use whyslow::input::otf2::Archive;
+use whyslow::model::pattern::Anomalies;
+
+#[test]
+fn errors_name_file_and_remedy() {
+    let written = Written::new(PLAIN);
+    let fails = |path: &Path| Archive::open(path).unwrap_err().to_string();
+    let nothing = tempfile::tempdir().unwrap();
+    assert!(fails(nothing.path()).contains("give the file NAME.otf2"));
+    let anchor_file = written.path().join("trace.otf2");
+    let original = std::fs::read(&anchor_file).unwrap();
+    let with = |data: &[u8]| {
+        std::fs::write(&anchor_file, data).unwrap();
+        fails(written.path())
+    };
+    assert!(with(b"hello").contains("trace.otf2: not an OTF2 anchor file"));
+    assert!(with(&original[..30]).contains("cut short"));
+    let mut zipped = original.clone();
+    zipped[2 + 5 + 5 + 16 + 1] = 2;
+    assert!(with(&zipped).contains("compressed"));
+    std::fs::write(&anchor_file, &original).unwrap();
+    std::fs::remove_file(written.path().join("trace.def")).unwrap();
+    assert!(fails(written.path()).contains("trace.def"));
+}
+
+#[test]
+fn a_missing_location_is_a_notice() {
+    let written = Written::new(PLAIN);
+    std::fs::remove_file(written.path().join(format!("trace/{}.evt", NUMBERS[1]))).unwrap();
+    std::fs::remove_file(written.path().join(format!("trace/{}.def", NUMBERS[0]))).unwrap();
+    let (_, run) = read(written.path());
+    assert_eq!(run.notices.count(Notice::DamagedStream), 1);
+    assert_eq!(run.counts().matched, 80, "from rank 2 to rank 0");
+}
+
+#[test]
+fn damage_ends_a_chunk_and_not_the_location() {
+    let written = Written::new(PLAIN);
+    let file = written.path().join(format!("trace/{}.evt", NUMBERS[0]));
+    let mut data = std::fs::read(&file).unwrap();
+    let all = read(written.path()).1.counts().events;
+    // In the third chunk: a time stamp becomes a record whose length leads out of the chunk.
+    data[2 * 400 + 18] = 14;
+    data[2 * 400 + 19] = 0xfe;
+    data[2 * 400 + 20] = 0xff;
+    std::fs::write(&file, &data).unwrap();
+    let (_, run) = read(written.path());
+    assert!(run.notices.count(Notice::DamagedPacket) >= 1, "{:?}", run.notices.sentences());
+    assert!(run.notices.sentences()[0].contains("0.evt at byte"), "{:?}", run.notices.sentences());
+    let lost = all - run.counts().events;
+    assert!((10..60).contains(&lost), "{lost} events in one chunk of 400 bytes");
+}
+
+/// Analyse whatever it is; the answer does not matter, that there is one does.
+fn survives(path: &Path) {
+    let Ok(archive) = Archive::open(path) else { return };
+    let work = Ctx::new(1);
+    let run = mpi::read(&archive, &work).unwrap();
+    let mined = Mined::new(run.into_operations(&archive), &work).unwrap();
+    let found = Anomalies::new(&mined, &Settings::default(), &work).unwrap();
+    let notices = Default::default();
+    let shown = (
+        whyslow::view::anomalies::json(&found, &notices, None),
+        whyslow::view::anomalies::text(&found, &notices, None, whyslow::view::anomalies::Shown::FIRST),
+    );
+    let _ = (mined.iterations(), shown);
+}
+
+#[test]
+fn any_prefix_and_any_mutation_has_an_answer() {
+    let written = Written::new(PLAIN);
+    let started = std::time::Instant::now();
+    let mut state = 1_u64;
+    let mut random = |n: usize| {
+        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        (state >> 33) as usize % n.max(1)
+    };
+    for file in written.files() {
+        let original = std::fs::read(&file).unwrap();
+        for _ in 0..40 {
+            std::fs::write(&file, &original[..random(original.len())]).unwrap();
+            survives(written.path());
+        }
+        for _ in 0..120 {
+            let mut data = original.clone();
+            for _ in 0..1 + random(4) {
+                let at = random(data.len());
+                data[at] = match random(4) {
+                    0 => data[at] ^ (1 << random(8)),
+                    1 => 0xff,
+                    2 => 0,
+                    _ => random(256) as u8,
+                };
+            }
+            std::fs::write(&file, &data).unwrap();
+            survives(written.path());
+        }
+        std::fs::write(&file, &original).unwrap();
+    }
+    assert!(started.elapsed().as_secs() < 120);
+}
+
+#[test]
+fn bombs_do_not_go_off() {
+    let written = Written::new(PLAIN);
+    let new = || Bytes::default();
+    let write = |name: &str, records: Vec<Bytes>| {
+        let mut file = File { big: false, chunk: 400, records: Vec::new() };
+        records.into_iter().for_each(|r| file.push(r));
+        std::fs::write(written.path().join(name), file.finish()).unwrap();
+    };
+    let evt = format!("trace/{}.evt", NUMBERS[0]);
+    let def = format!("trace/{}.def", NUMBERS[0]);
+    // Lengths and counts of all ones; times at the end of the world; a mapping table that claims 2^60 entries.
+    write(&evt, vec![new().u8(5).full(u64::MAX, 8), new().u8(12).packed(0)]);
+    survives(written.path());
+    write(&evt, vec![new().u8(5).full(5, 8), new().u8(14).u8(0xff).full(u64::MAX, 8)]);
+    survives(written.path());
+    write(
+        &evt,
+        vec![new().u8(5).full(1 << 62, 8), new().u8(12).packed(0), new().u8(5).full(0, 8), new().u8(13).packed(0)],
+    );
+    survives(written.path());
+    write(&def, vec![new().record(5, &new().u8(3).packed(1 << 60).u8(0), false)]);
+    survives(written.path());
+    let steep = [(0, 0), (1, u64::MAX / 2), (u64::MAX, 1 << 63)];
+    write(&def, steep.iter().map(|(t, o)| new().record(6, &new().full(*t, 8).packed(*o).full(0, 8), false)).collect());
+    survives(written.path());
+    write("trace.def", vec![new().record(18, &new().packs(&[0, 20]).u8(4).packed(u32::MAX.into()), false)]);
+    survives(written.path());
+    // An anchor that claims four thousand million properties.
+    let mut bomb = anchor(PLAIN);
+    let at = bomb.len() - (3 + 4 + 4 + 8 + 6 + 4 + 4);
+    bomb[at..at + 4].copy_from_slice(&[0xff; 4]);
+    std::fs::write(written.path().join("trace.otf2"), bomb).unwrap();
+    assert!(Archive::open(written.path()).unwrap_err().to_string().contains("cut short"));
+}

@@ -1,0 +1,37 @@
+//! OTF2 archives: written here byte by byte (both byte orders, chunks, id maps, clocks, all that surprises), read back;
+//! damaged in every way, read without harm; and the recorded corpus against its oracle, where it is unpacked.
+
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
+#[path = "../support/corpus.rs"]
+mod corpus;
+mod damage;
+mod raw;
+mod reading;
+mod recorded;
+
+use std::path::Path;
+use whyslow::base::ctx::Ctx;
+use whyslow::event::mpi::{self, MpiRun};
+use whyslow::input::otf2::Archive;
+
+fn read(path: &Path) -> (Archive, MpiRun) {
+    let archive = Archive::open(path).unwrap();
+    let run = mpi::read(&archive, &Ctx::new(1)).unwrap();
+    (archive, run)
+}
+
+/// Positions of matched records: sending location, record, receiving location, record.
+fn pairs(run: &MpiRun) -> Vec<(u32, u32, u32, u32)> {
+    let mut all: Vec<_> = run
+        .pairs
+        .iter()
+        .map(|p| {
+            let send = run.locations[p.send.0 as usize].sends[p.send.1 as usize];
+            let receive = run.locations[p.receive.0 as usize].receives[p.receive.1 as usize];
+            (p.send.0, send.record, p.receive.0, receive.record)
+        })
+        .collect();
+    all.sort_unstable();
+    all
+}

@@ -1,0 +1,209 @@
+//! What is read of an archive: records, messages, clocks, iterations, `info`, `stats` and `dump`.
+
+use super::raw::{PLAIN, Style, Written};
+use super::{pairs, read};
+use std::collections::BTreeSet;
+use whyslow::analysis::patterns::Mined;
+use whyslow::analysis::patterns::measure::Settings;
+use whyslow::base::ctx::Ctx;
+use whyslow::base::notice::Notice;
+use whyslow::event::mpi;
+use whyslow::event::operation::Place;
+use whyslow::input::otf2::Archive;
+use whyslow::model::build::{self, iterations};
+use whyslow::model::context::FrameKind;
+use whyslow::model::metric::Metric;
+use whyslow::model::pattern::Anomalies;
+use whyslow::session::Run;
+use whyslow::view::archive::{self, Facts};
+use whyslow::view::stats::Table;
+
+#[test]
+fn an_archive_is_read_in_both_byte_orders_and_any_chunks() {
+    let mut seen = Vec::new();
+    for (big, chunk) in [(false, 400), (true, 400), (false, 4096), (true, 1 << 24)] {
+        let written = Written::new(Style { big, chunk, ..PLAIN });
+        let (archive, run) = read(written.path());
+        assert_eq!(archive.anchor.properties, [("KEY".to_owned(), "value".to_owned())]);
+        assert_eq!(archive.anchor.creator, "a test");
+        let ranks: Vec<_> = archive.definitions.locations.iter().map(|l| (l.name.as_str(), l.rank)).collect();
+        assert_eq!(ranks, [("P#0T#0", Some(0)), ("P#1T#0", Some(1)), ("P#2T#0", Some(2))]);
+        let counts = run.counts();
+        assert_eq!((counts.sends, counts.receives, counts.matched), (240, 243, 240), "three receives are from nobody");
+        assert_eq!(counts.per_name["MpiIsend"], 240);
+        assert_eq!(counts.per_name["type 250"], 120);
+        assert_eq!(counts.streams, 3);
+        assert_eq!(run.notices.count(Notice::UnknownRecords), 120);
+        assert_eq!(run.notices.count(Notice::DamagedPacket), 0);
+        assert_eq!(run.notices.count(Notice::UnmatchedMessages), 0);
+        assert_eq!(run.notices.count(Notice::EndWithoutBegin), 0);
+        assert_eq!(run.notices.count(Notice::TimeBackwards), 0);
+        seen.push((counts, pairs(&run)));
+    }
+    assert!(seen.windows(2).all(|w| w[0] == w[1]));
+}
+
+#[test]
+fn messages_match_in_posting_order() {
+    let written = Written::new(PLAIN);
+    let (_, run) = read(written.path());
+    for (sender, sent, receiver, received) in pairs(&run) {
+        assert_eq!(receiver, (sender + 1) % 3);
+        let send = run.locations[sender as usize].sends.iter().position(|s| s.record == sent).unwrap();
+        let receives = &run.locations[receiver as usize].receives;
+        // The first send belongs to the receive posted first, which completes second.
+        let mut turn: Vec<_> = receives.iter().filter(|r| r.peer().is_some()).map(|r| r.record).collect();
+        turn.sort_unstable();
+        let order = turn.iter().position(|r| *r == received).unwrap();
+        assert_eq!((order / 2, order % 2), (send / 2, 1 - send % 2));
+    }
+}
+
+#[test]
+fn operations_are_named_for_people_and_enclose_nothing() {
+    let written = Written::new(PLAIN);
+    let (archive, run) = read(written.path());
+    let operations = run.into_operations(&archive);
+    for sequence in &operations.sequences {
+        let name = |i: usize| operations.names.get(sequence.operations[i].symbol);
+        let turn: Vec<_> = (0..6).map(name).collect();
+        assert_eq!(turn, ["MPI_Irecv", "MPI_Irecv", "MPI_Isend", "MPI_Isend", "MPI_Waitall", "MPI_Irecv"]);
+        assert_eq!(name(sequence.operations.len() - 1), "EZTrace finalize");
+        assert!(sequence.operations.windows(2).all(|w| w[0].end <= w[1].start));
+        // 500 MHz: a call of 10 ticks takes 20 ns.
+        assert_eq!(sequence.operations[0].span().len(), 20);
+    }
+    assert_eq!(operations.messages.len(), 240);
+    // The first send of each turn completes in the wait of its turn; of the second nobody saw it.
+    assert_eq!(operations.handovers.len(), 120);
+    let call = |place| operations.names.get(operations.get(place).unwrap().symbol);
+    for h in &operations.handovers {
+        assert_eq!([call(h.from), call(h.left()), call(h.posted)], ["MPI_Isend", "MPI_Waitall", "MPI_Irecv"]);
+        assert_eq!((h.bytes, h.left().operation - h.from.operation), (8, 2));
+        let turn = |place: Place| operations.get(place).unwrap().start / 20_000;
+        assert_eq!(turn(h.from), turn(h.posted), "{h:?}");
+    }
+    assert_eq!(operations.meetings.len(), 4);
+    assert!(operations.meetings.iter().all(|m| m.members.len() == 3 && m.exchange.all_wait()));
+}
+
+#[test]
+fn clocks_come_from_the_archive_or_from_messages() {
+    let at_common = |style: Style| {
+        let written = Written::new(style);
+        let (archive, run) = read(written.path());
+        let mined = Mined::new(run.into_operations(&archive), &Ctx::new(1)).unwrap();
+        let offsets: Vec<i64> = mined.clocks.iter().map(|c| c.offset).collect();
+        (offsets, mined.clocks.iter().map(|c| c.error.unwrap()).collect::<Vec<_>>())
+    };
+    // Rank r is r * 1000 ticks, 2 us each, behind.
+    let (offsets, errors) = at_common(Style { skew: 1_000, ..PLAIN });
+    for (rank, offset) in (0..).zip(&offsets) {
+        assert!(
+            (offset - 2_000 * rank).abs() <= errors[rank as usize] && errors[rank as usize] < 200,
+            "{offsets:?} {errors:?}"
+        );
+    }
+    let (offsets, _) = at_common(Style { skew: 1_000, corrected: true, ..PLAIN });
+    assert!(offsets.iter().all(|o| o.abs() < 200), "the archive's own offsets are applied: {offsets:?}");
+}
+
+#[test]
+fn any_number_of_workers_reads_the_same() {
+    let written = Written::new(PLAIN);
+    let archive = Archive::open(written.path()).unwrap();
+    let answer = |threads| {
+        let work = Ctx::new(threads);
+        let run = mpi::read(&archive, &work).unwrap();
+        let notices = run.notices.clone();
+        let mined = Mined::new(run.into_operations(&archive), &work).unwrap();
+        let found = Anomalies::new(&mined, &Settings::default(), &work).unwrap();
+        serde_json::to_string(&whyslow::view::anomalies::json(&found, &notices, None)).unwrap()
+    };
+    let one = answer(1);
+    assert!([2, 3, 7].into_iter().all(|threads| answer(threads) == one));
+}
+
+#[test]
+fn iterations_are_the_turns_of_the_outermost_loop() {
+    let written = Written::new(PLAIN);
+    let (archive, run) = read(written.path());
+    let mined = Mined::new(run.into_operations(&archive), &Ctx::new(1)).unwrap();
+    let iterations = mined.iterations();
+    assert_eq!(iterations.len(), 3);
+    for one in iterations {
+        // Ten turns and a barrier, four times; a turn starts every 10 000 ticks.
+        assert_eq!(one.spans.len(), 4);
+        assert!(one.spans.iter().take(3).all(|s| s.len() == 200_000), "{:?}", one.spans);
+    }
+}
+
+#[test]
+fn iterations_are_executions_whose_time_is_somebodys() {
+    let written = Written::new(PLAIN);
+    let (archive, run) = read(written.path());
+    let notices = run.notices.clone();
+    let mined = Mined::new(run.into_operations(&archive), &Ctx::new(1)).unwrap();
+    let tasks = iterations::tasks(&mined);
+    assert_eq!(tasks[0], "iteration");
+    let model = iterations::iterations(&mined, 0, "run", "node", &notices, &Ctx::new(1)).unwrap();
+    assert_eq!(build::check(&model, 10), Vec::<String>::new(), "all time is in some context");
+    assert_eq!(model.executions.len(), 12, "four turns of three ranks");
+    let starts = &model.executions.start;
+    assert!(starts.is_sorted() && starts[0] >= model.origin);
+    let ranks = &model.executions.column(&Metric::Field("rank".into())).unwrap().values;
+    assert!((0..3).all(|rank| ranks.iter().filter(|r| **r == rank).count() == 4), "{ranks:?}");
+    let frames = |kind: fn(&FrameKind) -> bool| -> BTreeSet<&str> {
+        let all = model.contexts.nodes().map(|(_, frame)| frame).filter(|f| kind(&f.kind));
+        all.map(|f| model.names.get(f.name)).collect()
+    };
+    assert!(frames(|k| *k == FrameKind::Function).contains("MPI_Waitall"));
+    assert!(frames(|k| *k == FrameKind::Function).iter().any(|f| f.starts_with("computation after MPI_")));
+    // A rank's own time is never spent by itself from afar without a wait between.
+    for (parent, frame) in model.contexts.nodes() {
+        if matches!(frame.kind, FrameKind::Thread(_)) {
+            assert_eq!(model.contexts.frame(parent.unwrap()).kind, FrameKind::Function);
+        }
+    }
+    // Each pattern alone makes the same executions.
+    let one = |task| iterations::iterations(&mined, task, "run", "node", &notices, &Ctx::new(1)).unwrap();
+    assert_eq!((1..tasks.len()).map(|task| one(task).executions.len()).sum::<usize>(), 12);
+}
+
+#[test]
+fn a_run_is_mined_once_for_patterns_and_for_iterations() {
+    let written = Written::new(PLAIN);
+    let (run, work) = (Run::new(Box::new(Archive::open(written.path()).unwrap())), Ctx::new(2));
+    work.cancel.cancel();
+    assert!(run.mine(&work).is_err(), "what was cancelled is not kept");
+    let work = Ctx::new(2);
+    let first = run.mine(&work).unwrap();
+    drop(written);
+    let model = run.model(None, &work).expect("the archive is not read again");
+    assert!(!model.executions.is_empty() && std::sync::Arc::ptr_eq(&first, &run.mine(&work).unwrap()));
+}
+
+#[test]
+fn count_info_and_dump_say_what_is_there() {
+    let written = Written::new(PLAIN);
+    let (archive, run) = read(written.path());
+    let count = serde_json::to_value(Table::messages(&run.counts(), &run.notices)).unwrap();
+    assert_eq!(count["messages"], serde_json::json!({"sends": 240, "receives": 243, "matched": 240}));
+    assert!(count.get("packets").is_none(), "an archive has none");
+    let events = run.counts().events;
+    let mined = Mined::new(run.into_operations(&archive), &Ctx::new(1)).unwrap();
+    let found = Anomalies::new(&mined, &Settings::default(), &Ctx::new(1)).unwrap();
+    let info = serde_json::to_value(Facts::new(&archive, Some((&mined, &found)), &archive.notices)).unwrap();
+    assert_eq!(info["traces"][0]["format"], "OTF2 3.0.2");
+    assert_eq!((&info["tasks"][0]["executions"], &info["tasks"][0]["p50_ns"]), (&12.into(), &200_000.into()));
+    assert_eq!(info["clocks"][2]["stream"], "P#2T#0");
+    let mut lines = Vec::new();
+    archive::dump(&archive, &Default::default(), &mut lines).unwrap();
+    let lines = String::from_utf8(lines).unwrap();
+    assert_eq!(lines.lines().count() as u64, events);
+    let times: Vec<i64> = lines.lines().map(|l| l.split('\t').next().unwrap().parse().unwrap()).collect();
+    assert!(times.is_sorted());
+    let send = "rank 0\tMpiIsend\tto rank 1, MPI_COMM_WORLD, tag 1, 8 bytes, request 0x2";
+    assert!(lines.contains(send), "{}", &lines[..2000]);
+    assert!(lines.contains("rank 0\tMpiRecv\tfrom an unknown rank"));
+}
