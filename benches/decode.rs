@@ -165,7 +165,7 @@ fn decode(sources: &[Source], plans: &[Plan], ctx: &Ctx) -> u64 {
         let mut reader = sources[piece.source].trace.reader(&plans[piece.source], piece.stream, piece.packets.clone());
         let mut sink = Hash(FixedState::with_seed(0).build_hasher());
         while let Some((class, clock)) = reader.show(&mut sink) {
-            sink.0.write_u32(class.0);
+            sink.0.write_u32(class.raw());
             sink.0.write_u64(clock);
         }
         sink.0.finish()

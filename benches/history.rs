@@ -182,7 +182,7 @@ fn query(name: &str, times: usize, make: &dyn Fn() -> (Duration, Tree), attribut
     let mut instant = || span.start + random.below(span.len() as u64) as i64;
     let instants: Vec<i64> = (0..20_000).map(|_| instant()).collect();
     let mut random = Random(7);
-    let mut attribute = || AttributeId(random.below(u64::from(attributes)) as u32);
+    let mut attribute = || AttributeId::from_raw(random.below(u64::from(attributes)) as u32);
 
     let singles: Vec<Duration> = instants
         .iter()

@@ -37,7 +37,8 @@ fn fastest<T>(mut run: impl FnMut() -> T) -> Duration {
 
 /// Mining as in `Mined::new`, symbols taken from operations included, on one thread.
 fn detect(operations: &Operations) -> usize {
-    let symbols = |s: &whyslow::event::operation::Sequence| s.operations.iter().map(|o| o.symbol.0).collect::<Vec<_>>();
+    let symbols =
+        |s: &whyslow::event::operation::Sequence| s.operations.iter().map(|o| o.symbol.raw()).collect::<Vec<_>>();
     operations.sequences.iter().map(|s| grammar::mine(&symbols(s), &Cancel::default()).rules.len()).sum()
 }
 

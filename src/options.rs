@@ -169,7 +169,7 @@ impl FromStr for ExecutionPair {
     type Err = &'static str;
 
     fn from_str(text: &str) -> Result<Self, &'static str> {
-        let number = |n: &str| n.trim().parse().ok().map(ExecutionId);
+        let number = |n: &str| n.trim().parse().ok().map(ExecutionId::from_raw);
         let both = text.split_once(',').and_then(|(a, b)| Some(ExecutionPair(number(a)?, number(b)?)));
         both.ok_or("write two execution numbers, `A,B`; `samples` in `diff --json` lists them")
     }

@@ -101,7 +101,7 @@ fn recording(sources: &[Source]) -> Recording {
 
 /// The path of request `i`: whose time, of which kind, how long.
 fn path(recording: &Recording, i: Ns) -> Vec<(i32, EdgeKind, Ns)> {
-    let client = recording.find_thread(HostId(0), CLIENT, START).unwrap();
+    let client = recording.find_thread(HostId::at(0), CLIENT, START).unwrap();
     let [sent, .., back] = course(i);
     let path = walk(recording, client, Span::new(sent - 1_000, back + 6_000));
     let told =

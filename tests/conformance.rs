@@ -50,7 +50,7 @@ fn word(kind: EdgeKind) -> &'static str {
 fn found(case: &Case, recording: &Recording, expected: &Expected) -> Vec<Segment> {
     let host = recording.hosts.iter().position(|h| recording.names.get(h.name) == expected.host).unwrap();
     let at = |t: Ns| START + t * case.unit;
-    let Some(thread) = recording.find_thread(HostId(host as u32), expected.tid, at(expected.from)) else {
+    let Some(thread) = recording.find_thread(HostId::from_raw(host as u32), expected.tid, at(expected.from)) else {
         return Vec::new();
     };
     let span = Span::new(at(expected.from), at(expected.to));
@@ -62,7 +62,7 @@ fn found(case: &Case, recording: &Recording, expected: &Expected) -> Vec<Segment
         let back = |t: Ns| (t - START) / case.unit;
         let next = Segment {
             kind: word(s.kind).to_owned(),
-            host: recording.names.get(recording.hosts[own.host.0 as usize].name).to_owned(),
+            host: recording.names.get(recording.hosts[own.host.raw() as usize].name).to_owned(),
             tid: own.tid,
             from: back(s.span.start),
             to: back(s.span.end),

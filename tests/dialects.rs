@@ -134,7 +134,7 @@ fn what_perf_tells_of_threads_names_them_and_their_processes() {
     assert_eq!((recording.span.start, leader.life.start), (START + 20, START + 20));
     assert_eq!(recording.check(), None);
     // CPU 0 was never seen to run anybody.
-    assert!(recording.runs(HostId(0), 0).is_empty());
+    assert!(recording.runs(HostId::at(0), 0).is_empty());
     assert!(worker.edges.iter().any(|e| e.kind == EdgeKind::Running && e.span.len() == 70), "{:?}", worker.edges);
 }
 

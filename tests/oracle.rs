@@ -78,8 +78,8 @@ proptest! {
         let mut selection = Selection::new(&linked);
         selection.select(&linked, 1, Some((0, 20)));
         let before = selection.clone();
-        selection.exclude(&linked, |e| e.0 % 7 == out);
-        prop_assert!(selection.members().iter().all(|e| e.0 % 7 != out));
+        selection.exclude(&linked, |e| e.raw() % 7 == out);
+        prop_assert!(selection.members().iter().all(|e| e.raw() % 7 != out));
         selection.exclude(&linked, |_| false);
         prop_assert_eq!(selection, before);
     }

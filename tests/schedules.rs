@@ -18,7 +18,7 @@ use whyslow::state::kernel::{Handlers, Machine};
 
 /// Run the machine over the events, cut into batches before the given times.
 fn recorded(world: &World, cuts: &[Ns]) -> Recording {
-    let origin = TraceOrigin { host: HostId(0), kernel: true, generation: Generation::New };
+    let origin = TraceOrigin { host: HostId::at(0), kernel: true, generation: Generation::New };
     let mut machine = Machine::new(vec![(String::new(), None)], vec![origin], Handlers::built_in());
     let mut bounds = vec![Ns::MIN];
     bounds.extend_from_slice(cuts);
@@ -82,7 +82,7 @@ proptest! {
         let world = simulate_kernel(seed, steps);
         let recording = recorded(&world, &[]);
         for task in &world.tasks {
-            let thread = recording.find_thread(HostId(0), task.tid, task.born).unwrap();
+            let thread = recording.find_thread(HostId::at(0), task.tid, task.born).unwrap();
             let waker = |w: Option<i32>| w.filter(|tid| *tid > 0);
             let truth: Vec<Instant> = task.truth.iter().map(|(kind, by)| (*kind, waker(*by))).collect();
             prop_assert_eq!(instants(&recording, thread), truth, "thread {}", task.tid);
@@ -91,7 +91,7 @@ proptest! {
 
     #[test]
     fn nonsense_is_survived_and_lives_stay_whole(events in nonsense()) {
-        let origin = TraceOrigin { host: HostId(0), kernel: true, generation: Generation::New };
+        let origin = TraceOrigin { host: HostId::at(0), kernel: true, generation: Generation::New };
         let mut machine = Machine::new(vec![(String::new(), None)], vec![origin], Handlers::built_in());
         let mut batch = Batch::default();
         batch.events = events;

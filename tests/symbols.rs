@@ -18,7 +18,7 @@ use whyslow::base::ctx::Ctx;
 use whyslow::base::names::Names;
 use whyslow::base::notice::{Notice, Notices};
 
-const HOST: HostId = HostId(0);
+const HOST: HostId = HostId::at(0);
 const ID: &[u8] = b"a build id of twenty";
 const OTHER: &[u8] = b"of another build: no";
 /// Where images are mapped, each at its own multiple.

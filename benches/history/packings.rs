@@ -97,8 +97,8 @@ pub fn model(attributes: u32, each: u32) -> impl Iterator<Item = Interval> {
         (0..attributes as usize).filter_map(move |slot| {
             let end = Ns::from(i) * period + slot as Ns * STEP;
             let span = Span::new((end - period).max(0), end.min(last));
-            let attribute = AttributeId(shuffled[slot]);
-            let value = Value::Code(((attribute.0 + i) % 5) as u16);
+            let attribute = AttributeId::from_raw(shuffled[slot]);
+            let value = Value::Code(((attribute.raw() + i) % 5) as u16);
             (!span.is_empty()).then_some(Interval { attribute, span, value })
         })
     })

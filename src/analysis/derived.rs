@@ -126,11 +126,11 @@ pub type Lives = BTreeMap<String, Vec<Life>>;
 pub fn processes(recording: &Recording) -> Lives {
     let mut execs: BTreeMap<(u32, i32), Vec<Ns>> = BTreeMap::new();
     for image in recording.images.iter().filter(|i| matches!(i.change, ImageChange::Exec { .. })) {
-        execs.entry((image.host.0, image.pid)).or_default().push(image.time);
+        execs.entry((image.host.raw(), image.pid)).or_default().push(image.time);
     }
     let mut lives = Lives::new();
     for (at, thread) in recording.threads.iter().enumerate().filter(|(_, t)| t.tid == t.pid && !t.idle) {
-        let begun = execs.get(&(thread.host.0, thread.pid)).map_or(&[][..], |times| times);
+        let begun = execs.get(&(thread.host.raw(), thread.pid)).map_or(&[][..], |times| times);
         let begun: Vec<Ns> =
             begun.iter().copied().filter(|t| thread.life.start <= *t && *t < thread.life.end).collect();
         // Before its first exec it is its parent's program.
@@ -216,7 +216,7 @@ mod tests {
         let mut notices = Notices::default();
         let all = pair(&story.0, 0, &Rule::default(), &mut notices);
         assert!(notices.is_empty());
-        known.then(|| all.iter().map(|e| (e.span.start, e.span.end, e.thread.0 + 1)).collect())
+        known.then(|| all.iter().map(|e| (e.span.start, e.span.end, e.thread.raw() + 1)).collect())
     }
 
     fn named(name: &str) -> Derived {
@@ -265,7 +265,7 @@ mod tests {
         let mut story = Story::new(2);
         for (at, thread) in story.0.threads.iter_mut().enumerate() {
             thread.life = Span::new(10, 500);
-            thread.parent = (at == 0).then_some(ThreadId(1));
+            thread.parent = (at == 0).then_some(ThreadId::at(1));
             thread.names = vec![(0, story.0.names.intern(&format!("job-{at}")))];
         }
         assert_eq!(found(&mut story, Derived::Thread("job-7".to_owned())), Some(vec![(10, 500, 1)]));

@@ -226,15 +226,15 @@ mod tests {
     fn queue(items: &[(Ns, Ns, u64, u32)]) -> Queue {
         let mut queue = Queue::default();
         for (start, end, bytes, owner) in items {
-            let owner = Some(ThreadId(*owner));
+            let owner = Some(ThreadId::from_raw(*owner));
             queue.push(InFlight { span: Span::new(*start, *end), bytes: *bytes, owner });
         }
         queue
     }
 
     fn parts(queue: &Queue, own: bool, span: Span) -> Vec<(u32, u64)> {
-        let thread = |s: &Share| s.thread.map_or(u32::MAX, |t| t.0);
-        share(queue, ThreadId(1), own, span).iter().map(|s| (thread(s), s.ns)).collect()
+        let thread = |s: &Share| s.thread.map_or(u32::MAX, |t| t.raw());
+        share(queue, ThreadId::at(1), own, span).iter().map(|s| (thread(s), s.ns)).collect()
     }
 
     #[test]
@@ -259,7 +259,7 @@ mod tests {
         story.0.threads[1].names = vec![(0, ring)];
         story.0.threads[2].names = vec![(0, kworker)];
         let request = |submitter, queued_by: Option<usize>| DiskRequest {
-            host: HostId(0),
+            host: HostId::at(0),
             device: 8,
             sector: 0,
             bytes: 10,
@@ -271,7 +271,7 @@ mod tests {
         };
         story.0.disk = vec![request(2, None), request(3, Some(4)), request(3, None)];
         let use_ = DiskUse::new(&story.0);
-        let owners: Vec<_> = use_.devices[&(HostId(0), 8)].all.iter().map(|r| r.owner).collect();
+        let owners: Vec<_> = use_.devices[&(HostId::at(0), 8)].all.iter().map(|r| r.owner).collect();
         assert_eq!(owners, [Some(thread(1)), Some(thread(4)), Some(thread(3))]);
     }
 

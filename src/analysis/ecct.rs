@@ -94,7 +94,7 @@ struct Walk<'a> {
 impl<'a> Walk<'a> {
     fn new(sources: &'a Sources<'a>, outline: &'a mut Outline, hops: Option<&'a mut Hops>) -> Self {
         let (passed, own, spent_by) = (Vec::new(), Own::new(), Vec::new());
-        Walk { sources, outline, passed, own, hops, hop: HopId(0), spent_by, client: None }
+        Walk { sources, outline, passed, own, hops, hop: HopId::at(0), spent_by, client: None }
     }
 
     fn through(mut self, path: &[PathSegment]) -> (Own, Vec<HopId>) {
@@ -105,7 +105,7 @@ impl<'a> Walk<'a> {
     /// Below `above` the thread that held it.
     fn hold(&mut self, above: Option<HopId>, thread: ThreadId, via: impl FnOnce(&Recording) -> Via) -> HopId {
         let recording = self.sources.recording;
-        self.hops.as_mut().map_or(HopId(0), |hops| hops.child(above, thread, via(recording)))
+        self.hops.as_mut().map_or(HopId::at(0), |hops| hops.child(above, thread, via(recording)))
     }
 
     fn step(&mut self, segment: &PathSegment) {

@@ -240,7 +240,7 @@ mod tests {
         let mut notices = Notices::default();
         let found = pair(&story.0, 0, &Rule { nest, ..Rule::default() }, &mut notices);
         let counts = [Notice::Restarted, Notice::EndWithoutBegin, Notice::Unfinished].map(|n| notices.count(n));
-        (found.iter().map(|e| (e.span.start, e.span.end, e.thread.0 + 1)).collect(), counts)
+        (found.iter().map(|e| (e.span.start, e.span.end, e.thread.raw() + 1)).collect(), counts)
     }
 
     #[test]
@@ -297,7 +297,7 @@ mod tests {
         let all = pair(&story.0, 0, &Rule { nest: true, ..Rule::default() }, &mut notices);
         for (until, left, said) in [(9, 2, 0), (8, 1, 1), (3, 2, 0)] {
             let mut recording = story.0.clone();
-            recording.covered = vec![(HostId(0), Span::new(0, until))];
+            recording.covered = vec![(HostId::at(0), Span::new(0, until))];
             let mut notices = Notices::default();
             assert_eq!(covered(&recording, all.clone(), &mut notices).len(), left);
             assert_eq!(notices.count(Notice::Uncovered), said);

@@ -164,7 +164,7 @@ mod tests {
 
     #[test]
     fn functions_are_meant_by_name_or_address() {
-        let function = |pid, address| (HostId(0), pid, address);
+        let function = |pid, address| (HostId::at(0), pid, address);
         let names = [(function(1, 0x40), "flush(int)"), (function(2, 0x40), "main"), (function(1, 0x80), "0x80")];
         let functions = Functions(names.map(|(f, n)| (f, n.to_owned())).into());
         let meant = |typed: &str| functions.meant(typed).into_iter().collect::<Vec<_>>();

@@ -78,13 +78,13 @@ mod tests {
     #[test]
     fn merged_hops_lead_the_same_way() {
         let mut one = Hops::default();
-        let root = one.child(None, ThreadId(1), Via::Wakeup);
-        let lock = one.child(Some(root), ThreadId(2), Via::Lock);
+        let root = one.child(None, ThreadId::at(1), Via::Wakeup);
+        let lock = one.child(Some(root), ThreadId::at(2), Via::Lock);
         let mut other = Hops::default();
-        other.child(None, ThreadId(9), Via::Wakeup);
-        let root = other.child(None, ThreadId(1), Via::Wakeup);
+        other.child(None, ThreadId::at(9), Via::Wakeup);
+        let root = other.child(None, ThreadId::at(1), Via::Wakeup);
         let (lock_again, disk) =
-            (other.child(Some(root), ThreadId(2), Via::Lock), other.child(Some(root), ThreadId(2), Via::Disk));
+            (other.child(Some(root), ThreadId::at(2), Via::Lock), other.child(Some(root), ThreadId::at(2), Via::Disk));
         let ids = one.merge(&other);
         assert_eq!(ids[lock_again.index()], lock);
         let way: Vec<_> = one.way(ids[disk.index()]).iter().map(|id| one.get(*id).unwrap().via).collect();

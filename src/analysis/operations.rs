@@ -168,7 +168,7 @@ mod tests {
         let thread = |tid, name| {
             let life = Span::new(0, 1_000 * MS);
             Thread {
-                host: HostId(0),
+                host: HostId::at(0),
                 tid,
                 pid: tid,
                 ppid: 1,
@@ -194,7 +194,7 @@ mod tests {
             works.calls.push(call(read, now + MS, now + 2 * MS));
             waits.calls.push(call(futex, begin + MS / 10, end));
             let span = Span::new(begin + MS / 5, woken);
-            let waker = Some((ThreadId(1), woken));
+            let waker = Some((ThreadId::at(1), woken));
             waits.edges.push(Edge { span, kind: EdgeKind::Blocked, waker, qualifier: None, cpu: 0 });
             waits.calls.push(call(read, end + MS / 10, end + MS / 5));
             now += 2 * MS;
@@ -232,7 +232,7 @@ mod tests {
         let [daemon, listener] = ["lttng-sessiond", "client-ust"].map(|n| recording.names.intern(n));
         recording.threads[0].names.push((0, daemon));
         recording.threads[1].names.push((1, listener));
-        assert_eq!(streams(&recording).collect::<Vec<_>>(), [ThreadId(1)], "a main thread may be called anything");
+        assert_eq!(streams(&recording).collect::<Vec<_>>(), [ThreadId::at(1)], "a main thread may be called anything");
         recording.threads[1].pid = 5;
         assert_eq!(streams(&recording).count(), 0);
     }
@@ -244,7 +244,7 @@ mod tests {
             time,
             task: 0,
             begins,
-            thread: Some(ThreadId(1)),
+            thread: Some(ThreadId::at(1)),
             trace: 0,
             cpu: 0,
             key: None,

@@ -109,14 +109,14 @@ impl Timelines {
     pub fn at(&self, thread: ThreadId, t: Ns) -> StackId {
         let line = self.line(thread);
         let after = line.partition_point(|(from, _)| *from <= t);
-        after.checked_sub(1).and_then(|i| line.get(i)).map_or(StackId(0), |(_, s)| *s)
+        after.checked_sub(1).and_then(|i| line.get(i)).map_or(StackId::at(0), |(_, s)| *s)
     }
 
     /// The stacks of a thread over a span: pieces that tile it.
     pub fn over(&self, thread: ThreadId, span: Span) -> impl Iterator<Item = (Span, StackId)> + '_ {
         let line = self.line(thread);
         let mut next = line.partition_point(|(from, _)| *from <= span.start);
-        let mut stack = next.checked_sub(1).and_then(|i| line.get(i)).map_or(StackId(0), |(_, s)| *s);
+        let mut stack = next.checked_sub(1).and_then(|i| line.get(i)).map_or(StackId::at(0), |(_, s)| *s);
         let mut start = span.start;
         std::iter::from_fn(move || {
             if start >= span.end {

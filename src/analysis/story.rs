@@ -6,7 +6,7 @@ use super::recording::{
 };
 use crate::base::time::{Ns, Span};
 
-pub(crate) const HOST: HostId = HostId(0);
+pub(crate) const HOST: HostId = HostId::at(0);
 pub(crate) const PID: i32 = 100;
 
 pub(crate) struct Story(pub Recording);

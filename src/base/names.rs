@@ -13,21 +13,32 @@ use std::collections::BTreeSet;
 /// What people see behind the name of a function that comes from a file of which nothing shows that it is the one that was traced.
 const UNPROVEN: &str = "?";
 
-/// Declares `u32` handles: `Copy`, ordered, with `index()` for vectors that run parallel to the table.
+/// Declares handles: `u32` newtypes, `Copy` and ordered, that number the entries of one table from 0.
+///
+/// The field is private, so a number becomes a handle only where the code says so: `at` in the table that makes it,
+/// `from_raw` where a handle is read back from a packed column or a file.
 #[macro_export]
 macro_rules! handle {
     ($($(#[$doc:meta])* $name:ident),+ $(,)?) => {$(
         $(#[$doc])*
         #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-        pub struct $name(pub u32);
+        pub struct $name(u32);
         impl $name {
-            /// Position in the table that made it.
-            pub fn index(self) -> usize {
+            /// Position in the table that made the handle, for vectors that run parallel to it.
+            pub const fn index(self) -> usize {
                 self.0 as usize
             }
-            /// The handle at a position; tables hold fewer than 2^32 entries by construction.
-            pub fn at(index: usize) -> Self {
-                $name(index as u32)
+            /// The handle of the entry at `index`; tables hold fewer than 2^32 entries by construction.
+            pub const fn at(index: usize) -> Self {
+                Self::from_raw(index as u32)
+            }
+            /// The position as packed columns and files store it.
+            pub const fn raw(self) -> u32 {
+                self.0
+            }
+            /// The handle whose position a packed column or a file stored.
+            pub const fn from_raw(raw: u32) -> Self {
+                $name(raw)
             }
         }
     )+};

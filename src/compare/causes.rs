@@ -401,7 +401,7 @@ fn own_thread(groups: &GroupPair<'_>, process: NameId, function: &str) -> Culpri
 fn other_thread(model: &Model, frames: &BTreeSet<ContextId>, function: Option<NameId>) -> Culprit {
     let mut time: BTreeMap<WhoId, u64> = BTreeMap::new();
     for frame in frames {
-        for ((_, who), ns) in model.contexts.who.range((*frame, WhoId(0))..=(*frame, WhoId(u32::MAX))) {
+        for ((_, who), ns) in model.contexts.who.range((*frame, WhoId::at(0))..=(*frame, WhoId::from_raw(u32::MAX))) {
             *time.entry(*who).or_insert(0) += ns;
         }
     }

@@ -90,7 +90,7 @@ fn names(model: &Model) -> Vec<(&'static str, Vec<i64>, BTreeMap<i64, String>)> 
     let who = |i: usize| e.who.get(i).and_then(|w| model.who.get(w.index()));
     let text = |id: NameId| model.names.get(id).to_string();
     if let Some(types) = values(model, &Metric::Type) {
-        add("type", &|i| types.get(i).filter(|v| **v != ABSENT).map(|v| text(NameId(*v as u32))));
+        add("type", &|i| types.get(i).filter(|v| **v != ABSENT).map(|v| text(NameId::from_raw(*v as u32))));
     }
     add("trace", &|i| model.traces.get(e.trace.get(i)?.index()).map(|t| t.label.clone()));
     add("host", &|i| who(i).map(|w| text(w.host)));

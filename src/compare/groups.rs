@@ -68,7 +68,7 @@ fn group(model: &Model, name: &'static str, filters: Vec<Filter>, others: &[Filt
     if members.is_empty() {
         return Err(CompareError::EmptyGroup { group: name, reason: members::why_empty(model, &filters, others) });
     }
-    let sum: i128 = members.iter().map(|ExecutionId(i)| i128::from(model.executions.duration(*i as usize))).sum();
+    let sum: i128 = members.iter().map(|id| i128::from(model.executions.duration(id.index()))).sum();
     let mean_ns = divide_rounded(sum, members.len() as u128);
     Ok(Group { filters, members, mean_ns })
 }

@@ -53,7 +53,7 @@ pub fn members(model: &Model, filters: &[Filter], others: &[Filter]) -> Result<V
         })?;
         let range = match &filter.test {
             Test::Compare(_, Operand::Name(name)) => {
-                model.names.find(name).map(|NameId(id)| (i64::from(id), i64::from(id) + 1))
+                model.names.find(name).map(|id| (i64::from(id.raw()), i64::from(id.raw()) + 1))
             }
             Test::Compare(Op::NotEqual, value) => {
                 let equal = Filter { metric: filter.metric.clone(), test: Test::Compare(Op::Equal, value.clone()) };
@@ -86,7 +86,8 @@ pub fn why_empty(model: &Model, filters: &[Filter], others: &[Filter]) -> String
         (Unit::Name, ..) => {
             let mut ids = present.clone();
             ids.dedup();
-            let names: Vec<&str> = ids.iter().take(12).map(|id| model.names.get(NameId(*id as u32))).collect();
+            let names: Vec<&str> =
+                ids.iter().take(12).map(|id| model.names.get(NameId::from_raw(*id as u32))).collect();
             format!("there is {}", names.join(", "))
         }
         (unit, Some(least), Some(most)) => {
@@ -107,8 +108,8 @@ mod tests {
 
     fn model() -> Model {
         let mut model = Model::default();
-        let append = i64::from(model.names.intern("append").0);
-        let lookup = i64::from(model.names.intern("lookup").0);
+        let append = i64::from(model.names.intern("append").raw());
+        let lookup = i64::from(model.names.intern("lookup").raw());
         let e = &mut model.executions;
         for d in [10, 20, 30, 40] {
             e.start.push(1000 + d);
@@ -122,7 +123,7 @@ mod tests {
 
     fn passing(model: &Model, filters: &[&str]) -> Vec<u32> {
         let filters: Vec<Filter> = filters.iter().map(|t| parse(t)).collect();
-        members(model, &filters, &[]).unwrap().into_iter().map(|ExecutionId(i)| i).collect()
+        members(model, &filters, &[]).unwrap().into_iter().map(ExecutionId::raw).collect()
     }
 
     #[test]
@@ -146,7 +147,7 @@ mod tests {
         let m = model();
         let slow = [parse("duration>20ns")];
         let rest = members(&m, &[parse("group!=slow"), parse("type=append")], &slow).unwrap();
-        assert_eq!(rest, [ExecutionId(0)]);
+        assert_eq!(rest, [ExecutionId::at(0)]);
         assert!(members(&m, &[parse("group!=slow")], &[parse("group!=fast")]).is_err());
         assert!(
             why_empty(&m, &[parse("group!=slow")], &[parse("duration>0ns")]).ends_with("the other group has them all")

@@ -61,7 +61,7 @@ pub fn align(model: &Model, a: ExecutionId, b: ExecutionId) -> Result<Alignment,
     let of = |e: ExecutionId| {
         model.moments.get(&e).ok_or_else(|| {
             let n = model.executions.len();
-            CompareError::Filter(format!("--executions {}: there are executions 0 to {}", e.0, n.saturating_sub(1)))
+            CompareError::Filter(format!("--executions {}: there are executions 0 to {}", e.raw(), n.saturating_sub(1)))
         })
     };
     let (first, second) = (of(a)?, of(b)?);
@@ -184,7 +184,7 @@ mod tests {
 
     fn aligned(a: &[(char, u64)], b: &[(char, u64)]) -> Vec<(String, i64, i64)> {
         let model = model(a, b);
-        let rows = align(&model, ExecutionId(0), ExecutionId(1)).unwrap();
+        let rows = align(&model, ExecutionId::at(0), ExecutionId::at(1)).unwrap();
         let ns = |p: Option<ExecutionPart>| p.map_or(-1, |p| p.ns);
         let name = |m: &Moment| model.names.get(model.contexts.frame(m.context).name).to_owned();
         rows.moments.iter().map(|m| (name(m), ns(m.a), ns(m.b))).collect()
@@ -206,7 +206,7 @@ mod tests {
             };
             let (a, b) = (some(30), some(20));
             let model = model(&a, &b);
-            let rows = align(&model, ExecutionId(0), ExecutionId(1)).unwrap().moments;
+            let rows = align(&model, ExecutionId::at(0), ExecutionId::at(1)).unwrap().moments;
             for (moments, of) in [(&a, (|m: &Moment| m.a) as fn(&Moment) -> Option<ExecutionPart>), (&b, |m| m.b)] {
                 let mut at = 0;
                 for part in rows.iter().filter_map(of) {
@@ -222,8 +222,8 @@ mod tests {
     fn too_many_moments_are_cut_to_fewer_frames() {
         let many: Vec<(char, u64)> = (0..6000).map(|i| (if i % 2 == 0 { 'A' } else { 'a' }, 1)).collect();
         let model = model(&many, &[('b', 4)]);
-        let rows = align(&model, ExecutionId(0), ExecutionId(1)).unwrap();
+        let rows = align(&model, ExecutionId::at(0), ExecutionId::at(1)).unwrap();
         assert_eq!((rows.depth, rows.moments.len()), (Some(1), 2));
-        assert!(align(&model, ExecutionId(0), ExecutionId(9)).is_err());
+        assert!(align(&model, ExecutionId::at(0), ExecutionId::at(9)).is_err());
     }
 }

@@ -82,13 +82,13 @@ impl ModelBuilder {
         let own: Vec<(ContextId, u64)> = parts.iter().map(|(path, ns)| (self.context(path, *ns), *ns)).collect();
         let who = self.who(process, thread, tid);
         let kind = self.model.names.intern(kind);
-        self.types.push(i64::from(kind.0));
+        self.types.push(i64::from(kind.raw()));
         let e = &mut self.model.executions;
         let duration: u64 = parts.iter().map(|(_, ns)| ns).sum();
         e.start.push(self.at);
         e.end.push(self.at + duration as i64);
         e.who.push(who);
-        e.trace.push(TraceId(0));
+        e.trace.push(TraceId::at(0));
         e.unsure.push(false);
         e.own.push(own);
         self.at += duration as i64 + 1000;

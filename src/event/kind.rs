@@ -26,12 +26,12 @@ crate::handle! {
 
 impl TextId {
     /// No text.
-    pub const NONE: TextId = TextId(u32::MAX);
+    pub const NONE: TextId = TextId::from_raw(u32::MAX);
 }
 
 impl WhoId {
     /// No context.
-    pub const NOBODY: WhoId = WhoId(u32::MAX);
+    pub const NOBODY: WhoId = WhoId::from_raw(u32::MAX);
 }
 
 /// One event.

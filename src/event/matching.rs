@@ -138,7 +138,7 @@ fn match_receiver(
     let mut pairs = Vec::with_capacity(receives.len());
     for (position, receive) in (0_u32..).zip(receives) {
         let Some(from) = receive.peer() else { continue };
-        let Some((head, _)) = queues.get_mut(&(from.0, receive.tag)) else { continue };
+        let Some((head, _)) = queues.get_mut(&(from.raw(), receive.tag)) else { continue };
         if let Some(send) = sent.get(*head as usize) {
             pairs.push(Pair { send: *send, receive: (receiver as u32, position) });
             *head = next[*head as usize];

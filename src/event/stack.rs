@@ -15,12 +15,12 @@ const NAMED: u64 = 1 << 63;
 
 /// What stands on a stack for a thing that has a name and no address.
 pub fn named(name: NameId) -> u64 {
-    NAMED | u64::from(name.0)
+    NAMED | u64::from(name.raw())
 }
 
 /// The name that an address stands for.
 pub fn name_of(address: u64) -> Option<NameId> {
-    u32::try_from(address ^ NAMED).ok().map(NameId)
+    u32::try_from(address ^ NAMED).ok().map(NameId::from_raw)
 }
 
 /// What made the tracer take a stack.

@@ -112,7 +112,7 @@ impl Delayed<'_> {
             let kind = |i: usize| types.and_then(|t| t.values.get(i)).copied();
             let of_first = first.and_then(kind);
             let kind = of_first.filter(|k| members.all(|(i, _)| kind(i) == Some(*k)));
-            let kind = kind.and_then(|k| u32::try_from(k).ok()).map(|k| self.model.names.get(NameId(k)));
+            let kind = kind.and_then(|k| u32::try_from(k).ok()).map(|k| self.model.names.get(NameId::from_raw(k)));
             let occurrences = self.reference.sizes.get(population).copied().unwrap_or(0);
             Pattern {
                 name: kind.map_or_else(|| task.to_owned(), |kind| format!("{task} ({kind})")),

@@ -175,7 +175,7 @@ impl Executions {
         let segment = |(span, item): (Span, u32)| Segment { span, item };
         let segments = self.segments.get_or_init(|| Segments::new(spans().zip(0..).map(segment).collect()));
         let met = segments.iter(Order::Duration, Direction::Down, Span::new(instant, instant.saturating_add(1)));
-        met.filter(move |segment| instant < segment.span.end).map(|segment| ExecutionId(segment.item))
+        met.filter(move |segment| instant < segment.span.end).map(|segment| ExecutionId::from_raw(segment.item))
     }
 
     /// The column of a metric.
@@ -210,7 +210,7 @@ mod tests {
     #[test]
     fn inclusive_times_add_up_for_any_number_of_workers() {
         let mut contexts = Contexts::default();
-        let frame = |n: u32| Frame { kind: FrameKind::Function, name: NameId(n) };
+        let frame = |n: u32| Frame { kind: FrameKind::Function, name: NameId::from_raw(n) };
         let root = contexts.child(None, frame(0));
         let left = contexts.child(Some(root), frame(1));
         let right = contexts.child(Some(root), frame(2));

@@ -80,7 +80,7 @@ impl Part {
             contexts.push(whole.contexts.child(parent.map(|p| contexts[p.index()]), Frame { kind, name }));
         }
         for ((context, held), ns) in &model.contexts.who {
-            let key = (contexts[context.index()], WhoId(who + held.0));
+            let key = (contexts[context.index()], WhoId::from_raw(who + held.raw()));
             *whole.contexts.who.entry(key).or_insert(0) += ns;
         }
         Part { model, names, contexts, traces, who }
@@ -90,7 +90,7 @@ impl Part {
     fn value(&self, metric: &Metric, column: Option<&Column>, i: usize) -> i64 {
         let value = column.map_or(ABSENT, |c| c.values[i]);
         match metric.unit() {
-            Unit::Name => usize::try_from(value).map_or(ABSENT, |id| i64::from(self.names[id].0)),
+            Unit::Name => usize::try_from(value).map_or(ABSENT, |id| i64::from(self.names[id].raw())),
             _ => value,
         }
     }
@@ -112,8 +112,8 @@ fn executions(parts: &[Part], whole: &mut Model, ctx: &Ctx) -> Result<(), Cancel
         let e = &part.model.executions;
         all.start.push(*start);
         all.end.push(*end);
-        all.who.push(WhoId(part.who + e.who[*i].0));
-        all.trace.push(TraceId(part.traces + e.trace[*i].0));
+        all.who.push(WhoId::from_raw(part.who + e.who[*i].raw()));
+        all.trace.push(TraceId::from_raw(part.traces + e.trace[*i].raw()));
         all.cpu.push(e.cpu.get(*i).copied().unwrap_or(u16::MAX));
         all.unsure.push(e.unsure[*i]);
         all.own.push(e.own.row(*i).map(|(c, ns)| (part.contexts[c.index()], ns)).collect());
@@ -139,7 +139,7 @@ fn executions(parts: &[Part], whole: &mut Model, ctx: &Ctx) -> Result<(), Cancel
 
 /// Give all traces of a model one label.
 pub fn label(model: &mut Model, label: &str) {
-    let id = i64::from(model.names.intern(label).0);
+    let id = i64::from(model.names.intern(label).raw());
     model.traces.iter_mut().for_each(|t| label.clone_into(&mut t.label));
     for column in model.executions.columns.iter_mut().filter(|c| c.metric == Metric::Trace) {
         column.values.fill(id);

@@ -157,12 +157,12 @@ fn push<T>(table: &mut Vec<T>, row: T) -> usize {
 impl Batch {
     /// The id of a text.
     pub fn text(&mut self, text: &[u8]) -> TextId {
-        TextId(self.texts.intern_bytes(text).0)
+        TextId::from_raw(self.texts.intern_bytes(text).raw())
     }
 
     /// The text of an id; `None` for [`TextId::NONE`].
     pub fn text_of(&self, id: TextId) -> Option<&str> {
-        (id.index() < self.texts.len()).then(|| self.texts.get(NameId(id.0)))
+        (id.index() < self.texts.len()).then(|| self.texts.get(NameId::from_raw(id.raw())))
     }
 
     /// Number of texts.

@@ -44,7 +44,7 @@ pub struct Attributes {
 
 /// Parent and name in one number, which is hashed at once.
 fn key(parent: Option<AttributeId>, name: NameId) -> u64 {
-    parent.map_or(0, |parent| u64::from(parent.0) + 1) << 32 | u64::from(name.0)
+    parent.map_or(0, |parent| u64::from(parent.raw()) + 1) << 32 | u64::from(name.raw())
 }
 
 impl Attributes {
@@ -213,7 +213,7 @@ impl Attributes {
             }
         }
         let mut sorted = Attributes::default();
-        let mut new = vec![AttributeId(0); self.len()];
+        let mut new = vec![AttributeId::at(0); self.len()];
         while let Some(id) = stack.pop() {
             let parent = self.parent_of(id).map(|p| new[p.index()]);
             new[id.index()] = sorted.one(parent, self.name_of(id));
@@ -274,10 +274,10 @@ mod tests {
     fn a_path_is_made_once_with_its_ancestors() {
         let mut tree = tree(&["threads/7/state", "threads/7/name", "threads/7/state"]);
         assert_eq!(paths(&tree), ["threads", "threads/7", "threads/7/state", "threads/7/name"]);
-        assert_eq!(tree.find("threads/7"), Some(AttributeId(1)));
+        assert_eq!(tree.find("threads/7"), Some(AttributeId::at(1)));
         assert_eq!(tree.find("threads/8"), None);
         assert_eq!(tree.find("7"), None);
-        assert_eq!(tree.child(AttributeId(0), "7/name"), AttributeId(3));
+        assert_eq!(tree.child(AttributeId::at(0), "7/name"), AttributeId::at(3));
     }
 
     #[test]

@@ -67,7 +67,7 @@ fn disagreement(model: &Model, comparison: &Comparison, found: &Anomalies) -> Op
 /// Executions that a root cause delayed: those in the slow group, and all; `None` if it delayed none.
 fn delayed(comparison: &Comparison, source: &Source) -> Option<(usize, usize)> {
     let all: BTreeSet<u32> = source.occurrences.iter().flat_map(|o| &o.executions).copied().collect();
-    let slow = comparison.slow.members.iter().filter(|id| all.contains(&id.0)).count();
+    let slow = comparison.slow.members.iter().filter(|id| all.contains(&id.raw())).count();
     (!all.is_empty()).then_some((slow, all.len()))
 }
 

@@ -227,7 +227,8 @@ fn metric(model: &Model, column: &Column, c: &Comparison) -> MetricJson {
         }
         counts
     };
-    let name = |v: &i64| u32::try_from(*v).map_or_else(|_| String::new(), |id| cleaned(model.names.get(NameId(id))));
+    let name =
+        |v: &i64| u32::try_from(*v).map_or_else(|_| String::new(), |id| cleaned(model.names.get(NameId::from_raw(id))));
     MetricJson {
         name: cleaned(&column.metric.name()),
         unit: match unit {
@@ -334,7 +335,7 @@ fn sample(model: &Model, group: &'static str, e: ExecutionId) -> SampleJson {
     let trace = model.executions.trace.get(i).and_then(|t| model.traces.get(t.index()));
     SampleJson {
         group,
-        execution: e.0,
+        execution: e.raw(),
         trace: trace.map_or_else(String::new, |t| cleaned(&t.label)),
         start_ns: model.executions.start[i],
         duration_ns: model.executions.duration(i),

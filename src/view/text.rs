@@ -138,7 +138,11 @@ pub fn moments(model: &Model, aligned: &Alignment, page: Page) -> String {
         let tid = who.map_or(0, |w| w.tid);
         let start = model.executions.start[i].saturating_sub(model.origin);
         let (duration, start) = (figure::time(model.executions.duration(i) as f64), figure::time(start as f64));
-        page.wrap(&mut out, 0, &format!("{name}: execution {}, {duration}, begins at {start} on {thread} {tid}", e.0));
+        page.wrap(
+            &mut out,
+            0,
+            &format!("{name}: execution {}, {duration}, begins at {start} on {thread} {tid}", e.raw()),
+        );
     }
     if let Some(depth) = aligned.depth {
         page.wrap(&mut out, 0, &format!("Call paths are cut after {} frames, to limit the number of rows.", depth + 1));
@@ -283,9 +287,8 @@ fn histogram(model: &Model, c: &Comparison, column: &Column, page: Page, out: &m
     };
     let value = |v: i64| match unit {
         Unit::Ns => figure::time(v as f64),
-        Unit::Name => {
-            u32::try_from(v).map_or_else(|_| String::new(), |id| clean::text(model.names.get(NameId(id))).into())
-        }
+        Unit::Name => u32::try_from(v)
+            .map_or_else(|_| String::new(), |id| clean::text(model.names.get(NameId::from_raw(id))).into()),
         Unit::Bytes | Unit::Count => unit.exact(v),
     };
     let name = cut(&clean::text(&words::metric(&column.metric)), 16);

@@ -527,7 +527,7 @@ fn metrics_are_columns_parameters_are_types_and_dumps_have_names() {
             seen += 1;
         }
         assert_eq!(warm[at], 40 + n, "turn {n}");
-        assert_eq!(model.names.get(NameId(kinds[at] as u32)), format!("level={}", n % 3));
+        assert_eq!(model.names.get(NameId::from_raw(kinds[at] as u32)), format!("level={}", n % 3));
     }
     assert!(seen >= 50, "{seen} of {}", model.executions.len());
     let mut dumped = Vec::new();

@@ -420,8 +420,8 @@ fn a_small_file_stays_small() {
         let e = &mut model.executions;
         e.start.push(model.origin + i);
         e.end.push(model.origin + i + 1);
-        e.who.push(whyslow::model::WhoId(0));
-        e.trace.push(whyslow::model::TraceId(0));
+        e.who.push(whyslow::model::WhoId::at(0));
+        e.trace.push(whyslow::model::TraceId::at(0));
         e.unsure.push(false);
         e.cpu.push(0);
         e.own.push(vec![(at.unwrap(), 1)]);

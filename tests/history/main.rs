@@ -23,7 +23,7 @@ fn value() -> impl Strategy<Value = Value> {
         4 => (0..5u16).prop_map(Value::Code),
         1 => any::<i64>().prop_map(Value::Int),
         1 => (-3..3i64).prop_map(Value::Int),
-        1 => (0..9u32).prop_map(|id| Value::Text(NameId(id))),
+        1 => (0..9u32).prop_map(|id| Value::Text(NameId::from_raw(id))),
     ]
 }
 
@@ -43,7 +43,7 @@ prop_compose! {
             let mut at = from - 20;
             for (gap, length, value) in line {
                 let span = Span::new(at + gap, at + gap + length);
-                all.push(Interval { attribute: AttributeId(attribute as u32 * sparse), span, value });
+                all.push(Interval { attribute: AttributeId::from_raw(attribute as u32 * sparse), span, value });
                 at = span.end;
             }
         }
@@ -62,7 +62,7 @@ fn runs(intervals: &[Interval], size: usize, seed: u64) -> Vec<Run> {
     let mut all = intervals.to_vec();
     if seed > 0 {
         let hash = |i: &Interval| {
-            let mixed = (i.span.start as u64 ^ seed).wrapping_mul(0x9e37_79b9_7f4a_7c15) ^ u64::from(i.attribute.0);
+            let mixed = (i.span.start as u64 ^ seed).wrapping_mul(0x9e37_79b9_7f4a_7c15) ^ u64::from(i.attribute.raw());
             mixed.wrapping_mul(seed | 1).rotate_left(23)
         };
         all.sort_by_key(hash);
@@ -119,7 +119,8 @@ fn search(tree: &Tree, which: Which, when: When) -> Vec<Interval> {
 fn answers_like_a_scan(tree: &Tree, all: &[Interval], instants: &[Ns], some: &[AttributeId]) {
     tree.check().unwrap();
     assert_eq!(tree.len(), all.len() as u64);
-    let attributes: Vec<_> = all.iter().map(|i| i.attribute).chain([AttributeId(3), AttributeId(7_000)]).collect();
+    let attributes: Vec<_> =
+        all.iter().map(|i| i.attribute).chain([AttributeId::at(3), AttributeId::at(7_000)]).collect();
     for t in instants {
         for attribute in &attributes {
             let scanned = all.iter().copied().find(|i| i.attribute == *attribute && i.span.contains(*t));
@@ -139,8 +140,8 @@ fn answers_like_a_scan(tree: &Tree, all: &[Interval], instants: &[Ns], some: &[A
         assert_eq!(search(tree, these(), When::within(span)), scan(all, |i| chosen(i) && meets(i)));
         assert_eq!(search(tree, Which::ALL, When::within(span)), scan(all, meets));
         for attribute in some {
-            let range = Which::range(AttributeId(attribute.0 / 2), *attribute);
-            let inside = |i: &Interval| attribute.0 / 2 <= i.attribute.0 && i.attribute <= *attribute;
+            let range = Which::range(AttributeId::from_raw(attribute.raw() / 2), *attribute);
+            let inside = |i: &Interval| attribute.raw() / 2 <= i.attribute.raw() && i.attribute <= *attribute;
             assert_eq!(search(tree, range, When::within(span)), scan(all, |i| inside(i) && meets(i)));
         }
     }
@@ -157,7 +158,7 @@ proptest! {
         instants in prop::collection::vec(-30..400i64, 1..8),
         some in prop::collection::vec((0..14u32, prop_oneof![Just(1u32), Just(1000)]), 0..6),
     ) {
-        let some: Vec<_> = some.into_iter().map(|(at, sparse)| AttributeId(at * sparse)).collect();
+        let some: Vec<_> = some.into_iter().map(|(at, sparse)| AttributeId::from_raw(at * sparse)).collect();
         answers_like_a_scan(&bulk(&all, shape, 1, size, 0), &all, &instants, &some);
         answers_like_a_scan(&grown(&all, shape), &all, &instants, &some);
         for kind in [Kind::Classic, Kind::Esht] {
@@ -198,7 +199,11 @@ fn a_large_history_is_the_same_for_any_workers_and_order() {
 #[test]
 fn many_intervals_that_end_at_once_are_cut_exactly() {
     let all: Vec<_> = (0..300_000u32)
-        .map(|i| Interval { attribute: AttributeId(i), span: Span::new(i64::from(i % 7), 10), value: Value::Code(1) })
+        .map(|i| Interval {
+            attribute: AttributeId::from_raw(i),
+            span: Span::new(i64::from(i % 7), 10),
+            value: Value::Code(1),
+        })
         .collect();
     for shape in [Shape::default(), Shape { node: 100, fanout: 4, depth: Depth::Fixed(0) }] {
         let one = bulk(&all, shape, 1, usize::MAX, 0);
@@ -214,7 +219,7 @@ fn the_worked_example_has_two_r_trees_under_one_root() {
         .flat_map(|k| {
             let cut = 4 + i64::from(k);
             [(0, cut), (cut, 10)].map(|(start, end)| Interval {
-                attribute: AttributeId(k),
+                attribute: AttributeId::from_raw(k),
                 span: Span::new(start, end),
                 value: Value::Code(0),
             })
@@ -223,10 +228,10 @@ fn the_worked_example_has_two_r_trees_under_one_root() {
     let tree = bulk(&all, Shape { node: 2, fanout: 2, depth: Depth::Variable }, 1, 8, 0);
     tree.check().unwrap();
     assert_eq!((tree.nodes(), tree.depth()), (7, 3));
-    let mut single = tree.search(Which::these([AttributeId(2)]), When::at(6), &Cancel::default());
+    let mut single = tree.search(Which::these([AttributeId::at(2)]), When::at(6), &Cancel::default());
     assert_eq!(single.next().map(|i| i.span), Some(Span::new(6, 10)));
     assert_eq!(single.nodes_read(), 5);
-    let mut single = tree.search(Which::these([AttributeId(0)]), When::at(2), &Cancel::default());
+    let mut single = tree.search(Which::these([AttributeId::at(0)]), When::at(2), &Cancel::default());
     assert_eq!(single.next().map(|i| i.span), Some(Span::new(0, 4)));
     assert_eq!(single.nodes_read(), 3);
 }
@@ -236,21 +241,21 @@ fn nothing_gives_an_empty_tree() {
     let tree = build(Vec::new(), Shape::default(), &Ctx::new(2)).unwrap();
     tree.check().unwrap();
     assert_eq!((tree.len(), tree.nodes(), tree.depth()), (0, 0, 0));
-    assert_eq!(tree.at(AttributeId(0), 0), None);
+    assert_eq!(tree.at(AttributeId::at(0), 0), None);
     assert_eq!(search(&tree, Which::ALL, When::ALWAYS), []);
 }
 
 #[test]
 fn times_at_both_ends_of_the_world_are_held() {
     let interval = |attribute, start, end| Interval {
-        attribute: AttributeId(attribute),
+        attribute: AttributeId::from_raw(attribute),
         span: Span::new(start, end),
         value: Value::Int(i64::MIN),
     };
     let all = [interval(0, Ns::MIN, Ns::MAX), interval(1, Ns::MIN, Ns::MIN + 1), interval(1, Ns::MAX - 1, Ns::MAX)];
     let instants = [Ns::MIN, Ns::MIN + 1, 0, Ns::MAX - 1, Ns::MAX];
     for tree in [bulk(&all, Shape::default(), 1, 1, 0), grown(&all, Shape { node: 1, ..Shape::default() })] {
-        answers_like_a_scan(&tree, &all, &instants, &[AttributeId(0), AttributeId(1)]);
+        answers_like_a_scan(&tree, &all, &instants, &[AttributeId::at(0), AttributeId::at(1)]);
     }
 }
 
@@ -292,7 +297,11 @@ fn every_stage_ends_within_a_tenth_of_a_second_of_a_cancel() {
     let many = model(100_000, 30);
     let few = model(100, 30_000);
     let ends_at_once: Vec<_> = (0..3_000_000u32)
-        .map(|i| Interval { attribute: AttributeId(i), span: Span::new(i64::from(i % 7), 10), value: Value::Code(1) })
+        .map(|i| Interval {
+            attribute: AttributeId::from_raw(i),
+            span: Span::new(i64::from(i % 7), 10),
+            value: Value::Code(1),
+        })
         .collect();
     let stage = |name: &str, run: &(dyn Fn(&Ctx) + Sync), workers: usize| {
         let start = Instant::now();
@@ -488,14 +497,14 @@ mod summary {
                 let mut at = -50;
                 for (gap, length, value) in line {
                     let span = Span::new((at + gap) * scale, (at + gap + length) * scale);
-                    all.push(Interval { attribute: AttributeId(attribute as u32), span, value: *value });
+                    all.push(Interval { attribute: AttributeId::from_raw(attribute as u32), span, value: *value });
                     at += gap + length;
                 }
             }
             let tree = bulk(&all, Shape { node: 64, ..Shape::default() }, 1, 1000, 0);
             let summary = Summary::build(&tree, &Ctx::new(1)).unwrap();
             prop_assert_eq!(&Summary::build(&tree, &Ctx::new(3)).unwrap(), &summary);
-            for attribute in (0..4).map(AttributeId) {
+            for attribute in (0..4).map(AttributeId::from_raw) {
                 for (from, length) in &windows {
                     let window = Span::new(from * scale - 1, (from + length) * scale);
                     prop_assert_eq!(summary.times(&tree, attribute, window), summed(&all, attribute, window));
@@ -510,7 +519,7 @@ mod summary {
         let tree = bulk(&all, Shape::default(), 2, 10_000, 0);
         let summary = Summary::build(&tree, &Ctx::new(2)).unwrap();
         let window = Span::new(12_345, 987_654);
-        assert_eq!(summary.times(&tree, AttributeId(3), window), summed(&all, AttributeId(3), window));
+        assert_eq!(summary.times(&tree, AttributeId::at(3), window), summed(&all, AttributeId::at(3), window));
         assert!((1..all.len() / 4).contains(&summary.cells_stored()), "{}", summary.cells_stored());
     }
 

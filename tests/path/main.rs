@@ -97,7 +97,7 @@ impl Scene {
         let streams: Vec<Vec<Event>> = std::mem::take(&mut self.streams).into_values().collect();
         self.batch.merge(&streams);
         let names = ["host0", "host1"].map(|name| (name.to_owned(), None)).to_vec();
-        let origin = |host, kernel| TraceOrigin { host: HostId(host), kernel, generation: self.kernel };
+        let origin = |host, kernel| TraceOrigin { host: HostId::from_raw(host), kernel, generation: self.kernel };
         let origins = vec![origin(0, true), origin(1, true), origin(0, false)];
         let mut machine = Machine::new(names, origins, self.handlers.clone());
         machine.absorb(&self.batch);
@@ -107,7 +107,7 @@ impl Scene {
     /// The path of the thread that has `tid` at `from`, as text without markers.
     fn path(&mut self, tid: i32, from: Ns, to: Ns) -> Vec<String> {
         let recording = self.recording();
-        let thread = recording.find_thread(HostId(0), tid, from).unwrap();
+        let thread = recording.find_thread(HostId::at(0), tid, from).unwrap();
         check(&recording, thread, Span::new(from, to));
         shown(&recording, &walk(&recording, thread, Span::new(from, to)))
     }
@@ -116,7 +116,7 @@ impl Scene {
 fn shown(recording: &Recording, path: &[PathSegment]) -> Vec<String> {
     let text = |s: &PathSegment| {
         let thread = recording.thread(s.thread).unwrap();
-        let host = if thread.host == HostId(0) { String::new() } else { format!("host{}:", thread.host.0) };
+        let host = if thread.host == HostId::at(0) { String::new() } else { format!("host{}:", thread.host.raw()) };
         format!("{host}{} {:?} {}..{}", thread.tid, s.kind, s.span.start, s.span.end)
     };
     path.iter().filter(|s| !s.span.is_empty()).map(text).collect()
@@ -153,7 +153,7 @@ fn a_thread_that_moves_while_it_waits_for_a_cpu_waits_for_the_new_one() {
     s.switch(0, 0, 0, READY, 1).switch(5, 0, 1, PREEMPTED, 2).at(8, 1, Kind::Migrate { tid: 1, cpu: 1 });
     s.switch(12, 1, 3, SLEEP, 1).switch(15, 1, 1, SLEEP, 0);
     let recording = s.recording();
-    let thread = recording.find_thread(HostId(0), 1, 0).unwrap();
+    let thread = recording.find_thread(HostId::at(0), 1, 0).unwrap();
     let path = walk(&recording, thread, Span::new(0, 15));
     let cpus: Vec<_> = path.iter().filter(|s| !s.span.is_empty()).map(|s| (s.kind, s.span.start, s.cpu)).collect();
     let want = [
@@ -207,7 +207,7 @@ fn a_journal_thread_makes_the_wait_one_for_the_disk() {
     s.named(0, 1, 9, "jbd2/vda1-8").switch(0, 0, 0, READY, 1).switch(4, 0, 1, DISK_SLEEP, 0);
     s.wake_onto(9, 1, 1, 0).switch(10, 0, 0, READY, 1).switch(12, 0, 1, SLEEP, 0);
     let recording = s.recording();
-    let thread = recording.find_thread(HostId(0), 1, 0).unwrap();
+    let thread = recording.find_thread(HostId::at(0), 1, 0).unwrap();
     let path = walk(&recording, thread, Span::new(4, 10));
     let inside: Vec<_> = path.iter().map(|s| (s.depth, format!("{:?}", s.entered), s.span.len())).collect();
     let want = [(0, "Start", 0), (1, "Disk", 0), (1, "Disk", 5), (0, "Start", 1)];
@@ -222,7 +222,7 @@ fn waits_that_wait_for_each_other_end() {
     s.switch(0, 0, 0, READY, 1).switch(0, 1, 0, READY, 2).switch(2, 0, 1, SLEEP, 0).switch(2, 1, 2, SLEEP, 0);
     let recording = {
         let mut recording = s.recording();
-        let (a, b) = (ThreadId(1), ThreadId(3));
+        let (a, b) = (ThreadId::at(1), ThreadId::at(3));
         for (me, other) in [(a, b), (b, a)] {
             let edges = &mut recording.threads[me.index()].edges;
             let last = edges.last_mut().unwrap();
@@ -236,8 +236,8 @@ fn waits_that_wait_for_each_other_end() {
         }
         recording
     };
-    check(&recording, ThreadId(1), Span::new(0, 8));
-    let path = walk(&recording, ThreadId(1), Span::new(0, 8));
+    check(&recording, ThreadId::at(1), Span::new(0, 8));
+    let path = walk(&recording, ThreadId::at(1), Span::new(0, 8));
     assert_eq!(shown(&recording, &path), ["1 Running 0..2", "2 Blocked 2..8"]);
 }
 
@@ -293,7 +293,7 @@ fn what_could_belong_to_two_threads_belongs_to_none() {
 /// The stacks that function events leave on thread 1: when, and the functions as letters, outermost first.
 fn functions(s: &mut Scene) -> Vec<(Ns, String)> {
     let recording = s.recording();
-    let thread = recording.find_thread(HostId(0), 1, 0).unwrap();
+    let thread = recording.find_thread(HostId::at(0), 1, 0).unwrap();
     let text = |stack: Option<_>| -> String {
         let addresses = stack.map_or(&[][..], |stack| recording.stacks.get(stack));
         // Callers stand one behind their first address.
@@ -337,7 +337,7 @@ fn the_length_of_a_call_tells_where_calls_are_not_recorded() {
     let mut s = scene();
     s.switch(0, 0, 0, READY, 1).at(300, 0, Kind::Latency { ns: 200 }).at(350, 0, Kind::Latency { ns: 120 });
     let recording = s.recording();
-    let thread = recording.find_thread(HostId(0), 1, 0).unwrap();
+    let thread = recording.find_thread(HostId::at(0), 1, 0).unwrap();
     let spans: Vec<_> = recording.thread(thread).unwrap().calls.iter().map(|c| (c.span.start, c.span.end)).collect();
     assert_eq!(spans, [(100, 300), (300, 350)]);
 }
@@ -401,7 +401,7 @@ fn a_second_switch_with_a_stack_moves_nobody() {
     s.wake(20, 0, 1).switch(30, 0, 2, SLEEP, 1).switch(40, 0, 1, SLEEP, 0);
     let recording = s.recording();
     assert_eq!((recording.quality[0].gaps, recording.quality[0].contradictions), (0, 0));
-    let one = recording.find_thread(HostId(0), 1, 0).unwrap();
+    let one = recording.find_thread(HostId::at(0), 1, 0).unwrap();
     // Told late: it was taken when the thread left.
     assert_eq!(recording.thread(one).unwrap().samples[0].time, 10);
     let want = ["1 Running 0..10", "2 Running 10..20", "1 Preempted 20..30", "1 Running 30..40"];
@@ -455,7 +455,7 @@ fn the_place_of_the_woken_is_that_of_the_switch_that_follows() {
     // The waker names CPU 0, where it ran last; it comes up on CPU 1.
     s.wake_onto(10, 1, 1, 0).switch(20, 1, 2, SLEEP, 1).switch(30, 1, 1, SLEEP, 0);
     let recording = s.recording();
-    let one = recording.find_thread(HostId(0), 1, 0).unwrap();
+    let one = recording.find_thread(HostId::at(0), 1, 0).unwrap();
     let path = walk(&recording, one, Span::new(10, 20));
     assert_eq!((path.last().unwrap().kind, path.last().unwrap().cpu), (EdgeKind::Preempted, 1));
 }
@@ -480,7 +480,7 @@ fn after_a_loss_calls_begin_there_at_the_earliest() {
     s.at(30, 0, Kind::Lost { until: None });
     called(&mut s, 50, 1, "futex", Some(0));
     let recording = s.recording();
-    let one = recording.find_thread(HostId(0), 1, 20).unwrap();
+    let one = recording.find_thread(HostId::at(0), 1, 20).unwrap();
     let calls: Vec<_> = recording.thread(one).unwrap().calls.iter().map(|c| (c.span.start, c.span.end)).collect();
     assert_eq!(calls, [(20, 30), (30, 50)]);
 }
@@ -495,9 +495,9 @@ fn without_switches_only_what_was_seen_ran() {
     s.by(45, 0, one, Kind::PageFault).wake(50, 0, 9);
     let want = ["1 Running 0..10", "1 Unknown 10..30", "1 Running 30..45", "1 Unknown 45..50"];
     let recording = s.recording();
-    let one = recording.find_thread(HostId(0), 1, 0).unwrap();
+    let one = recording.find_thread(HostId::at(0), 1, 0).unwrap();
     assert_eq!(shown(&recording, &walk(&recording, one, Span::new(0, 50))), want);
-    assert!(!recording.is_scheduled(HostId(0)));
+    assert!(!recording.is_scheduled(HostId::at(0)));
 }
 
 #[test]
@@ -507,12 +507,12 @@ fn a_cpu_without_a_stream_keeps_its_threads_to_itself() {
     s.switch(20, 0, 2, SLEEP, 1).switch(30, 0, 1, SLEEP, 0);
     let streams: Vec<Vec<Event>> = std::mem::take(&mut s.streams).into_values().collect();
     s.batch.merge(&streams);
-    let origins = vec![TraceOrigin { host: HostId(0), kernel: true, generation: s.kernel }];
+    let origins = vec![TraceOrigin { host: HostId::at(0), kernel: true, generation: s.kernel }];
     let mut machine = Machine::new(vec![("h".to_owned(), None)], origins, Handlers::built_in());
-    machine.expect_cpu(HostId(0), 0);
+    machine.expect_cpu(HostId::at(0), 0);
     machine.absorb(&s.batch);
     let (recording, notices) = machine.close(Vec::new());
-    let one = recording.find_thread(HostId(0), 1, 0).unwrap();
+    let one = recording.find_thread(HostId::at(0), 1, 0).unwrap();
     let want = ["1 Running 0..5", "2 Running 5..10", "1 Unknown 10..20", "1 Running 20..30"];
     assert_eq!(shown(&recording, &walk(&recording, one, Span::new(0, 30))), want);
     assert_eq!(notices.count(whyslow::base::notice::Notice::CpusMissing), 1);
@@ -556,7 +556,7 @@ fn an_idle_task_that_is_never_traced_leaving_contradicts_nothing() {
     assert_eq!((once.contradictions, once.gaps), (19, 0));
     // Since when the woken thread ran is not known: neither running nor queued.
     let recording = story(false);
-    let one = recording.find_thread(HostId(0), 1, 0).unwrap();
+    let one = recording.find_thread(HostId::at(0), 1, 0).unwrap();
     let path = shown(&recording, &walk(&recording, one, Span::new(130, 310)));
     assert_eq!(path, ["1 Unknown 130..210", "3 Running 210..230", "1 Unknown 230..310"]);
 }
@@ -587,7 +587,7 @@ fn an_exec_renames_at_once() {
     let path = s.text("/usr/bin/a-rather-long-program-name");
     s.at(10, 0, Kind::Exec { tid: 7, old_tid: 7, path });
     let recording = s.recording();
-    let thread = recording.thread(recording.find_thread(HostId(0), 7, 1).unwrap()).unwrap();
+    let thread = recording.thread(recording.find_thread(HostId::at(0), 7, 1).unwrap()).unwrap();
     let name = |t| recording.names.get(thread.name_at(t).unwrap());
     assert_eq!((name(9), name(10)), ("bash", "a-rather-long-p"));
 }

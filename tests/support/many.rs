@@ -16,8 +16,8 @@ pub fn model(executions: usize, seed: u64) -> Model {
     model
         .traces
         .push(TraceInfo { label: "made-up".into(), span: Span::new(model.origin, model.origin + 60_000_000_000) });
-    let label = i64::from(model.names.intern("made-up").0);
-    let kinds = ["get", "put", "list"].map(|k| i64::from(model.names.intern(k).0));
+    let label = i64::from(model.names.intern("made-up").raw());
+    let kinds = ["get", "put", "list"].map(|k| i64::from(model.names.intern(k).raw()));
     let (host, process) = (model.names.intern("host"), model.names.intern("server"));
     for tid in 0..16 {
         let thread = model.names.intern(&format!("worker-{tid}"));
@@ -77,7 +77,7 @@ pub fn model(executions: usize, seed: u64) -> Model {
         e.start.push(at);
         e.end.push(at + duration);
         e.who.push(WhoId::at(random.below(16)));
-        e.trace.push(TraceId(0));
+        e.trace.push(TraceId::at(0));
         e.unsure.push(random.below(50) == 0);
         e.cpu.push(if random.below(9) == 0 { u16::MAX } else { random.below(8) as u16 });
         e.own.push(own);

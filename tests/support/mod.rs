@@ -110,8 +110,8 @@ pub fn server(executions: usize) -> Model {
     let timer = b.context(&format!("{base};retry;[clock_nanosleep];{{timer}}"));
     let workers: Vec<WhoId> = (0..3).map(|i| b.who("ledgerd", 311, "worker", 312 + i)).collect();
     let journal = b.who("ledgerd", 311, "journal", 319);
-    let kinds = ["append", "lookup"].map(|name| i64::from(b.model.names.intern(name).0));
-    let trace = i64::from(b.model.names.intern("ledger").0);
+    let kinds = ["append", "lookup"].map(|name| i64::from(b.model.names.intern(name).raw()));
+    let trace = i64::from(b.model.names.intern("ledger").raw());
     let mut columns: Vec<(Metric, Vec<i64>)> = [
         Metric::Duration,
         Metric::Spent(Spent::Cpu),
@@ -169,7 +169,7 @@ pub fn server(executions: usize) -> Model {
         e.start.push(at);
         e.end.push(at + duration);
         e.who.push(workers[i % 3]);
-        e.trace.push(TraceId(0));
+        e.trace.push(TraceId::at(0));
         e.unsure.push(i % 97 == 5);
         e.own.push(parts);
         at += 2_700_000;

@@ -91,7 +91,7 @@ impl Mined {
             let sequence = &operations.sequences[i];
             // A worker repeats what another thread assigns to it.
             let mined = if sequence.worker { &[][..] } else { &sequence.operations };
-            let symbols: Vec<u32> = mined.iter().map(|o| o.symbol.0).collect();
+            let symbols: Vec<u32> = mined.iter().map(|o| o.symbol.raw()).collect();
             (grammar::mine(&symbols, &ctx.cancel), started.elapsed())
         };
         in_order(ctx, operations.sequences.len(), mine, |_, (grammar, took)| {

@@ -104,7 +104,7 @@ impl Table {
     fn add(&mut self, grammar: &Grammar) -> Vec<Part> {
         let mut parts_of_rules: Vec<Part> = Vec::with_capacity(grammar.rules.len());
         let part = |item: &Item, rules: &[Part]| match item {
-            Item::Symbol(s) => Part::Operation(NameId(*s)),
+            Item::Symbol(s) => Part::Operation(NameId::from_raw(*s)),
             Item::Rule(r) => rules[*r as usize],
         };
         for rule in &grammar.rules {

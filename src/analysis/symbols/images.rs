@@ -280,29 +280,34 @@ mod tests {
     use super::*;
     use crate::analysis::story::Story;
 
-    const HOST: HostId = HostId(0);
+    const HOST: HostId = HostId::at(0);
 
     fn event(time: Ns, pid: i32, change: ImageChange) -> ImageEvent {
         ImageEvent { time, host: HOST, pid, change }
     }
 
     fn load(time: Ns, pid: i32, base: u64, path: u32) -> ImageEvent {
-        let change =
-            ImageChange::Load { base, size: 0x1000, path: NameId(path), position_independent: true, offset: None };
+        let change = ImageChange::Load {
+            base,
+            size: 0x1000,
+            path: NameId::from_raw(path),
+            position_independent: true,
+            offset: None,
+        };
         event(time, pid, change)
     }
 
     fn path(spaces: &Spaces, pid: i32, t: Ns, address: u64) -> Option<u32> {
         let space = spaces.at(HOST, pid, t)?;
-        spaces.image(space, HOST, address).map(|i| i.path.0)
+        spaces.image(space, HOST, address).map(|i| i.path.raw())
     }
 
     #[test]
     fn an_image_counts_before_it_was_told_but_not_before_exec() {
         let spaces = Spaces::new(&[
-            event(0, 7, ImageChange::Exec { path: NameId(1) }),
+            event(0, 7, ImageChange::Exec { path: NameId::at(1) }),
             load(5, 7, 0x4000, 1),
-            event(20, 7, ImageChange::Exec { path: NameId(2) }),
+            event(20, 7, ImageChange::Exec { path: NameId::at(2) }),
             load(25, 7, 0x4000, 2),
         ]);
         assert_eq!(path(&spaces, 7, 1, 0x4fff), Some(1));
@@ -315,7 +320,7 @@ mod tests {
     fn build_ids_told_by_path_come_to_where_the_file_is_mapped() {
         let mut story = Story::new(1);
         story.0.traces = vec![(HOST, true)];
-        let [server, libc] = ["/srv/server", "/lib/libc.so"].map(|path| story.0.names.intern(path).0);
+        let [server, libc] = ["/srv/server", "/lib/libc.so"].map(|path| story.0.names.intern(path).raw());
         story.0.images = vec![load(0, 7, 0x4000, server), load(0, 7, 0x9000, libc)];
         identify(&mut story.0, 0, &[(b"/srv/server".to_vec(), vec![1, 2])].into_iter().collect());
         let spaces = Spaces::new(&story.0.images);
@@ -347,7 +352,8 @@ mod tests {
     fn code_of_which_the_begin_was_told_reaches_to_the_next_image() {
         let code = |time, base, path| {
             let (position_independent, offset) = (true, None);
-            let change = ImageChange::Load { base, size: CODE, path: NameId(path), position_independent, offset };
+            let change =
+                ImageChange::Load { base, size: CODE, path: NameId::from_raw(path), position_independent, offset };
             event(time, 7, change)
         };
         let spaces = Spaces::new(&[code(0, 0x4000, 1), code(1, 0x9000, 2), code(5, 0x4000, 1), code(9, 0x4000, 3)]);
@@ -360,14 +366,14 @@ mod tests {
     #[test]
     fn a_child_has_its_parents_images_until_exec() {
         let spaces = Spaces::new(&[
-            event(0, 7, ImageChange::Exec { path: NameId(1) }),
+            event(0, 7, ImageChange::Exec { path: NameId::at(1) }),
             event(2, 8, ImageChange::Fork { parent_pid: 7 }),
             load(5, 7, 0x4000, 1),
-            event(9, 8, ImageChange::Exec { path: NameId(2) }),
+            event(9, 8, ImageChange::Exec { path: NameId::at(2) }),
         ]);
         assert_eq!(path(&spaces, 8, 3, 0x4000), Some(1));
         assert_eq!(path(&spaces, 8, 9, 0x4000), None);
         let child = spaces.get(spaces.at(HOST, 8, 3).unwrap()).unwrap();
-        assert_eq!(child.executable, Some(NameId(1)));
+        assert_eq!(child.executable, Some(NameId::at(1)));
     }
 }

@@ -27,7 +27,7 @@ use std::sync::{Arc, OnceLock};
 /// Frames of a stack, at most; as deep as perf follows frame pointers.
 const DEEPEST: usize = 127;
 /// All recordings by perf are of one host.
-const HOST: HostId = HostId(0);
+const HOST: HostId = HostId::at(0);
 
 /// Unwind all copies of a recording, once; recordings without any are left as they are.
 pub fn unwind(trace: &Trace, places: &Places, ctx: &Ctx) -> Result<(), Cancelled> {

@@ -317,7 +317,7 @@ impl LocationReader<'_> {
     fn half(&self, time: Ns, envelope: Envelope, record: u32, other: u32) -> Half {
         let peer = self.archive.definitions.peer(envelope.communicator, envelope.peer);
         let bytes = u32::try_from(envelope.bytes).unwrap_or(u32::MAX);
-        let other_location = peer.map_or(NOWHERE, |id| id.0);
+        let other_location = peer.map_or(NOWHERE, |id| id.raw());
         Half { time, other_location, tag: envelope.tag, record, bytes, operation: NOWHERE, other }
     }
 

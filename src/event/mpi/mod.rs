@@ -224,7 +224,7 @@ impl MpiRun {
             }
         }
         let shaped = |(collective, root, mut meeting): (u8, Option<LocationId>, Meeting)| {
-            let at = |root: LocationId| meeting.members.iter().position(|m| m.stream == root.0);
+            let at = |root: LocationId| meeting.members.iter().position(|m| m.stream == root.raw());
             meeting.exchange = shape(collective, root.and_then(at).map(|at| at as u32));
             meeting
         };

@@ -30,7 +30,7 @@ pub struct Half {
 impl Half {
     /// The other location; `None` where the peer could not be resolved.
     pub fn peer(&self) -> Option<LocationId> {
-        (self.other_location != NOWHERE).then_some(LocationId(self.other_location))
+        (self.other_location != NOWHERE).then_some(LocationId::from_raw(self.other_location))
     }
 }
 

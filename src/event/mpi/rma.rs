@@ -23,7 +23,7 @@ type Pair = (u32, u32, u32);
 fn access(archive: &Archive, locations: &[LocationRun], messages: &mut Vec<Message>) {
     // By target and origin, in order: posts and completes.
     let (mut posts, mut completes): (HashMap<Pair, Vec<Place>>, HashMap<Pair, Vec<Place>>) = Default::default();
-    let members = |group: u32| archive.definitions.group(group).iter().flatten().map(|m: &LocationId| m.0);
+    let members = |group: u32| archive.definitions.group(group).iter().flatten().map(|m: &LocationId| m.raw());
     // A complete is about those of the last start, a wait about those of the last post.
     let each = |sink: &mut dyn FnMut(SyncKind, Pair, Place)| {
         for (stream, location) in (0_u32..).zip(locations) {

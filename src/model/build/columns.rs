@@ -88,14 +88,14 @@ impl Columns {
                 Metric::Threads => counts.threads,
                 Metric::Paused => counts.paused.unwrap_or(ABSENT),
                 Metric::Interleaved => counts.interleaved.unwrap_or(ABSENT),
-                Metric::Trace => i64::from(trace.0),
+                Metric::Trace => i64::from(trace.raw()),
                 Metric::Type | Metric::Group | Metric::Field(_) | Metric::Perf(_) => ABSENT,
             });
         }
         for (column, grown) in self.counters.iter_mut().zip(counters) {
             column.values.push(grown.unwrap_or(ABSENT));
         }
-        self.kinds.push(kind.map_or(ABSENT, |k| i64::from(k.0)));
+        self.kinds.push(kind.map_or(ABSENT, |k| i64::from(k.raw())));
         for (name, value) in fields(execution.begin, execution.end) {
             let column = self.fields.entry(name).or_default();
             column.resize(self.executions, ABSENT);

@@ -215,7 +215,7 @@ mod tests {
     /// Functions by letter, each with the digit of its place; `_` for a file without names.
     fn stack(text: &str) -> Vec<UserFrame> {
         let frame = |c: &[u8]| UserFrame {
-            name: NameId(c[0].into()),
+            name: NameId::from_raw(c[0].into()),
             folded: c[0] == b'_',
             inlined: false,
             address: c[1].into(),

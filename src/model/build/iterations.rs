@@ -102,12 +102,12 @@ pub fn iterations(
             Some(parameters) => folder.names.intern(&parameters),
             None => pattern,
         };
-        columns.names.push((i64::from(trace.0), i64::from(kind.0)));
+        columns.names.push((i64::from(trace.raw()), i64::from(kind.raw())));
         let executions = &mut model.executions;
         executions.start.push(span.start);
         executions.end.push(span.end);
-        executions.who.push(WhoId(stream));
-        executions.trace.push(TraceId(0));
+        executions.who.push(WhoId::from_raw(stream));
+        executions.trace.push(TraceId::at(0));
         executions.unsure.push(false);
         executions.own.push(own);
         ctx.progress.step(1);
@@ -284,7 +284,8 @@ impl<'a> Folder<'a> {
             let frame = Frame { kind: FrameKind::Thread(Spent::Thread), name: *name };
             let thread = self.contexts.child(Some(call), frame);
             let waited = Span::new(span.start, sent);
-            *self.contexts.who.entry((thread, WhoId(trigger.from.stream))).or_insert(0) += waited.len() as u64;
+            *self.contexts.who.entry((thread, WhoId::from_raw(trigger.from.stream))).or_insert(0) +=
+                waited.len() as u64;
             if far < FARTHEST {
                 self.spend(waited, trigger.from.stream, thread, far + 1, own);
             } else {

@@ -220,7 +220,7 @@ fn made(
         }
         let kind = execution.begin.kind.or(execution.end.kind);
         let kind = kind.map(|k| model.names.intern(recording.names.get(k)));
-        let trace = TraceId(execution.end.trace);
+        let trace = TraceId::from_raw(execution.end.trace);
         let label = labels.get(trace.index()).copied();
         let label = label.unwrap_or_else(|| model.names.intern(""));
         columns.push(execution, counts, &counters, &spent, kind, label);
@@ -335,7 +335,7 @@ pub fn check(model: &Model, most: usize) -> Vec<String> {
         let own: u64 = executions.own.row(i).map(|(_, ns)| ns).sum();
         let roots = executions.inclusive.row(i).filter(|(c, _)| model.contexts.parent(*c).is_none());
         let root: u64 = roots.map(|(_, ns)| ns).sum();
-        let id = ExecutionId::at(i).0;
+        let id = ExecutionId::at(i).raw();
         if duration < 0 || own != duration as u64 || root != own {
             wrong.push(format!("execution {id} lasts {duration} ns, its contexts {own} ns, its root {root} ns"));
         }

@@ -5,7 +5,6 @@
 //! grow). Which form is tried out: cost a few passes over each column.
 
 use super::pack::{Pack, Unpack, fold, unfold};
-use crate::base::names::NameId;
 use crate::model::Model;
 use crate::model::context::Spent;
 use crate::model::metric::{ABSENT, Column, Metric, Unit};
@@ -31,7 +30,7 @@ fn follows(model: &Model, by_kind: &[ByKind], metric: &Metric) -> Option<Vec<i64
         }
         Metric::Trace => {
             let label = |t: &crate::model::TraceId| model.names.find(&model.traces.get(t.index())?.label);
-            e.trace.iter().map(|t| label(t).map(|NameId(id)| i64::from(id))).collect()
+            e.trace.iter().map(|t| label(t).map(|id| i64::from(id.raw()))).collect()
         }
         _ => None,
     }

@@ -328,7 +328,7 @@ fn read_executions(count: usize, origin: Ns, who: usize, traces: usize, unpack: 
         all.end.push(start.checked_add(unpack.signed().filter(|d| *d >= 0)?)?);
         all.who.push(WhoId::at(unpack.index(who)?));
         let trace = unpack.number()?;
-        all.trace.push(TraceId(u32::try_from(trace >> 1).ok().filter(|t| (*t as usize) < traces)?));
+        all.trace.push(TraceId::from_raw(u32::try_from(trace >> 1).ok().filter(|t| (*t as usize) < traces)?));
         all.unsure.push(trace & 1 == 1);
         all.cpu.push(u16::try_from(unpack.number()?).ok()?.wrapping_sub(1));
         before = start;

@@ -170,7 +170,7 @@ fn write_names(names: &Names, pack: &mut Pack) -> usize {
 /// Each as its distance from the one before, the first from the beginning.
 fn write_unproven(names: &Names, pack: &mut Pack) -> usize {
     let mut next = 0;
-    for NameId(id) in names.unproven() {
+    for id in names.unproven().map(NameId::raw) {
         pack.number((id - next).into());
         next = id + 1;
     }
@@ -179,7 +179,7 @@ fn write_unproven(names: &Names, pack: &mut Pack) -> usize {
 
 fn write_who(all: &[Who], pack: &mut Pack) -> usize {
     for Who { host, process, pid, tid, thread } in all {
-        [host, process, thread].into_iter().for_each(|NameId(id)| pack.number((*id).into()));
+        [host, process, thread].into_iter().for_each(|id| pack.number(id.raw().into()));
         pack.signed((*pid).into());
         pack.signed((*tid).into());
     }
@@ -191,7 +191,7 @@ fn write_contexts(contexts: &Contexts, pack: &mut Pack) -> usize {
         // Most are near their parents; roots have none.
         pack.number(parent.map_or(0, |p| (at - p.index()) as u64));
         pack.number(frame_code(frame.kind));
-        pack.number(frame.name.0.into());
+        pack.number(frame.name.raw().into());
     }
     contexts.len()
 }
@@ -213,8 +213,8 @@ fn frame_code(kind: FrameKind) -> u64 {
 
 fn write_held(contexts: &Contexts, pack: &mut Pack) -> usize {
     for ((context, who), ns) in &contexts.who {
-        pack.number(context.0.into());
-        pack.number(who.0.into());
+        pack.number(context.raw().into());
+        pack.number(who.raw().into());
         pack.number(*ns);
     }
     contexts.who.len()
@@ -226,8 +226,8 @@ fn write_executions(executions: &Executions, origin: i64, pack: &mut Pack) -> us
     for i in 0..start.len() {
         pack.signed(start[i].wrapping_sub(before));
         pack.signed(end[i].wrapping_sub(start[i]));
-        pack.number(who[i].0.into());
-        pack.number(u64::from(trace[i].0) << 1 | u64::from(unsure[i]));
+        pack.number(who[i].raw().into());
+        pack.number(u64::from(trace[i].raw()) << 1 | u64::from(unsure[i]));
         // Unknown, the largest, becomes the smallest.
         pack.number(cpu.get(i).map_or(0, |cpu| cpu.wrapping_add(1)).into());
         before = start[i];
@@ -241,9 +241,9 @@ fn write_own(executions: usize, own: &Sparse, pack: &mut Pack) -> usize {
         pack.number(row.len() as u64);
         let mut before = 0;
         for (context, ns) in row {
-            pack.number((context.0 - before).into());
+            pack.number((context.raw() - before).into());
             pack.number(ns);
-            before = context.0;
+            before = context.raw();
         }
     }
     executions

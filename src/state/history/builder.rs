@@ -117,7 +117,7 @@ pub(super) fn canonical(texts: Names) -> (Names, Vec<NameId>) {
     }
     order.sort_by_key(|id| texts.get(*id));
     let mut sorted = Names::default();
-    let mut new = vec![NameId(0); order.len()];
+    let mut new = vec![NameId::at(0); order.len()];
     for id in order {
         new[id.index()] = sorted.intern(texts.get(id));
     }

@@ -126,8 +126,8 @@ impl Tree {
         let own = intervals.iter().map(|i| Bounds {
             start: i.span.start,
             end: i.span.end,
-            low: i.attribute.0,
-            high: i.attribute.0,
+            low: i.attribute.raw(),
+            high: i.attribute.raw(),
         });
         let below = node.children().map(|child| self.bounds[child as usize]);
         if self.bounds[at] != own.chain(below).fold(Bounds::NONE, Bounds::join) {
@@ -166,10 +166,10 @@ impl Tree {
         for group in all.chunk_by(|a, b| a.attribute == b.attribute) {
             let attribute = group[0].attribute;
             if let Some(two) = group.windows(2).find(|two| two[0].span.end > two[1].span.start) {
-                return Err(Broken::Overlap { attribute: attribute.0, at: two[1].span.start });
+                return Err(Broken::Overlap { attribute: attribute.raw(), at: two[1].span.start });
             }
             let life = group.last().map(|last| (group[0].span.start, last.span.end));
-            *lives.get_mut(attribute.index()).ok_or(Broken::Life(attribute.0))? = life;
+            *lives.get_mut(attribute.index()).ok_or(Broken::Life(attribute.raw()))? = life;
         }
         for (attribute, (life, found)) in self.lives.iter().zip(lives).enumerate() {
             if Some((life.start, life.end)).filter(|_| !life.is_empty()) != found {

@@ -134,7 +134,7 @@ fn split(value: Value) -> (u8, u64) {
         Value::Code(code) => (CODE, u64::from(code)),
         // Small negative numbers stay small: the sign goes to the lowest bit.
         Value::Int(n) => (INT, ((n << 1) ^ (n >> 63)) as u64),
-        Value::Text(id) => (TEXT, u64::from(id.0)),
+        Value::Text(id) => (TEXT, u64::from(id.raw())),
     }
 }
 
@@ -142,7 +142,7 @@ fn value(kind: u8, raw: u64) -> Value {
     match kind {
         CODE => Value::Code(raw as u16),
         INT => Value::Int((raw >> 1) as i64 ^ -((raw & 1) as i64)),
-        _ => Value::Text(NameId(raw as u32)),
+        _ => Value::Text(NameId::from_raw(raw as u32)),
     }
 }
 
@@ -263,7 +263,7 @@ impl Columns {
         let start = self.start(at);
         let end = start.wrapping_add(self.load(self.lengths, at) as i64);
         Interval {
-            attribute: AttributeId(self.attribute(at)),
+            attribute: AttributeId::from_raw(self.attribute(at)),
             span: Span { start, end },
             value: value(self.kind(at), self.load(self.values, at)),
         }
@@ -425,7 +425,7 @@ impl Columns {
         let interval = |i: usize, value: Value| {
             let start = self.start.wrapping_add(starts[i].into());
             let span = Span { start, end: start.wrapping_add(lengths[i].into()) };
-            Interval { attribute: AttributeId(self.low + attributes[i]), span, value }
+            Interval { attribute: AttributeId::from_raw(self.low + attributes[i]), span, value }
         };
         // One loop for each kind, so that none asks which it is.
         match self.kind {
@@ -483,7 +483,7 @@ mod tests {
     fn encode(intervals: &[(u32, Ns, Ns, Value)]) -> (Bounds, Columns) {
         let mut run = Run::default();
         run.extend(intervals.iter().map(|(attribute, start, end, value)| Interval {
-            attribute: AttributeId(*attribute),
+            attribute: AttributeId::from_raw(*attribute),
             span: Span::new(*start, *end),
             value: *value,
         }));
@@ -495,12 +495,12 @@ mod tests {
         let extreme = [
             (0, Ns::MIN, Ns::MAX, Value::Int(i64::MIN)),
             (3, -5, 5, Value::Int(i64::MAX)),
-            (3, 5, 6, Value::Text(NameId(u32::MAX))),
+            (3, 5, 6, Value::Text(NameId::from_raw(u32::MAX))),
             (u32::MAX, 0, Ns::MAX, Value::Code(u16::MAX)),
         ];
         for few in 0..=extreme.len() {
             let (_, columns) = encode(&extreme[..few]);
-            let back: Vec<_> = columns.iter().map(|i| (i.attribute.0, i.span.start, i.span.end, i.value)).collect();
+            let back: Vec<_> = columns.iter().map(|i| (i.attribute.raw(), i.span.start, i.span.end, i.value)).collect();
             assert_eq!(back, extreme[..few]);
         }
     }

@@ -262,7 +262,7 @@ mod tests {
             let mut run = Run::default();
             for (attribute, end, length) in items {
                 let span = Span::new(end - length, end);
-                run.push(AttributeId(attribute), span, Value::Int(length << 40));
+                run.push(AttributeId::from_raw(attribute), span, Value::Int(length << 40));
             }
             run
         });

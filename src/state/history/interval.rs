@@ -60,7 +60,7 @@ impl Packed {
         match self.value & 3 {
             CODE => Value::Code((self.value >> 2) as u16),
             SMALL => Value::Int(i64::from(self.value as i32 >> 2)),
-            TEXT => Value::Text(NameId(self.value >> 2)),
+            TEXT => Value::Text(NameId::from_raw(self.value >> 2)),
             _ => aside.get((self.value >> 2) as usize).copied().unwrap_or(Value::Int(0)),
         }
     }
@@ -112,12 +112,12 @@ impl Run {
         let value = match value {
             Value::Code(code) => u32::from(code) << 2 | CODE,
             Value::Int(n) if (-(1 << 29)..1 << 29).contains(&n) => (n as u32) << 2 | SMALL,
-            Value::Text(id) if id.0 < 1 << 30 => id.0 << 2 | TEXT,
+            Value::Text(id) if id.raw() < 1 << 30 => id.raw() << 2 | TEXT,
             _ => self.set_aside(value),
         };
         self.span = Span::new(self.span.start.min(span.start), self.span.end.max(span.end));
         self.attributes = self.attributes.max(attribute.index() + 1);
-        self.items.push(Packed { start: span.start, end: span.end, attribute: attribute.0, value });
+        self.items.push(Packed { start: span.start, end: span.end, attribute: attribute.raw(), value });
     }
 
     /// Number of intervals.
@@ -133,7 +133,7 @@ impl Run {
     /// The intervals, as they came.
     pub fn iter(&self) -> impl Iterator<Item = Interval> {
         self.items.iter().map(|item| Interval {
-            attribute: AttributeId(item.attribute),
+            attribute: AttributeId::from_raw(item.attribute),
             span: Span::new(item.start, item.end),
             value: item.value(&self.aside),
         })
@@ -146,8 +146,8 @@ impl Run {
 
     /// Give every attribute and text the id that the tables say.
     pub(super) fn renumber(&mut self, attributes: &[AttributeId], texts: &[NameId]) {
-        let attribute = |id: u32| attributes.get(id as usize).map_or(id, |new| new.0);
-        let text = |id: u32| texts.get(id as usize).map_or(id, |new| new.0);
+        let attribute = |id: u32| attributes.get(id as usize).map_or(id, |new| new.raw());
+        let text = |id: u32| texts.get(id as usize).map_or(id, |new| new.raw());
         self.attributes = 0;
         for item in &mut self.items {
             item.attribute = attribute(item.attribute);
@@ -158,7 +158,7 @@ impl Run {
         }
         for value in &mut self.aside {
             if let Value::Text(id) = value {
-                id.0 = text(id.0);
+                *id = NameId::from_raw(text(id.raw()));
             }
         }
     }
@@ -196,8 +196,8 @@ mod tests {
             Value::Int(1 << 29),
             Value::Int(-(1 << 29)),
             Value::Int(i64::MIN),
-            Value::Text(NameId(7)),
-            Value::Text(NameId(u32::MAX)),
+            Value::Text(NameId::at(7)),
+            Value::Text(NameId::from_raw(u32::MAX)),
         ];
         let mut run = Run::default();
         for (at, value) in values.iter().enumerate() {
@@ -210,15 +210,15 @@ mod tests {
     #[test]
     fn an_empty_span_is_not_kept() {
         let mut run = Run::default();
-        run.push(AttributeId(0), Span::new(5, 5), Value::Code(1));
-        run.push(AttributeId(0), Span::new(5, 4), Value::Code(1));
+        run.push(AttributeId::at(0), Span::new(5, 5), Value::Code(1));
+        run.push(AttributeId::at(0), Span::new(5, 4), Value::Code(1));
         assert!(run.is_empty());
     }
 
     #[test]
     fn lengths_are_exact_over_all_of_time() {
         let mut run = Run::default();
-        run.push(AttributeId(0), Span::new(Ns::MIN, Ns::MAX), Value::Code(1));
+        run.push(AttributeId::at(0), Span::new(Ns::MIN, Ns::MAX), Value::Code(1));
         assert_eq!(run.items[0].length(), u64::MAX);
     }
 }

@@ -260,7 +260,7 @@ mod tests {
             (Span::new(60, 70), Some(Value::Int(2))),
         ];
         let mut run = Run::default();
-        hold(&mut run, AttributeId(0), said.into_iter());
+        hold(&mut run, AttributeId::at(0), said.into_iter());
         let written: Vec<_> = run.iter().map(|i| (i.span.start, i.span.end, i.value)).collect();
         let two = Value::Int(2);
         assert_eq!(written, [(0, 15, Value::Int(1)), (15, 30, two), (35, 50, two), (60, 70, two)]);

@@ -43,7 +43,7 @@ impl Which {
 
     /// The attributes `first` to `last`, both included.
     pub fn range(first: AttributeId, last: AttributeId) -> Self {
-        Which(Attributes::Range(first.0, last.0))
+        Which(Attributes::Range(first.raw(), last.raw()))
     }
 }
 
@@ -117,7 +117,7 @@ impl Tree {
         if !self.life(attribute)?.contains(t) {
             return None;
         }
-        let key = attribute.0;
+        let key = attribute.raw();
         let holds = |b: &Bounds| b.start <= t && t < b.end && b.low <= key && key <= b.high;
         let mut left = smallvec::SmallVec::<[u32; 32]>::new();
         left.push(0);
@@ -192,9 +192,8 @@ impl Search<'_> {
         let bounds = self.tree.bounds.get(node as usize)?;
         let attributes = match &self.which.0 {
             Attributes::Range(low, high) => (*low <= bounds.high && bounds.low <= *high).then(|| attributes.clone())?,
-            Attributes::List(list) => {
-                within(list, attributes, |a| a.0 < bounds.low, |a| a.0 <= bounds.high).filter(|r| !r.is_empty())?
-            }
+            Attributes::List(list) => within(list, attributes, |a| a.raw() < bounds.low, |a| a.raw() <= bounds.high)
+                .filter(|r| !r.is_empty())?,
         };
         let instants = match &self.when.0 {
             Times::Within(span) => {
@@ -237,10 +236,10 @@ impl Search<'_> {
                 let mut from = 0;
                 let wanted = list.get(task.attributes.start as usize..task.attributes.end as usize).unwrap_or(&[]);
                 if wanted.len() < columns.len() / SPARSE {
-                    columns.touch(wanted.iter().map(|attribute| attribute.0));
+                    columns.touch(wanted.iter().map(|attribute| attribute.raw()));
                 }
                 for attribute in wanted {
-                    let group = columns.of(attribute.0, from);
+                    let group = columns.of(attribute.raw(), from);
                     from = group.end;
                     when.find(columns, group, &task.instants, &mut |at| found.push(columns.get(at)));
                 }

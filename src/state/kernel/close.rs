@@ -116,8 +116,8 @@ impl Machine {
         let scheduled: Vec<bool> = hosts.collect();
         let reason = self.reasons.unscheduled;
         for life in &mut self.lives {
-            let HostId(host) = life.thread.host;
-            if life.thread.idle || scheduled.get(host as usize) == Some(&true) {
+            let host = life.thread.host.index();
+            if life.thread.idle || scheduled.get(host) == Some(&true) {
                 continue;
             }
             if let Sched::Running(c) = life.sched {

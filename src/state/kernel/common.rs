@@ -71,7 +71,7 @@ impl Machine {
             }
             Kind::Mark(id) => {
                 let Some(body) = ids.batch.mark_of(id) else { return };
-                let mut name = |id: TextId| ids.name(&mut self.out, id).unwrap_or(NameId(u32::MAX));
+                let mut name = |id: TextId| ids.name(&mut self.out, id).unwrap_or(NameId::from_raw(u32::MAX));
                 let mark = Mark {
                     time: t,
                     task: body.task,
@@ -81,7 +81,7 @@ impl Machine {
                     cpu: event.cpu,
                     key: body.key.map(|key| match key {
                         Key::Number(n) => n,
-                        Key::Text(text) => i64::from(name(text).0),
+                        Key::Text(text) => i64::from(name(text).raw()),
                     }),
                     kind: body.kind.map(&mut name),
                     fields: body.fields.iter().map(|(field, value)| (name(*field), *value)).collect(),

@@ -147,7 +147,7 @@ mod tests {
         let mut kept = String::new();
         for (at, letter) in story.chars().enumerate() {
             let content = u64::from(letter.to_ascii_lowercase() as u32);
-            if !copies.meet(ThreadId(1), &event(at, letter), content, exact) {
+            if !copies.meet(ThreadId::at(1), &event(at, letter), content, exact) {
                 kept.push(letter);
             }
         }

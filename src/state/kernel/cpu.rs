@@ -221,7 +221,7 @@ mod tests {
     use crate::event::kind::Vector;
 
     fn cpu() -> Cpu {
-        Cpu::new(HostId(0), 0, 0)
+        Cpu::new(HostId::at(0), 0, 0)
     }
 
     /// True where an interruption begins.
@@ -296,7 +296,7 @@ mod tests {
     fn a_delivery_ends_with_its_own_context_only() {
         let mut cpu = cpu();
         enter(&mut cpu, Context::SoftIrq(3));
-        cpu.deliver(Packet::default(), Some((ThreadId(1), 7)));
+        cpu.deliver(Packet::default(), Some((ThreadId::at(1), 7)));
         enter(&mut cpu, Context::Timer);
         leave(&mut cpu, Context::Timer);
         assert!(cpu.delivery().is_some());

@@ -115,7 +115,7 @@ mod tests {
 
     #[test]
     fn the_first_loss_that_reaches_behind_a_time_counts() {
-        const HOST: HostId = HostId(1);
+        const HOST: HostId = HostId::at(1);
         let mut losses = Losses::default();
         losses.expect(HOST, 0, Span::new(10, 50));
         for (cpu, t) in [(0, 10), (1, 20), (0, 60)] {
@@ -127,6 +127,6 @@ mod tests {
         assert_eq!(losses.first(HOST, Some(1), 21, 100), None);
         assert_eq!(losses.first(HOST, None, 55, 100), Some(60));
         assert_eq!(losses.first(HOST, None, 55, 60), None);
-        assert_eq!(losses.first(HostId(0), None, 0, 100), None);
+        assert_eq!(losses.first(HostId::at(0), None, 0, 100), None);
     }
 }

@@ -21,7 +21,7 @@ impl Machine {
         thread: Option<ThreadId>,
         ids: &mut Renumber<'_>,
     ) {
-        let nowhere = NameId(u32::MAX);
+        let nowhere = NameId::from_raw(u32::MAX);
         let change = change.rename(|name| ids.name(&mut self.out, *name).unwrap_or(nowhere));
         let vpid = ids.batch.identity(event.who).and_then(|i| i.vpid.or(i.pid));
         let life = thread.and_then(|t| self.lives.get(t.index()));

@@ -143,7 +143,7 @@ impl Packets {
 mod tests {
     use super::*;
 
-    const HOST: HostId = HostId(0);
+    const HOST: HostId = HostId::at(0);
 
     fn tcp(seq: u32, len: u32, flags: u16) -> Packet {
         let flow = Flow { source: 1 << 40, dest: 2 << 40, source_port: 7, dest_port: 8 };
@@ -153,9 +153,9 @@ mod tests {
     #[test]
     fn the_first_of_a_retransmission_counts() {
         let mut packets = Packets::default();
-        packets.send(HOST, &tcp(100, 10, 0x18), ThreadId(1), 10);
-        packets.send(HOST, &tcp(100, 10, 0x18), ThreadId(1), 20);
-        assert_eq!(packets.receive(HOST, &tcp(100, 10, 0x18)), Some((ThreadId(1), 10)));
+        packets.send(HOST, &tcp(100, 10, 0x18), ThreadId::at(1), 10);
+        packets.send(HOST, &tcp(100, 10, 0x18), ThreadId::at(1), 20);
+        assert_eq!(packets.receive(HOST, &tcp(100, 10, 0x18)), Some((ThreadId::at(1), 10)));
         assert_eq!(packets.receive(HOST, &tcp(100, 10, 0x18)), None);
     }
 
@@ -163,10 +163,10 @@ mod tests {
     fn a_large_send_arrives_in_parts_also_across_the_wrap() {
         let mut packets = Packets::default();
         let start = u32::MAX - 99;
-        packets.send(HOST, &tcp(start, 300, 0x18), ThreadId(1), 10);
+        packets.send(HOST, &tcp(start, 300, 0x18), ThreadId::at(1), 10);
         for part in 0..3 {
-            let got = packets.receive(HostId(1), &tcp(start.wrapping_add(part * 100), 100, 0x10));
-            assert_eq!(got, Some((ThreadId(1), 10)), "part {part}");
+            let got = packets.receive(HostId::at(1), &tcp(start.wrapping_add(part * 100), 100, 0x10));
+            assert_eq!(got, Some((ThreadId::at(1), 10)), "part {part}");
         }
         assert_eq!(packets.receive(HOST, &tcp(start, 100, 0x10)), None);
     }
@@ -174,37 +174,37 @@ mod tests {
     #[test]
     fn what_came_a_little_early_from_another_host_finds_its_send() {
         let mut packets = Packets::default();
-        let wait = (ThreadId(7), 3);
-        packets.ended(HostId(1), &tcp(100, 10, 0x18), wait, 10);
-        assert_eq!(packets.send(HostId(1), &tcp(100, 10, 0x18), ThreadId(1), 12), []);
-        assert_eq!(packets.send(HOST, &tcp(200, 10, 0x18), ThreadId(1), 12), []);
-        assert_eq!(packets.send(HOST, &tcp(100, 10, 0x18), ThreadId(1), 12), [wait]);
-        assert_eq!(packets.send(HOST, &tcp(100, 10, 0x18), ThreadId(1), 11 + EARLY), []);
+        let wait = (ThreadId::at(7), 3);
+        packets.ended(HostId::at(1), &tcp(100, 10, 0x18), wait, 10);
+        assert_eq!(packets.send(HostId::at(1), &tcp(100, 10, 0x18), ThreadId::at(1), 12), []);
+        assert_eq!(packets.send(HOST, &tcp(200, 10, 0x18), ThreadId::at(1), 12), []);
+        assert_eq!(packets.send(HOST, &tcp(100, 10, 0x18), ThreadId::at(1), 12), [wait]);
+        assert_eq!(packets.send(HOST, &tcp(100, 10, 0x18), ThreadId::at(1), 11 + EARLY), []);
     }
 
     #[test]
     fn without_headers_the_buffer_is_the_key_on_its_host() {
         let mut packets = Packets::default();
         let packet = Packet { buffer: 77, tcp: None };
-        packets.send(HOST, &packet, ThreadId(1), 10);
-        assert_eq!(packets.receive(HostId(1), &packet), None);
-        assert_eq!(packets.receive(HOST, &packet), Some((ThreadId(1), 10)));
+        packets.send(HOST, &packet, ThreadId::at(1), 10);
+        assert_eq!(packets.receive(HostId::at(1), &packet), None);
+        assert_eq!(packets.receive(HOST, &packet), Some((ThreadId::at(1), 10)));
         // After a loss it may hold another packet.
-        packets.send(HOST, &packet, ThreadId(1), 20);
-        packets.send(HOST, &tcp(100, 10, 0), ThreadId(1), 20);
+        packets.send(HOST, &packet, ThreadId::at(1), 20);
+        packets.send(HOST, &tcp(100, 10, 0), ThreadId::at(1), 20);
         packets.lose(HOST, 30);
         assert_eq!(packets.receive(HOST, &packet), None);
-        assert_eq!(packets.receive(HOST, &tcp(100, 10, 0)), Some((ThreadId(1), 20)));
+        assert_eq!(packets.receive(HOST, &tcp(100, 10, 0)), Some((ThreadId::at(1), 20)));
     }
 
     #[test]
     fn the_lists_are_bounded() {
         let mut packets = Packets::default();
         for i in 0..2 * MOST as u32 {
-            packets.send(HOST, &Packet { buffer: u64::from(i), tcp: None }, ThreadId(1), Ns::from(i));
+            packets.send(HOST, &Packet { buffer: u64::from(i), tcp: None }, ThreadId::at(1), Ns::from(i));
         }
         assert!(packets.order.len() <= MOST && packets.waiting.len() <= MOST);
-        packets.send(HOST, &tcp(1, 1, 0), ThreadId(1), OLDEST + Ns::from(2 * MOST as u32));
+        packets.send(HOST, &tcp(1, 1, 0), ThreadId::at(1), OLDEST + Ns::from(2 * MOST as u32));
         assert_eq!(packets.waiting.len(), 1);
     }
 }

@@ -92,21 +92,21 @@ mod tests {
     fn a_request_is_queued_issued_and_done() {
         let mut requests = Requests::default();
         let request = Request { device: 8, sector: 64, bytes: 4096, write: true, tid: None };
-        let host = HostId(0);
+        let host = HostId::at(0);
         let nobody = Submitter::default();
-        let by = |thread| Submitter { thread: Some(ThreadId(thread)), for_whom: None };
+        let by = |thread| Submitter { thread: Some(ThreadId::from_raw(thread)), for_whom: None };
         let mut step = |t, step, by, lost| requests.step(t, host, step, &request, by, |_| lost);
         assert_eq!(step(5, RequestStep::Complete, nobody, None), None);
         step(10, RequestStep::Insert, by(3), None);
         step(20, RequestStep::Issue, nobody, None);
         step(25, RequestStep::Issue, nobody, None);
-        assert_eq!(step(40, RequestStep::Complete, nobody, None), Some(ThreadId(3)));
+        assert_eq!(step(40, RequestStep::Complete, nobody, None), Some(ThreadId::at(3)));
         step(50, RequestStep::Issue, by(4), None);
         // Its completion was lost.
         step(70, RequestStep::Issue, by(5), Some(55));
         let all = requests.close(90, |_, start| (start > 80).then_some(85));
         let seen: Vec<_> = all.iter().map(|r| (r.span.start, r.issued, r.span.end, r.submitter)).collect();
         let wanted = [(10, 20, 40, 3), (50, 50, 55, 4), (70, 70, 90, 5)];
-        assert_eq!(seen, wanted.map(|(a, b, c, by)| (a, b, c, Some(ThreadId(by)))));
+        assert_eq!(seen, wanted.map(|(a, b, c, by)| (a, b, c, Some(ThreadId::from_raw(by)))));
     }
 }

@@ -48,7 +48,7 @@ impl Machine {
             }
             Kind::Mapped { pid, image } => {
                 if let Some(change) = ids.batch.image_of(image) {
-                    let nowhere = NameId(u32::MAX);
+                    let nowhere = NameId::from_raw(u32::MAX);
                     let change = change.rename(|name| ids.name(&mut self.out, *name).unwrap_or(nowhere));
                     self.image(t, host, pid, change);
                 }

@@ -131,11 +131,11 @@ impl Machine {
 mod tests {
     use super::*;
 
-    const HOST: HostId = HostId(0);
+    const HOST: HostId = HostId::at(0);
 
     #[test]
     fn work_is_for_whom_queued_it_until_it_ends() {
-        let (a, worker, other) = (ThreadId(1), ThreadId(7), ThreadId(8));
+        let (a, worker, other) = (ThreadId::at(1), ThreadId::at(7), ThreadId::at(8));
         let mut works = Works::default();
         let of = |works: &Works, thread| works.of(thread).map(|(client, _)| client);
         works.step(10, HOST, 100, Work::Queued(Some(a)));
@@ -156,13 +156,13 @@ mod tests {
         (0..100_000).for_each(|i| works.step(99, HOST, i, Work::Queued(Some(a))));
         assert!(works.queued.len() <= MOST);
         let done: Vec<_> =
-            works.close(100).iter().map(|s| (s.thread.0, s.span.start, s.span.end, s.client, s.since)).collect();
+            works.close(100).iter().map(|s| (s.thread.raw(), s.span.start, s.span.end, s.client, s.since)).collect();
         assert_eq!(done, [(7, 20, 50, a, 10), (8, 40, 90, a, 10)]);
     }
 
     #[test]
     fn who_wakes_a_resting_thread_hands_it_work_until_it_rests_again() {
-        let (a, b, journal, worker) = (ThreadId(1), ThreadId(2), ThreadId(7), ThreadId(8));
+        let (a, b, journal, worker) = (ThreadId::at(1), ThreadId::at(2), ThreadId::at(7), ThreadId::at(8));
         let mut works = Works::default();
         works.hand(journal, 10, a);
         // Woken again while it works, and working through another thread of the kernel.
@@ -173,7 +173,7 @@ mod tests {
         works.rest(journal, 35);
         works.hand(journal, 40, b);
         let done: Vec<_> =
-            works.close(50).iter().map(|s| (s.thread.0, s.span.start, s.span.end, s.client, s.since)).collect();
+            works.close(50).iter().map(|s| (s.thread.raw(), s.span.start, s.span.end, s.client, s.since)).collect();
         assert_eq!(done, [(7, 10, 30, a, 10), (7, 40, 50, b, 40), (8, 15, 20, a, 10)]);
     }
 }

@@ -122,7 +122,7 @@ impl<'s, 'a> Lines<'s, 'a> {
     fn new(stream: &'s Stream<'a>, edge: &Edge) -> Self {
         let reader = stream.reader(&stream.script.plan, edge, stream.packets);
         let (text, highest) = (stream.script.text(), edge.highest);
-        Lines { stream, reader, text, class: ClassId(0), time: None, before: highest, key: highest }
+        Lines { stream, reader, text, class: ClassId::at(0), time: None, before: highest, key: highest }
     }
 
     /// Go to the next event; false at the end.

@@ -75,7 +75,9 @@ impl HistogramCounter {
             constant.into_iter().filter(|c| c.metric.unit() != Unit::Name).filter_map(value).collect();
         let linked = Linked::new(&columns, ctx)?;
         let names = |metric: &Metric, bins: &Bins| -> Arc<[String]> {
-            let name = |v: &i64| u32::try_from(*v).map_or(String::new(), |id| model.names.get(NameId(id)).to_owned());
+            let name = |v: &i64| {
+                u32::try_from(*v).map_or(String::new(), |id| model.names.get(NameId::from_raw(id)).to_owned())
+            };
             let is_name = metric.unit() == Unit::Name;
             bins.edges.iter().take(if is_name { bins.len() } else { 0 }).map(name).collect()
         };
@@ -158,7 +160,7 @@ fn range(model: &Model, filters: &[Filter]) -> Option<(i64, i64)> {
     let mut ranges = filters.iter().filter(|f| !is_no_range(f)).map(|f| match &f.test {
         // A name that does not occur lets nothing in.
         Test::Compare(_, Operand::Name(name)) => {
-            model.names.find(name).map_or((0, 0), |id| (i64::from(id.0), i64::from(id.0) + 1))
+            model.names.find(name).map_or((0, 0), |id| (i64::from(id.raw()), i64::from(id.raw()) + 1))
         }
         _ => {
             let values = members::values(model, &f.metric).unwrap_or_default();

@@ -174,7 +174,7 @@ fn sample(model: &Model, id: ExecutionId, group: &'static str, here: i64) -> Sam
     let trace = e.trace.get(at).and_then(|t| model.traces.get(t.index()));
     let start = e.start.get(at).copied().unwrap_or(0);
     SampleExecution {
-        number: id.0,
+        number: id.raw(),
         group,
         trace: trace.map_or(String::new(), |t| t.label.clone()),
         start_ns: start.saturating_sub(model.origin),
@@ -200,12 +200,14 @@ pub fn samples_of_moment(model: &Model, span: Span) -> Vec<SampleExecution> {
 }
 
 fn threads(model: &Model, path: &[ContextId]) -> Vec<ThreadTime> {
-    let Some(innermost) =
-        path.iter().rev().find(|c| model.contexts.who.range((**c, WhoId(0))..=(**c, WhoId(u32::MAX))).next().is_some())
+    let Some(innermost) = path
+        .iter()
+        .rev()
+        .find(|c| model.contexts.who.range((**c, WhoId::at(0))..=(**c, WhoId::from_raw(u32::MAX))).next().is_some())
     else {
         return Vec::new();
     };
-    let range = (*innermost, WhoId(0))..=(*innermost, WhoId(u32::MAX));
+    let range = (*innermost, WhoId::at(0))..=(*innermost, WhoId::from_raw(u32::MAX));
     let mut found: Vec<(u64, WhoId)> = model.contexts.who.range(range).map(|((_, who), ns)| (*ns, *who)).collect();
     found.sort_by_key(|(ns, who)| (std::cmp::Reverse(*ns), *who));
     found.truncate(SAMPLES);
