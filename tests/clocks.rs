@@ -12,12 +12,12 @@ use std::path::PathBuf;
 use std::process::Command;
 use whyslow::analysis::clocks::{self, HostClock};
 use whyslow::analysis::path::walk;
-use whyslow::analysis::recording::{EdgeKind, HostId, Recording};
 use whyslow::base::ctx::Ctx;
 use whyslow::base::notice::{Notice, Notices};
 use whyslow::base::time::{Ns, Span};
 use whyslow::input::{Argument, Opened, Source, open};
 use whyslow::state::kernel::{Options, record};
+use whyslow::state::timeline::{HostId, SegmentKind, Timeline};
 use written::Written;
 
 const SECOND: Ns = 1_000_000_000;
@@ -94,13 +94,13 @@ fn laid(pair: &Pair, threads: usize) -> (Vec<Source>, Vec<HostClock>, Notices) {
     (sources, clocks, notices)
 }
 
-fn recording(sources: &[Source]) -> Recording {
+fn recording(sources: &[Source]) -> Timeline {
     let traces: Vec<_> = sources.iter().map(|s| &s.trace).collect();
     record(&traces, &[], &Options::default(), &Ctx::new(2)).unwrap().0
 }
 
 /// The path of request `i`: whose time, of which kind, how long.
-fn path(recording: &Recording, i: Ns) -> Vec<(i32, EdgeKind, Ns)> {
+fn path(recording: &Timeline, i: Ns) -> Vec<(i32, SegmentKind, Ns)> {
     let client = recording.find_thread(HostId::at(0), CLIENT, START).unwrap();
     let [sent, .., back] = course(i);
     let path = walk(recording, client, Span::new(sent - 1_000, back + 6_000));
@@ -111,18 +111,18 @@ fn path(recording: &Recording, i: Ns) -> Vec<(i32, EdgeKind, Ns)> {
 
 /// The path goes over to the server: its own wait for the request, its work, the way back. `off` is how far the
 /// fitted clock may be off.
-fn crosses(recording: &Recording, off: Ns) {
+fn crosses(recording: &Timeline, off: Ns) {
     for i in 1..REQUESTS {
         let found = path(recording, i);
         let kinds: Vec<_> = found.iter().map(|(tid, kind, _)| (*tid, *kind)).collect();
         let wanted = [
-            (CLIENT, EdgeKind::Running),
-            (SERVER, EdgeKind::Network),
-            (SERVER, EdgeKind::Preempted),
-            (SERVER, EdgeKind::Running),
-            (CLIENT, EdgeKind::Network),
-            (CLIENT, EdgeKind::Preempted),
-            (CLIENT, EdgeKind::Running),
+            (CLIENT, SegmentKind::Running),
+            (SERVER, SegmentKind::Network),
+            (SERVER, SegmentKind::Preempted),
+            (SERVER, SegmentKind::Running),
+            (CLIENT, SegmentKind::Network),
+            (CLIENT, SegmentKind::Preempted),
+            (CLIENT, SegmentKind::Running),
         ];
         assert_eq!(kinds, wanted, "request {i}");
         let [sent, arrived, answered, back] = course(i);

@@ -11,16 +11,16 @@ use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::path::Path;
 use whyslow::analysis::path::{PathSegment, label, walk};
-use whyslow::analysis::recording::{EdgeKind, HostId, Recording, ThreadId};
 use whyslow::base::ctx::Ctx;
 use whyslow::base::time::{Ns, Span};
 use whyslow::input::{Argument, Opened, open};
 use whyslow::state::kernel::{Options, record};
+use whyslow::state::timeline::{HostId, SegmentKind, ThreadId, Timeline};
 
 /// Cases that do not pass yet, each with what is missing.
 const KNOWN: &[(&str, &str)] = &[];
 
-fn recording(case: &Case, folder: &Path) -> Recording {
+fn recording(case: &Case, folder: &Path) -> Timeline {
     let _ = std::fs::remove_dir_all(folder);
     let traces = case.write(folder);
     let arguments: Vec<Argument> = traces.into_iter().map(|path| Argument { label: None, path }).collect();
@@ -30,24 +30,24 @@ fn recording(case: &Case, folder: &Path) -> Recording {
     record(&traces, &[], &Options::default(), &work).unwrap().0
 }
 
-fn word(kind: EdgeKind) -> &'static str {
+fn word(kind: SegmentKind) -> &'static str {
     match kind {
-        EdgeKind::Running => "running",
-        EdgeKind::Interrupted => "interrupted",
-        EdgeKind::Preempted => "preempted",
-        EdgeKind::Blocked => "blocked",
-        EdgeKind::Timer => "timer",
-        EdgeKind::Disk => "disk",
-        EdgeKind::Network => "network",
-        EdgeKind::UserInput => "user-input",
-        EdgeKind::Ipi => "ipi",
-        EdgeKind::Device => "device",
-        EdgeKind::Unknown => "unknown",
+        SegmentKind::Running => "running",
+        SegmentKind::Interrupted => "interrupted",
+        SegmentKind::Preempted => "preempted",
+        SegmentKind::Blocked => "blocked",
+        SegmentKind::Timer => "timer",
+        SegmentKind::Disk => "disk",
+        SegmentKind::Network => "network",
+        SegmentKind::UserInput => "user-input",
+        SegmentKind::Ipi => "ipi",
+        SegmentKind::Device => "device",
+        SegmentKind::Unknown => "unknown",
     }
 }
 
 /// The path as case files write it; of qualifiers those that the case asks for.
-fn found(case: &Case, recording: &Recording, expected: &Expected) -> Vec<Segment> {
+fn found(case: &Case, recording: &Timeline, expected: &Expected) -> Vec<Segment> {
     let host = recording.hosts.iter().position(|h| recording.names.get(h.name) == expected.host).unwrap();
     let at = |t: Ns| START + t * case.unit;
     let Some(thread) = recording.find_thread(HostId::from_raw(host as u32), expected.tid, at(expected.from)) else {
@@ -82,7 +82,7 @@ fn found(case: &Case, recording: &Recording, expected: &Expected) -> Vec<Segment
 
 /// The walk tiles its span and says what the definition says, at both ends and in the middle of each segment; paths of parts
 /// join to that of the whole.
-fn check(recording: &Recording, thread: ThreadId, path: &[PathSegment], span: Span) {
+fn check(recording: &Timeline, thread: ThreadId, path: &[PathSegment], span: Span) {
     let mut at = span.start;
     for segment in path {
         assert_eq!(segment.span.start, at, "{path:#?}");
@@ -95,8 +95,8 @@ fn check(recording: &Recording, thread: ThreadId, path: &[PathSegment], span: Sp
         }
     }
     assert_eq!(at, span.end);
-    let plain = |parts: Vec<PathSegment>| -> Vec<(ThreadId, EdgeKind, Span)> {
-        let mut joined: Vec<(ThreadId, EdgeKind, Span)> = Vec::new();
+    let plain = |parts: Vec<PathSegment>| -> Vec<(ThreadId, SegmentKind, Span)> {
+        let mut joined: Vec<(ThreadId, SegmentKind, Span)> = Vec::new();
         for s in parts.iter().filter(|s| !s.span.is_empty()) {
             match joined.last_mut() {
                 Some(last) if (last.0, last.1) == (s.thread, s.kind) => last.2.end = s.span.end,

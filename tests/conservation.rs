@@ -11,7 +11,6 @@ use corpus::corpus;
 use std::path::{Path, PathBuf};
 use whyslow::analysis::executions::{self, Rule};
 use whyslow::analysis::path::{tiles, walk};
-use whyslow::analysis::recording::{Recording, ThreadId};
 use whyslow::analysis::survey::survey;
 use whyslow::base::ctx::Ctx;
 use whyslow::base::notice::Notices;
@@ -22,6 +21,7 @@ use whyslow::model::build;
 use whyslow::reading::bind::is_kernel;
 use whyslow::reading::tasks::{ClassFace, discover};
 use whyslow::state::kernel::{Options, record};
+use whyslow::state::timeline::{ThreadId, Timeline};
 
 fn folders(root: &Path) -> Vec<PathBuf> {
     let Ok(entries) = std::fs::read_dir(root) else { return Vec::new() };
@@ -58,7 +58,7 @@ fn tasks(sources: &[Source]) -> Vec<TaskDefinition> {
 }
 
 /// Paths tile every execution and every completed system call; gives how many.
-fn paths_tile(recording: &Recording, tasks: &[TaskDefinition], name: &str) -> usize {
+fn paths_tile(recording: &Timeline, tasks: &[TaskDefinition], name: &str) -> usize {
     let mut seen = 0;
     let mut check = |thread, span| {
         assert!(tiles(&walk(recording, thread, span), span), "{name}: {thread:?} {span:?}");
@@ -76,7 +76,7 @@ fn paths_tile(recording: &Recording, tasks: &[TaskDefinition], name: &str) -> us
 }
 
 /// Contexts add up, task by task; gives for how many executions.
-fn trees_add_up(recording: &Recording, tasks: &[TaskDefinition], name: &str, work: &Ctx) -> usize {
+fn trees_add_up(recording: &Timeline, tasks: &[TaskDefinition], name: &str, work: &Ctx) -> usize {
     let mut marks = vec![0; tasks.len()];
     recording.marks.iter().for_each(|m| marks[m.task as usize] += 1);
     // All that programs delimit, and the most frequent calls: each looks at the whole recording.

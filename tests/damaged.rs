@@ -7,12 +7,12 @@ mod ctf_writer;
 
 use ctf_writer::{Channel, Event, Task, TraceWriter, Value};
 use std::rc::Rc;
-use whyslow::analysis::recording::{EdgeKind, Recording};
 use whyslow::base::ctx::Ctx;
 use whyslow::base::time::{Ns, Span};
 use whyslow::input::{Argument, Opened, open};
 use whyslow::reading::engine::{ChunkTarget, Way};
 use whyslow::state::kernel::{Options, record};
+use whyslow::state::timeline::{SegmentKind, Timeline};
 
 const START: Ns = 1_000_000;
 const END: Ns = START + 300;
@@ -29,7 +29,7 @@ fn switch(time: Ns, cpu: u32, prev: i32, next: i32, name: &str) -> Event {
 }
 
 /// Thread 7 runs on CPU 0 from 10 on, and gives it to 8 at 100, in a record that cannot be read.
-fn read(workers: usize, chunks: ChunkTarget) -> Recording {
+fn read(workers: usize, chunks: ChunkTarget) -> Timeline {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("trace");
     let mut trace = TraceWriter::new("", "kernel", 0x77, 0x99);
@@ -68,14 +68,19 @@ fn behind_a_damaged_record_who_ran_is_unknown() {
         let recording = read(workers, chunks);
         assert_eq!(recording.check(), None);
         let seven = recording.threads.iter().find(|t| t.tid == 7).unwrap();
-        let edges: Vec<(Ns, Ns, EdgeKind)> =
-            seven.edges.iter().map(|e| (e.span.start - START, e.span.end - START, e.kind)).collect();
-        assert!(edges.contains(&(10, 60, EdgeKind::Running)), "{edges:?}");
-        let lost = seven.edges.iter().find(|e| e.kind == EdgeKind::Unknown && e.span.start == START + 60).unwrap();
+        let edges: Vec<(Ns, Ns, SegmentKind)> =
+            seven.segments.iter().map(|e| (e.span.start - START, e.span.end - START, e.kind)).collect();
+        assert!(edges.contains(&(10, 60, SegmentKind::Running)), "{edges:?}");
+        let lost =
+            seven.segments.iter().find(|e| e.kind == SegmentKind::Unknown && e.span.start == START + 60).unwrap();
         assert_eq!(lost.qualifier.map(|q| recording.names.get(q)), Some("events lost"), "{edges:?}");
         // The other CPU is whole.
         let nine = recording.threads.iter().find(|t| t.tid == 9).unwrap();
-        assert!(nine.edges.iter().any(|e| e.kind == EdgeKind::Running && e.span.len() == 285), "{:?}", nine.edges);
+        assert!(
+            nine.segments.iter().any(|e| e.kind == SegmentKind::Running && e.span.len() == 285),
+            "{:?}",
+            nine.segments
+        );
         assert!(recording.is_lossy(Span::new(START + 150, START + 160)));
         assert!(!recording.is_lossy(Span::new(START + 20, START + 30)));
         assert_eq!(recording.quality[0].losses, 1);

@@ -11,11 +11,11 @@ mod ctf_writer;
 use ctf_writer::{Channel, Event, Task, TraceWriter, Value};
 use std::path::Path;
 use std::rc::Rc;
-use whyslow::analysis::recording::{EdgeKind, HostId, Recording};
 use whyslow::base::ctx::Ctx;
 use whyslow::base::time::Ns;
 use whyslow::input::{Argument, Opened, Source, open};
 use whyslow::state::kernel::{Options, record};
+use whyslow::state::timeline::{HostId, SegmentKind, Timeline};
 
 const START: Ns = 15_605_000_000_000;
 const LEADER: i32 = 100;
@@ -100,7 +100,7 @@ fn opened(folder: &Path, environment: &[(&str, &str)]) -> Vec<Source> {
     sources
 }
 
-fn read(sources: &[Source]) -> Recording {
+fn read(sources: &[Source]) -> Timeline {
     let traces: Vec<_> = sources.iter().map(|s| &s.trace).collect();
     record(&traces, &[], &Options::default(), &Ctx::new(1)).unwrap().0
 }
@@ -135,7 +135,11 @@ fn what_perf_tells_of_threads_names_them_and_their_processes() {
     assert_eq!(recording.check(), None);
     // CPU 0 was never seen to run anybody.
     assert!(recording.runs(HostId::at(0), 0).is_empty());
-    assert!(worker.edges.iter().any(|e| e.kind == EdgeKind::Running && e.span.len() == 70), "{:?}", worker.edges);
+    assert!(
+        worker.segments.iter().any(|e| e.kind == SegmentKind::Running && e.span.len() == 70),
+        "{:?}",
+        worker.segments
+    );
 }
 
 #[test]

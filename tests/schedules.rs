@@ -8,16 +8,16 @@ mod schedule;
 use proptest::prelude::*;
 use schedule::{CPUS, Instant, World, simulate, simulate_kernel};
 use whyslow::analysis::path::{label, walk};
-use whyslow::analysis::recording::{HostId, Recording, ThreadId};
 use whyslow::base::time::{Ns, Span};
 use whyslow::event::host::TraceOrigin;
 use whyslow::event::kind::{Context, Event, Kind, TextId, WakeSource, WhoId};
 use whyslow::event::prev_state::Generation;
 use whyslow::reading::batch::Batch;
 use whyslow::state::kernel::{Handlers, Machine};
+use whyslow::state::timeline::{HostId, ThreadId, Timeline};
 
 /// Run the machine over the events, cut into batches before the given times.
-fn recorded(world: &World, cuts: &[Ns]) -> Recording {
+fn recorded(world: &World, cuts: &[Ns]) -> Timeline {
     let origin = TraceOrigin { host: HostId::at(0), kernel: true, generation: Generation::New };
     let mut machine = Machine::new(vec![(String::new(), None)], vec![origin], Handlers::built_in());
     let mut bounds = vec![Ns::MIN];
@@ -37,8 +37,8 @@ fn recorded(world: &World, cuts: &[Ns]) -> Recording {
     machine.close(Vec::new()).0
 }
 
-fn instants(recording: &Recording, thread: ThreadId) -> Vec<Instant> {
-    let edges = &recording.threads[thread.index()].edges;
+fn instants(recording: &Timeline, thread: ThreadId) -> Vec<Instant> {
+    let edges = &recording.threads[thread.index()].segments;
     let tid = |t: ThreadId| recording.threads[t.index()].tid;
     edges.iter().flat_map(|e| (e.span.start..e.span.end).map(|_| (e.kind, e.waker.map(|w| tid(w.0))))).collect()
 }
@@ -98,9 +98,9 @@ proptest! {
         machine.absorb(&batch);
         let (recording, _) = machine.close(Vec::new());
         for thread in recording.threads.iter().filter(|t| !t.idle) {
-            prop_assert!(thread.edges.iter().all(|e| !e.span.is_empty()));
-            prop_assert!(thread.edges.windows(2).all(|w| w[0].span.end == w[1].span.start));
-            let ends = thread.edges.first().zip(thread.edges.last());
+            prop_assert!(thread.segments.iter().all(|e| !e.span.is_empty()));
+            prop_assert!(thread.segments.windows(2).all(|w| w[0].span.end == w[1].span.start));
+            let ends = thread.segments.first().zip(thread.segments.last());
             let whole = ends.map(|(first, last)| Span::new(first.span.start, last.span.end));
             prop_assert!(whole.is_none_or(|whole| whole == thread.life), "{:?} {:?}", whole, thread.life);
             prop_assert!(whole.is_some() || thread.life.is_empty());

@@ -12,7 +12,6 @@ mod corpus;
 use corpus::corpus;
 use std::collections::BTreeMap;
 use std::path::Path;
-use whyslow::analysis::recording::{Recording, StackOrigin};
 use whyslow::analysis::symbols::cache::SymbolCache;
 use whyslow::analysis::symbols::files::Places;
 use whyslow::analysis::symbols::images::Spaces;
@@ -22,6 +21,7 @@ use whyslow::base::names::Names;
 use whyslow::base::notice::Notices;
 use whyslow::input::{self, Argument};
 use whyslow::state::kernel;
+use whyslow::state::timeline::{StackOrigin, Timeline};
 
 /// Stacks by what made the tracer take them, functions innermost first, with their counts.
 type Counts = BTreeMap<(String, String), i64>;
@@ -71,7 +71,7 @@ fn resolved(scenario: &Path) -> Counts {
     counts
 }
 
-fn samples(recording: &Recording, spaces: &Spaces) -> Vec<(&'static str, Placed)> {
+fn samples(recording: &Timeline, spaces: &Spaces) -> Vec<(&'static str, Placed)> {
     let mut all = Vec::new();
     for thread in recording.threads.iter().filter(|t| !t.idle) {
         for sample in &thread.samples {

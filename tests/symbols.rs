@@ -9,7 +9,6 @@ mod elf;
 use elf::{Elf, SIZE, TEXT, checksum};
 use std::path::Path;
 use std::time::{Duration, Instant};
-use whyslow::analysis::recording::{HostId, ImageChange, ImageEvent, Recording};
 use whyslow::analysis::symbols::cache::SymbolCache;
 use whyslow::analysis::symbols::files::Places;
 use whyslow::analysis::symbols::images::Spaces;
@@ -17,6 +16,7 @@ use whyslow::analysis::symbols::{AddressKind, Placed, Resolver};
 use whyslow::base::ctx::Ctx;
 use whyslow::base::names::Names;
 use whyslow::base::notice::{Notice, Notices};
+use whyslow::state::timeline::{HostId, ImageChange, ImageEvent, Timeline};
 
 const HOST: HostId = HostId::at(0);
 const ID: &[u8] = b"a build id of twenty";
@@ -29,7 +29,7 @@ const TOLD: i64 = 4_102_444_800_000_000_000;
 /// A process with mapped files, and its stacks.
 #[derive(Default)]
 struct Process {
-    recording: Recording,
+    recording: Timeline,
     images: u64,
 }
 

@@ -9,7 +9,6 @@
 use super::derived::{commands, tracers};
 use super::executions::Execution;
 use super::functions::{Functions, called};
-use super::recording::{EdgeKind, Recording, Thread, ThreadId};
 use super::symbols::files::Places;
 use super::turns::{Sites, Wait, waits};
 use crate::base::ctx::{Cancelled, Ctx};
@@ -17,6 +16,7 @@ use crate::base::names::{NameId, fold_digits};
 use crate::base::statistics::nearest_rank;
 use crate::base::time::Ns;
 use crate::event::derived::{Derived, Turn};
+use crate::state::timeline::{SegmentKind, Thread, ThreadId, Timeline};
 use foldhash::HashMap;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -58,7 +58,7 @@ pub struct Activity {
 
 impl Activity {
     /// Of a recording. Cost: linear in edges.
-    pub fn new(recording: &Recording) -> Activity {
+    pub fn new(recording: &Timeline) -> Activity {
         let left_out = tracers(recording);
         // Threads of the kernel itself serve, nobody asks about them. Where programs' threads are seen in their programs, they are told by that too.
         let is_programs = |t: &Thread| !t.calls.is_empty() || t.samples.iter().any(|s| s.user.is_some());
@@ -71,7 +71,8 @@ impl Activity {
             let asked = is_asked && !left_out.contains(&ThreadId::at(at));
             let name = thread.name_at(thread.life.end).filter(|_| asked);
             let name = name.map(|name| fold_digits(recording.names.get(name)));
-            let running = thread.edges.iter().filter(|e| e.kind == EdgeKind::Running).map(|e| e.span.len()).sum::<Ns>();
+            let running =
+                thread.segments.iter().filter(|e| e.kind == SegmentKind::Running).map(|e| e.span.len()).sum::<Ns>();
             if let Some(name) = name.clone() {
                 let entry = busy.entry(name).or_default();
                 entry.0 += running;
@@ -147,7 +148,7 @@ pub type LoopPlaces = BTreeSet<(String, String)>;
 
 /// Loops of threads, and the places of all loops, also of those that are not worth asking about.
 pub fn loops(
-    recording: &Recording,
+    recording: &Timeline,
     activity: &Activity,
     places: &Places,
     work: &Ctx,
@@ -203,7 +204,7 @@ pub fn loops(
 }
 
 /// System calls, but those in which a loop waits for its next turn.
-pub fn calls(recording: &Recording, activity: &Activity, loops: &LoopPlaces) -> Vec<Candidate> {
+pub fn calls(recording: &Timeline, activity: &Activity, loops: &LoopPlaces) -> Vec<Candidate> {
     let waited: BTreeSet<(&str, &str)> = loops.iter().map(|(name, call)| (name.as_str(), call.as_str())).collect();
     let mut tasks: BTreeMap<Derived, Durations> = BTreeMap::new();
     let mut idle: BTreeMap<Derived, Durations> = BTreeMap::new();
@@ -230,7 +231,7 @@ pub fn calls(recording: &Recording, activity: &Activity, loops: &LoopPlaces) -> 
 
 /// Functions whose calls were recorded.
 pub fn functions(
-    recording: &Recording,
+    recording: &Timeline,
     activity: &Activity,
     executions: &[Execution<'_>],
     functions: &Functions,
@@ -248,9 +249,9 @@ pub fn functions(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::analysis::recording::Edge;
     use crate::analysis::story::Story;
     use crate::base::time::Span;
+    use crate::state::timeline::Segment;
 
     /// A thread that waits in `call` and works between: `n` turns, every twentieth ten times as long.
     fn looping(name: &str, n: usize, spread: bool) -> Story {
@@ -260,11 +261,17 @@ mod tests {
         let mut at = 0;
         for i in 0..n as Ns {
             let work = if spread && i % 20 == 7 { 100 } else { 10 };
-            story.edge(1, at, at + work, EdgeKind::Running, 0).edge(1, at + work, at + work + 5, EdgeKind::Network, 0);
+            story.edge(1, at, at + work, SegmentKind::Running, 0).edge(
+                1,
+                at + work,
+                at + work + 5,
+                SegmentKind::Network,
+                0,
+            );
             story.silent_call(1, at + work - 1, at + work + 6);
             at += work + 5;
         }
-        story.edge(1, at, at + 50, EdgeKind::Running, 0);
+        story.edge(1, at, at + 50, SegmentKind::Running, 0);
         story
     }
 
@@ -294,9 +301,9 @@ mod tests {
         story.0.threads[0].pid = story.0.threads[0].tid;
         story.0.threads.push(command);
         // It did far less.
-        let busy = &mut story.0.threads[0].edges;
+        let busy = &mut story.0.threads[0].segments;
         let end = busy.last().map_or(0, |edge| edge.span.end);
-        busy.push(Edge { span: Span::new(end, end + 1_000_000), ..busy[0] });
+        busy.push(Segment { span: Span::new(end, end + 1_000_000), ..busy[0] });
         assert_eq!(found(&story).0, ["wait=call,thread=server", "wait=call,thread=job-*"]);
         // Under a tracer's name to the end it is the tracer's own.
         story.0.threads[1].names.truncate(1);
@@ -311,7 +318,7 @@ mod tests {
         let (busy, idle) = (story.0.names.intern("busy"), story.0.names.intern("quiet"));
         for (at, (name, until)) in [(busy, 950), (idle, 20)].into_iter().enumerate() {
             story.0.threads[at].names = vec![(0, name)];
-            story.edge(at + 1, 0, until, EdgeKind::Running, 0);
+            story.edge(at + 1, 0, until, SegmentKind::Running, 0);
         }
         let (read, sync) = (story.0.names.intern("read"), story.0.names.intern("fsync"));
         for i in 0..20 {

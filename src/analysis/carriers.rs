@@ -5,12 +5,12 @@
 //! kernel woke the thread, it is a wake-up. Cost: three binary searches. ALGORITHMS.md 9.7.
 
 use super::path::Entered;
-use super::recording::{Recording, Thread, ThreadId};
 use crate::base::time::Ns;
 use crate::event::operation::Via;
+use crate::state::timeline::{Thread, ThreadId, Timeline};
 
 /// What carried the delay to the thread `waiter`, which waited at `start` and whose critical path went on as `entered`.
-pub fn of(recording: &Recording, waiter: ThreadId, start: Ns, entered: Entered) -> Via {
+pub fn of(recording: &Timeline, waiter: ThreadId, start: Ns, entered: Entered) -> Via {
     match entered {
         Entered::Start => return Via::Wakeup,
         Entered::Network => return Via::Packet,
@@ -19,7 +19,7 @@ pub fn of(recording: &Recording, waiter: ThreadId, start: Ns, entered: Entered) 
         Entered::Blocked => {}
     }
     let Some(waiter) = recording.thread(waiter) else { return Via::Wakeup };
-    let Some(edge) = waiter.edges.get(waiter.first_edge_after(start)) else { return Via::Wakeup };
+    let Some(edge) = waiter.segments.get(waiter.first_segment_after(start)) else { return Via::Wakeup };
     let waits_in = call_at(recording, waiter, edge.span.start);
     let Some((waker, at)) = edge.waker.and_then(|(id, at)| Some((recording.thread(id)?, at))) else {
         return Via::Wakeup;
@@ -29,7 +29,7 @@ pub fn of(recording: &Recording, waiter: ThreadId, start: Ns, entered: Entered) 
 }
 
 /// The system call that a thread is in at `t`.
-fn call_at<'a>(recording: &'a Recording, thread: &Thread, t: Ns) -> &'a str {
+fn call_at<'a>(recording: &'a Timeline, thread: &Thread, t: Ns) -> &'a str {
     let begun = thread.calls.partition_point(|call| call.span.start <= t);
     let call = begun.checked_sub(1).and_then(|at| thread.calls.get(at));
     call.filter(|call| t <= call.span.end).map_or("", |call| recording.names.get(call.name))

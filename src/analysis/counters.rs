@@ -8,21 +8,21 @@
 //! ALGORITHMS.md section 6.2.
 
 use super::path::PathSegment;
-use super::recording::{Counter, CounterOwner, EdgeKind, Recording};
 use crate::base::time::Ns;
+use crate::state::timeline::{Counter, CounterOwner, SegmentKind, Timeline};
 
 /// By how much each counter of the recording grew along a path.
-pub fn along(recording: &Recording, path: &[PathSegment]) -> Vec<Option<i64>> {
+pub fn along(recording: &Timeline, path: &[PathSegment]) -> Vec<Option<i64>> {
     let running = |counter| {
         let grown =
-            path.iter().filter(|s| matches!(s.kind, EdgeKind::Running | EdgeKind::Unknown) && !s.span.is_empty());
+            path.iter().filter(|s| matches!(s.kind, SegmentKind::Running | SegmentKind::Unknown) && !s.span.is_empty());
         let grown = grown.filter_map(|s| grown_over(recording, counter, s));
         grown.fold(None, |sum: Option<i64>, n| Some(sum.unwrap_or(0).saturating_add(n)))
     };
     recording.counters.iter().map(running).collect()
 }
 
-fn grown_over(recording: &Recording, counter: &Counter, segment: &PathSegment) -> Option<i64> {
+fn grown_over(recording: &Timeline, counter: &Counter, segment: &PathSegment) -> Option<i64> {
     let owner = match counter.values.first()?.0 {
         CounterOwner::Thread(_) => CounterOwner::Thread(segment.thread),
         CounterOwner::Cpu(..) => CounterOwner::Cpu(recording.thread(segment.thread)?.host, segment.cpu),
@@ -47,9 +47,9 @@ mod tests {
     #[test]
     fn running_segments_count_and_absent_is_absent() {
         let mut story = Story::new(3);
-        story.edge(1, 0, 10, EdgeKind::Running, 0).edge(1, 10, 30, EdgeKind::Blocked, 2);
-        story.edge(1, 30, 40, EdgeKind::Running, 0).edge(2, 0, 40, EdgeKind::Running, 0);
-        story.edge(3, 0, 40, EdgeKind::Running, 0);
+        story.edge(1, 0, 10, SegmentKind::Running, 0).edge(1, 10, 30, SegmentKind::Blocked, 2);
+        story.edge(1, 30, 40, SegmentKind::Running, 0).edge(2, 0, 40, SegmentKind::Running, 0);
+        story.edge(3, 0, 40, SegmentKind::Running, 0);
         let of = |n, t, value| (CounterOwner::Thread(thread(n)), t, value);
         let thread_values = vec![of(1, 0, 100), of(1, 10, 150), of(1, 40, 175), of(2, 12, 1000), of(2, 30, 1007)];
         let cpu = |t, value| (CounterOwner::Cpu(HOST, 0), t, value);

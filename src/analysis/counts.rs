@@ -6,10 +6,10 @@
 
 use super::path::PathSegment;
 use super::pauses::pauses;
-use super::recording::{Call, Recording, ThreadId};
 use crate::base::names::NameId;
 use crate::base::time::{Ns, Span};
 use crate::event::transfer::{Transfer, transfer};
+use crate::state::timeline::{Call, ThreadId, Timeline};
 use std::collections::BTreeSet;
 
 /// What is counted along a path.
@@ -34,7 +34,7 @@ pub struct Counts {
 /// Counts along the paths of one recording.
 #[derive(Debug)]
 pub struct Counter<'a> {
-    recording: &'a Recording,
+    recording: &'a Timeline,
     /// By name of a system call, where it moves bytes.
     moves: Vec<Option<Transfer>>,
     calls_recorded: bool,
@@ -44,7 +44,7 @@ pub struct Counter<'a> {
 
 impl<'a> Counter<'a> {
     /// A counter for a recording.
-    pub fn new(recording: &'a Recording) -> Self {
+    pub fn new(recording: &'a Timeline) -> Self {
         let moves = (0..recording.names.len()).map(|name| transfer(recording.names.get(NameId::at(name)))).collect();
         let calls_recorded = recording.threads.iter().any(|t| !t.calls.is_empty());
         Counter { recording, moves, calls_recorded, pauses: pauses(recording) }

@@ -6,13 +6,13 @@
 //! Where no whole life of the name was recorded, what is known of the lives counts. Cost: linear in threads and calls.
 //! ALGORITHMS.md 6.1.
 
-use super::recording::{ImageChange, Mark, Recording, Thread, ThreadId};
 use super::symbols::files::Places;
 use super::turns::{self, boundary};
 use crate::base::ctx::{Cancelled, Ctx};
 use crate::base::names::fold_digits;
 use crate::base::time::{Ns, Span};
 use crate::event::derived::Derived;
+use crate::state::timeline::{ImageChange, Mark, Thread, ThreadId, Timeline};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// How the programs are called that record: what they do is no trouble of the machine's.
@@ -28,12 +28,12 @@ fn is_tracers(name: &str) -> bool {
 const ABOUT_TO_EXEC: &str = "perf-exec";
 
 /// It is called after a tracer, in the end: the command that a tracer runs bears its name only until it begins.
-fn ends_as_tracers(recording: &Recording, thread: &Thread) -> bool {
+fn ends_as_tracers(recording: &Timeline, thread: &Thread) -> bool {
     thread.names.last().is_some_and(|(_, name)| is_tracers(recording.names.get(*name)))
 }
 
 /// The threads of the tracers' processes.
-pub fn tracers(recording: &Recording) -> BTreeSet<ThreadId> {
+pub fn tracers(recording: &Timeline) -> BTreeSet<ThreadId> {
     let named = |thread: &Thread| ends_as_tracers(recording, thread);
     let leads = |thread: &&Thread| thread.tid == thread.pid && named(thread);
     let processes: BTreeSet<_> = recording.threads.iter().filter(leads).map(|t| (t.host, t.pid)).collect();
@@ -43,7 +43,7 @@ pub fn tracers(recording: &Recording) -> BTreeSet<ThreadId> {
 
 /// The threads of the command that a tracer was told to record, and of all that it made: a process that had the tracer's name
 /// before its own. None where the tracer ran no command.
-pub fn commands(recording: &Recording) -> BTreeSet<ThreadId> {
+pub fn commands(recording: &Timeline) -> BTreeSet<ThreadId> {
     let was_tracers = |thread: &Thread| {
         let name = |name| recording.names.get(name);
         thread.names.iter().any(|(_, n)| is_tracers(name(*n)) || name(*n) == ABOUT_TO_EXEC)
@@ -70,7 +70,7 @@ pub fn commands(recording: &Recording) -> BTreeSet<ThreadId> {
 
 /// Mark the executions of a task. False where nothing in the recording has its name.
 pub fn mark(
-    recording: &mut Recording,
+    recording: &mut Timeline,
     task: u32,
     derived: &Derived,
     places: &Places,
@@ -92,7 +92,7 @@ pub fn mark(
 }
 
 /// The system calls of a name, of all threads but some.
-fn calls(recording: &mut Recording, task: u32, name: &str, left_out: &BTreeSet<ThreadId>) -> bool {
+fn calls(recording: &mut Timeline, task: u32, name: &str, left_out: &BTreeSet<ThreadId>) -> bool {
     let Some(name) = recording.names.find(name) else { return false };
     let mut found: Vec<(ThreadId, Span, i64)> = Vec::new();
     let threads = recording.threads.iter().enumerate().map(|(at, thread)| (ThreadId::at(at), thread));
@@ -123,7 +123,7 @@ pub struct Life {
 pub type Lives = BTreeMap<String, Vec<Life>>;
 
 /// From exec to exit of each process, by the name that it ends with.
-pub fn processes(recording: &Recording) -> Lives {
+pub fn processes(recording: &Timeline) -> Lives {
     let mut execs: BTreeMap<(u32, i32), Vec<Ns>> = BTreeMap::new();
     for image in recording.images.iter().filter(|i| matches!(i.change, ImageChange::Exec { .. })) {
         execs.entry((image.host.raw(), image.pid)).or_default().push(image.time);
@@ -150,7 +150,7 @@ pub fn processes(recording: &Recording) -> Lives {
 
 /// The commands that ran from exec to exit, and the threads that lived from birth to end beside the first of their process, as
 /// tasks: how long each took, ascending. The tracer's own are left out.
-pub fn whole_lives(recording: &Recording) -> BTreeMap<String, Vec<Ns>> {
+pub fn whole_lives(recording: &Timeline) -> BTreeMap<String, Vec<Ns>> {
     let left_out = tracers(recording);
     let is_users = |life: &&Life| life.whole && !left_out.contains(&life.thread);
     let is_first = |life: &Life| recording.thread(life.thread).is_none_or(|t| t.tid == t.pid);
@@ -168,7 +168,7 @@ pub fn whole_lives(recording: &Recording) -> BTreeMap<String, Vec<Ns>> {
 }
 
 /// From birth to end of each thread, by its name with digits folded.
-pub fn threads(recording: &Recording) -> Lives {
+pub fn threads(recording: &Timeline) -> Lives {
     let mut lives = Lives::new();
     for (at, thread) in recording.threads.iter().enumerate().filter(|(_, t)| !t.idle) {
         let whole = thread.parent.is_some() && thread.life.end < recording.span.end;
@@ -178,7 +178,7 @@ pub fn threads(recording: &Recording) -> Lives {
     lives
 }
 
-fn add(lives: &mut Lives, recording: &Recording, thread: &Thread, mut life: Life, folded: bool) {
+fn add(lives: &mut Lives, recording: &Timeline, thread: &Thread, mut life: Life, folded: bool) {
     life.span = life.span.clip(recording.span);
     let last = life.span.end.saturating_sub(1).max(life.span.start);
     let Some(name) = thread.name_at(last).filter(|_| !life.span.is_empty()) else { return };
@@ -192,7 +192,7 @@ fn prefer_whole(lives: &mut Vec<Life>) {
     }
 }
 
-fn mark_lives(recording: &mut Recording, task: u32, mut lives: Lives, name: &str) -> bool {
+fn mark_lives(recording: &mut Timeline, task: u32, mut lives: Lives, name: &str) -> bool {
     let Some(lives) = lives.remove(name) else { return false };
     for life in lives {
         let (from, to) = (life.span.start, life.span.end);
@@ -206,9 +206,9 @@ fn mark_lives(recording: &mut Recording, task: u32, mut lives: Lives, name: &str
 mod tests {
     use super::*;
     use crate::analysis::executions::{Rule, pair};
-    use crate::analysis::recording::{EdgeKind, ImageEvent};
     use crate::analysis::story::{HOST, Story};
     use crate::base::notice::Notices;
+    use crate::state::timeline::{ImageEvent, SegmentKind};
 
     fn found(story: &mut Story, derived: Derived) -> Option<Vec<(Ns, Ns, u32)>> {
         story.0.marks.clear();
@@ -252,7 +252,7 @@ mod tests {
             let change = ImageChange::Exec { path };
             story.0.images.push(ImageEvent { time: 90 + Ns::from(pid), host: HOST, pid, change });
         }
-        story.edge(1, 50, 600, EdgeKind::Running, 0);
+        story.edge(1, 50, 600, SegmentKind::Running, 0);
         assert_eq!(found(&mut story, Derived::Process("dd".to_owned())), Some(vec![(91, 600, 1), (92, 601, 2)]));
         // No shell is whole: what is known of them counts.
         let before = vec![(0, 1000, 3), (50, 91, 1), (50, 92, 2)];

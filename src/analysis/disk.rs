@@ -13,8 +13,8 @@
 //! waited for a disk at the same time share equally. Cost: a binary search and a sweep over the requests in the wait.
 //! ALGORITHMS.md section 5.4, `share`, with weights.
 
-use super::recording::{DiskRequest, EdgeKind, HostId, Recording, Thread, ThreadId};
 use crate::base::time::{Ns, Span};
+use crate::state::timeline::{DiskRequest, HostId, SegmentKind, Thread, ThreadId, Timeline};
 use foldhash::HashMap;
 use std::collections::BTreeMap;
 
@@ -75,7 +75,7 @@ pub struct DiskUse {
 
 impl DiskUse {
     /// Sort the requests out.
-    pub fn new(recording: &Recording) -> Self {
+    pub fn new(recording: &Timeline) -> Self {
         let mut result = DiskUse::default();
         if recording.disk.is_empty() {
             result.collect_waiters(recording);
@@ -95,10 +95,10 @@ impl DiskUse {
         result
     }
 
-    fn collect_waiters(&mut self, recording: &Recording) {
+    fn collect_waiters(&mut self, recording: &Timeline) {
         let mut waits: Vec<(HostId, InFlight)> = Vec::new();
         for (i, thread) in recording.threads.iter().enumerate() {
-            let disk = thread.edges.iter().filter(|e| e.kind == EdgeKind::Disk);
+            let disk = thread.segments.iter().filter(|e| e.kind == SegmentKind::Disk);
             let item = |span| InFlight { span, bytes: 1, owner: Some(ThreadId::at(i)) };
             waits.extend(disk.map(|e| (thread.host, item(e.span))));
         }
@@ -170,7 +170,7 @@ fn share(queue: &Queue, waiter: ThreadId, counts_itself: bool, span: Span) -> Ve
 }
 
 /// Calls that write out, sorted by start.
-fn sync_calls(recording: &Recording) -> Vec<(HostId, Span, ThreadId)> {
+fn sync_calls(recording: &Timeline) -> Vec<(HostId, Span, ThreadId)> {
     let wanted: Vec<_> = SYNC_CALLS.iter().filter_map(|name| recording.names.find(name)).collect();
     let mut syncs = Vec::new();
     for (i, thread) in recording.threads.iter().enumerate() {
@@ -182,7 +182,7 @@ fn sync_calls(recording: &Recording) -> Vec<(HostId, Span, ThreadId)> {
 }
 
 fn owner(
-    recording: &Recording,
+    recording: &Timeline,
     syncs: &[(HostId, Span, ThreadId)],
     rings: &HashMap<(HostId, i32), ThreadId>,
     request: &DiskRequest,
@@ -205,13 +205,13 @@ fn owner(
 }
 
 /// The thread that an io_uring worker is named after.
-fn ring_owner(recording: &Recording, thread: &Thread, t: Ns) -> Option<i32> {
+fn ring_owner(recording: &Timeline, thread: &Thread, t: Ns) -> Option<i32> {
     let name = recording.names.get(thread.name_at(t)?);
     name.strip_prefix("iou-wrk-").or_else(|| name.strip_prefix("iou-sqp-"))?.parse().ok()
 }
 
 /// The threads that io_uring workers are named after; of several incarnations the last.
-fn ring_owners(recording: &Recording) -> HashMap<(HostId, i32), ThreadId> {
+fn ring_owners(recording: &Timeline) -> HashMap<(HostId, i32), ThreadId> {
     let named = recording.threads.iter().filter_map(|t| Some((t.host, ring_owner(recording, t, t.life.end)?)));
     let wanted: std::collections::BTreeSet<(HostId, i32)> = named.collect();
     let all = recording.threads.iter().enumerate().filter(|(_, t)| wanted.contains(&(t.host, t.tid)) && !t.idle);

@@ -23,18 +23,18 @@ use super::hops::{HopId, Hops};
 use super::leaders::Leaders;
 use super::outline::{Outline, OutlineId, Step};
 use super::path::{Entered, PathSegment};
-use super::recording::{EdgeKind, Recording, Service, ThreadId};
 use super::spent::Spent;
 use super::stacks::Timelines;
 use super::thread_names::ThreadNames;
 use crate::base::time::{Ns, Span};
 use crate::event::operation::Via;
+use crate::state::timeline::{SegmentKind, Service, ThreadId, Timeline};
 
 /// What trees are made from.
 #[derive(Debug)]
 pub struct Sources<'a> {
     /// The recording.
-    pub recording: &'a Recording,
+    pub recording: &'a Timeline,
     /// Its stacks.
     pub timelines: &'a Timelines,
     /// Its threads' shown names.
@@ -103,7 +103,7 @@ impl<'a> Walk<'a> {
     }
 
     /// Below `above` the thread that held it.
-    fn hold(&mut self, above: Option<HopId>, thread: ThreadId, via: impl FnOnce(&Recording) -> Via) -> HopId {
+    fn hold(&mut self, above: Option<HopId>, thread: ThreadId, via: impl FnOnce(&Timeline) -> Via) -> HopId {
         let recording = self.sources.recording;
         self.hops.as_mut().map_or(HopId::at(0), |hops| hops.child(above, thread, via(recording)))
     }
@@ -119,23 +119,23 @@ impl<'a> Walk<'a> {
         }
         // An execution of the kernel's own threads is what it is about.
         let serves = self.passed.len() > 1;
-        if serves && segment.kind != EdgeKind::Running {
+        if serves && segment.kind != SegmentKind::Running {
             let service = self.sources.recording.services_in(segment.thread, span).first();
             node = self.hand_on(node, service.copied());
         }
         match segment.kind {
-            EdgeKind::Running if serves => self.add_served(root, segment.thread, span),
-            EdgeKind::Running => self.add_stacks(root, segment.thread, span, None),
-            EdgeKind::Preempted => self.add_preempted(node, segment),
-            EdgeKind::Disk => self.add_disk(node, segment),
-            EdgeKind::Interrupted => self.add_wait(node, Spent::Interrupted, segment),
-            EdgeKind::Blocked => self.add_wait(node, Spent::UnknownWait, segment),
-            EdgeKind::Unknown => self.add_unknown(root, segment),
-            EdgeKind::Timer => self.add_wait(node, Spent::Timer, segment),
-            EdgeKind::Network => self.add_wait(node, Spent::Network, segment),
-            EdgeKind::UserInput => self.add_wait(node, Spent::User, segment),
-            EdgeKind::Ipi => self.add_wait(node, Spent::Ipi, segment),
-            EdgeKind::Device => self.add_wait(node, Spent::Device, segment),
+            SegmentKind::Running if serves => self.add_served(root, segment.thread, span),
+            SegmentKind::Running => self.add_stacks(root, segment.thread, span, None),
+            SegmentKind::Preempted => self.add_preempted(node, segment),
+            SegmentKind::Disk => self.add_disk(node, segment),
+            SegmentKind::Interrupted => self.add_wait(node, Spent::Interrupted, segment),
+            SegmentKind::Blocked => self.add_wait(node, Spent::UnknownWait, segment),
+            SegmentKind::Unknown => self.add_unknown(root, segment),
+            SegmentKind::Timer => self.add_wait(node, Spent::Timer, segment),
+            SegmentKind::Network => self.add_wait(node, Spent::Network, segment),
+            SegmentKind::UserInput => self.add_wait(node, Spent::User, segment),
+            SegmentKind::Ipi => self.add_wait(node, Spent::Ipi, segment),
+            SegmentKind::Device => self.add_wait(node, Spent::Device, segment),
         }
         (self.hop, self.client) = (hop, None);
         self.count_passed(span.len() as u64);
@@ -331,12 +331,12 @@ impl<'a> Walk<'a> {
 mod tests {
     use super::*;
     use crate::analysis::path;
-    use crate::analysis::recording::StackOrigin;
     use crate::analysis::story::{Story, thread};
     use crate::analysis::symbols::images::Spaces;
     use crate::base::ctx::Ctx;
     use crate::base::names::Names;
     use crate::base::notice::Notices;
+    use crate::state::timeline::StackOrigin;
     use std::collections::BTreeMap;
 
     /// Nanoseconds by path, steps as words.
@@ -382,13 +382,13 @@ mod tests {
     /// ALGORITHMS.md 5.5, after Fig. 4.2 of the thesis.
     fn figure() -> Story {
         let mut story = Story::new(3);
-        story.edge(1, 1, 3, EdgeKind::Running, 0);
-        story.edge(1, 3, 7, EdgeKind::Blocked, 2);
-        story.edge(1, 7, 11, EdgeKind::Running, 0);
+        story.edge(1, 1, 3, SegmentKind::Running, 0);
+        story.edge(1, 3, 7, SegmentKind::Blocked, 2);
+        story.edge(1, 7, 11, SegmentKind::Running, 0);
         story.call(1, 1, 2, "A").call(1, 2, 8, "AB").call(1, 8, 9, "A").call(1, 9, 10, "AX").call(1, 10, 11, "A");
-        story.edge(2, 1, 6, EdgeKind::Running, 0);
-        story.edge(2, 6, 7, EdgeKind::Disk, 0);
-        story.edge(2, 7, 11, EdgeKind::Running, 0);
+        story.edge(2, 1, 6, SegmentKind::Running, 0);
+        story.edge(2, 6, 7, SegmentKind::Disk, 0);
+        story.edge(2, 7, 11, SegmentKind::Running, 0);
         story.call(2, 0, 4, "X").call(2, 4, 5, "").call(2, 5, 8, "X");
         story
     }
@@ -411,8 +411,8 @@ mod tests {
         let sampled = |at: Ns| {
             let mut story = Story::new(1);
             story.0.threads[0].life = Span::new(0, 2_000_000);
-            story.edge(1, 0, 100_000, EdgeKind::Running, 0).edge(1, 100_000, 400_000, EdgeKind::Timer, 0);
-            story.edge(1, 400_000, 2_000_000, EdgeKind::Running, 0).silent_call(1, 100_000, 400_000);
+            story.edge(1, 0, 100_000, SegmentKind::Running, 0).edge(1, 100_000, 400_000, SegmentKind::Timer, 0);
+            story.edge(1, 400_000, 2_000_000, SegmentKind::Running, 0).silent_call(1, 100_000, 400_000);
             story.sample(1, at, StackOrigin::AfterCall, "AB");
             tree(&story, 1, 50_000, 450_000)
         };
@@ -425,7 +425,7 @@ mod tests {
     #[test]
     fn a_disk_wait_is_shared_with_others_who_wait() {
         let mut story = figure();
-        story.edge(3, 5, 7, EdgeKind::Disk, 0).call(3, 5, 7, "F");
+        story.edge(3, 5, 7, SegmentKind::Disk, 0).call(3, 5, 7, "F");
         let tree = tree(&story, 1, 1, 11);
         assert_eq!(tree.get("A;B;thread 2;X;[blocked.disk];thread 3;F"), Some(&1));
         assert_eq!(tree.get("A;B;thread 2;X;[blocked.disk]"), None);
@@ -434,7 +434,7 @@ mod tests {
     #[test]
     fn preemption_shows_who_had_the_cpu_and_idle_time_stays() {
         let mut story = Story::new(9);
-        story.edge(1, 8, 10, EdgeKind::Running, 0).edge(1, 10, 14, EdgeKind::Preempted, 0);
+        story.edge(1, 8, 10, SegmentKind::Running, 0).edge(1, 10, 14, SegmentKind::Preempted, 0);
         story.call(1, 8, 20, "M").call(9, 0, 20, "MS");
         story.runs(&[(8, 9, 1), (9, 13, 9), (13, 14, 2)]).0.threads[1].idle = true;
         expect(tree(&story, 1, 10, 14), &[("M;[preempted];thread 9;M;S", 3), ("M;[preempted]", 1)]);
@@ -443,12 +443,12 @@ mod tests {
     #[test]
     fn a_thread_of_the_kernel_leads_on_to_whom_it_works_for() {
         let mut story = Story::new(9);
-        story.edge(1, 0, 10, EdgeKind::Blocked, 2).edge(1, 10, 14, EdgeKind::Preempted, 0);
-        story.edge(2, 0, 3, EdgeKind::Running, 0).edge(2, 3, 5, EdgeKind::Timer, 0).edge(
+        story.edge(1, 0, 10, SegmentKind::Blocked, 2).edge(1, 10, 14, SegmentKind::Preempted, 0);
+        story.edge(2, 0, 3, SegmentKind::Running, 0).edge(2, 3, 5, SegmentKind::Timer, 0).edge(
             2,
             5,
             14,
-            EdgeKind::Running,
+            SegmentKind::Running,
             0,
         );
         story.call(1, 0, 13, "AF").call(2, 0, 14, "K").call(9, 0, 14, "JQ").runs(&[(0, 9, 9), (9, 14, 2)]);
@@ -474,9 +474,9 @@ mod tests {
     fn who_waits_in_the_same_place_is_passed() {
         let mut story = Story::new(3);
         // 1 and 2 wait for a lock that 3 holds; 3 wakes 2, which holds it for a while and wakes 1.
-        story.edge(1, 0, 10, EdgeKind::Blocked, 2).edge(1, 10, 12, EdgeKind::Running, 0);
-        story.edge(2, 0, 7, EdgeKind::Blocked, 3).edge(2, 7, 8, EdgeKind::Preempted, 0);
-        story.edge(2, 8, 12, EdgeKind::Running, 0).edge(3, 0, 12, EdgeKind::Running, 0);
+        story.edge(1, 0, 10, SegmentKind::Blocked, 2).edge(1, 10, 12, SegmentKind::Running, 0);
+        story.edge(2, 0, 7, SegmentKind::Blocked, 3).edge(2, 7, 8, SegmentKind::Preempted, 0);
+        story.edge(2, 8, 12, SegmentKind::Running, 0).edge(3, 0, 12, SegmentKind::Running, 0);
         story.call(1, 0, 11, "AL").call(2, 0, 9, "AL").call(2, 9, 12, "A").call(3, 0, 12, "J");
         let wanted = [
             ("A;L;thread 3;J", 7),

@@ -7,10 +7,10 @@
 //! ALGORITHMS.md section 6.1.
 
 use super::functions::{self, Called};
-use super::recording::{HostId, Mark, Recording, ThreadId};
 use crate::base::notice::{Notice, Notices};
 use crate::base::time::Span;
 use crate::event::task::{self, TaskDefinition};
+use crate::state::timeline::{HostId, Mark, ThreadId, Timeline};
 use foldhash::HashMap;
 use std::collections::BTreeSet;
 
@@ -63,7 +63,7 @@ enum Pairing {
 }
 
 /// The marks of each of so many tasks, in order: one walk for all of them.
-pub fn by_task(recording: &Recording, tasks: usize) -> Vec<Vec<&Mark>> {
+pub fn by_task(recording: &Timeline, tasks: usize) -> Vec<Vec<&Mark>> {
     let mut marks = vec![Vec::new(); tasks];
     for mark in &recording.marks {
         if let Some(of_task) = marks.get_mut(mark.task as usize) {
@@ -83,7 +83,7 @@ pub struct MarksByTask {
 
 impl MarksByTask {
     /// One walk over the marks of a recording.
-    pub fn new(recording: &Recording) -> MarksByTask {
+    pub fn new(recording: &Timeline) -> MarksByTask {
         let tasks = recording.marks.iter().map(|m| m.task as usize + 1).max().unwrap_or(0);
         // More tasks than marks are none that anybody asks for by number.
         let mut positions = vec![Vec::new(); tasks.min(recording.marks.len())];
@@ -103,7 +103,7 @@ impl MarksByTask {
     /// As [`pair`], without a walk over the marks of the others.
     pub fn pair<'a>(
         &self,
-        recording: &'a Recording,
+        recording: &'a Timeline,
         task: u32,
         rule: &Rule,
         notices: &mut Notices,
@@ -121,7 +121,7 @@ impl MarksByTask {
 
 /// Pair the marks of one task. Marks that belong to no known thread take no part; the pass has counted them. Ends without
 /// begin are told, but not of descriptors: most that are closed were never accepted.
-pub fn pair<'a>(recording: &'a Recording, task: u32, rule: &Rule, notices: &mut Notices) -> Vec<Execution<'a>> {
+pub fn pair<'a>(recording: &'a Timeline, task: u32, rule: &Rule, notices: &mut Notices) -> Vec<Execution<'a>> {
     if let Some(wanted) = &rule.called {
         let is_wanted = |e: &Execution<'_>| functions::called(recording, e.begin).is_some_and(|f| wanted.contains(&f));
         let mut calls = functions::pair(recording, task, notices);
@@ -133,7 +133,7 @@ pub fn pair<'a>(recording: &'a Recording, task: u32, rule: &Rule, notices: &mut 
 
 /// Pair these marks, which are all of one task whose marks are not calls of functions.
 pub fn pair_marks<'a>(
-    recording: &'a Recording,
+    recording: &'a Timeline,
     marks: impl Iterator<Item = &'a Mark>,
     rule: &Rule,
     notices: &mut Notices,
@@ -182,7 +182,7 @@ pub fn pair_marks<'a>(
 /// True where an end and the next begin in between were not recorded: it is two executions, or more. Of those that the exit of a call begins, or
 /// the entry of one ends: another call of that name on the thread, whose exit or entry was not seen. It would have ended one, and begun one if it
 /// succeeded.
-fn spans_lost(recording: &Recording, execution: &Execution<'_>) -> bool {
+fn spans_lost(recording: &Timeline, execution: &Execution<'_>) -> bool {
     let Some(thread) = recording.thread(execution.thread).filter(|_| execution.begin.thread == execution.end.thread)
     else {
         return false;
@@ -200,7 +200,7 @@ fn spans_lost(recording: &Recording, execution: &Execution<'_>) -> bool {
 
 /// Leave out executions that reach beyond what the kernel trace of their host covers: nothing true can be said of
 /// them. Where that would leave none, all stay.
-pub fn covered<'a>(recording: &Recording, all: Vec<Execution<'a>>, notices: &mut Notices) -> Vec<Execution<'a>> {
+pub fn covered<'a>(recording: &Timeline, all: Vec<Execution<'a>>, notices: &mut Notices) -> Vec<Execution<'a>> {
     let inside = |e: &Execution<'_>| {
         let host = recording.thread(e.thread).map(|t| t.host);
         let covered = recording.covered.iter().find(|(h, _)| Some(*h) == host);
@@ -216,7 +216,7 @@ pub fn covered<'a>(recording: &Recording, all: Vec<Execution<'a>>, notices: &mut
 }
 
 /// A mark in words: thread and time since the recording began.
-fn place(recording: &Recording, mark: &Mark) -> String {
+fn place(recording: &Timeline, mark: &Mark) -> String {
     let tid = mark.thread.and_then(|t| recording.thread(t)).map_or(-1, |t| t.tid);
     let since = mark.time.saturating_sub(recording.span.start);
     format!("thread {tid}, {}.{:09} s after the first event", since / 1_000_000_000, since % 1_000_000_000)
@@ -225,9 +225,9 @@ fn place(recording: &Recording, mark: &Mark) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::analysis::recording::Call;
     use crate::analysis::story::Story;
     use crate::base::time::Ns;
+    use crate::state::timeline::Call;
 
     type Marks<'a> = &'a [(Ns, bool, usize, Option<i64>)];
 

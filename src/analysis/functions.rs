@@ -7,7 +7,6 @@
 //! Cost: linear in the marks.
 
 use super::executions::Execution;
-use super::recording::{HostId, Mark, Recording, ThreadId};
 use super::symbols::cache::SymbolCache;
 use super::symbols::files::Places;
 use super::symbols::images::Spaces;
@@ -16,6 +15,7 @@ use crate::base::ctx::{Cancelled, Ctx};
 use crate::base::names::Names;
 use crate::base::notice::{Notice, Notices};
 use crate::base::time::Span;
+use crate::state::timeline::{HostId, Mark, ThreadId, Timeline};
 use foldhash::HashMap;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -23,7 +23,7 @@ use std::collections::{BTreeMap, BTreeSet};
 pub type Called = (HostId, i32, i64);
 
 /// All calls of a recording, with the position of their task among the marks; ordered as executions are.
-pub fn pair<'a>(recording: &'a Recording, task: u32, notices: &mut Notices) -> Vec<Execution<'a>> {
+pub fn pair<'a>(recording: &'a Timeline, task: u32, notices: &mut Notices) -> Vec<Execution<'a>> {
     let mut open: HashMap<ThreadId, Vec<&Mark>> = HashMap::default();
     let mut calls = Vec::new();
     for mark in recording.marks.iter().filter(|m| m.task == task) {
@@ -59,7 +59,7 @@ pub fn pair<'a>(recording: &'a Recording, task: u32, notices: &mut Notices) -> V
 }
 
 /// The function that a call is of.
-pub fn called(recording: &Recording, begin: &Mark) -> Option<Called> {
+pub fn called(recording: &Timeline, begin: &Mark) -> Option<Called> {
     let thread = recording.thread(begin.thread?)?;
     Some((thread.host, thread.pid, begin.key?))
 }
@@ -71,7 +71,7 @@ pub struct Functions(BTreeMap<Called, String>);
 impl Functions {
     /// Of all functions that were entered. The recording gets a stack of one address for each.
     pub fn new(
-        recording: &mut Recording,
+        recording: &mut Timeline,
         task: u32,
         places: &Places,
         notices: &mut Notices,

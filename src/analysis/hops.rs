@@ -4,8 +4,8 @@
 //! carried the delay to it. In: the threads that a critical path goes through (`ecct`). Out: a tree of [`Hop`]s whose
 //! roots are the executions' own threads. Interning a child is one look-up; parents precede children.
 
-use super::recording::ThreadId;
 use crate::event::operation::Via;
+use crate::state::timeline::ThreadId;
 use foldhash::HashMap;
 
 crate::handle! {

@@ -8,8 +8,8 @@
 //! ALGORITHMS.md 7.7.
 
 use super::executions::Execution;
-use super::recording::{EdgeKind, HostId, Recording, Thread};
 use crate::base::time::{Ns, Span};
+use crate::state::timeline::{HostId, SegmentKind, Thread, Timeline};
 use std::collections::BTreeMap;
 
 /// From this multiple of the usual running time on an execution is a long one.
@@ -19,15 +19,15 @@ const MOST: usize = 256;
 
 /// The running of a thread in a span of time, clipped to it: CPU and when.
 fn turns(thread: &Thread, span: Span) -> impl Iterator<Item = (u32, Span)> + '_ {
-    let edges = &thread.edges[thread.first_edge_after(span.start)..];
+    let edges = &thread.segments[thread.first_segment_after(span.start)..];
     let inside = edges.iter().take_while(move |edge| edge.span.start < span.end);
-    let running = inside.filter(|edge| edge.kind == EdgeKind::Running);
+    let running = inside.filter(|edge| edge.kind == SegmentKind::Running);
     running.map(move |edge| (edge.cpu, edge.span.clip(span))).filter(|(_, turn)| !turn.is_empty())
 }
 
 /// For each execution, which are in order of their starts: the mean running time of those that took turns with it. `None` where it is not a long
 /// one, where none did, and on hosts whose interrupts were recorded or whose scheduler was not.
-pub fn interleaved(recording: &Recording, executions: &[Execution<'_>]) -> Vec<Option<i64>> {
+pub fn interleaved(recording: &Timeline, executions: &[Execution<'_>]) -> Vec<Option<i64>> {
     let asked = |host: HostId| {
         let interrupts = recording.quality.get(host.index()).map_or(0, |quality| quality.interrupts);
         interrupts == 0 && recording.is_scheduled(host)
@@ -91,9 +91,9 @@ fn beyond<'a>(turns: impl Iterator<Item = &'a Span>, most: Ns) -> Option<Span> {
 mod tests {
     use super::*;
     use crate::analysis::executions::{Rule, pair};
-    use crate::analysis::recording::{Host, Quality};
     use crate::analysis::story::Story;
     use crate::base::notice::Notices;
+    use crate::state::timeline::{Host, Quality};
 
     /// Thread 1 runs from 1,000 to 4,000 in turns of 200 with thread 2, whose executions take `other` each turn; before that both are short.
     fn story(other: Ns, interrupts: u64) -> Story {
@@ -105,15 +105,15 @@ mod tests {
         let mut times = Vec::new();
         for i in 0..10 {
             let t = i * 100;
-            story.edge(1, t, t + 50, EdgeKind::Running, 0).edge(1, t + 50, t + 100, EdgeKind::Blocked, 0);
+            story.edge(1, t, t + 50, SegmentKind::Running, 0).edge(1, t + 50, t + 100, SegmentKind::Blocked, 0);
             times.extend([(t, true, 1), (t + 50, false, 1)]);
         }
         times.push((1_000, true, 1));
         for turn in 0..6 {
             let t = 1_000 + turn * 400;
-            story.edge(1, t, t + 200, EdgeKind::Running, 0).edge(1, t + 200, t + 400, EdgeKind::Preempted, 0);
-            story.edge(2, t + 200, t + 200 + other, EdgeKind::Running, 0);
-            story.edge(2, t + 200 + other, t + 600, EdgeKind::Blocked, 0);
+            story.edge(1, t, t + 200, SegmentKind::Running, 0).edge(1, t + 200, t + 400, SegmentKind::Preempted, 0);
+            story.edge(2, t + 200, t + 200 + other, SegmentKind::Running, 0);
+            story.edge(2, t + 200 + other, t + 600, SegmentKind::Blocked, 0);
             times.extend([(t + 200, true, 2), (t + 200 + other, false, 2)]);
         }
         times.push((3_500, false, 1));
@@ -145,7 +145,7 @@ mod tests {
         assert!(found(&story(40, 7)).iter().all(Option::is_none));
         // After the last turn that is long enough nothing says what came first.
         let mut late = story(40, 0);
-        late.0.threads[0].edges.retain(|edge| edge.span.start < 1_000 || edge.span.start >= 3_000);
+        late.0.threads[0].segments.retain(|edge| edge.span.start < 1_000 || edge.span.start >= 3_000);
         assert!(found(&late).iter().all(Option::is_none));
     }
 }

@@ -2,8 +2,8 @@
 //!
 //! In: a recording. Out: for a thread and a time the first thread of its process. Cost: linear in threads; a look-up for each question.
 
-use super::recording::{HostId, Recording, Thread, ThreadId};
 use crate::base::time::Ns;
+use crate::state::timeline::{HostId, Thread, ThreadId, Timeline};
 use foldhash::HashMap;
 
 /// The threads whose tid is the process id, by process.
@@ -12,7 +12,7 @@ pub struct Leaders(HashMap<(HostId, i32), Vec<ThreadId>>);
 
 impl Leaders {
     /// Collect them.
-    pub fn new(recording: &Recording) -> Self {
+    pub fn new(recording: &Timeline) -> Self {
         let mut leaders = Leaders::default();
         for (i, thread) in recording.threads.iter().enumerate().filter(|(_, t)| t.tid == t.pid && !t.idle) {
             leaders.0.entry((thread.host, thread.pid)).or_default().push(ThreadId::at(i));
@@ -21,7 +21,7 @@ impl Leaders {
     }
 
     /// The first thread of the process that `thread` belongs to at `t`; itself where that is not known.
-    pub fn of<'a>(&self, recording: &'a Recording, thread: &'a Thread, t: Ns) -> &'a Thread {
+    pub fn of<'a>(&self, recording: &'a Timeline, thread: &'a Thread, t: Ns) -> &'a Thread {
         let all = self.0.get(&(thread.host, thread.pid)).map_or(&[][..], |l| l);
         let mut known = all.iter().filter_map(|id| recording.thread(*id));
         let lived = |l: &&Thread| l.life.start <= t && t <= l.life.end;

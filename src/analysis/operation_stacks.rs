@@ -1,11 +1,10 @@
 //! Which functions the threads of a recording ran, laid beside their operations: a late step is told with its function.
 //!
-//! In: a [`Recording`] with call stacks, and its [`Operations`]. Out: each sequence's stacks over time, with names. Every
+//! In: a [`Timeline`] with call stacks, and its [`Operations`]. Out: each sequence's stacks over time, with names. Every
 //! distinct stack is resolved once; cost: linear in the intervals of the stack timelines. Threads without stacks get
 //! none, and a recording without stacks costs nothing.
 
 use super::operations::streams;
-use super::recording::Recording;
 use super::stacks::Timelines;
 use super::symbols::cache::SymbolCache;
 use super::symbols::files::Places;
@@ -14,11 +13,12 @@ use super::symbols::{Placed, Resolver};
 use crate::base::ctx::{Cancelled, Ctx};
 use crate::base::notice::Notices;
 use crate::event::operation::Operations;
+use crate::state::timeline::Timeline;
 use foldhash::HashMap;
 
 /// Fill in [`Sequence::stacks`](crate::event::operation::Sequence::stacks) and [`Operations::stacks`].
 pub fn lay(
-    recording: &Recording,
+    recording: &Timeline,
     (spaces, timelines, cache): (&Spaces, &Timelines, &SymbolCache),
     operations: &mut Operations,
     places: &Places,

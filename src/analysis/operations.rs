@@ -1,22 +1,22 @@
 //! A recording as operations: the system calls and user-space events of each thread, tied together by wake-ups and
 //! packets, so that patterns are mined where nothing delimits executions.
 //!
-//! In: a [`Recording`]. Out: the neutral [`Operations`] (ALGORITHMS.md 9.1): the act that wakes is a message sent by the
+//! In: a [`Timeline`]. Out: the neutral [`Operations`] (ALGORITHMS.md 9.1): the act that wakes is a message sent by the
 //! waker's call, the wait it ends is received in the woken thread's call. Waits for timers, disks and devices have
 //! no sender and count as the call's own time. What begins and ends in user space (pairs, functions) encloses calls, and
 //! operations enclose nothing: so each end is an operation without length, and the time between is a gap of its own.
 //! Cost: linear in calls and edges, a look-up per wake-up, a sort of the user-space events.
 
 use super::leaders::Leaders;
-use super::recording::{Edge, EdgeKind, HostId, Mark, Recording, Thread, ThreadId};
 use crate::base::names::{NameId, Names};
 use crate::base::time::{Ns, Span};
 use crate::event::operation::{Kind, Message, Operation, Operations, Place, Sequence, ThreadPlace, Via};
+use crate::state::timeline::{HostId, Mark, Segment, SegmentKind, Thread, ThreadId, Timeline};
 use foldhash::{HashMap, HashSet};
 
 /// The threads that are streams: those that made system calls or user-space events; idle tasks make none. The tracer's
 /// own are left out: they wait for what is recorded, and nobody waits for them.
-pub fn streams(recording: &Recording) -> impl Iterator<Item = ThreadId> {
+pub fn streams(recording: &Timeline) -> impl Iterator<Item = ThreadId> {
     let marked: HashSet<ThreadId> = recording.marks.iter().filter_map(|m| m.thread).collect();
     let active = move |id: &ThreadId, t: &Thread| !t.calls.is_empty() || marked.contains(id);
     let all = recording.threads.iter().enumerate().map(|(i, t)| (ThreadId::at(i), t));
@@ -28,19 +28,19 @@ pub fn streams(recording: &Recording) -> impl Iterator<Item = ThreadId> {
 struct Tracer(HashSet<(HostId, i32)>);
 
 impl Tracer {
-    fn new(recording: &Recording) -> Tracer {
+    fn new(recording: &Timeline) -> Tracer {
         let daemon = |t: &&Thread| named(recording, t).any(|name| name.starts_with("lttng-"));
         Tracer(recording.threads.iter().filter(daemon).map(|t| (t.host, t.pid)).collect())
     }
 
-    fn runs(&self, recording: &Recording, thread: &Thread) -> bool {
+    fn runs(&self, recording: &Timeline, thread: &Thread) -> bool {
         let listens = || named(recording, thread).any(|name| name.ends_with("-ust")) && thread.tid != thread.pid;
         self.0.contains(&(thread.host, thread.pid)) || listens()
     }
 }
 
 /// The names that a thread had.
-fn named<'a>(recording: &'a Recording, thread: &'a Thread) -> impl Iterator<Item = &'a str> {
+fn named<'a>(recording: &'a Timeline, thread: &'a Thread) -> impl Iterator<Item = &'a str> {
     thread.names.iter().map(|(_, name)| recording.names.get(*name))
 }
 
@@ -48,7 +48,7 @@ fn named<'a>(recording: &'a Recording, thread: &'a Thread) -> impl Iterator<Item
 type Instant = (ThreadId, Ns, NameId);
 
 /// The user-space events by thread and time. `named`: what a mark begins or ends.
-fn instants<'a>(recording: &Recording, named: impl Fn(&Mark) -> Option<&'a str>, names: &mut Names) -> Vec<Instant> {
+fn instants<'a>(recording: &Timeline, named: impl Fn(&Mark) -> Option<&'a str>, names: &mut Names) -> Vec<Instant> {
     let mut symbols: HashMap<(&str, bool), NameId> = HashMap::default();
     let instant = |mark: &Mark| {
         let (thread, name) = (mark.thread?, named(mark)?);
@@ -62,7 +62,7 @@ fn instants<'a>(recording: &Recording, named: impl Fn(&Mark) -> Option<&'a str>,
 }
 
 /// The operations of those threads; `named` says what each mark begins or ends.
-pub fn of_recording<'a>(recording: &Recording, named: impl Fn(&Mark) -> Option<&'a str>) -> Operations {
+pub fn of_recording<'a>(recording: &Timeline, named: impl Fn(&Mark) -> Option<&'a str>) -> Operations {
     let mut operations = Operations { one_clock: true, ..Operations::default() };
     let instants = instants(recording, named, &mut operations.names);
     let leaders = Leaders::new(recording);
@@ -80,7 +80,7 @@ pub fn of_recording<'a>(recording: &Recording, named: impl Fn(&Mark) -> Option<&
             let start = sequence.operations.last().map_or(span.start, |o| o.end.max(span.start));
             sequence.operations.push(Operation { symbol, kind, start, end: span.end.max(start) });
         };
-        let mut edges = thread.edges.as_slice();
+        let mut edges = thread.segments.as_slice();
         for call in &thread.calls {
             while let Some((_, time, symbol)) = own.next_if(|(_, time, _)| *time <= call.span.start) {
                 add(*symbol, Kind::Work, Span::new(*time, *time));
@@ -93,10 +93,10 @@ pub fn of_recording<'a>(recording: &Recording, named: impl Fn(&Mark) -> Option<&
     }
     for (to, thread) in streams.iter().zip(&recording.threads) {
         let Some(to) = *to else { continue };
-        for edge in &thread.edges {
+        for edge in &thread.segments {
             let via = match edge.kind {
-                EdgeKind::Blocked => Via::Wakeup,
-                EdgeKind::Network => Via::Packet,
+                SegmentKind::Blocked => Via::Wakeup,
+                SegmentKind::Network => Via::Packet,
                 _ => continue,
             };
             let Some((waker, sent)) = edge.waker else { continue };
@@ -118,18 +118,19 @@ pub fn of_recording<'a>(recording: &Recording, named: impl Fn(&Mark) -> Option<&
 }
 
 /// How long a thread waited in `span`; `edges` are its edges that may reach into it, of which those before are dropped.
-fn waited(edges: &mut &[Edge], span: Span) -> Ns {
+fn waited(edges: &mut &[Segment], span: Span) -> Ns {
     while let Some((_, rest)) = edges.split_first().filter(|(first, _)| first.span.end <= span.start) {
         *edges = rest;
     }
     let inside = edges.iter().take_while(|e| e.span.start < span.end);
-    let runs =
-        |kind| matches!(kind, EdgeKind::Running | EdgeKind::Interrupted | EdgeKind::Preempted | EdgeKind::Unknown);
+    let runs = |kind| {
+        matches!(kind, SegmentKind::Running | SegmentKind::Interrupted | SegmentKind::Preempted | SegmentKind::Unknown)
+    };
     inside.filter(|e| !runs(e.kind)).map(|e| e.span.clip(span).len()).sum()
 }
 
 /// A thread as paths name it.
-pub fn place(recording: &Recording, leaders: &Leaders, id: ThreadId) -> ThreadPlace {
+pub fn place(recording: &Timeline, leaders: &Leaders, id: ThreadId) -> ThreadPlace {
     let Some(thread) = recording.thread(id) else {
         return ThreadPlace { pid: 0, tid: 0, name: "unknown".into(), process: "unknown".into() };
     };
@@ -155,14 +156,14 @@ mod tests {
     use super::*;
     use crate::analysis::patterns::Mined;
     use crate::analysis::patterns::measure::Settings;
-    use crate::analysis::recording::Call;
     use crate::base::ctx::Ctx;
+    use crate::state::timeline::Call;
 
     const MS: Ns = 1_000_000;
 
     /// A server that waits for its client, which computes, writes, reads; once it computes ten times as long.
-    fn recording() -> Recording {
-        let mut recording = Recording::default();
+    fn recording() -> Timeline {
+        let mut recording = Timeline::default();
         let [server, client, futex, write, read] =
             ["server", "client", "futex", "write", "read"].map(|n| recording.names.intern(n));
         let thread = |tid, name| {
@@ -178,7 +179,7 @@ mod tests {
                 parent: None,
                 idle: false,
                 disk_worker: false,
-                edges: Vec::new(),
+                segments: Vec::new(),
                 calls: Vec::new(),
                 samples: Vec::new(),
             }
@@ -195,7 +196,7 @@ mod tests {
             waits.calls.push(call(futex, begin + MS / 10, end));
             let span = Span::new(begin + MS / 5, woken);
             let waker = Some((ThreadId::at(1), woken));
-            waits.edges.push(Edge { span, kind: EdgeKind::Blocked, waker, qualifier: None, cpu: 0 });
+            waits.segments.push(Segment { span, kind: SegmentKind::Blocked, waker, qualifier: None, cpu: 0 });
             waits.calls.push(call(read, end + MS / 10, end + MS / 5));
             now += 2 * MS;
         }

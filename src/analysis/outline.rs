@@ -4,10 +4,10 @@
 //! few. So executions are folded into this coarse tree first; then only the stacks that stand in it are resolved, and
 //! each of its nodes is spelled out once (`model/build/contexts.rs`). Interning a child is one look-up; parents precede children.
 
-use super::recording::ThreadId;
 use super::spent::Spent;
 use super::stacks::StackId;
 use crate::base::names::NameId;
+use crate::state::timeline::ThreadId;
 use foldhash::HashMap;
 
 crate::handle! {

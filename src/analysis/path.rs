@@ -1,6 +1,6 @@
 //! The critical path of one execution: from (thread, span) the segments, over several threads, that explain all of it.
 //!
-//! In: the edges of a [`Recording`]. Out: segments that tile the span exactly, in order. ALGORITHMS.md 4.6, forward
+//! In: the edges of a [`Timeline`]. Out: segments that tile the span exactly, in order. ALGORITHMS.md 4.6, forward
 //! form: a thread is left only while it is blocked and its waker is known; running, preempted, timer, disk and device
 //! time is its own. What is emitted for an instant depends on the thread and the instant alone ([`label`] is that,
 //! written down directly), so walks for different executions are independent.
@@ -10,7 +10,7 @@
 
 use crate::base::names::NameId;
 use crate::base::time::{Ns, Span};
-use crate::state::recording::{Edge, EdgeKind, Recording, ThreadId};
+use crate::state::timeline::{Segment, SegmentKind, ThreadId, Timeline};
 
 /// How the path came to a thread: what the thread above it did meanwhile.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -35,7 +35,7 @@ pub struct PathSegment {
     /// When.
     pub span: Span,
     /// What it did.
-    pub kind: EdgeKind,
+    pub kind: SegmentKind,
     /// Device, interrupt or soft irq; reason of an unknown wait.
     pub qualifier: Option<NameId>,
     /// The CPU it ran on, or whose run queue it stood in.
@@ -58,24 +58,24 @@ struct Follow {
     entered: Entered,
 }
 
-fn follow(recording: &Recording, edge: &Edge) -> Option<Follow> {
+fn follow(recording: &Timeline, edge: &Segment) -> Option<Follow> {
     let (thread, at) = edge.waker?;
     match edge.kind {
-        EdgeKind::Blocked => {
+        SegmentKind::Blocked => {
             let entered = if recording.is_disk_wait(edge) { Entered::Disk } else { Entered::Blocked };
             Some(Follow { thread, until: edge.span.end, entered })
         }
-        EdgeKind::Network => Some(Follow { thread, until: at.min(edge.span.end), entered: Entered::Network }),
+        SegmentKind::Network => Some(Follow { thread, until: at.min(edge.span.end), entered: Entered::Network }),
         _ => None,
     }
 }
 
 /// The edge of a thread at `t`, or what is missing there as an edge of its own. `None` before a fork that the
 /// recording saw.
-fn edge_at(recording: &Recording, thread: ThreadId, t: Ns) -> Option<(usize, Edge)> {
-    let unknown = |start, end| Edge {
+fn edge_at(recording: &Timeline, thread: ThreadId, t: Ns) -> Option<(usize, Segment)> {
+    let unknown = |start, end| Segment {
         span: Span::new(start, end),
-        kind: EdgeKind::Unknown,
+        kind: SegmentKind::Unknown,
         waker: None,
         qualifier: None,
         cpu: 0,
@@ -84,8 +84,8 @@ fn edge_at(recording: &Recording, thread: ThreadId, t: Ns) -> Option<(usize, Edg
     if t < known.life.start && known.parent.is_some() {
         return None;
     }
-    let at = known.first_edge_after(t);
-    Some(match known.edges.get(at) {
+    let at = known.first_segment_after(t);
+    Some(match known.segments.get(at) {
         Some(edge) if edge.span.start <= t => (at, *edge),
         Some(edge) => (at, unknown(t, edge.span.start)),
         None => (at, unknown(t, Ns::MAX)),
@@ -109,12 +109,12 @@ struct Frame {
 ///
 /// ```
 /// use whyslow::analysis::path::walk;
-/// use whyslow::analysis::recording::{Recording, ThreadId};
+/// use whyslow::state::timeline::{Timeline, ThreadId};
 /// use whyslow::base::time::Span;
-/// let path = walk(&Recording::default(), ThreadId(0), Span::new(5, 9));
+/// let path = walk(&Timeline::default(), ThreadId(0), Span::new(5, 9));
 /// assert_eq!(path.iter().map(|s| s.span.len()).sum::<i64>(), 4); // unknown, but there
 /// ```
-pub fn walk(recording: &Recording, thread: ThreadId, span: Span) -> Vec<PathSegment> {
+pub fn walk(recording: &Timeline, thread: ThreadId, span: Span) -> Vec<PathSegment> {
     let mut path = Path::default();
     if span.is_empty() {
         return path.segments;
@@ -136,7 +136,7 @@ pub fn walk(recording: &Recording, thread: ThreadId, span: Span) -> Vec<PathSegm
             path.frames[depth].resolving = Some(usize::MAX);
             match parent.filter(|p| path.may_enter(*p, frame.at, recording)) {
                 Some(parent) => path.push(parent, frame.at, birth, Entered::Fork),
-                None => path.emit(depth, Span::new(frame.at, birth), EdgeKind::Unknown, None, 0),
+                None => path.emit(depth, Span::new(frame.at, birth), SegmentKind::Unknown, None, 0),
             }
             continue;
         };
@@ -176,12 +176,12 @@ impl Path {
         self.frames.push(Frame { thread, at: from, until, resolving: None, entered });
         let span = Span::new(from, from);
         let depth = (self.frames.len() - 1) as u32;
-        let kind = EdgeKind::Running;
+        let kind = SegmentKind::Running;
         self.segments.push(PathSegment { thread, span, kind, qualifier: None, cpu: 0, depth, entered });
     }
 
     /// False where the wait of `thread` at `t` is being resolved already.
-    fn may_enter(&self, thread: ThreadId, t: Ns, recording: &Recording) -> bool {
+    fn may_enter(&self, thread: ThreadId, t: Ns, recording: &Timeline) -> bool {
         if self.frames.len() >= DEEPEST {
             return false;
         }
@@ -190,7 +190,7 @@ impl Path {
     }
 
     /// One more segment of the frame at `depth`; it joins its predecessor where nothing changed.
-    fn emit(&mut self, depth: usize, span: Span, kind: EdgeKind, qualifier: Option<NameId>, cpu: u32) {
+    fn emit(&mut self, depth: usize, span: Span, kind: SegmentKind, qualifier: Option<NameId>, cpu: u32) {
         let Some(frame) = self.frames.get(depth) else { return };
         let (thread, entered, depth) = (frame.thread, frame.entered, depth as u32);
         let segment = PathSegment { thread, span, kind, qualifier, cpu, depth, entered };
@@ -202,7 +202,7 @@ impl Path {
 }
 
 /// What the path of `thread` says of the instant `t`, and of which thread: the definition that [`walk`] is held to.
-pub fn label(recording: &Recording, thread: ThreadId, t: Ns) -> (ThreadId, EdgeKind) {
+pub fn label(recording: &Timeline, thread: ThreadId, t: Ns) -> (ThreadId, SegmentKind) {
     let mut at = thread;
     let mut visited: Vec<(ThreadId, usize)> = Vec::new();
     loop {
@@ -211,7 +211,7 @@ pub fn label(recording: &Recording, thread: ThreadId, t: Ns) -> (ThreadId, EdgeK
             visited.push((at, usize::MAX));
             match parent.filter(|p| may_visit(recording, &visited, *p, t)) {
                 Some(parent) => at = parent,
-                None => return (at, EdgeKind::Unknown),
+                None => return (at, SegmentKind::Unknown),
             }
             continue;
         };
@@ -224,7 +224,7 @@ pub fn label(recording: &Recording, thread: ThreadId, t: Ns) -> (ThreadId, EdgeK
     }
 }
 
-fn may_visit(recording: &Recording, visited: &[(ThreadId, usize)], thread: ThreadId, t: Ns) -> bool {
+fn may_visit(recording: &Timeline, visited: &[(ThreadId, usize)], thread: ThreadId, t: Ns) -> bool {
     let index = edge_at(recording, thread, t).map_or(usize::MAX, |(index, _)| index);
     visited.len() < DEEPEST && !visited.contains(&(thread, index))
 }

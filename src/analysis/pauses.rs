@@ -8,8 +8,8 @@
 //! them left out: it may be computing). Where ten should have, chance is no explanation. Threads that compute for long without an event are
 //! expected to do little, so that they pause nothing. Cost: linear in edges, calls and samples. ALGORITHMS.md 7.7.
 
-use super::recording::{EdgeKind, HostId, Recording, Thread};
 use crate::base::time::{Ns, Span};
+use crate::state::timeline::{HostId, SegmentKind, Thread, Timeline};
 
 /// Length of a slot, at least.
 const SLOT: Ns = 100_000;
@@ -21,7 +21,7 @@ const LEAST: usize = 10;
 const EXPECTED: f64 = 10.0;
 
 /// Stretches in which each host stood still, in order of time.
-pub fn pauses(recording: &Recording) -> Vec<Vec<Span>> {
+pub fn pauses(recording: &Timeline) -> Vec<Vec<Span>> {
     let hosts = 0..recording.hosts.len();
     hosts
         .map(HostId::at)
@@ -52,20 +52,20 @@ impl Slots {
     }
 }
 
-fn of_host(recording: &Recording, host: HostId) -> Vec<Span> {
+fn of_host(recording: &Timeline, host: HostId) -> Vec<Span> {
     let slots = Slots::new(recording.span);
     // By slot: something happened; threads that have a CPU throughout, and what they do a slot, as changes to the slot before.
     let mut happened = vec![false; slots.count];
     let mut running: Vec<(usize, usize, f64)> = Vec::new();
     for thread in recording.threads.iter().filter(|t| t.host == host && !t.idle) {
-        thread.edges.iter().for_each(|edge| happened[slots.at(edge.span.start)] = true);
+        thread.segments.iter().for_each(|edge| happened[slots.at(edge.span.start)] = true);
         thread.calls.iter().for_each(|call| {
             happened[slots.at(call.span.start)] = true;
             happened[slots.at(call.span.end)] = true;
         });
         thread.samples.iter().for_each(|sample| happened[slots.at(sample.time)] = true);
         let rate = rate(thread) * slots.length as f64;
-        for edge in thread.edges.iter().filter(|e| e.kind == EdgeKind::Running) {
+        for edge in thread.segments.iter().filter(|e| e.kind == SegmentKind::Running) {
             let (from, to) = (slots.at(edge.span.start) + 1, slots.at(edge.span.end));
             if to >= from + LEAST {
                 running.push((from, to, rate));
@@ -100,7 +100,7 @@ fn of_host(recording: &Recording, host: HostId) -> Vec<Span> {
 
 /// What a thread does while it has a CPU that changes anything that is recorded: times per nanosecond.
 fn rate(thread: &Thread) -> f64 {
-    let running = thread.edges.iter().filter(|e| e.kind == EdgeKind::Running);
+    let running = thread.segments.iter().filter(|e| e.kind == SegmentKind::Running);
     let (runs, ns) = running.fold((0, 0), |(n, ns), e| (n + 1, ns + e.span.len()));
     (runs + 2 * thread.calls.len() + thread.samples.len()) as f64 / ns.max(1) as f64
 }
@@ -108,8 +108,8 @@ fn rate(thread: &Thread) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::analysis::recording::Host;
     use crate::analysis::story::Story;
+    use crate::state::timeline::Host;
 
     /// Three threads that make a call every 50 us; all of them stop from 40 to 48 ms, or the first alone.
     fn story(all: bool) -> Story {
@@ -127,7 +127,7 @@ mod tests {
                 }
                 t += 50_000;
             }
-            story.edge(thread, 0, 100_000_000, EdgeKind::Running, 0);
+            story.edge(thread, 0, 100_000_000, SegmentKind::Running, 0);
         }
         story
     }

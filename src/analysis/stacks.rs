@@ -14,13 +14,13 @@
 //!
 //! Cost: linear in calls plus samples per thread, threads side by side. ALGORITHMS.md section 5.1.
 
-use super::recording::{Call, EdgeKind, RawStackId, Recording, StackOrigin, Thread, ThreadId};
 use super::symbols::images::Spaces;
 use super::symbols::{AddressKind, Placed};
 use crate::base::ctx::{Cancelled, Ctx};
 use crate::base::names::NameId;
 use crate::base::parallel::in_order;
 use crate::base::time::{Ns, Span};
+use crate::state::timeline::{Call, RawStackId, SegmentKind, StackOrigin, Thread, ThreadId, Timeline};
 use foldhash::HashMap;
 
 crate::handle! {
@@ -76,7 +76,7 @@ impl Table {
 
 impl Timelines {
     /// Build all timelines. `kernel` says whether kernel stacks are wanted.
-    pub fn new(recording: &Recording, spaces: &Spaces, kernel: bool, ctx: &Ctx) -> Result<Self, Cancelled> {
+    pub fn new(recording: &Timeline, spaces: &Spaces, kernel: bool, ctx: &Ctx) -> Result<Self, Cancelled> {
         let reach = PERIODS.saturating_mul(period(recording));
         let calls_recorded = recording.threads.iter().any(|thread| !thread.calls.is_empty());
         let mut all = Timelines::default();
@@ -136,7 +136,7 @@ impl Timelines {
 }
 
 /// The sampling period: the median distance of neighbouring ticks that hit one thread.
-fn period(recording: &Recording) -> Ns {
+fn period(recording: &Timeline) -> Ns {
     let mut gaps = Vec::new();
     for thread in recording.threads.iter().filter(|t| !t.idle) {
         let ticks = thread.samples.iter().filter(|s| s.origin == StackOrigin::Tick).map(|s| s.time);
@@ -175,7 +175,7 @@ impl Sample {
 }
 
 struct Builder<'a> {
-    recording: &'a Recording,
+    recording: &'a Timeline,
     spaces: &'a Spaces,
     /// When its process began other programs.
     programs: Vec<Ns>,
@@ -218,7 +218,7 @@ impl Builder<'_> {
     /// come after their call, and the open functions over time.
     fn samples(&self) -> (Vec<Sample>, Vec<Sample>, Vec<Sample>) {
         let (host, pid) = (self.thread.host, self.thread.pid);
-        let sample = |s: &super::recording::StackSample| {
+        let sample = |s: &crate::state::timeline::StackSample| {
             let user = s.user.filter(|u| !self.recording.stacks.get(*u).is_empty());
             let full = user.is_some_and(|u| self.recording.stacks.get(u).len() > 1);
             let addresses = match s.origin {
@@ -313,9 +313,9 @@ impl Builder<'_> {
         if sample.origin != StackOrigin::SwitchOut {
             return None;
         }
-        let off = self.thread.edges.get(self.thread.first_edge_after(sample.time)..)?;
+        let off = self.thread.segments.get(self.thread.first_segment_after(sample.time)..)?;
         let off: Vec<_> = off.iter().take_while(|e| !on_cpu(e.kind)).collect();
-        let waits = off.iter().any(|e| e.kind != EdgeKind::Preempted);
+        let waits = off.iter().any(|e| e.kind != SegmentKind::Preempted);
         off.last().filter(|_| waits).map(|last| last.span.end)
     }
 
@@ -369,7 +369,7 @@ impl Builder<'_> {
             return began.clamp(a.time, b.time);
         }
         let middle = a.time + (b.time - a.time) / 2;
-        match self.thread.edges.get(self.thread.first_edge_after(middle)) {
+        match self.thread.segments.get(self.thread.first_segment_after(middle)) {
             Some(e) if !on_cpu(e.kind) && e.span.contains(middle) && a.time <= e.span.start && e.span.end <= b.time => {
                 if e.span.start - a.time <= b.time - e.span.end {
                     e.span.end
@@ -387,7 +387,7 @@ impl Builder<'_> {
         if end.saturating_sub(t) <= left {
             return end;
         }
-        for e in &self.thread.edges[self.thread.first_edge_after(t)..] {
+        for e in &self.thread.segments[self.thread.first_segment_after(t)..] {
             if e.span.start >= end {
                 break;
             }
@@ -408,8 +408,8 @@ impl Builder<'_> {
         if t.saturating_sub(start) <= left {
             return start;
         }
-        let before = self.thread.edges.partition_point(|e| e.span.start < t);
-        for e in self.thread.edges[..before].iter().rev() {
+        let before = self.thread.segments.partition_point(|e| e.span.start < t);
+        for e in self.thread.segments[..before].iter().rev() {
             if e.span.end <= start {
                 break;
             }
@@ -483,15 +483,15 @@ fn within(samples: &[Sample], span: Span) -> &[Sample] {
     samples.get(start..end).unwrap_or(&[])
 }
 
-fn on_cpu(kind: EdgeKind) -> bool {
-    matches!(kind, EdgeKind::Running | EdgeKind::Interrupted)
+fn on_cpu(kind: SegmentKind) -> bool {
+    matches!(kind, SegmentKind::Running | SegmentKind::Interrupted)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::analysis::recording::{ImageChange, ImageEvent};
     use crate::analysis::story::{HOST, PID, Story, thread};
+    use crate::state::timeline::{ImageChange, ImageEvent};
 
     /// The pieces of thread 1 up to `end`: (from, stack, in a call). A hole shows what is around it.
     fn pieces(story: &Story, end: Ns) -> Vec<(Ns, String, bool)> {
@@ -537,8 +537,8 @@ mod tests {
     #[test]
     fn samples_meet_midway_and_a_time_off_the_cpu_is_not_cut() {
         let mut story = Story::new(1);
-        story.edge(1, 0, 20, EdgeKind::Running, 0).edge(1, 20, 60, EdgeKind::Preempted, 0);
-        story.edge(1, 60, 100, EdgeKind::Running, 0);
+        story.edge(1, 0, 20, SegmentKind::Running, 0).edge(1, 20, 60, SegmentKind::Preempted, 0);
+        story.edge(1, 60, 100, SegmentKind::Running, 0);
         story.sample(1, 4, StackOrigin::Tick, "AB").sample(1, 16, StackOrigin::Tick, "AC");
         story.sample(1, 70, StackOrigin::Tick, "AD");
         story.silent_call(1, 80, 90);
@@ -548,8 +548,8 @@ mod tests {
     #[test]
     fn a_sample_holds_for_ten_periods_of_running_time() {
         let mut story = Story::new(1);
-        story.edge(1, 0, 30, EdgeKind::Running, 0).edge(1, 30, 500, EdgeKind::Preempted, 0);
-        story.edge(1, 500, 1000, EdgeKind::Running, 0);
+        story.edge(1, 0, 30, SegmentKind::Running, 0).edge(1, 30, 500, SegmentKind::Preempted, 0);
+        story.edge(1, 500, 1000, SegmentKind::Running, 0);
         // Two ticks 4 apart: the period; the second holds for 40, of which 14 lie before the preemption.
         story.sample(1, 12, StackOrigin::Tick, "AB").sample(1, 16, StackOrigin::Tick, "AC");
         assert_eq!(pieces(&story, 900), [piece(0, "AB", false), piece(14, "AC", false), piece(526, "?", false)]);
@@ -559,7 +559,7 @@ mod tests {
     fn no_stack_survives_an_exec() {
         let mut story = Story::new(1);
         let exec = ImageChange::Exec { path: story.0.names.intern("server") };
-        story.edge(1, 0, 900, EdgeKind::Running, 0);
+        story.edge(1, 0, 900, SegmentKind::Running, 0);
         story.0.images.push(ImageEvent { time: 0, host: HOST, pid: PID, change: exec.clone() });
         story.0.images.push(ImageEvent { time: 50, host: HOST, pid: PID, change: exec });
         story.sample(1, 10, StackOrigin::Tick, "AB").call(1, 40, 60, "AC").sample(1, 61, StackOrigin::CallExit, "X");
@@ -592,7 +592,7 @@ mod tests {
     #[test]
     fn open_functions_are_believed_before_samples() {
         let mut story = Story::new(1);
-        story.edge(1, 0, 1000, EdgeKind::Running, 0);
+        story.edge(1, 0, 1000, SegmentKind::Running, 0);
         story.sample(1, 10, StackOrigin::Tick, "AB").sample(1, 20, StackOrigin::Function, "F");
         story.sample(1, 30, StackOrigin::Function, "FG").call(1, 40, 60, "AC");
         story.sample(1, 50, StackOrigin::Function, "F").sample(1, 70, StackOrigin::Function, "");

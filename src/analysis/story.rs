@@ -1,15 +1,15 @@
 //! Recordings written by hand, for tests: threads numbered from 1 in one process, functions that are single letters
 //! (their addresses), stacks told by samples.
 
-use super::recording::{
-    Call, CpuRun, Edge, EdgeKind, HostId, Mark, Recording, StackOrigin, StackSample, Thread, ThreadId,
-};
 use crate::base::time::{Ns, Span};
+use crate::state::timeline::{
+    Call, CpuRun, HostId, Mark, Segment, SegmentKind, StackOrigin, StackSample, Thread, ThreadId, Timeline,
+};
 
 pub(crate) const HOST: HostId = HostId::at(0);
 pub(crate) const PID: i32 = 100;
 
-pub(crate) struct Story(pub Recording);
+pub(crate) struct Story(pub Timeline);
 
 /// Thread number `n`.
 pub(crate) fn thread(n: usize) -> ThreadId {
@@ -19,7 +19,7 @@ pub(crate) fn thread(n: usize) -> ThreadId {
 impl Story {
     /// `threads` threads, named by their number, that live over `[0, 1000)`.
     pub fn new(threads: usize) -> Self {
-        let mut recording = Recording { span: Span::new(0, 1000), ..Recording::default() };
+        let mut recording = Timeline { span: Span::new(0, 1000), ..Timeline::default() };
         for i in 1..=threads {
             let name = recording.names.intern(&i.to_string());
             recording.threads.push(Thread {
@@ -33,7 +33,7 @@ impl Story {
                 parent: None,
                 idle: false,
                 disk_worker: false,
-                edges: Vec::new(),
+                segments: Vec::new(),
                 calls: Vec::new(),
                 samples: Vec::new(),
             });
@@ -42,10 +42,10 @@ impl Story {
     }
 
     /// What a thread did; `waker` 0 for nobody.
-    pub fn edge(&mut self, n: usize, start: Ns, end: Ns, kind: EdgeKind, waker: usize) -> &mut Self {
+    pub fn edge(&mut self, n: usize, start: Ns, end: Ns, kind: SegmentKind, waker: usize) -> &mut Self {
         let waker = (waker > 0).then(|| (thread(waker), end));
-        let edge = Edge { span: Span::new(start, end), kind, waker, qualifier: None, cpu: 0 };
-        self.0.threads[n - 1].edges.push(edge);
+        let edge = Segment { span: Span::new(start, end), kind, waker, qualifier: None, cpu: 0 };
+        self.0.threads[n - 1].segments.push(edge);
         self
     }
 
@@ -94,7 +94,7 @@ impl Story {
     }
 
     /// Addresses of a raw stack as letters, outermost first.
-    pub fn letters(&self, stack: super::recording::RawStackId) -> String {
+    pub fn letters(&self, stack: crate::state::timeline::RawStackId) -> String {
         self.0.stacks.get(stack).iter().rev().map(|a| *a as u8 as char).collect()
     }
 }

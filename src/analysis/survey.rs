@@ -7,10 +7,10 @@
 
 use super::executions::{self, Rule};
 use super::path;
-use super::recording::{EdgeKind, Recording, ThreadId};
 use crate::base::notice::{Notice, Notices};
 use crate::base::time::{Ns, Span};
 use crate::event::task::TaskDefinition;
+use crate::state::timeline::{SegmentKind, ThreadId, Timeline};
 use foldhash::HashSet;
 use std::collections::BTreeMap;
 
@@ -62,7 +62,7 @@ impl Survey {
 }
 
 /// Survey the tasks whose marks the recording holds, and its system calls.
-pub fn survey(recording: &Recording, tasks: &[TaskDefinition], notices: &mut Notices) -> Survey {
+pub fn survey(recording: &Timeline, tasks: &[TaskDefinition], notices: &mut Notices) -> Survey {
     let mut found = Survey { span: recording.span, ..Survey::default() };
     for (task, marks) in tasks.iter().zip(executions::by_task(recording, tasks.len())) {
         let executions = executions::pair_marks(recording, marks.into_iter(), &Rule::of(task), notices);
@@ -101,7 +101,7 @@ pub fn survey(recording: &Recording, tasks: &[TaskDefinition], notices: &mut Not
 
 impl Surveyed {
     /// One more execution: how long it took, and the waits on its path that nobody can explain.
-    pub fn add(&mut self, recording: &Recording, thread: ThreadId, span: Span, notices: &mut Notices) {
+    pub fn add(&mut self, recording: &Timeline, thread: ThreadId, span: Span, notices: &mut Notices) {
         self.durations.push(span.len());
         if !recording.thread(thread).is_some_and(|t| recording.is_scheduled(t.host)) {
             self.unknown.unscheduled_ns += span.len();
@@ -110,11 +110,11 @@ impl Surveyed {
         let path = path::walk(recording, thread, span);
         notices.add(Notice::UntiledPaths, u64::from(!path::tiles(&path, span)), || format!("at {} ns", span.start));
         for segment in path {
-            let off = !matches!(segment.kind, EdgeKind::Running | EdgeKind::Interrupted | EdgeKind::Preempted);
+            let off = !matches!(segment.kind, SegmentKind::Running | SegmentKind::Interrupted | SegmentKind::Preempted);
             if off {
                 self.unknown.off_cpu_ns += segment.span.len();
             }
-            if matches!(segment.kind, EdgeKind::Unknown | EdgeKind::Blocked) && !segment.span.is_empty() {
+            if matches!(segment.kind, SegmentKind::Unknown | SegmentKind::Blocked) && !segment.span.is_empty() {
                 let reason = segment.qualifier.map_or("no wake-up was seen", |q| recording.names.get(q));
                 self.unknown.add(reason, 1, segment.span.len());
             }

@@ -8,10 +8,10 @@
 //! number inside the name, before the queue that says what they do: those digits always fold.
 //! The decision needs the whole recording, and nothing else: it is the same for every task and execution.
 
-use super::recording::{HostId, Recording, Thread};
 use crate::base::names::{NameId, Names};
 use crate::base::notice::{Notice, Notices};
 use crate::base::time::Ns;
+use crate::state::timeline::{HostId, Thread, Timeline};
 use foldhash::HashMap;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -42,7 +42,7 @@ impl Family {
 
 impl ThreadNames {
     /// Decide for all threads of a recording; shown names go into `names`.
-    pub fn new(recording: &Recording, names: &mut Names, notices: &mut Notices) -> Self {
+    pub fn new(recording: &Timeline, names: &mut Names, notices: &mut Notices) -> Self {
         let mut families: BTreeMap<(Family, String), BTreeSet<NameId>> = BTreeMap::new();
         let mut result = ThreadNames::default();
         for thread in &recording.threads {

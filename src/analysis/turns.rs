@@ -6,7 +6,6 @@
 //! wait elsewhere. What lies before the first wait and after the last belongs to no turn. Several waits in one system
 //! call are one. Cost: linear in edges; stacks, where they are asked, are resolved once each. ALGORITHMS.md 6.1.
 
-use super::recording::{Edge, EdgeKind, Mark, Recording, Thread, ThreadId};
 use super::stacks::{StackId, Timelines};
 use super::symbols::cache::SymbolCache;
 use super::symbols::files::Places;
@@ -17,6 +16,7 @@ use crate::base::names::{NameId, Names, fold_digits};
 use crate::base::notice::Notices;
 use crate::base::time::{Ns, Span};
 use crate::event::derived::Turn;
+use crate::state::timeline::{Mark, Segment, SegmentKind, Thread, ThreadId, Timeline};
 use foldhash::HashMap;
 use std::collections::BTreeSet;
 
@@ -33,12 +33,12 @@ pub struct Wait {
 
 /// The waits of a thread, in order. Time of which nobody knows whether the thread waited is none. One that had not
 /// ended when the thread or the recording did is left out.
-pub fn waits(recording: &Recording, thread: &Thread) -> Vec<Wait> {
+pub fn waits(recording: &Timeline, thread: &Thread) -> Vec<Wait> {
     let mut waits: Vec<Wait> = Vec::new();
     // What has not run since: its begin so far.
     let mut open: Option<Wait> = None;
-    for edge in &thread.edges {
-        if matches!(edge.kind, EdgeKind::Running | EdgeKind::Interrupted) {
+    for edge in &thread.segments {
+        if matches!(edge.kind, SegmentKind::Running | SegmentKind::Interrupted) {
             let Some(mut wait) = open.take() else { continue };
             let exit = wait.call.and_then(|call| thread.calls.get(call)).filter(|call| call.ret.is_some());
             wait.span.end = exit.map_or(edge.span.start, |call| call.span.end.max(edge.span.start));
@@ -55,8 +55,8 @@ pub fn waits(recording: &Recording, thread: &Thread) -> Vec<Wait> {
 }
 
 /// True where a thread waited. What nobody knows of is no wait.
-fn is_wait(kind: EdgeKind) -> bool {
-    !matches!(kind, EdgeKind::Running | EdgeKind::Interrupted | EdgeKind::Preempted | EdgeKind::Unknown)
+fn is_wait(kind: SegmentKind) -> bool {
+    !matches!(kind, SegmentKind::Running | SegmentKind::Interrupted | SegmentKind::Preempted | SegmentKind::Unknown)
 }
 
 /// Position of the system call that a thread is in at `t`.
@@ -66,7 +66,7 @@ fn call_at(thread: &Thread, t: Ns) -> Option<usize> {
 }
 
 /// Mark the turns of one task in a recording.
-pub fn mark(recording: &mut Recording, task: u32, turn: &Turn, places: &Places, ctx: &Ctx) -> Result<(), Cancelled> {
+pub fn mark(recording: &mut Timeline, task: u32, turn: &Turn, places: &Places, ctx: &Ctx) -> Result<(), Cancelled> {
     let wanted = turn.thread.as_deref().map(fold_digits);
     let is_meant = |thread: &Thread, t: Ns| {
         let name = || thread.name_at(t).map_or(String::new(), |name| fold_digits(recording.names.get(name)));
@@ -113,14 +113,14 @@ pub fn mark(recording: &mut Recording, task: u32, turn: &Turn, places: &Places, 
 }
 
 /// A mark that no event made: where a thread begins or ends something.
-pub fn boundary(recording: &Recording, id: ThreadId, task: u32, time: Ns, begins: bool) -> Mark {
+pub fn boundary(recording: &Timeline, id: ThreadId, task: u32, time: Ns, begins: bool) -> Mark {
     let thread = recording.thread(id);
     // The CPU on which it runs from then on, or ran until then.
     let edge = thread.and_then(|thread| {
-        let at = thread.first_edge_after(time);
-        if begins { thread.edges.get(at) } else { at.checked_sub(1).and_then(|at| thread.edges.get(at)) }
+        let at = thread.first_segment_after(time);
+        if begins { thread.segments.get(at) } else { at.checked_sub(1).and_then(|at| thread.segments.get(at)) }
     });
-    let on_cpu = |edge: &&Edge| matches!(edge.kind, EdgeKind::Running | EdgeKind::Interrupted);
+    let on_cpu = |edge: &&Segment| matches!(edge.kind, SegmentKind::Running | SegmentKind::Interrupted);
     let cpu = edge.filter(on_cpu).and_then(|edge| u16::try_from(edge.cpu).ok()).unwrap_or(u16::MAX);
     let trace = thread.and_then(|thread| recording.trace_of(thread.host)).unwrap_or(0);
     Mark { time, task, begins, thread: Some(id), trace, cpu, key: None, kind: None, fields: Vec::new() }
@@ -143,7 +143,7 @@ pub struct Sites {
 impl Sites {
     /// The stacks at which waits begin, resolved.
     pub fn new(
-        recording: &Recording,
+        recording: &Timeline,
         waits: &[(ThreadId, Vec<Wait>)],
         places: &Places,
         ctx: &Ctx,
@@ -193,8 +193,8 @@ impl Sites {
 mod tests {
     use super::*;
     use crate::analysis::executions::{Rule, pair};
-    use crate::analysis::recording::StackOrigin;
     use crate::analysis::story::Story;
+    use crate::state::timeline::StackOrigin;
 
     fn turns(story: &mut Story, call: &str, thread: Option<&str>) -> Vec<(Ns, Ns)> {
         let turn = Turn { call: call.to_owned(), thread: thread.map(str::to_owned) };
@@ -211,11 +211,11 @@ mod tests {
         let mut story = Story::new(1);
         let mut at = 0;
         for (from, to) in waits {
-            story.edge(1, at, *from, EdgeKind::Running, 0).edge(1, *from, *to - 2, EdgeKind::Network, 0);
-            story.edge(1, *to - 2, *to, EdgeKind::Preempted, 0);
+            story.edge(1, at, *from, SegmentKind::Running, 0).edge(1, *from, *to - 2, SegmentKind::Network, 0);
+            story.edge(1, *to - 2, *to, SegmentKind::Preempted, 0);
             at = *to;
         }
-        story.edge(1, at, 1000, EdgeKind::Running, 0);
+        story.edge(1, at, 1000, SegmentKind::Running, 0);
         story
     }
 
@@ -268,9 +268,9 @@ mod tests {
         for (start, end) in [(8, 23), (38, 62), (78, 92)] {
             story.silent_call(1, start, end);
         }
-        for edge in &mut story.0.threads[0].edges {
-            if edge.kind == EdgeKind::Network && edge.span.start == 40 {
-                edge.kind = EdgeKind::Unknown;
+        for edge in &mut story.0.threads[0].segments {
+            if edge.kind == SegmentKind::Network && edge.span.start == 40 {
+                edge.kind = SegmentKind::Unknown;
             }
         }
         assert_eq!(turns(&mut story, "call", None), [(23, 80)]);

@@ -7,10 +7,10 @@
 //! thread's own doing and leaves its label. A wait in `io_schedule` is one for a disk by the kernel's own word, whoever ended it.
 //! Cost: a search for each wake-up with a chain; each distinct chain is named once. ALGORITHMS.md section 4.4.
 
-use super::recording::{EdgeKind, RawStackId, Recording, ThreadId};
 use super::symbols::kernel::{KernelSymbols, is_interrupt_entry};
 use crate::base::time::Ns;
 use crate::event::stack::StackOrigin;
+use crate::state::timeline::{RawStackId, SegmentKind, ThreadId, Timeline};
 use foldhash::HashMap;
 
 /// What a chain says of who or what woke.
@@ -19,7 +19,7 @@ enum Evidence {
     /// Another CPU, on whose behalf nobody knows.
     Remote,
     /// Something that is no thread.
-    Kind(EdgeKind),
+    Kind(SegmentKind),
     /// The running thread.
     Own,
     /// An interrupt of unknown kind.
@@ -27,20 +27,20 @@ enum Evidence {
 }
 
 /// Functions that wake on behalf of something, by how their names begin.
-const CAUSES: [(&str, EdgeKind); 13] = [
-    ("hrtimer_wakeup", EdgeKind::Timer),
-    ("process_timeout", EdgeKind::Timer),
-    ("it_real_fn", EdgeKind::Timer),
-    ("posix_timer_fn", EdgeKind::Timer),
-    ("timerfd_tmrproc", EdgeKind::Timer),
-    ("blk_mq_end_request", EdgeKind::Disk),
-    ("blk_mq_complete_request", EdgeKind::Disk),
-    ("blk_update_request", EdgeKind::Disk),
-    ("bio_endio", EdgeKind::Disk),
-    ("scsi_end_request", EdgeKind::Disk),
-    ("sock_def_readable", EdgeKind::Network),
-    ("sock_def_write_space", EdgeKind::Network),
-    ("__netif_receive_skb", EdgeKind::Network),
+const CAUSES: [(&str, SegmentKind); 13] = [
+    ("hrtimer_wakeup", SegmentKind::Timer),
+    ("process_timeout", SegmentKind::Timer),
+    ("it_real_fn", SegmentKind::Timer),
+    ("posix_timer_fn", SegmentKind::Timer),
+    ("timerfd_tmrproc", SegmentKind::Timer),
+    ("blk_mq_end_request", SegmentKind::Disk),
+    ("blk_mq_complete_request", SegmentKind::Disk),
+    ("blk_update_request", SegmentKind::Disk),
+    ("bio_endio", SegmentKind::Disk),
+    ("scsi_end_request", SegmentKind::Disk),
+    ("sock_def_readable", SegmentKind::Network),
+    ("sock_def_write_space", SegmentKind::Network),
+    ("__netif_receive_skb", SegmentKind::Network),
 ];
 
 /// What a chain says, its functions given innermost first.
@@ -57,13 +57,13 @@ fn evidence<'s>(functions: impl Iterator<Item = &'s str>) -> Evidence {
     }
     match cause {
         // A timer or a disk never is a thread's own doing; a packet is, where no interrupt brought it.
-        Some(kind @ (EdgeKind::Timer | EdgeKind::Disk)) => Evidence::Kind(kind),
+        Some(kind @ (SegmentKind::Timer | SegmentKind::Disk)) => Evidence::Kind(kind),
         _ => Evidence::Own,
     }
 }
 
 /// Label the waits of a recording anew where their wake-ups' chains tell more.
-pub fn relabel(recording: &mut Recording, symbols: &KernelSymbols) {
+pub fn relabel(recording: &mut Timeline, symbols: &KernelSymbols) {
     let wakes = std::mem::take(&mut recording.wake_stacks);
     let remote = recording.names.intern("woken by another CPU, for whom was not recorded");
     let mut known: HashMap<RawStackId, Evidence> = HashMap::default();
@@ -72,16 +72,16 @@ pub fn relabel(recording: &mut Recording, symbols: &KernelSymbols) {
             *known.entry(*stack).or_insert_with(|| evidence(symbols.all_functions(recording.stacks.get(*stack))));
         let for_disk = found != Evidence::Own && waits_for_disk(recording, symbols, *woken, *t);
         let Some(thread) = recording.threads.get_mut(woken.index()) else { continue };
-        let at = thread.edges.partition_point(|edge| edge.span.end < *t);
-        let Some(edge) = thread.edges.get_mut(at).filter(|edge| edge.span.end == *t) else { continue };
-        let told_by_events = !matches!(edge.kind, EdgeKind::Blocked | EdgeKind::Device | EdgeKind::Network);
-        if told_by_events || edge.kind == EdgeKind::Network && edge.waker.is_some() {
+        let at = thread.segments.partition_point(|edge| edge.span.end < *t);
+        let Some(edge) = thread.segments.get_mut(at).filter(|edge| edge.span.end == *t) else { continue };
+        let told_by_events = !matches!(edge.kind, SegmentKind::Blocked | SegmentKind::Device | SegmentKind::Network);
+        if told_by_events || edge.kind == SegmentKind::Network && edge.waker.is_some() {
             continue;
         }
         match found {
-            _ if for_disk => (edge.kind, edge.waker, edge.qualifier) = (EdgeKind::Disk, None, None),
+            _ if for_disk => (edge.kind, edge.waker, edge.qualifier) = (SegmentKind::Disk, None, None),
             Evidence::Kind(kind) => (edge.kind, edge.waker, edge.qualifier) = (kind, None, None),
-            Evidence::Remote => (edge.kind, edge.waker, edge.qualifier) = (EdgeKind::Blocked, None, Some(remote)),
+            Evidence::Remote => (edge.kind, edge.waker, edge.qualifier) = (SegmentKind::Blocked, None, Some(remote)),
             Evidence::Own | Evidence::Interrupt => {}
         }
     }
@@ -89,7 +89,7 @@ pub fn relabel(recording: &mut Recording, symbols: &KernelSymbols) {
 }
 
 /// True where the wait that ended at `t` began in `io_schedule` or one of its kin.
-fn waits_for_disk(recording: &Recording, symbols: &KernelSymbols, thread: ThreadId, t: Ns) -> bool {
+fn waits_for_disk(recording: &Timeline, symbols: &KernelSymbols, thread: ThreadId, t: Ns) -> bool {
     let Some(thread) = recording.threads.get(thread.index()) else { return false };
     let before = thread.samples.partition_point(|sample| sample.time < t);
     let out = thread.samples.get(..before).and_then(|all| all.last());
@@ -109,16 +109,16 @@ mod tests {
         let remote = ["ttwu_do_activate", "sched_ttwu_pending", "__sysvec_call_function_single", "asm_sysvec_x"];
         assert_eq!(said(&remote), Evidence::Remote);
         let timer = ["try_to_wake_up", "hrtimer_wakeup", "hrtimer_interrupt", "asm_sysvec_apic_timer_interrupt"];
-        assert_eq!(said(&timer), Evidence::Kind(EdgeKind::Timer));
+        assert_eq!(said(&timer), Evidence::Kind(SegmentKind::Timer));
         let disk =
             ["autoremove_wake_function", "bio_endio", "blk_mq_end_request", "asm_common_interrupt", "futex_wait"];
-        assert_eq!(said(&disk), Evidence::Kind(EdgeKind::Disk));
+        assert_eq!(said(&disk), Evidence::Kind(SegmentKind::Disk));
         // A packet over the loopback device, inside the sender's own call.
         let own =
             ["sock_def_readable", "tcp_v4_rcv", "__netif_receive_skb", "net_rx_action", "tcp_sendmsg", "do_syscall_64"];
         assert_eq!(said(&own), Evidence::Own);
         let packet = ["sock_def_readable", "tcp_v4_rcv", "net_rx_action", "asm_common_interrupt"];
-        assert_eq!(said(&packet), Evidence::Kind(EdgeKind::Network));
+        assert_eq!(said(&packet), Evidence::Kind(SegmentKind::Network));
         assert_eq!(said(&["wake_up_q", "futex_wake", "do_syscall_64"]), Evidence::Own);
         assert_eq!(said(&["x", "asm_sysvec_call_function"]), Evidence::Interrupt);
         assert_eq!(said(&[]), Evidence::Own);

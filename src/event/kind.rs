@@ -10,13 +10,13 @@ use crate::base::time::Ns;
 crate::handle! {
     /// A text of a batch. [`TextId::NONE`] where there is none.
     TextId,
-    /// An `Identity` of a batch. [`WhoId::NOBODY`] where the record has no such context.
+    /// A `ThreadContext` of a batch. [`WhoId::NOBODY`] where the record has no such context.
     WhoId,
-    /// A `Packet` of a batch.
+    /// A `NetworkPacket` of a batch.
     PacketId,
-    /// A `Request` of a batch.
+    /// A `BlockRequest` of a batch.
     RequestId,
-    /// A `Process` of a batch.
+    /// A `DumpedThread` of a batch.
     ProcessId,
     /// An image change of a batch.
     ImageId,

@@ -4,10 +4,10 @@
 use super::Model;
 use super::context::ContextId;
 use crate::analysis::hops::{HopId, Hops};
-use crate::analysis::recording::ThreadId;
 use crate::base::names::NameId;
 use crate::base::time::{Ns, Span};
 use crate::event::operation::ThreadPlace;
+use crate::state::timeline::ThreadId;
 use std::collections::BTreeMap;
 
 /// Time that one thread spent in one context of an execution's critical path.

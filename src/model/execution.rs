@@ -6,7 +6,7 @@ use super::{TraceId, WhoId};
 use crate::base::ctx::{Cancelled, Ctx};
 use crate::base::parallel::in_order;
 use crate::base::time::{Ns, Span};
-use crate::state::segments::{Direction, Order, Segment, Segments};
+use crate::state::spans::{Direction, SpanOrder, SpanStore, StoredSpan};
 use std::sync::OnceLock;
 
 /// Executions that a worker takes at once.
@@ -150,7 +150,7 @@ pub struct Executions {
     /// Time per context with its descendants.
     pub inclusive: Sparse,
     /// Their spans, computed on the first query by time; nothing changes afterwards.
-    pub(super) segments: OnceLock<Segments>,
+    pub(super) segments: OnceLock<SpanStore>,
 }
 
 impl Executions {
@@ -172,9 +172,9 @@ impl Executions {
     /// Those that ran at `instant`, the longest first; the others are not looked at one by one.
     pub fn at(&self, instant: Ns) -> impl Iterator<Item = ExecutionId> {
         let spans = || self.start.iter().zip(&self.end).map(|(start, end)| Span::new(*start, *end));
-        let segment = |(span, item): (Span, u32)| Segment { span, item };
-        let segments = self.segments.get_or_init(|| Segments::new(spans().zip(0..).map(segment).collect()));
-        let met = segments.iter(Order::Duration, Direction::Down, Span::new(instant, instant.saturating_add(1)));
+        let segment = |(span, item): (Span, u32)| StoredSpan { span, item };
+        let segments = self.segments.get_or_init(|| SpanStore::new(spans().zip(0..).map(segment).collect()));
+        let met = segments.iter(SpanOrder::Duration, Direction::Down, Span::new(instant, instant.saturating_add(1)));
         met.filter(move |segment| instant < segment.span.end).map(|segment| ExecutionId::from_raw(segment.item))
     }
 

@@ -3,7 +3,7 @@
 use crate::base::time::Ns;
 use crate::input::Source;
 use crate::input::count::lost;
-pub use crate::state::recording::Quality;
+pub use crate::state::timeline::Quality;
 
 /// One trace.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

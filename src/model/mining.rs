@@ -9,11 +9,11 @@ use super::delays::Reference;
 use super::pattern::{Anomalies, Stream};
 use crate::analysis::patterns::measure::Settings;
 use crate::analysis::patterns::{Mined, Treatment};
-use crate::analysis::recording::ThreadId;
 use crate::base::ctx::{Cancelled, Ctx};
 use crate::base::notice::{Notice, Notices};
 use crate::base::time::{Ns, Span};
 use crate::event::operation::EventKind;
+use crate::state::timeline::ThreadId;
 use foldhash::HashMap;
 
 /// Notices that mean that operations are missing.

@@ -15,7 +15,7 @@ use std::collections::binary_heap::PeekMut;
 
 /// The contexts that say which thread ran. Ids with a `v` are those of the innermost namespace.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-pub struct Identity {
+pub struct ThreadContext {
     /// Thread id.
     pub tid: Option<i32>,
     /// Process id.
@@ -52,16 +52,16 @@ impl Flow {
 
 /// What a network event tells of its packet.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Packet {
+pub struct NetworkPacket {
     /// Address of the buffer in the kernel.
     pub buffer: u64,
     /// TCP header, where it was recorded.
-    pub tcp: Option<Segment>,
+    pub tcp: Option<TcpSegment>,
 }
 
 /// A TCP segment.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct Segment {
+pub struct TcpSegment {
     /// Connection and direction.
     pub flow: Flow,
     /// Sequence number of its first byte.
@@ -76,7 +76,7 @@ pub struct Segment {
 
 /// What a block event tells of its request.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Request {
+pub struct BlockRequest {
     /// Device number.
     pub device: u32,
     /// First sector.
@@ -91,7 +91,7 @@ pub struct Request {
 
 /// A thread as the tracer's enumeration of the initial state tells of it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Process {
+pub struct DumpedThread {
     /// Thread id.
     pub tid: i32,
     /// Process id.
@@ -109,7 +109,7 @@ pub struct Process {
 
 /// Value of a key field.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Key {
+pub enum MarkKey {
     /// A number.
     Number(i64),
     /// A text.
@@ -124,7 +124,7 @@ pub struct MarkBody {
     /// Begins an execution (else ends one).
     pub begins: bool,
     /// Value of the task's key field.
-    pub key: Option<Key>,
+    pub key: Option<MarkKey>,
     /// Value of the task's type field.
     pub kind: Option<TextId>,
     /// Numeric payload fields.
@@ -137,13 +137,13 @@ pub struct Batch {
     /// In total order once merged.
     pub events: Vec<Event>,
     texts: Names,
-    identities: Vec<Identity>,
-    identity_ids: HashMap<Identity, WhoId>,
+    identities: Vec<ThreadContext>,
+    identity_ids: HashMap<ThreadContext, WhoId>,
     /// Stacks of `Kind::Stack`.
     pub stacks: RawStacks,
-    packets: Vec<Packet>,
-    requests: Vec<Request>,
-    processes: Vec<Process>,
+    packets: Vec<NetworkPacket>,
+    requests: Vec<BlockRequest>,
+    processes: Vec<DumpedThread>,
     images: Vec<ImageChange<TextId>>,
     marks: Vec<MarkBody>,
 }
@@ -171,7 +171,7 @@ impl Batch {
     }
 
     /// The id of a context.
-    pub fn who(&mut self, identity: Identity) -> WhoId {
+    pub fn who(&mut self, identity: ThreadContext) -> WhoId {
         let next = WhoId::at(self.identities.len());
         let id = *self.identity_ids.entry(identity).or_insert(next);
         if id == next {
@@ -181,7 +181,7 @@ impl Batch {
     }
 
     /// The context of an id; `None` for [`WhoId::NOBODY`].
-    pub fn identity(&self, id: WhoId) -> Option<&Identity> {
+    pub fn identity(&self, id: WhoId) -> Option<&ThreadContext> {
         self.identities.get(id.index())
     }
 
@@ -191,32 +191,32 @@ impl Batch {
     }
 
     /// Store a packet.
-    pub fn packet(&mut self, packet: Packet) -> PacketId {
+    pub fn packet(&mut self, packet: NetworkPacket) -> PacketId {
         PacketId::at(push(&mut self.packets, packet))
     }
 
     /// A packet.
-    pub fn packet_of(&self, id: PacketId) -> Option<&Packet> {
+    pub fn packet_of(&self, id: PacketId) -> Option<&NetworkPacket> {
         self.packets.get(id.index())
     }
 
     /// Store a block request.
-    pub fn request(&mut self, request: Request) -> RequestId {
+    pub fn request(&mut self, request: BlockRequest) -> RequestId {
         RequestId::at(push(&mut self.requests, request))
     }
 
     /// A block request.
-    pub fn request_of(&self, id: RequestId) -> Option<&Request> {
+    pub fn request_of(&self, id: RequestId) -> Option<&BlockRequest> {
         self.requests.get(id.index())
     }
 
     /// Store an enumerated thread.
-    pub fn process(&mut self, process: Process) -> ProcessId {
+    pub fn process(&mut self, process: DumpedThread) -> ProcessId {
         ProcessId::at(push(&mut self.processes, process))
     }
 
     /// An enumerated thread.
-    pub fn process_of(&self, id: ProcessId) -> Option<&Process> {
+    pub fn process_of(&self, id: ProcessId) -> Option<&DumpedThread> {
         self.processes.get(id.index())
     }
 

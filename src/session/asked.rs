@@ -9,7 +9,7 @@ use crate::base::ctx::{Cancelled, Ctx};
 use crate::base::notice::Notices;
 use crate::event::derived::Derived;
 use crate::event::task::{Pairing, TaskDefinition};
-use crate::state::recording::{Mark, Recording};
+use crate::state::timeline::{Mark, Timeline};
 use std::collections::BTreeSet;
 
 /// What the kernel pass found for some tasks.
@@ -17,7 +17,7 @@ pub(super) struct Asked {
     pub tasks: Vec<TaskDefinition>,
     /// By task: the names of the functions that were entered, where its marks are entries and exits of functions.
     pub functions: Vec<Functions>,
-    pub recording: Recording,
+    pub recording: Timeline,
     pub notices: Notices,
 }
 

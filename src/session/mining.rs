@@ -12,7 +12,7 @@ use crate::base::ctx::Ctx;
 use crate::model::build::{self, Stacks};
 use crate::model::mining::{Mining, Served};
 use crate::reading::tasks;
-use crate::state::recording::{HostId, Mark, ThreadId};
+use crate::state::timeline::{HostId, Mark, ThreadId};
 
 impl Traces {
     /// Patterns of each thread's system calls and user-space events, and the executions of a task with who held them up: without

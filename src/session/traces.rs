@@ -30,7 +30,7 @@ use crate::reading::engine::{ChunkTarget, Way};
 use crate::reading::tasks;
 use crate::state::history::History;
 use crate::state::kernel::{Handlers, Options, record};
-use crate::state::recording::Recording;
+use crate::state::timeline::Timeline;
 use etcetera::BaseStrategy;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -143,7 +143,7 @@ impl Traces {
     }
 
     /// The kernel pass, with marks for some tasks.
-    pub fn record(&self, tasks: &[TaskDefinition], ctx: &Ctx) -> anyhow::Result<(Recording, Notices)> {
+    pub fn record(&self, tasks: &[TaskDefinition], ctx: &Ctx) -> anyhow::Result<(Timeline, Notices)> {
         let pairs = self.pairs();
         let options = Options { way: self.way, labels: self.labels(), handlers: self.handlers.clone(), pairs };
         let (mut recording, mut notices) = record(&self.traces(), tasks, &options, ctx)?;

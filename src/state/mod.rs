@@ -1,18 +1,18 @@
 //! The kernel state model and the state history.
 //!
-//! [`kernel`] turns events into primitive slots and into a sealed [`recording`]; [`history`] keeps state intervals of
+//! [`kernel`] turns events into primitive slots and into a sealed [`timeline`]; [`history`] keeps state intervals of
 //! any number of [`attributes`] so that a view's question is answered in microseconds.
 //!
 //! - [`attributes`]: the lines of the history, named by paths, found by patterns
 //! - [`history`]: what held on each line from when to when, and the tree (R-SHT) that answers questions about it
-//! - [`segments`]: spans without a line (system calls, executions), by start, end or duration
+//! - [`spans`]: spans without a line (system calls, executions), by start, end or duration
 //! - [`slot`]: what a chunk of events does to a slot whose value before is not known
 //! - [`summary`]: time per state at several scales, exact
 
 pub mod attributes;
 pub mod history;
 pub mod kernel;
-pub mod recording;
-pub mod segments;
 pub mod slot;
+pub mod spans;
 pub mod summary;
+pub mod timeline;

@@ -539,7 +539,7 @@ mod recorded {
     use whyslow::state::history::lines::{Held, Time};
     use whyslow::state::history::{History, Shown};
     use whyslow::state::kernel::{Options, record};
-    use whyslow::state::recording::EdgeKind;
+    use whyslow::state::timeline::SegmentKind;
 
     #[test]
     fn a_recording_can_be_asked_by_path() {
@@ -558,10 +558,10 @@ mod recorded {
         for thread in recording.threads.iter().filter(|thread| !thread.idle) {
             let others = recording.threads.iter().filter(|other| other.tid == thread.tid && !other.idle).count();
             let state = history.attributes.find(&format!("threads/{}/state", thread.tid)).unwrap();
-            for edge in thread.edges.iter().filter(|edge| !edge.span.is_empty() && others == 1) {
+            for edge in thread.segments.iter().filter(|edge| !edge.span.is_empty() && others == 1) {
                 let held = history.held(state, edge.span.start);
                 assert!(held.span.start <= edge.span.start && edge.span.end <= held.span.end);
-                assert_eq!(held.value.is_none(), edge.kind == EdgeKind::Unknown);
+                assert_eq!(held.value.is_none(), edge.kind == SegmentKind::Unknown);
                 asked += 1;
             }
         }

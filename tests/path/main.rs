@@ -7,13 +7,13 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 use whyslow::analysis::path::{PathSegment, label, walk};
-use whyslow::analysis::recording::{EdgeKind, HostId, Recording, ThreadId};
 use whyslow::base::time::{Ns, Span};
 use whyslow::event::host::TraceOrigin;
 use whyslow::event::kind::{Context, Event, Kind, RequestStep, TextId, WakeSource, WhoId, WorkStep};
 use whyslow::event::prev_state::Generation;
-use whyslow::reading::batch::{Batch, Identity, MarkBody, Process, Request};
+use whyslow::reading::batch::{Batch, BlockRequest, DumpedThread, MarkBody, ThreadContext};
 use whyslow::state::kernel::{Handlers, Machine};
+use whyslow::state::timeline::{HostId, SegmentKind, ThreadId, Timeline};
 
 const SLEEP: u16 = 1;
 const DISK_SLEEP: u16 = 2;
@@ -89,11 +89,11 @@ impl Scene {
 
     fn named(&mut self, t: Ns, cpu: u16, tid: i32, name: &str) -> &mut Self {
         let name = self.text(name);
-        let who = self.batch.who(Identity { tid: Some(tid), name: Some(name), ..Identity::default() });
+        let who = self.batch.who(ThreadContext { tid: Some(tid), name: Some(name), ..ThreadContext::default() });
         self.by(t, cpu, who, Kind::CallEntry { name })
     }
 
-    fn recording(&mut self) -> Recording {
+    fn recording(&mut self) -> Timeline {
         let streams: Vec<Vec<Event>> = std::mem::take(&mut self.streams).into_values().collect();
         self.batch.merge(&streams);
         let names = ["host0", "host1"].map(|name| (name.to_owned(), None)).to_vec();
@@ -113,7 +113,7 @@ impl Scene {
     }
 }
 
-fn shown(recording: &Recording, path: &[PathSegment]) -> Vec<String> {
+fn shown(recording: &Timeline, path: &[PathSegment]) -> Vec<String> {
     let text = |s: &PathSegment| {
         let thread = recording.thread(s.thread).unwrap();
         let host = if thread.host == HostId::at(0) { String::new() } else { format!("host{}:", thread.host.raw()) };
@@ -123,7 +123,7 @@ fn shown(recording: &Recording, path: &[PathSegment]) -> Vec<String> {
 }
 
 /// The walk tiles its span and says of every instant what the definition says; paths of parts join to that of the whole.
-fn check(recording: &Recording, thread: ThreadId, span: Span) {
+fn check(recording: &Timeline, thread: ThreadId, span: Span) {
     let path = walk(recording, thread, span);
     let mut at = span.start;
     for segment in &path {
@@ -134,7 +134,7 @@ fn check(recording: &Recording, thread: ThreadId, span: Span) {
         }
     }
     assert_eq!(at, span.end);
-    let instants = |path: &[PathSegment]| -> Vec<(Ns, ThreadId, EdgeKind)> {
+    let instants = |path: &[PathSegment]| -> Vec<(Ns, ThreadId, SegmentKind)> {
         path.iter().flat_map(|s| (s.span.start..s.span.end).map(|t| (t, s.thread, s.kind))).collect()
     };
     for cut in span.start..span.end {
@@ -157,10 +157,10 @@ fn a_thread_that_moves_while_it_waits_for_a_cpu_waits_for_the_new_one() {
     let path = walk(&recording, thread, Span::new(0, 15));
     let cpus: Vec<_> = path.iter().filter(|s| !s.span.is_empty()).map(|s| (s.kind, s.span.start, s.cpu)).collect();
     let want = [
-        (EdgeKind::Running, 0, 0),
-        (EdgeKind::Preempted, 5, 0),
-        (EdgeKind::Preempted, 8, 1),
-        (EdgeKind::Running, 12, 1),
+        (SegmentKind::Running, 0, 0),
+        (SegmentKind::Preempted, 5, 0),
+        (SegmentKind::Preempted, 8, 1),
+        (SegmentKind::Running, 12, 1),
     ];
     assert_eq!(cpus, want);
 }
@@ -212,7 +212,7 @@ fn a_journal_thread_makes_the_wait_one_for_the_disk() {
     let inside: Vec<_> = path.iter().map(|s| (s.depth, format!("{:?}", s.entered), s.span.len())).collect();
     let want = [(0, "Start", 0), (1, "Disk", 0), (1, "Disk", 5), (0, "Start", 1)];
     assert_eq!(inside, want.map(|(depth, entered, len)| (depth, entered.to_owned(), len)));
-    assert!(recording.is_disk_wait(&recording.threads[thread.index()].edges[1]));
+    assert!(recording.is_disk_wait(&recording.threads[thread.index()].segments[1]));
 }
 
 #[test]
@@ -224,13 +224,13 @@ fn waits_that_wait_for_each_other_end() {
         let mut recording = s.recording();
         let (a, b) = (ThreadId::at(1), ThreadId::at(3));
         for (me, other) in [(a, b), (b, a)] {
-            let edges = &mut recording.threads[me.index()].edges;
+            let edges = &mut recording.threads[me.index()].segments;
             let last = edges.last_mut().unwrap();
-            assert_eq!(last.kind, EdgeKind::Running);
+            assert_eq!(last.kind, SegmentKind::Running);
             last.span.end = 2;
             let mut wait = *last;
             wait.span = Span::new(2, 8);
-            wait.kind = EdgeKind::Blocked;
+            wait.kind = SegmentKind::Blocked;
             wait.waker = Some((other, 8));
             edges.push(wait);
         }
@@ -245,7 +245,7 @@ fn waits_that_wait_for_each_other_end() {
 fn user_mark(s: &mut Scene, t: Ns, vtid: i32, vpid: i32) {
     let body = MarkBody { task: 0, begins: true, key: None, kind: None, fields: Vec::new() };
     let mark = s.batch.mark(body);
-    let who = s.batch.who(Identity { vtid: Some(vtid), vpid: Some(vpid), ..Identity::default() });
+    let who = s.batch.who(ThreadContext { vtid: Some(vtid), vpid: Some(vpid), ..ThreadContext::default() });
     let event = Event { time: t, who, trace: USER_TRACE, cpu: 0, kind: Kind::Mark(mark) };
     s.streams.entry((USER_TRACE, 0)).or_default().push(event);
 }
@@ -271,7 +271,7 @@ fn a_containers_ids_are_mapped_by_the_enumeration() {
     s.at(0, 0, Kind::Namespace { tid: 5007, vtid: 5007, vpid: 5007, level: 0 });
     s.at(0, 0, Kind::Namespace { tid: 5007, vtid: 7, vpid: 7, level: 1 });
     s.switch(1, 0, 0, READY, 7).switch(2, 0, 7, SLEEP, 5007).switch(20, 0, 5007, SLEEP, 0);
-    let who = s.batch.who(Identity { tid: Some(7), pid: Some(3), ..Identity::default() });
+    let who = s.batch.who(ThreadContext { tid: Some(7), pid: Some(3), ..ThreadContext::default() });
     let name = s.text("kthread");
     s.by(1, 1, who, Kind::CallEntry { name });
     user_mark(&mut s, 5, 7, 7);
@@ -345,9 +345,9 @@ fn the_length_of_a_call_tells_where_calls_are_not_recorded() {
 #[test]
 fn a_disk_request_belongs_to_its_submitter() {
     let mut s = scene();
-    let request = Request { device: 8, sector: 64, bytes: 4096, write: true, tid: Some(5) };
+    let request = BlockRequest { device: 8, sector: 64, bytes: 4096, write: true, tid: Some(5) };
     let id = s.batch.request(request);
-    let done = s.batch.request(Request { tid: None, bytes: 0, ..request });
+    let done = s.batch.request(BlockRequest { tid: None, bytes: 0, ..request });
     s.switch(0, 0, 0, READY, 5).at(3, 0, Kind::Block { step: RequestStep::Issue, request: id });
     s.switch(4, 0, 5, DISK_SLEEP, 0).irq(9, 0, 31, "virtio2-req.0");
     s.at(9, 0, Kind::Block { step: RequestStep::Complete, request: done }).wake(10, 0, 5);
@@ -360,7 +360,7 @@ fn a_disk_request_belongs_to_its_submitter() {
 #[test]
 fn a_disk_request_of_queued_work_is_known_to_be_of_who_queued_it() {
     let mut s = scene();
-    let request = Request { device: 8, sector: 64, bytes: 4096, write: false, tid: Some(7) };
+    let request = BlockRequest { device: 8, sector: 64, bytes: 4096, write: false, tid: Some(7) };
     let id = s.batch.request(request);
     let issue = Kind::Block { step: RequestStep::Issue, request: id };
     let work = |step| Kind::Work { step, address: 0xabc };
@@ -382,7 +382,7 @@ fn a_handler_of_the_users_own_table() {
 
 /// The context of an event on a thread.
 fn on(s: &mut Scene, tid: i32) -> WhoId {
-    s.batch.who(Identity { tid: Some(tid), ..Identity::default() })
+    s.batch.who(ThreadContext { tid: Some(tid), ..ThreadContext::default() })
 }
 
 fn called(s: &mut Scene, t: Ns, tid: i32, call: &str, ret: Option<i64>) {
@@ -437,7 +437,7 @@ fn who_has_just_got_its_data_waited_for_the_disk() {
     let mut s = scene();
     let who = on(&mut s, 1);
     let request = |s: &mut Scene, t, step| {
-        let request = s.batch.request(Request { sector: 8, bytes: 4096, tid: Some(1), ..Request::default() });
+        let request = s.batch.request(BlockRequest { sector: 8, bytes: 4096, tid: Some(1), ..BlockRequest::default() });
         s.by(t, 0, if step == RequestStep::Complete { WhoId::NOBODY } else { who }, Kind::Block { step, request });
     };
     s.switch(0, 0, 0, READY, 1);
@@ -457,7 +457,7 @@ fn the_place_of_the_woken_is_that_of_the_switch_that_follows() {
     let recording = s.recording();
     let one = recording.find_thread(HostId::at(0), 1, 0).unwrap();
     let path = walk(&recording, one, Span::new(10, 20));
-    assert_eq!((path.last().unwrap().kind, path.last().unwrap().cpu), (EdgeKind::Preempted, 1));
+    assert_eq!((path.last().unwrap().kind, path.last().unwrap().cpu), (SegmentKind::Preempted, 1));
 }
 
 #[test]
@@ -522,10 +522,10 @@ fn a_cpu_without_a_stream_keeps_its_threads_to_itself() {
 fn a_small_id_inside_a_container_is_no_kernel_threads() {
     let mut s = scene();
     let name = s.text("kworker/0:1");
-    let kworker = Process { tid: 5, pid: 5, ppid: 2, status: 5, cpu: Some(0), name };
+    let kworker = DumpedThread { tid: 5, pid: 5, ppid: 2, status: 5, cpu: Some(0), name };
     let id = s.batch.process(kworker);
     s.at(0, 0, Kind::Process(id)).switch(1, 0, 0, READY, 900);
-    let who = s.batch.who(Identity { vtid: Some(5), vpid: Some(5), ..Identity::default() });
+    let who = s.batch.who(ThreadContext { vtid: Some(5), vpid: Some(5), ..ThreadContext::default() });
     let mark = s.batch.mark(MarkBody { task: 0, begins: true, key: None, kind: None, fields: Vec::new() });
     let event = Event { time: 5, who, trace: 2, cpu: 0, kind: Kind::Mark(mark) };
     s.streams.entry((2, 0)).or_default().push(event);

@@ -5,15 +5,15 @@
 pub mod ctf;
 
 use std::collections::VecDeque;
-use whyslow::analysis::recording::EdgeKind;
 use whyslow::base::time::Ns;
 use whyslow::event::kind::{Context, Event, Kind, TextId, WakeSource, WhoId};
+use whyslow::state::timeline::SegmentKind;
 
 /// CPUs of the simulated machine.
 pub const CPUS: usize = 3;
 
 /// What one thread did at one nanosecond; for waits, the tid of who ended it.
-pub type Instant = (EdgeKind, Option<i32>);
+pub type Instant = (SegmentKind, Option<i32>);
 
 /// A thread and its truth.
 #[derive(Default)]
@@ -60,10 +60,10 @@ impl World {
     fn pass(&mut self) {
         for task in 0..self.tasks.len() {
             let instant = match self.running.iter().position(|r| *r == Some(task)) {
-                Some(cpu) if self.contexts[cpu].is_empty() => EdgeKind::Running,
-                Some(_) => EdgeKind::Interrupted,
-                None if self.tasks[task].blocked => EdgeKind::Blocked,
-                None => EdgeKind::Preempted,
+                Some(cpu) if self.contexts[cpu].is_empty() => SegmentKind::Running,
+                Some(_) => SegmentKind::Interrupted,
+                None if self.tasks[task].blocked => SegmentKind::Blocked,
+                None => SegmentKind::Preempted,
             };
             if !self.tasks[task].dead {
                 self.tasks[task].truth.push((instant, None));
@@ -96,16 +96,16 @@ impl World {
         let woken = waiting[dice.below(waiting.len())];
         let waker = self.running[cpu].map(|t| self.tasks[t].tid);
         let label = match (self.contexts[cpu].last(), waker) {
-            (None, Some(waker)) => (EdgeKind::Blocked, Some(waker)),
+            (None, Some(waker)) => (SegmentKind::Blocked, Some(waker)),
             // An interrupt of which nothing was recorded.
-            (None, None) => (EdgeKind::Blocked, None),
-            (Some(Context::Timer), _) => (EdgeKind::Timer, None),
-            (Some(Context::SoftIrq(4)), _) => (EdgeKind::Disk, None),
-            (Some(_), _) => (EdgeKind::Network, None),
+            (None, None) => (SegmentKind::Blocked, None),
+            (Some(Context::Timer), _) => (SegmentKind::Timer, None),
+            (Some(Context::SoftIrq(4)), _) => (SegmentKind::Disk, None),
+            (Some(_), _) => (SegmentKind::Network, None),
         };
         let task = &mut self.tasks[woken];
         task.blocked = false;
-        for instant in task.truth.iter_mut().rev().take_while(|i| i.0 == EdgeKind::Blocked && i.1.is_none()) {
+        for instant in task.truth.iter_mut().rev().take_while(|i| i.0 == SegmentKind::Blocked && i.1.is_none()) {
             // Unresolved waits are marked by a waker of their own, which stands out from labelled ones.
             *instant = (label.0, label.1.or(Some(-1)));
         }

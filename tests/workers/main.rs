@@ -16,7 +16,6 @@ use schedule::Dice;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
-use whyslow::analysis::recording::Recording;
 use whyslow::analysis::usage::Usage;
 use whyslow::base::ctx::{Cancelled, Ctx};
 use whyslow::base::notice::Notice;
@@ -29,6 +28,7 @@ use whyslow::state::history::History;
 use whyslow::state::history::lines::Time;
 use whyslow::state::history::tree::Tree;
 use whyslow::state::kernel::{Options, record};
+use whyslow::state::timeline::Timeline;
 use whyslow::view::stats::Table;
 
 fn load(path: &Path) -> Vec<Source> {
@@ -66,13 +66,13 @@ fn tasks() -> Vec<TaskDefinition> {
 }
 
 /// All of it as text, in which equal recordings are equal.
-fn text(recording: &Recording, notices: &[String]) -> String {
+fn text(recording: &Timeline, notices: &[String]) -> String {
     let names: Vec<&str> =
         (0..recording.names.len()).map(|i| recording.names.get(whyslow::base::names::NameId::at(i))).collect();
     let stacks: Vec<&[u64]> =
         (0..recording.stacks.len()).map(|i| recording.stacks.get(whyslow::event::stack::RawStackId::at(i))).collect();
     // Written out in full: what is added to a recording is to be compared too.
-    let Recording {
+    let Timeline {
         names: _,
         stacks: _,
         hosts,
@@ -310,7 +310,7 @@ fn usage_is_what_the_kernel_machine_finds() {
         let mut threads: std::collections::BTreeMap<(i32, i32), i64> = Default::default();
         let mut cpus = Vec::new();
         for ((_, cpu), runs) in &recording.cpus {
-            let idle = |run: &&whyslow::analysis::recording::CpuRun| recording.threads[run.thread.index()].idle;
+            let idle = |run: &&whyslow::state::timeline::CpuRun| recording.threads[run.thread.index()].idle;
             for run in runs.iter().filter(|run| !idle(run)) {
                 let thread = &recording.threads[run.thread.index()];
                 *threads.entry((thread.pid, thread.tid)).or_default() += run.span.len();

@@ -19,7 +19,7 @@ use crate::event::kind::Kind;
 use crate::input::Source;
 use crate::input::record::StreamId;
 use crate::input::trace::Plan;
-use crate::reading::batch::{Batch, Segment};
+use crate::reading::batch::{Batch, TcpSegment};
 use crate::reading::bind::{Binder, Binding, Focus};
 use foldhash::HashMap;
 use smallvec::SmallVec;
@@ -57,11 +57,11 @@ struct Table {
     /// Hashes end in so many zero bits.
     level: u32,
     most: usize,
-    seen: HashMap<Segment, SmallVec<[Seen; 2]>>,
+    seen: HashMap<TcpSegment, SmallVec<[Seen; 2]>>,
 }
 
 /// The same on every run.
-fn rank(segment: &Segment) -> u64 {
+fn rank(segment: &TcpSegment) -> u64 {
     foldhash::quality::FixedState::with_seed(0).hash_one(segment)
 }
 
@@ -70,7 +70,7 @@ impl Table {
         Table { level: 0, most, seen: HashMap::default() }
     }
 
-    fn add(&mut self, segment: &Segment, new: Seen) {
+    fn add(&mut self, segment: &TcpSegment, new: Seen) {
         if rank(segment).trailing_zeros() < self.level {
             return;
         }
@@ -210,7 +210,13 @@ impl Piece {
 impl Reading<'_> {
     /// What is sent and received in some packets of a stream, of their first `records`. What is damaged here is said
     /// when the trace is read for good.
-    fn read(&self, stream: StreamId, packets: Range<usize>, records: usize, mut take: impl FnMut(&Segment, bool, Ns)) {
+    fn read(
+        &self,
+        stream: StreamId,
+        packets: Range<usize>,
+        records: usize,
+        mut take: impl FnMut(&TcpSegment, bool, Ns),
+    ) {
         let mut binder = Binder::new(&self.binding, 0);
         let mut reader = self.source.trace.reader(&self.plan, stream, packets);
         let (mut batch, mut events) = (Batch::default(), Vec::new());
@@ -251,9 +257,9 @@ mod tests {
     use super::*;
     use crate::reading::batch::Flow;
 
-    fn segment(seq: u32) -> Segment {
+    fn segment(seq: u32) -> TcpSegment {
         let flow = Flow { source: 1, dest: 2, source_port: 3, dest_port: 4 };
-        Segment { flow, seq, ack: 9, flags: 0x18, len: 100 }
+        TcpSegment { flow, seq, ack: 9, flags: 0x18, len: 100 }
     }
 
     fn seen(clock: u16, sent: bool, t: Ns) -> Seen {

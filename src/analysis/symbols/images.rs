@@ -10,10 +10,10 @@
 //! program, of the earlier ones, and then of the process it was forked from. Cost: a binary search per look-up.
 //! ALGORITHMS.md section 5.2.
 
-use crate::analysis::recording::{HostId, ImageChange, ImageEvent, Recording};
 use crate::base::names::NameId;
 use crate::base::time::Ns;
 use crate::event::image::CODE;
+use crate::state::timeline::{HostId, ImageChange, ImageEvent, Timeline};
 use foldhash::HashMap;
 
 crate::handle! {
@@ -27,7 +27,7 @@ const UNSIZED: u64 = 0x2000;
 const FORK_DEPTH: usize = 32;
 
 /// Put the build ids that a trace tells of files, by their paths, to where the processes of its host have mapped them.
-pub fn identify(recording: &mut Recording, trace: u32, ids: &HashMap<Vec<u8>, Vec<u8>>) {
+pub fn identify(recording: &mut Timeline, trace: u32, ids: &HashMap<Vec<u8>, Vec<u8>>) {
     let mut identified = Vec::with_capacity(recording.images.len());
     for event in std::mem::take(&mut recording.images) {
         let id = match &event.change {

@@ -22,13 +22,13 @@ pub mod proof;
 pub mod unwind;
 pub mod unwind_tables;
 
-use crate::analysis::recording::{HostId, RawStackId, Recording};
 use crate::base::ctx::{Cancelled, Ctx};
 use crate::base::names::{NameId, Names};
 use crate::base::notice::{Notice, Notices};
 use crate::base::parallel::in_order;
 use crate::event::image::CODE;
 use crate::event::stack::name_of;
+use crate::state::timeline::{HostId, RawStackId, Timeline};
 use cache::{Known, SymbolCache};
 use elf::{Count, Place};
 use files::{Found, Places, Wanted};
@@ -140,7 +140,7 @@ impl TracedFile<'_> {
 
 /// Resolves stacks of one recording.
 pub struct Resolver<'a> {
-    recording: &'a Recording,
+    recording: &'a Timeline,
     spaces: &'a Spaces,
     places: &'a Places,
     cache: &'a SymbolCache,
@@ -151,7 +151,7 @@ pub struct Resolver<'a> {
 
 impl<'a> Resolver<'a> {
     /// A resolver with nothing resolved but what `cache`, which is of the same recording, knows.
-    pub fn new(recording: &'a Recording, spaces: &'a Spaces, places: &'a Places, cache: &'a SymbolCache) -> Self {
+    pub fn new(recording: &'a Timeline, spaces: &'a Spaces, places: &'a Places, cache: &'a SymbolCache) -> Self {
         Resolver {
             recording,
             spaces,

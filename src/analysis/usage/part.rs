@@ -16,9 +16,9 @@ use crate::base::time::{Ns, Span};
 use crate::event::kind::{Event, Kind, TextId};
 use crate::event::prev_state::{Generation, Leaves};
 use crate::event::transfer::{Transfer, transfer};
-use crate::reading::batch::{Batch, Identity};
-use crate::state::recording::HostId;
+use crate::reading::batch::{Batch, ThreadContext};
 use crate::state::slot::{Change, Slot};
+use crate::state::timeline::HostId;
 use foldhash::{HashMap, HashSet};
 
 /// A CPU of a host.
@@ -30,7 +30,7 @@ pub(super) struct Place {
 
 /// How events name a thread: idle tasks, all of id 0, by their CPU.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub(super) struct Key {
+pub(super) struct MarkKey {
     pub host: HostId,
     pub tid: i32,
     idle: Option<u16>,
@@ -39,7 +39,7 @@ pub(super) struct Key {
 /// One incarnation of a thread.
 #[derive(Clone, Debug)]
 pub(super) struct Thread {
-    key: Key,
+    key: MarkKey,
     /// Its id now: a thread that runs another program takes over the first one's.
     pub tid: i32,
     /// Perhaps one of the left.
@@ -138,7 +138,7 @@ pub(super) struct Part {
     known: bool,
     pub threads: Vec<Thread>,
     /// Who answers to an id now; `None`: nobody any more.
-    by_key: HashMap<Key, Option<u32>>,
+    by_key: HashMap<MarkKey, Option<u32>>,
     cpus: HashMap<Place, Cpu>,
     pub names: Names,
     /// Time of the last event of any kind.
@@ -194,7 +194,7 @@ impl Part {
 
     /// A thread ran on a CPU just before the first event.
     pub fn seed(&mut self, place: Place, tid: i32, t: Ns) {
-        let key = Key { host: place.host, tid, idle: (tid == 0).then_some(place.cpu) };
+        let key = MarkKey { host: place.host, tid, idle: (tid == 0).then_some(place.cpu) };
         let thread = self.thread(key);
         let cpu = self.cpu(place, t);
         (cpu.runs, cpu.seed) = (Runs::Thread(thread), Some(thread));
@@ -205,7 +205,7 @@ impl Part {
         self.cpus.entry(place).or_insert_with(|| Cpu { runs, head: Vec::new(), seen: None, seed: None, first: t })
     }
 
-    fn open(&mut self, key: Key, head: bool) -> u32 {
+    fn open(&mut self, key: MarkKey, head: bool) -> u32 {
         let known = !head;
         self.threads.push(Thread {
             key,
@@ -224,19 +224,19 @@ impl Part {
     }
 
     /// Who answers to an id now, if anybody living does.
-    fn find(&self, key: Key) -> Option<u32> {
+    fn find(&self, key: MarkKey) -> Option<u32> {
         let at = self.by_key.get(&key).copied().flatten()?;
         self.threads.get(at as usize).is_some_and(|thread| !thread.ended).then_some(at)
     }
 
-    fn thread(&mut self, key: Key) -> u32 {
+    fn thread(&mut self, key: MarkKey) -> u32 {
         let unheard = !self.known && !self.by_key.contains_key(&key);
         self.find(key).unwrap_or_else(|| self.open(key, unheard))
     }
 
     /// Who an event of a CPU means.
     fn thread_on(&mut self, place: Place, tid: i32) -> u32 {
-        let key = Key { host: place.host, tid, idle: (tid == 0).then_some(place.cpu) };
+        let key = MarkKey { host: place.host, tid, idle: (tid == 0).then_some(place.cpu) };
         match self.cpus.get(&place).map(|cpu| cpu.runs) {
             Some(Runs::Thread(at)) if tid != 0 && self.threads.get(at as usize).is_some_and(|t| t.tid == tid) => at,
             _ => self.thread(key),
@@ -269,7 +269,7 @@ impl Part {
             }
             self.describe(thread, &identity, reading);
         }
-        let id = |tid| Key { host, tid, idle: None };
+        let id = |tid| MarkKey { host, tid, idle: None };
         match event.kind {
             Kind::Switch { prev, next, prev_state, prev_name, next_name } => {
                 let prev = self.thread_on(place, prev);
@@ -316,7 +316,7 @@ impl Part {
         }
     }
 
-    fn describe(&mut self, thread: u32, identity: &Identity, reading: &mut Reading<'_>) {
+    fn describe(&mut self, thread: u32, identity: &ThreadContext, reading: &mut Reading<'_>) {
         let pid = &mut self.threads[thread as usize].pid.0;
         *pid = identity.pid.or(*pid);
         if let Some(name) = identity.name {

@@ -7,11 +7,11 @@
 
 use crate::analysis::counts::Counts;
 use crate::analysis::executions::Execution;
-use crate::analysis::recording::{Counter, Mark, Recording};
 use crate::analysis::spent::Spent;
 use crate::base::names::{NameId, Names};
 use crate::base::time::Ns;
 use crate::model::metric::{ABSENT, Column, Metric};
+use crate::state::timeline::{Counter, Mark, Timeline};
 use std::collections::BTreeMap;
 
 /// Collects the metrics of executions, one after the other, in order.
@@ -39,7 +39,7 @@ const KINDS: [Spent; 8] = [
 
 impl Columns {
     /// No executions yet of a recording.
-    pub fn new(recording: &Recording) -> Self {
+    pub fn new(recording: &Timeline) -> Self {
         let other = [
             Metric::Other,
             Metric::Syscalls,

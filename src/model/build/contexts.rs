@@ -12,7 +12,6 @@
 //! Cost: linear in the nodes of the outline and the frames of its stacks. ALGORITHMS.md sections 5.1 to 5.3.
 
 use crate::analysis::outline::{Outline, Step};
-use crate::analysis::recording::Recording;
 use crate::analysis::stacks::{Stack, StackId, Timelines};
 use crate::analysis::symbols::cache::SymbolCache;
 use crate::analysis::symbols::files::Places;
@@ -23,6 +22,7 @@ use crate::base::ctx::{Cancelled, Ctx};
 use crate::base::names::{NameId, Names};
 use crate::base::notice::Notices;
 use crate::model::context::{ContextId, Contexts, Frame, FrameKind, Spent};
+use crate::state::timeline::Timeline;
 use foldhash::HashMap;
 
 /// Functions with which threads and programs begin, in the C libraries and run-times in use.
@@ -42,7 +42,7 @@ const STARTS: [&str; 9] = [
 #[derive(Debug)]
 pub struct Dictionary<'a> {
     /// The recording.
-    pub recording: &'a Recording,
+    pub recording: &'a Timeline,
     /// Its stacks.
     pub timelines: &'a Timelines,
     /// Its processes' images.

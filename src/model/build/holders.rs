@@ -10,11 +10,11 @@ use crate::analysis::hops::{HopId, Hops};
 use crate::analysis::leaders::Leaders;
 use crate::analysis::operations::place;
 use crate::analysis::outline::OutlineId;
-use crate::analysis::recording::{EdgeKind, Recording, ThreadId};
 use crate::analysis::thread_names::ThreadNames;
 use crate::base::time::{Ns, Span};
 use crate::event::operation::ThreadPlace;
 use crate::model::context::ContextId;
+use crate::state::timeline::{SegmentKind, ThreadId, Timeline};
 use foldhash::HashMap;
 use std::collections::BTreeMap;
 
@@ -53,7 +53,7 @@ const SAMPLED: usize = 100_000;
 impl Contributions {
     /// None yet, of these executions. Unless `wanted` nothing is worked out.
     pub(super) fn new(
-        recording: &Recording,
+        recording: &Timeline,
         (leaders, names): (&Leaders, &ThreadNames),
         executions: &[Execution<'_>],
         hops: Hops,
@@ -89,8 +89,8 @@ impl Contributions {
 
 /// How long three quarters of the waits for a CPU last at most, of the first in each thread: a delay that is no longer is
 /// the scheduler's noise.
-fn scheduler_noise(recording: &Recording) -> Ns {
-    let waits = recording.threads.iter().flat_map(|t| t.edges.iter().filter(|e| e.kind == EdgeKind::Preempted));
+fn scheduler_noise(recording: &Timeline) -> Ns {
+    let waits = recording.threads.iter().flat_map(|t| t.segments.iter().filter(|e| e.kind == SegmentKind::Preempted));
     let mut waits: Vec<Ns> = waits.take(SAMPLED).map(|e| e.span.len()).collect();
     let at = waits.len() * 3 / 4;
     if at >= waits.len() {

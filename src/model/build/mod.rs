@@ -30,7 +30,6 @@ use crate::analysis::interleaved::interleaved;
 use crate::analysis::leaders::Leaders;
 use crate::analysis::outline::{Outline, Step};
 use crate::analysis::path::{self, PathSegment};
-use crate::analysis::recording::{EdgeKind, Recording, ThreadId};
 use crate::analysis::spent::Spent;
 use crate::analysis::stacks::Timelines;
 use crate::analysis::symbols::cache::SymbolCache;
@@ -44,6 +43,7 @@ use crate::base::names::{NameId, Names};
 use crate::base::notice::{Notice, Notices};
 use crate::base::parallel::in_order;
 use crate::base::time::Ns;
+use crate::state::timeline::{SegmentKind, ThreadId, Timeline};
 use columns::Columns;
 use contexts::Dictionary;
 use foldhash::HashMap;
@@ -93,7 +93,7 @@ struct Explained {
 }
 
 /// Explain all executions of one task. `notices` are those of the pass; what is found here is added.
-pub fn build(recording: &Recording, request: &Request, notices: &Notices, ctx: &Ctx) -> Result<Model, Cancelled> {
+pub fn build(recording: &Timeline, request: &Request, notices: &Notices, ctx: &Ctx) -> Result<Model, Cancelled> {
     let mut notices = notices.clone();
     let stacks = Stacks::new(recording, &request.places, &mut notices, ctx)?;
     with_stacks(recording, &stacks, request, &notices, ctx)
@@ -101,7 +101,7 @@ pub fn build(recording: &Recording, request: &Request, notices: &Notices, ctx: &
 
 /// The same with stacks that were placed before, as for several tasks in turn.
 pub fn with_stacks(
-    recording: &Recording,
+    recording: &Timeline,
     stacks: &Stacks,
     request: &Request,
     notices: &Notices,
@@ -127,7 +127,7 @@ pub struct Stacks {
 
 impl Stacks {
     /// Place the stacks of all threads.
-    pub fn new(recording: &Recording, places: &Places, notices: &mut Notices, ctx: &Ctx) -> Result<Stacks, Cancelled> {
+    pub fn new(recording: &Timeline, places: &Places, notices: &mut Notices, ctx: &Ctx) -> Result<Stacks, Cancelled> {
         ctx.progress.enter("stacks", 0);
         let kernel = kernel_symbols(places, notices);
         let spaces = Spaces::new(&recording.images);
@@ -140,7 +140,7 @@ impl Stacks {
 
 /// The same, and who held up each execution in which context and when.
 pub fn with_contributions(
-    recording: &Recording,
+    recording: &Timeline,
     stacks: &Stacks,
     request: &Request,
     notices: &Notices,
@@ -150,7 +150,7 @@ pub fn with_contributions(
 }
 
 fn made(
-    recording: &Recording,
+    recording: &Timeline,
     stacks: &Stacks,
     request: &Request,
     notices: &Notices,
@@ -276,19 +276,19 @@ fn fold(chunk: &[Execution<'_>], sources: &Sources<'_>, counter: &Counter<'_>, h
 }
 
 /// Of the hosts whose switches were recorded.
-fn quality(recording: &Recording) -> Vec<HostQuality> {
+fn quality(recording: &Timeline) -> Vec<HostQuality> {
     let hosts = recording.hosts.iter().zip(&recording.quality).filter(|(_, quality)| quality.switches > 0);
     hosts.map(|(h, quality)| HostQuality { host: recording.names.get(h.name).to_owned(), quality: *quality }).collect()
 }
 
 /// A wait with an unknown waker, or time in an unknown state.
 fn is_unresolved(segment: &PathSegment) -> bool {
-    matches!(segment.kind, EdgeKind::Blocked | EdgeKind::Unknown) && !segment.span.is_empty()
+    matches!(segment.kind, SegmentKind::Blocked | SegmentKind::Unknown) && !segment.span.is_empty()
 }
 
 /// Threads of the model, made on first sight.
 struct People<'a> {
-    recording: &'a Recording,
+    recording: &'a Timeline,
     leaders: &'a Leaders,
     ids: HashMap<(ThreadId, Option<NameId>), WhoId>,
 }

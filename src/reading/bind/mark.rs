@@ -7,7 +7,7 @@ use super::read::Values;
 use super::{NOWHERE, Paths, Slot};
 use crate::event::task::{Condition, TaskDefinition};
 use crate::input::record::Value;
-use crate::reading::batch::{Batch, Key, MarkBody};
+use crate::reading::batch::{Batch, MarkBody, MarkKey};
 
 /// A delimiter bound to a class.
 #[derive(Clone, Debug)]
@@ -49,8 +49,8 @@ impl BoundMark {
         let key = match self.key.as_slice() {
             [] => None,
             [slot] => Some(match values.at(*slot) {
-                Value::Text(text) => Key::Text(batch.text(text)),
-                value => Key::Number(value.as_i64()?),
+                Value::Text(text) => MarkKey::Text(batch.text(text)),
+                value => MarkKey::Number(value.as_i64()?),
             }),
             several => Some(together(several, values, batch)?),
         };
@@ -70,7 +70,7 @@ impl BoundMark {
 }
 
 /// Several values as one key: each with its length before it, so that no two lists of values are written alike.
-fn together(slots: &[Slot], values: Values<'_, '_>, batch: &mut Batch) -> Option<Key> {
+fn together(slots: &[Slot], values: Values<'_, '_>, batch: &mut Batch) -> Option<MarkKey> {
     let mut all: Vec<u8> = Vec::new();
     for slot in slots {
         let number;
@@ -84,5 +84,5 @@ fn together(slots: &[Slot], values: Values<'_, '_>, batch: &mut Batch) -> Option
         all.extend(format!("{}:", value.len()).bytes());
         all.extend(value);
     }
-    Some(Key::Text(batch.text(&all)))
+    Some(MarkKey::Text(batch.text(&all)))
 }

@@ -86,7 +86,7 @@ impl Habits {
     }
 }
 
-/// The contexts of [`Identity`], in its order.
+/// The contexts of [`ThreadContext`], in its order.
 const CONTEXTS: [&str; 6] = ["tid", "pid", "ppid", "vtid", "vpid", "procname"];
 
 /// A class bound to its meaning.

@@ -10,7 +10,7 @@ use crate::event::kind::SOFT_IRQS;
 use crate::event::kind::{Context, Event, Kind, TextId, WakeSource, WhoId};
 use crate::event::stack::RawStackId;
 use crate::input::record::{Record, Value};
-use crate::reading::batch::{Batch, Flow, Identity, Packet, Process, Request, Segment};
+use crate::reading::batch::{Batch, BlockRequest, DumpedThread, Flow, NetworkPacket, TcpSegment, ThreadContext};
 use crate::reading::classes::Shape;
 use crate::reading::dialect::split_chain;
 use crate::reading::syscalls;
@@ -113,8 +113,8 @@ impl<'b> Binder<'b> {
         // A thread that has ended while it still runs has no id any more, for some tracers.
         let id = |i: usize| ids[i].and_then(|v| i32::try_from(v).ok()).filter(|v| *v >= 0);
         let text = (!name.is_empty()).then(|| batch.text(name));
-        let identity = Identity { tid: id(0), pid: id(1), ppid: id(2), vtid: id(3), vpid: id(4), name: text };
-        let who = if identity == Identity::default() { WhoId::NOBODY } else { batch.who(identity) };
+        let identity = ThreadContext { tid: id(0), pid: id(1), ppid: id(2), vtid: id(3), vpid: id(4), name: text };
+        let who = if identity == ThreadContext::default() { WhoId::NOBODY } else { batch.who(identity) };
         let kept = self.last.get_or_insert_with(|| (ids, Vec::new(), who));
         (kept.0, kept.2) = (ids, who);
         kept.1.clear();
@@ -219,13 +219,13 @@ fn kind(bound: &Bound, values: Values<'_, '_>, text: TextId, machine: Option<&st
             let bytes = word(3).unwrap_or_else(|| word(2).unwrap_or(0).saturating_mul(512));
             let tid = values.at(slot(5)).as_i64().map(|tid| tid as i32);
             let device = word(0).unwrap_or(0) as u32;
-            let request = batch.request(Request { device, sector: word(1).unwrap_or(0), bytes, write, tid });
+            let request = batch.request(BlockRequest { device, sector: word(1).unwrap_or(0), bytes, write, tid });
             Kind::Block { step, request }
         }
         Shape::Process => {
             let cpu = values.at(slot(4)).as_i64().and_then(|cpu| u16::try_from(cpu).ok());
             let name = name(5, batch);
-            let process = Process { tid: id(0), pid: id(1), ppid: id(2), status: id(3), cpu, name };
+            let process = DumpedThread { tid: id(0), pid: id(1), ppid: id(2), status: id(3), cpu, name };
             Kind::Process(batch.process(process))
         }
         Shape::Name => {
@@ -276,7 +276,7 @@ fn kind(bound: &Bound, values: Values<'_, '_>, text: TextId, machine: Option<&st
 }
 
 /// A packet from the fields of `classes::TCP_FIELDS`.
-fn packet(values: Values<'_, '_>, slot: impl Fn(usize) -> Slot) -> Packet {
+fn packet(values: Values<'_, '_>, slot: impl Fn(usize) -> Slot) -> NetworkPacket {
     let word = |i: usize| values.at(slot(i)).as_u64();
     let address = |i: usize| {
         let words = values.at(slot(i)).as_words()?;
@@ -286,7 +286,7 @@ fn packet(values: Values<'_, '_>, slot: impl Fn(usize) -> Slot) -> Packet {
     // IPv4 counts its own header in the length, IPv6 does not.
     let tcp = |source: usize, dest: usize, bytes: Option<u64>, first: usize| {
         let header = word(first + 4).unwrap_or(5) * 4;
-        Some(Segment {
+        Some(TcpSegment {
             flow: Flow {
                 source: address(source)?,
                 dest: address(dest)?,
@@ -300,5 +300,5 @@ fn packet(values: Values<'_, '_>, slot: impl Fn(usize) -> Slot) -> Packet {
         })
     };
     let v4 = word(3).map(|total| total.saturating_sub(word(4).unwrap_or(5) * 4));
-    Packet { buffer: word(0).unwrap_or(0), tcp: tcp(1, 2, v4, 8).or_else(|| tcp(5, 6, word(7), 14)) }
+    NetworkPacket { buffer: word(0).unwrap_or(0), tcp: tcp(1, 2, v4, 8).or_else(|| tcp(5, 6, word(7), 14)) }
 }

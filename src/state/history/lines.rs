@@ -13,7 +13,7 @@ use super::search::{When, Which};
 use crate::base::ctx::{Cancel, Cancelled, Ctx};
 use crate::base::time::{Ns, Span};
 use crate::state::attributes::AttributeId;
-use crate::state::segments::{Direction, Order, Segment, Segments};
+use crate::state::spans::{Direction, SpanOrder, SpanStore, StoredSpan};
 use crate::state::summary::most;
 
 /// What an attribute was, from when to when.
@@ -143,14 +143,14 @@ impl History {
     ) -> Result<Vec<Line>, Cancelled> {
         let found: Vec<Interval> = self.tree.search(Which::these(attributes), When::within(span), cancel).collect();
         cancel.check()?;
-        let segment = |(item, interval): (usize, &Interval)| Segment { span: interval.span, item: item as u32 };
-        let segments = Segments::new(found.iter().enumerate().map(segment).collect());
-        let line = |segment: Segment| {
+        let segment = |(item, interval): (usize, &Interval)| StoredSpan { span: interval.span, item: item as u32 };
+        let segments = SpanStore::new(found.iter().enumerate().map(segment).collect());
+        let line = |segment: StoredSpan| {
             let interval = found.get(segment.item as usize)?;
             let held = vec![Held { span: interval.span, value: Some(interval.value) }];
             Some(Line { attribute: interval.attribute, held })
         };
-        Ok(segments.iter(Order::Duration, Direction::Down, span).take(count).filter_map(line).collect())
+        Ok(segments.iter(SpanOrder::Duration, Direction::Down, span).take(count).filter_map(line).collect())
     }
 
     /// Put `own`, all that is known within `span`, and the gaps between into `line`.

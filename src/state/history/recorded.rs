@@ -1,6 +1,6 @@
 //! The history of a kernel recording: every thread and CPU as lines that can be asked for.
 //!
-//! In: a sealed [`Recording`]. Out: a [`History`] with these attributes (below `hosts/NAME/` where there are several hosts):
+//! In: a sealed [`Timeline`]. Out: a [`History`] with these attributes (below `hosts/NAME/` where there are several hosts):
 //!
 //! | path | value |
 //! |---|---|
@@ -12,7 +12,7 @@
 //!
 //! Threads that had the same tid one after the other share their lines. Traces contradict themselves: where two things
 //! are said of one instant, what began later holds, so lines never overlap. Neighbours of equal value become one
-//! interval. Cost: linear in edges, calls and switches, in parallel by stretches of lines of about equal weight. Attributes
+//! interval. Cost: linear in segments, calls and switches, in parallel by stretches of lines of about equal weight. Attributes
 //! and texts are numbered at once in the order in which the sealed history has them, so that nothing is numbered anew.
 
 use super::History;
@@ -25,7 +25,7 @@ use crate::base::names::NameId;
 use crate::base::parallel::in_order;
 use crate::base::time::{Ns, Span};
 use crate::state::attributes::{AttributeId, Attributes};
-use crate::state::recording::{CpuRun, EdgeKind, HostId, Recording, Thread};
+use crate::state::timeline::{CpuRun, HostId, SegmentKind, Thread, Timeline};
 use std::fmt::Write;
 use std::ops::Range;
 
@@ -33,20 +33,20 @@ use std::ops::Range;
 pub const STATES: &[&str] =
     &["running", "interrupted", "preempted", "blocked", "timer", "disk", "network", "user input", "ipi", "device"];
 
-/// The state of an edge; `None` where it is unknown.
-fn state(kind: EdgeKind) -> Option<Value> {
+/// The state of a segment; `None` where it is unknown.
+fn state(kind: SegmentKind) -> Option<Value> {
     let code = match kind {
-        EdgeKind::Running => 0,
-        EdgeKind::Interrupted => 1,
-        EdgeKind::Preempted => 2,
-        EdgeKind::Blocked => 3,
-        EdgeKind::Timer => 4,
-        EdgeKind::Disk => 5,
-        EdgeKind::Network => 6,
-        EdgeKind::UserInput => 7,
-        EdgeKind::Ipi => 8,
-        EdgeKind::Device => 9,
-        EdgeKind::Unknown => return None,
+        SegmentKind::Running => 0,
+        SegmentKind::Interrupted => 1,
+        SegmentKind::Preempted => 2,
+        SegmentKind::Blocked => 3,
+        SegmentKind::Timer => 4,
+        SegmentKind::Disk => 5,
+        SegmentKind::Network => 6,
+        SegmentKind::UserInput => 7,
+        SegmentKind::Ipi => 8,
+        SegmentKind::Device => 9,
+        SegmentKind::Unknown => return None,
     };
     Some(Value::Code(code))
 }
@@ -73,7 +73,7 @@ const STRETCH: usize = 1 << 15;
 
 impl History {
     /// The history of `recording`.
-    pub fn of_recording(recording: &Recording, ctx: &Ctx) -> Result<History, BuildError> {
+    pub fn of_recording(recording: &Timeline, ctx: &Ctx) -> Result<History, BuildError> {
         let mut builder = HistoryBuilder::new(STATES);
         let (texts, new_texts) = canonical(recording.names.clone());
         builder.texts = texts;
@@ -93,7 +93,7 @@ impl History {
 }
 
 /// All sources with their attributes, made in the order in which a sealed history has them.
-fn sources<'a>(recording: &'a Recording, threads: &'a [&'a Thread], attributes: &mut Attributes) -> Vec<Source<'a>> {
+fn sources<'a>(recording: &'a Timeline, threads: &'a [&'a Thread], attributes: &mut Attributes) -> Vec<Source<'a>> {
     let prefixes = prefixes(recording);
     let prefix = |host: HostId| prefixes.get(host.index()).map_or("", |prefix| prefix);
     let tids = || threads.chunk_by(|a, b| (a.host, a.tid) == (b.host, b.tid));
@@ -149,7 +149,7 @@ fn stretches(sources: &[Source<'_>]) -> Vec<Range<usize>> {
 }
 
 /// What paths of each host begin with: nothing where there is one, else its name, made different where it is not.
-fn prefixes(recording: &Recording) -> Vec<String> {
+fn prefixes(recording: &Timeline) -> Vec<String> {
     if recording.hosts.len() < 2 {
         return vec![String::new(); recording.hosts.len()];
     }
@@ -170,14 +170,14 @@ impl Source<'_> {
         match self {
             Source::Cpu(_, runs) => runs.len(),
             Source::Tid(lines) => {
-                let of = |thread: &&Thread| 2 * thread.edges.len() + thread.calls.len() + thread.names.len() + 2;
+                let of = |thread: &&Thread| 2 * thread.segments.len() + thread.calls.len() + thread.names.len() + 2;
                 lines.threads.iter().map(of).sum()
             }
         }
     }
 
     /// Write it; `texts` are the new ids of the recording's names.
-    fn write(&self, recording: &Recording, texts: &[NameId], run: &mut Run) {
+    fn write(&self, recording: &Timeline, texts: &[NameId], run: &mut Run) {
         match self {
             Source::Tid(lines) => lines.write(texts, run),
             Source::Cpu(attribute, runs) => {
@@ -191,7 +191,7 @@ impl Source<'_> {
 impl Lines<'_> {
     fn write(&self, texts: &[NameId], run: &mut Run) {
         let text = |name: NameId| Some(Value::Text(texts.get(name.index()).copied().unwrap_or(name)));
-        let edges = || self.threads.iter().flat_map(|thread| &thread.edges);
+        let segments = || self.threads.iter().flat_map(|thread| &thread.segments);
         let calls = self.threads.iter().flat_map(|thread| &thread.calls);
         let lives = || self.threads.iter().map(|thread| (thread, thread.life));
         let names = self.threads.iter().flat_map(|thread| {
@@ -199,8 +199,8 @@ impl Lines<'_> {
             thread.names.iter().zip(ends).map(|((from, name), end)| (Span::new(*from, end), text(*name)))
         });
         let known = |id: i32| (id != 0).then_some(Value::Int(id.into()));
-        hold(run, self.state, edges().map(|edge| (edge.span, state(edge.kind))));
-        hold(run, self.cpu, edges().map(|edge| (edge.span, Some(Value::Int(edge.cpu.into())))));
+        hold(run, self.state, segments().map(|segment| (segment.span, state(segment.kind))));
+        hold(run, self.cpu, segments().map(|segment| (segment.span, Some(Value::Int(segment.cpu.into())))));
         hold(run, self.syscall, calls.map(|call| (call.span, text(call.name))));
         hold(run, self.name, names);
         hold(run, self.pid, lives().map(|(thread, life)| (life, known(thread.pid))));

@@ -11,9 +11,9 @@ use super::life::Life;
 use super::machine::Machine;
 use crate::base::names::NameId;
 use crate::base::time::Ns;
-use crate::state::recording::{Edge, EdgeKind, ThreadId};
+use crate::state::timeline::{Segment, SegmentKind, ThreadId};
 
-/// Edges that a call's last wait may lie back.
+/// Segments that a call's last wait may lie back.
 const NEAR: usize = 64;
 
 /// Calls that end by their timer when they return nothing found, or that their sleep is over.
@@ -117,14 +117,14 @@ impl Machine {
         let life = &mut self.lives[thread.index()];
         life.call = start.map(|start| (start, name));
         let before = life.thread.calls.last().map_or(Ns::MIN, |call| call.span.end);
-        let Some((woken, edge, at)) = life.woke_outside.take().filter(|(.., at)| *at >= before) else { return };
-        if let Some(edge) = self.lives[woken.index()]
+        let Some((woken, segment, at)) = life.woke_outside.take().filter(|(.., at)| *at >= before) else { return };
+        if let Some(segment) = self.lives[woken.index()]
             .thread
-            .edges
-            .get_mut(edge)
-            .filter(|e| e.span.end == at && e.kind == EdgeKind::Blocked)
+            .segments
+            .get_mut(segment)
+            .filter(|e| e.span.end == at && e.kind == SegmentKind::Blocked)
         {
-            (edge.waker, edge.qualifier) = (Some((thread, at)), None);
+            (segment.waker, segment.qualifier) = (Some((thread, at)), None);
         }
     }
 
@@ -137,24 +137,31 @@ impl Machine {
         if !timed_out(name, ret) {
             return;
         }
-        let mut inside = life.thread.edges.iter_mut().rev().take(NEAR).take_while(|edge| edge.span.end > start);
-        let slept = |edge: &&mut Edge| is_wait(edge.kind) || edge.kind == EdgeKind::Unknown && edge.span.start >= start;
-        let wait = if SLEEPS.contains(&name) { inside.find(slept) } else { inside.find(|edge| is_wait(edge.kind)) };
+        let mut inside =
+            life.thread.segments.iter_mut().rev().take(NEAR).take_while(|segment| segment.span.end > start);
+        let slept = |segment: &&mut Segment| {
+            is_wait(segment.kind) || segment.kind == SegmentKind::Unknown && segment.span.start >= start
+        };
+        let wait =
+            if SLEEPS.contains(&name) { inside.find(slept) } else { inside.find(|segment| is_wait(segment.kind)) };
         if let Some(wait) = wait {
-            (wait.kind, wait.waker, wait.qualifier) = (EdgeKind::Timer, None, None);
+            (wait.kind, wait.waker, wait.qualifier) = (SegmentKind::Timer, None, None);
         }
     }
 }
 
 /// Off the CPU, and not able to run.
-fn is_wait(kind: EdgeKind) -> bool {
-    !matches!(kind, EdgeKind::Running | EdgeKind::Interrupted | EdgeKind::Preempted | EdgeKind::Unknown)
+fn is_wait(kind: SegmentKind) -> bool {
+    !matches!(kind, SegmentKind::Running | SegmentKind::Interrupted | SegmentKind::Preempted | SegmentKind::Unknown)
 }
 
 /// Where a thread first waited, or may have, since `before`: threads wait in calls.
 fn first_wait(life: &Life, before: Ns) -> Option<Ns> {
-    let since = life.thread.edges.iter().rev().take(NEAR).take_while(|edge| edge.span.start >= before);
-    since.filter(|edge| is_wait(edge.kind) || edge.kind == EdgeKind::Unknown).last().map(|edge| edge.span.start)
+    let since = life.thread.segments.iter().rev().take(NEAR).take_while(|segment| segment.span.start >= before);
+    since
+        .filter(|segment| is_wait(segment.kind) || segment.kind == SegmentKind::Unknown)
+        .last()
+        .map(|segment| segment.span.start)
 }
 
 #[cfg(test)]

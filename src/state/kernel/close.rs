@@ -5,13 +5,13 @@ use super::machine::Machine;
 use crate::base::names::NameId;
 use crate::base::notice::{Notice, Notices};
 use crate::base::time::{Ns, Span};
-use crate::state::recording::{Edge, EdgeKind, HostId, Recording, Thread};
+use crate::state::timeline::{HostId, Segment, SegmentKind, Thread, Timeline};
 use foldhash::HashMap;
 use std::collections::BTreeSet;
 
 impl Machine {
     /// Seal: everything that is open ends with the last event, names reach back to the beginning of life.
-    pub fn close(mut self, lossy: Vec<Span>) -> (Recording, Notices) {
+    pub fn close(mut self, lossy: Vec<Span>) -> (Timeline, Notices) {
         let end = self.end.max(self.start());
         self.close_counters();
         let unnamed = self.out.names.intern("unknown");
@@ -101,11 +101,11 @@ impl Machine {
         self.notices.add(Notice::ThreadsLeftOut, left_out, String::new);
         let tracked: Vec<bool> = tracked.into_iter().map(|(left_out, all)| left_out * 2 > all).collect();
         for life in self.lives.iter_mut().filter(|life| tracked.get(life.thread.host.index()) == Some(&true)) {
-            let queued = |edge: &&mut Edge| edge.kind == EdgeKind::Preempted && !life.followed;
-            life.thread.edges.iter_mut().filter(queued).for_each(|edge| edge.kind = EdgeKind::Unknown);
-            let unknown = life.thread.edges.iter_mut().filter(|edge| edge.kind == EdgeKind::Unknown);
-            let here = unknown.filter(|edge| edge.qualifier.is_none_or(|reason| reason == self.reasons.gap));
-            here.for_each(|edge| edge.qualifier = Some(self.reasons.untracked));
+            let queued = |segment: &&mut Segment| segment.kind == SegmentKind::Preempted && !life.followed;
+            life.thread.segments.iter_mut().filter(queued).for_each(|segment| segment.kind = SegmentKind::Unknown);
+            let unknown = life.thread.segments.iter_mut().filter(|segment| segment.kind == SegmentKind::Unknown);
+            let here = unknown.filter(|segment| segment.qualifier.is_none_or(|reason| reason == self.reasons.gap));
+            here.for_each(|segment| segment.qualifier = Some(self.reasons.untracked));
         }
     }
 
@@ -130,7 +130,7 @@ impl Machine {
                 life.end_call(end, None);
                 life.thread.life.end = end;
             }
-            life.thread.edges = witnessed(&life.thread, reason);
+            life.thread.segments = witnessed(&life.thread, reason);
         }
         for cpu in self.cpus.iter_mut().filter(|cpu| scheduled.get(cpu.host.index()) != Some(&true)) {
             cpu.thread = None;
@@ -139,36 +139,41 @@ impl Machine {
     }
 }
 
-/// The edges of a thread of which only events say that it ran: running outside calls where it was the only one seen, else unknown. Of an
+/// The segments of a thread of which only events say that it ran: running outside calls where it was the only one seen, else unknown. Of an
 /// interrupt they say whom it interrupted, whatever that was doing.
-fn witnessed(thread: &Thread, reason: NameId) -> Vec<Edge> {
-    let mut edges: Vec<Edge> = Vec::new();
-    let mut put = |start: Ns, end: Ns, runs: Option<Edge>| {
-        let unknown =
-            Edge { span: Span::new(start, end), kind: EdgeKind::Unknown, waker: None, qualifier: Some(reason), cpu: 0 };
-        let edge = runs.map_or(unknown, |edge| Edge { span: unknown.span, ..edge });
-        match edges.last_mut() {
-            _ if edge.span.is_empty() => {}
-            Some(last) if Edge { span: edge.span, ..*last } == edge => last.span.end = end,
-            _ => edges.push(edge),
+fn witnessed(thread: &Thread, reason: NameId) -> Vec<Segment> {
+    let mut segments: Vec<Segment> = Vec::new();
+    let mut put = |start: Ns, end: Ns, runs: Option<Segment>| {
+        let unknown = Segment {
+            span: Span::new(start, end),
+            kind: SegmentKind::Unknown,
+            waker: None,
+            qualifier: Some(reason),
+            cpu: 0,
+        };
+        let segment = runs.map_or(unknown, |segment| Segment { span: unknown.span, ..segment });
+        match segments.last_mut() {
+            _ if segment.span.is_empty() => {}
+            Some(last) if Segment { span: segment.span, ..*last } == segment => last.span.end = end,
+            _ => segments.push(segment),
         }
     };
     let mut calls = thread.calls.iter().peekable();
-    for edge in &thread.edges {
-        let mut at = edge.span.start;
-        if edge.kind != EdgeKind::Running {
-            put(at, edge.span.end, Some(*edge).filter(|edge| edge.kind == EdgeKind::Interrupted));
+    for segment in &thread.segments {
+        let mut at = segment.span.start;
+        if segment.kind != SegmentKind::Running {
+            put(at, segment.span.end, Some(*segment).filter(|segment| segment.kind == SegmentKind::Interrupted));
             continue;
         }
         while calls.next_if(|call| call.span.end <= at).is_some() {}
         let mut inside = calls.clone();
-        while let Some(call) = inside.next_if(|call| call.span.start < edge.span.end) {
-            let part = call.span.clip(Span::new(at, edge.span.end));
-            put(at, part.start, Some(*edge));
+        while let Some(call) = inside.next_if(|call| call.span.start < segment.span.end) {
+            let part = call.span.clip(Span::new(at, segment.span.end));
+            put(at, part.start, Some(*segment));
             put(part.start, part.end, None);
             at = at.max(part.end);
         }
-        put(at, edge.span.end, Some(*edge));
+        put(at, segment.span.end, Some(*segment));
     }
-    edges
+    segments
 }

@@ -10,8 +10,8 @@ use crate::base::notice::Notice;
 use crate::base::time::Ns;
 use crate::event::host::TraceOrigin;
 use crate::event::kind::{Event, Kind, TextId};
-use crate::reading::batch::Key;
-use crate::state::recording::{Mark, StackSample, ThreadId};
+use crate::reading::batch::MarkKey;
+use crate::state::timeline::{Mark, StackSample, ThreadId};
 
 impl Machine {
     /// Events that are the same in kernel and user-space traces: they happen on `thread`.
@@ -44,7 +44,7 @@ impl Machine {
                     let before = life.thread.samples.last().map_or(Ns::MIN, |sample| sample.time);
                     // Told late by another channel: it was taken when the thread left the CPU.
                     let running = matches!(life.sched, Sched::Running(_));
-                    let time = if running { t } else { life.start_of_edge().clamp(before.min(t), t) };
+                    let time = if running { t } else { life.start_of_segment().clamp(before.min(t), t) };
                     life.thread.samples.push(StackSample { time, origin, user, kernel });
                 }
             }
@@ -80,8 +80,8 @@ impl Machine {
                     trace: u32::from(event.trace),
                     cpu: event.cpu,
                     key: body.key.map(|key| match key {
-                        Key::Number(n) => n,
-                        Key::Text(text) => i64::from(name(text).raw()),
+                        MarkKey::Number(n) => n,
+                        MarkKey::Text(text) => i64::from(name(text).raw()),
                     }),
                     kind: body.kind.map(&mut name),
                     fields: body.fields.iter().map(|(field, value)| (name(*field), *value)).collect(),

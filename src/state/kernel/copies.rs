@@ -15,8 +15,8 @@ use crate::base::notice::Notice;
 use crate::base::time::Ns;
 use crate::event::host::TraceOrigin;
 use crate::event::kind::{Event, Kind};
-use crate::reading::batch::{Batch, Key};
-use crate::state::recording::ThreadId;
+use crate::reading::batch::{Batch, MarkKey};
+use crate::state::timeline::ThreadId;
 use foldhash::HashMap;
 use smallvec::SmallVec;
 use std::collections::VecDeque;
@@ -82,8 +82,8 @@ fn content(batch: &Batch, kind: Kind) -> Option<u64> {
             let body = batch.mark_of(id)?;
             (body.task, body.begins).hash(&mut hash);
             match body.key {
-                Some(Key::Number(number)) => number.hash(&mut hash),
-                Some(Key::Text(text)) => batch.text_of(text).hash(&mut hash),
+                Some(MarkKey::Number(number)) => number.hash(&mut hash),
+                Some(MarkKey::Text(text)) => batch.text_of(text).hash(&mut hash),
                 None => {}
             }
             body.kind.and_then(|kind| batch.text_of(kind)).hash(&mut hash);

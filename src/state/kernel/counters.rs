@@ -6,7 +6,7 @@
 use super::machine::Machine;
 use crate::base::names::NameId;
 use crate::base::time::Ns;
-use crate::state::recording::{Counter, CounterOwner, ThreadId};
+use crate::state::timeline::{Counter, CounterOwner, ThreadId};
 
 impl Machine {
     /// A counter stood at `value` when `thread` ran on CPU `c`.

@@ -12,8 +12,8 @@
 use crate::base::names::NameId;
 use crate::base::time::{Ns, Span};
 use crate::event::kind::Context;
-use crate::reading::batch::Packet;
-use crate::state::recording::{CpuRun, HostId, ThreadId};
+use crate::reading::batch::NetworkPacket;
+use crate::state::timeline::{CpuRun, HostId, ThreadId};
 
 /// Interrupts nest three or four deep; more is damage.
 const MOST_NESTED: usize = 16;
@@ -24,7 +24,7 @@ pub(super) struct Delivery {
     /// Depth of the context stack in which it arrived.
     depth: usize,
     /// The packet.
-    pub packet: Packet,
+    pub packet: NetworkPacket,
     /// Who sent it, and when, where that is known.
     pub sender: Option<(ThreadId, Ns)>,
 }
@@ -191,7 +191,7 @@ impl Cpu {
     }
 
     /// A packet arrives in the present context.
-    pub fn deliver(&mut self, packet: Packet, sender: Option<(ThreadId, Ns)>) {
+    pub fn deliver(&mut self, packet: NetworkPacket, sender: Option<(ThreadId, Ns)>) {
         self.delivery = Some(Delivery { depth: self.contexts.len(), packet, sender });
     }
 
@@ -296,7 +296,7 @@ mod tests {
     fn a_delivery_ends_with_its_own_context_only() {
         let mut cpu = cpu();
         enter(&mut cpu, Context::SoftIrq(3));
-        cpu.deliver(Packet::default(), Some((ThreadId::at(1), 7)));
+        cpu.deliver(NetworkPacket::default(), Some((ThreadId::at(1), 7)));
         enter(&mut cpu, Context::Timer);
         leave(&mut cpu, Context::Timer);
         assert!(cpu.delivery().is_some());

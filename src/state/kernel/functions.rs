@@ -13,7 +13,7 @@ use crate::base::names::NameId;
 use crate::base::notice::Notice;
 use crate::base::time::{Ns, Span};
 use crate::event::stack::{RawStackId, StackOrigin, named};
-use crate::state::recording::{Call, HostId, Mark, StackSample, ThreadId};
+use crate::state::timeline::{Call, HostId, Mark, StackSample, ThreadId};
 use foldhash::HashMap;
 
 /// Open functions that are told apart.

@@ -1,6 +1,6 @@
 //! The tables of interrupt handlers and kernel workers, read once: the user's own before the built-in (`handlers.toml`).
 
-use crate::state::recording::EdgeKind;
+use crate::state::timeline::SegmentKind;
 use serde::Deserialize;
 
 /// What a handler's name says about the wait that it ends.
@@ -49,8 +49,8 @@ impl Handlers {
     }
 
     /// The label of a wait that ends in the handler called `name`.
-    pub fn label(&self, name: &str) -> EdgeKind {
-        self.tables.iter().find_map(|table| table.label(name)).unwrap_or(EdgeKind::Device)
+    pub fn label(&self, name: &str) -> SegmentKind {
+        self.tables.iter().find_map(|table| table.label(name)).unwrap_or(SegmentKind::Device)
     }
 
     /// True for a kernel thread that works for a disk.
@@ -60,13 +60,13 @@ impl Handlers {
 }
 
 impl Table {
-    fn label(&self, name: &str) -> Option<EdgeKind> {
+    fn label(&self, name: &str) -> Option<SegmentKind> {
         let lists = [
-            (&self.user_input, EdgeKind::UserInput),
-            (&self.disk, EdgeKind::Disk),
-            (&self.network, EdgeKind::Network),
-            (&self.timer, EdgeKind::Timer),
-            (&self.device, EdgeKind::Device),
+            (&self.user_input, SegmentKind::UserInput),
+            (&self.disk, SegmentKind::Disk),
+            (&self.network, SegmentKind::Network),
+            (&self.timer, SegmentKind::Timer),
+            (&self.device, SegmentKind::Device),
         ];
         let known = lists.iter().find(|(patterns, _)| patterns.iter().any(|p| matches(p, name)));
         known.map(|(_, kind)| *kind)
@@ -124,8 +124,8 @@ mod tests {
     fn the_users_table_goes_before_the_built_in() {
         let own = "disk = [\"fastcard*\"]\ndevice = [\"nvme7*\"]\ndisk_workers = [\"mydm-*\"]";
         let table = Handlers::with_own(own).unwrap();
-        assert_eq!(table.label("fastcard3"), EdgeKind::Disk);
-        assert_eq!((table.label("nvme7q1"), table.label("nvme0q1")), (EdgeKind::Device, EdgeKind::Disk));
+        assert_eq!(table.label("fastcard3"), SegmentKind::Disk);
+        assert_eq!((table.label("nvme7q1"), table.label("nvme0q1")), (SegmentKind::Device, SegmentKind::Disk));
         assert!(table.is_disk_worker("mydm-4") && table.is_disk_worker("jbd2/vda1-8"));
         for wrong in ["disks = []", "disk = 7", "disk = ["] {
             let said = Handlers::with_own(wrong).unwrap_err().to_string();
@@ -138,13 +138,13 @@ mod tests {
         let table = Handlers::parse(Handlers::BUILT_IN).unwrap();
         assert_eq!(Handlers::built_in().tables.len(), 1);
         for (name, kind) in [
-            ("virtio2-req.0", EdgeKind::Disk),
-            ("nvme0q3", EdgeKind::Disk),
-            ("i8042", EdgeKind::UserInput),
-            ("virtio1-input.0", EdgeKind::Network),
-            ("enp3s0-TxRx-1", EdgeKind::Network),
-            ("timer", EdgeKind::Timer),
-            ("ttyS0", EdgeKind::Device),
+            ("virtio2-req.0", SegmentKind::Disk),
+            ("nvme0q3", SegmentKind::Disk),
+            ("i8042", SegmentKind::UserInput),
+            ("virtio1-input.0", SegmentKind::Network),
+            ("enp3s0-TxRx-1", SegmentKind::Network),
+            ("timer", SegmentKind::Timer),
+            ("ttyS0", SegmentKind::Device),
         ] {
             assert_eq!(table.label(name), kind, "{name}");
         }

@@ -6,8 +6,8 @@ use crate::base::names::NameId;
 use crate::base::notice::Notice;
 use crate::base::time::Ns;
 use crate::event::kind::{Context, Vector, WakeSource};
-use crate::reading::batch::Packet;
-use crate::state::recording::{EdgeKind, ThreadId};
+use crate::reading::batch::NetworkPacket;
+use crate::state::timeline::{SegmentKind, ThreadId};
 
 /// The interrupt in which a block request completes wakes at once whoever waits for it.
 const COMPLETED: Ns = 100_000;
@@ -24,32 +24,32 @@ impl Machine {
         };
         let labelled = |kind, waker| Label { kind, waker, qualifier: name };
         match context {
-            Context::Timer | Context::Vector(Vector::LocalTimer) => labelled(EdgeKind::Timer, None),
+            Context::Timer | Context::Vector(Vector::LocalTimer) => labelled(SegmentKind::Timer, None),
             // Another CPU asked for it to be put into the run queue here; for whom only `sched_waking` tells.
             Context::Vector(Vector::Ipi | Vector::Work)
                 if matches!(source, WakeSource::Wakeup | WakeSource::Queued) =>
             {
-                Label { qualifier: Some(self.reasons.remote), ..Label::of(EdgeKind::Blocked) }
+                Label { qualifier: Some(self.reasons.remote), ..Label::of(SegmentKind::Blocked) }
             }
-            Context::Vector(Vector::Ipi | Vector::Work) => labelled(EdgeKind::Ipi, None),
-            Context::Vector(Vector::Other) => labelled(EdgeKind::Device, None),
-            Context::Reception => labelled(EdgeKind::Network, sender),
+            Context::Vector(Vector::Ipi | Vector::Work) => labelled(SegmentKind::Ipi, None),
+            Context::Vector(Vector::Other) => labelled(SegmentKind::Device, None),
+            Context::Reception => labelled(SegmentKind::Network, sender),
             Context::SoftIrq(vector) => match vector {
-                1 | 8 => labelled(EdgeKind::Timer, None),
-                2 | 3 => labelled(EdgeKind::Network, sender),
-                4 | 5 => labelled(EdgeKind::Disk, None),
-                7 => labelled(EdgeKind::Interrupted, None),
-                _ => labelled(EdgeKind::Device, None),
+                1 | 8 => labelled(SegmentKind::Timer, None),
+                2 | 3 => labelled(SegmentKind::Network, sender),
+                4 | 5 => labelled(SegmentKind::Disk, None),
+                7 => labelled(SegmentKind::Interrupted, None),
+                _ => labelled(SegmentKind::Device, None),
             },
             Context::Irq(_) => {
                 let kind = self.handler_kind(name);
-                labelled(kind, sender.filter(|_| kind == EdgeKind::Network))
+                labelled(kind, sender.filter(|_| kind == SegmentKind::Network))
             }
         }
     }
 
     /// The label of a wait that ends in a handler: the tables are asked once for each name.
-    fn handler_kind(&mut self, name: Option<NameId>) -> EdgeKind {
+    fn handler_kind(&mut self, name: Option<NameId>) -> SegmentKind {
         let Some(name) = name else { return self.handlers.label("") };
         if let Some(Some(kind)) = self.handler_kinds.get(name.index()) {
             return *kind;
@@ -63,21 +63,23 @@ impl Machine {
     /// A wait of `woken` was ended at `t` by a packet: where its sender is not known, it may turn up, with several hosts.
     pub(super) fn expect_sender(&mut self, c: usize, t: Ns, woken: ThreadId) {
         let cpu = &self.cpus[c];
-        let edges = &self.lives[woken.index()].thread.edges;
-        if self.out.hosts.len() < 2 || edges.last().is_none_or(|e| e.kind != EdgeKind::Network || e.waker.is_some()) {
+        let segments = &self.lives[woken.index()].thread.segments;
+        if self.out.hosts.len() < 2
+            || segments.last().is_none_or(|e| e.kind != SegmentKind::Network || e.waker.is_some())
+        {
             return;
         }
         if let Some(delivery) = cpu.delivery() {
-            self.packets.ended(cpu.host, &delivery.packet, (woken, edges.len() - 1), t);
+            self.packets.ended(cpu.host, &delivery.packet, (woken, segments.len() - 1), t);
         }
     }
 
     /// A packet is sent that has ended waits before, by clocks that are a little off: it took no time.
     pub(super) fn came_early(&mut self, ended: Vec<(ThreadId, usize)>, by: ThreadId, at: Ns) {
         self.notices.add(Notice::ClampedPackets, ended.len() as u64, || format!("at {at} ns"));
-        for (woken, edge) in ended {
-            if let Some(edge) = self.lives[woken.index()].thread.edges.get_mut(edge) {
-                edge.waker = Some((by, at));
+        for (woken, segment) in ended {
+            if let Some(segment) = self.lives[woken.index()].thread.segments.get_mut(segment) {
+                segment.waker = Some((by, at));
             }
         }
     }
@@ -87,9 +89,9 @@ impl Machine {
     /// disk completed in it. Where only the end of a wake-up is recorded, a thread on another CPU may have begun it.
     fn woken_by(&self, c: usize, t: Ns, woken: ThreadId, source: WakeSource) -> Label {
         let cpu = &self.cpus[c];
-        let unknown = |reason| Label { qualifier: Some(reason), ..Label::of(EdgeKind::Blocked) };
+        let unknown = |reason| Label { qualifier: Some(reason), ..Label::of(SegmentKind::Blocked) };
         if cpu.completed.is_some_and(|(at, by)| by == woken && t.saturating_sub(at) <= COMPLETED) {
-            return Label::of(EdgeKind::Disk);
+            return Label::of(SegmentKind::Disk);
         }
         let source = match source {
             WakeSource::HardInterrupt(true) => return unknown(self.reasons.interrupt),
@@ -108,7 +110,7 @@ impl Machine {
             WakeSource::Queued => unknown(self.reasons.unresolved),
             WakeSource::Wakeup if life.thread.idle || outside => unknown(self.reasons.remote),
             _ if life.thread.idle || outside || waker == woken => unknown(self.reasons.interrupt),
-            _ => Label { waker: Some((waker, t)), ..Label::of(EdgeKind::Blocked) },
+            _ => Label { waker: Some((waker, t)), ..Label::of(SegmentKind::Blocked) },
         }
     }
 
@@ -124,7 +126,7 @@ impl Machine {
 
     /// Who sends a packet from CPU `c`: the running thread; in an interrupt, whoever sent the packet that is being
     /// forwarded; else nobody (acknowledgements, retransmissions).
-    pub(super) fn sender(&self, c: usize, t: Ns, packet: &Packet) -> Option<(ThreadId, Ns)> {
+    pub(super) fn sender(&self, c: usize, t: Ns, packet: &NetworkPacket) -> Option<(ThreadId, Ns)> {
         let cpu = &self.cpus[c];
         if cpu.context().is_some() {
             let delivery = cpu.delivery()?;

@@ -1,12 +1,12 @@
-//! One incarnation of a thread while it is being built: what it does now, since when, and its edges so far.
+//! One incarnation of a thread while it is being built: what it does now, since when, and its segments so far.
 //!
-//! Edges are cut at every change, so they are contiguous and sorted by construction; zero-length ones are not kept.
-//! Idle tasks have no edges: nobody ever waits for one of them.
+//! Segments are cut at every change, so they are contiguous and sorted by construction; zero-length ones are not kept.
+//! Idle tasks have no segments: nobody ever waits for one of them.
 
 use super::functions::Functions;
 use crate::base::names::NameId;
 use crate::base::time::{Ns, Span};
-use crate::state::recording::{Call, Edge, EdgeKind, HostId, Thread, ThreadId};
+use crate::state::timeline::{Call, HostId, Segment, SegmentKind, Thread, ThreadId};
 
 /// The scheduler's slot of a thread (ALGORITHMS.md 3.1).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -38,16 +38,16 @@ pub(super) enum Doubt {
     Elsewhere,
 }
 
-/// How an edge is labelled.
+/// How a segment is labelled.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Label {
-    pub kind: EdgeKind,
+    pub kind: SegmentKind,
     pub waker: Option<(ThreadId, Ns)>,
     pub qualifier: Option<NameId>,
 }
 
 impl Label {
-    pub fn of(kind: EdgeKind) -> Label {
+    pub fn of(kind: SegmentKind) -> Label {
         Label { kind, waker: None, qualifier: None }
     }
 }
@@ -57,7 +57,7 @@ impl Label {
 pub(super) struct Life {
     pub thread: Thread,
     pub sched: Sched,
-    /// Start of the edge that is being made.
+    /// Start of the segment that is being made.
     since: Ns,
     /// CPU it runs on, or whose run queue it stands in.
     pub cpu: u32,
@@ -71,7 +71,7 @@ pub(super) struct Life {
     pub called: bool,
     /// When they were lost.
     pub floor: Ns,
-    /// Whom it woke last while it seemed to be in no call, and which edge of that one ends so.
+    /// Whom it woke last while it seemed to be in no call, and which segment of that one ends so.
     pub woke_outside: Option<(ThreadId, usize, Ns)>,
     /// It left its CPU for a wait that no signal ends, as those for a disk are.
     pub uninterruptible: bool,
@@ -117,7 +117,7 @@ impl Life {
             parent: None,
             idle: false,
             disk_worker: false,
-            edges: Vec::new(),
+            segments: Vec::new(),
             calls: Vec::new(),
             samples: Vec::new(),
         };
@@ -149,20 +149,22 @@ impl Life {
         }
     }
 
-    /// End the edge that is being made at `t`.
+    /// End the segment that is being made at `t`.
     pub fn cut(&mut self, t: Ns, label: Label) {
         if t <= self.since || self.thread.idle {
             self.since = self.since.max(t);
             return;
         }
         let span = Span::new(self.since, t);
-        let edge = Edge { span, kind: label.kind, waker: label.waker, qualifier: label.qualifier, cpu: self.cpu };
-        match self.thread.edges.last_mut() {
-            // A wait may touch its like (spurious wake-ups); only what no wake-up separates is one edge.
-            Some(last) if label.waker.is_none() && Edge { span, ..*last } == edge && last.span.end == span.start => {
+        let segment = Segment { span, kind: label.kind, waker: label.waker, qualifier: label.qualifier, cpu: self.cpu };
+        match self.thread.segments.last_mut() {
+            // A wait may touch its like (spurious wake-ups); only what no wake-up separates is one segment.
+            Some(last)
+                if label.waker.is_none() && Segment { span, ..*last } == segment && last.span.end == span.start =>
+            {
                 last.span.end = t;
             }
-            _ => self.thread.edges.push(edge),
+            _ => self.thread.segments.push(segment),
         }
         self.since = t;
     }
@@ -171,14 +173,14 @@ impl Life {
     pub fn own_label(&self, reasons: &Reasons) -> Label {
         let qualified = |kind, name| Label { qualifier: Some(name), ..Label::of(kind) };
         match (self.sched, self.interrupted) {
-            (Sched::Running(_), None) => Label::of(EdgeKind::Running),
-            (Sched::Running(_), Some(by)) => Label { qualifier: by, ..Label::of(EdgeKind::Interrupted) },
-            (Sched::Ready | Sched::New, _) => Label::of(EdgeKind::Preempted),
-            (Sched::Blocked, _) => qualified(EdgeKind::Blocked, reasons.unresolved),
-            (Sched::Unseen | Sched::Dead, _) => qualified(EdgeKind::Unknown, reasons.unseen),
-            (Sched::Unknown(Doubt::Lost), _) => qualified(EdgeKind::Unknown, reasons.lost),
-            (Sched::Unknown(Doubt::Gap), _) => qualified(EdgeKind::Unknown, reasons.gap),
-            (Sched::Unknown(Doubt::Elsewhere), _) => qualified(EdgeKind::Unknown, reasons.elsewhere),
+            (Sched::Running(_), None) => Label::of(SegmentKind::Running),
+            (Sched::Running(_), Some(by)) => Label { qualifier: by, ..Label::of(SegmentKind::Interrupted) },
+            (Sched::Ready | Sched::New, _) => Label::of(SegmentKind::Preempted),
+            (Sched::Blocked, _) => qualified(SegmentKind::Blocked, reasons.unresolved),
+            (Sched::Unseen | Sched::Dead, _) => qualified(SegmentKind::Unknown, reasons.unseen),
+            (Sched::Unknown(Doubt::Lost), _) => qualified(SegmentKind::Unknown, reasons.lost),
+            (Sched::Unknown(Doubt::Gap), _) => qualified(SegmentKind::Unknown, reasons.gap),
+            (Sched::Unknown(Doubt::Elsewhere), _) => qualified(SegmentKind::Unknown, reasons.elsewhere),
         }
     }
 
@@ -208,13 +210,13 @@ impl Life {
     /// meanwhile, that is what it had waited for.
     pub fn wait_for_own_request(&mut self) {
         if self.sched == Sched::Blocked && self.uninterruptible && self.request_done > self.since {
-            self.cut(self.request_done, Label::of(EdgeKind::Disk));
+            self.cut(self.request_done, Label::of(SegmentKind::Disk));
             self.sched = Sched::Ready;
         }
     }
 
-    /// Nothing is known of it before `t`, which its current edge may reach back to.
-    pub fn start_of_edge(&self) -> Ns {
+    /// Nothing is known of it before `t`, which its current segment may reach back to.
+    pub fn start_of_segment(&self) -> Ns {
         self.since
     }
 
@@ -225,8 +227,8 @@ impl Life {
             return;
         }
         thread.life = Span::new(begin, thread.life.end.max(begin));
-        thread.edges.retain(|edge| edge.span.end > begin);
-        if let Some(first) = thread.edges.first_mut() {
+        thread.segments.retain(|segment| segment.span.end > begin);
+        if let Some(first) = thread.segments.first_mut() {
             first.span.start = first.span.start.max(begin);
         }
         // The name that it had when the recording began.
@@ -258,7 +260,7 @@ impl Life {
     }
 }
 
-/// Why something is not known, as qualifiers of edges.
+/// Why something is not known, as qualifiers of segments.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Reasons {
     /// A wait whose wake-up was not recorded.

@@ -8,7 +8,7 @@
 use super::life::{Doubt, Label, Sched};
 use super::machine::Machine;
 use crate::base::time::{Ns, Span};
-use crate::state::recording::{EdgeKind, HostId, ThreadId};
+use crate::state::timeline::{HostId, SegmentKind, ThreadId};
 use foldhash::HashMap;
 
 #[derive(Clone, Debug, Default)]
@@ -92,7 +92,7 @@ impl Machine {
             Sched::Blocked => None,
             _ => return,
         };
-        if let Some(from) = self.losses.first(life.thread.host, where_lost, life.start_of_edge(), t) {
+        if let Some(from) = self.losses.first(life.thread.host, where_lost, life.start_of_segment(), t) {
             self.lives[thread.index()].change(from, Sched::Unknown(Doubt::Lost), &self.reasons);
         }
     }
@@ -102,8 +102,8 @@ impl Machine {
     pub(super) fn doubt_queued(&mut self, thread: ThreadId, number: u32, agreed: Ns) {
         let life = &mut self.lives[thread.index()];
         if matches!(life.sched, Sched::Ready | Sched::New) {
-            let known = if life.cpu == number { agreed } else { life.start_of_edge() };
-            life.cut(known, Label::of(EdgeKind::Preempted));
+            let known = if life.cpu == number { agreed } else { life.start_of_segment() };
+            life.cut(known, Label::of(SegmentKind::Preempted));
             life.sched = Sched::Unknown(Doubt::Gap);
         }
     }

@@ -1,7 +1,7 @@
-//! The kernel machine: typed events in their total order go in, a sealed [`Recording`] comes out.
+//! The kernel machine: typed events in their total order go in, a sealed [`Timeline`] comes out.
 //!
 //! It keeps the primitive slots of ALGORITHMS.md 3.1 (who runs on each CPU and in which interrupt context; what the
-//! scheduler does with each thread) and derives the edges of threads while it steps. Cost: O(1) for each event, a
+//! scheduler does with each thread) and derives the segments of threads while it steps. Cost: O(1) for each event, a
 //! hash look-up where the event names a thread that does not run. Ids of batches are renumbered here, in the order of
 //! the events, so the result does not depend on how the events were cut into batches.
 //!
@@ -26,7 +26,7 @@ use crate::event::host::TraceOrigin;
 use crate::event::kind::TextId;
 use crate::event::stack::RawStackId;
 use crate::reading::batch::Batch;
-use crate::state::recording::{EdgeKind, Host, HostId, Quality, RawStacks, Recording, ThreadId};
+use crate::state::timeline::{Host, HostId, Quality, RawStacks, SegmentKind, ThreadId, Timeline};
 use foldhash::HashMap;
 use smallvec::SmallVec;
 use std::collections::BTreeSet;
@@ -42,8 +42,8 @@ pub struct Machine {
     pub(super) kernel_traced: Vec<bool>,
     pub(super) handlers: Handlers,
     /// By name of a handler: its label, once it was asked for.
-    pub(super) handler_kinds: Vec<Option<EdgeKind>>,
-    pub(super) out: Recording,
+    pub(super) handler_kinds: Vec<Option<SegmentKind>>,
+    pub(super) out: Timeline,
     pub(super) lives: Vec<Life>,
     pub(super) by_tid: HashMap<(HostId, i32), ThreadId>,
     pub(super) by_vtid: HashMap<(HostId, i32), SmallVec<[ThreadId; 2]>>,
@@ -80,7 +80,7 @@ pub(super) struct Renumber<'b> {
 }
 
 impl Renumber<'_> {
-    pub fn name(&mut self, out: &mut Recording, id: TextId) -> Option<NameId> {
+    pub fn name(&mut self, out: &mut Timeline, id: TextId) -> Option<NameId> {
         let slot = self.names.get_mut(id.index())?;
         if slot.is_none() {
             *slot = self.batch.text_of(id).map(|text| out.names.intern(text));
@@ -98,7 +98,7 @@ impl Renumber<'_> {
 impl Machine {
     /// A machine for traces with these origins; hosts in the order of their ids.
     pub fn new(hosts: Vec<(String, Option<String>)>, origins: Vec<TraceOrigin>, handlers: Handlers) -> Machine {
-        let mut out = Recording::default();
+        let mut out = Timeline::default();
         for (name, kernel_release) in hosts {
             let name = out.names.intern(&name);
             out.hosts.push(Host { name, kernel_release });

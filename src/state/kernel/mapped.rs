@@ -9,7 +9,7 @@ use crate::base::names::NameId;
 use crate::base::time::Ns;
 use crate::event::image::ImageChange;
 use crate::event::kind::{Event, TextId};
-use crate::state::recording::{HostId, ImageEvent, ThreadId};
+use crate::state::timeline::{HostId, ImageEvent, ThreadId};
 
 impl Machine {
     /// An image event of a user-space tracer; `thread` is whose it seems to be.

@@ -1,7 +1,7 @@
-//! The kernel state model: typed events in, a sealed [`Recording`](crate::state::recording::Recording) out.
+//! The kernel state model: typed events in, a sealed [`Timeline`](crate::state::timeline::Timeline) out.
 //!
 //! ```text
-//!  chunk of all streams -> Batch of typed events   ->   Machine, event by event   ->  close -> Recording
+//!  chunk of all streams -> Batch of typed events   ->   Machine, event by event   ->  close -> Timeline
 //!  (workers)               (read, bound, merged)        (in order, meanwhile)                  |
 //!                                                                                              `-> state history
 //! ```

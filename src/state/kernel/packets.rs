@@ -7,8 +7,8 @@
 //! number and age; cost: the length of a connection's list, which is short where packets arrive.
 
 use crate::base::time::Ns;
-use crate::reading::batch::{Flow, Packet, Segment};
-use crate::state::recording::{HostId, ThreadId};
+use crate::reading::batch::{Flow, NetworkPacket, TcpSegment};
+use crate::state::timeline::{HostId, ThreadId};
 use foldhash::HashMap;
 use std::collections::VecDeque;
 
@@ -30,12 +30,12 @@ enum Route {
 
 #[derive(Clone, Copy, Debug)]
 struct Sent {
-    segment: Segment,
+    segment: TcpSegment,
     by: ThreadId,
     at: Ns,
 }
 
-/// A wait that a packet ended whose send had not come: the thread, and which of its edges.
+/// A wait that a packet ended whose send had not come: the thread, and which of its segments.
 type Ended = (ThreadId, usize);
 
 /// Sends that wait for their receive.
@@ -45,14 +45,14 @@ pub(super) struct Packets {
     /// The same in order of time, to forget the oldest first.
     order: VecDeque<(Ns, Route)>,
     /// What came before its send, in order of time.
-    early: VecDeque<(Ns, HostId, Segment, Ended)>,
+    early: VecDeque<(Ns, HostId, TcpSegment, Ended)>,
     /// When events of a host were lost last.
     lost: HashMap<HostId, Ns>,
 }
 
-fn route(host: HostId, packet: &Packet) -> Route {
+fn route(host: HostId, packet: &NetworkPacket) -> Route {
     match packet.tcp {
-        Some(Segment { flow, .. }) => Route::Flow(flow.is_loopback().then_some(host), flow),
+        Some(TcpSegment { flow, .. }) => Route::Flow(flow.is_loopback().then_some(host), flow),
         None => Route::Buffer(host, packet.buffer),
     }
 }
@@ -60,7 +60,7 @@ fn route(host: HostId, packet: &Packet) -> Route {
 impl Packets {
     /// A wait was ended at `at` on `host` by a packet of which no send is known. Only what comes from another host can
     /// be too early.
-    pub fn ended(&mut self, host: HostId, packet: &Packet, wait: Ended, at: Ns) {
+    pub fn ended(&mut self, host: HostId, packet: &NetworkPacket, wait: Ended, at: Ns) {
         if let Some(segment) = packet.tcp.filter(|s| !s.flow.is_loopback()) {
             self.early.push_back((at, host, segment, wait));
             if self.early.len() > MOST {
@@ -70,17 +70,17 @@ impl Packets {
     }
 
     /// The waits that a packet has ended before it is sent.
-    fn early(&mut self, host: HostId, packet: &Packet, at: Ns) -> Vec<Ended> {
+    fn early(&mut self, host: HostId, packet: &NetworkPacket, at: Ns) -> Vec<Ended> {
         while self.early.front().is_some_and(|(t, ..)| at.saturating_sub(*t) > EARLY) {
             self.early.pop_front();
         }
-        let same = |segment: &Segment| packet.tcp.as_ref() == Some(segment);
+        let same = |segment: &TcpSegment| packet.tcp.as_ref() == Some(segment);
         let ended = self.early.iter().filter(|(_, there, segment, _)| *there != host && same(segment));
         ended.map(|(.., wait)| *wait).collect()
     }
 
     /// A thread sends. Gives the waits that the packet has ended already, by clocks that are a little off.
-    pub fn send(&mut self, host: HostId, packet: &Packet, by: ThreadId, at: Ns) -> Vec<Ended> {
+    pub fn send(&mut self, host: HostId, packet: &NetworkPacket, by: ThreadId, at: Ns) -> Vec<Ended> {
         let ended = self.early(host, packet, at);
         if !ended.is_empty() {
             return ended;
@@ -117,7 +117,7 @@ impl Packets {
     }
 
     /// A packet arrives: who sent it, and when.
-    pub fn receive(&mut self, host: HostId, packet: &Packet) -> Option<(ThreadId, Ns)> {
+    pub fn receive(&mut self, host: HostId, packet: &NetworkPacket) -> Option<(ThreadId, Ns)> {
         let route = route(host, packet);
         let waiting = self.waiting.get_mut(&route)?;
         if let (Route::Buffer(..), Some(lost)) = (route, self.lost.get(&host)) {
@@ -145,9 +145,9 @@ mod tests {
 
     const HOST: HostId = HostId::at(0);
 
-    fn tcp(seq: u32, len: u32, flags: u16) -> Packet {
+    fn tcp(seq: u32, len: u32, flags: u16) -> NetworkPacket {
         let flow = Flow { source: 1 << 40, dest: 2 << 40, source_port: 7, dest_port: 8 };
-        Packet { buffer: 0, tcp: Some(Segment { flow, seq, ack: 5, flags, len }) }
+        NetworkPacket { buffer: 0, tcp: Some(TcpSegment { flow, seq, ack: 5, flags, len }) }
     }
 
     #[test]
@@ -185,7 +185,7 @@ mod tests {
     #[test]
     fn without_headers_the_buffer_is_the_key_on_its_host() {
         let mut packets = Packets::default();
-        let packet = Packet { buffer: 77, tcp: None };
+        let packet = NetworkPacket { buffer: 77, tcp: None };
         packets.send(HOST, &packet, ThreadId::at(1), 10);
         assert_eq!(packets.receive(HostId::at(1), &packet), None);
         assert_eq!(packets.receive(HOST, &packet), Some((ThreadId::at(1), 10)));
@@ -201,7 +201,7 @@ mod tests {
     fn the_lists_are_bounded() {
         let mut packets = Packets::default();
         for i in 0..2 * MOST as u32 {
-            packets.send(HOST, &Packet { buffer: u64::from(i), tcp: None }, ThreadId::at(1), Ns::from(i));
+            packets.send(HOST, &NetworkPacket { buffer: u64::from(i), tcp: None }, ThreadId::at(1), Ns::from(i));
         }
         assert!(packets.order.len() <= MOST && packets.waiting.len() <= MOST);
         packets.send(HOST, &tcp(1, 1, 0), ThreadId::at(1), OLDEST + Ns::from(2 * MOST as u32));

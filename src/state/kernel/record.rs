@@ -17,7 +17,7 @@ use crate::reading::batch::Batch;
 use crate::reading::bind::Binding;
 use crate::reading::engine::{self, Analysis, Chunk, Way};
 use crate::reading::sources::Sources;
-use crate::state::recording::{HostId, Recording};
+use crate::state::timeline::{HostId, Timeline};
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -72,7 +72,7 @@ pub fn record(
     tasks: &[TaskDefinition],
     options: &Options,
     ctx: &Ctx,
-) -> Result<(Recording, Notices), Cancelled> {
+) -> Result<(Timeline, Notices), Cancelled> {
     let (traces, left_out) = traces.split_at(traces.len().min(1 << 16));
     let mut notices = Notices::default();
     notices.add(Notice::MemoryLimit, left_out.len() as u64, || "traces after the first 65,536".to_owned());

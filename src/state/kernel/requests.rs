@@ -2,8 +2,8 @@
 
 use crate::base::time::{Ns, Span};
 use crate::event::kind::RequestStep;
-use crate::reading::batch::Request;
-use crate::state::recording::{DiskRequest, HostId, ThreadId};
+use crate::reading::batch::BlockRequest;
+use crate::state::timeline::{DiskRequest, HostId, ThreadId};
 use foldhash::HashMap;
 
 /// Who hands a request in.
@@ -31,7 +31,7 @@ impl Requests {
         t: Ns,
         host: HostId,
         step: RequestStep,
-        request: &Request,
+        request: &BlockRequest,
         by: Submitter,
         lost: impl Fn(Ns) -> Option<Ns>,
     ) -> Option<ThreadId> {
@@ -91,7 +91,7 @@ mod tests {
     #[test]
     fn a_request_is_queued_issued_and_done() {
         let mut requests = Requests::default();
-        let request = Request { device: 8, sector: 64, bytes: 4096, write: true, tid: None };
+        let request = BlockRequest { device: 8, sector: 64, bytes: 4096, write: true, tid: None };
         let host = HostId::at(0);
         let nobody = Submitter::default();
         let by = |thread| Submitter { thread: Some(ThreadId::from_raw(thread)), for_whom: None };

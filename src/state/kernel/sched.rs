@@ -7,7 +7,7 @@ use crate::base::notice::Notice;
 use crate::base::time::Ns;
 use crate::event::kind::WakeSource;
 use crate::event::prev_state::Leaves;
-use crate::state::recording::{EdgeKind, HostId, ThreadId};
+use crate::state::timeline::{HostId, SegmentKind, ThreadId};
 
 /// A thread can be woken in the moment between deciding to wait and being switched out. An older wake-up was for
 /// another wait.
@@ -40,7 +40,7 @@ impl Machine {
         let first = self.cpus[c].first.take();
         let life = &mut self.lives[thread.index()];
         let unseen = life.sched == Sched::Unseen;
-        let from = first.filter(|_| unseen).map_or(t, |first| first.max(life.start_of_edge()));
+        let from = first.filter(|_| unseen).map_or(t, |first| first.max(life.start_of_segment()));
         life.change(from, Sched::Running(c), &self.reasons);
         life.cpu = number;
         self.cpus[c].give_to(Some(thread), from);
@@ -71,7 +71,7 @@ impl Machine {
     /// Who was woken while it still ran, about to wait, did not wait: it could go on at once.
     fn early(&mut self, thread: ThreadId) {
         let life = &mut self.lives[thread.index()];
-        let early = |(woken, _): (Ns, Label)| life.start_of_edge().saturating_sub(woken) <= JUST_NOW;
+        let early = |(woken, _): (Ns, Label)| life.start_of_segment().saturating_sub(woken) <= JUST_NOW;
         if life.sched == Sched::Blocked && life.early_wake.is_some_and(early) {
             life.sched = Sched::Ready;
         }
@@ -153,16 +153,17 @@ impl Machine {
                     }
                     _ => self.label(c, t, thread, source),
                 };
-                if let (Some((waker, _)), EdgeKind::Blocked) = (label.waker, label.kind) {
+                if let (Some((waker, _)), SegmentKind::Blocked) = (label.waker, label.kind) {
                     self.hand_work(thread, t, waker);
                 }
                 let life = &mut self.lives[thread.index()];
                 life.cut(t, label);
                 life.sched = Sched::Ready;
                 if label.qualifier == Some(self.reasons.interrupt)
-                    && let (Some(waker), Some(edge)) = (self.cpus[c].thread, life.thread.edges.len().checked_sub(1))
+                    && let (Some(waker), Some(segment)) =
+                        (self.cpus[c].thread, life.thread.segments.len().checked_sub(1))
                 {
-                    self.lives[waker.index()].woke_outside = Some((thread, edge, t));
+                    self.lives[waker.index()].woke_outside = Some((thread, segment, t));
                 }
                 self.expect_sender(c, t, thread);
             }
@@ -271,7 +272,7 @@ impl Machine {
         life.placed_by_waker = false;
         match life.sched {
             Sched::Running(_) | Sched::Dead => return,
-            Sched::Ready => life.cut(t, Label::of(EdgeKind::Preempted)),
+            Sched::Ready => life.cut(t, Label::of(SegmentKind::Preempted)),
             // Back where one sees, unless it is moved on to another such CPU.
             Sched::Unknown(Doubt::Elsewhere) => life.change(t, Sched::Ready, &self.reasons),
             _ => {}

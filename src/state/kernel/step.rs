@@ -13,8 +13,8 @@ use crate::base::time::Ns;
 use crate::event::host::TraceOrigin;
 use crate::event::kind::{Context, Event, Kind, RequestStep, TextId, WhoId, WorkStep};
 use crate::event::prev_state::Leaves;
-use crate::reading::batch::Request;
-use crate::state::recording::{HostId, ThreadId};
+use crate::reading::batch::BlockRequest;
+use crate::state::timeline::{HostId, ThreadId};
 
 /// The bit of `prev_state`, on all kernels.
 const UNINTERRUPTIBLE: u16 = 2;
@@ -172,7 +172,7 @@ impl Machine {
     }
 
     /// A block request moves on.
-    fn block(&mut self, c: usize, t: Ns, step: RequestStep, request: &Request, running: Option<ThreadId>) {
+    fn block(&mut self, c: usize, t: Ns, step: RequestStep, request: &BlockRequest, running: Option<ThreadId>) {
         let host = self.cpus[c].host;
         let named = request.tid.filter(|_| step != RequestStep::Complete);
         let thread = named.map_or(running, |tid| Some(self.thread_on(c, tid, t)));

@@ -6,7 +6,7 @@ use super::machine::{Machine, Renumber};
 use crate::base::names::NameId;
 use crate::base::time::Ns;
 use crate::event::kind::{Kind, TextId};
-use crate::state::recording::{HostId, ImageChange};
+use crate::state::timeline::{HostId, ImageChange};
 
 impl Machine {
     /// Believe what an event tells of threads. False for events of another kind.

@@ -10,7 +10,7 @@ use super::life::{Doubt, Sched};
 use super::machine::{Machine, Renumber};
 use crate::base::time::Ns;
 use crate::event::kind::Event;
-use crate::state::recording::{HostId, ThreadId};
+use crate::state::timeline::{HostId, ThreadId};
 
 /// Events that tell for good whose ids they carry.
 const LEARNT: u32 = 8;

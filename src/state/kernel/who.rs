@@ -8,8 +8,8 @@ use super::machine::{Machine, Renumber};
 use crate::base::names::NameId;
 use crate::base::time::Ns;
 use crate::event::kind::{Event, TextId};
-use crate::reading::batch::{Identity, Process};
-use crate::state::recording::{HostId, ThreadId};
+use crate::reading::batch::{DumpedThread, ThreadContext};
+use crate::state::timeline::{HostId, ThreadId};
 
 impl Machine {
     fn add(&mut self, life: Life) -> ThreadId {
@@ -96,7 +96,7 @@ impl Machine {
     }
 
     /// Believe what a context tells of its thread.
-    fn describe(&mut self, thread: ThreadId, t: Ns, identity: &Identity, ids: &mut Renumber<'_>) {
+    fn describe(&mut self, thread: ThreadId, t: Ns, identity: &ThreadContext, ids: &mut Renumber<'_>) {
         let life = &mut self.lives[thread.index()];
         if let Some(pid) = identity.pid {
             life.thread.pid = pid;
@@ -169,7 +169,7 @@ impl Machine {
     }
 
     /// The tracer's enumeration: fills what is not known, never overwrites.
-    pub(super) fn enumerate(&mut self, t: Ns, host: HostId, process: &Process, ids: &mut Renumber<'_>) {
+    pub(super) fn enumerate(&mut self, t: Ns, host: HostId, process: &DumpedThread, ids: &mut Renumber<'_>) {
         if process.tid == 0 {
             return;
         }

@@ -9,7 +9,7 @@
 use super::machine::Machine;
 use crate::base::time::{Ns, Span};
 use crate::event::kernel_thread::{is_handed_work, is_worker};
-use crate::state::recording::{HostId, Service, Thread, ThreadId};
+use crate::state::timeline::{HostId, Service, Thread, ThreadId};
 use foldhash::HashMap;
 
 /// Work that waits to be run.

@@ -1,7 +1,7 @@
 //! Spans that belong to no attribute: system calls, executions. Iterated by start, by end or by duration, up or down, without
 //! sorting them all.
 //!
-//! In: [`Segment`]s in any order. Out: an iterator in any of six orders over those that meet a window; the first results
+//! In: [`StoredSpan`]s in any order. Out: an iterator in any of six orders over those that meet a window; the first results
 //! come after a few nodes are read, and memory is what lies open, not the whole (ALGORITHMS.md 8.8, \[002\] 5.4).
 //!
 //! Segments are sorted by start once; above them stands an implicit tree of extents: the smallest and largest start,
@@ -15,7 +15,7 @@ use std::collections::BinaryHeap;
 
 /// A span and what it is of: a position in the caller's table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Segment {
+pub struct StoredSpan {
     /// From, to; may be empty.
     pub span: Span,
     /// Position in the caller's table.
@@ -24,7 +24,7 @@ pub struct Segment {
 
 /// By what segments are ordered; ties by start, then end, then item.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Order {
+pub enum SpanOrder {
     /// Start.
     Start,
     /// End.
@@ -54,7 +54,7 @@ struct Extent {
 }
 
 impl Extent {
-    fn of(segment: &Segment) -> Self {
+    fn of(segment: &StoredSpan) -> Self {
         let Span { start, end } = segment.span;
         let duration = duration(segment);
         Extent { starts: (start, start), ends: (end, end), durations: (duration, duration) }
@@ -74,27 +74,27 @@ impl Extent {
 
 /// The store.
 #[derive(Clone, Debug, Default)]
-pub struct Segments {
+pub struct SpanStore {
     /// By start, end, item.
-    all: Vec<Segment>,
+    all: Vec<StoredSpan>,
     /// Extents, the leaves' first; the last level has one.
     levels: Vec<Vec<Extent>>,
 }
 
-impl Segments {
+impl SpanStore {
     /// A store of `all`. A segment that ends before it starts counts as empty.
-    pub fn new(mut all: Vec<Segment>) -> Self {
+    pub fn new(mut all: Vec<StoredSpan>) -> Self {
         for segment in &mut all {
             segment.span.end = segment.span.end.max(segment.span.start);
         }
         all.sort_unstable();
         let join = |group: &[Extent]| group.iter().copied().reduce(Extent::join);
-        let leaf = |group: &[Segment]| group.iter().map(Extent::of).reduce(Extent::join);
+        let leaf = |group: &[StoredSpan]| group.iter().map(Extent::of).reduce(Extent::join);
         let mut levels: Vec<Vec<Extent>> = vec![all.chunks(FANOUT).filter_map(leaf).collect()];
         while let Some(below) = levels.last().filter(|level| level.len() > 1) {
             levels.push(below.chunks(FANOUT).filter_map(join).collect());
         }
-        Segments { all, levels }
+        SpanStore { all, levels }
     }
 
     /// Number of segments.
@@ -108,7 +108,7 @@ impl Segments {
     }
 
     /// The segments that meet `window`, in order. An empty segment meets it where it lies inside.
-    pub fn iter(&self, order: Order, direction: Direction, window: Span) -> InOrder<'_> {
+    pub fn iter(&self, order: SpanOrder, direction: Direction, window: Span) -> InOrder<'_> {
         let mut iter =
             InOrder { store: self, order, direction, window, nodes: BinaryHeap::new(), segments: BinaryHeap::new() };
         let top = self.levels.len().saturating_sub(1);
@@ -117,7 +117,7 @@ impl Segments {
     }
 }
 
-fn duration(segment: &Segment) -> u64 {
+fn duration(segment: &StoredSpan) -> u64 {
     (segment.span.end as u64).wrapping_sub(segment.span.start as u64)
 }
 
@@ -135,8 +135,8 @@ type Place = Reverse<((u64, u64, u64, u64), usize)>;
 /// The segments of a window in order. Dropping it ends the work.
 #[derive(Clone, Debug)]
 pub struct InOrder<'a> {
-    store: &'a Segments,
-    order: Order,
+    store: &'a SpanStore,
+    order: SpanOrder,
     direction: Direction,
     window: Span,
     nodes: BinaryHeap<Node>,
@@ -152,19 +152,19 @@ impl InOrder<'_> {
     /// Where the best of a node can stand.
     fn bound(&self, extent: &Extent) -> u64 {
         let (least, most) = match self.order {
-            Order::Start => (rank(extent.starts.0), rank(extent.starts.1)),
-            Order::End => (rank(extent.ends.0), rank(extent.ends.1)),
-            Order::Duration => extent.durations,
+            SpanOrder::Start => (rank(extent.starts.0), rank(extent.starts.1)),
+            SpanOrder::End => (rank(extent.ends.0), rank(extent.ends.1)),
+            SpanOrder::Duration => extent.durations,
         };
         self.directed(if self.direction == Direction::Up { least } else { most })
     }
 
-    fn place(&self, at: usize, segment: &Segment) -> Place {
+    fn place(&self, at: usize, segment: &StoredSpan) -> Place {
         let (start, end) = (rank(segment.span.start), rank(segment.span.end));
         let field = match self.order {
-            Order::Start => start,
-            Order::End => end,
-            Order::Duration => duration(segment),
+            SpanOrder::Start => start,
+            SpanOrder::End => end,
+            SpanOrder::Duration => duration(segment),
         };
         let directed = |rank| self.directed(rank);
         Reverse(((directed(field), directed(start), directed(end), directed(at as u64)), at))
@@ -202,9 +202,9 @@ impl InOrder<'_> {
 }
 
 impl Iterator for InOrder<'_> {
-    type Item = Segment;
+    type Item = StoredSpan;
 
-    fn next(&mut self) -> Option<Segment> {
+    fn next(&mut self) -> Option<StoredSpan> {
         while let Some(Reverse((bound, level, at))) = self.nodes.peek().copied() {
             // A node may still hold an equal that ties put first.
             if self.segments.peek().is_some_and(|Reverse((place, _))| place.0 < bound) {
@@ -224,15 +224,15 @@ mod tests {
     use proptest::prelude::*;
 
     /// The obvious way: keep, sort, turn round.
-    fn sorted(all: &[Segment], order: Order, direction: Direction, window: Span) -> Vec<Segment> {
+    fn sorted(all: &[StoredSpan], order: SpanOrder, direction: Direction, window: Span) -> Vec<StoredSpan> {
         let Span { start: from, end: to } = window;
-        let meets = |s: &&Segment| s.span.start < to && (s.span.end > from || s.span.start >= from);
-        let mut kept: Vec<Segment> = all.iter().filter(meets).copied().collect();
+        let meets = |s: &&StoredSpan| s.span.start < to && (s.span.end > from || s.span.start >= from);
+        let mut kept: Vec<StoredSpan> = all.iter().filter(meets).copied().collect();
         kept.sort_by_key(|s| {
             let field = match order {
-                Order::Start => i128::from(s.span.start),
-                Order::End => i128::from(s.span.end),
-                Order::Duration => i128::from(s.span.end) - i128::from(s.span.start),
+                SpanOrder::Start => i128::from(s.span.start),
+                SpanOrder::End => i128::from(s.span.end),
+                SpanOrder::Duration => i128::from(s.span.end) - i128::from(s.span.start),
             };
             (field, *s)
         });
@@ -242,11 +242,13 @@ mod tests {
         kept
     }
 
-    fn segments() -> impl Strategy<Value = Vec<Segment>> {
+    fn segments() -> impl Strategy<Value = Vec<StoredSpan>> {
         let start = prop_oneof![20 => -300..300i64, 1 => Just(Ns::MIN), 1 => Just(Ns::MAX - 50)];
         let length = prop_oneof![3 => 0..9i64, 1 => 0..500i64];
-        let segment = (start, length, 0..50u32)
-            .prop_map(|(start, length, item)| Segment { span: Span::new(start, start.saturating_add(length)), item });
+        let segment = (start, length, 0..50u32).prop_map(|(start, length, item)| StoredSpan {
+            span: Span::new(start, start.saturating_add(length)),
+            item,
+        });
         prop::collection::vec(segment, 0..400)
     }
 
@@ -254,9 +256,9 @@ mod tests {
         #![proptest_config(ProptestConfig::with_cases(300))]
         #[test]
         fn every_order_equals_sorting(all in segments(), from in -350..350i64, length in 0..700i64) {
-            let store = Segments::new(all.clone());
+            let store = SpanStore::new(all.clone());
             for window in [Span::new(from, from + length), Span::new(Ns::MIN, Ns::MAX)] {
-                for order in [Order::Start, Order::End, Order::Duration] {
+                for order in [SpanOrder::Start, SpanOrder::End, SpanOrder::Duration] {
                     for direction in [Direction::Up, Direction::Down] {
                         let found: Vec<_> = store.iter(order, direction, window).collect();
                         prop_assert_eq!(found, sorted(&all, order, direction, window));
@@ -268,9 +270,9 @@ mod tests {
 
     #[test]
     fn the_first_by_start_come_from_few_nodes() {
-        let all = (0..100_000).map(|i| Segment { span: Span::new(i, i + i % 97), item: i as u32 }).collect();
-        let store = Segments::new(all);
-        let mut iter = store.iter(Order::Start, Direction::Up, Span::new(50_000, 60_000));
+        let all = (0..100_000).map(|i| StoredSpan { span: Span::new(i, i + i % 97), item: i as u32 }).collect();
+        let store = SpanStore::new(all);
+        let mut iter = store.iter(SpanOrder::Start, Direction::Up, Span::new(50_000, 60_000));
         let first = (0..100_000).find(|i| i + i % 97 > 50_000);
         assert_eq!(iter.next().map(|s| s.span.start), first);
         assert!(iter.segments.len() <= 2 * FANOUT, "{}", iter.segments.len());

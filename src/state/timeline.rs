@@ -1,4 +1,4 @@
-//! What the kernel pass leaves behind for the explanations: threads, their edges, calls, stack samples, images
+//! What the kernel pass leaves behind for the explanations: threads, their segments, calls, stack samples, images
 //! and disk requests. Everything is sorted by time and sealed; ids are dense.
 //!
 //! Made by the kernel machine in `state/`, read by path, stacks, symbols and ECCT. Size: linear in switches, wake-ups,
@@ -18,7 +18,7 @@ crate::handle! {
 
 /// Why a thread did not run, or that it ran.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum EdgeKind {
+pub enum SegmentKind {
     /// On a CPU, in its own code or in system calls.
     Running,
     /// On a CPU whose interrupt handlers ran instead.
@@ -43,13 +43,13 @@ pub enum EdgeKind {
     Unknown,
 }
 
-/// A horizontal edge: one thread in one state.
+/// A horizontal segment: one thread in one state.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Edge {
+pub struct Segment {
     /// From, to.
     pub span: Span,
     /// State.
-    pub kind: EdgeKind,
+    pub kind: SegmentKind,
     /// Who ended the wait and when (Blocked: at the wake-up; Network: the sender, at the send).
     pub waker: Option<(ThreadId, Ns)>,
     /// Device, interrupt or soft irq name; reason of an unknown wait.
@@ -81,8 +81,8 @@ pub struct Thread {
     pub idle: bool,
     /// True for kernel threads that work for a disk: who waits for one waits for the disk.
     pub disk_worker: bool,
-    /// Edges, contiguous and sorted, over its known life; none for idle tasks.
-    pub edges: Vec<Edge>,
+    /// Segments, contiguous and sorted, over its known life; none for idle tasks.
+    pub segments: Vec<Segment>,
     /// System calls, sorted by start.
     pub calls: Vec<Call>,
     /// Stack samples, sorted by time.
@@ -115,9 +115,9 @@ impl Thread {
         !self.calls.is_empty() || ends.into_iter().flatten().any(|sample| sample.user.is_some())
     }
 
-    /// Index of the first edge that ends after `t`.
-    pub fn first_edge_after(&self, t: Ns) -> usize {
-        self.edges.partition_point(|e| e.span.end <= t)
+    /// Index of the first segment that ends after `t`.
+    pub fn first_segment_after(&self, t: Ns) -> usize {
+        self.segments.partition_point(|e| e.span.end <= t)
     }
 }
 
@@ -273,7 +273,7 @@ pub struct Quality {
 
 /// All of it.
 #[derive(Clone, Debug, Default)]
-pub struct Recording {
+pub struct Timeline {
     /// Names of threads, calls, devices, paths.
     pub names: Names,
     /// Hosts.
@@ -311,17 +311,17 @@ pub struct Recording {
     pub wake_stacks: Vec<(ThreadId, Ns, RawStackId)>,
 }
 
-impl Recording {
-    /// The first invariant that does not hold (`--check`): a thread's edges tile its known life without empty ones, its
+impl Timeline {
+    /// The first invariant that does not hold (`--check`): a thread's segments tile its known life without empty ones, its
     /// calls and names are in order, and a CPU has one thread at a time.
     pub fn check(&self) -> Option<String> {
         for (at, thread) in self.threads.iter().enumerate().filter(|(_, thread)| !thread.idle) {
-            let edges = &thread.edges;
-            let tiled =
-                edges.iter().all(|e| !e.span.is_empty()) && edges.windows(2).all(|w| w[0].span.end == w[1].span.start);
-            let ends = edges.first().zip(edges.last()).map(|(a, b)| Span::new(a.span.start, b.span.end));
+            let segments = &thread.segments;
+            let tiled = segments.iter().all(|e| !e.span.is_empty())
+                && segments.windows(2).all(|w| w[0].span.end == w[1].span.start);
+            let ends = segments.first().zip(segments.last()).map(|(a, b)| Span::new(a.span.start, b.span.end));
             if !tiled || ends.is_some_and(|ends| ends != thread.life) {
-                return Some(format!("the edges of thread {} (number {at}) do not tile its life", thread.tid));
+                return Some(format!("the segments of thread {} (number {at}) do not tile its life", thread.tid));
             }
             if !thread.calls.is_sorted_by_key(|call| call.span.start) || !thread.names.is_sorted_by_key(|name| name.0) {
                 return Some(format!("calls or names of thread {} (number {at}) are out of order", thread.tid));
@@ -361,10 +361,10 @@ impl Recording {
         self.threads.get(id.index())
     }
 
-    /// True when the edge is a wait for a disk: for the device, or for a kernel thread that works for it.
-    pub fn is_disk_wait(&self, edge: &Edge) -> bool {
+    /// True when the segment is a wait for a disk: for the device, or for a kernel thread that works for it.
+    pub fn is_disk_wait(&self, segment: &Segment) -> bool {
         let worker = |(waker, _)| self.thread(waker).is_some_and(|t| t.disk_worker);
-        edge.kind == EdgeKind::Disk || edge.kind == EdgeKind::Blocked && edge.waker.is_some_and(worker)
+        segment.kind == SegmentKind::Disk || segment.kind == SegmentKind::Blocked && segment.waker.is_some_and(worker)
     }
 
     /// What a thread of the kernel did for others in a span of time, in order.
