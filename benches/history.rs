@@ -6,7 +6,7 @@
 //! `cargo bench --bench history` takes about two minutes; `-- 100000x100` or `-- recording` measures one of them only.
 #![allow(clippy::unwrap_used)]
 
-#[path = "history/packings.rs"]
+#[path = "../tests/support/packings.rs"]
 mod packings;
 
 use packings::{Kind, Random, model, pack};

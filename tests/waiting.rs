@@ -3,8 +3,14 @@
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing)]
 
+#[path = "support/operations.rs"]
+mod operations;
 mod otf2;
+#[path = "support/random.rs"]
+mod random;
 
+use operations::{MS, OperationsBuilder, US};
+use random::Random;
 use std::collections::BTreeMap;
 use whyslow::analysis::mpi::Waiting;
 use whyslow::analysis::patterns::Mined;
@@ -12,98 +18,31 @@ use whyslow::analysis::patterns::measure::Settings;
 use whyslow::base::ctx::Ctx;
 use whyslow::base::time::Ns;
 use whyslow::event::mpi;
-use whyslow::event::operation::{Exchange, Kind, Meeting, Message, Operation, Operations, Place, Sequence, Via};
+use whyslow::event::operation::{Exchange, Kind, Message, Operations, Via};
 use whyslow::input::otf2::Archive;
 use whyslow::model::pattern::Anomalies;
 
-const MS: Ns = 1_000_000;
-const US: Ns = 1_000;
-
-/// Builds a run: each rank goes on where it was.
-struct Script {
-    operations: Operations,
-    now: Vec<Ns>,
+/// What its ranks waited for.
+fn waiting(run: OperationsBuilder) -> (Operations, Waiting) {
+    let operations = run.finish();
+    let clocks = whyslow::analysis::offsets::fit(&operations);
+    let waiting = Waiting::new(&operations, &clocks, &Ctx::new(1)).unwrap().unwrap();
+    (operations, waiting)
 }
 
-impl Script {
-    fn new(ranks: u32) -> Self {
-        let sequence = |rank| Sequence {
-            stream: format!("rank {rank}"),
-            rank: Some(rank),
-            process: Some(rank),
-            ..Sequence::default()
-        };
-        let sequences = (0..ranks).map(sequence).collect();
-        let operations = Operations { one_clock: true, sequences, ..Operations::default() };
-        Script { operations, now: vec![0; ranks as usize] }
-    }
-
-    /// An operation from now until a time.
-    fn until(&mut self, rank: usize, name: &str, kind: Kind, end: Ns) -> Place {
-        let symbol = self.operations.names.intern(name);
-        let program = &mut self.operations.program;
-        program.resize(program.len().max(symbol.index() + 1), false);
-        program[symbol.index()] = !name.starts_with("MPI_") && kind == Kind::Work;
-        let all = &mut self.operations.sequences[rank].operations;
-        all.push(Operation { symbol, kind, start: self.now[rank], end });
-        self.now[rank] = end;
-        Place { stream: rank as u32, operation: all.len() as u32 - 1 }
-    }
-
-    fn work(&mut self, rank: usize, name: &str, length: Ns) -> Place {
-        self.until(rank, name, Kind::Work, self.now[rank] + length)
-    }
-
-    /// A message from one rank, received by another as soon as it can be.
-    fn message(&mut self, from: usize, to: usize) {
-        let sent = self.now[from];
-        let send = self.work(from, "MPI_Send", 5 * US);
-        let end = self.now[to].max(sent) + 10 * US;
-        let receive = self.until(to, "MPI_Recv", Kind::Receive, end);
-        self.operations.messages.push(Message { via: Via::Message, from: send, to: receive, sent, received: end });
-    }
-
-    /// All ranks meet; those who wait leave when whom they wait for has come.
-    fn meet(&mut self, name: &str, exchange: Exchange) {
-        let last = *self.now.iter().max().unwrap();
-        let root = |at: Option<u32>| self.now[at.unwrap() as usize];
-        let from = match exchange {
-            Exchange::FromOne(at) => root(at),
-            _ => last,
-        };
-        let waits = |rank: usize| match exchange {
-            Exchange::ToOne(at) => at == Some(rank as u32),
-            _ => true,
-        };
-        let ends: Vec<Ns> =
-            (0..self.now.len()).map(|r| if waits(r) { self.now[r].max(from) } else { self.now[r] } + 10 * US).collect();
-        let members =
-            ends.iter().enumerate().map(|(rank, end)| self.until(rank, name, Kind::Collective, *end)).collect();
-        self.operations.meetings.push(Meeting { exchange, members });
-    }
-
-    fn waiting(mut self) -> (Operations, Waiting) {
-        self.operations.messages.sort_by_key(|m| (m.to, m.received, m.from));
-        let clocks = whyslow::analysis::offsets::fit(&self.operations);
-        let waiting = Waiting::new(&self.operations, &clocks, &Ctx::new(1)).unwrap().unwrap();
-        (self.operations, waiting)
-    }
-
-    /// Written as an archive, read back, analysed.
-    fn analyse(mut self) -> Anomalies {
-        self.operations.messages.sort_by_key(|m| (m.to, m.received, m.from));
-        let folder = tempfile::tempdir().unwrap();
-        let archive = Archive::open(&otf2::recording::record(&self.operations, folder.path())).unwrap();
-        let work = Ctx::new(1);
-        let run = mpi::read(&archive, &work).unwrap();
-        assert!(run.notices.is_empty(), "{:?}", run.notices.sentences());
-        let mined = Mined::new(run.into_operations(&archive), &work).unwrap();
-        Anomalies::new(&mined, &Settings::default(), &work).unwrap()
-    }
+/// Written as an archive, read back, analysed.
+fn recorded(run: OperationsBuilder) -> Anomalies {
+    let folder = tempfile::tempdir().unwrap();
+    let archive = Archive::open(&otf2::recording::record(&run.finish(), folder.path())).unwrap();
+    let ctx = Ctx::new(1);
+    let run = mpi::read(&archive, &ctx).unwrap();
+    assert!(run.notices.is_empty(), "{:?}", run.notices.sentences());
+    let mined = Mined::new(run.into_operations(&archive), &ctx).unwrap();
+    Anomalies::new(&mined, &Settings::default(), &ctx).unwrap()
 }
 
-fn totals(script: Script) -> BTreeMap<&'static str, Ns> {
-    let (_, waiting) = script.waiting();
+fn totals(run: OperationsBuilder) -> BTreeMap<&'static str, Ns> {
+    let (_, waiting) = waiting(run);
     let state = |s: &whyslow::analysis::mpi::State| (s.kind.name(), s.ns);
     waiting.states.iter().map(state).filter(|(kind, _)| *kind != "completion").collect()
 }
@@ -112,7 +51,7 @@ fn totals(script: Script) -> BTreeMap<&'static str, Ns> {
 
 #[test]
 fn a_receive_waits_for_its_send() {
-    let mut run = Script::new(2);
+    let mut run = OperationsBuilder::on_one_clock(2);
     run.work(0, "assemble", 7 * MS);
     run.work(1, "assemble", 2 * MS);
     run.message(0, 1);
@@ -121,7 +60,7 @@ fn a_receive_waits_for_its_send() {
 
 #[test]
 fn messages_received_in_another_order_than_sent() {
-    let mut run = Script::new(3);
+    let mut run = OperationsBuilder::on_one_clock(3);
     // Rank 0's message is there, but rank 1's is received first.
     let early = run.work(0, "MPI_Send", 5 * US);
     run.work(1, "assemble", 6 * MS);
@@ -135,7 +74,7 @@ fn messages_received_in_another_order_than_sent() {
 #[test]
 fn a_held_send_waits_for_its_receiver() {
     for (via, kind) in [(Via::Rendezvous, "late_receiver"), (Via::FlowControl, "flow_control")] {
-        let mut run = Script::new(2);
+        let mut run = OperationsBuilder::on_one_clock(2);
         run.work(1, "assemble", 4 * MS);
         let send = run.until(0, "MPI_Send", Kind::Send, 4 * MS + 10 * US);
         let receive = run.work(1, "MPI_Recv", 10 * US);
@@ -147,7 +86,7 @@ fn a_held_send_waits_for_its_receiver() {
 
 #[test]
 fn a_call_that_waits_for_both_sides_waits_for_its_sender() {
-    let mut run = Script::new(3);
+    let mut run = OperationsBuilder::on_one_clock(3);
     // Rank 0 completes a receive from rank 1 and a send to rank 2, which posts its receive a little later.
     run.work(1, "assemble", 4 * MS);
     run.work(2, "assemble", 5 * MS);
@@ -163,7 +102,7 @@ fn a_call_that_waits_for_both_sides_waits_for_its_sender() {
 #[test]
 fn collectives_wait_for_whom_they_need() {
     let late = |exchange| {
-        let mut run = Script::new(3);
+        let mut run = OperationsBuilder::on_one_clock(3);
         // The root is the second; the last is the third.
         for (rank, ms) in [(0, 1), (1, 3), (2, 6)] {
             run.work(rank, "assemble", ms * MS);
@@ -182,7 +121,7 @@ fn collectives_wait_for_whom_they_need() {
 #[test]
 fn locks_teams_and_accelerators() {
     for (via, kind) in [(Via::Lock, "lock"), (Via::Fork, "idle_threads"), (Via::Accelerator, "accelerator")] {
-        let mut run = Script::new(2);
+        let mut run = OperationsBuilder::on_one_clock(2);
         let from = run.work(0, "assemble", 3 * MS);
         let to = run.until(1, "wait", Kind::Receive, 3 * MS);
         run.operations.messages.push(Message { via, from, to, sent: 3 * MS, received: 3 * MS });
@@ -192,36 +131,19 @@ fn locks_teams_and_accelerators() {
 
 #[test]
 fn costs_are_passed_on_to_who_was_late_first() {
-    let mut run = Script::new(3);
+    let mut run = OperationsBuilder::on_one_clock(3);
     run.work(0, "assemble", 9 * MS);
     run.work(1, "smooth", MS);
     run.work(2, "smooth", MS);
     run.message(0, 1);
     run.message(1, 2);
-    let (operations, waiting) = run.waiting();
+    let (operations, waiting) = waiting(run);
     let first = &waiting.costs[0];
     assert_eq!((first.stream, operations.names.get(first.region.name)), (0, "assemble"));
     assert!(first.ns > 15 * MS && first.ns <= waiting.waited_ns(), "{first:?}");
 }
 
 // ---- generated runs ------------------------------------------------------------------------------------------------
-
-/// A small generator (xorshift).
-struct Random(u64);
-
-impl Random {
-    fn below(&mut self, n: u64) -> u64 {
-        self.0 ^= self.0 << 13;
-        self.0 ^= self.0 >> 7;
-        self.0 ^= self.0 << 17;
-        self.0 % n
-    }
-
-    /// Up to so many per cent more or less.
-    fn about(&mut self, ns: Ns, percent: u64) -> Ns {
-        ns * (100 - percent as Ns + self.below(2 * percent + 1) as Ns) / 100
-    }
-}
 
 /// What is wrong with a run.
 #[derive(Clone, Copy, PartialEq)]
@@ -233,16 +155,15 @@ enum Trouble {
 }
 
 /// A run of a ring or of collectives alone, and who is to be named for what.
-fn generate(trouble: Trouble, seed: u64) -> (Script, u32, &'static str, usize) {
-    let mut random = Random(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1);
-    (0..5).for_each(|_| _ = random.below(2));
+fn generate(trouble: Trouble, seed: u64) -> (OperationsBuilder, u32, &'static str, usize) {
+    let mut random = Random::new(seed);
     let ranks = 4 + random.below(6) as usize;
-    let mut run = Script::new(ranks as u32);
-    let (culprit, ring) = (random.below(ranks as u64) as usize, random.below(2) == 0);
+    let mut run = OperationsBuilder::on_one_clock(ranks as u32);
+    let (culprit, ring) = (random.below(ranks), random.below(2) == 0);
     let region = match trouble {
-        Trouble::Imbalance => ["assemble", "smooth"][random.below(2) as usize],
+        Trouble::Imbalance => ["assemble", "smooth"][random.below(2)],
         Trouble::Serialisation => "partition",
-        _ => ["regrid", "checkpoint"][random.below(2) as usize],
+        _ => ["regrid", "checkpoint"][random.below(2)],
     };
     let factor = 140 + random.below(100) as Ns;
     let (steps, mut others) = (30 + random.below(30), Vec::new());
@@ -256,7 +177,7 @@ fn generate(trouble: Trouble, seed: u64) -> (Script, u32, &'static str, usize) {
         for rank in 0..ranks {
             for (name, us) in [("assemble", 800), ("smooth", 2_000)] {
                 let slow = trouble == Trouble::Imbalance && rank == culprit && name == region;
-                let length = random.about(us * US, 4);
+                let length = random.around(us * US, 4);
                 run.work(rank, name, if slow { length * factor / 100 } else { length });
             }
             if trouble == Trouble::OtherSteps && rank == culprit && others.contains(&step) {
@@ -265,7 +186,7 @@ fn generate(trouble: Trouble, seed: u64) -> (Script, u32, &'static str, usize) {
             }
         }
         if trouble == Trouble::Serialisation {
-            let length = random.about(1_500 * US, 10);
+            let length = random.around(1_500 * US, 10);
             run.work(culprit, region, length);
             run.meet("MPI_Bcast", Exchange::FromOne(Some(culprit as u32)));
         }
@@ -285,7 +206,7 @@ fn steady_imbalance_and_serialisation_are_named() {
     for seed in 0..100 {
         let trouble = if seed % 2 == 0 { Trouble::Imbalance } else { Trouble::Serialisation };
         let (run, culprit, region, _) = generate(trouble, seed);
-        let found = run.analyse();
+        let found = recorded(run);
         let first = found.waiting.as_ref().and_then(|w| w.imbalances.first());
         named += usize::from(first.is_some_and(|i| i.at.rank == Some(culprit) && i.at.function == region));
         let sentence = found.waiting.as_ref().and_then(|w| w.sentence());
@@ -299,7 +220,7 @@ fn steps_of_other_structure_are_the_first_sources() {
     let mut first = 0;
     for seed in 0..100 {
         let (run, culprit, region, times) = generate(Trouble::OtherSteps, 1_000 + seed);
-        let found = run.analyse();
+        let found = recorded(run);
         let mut sources: Vec<(u32, &str, Ns)> = Vec::new();
         for path in &found.paths {
             let source = (path.steps[0].stream, path.steps[0].what.as_str(), path.steps[0].span.start);
@@ -317,7 +238,7 @@ fn steps_of_other_structure_are_the_first_sources() {
 fn nobody_is_named_on_balanced_runs() {
     for seed in 0..50 {
         let (run, ..) = generate(Trouble::Nothing, 2_000 + seed);
-        let found = run.analyse();
+        let found = recorded(run);
         let waiting = found.waiting.as_ref().unwrap();
         assert!(waiting.imbalances.is_empty(), "seed {seed}: {:?}", waiting.sentence());
         assert!(found.paths.is_empty(), "seed {seed}: {:?}", found.paths[0].steps[0]);

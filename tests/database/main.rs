@@ -1,6 +1,7 @@
 //! The execution database: every answer from it is the answer from the trace, to the byte; hurt files get one line.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+mod damage;
 
 use proptest::prelude::*;
 use std::path::{Path, PathBuf};
@@ -19,6 +20,7 @@ use whyslow::model::{Model, build};
 mod many;
 
 const LOCK: &str = "fixtures/traces/lock-contention";
+
 const CPU: &str = "fixtures/traces/cpu-contention";
 
 fn whyslow(words: &[&str]) -> Output {
@@ -299,159 +301,4 @@ proptest! {
             prop_assert_eq!(sum(&whole, metric), sum(&parts[0], metric) + sum(&parts[1], metric));
         }
     }
-}
-
-/// Little-endian numbers in header and table.
-fn put(bytes: &mut [u8], at: usize, value: u32) {
-    bytes[at..at + 4].copy_from_slice(&value.to_le_bytes());
-}
-
-fn get(bytes: &[u8], at: usize) -> usize {
-    u32::from_le_bytes(bytes[at..at + 4].try_into().unwrap()) as usize
-}
-
-/// Make all checksums right, so that only the meaning of the bytes can be wrong.
-fn seal(bytes: &mut [u8]) {
-    let sections = get(bytes, 12).min(bytes.len() / 32 - 1);
-    for entry in (0..sections).map(|i| 32 + 32 * i) {
-        let (from, length) = (get(bytes, entry + 16), get(bytes, entry + 24));
-        if let Some(section) = bytes.get(from..from.saturating_add(length)) {
-            let sum = crc32fast::hash(section);
-            put(bytes, entry + 12, sum);
-        }
-    }
-    put(bytes, 28, 0);
-    let sum = crc32fast::hash(&bytes[..32 + 32 * sections]);
-    put(bytes, 28, sum);
-}
-
-/// Whatever comes of it must be sound, or one line.
-fn survives(bytes: &[u8]) -> bool {
-    let one_line = |e: &DatabaseError| {
-        let said = e.to_string();
-        assert!(!said.contains('\n') && said.contains("whyslow"), "{said}");
-    };
-    let database = match open(bytes) {
-        Ok(database) => database,
-        Err(e) => {
-            one_line(&e);
-            return false;
-        }
-    };
-    for task in 0..database.tasks.len() {
-        match database.model(task, &Ctx::new(1)) {
-            Ok(model) => {
-                assert_eq!(build::check(&model, 1), Vec::<String>::new());
-                compare(&model, &compare::ComparisonRequest::default(), &Ctx::new(1)).ok();
-            }
-            Err(e) => {
-                one_line(&e);
-                return false;
-            }
-        }
-    }
-    true
-}
-
-#[test]
-fn every_prefix_is_refused() {
-    let bytes = written(&[many::model(7, 3)]);
-    assert!(survives(&bytes));
-    for length in (0..bytes.len()).filter(|l| *l < 700 || l % 7 == 0) {
-        assert!(!survives(&bytes[..length]), "the first {length} bytes");
-    }
-    assert!(!survives(&[&bytes[..], b"more"].concat()));
-}
-
-#[test]
-fn every_flipped_bit_is_seen() {
-    let bytes = written(&[many::model(5, 9)]);
-    for at in 0..bytes.len() {
-        let mut hurt = bytes.clone();
-        hurt[at] ^= 1 << (at % 8);
-        assert!(!survives(&hurt), "byte {at}");
-    }
-}
-
-#[test]
-fn lies_with_right_checksums_are_seen_or_harmless() {
-    let mut random = Random::new(5);
-    let bytes = written(&[many::model(40, 2), many::model(3, 4)]);
-    let table = 32 + 32 * get(&bytes, 12);
-    for round in 0..3000 {
-        let mut hurt = bytes.clone();
-        for _ in 0..1 + random.below(4) {
-            let at =
-                if round % 3 == 0 { 8 + random.below(table - 8) } else { table + random.below(bytes.len() - table) };
-            hurt[at] = match random.below(4) {
-                0 => 0,
-                1 => 0xff,
-                2 => hurt[at].wrapping_add(1),
-                _ => random.next_u64() as u8,
-            };
-        }
-        seal(&mut hurt);
-        survives(&hurt);
-    }
-}
-
-#[test]
-fn other_versions_say_what_to_do() {
-    let bytes = written(&[many::model(2, 1)]);
-    for (version, remedy) in [(3, "whyslow build"), (5, "newer whyslow"), (u32::MAX, "newer whyslow")] {
-        let mut other = bytes.clone();
-        put(&mut other, 8, version);
-        let said = open(&other).unwrap_err().to_string();
-        assert!(said.contains(remedy) && said.contains(&format!("format {version}")), "{said}");
-    }
-}
-
-/// A bomb: one deep path, and executions that all stand at its end. What it would unpack to is refused before.
-#[test]
-fn a_small_file_stays_small() {
-    use whyslow::model::context::{Frame, FrameKind};
-    let mut model = many::model(0, 1);
-    let name = model.names.intern("f");
-    let mut at = None;
-    for _ in 0..60_000 {
-        at = Some(model.contexts.child(at, Frame { kind: FrameKind::Function, name }));
-    }
-    for i in 0..100_000 {
-        let e = &mut model.executions;
-        e.start.push(model.origin + i);
-        e.end.push(model.origin + i + 1);
-        e.who.push(whyslow::model::WhoId::at(0));
-        e.trace.push(whyslow::model::TraceId::at(0));
-        e.unsure.push(false);
-        e.cpu.push(0);
-        e.own.push(vec![(at.unwrap(), 1)]);
-    }
-    model.executions.columns.clear();
-    let bytes = written(&[model]);
-    let started = Instant::now();
-    assert!(!survives(&bytes));
-    assert!(started.elapsed() < Duration::from_secs(20), "{:?}", started.elapsed());
-}
-
-/// Opening is linear: ten times the executions take about ten times as long (`cargo bench --bench database` has the
-/// milliseconds).
-#[test]
-fn opening_is_linear_in_the_executions() {
-    let time = |n: usize| {
-        let folder = folder();
-        let path: PathBuf = folder.path().join("many.why");
-        let mut writer = Writer::new(Facts::default(), Notices::default());
-        writer.add(&many::model(n, 1));
-        let length = writer.save(&path).unwrap();
-        assert!(length < 60 * n as u64, "{length} bytes for {n} executions");
-        let once = |_| {
-            let start = Instant::now();
-            let model = Database::open(&path).unwrap().model(0, &Ctx::new(1)).unwrap();
-            assert_eq!(model.executions.len(), n);
-            start.elapsed()
-        };
-        (0..5).map(once).min().unwrap()
-    };
-    let (few, many) = (time(20_000), time(200_000));
-    assert!(many < few * 40, "{few:?} for 20,000 and {many:?} for 200,000");
 }

@@ -9,8 +9,11 @@
 
 #[path = "../support/ask.rs"]
 mod ask;
+mod builds;
+mod calls;
 #[path = "../support/desk.rs"]
 mod desk;
+mod memory;
 #[path = "../support/tracer.rs"]
 mod tracer;
 
@@ -180,6 +183,20 @@ impl Question {
     }
 }
 
+fn recorder(name: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("fixtures/recorders").join(name)
+}
+
+fn archive() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("fixtures/archives/late_sender/trace/traces.otf2")
+}
+
+/// More than any kind of calls has over the small fixtures.
+const ALL: usize = 1 << 20;
+
+/// Of the calls of a kind where a fixture is large.
+const SOME: usize = 20;
+
 /// The library that makes allocations fail, built once.
 fn shim() -> &'static Path {
     static BUILT: OnceLock<PathBuf> = OnceLock::new();
@@ -192,314 +209,4 @@ fn shim() -> &'static Path {
         assert!(out.status.success(), "{}", said(&out));
         library
     })
-}
-
-fn recorder(name: &str) -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("fixtures/recorders").join(name)
-}
-
-fn archive() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("fixtures/archives/late_sender/trace/traces.otf2")
-}
-
-/// More than any kind of calls has over the small fixtures.
-const ALL: usize = 1 << 20;
-/// Of the calls of a kind where a fixture is large.
-const SOME: usize = 20;
-
-#[test]
-fn any_call_may_fail_while_a_trace_is_explained() {
-    Question::new(&["explain", "--json"], &fixture("snap")).survives(ALL);
-}
-
-#[test]
-fn any_call_may_fail_while_two_groups_are_compared() {
-    Question::new(&["diff", "--json"], &fixture("snap")).survives(SOME);
-}
-
-#[test]
-fn any_call_may_fail_while_events_are_counted_and_listed() {
-    Question::new(&["stats", "count", "--json"], &fixture("snap")).survives(ALL);
-    Question::new(&["dump"], &fixture("snap")).survives(SOME);
-}
-
-#[test]
-fn any_call_may_fail_while_it_is_told_what_is_there() {
-    Question::new(&["info", "--json"], &fixture("split-files")).survives(ALL);
-    Question::new(&["info", "--full", "--json"], &fixture("snap")).survives(SOME);
-}
-
-#[test]
-fn any_call_may_fail_while_patterns_are_mined() {
-    Question::new(&["anomalies", "--json"], &fixture("snap")).survives(ALL);
-}
-
-#[test]
-fn any_call_may_fail_while_the_state_history_is_asked() {
-    Question::new(&["query", "--json", "--attribute", "cpus/*/thread"], &fixture("snap")).survives(SOME);
-}
-
-#[test]
-fn any_call_may_fail_while_functions_get_their_names() {
-    let folder = fixture("lock-contention");
-    let (bin, tasks) = (folder.join("bin"), "wait=read,thread=worker");
-    Question::new(&["explain", "--json", "--task", tasks, "--symbols", bin.to_str().unwrap()], &folder).survives(4);
-}
-
-#[test]
-fn any_call_may_fail_over_the_formats_of_other_tools() {
-    for file in ["v6.dat", "v7.dat", "zstd.data", "dir.data", "pipe.data"] {
-        Question::new(&["stats", "count", "--json"], &recorder(file)).survives(SOME);
-    }
-    Question::new(&["explain", "--json"], &recorder("v7.dat")).survives(SOME);
-}
-
-#[test]
-fn any_call_may_fail_over_the_archive_of_a_run() {
-    for words in [&["anomalies", "--json"][..], &["info", "--json"]] {
-        Question::new(words, &archive()).survives(SOME);
-    }
-}
-
-#[test]
-fn any_call_may_fail_over_a_database() {
-    let folder = tempfile::tempdir().unwrap();
-    let database = folder.path().join("a.whyslow");
-    assert!(ask::run(whyslow(["build", "-o"]).arg(&database).arg(fixture("snap"))).status.success());
-    for words in [&["explain", "--json"][..], &["info", "--json"]] {
-        Question::new(words, &database).survives(ALL);
-    }
-}
-
-/// Some of the 18,000 allocations of a whole analysis, each of which is a run of its own: all of them take an hour.
-#[test]
-fn any_allocation_may_fail() {
-    Question::new(&["explain", "--json"], &fixture("snap")).survives_without_memory(60);
-    Question::new(&["anomalies", "--json"], &archive()).survives_without_memory(30);
-}
-
-/// All 1,400 of a small command: opening, the schema or the header, decoding or unpacking, and writing.
-#[test]
-fn every_allocation_of_a_small_command_may_fail() {
-    let trace = Path::new(env!("CARGO_MANIFEST_DIR")).join("fixtures/interop/barectf/trace");
-    Question::new(&["dump"], &trace).survives_without_memory(ALL);
-    Question::new(&["stats", "count", "--json"], &recorder("zstd.data")).survives_without_memory(ALL);
-}
-
-/// The interface is up and at work when memory runs out: the terminal is as it was, and the line stands on the shell's screen.
-#[test]
-fn without_memory_the_interface_gives_the_terminal_back() {
-    let mut desk = Desk::new(100, 24);
-    let settings = |desk: &mut Desk, name: &str| {
-        desk.send(&format!("stty -g > {name}; echo {name} wri''tten\r"));
-        desk.wait(&format!("{name} written"));
-        std::fs::read_to_string(desk.folder.path().join(name)).unwrap()
-    };
-    let before = settings(&mut desk, "before");
-    let (program, trace) = (env!("CARGO_BIN_EXE_whyslow"), fixture("snap"));
-    desk.send(&format!(
-        "clear; LD_PRELOAD={} FAIL_ALLOCATION=9000 {program} --theme dark {}; echo ended with $?.\r",
-        shim().display(),
-        trace.display()
-    ));
-    desk.wait("out of memory");
-    desk.wait("ended with 1.");
-    // It had taken the screen over.
-    assert!(*desk.read.lock().unwrap() > 500 && !desk.is_alternate());
-    assert_eq!(settings(&mut desk, "after"), before);
-}
-
-#[test]
-#[ignore = "takes an hour: each allocation of a command, one after the other"]
-fn every_allocation_may_fail() {
-    Question::new(&["explain", "--json"], &fixture("snap")).survives_without_memory(ALL);
-}
-
-/// Whatever is asked about a name, it may stand for something else when it is opened: a pipe takes the place of a stream, its
-/// index or the metadata right before each opening of a file, and nobody waits for who might write into it.
-#[test]
-fn a_file_that_becomes_a_pipe_in_between_is_a_notice() {
-    for name in ["kernel/k_0", "kernel/index/k_0.idx", "kernel/metadata"] {
-        let (mut last, mut answers) = (0, 0);
-        for n in 1.. {
-            let folder = tempfile::tempdir().unwrap();
-            let trace = folder.path().join("t");
-            ask::copy(&fixture("lost-events"), &trace);
-            let mut opened = 0;
-            let question = Question::new(&["stats", "count", "--json"], &trace);
-            let out = tracer::run(&mut question.command(), &mut |call| {
-                opened += usize::from(KINDS[0].calls.contains(&call.number));
-                if opened == n && last < n {
-                    last = n;
-                    ask::pipe(&trace.join(name));
-                }
-                Verdict::Go
-            });
-            // The others are there in any case.
-            assert!(out.status.success(), "{name} at opening {n}: {:?}: {}", out.status, said(&out));
-            answers += usize::from(warnings(&out.stdout).is_some_and(|all| !all.is_empty()));
-            if opened < n {
-                break;
-            }
-        }
-        assert!(last > 10 && answers > 3, "{name}: {last} openings, {answers} warnings");
-    }
-}
-
-/// A folder in which databases are built, one of another recording perhaps being there already.
-struct Shelf {
-    folder: tempfile::TempDir,
-    old: Vec<u8>,
-    new: Vec<u8>,
-    /// The folder's file system has no files without names.
-    plain_names: bool,
-}
-
-impl Shelf {
-    fn new(plain_names: bool) -> Shelf {
-        let folder = tempfile::tempdir().unwrap();
-        let built = |trace: &str| {
-            let path = folder.path().join("built");
-            let out = ask::run(whyslow(["build", "-o"]).arg(&path).arg(fixture(trace)));
-            assert!(out.status.success(), "{}", said(&out));
-            let bytes = std::fs::read(&path).unwrap();
-            std::fs::remove_file(path).unwrap();
-            bytes
-        };
-        let (old, new) = (built("split-files"), built("snap"));
-        assert_ne!(old, new);
-        Shelf { folder, old, new, plain_names }
-    }
-
-    fn path(&self) -> PathBuf {
-        self.folder.path().join("a.whyslow")
-    }
-
-    fn build(&self, replaces: bool, mut judge: impl FnMut(&Call) -> Verdict) -> Output {
-        std::fs::remove_file(self.path()).ok();
-        if replaces {
-            std::fs::write(self.path(), &self.old).unwrap();
-        }
-        let question = Question::new(&["build", "-o", self.path().to_str().unwrap()], &fixture("snap"));
-        tracer::run(&mut question.command(), &mut |call| {
-            let nameless =
-                call.number == libc::SYS_openat && call.arguments[2] as i32 & libc::O_TMPFILE == libc::O_TMPFILE;
-            if self.plain_names && nameless { Verdict::Fail(libc::EOPNOTSUPP) } else { judge(call) }
-        })
-    }
-
-    /// What stands there is whole; whether it is the new one.
-    fn is_whole(&self, replaced: bool, when: &str) -> bool {
-        match std::fs::read(self.path()) {
-            Ok(bytes) if bytes == self.new => true,
-            Ok(bytes) => {
-                assert!(replaced && bytes == self.old, "{when}: half a database, {} bytes", bytes.len());
-                false
-            }
-            Err(_) => {
-                assert!(!replaced, "{when}: the old database is gone");
-                false
-            }
-        }
-    }
-
-    fn names(&self) -> Vec<OsString> {
-        let mut names: Vec<_> =
-            std::fs::read_dir(self.folder.path()).unwrap().map(|e| e.unwrap().file_name()).collect();
-        names.sort();
-        names
-    }
-}
-
-/// Both ways of writing, to a new name and in another's place.
-const WAYS: [(bool, bool); 4] = [(false, false), (false, true), (true, false), (true, true)];
-
-#[test]
-fn a_build_that_is_killed_at_any_call_leaves_the_old_or_the_new() {
-    for (plain_names, replaces) in WAYS {
-        let shelf = Shelf::new(plain_names);
-        let (mut calls, mut new) = (0, 0);
-        for n in 1.. {
-            let mut seen = 0;
-            let out = shelf.build(replaces, |_| {
-                seen += 1;
-                if seen == n { Verdict::Kill } else { Verdict::Go }
-            });
-            new += usize::from(shelf.is_whole(replaces, &format!("killed at call {n}")));
-            assert!(shelf.names().len() <= 2, "call {n}: {:?}", shelf.names());
-            if seen < n {
-                assert!(out.status.success(), "{}", said(&out));
-                break;
-            }
-            calls = n;
-        }
-        println!(
-            "names {plain_names}, replaces {replaces}: killed at {calls} calls, {new} times the new one was there"
-        );
-        assert!(calls > 50 && (1..calls / 2).contains(&new), "{calls} calls, {new} new");
-        // The last build, which went through, removed what the ones before it left.
-        assert_eq!(shelf.names(), ["a.whyslow"]);
-    }
-}
-
-/// Signals that can be caught leave nothing at all, also where files have names from the start.
-#[test]
-fn a_build_that_is_ended_by_a_signal_leaves_nothing_beside_the_database() {
-    for (signal, (plain_names, replaces)) in [libc::SIGTERM, libc::SIGINT, libc::SIGHUP].into_iter().cycle().zip(WAYS) {
-        let shelf = Shelf::new(plain_names);
-        // Counted from the first call of those that write the file: the signal's own pair of sockets is made before.
-        for n in 1.. {
-            let (mut writes, mut seen) = (false, 0);
-            let out = shelf.build(replaces, |call| {
-                writes |= call.number == libc::SYS_socketpair;
-                seen += usize::from(writes);
-                if writes && seen == n { Verdict::Signal(signal) } else { Verdict::Go }
-            });
-            let when = format!("signal {signal} at call {n}");
-            shelf.is_whole(replaces, &when);
-            let beside: Vec<_> = shelf.names().into_iter().filter(|n| *n != "a.whyslow").collect();
-            assert!(beside.is_empty(), "{when}: {beside:?} is left, {:?}", out.status);
-            if seen < n {
-                assert!(n > 10, "{n} calls");
-                break;
-            }
-        }
-    }
-}
-
-#[test]
-fn a_build_whose_calls_fail_leaves_the_old_or_the_new() {
-    for (plain_names, replaces) in WAYS {
-        let shelf = Shelf::new(plain_names);
-        for kind in &KINDS {
-            for n in 1.. {
-                let mut seen = 0;
-                let out = shelf.build(replaces, |call| {
-                    seen += usize::from(kind.calls.contains(&call.number));
-                    if seen == n && kind.calls.contains(&call.number) {
-                        Verdict::Fail(kind.errors[n % kind.errors.len()])
-                    } else {
-                        Verdict::Go
-                    }
-                });
-                if seen < n {
-                    break;
-                }
-                let when = format!("{} {n}", kind.name);
-                // Whoever could not read all says so, and the database does as well.
-                let new = said(&out).contains("note: ") || shelf.is_whole(replaces, &when);
-                match out.status.code() {
-                    // A build that says nothing has written all, or has told in the database what is missing.
-                    Some(0) => {
-                        assert!(new || said(&out).contains("note: "), "{when}: another database, and not a word")
-                    }
-                    Some(1) => assert_eq!(said(&out).lines().count(), 1, "{when}: {}", said(&out)),
-                    _ => panic!("{when}: {:?}: {}", out.status, said(&out)),
-                }
-                let beside: Vec<_> = shelf.names().into_iter().filter(|n| *n != "a.whyslow").collect();
-                // Only who cannot remove it leaves it.
-                assert!(beside.is_empty() || kind.name == "rename", "{when}: {beside:?} is left");
-            }
-        }
-    }
 }

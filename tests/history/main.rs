@@ -3,8 +3,11 @@
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
-#[path = "../../benches/history/packings.rs"]
+mod lines;
+#[path = "../support/packings.rs"]
 mod packings;
+mod recorded;
+mod summary;
 
 use packings::{Kind, pack};
 use proptest::prelude::*;
@@ -120,7 +123,7 @@ fn answers_like_a_scan(tree: &Tree, all: &[Interval], instants: &[Ns], some: &[A
     tree.check().unwrap();
     assert_eq!(tree.len(), all.len() as u64);
     let attributes: Vec<_> =
-        all.iter().map(|i| i.attribute).chain([AttributeId::at(3), AttributeId::at(7_000)]).collect();
+        all.iter().map(|i| i.attribute).chain([AttributeId::at(3), AttributeId::from_raw(7_000)]).collect();
     for t in instants {
         for attribute in &attributes {
             let scanned = all.iter().copied().find(|i| i.attribute == *attribute && i.span.contains(*t));
@@ -338,244 +341,6 @@ fn every_stage_ends_within_a_tenth_of_a_second_of_a_cancel() {
             let grid = |work: &Ctx| drop(tree.search(Which::ALL, instants(), &work.cancel).into_vec());
             stage(&format!("2,000 instants, {name}"), &grid, workers);
             stage(&format!("summary, {name}"), &|work| drop(Summary::build(&tree, work)), workers);
-        }
-    }
-}
-
-/// What a user asks and reads: paths and patterns, and where nothing is known.
-mod lines {
-    use super::*;
-    use whyslow::state::history::builder::HistoryBuilder;
-    use whyslow::state::history::lines::{Line, Time};
-    use whyslow::state::history::{History, Shown};
-
-    const STATES: &[&str] = &["running", "blocked"];
-
-    /// One chunk: what it says of some paths.
-    fn chunk(said: &[(&str, Ns, Ns, Result<u16, &str>)]) -> HistoryBuilder {
-        let mut chunk = HistoryBuilder::new(STATES);
-        let mut run = Run::default();
-        for (path, start, end, value) in said {
-            let attribute = chunk.attributes.path(path);
-            let value = match value {
-                Ok(code) => Value::Code(*code),
-                Err(text) => Value::Text(chunk.texts.intern(text)),
-            };
-            run.push(attribute, Span::new(*start, *end), value);
-        }
-        chunk.push(run);
-        chunk
-    }
-
-    fn seal(chunks: impl IntoIterator<Item = HistoryBuilder>) -> History {
-        let mut all = HistoryBuilder::new(STATES);
-        for chunk in chunks {
-            all.append(chunk);
-        }
-        all.seal(Span::new(0, 100), Shape::default(), &Ctx::new(2)).unwrap()
-    }
-
-    fn first() -> HistoryBuilder {
-        chunk(&[
-            ("threads/7/state", 10, 20, Ok(0)),
-            ("threads/7/name", 5, 90, Err("zsh")),
-            ("threads/7/state", 20, 30, Ok(1)),
-        ])
-    }
-
-    fn second() -> HistoryBuilder {
-        chunk(&[
-            ("cpus/0/thread", 0, 50, Ok(1)),
-            ("threads/12/state", 35, 40, Ok(1)),
-            ("threads/7/state", 60, 70, Ok(0)),
-        ])
-    }
-
-    fn show(history: &History, lines: &[Line]) -> Vec<String> {
-        let held = |held: &whyslow::state::history::lines::Held| {
-            let value = held.value.map_or("?".to_owned(), |value| match history.show(value) {
-                Shown::Text(text) => text.to_owned(),
-                Shown::Number(n) => n.to_string(),
-            });
-            format!("{}..{} {value}", held.span.start, held.span.end)
-        };
-        let line = |line: &Line| {
-            let held: Vec<_> = line.held.iter().map(held).collect();
-            format!("{}: {}", history.attributes.path_of(line.attribute), held.join(", "))
-        };
-        lines.iter().map(line).collect()
-    }
-
-    fn ask(history: &History, pattern: &str, time: Time) -> Vec<String> {
-        show(history, &history.lines(pattern, &time, &Cancel::default()).unwrap())
-    }
-
-    #[test]
-    fn ranges_tell_what_is_known_and_what_is_not() {
-        let history = seal([first(), second()]);
-        let whole = Time::Range(Span::new(0, 100));
-        assert_eq!(
-            ask(&history, "threads/*/state", whole.clone()),
-            [
-                "threads/7/state: 0..10 ?, 10..20 running, 20..30 blocked, 30..60 ?, 60..70 running, 70..100 ?",
-                "threads/12/state: 0..35 ?, 35..40 blocked, 40..100 ?",
-            ]
-        );
-        assert_eq!(ask(&history, "threads/7/name", Time::Range(Span::new(40, 50))), ["threads/7/name: 5..90 zsh"]);
-        assert_eq!(ask(&history, "threads/7/state", Time::Range(Span::new(40, 50))), ["threads/7/state: 30..60 ?"]);
-        assert_eq!(ask(&history, "threads", whole.clone()), ["threads: 0..100 ?"]);
-        assert_eq!(ask(&history, "threads/8/state", whole), [""; 0]);
-    }
-
-    #[test]
-    fn instants_and_points_tell_each_span_once() {
-        let history = seal([first(), second()]);
-        let at = |t| ask(&history, "threads/7/state", Time::Instants(t));
-        assert_eq!(at(vec![45]), ["threads/7/state: 30..60 ?"]);
-        assert_eq!(at(vec![19, 12, 25, 10]), ["threads/7/state: 10..20 running, 20..30 blocked"]);
-        assert_eq!(
-            ask(&history, "threads/7/state", Time::Points(Span::new(0, 100), 4)),
-            ["threads/7/state: 0..25 running, 25..50 blocked, 50..75 running, 75..100 ?"]
-        );
-        assert_eq!(ask(&history, "threads/12/state", Time::Points(Span::new(0, 100), 0)), ["threads/12/state: "]);
-        assert_eq!(
-            ask(&history, "threads/7/name", Time::Points(Span::new(0, 100), 2)),
-            ["threads/7/name: 0..5 ?, 5..90 zsh"]
-        );
-    }
-
-    #[test]
-    fn the_longest_come_first() {
-        let history = seal([first(), second()]);
-        let longest = |count| ask(&history, "threads/*/state", Time::Longest(Span::new(15, 100), count));
-        assert_eq!(longest(2), ["threads/7/state: 60..70 running", "threads/7/state: 20..30 blocked"]);
-        assert_eq!(longest(9).last().unwrap(), "threads/12/state: 35..40 blocked");
-    }
-
-    #[test]
-    fn the_history_depends_on_what_was_said_and_not_on_when() {
-        let (one, two) = (seal([first(), second()]), seal([second(), first()]));
-        assert_eq!(one.tree(), two.tree());
-        let mut nested = HistoryBuilder::new(STATES);
-        nested.append(second());
-        nested.append(first());
-        let three = seal([nested]);
-        assert_eq!(one.tree(), three.tree());
-        let paths =
-            |history: &History| history.attributes.ids().map(|id| history.attributes.path_of(id)).collect::<Vec<_>>();
-        assert_eq!(paths(&one), paths(&three));
-    }
-}
-
-/// Time per state in any window equals the sum over all intervals.
-mod summary {
-    use super::*;
-    use whyslow::state::summary::{Summary, Times, most};
-
-    fn summed(all: &[Interval], attribute: AttributeId, window: Span) -> Times {
-        let mut times = Times::new();
-        for i in all.iter().filter(|i| i.attribute == attribute) {
-            let both = i.span.clip(window);
-            if let (Value::Code(code), false) = (i.value, both.is_empty()) {
-                *times.entry(code).or_default() += both.len() as u64;
-            }
-        }
-        times
-    }
-
-    proptest! {
-        #![proptest_config(ProptestConfig::with_cases(200))]
-
-        #[test]
-        fn any_window_equals_the_sum(
-            lines in prop::collection::vec(prop::collection::vec((0..3i64, 1..20i64, value()), 0..200), 1..4),
-            scale in prop_oneof![Just(1i64), Just(7), Just(1 << 21)],
-            windows in prop::collection::vec((-100..4000i64, 0..4000i64), 1..20),
-        ) {
-            let mut all = Vec::new();
-            for (attribute, line) in lines.iter().enumerate() {
-                let mut at = -50;
-                for (gap, length, value) in line {
-                    let span = Span::new((at + gap) * scale, (at + gap + length) * scale);
-                    all.push(Interval { attribute: AttributeId::from_raw(attribute as u32), span, value: *value });
-                    at += gap + length;
-                }
-            }
-            let tree = bulk(&all, Shape { node: 64, ..Shape::default() }, 1, 1000, 0);
-            let summary = Summary::build(&tree, &Ctx::new(1)).unwrap();
-            prop_assert_eq!(&Summary::build(&tree, &Ctx::new(3)).unwrap(), &summary);
-            for attribute in (0..4).map(AttributeId::from_raw) {
-                for (from, length) in &windows {
-                    let window = Span::new(from * scale - 1, (from + length) * scale);
-                    prop_assert_eq!(summary.times(&tree, attribute, window), summed(&all, attribute, window));
-                }
-            }
-        }
-    }
-
-    #[test]
-    fn wide_windows_are_answered_from_cells() {
-        let all = model(10, 10_000);
-        let tree = bulk(&all, Shape::default(), 2, 10_000, 0);
-        let summary = Summary::build(&tree, &Ctx::new(2)).unwrap();
-        let window = Span::new(12_345, 987_654);
-        assert_eq!(summary.times(&tree, AttributeId::at(3), window), summed(&all, AttributeId::at(3), window));
-        assert!((1..all.len() / 4).contains(&summary.cells_stored()), "{}", summary.cells_stored());
-    }
-
-    #[test]
-    fn the_lower_code_wins_a_tie() {
-        assert_eq!(most(&Times::from([(1, 5), (2, 9), (4, 9)])), Some(2));
-        assert_eq!(most(&Times::new()), None);
-    }
-}
-
-/// The history of a real recording says what the recording says, for any workers.
-mod recorded {
-    use super::*;
-    use std::path::Path;
-    use whyslow::base::ctx::Ctx;
-    use whyslow::input::Trace;
-    use whyslow::state::history::lines::{Held, Time};
-    use whyslow::state::history::{History, Shown};
-    use whyslow::state::kernel::{Options, record};
-    use whyslow::state::timeline::SegmentKind;
-
-    #[test]
-    fn a_recording_can_be_asked_by_path() {
-        let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("fixtures/traces/cpu-contention/kernel");
-        let trace = Trace::open(&folder).unwrap();
-        let (recording, _) = record(&[&trace], &[], &Options::default(), &Ctx::new(2)).unwrap();
-        let history = History::of_recording(&recording, &Ctx::new(1)).unwrap();
-        history.tree().check().unwrap();
-        for workers in [2, 3, 7] {
-            let again = History::of_recording(&recording, &Ctx::new(workers)).unwrap();
-            assert_eq!(again.tree(), history.tree());
-        }
-        assert!(history.tree().size() < 20 * history.tree().len() as usize + 64 * history.tree().attributes());
-
-        let mut asked = 0;
-        for thread in recording.threads.iter().filter(|thread| !thread.idle) {
-            let others = recording.threads.iter().filter(|other| other.tid == thread.tid && !other.idle).count();
-            let state = history.attributes.find(&format!("threads/{}/state", thread.tid)).unwrap();
-            for edge in thread.segments.iter().filter(|edge| !edge.span.is_empty() && others == 1) {
-                let held = history.held(state, edge.span.start);
-                assert!(held.span.start <= edge.span.start && edge.span.end <= held.span.end);
-                assert_eq!(held.value.is_none(), edge.kind == SegmentKind::Unknown);
-                asked += 1;
-            }
-        }
-        assert!(asked > 1_000);
-
-        let whole = Time::Range(history.window());
-        let cpus = history.lines("cpus/*/thread", &whole, &Cancel::default()).unwrap();
-        assert_eq!(cpus.len(), recording.cpus.len());
-        for (line, (_, runs)) in cpus.iter().zip(&recording.cpus) {
-            let idle = |held: &&Held| held.value.is_some_and(|value| history.show(value) == Shown::Number(0));
-            let time = |spans: &mut dyn Iterator<Item = Span>| spans.map(Span::len).sum::<i64>();
-            let idle_here = time(&mut line.held.iter().filter(idle).map(|held| held.span));
-            let idle_there = runs.iter().filter(|run| recording.thread(run.thread).is_some_and(|t| t.tid == 0));
-            assert_eq!(idle_here, time(&mut idle_there.map(|run| run.span)));
         }
     }
 }

@@ -1,0 +1,144 @@
+//! One-sided communication, metrics and parameters, and the work of the tracer itself.
+
+use super::*;
+
+#[test]
+fn fences_posts_completes_and_locks_of_a_window() {
+    let mut run = Recording::new(2);
+    let world = run.world;
+    let window = run.writer.window("halo", world);
+    let (first, second) = (run.writer.group(5, Paradigm::Mpi, &[0]), run.writer.group(5, Paradigm::Mpi, &[1]));
+    // A fence: the second comes 2 ms later.
+    for (rank, came) in [(0, MS), (1, 3 * MS)] {
+        run.call(rank, "MPI_Win_fence", came, 3 * MS + 10 * US, |e| {
+            e.rma_collective_begin(came);
+            e.rma_collective_end(3 * MS + 9 * US, 0, window);
+        });
+    }
+    assert_eq!(run.totals(), [("barrier", 2_000)].into());
+
+    let mut run = Recording::new(2);
+    let world = run.world;
+    let window = run.writer.window("halo", world);
+    let groups = (run.writer.group(5, Paradigm::Mpi, &[0]), run.writer.group(5, Paradigm::Mpi, &[1]));
+    assert_eq!(groups, (first, second), "the same definitions");
+    // Rank 0 accesses what rank 1 opens 3 ms after it was asked, and completes 4 ms after rank 1 waits for it.
+    run.call(0, "MPI_Win_start", 2 * MS, 5 * MS + 10 * US, |e| e.rma_group_sync(5 * MS, window, second));
+    run.call(0, "MPI_Put", 5 * MS + 20 * US, 5 * MS + 30 * US, |e| e.rma_put(5 * MS + 21 * US, window, 1, 64, 1));
+    run.work(0, "assemble", 5 * MS + 30 * US, 10 * MS);
+    run.call(0, "MPI_Win_complete", 10 * MS, 10 * MS + 10 * US, |e| e.rma_group_sync(10 * MS, window, second));
+    run.work(1, "smooth", MS, 5 * MS);
+    run.call(1, "MPI_Win_post", 5 * MS, 5 * MS + 5 * US, |e| e.rma_group_sync(5 * MS, window, first));
+    run.call(1, "MPI_Win_wait", 6 * MS, 10 * MS + 20 * US, |e| e.rma_group_sync(10 * MS + 19 * US, window, first));
+    assert_eq!(run.totals(), [("late_post", 3_000), ("late_complete", 4_000)].into());
+
+    let mut run = Recording::new(3);
+    let world = run.world;
+    let window = run.writer.window("halo", world);
+    // Ranks 1 and 2 lock rank 0's part: from 1 to 5 ms, and from then on, 3 ms after it was asked for.
+    for (rank, asked, got, gone) in [(1, MS, MS + US, 5 * MS), (2, 2 * MS, 5 * MS, 6 * MS)] {
+        run.call(rank, "MPI_Win_lock", asked, got + 10 * US, |e| {
+            e.rma_request_lock(asked, window, 0, 1);
+            e.rma_acquire_lock(got, window, 0, 1);
+        });
+        run.call(rank, "MPI_Win_unlock", gone - 10 * US, gone, |e| e.rma_release_lock(gone, window, 0, 1));
+    }
+    run.work(0, "smooth", MS, 8 * MS);
+    assert_eq!(run.totals(), [("lock", 3_000)].into());
+}
+
+#[test]
+fn metrics_are_columns_parameters_are_types_and_dumps_have_names() {
+    let mut run = Recording::new(2);
+    let instructions = run.writer.metric("PAPI_TOT_INS", "#", true, false);
+    let temperature = run.writer.metric("temperature", "C", false, true);
+    let level = run.writer.parameter("level", 1);
+    run.writer.handle(7, "restart.dat");
+    let mut now = MS;
+    for step in 0..30_u64 {
+        for rank in 0..2 {
+            let region = run.region("smooth");
+            let e = run.on(rank);
+            e.enter(now, region);
+            e.parameter_int(now, level, (step % 3) as i64);
+            e.metric(now + 400 * US, instructions, &[Value::U64(1_000 * (step + 1) * (step + 1))]);
+            e.metric(now + 400 * US, temperature, &[Value::F64(40.4 + step as f64)]);
+            e.leave(now + 400 * US, region);
+        }
+        run.meet("MPI_Allreduce", 11, None, &[(now + 400 * US, now + 420 * US); 2]);
+        now += 500 * US;
+    }
+    let e = run.on(0);
+    e.io_begin(now, 7, 1, 4_096, 1);
+    e.io_complete(now + US, 7, 4_096, 1);
+    let (_folder, path) = run.finish();
+    let (archive, work) = (Archive::open(&path).unwrap(), Ctx::new(1));
+    let (operations, notices) = mpi::operations(&archive, &work).unwrap();
+    let mined = Mined::new(operations, &work).unwrap();
+    let model = iterations(&mined, 0, "run", "host", &notices, &work).unwrap();
+    let column = |metric: &Metric| &model.executions.column(metric).unwrap().values;
+    let turn = column(&Metric::Field("turn".into()));
+    let grown = column(&Metric::Perf("PAPI_TOT_INS".into()));
+    let warm = column(&Metric::Field("temperature".into()));
+    let kinds = column(&Metric::Type);
+    let mut seen = 0;
+    for at in 0..model.executions.len() {
+        let n = turn[at];
+        if grown[at] != ABSENT {
+            assert_eq!(grown[at], 1_000 * (2 * n + 1), "turn {n}");
+            seen += 1;
+        }
+        assert_eq!(warm[at], 40 + n, "turn {n}");
+        assert_eq!(model.names.get(NameId::from_raw(kinds[at] as u32)), format!("level={}", n % 3));
+    }
+    assert!(seen >= 50, "{seen} of {}", model.executions.len());
+    let mut dumped = Vec::new();
+    dump(&archive, &Cancel::default(), &mut dumped).unwrap();
+    let dumped = String::from_utf8(dumped).unwrap();
+    for text in [
+        "PAPI_TOT_INS 1000\n",
+        "temperature 40\n",
+        "level=2\n",
+        "write 1, restart.dat\n",
+        ", 4096 bytes, restart.dat\n",
+    ] {
+        assert!(dumped.contains(text), "{text}");
+    }
+}
+
+#[test]
+fn a_tracer_that_writes_out_its_buffer_is_named_and_no_region_is_blamed() {
+    let mut run = Recording::new(4);
+    let flushed = 17;
+    let mut now = 2 * MS;
+    for step in 0..40 {
+        let mut came = [now; 4];
+        for rank in 0..4 {
+            let (from, mut to) = (now, now + 800 * US + rank * 3 * US);
+            if step == flushed && rank == 2 {
+                to += 30 * MS;
+                let region = run.region("smooth");
+                let e = run.on(rank);
+                e.enter(from, region);
+                e.flush(from + 100 * US, from + 100 * US + 30 * MS);
+                e.leave(to, region);
+            } else {
+                run.work(rank, "smooth", from, to);
+            }
+            came[rank as usize] = to;
+        }
+        let last = came.into_iter().max().unwrap();
+        let times: Vec<(u64, u64)> = came.iter().map(|at| (*at, last + 20 * US)).collect();
+        run.meet("MPI_Allreduce", 11, None, &times);
+        now = last + 30 * US;
+    }
+    let found = run.analyse();
+    let first = &found.paths[0].steps[0];
+    let noise = first.noise.map(|n| n.name());
+    assert_eq!((first.stream, first.what.as_str(), noise), (2, "TRACE BUFFER FLUSH", Some("tracer")), "{first:?}");
+    let waiting = found.waiting.unwrap();
+    let smooth = waiting.regions.iter().find(|r| r.function == "smooth").unwrap();
+    assert!(smooth.max_ns < 40 * 900_000, "the flush is taken out of the region: {smooth:?}");
+    assert_eq!((waiting.costs[0].label.as_str(), waiting.costs[0].function.as_str()), ("rank 2", "TRACE BUFFER FLUSH"));
+    assert!(waiting.imbalances.is_empty(), "{:?}", waiting.imbalances);
+}

@@ -1,0 +1,47 @@
+//! Allocations fail.
+
+use super::*;
+
+/// Some of the 18,000 allocations of a whole analysis, each of which is a run of its own: all of them take an hour.
+#[test]
+fn any_allocation_may_fail() {
+    Question::new(&["explain", "--json"], &fixture("snap")).survives_without_memory(60);
+    Question::new(&["anomalies", "--json"], &archive()).survives_without_memory(30);
+}
+
+/// All 1,400 of a small command: opening, the schema or the header, decoding or unpacking, and writing.
+#[test]
+fn every_allocation_of_a_small_command_may_fail() {
+    let trace = Path::new(env!("CARGO_MANIFEST_DIR")).join("fixtures/interop/barectf/trace");
+    Question::new(&["dump"], &trace).survives_without_memory(ALL);
+    Question::new(&["stats", "count", "--json"], &recorder("zstd.data")).survives_without_memory(ALL);
+}
+
+/// The interface is up and at work when memory runs out: the terminal is as it was, and the line stands on the shell's screen.
+#[test]
+fn without_memory_the_interface_gives_the_terminal_back() {
+    let mut desk = Desk::new(100, 24);
+    let settings = |desk: &mut Desk, name: &str| {
+        desk.send(&format!("stty -g > {name}; echo {name} wri''tten\r"));
+        desk.wait(&format!("{name} written"));
+        std::fs::read_to_string(desk.folder.path().join(name)).unwrap()
+    };
+    let before = settings(&mut desk, "before");
+    let (program, trace) = (env!("CARGO_BIN_EXE_whyslow"), fixture("snap"));
+    desk.send(&format!(
+        "clear; LD_PRELOAD={} FAIL_ALLOCATION=9000 {program} --theme dark {}; echo ended with $?.\r",
+        shim().display(),
+        trace.display()
+    ));
+    desk.wait("out of memory");
+    desk.wait("ended with 1.");
+    // It had taken the screen over.
+    assert!(*desk.read.lock().unwrap() > 500 && !desk.is_alternate());
+    assert_eq!(settings(&mut desk, "after"), before);
+}
+
+#[test]
+#[ignore = "takes an hour: each allocation of a command, one after the other"]
+fn every_allocation_may_fail() {
+    Question::new(&["explain", "--json"], &fixture("snap")).survives_without_memory(ALL);
+}

@@ -1,0 +1,68 @@
+//! Functions and system calls of a thread.
+
+use super::*;
+
+/// The stacks that function events leave on thread 1: when, and the functions as letters, outermost first.
+fn functions(s: &mut Scene) -> Vec<(Ns, String)> {
+    let recording = s.recording();
+    let thread = recording.find_thread(HostId::at(0), 1, 0).unwrap();
+    let text = |stack: Option<_>| -> String {
+        let addresses = stack.map_or(&[][..], |stack| recording.stacks.get(stack));
+        // Callers stand one behind their first address.
+        let letter = |(depth, a): (usize, &u64)| (*a as u8 - u8::from(depth > 0)) as char;
+        addresses.iter().enumerate().map(letter).collect::<Vec<_>>().into_iter().rev().collect()
+    };
+    recording.thread(thread).unwrap().samples.iter().map(|s| (s.time, text(s.user))).collect()
+}
+
+#[test]
+fn functions_nest_and_lost_exits_are_closed_by_the_next_outer_one() {
+    let mut s = scene();
+    s.switch(0, 0, 0, READY, 1);
+    let function = |enters, letter: char| Kind::Function { enters, address: letter as u64 };
+    s.at(1, 0, function(false, 'Z')).at(2, 0, function(true, 'A')).at(3, 0, function(true, 'B'));
+    s.at(4, 0, function(true, 'C')).at(5, 0, function(false, 'B')).at(6, 0, function(true, 'D'));
+    // The fast variant's exit does not say which.
+    s.at(7, 0, Kind::Function { enters: false, address: 0 }).at(8, 0, function(false, 'Q'));
+    s.at(9, 0, Kind::Exec { tid: 1, old_tid: 1, path: TextId::NONE }).at(10, 0, function(false, 'A'));
+    let told = |t, stack: &str| (t, stack.to_owned());
+    let wanted = [told(2, "A"), told(3, "AB"), told(4, "ABC"), told(5, "A"), told(6, "AD"), told(7, "A"), told(9, "")];
+    assert_eq!(functions(&mut s), wanted);
+}
+
+#[test]
+fn endless_recursion_is_bounded_and_comes_back() {
+    let mut s = scene();
+    s.switch(0, 0, 0, READY, 1);
+    for t in 0..1000 {
+        s.at(1 + t, 0, Kind::Function { enters: true, address: 65 });
+    }
+    for t in 0..1000 {
+        s.at(2000 + t, 0, Kind::Function { enters: false, address: 65 });
+    }
+    let all = functions(&mut s);
+    assert_eq!((all.len(), all.last().unwrap().1.as_str()), (256, ""));
+}
+
+#[test]
+fn the_length_of_a_call_tells_where_calls_are_not_recorded() {
+    let mut s = scene();
+    s.switch(0, 0, 0, READY, 1).at(300, 0, Kind::Latency { ns: 200 }).at(350, 0, Kind::Latency { ns: 120 });
+    let recording = s.recording();
+    let thread = recording.find_thread(HostId::at(0), 1, 0).unwrap();
+    let spans: Vec<_> = recording.thread(thread).unwrap().calls.iter().map(|c| (c.span.start, c.span.end)).collect();
+    assert_eq!(spans, [(100, 300), (300, 350)]);
+}
+
+#[test]
+fn after_a_loss_calls_begin_there_at_the_earliest() {
+    let mut s = scene();
+    s.switch(10, 0, 0, READY, 1);
+    called(&mut s, 20, 1, "read", None);
+    s.at(30, 0, Kind::Lost { until: None });
+    called(&mut s, 50, 1, "futex", Some(0));
+    let recording = s.recording();
+    let one = recording.find_thread(HostId::at(0), 1, 20).unwrap();
+    let calls: Vec<_> = recording.thread(one).unwrap().calls.iter().map(|c| (c.span.start, c.span.end)).collect();
+    assert_eq!(calls, [(20, 30), (30, 50)]);
+}

@@ -1,0 +1,117 @@
+//! Lives and identities of threads.
+
+use super::*;
+
+#[test]
+fn a_reused_id_is_another_thread() {
+    let mut s = scene();
+    s.switch(0, 0, 0, READY, 1).fork(1, 0, 1, 7).wake_new(1, 0, 7).switch(2, 0, 1, SLEEP, 7);
+    s.at(5, 0, Kind::Exit { tid: 7 }).wake(6, 0, 1).switch(6, 0, 7, DEAD, 1);
+    s.fork(8, 0, 1, 7).wake_new(8, 0, 7).at(9, 0, Kind::Free { tid: 7 }).switch(10, 0, 1, SLEEP, 7);
+    s.at(14, 0, Kind::Exit { tid: 7 }).switch(15, 0, 7, DEAD, 0).at(16, 0, Kind::Free { tid: 7 });
+    let recording = s.recording();
+    let lives: Vec<Span> = recording.threads.iter().filter(|t| t.tid == 7).map(|t| t.life).collect();
+    assert_eq!(lives, [Span::new(1, 6), Span::new(8, 15)]);
+}
+
+#[test]
+fn a_lost_exit_ends_where_the_id_is_forked_again() {
+    let mut s = scene();
+    s.switch(0, 0, 0, READY, 1).fork(1, 0, 1, 7).wake_new(1, 0, 7).fork(5, 0, 1, 7).wake_new(5, 0, 7);
+    s.switch(6, 0, 1, SLEEP, 7).switch(9, 0, 7, DEAD, 0);
+    let recording = s.recording();
+    let lives: Vec<Span> = recording.threads.iter().filter(|t| t.tid == 7).map(|t| t.life).collect();
+    assert_eq!(lives, [Span::new(1, 5), Span::new(5, 9)]);
+}
+
+#[test]
+fn exec_by_another_thread_takes_over_the_leaders_id() {
+    let mut s = scene();
+    let path = s.text("./other");
+    s.switch(0, 0, 0, READY, 10).fork(1, 0, 10, 11).wake_new(1, 0, 11).switch(2, 0, 10, SLEEP, 11);
+    s.at(5, 0, Kind::Exec { tid: 10, old_tid: 11, path }).switch(9, 0, 10, SLEEP, 0);
+    let recording = s.recording();
+    let lives: Vec<Span> = recording.threads.iter().filter(|t| t.tid == 10).map(|t| t.life).collect();
+    assert_eq!(lives, [Span::new(0, 5), Span::new(1, 9)]);
+    let after = recording.threads.iter().position(|t| t.life == Span::new(1, 9)).unwrap();
+    let path = walk(&recording, ThreadId::at(after), Span::new(2, 9));
+    assert_eq!(shown(&recording, &path), ["10 Running 2..9"]);
+}
+
+/// A user-space event of thread `vtid` of process `vpid`, in a trace of its own on the same host.
+fn user_mark(s: &mut Scene, t: Ns, vtid: i32, vpid: i32) {
+    let body = MarkBody { task: 0, begins: true, key: None, kind: None, fields: Vec::new() };
+    let mark = s.batch.mark(body);
+    let who = s.batch.who(ThreadContext { vtid: Some(vtid), vpid: Some(vpid), ..ThreadContext::default() });
+    let event = Event { time: t, who, trace: USER_TRACE, cpu: 0, kind: Kind::Mark(mark) };
+    s.streams.entry((USER_TRACE, 0)).or_default().push(event);
+}
+
+/// Tids of the threads that the marks were attached to.
+fn attached(s: &mut Scene) -> Vec<Option<i32>> {
+    let recording = s.recording();
+    recording.marks.iter().map(|m| m.thread.and_then(|t| recording.thread(t)).map(|t| t.tid)).collect()
+}
+
+#[test]
+fn user_space_events_belong_to_the_thread_of_the_same_id() {
+    let mut s = scene();
+    s.switch(0, 0, 0, READY, 7).switch(20, 0, 7, SLEEP, 0);
+    user_mark(&mut s, 5, 7, 7);
+    assert_eq!(attached(&mut s), [Some(7)]);
+}
+
+#[test]
+fn a_containers_ids_are_mapped_by_the_enumeration() {
+    // Thread 5007 is number 7 in its container; the host has a thread 7 of its own.
+    let mut s = scene();
+    s.at(0, 0, Kind::Namespace { tid: 5007, vtid: 5007, vpid: 5007, level: 0 });
+    s.at(0, 0, Kind::Namespace { tid: 5007, vtid: 7, vpid: 7, level: 1 });
+    s.switch(1, 0, 0, READY, 7).switch(2, 0, 7, SLEEP, 5007).switch(20, 0, 5007, SLEEP, 0);
+    let who = s.batch.who(ThreadContext { tid: Some(7), pid: Some(3), ..ThreadContext::default() });
+    let name = s.text("kthread");
+    s.by(1, 1, who, Kind::CallEntry { name });
+    user_mark(&mut s, 5, 7, 7);
+    assert_eq!(attached(&mut s), [Some(5007)]);
+}
+
+#[test]
+fn what_could_belong_to_two_threads_belongs_to_none() {
+    // Two containers with a thread 7 of a process 7 each.
+    let mut s = scene();
+    for tid in [5007, 6007] {
+        s.at(0, 0, Kind::Namespace { tid, vtid: 7, vpid: 7, level: 1 });
+    }
+    s.switch(20, 0, 5007, SLEEP, 0);
+    user_mark(&mut s, 5, 7, 7);
+    assert_eq!(attached(&mut s), [None]);
+}
+
+#[test]
+fn a_small_id_inside_a_container_is_no_kernel_threads() {
+    let mut s = scene();
+    let name = s.text("kworker/0:1");
+    let kworker = DumpedThread { tid: 5, pid: 5, ppid: 2, status: 5, cpu: Some(0), name };
+    let id = s.batch.process(kworker);
+    s.at(0, 0, Kind::Process(id)).switch(1, 0, 0, READY, 900);
+    let who = s.batch.who(ThreadContext { vtid: Some(5), vpid: Some(5), ..ThreadContext::default() });
+    let mark = s.batch.mark(MarkBody { task: 0, begins: true, key: None, kind: None, fields: Vec::new() });
+    let event = Event { time: 5, who, trace: 2, cpu: 0, kind: Kind::Mark(mark) };
+    s.streams.entry((2, 0)).or_default().push(event);
+    s.switch(9, 0, 900, SLEEP, 0);
+    let recording = s.recording();
+    let thread = recording.marks[0].thread.and_then(|t| recording.thread(t)).unwrap();
+    assert_eq!(thread.tid, 900);
+}
+
+#[test]
+fn an_exec_renames_at_once() {
+    let mut s = scene();
+    s.named(1, 0, 7, "bash");
+    let path = s.text("/usr/bin/a-rather-long-program-name");
+    s.at(10, 0, Kind::Exec { tid: 7, old_tid: 7, path });
+    let recording = s.recording();
+    let thread = recording.thread(recording.find_thread(HostId::at(0), 7, 1).unwrap()).unwrap();
+    let name = |t| recording.names.get(thread.name_at(t).unwrap());
+    assert_eq!((name(9), name(10)), ("bash", "a-rather-long-p"));
+}

@@ -1,0 +1,259 @@
+//! Waits, CPUs, disk requests and the services of kernel threads.
+
+use super::*;
+
+#[test]
+fn a_thread_that_moves_while_it_waits_for_a_cpu_waits_for_the_new_one() {
+    let mut s = scene();
+    s.switch(0, 0, 0, READY, 1).switch(5, 0, 1, PREEMPTED, 2).at(8, 1, Kind::Migrate { tid: 1, cpu: 1 });
+    s.switch(12, 1, 3, SLEEP, 1).switch(15, 1, 1, SLEEP, 0);
+    let recording = s.recording();
+    let thread = recording.find_thread(HostId::at(0), 1, 0).unwrap();
+    let path = walk(&recording, thread, Span::new(0, 15));
+    let cpus: Vec<_> = path.iter().filter(|s| !s.span.is_empty()).map(|s| (s.kind, s.span.start, s.cpu)).collect();
+    let want = [
+        (SegmentKind::Running, 0, 0),
+        (SegmentKind::Preempted, 5, 0),
+        (SegmentKind::Preempted, 8, 1),
+        (SegmentKind::Running, 12, 1),
+    ];
+    assert_eq!(cpus, want);
+}
+
+#[test]
+fn a_journal_thread_makes_the_wait_one_for_the_disk() {
+    let mut s = scene();
+    s.named(0, 1, 9, "jbd2/vda1-8").switch(0, 0, 0, READY, 1).switch(4, 0, 1, DISK_SLEEP, 0);
+    s.wake_onto(9, 1, 1, 0).switch(10, 0, 0, READY, 1).switch(12, 0, 1, SLEEP, 0);
+    let recording = s.recording();
+    let thread = recording.find_thread(HostId::at(0), 1, 0).unwrap();
+    let path = walk(&recording, thread, Span::new(4, 10));
+    let inside: Vec<_> = path.iter().map(|s| (s.depth, format!("{:?}", s.entered), s.span.len())).collect();
+    let want = [(0, "Start", 0), (1, "Disk", 0), (1, "Disk", 5), (0, "Start", 1)];
+    assert_eq!(inside, want.map(|(depth, entered, len)| (depth, entered.to_owned(), len)));
+    assert!(recording.is_disk_wait(&recording.threads[thread.index()].segments[1]));
+}
+
+#[test]
+fn waits_that_wait_for_each_other_end() {
+    // Damage: each seems to be woken by the other at the end of overlapping waits.
+    let mut s = scene();
+    s.switch(0, 0, 0, READY, 1).switch(0, 1, 0, READY, 2).switch(2, 0, 1, SLEEP, 0).switch(2, 1, 2, SLEEP, 0);
+    let recording = {
+        let mut recording = s.recording();
+        let (a, b) = (ThreadId::at(1), ThreadId::at(3));
+        for (me, other) in [(a, b), (b, a)] {
+            let segments = &mut recording.threads[me.index()].segments;
+            let last = segments.last_mut().unwrap();
+            assert_eq!(last.kind, SegmentKind::Running);
+            last.span.end = 2;
+            let mut wait = *last;
+            wait.span = Span::new(2, 8);
+            wait.kind = SegmentKind::Blocked;
+            wait.waker = Some((other, 8));
+            segments.push(wait);
+        }
+        recording
+    };
+    check(&recording, ThreadId::at(1), Span::new(0, 8));
+    let path = walk(&recording, ThreadId::at(1), Span::new(0, 8));
+    assert_eq!(shown(&recording, &path), ["1 Running 0..2", "2 Blocked 2..8"]);
+}
+
+#[test]
+fn a_disk_request_belongs_to_its_submitter() {
+    let mut s = scene();
+    let request = BlockRequest { device: 8, sector: 64, bytes: 4096, write: true, tid: Some(5) };
+    let id = s.batch.request(request);
+    let done = s.batch.request(BlockRequest { tid: None, bytes: 0, ..request });
+    s.switch(0, 0, 0, READY, 5).at(3, 0, Kind::Block { step: RequestStep::Issue, request: id });
+    s.switch(4, 0, 5, DISK_SLEEP, 0).irq(9, 0, 31, "virtio2-req.0");
+    s.at(9, 0, Kind::Block { step: RequestStep::Complete, request: done }).wake(10, 0, 5);
+    s.leave(11, 0, Context::Irq(31)).switch(12, 0, 0, READY, 5);
+    let recording = s.recording();
+    let of = recording.disk[0].submitter.and_then(|t| recording.thread(t)).unwrap();
+    assert_eq!((of.tid, recording.disk[0].span, recording.disk[0].bytes), (5, Span::new(3, 9), 4096));
+}
+
+#[test]
+fn a_disk_request_of_queued_work_is_known_to_be_of_who_queued_it() {
+    let mut s = scene();
+    let request = BlockRequest { device: 8, sector: 64, bytes: 4096, write: false, tid: Some(7) };
+    let id = s.batch.request(request);
+    let issue = Kind::Block { step: RequestStep::Issue, request: id };
+    let work = |step| Kind::Work { step, address: 0xabc };
+    s.switch(0, 0, 0, READY, 9).switch(0, 1, 0, READY, 7).at(2, 0, work(WorkStep::Queue));
+    s.at(3, 1, work(WorkStep::Begin)).at(4, 1, issue).at(5, 1, work(WorkStep::End));
+    let recording = s.recording();
+    let tid = |t: Option<ThreadId>| t.and_then(|t| recording.thread(t)).map(|t| t.tid);
+    assert_eq!((tid(recording.disk[0].submitter), tid(recording.disk[0].queued_by)), (Some(7), Some(9)));
+}
+
+#[test]
+fn a_handler_of_the_users_own_table() {
+    let mut s = scene();
+    s.handlers = Handlers::with_own("disk = [\"fastcard*\"]").unwrap();
+    s.switch(0, 0, 0, READY, 1).switch(5, 0, 1, DISK_SLEEP, 0).irq(30, 0, 31, "fastcard0").wake(31, 0, 1);
+    s.leave(32, 0, Context::Irq(31)).switch(33, 0, 0, READY, 1);
+    assert_eq!(s.path(1, 5, 33), ["1 Disk 5..31", "1 Preempted 31..33"]);
+}
+
+#[test]
+fn a_second_switch_with_a_stack_moves_nobody() {
+    let mut s = scene();
+    let stack = s.batch.stacks.intern(&[1, 2]);
+    s.switch(0, 0, 0, READY, 1).switch(10, 0, 1, SLEEP, 2);
+    let who = on(&mut s, 1);
+    let (user, origin) = (Some(stack), whyslow::event::stack::StackOrigin::SwitchOut);
+    s.by(14, 0, who, Kind::Stack { origin, user, kernel: None, witness: false });
+    s.wake(20, 0, 1).switch(30, 0, 2, SLEEP, 1).switch(40, 0, 1, SLEEP, 0);
+    let recording = s.recording();
+    assert_eq!((recording.quality[0].gaps, recording.quality[0].contradictions), (0, 0));
+    let one = recording.find_thread(HostId::at(0), 1, 0).unwrap();
+    // Told late: it was taken when the thread left.
+    assert_eq!(recording.thread(one).unwrap().samples[0].time, 10);
+    let want = ["1 Running 0..10", "2 Running 10..20", "1 Preempted 20..30", "1 Running 30..40"];
+    assert_eq!(shown(&recording, &walk(&recording, one, Span::new(0, 40))), want);
+}
+
+#[test]
+fn a_call_that_timed_out_was_ended_by_its_timer() {
+    for (call, ret, kind) in [("futex", -110, "Timer"), ("poll", 0, "Timer"), ("nanosleep", 0, "Timer")] {
+        let mut s = scene();
+        s.switch(0, 0, 0, READY, 1);
+        called(&mut s, 5, 1, call, None);
+        // Thread 2 only runs there when the interrupt comes, which is not recorded.
+        s.switch(10, 0, 1, SLEEP, 2).wake(20, 0, 1).switch(25, 0, 2, READY, 1);
+        called(&mut s, 30, 1, call, Some(ret));
+        let want = [format!("1 {kind} 10..20"), "1 Preempted 20..25".into(), "1 Running 25..30".into()];
+        assert_eq!(s.path(1, 10, 30), want, "{call}");
+    }
+}
+
+#[test]
+fn who_is_in_no_call_wakes_nobody() {
+    let mut s = scene();
+    s.switch(0, 1, 0, READY, 1).switch(0, 0, 0, READY, 2);
+    called(&mut s, 3, 2, "read", None);
+    called(&mut s, 4, 2, "read", Some(0));
+    s.switch(10, 1, 1, SLEEP, 0).wake_onto(20, 0, 1, 1).switch(25, 1, 0, READY, 1).switch(30, 1, 1, SLEEP, 0);
+    assert_eq!(s.path(1, 10, 30), ["1 Blocked 10..20", "1 Preempted 20..25", "1 Running 25..30"]);
+}
+
+#[test]
+fn who_has_just_got_its_data_waited_for_the_disk() {
+    let mut s = scene();
+    let who = on(&mut s, 1);
+    let request = |s: &mut Scene, t, step| {
+        let request = s.batch.request(BlockRequest { sector: 8, bytes: 4096, tid: Some(1), ..BlockRequest::default() });
+        s.by(t, 0, if step == RequestStep::Complete { WhoId::NOBODY } else { who }, Kind::Block { step, request });
+    };
+    s.switch(0, 0, 0, READY, 1);
+    request(&mut s, 5, RequestStep::Issue);
+    s.switch(10, 0, 1, DISK_SLEEP, 0);
+    request(&mut s, 19, RequestStep::Complete);
+    s.wake(20, 0, 1).switch(25, 0, 0, READY, 1).switch(30, 0, 1, SLEEP, 0);
+    assert_eq!(s.path(1, 10, 25), ["1 Disk 10..20", "1 Preempted 20..25"]);
+}
+
+#[test]
+fn the_place_of_the_woken_is_that_of_the_switch_that_follows() {
+    let mut s = scene();
+    s.switch(0, 0, 0, READY, 1).switch(0, 1, 0, READY, 2).switch(5, 0, 1, SLEEP, 3);
+    // The waker names CPU 0, where it ran last; it comes up on CPU 1.
+    s.wake_onto(10, 1, 1, 0).switch(20, 1, 2, SLEEP, 1).switch(30, 1, 1, SLEEP, 0);
+    let recording = s.recording();
+    let one = recording.find_thread(HostId::at(0), 1, 0).unwrap();
+    let path = walk(&recording, one, Span::new(10, 20));
+    assert_eq!((path.last().unwrap().kind, path.last().unwrap().cpu), (SegmentKind::Preempted, 1));
+}
+
+#[test]
+fn switches_that_were_never_traced_leave_the_unknown() {
+    // CPU 0 seems idle from 10 on; at 40 thread 1, woken at 20, turns out to run there.
+    let mut s = scene();
+    let (idle, one) = (on(&mut s, 0), on(&mut s, 1));
+    let call = Kind::CallExit { name: s.text("read"), ret: 1 };
+    s.switch(0, 0, 0, READY, 1).switch(10, 0, 1, SLEEP, 0);
+    s.by(20, 0, idle, Kind::Wake { tid: 1, cpu: 0, source: WakeSource::Waking, name: TextId::NONE });
+    s.by(40, 0, one, call).switch(50, 0, 1, SLEEP, 0);
+    assert_eq!(s.path(1, 0, 50), ["1 Running 0..10", "1 Blocked 10..20", "1 Unknown 20..40", "1 Running 40..50"]);
+}
+
+#[test]
+fn without_switches_only_what_was_seen_ran() {
+    let mut s = scene();
+    let one = on(&mut s, 1);
+    s.by(0, 0, one, Kind::PageFault);
+    called(&mut s, 10, 1, "read", None);
+    called(&mut s, 30, 1, "read", Some(1));
+    s.by(45, 0, one, Kind::PageFault).wake(50, 0, 9);
+    let want = ["1 Running 0..10", "1 Unknown 10..30", "1 Running 30..45", "1 Unknown 45..50"];
+    let recording = s.recording();
+    let one = recording.find_thread(HostId::at(0), 1, 0).unwrap();
+    assert_eq!(shown(&recording, &walk(&recording, one, Span::new(0, 50))), want);
+    assert!(!recording.is_scheduled(HostId::at(0)));
+}
+
+#[test]
+fn a_cpu_without_a_stream_keeps_its_threads_to_itself() {
+    let mut s = scene();
+    s.switch(0, 0, 0, READY, 1).switch(5, 0, 1, SLEEP, 2).wake_onto(10, 0, 1, 7);
+    s.switch(20, 0, 2, SLEEP, 1).switch(30, 0, 1, SLEEP, 0);
+    let streams: Vec<Vec<Event>> = std::mem::take(&mut s.streams).into_values().collect();
+    s.batch.merge(&streams);
+    let origins = vec![TraceOrigin { host: HostId::at(0), kernel: true, generation: s.kernel }];
+    let mut machine = Machine::new(vec![("h".to_owned(), None)], origins, Handlers::built_in());
+    machine.expect_cpu(HostId::at(0), 0);
+    machine.absorb(&s.batch);
+    let (recording, notices) = machine.close(Vec::new());
+    let one = recording.find_thread(HostId::at(0), 1, 0).unwrap();
+    let want = ["1 Running 0..5", "2 Running 5..10", "1 Unknown 10..20", "1 Running 20..30"];
+    assert_eq!(shown(&recording, &walk(&recording, one, Span::new(0, 30))), want);
+    assert_eq!(notices.count(whyslow::base::notice::Notice::CpusMissing), 1);
+}
+
+#[test]
+fn an_idle_task_that_is_never_traced_leaving_contradicts_nothing() {
+    // From the idle task of CPU 0 to 1 no switch is recorded; from that of CPU 1 one is.
+    let story = |leaves: bool| {
+        let mut s = scene();
+        s.switch(1, 1, 3, SLEEP, 0).switch(2, 1, 0, READY, 3);
+        for i in 0..20 {
+            let t = i * 100;
+            s.switch(t + 10, 0, 1, SLEEP, 2).switch(t + 20, 0, 2, SLEEP, 0).wake(t + 30, 1, 1);
+            if leaves && i == 0 {
+                s.switch(t + 40, 0, 0, READY, 2).switch(t + 45, 0, 2, SLEEP, 0);
+            }
+        }
+        s.recording()
+    };
+    let quality = |leaves| story(leaves).quality[0];
+    let (never, once) = (quality(false), quality(true));
+    assert_eq!((never.contradictions, never.gaps), (0, 19));
+    assert_eq!((once.contradictions, once.gaps), (19, 0));
+    // Since when the woken thread ran is not known: neither running nor queued.
+    let recording = story(false);
+    let one = recording.find_thread(HostId::at(0), 1, 0).unwrap();
+    let path = shown(&recording, &walk(&recording, one, Span::new(130, 310)));
+    assert_eq!(path, ["1 Unknown 130..210", "3 Running 210..230", "1 Unknown 230..310"]);
+}
+
+#[test]
+fn who_wakes_the_journal_hands_it_work_until_it_rests() {
+    let mut s = scene();
+    let waits_for_disk = DISK_SLEEP;
+    s.named(0, 0, 1, "db").named(0, 0, 2, "logger").named(0, 0, 7, "jbd2/vda-8").named(0, 0, 8, "rcu_sched");
+    s.switch(1, 0, 0, READY, 7).switch(2, 0, 7, SLEEP, 8).switch(3, 0, 8, SLEEP, 1);
+    // Woken by 1; it waits for the disk, is woken again, and rests.
+    s.wake(10, 0, 7).wake(11, 0, 8).switch(12, 0, 1, SLEEP, 7).switch(15, 0, 7, waits_for_disk, 2).wake(20, 0, 7);
+    s.switch(22, 0, 2, PREEMPTED, 7).switch(30, 0, 7, SLEEP, 2).wake(40, 0, 7).switch(45, 0, 2, SLEEP, 8);
+    s.switch(50, 0, 8, SLEEP, 7).switch(60, 0, 7, SLEEP, 0);
+    let recording = s.recording();
+    let tid = |thread: ThreadId| recording.thread(thread).unwrap().tid;
+    let services: Vec<_> = recording.services.iter().map(|s| (tid(s.thread), s.span, tid(s.client), s.since)).collect();
+    assert_eq!(services, [(7, Span::new(10, 30), 1, 10), (7, Span::new(40, 60), 2, 40)]);
+    let journal = recording.services[0].thread;
+    assert_eq!(recording.services_in(journal, Span::new(30, 40)), []);
+    assert_eq!(recording.services_in(journal, Span::new(29, 41)).len(), 2);
+}
