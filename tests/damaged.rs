@@ -6,6 +6,8 @@
 mod ctf_writer;
 
 use ctf_writer::{Channel, Event, Task, TraceWriter, Value};
+use std::path::{Path, PathBuf};
+use std::process::Command;
 use std::rc::Rc;
 use whyslow::base::ctx::Ctx;
 use whyslow::base::time::{Ns, Span};
@@ -29,9 +31,8 @@ fn switch(time: Ns, cpu: u32, prev: i32, next: i32, name: &str) -> Event {
 }
 
 /// Thread 7 runs on CPU 0 from 10 on, and gives it to 8 at 100, in a record that cannot be read.
-fn read(workers: usize, chunks: ChunkTarget) -> Timeline {
-    let folder = tempfile::tempdir().unwrap();
-    let path = folder.path().join("trace");
+fn write(folder: &Path) -> PathBuf {
+    let path = folder.join("trace");
     let mut trace = TraceWriter::new("", "kernel", 0x77, 0x99);
     trace.environment = vec![("domain".into(), "kernel".into())];
     trace.span = (START, END);
@@ -45,7 +46,13 @@ fn read(workers: usize, chunks: ChunkTarget) -> Timeline {
     ];
     trace.channels.push(Channel { name: "kernel".into(), contexts: Vec::new(), events, discarded: Vec::new() });
     trace.write(&path);
-    for entry in std::fs::read_dir(&path).unwrap() {
+    damage(&path);
+    path
+}
+
+/// What follows a text in its stream cannot be read.
+fn damage(trace: &Path) {
+    for entry in std::fs::read_dir(trace).unwrap() {
         let file = entry.unwrap().path();
         let mut bytes = std::fs::read(&file).unwrap();
         let mark = b"the_damaged_one";
@@ -55,7 +62,11 @@ fn read(workers: usize, chunks: ChunkTarget) -> Timeline {
             std::fs::write(&file, bytes).unwrap();
         }
     }
-    let arguments = [Argument { label: None, path }];
+}
+
+fn read(workers: usize, chunks: ChunkTarget) -> Timeline {
+    let folder = tempfile::tempdir().unwrap();
+    let arguments = [Argument { label: None, path: write(folder.path()) }];
     let Opened::Traces(sources) = open(&arguments, &Ctx::new(1)).unwrap() else { panic!("no trace") };
     let traces: Vec<_> = sources.iter().map(|s| &s.trace).collect();
     let options = Options { way: Way { chunks, ..Way::default() }, ..Options::default() };
@@ -85,4 +96,63 @@ fn behind_a_damaged_record_who_ran_is_unknown() {
         assert!(!recording.is_lossy(Span::new(START + 20, START + 30)));
         assert_eq!(recording.quality[0].losses, 1);
     }
+}
+
+/// The same, of the tables: nothing is counted as running behind the last record that can be read.
+#[test]
+fn the_table_of_cpu_use_ends_where_the_damage_begins() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = write(folder.path());
+    for threads in ["1", "2"] {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_whyslow"));
+        let out = command.args(["stats", "cpu", "--json", "--threads", threads]).arg(&path).output().unwrap();
+        assert!(out.status.success(), "{}", String::from_utf8_lossy(&out.stderr));
+        let table: serde_json::Value = serde_json::from_slice(&out.stdout).unwrap();
+        let ran =
+            |tid: i64| table["threads"].as_array().unwrap().iter().find(|t| t["tid"] == tid).unwrap()["cpu_ns"].clone();
+        assert_eq!((ran(7), ran(9)), (50.into(), 285.into()), "{table:#}");
+        let active: Vec<_> = table["cpus"].as_array().unwrap().iter().map(|cpu| cpu["active_ns"].clone()).collect();
+        assert_eq!(active, [50, 285], "{table:#}");
+    }
+}
+
+/// A call that was open before the damage has moved nothing: the exit behind it may be another's.
+#[test]
+fn a_call_does_not_go_on_behind_a_damaged_record() {
+    let task = Rc::new(Task::default());
+    let call = |time: Ns, name: &'static str, fields| Event {
+        time: START + time,
+        cpu: 0,
+        name: name.into(),
+        fields,
+        on: Rc::clone(&task),
+        stack: None,
+    };
+    let moved = |is_damaged: bool| {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("trace");
+        let mut trace = TraceWriter::new("", "kernel", 0x77, 0x99);
+        trace.environment = vec![("domain".into(), "kernel".into())];
+        trace.span = (START, END);
+        let name = if is_damaged { "the_damaged_one" } else { "seven" };
+        let channel =
+            |name: &str, events| Channel { name: name.into(), contexts: Vec::new(), events, discarded: Vec::new() };
+        trace.channels.push(channel(
+            "switches",
+            vec![switch(10, 0, 0, 7, "swapper"), switch(20, 0, 7, 7, "seven"), switch(60, 0, 7, 7, name)],
+        ));
+        let entry = call(15, "syscall_entry_read", vec![("fd", Value::I32(3)), ("count", Value::U64(4096))]);
+        let exit = call(90, "syscall_exit_read", vec![("ret", Value::I64(4096))]);
+        trace.channels.push(channel("calls", vec![entry, exit]));
+        trace.write(&path);
+        damage(&path);
+        let mut command = Command::new(env!("CARGO_BIN_EXE_whyslow"));
+        let out = command.args(["stats", "io", "--json"]).arg(&path).output().unwrap();
+        assert!(out.status.success(), "{}", String::from_utf8_lossy(&out.stderr));
+        let table: serde_json::Value = serde_json::from_slice(&out.stdout).unwrap();
+        let bytes =
+            table["processes"].as_array().unwrap().iter().map(|process| process["read_bytes"].as_u64().unwrap());
+        bytes.sum::<u64>()
+    };
+    assert_eq!((moved(false), moved(true)), (4096, 0));
 }

@@ -311,7 +311,9 @@ impl Part {
                 let what = reading.moves(name);
                 self.call(place, named, t, Step::Exit(what, ret));
             }
-            Kind::Lost { until: None } if origin.switches => self.lose(place, t, lost_until(event)),
+            Kind::Lost { until } if origin.switches => {
+                self.lose(place, t, until.unwrap_or_else(|| lost_until(event)));
+            }
             _ => {}
         }
     }
