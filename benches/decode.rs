@@ -16,7 +16,7 @@ use std::time::{Duration, Instant};
 use whyslow::base::ctx::Ctx;
 use whyslow::base::parallel::in_order;
 use whyslow::input::ctf::{Real, Sink};
-use whyslow::input::record::{StreamId, Words};
+use whyslow::input::record::{IntegerArray, StreamId};
 use whyslow::input::trace::Plan;
 use whyslow::input::{Argument, Opened, Source, count, open};
 use whyslow::reading::bind::Binding;
@@ -220,7 +220,7 @@ impl<'a, H: Hasher> Sink<'a> for Hash<H> {
         self.0.write_u32(node);
         self.0.write(bytes);
     }
-    fn words(&mut self, node: u32, words: Words<'a>) {
+    fn words(&mut self, node: u32, words: IntegerArray<'a>) {
         self.0.write_u32(node);
         self.0.write(words.bytes);
     }

@@ -17,9 +17,9 @@ use std::sync::OnceLock;
 /// Bytes of packets that one worker takes at a time.
 const PIECE: u64 = 1 << 20;
 
-/// Counts over all traces together.
+/// RecordCounts over all traces together.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Counts {
+pub struct RecordCounts {
     /// Events of each name that occurs (`""`: events without name).
     pub per_name: BTreeMap<String, u64>,
     /// All events.
@@ -42,7 +42,7 @@ struct Piece {
 }
 
 /// Count the events of some traces.
-pub fn count(sources: &[Source], ctx: &Ctx) -> Result<(Counts, Notices), Cancelled> {
+pub fn count(sources: &[Source], ctx: &Ctx) -> Result<(RecordCounts, Notices), Cancelled> {
     // Compiled by whoever needs one first.
     let plans: Vec<OnceLock<Plan>> = sources.iter().map(|_| OnceLock::new()).collect();
     let pieces = cut(sources);
@@ -66,7 +66,7 @@ pub fn count(sources: &[Source], ctx: &Ctx) -> Result<(Counts, Notices), Cancell
         notices.merge(&found);
         ctx.progress.step(1);
     })?;
-    let mut sum = Counts::default();
+    let mut sum = RecordCounts::default();
     let mut per_name: HashMap<&str, u64> = HashMap::default();
     for (source, totals) in sources.iter().zip(totals) {
         for (class, n) in source.trace.classes().iter().zip(totals).filter(|(_, n)| *n > 0) {

@@ -147,11 +147,11 @@ fn open_how(arguments: &[Argument], how: ctf::How, ctx: &Ctx) -> Result<Opened, 
 }
 
 /// Why nothing can be read of all that was named, where that is so because it cannot be opened.
-fn nothing_left(traces: &[ctf::Trace], left_out: &[LeftOut]) -> Option<String> {
+fn nothing_left(traces: &[ctf::CtfTrace], left_out: &[LeftOut]) -> Option<String> {
     match traces {
         [] => left_out.first().map(|(_, place)| place.clone()),
         all => {
-            let why: Option<Vec<&str>> = all.iter().map(ctf::Trace::nothing_left).collect();
+            let why: Option<Vec<&str>> = all.iter().map(ctf::CtfTrace::nothing_left).collect();
             why?.first().map(|place| (*place).to_owned())
         }
     }

@@ -68,7 +68,7 @@ pub enum Value<'a> {
     /// Text, cut at the first NUL; any bytes.
     Text(&'a [u8]),
     /// Array or sequence of integers.
-    Words(Words<'a>),
+    Words(IntegerArray<'a>),
 }
 
 impl<'a> Value<'a> {
@@ -92,14 +92,14 @@ impl<'a> Value<'a> {
     }
 
     /// Integers of an array.
-    pub fn as_words(self) -> Option<Words<'a>> {
+    pub fn as_words(self) -> Option<IntegerArray<'a>> {
         if let Value::Words(w) = self { Some(w) } else { None }
     }
 }
 
 /// An array of byte-aligned integers of 8, 16, 32 or 64 bits, read where it lies.
 #[derive(Clone, Copy, Debug)]
-pub struct Words<'a> {
+pub struct IntegerArray<'a> {
     /// The bytes of the array.
     pub bytes: &'a [u8],
     /// Bytes per element: 1, 2, 4 or 8.
@@ -108,7 +108,7 @@ pub struct Words<'a> {
     pub big_endian: bool,
 }
 
-impl<'a> Words<'a> {
+impl<'a> IntegerArray<'a> {
     /// The elements, zero-extended.
     pub fn iter(self) -> impl Iterator<Item = u64> + 'a {
         let width = usize::from(self.width.clamp(1, 8));

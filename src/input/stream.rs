@@ -72,9 +72,9 @@ impl Position {
     pub(super) const BEGIN: Position = Position { at: 0, clock: 0, last_big: false };
 }
 
-/// What a reader met of the classes of interest while it sought a time.
+/// What a reader met of the classes of interest while it found a time.
 #[derive(Clone, Copy, Debug)]
-pub struct Sought {
+pub struct SeekResult {
     /// Time of the last event.
     pub last: Ns,
     /// The latest time of any.
@@ -85,9 +85,9 @@ pub struct Sought {
     pub landmark: Option<(Position, Ns)>,
 }
 
-impl Sought {
+impl SeekResult {
     /// Nothing yet.
-    pub(super) const NOTHING: Sought = Sought { last: Ns::MIN, latest: Ns::MIN, backwards: 0, landmark: None };
+    pub(super) const NOTHING: SeekResult = SeekResult { last: Ns::MIN, latest: Ns::MIN, backwards: 0, landmark: None };
 
     /// One more event of a class of interest.
     #[inline(always)]

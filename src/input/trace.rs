@@ -4,11 +4,11 @@
 //! packets ([`Records`] is a generic argument there, not a pointer), so that the loop over records is that of one format.
 
 use super::record::{ClassId, Projection, Record, Scope, StreamId};
-use super::stream::{Class, Position, Sought, Stream};
+use super::stream::{Class, Position, SeekResult, Stream};
 use super::{OpenError, ctf, ftrace, perf, tracepoint};
 use crate::base::notice::Notices;
 use crate::base::time::{Ns, Shift};
-use ctf::{Node, Sink};
+use ctf::{FieldNode, Sink};
 use foldhash::HashMap;
 use std::ops::Range;
 use std::path::Path;
@@ -17,31 +17,31 @@ use std::path::Path;
 #[derive(Debug)]
 pub enum Trace {
     /// The Common Trace Format.
-    Ctf(ctf::Trace),
+    Ctf(ctf::CtfTrace),
     /// A perf.data.
-    Perf(perf::Trace),
+    Perf(perf::PerfTrace),
     /// A trace.dat.
-    Ftrace(ftrace::Trace),
+    Ftrace(ftrace::FtraceTrace),
 }
 
 /// A compiled projection of one trace, or everything of it, for writers.
 #[derive(Debug)]
 pub enum Plan {
     /// Of a CTF trace.
-    Ctf(ctf::Plan),
+    Ctf(ctf::CtfPlan),
     /// Of a recording of the kernel's tracepoints.
-    Tracepoints(tracepoint::plan::Plan),
+    Tracepoints(tracepoint::plan::TracepointPlan),
 }
 
 /// Reads a run of packets of one stream.
 #[derive(Debug)]
 pub enum Reader<'a> {
     /// Of a CTF trace.
-    Ctf(ctf::Reader<'a>),
+    Ctf(ctf::CtfReader<'a>),
     /// Of a perf.data.
-    Perf(tracepoint::reader::Reader<'a, perf::Storage>),
+    Perf(tracepoint::reader::TracepointReader<'a, perf::PerfStorage>),
     /// Of a trace.dat.
-    Ftrace(tracepoint::reader::Reader<'a, ftrace::Storage>),
+    Ftrace(tracepoint::reader::TracepointReader<'a, ftrace::FtraceStorage>),
     /// The plan is of another trace: nothing.
     Nothing,
 }
@@ -52,7 +52,7 @@ pub trait Records<'a> {
     fn next(&mut self) -> Option<Record<'_, 'a>>;
     /// Step over the events of the next packet that lie before `from`, without looking at their values. Of the last one
     /// whose class is a `landmark`, the position is kept.
-    fn seek(&mut self, from: Ns, landmark: impl Fn(ClassId) -> bool) -> Sought;
+    fn seek(&mut self, from: Ns, landmark: impl Fn(ClassId) -> bool) -> SeekResult;
     /// Step over the next event: the full value of the clock.
     fn step(&mut self) -> Option<u64>;
     /// The next event into `sink`, all of its fields: its class and the full value of the clock.
@@ -95,7 +95,7 @@ macro_rules! each {
 impl Trace {
     /// Open a CTF trace directory (one that holds `metadata`).
     pub fn open(path: &Path) -> Result<Trace, OpenError> {
-        ctf::Trace::open(path).map(Trace::Ctf)
+        ctf::CtfTrace::open(path).map(Trace::Ctf)
     }
 
     /// Record classes by [`ClassId`].
@@ -251,7 +251,7 @@ impl Trace {
 
 impl Plan {
     /// What each node of a plan that shows everything is.
-    pub fn nodes(&self) -> &[Node] {
+    pub fn nodes(&self) -> &[FieldNode] {
         match self {
             Plan::Ctf(plan) => plan.nodes(),
             Plan::Tracepoints(plan) => plan.nodes(),

@@ -18,7 +18,7 @@ use crate::base::notice::Notices;
 use crate::base::time::Span;
 use crate::event::derived::Derived;
 use crate::event::task::{Pairing, TaskDefinition};
-use crate::input::count::{self, Counts};
+use crate::input::count::{self, RecordCounts};
 use crate::input::{self, Source};
 use crate::model::build::{self, Stacks};
 use crate::model::database::Writer;
@@ -104,7 +104,7 @@ impl Traces {
     }
 
     /// Events per name.
-    pub fn count(&self, ctx: &Ctx) -> anyhow::Result<(Counts, Notices)> {
+    pub fn count(&self, ctx: &Ctx) -> anyhow::Result<(RecordCounts, Notices)> {
         Ok(count::count(&self.sources, ctx)?)
     }
 

@@ -11,8 +11,8 @@ use crate::analysis::patterns::Mined;
 use crate::base::ctx::Cancel;
 use crate::base::notice::Notices;
 use crate::input::otf2::{
-    Archive, Envelope, Event, Location, LocationFiles, LocationId, LocationKind, ParameterValue, Reader, Record,
-    class_name,
+    Archive, Envelope, EventReader, EventRecord, Location, LocationFiles, LocationId, LocationKind, ParameterValue,
+    TimedRecord, class_name,
 };
 use crate::model::build::iterations::{self, ITERATION};
 use crate::model::pattern::Anomalies;
@@ -188,9 +188,9 @@ const BUFFER: usize = 256 << 10;
 pub fn dump(archive: &Archive, cancel: &Cancel, out: &mut impl Write) -> Result<Notices, DumpError> {
     let locations = 0..archive.definitions.locations.len();
     let files: Vec<LocationFiles> = locations.map(|i| archive.open_location(LocationId::at(i))).collect();
-    let mut readers: Vec<Reader<'_>> = files.iter().map(LocationFiles::reader).collect();
-    let mut heads: Vec<Option<Record>> = readers.iter_mut().map(Reader::next).collect();
-    let ticks = |stream: usize, record: &Record| files.get(stream).map_or(0, |f| f.clock().correct(record.ticks));
+    let mut readers: Vec<EventReader<'_>> = files.iter().map(LocationFiles::reader).collect();
+    let mut heads: Vec<Option<TimedRecord>> = readers.iter_mut().map(EventReader::next).collect();
+    let ticks = |stream: usize, record: &TimedRecord| files.get(stream).map_or(0, |f| f.clock().correct(record.ticks));
     let mut heap: BinaryHeap<Reverse<(i128, usize)>> = BinaryHeap::new();
     for (stream, head) in heads.iter().enumerate() {
         heap.extend(head.map(|record| Reverse((ticks(stream, &record), stream))));
@@ -220,7 +220,7 @@ fn line(
     archive: &Archive,
     files: &LocationFiles,
     (stream, ticks): (usize, i128),
-    record: &Record,
+    record: &TimedRecord,
     values: &[i64],
     out: &mut String,
 ) {
@@ -259,64 +259,69 @@ fn line(
     };
     let context = |id: u32| definitions.calling_context(id).map_or("(undefined context)", |(id, _)| region(id));
     _ = match &record.event {
-        Event::Enter(id) | Event::Leave(id) => write!(out, "{}", clean::text(region(*id))),
-        Event::Context(id) | Event::ContextLeave(id) => write!(out, "{}", clean::text(context(*id))),
-        Event::Send { to, request: r } => write!(out, "to {}, {}{}", peer(to), envelope(to), request(r)),
-        Event::Receive { from, request: r } => write!(out, "from {}, {}{}", peer(from), envelope(from), request(r)),
-        Event::SendComplete(r) | Event::ReceiveRequest(r) | Event::RequestCancelled(r) => write!(out, "request {r:#x}"),
-        Event::CollectiveEnd { operation, communicator: c, root }
-        | Event::CollectiveComplete { operation, communicator: c, root } => {
+        EventRecord::Enter(id) | EventRecord::Leave(id) => write!(out, "{}", clean::text(region(*id))),
+        EventRecord::Context(id) | EventRecord::ContextLeave(id) => write!(out, "{}", clean::text(context(*id))),
+        EventRecord::Send { to, request: r } => write!(out, "to {}, {}{}", peer(to), envelope(to), request(r)),
+        EventRecord::Receive { from, request: r } => {
+            write!(out, "from {}, {}{}", peer(from), envelope(from), request(r))
+        }
+        EventRecord::SendComplete(r) | EventRecord::ReceiveRequest(r) | EventRecord::RequestCancelled(r) => {
+            write!(out, "request {r:#x}")
+        }
+        EventRecord::CollectiveEnd { operation, communicator: c, root }
+        | EventRecord::CollectiveComplete { operation, communicator: c, root } => {
             let name = COLLECTIVES.get(usize::from(*operation)).copied().unwrap_or("collective");
             write!(out, "{name}, {}", communicator(*c))
                 .and_then(|()| if *root == u32::MAX { Ok(()) } else { write!(out, ", root {root}") })
         }
-        Event::TeamBegin(team) | Event::TeamEnd(team) => write!(out, "team {}", communicator(*team)),
-        Event::Acquire { lock, order } | Event::Release { lock, order } => write!(out, "lock {lock}, time {order}"),
-        Event::Flush { until } => match archive.ns(files.clock().correct(*until)) {
+        EventRecord::TeamBegin(team) | EventRecord::TeamEnd(team) => write!(out, "team {}", communicator(*team)),
+        EventRecord::Acquire { lock, order } | EventRecord::Release { lock, order } => {
+            write!(out, "lock {lock}, time {order}")
+        }
+        EventRecord::Flush { until } => match archive.ns(files.clock().correct(*until)) {
             Some(ns) => write!(out, "until {ns}"),
             None => write!(out, "until (overflow)"),
         },
-        Event::IoBegin { mode, matching, handle } => {
+        EventRecord::IoBegin { mode, matching, handle } => {
             let what = ["read", "write"].get(usize::from(*mode)).copied().unwrap_or("operation");
             write!(out, "{what} {matching}{}", file(*handle))
         }
-        Event::IoComplete { bytes, matching, handle } => {
+        EventRecord::IoComplete { bytes, matching, handle } => {
             write!(out, "operation {matching}, {bytes} bytes{}", file(*handle))
         }
-        Event::Metric(metric) => {
+        EventRecord::Metric(metric) => {
             let members = named.metric(*metric).iter().filter_map(|m| named.members.get(*m as usize));
             let values: Vec<String> =
                 members.zip(values).map(|(m, v)| format!("{} {v}", clean::text(&m.name))).collect();
             write!(out, "{}", values.join(", "))
         }
-        Event::Parameter { parameter, value } => {
-            write!(out, "{}=", clean::text(named.parameter(*parameter))).and_then(|()| match value {
+        EventRecord::Parameter { parameter, value } => write!(out, "{}=", clean::text(named.parameter(*parameter)))
+            .and_then(|()| match value {
                 ParameterValue::Text(id) => write!(out, "{}", clean::text(named.text(*id))),
                 ParameterValue::Number(n) => write!(out, "{n}"),
-            })
-        }
-        Event::RmaWindow(id) => write!(out, "{}", window(*id)),
-        Event::RmaCollectiveEnd { operation, window: id } => {
+            }),
+        EventRecord::RmaWindow(id) => write!(out, "{}", window(*id)),
+        EventRecord::RmaCollectiveEnd { operation, window: id } => {
             let name = COLLECTIVES.get(usize::from(*operation)).copied().unwrap_or("collective");
             write!(out, "{name}, {}", window(*id))
         }
-        Event::RmaGroupSync { window: id, group } => {
+        EventRecord::RmaGroupSync { window: id, group } => {
             let of = definitions.group(*group).iter().flatten();
             let ranks: Vec<String> =
                 of.filter_map(|l| definitions.locations.get(l.index())).map(|l| cleaned(&l.label())).collect();
             write!(out, "{}, with {}", window(*id), ranks.join(", "))
         }
-        Event::RmaLock { window: id, remote, .. } => write!(out, "{} of {}", window(*id), target(*id, *remote)),
-        Event::RmaTransfer { window: id, remote, bytes } => {
+        EventRecord::RmaLock { window: id, remote, .. } => write!(out, "{} of {}", window(*id), target(*id, *remote)),
+        EventRecord::RmaTransfer { window: id, remote, bytes } => {
             write!(out, "{bytes} bytes, {} of {}", window(*id), target(*id, *remote))
         }
-        Event::TaskCreate(t) | Event::TaskSwitch(t) | Event::TaskComplete(t) => {
+        EventRecord::TaskCreate(t) | EventRecord::TaskSwitch(t) | EventRecord::TaskComplete(t) => {
             write!(out, "task {} of thread {}, {}", t.number, t.creator, communicator(t.team))
         }
-        Event::ThreadWait(t) | Event::ThreadEnd(t) => {
+        EventRecord::ThreadWait(t) | EventRecord::ThreadEnd(t) => {
             write!(out, "thread {}, {}", t.sequence, communicator(t.contingent))
         }
-        Event::CollectiveBegin | Event::Fork | Event::Join | Event::Other => Ok(()),
+        EventRecord::CollectiveBegin | EventRecord::Fork | EventRecord::Join | EventRecord::Other => Ok(()),
     };
     out.push('\n');
 }

@@ -5,7 +5,7 @@ use crate::analysis::usage::{CpuUse, IoUse, ThreadUse, Usage};
 use crate::base::notice::Notices;
 use crate::event::mpi;
 use crate::event::mpi::Transfers;
-use crate::input::count::Counts;
+use crate::input::count::RecordCounts;
 use serde::Serialize;
 use std::collections::BTreeMap;
 use std::fmt::Write;
@@ -114,7 +114,7 @@ fn cleaned(per_name: &BTreeMap<String, u64>) -> BTreeMap<String, u64> {
 
 impl Table {
     /// From counted headers.
-    pub fn count(counts: &Counts, notices: &Notices) -> Table {
+    pub fn count(counts: &RecordCounts, notices: &Notices) -> Table {
         Table::Count(Count {
             schema: "whyslow.stats.count/1",
             events: counts.events,

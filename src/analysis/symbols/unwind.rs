@@ -14,7 +14,7 @@ use super::unwind_tables::{Section, UnwindTables};
 use crate::base::ctx::{Cancelled, Ctx};
 use crate::base::names::Names;
 use crate::base::parallel::in_order;
-use crate::input::perf::chains::Chains;
+use crate::input::perf::chains::StackStore;
 use crate::input::perf::copies::{Architecture, MapChange, MapEvent, Registers, StackCopy};
 use crate::input::{Trace, perf};
 use crate::state::timeline::{HostId, ImageChange, ImageEvent};
@@ -105,7 +105,7 @@ struct Unwinding<'a, P: Processor> {
 }
 
 fn unwind_on<P: Processor>(
-    trace: &perf::Trace,
+    trace: &perf::PerfTrace,
     architecture: Architecture,
     places: &Places,
     ctx: &Ctx,
@@ -122,7 +122,7 @@ fn unwind_on<P: Processor>(
     let unwinding: Unwinding<'_, P> = Unwinding { spaces, names, places, files, without: P::Unwinder::default() };
     let packets = trace.packets_of_copies();
     ctx.progress.enter("unwinding stacks", packets.len() as u64);
-    let mut chains = Chains::default();
+    let mut chains = StackStore::default();
     let make = |at: usize| {
         let mut cache = P::cache();
         let mut cut = 0;

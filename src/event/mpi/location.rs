@@ -11,7 +11,7 @@ use crate::base::names::NameId;
 use crate::base::notice::Notice;
 use crate::base::time::{Ns, Span};
 use crate::event::operation::{Kind, NO_PATH, Operation, Way};
-use crate::input::otf2::{Archive, Envelope, Event, LocationId, LocationKind, TaskKey, ThreadKey};
+use crate::input::otf2::{Archive, Envelope, EventRecord, LocationId, LocationKind, TaskKey, ThreadKey};
 use foldhash::HashMap;
 
 /// Records between two looks at the cancel flag.
@@ -143,43 +143,43 @@ pub(super) struct LocationReader<'a> {
 }
 
 impl LocationReader<'_> {
-    fn step(&mut self, time: Ns, event: Event, values: &[i64]) {
+    fn step(&mut self, time: Ns, event: EventRecord, values: &[i64]) {
         let record = self.run.records as u32;
         match event {
-            Event::Enter(region) => self.enter(region, time),
-            Event::Leave(region) => self.leave_region(region, time),
-            Event::Context(context) => self.be_in(Some(context), time),
-            Event::ContextLeave(context) => {
+            EventRecord::Enter(region) => self.enter(region, time),
+            EventRecord::Leave(region) => self.leave_region(region, time),
+            EventRecord::Context(context) => self.be_in(Some(context), time),
+            EventRecord::ContextLeave(context) => {
                 let around = self.archive.definitions.calling_context(context).and_then(|(_, around)| around);
                 self.be_in(around, time);
             }
-            Event::Send { to, request } => {
+            EventRecord::Send { to, request } => {
                 if let Some(number) = request {
                     self.sending.insert(number, self.run.sends.len());
                 }
                 let done = if request.is_some() { NOWHERE } else { self.operation() };
                 self.run.sends.push(self.half(time, to, record, done));
             }
-            Event::SendComplete(number) => {
+            EventRecord::SendComplete(number) => {
                 let (sent, done) = (self.sending.remove(&number), self.operation());
                 if let Some(send) = sent.and_then(|at| self.run.sends.get_mut(at)) {
                     send.other = done;
                 }
             }
-            Event::ReceiveRequest(number) => {
+            EventRecord::ReceiveRequest(number) => {
                 let posting = (record, self.operation());
                 self.open.entry(number).or_default().push(posting);
             }
-            Event::RequestCancelled(number) => {
+            EventRecord::RequestCancelled(number) => {
                 self.open.get_mut(&number).and_then(Vec::pop);
             }
-            Event::Receive { from, request } => {
+            EventRecord::Receive { from, request } => {
                 let itself = (record, self.operation());
                 let posting = request.and_then(|number| self.open.get_mut(&number)?.pop()).unwrap_or(itself);
                 self.postings.push(posting.0);
                 self.run.receives.push(self.half(time, from, record, posting.1));
             }
-            Event::CollectiveEnd { operation, communicator, root } => {
+            EventRecord::CollectiveEnd { operation, communicator, root } => {
                 if let Some((group, members)) = self.archive.definitions.members(communicator)
                     && members.len() > 1
                 {
@@ -187,39 +187,39 @@ impl LocationReader<'_> {
                     self.run.attendances.push(Attendance { operation: NOWHERE, group, collective: operation, root });
                 }
             }
-            Event::Flush { until } => {
+            EventRecord::Flush { until } => {
                 let end = self.archive.ns(self.run.clock.correct(until)).unwrap_or(time);
                 self.flush(Span::new(time, end.max(time)));
             }
-            Event::Fork => self.forked = Some(time),
-            Event::TeamBegin(team) => self.begin_part(team, time),
-            Event::TeamEnd(_) => self.end_part(time),
-            Event::TaskCreate(task) => self.run.tasks.created.push((task, self.task)),
-            Event::TaskSwitch(task) => self.switch(task, time),
-            Event::TaskComplete(task) => self.complete(task, time),
-            Event::ThreadWait(thread) => self.joining = Some(thread),
-            Event::ThreadEnd(thread) => self.run.ended = Some((thread, self.last_operation(), time)),
-            Event::Acquire { lock, order } => self.acquire(lock, order, time),
-            Event::Release { lock, order } => {
+            EventRecord::Fork => self.forked = Some(time),
+            EventRecord::TeamBegin(team) => self.begin_part(team, time),
+            EventRecord::TeamEnd(_) => self.end_part(time),
+            EventRecord::TaskCreate(task) => self.run.tasks.created.push((task, self.task)),
+            EventRecord::TaskSwitch(task) => self.switch(task, time),
+            EventRecord::TaskComplete(task) => self.complete(task, time),
+            EventRecord::ThreadWait(thread) => self.joining = Some(thread),
+            EventRecord::ThreadEnd(thread) => self.run.ended = Some((thread, self.last_operation(), time)),
+            EventRecord::Acquire { lock, order } => self.acquire(lock, order, time),
+            EventRecord::Release { lock, order } => {
                 let operation = self.run.operations.len() as u32;
                 self.run.released.push(Released { lock, order, operation, time });
             }
-            Event::Metric(metric) => self.measure(metric, values),
-            Event::Parameter { parameter, value } => {
+            EventRecord::Metric(metric) => self.measure(metric, values),
+            EventRecord::Parameter { parameter, value } => {
                 let operation = self.run.operations.len() as u32;
                 self.run.parameters.push((operation, parameter, value));
             }
-            Event::RmaCollectiveEnd { operation, window } => self.meet_at(window, operation),
-            Event::RmaGroupSync { window, group } => self.synchronise(window, group),
-            Event::RmaLock { what, window, remote } => self.lock_window(what, window, remote, time),
-            Event::IoBegin { mode, matching, .. } => drop(self.transferring.insert(matching, mode)),
-            Event::IoComplete { bytes, matching, .. } => self.transferred(matching, bytes),
-            Event::CollectiveBegin
-            | Event::CollectiveComplete { .. }
-            | Event::Join
-            | Event::RmaWindow(_)
-            | Event::RmaTransfer { .. }
-            | Event::Other => {}
+            EventRecord::RmaCollectiveEnd { operation, window } => self.meet_at(window, operation),
+            EventRecord::RmaGroupSync { window, group } => self.synchronise(window, group),
+            EventRecord::RmaLock { what, window, remote } => self.lock_window(what, window, remote, time),
+            EventRecord::IoBegin { mode, matching, .. } => drop(self.transferring.insert(matching, mode)),
+            EventRecord::IoComplete { bytes, matching, .. } => self.transferred(matching, bytes),
+            EventRecord::CollectiveBegin
+            | EventRecord::CollectiveComplete { .. }
+            | EventRecord::Join
+            | EventRecord::RmaWindow(_)
+            | EventRecord::RmaTransfer { .. }
+            | EventRecord::Other => {}
         }
     }
 

@@ -6,7 +6,7 @@
 use crate::base::demangle::demangle;
 use crate::base::names::{NameId, Names};
 use crate::event::operation::Kind;
-use crate::input::otf2::{Archive, Region};
+use crate::input::otf2::{Archive, RegionDefinition};
 use foldhash::HashMap;
 
 /// What a region is, as far as it matters for waiting.
@@ -128,7 +128,7 @@ const PARADIGM_PTHREAD: u8 = 7;
 const PARADIGM_OPENCL: u8 = 19;
 const PARADIGM_HIP: u8 = 23;
 
-fn class(region: &Region, name: &str) -> Class {
+fn class(region: &RegionDefinition, name: &str) -> Class {
     let accelerator = matches!(region.paradigm, PARADIGM_CUDA | PARADIGM_HIP | PARADIGM_OPENCL);
     // Copies without `Async` in their name return when they are done.
     let copies = |n: &str| n.contains("Memcpy") && !n.contains("Async");

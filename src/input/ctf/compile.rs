@@ -8,7 +8,9 @@
 //! Cost: compiling is linear in the schema, running linear in the steps.
 
 use super::schema::{Bits, Count, Field, Kind, Role, Schema, Slot, Source, StreamClass, Unit};
-use super::steps::{BIG, Body, Case, INSIDE, NONE, Node, Program, REVERSED, SIGNED, Seen, Shape, Step, Times};
+use super::steps::{
+    BIG, Body, Case, ElementKind, FieldNode, FieldShape, INSIDE, NONE, Program, REVERSED, SIGNED, Step, Times,
+};
 use crate::input::record::{FieldPath, Scope};
 use std::ops::Range;
 
@@ -74,7 +76,7 @@ impl Phase {
 pub(super) struct Compiler {
     pub(super) program: Program,
     /// What is shown, of all classes.
-    pub(super) nodes: Vec<Node>,
+    pub(super) nodes: Vec<FieldNode>,
     phase: Phase,
     /// Bits to step over before the next step.
     pending: u64,
@@ -154,7 +156,7 @@ impl Compiler {
     pub(super) fn whole_body(&mut self, roots: [Option<&Field>; 3], known: Known) -> Body {
         self.phase = known.0;
         for (position, (scope, root)) in SCOPES.into_iter().zip(roots).enumerate() {
-            let node = self.node(None, position, Shape::Scope(scope));
+            let node = self.node(None, position, FieldShape::Scope(scope));
             match root {
                 Some(root) => self.members(root, &Want::All, node),
                 None => self.emit(Step::Missing(node)),
@@ -169,8 +171,8 @@ impl Compiler {
         std::mem::take(&mut self.program)
     }
 
-    fn node(&mut self, name: Option<&str>, position: usize, shape: Shape) -> u32 {
-        self.nodes.push(Node { name: name.map(str::to_owned), position, shape });
+    fn node(&mut self, name: Option<&str>, position: usize, shape: FieldShape) -> u32 {
+        self.nodes.push(FieldNode { name: name.map(str::to_owned), position, shape });
         self.nodes.len() as u32 - 1
     }
 
@@ -222,17 +224,18 @@ impl Compiler {
         match &field.kind {
             Kind::Bits(bits) => {
                 let node =
-                    if all { self.node(name, position, Shape::Number(bits.show.appearance())) } else { want.value() };
+                    if all { self.node(name, position, FieldShape::Number(bits.show.format())) } else { want.value() };
                 self.bits(bits, field.align, node);
             }
             Kind::Variable { signed, show, saves, .. } => {
-                let node = if all { self.node(name, position, Shape::Number(show.appearance())) } else { want.value() };
+                let node =
+                    if all { self.node(name, position, FieldShape::Number(show.format())) } else { want.value() };
                 self.emit(Step::Variable { node, save: saves.first().copied().unwrap_or(NONE), signed: *signed });
                 self.after_number(saves, field_clock(&field.kind), 0);
                 self.phase = Phase { modulus: 8, residue: 0 };
             }
             Kind::Real { size, big_endian, reversed } => {
-                let node = if all { self.node(name, position, Shape::Real) } else { want.value() };
+                let node = if all { self.node(name, position, FieldShape::Real) } else { want.value() };
                 if node == NONE {
                     return self.skip(u64::from(*size));
                 }
@@ -243,26 +246,26 @@ impl Compiler {
                 self.phase = self.phase.advance(u64::from(*size));
             }
             Kind::Text(unit) => {
-                let node = if all { self.node(name, position, Shape::Text) } else { want.value() };
+                let node = if all { self.node(name, position, FieldShape::Text) } else { want.value() };
                 self.emit(Step::Text { node, unit: *unit });
                 self.phase = Phase { modulus: 8, residue: 0 };
             }
             Kind::SizedText(unit, count) => {
-                let node = if all { self.node(name, position, Shape::Text) } else { want.value() };
-                self.run(count, 8, 1, node, Seen::Text(*unit));
+                let node = if all { self.node(name, position, FieldShape::Text) } else { want.value() };
+                self.run(count, 8, 1, node, ElementKind::Text(*unit));
             }
             Kind::Blob { count, uuid } => {
-                let node = if all { self.node(name, position, Shape::Blob) } else { want.value() };
-                let (node, seen) = if *uuid { (0, Seen::Uuid) } else { (node, Seen::Blob) };
+                let node = if all { self.node(name, position, FieldShape::Blob) } else { want.value() };
+                let (node, seen) = if *uuid { (0, ElementKind::Uuid) } else { (node, ElementKind::Blob) };
                 self.run(count, 8, 1, node, seen);
             }
             Kind::Struct(_) => {
-                let node = if all { self.node(name, position, Shape::Struct) } else { NONE };
+                let node = if all { self.node(name, position, FieldShape::Struct) } else { NONE };
                 self.members(field, want, node);
             }
             Kind::Array { count, element, uuid } => self.array(count, element, *uuid, want, (name, position)),
             Kind::Variant { by, signed, options } => {
-                let node = if all { self.node(name, position, Shape::Variant) } else { NONE };
+                let node = if all { self.node(name, position, FieldShape::Variant) } else { NONE };
                 let mut cases = Vec::new();
                 let branches: Vec<(Want<'_>, &Field)> =
                     options.iter().map(|o| (want.inside(o.name()), &o.field)).collect();
@@ -272,7 +275,7 @@ impl Compiler {
                 self.select(by, *signed, &cases, &branches, node, false);
             }
             Kind::Optional { by, signed, ranges, field } => {
-                let node = if all { self.node(name, position, Shape::Optional) } else { NONE };
+                let node = if all { self.node(name, position, FieldShape::Optional) } else { NONE };
                 let any = [(i128::from(i64::MIN), -1), (1, i128::from(u64::MAX))];
                 let ranges = ranges.as_deref().unwrap_or(&any);
                 let cases: Vec<_> = ranges.iter().map(|range| (*range, 0)).collect();
@@ -321,13 +324,13 @@ impl Compiler {
     }
 
     /// Elements of `width` bytes side by side, aligned to `align` bits.
-    fn run(&mut self, count: &Count, align: u64, width: u8, node: u32, as_what: Seen) {
+    fn run(&mut self, count: &Count, align: u64, width: u8, node: u32, elements: ElementKind) {
         let bits = u64::from(width) * 8;
         match (count, node) {
             (Count::Fixed(n), NONE) => self.skip(n.saturating_mul(bits)),
             (Count::Fixed(n), _) => {
                 let times = Times::Fixed(u32::try_from(*n).unwrap_or(u32::MAX));
-                self.emit(Step::Run { node, times, width, as_what });
+                self.emit(Step::Run { node, times, width, elements });
                 self.phase = self.phase.advance(n.wrapping_mul(bits));
             }
             (Count::Held(source), _) => {
@@ -336,7 +339,7 @@ impl Compiler {
                 self.emit(if skips {
                     Step::SkipRun { times, bits }
                 } else {
-                    Step::Run { node, times, width, as_what }
+                    Step::Run { node, times, width, elements }
                 });
                 self.phase = Phase { modulus: align.min(bits), residue: 0 };
             }
@@ -349,18 +352,18 @@ impl Compiler {
         let whole = self.phase.modulus >= 8 && self.phase.residue.is_multiple_of(8);
         if let Some((bits, width)) = side_by_side(element, whole) {
             let shape = || match bits.character {
-                true => Shape::Text,
-                false => Shape::Array { element: Some((bits.show.appearance(), bits.signed)) },
+                true => FieldShape::Text,
+                false => FieldShape::Array { element: Some((bits.show.format(), bits.signed)) },
             };
             let node = if all { self.node(name, position, shape()) } else { want.value() };
             let (node, seen) = match (uuid, bits.character) {
-                (true, _) => (0, Seen::Uuid),
-                (_, true) => (node, Seen::Text(Unit::Byte)),
-                _ => (node, Seen::Words(bits.big_endian)),
+                (true, _) => (0, ElementKind::Uuid),
+                (_, true) => (node, ElementKind::Text(Unit::Byte)),
+                _ => (node, ElementKind::Words(bits.big_endian)),
             };
             return self.run(count, element.align, width, node, seen);
         }
-        let node = if all { self.node(name, position, Shape::Array { element: None }) } else { NONE };
+        let node = if all { self.node(name, position, FieldShape::Array { element: None }) } else { NONE };
         let fixed = fixed_size(element).filter(|size| size % element.align == 0);
         if let (Some(size), NONE) = (fixed, node) {
             match count {

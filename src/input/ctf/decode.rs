@@ -1,16 +1,16 @@
-//! The machine that runs decode steps over the bytes of a packet.
+//! The decoder that runs decode steps over the bytes of a packet.
 //!
 //! It knows bits, lengths and selectors; what a value is for, only the sink knows. Every read is checked against the end of the
-//! packet's content, so hostile data ends in [`Damage`]. A run of steps allocates nothing.
+//! packet's content, so hostile data ends in [`DecodeError`]. A run of steps allocates nothing.
 //!
 //! Time is bounded by the data: each step moves forward or is one of a class's finite list, and elements without size
 //! may be no more than a constant in an event, whatever the data says.
 
 use super::real::Real;
 use super::schema::{Slot, Unit};
-use super::steps::{BIG, INSIDE, NONE, Program, REVERSED, SIGNED, Seen, Step, Times};
+use super::steps::{BIG, ElementKind, INSIDE, NONE, Program, REVERSED, SIGNED, Step, Times};
 use crate::base::cursor::bits;
-use crate::input::record::Words;
+use crate::input::record::IntegerArray;
 use std::ops::Range;
 
 /// Elements without size that an event may have. A tracer has no reason to write any; a length that lies may ask for 2^64.
@@ -18,16 +18,16 @@ const MOST_EMPTY: u64 = 1 << 16;
 
 /// Why a packet cannot be read on, and where in it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Damage {
+pub struct DecodeError {
     /// Bits from the beginning of the packet.
     pub at: u64,
     /// What was expected, and what was found.
-    pub what: What,
+    pub kind: DecodeErrorKind,
 }
 
 /// The kinds of damage.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum What {
+pub enum DecodeErrorKind {
     /// A field passes the end of the content.
     #[error("a field passes the end of the packet's content, which is at bit {0}")]
     BeyondContent(u64),
@@ -81,7 +81,7 @@ pub trait Sink<'a> {
     /// Text, not yet cut; of units of 1, 2 or 4 bytes.
     fn text(&mut self, node: u32, bytes: &'a [u8], width: u8, big_endian: bool);
     /// Integers side by side.
-    fn words(&mut self, node: u32, words: Words<'a>);
+    fn words(&mut self, node: u32, words: IntegerArray<'a>);
     /// Bytes.
     fn blob(&mut self, node: u32, bytes: &'a [u8]);
     /// The uuid in a packet header.
@@ -100,7 +100,7 @@ pub trait Sink<'a> {
 
 /// Reads one packet.
 #[derive(Clone, Debug)]
-pub(super) struct Machine<'a> {
+pub(super) struct Decoder<'a> {
     /// The packet's bytes.
     pub(super) data: &'a [u8],
     /// Where the next field is looked for, in bits.
@@ -119,11 +119,11 @@ pub(super) struct Machine<'a> {
     empty: u64,
 }
 
-impl<'a> Machine<'a> {
-    /// A machine with so many slots, before any packet.
+impl<'a> Decoder<'a> {
+    /// A decoder with so many slots, before any packet.
     pub(super) fn new(slots: usize) -> Self {
         let slots = vec![0; slots];
-        Machine { data: &[], at: 0, limit: 0, slots, clock: 0, last: 0, last_size: 0, last_big: false, empty: 0 }
+        Decoder { data: &[], at: 0, limit: 0, slots, clock: 0, last: 0, last_size: 0, last_big: false, empty: 0 }
     }
 
     /// At the beginning of a packet; all of it may be content.
@@ -150,10 +150,14 @@ impl<'a> Machine<'a> {
     }
 
     #[cold]
-    fn beyond(&self) -> Damage {
+    fn beyond(&self) -> DecodeError {
         let packet = self.data.len() as u64 * 8;
-        let what = if self.limit < packet { What::BeyondContent(self.limit) } else { What::BeyondPacket(packet) };
-        Damage { at: self.at, what }
+        let what = if self.limit < packet {
+            DecodeErrorKind::BeyondContent(self.limit)
+        } else {
+            DecodeErrorKind::BeyondPacket(packet)
+        };
+        DecodeError { at: self.at, kind: what }
     }
 
     /// Numbers of this byte order were read by others, up to here.
@@ -163,7 +167,7 @@ impl<'a> Machine<'a> {
     }
 
     #[inline(always)]
-    pub(super) fn skip(&mut self, bits: u64) -> Result<(), Damage> {
+    pub(super) fn skip(&mut self, bits: u64) -> Result<(), DecodeError> {
         match self.at.checked_add(bits) {
             Some(end) if end <= self.limit => {
                 self.at = end;
@@ -175,14 +179,14 @@ impl<'a> Machine<'a> {
 
     /// The end of a number that begins at `start`, where it fits the content and its byte order may stand there.
     #[inline(always)]
-    fn room(&mut self, start: u64, size: u64, big: bool, flags: u8) -> Result<u64, Damage> {
+    fn room(&mut self, start: u64, size: u64, big: bool, flags: u8) -> Result<u64, DecodeError> {
         let end = start + size;
         if end > self.limit {
             return Err(self.beyond());
         }
         if flags & INSIDE != 0 {
             if start & 7 != 0 && big != self.last_big {
-                return Err(Damage { at: start, what: What::OrderInsideByte });
+                return Err(DecodeError { at: start, kind: DecodeErrorKind::OrderInsideByte });
             }
             self.last_big = big;
         }
@@ -190,7 +194,7 @@ impl<'a> Machine<'a> {
     }
 
     #[inline(always)]
-    fn number(&mut self, lead: u32, size: u8, flags: u8) -> Result<u64, Damage> {
+    fn number(&mut self, lead: u32, size: u8, flags: u8) -> Result<u64, DecodeError> {
         let start = self.at + u64::from(lead);
         let big = flags & BIG != 0;
         let end = self.room(start, u64::from(size), big, flags)?;
@@ -202,7 +206,7 @@ impl<'a> Machine<'a> {
         Ok(value)
     }
 
-    fn real(&mut self, lead: u32, size: u16, flags: u8) -> Result<Real<'a>, Damage> {
+    fn real(&mut self, lead: u32, size: u16, flags: u8) -> Result<Real<'a>, DecodeError> {
         let start = self.at + u64::from(lead);
         let big = flags & BIG != 0;
         self.at = self.room(start, u64::from(size), big, flags)?;
@@ -210,7 +214,7 @@ impl<'a> Machine<'a> {
     }
 
     /// `n` bytes from here; the position is on a whole byte.
-    fn bytes(&mut self, n: u64) -> Result<&'a [u8], Damage> {
+    fn bytes(&mut self, n: u64) -> Result<&'a [u8], DecodeError> {
         let start = self.at;
         let bits = n.checked_mul(8).ok_or_else(|| self.beyond())?;
         self.skip(bits)?;
@@ -232,7 +236,7 @@ impl<'a> Machine<'a> {
         program: &Program,
         range: Range<u32>,
         sink: &mut S,
-    ) -> Result<(), Damage> {
+    ) -> Result<(), DecodeError> {
         let mut next = range.start;
         while next < range.end {
             let Some(step) = program.steps.get(next as usize) else { break };
@@ -283,14 +287,14 @@ impl<'a> Machine<'a> {
                         sink.text(node, text, unit.bytes(), unit.big_endian());
                     }
                 }
-                Step::Run { node, times, width, as_what } => {
+                Step::Run { node, times, width, elements } => {
                     let n = self.times(times).saturating_mul(u64::from(width));
                     let bytes = self.bytes(n)?;
-                    match as_what {
-                        Seen::Words(big_endian) => sink.words(node, Words { bytes, width, big_endian }),
-                        Seen::Text(unit) => sink.text(node, bytes, unit.bytes(), unit.big_endian()),
-                        Seen::Blob => sink.blob(node, bytes),
-                        Seen::Uuid => sink.uuid(bytes),
+                    match elements {
+                        ElementKind::Words(big_endian) => sink.words(node, IntegerArray { bytes, width, big_endian }),
+                        ElementKind::Text(unit) => sink.text(node, bytes, unit.bytes(), unit.big_endian()),
+                        ElementKind::Blob => sink.blob(node, bytes),
+                        ElementKind::Uuid => sink.uuid(bytes),
                     }
                 }
                 Step::SkipRun { times, bits } => self.skip(self.times(times).saturating_mul(bits))?,
@@ -305,7 +309,7 @@ impl<'a> Machine<'a> {
                     next = match cases.iter().find(|c| c.first <= value && value <= c.last) {
                         Some(case) => case.target,
                         None if otherwise != NONE => otherwise,
-                        None => return Err(Damage { at: self.at, what: What::NoOption(raw as i64) }),
+                        None => return Err(DecodeError { at: self.at, kind: DecodeErrorKind::NoOption(raw as i64) }),
                     };
                 }
                 Step::Jump(target) => next = target,
@@ -324,7 +328,7 @@ impl<'a> Machine<'a> {
         times: u64,
         node: u32,
         sink: &mut S,
-    ) -> Result<(), Damage> {
+    ) -> Result<(), DecodeError> {
         if node != NONE {
             sink.open(node);
         }
@@ -339,7 +343,7 @@ impl<'a> Machine<'a> {
                 let each = self.empty - empty + 1;
                 let all = each.saturating_mul(times - turn);
                 if all > MOST_EMPTY - empty {
-                    return Err(Damage { at: self.at, what: What::Endless(times) });
+                    return Err(DecodeError { at: self.at, kind: DecodeErrorKind::Endless(times) });
                 }
                 if node == NONE {
                     self.empty = empty + all;
@@ -352,7 +356,7 @@ impl<'a> Machine<'a> {
     }
 
     /// Seven bits a byte, least significant first; the high bit says that more follow.
-    fn variable(&mut self, signed: bool) -> Result<u64, Damage> {
+    fn variable(&mut self, signed: bool) -> Result<u64, DecodeError> {
         let (mut value, mut shift) = (0u64, 0u32);
         loop {
             let at = self.at;
@@ -363,7 +367,7 @@ impl<'a> Machine<'a> {
             // unsigned one whose tenth byte is 0 is longer than it needs to be.
             let fits = shift < 63 || (shift == 63 && if signed { matches!(part, 0 | 0x7f) } else { part == 1 });
             if !fits {
-                return Err(Damage { at, what: What::LongNumber });
+                return Err(DecodeError { at, kind: DecodeErrorKind::LongNumber });
             }
             value |= part << shift;
             shift += 7;
@@ -376,7 +380,7 @@ impl<'a> Machine<'a> {
     }
 
     /// Text up to and without its NUL unit.
-    fn text(&mut self, unit: Unit) -> Result<&'a [u8], Damage> {
+    fn text(&mut self, unit: Unit) -> Result<&'a [u8], DecodeError> {
         let place = |bits: u64| usize::try_from(bits / 8).unwrap_or(usize::MAX);
         let rest = self.data.get(place(self.at)..place(self.limit)).unwrap_or(&[]);
         let width = usize::from(unit.bytes());

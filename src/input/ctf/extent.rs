@@ -4,7 +4,7 @@
 //! than a machine can hold. What people write grows with what they write it in: fields are therefore bounded by the
 //! length of the text, and counted before they are copied. LTTng's metadata has one field for 30 bytes of it, or fewer.
 
-use super::metadata::Trouble;
+use super::metadata::MetadataError;
 use super::schema::{Field, Kind};
 
 /// Fields that any text may have, whatever its length.
@@ -30,20 +30,20 @@ impl Extent {
     }
 
     /// There are going to be `fields` more, by what stands at byte `at`.
-    pub(super) fn add(&mut self, fields: usize, at: usize) -> Result<(), Trouble> {
+    pub(super) fn add(&mut self, fields: usize, at: usize) -> Result<(), MetadataError> {
         self.fields = self.fields.saturating_add(fields);
         if self.fields > self.most {
             let what = format!("types within types hold more than {} fields, too many for so short a text", self.most);
-            return Err(Trouble::at(at, what));
+            return Err(MetadataError::at(at, what));
         }
         Ok(())
     }
 }
 
 /// The depth of what is used at byte `at`.
-pub(super) fn check_depth(depth: usize, at: usize) -> Result<(), Trouble> {
+pub(super) fn check_depth(depth: usize, at: usize) -> Result<(), MetadataError> {
     if depth > DEEPEST {
-        return Err(Trouble::at(at, format!("types are nested deeper than {DEEPEST}")));
+        return Err(MetadataError::at(at, format!("types are nested deeper than {DEEPEST}")));
     }
     Ok(())
 }
@@ -73,7 +73,7 @@ mod tests {
     /// What a text is refused for, if it is.
     fn refused(text: &str) -> Option<String> {
         let read = if text.starts_with('\x1e') { json::read(text).map(drop) } else { tsdl::read(text, None).map(drop) };
-        read.err().map(|trouble| format!("{trouble:?}"))
+        read.err().map(|error| format!("{error:?}"))
     }
 
     fn doubling(levels: usize) -> String {

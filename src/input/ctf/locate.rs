@@ -9,7 +9,7 @@
 //! innermost first, among the members before it. CTF 2.0, section 5.3.4 (field locations): the same walk with
 //! explicit steps up.
 
-use super::metadata::Trouble;
+use super::metadata::MetadataError;
 use super::schema::{
     Bits, Choice, Count, EventClass, Field, Kind, Location, Member, Range, Root, Schema, Show, Slot, Source,
     StreamClass,
@@ -58,7 +58,7 @@ const ORDER: [Root; 6] = [
 
 /// Binds all references of a schema. Event classes that another schema holds too are bound there, in slots below
 /// `schema.slots`.
-pub(super) fn bind(mut schema: Schema) -> Result<Schema, Trouble> {
+pub(super) fn bind(mut schema: Schema) -> Result<Schema, MetadataError> {
     let mut slots = Slots { next: Role::COUNT, by_targets: HashMap::new(), of_event: HashMap::new() };
     let taken = schema.slots as Slot;
     let Schema { packet_header, streams, .. } = &mut schema;
@@ -112,7 +112,7 @@ fn roots_of<'s>(
 }
 
 /// True where all targets are in the same structures.
-fn bind_roots(roots: &mut Roots<'_>, slots: &mut Slots, which: &[usize]) -> Result<bool, Trouble> {
+fn bind_roots(roots: &mut Roots<'_>, slots: &mut Slots, which: &[usize]) -> Result<bool, MetadataError> {
     let mut alone = true;
     for &place in which {
         let mut bindings = Vec::new();
@@ -158,13 +158,13 @@ impl<'r> Names<'r> {
 }
 
 impl<'r> Search<'r, '_> {
-    fn walk(&self, field: &Field, way: &mut Way, found: &mut Vec<Binding>) -> Result<(), Trouble> {
+    fn walk(&self, field: &Field, way: &mut Way, found: &mut Vec<Binding>) -> Result<(), MetadataError> {
         let mut reference = |source: &Source, way: &Way| {
             if let Source::At(location) = source {
                 let targets = self.targets(location, way)?;
                 found.push(Binding { root: self.root, way: way.clone(), targets });
             }
-            Ok::<(), Trouble>(())
+            Ok::<(), MetadataError>(())
         };
         match &field.kind {
             Kind::SizedText(_, Count::Held(source)) | Kind::Blob { count: Count::Held(source), .. } => {
@@ -208,7 +208,7 @@ impl<'r> Search<'r, '_> {
     }
 
     /// The fields that a location means, seen from the field at `way`.
-    fn targets(&self, location: &Location, way: &Way) -> Result<Vec<(Root, Way)>, Trouble> {
+    fn targets(&self, location: &Location, way: &Way) -> Result<Vec<(Root, Way)>, MetadataError> {
         let mut targets = Vec::new();
         match location.scope {
             Some(root) => {
@@ -256,7 +256,7 @@ impl<'r> Search<'r, '_> {
         if targets.is_empty() {
             let path: Vec<&str> = location.path.iter().map(|step| step.as_deref().unwrap_or("(up)")).collect();
             let what = format!("`{}` names no integer that is read before this", path.join("."));
-            return Err(Trouble::at(location.at, what));
+            return Err(MetadataError::at(location.at, what));
         }
         Ok(targets)
     }
@@ -324,7 +324,7 @@ fn follow<'r>(
     }
 }
 
-fn apply(roots: &mut Roots<'_>, slots: &mut Slots, binding: &Binding) -> Result<(), Trouble> {
+fn apply(roots: &mut Roots<'_>, slots: &mut Slots, binding: &Binding) -> Result<(), MetadataError> {
     let place = |root: Root| ORDER.iter().position(|r| *r == root).unwrap_or(0);
     let key: Targets = binding
         .targets
@@ -363,7 +363,7 @@ fn apply(roots: &mut Roots<'_>, slots: &mut Slots, binding: &Binding) -> Result<
         labels = labels.and(if let Show::Labels(found) = show { Some(found.clone()) } else { None });
     }
     if slot == fresh {
-        slots.next = fresh.checked_add(1).ok_or_else(|| Trouble::at(0, "too many lengths and selectors"))?;
+        slots.next = fresh.checked_add(1).ok_or_else(|| MetadataError::at(0, "too many lengths and selectors"))?;
     }
     let Some(top) = roots.all.get_mut(place(binding.root)).and_then(|f| f.as_deref_mut()) else { return Ok(()) };
     let Some(field) = binding.way.iter().try_fold(top, |field, i| child_mut(field, *i)) else { return Ok(()) };
@@ -401,10 +401,16 @@ enum Held {
 }
 
 /// Puts the slot into the referring field; checks that the target can serve it.
-fn set_source(field: &mut Field, slot: Slot, is_signed: bool, kinds: &[Held], labels: &Labels) -> Result<(), Trouble> {
+fn set_source(
+    field: &mut Field,
+    slot: Slot,
+    is_signed: bool,
+    kinds: &[Held],
+    labels: &Labels,
+) -> Result<(), MetadataError> {
     let integers = kinds.iter().all(|k| *k == Held::Integer);
     let refuse = |source: &Source, fits: bool, what: &str| match source {
-        Source::At(location) if !fits => Err(Trouble::at(location.at, what)),
+        Source::At(location) if !fits => Err(MetadataError::at(location.at, what)),
         _ => Ok(()),
     };
     let unsigned_only =
@@ -435,18 +441,18 @@ fn set_source(field: &mut Field, slot: Slot, is_signed: bool, kinds: &[Held], la
 }
 
 /// CTF 1.8: an option is selected by the values of the label that has its name. Options that have ranges keep them.
-fn select_by_labels(options: &mut [Choice], labels: &Labels, location: &Location) -> Result<(), Trouble> {
+fn select_by_labels(options: &mut [Choice], labels: &Labels, location: &Location) -> Result<(), MetadataError> {
     if options.iter().all(|o| !o.escaped) {
         return Ok(());
     }
     let labels = match labels {
         Labels::Same(Some(labels)) => labels,
         Labels::Same(None) | Labels::Unknown => {
-            return Err(Trouble::at(location.at, "the selector of a variant must be an enumeration"));
+            return Err(MetadataError::at(location.at, "the selector of a variant must be an enumeration"));
         }
         Labels::Differ => {
             let what = "the selector lies in options of a variant that have different enumerations";
-            return Err(Trouble::at(location.at, what));
+            return Err(MetadataError::at(location.at, what));
         }
     };
     let places: HashMap<&str, usize> = labels.iter().enumerate().rev().map(|(i, l)| (&*l.name, i)).collect();

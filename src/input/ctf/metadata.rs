@@ -17,7 +17,7 @@ const HEADER_BYTES: usize = 37;
 
 /// What is odd in a metadata text and can be passed over, and where.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) struct Oddity {
+pub(super) struct MetadataWarning {
     /// Byte of the text.
     pub(super) at: usize,
     /// In words.
@@ -26,7 +26,7 @@ pub(super) struct Oddity {
 
 /// What is wrong in a metadata text, and where. Behind a pointer, because every step of parsing may return one.
 #[derive(Debug)]
-pub(super) struct Trouble(Box<Told>);
+pub(super) struct MetadataError(Box<Told>);
 
 #[derive(Debug)]
 struct Told {
@@ -35,11 +35,11 @@ struct Told {
     within: Vec<(String, usize)>,
 }
 
-impl Trouble {
+impl MetadataError {
     /// Wrong at byte `at` of the text.
     #[cold]
     pub(super) fn at(at: usize, what: impl Into<String>) -> Self {
-        Trouble(Box::new(Told { at, what: what.into(), within: Vec::new() }))
+        MetadataError(Box::new(Told { at, what: what.into(), within: Vec::new() }))
     }
 
     /// Seen while reading `outer`, which begins at byte `at`.
@@ -49,7 +49,7 @@ impl Trouble {
         self
     }
 
-    /// The same where only the trouble's own place is known.
+    /// The same where only the error's own place is known.
     pub(super) fn within_here(self, outer: impl Into<String>) -> Self {
         let at = self.0.at;
         self.within(outer, at)
@@ -132,15 +132,15 @@ pub(super) fn read<'t>(
         true => json::read(text).map(|schema| (schema, None)),
         false => unsigned.and_then(|unsigned| {
             let (mut schema, found) = tsdl()?;
-            schema.oddities.extend(unsigned);
+            schema.warnings.extend(unsigned);
             Ok((schema, found))
         }),
     };
     let bound = read.and_then(|(schema, found)| Ok((locate::bind(schema)?, found)));
-    let (mut schema, found) = bound.map_err(|trouble| trouble.tell(text))?;
+    let (mut schema, found) = bound.map_err(|error| error.tell(text))?;
     let mut lines = Lines::new(text);
-    for oddity in &mut schema.oddities {
-        oddity.what = format!("{}: {}", lines.place(oddity.at), oddity.what);
+    for warning in &mut schema.warnings {
+        warning.what = format!("{}: {}", lines.place(warning.at), warning.what);
     }
     schema.behind = whole.behind.map(|(at, bytes)| format!("byte {at}: {bytes} bytes that are no packet"));
     Ok((schema, found))
@@ -148,7 +148,7 @@ pub(super) fn read<'t>(
 
 /// Plain text should say what it is (7.1); packets say it in their headers. Text that does not is read as 1.8, as other
 /// readers do, and that is told.
-fn check_version(text: &str) -> Result<Option<Oddity>, Trouble> {
+fn check_version(text: &str) -> Result<Option<MetadataWarning>, MetadataError> {
     let version = || {
         let rest = text.strip_prefix("/*")?.trim_start().strip_prefix("CTF")?.trim_start();
         let end = rest.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(rest.len());
@@ -156,9 +156,9 @@ fn check_version(text: &str) -> Result<Option<Oddity>, Trouble> {
     };
     match version() {
         Some("1.8") => Ok(None),
-        Some(version) => Err(Trouble::at(0, format!("the metadata is CTF {version}; 1.8 and 2.0 are known"))),
-        None if text.trim_ascii().is_empty() => Err(Trouble::at(0, "there is no metadata text")),
-        None => Ok(Some(Oddity { at: 0, what: "the text does not begin with `/* CTF 1.8 */`".to_owned() })),
+        Some(version) => Err(MetadataError::at(0, format!("the metadata is CTF {version}; 1.8 and 2.0 are known"))),
+        None if text.trim_ascii().is_empty() => Err(MetadataError::at(0, "there is no metadata text")),
+        None => Ok(Some(MetadataWarning { at: 0, what: "the text does not begin with `/* CTF 1.8 */`".to_owned() })),
     }
 }
 

@@ -1,11 +1,11 @@
-//! The Common Trace Format, 1.8 and 2: a directory of streams and its metadata, opened, indexed, decoded.
+//! The Common CtfTrace Format, 1.8 and 2: a directory of streams and its metadata, opened, indexed, decoded.
 //!
 //! ```text
 //! metadata -> tsdl / json -> schema -> locate -> plan -> decode -> reader -> records
 //! stream files, index files -> packet -> table of packets --------^
 //! ```
-//! [`Trace::open`] reads metadata, packet indexes and packet headers. [`Trace::compile`] turns a projection into a
-//! decode plan; [`Trace::reader`] runs the plan over a run of packets of one stream. Damage ends a packet, never a trace.
+//! [`CtfTrace::open`] reads metadata, packet indexes and packet headers. [`CtfTrace::compile`] turns a projection into a
+//! decode plan; [`CtfTrace::reader`] runs the plan over a run of packets of one stream. DecodeError ends a packet, never a trace.
 //!
 //! A trace may be recorded in several directories (the chunks of a rotated session): their schemas are joined, and
 //! streams go on from one to the next.
@@ -27,13 +27,13 @@ mod steps;
 mod stride;
 mod tsdl;
 
-pub use decode::{Damage, Sink, What};
+pub use decode::{DecodeError, DecodeErrorKind, Sink};
 pub use directory::Directory;
 pub use open::{How, Opening, open_all};
-pub use plan::Plan;
-pub use reader::Reader;
+pub use plan::CtfPlan;
+pub use reader::CtfReader;
 pub use real::Real;
-pub use steps::{Appearance, Named, Node, Shape};
+pub use steps::{FieldNode, FieldShape, NumberFormat, RangeLabels};
 
 use super::record::{ClassId, Projection, Scope, StreamId};
 use super::stream::{Class, Stream};
@@ -41,7 +41,7 @@ use crate::base::ctx::{Cancelled, Ctx};
 use crate::base::mapped::Mapped;
 use crate::base::notice::{Notice, Notices};
 use crate::base::time::{Ns, Shift, canonical_ns};
-use packet::{Line, Place, Preludes};
+use packet::{ClockTransform, PacketHeaderReader, PacketRange};
 use schema::{Count, Field, Kind, Schema, StreamClass};
 use std::ops::Range;
 use std::path::{Path, PathBuf};
@@ -65,17 +65,17 @@ impl From<Cancelled> for OpenError {
 #[derive(Debug)]
 struct Chunk {
     path: PathBuf,
-    preludes: Preludes,
+    headers: PacketHeaderReader,
     /// The stream class of the joined schema for each of its own.
     streams: Vec<usize>,
     /// For each of its clocks: the way to the common time line, and its own as recorded.
-    lines: Vec<ClockLine>,
+    lines: Vec<ChunkClock>,
 }
 
 #[derive(Debug)]
-struct ClockLine {
+struct ChunkClock {
     clock: schema::Clock,
-    common: Line,
+    common: ClockTransform,
 }
 
 /// A file of packets.
@@ -87,17 +87,17 @@ struct StreamFile {
 }
 
 /// The packets of a stream: position of the file, and where in it.
-type Places = Vec<(u32, Place)>;
+type Places = Vec<(u32, PacketRange)>;
 
 /// An opened trace.
 #[derive(Debug)]
-pub struct Trace {
+pub struct CtfTrace {
     schema: Arc<Schema>,
     chunks: Vec<Chunk>,
     files: Vec<StreamFile>,
     places: Vec<Places>,
     classes: Vec<Class>,
-    ids: Vec<reader::Ids>,
+    ids: Vec<reader::EventIds>,
     /// By stream class: its first record class.
     firsts: Vec<usize>,
     streams: Vec<Stream>,
@@ -106,9 +106,9 @@ pub struct Trace {
     unopened: Option<String>,
 }
 
-impl Trace {
+impl CtfTrace {
     /// Open a trace directory (one that holds `metadata`).
-    pub fn open(path: &Path) -> Result<Trace, OpenError> {
+    pub fn open(path: &Path) -> Result<CtfTrace, OpenError> {
         let ctx = Ctx::new(1);
         let directories: Result<Vec<Directory>, OpenError> =
             Directory::read_all(vec![path.to_owned()], &ctx)?.into_iter().collect();
@@ -213,18 +213,18 @@ impl Trace {
     }
 
     /// Compile a projection.
-    pub fn compile(&self, projection: &Projection) -> Plan {
-        Plan::new(self, projection)
+    pub fn compile(&self, projection: &Projection) -> CtfPlan {
+        CtfPlan::new(self, projection)
     }
 
     /// Compile everything, for a reader that shows whole records.
-    pub fn compile_whole(&self) -> Plan {
-        Plan::whole(self)
+    pub fn compile_whole(&self) -> CtfPlan {
+        CtfPlan::whole(self)
     }
 
     /// Read some packets of a stream.
-    pub fn reader<'a>(&'a self, plan: &'a Plan, stream: StreamId, packets: Range<usize>) -> Reader<'a> {
-        Reader::new(self, plan, stream, packets)
+    pub fn reader<'a>(&'a self, plan: &'a CtfPlan, stream: StreamId, packets: Range<usize>) -> CtfReader<'a> {
+        CtfReader::new(self, plan, stream, packets)
     }
 
     /// The time of a clock value in a packet as `dump --canonical` tells it: with the offset that the packet's own
@@ -288,23 +288,23 @@ impl Trace {
         self.schema.slots
     }
 
-    fn packet(&self, stream: StreamId, number: usize) -> Option<(&StreamFile, &Place)> {
+    fn packet(&self, stream: StreamId, number: usize) -> Option<(&StreamFile, &PacketRange)> {
         let (file, place) = self.places.get(stream.index())?.get(number)?;
         Some((self.files.get(*file as usize)?, place))
     }
 
     /// The way from a stream class's clock, as a chunk's metadata has it, to the common time line.
-    fn line(&self, chunk: usize, class: usize) -> Option<&ClockLine> {
+    fn line(&self, chunk: usize, class: usize) -> Option<&ChunkClock> {
         let clock = self.schema.streams.get(class)?.clock?;
         self.chunks.get(chunk)?.lines.get(clock)
     }
 
     /// "stream file, packet number, bit: what".
-    fn place_in_words(&self, stream: StreamId, number: usize, damage: Damage) -> String {
+    fn place_in_words(&self, stream: StreamId, number: usize, error: DecodeError) -> String {
         let name = self.packet(stream, number).map_or("", |(file, _)| &file.name);
         let offset = self.packet(stream, number).map_or(0, |(_, place)| place.offset);
         let path = self.path().join(name);
-        format!("{}: packet {number} at byte {offset}, bit {} of it: {}", path.display(), damage.at, damage.what)
+        format!("{}: packet {number} at byte {offset}, bit {} of it: {}", path.display(), error.at, error.kind)
     }
 
     fn root(&self, class: ClassId, scope: Scope) -> Option<&Field> {

@@ -1,15 +1,17 @@
 //! Opening a trace: metadata to schema, directory to streams, packets to their order, counters to losses.
 
-use super::packet::{Hops, Line, Place, agrees, has_role, hop, outline, read_index, size_of_role};
-use super::reader::Ids;
+use super::packet::{
+    ClockTransform, PacketRange, PacketTable, agrees, has_role, outline, read_index, scan_packets, size_of_role,
+};
+use super::reader::EventIds;
 use super::schema::{EventClass, Role, Schema, StreamClass};
-use super::{Chunk, ClockLine, Directory, OpenError, Places, StreamFile, Trace};
+use super::{Chunk, ChunkClock, CtfTrace, Directory, OpenError, Places, StreamFile};
 use crate::base::ctx::{Cancelled, Ctx};
 use crate::base::mapped::Mapped;
 use crate::base::notice::{Notice, Notices};
 use crate::base::parallel::in_order;
 use crate::base::time::Ns;
-use crate::input::ctf::packet::Preludes;
+use crate::input::ctf::packet::PacketHeaderReader;
 use crate::input::record::{Projection, StreamId};
 use crate::input::stream::{Class, Packet, Stream};
 use foldhash::HashMap;
@@ -30,13 +32,13 @@ struct Found {
     file: u32,
     class: usize,
     instance: Option<u64>,
-    places: Vec<Place>,
+    places: Vec<PacketRange>,
 }
 
 /// A trace whose metadata is read, and whose stream files are known by name.
 #[derive(Debug)]
 pub struct Opening {
-    trace: Trace,
+    trace: CtfTrace,
     files: Vec<Candidate>,
 }
 
@@ -55,7 +57,7 @@ struct Candidate {
 /// What a candidate turned out to be.
 struct Looked {
     mapped: Mapped,
-    hops: Hops,
+    table: PacketTable,
     /// What the index file says, if there is one: is it what the packets say?
     agrees: Option<bool>,
     /// Why there is no index, where a file of its name stands.
@@ -68,7 +70,7 @@ impl Opening {
         let mut opening: Option<Opening> = None;
         for directory in directories {
             match &mut opening {
-                None => opening = Some(Opening { trace: Trace::bare(directory), files: Vec::new() }),
+                None => opening = Some(Opening { trace: CtfTrace::bare(directory), files: Vec::new() }),
                 Some(opening) => opening.trace.join(directory),
             }
             if let Some(opening) = &mut opening {
@@ -119,17 +121,17 @@ impl Opening {
         let unindexed = index.as_ref().err().filter(|e| e.kind() != std::io::ErrorKind::NotFound);
         let unindexed = unindexed.map(|e| format!("{}: {e}", file.index.display()));
         let entries = index.ok().and_then(|index| read_index(index.bytes()));
-        let (preludes, slots) = (&chunk.preludes, self.trace.schema.slots);
+        let (headers, slots) = (&chunk.headers, self.trace.schema.slots);
         let known = entries.as_ref().filter(|_| how == How::Outline);
-        let outlined = known.and_then(|entries| outline(preludes, slots, mapped.bytes(), entries));
-        let hops = outlined.unwrap_or_else(|| hop(preludes, slots, mapped.bytes()));
-        let agrees = entries.map(|entries| agrees(&entries, &hops.places));
-        Ok(Some(Looked { mapped, hops, agrees, unindexed }))
+        let outlined = known.and_then(|entries| outline(headers, slots, mapped.bytes(), entries));
+        let table = outlined.unwrap_or_else(|| scan_packets(headers, slots, mapped.bytes()));
+        let agrees = entries.map(|entries| agrees(&entries, &table.places));
+        Ok(Some(Looked { mapped, table, agrees, unindexed }))
     }
 }
 
 /// Open some traces: their files are looked through on the workers, and so are those of one trace.
-pub fn open_all(openings: Vec<Opening>, how: How, ctx: &Ctx) -> Result<Vec<Trace>, Cancelled> {
+pub fn open_all(openings: Vec<Opening>, how: How, ctx: &Ctx) -> Result<Vec<CtfTrace>, Cancelled> {
     let files: Vec<(usize, &Candidate)> =
         openings.iter().enumerate().flat_map(|(i, opening)| opening.files.iter().map(move |file| (i, file))).collect();
     ctx.progress.enter("opening", files.len() as u64);
@@ -153,9 +155,9 @@ pub fn open_all(openings: Vec<Opening>, how: How, ctx: &Ctx) -> Result<Vec<Trace
     Ok(traces)
 }
 
-impl Trace {
+impl CtfTrace {
     /// Files to streams.
-    fn finish(mut self, files: Vec<Candidate>, looked: Vec<std::io::Result<Option<Looked>>>) -> Trace {
+    fn finish(mut self, files: Vec<Candidate>, looked: Vec<std::io::Result<Option<Looked>>>) -> CtfTrace {
         let mut found = Vec::new();
         for (file, looked) in files.into_iter().zip(looked) {
             match looked {
@@ -178,12 +180,12 @@ impl Trace {
     /// Keep a file that was looked through, where it is one of packets; say what is wrong with it.
     fn take(&mut self, file: Candidate, looked: Looked) -> Option<Found> {
         let Candidate { chunk, name, path, indexed, .. } = file;
-        let Looked { mapped, hops: Hops { places, first, damage, breaks }, agrees, unindexed } = looked;
-        if let Some((offset, damage)) = damage {
+        let Looked { mapped, table: PacketTable { places, first, error, breaks }, agrees, unindexed } = looked;
+        if let Some((offset, error)) = error {
             let what = if places.is_empty() { Notice::DamagedStream } else { Notice::DamagedPacket };
-            let (shown, number, bit) = (path.display(), places.len(), damage.at);
+            let (shown, number, bit) = (path.display(), places.len(), error.at);
             self.notices
-                .add(what, breaks, || format!("{shown}: packet {number} at byte {offset}, bit {bit}: {}", damage.what));
+                .add(what, breaks, || format!("{shown}: packet {number} at byte {offset}, bit {bit}: {}", error.kind));
         }
         match agrees {
             Some(true) => {}
@@ -203,15 +205,15 @@ impl Trace {
         Some(Found { file, class, instance: first.get(Role::StreamInstance), places })
     }
 
-    fn bare(directory: &Directory) -> Trace {
+    fn bare(directory: &Directory) -> CtfTrace {
         let Directory { path, schema, .. } = directory;
         let chunk = Chunk::new(path, schema, (0..schema.streams.len()).collect());
         let mut notices = Notices::default();
-        for oddity in &schema.oddities {
-            notices.add(Notice::SchemaLenient, 1, || format!("{}: {}", path.join("metadata").display(), oddity.what));
+        for warning in &schema.warnings {
+            notices.add(Notice::SchemaLenient, 1, || format!("{}: {}", path.join("metadata").display(), warning.what));
         }
         tell_behind(directory, &mut notices);
-        Trace {
+        CtfTrace {
             schema: schema.clone(),
             chunks: vec![chunk],
             files: Vec::new(),
@@ -263,7 +265,7 @@ impl Trace {
     fn make_classes(&mut self) {
         for (number, stream) in self.schema.streams.iter().enumerate() {
             let has_id = has_role(stream.event_header.as_ref(), Role::EventClass);
-            self.ids.push(Ids::new(&stream.events, self.classes.len(), has_id));
+            self.ids.push(EventIds::new(&stream.events, self.classes.len(), has_id));
             self.firsts.push(self.classes.len());
             let class = |event: &Arc<EventClass>| Class {
                 name: event.name.as_deref().unwrap_or("").to_owned(),
@@ -325,7 +327,7 @@ impl Trace {
                 let chunk = self.files.get(file as usize)?.chunk;
                 Some(self.line(chunk, class)?.common.ns(cycles?))
             };
-            let packet = |(file, place): &(u32, Place)| Packet {
+            let packet = |(file, place): &(u32, PacketRange)| Packet {
                 begin: ns(*file, place.begin),
                 end: ns(*file, place.end),
                 bytes: place.content.div_ceil(8),
@@ -388,9 +390,10 @@ fn tell_behind(directory: &Directory, notices: &mut Notices) {
 
 impl Chunk {
     fn new(path: &Path, schema: &Schema, streams: Vec<usize>) -> Chunk {
-        let line = |clock: &super::schema::Clock| ClockLine { common: Line::of(clock), clock: clock.clone() };
+        let line =
+            |clock: &super::schema::Clock| ChunkClock { common: ClockTransform::of(clock), clock: clock.clone() };
         let lines = schema.clocks.iter().map(line).collect();
-        Chunk { path: path.to_owned(), preludes: Preludes::new(schema), streams, lines }
+        Chunk { path: path.to_owned(), headers: PacketHeaderReader::new(schema), streams, lines }
     }
 }
 
@@ -399,7 +402,7 @@ fn losses(places: &Places, packets: &[Packet], width: u8) -> (Vec<(Ns, Ns, Optio
     let mut losses = Vec::new();
     let mut lost_packets = 0u64;
     let mask = if width >= 64 { u64::MAX } else { (1 << width) - 1 };
-    let mut before: Option<(&Place, &Packet)> = None;
+    let mut before: Option<(&PacketRange, &Packet)> = None;
     for ((_, place), packet) in places.iter().zip(packets) {
         let from = before.and_then(|(_, p)| p.end).unwrap_or(Ns::MIN);
         let to = packet.end.unwrap_or(Ns::MAX);

@@ -1,22 +1,22 @@
 //! Where the packets of a stream file are: from its index file, or by hopping from packet header to packet header.
 //!
-//! Both ways end in the same table of [`Place`]s. Who only wants to know what is there believes an index that covers the file without
+//! Both ways end in the same table of [`PacketRange`]s. Who only wants to know what is there believes an index that covers the file without
 //! gap ([`outline`]); before events are read, each header is looked at and the index must agree with it, else the table is made by hopping. A header
 //! that cannot be read ends a packet's chain: the next magic number begins a new one.
 
 use super::compile::Compiler;
-use super::decode::{Damage, Machine, Sink, What, extend};
+use super::decode::{DecodeError, DecodeErrorKind, Decoder, Sink, extend};
 use super::real::Real;
 use super::schema::{Clock, Field, Kind, Role, Schema, StreamClass};
 use super::steps::Program;
 use crate::base::cursor::Bytes;
 use crate::base::time::Shift;
-use crate::input::record::Words;
+use crate::input::record::IntegerArray;
 use std::ops::Range;
 
 /// A packet: where it is and what its header and context say.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) struct Place {
+pub(super) struct PacketRange {
     /// Bytes from the beginning of the file.
     pub(super) offset: u64,
     /// Bytes of the packet that the file has.
@@ -39,7 +39,7 @@ pub(super) struct Place {
 
 /// What a packet header and context say.
 #[derive(Clone, Debug)]
-pub(super) struct Prelude {
+pub(super) struct PacketHeader {
     /// Position of the stream class.
     pub(super) stream: usize,
     values: [Option<u64>; Role::COUNT as usize],
@@ -47,7 +47,7 @@ pub(super) struct Prelude {
     pub(super) foreign: bool,
 }
 
-impl Prelude {
+impl PacketHeader {
     /// The value of the field with a role.
     pub(super) fn get(&self, role: Role) -> Option<u64> {
         self.values.get(role.slot() as usize).copied().flatten()
@@ -56,7 +56,7 @@ impl Prelude {
 
 /// The compiled packet header and contexts of one metadata.
 #[derive(Debug)]
-pub(super) struct Preludes {
+pub(super) struct PacketHeaderReader {
     program: Program,
     header: Range<u32>,
     header_roles: u32,
@@ -124,14 +124,14 @@ impl<'a> Sink<'a> for UuidSeen<'a> {
     fn signed(&mut self, _: u32, _: i64) {}
     fn real(&mut self, _: u32, _: Real<'a>) {}
     fn text(&mut self, _: u32, _: &'a [u8], _: u8, _: bool) {}
-    fn words(&mut self, _: u32, _: Words<'a>) {}
+    fn words(&mut self, _: u32, _: IntegerArray<'a>) {}
     fn blob(&mut self, _: u32, _: &'a [u8]) {}
     fn uuid(&mut self, bytes: &'a [u8]) {
         self.0 = Some(bytes);
     }
 }
 
-impl Preludes {
+impl PacketHeaderReader {
     pub(super) fn new(schema: &Schema) -> Self {
         let mut compiler = Compiler::new(true);
         let header = compiler.packet_header(schema);
@@ -144,37 +144,38 @@ impl Preludes {
         let streams = schema.streams.iter().map(context).collect();
         let header_roles = roles_of(schema.packet_header.as_ref());
         let magic = magic_of(schema);
-        Preludes { program: compiler.program, header, header_roles, uuid: schema.uuid_bytes, magic, streams }
+        PacketHeaderReader { program: compiler.program, header, header_roles, uuid: schema.uuid_bytes, magic, streams }
     }
 
-    /// Read the header and context of the packet that the machine has entered.
-    pub(super) fn read(&self, machine: &mut Machine<'_>) -> Result<Prelude, Damage> {
+    /// Read the header and context of the packet that the decoder has entered.
+    pub(super) fn read(&self, decoder: &mut Decoder<'_>) -> Result<PacketHeader, DecodeError> {
         let mut seen = UuidSeen::default();
-        machine.run(&self.program, self.header.clone(), &mut seen)?;
+        decoder.run(&self.program, self.header.clone(), &mut seen)?;
         let mut values = [None; Role::COUNT as usize];
-        let mut take = |machine: &Machine<'_>, roles: u32| {
+        let mut take = |decoder: &Decoder<'_>, roles: u32| {
             for (slot, value) in values.iter_mut().enumerate().filter(|(slot, _)| roles >> slot & 1 == 1) {
-                *value = machine.slots.get(slot).copied();
+                *value = decoder.slots.get(slot).copied();
             }
         };
-        take(machine, self.header_roles);
+        take(decoder, self.header_roles);
         let has = |role: Role| self.header_roles >> role.slot() & 1 == 1;
-        if has(Role::Magic) && machine.slot(Role::Magic.slot()) != 0xc1fc_1fc1 {
-            return Err(Damage { at: 0, what: What::Magic(machine.slot(Role::Magic.slot())) });
+        if has(Role::Magic) && decoder.slot(Role::Magic.slot()) != 0xc1fc_1fc1 {
+            return Err(DecodeError { at: 0, kind: DecodeErrorKind::Magic(decoder.slot(Role::Magic.slot())) });
         }
-        let id = if has(Role::StreamClass) { Some(machine.slot(Role::StreamClass.slot())) } else { None };
+        let id = if has(Role::StreamClass) { Some(decoder.slot(Role::StreamClass.slot())) } else { None };
         let stream = match (id, self.streams.as_slice()) {
             (Some(id), streams) => streams.iter().position(|s| s.id == id),
             (None, [_]) => Some(0),
             (None, _) => None,
         };
-        let stream = stream.ok_or(Damage { at: machine.at, what: What::NoStreamClass(id.unwrap_or(0)) })?;
+        let stream =
+            stream.ok_or(DecodeError { at: decoder.at, kind: DecodeErrorKind::NoStreamClass(id.unwrap_or(0)) })?;
         if let Some(context) = self.streams.get(stream) {
-            machine.run(&self.program, context.steps.clone(), &mut seen)?;
-            take(machine, context.roles);
+            decoder.run(&self.program, context.steps.clone(), &mut seen)?;
+            take(decoder, context.roles);
         }
         let foreign = seen.0.is_some_and(|found| self.uuid.is_some_and(|expected| found != expected));
-        Ok(Prelude { stream, values, foreign })
+        Ok(PacketHeader { stream, values, foreign })
     }
 
     /// Where the next magic number is, from byte `from` on.
@@ -184,98 +185,104 @@ impl Preludes {
         Some(from + memchr::memmem::find(rest, magic)? as u64)
     }
 
-    /// The packet at `offset` of a file, with the machine behind its context.
+    /// The packet at `offset` of a file, with the decoder behind its context.
     pub(super) fn place<'a>(
         &self,
-        machine: &mut Machine<'a>,
+        decoder: &mut Decoder<'a>,
         file: &'a [u8],
         offset: u64,
-    ) -> Result<(Place, Prelude), Damage> {
+    ) -> Result<(PacketRange, PacketHeader), DecodeError> {
         let rest = usize::try_from(offset).ok().and_then(|o| file.get(o..)).unwrap_or(&[]);
         let left = rest.len() as u64 * 8;
-        machine.enter(rest);
-        let prelude = self.read(machine)?;
-        let content = prelude.get(Role::ContentBits);
-        let packet = prelude.get(Role::PacketBits).or(content).unwrap_or(left);
+        decoder.enter(rest);
+        let header = self.read(decoder)?;
+        let content = header.get(Role::ContentBits);
+        let packet = header.get(Role::PacketBits).or(content).unwrap_or(left);
         let content = content.unwrap_or(packet);
-        let sizes = Damage { at: machine.at, what: What::Sizes { content, packet, left } };
-        if packet == 0 || packet % 8 != 0 || content > packet || content < machine.at || packet < machine.at {
+        let sizes = DecodeError { at: decoder.at, kind: DecodeErrorKind::Sizes { content, packet, left } };
+        if packet == 0 || packet % 8 != 0 || content > packet || content < decoder.at || packet < decoder.at {
             return Err(sizes);
         }
-        let begin = prelude.get(Role::Begin).map(|_| machine.clock);
-        let end_size = self.streams.get(prelude.stream).map_or(64, |s| s.end_size);
-        let end = prelude.get(Role::End).map(|end| extend(machine.clock, end, end_size));
-        let place = Place {
+        let begin = header.get(Role::Begin).map(|_| decoder.clock);
+        let end_size = self.streams.get(header.stream).map_or(64, |s| s.end_size);
+        let end = header.get(Role::End).map(|end| extend(decoder.clock, end, end_size));
+        let place = PacketRange {
             offset,
             bytes: packet.min(left) / 8,
             content,
             begin,
             end,
-            clock: machine.clock,
-            discarded: prelude.get(Role::Discarded),
-            sequence: prelude.get(Role::Sequence),
-            cpu: prelude.get(Role::Cpu).and_then(|cpu| u32::try_from(cpu).ok()),
+            clock: decoder.clock,
+            discarded: header.get(Role::Discarded),
+            sequence: header.get(Role::Sequence),
+            cpu: header.get(Role::Cpu).and_then(|cpu| u32::try_from(cpu).ok()),
         };
-        Ok((place, prelude))
+        Ok((place, header))
     }
 }
 
 /// The packets of a file, and what is wrong with it.
-pub(super) struct Hops {
-    pub(super) places: Vec<Place>,
+pub(super) struct PacketTable {
+    pub(super) places: Vec<PacketRange>,
     /// What the first packet says.
-    pub(super) first: Option<Prelude>,
+    pub(super) first: Option<PacketHeader>,
     /// Where a header could not be read, the first time, and why.
-    pub(super) damage: Option<(u64, Damage)>,
+    pub(super) error: Option<(u64, DecodeError)>,
     /// How often that happened.
     pub(super) breaks: u64,
 }
 
-impl Hops {
-    fn damaged(&mut self, offset: u64, damage: Damage) {
-        self.damage.get_or_insert((offset, damage));
+impl PacketTable {
+    fn damaged(&mut self, offset: u64, error: DecodeError) {
+        self.error.get_or_insert((offset, error));
         self.breaks += 1;
     }
 }
 
 /// Hop from packet to packet. Behind a header that cannot be read the next magic number is looked for, where
 /// packets have one; else what lies there is lost.
-pub(super) fn hop(preludes: &Preludes, slots: usize, file: &[u8]) -> Hops {
-    let mut machine = Machine::new(slots);
-    let mut hops = Hops { places: Vec::new(), first: None, damage: None, breaks: 0 };
+pub(super) fn scan_packets(headers: &PacketHeaderReader, slots: usize, file: &[u8]) -> PacketTable {
+    let mut decoder = Decoder::new(slots);
+    let mut table = PacketTable { places: Vec::new(), first: None, error: None, breaks: 0 };
     let (mut offset, mut searching) = (0, false);
     while offset < file.len() as u64 {
-        let damage = match preludes.place(&mut machine, file, offset) {
-            Ok((place, prelude)) => {
-                let cut_off = prelude.get(Role::PacketBits).filter(|bits| *bits > place.bytes * 8);
-                let first = hops.first.get_or_insert_with(|| prelude.clone());
-                if first.stream != prelude.stream {
-                    Damage { at: 0, what: What::NoStreamClass(prelude.get(Role::StreamClass).unwrap_or(0)) }
+        let error = match headers.place(&mut decoder, file, offset) {
+            Ok((place, header)) => {
+                let cut_off = header.get(Role::PacketBits).filter(|bits| *bits > place.bytes * 8);
+                let first = table.first.get_or_insert_with(|| header.clone());
+                if first.stream != header.stream {
+                    DecodeError {
+                        at: 0,
+                        kind: DecodeErrorKind::NoStreamClass(header.get(Role::StreamClass).unwrap_or(0)),
+                    }
                 } else if let (Some(packet), true) = (cut_off, searching) {
                     // A number that looks like a magic one, in the middle of a packet.
-                    Damage { at: 0, what: What::Sizes { content: place.content, packet, left: place.bytes * 8 } }
+                    DecodeError {
+                        at: 0,
+                        kind: DecodeErrorKind::Sizes { content: place.content, packet, left: place.bytes * 8 },
+                    }
                 } else {
                     if let Some(packet) = cut_off {
-                        let sizes = What::Sizes { content: place.content, packet, left: place.bytes * 8 };
-                        hops.damaged(offset, Damage { at: 0, what: sizes });
+                        let sizes = DecodeErrorKind::Sizes { content: place.content, packet, left: place.bytes * 8 };
+                        table.damaged(offset, DecodeError { at: 0, kind: sizes });
                     }
                     offset += place.bytes.max(1);
-                    hops.places.push(place);
+                    table.places.push(place);
                     searching = false;
                     continue;
                 }
             }
-            Err(damage) => damage,
+            Err(error) => error,
         };
         if !searching {
-            hops.damaged(offset, damage);
+            table.damaged(offset, error);
         }
-        match preludes.next_magic(file, offset + 1) {
+        match headers.next_magic(file, offset + 1) {
             Some(next) => (offset, searching) = (next, true),
             None => break,
         }
     }
-    hops
+    table
 }
 
 /// An entry of an index file.
@@ -320,7 +327,7 @@ pub(super) fn read_index(bytes: &[u8]) -> Option<Vec<Entry>> {
 
 impl Entry {
     /// True where it tells of the same packet as the packet itself.
-    fn agrees(&self, place: &Place) -> bool {
+    fn agrees(&self, place: &PacketRange) -> bool {
         self.offset == place.offset
             && self.packet == place.bytes * 8
             && self.content == place.content
@@ -331,15 +338,20 @@ impl Entry {
 }
 
 /// True where an index tells of the same packets as the packets themselves.
-pub(super) fn agrees(entries: &[Entry], places: &[Place]) -> bool {
+pub(super) fn agrees(entries: &[Entry], places: &[PacketRange]) -> bool {
     entries.len() == places.len() && entries.iter().zip(places).all(|(entry, place)| entry.agrees(place))
 }
 
 /// The packets of a file as its index tells them, where that can be believed without looking at more than the first
 /// packet: the packets lie side by side from the beginning of the file to its end, their times ascend, and the
 /// index knows all that packets of this class say.
-pub(super) fn outline(preludes: &Preludes, slots: usize, file: &[u8], entries: &[Entry]) -> Option<Hops> {
-    let (place, first) = preludes.place(&mut Machine::new(slots), file, 0).ok()?;
+pub(super) fn outline(
+    headers: &PacketHeaderReader,
+    slots: usize,
+    file: &[u8],
+    entries: &[Entry],
+) -> Option<PacketTable> {
+    let (place, first) = headers.place(&mut Decoder::new(slots), file, 0).ok()?;
     if !entries.first()?.agrees(&place) || place.begin.is_none() || place.end.is_none() {
         return None;
     }
@@ -358,7 +370,7 @@ pub(super) fn outline(preludes: &Preludes, slots: usize, file: &[u8], entries: &
             return None;
         }
         (offset, time) = (offset.checked_add(entry.packet / 8)?, entry.begin);
-        places.push(Place {
+        places.push(PacketRange {
             offset: entry.offset,
             bytes: entry.packet / 8,
             content: entry.content,
@@ -370,12 +382,12 @@ pub(super) fn outline(preludes: &Preludes, slots: usize, file: &[u8], entries: &
             cpu: place.cpu,
         });
     }
-    (offset == file.len() as u64).then_some(Hops { places, first: Some(first), damage: None, breaks: 0 })
+    (offset == file.len() as u64).then_some(PacketTable { places, first: Some(first), error: None, breaks: 0 })
 }
 
 /// The way from a clock's cycles to the common time line.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Line {
+pub(super) struct ClockTransform {
     /// Cycles from the origin to clock value 0.
     pub(super) base: i128,
     /// Cycles a second.
@@ -384,10 +396,10 @@ pub(super) struct Line {
     pub(super) shift: Option<Shift>,
 }
 
-impl Line {
-    pub(super) fn of(clock: &Clock) -> Line {
+impl ClockTransform {
+    pub(super) fn of(clock: &Clock) -> ClockTransform {
         let whole = i128::from(clock.offset_seconds) * i128::from(clock.frequency);
-        Line { base: whole + i128::from(clock.offset_cycles), frequency: clock.frequency, shift: None }
+        ClockTransform { base: whole + i128::from(clock.offset_cycles), frequency: clock.frequency, shift: None }
     }
 
     /// Nanoseconds from the origin; where they do not fit, the end of the line on that side.

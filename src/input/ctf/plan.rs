@@ -1,22 +1,22 @@
 //! What is to be decoded of each event, compiled when the first event of its class is met.
 //!
-//! A [`Plan`] belongs to one projection, or shows everything (for writers). A kernel tracer declares more than a
+//! A [`CtfPlan`] belongs to one projection, or shows everything (for writers). A kernel tracer declares more than a
 //! thousand classes of which a recording holds a few dozen, so bodies are compiled on first use and then shared by all readers. Besides
-//! the steps that any event can be read by, a plan keeps for each event id a [`Leap`]: the shape of the event's header and, where nothing of the
+//! the steps that any event can be read by, a plan keeps for each event id a [`HeaderTemplate`]: the shape of the event's header and, where nothing of the
 //! body is wanted, the way over it.
 
-use super::Trace;
+use super::CtfTrace;
 use super::compile::{Compiler, Known};
-use super::reader::Ids;
+use super::reader::EventIds;
 use super::schema::{Field, Schema, StreamClass};
-use super::steps::{Body, Node, Program};
-use super::stride::{Approach, Leap, Skip};
+use super::steps::{Body, FieldNode, Program};
+use super::stride::{EventSkip, HeaderTemplate, IdLocator};
 use crate::input::record::{ClassId, FieldPath, Projection};
 use std::sync::{Arc, OnceLock};
 
 /// A compiled projection, or a plan that shows everything.
 #[derive(Debug)]
-pub struct Plan {
+pub struct CtfPlan {
     schema: Arc<Schema>,
     /// `None`: everything is shown.
     projection: Option<Projection>,
@@ -24,7 +24,7 @@ pub struct Plan {
     pub(super) headers: Vec<Header>,
     /// By class.
     bodies: Vec<OnceLock<Body>>,
-    nodes: Vec<Node>,
+    nodes: Vec<FieldNode>,
     /// Numbers that nobody wants are read where the byte order could change inside a byte.
     watch_order: bool,
 }
@@ -38,16 +38,16 @@ pub(super) struct Header {
     /// The first record class of the stream class.
     first: usize,
     /// Where the id is, if headers with small ids can be read in one go.
-    pub(super) approach: Option<Approach>,
+    pub(super) locator: Option<IdLocator>,
     /// By event id; `None` inside: headers with this id are read by the program.
-    pub(super) leaps: Vec<OnceLock<Option<Leap>>>,
+    pub(super) templates: Vec<OnceLock<Option<HeaderTemplate>>>,
 }
 
-impl Plan {
+impl CtfPlan {
     /// Some fields of some classes.
-    pub(super) fn new(trace: &Trace, projection: &Projection) -> Plan {
+    pub(super) fn new(trace: &CtfTrace, projection: &Projection) -> CtfPlan {
         let time = projection.wanted.iter().any(Option::is_some);
-        let mut plan = Plan::bare(trace, Some(projection.clone()));
+        let mut plan = CtfPlan::bare(trace, Some(projection.clone()));
         let mut compiler = Compiler::new(plan.watch_order);
         plan.headers = headers(trace, |stream| compiler.event_header(stream, time), time, plan.watch_order);
         plan.bodies = trace.classes.iter().map(|_| OnceLock::new()).collect();
@@ -55,8 +55,8 @@ impl Plan {
     }
 
     /// All fields of all classes.
-    pub(super) fn whole(trace: &Trace) -> Plan {
-        let mut plan = Plan::bare(trace, None);
+    pub(super) fn whole(trace: &CtfTrace) -> CtfPlan {
+        let mut plan = CtfPlan::bare(trace, None);
         let mut compiler = Compiler::new(true);
         plan.headers = headers(trace, |stream| compiler.event_header(stream, true), true, true);
         for (stream, header) in trace.schema.streams.iter().zip(&plan.headers) {
@@ -69,14 +69,14 @@ impl Plan {
         plan
     }
 
-    fn bare(trace: &Trace, projection: Option<Projection>) -> Plan {
+    fn bare(trace: &CtfTrace, projection: Option<Projection>) -> CtfPlan {
         let schema = trace.schema.clone();
         let watch_order = schema.changes_order();
-        Plan { schema, projection, headers: Vec::new(), bodies: Vec::new(), nodes: Vec::new(), watch_order }
+        CtfPlan { schema, projection, headers: Vec::new(), bodies: Vec::new(), nodes: Vec::new(), watch_order }
     }
 
     /// What each node of a plan that shows everything is.
-    pub fn nodes(&self) -> &[Node] {
+    pub fn nodes(&self) -> &[FieldNode] {
         &self.nodes
     }
 
@@ -112,37 +112,43 @@ impl Plan {
         Compiler::new(self.watch_order).body(roots(stream, place), header.known, paths)
     }
 
-    /// The leap of an event id, found out when it is met for the first time.
+    /// The template of an event id, found out when it is met for the first time.
     #[inline(always)]
-    pub(super) fn leap<'p>(&self, stream: usize, header: &'p Header, id: u64, ids: &Ids) -> Option<&'p Leap> {
-        let place = header.leaps.get(usize::try_from(id).ok()?)?;
-        place.get_or_init(|| self.find_leap(stream, header, id, ids)).as_ref()
+    pub(super) fn template<'p>(
+        &self,
+        stream: usize,
+        header: &'p Header,
+        id: u64,
+        ids: &EventIds,
+    ) -> Option<&'p HeaderTemplate> {
+        let place = header.templates.get(usize::try_from(id).ok()?)?;
+        place.get_or_init(|| self.find_template(stream, header, id, ids)).as_ref()
     }
 
     #[cold]
-    fn find_leap(&self, stream: usize, header: &Header, id: u64, ids: &Ids) -> Option<Leap> {
+    fn find_template(&self, stream: usize, header: &Header, id: u64, ids: &EventIds) -> Option<HeaderTemplate> {
         let class = ids.find(id)?;
-        let shape = header.approach.as_ref()?.shape(self.schema.streams.get(stream)?, id)?;
+        let shape = header.locator.as_ref()?.shape(self.schema.streams.get(stream)?, id)?;
         let body = self.body(stream, class)?;
         if shape.keeps.iter().any(|slot| body.needs(*slot)) {
             return None;
         }
-        Some(Leap { class, bits: shape.bits, stamp: shape.stamp, skip: Skip::over(body, shape.bits) })
+        Some(HeaderTemplate { class, bits: shape.bits, stamp: shape.stamp, skip: EventSkip::over(body, shape.bits) })
     }
 }
 
 fn headers(
-    trace: &Trace,
+    trace: &CtfTrace,
     mut compile: impl FnMut(&StreamClass) -> (Program, Known),
     time: bool,
     watch_order: bool,
 ) -> Vec<Header> {
     let mut first = 0;
-    let header = |(stream, ids): (&StreamClass, &Ids)| {
+    let header = |(stream, ids): (&StreamClass, &EventIds)| {
         let (program, known) = compile(stream);
-        let approach = Approach::new(stream, time, watch_order);
-        let leaps = (0..if approach.is_some() { ids.small() } else { 0 }).map(|_| OnceLock::new()).collect();
-        let header = Header { program, known, first, approach, leaps };
+        let locator = IdLocator::new(stream, time, watch_order);
+        let templates = (0..if locator.is_some() { ids.small() } else { 0 }).map(|_| OnceLock::new()).collect();
+        let header = Header { program, known, first, locator, templates };
         first += stream.events.len();
         header
     };

@@ -1,20 +1,20 @@
 //! Records out of packets: the loop over packets, events, headers and bodies.
 //!
-//! A [`Plan`] holds the steps of each class for one projection (or of everything, for writers); a [`Reader`] runs them
-//! over a run of packets of one stream. Damage ends the packet it is in; the next packet goes on.
+//! A [`CtfPlan`] holds the steps of each class for one projection (or of everything, for writers); a [`CtfReader`] runs them
+//! over a run of packets of one stream. DecodeError ends the packet it is in; the next packet goes on.
 
-use super::decode::{Damage, Machine, Sink, What, extend};
-use super::packet::Line;
-use super::plan::Plan;
+use super::decode::{DecodeError, DecodeErrorKind, Decoder, Sink, extend};
+use super::packet::ClockTransform;
+use super::plan::CtfPlan;
 use super::real::Real;
 use super::schema::{EventClass, Role};
 use super::steps::Body;
-use super::stride::Skip;
-use super::{Place, Trace};
+use super::stride::EventSkip;
+use super::{CtfTrace, PacketRange};
 use crate::base::notice::{Notice, Notices};
 use crate::base::time::Ns;
-use crate::input::record::{ClassId, Record, StreamId, Value, Words};
-use crate::input::stream::{Position, Sought};
+use crate::input::record::{ClassId, IntegerArray, Record, StreamId, Value};
+use crate::input::stream::{Position, SeekResult};
 use crate::input::trace::Records;
 use foldhash::HashMap;
 use std::ops::Range;
@@ -22,21 +22,21 @@ use std::sync::Arc;
 
 /// Which class an event id means in a stream class.
 #[derive(Debug)]
-pub(super) enum Ids {
+pub(super) enum EventIds {
     /// Event headers have no id: there is one class.
     Only(ClassId),
-    /// Ids are small: `table[id]`.
+    /// EventIds are small: `table[id]`.
     Dense(Vec<Option<ClassId>>),
-    /// Ids are far apart.
+    /// EventIds are far apart.
     Sparse(HashMap<u64, ClassId>),
 }
 
-impl Ids {
+impl EventIds {
     /// The table of a stream class whose first event class is `first`.
-    pub(super) fn new(events: &[Arc<EventClass>], first: usize, has_id: bool) -> Ids {
+    pub(super) fn new(events: &[Arc<EventClass>], first: usize, has_id: bool) -> EventIds {
         let class = |(i, event): (usize, &Arc<EventClass>)| (event.id, ClassId::at(first + i));
         if let ([_], false) = (events, has_id) {
-            return Ids::Only(ClassId::at(first));
+            return EventIds::Only(ClassId::at(first));
         }
         let most = events.iter().map(|e| e.id).max().unwrap_or(0);
         if most < 4 * events.len() as u64 + 1024 {
@@ -46,26 +46,26 @@ impl Ids {
                     *place = Some(class);
                 }
             }
-            return Ids::Dense(table);
+            return EventIds::Dense(table);
         }
-        Ids::Sparse(events.iter().enumerate().map(class).collect())
+        EventIds::Sparse(events.iter().enumerate().map(class).collect())
     }
 
-    /// Ids below this may be looked up by themselves; 0 where they are far apart.
+    /// EventIds below this may be looked up by themselves; 0 where they are far apart.
     pub(super) fn small(&self) -> usize {
         match self {
-            Ids::Only(_) => 1,
-            Ids::Dense(table) => table.len(),
-            Ids::Sparse(_) => 0,
+            EventIds::Only(_) => 1,
+            EventIds::Dense(table) => table.len(),
+            EventIds::Sparse(_) => 0,
         }
     }
 
     #[inline(always)]
     pub(super) fn find(&self, id: u64) -> Option<ClassId> {
         match self {
-            Ids::Only(class) => Some(*class),
-            Ids::Dense(table) => usize::try_from(id).ok().and_then(|id| table.get(id).copied().flatten()),
-            Ids::Sparse(map) => map.get(&id).copied(),
+            EventIds::Only(class) => Some(*class),
+            EventIds::Dense(table) => usize::try_from(id).ok().and_then(|id| table.get(id).copied().flatten()),
+            EventIds::Sparse(map) => map.get(&id).copied(),
         }
     }
 }
@@ -99,22 +99,22 @@ impl<'a> Sink<'a> for Values<'a> {
         let end = if width == 1 { memchr::memchr(0, bytes).unwrap_or(bytes.len()) } else { bytes.len() };
         self.set(node, Value::Text(bytes.get(..end).unwrap_or(bytes)));
     }
-    fn words(&mut self, node: u32, words: Words<'a>) {
+    fn words(&mut self, node: u32, words: IntegerArray<'a>) {
         self.set(node, Value::Words(words));
     }
     fn blob(&mut self, node: u32, bytes: &'a [u8]) {
-        self.set(node, Value::Words(Words { bytes, width: 1, big_endian: false }));
+        self.set(node, Value::Words(IntegerArray { bytes, width: 1, big_endian: false }));
     }
 }
 
 /// Decodes a run of packets of one stream.
 #[derive(Debug)]
-pub struct Reader<'a> {
-    trace: &'a Trace,
-    plan: &'a Plan,
+pub struct CtfReader<'a> {
+    trace: &'a CtfTrace,
+    plan: &'a CtfPlan,
     stream: StreamId,
     packets: Range<usize>,
-    machine: Machine<'a>,
+    decoder: Decoder<'a>,
     values: Values<'a>,
     /// Of the packet being read.
     packet: Current,
@@ -128,7 +128,7 @@ pub struct Reader<'a> {
 struct Current {
     number: usize,
     class: usize,
-    line: Option<Line>,
+    line: Option<ClockTransform>,
     cpu: u32,
 }
 
@@ -138,10 +138,10 @@ struct Head<'a> {
     /// Where the header begins.
     at: u64,
     /// The way to the end of the event, if that was seen at once.
-    skip: Option<&'a Skip>,
+    skip: Option<&'a EventSkip>,
 }
 
-impl<'a> Records<'a> for Reader<'a> {
+impl<'a> Records<'a> for CtfReader<'a> {
     fn next(&mut self) -> Option<Record<'_, 'a>> {
         loop {
             let Some(head) = self.head() else { if self.enter() { continue } else { return None } };
@@ -160,8 +160,8 @@ impl<'a> Records<'a> for Reader<'a> {
                 values.fill(Value::Absent);
             }
             let Some(body) = self.plan.body(self.packet.class, head.class) else { continue };
-            match run_body(&mut self.machine, body, &mut self.values) {
-                Ok(()) if self.machine.at > head.at => {
+            match run_body(&mut self.decoder, body, &mut self.values) {
+                Ok(()) if self.decoder.at > head.at => {
                     let (time, cpu) = (self.time(), self.packet.cpu);
                     return Some(Record {
                         class: head.class,
@@ -175,24 +175,24 @@ impl<'a> Records<'a> for Reader<'a> {
         }
     }
 
-    fn seek(&mut self, from: Ns, landmark: impl Fn(ClassId) -> bool) -> Sought {
-        let mut sought = Sought::NOTHING;
+    fn seek(&mut self, from: Ns, landmark: impl Fn(ClassId) -> bool) -> SeekResult {
+        let mut found = SeekResult::NOTHING;
         if !self.enter() {
-            return sought;
+            return found;
         }
         loop {
             let here = self.position();
-            let Some(head) = self.head() else { return sought };
+            let Some(head) = self.head() else { return found };
             let time = self.time();
             if time >= from {
                 self.go(here);
-                return sought;
+                return found;
             }
             if self.plan.wanted(head.class).is_some() {
-                sought.meet(time, head.class, here, &landmark);
+                found.meet(time, head.class, here, &landmark);
             }
             if !self.skip(&head) {
-                return sought;
+                return found;
             }
         }
     }
@@ -202,7 +202,7 @@ impl<'a> Records<'a> for Reader<'a> {
             self.began = self.position();
             let Some(head) = self.head() else { if self.enter() { continue } else { return None } };
             if self.skip(&head) {
-                return Some(self.machine.clock);
+                return Some(self.decoder.clock);
             }
         }
     }
@@ -218,14 +218,14 @@ impl<'a> Records<'a> for Reader<'a> {
     }
 
     fn position(&self) -> Position {
-        let Machine { at, clock, last_big, .. } = self.machine;
+        let Decoder { at, clock, last_big, .. } = self.decoder;
         // On a whole byte no order of bits goes on: what stepped over events need not have watched it.
         Position { at, clock, last_big: last_big && at % 8 != 0 }
     }
 
     fn go(&mut self, position: Position) {
         let Position { at, clock, last_big } = position;
-        (self.machine.at, self.machine.clock, self.machine.last_big) = (at, clock, last_big);
+        (self.decoder.at, self.decoder.clock, self.decoder.last_big) = (at, clock, last_big);
     }
 
     fn count(&mut self, counts: &mut [u64]) {
@@ -245,8 +245,8 @@ impl<'a> Records<'a> for Reader<'a> {
             self.began = self.position();
             let Some(head) = self.head() else { if self.enter() { continue } else { return None } };
             let Some(body) = self.plan.body(self.packet.class, head.class) else { continue };
-            match run_body(&mut self.machine, body, sink) {
-                Ok(()) if self.machine.at > head.at => return Some((head.class, self.machine.clock)),
+            match run_body(&mut self.decoder, body, sink) {
+                Ok(()) if self.decoder.at > head.at => return Some((head.class, self.decoder.clock)),
                 outcome => {
                     sink.void();
                     self.end_body(outcome, head.at);
@@ -264,38 +264,38 @@ impl<'a> Records<'a> for Reader<'a> {
     }
 }
 
-impl<'a> Reader<'a> {
-    pub(super) fn new(trace: &'a Trace, plan: &'a Plan, stream: StreamId, packets: Range<usize>) -> Self {
-        let machine = Machine::new(trace.slots());
+impl<'a> CtfReader<'a> {
+    pub(super) fn new(trace: &'a CtfTrace, plan: &'a CtfPlan, stream: StreamId, packets: Range<usize>) -> Self {
+        let decoder = Decoder::new(trace.slots());
         let values = Values(vec![Value::Absent; plan.most_values()]);
         let (packet, notices) = (Current::default(), Notices::default());
         let began = Position::BEGIN;
-        Reader { trace, plan, stream, packets, machine, values, packet, began, notices }
+        CtfReader { trace, plan, stream, packets, decoder, values, packet, began, notices }
     }
 
     /// The time of the event whose header was read last.
     #[inline(always)]
     fn time(&self) -> Ns {
-        self.packet.line.map_or(0, |line| line.ns(self.machine.clock))
+        self.packet.line.map_or(0, |line| line.ns(self.decoder.clock))
     }
 
     /// Count event after event as long as each is of a known shape and ends before the content does. What stops it is
     /// left to the long way.
     fn stride(&mut self, counts: &mut [u64]) {
         let Some(header) = self.plan.headers.get(self.packet.class) else { return };
-        let Some(approach) = &header.approach else { return };
-        let (data, limit) = (self.machine.data, self.machine.limit);
-        let mut at = self.machine.at;
+        let Some(locator) = &header.locator else { return };
+        let (data, limit) = (self.decoder.data, self.decoder.limit);
+        let mut at = self.decoder.at;
         while at < limit {
-            let Some((start, id)) = approach.enter(data, at, limit) else { break };
-            let leap = header.leaps.get(id as usize).and_then(|leap| leap.get()?.as_ref());
-            let Some(leap) = leap else { break };
-            let Some(end) = leap.skip.end(data, start, start + leap.bits, limit) else { break };
-            let Some(count) = counts.get_mut(leap.class.index()) else { break };
+            let Some((start, id)) = locator.enter(data, at, limit) else { break };
+            let template = header.templates.get(id as usize).and_then(|template| template.get()?.as_ref());
+            let Some(template) = template else { break };
+            let Some(end) = template.skip.end(data, start, start + template.bits, limit) else { break };
+            let Some(count) = counts.get_mut(template.class.index()) else { break };
             *count += 1;
             at = end;
         }
-        self.machine.at = at;
+        self.decoder.at = at;
     }
 
     /// The clock before the first event of each packet, followed from one packet to the next.
@@ -303,12 +303,12 @@ impl<'a> Reader<'a> {
         let mut clocks = Vec::new();
         let mut ended = None;
         loop {
-            let followed = ended.take().unwrap_or(self.machine.clock);
+            let followed = ended.take().unwrap_or(self.decoder.clock);
             if !self.enter() {
                 return clocks;
             }
             ended = self.trace.packet(self.stream, self.packet.number).and_then(|(_, place)| place.end);
-            self.machine.clock = followed;
+            self.decoder.clock = followed;
             clocks.push(followed);
             while let Some(head) = self.head() {
                 self.skip(&head);
@@ -319,36 +319,36 @@ impl<'a> Reader<'a> {
     /// Read an event header; `None` at the end of a packet's content.
     #[inline(always)]
     fn head(&mut self) -> Option<Head<'a>> {
-        let at = self.machine.at;
-        if at >= self.machine.limit {
+        let at = self.decoder.at;
+        if at >= self.decoder.limit {
             return None;
         }
         let plan = self.plan;
         let header = plan.headers.get(self.packet.class)?;
         let ids = self.trace.ids.get(self.packet.class)?;
-        if let Some(approach) = &header.approach
-            && let Some((start, id)) = approach.enter(self.machine.data, at, self.machine.limit)
-            && let Some(leap) = plan.leap(self.packet.class, header, id, ids)
-            && start + leap.bits <= self.machine.limit
+        if let Some(locator) = &header.locator
+            && let Some((start, id)) = locator.enter(self.decoder.data, at, self.decoder.limit)
+            && let Some(template) = plan.template(self.packet.class, header, id, ids)
+            && start + template.bits <= self.decoder.limit
         {
-            if let Some(stamp) = leap.stamp
-                && let Some(value) = stamp.read(self.machine.data, start)
+            if let Some(stamp) = template.stamp
+                && let Some(value) = stamp.read(self.decoder.data, start)
             {
-                self.machine.clock = extend(self.machine.clock, value, stamp.size);
+                self.decoder.clock = extend(self.decoder.clock, value, stamp.size);
             }
-            self.machine.follow_order(approach.order);
-            self.machine.at = start + leap.bits;
-            return Some(Head { class: leap.class, at: start, skip: Some(&leap.skip) });
+            self.decoder.follow_order(locator.order);
+            self.decoder.at = start + template.bits;
+            return Some(Head { class: template.class, at: start, skip: Some(&template.skip) });
         }
-        if let Err(damage) = self.machine.run(&header.program, header.program.all(), &mut self.values) {
-            self.leave(damage);
+        if let Err(error) = self.decoder.run(&header.program, header.program.all(), &mut self.values) {
+            self.leave(error);
             return None;
         }
-        let id = self.machine.slot(Role::EventClass.slot());
+        let id = self.decoder.slot(Role::EventClass.slot());
         match ids.find(id) {
             Some(class) => Some(Head { class, at, skip: None }),
             None => {
-                self.leave(Damage { at, what: What::NoEventClass(id) });
+                self.leave(DecodeError { at, kind: DecodeErrorKind::NoEventClass(id) });
                 None
             }
         }
@@ -357,14 +357,14 @@ impl<'a> Reader<'a> {
     /// Step over the body of an event; false where it is damaged.
     #[inline(always)]
     fn skip(&mut self, head: &Head<'a>) -> bool {
-        let (data, at, limit) = (self.machine.data, self.machine.at, self.machine.limit);
+        let (data, at, limit) = (self.decoder.data, self.decoder.at, self.decoder.limit);
         if let Some(end) = head.skip.and_then(|skip| skip.end(data, head.at, at, limit)) {
-            self.machine.at = end;
+            self.decoder.at = end;
             return true;
         }
         let Some(body) = self.plan.body(self.packet.class, head.class) else { return false };
-        let outcome = run_body(&mut self.machine, body, &mut self.values);
-        if outcome.is_ok() && self.machine.at > head.at {
+        let outcome = run_body(&mut self.decoder, body, &mut self.values);
+        if outcome.is_ok() && self.decoder.at > head.at {
             return true;
         }
         self.end_body(outcome, head.at);
@@ -372,52 +372,52 @@ impl<'a> Reader<'a> {
     }
 
     #[cold]
-    fn end_body(&mut self, outcome: Result<(), Damage>, at: u64) {
-        self.leave(outcome.err().unwrap_or(Damage { at, what: What::EmptyEvent }));
+    fn end_body(&mut self, outcome: Result<(), DecodeError>, at: u64) {
+        self.leave(outcome.err().unwrap_or(DecodeError { at, kind: DecodeErrorKind::EmptyEvent }));
     }
 
-    /// Leave the packet at its damage.
+    /// Leave the packet at its error.
     #[cold]
-    fn leave(&mut self, damage: Damage) {
-        self.machine.at = self.machine.limit;
+    fn leave(&mut self, error: DecodeError) {
+        self.decoder.at = self.decoder.limit;
         let (trace, stream, number) = (self.trace, self.stream, self.packet.number);
-        self.notices.add(Notice::DamagedPacket, 1, || trace.place_in_words(stream, number, damage));
+        self.notices.add(Notice::DamagedPacket, 1, || trace.place_in_words(stream, number, error));
     }
 
     /// Go to the next packet; false when there is none.
     fn enter(&mut self) -> bool {
         let Some(number) = self.packets.next() else { return false };
         self.packet.number = number;
-        self.machine.limit = 0;
-        self.machine.at = 0;
+        self.decoder.limit = 0;
+        self.decoder.at = 0;
         let Some((file, place)) = self.trace.packet(self.stream, number) else { return true };
-        let Place { offset, bytes, content, clock, .. } = *place;
+        let PacketRange { offset, bytes, content, clock, .. } = *place;
         let range = offset as usize..(offset + bytes) as usize;
         let Some(data) = file.mapped.bytes().get(range) else { return true };
-        self.machine.enter(data);
+        self.decoder.enter(data);
         let Some(chunk) = self.trace.chunks.get(file.chunk) else { return true };
-        match chunk.preludes.read(&mut self.machine) {
-            Ok(prelude) => {
-                self.machine.clock = clock;
-                self.machine.limit = content.min(data.len() as u64 * 8);
-                self.packet.class = chunk.streams.get(prelude.stream).copied().unwrap_or(0);
+        match chunk.headers.read(&mut self.decoder) {
+            Ok(header) => {
+                self.decoder.clock = clock;
+                self.decoder.limit = content.min(data.len() as u64 * 8);
+                self.packet.class = chunk.streams.get(header.stream).copied().unwrap_or(0);
                 self.packet.line = self.trace.line(file.chunk, self.packet.class).map(|line| line.common);
-                let cpu = prelude.get(Role::Cpu).and_then(|cpu| u32::try_from(cpu).ok());
+                let cpu = header.get(Role::Cpu).and_then(|cpu| u32::try_from(cpu).ok());
                 self.packet.cpu = cpu.unwrap_or(0);
             }
-            Err(damage) => self.leave(damage),
+            Err(error) => self.leave(error),
         }
         true
     }
 }
 
 #[inline(always)]
-fn run_body<'a, S: Sink<'a>>(machine: &mut Machine<'a>, body: &Body, sink: &mut S) -> Result<(), Damage> {
+fn run_body<'a, S: Sink<'a>>(decoder: &mut Decoder<'a>, body: &Body, sink: &mut S) -> Result<(), DecodeError> {
     match body {
-        Body::Fixed(bits) => machine.skip(*bits),
+        Body::Fixed(bits) => decoder.skip(*bits),
         Body::Steps(program) => {
-            machine.begin_body();
-            machine.run(program, program.all(), sink)
+            decoder.begin_body();
+            decoder.run(program, program.all(), sink)
         }
     }
 }

@@ -7,7 +7,7 @@
 //! field reads the slot. Meaning (packet size, event class id ...) works the same way: a field with a role saves
 //! into the slot of the role (the first [`Role::COUNT`] slots), so the decoder knows nothing of names.
 
-use super::metadata::Oddity;
+use super::metadata::MetadataWarning;
 use std::borrow::Cow;
 use std::sync::Arc;
 
@@ -374,7 +374,7 @@ pub(super) struct Schema {
     /// Slots that decoding needs.
     pub(super) slots: usize,
     /// What was tolerated.
-    pub(super) oddities: Vec<Oddity>,
+    pub(super) warnings: Vec<MetadataWarning>,
     /// What stands behind the last packet of metadata, in words.
     pub(super) behind: Option<String>,
 }

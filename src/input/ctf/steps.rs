@@ -30,7 +30,7 @@ pub(super) enum Step {
     /// Read text up to a NUL unit.
     Text { node: u32, unit: Unit },
     /// Read elements that lie side by side on whole bytes, without looking at each.
-    Run { node: u32, times: Times, width: u8, as_what: Seen },
+    Run { node: u32, times: Times, width: u8, elements: ElementKind },
     /// Forward by so many elements of a fixed size.
     SkipRun { times: Times, bits: u64 },
     /// Do the steps from the next one to before `end` as often as said.
@@ -67,7 +67,7 @@ pub(super) enum Times {
 
 /// What a run of elements is.
 #[derive(Clone, Copy, Debug)]
-pub(super) enum Seen {
+pub(super) enum ElementKind {
     /// Integers; `true`: most significant byte first.
     Words(bool),
     /// Text.
@@ -88,18 +88,18 @@ pub(super) struct Case {
 
 /// A field of a plan that shows everything: what a writer must know of it.
 #[derive(Clone, Debug)]
-pub struct Node {
+pub struct FieldNode {
     /// Its name, where it is a member of a structure.
     pub name: Option<String>,
     /// Position among the members of its structure.
     pub position: usize,
     /// What it is.
-    pub shape: Shape,
+    pub shape: FieldShape,
 }
 
 /// What a shown field is.
 #[derive(Clone, Debug)]
-pub enum Shape {
+pub enum FieldShape {
     /// One of the three structures of an event.
     Scope(Scope),
     /// A structure.
@@ -107,14 +107,14 @@ pub enum Shape {
     /// Several elements.
     Array {
         /// How each integer of a `Sink::words` is shown.
-        element: Option<(Appearance, bool)>,
+        element: Option<(NumberFormat, bool)>,
     },
     /// The selected option follows.
     Variant,
     /// The value follows, or nothing is there.
     Optional,
     /// A number.
-    Number(Appearance),
+    Number(NumberFormat),
     /// A floating point number.
     Real,
     /// Text.
@@ -125,22 +125,22 @@ pub enum Shape {
 
 /// How a number is shown.
 #[derive(Clone, Debug)]
-pub enum Appearance {
+pub enum NumberFormat {
     /// In decimal.
     Decimal,
     /// `true` or `false`.
     Boolean,
     /// With the names of the ranges that hold it.
-    Labels(Named),
+    Labels(RangeLabels),
     /// As a set of bits, with the names of those that are set.
-    Flags(Named),
+    Flags(RangeLabels),
 }
 
 /// Names for ranges of values or bits.
 #[derive(Clone, Debug)]
-pub struct Named(Arc<[Label]>);
+pub struct RangeLabels(Arc<[Label]>);
 
-impl Named {
+impl RangeLabels {
     /// The names whose ranges hold `value`, in declaration order, each once.
     pub fn of(&self, value: i128) -> impl Iterator<Item = &str> {
         let holds = move |label: &&Label| label.ranges.iter().any(|(first, last)| (*first..=*last).contains(&value));
@@ -160,12 +160,12 @@ impl Named {
 }
 
 impl Show {
-    pub(super) fn appearance(&self) -> Appearance {
+    pub(super) fn format(&self) -> NumberFormat {
         match self {
-            Show::Number => Appearance::Decimal,
-            Show::Boolean => Appearance::Boolean,
-            Show::Labels(labels) => Appearance::Labels(Named(labels.clone())),
-            Show::Flags(labels) => Appearance::Flags(Named(labels.clone())),
+            Show::Number => NumberFormat::Decimal,
+            Show::Boolean => NumberFormat::Boolean,
+            Show::Labels(labels) => NumberFormat::Labels(RangeLabels(labels.clone())),
+            Show::Flags(labels) => NumberFormat::Flags(RangeLabels(labels.clone())),
         }
     }
 }

@@ -2,8 +2,8 @@
 //!
 //! Most headers begin with a small integer, the event id, and once it is known all that follows in the header is at a fixed
 //! place: LTTng's compact and large headers, their extended forms apart, and every header that is a plain structure. So
-//! the header is evaluated once for each id that occurs ([`Approach::shape`]): its size, the event's class, where the time stamp is. An
-//! event whose body nobody wants is left by one addition, or by a few [`Hop`]s over text and sequences.
+//! the header is evaluated once for each id that occurs ([`IdLocator::shape`]): its size, the event's class, where the time stamp is. An
+//! event whose body nobody wants is left by one addition, or by a few [`FieldSkip`]s over text and sequences.
 //!
 //! Nothing here reports damage: whatever does not fit makes the caller take the long way, which tells what is wrong and where.
 
@@ -31,7 +31,7 @@ impl Stamp {
 
 /// How a header with a small id is read.
 #[derive(Debug)]
-pub(super) struct Approach {
+pub(super) struct IdLocator {
     /// Headers begin at multiples of `mask + 1`.
     mask: u64,
     /// The event id; `None` where there is but one class.
@@ -43,7 +43,7 @@ pub(super) struct Approach {
 }
 
 /// A header once its id is known.
-pub(super) struct Shape {
+pub(super) struct HeaderLayout {
     pub(super) bits: u64,
     pub(super) stamp: Option<Stamp>,
     /// Slots that it would fill and that something in the header refers to.
@@ -52,29 +52,29 @@ pub(super) struct Shape {
 
 /// What an event id means.
 #[derive(Debug)]
-pub(super) struct Leap {
+pub(super) struct HeaderTemplate {
     pub(super) class: ClassId,
     /// Bits of the header.
     pub(super) bits: u64,
     /// The time stamp to follow.
     pub(super) stamp: Option<Stamp>,
-    pub(super) skip: Skip,
+    pub(super) skip: EventSkip,
 }
 
 /// The way over an event whose values are of no interest.
 #[derive(Debug)]
-pub(super) enum Skip {
+pub(super) enum EventSkip {
     /// So many bits from the beginning of the header.
     Fixed(u64),
     /// From the end of the header.
-    Hops(Box<[Hop]>),
+    Fields(Box<[FieldSkip]>),
     /// By the steps of the class.
     No,
 }
 
 /// A part of the way over a body. Sizes are in bits.
 #[derive(Clone, Copy, Debug)]
-pub(super) enum Hop {
+pub(super) enum FieldSkip {
     Forward(u64),
     Align(u64),
     /// Forward, then read a length.
@@ -114,10 +114,10 @@ struct Walk {
 /// The walk ends: at the id, or because the header is of another kind.
 struct End;
 
-impl Approach {
+impl IdLocator {
     /// How headers of a stream class are read, if they are of the right kind. `watch_order`: what follows must know the byte order of the header's
     /// last number.
-    pub(super) fn new(stream: &StreamClass, time: bool, watch_order: bool) -> Option<Approach> {
+    pub(super) fn new(stream: &StreamClass, time: bool, watch_order: bool) -> Option<IdLocator> {
         let header = stream.event_header.as_ref()?;
         let clock = if time { stream.clock } else { None };
         let mut walk = Walk::new(header, None, clock);
@@ -127,16 +127,16 @@ impl Approach {
             return None;
         }
         let mask = header.align.checked_sub(1)?;
-        let mut approach = Approach { mask, id: walk.found, clock, order: None };
+        let mut locator = IdLocator { mask, id: walk.found, clock, order: None };
         if watch_order {
             let mut whole = Walk::new(header, None, clock);
             whole.orders_of(header);
             match whole.orders {
-                [little, big] if little != big && header.align >= 8 => approach.order = Some(big),
+                [little, big] if little != big && header.align >= 8 => locator.order = Some(big),
                 _ => return None,
             }
         }
-        Some(approach)
+        Some(locator)
     }
 
     /// Where the header behind `at` begins, and the event id in it; `None` where that is not before `limit`.
@@ -151,12 +151,12 @@ impl Approach {
     }
 
     /// The header with a given id.
-    pub(super) fn shape(&self, stream: &StreamClass, id: u64) -> Option<Shape> {
+    pub(super) fn shape(&self, stream: &StreamClass, id: u64) -> Option<HeaderLayout> {
         let header = stream.event_header.as_ref()?;
         let mut walk = Walk::new(header, Some(id), self.clock);
         walk.field(header).ok()?;
         let Walk { at, stamp, keeps, .. } = walk;
-        (at > 0).then_some(Shape { bits: at, stamp, keeps })
+        (at > 0).then_some(HeaderLayout { bits: at, stamp, keeps })
     }
 }
 
@@ -237,12 +237,12 @@ impl Walk {
     }
 }
 
-impl Skip {
+impl EventSkip {
     /// The way over a body behind a header of so many bits.
-    pub(super) fn over(body: &Body, header: u64) -> Skip {
+    pub(super) fn over(body: &Body, header: u64) -> EventSkip {
         match body {
-            Body::Fixed(bits) => header.checked_add(*bits).map_or(Skip::No, Skip::Fixed),
-            Body::Steps(program) => hops(program).map_or(Skip::No, Skip::Hops),
+            Body::Fixed(bits) => header.checked_add(*bits).map_or(EventSkip::No, EventSkip::Fixed),
+            Body::Steps(program) => field_skips(program).map_or(EventSkip::No, EventSkip::Fields),
         }
     }
 
@@ -251,23 +251,23 @@ impl Skip {
     #[inline(always)]
     pub(super) fn end(&self, data: &[u8], start: u64, at: u64, limit: u64) -> Option<u64> {
         match self {
-            Skip::Fixed(bits) => start.checked_add(*bits).filter(|end| *end <= limit),
-            Skip::Hops(hops) => follow(hops, data, at, limit),
-            Skip::No => None,
+            EventSkip::Fixed(bits) => start.checked_add(*bits).filter(|end| *end <= limit),
+            EventSkip::Fields(field_skips) => follow(field_skips, data, at, limit),
+            EventSkip::No => None,
         }
     }
 }
 
 /// The steps of a body without their values, if they are plain enough.
-fn hops(program: &Program) -> Option<Box<[Hop]>> {
+fn field_skips(program: &Program) -> Option<Box<[FieldSkip]>> {
     let mut lengths: SmallVec<[Slot; LENGTHS]> = SmallVec::new();
-    let hop = |step: &Step| {
+    let skip = |step: &Step| {
         Some(match *step {
-            Step::Skip(bits) => Hop::Forward(bits),
-            Step::Align(mask) => Hop::Align(mask),
+            Step::Skip(bits) => FieldSkip::Forward(bits),
+            Step::Align(mask) => FieldSkip::Align(mask),
             Step::Bits { lead, save, size, flags, .. } if flags & (REVERSED | INSIDE) == 0 => {
                 if save == NONE {
-                    return Some(Hop::Forward(u64::from(lead) + u64::from(size)));
+                    return Some(FieldSkip::Forward(u64::from(lead) + u64::from(size)));
                 }
                 let into = lengths.iter().position(|slot| *slot == save).unwrap_or(lengths.len());
                 if into == LENGTHS {
@@ -276,30 +276,30 @@ fn hops(program: &Program) -> Option<Box<[Hop]>> {
                 if into == lengths.len() {
                     lengths.push(save);
                 }
-                Hop::Length { lead, size, big_endian: flags & BIG != 0, into: into as u8 }
+                FieldSkip::Length { lead, size, big_endian: flags & BIG != 0, into: into as u8 }
             }
             Step::SkipRun { times: Times::Held(slot), bits } => {
-                Hop::Elements { from: lengths.iter().position(|known| *known == slot)? as u8, bits }
+                FieldSkip::Elements { from: lengths.iter().position(|known| *known == slot)? as u8, bits }
             }
             Step::Run { times: Times::Held(slot), width, .. } => {
                 let bits = u64::from(width) * 8;
-                Hop::Elements { from: lengths.iter().position(|known| *known == slot)? as u8, bits }
+                FieldSkip::Elements { from: lengths.iter().position(|known| *known == slot)? as u8, bits }
             }
-            Step::Text { unit: Unit::Byte, .. } => Hop::Text,
+            Step::Text { unit: Unit::Byte, .. } => FieldSkip::Text,
             _ => return None,
         })
     };
-    program.steps.iter().map(hop).collect()
+    program.steps.iter().map(skip).collect()
 }
 
 #[inline]
-fn follow(hops: &[Hop], data: &[u8], mut at: u64, limit: u64) -> Option<u64> {
+fn follow(field_skips: &[FieldSkip], data: &[u8], mut at: u64, limit: u64) -> Option<u64> {
     let mut lengths = [0u64; LENGTHS];
-    for hop in hops {
-        match *hop {
-            Hop::Forward(bits) => at = at.checked_add(bits)?,
-            Hop::Align(mask) => at = at.checked_add(at.wrapping_neg() & mask)?,
-            Hop::Length { lead, size, big_endian, into } => {
+    for skip in field_skips {
+        match *skip {
+            FieldSkip::Forward(bits) => at = at.checked_add(bits)?,
+            FieldSkip::Align(mask) => at = at.checked_add(at.wrapping_neg() & mask)?,
+            FieldSkip::Length { lead, size, big_endian, into } => {
                 let start = at.checked_add(u64::from(lead))?;
                 at = start.checked_add(u64::from(size))?;
                 if at > limit {
@@ -307,10 +307,10 @@ fn follow(hops: &[Hop], data: &[u8], mut at: u64, limit: u64) -> Option<u64> {
                 }
                 *lengths.get_mut(usize::from(into))? = bits(data, start, u32::from(size), big_endian)?;
             }
-            Hop::Elements { from, bits } => {
+            FieldSkip::Elements { from, bits } => {
                 at = at.checked_add(lengths.get(usize::from(from))?.checked_mul(bits)?)?;
             }
-            Hop::Text => {
+            FieldSkip::Text => {
                 let rest = data.get(usize::try_from(at / 8).ok()?..usize::try_from(limit / 8).ok()?)?;
                 at += (memchr::memchr(0, rest)? as u64 + 1) * 8;
             }

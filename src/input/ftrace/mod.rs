@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! head, sections, options -> formats -> classes
-//! pages of each CPU, unpacked where they are compressed -> packets -> walk -> records of tracepoint::Reader
+//! pages of each CPU, unpacked where they are compressed -> packets -> walk -> records of tracepoint::TracepointReader
 //! ```
 //! A stream is one CPU of one buffer; a packet is some of its pages. What a page says was lost before it lies between the last
 //! record of the page before and its first; what only the counters of the CPU tell was overwritten before the first page.
@@ -14,19 +14,19 @@ mod unpack;
 use super::OpenError;
 use super::record::ClassId;
 use super::tracepoint::threads::Threads;
-use super::tracepoint::{self, Clock, Face, Lane, Parts, Step, Walk};
+use super::tracepoint::{self, ClassSchema, CpuStream, RecorderClock, TraceParts, Walk, WalkStep};
 use crate::base::cursor::bits;
 use crate::base::mapped::Mapped;
 use crate::base::notice::{Notice, Notices};
-use crate::input::tracepoint::format::{Field, Format, Shape};
-use pages::{PageWalk, Ways};
+use crate::input::tracepoint::format::{Field, FieldType, Format};
+use pages::{PageRules, PageWalk};
 use sections::{Buffer, CpuData, Sections};
 use std::path::Path;
 use std::sync::OnceLock;
-use unpack::Packing;
+use unpack::Compression;
 
 /// An opened trace.dat.
-pub type Trace = tracepoint::Trace<Storage>;
+pub type FtraceTrace = tracepoint::TracepointTrace<FtraceStorage>;
 
 /// Pages of a packet.
 const PAGES: usize = 16;
@@ -41,13 +41,13 @@ struct CpuPages {
 
 /// Where the records lie.
 #[derive(Debug)]
-pub struct Storage {
+pub struct FtraceStorage {
     file: Mapped,
     /// The pages, where they were compressed.
     plain: Option<Mapped>,
     name: String,
     cpus: Vec<CpuPages>,
-    ways: Ways,
+    ways: PageRules,
     commands: Vec<(i32, Vec<u8>)>,
     symbols: Vec<u8>,
     /// Of which classes the names of threads are learnt: class, thread's field, name's field.
@@ -55,7 +55,7 @@ pub struct Storage {
     threads: OnceLock<Threads>,
 }
 
-impl Storage {
+impl FtraceStorage {
     fn pages(&self) -> &[u8] {
         self.plain.as_ref().unwrap_or(&self.file).bytes()
     }
@@ -67,7 +67,7 @@ impl Storage {
         for (stream, cpu) in self.cpus.iter().enumerate() {
             for packet in 0..cpu.bytes.div_ceil(cpu.page * PAGES) {
                 let Some(mut walk) = tracepoint::Storage::walk(self, stream, packet) else { continue };
-                while let Step::Record(raw) = walk.next() {
+                while let WalkStep::Record(raw) = walk.next() {
                     for (_, tid, name) in self.names.iter().filter(|(class, ..)| *class == raw.class) {
                         let tid = bits(raw.body, tid.at as u64 * 8, tid.size as u32 * 8, big).map(|id| id as i32);
                         let text = tracepoint::bytes_of(raw.body, name, big);
@@ -90,7 +90,7 @@ impl Storage {
     }
 }
 
-impl tracepoint::Storage for Storage {
+impl tracepoint::Storage for FtraceStorage {
     type Walk<'a> = PageWalk<'a>;
 
     fn walk(&self, stream: usize, packet: usize) -> Option<PageWalk<'_>> {
@@ -132,23 +132,23 @@ pub fn is_one(begin: &[u8]) -> bool {
 }
 
 /// Open a trace.dat.
-pub fn open(path: &Path) -> Result<Trace, OpenError> {
+pub fn open(path: &Path) -> Result<FtraceTrace, OpenError> {
     let name = path.display().to_string();
     let failed = |e: &dyn std::fmt::Display| OpenError(format!("{name}: {e}"));
     let file = Mapped::open(path).map_err(|e| failed(&e))?;
     let mut sections = Sections::read(file.bytes(), &name)?;
     let mut notices = Notices::default();
-    let plain = match sections.packing {
-        Packing::None => None,
+    let plain = match sections.compression {
+        Compression::None => None,
         _ => Some(unpacked(&file, &mut sections, &mut notices).map_err(|e| failed(&e))?),
     };
-    let (faces, ways, names) = classes(&sections);
-    let clock = Clock {
+    let (schemas, ways, names) = classes(&sections);
+    let clock = RecorderClock {
         name: if sections.clock.is_empty() { "local".to_owned() } else { sections.clock.clone() },
         base: i128::from(sections.offset),
-        ..Clock::default()
+        ..RecorderClock::default()
     };
-    let mut storage = Storage {
+    let mut storage = FtraceStorage {
         file,
         plain,
         name,
@@ -159,10 +159,10 @@ pub fn open(path: &Path) -> Result<Trace, OpenError> {
         names,
         threads: OnceLock::new(),
     };
-    let mut lanes = Vec::new();
+    let mut cpu_streams = Vec::new();
     for buffer in &sections.buffers {
         for cpu in buffer.cpus.iter().filter(|cpu| cpu.bytes > 0) {
-            lanes.push(storage.add(buffer, cpu, &sections, &mut notices));
+            cpu_streams.push(storage.add(buffer, cpu, &sections, &mut notices));
         }
     }
     if sections.guests {
@@ -171,17 +171,17 @@ pub fn open(path: &Path) -> Result<Trace, OpenError> {
     let environment = ["hostname", "kernel_release", "architecture"].into_iter().zip(sections.uname.drain(..).skip(1));
     let environment = environment.collect();
     let format = format!("trace.dat {}", sections.head.version);
-    Ok(Trace::new(Parts { storage, format, faces, lanes, environment, clock, notices }))
+    Ok(FtraceTrace::new(TraceParts { storage, format, schemas, cpu_streams, environment, clock, notices }))
 }
 
 /// All pages, one CPU behind the other; the sections' places become those in the new file.
 fn unpacked(file: &Mapped, sections: &mut Sections, notices: &mut Notices) -> std::io::Result<Mapped> {
     let mut out = tempfile::NamedTempFile::new()?;
     let mut at = 0;
-    let (packing, big) = (sections.packing, sections.head.big);
+    let (compression, big) = (sections.compression, sections.head.big);
     for cpu in sections.buffers.iter_mut().flat_map(|b| &mut b.cpus).filter(|cpu| cpu.bytes > 0) {
         let packed = file.bytes().get(cpu.at..).unwrap_or(&[]);
-        let (bytes, whole) = unpack::chunks(packing, packed, big, &mut out)?;
+        let (bytes, whole) = unpack::chunks(compression, packed, big, &mut out)?;
         notices
             .add(Notice::DamagedStream, u64::from(!whole), || format!("cpu {}: a chunk cannot be unpacked", cpu.cpu));
         (cpu.at, cpu.bytes) = (at, bytes);
@@ -201,8 +201,8 @@ const NAMES: [(&str, &str, &str); 6] = [
     ("sched_process_fork", "child_pid", "child_comm"),
 ];
 
-fn classes(sections: &Sections) -> (Vec<Face>, Ways, Vec<(ClassId, Field, Field)>) {
-    let mut ways = Ways {
+fn classes(sections: &Sections) -> (Vec<ClassSchema>, PageRules, Vec<(ClassId, Field, Field)>) {
+    let mut ways = PageRules {
         big: sections.head.big,
         long: usize::from(sections.head.long),
         data: sections.page_data,
@@ -210,9 +210,9 @@ fn classes(sections: &Sections) -> (Vec<Face>, Ways, Vec<(ClassId, Field, Field)
         stacks: [None; 2],
         ticks: sections.ticks,
     };
-    let (mut faces, mut names) = (Vec::new(), Vec::new());
+    let (mut schemas, mut names) = (Vec::new(), Vec::new());
     for format in &sections.formats {
-        let class = ClassId::at(faces.len());
+        let class = ClassId::at(schemas.len());
         let Ok(id) = u16::try_from(format.id).map(usize::from) else { continue };
         if ways.classes.len() <= id {
             ways.classes.resize(id + 1, None);
@@ -228,20 +228,20 @@ fn classes(sections: &Sections) -> (Vec<Face>, Ways, Vec<(ClassId, Field, Field)
         }
         for (_, tid, name) in NAMES.iter().filter(|(event, ..)| *event == format.name) {
             let field = |name: &str| format.fields.iter().find(|f| f.name == *name).cloned();
-            let number = |f: &Field| matches!(f.shape, Shape::Number { .. });
+            let number = |f: &Field| matches!(f.field_type, FieldType::Number { .. });
             if let (Some(tid), Some(name)) = (field(tid).filter(number), field(name)) {
                 names.push((class, tid, name));
             }
         }
-        faces.push(face(format));
+        schemas.push(schema(format));
     }
-    (faces, ways, names)
+    (schemas, ways, names)
 }
 
-fn face(format: &Format) -> Face {
+fn schema(format: &Format) -> ClassSchema {
     // The tracer's own events are about themselves; text that programs write is theirs.
     let own = format.system == "ftrace";
-    Face {
+    ClassSchema {
         name: format.name.clone(),
         common: format.common.iter().filter(|f| tracepoint::is_of_interest(&f.name)).cloned().collect(),
         fields: format.fields.clone(),
@@ -251,9 +251,9 @@ fn face(format: &Format) -> Face {
     }
 }
 
-impl Storage {
+impl FtraceStorage {
     /// The stream of a CPU.
-    fn add(&mut self, buffer: &Buffer, cpu: &CpuData, sections: &Sections, notices: &mut Notices) -> Lane {
+    fn add(&mut self, buffer: &Buffer, cpu: &CpuData, sections: &Sections, notices: &mut Notices) -> CpuStream {
         let there = self.pages().len().saturating_sub(cpu.at).min(cpu.bytes);
         if there < cpu.bytes {
             let name = self.name.clone();
@@ -263,7 +263,8 @@ impl Storage {
         let stream = self.cpus.len();
         self.cpus.push(pages);
         let name = if buffer.name.is_empty() { String::new() } else { format!("{} ", buffer.name) };
-        let mut lane = Lane { name: format!("{name}cpu {}", cpu.cpu), cpu: Some(cpu.cpu), ..Lane::default() };
+        let mut cpu_stream =
+            CpuStream { name: format!("{name}cpu {}", cpu.cpu), cpu: Some(cpu.cpu), ..CpuStream::default() };
         let packet = pages.page * PAGES;
         let (mut told, mut previous) = (0u64, None);
         for from in (0..there).step_by(packet) {
@@ -277,29 +278,29 @@ impl Storage {
                 if let Some(n) = loss {
                     // The last record of the page before.
                     let before = previous.and_then(|page| self.last(stream, page)).unwrap_or(time);
-                    lane.losses.push((before.min(time), time, n));
+                    cpu_stream.losses.push((before.min(time), time, n));
                     told = told.saturating_add(n.unwrap_or(0));
                 }
                 previous = Some(at);
             }
-            let begin = begin.unwrap_or_else(|| lane.packets.last().map_or(0, |p: &(u64, u64, u64)| p.1));
-            if let Some(last) = lane.packets.last_mut() {
+            let begin = begin.unwrap_or_else(|| cpu_stream.packets.last().map_or(0, |p: &(u64, u64, u64)| p.1));
+            if let Some(last) = cpu_stream.packets.last_mut() {
                 last.1 = begin;
             }
-            lane.packets.push((begin, begin, (to - from) as u64));
+            cpu_stream.packets.push((begin, begin, (to - from) as u64));
         }
         let end = previous.and_then(|page| self.last(stream, page));
-        let begin = lane.packets.first().map_or(0, |p| p.0);
-        if let (Some(last), Some(end)) = (lane.packets.last_mut(), end) {
+        let begin = cpu_stream.packets.first().map_or(0, |p| p.0);
+        if let (Some(last), Some(end)) = (cpu_stream.packets.last_mut(), end) {
             last.1 = end.max(last.0);
         }
         // Counted by the CPU and told by no page: overwritten before the first.
         let counted =
             sections.lost.iter().filter(|(c, _)| *c == cpu.cpu && buffer.name.is_empty()).map(|(_, n)| n).sum::<u64>();
         if counted > told {
-            lane.losses.insert(0, (begin, begin, Some(counted - told)));
+            cpu_stream.losses.insert(0, (begin, begin, Some(counted - told)));
         }
-        lane
+        cpu_stream
     }
 
     /// Time of the last record of a page.
@@ -309,7 +310,7 @@ impl Storage {
         let mut walk =
             PageWalk::new(&self.ways, bytes.get(..cpu.page).unwrap_or(bytes), cpu.page.min(bytes.len()), cpu.page);
         let mut last = None;
-        while let Step::Record(raw) = walk.next() {
+        while let WalkStep::Record(raw) = walk.next() {
             last = Some(raw.clock);
         }
         last

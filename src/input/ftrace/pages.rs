@@ -6,8 +6,8 @@
 //! thread, over what interrupts may have written between.
 
 use crate::base::cursor::bits;
-use crate::input::record::{ClassId, Words};
-use crate::input::tracepoint::{Raw, Step, Walk};
+use crate::input::record::{ClassId, IntegerArray};
+use crate::input::tracepoint::{Raw, Walk, WalkStep};
 
 /// Type of padding, of a longer time, of an absolute time.
 const PADDING: u32 = 29;
@@ -26,7 +26,7 @@ const NEAR: usize = 16;
 
 /// What all walks through a file share.
 #[derive(Debug)]
-pub struct Ways {
+pub struct PageRules {
     /// Most significant byte first.
     pub big: bool,
     /// Bytes of a kernel's `long`.
@@ -41,7 +41,7 @@ pub struct Ways {
     pub ticks: Option<(u32, u32, u64)>,
 }
 
-impl Ways {
+impl PageRules {
     /// The clock's ticks to ns.
     #[inline(always)]
     pub fn ns(&self, time: u64) -> u64 {
@@ -67,7 +67,7 @@ impl Ways {
 /// See the module.
 #[derive(Clone, Debug)]
 pub struct PageWalk<'a> {
-    ways: &'a Ways,
+    ways: &'a PageRules,
     /// The pages of the packet and what follows them on the same CPU.
     pages: &'a [u8],
     /// Bytes of the packet.
@@ -81,7 +81,7 @@ pub struct PageWalk<'a> {
 
 impl<'a> PageWalk<'a> {
     /// Through `bytes` of the pages, of `size` each.
-    pub fn new(ways: &'a Ways, pages: &'a [u8], bytes: usize, size: usize) -> PageWalk<'a> {
+    pub fn new(ways: &'a PageRules, pages: &'a [u8], bytes: usize, size: usize) -> PageWalk<'a> {
         PageWalk { ways, pages, bytes, size, at: 0, end: 0, time: 0 }
     }
 
@@ -169,16 +169,16 @@ impl<'a> PageWalk<'a> {
 
 impl<'a> Walk<'a> for PageWalk<'a> {
     #[inline(always)]
-    fn next(&mut self) -> Step<'a> {
+    fn next(&mut self) -> WalkStep<'a> {
         loop {
             match self.record() {
-                Err(what) => return Step::Damage(what),
-                Ok(None) => return Step::End,
+                Err(what) => return WalkStep::Damage(what),
+                Ok(None) => return WalkStep::End,
                 Ok(Some(data)) => {
                     let Some(class) = self.class(data) else { continue };
                     let clock = self.ways.ns(self.time);
                     let around = self.pages.get(self.at..).unwrap_or(&[]);
-                    return Step::Record(Raw { class, clock, body: data, around });
+                    return WalkStep::Record(Raw { class, clock, body: data, around });
                 }
             }
         }
@@ -209,7 +209,7 @@ impl<'a> Walk<'a> for PageWalk<'a> {
         None
     }
 
-    fn stack(&self, raw: &Raw<'a>, user: bool) -> Option<Words<'a>> {
+    fn stack(&self, raw: &Raw<'a>, user: bool) -> Option<IntegerArray<'a>> {
         let wanted = self.ways.stacks[usize::from(user)]?;
         let whose = self.tid(raw.body);
         let mut ahead = PageWalk { bytes: self.pages.len(), ..self.clone() };
@@ -232,9 +232,9 @@ impl<'a> Walk<'a> for PageWalk<'a> {
 }
 
 /// In the kernel a count at 8 and so many addresses from 16 on, whatever the format says; in user space eight of them, with zeros behind.
-fn addresses(data: &[u8], user: bool, long: usize, big: bool) -> Option<Words<'_>> {
+fn addresses(data: &[u8], user: bool, long: usize, big: bool) -> Option<IntegerArray<'_>> {
     let all = data.get(8 + if user || long == 8 { 8 } else { 4 }..)?;
-    let words = |bytes| Words { bytes, width: long as u8, big_endian: big };
+    let words = |bytes| IntegerArray { bytes, width: long as u8, big_endian: big };
     let count = if user {
         words(all).iter().take(8).position(|address| address == 0).unwrap_or(8)
     } else {

@@ -5,7 +5,7 @@
 //! but for section sizes (64 bits) and the page size in a buffer's option, which no text has. Sizes are held against the file;
 //! a chain of options that comes back to where it was ends.
 
-use super::unpack::{self, Packing};
+use super::unpack::{self, Compression};
 use crate::base::cursor::Bytes;
 use crate::base::text::{copied, copied_exactly};
 use crate::input::OpenError;
@@ -59,7 +59,7 @@ pub struct Sections {
     /// The head.
     pub head: Head,
     /// How buffers are compressed.
-    pub packing: Packing,
+    pub compression: Compression,
     /// Where in a page its data begins.
     pub page_data: usize,
     /// Formats of all events.
@@ -99,7 +99,7 @@ impl Sections {
         }
         let mut all = Sections {
             head,
-            packing: Packing::None,
+            compression: Compression::None,
             page_data: 8 + usize::from(head.long),
             formats: Vec::new(),
             symbols: Vec::new(),
@@ -115,9 +115,10 @@ impl Sections {
         if head.version == 6 {
             all.version_6(file, &mut bytes).ok_or_else(cut)?;
         } else {
-            let packing = bytes.text().ok_or_else(cut)?;
-            let name = copied(packing);
-            all.packing = Packing::named(&name).ok_or_else(|| wrong(&format!("compression {name} is not known")))?;
+            let compression = bytes.text().ok_or_else(cut)?;
+            let name = copied(compression);
+            all.compression =
+                Compression::named(&name).ok_or_else(|| wrong(&format!("compression {name} is not known")))?;
             all.version_7(file, &mut bytes).ok_or_else(cut)?;
         }
         Ok(all)
@@ -142,7 +143,7 @@ impl Sections {
 
     fn version_6(&mut self, file: &[u8], bytes: &mut Bytes<'_>) -> Option<()> {
         let head = self.head;
-        let parts = head::parts(bytes, &head, &mut self.formats)?;
+        let parts = head::metadata(bytes, &head, &mut self.formats)?;
         self.page_header(&parts.page);
         self.symbols = parts.symbols.to_vec();
         self.commands(parts.commands);
@@ -275,7 +276,7 @@ impl Sections {
         }
         let mut packed = Bytes::new(content);
         let (length, plain) = (packed.u32(big)? as usize, packed.u32(big)? as usize);
-        unpack::whole(self.packing, packed.take(length)?, plain)
+        unpack::whole(self.compression, packed.take(length)?, plain)
     }
 
     fn content(&mut self, section: u16, content: &[u8]) -> Option<()> {

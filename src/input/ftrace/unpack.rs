@@ -16,7 +16,7 @@ const BESIDES: usize = 16 << 20;
 
 /// How parts are compressed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Packing {
+pub enum Compression {
     /// Not at all.
     None,
     /// Zstandard.
@@ -25,33 +25,33 @@ pub enum Packing {
     Zlib,
 }
 
-impl Packing {
+impl Compression {
     /// As the file names it.
-    pub fn named(name: &str) -> Option<Packing> {
+    pub fn named(name: &str) -> Option<Compression> {
         match name {
-            "none" | "" => Some(Packing::None),
-            "zstd" => Some(Packing::Zstd),
-            "zlib" => Some(Packing::Zlib),
+            "none" | "" => Some(Compression::None),
+            "zstd" => Some(Compression::Zstd),
+            "zlib" => Some(Compression::Zlib),
             _ => None,
         }
     }
 }
 
 /// A frame that unpacks to exactly so many bytes.
-pub fn whole(packing: Packing, packed: &[u8], plain: usize) -> Option<Vec<u8>> {
+pub fn whole(compression: Compression, packed: &[u8], plain: usize) -> Option<Vec<u8>> {
     if plain > LONGEST {
         return None;
     }
     // Grows with what really comes, not with what is claimed.
     let mut out = Vec::new();
     let most = plain as u64;
-    match packing {
-        Packing::None => out.extend_from_slice(packed),
-        Packing::Zstd => {
+    match compression {
+        Compression::None => out.extend_from_slice(packed),
+        Compression::Zstd => {
             let decoder = ruzstd::decoding::StreamingDecoder::new(packed).ok()?;
             decoder.take(most).read_to_end(&mut out).ok()?;
         }
-        Packing::Zlib => {
+        Compression::Zlib => {
             flate2::read::ZlibDecoder::new(packed).take(most).read_to_end(&mut out).ok()?;
         }
     }
@@ -59,7 +59,7 @@ pub fn whole(packing: Packing, packed: &[u8], plain: usize) -> Option<Vec<u8>> {
 }
 
 /// The chunks of a CPU, one behind the other, into `out`. Returns the bytes written, and whether all could be unpacked.
-pub fn chunks(packing: Packing, packed: &[u8], big: bool, out: &mut impl Write) -> io::Result<(usize, bool)> {
+pub fn chunks(compression: Compression, packed: &[u8], big: bool, out: &mut impl Write) -> io::Result<(usize, bool)> {
     let mut bytes = Bytes::new(packed);
     let Some(n) = bytes.u32(big) else { return Ok((0, false)) };
     let most = packed.len().saturating_mul(RATIO).saturating_add(BESIDES);
@@ -68,7 +68,7 @@ pub fn chunks(packing: Packing, packed: &[u8], big: bool, out: &mut impl Write) 
         let one = (|| {
             let (length, plain) = (bytes.u32(big)? as usize, bytes.u32(big)? as usize);
             let packed = bytes.take(length)?;
-            whole(packing, packed, plain).filter(|plain| plain.len() <= most - written)
+            whole(compression, packed, plain).filter(|plain| plain.len() <= most - written)
         })();
         let Some(plain) = one else { return Ok((written, false)) };
         out.write_all(&plain)?;
@@ -97,9 +97,9 @@ mod tests {
     #[test]
     fn a_small_file_cannot_fill_the_disk() {
         let all = |n: u32| [n.to_le_bytes().to_vec(), bomb(80).repeat(n as usize)].concat();
-        let (written, whole) = chunks(Packing::Zstd, &all(1), false, &mut io::sink()).unwrap();
+        let (written, whole) = chunks(Compression::Zstd, &all(1), false, &mut io::sink()).unwrap();
         assert_eq!((written, whole), (80 << 17, true));
-        let (written, whole) = chunks(Packing::Zstd, &all(9), false, &mut io::sink()).unwrap();
+        let (written, whole) = chunks(Compression::Zstd, &all(9), false, &mut io::sink()).unwrap();
         assert!(!whole && written <= 9 * bomb(80).len() * RATIO + BESIDES + 4 * RATIO, "{written}");
     }
 }

@@ -1,4 +1,4 @@
-//! Record types of event files by number, as OTF2 names them (PUB OTF2_Events.h).
+//! TimedRecord types of event files by number, as OTF2 names them (PUB OTF2_Events.h).
 
 /// Those without a name are no event records. Types beyond the last are stepped over and counted.
 #[rustfmt::skip]

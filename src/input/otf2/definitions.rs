@@ -5,7 +5,7 @@
 //! member list of its group, so memory is linear in the file too.
 
 use super::bytes::{Bytes, Chunks, Next};
-use super::named::{self, Named};
+use super::named::{self, NameTables};
 use crate::base::names::{NameId, Names};
 use crate::base::notice::{Notice, Notices};
 use crate::base::text::copied;
@@ -44,7 +44,7 @@ pub enum LocationKind {
 
 /// A region as defined. Role and paradigm are 0 where the writer does not say.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Region {
+pub struct RegionDefinition {
     /// Its name.
     pub name: NameId,
     /// What it is for; OTF2's number.
@@ -101,7 +101,7 @@ pub struct Definitions {
     pub global_offset: u64,
     /// Ticks of the trace, as declared (EZTrace: about those of rank 0; others go beyond).
     pub trace_length: u64,
-    regions: HashMap<u32, Region>,
+    regions: HashMap<u32, RegionDefinition>,
     /// By calling context: its region, and the context around it.
     calling_contexts: HashMap<u32, (u32, Option<u32>)>,
     groups: Vec<Vec<Option<LocationId>>>,
@@ -111,18 +111,18 @@ pub struct Definitions {
     /// Position in `groups` by group.
     group_positions: HashMap<u32, usize>,
     /// Metrics, parameters, windows, handles.
-    pub named: Named,
+    pub named: NameTables,
 }
 
 impl Definitions {
     /// A region, by global id.
-    pub fn region(&self, id: u32) -> Option<Region> {
+    pub fn region(&self, id: u32) -> Option<RegionDefinition> {
         self.regions.get(&id).copied()
     }
 
     /// All regions with their global ids, in order of these.
-    pub fn regions(&self) -> impl Iterator<Item = (u32, Region)> {
-        let mut all: Vec<(u32, Region)> = self.regions.iter().map(|(id, region)| (*id, *region)).collect();
+    pub fn regions(&self) -> impl Iterator<Item = (u32, RegionDefinition)> {
+        let mut all: Vec<(u32, RegionDefinition)> = self.regions.iter().map(|(id, region)| (*id, *region)).collect();
         all.sort_unstable_by_key(|(id, _)| *id);
         all.into_iter()
     }
@@ -344,7 +344,7 @@ impl Written {
         let mut names = Names::default();
         let region = |(id, name, role, paradigm): &(u32, u32, u8, u8)| {
             let name = names.intern(self.text(*name));
-            (*id, Region { name, role: *role, paradigm: *paradigm })
+            (*id, RegionDefinition { name, role: *role, paradigm: *paradigm })
         };
         let regions = self.regions.iter().map(region).collect();
         let (locations, by_number) = self.locations();

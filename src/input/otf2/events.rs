@@ -1,4 +1,4 @@
-//! Event records of one location: bytes in, typed records with their times out.
+//! EventRecord records of one location: bytes in, typed records with their times out.
 //!
 //! OTF2-FACTS section 7. A time stamp is a record of its own and holds until the next; attribute lists are stepped
 //! over; ten types carry one packed number and no length; everything else says its length, so unknown types are
@@ -67,9 +67,9 @@ pub enum RmaLock {
     Release,
 }
 
-/// What a record says. Region and communicator ids are global; requests mean something only inside the location.
+/// What a record says. RegionDefinition and communicator ids are global; requests mean something only inside the location.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Event {
+pub enum EventRecord {
     /// A region begins.
     Enter(u32),
     /// A region ends.
@@ -155,7 +155,7 @@ pub enum Event {
         /// When it went on.
         until: u64,
     },
-    /// Values of a metric class or instance: [`Reader::values`] has them.
+    /// Values of a metric class or instance: [`EventReader::values`] has them.
     Metric(u32),
     /// A parameter of the innermost region.
     Parameter {
@@ -222,18 +222,18 @@ pub enum Event {
 
 /// One event record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Record {
+pub struct TimedRecord {
     /// Time as recorded, in ticks of the location's own clock.
     pub ticks: u64,
-    /// Record type.
+    /// TimedRecord type.
     pub class: u8,
     /// What it says.
-    pub event: Event,
+    pub event: EventRecord,
 }
 
 /// Reads the event records of one location.
 #[derive(Debug)]
-pub struct Reader<'a> {
+pub struct EventReader<'a> {
     chunks: Chunks<'a>,
     local: &'a LocalDefinitions,
     ticks: Option<u64>,
@@ -244,9 +244,9 @@ pub struct Reader<'a> {
     place: &'a str,
 }
 
-impl<'a> Reader<'a> {
+impl<'a> EventReader<'a> {
     pub(super) fn new(data: &'a [u8], chunk_size: u64, local: &'a LocalDefinitions, place: &'a str) -> Self {
-        Reader {
+        EventReader {
             chunks: Chunks::new(data, chunk_size),
             local,
             ticks: None,
@@ -258,13 +258,13 @@ impl<'a> Reader<'a> {
 
     /// The next record; `None` at the end.
     #[allow(clippy::should_implement_trait)] // read like the other formats' readers
-    pub fn next(&mut self) -> Option<Record> {
+    pub fn next(&mut self) -> Option<TimedRecord> {
         loop {
             let read = match self.chunks.next() {
                 Next::Type(TIMESTAMP) => self.chunks.bytes.full_u64().map(|t| self.ticks = Some(t)),
                 Next::Type(ATTRIBUTE_LIST) => self.chunks.bytes.payload().map(|_| ()),
                 Next::Type(class) => match (self.ticks, self.event(class)) {
-                    (Some(ticks), Some(event)) => return Some(Record { ticks, class, event }),
+                    (Some(ticks), Some(event)) => return Some(TimedRecord { ticks, class, event }),
                     _ => None,
                 },
                 Next::Chunk => {
@@ -293,74 +293,86 @@ impl<'a> Reader<'a> {
     }
 
     #[inline]
-    fn event(&mut self, class: u8) -> Option<Event> {
+    fn event(&mut self, class: u8) -> Option<EventRecord> {
         let bytes = &mut self.chunks.bytes;
         // Types with one packed number and no length.
         match class {
-            12 => return Some(Event::Enter(self.local.regions.global(bytes.packed_u32()?))),
-            13 => return Some(Event::Leave(self.local.regions.global(bytes.packed_u32()?))),
-            16 => return bytes.packed_u64().map(Event::SendComplete),
-            17 => return bytes.packed_u64().map(Event::ReceiveRequest),
-            21 => return bytes.packed_u64().map(Event::RequestCancelled),
-            24 => return bytes.packed_u64().map(|_| Event::Fork),
-            28 => return bytes.packed_u64().map(|number| Event::TaskCreate(TaskKey { team: 0, creator: 0, number })),
-            29 => return bytes.packed_u64().map(|number| Event::TaskSwitch(TaskKey { team: 0, creator: 0, number })),
-            30 => return bytes.packed_u64().map(|number| Event::TaskComplete(TaskKey { team: 0, creator: 0, number })),
-            20 => return bytes.packed_u64().map(|_| Event::Other),
+            12 => return Some(EventRecord::Enter(self.local.regions.global(bytes.packed_u32()?))),
+            13 => return Some(EventRecord::Leave(self.local.regions.global(bytes.packed_u32()?))),
+            16 => return bytes.packed_u64().map(EventRecord::SendComplete),
+            17 => return bytes.packed_u64().map(EventRecord::ReceiveRequest),
+            21 => return bytes.packed_u64().map(EventRecord::RequestCancelled),
+            24 => return bytes.packed_u64().map(|_| EventRecord::Fork),
+            28 => {
+                return bytes
+                    .packed_u64()
+                    .map(|number| EventRecord::TaskCreate(TaskKey { team: 0, creator: 0, number }));
+            }
+            29 => {
+                return bytes
+                    .packed_u64()
+                    .map(|number| EventRecord::TaskSwitch(TaskKey { team: 0, creator: 0, number }));
+            }
+            30 => {
+                return bytes
+                    .packed_u64()
+                    .map(|number| EventRecord::TaskComplete(TaskKey { team: 0, creator: 0, number }));
+            }
+            20 => return bytes.packed_u64().map(|_| EventRecord::Other),
             _ => {}
         }
         let mut p = bytes.payload()?;
         Some(match class {
-            14 => Event::Send { to: self.envelope(&mut p)?, request: None },
-            15 => Event::Send { to: self.envelope(&mut p)?, request: Some(p.packed_u64()?) },
-            18 => Event::Receive { from: self.envelope(&mut p)?, request: None },
-            19 => Event::Receive { from: self.envelope(&mut p)?, request: Some(p.packed_u64()?) },
-            22 => Event::CollectiveBegin,
+            14 => EventRecord::Send { to: self.envelope(&mut p)?, request: None },
+            15 => EventRecord::Send { to: self.envelope(&mut p)?, request: Some(p.packed_u64()?) },
+            18 => EventRecord::Receive { from: self.envelope(&mut p)?, request: None },
+            19 => EventRecord::Receive { from: self.envelope(&mut p)?, request: Some(p.packed_u64()?) },
+            22 => EventRecord::CollectiveBegin,
             23 => {
                 let (operation, communicator) = (p.u8()?, self.local.communicators.global(p.packed_u32()?));
-                Event::CollectiveEnd { operation, communicator, root: p.packed_u32()? }
+                EventRecord::CollectiveEnd { operation, communicator, root: p.packed_u32()? }
             }
             86 => {
                 let (operation, communicator) = (p.u8()?, self.local.communicators.global(p.packed_u32()?));
-                Event::CollectiveComplete { operation, communicator, root: p.packed_u32()? }
+                EventRecord::CollectiveComplete { operation, communicator, root: p.packed_u32()? }
             }
-            10 => Event::Flush { until: p.full_u64()? },
-            53 => Event::Fork,
-            25 | 54 => Event::Join,
-            55 => Event::TeamBegin(self.local.communicators.global(p.packed_u32()?)),
-            56 => Event::TeamEnd(self.local.communicators.global(p.packed_u32()?)),
-            26 => Event::Acquire { lock: p.packed_u32()?, order: p.packed_u32()? },
-            27 => Event::Release { lock: p.packed_u32()?, order: p.packed_u32()? },
+            10 => EventRecord::Flush { until: p.full_u64()? },
+            53 => EventRecord::Fork,
+            25 | 54 => EventRecord::Join,
+            55 => EventRecord::TeamBegin(self.local.communicators.global(p.packed_u32()?)),
+            56 => EventRecord::TeamEnd(self.local.communicators.global(p.packed_u32()?)),
+            26 => EventRecord::Acquire { lock: p.packed_u32()?, order: p.packed_u32()? },
+            27 => EventRecord::Release { lock: p.packed_u32()?, order: p.packed_u32()? },
             57 => {
                 p.u8()?;
-                Event::Acquire { lock: p.packed_u32()?, order: p.packed_u32()? }
+                EventRecord::Acquire { lock: p.packed_u32()?, order: p.packed_u32()? }
             }
             58 => {
                 p.u8()?;
-                Event::Release { lock: p.packed_u32()?, order: p.packed_u32()? }
+                EventRecord::Release { lock: p.packed_u32()?, order: p.packed_u32()? }
             }
-            59 => Event::TaskCreate(self.task(&mut p)?),
-            60 => Event::TaskSwitch(self.task(&mut p)?),
-            61 => Event::TaskComplete(self.task(&mut p)?),
-            64 => Event::ThreadWait(self.thread(&mut p)?),
-            65 => Event::ThreadEnd(self.thread(&mut p)?),
-            66 | 68 => Event::Context(self.local.calling_contexts.global(p.packed_u32()?)),
-            67 => Event::ContextLeave(self.local.calling_contexts.global(p.packed_u32()?)),
+            59 => EventRecord::TaskCreate(self.task(&mut p)?),
+            60 => EventRecord::TaskSwitch(self.task(&mut p)?),
+            61 => EventRecord::TaskComplete(self.task(&mut p)?),
+            64 => EventRecord::ThreadWait(self.thread(&mut p)?),
+            65 => EventRecord::ThreadEnd(self.thread(&mut p)?),
+            66 | 68 => EventRecord::Context(self.local.calling_contexts.global(p.packed_u32()?)),
+            67 => EventRecord::ContextLeave(self.local.calling_contexts.global(p.packed_u32()?)),
             75 => {
                 let handle = self.local.handles.global(p.packed_u32()?);
                 let mode = p.u8()?;
                 p.packed_u32()?;
                 p.packed_u64()?;
-                Event::IoBegin { handle, mode, matching: p.packed_u64()? }
+                EventRecord::IoBegin { handle, mode, matching: p.packed_u64()? }
             }
             78 => {
                 let handle = self.local.handles.global(p.packed_u32()?);
-                Event::IoComplete { handle, bytes: p.packed_u64()?, matching: p.packed_u64()? }
+                EventRecord::IoComplete { handle, bytes: p.packed_u64()?, matching: p.packed_u64()? }
             }
             31 => {
                 let metric = self.local.metrics.global(p.packed_u32()?);
                 self.metric(&mut p)?;
-                Event::Metric(metric)
+                EventRecord::Metric(metric)
             }
             32..=34 => {
                 let parameter = self.local.parameters.global(p.packed_u32()?);
@@ -369,7 +381,7 @@ impl<'a> Reader<'a> {
                     33 => ParameterValue::Number(i128::from(p.packed_u64()? as i64)),
                     _ => ParameterValue::Number(i128::from(p.packed_u64()?)),
                 };
-                Event::Parameter { parameter, value }
+                EventRecord::Parameter { parameter, value }
             }
             35 | 36 | 38..=43 | 46..=48 => self.one_sided(class, &mut p)?,
             _ => {
@@ -377,7 +389,7 @@ impl<'a> Reader<'a> {
                     let place = self.place;
                     self.notices.add(Notice::UnknownRecords, 1, || format!("type {class} in {place}"));
                 }
-                Event::Other
+                EventRecord::Other
             }
         })
     }
@@ -393,19 +405,19 @@ impl<'a> Reader<'a> {
     }
 
     /// One-sided communication and its synchronisation.
-    fn one_sided(&self, class: u8, p: &mut Bytes<'_>) -> Option<Event> {
+    fn one_sided(&self, class: u8, p: &mut Bytes<'_>) -> Option<EventRecord> {
         let window = |id: u32| self.local.windows.global(id);
         Some(match class {
-            35 | 36 => Event::RmaWindow(window(p.packed_u32()?)),
+            35 | 36 => EventRecord::RmaWindow(window(p.packed_u32()?)),
             38 => {
                 let operation = p.u8()?;
                 p.packed_u32()?;
-                Event::RmaCollectiveEnd { operation, window: window(p.packed_u32()?) }
+                EventRecord::RmaCollectiveEnd { operation, window: window(p.packed_u32()?) }
             }
             39 => {
                 p.packed_u32()?;
                 let window = window(p.packed_u32()?);
-                Event::RmaGroupSync { window, group: self.local.groups.global(p.packed_u32()?) }
+                EventRecord::RmaGroupSync { window, group: self.local.groups.global(p.packed_u32()?) }
             }
             40..=43 => {
                 let what = match class {
@@ -413,14 +425,14 @@ impl<'a> Reader<'a> {
                     43 => RmaLock::Release,
                     _ => RmaLock::Acquire,
                 };
-                Event::RmaLock { what, window: window(p.packed_u32()?), remote: p.packed_u32()? }
+                EventRecord::RmaLock { what, window: window(p.packed_u32()?), remote: p.packed_u32()? }
             }
             _ => {
                 let (window, remote) = (window(p.packed_u32()?), p.packed_u32()?);
                 if class == 48 {
                     p.u8()?;
                 }
-                Event::RmaTransfer { window, remote, bytes: p.packed_u64()? }
+                EventRecord::RmaTransfer { window, remote, bytes: p.packed_u64()? }
             }
         })
     }

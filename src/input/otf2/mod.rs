@@ -2,7 +2,7 @@
 //! local definitions and events.
 //!
 //! [`Archive::open`] reads anchor and global definitions. [`Archive::open_location`] opens one location's two files;
-//! its [`Reader`] gives records. Files of different locations are independent, so locations are read in parallel.
+//! its [`EventReader`] gives records. Files of different locations are independent, so locations are read in parallel.
 //!
 //! The layout (docs/OTF2-FACTS.md) was learned from the sources of OTF2 3.0.2 and checked against libotf2; no code is
 //! shared with it.
@@ -19,9 +19,9 @@ mod named;
 pub use anchor::{Anchor, find};
 pub use classes::class_name;
 pub use clock::LocalClock;
-pub use definitions::{Definitions, Location, LocationId, LocationKind, Region};
-pub use events::{Envelope, Event, ParameterValue, Reader, Record, RmaLock, TaskKey, ThreadKey};
-pub use named::{MetricMember, MetricMode, Named};
+pub use definitions::{Definitions, Location, LocationId, LocationKind, RegionDefinition};
+pub use events::{Envelope, EventReader, EventRecord, ParameterValue, RmaLock, TaskKey, ThreadKey, TimedRecord};
+pub use named::{MetricMember, MetricMode, NameTables};
 
 use super::OpenError;
 use crate::base::mapped::Mapped;
@@ -116,8 +116,8 @@ pub struct LocationFiles {
 
 impl LocationFiles {
     /// Its event records, from the first.
-    pub fn reader(&self) -> Reader<'_> {
-        Reader::new(self.data(), self.chunk, &self.local, &self.place)
+    pub fn reader(&self) -> EventReader<'_> {
+        EventReader::new(self.data(), self.chunk, &self.local, &self.place)
     }
 
     fn data(&self) -> &[u8] {

@@ -34,7 +34,7 @@ pub struct MetricMember {
 
 /// Names by id.
 #[derive(Clone, Debug, Default)]
-pub struct Named {
+pub struct NameTables {
     /// All metrics.
     pub members: Vec<MetricMember>,
     /// By metric class or instance: positions of its members, in the order of its values.
@@ -46,7 +46,7 @@ pub struct Named {
     texts: HashMap<u32, String>,
 }
 
-impl Named {
+impl NameTables {
     /// The members of a metric class or instance.
     pub fn metric(&self, id: u32) -> &[u32] {
         self.classes.get(&id).map_or(&[], Vec::as_slice)
@@ -111,7 +111,7 @@ impl Written {
     }
 
     /// With the texts that ids stand for.
-    pub(super) fn resolve(self, texts: HashMap<u32, String>) -> Named {
+    pub(super) fn resolve(self, texts: HashMap<u32, String>) -> NameTables {
         let text = |id: &u32| texts.get(id).cloned().unwrap_or_default();
         // OTF2_MetricMode: how values hang together in the lower half, when they hold in the upper.
         let mode = |mode: u8| match mode & 15 {
@@ -129,7 +129,7 @@ impl Written {
                 classes.insert(*instance, members);
             }
         }
-        Named {
+        NameTables {
             members,
             classes,
             parameters: self.parameters.iter().map(|(id, name)| (*id, text(name))).collect(),

@@ -136,7 +136,7 @@ impl Attr {
 
 /// Where the parts of a sample lie, in bytes from the end of its header.
 #[derive(Clone, Copy, Debug)]
-pub struct Layout {
+pub struct SampleLayout {
     tid: Option<usize>,
     time: Option<usize>,
     cpu: Option<usize>,
@@ -184,9 +184,9 @@ pub struct Variable<'a> {
     pub raw: &'a [u8],
 }
 
-impl Layout {
+impl SampleLayout {
     /// The layout of an attr's samples.
-    pub fn of(attr: &Attr) -> Layout {
+    pub fn of(attr: &Attr) -> SampleLayout {
         let kind = attr.sample_type;
         let place = |part: u64| {
             let before = FIXED.iter().take_while(|p| **p != part).filter(|p| kind & **p != 0).count();
@@ -196,7 +196,7 @@ impl Layout {
             let behind = TRAILER.iter().skip_while(|p| **p != part).filter(|p| kind & **p != 0).count();
             (kind & part != 0).then_some(behind * 8)
         };
-        Layout {
+        SampleLayout {
             tid: place(TID),
             time: place(TIME),
             cpu: place(CPU),
@@ -317,7 +317,7 @@ impl Layout {
 #[derive(Clone, Debug)]
 pub struct Attrs {
     /// By attr.
-    pub layouts: Vec<Layout>,
+    pub layouts: Vec<SampleLayout>,
     /// Where in a sample its id lies, and in how many bytes from its end in another record.
     id: Option<(usize, Option<usize>)>,
     by_id: HashMap<u64, u16>,
@@ -343,7 +343,7 @@ impl Attrs {
         for (i, attr) in attrs.iter().enumerate().take(1 << 16) {
             by_id.extend(attr.ids.iter().map(|id| (*id, i as u16)));
         }
-        Attrs { layouts: attrs.iter().map(Layout::of).collect(), id: id.filter(|_| attrs.len() > 1), by_id, big }
+        Attrs { layouts: attrs.iter().map(SampleLayout::of).collect(), id: id.filter(|_| attrs.len() > 1), by_id, big }
     }
 
     /// The attr of a sample.
@@ -359,7 +359,7 @@ impl Attrs {
     }
 
     /// The layout by which another record ends.
-    pub fn of_record(&self, body: &[u8]) -> Option<&Layout> {
+    pub fn of_record(&self, body: &[u8]) -> Option<&SampleLayout> {
         let by_id = || {
             let at = body.len().checked_sub(self.id?.1?)?;
             self.layouts.get(usize::from(*self.by_id.get(&bits(body, at as u64 * 8, 64, self.big)?)?))
@@ -383,7 +383,8 @@ mod tests {
 
     #[test]
     fn parts_lie_where_the_types_before_them_end() {
-        let layout = Layout::of(&attr(IDENTIFIER | IP | TID | TIME | CPU | PERIOD | READ | CALLCHAIN | RAW, 8 | 4 | 1));
+        let layout =
+            SampleLayout::of(&attr(IDENTIFIER | IP | TID | TIME | CPU | PERIOD | READ | CALLCHAIN | RAW, 8 | 4 | 1));
         let mut sample: Vec<u8> = Vec::new();
         for word in [7u64, 0xffff_8000, 5 << 32 | 4, 1234, 3, 1, 2, 99, 1, 2, 3, 4, 2, 0xaa, 0xbb] {
             sample.extend(word.to_le_bytes());
@@ -403,10 +404,10 @@ mod tests {
 
     #[test]
     fn lengths_that_lie_are_not_believed() {
-        let layout = Layout::of(&attr(TIME | CALLCHAIN | RAW, 0));
+        let layout = SampleLayout::of(&attr(TIME | CALLCHAIN | RAW, 0));
         let words: Vec<u8> = [1u64, u64::MAX, 0].iter().flat_map(|w| w.to_le_bytes()).collect();
         assert!(layout.variable(&words).is_none());
-        let group = Layout::of(&attr(READ, 8 | 16));
+        let group = SampleLayout::of(&attr(READ, 8 | 16));
         assert!(group.variable(&u64::MAX.to_le_bytes()).is_none());
     }
 }

@@ -5,13 +5,13 @@
 //! header and CPU, and eight bytes for each record of the longest run of one CPU.
 
 use super::header::{outside, record};
-use super::walk::{SAMPLE, USER, Ways};
+use super::walk::{SAMPLE, USER, WalkRules};
 use crate::base::mapped::Mapped;
 use std::io::{self, BufWriter, Write};
 use std::ops::Range;
 
 /// The data with the records of each CPU in order of time. What follows a record that passes the end is left as it is.
-pub fn turned(ways: &Ways, bytes: &[u8], data: Range<usize>) -> io::Result<Mapped> {
+pub fn turned(ways: &WalkRules, bytes: &[u8], data: Range<usize>) -> io::Result<Mapped> {
     let mut file = tempfile::NamedTempFile::new()?;
     let mut out = BufWriter::new(file.as_file_mut());
     let data = bytes.get(data).unwrap_or(&[]);
@@ -56,7 +56,7 @@ fn turn(run: &mut Vec<usize>, data: &[u8], end: usize, out: &mut impl Write) -> 
 }
 
 /// The CPU in whose ring a record was; none of what perf itself put into the file.
-fn cpu(ways: &Ways, kind: u32, body: &[u8]) -> Option<u32> {
+fn cpu(ways: &WalkRules, kind: u32, body: &[u8]) -> Option<u32> {
     if kind == SAMPLE {
         return ways.attrs.layouts.get(ways.attrs.of_sample(body)?)?.cpu(body);
     }

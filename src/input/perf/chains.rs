@@ -7,9 +7,9 @@
 
 use super::attr::Attrs;
 use super::header::{outside, record};
-use super::walk::{USER_SPACE, Ways, behind};
+use super::walk::{USER_SPACE, WalkRules, behind};
 use crate::base::cursor::bits;
-use crate::input::record::Words;
+use crate::input::record::IntegerArray;
 use foldhash::HashMap;
 use std::ops::Range;
 
@@ -28,7 +28,7 @@ struct Chain {
 
 /// See the module.
 #[derive(Clone, Debug, Default)]
-pub struct Chains {
+pub struct StackStore {
     /// Addresses of 8 bytes, in the byte order of the recording.
     words: Vec<u8>,
     /// By stream and packet, in order of their samples.
@@ -44,7 +44,7 @@ pub struct OfPacket<'a> {
     chains: &'a [Chain],
 }
 
-impl Chains {
+impl StackStore {
     /// Add the stacks of a packet: the places of their records, ascending, and addresses, innermost first.
     pub fn add(&mut self, (stream, packet): (usize, usize), stacks: Vec<(usize, Vec<u64>)>, big: bool) {
         let mut chains = Vec::with_capacity(stacks.len());
@@ -69,11 +69,11 @@ impl Chains {
 
 impl<'a> OfPacket<'a> {
     /// The stack of the sample whose record begins at `at`.
-    pub fn get(self, at: usize, big: bool) -> Option<Words<'a>> {
+    pub fn get(self, at: usize, big: bool) -> Option<IntegerArray<'a>> {
         let found = self.chains.binary_search_by_key(&at, |chain| chain.at).ok()?;
         let chain = self.chains.get(found)?;
         let bytes = self.words.get(chain.from..chain.to).filter(|bytes| !bytes.is_empty())?;
-        Some(Words { bytes, width: 8, big_endian: big })
+        Some(IntegerArray { bytes, width: 8, big_endian: big })
     }
 }
 
@@ -86,7 +86,7 @@ pub struct Deferred(HashMap<Cookie, Vec<u64>>);
 
 impl Deferred {
     /// Gather those among the records of a file.
-    pub fn gather(&mut self, ways: &Ways, bytes: &[u8], data: Range<usize>) {
+    pub fn gather(&mut self, ways: &WalkRules, bytes: &[u8], data: Range<usize>) {
         let mut at = data.start;
         let data = bytes.get(..data.end).unwrap_or(bytes);
         while let Some(rest) = data.get(at..).filter(|rest| !rest.is_empty()) {
@@ -128,7 +128,7 @@ mod tests {
     #[test]
     fn stacks_are_found_by_the_place_of_their_sample() {
         for big in [false, true] {
-            let mut chains = Chains::default();
+            let mut chains = StackStore::default();
             chains.add((0, 3), vec![(16, vec![1, 2]), (80, Vec::new()), (96, vec![3])], big);
             let get = |packet, at| chains.of(0, packet).get(at, big).map(|words| words.iter().collect::<Vec<_>>());
             assert_eq!((get(3, 16), get(3, 96)), (Some(vec![1, 2]), Some(vec![3])));

@@ -4,12 +4,12 @@
 //! the files that were mapped then, which lie outside of the recording: whoever knows them unwinds (`analysis/symbols/unwind.rs`) and
 //! hands the chains in. Until then such samples have no stack of user space.
 
-use super::chains::Chains;
-use super::walk::Side;
-use super::{Storage, Trace};
+use super::chains::StackStore;
+use super::walk::SideClass;
+use super::{PerfStorage, PerfTrace};
 use crate::base::cursor::bits;
 use crate::base::text::copied;
-use crate::input::tracepoint::{self, Raw, Step, Walk as _};
+use crate::input::tracepoint::{self, Raw, Walk as _, WalkStep};
 
 /// What a recording says of the files that processes have mapped.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -103,7 +103,7 @@ impl Architecture {
     }
 }
 
-impl Trace {
+impl PerfTrace {
     /// The processor whose stacks were copied; `None` where none were, or where they cannot be unwound.
     pub fn copied_on(&self) -> Option<Architecture> {
         let architecture = self.environment("architecture").and_then(Architecture::named)?;
@@ -135,7 +135,7 @@ impl Trace {
         let storage = self.storage();
         let Some(mut walk) = storage.walk_of(at) else { return Vec::new() };
         let mut copies = Vec::new();
-        while let Step::Record(raw) = walk.next() {
+        while let WalkStep::Record(raw) = walk.next() {
             let Some(layout) = storage.ways.attrs.layouts.get(raw.class.index()) else { continue };
             let (Some(copied), Some((pid, _))) = (layout.copied(raw.around), layout.ids(raw.around)) else { continue };
             let (instruction, stack, frame, link) = architecture.numbers();
@@ -153,7 +153,7 @@ impl Trace {
     }
 
     /// Hand in the stacks that were unwound; once.
-    pub fn unwound(&self, chains: Chains) {
+    pub fn unwound(&self, chains: StackStore) {
         // Whoever was first has unwound the same.
         drop(self.storage().unwound.set(chains));
     }
@@ -166,22 +166,22 @@ impl Trace {
 
 fn changes(mut walk: super::walk::RunWalk<'_>) -> Vec<MapEvent> {
     let mut found = Vec::new();
-    while let Step::Record(raw) = walk.next() {
+    while let WalkStep::Record(raw) = walk.next() {
         let side = walk.side(raw.class);
         found.extend(side.and_then(|side| changed(side, &raw, walk.is_big())));
     }
     found
 }
 
-fn changed(side: Side, raw: &Raw<'_>, big: bool) -> Option<MapEvent> {
+fn changed(side: SideClass, raw: &Raw<'_>, big: bool) -> Option<MapEvent> {
     let word = |at: u64, size: u32| bits(raw.body, at * 8, size * 8, big);
     let id = |at: u64| word(at, 4).map(|id| id as u32 as i32);
     let pid = id(0)?;
     let path_at = match side {
-        Side::Map => 32,
-        Side::Map2 | Side::MapId => 64,
-        Side::CommExec => return Some(MapEvent { clock: raw.clock, pid, change: MapChange::Exec }),
-        Side::Fork if id(4)? != pid => {
+        SideClass::Map => 32,
+        SideClass::Map2 | SideClass::MapId => 64,
+        SideClass::CommExec => return Some(MapEvent { clock: raw.clock, pid, change: MapChange::Exec }),
+        SideClass::Fork if id(4)? != pid => {
             return Some(MapEvent { clock: raw.clock, pid, change: MapChange::Fork { parent: id(4)? } });
         }
         _ => return None,
@@ -194,12 +194,12 @@ fn changed(side: Side, raw: &Raw<'_>, big: bool) -> Option<MapEvent> {
         size: word(16, 8)?,
         offset: word(24, 8)?,
         path: copied(path),
-        build_id: if side == Side::MapId { build_id() } else { None },
+        build_id: if side == SideClass::MapId { build_id() } else { None },
     };
     (pid > 0).then_some(MapEvent { clock: raw.clock, pid, change })
 }
 
-impl Storage {
+impl PerfStorage {
     fn packets(&self) -> impl Iterator<Item = (usize, usize)> + '_ {
         self.runs.iter().enumerate().flat_map(|(stream, runs)| (0..runs.len()).map(move |packet| (stream, packet)))
     }

@@ -195,7 +195,7 @@ impl Header {
     fn tracing(&mut self, section: &[u8]) -> Option<()> {
         let mut bytes = Bytes::new(section);
         let head = Head::read(&mut bytes)?;
-        head::parts(&mut bytes, &head, &mut self.formats).map(|_| ())
+        head::metadata(&mut bytes, &head, &mut self.formats).map(|_| ())
     }
 
     /// pid, 20 bytes of id, its length where `misc` says so, 3 bytes, path.

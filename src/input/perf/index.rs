@@ -6,10 +6,10 @@
 //! recording. Of threads the names and processes are kept. Cost: one look at the header, the time and the CPU of each record.
 
 use super::header::{outside, record};
-use super::walk::{COMM, FORK, LOST, SAMPLE, Side, USER, Ways};
+use super::walk::{COMM, FORK, LOST, SAMPLE, SideClass, USER, WalkRules};
 use crate::base::cursor::bits;
 use crate::base::notice::{Notice, Notices};
-use crate::input::tracepoint::Lane;
+use crate::input::tracepoint::CpuStream;
 use crate::input::tracepoint::threads::Threads;
 use foldhash::HashMap;
 use std::collections::BTreeMap;
@@ -20,7 +20,7 @@ const LONG: usize = 256 << 10;
 
 /// A run of records.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Run {
+pub struct RecordRun {
     /// Position of its file.
     pub file: u32,
     /// Where it begins in the file.
@@ -38,7 +38,7 @@ pub struct Run {
 pub struct Index {
     cpus: BTreeMap<u32, Cpu>,
     /// What perf made up at the start.
-    before: Vec<Run>,
+    before: Vec<RecordRun>,
     /// Names and parents, each with its time and its place in the file.
     told: Vec<(u64, usize, Told)>,
     /// What was odd.
@@ -47,7 +47,7 @@ pub struct Index {
 
 #[derive(Debug, Default)]
 struct Cpu {
-    runs: Vec<Run>,
+    runs: Vec<RecordRun>,
     losses: Vec<(u64, u64, Option<u64>)>,
     last: u64,
 }
@@ -63,12 +63,12 @@ enum Told {
 struct Open {
     /// `None`: made up.
     cpu: Option<u32>,
-    run: Run,
+    run: RecordRun,
 }
 
 impl Index {
     /// Walk through the records of a file. `shown`: its name.
-    pub fn walk(&mut self, ways: &Ways, file: u32, bytes: &[u8], data: Range<usize>, shown: &str) {
+    pub fn walk(&mut self, ways: &WalkRules, file: u32, bytes: &[u8], data: Range<usize>, shown: &str) {
         let mut open: Option<Open> = None;
         let mut at = data.start;
         let data = bytes.get(..data.end).unwrap_or(bytes);
@@ -92,7 +92,7 @@ impl Index {
                     }
                     _ => {
                         self.close(open.take());
-                        open = Some(Open { cpu, run: Run { file, at, bytes: 0, begin: time, end: time } });
+                        open = Some(Open { cpu, run: RecordRun { file, at, bytes: 0, begin: time, end: time } });
                     }
                 }
                 if let Some(o) = &mut open {
@@ -124,7 +124,7 @@ impl Index {
     #[inline(always)]
     fn look(
         &mut self,
-        ways: &Ways,
+        ways: &WalkRules,
         kind: u32,
         misc: u16,
         body: &[u8],
@@ -143,13 +143,13 @@ impl Index {
         }
         let (time, cpu) = ways.attrs.of_record(body).map_or((None, None), |layout| layout.trailer(body));
         let before = time == Some(0);
-        Side::of(kind, misc, before)?;
+        SideClass::of(kind, misc, before)?;
         self.listen(ways, kind, body, time.unwrap_or(0), at);
         Some(if before { (None, Some(0)) } else { (Some(cpu.unwrap_or(0)), time) })
     }
 
     /// Names and processes of threads.
-    fn listen(&mut self, ways: &Ways, kind: u32, body: &[u8], time: u64, at: usize) {
+    fn listen(&mut self, ways: &WalkRules, kind: u32, body: &[u8], time: u64, at: usize) {
         let id = |at: u64| bits(body, at * 8, 32, ways.big).map_or(0, |id| id as u32 as i32);
         match kind {
             COMM => {
@@ -189,7 +189,7 @@ impl Index {
     }
 
     /// One stream for each CPU: its runs in order of time, and what is said of them.
-    pub fn streams(self) -> Vec<(Vec<Run>, Lane)> {
+    pub fn streams(self) -> Vec<(Vec<RecordRun>, CpuStream)> {
         let begin = self.cpus.values().flat_map(|cpu| &cpu.runs).map(|run| run.begin).min().unwrap_or(0);
         let mut before = self.before;
         before.iter_mut().for_each(|run| (run.begin, run.end) = (begin, begin));
@@ -200,10 +200,11 @@ impl Index {
         let stream = |(number, mut cpu): (u32, Cpu)| {
             // Stable: runs of equal times stay as they were written.
             cpu.runs.sort_by_key(|run| run.begin);
-            let runs: Vec<Run> = before.drain(..).chain(cpu.runs).collect();
+            let runs: Vec<RecordRun> = before.drain(..).chain(cpu.runs).collect();
             let packets = runs.iter().map(|run| (run.begin, run.end, run.bytes as u64)).collect();
-            let lane = Lane { name: format!("cpu {number}"), cpu: Some(number), packets, losses: cpu.losses };
-            (runs, lane)
+            let cpu_stream =
+                CpuStream { name: format!("cpu {number}"), cpu: Some(number), packets, losses: cpu.losses };
+            (runs, cpu_stream)
         };
         cpus.into_iter().map(stream).collect()
     }

@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! header (attrs, features, formats) -> classes
-//! records -> index: one stream per CPU, runs as packets -> walk -> records of tracepoint::Reader
+//! records -> index: one stream per CPU, runs as packets -> walk -> records of tracepoint::TracepointReader
 //! ```
 //! A file, the output of a pipe, or a directory with one data file per thread of perf; compressed records are unpacked
 //! before all else (`unpack.rs`). Samples of tracepoints have the fields of the kernel's format; samples of clocks and counters
@@ -18,29 +18,29 @@ mod unpack;
 mod walk;
 
 use super::tracepoint::threads::Threads;
-use super::tracepoint::{self, Clock, Face, Parts, Step, Walk};
+use super::tracepoint::{self, ClassSchema, RecorderClock, TraceParts, Walk, WalkStep};
 use super::{OpenError, stream};
 use crate::base::mapped::{Mapped, open_regular};
 use crate::base::notice::{Notice, Notices};
 use attr::{Attr, Attrs, COMM, COMM_EXEC, DEFER_CALLCHAIN, TASK, WRITE_BACKWARD};
-use chains::{Chains, Deferred};
+use chains::{Deferred, StackStore};
 use foldhash::HashMap;
 use header::Header;
-use index::{Index, Run};
+use index::{Index, RecordRun};
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
-use walk::{RunWalk, Side, Ways};
+use walk::{RunWalk, SideClass, WalkRules};
 
 /// An opened perf.data.
-pub type Trace = tracepoint::Trace<Storage>;
+pub type PerfTrace = tracepoint::TracepointTrace<PerfStorage>;
 
 /// Where the records lie.
 #[derive(Debug)]
-pub struct Storage {
+pub struct PerfStorage {
     files: Vec<(Mapped, String)>,
-    runs: Vec<Vec<Run>>,
-    ways: Ways,
+    runs: Vec<Vec<RecordRun>>,
+    ways: WalkRules,
     threads: Threads,
     symbols: Option<Mapped>,
     /// Build ids of files by their paths, where their records have none.
@@ -48,35 +48,35 @@ pub struct Storage {
     /// Samples hold copies of the stack.
     copied: bool,
     /// Stacks that were recorded behind their samples.
-    deferred: Chains,
+    deferred: StackStore,
     /// Stacks that were unwound from copies.
-    unwound: OnceLock<Chains>,
+    unwound: OnceLock<StackStore>,
 }
 
-impl Storage {
-    fn run(&self, stream: usize, packet: usize) -> Option<(&Run, &(Mapped, String))> {
+impl PerfStorage {
+    fn run(&self, stream: usize, packet: usize) -> Option<(&RecordRun, &(Mapped, String))> {
         let run = self.runs.get(stream)?.get(packet)?;
         Some((run, self.files.get(run.file as usize)?))
     }
 }
 
-impl Trace {
+impl PerfTrace {
     /// What the header says of files by their paths; perf lists those that samples hit.
     pub fn build_ids(&self) -> &HashMap<Vec<u8>, Vec<u8>> {
         &self.storage().build_ids
     }
 }
 
-impl Storage {
+impl PerfStorage {
     /// The deferred stacks by their samples.
-    fn stacks_of(&self, deferred: &Deferred) -> Chains {
-        let mut chains = Chains::default();
+    fn stacks_of(&self, deferred: &Deferred) -> StackStore {
+        let mut chains = StackStore::default();
         let big = self.ways.big;
         for (stream, runs) in self.runs.iter().enumerate() {
             for packet in 0..runs.len() {
                 let Some(mut walk) = tracepoint::Storage::walk(self, stream, packet) else { continue };
                 let mut stacks = Vec::new();
-                while let Step::Record(raw) = walk.next() {
+                while let WalkStep::Record(raw) = walk.next() {
                     let Some(layout) = self.ways.attrs.layouts.get(raw.class.index()) else { continue };
                     let (Some(parts), Some((_, tid))) = (layout.variable(raw.around), layout.ids(raw.around)) else {
                         continue;
@@ -90,7 +90,7 @@ impl Storage {
     }
 }
 
-impl tracepoint::Storage for Storage {
+impl tracepoint::Storage for PerfStorage {
     type Walk<'a> = RunWalk<'a>;
 
     fn walk(&self, stream: usize, packet: usize) -> Option<RunWalk<'_>> {
@@ -143,7 +143,7 @@ pub fn header_file(path: &Path) -> Option<PathBuf> {
 }
 
 /// Open a perf.data, or a directory of perf.
-pub fn open(path: &Path) -> Result<Trace, OpenError> {
+pub fn open(path: &Path) -> Result<PerfTrace, OpenError> {
     let file = header_file(path).unwrap_or_else(|| path.to_owned());
     let shown = |path: &Path| path.display().to_string();
     let failed = |path: &Path, e: &dyn std::fmt::Display| OpenError(format!("{}: {e}", shown(path)));
@@ -175,7 +175,7 @@ pub fn open(path: &Path) -> Result<Trace, OpenError> {
     files.extend(unpacked);
     let attrs = std::mem::take(&mut header.attrs);
     let tracepoints = attrs.iter().map(|a| a.kind == TRACEPOINT && a.config != 0).collect();
-    let ways = Ways { attrs: Attrs::new(&attrs, big), tracepoints, big };
+    let ways = WalkRules { attrs: Attrs::new(&attrs, big), tracepoints, big };
     if attrs.iter().any(|attr| attr.flag(WRITE_BACKWARD)) {
         for (mapped, data, name) in &mut files {
             *mapped = backward::turned(&ways, mapped.bytes(), data.clone()).map_err(|e| failed(Path::new(name), &e))?;
@@ -193,22 +193,22 @@ pub fn open(path: &Path) -> Result<Trace, OpenError> {
     }
     let threads = index.threads();
     notices.merge(&index.notices);
-    let (runs, lanes) = index.streams().into_iter().unzip();
+    let (runs, cpu_streams) = index.streams().into_iter().unzip();
     let clock = clock(&attrs, &header);
-    let faces = faces(&attrs, &header);
+    let schemas = schemas(&attrs, &header);
     let symbols = kernel_symbols(&path.join("kcore_dir/kallsyms"), &mut notices);
     let files = files.into_iter().map(|(mapped, _, name)| (mapped, name)).collect();
     let copied = attrs.iter().any(Attr::has_copies);
     let unwound = OnceLock::new();
     let build_ids = std::mem::take(&mut header.build_ids);
-    let none = Chains::default();
-    let mut storage = Storage { files, runs, ways, threads, symbols, build_ids, copied, deferred: none, unwound };
+    let none = StackStore::default();
+    let mut storage = PerfStorage { files, runs, ways, threads, symbols, build_ids, copied, deferred: none, unwound };
     if !deferred.is_empty() {
         storage.deferred = storage.stacks_of(&deferred);
     }
     let format = if header.pipe { "perf.data (pipe)" } else { "perf.data" }.to_owned();
     let environment = header.environment;
-    Ok(Trace::new(Parts { storage, format, faces, lanes, environment, clock, notices }))
+    Ok(PerfTrace::new(TraceParts { storage, format, schemas, cpu_streams, environment, clock, notices }))
 }
 
 /// `perf_event_attr.type` of a tracepoint.
@@ -248,56 +248,56 @@ fn data_files(folder: &Path, notices: &mut Notices) -> Vec<PathBuf> {
 }
 
 /// The clock, on wall time where the two were read at one moment.
-fn clock(attrs: &[Attr], header: &Header) -> Clock {
+fn clock(attrs: &[Attr], header: &Header) -> RecorderClock {
     let name = attrs.first().map_or("perf", Attr::clock).to_owned();
     let base = header.wall.map_or(0, |(wall, clock)| i128::from(wall) - i128::from(clock));
-    Clock { name, base, ..Clock::default() }
+    RecorderClock { name, base, ..RecorderClock::default() }
 }
 
 /// One class for each attr, then those of the other records.
-fn faces(attrs: &[Attr], header: &Header) -> Vec<Face> {
+fn schemas(attrs: &[Attr], header: &Header) -> Vec<ClassSchema> {
     let told_by_records = attrs.iter().any(|a| a.flag(TASK));
     // The tracepoint comes when the new program is mapped already, the record before: of the two it is the one after which
     // what is mapped is the new program's.
     let execs_told = attrs.iter().any(|a| a.flag(COMM) && a.flag(COMM_EXEC));
-    let mut faces: Vec<Face> = Vec::with_capacity(attrs.len() + Side::ALL.len());
+    let mut schemas: Vec<ClassSchema> = Vec::with_capacity(attrs.len() + SideClass::ALL.len());
     for attr in attrs {
         let format = (attr.kind == TRACEPOINT).then(|| header.formats.iter().find(|f| f.id == attr.config)).flatten();
-        let mut face = match format {
-            Some(format) => Face {
+        let mut schema = match format {
+            Some(format) => ClassSchema {
                 name: format!("{}:{}", format.system, format.name),
                 common: format.common.iter().filter(|f| tracepoint::is_of_interest(&f.name)).cloned().collect(),
                 fields: format.fields.clone(),
                 threads: true,
                 known_as: tracepoint::known_as(format),
-                ..Face::default()
+                ..ClassSchema::default()
             },
-            None => Face { name: attr.name.clone().unwrap_or_else(|| unnamed(attr)), ..Face::default() },
+            None => ClassSchema { name: attr.name.clone().unwrap_or_else(|| unnamed(attr)), ..ClassSchema::default() },
         };
         if format.is_some_and(|f| f.name == "sched_process_fork") && told_by_records {
             // PERF_RECORD_FORK tells the same, and the process.
-            face.known_as = Some(stream::Class::UNKNOWN);
+            schema.known_as = Some(stream::Class::UNKNOWN);
         }
         if format.is_some_and(|f| f.name == "sched_process_exec") && execs_told {
-            face.known_as = Some(stream::Class::UNKNOWN);
+            schema.known_as = Some(stream::Class::UNKNOWN);
         }
-        face.stacks = attr.has_chains();
+        schema.stacks = attr.has_chains();
         if attr.is_clock() {
-            (face.threads, face.known_as) = (true, Some("perf:tick".into()));
+            (schema.threads, schema.known_as) = (true, Some("perf:tick".into()));
         }
-        faces.push(face);
+        schemas.push(schema);
     }
     // The tracepoint says more, and has a stack.
-    let switches_told = faces.iter().any(|face| face.known_as.as_deref() == Some("sched_switch"));
-    for side in Side::ALL {
-        let mut face = side.face();
-        let is_switch = matches!(side, Side::SwitchOut | Side::SwitchPreempted);
+    let switches_told = schemas.iter().any(|schema| schema.known_as.as_deref() == Some("sched_switch"));
+    for side in SideClass::ALL {
+        let mut schema = side.schema();
+        let is_switch = matches!(side, SideClass::SwitchOut | SideClass::SwitchPreempted);
         if is_switch && (switches_told || !attrs.iter().all(Attr::tells_threads)) {
-            face.known_as = Some(stream::Class::UNKNOWN);
+            schema.known_as = Some(stream::Class::UNKNOWN);
         }
-        faces.push(face);
+        schemas.push(schema);
     }
-    faces
+    schemas
 }
 
 fn unnamed(attr: &Attr) -> String {

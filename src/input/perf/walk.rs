@@ -1,15 +1,15 @@
 //! From record to record through a run of a perf.data.
 //!
 //! A packet is a run of records of one CPU's ring. Samples are of the class of their attr; of the other records those that tell of
-//! threads and of what they map have classes of their own ([`Side`]); the rest is stepped over by its size.
+//! threads and of what they map have classes of their own ([`SideClass`]); the rest is stepped over by its size.
 
 use super::attr::Attrs;
 use super::chains::OfPacket;
 use super::header::{outside, record};
 use crate::base::cursor::bits;
-use crate::input::record::{ClassId, Words};
-use crate::input::tracepoint::format::{Field, Shape};
-use crate::input::tracepoint::{Face, Raw, Step, Walk};
+use crate::input::record::{ClassId, IntegerArray};
+use crate::input::tracepoint::format::{Field, FieldType};
+use crate::input::tracepoint::{ClassSchema, Raw, Walk, WalkStep};
 
 /// Record types of the kernel.
 pub const MMAP: u32 = 1;
@@ -33,7 +33,7 @@ const PREEMPTED: u16 = 0x4000;
 
 /// Classes of records that are no samples, behind those of the attrs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Side {
+pub enum SideClass {
     /// A thread is called so.
     Comm,
     /// The same, by an exec.
@@ -60,89 +60,89 @@ pub enum Side {
     SwitchPreempted,
 }
 
-impl Side {
+impl SideClass {
     /// All, in the order of their classes.
-    pub const ALL: [Side; 12] = [
-        Side::Comm,
-        Side::CommExec,
-        Side::CommBefore,
-        Side::Fork,
-        Side::ForkBefore,
-        Side::Exit,
-        Side::Map,
-        Side::Map2,
-        Side::MapId,
-        Side::Lost,
-        Side::SwitchOut,
-        Side::SwitchPreempted,
+    pub const ALL: [SideClass; 12] = [
+        SideClass::Comm,
+        SideClass::CommExec,
+        SideClass::CommBefore,
+        SideClass::Fork,
+        SideClass::ForkBefore,
+        SideClass::Exit,
+        SideClass::Map,
+        SideClass::Map2,
+        SideClass::MapId,
+        SideClass::Lost,
+        SideClass::SwitchOut,
+        SideClass::SwitchPreempted,
     ];
 
     /// What a record of a type is; `None` for those that nobody asks for.
-    pub fn of(kind: u32, misc: u16, before: bool) -> Option<Side> {
+    pub fn of(kind: u32, misc: u16, before: bool) -> Option<SideClass> {
         Some(match kind {
-            COMM if before => Side::CommBefore,
-            COMM if misc & EXEC != 0 => Side::CommExec,
-            COMM => Side::Comm,
-            FORK if before => Side::ForkBefore,
-            FORK => Side::Fork,
-            EXIT => Side::Exit,
-            MMAP => Side::Map,
-            MMAP2 if misc & BUILD_ID != 0 => Side::MapId,
-            MMAP2 => Side::Map2,
-            LOST => Side::Lost,
+            COMM if before => SideClass::CommBefore,
+            COMM if misc & EXEC != 0 => SideClass::CommExec,
+            COMM => SideClass::Comm,
+            FORK if before => SideClass::ForkBefore,
+            FORK => SideClass::Fork,
+            EXIT => SideClass::Exit,
+            MMAP => SideClass::Map,
+            MMAP2 if misc & BUILD_ID != 0 => SideClass::MapId,
+            MMAP2 => SideClass::Map2,
+            LOST => SideClass::Lost,
             SWITCH_CPU_WIDE if misc & OUT == 0 => return None,
-            SWITCH_CPU_WIDE if misc & PREEMPTED != 0 => Side::SwitchPreempted,
-            SWITCH_CPU_WIDE => Side::SwitchOut,
+            SWITCH_CPU_WIDE if misc & PREEMPTED != 0 => SideClass::SwitchPreempted,
+            SWITCH_CPU_WIDE => SideClass::SwitchOut,
             _ => return None,
         })
     }
 
     /// Its name and its fields.
-    pub fn face(self) -> Face {
-        let signed = |name: &str, at: usize| Field::new(name, at, 4, Shape::Number { signed: true });
-        let word = |name: &str, at: usize, size: usize| Field::new(name, at, size, Shape::Number { signed: false });
-        let text = |name: &str, at: usize| Field::new(name, at, 0, Shape::Rest { width: None });
-        let bytes = |name: &str, at: usize, n: usize| Field::new(name, at, n, Shape::Words { width: 1 });
+    pub fn schema(self) -> ClassSchema {
+        let signed = |name: &str, at: usize| Field::new(name, at, 4, FieldType::Number { signed: true });
+        let word = |name: &str, at: usize, size: usize| Field::new(name, at, size, FieldType::Number { signed: false });
+        let text = |name: &str, at: usize| Field::new(name, at, 0, FieldType::Rest { width: None });
+        let bytes = |name: &str, at: usize, n: usize| Field::new(name, at, n, FieldType::Words { width: 1 });
         let range =
             || vec![signed("pid", 0), signed("tid", 4), word("addr", 8, 8), word("len", 16, 8), word("pgoff", 24, 8)];
         let tail = || [word("prot", 56, 4), word("flags", 60, 4), text("filename", 64)];
         // The thread that leaves stands in what all records end with, first. It waits (1), for what is not said, or could go on (0).
         let switch = |state| {
-            let state = Field::new("prev_state", 0, 0, Shape::Given(state));
+            let state = Field::new("prev_state", 0, 0, FieldType::Given(state));
             vec![signed("prev_tid", 12), state, signed("next_tid", 4)]
         };
         let (name, fields) = match self {
-            Side::Comm => ("perf:comm", vec![signed("pid", 0), signed("tid", 4), text("comm", 8)]),
-            Side::CommExec => ("perf:comm_exec", vec![signed("pid", 0), signed("tid", 4), text("comm", 8)]),
-            Side::CommBefore => ("perf:comm_before", vec![signed("pid", 0), signed("tid", 4), text("comm", 8)]),
-            Side::Fork | Side::ForkBefore | Side::Exit => {
+            SideClass::Comm => ("perf:comm", vec![signed("pid", 0), signed("tid", 4), text("comm", 8)]),
+            SideClass::CommExec => ("perf:comm_exec", vec![signed("pid", 0), signed("tid", 4), text("comm", 8)]),
+            SideClass::CommBefore => ("perf:comm_before", vec![signed("pid", 0), signed("tid", 4), text("comm", 8)]),
+            SideClass::Fork | SideClass::ForkBefore | SideClass::Exit => {
                 let name = match self {
-                    Side::Fork => "perf:fork",
-                    Side::Exit => "perf:exit",
+                    SideClass::Fork => "perf:fork",
+                    SideClass::Exit => "perf:exit",
                     _ => "perf:fork_before",
                 };
                 (name, vec![signed("pid", 0), signed("ppid", 4), signed("tid", 8), signed("ptid", 12)])
             }
-            Side::Map => ("perf:mmap", range().into_iter().chain([text("filename", 32)]).collect()),
-            Side::Map2 => {
+            SideClass::Map => ("perf:mmap", range().into_iter().chain([text("filename", 32)]).collect()),
+            SideClass::Map2 => {
                 let inode = [word("maj", 32, 4), word("min", 36, 4), word("ino", 40, 8), word("ino_generation", 48, 8)];
                 ("perf:mmap2", range().into_iter().chain(inode).chain(tail()).collect())
             }
-            Side::MapId => {
+            SideClass::MapId => {
                 let id = [word("build_id_size", 32, 1), bytes("build_id", 36, 20)];
                 ("perf:mmap2_build_id", range().into_iter().chain(id).chain(tail()).collect())
             }
-            Side::Lost => ("perf:lost", vec![word("id", 0, 8), word("lost", 8, 8)]),
-            Side::SwitchOut => ("perf:switch_out", switch(1)),
-            Side::SwitchPreempted => ("perf:switch_preempted", switch(0)),
+            SideClass::Lost => ("perf:lost", vec![word("id", 0, 8), word("lost", 8, 8)]),
+            SideClass::SwitchOut => ("perf:switch_out", switch(1)),
+            SideClass::SwitchPreempted => ("perf:switch_preempted", switch(0)),
         };
-        Face { name: name.to_owned(), fields, ..Face::default() }
+        ClassSchema { name: name.to_owned(), fields, ..ClassSchema::default() }
     }
 }
 
 /// What all walks through a file share.
 #[derive(Debug)]
-pub struct Ways {
+pub struct WalkRules {
     /// Layouts of samples.
     pub attrs: Attrs,
     /// By attr: it is a tracepoint.
@@ -151,9 +151,9 @@ pub struct Ways {
     pub big: bool,
 }
 
-impl Ways {
+impl WalkRules {
     /// The class of a record that is no sample.
-    pub fn side(&self, side: Side) -> ClassId {
+    pub fn side(&self, side: SideClass) -> ClassId {
         ClassId::at(self.tracepoints.len() + side as usize)
     }
 }
@@ -161,7 +161,7 @@ impl Ways {
 /// See the module.
 #[derive(Debug)]
 pub struct RunWalk<'a> {
-    ways: &'a Ways,
+    ways: &'a WalkRules,
     run: &'a [u8],
     at: usize,
     clock: u64,
@@ -175,7 +175,7 @@ pub struct RunWalk<'a> {
 
 impl<'a> RunWalk<'a> {
     /// Through the bytes of a run whose first time is `begin`.
-    pub fn new(ways: &'a Ways, run: &'a [u8], begin: u64, chains: [OfPacket<'a>; 2]) -> RunWalk<'a> {
+    pub fn new(ways: &'a WalkRules, run: &'a [u8], begin: u64, chains: [OfPacket<'a>; 2]) -> RunWalk<'a> {
         RunWalk { ways, run, at: 0, clock: begin, begin, begun: 0, chains }
     }
 
@@ -185,8 +185,8 @@ impl<'a> RunWalk<'a> {
     }
 
     /// What a class that is no sample's stands for.
-    pub fn side(&self, class: ClassId) -> Option<Side> {
-        Side::ALL.get(class.index().checked_sub(self.ways.tracepoints.len())?).copied()
+    pub fn side(&self, class: ClassId) -> Option<SideClass> {
+        SideClass::ALL.get(class.index().checked_sub(self.ways.tracepoints.len())?).copied()
     }
 
     /// Most significant byte first.
@@ -215,9 +215,9 @@ impl<'a> RunWalk<'a> {
         let layout = ways.attrs.of_record(body);
         let time = layout.and_then(|l| l.trailer(body).0);
         let before = time == Some(0);
-        let Some(side) = Side::of(kind, misc, before) else { return Ok(None) };
+        let Some(side) = SideClass::of(kind, misc, before) else { return Ok(None) };
         self.clock = time.filter(|t| *t > 0).unwrap_or(if before { self.begin } else { self.clock });
-        let trailer = layout.filter(|_| !matches!(side, Side::SwitchOut | Side::SwitchPreempted));
+        let trailer = layout.filter(|_| !matches!(side, SideClass::SwitchOut | SideClass::SwitchPreempted));
         let own = body.len().saturating_sub(trailer.map_or(0, |l| l.trailer_bytes()));
         let body = body.get(..own).unwrap_or(body);
         Ok(Some(Raw { class: ways.side(side), clock: self.clock, body, around: &[] }))
@@ -226,27 +226,29 @@ impl<'a> RunWalk<'a> {
 
 impl<'a> Walk<'a> for RunWalk<'a> {
     #[inline(always)]
-    fn next(&mut self) -> Step<'a> {
+    fn next(&mut self) -> WalkStep<'a> {
         while let Some(rest) = self.run.get(self.at..).filter(|rest| !rest.is_empty()) {
             let Some((kind, misc, size)) = record(rest, self.ways.big) else {
-                return Step::Damage("a record is cut off");
+                return WalkStep::Damage("a record is cut off");
             };
             let Some(body) = rest.get(8..size) else {
-                return Step::Damage("a record's size passes the end of the data");
+                return WalkStep::Damage("a record's size passes the end of the data");
             };
-            let Some(more) = outside(kind, body, self.ways.big) else { return Step::Damage("a record is too short") };
+            let Some(more) = outside(kind, body, self.ways.big) else {
+                return WalkStep::Damage("a record is too short");
+            };
             match self.record(kind, misc, body) {
-                Err(what) => return Step::Damage(what),
+                Err(what) => return WalkStep::Damage(what),
                 Ok(found) => {
                     self.begun = self.at;
                     self.at = self.at.saturating_add(size).saturating_add(more);
                     if let Some(raw) = found {
-                        return Step::Record(raw);
+                        return WalkStep::Record(raw);
                     }
                 }
             }
         }
-        Step::End
+        WalkStep::End
     }
 
     fn position(&self) -> (u64, u64) {
@@ -273,7 +275,7 @@ impl<'a> Walk<'a> for RunWalk<'a> {
         (pid > 0 && self.thread(raw) == Some(tid)).then_some(pid)
     }
 
-    fn stack(&self, raw: &Raw<'a>, user: bool) -> Option<Words<'a>> {
+    fn stack(&self, raw: &Raw<'a>, user: bool) -> Option<IntegerArray<'a>> {
         let layout = self.ways.attrs.layouts.get(raw.class.index())?;
         let big = self.ways.big;
         let own = part(layout.variable(raw.around)?.chain, user, big);
@@ -289,7 +291,7 @@ pub const USER_SPACE: u64 = -512i64 as u64;
 const FIRST_MARKER: u64 = -4095i64 as u64;
 
 /// The addresses behind the marker of the kernel, or of user space, up to the next marker.
-fn part(chain: &[u8], user: bool, big: bool) -> Option<Words<'_>> {
+fn part(chain: &[u8], user: bool, big: bool) -> Option<IntegerArray<'_>> {
     behind(chain, if user { USER_SPACE } else { KERNEL }, big)
 }
 
@@ -298,13 +300,13 @@ fn is_marker(address: u64) -> bool {
 }
 
 /// The words behind a marker up to the next one.
-pub fn behind(chain: &[u8], marker: u64, big: bool) -> Option<Words<'_>> {
-    let words = Words { bytes: chain, width: 8, big_endian: big };
+pub fn behind(chain: &[u8], marker: u64, big: bool) -> Option<IntegerArray<'_>> {
+    let words = IntegerArray { bytes: chain, width: 8, big_endian: big };
     let from = words.iter().position(|address| address == marker)? + 1;
     let length = words.iter().skip(from).position(is_marker);
     let bytes = chain.get(from * 8..)?;
     let bytes = bytes.get(..length.map_or(bytes.len(), |n| n * 8))?;
-    (!bytes.is_empty()).then_some(Words { bytes, width: 8, big_endian: big })
+    (!bytes.is_empty()).then_some(IntegerArray { bytes, width: 8, big_endian: big })
 }
 
 #[cfg(test)]

@@ -6,7 +6,7 @@
 
 /// What a field is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Shape {
+pub enum FieldType {
     /// An integer of 1, 2, 4 or 8 bytes.
     Number {
         /// Two's complement.
@@ -45,20 +45,20 @@ pub struct Field {
     /// Bytes.
     pub size: usize,
     /// What it is.
-    pub shape: Shape,
+    pub field_type: FieldType,
 }
 
 impl Field {
     /// A field that no text describes.
-    pub fn new(name: &str, at: usize, size: usize, shape: Shape) -> Field {
-        Field { name: name.to_owned(), at, size, shape }
+    pub fn new(name: &str, at: usize, size: usize, field_type: FieldType) -> Field {
+        Field { name: name.to_owned(), at, size, field_type }
     }
 
     /// True for integers, false for text; `None` for the others.
     pub fn is_number(&self) -> Option<bool> {
-        match self.shape {
-            Shape::Number { .. } | Shape::Given(_) => Some(true),
-            Shape::Text | Shape::Elsewhere { width: None, .. } | Shape::Rest { width: None } => Some(false),
+        match self.field_type {
+            FieldType::Number { .. } | FieldType::Given(_) => Some(true),
+            FieldType::Text | FieldType::Elsewhere { width: None, .. } | FieldType::Rest { width: None } => Some(false),
             _ => None,
         }
     }
@@ -119,23 +119,23 @@ fn field(line: &str, long: u8) -> Option<Field> {
     let width = element(kind, long);
     let several = (!text).then_some(width);
     let relative = words().any(|w| w == "__rel_loc");
-    let shape = if (relative || words().any(|w| w == "__data_loc")) && size == 4 {
-        Shape::Elsewhere { relative, width: several }
+    let field_type = if (relative || words().any(|w| w == "__data_loc")) && size == 4 {
+        FieldType::Elsewhere { relative, width: several }
     } else if size == 0 {
-        Shape::Rest { width: several }
+        FieldType::Rest { width: several }
     } else if let Some(count) = count {
         let width = count.trim().parse::<usize>().ok().filter(|n| *n > 0).map_or(usize::from(width), |n| size / n);
         match (text, width) {
-            (true, _) => Shape::Text,
-            (false, 1 | 2 | 4 | 8) => Shape::Words { width: width as u8 },
-            _ => Shape::Words { width: 1 },
+            (true, _) => FieldType::Text,
+            (false, 1 | 2 | 4 | 8) => FieldType::Words { width: width as u8 },
+            _ => FieldType::Words { width: 1 },
         }
     } else if matches!(size, 1 | 2 | 4 | 8) {
-        Shape::Number { signed: signed && !head.contains('*') }
+        FieldType::Number { signed: signed && !head.contains('*') }
     } else {
-        Shape::Words { width: 1 }
+        FieldType::Words { width: 1 }
     };
-    Some(Field::new(name, at, size, shape))
+    Some(Field::new(name, at, size, field_type))
 }
 
 /// Bytes of an element of an array whose length its text does not tell.
@@ -175,18 +175,18 @@ mod tests {
             \nprint fmt: \"field:nonsense\"\n";
         let format = Format::parse("sched", text, 8).unwrap();
         assert_eq!((format.name.as_str(), format.id, format.common.len()), ("sched_process_fork", 308, 2));
-        let shapes: Vec<(&str, usize, Shape)> =
-            format.fields.iter().map(|f| (f.name.as_str(), f.at, f.shape)).collect();
+        let shapes: Vec<(&str, usize, FieldType)> =
+            format.fields.iter().map(|f| (f.name.as_str(), f.at, f.field_type)).collect();
         let expected = [
-            ("parent_comm", 8, Shape::Elsewhere { relative: false, width: None }),
-            ("child_pid", 12, Shape::Number { signed: true }),
-            ("comm", 16, Shape::Text),
-            ("old", 32, Shape::Text),
-            ("args", 48, Shape::Words { width: 8 }),
-            ("filename", 96, Shape::Number { signed: false }),
-            ("saddr", 104, Shape::Words { width: 1 }),
-            ("list", 132, Shape::Elsewhere { relative: true, width: Some(8) }),
-            ("buf", 136, Shape::Rest { width: None }),
+            ("parent_comm", 8, FieldType::Elsewhere { relative: false, width: None }),
+            ("child_pid", 12, FieldType::Number { signed: true }),
+            ("comm", 16, FieldType::Text),
+            ("old", 32, FieldType::Text),
+            ("args", 48, FieldType::Words { width: 8 }),
+            ("filename", 96, FieldType::Number { signed: false }),
+            ("saddr", 104, FieldType::Words { width: 1 }),
+            ("list", 132, FieldType::Elsewhere { relative: true, width: Some(8) }),
+            ("buf", 136, FieldType::Rest { width: None }),
         ];
         assert_eq!(shapes, expected);
         assert_eq!(Format::parse("sched", "name: x\nformat:\n", 8), None);

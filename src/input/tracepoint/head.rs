@@ -76,7 +76,7 @@ fn texts(bytes: &mut Bytes<'_>, n: u32, system: &str, head: &Head, formats: &mut
 
 /// All parts behind the head, one after the other. Returns the page header's text, and kernel symbols and saved names of
 /// threads where there are any. `None` where something passes the end.
-pub fn parts<'a>(bytes: &mut Bytes<'a>, head: &Head, formats: &mut Vec<Format>) -> Option<Parts<'a>> {
+pub fn metadata<'a>(bytes: &mut Bytes<'a>, head: &Head, formats: &mut Vec<Format>) -> Option<RecorderMetadata<'a>> {
     let page = page_header(bytes, head.big)?;
     ftrace_formats(bytes, head, formats)?;
     event_formats(bytes, head, formats)?;
@@ -84,12 +84,12 @@ pub fn parts<'a>(bytes: &mut Bytes<'a>, head: &Head, formats: &mut Vec<Format>) 
     let _printk = bytes.counted(false, head.big)?;
     // perf 0.5 ends here.
     let commands = bytes.counted(true, head.big).unwrap_or(&[]);
-    Some(Parts { page, symbols, commands })
+    Some(RecorderMetadata { page, symbols, commands })
 }
 
-/// See [`parts`].
+/// See [`metadata`].
 #[derive(Clone, Debug)]
-pub struct Parts<'a> {
+pub struct RecorderMetadata<'a> {
     /// The text of `header_page`.
     pub page: String,
     /// Kernel symbols as in `/proc/kallsyms`.

@@ -3,7 +3,7 @@
 //! Both carry, CPU by CPU, the kernel's records as the kernel laid them out, and the text that describes them (`format.rs`, `head.rs`).
 //! What differs is how one gets from record to record: a [`Storage`] knows the packets of its streams and walks through
 //! them ([`Walk`]). The rest is here: classes, contexts that are computed, not recorded (process and name of a thread, call
-//! stacks), the clock, and a [`Reader`] that takes fields out of records by fixed offsets ([`plan`]). Values borrow from the
+//! stacks), the clock, and a [`TracepointReader`] that takes fields out of records by fixed offsets ([`plan`]). Values borrow from the
 //! mapped file; nothing is allocated for a record.
 
 pub mod format;
@@ -12,13 +12,13 @@ pub mod plan;
 pub mod reader;
 pub mod threads;
 
-use super::record::{ClassId, Projection, Scope, StreamId, Words};
+use super::record::{ClassId, IntegerArray, Projection, Scope, StreamId};
 use super::stream::{Class, Packet, Stream};
 use crate::base::notice::Notices;
 use crate::base::time::{Ns, Shift};
-use format::{Field, Format, Shape};
-use plan::Plan;
-use reader::Reader;
+use format::{Field, FieldType, Format};
+use plan::TracepointPlan;
+use reader::TracepointReader;
 use std::borrow::Cow;
 use std::fmt::Debug;
 use std::ops::Range;
@@ -39,7 +39,7 @@ pub struct Raw<'a> {
 
 /// What a step through a packet meets.
 #[derive(Clone, Copy, Debug)]
-pub enum Step<'a> {
+pub enum WalkStep<'a> {
     /// A record.
     Record(Raw<'a>),
     /// The end of the packet.
@@ -51,7 +51,7 @@ pub enum Step<'a> {
 /// Steps from record to record through one packet.
 pub trait Walk<'a>: Debug {
     /// The next record.
-    fn next(&mut self) -> Step<'a>;
+    fn next(&mut self) -> WalkStep<'a>;
     /// Bytes from the beginning of the packet, and the clock there.
     fn position(&self) -> (u64, u64);
     /// Go to a position that [`Walk::position`] told.
@@ -61,7 +61,7 @@ pub trait Walk<'a>: Debug {
     /// Its process, where the record says.
     fn process(&self, raw: &Raw<'a>) -> Option<i32>;
     /// Addresses of the call stack in user space, or in the kernel, innermost first.
-    fn stack(&self, raw: &Raw<'a>, user: bool) -> Option<Words<'a>>;
+    fn stack(&self, raw: &Raw<'a>, user: bool) -> Option<IntegerArray<'a>>;
 }
 
 /// Where the records of a recording lie.
@@ -86,7 +86,7 @@ pub trait Storage: Debug + Send + Sync {
 
 /// What a context of a record is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Context {
+pub enum ContextField {
     /// Id of the thread that ran.
     Thread,
     /// Its process.
@@ -99,25 +99,30 @@ pub enum Context {
     UserStack,
 }
 
-impl Context {
-    const ALL: [Context; 5] =
-        [Context::Thread, Context::Process, Context::Name, Context::KernelStack, Context::UserStack];
+impl ContextField {
+    const ALL: [ContextField; 5] = [
+        ContextField::Thread,
+        ContextField::Process,
+        ContextField::Name,
+        ContextField::KernelStack,
+        ContextField::UserStack,
+    ];
 
     /// As the LTTng kernel tracer names it.
     fn name(self) -> &'static str {
         match self {
-            Context::Thread => "tid",
-            Context::Process => "pid",
-            Context::Name => "procname",
-            Context::KernelStack => "callstack_kernel",
-            Context::UserStack => "callstack_user",
+            ContextField::Thread => "tid",
+            ContextField::Process => "pid",
+            ContextField::Name => "procname",
+            ContextField::KernelStack => "callstack_kernel",
+            ContextField::UserStack => "callstack_user",
         }
     }
 }
 
 /// What is known of a record class.
 #[derive(Clone, Debug, Default)]
-pub struct Face {
+pub struct ClassSchema {
     /// Name of the event as its recorder shows it.
     pub name: String,
     /// What all records of the kernel begin with.
@@ -132,16 +137,16 @@ pub struct Face {
     pub known_as: Option<Cow<'static, str>>,
 }
 
-impl Face {
-    fn contexts(&self) -> impl Iterator<Item = Context> {
-        let stack = |c: &Context| matches!(c, Context::KernelStack | Context::UserStack);
-        Context::ALL.into_iter().filter(move |c| if stack(c) { self.stacks } else { self.threads })
+impl ClassSchema {
+    fn contexts(&self) -> impl Iterator<Item = ContextField> {
+        let stack = |c: &ContextField| matches!(c, ContextField::KernelStack | ContextField::UserStack);
+        ContextField::ALL.into_iter().filter(move |c| if stack(c) { self.stacks } else { self.threads })
     }
 }
 
 /// A stream on the recorder's clock.
 #[derive(Clone, Debug, Default)]
-pub struct Lane {
+pub struct CpuStream {
     /// Its name.
     pub name: String,
     /// Its CPU.
@@ -154,7 +159,7 @@ pub struct Lane {
 
 /// The recorder's clock.
 #[derive(Clone, Debug, Default)]
-pub struct Clock {
+pub struct RecorderClock {
     /// Its name (`mono`, `local` ...).
     pub name: String,
     /// Known once it is laid on that of another trace.
@@ -165,7 +170,7 @@ pub struct Clock {
     pub shift: Option<Shift>,
 }
 
-impl Clock {
+impl RecorderClock {
     /// A time on the common line; where it does not fit, the end of the line on that side.
     #[inline(always)]
     pub fn ns(&self, clock: u64) -> Ns {
@@ -176,48 +181,49 @@ impl Clock {
 
 /// An opened recording.
 #[derive(Debug)]
-pub struct Trace<S> {
+pub struct TracepointTrace<S> {
     storage: S,
     format: String,
     classes: Vec<Class>,
-    faces: Vec<Face>,
-    lanes: Vec<Lane>,
+    schemas: Vec<ClassSchema>,
+    cpu_streams: Vec<CpuStream>,
     streams: Vec<Stream>,
     environment: Vec<(&'static str, String)>,
-    clock: Clock,
+    clock: RecorderClock,
     notices: Notices,
 }
 
 /// What a recording is made of.
 #[derive(Debug)]
-pub struct Parts<S> {
+pub struct TraceParts<S> {
     /// Where its records lie.
     pub storage: S,
     /// Format and version.
     pub format: String,
     /// Its classes, by [`ClassId`].
-    pub faces: Vec<Face>,
+    pub schemas: Vec<ClassSchema>,
     /// Its streams, by [`StreamId`].
-    pub lanes: Vec<Lane>,
+    pub cpu_streams: Vec<CpuStream>,
     /// Members of the environment.
     pub environment: Vec<(&'static str, String)>,
     /// Its clock.
-    pub clock: Clock,
+    pub clock: RecorderClock,
     /// What was odd.
     pub notices: Notices,
 }
 
-impl<S: Storage> Trace<S> {
+impl<S: Storage> TracepointTrace<S> {
     /// Put a recording together.
-    pub fn new(parts: Parts<S>) -> Trace<S> {
-        let Parts { storage, format, faces, lanes, mut environment, clock, notices } = parts;
+    pub fn new(parts: TraceParts<S>) -> TracepointTrace<S> {
+        let TraceParts { storage, format, schemas, cpu_streams, mut environment, clock, notices } = parts;
         environment.push(("domain", "kernel".to_owned()));
-        let classes = faces
+        let classes = schemas
             .iter()
-            .map(|face| Class { name: face.name.clone(), stream_class: 0, known_as: face.known_as.clone() })
+            .map(|schema| Class { name: schema.name.clone(), stream_class: 0, known_as: schema.known_as.clone() })
             .collect();
         let streams = Vec::new();
-        let mut trace = Trace { storage, format, classes, faces, lanes, streams, environment, clock, notices };
+        let mut trace =
+            TracepointTrace { storage, format, classes, schemas, cpu_streams, streams, environment, clock, notices };
         trace.tell_streams();
         trace
     }
@@ -225,11 +231,11 @@ impl<S: Storage> Trace<S> {
     /// Streams on the common time line.
     fn tell_streams(&mut self) {
         let clock = &self.clock;
-        let stream = |lane: &Lane| Stream {
-            name: lane.name.clone(),
+        let stream = |cpu_stream: &CpuStream| Stream {
+            name: cpu_stream.name.clone(),
             stream_class: 0,
-            cpu: lane.cpu,
-            packets: lane
+            cpu: cpu_stream.cpu,
+            packets: cpu_stream
                 .packets
                 .iter()
                 .map(|(begin, end, bytes)| Packet {
@@ -238,10 +244,10 @@ impl<S: Storage> Trace<S> {
                     bytes: *bytes,
                 })
                 .collect(),
-            losses: lane.losses.iter().map(|(from, to, n)| (clock.ns(*from), clock.ns(*to), *n)).collect(),
+            losses: cpu_stream.losses.iter().map(|(from, to, n)| (clock.ns(*from), clock.ns(*to), *n)).collect(),
             lost_packets: 0,
         };
-        self.streams = self.lanes.iter().map(stream).collect();
+        self.streams = self.cpu_streams.iter().map(stream).collect();
     }
 
     /// Where the records lie.
@@ -254,33 +260,33 @@ impl<S: Storage> Trace<S> {
         &self.classes
     }
 
-    fn face(&self, class: ClassId) -> Option<&Face> {
-        self.faces.get(class.index())
+    fn schema(&self, class: ClassId) -> Option<&ClassSchema> {
+        self.schemas.get(class.index())
     }
 
     /// True where records of the class can have the field.
     pub fn has_field(&self, class: ClassId, scope: Scope, dotted: &str) -> bool {
-        let Some(face) = self.face(class) else { return false };
+        let Some(schema) = self.schema(class) else { return false };
         match scope {
-            Scope::Payload => face.fields.iter().chain(&face.common).any(|f| f.name == dotted),
-            Scope::CommonContext => face.contexts().any(|c| c.name() == dotted),
+            Scope::Payload => schema.fields.iter().chain(&schema.common).any(|f| f.name == dotted),
+            Scope::CommonContext => schema.contexts().any(|c| c.name() == dotted),
             Scope::SpecificContext => false,
         }
     }
 
     /// Names of the payload's fields that are integers (`true`) or text (`false`).
     pub fn payload_fields(&self, class: ClassId) -> impl Iterator<Item = (&str, bool)> {
-        let fields = self.face(class).map_or(&[][..], |face| &face.fields);
+        let fields = self.schema(class).map_or(&[][..], |schema| &schema.fields);
         fields.iter().filter_map(|f| Some((f.name.as_str(), f.is_number()?)))
     }
 
     /// The same of the contexts.
     pub fn context_fields(&self, class: ClassId) -> impl Iterator<Item = (&str, bool)> {
-        let contexts = self.face(class).into_iter().flat_map(Face::contexts);
+        let contexts = self.schema(class).into_iter().flat_map(ClassSchema::contexts);
         contexts.filter_map(|context| match context {
-            Context::Thread | Context::Process => Some((context.name(), true)),
-            Context::Name => Some((context.name(), false)),
-            Context::KernelStack | Context::UserStack => None,
+            ContextField::Thread | ContextField::Process => Some((context.name(), true)),
+            ContextField::Name => Some((context.name(), false)),
+            ContextField::KernelStack | ContextField::UserStack => None,
         })
     }
 
@@ -327,18 +333,23 @@ impl<S: Storage> Trace<S> {
     }
 
     /// Compile a projection.
-    pub fn compile(&self, projection: &Projection) -> Plan {
-        Plan::new(&self.faces, projection)
+    pub fn compile(&self, projection: &Projection) -> TracepointPlan {
+        TracepointPlan::new(&self.schemas, projection)
     }
 
     /// Compile everything.
-    pub fn compile_whole(&self) -> Plan {
-        Plan::whole(&self.faces)
+    pub fn compile_whole(&self) -> TracepointPlan {
+        TracepointPlan::whole(&self.schemas)
     }
 
     /// Read some packets of a stream.
-    pub fn reader<'a>(&'a self, plan: &'a Plan, stream: StreamId, packets: Range<usize>) -> Reader<'a, S> {
-        Reader::new(self, plan, stream, packets)
+    pub fn reader<'a>(
+        &'a self,
+        plan: &'a TracepointPlan,
+        stream: StreamId,
+        packets: Range<usize>,
+    ) -> TracepointReader<'a, S> {
+        TracepointReader::new(self, plan, stream, packets)
     }
 
     /// The time of a clock value as `dump --canonical` tells it: on the recorder's own line.
@@ -353,7 +364,7 @@ impl<S: Storage> Trace<S> {
 
     /// The CPU of a packet.
     pub fn packet_cpu(&self, stream: StreamId, _packet: usize) -> Option<u32> {
-        self.lanes.get(stream.index())?.cpu
+        self.cpu_streams.get(stream.index())?.cpu
     }
 
     /// Lay the clock on that of another trace, whose uuid and offset these are.
@@ -418,11 +429,11 @@ pub fn known_as(format: &Format) -> Option<Cow<'static, str>> {
 
 /// The bytes from a field's own place, or from where it says they lie.
 pub(super) fn bytes_of<'a>(body: &'a [u8], field: &Field, big: bool) -> Option<&'a [u8]> {
-    match field.shape {
-        Shape::Number { .. } | Shape::Text | Shape::Words { .. } => body.get(field.at..)?.get(..field.size),
-        Shape::Rest { .. } => body.get(field.at..),
-        Shape::Given(_) => None,
-        Shape::Elsewhere { relative, .. } => {
+    match field.field_type {
+        FieldType::Number { .. } | FieldType::Text | FieldType::Words { .. } => body.get(field.at..)?.get(..field.size),
+        FieldType::Rest { .. } => body.get(field.at..),
+        FieldType::Given(_) => None,
+        FieldType::Elsewhere { relative, .. } => {
             let word: [u8; 4] = body.get(field.at..)?.get(..4)?.try_into().ok()?;
             let word = if big { u32::from_be_bytes(word) } else { u32::from_le_bytes(word) };
             let from = if relative { field.at + 4 } else { 0 };

@@ -3,12 +3,12 @@
 //! A field is a fixed place in the record, or something that the walk tells of it. A plan that shows everything has, for
 //! writers, a node for each field as the plans of CTF traces have.
 
-use super::format::{Field, Shape};
+use super::format::{Field, FieldType};
 use super::threads::Threads;
-use super::{Context, Face, Raw, Walk, bytes_of};
+use super::{ClassSchema, ContextField, Raw, Walk, bytes_of};
 use crate::base::cursor::bits;
-use crate::input::ctf::{self, Appearance, Node, Sink};
-use crate::input::record::{ClassId, FieldPath, Projection, Scope, Value, Words};
+use crate::input::ctf::{self, FieldNode, NumberFormat, Sink};
+use crate::input::record::{ClassId, FieldPath, IntegerArray, Projection, Scope, Value};
 
 /// How a value is got.
 #[derive(Clone, Debug)]
@@ -16,18 +16,18 @@ pub(super) enum Get {
     /// From the record.
     Field(Field),
     /// From the walk.
-    Context(Context),
+    ContextField(ContextField),
     /// The class has no such field.
     Nowhere,
 }
 
 /// A compiled projection, or everything.
 #[derive(Debug)]
-pub struct Plan {
+pub struct TracepointPlan {
     /// By class; `None`: of no interest.
     wanted: Vec<Option<Vec<Get>>>,
     most: usize,
-    nodes: Vec<Node>,
+    nodes: Vec<FieldNode>,
     shows: Vec<Show>,
 }
 
@@ -39,39 +39,39 @@ pub(super) struct Show {
     fields: Vec<(u32, Get)>,
 }
 
-impl Plan {
-    pub(super) fn new(faces: &[Face], projection: &Projection) -> Plan {
-        let gets = |(face, wanted): (&Face, &Option<Vec<FieldPath>>)| {
-            wanted.as_ref().map(|paths| paths.iter().map(|path| get(face, path)).collect::<Vec<_>>())
+impl TracepointPlan {
+    pub(super) fn new(schemas: &[ClassSchema], projection: &Projection) -> TracepointPlan {
+        let gets = |(schema, wanted): (&ClassSchema, &Option<Vec<FieldPath>>)| {
+            wanted.as_ref().map(|paths| paths.iter().map(|path| get(schema, path)).collect::<Vec<_>>())
         };
-        let wanted: Vec<Option<Vec<Get>>> = faces.iter().zip(&projection.wanted).map(gets).collect();
+        let wanted: Vec<Option<Vec<Get>>> = schemas.iter().zip(&projection.wanted).map(gets).collect();
         let most = wanted.iter().flatten().map(Vec::len).max().unwrap_or(0);
-        Plan { wanted, most, nodes: Vec::new(), shows: Vec::new() }
+        TracepointPlan { wanted, most, nodes: Vec::new(), shows: Vec::new() }
     }
 
-    pub(super) fn whole(faces: &[Face]) -> Plan {
-        let mut plan = Plan { wanted: Vec::new(), most: 0, nodes: Vec::new(), shows: Vec::new() };
-        for face in faces {
+    pub(super) fn whole(schemas: &[ClassSchema]) -> TracepointPlan {
+        let mut plan = TracepointPlan { wanted: Vec::new(), most: 0, nodes: Vec::new(), shows: Vec::new() };
+        for schema in schemas {
             let scopes = [Scope::CommonContext, Scope::SpecificContext, Scope::Payload];
             let mut show = Show { scopes: [0; 3], context: Vec::new(), fields: Vec::new() };
             for (position, scope) in scopes.into_iter().enumerate() {
-                show.scopes[position] = plan.node(None, position, ctf::Shape::Scope(scope));
+                show.scopes[position] = plan.node(None, position, ctf::FieldShape::Scope(scope));
             }
-            for context in face.contexts() {
-                let shape = match context {
-                    Context::Thread | Context::Process => ctf::Shape::Number(Appearance::Decimal),
-                    Context::Name => ctf::Shape::Text,
-                    Context::KernelStack | Context::UserStack => words(),
+            for context in schema.contexts() {
+                let field_type = match context {
+                    ContextField::Thread | ContextField::Process => ctf::FieldShape::Number(NumberFormat::Decimal),
+                    ContextField::Name => ctf::FieldShape::Text,
+                    ContextField::KernelStack | ContextField::UserStack => words(),
                 };
-                let node = plan.node(Some(context.name()), show.context.len(), shape);
-                show.context.push((node, Get::Context(context)));
+                let node = plan.node(Some(context.name()), show.context.len(), field_type);
+                show.context.push((node, Get::ContextField(context)));
             }
-            for field in &face.common {
-                let node = plan.node(Some(&field.name), show.context.len(), shape(field));
+            for field in &schema.common {
+                let node = plan.node(Some(&field.name), show.context.len(), field_type(field));
                 show.context.push((node, Get::Field(field.clone())));
             }
-            for (position, field) in face.fields.iter().enumerate() {
-                let node = plan.node(Some(&field.name), position, shape(field));
+            for (position, field) in schema.fields.iter().enumerate() {
+                let node = plan.node(Some(&field.name), position, field_type(field));
                 show.fields.push((node, Get::Field(field.clone())));
             }
             plan.shows.push(show);
@@ -79,13 +79,13 @@ impl Plan {
         plan
     }
 
-    fn node(&mut self, name: Option<&str>, position: usize, shape: ctf::Shape) -> u32 {
-        self.nodes.push(Node { name: name.map(str::to_owned), position, shape });
+    fn node(&mut self, name: Option<&str>, position: usize, shape: ctf::FieldShape) -> u32 {
+        self.nodes.push(FieldNode { name: name.map(str::to_owned), position, shape });
         (self.nodes.len() - 1) as u32
     }
 
     /// What each node of a plan that shows everything is.
-    pub fn nodes(&self) -> &[Node] {
+    pub fn nodes(&self) -> &[FieldNode] {
         &self.nodes
     }
 
@@ -103,26 +103,28 @@ impl Plan {
     }
 }
 
-fn get(face: &Face, path: &FieldPath) -> Get {
+fn get(schema: &ClassSchema, path: &FieldPath) -> Get {
     let [name] = path.path.as_slice() else { return Get::Nowhere };
     let field = |fields: &[Field]| fields.iter().find(|f| f.name == *name).cloned().map(Get::Field);
     let found = match path.scope {
-        Scope::Payload => field(&face.fields).or_else(|| field(&face.common)),
-        Scope::CommonContext => face.contexts().find(|c| c.name() == *name).map(Get::Context),
+        Scope::Payload => field(&schema.fields).or_else(|| field(&schema.common)),
+        Scope::CommonContext => schema.contexts().find(|c| c.name() == *name).map(Get::ContextField),
         Scope::SpecificContext => None,
     };
     found.unwrap_or(Get::Nowhere)
 }
 
-fn words() -> ctf::Shape {
-    ctf::Shape::Array { element: Some((Appearance::Decimal, false)) }
+fn words() -> ctf::FieldShape {
+    ctf::FieldShape::Array { element: Some((NumberFormat::Decimal, false)) }
 }
 
-fn shape(field: &Field) -> ctf::Shape {
-    match field.shape {
-        Shape::Number { .. } | Shape::Given(_) => ctf::Shape::Number(Appearance::Decimal),
-        Shape::Text | Shape::Elsewhere { width: None, .. } | Shape::Rest { width: None } => ctf::Shape::Text,
-        Shape::Words { .. } | Shape::Elsewhere { .. } | Shape::Rest { .. } => words(),
+fn field_type(field: &Field) -> ctf::FieldShape {
+    match field.field_type {
+        FieldType::Number { .. } | FieldType::Given(_) => ctf::FieldShape::Number(NumberFormat::Decimal),
+        FieldType::Text | FieldType::Elsewhere { width: None, .. } | FieldType::Rest { width: None } => {
+            ctf::FieldShape::Text
+        }
+        FieldType::Words { .. } | FieldType::Elsewhere { .. } | FieldType::Rest { .. } => words(),
     }
 }
 
@@ -131,10 +133,12 @@ impl Get {
     fn is_several(&self) -> bool {
         match self {
             Get::Field(field) => matches!(
-                field.shape,
-                Shape::Words { .. } | Shape::Elsewhere { width: Some(_), .. } | Shape::Rest { width: Some(_) }
+                field.field_type,
+                FieldType::Words { .. }
+                    | FieldType::Elsewhere { width: Some(_), .. }
+                    | FieldType::Rest { width: Some(_) }
             ),
-            Get::Context(context) => matches!(context, Context::KernelStack | Context::UserStack),
+            Get::ContextField(context) => matches!(context, ContextField::KernelStack | ContextField::UserStack),
             Get::Nowhere => false,
         }
     }
@@ -144,7 +148,7 @@ impl Get {
     pub(super) fn value<'a>(&self, walk: &impl Walk<'a>, raw: &Raw<'a>, threads: &'a Threads, big: bool) -> Value<'a> {
         match self {
             Get::Field(field) => value(field, raw.body, big).unwrap_or_default(),
-            Get::Context(context) => computed(*context, walk, raw, threads).unwrap_or_default(),
+            Get::ContextField(context) => computed(*context, walk, raw, threads).unwrap_or_default(),
             Get::Nowhere => Value::Absent,
         }
     }
@@ -152,7 +156,7 @@ impl Get {
 
 #[inline(always)]
 fn value<'a>(field: &Field, body: &'a [u8], big: bool) -> Option<Value<'a>> {
-    if let Shape::Number { signed } = field.shape {
+    if let FieldType::Number { signed } = field.field_type {
         let unsigned = bits(body, field.at as u64 * 8, field.size as u32 * 8, big)?;
         let unused = 64 - field.size as u32 * 8;
         return Some(if signed {
@@ -161,27 +165,27 @@ fn value<'a>(field: &Field, body: &'a [u8], big: bool) -> Option<Value<'a>> {
             Value::Unsigned(unsigned)
         });
     }
-    if let Shape::Given(value) = field.shape {
+    if let FieldType::Given(value) = field.field_type {
         return Some(Value::Unsigned(value));
     }
     let bytes = bytes_of(body, field, big)?;
-    Some(match field.shape {
-        Shape::Words { width } | Shape::Elsewhere { width: Some(width), .. } | Shape::Rest { width: Some(width) } => {
-            Value::Words(Words { bytes, width, big_endian: big })
-        }
+    Some(match field.field_type {
+        FieldType::Words { width }
+        | FieldType::Elsewhere { width: Some(width), .. }
+        | FieldType::Rest { width: Some(width) } => Value::Words(IntegerArray { bytes, width, big_endian: big }),
         _ => Value::Text(bytes.get(..memchr::memchr(0, bytes).unwrap_or(bytes.len())).unwrap_or(bytes)),
     })
 }
 
-fn computed<'a>(context: Context, walk: &impl Walk<'a>, raw: &Raw<'a>, threads: &'a Threads) -> Option<Value<'a>> {
+fn computed<'a>(context: ContextField, walk: &impl Walk<'a>, raw: &Raw<'a>, threads: &'a Threads) -> Option<Value<'a>> {
     let number = |id: i32| Value::Signed(i64::from(id));
     let thread = walk.thread(raw);
     match context {
-        Context::Thread => thread.map(number),
-        Context::Process => walk.process(raw).or_else(|| threads.process(thread?, raw.clock)).map(number),
-        Context::Name => threads.name(thread?, raw.clock).map(Value::Text),
-        Context::KernelStack => walk.stack(raw, false).map(Value::Words),
-        Context::UserStack => walk.stack(raw, true).map(Value::Words),
+        ContextField::Thread => thread.map(number),
+        ContextField::Process => walk.process(raw).or_else(|| threads.process(thread?, raw.clock)).map(number),
+        ContextField::Name => threads.name(thread?, raw.clock).map(Value::Text),
+        ContextField::KernelStack => walk.stack(raw, false).map(Value::Words),
+        ContextField::UserStack => walk.stack(raw, true).map(Value::Words),
     }
 }
 
@@ -208,7 +212,7 @@ impl Show {
                     Value::Text(text) => sink.text(*node, text, 1, big),
                     Value::Words(words) => sink.words(*node, words),
                     Value::Absent | Value::Real(_) if get.is_several() => {
-                        sink.words(*node, Words { bytes: &[], width: 8, big_endian: big });
+                        sink.words(*node, IntegerArray { bytes: &[], width: 8, big_endian: big });
                     }
                     Value::Absent | Value::Real(_) => {
                         sink.open(*node);

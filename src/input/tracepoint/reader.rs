@@ -2,21 +2,21 @@
 //!
 //! Damage ends the packet it is in; the next packet goes on.
 
-use super::plan::Plan;
-use super::{Raw, Step, Storage, Trace, Walk};
+use super::plan::TracepointPlan;
+use super::{Raw, Storage, TracepointTrace, Walk, WalkStep};
 use crate::base::notice::{Notice, Notices};
 use crate::base::time::Ns;
 use crate::input::ctf::Sink;
 use crate::input::record::{ClassId, Record, StreamId, Value};
-use crate::input::stream::{Position, Sought};
+use crate::input::stream::{Position, SeekResult};
 use crate::input::trace::Records;
 use std::ops::Range;
 
 /// Reads a run of packets of one stream.
 #[derive(Debug)]
-pub struct Reader<'a, S: Storage> {
-    trace: &'a Trace<S>,
-    plan: &'a Plan,
+pub struct TracepointReader<'a, S: Storage> {
+    trace: &'a TracepointTrace<S>,
+    plan: &'a TracepointPlan,
     stream: StreamId,
     packets: Range<usize>,
     walk: Option<S::Walk<'a>>,
@@ -27,12 +27,17 @@ pub struct Reader<'a, S: Storage> {
     notices: Notices,
 }
 
-impl<'a, S: Storage> Reader<'a, S> {
-    pub(super) fn new(trace: &'a Trace<S>, plan: &'a Plan, stream: StreamId, packets: Range<usize>) -> Self {
+impl<'a, S: Storage> TracepointReader<'a, S> {
+    pub(super) fn new(
+        trace: &'a TracepointTrace<S>,
+        plan: &'a TracepointPlan,
+        stream: StreamId,
+        packets: Range<usize>,
+    ) -> Self {
         let cpu = trace.packet_cpu(stream, packets.start).unwrap_or(0);
         let values = vec![Value::Absent; plan.most()];
         let (began, notices) = (Position::BEGIN, Notices::default());
-        Reader { trace, plan, stream, packets, walk: None, values, number: 0, cpu, began, notices }
+        TracepointReader { trace, plan, stream, packets, walk: None, values, number: 0, cpu, began, notices }
     }
 
     /// Go to the next packet; false when there is none.
@@ -47,9 +52,9 @@ impl<'a, S: Storage> Reader<'a, S> {
     #[inline(always)]
     fn raw(&mut self) -> Option<Raw<'a>> {
         match self.walk.as_mut()?.next() {
-            Step::Record(raw) => return Some(raw),
-            Step::End => {}
-            Step::Damage(what) => self.damaged(what),
+            WalkStep::Record(raw) => return Some(raw),
+            WalkStep::End => {}
+            WalkStep::Damage(what) => self.damaged(what),
         }
         self.walk = None;
         None
@@ -77,7 +82,7 @@ impl<'a, S: Storage> Reader<'a, S> {
     }
 }
 
-impl<'a, S: Storage> Records<'a> for Reader<'a, S> {
+impl<'a, S: Storage> Records<'a> for TracepointReader<'a, S> {
     fn next(&mut self) -> Option<Record<'_, 'a>> {
         loop {
             let Some(raw) = self.raw() else { if self.enter() { continue } else { return None } };
@@ -97,21 +102,21 @@ impl<'a, S: Storage> Records<'a> for Reader<'a, S> {
         }
     }
 
-    fn seek(&mut self, from: Ns, landmark: impl Fn(ClassId) -> bool) -> Sought {
-        let mut sought = Sought::NOTHING;
+    fn seek(&mut self, from: Ns, landmark: impl Fn(ClassId) -> bool) -> SeekResult {
+        let mut found = SeekResult::NOTHING;
         if !self.enter() {
-            return sought;
+            return found;
         }
         loop {
             let here = self.position();
-            let Some(raw) = self.raw() else { return sought };
+            let Some(raw) = self.raw() else { return found };
             let time = self.trace.clock.ns(raw.clock);
             if time >= from {
                 self.go(here);
-                return sought;
+                return found;
             }
             if self.plan.wanted(raw.class).is_some() {
-                sought.meet(time, raw.class, here, &landmark);
+                found.meet(time, raw.class, here, &landmark);
             }
         }
     }

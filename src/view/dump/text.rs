@@ -4,8 +4,8 @@
 
 use crate::base::text::with_copy;
 use crate::base::time::Ns;
-use crate::input::ctf::{Appearance, Node, Real, Shape, Sink};
-use crate::input::record::{Projection, Words};
+use crate::input::ctf::{FieldNode, FieldShape, NumberFormat, Real, Sink};
+use crate::input::record::{IntegerArray, Projection};
 use crate::input::stream::Class;
 use crate::input::trace::{Plan, Trace};
 use crate::view::clean;
@@ -53,7 +53,7 @@ impl Script {
             }
             text
         };
-        let prefix = |node: &Node| {
+        let prefix = |node: &FieldNode| {
             let mut text = Vec::new();
             if let Some(name) = &node.name {
                 if node.position > 0 {
@@ -62,7 +62,7 @@ impl Script {
                 form.escape(name.as_bytes(), &mut text);
                 text.push(b'=');
             }
-            if let Shape::Scope(_) = node.shape {
+            if let FieldShape::Scope(_) = node.shape {
                 text.push(separator);
             }
             text
@@ -97,7 +97,7 @@ impl Form {
 pub(super) struct Text<'s> {
     form: Form,
     pub(super) out: Vec<u8>,
-    nodes: &'s [Node],
+    nodes: &'s [FieldNode],
     prefixes: &'s [Vec<u8>],
 }
 
@@ -108,21 +108,21 @@ impl<'s> Text<'s> {
         }
     }
 
-    fn shape(&self, node: u32) -> Option<&'s Shape> {
+    fn shape(&self, node: u32) -> Option<&'s FieldShape> {
         self.nodes.get(node as usize).map(|n| &n.shape)
     }
 }
 
 /// A number as its appearance says.
-fn number(form: Form, appearance: &Appearance, value: i128, out: &mut Vec<u8>) {
+fn number(form: Form, appearance: &NumberFormat, value: i128, out: &mut Vec<u8>) {
     match appearance {
-        Appearance::Decimal => decimal(value, out),
-        Appearance::Boolean => out.extend_from_slice(if value == 0 { b"false" } else { b"true" }),
-        Appearance::Labels(labels) => {
+        NumberFormat::Decimal => decimal(value, out),
+        NumberFormat::Boolean => out.extend_from_slice(if value == 0 { b"false" } else { b"true" }),
+        NumberFormat::Labels(labels) => {
             decimal(value, out);
             list(form, labels.of(value), out);
         }
-        Appearance::Flags(flags) => {
+        NumberFormat::Flags(flags) => {
             out.push(b'b');
             let bits = value as u64;
             unsigned(bits, out);
@@ -216,7 +216,7 @@ fn quoted(form: Form, bytes: &[u8], width: u8, big_endian: bool, out: &mut Vec<u
         let end = memchr::memchr(0, bytes).unwrap_or(bytes.len());
         form.escape(bytes.get(..end).unwrap_or(bytes), out);
     } else {
-        let units = Words { bytes, width, big_endian }.iter().take_while(|unit| *unit != 0);
+        let units = IntegerArray { bytes, width, big_endian }.iter().take_while(|unit| *unit != 0);
         let text: String = if width == 2 {
             char::decode_utf16(units.map(|u| u as u16)).map(|c| c.unwrap_or(char::REPLACEMENT_CHARACTER)).collect()
         } else {
@@ -231,8 +231,8 @@ impl<'a> Sink<'a> for Text<'_> {
     fn unsigned(&mut self, node: u32, value: u64) {
         self.prefix(node);
         match self.shape(node) {
-            Some(Shape::Number(Appearance::Decimal)) | None => unsigned(value, &mut self.out),
-            Some(Shape::Number(appearance)) => number(self.form, appearance, i128::from(value), &mut self.out),
+            Some(FieldShape::Number(NumberFormat::Decimal)) | None => unsigned(value, &mut self.out),
+            Some(FieldShape::Number(appearance)) => number(self.form, appearance, i128::from(value), &mut self.out),
             Some(_) => {}
         }
     }
@@ -240,8 +240,8 @@ impl<'a> Sink<'a> for Text<'_> {
     fn signed(&mut self, node: u32, value: i64) {
         self.prefix(node);
         match self.shape(node) {
-            Some(Shape::Number(Appearance::Decimal)) | None => signed(value, &mut self.out),
-            Some(Shape::Number(appearance)) => number(self.form, appearance, i128::from(value), &mut self.out),
+            Some(FieldShape::Number(NumberFormat::Decimal)) | None => signed(value, &mut self.out),
+            Some(FieldShape::Number(appearance)) => number(self.form, appearance, i128::from(value), &mut self.out),
             Some(_) => {}
         }
     }
@@ -268,9 +268,9 @@ impl<'a> Sink<'a> for Text<'_> {
         quoted(self.form, bytes, width, big_endian, &mut self.out);
     }
 
-    fn words(&mut self, node: u32, words: Words<'a>) {
+    fn words(&mut self, node: u32, words: IntegerArray<'a>) {
         self.prefix(node);
-        let Some(Shape::Array { element: Some((appearance, is_signed)) }) = self.shape(node) else { return };
+        let Some(FieldShape::Array { element: Some((appearance, is_signed)) }) = self.shape(node) else { return };
         self.out.push(b'[');
         let unused = 64 - 8 * u32::from(words.width);
         for (i, word) in words.iter().enumerate() {
@@ -294,8 +294,8 @@ impl<'a> Sink<'a> for Text<'_> {
     fn open(&mut self, node: u32) {
         self.prefix(node);
         match self.shape(node) {
-            Some(Shape::Scope(_) | Shape::Struct) => self.out.push(b'{'),
-            Some(Shape::Array { .. }) => self.out.push(b'['),
+            Some(FieldShape::Scope(_) | FieldShape::Struct) => self.out.push(b'{'),
+            Some(FieldShape::Array { .. }) => self.out.push(b'['),
             _ => {}
         }
     }
@@ -308,8 +308,8 @@ impl<'a> Sink<'a> for Text<'_> {
 
     fn close(&mut self, node: u32) {
         match self.shape(node) {
-            Some(Shape::Scope(_) | Shape::Struct) => self.out.push(b'}'),
-            Some(Shape::Array { .. }) => self.out.push(b']'),
+            Some(FieldShape::Scope(_) | FieldShape::Struct) => self.out.push(b'}'),
+            Some(FieldShape::Array { .. }) => self.out.push(b']'),
             _ => {}
         }
     }
@@ -320,8 +320,8 @@ impl<'a> Sink<'a> for Text<'_> {
 
     fn missing(&mut self, node: u32) {
         match self.shape(node) {
-            Some(Shape::Scope(_)) if self.form == Form::Readable => {}
-            Some(Shape::Scope(_)) => self.out.extend_from_slice(b"\t-"),
+            Some(FieldShape::Scope(_)) if self.form == Form::Readable => {}
+            Some(FieldShape::Scope(_)) => self.out.extend_from_slice(b"\t-"),
             _ => self.out.extend_from_slice(b"none"),
         }
     }

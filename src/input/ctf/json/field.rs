@@ -3,7 +3,7 @@
 //! An alias stands for its JSON, not for a field: what a role means depends on the structure in which the field is used,
 //! so an alias is read anew at each use. The number of fields read and their depth are bounded, because aliases of aliases multiply (`extent`).
 
-use super::Trouble;
+use super::MetadataError;
 use super::value::{Json, Node, Object};
 use crate::input::ctf::extent::{Extent, check_depth};
 use crate::input::ctf::real;
@@ -13,7 +13,7 @@ use crate::input::ctf::schema::{
 use foldhash::HashMap;
 use std::sync::Arc;
 
-type Read<T> = Result<T, Trouble>;
+type Read<T> = Result<T, MetadataError>;
 
 /// The aliases known so far.
 pub(super) struct Aliases<'n, 't> {
@@ -41,7 +41,7 @@ impl<'n, 't> Aliases<'n, 't> {
     pub(super) fn declare(&mut self, name: &str, node: &'n Node<'t>) -> Read<()> {
         self.field(node, Use { root: None, clock: None })?;
         if self.known.insert(name.to_owned(), node).is_some() {
-            return Err(Trouble::at(node.at, format!("a second alias `{name}`")));
+            return Err(MetadataError::at(node.at, format!("a second alias `{name}`")));
         }
         Ok(())
     }
@@ -51,7 +51,7 @@ impl<'n, 't> Aliases<'n, 't> {
         let field = self.field(node, usage)?;
         match field.kind {
             Kind::Struct(_) => Ok(field),
-            _ => Err(Trouble::at(node.at, "expected a structure")),
+            _ => Err(MetadataError::at(node.at, "expected a structure")),
         }
     }
 
@@ -67,7 +67,8 @@ impl<'n, 't> Aliases<'n, 't> {
     fn field_within(&mut self, node: &'n Node<'t>, usage: Use) -> Read<Field> {
         if let Json::Text(name) = &node.json {
             let aliased = self.known.get(&**name).copied();
-            let aliased = aliased.ok_or_else(|| Trouble::at(node.at, format!("no alias `{name}` before this")))?;
+            let aliased =
+                aliased.ok_or_else(|| MetadataError::at(node.at, format!("no alias `{name}` before this")))?;
             return self.field(aliased, usage);
         }
         let object = node.object()?;
@@ -82,7 +83,7 @@ impl<'n, 't> Aliases<'n, 't> {
             "fixed-length-bit-map" => bits(object, &["flags"], usage, |o| {
                 let flags = labels(o.need("flags")?, false)?;
                 if flags.is_empty() {
-                    return Err(Trouble::at(o.at, "`flags` is empty"));
+                    return Err(MetadataError::at(o.at, "`flags` is empty"));
                 }
                 Ok(Show::Flags(Arc::from(flags)))
             }),
@@ -104,12 +105,12 @@ impl<'n, 't> Aliases<'n, 't> {
                     bits if !real::is_format(bits) => {
                         let what =
                             "a floating point number has 16, 32, 64, 128 bits, or a multiple of 32 from there on";
-                        return Err(Trouble::at(length.at, what));
+                        return Err(MetadataError::at(length.at, what));
                     }
                     bits if bits > real::MOST_BITS.into() => {
                         let what =
                             format!("a floating point number of {bits} bits; at most {} are read", real::MOST_BITS);
-                        return Err(Trouble::at(length.at, what));
+                        return Err(MetadataError::at(length.at, what));
                     }
                     bits => bits as u16,
                 };
@@ -158,7 +159,7 @@ impl<'n, 't> Aliases<'n, 't> {
                 Ok(Field { align: 1, kind: Kind::Optional { by, signed: false, ranges, field } })
             }
             "variant" => self.variant(object, usage),
-            _ => Err(Trouble::at(at, format!("no field class has the type `{name}`"))),
+            _ => Err(MetadataError::at(at, format!("no field class has the type `{name}`"))),
         }
     }
 
@@ -172,7 +173,7 @@ impl<'n, 't> Aliases<'n, 't> {
             member.only(&["name", "field-class"])?;
             let name = member.need("name")?.text()?;
             if !seen.insert(name) {
-                return Err(Trouble::at(node.at, format!("a second member `{name}`")));
+                return Err(MetadataError::at(node.at, format!("a second member `{name}`")));
             }
             let field = self.field(member.need("field-class")?, usage);
             let field = field.map_err(|t| t.within(format!("in member `{name}`"), node.at))?;
@@ -199,17 +200,17 @@ impl<'n, 't> Aliases<'n, 't> {
             let written = option.get("name").map(Node::text).transpose()?.unwrap_or("");
             let ranges = ranges(option.need("selector-field-ranges")?)?;
             if !written.is_empty() && options.iter().any(|o| &*o.written == written) {
-                return Err(Trouble::at(node.at, format!("a second option `{written}`")));
+                return Err(MetadataError::at(node.at, format!("a second option `{written}`")));
             }
             let overlap = |o: &Choice| o.ranges.iter().any(|a| ranges.iter().any(|b| a.0 <= b.1 && b.0 <= a.1));
             if options.iter().any(overlap) {
-                return Err(Trouble::at(node.at, "a selector value would select two options"));
+                return Err(MetadataError::at(node.at, "a selector value would select two options"));
             }
             let field = self.field(option.need("field-class")?, usage)?;
             options.push(Choice { written: written.into(), escaped: false, ranges, field });
         }
         if options.is_empty() {
-            return Err(Trouble::at(nodes.at, "a variant needs an option"));
+            return Err(MetadataError::at(nodes.at, "a variant needs an option"));
         }
         Ok(Field { align: 1, kind: Kind::Variant { by, signed: false, options } })
     }
@@ -224,7 +225,9 @@ fn bits(object: Object<'_, '_>, more: &[&str], usage: Use, show: impl Fn(Object<
     let length = object.need("length")?;
     let size = match length.unsigned()? {
         size @ 1..=64 => size as u8,
-        size => return Err(Trouble::at(length.at, format!("a field of fixed length has 1 to 64 bits, not {size}"))),
+        size => {
+            return Err(MetadataError::at(length.at, format!("a field of fixed length has 1 to 64 bits, not {size}")));
+        }
     };
     let (big_endian, reversed) = orders(object)?;
     let show = show(object)?;
@@ -239,14 +242,14 @@ fn orders(object: Object<'_, '_>) -> Read<(bool, bool)> {
     let big_endian = match order.text()? {
         "little-endian" => false,
         "big-endian" => true,
-        _ => return Err(Trouble::at(order.at, "a byte order is `little-endian` or `big-endian`")),
+        _ => return Err(MetadataError::at(order.at, "a byte order is `little-endian` or `big-endian`")),
     };
     let reversed = match object.get("bit-order") {
         None => false,
         Some(node) => match node.text()? {
             "first-to-last" => big_endian,
             "last-to-first" => !big_endian,
-            _ => return Err(Trouble::at(node.at, "a bit order is `first-to-last` or `last-to-first`")),
+            _ => return Err(MetadataError::at(node.at, "a bit order is `first-to-last` or `last-to-first`")),
         },
     };
     Ok((big_endian, reversed))
@@ -273,7 +276,7 @@ fn static_blob(object: Object<'_, '_>, usage: Use) -> Read<Field> {
         uuid |= node.text()? == "metadata-stream-uuid" && usage.root == Some(Root::PacketHeader);
     }
     if uuid && count != 16 {
-        return Err(Trouble::at(length.at, format!("a uuid has 16 bytes, not {count}")));
+        return Err(MetadataError::at(length.at, format!("a uuid has 16 bytes, not {count}")));
     }
     Ok(Field { align: 8, kind: Kind::Blob { count: Count::Fixed(count), uuid } })
 }
@@ -299,7 +302,7 @@ fn roles(object: Object<'_, '_>, usage: Use) -> Read<(Vec<Slot>, Option<usize>)>
         };
         if is_time {
             if usage.clock.is_none() {
-                return Err(Trouble::at(node.at, "a time stamp, but the data stream class has no default clock"));
+                return Err(MetadataError::at(node.at, "a time stamp, but the data stream class has no default clock"));
             }
             clock = usage.clock;
         }
@@ -312,7 +315,7 @@ fn mappings(object: Object<'_, '_>, signed: bool) -> Read<Show> {
     if let Some(node) = object.get("preferred-display-base")
         && !matches!(node.unsigned()?, 2 | 8 | 10 | 16)
     {
-        return Err(Trouble::at(node.at, "a display base is 2, 8, 10 or 16"));
+        return Err(MetadataError::at(node.at, "a display base is 2, 8, 10 or 16"));
     }
     match object.get("mappings") {
         Some(node) => Ok(Show::Labels(Arc::from(labels(node, signed)?))),
@@ -325,7 +328,7 @@ fn labels(node: &Node<'_>, signed: bool) -> Read<Vec<Label>> {
     for (name, node) in node.object()?.members {
         let ranges = ranges(node)?;
         if !signed && ranges.iter().any(|r| r.0 < 0) {
-            return Err(Trouble::at(node.at, "a range begins below 0"));
+            return Err(MetadataError::at(node.at, "a range begins below 0"));
         }
         labels.push(Label { name: Box::from(&**name), ranges });
     }
@@ -337,16 +340,19 @@ fn ranges(node: &Node<'_>) -> Read<Vec<Range>> {
     let mut ranges = Vec::new();
     for node in node.array()? {
         let [first, last] = node.array()? else {
-            return Err(Trouble::at(node.at, "a range is an array of two integers"));
+            return Err(MetadataError::at(node.at, "a range is an array of two integers"));
         };
         let range = (first.integer()?, last.integer()?);
         if range.1 < range.0 {
-            return Err(Trouble::at(node.at, format!("the range {} to {} ends before it begins", range.0, range.1)));
+            return Err(MetadataError::at(
+                node.at,
+                format!("the range {} to {} ends before it begins", range.0, range.1),
+            ));
         }
         ranges.push(range);
     }
     if ranges.is_empty() {
-        return Err(Trouble::at(node.at, "there is no range"));
+        return Err(MetadataError::at(node.at, "there is no range"));
     }
     Ok(ranges)
 }
@@ -355,7 +361,7 @@ fn alignment(object: Object<'_, '_>, name: &str) -> Read<u64> {
     let Some(node) = object.get(name) else { return Ok(1) };
     match node.unsigned()? {
         align if align.is_power_of_two() => Ok(align),
-        align => Err(Trouble::at(node.at, format!("an alignment is a power of two, not {align}"))),
+        align => Err(MetadataError::at(node.at, format!("an alignment is a power of two, not {align}"))),
     }
 }
 
@@ -367,7 +373,7 @@ fn encoding(object: Object<'_, '_>) -> Read<Unit> {
         "utf-16be" => Ok(Unit::Two(true)),
         "utf-32le" => Ok(Unit::Four(false)),
         "utf-32be" => Ok(Unit::Four(true)),
-        _ => Err(Trouble::at(node.at, "an encoding is utf-8, utf-16le, utf-16be, utf-32le or utf-32be")),
+        _ => Err(MetadataError::at(node.at, "an encoding is utf-8, utf-16le, utf-16be, utf-32le or utf-32be")),
     }
 }
 
@@ -383,7 +389,7 @@ fn location(node: &Node<'_>) -> Read<Source> {
             "event-record-common-context" => Root::CommonContext,
             "event-record-specific-context" => Root::SpecificContext,
             "event-record-payload" => Root::Payload,
-            other => return Err(Trouble::at(origin.at, format!("no structure is called `{other}`"))),
+            other => return Err(MetadataError::at(origin.at, format!("no structure is called `{other}`"))),
         }),
     };
     let steps = object.need("path")?;
@@ -399,7 +405,7 @@ fn location(node: &Node<'_>) -> Read<Source> {
         }
     }
     if !matches!(path.last(), Some(Some(_))) {
-        return Err(Trouble::at(steps.at, "a path ends with the name of a member"));
+        return Err(MetadataError::at(steps.at, "a path ends with the name of a member"));
     }
     Ok(Source::At(Box::new(Location { scope, path, climbs: false, at: node.at })))
 }

@@ -5,14 +5,14 @@
 mod field;
 mod value;
 
-use super::metadata::Trouble;
+use super::metadata::MetadataError;
 use super::schema::{Bits, Clock, EventClass, Field, Kind, Role, Root, Schema, StreamClass};
 use field::{Aliases, Use};
 use foldhash::{HashMap, HashSet};
 use std::sync::Arc;
 use value::{Json, Node, Object, parse};
 
-type Read<T> = Result<T, Trouble>;
+type Read<T> = Result<T, MetadataError>;
 
 /// The schema that a sequence of fragments describes; `locate` has not run yet.
 pub(super) fn read(text: &str) -> Read<Schema> {
@@ -30,10 +30,10 @@ pub(super) fn read(text: &str) -> Read<Schema> {
         builder.fragment(fragment, number == 0)?;
     }
     if fragments.is_empty() {
-        return Err(Trouble::at(0, "there is no fragment"));
+        return Err(MetadataError::at(0, "there is no fragment"));
     }
     if builder.schema.streams.is_empty() {
-        return Err(Trouble::at(0, "there is no data stream class"));
+        return Err(MetadataError::at(0, "there is no data stream class"));
     }
     check_ids(&builder.schema)?;
     Ok(builder.schema)
@@ -62,7 +62,7 @@ impl<'n, 't> Builder<'n, 't> {
             packet_header: None,
             streams: Vec::new(),
             slots: 0,
-            oddities: Vec::new(),
+            warnings: Vec::new(),
             behind: None,
         };
         let (clocks, streams, events) = Default::default();
@@ -74,7 +74,7 @@ impl<'n, 't> Builder<'n, 't> {
         let kind = object.need("type")?;
         let name = kind.text()?;
         if first != (name == "preamble") {
-            return Err(Trouble::at(kind.at, "the first fragment is the preamble, and no other is"));
+            return Err(MetadataError::at(kind.at, "the first fragment is the preamble, and no other is"));
         }
         let read = match name {
             "preamble" => self.preamble(object),
@@ -83,7 +83,7 @@ impl<'n, 't> Builder<'n, 't> {
             "clock-class" => self.clock(object),
             "data-stream-class" => self.stream(object),
             "event-record-class" => self.event(object),
-            _ => Err(Trouble::at(kind.at, format!("no fragment has the type `{name}`"))),
+            _ => Err(MetadataError::at(kind.at, format!("no fragment has the type `{name}`"))),
         };
         let title = match object.get("name").map(|n| &n.json) {
             Some(Json::Text(title)) => format!("in the {name} `{title}`"),
@@ -96,14 +96,15 @@ impl<'n, 't> Builder<'n, 't> {
         object.only(&["type", "version", "uuid"])?;
         let version = object.need("version")?;
         if version.unsigned()? != 2 {
-            return Err(Trouble::at(version.at, "the version is not 2"));
+            return Err(MetadataError::at(version.at, "the version is not 2"));
         }
         if let Some(node) = object.get("uuid") {
             let bytes: Vec<u8> =
                 node.array()?.iter().filter_map(|b| b.unsigned().ok().and_then(|b| u8::try_from(b).ok())).collect();
             let all = bytes.len() == node.array()?.len();
             let uuid = bytes.try_into().ok().filter(|_| all);
-            self.schema.uuid_bytes = Some(uuid.ok_or_else(|| Trouble::at(node.at, "a uuid is an array of 16 bytes"))?);
+            self.schema.uuid_bytes =
+                Some(uuid.ok_or_else(|| MetadataError::at(node.at, "a uuid is an array of 16 bytes"))?);
         }
         Ok(())
     }
@@ -116,7 +117,10 @@ impl<'n, 't> Builder<'n, 't> {
     fn trace(&mut self, object: Object<'n, 't>) -> Read<()> {
         object.only(&["type", "namespace", "name", "uid", "environment", "packet-header-field-class"])?;
         if std::mem::replace(&mut self.has_trace, true) || !self.schema.streams.is_empty() {
-            return Err(Trouble::at(object.at, "there is one trace class at most, before the data stream classes"));
+            return Err(MetadataError::at(
+                object.at,
+                "there is one trace class at most, before the data stream classes",
+            ));
         }
         self.schema.uuid = identity(object)?;
         if let Some(environment) = object.get("environment") {
@@ -147,12 +151,12 @@ impl<'n, 't> Builder<'n, 't> {
         let id = object.need("id")?;
         let name = id.text()?.to_owned();
         if self.clocks.insert(name.clone(), self.schema.clocks.len()).is_some() {
-            return Err(Trouble::at(id.at, format!("a second clock class `{name}`")));
+            return Err(MetadataError::at(id.at, format!("a second clock class `{name}`")));
         }
         let frequency = object.need("frequency")?;
         let hertz = frequency.unsigned()?;
         if hertz == 0 {
-            return Err(Trouble::at(frequency.at, "the frequency is 0"));
+            return Err(MetadataError::at(frequency.at, "the frequency is 0"));
         }
         object.get("description").map(Node::text).transpose()?;
         for number in ["precision", "accuracy"] {
@@ -166,7 +170,7 @@ impl<'n, 't> Builder<'n, 't> {
                     origin.object()?.need("name")?.text()?;
                     origin.object()?.need("uid")?.text()?;
                 }
-                _ => return Err(Trouble::at(origin.at, "an origin is `unix-epoch` or an object that names one")),
+                _ => return Err(MetadataError::at(origin.at, "an origin is `unix-epoch` or an object that names one")),
             }
         }
         let (mut offset_seconds, mut offset_cycles) = (0, 0);
@@ -174,13 +178,13 @@ impl<'n, 't> Builder<'n, 't> {
             let offset = offset.object()?;
             offset.only(&["seconds", "cycles"])?;
             if let Some(node) = offset.get("seconds") {
-                let out_of_range = |_| Trouble::at(node.at, "the seconds do not fit 64 bits");
+                let out_of_range = |_| MetadataError::at(node.at, "the seconds do not fit 64 bits");
                 offset_seconds = i64::try_from(node.integer()?).map_err(out_of_range)?;
             }
             if let Some(node) = offset.get("cycles") {
                 offset_cycles = node.unsigned()?;
                 if offset_cycles >= hertz {
-                    return Err(Trouble::at(node.at, "the cycles make a second or more"));
+                    return Err(MetadataError::at(node.at, "the cycles make a second or more"));
                 }
             }
         }
@@ -200,14 +204,14 @@ impl<'n, 't> Builder<'n, 't> {
         identity(object)?;
         let id = object.get("id").map(Node::unsigned).transpose()?.unwrap_or(0);
         if self.streams.insert(id, self.schema.streams.len()).is_some() {
-            return Err(Trouble::at(object.at, format!("a second data stream class with id {id}")));
+            return Err(MetadataError::at(object.at, format!("a second data stream class with id {id}")));
         }
         let clock = match object.get("default-clock-class-id") {
             None => None,
             Some(node) => {
                 let name = node.text()?;
                 let found = self.clocks.get(name).copied();
-                Some(found.ok_or_else(|| Trouble::at(node.at, format!("no clock class `{name}` before this")))?)
+                Some(found.ok_or_else(|| MetadataError::at(node.at, format!("no clock class `{name}` before this")))?)
             }
         };
         let [context, header, common] = roots;
@@ -240,10 +244,11 @@ impl<'n, 't> Builder<'n, 't> {
         let specific_context = self.root(object, "specific-context-field-class", usage(Root::SpecificContext))?;
         let payload = self.root(object, "payload-field-class", usage(Root::Payload))?;
         let stream = self.streams.get(&stream_id).and_then(|place| self.schema.streams.get_mut(*place));
-        let no_stream = || Trouble::at(object.at, format!("no data stream class with id {stream_id} before this"));
+        let no_stream =
+            || MetadataError::at(object.at, format!("no data stream class with id {stream_id} before this"));
         let stream = stream.ok_or_else(no_stream)?;
         if !self.events.insert((stream_id, id)) {
-            return Err(Trouble::at(object.at, format!("a second event record class with id {id}")));
+            return Err(MetadataError::at(object.at, format!("a second event record class with id {id}")));
         }
         stream.events.push(Arc::new(EventClass { id, name, specific_context, payload, alone: true }));
         Ok(())
@@ -265,7 +270,10 @@ fn check_magic(header: &Field, at: usize) -> Read<()> {
         let (Kind::Bits(Bits { saves, .. }) | Kind::Variable { saves, .. }) = &member.field.kind else { continue };
         let fits = position == 0 && matches!(member.field.kind, Kind::Bits(Bits { size: 32, .. }));
         if saves.contains(&Role::Magic.slot()) && !fits {
-            return Err(Trouble::at(at, "the magic number must have 32 bits and be the first member of the header"));
+            return Err(MetadataError::at(
+                at,
+                "the magic number must have 32 bits and be the first member of the header",
+            ));
         }
     }
     Ok(())
@@ -275,13 +283,13 @@ fn check_magic(header: &Field, at: usize) -> Read<()> {
 fn check_ids(schema: &Schema) -> Read<()> {
     use super::packet::has_role;
     if schema.streams.len() > 1 && !has_role(schema.packet_header.as_ref(), Role::StreamClass) {
-        return Err(Trouble::at(0, "several data stream classes, but no packet header field with their id"));
+        return Err(MetadataError::at(0, "several data stream classes, but no packet header field with their id"));
     }
     for stream in &schema.streams {
         if stream.events.len() > 1 && !has_role(stream.event_header.as_ref(), Role::EventClass) {
             let what =
                 format!("data stream class {} has several event record classes, but no field with their id", stream.id);
-            return Err(Trouble::at(0, what));
+            return Err(MetadataError::at(0, what));
         }
     }
     Ok(())

@@ -2,7 +2,7 @@
 //!
 //! A recursive descent over RFC 8259, with a limit on depth; text is borrowed unless it holds escapes.
 
-use super::Trouble;
+use super::MetadataError;
 use foldhash::HashSet;
 use std::borrow::Cow;
 
@@ -33,7 +33,7 @@ pub(super) enum Json<'t> {
 }
 
 impl<'t> Node<'t> {
-    fn refuse<T>(&self, expected: &str) -> Result<T, Trouble> {
+    fn refuse<T>(&self, expected: &str) -> Result<T, MetadataError> {
         let found = match &self.json {
             Json::Null => "null".to_owned(),
             Json::Bool(b) => b.to_string(),
@@ -43,27 +43,27 @@ impl<'t> Node<'t> {
             Json::Array(_) => "an array".to_owned(),
             Json::Object(_) => "an object".to_owned(),
         };
-        Err(Trouble::at(self.at, format!("expected {expected}, found {found}")))
+        Err(MetadataError::at(self.at, format!("expected {expected}, found {found}")))
     }
 
-    pub(super) fn text(&self) -> Result<&str, Trouble> {
+    pub(super) fn text(&self) -> Result<&str, MetadataError> {
         if let Json::Text(text) = &self.json { Ok(text) } else { self.refuse("a string") }
     }
 
-    pub(super) fn integer(&self) -> Result<i128, Trouble> {
+    pub(super) fn integer(&self) -> Result<i128, MetadataError> {
         if let Json::Integer(n) = self.json { Ok(n) } else { self.refuse("an integer") }
     }
 
-    pub(super) fn unsigned(&self) -> Result<u64, Trouble> {
+    pub(super) fn unsigned(&self) -> Result<u64, MetadataError> {
         let n = self.integer()?;
         u64::try_from(n).or_else(|_| self.refuse("an unsigned integer of 64 bits"))
     }
 
-    pub(super) fn array(&self) -> Result<&[Node<'t>], Trouble> {
+    pub(super) fn array(&self) -> Result<&[Node<'t>], MetadataError> {
         if let Json::Array(nodes) = &self.json { Ok(nodes) } else { self.refuse("an array") }
     }
 
-    pub(super) fn object(&self) -> Result<Object<'_, 't>, Trouble> {
+    pub(super) fn object(&self) -> Result<Object<'_, 't>, MetadataError> {
         if let Json::Object(members) = &self.json {
             Ok(Object { at: self.at, members })
         } else {
@@ -84,13 +84,13 @@ impl<'n, 't> Object<'n, 't> {
         self.members.iter().find(|(key, _)| key == name).map(|(_, node)| node)
     }
 
-    pub(super) fn need(&self, name: &str) -> Result<&'n Node<'t>, Trouble> {
-        self.get(name).ok_or_else(|| Trouble::at(self.at, format!("the property `{name}` is missing")))
+    pub(super) fn need(&self, name: &str) -> Result<&'n Node<'t>, MetadataError> {
+        self.get(name).ok_or_else(|| MetadataError::at(self.at, format!("the property `{name}` is missing")))
     }
 
     /// Refuses properties that are not in `known`, and extensions: none is supported, and one may change the meaning
     /// of everything else (CTF 2.0, section 4.2).
-    pub(super) fn only(&self, known: &[&str]) -> Result<(), Trouble> {
+    pub(super) fn only(&self, known: &[&str]) -> Result<(), MetadataError> {
         for (name, node) in self.members {
             match &**name {
                 "attributes" => {
@@ -98,11 +98,14 @@ impl<'n, 't> Object<'n, 't> {
                 }
                 "extensions" => {
                     if let Some((extension, inner)) = node.object()?.members.first() {
-                        return Err(Trouble::at(inner.at, format!("the extension `{extension}` is not supported")));
+                        return Err(MetadataError::at(
+                            inner.at,
+                            format!("the extension `{extension}` is not supported"),
+                        ));
                     }
                 }
                 name if known.contains(&name) => {}
-                name => return Err(Trouble::at(node.at, format!("the property `{name}` has no meaning here"))),
+                name => return Err(MetadataError::at(node.at, format!("the property `{name}` has no meaning here"))),
             }
         }
         Ok(())
@@ -110,12 +113,12 @@ impl<'n, 't> Object<'n, 't> {
 }
 
 /// The value that fills `text` from byte `start` to byte `end`.
-pub(super) fn parse(text: &str, start: usize, end: usize) -> Result<Node<'_>, Trouble> {
+pub(super) fn parse(text: &str, start: usize, end: usize) -> Result<Node<'_>, MetadataError> {
     let mut parser = Parser { text: text.get(..end).unwrap_or(text), at: start, depth: 0 };
     let node = parser.value()?;
     parser.space();
     if parser.at < end {
-        return Err(Trouble::at(parser.at, "something follows the end of the fragment's object"));
+        return Err(MetadataError::at(parser.at, "something follows the end of the fragment's object"));
     }
     Ok(node)
 }
@@ -137,13 +140,13 @@ impl<'t> Parser<'t> {
         }
     }
 
-    fn unexpected<T>(&self, expected: &str) -> Result<T, Trouble> {
+    fn unexpected<T>(&self, expected: &str) -> Result<T, MetadataError> {
         let rest = self.text.get(self.at..).and_then(|rest| rest.chars().next());
         let found = rest.map_or_else(|| "the end of the fragment".to_owned(), |c| format!("{c:?}"));
-        Err(Trouble::at(self.at, format!("expected {expected}, found {found}")))
+        Err(MetadataError::at(self.at, format!("expected {expected}, found {found}")))
     }
 
-    fn expect(&mut self, mark: u8) -> Result<(), Trouble> {
+    fn expect(&mut self, mark: u8) -> Result<(), MetadataError> {
         self.space();
         if self.peek() == Some(mark) {
             self.at += 1;
@@ -152,11 +155,11 @@ impl<'t> Parser<'t> {
         self.unexpected(&format!("`{}`", char::from(mark)))
     }
 
-    fn value(&mut self) -> Result<Node<'t>, Trouble> {
+    fn value(&mut self) -> Result<Node<'t>, MetadataError> {
         self.space();
         self.depth += 1;
         if self.depth > DEEPEST {
-            return Err(Trouble::at(self.at, format!("values are nested deeper than {DEEPEST}")));
+            return Err(MetadataError::at(self.at, format!("values are nested deeper than {DEEPEST}")));
         }
         let at = self.at;
         let json = match self.peek() {
@@ -170,7 +173,7 @@ impl<'t> Parser<'t> {
         Ok(Node { at, json })
     }
 
-    fn word(&mut self) -> Result<Json<'t>, Trouble> {
+    fn word(&mut self) -> Result<Json<'t>, MetadataError> {
         let rest = self.text.get(self.at..).unwrap_or("");
         for (word, json) in [("null", Json::Null), ("true", Json::Bool(true)), ("false", Json::Bool(false))] {
             if rest.starts_with(word) {
@@ -181,7 +184,7 @@ impl<'t> Parser<'t> {
         self.unexpected("a JSON value")
     }
 
-    fn object(&mut self) -> Result<Json<'t>, Trouble> {
+    fn object(&mut self) -> Result<Json<'t>, MetadataError> {
         self.expect(b'{')?;
         let mut members: Vec<(Cow<'t, str>, Node<'t>)> = Vec::new();
         let mut seen: HashSet<Cow<'t, str>> = HashSet::default();
@@ -208,7 +211,7 @@ impl<'t> Parser<'t> {
                 }
             };
             if known {
-                return Err(Trouble::at(at, format!("the property `{name}` is given twice")));
+                return Err(MetadataError::at(at, format!("the property `{name}` is given twice")));
             }
             self.expect(b':')?;
             members.push((name, self.value()?));
@@ -224,7 +227,7 @@ impl<'t> Parser<'t> {
         }
     }
 
-    fn array(&mut self) -> Result<Json<'t>, Trouble> {
+    fn array(&mut self) -> Result<Json<'t>, MetadataError> {
         self.expect(b'[')?;
         let mut nodes = Vec::new();
         self.space();
@@ -246,7 +249,7 @@ impl<'t> Parser<'t> {
         }
     }
 
-    fn number(&mut self) -> Result<Json<'t>, Trouble> {
+    fn number(&mut self) -> Result<Json<'t>, MetadataError> {
         let start = self.at;
         while let Some(b'-' | b'+' | b'.' | b'e' | b'E' | b'0'..=b'9') = self.peek() {
             self.at += 1;
@@ -259,11 +262,11 @@ impl<'t> Parser<'t> {
         }
         match digits.parse::<i128>() {
             Ok(n) if !leading_zero => Ok(Json::Integer(n)),
-            _ => Err(Trouble::at(start, format!("`{digits}` is no number"))),
+            _ => Err(MetadataError::at(start, format!("`{digits}` is no number"))),
         }
     }
 
-    fn string(&mut self) -> Result<Cow<'t, str>, Trouble> {
+    fn string(&mut self) -> Result<Cow<'t, str>, MetadataError> {
         let open = self.at;
         self.at += 1;
         let start = self.at;
@@ -288,12 +291,12 @@ impl<'t> Parser<'t> {
                     let escaped = self.escape()?;
                     owned.get_or_insert_with(String::new).push(escaped);
                 }
-                _ => return Err(Trouble::at(open, "the string that begins here is never closed")),
+                _ => return Err(MetadataError::at(open, "the string that begins here is never closed")),
             }
         }
     }
 
-    fn escape(&mut self) -> Result<char, Trouble> {
+    fn escape(&mut self) -> Result<char, MetadataError> {
         let at = self.at;
         let kind = self.text.as_bytes().get(at + 1).copied();
         self.at += 2;
@@ -316,13 +319,13 @@ impl<'t> Parser<'t> {
             }
             _ => None,
         };
-        plain.ok_or_else(|| Trouble::at(at, "this is no escape sequence"))
+        plain.ok_or_else(|| MetadataError::at(at, "this is no escape sequence"))
     }
 
-    fn unit(&mut self, at: usize) -> Result<u16, Trouble> {
+    fn unit(&mut self, at: usize) -> Result<u16, MetadataError> {
         let digits = self.text.get(self.at..self.at + 4).filter(|d| d.bytes().all(|b| b.is_ascii_hexdigit()));
         self.at += 4;
         let unit = digits.and_then(|d| u16::from_str_radix(d, 16).ok());
-        unit.ok_or_else(|| Trouble::at(at, "`\\u` is followed by four hexadecimal digits"))
+        unit.ok_or_else(|| MetadataError::at(at, "`\\u` is followed by four hexadecimal digits"))
     }
 }

@@ -4,7 +4,7 @@
 //! where it is used, because the lengths and selectors inside it are bound per use. How many fields all the clones together
 //! have is bounded (`extent`).
 
-use super::Trouble;
+use super::MetadataError;
 use super::parse::{alignment, byte_order, encoding_is_text};
 use super::resolve::{Declared, Resolved, Resolver, once};
 use super::syntax::{Attribute, Count as WrittenCount, Declarator, Integer, Item, Label, Spec, Typed, Value, Word};
@@ -34,7 +34,7 @@ impl<'t> Resolver<'t> {
         let declared = Declared { field, fields };
         let scope = self.scopes.last_mut();
         if scope.is_some_and(|scope| scope.insert(name.clone(), declared).is_some()) {
-            return Err(Trouble::at(at, format!("the type `{name}` is declared twice in one scope")));
+            return Err(MetadataError::at(at, format!("the type `{name}` is declared twice in one scope")));
         }
         Ok(())
     }
@@ -51,11 +51,11 @@ impl<'t> Resolver<'t> {
                 self.declare(name.clone(), field, typed.at)
             }
             Item::Declaration(typed, declarators) if declarators.is_empty() => self.tagged(typed),
-            Item::Declaration(typed, _) => Err(Trouble::at(typed.at, "a field has no place here")),
+            Item::Declaration(typed, _) => Err(MetadataError::at(typed.at, "a field has no place here")),
             Item::Attribute(Attribute { at, .. })
             | Item::Assigned { at, .. }
             | Item::Block { at, .. }
-            | Item::Known { at, .. } => Err(Trouble::at(*at, "only types and fields have a place here")),
+            | Item::Known { at, .. } => Err(MetadataError::at(*at, "only types and fields have a place here")),
         }
     }
 
@@ -66,7 +66,7 @@ impl<'t> Resolver<'t> {
         }
         match &typed.spec {
             Spec::Struct { body: Some(_), .. } | Spec::Enum { labels: Some(_), .. } => self.field(typed).map(drop),
-            _ => Err(Trouble::at(typed.at, "this declares nothing")),
+            _ => Err(MetadataError::at(typed.at, "this declares nothing")),
         }
     }
 
@@ -87,7 +87,7 @@ impl<'t> Resolver<'t> {
         // A constant is laid out like a variable; a type may be declared for constants apart.
         let plain = || name.split(' ').filter(|word| *word != "const").collect::<Vec<_>>().join(" ");
         let found = find(name).or_else(|| if name.contains("const") { find(&plain()) } else { None });
-        let found = found.ok_or_else(|| Trouble::at(at, format!("no type `{name}` is declared before this")))?;
+        let found = found.ok_or_else(|| MetadataError::at(at, format!("no type `{name}` is declared before this")))?;
         self.extent.add(found.fields, at)?;
         Ok(found.field.clone())
     }
@@ -96,7 +96,7 @@ impl<'t> Resolver<'t> {
         match &typed.spec {
             Spec::Named(name) => match self.look_up(name, typed.at)? {
                 Field { kind: Kind::Variant { by: Source::At(location), .. }, .. } if location.path.is_empty() => {
-                    Err(Trouble::at(typed.at, format!("the variant `{name}` needs a selector")))
+                    Err(MetadataError::at(typed.at, format!("the variant `{name}` needs a selector")))
                 }
                 field => Ok(field),
             },
@@ -107,7 +107,7 @@ impl<'t> Resolver<'t> {
                 for a in attributes {
                     match &*a.name {
                         "encoding" => once(&mut encoding, encoding_is_text(a)?, "encoding", a.at)?,
-                        _ => self.oddities.push(a.unknown("a string")),
+                        _ => self.warnings.push(a.unknown("a string")),
                     }
                 }
                 Ok(Field { align: 8, kind: Kind::Text(Unit::Byte) })
@@ -135,7 +135,7 @@ impl<'t> Resolver<'t> {
             Spec::Variant { tag, .. } => {
                 let mut field = self.variant_type(typed)?;
                 let tag =
-                    tag.ok_or_else(|| Trouble::at(typed.at, "the variant needs a selector: `variant <field>`"))?;
+                    tag.ok_or_else(|| MetadataError::at(typed.at, "the variant needs a selector: `variant <field>`"))?;
                 if let Kind::Variant { by, .. } = &mut field.kind {
                     *by = self.location(&tag);
                 }
@@ -152,11 +152,11 @@ impl<'t> Resolver<'t> {
                 let parts: Vec<&str> = names(written.text).collect();
                 let ["clock", name @ .., "value"] = &*parts else {
                     let what = format!("`{}` is no clock: `clock.NAME.value` is meant", parts.join("."));
-                    return Err(Trouble::at(written.at, what));
+                    return Err(MetadataError::at(written.at, what));
                 };
                 let name = name.join(".");
                 match self.clock_places.get(&name).copied() {
-                    None => return Err(Trouble::at(written.at, format!("no clock `{name}` is declared"))),
+                    None => return Err(MetadataError::at(written.at, format!("no clock `{name}` is declared"))),
                     found => found,
                 }
             }
@@ -186,13 +186,13 @@ impl<'t> Resolver<'t> {
                     _ => return Err(a.refuse("a power of two")),
                 },
                 "byte_order" => once(&mut big_endian, byte_order(a)?, "byte_order", a.at)?,
-                _ => self.oddities.push(a.unknown("a floating_point")),
+                _ => self.warnings.push(a.unknown("a floating_point")),
             }
         }
         let size = match (exponent, mantissa) {
             (Some(8), Some(24)) => 32,
             (Some(11), Some(53)) => 64,
-            _ => return Err(Trouble::at(at, "a floating_point has `exp_dig` 8 and `mant_dig` 24, or 11 and 53")),
+            _ => return Err(MetadataError::at(at, "a floating_point has `exp_dig` 8 and `mant_dig` 24, or 11 and 53")),
         };
         let big_endian = big_endian.flatten().unwrap_or(self.big_endian);
         Ok(Field { align: align.unwrap_or(8), kind: Kind::Real { size, big_endian, reversed: false } })
@@ -204,7 +204,7 @@ impl<'t> Resolver<'t> {
             None => self.look_up("int", at).map_err(|t| t.within("in an enum without container type", at))?,
         };
         let Kind::Bits(bits) = &mut field.kind else {
-            return Err(Trouble::at(at, "the container of an enumeration is an integer"));
+            return Err(MetadataError::at(at, "the container of an enumeration is an integer"));
         };
         let mut named: Vec<Named> = Vec::new();
         let mut places: HashMap<&str, usize> = HashMap::new();
@@ -213,7 +213,10 @@ impl<'t> Resolver<'t> {
             let range = label.range.unwrap_or((next, next));
             let limits = if bits.signed { (i64::MIN.into(), i64::MAX.into()) } else { (0, i128::from(u64::MAX)) };
             if range.0 < limits.0 || range.1 > limits.1 {
-                return Err(Trouble::at(label.at, format!("the values of `{}` do not fit the container", label.name)));
+                return Err(MetadataError::at(
+                    label.at,
+                    format!("the values of `{}` do not fit the container", label.name),
+                ));
             }
             next = range.1 + 1;
             let place = *places.entry(&label.name).or_insert(named.len());
@@ -249,7 +252,7 @@ impl<'t> Resolver<'t> {
         let asked = names(reference.text).skip(1).collect::<Vec<_>>().join(".");
         let found = self.environment_value(&asked);
         let number = found.and_then(|value| value.parse().ok()).map(Count::Fixed);
-        number.ok_or_else(|| Trouble::at(reference.at, format!("`env.{asked}` is no unsigned integer")))
+        number.ok_or_else(|| MetadataError::at(reference.at, format!("`env.{asked}` is no unsigned integer")))
     }
 
     fn location(&self, reference: &Word<'_>) -> Source {
@@ -315,14 +318,14 @@ impl<'t> Resolver<'t> {
     /// A variant whose selector is not known yet.
     fn variant_type(&mut self, typed: &Typed<'t>) -> Resolved<Field> {
         let Spec::Variant { name, body, .. } = &typed.spec else {
-            return Err(Trouble::at(typed.at, "a variant was expected"));
+            return Err(MetadataError::at(typed.at, "a variant was expected"));
         };
         let Some(body) = body else {
             return self.look_up(&format!("variant {}", name.unwrap_or("")), typed.at);
         };
         let members = self.members(body)?;
         if members.is_empty() {
-            return Err(Trouble::at(typed.at, "a variant needs an option"));
+            return Err(MetadataError::at(typed.at, "a variant needs an option"));
         }
         let option = |Member { written, escaped, field }| Choice { written, escaped, ranges: Vec::new(), field };
         let options = members.into_iter().map(option).collect();
@@ -354,7 +357,7 @@ impl<'t> Members<'t> {
             self.seen.contains(name.text) || self.list.iter().take(Self::FEW).any(|m| *m.written == *name.text)
         };
         if known {
-            return Err(Trouble::at(name.at, format!("a second member `{}`", name.text)));
+            return Err(MetadataError::at(name.at, format!("a second member `{}`", name.text)));
         }
         if self.list.len() >= Self::FEW {
             self.seen.insert(name.text);

@@ -1,6 +1,6 @@
 //! What members mean by their names: roles, clocks of time stamps, and the default clock of each stream class.
 
-use super::Trouble;
+use super::MetadataError;
 use super::resolve::Resolved;
 use crate::input::ctf::schema::{Bits, Clock, Count, Field, Kind, Role, Schema};
 
@@ -22,10 +22,10 @@ pub(super) fn assign_meaning(schema: &mut Schema) -> Resolved<()> {
         mark_members(header, &HEADER, "trace.packet.header")?;
         check_header(header)?;
         if several && !saves(header, Role::StreamClass) {
-            return Err(Trouble::at(0, "several stream classes, but packet headers have no `stream_id`"));
+            return Err(MetadataError::at(0, "several stream classes, but packet headers have no `stream_id`"));
         }
     } else if several {
-        return Err(Trouble::at(0, "several stream classes, but packets have no header to tell them apart"));
+        return Err(MetadataError::at(0, "several stream classes, but packets have no header to tell them apart"));
     }
     for stream in &mut schema.streams {
         let mut clocks = Vec::new();
@@ -46,13 +46,13 @@ pub(super) fn assign_meaning(schema: &mut Schema) -> Resolved<()> {
         clocks.dedup();
         if clocks.len() > 1 {
             let what = format!("stream class {} has time stamps of {} clocks", stream.id, clocks.len());
-            return Err(Trouble::at(0, what));
+            return Err(MetadataError::at(0, what));
         }
         stream.clock = clocks.first().copied();
         let has_id = stream.event_header.as_ref().is_some_and(|h| saves(h, Role::EventClass));
         if stream.events.len() > 1 && !has_id {
             let what = format!("stream class {} has several event classes, but event headers have no `id`", stream.id);
-            return Err(Trouble::at(0, what));
+            return Err(MetadataError::at(0, what));
         }
     }
     Ok(())
@@ -64,7 +64,7 @@ fn mark_members(root: &mut Field, roles: &[(&str, Role)], place: &str) -> Resolv
         let Some((name, role)) = roles.iter().find(|(name, _)| *name == &*member.written) else { continue };
         match &mut member.field.kind {
             Kind::Bits(bits) if !bits.signed => bits.saves.push(role.slot()),
-            _ => return Err(Trouble::at(0, format!("`{name}` in {place} must be an unsigned integer"))),
+            _ => return Err(MetadataError::at(0, format!("`{name}` in {place} must be an unsigned integer"))),
         }
     }
     Ok(())
@@ -91,16 +91,19 @@ fn check_header(header: &mut Field) -> Resolved<()> {
         match (&*member.written, &mut member.field.kind) {
             ("magic", Kind::Bits(Bits { size: 32, .. })) if place == 0 => {}
             ("magic", _) => {
-                return Err(Trouble::at(0, "`magic` must be an integer of 32 bits and the first member of the header"));
+                return Err(MetadataError::at(
+                    0,
+                    "`magic` must be an integer of 32 bits and the first member of the header",
+                ));
             }
             ("uuid", Kind::Array { count: Count::Fixed(16), element, uuid }) => {
                 if !matches!(element.kind, Kind::Bits(Bits { size: 8, .. })) || element.align != 8 {
-                    return Err(Trouble::at(0, "`uuid` in trace.packet.header must be an array of 16 bytes"));
+                    return Err(MetadataError::at(0, "`uuid` in trace.packet.header must be an array of 16 bytes"));
                 }
                 *uuid = true;
             }
             ("uuid", _) => {
-                return Err(Trouble::at(0, "`uuid` in trace.packet.header must be an array of 16 bytes"));
+                return Err(MetadataError::at(0, "`uuid` in trace.packet.header must be an array of 16 bytes"));
             }
             _ => {}
         }
@@ -146,7 +149,7 @@ fn map_to_only_clock(root: &mut Field, name: &str, clocks: &mut Vec<Clock>) -> R
         clocks.push(Clock { name, uuid: None, frequency: 1_000_000_000, offset_seconds: 0, offset_cycles: 0 });
     }
     if clocks.len() > 1 {
-        return Err(Trouble::at(0, format!("`{name}` names no clock, and there are {}", clocks.len())));
+        return Err(MetadataError::at(0, format!("`{name}` names no clock, and there are {}", clocks.len())));
     }
     each_integer(root, "", &mut |member, bits| {
         if member == name && bits.clock.is_none() {

@@ -13,15 +13,15 @@ mod syntax;
 mod token;
 mod types;
 
-use super::metadata::{Oddity, Trouble};
+use super::metadata::{MetadataError, MetadataWarning};
 use super::schema::Schema;
 pub(super) use known::{Blocks, Known};
 
 /// The schema that a TSDL text describes, and what other texts may take over; `locate` has not run yet.
-pub(super) fn read<'t>(text: &'t str, known: Option<&'t Known<'t>>) -> Result<(Schema, Blocks<'t>), Trouble> {
-    let (items, oddities) = parse::parse(text, known)?;
+pub(super) fn read<'t>(text: &'t str, known: Option<&'t Known<'t>>) -> Result<(Schema, Blocks<'t>), MetadataError> {
+    let (items, warnings) = parse::parse(text, known)?;
     let takes = items.iter().any(|item| matches!(item, syntax::Item::Known { .. }));
-    let read = resolve::resolve(&items, oddities, text.len());
+    let read = resolve::resolve(&items, warnings, text.len());
     match (read, known) {
         (Ok((mut schema, found)), Some(known)) if takes && found.context == known.context => {
             schema.slots = known.slots;

@@ -5,7 +5,7 @@
 use super::known::Known;
 use super::syntax::{Attribute, Count, Declarator, Declarators, Integer, Item, Spec, Value, Word};
 use super::token::{Token, Tokens, names, unescape};
-use super::{Oddity, Trouble};
+use super::{MetadataError, MetadataWarning};
 use foldhash::HashMap;
 use std::borrow::Cow;
 
@@ -44,7 +44,7 @@ const KEYWORDS: [&str; 26] = [
 
 const BLOCKS: [&str; 6] = ["trace", "env", "clock", "stream", "event", "callsite"];
 
-pub(super) type Parsed<T> = Result<T, Trouble>;
+pub(super) type Parsed<T> = Result<T, MetadataError>;
 
 pub(super) struct Parser<'t> {
     pub(super) tokens: Tokens<'t>,
@@ -58,15 +58,15 @@ pub(super) struct Parser<'t> {
     pub(super) integers: HashMap<&'t str, Integer<'t>>,
     /// Event blocks of another metadata.
     known: Option<&'t Known<'t>>,
-    pub(super) oddities: Vec<Oddity>,
+    pub(super) warnings: Vec<MetadataWarning>,
 }
 
 /// The items of a metadata text, and the attributes that mean nothing.
-pub(super) fn parse<'t>(text: &'t str, known: Option<&'t Known<'t>>) -> Parsed<(Vec<Item<'t>>, Vec<Oddity>)> {
+pub(super) fn parse<'t>(text: &'t str, known: Option<&'t Known<'t>>) -> Parsed<(Vec<Item<'t>>, Vec<MetadataWarning>)> {
     let mut tokens = Tokens::new(text);
     let (at, token) = tokens.next()?;
-    let (integers, oddities) = (HashMap::default(), Vec::new());
-    let mut parser = Parser { tokens, token, at, ahead: None, depth: 0, integers, known, oddities };
+    let (integers, warnings) = (HashMap::default(), Vec::new());
+    let mut parser = Parser { tokens, token, at, ahead: None, depth: 0, integers, known, warnings };
     let mut items = Vec::new();
     while parser.token != Token::End {
         if parser.accept(b';')? {
@@ -74,7 +74,7 @@ pub(super) fn parse<'t>(text: &'t str, known: Option<&'t Known<'t>>) -> Parsed<(
         }
         items.push(parser.item(true)?);
     }
-    Ok((items, parser.oddities))
+    Ok((items, parser.warnings))
 }
 
 pub(super) fn is_keyword(word: &str) -> bool {
@@ -103,7 +103,7 @@ impl<'t> Parser<'t> {
 
     #[cold]
     pub(super) fn unexpected<T>(&self, expected: &str) -> Parsed<T> {
-        Err(Trouble::at(self.at, format!("expected {expected}, found {}", self.token.describe())))
+        Err(MetadataError::at(self.at, format!("expected {expected}, found {}", self.token.describe())))
     }
 
     pub(super) fn is(&self, mark: u8) -> bool {
@@ -141,7 +141,7 @@ impl<'t> Parser<'t> {
     fn item(&mut self, top: bool) -> Parsed<Item<'t>> {
         self.depth += 1;
         if self.depth > DEEPEST {
-            return Err(Trouble::at(self.at, format!("types and blocks are nested deeper than {DEEPEST}")));
+            return Err(MetadataError::at(self.at, format!("types and blocks are nested deeper than {DEEPEST}")));
         }
         let item = self.item_within(top);
         self.depth -= 1;
@@ -332,7 +332,7 @@ impl<'t> Parser<'t> {
             counts.push(self.count()?);
             self.expect(b']')?;
             if counts.len() > DEEPEST {
-                return Err(Trouble::at(self.at, format!("more than {DEEPEST} dimensions")));
+                return Err(MetadataError::at(self.at, format!("more than {DEEPEST} dimensions")));
             }
         }
         Ok(counts)
@@ -344,7 +344,7 @@ impl<'t> Parser<'t> {
         let count = match self.token {
             Token::Number(_) | Token::Mark(b'+' | b'-') => match u64::try_from(self.signed_number()?) {
                 Ok(n) => Count::Fixed(n),
-                Err(_) => return Err(Trouble::at(at, "the number of elements is not negative")),
+                Err(_) => return Err(MetadataError::at(at, "the number of elements is not negative")),
             },
             _ => Count::Held(self.reference("the number of elements, or the field that holds it")?),
         };
@@ -419,7 +419,7 @@ impl<'t> Parser<'t> {
 pub(super) fn alignment(align: i128, at: usize) -> Parsed<u64> {
     match u64::try_from(align) {
         Ok(align) if align.is_power_of_two() => Ok(align),
-        _ => Err(Trouble::at(at, format!("an alignment is a power of two, not {align}"))),
+        _ => Err(MetadataError::at(at, format!("an alignment is a power of two, not {align}"))),
     }
 }
 
@@ -437,7 +437,7 @@ pub(super) fn byte_order(attribute: &Attribute<'_>) -> Parsed<Option<bool>> {
         "le" => Ok(Some(false)),
         "be" | "network" => Ok(Some(true)),
         "native" => Ok(None),
-        _ => Err(Trouble::at(attribute.value_at, "a byte order is `le`, `be`, `network` or `native`")),
+        _ => Err(MetadataError::at(attribute.value_at, "a byte order is `le`, `be`, `network` or `native`")),
     }
 }
 
@@ -446,6 +446,6 @@ pub(super) fn encoding_is_text(attribute: &Attribute<'_>) -> Parsed<bool> {
     match word(attribute) {
         "none" | "NONE" => Ok(false),
         "UTF8" | "utf8" | "UTF-8" | "utf-8" | "ASCII" | "ascii" => Ok(true),
-        _ => Err(Trouble::at(attribute.value_at, "an encoding is `none`, `UTF8` or `ASCII`")),
+        _ => Err(MetadataError::at(attribute.value_at, "an encoding is `none`, `UTF8` or `ASCII`")),
     }
 }

@@ -7,14 +7,14 @@ use super::known::{Block, Blocks, Context};
 use super::meaning::assign_meaning;
 use super::parse::{byte_order, is_keyword};
 use super::syntax::{Attribute, Item, Typed, Value};
-use super::{Oddity, Trouble};
+use super::{MetadataError, MetadataWarning};
 use crate::input::ctf::extent::{Extent, check_depth, size};
 use crate::input::ctf::schema::{Clock, EventClass, Field, Kind, Schema, StreamClass};
 use foldhash::{HashMap, HashMapExt, HashSet};
 use std::borrow::Cow;
 use std::sync::Arc;
 
-pub(super) type Resolved<T> = Result<T, Trouble>;
+pub(super) type Resolved<T> = Result<T, MetadataError>;
 
 pub(super) struct Resolver<'t> {
     pub(super) scopes: Vec<HashMap<Cow<'t, str>, Declared>>,
@@ -30,7 +30,7 @@ pub(super) struct Resolver<'t> {
     pub(super) extent: Extent,
     /// Numbers of the environment that were asked for.
     pub(super) lookups: usize,
-    pub(super) oddities: Vec<Oddity>,
+    pub(super) warnings: Vec<MetadataWarning>,
 }
 
 /// An event class that waits for its stream class.
@@ -51,7 +51,11 @@ pub(super) struct Declared {
 }
 
 /// The schema of the syntax tree of a text of `text` bytes.
-pub(super) fn resolve<'t>(items: &[Item<'t>], oddities: Vec<Oddity>, text: usize) -> Resolved<(Schema, Blocks<'t>)> {
+pub(super) fn resolve<'t>(
+    items: &[Item<'t>],
+    warnings: Vec<MetadataWarning>,
+    text: usize,
+) -> Resolved<(Schema, Blocks<'t>)> {
     let mut resolver = Resolver {
         scopes: vec![HashMap::new()],
         big_endian: native_order(items)?,
@@ -62,7 +66,7 @@ pub(super) fn resolve<'t>(items: &[Item<'t>], oddities: Vec<Oddity>, text: usize
         stream_ids: HashSet::default(),
         extent: Extent::new(text),
         lookups: 0,
-        oddities,
+        warnings,
     };
     let mut schema = Schema {
         version: 1,
@@ -73,7 +77,7 @@ pub(super) fn resolve<'t>(items: &[Item<'t>], oddities: Vec<Oddity>, text: usize
         packet_header: None,
         streams: Vec::new(),
         slots: 0,
-        oddities: Vec::new(),
+        warnings: Vec::new(),
         behind: None,
     };
     for item in items {
@@ -103,8 +107,8 @@ pub(super) fn resolve<'t>(items: &[Item<'t>], oddities: Vec<Oddity>, text: usize
                 read.map_err(|t| t.within(block_title(kind, body), *at))?;
                 resolver.scopes.pop();
             }
-            Item::Attribute(a) => return Err(Trouble::at(a.at, "an attribute has no place here")),
-            Item::Assigned { at, .. } => return Err(Trouble::at(*at, "a type assignment has no place here")),
+            Item::Attribute(a) => return Err(MetadataError::at(a.at, "an attribute has no place here")),
+            Item::Assigned { at, .. } => return Err(MetadataError::at(*at, "a type assignment has no place here")),
             other => {
                 types_first &= !events_begun;
                 resolver.declare_types(other)?;
@@ -121,7 +125,7 @@ pub(super) fn resolve<'t>(items: &[Item<'t>], oddities: Vec<Oddity>, text: usize
     };
     schema.clocks = resolver.clocks;
     schema.environment = resolver.environment;
-    schema.oddities = resolver.oddities;
+    schema.warnings = resolver.warnings;
     let blocks = place_events(&mut schema, events)?;
     assign_meaning(&mut schema)?;
     Ok((schema, Blocks { context, blocks }))
@@ -144,7 +148,7 @@ fn native_order(items: &[Item<'_>]) -> Resolved<bool> {
         let Item::Block { kind: "trace", at, body, .. } = item else { continue };
         traces += 1;
         if traces > 1 {
-            return Err(Trouble::at(*at, "a second trace block"));
+            return Err(MetadataError::at(*at, "a second trace block"));
         }
         for item in body {
             if let Item::Attribute(a) = item
@@ -152,15 +156,15 @@ fn native_order(items: &[Item<'_>]) -> Resolved<bool> {
             {
                 order = byte_order(a)?;
                 if order.is_none() {
-                    return Err(Trouble::at(a.value_at, "the byte order of a trace is `le` or `be`"));
+                    return Err(MetadataError::at(a.value_at, "the byte order of a trace is `le` or `be`"));
                 }
             }
         }
         if order.is_none() {
-            return Err(Trouble::at(*at, "the trace block gives no `byte_order`"));
+            return Err(MetadataError::at(*at, "the trace block gives no `byte_order`"));
         }
     }
-    order.ok_or_else(|| Trouble::at(0, "there is no trace block"))
+    order.ok_or_else(|| MetadataError::at(0, "there is no trace block"))
 }
 
 impl Attribute<'_> {
@@ -174,25 +178,25 @@ impl Attribute<'_> {
     pub(super) fn text(&self) -> Resolved<&str> {
         match &self.value {
             // A name ends at a NUL wherever it is handed on, so one that holds a NUL says two things.
-            Value::Text(text) if text.contains('\0') => Err(Trouble::at(self.value_at, "a string holds no NUL")),
+            Value::Text(text) if text.contains('\0') => Err(MetadataError::at(self.value_at, "a string holds no NUL")),
             Value::Text(text) => Ok(text),
             _ => Err(self.refuse("a string")),
         }
     }
 
-    pub(super) fn refuse(&self, expected: &str) -> Trouble {
-        Trouble::at(self.value_at, format!("`{}` is {expected}", self.name))
+    pub(super) fn refuse(&self, expected: &str) -> MetadataError {
+        MetadataError::at(self.value_at, format!("`{}` is {expected}", self.name))
     }
 
-    pub(super) fn unknown(&self, of: &str) -> Oddity {
-        Oddity { at: self.at, what: format!("{of} has no attribute `{}`", self.name) }
+    pub(super) fn unknown(&self, of: &str) -> MetadataWarning {
+        MetadataWarning { at: self.at, what: format!("{of} has no attribute `{}`", self.name) }
     }
 }
 
 /// Puts a value where there was none.
 pub(super) fn once<T>(place: &mut Option<T>, value: T, name: &str, at: usize) -> Resolved<()> {
     if place.replace(value).is_some() {
-        return Err(Trouble::at(at, format!("`{name}` is given twice")));
+        return Err(MetadataError::at(at, format!("`{name}` is given twice")));
     }
     Ok(())
 }
@@ -202,10 +206,10 @@ fn attributes<'a, 't>(body: &'a [Item<'t>]) -> impl Iterator<Item = Resolved<&'a
     body.iter().map(|item| match item {
         Item::Attribute(attribute) => Ok(attribute),
         Item::Assigned { at, .. } | Item::Block { at, .. } | Item::Known { at, .. } => {
-            Err(Trouble::at(*at, "only attributes have a place here"))
+            Err(MetadataError::at(*at, "only attributes have a place here"))
         }
         Item::Declaration(typed, _) | Item::Typedef(typed, _) | Item::Typealias(typed, ..) => {
-            Err(Trouble::at(typed.at, "only attributes have a place here"))
+            Err(MetadataError::at(typed.at, "only attributes have a place here"))
         }
     })
 }
@@ -248,21 +252,21 @@ impl<'t> Resolver<'t> {
                     Value::Word(w) if ["true", "TRUE", "false", "FALSE"].contains(&&**w) => {}
                     _ => return Err(a.refuse("`true` or `false`")),
                 },
-                _ => self.oddities.push(a.unknown("a clock")),
+                _ => self.warnings.push(a.unknown("a clock")),
             }
         }
-        let name = name.ok_or_else(|| Trouble::at(at, "a clock needs a `name`"))?;
+        let name = name.ok_or_else(|| MetadataError::at(at, "a clock needs a `name`"))?;
         let frequency = frequency.unwrap_or(1_000_000_000);
         let (offset_seconds, offset_cycles) = normal_offset(seconds.unwrap_or(0), cycles.unwrap_or(0), frequency)
-            .ok_or_else(|| Trouble::at(at, "the offset of the clock does not fit 64 bits"))?;
+            .ok_or_else(|| MetadataError::at(at, "the offset of the clock does not fit 64 bits"))?;
         let clock = Clock { name, uuid, frequency, offset_seconds, offset_cycles };
         match self.clock_places.get(&clock.name).and_then(|place| self.clocks.get(*place)) {
             // babeltrace 2.0 writes the clock of each stream class anew.
             Some(same) if *same == clock => {
                 let what = format!("the clock `{}` is declared again, with the same attributes", clock.name);
-                self.oddities.push(Oddity { at, what });
+                self.warnings.push(MetadataWarning { at, what });
             }
-            Some(_) => return Err(Trouble::at(at, format!("a second clock `{}`, which is another", clock.name))),
+            Some(_) => return Err(MetadataError::at(at, format!("a second clock `{}`, which is another", clock.name))),
             None => {
                 self.clock_places.insert(clock.name.clone(), self.clocks.len());
                 self.clocks.push(clock);
@@ -278,13 +282,15 @@ impl<'t> Resolver<'t> {
                 Value::Number(n) => n.to_string(),
                 Value::Text(text) => text.to_string(),
                 Value::Word(_) => {
-                    self.oddities
-                        .push(Oddity { at: a.at, what: format!("`{}` is neither integer nor string", a.name) });
+                    self.warnings.push(MetadataWarning {
+                        at: a.at,
+                        what: format!("`{}` is neither integer nor string", a.name),
+                    });
                     continue;
                 }
             };
             if is_keyword(&a.name) {
-                return Err(Trouble::at(a.at, format!("`{}` is a keyword and names nothing", a.name)));
+                return Err(MetadataError::at(a.at, format!("`{}` is a keyword and names nothing", a.name)));
             }
             match self.environment_places.get(&*a.name).and_then(|place| self.environment.get_mut(*place)) {
                 Some((_, old)) => *old = value,
@@ -316,21 +322,21 @@ impl<'t> Resolver<'t> {
                         schema.uuid_bytes = Some(bytes);
                     }
                     "byte_order" => {}
-                    _ => self.oddities.push(a.unknown("a trace")),
+                    _ => self.warnings.push(a.unknown("a trace")),
                 },
                 Item::Assigned { name, at, typed } if name == "packet.header" => {
                     once(&mut header, self.root(typed, name)?, name, *at)?;
                 }
-                Item::Assigned { name, at, .. } => self.oddities.push(unknown_type(name, *at, "a trace")),
+                Item::Assigned { name, at, .. } => self.warnings.push(unknown_type(name, *at, "a trace")),
                 other => self.declare_types(other)?,
             }
         }
         match (major, minor) {
             (Some(1), Some(8)) => {}
             (Some(major), Some(minor)) => {
-                return Err(Trouble::at(at, format!("the trace is CTF {major}.{minor}; 1.8 and 2.0 are known")));
+                return Err(MetadataError::at(at, format!("the trace is CTF {major}.{minor}; 1.8 and 2.0 are known")));
             }
-            _ => return Err(Trouble::at(at, "the trace block must give `major` and `minor`")),
+            _ => return Err(MetadataError::at(at, "the trace block must give `major` and `minor`")),
         }
         schema.packet_header = header;
         Ok(())
@@ -342,14 +348,14 @@ impl<'t> Resolver<'t> {
         for item in body {
             match item {
                 Item::Attribute(a) if a.name == "id" => once(&mut id, a.number()?, "id", a.at)?,
-                Item::Attribute(a) => self.oddities.push(a.unknown("a stream")),
+                Item::Attribute(a) => self.warnings.push(a.unknown("a stream")),
                 Item::Assigned { name, at, typed } => {
                     let place = match &**name {
                         "packet.context" => &mut packet_context,
                         "event.header" => &mut event_header,
                         "event.context" => &mut common_context,
                         _ => {
-                            self.oddities.push(unknown_type(name, *at, "a stream"));
+                            self.warnings.push(unknown_type(name, *at, "a stream"));
                             continue;
                         }
                     };
@@ -359,11 +365,14 @@ impl<'t> Resolver<'t> {
             }
         }
         if id.is_some() && schema.packet_header.is_none() {
-            return Err(Trouble::at(at, "the stream class has an `id`, but packets have no header that could hold it"));
+            return Err(MetadataError::at(
+                at,
+                "the stream class has an `id`, but packets have no header that could hold it",
+            ));
         }
         let id = id.unwrap_or(0);
         if !self.stream_ids.insert(id) {
-            return Err(Trouble::at(at, format!("a second stream class with id {id}")));
+            return Err(MetadataError::at(at, format!("a second stream class with id {id}")));
         }
         let clock = None;
         schema.streams.push(StreamClass {
@@ -403,14 +412,14 @@ impl<'t> Resolver<'t> {
                     "model.emf.uri" => {
                         a.text()?;
                     }
-                    _ => self.oddities.push(a.unknown("an event")),
+                    _ => self.warnings.push(a.unknown("an event")),
                 },
                 Item::Assigned { name, at, typed } => {
                     let place = match &**name {
                         "context" => &mut specific_context,
                         "fields" => &mut payload,
                         _ => {
-                            self.oddities.push(unknown_type(name, *at, "an event"));
+                            self.warnings.push(unknown_type(name, *at, "an event"));
                             continue;
                         }
                     };
@@ -419,9 +428,9 @@ impl<'t> Resolver<'t> {
                 other => self.declare_types(other)?,
             }
         }
-        let title = Some(title.ok_or_else(|| Trouble::at(at, "an event needs a `name`"))?);
+        let title = Some(title.ok_or_else(|| MetadataError::at(at, "an event needs a `name`"))?);
         let class = EventClass { id: id.unwrap_or(0), name: title, specific_context, payload, alone: true };
-        let odd = self.oddities.iter().any(|oddity| (at..at + text.len()).contains(&oddity.at));
+        let odd = self.warnings.iter().any(|warning| (at..at + text.len()).contains(&warning.at));
         let text = (!odd && self.lookups == lookups).then_some(text);
         events.push(PendingEvent { at, stream, class: Arc::new(class), text });
         Ok(())
@@ -433,13 +442,13 @@ impl<'t> Resolver<'t> {
         check_depth(size(&field).1, typed.at)?;
         match field.kind {
             Kind::Struct(_) => Ok(field),
-            _ => Err(Trouble::at(typed.at, format!("{name} must be a structure"))),
+            _ => Err(MetadataError::at(typed.at, format!("{name} must be a structure"))),
         }
     }
 }
 
-fn unknown_type(name: &str, at: usize, of: &str) -> Oddity {
-    Oddity { at, what: format!("{of} has no type `{name}`") }
+fn unknown_type(name: &str, at: usize, of: &str) -> MetadataWarning {
+    MetadataWarning { at, what: format!("{of} has no type `{name}`") }
 }
 
 /// A uuid as text (lower case) and bytes.
@@ -486,11 +495,11 @@ fn place_events<'t>(schema: &mut Schema, events: Vec<PendingEvent<'t>>) -> Resol
             None => Err("several stream classes: `stream_id` must say which".to_owned()),
         };
         let title = || format!("in event `{}`", event.class.name.as_deref().unwrap_or(""));
-        let place = place.map_err(|what| Trouble::at(event.at, what).within(title(), event.at))?;
+        let place = place.map_err(|what| MetadataError::at(event.at, what).within(title(), event.at))?;
         if let (Some(seen), Some(stream)) = (ids.get_mut(place), schema.streams.get_mut(place)) {
             if !seen.insert(event.class.id) {
                 let what = format!("a second event class with id {} in stream class {}", event.class.id, stream.id);
-                return Err(Trouble::at(event.at, what).within(title(), event.at));
+                return Err(MetadataError::at(event.at, what).within(title(), event.at));
             }
             if let Some(text) = event.text {
                 blocks.push(Block { text, stream: event.stream, place: (place, stream.events.len()) });

@@ -4,7 +4,7 @@
 //! `-` and `+` before them); strings keep their escapes until somebody wants the text ([`unescape`]). One table of 256 entries
 //! tells what a byte begins, so that the cost is a few instructions a byte. CTF 1.8.3 section 7.3.
 
-use super::Trouble;
+use super::MetadataError;
 use std::borrow::Cow;
 
 /// A token.
@@ -125,7 +125,7 @@ impl<'t> Tokens<'t> {
     }
 
     /// The next token and where it begins.
-    pub(super) fn next(&mut self) -> Result<(usize, Token<'t>), Trouble> {
+    pub(super) fn next(&mut self) -> Result<(usize, Token<'t>), MetadataError> {
         let bytes = self.text.as_bytes();
         loop {
             let start = self.at;
@@ -143,7 +143,7 @@ impl<'t> Tokens<'t> {
                 Begins::Nothing if bytes.get(start..).and_then(universal).is_some() => Token::Word(self.word(start)),
                 Begins::Slash | Begins::Nothing => {
                     let shown = self.text.get(start..).and_then(|rest| rest.chars().next()).unwrap_or(char::from(byte));
-                    return Err(Trouble::at(start, format!("the character {shown:?} has no place in metadata")));
+                    return Err(MetadataError::at(start, format!("the character {shown:?} has no place in metadata")));
                 }
             };
             return Ok((start, token));
@@ -151,11 +151,11 @@ impl<'t> Tokens<'t> {
     }
 
     /// Step over the comment that begins here; false where none does.
-    fn comment(&mut self, start: usize) -> Result<bool, Trouble> {
+    fn comment(&mut self, start: usize) -> Result<bool, MetadataError> {
         match self.text.as_bytes().get(start + 1..) {
             Some([b'*', rest @ ..]) => match memchr::memmem::find(rest, b"*/") {
                 Some(end) => self.at = start + end + 4,
-                None => return Err(Trouble::at(start, "the comment that begins here is never closed")),
+                None => return Err(MetadataError::at(start, "the comment that begins here is never closed")),
             },
             Some([b'/', rest @ ..]) => self.at = start + 2 + memchr::memchr(b'\n', rest).unwrap_or(rest.len()),
             _ => return Ok(false),
@@ -189,7 +189,7 @@ impl<'t> Tokens<'t> {
         }
     }
 
-    fn number(&mut self, start: usize) -> Result<Token<'t>, Trouble> {
+    fn number(&mut self, start: usize) -> Result<Token<'t>, MetadataError> {
         let word = self.word(start);
         let rest = self.text.as_bytes().get(self.at..).unwrap_or(&[]);
         if matches!(rest, [b'.', b'0'..=b'9', ..])
@@ -210,16 +210,16 @@ impl<'t> Tokens<'t> {
         match u64::from_str_radix(digits, radix) {
             Ok(n) if suffix <= 3 && !digits.starts_with('+') => Ok(Token::Number(n)),
             Err(e) if *e.kind() == std::num::IntErrorKind::PosOverflow => {
-                Err(Trouble::at(start, format!("`{word}` does not fit 64 bits")))
+                Err(MetadataError::at(start, format!("`{word}` does not fit 64 bits")))
             }
-            _ => Err(Trouble::at(start, format!("`{word}` is no integer"))),
+            _ => Err(MetadataError::at(start, format!("`{word}` is no integer"))),
         }
     }
 
     /// A string, or a character constant.
-    fn quoted(&mut self, start: usize, quote: u8) -> Result<Token<'t>, Trouble> {
+    fn quoted(&mut self, start: usize, quote: u8) -> Result<Token<'t>, MetadataError> {
         let rest = self.text.as_bytes().get(start + 1..).unwrap_or(&[]);
-        let open = || Trouble::at(start, "the string that begins here is never closed");
+        let open = || MetadataError::at(start, "the string that begins here is never closed");
         let mut length = 0;
         let raw = loop {
             match rest.get(length) {
@@ -241,7 +241,7 @@ impl<'t> Tokens<'t> {
         let mut chars = text.chars();
         match (chars.next(), chars.next()) {
             (Some(only), None) => Ok(Token::Number(only.into())),
-            _ => Err(Trouble::at(start, "a character constant holds one character")),
+            _ => Err(MetadataError::at(start, "a character constant holds one character")),
         }
     }
 }
@@ -294,11 +294,11 @@ pub(super) fn unescape(raw: &str) -> Cow<'_, str> {
 
 /// A NUL byte inside a string is no text; an escape sequence for one (`\0`) is.
 #[cold]
-fn nul(at: usize) -> Trouble {
-    Trouble::at(at, "a string holds no NUL")
+fn nul(at: usize) -> MetadataError {
+    MetadataError::at(at, "a string holds no NUL")
 }
 
-fn check_escapes(raw: &str, at: usize) -> Result<(), Trouble> {
+fn check_escapes(raw: &str, at: usize) -> Result<(), MetadataError> {
     let mut from = 0;
     while let Some(place) = raw[from..].find('\\') {
         let behind = &raw[from + place + 1..];
@@ -306,7 +306,7 @@ fn check_escapes(raw: &str, at: usize) -> Result<(), Trouble> {
             Some((_, length)) => from += place + 1 + length,
             None => {
                 let what = format!("`\\{}` is no escape sequence", behind.chars().next().unwrap_or('\\'));
-                return Err(Trouble::at(at + from + place, what));
+                return Err(MetadataError::at(at + from + place, what));
             }
         }
     }

@@ -7,7 +7,7 @@
 use super::parse::{Parsed, Parser, alignment, byte_order, encoding_is_text, is_keyword};
 use super::syntax::{Integer, Label, Spec, Typed, Value};
 use super::token::{Token, unescape};
-use super::{Oddity, Trouble};
+use super::{MetadataError, MetadataWarning};
 use foldhash::HashSet;
 use std::borrow::Cow;
 
@@ -163,10 +163,10 @@ impl<'t> Parser<'t> {
             self.advance()?;
             return Ok(integer);
         }
-        let oddities = self.oddities.len();
+        let warnings = self.warnings.len();
         let (integer, end) = self.integer()?;
         let text = self.tokens.slice(start, end);
-        if integer.clock.is_none() && self.oddities.len() == oddities && braces == Some(text) {
+        if integer.clock.is_none() && self.warnings.len() == warnings && braces == Some(text) {
             self.integers.insert(text, integer);
         }
         Ok(integer)
@@ -186,7 +186,7 @@ impl<'t> Parser<'t> {
             let at = self.at;
             let name = self.attribute_name()?;
             if seen.contains(&name) || unknown.contains(&name) {
-                return Err(Trouble::at(at, format!("`{name}` is given twice")));
+                return Err(MetadataError::at(at, format!("`{name}` is given twice")));
             }
             self.expect(b'=')?;
             self.integer_attribute(&mut integer, &name, at)?;
@@ -200,13 +200,13 @@ impl<'t> Parser<'t> {
         let end = self.at + 1;
         self.advance()?;
         if integer.size.is_none() {
-            return Err(Trouble::at(self.at, "an integer needs a `size`"));
+            return Err(MetadataError::at(self.at, "an integer needs a `size`"));
         }
         Ok((integer, end))
     }
 
     fn integer_attribute(&mut self, integer: &mut Integer<'t>, name: &str, at: usize) -> Parsed<()> {
-        let refuse = |what: &str| Err(Trouble::at(at, what.to_owned()));
+        let refuse = |what: &str| Err(MetadataError::at(at, what.to_owned()));
         match name {
             "size" => match self.signed_number()? {
                 size @ 1..=64 => integer.size = Some(size as u8),
@@ -240,7 +240,7 @@ impl<'t> Parser<'t> {
             }
             "map" => integer.clock = Some(self.reference("`clock.NAME.value`")?),
             other => {
-                self.oddities.push(Oddity { at, what: format!("an integer has no attribute `{other}`") });
+                self.warnings.push(MetadataWarning { at, what: format!("an integer has no attribute `{other}`") });
                 self.attribute_value(Cow::Borrowed(""), at)?;
             }
         }
@@ -277,7 +277,7 @@ impl<'t> Parser<'t> {
                     first
                 };
                 if last < first {
-                    return Err(Trouble::at(at, format!("the range {first} ... {last} ends before it begins")));
+                    return Err(MetadataError::at(at, format!("the range {first} ... {last} ends before it begins")));
                 }
                 range = Some((first, last));
             }
@@ -288,7 +288,7 @@ impl<'t> Parser<'t> {
             }
         }
         if labels.is_empty() {
-            return Err(Trouble::at(self.at, "an enumeration needs a label"));
+            return Err(MetadataError::at(self.at, "an enumeration needs a label"));
         }
         Ok(labels)
     }
