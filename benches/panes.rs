@@ -7,11 +7,11 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Instant;
-use whyslow::analysis::patterns::measure::Settings;
 use whyslow::analysis::symbols::files::Places;
 use whyslow::base::ctx::Ctx;
 use whyslow::compare::ComparisonRequest;
 use whyslow::input::Argument;
+use whyslow::model::settings::Settings;
 use whyslow::session::{self, OpenOptions, Session};
 use whyslow::view::tui::app::App;
 use whyslow::view::tui::counts::HistogramCounter;

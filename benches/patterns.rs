@@ -5,13 +5,14 @@
 
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
-use whyslow::analysis::patterns::measure::Settings;
 use whyslow::analysis::patterns::{Mined, grammar};
 use whyslow::base::ctx::{Cancel, Ctx};
 use whyslow::event::mpi;
 use whyslow::event::operation::Operations;
+use whyslow::explain::anomalies;
 use whyslow::input::otf2::Archive;
-use whyslow::model::pattern::Anomalies;
+use whyslow::model::anomalies::Anomalies;
+use whyslow::model::settings::Settings;
 
 /// Name; Pallas's detection in ms on this recording; the paper's line.
 const RUNS: [(&str, f64, &str); 8] = [
@@ -91,6 +92,6 @@ fn analyse(archive: &Archive, ctx: &Ctx) -> Option<(u64, Mined, Anomalies)> {
     let run = mpi::read(archive, ctx).ok()?;
     let records = run.counts().events;
     let mined = Mined::new(run.into_operations(archive), ctx).ok()?;
-    let found = Anomalies::new(&mined, &Settings::default(), ctx).ok()?;
+    let found = anomalies::of_patterns(&mined, &Settings::default(), ctx).ok()?;
     Some((records, mined, found))
 }

@@ -37,19 +37,20 @@
 //! The modules are public for the program and the tests, not for others: they are left out here and change without notice.
 //!
 //! ```text
-//!  bytes      records     events      states      explanations   what people compare   differences   screens, JSON
-//!  input/ ->  input/  ->  reading/ ->  state/  ->  analysis/  ->  model/            ->  compare/  ->  view/
+//!  bytes      records     events       states      findings       model values    differences   screens, JSON
+//!  input/ ->  input/  ->  reading/ ->  state/  ->  analysis/  ->  explain/   ->   compare/  ->  view/
 //! ```
-//! `base/` lies under all of them; `session` joins them; `options`, `confinement`, `command`, `cli` and `main` sit on top, in
-//! this order. A module uses what stands to its left, and `base`; nothing looks back to the right (`tests/layers.rs`).
+//! `base/` and the types of `model/` are under all of them; `session` joins them; `options`, `confinement`, `command`, `cli` and
+//! `main` sit on top, in this order. A module uses modules to its left, `base` and `model` (`tests/layers.rs`).
 //!
 //! - `base`: time, names, notices, progress and cancel, ordered parallel work, small statistics
+//! - `model`: plain data that outlives the trace: executions, metrics, contexts, anomalies; the database file
 //! - `input`: bytes to records; formats known, kernel meaning unknown
 //! - `event`: the one vocabulary that analysis knows
 //! - `reading`: records to typed events, in parallel
 //! - `state`: the kernel state model and the state history
 //! - `analysis`: critical paths, call stacks, symbols, calling contexts
-//! - `model`: what survives the trace: executions, metrics, contexts
+//! - `explain`: from findings to model values
 //! - `compare`: groups, differential tree, tests, ranked causes
 //! - `view`: text, JSON and the terminal interface
 //! - `record`: how LTTng, perf or trace-cmd make the recording; beside the others, on `base` alone
@@ -70,6 +71,8 @@ pub mod compare;
 pub mod confinement;
 #[cfg_attr(doc, doc(hidden))]
 pub mod event;
+#[cfg_attr(doc, doc(hidden))]
+pub mod explain;
 #[cfg_attr(doc, doc(hidden))]
 pub mod input;
 #[cfg_attr(doc, doc(hidden))]

@@ -15,9 +15,9 @@ use whyslow::analysis::survey::survey;
 use whyslow::base::ctx::Ctx;
 use whyslow::base::notice::Notices;
 use whyslow::event::task::TaskDefinition;
+use whyslow::explain;
 use whyslow::input::record::ClassId;
 use whyslow::input::{Argument, Opened, Source, open};
-use whyslow::model::build;
 use whyslow::reading::bind::is_kernel;
 use whyslow::reading::tasks::{ClassFace, discover};
 use whyslow::state::kernel::{Options, record};
@@ -85,14 +85,14 @@ fn trees_add_up(recording: &Timeline, tasks: &[TaskDefinition], name: &str, work
     let mut seen = 0;
     for number in chosen.into_iter().take(8) {
         let task = &tasks[number];
-        let request = build::Request {
+        let request = explain::TaskRequest {
             tasks: vec![task.name.clone()].into(),
             marks: number as u32,
             rule: Rule::of(task),
             ..Default::default()
         };
-        let model = build::build(recording, &request, &Notices::default(), work).unwrap();
-        let wrong = build::check(&model, 3);
+        let model = explain::build(recording, &request, &Notices::default(), work).unwrap();
+        let wrong = explain::check(&model, 3);
         assert!(wrong.is_empty(), "{name}, {}: {wrong:?}", task.name);
         seen += model.executions.len();
     }

@@ -4,14 +4,15 @@
 
 use std::path::{Path, PathBuf};
 
-const ORDER: [&str; 14] = [
+const ORDER: [&str; 15] = [
     "base",
+    "model",
     "input",
     "event",
     "reading",
     "state",
     "analysis",
-    "model",
+    "explain",
     "compare",
     "view",
     "session",
@@ -76,7 +77,7 @@ fn nothing_looks_back_to_the_right() {
         // Unit tests may look at a module through the command line.
         let used = rooms(text.split("#[cfg(test)]").next().unwrap());
         let looks_back = |used: &String| match (room, place(used)) {
-            ("record", _) => used != "record" && used != "base",
+            ("record" | "model", _) => used != room && used != "base",
             (_, None) => place(room).is_some() && room != "command" && used == "record",
             (_, Some(there)) => place(room).is_some_and(|here| there > here),
         };

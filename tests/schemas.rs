@@ -14,10 +14,10 @@ use json_schema::{Report, Schemas};
 use rayon::prelude::*;
 use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
-use whyslow::analysis::patterns::measure::Settings;
 use whyslow::analysis::symbols::files::Places;
 use whyslow::base::ctx::Ctx;
 use whyslow::input::Argument;
+use whyslow::model::settings::Settings;
 use whyslow::session::{OpenOptions, Session};
 use whyslow::view::anomalies;
 

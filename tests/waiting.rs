@@ -12,21 +12,23 @@ mod random;
 use operations::{MS, OperationsBuilder, US};
 use random::Random;
 use std::collections::BTreeMap;
-use whyslow::analysis::mpi::Waiting;
+use whyslow::analysis::mpi::WaitAnalysis;
 use whyslow::analysis::patterns::Mined;
-use whyslow::analysis::patterns::measure::Settings;
 use whyslow::base::ctx::Ctx;
 use whyslow::base::time::Ns;
 use whyslow::event::mpi;
-use whyslow::event::operation::{Exchange, Kind, Message, Operations, Via};
+use whyslow::event::operation::{Exchange, Message, OperationKind, Operations};
+use whyslow::explain::anomalies;
 use whyslow::input::otf2::Archive;
-use whyslow::model::pattern::Anomalies;
+use whyslow::model::anomalies::Anomalies;
+use whyslow::model::carrier::Carrier;
+use whyslow::model::settings::Settings;
 
 /// What its ranks waited for.
-fn waiting(run: OperationsBuilder) -> (Operations, Waiting) {
+fn waiting(run: OperationsBuilder) -> (Operations, WaitAnalysis) {
     let operations = run.finish();
     let clocks = whyslow::analysis::offsets::fit(&operations);
-    let waiting = Waiting::new(&operations, &clocks, &Ctx::new(1)).unwrap().unwrap();
+    let waiting = WaitAnalysis::new(&operations, &clocks, &Ctx::new(1)).unwrap().unwrap();
     (operations, waiting)
 }
 
@@ -38,12 +40,12 @@ fn recorded(run: OperationsBuilder) -> Anomalies {
     let run = mpi::read(&archive, &ctx).unwrap();
     assert!(run.notices.is_empty(), "{:?}", run.notices.sentences());
     let mined = Mined::new(run.into_operations(&archive), &ctx).unwrap();
-    Anomalies::new(&mined, &Settings::default(), &ctx).unwrap()
+    anomalies::of_patterns(&mined, &Settings::default(), &ctx).unwrap()
 }
 
 fn totals(run: OperationsBuilder) -> BTreeMap<&'static str, Ns> {
     let (_, waiting) = waiting(run);
-    let state = |s: &whyslow::analysis::mpi::State| (s.kind.name(), s.ns);
+    let state = |s: &whyslow::analysis::mpi::WaitStateRows| (s.kind.name(), s.ns);
     waiting.states.iter().map(state).filter(|(kind, _)| *kind != "completion").collect()
 }
 
@@ -66,17 +68,17 @@ fn messages_received_in_another_order_than_sent() {
     run.work(1, "assemble", 6 * MS);
     run.message(1, 2);
     let (sent, end) = (0, run.now[2] + 10 * US);
-    let receive = run.until(2, "MPI_Recv", Kind::Receive, end);
-    run.operations.messages.push(Message { via: Via::Message, from: early, to: receive, sent, received: end });
+    let receive = run.until(2, "MPI_Recv", OperationKind::Receive, end);
+    run.operations.messages.push(Message { via: Carrier::Message, from: early, to: receive, sent, received: end });
     assert_eq!(totals(run), [("wrong_order", 6 * MS)].into());
 }
 
 #[test]
 fn a_held_send_waits_for_its_receiver() {
-    for (via, kind) in [(Via::Rendezvous, "late_receiver"), (Via::FlowControl, "flow_control")] {
+    for (via, kind) in [(Carrier::Rendezvous, "late_receiver"), (Carrier::FlowControl, "flow_control")] {
         let mut run = OperationsBuilder::on_one_clock(2);
         run.work(1, "assemble", 4 * MS);
-        let send = run.until(0, "MPI_Send", Kind::Send, 4 * MS + 10 * US);
+        let send = run.until(0, "MPI_Send", OperationKind::Send, 4 * MS + 10 * US);
         let receive = run.work(1, "MPI_Recv", 10 * US);
         let message = Message { via, from: receive, to: send, sent: 4 * MS, received: 4 * MS + 10 * US };
         run.operations.messages.push(message);
@@ -90,12 +92,12 @@ fn a_call_that_waits_for_both_sides_waits_for_its_sender() {
     // Rank 0 completes a receive from rank 1 and a send to rank 2, which posts its receive a little later.
     run.work(1, "assemble", 4 * MS);
     run.work(2, "assemble", 5 * MS);
-    let wait = run.until(0, "MPI_Waitall", Kind::Receive, 5 * MS + 10 * US);
+    let wait = run.until(0, "MPI_Waitall", OperationKind::Receive, 5 * MS + 10 * US);
     let sent = run.work(1, "MPI_Isend", 5 * US);
     let posted = run.work(2, "MPI_Irecv", 5 * US);
     let message = |via, from, sent| Message { via, from, to: wait, sent, received: 5 * MS + 10 * US };
-    run.operations.messages.push(message(Via::Message, sent, 4 * MS));
-    run.operations.messages.push(message(Via::Rendezvous, posted, 5 * MS));
+    run.operations.messages.push(message(Carrier::Message, sent, 4 * MS));
+    run.operations.messages.push(message(Carrier::Rendezvous, posted, 5 * MS));
     assert_eq!(totals(run), [("late_sender", 4 * MS)].into());
 }
 
@@ -120,10 +122,11 @@ fn collectives_wait_for_whom_they_need() {
 
 #[test]
 fn locks_teams_and_accelerators() {
-    for (via, kind) in [(Via::Lock, "lock"), (Via::Fork, "idle_threads"), (Via::Accelerator, "accelerator")] {
+    for (via, kind) in [(Carrier::Lock, "lock"), (Carrier::Fork, "idle_threads"), (Carrier::Accelerator, "accelerator")]
+    {
         let mut run = OperationsBuilder::on_one_clock(2);
         let from = run.work(0, "assemble", 3 * MS);
-        let to = run.until(1, "wait", Kind::Receive, 3 * MS);
+        let to = run.until(1, "wait", OperationKind::Receive, 3 * MS);
         run.operations.messages.push(Message { via, from, to, sent: 3 * MS, received: 3 * MS });
         assert_eq!(totals(run), [(kind, 3 * MS)].into());
     }

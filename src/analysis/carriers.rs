@@ -1,28 +1,28 @@
 //! What carried a delay from the thread that ended a wait to the one that waited: a lock, a pipe, a signal, an exit ...
 //!
-//! In: a wait on a critical path and the thread that it led to; both are the path's own findings. Out: a [`Via`], told by
+//! In: a wait on a critical path and the thread that it led to; both are the path's own findings. Out: a [`Carrier`], told by
 //! the system calls in which the one waited and the other woke it. Where no calls were recorded, or another act of the
 //! kernel woke the thread, it is a wake-up. Cost: three binary searches. ALGORITHMS.md 9.7.
 
 use super::path::Entered;
 use crate::base::time::Ns;
-use crate::event::operation::Via;
+use crate::model::carrier::Carrier;
 use crate::state::timeline::{Thread, ThreadId, Timeline};
 
 /// What carried the delay to the thread `waiter`, which waited at `start` and whose critical path went on as `entered`.
-pub fn of(recording: &Timeline, waiter: ThreadId, start: Ns, entered: Entered) -> Via {
+pub fn of(recording: &Timeline, waiter: ThreadId, start: Ns, entered: Entered) -> Carrier {
     match entered {
-        Entered::Start => return Via::Wakeup,
-        Entered::Network => return Via::Packet,
-        Entered::Fork => return Via::Fork,
-        Entered::Disk => return Via::Disk,
+        Entered::Start => return Carrier::Wakeup,
+        Entered::Network => return Carrier::Packet,
+        Entered::Fork => return Carrier::Fork,
+        Entered::Disk => return Carrier::Disk,
         Entered::Blocked => {}
     }
-    let Some(waiter) = recording.thread(waiter) else { return Via::Wakeup };
-    let Some(edge) = waiter.segments.get(waiter.first_segment_after(start)) else { return Via::Wakeup };
+    let Some(waiter) = recording.thread(waiter) else { return Carrier::Wakeup };
+    let Some(edge) = waiter.segments.get(waiter.first_segment_after(start)) else { return Carrier::Wakeup };
     let waits_in = call_at(recording, waiter, edge.span.start);
     let Some((waker, at)) = edge.waker.and_then(|(id, at)| Some((recording.thread(id)?, at))) else {
-        return Via::Wakeup;
+        return Carrier::Wakeup;
     };
     let worker = waker.name_at(at).is_some_and(|name| recording.names.get(name).starts_with("kworker/"));
     told_by(waits_in, call_at(recording, waker, at), worker)
@@ -36,21 +36,23 @@ fn call_at<'a>(recording: &'a Timeline, thread: &Thread, t: Ns) -> &'a str {
 }
 
 /// The carrier, from the call in which one thread waited and the call in which another woke it.
-fn told_by(waits_in: &str, wakes_in: &str, worker: bool) -> Via {
+fn told_by(waits_in: &str, wakes_in: &str, worker: bool) -> Carrier {
     let is_futex = |call: &str| call.starts_with("futex");
     match (waits_in, wakes_in) {
-        (wait, _) if is_futex(wait) => Via::Lock,
-        (_, "kill" | "tkill" | "tgkill" | "rt_sigqueueinfo" | "rt_tgsigqueueinfo" | "pidfd_send_signal") => Via::Signal,
-        ("wait4" | "waitid" | "waitpid", _) | (_, "exit" | "exit_group") => Via::Exit,
-        ("pause" | "rt_sigsuspend" | "rt_sigtimedwait" | "sigsuspend", _) => Via::Signal,
-        ("fork" | "vfork" | "clone" | "clone3", _) => Via::Fork,
-        _ if worker => Via::Workqueue,
+        (wait, _) if is_futex(wait) => Carrier::Lock,
+        (_, "kill" | "tkill" | "tgkill" | "rt_sigqueueinfo" | "rt_tgsigqueueinfo" | "pidfd_send_signal") => {
+            Carrier::Signal
+        }
+        ("wait4" | "waitid" | "waitpid", _) | (_, "exit" | "exit_group") => Carrier::Exit,
+        ("pause" | "rt_sigsuspend" | "rt_sigtimedwait" | "sigsuspend", _) => Carrier::Signal,
+        ("fork" | "vfork" | "clone" | "clone3", _) => Carrier::Fork,
+        _ if worker => Carrier::Workqueue,
         (_, "send" | "sendto" | "sendmsg" | "sendmmsg" | "connect" | "shutdown")
-        | ("recv" | "recvfrom" | "recvmsg" | "recvmmsg" | "accept" | "accept4" | "connect", _) => Via::Socket,
+        | ("recv" | "recvfrom" | "recvmsg" | "recvmmsg" | "accept" | "accept4" | "connect", _) => Carrier::Socket,
         (_, "write" | "writev" | "splice" | "tee" | "vmsplice" | "close")
-        | ("write" | "writev" | "splice", "read" | "readv") => Via::Pipe,
-        ("", wake) if is_futex(wake) => Via::Lock,
-        _ => Via::Wakeup,
+        | ("write" | "writev" | "splice", "read" | "readv") => Carrier::Pipe,
+        ("", wake) if is_futex(wake) => Carrier::Lock,
+        _ => Carrier::Wakeup,
     }
 }
 
@@ -61,19 +63,19 @@ mod tests {
     #[test]
     fn calls_tell_the_carrier() {
         for (waits_in, wakes_in, worker, via) in [
-            ("futex", "futex", false, Via::Lock),
-            ("futex", "", false, Via::Lock),
-            ("", "futex", false, Via::Lock),
-            ("read", "write", false, Via::Pipe),
-            ("write", "read", false, Via::Pipe),
-            ("recvmsg", "sendmsg", false, Via::Socket),
-            ("poll", "sendto", false, Via::Socket),
-            ("epoll_wait", "write", false, Via::Pipe),
-            ("rt_sigtimedwait", "tgkill", false, Via::Signal),
-            ("wait4", "exit_group", false, Via::Exit),
-            ("fsync", "", true, Via::Workqueue),
-            ("vfork", "execve", false, Via::Fork),
-            ("openat", "", false, Via::Wakeup),
+            ("futex", "futex", false, Carrier::Lock),
+            ("futex", "", false, Carrier::Lock),
+            ("", "futex", false, Carrier::Lock),
+            ("read", "write", false, Carrier::Pipe),
+            ("write", "read", false, Carrier::Pipe),
+            ("recvmsg", "sendmsg", false, Carrier::Socket),
+            ("poll", "sendto", false, Carrier::Socket),
+            ("epoll_wait", "write", false, Carrier::Pipe),
+            ("rt_sigtimedwait", "tgkill", false, Carrier::Signal),
+            ("wait4", "exit_group", false, Carrier::Exit),
+            ("fsync", "", true, Carrier::Workqueue),
+            ("vfork", "execve", false, Carrier::Fork),
+            ("openat", "", false, Carrier::Wakeup),
         ] {
             assert_eq!(told_by(waits_in, wakes_in, worker), via, "{waits_in} {wakes_in}");
         }

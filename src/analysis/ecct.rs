@@ -23,11 +23,11 @@ use super::hops::{HopId, Hops};
 use super::leaders::Leaders;
 use super::outline::{Outline, OutlineId, Step};
 use super::path::{Entered, PathSegment};
-use super::spent::Spent;
 use super::stacks::Timelines;
 use super::thread_names::ThreadNames;
 use crate::base::time::{Ns, Span};
-use crate::event::operation::Via;
+use crate::model::carrier::Carrier;
+use crate::model::wait_kind::WaitKind;
 use crate::state::timeline::{SegmentKind, Service, ThreadId, Timeline};
 
 /// What trees are made from.
@@ -103,7 +103,7 @@ impl<'a> Walk<'a> {
     }
 
     /// Below `above` the thread that held it.
-    fn hold(&mut self, above: Option<HopId>, thread: ThreadId, via: impl FnOnce(&Timeline) -> Via) -> HopId {
+    fn hold(&mut self, above: Option<HopId>, thread: ThreadId, via: impl FnOnce(&Timeline) -> Carrier) -> HopId {
         let recording = self.sources.recording;
         self.hops.as_mut().map_or(HopId::at(0), |hops| hops.child(above, thread, via(recording)))
     }
@@ -128,14 +128,14 @@ impl<'a> Walk<'a> {
             SegmentKind::Running => self.add_stacks(root, segment.thread, span, None),
             SegmentKind::Preempted => self.add_preempted(node, segment),
             SegmentKind::Disk => self.add_disk(node, segment),
-            SegmentKind::Interrupted => self.add_wait(node, Spent::Interrupted, segment),
-            SegmentKind::Blocked => self.add_wait(node, Spent::UnknownWait, segment),
+            SegmentKind::Interrupted => self.add_wait(node, WaitKind::Interrupted, segment),
+            SegmentKind::Blocked => self.add_wait(node, WaitKind::UnknownWait, segment),
             SegmentKind::Unknown => self.add_unknown(root, segment),
-            SegmentKind::Timer => self.add_wait(node, Spent::Timer, segment),
-            SegmentKind::Network => self.add_wait(node, Spent::Network, segment),
-            SegmentKind::UserInput => self.add_wait(node, Spent::User, segment),
-            SegmentKind::Ipi => self.add_wait(node, Spent::Ipi, segment),
-            SegmentKind::Device => self.add_wait(node, Spent::Device, segment),
+            SegmentKind::Timer => self.add_wait(node, WaitKind::Timer, segment),
+            SegmentKind::Network => self.add_wait(node, WaitKind::Network, segment),
+            SegmentKind::UserInput => self.add_wait(node, WaitKind::User, segment),
+            SegmentKind::Ipi => self.add_wait(node, WaitKind::Ipi, segment),
+            SegmentKind::Device => self.add_wait(node, WaitKind::Device, segment),
         }
         (self.hop, self.client) = (hop, None);
         self.count_passed(span.len() as u64);
@@ -159,7 +159,7 @@ impl<'a> Walk<'a> {
             None => {
                 let leader = thread.map(|t| self.sources.leaders.of(self.sources.recording, t, start));
                 let name = leader.and_then(|l| self.sources.names.at(l, start));
-                let hop = self.hold(None, segment.thread, |_| Via::Wakeup);
+                let hop = self.hold(None, segment.thread, |_| Carrier::Wakeup);
                 (self.outline.child(None, Step::Process(name)), None, hop)
             }
             Some(above) => {
@@ -168,9 +168,9 @@ impl<'a> Walk<'a> {
                 let (held, entered) = (self.passed[above].hop, segment.entered);
                 let hop = self.hold(Some(held), segment.thread, |all| carriers::of(all, waiter, start, entered));
                 let spent = match segment.entered {
-                    Entered::Network => Spent::Network,
-                    Entered::Disk => Spent::Disk,
-                    Entered::Start | Entered::Blocked | Entered::Fork => Spent::Thread,
+                    Entered::Network => WaitKind::Network,
+                    Entered::Disk => WaitKind::Disk,
+                    Entered::Start | Entered::Blocked | Entered::Fork => WaitKind::Thread,
                 };
                 let step = Step::Thread(spent, thread.and_then(|t| self.sources.names.at(t, start)));
                 (self.outline.child(Some(self.passed[above].node), step), Some(above), hop)
@@ -209,9 +209,11 @@ impl<'a> Walk<'a> {
     }
 
     /// A wait that nothing more is known of than perhaps the name of a device, an interrupt or a reason.
-    fn add_wait(&mut self, node: OutlineId, spent: Spent, segment: &PathSegment) {
+    fn add_wait(&mut self, node: OutlineId, spent: WaitKind, segment: &PathSegment) {
         let mut wait = self.outline.child(Some(node), Step::Wait(spent, None));
-        if matches!(spent, Spent::Interrupted | Spent::Device | Spent::UnknownWait) && segment.qualifier.is_some() {
+        if matches!(spent, WaitKind::Interrupted | WaitKind::Device | WaitKind::UnknownWait)
+            && segment.qualifier.is_some()
+        {
             wait = self.outline.child(Some(wait), Step::Wait(spent, segment.qualifier));
         }
         self.add(wait, segment.span.len() as u64);
@@ -221,9 +223,9 @@ impl<'a> Walk<'a> {
     fn add_unknown(&mut self, root: OutlineId, segment: &PathSegment) {
         for (part, stack) in self.sources.timelines.over(segment.thread, segment.span) {
             let node = self.outline.child(Some(root), Step::Stack(stack));
-            let mut unknown = self.outline.child(Some(node), Step::Wait(Spent::UnknownState, None));
+            let mut unknown = self.outline.child(Some(node), Step::Wait(WaitKind::UnknownState, None));
             if segment.qualifier.is_some() {
-                unknown = self.outline.child(Some(unknown), Step::Wait(Spent::UnknownState, segment.qualifier));
+                unknown = self.outline.child(Some(unknown), Step::Wait(WaitKind::UnknownState, segment.qualifier));
             }
             self.add(unknown, part.len() as u64);
         }
@@ -258,16 +260,16 @@ impl<'a> Walk<'a> {
         let others = |s: &Service| self.passed.iter().all(|passed| passed.thread != s.client);
         let Some(service) = service.filter(others) else { return node };
         let Some(client) = self.sources.recording.thread(service.client) else { return node };
-        let step = Step::Thread(Spent::Thread, self.sources.names.at(client, service.since));
+        let step = Step::Thread(WaitKind::Thread, self.sources.names.at(client, service.since));
         let root = self.outline.child(Some(node), step);
-        self.hop = self.hold(Some(self.hop), service.client, |_| Via::Workqueue);
+        self.hop = self.hold(Some(self.hop), service.client, |_| Carrier::Workqueue);
         self.client = Some((root, service.client));
         self.stack(root, service.client, service.since)
     }
 
     /// Who had the CPU in whose queue the thread stood.
     fn add_preempted(&mut self, node: OutlineId, segment: &PathSegment) {
-        let wait = self.outline.child(Some(node), Step::Wait(Spent::Preempted, None));
+        let wait = self.outline.child(Some(node), Step::Wait(WaitKind::Preempted, None));
         let recording = self.sources.recording;
         let host = recording.thread(segment.thread).map(|t| t.host);
         let runs = host.map_or(&[][..], |host| recording.runs(host, segment.cpu));
@@ -281,10 +283,10 @@ impl<'a> Walk<'a> {
                 continue;
             };
             self.add(wait, Span::new(at, part.start).len() as u64);
-            let step = Step::Thread(Spent::Preempted, self.sources.names.at(other, part.start));
+            let step = Step::Thread(WaitKind::Preempted, self.sources.names.at(other, part.start));
             let root = self.outline.child(Some(wait), step);
             let waiting = self.hop;
-            self.hop = self.hold(Some(waiting), run.thread, |_| Via::Cpu);
+            self.hop = self.hold(Some(waiting), run.thread, |_| Carrier::Cpu);
             self.add_served(root, run.thread, part);
             self.hop = waiting;
             self.outline.count(root, run.thread, part.len() as u64);
@@ -295,18 +297,18 @@ impl<'a> Walk<'a> {
 
     /// Who else used the disk.
     fn add_disk(&mut self, node: OutlineId, segment: &PathSegment) {
-        let wait = self.outline.child(Some(node), Step::Wait(Spent::Disk, None));
+        let wait = self.outline.child(Some(node), Step::Wait(WaitKind::Disk, None));
         let recording = self.sources.recording;
         let host = recording.thread(segment.thread).map(|t| t.host);
         let shares = host.map(|host| self.sources.disk.shares(host, segment.thread, segment.span));
         let mut left = segment.span.len() as u64;
         for share in shares.unwrap_or_default() {
             let Some((id, other)) = share.thread.and_then(|id| Some((id, recording.thread(id)?))) else { continue };
-            let step = Step::Thread(Spent::Disk, self.sources.names.at(other, share.since));
+            let step = Step::Thread(WaitKind::Disk, self.sources.names.at(other, share.since));
             let root = self.outline.child(Some(wait), step);
             let node = self.stack(root, id, share.since);
             let waiting = self.hop;
-            self.hop = self.hold(Some(waiting), id, |_| Via::Disk);
+            self.hop = self.hold(Some(waiting), id, |_| Carrier::Disk);
             self.add(node, share.ns);
             self.hop = waiting;
             self.outline.count(root, id, share.ns);

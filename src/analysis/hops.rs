@@ -4,14 +4,13 @@
 //! carried the delay to it. In: the threads that a critical path goes through (`ecct`). Out: a tree of [`Hop`]s whose
 //! roots are the executions' own threads. Interning a child is one look-up; parents precede children.
 
-use crate::event::operation::Via;
+use crate::model::carrier::Carrier;
 use crate::state::timeline::ThreadId;
 use foldhash::HashMap;
 
 crate::handle! {
-    /// A [`Hop`] of [`Hops`].
-    HopId,
-}
+/// A [`Hop`] of [`Hops`].
+HopId, }
 
 /// A thread that another one was held up by.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -21,7 +20,7 @@ pub struct Hop {
     /// The thread.
     pub thread: ThreadId,
     /// What carried the delay; of no meaning for the execution's own thread.
-    pub via: Via,
+    pub via: Carrier,
 }
 
 /// All of them.
@@ -33,7 +32,7 @@ pub struct Hops {
 
 impl Hops {
     /// The hop from `above` to `thread`, made on first sight.
-    pub fn child(&mut self, above: Option<HopId>, thread: ThreadId, via: Via) -> HopId {
+    pub fn child(&mut self, above: Option<HopId>, thread: ThreadId, via: Carrier) -> HopId {
         let hop = Hop { above, thread, via };
         *self.ids.entry(hop).or_insert_with(|| {
             self.all.push(hop);
@@ -78,17 +77,19 @@ mod tests {
     #[test]
     fn merged_hops_lead_the_same_way() {
         let mut one = Hops::default();
-        let root = one.child(None, ThreadId::at(1), Via::Wakeup);
-        let lock = one.child(Some(root), ThreadId::at(2), Via::Lock);
+        let root = one.child(None, ThreadId::at(1), Carrier::Wakeup);
+        let lock = one.child(Some(root), ThreadId::at(2), Carrier::Lock);
         let mut other = Hops::default();
-        other.child(None, ThreadId::at(9), Via::Wakeup);
-        let root = other.child(None, ThreadId::at(1), Via::Wakeup);
-        let (lock_again, disk) =
-            (other.child(Some(root), ThreadId::at(2), Via::Lock), other.child(Some(root), ThreadId::at(2), Via::Disk));
+        other.child(None, ThreadId::at(9), Carrier::Wakeup);
+        let root = other.child(None, ThreadId::at(1), Carrier::Wakeup);
+        let (lock_again, disk) = (
+            other.child(Some(root), ThreadId::at(2), Carrier::Lock),
+            other.child(Some(root), ThreadId::at(2), Carrier::Disk),
+        );
         let ids = one.merge(&other);
         assert_eq!(ids[lock_again.index()], lock);
         let way: Vec<_> = one.way(ids[disk.index()]).iter().map(|id| one.get(*id).unwrap().via).collect();
-        assert_eq!(way, [Via::Wakeup, Via::Disk]);
+        assert_eq!(way, [Carrier::Wakeup, Carrier::Disk]);
         assert_eq!(one.iter().len(), 4);
     }
 }

@@ -93,7 +93,8 @@ mod tests {
     use crate::analysis::executions::{Rule, pair};
     use crate::analysis::story::Story;
     use crate::base::notice::Notices;
-    use crate::state::timeline::{Host, Quality};
+    use crate::model::facts::Quality;
+    use crate::state::timeline::Host;
 
     /// Thread 1 runs from 1,000 to 4,000 in turns of 200 with thread 2, whose executions take `other` each turn; before that both are short.
     fn story(other: Ns, interrupts: u64) -> Story {

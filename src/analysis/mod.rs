@@ -26,7 +26,6 @@ pub mod outline;
 pub mod path;
 pub mod patterns;
 pub mod pauses;
-pub mod spent;
 pub mod stacks;
 #[cfg(test)]
 mod story;

@@ -10,7 +10,9 @@
 use super::leaders::Leaders;
 use crate::base::names::{NameId, Names};
 use crate::base::time::{Ns, Span};
-use crate::event::operation::{Kind, Message, Operation, Operations, Place, Sequence, ThreadPlace, Via};
+use crate::event::operation::{Message, Operation, OperationKind, Operations, Place, Sequence};
+use crate::model::carrier::Carrier;
+use crate::model::thread::ThreadIdentity;
 use crate::state::timeline::{HostId, Mark, Segment, SegmentKind, Thread, ThreadId, Timeline};
 use foldhash::{HashMap, HashSet};
 
@@ -75,7 +77,7 @@ pub fn of_recording<'a>(recording: &Timeline, named: impl Fn(&Mark) -> Option<&'
         sequence.thread = Some(place);
         let own = instants.partition_point(|i| i.0 < id)..instants.partition_point(|i| i.0 <= id);
         let mut own = instants.get(own).unwrap_or(&[]).iter().peekable();
-        let mut add = |symbol: NameId, kind: Kind, span: Span| {
+        let mut add = |symbol: NameId, kind: OperationKind, span: Span| {
             // Calls of one thread do not nest; where events were lost one may begin before another has ended.
             let start = sequence.operations.last().map_or(span.start, |o| o.end.max(span.start));
             sequence.operations.push(Operation { symbol, kind, start, end: span.end.max(start) });
@@ -83,20 +85,24 @@ pub fn of_recording<'a>(recording: &Timeline, named: impl Fn(&Mark) -> Option<&'
         let mut edges = thread.segments.as_slice();
         for call in &thread.calls {
             while let Some((_, time, symbol)) = own.next_if(|(_, time, _)| *time <= call.span.start) {
-                add(*symbol, Kind::Work, Span::new(*time, *time));
+                add(*symbol, OperationKind::Work, Span::new(*time, *time));
             }
-            let kind = if waited(&mut edges, call.span) * 2 > call.span.len() { Kind::Wait } else { Kind::Work };
+            let kind = if waited(&mut edges, call.span) * 2 > call.span.len() {
+                OperationKind::Wait
+            } else {
+                OperationKind::Work
+            };
             add(operations.names.intern(recording.names.get(call.name)), kind, call.span);
         }
-        own.for_each(|(_, time, symbol)| add(*symbol, Kind::Work, Span::new(*time, *time)));
+        own.for_each(|(_, time, symbol)| add(*symbol, OperationKind::Work, Span::new(*time, *time)));
         operations.sequences.push(sequence);
     }
     for (to, thread) in streams.iter().zip(&recording.threads) {
         let Some(to) = *to else { continue };
         for edge in &thread.segments {
             let via = match edge.kind {
-                SegmentKind::Blocked => Via::Wakeup,
-                SegmentKind::Network => Via::Packet,
+                SegmentKind::Blocked => Carrier::Wakeup,
+                SegmentKind::Network => Carrier::Packet,
                 _ => continue,
             };
             let Some((waker, sent)) = edge.waker else { continue };
@@ -110,7 +116,7 @@ pub fn of_recording<'a>(recording: &Timeline, named: impl Fn(&Mark) -> Option<&'
     for message in &operations.messages {
         let sequence = operations.sequences.get_mut(message.to.stream as usize);
         if let Some(operation) = sequence.and_then(|s| s.operations.get_mut(message.to.operation as usize)) {
-            operation.kind = Kind::Receive;
+            operation.kind = OperationKind::Receive;
         }
     }
     operations.messages.sort_by_key(|m| (m.to, m.received, m.from));
@@ -130,13 +136,13 @@ fn waited(edges: &mut &[Segment], span: Span) -> Ns {
 }
 
 /// A thread as paths name it.
-pub fn place(recording: &Timeline, leaders: &Leaders, id: ThreadId) -> ThreadPlace {
+pub fn place(recording: &Timeline, leaders: &Leaders, id: ThreadId) -> ThreadIdentity {
     let Some(thread) = recording.thread(id) else {
-        return ThreadPlace { pid: 0, tid: 0, name: "unknown".into(), process: "unknown".into() };
+        return ThreadIdentity { pid: 0, tid: 0, name: "unknown".into(), process: "unknown".into() };
     };
     let leader = leaders.of(recording, thread, thread.life.end);
     let last = |t: &Thread| t.names.last().map_or_else(String::new, |(_, n)| recording.names.get(*n).to_owned());
-    ThreadPlace { pid: thread.pid, tid: thread.tid, name: last(thread), process: last(leader) }
+    ThreadIdentity { pid: thread.pid, tid: thread.tid, name: last(thread), process: last(leader) }
 }
 
 fn stream_of(streams: &[Option<u32>], thread: ThreadId) -> Option<u32> {
@@ -155,8 +161,8 @@ fn place_at(operations: &Operations, stream: u32, time: Ns) -> Option<Place> {
 mod tests {
     use super::*;
     use crate::analysis::patterns::Mined;
-    use crate::analysis::patterns::measure::Settings;
     use crate::base::ctx::Ctx;
+    use crate::model::settings::Settings;
     use crate::state::timeline::Call;
 
     const MS: Ns = 1_000_000;
@@ -224,7 +230,7 @@ mod tests {
                 Some((name(source.stream), source.excess / MS, name(node.stream), cause.via))
             })
             .collect();
-        assert_eq!(edges, [("client 11".to_owned(), 45, "server 10".to_owned(), Via::Wakeup)]);
+        assert_eq!(edges, [("client 11".to_owned(), 45, "server 10".to_owned(), Carrier::Wakeup)]);
     }
 
     #[test]

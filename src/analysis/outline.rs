@@ -4,16 +4,15 @@
 //! few. So executions are folded into this coarse tree first; then only the stacks that stand in it are resolved, and
 //! each of its nodes is spelled out once (`model/build/contexts.rs`). Interning a child is one look-up; parents precede children.
 
-use super::spent::Spent;
 use super::stacks::StackId;
 use crate::base::names::NameId;
+use crate::model::wait_kind::WaitKind;
 use crate::state::timeline::ThreadId;
 use foldhash::HashMap;
 
 crate::handle! {
-    /// A node of an [`Outline`].
-    OutlineId,
-}
+/// A node of an [`Outline`].
+OutlineId, }
 
 /// One step down.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -23,16 +22,16 @@ pub enum Step {
     /// The functions and the system call of a stack.
     Stack(StackId),
     /// A wait, with what the recording says of it (a name of the recording).
-    Wait(Spent, Option<NameId>),
+    Wait(WaitKind, Option<NameId>),
     /// Another thread, by shown name.
-    Thread(Spent, Option<NameId>),
+    Thread(WaitKind, Option<NameId>),
 }
 
 #[derive(Clone, Copy, Debug)]
 struct Node {
     parent: Option<OutlineId>,
     step: Step,
-    spent: Spent,
+    spent: WaitKind,
     waits: bool,
 }
 
@@ -53,7 +52,7 @@ impl Outline {
             let (spent, waits) = match (above, step) {
                 (Some(above), _) if above.waits => (above.spent, true),
                 (_, Step::Wait(spent, _) | Step::Thread(spent, _)) => (spent, true),
-                _ => (Spent::Cpu, false),
+                _ => (WaitKind::Cpu, false),
             };
             self.nodes.push(Node { parent, step, spent, waits });
             OutlineId::at(self.nodes.len() - 1)
@@ -66,7 +65,7 @@ impl Outline {
     }
 
     /// How the execution's own thread spent the time at a node: its outermost wait.
-    pub fn spent(&self, id: OutlineId) -> Spent {
+    pub fn spent(&self, id: OutlineId) -> WaitKind {
         self.nodes[id.index()].spent
     }
 

@@ -14,6 +14,7 @@ pub mod op;
 pub mod parallel;
 pub mod quantity;
 pub mod sandbox;
+pub mod spans;
 pub mod spelling;
 pub mod statistics;
 pub mod text;

@@ -2,9 +2,9 @@
 
 use super::console::Console;
 use super::{Outcome, Question, places};
-use crate::analysis::patterns::measure::{Limit, Settings};
 use crate::compare;
 use crate::confinement::Files;
+use crate::model::settings::{Settings, ThresholdRule};
 use crate::options::{InputOptions, SymbolOptions, quotient, threshold};
 use crate::session::{self, Session};
 use crate::view::agreement::agreement;
@@ -47,7 +47,7 @@ impl Question for AnomaliesOptions {
     }
 
     fn run(&self, mut session: Session, console: &mut Console<'_>) -> anyhow::Result<Outcome> {
-        let limit = if self.robust { Limit::Robust } else { Limit::Quotient };
+        let limit = if self.robust { ThresholdRule::Robust } else { ThresholdRule::Quotient };
         let settings = Settings { q: self.q, s: self.s, limit };
         let places = places(&self.input.traces, &self.symbols);
         let mining = console.with_progress(|work| session.mine(self.task.as_deref(), &places, work))?;

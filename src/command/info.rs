@@ -2,12 +2,12 @@
 
 use super::console::Console;
 use super::{Depth, Outcome, Question, places, sound};
-use crate::analysis::patterns::measure::Settings;
 use crate::base::notice::Notices;
 use crate::confinement::Files;
-use crate::model::build;
-use crate::model::facts::Facts;
+use crate::explain;
+use crate::explain::facts::facts;
 use crate::model::questions::questions;
+use crate::model::settings::Settings;
 use crate::options::{InputOptions, SymbolOptions};
 use crate::reading::tasks;
 use crate::session::{Databases, Run, Session, Traces};
@@ -60,7 +60,7 @@ impl InfoOptions {
             let (survey, functions, notices) = survey?;
             console.stage("survey");
             if self.input.check {
-                sound(build::untiled(&notices))?;
+                sound(explain::untiled(&notices))?;
             }
             (Some(survey), functions, notices)
         } else {
@@ -75,7 +75,7 @@ impl InfoOptions {
         let names = found.into_iter().map(|t| &t.name).chain(&functions);
         let tasks = names.map(|name| (name.as_str(), durations(name)));
         let analysed = survey.as_ref().map(|s| (s, traces.clocks()));
-        let mut facts = info::Facts::new(&Facts::of(&traces.sources), tasks, analysed, &notices);
+        let mut facts = info::Facts::new(&facts(&traces.sources), tasks, analysed, &notices);
         // A recording without executions has no questions to answer.
         if self.full
             && let Ok(model) = traces.model(None, &places, &[], console.ctx)

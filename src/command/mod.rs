@@ -261,7 +261,7 @@ fn compared(
     })?;
     console.stage("analyse");
     if input.check {
-        sound(crate::model::build::check(&model, 1).pop())?;
+        sound(crate::explain::check(&model, 1).pop())?;
     }
     let comparison = console.with_progress(|ctx| session::compare(&model, &groups.request(input), ctx))?;
     console.stage("compare");

@@ -17,7 +17,8 @@ use crate::base::figure;
 use crate::base::names::{NameId, fold_digits};
 use crate::base::statistics::divide_rounded;
 use crate::event::kernel_thread::role;
-use crate::model::context::{ContextId, FrameKind, Spent};
+use crate::model::context::{ContextId, FrameKind};
+use crate::model::wait_kind::WaitKind;
 use crate::model::{Model, Who, WhoId};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -178,7 +179,7 @@ fn affected(
 
 /// Why nobody knows more of a part's time: what stands at most of it.
 fn reason(ground: &PartitionInput<'_>, part: &DifferencePart) -> Option<String> {
-    if !matches!(part.kind, Spent::UnknownWait | Spent::UnknownState) {
+    if !matches!(part.kind, WaitKind::UnknownWait | WaitKind::UnknownState) {
         return None;
     }
     let tree = &ground.model.contexts;
@@ -214,7 +215,7 @@ fn name(groups: &GroupPair<'_>, ground: &PartitionInput<'_>, part: &DifferencePa
     let heaviest = leaves.first().map_or_else(|| part.contexts[0], |(c, _)| *c);
     let process = |c: ContextId| frame(model.contexts.path(c)[0]).name;
 
-    if part.kind == Spent::Cpu {
+    if part.kind == WaitKind::Cpu {
         let context = part.node.unwrap_or(model.contexts.path(heaviest)[0]);
         let own = model.contexts.path(context);
         let is_function = |c: &&ContextId| frame(**c).kind == FrameKind::Function && is_named(model, **c);
@@ -308,7 +309,7 @@ fn blamed(
     if one_thread {
         return (Blame::One, part.blamed.clone());
     }
-    if part.blamed.is_none() && !part.several && part.kind != Spent::Disk {
+    if part.blamed.is_none() && !part.several && part.kind != WaitKind::Disk {
         return (Blame::Nobody, None);
     }
     let mut shares: BTreeMap<BlamedThread, i128> = BTreeMap::new();
@@ -317,7 +318,7 @@ fn blamed(
             *shares.entry(whom).or_insert(0) += share;
         }
     }
-    if part.kind == Spent::Disk {
+    if part.kind == WaitKind::Disk {
         shares.retain(|of, share| of.process != process && *share * 10 >= part.difference.abs());
     }
     match shares.into_iter().max_by_key(|(_, share)| *share) {

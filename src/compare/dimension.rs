@@ -53,7 +53,7 @@ pub(super) fn dimensions(groups: &GroupPair<'_>, slow: &Group, fast: &Group) -> 
     for column in &model.executions.columns {
         let told_by_causes = matches!(
             column.metric,
-            Metric::Duration | Metric::Spent(_) | Metric::Other | Metric::Paused | Metric::Interleaved
+            Metric::Duration | Metric::Time(_) | Metric::Other | Metric::Paused | Metric::Interleaved
         );
         if column.metric.unit() != Unit::Name && !told_by_causes && !filtered(&column.metric) {
             all.extend(separating_number(groups, &column.metric));

@@ -9,10 +9,11 @@ use super::chance::{control, flips};
 use super::verdict::Evidence;
 use super::{Cause, by_duration, interrupts, tail, windows};
 use crate::base::figure;
-use crate::model::context::{ContextId, Spent};
+use crate::model::context::ContextId;
 use crate::model::execution::ExecutionId;
 use crate::model::facts::Quality;
 use crate::model::metric::{ABSENT, Metric};
+use crate::model::wait_kind::WaitKind;
 
 /// Largest corrected p-value of a difference that counts.
 pub(super) const SIGNIFICANT: f64 = 0.05;
@@ -90,7 +91,7 @@ fn off(e: &Evidence<'_>, cause: &Cause) -> Option<String> {
 
 /// Its place is known, and no more.
 pub(super) fn is_place(cause: &Cause) -> bool {
-    matches!(cause.kind, Some(Spent::UnknownWait | Spent::UnknownState))
+    matches!(cause.kind, Some(WaitKind::UnknownWait | WaitKind::UnknownState))
 }
 
 /// The members of both groups, slow ones first, by position in the order of their starts.
@@ -105,7 +106,7 @@ fn in_time(e: &Evidence<'_>) -> Vec<u32> {
 /// What waiting for a CPU and interrupts cost a fast execution on average: less than that is the machine's noise.
 fn noise(e: &Evidence<'_>, cause: &Cause) -> f64 {
     match cause.kind {
-        Some(kind @ (Spent::Preempted | Spent::Interrupted)) => fast_mean(e, &Metric::Spent(kind)),
+        Some(kind @ (WaitKind::Preempted | WaitKind::Interrupted)) => fast_mean(e, &Metric::Time(kind)),
         _ => 0.0,
     }
 }
@@ -168,7 +169,7 @@ fn unbelieved(e: &Evidence<'_>, cause: &Cause) -> Option<String> {
 
 /// How much more of the extra time the first cause has than the next one of a known kind.
 fn lead(e: &Evidence<'_>, cause: &Cause) -> i64 {
-    let known = |c: &&Cause| c.kind.is_some_and(|k| !matches!(k, Spent::UnknownWait | Spent::UnknownState));
+    let known = |c: &&Cause| c.kind.is_some_and(|k| !matches!(k, WaitKind::UnknownWait | WaitKind::UnknownState));
     let next = e.ranked.causes.iter().skip(1).filter(known).map(|c| c.extra_ns).max().unwrap_or(0).max(0);
     cause.extra_ns.saturating_sub(next)
 }
@@ -177,7 +178,7 @@ fn lead(e: &Evidence<'_>, cause: &Cause) -> i64 {
 fn unknown(e: &Evidence<'_>) -> f64 {
     let model = e.groups.model;
     let unknown =
-        |context: ContextId| matches!(model.contexts.spent(context), Spent::UnknownWait | Spent::UnknownState);
+        |context: ContextId| matches!(model.contexts.spent(context), WaitKind::UnknownWait | WaitKind::UnknownState);
     let of =
         |id: &ExecutionId| model.executions.own.row(id.index()).filter(|(c, _)| unknown(*c)).map(|(_, ns)| ns as f64);
     e.slow.members.iter().flat_map(of).sum::<f64>() / e.slow.members.len().max(1) as f64
@@ -231,7 +232,7 @@ mod tests {
     fn what_is_not_known_counts_by_what_it_could_change() {
         assert!(ask(&model(40, 5)).verdict.confident);
         let c = ask(&model(40, 39));
-        assert!(c.causes[0].kind == Some(crate::model::context::Spent::Timer), "{:?}", c.causes[0]);
+        assert!(c.causes[0].kind == Some(crate::model::wait_kind::WaitKind::Timer), "{:?}", c.causes[0]);
         assert!(c.verdict.confident, "39 ms could not have made 40 ms the smaller one: {:?}", c.verdict);
         let c = ask(&with_contradictions(model(40, 35), 200));
         assert!(!c.verdict.confident && c.verdict.sentence.contains("nobody knows whether"), "{:?}", c.verdict);

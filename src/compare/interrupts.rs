@@ -13,8 +13,8 @@ use super::Cause;
 use super::partition::is_below;
 use super::tail::is_dark;
 use super::verdict::Evidence;
-use crate::model::context::Spent;
 use crate::model::metric::{ABSENT, Metric};
+use crate::model::wait_kind::WaitKind;
 
 /// Chance from which interrupts explain what is seen as well.
 const LIKELY: f64 = 0.01;
@@ -27,10 +27,10 @@ const MUST_STAND: f64 = 0.25;
 pub(super) fn unseen(e: &Evidence<'_>, cause: &Cause) -> Option<String> {
     let model = e.groups.model;
     let told = model.quality.iter().all(|host| host.quality.interrupts > 0);
-    let node = cause.context.filter(|_| cause.kind == Some(Spent::Cpu) && !told)?;
+    let node = cause.context.filter(|_| cause.kind == Some(WaitKind::Cpu) && !told)?;
     // Running time of an execution: in the place, in all places that are known, and in all.
     let time = |execution: usize| {
-        let own = model.executions.own.row(execution).filter(|(c, _)| model.contexts.spent(*c) == Spent::Cpu);
+        let own = model.executions.own.row(execution).filter(|(c, _)| model.contexts.spent(*c) == WaitKind::Cpu);
         own.fold((0.0, 0.0, 0.0), |(inside, known, all), (context, ns)| {
             let ns = ns as f64;
             let (is_known, all) = (!is_dark(model, context), all + ns);

@@ -30,8 +30,9 @@ use crate::base::ctx::{Cancelled, Ctx};
 use crate::base::figure;
 use crate::base::statistics::divide_rounded;
 use crate::model::Model;
-use crate::model::context::{ContextId, Spent};
+use crate::model::context::ContextId;
 use crate::model::execution::ExecutionId;
+use crate::model::wait_kind::WaitKind;
 use filter::Filter;
 
 /// Executions in a group below which its figures are called rough.
@@ -124,7 +125,7 @@ pub struct Cause {
     /// From 1; `None` for the last entry into which small ones are folded.
     pub rank: Option<u32>,
     /// How the execution's own thread spent that time.
-    pub kind: Option<Spent>,
+    pub kind: Option<WaitKind>,
     /// Extra nanoseconds per execution. All causes' add up to [`Comparison::extra_ns`].
     pub extra_ns: i64,
     /// Part of the whole.
@@ -373,7 +374,7 @@ mod tests {
     }
 
     /// Both ways of asking, several seeds: the cause comes first, and the verdict says so.
-    fn holds(make: impl Fn(u64) -> Model, kind: Spent, process: &str, function: &str) {
+    fn holds(make: impl Fn(u64) -> Model, kind: WaitKind, process: &str, function: &str) {
         for seed in 1..=4 {
             let model = make(seed);
             for (slow, fast) in [("", ""), ("duration>=p95", "duration<=p50")] {
@@ -389,27 +390,27 @@ mod tests {
 
     #[test]
     fn a_process_that_takes_the_cpu() {
-        holds(scenario::cpu_contention, Spent::Preempted, "telemetryd", "entropy_encode");
+        holds(scenario::cpu_contention, WaitKind::Preempted, "telemetryd", "entropy_encode");
     }
 
     #[test]
     fn a_process_that_uses_the_disk() {
-        holds(scenario::disk_contention, Spent::Disk, "auditlogd", "commit_log");
+        holds(scenario::disk_contention, WaitKind::Disk, "auditlogd", "commit_log");
     }
 
     #[test]
     fn a_thread_that_holds_the_lock() {
-        holds(|seed| scenario::lock_contention(seed, 16.0), Spent::Thread, "ledgerd", "expensive_flush");
+        holds(|seed| scenario::lock_contention(seed, 16.0), WaitKind::Thread, "ledgerd", "expensive_flush");
     }
 
     #[test]
     fn a_rare_sleep() {
-        holds(scenario::rare_sleep, Spent::Timer, "batchd", "retry_backoff");
+        holds(scenario::rare_sleep, WaitKind::Timer, "batchd", "retry_backoff");
     }
 
     #[test]
     fn more_work_of_its_own() {
-        holds(scenario::many_threads, Spent::Cpu, "indexer", "rebuild_index");
+        holds(scenario::many_threads, WaitKind::Cpu, "indexer", "rebuild_index");
     }
 
     #[test]
@@ -418,7 +419,7 @@ mod tests {
             let model = scenario::lock_contention(seed, 0.1);
             let c = ask(&model, "", "");
             let first = &c.causes[0];
-            assert!(!c.verdict.confident || first.kind == Some(Spent::Cpu), "{:?} {first:#?}", c.verdict);
+            assert!(!c.verdict.confident || first.kind == Some(WaitKind::Cpu), "{:?} {first:#?}", c.verdict);
         }
     }
 

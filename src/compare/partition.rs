@@ -2,7 +2,7 @@
 //!
 //! One human cause lies scattered over many contexts: reached directly or through a third thread that waited too,
 //! with and without a sampled stack, in several leaf functions. So time is grouped first by how the execution's own
-//! thread spent it ([`Spent`]) and by the thread at the end of the path (folded name and process): the one that held
+//! thread spent it ([`WaitKind`]) and by the thread at the end of the path (folded name and process): the one that held
 //! the lock, had the CPU; over the network, by the program that answered. Where no single thread has half of what its kind costs, the kind stays
 //! whole ("by several"). What no thread is to blame for (its own CPU time, timers, unknown waits) is carved along
 //! its own call stack: down into a child that has at least 80 % of its parent's difference (ALGORITHMS.md 7.4), and
@@ -14,7 +14,8 @@
 use super::tree::frame_text;
 use crate::base::names::fold_digits;
 use crate::event::kernel_thread;
-use crate::model::context::{ContextId, FrameKind, Spent};
+use crate::model::context::{ContextId, FrameKind};
+use crate::model::wait_kind::WaitKind;
 use crate::model::{Model, WhoId};
 use std::collections::BTreeMap;
 
@@ -58,7 +59,7 @@ enum PathState {
 
 /// The origin of every context; parents precede children, so one pass is enough.
 pub(super) fn origins(model: &Model) -> Vec<TimeOrigin> {
-    let follows = |s: Spent| matches!(s, Spent::Thread | Spent::Network);
+    let follows = |s: WaitKind| matches!(s, WaitKind::Thread | WaitKind::Network);
     let mut all: Vec<TimeOrigin> = Vec::with_capacity(model.contexts.len());
     for at in 0..model.contexts.len() {
         let context = ContextId::at(at);
@@ -111,7 +112,7 @@ pub(super) fn main_threads(model: &Model) -> BTreeMap<ContextId, WhoId> {
 #[derive(Clone, Debug)]
 pub(super) struct DifferencePart {
     /// How the execution's own thread spent it.
-    pub kind: Spent,
+    pub kind: WaitKind,
     /// Contexts whose own time belongs to it, ascending.
     pub contexts: Vec<ContextId>,
     /// The exact difference, over the product of the group sizes.
@@ -147,7 +148,7 @@ impl PartitionInput<'_> {
         Some(BlamedThread { process, thread: Some(thread) })
     }
 
-    fn part(&self, kind: Spent, contexts: Vec<ContextId>) -> DifferencePart {
+    fn part(&self, kind: WaitKind, contexts: Vec<ContextId>) -> DifferencePart {
         let difference = self.sum(&contexts);
         DifferencePart { kind, contexts, difference, blamed: None, several: false, node: None }
     }
@@ -155,15 +156,15 @@ impl PartitionInput<'_> {
 
 /// Parts in a fixed order; their differences add up to the whole.
 pub(super) fn partition(ground: &PartitionInput<'_>) -> Vec<DifferencePart> {
-    let mut kinds: BTreeMap<Spent, BTreeMap<Option<BlamedThread>, Vec<ContextId>>> = BTreeMap::new();
+    let mut kinds: BTreeMap<WaitKind, BTreeMap<Option<BlamedThread>, Vec<ContextId>>> = BTreeMap::new();
     for at in (0..ground.own.len()).filter(|at| ground.own[*at] != 0) {
         let context = ContextId::at(at);
         let kind = ground.model.contexts.spent(context);
-        let by_thread = matches!(kind, Spent::Thread | Spent::Network | Spent::Preempted);
+        let by_thread = matches!(kind, WaitKind::Thread | WaitKind::Network | WaitKind::Preempted);
         let blamed = if by_thread { ground.blamed(context) } else { None };
         // Over the network one waits for a program; which of its threads takes long is the next question.
         let blamed = blamed.map(|b| match kind {
-            Spent::Network if !b.process.is_empty() => BlamedThread { thread: None, ..b },
+            WaitKind::Network if !b.process.is_empty() => BlamedThread { thread: None, ..b },
             _ => b,
         });
         kinds.entry(kind).or_default().entry(blamed).or_default().push(context);
@@ -172,7 +173,8 @@ pub(super) fn partition(ground: &PartitionInput<'_>) -> Vec<DifferencePart> {
     for (kind, threads) in kinds {
         let mut of_kind = Vec::new();
         for (blamed, contexts) in threads {
-            let whole = blamed.is_some() || matches!(kind, Spent::Disk | Spent::Interrupted | Spent::Preempted);
+            let whole =
+                blamed.is_some() || matches!(kind, WaitKind::Disk | WaitKind::Interrupted | WaitKind::Preempted);
             if whole {
                 of_kind.push(DifferencePart { blamed, ..ground.part(kind, contexts) });
             } else {
@@ -204,7 +206,7 @@ fn join_scattered(parts: &mut Vec<DifferencePart>) {
 }
 
 /// Carve time that no thread is to blame for along the own call stack.
-fn carve(ground: &PartitionInput<'_>, kind: Spent, contexts: Vec<ContextId>) -> Vec<DifferencePart> {
+fn carve(ground: &PartitionInput<'_>, kind: WaitKind, contexts: Vec<ContextId>) -> Vec<DifferencePart> {
     let mut parts: Vec<DifferencePart> = Vec::new();
     let mut rest = contexts;
     while !rest.is_empty() && parts.len() < CARVINGS {
@@ -231,7 +233,7 @@ fn carve(ground: &PartitionInput<'_>, kind: Spent, contexts: Vec<ContextId>) -> 
         // A wait's few stray stacks (broken chains) are the same wait; CPU time elsewhere is something else.
         let stray = ground.sum(&rest);
         let same = stray.signum() == part.difference.signum() && stray.abs() * 5 < part.difference.abs();
-        if kind != Spent::Cpu && same {
+        if kind != WaitKind::Cpu && same {
             part.difference += stray;
             part.contexts.append(&mut rest);
         }

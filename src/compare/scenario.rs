@@ -2,8 +2,9 @@
 
 use crate::base::ctx::Ctx;
 use crate::base::statistics::Random;
-use crate::model::context::{ContextId, Frame, FrameKind, Spent};
+use crate::model::context::{ContextId, Frame, FrameKind};
 use crate::model::metric::{Column, Metric};
+use crate::model::wait_kind::WaitKind;
 use crate::model::{Model, TraceId, TraceInfo, Who, WhoId};
 
 /// A model under construction.
@@ -40,19 +41,19 @@ impl ModelBuilder {
         let mut at: Option<ContextId> = None;
         for part in path.split(';') {
             let inner = |from: usize| &part[from..part.len() - 1];
-            let thread = part.strip_prefix("thread ").map(|t| (t, Spent::Thread));
-            let thread = thread.or_else(|| part.strip_prefix("net ").map(|t| (t, Spent::Network)));
+            let thread = part.strip_prefix("thread ").map(|t| (t, WaitKind::Thread));
+            let thread = thread.or_else(|| part.strip_prefix("net ").map(|t| (t, WaitKind::Network)));
             let (kind, name) = if at.is_none() {
                 (FrameKind::Process, part)
             } else if part.starts_with('[') {
                 (FrameKind::Call, inner(1))
             } else if part.starts_with('{') {
                 let spent = match inner(1) {
-                    "disk" => Spent::Disk,
-                    "timer" => Spent::Timer,
-                    "preempted" => Spent::Preempted,
-                    "network" => Spent::Network,
-                    _ => Spent::UnknownWait,
+                    "disk" => WaitKind::Disk,
+                    "timer" => WaitKind::Timer,
+                    "preempted" => WaitKind::Preempted,
+                    "network" => WaitKind::Network,
+                    _ => WaitKind::UnknownWait,
                 };
                 (FrameKind::Wait(spent), inner(1))
             } else if part == "?" {

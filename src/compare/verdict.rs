@@ -14,7 +14,7 @@ use super::tree::{GroupPair, GroupSums};
 use super::words::{TotalDifference, figures, sentence_case, unsaid};
 use super::{Basis, Cause, Group, GroupsOrigin, Verdict, by_duration, windows};
 use crate::base::figure;
-use crate::model::context::Spent;
+use crate::model::wait_kind::WaitKind;
 use crate::model::{Choice, Model};
 
 /// Largest part of the extra time that a dimension may explain: more is an artefact of who has which value.
@@ -60,7 +60,7 @@ fn weigh(e: &Evidence<'_>) -> Verdict {
     if by_duration(e.slow, e.fast) {
         let answers = |d: &&SeparatingDimension| {
             let explains = d.explains.unwrap_or(0.0);
-            let kind_fits = !d.is_field || cause.is_some_and(|c| c.kind == Some(Spent::Cpu));
+            let kind_fits = !d.is_field || cause.is_some_and(|c| c.kind == Some(WaitKind::Cpu));
             (0.5..=MOST_EXPLAINED).contains(&explains)
                 && kind_fits
                 && separates(e, d)
@@ -110,8 +110,8 @@ fn less(e: &Evidence<'_>) -> String {
 fn place_sentence(e: &Evidence<'_>, cause: &Cause, whole: &TotalDifference) -> String {
     let place = &e.ranked.place;
     let site = if place.site.is_empty() { "a place that no stack tells" } else { &place.site };
-    let state = if cause.kind == Some(Spent::UnknownWait) { "waiting" } else { "running or waiting" };
-    let unsaid = unsaid(cause.kind.unwrap_or(Spent::UnknownState), place.reason.as_deref());
+    let state = if cause.kind == Some(WaitKind::UnknownWait) { "waiting" } else { "running or waiting" };
+    let unsaid = unsaid(cause.kind.unwrap_or(WaitKind::UnknownState), place.reason.as_deref());
     format!("In {site}, {state}: {}; this recording does not say {unsaid}.", figures(cause, whole))
 }
 

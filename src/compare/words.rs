@@ -5,10 +5,10 @@ use super::tree::GroupPair;
 use super::{Cause, Culprit};
 use crate::base::figure;
 use crate::event::kernel_thread;
-use crate::model::context::Spent;
+use crate::model::wait_kind::WaitKind;
 
 /// What a cause is, as a phrase: `waiting in append_entry for thread journal of ledgerd, which ran expensive_flush`.
-pub(super) fn phrase(kind: Spent, site: &str, by: &Culprit, blames: Blame) -> String {
+pub(super) fn phrase(kind: WaitKind, site: &str, by: &Culprit, blames: Blame) -> String {
     let within = if site.is_empty() { String::new() } else { format!(" in {site}") };
     let ran = by.function.as_ref().map_or_else(String::new, |f| format!(", which ran {f}"));
     let inside = by.function.as_ref().map_or_else(String::new, |f| format!(" (in {f})"));
@@ -25,32 +25,32 @@ pub(super) fn phrase(kind: Spent, site: &str, by: &Culprit, blames: Blame) -> St
         (None, None) => "an unknown thread".into(),
     };
     match (kind, blames) {
-        (Spent::Cpu, _) if site.is_empty() => "running on the CPU".into(),
-        (Spent::Cpu, _) => format!("running {site} on the CPU"),
-        (Spent::Preempted, Blame::One | Blame::Program) => format!("waiting for a CPU while {who}{inside} ran"),
-        (Spent::Preempted, Blame::Several) => format!("waiting for a CPU while others ran, mostly {who}{inside}"),
-        (Spent::Preempted, Blame::Nobody) => "waiting for a CPU".into(),
-        (Spent::Interrupted, _) => "paused while interrupt handlers ran".into(),
-        (Spent::Disk, Blame::Nobody) => format!("waiting for the disk{within}"),
-        (Spent::Disk, _) => format!("waiting for the disk{within} while {who}{inside} kept it busy"),
-        (Spent::Network, Blame::One) => format!("waiting{within} over the network for {who}{ran}"),
-        (Spent::Network, Blame::Program) => {
+        (WaitKind::Cpu, _) if site.is_empty() => "running on the CPU".into(),
+        (WaitKind::Cpu, _) => format!("running {site} on the CPU"),
+        (WaitKind::Preempted, Blame::One | Blame::Program) => format!("waiting for a CPU while {who}{inside} ran"),
+        (WaitKind::Preempted, Blame::Several) => format!("waiting for a CPU while others ran, mostly {who}{inside}"),
+        (WaitKind::Preempted, Blame::Nobody) => "waiting for a CPU".into(),
+        (WaitKind::Interrupted, _) => "paused while interrupt handlers ran".into(),
+        (WaitKind::Disk, Blame::Nobody) => format!("waiting for the disk{within}"),
+        (WaitKind::Disk, _) => format!("waiting for the disk{within} while {who}{inside} kept it busy"),
+        (WaitKind::Network, Blame::One) => format!("waiting{within} over the network for {who}{ran}"),
+        (WaitKind::Network, Blame::Program) => {
             let (program, thread) = (by.process.as_deref().unwrap_or("a program"), by.thread.as_deref().unwrap_or(""));
             format!("waiting{within} over the network for {program}, mostly its thread {thread}{ran}")
         }
-        (Spent::Network, Blame::Several) => {
+        (WaitKind::Network, Blame::Several) => {
             format!("waiting{within} over the network for others, mostly {who}{ran}")
         }
-        (Spent::Network, Blame::Nobody) => format!("waiting for the network{within}"),
-        (Spent::Timer, _) => format!("sleeping{within}"),
-        (Spent::Thread, Blame::One | Blame::Program) => format!("waiting{within} for {who}{ran}"),
-        (Spent::Thread, Blame::Several) => format!("waiting{within} for other threads, mostly {who}{ran}"),
-        (Spent::Thread, Blame::Nobody) => format!("waiting{within} for an unknown thread"),
-        (Spent::Device, _) => format!("waiting for a device{within}"),
-        (Spent::Ipi, _) => format!("waiting{within} for another CPU"),
-        (Spent::User, _) => format!("waiting for user input{within}"),
-        (Spent::UnknownWait, _) => format!("waiting{within} for something that the recording does not show"),
-        (Spent::UnknownState, _) => format!("running or waiting{within} (the recording cannot tell)"),
+        (WaitKind::Network, Blame::Nobody) => format!("waiting for the network{within}"),
+        (WaitKind::Timer, _) => format!("sleeping{within}"),
+        (WaitKind::Thread, Blame::One | Blame::Program) => format!("waiting{within} for {who}{ran}"),
+        (WaitKind::Thread, Blame::Several) => format!("waiting{within} for other threads, mostly {who}{ran}"),
+        (WaitKind::Thread, Blame::Nobody) => format!("waiting{within} for an unknown thread"),
+        (WaitKind::Device, _) => format!("waiting for a device{within}"),
+        (WaitKind::Ipi, _) => format!("waiting{within} for another CPU"),
+        (WaitKind::User, _) => format!("waiting for user input{within}"),
+        (WaitKind::UnknownWait, _) => format!("waiting{within} for something that the recording does not show"),
+        (WaitKind::UnknownState, _) => format!("running or waiting{within} (the recording cannot tell)"),
     }
 }
 
@@ -109,9 +109,9 @@ pub(super) fn figures(cause: &Cause, whole: &TotalDifference) -> String {
 }
 
 /// What a recording does not say of a wait or of a time, and the remedy: after "this recording does not say".
-pub(super) fn unsaid(kind: Spent, reason: Option<&str>) -> String {
+pub(super) fn unsaid(kind: WaitKind, reason: Option<&str>) -> String {
     let what = match kind {
-        Spent::UnknownState => "whether it ran or waited",
+        WaitKind::UnknownState => "whether it ran or waited",
         _ => "what ended it",
     };
     let (why, remedy) = match reason {
@@ -158,11 +158,11 @@ mod tests {
             ..Culprit::default()
         };
         assert_eq!(
-            phrase(Spent::Thread, "append_entry", &by, Blame::One),
+            phrase(WaitKind::Thread, "append_entry", &by, Blame::One),
             "waiting in append_entry for thread journal of ledgerd, which ran expensive_flush"
         );
         assert_eq!(
-            phrase(Spent::Timer, "retry_backoff", &Culprit::default(), Blame::Nobody),
+            phrase(WaitKind::Timer, "retry_backoff", &Culprit::default(), Blame::Nobody),
             "sleeping in retry_backoff"
         );
     }

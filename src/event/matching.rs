@@ -6,9 +6,10 @@
 //! Cost: linear; parallel over receivers.
 
 use super::mpi::{Half, LocationRun, NOWHERE};
-use super::operation::{Handover, Message, Place, Via};
+use super::operation::{Handover, Message, Place};
 use crate::base::ctx::{Cancelled, Ctx};
 use crate::base::parallel::in_order;
+use crate::model::carrier::Carrier;
 use foldhash::HashMap;
 use std::sync::{Mutex, PoisonError};
 
@@ -80,7 +81,7 @@ pub(super) fn messages(locations: &mut [LocationRun], ctx: &Ctx) -> Result<Match
 
 fn message(sender: u32, send: &Half, receiver: u32, receive: &Half) -> Message {
     Message {
-        via: Via::Message,
+        via: Carrier::Message,
         from: Place { stream: sender, operation: send.operation },
         to: Place { stream: receiver, operation: receive.operation },
         sent: send.time,

@@ -7,12 +7,15 @@
 pub use super::call_path::{CallPaths, NO_PATH, Way};
 use crate::base::names::{NameId, Names};
 use crate::base::time::{Ns, Span};
+use crate::model::carrier::Carrier;
+use crate::model::event_kind::EventKind;
+use crate::model::thread::ThreadIdentity;
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
 /// How an operation can be late.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Kind {
+pub enum OperationKind {
     /// By its own work.
     Work,
     /// It was off the CPU for most of its time, for nobody that is known: a timer, a disk, a device.
@@ -25,60 +28,14 @@ pub enum Kind {
     Send,
 }
 
-/// What an event of an occurrence is.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum EventKind {
-    /// An operation that waits for nobody.
-    #[default]
-    Operation,
-    /// A wait for a timer, a disk, a device.
-    Wait,
-    /// A thread on a CPU, in an execution.
-    Running,
-    /// A thread that could run and had no CPU.
-    Runnable,
-    /// An interrupt handler that had the CPU.
-    Interrupt,
-    /// The time between two operations.
-    Gap,
-    /// An operation that waits for a message, a wake-up, a packet.
-    Receive,
-    /// An operation that waits for the other members.
-    Collective,
-    /// An operation that waited for the receiver of its message.
-    Send,
-}
-
-impl EventKind {
-    /// The name in JSON.
-    pub fn name(self) -> &'static str {
-        match self {
-            EventKind::Operation => "operation",
-            EventKind::Wait => "wait",
-            EventKind::Running => "running",
-            EventKind::Runnable => "runnable",
-            EventKind::Interrupt => "interrupt",
-            EventKind::Gap => "gap",
-            EventKind::Receive => "receive",
-            EventKind::Collective => "collective",
-            EventKind::Send => "send",
-        }
-    }
-
-    /// It can be long because somebody else was late.
-    pub fn waits(self) -> bool {
-        matches!(self, EventKind::Receive | EventKind::Collective | EventKind::Send)
-    }
-}
-
-impl From<Kind> for EventKind {
-    fn from(kind: Kind) -> Self {
+impl From<OperationKind> for EventKind {
+    fn from(kind: OperationKind) -> Self {
         match kind {
-            Kind::Work => EventKind::Operation,
-            Kind::Wait => EventKind::Wait,
-            Kind::Receive => EventKind::Receive,
-            Kind::Collective => EventKind::Collective,
-            Kind::Send => EventKind::Send,
+            OperationKind::Work => EventKind::Operation,
+            OperationKind::Wait => EventKind::Wait,
+            OperationKind::Receive => EventKind::Receive,
+            OperationKind::Collective => EventKind::Collective,
+            OperationKind::Send => EventKind::Send,
         }
     }
 }
@@ -89,7 +46,7 @@ pub struct Operation {
     /// Its name: what patterns are made of.
     pub symbol: NameId,
     /// What it can wait for.
-    pub kind: Kind,
+    pub kind: OperationKind,
     /// From, to, on the stream's own clock.
     pub start: Ns,
     /// See `start`.
@@ -101,19 +58,6 @@ impl Operation {
     pub fn span(&self) -> Span {
         Span::new(self.start, self.end)
     }
-}
-
-/// A thread of a kernel recording.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct ThreadPlace {
-    /// Process id.
-    pub pid: i32,
-    /// Thread id.
-    pub tid: i32,
-    /// Name of the thread.
-    pub name: String,
-    /// Name of its process.
-    pub process: String,
 }
 
 /// A metric of one stream.
@@ -149,7 +93,7 @@ pub struct Sequence {
     /// By operation, where call paths are known for each: where it was called.
     pub ways: Vec<Way>,
     /// The thread, where it is one of a kernel recording.
-    pub thread: Option<ThreadPlace>,
+    pub thread: Option<ThreadIdentity>,
     /// In order.
     pub operations: Vec<Operation>,
     /// Where call stacks were recorded: from, to, and the position in [`Operations::stacks`]; sorted, disjoint.
@@ -172,93 +116,11 @@ pub struct Place {
     pub operation: u32,
 }
 
-/// What carried something from one operation to another.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Via {
-    /// A message.
-    Message,
-    /// A collective operation.
-    Collective,
-    /// A wake-up.
-    Wakeup,
-    /// A network packet.
-    Packet,
-    /// A message that could leave only when its receive was posted: back, from the receiver to the sender.
-    Rendezvous,
-    /// Room for a message: back, from a receiver that had none until it came to the library again.
-    FlowControl,
-    /// A barrier of the threads of a team.
-    Barrier,
-    /// An accelerator was done.
-    Accelerator,
-    /// Work that was handed to an accelerator.
-    Launch,
-    /// A task that another thread ran.
-    Task,
-    /// Memory that was opened for access by others.
-    Post,
-    /// An access to memory that was completed.
-    Complete,
-    /// A lock that was given back; a futex: a lock, or a condition that was signalled.
-    Lock,
-    /// A CPU that another thread had.
-    Cpu,
-    /// A disk that served the requests of another thread.
-    Disk,
-    /// A device's interrupt.
-    Interrupt,
-    /// A soft interrupt.
-    SoftIrq,
-    /// A signal.
-    Signal,
-    /// A pipe, or what is written and read like one.
-    Pipe,
-    /// A socket within the host.
-    Socket,
-    /// Work handed to a kernel worker.
-    Workqueue,
-    /// A thread that was not created yet, or a team that its thread had do something.
-    Fork,
-    /// A thread or process that had not ended yet.
-    Exit,
-}
-
-impl Via {
-    /// The name in JSON.
-    pub fn name(self) -> &'static str {
-        match self {
-            Via::Message => "message",
-            Via::Collective => "collective",
-            Via::Wakeup => "wakeup",
-            Via::Packet => "packet",
-            Via::Rendezvous => "rendezvous",
-            Via::FlowControl => "flow_control",
-            Via::Barrier => "barrier",
-            Via::Accelerator => "accelerator",
-            Via::Launch => "launch",
-            Via::Task => "task",
-            Via::Post => "post",
-            Via::Complete => "complete",
-            Via::Lock => "lock",
-            Via::Cpu => "cpu",
-            Via::Disk => "disk",
-            Via::Interrupt => "interrupt",
-            Via::SoftIrq => "softirq",
-            Via::Signal => "signal",
-            Via::Pipe => "pipe",
-            Via::Socket => "socket",
-            Via::Workqueue => "workqueue",
-            Via::Fork => "fork",
-            Via::Exit => "exit",
-        }
-    }
-}
-
 /// Something that one operation sent and that another received.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Message {
     /// What it was.
-    pub via: Via,
+    pub via: Carrier,
     /// The sending operation.
     pub from: Place,
     /// The receiving one: it cannot end before this was sent.
@@ -313,8 +175,8 @@ impl Exchange {
     }
 
     /// What it carries a delay by.
-    pub fn via(self) -> Via {
-        if self == Exchange::TeamBarrier { Via::Barrier } else { Via::Collective }
+    pub fn via(self) -> Carrier {
+        if self == Exchange::TeamBarrier { Carrier::Barrier } else { Carrier::Collective }
     }
 }
 

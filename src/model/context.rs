@@ -5,7 +5,7 @@
 //! they were is in [`Contexts::who`]. Interning a child is one hash look-up.
 
 use super::WhoId;
-pub use crate::analysis::spent::Spent;
+use super::wait_kind::WaitKind;
 use crate::base::names::NameId;
 use foldhash::HashMap;
 use std::collections::BTreeMap;
@@ -31,10 +31,10 @@ pub enum FrameKind {
     /// A system call, drawn `[futex]`.
     Call,
     /// A wait, drawn `[block device]`; the threads that caused it may be below it.
-    Wait(Spent),
-    /// Another thread, drawn `thread journal`: the path went over to it, or it held the CPU or the disk. `Spent` is
+    Wait(WaitKind),
+    /// Another thread, drawn `thread journal`: the path went over to it, or it held the CPU or the disk. `WaitKind` is
     /// how the thread above waited for it (`Thread` or `Network`); below a `Wait` it repeats that wait's kind.
-    Thread(Spent),
+    Thread(WaitKind),
     /// No stack is known here, drawn `[no stack]`.
     NoStack,
 }
@@ -53,7 +53,7 @@ struct Node {
     parent: Option<ContextId>,
     frame: Frame,
     depth: u32,
-    spent: Spent,
+    spent: WaitKind,
     waits: bool,
 }
 
@@ -76,7 +76,7 @@ impl Contexts {
         let (spent, waits) = match (above, frame.kind) {
             (Some(a), _) if a.waits => (a.spent, true),
             (_, FrameKind::Wait(s) | FrameKind::Thread(s)) => (s, true),
-            _ => (Spent::Cpu, false),
+            _ => (WaitKind::Cpu, false),
         };
         let id = ContextId::at(self.nodes.len());
         self.nodes.push(Node { parent, frame, depth: above.map_or(0, |a| a.depth + 1), spent, waits });
@@ -115,7 +115,7 @@ impl Contexts {
     }
 
     /// How the execution's own thread spent the time here: its outermost wait.
-    pub fn spent(&self, id: ContextId) -> Spent {
+    pub fn spent(&self, id: ContextId) -> WaitKind {
         self.nodes[id.index()].spent
     }
 

@@ -5,17 +5,16 @@ use super::metric::{Column, Metric};
 use super::{TraceId, WhoId};
 use crate::base::ctx::{Cancelled, Ctx};
 use crate::base::parallel::in_order;
+use crate::base::spans::{Direction, SpanOrder, SpanStore, StoredSpan};
 use crate::base::time::{Ns, Span};
-use crate::state::spans::{Direction, SpanOrder, SpanStore, StoredSpan};
 use std::sync::OnceLock;
 
 /// Executions that a worker takes at once.
 const CHUNK: usize = 4096;
 
 crate::handle! {
-    /// An execution of the model's task, numbered by (start, end, thread).
-    ExecutionId,
-}
+/// An execution of the model's task, numbered by (start, end, thread).
+ExecutionId, }
 
 /// For each execution a list of (context, nanoseconds), sorted by context; compressed rows.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -187,6 +186,8 @@ impl Executions {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::base::names::NameId;
+    use crate::model::context::{Frame, FrameKind};
 
     #[test]
     fn those_of_a_moment_are_those_that_a_scan_finds() {
@@ -204,8 +205,6 @@ mod tests {
             assert_eq!(sorted, (0..500).filter(runs).collect::<Vec<_>>(), "at {instant}");
         }
     }
-    use crate::base::names::NameId;
-    use crate::model::context::{Frame, FrameKind};
 
     #[test]
     fn inclusive_times_add_up_for_any_number_of_workers() {

@@ -1,9 +1,6 @@
 //! Facts about traces, from metadata, index and packet headers: `info` shows them and a database stores them.
 
 use crate::base::time::Ns;
-use crate::input::Source;
-use crate::input::count::lost;
-pub use crate::state::timeline::Quality;
 
 /// One trace.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -39,6 +36,24 @@ pub struct Lost {
     pub streams: u64,
 }
 
+/// How far the scheduler's events of one host can be believed.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Quality {
+    /// Switches that were followed.
+    pub switches: u64,
+    /// Of these, how many say that another thread left the CPU than the one that was known to run there.
+    pub contradictions: u64,
+    /// Times at which another event showed that switches are missing, where the tracer told of no loss.
+    pub gaps: u64,
+    /// Losses that the tracer told, on streams whose switches are followed.
+    pub losses: u64,
+    /// Handlers of interrupts and soft interrupts whose begin was recorded.
+    pub interrupts: u64,
+    /// How far the clock of its user-space events may be off, in nanoseconds, where that is another one than the kernel's; all that
+    /// fits where nothing bounds it.
+    pub clock_error: u64,
+}
+
 /// How far the scheduler's events of a host can be believed.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct HostQuality {
@@ -64,39 +79,6 @@ impl Lost {
             events: self.events.saturating_add(other.events),
             packets: self.packets.saturating_add(other.packets),
             streams: self.streams.saturating_add(other.streams),
-        }
-    }
-}
-
-impl Facts {
-    /// Of opened traces.
-    pub fn of(sources: &[Source]) -> Facts {
-        let of = |source: &Source| {
-            let (events, packets) = lost(&source.trace);
-            let streams = source.trace.streams().iter().filter(|s| !s.losses.is_empty()).count() as u64;
-            Lost { events, packets, streams }
-        };
-        let lost = sources.iter().map(of).fold(Lost::default(), Lost::and);
-        Facts { traces: sources.iter().map(TraceFacts::of).collect(), lost }
-    }
-}
-
-impl TraceFacts {
-    fn of(source: &Source) -> TraceFacts {
-        let trace = &source.trace;
-        let packets = || trace.streams().iter().flat_map(|s| &s.packets);
-        let below = if source.name.is_empty() { String::new() } else { format!("/{}", source.name) };
-        let clock = trace.clock_uuid().map(|uuid| format!("{} {uuid}", trace.clock_name().unwrap_or("clock")));
-        TraceFacts {
-            path: source.label.clone() + &below,
-            format: trace.format(),
-            begin: packets().filter_map(|p| p.begin).min(),
-            end: packets().filter_map(|p| p.end).max(),
-            streams: trace.streams().len() as u64,
-            packets: packets().count() as u64,
-            host: trace.host().map(str::to_owned),
-            clock: clock.or_else(|| trace.clock_name().map(str::to_owned)),
-            event_types: trace.classes().len() as u64,
         }
     }
 }

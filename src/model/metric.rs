@@ -1,6 +1,6 @@
 //! Metrics: named numbers of an execution, in columns.
 
-use super::context::Spent;
+use super::wait_kind::WaitKind;
 use crate::base::figure;
 use crate::base::quantity::{self, Units};
 
@@ -43,7 +43,7 @@ impl Unit {
     }
 }
 
-/// The name for people of [`Spent::Preempted`], whose name in JSON is older; filters take both.
+/// The name for people of [`WaitKind::Preempted`], whose name in JSON is older; filters take both.
 pub const RUNNABLE: &str = "runnable";
 
 /// A metric by name (PRODUCT.md, `FILTER`).
@@ -54,7 +54,7 @@ pub enum Metric {
     /// Start, from the first event of the recording.
     Start,
     /// Time per kind on the critical path. `cpu`, `preempted`, `interrupted`, `blocked.*`.
-    Spent(Spent),
+    Time(WaitKind),
     /// `blocked.other`: device, IPI, user input, unknown together.
     Other,
     /// System calls begun by the threads on the critical path while they are on it.
@@ -87,8 +87,9 @@ impl Metric {
     /// Those that every recording may have.
     pub fn known() -> Vec<Metric> {
         let mut all = vec![Metric::Duration, Metric::Start];
-        let named = |s: &Spent| !matches!(s, Spent::Device | Spent::Ipi | Spent::User | Spent::UnknownWait);
-        all.extend(Spent::ALL.into_iter().filter(named).map(Metric::Spent));
+        let named =
+            |s: &WaitKind| !matches!(s, WaitKind::Device | WaitKind::Ipi | WaitKind::User | WaitKind::UnknownWait);
+        all.extend(WaitKind::ALL.into_iter().filter(named).map(Metric::Time));
         all.extend([Metric::Other, Metric::Syscalls, Metric::PageFaults, Metric::BytesRead, Metric::BytesWritten]);
         all.extend([Metric::Threads, Metric::Paused, Metric::Interleaved, Metric::Trace, Metric::Type]);
         all
@@ -103,9 +104,9 @@ impl Metric {
             return (!counter.is_empty()).then(|| Metric::Perf(counter.into()));
         }
         if name == RUNNABLE {
-            return Some(Metric::Spent(Spent::Preempted));
+            return Some(Metric::Time(WaitKind::Preempted));
         }
-        let spent = Spent::ALL.into_iter().map(Metric::Spent);
+        let spent = WaitKind::ALL.into_iter().map(Metric::Time);
         Metric::known().into_iter().chain(spent).chain([Metric::Group]).find(|m| m.name() == name)
     }
 
@@ -114,7 +115,7 @@ impl Metric {
         match self {
             Metric::Duration => "duration".into(),
             Metric::Start => "start".into(),
-            Metric::Spent(s) => s.name().into(),
+            Metric::Time(s) => s.name().into(),
             Metric::Other => "blocked.other".into(),
             Metric::Syscalls => "syscalls".into(),
             Metric::PageFaults => "page_faults".into(),
@@ -134,7 +135,7 @@ impl Metric {
     /// Its unit.
     pub fn unit(&self) -> Unit {
         match self {
-            Metric::Duration | Metric::Start | Metric::Spent(_) | Metric::Other => Unit::Ns,
+            Metric::Duration | Metric::Start | Metric::Time(_) | Metric::Other => Unit::Ns,
             Metric::Paused | Metric::Interleaved => Unit::Ns,
             Metric::BytesRead | Metric::BytesWritten => Unit::Bytes,
             Metric::Syscalls | Metric::PageFaults | Metric::Threads | Metric::Field(_) | Metric::Perf(_) => Unit::Count,

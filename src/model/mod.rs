@@ -3,29 +3,26 @@
 //! A [`Model`] is built once per analysis and then only read. It holds no reference to the trace, so that it can be
 //! written to a database file and opened without it.
 
-pub mod build;
-pub mod chains;
+pub mod anomalies;
+pub mod carrier;
 pub mod context;
-pub mod contribution;
 pub mod database;
-mod delayed;
-pub mod delays;
+pub mod event_kind;
 pub mod execution;
 pub mod facts;
 pub mod histogram;
-mod idle;
 pub mod join;
 pub mod metric;
-pub mod mining;
-mod naming;
-pub mod pattern;
 pub mod propagation;
 pub mod questions;
-mod routes;
+pub mod root_cause;
 pub mod selection;
-pub mod sources;
-pub mod strips;
+pub mod settings;
+pub mod thread;
+pub mod timeline;
 pub mod unexplained;
+pub mod wait_kind;
+pub mod wait_state;
 pub mod waiting;
 
 use crate::base::names::{NameId, Names};

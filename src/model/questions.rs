@@ -5,7 +5,8 @@
 //! notices. Cost: linear in the executions' sparse lists and in the contexts times their depth. PRODUCT.md, `info`.
 
 use super::Model;
-use super::context::{ContextId, FrameKind, Spent};
+use super::context::{ContextId, FrameKind};
+use super::wait_kind::WaitKind;
 
 /// A question, and how far it is answered.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -45,8 +46,8 @@ fn evidence(model: &Model, context: ContextId) -> Evidence {
     let mut own = true;
     for frame in model.contexts.path(context).into_iter().map(|c| model.contexts.frame(c)) {
         match frame.kind {
-            FrameKind::Wait(Spent::UnknownState) => found.unknown_state = true,
-            FrameKind::Wait(Spent::UnknownWait) => (found.unknown_wait, own) = (true, false),
+            FrameKind::Wait(WaitKind::UnknownState) => found.unknown_state = true,
+            FrameKind::Wait(WaitKind::UnknownWait) => (found.unknown_wait, own) = (true, false),
             FrameKind::Wait(_) => own = false,
             FrameKind::Thread(_) => (found.thread, own) = (true, false),
             FrameKind::Function | FrameKind::Inlined => found.function |= own,
@@ -81,10 +82,10 @@ pub fn questions(model: &Model) -> [Answered; 4] {
         };
         count(&mut ran, !found.unknown_state);
         count(&mut place, found.function);
-        if matches!(spent, Spent::Thread | Spent::Network | Spent::UnknownWait | Spent::Ipi) {
+        if matches!(spent, WaitKind::Thread | WaitKind::Network | WaitKind::UnknownWait | WaitKind::Ipi) {
             count(&mut woke, found.thread && !found.unknown_wait);
         }
-        if !matches!(spent, Spent::Cpu | Spent::Preempted | Spent::Interrupted | Spent::UnknownState) {
+        if !matches!(spent, WaitKind::Cpu | WaitKind::Preempted | WaitKind::Interrupted | WaitKind::UnknownState) {
             count(&mut why, !found.unknown_wait && !found.unknown_state);
         }
     }
@@ -106,10 +107,10 @@ mod tests {
         for (kinds, ns) in [
             (vec![FrameKind::Function], 50),
             (vec![FrameKind::NoStack], 10),
-            (vec![FrameKind::Function, thread(Spent::Thread)], 20),
-            (vec![FrameKind::Function, wait(Spent::UnknownWait)], 15),
-            (vec![FrameKind::Function, wait(Spent::Timer)], 5),
-            (vec![FrameKind::Function, wait(Spent::UnknownState)], 8),
+            (vec![FrameKind::Function, thread(WaitKind::Thread)], 20),
+            (vec![FrameKind::Function, wait(WaitKind::UnknownWait)], 15),
+            (vec![FrameKind::Function, wait(WaitKind::Timer)], 5),
+            (vec![FrameKind::Function, wait(WaitKind::UnknownState)], 8),
         ] {
             let child = |at, kind| model.contexts.child(Some(at), Frame { kind, name });
             row.push((kinds.into_iter().fold(root, child), ns));

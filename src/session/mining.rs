@@ -4,13 +4,13 @@
 use super::asked::Asked;
 use super::traces::Traces;
 use crate::analysis::executions::Rule;
-use crate::analysis::operation_stacks;
-use crate::analysis::operations;
 use crate::analysis::patterns::Mined;
 use crate::analysis::symbols::files::Places;
+use crate::analysis::{operation_stacks, operations};
 use crate::base::ctx::Ctx;
-use crate::model::build::{self, Stacks};
-use crate::model::mining::{Mining, Served};
+use crate::explain;
+use crate::explain::Stacks;
+use crate::explain::mining::{Mining, Served};
 use crate::reading::tasks;
 use crate::state::timeline::{HostId, Mark, ThreadId};
 
@@ -52,7 +52,7 @@ impl Traces {
         }
         let with_contributions = |asked: &Asked, chosen: usize, rule: Rule| {
             let request = self.request(asked, chosen, rule, places, &[]);
-            Ok(build::with_contributions(&asked.recording, stacks, &request, &asked.notices, ctx)?)
+            Ok(explain::with_contributions(&asked.recording, stacks, &request, &asked.notices, ctx)?)
         };
         let made = if typed.is_none() && self.tasks().declared == 0 {
             self.choose_in(asked, candidates, places, &with_contributions, ctx)?

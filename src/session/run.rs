@@ -6,13 +6,13 @@ use crate::analysis::patterns::Mined;
 use crate::base::ctx::Ctx;
 use crate::base::notice::Notices;
 use crate::event::mpi;
+use crate::explain::iterations;
+use crate::explain::mining::Mining;
 use crate::input::otf2::Archive;
 use crate::model::Model;
-use crate::model::build::iterations;
 use crate::model::database::Writer;
 use crate::model::facts::{Facts, TraceFacts};
 use crate::model::join::{self, Renamed};
-use crate::model::mining::Mining;
 use std::sync::{Arc, OnceLock};
 
 /// An MPI run, and others to compare it with.

@@ -6,24 +6,24 @@ use super::asked::Asked;
 use super::known::Known;
 use super::{OpenOptions, UsageError};
 use crate::analysis::clocks::{self, HostClock};
-use crate::analysis::derived;
 use crate::analysis::executions::{self, Rule};
 use crate::analysis::functions::{self, Functions};
 use crate::analysis::survey::{self, Survey, Surveyed};
-use crate::analysis::symbols::{self, files::Places};
+use crate::analysis::symbols::files::Places;
 use crate::analysis::usage::Usage;
-use crate::analysis::wakers;
+use crate::analysis::{derived, symbols, wakers};
 use crate::base::ctx::Ctx;
 use crate::base::notice::Notices;
 use crate::base::time::Span;
 use crate::event::derived::Derived;
 use crate::event::task::{Pairing, TaskDefinition};
+use crate::explain;
+use crate::explain::Stacks;
+use crate::explain::facts::facts;
 use crate::input::count::{self, RecordCounts};
 use crate::input::{self, Source};
-use crate::model::build::{self, Stacks};
 use crate::model::database::Writer;
 use crate::model::execution::ExecutionId;
-use crate::model::facts::Facts;
 use crate::model::{Model, TraceInfo};
 use crate::reading::bind::{Focus, is_kernel};
 use crate::reading::engine::{ChunkTarget, Way};
@@ -270,12 +270,12 @@ impl Traces {
         self.fit_clocks(ctx)?;
         let asked = self.ask(typed, places, ctx)?;
         let rules = asked.rules()?;
-        let mut writer = Writer::new(Facts::of(&self.sources), asked.notices.clone());
+        let mut writer = Writer::new(facts(&self.sources), asked.notices.clone());
         let mut held = vec![false; asked.tasks.len()];
         let laid = self.lay(&asked, places, ctx)?;
         for chosen in asked.begun() {
             let model = self.explain((&asked, &laid), chosen, rules[chosen].clone(), places, &[], ctx)?;
-            if let Some(violation) = build::check(&model, 1).pop() {
+            if let Some(violation) = explain::check(&model, 1).pop() {
                 anyhow::bail!("an invariant does not hold: {violation}; please report this");
             }
             held[chosen] = !model.executions.is_empty();
@@ -358,7 +358,7 @@ impl Traces {
         ctx: &Ctx,
     ) -> anyhow::Result<Model> {
         let request = self.request(asked, chosen, rule, places, moments);
-        Ok(build::with_stacks(&asked.recording, &laid.stacks, &request, &laid.notices, ctx)?)
+        Ok(explain::with_stacks(&asked.recording, &laid.stacks, &request, &laid.notices, ctx)?)
     }
 
     /// What is asked of the executions of a task.
@@ -369,7 +369,7 @@ impl Traces {
         rule: Rule,
         places: &Places,
         moments: &[ExecutionId],
-    ) -> build::Request {
+    ) -> explain::TaskRequest {
         let known = self.tasks().names();
         let (mut tasks, name) = (Arc::clone(&known.all), &asked.tasks[chosen].name);
         let task = known.first.get(name).copied().unwrap_or_else(|| {
@@ -378,7 +378,7 @@ impl Traces {
         });
         let traces = self.sources.iter().map(about).collect();
         let (places, moments) = (self.with_recorded(places), moments.to_vec());
-        build::Request { tasks, task, marks: chosen as u32, rule, traces, places, moments }
+        explain::TaskRequest { tasks, task, marks: chosen as u32, rule, traces, places, moments }
     }
 
     /// One line for a recording without an answer.

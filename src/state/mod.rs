@@ -5,7 +5,6 @@
 //!
 //! - [`attributes`]: the lines of the history, named by paths, found by patterns
 //! - [`history`]: what held on each line from when to when, and the tree (R-SHT) that answers questions about it
-//! - [`spans`]: spans without a line (system calls, executions), by start, end or duration
 //! - [`slot`]: what a chunk of events does to a slot whose value before is not known
 //! - [`summary`]: time per state at several scales, exact
 
@@ -13,6 +12,5 @@ pub mod attributes;
 pub mod history;
 pub mod kernel;
 pub mod slot;
-pub mod spans;
 pub mod summary;
 pub mod timeline;

@@ -10,6 +10,7 @@ pub use crate::event::host::HostId;
 pub use crate::event::image::ImageChange;
 use crate::event::kernel_thread::{self, KTHREADD};
 pub use crate::event::stack::{RawStackId, RawStacks, StackOrigin};
+use crate::model::facts::Quality;
 
 crate::handle! {
     /// One incarnation of a kernel task: `(host, tid, generation)`; an idle task is `(host, 0, cpu)`.
@@ -251,24 +252,6 @@ pub struct Counter {
     pub name: NameId,
     /// Its values, sorted by owner and time.
     pub values: Vec<(CounterOwner, Ns, u64)>,
-}
-
-/// How far the scheduler's events of one host can be believed.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Quality {
-    /// Switches that were followed.
-    pub switches: u64,
-    /// Of these, how many say that another thread left the CPU than the one that was known to run there.
-    pub contradictions: u64,
-    /// Times at which another event showed that switches are missing, where the tracer told of no loss.
-    pub gaps: u64,
-    /// Losses that the tracer told, on streams whose switches are followed.
-    pub losses: u64,
-    /// Handlers of interrupts and soft interrupts whose begin was recorded.
-    pub interrupts: u64,
-    /// How far the clock of its user-space events may be off, in nanoseconds, where that is another one than the kernel's; all that
-    /// fits where nothing bounds it.
-    pub clock_error: u64,
 }
 
 /// All of it.

@@ -9,8 +9,8 @@ use super::clean;
 use crate::base::figure;
 use crate::compare::{Basis, Cause, Comparison};
 use crate::model::Model;
-use crate::model::pattern::Anomalies;
-use crate::model::sources::Source;
+use crate::model::anomalies::Anomalies;
+use crate::model::root_cause::RootCause;
 use serde::Serialize;
 use std::collections::BTreeSet;
 
@@ -65,14 +65,14 @@ fn disagreement(model: &Model, comparison: &Comparison, found: &Anomalies) -> Op
 }
 
 /// Executions that a root cause delayed: those in the slow group, and all; `None` if it delayed none.
-fn delayed(comparison: &Comparison, source: &Source) -> Option<(usize, usize)> {
+fn delayed(comparison: &Comparison, source: &RootCause) -> Option<(usize, usize)> {
     let all: BTreeSet<u32> = source.occurrences.iter().flat_map(|o| &o.executions).copied().collect();
     let slow = comparison.slow.members.iter().filter(|id| all.contains(&id.raw())).count();
     (!all.is_empty()).then_some((slow, all.len()))
 }
 
 /// True if a cause of the comparison and a root cause name the same thread or function.
-fn same(cause: &Cause, source: &Source) -> bool {
+fn same(cause: &Cause, source: &RootCause) -> bool {
     let by = &cause.by;
     let thread = [&by.thread, &by.process].into_iter().flatten().any(|name| *name == source.name);
     let function = source.function.as_ref();

@@ -10,12 +10,13 @@ use super::info::{self, Measured, TaskFacts};
 use crate::analysis::patterns::Mined;
 use crate::base::ctx::Cancel;
 use crate::base::notice::Notices;
+use crate::explain::iterations;
+use crate::explain::iterations::ITERATION;
 use crate::input::otf2::{
     Archive, Envelope, EventReader, EventRecord, Location, LocationFiles, LocationId, LocationKind, ParameterValue,
     TimedRecord, class_name,
 };
-use crate::model::build::iterations::{self, ITERATION};
-use crate::model::pattern::Anomalies;
+use crate::model::anomalies::Anomalies;
 use serde::Serialize;
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet, BinaryHeap};

@@ -1,11 +1,11 @@
 //! Strips of ranks x time as text: how much was computed and waited in each cell.
 //!
-//! In: a [`Named`] strip. Out: lines of a given width; each cell is a shade from ` ` (nothing) to `#` (all of its time).
+//! In: a [`RankTimeline`] strip. Out: lines of a given width; each cell is a shade from ` ` (nothing) to `#` (all of its time).
 
 use super::clean;
 use crate::base::figure;
 use crate::base::time::Ns;
-use crate::model::strips::{Named, Row};
+use crate::model::timeline::{RankRow, RankTimeline};
 use serde::Serialize;
 use std::fmt::Write;
 
@@ -28,8 +28,8 @@ struct RowJson {
 }
 
 /// For programs.
-pub fn json(strip: &Named) -> StripJson {
-    let row = |r: &Row| RowJson {
+pub fn json(strip: &RankTimeline) -> StripJson {
+    let row = |r: &RankRow| RowJson {
         label: clean::text(&r.label).into_owned(),
         computing: r.computing.clone(),
         waiting: r.waiting.clone(),
@@ -59,7 +59,7 @@ pub enum Shown {
 }
 
 /// The cells of a row in so many columns.
-pub fn cells(row: &Row, shown: Shown, columns: usize) -> String {
+pub fn cells(row: &RankRow, shown: Shown, columns: usize) -> String {
     let shade = |percent: u8| SHADES[usize::from(percent.min(100)) * (SHADES.len() - 1) / 100];
     // A share above zero is never blank.
     let seen = |percent: u8| if (1..20).contains(&percent) { SHADES[1] } else { shade(percent) };
@@ -79,9 +79,9 @@ pub fn cells(row: &Row, shown: Shown, columns: usize) -> String {
 }
 
 /// Rows merged into at most `most`: the mean of neighbours, named after the first and the last.
-pub fn folded(strip: &Named, most: usize) -> Vec<Row> {
+pub fn folded(strip: &RankTimeline, most: usize) -> Vec<RankRow> {
     let per = strip.rows.len().div_ceil(most.max(1)).max(1);
-    let mean = |of: &[Row], get: fn(&Row) -> &Vec<u8>| -> Vec<u8> {
+    let mean = |of: &[RankRow], get: fn(&RankRow) -> &Vec<u8>| -> Vec<u8> {
         let cells = of.first().map_or(0, |r| get(r).len());
         let sum = |cell: usize| of.iter().map(|r| u32::from(get(r).get(cell).copied().unwrap_or(0))).sum::<u32>();
         (0..cells).map(|cell| (sum(cell) / of.len().max(1) as u32) as u8).collect()
@@ -91,7 +91,7 @@ pub fn folded(strip: &Named, most: usize) -> Vec<Row> {
         let (first, last) = numbers.split_once('-').unwrap_or((numbers, numbers));
         Some((first.to_owned(), last.to_owned()))
     };
-    let row = |of: &[Row]| {
+    let row = |of: &[RankRow]| {
         let (first, last) = (of.first().map_or("", |r| &r.label), of.last().map_or("", |r| &r.label));
         let label = match (of.len(), ends(first), ends(last)) {
             (1, ..) => first.to_owned(),
@@ -99,13 +99,13 @@ pub fn folded(strip: &Named, most: usize) -> Vec<Row> {
             _ => format!("{first} to {last}"),
         };
         let source = of.iter().any(|r| r.source);
-        Row { label, source, computing: mean(of, |r| &r.computing), waiting: mean(of, |r| &r.waiting) }
+        RankRow { label, source, computing: mean(of, |r| &r.computing), waiting: mean(of, |r| &r.waiting) }
     };
     strip.rows.chunks(per).map(row).collect()
 }
 
 /// Lines of a strip: names, cells, and a last line with how long it is.
-pub fn lines(strip: &Named, shown: Shown, rows: usize, columns: usize) -> Vec<String> {
+pub fn lines(strip: &RankTimeline, shown: Shown, rows: usize, columns: usize) -> Vec<String> {
     let rows = folded(strip, rows);
     let widest = rows.iter().map(|r| r.label.chars().count()).max().unwrap_or(0).min(columns / 3);
     let room = columns.saturating_sub(widest + 3).max(1);

@@ -7,7 +7,7 @@ use super::clean;
 use super::strips::{self, Shown, StripJson};
 use crate::base::figure;
 use crate::base::time::Ns;
-use crate::model::waiting::{Doer, Imbalance, RegionTime, Row, State, Waiting};
+use crate::model::waiting::{Imbalance, RankTime, RegionTime, WaitPlace, WaitStateTotal, Waiting};
 use serde::Serialize;
 use std::fmt::Write;
 
@@ -90,7 +90,7 @@ fn cleaned(text: &str) -> String {
     clean::text(text).into_owned()
 }
 
-fn doer(d: &Doer) -> DoerJson {
+fn doer(d: &RankTime) -> DoerJson {
     DoerJson {
         label: cleaned(&d.label),
         rank: d.rank,
@@ -108,8 +108,8 @@ fn ratio(a: Ns, b: Ns) -> f64 {
 pub fn json(found: Option<&Waiting>) -> WaitingJson {
     let none = Waiting::default();
     let w = found.unwrap_or(&none);
-    let row = |r: &Row| RowJson { at: doer(&r.at), waits: r.waits, causes: r.causes.iter().map(doer).collect() };
-    let state = |s: &State| StateJson {
+    let row = |r: &WaitPlace| RowJson { at: doer(&r.at), waits: r.waits, causes: r.causes.iter().map(doer).collect() };
+    let state = |s: &WaitStateTotal| StateJson {
         kind: s.kind.name(),
         waits: s.waits,
         ns: s.ns,
@@ -194,7 +194,7 @@ pub fn write(w: &Waiting, rows: usize, out: &mut String) -> std::fmt::Result {
     Ok(())
 }
 
-fn text(d: &Doer) -> String {
+fn text(d: &RankTime) -> String {
     let label = clean::text(&d.label);
     if d.function.is_empty() { label.into_owned() } else { format!("{label}, {}", clean::text(&d.function)) }
 }

@@ -4,22 +4,22 @@
 //! which JSON uses for all time in which a thread was ready to run without a CPU: people read `runnable`, of which being
 //! preempted and the wake-up latency are parts. Filters accept both ([`Metric::named`]).
 
-use crate::analysis::spent::Spent;
 use crate::compare::filter::Filter;
 use crate::compare::frame_text;
 use crate::model::Model;
 use crate::model::context::{ContextId, FrameKind};
 use crate::model::metric::{Metric, RUNNABLE};
+use crate::model::wait_kind::WaitKind;
 
 /// A kind of time, for people.
-pub fn kind(kind: Spent) -> &'static str {
-    if kind == Spent::Preempted { RUNNABLE } else { kind.name() }
+pub fn kind(kind: WaitKind) -> &'static str {
+    if kind == WaitKind::Preempted { RUNNABLE } else { kind.name() }
 }
 
 /// The name of a metric, for people.
 pub fn metric(metric: &Metric) -> String {
     match metric {
-        Metric::Spent(spent) => kind(*spent).to_owned(),
+        Metric::Time(spent) => kind(*spent).to_owned(),
         other => other.name(),
     }
 }
@@ -36,7 +36,7 @@ pub fn filter(filter: &Filter) -> String {
 /// A frame as drawn: `main`, `[futex]`, `[runnable]`, `thread journal`.
 pub fn frame(model: &Model, context: ContextId) -> String {
     match model.contexts.frame(context).kind {
-        FrameKind::Wait(Spent::Preempted) => format!("[{RUNNABLE}]"),
+        FrameKind::Wait(WaitKind::Preempted) => format!("[{RUNNABLE}]"),
         _ => frame_text(model, context),
     }
 }
@@ -56,6 +56,6 @@ mod tests {
         assert_eq!(typed, "preempted>2ms".parse().unwrap());
         assert_eq!((typed.to_string().as_str(), filter(&typed).as_str()), ("preempted>2ms", "runnable>2ms"));
         assert_eq!(filter(&"duration>=p95".parse().unwrap()), "duration>=p95");
-        assert_eq!(metric(&Metric::Spent(Spent::Disk)), "blocked.disk");
+        assert_eq!(metric(&Metric::Time(WaitKind::Disk)), "blocked.disk");
     }
 }

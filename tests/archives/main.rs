@@ -14,14 +14,15 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 use tempfile::TempDir;
 use whyslow::analysis::patterns::Mined;
-use whyslow::analysis::patterns::measure::Settings;
 use whyslow::base::ctx::{Cancel, Ctx};
 use whyslow::base::names::NameId;
 use whyslow::event::mpi;
+use whyslow::explain::anomalies;
+use whyslow::explain::iterations::iterations;
 use whyslow::input::otf2::Archive;
-use whyslow::model::build::iterations::iterations;
+use whyslow::model::anomalies::Anomalies;
 use whyslow::model::metric::{ABSENT, Metric};
-use whyslow::model::pattern::Anomalies;
+use whyslow::model::settings::Settings;
 use whyslow::view::archive::dump;
 
 const MS: u64 = 1_000_000;
@@ -111,14 +112,14 @@ impl Recording {
     }
 
     fn analyse(self) -> Anomalies {
-        Anomalies::new(&self.mined(), &Settings::default(), &Ctx::new(1)).unwrap()
+        anomalies::of_patterns(&self.mined(), &Settings::default(), &Ctx::new(1)).unwrap()
     }
 
     /// Waiting by kind in microseconds, completion apart.
     fn totals(self) -> BTreeMap<&'static str, i64> {
         let mined = self.mined();
         let states = mined.waiting.map_or_else(Vec::new, |w| w.states);
-        let total = |s: &whyslow::analysis::mpi::State| (s.kind.name(), s.ns / 1_000);
+        let total = |s: &whyslow::analysis::mpi::WaitStateRows| (s.kind.name(), s.ns / 1_000);
         states.iter().map(total).filter(|(kind, _)| *kind != "completion").collect()
     }
 }

@@ -42,7 +42,7 @@ fn survives(bytes: &[u8]) -> bool {
     for task in 0..database.tasks.len() {
         match database.model(task, &Ctx::new(1)) {
             Ok(model) => {
-                assert_eq!(build::check(&model, 1), Vec::<String>::new());
+                assert_eq!(explain::check(&model, 1), Vec::<String>::new());
                 compare(&model, &compare::ComparisonRequest::default(), &Ctx::new(1)).ok();
             }
             Err(e) => {

@@ -11,10 +11,11 @@ use whyslow::base::ctx::Ctx;
 use whyslow::base::notice::{Notice, Notices};
 use whyslow::base::statistics::Random;
 use whyslow::compare::{self, compare};
+use whyslow::explain;
+use whyslow::model::Model;
 use whyslow::model::database::{Database, DatabaseError, Writer};
 use whyslow::model::facts::{Facts, Lost, TraceFacts};
 use whyslow::model::join::{self, Renamed};
-use whyslow::model::{Model, build};
 
 #[path = "../support/many.rs"]
 mod many;
@@ -291,7 +292,7 @@ proptest! {
         let parts = [many::model(n, seed), many::model(m, seed ^ 7)];
         let whole = join::join(parts.to_vec(), &Renamed::new(), &Ctx::new(1)).unwrap();
         prop_assert_eq!(whole.executions.len(), n + m);
-        prop_assert!(whole.executions.start.is_sorted() && build::check(&whole, 1).is_empty());
+        prop_assert!(whole.executions.start.is_sorted() && explain::check(&whole, 1).is_empty());
         prop_assert_eq!((whole.traces.len(), whole.who.len()), (2, 32));
         let sum = |m: &Model, metric: &str| -> i64 {
             let column = m.executions.columns.iter().find(|c| c.metric.name() == metric).unwrap();

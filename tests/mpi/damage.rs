@@ -4,12 +4,12 @@ use super::raw::{Bytes, File, NUMBERS, PLAIN, Written, anchor};
 use super::read;
 use std::path::Path;
 use whyslow::analysis::patterns::Mined;
-use whyslow::analysis::patterns::measure::Settings;
 use whyslow::base::ctx::Ctx;
 use whyslow::base::notice::Notice;
 use whyslow::event::mpi;
+use whyslow::explain::anomalies;
 use whyslow::input::otf2::Archive;
-use whyslow::model::pattern::Anomalies;
+use whyslow::model::settings::Settings;
 
 #[test]
 fn errors_name_file_and_remedy() {
@@ -67,7 +67,7 @@ fn survives(path: &Path) {
     let work = Ctx::new(1);
     let run = mpi::read(&archive, &work).unwrap();
     let mined = Mined::new(run.into_operations(&archive), &work).unwrap();
-    let found = Anomalies::new(&mined, &Settings::default(), &work).unwrap();
+    let found = anomalies::of_patterns(&mined, &Settings::default(), &work).unwrap();
     let notices = Default::default();
     let shown = (
         whyslow::view::anomalies::json(&found, &notices, None),

@@ -4,16 +4,17 @@ use super::raw::{PLAIN, Style, Written};
 use super::{pairs, read};
 use std::collections::BTreeSet;
 use whyslow::analysis::patterns::Mined;
-use whyslow::analysis::patterns::measure::Settings;
 use whyslow::base::ctx::Ctx;
 use whyslow::base::notice::Notice;
 use whyslow::event::mpi;
 use whyslow::event::operation::Place;
+use whyslow::explain;
+use whyslow::explain::anomalies;
+use whyslow::explain::iterations;
 use whyslow::input::otf2::Archive;
-use whyslow::model::build::{self, iterations};
 use whyslow::model::context::FrameKind;
 use whyslow::model::metric::Metric;
-use whyslow::model::pattern::Anomalies;
+use whyslow::model::settings::Settings;
 use whyslow::session::Run;
 use whyslow::view::archive::{self, Facts};
 use whyslow::view::stats::Table;
@@ -117,7 +118,7 @@ fn any_number_of_workers_reads_the_same() {
         let run = mpi::read(&archive, &work).unwrap();
         let notices = run.notices.clone();
         let mined = Mined::new(run.into_operations(&archive), &work).unwrap();
-        let found = Anomalies::new(&mined, &Settings::default(), &work).unwrap();
+        let found = anomalies::of_patterns(&mined, &Settings::default(), &work).unwrap();
         serde_json::to_string(&whyslow::view::anomalies::json(&found, &notices, None)).unwrap()
     };
     let one = answer(1);
@@ -147,7 +148,7 @@ fn iterations_are_executions_whose_time_is_somebodys() {
     let tasks = iterations::tasks(&mined);
     assert_eq!(tasks[0], "iteration");
     let model = iterations::iterations(&mined, 0, "run", "node", &notices, &Ctx::new(1)).unwrap();
-    assert_eq!(build::check(&model, 10), Vec::<String>::new(), "all time is in some context");
+    assert_eq!(explain::check(&model, 10), Vec::<String>::new(), "all time is in some context");
     assert_eq!(model.executions.len(), 12, "four turns of three ranks");
     let starts = &model.executions.start;
     assert!(starts.is_sorted() && starts[0] >= model.origin);
@@ -192,7 +193,7 @@ fn count_info_and_dump_say_what_is_there() {
     assert!(count.get("packets").is_none(), "an archive has none");
     let events = run.counts().events;
     let mined = Mined::new(run.into_operations(&archive), &Ctx::new(1)).unwrap();
-    let found = Anomalies::new(&mined, &Settings::default(), &Ctx::new(1)).unwrap();
+    let found = anomalies::of_patterns(&mined, &Settings::default(), &Ctx::new(1)).unwrap();
     let info = serde_json::to_value(Facts::new(&archive, Some((&mined, &found)), &archive.notices)).unwrap();
     assert_eq!(info["traces"][0]["format"], "OTF2 3.0.2");
     assert_eq!((&info["tasks"][0]["executions"], &info["tasks"][0]["p50_ns"]), (&12.into(), &200_000.into()));

@@ -7,7 +7,8 @@ use super::{Events, Writer};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use whyslow::base::names::NameId;
-use whyslow::event::operation::{Exchange, Operations, Place, Via};
+use whyslow::event::operation::{Exchange, Operations, Place};
+use whyslow::model::carrier::Carrier;
 
 /// OTF2's number of a collective operation of this shape, and its root.
 fn collective(exchange: Exchange) -> (u8, Option<u32>) {
@@ -30,7 +31,7 @@ pub fn record(operations: &Operations, folder: &Path) -> PathBuf {
     let world = writer.world();
     let (mut sends, mut receives): (BTreeMap<Place, Vec<u32>>, BTreeMap<Place, Vec<u32>>) = Default::default();
     for message in &operations.messages {
-        assert_eq!(message.via, Via::Message, "an archive of MPI records no other");
+        assert_eq!(message.via, Carrier::Message, "an archive of MPI records no other");
         sends.entry(message.from).or_default().push(message.to.stream);
         receives.entry(message.to).or_default().push(message.from.stream);
     }

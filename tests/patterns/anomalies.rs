@@ -3,20 +3,23 @@
 use super::generator::{CALL, LATENCY};
 use super::operations::{MS, OperationsBuilder};
 use whyslow::analysis::patterns::Mined;
-use whyslow::analysis::patterns::measure::{Limit, Settings, Verdict};
 use whyslow::base::ctx::Ctx;
 use whyslow::base::notice::Notices;
 use whyslow::base::time::Ns;
-use whyslow::event::operation::{Handover, Kind, Via};
-use whyslow::model::build::{self, iterations};
-use whyslow::model::pattern::Anomalies;
+use whyslow::event::operation::{Handover, OperationKind};
+use whyslow::explain;
+use whyslow::explain::anomalies;
+use whyslow::explain::iterations;
+use whyslow::model::anomalies::Anomalies;
+use whyslow::model::carrier::Carrier;
+use whyslow::model::settings::{PatternVerdict, Settings, ThresholdRule};
 
 /// One stream that repeats `a b` with the given durations, then stops.
 fn repeated(durations_ms: &[Ns]) -> OperationsBuilder {
     let (mut run, mut now) = (OperationsBuilder::new(1), 0);
     for d in durations_ms {
-        run.add(0, "a", Kind::Work, now, now + MS / 2);
-        run.add(0, "b", Kind::Work, now + MS / 2, now + d * MS);
+        run.add(0, "a", OperationKind::Work, now, now + MS / 2);
+        run.add(0, "b", OperationKind::Work, now + MS / 2, now + d * MS);
         now += d * MS;
     }
     run
@@ -27,7 +30,7 @@ fn limits_of_the_handbook() {
     let settings = Settings::default();
     let (_, found) = repeated(&[10, 10, 10, 11, 11, 11, 12, 12, 13, 30]).analyse(&settings, 1);
     let pattern = found.patterns.iter().find(|p| !p.is_loop).unwrap();
-    assert_eq!((pattern.max_ref_ns, pattern.limit_ns, pattern.verdict), (12 * MS, 24 * MS, Verdict::Selected));
+    assert_eq!((pattern.max_ref_ns, pattern.limit_ns, pattern.verdict), (12 * MS, 24 * MS, PatternVerdict::Selected));
     assert_eq!(found.anomalies.len(), 1);
     let anomaly = &found.anomalies[0];
     assert_eq!((anomaly.local.len(), anomaly.factor), (30 * MS, 2.5));
@@ -35,25 +38,25 @@ fn limits_of_the_handbook() {
     assert_eq!(blamed, ["b"]);
 
     let (_, found) = repeated(&[10, 10, 10, 11, 11, 11, 12, 12, 13, 23]).analyse(&settings, 1);
-    assert_eq!(found.patterns.iter().find(|p| !p.is_loop).unwrap().verdict, Verdict::Regular);
+    assert_eq!(found.patterns.iter().find(|p| !p.is_loop).unwrap().verdict, PatternVerdict::Regular);
     assert!(found.anomalies.is_empty());
 
     let (_, found) = repeated(&[10, 10, 10, 11, 11, 11, 12, 12, 30]).analyse(&settings, 1);
-    assert!(found.patterns.iter().all(|p| p.verdict == Verdict::TooFew), "nine are too few");
+    assert!(found.patterns.iter().all(|p| p.verdict == PatternVerdict::TooFew), "nine are too few");
 }
 
 #[test]
 fn other_settings_need_no_mining() {
     let (mined, _) = repeated(&[10, 10, 10, 11, 11, 11, 12, 12, 13, 30]).analyse(&Settings::default(), 1);
     let with = |q, s, limit| {
-        let found = Anomalies::new(&mined, &Settings { q, s, limit }, &Ctx::new(1)).unwrap();
+        let found = anomalies::of_patterns(&mined, &Settings { q, s, limit }, &Ctx::new(1)).unwrap();
         found.patterns.iter().find(|p| !p.is_loop).map(|p| (p.max_ref_ns / MS, p.limit_ns / MS)).unwrap()
     };
-    assert_eq!(with(0.5, 2.0, Limit::Quotient), (11, 22));
-    assert_eq!(with(1.0, 2.0, Limit::Quotient), (30, 60));
-    assert_eq!(with(0.75, 3.0, Limit::Quotient), (12, 36));
+    assert_eq!(with(0.5, 2.0, ThresholdRule::Quotient), (11, 22));
+    assert_eq!(with(1.0, 2.0, ThresholdRule::Quotient), (30, 60));
+    assert_eq!(with(0.75, 3.0, ThresholdRule::Quotient), (12, 36));
     // Median 11, median absolute deviation 1: 11 + 5 * 1.4826.
-    assert_eq!(with(0.75, 2.0, Limit::Robust), (12, 18));
+    assert_eq!(with(0.75, 2.0, ThresholdRule::Robust), (12, 18));
 }
 
 #[test]
@@ -62,8 +65,8 @@ fn clock_granularity_makes_no_anomalies() {
     for i in 0..100 {
         // Durations of 0 to 900 ns: nothing reaches twice a microsecond.
         let now = i * 1_000;
-        run.add(0, "a", Kind::Work, now, now + i % 10 * 10);
-        run.add(0, "b", Kind::Work, now + 200, now + 200 + i % 7 * 100);
+        run.add(0, "a", OperationKind::Work, now, now + i % 10 * 10);
+        run.add(0, "b", OperationKind::Work, now + 200, now + 200 + i % 7 * 100);
     }
     let (_, found) = run.analyse(&Settings::default(), 1);
     assert!(found.anomalies.is_empty(), "{:?}", found.anomalies);
@@ -76,14 +79,14 @@ fn figure_3b(thread_1_is_usual: bool) -> Anomalies {
     let mut run = OperationsBuilder::new(3);
     let usual = |run: &mut OperationsBuilder, now: Ns| {
         let five = |n: Ns| (now + 5 * n * MS, now + 5 * (n + 1) * MS);
-        let each = |run: &mut OperationsBuilder, stream, names: &[(&str, Kind)]| {
+        let each = |run: &mut OperationsBuilder, stream, names: &[(&str, OperationKind)]| {
             for (n, (name, kind)) in (0..).zip(names) {
                 run.add(stream, name, *kind, five(n).0, five(n).1);
             }
         };
-        each(run, 0, &[("SEND", Kind::Work), ("WORK", Kind::Work), ("RECV", Kind::Receive)]);
-        each(run, 1, &[("RECV", Kind::Receive), ("SEND", Kind::Work)]);
-        each(run, 2, &[("RECV", Kind::Receive), ("SEND", Kind::Work)]);
+        each(run, 0, &[("SEND", OperationKind::Work), ("WORK", OperationKind::Work), ("RECV", OperationKind::Receive)]);
+        each(run, 1, &[("RECV", OperationKind::Receive), ("SEND", OperationKind::Work)]);
+        each(run, 2, &[("RECV", OperationKind::Receive), ("SEND", OperationKind::Work)]);
     };
     for turn in 0..20 {
         usual(&mut run, turn * 15 * MS);
@@ -92,21 +95,21 @@ fn figure_3b(thread_1_is_usual: bool) -> Anomalies {
         // Occurrences on thread 1 that make 45 usual: its limit is over it.
         for _ in 0..80 {
             let now = run.operations.sequences[1].operations.last().unwrap().end;
-            run.add(1, "OTHER", Kind::Receive, now, now + 40 * MS);
-            run.add(1, "SEND2", Kind::Work, now + 40 * MS, now + 45 * MS);
+            run.add(1, "OTHER", OperationKind::Receive, now, now + 40 * MS);
+            run.add(1, "SEND2", OperationKind::Work, now + 40 * MS, now + 45 * MS);
         }
     }
     let start = run.operations.sequences.iter().map(|s| s.operations.last().unwrap().end).max().unwrap();
     let (receive_1, send_1) = if thread_1_is_usual { ("OTHER", "SEND2") } else { ("RECV", "SEND") };
     let mut at =
         |stream, name: &str, kind, from: Ns, to: Ns| run.add(stream, name, kind, start + from * MS, start + to * MS);
-    let send_0 = at(0, "SEND", Kind::Work, 0, 40);
-    at(0, "WORK", Kind::Work, 40, 45);
-    let recv_2 = at(0, "RECV", Kind::Receive, 45, 56);
-    let recv_0 = at(1, receive_1, Kind::Receive, 2, 42);
-    let send_1 = at(1, send_1, Kind::Work, 42, 47);
-    let recv_1 = at(2, "RECV", Kind::Receive, 3, 49);
-    let send_2 = at(2, "SEND", Kind::Work, 49, 54);
+    let send_0 = at(0, "SEND", OperationKind::Work, 0, 40);
+    at(0, "WORK", OperationKind::Work, 40, 45);
+    let recv_2 = at(0, "RECV", OperationKind::Receive, 45, 56);
+    let recv_0 = at(1, receive_1, OperationKind::Receive, 2, 42);
+    let send_1 = at(1, send_1, OperationKind::Work, 42, 47);
+    let recv_1 = at(2, "RECV", OperationKind::Receive, 3, 49);
+    let send_2 = at(2, "SEND", OperationKind::Work, 49, 54);
     run.send(send_0, recv_0);
     run.send(send_1, recv_1);
     run.send(send_2, recv_2);
@@ -148,19 +151,19 @@ fn late_receiver(bytes: u32) -> (Mined, Anomalies) {
         now[2] += if turn % 4 == 0 { 6 * MS } else { 0 };
         let (sends, posts) = (now[0], now[1]);
         let done = sends.max(posts) + MS / 10;
-        let send = run.add(0, "MPI_Send", Kind::Work, sends, done);
-        let receive = run.add(1, "MPI_Recv", Kind::Receive, posts, done);
+        let send = run.add(0, "MPI_Send", OperationKind::Work, sends, done);
+        let receive = run.add(1, "MPI_Recv", OperationKind::Receive, posts, done);
         run.send(send, receive);
         run.operations.handovers.push(Handover { from: send, done: send.operation, posted: receive, bytes });
         let copied = done + MS / 100;
-        let second = run.add(0, "MPI_Send", Kind::Work, done, copied);
+        let second = run.add(0, "MPI_Send", OperationKind::Work, done, copied);
         let there = copied.max(now[2]) + LATENCY;
-        let receive = run.add(2, "MPI_Recv", Kind::Receive, now[2], there);
+        let receive = run.add(2, "MPI_Recv", OperationKind::Receive, now[2], there);
         run.send(second, receive);
         let (from, done_by) = (second, second.operation);
         run.operations.handovers.push(Handover { from, done: done_by, posted: receive, bytes: 8 });
-        run.add(1, "MPI_Test", Kind::Work, done, done + CALL);
-        run.add(2, "MPI_Test", Kind::Work, there, there + CALL);
+        run.add(1, "MPI_Test", OperationKind::Work, done, done + CALL);
+        run.add(2, "MPI_Test", OperationKind::Work, there, there + CALL);
         now = [copied, done + CALL, there + CALL];
     }
     run.analyse(&Settings::default(), 1)
@@ -171,7 +174,7 @@ fn a_late_receiver_holds_the_sender() {
     let (mined, found) = late_receiver(100_000);
     assert_eq!(steps(&found), [vec![(1, "after MPI_Test"), (0, "MPI_Send"), (2, "MPI_Recv")]]);
     let via: Vec<_> = found.paths[0].steps.iter().map(|s| s.via).collect();
-    assert_eq!(via, [None, Some(Via::Rendezvous), Some(Via::Message)]);
+    assert_eq!(via, [None, Some(Carrier::Rendezvous), Some(Carrier::Message)]);
     assert_eq!(found.summary.sources, 1);
     // Both victims waited 40 ms less what they usually wait.
     assert!((75..80).contains(&(found.paths[0].affected_ns / MS)), "{}", found.paths[0].affected_ns);
@@ -180,7 +183,7 @@ fn a_late_receiver_holds_the_sender() {
     // And the sender's slow iteration is the receiver's computation.
     let notices = Notices::default();
     let model = iterations::iterations(&mined, 0, "run", "host", &notices, &Ctx::new(1)).unwrap();
-    assert!(build::check(&model, 1).is_empty());
+    assert!(explain::check(&model, 1).is_empty());
     let senders = (0..model.executions.len()).filter(|e| model.executions.who[*e].raw() == 0);
     let spent = senders.flat_map(|e| model.executions.own.row(e)).map(|(context, ns)| {
         let above = std::iter::successors(Some(context), |c| model.contexts.parent(*c));
@@ -198,5 +201,5 @@ fn a_send_that_ends_with_its_receivers_next_call_was_held() {
     // Others of 8 bytes were left before their receive, so that no size is too large to be copied: there was no room.
     let (_, found) = late_receiver(8);
     assert_eq!(steps(&found)[0], [(1, "after MPI_Test"), (0, "MPI_Send"), (2, "MPI_Recv")]);
-    assert_eq!(found.paths[0].steps[1].via, Some(Via::FlowControl));
+    assert_eq!(found.paths[0].steps[1].via, Some(Carrier::FlowControl));
 }

@@ -7,7 +7,7 @@ use super::operations::{MS, OperationsBuilder};
 use super::random::Random;
 use std::collections::BTreeMap;
 use whyslow::base::time::{Ns, Timestamp};
-use whyslow::event::operation::{Exchange, Kind, Meeting, Place};
+use whyslow::event::operation::{Exchange, Meeting, OperationKind, Place};
 
 /// What a message takes.
 pub const LATENCY: Ns = 2_000;
@@ -128,7 +128,7 @@ impl Generator {
     }
 
     /// A call that lasts until a time, or as short as a call is.
-    fn call(&mut self, rank: u32, name: &str, kind: Kind, until: Timestamp) -> Sent {
+    fn call(&mut self, rank: u32, name: &str, kind: OperationKind, until: Timestamp) -> Sent {
         let start = self.now[rank as usize];
         let end = until.max(start + CALL);
         self.now[rank as usize] = end;
@@ -138,11 +138,11 @@ impl Generator {
     }
 
     fn short(&mut self, rank: u32, name: &str) -> Sent {
-        self.call(rank, name, Kind::Work, 0)
+        self.call(rank, name, OperationKind::Work, 0)
     }
 
     fn receive(&mut self, rank: u32, from: Sent) {
-        let receive = self.call(rank, "MPI_Recv", Kind::Receive, from.time + LATENCY);
+        let receive = self.call(rank, "MPI_Recv", OperationKind::Receive, from.time + LATENCY);
         self.run.send(from.place, receive.place);
     }
 
@@ -158,7 +158,7 @@ impl Generator {
         }
         for rank in 0..ranks {
             let last = neighbours(rank).map(|n| sent[&(n, rank)].time).max().unwrap() + LATENCY;
-            let wait = self.call(rank, "MPI_Waitall", Kind::Receive, last);
+            let wait = self.call(rank, "MPI_Waitall", OperationKind::Receive, last);
             neighbours(rank).for_each(|n| self.run.send(sent[&(n, rank)].place, wait.place));
         }
     }
@@ -191,7 +191,8 @@ impl Generator {
     fn allreduce(&mut self) {
         (0..self.ranks).for_each(|rank| self.compute(rank));
         let last = self.now.iter().max().unwrap() + LATENCY;
-        let members = (0..self.ranks).map(|r| self.call(r, "MPI_Allreduce", Kind::Collective, last).place).collect();
+        let members =
+            (0..self.ranks).map(|r| self.call(r, "MPI_Allreduce", OperationKind::Collective, last).place).collect();
         self.run.operations.meetings.push(Meeting { exchange: Exchange::All, members });
     }
 }

@@ -4,11 +4,11 @@
 use super::generator::{CALL, LATENCY, PlantedDelay, SHAPES, Shape, generate};
 use super::operations::{MS, OperationsBuilder};
 use std::collections::{BTreeMap, BTreeSet};
-use whyslow::analysis::patterns::measure::{Limit, Settings};
 use whyslow::base::time::Ns;
-use whyslow::event::operation::Kind;
-use whyslow::model::pattern::Anomalies;
+use whyslow::event::operation::OperationKind;
+use whyslow::model::anomalies::Anomalies;
 use whyslow::model::propagation::Noise;
+use whyslow::model::settings::{Settings, ThresholdRule};
 
 /// Of the planted delays, how many are sources; of the sources found, how many are planted.
 #[derive(Clone, Copy, Debug, Default)]
@@ -55,8 +55,8 @@ fn planted_delays_are_the_sources() {
     for n in 0..200_u64 {
         let (shape, times) = (SHAPES[n as usize % 4], [3.2, 4.0, 6.0, 10.0, 20.0][n as usize / 4 % 5]);
         let (noise, percent, limit) = match n {
-            0..100 => ("large", 70, Limit::Quotient),
-            _ => ("small", 10, Limit::Robust),
+            0..100 => ("large", 70, ThresholdRule::Quotient),
+            _ => ("small", 10, ThresholdRule::Robust),
         };
         let run = generate(shape, n, percent, times);
         assert!(run.noise > 0);
@@ -84,16 +84,16 @@ fn natural_noise_is_told_as_what_it_is() {
         let computes = MS + if turn == 40 { 9 * MS } else { 0 };
         let slow_to_run = if turn == 50 { 9 * MS } else { 0 };
         now[0] += computes;
-        let send = run.add(0, "MPI_Send", Kind::Work, now[0], now[0] + CALL + interrupted);
+        let send = run.add(0, "MPI_Send", OperationKind::Work, now[0], now[0] + CALL + interrupted);
         now[0] += CALL + interrupted;
         let begun = now[1];
         now[1] = (begun + CALL).max(now[0] + LATENCY) + slow_to_run;
-        let receive = run.add(1, "MPI_Recv", Kind::Receive, begun, now[1]);
+        let receive = run.add(1, "MPI_Recv", OperationKind::Receive, begun, now[1]);
         run.send(send, receive);
         // The sender goes on when the receiver has answered: both stay together.
-        let answer = run.add(1, "MPI_Send", Kind::Work, now[1], now[1] + CALL);
+        let answer = run.add(1, "MPI_Send", OperationKind::Work, now[1], now[1] + CALL);
         now[1] += CALL;
-        let back = run.add(0, "MPI_Recv", Kind::Receive, now[0], now[1] + LATENCY);
+        let back = run.add(0, "MPI_Recv", OperationKind::Receive, now[0], now[1] + LATENCY);
         run.send(answer, back);
         now[0] = now[1] + LATENCY;
     }
@@ -124,7 +124,7 @@ fn rates_over_q_and_s() {
             for n in 0..80_u64 {
                 let times = [1.5, 2.5, 4.0, 8.0][n as usize / 4 % 4];
                 let run = generate(SHAPES[n as usize % 4], 1_000 + n, 70, times);
-                let (_, found) = run.operations.analyse(&Settings { q, s, limit: Limit::Quotient }, 0);
+                let (_, found) = run.operations.analyse(&Settings { q, s, limit: ThresholdRule::Quotient }, 0);
                 if times < 3.0 { &mut small } else { &mut large }.add(&run.planted, &found);
             }
             let wrong = f64::from(small.found + large.found - small.true_ones - large.true_ones)

@@ -4,8 +4,9 @@ use whyslow::base::ctx::Ctx;
 use whyslow::base::notice::Notice;
 use whyslow::base::statistics::Random;
 use whyslow::base::time::Span;
-use whyslow::model::context::{ContextId, Frame, FrameKind, Spent};
+use whyslow::model::context::{ContextId, Frame, FrameKind};
 use whyslow::model::metric::{ABSENT, Column, Metric};
+use whyslow::model::wait_kind::WaitKind;
 use whyslow::model::{Model, TraceId, TraceInfo, Who, WhoId};
 
 /// `executions` of them, the same for the same seed.
@@ -28,8 +29,8 @@ pub fn model(executions: usize, seed: u64) -> Model {
         let name = model.names.intern(&format!("function_{}", i % 250));
         let parent = nodes[random.below(nodes.len().min(60))];
         let kind = match i % 9 {
-            7 => FrameKind::Wait(Spent::ALL[3 + i % 8]),
-            8 => FrameKind::Thread(Spent::Thread),
+            7 => FrameKind::Wait(WaitKind::ALL[3 + i % 8]),
+            8 => FrameKind::Thread(WaitKind::Thread),
             _ => FrameKind::Function,
         };
         let context = model.contexts.child(Some(parent), Frame { kind, name });
@@ -42,7 +43,7 @@ pub fn model(executions: usize, seed: u64) -> Model {
     }
     let mut columns: Vec<Column> = [Metric::Duration, Metric::Start]
         .into_iter()
-        .chain([Spent::Cpu, Spent::Disk, Spent::Thread].map(Metric::Spent))
+        .chain([WaitKind::Cpu, WaitKind::Disk, WaitKind::Thread].map(Metric::Time))
         .chain([Metric::Other, Metric::Syscalls, Metric::BytesRead, Metric::Threads, Metric::Trace, Metric::Type])
         .chain(["id", "status"].map(|f| Metric::Field(f.into())))
         .map(|metric| Column { metric, values: Vec::with_capacity(executions) })
@@ -53,7 +54,7 @@ pub fn model(executions: usize, seed: u64) -> Model {
         let parts = 1 + random.below(6);
         let own: Vec<(ContextId, u64)> =
             (0..parts).map(|_| (nodes[random.below(nodes.len())], 1 + random.below(2_000_000) as u64)).collect();
-        let of = |wanted: &dyn Fn(Spent) -> bool| -> i64 {
+        let of = |wanted: &dyn Fn(WaitKind) -> bool| -> i64 {
             own.iter().filter(|(c, _)| wanted(model.contexts.spent(*c))).map(|(_, ns)| *ns as i64).sum()
         };
         let duration = of(&|_| true);
@@ -62,8 +63,10 @@ pub fn model(executions: usize, seed: u64) -> Model {
             column.values.push(match &column.metric {
                 Metric::Duration => duration,
                 Metric::Start => at - model.origin,
-                Metric::Spent(s) => of(&|k| k == *s),
-                Metric::Other => of(&|k| matches!(k, Spent::Device | Spent::Ipi | Spent::User | Spent::UnknownWait)),
+                Metric::Time(s) => of(&|k| k == *s),
+                Metric::Other => {
+                    of(&|k| matches!(k, WaitKind::Device | WaitKind::Ipi | WaitKind::User | WaitKind::UnknownWait))
+                }
                 Metric::Syscalls => 3 + random.below(5) as i64,
                 Metric::BytesRead => read,
                 Metric::Trace => label,

@@ -19,9 +19,10 @@ use whyslow::base::notice::{Notice, Notices};
 use whyslow::base::time::Span;
 use whyslow::compare::{Comparison, ComparisonRequest, compare};
 use whyslow::event::operation::Operations;
-use whyslow::model::context::{ContextId, Frame, FrameKind, Spent};
+use whyslow::explain::mining::Mining;
+use whyslow::model::context::{ContextId, Frame, FrameKind};
 use whyslow::model::metric::{Column, Metric};
-use whyslow::model::mining::Mining;
+use whyslow::model::wait_kind::WaitKind;
 use whyslow::model::{Model, TraceId, TraceInfo, Who, WhoId};
 use whyslow::view::tui::app::{App, Busy};
 use whyslow::view::tui::counts::HistogramCounter;
@@ -67,9 +68,9 @@ impl Builder {
             let (kind, name) = match part.chars().next() {
                 _ if at.is_none() => (FrameKind::Process, part),
                 Some('[') => (FrameKind::Call, inner),
-                Some('{') => (FrameKind::Wait(if inner == "timer" { Spent::Timer } else { Spent::Disk }), inner),
+                Some('{') => (FrameKind::Wait(if inner == "timer" { WaitKind::Timer } else { WaitKind::Disk }), inner),
                 _ => match part.strip_prefix("thread ") {
-                    Some(thread) => (FrameKind::Thread(Spent::Thread), thread),
+                    Some(thread) => (FrameKind::Thread(WaitKind::Thread), thread),
                     None => (FrameKind::Function, part),
                 },
             };
@@ -114,9 +115,9 @@ pub fn server(executions: usize) -> Model {
     let trace = i64::from(b.model.names.intern("ledger").raw());
     let mut columns: Vec<(Metric, Vec<i64>)> = [
         Metric::Duration,
-        Metric::Spent(Spent::Cpu),
-        Metric::Spent(Spent::Thread),
-        Metric::Spent(Spent::Disk),
+        Metric::Time(WaitKind::Cpu),
+        Metric::Time(WaitKind::Thread),
+        Metric::Time(WaitKind::Disk),
         Metric::Syscalls,
         Metric::BytesWritten,
         Metric::Type,

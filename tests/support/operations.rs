@@ -4,11 +4,13 @@
 #![allow(dead_code, clippy::unwrap_used)]
 
 use whyslow::analysis::patterns::Mined;
-use whyslow::analysis::patterns::measure::Settings;
 use whyslow::base::ctx::Ctx;
 use whyslow::base::time::{Ns, Timestamp};
-use whyslow::event::operation::{Exchange, Kind, Meeting, Message, Operation, Operations, Place, Sequence, Via};
-use whyslow::model::pattern::Anomalies;
+use whyslow::event::operation::{Exchange, Meeting, Message, Operation, OperationKind, Operations, Place, Sequence};
+use whyslow::explain::anomalies;
+use whyslow::model::anomalies::Anomalies;
+use whyslow::model::carrier::Carrier;
+use whyslow::model::settings::Settings;
 
 pub const MS: Ns = 1_000_000;
 pub const US: Ns = 1_000;
@@ -44,7 +46,7 @@ impl OperationsBuilder {
     }
 
     /// An operation with its times.
-    pub fn add(&mut self, stream: u32, name: &str, kind: Kind, start: Timestamp, end: Timestamp) -> Place {
+    pub fn add(&mut self, stream: u32, name: &str, kind: OperationKind, start: Timestamp, end: Timestamp) -> Place {
         let symbol = self.operations.names.intern(name);
         let all = &mut self.operations.sequences[stream as usize].operations;
         all.push(Operation { symbol, kind, start, end });
@@ -54,22 +56,22 @@ impl OperationsBuilder {
     /// A message that leaves at the end of one operation and arrives at the end of another.
     pub fn send(&mut self, from: Place, to: Place) {
         let (sent, received) = (self.operations.get(from).unwrap().end, self.operations.get(to).unwrap().end);
-        self.operations.messages.push(Message { via: Via::Message, from, to, sent, received });
+        self.operations.messages.push(Message { via: Carrier::Message, from, to, sent, received });
     }
 
     /// An operation from now until a time; regions that are not MPI's are the program's own.
-    pub fn until(&mut self, rank: usize, name: &str, kind: Kind, end: Timestamp) -> Place {
+    pub fn until(&mut self, rank: usize, name: &str, kind: OperationKind, end: Timestamp) -> Place {
         let place = self.add(rank as u32, name, kind, self.now[rank], end);
         let symbol = self.operations.get(place).unwrap().symbol.index();
         let program = &mut self.operations.program;
         program.resize(program.len().max(symbol + 1), false);
-        program[symbol] = !name.starts_with("MPI_") && kind == Kind::Work;
+        program[symbol] = !name.starts_with("MPI_") && kind == OperationKind::Work;
         self.now[rank] = end;
         place
     }
 
     pub fn work(&mut self, rank: usize, name: &str, length: Ns) -> Place {
-        self.until(rank, name, Kind::Work, self.now[rank] + length)
+        self.until(rank, name, OperationKind::Work, self.now[rank] + length)
     }
 
     /// A message from one rank, received by another as soon as it can be.
@@ -77,8 +79,8 @@ impl OperationsBuilder {
         let sent = self.now[from];
         let send = self.work(from, "MPI_Send", 5 * US);
         let end = self.now[to].max(sent) + 10 * US;
-        let receive = self.until(to, "MPI_Recv", Kind::Receive, end);
-        self.operations.messages.push(Message { via: Via::Message, from: send, to: receive, sent, received: end });
+        let receive = self.until(to, "MPI_Recv", OperationKind::Receive, end);
+        self.operations.messages.push(Message { via: Carrier::Message, from: send, to: receive, sent, received: end });
     }
 
     /// A collective of all ranks: each leaves when the ranks for which it waits have come.
@@ -94,8 +96,11 @@ impl OperationsBuilder {
         };
         let end = |(rank, now): (usize, &Timestamp)| if waits(rank) { *now.max(&from) } else { *now } + 10 * US;
         let ends: Vec<Timestamp> = self.now.iter().enumerate().map(end).collect();
-        let members =
-            ends.iter().enumerate().map(|(rank, end)| self.until(rank, name, Kind::Collective, *end)).collect();
+        let members = ends
+            .iter()
+            .enumerate()
+            .map(|(rank, end)| self.until(rank, name, OperationKind::Collective, *end))
+            .collect();
         self.operations.meetings.push(Meeting { exchange, members });
     }
 
@@ -109,7 +114,7 @@ impl OperationsBuilder {
     pub fn analyse(self, settings: &Settings, threads: usize) -> (Mined, Anomalies) {
         let ctx = Ctx::new(threads);
         let mined = Mined::new(self.finish(), &ctx).unwrap();
-        let found = Anomalies::new(&mined, settings, &ctx).unwrap();
+        let found = anomalies::of_patterns(&mined, settings, &ctx).unwrap();
         (mined, found)
     }
 }

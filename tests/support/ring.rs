@@ -1,7 +1,8 @@
 //! A made-up MPI run for tests of the interface: ranks in a ring, delays that spread and noise that does not.
 
 use super::{Random, START};
-use whyslow::event::operation::{Kind, Message, Operation, Operations, Place, Sequence, Via};
+use whyslow::event::operation::{Message, Operation, OperationKind, Operations, Place, Sequence};
+use whyslow::model::carrier::Carrier;
 
 /// Ranks in a ring, each receiving from the one before: once one computes too long, twice another is interrupted.
 pub fn ring(ranks: u32, turns: u64) -> Operations {
@@ -21,11 +22,11 @@ pub fn ring(ranks: u32, turns: u64) -> Operations {
             let mut at = now[r as usize];
             if let Some((from, left)) = sent {
                 let end = (at + 2_000).max(left + 3_000);
-                let to = add(&mut operations, r, receive, Kind::Receive, at, end);
-                operations.messages.push(Message { via: Via::Message, from, to, sent: left, received: end });
+                let to = add(&mut operations, r, receive, OperationKind::Receive, at, end);
+                operations.messages.push(Message { via: Carrier::Message, from, to, sent: left, received: end });
                 at = end;
             } else {
-                add(&mut operations, r, test, Kind::Work, at, at + 2_000);
+                add(&mut operations, r, test, OperationKind::Work, at, at + 2_000);
                 at += 2_000;
             }
             at += random.around(900_000) as i64;
@@ -34,7 +35,7 @@ pub fn ring(ranks: u32, turns: u64) -> Operations {
             }
             let long = turn == turns / 2 && r == 2 || turn == turns / 4 && r == 0;
             let end = at + if long { 9_000_000 } else { 2_000 };
-            sent = Some((add(&mut operations, r, send, Kind::Work, at, end), end));
+            sent = Some((add(&mut operations, r, send, OperationKind::Work, at, end), end));
             now[r as usize] = end;
         }
     }

@@ -8,10 +8,11 @@
 //! of each stream.
 
 use super::profile::{Region, Streams, Sum, Sums};
-use super::wait_states::{Wait, WaitKind};
+use super::wait_states::Wait;
 use crate::base::ctx::{Cancelled, Ctx};
 use crate::base::parallel::in_order;
 use crate::base::time::{Ns, Span};
+use crate::model::wait_state::WaitState;
 use foldhash::HashMap;
 use std::cmp::Reverse;
 
@@ -89,7 +90,7 @@ impl Passing<'_> {
     fn pass_on(&mut self, wait: u32) -> Option<Share> {
         let at = wait as usize;
         let (wait, amount) = (*self.waits.get(at)?, *self.amounts.get(at)?);
-        if wait.kind == WaitKind::Completion || amount < self.least {
+        if wait.kind == WaitState::Completion || amount < self.least {
             return None;
         }
         let long = (wait.len() / PART).max(SHORTEST);
@@ -111,7 +112,7 @@ impl Passing<'_> {
     /// The last long wait of a stream before one of its waits.
     fn before(&self, first: usize, stream: u32, until: Ns, long: Ns) -> Option<usize> {
         let of_stream = self.waits[..first].iter().enumerate().rev().take_while(|(_, w)| w.place.stream == stream);
-        let is_long = |w: &Wait| w.kind != WaitKind::Completion && w.len() >= long && w.until <= until;
+        let is_long = |w: &Wait| w.kind != WaitState::Completion && w.len() >= long && w.until <= until;
         of_stream.take(LOOKED_AT).find(|(_, w)| is_long(w)).map(|(at, _)| at)
     }
 }

@@ -13,32 +13,19 @@
 
 use super::profile::{Region, Streams, Sum, Sums};
 use super::strip::Cells;
-use super::wait_states::{Wait, WaitKind};
+use super::wait_states::Wait;
 use crate::base::ctx::{Cancel, Cancelled, Ctx};
 use crate::base::parallel::in_order;
 use crate::base::time::{Ns, Span};
 use crate::event::operation::{Operations, Sequence};
+use crate::model::wait_state::WaitState;
+use crate::model::waiting::Efficiency;
 use foldhash::HashMap;
 use std::collections::BTreeMap;
 
-/// POP's efficiencies, each between 0 and 1.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub struct Efficiency {
-    /// Load balance x communication.
-    pub parallel: f64,
-    /// Mean useful time over the largest.
-    pub load_balance: f64,
-    /// Serialisation x transfer.
-    pub communication: f64,
-    /// Largest useful time over that on the critical path.
-    pub serialisation: f64,
-    /// Useful time on the critical path over the length of the run.
-    pub transfer: f64,
-}
-
 /// Time of one region by stream.
 #[derive(Clone, Debug, PartialEq)]
-pub struct RegionTime {
+pub struct RegionProfile {
     /// Which.
     pub region: Region,
     /// By stream that has it: its time, ascending by stream.
@@ -55,7 +42,7 @@ pub struct Measured {
     /// Efficiencies; `None` where the window is empty.
     pub efficiency: Option<Efficiency>,
     /// Useful regions, by time.
-    pub regions: Vec<RegionTime>,
+    pub regions: Vec<RegionProfile>,
     /// Useful time on the critical path by stream and region, longest first.
     pub critical_path: Vec<(u32, Region, Ns)>,
     /// Useful time by stream and cell of the window.
@@ -116,13 +103,13 @@ pub fn measure(streams: &Streams<'_>, waits: &[Wait], ctx: &Ctx) -> Result<Measu
             n += 1;
         }
     })?;
-    let time = |region, (by_stream, visits): (BTreeMap<u32, Ns>, u64)| RegionTime {
+    let time = |region, (by_stream, visits): (BTreeMap<u32, Ns>, u64)| RegionProfile {
         region,
         by_stream: by_stream.into_iter().collect(),
         visits,
     };
     measured.regions = regions.into_iter().map(|(region, found)| time(region, found)).collect();
-    let whole = |r: &RegionTime| r.by_stream.iter().map(|(_, ns)| ns).sum::<Ns>();
+    let whole = |r: &RegionProfile| r.by_stream.iter().map(|(_, ns)| ns).sum::<Ns>();
     measured.regions.sort_by_key(|r| (std::cmp::Reverse(whole(r)), r.region));
     measured.critical_path = critical_path(streams, waits, window, &ctx.cancel);
     let on_path: Ns = measured.critical_path.iter().map(|(.., ns)| ns).sum();
@@ -170,7 +157,7 @@ fn critical_path(streams: &Streams<'_>, waits: &[Wait], window: Span, cancel: &C
                 let place = (stream, piece.event / 2);
                 let first = waits.partition_point(|w| (w.place.stream, w.place.operation) < place);
                 let of_place = waits[first..].iter().take_while(|w| (w.place.stream, w.place.operation) == place);
-                let long = |w: &&Wait| w.kind != WaitKind::Completion && w.cause.stream != stream && w.until < at;
+                let long = |w: &&Wait| w.kind != WaitState::Completion && w.cause.stream != stream && w.until < at;
                 if let Some(wait) = of_place.filter(long).max_by_key(|w| w.until) {
                     (stream, at) = (wait.cause.stream, wait.until);
                     continue 'streams;

@@ -18,17 +18,19 @@ use crate::base::ctx::{Cancelled, Ctx};
 use crate::base::names::NameId;
 use crate::base::time::{Ns, Span};
 use crate::event::operation::{NO_PATH, Operations};
+use crate::model::wait_state::WaitState;
+use crate::model::waiting::Efficiency;
 use delays::Costs;
-use efficiency::{Efficiency, Measured, RegionTime};
+use efficiency::{Measured, RegionProfile};
 use foldhash::HashMap;
 use profile::{Region, Streams};
 use std::cmp::Reverse;
 use strip::Strip;
-use wait_states::{Wait, WaitKind};
+use wait_states::Wait;
 
 /// Waits of one kind in one place.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Row {
+pub struct WaitRow {
     /// Position of the stream.
     pub stream: u32,
     /// The call that waits.
@@ -45,15 +47,15 @@ pub struct Row {
 
 /// All waits of one kind.
 #[derive(Clone, Debug, PartialEq)]
-pub struct State {
+pub struct WaitStateRows {
     /// Which kind.
-    pub kind: WaitKind,
+    pub kind: WaitState,
     /// How many.
     pub waits: u64,
     /// How long together.
     pub ns: Ns,
     /// By place, longest first.
-    pub rows: Vec<Row>,
+    pub rows: Vec<WaitRow>,
 }
 
 /// An activity that others waited for.
@@ -71,7 +73,7 @@ pub struct Cost {
 
 /// A rank that all others wait for although nothing is unusual.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Imbalance {
+pub struct SteadyImbalance {
     /// Position of the stream.
     pub stream: u32,
     /// The activity that takes it longer than others.
@@ -86,30 +88,30 @@ pub struct Imbalance {
 
 /// Everything about the waiting of a run.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Waiting {
+pub struct WaitAnalysis {
     /// Between starting up and shutting down.
     pub window: Span,
     /// Time of all ranks and threads together in the window.
     pub whole_ns: Ns,
     /// By kind, longest first.
-    pub states: Vec<State>,
+    pub states: Vec<WaitStateRows>,
     /// By cost.
     pub costs: Vec<Cost>,
     /// Steady imbalance and serialisation, by cost.
-    pub imbalances: Vec<Imbalance>,
+    pub imbalances: Vec<SteadyImbalance>,
     /// POP's efficiencies.
     pub efficiency: Option<Efficiency>,
     /// Useful regions by time.
-    pub regions: Vec<RegionTime>,
+    pub regions: Vec<RegionProfile>,
     /// Useful time on the critical path, longest first.
     pub critical_path: Vec<(u32, Region, Ns)>,
     /// Computing and waiting over time.
     pub strip: Strip,
 }
 
-impl Waiting {
+impl WaitAnalysis {
     /// All of it; `None` where nothing ties streams together.
-    pub fn new(operations: &Operations, clocks: &[Clock], ctx: &Ctx) -> Result<Option<Waiting>, Cancelled> {
+    pub fn new(operations: &Operations, clocks: &[Clock], ctx: &Ctx) -> Result<Option<WaitAnalysis>, Cancelled> {
         if operations.messages.is_empty() && operations.meetings.is_empty() {
             return Ok(None);
         }
@@ -123,13 +125,13 @@ impl Waiting {
             let (Some(first), Some(last)) = (s.operations.first(), s.operations.last()) else { return 0 };
             (last.end - first.start).min(measured.window.len())
         };
-        let mut waiting = Waiting {
+        let mut waiting = WaitAnalysis {
             window: measured.window,
             whole_ns: operations.sequences.iter().map(life).sum(),
             states: states(operations, &waits, &costs),
             costs: ranked(&costs),
             strip: strip::whole(&measured.computed, &waits, measured.window, ctx)?,
-            ..Waiting::default()
+            ..WaitAnalysis::default()
         };
         waiting.imbalances = imbalances(operations, &waiting, &measured);
         (waiting.efficiency, waiting.critical_path) = (measured.efficiency, measured.critical_path);
@@ -159,12 +161,12 @@ fn ranked(costs: &Costs) -> Vec<Cost> {
 const CAUSES: usize = 3;
 
 /// A place that waits, for a kind of reason.
-type Where = (WaitKind, u32, u32, NameId);
+type Where = (WaitState, u32, u32, NameId);
 
 /// Waiting by who came late, doing what.
 type Causes = HashMap<(u32, Option<Region>), Ns>;
 
-fn states(operations: &Operations, waits: &[Wait], costs: &Costs) -> Vec<State> {
+fn states(operations: &Operations, waits: &[Wait], costs: &Costs) -> Vec<WaitStateRows> {
     let mut rows: HashMap<Where, (u64, Ns, Causes)> = HashMap::default();
     for (wait, cause) in waits.iter().zip(&costs.causes) {
         let Some(operation) = operations.get(wait.place) else { continue };
@@ -177,17 +179,17 @@ fn states(operations: &Operations, waits: &[Wait], costs: &Costs) -> Vec<State> 
             *row.2.entry((wait.cause.stream, *cause)).or_default() += wait.len();
         }
     }
-    let mut by_kind: HashMap<WaitKind, State> = HashMap::default();
+    let mut by_kind: HashMap<WaitState, WaitStateRows> = HashMap::default();
     for ((kind, stream, path, call), (waits, ns, causes)) in rows {
-        let state = by_kind.entry(kind).or_insert(State { kind, waits: 0, ns: 0, rows: Vec::new() });
+        let state = by_kind.entry(kind).or_insert(WaitStateRows { kind, waits: 0, ns: 0, rows: Vec::new() });
         state.waits += waits;
         state.ns += ns;
         let mut causes: Vec<_> = causes.into_iter().map(|((stream, region), ns)| (stream, region, ns)).collect();
         causes.sort_by_key(|(stream, region, ns)| (Reverse(*ns), *stream, *region));
         causes.truncate(CAUSES);
-        state.rows.push(Row { stream, call, path, waits, ns, causes });
+        state.rows.push(WaitRow { stream, call, path, waits, ns, causes });
     }
-    let mut states: Vec<State> = by_kind.into_values().collect();
+    let mut states: Vec<WaitStateRows> = by_kind.into_values().collect();
     states.iter_mut().for_each(|s| s.rows.sort_by_key(|r| (Reverse(r.ns), r.stream, r.path, r.call)));
     states.sort_by_key(|s| (Reverse(s.ns), s.kind));
     states
@@ -200,7 +202,7 @@ const OF_RUN: Ns = 50;
 const MORE: Ns = 10;
 
 /// Stream and region that cause much of the waiting and take more there than the mean of all ranks.
-fn imbalances(operations: &Operations, waiting: &Waiting, measured: &Measured) -> Vec<Imbalance> {
+fn imbalances(operations: &Operations, waiting: &WaitAnalysis, measured: &Measured) -> Vec<SteadyImbalance> {
     let waited = waiting.waited_ns();
     if waited.saturating_mul(OF_RUN) < waiting.whole_ns {
         return Vec::new();
@@ -216,7 +218,7 @@ fn imbalances(operations: &Operations, waiting: &Waiting, measured: &Measured) -
         let streams = active(false) + if of_teams { active(true) } else { 0 };
         let mean_ns = time.by_stream.iter().map(|(_, ns)| ns).sum::<Ns>() / streams.max(1) as Ns;
         let region = cost.region;
-        (ns - mean_ns >= mean_ns / MORE).then_some(Imbalance {
+        (ns - mean_ns >= mean_ns / MORE).then_some(SteadyImbalance {
             stream: cost.stream,
             region,
             ns,

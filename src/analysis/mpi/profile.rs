@@ -8,7 +8,8 @@ use crate::analysis::offsets::Clock;
 use crate::base::names::NameId;
 use crate::base::time::{Ns, Span};
 use crate::event::call_path::Way;
-use crate::event::operation::{EventKind, NO_PATH, Operation, Operations, Place};
+use crate::event::operation::{NO_PATH, Operation, Operations, Place};
+use crate::model::event_kind::EventKind;
 
 /// An activity by name, the same on all streams.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]

@@ -12,7 +12,7 @@ use std::ops::Range;
 
 /// Some streams over time.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Row {
+pub struct StripRow {
     /// Positions of the streams.
     pub streams: Range<u32>,
     /// By cell, in per cent of their time.
@@ -27,7 +27,7 @@ pub struct Strip {
     /// The window that the cells divide.
     pub window: Span,
     /// In order of the streams.
-    pub rows: Vec<Row>,
+    pub rows: Vec<StripRow>,
 }
 
 /// Rows of the strip of a whole run, and cells of any.
@@ -106,7 +106,7 @@ pub fn whole(computed: &[Vec<Ns>], waits: &[Wait], window: Span, ctx: &Ctx) -> R
         }
         let count = of_row.len();
         let streams = of_row.start as u32..of_row.end as u32;
-        Row { streams, computing: computing.shares(count), waiting: waited.shares(count) }
+        StripRow { streams, computing: computing.shares(count), waiting: waited.shares(count) }
     };
     let mut rows = Vec::new();
     in_order(ctx, n.div_ceil(per_row), row, |_, row| rows.push(row))?;
@@ -124,7 +124,7 @@ pub fn around(streams: &Streams<'_>, chosen: &[u32], window: Span) -> Strip {
                 waiting.add(piece.span);
             }
         }
-        Row { streams: *stream..*stream + 1, computing: computing.shares(1), waiting: waiting.shares(1) }
+        StripRow { streams: *stream..*stream + 1, computing: computing.shares(1), waiting: waiting.shares(1) }
     };
     Strip { window, rows: chosen.iter().map(row).collect() }
 }

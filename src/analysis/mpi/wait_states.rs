@@ -10,117 +10,9 @@ use crate::analysis::offsets::Clock;
 use crate::base::ctx::{Cancelled, Ctx};
 use crate::base::parallel::in_order;
 use crate::base::time::Ns;
-use crate::event::operation::{Exchange, Message, Operations, Place, Via};
-
-/// Kinds of wait states.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum WaitKind {
-    /// A receive waits for its send to begin.
-    LateSender,
-    /// The same, while a message that was sent earlier is received only later.
-    WrongOrder,
-    /// A send waits for its receive to be posted.
-    LateReceiver,
-    /// A send waits until its receiver, which is busy elsewhere, has room for more messages.
-    FlowControl,
-    /// The destination of a reduction waits for those who send.
-    EarlyReduce,
-    /// A member of a broadcast waits for who sends.
-    LateBroadcast,
-    /// Everybody waits for everybody in an exchange of data.
-    AllToAll,
-    /// Everybody waits for everybody in a barrier of ranks.
-    Barrier,
-    /// Members wait for those whose data come before theirs.
-    Prefix,
-    /// Members of a collective are still in it when the first has left.
-    Completion,
-    /// Threads wait for the others of their team.
-    ThreadBarrier,
-    /// Threads of a team have nothing to do between parallel regions.
-    IdleThreads,
-    /// A thread waits for a lock that another has.
-    Lock,
-    /// The host waits for an accelerator.
-    Accelerator,
-    /// A thread waits for tasks that others run.
-    Tasks,
-    /// A thread waits for another to end.
-    Join,
-    /// An accelerator has nothing to do until work is handed to it.
-    IdleAccelerator,
-    /// The accessing rank waits until the memory is opened.
-    LatePost,
-    /// The opening rank waits until accesses to its memory are completed.
-    LateComplete,
-}
-
-impl WaitKind {
-    /// No rank is late: there is nothing to do, or all have arrived.
-    pub fn is_nobodys(self) -> bool {
-        matches!(self, WaitKind::IdleThreads | WaitKind::IdleAccelerator | WaitKind::Completion)
-    }
-
-    /// A receive waits.
-    fn of_receiver(self) -> bool {
-        matches!(self, WaitKind::LateSender | WaitKind::WrongOrder)
-    }
-
-    /// A send waits.
-    fn of_sender(self) -> bool {
-        matches!(self, WaitKind::LateReceiver | WaitKind::FlowControl)
-    }
-
-    /// The name in JSON.
-    pub fn name(self) -> &'static str {
-        match self {
-            WaitKind::LateSender => "late_sender",
-            WaitKind::WrongOrder => "wrong_order",
-            WaitKind::LateReceiver => "late_receiver",
-            WaitKind::FlowControl => "flow_control",
-            WaitKind::EarlyReduce => "early_reduce",
-            WaitKind::LateBroadcast => "late_broadcast",
-            WaitKind::AllToAll => "n_to_n",
-            WaitKind::Barrier => "barrier",
-            WaitKind::Prefix => "prefix",
-            WaitKind::Completion => "completion",
-            WaitKind::ThreadBarrier => "thread_barrier",
-            WaitKind::IdleThreads => "idle_threads",
-            WaitKind::Lock => "lock",
-            WaitKind::Accelerator => "accelerator",
-            WaitKind::Tasks => "tasks",
-            WaitKind::Join => "join",
-            WaitKind::IdleAccelerator => "idle_accelerator",
-            WaitKind::LatePost => "late_post",
-            WaitKind::LateComplete => "late_complete",
-        }
-    }
-
-    /// For people.
-    pub fn words(self) -> &'static str {
-        match self {
-            WaitKind::LateSender => "late sender",
-            WaitKind::WrongOrder => "late sender, messages in wrong order",
-            WaitKind::LateReceiver => "late receiver",
-            WaitKind::FlowControl => "flow control",
-            WaitKind::EarlyReduce => "early reduce",
-            WaitKind::LateBroadcast => "late broadcast",
-            WaitKind::AllToAll => "wait at N x N",
-            WaitKind::Barrier => "wait at barrier",
-            WaitKind::Prefix => "wait at prefix reduction",
-            WaitKind::Completion => "completion of collectives",
-            WaitKind::ThreadBarrier => "wait at OpenMP barrier",
-            WaitKind::IdleThreads => "idle threads",
-            WaitKind::Lock => "lock competition",
-            WaitKind::Accelerator => "wait for accelerator",
-            WaitKind::Tasks => "wait for tasks",
-            WaitKind::Join => "wait for the end of a thread",
-            WaitKind::IdleAccelerator => "idle accelerator",
-            WaitKind::LatePost => "late post",
-            WaitKind::LateComplete => "late complete",
-        }
-    }
-}
+use crate::event::operation::{Exchange, Message, Operations, Place};
+use crate::model::carrier::Carrier;
+use crate::model::wait_state::WaitState;
 
 /// A wait of one operation, on the common time line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -128,7 +20,7 @@ pub struct Wait {
     /// Which waits.
     pub place: Place,
     /// Why.
-    pub kind: WaitKind,
+    pub kind: WaitState,
     /// From.
     pub start: Ns,
     /// Until this it could not go on.
@@ -212,7 +104,7 @@ impl Finder<'_> {
     }
 
     /// The wait of an operation until something at another place was there; `None` where that was there already.
-    fn wait(&self, place: Place, kind: WaitKind, until: Ns, cause: Place, meeting: Option<u32>) -> Option<Wait> {
+    fn wait(&self, place: Place, kind: WaitState, until: Ns, cause: Place, meeting: Option<u32>) -> Option<Wait> {
         let (start, end) = (self.start(place)?, self.end(place)?);
         let wait = Wait { place, kind, start, until: until.min(end), cause, meeting };
         (!wait.is_empty()).then_some(wait)
@@ -226,7 +118,7 @@ impl Finder<'_> {
         let mut sent = Ns::MAX;
         for (m, earliest) in messages.iter().zip(&mut earliest).rev() {
             *earliest = sent;
-            if m.via == Via::Message {
+            if m.via == Carrier::Message {
                 sent = sent.min(self.start(m.from).unwrap_or(Ns::MAX));
             }
         }
@@ -235,21 +127,21 @@ impl Finder<'_> {
                 continue;
             }
             let (kind, until) = match m.via {
-                Via::Message => {
+                Carrier::Message => {
                     let Some(began) = self.start(m.from) else { continue };
-                    let kind = if earliest < began { WaitKind::WrongOrder } else { WaitKind::LateSender };
+                    let kind = if earliest < began { WaitState::WrongOrder } else { WaitState::LateSender };
                     (kind, Some(began))
                 }
-                Via::Rendezvous => (WaitKind::LateReceiver, self.start(m.from)),
-                Via::FlowControl => (WaitKind::FlowControl, self.start(m.from)),
-                Via::Post => (WaitKind::LatePost, self.start(m.from)),
-                Via::Complete => (WaitKind::LateComplete, self.start(m.from)),
-                Via::Fork => (WaitKind::IdleThreads, self.end(m.to)),
-                Via::Launch => (WaitKind::IdleAccelerator, self.end(m.to)),
-                Via::Lock => (WaitKind::Lock, Some(self.common(m.from.stream, m.sent))),
-                Via::Accelerator => (WaitKind::Accelerator, Some(self.common(m.from.stream, m.sent))),
-                Via::Task => (WaitKind::Tasks, Some(self.common(m.from.stream, m.sent))),
-                Via::Exit => (WaitKind::Join, Some(self.common(m.from.stream, m.sent))),
+                Carrier::Rendezvous => (WaitState::LateReceiver, self.start(m.from)),
+                Carrier::FlowControl => (WaitState::FlowControl, self.start(m.from)),
+                Carrier::Post => (WaitState::LatePost, self.start(m.from)),
+                Carrier::Complete => (WaitState::LateComplete, self.start(m.from)),
+                Carrier::Fork => (WaitState::IdleThreads, self.end(m.to)),
+                Carrier::Launch => (WaitState::IdleAccelerator, self.end(m.to)),
+                Carrier::Lock => (WaitState::Lock, Some(self.common(m.from.stream, m.sent))),
+                Carrier::Accelerator => (WaitState::Accelerator, Some(self.common(m.from.stream, m.sent))),
+                Carrier::Task => (WaitState::Tasks, Some(self.common(m.from.stream, m.sent))),
+                Carrier::Exit => (WaitState::Join, Some(self.common(m.from.stream, m.sent))),
                 // Meetings are looked at by themselves; the others are carriers of kernel recordings.
                 _ => continue,
             };
@@ -273,26 +165,26 @@ impl Finder<'_> {
             match meeting.exchange {
                 Exchange::Barrier | Exchange::All | Exchange::TeamBarrier => {
                     let kind = match meeting.exchange {
-                        Exchange::Barrier => WaitKind::Barrier,
-                        Exchange::TeamBarrier => WaitKind::ThreadBarrier,
-                        _ => WaitKind::AllToAll,
+                        Exchange::Barrier => WaitState::Barrier,
+                        Exchange::TeamBarrier => WaitState::ThreadBarrier,
+                        _ => WaitState::AllToAll,
                     };
                     let came = last(members);
                     members.iter().for_each(|m| add(*m, kind, came));
                 }
                 Exchange::FromOne(one) => {
                     let came = root(one).as_ref().and_then(entered);
-                    members.iter().for_each(|m| add(*m, WaitKind::LateBroadcast, came));
+                    members.iter().for_each(|m| add(*m, WaitState::LateBroadcast, came));
                 }
                 Exchange::ToOne(one) => {
                     if let Some(root) = root(one) {
                         let others: Vec<Place> = members.iter().copied().filter(|m| *m != root).collect();
-                        add(root, WaitKind::EarlyReduce, last(&others));
+                        add(root, WaitState::EarlyReduce, last(&others));
                     }
                 }
                 Exchange::Prefix => {
                     for (i, m) in members.iter().enumerate() {
-                        add(*m, WaitKind::Prefix, last(members.get(..i).unwrap_or(&[])));
+                        add(*m, WaitState::Prefix, last(members.get(..i).unwrap_or(&[])));
                     }
                 }
             }
@@ -310,7 +202,7 @@ impl Finder<'_> {
             let Some((end, start)) = self.end(*member).zip(self.start(*member)) else { continue };
             let start = start.max(first);
             if end > start {
-                let kind = WaitKind::Completion;
+                let kind = WaitState::Completion;
                 waits.push(Wait { place: *member, kind, start, until: end, cause: *member, meeting: Some(meeting) });
             }
         }

@@ -10,11 +10,12 @@
 //! excess. Cost: linear in the occurrences, plus the events of those that are late.
 
 use super::Treatment;
-use super::measure::{Characters, Durations, SMALLEST, Verdict};
+use super::measure::{Characters, Durations, SMALLEST};
 use super::table::{Occurrence, PatternId, Table};
 use crate::base::ctx::Cancel;
 use crate::base::time::{Ns, Span};
 use crate::event::operation::Operations;
+use crate::model::settings::PatternVerdict;
 use std::collections::BTreeMap;
 
 /// An event's position in its stream: twice that of its operation, plus one for the gap after it.
@@ -97,7 +98,7 @@ pub fn find(
         for (occurrence, duration) in occurrences.iter().zip(&durations.each) {
             let character = characters.of(*occurrence);
             let Some(reference) = character.reference else { continue };
-            if character.verdict != Verdict::Selected || *duration < character.limit {
+            if character.verdict != PatternVerdict::Selected || *duration < character.limit {
                 continue;
             }
             let excess = duration - durations.each[reference];

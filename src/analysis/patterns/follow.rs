@@ -9,7 +9,7 @@
 
 use super::Mined;
 use super::blame::{Blamed, EventAt, Late};
-use super::measure::{Characters, SMALLEST, Verdict};
+use super::measure::{Characters, SMALLEST};
 use super::spread::last_before;
 use super::table::Occurrence;
 use super::triggers::{Trigger, Triggers};
@@ -17,7 +17,9 @@ use crate::analysis::offsets::Clock;
 use crate::base::ctx::Cancel;
 use crate::base::names::NameId;
 use crate::base::time::{Ns, Span};
-use crate::event::operation::{EventKind, Operation, Operations, Place};
+use crate::event::operation::{Operation, Operations, Place};
+use crate::model::event_kind::EventKind;
+use crate::model::settings::PatternVerdict;
 use foldhash::{HashMap, HashSet};
 
 /// A wait outside all patterns is long from 1/`OF_A_TURN` of an iteration on; without iterations from 1/`OF_A_LIFE` of the
@@ -201,7 +203,7 @@ impl Search<'_> {
         let mut covered: Vec<Vec<bool>> =
             self.operations.sequences.iter().map(|s| vec![s.worker; s.operations.len()]).collect();
         for (id, pattern) in mined.table.measured() {
-            let judged = characters.get(id.index()).is_some_and(|c| c.usual.verdict != Verdict::TooFew);
+            let judged = characters.get(id.index()).is_some_and(|c| c.usual.verdict != PatternVerdict::TooFew);
             if !judged {
                 continue;
             }

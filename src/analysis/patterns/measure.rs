@@ -14,72 +14,16 @@ use crate::base::names::NameId;
 use crate::base::parallel::in_order;
 use crate::base::time::{Ns, Span};
 use crate::event::operation::{Operation, Operations};
+use crate::model::settings::PatternVerdict;
+use crate::model::settings::Settings;
+use crate::model::settings::ThresholdRule;
 use std::collections::BTreeMap;
-
-/// How the limit of a pattern is found.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Limit {
-    /// `s` times the longest of the reference group.
-    #[default]
-    Quotient,
-    /// Median + 5 robust standard deviations (1.4826 times the median absolute deviation).
-    Robust,
-}
-
-impl Limit {
-    /// The name in JSON.
-    pub fn name(self) -> &'static str {
-        match self {
-            Limit::Quotient => "quotient",
-            Limit::Robust => "robust",
-        }
-    }
-}
-
-/// Settings of the user.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Settings {
-    /// Part of the occurrences that is the reference, in (0, 1].
-    pub q: f64,
-    /// Threshold, over 1.
-    pub s: f64,
-    /// How limits are found.
-    pub limit: Limit,
-}
-
-impl Default for Settings {
-    /// The values of the paper's figures.
-    fn default() -> Self {
-        Settings { q: 0.75, s: 2.0, limit: Limit::Quotient }
-    }
-}
 
 /// Fewer occurrences give no statistics; fewer like followers are an exception.
 const FEWEST: usize = 10;
+
 /// Durations below this are clock granularity: they never make a limit.
 pub(super) const SMALLEST: Ns = 1_000;
-
-/// Why a pattern's occurrences are looked at, or not.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Verdict {
-    /// Its longest occurrence reaches the limit.
-    Selected,
-    /// It occurs too seldom for statistics.
-    TooFew,
-    /// No occurrence reaches the limit.
-    Regular,
-}
-
-impl Verdict {
-    /// The reason, for people.
-    pub fn reason(self) -> &'static str {
-        match self {
-            Verdict::Selected => "selected",
-            Verdict::TooFew => "too few occurrences",
-            Verdict::Regular => "no occurrence reaches the limit",
-        }
-    }
-}
 
 /// Durations of one pattern's occurrences.
 #[derive(Clone, Debug, Default)]
@@ -153,13 +97,13 @@ impl Durations {
         let judged = self.each.iter().zip(&self.opens).filter(|(_, o)| **o == opens).map(|(d, _)| *d);
         let longest = judged.max().unwrap_or(0);
         let limit = match settings.limit {
-            Limit::Quotient => (settings.s * max_ref.max(SMALLEST) as f64).ceil() as Ns,
-            Limit::Robust => robust_limit(sorted).max(SMALLEST),
+            ThresholdRule::Quotient => (settings.s * max_ref.max(SMALLEST) as f64).ceil() as Ns,
+            ThresholdRule::Robust => robust_limit(sorted).max(SMALLEST),
         };
         let verdict = match (n < FEWEST, longest >= limit) {
-            (true, _) => Verdict::TooFew,
-            (false, true) => Verdict::Selected,
-            (false, false) => Verdict::Regular,
+            (true, _) => PatternVerdict::TooFew,
+            (false, true) => PatternVerdict::Selected,
+            (false, false) => PatternVerdict::Regular,
         };
         let typical = at((k - 1) / 2);
         let reference = self.each.iter().position(|d| *d == typical);
@@ -193,9 +137,9 @@ impl Characters {
     }
 
     /// Of the pattern as a whole: selected when either population is.
-    pub fn verdict(&self) -> Verdict {
+    pub fn verdict(&self) -> PatternVerdict {
         match self.opening.verdict {
-            Verdict::Selected => Verdict::Selected,
+            PatternVerdict::Selected => PatternVerdict::Selected,
             _ => self.usual.verdict,
         }
     }
@@ -205,7 +149,7 @@ impl Characters {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Character {
     /// Selected, or why not.
-    pub verdict: Verdict,
+    pub verdict: PatternVerdict,
     /// The longest of the reference group.
     pub max_ref: Ns,
     /// From here on an occurrence took too long.

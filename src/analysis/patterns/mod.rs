@@ -17,14 +17,15 @@ pub mod spread;
 pub mod table;
 pub mod triggers;
 
-use super::mpi::Waiting;
 use super::offsets::{Clock, fit};
+use crate::analysis::mpi::WaitAnalysis;
 use crate::base::ctx::{Cancelled, Ctx};
 use crate::base::parallel::in_order;
 use crate::base::time::Span;
 use crate::event::operation::{Operations, Place};
+use crate::model::settings::Settings;
 use blame::{Blamed, Late};
-use measure::{Characters, Durations, Settings, measure};
+use measure::{Characters, Durations, measure};
 use spread::Spread;
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::{Duration, Instant};
@@ -41,7 +42,7 @@ pub struct Mined {
     pub table: Table,
     durations: Vec<Durations>,
     /// Waiting in totals, of a run whose ranks and threads wait for each other.
-    pub waiting: Option<Waiting>,
+    pub waiting: Option<WaitAnalysis>,
     /// Time that mining took, summed over streams.
     pub detection: Duration,
 }
@@ -105,7 +106,7 @@ impl Mined {
         let durations = measure(&table, &operations, ctx)?;
         // Threads of a kernel recording have tasks, and paths of their own.
         let waiting = operations.sequences.iter().all(|s| s.thread.is_none());
-        let waiting = if waiting { Waiting::new(&operations, &clocks, ctx)? } else { None };
+        let waiting = if waiting { WaitAnalysis::new(&operations, &clocks, ctx)? } else { None };
         Ok(Mined { operations, clocks, table, durations, waiting, detection })
     }
 

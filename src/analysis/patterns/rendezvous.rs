@@ -10,7 +10,7 @@
 //! whatever protocol earlier sends show.
 //!
 //! In: for each message the call that its sender left and the call that posted its receive; clocks. Out: a message back
-//! ([`Via::Rendezvous`], [`Via::FlowControl`]) from the posting call to each held call, which thus waits ([`Kind::Send`]). A call
+//! ([`Carrier::Rendezvous`], [`Carrier::FlowControl`]) from the posting call to each held call, which thus waits ([`OperationKind::Send`]). A call
 //! counts as held if its receive was posted in its second half: if earlier, most of the call is the transfer. Without bounds on the
 //! clocks no call counts as held. Cost: two passes over the messages, a search per long send, and sorting the added messages.
 
@@ -19,7 +19,8 @@ use crate::base::ctx::{Cancelled, Ctx};
 use crate::base::names::NameId;
 use crate::base::parallel::in_order;
 use crate::base::time::{Ns, Span};
-use crate::event::operation::{Handover, Kind, Message, Operation, Operations, Place, Via};
+use crate::event::operation::{Handover, Message, Operation, OperationKind, Operations, Place};
+use crate::model::carrier::Carrier;
 use foldhash::HashMap;
 
 /// When a send was in its call and when its receive was posted, on the common time line.
@@ -115,16 +116,16 @@ pub fn find(operations: &mut Operations, clocks: &[Clock], ctx: &Ctx) -> Result<
     })?;
     let library = library(operations);
     // The call of the receiver that let a held send go.
-    let release = |h: &Handover| -> Option<(Via, Place)> {
+    let release = |h: &Handover| -> Option<(Carrier, Place)> {
         let s = seen(&h).filter(|_| h.from.stream != h.posted.stream)?;
         let large = eager.get(&s.symbol).is_none_or(|largest| h.bytes > *largest);
         let last = s.call.end.saturating_add(s.error);
         if large && (s.posted - s.call.start).saturating_mul(2) >= s.call.len() && s.posted <= last {
-            return Some((Via::Rendezvous, h.posted));
+            return Some((Carrier::Rendezvous, h.posted));
         }
         let long = s.call.len() >= SHORTEST.max(s.error.saturating_mul(4));
         let call = long.then(|| next_call(operations, clocks, &library, h.posted.stream, s.call, last)).flatten()?;
-        Some((Via::FlowControl, call))
+        Some((Carrier::FlowControl, call))
     };
     let back = |h: &Handover| {
         let (via, from) = release(h)?;
@@ -139,8 +140,8 @@ pub fn find(operations: &mut Operations, clocks: &[Clock], ctx: &Ctx) -> Result<
         |_, found| held.extend(found),
     )?;
     for message in &held {
-        if let Some(call) = operations.get_mut(message.to).filter(|call| call.kind == Kind::Work) {
-            call.kind = Kind::Send;
+        if let Some(call) = operations.get_mut(message.to).filter(|call| call.kind == OperationKind::Work) {
+            call.kind = OperationKind::Send;
         }
     }
     merge(&mut operations.messages, held);

@@ -12,6 +12,7 @@ use crate::base::ctx::Cancel;
 use crate::base::names::NameId;
 use crate::base::time::{Ns, Span};
 use crate::event::operation::{Operation, Operations};
+use crate::model::propagation::RouteChange;
 use foldhash::{HashMap, HashSet};
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
@@ -19,8 +20,10 @@ use std::ops::Range;
 
 /// Fewer occurrences have no usual route.
 pub const FEWEST: usize = 20;
+
 /// A transition is rare if at most one occurrence in this many has it; of few occurrences, if only one has it.
 const RARE: usize = 20;
+
 /// Missing operations are looked for so many steps along the usual route.
 const FARTHEST: usize = 64;
 
@@ -35,38 +38,13 @@ pub struct Turn {
     pub operations: Range<u32>,
 }
 
-/// How a route differs from the usual one.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Change {
-    /// Operations that are usually not made, or not as often.
-    Additional,
-    /// Operations that are usually made are not.
-    Missing,
-    /// Operations in place of others.
-    Instead,
-    /// The usual operations, in another order.
-    Order,
-}
-
-impl Change {
-    /// The name in JSON.
-    pub fn name(self) -> &'static str {
-        match self {
-            Change::Additional => "additional",
-            Change::Missing => "missing",
-            Change::Instead => "instead",
-            Change::Order => "order",
-        }
-    }
-}
-
 /// Difference of an occurrence.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Difference {
     /// Position of the [`Turn`].
     pub turn: u32,
     /// How.
-    pub change: Change,
+    pub change: RouteChange,
     /// Positions in the stream of what differs; where something is missing, empty, before the operation that came instead.
     pub operations: Range<u32>,
     /// The usual calls there.
@@ -232,8 +210,8 @@ impl<'a> Routes<'a> {
             let last = stops.iter().rposition(|s| *s == Some(*name)).unwrap_or(stops.len() - 2);
             let behind = first + last as u32;
             let (change, operations, usual) = match () {
-                () if number > *most => (Change::Additional, behind - 1..behind, Vec::new()),
-                () if number < *least => (Change::Missing, behind..behind, vec![*name]),
+                () if number > *most => (RouteChange::Additional, behind - 1..behind, Vec::new()),
+                () if number < *least => (RouteChange::Missing, behind..behind, vec![*name]),
                 () => continue,
             };
             found.push(Difference { turn, change, operations, usual, excess: 0, reference: 0 });
@@ -268,12 +246,12 @@ impl<'a> Routes<'a> {
                         let end = (begin..).take_while(|stop| *stop <= to || again(stop)).last()?.min(last);
                         let end = (begin..=end).rev().find(again)?;
                         operations = position(begin)..position(end) + 1;
-                        Change::Additional
+                        RouteChange::Additional
                     }
                     None => {
                         operations = position((from + 1).min(last))..position(to.min(last)) + 1;
                         usual.extend(self.next.get(&stops[from]).copied().flatten());
-                        Change::Order
+                        RouteChange::Order
                     }
                 }
             }
@@ -314,7 +292,7 @@ pub fn span(operations: &Operations, stream: u32, range: &Range<u32>) -> Option<
 }
 
 /// How some operations differ from the usual ones in their place; `None` where they are the same.
-fn compare(inside: &[NameId], usual: &[NameId]) -> Option<Change> {
+fn compare(inside: &[NameId], usual: &[NameId]) -> Option<RouteChange> {
     let sorted = |names: &[NameId]| {
         let mut names = names.to_vec();
         names.sort_unstable();
@@ -322,10 +300,10 @@ fn compare(inside: &[NameId], usual: &[NameId]) -> Option<Change> {
     };
     match () {
         () if inside == usual => None,
-        () if is_part(usual, inside) => Some(Change::Additional),
-        () if is_part(inside, usual) => Some(Change::Missing),
-        () if sorted(inside) == sorted(usual) => Some(Change::Order),
-        () => Some(Change::Instead),
+        () if is_part(usual, inside) => Some(RouteChange::Additional),
+        () if is_part(inside, usual) => Some(RouteChange::Missing),
+        () if sorted(inside) == sorted(usual) => Some(RouteChange::Order),
+        () => Some(RouteChange::Instead),
     }
 }
 
@@ -349,7 +327,7 @@ fn bounds(mut numbers: Vec<u32>, n: usize, rare: usize, s: f64) -> (u32, u32) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::event::operation::{Kind, Sequence};
+    use crate::event::operation::{OperationKind, Sequence};
 
     /// Occurrences as words of one stream; every letter takes 10 ns, a capital one 100.
     fn differences(words: &[&str], q: f64) -> Vec<String> {
@@ -360,7 +338,12 @@ mod tests {
             for letter in word.chars() {
                 let symbol = operations.names.intern(&letter.to_string());
                 let length = if letter.is_uppercase() { 100 } else { 10 };
-                sequence.operations.push(Operation { symbol, kind: Kind::Work, start: now, end: now + length });
+                sequence.operations.push(Operation {
+                    symbol,
+                    kind: OperationKind::Work,
+                    start: now,
+                    end: now + length,
+                });
                 now += length + 5;
             }
             let end = sequence.operations.len() as u32;

@@ -21,7 +21,9 @@ use super::triggers::{Trigger, Triggers};
 use crate::analysis::offsets::Clock;
 use crate::base::ctx::Cancel;
 use crate::base::time::{Ns, Span};
-use crate::event::operation::{EventKind, Operations, Place, Via};
+use crate::event::operation::{Operations, Place};
+use crate::model::carrier::Carrier;
+use crate::model::event_kind::EventKind;
 
 /// A node: a blamed event of a late occurrence.
 #[derive(Clone, Copy, Debug)]
@@ -61,7 +63,7 @@ pub struct Cause {
     /// Position of the node that was late.
     pub node: u32,
     /// The carrier of the delay.
-    pub via: Via,
+    pub via: Carrier,
     /// How much of the wait's excess that explains.
     pub explained: Ns,
 }
@@ -125,8 +127,8 @@ pub fn find(
 /// The first event of the stream that ended a wait which cannot be the reason why it ended so late. Who comes to a meeting,
 /// posts a receive or gives back a lock is late by what it did before; a sender also by the sending itself.
 pub(super) fn last_before(trigger: &Trigger) -> EventAt {
-    let by_itself = matches!(trigger.via, Via::Message | Via::Wakeup | Via::Packet);
-    let itself = by_itself || matches!(trigger.via, Via::Accelerator | Via::Task | Via::Exit);
+    let by_itself = matches!(trigger.via, Carrier::Message | Carrier::Wakeup | Carrier::Packet);
+    let itself = by_itself || matches!(trigger.via, Carrier::Accelerator | Carrier::Task | Carrier::Exit);
     2 * trigger.from.operation + u32::from(itself)
 }
 

@@ -5,7 +5,8 @@
 
 use crate::analysis::offsets::Clock;
 use crate::base::time::{Ns, Span};
-use crate::event::operation::{Operation, Operations, Place, Via};
+use crate::event::operation::{Operation, Operations, Place};
+use crate::model::carrier::Carrier;
 
 /// The end of a wait.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -15,7 +16,7 @@ pub struct Trigger {
     /// When, on the common time line.
     pub sent: Ns,
     /// The carrier.
-    pub via: Via,
+    pub via: Carrier,
 }
 
 /// Finds what ended waits.
@@ -56,7 +57,7 @@ impl<'a> Triggers<'a> {
             // A message left while the sending operation lasted, of which tracers record the attempt; wake-ups and
             // packets are recorded as they happen.
             let left = match (m.via, self.operations.get(m.from)) {
-                (Via::Message, Some(o)) => o.end.max(m.sent),
+                (Carrier::Message, Some(o)) => o.end.max(m.sent),
                 _ => m.sent,
             };
             Trigger { from: m.from, sent: self.clock(m.from.stream).common(left), via: m.via }

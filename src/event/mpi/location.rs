@@ -10,7 +10,7 @@ use crate::base::ctx::Cancel;
 use crate::base::names::NameId;
 use crate::base::notice::Notice;
 use crate::base::time::{Ns, Span};
-use crate::event::operation::{Kind, NO_PATH, Operation, Way};
+use crate::event::operation::{NO_PATH, Operation, OperationKind, Way};
 use crate::input::otf2::{Archive, Envelope, EventRecord, LocationId, LocationKind, TaskKey, ThreadKey};
 use foldhash::HashMap;
 
@@ -347,9 +347,9 @@ impl LocationReader<'_> {
         run.attendances.iter_mut().skip(frame.attendances).for_each(|a| a.operation = position);
         let mut kind = symbol.kind;
         if received || run.acquired.last().is_some_and(|a| a.operation == position) {
-            kind = Kind::Receive;
+            kind = OperationKind::Receive;
         } else if met {
-            kind = Kind::Collective;
+            kind = OperationKind::Collective;
         }
         if frame.again
             && let Some(poll) = run.operations.last_mut()
@@ -364,7 +364,7 @@ impl LocationReader<'_> {
     }
 
     /// A new operation; the time since the one before belongs to that.
-    pub(super) fn add(&mut self, symbol: NameId, kind: Kind, span: Span, path: u32) {
+    pub(super) fn add(&mut self, symbol: NameId, kind: OperationKind, span: Span, path: u32) {
         let run = &mut *self.run;
         if let Some(before) = run.ways.last_mut() {
             before.after = self.longest.1;

@@ -8,8 +8,9 @@
 use super::NOWHERE;
 use super::recorded::{LocationRun, Part, Released, Tasks};
 use crate::base::time::Ns;
-use crate::event::operation::{Exchange, Meeting, Message, Place, Via};
+use crate::event::operation::{Exchange, Meeting, Message, Place};
 use crate::input::otf2::{Archive, LocationKind, TaskKey, ThreadKey};
+use crate::model::carrier::Carrier;
 use foldhash::HashMap;
 use std::collections::BTreeMap;
 
@@ -49,7 +50,7 @@ fn teams(locations: &[LocationRun], messages: &mut Vec<Message>, meetings: &mut 
             {
                 let (from, to) =
                     (Place { stream: master, operation }, Place { stream: member.0, operation: this.idle });
-                messages.push(Message { via: Via::Fork, from, to, sent, received: this.time });
+                messages.push(Message { via: Carrier::Fork, from, to, sent, received: this.time });
             }
         }
         let barriers = |(stream, at): &(u32, usize)| -> &[(u32, u32)] {
@@ -86,7 +87,7 @@ fn locks(process: &impl Fn(u32) -> u32, locations: &[LocationRun], messages: &mu
             let waited = location.operations.get(a.operation as usize).is_some_and(|o| o.start < r.time);
             if *from != stream && waited {
                 let from = Place { stream: *from, operation: r.operation };
-                messages.push(Message { via: Via::Lock, from, to, sent: r.time, received: a.time });
+                messages.push(Message { via: Carrier::Lock, from, to, sent: r.time, received: a.time });
             }
         }
     }
@@ -123,7 +124,7 @@ fn tasks(process: &impl Fn(u32) -> u32, locations: &[LocationRun], messages: &mu
             let during = done[..before].iter().rev().take_while(|(time, _)| *time > wait.start);
             if let Some((time, from)) = during.into_iter().find(|(_, from)| from.stream != stream) {
                 let to = Place { stream, operation: *operation };
-                messages.push(Message { via: Via::Task, from: *from, to, sent: *time, received: *time });
+                messages.push(Message { via: Carrier::Task, from: *from, to, sent: *time, received: *time });
             }
         }
     }
@@ -143,7 +144,7 @@ fn joins(process: &impl Fn(u32) -> u32, locations: &[LocationRun], messages: &mu
             let wait = location.operations.get(*operation as usize);
             if from.stream != stream && wait.is_some_and(|wait| wait.start < *time) {
                 let to = Place { stream, operation: *operation };
-                messages.push(Message { via: Via::Exit, from: *from, to, sent: *time, received: *time });
+                messages.push(Message { via: Carrier::Exit, from: *from, to, sent: *time, received: *time });
             }
         }
     }
@@ -170,7 +171,7 @@ fn launches(archive: &Archive, locations: &[LocationRun], messages: &mut Vec<Mes
             let last = before.checked_sub(1).and_then(|last| calls.get(last));
             if let Some((start, from)) = last.filter(|(start, _)| *start > idle.start) {
                 let to = Place { stream, operation: *at };
-                messages.push(Message { via: Via::Launch, from: *from, to, sent: *start, received: idle.end });
+                messages.push(Message { via: Carrier::Launch, from: *from, to, sent: *start, received: idle.end });
             }
         }
     }
@@ -194,7 +195,7 @@ fn accelerators(archive: &Archive, locations: &[LocationRun], messages: &mut Vec
             let of_process = queues.iter().filter(|(_, process, _)| *process == l.process_index);
             if let Some((sent, from)) = of_process.filter_map(ended).max_by_key(|(end, _)| *end) {
                 let to = Place { stream, operation: *at };
-                messages.push(Message { via: Via::Accelerator, from, to, sent, received: sent });
+                messages.push(Message { via: Carrier::Accelerator, from, to, sent, received: sent });
             }
         }
     }

@@ -5,7 +5,7 @@
 
 use crate::base::demangle::demangle;
 use crate::base::names::{NameId, Names};
-use crate::event::operation::Kind;
+use crate::event::operation::OperationKind;
 use crate::input::otf2::{Archive, RegionDefinition};
 use foldhash::HashMap;
 
@@ -38,7 +38,7 @@ pub(super) enum Class {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Symbol {
     pub(super) name: NameId,
-    pub(super) kind: Kind,
+    pub(super) kind: OperationKind,
     pub(super) class: Class,
     /// Asks whether something is there, and is asked again when it is not.
     pub(super) polls: bool,
@@ -79,7 +79,7 @@ impl Symbols {
         let by_region: HashMap<u32, Symbol> = by_region.collect();
         let dense = (0..DENSE).map(|id| by_region.get(&id).copied()).collect();
         let name = names.intern("(undefined region)");
-        let nameless = Symbol { name, kind: Kind::Work, class: Class::Program, polls: false };
+        let nameless = Symbol { name, kind: OperationKind::Work, class: Class::Program, polls: false };
         let (idle, flush) = (names.intern(IDLE), names.intern(FLUSH));
         Symbols { names, by_region, dense, nameless, idle, flush }
     }
@@ -93,7 +93,7 @@ impl Symbols {
     /// By name: it is the program's own work.
     pub(super) fn program(&self) -> Vec<bool> {
         let mut program = vec![false; self.names.len()];
-        for symbol in self.by_region.values().filter(|s| s.class == Class::Program && s.kind == Kind::Work) {
+        for symbol in self.by_region.values().filter(|s| s.class == Class::Program && s.kind == OperationKind::Work) {
             if let Some(known) = program.get_mut(symbol.name.index()) {
                 *known = true;
             }
@@ -152,20 +152,20 @@ fn class(region: &RegionDefinition, name: &str) -> Class {
 }
 
 /// What a call of this region waits for, where its records do not tell.
-fn kind(class: Class, name: &str) -> Kind {
+fn kind(class: Class, name: &str) -> OperationKind {
     match class {
-        Class::Barrier => Kind::Collective,
-        Class::Synchronise | Class::TaskWait | Class::Join => Kind::Receive,
+        Class::Barrier => OperationKind::Collective,
+        Class::Synchronise | Class::TaskWait | Class::Join => OperationKind::Receive,
         _ => kind_by_name(name),
     }
 }
 
-fn kind_by_name(name: &str) -> Kind {
-    let Some(call) = name.strip_prefix("MPI_") else { return Kind::Work };
+fn kind_by_name(name: &str) -> OperationKind {
+    let Some(call) = name.strip_prefix("MPI_") else { return OperationKind::Work };
     let begins = |words: &[&str]| words.iter().any(|w| call.starts_with(w));
     // These answer at once, whatever they are called for.
     if begins(&["Win_start", "Win_complete", "Win_wait", "Win_lock", "Win_unlock", "Win_flush"]) {
-        return Kind::Receive;
+        return OperationKind::Receive;
     }
     if begins(&[
         "Win_post",
@@ -181,15 +181,15 @@ fn kind_by_name(name: &str) -> Kind {
         "Cart_get",
         "Cart_shift",
     ]) {
-        Kind::Work
+        OperationKind::Work
     } else if begins(&["Recv", "Mrecv", "Probe", "Mprobe", "Wait", "Sendrecv"]) && call != "Recv_init" {
-        Kind::Receive
+        OperationKind::Receive
     } else if begins(&[
         "Barrier", "Bcast", "Gather", "Scatter", "All", "Reduce", "Scan", "Exscan", "Comm_", "Init", "Finalize",
         "Win_", "Cart_", "Graph_", "File_",
     ]) {
-        Kind::Collective
+        OperationKind::Collective
     } else {
-        Kind::Work
+        OperationKind::Work
     }
 }

@@ -7,8 +7,9 @@
 
 use super::recorded::{LocationRun, SyncKind, WindowLock};
 use crate::base::time::Ns;
-use crate::event::operation::{Message, Place, Via};
+use crate::event::operation::{Message, Place};
 use crate::input::otf2::{Archive, LocationId};
+use crate::model::carrier::Carrier;
 use foldhash::HashMap;
 
 /// Add what ties ranks together over windows.
@@ -53,8 +54,8 @@ fn access(archive: &Archive, locations: &[LocationRun], messages: &mut Vec<Messa
     let mut how_many: HashMap<(Pair, bool), usize> = HashMap::default();
     each(&mut |kind, pair, place| {
         let (from, via) = match kind {
-            SyncKind::Start => (&posts, Via::Post),
-            SyncKind::Wait => (&completes, Via::Complete),
+            SyncKind::Start => (&posts, Carrier::Post),
+            SyncKind::Wait => (&completes, Carrier::Complete),
             _ => return,
         };
         let n = how_many.entry((pair, kind == SyncKind::Start)).or_default();
@@ -86,7 +87,7 @@ fn locks(locations: &[LocationRun], messages: &mut Vec<Message>) {
             if let Some((time, from)) = last.into_iter().find(|(_, from)| from.stream != stream) {
                 let WindowLock { operation, time: received, .. } = *lock;
                 let to = Place { stream, operation };
-                messages.push(Message { via: Via::Lock, from: *from, to, sent: *time, received });
+                messages.push(Message { via: Carrier::Lock, from: *from, to, sent: *time, received });
             }
         }
     }

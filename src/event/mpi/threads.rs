@@ -9,7 +9,7 @@ use super::recorded::{Acquired, NOWHERE, Part};
 use super::regions::Class;
 use crate::base::notice::Notice;
 use crate::base::time::{Ns, Span};
-use crate::event::operation::{Kind, NO_PATH};
+use crate::event::operation::{NO_PATH, OperationKind};
 use crate::input::otf2::TaskKey;
 
 impl LocationReader<'_> {
@@ -38,7 +38,7 @@ impl LocationReader<'_> {
 
     fn add_idle(&mut self, span: Span) {
         let path = self.run.paths.child(NO_PATH, self.symbols.idle);
-        self.add(self.symbols.idle, Kind::Receive, span, path);
+        self.add(self.symbols.idle, OperationKind::Receive, span, path);
         self.since = span.end;
     }
 
@@ -59,7 +59,7 @@ impl LocationReader<'_> {
         let operation = self.run.operations.len() as u32;
         if symbol.class == Class::Critical {
             frame.encloses = true;
-            self.add(symbol.name, Kind::Receive, Span::new(start, time), path);
+            self.add(symbol.name, OperationKind::Receive, Span::new(start, time), path);
             self.since = time;
         }
         self.run.acquired.push(Acquired { lock, order, operation, time });
@@ -117,7 +117,7 @@ impl LocationReader<'_> {
             self.split(span.start);
             let around = self.frames.last().map_or(NO_PATH, |f| f.path);
             let path = self.run.paths.child(around, self.symbols.flush);
-            self.add(self.symbols.flush, Kind::Work, span, path);
+            self.add(self.symbols.flush, OperationKind::Work, span, path);
             self.since = span.end;
         }
     }

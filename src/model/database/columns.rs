@@ -6,8 +6,8 @@
 
 use super::pack::{Pack, Unpack, fold, unfold};
 use crate::model::Model;
-use crate::model::context::Spent;
 use crate::model::metric::{ABSENT, Column, Metric, Unit};
+use crate::model::wait_kind::WaitKind;
 
 /// How a column is written.
 const FOLLOWS: u64 = 0;
@@ -22,10 +22,10 @@ fn follows(model: &Model, by_kind: &[ByKind], metric: &Metric) -> Option<Vec<i64
     match metric {
         Metric::Duration => Some(all().map(|i| e.duration(i)).collect()),
         Metric::Start => Some(e.start.iter().map(|s| s.saturating_sub(model.origin)).collect()),
-        Metric::Spent(s) => Some(by_kind.iter().map(|times| times[*s as usize]).collect()),
+        Metric::Time(s) => Some(by_kind.iter().map(|times| times[*s as usize]).collect()),
         Metric::Other => {
             let others =
-                |times: &ByKind| Spent::ALL.iter().zip(times).filter(|(s, _)| is_other(**s)).map(|(_, ns)| ns).sum();
+                |times: &ByKind| WaitKind::ALL.iter().zip(times).filter(|(s, _)| is_other(**s)).map(|(_, ns)| ns).sum();
             Some(by_kind.iter().map(others).collect())
         }
         Metric::Trace => {
@@ -37,17 +37,17 @@ fn follows(model: &Model, by_kind: &[ByKind], metric: &Metric) -> Option<Vec<i64
 }
 
 /// Kinds that have no metric of their own.
-fn is_other(spent: Spent) -> bool {
-    matches!(spent, Spent::Device | Spent::Ipi | Spent::User | Spent::UnknownWait)
+fn is_other(spent: WaitKind) -> bool {
+    matches!(spent, WaitKind::Device | WaitKind::Ipi | WaitKind::User | WaitKind::UnknownWait)
 }
 
-/// Times of one execution, in the order of [`Spent::ALL`].
-type ByKind = [i64; Spent::ALL.len()];
+/// Times of one execution, in the order of [`WaitKind::ALL`].
+type ByKind = [i64; WaitKind::ALL.len()];
 
 /// By execution: how its own thread spent the time.
 fn by_kind(model: &Model) -> Vec<ByKind> {
     let times = |i: usize| {
-        let mut times = [0; Spent::ALL.len()];
+        let mut times = [0; WaitKind::ALL.len()];
         for (context, ns) in model.executions.own.row(i) {
             times[model.contexts.spent(context) as usize] += ns as i64;
         }

@@ -10,9 +10,10 @@ use crate::base::mapped::Mapped;
 use crate::base::names::{NameId, Names};
 use crate::base::notice::{Notice, Notices};
 use crate::base::time::{Ns, Span};
-use crate::model::context::{ContextId, Contexts, Frame, FrameKind, Spent};
+use crate::model::context::{ContextId, Contexts, Frame, FrameKind};
 use crate::model::execution::{Executions, Sparse};
 use crate::model::facts::{Facts, HostQuality, Lost, Quality, TraceFacts};
+use crate::model::wait_kind::WaitKind;
 use crate::model::{Model, TraceId, TraceInfo, Who, WhoId};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -282,7 +283,7 @@ fn read_contexts(count: usize, names: usize, unpack: &mut Unpack<'_>) -> Option<
 
 /// See `frame_code`.
 fn frame_kind(code: u64) -> Option<FrameKind> {
-    let spent = |code: u64| Spent::ALL.get(usize::try_from(code).ok()?).copied();
+    let spent = |code: u64| WaitKind::ALL.get(usize::try_from(code).ok()?).copied();
     Some(match code {
         0 => FrameKind::Process,
         1 => FrameKind::Function,

@@ -196,7 +196,7 @@ fn write_contexts(contexts: &Contexts, pack: &mut Pack) -> usize {
     contexts.len()
 }
 
-/// A frame kind as a number; kinds of time as in [`Spent::ALL`](crate::model::context::Spent::ALL).
+/// A frame kind as a number; kinds of time as in [`Spent::ALL`](crate::model::wait_kind::WaitKind::ALL).
 fn frame_code(kind: FrameKind) -> u64 {
     match kind {
         FrameKind::Process => 0,

@@ -11,9 +11,9 @@ use super::History;
 use super::interval::{Interval, Value};
 use super::search::{When, Which};
 use crate::base::ctx::{Cancel, Cancelled, Ctx};
+use crate::base::spans::{Direction, SpanOrder, SpanStore, StoredSpan};
 use crate::base::time::{Ns, Span};
 use crate::state::attributes::AttributeId;
-use crate::state::spans::{Direction, SpanOrder, SpanStore, StoredSpan};
 use crate::state::summary::most;
 
 /// What an attribute was, from when to when.

@@ -12,16 +12,16 @@ pub(super) use text::{doing, of_source, routed};
 use super::agreement::Agreement;
 use super::clean;
 use super::waiting::{self, WaitingJson};
-use crate::analysis::patterns::measure::Verdict;
-use crate::analysis::patterns::routes::Change;
 use crate::base::figure;
 use crate::base::notice::Notices;
 use crate::base::time::Ns;
-use crate::event::operation::{ThreadPlace, Via};
-use crate::model::pattern::{Anomalies, Anomaly, Pattern, Responsible, Stream};
-use crate::model::propagation::{Noise, Path, Step};
-use crate::model::sources::Source;
-use crate::model::unexplained::Unexplained;
+use crate::model::anomalies::{Anomalies, Anomaly, Pattern, Responsible, StreamInfo};
+use crate::model::carrier::Carrier;
+use crate::model::propagation::{Noise, PropagationPath, PropagationStep, RouteChange};
+use crate::model::root_cause::RootCause;
+use crate::model::settings::PatternVerdict;
+use crate::model::thread::ThreadIdentity;
+use crate::model::unexplained::UnexplainedWait;
 use crate::model::waiting::Waiting;
 use serde::Serialize;
 
@@ -282,8 +282,8 @@ pub fn with_path<T: Serialize>(document: T, found: &Anomalies, at: usize) -> Wit
 }
 
 /// The clocks alone, for `info --full`.
-pub fn clocks(streams: &[Stream]) -> Vec<ClockJson> {
-    let clock = |s: &Stream| ClockJson {
+pub fn clocks(streams: &[StreamInfo]) -> Vec<ClockJson> {
+    let clock = |s: &StreamInfo| ClockJson {
         stream: cleaned(&s.name),
         offset_ns: s.offset_ns,
         error_ns: s.error_ns,
@@ -299,7 +299,7 @@ fn pattern(id: usize, p: &Pattern) -> PatternJson {
         symbols: p.symbols.iter().map(|s| cleaned(s)).collect(),
         is_loop: p.is_loop,
         occurrences: p.occurrences,
-        selected: p.verdict == Verdict::Selected,
+        selected: p.verdict == PatternVerdict::Selected,
         reason: p.verdict.reason(),
         max_ref_ns: p.max_ref_ns,
         limit_ns: p.limit_ns,
@@ -308,9 +308,13 @@ fn pattern(id: usize, p: &Pattern) -> PatternJson {
 }
 
 fn place_of(found: &Anomalies, stream: u32) -> PlaceJson {
-    let thread =
-        |t: &ThreadPlace| ThreadJson { pid: t.pid, tid: t.tid, thread: cleaned(&t.name), process: cleaned(&t.process) };
-    let place = |s: &Stream| PlaceJson {
+    let thread = |t: &ThreadIdentity| ThreadJson {
+        pid: t.pid,
+        tid: t.tid,
+        thread: cleaned(&t.name),
+        process: cleaned(&t.process),
+    };
+    let place = |s: &StreamInfo| PlaceJson {
         stream: cleaned(&s.name),
         rank: s.rank,
         label: (!s.label.is_empty()).then(|| cleaned(&s.label)),
@@ -327,7 +331,7 @@ fn anomaly(found: &Anomalies, id: usize, a: &Anomaly) -> AnomalyJson {
         local_end_ns: r.local.end,
         excess_ns: r.excess_ns,
         reference_ns: r.reference_ns,
-        route: r.route.map(Change::name),
+        route: r.route.map(RouteChange::name),
     };
     AnomalyJson {
         id,
@@ -347,8 +351,8 @@ fn anomaly(found: &Anomalies, id: usize, a: &Anomaly) -> AnomalyJson {
     }
 }
 
-fn path(found: &Anomalies, path: &Path) -> PathJson {
-    let step = |s: &Step| StepJson {
+fn path(found: &Anomalies, path: &PropagationPath) -> PathJson {
+    let step = |s: &PropagationStep| StepJson {
         anomaly: s.anomaly,
         place: place_of(found, s.stream),
         what: cleaned(&s.what),
@@ -360,9 +364,9 @@ fn path(found: &Anomalies, path: &Path) -> PathJson {
         local_end_ns: s.local.end,
         excess_ns: s.excess_ns,
         reference_ns: s.reference_ns,
-        via: s.via.map(Via::name),
+        via: s.via.map(Carrier::name),
         noise: s.noise.map(Noise::name),
-        route: s.route.map(Change::name),
+        route: s.route.map(RouteChange::name),
     };
     PathJson {
         excess_ns: path.excess_ns,
@@ -374,7 +378,7 @@ fn path(found: &Anomalies, path: &Path) -> PathJson {
     }
 }
 
-fn unexplained(found: &Anomalies, u: &Unexplained) -> UnexplainedJson {
+fn unexplained(found: &Anomalies, u: &UnexplainedWait) -> UnexplainedJson {
     UnexplainedJson {
         place: place_of(found, u.stream),
         what: cleaned(&u.what),
@@ -387,7 +391,7 @@ fn unexplained(found: &Anomalies, u: &Unexplained) -> UnexplainedJson {
     }
 }
 
-fn source(found: &Anomalies, source: &Source) -> SourceJson {
+fn source(found: &Anomalies, source: &RootCause) -> SourceJson {
     let stream = |at: &u32| found.streams.get(*at as usize);
     // A single thread or rank has numbers; the threads of a pool share at most their process.
     let one = source.streams.first().and_then(stream).filter(|_| source.streams.len() == 1);
@@ -409,7 +413,7 @@ fn source(found: &Anomalies, source: &Source) -> SourceJson {
             .as_ref()
             .map(|(name, function)| VictimJson { name: cleaned(name), function: function.as_deref().map(cleaned) }),
         noise: source.noise.map(Noise::name),
-        route: source.route.map(Change::name),
+        route: source.route.map(RouteChange::name),
         idle: source.idle,
         in_executions: source.in_executions,
         affected_ns: source.affected_ns,

@@ -2,11 +2,11 @@
 //! then the waits without a known cause.
 
 use super::text::{Shown, doing, name, place};
-use crate::analysis::patterns::routes::Change;
 use crate::base::figure;
-use crate::event::operation::{EventKind, Via};
-use crate::model::pattern::Anomalies;
-use crate::model::propagation::{Noise, Path, Step};
+use crate::model::anomalies::Anomalies;
+use crate::model::carrier::Carrier;
+use crate::model::event_kind::EventKind;
+use crate::model::propagation::{Noise, PropagationPath, PropagationStep, RouteChange};
 use crate::view::{clean, strips};
 use std::fmt::Write;
 
@@ -31,7 +31,7 @@ pub(super) fn write(found: &Anomalies, shown: Shown, out: &mut String) -> std::f
 }
 
 /// A root cause: its longest path step by step, and the ends of its other paths.
-fn write_source(found: &Anomalies, paths: &[Path], shown: Shown, out: &mut String) -> std::fmt::Result {
+fn write_source(found: &Anomalies, paths: &[PropagationPath], shown: Shown, out: &mut String) -> std::fmt::Result {
     let Some((path, others)) = paths.split_first() else { return Ok(()) };
     let Some((first, rest)) = path.steps.split_first() else { return Ok(()) };
     writeln!(out, "{}: {}", place(found, first), sentence(first))?;
@@ -45,7 +45,7 @@ fn write_source(found: &Anomalies, paths: &[Path], shown: Shown, out: &mut Strin
     }
     for step in rest.iter().take(shown.victims) {
         let what = doing(step);
-        let via = step.via.map_or("", Via::name);
+        let via = step.via.map_or("", Carrier::name);
         writeln!(
             out,
             "    {via} to {}: {what} {} longer than usual",
@@ -80,7 +80,7 @@ const FOLDED: usize = 3;
 const RUNS: usize = 8;
 
 /// The places of steps, each once: ranks as ranges of numbers, others by name.
-fn fold<'a>(found: &Anomalies, steps: impl Iterator<Item = &'a Step>) -> String {
+fn fold<'a>(found: &Anomalies, steps: impl Iterator<Item = &'a PropagationStep>) -> String {
     let (mut ranks, mut names): (Vec<u32>, Vec<String>) = (Vec::new(), Vec::new());
     for step in steps {
         let name = name(found, step);
@@ -141,7 +141,7 @@ pub(super) fn write_unexplained(found: &Anomalies, shown: Shown, out: &mut Strin
 }
 
 /// The kind of delay, as far as the recording shows it.
-pub(super) fn sentence(step: &Step) -> String {
+pub(super) fn sentence(step: &PropagationStep) -> String {
     let (length, what) = (figure::duration(step.local.len()), doing(step));
     // A step that is known only from the thread that waited for it may have no usual length.
     let usual = match step.reference_ns {
@@ -149,11 +149,11 @@ pub(super) fn sentence(step: &Step) -> String {
         reference => format!("usually {}", figure::duration(reference)),
     };
     match step.route {
-        Some(Change::Missing) => return format!("{what} ({usual}): different calls from the other occurrences"),
-        Some(Change::Instead | Change::Order) => {
+        Some(RouteChange::Missing) => return format!("{what} ({usual}): different calls from the other occurrences"),
+        Some(RouteChange::Instead | RouteChange::Order) => {
             return format!("{what} took {length} ({usual}): different calls from the other occurrences");
         }
-        Some(Change::Additional) | None => {}
+        Some(RouteChange::Additional) | None => {}
     }
     if step.noise == Some(Noise::Tracer) {
         return format!(

@@ -2,15 +2,13 @@
 
 use super::cleaned;
 use super::paths::{self, sentence};
-use crate::analysis::patterns::measure::{Limit, Verdict};
-use crate::analysis::patterns::routes::Change;
 use crate::base::figure;
 use crate::base::notice::{Notices, Severity};
-use crate::event::operation::EventKind;
-use crate::model::delays::FEWEST;
-use crate::model::pattern::{Anomalies, Stream};
-use crate::model::propagation::Step;
-use crate::model::sources::Source;
+use crate::model::anomalies::{Anomalies, StreamInfo};
+use crate::model::event_kind::EventKind;
+use crate::model::propagation::{PropagationStep, RouteChange};
+use crate::model::root_cause::RootCause;
+use crate::model::settings::{FEWEST_EXECUTIONS, PatternVerdict, ThresholdRule};
 use crate::view::agreement::Agreement;
 use crate::view::{clean, waiting};
 use std::fmt::Write;
@@ -100,16 +98,16 @@ fn write(
 }
 
 /// The rule behind the limits: `q 0.75, s 2`.
-pub fn rule(limit: Limit, q: f64, s: f64) -> String {
+pub fn rule(limit: ThresholdRule, q: f64, s: f64) -> String {
     match limit {
-        Limit::Quotient => format!("q {q}, s {s}"),
-        Limit::Robust => format!("robust limit, s {s}"),
+        ThresholdRule::Quotient => format!("q {q}, s {s}"),
+        ThresholdRule::Robust => format!("robust limit, s {s}"),
     }
 }
 
 /// The table of root causes, those that caused most delay first.
 fn write_sources(found: &Anomalies, bound: Shown, out: &mut String) -> std::fmt::Result {
-    let shown: Vec<&Source> = found.sources.iter().take(bound.sources).collect();
+    let shown: Vec<&RootCause> = found.sources.iter().take(bound.sources).collect();
     if shown.is_empty() {
         return Ok(());
     }
@@ -143,7 +141,7 @@ fn write_sources(found: &Anomalies, bound: Shown, out: &mut String) -> std::fmt:
 
 /// Thread, activity, carriers and victim: `journal of ledgerd: running in expensive_flush; carried by lock to worker in
 /// append_entry`.
-pub(in crate::view) fn of_source(source: &Source) -> String {
+pub(in crate::view) fn of_source(source: &RootCause) -> String {
     let words = Words::of(source);
     let to = if words.to.is_empty() { String::new() } else { format!("; {}", words.to) };
     format!("{}: {}{to}", words.who, words.did)
@@ -161,7 +159,7 @@ pub struct Words {
 
 impl Words {
     /// The words of a root cause.
-    pub fn of(source: &Source) -> Words {
+    pub fn of(source: &RootCause) -> Words {
         let (name, process) = (cleaned(&source.name), cleaned(&source.process));
         let of = if process.is_empty() || process == name { name } else { format!("{name} of {process}") };
         let is_interrupt = source.kind == EventKind::Interrupt;
@@ -219,7 +217,7 @@ pub fn examined(found: &Anomalies, notices: &Notices) -> String {
             ": this recording has no system calls or user-space events"
         }
         () if patterns == 0 => ": no sequence of events repeats",
-        () if found.patterns.iter().all(|p| p.verdict == Verdict::TooFew) => {
+        () if found.patterns.iter().all(|p| p.verdict == PatternVerdict::TooFew) => {
             ": none occurs at least 10 times, which the analysis needs"
         }
         () if found.paths.is_empty() => ": none exceeded its limit by more than the noise",
@@ -262,7 +260,7 @@ pub fn verdict(found: &Anomalies) -> String {
 
 /// The sentence of [`verdict`] where executions were delayed.
 fn of_executions(found: &Anomalies, task: &str, executions: u64) -> String {
-    if executions < FEWEST as u64 {
+    if executions < FEWEST_EXECUTIONS as u64 {
         return examined(found, &Notices::default());
     }
     let first = found.sources.first().filter(|s| s.in_executions);
@@ -294,7 +292,7 @@ fn of_executions(found: &Anomalies, task: &str, executions: u64) -> String {
 }
 
 /// The activity of a step, with its function if known.
-pub(in crate::view) fn doing(step: &Step) -> String {
+pub(in crate::view) fn doing(step: &PropagationStep) -> String {
     let what = routed(&step.what, step.kind, step.route);
     match &step.function {
         Some(function) => format!("{what} in {}", clean::text(function)),
@@ -303,26 +301,26 @@ pub(in crate::view) fn doing(step: &Step) -> String {
 }
 
 /// The name of an event, marked if its calls differ from the other occurrences.
-pub(in crate::view) fn routed(what: &str, kind: EventKind, route: Option<Change>) -> String {
+pub(in crate::view) fn routed(what: &str, kind: EventKind, route: Option<RouteChange>) -> String {
     let what = clean::text(what);
     let is_call = !matches!(kind, EventKind::Running | EventKind::Runnable | EventKind::Interrupt);
     match route {
-        Some(Change::Additional) if is_call => format!("additional {what}"),
-        Some(Change::Missing) => format!("no {what}"),
+        Some(RouteChange::Additional) if is_call => format!("additional {what}"),
+        Some(RouteChange::Missing) => format!("no {what}"),
         _ => what.into_owned(),
     }
 }
 
-pub(super) fn name(found: &Anomalies, step: &Step) -> String {
+pub(super) fn name(found: &Anomalies, step: &PropagationStep) -> String {
     let stream = found.streams.get(step.stream as usize);
     match stream {
         Some(stream) if !stream.label.is_empty() => cleaned(&stream.label),
-        Some(Stream { rank: Some(rank), .. }) => format!("rank {rank}"),
+        Some(StreamInfo { rank: Some(rank), .. }) => format!("rank {rank}"),
         _ => cleaned(stream.map_or("", |s| &s.name)),
     }
 }
 
-pub(super) fn place(found: &Anomalies, step: &Step) -> String {
+pub(super) fn place(found: &Anomalies, step: &PropagationStep) -> String {
     format!("{} at {}", name(found, step), figure::stamp(step.span.start - found.origin))
 }
 
@@ -330,9 +328,9 @@ pub(super) fn place(found: &Anomalies, step: &Step) -> String {
 mod tests {
     use super::*;
     use crate::base::notice::Notice;
-    use crate::model::pattern::{Examined, Pattern};
+    use crate::model::anomalies::{Examined, Pattern};
 
-    fn pattern(verdict: Verdict) -> Pattern {
+    fn pattern(verdict: PatternVerdict) -> Pattern {
         Pattern {
             name: "read write".into(),
             symbols: vec!["read".into(), "write".into()],
@@ -376,13 +374,13 @@ mod tests {
             (some(), vec![], &quiet, "0 patterns in 40 operations of 2 threads: no sequence of events repeats."),
             (
                 some(),
-                vec![pattern(Verdict::TooFew)],
+                vec![pattern(PatternVerdict::TooFew)],
                 &quiet,
                 "1 pattern in 40 operations of 2 threads: none occurs at least 10 times, which the analysis needs.",
             ),
             (
                 some(),
-                vec![pattern(Verdict::TooFew), pattern(Verdict::Regular)],
+                vec![pattern(PatternVerdict::TooFew), pattern(PatternVerdict::Regular)],
                 &quiet,
                 "2 patterns in 40 operations of 2 threads: none exceeded its limit by more than the noise.",
             ),
@@ -397,7 +395,7 @@ mod tests {
         }
         let few = Anomalies {
             examined: Examined { executions: Some(("app:request".into(), 9)), ..some() },
-            patterns: vec![pattern(Verdict::TooFew)],
+            patterns: vec![pattern(PatternVerdict::TooFew)],
             ..Anomalies::default()
         };
         let sentence = "Examined 1 pattern in 40 operations of 2 threads, 9 executions of app:request: none occurs at least 10 times, which the analysis needs.";

@@ -6,8 +6,8 @@ use super::layout::{grid, histogram_shape};
 use super::screen;
 use super::sources::RootCauseRow;
 use crate::base::figure;
-use crate::event::operation::Via;
-use crate::model::propagation::Step;
+use crate::model::carrier::Carrier;
+use crate::model::propagation::PropagationStep;
 use crate::view::anomalies::of_source;
 use crate::view::{clean, words};
 
@@ -57,8 +57,8 @@ fn anomaly(app: &App) -> Option<String> {
 /// The whole path, a line per step.
 fn path(app: &App) -> Option<String> {
     let (found, at) = app.patterns.selected()?;
-    let step = |s: &Step| {
-        let via = s.via.map_or("root cause", Via::name);
+    let step = |s: &PropagationStep| {
+        let via = s.via.map_or("root cause", Carrier::name);
         let (extra, start) = (figure::extra(s.excess_ns as f64), figure::stamp(s.span.start - app.origin()));
         format!("{via} {} at {start}: {} {extra}", found.place(s.stream), s.what)
     };

@@ -9,14 +9,14 @@
 use super::counts::{HistogramCounter, HistogramCounts};
 use super::patterns::AnomalyReport;
 use super::setup::{Backend, Exported};
-use crate::analysis::patterns::measure::Settings;
 use crate::base::allocator::room_for_threads;
 use crate::base::ctx::{Cancel, Ctx, Progress};
 use crate::base::file::{self, Existing};
 use crate::base::sandbox;
 use crate::compare::{Comparison, ComparisonRequest};
+use crate::explain::mining::Mining;
 use crate::model::Model;
-use crate::model::mining::Mining;
+use crate::model::settings::Settings;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::PathBuf;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};

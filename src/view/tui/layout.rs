@@ -3,7 +3,7 @@
 
 use super::app::{App, Pane};
 use super::screen::header;
-use crate::model::propagation::Path;
+use crate::model::propagation::PropagationPath;
 use ratatui::layout::Rect;
 
 /// From this width on two panes are side by side.
@@ -116,7 +116,7 @@ pub fn path_lines(app: &App) -> PathLines {
 }
 
 /// The streams on a path, in the order in which it reaches them.
-pub fn streams(path: &Path) -> Vec<u32> {
+pub fn streams(path: &PropagationPath) -> Vec<u32> {
     let mut found = Vec::new();
     for step in &path.steps {
         if !found.contains(&step.stream) {

@@ -6,12 +6,12 @@
 
 use super::app::Busy;
 use super::sources::{RootCauseList, RootCauseRow};
-use crate::analysis::patterns::measure::Settings;
 use crate::base::notice::Notices;
 use crate::base::time::Span;
-use crate::model::pattern::{Anomalies, Anomaly, Stream};
-use crate::model::propagation::Step;
-use crate::model::sources::Source;
+use crate::model::anomalies::{Anomalies, Anomaly, StreamInfo};
+use crate::model::propagation::PropagationStep;
+use crate::model::root_cause::RootCause;
+use crate::model::settings::Settings;
 use crate::view::anomalies::{Words, routed, rule};
 use crate::view::tui::canvas::width;
 use std::cmp::Reverse;
@@ -100,7 +100,7 @@ impl AnomalyReport {
                 paths.for_each(|path| *path = Some((row, at)));
             }
         }
-        let spans = || anomalies.sources.iter().map(Source::span);
+        let spans = || anomalies.sources.iter().map(RootCause::span);
         let end = spans().map(|s| s.end).max().unwrap_or(anomalies.origin);
         let start = spans().map(|s| s.start).min().unwrap_or(end).min(anomalies.origin);
         let widest = anomalies.sources.iter().map(|s| width(&Words::of(s).who)).max().unwrap_or(0);
@@ -117,7 +117,7 @@ impl AnomalyReport {
         let stream = self.anomalies.streams.get(stream as usize);
         match stream {
             Some(stream) if !stream.label.is_empty() => stream.label.clone(),
-            Some(Stream { rank: Some(rank), .. }) => format!("rank {rank}"),
+            Some(StreamInfo { rank: Some(rank), .. }) => format!("rank {rank}"),
             Some(stream) => stream.name.clone(),
             None => String::new(),
         }
@@ -169,7 +169,7 @@ impl AnomalyReport {
     }
 
     /// A step of a path.
-    pub fn step(&self, path: usize, step: usize) -> Option<&Step> {
+    pub fn step(&self, path: usize, step: usize) -> Option<&PropagationStep> {
         self.anomalies.paths.get(path)?.steps.get(step)
     }
 }
@@ -217,7 +217,7 @@ impl PatternState {
         let row = here
             .and_then(|name| self.list.visible.iter().position(|r| self.list.name(&found, *r).as_ref() == Some(&name)));
         self.list.row = row.unwrap_or(0);
-        let same = |s: &Step| Some((s.stream, s.span.start, s.what.clone())) == step;
+        let same = |s: &PropagationStep| Some((s.stream, s.span.start, s.what.clone())) == step;
         let mut steps = found.anomalies.paths.iter().enumerate().map(|(at, p)| (at, p.steps.iter().position(same)));
         let place = steps.find_map(|(path, step)| Some(PathPane { path, step: step?, offset: 0 }));
         self.path = place.unwrap_or_default();

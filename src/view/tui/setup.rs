@@ -4,8 +4,8 @@ use super::patterns::AnomalyReport;
 use super::theme::{ColourDepth, ThemeSource};
 use crate::base::ctx::Ctx;
 use crate::compare::{Comparison, ComparisonRequest};
+use crate::explain::mining::Mining;
 use crate::model::Model;
-use crate::model::mining::Mining;
 use crate::view::agreement::Agreement;
 use std::sync::Arc;
 

@@ -6,7 +6,7 @@
 use super::app::TextSearch;
 use super::patterns::AnomalyReport;
 use crate::base::time::Ns;
-use crate::model::sources::{Occurrence, Source};
+use crate::model::root_cause::{CausedDelay, RootCause};
 use crate::view::anomalies::Words;
 use std::cmp::Reverse;
 use std::collections::BTreeSet;
@@ -29,16 +29,16 @@ impl RootCauseRow {
     }
 
     /// Its source.
-    pub fn source(self, found: &AnomalyReport) -> Option<&Source> {
+    pub fn source(self, found: &AnomalyReport) -> Option<&RootCause> {
         found.anomalies.sources.get(self.at() as usize)
     }
 
     /// Its occurrence; for a root cause the one that caused most delay.
-    pub fn occurrence(self, found: &AnomalyReport) -> Option<&Occurrence> {
+    pub fn occurrence(self, found: &AnomalyReport) -> Option<&CausedDelay> {
         let source = self.source(found)?;
         match self {
             RootCauseRow::Source(_) => {
-                let most = |o: &&Occurrence| (o.affected_ns, o.excess_ns, Reverse(o.span.start));
+                let most = |o: &&CausedDelay| (o.affected_ns, o.excess_ns, Reverse(o.span.start));
                 source.occurrences.iter().max_by_key(most)
             }
             RootCauseRow::Occurrence(_, at) => source.occurrences.get(at as usize),
@@ -109,7 +109,7 @@ pub struct RootCauseList {
 }
 
 /// The text that filters and searches match: thread, activity, victims, and the pattern.
-fn text(found: &AnomalyReport, source: &Source) -> String {
+fn text(found: &AnomalyReport, source: &RootCause) -> String {
     let words = Words::of(source);
     let part = match (source.idle, source.in_executions) {
         (true, _) => "waiting for work",

@@ -2,7 +2,7 @@
 //! thread, its activity and its victims; below an open row its occurrences.
 
 use crate::base::figure;
-use crate::model::sources::{Occurrence, Source};
+use crate::model::root_cause::{CausedDelay, RootCause};
 use crate::view::anomalies::{Words, examined};
 use crate::view::tui::app::{App, Pane};
 use crate::view::tui::canvas::{Canvas, width};
@@ -52,7 +52,7 @@ fn factor(times: Option<f64>) -> String {
 }
 
 /// Delay that a root cause created in each part of the time: one symbol per cell, relative to its largest.
-fn strip(found: &AnomalyReport, source: &Source, cells: usize) -> String {
+fn strip(found: &AnomalyReport, source: &RootCause, cells: usize) -> String {
     const BLOCKS: [char; 8] = ['▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
     let length = found.span.len().max(1) as i128;
     let mut sums = vec![0_i64; cells];
@@ -165,7 +165,7 @@ impl Columns {
         y: usize,
         app: &App,
         found: &AnomalyReport,
-        row: (u32, &Source),
+        row: (u32, &RootCause),
         here: bool,
     ) {
         let (at, source) = row;
@@ -218,7 +218,7 @@ impl Columns {
         y: usize,
         app: &App,
         found: &AnomalyReport,
-        o: &Occurrence,
+        o: &CausedDelay,
         here: bool,
     ) {
         let figures = [

@@ -1,7 +1,7 @@
 //! Pages about patterns: the details of one anomaly, and the list of all patterns.
 
-use crate::analysis::patterns::measure::Verdict;
 use crate::base::figure;
+use crate::model::settings::PatternVerdict;
 use crate::view::anomalies::routed;
 use crate::view::tui::app::App;
 use crate::view::tui::canvas::{width, wrap};
@@ -68,14 +68,14 @@ pub fn lines(app: &App, found: &AnomalyReport, at: u32, columns: usize) -> Vec<S
 /// All patterns: those with the longest occurrence first, selected before rejected.
 pub fn patterns(found: &AnomalyReport, columns: usize) -> Vec<StyledLine> {
     let mut all: Vec<_> = found.anomalies.patterns.iter().collect();
-    all.sort_by_key(|p| (p.verdict != Verdict::Selected, Reverse(p.longest_ns)));
+    all.sort_by_key(|p| (p.verdict != PatternVerdict::Selected, Reverse(p.longest_ns)));
     let mut lines = vec![plain(
         StyleScope::Dim,
         format!("{:>8} {:>9} {:>9} {:>9}  verdict: pattern", "times", "reference", "limit", "longest"),
     )];
     for p in all {
         let time = |ns: i64| figure::time(ns as f64);
-        let selected = p.verdict == Verdict::Selected;
+        let selected = p.verdict == PatternVerdict::Selected;
         let scope = if selected { StyleScope::Text } else { StyleScope::Dim };
         let figures = format!(
             "{:>8} {:>9} {:>9} {:>9}  ",

@@ -1,8 +1,8 @@
 //! The propagation pane: how one delay spread, as a space-time diagram and, below it, step by step.
 
 use crate::base::figure;
-use crate::event::operation::Via;
-use crate::model::propagation::{Path, Step};
+use crate::model::carrier::Carrier;
+use crate::model::propagation::{PropagationPath, PropagationStep};
 use crate::view::anomalies::doing;
 use crate::view::tui::app::{App, Pane};
 use crate::view::tui::canvas::{Canvas, width};
@@ -42,7 +42,7 @@ pub fn draw(canvas: &mut Canvas<'_>, app: &App) {
     }
 }
 
-fn head(canvas: &mut Canvas<'_>, found: &AnomalyReport, path: &Path, at: usize) {
+fn head(canvas: &mut Canvas<'_>, found: &AnomalyReport, path: &PropagationPath, at: usize) {
     let (excess, affected) = (figure::time(path.excess_ns as f64), figure::time(path.affected_ns as f64));
     let x = canvas.text(1, 0, &format!("path {} of {}", at + 1, found.anomalies.paths.len()), StyleScope::Strong);
     let text = match (path.affected_ns, path.messages) {
@@ -71,31 +71,31 @@ fn head(canvas: &mut Canvas<'_>, found: &AnomalyReport, path: &Path, at: usize) 
 }
 
 /// The delay of this path's own execution.
-fn own(path: &Path) -> String {
+fn own(path: &PropagationPath) -> String {
     figure::time(path.steps.last().map_or(0, |s| s.excess_ns) as f64)
 }
 
 /// The window of time that a path covers.
-fn window(path: &Path) -> (i64, i64) {
+fn window(path: &PropagationPath) -> (i64, i64) {
     let start = path.steps.iter().map(|s| s.span.start).min().unwrap_or(0);
     let end = path.steps.iter().map(|s| s.span.end).max().unwrap_or(start);
     (start, end.max(start + 1))
 }
 
-fn drawing(canvas: &mut Canvas<'_>, app: &App, found: &AnomalyReport, path: &Path, lines: &PathLines) {
+fn drawing(canvas: &mut Canvas<'_>, app: &App, found: &AnomalyReport, path: &PropagationPath, lines: &PathLines) {
     let all = streams(path);
     let (start, end) = window(path);
     let part = |t: i64| (t - start) as f64 / (end - start) as f64;
     let here = path.steps.get(app.patterns.path.step);
     let line_of = |stream: u32| all.iter().position(|s| *s == stream).unwrap_or(0);
-    let bar = |step: &Step| Bar {
+    let bar = |step: &PropagationStep| Bar {
         line: line_of(step.stream),
         from: part(step.span.start),
         to: part(step.span.end),
         waits: step.kind.waits(),
         here: here == Some(step),
     };
-    let arrow = |pair: &[Step]| match pair {
+    let arrow = |pair: &[PropagationStep]| match pair {
         [cause, effect] => Some(Arrow {
             from: line_of(cause.stream),
             to: line_of(effect.stream),
@@ -125,7 +125,7 @@ struct Columns {
 }
 
 impl Columns {
-    fn of(columns: usize, found: &AnomalyReport, path: &Path) -> Columns {
+    fn of(columns: usize, found: &AnomalyReport, path: &PropagationPath) -> Columns {
         let widest = streams(path).into_iter().map(|s| width(&found.place(s))).max().unwrap_or(0);
         let place = widest.clamp(5, if columns >= 100 { 28 } else { 14 });
         let (via, [at, took, usual]) = match columns {
@@ -156,11 +156,19 @@ impl Columns {
         }
     }
 
-    fn row(&self, canvas: &mut Canvas<'_>, y: usize, app: &App, found: &AnomalyReport, step: &Step, here: bool) {
+    fn row(
+        &self,
+        canvas: &mut Canvas<'_>,
+        y: usize,
+        app: &App,
+        found: &AnomalyReport,
+        step: &PropagationStep,
+        here: bool,
+    ) {
         let mut x = 2;
         if self.via > 0 {
             let first = if step.noise.is_some() { "noise" } else { "root cause" };
-            let via = step.via.map_or(first, Via::name);
+            let via = step.via.map_or(first, Carrier::name);
             canvas.text_in(x, y, self.via, via, if step.via.is_none() { StyleScope::Slow3 } else { StyleScope::Dim });
             x += self.via + 1;
         }

@@ -1,7 +1,7 @@
 //! Ranks over time: those around the root cause under the cursor, then all of the run, first waiting, then computing.
 
 use crate::base::figure;
-use crate::model::strips::{Named, Row};
+use crate::model::timeline::{RankRow, RankTimeline};
 use crate::view::strips::{Shown, cells, folded};
 use crate::view::tui::app::App;
 use crate::view::tui::canvas::width;
@@ -43,11 +43,11 @@ pub fn lines(app: &App, columns: usize) -> Vec<StyledLine> {
     lines
 }
 
-fn strip(app: &App, strip: &Named, shown: Shown, rows: usize, columns: usize) -> Vec<StyledLine> {
-    let rows: Vec<Row> = folded(strip, rows);
+fn strip(app: &App, strip: &RankTimeline, shown: Shown, rows: usize, columns: usize) -> Vec<StyledLine> {
+    let rows: Vec<RankRow> = folded(strip, rows);
     let widest = rows.iter().map(|r| width(&r.label)).max().unwrap_or(0).min(columns / 3);
     let room = columns.saturating_sub(widest + 4).max(1);
-    let line = |row: &Row| {
+    let line = |row: &RankRow| {
         let (mark, scope) = if row.source { ('>', StyleScope::Slow3) } else { (' ', StyleScope::Text) };
         let label: String = row.label.chars().take(widest).collect();
         vec![

@@ -21,9 +21,10 @@ use crate::base::ctx::{Cancelled, Ctx};
 use crate::base::names::{NameId, Names};
 use crate::base::notice::Notices;
 use crate::base::time::{Ns, Span};
-use crate::event::operation::{Kind, NO_PATH, Operations, Place, Sequence};
-use crate::model::context::{ContextId, Contexts, Frame, FrameKind, Spent};
+use crate::event::operation::{NO_PATH, OperationKind, Operations, Place, Sequence};
+use crate::model::context::{ContextId, Contexts, Frame, FrameKind};
 use crate::model::metric::{ABSENT, Column, Metric};
+use crate::model::wait_kind::WaitKind;
 use crate::model::{Model, TraceId, TraceInfo, Who, WhoId};
 use foldhash::HashMap;
 use std::collections::BTreeSet;
@@ -156,8 +157,8 @@ impl<'a> Folder<'a> {
     ) -> Self {
         let root = contexts.child(None, Frame { kind: FrameKind::Process, name: names.intern("rank") });
         let ranks = operations.sequences.iter().map(|s| names.intern(s.label())).collect();
-        let transfer = Frame { kind: FrameKind::Wait(Spent::Network), name: names.intern("transfer") };
-        let unknown = Frame { kind: FrameKind::Wait(Spent::UnknownWait), name: names.intern("unknown") };
+        let transfer = Frame { kind: FrameKind::Wait(WaitKind::Network), name: names.intern("transfer") };
+        let unknown = Frame { kind: FrameKind::Wait(WaitKind::UnknownWait), name: names.intern("unknown") };
         let flush = Frame { kind: FrameKind::Function, name: names.intern("trace buffer flush") };
         let (frames, paths) = (HashMap::default(), HashMap::default());
         Folder { operations, triggers, contexts, names, root, ranks, frames, paths, transfer, unknown, flush }
@@ -191,8 +192,8 @@ impl<'a> Folder<'a> {
             let call = self.contexts.child(Some(around), call);
             let inside = Span::new(start, end.max(start));
             match operation.kind {
-                Kind::Work | Kind::Wait => self.spent(stream, call, inside, own),
-                Kind::Receive | Kind::Collective | Kind::Send => {
+                OperationKind::Work | OperationKind::Wait => self.spent(stream, call, inside, own),
+                OperationKind::Receive | OperationKind::Collective | OperationKind::Send => {
                     let place = Place { stream, operation: position as u32 };
                     self.wait(place, time.end, inside, call, far, own);
                 }
@@ -281,7 +282,7 @@ impl<'a> Folder<'a> {
         if sent > span.start {
             // Every place is one of a stream.
             let Some(name) = self.ranks.get(trigger.from.stream as usize) else { return add(own, call, span.len()) };
-            let frame = Frame { kind: FrameKind::Thread(Spent::Thread), name: *name };
+            let frame = Frame { kind: FrameKind::Thread(WaitKind::Thread), name: *name };
             let thread = self.contexts.child(Some(call), frame);
             let waited = Span::new(span.start, sent);
             *self.contexts.who.entry((thread, WhoId::from_raw(trigger.from.stream))).or_insert(0) +=
@@ -334,9 +335,9 @@ impl Columns {
         let mut ranks = BTreeSet::new();
         for (context, ns) in own {
             let kind = match contexts.spent(*context) {
-                Spent::Cpu => 0,
-                Spent::Thread => 1,
-                Spent::Network => 2,
+                WaitKind::Cpu => 0,
+                WaitKind::Thread => 1,
+                WaitKind::Network => 2,
                 _ => 3,
             };
             spent[kind] += *ns as i64;
@@ -364,9 +365,9 @@ impl Columns {
         let columns = [
             (Metric::Duration, self.duration),
             (Metric::Start, self.start),
-            (Metric::Spent(Spent::Cpu), cpu),
-            (Metric::Spent(Spent::Network), network),
-            (Metric::Spent(Spent::Thread), thread),
+            (Metric::Time(WaitKind::Cpu), cpu),
+            (Metric::Time(WaitKind::Network), network),
+            (Metric::Time(WaitKind::Thread), thread),
             (Metric::Other, other),
             (Metric::Threads, self.threads),
             (Metric::Trace, traces),

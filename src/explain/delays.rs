@@ -7,15 +7,13 @@
 //! further down the chain is not reported again above. Cost: O(n log n) in the entries of the executions' chains once, then linear
 //! in them per choice.
 
-use super::Model;
 use super::chains::{ChainId, Chains, populations};
-use crate::analysis::patterns::measure::{Limit, Settings};
 use crate::base::time::Ns;
+use crate::model::Model;
+use crate::model::settings::{FEWEST_EXECUTIONS, Settings, ThresholdRule};
 use foldhash::HashMap;
 use std::cmp::Reverse;
 
-/// Fewer executions give no statistics.
-pub const FEWEST: usize = 10;
 /// Durations below this are clock granularity: they never make a limit.
 const SMALLEST: u64 = 1_000;
 /// A shorter delay is never reported: interrupts and caches cause such delays.
@@ -73,13 +71,13 @@ impl Bounds {
         let k = ((settings.q * n as f64).ceil() as usize).clamp(1, n.max(1));
         let (max_ref, typical, lowest) = (values.at(k - 1), values.at((k - 1) / 2), values.at(0));
         let limit = match settings.limit {
-            Limit::Quotient => {
+            ThresholdRule::Quotient => {
                 // A chain of nearly constant length is late before it takes s times as long.
                 let quotient = settings.s * max_ref.max(SMALLEST) as f64;
                 let range = max_ref as f64 + settings.s * (max_ref - lowest).max(SMALLEST) as f64;
                 quotient.min(range)
             }
-            Limit::Robust => robust_limit(values).max(SMALLEST as f64),
+            ThresholdRule::Robust => robust_limit(values).max(SMALLEST as f64),
         };
         Bounds {
             typical_ns: typical as Ns,
@@ -137,7 +135,7 @@ impl Reference {
     /// Add up the chains of all executions. `noise_ns`: what clocks and scheduler alone may delay.
     pub fn new(model: &Model, noise_ns: Ns) -> Reference {
         let chains = Chains::new(&model.contexts);
-        let (population, sizes) = populations(model, FEWEST);
+        let (population, sizes) = populations(model, FEWEST_EXECUTIONS);
         let mut sums: Vec<(u64, u64)> = vec![(0, 0); chains.len()];
         let mut entries: Vec<Vec<Entry>> = Vec::with_capacity(model.executions.len());
         let mut usual: HashMap<(u32, ChainId), Usual> = HashMap::default();
@@ -197,7 +195,7 @@ impl Reference {
         let mut explained: Vec<Ns> = vec![0; self.chains.len()];
         let mut found = Vec::new();
         for (execution, (entries, population)) in (0_u32..).zip(self.entries.iter().zip(&self.population)) {
-            if self.sizes.get(*population as usize).is_none_or(|n| *n < FEWEST) {
+            if self.sizes.get(*population as usize).is_none_or(|n| *n < FEWEST_EXECUTIONS) {
                 continue;
             }
             let mut late = |chain: ChainId, whole: bool, ns: u64| {
@@ -240,9 +238,10 @@ impl Reference {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
     use crate::base::ctx::Ctx;
-    use crate::model::context::{ContextId, Frame, FrameKind, Spent};
+    use crate::explain::delays::*;
+    use crate::model::context::{ContextId, Frame, FrameKind};
+    use crate::model::wait_kind::WaitKind;
 
     const MS: u64 = 1_000_000;
 
@@ -253,9 +252,9 @@ mod tests {
             ["server", "holder", "other", "preempted"].map(|name| model.names.intern(name));
         let mut child = |above, kind, name| model.contexts.child(above, Frame { kind, name });
         let own = child(None, FrameKind::Process, server);
-        let holds = child(Some(own), FrameKind::Thread(Spent::Thread), holder);
-        let waits = child(Some(holds), FrameKind::Wait(Spent::Preempted), lost);
-        let has_cpu = child(Some(waits), FrameKind::Thread(Spent::Preempted), other);
+        let holds = child(Some(own), FrameKind::Thread(WaitKind::Thread), holder);
+        let waits = child(Some(holds), FrameKind::Wait(WaitKind::Preempted), lost);
+        let has_cpu = child(Some(waits), FrameKind::Thread(WaitKind::Preempted), other);
         for i in 0..20 {
             let mut row = vec![(own, runs(i))];
             if i == late {

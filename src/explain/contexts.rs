@@ -21,7 +21,8 @@ use crate::analysis::symbols::{Placed, Resolver, UserFrame};
 use crate::base::ctx::{Cancelled, Ctx};
 use crate::base::names::{NameId, Names};
 use crate::base::notice::Notices;
-use crate::model::context::{ContextId, Contexts, Frame, FrameKind, Spent};
+use crate::model::context::{ContextId, Contexts, Frame, FrameKind};
+use crate::model::wait_kind::WaitKind;
 use crate::state::timeline::Timeline;
 use foldhash::HashMap;
 
@@ -191,26 +192,26 @@ fn common(before: &[UserFrame], after: &[UserFrame]) -> Vec<UserFrame> {
 }
 
 /// A wait of which the recording says no more.
-fn wait_name(spent: Spent) -> &'static str {
+fn wait_name(spent: WaitKind) -> &'static str {
     match spent {
-        Spent::Cpu => "running",
-        Spent::Preempted => "preempted",
-        Spent::Interrupted => "interrupted",
-        Spent::Disk => "block device",
-        Spent::Network => "network",
-        Spent::Timer => "timer",
-        Spent::Thread => "blocked",
-        Spent::Device => "device",
-        Spent::Ipi => "inter-processor interrupt",
-        Spent::User => "user input",
-        Spent::UnknownWait => "unknown",
-        Spent::UnknownState => "ran or waited",
+        WaitKind::Cpu => "running",
+        WaitKind::Preempted => "preempted",
+        WaitKind::Interrupted => "interrupted",
+        WaitKind::Disk => "block device",
+        WaitKind::Network => "network",
+        WaitKind::Timer => "timer",
+        WaitKind::Thread => "blocked",
+        WaitKind::Device => "device",
+        WaitKind::Ipi => "inter-processor interrupt",
+        WaitKind::User => "user input",
+        WaitKind::UnknownWait => "unknown",
+        WaitKind::UnknownState => "ran or waited",
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::*;
+    use crate::explain::contexts::*;
 
     /// Functions by letter, each with the digit of its place; `_` for a file without names.
     fn stack(text: &str) -> Vec<UserFrame> {

@@ -2,7 +2,7 @@
 
 /// How an execution's thread spends time: `kind` of causes and of tree nodes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Spent {
+pub enum WaitKind {
     /// On a CPU in its own code.
     Cpu,
     /// Runnable and not running.
@@ -29,38 +29,38 @@ pub enum Spent {
     UnknownState,
 }
 
-impl Spent {
+impl WaitKind {
     /// All kinds.
-    pub const ALL: [Spent; 12] = [
-        Spent::Cpu,
-        Spent::Preempted,
-        Spent::Interrupted,
-        Spent::Disk,
-        Spent::Network,
-        Spent::Timer,
-        Spent::Thread,
-        Spent::Device,
-        Spent::Ipi,
-        Spent::User,
-        Spent::UnknownWait,
-        Spent::UnknownState,
+    pub const ALL: [WaitKind; 12] = [
+        WaitKind::Cpu,
+        WaitKind::Preempted,
+        WaitKind::Interrupted,
+        WaitKind::Disk,
+        WaitKind::Network,
+        WaitKind::Timer,
+        WaitKind::Thread,
+        WaitKind::Device,
+        WaitKind::Ipi,
+        WaitKind::User,
+        WaitKind::UnknownWait,
+        WaitKind::UnknownState,
     ];
 
     /// The name in JSON and filters.
     pub fn name(self) -> &'static str {
         match self {
-            Spent::Cpu => "cpu",
-            Spent::Preempted => "preempted",
-            Spent::Interrupted => "interrupted",
-            Spent::Disk => "blocked.disk",
-            Spent::Network => "blocked.network",
-            Spent::Timer => "blocked.timer",
-            Spent::Thread => "blocked.thread",
-            Spent::Device => "blocked.device",
-            Spent::Ipi => "blocked.ipi",
-            Spent::User => "blocked.user",
-            Spent::UnknownWait => "blocked.unknown",
-            Spent::UnknownState => "unknown",
+            WaitKind::Cpu => "cpu",
+            WaitKind::Preempted => "preempted",
+            WaitKind::Interrupted => "interrupted",
+            WaitKind::Disk => "blocked.disk",
+            WaitKind::Network => "blocked.network",
+            WaitKind::Timer => "blocked.timer",
+            WaitKind::Thread => "blocked.thread",
+            WaitKind::Device => "blocked.device",
+            WaitKind::Ipi => "blocked.ipi",
+            WaitKind::User => "blocked.user",
+            WaitKind::UnknownWait => "blocked.unknown",
+            WaitKind::UnknownState => "unknown",
         }
     }
 }

@@ -3,57 +3,39 @@
 //! In: what was mined, and the paths. Out: strips that hold no reference to the archive. Cost: the events of a few ranks during each
 //! of the first sources.
 
-use super::propagation::Path;
 use crate::analysis::mpi::profile::Streams;
 use crate::analysis::mpi::strip::{self, Strip};
 use crate::analysis::patterns::Mined;
 use crate::base::time::Span;
 use crate::event::operation::Operations;
+use crate::model::propagation::PropagationPath;
+use crate::model::timeline::RankRow;
+use crate::model::timeline::RankTimeline;
 use std::collections::BTreeSet;
-
-/// A row with its name.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Row {
-    /// `rank 3`, `ranks 16-31`.
-    pub label: String,
-    /// It is the source's.
-    pub source: bool,
-    /// By cell, in per cent.
-    pub computing: Vec<u8>,
-    /// Likewise.
-    pub waiting: Vec<u8>,
-}
-
-/// Rows over a window.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub struct Named {
-    /// The window that the cells divide.
-    pub window: Span,
-    /// From top to bottom.
-    pub rows: Vec<Row>,
-}
 
 /// Streams around a source, itself included.
 const AROUND: usize = 12;
+
 /// Sources with a time-line.
 const SOURCES: u32 = 10;
+
 /// Of the source's length before it begins and after its last victim.
 const MARGIN: i64 = 2;
 
 /// The strip of a whole run.
-pub fn whole(strip: &Strip, operations: &Operations) -> Named {
+pub fn whole(strip: &Strip, operations: &Operations) -> RankTimeline {
     named(strip, operations, None)
 }
 
 /// Around each of the first sources of ranks and threads that wait for each other, by number of the source.
-pub fn around(mined: &Mined, paths: &[Path]) -> Vec<Named> {
+pub fn around(mined: &Mined, paths: &[PropagationPath]) -> Vec<RankTimeline> {
     if mined.waiting.is_none() {
         return Vec::new();
     }
     let streams = Streams::new(&mined.operations, &mined.clocks);
     let of_sources = paths.chunk_by(|a, b| a.source == b.source).take_while(|p| p[0].source < SOURCES);
-    let line = |paths: &[Path]| {
-        let Some(first) = paths.first().and_then(|p| p.steps.first()) else { return Named::default() };
+    let line = |paths: &[PropagationPath]| {
+        let Some(first) = paths.first().and_then(|p| p.steps.first()) else { return RankTimeline::default() };
         let steps = || paths.iter().flat_map(|p| &p.steps);
         let mut chosen = BTreeSet::from([first.stream]);
         for step in steps() {
@@ -70,13 +52,13 @@ pub fn around(mined: &Mined, paths: &[Path]) -> Vec<Named> {
     of_sources.map(line).collect()
 }
 
-fn named(strip: &Strip, operations: &Operations, source: Option<u32>) -> Named {
+fn named(strip: &Strip, operations: &Operations, source: Option<u32>) -> RankTimeline {
     let rank = |stream: u32| {
         let sequence =
             operations.sequences.get(stream as usize).filter(|s| s.label == format!("rank {}", s.rank.unwrap_or(0)));
         sequence.and_then(|s| s.rank)
     };
-    let row = |row: &strip::Row| {
+    let row = |row: &strip::StripRow| {
         let (first, last) = (row.streams.start, row.streams.end.saturating_sub(1));
         let label = match (first == last, rank(first), rank(last)) {
             (false, Some(a), Some(b)) => format!("ranks {a}-{b}"),
@@ -84,7 +66,7 @@ fn named(strip: &Strip, operations: &Operations, source: Option<u32>) -> Named {
             _ => operations.label(first).to_owned(),
         };
         let source = source.is_some_and(|s| row.streams.contains(&s));
-        Row { label, source, computing: row.computing.clone(), waiting: row.waiting.clone() }
+        RankRow { label, source, computing: row.computing.clone(), waiting: row.waiting.clone() }
     };
-    Named { window: strip.window, rows: strip.rows.iter().map(row).collect() }
+    RankTimeline { window: strip.window, rows: strip.rows.iter().map(row).collect() }
 }

@@ -3,7 +3,7 @@
 //!
 //! Cost: linear in the entries. The result is a few dozen entries per execution, however often threads alternated.
 
-use super::super::contribution::{Contribution, Contributions};
+use super::contribution::{Contribution, Contributions};
 use crate::analysis::ecct::Own;
 use crate::analysis::executions::Execution;
 use crate::analysis::hops::{HopId, Hops};
@@ -12,8 +12,8 @@ use crate::analysis::operations::place;
 use crate::analysis::outline::OutlineId;
 use crate::analysis::thread_names::ThreadNames;
 use crate::base::time::{Ns, Span};
-use crate::event::operation::ThreadPlace;
 use crate::model::context::ContextId;
+use crate::model::thread::ThreadIdentity;
 use crate::state::timeline::{SegmentKind, ThreadId, Timeline};
 use foldhash::HashMap;
 use std::collections::BTreeMap;
@@ -62,7 +62,7 @@ impl Contributions {
         if !wanted {
             return Contributions::default();
         }
-        let mut threads: BTreeMap<ThreadId, ThreadPlace> = BTreeMap::new();
+        let mut threads: BTreeMap<ThreadId, ThreadIdentity> = BTreeMap::new();
         for id in hops.iter().map(|hop| hop.thread) {
             threads.entry(id).or_insert_with(|| place(recording, leaders, id));
         }

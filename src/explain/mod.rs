@@ -9,17 +9,27 @@
 //! Chunks do not depend on the number of workers and are merged in order, so every number of workers gives the same
 //! model. The time of each execution's contexts adds up to its duration, exactly ([`check`]).
 
+pub mod anomalies;
+pub mod chains;
 mod columns;
 mod contexts;
+pub mod contribution;
+mod delayed;
+pub mod delays;
+pub mod facts;
 mod holders;
+mod idle;
 pub mod iterations;
 mod measured;
+pub mod mining;
+mod naming;
+mod propagation;
+mod root_causes;
+mod routes;
+mod timelines;
+mod unexplained;
+mod waiting;
 
-use super::context::ContextId;
-use super::contribution::Contributions;
-use super::execution::ExecutionId;
-use super::facts::HostQuality;
-use super::{Model, TraceId, TraceInfo, Who, WhoId};
 use crate::analysis::counters;
 use crate::analysis::counts::{Counter, Counts};
 use crate::analysis::disk::DiskUse;
@@ -30,7 +40,6 @@ use crate::analysis::interleaved::interleaved;
 use crate::analysis::leaders::Leaders;
 use crate::analysis::outline::{Outline, Step};
 use crate::analysis::path::{self, PathSegment};
-use crate::analysis::spent::Spent;
 use crate::analysis::stacks::Timelines;
 use crate::analysis::symbols::cache::SymbolCache;
 use crate::analysis::symbols::files::Places;
@@ -43,9 +52,15 @@ use crate::base::names::{NameId, Names};
 use crate::base::notice::{Notice, Notices};
 use crate::base::parallel::in_order;
 use crate::base::time::Ns;
+use crate::model::context::ContextId;
+use crate::model::execution::ExecutionId;
+use crate::model::facts::HostQuality;
+use crate::model::wait_kind::WaitKind;
+use crate::model::{Model, TraceId, TraceInfo, Who, WhoId};
 use crate::state::timeline::{SegmentKind, ThreadId, Timeline};
 use columns::Columns;
 use contexts::Dictionary;
+use contribution::Contributions;
 use foldhash::HashMap;
 use holders::Held;
 use std::sync::Arc;
@@ -55,7 +70,7 @@ const CHUNK: usize = 64;
 
 /// The request.
 #[derive(Clone, Debug, Default)]
-pub struct Request {
+pub struct TaskRequest {
     /// Names of all tasks found; there may be many, and a model of each.
     pub tasks: Arc<Vec<String>>,
     /// The one to explain, a position in `tasks`.
@@ -93,7 +108,7 @@ struct Explained {
 }
 
 /// Explain all executions of one task. `notices` are those of the pass; what is found here is added.
-pub fn build(recording: &Timeline, request: &Request, notices: &Notices, ctx: &Ctx) -> Result<Model, Cancelled> {
+pub fn build(recording: &Timeline, request: &TaskRequest, notices: &Notices, ctx: &Ctx) -> Result<Model, Cancelled> {
     let mut notices = notices.clone();
     let stacks = Stacks::new(recording, &request.places, &mut notices, ctx)?;
     with_stacks(recording, &stacks, request, &notices, ctx)
@@ -103,7 +118,7 @@ pub fn build(recording: &Timeline, request: &Request, notices: &Notices, ctx: &C
 pub fn with_stacks(
     recording: &Timeline,
     stacks: &Stacks,
-    request: &Request,
+    request: &TaskRequest,
     notices: &Notices,
     ctx: &Ctx,
 ) -> Result<Model, Cancelled> {
@@ -142,7 +157,7 @@ impl Stacks {
 pub fn with_contributions(
     recording: &Timeline,
     stacks: &Stacks,
-    request: &Request,
+    request: &TaskRequest,
     notices: &Notices,
     ctx: &Ctx,
 ) -> Result<(Model, Contributions), Cancelled> {
@@ -152,7 +167,7 @@ pub fn with_contributions(
 fn made(
     recording: &Timeline,
     stacks: &Stacks,
-    request: &Request,
+    request: &TaskRequest,
     notices: &Notices,
     held: bool,
     ctx: &Ctx,
@@ -209,7 +224,7 @@ fn made(
         let Explained { own, counts, counters, unresolved, tiled, contributions: held } = explained;
         let counts = Counts { interleaved: interleaved.get(i).copied().flatten(), ..counts };
         contributions.push(held, &ids);
-        let mut spent = [0; Spent::ALL.len()];
+        let mut spent = [0; WaitKind::ALL.len()];
         for (node, ns) in &own {
             spent[outline.spent(*node) as usize] += ns;
         }

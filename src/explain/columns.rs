@@ -7,10 +7,10 @@
 
 use crate::analysis::counts::Counts;
 use crate::analysis::executions::Execution;
-use crate::analysis::spent::Spent;
 use crate::base::names::{NameId, Names};
 use crate::base::time::Ns;
 use crate::model::metric::{ABSENT, Column, Metric};
+use crate::model::wait_kind::WaitKind;
 use crate::state::timeline::{Counter, Mark, Timeline};
 use std::collections::BTreeMap;
 
@@ -26,15 +26,15 @@ pub struct Columns {
 }
 
 /// Kinds with a metric of their own; all others are `blocked.other`.
-const KINDS: [Spent; 8] = [
-    Spent::Cpu,
-    Spent::Preempted,
-    Spent::Interrupted,
-    Spent::Disk,
-    Spent::Network,
-    Spent::Timer,
-    Spent::Thread,
-    Spent::UnknownState,
+const KINDS: [WaitKind; 8] = [
+    WaitKind::Cpu,
+    WaitKind::Preempted,
+    WaitKind::Interrupted,
+    WaitKind::Disk,
+    WaitKind::Network,
+    WaitKind::Timer,
+    WaitKind::Thread,
+    WaitKind::UnknownState,
 ];
 
 impl Columns {
@@ -51,7 +51,7 @@ impl Columns {
             Metric::Interleaved,
             Metric::Trace,
         ];
-        let metrics = [Metric::Duration, Metric::Start].into_iter().chain(KINDS.map(Metric::Spent)).chain(other);
+        let metrics = [Metric::Duration, Metric::Start].into_iter().chain(KINDS.map(Metric::Time)).chain(other);
         let fixed = metrics.map(|metric| Column { metric, values: Vec::new() }).collect();
         let counter = |c: &Counter| {
             let name = recording.names.get(c.name);
@@ -63,7 +63,7 @@ impl Columns {
     }
 
     /// The next execution. `counters` are those of the recording; `spent` is the own thread's time by kind, in the
-    /// order of [`Spent::ALL`]; `kind` and `trace` are names of the model.
+    /// order of [`WaitKind::ALL`]; `kind` and `trace` are names of the model.
     pub fn push(
         &mut self,
         execution: &Execution<'_>,
@@ -73,13 +73,13 @@ impl Columns {
         kind: Option<NameId>,
         trace: NameId,
     ) {
-        let of = |s: Spent| Spent::ALL.iter().zip(spent).find(|(k, _)| **k == s).map_or(0, |(_, ns)| *ns as i64);
-        let other = Spent::ALL.into_iter().filter(|s| !KINDS.contains(s)).map(of).sum();
+        let of = |s: WaitKind| WaitKind::ALL.iter().zip(spent).find(|(k, _)| **k == s).map_or(0, |(_, ns)| *ns as i64);
+        let other = WaitKind::ALL.into_iter().filter(|s| !KINDS.contains(s)).map(of).sum();
         for column in &mut self.fixed {
             column.values.push(match &column.metric {
                 Metric::Duration => execution.span.len(),
                 Metric::Start => execution.span.start.saturating_sub(self.origin),
-                Metric::Spent(s) => of(*s),
+                Metric::Time(s) => of(*s),
                 Metric::Other => other,
                 Metric::Syscalls => counts.syscalls.unwrap_or(ABSENT),
                 Metric::PageFaults => counts.page_faults.unwrap_or(ABSENT),

@@ -2,24 +2,27 @@
 //! functions and times.
 //!
 //! In: [`Delay`]s and the contributions of threads to the critical paths. Out: an [`Anomaly`] per delayed execution and a
-//! [`Path`] per delay, from the thread at the end of the wait chain to the execution's own thread. One activity of a thread
+//! [`PropagationPath`] per delay, from the thread at the end of the wait chain to the execution's own thread. One activity of a thread
 //! may delay several executions: such paths share one source. Cost: linear in the contributions of the delayed
 //! executions times the depth of their contexts. ALGORITHMS.md 9.7.
 
 use super::chains::{ChainId, Link};
-use super::context::{ContextId, Spent};
 use super::contribution::{Contribution, Contributions};
 use super::delays::{Delay, Reference};
 use super::naming::Named;
-use super::pattern::{Anomaly, Pattern, Responsible};
-use super::propagation::{Path, Step};
-use super::{Model, metric::Metric};
 use crate::analysis::hops::HopId;
-use crate::analysis::patterns::measure::{Settings, Verdict};
 use crate::base::names::NameId;
 use crate::base::time::{Ns, Span};
 use crate::event::kind::SOFT_IRQS;
-use crate::event::operation::{EventKind, Via};
+use crate::model::Model;
+use crate::model::anomalies::{Anomaly, Pattern, Responsible};
+use crate::model::carrier::Carrier;
+use crate::model::context::ContextId;
+use crate::model::event_kind::EventKind;
+use crate::model::metric::Metric;
+use crate::model::propagation::{PropagationPath, PropagationStep};
+use crate::model::settings::{FEWEST_EXECUTIONS, PatternVerdict, Settings};
+use crate::model::wait_kind::WaitKind;
 use crate::state::timeline::ThreadId;
 use foldhash::HashMap;
 use std::cmp::Reverse;
@@ -43,11 +46,11 @@ pub(super) struct Found {
     /// Ordered by excess; their patterns are positions in `patterns`.
     pub(super) anomalies: Vec<Anomaly>,
     /// Ordered by what their sources cause.
-    pub(super) paths: Vec<Path>,
+    pub(super) paths: Vec<PropagationPath>,
 }
 
 /// A path, the chain in which its source is, and what the source did.
-type Traced = (ChainId, Named, Path);
+type Traced = (ChainId, Named, PropagationPath);
 
 impl Delayed<'_> {
     /// All delayed executions.
@@ -57,7 +60,7 @@ impl Delayed<'_> {
         let mut traced: Vec<Option<Traced>> = delays.iter().map(|d| self.path(d, settings)).collect();
         self.settle_functions(&mut traced);
         let mut traced = traced.into_iter();
-        let mut delayed: Vec<(&[Delay], Vec<Path>)> = Vec::new();
+        let mut delayed: Vec<(&[Delay], Vec<PropagationPath>)> = Vec::new();
         for delays in delays.chunk_by(|a, b| a.execution == b.execution) {
             let paths = traced.by_ref().take(delays.len()).flatten().map(|(.., path)| path);
             delayed.push((delays, paths.collect()));
@@ -67,7 +70,7 @@ impl Delayed<'_> {
             (Reverse(excess), delays.first().map_or(0, |d| d.execution))
         });
         let mut anomalies: Vec<Anomaly> = Vec::new();
-        let mut paths: Vec<Path> = Vec::new();
+        let mut paths: Vec<PropagationPath> = Vec::new();
         for (delays, mut own) in delayed {
             let at = anomalies.len() as u32;
             own.iter_mut().flat_map(|p| &mut p.steps).for_each(|step| step.anomaly = at);
@@ -120,9 +123,9 @@ impl Delayed<'_> {
                 is_loop: false,
                 occurrences: occurrences as u64,
                 verdict: match () {
-                    () if occurrences < super::delays::FEWEST => Verdict::TooFew,
-                    () if bounds.longest_ns >= bounds.limit_ns => Verdict::Selected,
-                    () => Verdict::Regular,
+                    () if occurrences < FEWEST_EXECUTIONS => PatternVerdict::TooFew,
+                    () if bounds.longest_ns >= bounds.limit_ns => PatternVerdict::Selected,
+                    () => PatternVerdict::Regular,
                 },
                 max_ref_ns: bounds.max_ref_ns,
                 limit_ns: bounds.limit_ns,
@@ -132,7 +135,7 @@ impl Delayed<'_> {
         (0..self.reference.sizes.len()).map(pattern).collect()
     }
 
-    fn anomaly(&self, delays: &[Delay], paths: &[Path], patterns: &[Pattern]) -> Option<Anomaly> {
+    fn anomaly(&self, delays: &[Delay], paths: &[PropagationPath], patterns: &[Pattern]) -> Option<Anomaly> {
         let execution = delays.first()?.execution as usize;
         let executions = &self.model.executions;
         let span = Span::new(*executions.start.get(execution)?, *executions.end.get(execution)?);
@@ -191,8 +194,8 @@ impl Delayed<'_> {
             let usual = self.reference.bounds(population, waits, true, settings).typical_ns;
             let took = self.reference.spent(delay.execution, waits, true);
             let leaves: Vec<(ContextId, u64)> = held.iter().map(|c| (c.context, c.ns)).collect();
-            let kind = if via == Via::Cpu { EventKind::Runnable } else { EventKind::Receive };
-            steps.push(Step {
+            let kind = if via == Carrier::Cpu { EventKind::Runnable } else { EventKind::Receive };
+            steps.push(PropagationStep {
                 via: Some(via),
                 excess_ns: (took - usual).max(0),
                 reference_ns: usual,
@@ -209,7 +212,7 @@ impl Delayed<'_> {
             Link::Thread(_, name) => Some(self.model.names.get(name)),
             _ => None,
         });
-        let path = Path {
+        let path = PropagationPath {
             source: 0,
             execution: Some(delay.execution),
             origin: thread.unwrap_or_else(|| self.contributions.name(self.model, delay.execution)).to_owned(),
@@ -223,7 +226,12 @@ impl Delayed<'_> {
     }
 
     /// The begin of the delay: a step, and for an interrupt the step of the thread that it interrupted.
-    fn source_steps(&self, delay: &Delay, way: &[HopId], held: &[&Contribution]) -> Option<(Vec<Step>, Named)> {
+    fn source_steps(
+        &self,
+        delay: &Delay,
+        way: &[HopId],
+        held: &[&Contribution],
+    ) -> Option<(Vec<PropagationStep>, Named)> {
         let chain = self.reference.chains.get(delay.chain);
         let (hop, id, span) = (way.len().checked_sub(1)?, *way.last()?, hull(held)?);
         let population = *self.reference.population.get(delay.execution as usize)?;
@@ -240,28 +248,32 @@ impl Delayed<'_> {
         let named = Named::of(self.model, &leaves, hop);
         let (kind, word) = match chain.link {
             Link::Process(_) | Link::Thread(..) => (EventKind::Running, "running"),
-            Link::Wait(Spent::Preempted, _) => (EventKind::Runnable, "waiting for a CPU"),
-            Link::Wait(Spent::Interrupted, _) => (EventKind::Running, "running"),
+            Link::Wait(WaitKind::Preempted, _) => (EventKind::Runnable, "waiting for a CPU"),
+            Link::Wait(WaitKind::Interrupted, _) => (EventKind::Running, "running"),
             Link::Wait(spent, _) => (EventKind::Wait, waiting_for(spent)),
         };
-        let step = Step {
+        let step = PropagationStep {
             excess_ns: delay.excess_ns,
             reference_ns: delay.reference_ns,
             ..self.step(kind, id, span, &named, word)?
         };
-        let Link::Wait(Spent::Interrupted, name) = chain.link else { return Some((vec![step], named)) };
+        let Link::Wait(WaitKind::Interrupted, name) = chain.link else { return Some((vec![step], named)) };
         let name = self.model.names.get(name);
-        let via = if SOFT_IRQS.contains(&name) { Via::SoftIrq } else { Via::Interrupt };
-        let handler =
-            Step { what: format!("{} {name}", via.name()), kind: EventKind::Interrupt, function: None, ..step.clone() };
+        let via = if SOFT_IRQS.contains(&name) { Carrier::SoftIrq } else { Carrier::Interrupt };
+        let handler = PropagationStep {
+            what: format!("{} {name}", via.name()),
+            kind: EventKind::Interrupt,
+            function: None,
+            ..step.clone()
+        };
         // The handler is no function of the thread.
-        Some((vec![handler, Step { via: Some(via), ..step }], Named::default()))
+        Some((vec![handler, PropagationStep { via: Some(via), ..step }], Named::default()))
     }
 
-    fn step(&self, kind: EventKind, hop: HopId, span: Span, named: &Named, word: &str) -> Option<Step> {
+    fn step(&self, kind: EventKind, hop: HopId, span: Span, named: &Named, word: &str) -> Option<PropagationStep> {
         let thread = self.contributions.hops.get(hop)?.thread;
         let text = |name: NameId| self.model.names.get(name).to_owned();
-        Some(Step {
+        Some(PropagationStep {
             anomaly: 0,
             stream: *self.streams.get(&thread)?,
             what: named.call.map_or_else(|| word.to_owned(), text),
@@ -279,25 +291,25 @@ impl Delayed<'_> {
 }
 
 /// A wait of which no system call is known.
-fn waiting_for(spent: Spent) -> &'static str {
+fn waiting_for(spent: WaitKind) -> &'static str {
     match spent {
-        Spent::Timer => "sleeping",
-        Spent::Disk => "waiting for the disk",
-        Spent::Network => "waiting for the network",
-        Spent::Device => "waiting for a device",
-        Spent::Ipi => "waiting for another CPU",
-        Spent::User => "waiting for input",
+        WaitKind::Timer => "sleeping",
+        WaitKind::Disk => "waiting for the disk",
+        WaitKind::Network => "waiting for the network",
+        WaitKind::Device => "waiting for a device",
+        WaitKind::Ipi => "waiting for another CPU",
+        WaitKind::User => "waiting for input",
         _ => "waiting for something that was not recorded",
     }
 }
 
 /// The same, of a wait for another thread.
-fn waiting_by(via: Via) -> &'static str {
+fn waiting_by(via: Carrier) -> &'static str {
     match via {
-        Via::Cpu => "waiting for a CPU",
-        Via::Disk => "waiting for the disk",
-        Via::Packet => "waiting for the network",
-        Via::Fork => "not created yet",
+        Carrier::Cpu => "waiting for a CPU",
+        Carrier::Disk => "waiting for the disk",
+        Carrier::Packet => "waiting for the network",
+        Carrier::Fork => "not created yet",
         _ => "waiting",
     }
 }
@@ -311,13 +323,13 @@ fn hull(held: &[&Contribution]) -> Option<Span> {
 
 /// One activity of a thread delays all threads that wait for it meanwhile: paths whose sources are equal but for their time and
 /// overlap have one source. Then all are ordered by what their source causes.
-fn join_sources(paths: &mut Vec<Path>) {
-    let name = |p: &Path| p.steps.first().map(|s| (s.stream, s.kind, s.function.clone(), s.what.clone()));
+fn join_sources(paths: &mut Vec<PropagationPath>) {
+    let name = |p: &PropagationPath| p.steps.first().map(|s| (s.stream, s.kind, s.function.clone(), s.what.clone()));
     paths.sort_by_cached_key(|p| (name(p), p.steps.first().map(|s| (s.span.start, s.anomaly))));
-    let mut joined: Vec<(Vec<Path>, Ns)> = Vec::new();
+    let mut joined: Vec<(Vec<PropagationPath>, Ns)> = Vec::new();
     for path in paths.drain(..) {
         let Some(first) = path.steps.first().cloned() else { continue };
-        let is_same = |before: &Vec<Path>| {
+        let is_same = |before: &Vec<PropagationPath>| {
             let Some(last) = before.first().filter(|last| name(last) == name(&path)) else { return false };
             last.steps.len() > 1
                 && path.steps.len() > 1
@@ -342,7 +354,9 @@ fn join_sources(paths: &mut Vec<Path>) {
         let excess = together.iter().map(|p| p.excess_ns).max().unwrap_or(0);
         together.iter_mut().for_each(|p| (p.affected_ns, p.excess_ns) = (*affected, excess));
     }
-    let start = |all: &[Path]| all.first().and_then(|p| p.steps.first()).map(|s| (s.span.start, s.stream, s.anomaly));
+    let start = |all: &[PropagationPath]| {
+        all.first().and_then(|p| p.steps.first()).map(|s| (s.span.start, s.stream, s.anomaly))
+    };
     joined.sort_by_key(|(together, affected)| (Reverse(*affected), start(together)));
     for (number, (mut together, _)) in (0..).zip(joined) {
         together.iter_mut().for_each(|p| p.source = number);

@@ -4,9 +4,9 @@
 //! function that covers most of that time, where functions are known, its callers, and the system call. Linear in the contexts
 //! times their depth.
 
-use super::Model;
-use super::context::{ContextId, FrameKind};
 use crate::base::names::NameId;
+use crate::model::Model;
+use crate::model::context::{ContextId, FrameKind};
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -1,18 +1,19 @@
 //! Input of the search for anomalies: the repeated sequences of each thread or rank and, if a kernel recording has executions,
 //! the threads that delayed these. Made once per recording; [`Mining::anomalies`] answers for any choice of q and s.
 
-use super::Model;
-use super::context::ContextId;
+use super::anomalies;
 use super::contribution::{Contributions, overlap};
 use super::delayed::Delayed;
 use super::delays::Reference;
-use super::pattern::{Anomalies, Stream};
-use crate::analysis::patterns::measure::Settings;
 use crate::analysis::patterns::{Mined, Treatment};
 use crate::base::ctx::{Cancelled, Ctx};
 use crate::base::notice::{Notice, Notices};
 use crate::base::time::{Ns, Span};
-use crate::event::operation::EventKind;
+use crate::model::Model;
+use crate::model::anomalies::{Anomalies, StreamInfo};
+use crate::model::context::ContextId;
+use crate::model::event_kind::EventKind;
+use crate::model::settings::Settings;
 use crate::state::timeline::ThreadId;
 use foldhash::HashMap;
 
@@ -54,7 +55,7 @@ impl Mining {
     /// Anomalies under these settings, and their causes.
     pub fn anomalies(&self, settings: &Settings, ctx: &Ctx) -> Result<Anomalies, Cancelled> {
         let lossy = LOSSES.iter().any(|notice| self.notices.count(*notice) > 0);
-        let mut found = Anomalies::of(&self.mined, self.served.as_ref(), lossy, settings, ctx)?;
+        let mut found = anomalies::find(&self.mined, self.served.as_ref(), lossy, settings, ctx)?;
         found.examined.declares_calls = self.declares_calls;
         found.examined.is_mpi |= self.is_run;
         Ok(found)
@@ -71,7 +72,7 @@ pub struct Served {
     /// Usual times of their wait chains.
     pub reference: Reference,
     /// Streams beyond those of the operations: threads that made no calls.
-    pub(super) beyond: Vec<Stream>,
+    pub(super) beyond: Vec<StreamInfo>,
     /// The stream of each thread.
     streams: HashMap<ThreadId, u32>,
     sums: HashMap<(u32, ContextId), u64>,
@@ -87,7 +88,7 @@ impl Served {
         for (id, place) in &contributions.threads {
             let next = (threads.len() + beyond.len()) as u32;
             streams.entry(*id).or_insert_with(|| {
-                beyond.push(Stream {
+                beyond.push(StreamInfo {
                     name: format!("{} {}", place.name, place.tid),
                     rank: None,
                     label: String::new(),

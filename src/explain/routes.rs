@@ -8,15 +8,16 @@
 
 use super::idle::IdleWaits;
 use super::mining::Served;
-use super::pattern::{Anomaly, Responsible};
-use super::propagation::{Path, Step};
-use crate::analysis::patterns::Mined;
-use crate::analysis::patterns::measure::Settings;
-use crate::analysis::patterns::routes::{self, Change, Difference, Turn};
+use crate::analysis::patterns::routes::{Difference, Turn};
+use crate::analysis::patterns::{Mined, routes};
 use crate::base::ctx::Cancel;
 use crate::base::names::NameId;
 use crate::base::time::{Ns, Span};
-use crate::event::operation::{EventKind, Operation, Operations, Place};
+use crate::event::operation::{Operation, Operations, Place};
+use crate::model::anomalies::{Anomaly, Responsible};
+use crate::model::event_kind::EventKind;
+use crate::model::propagation::{PropagationPath, PropagationStep, RouteChange};
+use crate::model::settings::Settings;
 use foldhash::HashMap;
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
@@ -36,7 +37,7 @@ pub(super) struct Detour {
     /// How long it lasted, times the usual.
     factor: f64,
     /// The differing step; its anomaly is not known yet.
-    step: Step,
+    step: PropagationStep,
 }
 
 /// Those of executions, on their own threads. If events were lost during an execution its route is unknown.
@@ -133,7 +134,7 @@ fn once_in(operations: &[Operation], span: Span) -> Option<NameId> {
 }
 
 /// The differing step of an iteration. Kernel recordings have one clock.
-fn step(operations: &Operations, turn: &Turn, whole: Span, difference: &Difference) -> Step {
+fn step(operations: &Operations, turn: &Turn, whole: Span, difference: &Difference) -> PropagationStep {
     let (stream, range) = (turn.stream, &difference.operations);
     let all = operations.sequences.get(stream as usize).map_or(&[][..], |s| &s.operations);
     let inside = all.get(range.start as usize..range.end as usize).unwrap_or(&[]);
@@ -143,7 +144,7 @@ fn step(operations: &Operations, turn: &Turn, whole: Span, difference: &Differen
         Span::new(start, beside(Some(range.start)).map_or(whole.end, |o| o.start).max(start))
     };
     let span = routes::span(operations, stream, range).unwrap_or_else(gap);
-    Step {
+    PropagationStep {
         anomaly: 0,
         stream,
         what: what(operations, inside, difference),
@@ -176,14 +177,14 @@ fn what(operations: &Operations, inside: &[Operation], difference: &Difference) 
         names
     };
     match difference.change {
-        Change::Additional => text(&without(made, &difference.usual)),
-        Change::Missing => text(&without(difference.usual.clone(), &made)),
-        Change::Instead | Change::Order => format!("{} instead of {}", text(&made), text(&difference.usual)),
+        RouteChange::Additional => text(&without(made, &difference.usual)),
+        RouteChange::Missing => text(&without(difference.usual.clone(), &made)),
+        RouteChange::Instead | RouteChange::Order => format!("{} instead of {}", text(&made), text(&difference.usual)),
     }
 }
 
 /// Add differences to what took too long: a step that is one is marked, the others are anomalies and paths of their own.
-pub(super) fn add(detours: Vec<Detour>, anomalies: &mut Vec<Anomaly>, paths: &mut Vec<Path>) {
+pub(super) fn add(detours: Vec<Detour>, anomalies: &mut Vec<Anomaly>, paths: &mut Vec<PropagationPath>) {
     if detours.is_empty() {
         return;
     }
@@ -225,7 +226,7 @@ pub(super) fn add(detours: Vec<Detour>, anomalies: &mut Vec<Anomaly>, paths: &mu
             anomaly.responsible.push(Responsible::of(&step));
             anomaly.responsible.sort_by_key(|r| (r.local.start, Reverse(r.excess_ns)));
         }
-        paths.push(Path {
+        paths.push(PropagationPath {
             source,
             execution: number,
             origin,
@@ -242,7 +243,7 @@ pub(super) fn add(detours: Vec<Detour>, anomalies: &mut Vec<Anomaly>, paths: &mu
 }
 
 /// A step is the differing one.
-fn mark(anomalies: &mut [Anomaly], paths: &mut [Path], path: usize, at: usize, differing: &Step) {
+fn mark(anomalies: &mut [Anomaly], paths: &mut [PropagationPath], path: usize, at: usize, differing: &PropagationStep) {
     let Some(step) = paths.get_mut(path).and_then(|p| p.steps.get_mut(at)) else { return };
     step.route = differing.route;
     let Some(anomaly) = anomalies.get_mut(step.anomaly as usize) else { return };
@@ -271,8 +272,8 @@ struct Covering {
 }
 
 impl KnownSteps {
-    fn new(anomalies: &[Anomaly], paths: &[Path]) -> KnownSteps {
-        let is_judged = |step: &Step| anomalies.get(step.anomaly as usize).is_some_and(|a| !a.idle);
+    fn new(anomalies: &[Anomaly], paths: &[PropagationPath]) -> KnownSteps {
+        let is_judged = |step: &PropagationStep| anomalies.get(step.anomaly as usize).is_some_and(|a| !a.idle);
         let mut steps: HashMap<Where, Vec<StepAt>> = HashMap::default();
         for (at, path) in paths.iter().enumerate() {
             for (position, step) in path.steps.iter().enumerate().filter(|(_, step)| is_judged(step)) {
@@ -282,7 +283,7 @@ impl KnownSteps {
         KnownSteps(steps)
     }
 
-    fn covering(&self, execution: Option<u32>, differing: &Step, paths: &[Path]) -> Covering {
+    fn covering(&self, execution: Option<u32>, differing: &PropagationStep, paths: &[PropagationPath]) -> Covering {
         let mut covering = Covering::default();
         for (path, at) in self.0.get(&(execution, differing.stream)).into_iter().flatten() {
             let Some(step) = paths.get(*path).and_then(|p| p.steps.get(*at)) else { continue };
@@ -302,7 +303,7 @@ impl KnownSteps {
 }
 
 /// Put anomalies in order of their excess, idle ones last, and sources in order of what they cause.
-fn reorder(anomalies: &mut Vec<Anomaly>, paths: &mut Vec<Path>) {
+fn reorder(anomalies: &mut Vec<Anomaly>, paths: &mut Vec<PropagationPath>) {
     let mut order: Vec<u32> = (0..anomalies.len() as u32).collect();
     let key = |at: &u32| anomalies.get(*at as usize).map(|a| (a.idle, Reverse(a.excess_ns), *at));
     order.sort_by_key(key);
@@ -312,7 +313,7 @@ fn reorder(anomalies: &mut Vec<Anomaly>, paths: &mut Vec<Path>) {
     }
     let mut old: Vec<Option<Anomaly>> = std::mem::take(anomalies).into_iter().map(Some).collect();
     anomalies.extend(order.iter().filter_map(|at| old.get_mut(*at as usize)?.take()));
-    let mut of_source: Vec<Vec<Path>> = Vec::new();
+    let mut of_source: Vec<Vec<PropagationPath>> = Vec::new();
     for path in paths.drain(..) {
         match of_source.last_mut().filter(|all| all.first().is_some_and(|first| first.source == path.source)) {
             Some(all) => all.push(path),

@@ -9,10 +9,11 @@
 //! that. So executions are held against each other by chain, and functions name what was found. In: the contexts of a
 //! model. Out: a tree of [`Chain`]s and the chain of each context. Linear in the contexts.
 
-use super::context::{ContextId, Contexts, FrameKind};
-use super::metric::{ABSENT, Metric};
-use super::{Model, context::Spent};
 use crate::base::names::NameId;
+use crate::model::Model;
+use crate::model::context::{ContextId, Contexts, FrameKind};
+use crate::model::metric::{ABSENT, Metric};
+use crate::model::wait_kind::WaitKind;
 use foldhash::HashMap;
 
 crate::handle! {
@@ -26,9 +27,9 @@ pub enum Link {
     /// The execution's own thread, by its process.
     Process(NameId),
     /// A wait, or an interruption, that names no thread.
-    Wait(Spent, NameId),
+    Wait(WaitKind, NameId),
     /// Another thread, by shown name, and how it was waited for.
-    Thread(Spent, NameId),
+    Thread(WaitKind, NameId),
 }
 
 impl Link {

@@ -9,7 +9,8 @@
 use crate::analysis::patterns::{Iterations, Mined, Treatment};
 use crate::base::names::NameId;
 use crate::base::time::Ns;
-use crate::event::operation::{EventKind, Kind, Operation};
+use crate::event::operation::{Operation, OperationKind};
+use crate::model::event_kind::EventKind;
 use foldhash::HashMap;
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
@@ -57,7 +58,7 @@ fn begins_of(operations: &[Operation], turns: &Iterations) -> Vec<u32> {
     let name = |at: usize| operations.get(at).map(|o| o.symbol);
     let mut waited: BTreeMap<(NameId, NameId), Ns> = BTreeMap::new();
     for (before, operation) in (from..until).filter_map(|at| Some((name(at.checked_sub(1)?)?, operations.get(at)?))) {
-        if matches!(operation.kind, Kind::Wait | Kind::Receive) {
+        if matches!(operation.kind, OperationKind::Wait | OperationKind::Receive) {
             *waited.entry((before, operation.symbol)).or_default() += operation.span().len();
         }
     }
@@ -82,20 +83,21 @@ fn begins_of(operations: &[Operation], turns: &Iterations) -> Vec<u32> {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
     use crate::base::ctx::Ctx;
-    use crate::event::operation::{Operations, Sequence, ThreadPlace};
+    use crate::event::operation::{Operations, Sequence};
+    use crate::explain::idle::*;
+    use crate::model::thread::ThreadIdentity;
 
     /// A thread whose iterations are these calls; those that wait have an asterisk and take ten times as long, `**` a hundred times.
     fn begins(turns: &[&str]) -> Vec<u32> {
         let mut operations = Operations { one_clock: true, ..Operations::default() };
-        let place = ThreadPlace { pid: 1, tid: 1, name: "server".into(), process: "server".into() };
+        let place = ThreadIdentity { pid: 1, tid: 1, name: "server".into(), process: "server".into() };
         let mut sequence = Sequence { thread: Some(place), ..Sequence::default() };
         let mut now = 0;
         for call in turns.iter().flat_map(|turn| turn.split(' ')) {
             let bare = call.trim_end_matches('*');
             let long = [1_000, 10_000, 100_000][call.len() - bare.len()];
-            let kind = if bare == call { Kind::Work } else { Kind::Wait };
+            let kind = if bare == call { OperationKind::Work } else { OperationKind::Wait };
             let symbol = operations.names.intern(bare);
             sequence.operations.push(Operation { symbol, kind, start: now, end: now + long });
             now += long + 100;

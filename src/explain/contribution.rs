@@ -1,12 +1,12 @@
 //! Contributions of the threads on critical paths to executions, with their times: the form of the critical path that the
 //! search for propagation paths needs. The [`Model`] has the same times by context, without moments.
 
-use super::Model;
-use super::context::ContextId;
 use crate::analysis::hops::{HopId, Hops};
 use crate::base::names::NameId;
 use crate::base::time::{Ns, Span};
-use crate::event::operation::ThreadPlace;
+use crate::model::Model;
+use crate::model::context::ContextId;
+use crate::model::thread::ThreadIdentity;
 use crate::state::timeline::ThreadId;
 use std::collections::BTreeMap;
 
@@ -29,7 +29,7 @@ pub struct Contributions {
     /// Holders and their victims.
     pub hops: Hops,
     /// The threads of `hops`.
-    pub threads: BTreeMap<ThreadId, ThreadPlace>,
+    pub threads: BTreeMap<ThreadId, ThreadIdentity>,
     /// By execution: its own thread.
     pub own: Vec<ThreadId>,
     /// By execution: the name of that thread as contexts would show it (`worker-*` for a pool).
@@ -86,7 +86,7 @@ pub fn overlap(merged: &[Span], span: Span) -> Ns {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
+    use crate::explain::contribution::*;
 
     #[test]
     fn spans_that_touch_are_one() {

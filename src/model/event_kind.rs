@@ -1,0 +1,47 @@
+//! What an event of a pattern or of a propagation path is: an operation, a kind of wait, a gap.
+
+/// What an event of an occurrence is.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum EventKind {
+    /// An operation that waits for nobody.
+    #[default]
+    Operation,
+    /// A wait for a timer, a disk, a device.
+    Wait,
+    /// A thread on a CPU, in an execution.
+    Running,
+    /// A thread that could run and had no CPU.
+    Runnable,
+    /// An interrupt handler that had the CPU.
+    Interrupt,
+    /// The time between two operations.
+    Gap,
+    /// An operation that waits for a message, a wake-up, a packet.
+    Receive,
+    /// An operation that waits for the other members.
+    Collective,
+    /// An operation that waited for the receiver of its message.
+    Send,
+}
+
+impl EventKind {
+    /// The name in JSON.
+    pub fn name(self) -> &'static str {
+        match self {
+            EventKind::Operation => "operation",
+            EventKind::Wait => "wait",
+            EventKind::Running => "running",
+            EventKind::Runnable => "runnable",
+            EventKind::Interrupt => "interrupt",
+            EventKind::Gap => "gap",
+            EventKind::Receive => "receive",
+            EventKind::Collective => "collective",
+            EventKind::Send => "send",
+        }
+    }
+
+    /// It can be long because somebody else was late.
+    pub fn waits(self) -> bool {
+        matches!(self, EventKind::Receive | EventKind::Collective | EventKind::Send)
+    }
+}

@@ -1,0 +1,25 @@
+//! Computing and waiting of ranks over time, in cells of a window.
+
+use crate::base::time::Span;
+
+/// A row with its name.
+#[derive(Clone, Debug, PartialEq)]
+pub struct RankRow {
+    /// `rank 3`, `ranks 16-31`.
+    pub label: String,
+    /// It is the source's.
+    pub source: bool,
+    /// By cell, in per cent.
+    pub computing: Vec<u8>,
+    /// Likewise.
+    pub waiting: Vec<u8>,
+}
+
+/// Rows over a window.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct RankTimeline {
+    /// The window that the cells divide.
+    pub window: Span,
+    /// From top to bottom.
+    pub rows: Vec<RankRow>,
+}
