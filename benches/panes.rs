@@ -15,11 +15,12 @@ use whyslow::model::settings::Settings;
 use whyslow::session::{self, OpenOptions, Session};
 use whyslow::view::tui::app::App;
 use whyslow::view::tui::counts::HistogramCounter;
-use whyslow::view::tui::jobs::Done;
+use whyslow::view::tui::job::Done;
 use whyslow::view::tui::key::KeyPress;
-use whyslow::view::tui::patterns::AnomalyReport;
+use whyslow::view::tui::message::UiMessage;
+use whyslow::view::tui::report::AnomalyReport;
 use whyslow::view::tui::theme::ColourDepth;
-use whyslow::view::tui::update::{self, UiMessage, update};
+use whyslow::view::tui::update::{self, update};
 use whyslow::view::tui::{FirstQuestion, UiOptions, screen};
 
 /// A frame, in ms.
@@ -116,8 +117,8 @@ fn interface(traces: &[PathBuf], programs: Option<PathBuf>, s: f64) -> anyhow::R
     let places = Places { folders: programs.into_iter().collect(), ..Places::default() };
     let mut session = Session::open(&traces, &OpenOptions::default(), &ctx)?;
     let depth = ColourDepth::True;
-    let looks = UiOptions { theme: None, suits: depth.suits(|_| None), depth, ascii: false, mouse: false };
-    let mut app = App::new("bench".into(), ComparisonRequest::default(), looks, (200, 60))?;
+    let options = UiOptions { theme: None, suits: depth.suits(|_| None), depth, ascii: false, mouse: false };
+    let mut app = App::new("bench".into(), ComparisonRequest::default(), options, (200, 60))?;
     update::start(&mut app, FirstQuestion::Executions);
     let mining = session.mine(None, &places, &ctx)?;
     if let Ok(model) = session.model(None, &places, &[], &ctx) {

@@ -5,13 +5,13 @@
 
 #[path = "support/ask.rs"]
 mod ask;
-#[path = "support/desk.rs"]
-mod desk;
+#[path = "support/pty_shell.rs"]
+mod pty_shell;
 #[path = "support/tracer.rs"]
 mod tracer;
 
 use ask::{copy, fixture, run, said, whyslow};
-use desk::Desk;
+use pty_shell::PtyShell;
 use std::collections::BTreeSet;
 use std::os::unix::fs::symlink;
 use std::os::unix::process::CommandExt;
@@ -196,27 +196,27 @@ fn the_interface_writes_into_the_current_folder_and_refuses_others_by_name() {
     let other = Path::new(env!("CARGO_TARGET_TMPDIR")).join("a-folder-that-is-not-for-export".repeat(4));
     std::fs::create_dir_all(&other).unwrap();
     std::fs::remove_file(other.join("a.json")).ok();
-    let mut desk = Desk::new(80, 24);
+    let mut shell = PtyShell::new(80, 24);
     let trace = fixture("snap");
     // The temporary folder may be written to as well: it must not be one that holds `other`.
-    desk.send(&format!("clear; TMPDIR=$PWD {} {}\r", env!("CARGO_BIN_EXE_whyslow"), trace.display()));
-    desk.wait("Sleeping");
-    let export = |desk: &mut Desk, path: &str, answer: &str| {
-        desk.send("e");
-        desk.wait("export");
+    shell.send(&format!("clear; TMPDIR=$PWD {} {}\r", env!("CARGO_BIN_EXE_whyslow"), trace.display()));
+    shell.wait("Sleeping");
+    let export = |shell: &mut PtyShell, path: &str, answer: &str| {
+        shell.send("e");
+        shell.wait("export");
         // What is proposed goes away.
-        desk.send("\x15");
-        desk.send(&"\x7f".repeat(60));
-        desk.send(&format!("{path}\r"));
-        desk.wait(answer);
+        shell.send("\x15");
+        shell.send(&"\x7f".repeat(60));
+        shell.send(&format!("{path}\r"));
+        shell.wait(answer);
     };
-    export(&mut desk, &format!("{}/a.json", other.display()), "--no-sandbox");
-    desk.send("\x1b");
+    export(&mut shell, &format!("{}/a.json", other.display()), "--no-sandbox");
+    shell.send("\x1b");
     // A key right behind it would be taken for one with Alt.
     std::thread::sleep(std::time::Duration::from_millis(500));
     assert!(!other.join("a.json").exists());
-    export(&mut desk, "b.json", "b.json");
-    desk.until("file", |d| std::fs::metadata(d.folder.path().join("b.json")).is_ok_and(|m| m.len() > 100));
-    desk.send("q");
-    desk.until("shell", |d| !d.is_alternate());
+    export(&mut shell, "b.json", "b.json");
+    shell.until("file", |d| std::fs::metadata(d.folder.path().join("b.json")).is_ok_and(|m| m.len() > 100));
+    shell.send("q");
+    shell.until("shell", |d| !d.is_alternate());
 }

@@ -5,19 +5,20 @@
 //! line by the name of a letter, so that a change of colour shows in the snapshot as a change of letters.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
-mod support;
+#[path = "support/interface/mod.rs"]
+mod interface;
 
+use interface::Session;
 use ratatui::buffer::Buffer;
 use ratatui::style::Style;
 use std::collections::BTreeMap;
 use std::fmt::Write;
-use support::Session;
-use whyslow::view::tui::app::Pane;
-use whyslow::view::tui::layout::layout;
+use whyslow::view::tui::job::SelectedPath;
+use whyslow::view::tui::message::UiMessage;
 use whyslow::view::tui::paint::Painter;
+use whyslow::view::tui::pane::Pane;
 use whyslow::view::tui::sources::RootCauseRow;
 use whyslow::view::tui::theme::ColourDepth;
-use whyslow::view::tui::update::UiMessage;
 use whyslow::view::tui::{Exported, FirstQuestion};
 
 const SIZES: [(u16, u16); 5] = [(80, 24), (120, 40), (200, 60), (40, 10), (1, 1)];
@@ -142,7 +143,7 @@ fn poorer_terminals() {
         ("mono", ColourDepth::Mono, true),
     ] {
         let mut session = Session::new(80, 24, depth);
-        session.app.looks.ascii = ascii;
+        session.app.options.ascii = ascii;
         session.ready();
         session.keys("1 Right Right > > s 2 Enter");
         insta::with_settings!({ prepend_module_to_snapshot => false, omit_expression => true }, {
@@ -279,9 +280,13 @@ fn the_selected_path_is_exported() {
     session.keys("3 Enter Right");
     session.keys("e Enter y");
     assert!(session.lines()[23].contains("whyslow-anomalies.json written"));
-    let Some(Exported::Anomalies { path: Some(1), .. }) = &session.exported else { panic!("{:?}", session.exported) };
+    let Some(Exported::Anomalies { path: Some(1), .. }) = session.exported() else {
+        panic!("{:?}", session.exported())
+    };
     session.keys("2 e Enter y");
-    assert!(matches!(&session.exported, Some(Exported::Comparison { path: Some((_, 1)), .. })));
+    let Some(Exported::Comparison { path: Some(SelectedPath { at: 1, .. }), .. }) = session.exported() else {
+        panic!("{:?}", session.exported())
+    };
 }
 
 #[test]
@@ -311,7 +316,7 @@ fn every_size_is_drawn_and_every_key_taken() {
 #[test]
 fn ascii_means_ascii() {
     let mut session = Session::new(200, 60, ColourDepth::Mono);
-    session.app.looks.ascii = true;
+    session.app.options.ascii = true;
     session.ready();
     for keys in ["1 > > s", "?", "Esc : ", "Esc 2 i", "Esc w", "Esc 3", "i", "Esc p", "Esc Enter"] {
         session.keys(keys);
@@ -328,7 +333,7 @@ fn the_verdict_is_never_cut_in_silence() {
     for columns in 1..120 {
         for lines in 2..40 {
             session.send(UiMessage::Resize(columns, lines));
-            let header = usize::from(layout(&session.app).header.height);
+            let header = usize::from(session.app.frame.header.height);
             let shown = session.lines()[..header].concat();
             let shown: String = shown.chars().filter(|c| !c.is_whitespace() && *c != '▌').collect();
             assert!(shown.contains(&whole) || shown.contains('…'), "{columns}x{lines}: {shown}");

@@ -5,10 +5,10 @@
 //! insists on, so that looking for the text is the same as matching it.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
-#[path = "support/desk.rs"]
-mod desk;
+#[path = "support/pty_shell.rs"]
+mod pty_shell;
 
-use desk::Desk;
+use pty_shell::PtyShell;
 use std::time::Duration;
 
 const KEYS: &[(&str, &str)] = &[
@@ -163,18 +163,18 @@ fn the_demo_keeps_the_rules() {
 #[test]
 fn the_demo_plays() {
     // What a terminal of 1240 x 760 pixels holds in letters of 15.
-    let mut desk = Desk::new(132, 38);
+    let mut shell = PtyShell::new(132, 38);
     let program = std::path::Path::new(env!("CARGO_BIN_EXE_whyslow"));
     let folder = program.parent().unwrap().display();
-    desk.send(&format!("PATH={folder}:$PATH; cd {}; clear; echo rea''dy\r", env!("CARGO_MANIFEST_DIR")));
-    desk.wait("ready");
+    shell.send(&format!("PATH={folder}:$PATH; cd {}; clear; echo rea''dy\r", env!("CARGO_MANIFEST_DIR")));
+    shell.wait("ready");
     for command in demo() {
         match command {
-            Command::Type(text) => desk.send(&text),
+            Command::Type(text) => shell.send(&text),
             Command::Key(bytes, count) => {
                 // An escape alone is told from the beginning of a sequence by the pause after it.
                 for _ in 0..count {
-                    desk.send(bytes);
+                    shell.send(bytes);
                     std::thread::sleep(Duration::from_millis(60));
                 }
             }
@@ -182,10 +182,10 @@ fn the_demo_plays() {
             Command::Sleep(_) => std::thread::sleep(Duration::from_millis(60)),
             Command::Wait(text) => {
                 // The screen breaks lines where a sentence does not end.
-                desk.until(&text, |d| d.contents().replace("\n▌", "").replace('\n', " ").contains(&text));
+                shell.until(&text, |d| d.contents().replace("\n▌", "").replace('\n', " ").contains(&text));
             }
             Command::Output(_) | Command::Require(_) | Command::Set(..) => {}
         }
     }
-    desk.until("shell", |d| !d.is_alternate() && d.contents().trim_end().ends_with("desk$"));
+    shell.until("shell", |d| !d.is_alternate() && d.contents().trim_end().ends_with("desk$"));
 }

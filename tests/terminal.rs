@@ -1,53 +1,53 @@
 //! The real program in a real terminal (a pty, looked at through a terminal emulator): it starts, takes keys and new
 //! sizes, and gives the terminal back whatever ends or stops it.
 //!
-//! A shell runs in the pty as at a user's desk, so that stopping and `fg` are those of a real shell, and `stty` tells
+//! A shell runs in the pty as at a user's shell, so that stopping and `fg` are those of a real shell, and `stty` tells
 //! whether the terminal is as it was.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
-#[path = "support/desk.rs"]
-mod desk;
+#[path = "support/pty_shell.rs"]
+mod pty_shell;
 
-use desk::Desk;
 use portable_pty::PtySize;
+use pty_shell::PtyShell;
 use std::time::Duration;
 
 /// The settings of the terminal, as `stty` writes them. Each name once.
-fn settings(desk: &mut Desk, name: &str) -> String {
-    desk.send(&format!("stty -g > {name}; echo {name} wri''tten\r"));
-    desk.wait(&format!("{name} written"));
-    std::fs::read_to_string(desk.folder.path().join(name)).unwrap()
+fn settings(shell: &mut PtyShell, name: &str) -> String {
+    shell.send(&format!("stty -g > {name}; echo {name} wri''tten\r"));
+    shell.wait(&format!("{name} written"));
+    std::fs::read_to_string(shell.folder.path().join(name)).unwrap()
 }
 
 /// Start the program and wait for its answer.
-fn start(desk: &mut Desk) {
+fn start(shell: &mut PtyShell) {
     let trace = concat!(env!("CARGO_MANIFEST_DIR"), "/fixtures/traces/lock-contention");
     let program = env!("CARGO_BIN_EXE_whyslow");
-    desk.send(&format!("clear; sh -c 'echo $$ > pid; exec {program} {trace} --symbols {trace}/bin'\r"));
-    desk.wait("Flame tree");
-    desk.wait("expensive_flush");
+    shell.send(&format!("clear; sh -c 'echo $$ > pid; exec {program} {trace} --symbols {trace}/bin'\r"));
+    shell.wait("Flame tree");
+    shell.wait("expensive_flush");
 }
 
-fn pid(desk: &Desk) -> String {
-    std::fs::read_to_string(desk.folder.path().join("pid")).unwrap().trim().to_owned()
+fn pid(shell: &PtyShell) -> String {
+    std::fs::read_to_string(shell.folder.path().join("pid")).unwrap().trim().to_owned()
 }
 
-fn signal(desk: &Desk, name: &str) {
-    let sent = std::process::Command::new("kill").args([name, &pid(desk)]).status().unwrap();
+fn signal(shell: &PtyShell, name: &str) {
+    let sent = std::process::Command::new("kill").args([name, &pid(shell)]).status().unwrap();
     assert!(sent.success());
 }
 
 /// The program has ended with this status, and the shell has its screen back.
-fn has_ended(desk: &mut Desk, status: i32) {
-    is_back(desk);
-    desk.send("echo ended with $?.\r");
-    desk.wait(&format!("ended with {status}."));
+fn has_ended(shell: &mut PtyShell, status: i32) {
+    is_back(shell);
+    shell.send("echo ended with $?.\r");
+    shell.wait(&format!("ended with {status}."));
 }
 
 /// The shell has its screen back and waits for a command.
-fn is_back(desk: &mut Desk) {
-    desk.until("shell", |d| !d.is_alternate() && d.contents().trim_end().ends_with("desk$"));
-    let screen = desk.screen.lock().unwrap();
+fn is_back(shell: &mut PtyShell) {
+    shell.until("shell", |d| !d.is_alternate() && d.contents().trim_end().ends_with("desk$"));
+    let screen = shell.screen.lock().unwrap();
     let screen = screen.screen();
     assert!(!screen.hide_cursor() && !screen.bracketed_paste());
     assert!(!screen.contents().contains("Flame tree"), "{}", screen.contents());
@@ -55,34 +55,34 @@ fn is_back(desk: &mut Desk) {
 
 #[test]
 fn keys_sizes_and_quit() {
-    let mut desk = Desk::new(80, 24);
-    let before = settings(&mut desk, "before");
-    start(&mut desk);
-    assert!(desk.is_alternate());
-    desk.send("1");
-    desk.wait("duration");
-    desk.send("?");
-    desk.wait("Everywhere");
-    desk.send("\x1b");
-    desk.until("help closed", |d| !d.contents().contains("Everywhere"));
+    let mut shell = PtyShell::new(80, 24);
+    let before = settings(&mut shell, "before");
+    start(&mut shell);
+    assert!(shell.is_alternate());
+    shell.send("1");
+    shell.wait("duration");
+    shell.send("?");
+    shell.wait("Everywhere");
+    shell.send("\x1b");
+    shell.until("help closed", |d| !d.contents().contains("Everywhere"));
     // A paste is text and no keys: nothing quits.
-    desk.send("\x1b[200~q\x1b[201~");
-    desk.send("2/");
-    desk.wait("search >");
-    desk.send("\x1b[200~flush\x1b[201~\r");
-    desk.wait("match 1 of");
+    shell.send("\x1b[200~q\x1b[201~");
+    shell.send("2/");
+    shell.wait("search >");
+    shell.send("\x1b[200~flush\x1b[201~\r");
+    shell.wait("match 1 of");
     let size = PtySize { rows: 60, cols: 200, pixel_width: 0, pixel_height: 0 };
-    desk.screen.lock().unwrap().screen_mut().set_size(60, 200);
-    desk.pty.resize(size).unwrap();
-    desk.wait("1 Histograms ─────");
-    desk.send("q");
-    has_ended(&mut desk, 0);
-    assert_eq!(settings(&mut desk, "after"), before);
+    shell.screen.lock().unwrap().screen_mut().set_size(60, 200);
+    shell.pty.resize(size).unwrap();
+    shell.wait("1 Histograms ─────");
+    shell.send("q");
+    has_ended(&mut shell, 0);
+    assert_eq!(settings(&mut shell, "after"), before);
 }
 
 /// The colour of a text on the screen.
-fn colour(desk: &Desk, text: &str) -> vt100::Color {
-    let screen = desk.screen.lock().unwrap();
+fn colour(shell: &PtyShell, text: &str) -> vt100::Color {
+    let screen = shell.screen.lock().unwrap();
     let screen = screen.screen();
     let (columns, lines) = (screen.size().1, screen.size().0);
     for line in 0..lines {
@@ -100,21 +100,21 @@ fn colour(desk: &Desk, text: &str) -> vt100::Color {
 fn a_light_ground_is_asked_for_and_no_key_is_lost() {
     let mut colours = Vec::new();
     for answer in ["\x1b]11;rgb:ffff/ffff/ffff\x07", "\x1b]11;rgb:1e1e/1e1e/1e1e\x1b\\", ""] {
-        let mut desk = Desk::new(80, 24);
+        let mut shell = PtyShell::new(80, 24);
         let trace = concat!(env!("CARGO_MANIFEST_DIR"), "/fixtures/traces/lock-contention");
-        desk.send(&format!("clear; {} {trace} --symbols {trace}/bin\r", env!("CARGO_BIN_EXE_whyslow")));
-        desk.until("question", |d| *d.asked.lock().unwrap() == 1);
+        shell.send(&format!("clear; {} {trace} --symbols {trace}/bin\r", env!("CARGO_BIN_EXE_whyslow")));
+        shell.until("question", |d| *d.asked.lock().unwrap() == 1);
         // The first key closes nothing, the second asks for help: it comes although the answer stands between.
-        desk.send(&format!("2{answer}?"));
-        desk.wait("Everywhere");
-        desk.send("\x1b");
-        desk.until("help closed", |d| !d.contents().contains("Everywhere"));
-        desk.wait("expensive_flush");
-        assert!(!desk.contents().contains("rgb:"), "{}", desk.contents());
-        colours.push(colour(&desk, "┄"));
-        desk.send("q");
-        is_back(&mut desk);
-        assert!(!desk.contents().contains("rgb"), "{}", desk.contents());
+        shell.send(&format!("2{answer}?"));
+        shell.wait("Everywhere");
+        shell.send("\x1b");
+        shell.until("help closed", |d| !d.contents().contains("Everywhere"));
+        shell.wait("expensive_flush");
+        assert!(!shell.contents().contains("rgb:"), "{}", shell.contents());
+        colours.push(colour(&shell, "┄"));
+        shell.send("q");
+        is_back(&mut shell);
+        assert!(!shell.contents().contains("rgb"), "{}", shell.contents());
     }
     assert!(colours[0] != colours[1] && colours[1] == colours[2], "{colours:?}");
 }
@@ -122,93 +122,93 @@ fn a_light_ground_is_asked_for_and_no_key_is_lost() {
 /// Whoever chooses a theme is not asked for.
 #[test]
 fn a_chosen_theme_asks_for_nothing() {
-    let mut desk = Desk::new(80, 24);
+    let mut shell = PtyShell::new(80, 24);
     let trace = concat!(env!("CARGO_MANIFEST_DIR"), "/fixtures/traces/lock-contention");
-    desk.send(&format!("clear; {} --theme light {trace} --symbols {trace}/bin\r", env!("CARGO_BIN_EXE_whyslow")));
-    desk.wait("expensive_flush");
-    desk.send("q");
-    is_back(&mut desk);
-    assert_eq!(*desk.asked.lock().unwrap(), 0);
+    shell.send(&format!("clear; {} --theme light {trace} --symbols {trace}/bin\r", env!("CARGO_BIN_EXE_whyslow")));
+    shell.wait("expensive_flush");
+    shell.send("q");
+    is_back(&mut shell);
+    assert_eq!(*shell.asked.lock().unwrap(), 0);
 }
 
 /// A terminal without a cursor gets the answer in lines; a locale without UTF-8 gets ASCII.
 #[test]
 fn a_terminal_gets_what_it_can_show() {
-    let mut desk = Desk::new(80, 24);
+    let mut shell = PtyShell::new(80, 24);
     let trace = concat!(env!("CARGO_MANIFEST_DIR"), "/fixtures/traces/lock-contention");
     let program = env!("CARGO_BIN_EXE_whyslow");
-    desk.send(&format!("clear; TERM=dumb {program} {trace}\r"));
-    desk.wait("Kinds of slow executions");
-    assert!(!desk.is_alternate());
+    shell.send(&format!("clear; TERM=dumb {program} {trace}\r"));
+    shell.wait("Kinds of slow executions");
+    assert!(!shell.is_alternate());
     for setting in ["LC_ALL=C", "TERM=linux"] {
-        desk.send(&format!("clear; {setting} {program} {trace} --symbols {trace}/bin\r"));
-        desk.wait("expensive_flush");
-        desk.until("frame", |desk| desk.is_alternate());
-        assert!(desk.contents().is_ascii(), "{setting}: {}", desk.contents());
-        desk.send("q");
-        is_back(&mut desk);
+        shell.send(&format!("clear; {setting} {program} {trace} --symbols {trace}/bin\r"));
+        shell.wait("expensive_flush");
+        shell.until("frame", |shell| shell.is_alternate());
+        assert!(shell.contents().is_ascii(), "{setting}: {}", shell.contents());
+        shell.send("q");
+        is_back(&mut shell);
     }
 }
 
 #[test]
 fn deadly_signals_give_the_terminal_back() {
     for (name, status) in [("-TERM", 143), ("-HUP", 129), ("-INT", 130)] {
-        let mut desk = Desk::new(80, 24);
-        let before = settings(&mut desk, "before");
-        start(&mut desk);
-        signal(&desk, name);
-        has_ended(&mut desk, status);
-        assert_eq!(settings(&mut desk, "after"), before, "{name}");
+        let mut shell = PtyShell::new(80, 24);
+        let before = settings(&mut shell, "before");
+        start(&mut shell);
+        signal(&shell, name);
+        has_ended(&mut shell, status);
+        assert_eq!(settings(&mut shell, "after"), before, "{name}");
     }
 }
 
 #[test]
 fn stopping_and_coming_back() {
-    let mut desk = Desk::new(80, 24);
-    let before = settings(&mut desk, "before");
-    start(&mut desk);
+    let mut shell = PtyShell::new(80, 24);
+    let before = settings(&mut shell, "before");
+    start(&mut shell);
     for (i, stop) in ["\x1a", "signal"].into_iter().enumerate() {
         match stop {
-            "signal" => signal(&desk, "-TSTP"),
-            keys => desk.send(keys),
+            "signal" => signal(&shell, "-TSTP"),
+            keys => shell.send(keys),
         }
-        is_back(&mut desk);
-        desk.wait("Stopped");
-        assert_eq!(settings(&mut desk, &format!("stopped{i}")), before);
-        desk.send("fg\r");
-        desk.until("the interface", |d| d.is_alternate() && d.contents().contains("expensive_flush"));
-        desk.send("?");
-        desk.wait("Everywhere");
-        desk.send("?");
-        desk.until("help closed", |d| !d.contents().contains("Everywhere"));
+        is_back(&mut shell);
+        shell.wait("Stopped");
+        assert_eq!(settings(&mut shell, &format!("stopped{i}")), before);
+        shell.send("fg\r");
+        shell.until("the interface", |d| d.is_alternate() && d.contents().contains("expensive_flush"));
+        shell.send("?");
+        shell.wait("Everywhere");
+        shell.send("?");
+        shell.until("help closed", |d| !d.contents().contains("Everywhere"));
     }
-    desk.send("q");
-    is_back(&mut desk);
-    assert_eq!(settings(&mut desk, "after"), before);
+    shell.send("q");
+    is_back(&mut shell);
+    assert_eq!(settings(&mut shell, "after"), before);
 }
 
 #[test]
 fn a_key_costs_few_bytes() {
     for (columns, lines, limit) in [(80, 24, 1024), (200, 60, 4096)] {
-        let mut desk = Desk::new(columns, lines);
-        start(&mut desk);
+        let mut shell = PtyShell::new(columns, lines);
+        start(&mut shell);
         // What the analysis still had to tell has been drawn when nothing comes any more.
-        let settled = |desk: &Desk| loop {
-            let before = *desk.read.lock().unwrap();
+        let settled = |shell: &PtyShell| loop {
+            let before = *shell.read.lock().unwrap();
             std::thread::sleep(Duration::from_millis(150));
-            if *desk.read.lock().unwrap() == before {
+            if *shell.read.lock().unwrap() == before {
                 return before;
             }
         };
-        let mut last = settled(&desk);
+        let mut last = settled(&shell);
         for key in ["j", "j", "j", "j", "j", "j", "k", "l", "j", "j", "j", "h", "\x1b[6~", "\x1b[5~"] {
-            desk.send(key);
-            let now = settled(&desk);
+            shell.send(key);
+            let now = settled(&shell);
             assert!(now - last <= limit, "{columns}x{lines}: {key:?} costs {} bytes", now - last);
             last = now;
         }
-        desk.send("q");
-        has_ended(&mut desk, 0);
+        shell.send("q");
+        has_ended(&mut shell, 0);
     }
 }
 
@@ -217,20 +217,20 @@ fn a_key_costs_few_bytes() {
 /// key that a slow line sends together.
 #[test]
 fn nothing_that_is_sent_makes_the_keyboard_deaf() {
-    let mut desk = Desk::new(80, 24);
-    start(&mut desk);
+    let mut shell = PtyShell::new(80, 24);
+    start(&mut shell);
     for sent in ["\x1b[?", "\x1b[<", "\x1b[M", "\x1b[200~cut off", "\x1b[?62;1", "\x1b]10;rgb:", "\x1bP", "\x1b[<0;1"] {
-        desk.send(sent);
+        shell.send(sent);
         // Longer than the longest of its patience.
         std::thread::sleep(Duration::from_millis(2000));
-        desk.send("?");
-        desk.wait("Everywhere");
-        desk.send("\x1b");
-        desk.until("help closed", |d| !d.contents().contains("Everywhere"));
+        shell.send("?");
+        shell.wait("Everywhere");
+        shell.send("\x1b");
+        shell.until("help closed", |d| !d.contents().contains("Everywhere"));
     }
-    desk.send("\x1b[?");
-    desk.send("\x03");
-    is_back(&mut desk);
+    shell.send("\x1b[?");
+    shell.send("\x03");
+    is_back(&mut shell);
 }
 
 /// How a terminal takes nothing: nobody reads its other side any more, or its output was stopped as by Ctrl-S.
@@ -317,25 +317,25 @@ fn signals_end_it_while_it_is_stopped() {
         // INT alone wakes nobody, and no shell does it for INT.
         for name in ["TERM", "HUP"] {
             soon(&format!("{name} after {stop}"), || {
-                let mut desk = Desk::new(80, 24);
-                let before = settings(&mut desk, "before");
-                start(&mut desk);
-                let pid = pid(&desk);
-                signal(&desk, stop);
-                desk.wait("Stopped");
+                let mut shell = PtyShell::new(80, 24);
+                let before = settings(&mut shell, "before");
+                start(&mut shell);
+                let pid = pid(&shell);
+                signal(&shell, stop);
+                shell.wait("Stopped");
                 // The shell takes the screen back by itself only where the program did not.
-                desk.send("stty sane; clear\r");
-                let sane = settings(&mut desk, "stopped");
+                shell.send("stty sane; clear\r");
+                let sane = settings(&mut shell, "stopped");
                 // bash wakes the job that it kills.
-                desk.send(&format!("kill -{name} %1\r"));
+                shell.send(&format!("kill -{name} %1\r"));
                 let gone = || !std::path::Path::new("/proc").join(&pid).exists();
                 let took = ends(name, || {
                     // Whoever sits there types on.
-                    desk.send("\r");
+                    shell.send("\r");
                     std::thread::sleep(Duration::from_millis(20));
                     gone()
                 });
-                assert_eq!(settings(&mut desk, "after"), sane, "{before}");
+                assert_eq!(settings(&mut shell, "after"), sane, "{before}");
                 took
             });
         }

@@ -84,7 +84,7 @@ impl Drop for Terminal {
 
 /// crossterm's parser waits for the byte with which it expects a sequence to end, and for no other, without limit: what comes
 /// after a cut-off or unknown sequence is taken for its rest, Ctrl-C included. ECMA-48 ends a control sequence at any byte from
-/// 0x40 to 0x7e, so `q` would end the first two; a paste would need a limit of time. `view/tui/keyboard.rs` has both.
+/// 0x40 to 0x7e, so `q` would end the first two; a paste would need a limit of time. `view/tui/keyboard/` has both.
 #[test]
 fn crossterm_takes_no_key_after_a_sequence_that_is_cut_off() {
     let (soon, long) = (Duration::from_secs(60), Duration::from_millis(1500));
@@ -97,7 +97,7 @@ fn crossterm_takes_no_key_after_a_sequence_that_is_cut_off() {
             std::thread::sleep(Duration::from_millis(100));
             terminal.send(key);
         }
-        assert!(!terminal.says("key q", long), "crossterm has mended {sequence:?}: see view/tui/keyboard.rs");
+        assert!(!terminal.says("key q", long), "crossterm has mended {sequence:?}: see view/tui/keyboard/");
     }
     // The same keys without it.
     let mut terminal = Terminal::new();

@@ -10,17 +10,17 @@
 //! and `-dict=json.dict` help those of metadata). `kept/` holds the smallest inputs that reach what was once reached (see
 //! `kept/README.md`), `found/` those that once failed; `tests/replay.rs` asks the same of both and of mutations, with a stable compiler.
 
-pub mod seeds;
 #[allow(dead_code)]
-#[path = "../../tests/support/mod.rs"]
-mod support;
+#[path = "../../tests/support/interface/mod.rs"]
+mod interface;
+pub mod seeds;
 
+use interface::Session;
 use std::ffi::OsString;
 use std::io::{self, Write};
 use std::os::unix::ffi::OsStringExt;
 use std::path::PathBuf;
 use std::{env, fs, process};
-use support::Session;
 use whyslow::analysis::symbols::elf;
 use whyslow::base::ctx::Ctx;
 use whyslow::cli;
@@ -34,8 +34,8 @@ use whyslow::state::kernel::Handlers;
 use whyslow::view::clean;
 use whyslow::view::dump::{self, Form, Sizes};
 use whyslow::view::tui::keyboard::{Decoder, TerminalEvent};
+use whyslow::view::tui::message::UiMessage;
 use whyslow::view::tui::theme::{ColourDepth, Theme, ThemeSource};
-use whyslow::view::tui::update::UiMessage;
 
 /// What is asked of an input.
 pub type Ask = fn(&[u8]);
@@ -314,7 +314,7 @@ pub fn ask_interface(bytes: &[u8]) {
             TerminalEvent::Paste(text) => UiMessage::Paste(text),
             TerminalEvent::Wheel(lines) => UiMessage::Wheel(lines),
             TerminalEvent::Click(column, line) => UiMessage::Click(column, line),
-            TerminalEvent::Ground(light) => UiMessage::Ground(light),
+            TerminalEvent::Background(background) => UiMessage::Background(background),
             TerminalEvent::Resized | TerminalEvent::Closed => continue,
         });
         // Whoever clicks has seen what is there.

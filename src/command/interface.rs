@@ -2,6 +2,7 @@
 
 use super::console::{Console, shows_ascii_only};
 use super::{Outcome, Question, places};
+use crate::model::settings::Settings;
 use crate::analysis::symbols::files::Places;
 use crate::base::ctx::Ctx;
 use crate::base::memory::{self, Limit};
@@ -14,7 +15,9 @@ use crate::model::Model;
 use crate::model::join::Renamed;
 use crate::options::{AppearanceOptions, ColorChoice, GroupOptions, InputOptions};
 use crate::session::{self, Session, UsageError};
-use crate::view::tui::setup::{Backend, Exported, FirstQuestion, Setup, UiOptions};
+use crate::view::tui::job::{Exported, SelectedPath};
+use crate::view::tui::report::AnomalyReport;
+use crate::view::tui::setup::{Backend, FirstQuestion, Setup, UiOptions};
 use crate::view::tui::theme::{self, ColourDepth};
 use crate::view::{anomalies, json, tui};
 use clap::Args;
@@ -55,7 +58,7 @@ impl Question for InterfaceOptions {
     }
 
     fn run(&self, session: Session, console: &mut Console<'_>) -> anyhow::Result<Outcome> {
-        let looks = looks(&self.appearance)?;
+        let options = ui_options(&self.appearance)?;
         let renamed = session::renamed(self.groups.functions.as_deref())?;
         session.check_task(self.groups.task.as_deref())?;
         if !std::io::stdout().is_terminal() || !std::io::stdin().is_terminal() {
@@ -72,6 +75,7 @@ impl Question for InterfaceOptions {
             task: self.groups.task.clone(),
             places: places(&self.traces(), &self.groups.symbols),
             renamed,
+            mined: None,
             memory: console.ctx.memory,
             notices: Arc::clone(&notices),
         });
@@ -79,7 +83,7 @@ impl Question for InterfaceOptions {
             title,
             request: self.groups.request(&self.input),
             first,
-            looks,
+            options,
             threads: console.ctx.threads,
             backend,
         })?;
@@ -99,15 +103,30 @@ struct Analyst {
     task: Option<String>,
     places: Places,
     renamed: Renamed,
+    /// The patterns, once they are mined for the task.
+    mined: Option<Arc<Mining>>,
     memory: Option<Limit>,
     /// Those of the last analysis.
     notices: Arc<Mutex<Notices>>,
+}
+
+impl Analyst {
+    /// Mine the patterns, and keep them.
+    fn mine(&mut self, ctx: &Ctx) -> anyhow::Result<Arc<Mining>> {
+        let (session, task) = (&mut self.session, self.task.as_deref());
+        let mining = memory::within(self.memory, &ctx.cancel, || session.mine(task, &self.places, ctx))??;
+        self.notices.lock().unwrap_or_else(PoisonError::into_inner).merge(&mining.notices);
+        self.mined = Some(Arc::clone(&mining));
+        Ok(mining)
+    }
 }
 
 impl Backend for Analyst {
     fn analyse(&mut self, task: Option<&str>, ctx: &Ctx) -> anyhow::Result<Arc<Model>> {
         if let Some(task) = task {
             self.task = Some(task.to_owned());
+            // The patterns are about the executions of the previous task.
+            self.mined = None;
         }
         let (session, task) = (&mut self.session, self.task.as_deref());
         let model = memory::within(self.memory, &ctx.cancel, || {
@@ -129,11 +148,12 @@ impl Backend for Analyst {
         memory::within(self.memory, &ctx.cancel, || session::compare(model, request, ctx))?
     }
 
-    fn mine(&mut self, ctx: &Ctx) -> anyhow::Result<Arc<Mining>> {
-        let (session, task) = (&mut self.session, self.task.as_deref());
-        let mining = memory::within(self.memory, &ctx.cancel, || session.mine(task, &self.places, ctx))??;
-        self.notices.lock().unwrap_or_else(PoisonError::into_inner).merge(&mining.notices);
-        Ok(mining)
+    fn anomalies(&mut self, settings: &Settings, ctx: &Ctx) -> anyhow::Result<AnomalyReport> {
+        let mining = match &self.mined {
+            Some(mining) => Arc::clone(mining),
+            None => self.mine(ctx)?,
+        };
+        Ok(AnomalyReport::new(mining.anomalies(settings, ctx)?, mining.notices.clone()))
     }
 
     fn export(&mut self, what: &Exported) -> anyhow::Result<String> {
@@ -141,7 +161,7 @@ impl Backend for Analyst {
             Exported::Comparison { model, comparison, path: None } => {
                 serde_json::to_string_pretty(&json::diff(model, comparison, None, None))
             }
-            Exported::Comparison { model, comparison, path: Some((found, at)) } => {
+            Exported::Comparison { model, comparison, path: Some(SelectedPath { found, at }) } => {
                 let diff = json::diff(model, comparison, None, None);
                 serde_json::to_string_pretty(&anomalies::with_path(diff, &found.anomalies, *at))
             }
@@ -157,7 +177,7 @@ impl Backend for Analyst {
     }
 }
 
-fn looks(appearance: &AppearanceOptions) -> anyhow::Result<UiOptions> {
+fn ui_options(appearance: &AppearanceOptions) -> anyhow::Result<UiOptions> {
     let variable = |name: &str| std::env::var(name).ok();
     let depth = match appearance.color {
         ColorChoice::Never => ColourDepth::Mono,

@@ -11,14 +11,14 @@
 mod ask;
 mod builds;
 mod calls;
-#[path = "../support/desk.rs"]
-mod desk;
+#[path = "../support/pty_shell.rs"]
+mod pty_shell;
 mod memory;
 #[path = "../support/tracer.rs"]
 mod tracer;
 
 use ask::{fixture, said, whyslow};
-use desk::Desk;
+use pty_shell::PtyShell;
 use serde_json::Value;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};

@@ -20,24 +20,24 @@ fn every_allocation_of_a_small_command_may_fail() {
 /// The interface is up and at work when memory runs out: the terminal is as it was, and the line stands on the shell's screen.
 #[test]
 fn without_memory_the_interface_gives_the_terminal_back() {
-    let mut desk = Desk::new(100, 24);
-    let settings = |desk: &mut Desk, name: &str| {
-        desk.send(&format!("stty -g > {name}; echo {name} wri''tten\r"));
-        desk.wait(&format!("{name} written"));
-        std::fs::read_to_string(desk.folder.path().join(name)).unwrap()
+    let mut shell = PtyShell::new(100, 24);
+    let settings = |shell: &mut PtyShell, name: &str| {
+        shell.send(&format!("stty -g > {name}; echo {name} wri''tten\r"));
+        shell.wait(&format!("{name} written"));
+        std::fs::read_to_string(shell.folder.path().join(name)).unwrap()
     };
-    let before = settings(&mut desk, "before");
+    let before = settings(&mut shell, "before");
     let (program, trace) = (env!("CARGO_BIN_EXE_whyslow"), fixture("snap"));
-    desk.send(&format!(
+    shell.send(&format!(
         "clear; LD_PRELOAD={} FAIL_ALLOCATION=9000 {program} --theme dark {}; echo ended with $?.\r",
         shim().display(),
         trace.display()
     ));
-    desk.wait("out of memory");
-    desk.wait("ended with 1.");
+    shell.wait("out of memory");
+    shell.wait("ended with 1.");
     // It had taken the screen over.
-    assert!(*desk.read.lock().unwrap() > 500 && !desk.is_alternate());
-    assert_eq!(settings(&mut desk, "after"), before);
+    assert!(*shell.read.lock().unwrap() > 500 && !shell.is_alternate());
+    assert_eq!(settings(&mut shell, "after"), before);
 }
 
 #[test]

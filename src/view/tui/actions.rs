@@ -90,7 +90,7 @@ pub enum Action {
     /// Order of the tree.
     Order,
     /// The data quality page.
-    Trust,
+    Quality,
     /// Any action by name.
     Palette,
     /// Details.
@@ -319,7 +319,7 @@ pub static TABLE: &[KeyBinding] = &[
     entry(A::Copy, "copy", "y", "copy the item under the cursor to the clipboard (OSC 52)", Any, None),
     entry(A::SaveScreen, "save screen", "", "save this screen as an SVG picture", Any, None),
     entry(A::ChooseTask, "task", "T", "choose the task whose executions are compared", Any, None),
-    entry(A::Trust, "trust", "w", "show data quality: losses, unknowns, caveats", Any, None),
+    entry(A::Quality, "data quality", "w", "show data quality: losses, unknowns, caveats", Any, None),
     entry(A::Palette, "palette", ":", "run any action by name", Any, None),
     entry(A::Theme, "theme", "t", "change to the next theme", Any, None),
     entry(A::Help, "help", "?", "show this page", Any, Some("help")),

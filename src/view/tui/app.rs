@@ -1,14 +1,18 @@
-//! The state of the interface: everything that a screen shows, and nothing that is derived while drawing.
+//! The state of the interface: everything that a screen shows. Drawing derives nothing: the layout and the wrapped texts are in
+//! [`App::frame`].
 //!
-//! Changed by [`update`](mod@super::update) alone; screens take `&App`. Results of background jobs are shared (`Arc`) and
-//! replaced whole; the item under the cursor is found again in the new ones by name.
+//! `update` alone changes it; screens take `&App`. Results of background jobs are shared (`Arc`) and replaced whole; the item
+//! under the cursor is found again in the new ones by name.
 
-use super::actions::ActionScope;
 use super::counts::{HistogramCounts, HistogramRow};
+use super::frame::{BinGrid, ScreenFrame};
 use super::groups::{BinSelection, GroupHistory};
-use super::jobs::JobLane;
+use super::job::{Busy, Job, JobLane};
+use super::message::UiEffect;
 use super::overlay::Overlay;
+use super::pane::Pane;
 use super::patterns::{PathPane, PatternState};
+use super::search::TextSearch;
 use super::setup::UiOptions;
 use super::theme::{self, Theme, ThemeError, ThemeSource};
 use super::tree::TreeRows;
@@ -19,75 +23,12 @@ use crate::model::context::ContextId;
 use crate::view::agreement::Agreement;
 use std::sync::Arc;
 
-/// The panes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Pane {
-    /// Histograms of the metrics.
-    Histograms,
-    /// Causes and the differential flame tree.
-    Tree,
-    /// Occurrences of patterns that took too long.
-    Anomalies,
-    /// How one delay spread.
-    Path,
-}
-
-impl Pane {
-    /// In the order of their numbers.
-    pub const ALL: [Pane; 4] = [Pane::Histograms, Pane::Tree, Pane::Anomalies, Pane::Path];
-
-    /// The two panes that are side by side on wide screens: executions, or patterns.
-    pub fn pair(self) -> [Pane; 2] {
-        if self.is_of_patterns() { [Pane::Anomalies, Pane::Path] } else { [Pane::Histograms, Pane::Tree] }
-    }
-
-    /// It shows patterns and not executions.
-    pub fn is_of_patterns(self) -> bool {
-        matches!(self, Pane::Anomalies | Pane::Path)
-    }
-
-    /// The place of its actions in the table.
-    pub fn place(self) -> ActionScope {
-        match self {
-            Pane::Histograms => ActionScope::Histograms,
-            Pane::Tree => ActionScope::Tree,
-            Pane::Anomalies => ActionScope::Anomalies,
-            Pane::Path => ActionScope::Path,
-        }
-    }
-
-    /// Its number and title.
-    pub fn title(self) -> &'static str {
-        match self {
-            Pane::Histograms => "1 Histograms",
-            Pane::Tree => "2 Flame tree",
-            Pane::Anomalies => "3 Anomalies",
-            Pane::Path => "4 Propagation",
-        }
-    }
-}
-
-/// A background job while it runs.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Busy {
-    /// `analysing`, `comparing`, `mining`, `exporting`.
-    pub what: &'static str,
-    /// Its stage.
-    pub stage: &'static str,
-    /// Units done in the stage.
-    pub done: u64,
-    /// Units in the stage; 0 while unknown.
-    pub total: u64,
-    /// Events seen.
-    pub events: u64,
-}
-
 /// A line for the user, shown until the next key.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Status {
     /// The text.
     pub text: String,
-    /// Something did not work.
+    /// Something did not ctx.
     pub failed: bool,
 }
 
@@ -113,22 +54,6 @@ pub enum Cursor {
     Cause(usize),
     /// On a row of the tree.
     Row(usize),
-}
-
-/// A search and what it found, in the order of drawing.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct TextSearch {
-    /// The text.
-    pub text: String,
-    /// Nodes, or anomalies.
-    pub matches: Vec<u32>,
-}
-
-impl TextSearch {
-    /// True if a frame is one that was searched: letters are compared without case.
-    pub fn is_in(&self, frame: &str) -> bool {
-        !self.text.is_empty() && frame.to_lowercase().contains(&self.text.to_lowercase())
-    }
 }
 
 /// State of the tree pane.
@@ -168,8 +93,10 @@ pub struct App {
     pub title: String,
     /// Columns and lines of the screen.
     pub size: (u16, u16),
+    /// Rectangles and wrapped texts after the latest message.
+    pub frame: ScreenFrame,
     /// Appearance and behaviour.
-    pub looks: UiOptions,
+    pub options: UiOptions,
     /// The themes that `t` goes through.
     pub themes: Vec<ThemeSource>,
     /// The one in force.
@@ -215,24 +142,25 @@ impl App {
     pub fn new(
         title: String,
         request: ComparisonRequest,
-        looks: UiOptions,
+        options: UiOptions,
         size: (u16, u16),
     ) -> Result<App, ThemeError> {
         let mut themes = theme::built_in();
-        let first = match &looks.theme {
+        let first = match &options.theme {
             Some(own) => {
                 themes.retain(|t| t.name != own.name);
                 themes.insert(0, own.clone());
                 own.name.clone()
             }
-            None => looks.suits.to_owned(),
+            None => options.suits.to_owned(),
         };
         let source = themes.iter().find(|t| t.name == first).cloned().unwrap_or_else(|| themes[0].clone());
-        let theme = Theme::compile(&source, looks.depth)?;
+        let theme = Theme::compile(&source, options.depth)?;
         Ok(App {
             title,
             size,
-            looks,
+            frame: ScreenFrame::default(),
+            options,
             themes,
             theme,
             model: None,
@@ -262,9 +190,45 @@ impl App {
         })
     }
 
+    /// Show a line to the user.
+    pub fn say(&mut self, text: impl Into<String>) {
+        self.status = Some(Status { text: text.into(), failed: false });
+    }
+
+    /// Show the user that something did not ctx.
+    pub fn report_failure(&mut self, text: impl Into<String>) {
+        self.status = Some(Status { text: text.into(), failed: true });
+    }
+
+    /// Begin a job: it counts as running from now on.
+    pub fn begin(&mut self, job: Job) -> Vec<UiEffect> {
+        let busy = Some(Busy { what: job.name(), ..Busy::default() });
+        match job.lane() {
+            JobLane::Executions => {
+                self.busy = busy;
+                self.failure = None;
+            }
+            JobLane::Patterns => {
+                self.patterns.busy = busy;
+                self.patterns.failure = None;
+            }
+        }
+        vec![UiEffect::Start(job)]
+    }
+
+    /// The executions and their comparison, once both are there.
+    pub fn compared_executions(&self) -> Option<(Arc<Model>, Arc<Comparison>)> {
+        Some((self.model.clone()?, self.comparison.clone()?))
+    }
+
     /// The metric under the cursor.
     pub fn histogram_row(&self) -> Option<&HistogramRow> {
         self.counts.as_ref()?.rows.get(self.histograms.row)
+    }
+
+    /// How the bins of the metric under the cursor share the columns of the screen.
+    pub fn bin_grid(&self) -> Option<BinGrid> {
+        Some(BinGrid::new(self.histogram_row()?.bins.len(), self.frame.histograms.columns))
     }
 
     /// The causes, best first.

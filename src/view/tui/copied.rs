@@ -1,10 +1,13 @@
 //! Text for `y`: the item under the cursor, ready to be pasted into a message.
 
-use super::app::{App, Cursor, Pane};
+use super::app::{App, Cursor};
 use super::groups::BinSelection;
-use super::layout::{grid, histogram_shape};
-use super::screen;
+use super::overlay::Overlay;
+use super::pages;
+use super::pane::Pane;
 use super::sources::RootCauseRow;
+use super::tree::path_text;
+use super::widget::page::StyledLine;
 use crate::base::figure;
 use crate::model::carrier::Carrier;
 use crate::model::propagation::PropagationStep;
@@ -13,7 +16,7 @@ use crate::view::{clean, words};
 
 /// The text; empty where there is nothing.
 pub fn text(app: &App) -> String {
-    let text = screen::page_text(app).unwrap_or_else(|| match (app.pane, app.tree.cursor) {
+    let text = page(app).unwrap_or_else(|| match (app.pane, app.tree.cursor) {
         (Pane::Histograms, _) => range(app).unwrap_or_default(),
         (Pane::Tree, Cursor::Cause(i)) => app.causes().get(i).map_or(String::new(), |c| c.sentence.clone()),
         (Pane::Tree, Cursor::Row(_)) => node(app).unwrap_or_default(),
@@ -23,9 +26,16 @@ pub fn text(app: &App) -> String {
     text.lines().map(|line| clean::text(line).into_owned()).collect::<Vec<_>>().join("\n")
 }
 
+/// The page on top, wrapped to lines that fit a message.
+fn page(app: &App) -> Option<String> {
+    let Some(Overlay::Page { page, .. }) = app.overlays.last() else { return None };
+    let text = |line: StyledLine| line.into_iter().map(|(_, text)| text).collect::<String>();
+    Some(pages::lines(app, page, 100).into_iter().map(text).collect::<Vec<_>>().join("\n"))
+}
+
 fn node(app: &App) -> Option<String> {
     let (_, node) = app.node()?;
-    let path = super::update::path_under_cursor(app)?.join(" > ");
+    let path = path_text(app.model.as_ref()?, node.context).join(" > ");
     Some(format!(
         "{path}: {} (slow {}, fast {}, {} standard deviations, in {} of the slow executions)",
         figure::extra(node.delta_ns),
@@ -68,7 +78,7 @@ fn path(app: &App) -> Option<String> {
 /// The selection as a filter, ready for `--slow` or `--fast`.
 fn range(app: &App) -> Option<String> {
     let row = app.histogram_row()?;
-    let grid = grid(row.bins.len(), histogram_shape(app).columns);
+    let grid = app.bin_grid()?;
     let (metric, bin) = (row.metric.clone(), app.histograms.bin);
     let selected = app.histograms.selection.clone().filter(|s| s.metric == metric);
     let selection = selected.unwrap_or(BinSelection { metric, anchor: bin, head: bin, attached: None });

@@ -94,9 +94,15 @@ pub struct BinSelection {
 }
 
 impl BinSelection {
+    /// The lower end and the higher one.
+    pub fn ends(&self) -> (usize, usize) {
+        (self.anchor.min(self.head), self.anchor.max(self.head))
+    }
+
     /// The bins inside, for columns of `step` bins.
     pub fn bins(&self, step: usize) -> std::ops::Range<usize> {
-        self.anchor.min(self.head)..self.anchor.max(self.head) + step
+        let (low, high) = self.ends();
+        low..high + step
     }
 
     /// The filter that lets just these bins in; `None` for all of them, or for several names.

@@ -1,65 +1,17 @@
 //! Background jobs: one runs, the newest request wins, the running one is cancelled (ARCHITECTURE.md rule 8).
 //!
 //! In: [`Job`]s from the loop. Out: [`Done`]s through the function given at the start, each with the [`Ticket`] of its
-//! request, so that the loop can drop what comes too late. Everything slow happens on the one thread here: the
-//! analysis, counting histograms, comparing, pattern mining, writing files. A job that panics ends with an error that
-//! says so. There are two lanes, because a request about executions does not make one about patterns obsolete: within
-//! a lane the newest wins; executions go first, and mining that they interrupt is begun again after them.
+//! request, so that the loop can drop results that come too late. One thread does everything slow: the analysis, counting
+//! histograms, comparing, pattern mining, writing files ([`Runner`]). There are two lanes, because a request about
+//! executions does not make one about patterns obsolete. Within a lane the newest wins; executions go first, and mining that they
+//! interrupt begins again after them.
 
-use super::counts::{HistogramCounter, HistogramCounts};
-use super::patterns::AnomalyReport;
-use super::setup::{Backend, Exported};
+use super::job::{Done, Job, JobLane};
+use super::runner::Runner;
+use super::setup::Backend;
 use crate::base::allocator::room_for_threads;
 use crate::base::ctx::{Cancel, Ctx, Progress};
-use crate::base::file::{self, Existing};
-use crate::base::sandbox;
-use crate::compare::{Comparison, ComparisonRequest};
-use crate::explain::mining::Mining;
-use crate::model::Model;
-use crate::model::settings::Settings;
-use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::path::PathBuf;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
-
-/// What can be asked for.
-#[derive(Clone, Debug)]
-pub enum Job {
-    /// Analyse the trace for a task (`None`: the one that the command line or the trace chooses).
-    Analyse {
-        /// Name of the task.
-        task: Option<String>,
-    },
-    /// Compare two groups and count the histograms.
-    Compare {
-        /// Of these executions.
-        model: Arc<Model>,
-        /// The groups.
-        request: ComparisonRequest,
-    },
-    /// Find patterns, unless that is done; then what took too long under these settings, and why.
-    Mine {
-        /// q and s.
-        settings: Settings,
-    },
-    /// Write something as JSON.
-    Export {
-        /// What to write.
-        what: Exported,
-        /// Where.
-        path: PathBuf,
-        /// Replace a file that exists.
-        overwrite: bool,
-    },
-}
-
-/// Which requests a request makes obsolete: those of its lane.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum JobLane {
-    /// About executions; goes first.
-    Executions,
-    /// About patterns.
-    Patterns,
-}
 
 /// A request by its lane and its number there.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -69,80 +21,45 @@ pub struct Ticket {
     number: u64,
 }
 
-impl Job {
-    /// Its lane.
-    pub fn lane(&self) -> JobLane {
-        match self {
-            Job::Mine { .. } => JobLane::Patterns,
-            Job::Analyse { .. } | Job::Compare { .. } | Job::Export { .. } => JobLane::Executions,
-        }
-    }
-
-    /// What it is called while it runs.
-    pub fn name(&self) -> &'static str {
-        match self {
-            Job::Analyse { .. } => "analysing",
-            Job::Compare { .. } => "comparing",
-            Job::Mine { .. } => "mining",
-            Job::Export { .. } => "exporting",
-        }
-    }
-}
-
-/// A result, or a part of it.
-#[derive(Clone, Debug)]
-pub enum Done {
-    /// The analysis is done.
-    Analysed(Result<Arc<Model>, String>),
-    /// The histograms are counted.
-    Counted(Arc<HistogramCounts>),
-    /// The comparison is done.
-    Compared(Result<Arc<Comparison>, String>),
-    /// Patterns are mined and held against these settings.
-    Mined(Settings, Result<Arc<AnomalyReport>, String>),
-    /// The file is written, or not.
-    Exported {
-        /// Where.
-        path: PathBuf,
-        /// How it went.
-        outcome: Outcome,
-    },
-}
-
-/// How writing a file went.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Outcome {
-    /// Bytes written.
-    Written(u64),
-    /// There is such a file, and nobody said that it may be replaced.
-    Exists,
-    /// What went wrong.
-    Failed(String),
-}
-
 #[derive(Clone)]
-struct Asked {
+struct QueuedJob {
     ticket: Ticket,
     job: Job,
     ctx: Ctx,
 }
 
 #[derive(Default)]
-struct State {
+struct Queue {
+    /// By lane, as are the waiting jobs.
     newest: [u64; 2],
-    waiting: [Option<Asked>; 2],
-    running: Option<Asked>,
+    waiting: [Option<QueuedJob>; 2],
+    running: Option<QueuedJob>,
     closed: bool,
 }
 
 struct Shared {
-    state: Mutex<State>,
+    queue: Mutex<Queue>,
     changed: Condvar,
 }
 
 impl Shared {
-    fn lock(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    fn lock(&self) -> MutexGuard<'_, Queue> {
+        self.queue.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Wait for a job, and mark it as running; `None` at the end.
+    fn next(&self) -> Option<QueuedJob> {
+        let mut queue = self.lock();
+        loop {
+            if queue.closed {
+                return None;
+            }
+            if let Some(job) = queue.waiting.iter_mut().find_map(Option::take) {
+                queue.running = Some(job.clone());
+                return Some(job);
+            }
+            queue = self.changed.wait(queue).unwrap_or_else(PoisonError::into_inner);
+        }
     }
 }
 
@@ -153,24 +70,24 @@ pub struct Jobs {
 }
 
 impl Jobs {
-    /// Start the thread. `send` is called on it with each result.
+    /// Start the thread. It calls `send` with each result.
     pub fn start(
         backend: Box<dyn Backend>,
         threads: usize,
         send: impl Fn(Ticket, Done) + Send + 'static,
     ) -> std::io::Result<Jobs> {
-        let shared = Arc::new(Shared { state: Mutex::default(), changed: Condvar::new() });
-        let theirs = Arc::clone(&shared);
-        let mut worker = Worker { backend, counter: None, mined: None };
+        let shared = Arc::new(Shared { queue: Mutex::default(), changed: Condvar::new() });
+        let of_thread = Arc::clone(&shared);
+        let mut runner = Runner::new(backend);
         room_for_threads(1)?;
         std::thread::Builder::new().name("jobs".into()).spawn(move || {
-            while let Some(Asked { ticket, job, ctx }) = next(&theirs) {
-                worker.run(job, &ctx, &|done| {
+            while let Some(QueuedJob { ticket, job, ctx }) = of_thread.next() {
+                runner.run(job, &ctx, &mut |done| {
                     if !ctx.cancel.is_cancelled() {
                         send(ticket, done);
                     }
                 });
-                theirs.lock().running = None;
+                of_thread.lock().running = None;
             }
         })?;
         Ok(Jobs { shared, threads })
@@ -182,26 +99,27 @@ impl Jobs {
         let progress = Arc::clone(&ctx.progress);
         let lane = job.lane();
         let mut guard = self.shared.lock();
-        let state = &mut *guard;
-        state.newest[lane as usize] += 1;
-        let ticket = Ticket { lane, number: state.newest[lane as usize] };
-        match &state.running {
+        let queue = &mut *guard;
+        queue.newest[lane as usize] += 1;
+        let ticket = Ticket { lane, number: queue.newest[lane as usize] };
+        match &queue.running {
             Some(running) if running.ticket.lane == lane => running.ctx.cancel.cancel(),
+            // The interrupted job of the other lane waits again.
             Some(running) if lane == JobLane::Executions => {
                 running.ctx.cancel.cancel();
                 let again = Ctx { cancel: Cancel::default(), ..running.ctx.clone() };
-                let theirs = &mut state.waiting[running.ticket.lane as usize];
-                theirs.get_or_insert_with(|| Asked { ctx: again, ..running.clone() });
+                let waiting = &mut queue.waiting[running.ticket.lane as usize];
+                waiting.get_or_insert_with(|| QueuedJob { ctx: again, ..running.clone() });
             }
             _ => {}
         }
-        state.waiting[lane as usize] = Some(Asked { ticket, job, ctx });
+        queue.waiting[lane as usize] = Some(QueuedJob { ticket, job, ctx });
         drop(guard);
         self.shared.changed.notify_all();
         (ticket, progress)
     }
 
-    /// True when nothing newer was asked for in its lane.
+    /// True when no newer request came in its lane.
     pub fn is_newest(&self, ticket: Ticket) -> bool {
         self.shared.lock().newest[ticket.lane as usize] == ticket.number
     }
@@ -209,124 +127,23 @@ impl Jobs {
 
 impl Drop for Jobs {
     fn drop(&mut self) {
-        let mut state = self.shared.lock();
-        state.closed = true;
-        if let Some(running) = &state.running {
+        let mut queue = self.shared.lock();
+        queue.closed = true;
+        if let Some(running) = &queue.running {
             running.ctx.cancel.cancel();
         }
         self.shared.changed.notify_all();
     }
 }
 
-fn next(shared: &Shared) -> Option<Asked> {
-    let mut state = shared.lock();
-    loop {
-        if state.closed {
-            return None;
-        }
-        if let Some(asked) = state.waiting.iter_mut().find_map(Option::take) {
-            state.running = Some(asked.clone());
-            return Some(asked);
-        }
-        state = shared.changed.wait(state).unwrap_or_else(PoisonError::into_inner);
-    }
-}
-
-struct Worker {
-    backend: Box<dyn Backend>,
-    counter: Option<HistogramCounter>,
-    mined: Option<Arc<Mining>>,
-}
-
-impl Worker {
-    fn run(&mut self, job: Job, ctx: &Ctx, send: &dyn Fn(Done)) {
-        match job {
-            Job::Analyse { task } => {
-                // The old model's indexes are of no use to the new one: free them before it is built.
-                self.counter = None;
-                // What was mined is about the executions of the task before.
-                if task.is_some() {
-                    self.mined = None;
-                }
-                let result = caught(|| self.backend.analyse(task.as_deref(), ctx));
-                send(Done::Analysed(result));
-            }
-            Job::Compare { model, request } => {
-                let known = self.counter.as_ref().is_some_and(|c| c.is_of(&model));
-                let given = !request.slow.is_empty() || !request.fast.is_empty();
-                // While a filter moves, the counts come first: they take milliseconds.
-                if known && given {
-                    self.count(&model, &request, ctx, send);
-                }
-                let result = caught(|| self.backend.compare(&model, &request, ctx)).map(Arc::new);
-                let groups = match &result {
-                    Ok(c) => c.request(),
-                    Err(_) => request,
-                };
-                send(Done::Compared(result));
-                if !(known && given) {
-                    self.count(&model, &groups, ctx, send);
-                }
-            }
-            Job::Mine { settings } => {
-                let found = caught(|| {
-                    let mining = match &mut self.mined {
-                        Some(mined) => &**mined,
-                        none => &**none.insert(self.backend.mine(ctx)?),
-                    };
-                    Ok(Arc::new(AnomalyReport::new(mining.anomalies(&settings, ctx)?, mining.notices.clone())))
-                });
-                send(Done::Mined(settings, found));
-            }
-            Job::Export { what, path, overwrite } => {
-                let outcome = match caught(|| self.backend.export(&what)) {
-                    Ok(text) => write_new(&path, text.as_bytes(), overwrite),
-                    Err(what) => Outcome::Failed(what),
-                };
-                send(Done::Exported { path, outcome });
-            }
-        }
-    }
-
-    fn count(&mut self, model: &Arc<Model>, groups: &ComparisonRequest, ctx: &Ctx, send: &dyn Fn(Done)) {
-        if !self.counter.as_ref().is_some_and(|c| c.is_of(model)) {
-            self.counter = HistogramCounter::new(model, ctx).ok();
-        }
-        if let Some(counter) = &mut self.counter {
-            send(Done::Counted(Arc::new(counter.count(groups))));
-        }
-    }
-}
-
-/// Errors and panics of the backend as one line.
-fn caught<T>(run: impl FnOnce() -> anyhow::Result<T>) -> Result<T, String> {
-    match catch_unwind(AssertUnwindSafe(run)) {
-        Ok(Ok(value)) => Ok(value),
-        Ok(Err(error)) => Err(format!("{error:#}")),
-        Err(panic) => {
-            let said = panic.downcast_ref::<&str>().map(|s| (*s).to_owned());
-            let said = said.or_else(|| panic.downcast_ref::<String>().cloned()).unwrap_or_default();
-            Err(format!("whyslow failed here, which is its own fault and not the trace's: {said}"))
-        }
-    }
-}
-
-/// Write a file in one step: it has the whole text or does not change. Refuses to replace one unless told to.
-pub fn write_new(path: &std::path::Path, text: &[u8], overwrite: bool) -> Outcome {
-    let existing = if overwrite { Existing::Replace } else { Existing::Keep };
-    match file::write(path, text, existing) {
-        Ok(()) => Outcome::Written(text.len() as u64),
-        Err(e) if e.kind() == std::io::ErrorKind::AlreadyExists => Outcome::Exists,
-        // The reason and its remedy first: the line is cut at the screen's edge, and the user has just typed the path.
-        Err(e) => Outcome::Failed(format!("{}: {}", sandbox::explained(path, e), path.display())),
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::analysis::patterns::Mined;
-    use crate::base::notice::Notices;
+    use crate::model::settings::Settings;
+    use crate::compare::{Comparison, ComparisonRequest};
+    use crate::model::Model;
+    use crate::view::tui::job::Exported;
+    use crate::view::tui::report::AnomalyReport;
     use std::sync::mpsc::channel;
     use std::time::{Duration, Instant};
 
@@ -347,10 +164,10 @@ mod tests {
             anyhow::bail!("nothing to compare")
         }
 
-        fn mine(&mut self, ctx: &Ctx) -> anyhow::Result<Arc<Mining>> {
+        fn anomalies(&mut self, _: &Settings, ctx: &Ctx) -> anyhow::Result<AnomalyReport> {
             std::thread::sleep(Duration::from_millis(50));
-            let mined = Mined::new(Default::default(), ctx)?;
-            Ok(Arc::new(Mining::of_patterns(mined, Notices::default())))
+            ctx.cancel.check()?;
+            Ok(AnomalyReport::default())
         }
 
         fn export(&mut self, _: &Exported) -> anyhow::Result<String> {
@@ -363,7 +180,7 @@ mod tests {
     }
 
     #[test]
-    fn the_newest_request_wins_and_the_running_one_ends() {
+    fn request_cancels_the_running_job_and_replaces_the_waiting_one() {
         let (sender, results) = channel();
         let send = move |number, done| drop(sender.send((number, done)));
         let jobs = Jobs::start(Box::new(Slow), 1, send).unwrap();
@@ -373,15 +190,15 @@ mod tests {
         let asked = Instant::now();
         let (last, _) = jobs.request(analyse("quick"));
         let (number, done) = results.recv_timeout(Duration::from_secs(20)).unwrap();
-        // Within 100 ms on a quiet machine; tests also run on busy ones.
+        // Within 100 ms on an idle machine; tests also run on busy ones.
         assert!(asked.elapsed() < Duration::from_secs(2), "{:?}", asked.elapsed());
         assert!(matches!(done, Done::Analysed(Ok(_))));
         assert!(number == last && jobs.is_newest(last) && !jobs.is_newest(first));
-        assert!(results.recv_timeout(Duration::from_millis(50)).is_err(), "what was cancelled says nothing");
+        assert!(results.recv_timeout(Duration::from_millis(50)).is_err(), "a cancelled job sends nothing");
     }
 
     #[test]
-    fn mining_waits_for_executions_and_begins_again_after_them() {
+    fn request_about_executions_interrupts_mining_which_begins_again() {
         let (sender, results) = channel();
         let send = move |ticket, done| drop(sender.send((ticket, done)));
         let jobs = Jobs::start(Box::new(Slow), 1, send).unwrap();
@@ -400,21 +217,9 @@ mod tests {
         let send = move |_, done| drop(sender.send(done));
         let jobs = Jobs::start(Box::new(Slow), 1, send).unwrap();
         jobs.request(analyse("broken"));
-        let Done::Analysed(Err(said)) = results.recv_timeout(Duration::from_secs(20)).unwrap() else { panic!() };
-        assert!(said.contains("its own fault") && said.contains("a bug"), "{said}");
+        let Done::Analysed(Err(error)) = results.recv_timeout(Duration::from_secs(20)).unwrap() else { panic!() };
+        assert!(error.contains("an error in whyslow") && error.contains("a bug"), "{error}");
         jobs.request(analyse("quick"));
         assert!(matches!(results.recv_timeout(Duration::from_secs(20)).unwrap(), Done::Analysed(Ok(_))));
-    }
-
-    #[test]
-    fn a_file_is_replaced_only_when_told_to() {
-        let folder = tempfile::tempdir().unwrap();
-        let path = folder.path().join("out.json");
-        assert_eq!(write_new(&path, b"one", false), Outcome::Written(3));
-        assert_eq!(write_new(&path, b"two", false), Outcome::Exists);
-        assert_eq!(std::fs::read(&path).unwrap(), b"one");
-        assert_eq!(write_new(&path, b"three", true), Outcome::Written(5));
-        assert_eq!(std::fs::read(&path).unwrap(), b"three");
-        assert!(matches!(write_new(&folder.path().join("no/such"), b"", false), Outcome::Failed(_)));
     }
 }

@@ -1,34 +1,47 @@
 //! The terminal interface: the answer first, then the evidence, by keyboard, over a slow line.
 //!
 //! [`run`] is the loop: it draws the state, waits for a message (a key, a result, a signal), gives it to
-//! [`update`](update::update) and performs the effects. Keys become messages on a thread of their own, slow work on
-//! another ([`jobs`]); the loop itself never waits for either, so a key is answered within a frame.
+//! [`update`](update::update) and performs the effects. One thread turns the terminal's input into messages, another does slow
+//! work (`jobs`); the loop itself waits for neither, so that a key is answered within a frame.
 //!
 //! ```text
-//!  keys, signals, results -> Message -> update(&mut App) -> Effects -> the loop performs them
-//!                                          |
-//!                                   screen::draw(&App) -> Buffer -> paint: fewest bytes -> terminal
+//!  keys, signals, results -> UiMessage -> update(&mut App) -> UiEffects -> the loop performs them
+//!                                            |
+//!                                         layout: once per message -> App::frame (rectangles, wrapped texts)
+//!                                            |
+//!                                         screen::draw(&App) -> Buffer -> paint: fewest bytes -> terminal
 //! ```
 //!
-//! [`actions`] has the keys, `screen/` the contents of the screen (one file each), [`theme`] the colours.
+//! [`actions`] has the keys, `header` and `pages/` the texts, `screen/` the drawing of header, panes and footer, `widget/` what
+//! several of them draw with, [`theme`] the colours. No two files use each other (`tests/layers.rs`).
 
 pub mod actions;
 pub mod app;
+pub mod background;
 mod canvas;
 mod copied;
 pub mod counts;
 pub mod details;
-mod ground;
+mod event_loop;
+pub mod frame;
 pub mod groups;
+mod header;
 pub mod input;
-pub mod jobs;
+pub mod job;
+mod jobs;
 pub mod key;
 pub mod keyboard;
-pub mod layout;
+mod layout;
+pub mod message;
 pub mod overlay;
+mod pages;
 pub mod paint;
+pub mod pane;
 pub mod patterns;
+pub mod report;
+pub mod runner;
 pub mod screen;
+pub mod search;
 pub mod setup;
 pub mod sources;
 mod terminal;
@@ -37,243 +50,11 @@ pub mod tree;
 pub mod update;
 pub mod widget;
 
-pub use setup::{Backend, Exported, FirstQuestion, Setup, UiOptions};
-
-use crate::base::allocator::room_for_threads;
-use crate::base::ctx::Progress;
-use crate::view::svg;
-use anyhow::Context;
-use app::{App, Busy};
-use jobs::{Done, JobLane, Jobs, Ticket};
-use keyboard::TerminalEvent;
-use paint::Painter;
-use std::io::IsTerminal;
-use std::os::unix::net::UnixStream;
-use std::sync::Arc;
-use std::sync::atomic::Ordering;
-use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
-use std::time::{Duration, Instant};
-use terminal::{SignalRequest, Terminal, die_by};
-use theme::ColourDepth;
-use update::{UiEffect, UiMessage, update};
-
-/// How often progress is drawn while a job runs.
-const TICK: Duration = Duration::from_millis(100);
-
-enum Incoming {
-    Terminal(TerminalEvent),
-    Job(Ticket, Done),
-    Signal(SignalRequest),
-}
-
-/// Run the interface until the user quits.
-pub fn run(setup: Setup) -> anyhow::Result<()> {
-    if !std::io::stdout().is_terminal() {
-        anyhow::bail!("not a terminal; use `whyslow explain TRACE` instead");
-    }
-    let Setup { title, request, first, looks, threads, backend } = setup;
-    let mouse = looks.mouse;
-    // Only these themes depend on the background.
-    let asks = looks.theme.is_none() && looks.depth >= ColourDepth::Indexed;
-    let mut app = App::new(title, request, looks, (80, 24))?;
-    let (sender, incoming) = channel();
-    let jobs = {
-        let sender = sender.clone();
-        Jobs::start(backend, threads, move |ticket, done| drop(sender.send(Incoming::Job(ticket, done))))?
-    };
-    let signals = sender.clone();
-    terminal::watch_signals(move |signal| drop(signals.send(Incoming::Signal(signal)))).context("signals")?;
-    let mut terminal = Terminal::enter(mouse).context("the terminal")?;
-    let began = Instant::now();
-    if asks {
-        terminal.write(ground::QUESTION)?;
-    }
-    app.size = terminal.size();
-    let effects = update::start(&mut app, first);
-    let mut running =
-        Loop { app, terminal, jobs, painter: Painter::default(), progress: [None, None], frame: Vec::new() };
-    // Else the first frame waits for the first message, or one tick: most terminals answer within.
-    if !asks {
-        running.draw()?;
-    }
-    read_inputs(sender)?;
-    running.perform(effects)?;
-    let ended = running.until_end(&incoming);
-    // A late answer of the terminal would appear as input of the shell.
-    while asks && let Some(rest) = ground::LATEST.checked_sub(began.elapsed()) {
-        if let Ok(Incoming::Terminal(TerminalEvent::Ground(_))) | Err(_) = incoming.recv_timeout(rest) {
-            break;
-        }
-    }
-    match ended {
-        // The terminal went away: no error can be shown.
-        Err(error) if is_broken_pipe(&error) => Ok(()),
-        other => other,
-    }
-}
+pub use event_loop::run;
+pub use job::Exported;
+pub use setup::{Backend, FirstQuestion, Setup, UiOptions};
 
 /// Restore the terminal, if it was taken over. Does not wait and allocates nothing.
 pub fn give_back() {
     terminal::leave();
-}
-
-fn is_broken_pipe(error: &anyhow::Error) -> bool {
-    error.downcast_ref::<std::io::Error>().is_some_and(|e| {
-        matches!(e.kind(), std::io::ErrorKind::BrokenPipe)
-            || e.raw_os_error() == Some(rustix::io::Errno::IO.raw_os_error())
-    })
-}
-
-/// Send the terminal's input to the loop, on a thread of its own.
-fn read_inputs(sender: Sender<Incoming>) -> std::io::Result<()> {
-    let (resized, writer) = UnixStream::pair()?;
-    writer.set_nonblocking(true)?;
-    signal_hook::low_level::pipe::register(signal_hook::consts::SIGWINCH, writer)?;
-    room_for_threads(1)?;
-    std::thread::Builder::new().name("keys".into()).spawn(move || {
-        if keyboard::read(&resized, |input| sender.send(Incoming::Terminal(input)).is_ok()).is_err() {
-            drop(sender.send(Incoming::Terminal(TerminalEvent::Closed)));
-        }
-    })?;
-    Ok(())
-}
-
-struct Loop {
-    app: App,
-    terminal: Terminal,
-    jobs: Jobs,
-    painter: Painter,
-    /// By lane.
-    progress: [Option<Arc<Progress>>; 2],
-    frame: Vec<u8>,
-}
-
-/// The next step after a message.
-enum Next {
-    Go,
-    End,
-    Die(i32),
-}
-
-impl Loop {
-    fn until_end(&mut self, incoming: &Receiver<Incoming>) -> anyhow::Result<()> {
-        loop {
-            let first = match self.progress {
-                [None, None] => incoming.recv().map_err(|_| RecvTimeoutError::Disconnected),
-                _ => incoming.recv_timeout(TICK),
-            };
-            // All that has come by now is one frame.
-            let began = Instant::now();
-            let mut message = match first {
-                Ok(message) => Some(message),
-                Err(RecvTimeoutError::Timeout) => None,
-                Err(RecvTimeoutError::Disconnected) => return Ok(()),
-            };
-            while let Some(incoming_message) = message {
-                match self.take(incoming_message)? {
-                    Next::Go => {}
-                    Next::End => return Ok(()),
-                    Next::Die(signal) => die_by(signal),
-                }
-                message = if began.elapsed() < TICK { incoming.try_recv().ok() } else { None };
-            }
-            self.update_progress();
-            self.draw()?;
-        }
-    }
-
-    fn take(&mut self, incoming: Incoming) -> anyhow::Result<Next> {
-        let message = match incoming {
-            Incoming::Job(ticket, done) if self.jobs.is_newest(ticket) => Some(UiMessage::Done(done)),
-            Incoming::Job(..) => None,
-            Incoming::Signal(SignalRequest::Die(signal)) => return Ok(Next::Die(signal)),
-            Incoming::Signal(SignalRequest::Suspend) => {
-                self.suspend()?;
-                None
-            }
-            Incoming::Signal(SignalRequest::Continued) => {
-                self.terminal.retake()?;
-                self.painter.forget();
-                let (columns, lines) = self.terminal.size();
-                Some(UiMessage::Resize(columns, lines))
-            }
-            Incoming::Terminal(input) => Some(match input {
-                TerminalEvent::Key(key) => UiMessage::Key(key),
-                TerminalEvent::Paste(text) => UiMessage::Paste(text),
-                TerminalEvent::Wheel(lines) => UiMessage::Wheel(lines),
-                TerminalEvent::Click(column, line) => UiMessage::Click(column, line),
-                TerminalEvent::Ground(light) => UiMessage::Ground(light),
-                TerminalEvent::Resized => {
-                    let (columns, lines) = self.terminal.size();
-                    UiMessage::Resize(columns, lines)
-                }
-                TerminalEvent::Closed => return Ok(Next::End),
-            }),
-        };
-        match message {
-            Some(message) => {
-                let effects = update(&mut self.app, message);
-                self.perform(effects)
-            }
-            None => Ok(Next::Go),
-        }
-    }
-
-    fn perform(&mut self, effects: Vec<UiEffect>) -> anyhow::Result<Next> {
-        for effect in effects {
-            match effect {
-                UiEffect::Start(job) => {
-                    let (ticket, progress) = self.jobs.request(job);
-                    self.progress[ticket.lane as usize] = Some(progress);
-                }
-                UiEffect::Copy(text) => self.terminal.copy(&text)?,
-                UiEffect::SavePicture { path, overwrite } => {
-                    let ground = if self.app.theme.name == "light" { svg::Ground::LIGHT } else { svg::Ground::DARK };
-                    let picture = svg::picture(&screen::draw(&self.app), ground);
-                    let outcome = jobs::write_new(&path, picture.as_bytes(), overwrite);
-                    update(&mut self.app, UiMessage::Saved(path, outcome));
-                }
-                UiEffect::Redraw => self.painter.forget(),
-                UiEffect::Suspend => self.suspend()?,
-                UiEffect::Quit => return Ok(Next::End),
-            }
-        }
-        Ok(Next::Go)
-    }
-
-    fn suspend(&mut self) -> anyhow::Result<()> {
-        self.terminal.suspend()?;
-        self.painter.forget();
-        let (columns, lines) = self.terminal.size();
-        update(&mut self.app, UiMessage::Resize(columns, lines));
-        Ok(())
-    }
-
-    fn update_progress(&mut self) {
-        for lane in [JobLane::Executions, JobLane::Patterns] {
-            let progress = &mut self.progress[lane as usize];
-            if self.app.busy(lane).is_none() {
-                *progress = None;
-            }
-            if let Some(progress) = progress {
-                let busy = Busy {
-                    what: "",
-                    stage: progress.stage(),
-                    done: progress.done.load(Ordering::Relaxed),
-                    total: progress.total.load(Ordering::Relaxed),
-                    events: progress.events.load(Ordering::Relaxed),
-                };
-                update(&mut self.app, UiMessage::Progress(lane, busy));
-            }
-        }
-    }
-
-    fn draw(&mut self) -> anyhow::Result<()> {
-        self.frame.clear();
-        self.painter.paint(&screen::draw(&self.app), &mut self.frame);
-        if !self.frame.is_empty() {
-            self.terminal.write(&self.frame)?;
-        }
-        Ok(())
-    }
 }

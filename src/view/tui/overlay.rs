@@ -1,13 +1,12 @@
 //! Dialogs on top of the panes: pages, lists to choose from, prompts, a question.
 //!
-//! A stack; its top sees each key first. An overlay does not act: it answers a key with what should happen, and
-//! [`update`](mod@super::update) does it.
+//! A stack; its top sees each key first. An overlay does not act: it returns what should happen, and `update` does it.
 
 use super::actions::{self, Action, ActionScope};
 use super::details::Details;
 use super::input::TextInput;
 use super::key::KeyPress;
-use super::patterns::AnomalyReport;
+use super::report::AnomalyReport;
 use crossterm::event::KeyCode;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -18,7 +17,7 @@ pub enum OverlayPage {
     /// Keys and how to read the screen.
     Help,
     /// Data quality: losses, unknowns, caveats.
-    Trust,
+    Quality,
     /// The item under the cursor.
     Details(Box<Details>),
     /// About an anomaly.
@@ -50,7 +49,7 @@ pub struct MenuItem {
     /// The rest of the line.
     pub help: String,
     /// The effect of choosing it.
-    pub does: MenuCommand,
+    pub command: MenuCommand,
 }
 
 /// The effect of a choice.
@@ -88,14 +87,14 @@ pub enum Overlay {
     /// A line of text.
     Prompt {
         /// The purpose.
-        asked: PromptPurpose,
+        purpose: PromptPurpose,
         /// The text.
         input: TextInput,
     },
     /// May the file be replaced?
     Replace {
         /// The purpose.
-        asked: PromptPurpose,
+        purpose: PromptPurpose,
         /// The file.
         path: PathBuf,
     },
@@ -110,8 +109,8 @@ pub enum OverlayResponse {
     Close,
     /// Scroll the page by lines (pages: by its height).
     Scroll(Scroll),
-    /// Take it away and do this.
-    Do(MenuCommand),
+    /// Take it away and run this.
+    Run(MenuCommand),
     /// Take it away and use the text.
     Text(PromptPurpose, String),
     /// The text changed.
@@ -141,6 +140,11 @@ impl Overlay {
         Overlay::Page { page, offset: 0 }
     }
 
+    /// A prompt for a text.
+    pub fn prompt(purpose: PromptPurpose, input: TextInput) -> Overlay {
+        Overlay::Prompt { purpose, input }
+    }
+
     /// A list with nothing typed yet.
     pub fn list(title: &'static str, choices: Vec<MenuItem>) -> Overlay {
         Overlay::List { title, input: TextInput::default(), choices, at: 0 }
@@ -168,7 +172,7 @@ impl Overlay {
                     Some(KeyCode::Esc) => return OverlayResponse::Close,
                     Some(KeyCode::Enter) => {
                         let chosen = self::fitting(choices, input.text()).nth(*at);
-                        return chosen.map_or(OverlayResponse::Taken, |c| OverlayResponse::Do(c.does.clone()));
+                        return chosen.map_or(OverlayResponse::Taken, |c| OverlayResponse::Run(c.command.clone()));
                     }
                     Some(KeyCode::Up) => *at = at.saturating_sub(1),
                     Some(KeyCode::Down | KeyCode::Tab) => *at = (*at + 1).min(fitting.saturating_sub(1)),
@@ -183,15 +187,15 @@ impl Overlay {
                 }
                 OverlayResponse::Taken
             }
-            Overlay::Prompt { asked, input } => match key.plain() {
+            Overlay::Prompt { purpose, input } => match key.plain() {
                 Some(KeyCode::Esc) => OverlayResponse::Close,
-                Some(KeyCode::Enter) => OverlayResponse::Text(*asked, input.text().to_owned()),
+                Some(KeyCode::Enter) => OverlayResponse::Text(*purpose, input.text().to_owned()),
                 _ if key == QUIT => OverlayResponse::Close,
-                _ if input.key(key) => OverlayResponse::Typed(*asked),
+                _ if input.key(key) => OverlayResponse::Typed(*purpose),
                 _ => OverlayResponse::Taken,
             },
-            Overlay::Replace { asked, path } => match key.typed() {
-                Some('y' | 'Y') => OverlayResponse::Replace(*asked, path.clone()),
+            Overlay::Replace { purpose, path } => match key.typed() {
+                Some('y' | 'Y') => OverlayResponse::Replace(*purpose, path.clone()),
                 _ => OverlayResponse::Close,
             },
         }
@@ -200,9 +204,9 @@ impl Overlay {
     /// Take pasted text; only lines of text do.
     pub fn paste(&mut self, text: &str) -> OverlayResponse {
         match self {
-            Overlay::Prompt { asked, input } => {
+            Overlay::Prompt { purpose, input } => {
                 input.insert(text);
-                OverlayResponse::Typed(*asked)
+                OverlayResponse::Typed(*purpose)
             }
             Overlay::List { input, at, .. } => {
                 input.insert(text);
@@ -226,7 +230,7 @@ fn page_key(page: &OverlayPage, key: KeyPress) -> OverlayResponse {
     let Some(action) = actions::bound(key, place) else { return OverlayResponse::Taken };
     let own = match page {
         OverlayPage::Help => Action::Help,
-        OverlayPage::Trust => Action::Trust,
+        OverlayPage::Quality => Action::Quality,
         OverlayPage::Details(_) | OverlayPage::Anomaly(..) => Action::Details,
         OverlayPage::Patterns => Action::ShowPatterns,
         OverlayPage::Ranks => Action::ShowRanks,

@@ -1,36 +1,17 @@
-//! Input of the interface: a title, its appearance, and the [`Backend`] that does the work.
+//! Input of the interface: a title, its appearance, and the [`Backend`] that does the ctx.
 
-use super::patterns::AnomalyReport;
+use super::job::{Exported, Outcome};
+use super::report::AnomalyReport;
 use super::theme::{ColourDepth, ThemeSource};
+use crate::model::settings::Settings;
 use crate::base::ctx::Ctx;
+use crate::base::file::{self, Existing};
+use crate::base::sandbox;
 use crate::compare::{Comparison, ComparisonRequest};
-use crate::explain::mining::Mining;
 use crate::model::Model;
-use crate::view::agreement::Agreement;
+use std::io::ErrorKind;
+use std::path::Path;
 use std::sync::Arc;
-
-/// Results that can be written to a file.
-#[derive(Clone, Debug)]
-pub enum Exported {
-    /// The comparison, and the propagation path that is selected.
-    Comparison {
-        /// The executions.
-        model: Arc<Model>,
-        /// Their groups.
-        comparison: Arc<Comparison>,
-        /// All paths, and which of them.
-        path: Option<(Arc<AnomalyReport>, usize)>,
-    },
-    /// Patterns, anomalies and paths, and the path that is selected.
-    Anomalies {
-        /// All of it.
-        found: Arc<AnomalyReport>,
-        /// Position of a path.
-        path: Option<usize>,
-        /// The comparison's result beside them.
-        compared: Option<Agreement>,
-    },
-}
 
 /// The first question.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -43,7 +24,7 @@ pub enum FirstQuestion {
 
 /// The work behind the interface; called on one background thread, one call at a time.
 ///
-/// Long work checks `work.cancel` often enough to end within 100 ms, and reports to `work.progress`.
+/// Long work checks `ctx.cancel` often enough to end within 100 ms, and reports to `ctx.progress`.
 /// Errors are shown as they are: one sentence with the place and the remedy.
 pub trait Backend: Send {
     /// Analyse the traces for a task by name; `None` on the first call: the command line's, or the trace's first.
@@ -52,11 +33,27 @@ pub trait Backend: Send {
     /// Compare two groups; where the request is empty, proposed ones.
     fn compare(&mut self, model: &Model, request: &ComparisonRequest, ctx: &Ctx) -> anyhow::Result<Comparison>;
 
-    /// Mine the repeating patterns of each thread or rank.
-    fn mine(&mut self, ctx: &Ctx) -> anyhow::Result<Arc<Mining>>;
+    /// The anomalies of the repeating patterns of each thread or rank under these settings. The patterns are mined at the
+    /// first call and kept until another task is analysed.
+    fn anomalies(&mut self, settings: &Settings, ctx: &Ctx) -> anyhow::Result<AnomalyReport>;
 
     /// The JSON document of `whyslow diff --json` or `whyslow anomalies --json`, with the selected path.
     fn export(&mut self, what: &Exported) -> anyhow::Result<String>;
+
+    /// Write a file that the user named.
+    fn write(&mut self, path: &Path, text: &[u8], existing: Existing) -> Outcome {
+        write_file(path, text, existing)
+    }
+}
+
+/// Write a file in one step: it has the whole text or does not change.
+pub fn write_file(path: &Path, text: &[u8], existing: Existing) -> Outcome {
+    match file::write(path, text, existing) {
+        Ok(()) => Outcome::Written(text.len() as u64),
+        Err(e) if e.kind() == ErrorKind::AlreadyExists => Outcome::Exists,
+        // The reason and its remedy first: the line is cut at the screen's edge, and the user has just typed the path.
+        Err(e) => Outcome::Failed(format!("{}: {}", sandbox::explained(path, e), path.display())),
+    }
 }
 
 /// Appearance and behaviour.
@@ -83,9 +80,26 @@ pub struct Setup {
     /// The first question.
     pub first: FirstQuestion,
     /// Appearance and behaviour.
-    pub looks: UiOptions,
+    pub options: UiOptions,
     /// Worker threads; 0: all cores.
     pub threads: usize,
-    /// Does the work.
+    /// Does the ctx.
     pub backend: Box<dyn Backend>,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn write_file_replaces_a_file_only_when_asked_to() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("out.json");
+        assert_eq!(write_file(&path, b"one", Existing::Keep), Outcome::Written(3));
+        assert_eq!(write_file(&path, b"two", Existing::Keep), Outcome::Exists);
+        assert_eq!(std::fs::read(&path).unwrap(), b"one");
+        assert_eq!(write_file(&path, b"three", Existing::Replace), Outcome::Written(5));
+        assert_eq!(std::fs::read(&path).unwrap(), b"three");
+        assert!(matches!(write_file(&folder.path().join("no/such"), b"", Existing::Keep), Outcome::Failed(_)));
+    }
 }

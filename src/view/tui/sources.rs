@@ -3,8 +3,8 @@
 //! In: [`AnomalyReport`]. Out: the visible rows. Choosing and ordering costs n log n in the root causes and the occurrences of open
 //! rows.
 
-use super::app::TextSearch;
-use super::patterns::AnomalyReport;
+use super::report::AnomalyReport;
+use super::search::TextSearch;
 use crate::base::time::Ns;
 use crate::model::root_cause::{CausedDelay, RootCause};
 use crate::view::anomalies::Words;

@@ -4,10 +4,10 @@
 use crate::base::figure;
 use crate::model::root_cause::{CausedDelay, RootCause};
 use crate::view::anomalies::{Words, examined};
-use crate::view::tui::app::{App, Pane};
+use crate::view::tui::app::App;
 use crate::view::tui::canvas::{Canvas, width};
-use crate::view::tui::layout::list_lines;
-use crate::view::tui::patterns::AnomalyReport;
+use crate::view::tui::pane::Pane;
+use crate::view::tui::report::AnomalyReport;
 use crate::view::tui::sources::{RootCauseOrder, RootCauseRow};
 use crate::view::tui::theme::StyleScope;
 
@@ -16,7 +16,7 @@ pub fn draw(canvas: &mut Canvas<'_>, app: &App) {
     let Some(found) = &app.patterns.found else { return };
     let list = &app.patterns.list;
     let columns = Columns::of(canvas.width(), found);
-    let head = canvas.height().saturating_sub(list_lines(app).min(canvas.height()));
+    let head = app.frame.list.head;
     if head > 0 {
         columns.head(canvas, app, found);
     }
@@ -202,7 +202,7 @@ impl Columns {
         let x = self.text_from();
         canvas.text_in(x, y, self.who, &words.who, text);
         let part = match (source.idle, of_executions && !source.in_executions) {
-            (true, _) => "idle, waiting for work: ",
+            (true, _) => "idle, waiting for ctx: ",
             (_, true) => "outside executions: ",
             _ => "",
         };

@@ -1,9 +1,9 @@
 //! The footer: the keys of the dialog on top, else of the pane, from the table of actions; or a message.
 
-use super::ranks;
 use crate::view::tui::actions::{Action, ActionScope, TABLE};
 use crate::view::tui::app::App;
 use crate::view::tui::canvas::{Canvas, width};
+use crate::view::tui::pages::ranks;
 use crate::view::tui::theme::StyleScope;
 
 /// Draw it.
@@ -21,7 +21,7 @@ pub fn draw(canvas: &mut Canvas<'_>, app: &App) {
         }
         return;
     }
-    let place = app.pane.place();
+    let place = app.pane.scope();
     let own = TABLE.iter().filter(|e| e.place == place);
     let entries = own.chain(TABLE.iter().filter(|e| e.place == ActionScope::Any));
     let mut words: Vec<(String, &str)> = Vec::new();

@@ -5,12 +5,13 @@
 
 use crate::base::figure;
 use crate::model::metric::Metric;
-use crate::view::tui::app::{App, Pane};
+use crate::view::tui::app::App;
 use crate::view::tui::canvas::Canvas;
 use crate::view::tui::counts::HistogramRow;
+use crate::view::tui::frame::{BinGrid, HistogramCells};
 use crate::view::tui::groups::GroupSide;
-use crate::view::tui::layout::{BinGrid, HistogramCells, grid, histogram_area, histogram_cells};
-use crate::view::tui::screen::details::range_text;
+use crate::view::tui::pages::details::range_text;
+use crate::view::tui::pane::Pane;
 use crate::view::tui::theme::StyleScope;
 use crate::view::tui::widget::histogram::Histogram;
 use crate::view::words;
@@ -22,19 +23,14 @@ pub fn draw(canvas: &mut Canvas<'_>, app: &App) {
         canvas.text(2, 1, "counting …", StyleScope::Progress);
         return;
     };
-    let area = histogram_area(app, canvas.area);
-    let cells = histogram_cells(area, counts.rows.len());
-    if area.height < canvas.area.height {
+    let cells = app.frame.histograms;
+    if let Some(line) = cells.constant {
         let value = |(metric, v): &(Metric, i64)| format!("{} {}", words::metric(metric), metric.unit().rounded(*v));
         let all: Vec<String> = counts.constant.iter().map(value).collect();
-        canvas.text(
-            1,
-            usize::from(area.height),
-            &format!("the same in all executions: {}", all.join(", ")),
-            StyleScope::Dim,
-        );
+        canvas.text(1, line, &format!("the same in all executions: {}", all.join(", ")), StyleScope::Dim);
     }
-    let canvas = &mut canvas.part(area);
+    let height = cells.constant.map_or(canvas.area.height, |line| line as u16);
+    let canvas = &mut canvas.part(Rect { height, ..canvas.area });
     if cells.head > 0 {
         let columns = canvas.width() / cells.groups;
         let sides = if cells.groups == 2 {
@@ -59,7 +55,7 @@ pub fn draw(canvas: &mut Canvas<'_>, app: &App) {
 }
 
 fn block(canvas: &mut Canvas<'_>, app: &App, row: &HistogramRow, here: bool, cells: HistogramCells) {
-    let grid = grid(row.bins.len(), cells.columns);
+    let grid = BinGrid::new(row.bins.len(), cells.columns);
     let selection = app.histograms.selection.as_ref().filter(|s| s.metric == row.metric);
     let selected = selection.map(|s| {
         let bins = s.bins(grid.step);

@@ -4,10 +4,11 @@ use crate::base::figure;
 use crate::model::carrier::Carrier;
 use crate::model::propagation::{PropagationPath, PropagationStep};
 use crate::view::anomalies::doing;
-use crate::view::tui::app::{App, Pane};
+use crate::view::tui::app::App;
 use crate::view::tui::canvas::{Canvas, width};
-use crate::view::tui::layout::{PathLines, path_lines, streams};
-use crate::view::tui::patterns::AnomalyReport;
+use crate::view::tui::frame::PathLines;
+use crate::view::tui::pane::Pane;
+use crate::view::tui::report::{AnomalyReport, streams};
 use crate::view::tui::theme::StyleScope;
 use crate::view::tui::widget::spacetime::{Arrow, Bar, SpaceTime};
 use ratatui::layout::Rect;
@@ -18,11 +19,11 @@ pub fn draw(canvas: &mut Canvas<'_>, app: &App) {
     let place = app.patterns.path;
     let Some(path) = found.anomalies.paths.get(place.path) else {
         let is_idle = app.patterns.list.here().and_then(|row| row.source(found)).is_some_and(|s| s.idle);
-        let text = if is_idle { "waiting for work: not a delay, so there is no path" } else { "no path" };
+        let text = if is_idle { "waiting for ctx: not a delay, so there is no path" } else { "no path" };
         canvas.text(2, 1, text, StyleScope::Dim);
         return;
     };
-    let lines = path_lines(app);
+    let lines = app.frame.path;
     if lines.head > 0 {
         head(canvas, found, path, place.path);
     }

@@ -7,9 +7,9 @@ use crate::base::figure;
 use crate::compare::{Cause, DiffNode};
 use crate::model::Model;
 use crate::model::context::FrameKind;
-use crate::view::tui::app::{App, Cursor, Pane};
+use crate::view::tui::app::{App, Cursor};
 use crate::view::tui::canvas::{Canvas, clip_front, width};
-use crate::view::tui::layout::tree_lines;
+use crate::view::tui::pane::Pane;
 use crate::view::tui::theme::{StyleScope, Theme};
 use crate::view::tui::tree::children;
 use crate::view::words;
@@ -21,7 +21,7 @@ pub fn draw(canvas: &mut Canvas<'_>, app: &App) {
         canvas.text(2, 1, "comparing …", StyleScope::Progress);
         return;
     };
-    let shape = tree_lines(canvas.area.height, comparison.causes.len());
+    let shape = app.frame.tree;
     let here = |cursor: Cursor| app.pane == Pane::Tree && app.tree.cursor == cursor;
     if shape.cause_head > 0 {
         cause_head(canvas, app, shape.causes);

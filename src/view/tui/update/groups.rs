@@ -1,12 +1,11 @@
 //! The groups: selections on histograms, the filters that they become, undo.
 
-use super::moving::bin_grid;
-use super::{UiEffect, begin, complain, say};
 use crate::compare::ComparisonRequest;
 use crate::view::tui::app::App;
-use crate::view::tui::groups::{BinSelection, GroupSide};
-use crate::view::tui::jobs::Job;
-use crate::view::tui::layout::BinGrid;
+use crate::view::tui::frame::BinGrid;
+use crate::view::tui::groups::{BinSelection, GroupHistory, GroupSide};
+use crate::view::tui::job::Job;
+use crate::view::tui::message::UiEffect;
 use crate::view::words;
 
 /// The filters in force, those proposed included.
@@ -21,7 +20,7 @@ pub(super) fn effective(app: &App) -> ComparisonRequest {
 pub(super) fn can_regroup(app: &mut App) -> bool {
     let analysing = app.busy.as_ref().is_some_and(|b| b.what == "analysing");
     if analysing || app.model.is_none() {
-        say(app, "the analysis is still running");
+        app.say("the analysis is still running");
         return false;
     }
     true
@@ -33,19 +32,19 @@ pub(super) fn regroup(app: &mut App, request: ComparisonRequest, status: &str) -
     }
     app.histograms.dragging = false;
     app.groups.push(request);
-    say(app, status);
+    app.say(status);
     compare(app)
 }
 
 pub(super) fn compare(app: &mut App) -> Vec<UiEffect> {
     let Some(model) = app.model.clone() else { return Vec::new() };
     let request = app.groups.now().clone();
-    begin(app, Job::Compare { model, request })
+    app.begin(Job::Compare { model, request })
 }
 
 /// Change the selection on the metric under the cursor, or begin one at the cursor.
 pub(super) fn select(app: &mut App, change: impl FnOnce(&mut BinSelection, usize)) -> Vec<UiEffect> {
-    let (Some(grid), Some(row)) = (bin_grid(app), app.histogram_row()) else { return Vec::new() };
+    let (Some(grid), Some(row)) = (app.bin_grid(), app.histogram_row()) else { return Vec::new() };
     let metric = row.metric.clone();
     let last = grid.count.saturating_sub(1) * grid.step;
     let aligned = |bin: usize| (bin / grid.step * grid.step).min(last);
@@ -65,34 +64,55 @@ pub(super) fn select(app: &mut App, change: impl FnOnce(&mut BinSelection, usize
     drag(app, grid)
 }
 
-pub(super) fn widen(selection: &mut BinSelection, by: usize, outwards: bool) {
-    let (low, high) = (selection.anchor.min(selection.head), selection.anchor.max(selection.head));
-    let (low, high) = if outwards {
-        (low.saturating_sub(by), high + by)
-    } else if low + by < high {
-        (low + by, high - by)
-    } else {
-        (low, low)
-    };
-    selection.anchor = low;
-    selection.head = high;
+/// Move both ends outwards.
+pub(super) fn widen(selection: &mut BinSelection, by: usize) {
+    let (low, high) = selection.ends();
+    (selection.anchor, selection.head) = (low.saturating_sub(by), high + by);
 }
 
-pub(super) fn move_selection(app: &mut App, right: bool) -> Vec<UiEffect> {
-    let Some(grid) = bin_grid(app) else { return Vec::new() };
+/// Move both ends inwards, down to one column.
+pub(super) fn narrow(selection: &mut BinSelection, by: usize) {
+    let (low, high) = selection.ends();
+    (selection.anchor, selection.head) = if low + by < high { (low + by, high - by) } else { (low, low) };
+}
+
+/// Move the whole selection a column to the left (-1) or to the right (1). It keeps its width: at a border it stops.
+pub(super) fn move_selection(app: &mut App, direction: isize) -> Vec<UiEffect> {
+    let Some(grid) = app.bin_grid() else { return Vec::new() };
     let last = grid.count.saturating_sub(1) * grid.step;
-    let slide = move |s: &mut BinSelection, by: usize| {
-        let (low, high) = (s.anchor.min(s.head), s.anchor.max(s.head));
-        // At a border the whole selection stops: it keeps its width.
-        if right && high + by <= last {
-            s.anchor += by;
-            s.head += by;
-        } else if !right && low >= by {
-            s.anchor -= by;
-            s.head -= by;
+    select(app, |selection, by| {
+        let (low, high) = selection.ends();
+        if direction > 0 && high + by <= last {
+            selection.anchor += by;
+            selection.head += by;
+        } else if direction < 0 && low >= by {
+            selection.anchor -= by;
+            selection.head -= by;
         }
-    };
-    select(app, slide)
+    })
+}
+
+/// Undo the last change of the groups.
+pub(super) fn undo(app: &mut App) -> Vec<UiEffect> {
+    step_history(app, GroupHistory::undo, "nothing to undo")
+}
+
+/// Redo the change that was undone last.
+pub(super) fn redo(app: &mut App) -> Vec<UiEffect> {
+    step_history(app, GroupHistory::redo, "nothing to redo")
+}
+
+fn step_history(app: &mut App, step: fn(&mut GroupHistory) -> bool, none: &str) -> Vec<UiEffect> {
+    if !can_regroup(app) {
+        return Vec::new();
+    }
+    if !step(&mut app.groups) {
+        app.say(none);
+        return Vec::new();
+    }
+    app.histograms.dragging = false;
+    app.histograms.selection = None;
+    compare(app)
 }
 
 /// A selection that is a group's filter takes the filter with it.
@@ -122,13 +142,13 @@ pub(super) fn make_filter(app: &mut App, side: GroupSide) -> Vec<UiEffect> {
     if !can_regroup(app) {
         return Vec::new();
     }
-    let (Some(grid), Some(row)) = (bin_grid(app), app.histogram_row()) else { return Vec::new() };
+    let (Some(grid), Some(row)) = (app.bin_grid(), app.histogram_row()) else { return Vec::new() };
     let selected = app.histograms.selection.clone().filter(|s| s.metric == row.metric);
     let bin = app.histograms.bin;
     let mut selection =
         selected.unwrap_or(BinSelection { metric: row.metric.clone(), anchor: bin, head: bin, attached: None });
     let Some(filter) = selection.filter(row, grid.step) else {
-        complain(app, "the selection covers all values, or several names: narrow it with < and >");
+        app.report_failure("the selection covers all values, or several names: narrow it with < and >");
         return Vec::new();
     };
     let status = format!("{} group: {}", side.name(), words::filter(&filter));
@@ -155,7 +175,7 @@ pub(super) fn clear(app: &mut App) -> Vec<UiEffect> {
         side.of(&mut request).retain(|f| f.metric != metric);
     }
     if request == before {
-        say(app, "no selection and no filter on this metric");
+        app.say("no selection and no filter on this metric");
         return Vec::new();
     }
     let none_left = request == ComparisonRequest::default();

@@ -3,18 +3,21 @@
 
 use super::groups::{effective, regroup};
 use super::moving::vertical;
-use super::{UiEffect, begin, complain, say};
+use crate::model::settings::{Settings, ThresholdRule};
 use crate::base::op::Op;
 use crate::base::time::Span;
 use crate::compare::filter::{Filter, Operand, Test};
 use crate::model::Model;
 use crate::model::metric::Metric;
-use crate::model::settings::{Settings, ThresholdRule};
 use crate::view::tui::actions::Action;
-use crate::view::tui::app::{App, JumpOrigin, Pane};
+use crate::view::tui::app::{App, JumpOrigin};
 use crate::view::tui::details;
-use crate::view::tui::jobs::Job;
-use crate::view::tui::patterns::{AnomalyReport, PathPane};
+use crate::view::tui::job::Job;
+use crate::view::tui::message::UiEffect;
+use crate::view::tui::pane::Pane;
+use crate::view::tui::patterns::PathPane;
+use crate::view::tui::report::AnomalyReport;
+use crate::view::tui::search::MatchStep;
 use crate::view::tui::sources::RootCauseRow;
 use std::sync::Arc;
 
@@ -30,18 +33,18 @@ pub(super) fn show(app: &mut App, pane: Pane) -> Vec<UiEffect> {
         return if begun { Vec::new() } else { mine(app) };
     }
     let begun = app.model.is_some() || app.busy.is_some() || app.failure.is_some();
-    if begun { Vec::new() } else { begin(app, Job::Analyse { task: None }) }
+    if begun { Vec::new() } else { app.begin(Job::Analyse { task: None }) }
 }
 
 /// Find patterns, or judge those that were found anew.
 pub(super) fn mine(app: &mut App) -> Vec<UiEffect> {
-    begin(app, Job::Mine { settings: app.patterns.settings })
+    app.begin(Job::Mine { settings: app.patterns.settings })
 }
 
 /// Change q or s, or how limits are found.
 pub(super) fn tune(app: &mut App, action: Action) -> Vec<UiEffect> {
     if app.patterns.found.is_none() && app.patterns.busy.is_none() {
-        say(app, "patterns not mined yet; press 3");
+        app.say("patterns not mined yet; press 3");
         return Vec::new();
     }
     let step = |value: f64, (by, least, most): (f64, f64, f64), up: bool| {
@@ -58,18 +61,17 @@ pub(super) fn tune(app: &mut App, action: Action) -> Vec<UiEffect> {
             Settings { s: step(now.s, S, action == Action::ThresholdUp), ..now }
         }
         _ => {
-            let limit =
-                if now.limit == ThresholdRule::Robust { ThresholdRule::Quotient } else { ThresholdRule::Robust };
+            let limit = if now.limit == ThresholdRule::Robust { ThresholdRule::Quotient } else { ThresholdRule::Robust };
             Settings { limit, ..now }
         }
     };
     app.patterns.settings = next;
     let rule = app.patterns.rule();
     if next == now {
-        say(app, &format!("{rule}: limit reached"));
+        app.say(format!("{rule}: limit reached"));
         return Vec::new();
     }
-    say(app, &rule);
+    app.say(&rule);
     mine(app)
 }
 
@@ -86,7 +88,7 @@ pub(super) fn open(app: &mut App) {
             app.trail.push(JumpOrigin::Step(app.patterns.path));
             return vertical(app, 1);
         }
-        return say(app, "end of the path; -: go back");
+        return app.say("end of the path; -: go back");
     }
     let Some(here) = app.patterns.list.here() else { return };
     let several = here.source(&found).is_some_and(|s| s.occurrences.len() > 1);
@@ -95,7 +97,7 @@ pub(super) fn open(app: &mut App) {
     }
     app.patterns.follow_list();
     if app.patterns.selected().is_none() {
-        return say(app, "waiting for work: not a delay, so there is no path");
+        return app.say("waiting for ctx: not a delay, so there is no path");
     }
     app.trail.push(JumpOrigin::Anomaly(app.patterns.list.row));
     app.pane = Pane::Path;
@@ -130,7 +132,7 @@ pub(super) fn reorder(app: &mut App) {
     list.rebuild(&found);
     (list.row, list.offset) = (0, 0);
     let said = format!("ordered by {}", list.order.name());
-    say(app, &said);
+    app.say(&said);
 }
 
 /// List only what has all these words.
@@ -151,10 +153,10 @@ pub(super) fn search(app: &mut App, text: &str) {
     }
 }
 
-pub(super) fn step_match(app: &mut App, forward: bool, stay: bool) {
+pub(super) fn step_match(app: &mut App, step: MatchStep) {
     let list = &mut app.patterns.list;
     if list.search.text.is_empty() {
-        return say(app, "no search yet; /: search");
+        return app.say("no search yet; /: search");
     }
     // Matches are in the order of the list.
     let mut matches = list.search.matches.iter().peekable();
@@ -165,17 +167,13 @@ pub(super) fn step_match(app: &mut App, forward: bool, stay: bool) {
     let count = rows.len();
     if count == 0 {
         let text = format!("no listed root cause or pattern contains {:?}", list.search.text);
-        return complain(app, &text);
+        return app.report_failure(&text);
     }
     let before = rows.partition_point(|r| *r < list.row);
-    let after = rows.partition_point(|r| *r <= list.row);
-    let at = match (forward, stay) {
-        (true, true) => before % count,
-        (true, false) => after % count,
-        (false, _) => (before + count - 1) % count,
-    };
+    let until = rows.partition_point(|r| *r <= list.row);
+    let at = step.target(before, until, count);
     list.row = rows[at];
-    say(app, &format!("match {} of {count}", at + 1));
+    app.say(format!("match {} of {count}", at + 1));
 }
 
 /// Make the executions of the step's moment the slow group, and go to their tree.
@@ -186,7 +184,7 @@ pub(super) fn moment(app: &mut App) -> Vec<UiEffect> {
     };
     if app.model.is_none() {
         if app.failure.is_some() {
-            complain(app, "no executions; w: show why");
+            app.report_failure("no executions; w: show why");
             return Vec::new();
         }
         app.moment = Some(span);
@@ -198,11 +196,11 @@ pub(super) fn moment(app: &mut App) -> Vec<UiEffect> {
 /// The same once executions and groups are there.
 pub(super) fn go_to_moment(app: &mut App, span: Span) -> Vec<UiEffect> {
     let (Some(model), Some(_)) = (app.model.clone(), &app.comparison) else {
-        say(app, "the comparison is still running");
+        app.say("the comparison is still running");
         return Vec::new();
     };
     let Some((filters, members)) = of_moment(&model, span) else {
-        complain(app, "no execution ran at this moment");
+        app.report_failure("no execution ran at this moment");
         return Vec::new();
     };
     let mut request = effective(app);

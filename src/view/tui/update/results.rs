@@ -4,17 +4,18 @@ use super::groups::compare;
 use super::overlays::on_outcome;
 use super::patterns::{go_to_moment, show};
 use super::tree::search_tree;
-use super::{UiEffect, complain, say};
 use crate::compare::{Comparison, ComparisonRequest};
 use crate::model::Model;
 use crate::model::context::ContextId;
 use crate::view::agreement::agreement;
-use crate::view::tui::app::{App, Cursor, Pane};
+use crate::view::tui::app::{App, Cursor};
 use crate::view::tui::counts::HistogramCounts;
 use crate::view::tui::details;
 use crate::view::tui::groups::GroupHistory;
-use crate::view::tui::jobs::Done;
+use crate::view::tui::job::Done;
+use crate::view::tui::message::UiEffect;
 use crate::view::tui::overlay::PromptPurpose;
+use crate::view::tui::pane::Pane;
 use crate::view::tui::patterns::PatternState;
 use crate::view::tui::tree::find_context;
 use std::sync::Arc;
@@ -54,7 +55,7 @@ fn take(app: &mut App, done: Done) -> Vec<UiEffect> {
             app.busy = None;
             // A model that is there stays: another task could not be analysed.
             if app.model.is_some() {
-                complain(app, &what);
+                app.report_failure(what);
                 return Vec::new();
             }
             app.failure = Some(what);
@@ -80,7 +81,7 @@ fn take(app: &mut App, done: Done) -> Vec<UiEffect> {
             app.busy = None;
             app.failure = Some(what);
             if app.comparison.is_some() {
-                say(app, "still showing the previous comparison; press u to undo");
+                app.say("still showing the previous comparison; press u to undo");
             }
             Vec::new()
         }

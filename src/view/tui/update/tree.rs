@@ -1,20 +1,17 @@
 //! The tree pane: folding, following causes, searching, and the trail of jumps back.
 
 use super::moving::vertical;
-use super::{complain, patterns, say};
+use super::patterns;
 use crate::compare::Comparison;
 use crate::model::Model;
-use crate::view::tui::app::{App, Cursor, JumpOrigin, Pane, TextSearch};
+use crate::view::tui::app::{App, Cursor, JumpOrigin};
 use crate::view::tui::details;
-use crate::view::tui::tree::{find_context, path_text};
-use std::sync::Arc;
-
-pub(super) fn both(app: &App) -> Option<(Arc<Model>, Arc<Comparison>)> {
-    Some((app.model.clone()?, app.comparison.clone()?))
-}
+use crate::view::tui::pane::Pane;
+use crate::view::tui::search::{MatchStep, TextSearch};
+use crate::view::tui::tree::find_context;
 
 pub(super) fn fold(app: &mut App) {
-    let (Some((_, comparison)), Cursor::Row(row)) = (both(app), app.tree.cursor) else { return };
+    let (Some((_, comparison)), Cursor::Row(row)) = (app.compared_executions(), app.tree.cursor) else { return };
     app.tree.touched = true;
     let unfolded = app.node().is_some_and(|(_, n)| n.size > 1 && app.tree.rows.is_unfolded(n));
     if unfolded {
@@ -25,7 +22,7 @@ pub(super) fn fold(app: &mut App) {
 }
 
 pub(super) fn unfold(app: &mut App) {
-    let Some((model, comparison)) = both(app) else { return };
+    let Some((model, comparison)) = app.compared_executions() else { return };
     app.tree.touched = true;
     match app.tree.cursor {
         // An unfolded node is entered.
@@ -38,7 +35,7 @@ pub(super) fn unfold(app: &mut App) {
 }
 
 pub(super) fn open(app: &mut App) {
-    let Some((model, comparison)) = both(app) else { return };
+    let Some((model, comparison)) = app.compared_executions() else { return };
     app.tree.touched = true;
     match app.tree.cursor {
         Cursor::Row(row) => {
@@ -55,9 +52,7 @@ pub(super) fn open(app: &mut App) {
                     app.trail.push(JumpOrigin::Cause(i));
                     go_to(app, node, &model, &comparison);
                 }
-                None => {
-                    say(app, "this row is the sum of many small differences, which have no single node in the tree")
-                }
+                None => app.say("this row is the sum of many small differences, which have no single node in the tree"),
             }
         }
     }
@@ -70,7 +65,7 @@ pub(super) fn go_to(app: &mut App, node: u32, model: &Model, comparison: &Compar
 }
 
 pub(super) fn back(app: &mut App) {
-    match (app.trail.pop(), both(app)) {
+    match (app.trail.pop(), app.compared_executions()) {
         (Some(JumpOrigin::Cause(i)), _) => {
             app.tree.cursor = Cursor::Cause(i);
             app.pane = Pane::Tree;
@@ -88,12 +83,12 @@ pub(super) fn back(app: &mut App) {
                 go_to(app, node, &model, &comparison);
             }
         }
-        _ => say(app, "nothing to go back to"),
+        _ => app.say("nothing to go back to"),
     }
 }
 
 pub(super) fn reorder(app: &mut App) {
-    let Some((model, comparison)) = both(app) else { return };
+    let Some((model, comparison)) = app.compared_executions() else { return };
     let here = app.node().map(|(at, _)| at);
     let order = app.tree.rows.order().next();
     app.tree.rows.set_order(order, &model, &comparison.tree);
@@ -102,7 +97,7 @@ pub(super) fn reorder(app: &mut App) {
     }
     let text = app.tree.search.text.clone();
     search_tree(app, &text);
-    say(app, &format!("ordered by {}", order.name()));
+    app.say(format!("ordered by {}", order.name()));
 }
 
 pub(super) fn search(app: &mut App, text: &str) {
@@ -114,41 +109,39 @@ pub(super) fn search(app: &mut App, text: &str) {
 
 /// Nodes whose frame has this text in it.
 pub(super) fn search_tree(app: &mut App, text: &str) {
-    let matches = match both(app) {
+    let matches = match app.compared_executions() {
         Some((model, comparison)) if !text.is_empty() => app.tree.rows.matches(text, &model, &comparison.tree),
         _ => Vec::new(),
     };
     app.tree.search = TextSearch { text: text.to_owned(), matches };
 }
 
-pub(super) fn step_match(app: &mut App, forward: bool, stay: bool) {
+/// Go to a match of the last search.
+pub(super) fn step_match(app: &mut App, step: MatchStep) {
     if app.pane.is_of_patterns() {
-        return patterns::step_match(app, forward, stay);
+        return patterns::step_match(app, step);
     }
-    let Some((model, comparison)) = both(app) else { return };
+    let Some((model, comparison)) = app.compared_executions() else { return };
     let matches = &app.tree.search.matches;
     if app.tree.search.text.is_empty() {
-        return say(app, "no search yet; /: search");
+        return app.say("no search yet; /: search");
     }
     if matches.is_empty() {
         let text = format!("no function, call, wait or thread has a name with {:?}", app.tree.search.text);
-        return complain(app, &text);
+        return app.report_failure(&text);
     }
     let rows = &app.tree.rows;
-    let before = |limit: bool| {
-        app.node().map_or(0, |(here, _)| {
+    let here = app.node().map(|(here, _)| here);
+    let preceding = |or_equal: bool| {
+        here.map_or(0, |here| {
             matches.partition_point(|m| {
                 let order = rows.compare(*m, here, &model, &comparison.tree);
-                order.is_lt() || (limit && order.is_eq())
+                order.is_lt() || (or_equal && order.is_eq())
             })
         })
     };
     let count = matches.len();
-    let at = match (forward, stay) {
-        (true, true) => before(false) % count,
-        (true, false) => before(true) % count,
-        (false, _) => (before(false) + count - 1) % count,
-    };
+    let at = step.target(preceding(false), preceding(true), count);
     let node = matches[at];
     if let Some((_, here)) = app.node() {
         let context = here.context;
@@ -156,11 +149,5 @@ pub(super) fn step_match(app: &mut App, forward: bool, stay: bool) {
     }
     app.tree.touched = true;
     go_to(app, node, &model, &comparison);
-    say(app, &format!("match {} of {count}", at + 1));
-}
-
-/// The path of the node under the cursor, as text.
-pub fn path_under_cursor(app: &App) -> Option<Vec<String>> {
-    let model = app.model.as_ref()?;
-    app.node().map(|(_, n)| path_text(model, n.context))
+    app.say(format!("match {} of {count}", at + 1));
 }

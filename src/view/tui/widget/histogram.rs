@@ -4,7 +4,7 @@ use crate::base::figure;
 use crate::model::metric::Unit;
 use crate::view::tui::canvas::{Canvas, width};
 use crate::view::tui::counts::HistogramRow;
-use crate::view::tui::layout::BinGrid;
+use crate::view::tui::frame::BinGrid;
 use crate::view::tui::theme::StyleScope;
 use std::ops::Range;
 

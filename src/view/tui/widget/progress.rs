@@ -1,8 +1,8 @@
 //! Progress of a job: stage, bar, per cent, events.
 
 use crate::base::figure;
-use crate::view::tui::app::Busy;
 use crate::view::tui::canvas::Canvas;
+use crate::view::tui::job::Busy;
 use crate::view::tui::theme::StyleScope;
 
 /// `reading 42%`, as short as possible.

@@ -4,7 +4,7 @@ use crate::base::figure;
 use crate::base::notice::Severity;
 use crate::model::questions::{Answered, questions};
 use crate::view::tui::app::App;
-use crate::view::tui::screen::header;
+use crate::view::tui::header;
 use crate::view::tui::theme::StyleScope;
 use crate::view::tui::widget::page::{StyledLine, paragraph, plain};
 

@@ -1,4 +1,4 @@
-//! A user's desk: a shell in a pty, looked at through a terminal emulator. Each test takes what it needs of it.
+//! A user at a terminal: a shell in a pty, looked at through a terminal emulator. Each test takes what it needs of it.
 #![allow(dead_code, clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 use portable_pty::{Child, CommandBuilder, MasterPty, PtySize, native_pty_system};
@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 /// A shell in a pty, looked at through a terminal emulator.
-pub struct Desk {
+pub struct PtyShell {
     /// The terminal's other side.
     pub pty: Box<dyn MasterPty + Send>,
     keys: Box<dyn Write + Send>,
@@ -22,9 +22,9 @@ pub struct Desk {
     pub folder: tempfile::TempDir,
 }
 
-impl Desk {
-    /// A desk with a screen of this size; the shell works in a new folder.
-    pub fn new(columns: u16, lines: u16) -> Desk {
+impl PtyShell {
+    /// A shell on a screen of this size; the shell works in a new folder.
+    pub fn new(columns: u16, lines: u16) -> PtyShell {
         let size = PtySize { rows: lines, cols: columns, pixel_width: 0, pixel_height: 0 };
         let pty = native_pty_system().openpty(size).unwrap();
         let folder = tempfile::tempdir().unwrap();
@@ -55,8 +55,8 @@ impl Desk {
             }
         });
         let keys = pty.master.take_writer().unwrap();
-        let mut desk = Desk { pty: pty.master, keys, screen, read, asked, shell, folder };
-        desk.wait("desk$");
+        let mut started = PtyShell { pty: pty.master, keys, screen, read, asked, shell, folder };
+        shell.wait("desk$");
         desk
     }
 
@@ -77,7 +77,7 @@ impl Desk {
     }
 
     /// Wait for something to hold.
-    pub fn until(&self, what: &str, holds: impl Fn(&Desk) -> bool) {
+    pub fn until(&self, what: &str, holds: impl Fn(&PtyShell) -> bool) {
         let start = Instant::now();
         while !holds(self) {
             assert!(start.elapsed() < Duration::from_secs(30), "no {what} on the screen:\n{}", self.contents());
@@ -87,11 +87,11 @@ impl Desk {
 
     /// Wait for a text on the screen.
     pub fn wait(&mut self, text: &str) {
-        self.until(text, |desk| desk.contents().contains(text));
+        self.until(text, |shell| shell.contents().contains(text));
     }
 }
 
-impl Drop for Desk {
+impl Drop for PtyShell {
     fn drop(&mut self) {
         let _ = self.shell.kill();
         let _ = self.shell.wait();

@@ -1,0 +1,180 @@
+//! The text of the header, read first: trace and task, the two groups, the verdict.
+//!
+//! In: the state and a width. Out: all lines in that width; `screen/header.rs` draws those that fit.
+
+use crate::base::figure;
+use crate::compare::filter::{Filter, Operand, Test};
+use crate::compare::{Group, GroupsOrigin};
+use crate::view::anomalies::verdict;
+use crate::view::tui::app::App;
+use crate::view::tui::canvas::{clip_front, width, wrap};
+use crate::view::tui::frame::HeaderLine;
+use crate::view::tui::theme::StyleScope;
+use crate::view::tui::widget::page::StyledLine;
+use crate::view::tui::widget::progress;
+use crate::view::words;
+
+/// From this width on both groups share one line, if their texts fit.
+const ONE_LINE: usize = 120;
+
+/// From this width on, the warnings in the corner are named and not only counted.
+const ROOM_FOR_WORDS: usize = 72;
+
+/// All lines of the header in this width. A test checks that none of them is left out silently.
+pub fn lines(app: &App, columns: usize) -> Vec<HeaderLine> {
+    let right = corner(app, columns);
+    let room = columns.saturating_sub(length(&right) + 2);
+    let mut lines = vec![HeaderLine { left: title(app, room), right, is_sentence: false }];
+    if app.pane.is_of_patterns() {
+        of_patterns(app, columns, &mut lines);
+        return lines;
+    }
+    if let Some(c) = &app.comparison {
+        let slow = group("slow", StyleScope::Slow, &c.slow);
+        let fast = group("fast", StyleScope::Fast, &c.fast);
+        let origin = vec![(StyleScope::Dim, origin(c.verdict.groups).to_owned())];
+        let extra =
+            vec![(StyleScope::Slow3, figure::extra(c.extra_ns as f64)), (StyleScope::Dim, " per execution".to_owned())];
+        let gap = || vec![(StyleScope::Dim, "   ".to_owned())];
+        let whole = length(&slow) + length(&fast) + length(&extra) + length(&origin) + 8;
+        if columns >= ONE_LINE && whole <= columns {
+            let (left, right) = ([slow, gap(), fast].concat(), [extra, gap(), origin].concat());
+            lines.push(HeaderLine { left, right, is_sentence: false });
+        } else {
+            lines.push(HeaderLine { left: slow, right: extra, is_sentence: false });
+            lines.push(HeaderLine { left: fast, right: origin, is_sentence: false });
+        }
+    }
+    let (scope, verdict_text) = match (&app.failure, &app.comparison) {
+        (Some(failure), _) => (StyleScope::Error, failure.as_str()),
+        (None, Some(c)) if c.verdict.confident => (StyleScope::Verdict, c.verdict.sentence.as_str()),
+        (None, Some(c)) => (StyleScope::Unsure, c.verdict.sentence.as_str()),
+        (None, None) => return lines,
+    };
+    sentence(scope, verdict_text, columns, &mut lines);
+    // Once patterns have been mined.
+    if let (Some(found), Some(compared)) = (&app.patterns.found, &app.compared) {
+        sentence(StyleScope::Unsure, &format!("Pattern analysis: {}", verdict(&found.anomalies)), columns, &mut lines);
+        compared.disagreement.iter().for_each(|why| sentence(StyleScope::Unsure, why, columns, &mut lines));
+    }
+    lines
+}
+
+fn sentence(scope: StyleScope, text: &str, columns: usize, lines: &mut Vec<HeaderLine>) {
+    for line in wrap(text, columns.saturating_sub(2)) {
+        lines.push(HeaderLine { left: vec![(scope, format!("▌ {line}"))], right: Vec::new(), is_sentence: true });
+    }
+}
+
+/// The result of mining in figures, and the first root cause in one sentence.
+fn of_patterns(app: &App, columns: usize, lines: &mut Vec<HeaderLine>) {
+    let rule = vec![(StyleScope::Dim, app.patterns.rule())];
+    if let Some(found) = &app.patterns.found {
+        let s = &found.anomalies.summary;
+        let number = |n: u64| (StyleScope::Strong, figure::count(n));
+        let word = |text: &str| (StyleScope::Dim, text.to_owned());
+        let left = vec![
+            number(s.patterns),
+            word(" patterns, "),
+            number(s.selected),
+            word(" selected, "),
+            number(s.anomalies),
+            word(" anomalies, "),
+            number(s.sources),
+            word(" root causes"),
+        ];
+        lines.push(HeaderLine { left, right: rule, is_sentence: false });
+        sentence(StyleScope::Verdict, &verdict(&found.anomalies), columns, lines);
+        if let Some(compared) = &app.compared {
+            sentence(StyleScope::Unsure, &format!("Comparison: {}", compared.sentence), columns, lines);
+            compared.disagreement.iter().for_each(|why| sentence(StyleScope::Unsure, why, columns, lines));
+        }
+    }
+    // The reason why there are no executions, where they were requested first.
+    if let Some(failure) = &app.failure {
+        sentence(StyleScope::Unsure, failure, columns, lines);
+    }
+}
+
+/// On narrow screens the trace's path is cut, not the task, and at its front, because paths differ at their ends.
+fn title(app: &App, room: usize) -> StyledLine {
+    let mut line = vec![(StyleScope::Title, "whyslow".to_owned()), (StyleScope::Text, "  ".to_owned())];
+    if let Some(task) = app.task() {
+        line.push((StyleScope::Dim, "  task ".into()));
+        line.push((StyleScope::Strong, task.to_owned()));
+    }
+    let room = room.saturating_sub(length(&line));
+    line[1].1 = format!("  {}", clip_front(&app.title, room));
+    line
+}
+
+/// Columns that a line takes.
+pub fn length(line: &StyledLine) -> usize {
+    line.iter().map(|(_, text)| width(text)).sum()
+}
+
+/// The right end of the first line: the running job, else the number of warnings and the key that lists them.
+fn corner(app: &App, columns: usize) -> StyledLine {
+    let warnings = app.warnings().len();
+    let named = match warnings {
+        _ if columns < ROOM_FOR_WORDS => String::new(),
+        1 => " warning:".to_owned(),
+        _ => " warnings:".to_owned(),
+    };
+    let shown = if app.pane.is_of_patterns() { app.patterns.found.is_some() } else { app.comparison.is_some() };
+    let other = if app.pane.is_of_patterns() { &app.busy } else { &app.patterns.busy };
+    let own = if app.pane.is_of_patterns() { &app.patterns.busy } else { &app.busy };
+    match own.as_ref().filter(|_| shown).or(other.as_ref()) {
+        Some(busy) => vec![(StyleScope::Progress, progress::short(busy))],
+        _ if warnings > 0 => {
+            vec![(StyleScope::Warning, format!("⚠ {warnings}{named}")), (StyleScope::Key, " w".to_owned())]
+        }
+        _ => Vec::new(),
+    }
+}
+
+fn group(name: &str, scope: StyleScope, group: &Group) -> StyledLine {
+    let filters: Vec<String> = group.filters.iter().map(filter_text).collect();
+    let none = group.members.is_empty();
+    let filters = match filters.join(", ") {
+        empty if empty.is_empty() && none => "no executions to compare with".to_owned(),
+        empty if empty.is_empty() => "all executions".to_owned(),
+        some => some,
+    };
+    let mean = if none { "-".to_owned() } else { figure::time(group.mean_ns as f64) };
+    vec![
+        (scope, name.to_owned()),
+        (StyleScope::Strong, format!(" {:>6}", figure::count(group.members.len() as u64))),
+        (StyleScope::Dim, " × ".into()),
+        (StyleScope::Strong, mean),
+        (StyleScope::Dim, format!("  {filters}")),
+    ]
+}
+
+/// A filter as one would type it; a range with long exact numbers in three digits (`y` copies the exact one).
+fn filter_text(filter: &Filter) -> String {
+    let exact = words::filter(filter);
+    let short = |operand: &Operand| match operand {
+        Operand::Number(n) => filter.metric.unit().rounded(*n),
+        Operand::Percentile(p) => format!("p{p}"),
+        Operand::Name(name) => name.clone(),
+    };
+    match &filter.test {
+        Test::In(from, to) if width(&exact) > 24 => {
+            format!("{} {} to {}", words::metric(&filter.metric), short(from), short(to))
+        }
+        _ => exact,
+    }
+}
+
+/// The origin of the groups.
+pub fn origin(origin: GroupsOrigin) -> &'static str {
+    match origin {
+        GroupsOrigin::Given => "groups: given",
+        GroupsOrigin::Gap => "groups: proposed, largest gap",
+        GroupsOrigin::Valley => "groups: proposed, two peaks",
+        GroupsOrigin::Percentile => "groups: proposed, p95 against p50",
+        GroupsOrigin::Trace => "groups: proposed, by trace",
+        GroupsOrigin::All => "one group: profile, no comparison",
+    }
+}

@@ -1,0 +1,149 @@
+//! The vocabulary of background jobs: what can be asked for, what comes back, and how far a running job is.
+
+use super::counts::HistogramCounts;
+use super::report::AnomalyReport;
+use crate::model::settings::Settings;
+use crate::base::file::Existing;
+use crate::compare::{Comparison, ComparisonRequest};
+use crate::model::Model;
+use crate::view::agreement::Agreement;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+/// A request for ctx.
+#[derive(Clone, Debug)]
+pub enum Job {
+    /// Analyse the trace for a task (`None`: the one that the command line or the trace chooses).
+    Analyse {
+        /// Name of the task.
+        task: Option<String>,
+    },
+    /// Compare two groups and count the histograms.
+    Compare {
+        /// Of these executions.
+        model: Arc<Model>,
+        /// The groups.
+        request: ComparisonRequest,
+    },
+    /// Mine patterns, unless that is done; then find the anomalies under these settings, and their causes.
+    Mine {
+        /// q and s.
+        settings: Settings,
+    },
+    /// Write a result to a file as JSON.
+    Export {
+        /// The result.
+        what: Exported,
+        /// The file.
+        path: PathBuf,
+        /// For a file that exists.
+        existing: Existing,
+    },
+}
+
+/// Results that can be written to a file.
+#[derive(Clone, Debug)]
+pub enum Exported {
+    /// The comparison, and the propagation path that is selected.
+    Comparison {
+        /// The executions.
+        model: Arc<Model>,
+        /// Their groups.
+        comparison: Arc<Comparison>,
+        /// The selected path.
+        path: Option<SelectedPath>,
+    },
+    /// Patterns, anomalies and paths, and the path that is selected.
+    Anomalies {
+        /// All of it.
+        found: Arc<AnomalyReport>,
+        /// Position of a path.
+        path: Option<usize>,
+        /// The comparison's result beside them.
+        compared: Option<Agreement>,
+    },
+}
+
+/// A path among all.
+#[derive(Clone, Debug)]
+pub struct SelectedPath {
+    /// All paths.
+    pub found: Arc<AnomalyReport>,
+    /// The position of the selected one.
+    pub at: usize,
+}
+
+/// The requests that a request makes obsolete are those of its lane.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum JobLane {
+    /// About executions; goes first.
+    Executions,
+    /// About patterns.
+    Patterns,
+}
+
+impl Job {
+    /// Its lane.
+    pub fn lane(&self) -> JobLane {
+        match self {
+            Job::Mine { .. } => JobLane::Patterns,
+            Job::Analyse { .. } | Job::Compare { .. } | Job::Export { .. } => JobLane::Executions,
+        }
+    }
+
+    /// Its name while it runs.
+    pub fn name(&self) -> &'static str {
+        match self {
+            Job::Analyse { .. } => "analysing",
+            Job::Compare { .. } => "comparing",
+            Job::Mine { .. } => "mining",
+            Job::Export { .. } => "exporting",
+        }
+    }
+}
+
+/// A running job, as the screen shows it.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Busy {
+    /// `analysing`, `comparing`, `mining`, `exporting`.
+    pub what: &'static str,
+    /// Its stage.
+    pub stage: &'static str,
+    /// Units done in the stage.
+    pub done: u64,
+    /// Units in the stage; 0 while unknown.
+    pub total: u64,
+    /// Events read so far.
+    pub events: u64,
+}
+
+/// A result, or a part of it.
+#[derive(Clone, Debug)]
+pub enum Done {
+    /// The analysis is done.
+    Analysed(Result<Arc<Model>, String>),
+    /// The histograms are counted.
+    Counted(Arc<HistogramCounts>),
+    /// The comparison is done.
+    Compared(Result<Arc<Comparison>, String>),
+    /// Patterns are mined, and these are the anomalies under these settings.
+    Mined(Settings, Result<Arc<AnomalyReport>, String>),
+    /// The file is written, or not.
+    Exported {
+        /// The file.
+        path: PathBuf,
+        /// The outcome.
+        outcome: Outcome,
+    },
+}
+
+/// The outcome of writing a file.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Outcome {
+    /// Bytes written.
+    Written(u64),
+    /// Such a file exists, and the user has not agreed to replace it.
+    Exists,
+    /// The error.
+    Failed(String),
+}

@@ -1,0 +1,52 @@
+//! Input and output of the update: messages come in, effects go out.
+
+use super::background::Background;
+use super::job::{Busy, Done, Job, JobLane, Outcome};
+use super::key::KeyPress;
+use crate::base::file::Existing;
+use std::path::PathBuf;
+
+/// Input of the update.
+#[derive(Debug)]
+pub enum UiMessage {
+    /// A key.
+    Key(KeyPress),
+    /// Pasted text.
+    Paste(String),
+    /// The screen has this size now.
+    Resize(u16, u16),
+    /// The wheel, by lines; negative is up.
+    Wheel(isize),
+    /// A click on a cell.
+    Click(u16, u16),
+    /// A job has a result.
+    Done(Done),
+    /// Progress of the running job of a lane.
+    Progress(JobLane, Busy),
+    /// The picture is saved, or not.
+    Saved(PathBuf, Outcome),
+    /// The terminal has reported its background.
+    Background(Background),
+}
+
+/// Work for the loop.
+#[derive(Debug)]
+pub enum UiEffect {
+    /// Run a job.
+    Start(Job),
+    /// Send a text to the terminal's clipboard.
+    Copy(String),
+    /// Draw the screen into a file.
+    SavePicture {
+        /// The file.
+        path: PathBuf,
+        /// For a file that exists.
+        existing: Existing,
+    },
+    /// Draw everything anew.
+    Redraw,
+    /// Stop until `fg`.
+    Suspend,
+    /// End.
+    Quit,
+}

@@ -1,0 +1,56 @@
+//! The four panes: their order, their pairs on wide screens, their titles.
+
+use super::actions::ActionScope;
+
+/// The panes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Pane {
+    /// Histograms of the metrics.
+    Histograms,
+    /// Causes and the differential flame tree.
+    Tree,
+    /// Root causes of anomalies in frequent patterns.
+    Anomalies,
+    /// The propagation of one delay.
+    Path,
+}
+
+impl Pane {
+    /// In the order of their numbers.
+    pub const ALL: [Pane; 4] = [Pane::Histograms, Pane::Tree, Pane::Anomalies, Pane::Path];
+
+    /// The pane of a number, from 1.
+    pub fn numbered(number: u8) -> Option<Pane> {
+        Pane::ALL.get(usize::from(number).wrapping_sub(1)).copied()
+    }
+
+    /// The two panes that are side by side on wide screens: executions, or patterns.
+    pub fn pair(self) -> [Pane; 2] {
+        if self.is_of_patterns() { [Pane::Anomalies, Pane::Path] } else { [Pane::Histograms, Pane::Tree] }
+    }
+
+    /// It shows patterns and not executions.
+    pub fn is_of_patterns(self) -> bool {
+        matches!(self, Pane::Anomalies | Pane::Path)
+    }
+
+    /// The scope of its actions in the table.
+    pub fn scope(self) -> ActionScope {
+        match self {
+            Pane::Histograms => ActionScope::Histograms,
+            Pane::Tree => ActionScope::Tree,
+            Pane::Anomalies => ActionScope::Anomalies,
+            Pane::Path => ActionScope::Path,
+        }
+    }
+
+    /// Its number and title.
+    pub fn title(self) -> &'static str {
+        match self {
+            Pane::Histograms => "1 Histograms",
+            Pane::Tree => "2 Flame tree",
+            Pane::Anomalies => "3 Anomalies",
+            Pane::Path => "4 Propagation",
+        }
+    }
+}

@@ -1,0 +1,91 @@
+//! The job runner: runs one job on the backend and sends its results.
+//!
+//! [`jobs`](super::jobs) calls it on the background thread; tests call it directly, so that they see the results of a job in the
+//! order in which the interface does. It keeps the histogram counter from one comparison to the next. Errors and panics of the
+//! backend become results.
+
+use super::counts::HistogramCounter;
+use super::job::{Done, Job, Outcome};
+use super::setup::Backend;
+use crate::base::ctx::Ctx;
+use crate::compare::ComparisonRequest;
+use crate::model::Model;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+
+/// The backend, and the histogram counter of the latest model.
+pub struct Runner {
+    backend: Box<dyn Backend>,
+    counter: Option<HistogramCounter>,
+}
+
+impl Runner {
+    /// A runner that has done nothing yet.
+    pub fn new(backend: Box<dyn Backend>) -> Runner {
+        Runner { backend, counter: None }
+    }
+
+    /// Run a job to its end; `send` gets each result as soon as it is there.
+    pub fn run(&mut self, job: Job, ctx: &Ctx, send: &mut dyn FnMut(Done)) {
+        match job {
+            Job::Analyse { task } => {
+                // The counter of the old model is of no use to the new one: free it before that is built.
+                self.counter = None;
+                send(Done::Analysed(caught(|| self.backend.analyse(task.as_deref(), ctx))));
+            }
+            Job::Compare { model, request } => self.compare(&model, request, ctx, send),
+            Job::Mine { settings } => {
+                let found = caught(|| self.backend.anomalies(&settings, ctx)).map(Arc::new);
+                send(Done::Mined(settings, found));
+            }
+            Job::Export { what, path, existing } => {
+                let outcome = match caught(|| self.backend.export(&what)) {
+                    Ok(text) => self.backend.write(&path, text.as_bytes(), existing),
+                    Err(error) => Outcome::Failed(error),
+                };
+                send(Done::Exported { path, outcome });
+            }
+        }
+    }
+
+    fn compare(&mut self, model: &Arc<Model>, request: ComparisonRequest, ctx: &Ctx, send: &mut dyn FnMut(Done)) {
+        // While the user moves a filter, the counts come first: they take milliseconds.
+        let known = self.counter.as_ref().is_some_and(|c| c.is_of(model));
+        let given = !request.slow.is_empty() || !request.fast.is_empty();
+        let counts_first = known && given;
+        if counts_first {
+            self.count(model, &request, ctx, send);
+        }
+        let result = caught(|| self.backend.compare(model, &request, ctx)).map(Arc::new);
+        let groups = match &result {
+            Ok(comparison) => comparison.request(),
+            Err(_) => request,
+        };
+        send(Done::Compared(result));
+        if !counts_first {
+            self.count(model, &groups, ctx, send);
+        }
+    }
+
+    fn count(&mut self, model: &Arc<Model>, groups: &ComparisonRequest, ctx: &Ctx, send: &mut dyn FnMut(Done)) {
+        if !self.counter.as_ref().is_some_and(|c| c.is_of(model)) {
+            self.counter = HistogramCounter::new(model, ctx).ok();
+        }
+        if let Some(counter) = &mut self.counter {
+            send(Done::Counted(Arc::new(counter.count(groups))));
+        }
+    }
+}
+
+/// Errors and panics of the backend as one line.
+fn caught<T>(run: impl FnOnce() -> anyhow::Result<T>) -> Result<T, String> {
+    match catch_unwind(AssertUnwindSafe(run)) {
+        Ok(Ok(value)) => Ok(value),
+        Ok(Err(error)) => Err(format!("{error:#}")),
+        Err(panic) => {
+            let message = panic.downcast_ref::<&str>().map(|s| (*s).to_owned());
+            let message = message.or_else(|| panic.downcast_ref::<String>().cloned()).unwrap_or_default();
+            Err(format!("whyslow failed here; this is an error in whyslow, not in the trace: {message}"))
+        }
+    }
+}

@@ -1,0 +1,141 @@
+//! The actions of the table, each by the function of its subject.
+
+use super::groups::{self, effective, make_filter, move_selection, narrow, regroup, select, widen};
+use super::moving::{move_bin, page, vertical};
+use super::overlays::{ask_file, next_theme, open_details, palette, tasks};
+use super::patterns::{self, next_path, show, tune};
+use super::tree::{back, fold, open, reorder, step_match, unfold};
+use crate::compare::ComparisonRequest;
+use crate::view::tui::actions::Action;
+use crate::view::tui::app::App;
+use crate::view::tui::copied;
+use crate::view::tui::groups::GroupSide;
+use crate::view::tui::input::TextInput;
+use crate::view::tui::message::UiEffect;
+use crate::view::tui::overlay::{Overlay, OverlayPage, PromptPurpose};
+use crate::view::tui::pane::Pane;
+use crate::view::tui::search::{MatchStep, TextSearch};
+
+/// Terminals drop longer texts.
+const COPY_LIMIT: usize = 74_000;
+
+/// Beyond the first or last line or bin.
+const FAR: isize = isize::MAX / 2;
+
+/// Do an action in the pane in front.
+pub(super) fn act(app: &mut App, action: Action) -> Vec<UiEffect> {
+    use Action as A;
+    let of_patterns = app.pane.is_of_patterns();
+    match action {
+        A::Up => vertical(app, -1),
+        A::Down => vertical(app, 1),
+        A::PageUp => vertical(app, -page(app)),
+        A::PageDown => vertical(app, page(app)),
+        A::Home => along(app, -FAR),
+        A::End => along(app, FAR),
+        A::Left => sideways(app, -1),
+        A::Right => sideways(app, 1),
+        A::NextPane => return show(app, neighbour(app.pane, 1)),
+        A::PreviousPane => return show(app, neighbour(app.pane, Pane::ALL.len() - 1)),
+        A::Pane(number) => return Pane::numbered(number).map_or(Vec::new(), |pane| show(app, pane)),
+        A::Zoom => app.zoom = !app.zoom,
+        A::QuotientDown | A::QuotientUp | A::ThresholdDown | A::ThresholdUp | A::Robust => return tune(app, action),
+        A::Moment => return patterns::moment(app),
+        A::GrowLeft => return select(app, |s, by| s.head = s.head.saturating_sub(by)),
+        A::GrowRight => return select(app, |s, by| s.head += by),
+        A::MoveLeft => return move_selection(app, -1),
+        A::MoveRight => return move_selection(app, 1),
+        A::Widen => return select(app, widen),
+        A::Narrow => return select(app, narrow),
+        A::MakeSlow => return make_filter(app, GroupSide::Slow),
+        A::MakeFast => return make_filter(app, GroupSide::Fast),
+        A::Clear => return groups::clear(app),
+        A::Swap => {
+            let mut groups = effective(app);
+            std::mem::swap(&mut groups.slow, &mut groups.fast);
+            return regroup(app, groups, "groups swapped");
+        }
+        A::Propose => return regroup(app, ComparisonRequest::default(), "groups proposed again"),
+        A::Undo => return groups::undo(app),
+        A::Redo => return groups::redo(app),
+        A::Open if of_patterns => patterns::open(app),
+        A::Open => open(app),
+        A::Back => back(app),
+        A::Search => app.overlays.push(Overlay::prompt(PromptPurpose::Search, TextInput::default())),
+        A::Filter => {
+            let input = TextInput::new(app.patterns.list.filter.clone());
+            app.overlays.push(Overlay::prompt(PromptPurpose::Filter, input));
+        }
+        A::NextMatch => step_match(app, MatchStep::Next),
+        A::PreviousMatch => step_match(app, MatchStep::Previous),
+        A::Order if of_patterns => patterns::reorder(app),
+        A::Order => reorder(app),
+        A::ShowPatterns => app.overlays.push(Overlay::page(OverlayPage::Patterns)),
+        A::ShowRanks => app.overlays.push(Overlay::page(OverlayPage::Ranks)),
+        A::Quality => app.overlays.push(Overlay::page(OverlayPage::Quality)),
+        A::Help => app.overlays.push(Overlay::page(OverlayPage::Help)),
+        A::Details => open_details(app),
+        A::Palette => app.overlays.push(palette(app)),
+        A::ChooseTask => match tasks(app) {
+            Some(list) => app.overlays.push(list),
+            None => app.say("tasks are not known yet"),
+        },
+        A::Theme => next_theme(app),
+        A::Export => ask_file(app, PromptPurpose::Export),
+        A::SaveScreen => ask_file(app, PromptPurpose::Picture),
+        A::Copy => return copy(app),
+        A::Close => clear_marks(app),
+        A::Redraw => return vec![UiEffect::Redraw],
+        A::Suspend => return vec![UiEffect::Suspend],
+        A::Quit => return vec![UiEffect::Quit],
+    }
+    Vec::new()
+}
+
+/// To the first or the last: of the bins in the histograms, of the lines elsewhere.
+fn along(app: &mut App, by: isize) {
+    match app.pane {
+        Pane::Histograms => move_bin(app, by),
+        Pane::Tree | Pane::Anomalies | Pane::Path => vertical(app, by),
+    }
+}
+
+/// Left (-1) or right (1): bins, folding and unfolding, paths.
+fn sideways(app: &mut App, by: isize) {
+    match app.pane {
+        Pane::Histograms => move_bin(app, by),
+        Pane::Tree if by < 0 => fold(app),
+        Pane::Tree => unfold(app),
+        Pane::Anomalies => patterns::unfold(app, by > 0),
+        Pane::Path => next_path(app, by),
+    }
+}
+
+fn neighbour(pane: Pane, step: usize) -> Pane {
+    let at = Pane::ALL.iter().position(|p| *p == pane).unwrap_or(0);
+    Pane::ALL[(at + step) % Pane::ALL.len()]
+}
+
+fn copy(app: &mut App) -> Vec<UiEffect> {
+    let text = copied::text(app);
+    if text.is_empty() {
+        app.say("nothing to copy here");
+    } else if text.len() > COPY_LIMIT {
+        app.report_failure("too long for the terminal's clipboard; e exports to a file");
+    } else {
+        app.say("copied (needs OSC 52 enabled in your terminal)");
+        return vec![UiEffect::Copy(text)];
+    }
+    Vec::new()
+}
+
+/// Clear the search and the filter of the list, or the search and the selection.
+fn clear_marks(app: &mut App) {
+    if app.pane.is_of_patterns() {
+        app.patterns.list.search = TextSearch::default();
+        patterns::filter(app, "");
+    } else {
+        app.histograms.selection = None;
+        app.tree.search = TextSearch::default();
+    }
+}

@@ -1,0 +1,68 @@
+//! After a message: cursors are on existing items, and their lines are visible.
+
+use crate::view::tui::app::{App, Cursor};
+use crate::view::tui::overlay::Overlay;
+use crate::view::tui::pane::Pane;
+
+/// Bring the cursors back to existing items; list and path follow each other.
+pub(super) fn cursors(app: &mut App) {
+    let (causes, rows) = (app.causes().len(), app.tree.rows.visible.len());
+    app.tree.cursor = match app.tree.cursor {
+        Cursor::Cause(i) if causes > 0 => Cursor::Cause(i.min(causes - 1)),
+        Cursor::Cause(_) => Cursor::Row(0),
+        Cursor::Row(_) if rows == 0 && causes > 0 => Cursor::Cause(0),
+        Cursor::Row(i) => Cursor::Row(i.min(rows.saturating_sub(1))),
+    };
+    let metrics = app.counts.as_ref().map_or(0, |c| c.rows.len());
+    app.histograms.row = app.histograms.row.min(metrics.saturating_sub(1));
+    let list = &mut app.patterns.list;
+    list.row = list.row.min(list.visible.len().saturating_sub(1));
+    match app.pane {
+        Pane::Anomalies => app.patterns.follow_list(),
+        Pane::Path => app.patterns.follow_path(),
+        Pane::Histograms | Pane::Tree => {}
+    }
+    let steps = steps(app);
+    app.patterns.path.step = app.patterns.path.step.min(steps.saturating_sub(1));
+}
+
+/// Scroll so that the line of each cursor is visible in the frame, which is up to date.
+pub(super) fn offsets(app: &mut App) {
+    let tree = app.frame.tree;
+    let (causes, rows) = (app.causes().len(), app.tree.rows.visible.len());
+    match app.tree.cursor {
+        Cursor::Cause(i) => app.tree.cause_offset = first_shown(app.tree.cause_offset, i, tree.causes, causes),
+        Cursor::Row(i) => app.tree.offset = first_shown(app.tree.offset, i, tree.rows, rows),
+    }
+    app.tree.offset = app.tree.offset.min(rows.saturating_sub(tree.rows.max(1)));
+    let metrics = app.counts.as_ref().map_or(0, |c| c.rows.len());
+    let shown = app.frame.histograms.shown;
+    app.histograms.offset = first_shown(app.histograms.offset, app.histograms.row, shown, metrics);
+    if let Some(grid) = app.bin_grid() {
+        let column = (app.histograms.bin / grid.step).min(grid.count.saturating_sub(1));
+        app.histograms.bin = column * grid.step;
+    }
+    let list = &mut app.patterns.list;
+    list.offset = first_shown(list.offset, list.row, app.frame.list.rows, list.visible.len());
+    let steps = steps(app);
+    let path = &mut app.patterns.path;
+    path.offset = first_shown(path.offset, path.step, app.frame.path.steps, steps);
+    let lines = app.frame.page.as_ref().map_or(0, Vec::len);
+    let height = app.frame.page_height();
+    if let Some(Overlay::Page { offset, .. }) = app.overlays.last_mut() {
+        *offset = (*offset).min(lines.saturating_sub(height));
+    }
+}
+
+/// Steps of the path that is shown.
+fn steps(app: &App) -> usize {
+    let paths = app.patterns.found.as_ref().map_or(&[][..], |report| &report.anomalies.paths);
+    paths.get(app.patterns.path.path).map_or(0, |p| p.steps.len())
+}
+
+/// The first line shown, so that line `at` of `count` is among the `shown`.
+fn first_shown(offset: usize, at: usize, shown: usize, count: usize) -> usize {
+    let shown = shown.max(1);
+    let offset = offset.min(at).max((at + 1).saturating_sub(shown));
+    offset.min(count.saturating_sub(shown))
+}

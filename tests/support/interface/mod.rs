@@ -1,0 +1,258 @@
+//! The interface without a terminal, over a made-up server and a made-up MPI run: keys go in, screens come out.
+//!
+//! The real job runner performs the jobs, on a backend whose answers are the same on every machine, so that drawn screens can be
+//! compared. Only the terminal, the loop and the threads are missing.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
+mod ring;
+mod server;
+
+use ratatui::buffer::Buffer;
+use ring::ring;
+use server::{START, server};
+use std::cell::RefCell;
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::rc::Rc;
+use std::sync::atomic::Ordering;
+use std::sync::{Arc, Mutex};
+use whyslow::analysis::patterns::Mined;
+use whyslow::model::settings::Settings;
+use whyslow::base::ctx::Ctx;
+use whyslow::base::file::Existing;
+use whyslow::base::notice::Notices;
+use whyslow::compare::{Comparison, ComparisonRequest, compare};
+use whyslow::event::operation::Operations;
+use whyslow::model::Model;
+use whyslow::explain::mining::Mining;
+use whyslow::view::tui::app::App;
+use whyslow::view::tui::job::{Busy, Done, Job, JobLane, Outcome};
+use whyslow::view::tui::key::KeyPress;
+use whyslow::view::tui::message::{UiEffect, UiMessage};
+use whyslow::view::tui::report::AnomalyReport;
+use whyslow::view::tui::runner::Runner;
+use whyslow::view::tui::theme::ColourDepth;
+use whyslow::view::tui::update::{self, update};
+use whyslow::view::tui::{Backend, Exported, FirstQuestion, UiOptions, screen};
+
+/// A small generator of numbers (SplitMix64).
+pub struct Random(pub u64);
+
+impl Random {
+    /// The next number below `limit`.
+    pub fn below(&mut self, limit: u64) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut z = self.0;
+        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        (z ^ (z >> 31)) % limit.max(1)
+    }
+
+    /// `base`, give or take a third.
+    pub fn around(&mut self, base: u64) -> u64 {
+        base * 2 / 3 + self.below(base / 3) + self.below(base / 3)
+    }
+}
+
+/// The backend over the made-up recordings. It writes no files: it remembers what it was to export, and says that every file
+/// exists until it may replace it.
+struct MadeUp {
+    executions: usize,
+    operations: Operations,
+    mining: Option<Mining>,
+    exported: Arc<Mutex<Option<Exported>>>,
+}
+
+impl Backend for MadeUp {
+    fn analyse(&mut self, task: Option<&str>, ctx: &Ctx) -> anyhow::Result<Arc<Model>> {
+        const STEPS: u64 = 50;
+        ctx.progress.enter("reading", STEPS);
+        for step in 0..STEPS {
+            ctx.cancel.check()?;
+            ctx.progress.events.store(step * 24_000, Ordering::Relaxed);
+            ctx.progress.step(1);
+        }
+        let mut model = server(self.executions);
+        if let Some(task) = task {
+            model.task = model.tasks.iter().position(|t| t == task).unwrap_or(0);
+        }
+        Ok(Arc::new(model))
+    }
+
+    fn compare(&mut self, model: &Model, request: &ComparisonRequest, ctx: &Ctx) -> anyhow::Result<Comparison> {
+        Ok(compare(model, request, ctx)?)
+    }
+
+    fn anomalies(&mut self, settings: &Settings, ctx: &Ctx) -> anyhow::Result<AnomalyReport> {
+        let mining = match &mut self.mining {
+            Some(mining) => mining,
+            none => {
+                let mined = Mined::new(self.operations.clone(), ctx)?;
+                none.insert(Mining::of_patterns(mined, Notices::default()))
+            }
+        };
+        Ok(AnomalyReport::new(mining.anomalies(settings, ctx)?, mining.notices.clone()))
+    }
+
+    fn export(&mut self, what: &Exported) -> anyhow::Result<String> {
+        *self.exported.lock().unwrap() = Some(what.clone());
+        Ok(format!("{what:?}\n").chars().take(22).collect())
+    }
+
+    fn write(&mut self, _: &Path, text: &[u8], existing: Existing) -> Outcome {
+        match existing {
+            Existing::Keep => Outcome::Exists,
+            Existing::Replace => Outcome::Written(text.len() as u64),
+        }
+    }
+}
+
+/// The interface without a terminal: effects are performed at once.
+pub struct Session {
+    /// The state.
+    pub app: App,
+    /// The texts that were sent to the clipboard.
+    pub copied: Vec<String>,
+    /// The user has quit.
+    pub ended: bool,
+    runner: Runner,
+    exported: Arc<Mutex<Option<Exported>>>,
+    /// Results of jobs, where they are remembered.
+    known: Option<Rc<RefCell<Known>>>,
+}
+
+/// By question: its answer, and the model that it is about, which lives on, so that addresses distinguish models.
+type Known = BTreeMap<String, (Option<Arc<Model>>, Vec<Done>)>;
+
+/// So many jobs are remembered.
+#[allow(dead_code)]
+const REMEMBERED: usize = 200;
+
+impl Session {
+    /// A session of this size that has just begun to analyse.
+    pub fn new(columns: u16, lines: u16, depth: ColourDepth) -> Session {
+        Session::beginning(columns, lines, depth, FirstQuestion::Executions)
+    }
+
+    /// The same, beginning with patterns.
+    pub fn beginning(columns: u16, lines: u16, depth: ColourDepth, first: FirstQuestion) -> Session {
+        let options = UiOptions { theme: None, suits: depth.suits(|_| None), depth, ascii: false, mouse: false };
+        let mut app =
+            App::new("ledger/kernel, ledger/ust".into(), ComparisonRequest::default(), options, (columns, lines))
+                .unwrap();
+        update::start(&mut app, first);
+        Session::over(app, 700, ring(6, 120))
+    }
+
+    fn over(app: App, executions: usize, operations: Operations) -> Session {
+        let exported = Arc::default();
+        let backend = MadeUp { executions, operations, mining: None, exported: Arc::clone(&exported) };
+        let runner = Runner::new(Box::new(backend));
+        Session { app, copied: Vec::new(), ended: false, runner, exported, known: None }
+    }
+
+    /// Another session in the same state, over a recording of few executions and iterations, for tests that begin very
+    /// often: all sessions that began from one share the results of their jobs.
+    #[allow(dead_code)]
+    pub fn again(&self) -> Session {
+        let session = Session::over(self.app.clone(), 60, ring(3, 12));
+        Session { known: Some(self.known.clone().unwrap_or_default()), ..session }
+    }
+
+    /// The result that was last written as JSON.
+    #[allow(dead_code)]
+    pub fn exported(&self) -> Option<Exported> {
+        self.exported.lock().unwrap().clone()
+    }
+
+    /// Report progress.
+    pub fn progress(&mut self, stage: &'static str, done: u64, total: u64, events: u64) {
+        self.send(UiMessage::Progress(JobLane::Executions, Busy { what: "", stage, done, total, events }));
+    }
+
+    /// Let the analysis end.
+    pub fn ready(&mut self) {
+        self.perform(vec![UiEffect::Start(Job::Analyse { task: None })]);
+    }
+
+    /// Let mining end.
+    pub fn mined(&mut self) {
+        let settings = self.app.patterns.settings;
+        self.perform(vec![UiEffect::Start(Job::Mine { settings })]);
+    }
+
+    /// Press keys, written as in the table of actions, blanks between them.
+    pub fn keys(&mut self, keys: &str) {
+        for text in keys.split_whitespace() {
+            let key = KeyPress::parse(text).unwrap_or_else(|| panic!("no key {text}"));
+            self.send(UiMessage::Key(key));
+        }
+    }
+
+    /// Send a message and perform its effects.
+    pub fn send(&mut self, message: UiMessage) {
+        let effects = update(&mut self.app, message);
+        self.perform(effects);
+    }
+
+    fn perform(&mut self, effects: Vec<UiEffect>) {
+        for effect in effects {
+            match effect {
+                UiEffect::Start(job) => {
+                    for done in self.results(job) {
+                        self.send(UiMessage::Done(done));
+                    }
+                }
+                UiEffect::Copy(text) => self.copied.push(text),
+                UiEffect::Quit => self.ended = true,
+                UiEffect::SavePicture { path, existing } => {
+                    let outcome = match existing {
+                        Existing::Keep => Outcome::Exists,
+                        Existing::Replace => Outcome::Written(1),
+                    };
+                    self.send(UiMessage::Saved(path, outcome));
+                }
+                UiEffect::Redraw | UiEffect::Suspend => {}
+            }
+        }
+    }
+
+    /// The results of a job. The backend gives the same answer to the same question, so it need not be asked again.
+    fn results(&mut self, job: Job) -> Vec<Done> {
+        let (key, about) = match &job {
+            Job::Analyse { task } => (format!("{task:?}"), None),
+            Job::Compare { model, request } => {
+                (format!("{:?} {request:?}", Arc::as_ptr(model)), Some(Arc::clone(model)))
+            }
+            Job::Mine { settings } => (format!("{settings:?}"), None),
+            Job::Export { .. } => return self.run(job),
+        };
+        let Some(known) = self.known.clone() else { return self.run(job) };
+        if let Some((_, done)) = known.borrow().get(&key) {
+            return done.clone();
+        }
+        let done = self.run(job);
+        if known.borrow().len() < REMEMBERED {
+            known.borrow_mut().insert(key, (about, done.clone()));
+        }
+        done
+    }
+
+    fn run(&mut self, job: Job) -> Vec<Done> {
+        let mut results = Vec::new();
+        self.runner.run(job, &Ctx::new(1), &mut |done| results.push(done));
+        results
+    }
+
+    /// The screen now.
+    pub fn draw(&self) -> Buffer {
+        screen::draw(&self.app)
+    }
+
+    /// Its lines as text.
+    pub fn lines(&self) -> Vec<String> {
+        let buffer = self.draw();
+        let line = |cells: &[ratatui::buffer::Cell]| cells.iter().map(|c| c.symbol()).collect::<String>();
+        buffer.content.chunks(usize::from(buffer.area.width)).map(line).collect()
+    }
+}

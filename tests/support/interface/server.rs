@@ -1,0 +1,197 @@
+//! A made-up server whose requests wait for a lock: the same numbers on every machine, so that drawn screens can be compared.
+
+use super::Random;
+use whyslow::base::ctx::Ctx;
+use whyslow::base::notice::Notice;
+use whyslow::base::time::Span;
+use whyslow::model::context::{ContextId, Frame, FrameKind};
+use whyslow::model::wait_kind::WaitKind;
+use whyslow::model::metric::{Column, Metric};
+use whyslow::model::{Model, TraceId, TraceInfo, Who, WhoId};
+
+const MS: u64 = 1_000_000;
+/// The first event.
+pub const START: i64 = 1_700_000_000_000_000_000;
+
+/// The path of every request.
+const BASE: &str = "ledgerd;start_thread;worker_main;handle_request";
+
+/// The metrics of an execution, in the order of [`Request::values`].
+const METRICS: [Metric; 8] = [
+    Metric::Duration,
+    Metric::Time(WaitKind::Cpu),
+    Metric::Time(WaitKind::Thread),
+    Metric::Time(WaitKind::Disk),
+    Metric::Syscalls,
+    Metric::BytesWritten,
+    Metric::Type,
+    Metric::Trace,
+];
+
+/// Makes the contexts and threads of a model.
+#[derive(Default)]
+struct Builder {
+    model: Model,
+}
+
+impl Builder {
+    /// The context of a path like `ledgerd;worker;[futex];thread journal;flush`; `{disk}` is a wait.
+    fn context(&mut self, path: &str) -> ContextId {
+        let mut at: Option<ContextId> = None;
+        for part in path.split(';') {
+            let inner = part.get(1..part.len() - 1).unwrap_or_default();
+            let (kind, name) = match part.chars().next() {
+                _ if at.is_none() => (FrameKind::Process, part),
+                Some('[') => (FrameKind::Call, inner),
+                Some('{') => (FrameKind::Wait(if inner == "timer" { WaitKind::Timer } else { WaitKind::Disk }), inner),
+                _ => match part.strip_prefix("thread ") {
+                    Some(thread) => (FrameKind::Thread(WaitKind::Thread), thread),
+                    None => (FrameKind::Function, part),
+                },
+            };
+            let name = self.model.names.intern(name);
+            at = Some(self.model.contexts.child(at, Frame { kind, name }));
+        }
+        at.unwrap()
+    }
+
+    fn who(&mut self, process: &str, pid: i32, thread: &str, tid: i32) -> WhoId {
+        let names = &mut self.model.names;
+        let who =
+            Who { host: names.intern("db3"), process: names.intern(process), pid, tid, thread: names.intern(thread) };
+        let at = self.model.who.iter().position(|w| *w == who).unwrap_or_else(|| {
+            self.model.who.push(who);
+            self.model.who.len() - 1
+        });
+        WhoId::at(at)
+    }
+}
+
+/// The contexts in which requests spend their time.
+struct Contexts {
+    append: ContextId,
+    lookup: ContextId,
+    parse: ContextId,
+    reply: ContextId,
+    disk: ContextId,
+    lock: ContextId,
+    serialize: ContextId,
+    checksum: ContextId,
+    timer: ContextId,
+    /// The frame of the journal thread, while a request waits for it.
+    journal: ContextId,
+}
+
+impl Contexts {
+    fn new(builder: &mut Builder) -> Contexts {
+        let mut below = |path: &str| builder.context(&format!("{BASE};{path}"));
+        let append = below("append_entry");
+        let lookup = below("lookup_entry");
+        let parse = below("parse_request;std::io::BufReader<R>::read_line");
+        let reply = below("send_reply;[write]");
+        let disk = below("append_entry;write_page;[pwrite64];{block device}");
+        let lock = below("append_entry;pthread_mutex_lock;[futex]");
+        let held = "append_entry;pthread_mutex_lock;[futex];thread journal;journal_tick;expensive_flush";
+        let serialize = below(&format!("{held};serialize_entries"));
+        let checksum = below(&format!("{held};checksum_block"));
+        let timer = below("retry;[clock_nanosleep];{timer}");
+        let journal = builder.model.contexts.path(serialize)[7];
+        Contexts { append, lookup, parse, reply, disk, lock, serialize, checksum, timer, journal }
+    }
+}
+
+/// One request: its time by context, and how long the journal thread held it up.
+struct Request {
+    parts: Vec<(ContextId, u64)>,
+    is_append: bool,
+    held_ns: u64,
+    bytes: i64,
+}
+
+impl Request {
+    /// One append in 12 waits for the lock that the journal thread holds while it flushes.
+    fn new(contexts: &Contexts, is_append: bool, random: &mut Random) -> Request {
+        let own = if is_append { (contexts.append, 4 * MS) } else { (contexts.lookup, 3 * MS) };
+        let mut parts = vec![
+            (own.0, random.around(own.1)),
+            (contexts.parse, random.around(MS / 2)),
+            (contexts.reply, random.around(MS / 5)),
+        ];
+        let mut held_ns = 0;
+        if is_append {
+            parts.push((contexts.disk, random.around(MS)));
+            if random.below(12) == 0 {
+                held_ns = random.around(48 * MS);
+                parts.push((contexts.lock, random.around(MS / 10)));
+                parts.push((contexts.serialize, held_ns * 2 / 3));
+                parts.push((contexts.checksum, held_ns / 3));
+            }
+        }
+        if random.below(90) == 0 {
+            parts.push((contexts.timer, random.around(2 * MS)));
+        }
+        let bytes = if is_append { 4096 * (1 + random.below(4) as i64) } else { 512 };
+        Request { parts, is_append, held_ns, bytes }
+    }
+
+    fn sum(&self, contexts: &[ContextId]) -> i64 {
+        self.parts.iter().filter(|(c, _)| contexts.contains(c)).map(|(_, ns)| *ns as i64).sum()
+    }
+
+    fn duration(&self) -> i64 {
+        self.parts.iter().map(|(_, ns)| *ns as i64).sum()
+    }
+
+    fn values(&self, contexts: &Contexts, kind: i64, trace: i64) -> [i64; METRICS.len()] {
+        [
+            self.duration(),
+            self.sum(&[contexts.append, contexts.lookup, contexts.parse, contexts.reply]),
+            self.sum(&[contexts.lock]) + self.held_ns as i64,
+            self.sum(&[contexts.disk]),
+            3 + i64::from(self.is_append) + i64::from(self.held_ns > 0),
+            self.bytes,
+            kind,
+            trace,
+        ]
+    }
+}
+
+/// Requests of a server, one in 24 of which waits for a lock that the journal thread holds while it flushes.
+pub fn server(executions: usize) -> Model {
+    let mut b = Builder::default();
+    let mut random = Random(7);
+    b.model.tasks = vec!["app:request".into(), "syscall:futex".into(), "syscall:read".into()].into();
+    b.model.origin = START;
+    let contexts = Contexts::new(&mut b);
+    let workers: Vec<WhoId> = (0..3).map(|i| b.who("ledgerd", 311, "worker", 312 + i)).collect();
+    let journal = b.who("ledgerd", 311, "journal", 319);
+    let kinds = ["append", "lookup"].map(|name| i64::from(b.model.names.intern(name).raw()));
+    let trace = i64::from(b.model.names.intern("ledger").raw());
+    let mut columns = METRICS.map(|metric| Column { metric, values: Vec::new() });
+    let mut at = START;
+    for i in 0..executions {
+        let is_append = i % 2 == 0;
+        let request = Request::new(&contexts, is_append, &mut random);
+        if request.held_ns > 0 {
+            *b.model.contexts.who.entry((contexts.journal, journal)).or_insert(0) += request.held_ns;
+        }
+        for (column, value) in columns.iter_mut().zip(request.values(&contexts, kinds[usize::from(!is_append)], trace))
+        {
+            column.values.push(value);
+        }
+        let e = &mut b.model.executions;
+        e.start.push(at);
+        e.end.push(at + request.duration());
+        e.who.push(workers[i % 3]);
+        e.trace.push(TraceId::at(0));
+        e.unsure.push(i % 97 == 5);
+        e.own.push(request.parts);
+        at += 2_700_000;
+    }
+    b.model.executions.inclusive = b.model.executions.own.inclusive(&b.model.contexts, &Ctx::new(1)).unwrap();
+    b.model.executions.columns = columns.into();
+    b.model.traces.push(TraceInfo { label: "ledger".into(), span: Span::new(START, at) });
+    b.model.notices.add(Notice::DiscardedEvents, 1723, || "kernel/kchan_1, packet 88".into());
+    b.model.notices.add(Notice::UnresolvedWaits, 41, String::new);
+    b.model
+}
