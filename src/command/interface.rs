@@ -2,7 +2,6 @@
 
 use super::console::{Console, shows_ascii_only};
 use super::{Outcome, Question, places};
-use crate::model::settings::Settings;
 use crate::analysis::symbols::files::Places;
 use crate::base::ctx::Ctx;
 use crate::base::memory::{self, Limit};
@@ -13,6 +12,7 @@ use crate::explain::mining::Mining;
 use crate::input::Argument;
 use crate::model::Model;
 use crate::model::join::Renamed;
+use crate::model::settings::Settings;
 use crate::options::{AppearanceOptions, ColorChoice, GroupOptions, InputOptions};
 use crate::session::{self, Session, UsageError};
 use crate::view::tui::job::{Exported, SelectedPath};

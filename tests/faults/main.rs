@@ -11,9 +11,9 @@
 mod ask;
 mod builds;
 mod calls;
+mod memory;
 #[path = "../support/pty_shell.rs"]
 mod pty_shell;
-mod memory;
 #[path = "../support/tracer.rs"]
 mod tracer;
 

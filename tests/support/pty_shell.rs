@@ -56,8 +56,8 @@ impl PtyShell {
         });
         let keys = pty.master.take_writer().unwrap();
         let mut started = PtyShell { pty: pty.master, keys, screen, read, asked, shell, folder };
-        shell.wait("desk$");
-        desk
+        started.wait("desk$");
+        started
     }
 
     /// Press keys.

@@ -2,10 +2,10 @@
 
 use super::counts::HistogramCounts;
 use super::report::AnomalyReport;
-use crate::model::settings::Settings;
 use crate::base::file::Existing;
 use crate::compare::{Comparison, ComparisonRequest};
 use crate::model::Model;
+use crate::model::settings::Settings;
 use crate::view::agreement::Agreement;
 use std::path::PathBuf;
 use std::sync::Arc;

@@ -139,9 +139,9 @@ impl Drop for Jobs {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::model::settings::Settings;
     use crate::compare::{Comparison, ComparisonRequest};
     use crate::model::Model;
+    use crate::model::settings::Settings;
     use crate::view::tui::job::Exported;
     use crate::view::tui::report::AnomalyReport;
     use std::sync::mpsc::channel;

@@ -6,8 +6,8 @@
 use super::job::Busy;
 use super::report::AnomalyReport;
 use super::sources::{RootCauseList, RootCauseRow};
-use crate::model::settings::Settings;
 use crate::model::propagation::PropagationStep;
+use crate::model::settings::Settings;
 use crate::view::anomalies::rule;
 use std::sync::Arc;
 

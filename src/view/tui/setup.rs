@@ -3,12 +3,12 @@
 use super::job::{Exported, Outcome};
 use super::report::AnomalyReport;
 use super::theme::{ColourDepth, ThemeSource};
-use crate::model::settings::Settings;
 use crate::base::ctx::Ctx;
 use crate::base::file::{self, Existing};
 use crate::base::sandbox;
 use crate::compare::{Comparison, ComparisonRequest};
 use crate::model::Model;
+use crate::model::settings::Settings;
 use std::io::ErrorKind;
 use std::path::Path;
 use std::sync::Arc;

@@ -1,14 +1,19 @@
-//! The terminal: taken over at the start, given back whatever happens.
+//! The terminal: taken over at the start, restored whatever happens.
 //!
-//! Ways out, and who gives the terminal back: the end of the program and errors ([`Terminal`]'s `Drop`); a panic of
-//! the interface (the hook; a panic of a background thread is reported by its job instead, and must not tear the
-//! screen down); SIGTERM, SIGHUP, SIGINT, SIGQUIT (told to the loop, which leaves and dies by the same signal; if the
-//! loop does not answer in time, because the terminal takes nothing, the watching thread does it); Ctrl-Z and SIGTSTP (leave, stop, come back at `fg`);
-//! SIGCONT after a stop from outside (the shell may have changed the terminal: everything is set and drawn again).
-//! Whoever is in the background (stopped, then killed by its shell, which wakes it for that) touches nothing: the terminal is the
-//! shell's, and setting its modes from there stops the process instead. Leaving is idempotent and writes nothing when there is nothing to give back. It waits for nobody: the loop may stand in a
-//! write with the lock on stdout, while the terminal's other side reads nothing. So the modes come first, which no output holds
-//! up, then the sequences through an opening of the terminal of its own that does not block; what it does not take is left.
+//! The ways out, and the code that restores the terminal on each:
+//! - The end of the program and errors: [`Terminal`]'s `Drop`.
+//! - A panic of the interface: the panic hook. The job runner reports a panic of a background thread; it must not tear the screen
+//!   down.
+//! - SIGTERM, SIGHUP, SIGINT, SIGQUIT: the loop, which leaves and dies by the same signal. If the loop does not do so in time,
+//!   because the terminal takes no bytes, the thread that watches for signals does it.
+//! - Ctrl-Z and SIGTSTP: leave, stop, take the terminal over again at `fg`.
+//! - SIGCONT after a stop from outside: the shell may have changed the terminal, so everything is set and drawn again.
+//!
+//! A process in the background (stopped, then killed by its shell, which wakes it for that) touches nothing: the terminal belongs
+//! to the shell, and setting its modes from the background would stop the process instead. Leaving is idempotent and writes
+//! nothing if the terminal is not taken. It waits for no lock: the loop may hold the lock on stdout, blocked in a write, while the
+//! terminal's other side does not read. So the modes come first, which no output can hold up, then the sequences through an
+//! opening of the terminal of its own that does not block; bytes that the terminal does not take are dropped.
 
 use crate::base::allocator::room_for_threads;
 use crate::base::file;
@@ -26,30 +31,30 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, Once, PoisonError};
 use std::time::Duration;
 
-/// True while the terminal is ours. Process-wide because the terminal is.
+/// True while this process has taken the terminal over. Process-wide because the terminal is.
 static TAKEN: AtomicBool = AtomicBool::new(false);
 
-/// The modes that the terminal had. A shell may change them while we are stopped, so they are asked for each time.
+/// The modes that the terminal had. A shell may change them while this process is stopped, so they are read each time.
 static MODES: Mutex<Option<Termios>> = Mutex::new(None);
 
-/// Gives back what was taken: scroll region, attributes, mouse, brackets around pastes, screen, cursor. Spelled out, because
-/// who is out of memory leaves this way too.
+/// Restores scroll region, attributes, mouse, brackets around pastes, screen, cursor. Spelled out, because a process that is out of
+/// memory leaves this way too.
 const LEAVING: &[u8] =
     b"\x1b[r\x1b[m\x1b[?1006l\x1b[?1015l\x1b[?1003l\x1b[?1002l\x1b[?1000l\x1b[?2004l\x1b[?1049l\x1b[?25h";
 
-/// So long a signal takes at most until the thread that watches for it has ended the process, however busy the machine is.
+/// The thread that watches for signals ends the process within this time, however busy the machine is.
 const SIGNALS_FIRST: Duration = Duration::from_millis(800);
-/// So long the loop may take to end by itself.
+/// The time that the loop has to end by itself.
 const LOOP_FIRST: Duration = Duration::from_millis(300);
 
-/// So long the terminal may take to accept the last bytes.
-const LAST_WORDS: Timespec = Timespec { tv_sec: 0, tv_nsec: 100_000_000 };
+/// The time that the terminal has to accept the last bytes.
+const LAST_BYTES: Timespec = Timespec { tv_sec: 0, tv_nsec: 100_000_000 };
 
-/// So many columns, or lines, and cells are drawn at most: what claims more is no window.
+/// At most so many columns, or lines, and cells are drawn: no window is larger.
 const MOST_SIDE: u16 = 10_000;
 const MOST_CELLS: u32 = 4_000_000;
 
-/// What a signal asks of the loop.
+/// A signal's request to the loop.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SignalRequest {
     /// Leave and die by this signal.
@@ -60,7 +65,7 @@ pub enum SignalRequest {
     Continued,
 }
 
-/// The terminal while it is ours.
+/// The terminal while this process has it.
 pub struct Terminal {
     mouse: bool,
 }
@@ -75,7 +80,7 @@ impl Terminal {
     }
 
     fn take(&self) -> io::Result<()> {
-        signals_first();
+        wait_for_signals();
         let modes = tcgetattr(rustix::stdio::stdin())?;
         let mut raw = modes.clone();
         *MODES.lock().unwrap_or_else(PoisonError::into_inner) = Some(modes);
@@ -102,15 +107,15 @@ impl Terminal {
         bounded(crossterm::terminal::size().unwrap_or((80, 24)))
     }
 
-    /// Set everything again: somebody else had the terminal.
+    /// Set everything again: another process had the terminal.
     pub fn retake(&mut self) -> io::Result<()> {
-        signals_first();
-        // Raw mode is only entered from the state before it, so that leaving restores that state.
+        wait_for_signals();
+        // Raw mode is entered from the state before it, so that leaving restores that state.
         restore_modes();
         self.take()
     }
 
-    /// Give the terminal back, stop until `fg`, take it over again.
+    /// Restore the terminal, stop until `fg`, take it over again.
     pub fn suspend(&mut self) -> io::Result<()> {
         leave();
         signal_hook::low_level::emulate_default_handler(SIGTSTP)?;
@@ -129,14 +134,14 @@ impl Drop for Terminal {
     }
 }
 
-/// What of a window is drawn.
+/// The part of a window that is drawn.
 fn bounded((columns, lines): (u16, u16)) -> (u16, u16) {
     let columns = columns.min(MOST_SIDE);
     let lines = u32::from(lines.min(MOST_SIDE)).min(MOST_CELLS / u32::from(columns.max(1)));
     (columns, lines as u16)
 }
 
-/// Give the terminal back. Errors are of no use here: the terminal may be gone.
+/// Restore the terminal. Errors are ignored: the terminal may be gone.
 pub fn leave() {
     if !TAKEN.swap(false, Ordering::SeqCst) {
         return;
@@ -145,43 +150,44 @@ pub fn leave() {
         return;
     }
     restore_modes();
-    say_without_waiting(LEAVING);
+    write_without_blocking(LEAVING);
 }
 
-/// Who was woken to be killed dies before it asks for the terminal; who was sent to the background (`bg`) asks, and stops again.
-fn signals_first() {
+/// Let a pending signal act before the terminal is set: a process that its shell woke to kill it dies here. One that was sent to the
+/// background (`bg`) goes on to set the terminal, and is stopped again by that.
+fn wait_for_signals() {
     if is_background() {
         std::thread::sleep(SIGNALS_FIRST);
     }
 }
 
-/// The terminal is somebody else's now: whoever reads from it or sets its modes is stopped.
+/// True if another process group has the terminal: reading from it or setting its modes would stop this process.
 pub fn is_background() -> bool {
     let group = rustix::termios::tcgetpgrp(rustix::stdio::stdin());
     group.is_ok_and(|group| group != rustix::process::getpgrp())
 }
 
-/// Give the terminal the modes it had.
+/// Set the modes that the terminal had.
 fn restore_modes() {
-    // Held only while they are set or asked for, which waits for nothing.
+    // The lock is held only while the modes are set or read, which does not block.
     if let Some(modes) = MODES.lock().unwrap_or_else(PoisonError::into_inner).as_ref() {
         let _ = tcsetattr(rustix::stdio::stdin(), OptionalActions::Now, modes);
     }
 }
 
-/// Write to the terminal what it takes at once, or soon.
-fn say_without_waiting(mut words: &[u8]) {
+/// Write to the terminal the bytes that it takes at once, or soon.
+fn write_without_blocking(mut bytes: &[u8]) {
     // Flags belong to an opening: setting them on stdout would set them for the shell too.
     let flags = OFlags::WRONLY | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
     let open = |path: &str| rustix::fs::open(path, flags, Mode::empty()).ok();
     let Some(terminal) = open("/proc/self/fd/1").or_else(|| open("/dev/tty")) else { return };
-    while !words.is_empty() {
-        match rustix::io::write(&terminal, words) {
-            Ok(n) if n > 0 => words = words.get(n..).unwrap_or(&[]),
+    while !bytes.is_empty() {
+        match rustix::io::write(&terminal, bytes) {
+            Ok(n) if n > 0 => bytes = bytes.get(n..).unwrap_or(&[]),
             Err(rustix::io::Errno::INTR) => {}
             Err(rustix::io::Errno::AGAIN) => {
                 let mut ready = [PollFd::new(&terminal, PollFlags::OUT)];
-                if !matches!(poll(&mut ready, Some(&LAST_WORDS)), Ok(1..)) {
+                if !matches!(poll(&mut ready, Some(&LAST_BYTES)), Ok(1..)) {
                     return;
                 }
             }
@@ -190,7 +196,7 @@ fn say_without_waiting(mut words: &[u8]) {
     }
 }
 
-/// Give the terminal back and die by the signal, so that the parent sees what happened.
+/// Restore the terminal and die by the signal, so that the parent process sees the cause.
 pub fn die_by(signal: i32) -> ! {
     leave();
     file::remove_unfinished();
@@ -210,23 +216,23 @@ fn restore_on_panic() {
                 leave();
                 usual(info);
             }
-            // Else a job panicked under the running interface: its result says so on the screen.
+            // Else a job panicked under the running interface: its result on the screen reports the panic.
         }));
     });
 }
 
-/// Watch for signals on a thread of its own and tell the loop.
-pub fn watch_signals(tell: impl Fn(SignalRequest) + Send + 'static) -> io::Result<()> {
+/// Watch for signals on a thread of its own; `send` gets each request.
+pub fn watch_signals(send: impl Fn(SignalRequest) + Send + 'static) -> io::Result<()> {
     let mut signals = Signals::new([SIGTERM, SIGHUP, SIGINT, SIGQUIT, SIGTSTP, SIGCONT])?;
     room_for_threads(1)?;
     std::thread::Builder::new().name("signals".into()).spawn(move || {
         for signal in signals.forever() {
             match signal {
-                SIGTSTP => tell(SignalRequest::Suspend),
-                SIGCONT => tell(SignalRequest::Continued),
+                SIGTSTP => send(SignalRequest::Suspend),
+                SIGCONT => send(SignalRequest::Continued),
                 deadly => {
-                    tell(SignalRequest::Die(deadly));
-                    // The loop may hang in a write to a terminal that takes nothing.
+                    send(SignalRequest::Die(deadly));
+                    // The loop may hang in a write to a terminal that takes no bytes.
                     std::thread::sleep(LOOP_FIRST);
                     die_by(deadly);
                 }
@@ -243,7 +249,7 @@ mod tests {
     use std::io::Read;
 
     #[test]
-    fn what_claims_more_than_ten_thousand_cells_a_side_is_treated_as_that() {
+    fn bounded_limits_a_window_to_ten_thousand_cells_a_side() {
         assert_eq!(bounded((80, 24)), (80, 24));
         assert_eq!(bounded((10_001, 24)), (10_000, 24));
         assert_eq!(bounded((u16::MAX, u16::MAX)), (10_000, 400));
@@ -264,7 +270,7 @@ mod tests {
     }
 
     #[test]
-    fn a_panic_gives_the_terminal_back() {
+    fn a_panic_restores_the_terminal() {
         let pty = native_pty_system().openpty(PtySize { rows: 24, cols: 80, pixel_width: 0, pixel_height: 0 }).unwrap();
         let mut command = CommandBuilder::new(std::env::current_exe().unwrap());
         command.args(["--ignored", "--nocapture", "--test-threads=1", "takes_the_terminal_and_panics"]);

@@ -5,8 +5,8 @@ use whyslow::base::ctx::Ctx;
 use whyslow::base::notice::Notice;
 use whyslow::base::time::Span;
 use whyslow::model::context::{ContextId, Frame, FrameKind};
-use whyslow::model::wait_kind::WaitKind;
 use whyslow::model::metric::{Column, Metric};
+use whyslow::model::wait_kind::WaitKind;
 use whyslow::model::{Model, TraceId, TraceInfo, Who, WhoId};
 
 const MS: u64 = 1_000_000;

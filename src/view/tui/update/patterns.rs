@@ -3,12 +3,12 @@
 
 use super::groups::{effective, regroup};
 use super::moving::vertical;
-use crate::model::settings::{Settings, ThresholdRule};
 use crate::base::op::Op;
 use crate::base::time::Span;
 use crate::compare::filter::{Filter, Operand, Test};
 use crate::model::Model;
 use crate::model::metric::Metric;
+use crate::model::settings::{Settings, ThresholdRule};
 use crate::view::tui::actions::Action;
 use crate::view::tui::app::{App, JumpOrigin};
 use crate::view::tui::details;
@@ -61,7 +61,8 @@ pub(super) fn tune(app: &mut App, action: Action) -> Vec<UiEffect> {
             Settings { s: step(now.s, S, action == Action::ThresholdUp), ..now }
         }
         _ => {
-            let limit = if now.limit == ThresholdRule::Robust { ThresholdRule::Quotient } else { ThresholdRule::Robust };
+            let limit =
+                if now.limit == ThresholdRule::Robust { ThresholdRule::Quotient } else { ThresholdRule::Robust };
             Settings { limit, ..now }
         }
     };
