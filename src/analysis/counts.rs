@@ -31,10 +31,9 @@ pub struct Counts {
     pub interleaved: Option<i64>,
 }
 
-/// Counts along the paths of one recording.
+/// Counts along the paths of one timeline. Made once for all of its tasks: it costs a look at each name and each thread.
 #[derive(Debug)]
-pub struct Counter<'a> {
-    recording: &'a Timeline,
+pub struct PathCounter {
     /// By name of a system call, where it moves bytes.
     moves: Vec<Option<Transfer>>,
     calls_recorded: bool,
@@ -42,21 +41,21 @@ pub struct Counter<'a> {
     pauses: Vec<Vec<Span>>,
 }
 
-impl<'a> Counter<'a> {
-    /// A counter for a recording.
-    pub fn new(recording: &'a Timeline) -> Self {
+impl PathCounter {
+    /// A counter for a timeline.
+    pub fn new(recording: &Timeline) -> Self {
         let moves = (0..recording.names.len()).map(|name| transfer(recording.names.get(NameId::at(name)))).collect();
         let calls_recorded = recording.threads.iter().any(|t| !t.calls.is_empty());
-        Counter { recording, moves, calls_recorded, pauses: pauses(recording) }
+        PathCounter { moves, calls_recorded, pauses: pauses(recording) }
     }
 
     /// Count what the threads on a path did while they were on it.
-    pub fn count(&self, path: &[PathSegment]) -> Counts {
+    pub fn count(&self, recording: &Timeline, path: &[PathSegment]) -> Counts {
         let (mut syscalls, mut read, mut written, mut page_faults) = (0, 0i64, 0i64, 0);
         let mut threads = BTreeSet::new();
         for segment in path.iter().filter(|s| !s.span.is_empty()) {
             threads.insert(segment.thread);
-            let calls = self.recording.thread(segment.thread).map_or(&[][..], |t| &t.calls);
+            let calls = recording.thread(segment.thread).map_or(&[][..], |t| &t.calls);
             let begun = |c: &Call| c.span.start < segment.span.start;
             let first = calls.partition_point(begun);
             for call in calls[first..].iter().take_while(|c| c.span.start < segment.span.end) {
@@ -68,31 +67,35 @@ impl<'a> Counter<'a> {
                     None => {}
                 }
             }
-            page_faults += self.faults(segment);
+            page_faults += faults(recording, segment);
         }
         let of_calls = |n: i64| self.calls_recorded.then_some(n);
         Counts {
             syscalls: of_calls(syscalls),
-            page_faults: self.recording.page_faults.is_some().then_some(page_faults),
+            page_faults: recording.page_faults.is_some().then_some(page_faults),
             read: of_calls(read),
             written: of_calls(written),
             threads: threads.len() as i64,
             interleaved: None,
-            paused: self.pauses.iter().any(|p| !p.is_empty()).then(|| path.iter().map(|s| self.paused(s)).sum()),
+            paused: self
+                .pauses
+                .iter()
+                .any(|p| !p.is_empty())
+                .then(|| path.iter().map(|s| self.paused(recording, s)).sum()),
         }
     }
 
-    fn paused(&self, segment: &PathSegment) -> Ns {
-        let host = self.recording.thread(segment.thread).map(|t| t.host.index());
+    fn paused(&self, recording: &Timeline, segment: &PathSegment) -> Ns {
+        let host = recording.thread(segment.thread).map(|t| t.host.index());
         let pauses = host.and_then(|host| self.pauses.get(host)).map_or(&[][..], Vec::as_slice);
         let first = pauses.partition_point(|p| p.end <= segment.span.start);
         let meets = pauses[first..].iter().take_while(|p| p.start < segment.span.end);
         meets.map(|p| p.clip(segment.span).len()).sum()
     }
+}
 
-    fn faults(&self, segment: &PathSegment) -> i64 {
-        let faults = self.recording.page_faults.as_deref().unwrap_or(&[]);
-        let before = |t: Ns| faults.partition_point(|f: &(ThreadId, Ns)| *f < (segment.thread, t));
-        before(segment.span.end).saturating_sub(before(segment.span.start)) as i64
-    }
+fn faults(recording: &Timeline, segment: &PathSegment) -> i64 {
+    let faults = recording.page_faults.as_deref().unwrap_or(&[]);
+    let before = |t: Ns| faults.partition_point(|f: &(ThreadId, Ns)| *f < (segment.thread, t));
+    before(segment.span.end).saturating_sub(before(segment.span.start)) as i64
 }

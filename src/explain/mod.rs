@@ -31,7 +31,7 @@ mod unexplained;
 mod waiting;
 
 use crate::analysis::counters;
-use crate::analysis::counts::{Counter, Counts};
+use crate::analysis::counts::{Counts, PathCounter};
 use crate::analysis::disk::DiskUse;
 use crate::analysis::ecct::{self, Own, Sources};
 use crate::analysis::executions::{self, Execution, MarksByTask, Rule};
@@ -137,6 +137,7 @@ pub struct Stacks {
     kernel: Option<KernelSymbols>,
     disk: DiskUse,
     leaders: Leaders,
+    counter: PathCounter,
     marks: MarksByTask,
 }
 
@@ -147,9 +148,9 @@ impl Stacks {
         let kernel = kernel_symbols(places, notices);
         let spaces = Spaces::new(&recording.images);
         let timelines = Timelines::new(recording, &spaces, kernel.is_some(), ctx)?;
-        let (disk, leaders) = (DiskUse::new(recording), Leaders::new(recording));
+        let (disk, leaders, counter) = (DiskUse::new(recording), Leaders::new(recording), PathCounter::new(recording));
         let (symbols, marks) = (SymbolCache::default(), MarksByTask::new(recording));
-        Ok(Stacks { spaces, timelines, symbols, kernel, disk, leaders, marks })
+        Ok(Stacks { spaces, timelines, symbols, kernel, disk, leaders, counter, marks })
     }
 }
 
@@ -181,11 +182,10 @@ fn made(
         origin: recording.span.start,
         ..Model::default()
     };
-    let Stacks { spaces, timelines, symbols, kernel, disk, leaders, marks } = stacks;
+    let Stacks { spaces, timelines, symbols, kernel, disk, leaders, counter, marks } = stacks;
     let names = ThreadNames::new(recording, &mut model.names, &mut model.notices);
     let found = marks.pair(recording, request.marks, &request.rule, &mut model.notices);
     let found = executions::covered(recording, found, &mut model.notices);
-    let counter = Counter::new(recording);
     let interleaved = interleaved(recording, &found);
     let sources = Sources { recording, timelines, names: &names, disk, leaders };
 
@@ -197,7 +197,7 @@ fn made(
     in_order(
         ctx,
         chunks.len(),
-        |i| fold(chunks[i], &sources, &counter, held),
+        |i| fold(chunks[i], &sources, counter, held),
         |i, made| {
             let (ids, hop_ids) = (outline.merge(&made.outline), hops.merge(&made.hops));
             folded.extend(made.executions.into_iter().map(|mut one| {
@@ -270,7 +270,7 @@ fn made(
     Ok((model, contributions))
 }
 
-fn fold(chunk: &[Execution<'_>], sources: &Sources<'_>, counter: &Counter<'_>, held: bool) -> Folded {
+fn fold(chunk: &[Execution<'_>], sources: &Sources<'_>, counter: &PathCounter, held: bool) -> Folded {
     let (mut outline, mut hops) = (Outline::default(), Hops::default());
     let one = |execution: &Execution<'_>| {
         let path = path::walk(sources.recording, execution.thread, execution.span);
@@ -284,7 +284,7 @@ fn fold(chunk: &[Execution<'_>], sources: &Sources<'_>, counter: &Counter<'_>, h
         let unresolved = path.iter().filter(|s| is_unresolved(s)).count() as u64;
         let tiled = path::tiles(&path, execution.span);
         let counters = counters::along(sources.recording, &path);
-        Explained { own, counts: counter.count(&path), counters, unresolved, tiled, contributions }
+        Explained { own, counts: counter.count(sources.recording, &path), counters, unresolved, tiled, contributions }
     };
     let executions = chunk.iter().map(one).collect();
     Folded { outline, hops, executions }
