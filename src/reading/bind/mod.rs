@@ -14,6 +14,7 @@
 
 mod mark;
 mod read;
+mod recent;
 
 pub use read::Binder;
 

@@ -3,6 +3,7 @@
 //! In: the values of a record. Out: its events, in their batch. A slot that the class has not is an absent value, which
 //! makes a field 0 or its event none. Cost: the fields of the event; a context is interned where it changes.
 
+use super::recent::Recent;
 use super::{Binding, Bound, NOWHERE, Slot};
 use crate::base::time::Span;
 use crate::event::image::{CODE, ImageChange};
@@ -10,7 +11,7 @@ use crate::event::kind::SOFT_IRQS;
 use crate::event::kind::{Context, Event, Kind, TextId, WakeSource, WhoId};
 use crate::event::stack::RawStackId;
 use crate::input::record::{Record, Value};
-use crate::reading::batch::{Batch, BlockRequest, DumpedThread, Flow, NetworkPacket, TcpSegment, ThreadContext};
+use crate::reading::batch::{Batch, BlockRequest, DumpedThread, Flow, NetworkPacket, TcpSegment};
 use crate::reading::classes::Shape;
 use crate::reading::dialect::split_chain;
 use crate::reading::syscalls;
@@ -20,8 +21,8 @@ use crate::reading::syscalls;
 pub struct Binder<'b> {
     binding: &'b Binding,
     trace: u16,
-    /// The last context and what it was made from, because most records repeat it.
-    last: Option<([Option<i64>; 5], Vec<u8>, WhoId)>,
+    /// Names and contexts of the threads that took turns.
+    recent: Recent,
     /// Names of classes in the batch.
     texts: Vec<TextId>,
 }
@@ -51,7 +52,7 @@ impl<'a> Values<'_, 'a> {
 impl<'b> Binder<'b> {
     /// A binder for one stream of the trace at position `trace`.
     pub fn new(binding: &'b Binding, trace: u16) -> Binder<'b> {
-        Binder { binding, trace, last: None, texts: vec![TextId::NONE; binding.classes.len()] }
+        Binder { binding, trace, recent: Recent::default(), texts: vec![TextId::NONE; binding.classes.len()] }
     }
 
     /// Append what a record means.
@@ -96,30 +97,14 @@ impl<'b> Binder<'b> {
             *text = batch.text(name.as_bytes());
         }
         let text = *text;
-        if let Some(kind) = kind(bound, values, text, self.binding.machine.as_deref(), batch) {
+        if let Some(kind) = kind(bound, values, text, self.binding.machine.as_deref(), (batch, &mut self.recent)) {
             events.push(Event { time: record.time, who, trace: self.trace, cpu, kind });
         }
     }
 
     fn who(&mut self, values: Values<'_, '_>, slots: [Slot; 6], batch: &mut Batch) -> WhoId {
         let ids = std::array::from_fn(|i| values.at(slots[i]).as_i64());
-        let name = values.at(slots[5]).as_text().unwrap_or(b"");
-        if let Some((last_ids, last_name, who)) = &self.last
-            && *last_ids == ids
-            && last_name == name
-        {
-            return *who;
-        }
-        // A thread that has ended while it still runs has no id any more, for some tracers.
-        let id = |i: usize| ids[i].and_then(|v| i32::try_from(v).ok()).filter(|v| *v >= 0);
-        let text = (!name.is_empty()).then(|| batch.text(name));
-        let identity = ThreadContext { tid: id(0), pid: id(1), ppid: id(2), vtid: id(3), vpid: id(4), name: text };
-        let who = if identity == ThreadContext::default() { WhoId::NOBODY } else { batch.who(identity) };
-        let kept = self.last.get_or_insert_with(|| (ids, Vec::new(), who));
-        (kept.0, kept.2) = (ids, who);
-        kept.1.clear();
-        kept.1.extend_from_slice(name);
-        who
+        self.recent.context(ids, values.at(slots[5]).as_text().unwrap_or(b""), batch)
     }
 }
 
@@ -149,7 +134,13 @@ fn call(machine: Option<&str>, number: i64, batch: &mut Batch) -> TextId {
 }
 
 /// The event itself. `machine` says how system calls are numbered.
-fn kind(bound: &Bound, values: Values<'_, '_>, text: TextId, machine: Option<&str>, batch: &mut Batch) -> Option<Kind> {
+fn kind(
+    bound: &Bound,
+    values: Values<'_, '_>,
+    text: TextId,
+    machine: Option<&str>,
+    (batch, recent): (&mut Batch, &mut Recent),
+) -> Option<Kind> {
     let slot = |i: usize| bound.fields.get(i).copied().unwrap_or(NOWHERE);
     let id = |i: usize| values.id(slot(i));
     let word = |i: usize| values.at(slot(i)).as_u64();
@@ -157,17 +148,21 @@ fn kind(bound: &Bound, values: Values<'_, '_>, text: TextId, machine: Option<&st
         Value::Text(text) => batch.text(text),
         _ => TextId::NONE,
     };
-    let wake = |source: WakeSource, batch: &mut Batch| {
+    let mut thread_name = |tid: i32, i: usize, batch: &mut Batch| match values.at(slot(i)) {
+        Value::Text(text) => recent.name(tid, text, batch),
+        _ => TextId::NONE,
+    };
+    let mut wake = |source: WakeSource, batch: &mut Batch| {
         let source = source.flagged(word(3).unwrap_or(0));
-        Kind::Wake { tid: id(0), cpu: values.cpu(slot(1)), source, name: name(2, batch) }
+        Kind::Wake { tid: id(0), cpu: values.cpu(slot(1)), source, name: thread_name(id(0), 2, batch) }
     };
     Some(match bound.shape {
         Shape::Switch => Kind::Switch {
             prev: id(0),
             next: id(1),
             prev_state: values.number(slot(2)) as u16,
-            prev_name: name(3, batch),
-            next_name: name(4, batch),
+            prev_name: thread_name(id(0), 3, batch),
+            next_name: thread_name(id(1), 4, batch),
         },
         Shape::Waking => wake(WakeSource::Waking, batch),
         Shape::Wakeup => wake(WakeSource::Wakeup, batch),
