@@ -6,10 +6,10 @@
 //! ```
 //! 1,024 ranks and 534 steps (the defaults) are 21 million records. The same numbers give the same bytes.
 
-#[path = "../tests/otf2/mod.rs"]
+#[path = "../tests/support/otf2/mod.rs"]
 mod otf2;
 
-use otf2::{Events, Writer};
+use otf2::{ArchiveWriter, Events};
 use std::path::Path;
 
 /// Rank and step of each delay, as parts of all in thousandths, and its length in ns.
@@ -137,7 +137,7 @@ fn main() {
     let (ranks, steps): (u64, u64) = (number(1_024), number(534));
     let side = ranks.isqrt().max(1);
     let ranks = side * side;
-    let mut writer = Writer::new(Path::new(&folder));
+    let mut writer = ArchiveWriter::new(Path::new(&folder));
     let regions = Regions {
         main: writer.region("main"),
         step: writer.region("step"),

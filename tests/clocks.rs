@@ -4,9 +4,12 @@
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
-#[path = "support/written.rs"]
-mod written;
+#[path = "support/ctf_writer.rs"]
+mod ctf_writer;
+#[path = "support/kernel_trace.rs"]
+mod kernel_trace;
 
+use kernel_trace::{KernelTrace, segment};
 use serde_json::Value;
 use std::path::PathBuf;
 use std::process::Command;
@@ -18,7 +21,6 @@ use whyslow::base::time::{Ns, Span};
 use whyslow::input::{Argument, Opened, Source, open};
 use whyslow::state::kernel::{Options, record};
 use whyslow::state::timeline::{HostId, SegmentKind, Timeline};
-use written::Written;
 
 const SECOND: Ns = 1_000_000_000;
 const START: Ns = 1_700_000_000 * SECOND;
@@ -46,24 +48,24 @@ fn course(i: Ns) -> [Ns; 4] {
 }
 
 /// A client asks a server on another host; each writes by its own clock. `replies`: the answers are recorded as sent.
-fn talk(a: &mut Written, b: &mut Written, replies: bool) {
+fn talk(a: &mut KernelTrace, b: &mut KernelTrace, replies: bool) {
     a.switch(START - 9_000, 0, 0, 0, CLIENT);
     b.switch(START - 9_000, 0, 0, 0, SERVER).switch(START - 5_000, 0, SERVER, 1, 0);
     for i in 0..REQUESTS {
         let seq = i as u32 * 100;
         let [sent, arrived, answered, back] = course(i);
-        a.enter(sent - 1_000, 0, CLIENT, "ask").packet(sent, 0, CLIENT, (1, 2), seq, true);
+        a.call_entry(sent - 1_000, 0, CLIENT, "ask").sent(sent, 0, CLIENT, segment(1, 2, seq));
         a.switch(sent + 2_000, 0, CLIENT, 1, 0);
-        b.soft_irq(arrived, 0, 0, 3, true).packet(arrived, 0, 0, (1, 2), seq, false);
-        b.waking(arrived + 1_000, 0, 0, SERVER, 0).soft_irq(arrived + 2_000, 0, 0, 3, false);
+        b.soft_irq_entry(arrived, 0, 0, 3).received(arrived, 0, 0, segment(1, 2, seq));
+        b.waking(arrived + 1_000, 0, 0, SERVER, 0).soft_irq_exit(arrived + 2_000, 0, 0, 3);
         b.switch(arrived + 4_000, 0, 0, 0, SERVER);
         if replies {
-            b.packet(answered, 0, SERVER, (2, 1), seq, true);
+            b.sent(answered, 0, SERVER, segment(2, 1, seq));
         }
         b.switch(answered + 1_000, 0, SERVER, 1, 0);
-        a.soft_irq(back, 0, 0, 3, true).packet(back, 0, 0, (2, 1), seq, false);
-        a.waking(back + 1_000, 0, 0, CLIENT, 0).soft_irq(back + 2_000, 0, 0, 3, false);
-        a.switch(back + 4_000, 0, 0, 0, CLIENT).exit(back + 6_000, 0, CLIENT, "ask", 1);
+        a.soft_irq_entry(back, 0, 0, 3).received(back, 0, 0, segment(2, 1, seq));
+        a.waking(back + 1_000, 0, 0, CLIENT, 0).soft_irq_exit(back + 2_000, 0, 0, 3);
+        a.switch(back + 4_000, 0, 0, 0, CLIENT).call_exit(back + 6_000, 0, CLIENT, "ask", 1);
     }
 }
 
@@ -73,18 +75,18 @@ struct Pair {
 }
 
 /// Two recordings of the talk; the second host's clock as given.
-fn recorded(uuids: [&str; 2], clock: impl Fn(Ns) -> Ns + 'static, replies: bool) -> Pair {
+fn recorded(uuids: [u128; 2], clock: impl Fn(Ns) -> Ns + 'static, replies: bool) -> Pair {
     let folder = tempfile::tempdir().unwrap();
     let paths = ["a", "b"].map(|name| folder.path().join(name));
-    let mut a = Written::kernel("alpha", uuids[0]);
-    let mut b = Written::kernel("beta", uuids[1]).by(clock);
+    let mut a = KernelTrace::new("alpha", uuids[0]);
+    let mut b = KernelTrace::new("beta", uuids[1]).with_clock(clock);
     talk(&mut a, &mut b, replies);
     a.write(&paths[0]);
     b.write(&paths[1]);
     Pair { _folder: folder, paths }
 }
 
-const TWO: [&str; 2] = ["11111111-1111-1111-1111-111111111111", "22222222-2222-2222-2222-222222222222"];
+const TWO: [u128; 2] = [0x11, 0x22];
 
 fn laid(pair: &Pair, threads: usize) -> (Vec<Source>, Vec<HostClock>, Notices) {
     let arguments: Vec<Argument> = pair.paths.iter().map(|p| Argument { label: None, path: p.clone() }).collect();
@@ -180,8 +182,8 @@ fn one_clock_needs_no_fit() {
 fn strangers_stay_as_they_are() {
     let pair = recorded(TWO, |t| t + SECOND, true);
     let other = tempfile::tempdir().unwrap();
-    let mut c = Written::kernel("gamma", "33333333-3333-3333-3333-333333333333");
-    c.switch(START, 0, 0, 0, 5).packet(START + 10, 0, 5, (3, 4), 1, true).switch(START + 20, 0, 5, 1, 0);
+    let mut c = KernelTrace::new("gamma", 0x33);
+    c.switch(START, 0, 0, 0, 5).sent(START + 10, 0, 5, segment(3, 4, 1)).switch(START + 20, 0, 5, 1, 0);
     c.write(other.path());
     let mut arguments: Vec<Argument> = pair.paths.iter().map(|p| Argument { label: None, path: p.clone() }).collect();
     arguments.insert(0, Argument { label: None, path: other.path().to_owned() });

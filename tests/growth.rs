@@ -8,6 +8,7 @@
 
 #[path = "support/ask.rs"]
 mod ask;
+#[path = "support/otf2/mod.rs"]
 mod otf2;
 
 use ask::{fixture, run, said, whyslow};
@@ -272,7 +273,7 @@ fn declared_tasks_take_time_and_memory_in_proportion() {
 fn definitions_of_an_archive_take_time_and_memory_in_proportion() {
     let mut wrong = String::new();
     let regions = |n: usize, folder: &Path| {
-        let mut writer = otf2::Writer::new(folder);
+        let mut writer = otf2::ArchiveWriter::new(folder);
         for i in 0..n {
             writer.region(&format!("function_{i}"));
         }
@@ -281,7 +282,7 @@ fn definitions_of_an_archive_take_time_and_memory_in_proportion() {
         writer.finish();
     };
     let ranks = |n: usize, folder: &Path| {
-        let mut writer = otf2::Writer::new(folder);
+        let mut writer = otf2::ArchiveWriter::new(folder);
         for _ in 0..n {
             let rank = writer.rank();
             writer.write_events(rank, otf2::Events::default());

@@ -2,29 +2,31 @@
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
-#[path = "support/written.rs"]
-mod written;
+#[path = "support/ctf_writer.rs"]
+mod ctf_writer;
+#[path = "support/kernel_trace.rs"]
+mod kernel_trace;
 
+use ctf_writer::Value as Field;
+use kernel_trace::KernelTrace;
 use serde_json::Value;
 use std::path::Path;
 use std::process::{Command, Output};
-use written::{Written, payload};
 
 const TABLE: &str = "# Our own card.\ndisk = [\"fastcard*\"]\n";
 
 /// Thread 5 makes calls `job`, each of which waits for the interrupt of `fastcard0`; every sixth waits long.
 fn write(folder: &Path) {
-    let mut trace = Written::kernel("alpha", "11111111-1111-1111-1111-111111111111");
+    let mut trace = KernelTrace::new("alpha", 0x11);
     for i in 0..60i64 {
         let t = 1_000_000 * (i + 1);
         let back = t + if i % 6 == 5 { 600_000 } else { 50_000 };
-        trace.switch(t - 10, 0, 0, 0, 5).enter(t, 0, 5, "job").switch(t + 10, 0, 5, 2, 0);
-        let name = payload().i32(9).text("fastcard0");
-        trace.event(back, 0, "irq_handler_entry", "i32 _irq; string _name;", payload().i32(0), name);
+        trace.switch(t - 10, 0, 0, 0, 5).call_entry(t, 0, 5, "job").switch(t + 10, 0, 5, 2, 0);
+        let entry = vec![("irq", Field::I32(9)), ("name", Field::Text("fastcard0".into()))];
+        trace.event(back, 0, 0, "irq_handler_entry", entry);
         trace.waking(back + 10, 0, 0, 5, 0);
-        let done = payload().i32(9).i32(1);
-        trace.event(back + 20, 0, "irq_handler_exit", "i32 _irq; i32 _ret;", payload().i32(0), done);
-        trace.switch(back + 30, 0, 0, 0, 5).exit(back + 40, 0, 5, "job", 0).switch(back + 50, 0, 5, 1, 0);
+        trace.event(back + 20, 0, 0, "irq_handler_exit", vec![("irq", Field::I32(9)), ("ret", Field::I32(1))]);
+        trace.switch(back + 30, 0, 0, 0, 5).call_exit(back + 40, 0, 5, "job", 0).switch(back + 50, 0, 5, 1, 0);
     }
     trace.write(folder);
 }

@@ -2,45 +2,45 @@
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
-#[path = "support/written.rs"]
-mod written;
+#[path = "support/ctf_writer.rs"]
+mod ctf_writer;
+#[path = "support/kernel_trace.rs"]
+mod kernel_trace;
 
+use ctf_writer::{Context, Value as Field};
+use kernel_trace::KernelTrace;
 use serde_json::Value;
 use std::path::Path;
 use std::process::{Command, Output};
-use written::{Written, payload};
-
-const UUID: &str = "11111111-1111-1111-1111-111111111111";
 
 /// Thread 5 makes 60 calls `job`; every sixth is three times as long, has three times the instructions, and a page fault
 /// in the middle. With `counters` each event carries two of them; `perf_tid` is none.
 fn write(folder: &Path, counters: bool) {
-    let context = if counters {
-        "i32 _tid; u64 _perf_thread_instructions; u64 _perf_cpu_cycles; i32 _perf_tid;"
-    } else {
-        "i32 _tid;"
+    const COUNTERS: [Context; 3] =
+        [Context::U64("perf_thread_instructions"), Context::U64("perf_cpu_cycles"), Context::I32("perf_tid")];
+    let mut trace = KernelTrace::new("alpha", 0x11).with_contexts(if counters { &COUNTERS } else { &[] });
+    let with = |n: u64, field: Vec<(&'static str, Field)>| {
+        let counted = [
+            ("perf_thread_instructions", Field::U64(n)),
+            ("perf_cpu_cycles", Field::U64(2 * n)),
+            ("perf_tid", Field::I32(5)),
+        ];
+        field.into_iter().chain(counted.into_iter().filter(|_| counters)).collect()
     };
-    let mut trace = Written::new("alpha", UUID, "kernel", context);
     let mut instructions = 1_000u64;
-    // Thread 5 has the CPU from here on.
-    let fields = "string _prev_comm; i32 _prev_tid; i64 _prev_state; string _next_comm; i32 _next_tid;";
-    let idle = if counters { payload().i32(0).u64(0).u64(0).i32(0) } else { payload().i32(0) };
-    trace.event(900_000, 0, "sched_switch", fields, idle, payload().text("swapper/0").i32(0).i64(0).text("t5").i32(5));
+    // Thread 5 runs from here on.
+    trace.switch(900_000, 0, 0, 0, 5);
     for i in 0..60i64 {
         let (t, long) = (1_000_000 * (i + 1), i % 6 == 5);
-        let with = |n: u64| {
-            let tid = payload().i32(5);
-            if counters { tid.u64(n).u64(2 * n).i32(5) } else { tid }
-        };
         let grown = if long { 30_000 } else { 10_000 } + i as u64;
-        trace.event(t, 0, "syscall_entry_job", "i64 _fd;", with(instructions), payload().i64(i % 3));
+        trace.event(t, 0, 5, "syscall_entry_job", with(instructions, vec![("fd", Field::I64(i % 3))]));
         if long {
-            let user = "u64 _address;";
-            trace.event(t + 100, 0, "x86_exceptions_page_fault_user", user, with(instructions + 50), payload().u64(9));
+            let fault = with(instructions + 50, vec![("address", Field::U64(9))]);
+            trace.event(t + 100, 0, 5, "x86_exceptions_page_fault_user", fault);
         }
         instructions += grown;
         let end = t + if long { 300_000 } else { 100_000 };
-        trace.event(end, 0, "syscall_exit_job", "i64 _ret;", with(instructions), payload().i64(1));
+        trace.event(end, 0, 5, "syscall_exit_job", with(instructions, vec![("ret", Field::I64(1))]));
         // Between the calls it counts on.
         instructions += 777;
     }

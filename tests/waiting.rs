@@ -5,6 +5,7 @@
 
 #[path = "support/operations.rs"]
 mod operations;
+#[path = "support/otf2/mod.rs"]
 mod otf2;
 #[path = "support/random.rs"]
 mod random;

@@ -4,12 +4,12 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing)]
 
 mod beside;
-#[path = "../otf2/mod.rs"]
+#[path = "../support/otf2/mod.rs"]
 mod otf2;
 mod ranks;
 mod threads;
 
-use otf2::{Events, Paradigm, Role, Value, Writer};
+use otf2::{ArchiveWriter, Events, Paradigm, Role, Value};
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 use tempfile::TempDir;
@@ -32,7 +32,7 @@ const US: u64 = 1_000;
 /// An archive of ranks whose calls stand in `main`.
 struct Recording {
     folder: TempDir,
-    writer: Writer,
+    writer: ArchiveWriter,
     regions: BTreeMap<&'static str, u32>,
     ranks: Vec<u64>,
     world: u32,
@@ -42,7 +42,7 @@ struct Recording {
 impl Recording {
     fn new(ranks: usize) -> Self {
         let folder = tempfile::tempdir().unwrap();
-        let mut writer = Writer::new(folder.path());
+        let mut writer = ArchiveWriter::new(folder.path());
         let ranks: Vec<u64> = (0..ranks).map(|_| writer.rank()).collect();
         let world = writer.world();
         let mut made = Recording { folder, writer, regions: BTreeMap::new(), ranks, world, events: BTreeMap::new() };

@@ -1,6 +1,7 @@
 //! What is no archive, and archives that are damaged or inconsistent: an error, a notice, never harm.
 
-use super::raw::{Bytes, File, NUMBERS, PLAIN, Written, anchor};
+use super::otf2::encoding::Bytes;
+use super::raw::{File, NUMBERS, PLAIN, RingArchive, anchor};
 use super::read;
 use std::path::Path;
 use whyslow::analysis::patterns::Mined;
@@ -13,15 +14,15 @@ use whyslow::model::settings::Settings;
 
 #[test]
 fn errors_name_file_and_remedy() {
-    let written = Written::new(PLAIN);
+    let ring = RingArchive::new(PLAIN);
     let fails = |path: &Path| Archive::open(path).unwrap_err().to_string();
     let nothing = tempfile::tempdir().unwrap();
     assert!(fails(nothing.path()).contains("give the file NAME.otf2"));
-    let anchor_file = written.path().join("trace.otf2");
+    let anchor_file = ring.path().join("trace.otf2");
     let original = std::fs::read(&anchor_file).unwrap();
     let with = |data: &[u8]| {
         std::fs::write(&anchor_file, data).unwrap();
-        fails(written.path())
+        fails(ring.path())
     };
     assert!(with(b"hello").contains("trace.otf2: not an OTF2 anchor file"));
     assert!(with(&original[..30]).contains("cut short"));
@@ -29,32 +30,32 @@ fn errors_name_file_and_remedy() {
     zipped[2 + 5 + 5 + 16 + 1] = 2;
     assert!(with(&zipped).contains("compressed"));
     std::fs::write(&anchor_file, &original).unwrap();
-    std::fs::remove_file(written.path().join("trace.def")).unwrap();
-    assert!(fails(written.path()).contains("trace.def"));
+    std::fs::remove_file(ring.path().join("trace.def")).unwrap();
+    assert!(fails(ring.path()).contains("trace.def"));
 }
 
 #[test]
 fn a_missing_location_is_a_notice() {
-    let written = Written::new(PLAIN);
-    std::fs::remove_file(written.path().join(format!("trace/{}.evt", NUMBERS[1]))).unwrap();
-    std::fs::remove_file(written.path().join(format!("trace/{}.def", NUMBERS[0]))).unwrap();
-    let (_, run) = read(written.path());
+    let ring = RingArchive::new(PLAIN);
+    std::fs::remove_file(ring.path().join(format!("trace/{}.evt", NUMBERS[1]))).unwrap();
+    std::fs::remove_file(ring.path().join(format!("trace/{}.def", NUMBERS[0]))).unwrap();
+    let (_, run) = read(ring.path());
     assert_eq!(run.notices.count(Notice::DamagedStream), 1);
     assert_eq!(run.counts().matched, 80, "from rank 2 to rank 0");
 }
 
 #[test]
 fn damage_ends_a_chunk_and_not_the_location() {
-    let written = Written::new(PLAIN);
-    let file = written.path().join(format!("trace/{}.evt", NUMBERS[0]));
+    let ring = RingArchive::new(PLAIN);
+    let file = ring.path().join(format!("trace/{}.evt", NUMBERS[0]));
     let mut data = std::fs::read(&file).unwrap();
-    let all = read(written.path()).1.counts().events;
+    let all = read(ring.path()).1.counts().events;
     // In the third chunk: a time stamp becomes a record whose length leads out of the chunk.
     data[2 * 400 + 18] = 14;
     data[2 * 400 + 19] = 0xfe;
     data[2 * 400 + 20] = 0xff;
     std::fs::write(&file, &data).unwrap();
-    let (_, run) = read(written.path());
+    let (_, run) = read(ring.path());
     assert!(run.notices.count(Notice::DamagedPacket) >= 1, "{:?}", run.notices.sentences());
     assert!(run.notices.sentences()[0].contains("0.evt at byte"), "{:?}", run.notices.sentences());
     let lost = all - run.counts().events;
@@ -78,18 +79,18 @@ fn survives(path: &Path) {
 
 #[test]
 fn any_prefix_and_any_mutation_has_an_answer() {
-    let written = Written::new(PLAIN);
+    let ring = RingArchive::new(PLAIN);
     let started = std::time::Instant::now();
     let mut state = 1_u64;
     let mut random = |n: usize| {
         state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
         (state >> 33) as usize % n.max(1)
     };
-    for file in written.files() {
+    for file in ring.files() {
         let original = std::fs::read(&file).unwrap();
         for _ in 0..40 {
             std::fs::write(&file, &original[..random(original.len())]).unwrap();
-            survives(written.path());
+            survives(ring.path());
         }
         for _ in 0..120 {
             let mut data = original.clone();
@@ -103,7 +104,7 @@ fn any_prefix_and_any_mutation_has_an_answer() {
                 };
             }
             std::fs::write(&file, &data).unwrap();
-            survives(written.path());
+            survives(ring.path());
         }
         std::fs::write(&file, &original).unwrap();
     }
@@ -112,36 +113,36 @@ fn any_prefix_and_any_mutation_has_an_answer() {
 
 #[test]
 fn bombs_do_not_go_off() {
-    let written = Written::new(PLAIN);
+    let ring = RingArchive::new(PLAIN);
     let new = || Bytes::default();
     let write = |name: &str, records: Vec<Bytes>| {
-        let mut file = File { big: false, chunk: 400, records: Vec::new() };
+        let mut file = File::new(PLAIN);
         records.into_iter().for_each(|r| file.push(r));
-        std::fs::write(written.path().join(name), file.finish()).unwrap();
+        std::fs::write(ring.path().join(name), file.finish()).unwrap();
     };
     let evt = format!("trace/{}.evt", NUMBERS[0]);
     let def = format!("trace/{}.def", NUMBERS[0]);
     // Lengths and counts of all ones; times at the end of the world; a mapping table that claims 2^60 entries.
     write(&evt, vec![new().u8(5).full(u64::MAX, 8), new().u8(12).packed(0)]);
-    survives(written.path());
+    survives(ring.path());
     write(&evt, vec![new().u8(5).full(5, 8), new().u8(14).u8(0xff).full(u64::MAX, 8)]);
-    survives(written.path());
+    survives(ring.path());
     write(
         &evt,
         vec![new().u8(5).full(1 << 62, 8), new().u8(12).packed(0), new().u8(5).full(0, 8), new().u8(13).packed(0)],
     );
-    survives(written.path());
+    survives(ring.path());
     write(&def, vec![new().record(5, &new().u8(3).packed(1 << 60).u8(0), false)]);
-    survives(written.path());
+    survives(ring.path());
     let steep = [(0, 0), (1, u64::MAX / 2), (u64::MAX, 1 << 63)];
     write(&def, steep.iter().map(|(t, o)| new().record(6, &new().full(*t, 8).packed(*o).full(0, 8), false)).collect());
-    survives(written.path());
+    survives(ring.path());
     write("trace.def", vec![new().record(18, &new().packs(&[0, 20]).u8(4).packed(u32::MAX.into()), false)]);
-    survives(written.path());
+    survives(ring.path());
     // An anchor that claims four thousand million properties.
     let mut bomb = anchor(PLAIN);
     let at = bomb.len() - (3 + 4 + 4 + 8 + 6 + 4 + 4);
     bomb[at..at + 4].copy_from_slice(&[0xff; 4]);
-    std::fs::write(written.path().join("trace.otf2"), bomb).unwrap();
-    assert!(Archive::open(written.path()).unwrap_err().to_string().contains("cut short"));
+    std::fs::write(ring.path().join("trace.otf2"), bomb).unwrap();
+    assert!(Archive::open(ring.path()).unwrap_err().to_string().contains("cut short"));
 }

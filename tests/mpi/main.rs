@@ -6,6 +6,8 @@
 #[path = "../support/corpus.rs"]
 mod corpus;
 mod damage;
+#[path = "../support/otf2/mod.rs"]
+mod otf2;
 mod raw;
 mod reading;
 mod recorded;

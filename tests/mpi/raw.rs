@@ -1,86 +1,30 @@
-//! A small archive written byte by byte, in forms that Score-P does not use: both byte orders, chunks of any size, ids that are
-//! mapped, clocks that are ahead, unknown records, communicators defined behind what refers to them.
+//! A small archive ring byte by byte, in forms that Score-P does not use: both byte orders, chunks of any size, ids that are
+//! mapped, clocks that are behind, unknown records, communicators defined behind what refers to them.
 //!
-//! In: a [`Style`]. Out: the archive of a ring of three ranks in a temporary folder. Ordinary archives are written by `tests/otf2`.
+//! In: a [`Style`]. Out: the archive of a ring of three ranks in a temporary folder. Ordinary archives are written by `tests/support/otf2`.
 
+use super::otf2::encoding::{ByteOrder, Bytes, Chunks};
 use std::path::{Path, PathBuf};
 
-/// Bytes of OTF2 in one byte order.
-#[derive(Clone, Default)]
-pub struct Bytes {
-    pub data: Vec<u8>,
-    pub big: bool,
-}
-
-impl Bytes {
-    pub fn u8(mut self, v: u8) -> Self {
-        self.data.push(v);
-        self
-    }
-    pub fn full(mut self, v: u64, width: usize) -> Self {
-        let bytes = v.to_le_bytes();
-        if self.big {
-            self.data.extend(bytes[..width].iter().rev())
-        } else {
-            self.data.extend(&bytes[..width])
-        }
-        self
-    }
-    pub fn packed(self, v: u64) -> Self {
-        let width = 8 - v.leading_zeros() as usize / 8;
-        self.u8(width as u8).full(v, width)
-    }
-    pub fn undefined(self) -> Self {
-        self.u8(0xff)
-    }
-    pub fn string(mut self, text: &str) -> Self {
-        self.data.extend(text.bytes());
-        self.u8(0)
-    }
-    pub fn packs(self, values: &[u64]) -> Self {
-        values.iter().fold(self, |b, v| b.packed(*v))
-    }
-    /// A record with a length; the long form where `long`.
-    pub fn record(self, kind: u8, payload: &Bytes, long: bool) -> Self {
-        let n = payload.data.len();
-        let head = self.u8(kind);
-        let mut head = if long || n > 254 { head.u8(0xff).full(n as u64, 8) } else { head.u8(n as u8) };
-        head.data.extend(&payload.data);
-        head
-    }
-}
-
-/// Records, put into chunks of a given size when done.
+/// Records that are put into chunks when all are there.
 pub struct File {
-    pub big: bool,
-    pub chunk: usize,
-    pub records: Vec<Vec<u8>>,
+    style: Style,
+    records: Vec<Vec<u8>>,
 }
 
 impl File {
-    pub fn bytes(&self) -> Bytes {
-        Bytes { data: Vec::new(), big: self.big }
+    pub fn new(style: Style) -> File {
+        File { style, records: Vec::new() }
     }
+
     pub fn push(&mut self, record: Bytes) {
         self.records.push(record.data);
     }
+
     pub fn finish(self) -> Vec<u8> {
-        let mark = if self.big { 0x23 } else { 0x42 };
-        let head = || self.bytes().u8(3).u8(mark).full(1, 8).full(0, 8).data;
-        let mut file = Vec::new();
-        let mut chunk = head();
-        for record in &self.records {
-            if chunk.len() + record.len() + 2 > self.chunk {
-                chunk.push(0);
-                chunk.resize(self.chunk, 0);
-                file.append(&mut chunk);
-                chunk = head();
-            }
-            chunk.extend(record);
-        }
-        chunk.extend([2, 1]);
-        file.extend(chunk);
-        file
+        let mut chunks = Chunks::new(self.style.chunk, self.style.order);
+        self.records.iter().for_each(|record| chunks.push(record));
+        chunks.finish()
     }
 }
 
@@ -93,18 +37,18 @@ pub const REGIONS: [&str; 7] =
 /// How an archive is written.
 #[derive(Clone, Copy)]
 pub struct Style {
-    pub big: bool,
+    pub order: ByteOrder,
     pub chunk: usize,
-    /// Ticks that rank r's clock is behind by, per r; written as ClockOffset records when `corrected`.
+    /// Ticks that rank r's clock is behind by, per r; ring as ClockOffset records when `corrected`.
     pub skew: u64,
     pub corrected: bool,
 }
 
 pub fn definitions(style: Style) -> Vec<u8> {
-    let mut file = File { big: style.big, chunk: style.chunk, records: Vec::new() };
-    let new = || Bytes { data: Vec::new(), big: style.big };
+    let mut file = File::new(style);
+    let new = || Bytes::new(style.order);
     let mut add = |kind, payload: Bytes| {
-        let record = file.bytes().record(kind, &payload, kind == 18);
+        let record = new().record(kind, &payload, kind == 18);
         file.push(record);
     };
     // Communicators and groups before what they refer to; the group id 0 twice; a type that nobody knows.
@@ -133,8 +77,8 @@ pub fn definitions(style: Style) -> Vec<u8> {
 }
 
 pub fn local_definitions(style: Style, rank: u64) -> Vec<u8> {
-    let mut file = File { big: style.big, chunk: style.chunk, records: Vec::new() };
-    let new = || Bytes { data: Vec::new(), big: style.big };
+    let mut file = File::new(style);
+    let new = || Bytes::new(style.order);
     // Rank 1 maps its regions densely, rank 2 sparsely.
     let map = match rank {
         1 => Some(new().u8(3).packed(7).u8(0).packs(&(0..7).map(|r| NUMBERS[1] + r).collect::<Vec<_>>())),
@@ -144,13 +88,13 @@ pub fn local_definitions(style: Style, rank: u64) -> Vec<u8> {
         _ => None,
     };
     for map in map.into_iter() {
-        let record = file.bytes().record(5, &map, false);
+        let record = new().record(5, &map, false);
         file.push(record);
     }
     if style.corrected {
         for time in [0, 10_000_000_u64] {
             let payload = new().full(time, 8).packed(style.skew * rank).full(0, 8);
-            let record = file.bytes().record(6, &payload, false);
+            let record = new().record(6, &payload, false);
             file.push(record);
         }
     }
@@ -160,8 +104,8 @@ pub fn local_definitions(style: Style, rank: u64) -> Vec<u8> {
 /// A ring: each turn post two receives from the left (tags 1 and 1), send two to the right, complete the second request
 /// first. Then a barrier every tenth turn, and a receive from nobody at the end.
 pub fn events(style: Style, rank: u64) -> Vec<u8> {
-    let mut file = File { big: style.big, chunk: style.chunk, records: Vec::new() };
-    let new = || Bytes { data: Vec::new(), big: style.big };
+    let mut file = File::new(style);
+    let new = || Bytes::new(style.order);
     let local_region = |r: u64| match rank {
         1 => r,
         2 => 100 + r,
@@ -232,21 +176,20 @@ pub fn events(style: Style, rank: u64) -> Vec<u8> {
 }
 
 pub fn anchor(style: Style) -> Vec<u8> {
-    let mark = if style.big { 0x23 } else { 0x42 };
-    let head = Bytes { data: Vec::new(), big: style.big }.u8(3).u8(mark).string("OTF2");
+    let head = Bytes::new(style.order).u8(3).u8(style.order.mark()).string("OTF2");
     let head = [3, 2, 3, 0, 2].into_iter().fold(head, Bytes::u8);
     let head = head.full(style.chunk as u64, 8).full(style.chunk as u64, 8).u8(1).u8(1).full(RANKS, 8).full(60, 8);
     let head = head.string("machine").string("a test").string("").full(1, 4).string("KEY").string("value");
     head.full(77, 8).full(0, 4).full(0, 4).u8(2).u8(1).u8(0).data
 }
 
-pub const PLAIN: Style = Style { big: false, chunk: 400, skew: 0, corrected: false };
+pub const PLAIN: Style = Style { order: ByteOrder::Little, chunk: 400, skew: 0, corrected: false };
 
-pub struct Written {
+pub struct RingArchive {
     pub folder: tempfile::TempDir,
 }
 
-impl Written {
+impl RingArchive {
     pub fn new(style: Style) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let inside = folder.path().join("trace");
@@ -257,7 +200,7 @@ impl Written {
             std::fs::write(inside.join(format!("{number}.def")), local_definitions(style, rank)).unwrap();
             std::fs::write(inside.join(format!("{number}.evt")), events(style, rank)).unwrap();
         }
-        Written { folder }
+        RingArchive { folder }
     }
 
     pub fn path(&self) -> &Path {

@@ -1,6 +1,7 @@
 //! What is read of an archive: records, messages, clocks, iterations, `info`, `stats` and `dump`.
 
-use super::raw::{PLAIN, Style, Written};
+use super::otf2::encoding::ByteOrder::{Big, Little};
+use super::raw::{PLAIN, RingArchive, Style};
 use super::{pairs, read};
 use std::collections::BTreeSet;
 use whyslow::analysis::patterns::Mined;
@@ -22,9 +23,9 @@ use whyslow::view::stats::Table;
 #[test]
 fn an_archive_is_read_in_both_byte_orders_and_any_chunks() {
     let mut seen = Vec::new();
-    for (big, chunk) in [(false, 400), (true, 400), (false, 4096), (true, 1 << 24)] {
-        let written = Written::new(Style { big, chunk, ..PLAIN });
-        let (archive, run) = read(written.path());
+    for (order, chunk) in [(Little, 400), (Big, 400), (Little, 4096), (Big, 1 << 24)] {
+        let ring = RingArchive::new(Style { order, chunk, ..PLAIN });
+        let (archive, run) = read(ring.path());
         assert_eq!(archive.anchor.properties, [("KEY".to_owned(), "value".to_owned())]);
         assert_eq!(archive.anchor.creator, "a test");
         let ranks: Vec<_> = archive.definitions.locations.iter().map(|l| (l.name.as_str(), l.rank)).collect();
@@ -46,8 +47,8 @@ fn an_archive_is_read_in_both_byte_orders_and_any_chunks() {
 
 #[test]
 fn messages_match_in_posting_order() {
-    let written = Written::new(PLAIN);
-    let (_, run) = read(written.path());
+    let ring = RingArchive::new(PLAIN);
+    let (_, run) = read(ring.path());
     for (sender, sent, receiver, received) in pairs(&run) {
         assert_eq!(receiver, (sender + 1) % 3);
         let send = run.locations[sender as usize].sends.iter().position(|s| s.record == sent).unwrap();
@@ -62,8 +63,8 @@ fn messages_match_in_posting_order() {
 
 #[test]
 fn operations_are_named_for_people_and_enclose_nothing() {
-    let written = Written::new(PLAIN);
-    let (archive, run) = read(written.path());
+    let ring = RingArchive::new(PLAIN);
+    let (archive, run) = read(ring.path());
     let operations = run.into_operations(&archive);
     for sequence in &operations.sequences {
         let name = |i: usize| operations.names.get(sequence.operations[i].symbol);
@@ -91,8 +92,8 @@ fn operations_are_named_for_people_and_enclose_nothing() {
 #[test]
 fn clocks_come_from_the_archive_or_from_messages() {
     let at_common = |style: Style| {
-        let written = Written::new(style);
-        let (archive, run) = read(written.path());
+        let ring = RingArchive::new(style);
+        let (archive, run) = read(ring.path());
         let mined = Mined::new(run.into_operations(&archive), &Ctx::new(1)).unwrap();
         let offsets: Vec<i64> = mined.clocks.iter().map(|c| c.offset).collect();
         (offsets, mined.clocks.iter().map(|c| c.error.unwrap()).collect::<Vec<_>>())
@@ -111,8 +112,8 @@ fn clocks_come_from_the_archive_or_from_messages() {
 
 #[test]
 fn any_number_of_workers_reads_the_same() {
-    let written = Written::new(PLAIN);
-    let archive = Archive::open(written.path()).unwrap();
+    let ring = RingArchive::new(PLAIN);
+    let archive = Archive::open(ring.path()).unwrap();
     let answer = |threads| {
         let work = Ctx::new(threads);
         let run = mpi::read(&archive, &work).unwrap();
@@ -127,8 +128,8 @@ fn any_number_of_workers_reads_the_same() {
 
 #[test]
 fn iterations_are_the_turns_of_the_outermost_loop() {
-    let written = Written::new(PLAIN);
-    let (archive, run) = read(written.path());
+    let ring = RingArchive::new(PLAIN);
+    let (archive, run) = read(ring.path());
     let mined = Mined::new(run.into_operations(&archive), &Ctx::new(1)).unwrap();
     let iterations = mined.iterations();
     assert_eq!(iterations.len(), 3);
@@ -141,8 +142,8 @@ fn iterations_are_the_turns_of_the_outermost_loop() {
 
 #[test]
 fn iterations_are_executions_whose_time_is_somebodys() {
-    let written = Written::new(PLAIN);
-    let (archive, run) = read(written.path());
+    let ring = RingArchive::new(PLAIN);
+    let (archive, run) = read(ring.path());
     let notices = run.notices.clone();
     let mined = Mined::new(run.into_operations(&archive), &Ctx::new(1)).unwrap();
     let tasks = iterations::tasks(&mined);
@@ -173,21 +174,21 @@ fn iterations_are_executions_whose_time_is_somebodys() {
 
 #[test]
 fn a_run_is_mined_once_for_patterns_and_for_iterations() {
-    let written = Written::new(PLAIN);
-    let (run, work) = (Run::new(Box::new(Archive::open(written.path()).unwrap())), Ctx::new(2));
+    let ring = RingArchive::new(PLAIN);
+    let (run, work) = (Run::new(Box::new(Archive::open(ring.path()).unwrap())), Ctx::new(2));
     work.cancel.cancel();
     assert!(run.mine(&work).is_err(), "what was cancelled is not kept");
     let work = Ctx::new(2);
     let first = run.mine(&work).unwrap();
-    drop(written);
+    drop(ring);
     let model = run.model(None, &work).expect("the archive is not read again");
     assert!(!model.executions.is_empty() && std::sync::Arc::ptr_eq(&first, &run.mine(&work).unwrap()));
 }
 
 #[test]
 fn count_info_and_dump_say_what_is_there() {
-    let written = Written::new(PLAIN);
-    let (archive, run) = read(written.path());
+    let ring = RingArchive::new(PLAIN);
+    let (archive, run) = read(ring.path());
     let count = serde_json::to_value(Table::messages(&run.counts(), &run.notices)).unwrap();
     assert_eq!(count["messages"], serde_json::json!({"sends": 240, "receives": 243, "matched": 240}));
     assert!(count.get("packets").is_none(), "an archive has none");

@@ -178,9 +178,21 @@ pub enum Context {
     Vpid,
     Procname,
     UserStack,
+    /// Another context: the event's field of this name, 0 where it has none.
+    U64(&'static str),
+    /// The same with 32 bits.
+    I32(&'static str),
 }
 
 impl Context {
+    /// The name of the field that is written as this context.
+    fn field(self) -> Option<&'static str> {
+        match self {
+            Context::U64(name) | Context::I32(name) => Some(name),
+            _ => None,
+        }
+    }
+
     fn value(self, event: &Event) -> (&'static str, Value) {
         let on = &event.on;
         match self {
@@ -190,6 +202,8 @@ impl Context {
             Context::Vtid => ("vtid", Value::I32(on.vtid)),
             Context::Vpid => ("vpid", Value::I32(on.vpid)),
             Context::Procname => ("procname", Value::Comm(Rc::clone(&on.comm))),
+            Context::U64(name) => (name, event.field(name).unwrap_or(Value::U64(0))),
+            Context::I32(name) => (name, event.field(name).unwrap_or(Value::I32(0))),
             Context::UserStack => {
                 ("callstack_user", Value::Words(event.stack.clone().unwrap_or_else(|| Rc::from(&[][..]))))
             }
@@ -208,6 +222,12 @@ pub struct Event {
     pub on: Rc<Task>,
     /// Its user-space call stack, innermost first, where the moment allows to take one.
     pub stack: Option<Rc<[u64]>>,
+}
+
+impl Event {
+    fn field(&self, name: &str) -> Option<Value> {
+        self.fields.iter().find(|(n, _)| *n == name).map(|(_, value)| value.clone())
+    }
 }
 
 /// A channel: events of all CPUs with the same contexts.
@@ -264,17 +284,19 @@ impl TraceWriter {
             let mut streams: BTreeMap<u32, Vec<Record>> = BTreeMap::new();
             let mut events: Vec<&Event> = channel.events.iter().collect();
             events.sort_by_key(|e| e.time);
+            let is_payload = |(name, _): &&(&str, Value)| channel.contexts.iter().all(|c| c.field() != Some(name));
             for event in events {
+                let payload = || event.fields.iter().filter(is_payload);
                 let next = classes.len();
                 let (id, _) = classes
                     .entry(event.name.to_string())
-                    .or_insert_with(|| (next, event.fields.iter().map(|(name, value)| value.declare(name)).collect()));
+                    .or_insert_with(|| (next, payload().map(|(name, value)| value.declare(name)).collect()));
                 let mut bytes = (*id as u32).to_le_bytes().to_vec();
                 bytes.extend((event.time as u64).to_le_bytes());
                 for context in &channel.contexts {
                     context.value(event).1.put(&mut bytes);
                 }
-                event.fields.iter().for_each(|(_, value)| value.put(&mut bytes));
+                payload().for_each(|(_, value)| value.put(&mut bytes));
                 streams.entry(event.cpu).or_default().push((event.time, bytes));
             }
             let sample = Event { time: 0, cpu: 0, name: "".into(), fields: Vec::new(), on: Rc::default(), stack: None };

@@ -3,7 +3,7 @@
 //! In: operations with their messages and collectives, on one clock. Out: an archive in which each operation is a call inside
 //! `main`; a message leaves as its call begins, and has arrived as the receiving call ends.
 
-use super::{Events, Writer};
+use super::{ArchiveWriter, Events};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use whyslow::base::names::NameId;
@@ -23,7 +23,7 @@ fn collective(exchange: Exchange) -> (u8, Option<u32>) {
 
 /// Write the archive; each stream is a rank. Messages other than MPI's cannot be recorded.
 pub fn record(operations: &Operations, folder: &Path) -> PathBuf {
-    let mut writer = Writer::new(folder);
+    let mut writer = ArchiveWriter::new(folder);
     let main = writer.region("main");
     let regions: Vec<u32> =
         (0..operations.names.len()).map(|i| writer.region(operations.names.get(NameId::at(i)))).collect();

@@ -3,14 +3,13 @@
 //! In: calls that define things and give their ids. Out: anchor, global definitions, and the two files of each location.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, dead_code)]
 
-use super::events::{
-    Chunks, DEFINITION_CHUNK, EVENT_CHUNK, Events, Paradigm, Role, UNDEFINED, packed32, packed64, record,
-};
+use super::encoding::{ByteOrder, Chunks, UNDEFINED, packed32, packed64, record};
+use super::events::{DEFINITION_CHUNK, EVENT_CHUNK, Events, Paradigm, Role};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 /// An archive as it grows. Times are nanoseconds.
-pub struct Writer {
+pub struct ArchiveWriter {
     folder: PathBuf,
     definitions: Vec<(u8, Vec<u8>)>,
     strings: BTreeMap<String, u32>,
@@ -29,11 +28,11 @@ pub struct Writer {
     threads: BTreeMap<u32, u32>,
 }
 
-impl Writer {
+impl ArchiveWriter {
     /// In a folder of its own, which is made; `traces.otf2` is the anchor.
     pub fn new(folder: &Path) -> Self {
         std::fs::create_dir_all(folder.join("traces")).unwrap();
-        let mut writer = Writer {
+        let mut writer = ArchiveWriter {
             folder: folder.to_owned(),
             definitions: Vec::new(),
             strings: BTreeMap::new(),
@@ -255,7 +254,7 @@ impl Writer {
     /// Write the files of a location.
     pub fn write_events(&mut self, location: u64, events: Events) {
         let file = |suffix: &str| self.folder.join("traces").join(format!("{location}.{suffix}"));
-        let mut local = Chunks::new(DEFINITION_CHUNK);
+        let mut local = Chunks::new(DEFINITION_CHUNK, ByteOrder::Little);
         // Two readings of the clock, both right: recorded times are common.
         for at in [0, events.last + 1] {
             let mut payload = u64::to_le_bytes(at).to_vec();
@@ -279,7 +278,7 @@ impl Writer {
         let end = self.span.1;
         self.define(5, |p| [1_000_000_000, 0, end, 0].iter().for_each(|n| packed64(*n, p)));
         let count = self.definitions.len() as u64;
-        let mut chunks = Chunks::new(DEFINITION_CHUNK);
+        let mut chunks = Chunks::new(DEFINITION_CHUNK, ByteOrder::Little);
         for (kind, payload) in &self.definitions {
             if !chunks.fits(payload.len() + 20) {
                 chunks.turn();

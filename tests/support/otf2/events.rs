@@ -3,11 +3,12 @@
 //! In: records in order of time, by the ids of [`super::definitions`]. Out: the chunks of an event file.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, dead_code)]
 
+use super::encoding::{ByteOrder, Chunks, UNDEFINED, packed32, packed64, record};
+
 /// Bytes of an event chunk; records never straddle two.
 pub(super) const EVENT_CHUNK: usize = 1 << 20;
 /// Bytes of a definition chunk.
 pub(super) const DEFINITION_CHUNK: usize = 4 << 20;
-pub(super) const UNDEFINED: u32 = u32::MAX;
 
 /// What a region belongs to; OTF2's numbers.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -45,70 +46,6 @@ pub enum Value {
     F64(f64),
 }
 
-/// A packed number: how many bytes, then those.
-fn packed(value: u64, out: &mut Vec<u8>) {
-    let n = (64 - value.leading_zeros()).div_ceil(8) as usize;
-    out.push(n as u8);
-    out.extend_from_slice(&value.to_le_bytes()[..n]);
-}
-
-pub(super) fn packed32(value: u32, out: &mut Vec<u8>) {
-    if value == UNDEFINED { out.push(0xff) } else { packed(u64::from(value), out) }
-}
-
-pub(super) fn packed64(value: u64, out: &mut Vec<u8>) {
-    if value == u64::MAX { out.push(0xff) } else { packed(value, out) }
-}
-
-/// Type, length, payload.
-pub(super) fn record(kind: u8, payload: &[u8], out: &mut Vec<u8>) {
-    out.push(kind);
-    match u8::try_from(payload.len()) {
-        Ok(short) if short < 0xff => out.push(short),
-        _ => {
-            out.push(0xff);
-            out.extend((payload.len() as u64).to_le_bytes());
-        }
-    }
-    out.extend(payload);
-}
-
-/// A file of chunks.
-pub(super) struct Chunks {
-    pub(super) bytes: Vec<u8>,
-    size: usize,
-    start: usize,
-}
-
-impl Chunks {
-    pub(super) fn new(size: usize) -> Self {
-        let mut chunks = Chunks { bytes: Vec::new(), size, start: 0 };
-        chunks.begin();
-        chunks
-    }
-
-    fn begin(&mut self) {
-        self.start = self.bytes.len();
-        self.bytes.extend([3, 0x42]);
-        self.bytes.extend([0; 16]);
-    }
-
-    /// True where so many bytes have room in the chunk.
-    pub(super) fn fits(&self, length: usize) -> bool {
-        self.bytes.len() - self.start + length + 2 <= self.size
-    }
-
-    pub(super) fn turn(&mut self) {
-        self.bytes.resize(self.start + self.size, 0);
-        self.begin();
-    }
-
-    pub(super) fn finish(mut self) -> Vec<u8> {
-        self.bytes.extend([2, 1]);
-        self.bytes
-    }
-}
-
 /// Records of one location, in order of time.
 pub struct Events {
     chunks: Chunks,
@@ -123,7 +60,7 @@ pub struct Events {
 
 impl Default for Events {
     fn default() -> Self {
-        let chunks = Chunks::new(EVENT_CHUNK);
+        let chunks = Chunks::new(EVENT_CHUNK, ByteOrder::Little);
         Events { chunks, time: None, scratch: Vec::new(), attributes: Vec::new(), records: 0, last: 0 }
     }
 }
