@@ -9,6 +9,8 @@ use whyslow::model::facts::Facts;
 
 #[path = "../tests/support/many.rs"]
 mod many;
+#[path = "../tests/support/random.rs"]
+mod random;
 
 fn median(times: usize, mut run: impl FnMut()) -> f64 {
     let mut all: Vec<f64> = (0..times)

@@ -8,8 +8,11 @@
 
 #[path = "../tests/support/packings.rs"]
 mod packings;
+#[path = "../tests/support/random.rs"]
+mod random;
 
-use packings::{Kind, Random, model, pack};
+use packings::{Kind, model, pack};
+use random::Random;
 use std::hint::black_box;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
@@ -154,9 +157,9 @@ fn timed<T>(make: impl FnOnce() -> T) -> (Duration, T) {
 /// Runs of sixteen chunks, each in order of end as a machine closes them, or shuffled; only the build is timed.
 fn bulk(all: &[Interval], shape: Shape, workers: usize, seed: u64) -> (Duration, Tree) {
     let mut all = all.to_vec();
-    let mut random = Random(seed);
+    let mut random = Random::new(seed);
     for at in (1..all.len()).rev().filter(|_| seed > 0) {
-        all.swap(at, random.below(at as u64 + 1) as usize);
+        all.swap(at, random.below(at + 1));
     }
     let run = |chunk: &[Interval]| {
         let mut run = Run::default();
@@ -178,11 +181,11 @@ fn query(name: &str, times: usize, make: &dyn Fn() -> (Duration, Tree), attribut
     let mut builds = vec![first];
     builds.extend((1..times).map(|_| make().0));
     let span = tree.span();
-    let mut random = Random(42);
-    let mut instant = || span.start + random.below(span.len() as u64) as i64;
+    let mut random = Random::new(42);
+    let mut instant = || span.start + random.between(0, span.len());
     let instants: Vec<i64> = (0..20_000).map(|_| instant()).collect();
-    let mut random = Random(7);
-    let mut attribute = || AttributeId::from_raw(random.below(u64::from(attributes)) as u32);
+    let mut random = Random::new(7);
+    let mut attribute = || AttributeId::from_raw(random.below(attributes as usize) as u32);
 
     let singles: Vec<Duration> = instants
         .iter()

@@ -2,10 +2,13 @@
 //! in the same run; crossfilter's figures on a machine of this kind: 0.7 ms for a window moved by a
 //! tenth and 605 to 1,120 ms for outliers against mode, at a million executions.
 
+#[path = "../tests/support/random.rs"]
+mod random;
+
+use random::Random;
 use std::hint::black_box;
 use std::time::Instant;
 use whyslow::base::ctx::Ctx;
-use whyslow::base::statistics::Random;
 use whyslow::model::metric::{Column, Metric};
 use whyslow::model::selection::{Linked, Selection};
 

@@ -15,7 +15,7 @@ mod simulator;
 use plants::{NOISE, PLANTS, Plant, world};
 use serde_json::Value;
 use simulator::recorder::{Manner, record};
-use simulator::{Dice, World};
+use simulator::{Random, World};
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::process::Command;
@@ -61,7 +61,7 @@ fn planted(count: usize, from: Ns, to: Ns) -> Rates {
     for at in 0..count {
         let plant = PLANTS[at % PLANTS.len()];
         let seed = at as u64 + 1;
-        let mut dice = Dice::new(seed);
+        let mut dice = Random::new(seed);
         let delay = NOISE * dice.between(from * 100, to * 100) / 100;
         let workers = 1 + dice.below(9);
         let world = world(seed, workers, plant, delay);

@@ -5,10 +5,13 @@
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
+#[path = "support/random.rs"]
+mod random;
 #[path = "support/recordings.rs"]
 mod recordings;
 
 use proptest::prelude::*;
+use random::Random;
 use recordings::{damage, fixtures, of_corpus, split_files};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
@@ -79,12 +82,8 @@ fn damaged_copies() {
     let mut checked = 0;
     for seed in 0..24u64 {
         let folder = tempfile::tempdir().unwrap();
-        let mut state = seed * 7919 + 17;
-        let mut random = |below: usize| {
-            state = state.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
-            (state >> 33) as usize % below
-        };
-        damage(&split_files(), folder.path(), 8, &mut random);
+        let mut random = Random::new(seed);
+        damage(&split_files(), folder.path(), 8, &mut |n| random.below(n));
         if let Some(sources) = load(&[folder.path().to_owned()]) {
             check(&format!("damaged {seed}"), &sources, &SIZES[1..4]);
             checked += 1;

@@ -3,10 +3,10 @@
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
-#[path = "support/dice.rs"]
-mod dice;
+#[path = "support/random.rs"]
+mod random;
 
-use dice::Dice;
+use random::Random;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 use std::time::{Duration, Instant};
@@ -76,10 +76,10 @@ fn answered(out: &Output, what: &str) {
     assert!(!String::from_utf8_lossy(&out.stdout).contains(steers) && !said.contains(steers), "{what}");
 }
 
-fn hurt(data: &mut Vec<u8>, dice: &mut Dice) {
-    let at = dice.roll(data.len());
-    let until = (at + 1 + dice.roll(64)).min(data.len());
-    match dice.roll(6) {
+fn hurt(data: &mut Vec<u8>, dice: &mut Random) {
+    let at = dice.below(data.len());
+    let until = (at + 1 + dice.below(64)).min(data.len());
+    match dice.below(6) {
         0 => data.truncate(at),
         1 => data.iter_mut().skip(at).take(1).for_each(|b| *b ^= 1 << 3),
         2 => data[at..until].fill(0),
@@ -95,7 +95,7 @@ fn hurt(data: &mut Vec<u8>, dice: &mut Dice) {
 #[test]
 fn hurt_recordings_are_answered() {
     let folder = tempfile::tempdir().unwrap();
-    let mut dice = Dice(0x5eed_0f1e_01d5);
+    let mut dice = Random::new(0x5eed_0f1e_01d5);
     for round in 0..90 {
         let name = LAYOUTS[round % LAYOUTS.len()];
         let trace = folder.path().join(format!("{name}-{round}"));
@@ -103,15 +103,15 @@ fn hurt_recordings_are_answered() {
         let mut all = Vec::new();
         files(&trace, &mut all);
         all.retain(|f| !f.ends_with("README.md") && !f.ends_with("oracle.json"));
-        for _ in 0..1 + dice.roll(2) {
-            let file = &all[dice.roll(all.len())];
+        for _ in 0..1 + dice.below(2) {
+            let file = &all[dice.below(all.len())];
             let mut data = std::fs::read(file).unwrap();
-            for _ in 0..1 + dice.roll(4) {
+            for _ in 0..1 + dice.below(4) {
                 hurt(&mut data, &mut dice);
             }
             std::fs::write(file, data).unwrap();
         }
-        let words = COMMANDS[dice.roll(COMMANDS.len())];
+        let words = COMMANDS[dice.below(COMMANDS.len())];
         answered(&ask(words, &trace), &format!("round {round}, {name}, {words:?}"));
         std::fs::remove_dir_all(&trace).unwrap();
     }
@@ -236,15 +236,16 @@ fn a_trace_that_is_scribbled_on_while_it_is_read_is_answered() {
     let mut answers = Vec::new();
     std::thread::scope(|scope| {
         scope.spawn(|| {
-            let mut dice = Dice(0x5eed_0012);
+            let mut dice = Random::new(0x5eed_0012);
             let opened: Vec<_> =
                 all.iter().map(|(f, _)| std::fs::OpenOptions::new().write(true).open(f).unwrap()).collect();
             while !ended.load(Ordering::Relaxed) {
-                let at = dice.roll(opened.len());
+                let at = dice.below(opened.len());
                 let (file, bytes) = (&opened[at], &all[at].1);
-                let from = dice.roll(bytes.len());
+                let from = dice.below(bytes.len());
                 // Mostly as it was, so that much is understood until the next stroke.
-                let byte = if dice.roll(8) == 0 { dice.roll(256) as u8 } else { bytes.get(from).copied().unwrap_or(0) };
+                let byte =
+                    if dice.below(8) == 0 { dice.below(256) as u8 } else { bytes.get(from).copied().unwrap_or(0) };
                 file.write_all_at(&[byte], from as u64).unwrap();
             }
         });

@@ -7,12 +7,12 @@
 
 #[path = "support/corpus.rs"]
 mod corpus;
-#[path = "support/dice.rs"]
-mod dice;
+#[path = "support/random.rs"]
+mod random;
 
 use corpus::corpus;
 
-use dice::Dice;
+use random::Random;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -326,7 +326,7 @@ fn survives(path: &Path, what: &str) {
 
 #[test]
 fn hostile_files_get_an_answer() {
-    let mut dice = Dice(0x2545_f491_4f6c_dd1d);
+    let mut dice = Random::new(0x2545_f491_4f6c_dd1d);
     for name in ["file.data", "pipe.data", "zstd.data", "v6.dat", "v7.dat"] {
         let bytes = std::fs::read(fixture(name)).unwrap();
         let path = scratch("hostile").join(name);
@@ -339,11 +339,11 @@ fn hostile_files_get_an_answer() {
         }
         for round in 0..60 {
             let mut hurt = bytes.clone();
-            for _ in 0..=dice.roll(4) {
+            for _ in 0..=dice.below(4) {
                 // Every other one in the first kilobytes, where the sizes stand.
                 let most = if round % 2 == 0 { 4096.min(hurt.len()) } else { hurt.len() };
-                let at = dice.roll(most);
-                hurt[at] = [0, 0xff, 0x80, hurt[at] ^ 1 << dice.roll(8)][dice.roll(4)];
+                let at = dice.below(most);
+                hurt[at] = [0, 0xff, 0x80, hurt[at] ^ 1 << dice.below(8)][dice.below(4)];
             }
             try_one(&hurt, format!("{name}, round {round}"));
         }

@@ -3,12 +3,12 @@
 //! `WHYSLOW_INPUTS` says of how many mutations for each target, `WHYSLOW_TARGET` of which target, `WHYSLOW_SEED` of which mutations.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, unused_qualifications)]
 
-#[path = "support/dice.rs"]
-mod dice;
+#[path = "support/random.rs"]
+mod random;
 #[path = "../fuzz/src/lib.rs"]
 mod targets;
 
-use dice::Dice;
+use random::Random;
 use std::path::{Path, PathBuf};
 use targets::seeds::{root, seeds, stored};
 
@@ -18,27 +18,27 @@ const INPUTS: usize = 3_000;
 const QUICK: [&str; 3] = ["declared", "command_line", "keys"];
 
 /// One to four strokes: bytes changed, removed, doubled, put elsewhere; numbers at the edges.
-fn mutated(seeds: &[Vec<u8>], dice: &mut Dice) -> Vec<u8> {
-    let mut bytes = seeds[dice.roll(seeds.len())].clone();
-    for _ in 0..1 + dice.roll(4) {
-        let at = dice.roll(bytes.len());
-        let until = (at + 1 + dice.roll(16)).min(bytes.len());
-        match dice.roll(8) {
-            _ if bytes.is_empty() => bytes.push(dice.roll(256) as u8),
-            0 => bytes[at] ^= 1 << dice.roll(8),
-            1 => bytes[at] = dice.roll(256) as u8,
-            2 => bytes[at..until].fill([0, 0xff, 0x7f, 0x80][dice.roll(4)]),
+fn mutated(seeds: &[Vec<u8>], dice: &mut Random) -> Vec<u8> {
+    let mut bytes = seeds[dice.below(seeds.len())].clone();
+    for _ in 0..1 + dice.below(4) {
+        let at = dice.below(bytes.len());
+        let until = (at + 1 + dice.below(16)).min(bytes.len());
+        match dice.below(8) {
+            _ if bytes.is_empty() => bytes.push(dice.below(256) as u8),
+            0 => bytes[at] ^= 1 << dice.below(8),
+            1 => bytes[at] = dice.below(256) as u8,
+            2 => bytes[at..until].fill([0, 0xff, 0x7f, 0x80][dice.below(4)]),
             3 => drop(bytes.drain(at..until)),
             4 => {
                 let piece = bytes[at..until].to_vec();
-                let to = dice.roll(bytes.len());
+                let to = dice.below(bytes.len());
                 bytes.splice(to..to, piece);
             }
             5 => bytes.truncate(at),
             6 => {
-                let other = &seeds[dice.roll(seeds.len())];
-                let from = dice.roll(other.len());
-                let piece = other[from..(from + 1 + dice.roll(64)).min(other.len())].to_vec();
+                let other = &seeds[dice.below(seeds.len())];
+                let from = dice.below(other.len());
+                let piece = other[from..(from + 1 + dice.below(64)).min(other.len())].to_vec();
                 bytes.splice(at..until, piece);
             }
             _ => bytes[at] = bytes[at].wrapping_add(1),
@@ -63,7 +63,7 @@ fn what_the_fuzzers_ask_is_answered() {
     for (name, ask, seeds) in all {
         let known = [seeds, stored("kept", name), stored("found", name)].concat();
         let inputs = wanted.unwrap_or(if QUICK.contains(&name) { INPUTS } else { INPUTS / 10 });
-        let mut dice = Dice(0x5eed_0000_0000_0000 | start);
+        let mut dice = Random::new(0x5eed_0000_0000_0000 | start);
         let mutations = (0..inputs).map(|_| mutated(&known, &mut dice));
         for (number, input) in known.iter().cloned().chain(mutations).enumerate() {
             let asked = std::panic::catch_unwind(|| ask(&input));

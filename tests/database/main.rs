@@ -4,12 +4,12 @@
 mod damage;
 
 use proptest::prelude::*;
+use random::Random;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 use std::time::{Duration, Instant};
 use whyslow::base::ctx::Ctx;
 use whyslow::base::notice::{Notice, Notices};
-use whyslow::base::statistics::Random;
 use whyslow::compare::{self, compare};
 use whyslow::explain;
 use whyslow::model::Model;
@@ -19,6 +19,8 @@ use whyslow::model::join::{self, Renamed};
 
 #[path = "../support/many.rs"]
 mod many;
+#[path = "../support/random.rs"]
+mod random;
 
 const LOCK: &str = "fixtures/traces/lock-contention";
 

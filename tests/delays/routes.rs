@@ -4,7 +4,7 @@
 
 use super::anomalies;
 use super::simulator::recorder::{Manner, Missing};
-use super::simulator::{Dice, Machine, Op, World, turns};
+use super::simulator::{Machine, Op, Random, World, turns};
 use serde_json::Value;
 use std::cell::Cell;
 use std::rc::Rc;
@@ -31,7 +31,7 @@ fn server(detour: Detour) -> (World, usize) {
     for _ in 0..3 {
         let ((to, from), (log, local, spare)) = (m.connection(), (m.channel(), m.channel(), m.channel()));
         let counted = Rc::clone(&count);
-        let request = move |dice: &mut Dice| {
+        let request = move |dice: &mut Random| {
             let mut calls = vec![Op::Write(log, 1), Op::SendLocal(local, 1)];
             if dice.once_in(RARE) {
                 counted.set(counted.get() + 1);

@@ -2,7 +2,7 @@
 //! executions by about `delay`.
 
 use super::plants::{LENGTH, Plant, WORK};
-use super::simulator::{self, Channel, Dice, Machine, Mutex, Op, Process, turns};
+use super::simulator::{self, Channel, Machine, Mutex, Op, Process, Random, turns};
 use Plant::*;
 use whyslow::base::time::Ns;
 
@@ -59,7 +59,7 @@ impl By {
 }
 
 /// A helper that does `work` about whatever it is asked, and answers.
-fn helper(m: &mut Machine, process: Process, by: By, work: impl Fn(&mut Dice) -> Vec<Op> + 'static) -> Pair {
+fn helper(m: &mut Machine, process: Process, by: By, work: impl Fn(&mut Random) -> Vec<Op> + 'static) -> Pair {
     let pair = Pair::new(m);
     let answers = turns(move |dice, _| {
         let mut ops = vec![by.take(pair.0)];
@@ -72,12 +72,12 @@ fn helper(m: &mut Machine, process: Process, by: By, work: impl Fn(&mut Dice) ->
 }
 
 /// Take a lock for a moment.
-fn locked(lock: Mutex, dice: &mut Dice) -> Vec<Op> {
+fn locked(lock: Mutex, dice: &mut Random) -> Vec<Op> {
     vec![Op::Lock(lock), Op::Run(dice.about(5_000)), Op::Unlock(lock)]
 }
 
 /// A thread that holds a lock from time to time and does something meanwhile.
-fn journal(m: &mut Machine, process: Process, lock: Mutex, meanwhile: impl Fn(&mut Dice) -> Vec<Op> + 'static) {
+fn journal(m: &mut Machine, process: Process, lock: Mutex, meanwhile: impl Fn(&mut Random) -> Vec<Op> + 'static) {
     journal_every(14_000_000, m, process, lock, meanwhile);
 }
 
@@ -86,7 +86,7 @@ fn journal_every(
     m: &mut Machine,
     process: Process,
     lock: Mutex,
-    meanwhile: impl Fn(&mut Dice) -> Vec<Op> + 'static,
+    meanwhile: impl Fn(&mut Random) -> Vec<Op> + 'static,
 ) {
     let flushes = turns(move |dice, _| {
         let held = call("flush_journal", meanwhile(dice));
@@ -120,14 +120,14 @@ impl Parts {
             LockSleep => journal(m, self.server, self.log_lock, move |dice| vec![Op::Sleep(dice.about(delay))]),
             PipeLock => journal(m, self.server, self.deep_lock, move |dice| vec![Op::Run(dice.about(delay))]),
             NetworkLockPipe => {
-                let scan = move |dice: &mut Dice| vec![call("scan_segment", vec![Op::Run(dice.about(delay))])];
+                let scan = move |dice: &mut Random| vec![call("scan_segment", vec![Op::Run(dice.about(delay))])];
                 let pair = helper(m, self.backend, By::Pipe, scan);
                 journal(m, self.backend, self.backend_lock, move |_| vec![Op::Write(pair.0, 1), Op::Read(pair.1)]);
             }
             NetworkPipeLockDisk => {
                 // The workers' own reads are from another disk.
                 let disk = m.disk(60_000, 1_000);
-                let reads = move |_: &mut Dice| vec![Op::ReadDisk(disk, 4096)];
+                let reads = move |_: &mut Random| vec![Op::ReadDisk(disk, 4096)];
                 journal_every(5_000_000, m, self.backend, self.deep_lock, reads);
                 self.audit(m, disk, 2 * delay);
             }
@@ -154,7 +154,7 @@ impl Parts {
     fn telemetry(self, m: &mut Machine) {
         let telemetry = m.process("telemetryd");
         let (delay, begins) = (self.delay, m.channel());
-        let burst = move |dice: &mut Dice| call("compress_burst", vec![Op::Run(dice.about(delay))]);
+        let burst = move |dice: &mut Random| call("compress_burst", vec![Op::Run(dice.about(delay))]);
         let first = turns(move |dice, _| vec![Op::Sleep(dice.about(20_000_000)), Op::Write(begins, 1), burst(dice)]);
         let second = turns(move |dice, _| vec![Op::Read(begins), burst(dice)]);
         m.thread_on(telemetry, "telemetryd", first, 0, vec![0]);
@@ -177,7 +177,7 @@ impl Parts {
 
     /// A device that interrupts both CPUs for long.
     fn interrupts(self, m: &mut Machine) {
-        let mut dice = Dice::new(self.delay as u64);
+        let mut dice = Random::new(self.delay as u64);
         let (mut at, each) = (5_000_000, 100_000);
         while at < LENGTH {
             for i in 0..dice.about(self.delay) / each {
@@ -193,7 +193,7 @@ impl Parts {
         let Parts { plant, delay, deep_lock, server, .. } = self;
         match plant {
             Pipe | Socket | Condition | Signal => {
-                let work = move |dice: &mut Dice| {
+                let work = move |dice: &mut Random| {
                     let mut ops = vec![Op::Run(dice.about(20_000))];
                     if dice.once_in(RARE) {
                         ops.push(call("scan_segment", vec![Op::Run(dice.about(delay))]));
@@ -239,7 +239,7 @@ impl Parts {
         let (own, backend) = (self.helper_of_worker(m), self.backend_of_worker(m));
         let (to, from) = m.connection();
         let (by, ended) = (By::of(plant), m.channel());
-        let request = move |dice: &mut Dice| {
+        let request = move |dice: &mut Random| {
             let mut ops = vec![call("parse_request", vec![Op::Run(dice.about(WORK / 2))])];
             let append = vec![Op::Lock(log_lock), Op::Run(dice.about(10_000)), Op::Unlock(log_lock)];
             ops.push(call("append_entry", append));

@@ -6,6 +6,8 @@
 mod lines;
 #[path = "../support/packings.rs"]
 mod packings;
+#[path = "../support/random.rs"]
+mod random;
 mod recorded;
 mod summary;
 

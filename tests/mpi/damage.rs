@@ -1,6 +1,7 @@
 //! What is no archive, and archives that are damaged or inconsistent: an error, a notice, never harm.
 
 use super::otf2::encoding::Bytes;
+use super::random::Random;
 use super::raw::{File, NUMBERS, PLAIN, RingArchive, anchor};
 use super::read;
 use std::path::Path;
@@ -81,26 +82,22 @@ fn survives(path: &Path) {
 fn any_prefix_and_any_mutation_has_an_answer() {
     let ring = RingArchive::new(PLAIN);
     let started = std::time::Instant::now();
-    let mut state = 1_u64;
-    let mut random = |n: usize| {
-        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-        (state >> 33) as usize % n.max(1)
-    };
+    let mut random = Random::new(1);
     for file in ring.files() {
         let original = std::fs::read(&file).unwrap();
         for _ in 0..40 {
-            std::fs::write(&file, &original[..random(original.len())]).unwrap();
+            std::fs::write(&file, &original[..random.below(original.len())]).unwrap();
             survives(ring.path());
         }
         for _ in 0..120 {
             let mut data = original.clone();
-            for _ in 0..1 + random(4) {
-                let at = random(data.len());
-                data[at] = match random(4) {
-                    0 => data[at] ^ (1 << random(8)),
+            for _ in 0..1 + random.below(4) {
+                let at = random.below(data.len());
+                data[at] = match random.below(4) {
+                    0 => data[at] ^ (1 << random.below(8)),
                     1 => 0xff,
                     2 => 0,
-                    _ => random(256) as u8,
+                    _ => random.below(256) as u8,
                 };
             }
             std::fs::write(&file, &data).unwrap();

@@ -8,6 +8,8 @@ mod corpus;
 mod damage;
 #[path = "../support/otf2/mod.rs"]
 mod otf2;
+#[path = "../support/random.rs"]
+mod random;
 mod raw;
 mod reading;
 mod recorded;

@@ -2,7 +2,7 @@
 //! that read and write mixed in. On demand it is damaged as recordings are: packets are missing or tell of lost
 //! events, ids of threads are exchanged, forks come twice.
 
-use super::{CPUS, Dice, World, simulate, simulate_kernel};
+use super::{CPUS, Random, World, simulate, simulate_kernel};
 use std::path::{Path, PathBuf};
 use whyslow::base::time::Ns;
 use whyslow::event::kind::{Context, Kind};
@@ -83,14 +83,14 @@ fn written(kind: &Kind) -> Option<(u16, Vec<u8>)> {
 }
 
 /// The events of each CPU, with system calls of the threads that run there.
-fn streams(world: &World, dice: &mut Dice) -> Vec<Vec<Recorded>> {
+fn streams(world: &World, dice: &mut Random) -> Vec<Vec<Recorded>> {
     let mut streams = vec![Vec::new(); CPUS];
     let mut running = [0; CPUS];
     let mut inside: std::collections::BTreeMap<i32, u16> = std::collections::BTreeMap::new();
     for event in &world.events {
         let cpu = usize::from(event.cpu);
         let stream: &mut Vec<Recorded> = &mut streams[cpu];
-        let mut call = |stream: &mut Vec<Recorded>, tid: i32, dice: &mut Dice| {
+        let mut call = |stream: &mut Vec<Recorded>, tid: i32, dice: &mut Random| {
             let (id, fields) = match inside.remove(&tid) {
                 Some(exit) => (exit, (dice.below(5000) as i64 - 50).to_le_bytes().to_vec()),
                 None => {
@@ -119,7 +119,7 @@ fn streams(world: &World, dice: &mut Dice) -> Vec<Vec<Recorded>> {
 }
 
 /// Exchange ids, repeat forks, let events vanish, let time run backwards and leap.
-fn hurt(stream: &mut Vec<Recorded>, dice: &mut Dice) {
+fn hurt(stream: &mut Vec<Recorded>, dice: &mut Random) {
     let mut hurt = Vec::new();
     for mut event in stream.drain(..) {
         match (event.id, dice.below(40)) {
@@ -136,7 +136,7 @@ fn hurt(stream: &mut Vec<Recorded>, dice: &mut Dice) {
     *stream = hurt;
 }
 
-fn packets(cpu: usize, events: &[Recorded], end: Ns, damaged: bool, dice: &mut Dice) -> Vec<u8> {
+fn packets(cpu: usize, events: &[Recorded], end: Ns, damaged: bool, dice: &mut Random) -> Vec<u8> {
     let (mut file, mut left, mut discarded, mut number) = (Vec::new(), events, 0u64, 0u64);
     while !left.is_empty() {
         let (own, rest) = left.split_at((5 + dice.below(40)).min(left.len()));
@@ -172,7 +172,7 @@ fn packets(cpu: usize, events: &[Recorded], end: Ns, damaged: bool, dice: &mut D
 pub fn write(folder: &Path, seed: u64, steps: usize, damaged: bool) -> PathBuf {
     // Every other pair of seeds nests contexts in any way.
     let world = if (seed / 2).is_multiple_of(2) { simulate(seed, steps) } else { simulate_kernel(seed, steps) };
-    let mut dice = Dice(seed | 1);
+    let mut dice = Random::new(seed);
     let _ = std::fs::remove_dir_all(folder);
     std::fs::create_dir_all(folder).unwrap();
     std::fs::write(folder.join("metadata"), METADATA).unwrap();

@@ -3,7 +3,10 @@
 #![allow(dead_code, clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 pub mod ctf;
+#[path = "../support/random.rs"]
+pub mod random;
 
+use random::Random;
 use std::collections::VecDeque;
 use whyslow::base::time::Ns;
 use whyslow::event::kind::{Context, Event, Kind, TextId, WakeSource, WhoId};
@@ -24,18 +27,6 @@ pub struct Task {
     pub truth: Vec<Instant>,
     blocked: bool,
     dead: bool,
-}
-
-/// Pseudo-random numbers (xorshift), so that a failure is its seed.
-pub struct Dice(pub u64);
-
-impl Dice {
-    pub fn below(&mut self, n: usize) -> usize {
-        self.0 ^= self.0 << 13;
-        self.0 ^= self.0 >> 7;
-        self.0 ^= self.0 << 17;
-        (self.0 >> 11) as usize % n.max(1)
-    }
 }
 
 /// The simulated machine.
@@ -88,7 +79,7 @@ impl World {
     }
 
     /// Write the label of the wait that ends now over its instants.
-    fn wake(&mut self, dice: &mut Dice, cpu: usize) {
+    fn wake(&mut self, dice: &mut Random, cpu: usize) {
         let waiting: Vec<usize> = (0..self.tasks.len()).filter(|t| self.tasks[*t].blocked).collect();
         if waiting.is_empty() {
             return;
@@ -132,7 +123,7 @@ impl World {
     }
 
     /// One thing happens on one CPU.
-    fn step(&mut self, dice: &mut Dice) {
+    fn step(&mut self, dice: &mut Random) {
         let cpu = dice.below(CPUS);
         let contexts = [Context::Timer, Context::SoftIrq(4), Context::SoftIrq(3)];
         let inside = !self.contexts[cpu].is_empty();
@@ -175,7 +166,7 @@ pub fn simulate_kernel(seed: u64, steps: usize) -> World {
 
 /// Each CPU begins with a thread of its own.
 fn run(mut world: World, seed: u64, steps: usize) -> World {
-    let mut dice = Dice(seed | 1);
+    let mut dice = Random::new(seed);
     for cpu in 0..CPUS {
         world.tasks.push(Task { tid: cpu as i32 + 1, ..Task::default() });
         world.queues[cpu].push_back(cpu);

@@ -28,6 +28,8 @@
 pub mod ctf_writer;
 #[path = "../support/elf.rs"]
 pub mod elf;
+#[path = "../support/random.rs"]
+pub mod random;
 
 mod calls;
 mod interrupts;
@@ -46,7 +48,8 @@ use std::rc::Rc;
 use truth::{Schedule, What};
 use whyslow::base::time::Ns;
 
-pub use program::{Dice, Op, turns};
+pub use program::{Op, turns};
+pub use random::Random;
 
 /// A time slice.
 const SLICE: Ns = 4_000_000;
@@ -168,7 +171,7 @@ struct ProcessState {
 /// A machine.
 pub struct Machine {
     now: Ns,
-    dice: Dice,
+    dice: Random,
     cpus: Vec<Cpu>,
     threads: Vec<ThreadState>,
     processes: Vec<ProcessState>,
@@ -209,7 +212,7 @@ impl Machine {
         let idle = Rc::new(Task { comm: "swapper/0".into(), ..Task::default() });
         let mut machine = Machine {
             now: 1_000_000_000,
-            dice: Dice::new(seed),
+            dice: Random::new(seed),
             cpus: (0..cpus).map(|_| Cpu::default()).collect(),
             threads: Vec::new(),
             processes: Vec::new(),

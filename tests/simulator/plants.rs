@@ -4,7 +4,7 @@
 use super::program::Program;
 use super::recorder::{Contexts, Dialect, Losses, Manner, Missing, Twice};
 use super::truth::Execution;
-use super::{Channel, Dice, Disk, Machine, Mutex, Op, Process, World, turns};
+use super::{Channel, Disk, Machine, Mutex, Op, Process, Random, World, turns};
 use whyslow::base::time::Ns;
 
 /// What makes requests slow.
@@ -127,7 +127,7 @@ struct Service {
 const LONG: u64 = 7;
 
 impl Service {
-    fn request(self, backend: Option<(Channel, Channel)>, dice: &mut Dice) -> Op {
+    fn request(self, backend: Option<(Channel, Channel)>, dice: &mut Random) -> Op {
         let hit = dice.once_in(self.rare);
         let mut ops = vec![Op::Call("parse_request", vec![Op::Run(dice.about(self.base / 4))])];
         if self.locks {
@@ -164,7 +164,7 @@ impl Service {
 
     fn backend(self, (to, from): (Channel, Channel)) -> Program {
         turns(move |_, _| {
-            let work = move |message: u64, dice: &mut Dice| {
+            let work = move |message: u64, dice: &mut Random| {
                 let function = if message == LONG { "scan_partition" } else { "lookup_key" };
                 let ns = if message == LONG { self.delay } else { self.base / 6 };
                 vec![Op::Call(function, vec![Op::Run(dice.about(ns))])]
@@ -176,7 +176,7 @@ impl Service {
 
 /// A machine by its number.
 pub fn machine(seed: u64) -> Generated {
-    let mut dice = Dice::new(seed ^ 0x00ac_415e);
+    let mut dice = Random::new(seed ^ 0x00ac_415e);
     let plant = Plant::ALL[seed as usize % Plant::ALL.len()];
     let manner = manner(&mut dice, seed);
     let cpus = [1, 2, 2, 3, 4, 4, 6, 8, 12, 16][dice.below(10)];
@@ -192,7 +192,7 @@ pub fn machine(seed: u64) -> Generated {
 }
 
 fn build(plant: Plant, cpus: usize, seed: u64) -> World {
-    let mut dice = Dice::new(seed);
+    let mut dice = Random::new(seed);
     let mut m = Machine::new(cpus, seed);
     let base = dice.between(300_000, 900_000);
     let service = Service {
@@ -237,7 +237,7 @@ fn build(plant: Plant, cpus: usize, seed: u64) -> World {
 }
 
 /// What the plant runs beside the service.
-fn disturb(m: &mut Machine, service: Service, server: Process, own: &[usize], think: Ns, dice: &mut Dice) {
+fn disturb(m: &mut Machine, service: Service, server: Process, own: &[usize], think: Ns, dice: &mut Random) {
     // So often that about one request in `rare` meets it.
     let period = service.delay * service.rare as Ns;
     let (delay, lock, disk) = (service.delay, service.lock, service.disk);
@@ -289,7 +289,7 @@ fn disturb(m: &mut Machine, service: Service, server: Process, own: &[usize], th
 }
 
 /// Other processes that do their own work and hold up nobody for long.
-fn others(m: &mut Machine, service: Service, dice: &mut Dice) {
+fn others(m: &mut Machine, service: Service, dice: &mut Random) {
     let base = service.base;
     let cron = m.process("cron");
     m.thread(
@@ -337,7 +337,7 @@ pub fn share(world: &World, plant: Plant) -> f64 {
 }
 
 /// How somebody recorded it: a quarter everything, the others with one or two peculiarities.
-fn manner(dice: &mut Dice, seed: u64) -> Manner {
+fn manner(dice: &mut Random, seed: u64) -> Manner {
     let mut manner = Manner { seed, ..Manner::default() };
     let missing = [
         Missing::Wakeups,
@@ -401,7 +401,7 @@ pub fn sleeper(seed: u64) -> World {
     let (lock, disk) = (m.mutex(), m.disk(200_000, 1_000));
     for _ in 0..3 {
         let (to, from) = m.connection();
-        let request = move |slow: bool, dice: &mut Dice| {
+        let request = move |slow: bool, dice: &mut Random| {
             let mut ops =
                 vec![Op::Run(dice.about(300_000)), Op::Lock(lock), Op::Run(dice.about(50_000)), Op::Unlock(lock)];
             ops.push(Op::ReadDisk(disk, 4096));

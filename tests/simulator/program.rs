@@ -1,66 +1,28 @@
 //! Programs: what a thread does, as a list of operations a turn, and the steps into which the kernel takes them apart.
 
 use super::ctf_writer::Value;
+use super::random::Random;
 use super::{Channel, Disk, Mutex};
 use std::borrow::Cow;
 use std::rc::Rc;
 use whyslow::base::time::Ns;
 
-/// Pseudo-random numbers (xorshift), so that a failure is its seed.
-#[derive(Clone, Debug)]
-pub struct Dice(u64);
-
-impl Dice {
-    pub fn new(seed: u64) -> Dice {
-        // Small seeds are spread over all bits.
-        let mut dice = Dice(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1);
-        for _ in 0..8 {
-            dice.below(2);
-        }
-        dice
-    }
-
-    /// A number below `n`.
-    pub fn below(&mut self, n: usize) -> usize {
-        self.0 ^= self.0 << 13;
-        self.0 ^= self.0 >> 7;
-        self.0 ^= self.0 << 17;
-        (self.0 >> 11) as usize % n.max(1)
-    }
-
-    /// A time in this range.
-    pub fn between(&mut self, from: Ns, to: Ns) -> Ns {
-        from + self.below((to - from).max(1) as usize) as Ns
-    }
-
-    /// True once in so many times.
-    pub fn once_in(&mut self, n: usize) -> bool {
-        self.below(n) == 0
-    }
-
-    /// About this time: between 80 and 120 %, with a tail of up to 160 % once in 12 times.
-    pub fn about(&mut self, ns: Ns) -> Ns {
-        let part = if self.once_in(12) { self.between(100, 160) } else { self.between(80, 120) };
-        ns * part / 100
-    }
-}
-
 /// A program: its operations for each turn (counted from 0), `None` when it ends.
-pub type Program = Box<dyn FnMut(&mut Dice, u64) -> Option<Vec<Op>>>;
+pub type Program = Box<dyn FnMut(&mut Random, u64) -> Option<Vec<Op>>>;
 
 /// A program without end.
-pub fn turns(mut turn: impl FnMut(&mut Dice, u64) -> Vec<Op> + 'static) -> Program {
+pub fn turns(mut turn: impl FnMut(&mut Random, u64) -> Vec<Op> + 'static) -> Program {
     Box::new(move |dice, at| Some(turn(dice, at)))
 }
 
 /// A program that does this once and ends.
-pub fn once(ops: impl FnOnce(&mut Dice) -> Vec<Op> + 'static) -> Program {
+pub fn once(ops: impl FnOnce(&mut Random) -> Vec<Op> + 'static) -> Program {
     let mut ops = Some(ops);
     Box::new(move |dice, _| ops.take().map(|ops| ops(dice)))
 }
 
 /// What to do about a message.
-pub type Choice = Rc<dyn Fn(u64, &mut Dice) -> Vec<Op>>;
+pub type Choice = Rc<dyn Fn(u64, &mut Random) -> Vec<Op>>;
 
 /// An operation of a thread.
 #[derive(Clone)]
@@ -119,7 +81,7 @@ pub enum Op {
 
 impl Op {
     /// Decide by the message received last.
-    pub fn choose(by: impl Fn(u64, &mut Dice) -> Vec<Op> + 'static) -> Op {
+    pub fn choose(by: impl Fn(u64, &mut Random) -> Vec<Op> + 'static) -> Op {
         Op::Choose(Rc::new(by))
     }
 

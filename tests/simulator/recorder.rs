@@ -7,7 +7,8 @@ use super::World;
 use super::ctf_writer::{Channel, Context, Event, Task, TraceWriter, Value};
 use super::elf::{self, Elf};
 use super::perf::as_perf;
-use super::program::{Dice, Step};
+use super::program::Step;
+use super::random::Random;
 use std::borrow::Cow;
 use std::cell::RefCell;
 use std::path::{Path, PathBuf};
@@ -412,7 +413,7 @@ fn lose(events: &mut Vec<Event>, manner: &Manner, (start, end): (Ns, Ns), cpus: 
     if manner.losses == Losses::None {
         return Vec::new();
     }
-    let mut dice = Dice::new(manner.seed ^ 0x1055);
+    let mut dice = Random::new(manner.seed ^ 0x1055);
     let length = (end - start) / 25;
     let mut told: Vec<(u32, Ns, u64)> = Vec::new();
     for cpu in 0..cpus as u32 {

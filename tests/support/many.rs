@@ -1,8 +1,8 @@
 //! A model of many executions, such as a busy minute leaves: a few types, some contexts each, metrics with gaps.
 
+use super::random::Random;
 use whyslow::base::ctx::Ctx;
 use whyslow::base::notice::Notice;
-use whyslow::base::statistics::Random;
 use whyslow::base::time::Span;
 use whyslow::model::context::{ContextId, Frame, FrameKind};
 use whyslow::model::metric::{ABSENT, Column, Metric};

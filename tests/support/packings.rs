@@ -8,6 +8,7 @@
 //!   intervals go up and up: the tree becomes a comb of depth A/n.
 //! - *eSHT*: a sibling begins with its first interval, so siblings overlap and the tree stays packed.
 
+use super::random::Random;
 use whyslow::base::ctx::{Cancelled, Ctx};
 use whyslow::base::time::{Ns, Span};
 use whyslow::state::history::columns::{Bounds, Columns};
@@ -105,23 +106,10 @@ pub fn model(attributes: u32, each: u32) -> impl Iterator<Item = Interval> {
 }
 
 fn shuffled(n: u32) -> std::sync::Arc<[u32]> {
-    let mut random = Random(0x2545_f491_4f6c_dd1d);
+    let mut random = Random::new(1);
     let mut all: Vec<u32> = (0..n).collect();
     for at in (1..all.len()).rev() {
-        all.swap(at, random.below(at as u64 + 1) as usize);
+        all.swap(at, random.below(at + 1));
     }
     all.into()
-}
-
-/// A small generator of reproducible numbers (xorshift).
-pub struct Random(pub u64);
-
-impl Random {
-    /// The next, below `n`.
-    pub fn below(&mut self, n: u64) -> u64 {
-        self.0 ^= self.0 << 13;
-        self.0 ^= self.0 >> 7;
-        self.0 ^= self.0 << 17;
-        ((u128::from(self.0) * u128::from(n)) >> 64) as u64
-    }
 }

@@ -13,7 +13,7 @@ mod recordings;
 mod schedule;
 
 use recordings::{damage, fixtures, of_corpus, split_files};
-use schedule::Dice;
+use schedule::random::Random;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
@@ -136,12 +136,12 @@ fn results(sources: &[Source], way: Way, workers: usize) -> Results {
 
 /// About every third chunk.
 fn some(chunk: usize) -> bool {
-    Dice(chunk as u64 * 77 + 5).below(3) == 0
+    Random::new(chunk as u64 * 77 + 5).below(3) == 0
 }
 
 /// Chunks are handed on in an order of their own.
 fn dawdle(chunk: usize) {
-    std::thread::sleep(Duration::from_micros(Dice(chunk as u64 * 31 + 7).below(4) as u64 * 50));
+    std::thread::sleep(Duration::from_micros(Random::new(chunk as u64 * 31 + 7).below(4) as u64 * 50));
 }
 
 /// Every combination of what must not matter.
@@ -215,7 +215,7 @@ fn results_do_not_depend_on_how_the_end_of_time_is_read() {
 
 /// A copy of a recording with a few bytes of its streams overwritten.
 fn mutated(to: &Path, seed: u64) {
-    let mut dice = Dice(seed);
+    let mut dice = Random::new(seed);
     damage(&split_files(), to, 3, &mut |n| dice.below(n));
 }
 
