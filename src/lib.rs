@@ -70,6 +70,8 @@ pub mod compare;
 #[cfg_attr(doc, doc(hidden))]
 pub mod confinement;
 #[cfg_attr(doc, doc(hidden))]
+pub mod dump;
+#[cfg_attr(doc, doc(hidden))]
 pub mod event;
 #[cfg_attr(doc, doc(hidden))]
 pub mod explain;

@@ -7,9 +7,8 @@ use anyhow::Context;
 use std::io::Write;
 use std::process::ExitCode;
 use std::sync::Arc;
-use whyslow::base::{allocator, file};
+use whyslow::base::{allocator, clean, file};
 use whyslow::cli::{self, Parsed};
-use whyslow::view::clean;
 use whyslow::view::stderr::say;
 use whyslow::{command, session};
 

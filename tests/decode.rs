@@ -9,9 +9,9 @@
 use std::fs;
 use std::path::Path;
 use whyslow::base::ctx::Ctx;
-use whyslow::input::Opened;
-use whyslow::input::{self, Argument, Source, count};
-use whyslow::view::dump::{self, Form, Sizes};
+use whyslow::dump;
+use whyslow::dump::{Form, Sizes};
+use whyslow::input::{self, Argument, Opened, Source, count};
 
 /// The parts of a case, by their headings (`--- metadata`, `--- stream NAME`, `--- expect`).
 fn parts(text: &str) -> Vec<(String, String)> {

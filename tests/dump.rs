@@ -17,8 +17,9 @@ use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use whyslow::base::ctx::Ctx;
+use whyslow::dump;
+use whyslow::dump::{DumpError, Form, Sizes};
 use whyslow::input::{Argument, Opened, Source, open};
-use whyslow::view::dump::{self, DumpError, Form, Sizes};
 
 const SIZES: [Sizes; 5] = [
     Sizes { sample: 1, chunk: 1, window: 1 },

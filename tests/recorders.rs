@@ -19,10 +19,11 @@ use std::process::Command;
 use std::time::{Duration, Instant};
 use whyslow::base::ctx::Ctx;
 use whyslow::base::notice::Notice;
+use whyslow::dump;
+use whyslow::dump::{Form, Sizes};
 use whyslow::input::{self, Argument, OpenError, Opened, Source, Trace, count};
 use whyslow::reading::engine::{ChunkTarget, Way};
 use whyslow::state::kernel::{Options, record};
-use whyslow::view::dump::{self, Form, Sizes};
 
 fn fixture(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("fixtures/recorders").join(name)

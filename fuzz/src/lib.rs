@@ -22,20 +22,20 @@ use std::os::unix::ffi::OsStringExt;
 use std::path::PathBuf;
 use std::{env, fs, process};
 use whyslow::analysis::symbols::elf;
+use whyslow::base::clean;
 use whyslow::base::ctx::Ctx;
-use whyslow::cli;
 use whyslow::compare::condition::FailIf;
 use whyslow::compare::filter::Filter;
+use whyslow::dump::{Form, Sizes};
 use whyslow::input::otf2::Archive;
 use whyslow::input::{self, Argument, Opened, count};
 use whyslow::model::database::Database;
 use whyslow::reading::{declared, tasks};
 use whyslow::state::kernel::Handlers;
-use whyslow::view::clean;
-use whyslow::view::dump::{self, Form, Sizes};
 use whyslow::view::tui::keyboard::{Decoder, TerminalEvent};
 use whyslow::view::tui::message::UiMessage;
 use whyslow::view::tui::theme::{ColourDepth, Theme, ThemeSource};
+use whyslow::{cli, dump};
 
 /// What is asked of an input.
 pub type Ask = fn(&[u8]);

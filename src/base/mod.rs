@@ -1,6 +1,7 @@
 //! The foundation of all other modules: time, ids and names, notices, file bytes, ordered parallel work, small statistics.
 
 pub mod allocator;
+pub mod clean;
 pub mod ctx;
 pub mod cursor;
 pub mod demangle;

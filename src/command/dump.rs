@@ -2,9 +2,10 @@
 
 use super::console::{Console, STDOUT};
 use super::{Outcome, Question};
+use crate::dump;
+use crate::dump::archive;
 use crate::options::InputOptions;
 use crate::session::Session;
-use crate::view::{archive, dump};
 use anyhow::Context;
 use clap::Args;
 

@@ -3,13 +3,14 @@
 use super::console::Console;
 use super::interface::InterfaceOptions;
 use super::{Outcome, Question, compared};
+use crate::base::clean;
 use crate::compare::condition::FailIf;
 use crate::confinement::Files;
 use crate::input::Argument;
 use crate::options::{GroupOptions, InputOptions};
 use crate::session::{Session, UsageError};
 use crate::view::stderr::say;
-use crate::view::{clean, json, text};
+use crate::view::{json, text};
 use clap::Args;
 
 /// Exit status of `--fail-if` when its condition holds.

@@ -4,6 +4,7 @@ use super::console::Console;
 use super::{Depth, Outcome, Question, places, sound};
 use crate::base::notice::Notices;
 use crate::confinement::Files;
+use crate::dump::archive;
 use crate::explain;
 use crate::explain::facts::facts;
 use crate::model::questions::questions;
@@ -11,7 +12,7 @@ use crate::model::settings::Settings;
 use crate::options::{InputOptions, SymbolOptions};
 use crate::reading::tasks;
 use crate::session::{Databases, Run, Session, Traces};
-use crate::view::{archive, info};
+use crate::view::info;
 use clap::Args;
 
 #[derive(Args, Debug)]

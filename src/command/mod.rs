@@ -19,6 +19,7 @@ mod stats;
 pub use console::STDOUT;
 
 use crate::analysis::symbols::files::Places;
+use crate::base::clean;
 use crate::base::ctx::Ctx;
 use crate::base::memory::{self, Limit};
 use crate::base::notice::Notices;
@@ -30,7 +31,6 @@ use crate::model::Model;
 use crate::model::execution::ExecutionId;
 use crate::options::{GroupOptions, InputOptions, SymbolOptions};
 use crate::session::{self, OpenOptions, Session, UsageError};
-use crate::view::clean;
 use crate::view::stderr::say;
 use clap::Subcommand;
 use console::Console;

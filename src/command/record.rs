@@ -2,7 +2,7 @@
 
 use super::console::{STDOUT, print};
 use super::interface::InterfaceOptions;
-use crate::base::figure;
+use crate::base::{clean, figure};
 use crate::input::Argument;
 use crate::options::{AppearanceOptions, GroupOptions, InputOptions, SymbolOptions};
 use crate::record::capabilities::Capabilities;
@@ -10,7 +10,6 @@ use crate::record::plan::{RecordingPlan, ScriptMode, plan};
 use crate::record::shell::ShellCommand;
 use crate::record::{self, RecordingEnd, RecordingProgress, RecordingRequest};
 use crate::session::UsageError;
-use crate::view::clean;
 use crate::view::stderr::say;
 use anyhow::Context;
 use clap::Args;

@@ -1,8 +1,13 @@
 //! Facts about opened traces, from metadata, index and packet headers.
 
+use super::iterations::{self, ITERATION};
+use crate::analysis::patterns::Mined;
+use crate::base::time::Ns;
 use crate::input::Source;
 use crate::input::count::lost;
-use crate::model::facts::{Facts, Lost, TraceFacts};
+use crate::input::otf2::{Archive, LocationKind};
+use crate::model::facts::{ArchiveFacts, Facts, Lost, TaskDurations, TraceFacts};
+use std::collections::{BTreeMap, BTreeSet};
 
 /// Of opened traces.
 pub fn facts(sources: &[Source]) -> Facts {
@@ -31,4 +36,45 @@ fn trace_facts(source: &Source) -> TraceFacts {
         clock: clock.or_else(|| trace.clock_name().map(str::to_owned)),
         event_types: trace.classes().len() as u64,
     }
+}
+
+/// Of an archive, from its anchor file and definitions.
+pub fn archive_facts(archive: &Archive) -> ArchiveFacts {
+    let (anchor, definitions) = (&archive.anchor, &archive.definitions);
+    let (major, minor, bugfix) = anchor.version;
+    let end = i128::from(definitions.global_offset) + i128::from(definitions.trace_length);
+    let locations = || definitions.locations.iter();
+    ArchiveFacts {
+        path: archive.path.display().to_string(),
+        format: format!("OTF2 {major}.{minor}.{bugfix}"),
+        begin: archive.ns(i128::from(definitions.global_offset)),
+        end: archive.ns(end),
+        streams: definitions.locations.len(),
+        host: (!anchor.machine.is_empty()).then(|| anchor.machine.clone()),
+        clock: format!("{} Hz", definitions.ticks_per_second),
+        creator: anchor.creator.clone(),
+        nodes: locations().filter(|l| !l.node.is_empty()).map(|l| l.node.clone()).collect(),
+        ranks: locations().filter_map(|l| l.rank).collect::<BTreeSet<u32>>().len(),
+        threads: locations().filter(|l| l.kind == LocationKind::Thread).count(),
+        accelerator_streams: locations().filter(|l| l.kind == LocationKind::Stream).count(),
+        communicators: definitions.communicators(),
+        properties: anchor.properties.iter().map(|(k, v)| (k.clone(), v.clone())).collect(),
+    }
+}
+
+/// Iterations by pattern, over all streams.
+pub fn iteration_durations(mined: &Mined) -> Vec<TaskDurations> {
+    let mut by_task: BTreeMap<String, Vec<Ns>> = BTreeMap::new();
+    for one in mined.iterations() {
+        let durations = || one.spans.iter().map(|s| s.len());
+        by_task.entry(ITERATION.to_owned()).or_default().extend(durations());
+        let name = mined.table.name(one.pattern, &mined.operations.names);
+        by_task.entry(name).or_default().extend(durations());
+    }
+    let task = |name: String| {
+        let mut sorted = by_task.remove(&name)?;
+        sorted.sort_unstable();
+        Some(TaskDurations { name, sorted })
+    };
+    iterations::tasks(mined).into_iter().filter_map(task).collect()
 }

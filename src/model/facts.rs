@@ -82,3 +82,45 @@ impl Lost {
         }
     }
 }
+
+/// An OTF2 archive, from its anchor file and definitions.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ArchiveFacts {
+    /// Path of the anchor file.
+    pub path: String,
+    /// Format and version.
+    pub format: String,
+    /// Begin, as declared.
+    pub begin: Option<Timestamp>,
+    /// End, as declared.
+    pub end: Option<Timestamp>,
+    /// Locations.
+    pub streams: usize,
+    /// Name of the machine.
+    pub host: Option<String>,
+    /// Resolution of the clock.
+    pub clock: String,
+    /// The tracer.
+    pub creator: String,
+    /// Names of the nodes.
+    pub nodes: BTreeSet<String>,
+    /// MPI ranks.
+    pub ranks: usize,
+    /// Locations that are threads.
+    pub threads: usize,
+    /// Locations that are streams of accelerators.
+    pub accelerator_streams: usize,
+    /// Communicators.
+    pub communicators: usize,
+    /// Properties, by name.
+    pub properties: BTreeMap<String, String>,
+}
+
+/// A task, and how long its executions took.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct TaskDurations {
+    /// Its name.
+    pub name: String,
+    /// Ascending.
+    pub sorted: Vec<Ns>,
+}

@@ -5,8 +5,7 @@
 //! found. Out: one sentence each, and the reason where they differ.
 
 use super::anomalies::Words;
-use super::clean;
-use crate::base::figure;
+use crate::base::{clean, figure};
 use crate::compare::{Basis, Cause, Comparison};
 use crate::model::Model;
 use crate::model::anomalies::Anomalies;

@@ -1,13 +1,12 @@
 //! `info`: facts about the traces (`whyslow.info/1`), from metadata, index and packet headers; with a survey also how
 //! often and how long each task ran.
 
-use super::clean;
 use crate::analysis::clocks::HostClock;
 use crate::analysis::survey::{Survey, Unknown};
-use crate::base::figure;
 use crate::base::notice::Notices;
 use crate::base::statistics::nearest_rank;
 use crate::base::time::{Ns, Shift};
+use crate::base::{clean, figure};
 use crate::model::facts::{self, TraceFacts};
 use crate::model::questions::Answered;
 use serde::Serialize;

@@ -3,7 +3,7 @@
 //! In: a model and what [`crate::compare`] made of it. Out: one document, the same bytes for any number of workers:
 //! every list has a fixed order, and no map is iterated. Texts from traces are cleaned of control characters.
 
-use super::clean;
+use crate::base::clean;
 use crate::base::names::NameId;
 use crate::compare::members::sorted_present;
 use crate::compare::moments::{Alignment, Moment};

@@ -2,9 +2,6 @@
 
 pub mod agreement;
 pub mod anomalies;
-pub mod archive;
-pub mod clean;
-pub mod dump;
 pub mod info;
 pub mod json;
 pub mod query;

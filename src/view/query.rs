@@ -1,6 +1,6 @@
 //! `query`: lines of the state history, as JSON (`whyslow.query/1`) and as text.
 
-use super::clean;
+use crate::base::clean;
 use crate::base::notice::Notices;
 use crate::state::history::lines::Line;
 use crate::state::history::{History, Shown};

@@ -1,7 +1,7 @@
 //! `stats count`, `cpu` and `io`: one table, as JSON (`whyslow.stats.*/1`) and as text.
 
-use super::clean;
 use crate::analysis::usage::{CpuUse, IoUse, ThreadUse, Usage};
+use crate::base::clean;
 use crate::base::notice::Notices;
 use crate::event::mpi;
 use crate::event::mpi::Transfers;

@@ -2,9 +2,8 @@
 //!
 //! In: a [`RankTimeline`] strip. Out: lines of a given width; each cell is a shade from ` ` (nothing) to `#` (all of its time).
 
-use super::clean;
-use crate::base::figure;
 use crate::base::time::Ns;
+use crate::base::{clean, figure};
 use crate::model::timeline::{RankRow, RankTimeline};
 use serde::Serialize;
 use std::fmt::Write;

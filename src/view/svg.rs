@@ -4,8 +4,8 @@
 //! the grid by `textLength`, so that the picture does not depend on the font that the reader has. Block characters
 //! are drawn as rectangles: fonts leave gaps between them. Cost: linear in the cells.
 
-use super::clean;
 use super::tui::theme::rgb;
+use crate::base::clean;
 use ratatui::buffer::{Buffer, Cell};
 use ratatui::style::{Color, Modifier};
 use std::fmt::Write;

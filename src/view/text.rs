@@ -3,11 +3,10 @@
 //! Fits any width from 40 columns on: sentences are wrapped, tree lines cut at the right. Bars and marks exist in
 //! ASCII and in Unicode. Texts from traces are cleaned of control characters.
 
-use super::clean;
 use super::json::largest;
 use super::words;
-use crate::base::figure;
 use crate::base::names::NameId;
+use crate::base::{clean, figure};
 use crate::compare::members::sorted_present;
 use crate::compare::moments::{Alignment, ExecutionPart, Moment};
 use crate::compare::{Comparison, DiffNode, GroupsOrigin};

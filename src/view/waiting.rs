@@ -3,10 +3,9 @@
 //! In: a [`Waiting`]. Out: the fields `wait_states`, `delay_costs`, `imbalance`, `efficiency`, `regions` and `critical_path` of the
 //! document (PRODUCT.md), and a few lines for people.
 
-use super::clean;
 use super::strips::{self, Shown, StripJson};
-use crate::base::figure;
 use crate::base::time::Ns;
+use crate::base::{clean, figure};
 use crate::model::waiting::{Imbalance, RankTime, RegionTime, WaitPlace, WaitStateTotal, Waiting};
 use serde::Serialize;
 use std::fmt::Write;

@@ -16,6 +16,7 @@ use tempfile::TempDir;
 use whyslow::analysis::patterns::Mined;
 use whyslow::base::ctx::{Cancel, Ctx};
 use whyslow::base::names::NameId;
+use whyslow::dump::archive::dump;
 use whyslow::event::mpi;
 use whyslow::explain::anomalies;
 use whyslow::explain::iterations::iterations;
@@ -23,7 +24,6 @@ use whyslow::input::otf2::Archive;
 use whyslow::model::anomalies::Anomalies;
 use whyslow::model::metric::{ABSENT, Metric};
 use whyslow::model::settings::Settings;
-use whyslow::view::archive::dump;
 
 const MS: u64 = 1_000_000;
 

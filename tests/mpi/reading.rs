@@ -7,17 +7,17 @@ use std::collections::BTreeSet;
 use whyslow::analysis::patterns::Mined;
 use whyslow::base::ctx::Ctx;
 use whyslow::base::notice::Notice;
+use whyslow::dump::archive;
+use whyslow::dump::archive::Facts;
 use whyslow::event::mpi;
 use whyslow::event::operation::Place;
 use whyslow::explain;
-use whyslow::explain::anomalies;
-use whyslow::explain::iterations;
+use whyslow::explain::{anomalies, iterations};
 use whyslow::input::otf2::Archive;
 use whyslow::model::context::FrameKind;
 use whyslow::model::metric::Metric;
 use whyslow::model::settings::Settings;
 use whyslow::session::Run;
-use whyslow::view::archive::{self, Facts};
 use whyslow::view::stats::Table;
 
 #[test]

@@ -10,11 +10,10 @@ pub use text::{Shown, Words, examined, rule, text, verdict};
 pub(super) use text::{doing, of_source, routed};
 
 use super::agreement::Agreement;
-use super::clean;
 use super::waiting::{self, WaitingJson};
-use crate::base::figure;
 use crate::base::notice::Notices;
 use crate::base::time::Ns;
+use crate::base::{clean, figure};
 use crate::model::anomalies::{Anomalies, Anomaly, Pattern, Responsible, StreamInfo};
 use crate::model::carrier::Carrier;
 use crate::model::propagation::{Noise, PropagationPath, PropagationStep, RouteChange};

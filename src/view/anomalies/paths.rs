@@ -2,12 +2,12 @@
 //! then the waits without a known cause.
 
 use super::text::{Shown, doing, name, place};
-use crate::base::figure;
+use crate::base::{clean, figure};
 use crate::model::anomalies::Anomalies;
 use crate::model::carrier::Carrier;
 use crate::model::event_kind::EventKind;
 use crate::model::propagation::{Noise, PropagationPath, PropagationStep, RouteChange};
-use crate::view::{clean, strips};
+use crate::view::strips;
 use std::fmt::Write;
 
 /// The root causes, those that caused most delay first.

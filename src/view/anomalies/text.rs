@@ -2,15 +2,15 @@
 
 use super::cleaned;
 use super::paths::{self, sentence};
-use crate::base::figure;
 use crate::base::notice::{Notices, Severity};
+use crate::base::{clean, figure};
 use crate::model::anomalies::{Anomalies, StreamInfo};
 use crate::model::event_kind::EventKind;
 use crate::model::propagation::{PropagationStep, RouteChange};
 use crate::model::root_cause::RootCause;
 use crate::model::settings::{FEWEST_EXECUTIONS, PatternVerdict, ThresholdRule};
 use crate::view::agreement::Agreement;
-use crate::view::{clean, waiting};
+use crate::view::waiting;
 use std::fmt::Write;
 
 /// How much of each list is shown as text; the JSON has all.

@@ -5,7 +5,7 @@
 //! replaces what it cannot show once, after the whole screen is drawn.
 
 use super::theme::{StyleScope, Theme};
-use crate::view::clean;
+use crate::base::clean;
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 use std::borrow::Cow;

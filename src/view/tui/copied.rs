@@ -8,11 +8,11 @@ use super::pane::Pane;
 use super::sources::RootCauseRow;
 use super::tree::path_text;
 use super::widget::page::StyledLine;
-use crate::base::figure;
+use crate::base::{clean, figure};
 use crate::model::carrier::Carrier;
 use crate::model::propagation::PropagationStep;
 use crate::view::anomalies::of_source;
-use crate::view::{clean, words};
+use crate::view::words;
 
 /// The text; empty where there is nothing.
 pub fn text(app: &App) -> String {

@@ -1,7 +1,7 @@
 //! One line of text being typed: the search, a file name, the palette's filter.
 
 use super::key::KeyPress;
-use crate::view::clean;
+use crate::base::clean;
 use crossterm::event::KeyCode;
 
 /// A text and the place in it where the next character goes.

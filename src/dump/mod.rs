@@ -8,6 +8,7 @@
 //! stream, event), which is total and can be cut anywhere: each worker makes the text of one chunk, and the chunks are written in
 //! order (`chunks`).
 
+pub mod archive;
 mod chunks;
 mod lines;
 mod text;

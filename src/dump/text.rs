@@ -2,13 +2,13 @@
 //!
 //! The parts that the schema determines (names, separators) are prepared once for each field.
 
+use crate::base::clean;
 use crate::base::text::with_copy;
 use crate::base::time::Ns;
 use crate::input::ctf::{FieldNode, FieldShape, NumberFormat, Real, Sink};
 use crate::input::record::{IntegerArray, Projection};
 use crate::input::stream::Class;
 use crate::input::trace::{Plan, Trace};
-use crate::view::clean;
 use smallvec::SmallVec;
 use std::io::Write;
 

@@ -330,10 +330,10 @@ impl Window<'_, '_> {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
     use crate::base::time::Ns;
+    use crate::dump::chunks::*;
+    use crate::dump::text::{Form, Script};
     use crate::input::{Argument, Opened, open};
-    use crate::view::dump::text::{Form, Script};
 
     const TYPES: &str = "/* CTF 1.8 */ typealias integer { size = 8; } := u8;\n\
         trace { major = 1; minor = 8; byte_order = le; }; clock { name = c; };\n\

@@ -91,7 +91,7 @@ pub fn line(raw: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
+    use crate::base::clean::*;
 
     #[test]
     fn the_table_is_what_unicode_says() {
