@@ -48,6 +48,7 @@
 //! - `input`: bytes to records; formats known, kernel meaning unknown
 //! - `event`: the one vocabulary that analysis knows
 //! - `reading`: records to typed events, in parallel
+//! - `dump`: every event as a line of text
 //! - `state`: the kernel state model and the state history
 //! - `analysis`: critical paths, call stacks, symbols, calling contexts
 //! - `explain`: from findings to model values

@@ -13,12 +13,13 @@ use kernel_trace::{KernelTrace, segment};
 use serde_json::Value;
 use std::path::PathBuf;
 use std::process::Command;
-use whyslow::analysis::clocks::{self, HostClock};
+use whyslow::analysis::clocks;
 use whyslow::analysis::path::walk;
 use whyslow::base::ctx::Ctx;
 use whyslow::base::notice::{Notice, Notices};
 use whyslow::base::time::{Ns, Span};
 use whyslow::input::{Argument, Opened, Source, open};
+use whyslow::model::clock::HostClock;
 use whyslow::state::kernel::{Options, record};
 use whyslow::state::timeline::{HostId, SegmentKind, Timeline};
 

@@ -290,13 +290,8 @@ pub fn ask_keys(bytes: &[u8]) {
 /// Type bytes into the interface over a made-up recording, and draw what it shows then, at the size that the first two bytes say.
 pub fn ask_interface(bytes: &[u8]) {
     thread_local! {
-        /// With its results, before the first key.
-        static READY: Session = {
-            let mut session = Session::new(80, 24, ColourDepth::True).again();
-            session.ready();
-            session
-        };
-    }
+    /// With its results, before the first key.
+    static READY: Session = { let mut session = Session::new(80, 24, ColourDepth::True).again(); session.ready(); session }; }
     let [columns, lines, bytes @ ..] = bytes else { return };
     let mut session = READY.with(Session::again);
     session.send(UiMessage::Resize(u16::from(*columns), u16::from(*lines)));

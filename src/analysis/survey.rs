@@ -10,45 +10,16 @@ use super::path;
 use crate::base::notice::{Notice, Notices};
 use crate::base::time::{Ns, Span};
 use crate::event::task::TaskDefinition;
+use crate::model::survey::Survey;
+use crate::model::survey::TaskSurvey;
+use crate::model::survey::UnknownTime;
 use crate::state::timeline::{SegmentKind, ThreadId, Timeline};
 use foldhash::HashSet;
 use std::collections::BTreeMap;
 
-/// Off-CPU time on critical paths that nobody can explain, and all of it.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Unknown {
-    /// Reason: how many waits, how long together.
-    pub reasons: BTreeMap<String, (u64, Ns)>,
-    /// Time off the CPU on these paths, for comparison.
-    pub off_cpu_ns: Ns,
-    /// Time of executions on hosts whose scheduler was not recorded: on the CPU or off it.
-    pub unscheduled_ns: Ns,
-}
-
-/// One task.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Surveyed {
-    /// Durations, sorted ascending.
-    pub durations: Vec<Ns>,
-    /// Waits without a cause on the paths of its executions.
-    pub unknown: Unknown,
-}
-
-/// What was found.
-#[derive(Clone, Debug, Default)]
-pub struct Survey {
-    /// By name: the tasks, and all system calls.
-    pub tasks: BTreeMap<String, Surveyed>,
-    /// Waits without a cause over all tasks; where none has executions over all system calls, and where there are none
-    /// either over the functions.
-    pub unknown: Unknown,
-    /// First and last event.
-    pub span: Span,
-}
-
 impl Survey {
     /// Functions that were called, by name. They are the tasks that are not known before; durations in any order.
-    pub fn add_functions(&mut self, mut calls: BTreeMap<String, Surveyed>) {
+    pub fn add_functions(&mut self, mut calls: BTreeMap<String, TaskSurvey>) {
         let alone = self.tasks.values().all(|s| s.durations.is_empty());
         calls.retain(|name, _| !self.tasks.contains_key(name));
         for (name, mut surveyed) in calls {
@@ -72,7 +43,7 @@ pub fn survey(recording: &Timeline, tasks: &[TaskDefinition], notices: &mut Noti
             surveyed.add(recording, execution.thread, execution.span, notices);
         }
     }
-    let mut all: Vec<Unknown> = found.tasks.values().map(|s| s.unknown.clone()).collect();
+    let mut all: Vec<UnknownTime> = found.tasks.values().map(|s| s.unknown.clone()).collect();
     let empty = found.tasks.values().all(|s| s.durations.is_empty());
     let names: HashSet<&str> = tasks.iter().map(|task| task.name.as_str()).collect();
     for (i, thread) in recording.threads.iter().enumerate() {
@@ -99,7 +70,7 @@ pub fn survey(recording: &Timeline, tasks: &[TaskDefinition], notices: &mut Noti
     found
 }
 
-impl Surveyed {
+impl TaskSurvey {
     /// One more execution: how long it took, and the waits on its path that nobody can explain.
     pub fn add(&mut self, recording: &Timeline, thread: ThreadId, span: Span, notices: &mut Notices) {
         self.durations.push(span.len());
@@ -122,7 +93,7 @@ impl Surveyed {
     }
 }
 
-impl Unknown {
+impl UnknownTime {
     fn add(&mut self, reason: &str, waits: u64, ns: Ns) {
         match self.reasons.get_mut(reason) {
             Some((n, sum)) => (*n, *sum) = (*n + waits, *sum + ns),
@@ -132,7 +103,7 @@ impl Unknown {
         }
     }
 
-    fn merge(&mut self, other: Unknown) {
+    fn merge(&mut self, other: UnknownTime) {
         self.off_cpu_ns += other.off_cpu_ns;
         self.unscheduled_ns += other.unscheduled_ns;
         other.reasons.iter().for_each(|(reason, (waits, ns))| self.add(reason, *waits, *ns));

@@ -4,14 +4,14 @@ use super::console::Console;
 use super::{Depth, Outcome, Question, places, sound};
 use crate::base::notice::Notices;
 use crate::confinement::Files;
-use crate::dump::archive;
 use crate::explain;
-use crate::explain::facts::facts;
+use crate::explain::facts::{archive_facts, facts, iteration_durations};
 use crate::model::questions::questions;
 use crate::model::settings::Settings;
 use crate::options::{InputOptions, SymbolOptions};
 use crate::reading::tasks;
 use crate::session::{Databases, Run, Session, Traces};
+use crate::view::archive::ArchiveDocument;
 use crate::view::info;
 use clap::Args;
 
@@ -76,7 +76,7 @@ impl InfoOptions {
         let names = found.into_iter().map(|t| &t.name).chain(&functions);
         let tasks = names.map(|name| (name.as_str(), durations(name)));
         let analysed = survey.as_ref().map(|s| (s, traces.clocks()));
-        let mut facts = info::Facts::new(&facts(&traces.sources), tasks, analysed, &notices);
+        let mut facts = info::InfoDocument::new(&facts(&traces.sources), tasks, analysed, &notices);
         // A recording without executions has no questions to answer.
         if self.full
             && let Ok(model) = traces.model(None, &places, &[], console.ctx)
@@ -98,8 +98,9 @@ impl InfoOptions {
             None
         };
         let notices = analysed.as_ref().map_or(&run.archive.notices, |(mining, _)| &mining.notices);
-        let mined = analysed.as_ref().map(|(mining, found)| (&mining.mined, found));
-        let facts = archive::Facts::new(&run.archive, mined, notices);
+        let tasks = analysed.as_ref().map(|(mining, _)| iteration_durations(&mining.mined));
+        let analysed = tasks.as_deref().zip(analysed.as_ref().map(|(_, found)| found));
+        let facts = ArchiveDocument::new(&archive_facts(&run.archive), analysed, notices);
         console.answer(self.json, || &facts, |_| facts.text())?;
         Ok(notices.clone())
     }
@@ -108,7 +109,7 @@ impl InfoOptions {
         let ((recorded, durations), notices) = (databases.survey()?, databases.notices());
         console.stage("survey");
         let tasks = durations.iter().map(|(task, sorted)| (task.as_str(), Some(sorted.as_slice())));
-        let facts = info::Facts::new(&recorded, tasks, None, &notices);
+        let facts = info::InfoDocument::new(&recorded, tasks, None, &notices);
         console.answer(self.json, || &facts, |_| facts.text())?;
         Ok(notices)
     }

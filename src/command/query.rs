@@ -4,6 +4,7 @@ use super::console::Console;
 use super::{Outcome, Question, sound};
 use crate::base::quantity::{TimePoint, TimeRange};
 use crate::base::time::Span;
+use crate::explain::history::rows;
 use crate::options::InputOptions;
 use crate::session::{Session, UsageError};
 use crate::state::history::lines::Time;
@@ -61,7 +62,7 @@ impl Question for QueryOptions {
             let hint = "try threads/*/state or cpus/*/thread";
             anyhow::bail!("--attribute {}: the recording has no such attribute; {hint}", self.attribute);
         }
-        let answer = Answer::new(&self.attribute, &lines, &history, &notices);
+        let answer = Answer::new(&self.attribute, &rows(&history, &lines), &notices);
         console.answer(self.json, || &answer, |_| answer.text(history.window().start))?;
         Ok(notices.into())
     }

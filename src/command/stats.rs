@@ -7,7 +7,7 @@ use crate::base::notice::Notices;
 use crate::options::InputOptions;
 use crate::reading::bind::Focus;
 use crate::session::{Run, Session, Traces};
-use crate::view::stats::Table;
+use crate::view::stats::StatsTable;
 use clap::{Args, ValueEnum};
 
 #[derive(Args, Debug)]
@@ -50,7 +50,7 @@ impl Question for StatsOptions {
 }
 
 impl StatsOptions {
-    fn of_traces(&self, traces: &Traces, ctx: &Ctx) -> anyhow::Result<(Table, Notices)> {
+    fn of_traces(&self, traces: &Traces, ctx: &Ctx) -> anyhow::Result<(StatsTable, Notices)> {
         let usage = |focus| {
             let (usage, notices) = traces.usage(focus, ctx)?;
             if self.input.check {
@@ -61,28 +61,28 @@ impl StatsOptions {
         Ok(match self.what {
             Counted::Count => {
                 let (counts, notices) = traces.count(ctx)?;
-                (Table::count(&counts, &notices), notices)
+                (StatsTable::count(&counts, &notices), notices)
             }
             Counted::Cpu => {
                 let (usage, notices) = usage(Focus::Running)?;
-                (Table::cpu(&usage, &notices), notices)
+                (StatsTable::cpu(&usage.cpus(), usage.threads(), &notices), notices)
             }
             Counted::Io => {
                 let (usage, notices) = usage(Focus::Transfers)?;
-                (Table::io(&usage, &notices), notices)
+                (StatsTable::io(usage.processes(), &notices), notices)
             }
         })
     }
 
-    fn of_run(&self, run: &Run, ctx: &Ctx) -> anyhow::Result<(Table, Notices)> {
+    fn of_run(&self, run: &Run, ctx: &Ctx) -> anyhow::Result<(StatsTable, Notices)> {
         run.alone("stats")?;
         if self.what == Counted::Cpu {
             anyhow::bail!("{}: an OTF2 archive holds no scheduler events", run.title());
         }
         let read = run.read(ctx)?;
         let table = match self.what {
-            Counted::Io => Table::transfers(&read.transfers(&run.archive), &read.notices),
-            Counted::Count | Counted::Cpu => Table::messages(&read.counts(), &read.notices),
+            Counted::Io => StatsTable::transfers(&read.transfers(&run.archive), &read.notices),
+            Counted::Count | Counted::Cpu => StatsTable::messages(&read.counts(), &read.notices),
         };
         Ok((table, read.notices))
     }

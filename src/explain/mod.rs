@@ -17,6 +17,7 @@ pub mod contribution;
 mod delayed;
 pub mod delays;
 pub mod facts;
+pub mod history;
 mod holders;
 mod idle;
 pub mod iterations;

@@ -9,30 +9,13 @@ use super::trace::{Plan, Trace};
 use crate::base::ctx::{Cancelled, Ctx};
 use crate::base::notice::{Notice, Notices};
 use crate::base::parallel::in_order;
+use crate::model::counts::RecordCounts;
 use foldhash::HashMap;
-use std::collections::BTreeMap;
 use std::ops::Range;
 use std::sync::OnceLock;
 
 /// Bytes of packets that one worker takes at a time.
 const PIECE: u64 = 1 << 20;
-
-/// RecordCounts over all traces together.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct RecordCounts {
-    /// Events of each name that occurs (`""`: events without name).
-    pub per_name: BTreeMap<String, u64>,
-    /// All events.
-    pub events: u64,
-    /// Events that the tracer says it discarded.
-    pub discarded_events: u64,
-    /// Packets that the tracer numbered and that are not there.
-    pub discarded_packets: u64,
-    /// Streams.
-    pub streams: u64,
-    /// Packets.
-    pub packets: u64,
-}
 
 /// A run of packets of one stream of one trace.
 struct Piece {

@@ -1,6 +1,7 @@
 //! Facts about traces, from metadata, index and packet headers: `info` shows them and a database stores them.
 
-use crate::base::time::Ns;
+use crate::base::time::{Ns, Timestamp};
+use std::collections::{BTreeMap, BTreeSet};
 
 /// One trace.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

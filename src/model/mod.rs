@@ -5,12 +5,15 @@
 
 pub mod anomalies;
 pub mod carrier;
+pub mod clock;
 pub mod context;
+pub mod counts;
 pub mod database;
 pub mod event_kind;
 pub mod execution;
 pub mod facts;
 pub mod histogram;
+pub mod history;
 pub mod join;
 pub mod metric;
 pub mod propagation;
@@ -18,9 +21,11 @@ pub mod questions;
 pub mod root_cause;
 pub mod selection;
 pub mod settings;
+pub mod survey;
 pub mod thread;
 pub mod timeline;
 pub mod unexplained;
+pub mod usage;
 pub mod wait_kind;
 pub mod wait_state;
 pub mod waiting;

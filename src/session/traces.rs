@@ -5,13 +5,11 @@
 use super::asked::Asked;
 use super::known::Known;
 use super::{OpenOptions, UsageError};
-use crate::analysis::clocks::{self, HostClock};
 use crate::analysis::executions::{self, Rule};
 use crate::analysis::functions::{self, Functions};
-use crate::analysis::survey::{self, Survey, Surveyed};
 use crate::analysis::symbols::files::Places;
 use crate::analysis::usage::Usage;
-use crate::analysis::{derived, symbols, wakers};
+use crate::analysis::{clocks, derived, survey, symbols, wakers};
 use crate::base::ctx::Ctx;
 use crate::base::notice::Notices;
 use crate::base::time::Span;
@@ -20,10 +18,12 @@ use crate::event::task::{Pairing, TaskDefinition};
 use crate::explain;
 use crate::explain::Stacks;
 use crate::explain::facts::facts;
-use crate::input::count::{self, RecordCounts};
-use crate::input::{self, Source};
+use crate::input::{self, Source, count};
+use crate::model::clock::HostClock;
+use crate::model::counts::RecordCounts;
 use crate::model::database::Writer;
 use crate::model::execution::ExecutionId;
+use crate::model::survey::{Survey, TaskSurvey};
 use crate::model::{Model, TraceInfo};
 use crate::reading::bind::{Focus, is_kernel};
 use crate::reading::engine::{ChunkTarget, Way};
@@ -205,7 +205,7 @@ impl Traces {
             anyhow::bail!("an invariant does not hold: {broken}; please report this");
         }
         let mut survey = survey::survey(recording, &tasks, &mut notices);
-        let mut calls: BTreeMap<String, Surveyed> = BTreeMap::new();
+        let mut calls: BTreeMap<String, TaskSurvey> = BTreeMap::new();
         if asked.tasks.len() > tasks.len() {
             for call in functions::pair(recording, tasks.len() as u32, &mut notices) {
                 let name = asked.name(call.begin).unwrap_or_default();

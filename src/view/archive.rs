@@ -11,6 +11,7 @@ use crate::model::anomalies::Anomalies;
 use crate::model::facts::{ArchiveFacts, TaskDurations};
 use serde::Serialize;
 use std::collections::{BTreeMap, BTreeSet};
+use std::fmt::Write;
 
 fn warnings(notices: &Notices) -> Vec<String> {
     notices.sentences().iter().map(|s| clean::line(s)).collect()
@@ -61,7 +62,11 @@ struct Lost {
 
 impl ArchiveDocument {
     /// From anchor and definitions alone; with `analysed` also clocks and the iterations as tasks.
-    pub fn new(archive: &ArchiveFacts, analysed: Option<(&[TaskDurations], &Anomalies)>, notices: &Notices) -> ArchiveDocument {
+    pub fn new(
+        archive: &ArchiveFacts,
+        analysed: Option<(&[TaskDurations], &Anomalies)>,
+        notices: &Notices,
+    ) -> ArchiveDocument {
         let trace = TraceFacts {
             path: cleaned(&archive.path),
             format: archive.format.clone(),

@@ -1,20 +1,20 @@
 //! `info`: facts about the traces (`whyslow.info/1`), from metadata, index and packet headers; with a survey also how
 //! often and how long each task ran.
 
-use crate::analysis::clocks::HostClock;
-use crate::analysis::survey::{Survey, Unknown};
 use crate::base::notice::Notices;
 use crate::base::statistics::nearest_rank;
 use crate::base::time::{Ns, Shift};
 use crate::base::{clean, figure};
+use crate::model::clock::HostClock;
 use crate::model::facts::{self, TraceFacts};
 use crate::model::questions::Answered;
+use crate::model::survey::{Survey, UnknownTime};
 use serde::Serialize;
 use std::fmt::Write;
 
 /// The document.
 #[derive(Clone, Debug, Serialize)]
-pub struct Facts {
+pub struct InfoDocument {
     schema: &'static str,
     traces: Vec<TraceJson>,
     /// First and last event, where these were read.
@@ -113,7 +113,7 @@ struct Reason {
     ns: i64,
 }
 
-impl Facts {
+impl InfoDocument {
     /// The facts of some traces and, for each task that was measured, its durations, ascending; with a survey also its
     /// findings and the hosts' clocks.
     pub fn new<'a>(
@@ -121,7 +121,7 @@ impl Facts {
         tasks: impl Iterator<Item = (&'a str, Option<&'a [Ns]>)>,
         full: Option<(&Survey, &[HostClock])>,
         notices: &Notices,
-    ) -> Facts {
+    ) -> InfoDocument {
         let facts::Lost { events, packets, streams } = recorded.lost;
         let mut tasks: Vec<TaskFacts> = tasks
             .map(|(name, sorted)| TaskFacts {
@@ -132,7 +132,7 @@ impl Facts {
             .collect();
         // Tables with figures leave out tasks that never ran: a kernel declares hundreds of system calls.
         tasks.retain(|t| t.measured.as_ref().is_none_or(|m| m.executions > 0));
-        Facts {
+        InfoDocument {
             schema: "whyslow.info/1",
             traces: recorded.traces.iter().map(TraceJson::new).collect(),
             events: full.map(|(survey, _)| Events { begin_ns: survey.span.start, end_ns: survey.span.end }),
@@ -146,7 +146,7 @@ impl Facts {
     }
 
     /// Add the answers to the questions of data quality.
-    pub fn with_questions(mut self, answered: &[Answered]) -> Facts {
+    pub fn with_questions(mut self, answered: &[Answered]) -> InfoDocument {
         let json = |a: &Answered| {
             let (question, remedy) = (a.question, a.remedy);
             Some(QuestionJson { question, known_ns: a.known_ns, of_ns: a.of_ns, share: a.share()?, remedy })
@@ -303,7 +303,7 @@ impl Measured {
 }
 
 impl UnknownWaits {
-    fn new(unknown: &Unknown) -> UnknownWaits {
+    fn new(unknown: &UnknownTime) -> UnknownWaits {
         let reason = |(reason, (waits, ns)): (&String, &(u64, i64))| Reason {
             reason: clean::text(reason).into_owned(),
             waits: *waits,
@@ -311,7 +311,7 @@ impl UnknownWaits {
         };
         let mut reasons: Vec<Reason> = unknown.reasons.iter().map(reason).collect();
         reasons.sort_by_key(|r| std::cmp::Reverse(r.ns));
-        let Unknown { off_cpu_ns, unscheduled_ns, .. } = *unknown;
+        let UnknownTime { off_cpu_ns, unscheduled_ns, .. } = *unknown;
         let known = unscheduled_ns == 0 || off_cpu_ns > 0;
         UnknownWaits { off_cpu_ns: known.then_some(off_cpu_ns), unscheduled_ns, reasons }
     }

@@ -2,6 +2,7 @@
 
 pub mod agreement;
 pub mod anomalies;
+pub mod archive;
 pub mod info;
 pub mod json;
 pub mod query;

@@ -2,8 +2,7 @@
 
 use crate::base::clean;
 use crate::base::notice::Notices;
-use crate::state::history::lines::Line;
-use crate::state::history::{History, Shown};
+use crate::model::history::{HistoryRow, HistoryValue};
 use serde::Serialize;
 use std::fmt::Write;
 
@@ -34,17 +33,17 @@ enum Word {
 }
 
 impl Answer {
-    /// The query (a path or a pattern), the lines found, and the notices about the recording.
-    pub fn new(attribute: &str, lines: &[Line], history: &History, notices: &Notices) -> Answer {
+    /// The query (a path or a pattern), the rows found, and the notices about the recording.
+    pub fn new(attribute: &str, rows: &[HistoryRow], notices: &Notices) -> Answer {
         let mut intervals = Vec::new();
-        for line in lines {
-            let path = clean::text(&history.attributes.path_of(line.attribute)).into_owned();
-            for held in &line.held {
-                let value = held.value.map(|value| match history.show(value) {
-                    Shown::Number(n) => Word::Number(n),
-                    Shown::Text(text) => Word::Text(clean::text(text).into_owned()),
+        for row in rows {
+            let path = clean::text(&row.attribute).into_owned();
+            for interval in &row.intervals {
+                let value = interval.value.as_ref().map(|value| match value {
+                    HistoryValue::Number(n) => Word::Number(*n),
+                    HistoryValue::Text(text) => Word::Text(clean::text(text).into_owned()),
                 });
-                let (start_ns, end_ns) = (held.span.start, held.span.end);
+                let (start_ns, end_ns) = (interval.span.start, interval.span.end);
                 intervals.push(Interval { attribute: path.clone(), start_ns, end_ns, value });
             }
         }

@@ -1,11 +1,9 @@
 //! `stats count`, `cpu` and `io`: one table, as JSON (`whyslow.stats.*/1`) and as text.
 
-use crate::analysis::usage::{CpuUse, IoUse, ThreadUse, Usage};
 use crate::base::clean;
 use crate::base::notice::Notices;
-use crate::event::mpi;
-use crate::event::mpi::Transfers;
-use crate::input::count::RecordCounts;
+use crate::model::counts::{ArchiveCounts, RecordCounts};
+use crate::model::usage::{CpuUse, FileTransfers, IoUse, ThreadUse};
 use serde::Serialize;
 use std::collections::BTreeMap;
 use std::fmt::Write;
@@ -13,18 +11,18 @@ use std::fmt::Write;
 /// A document of one of the three schemas.
 #[derive(Clone, Debug, Serialize)]
 #[serde(untagged)]
-pub enum Table {
+pub enum StatsTable {
     /// Events per type.
-    Count(Count),
+    Count(CountDocument),
     /// CPU time per CPU and thread.
-    Cpu(Cpu),
+    Cpu(CpuDocument),
     /// Bytes read and written per process.
-    Io(Io),
+    Io(IoDocument),
 }
 
 /// `whyslow.stats.count/1`
 #[derive(Clone, Debug, Serialize)]
-pub struct Count {
+pub struct CountDocument {
     schema: &'static str,
     events: u64,
     discarded_events: u64,
@@ -47,7 +45,7 @@ struct Messages {
 
 /// `whyslow.stats.cpu/1`
 #[derive(Clone, Debug, Serialize)]
-pub struct Cpu {
+pub struct CpuDocument {
     schema: &'static str,
     cpus: Vec<CpuLine>,
     threads: Vec<ThreadLine>,
@@ -74,7 +72,7 @@ struct ThreadLine {
 
 /// `whyslow.stats.io/1`
 #[derive(Clone, Debug, Serialize)]
-pub struct Io {
+pub struct IoDocument {
     schema: &'static str,
     processes: Vec<IoLine>,
     warnings: Vec<String>,
@@ -112,10 +110,10 @@ fn cleaned(per_name: &BTreeMap<String, u64>) -> BTreeMap<String, u64> {
     per_name.iter().map(|(name, n)| (clean::text(name).into_owned(), *n)).collect()
 }
 
-impl Table {
+impl StatsTable {
     /// From counted headers.
-    pub fn count(counts: &RecordCounts, notices: &Notices) -> Table {
-        Table::Count(Count {
+    pub fn count(counts: &RecordCounts, notices: &Notices) -> StatsTable {
+        StatsTable::Count(CountDocument {
             schema: "whyslow.stats.count/1",
             events: counts.events,
             discarded_events: counts.discarded_events,
@@ -129,9 +127,9 @@ impl Table {
     }
 
     /// From the records of an MPI run, which have no packets and come as messages.
-    pub fn messages(counts: &mpi::Counts, notices: &Notices) -> Table {
+    pub fn messages(counts: &ArchiveCounts, notices: &Notices) -> StatsTable {
         let (sends, receives, matched) = (counts.sends, counts.receives, counts.matched);
-        Table::Count(Count {
+        StatsTable::Count(CountDocument {
             schema: "whyslow.stats.count/1",
             events: counts.events,
             discarded_events: 0,
@@ -145,8 +143,7 @@ impl Table {
     }
 
     /// From what the CPUs did.
-    pub fn cpu(usage: &Usage, notices: &Notices) -> Table {
-        let cpus = usage.cpus();
+    pub fn cpu(cpus: &[CpuUse], threads: Vec<ThreadUse>, notices: &Notices) -> StatsTable {
         let known: i64 = cpus.iter().map(|c| c.total_ns).fold(0, i64::saturating_add);
         let cpu = |c: &CpuUse| {
             let percent = percent(c.active_ns, c.total_ns);
@@ -156,9 +153,9 @@ impl Table {
             let name = clean::text(&t.name).into_owned();
             ThreadLine { tid: t.tid, pid: t.pid, name, cpu_ns: t.cpu_ns, percent: percent(t.cpu_ns, known) }
         };
-        let threads: Vec<ThreadLine> = usage.threads().into_iter().map(thread).collect();
+        let threads: Vec<ThreadLine> = threads.into_iter().map(thread).collect();
         let why = "no CPU time per thread: the recording has no sched_switch events; record sched_switch";
-        Table::Cpu(Cpu {
+        StatsTable::Cpu(CpuDocument {
             schema: "whyslow.stats.cpu/1",
             cpus: cpus.iter().map(cpu).collect(),
             warnings: reasoned(threads.is_empty(), why, notices),
@@ -167,7 +164,7 @@ impl Table {
     }
 
     /// From what system calls moved.
-    pub fn io(usage: &Usage, notices: &Notices) -> Table {
+    pub fn io(processes: Vec<IoUse>, notices: &Notices) -> StatsTable {
         let line = |p: IoUse| IoLine {
             pid: p.pid,
             name: clean::text(&p.name).into_owned(),
@@ -176,16 +173,16 @@ impl Table {
             reads: p.read.calls,
             writes: p.written.calls,
         };
-        let processes: Vec<IoLine> = usage.processes().into_iter().map(line).collect();
+        let processes: Vec<IoLine> = processes.into_iter().map(line).collect();
         let why = "no reads and writes: the recording lacks the system calls that move bytes, or their results; record the entry and \
                    exit of read, write and similar system calls";
         let warnings = reasoned(processes.is_empty(), why, notices);
-        Table::Io(Io { schema: "whyslow.stats.io/1", processes, warnings })
+        StatsTable::Io(IoDocument { schema: "whyslow.stats.io/1", processes, warnings })
     }
 
     /// From what each process of an MPI run moved to and from files.
-    pub fn transfers(by_process: &[(String, Transfers)], notices: &Notices) -> Table {
-        let line = |(at, (name, t)): (i32, &(String, Transfers))| IoLine {
+    pub fn transfers(by_process: &[(String, FileTransfers)], notices: &Notices) -> StatsTable {
+        let line = |(at, (name, t)): (i32, &(String, FileTransfers))| IoLine {
             pid: at,
             name: clean::text(name).into_owned(),
             read_bytes: t.read_bytes,
@@ -193,9 +190,9 @@ impl Table {
             reads: t.reads,
             writes: t.writes,
         };
-        let moved = |(_, (_, t)): &(i32, &(String, Transfers))| t.reads + t.writes > 0;
+        let moved = |(_, (_, t)): &(i32, &(String, FileTransfers))| t.reads + t.writes > 0;
         let processes = (0..).zip(by_process).filter(moved).map(line).collect();
-        Table::Io(Io { schema: "whyslow.stats.io/1", processes, warnings: warnings(notices) })
+        StatsTable::Io(IoDocument { schema: "whyslow.stats.io/1", processes, warnings: warnings(notices) })
     }
 
     /// For people.
@@ -203,9 +200,9 @@ impl Table {
         let mut out = String::new();
         // Writing to a String cannot fail.
         let _ = match self {
-            Table::Count(t) => t.write(&mut out),
-            Table::Cpu(t) => t.write(&mut out),
-            Table::Io(t) => t.write(&mut out),
+            StatsTable::Count(t) => t.write(&mut out),
+            StatsTable::Cpu(t) => t.write(&mut out),
+            StatsTable::Io(t) => t.write(&mut out),
         };
         out
     }
@@ -215,7 +212,7 @@ fn notes(out: &mut String, warnings: &[String]) -> std::fmt::Result {
     warnings.iter().try_for_each(|w| writeln!(out, "note: {w}"))
 }
 
-impl Count {
+impl CountDocument {
     fn write(&self, out: &mut String) -> std::fmt::Result {
         let mut names: Vec<_> = self.per_name.iter().collect();
         names.sort_by_key(|(name, n)| (std::cmp::Reverse(**n), *name));
@@ -231,7 +228,7 @@ impl Count {
     }
 }
 
-impl Cpu {
+impl CpuDocument {
     fn write(&self, out: &mut String) -> std::fmt::Result {
         for c in &self.cpus {
             let (active, idle) = (c.active_ns as f64 / 1e6, c.idle_percent);
@@ -246,7 +243,7 @@ impl Cpu {
     }
 }
 
-impl Io {
+impl IoDocument {
     fn write(&self, out: &mut String) -> std::fmt::Result {
         writeln!(out, "{:>8} {:>14} {:>14} {:>9} {:>9}  process", "pid", "read B", "written B", "reads", "writes")?;
         for p in &self.processes {

@@ -8,17 +8,18 @@ use whyslow::analysis::patterns::Mined;
 use whyslow::base::ctx::Ctx;
 use whyslow::base::notice::Notice;
 use whyslow::dump::archive;
-use whyslow::dump::archive::Facts;
 use whyslow::event::mpi;
 use whyslow::event::operation::Place;
 use whyslow::explain;
+use whyslow::explain::facts::{archive_facts, iteration_durations};
 use whyslow::explain::{anomalies, iterations};
 use whyslow::input::otf2::Archive;
 use whyslow::model::context::FrameKind;
 use whyslow::model::metric::Metric;
 use whyslow::model::settings::Settings;
 use whyslow::session::Run;
-use whyslow::view::stats::Table;
+use whyslow::view::archive::ArchiveDocument;
+use whyslow::view::stats::StatsTable;
 
 #[test]
 fn an_archive_is_read_in_both_byte_orders_and_any_chunks() {
@@ -189,13 +190,18 @@ fn a_run_is_mined_once_for_patterns_and_for_iterations() {
 fn count_info_and_dump_say_what_is_there() {
     let ring = RingArchive::new(PLAIN);
     let (archive, run) = read(ring.path());
-    let count = serde_json::to_value(Table::messages(&run.counts(), &run.notices)).unwrap();
+    let count = serde_json::to_value(StatsTable::messages(&run.counts(), &run.notices)).unwrap();
     assert_eq!(count["messages"], serde_json::json!({"sends": 240, "receives": 243, "matched": 240}));
     assert!(count.get("packets").is_none(), "an archive has none");
     let events = run.counts().events;
     let mined = Mined::new(run.into_operations(&archive), &Ctx::new(1)).unwrap();
     let found = anomalies::of_patterns(&mined, &Settings::default(), &Ctx::new(1)).unwrap();
-    let info = serde_json::to_value(Facts::new(&archive, Some((&mined, &found)), &archive.notices)).unwrap();
+    let info = serde_json::to_value(ArchiveDocument::new(
+        &archive_facts(&archive),
+        Some((&iteration_durations(&mined), &found)),
+        &archive.notices,
+    ))
+    .unwrap();
     assert_eq!(info["traces"][0]["format"], "OTF2 3.0.2");
     assert_eq!((&info["tasks"][0]["executions"], &info["tasks"][0]["p50_ns"]), (&12.into(), &200_000.into()));
     assert_eq!(info["clocks"][2]["stream"], "P#2T#0");

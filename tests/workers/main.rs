@@ -21,8 +21,7 @@ use whyslow::analysis::usage::Usage;
 use whyslow::base::ctx::{Cancelled, Ctx};
 use whyslow::base::notice::Notice;
 use whyslow::event::task::{Delimiter, Pairing, TaskDefinition};
-use whyslow::input::Trace;
-use whyslow::input::{Argument, Opened, Source, count, open};
+use whyslow::input::{Argument, Opened, Source, Trace, count, open};
 use whyslow::reading::bind::Focus;
 use whyslow::reading::engine::{ChunkTarget, Way};
 use whyslow::state::history::History;
@@ -30,7 +29,7 @@ use whyslow::state::history::lines::Time;
 use whyslow::state::history::tree::Tree;
 use whyslow::state::kernel::{Options, record};
 use whyslow::state::timeline::Timeline;
-use whyslow::view::stats::Table;
+use whyslow::view::stats::StatsTable;
 
 fn load(path: &Path) -> Vec<Source> {
     let argument = Argument { label: None, path: path.to_owned() };
@@ -119,7 +118,7 @@ fn results(sources: &[Source], way: Way, workers: usize) -> Results {
     // Segments: all states of all threads, the longest first.
     let longest = history.lines("threads/*/state", &Time::Longest(history.window(), 1 << 20), &work.cancel).unwrap();
     let usage = |focus| Usage::read(&traces, &[], focus, &way, &work).unwrap();
-    let json = |table: &Table| serde_json::to_string(table).unwrap();
+    let json = |table: &StatsTable| serde_json::to_string(table).unwrap();
     let ((running, ran), (moving, moved)) = (usage(Focus::Running), usage(Focus::Transfers));
     let (counts, counted) = count::count(sources, &work).unwrap();
     let texts = vec![
@@ -127,9 +126,9 @@ fn results(sources: &[Source], way: Way, workers: usize) -> Results {
         ("names of the history", format!("{paths:?}{words:?}")),
         ("summary", format!("{summary:?}")),
         ("longest", format!("{longest:?}")),
-        ("stats cpu", json(&Table::cpu(&running, &ran))),
-        ("stats io", json(&Table::io(&moving, &moved))),
-        ("stats count", json(&Table::count(&counts, &counted))),
+        ("stats cpu", json(&StatsTable::cpu(&running.cpus(), running.threads(), &ran))),
+        ("stats io", json(&StatsTable::io(moving.processes(), &moved))),
+        ("stats count", json(&StatsTable::count(&counts, &counted))),
     ];
     Results { texts, tree }
 }

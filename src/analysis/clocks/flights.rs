@@ -11,7 +11,6 @@
 //! recordings overlap, or, with clocks that are far off, a few samples of each show packets that one host sends to
 //! another which receives such packets. Recordings made one after the other so cost next to nothing.
 
-use super::HostClock;
 use crate::base::ctx::{Cancelled, Ctx};
 use crate::base::parallel::in_order;
 use crate::base::time::{Ns, Span};
@@ -19,6 +18,7 @@ use crate::event::kind::Kind;
 use crate::input::Source;
 use crate::input::record::StreamId;
 use crate::input::trace::Plan;
+use crate::model::clock::HostClock;
 use crate::reading::batch::{Batch, TcpSegment};
 use crate::reading::bind::{Binder, Binding, Focus};
 use foldhash::HashMap;

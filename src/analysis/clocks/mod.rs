@@ -13,6 +13,7 @@ mod flights;
 mod line;
 mod users;
 
+use crate::model::clock::HostClock;
 pub use line::{Line, Points, fit};
 
 use crate::base::ctx::{Cancelled, Ctx};
@@ -24,24 +25,6 @@ use flights::Flight;
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
 use users::Ran;
-
-/// One clock of the traces, and where it was laid.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct HostClock {
-    /// Name of the host; empty where not recorded.
-    pub host: String,
-    /// From its own time to that of the first clock.
-    pub shift: Shift,
-    /// How far the fitted time may be off anywhere in its recording; `None` where packets do not bound it.
-    pub error: Option<Ns>,
-    /// Of a clock that only user-space traces have, on a host with a kernel trace: how far that may be off it; the most that fits where nothing
-    /// bounds it.
-    pub beside_kernel: Option<Ns>,
-    /// Packets that tie it to the clock through which it is known; 0 for the first, and for one that nothing ties.
-    pub packets: u64,
-    /// Positions of its traces.
-    pub traces: Vec<usize>,
-}
 
 /// The clocks of some traces: one for each clock uuid, or, without, for each host.
 fn clocks(sources: &[Source]) -> Vec<HostClock> {

@@ -5,6 +5,7 @@
 //! if no entry came before (ALGORITHMS.md 10.4).
 
 use crate::event::transfer::Transfer;
+use crate::model::usage::Moved;
 
 /// An entry or exit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -13,15 +14,6 @@ pub(super) enum Step {
     Entry(Option<Transfer>),
     /// Out of it; what it moves, where the event names the call at all; what it returned.
     Exit(Option<Option<Transfer>>, i64),
-}
-
-/// What one direction amounts to.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Moved {
-    /// What the calls returned.
-    pub bytes: u64,
-    /// Calls that returned.
-    pub calls: u64,
 }
 
 impl Moved {

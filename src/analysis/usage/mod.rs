@@ -13,51 +13,17 @@ use crate::base::notice::{Notice, Notices};
 use crate::base::time::Ns;
 use crate::event::kind::{Event, Kind};
 use crate::input::Trace;
+use crate::model::usage::CpuUse;
+use crate::model::usage::IoUse;
+pub use crate::model::usage::Moved;
+use crate::model::usage::ThreadUse;
 use crate::reading::bind::{Binding, Focus};
 use crate::reading::engine::{self, Analysis, Chunk, Way};
 use crate::reading::sources::Sources;
-pub use calls::Moved;
 use foldhash::HashMap;
 use part::{Origin, Part, Place};
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
-
-/// One CPU.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct CpuUse {
-    /// Its number.
-    pub cpu: u32,
-    /// Time on threads other than the idle task.
-    pub active_ns: Ns,
-    /// Time in which it is known who ran, the idle task included.
-    pub total_ns: Ns,
-}
-
-/// One thread's share of all CPUs.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct ThreadUse {
-    /// Thread id.
-    pub tid: i32,
-    /// Process id.
-    pub pid: i32,
-    /// Its last name.
-    pub name: String,
-    /// Time on any CPU.
-    pub cpu_ns: Ns,
-}
-
-/// One process's reads and writes: what its system calls returned.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct IoUse {
-    /// Process id.
-    pub pid: i32,
-    /// Name of its main thread, else of that of its threads that has the lowest id.
-    pub name: String,
-    /// Bytes that reads returned, and reads that returned.
-    pub read: Moved,
-    /// Bytes that writes took, and writes that returned.
-    pub written: Moved,
-}
 
 /// What was found.
 pub struct Usage(Part);

@@ -21,30 +21,14 @@ use crate::base::names::{NameId, Names};
 use crate::base::notice::{Notice, Notices};
 use crate::base::parallel::in_order;
 use crate::input::otf2::{Archive, LocationId, LocationKind, MetricMode, ParameterValue, class_name};
+use crate::model::counts::ArchiveCounts;
+pub use crate::model::usage::FileTransfers;
 use foldhash::HashMap;
 use recorded::MetricRun;
 pub(super) use recorded::NOWHERE;
-pub use recorded::{Half, LocationRun, Transfers};
+pub use recorded::{Half, LocationRun};
 pub use regions::IDLE;
 use regions::Symbols;
-use std::collections::BTreeMap;
-
-/// `stats count` of an archive.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Counts {
-    /// Event records.
-    pub events: u64,
-    /// By record type.
-    pub per_name: BTreeMap<String, u64>,
-    /// Locations.
-    pub streams: u64,
-    /// Messages sent.
-    pub sends: u64,
-    /// Messages received.
-    pub receives: u64,
-    /// Sends and receives that belong together.
-    pub matched: u64,
-}
 
 /// Everything read from an archive.
 #[derive(Clone, Debug, Default)]
@@ -105,9 +89,12 @@ fn locations(archive: &Archive, ctx: &Ctx) -> Result<MpiRun, Cancelled> {
 
 impl MpiRun {
     /// Figures for `stats count`.
-    pub fn counts(&self) -> Counts {
-        let mut counts =
-            Counts { streams: self.locations.len() as u64, matched: self.pairs.len() as u64, ..Counts::default() };
+    pub fn counts(&self) -> ArchiveCounts {
+        let mut counts = ArchiveCounts {
+            streams: self.locations.len() as u64,
+            matched: self.pairs.len() as u64,
+            ..ArchiveCounts::default()
+        };
         for location in &self.locations {
             counts.events += location.records;
             counts.sends += location.sends.len() as u64;
@@ -121,13 +108,13 @@ impl MpiRun {
     }
 
     /// What each process read from and wrote to files: by name of the process.
-    pub fn transfers(&self, archive: &Archive) -> Vec<(String, Transfers)> {
-        let mut by_process: Vec<(u32, String, Transfers)> = Vec::new();
+    pub fn transfers(&self, archive: &Archive) -> Vec<(String, FileTransfers)> {
+        let mut by_process: Vec<(u32, String, FileTransfers)> = Vec::new();
         for (l, run) in archive.definitions.locations.iter().zip(&self.locations) {
             let at = by_process.iter().position(|(process, ..)| *process == l.process_index);
             let at = at.unwrap_or_else(|| {
                 let name = l.rank.map_or_else(|| l.process.clone(), |rank| format!("rank {rank}"));
-                by_process.push((l.process_index, name, Transfers::default()));
+                by_process.push((l.process_index, name, FileTransfers::default()));
                 by_process.len() - 1
             });
             if let Some((_, _, sum)) = by_process.get_mut(at) {

@@ -4,10 +4,12 @@ use crate::base::notice::Notices;
 use crate::base::time::{Ns, Span};
 use crate::event::operation::{CallPaths, Operation, Way};
 use crate::input::otf2::{LocalClock, LocationId, ParameterValue, TaskKey, ThreadKey};
+use crate::model::usage::FileTransfers;
 use std::collections::BTreeMap;
 
 /// Stands for "in no operation".
 pub(in crate::event) const NOWHERE: u32 = u32::MAX;
+
 /// One half of a message, as one location recorded it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Half {
@@ -130,19 +132,6 @@ pub(super) struct Released {
     pub(super) time: Ns,
 }
 
-/// Bytes that went to and from files.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Transfers {
-    /// Bytes read.
-    pub read_bytes: u64,
-    /// Bytes written.
-    pub written_bytes: u64,
-    /// Operations that read.
-    pub reads: u64,
-    /// Operations that wrote.
-    pub writes: u64,
-}
-
 /// What one location recorded.
 #[derive(Clone, Debug, Default)]
 pub struct LocationRun {
@@ -163,7 +152,7 @@ pub struct LocationRun {
     /// When the tracer wrote out its buffer.
     pub flushes: Vec<Span>,
     /// What went to and from files.
-    pub transfers: Transfers,
+    pub transfers: FileTransfers,
     pub(super) paths: CallPaths,
     pub(super) attendances: Vec<Attendance>,
     pub(super) parts: Vec<Part>,

@@ -1,0 +1,30 @@
+//! Values of the state history, as `query` shows them.
+
+use crate::base::time::Span;
+
+/// One attribute.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct HistoryRow {
+    /// Its path.
+    pub attribute: String,
+    /// In order of time, disjoint.
+    pub intervals: Vec<HistoryInterval>,
+}
+
+/// What an attribute was, and how long.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct HistoryInterval {
+    /// From, to.
+    pub span: Span,
+    /// `None` where it is unknown.
+    pub value: Option<HistoryValue>,
+}
+
+/// What an attribute was.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum HistoryValue {
+    /// A number.
+    Number(i64),
+    /// A text, or the name of a state.
+    Text(String),
+}

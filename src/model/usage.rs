@@ -1,0 +1,62 @@
+//! Use of CPUs, and what was read and written: `stats cpu` and `stats io`.
+
+use crate::base::time::Ns;
+
+/// One CPU.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct CpuUse {
+    /// Its number.
+    pub cpu: u32,
+    /// Time on threads other than the idle task.
+    pub active_ns: Ns,
+    /// Time in which it is known who ran, the idle task included.
+    pub total_ns: Ns,
+}
+
+/// One thread's share of all CPUs.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ThreadUse {
+    /// Thread id.
+    pub tid: i32,
+    /// Process id.
+    pub pid: i32,
+    /// Its last name.
+    pub name: String,
+    /// Time on any CPU.
+    pub cpu_ns: Ns,
+}
+
+/// One process's reads and writes: what its system calls returned.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct IoUse {
+    /// Process id.
+    pub pid: i32,
+    /// Name of its main thread, else of that of its threads that has the lowest id.
+    pub name: String,
+    /// Bytes that reads returned, and reads that returned.
+    pub read: Moved,
+    /// Bytes that writes took, and writes that returned.
+    pub written: Moved,
+}
+
+/// What one direction amounts to.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Moved {
+    /// What the calls returned.
+    pub bytes: u64,
+    /// Calls that returned.
+    pub calls: u64,
+}
+
+/// Bytes that went to and from files.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct FileTransfers {
+    /// Bytes read.
+    pub read_bytes: u64,
+    /// Bytes written.
+    pub written_bytes: u64,
+    /// Operations that read.
+    pub reads: u64,
+    /// Operations that wrote.
+    pub writes: u64,
+}
