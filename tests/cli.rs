@@ -116,7 +116,7 @@ fn json_goes_to_stdout_alone() {
 }
 
 #[test]
-fn conditions_for_scripts() {
+fn fail_if_sets_the_exit_status() {
     let groups = ["--slow", "duration>=p95", "--fast", "duration<=p50"];
     let ask =
         |condition: &str| whyslow(&[&["explain", "--fail-if", condition, LOCK][..], &groups].concat()).status.code();
@@ -153,7 +153,7 @@ fn the_readme_names_its_two_commands() {
 
 /// The same recording under two labels: two hosts, two values of the dimension `trace`, and no difference between them.
 #[test]
-fn labels_make_two_of_one() {
+fn labels_part_one_recording_in_two() {
     let (old, new) = (format!("old={LOCK}"), format!("new={LOCK}"));
     let out = whyslow(&["explain", "--json", "--slow", "trace=new", "--fast", "trace=old", &old, &new]);
     assert!(out.status.success(), "{}", String::from_utf8_lossy(&out.stderr));
@@ -163,7 +163,7 @@ fn labels_make_two_of_one() {
 }
 
 #[test]
-fn the_history_is_asked_for_values() {
+fn query_answers_values_of_the_history() {
     let ask = |words: &[&str]| {
         let out = whyslow(&[&["query", "--json", LOCK][..], words].concat());
         assert!(out.status.success(), "{words:?}: {}", String::from_utf8_lossy(&out.stderr));
@@ -181,7 +181,7 @@ fn the_history_is_asked_for_values() {
 
 /// The page of keys is the program's own table. `WHYSLOW_WRITE_KEYS=1` writes it again.
 #[test]
-fn the_page_of_keys_is_the_programs_own() {
+fn keys_page_is_generated_from_the_actions() {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/KEYS.md");
     let page = format!("# Keys of the interface\n\n{}", whyslow::view::tui::actions::markdown());
     if std::env::var_os("WHYSLOW_WRITE_KEYS").is_some() {
@@ -279,7 +279,7 @@ fn two_executions_moment_by_moment() {
 }
 
 #[test]
-fn memory_is_limited_or_the_limit_is_said_to_be_too_small() {
+fn memory_limit_holds_or_is_refused_as_too_small() {
     let words = ["explain", "--json", LOCK];
     let free = whyslow(&words).stdout;
     assert_eq!(whyslow(&[&words[..], &["--memory", "4GiB"]].concat()).stdout, free);
@@ -328,7 +328,7 @@ fn one_group_alone_is_compared_with_what_it_leaves() {
 }
 
 #[test]
-fn a_baseline_is_the_fast_side() {
+fn baseline_is_the_fast_group() {
     for words in
         [&[LOCK, "--baseline", LOCK][..], &[&format!("old={LOCK}"), &format!("new={LOCK}"), "--baseline", "old"]]
     {

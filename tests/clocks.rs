@@ -138,7 +138,7 @@ fn crosses(recording: &Timeline, off: Ns) {
 }
 
 #[test]
-fn skew_and_drift_are_taken_off_and_the_path_crosses() {
+fn offset_and_drift_are_corrected_and_paths_cross_hosts() {
     for (ahead, ppm) in [(-3 * SECOND, 0), (250_000_000, 35), (0, -80), (86_400 * SECOND, 120)] {
         let clock = move |t: Ns| t + ahead + (t - START) * ppm / 1_000_000;
         let (sources, clocks, notices) = laid(&recorded(TWO, clock, true), 2);
@@ -158,7 +158,7 @@ fn skew_and_drift_are_taken_off_and_the_path_crosses() {
 }
 
 #[test]
-fn one_way_no_packet_arrives_before_it_was_sent() {
+fn one_way_traffic_bounds_the_clocks() {
     let (sources, clocks, notices) = laid(&recorded(TWO, |t| t - 5_000_000, false), 1);
     assert_eq!((clocks[1].error, clocks[1].packets), (None, REQUESTS as u64));
     // The fastest took no time.
@@ -180,7 +180,7 @@ fn one_clock_needs_no_fit() {
 }
 
 #[test]
-fn strangers_stay_as_they_are() {
+fn unrelated_hosts_keep_their_clocks() {
     let pair = recorded(TWO, |t| t + SECOND, true);
     let other = tempfile::tempdir().unwrap();
     let mut c = KernelTrace::new("gamma", 0x33);
@@ -203,7 +203,7 @@ fn run(pair: &Pair, words: &[&str]) -> Vec<u8> {
 }
 
 #[test]
-fn the_commands_tell_of_it_and_do_not_depend_on_workers() {
+fn commands_report_clock_corrections_on_any_workers() {
     let pair = recorded(TWO, |t| t - 2 * SECOND + (t - START) / 20_000, true);
     let explain = ["explain", "--json", "--task", "ask"];
     for words in [&["info", "--full", "--json"][..], &explain] {

@@ -74,7 +74,7 @@ fn read(workers: usize, chunks: ChunkTarget) -> Timeline {
 }
 
 #[test]
-fn behind_a_damaged_record_who_ran_is_unknown() {
+fn cpu_is_unknown_after_a_damaged_record() {
     for (workers, chunks) in [(1, ChunkTarget::Whole), (2, ChunkTarget::Packet)] {
         let recording = read(workers, chunks);
         assert_eq!(recording.check(), None);
@@ -100,7 +100,7 @@ fn behind_a_damaged_record_who_ran_is_unknown() {
 
 /// The same, of the tables: nothing is counted as running behind the last record that can be read.
 #[test]
-fn the_table_of_cpu_use_ends_where_the_damage_begins() {
+fn stats_cpu_ends_at_the_damage() {
     let folder = tempfile::tempdir().unwrap();
     let path = write(folder.path());
     for threads in ["1", "2"] {
@@ -118,7 +118,7 @@ fn the_table_of_cpu_use_ends_where_the_damage_begins() {
 
 /// A call that was open before the damage has moved nothing: the exit behind it may be another's.
 #[test]
-fn a_call_does_not_go_on_behind_a_damaged_record() {
+fn calls_end_at_a_damaged_record() {
     let task = Rc::new(Task::default());
     let call = |time: Ns, name: &'static str, fields| Event {
         time: START + time,

@@ -115,7 +115,7 @@ const PERF: [(&str, &str); 6] = [
 ];
 
 #[test]
-fn what_perf_tells_of_threads_names_them_and_their_processes() {
+fn comm_records_name_threads_and_processes() {
     let folder = tempfile::tempdir().unwrap();
     let sources = opened(&folder.path().join("trace"), &PERF);
     assert_eq!(sources[0].trace.host(), Some("machine-7"));
@@ -167,7 +167,7 @@ fn numbers_of_system_calls_are_those_of_the_machine() {
 
 /// The first versions of LTTng 2.0: `sys_enter` and `sys_exit` are any call, by number. Later ones: `sys_exit` is the entry of exit.
 #[test]
-fn calls_of_old_tracers_are_told_by_their_number() {
+fn calls_of_old_tracers_are_named_by_number() {
     let folder = tempfile::tempdir().unwrap();
     let calls_of = |name: &str, exit: Vec<(&'static str, Value)>| {
         let mut trace = TraceWriter::new("", "kernel", 0x77, 0x99);

@@ -40,7 +40,7 @@ fn count(trace: &Path) -> (u64, String) {
 }
 
 #[test]
-fn what_is_no_regular_file_is_a_notice_and_nobody_waits_for_it() {
+fn special_files_are_notices_and_do_not_block() {
     let folder = tempfile::tempdir().unwrap();
     for (i, odd) in ODD.iter().enumerate() {
         let trace = folder.path().join(i.to_string());
@@ -69,7 +69,7 @@ fn what_is_no_regular_file_is_a_notice_and_nobody_waits_for_it() {
 }
 
 #[test]
-fn symbols_and_databases_are_regular_files_too() {
+fn special_files_as_symbols_and_databases_are_refused() {
     let folder = tempfile::tempdir().unwrap();
     for (i, odd) in ODD.iter().enumerate() {
         let bin = folder.path().join(format!("bin-{i}"));
@@ -89,7 +89,7 @@ fn symbols_and_databases_are_regular_files_too() {
 }
 
 #[test]
-fn files_of_an_archive_are_regular_files_too() {
+fn special_files_in_an_archive_are_notices() {
     let recorded = Path::new(env!("CARGO_MANIFEST_DIR")).join("fixtures/archives/late_sender/trace");
     let folder = tempfile::tempdir().unwrap();
     for (i, odd) in ODD.iter().enumerate() {
@@ -133,7 +133,7 @@ fn permit(path: &Path, mode: u32) {
 }
 
 #[test]
-fn what_may_not_be_opened_leaves_the_others() {
+fn unreadable_files_leave_the_others() {
     let folder = tempfile::tempdir().unwrap();
     let trace = folder.path().join("t");
     copy(&fixture("lost-events"), &trace);

@@ -44,7 +44,7 @@ fn kind(out: &Output) -> String {
 }
 
 #[test]
-fn the_table_is_given_or_kept_among_the_configuration() {
+fn handlers_come_from_the_option_or_the_configuration() {
     let folder = tempfile::tempdir().unwrap();
     let (trace, empty, kept) = (folder.path().join("trace"), folder.path().join("empty"), folder.path().join("kept"));
     write(&trace);
@@ -59,7 +59,7 @@ fn the_table_is_given_or_kept_among_the_configuration() {
 }
 
 #[test]
-fn a_table_that_is_none_is_one_line_and_a_wrong_command_line() {
+fn invalid_handlers_file_is_a_usage_error() {
     let folder = tempfile::tempdir().unwrap();
     let trace = folder.path().join("trace");
     write(&trace);

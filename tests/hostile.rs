@@ -93,7 +93,7 @@ fn hurt(data: &mut Vec<u8>, dice: &mut Random) {
 }
 
 #[test]
-fn hurt_recordings_are_answered() {
+fn damaged_recordings_are_answered() {
     let folder = tempfile::tempdir().unwrap();
     let mut dice = Random::new(0x5eed_0f1e_01d5);
     for round in 0..90 {
@@ -137,7 +137,7 @@ fn prefixes_are_answered() {
 }
 
 #[test]
-fn one_hurt_stream_leaves_the_others() {
+fn damaged_stream_leaves_the_others() {
     let events = |trace: &Path| {
         let out = ask(&["stats", "count", "--json"], trace);
         assert!(out.status.success(), "{}", String::from_utf8_lossy(&out.stderr));
@@ -161,7 +161,7 @@ fn one_hurt_stream_leaves_the_others() {
 
 /// A file that shrinks under our hands (a recording that is cleared, a full disk) ends in damage, not in a signal.
 #[test]
-fn a_stream_that_shrinks_while_it_is_read_is_said() {
+fn stream_that_shrinks_while_read_is_a_notice() {
     let folder = tempfile::tempdir().unwrap();
     let trace = folder.path().join("t");
     copy(&fixture("lost-events"), &trace);
@@ -183,7 +183,7 @@ fn a_stream_that_shrinks_while_it_is_read_is_said() {
 
 /// What a file claims is no reason to allocate, to recurse or to wait.
 #[test]
-fn bombs_are_defused() {
+fn claimed_sizes_allocate_nothing() {
     let head = "/* CTF 1.8 */\ntrace { major = 1; minor = 8; byte_order = le; };\n";
     let deep = |n: usize| format!("{}integer {{ size = 8; }} x; {}", "struct { ".repeat(n), "} x; ".repeat(n));
     let event =
@@ -215,7 +215,7 @@ fn bombs_are_defused() {
 
 /// Somebody writes over a trace while it is read: damage, never a crash.
 #[test]
-fn a_trace_that_is_scribbled_on_while_it_is_read_is_answered() {
+fn trace_overwritten_while_read_is_answered() {
     use std::os::unix::fs::FileExt;
     use std::sync::atomic::{AtomicBool, Ordering};
     let folder = tempfile::tempdir().unwrap();

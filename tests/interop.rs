@@ -32,7 +32,7 @@ fn assert_alike(found: &str, expected: &str, what: &str) {
 }
 
 #[test]
-fn what_barectf_writes_is_what_its_caller_said() {
+fn barectf_traces_hold_what_was_written() {
     let expected = std::fs::read_to_string(written("barectf/expected.txt")).unwrap();
     assert!(expected.lines().count() > 30);
     assert_alike(&events(&written("barectf/trace")), &expected, "barectf");
@@ -54,7 +54,7 @@ fn metadata_without_its_signature_is_a_note() {
 
 /// Its clock stands in the metadata twice, which is a note and no malformation.
 #[test]
-fn what_babeltrace_rewrites_reads_like_its_original() {
+fn babeltrace_copies_read_like_their_originals() {
     let twice = written("babeltrace2/barectf");
     let metadata = std::fs::read_to_string(twice.join("metadata")).unwrap();
     assert_eq!(metadata.lines().filter(|l| *l == "clock {").count(), 2);
@@ -102,7 +102,7 @@ fn columns(line: &str) -> Vec<&str> {
 
 /// perf puts the sample's own values before the fields of the tracepoint, which are the same then.
 #[test]
-fn what_perf_converts_reads_like_the_recording() {
+fn perf_conversions_read_like_the_recording() {
     let (converted, recorded) = (events(&written("perf/ctf")), events(&written("perf/perf.data")));
     // Records that are no samples (comm, mmap) are not converted.
     let samples: Vec<Vec<&str>> = recorded.lines().map(columns).filter(|c| !c[2].starts_with("perf:")).collect();

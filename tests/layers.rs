@@ -126,7 +126,7 @@ const OWN_BYTES: [&str; 8] = [
 
 /// Another process may change a mapped file: whoever checks that its bytes are UTF-8 checks a copy, made by `base/text.rs`.
 #[test]
-fn no_text_is_checked_in_place() {
+fn mapped_text_is_copied_before_it_is_checked() {
     let src = Path::new(env!("CARGO_MANIFEST_DIR")).join("src");
     let mut files = Vec::new();
     sources(&src, &mut files);

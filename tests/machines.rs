@@ -56,7 +56,7 @@ fn two_sessions_of_one_kernel_are_one() {
 
 /// perf's own records in CTF tell where a process's code begins, and no more: functions have their names.
 #[test]
-fn functions_are_named_where_perf_tells_of_the_images() {
+fn mmap_records_name_functions() {
     let world = sleeper(7);
     let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("machines-perf-maps");
     let manner = Manner { dialect: Dialect::Perf, ..Manner::default() };

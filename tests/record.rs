@@ -76,7 +76,7 @@ fn each_machine_gets_the_best_recorder_that_it_allows() {
 }
 
 #[test]
-fn a_user_without_rights_is_told_what_would_give_them() {
+fn plan_without_rights_names_the_remedy() {
     let user =
         Capabilities { root: false, perfmon: false, kernel_symbols: false, events: None, ftrace: false, ..server() };
     insta::assert_snapshot!("plan-no-rights", planned(&user, &RecordingRequest::default()));
@@ -90,7 +90,7 @@ fn a_user_without_rights_is_told_what_would_give_them() {
 }
 
 #[test]
-fn wishes_are_kept_or_refused_with_a_reason() {
+fn options_are_obeyed_or_refused_with_a_reason() {
     let program = std::env::current_exe().unwrap();
     let probe =
         RecordingRequest { uprobes: vec![format!("{}:handle", program.display())], ..RecordingRequest::default() };
@@ -225,7 +225,7 @@ fn a_recording_ends_with_time_command_file_or_slow_call() {
 }
 
 #[test]
-fn what_a_recorder_says_when_it_fails_is_told_in_one_line() {
+fn failed_recorder_is_reported_in_one_line() {
     let folder = tempfile::tempdir().unwrap();
     let host = fake_perf(folder.path(), "echo 'event syntax error: no such thing' >&2; exit 129");
     let request = RecordingRequest { duration: Some(Duration::from_secs(60)), ..RecordingRequest::default() };
@@ -285,7 +285,7 @@ fn a_signal_or_a_kill_leaves_a_whole_recording_and_nothing_else() {
 
 #[test]
 #[ignore = "needs perf, trace-cmd and lttng"]
-fn real_recorders_understand_what_they_are_told() {
+fn real_recorders_accept_the_plans() {
     let folder = tempfile::tempdir().unwrap();
     let here = Capabilities::look(Path::new("/"), &std::env::var_os("PATH").unwrap());
     // What a parser says of an option or event that it does not know.

@@ -121,7 +121,7 @@ fn copies_of_the_stack_are_unwound() {
 }
 
 #[test]
-fn switches_by_perfs_own_records_say_who_ran() {
+fn context_switch_records_give_the_running_threads() {
     let path = fixture("switch.data");
     let found = counts(&path);
     assert_eq!((found.get("perf:switch_out"), found.get("perf:switch_preempted")), (Some(&78), Some(&32)));
@@ -196,7 +196,7 @@ fn deferred_stacks_come_back_to_their_samples() {
 }
 
 #[test]
-fn what_a_ring_of_the_past_kept_is_read_in_order() {
+fn overwrite_mode_is_read_in_order() {
     let found = counts(&fixture("overwrite.data"));
     for (event, n) in [("sched:sched_switch", 78), ("sched:sched_waking", 37), ("sched:sched_process_exit", 1)] {
         assert_eq!(found.get(event), Some(&n), "{event}");
@@ -279,7 +279,7 @@ fn refused(name: &str, bytes: &[u8]) -> String {
 }
 
 #[test]
-fn what_cannot_be_read_says_why() {
+fn unreadable_recordings_name_the_reason() {
     let mut killed = std::fs::read(fixture("file.data")).unwrap();
     killed[48..56].fill(0);
     assert!(refused("killed.data", &killed).contains("not finished"));
@@ -293,7 +293,7 @@ fn what_cannot_be_read_says_why() {
 }
 
 #[test]
-fn a_page_that_follows_a_loss_tells_of_it() {
+fn page_after_a_loss_counts_lost_events() {
     let mut bytes = std::fs::read(fixture("v6.dat")).unwrap();
     let page = 4096;
     // The second page of the first CPU: the upper bits of the length are all ones then, and the number stands behind the data.

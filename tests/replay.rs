@@ -53,7 +53,7 @@ fn last() -> PathBuf {
 }
 
 #[test]
-fn what_the_fuzzers_ask_is_answered() {
+fn fuzz_targets_hold_on_seeds_kept_inputs_and_mutations() {
     let wanted: Option<usize> = std::env::var("WHYSLOW_INPUTS").ok().and_then(|n| n.parse().ok());
     let only = std::env::var("WHYSLOW_TARGET").ok();
     let start: u64 = std::env::var("WHYSLOW_SEED").ok().and_then(|n| n.parse().ok()).unwrap_or(1);

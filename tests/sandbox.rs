@@ -61,7 +61,7 @@ fn answers_are_the_same() {
 
 /// A trace that somebody else made leads to a file that the user never named.
 #[test]
-fn what_was_not_named_is_not_read() {
+fn files_not_named_are_not_read() {
     let folder = tempfile::tempdir().unwrap();
     let (trace, outside) = (folder.path().join("trace"), folder.path().join("outside"));
     copy(&fixture("lost-events"), &trace);

@@ -145,7 +145,7 @@ fn a_debug_link_leads_to_the_names_wherever_debug_files_lie() {
 }
 
 #[test]
-fn a_debug_file_of_another_build_is_not_believed() {
+fn debug_file_of_another_build_is_rejected() {
     let other = Elf { debug: true, ..library() }.id(OTHER);
     let crc = checksum(&other.bytes());
     let folder = tempfile::tempdir().unwrap();
@@ -169,7 +169,7 @@ fn a_debug_file_of_another_build_is_not_believed() {
 }
 
 #[test]
-fn a_wrong_build_never_gives_a_name_and_is_told() {
+fn other_build_gives_a_notice_and_no_names() {
     let folder = tempfile::tempdir().unwrap();
     write(&folder.path().join("server"), &library().id(OTHER));
     let mut process = Process::default();

@@ -88,7 +88,7 @@ fn fixture(name: &str) -> PathBuf {
 
 /// The outline of a trace, from its indexes, tells what all its packet headers tell without an index.
 #[test]
-fn an_index_tells_what_the_packets_tell() {
+fn index_equals_the_packets() {
     for name in ["lost-events", "rotated", "split-files", "disk-contention"] {
         let folder = tempfile::tempdir().unwrap();
         copy(&fixture(name), folder.path());
@@ -115,7 +115,7 @@ fn remove_indexes(folder: &Path) {
 
 /// An index that fits its file but lies about what is in a packet is found out before events are read.
 #[test]
-fn a_lying_index_is_rebuilt() {
+fn inconsistent_index_is_rebuilt() {
     let folder = tempfile::tempdir().unwrap();
     copy(&fixture("lost-events"), folder.path());
     let (_, before, _) = run(&["stats", "count"], folder.path());
@@ -162,7 +162,7 @@ fn an_unreadable_trace_is_left_out() {
 
 /// A few bytes behind the last packet of metadata: an editor's line feed, or a copy that did not end in time.
 #[test]
-fn bytes_behind_the_metadata_are_told_and_malformed_under_strict() {
+fn bytes_after_the_metadata_are_a_notice_and_refused_by_strict() {
     for behind in [&b"\n"[..], b"\0", b"abc"] {
         let folder = tempfile::tempdir().unwrap();
         copy(&fixture("lock-contention").join("kernel"), folder.path());

@@ -53,7 +53,7 @@ fn totals(run: OperationsBuilder) -> BTreeMap<&'static str, Ns> {
 // ---- each wait state -----------------------------------------------------------------------------------------------
 
 #[test]
-fn a_receive_waits_for_its_send() {
+fn late_sender_is_the_wait_of_a_receive() {
     let mut run = OperationsBuilder::on_one_clock(2);
     run.work(0, "assemble", 7 * MS);
     run.work(1, "assemble", 2 * MS);
@@ -62,7 +62,7 @@ fn a_receive_waits_for_its_send() {
 }
 
 #[test]
-fn messages_received_in_another_order_than_sent() {
+fn wrong_order_is_a_wait_state_of_its_own() {
     let mut run = OperationsBuilder::on_one_clock(3);
     // Rank 0's message is there, but rank 1's is received first.
     let early = run.work(0, "MPI_Send", 5 * US);
@@ -75,7 +75,7 @@ fn messages_received_in_another_order_than_sent() {
 }
 
 #[test]
-fn a_held_send_waits_for_its_receiver() {
+fn late_receiver_and_flow_control_are_waits_of_a_send() {
     for (via, kind) in [(Carrier::Rendezvous, "late_receiver"), (Carrier::FlowControl, "flow_control")] {
         let mut run = OperationsBuilder::on_one_clock(2);
         run.work(1, "assemble", 4 * MS);
@@ -88,7 +88,7 @@ fn a_held_send_waits_for_its_receiver() {
 }
 
 #[test]
-fn a_call_that_waits_for_both_sides_waits_for_its_sender() {
+fn waitall_of_both_sides_counts_the_late_sender() {
     let mut run = OperationsBuilder::on_one_clock(3);
     // Rank 0 completes a receive from rank 1 and a send to rank 2, which posts its receive a little later.
     run.work(1, "assemble", 4 * MS);
@@ -103,7 +103,7 @@ fn a_call_that_waits_for_both_sides_waits_for_its_sender() {
 }
 
 #[test]
-fn collectives_wait_for_whom_they_need() {
+fn collectives_wait_for_the_ranks_they_need() {
     let late = |exchange| {
         let mut run = OperationsBuilder::on_one_clock(3);
         // The root is the second; the last is the third.
@@ -134,7 +134,7 @@ fn locks_teams_and_accelerators() {
 }
 
 #[test]
-fn costs_are_passed_on_to_who_was_late_first() {
+fn delay_costs_are_charged_to_the_first_late_rank() {
     let mut run = OperationsBuilder::on_one_clock(3);
     run.work(0, "assemble", 9 * MS);
     run.work(1, "smooth", MS);
@@ -239,7 +239,7 @@ fn steps_of_other_structure_are_the_first_sources() {
 }
 
 #[test]
-fn nobody_is_named_on_balanced_runs() {
+fn balanced_runs_name_no_rank() {
     for seed in 0..50 {
         let (run, ..) = generate(Trouble::Nothing, 2_000 + seed);
         let found = recorded(run);

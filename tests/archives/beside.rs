@@ -3,7 +3,7 @@
 use super::*;
 
 #[test]
-fn fences_posts_completes_and_locks_of_a_window() {
+fn rma_fences_posts_completes_and_locks() {
     let mut run = Recording::new(2);
     let world = run.world;
     let window = run.writer.window("halo", world);
@@ -107,7 +107,7 @@ fn metrics_are_columns_parameters_are_types_and_dumps_have_names() {
 }
 
 #[test]
-fn a_tracer_that_writes_out_its_buffer_is_named_and_no_region_is_blamed() {
+fn buffer_flush_is_noise_of_the_tracer() {
     let mut run = Recording::new(4);
     let flushed = 17;
     let mut now = 2 * MS;

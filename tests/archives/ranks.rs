@@ -3,7 +3,7 @@
 use super::*;
 
 #[test]
-fn a_late_sender() {
+fn late_sender() {
     let mut run = Recording::new(2);
     let (world, sent, came) = (run.world, 5 * MS, 5 * MS + 20 * US);
     run.work(0, "assemble", MS, sent);
@@ -13,7 +13,7 @@ fn a_late_sender() {
 }
 
 #[test]
-fn the_latest_of_several_senders_that_one_call_waits_for() {
+fn late_sender_is_the_latest_of_several() {
     let mut run = Recording::new(3);
     let world = run.world;
     for (rank, at) in [(1, 4 * MS), (2, 6 * MS)] {
@@ -33,7 +33,7 @@ fn the_latest_of_several_senders_that_one_call_waits_for() {
 }
 
 #[test]
-fn messages_in_wrong_order() {
+fn wrong_order() {
     let mut run = Recording::new(3);
     let world = run.world;
     run.call(0, "MPI_Send", MS, MS + 5 * US, |e| e.send(MS + US, 2, world, 1, 64));
@@ -45,7 +45,7 @@ fn messages_in_wrong_order() {
 }
 
 #[test]
-fn a_late_receiver() {
+fn late_receiver() {
     let mut run = Recording::new(2);
     let (world, left) = (run.world, 6 * MS + 50 * US);
     run.call(0, "MPI_Ssend", 2 * MS, left, |e| e.send(2 * MS + US, 1, world, 3, 1 << 20));
@@ -55,7 +55,7 @@ fn a_late_receiver() {
 }
 
 #[test]
-fn a_receiver_that_is_late_for_a_send_completed_later() {
+fn late_receiver_of_a_nonblocking_send() {
     let mut run = Recording::new(2);
     let (world, left) = (run.world, 6 * MS + 50 * US);
     run.call(0, "MPI_Isend", MS, MS + 10 * US, |e| e.isend(MS + US, 1, world, 3, 1 << 20, 5));
@@ -92,7 +92,7 @@ fn collectives() {
 }
 
 #[test]
-fn who_stays_in_a_barrier_when_others_have_left() {
+fn barrier_completion() {
     let mut run = Recording::new(2);
     run.meet("MPI_Barrier", 0, None, &[(MS, 2 * MS), (MS, 5 * MS)]);
     let mined = run.mined();

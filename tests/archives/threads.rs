@@ -11,7 +11,7 @@ fn team(run: &mut Recording, threads: usize) -> (Vec<u64>, u32) {
 }
 
 #[test]
-fn threads_of_a_team_wait_for_work_and_for_each_other() {
+fn team_threads_wait_for_work_and_at_barriers() {
     let mut run = Recording::new(1);
     let (members, team) = team(&mut run, 3);
     let parallel = run.region_of("!$omp parallel", Role::Function, Paradigm::OpenMp);
@@ -36,7 +36,7 @@ fn threads_of_a_team_wait_for_work_and_for_each_other() {
 }
 
 #[test]
-fn a_team_in_a_team() {
+fn nested_teams() {
     let mut run = Recording::new(1);
     let workers: Vec<u64> = (0..3).map(|_| run.writer.thread(0)).collect();
     let (other, inner_worker, inner_of_other) = (workers[0], workers[1], workers[2]);
@@ -111,7 +111,7 @@ fn locks() {
 }
 
 #[test]
-fn tasks_that_others_run() {
+fn tasks_run_by_another_thread() {
     let mut run = Recording::new(1);
     let (members, team) = team(&mut run, 2);
     let parallel = run.region_of("!$omp parallel", Role::Function, Paradigm::OpenMp);
@@ -159,7 +159,7 @@ fn tasks_that_others_run() {
 }
 
 #[test]
-fn a_task_that_goes_on_on_another_thread() {
+fn task_continues_on_another_thread() {
     let mut run = Recording::new(1);
     let (members, team) = team(&mut run, 2);
     let task = run.region_of("!$omp task", Role::Task, Paradigm::OpenMp);
@@ -196,7 +196,7 @@ fn a_task_that_goes_on_on_another_thread() {
 }
 
 #[test]
-fn an_accelerator_and_its_host() {
+fn accelerator_and_host_wait_for_each_other() {
     let mut run = Recording::new(1);
     let queue = run.writer.queue(0, "CUDA[0:7]");
     let launch = run.region_of("cuLaunchKernel", Role::Function, Paradigm::Cuda);

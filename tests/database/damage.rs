@@ -65,7 +65,7 @@ fn every_prefix_is_refused() {
 }
 
 #[test]
-fn every_flipped_bit_is_seen() {
+fn every_flipped_bit_is_refused() {
     let bytes = written(&[many::model(5, 9)]);
     for at in 0..bytes.len() {
         let mut hurt = bytes.clone();
@@ -75,7 +75,7 @@ fn every_flipped_bit_is_seen() {
 }
 
 #[test]
-fn lies_with_right_checksums_are_seen_or_harmless() {
+fn inconsistent_files_with_right_checksums_are_refused_or_harmless() {
     let mut random = Random::new(5);
     let bytes = written(&[many::model(40, 2), many::model(3, 4)]);
     let table = 32 + 32 * get(&bytes, 12);
@@ -109,7 +109,7 @@ fn other_versions_say_what_to_do() {
 
 /// A bomb: one deep path, and executions that all stand at its end. What it would unpack to is refused before.
 #[test]
-fn a_small_file_stays_small() {
+fn small_file_allocates_little() {
     use whyslow::model::context::{Frame, FrameKind};
     let mut model = many::model(0, 1);
     let name = model.names.intern("f");

@@ -64,7 +64,7 @@ fn built(folder: &Path, trace: &str, more: &[&str]) -> String {
 }
 
 #[test]
-fn answers_are_those_of_the_trace_to_the_byte() {
+fn database_gives_the_answers_of_its_trace() {
     let folder = folder();
     let file = built(folder.path(), LOCK, &[]);
     let tasks = Database::open(Path::new(&file)).unwrap().tasks;
@@ -81,7 +81,7 @@ fn answers_are_those_of_the_trace_to_the_byte() {
 }
 
 #[test]
-fn the_file_is_the_same_for_any_number_of_workers_and_replaces_the_old_one() {
+fn build_is_deterministic_and_replaces_the_old_file() {
     let folder = folder();
     let one = std::fs::read(built(folder.path(), CPU, &["--threads", "1"])).unwrap();
     let file = built(folder.path(), CPU, &["--threads", "3", "--chunk", "0"]);
@@ -109,7 +109,7 @@ fn two_databases_are_two_traces() {
 }
 
 #[test]
-fn what_holds_no_events_says_so_and_what_it_holds_is_listed() {
+fn questions_about_events_are_refused_and_info_lists_the_contents() {
     let folder = folder();
     let file = built(folder.path(), LOCK, &["--task", "client:call"]);
     for command in [&["stats", "count"][..], &["anomalies"], &["dump"], &["query", "--attribute", "x"]] {
@@ -131,7 +131,7 @@ fn what_holds_no_events_says_so_and_what_it_holds_is_listed() {
 }
 
 #[test]
-fn conditions_and_strictness_hold_of_files_as_of_traces() {
+fn fail_if_and_strict_hold_for_databases() {
     let folder = folder();
     let file = built(folder.path(), LOCK, &["--task", "app:request"]);
     let ask = |condition: &str, trace: &str| {
@@ -158,7 +158,7 @@ fn conditions_and_strictness_hold_of_files_as_of_traces() {
 }
 
 #[test]
-fn nothing_but_a_database_is_replaced() {
+fn build_replaces_nothing_but_a_database() {
     let folder = folder();
     let precious = folder.path().join("notes.txt");
     std::fs::write(&precious, "precious").unwrap();
@@ -169,7 +169,7 @@ fn nothing_but_a_database_is_replaced() {
 }
 
 #[test]
-fn functions_may_have_had_other_names() {
+fn functions_option_renames_functions() {
     let folder = folder();
     let file = built(folder.path(), LOCK, &["--task", "app:request"]);
     let map = folder.path().join("renamed.toml");
@@ -190,7 +190,7 @@ fn functions_may_have_had_other_names() {
 
 /// Whether a file proves a name is kept beside the name: the function is the same one for whatever is compared.
 #[test]
-fn a_function_that_no_file_proves_is_the_same_function() {
+fn unproven_function_names_are_joined() {
     const NAME: &str = "function_7";
     let work = Ctx::new(1);
     let unproven = |model: &Model| -> Vec<String> {

@@ -85,7 +85,7 @@ fn holds(answer: &Value, what: &str, change: &str, count: usize, name: &str) {
 }
 
 #[test]
-fn another_route_is_an_anomaly_with_the_differing_step() {
+fn differing_calls_are_an_anomaly_with_the_differing_step() {
     for (detour, what, change) in [
         (Detour::Additional, "tgkill", "additional"),
         (Detour::Missing, "sendmsg", "missing"),
@@ -128,7 +128,7 @@ fn turns_of_a_loop_are_held_against_each_other_where_nothing_delimits_executions
 }
 
 #[test]
-fn who_does_as_ever_takes_no_other_route() {
+fn usual_calls_are_no_anomaly() {
     let (world, _) = server(Detour::None);
     let answer = anomalies(&world, &Manner::default(), "route-none", &[]);
     assert_eq!(rows(&answer), []);

@@ -71,7 +71,7 @@ impl Shelf {
 const WAYS: [(bool, bool); 4] = [(false, false), (false, true), (true, false), (true, true)];
 
 #[test]
-fn a_build_that_is_killed_at_any_call_leaves_the_old_or_the_new() {
+fn build_killed_at_any_call_leaves_a_whole_database() {
     for (plain_names, replaces) in WAYS {
         let shelf = Shelf::new(plain_names);
         let (mut calls, mut new) = (0, 0);
@@ -100,7 +100,7 @@ fn a_build_that_is_killed_at_any_call_leaves_the_old_or_the_new() {
 
 /// Signals that can be caught leave nothing at all, also where files have names from the start.
 #[test]
-fn a_build_that_is_ended_by_a_signal_leaves_nothing_beside_the_database() {
+fn build_ended_by_a_signal_leaves_no_other_file() {
     for (signal, (plain_names, replaces)) in [libc::SIGTERM, libc::SIGINT, libc::SIGHUP].into_iter().cycle().zip(WAYS) {
         let shelf = Shelf::new(plain_names);
         // Counted from the first call of those that write the file: the signal's own pair of sockets is made before.
@@ -124,7 +124,7 @@ fn a_build_that_is_ended_by_a_signal_leaves_nothing_beside_the_database() {
 }
 
 #[test]
-fn a_build_whose_calls_fail_leaves_the_old_or_the_new() {
+fn build_whose_calls_fail_leaves_a_whole_database() {
     for (plain_names, replaces) in WAYS {
         let shelf = Shelf::new(plain_names);
         for kind in &KINDS {

@@ -3,46 +3,46 @@
 use super::*;
 
 #[test]
-fn any_call_may_fail_while_a_trace_is_explained() {
+fn any_call_may_fail_during_explain() {
     Question::new(&["explain", "--json"], &fixture("snap")).survives(ALL);
 }
 
 #[test]
-fn any_call_may_fail_while_two_groups_are_compared() {
+fn any_call_may_fail_during_diff() {
     Question::new(&["diff", "--json"], &fixture("snap")).survives(SOME);
 }
 
 #[test]
-fn any_call_may_fail_while_events_are_counted_and_listed() {
+fn any_call_may_fail_during_stats_and_dump() {
     Question::new(&["stats", "count", "--json"], &fixture("snap")).survives(ALL);
     Question::new(&["dump"], &fixture("snap")).survives(SOME);
 }
 
 #[test]
-fn any_call_may_fail_while_it_is_told_what_is_there() {
+fn any_call_may_fail_during_info() {
     Question::new(&["info", "--json"], &fixture("split-files")).survives(ALL);
     Question::new(&["info", "--full", "--json"], &fixture("snap")).survives(SOME);
 }
 
 #[test]
-fn any_call_may_fail_while_patterns_are_mined() {
+fn any_call_may_fail_during_anomalies() {
     Question::new(&["anomalies", "--json"], &fixture("snap")).survives(ALL);
 }
 
 #[test]
-fn any_call_may_fail_while_the_state_history_is_asked() {
+fn any_call_may_fail_during_query() {
     Question::new(&["query", "--json", "--attribute", "cpus/*/thread"], &fixture("snap")).survives(SOME);
 }
 
 #[test]
-fn any_call_may_fail_while_functions_get_their_names() {
+fn any_call_may_fail_while_symbols_are_resolved() {
     let folder = fixture("lock-contention");
     let (bin, tasks) = (folder.join("bin"), "wait=read,thread=worker");
     Question::new(&["explain", "--json", "--task", tasks, "--symbols", bin.to_str().unwrap()], &folder).survives(4);
 }
 
 #[test]
-fn any_call_may_fail_over_the_formats_of_other_tools() {
+fn any_call_may_fail_over_perf_data_and_trace_dat() {
     for file in ["v6.dat", "v7.dat", "zstd.data", "dir.data", "pipe.data"] {
         Question::new(&["stats", "count", "--json"], &recorder(file)).survives(SOME);
     }
@@ -50,7 +50,7 @@ fn any_call_may_fail_over_the_formats_of_other_tools() {
 }
 
 #[test]
-fn any_call_may_fail_over_the_archive_of_a_run() {
+fn any_call_may_fail_over_an_otf2_archive() {
     for words in [&["anomalies", "--json"][..], &["info", "--json"]] {
         Question::new(words, &archive()).survives(SOME);
     }
@@ -69,7 +69,7 @@ fn any_call_may_fail_over_a_database() {
 /// Whatever is asked about a name, it may stand for something else when it is opened: a pipe takes the place of a stream, its
 /// index or the metadata right before each opening of a file, and nobody waits for who might write into it.
 #[test]
-fn a_file_that_becomes_a_pipe_in_between_is_a_notice() {
+fn file_that_becomes_a_pipe_is_a_notice() {
     for name in ["kernel/k_0", "kernel/index/k_0.idx", "kernel/metadata"] {
         let (mut last, mut answers) = (0, 0);
         for n in 1.. {

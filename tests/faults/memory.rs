@@ -19,7 +19,7 @@ fn every_allocation_of_a_small_command_may_fail() {
 
 /// The interface is up and at work when memory runs out: the terminal is as it was, and the line stands on the shell's screen.
 #[test]
-fn without_memory_the_interface_gives_the_terminal_back() {
+fn interface_out_of_memory_restores_the_terminal() {
     let mut shell = PtyShell::new(100, 24);
     let settings = |shell: &mut PtyShell, name: &str| {
         shell.send(&format!("stty -g > {name}; echo {name} wri''tten\r"));

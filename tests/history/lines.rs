@@ -63,7 +63,7 @@ fn ask(history: &History, pattern: &str, time: Time) -> Vec<String> {
 }
 
 #[test]
-fn ranges_tell_what_is_known_and_what_is_not() {
+fn ranges_show_known_and_unknown_spans() {
     let history = seal([first(), second()]);
     let whole = Time::Range(Span::new(0, 100));
     assert_eq!(
@@ -80,7 +80,7 @@ fn ranges_tell_what_is_known_and_what_is_not() {
 }
 
 #[test]
-fn instants_and_points_tell_each_span_once() {
+fn instants_and_points_list_each_span_once() {
     let history = seal([first(), second()]);
     let at = |t| ask(&history, "threads/7/state", Time::Instants(t));
     assert_eq!(at(vec![45]), ["threads/7/state: 30..60 ?"]);
@@ -97,7 +97,7 @@ fn instants_and_points_tell_each_span_once() {
 }
 
 #[test]
-fn the_longest_come_first() {
+fn longest_lists_the_longest_first() {
     let history = seal([first(), second()]);
     let longest = |count| ask(&history, "threads/*/state", Time::Longest(Span::new(15, 100), count));
     assert_eq!(longest(2), ["threads/7/state: 60..70 running", "threads/7/state: 20..30 blocked"]);
@@ -105,7 +105,7 @@ fn the_longest_come_first() {
 }
 
 #[test]
-fn the_history_depends_on_what_was_said_and_not_on_when() {
+fn history_does_not_depend_on_the_order_of_chunks() {
     let (one, two) = (seal([first(), second()]), seal([second(), first()]));
     assert_eq!(one.tree(), two.tree());
     let mut nested = HistoryBuilder::new(STATES);

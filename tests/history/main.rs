@@ -242,7 +242,7 @@ fn the_worked_example_has_two_r_trees_under_one_root() {
 }
 
 #[test]
-fn nothing_gives_an_empty_tree() {
+fn no_intervals_give_an_empty_tree() {
     let tree = build(Vec::new(), Shape::default(), &Ctx::new(2)).unwrap();
     tree.check().unwrap();
     assert_eq!((tree.len(), tree.nodes(), tree.depth()), (0, 0, 0));
@@ -251,7 +251,7 @@ fn nothing_gives_an_empty_tree() {
 }
 
 #[test]
-fn times_at_both_ends_of_the_world_are_held() {
+fn extreme_times_are_stored() {
     let interval = |attribute, start, end| Interval {
         attribute: AttributeId::from_raw(attribute),
         span: Span::new(start, end),

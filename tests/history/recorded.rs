@@ -10,7 +10,7 @@ use whyslow::state::kernel::{Options, record};
 use whyslow::state::timeline::SegmentKind;
 
 #[test]
-fn a_recording_can_be_asked_by_path() {
+fn history_of_a_recording_is_asked_by_path() {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("fixtures/traces/cpu-contention/kernel");
     let trace = Trace::open(&folder).unwrap();
     let (recording, _) = record(&[&trace], &[], &Options::default(), &Ctx::new(2)).unwrap();

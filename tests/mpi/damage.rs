@@ -36,7 +36,7 @@ fn errors_name_file_and_remedy() {
 }
 
 #[test]
-fn a_missing_location_is_a_notice() {
+fn missing_location_is_a_notice() {
     let ring = RingArchive::new(PLAIN);
     std::fs::remove_file(ring.path().join(format!("trace/{}.evt", NUMBERS[1]))).unwrap();
     std::fs::remove_file(ring.path().join(format!("trace/{}.def", NUMBERS[0]))).unwrap();
@@ -46,7 +46,7 @@ fn a_missing_location_is_a_notice() {
 }
 
 #[test]
-fn damage_ends_a_chunk_and_not_the_location() {
+fn damaged_record_ends_its_chunk_alone() {
     let ring = RingArchive::new(PLAIN);
     let file = ring.path().join(format!("trace/{}.evt", NUMBERS[0]));
     let mut data = std::fs::read(&file).unwrap();
@@ -79,7 +79,7 @@ fn survives(path: &Path) {
 }
 
 #[test]
-fn any_prefix_and_any_mutation_has_an_answer() {
+fn prefixes_and_mutations_are_answered() {
     let ring = RingArchive::new(PLAIN);
     let started = std::time::Instant::now();
     let mut random = Random::new(1);
@@ -109,7 +109,7 @@ fn any_prefix_and_any_mutation_has_an_answer() {
 }
 
 #[test]
-fn bombs_do_not_go_off() {
+fn claimed_sizes_allocate_nothing() {
     let ring = RingArchive::new(PLAIN);
     let new = || Bytes::default();
     let write = |name: &str, records: Vec<Bytes>| {

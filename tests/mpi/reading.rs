@@ -22,7 +22,7 @@ use whyslow::view::archive::ArchiveDocument;
 use whyslow::view::stats::StatsTable;
 
 #[test]
-fn an_archive_is_read_in_both_byte_orders_and_any_chunks() {
+fn archive_is_read_in_both_byte_orders_and_any_chunks() {
     let mut seen = Vec::new();
     for (order, chunk) in [(Little, 400), (Big, 400), (Little, 4096), (Big, 1 << 24)] {
         let ring = RingArchive::new(Style { order, chunk, ..PLAIN });
@@ -63,7 +63,7 @@ fn messages_match_in_posting_order() {
 }
 
 #[test]
-fn operations_are_named_for_people_and_enclose_nothing() {
+fn operations_have_standard_names_and_do_not_nest() {
     let ring = RingArchive::new(PLAIN);
     let (archive, run) = read(ring.path());
     let operations = run.into_operations(&archive);
@@ -128,7 +128,7 @@ fn any_number_of_workers_reads_the_same() {
 }
 
 #[test]
-fn iterations_are_the_turns_of_the_outermost_loop() {
+fn iterations_are_passes_of_the_outermost_loop() {
     let ring = RingArchive::new(PLAIN);
     let (archive, run) = read(ring.path());
     let mined = Mined::new(run.into_operations(&archive), &Ctx::new(1)).unwrap();
@@ -142,7 +142,7 @@ fn iterations_are_the_turns_of_the_outermost_loop() {
 }
 
 #[test]
-fn iterations_are_executions_whose_time_is_somebodys() {
+fn iterations_are_executions_with_all_time_attributed() {
     let ring = RingArchive::new(PLAIN);
     let (archive, run) = read(ring.path());
     let notices = run.notices.clone();
@@ -174,7 +174,7 @@ fn iterations_are_executions_whose_time_is_somebodys() {
 }
 
 #[test]
-fn a_run_is_mined_once_for_patterns_and_for_iterations() {
+fn mine_serves_patterns_and_iterations() {
     let ring = RingArchive::new(PLAIN);
     let (run, work) = (Run::new(Box::new(Archive::open(ring.path()).unwrap())), Ctx::new(2));
     work.cancel.cancel();
@@ -187,7 +187,7 @@ fn a_run_is_mined_once_for_patterns_and_for_iterations() {
 }
 
 #[test]
-fn count_info_and_dump_say_what_is_there() {
+fn stats_info_and_dump_list_the_records() {
     let ring = RingArchive::new(PLAIN);
     let (archive, run) = read(ring.path());
     let count = serde_json::to_value(StatsTable::messages(&run.counts(), &run.notices)).unwrap();

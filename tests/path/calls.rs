@@ -16,7 +16,7 @@ fn functions(s: &mut Scene) -> Vec<(Ns, String)> {
 }
 
 #[test]
-fn functions_nest_and_lost_exits_are_closed_by_the_next_outer_one() {
+fn functions_nest_and_outer_exits_close_lost_ones() {
     let mut s = scene();
     s.switch(0, 0, 0, READY, 1);
     let function = |enters, letter: char| Kind::Function { enters, address: letter as u64 };
@@ -31,7 +31,7 @@ fn functions_nest_and_lost_exits_are_closed_by_the_next_outer_one() {
 }
 
 #[test]
-fn endless_recursion_is_bounded_and_comes_back() {
+fn endless_recursion_is_bounded() {
     let mut s = scene();
     s.switch(0, 0, 0, READY, 1);
     for t in 0..1000 {
@@ -45,7 +45,7 @@ fn endless_recursion_is_bounded_and_comes_back() {
 }
 
 #[test]
-fn the_length_of_a_call_tells_where_calls_are_not_recorded() {
+fn latency_events_give_calls_that_were_not_recorded() {
     let mut s = scene();
     s.switch(0, 0, 0, READY, 1).at(300, 0, Kind::Latency { ns: 200 }).at(350, 0, Kind::Latency { ns: 120 });
     let recording = s.recording();
@@ -55,7 +55,7 @@ fn the_length_of_a_call_tells_where_calls_are_not_recorded() {
 }
 
 #[test]
-fn after_a_loss_calls_begin_there_at_the_earliest() {
+fn calls_do_not_span_lost_events() {
     let mut s = scene();
     s.switch(10, 0, 0, READY, 1);
     called(&mut s, 20, 1, "read", None);

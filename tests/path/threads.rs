@@ -3,7 +3,7 @@
 use super::*;
 
 #[test]
-fn a_reused_id_is_another_thread() {
+fn reused_tid_is_another_thread() {
     let mut s = scene();
     s.switch(0, 0, 0, READY, 1).fork(1, 0, 1, 7).wake_new(1, 0, 7).switch(2, 0, 1, SLEEP, 7);
     s.at(5, 0, Kind::Exit { tid: 7 }).wake(6, 0, 1).switch(6, 0, 7, DEAD, 1);
@@ -15,7 +15,7 @@ fn a_reused_id_is_another_thread() {
 }
 
 #[test]
-fn a_lost_exit_ends_where_the_id_is_forked_again() {
+fn lost_exit_ends_at_the_next_fork_of_its_tid() {
     let mut s = scene();
     s.switch(0, 0, 0, READY, 1).fork(1, 0, 1, 7).wake_new(1, 0, 7).fork(5, 0, 1, 7).wake_new(5, 0, 7);
     s.switch(6, 0, 1, SLEEP, 7).switch(9, 0, 7, DEAD, 0);
@@ -25,7 +25,7 @@ fn a_lost_exit_ends_where_the_id_is_forked_again() {
 }
 
 #[test]
-fn exec_by_another_thread_takes_over_the_leaders_id() {
+fn exec_by_another_thread_takes_over_the_leaders_tid() {
     let mut s = scene();
     let path = s.text("./other");
     s.switch(0, 0, 0, READY, 10).fork(1, 0, 10, 11).wake_new(1, 0, 11).switch(2, 0, 10, SLEEP, 11);
@@ -62,7 +62,7 @@ fn user_space_events_belong_to_the_thread_of_the_same_id() {
 }
 
 #[test]
-fn a_containers_ids_are_mapped_by_the_enumeration() {
+fn container_ids_are_mapped_by_the_state_dump() {
     // Thread 5007 is number 7 in its container; the host has a thread 7 of its own.
     let mut s = scene();
     s.at(0, 0, Kind::Namespace { tid: 5007, vtid: 5007, vpid: 5007, level: 0 });
@@ -76,7 +76,7 @@ fn a_containers_ids_are_mapped_by_the_enumeration() {
 }
 
 #[test]
-fn what_could_belong_to_two_threads_belongs_to_none() {
+fn ambiguous_user_space_event_belongs_to_no_thread() {
     // Two containers with a thread 7 of a process 7 each.
     let mut s = scene();
     for tid in [5007, 6007] {
@@ -88,7 +88,7 @@ fn what_could_belong_to_two_threads_belongs_to_none() {
 }
 
 #[test]
-fn a_small_id_inside_a_container_is_no_kernel_threads() {
+fn small_container_tid_is_no_kernel_thread() {
     let mut s = scene();
     let name = s.text("kworker/0:1");
     let kworker = DumpedThread { tid: 5, pid: 5, ppid: 2, status: 5, cpu: Some(0), name };
@@ -105,7 +105,7 @@ fn a_small_id_inside_a_container_is_no_kernel_threads() {
 }
 
 #[test]
-fn an_exec_renames_at_once() {
+fn exec_renames_at_once() {
     let mut s = scene();
     s.named(1, 0, 7, "bash");
     let path = s.text("/usr/bin/a-rather-long-program-name");

@@ -3,7 +3,7 @@
 use super::*;
 
 #[test]
-fn a_thread_that_moves_while_it_waits_for_a_cpu_waits_for_the_new_one() {
+fn migrated_thread_waits_for_its_new_cpu() {
     let mut s = scene();
     s.switch(0, 0, 0, READY, 1).switch(5, 0, 1, PREEMPTED, 2).at(8, 1, Kind::Migrate { tid: 1, cpu: 1 });
     s.switch(12, 1, 3, SLEEP, 1).switch(15, 1, 1, SLEEP, 0);
@@ -21,7 +21,7 @@ fn a_thread_that_moves_while_it_waits_for_a_cpu_waits_for_the_new_one() {
 }
 
 #[test]
-fn a_journal_thread_makes_the_wait_one_for_the_disk() {
+fn wait_ended_by_a_journal_thread_is_for_the_disk() {
     let mut s = scene();
     s.named(0, 1, 9, "jbd2/vda1-8").switch(0, 0, 0, READY, 1).switch(4, 0, 1, DISK_SLEEP, 0);
     s.wake_onto(9, 1, 1, 0).switch(10, 0, 0, READY, 1).switch(12, 0, 1, SLEEP, 0);
@@ -35,7 +35,7 @@ fn a_journal_thread_makes_the_wait_one_for_the_disk() {
 }
 
 #[test]
-fn waits_that_wait_for_each_other_end() {
+fn circular_waits_terminate() {
     // Damage: each seems to be woken by the other at the end of overlapping waits.
     let mut s = scene();
     s.switch(0, 0, 0, READY, 1).switch(0, 1, 0, READY, 2).switch(2, 0, 1, SLEEP, 0).switch(2, 1, 2, SLEEP, 0);
@@ -61,7 +61,7 @@ fn waits_that_wait_for_each_other_end() {
 }
 
 #[test]
-fn a_disk_request_belongs_to_its_submitter() {
+fn disk_request_belongs_to_its_submitter() {
     let mut s = scene();
     let request = BlockRequest { device: 8, sector: 64, bytes: 4096, write: true, tid: Some(5) };
     let id = s.batch.request(request);
@@ -76,7 +76,7 @@ fn a_disk_request_belongs_to_its_submitter() {
 }
 
 #[test]
-fn a_disk_request_of_queued_work_is_known_to_be_of_who_queued_it() {
+fn disk_request_of_a_work_item_names_the_thread_that_queued_it() {
     let mut s = scene();
     let request = BlockRequest { device: 8, sector: 64, bytes: 4096, write: false, tid: Some(7) };
     let id = s.batch.request(request);
@@ -90,7 +90,7 @@ fn a_disk_request_of_queued_work_is_known_to_be_of_who_queued_it() {
 }
 
 #[test]
-fn a_handler_of_the_users_own_table() {
+fn handlers_of_the_users_table_classify_waits() {
     let mut s = scene();
     s.handlers = Handlers::with_own("disk = [\"fastcard*\"]").unwrap();
     s.switch(0, 0, 0, READY, 1).switch(5, 0, 1, DISK_SLEEP, 0).irq(30, 0, 31, "fastcard0").wake(31, 0, 1);
@@ -99,7 +99,7 @@ fn a_handler_of_the_users_own_table() {
 }
 
 #[test]
-fn a_second_switch_with_a_stack_moves_nobody() {
+fn duplicate_switch_with_a_stack_changes_no_state() {
     let mut s = scene();
     let stack = s.batch.stacks.intern(&[1, 2]);
     s.switch(0, 0, 0, READY, 1).switch(10, 0, 1, SLEEP, 2);
@@ -117,7 +117,7 @@ fn a_second_switch_with_a_stack_moves_nobody() {
 }
 
 #[test]
-fn a_call_that_timed_out_was_ended_by_its_timer() {
+fn timed_out_call_waited_for_its_timer() {
     for (call, ret, kind) in [("futex", -110, "Timer"), ("poll", 0, "Timer"), ("nanosleep", 0, "Timer")] {
         let mut s = scene();
         s.switch(0, 0, 0, READY, 1);
@@ -131,7 +131,7 @@ fn a_call_that_timed_out_was_ended_by_its_timer() {
 }
 
 #[test]
-fn who_is_in_no_call_wakes_nobody() {
+fn thread_outside_calls_is_no_waker() {
     let mut s = scene();
     s.switch(0, 1, 0, READY, 1).switch(0, 0, 0, READY, 2);
     called(&mut s, 3, 2, "read", None);
@@ -141,7 +141,7 @@ fn who_is_in_no_call_wakes_nobody() {
 }
 
 #[test]
-fn who_has_just_got_its_data_waited_for_the_disk() {
+fn wait_after_a_completed_request_was_for_the_disk() {
     let mut s = scene();
     let who = on(&mut s, 1);
     let request = |s: &mut Scene, t, step| {
@@ -157,7 +157,7 @@ fn who_has_just_got_its_data_waited_for_the_disk() {
 }
 
 #[test]
-fn the_place_of_the_woken_is_that_of_the_switch_that_follows() {
+fn woken_thread_queues_on_the_cpu_of_its_next_switch() {
     let mut s = scene();
     s.switch(0, 0, 0, READY, 1).switch(0, 1, 0, READY, 2).switch(5, 0, 1, SLEEP, 3);
     // The waker names CPU 0, where it ran last; it comes up on CPU 1.
@@ -169,7 +169,7 @@ fn the_place_of_the_woken_is_that_of_the_switch_that_follows() {
 }
 
 #[test]
-fn switches_that_were_never_traced_leave_the_unknown() {
+fn untraced_switches_leave_unknown_time() {
     // CPU 0 seems idle from 10 on; at 40 thread 1, woken at 20, turns out to run there.
     let mut s = scene();
     let (idle, one) = (on(&mut s, 0), on(&mut s, 1));
@@ -181,7 +181,7 @@ fn switches_that_were_never_traced_leave_the_unknown() {
 }
 
 #[test]
-fn without_switches_only_what_was_seen_ran() {
+fn without_switches_only_observed_time_is_running() {
     let mut s = scene();
     let one = on(&mut s, 1);
     s.by(0, 0, one, Kind::PageFault);
@@ -196,7 +196,7 @@ fn without_switches_only_what_was_seen_ran() {
 }
 
 #[test]
-fn a_cpu_without_a_stream_keeps_its_threads_to_itself() {
+fn threads_on_a_cpu_without_stream_are_unknown() {
     let mut s = scene();
     s.switch(0, 0, 0, READY, 1).switch(5, 0, 1, SLEEP, 2).wake_onto(10, 0, 1, 7);
     s.switch(20, 0, 2, SLEEP, 1).switch(30, 0, 1, SLEEP, 0);
@@ -214,7 +214,7 @@ fn a_cpu_without_a_stream_keeps_its_threads_to_itself() {
 }
 
 #[test]
-fn an_idle_task_that_is_never_traced_leaving_contradicts_nothing() {
+fn untraced_idle_switches_are_no_contradictions() {
     // From the idle task of CPU 0 to 1 no switch is recorded; from that of CPU 1 one is.
     let story = |leaves: bool| {
         let mut s = scene();
@@ -240,7 +240,7 @@ fn an_idle_task_that_is_never_traced_leaving_contradicts_nothing() {
 }
 
 #[test]
-fn who_wakes_the_journal_hands_it_work_until_it_rests() {
+fn services_last_from_the_wake_up_until_the_kernel_thread_sleeps() {
     let mut s = scene();
     let waits_for_disk = DISK_SLEEP;
     s.named(0, 0, 1, "db").named(0, 0, 2, "logger").named(0, 0, 7, "jbd2/vda-8").named(0, 0, 8, "rcu_sched");

@@ -121,7 +121,7 @@ fn steps(found: &Anomalies) -> Vec<Vec<(u32, &str)>> {
 }
 
 #[test]
-fn the_example_of_figure_3b() {
+fn path_follows_the_example_of_figure_3b() {
     let found = figure_3b(false);
     assert_eq!(steps(&found), [vec![(0, "SEND"), (1, "RECV"), (2, "RECV"), (0, "RECV")]]);
     assert_eq!((found.summary.sources, found.summary.longest_path, found.summary.anomalies), (1, 3, 3));
@@ -132,7 +132,7 @@ fn the_example_of_figure_3b() {
 }
 
 #[test]
-fn without_the_middle_the_path_begins_behind_it() {
+fn path_begins_after_a_usual_occurrence() {
     let found = figure_3b(true);
     let behind = vec![(2, "RECV"), (0, "RECV")];
     assert!(steps(&found).contains(&behind), "{:?}", steps(&found));
@@ -170,7 +170,7 @@ fn late_receiver(bytes: u32) -> (Mined, Anomalies) {
 }
 
 #[test]
-fn a_late_receiver_holds_the_sender() {
+fn late_receiver_holds_its_sender() {
     let (mined, found) = late_receiver(100_000);
     assert_eq!(steps(&found), [vec![(1, "after MPI_Test"), (0, "MPI_Send"), (2, "MPI_Recv")]]);
     let via: Vec<_> = found.paths[0].steps.iter().map(|s| s.via).collect();
@@ -197,7 +197,7 @@ fn a_late_receiver_holds_the_sender() {
 }
 
 #[test]
-fn a_send_that_ends_with_its_receivers_next_call_was_held() {
+fn small_send_held_by_its_receiver_is_flow_control() {
     // Others of 8 bytes were left before their receive, so that no size is too large to be copied: there was no room.
     let (_, found) = late_receiver(8);
     assert_eq!(steps(&found)[0], [(1, "after MPI_Test"), (0, "MPI_Send"), (2, "MPI_Recv")]);

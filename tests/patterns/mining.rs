@@ -11,7 +11,7 @@ fn word(text: &str) -> Vec<u32> {
 }
 
 #[test]
-fn the_reference_procedure_gives_the_examples_of_the_handbook() {
+fn reference_mines_the_examples_of_the_handbook() {
     use reference::Unit::*;
     let letter = |c: char| Symbol(c as u32);
     let mined = reference::mine(&word("abcabcabx"));
@@ -133,7 +133,7 @@ proptest! {
 }
 
 #[test]
-fn hard_sequences_take_no_longer() {
+fn mine_is_fast_on_hard_sequences() {
     // Every second symbol the same (the naive choice of pairs takes one round for each partner); Fibonacci words; a
     // sequence without any repeat; nested powers.
     let star: Vec<u32> = (0..50_000).flat_map(|i| [0, 1 + i / 2]).collect();

@@ -76,7 +76,7 @@ fn planted_delays_are_the_sources() {
 /// A call that takes a microsecond takes milliseconds once; a receive goes on waiting for what was sent in time; and
 /// somebody computes too long: two are the system's noise, one is not.
 #[test]
-fn natural_noise_is_told_as_what_it_is() {
+fn noise_is_labelled_by_its_kind() {
     let mut run = OperationsBuilder::new(2);
     let mut now = [0, 0];
     for turn in 0..60 {
