@@ -18,7 +18,7 @@ use whyslow::analysis::patterns::Mined;
 use whyslow::base::ctx::Ctx;
 use whyslow::base::time::Ns;
 use whyslow::event::mpi;
-use whyslow::event::operation::{Exchange, Message, OperationKind, Operations};
+use whyslow::event::operation::{CollectiveKind, Message, OperationKind, Operations};
 use whyslow::explain::anomalies;
 use whyslow::input::otf2::Archive;
 use whyslow::model::anomalies::Anomalies;
@@ -113,12 +113,12 @@ fn collectives_wait_for_the_ranks_they_need() {
         run.meet("MPI_Something", exchange);
         totals(run)
     };
-    assert_eq!(late(Exchange::All), [("n_to_n", 8 * MS)].into());
-    assert_eq!(late(Exchange::Barrier), [("barrier", 8 * MS)].into());
-    assert_eq!(late(Exchange::TeamBarrier), [("thread_barrier", 8 * MS)].into());
-    assert_eq!(late(Exchange::FromOne(Some(1))), [("late_broadcast", 2 * MS)].into());
-    assert_eq!(late(Exchange::ToOne(Some(1))), [("early_reduce", 3 * MS)].into());
-    assert_eq!(late(Exchange::Prefix), BTreeMap::new(), "who comes later has waited for nobody");
+    assert_eq!(late(CollectiveKind::All), [("n_to_n", 8 * MS)].into());
+    assert_eq!(late(CollectiveKind::Barrier), [("barrier", 8 * MS)].into());
+    assert_eq!(late(CollectiveKind::TeamBarrier), [("thread_barrier", 8 * MS)].into());
+    assert_eq!(late(CollectiveKind::FromOne(Some(1))), [("late_broadcast", 2 * MS)].into());
+    assert_eq!(late(CollectiveKind::ToOne(Some(1))), [("early_reduce", 3 * MS)].into());
+    assert_eq!(late(CollectiveKind::Prefix), BTreeMap::new(), "who comes later has waited for nobody");
 }
 
 #[test]
@@ -192,14 +192,14 @@ fn generate(trouble: Trouble, seed: u64) -> (OperationsBuilder, u32, &'static st
         if trouble == Trouble::Serialisation {
             let length = random.around(1_500 * US, 10);
             run.work(culprit, region, length);
-            run.meet("MPI_Bcast", Exchange::FromOne(Some(culprit as u32)));
+            run.meet("MPI_Bcast", CollectiveKind::FromOne(Some(culprit as u32)));
         }
         if ring {
             for rank in 0..ranks {
                 run.message(rank, (rank + 1) % ranks);
             }
         }
-        run.meet("MPI_Allreduce", Exchange::All);
+        run.meet("MPI_Allreduce", CollectiveKind::All);
     }
     (run, culprit as u32, region, if trouble == Trouble::OtherSteps { 3 } else { 0 })
 }

@@ -10,7 +10,7 @@
 use super::leaders::Leaders;
 use crate::base::names::{NameId, Names};
 use crate::base::time::{Ns, Span};
-use crate::event::operation::{Message, Operation, OperationKind, Operations, Place, Sequence};
+use crate::event::operation::{Message, Operation, OperationKind, OperationPlace, Operations, Sequence};
 use crate::model::carrier::Carrier;
 use crate::model::thread::ThreadIdentity;
 use crate::state::timeline::{HostId, Mark, Segment, SegmentKind, Thread, ThreadId, Timeline};
@@ -151,10 +151,10 @@ fn stream_of(streams: &[Option<u32>], thread: ThreadId) -> Option<u32> {
 
 /// The last operation of a stream that had begun at `time`; a wake-up from an interrupt or from user code counts for
 /// the call before it.
-fn place_at(operations: &Operations, stream: u32, time: Ns) -> Option<Place> {
+fn place_at(operations: &Operations, stream: u32, time: Ns) -> Option<OperationPlace> {
     let all = &operations.sequences.get(stream as usize)?.operations;
     let operation = all.partition_point(|o| o.start <= time).checked_sub(1)?;
-    Some(Place { stream, operation: operation as u32 })
+    Some(OperationPlace { stream, operation: operation as u32 })
 }
 
 #[cfg(test)]

@@ -8,7 +8,8 @@ use crate::model::settings::{Settings, ThresholdRule};
 use crate::options::{InputOptions, SymbolOptions, quotient, threshold};
 use crate::session::{self, Session};
 use crate::view::agreement::agreement;
-use crate::view::anomalies::{self, Shown};
+use crate::view::anomalies;
+use crate::view::anomalies::ReportOptions;
 use clap::Args;
 
 #[derive(Args, Debug)]
@@ -61,7 +62,7 @@ impl Question for AnomaliesOptions {
             Some(agreement(model, &comparison, &found))
         });
         console.stage("compare");
-        let shown = if self.all { Shown::ALL } else { Shown::FIRST };
+        let shown = if self.all { ReportOptions::ALL } else { ReportOptions::FIRST };
         console.answer(
             self.json,
             || anomalies::json(&found, &mining.notices, compared.clone()),

@@ -10,7 +10,7 @@ use crate::model::questions::questions;
 use crate::model::settings::Settings;
 use crate::options::{InputOptions, SymbolOptions};
 use crate::reading::tasks;
-use crate::session::{Databases, Run, Session, Traces};
+use crate::session::{Databases, MpiRuns, Session, Traces};
 use crate::view::archive::ArchiveDocument;
 use crate::view::info;
 use clap::Args;
@@ -87,7 +87,7 @@ impl InfoOptions {
         Ok(notices)
     }
 
-    fn of_run(&self, run: &Run, console: &mut Console<'_>) -> anyhow::Result<Notices> {
+    fn of_run(&self, run: &MpiRuns, console: &mut Console<'_>) -> anyhow::Result<Notices> {
         run.alone("info")?;
         let analysed = if self.full {
             let mining = console.with_progress(|work| run.mine(work))?;

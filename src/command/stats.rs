@@ -6,7 +6,7 @@ use crate::base::ctx::Ctx;
 use crate::base::notice::Notices;
 use crate::options::InputOptions;
 use crate::reading::bind::Focus;
-use crate::session::{Run, Session, Traces};
+use crate::session::{MpiRuns, Session, Traces};
 use crate::view::stats::StatsTable;
 use clap::{Args, ValueEnum};
 
@@ -74,7 +74,7 @@ impl StatsOptions {
         })
     }
 
-    fn of_run(&self, run: &Run, ctx: &Ctx) -> anyhow::Result<(StatsTable, Notices)> {
+    fn of_run(&self, run: &MpiRuns, ctx: &Ctx) -> anyhow::Result<(StatsTable, Notices)> {
         run.alone("stats")?;
         if self.what == Counted::Cpu {
             anyhow::bail!("{}: an OTF2 archive holds no scheduler events", run.title());

@@ -19,7 +19,7 @@ use crate::base::statistics::divide_rounded;
 use crate::event::kernel_thread::role;
 use crate::model::context::{ContextId, FrameKind};
 use crate::model::wait_kind::WaitKind;
-use crate::model::{Model, Who, WhoId};
+use crate::model::{Model, ThreadInfo, ThreadInfoId};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Causes shown, at most; one must be a hundredth of the whole difference.
@@ -388,7 +388,7 @@ fn is_named(model: &Model, function: ContextId) -> bool {
 /// The execution's own thread as the one who spent the time: what all slow executions have in common.
 fn own_thread(groups: &GroupPair<'_>, process: NameId, function: &str) -> Culprit {
     let model = groups.model;
-    let mut time: BTreeMap<WhoId, u64> = BTreeMap::new();
+    let mut time: BTreeMap<ThreadInfoId, u64> = BTreeMap::new();
     for e in groups.slow {
         *time.entry(model.executions.who[e.index()]).or_insert(0) += 1;
     }
@@ -400,9 +400,11 @@ fn own_thread(groups: &GroupPair<'_>, process: NameId, function: &str) -> Culpri
 
 /// Another thread, by the frames that stand for it.
 fn other_thread(model: &Model, frames: &BTreeSet<ContextId>, function: Option<NameId>) -> Culprit {
-    let mut time: BTreeMap<WhoId, u64> = BTreeMap::new();
+    let mut time: BTreeMap<ThreadInfoId, u64> = BTreeMap::new();
     for frame in frames {
-        for ((_, who), ns) in model.contexts.who.range((*frame, WhoId::at(0))..=(*frame, WhoId::from_raw(u32::MAX))) {
+        for ((_, who), ns) in
+            model.contexts.who.range((*frame, ThreadInfoId::at(0))..=(*frame, ThreadInfoId::from_raw(u32::MAX)))
+        {
             *time.entry(*who).or_insert(0) += ns;
         }
     }
@@ -416,8 +418,12 @@ fn other_thread(model: &Model, frames: &BTreeSet<ContextId>, function: Option<Na
 }
 
 /// What at least nine tenths of the weight agree on, field by field; thread names with digits folded if need be.
-fn describe(model: &Model, weights: &BTreeMap<WhoId, u64>) -> Culprit {
-    fn agreed<T: Ord>(model: &Model, weights: &BTreeMap<WhoId, u64>, of: impl Fn(&Who) -> T) -> Option<T> {
+fn describe(model: &Model, weights: &BTreeMap<ThreadInfoId, u64>) -> Culprit {
+    fn agreed<T: Ord>(
+        model: &Model,
+        weights: &BTreeMap<ThreadInfoId, u64>,
+        of: impl Fn(&ThreadInfo) -> T,
+    ) -> Option<T> {
         let mut sums: BTreeMap<T, u128> = BTreeMap::new();
         for (who, weight) in weights {
             if let Some(who) = model.who.get(who.index()) {

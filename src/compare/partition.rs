@@ -16,7 +16,7 @@ use crate::base::names::fold_digits;
 use crate::event::kernel_thread;
 use crate::model::context::{ContextId, FrameKind};
 use crate::model::wait_kind::WaitKind;
-use crate::model::{Model, WhoId};
+use crate::model::{Model, ThreadInfoId};
 use std::collections::BTreeMap;
 
 /// Times the rest of a carved part is carved again.
@@ -97,8 +97,8 @@ pub(super) fn is_servant(model: &Model, context: ContextId) -> bool {
 }
 
 /// For each thread frame the thread that it mostly was.
-pub(super) fn main_threads(model: &Model) -> BTreeMap<ContextId, WhoId> {
-    let mut most: BTreeMap<ContextId, (u64, WhoId)> = BTreeMap::new();
+pub(super) fn main_threads(model: &Model) -> BTreeMap<ContextId, ThreadInfoId> {
+    let mut most: BTreeMap<ContextId, (u64, ThreadInfoId)> = BTreeMap::new();
     for ((context, who), ns) in &model.contexts.who {
         let best = most.entry(*context).or_insert((*ns, *who));
         if *ns > best.0 {
@@ -129,7 +129,7 @@ pub(super) struct DifferencePart {
 pub(super) struct PartitionInput<'a> {
     pub model: &'a Model,
     pub origins: &'a [TimeOrigin],
-    pub threads: &'a BTreeMap<ContextId, WhoId>,
+    pub threads: &'a BTreeMap<ContextId, ThreadInfoId>,
     /// By context: exact difference of the own times.
     pub own: &'a [i128],
 }

@@ -5,7 +5,7 @@ use crate::base::statistics::Random;
 use crate::model::context::{ContextId, Frame, FrameKind};
 use crate::model::metric::{Column, Metric};
 use crate::model::wait_kind::WaitKind;
-use crate::model::{Model, TraceId, TraceInfo, Who, WhoId};
+use crate::model::{Model, ThreadInfo, ThreadInfoId, TraceId, TraceInfo};
 
 /// A model under construction.
 pub struct ModelBuilder {
@@ -24,15 +24,15 @@ impl ModelBuilder {
         ModelBuilder { model, random: Random::new(seed), types: Vec::new(), at: 0 }
     }
 
-    fn who(&mut self, process: &str, thread: &str, tid: i32) -> WhoId {
+    fn who(&mut self, process: &str, thread: &str, tid: i32) -> ThreadInfoId {
         let names = &mut self.model.names;
         let (host, process, thread) = (names.intern("h"), names.intern(process), names.intern(thread));
-        let who = Who { host, process, pid: tid, tid, thread };
+        let who = ThreadInfo { host, process, pid: tid, tid, thread };
         let at = self.model.who.iter().position(|w| *w == who).unwrap_or_else(|| {
             self.model.who.push(who);
             self.model.who.len() - 1
         });
-        WhoId::at(at)
+        ThreadInfoId::at(at)
     }
 
     /// The context of a path such as `ledgerd;main;[futex];thread journal@ledgerd;flush`. `{disk}` is a wait, `?` no

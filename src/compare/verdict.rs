@@ -15,7 +15,7 @@ use super::words::{TotalDifference, figures, sentence_case, unsaid};
 use super::{Basis, Cause, Group, GroupsOrigin, Verdict, by_duration, windows};
 use crate::base::figure;
 use crate::model::wait_kind::WaitKind;
-use crate::model::{Choice, Model};
+use crate::model::{Model, TaskChoice};
 
 /// Largest part of the extra time that a dimension may explain: more is an artefact of who has which value.
 const MOST_EXPLAINED: f64 = 1.25;
@@ -135,7 +135,7 @@ fn profile_sentence(e: &Evidence<'_>, whole: &TotalDifference) -> String {
 }
 
 /// Which task was asked about, why, and what else is worth a look.
-fn chosen(model: &Model, choice: &Choice) -> String {
+fn chosen(model: &Model, choice: &TaskChoice) -> String {
     let task = model.tasks.get(model.task).map_or("", |t| t);
     let mut text = format!(" Asked of {task}, {}", choice.why);
     if choice.profile {

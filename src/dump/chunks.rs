@@ -12,7 +12,7 @@
 //! certain. Memory: two chunks of text per worker, and the samples of one window.
 
 use super::DumpError;
-use super::lines::{Cut, Edge, End, Key, Stream, merge};
+use super::lines::{Cut, End, Key, Stream, StreamPosition, merge};
 use crate::base::ctx::{Cancelled, Ctx};
 use crate::base::notice::Notices;
 use crate::base::parallel::in_order;
@@ -58,7 +58,7 @@ struct Sample {
 
 /// The text of a chunk.
 struct Made {
-    starts: Vec<Edge>,
+    starts: Vec<StreamPosition>,
     text: Vec<u8>,
     ends: Vec<End>,
 }
@@ -66,7 +66,7 @@ struct Made {
 /// Writes from the edges on, as far as chunks are what they were taken for; the edges are where that was, to be gone on from.
 pub(super) fn write(
     streams: &[Stream<'_>],
-    edges: &mut Vec<Edge>,
+    edges: &mut Vec<StreamPosition>,
     notices: &mut [Notices],
     sizes: &Sizes,
     ctx: &Ctx,
@@ -99,7 +99,7 @@ pub(super) fn write(
 
 /// The packets from the edges on that are to be stepped over: about so many bytes, those that begin first. True where they
 /// are all that is left.
-fn window(streams: &[Stream<'_>], edges: &[Edge], bytes: u64) -> (Vec<Range<usize>>, bool) {
+fn window(streams: &[Stream<'_>], edges: &[StreamPosition], bytes: u64) -> (Vec<Range<usize>>, bool) {
     let mut ranges: Vec<Range<usize>> = edges.iter().map(|edge| edge.packet..edge.packet).collect();
     let packet = |rank: usize, number: usize| streams.get(rank)?.packet(number);
     let begin = |rank: usize, number: usize| Some(Reverse((packet(rank, number)?.begin, rank)));
@@ -119,7 +119,7 @@ fn window(streams: &[Stream<'_>], edges: &[Edge], bytes: u64) -> (Vec<Range<usiz
 /// The samples of each stream in the window.
 fn survey(
     streams: &[Stream<'_>],
-    edges: &[Edge],
+    edges: &[StreamPosition],
     ranges: &[Range<usize>],
     sizes: &Sizes,
     ctx: &Ctx,
@@ -138,8 +138,9 @@ fn survey(
     let step = |i: usize| {
         let (rank, packets) = pieces.get(i)?;
         let (stream, edge) = (streams.get(*rank)?, edges.get(*rank)?);
-        let first = Edge { packet: packets.start, ..Edge::default() };
-        let from = if packets.start == edge.packet { Edge { highest: None, next: None, ..*edge } } else { first };
+        let first = StreamPosition { packet: packets.start, ..StreamPosition::default() };
+        let from =
+            if packets.start == edge.packet { StreamPosition { highest: None, next: None, ..*edge } } else { first };
         Some((*rank, sample(stream, *rank, &from, packets.end, sizes.sample)))
     };
     let mut samples: Vec<Vec<Sample>> = streams.iter().map(|_| Vec::new()).collect();
@@ -160,7 +161,7 @@ fn survey(
 }
 
 /// The samples of some packets of a stream, and the latest key in them; keys are counted from the edge on.
-fn sample(stream: &Stream<'_>, rank: usize, from: &Edge, until: usize, every: u64) -> (Vec<Sample>, Key) {
+fn sample(stream: &Stream<'_>, rank: usize, from: &StreamPosition, until: usize, every: u64) -> (Vec<Sample>, Key) {
     let mut samples: Vec<Sample> = Vec::new();
     let mut reader = stream.reader(&stream.script.steps, from, until);
     let mut highest = from.highest;
@@ -188,7 +189,7 @@ fn sample(stream: &Stream<'_>, rank: usize, from: &Edge, until: usize, every: u6
                 before.bytes = (position.at - start) / 8;
             }
             let bytes = stream.packet(packet).map_or(0, |packet| packet.bytes).saturating_sub(position.at / 8);
-            let edge = Edge { packet, position: Some(position), highest, next: None };
+            let edge = StreamPosition { packet, position: Some(position), highest, next: None };
             samples.push(Sample { cut: Cut { key, rank, edge }, bytes });
             (last, due) = (packet, position.at + every * 8);
         }
@@ -241,7 +242,7 @@ impl Window<'_, '_> {
     /// the last one that was written.
     fn write(
         &self,
-        edges: &mut Vec<Edge>,
+        edges: &mut Vec<StreamPosition>,
         notices: &mut [Notices],
         ctx: &Ctx,
         out: &mut (impl Write + Send),
@@ -283,7 +284,7 @@ impl Window<'_, '_> {
     }
 
     /// The text of a chunk; nothing where it is much longer than a chunk should be.
-    fn make(&self, i: usize, begin: &[Edge], ctx: &Ctx) -> Result<Option<Made>, Cancelled> {
+    fn make(&self, i: usize, begin: &[StreamPosition], ctx: &Ctx) -> Result<Option<Made>, Cancelled> {
         let starts = match i.checked_sub(1).and_then(|before| self.cuts.get(before)) {
             Some(Some(cut)) => self.starts(begin, cut),
             _ => begin.to_vec(),
@@ -302,8 +303,8 @@ impl Window<'_, '_> {
     }
 
     /// The position where each stream continues after a cut: from the last sample before it some events are stepped over.
-    fn starts(&self, begin: &[Edge], cut: &Cut) -> Vec<Edge> {
-        let one = |(rank, ((stream, samples), begin)): (usize, ((&Stream<'_>, &Vec<Sample>), &Edge))| {
+    fn starts(&self, begin: &[StreamPosition], cut: &Cut) -> Vec<StreamPosition> {
+        let one = |(rank, ((stream, samples), begin)): (usize, ((&Stream<'_>, &Vec<Sample>), &StreamPosition))| {
             if rank == cut.rank {
                 return cut.edge;
             }
@@ -318,11 +319,11 @@ impl Window<'_, '_> {
                 let (packet, position) = (reader.packet(), reader.began());
                 let key = highest.max(stream.time(packet, cycles).flatten());
                 if cut.before(rank, key, packet, position) {
-                    return Edge { packet, position: Some(position), highest, next: Some(key) };
+                    return StreamPosition { packet, position: Some(position), highest, next: Some(key) };
                 }
                 highest = key;
             }
-            Edge { packet: stream.packets, position: None, highest, next: None }
+            StreamPosition { packet: stream.packets, position: None, highest, next: None }
         };
         self.streams.iter().zip(&self.samples).zip(begin).enumerate().map(one).collect()
     }
@@ -332,7 +333,7 @@ impl Window<'_, '_> {
 mod tests {
     use crate::base::time::Ns;
     use crate::dump::chunks::*;
-    use crate::dump::text::{Form, Script};
+    use crate::dump::text::{Form, LineLayout};
     use crate::input::{Argument, Opened, open};
 
     const TYPES: &str = "/* CTF 1.8 */ typealias integer { size = 8; } := u8;\n\
@@ -353,7 +354,7 @@ mod tests {
         let argument = Argument { label: None, path: folder.path().to_owned() };
         let Ok(Opened::Traces(sources)) = open(&[argument], &ctx) else { panic!("no trace") };
         let trace = &sources[0].trace;
-        let script = Script::new(trace, Form::Canonical);
+        let script = LineLayout::new(trace, Form::Canonical);
         let streams: Vec<Stream<'_>> = (0..trace.streams().len()).map(|i| Stream::new(trace, &script, i)).collect();
         look(&streams, &ctx)
     }
@@ -366,7 +367,7 @@ mod tests {
 
     /// Lines that were written by chunks, and whether all streams were read to their ends.
     fn by_chunks(streams: &[Stream<'_>], ctx: &Ctx) -> (usize, bool) {
-        let (mut edges, mut out) = (vec![Edge::default(); streams.len()], Vec::new());
+        let (mut edges, mut out) = (vec![StreamPosition::default(); streams.len()], Vec::new());
         let mut notices: Vec<Notices> = streams.iter().map(|_| Notices::default()).collect();
         write(streams, &mut edges, &mut notices, &SIZES, ctx, &mut out).unwrap();
         (lines(&out), edges.iter().zip(streams).all(|(edge, stream)| edge.packet == stream.packets))
@@ -386,7 +387,7 @@ mod tests {
         with_trace(
             |_| {},
             |streams, ctx| {
-                let begin = vec![Edge::default(); streams.len()];
+                let begin = vec![StreamPosition::default(); streams.len()];
                 let (ranges, _) = window(streams, &begin, u64::MAX);
                 let samples = survey(streams, &begin, &ranges, &SIZES, ctx).unwrap();
                 let cuts = choose(streams, &samples, &ranges, SIZES.chunk);

@@ -1,10 +1,10 @@
 //! The lines of all streams between two cuts, merged in order.
 //!
-//! An [`Edge`] is a position between two events of a stream, a [`Cut`] a position between two events of the merged order. A stream is
+//! An [`StreamPosition`] is a position between two events of a stream, a [`Cut`] a position between two events of the merged order. A stream is
 //! read one event beyond a cut, to know that the event exists; it belongs to the next chunk.
 
 use super::DumpError;
-use super::text::{Form, Script, Text, signed, time_of_day, unsigned};
+use super::text::{Form, LineLayout, Text, signed, time_of_day, unsigned};
 use crate::base::notice::Notices;
 use crate::base::time::Ns;
 use crate::input::record::{ClassId, StreamId};
@@ -22,14 +22,14 @@ pub(super) type Key = Option<Ns>;
 /// A stream that is dumped; its rank is its position in the list.
 pub(super) struct Stream<'a> {
     pub(super) trace: &'a Trace,
-    pub(super) script: &'a Script,
+    pub(super) script: &'a LineLayout,
     pub(super) id: StreamId,
     pub(super) packets: usize,
 }
 
 /// A place between two events of a stream.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct Edge {
+pub(super) struct StreamPosition {
     /// The packet in which the next event is looked for; behind the last one, there is none.
     pub(super) packet: usize,
     /// Position in the packet; `None`: not begun.
@@ -48,18 +48,18 @@ pub(super) struct Cut {
     /// The rank of its stream.
     pub(super) rank: usize,
     /// The position.
-    pub(super) edge: Edge,
+    pub(super) edge: StreamPosition,
 }
 
 /// How far a stream was read.
 pub(super) struct End {
-    pub(super) edge: Edge,
+    pub(super) edge: StreamPosition,
     /// Problems found so far.
     pub(super) notices: Notices,
 }
 
 impl<'a> Stream<'a> {
-    pub(super) fn new(trace: &'a Trace, script: &'a Script, number: usize) -> Self {
+    pub(super) fn new(trace: &'a Trace, script: &'a LineLayout, number: usize) -> Self {
         let id = StreamId::at(number);
         Stream { trace, script, id, packets: trace.streams().get(number).map_or(0, |s| s.packets.len()) }
     }
@@ -70,7 +70,7 @@ impl<'a> Stream<'a> {
     }
 
     /// Reads on from an edge up to before a packet, by one of the script's plans.
-    pub(super) fn reader(&self, plan: &'a Plan, edge: &Edge, until: usize) -> Reader<'a> {
+    pub(super) fn reader(&self, plan: &'a Plan, edge: &StreamPosition, until: usize) -> Reader<'a> {
         let mut reader = self.trace.reader(plan, self.id, edge.packet..until);
         edge.position.into_iter().for_each(|position| reader.resume(position));
         reader
@@ -85,7 +85,7 @@ impl<'a> Stream<'a> {
     }
 }
 
-impl Edge {
+impl StreamPosition {
     /// True if it is known that nothing is between it and a cut, or the end.
     pub(super) fn is_at(&self, stream: &Stream<'_>, rank: usize, cut: Option<&Cut>) -> bool {
         match (self.next, self.position, cut) {
@@ -119,7 +119,7 @@ struct Lines<'s, 'a> {
 }
 
 impl<'s, 'a> Lines<'s, 'a> {
-    fn new(stream: &'s Stream<'a>, edge: &Edge) -> Self {
+    fn new(stream: &'s Stream<'a>, edge: &StreamPosition) -> Self {
         let reader = stream.reader(&stream.script.plan, edge, stream.packets);
         let (text, highest) = (stream.script.text(), edge.highest);
         Lines { stream, reader, text, class: ClassId::at(0), time: None, before: highest, key: highest }
@@ -164,16 +164,16 @@ impl<'s, 'a> Lines<'s, 'a> {
 /// far each stream was read.
 pub(super) fn merge(
     streams: &[Stream<'_>],
-    edges: &[Edge],
+    edges: &[StreamPosition],
     cut: Option<&Cut>,
     text: &mut Vec<u8>,
     mut flush: impl FnMut(&mut Vec<u8>) -> Result<(), DumpError>,
 ) -> Result<Vec<End>, DumpError> {
-    let begin = |(rank, (stream, edge)): (usize, (_, &Edge))| {
+    let begin = |(rank, (stream, edge)): (usize, (_, &StreamPosition))| {
         if edge.is_at(stream, rank, cut) { None } else { Some(Lines::new(stream, edge)) }
     };
     let mut all: Vec<Option<Lines<'_, '_>>> = streams.iter().zip(edges).enumerate().map(begin).collect();
-    let mut ends: Vec<Edge> = edges.to_vec();
+    let mut ends: Vec<StreamPosition> = edges.to_vec();
     let mut heap: BinaryHeap<Reverse<(Key, usize)>> = BinaryHeap::new();
     // Puts a stream's next line where it belongs; true where it is the least of all.
     let mut next = |lines: &mut Lines<'_, '_>, rank: usize, heap: &mut BinaryHeap<Reverse<(Key, usize)>>| {
@@ -190,8 +190,8 @@ pub(super) fn merge(
         if let Some(end) = ends.get_mut(rank) {
             let (packet, position) = (lines.reader.packet(), Some(lines.reader.began()));
             *end = match there {
-                true => Edge { packet, position, highest, next: Some(lines.key) },
-                false => Edge { packet: lines.stream.packets, position: None, highest, next: None },
+                true => StreamPosition { packet, position, highest, next: Some(lines.key) },
+                false => StreamPosition { packet: lines.stream.packets, position: None, highest, next: None },
             };
         }
         false
@@ -218,7 +218,7 @@ pub(super) fn merge(
         }
     }
     flush(text)?;
-    let end = |(lines, edge): (&Option<Lines<'_, '_>>, Edge)| End {
+    let end = |(lines, edge): (&Option<Lines<'_, '_>>, StreamPosition)| End {
         edge,
         notices: lines.as_ref().map_or_else(Notices::default, |lines| lines.reader.notices()),
     };

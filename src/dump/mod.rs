@@ -19,9 +19,9 @@ pub use text::Form;
 use crate::base::ctx::{Cancelled, Ctx};
 use crate::base::notice::Notices;
 use crate::input::Source;
-use lines::{Edge, Stream};
+use lines::{Stream, StreamPosition};
 use std::io::{self, Write};
-use text::Script;
+use text::LineLayout;
 
 /// Why a dump ended early.
 #[derive(Debug, thiserror::Error)]
@@ -53,12 +53,12 @@ pub fn write(
     ctx: &Ctx,
     out: &mut (impl Write + Send),
 ) -> Result<Notices, DumpError> {
-    let scripts: Vec<Script> = sources.iter().map(|s| Script::new(&s.trace, form)).collect();
+    let scripts: Vec<LineLayout> = sources.iter().map(|s| LineLayout::new(&s.trace, form)).collect();
     let mut streams = Vec::new();
     for (source, script) in sources.iter().zip(&scripts) {
         streams.extend((0..source.trace.streams().len()).map(|number| Stream::new(&source.trace, script, number)));
     }
-    let mut edges: Vec<Edge> = streams.iter().map(|_| Edge::default()).collect();
+    let mut edges: Vec<StreamPosition> = streams.iter().map(|_| StreamPosition::default()).collect();
     let mut notices: Vec<Notices> = streams.iter().map(|_| Notices::default()).collect();
     if ctx.threads > 1 {
         chunks::write(&streams, &mut edges, &mut notices, sizes, ctx, out)?;

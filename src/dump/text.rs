@@ -22,7 +22,7 @@ pub enum Form {
 }
 
 /// The parts of each line that the schema determines.
-pub(super) struct Script {
+pub(super) struct LineLayout {
     pub(super) form: Form,
     pub(super) plan: Plan,
     /// To step over events.
@@ -35,8 +35,8 @@ pub(super) struct Script {
     prefixes: Vec<Vec<u8>>,
 }
 
-impl Script {
-    pub(super) fn new(trace: &Trace, form: Form) -> Script {
+impl LineLayout {
+    pub(super) fn new(trace: &Trace, form: Form) -> LineLayout {
         let plan = trace.compile_whole();
         // Of each class nothing but its time.
         let steps = trace.compile(&Projection { wanted: vec![Some(Vec::new()); trace.classes().len()] });
@@ -74,7 +74,7 @@ impl Script {
         }
         let names = trace.classes().iter().map(name).collect();
         let prefixes = plan.nodes().iter().map(prefix).collect();
-        Script { form, plan, steps, host, names, prefixes }
+        LineLayout { form, plan, steps, host, names, prefixes }
     }
 
     /// The sink for an event's values.

@@ -10,7 +10,7 @@ pub const NO_PATH: u32 = u32::MAX;
 
 /// Where an operation was called, and where the time behind it was spent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Way {
+pub struct CallSite {
     /// Position in `Operations::paths` of the path that ends with the operation.
     pub path: u32,
     /// Of the path in which most of the time until the next operation was spent; [`NO_PATH`] outside all.

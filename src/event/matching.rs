@@ -6,7 +6,7 @@
 //! Cost: linear; parallel over receivers.
 
 use super::mpi::{Half, LocationRun, NOWHERE};
-use super::operation::{Handover, Message, Place};
+use super::operation::{Message, OperationPlace, SendCompletion};
 use crate::base::ctx::{Cancelled, Ctx};
 use crate::base::parallel::in_order;
 use crate::model::carrier::Carrier;
@@ -40,7 +40,7 @@ pub(super) struct Matched {
     /// By receiving place, then by time of arrival.
     pub(super) messages: Vec<Message>,
     /// Of those whose sender may have had to wait.
-    pub(super) handovers: Vec<Handover>,
+    pub(super) handovers: Vec<SendCompletion>,
     /// Receives from somebody without a send.
     pub(super) unmatched: u64,
 }
@@ -82,18 +82,18 @@ pub(super) fn messages(locations: &mut [LocationRun], ctx: &Ctx) -> Result<Match
 fn message(sender: u32, send: &Half, receiver: u32, receive: &Half) -> Message {
     Message {
         via: Carrier::Message,
-        from: Place { stream: sender, operation: send.operation },
-        to: Place { stream: receiver, operation: receive.operation },
+        from: OperationPlace { stream: sender, operation: send.operation },
+        to: OperationPlace { stream: receiver, operation: receive.operation },
         sent: send.time,
         received: receive.time,
     }
 }
 
-fn handover(sender: u32, send: &Half, receiver: u32, receive: &Half) -> Option<Handover> {
-    let from = Place { stream: sender, operation: send.operation };
-    let posted = Place { stream: receiver, operation: receive.other };
+fn handover(sender: u32, send: &Half, receiver: u32, receive: &Half) -> Option<SendCompletion> {
+    let from = OperationPlace { stream: sender, operation: send.operation };
+    let posted = OperationPlace { stream: receiver, operation: receive.other };
     let known = ![send.operation, send.other, receive.other].contains(&NOWHERE);
-    known.then_some(Handover { from, done: send.other, posted, bytes: send.bytes })
+    known.then_some(SendCompletion { from, done: send.other, posted, bytes: send.bytes })
 }
 
 /// For each receiver, for each sender: positions of its sends to that receiver.

@@ -4,7 +4,7 @@
 //! Times of operations are on their stream's own clock, as recorded; putting the streams on one time line is a later
 //! step (`analysis/offsets`), because in MPI archives it needs the messages found here.
 
-pub use super::call_path::{CallPaths, NO_PATH, Way};
+pub use super::call_path::{CallPaths, CallSite, NO_PATH};
 use crate::base::names::{NameId, Names};
 use crate::base::time::{Ns, Span};
 use crate::model::carrier::Carrier;
@@ -91,7 +91,7 @@ pub struct Sequence {
     /// Parameters as `name=value`, by the position of the operation that follows.
     pub parameters: Vec<(u32, NameId)>,
     /// By operation, where call paths are known for each: where it was called.
-    pub ways: Vec<Way>,
+    pub ways: Vec<CallSite>,
     /// The thread, where it is one of a kernel recording.
     pub thread: Option<ThreadIdentity>,
     /// In order.
@@ -109,7 +109,7 @@ impl Sequence {
 
 /// An operation of a stream, by position.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Place {
+pub struct OperationPlace {
     /// Position of the sequence.
     pub stream: u32,
     /// Position of the operation in it.
@@ -122,9 +122,9 @@ pub struct Message {
     /// What it was.
     pub via: Carrier,
     /// The sending operation.
-    pub from: Place,
+    pub from: OperationPlace,
     /// The receiving one: it cannot end before this was sent.
-    pub to: Place,
+    pub to: OperationPlace,
     /// When, on the sender's clock.
     pub sent: Ns,
     /// When it was there, on the receiver's clock.
@@ -133,27 +133,27 @@ pub struct Message {
 
 /// How a message was handed over: what its sender left when it could, and what the receiver had posted for it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Handover {
+pub struct SendCompletion {
     /// The sending operation.
-    pub from: Place,
+    pub from: OperationPlace,
     /// The operation of the same stream that the sender left when the send was done: itself, or a wait for it.
     pub done: u32,
     /// The operation that posted the receive.
-    pub posted: Place,
+    pub posted: OperationPlace,
     /// Size of the message.
     pub bytes: u32,
 }
 
-impl Handover {
+impl SendCompletion {
     /// The operation that the sender left when the send was done.
-    pub fn left(&self) -> Place {
-        Place { operation: self.done, ..self.from }
+    pub fn left(&self) -> OperationPlace {
+        OperationPlace { operation: self.done, ..self.from }
     }
 }
 
 /// Who waits for whom in a meeting.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub enum Exchange {
+pub enum CollectiveKind {
     /// Nothing is handed over: nobody leaves before all have come.
     Barrier,
     /// The same, of the threads of a team.
@@ -168,25 +168,25 @@ pub enum Exchange {
     Prefix,
 }
 
-impl Exchange {
+impl CollectiveKind {
     /// No member leaves before all have come (a barrier; not a broadcast).
     pub fn all_wait(self) -> bool {
-        matches!(self, Exchange::Barrier | Exchange::TeamBarrier | Exchange::All)
+        matches!(self, CollectiveKind::Barrier | CollectiveKind::TeamBarrier | CollectiveKind::All)
     }
 
     /// What it carries a delay by.
     pub fn via(self) -> Carrier {
-        if self == Exchange::TeamBarrier { Carrier::Barrier } else { Carrier::Collective }
+        if self == CollectiveKind::TeamBarrier { Carrier::Barrier } else { Carrier::Collective }
     }
 }
 
 /// Operations that belong together: one collective operation over all its members.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Meeting {
+pub struct CollectiveInstance {
     /// What it is.
-    pub exchange: Exchange,
+    pub exchange: CollectiveKind,
     /// One operation per member, by stream.
-    pub members: Vec<Place>,
+    pub members: Vec<OperationPlace>,
 }
 
 /// Everything that mining and propagation need to know.
@@ -201,9 +201,9 @@ pub struct Operations {
     /// Sorted by receiving place, then by time of arrival.
     pub messages: Vec<Message>,
     /// In order of their first members.
-    pub meetings: Vec<Meeting>,
+    pub meetings: Vec<CollectiveInstance>,
     /// Of messages whose sender may have had to wait, until it is known which had to.
-    pub handovers: Vec<Handover>,
+    pub handovers: Vec<SendCompletion>,
     /// Functions of each distinct call stack, outermost first.
     pub stacks: Vec<Vec<NameId>>,
     /// Call paths of operations, where they are known for each.
@@ -221,7 +221,9 @@ impl Operations {
     /// What the event of a stream is that stands at twice the position of its operation, or one behind for the gap.
     pub fn kind_of(&self, stream: u32, event: u32) -> EventKind {
         match event % 2 {
-            0 => self.get(Place { stream, operation: event / 2 }).map_or(EventKind::Operation, |o| o.kind.into()),
+            0 => self
+                .get(OperationPlace { stream, operation: event / 2 })
+                .map_or(EventKind::Operation, |o| o.kind.into()),
             _ => EventKind::Gap,
         }
     }
@@ -283,12 +285,12 @@ impl Operations {
     }
 
     /// An operation.
-    pub fn get(&self, place: Place) -> Option<&Operation> {
+    pub fn get(&self, place: OperationPlace) -> Option<&Operation> {
         self.sequences.get(place.stream as usize)?.operations.get(place.operation as usize)
     }
 
     /// An operation, to be changed.
-    pub fn get_mut(&mut self, place: Place) -> Option<&mut Operation> {
+    pub fn get_mut(&mut self, place: OperationPlace) -> Option<&mut Operation> {
         self.sequences.get_mut(place.stream as usize)?.operations.get_mut(place.operation as usize)
     }
 }

@@ -3,25 +3,19 @@
 //! In: what was mined, the executions of a kernel recording, and settings. Out: [`Anomalies`]. Fast enough to be asked at each
 //! change of a setting.
 
+use super::mining::MinedExecutions;
 use super::{propagation, root_causes, timelines, unexplained, waiting};
 use crate::analysis::offsets::Clock;
 use crate::analysis::patterns::blame::Blamed;
-use crate::analysis::patterns::table::{PatternId, Shape, Table};
+use crate::analysis::patterns::table::{PatternId, PatternShape, PatternTable};
 use crate::analysis::patterns::{Lateness, Mined, Treatment};
 use crate::base::ctx::{Cancelled, Ctx};
 use crate::base::time::{Ns, Span};
-use crate::event::operation::{Operations, Place, Sequence};
+use crate::event::operation::{OperationPlace, Operations, Sequence};
 use crate::explain::idle::IdleWaits;
-use crate::explain::mining::Served;
 use crate::explain::routes;
 use crate::model::Model;
-use crate::model::anomalies::Anomalies;
-use crate::model::anomalies::Anomaly;
-use crate::model::anomalies::AnomalySummary;
-use crate::model::anomalies::Examined;
-use crate::model::anomalies::Pattern;
-use crate::model::anomalies::Responsible;
-use crate::model::anomalies::StreamInfo;
+use crate::model::anomalies::{Anomalies, Anomaly, AnomalySummary, Examined, Pattern, Responsible, StreamInfo};
 use crate::model::settings::{PatternVerdict, Settings};
 use std::cmp::Reverse;
 
@@ -34,7 +28,7 @@ pub fn of_patterns(mined: &Mined, settings: &Settings, ctx: &Ctx) -> Result<Anom
 /// were lost.
 pub(super) fn find(
     mined: &Mined,
-    served: Option<&Served>,
+    served: Option<&MinedExecutions>,
     lossy: bool,
     settings: &Settings,
     ctx: &Ctx,
@@ -143,7 +137,7 @@ fn repeated(
 }
 
 /// The streams of the operations, and of executions those beyond them.
-fn streams(mined: &Mined, served: Option<&Served>) -> Vec<StreamInfo> {
+fn streams(mined: &Mined, served: Option<&MinedExecutions>) -> Vec<StreamInfo> {
     let streams = mined.operations.sequences.iter().zip(&mined.clocks).map(|(sequence, clock)| StreamInfo {
         name: sequence.stream.clone(),
         label: sequence.label.clone(),
@@ -161,13 +155,13 @@ fn origin(mined: &Mined) -> Ns {
     mined.operations.sequences.iter().zip(&mined.clocks).filter_map(first).min().unwrap_or(0)
 }
 
-fn pattern(table: &Table, operations: &Operations, lateness: &Lateness, id: PatternId) -> Pattern {
+fn pattern(table: &PatternTable, operations: &Operations, lateness: &Lateness, id: PatternId) -> Pattern {
     let characters = &lateness.characters[id.index()];
     let usual = &characters.usual;
     Pattern {
         name: table.name(id, &operations.names),
         symbols: table.symbols(id, &operations.names),
-        is_loop: matches!(table.patterns[id.index()].shape, Shape::Loop { .. }),
+        is_loop: matches!(table.patterns[id.index()].shape, PatternShape::Loop { .. }),
         occurrences: table.occurrences[id.index()].len() as u64,
         verdict: characters.verdict(),
         max_ref_ns: usual.max_ref,
@@ -210,7 +204,7 @@ fn anomaly(mined: &Mined, lateness: &Lateness, measured: &[PatternId], at: usize
 
 /// An event as people call it: `MPI_Recv`, or `after MPI_Recv` for a gap.
 pub(super) fn what(operations: &Operations, stream: u32, event: u32) -> String {
-    let operation = operations.get(Place { stream, operation: event / 2 });
+    let operation = operations.get(OperationPlace { stream, operation: event / 2 });
     let name = operation.map_or("", |o| operations.names.get(o.symbol));
     if event % 2 == 1 { format!("after {name}") } else { name.to_owned() }
 }

@@ -7,7 +7,7 @@
 //! ```
 //! A wait may be met in many functions, and a stack sample may be missing; whether a wait took too long must not hang on
 //! that. So executions are held against each other by chain, and functions name what was found. In: the contexts of a
-//! model. Out: a tree of [`Chain`]s and the chain of each context. Linear in the contexts.
+//! model. Out: a tree of [`WaitChain`]s and the chain of each context. Linear in the contexts.
 
 use crate::base::names::NameId;
 use crate::model::Model;
@@ -17,13 +17,13 @@ use crate::model::wait_kind::WaitKind;
 use foldhash::HashMap;
 
 crate::handle! {
-    /// A [`Chain`].
+    /// A [`WaitChain`].
     ChainId,
 }
 
 /// The last link of a chain.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Link {
+pub enum ChainLink {
     /// The execution's own thread, by its process.
     Process(NameId),
     /// A wait, or an interruption, that names no thread.
@@ -32,43 +32,43 @@ pub enum Link {
     Thread(WaitKind, NameId),
 }
 
-impl Link {
+impl ChainLink {
     /// It is a thread: time of its own is running.
     pub fn is_thread(self) -> bool {
-        !matches!(self, Link::Wait(..))
+        !matches!(self, ChainLink::Wait(..))
     }
 }
 
 /// A chain: the one above it and a link.
 #[derive(Clone, Copy, Debug)]
-pub struct Chain {
+pub struct WaitChain {
     /// Without its last link.
     pub above: Option<ChainId>,
     /// The last link.
-    pub link: Link,
+    pub link: ChainLink,
     /// Threads in it.
     pub threads: u32,
 }
 
 /// The chains of a model; those above have smaller ids.
 #[derive(Clone, Debug, Default)]
-pub struct Chains {
-    all: Vec<Chain>,
+pub struct WaitChains {
+    all: Vec<WaitChain>,
     /// By context.
     of_context: Vec<ChainId>,
 }
 
-impl Chains {
+impl WaitChains {
     /// Find the chains of all contexts.
-    pub fn new(contexts: &Contexts) -> Chains {
-        let mut chains = Chains::default();
-        let mut ids: HashMap<(Option<ChainId>, Link), ChainId> = HashMap::default();
+    pub fn new(contexts: &Contexts) -> WaitChains {
+        let mut chains = WaitChains::default();
+        let mut ids: HashMap<(Option<ChainId>, ChainLink), ChainId> = HashMap::default();
         for (parent, frame) in contexts.nodes() {
             let above = parent.map(|p| chains.of(p));
             let link = match (frame.kind, above) {
-                (FrameKind::Wait(spent), _) => Link::Wait(spent, frame.name),
-                (FrameKind::Thread(spent), _) => Link::Thread(spent, frame.name),
-                (_, None) => Link::Process(frame.name),
+                (FrameKind::Wait(spent), _) => ChainLink::Wait(spent, frame.name),
+                (FrameKind::Thread(spent), _) => ChainLink::Thread(spent, frame.name),
+                (_, None) => ChainLink::Process(frame.name),
                 (_, Some(above)) => {
                     chains.of_context.push(above);
                     continue;
@@ -76,7 +76,7 @@ impl Chains {
             };
             let id = *ids.entry((above, link)).or_insert_with(|| {
                 let threads = above.map_or(0, |a| chains.get(a).threads) + u32::from(link.is_thread());
-                chains.all.push(Chain { above, link, threads });
+                chains.all.push(WaitChain { above, link, threads });
                 ChainId::at(chains.all.len() - 1)
             });
             chains.of_context.push(id);
@@ -90,7 +90,7 @@ impl Chains {
     }
 
     /// A chain.
-    pub fn get(&self, id: ChainId) -> &Chain {
+    pub fn get(&self, id: ChainId) -> &WaitChain {
         &self.all[id.index()]
     }
 

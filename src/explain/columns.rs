@@ -16,7 +16,7 @@ use std::collections::BTreeMap;
 
 /// Collects the metrics of executions, one after the other, in order.
 #[derive(Debug)]
-pub struct Columns {
+pub struct MetricColumns {
     origin: Ns,
     executions: usize,
     fixed: Vec<Column>,
@@ -37,7 +37,7 @@ const KINDS: [WaitKind; 8] = [
     WaitKind::UnknownState,
 ];
 
-impl Columns {
+impl MetricColumns {
     /// No executions yet of a recording.
     pub fn new(recording: &Timeline) -> Self {
         let other = [
@@ -59,7 +59,7 @@ impl Columns {
         };
         let counters = recording.counters.iter().map(counter).collect();
         let origin = recording.span.start;
-        Columns { origin, executions: 0, fixed, kinds: Vec::new(), fields: BTreeMap::new(), counters }
+        MetricColumns { origin, executions: 0, fixed, kinds: Vec::new(), fields: BTreeMap::new(), counters }
     }
 
     /// The next execution. `counters` are those of the recording; `spent` is the own thread's time by kind, in the

@@ -67,7 +67,7 @@ pub fn spell(
 ) -> Result<(Contexts, Vec<ContextId>), Cancelled> {
     let resolved = resolve(outline, dictionary, names, notices, ctx)?;
     let starts: Vec<NameId> = STARTS.iter().filter_map(|s| names.find(s)).collect();
-    let mut speller = Speller { dictionary, resolved, starts, names, stacks: HashMap::default() };
+    let mut speller = ContextNames { dictionary, resolved, starts, names, stacks: HashMap::default() };
     let mut contexts = Contexts::default();
     let mut ids: Vec<ContextId> = Vec::new();
     for (i, (parent, step)) in outline.nodes().enumerate() {
@@ -107,7 +107,7 @@ fn resolve(
     Ok(wanted.into_iter().zip(frames).collect())
 }
 
-struct Speller<'a> {
+struct ContextNames<'a> {
     dictionary: &'a Dictionary<'a>,
     resolved: HashMap<Placed, Vec<UserFrame>>,
     starts: Vec<NameId>,
@@ -115,7 +115,7 @@ struct Speller<'a> {
     stacks: HashMap<StackId, Vec<Frame>>,
 }
 
-impl Speller<'_> {
+impl ContextNames<'_> {
     fn frames(&mut self, step: Step) -> Vec<Frame> {
         let mut shown = |name: Option<NameId>| name.unwrap_or_else(|| self.names.intern("unknown"));
         match step {

@@ -6,10 +6,10 @@
 //! may delay several executions: such paths share one source. Cost: linear in the contributions of the delayed
 //! executions times the depth of their contexts. ALGORITHMS.md 9.7.
 
-use super::chains::{ChainId, Link};
+use super::chains::{ChainId, ChainLink};
 use super::contribution::{Contribution, Contributions};
 use super::delays::{Delay, Reference};
-use super::naming::Named;
+use super::naming::Activity;
 use crate::analysis::hops::HopId;
 use crate::base::names::NameId;
 use crate::base::time::{Ns, Span};
@@ -50,7 +50,7 @@ pub(super) struct Found {
 }
 
 /// A path, the chain in which its source is, and what the source did.
-type Traced = (ChainId, Named, PropagationPath);
+type Traced = (ChainId, Activity, PropagationPath);
 
 impl Delayed<'_> {
     /// All delayed executions.
@@ -203,13 +203,13 @@ impl Delayed<'_> {
                     kind,
                     *way.get(hop)?,
                     hull(&held)?,
-                    &Named::of(self.model, &leaves, hop),
+                    &Activity::of(self.model, &leaves, hop),
                     waiting_by(via),
                 )?
             });
         }
         let thread = links.iter().rev().find_map(|at| match chains.get(*at).link {
-            Link::Thread(_, name) => Some(self.model.names.get(name)),
+            ChainLink::Thread(_, name) => Some(self.model.names.get(name)),
             _ => None,
         });
         let path = PropagationPath {
@@ -231,7 +231,7 @@ impl Delayed<'_> {
         delay: &Delay,
         way: &[HopId],
         held: &[&Contribution],
-    ) -> Option<(Vec<PropagationStep>, Named)> {
+    ) -> Option<(Vec<PropagationStep>, Activity)> {
         let chain = self.reference.chains.get(delay.chain);
         let (hop, id, span) = (way.len().checked_sub(1)?, *way.last()?, hull(held)?);
         let population = *self.reference.population.get(delay.execution as usize)?;
@@ -245,19 +245,19 @@ impl Delayed<'_> {
         if !chain.link.is_thread() || leaves.iter().all(|(_, ns)| *ns == 0) {
             leaves = held.iter().map(|c| (c.context, c.ns)).collect();
         }
-        let named = Named::of(self.model, &leaves, hop);
+        let named = Activity::of(self.model, &leaves, hop);
         let (kind, word) = match chain.link {
-            Link::Process(_) | Link::Thread(..) => (EventKind::Running, "running"),
-            Link::Wait(WaitKind::Preempted, _) => (EventKind::Runnable, "waiting for a CPU"),
-            Link::Wait(WaitKind::Interrupted, _) => (EventKind::Running, "running"),
-            Link::Wait(spent, _) => (EventKind::Wait, waiting_for(spent)),
+            ChainLink::Process(_) | ChainLink::Thread(..) => (EventKind::Running, "running"),
+            ChainLink::Wait(WaitKind::Preempted, _) => (EventKind::Runnable, "waiting for a CPU"),
+            ChainLink::Wait(WaitKind::Interrupted, _) => (EventKind::Running, "running"),
+            ChainLink::Wait(spent, _) => (EventKind::Wait, waiting_for(spent)),
         };
         let step = PropagationStep {
             excess_ns: delay.excess_ns,
             reference_ns: delay.reference_ns,
             ..self.step(kind, id, span, &named, word)?
         };
-        let Link::Wait(WaitKind::Interrupted, name) = chain.link else { return Some((vec![step], named)) };
+        let ChainLink::Wait(WaitKind::Interrupted, name) = chain.link else { return Some((vec![step], named)) };
         let name = self.model.names.get(name);
         let via = if SOFT_IRQS.contains(&name) { Carrier::SoftIrq } else { Carrier::Interrupt };
         let handler = PropagationStep {
@@ -267,10 +267,10 @@ impl Delayed<'_> {
             ..step.clone()
         };
         // The handler is no function of the thread.
-        Some((vec![handler, PropagationStep { via: Some(via), ..step }], Named::default()))
+        Some((vec![handler, PropagationStep { via: Some(via), ..step }], Activity::default()))
     }
 
-    fn step(&self, kind: EventKind, hop: HopId, span: Span, named: &Named, word: &str) -> Option<PropagationStep> {
+    fn step(&self, kind: EventKind, hop: HopId, span: Span, named: &Activity, word: &str) -> Option<PropagationStep> {
         let thread = self.contributions.hops.get(hop)?.thread;
         let text = |name: NameId| self.model.names.get(name).to_owned();
         Some(PropagationStep {

@@ -7,7 +7,7 @@
 //! further down the chain is not reported again above. Cost: O(n log n) in the entries of the executions' chains once, then linear
 //! in them per choice.
 
-use super::chains::{ChainId, Chains, populations};
+use super::chains::{ChainId, WaitChains, populations};
 use crate::base::time::Ns;
 use crate::model::Model;
 use crate::model::settings::{FEWEST_EXECUTIONS, Settings, ThresholdRule};
@@ -54,7 +54,7 @@ impl Distribution<'_> {
 
 /// Usual values under some settings.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Bounds {
+pub struct UsualTimes {
     /// The lower median of the reference group.
     pub typical_ns: Ns,
     /// The longest of the reference group.
@@ -65,8 +65,8 @@ pub struct Bounds {
     pub longest_ns: Ns,
 }
 
-impl Bounds {
-    fn new(values: Distribution<'_>, settings: &Settings) -> Bounds {
+impl UsualTimes {
+    fn new(values: Distribution<'_>, settings: &Settings) -> UsualTimes {
         let n = values.count;
         let k = ((settings.q * n as f64).ceil() as usize).clamp(1, n.max(1));
         let (max_ref, typical, lowest) = (values.at(k - 1), values.at((k - 1) / 2), values.at(0));
@@ -79,7 +79,7 @@ impl Bounds {
             }
             ThresholdRule::Robust => robust_limit(values).max(SMALLEST as f64),
         };
-        Bounds {
+        UsualTimes {
             typical_ns: typical as Ns,
             max_ref_ns: max_ref as Ns,
             limit_ns: limit.ceil() as Ns,
@@ -119,7 +119,7 @@ pub struct Delay {
 #[derive(Clone, Debug, Default)]
 pub struct Reference {
     /// Wait chains.
-    pub chains: Chains,
+    pub chains: WaitChains,
     /// By execution.
     pub population: Vec<u32>,
     /// Executions of each population.
@@ -134,7 +134,7 @@ pub struct Reference {
 impl Reference {
     /// Add up the chains of all executions. `noise_ns`: what clocks and scheduler alone may delay.
     pub fn new(model: &Model, noise_ns: Ns) -> Reference {
-        let chains = Chains::new(&model.contexts);
+        let chains = WaitChains::new(&model.contexts);
         let (population, sizes) = populations(model, FEWEST_EXECUTIONS);
         let mut sums: Vec<(u64, u64)> = vec![(0, 0); chains.len()];
         let mut entries: Vec<Vec<Entry>> = Vec::with_capacity(model.executions.len());
@@ -170,11 +170,11 @@ impl Reference {
     }
 
     /// The usual time of a chain in a population.
-    pub fn bounds(&self, population: u32, chain: ChainId, whole: bool, settings: &Settings) -> Bounds {
+    pub fn bounds(&self, population: u32, chain: ChainId, whole: bool, settings: &Settings) -> UsualTimes {
         let count = self.sizes.get(population as usize).copied().unwrap_or(0);
         let usual = self.usual.get(&(population, chain));
         let present = usual.map_or(&[][..], |u| if whole { &u.whole } else { &u.own });
-        Bounds::new(Distribution { present, count }, settings)
+        UsualTimes::new(Distribution { present, count }, settings)
     }
 
     /// The time of a chain in an execution: of its last link, or of all below.
@@ -191,7 +191,7 @@ impl Reference {
 
     /// All delays, in order of the executions; each execution's in order of their excess.
     pub fn delays(&self, settings: &Settings) -> Vec<Delay> {
-        let mut known: HashMap<(u32, ChainId, bool), Bounds> = HashMap::default();
+        let mut known: HashMap<(u32, ChainId, bool), UsualTimes> = HashMap::default();
         let mut explained: Vec<Ns> = vec![0; self.chains.len()];
         let mut found = Vec::new();
         for (execution, (entries, population)) in (0_u32..).zip(self.entries.iter().zip(&self.population)) {

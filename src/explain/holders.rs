@@ -20,7 +20,7 @@ use std::collections::BTreeMap;
 
 /// A contribution before contexts have names.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Held {
+pub(super) struct HeldContext {
     pub(super) node: OutlineId,
     pub(super) hop: HopId,
     pub(super) span: Span,
@@ -28,15 +28,15 @@ pub(super) struct Held {
 }
 
 /// Add up a path that began at `start`; `spent_by` names the hop of each entry.
-pub(super) fn add_up(start: Ns, own: &Own, spent_by: &[HopId]) -> Vec<Held> {
+pub(super) fn add_up(start: Ns, own: &Own, spent_by: &[HopId]) -> Vec<HeldContext> {
     let mut positions: HashMap<(OutlineId, HopId), usize> = HashMap::default();
-    let mut all: Vec<Held> = Vec::new();
+    let mut all: Vec<HeldContext> = Vec::new();
     let mut at = start;
     for ((node, ns), hop) in own.iter().zip(spent_by) {
         let span = Span::new(at, at.saturating_add_unsigned(*ns));
         at = span.end;
         let position = *positions.entry((*node, *hop)).or_insert_with(|| {
-            all.push(Held { node: *node, hop: *hop, span, ns: 0 });
+            all.push(HeldContext { node: *node, hop: *hop, span, ns: 0 });
             all.len() - 1
         });
         if let Some(held) = all.get_mut(position) {
@@ -78,8 +78,8 @@ impl Contributions {
     }
 
     /// Those of the next execution; `contexts` by node of the outline.
-    pub(super) fn push(&mut self, held: Vec<Held>, contexts: &[ContextId]) {
-        let named = |held: Held| {
+    pub(super) fn push(&mut self, held: Vec<HeldContext>, contexts: &[ContextId]) {
+        let named = |held: HeldContext| {
             let context = *contexts.get(held.node.index())?;
             Some(Contribution { context, hop: held.hop, span: held.span, ns: held.ns })
         };

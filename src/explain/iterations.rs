@@ -21,11 +21,11 @@ use crate::base::ctx::{Cancelled, Ctx};
 use crate::base::names::{NameId, Names};
 use crate::base::notice::Notices;
 use crate::base::time::{Ns, Span};
-use crate::event::operation::{NO_PATH, OperationKind, Operations, Place, Sequence};
+use crate::event::operation::{NO_PATH, OperationKind, OperationPlace, Operations, Sequence};
 use crate::model::context::{ContextId, Contexts, Frame, FrameKind};
 use crate::model::metric::{ABSENT, Column, Metric};
 use crate::model::wait_kind::WaitKind;
-use crate::model::{Model, TraceId, TraceInfo, Who, WhoId};
+use crate::model::{Model, ThreadInfo, ThreadInfoId, TraceId, TraceInfo};
 use foldhash::HashMap;
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -84,7 +84,7 @@ pub fn iterations(
     model.tasks = Arc::new(tasks);
     model.task = task;
     model.who = people(mined, host, &mut model.names);
-    let mut folder = Folder::new(&mined.operations, &triggers, &mut model.contexts, &mut model.names);
+    let mut folder = IterationContexts::new(&mined.operations, &triggers, &mut model.contexts, &mut model.names);
     ctx.progress.enter("paths", turns.len() as u64);
     let trace = folder.names.intern(label);
     let mut columns = Columns::default();
@@ -107,7 +107,7 @@ pub fn iterations(
         let executions = &mut model.executions;
         executions.start.push(span.start);
         executions.end.push(span.end);
-        executions.who.push(WhoId::from_raw(stream));
+        executions.who.push(ThreadInfoId::from_raw(stream));
         executions.trace.push(TraceId::at(0));
         executions.unsure.push(false);
         executions.own.push(own);
@@ -120,19 +120,19 @@ pub fn iterations(
 }
 
 /// A rank is a process; its first thread is called like it. The rank's number is its pid and tid.
-fn people(mined: &Mined, host: &str, names: &mut Names) -> Vec<Who> {
+fn people(mined: &Mined, host: &str, names: &mut Names) -> Vec<ThreadInfo> {
     let host = names.intern(host);
     let one = |sequence: &Sequence| {
         let thread = names.intern(sequence.label());
         let process = sequence.rank.map_or(thread, |rank| names.intern(&format!("rank {rank}")));
         let number = sequence.rank.and_then(|r| i32::try_from(r).ok()).unwrap_or(0);
-        Who { host, process, pid: number, tid: number, thread }
+        ThreadInfo { host, process, pid: number, tid: number, thread }
     };
     mined.operations.sequences.iter().map(one).collect()
 }
 
 /// Folds turns into contexts.
-struct Folder<'a> {
+struct IterationContexts<'a> {
     operations: &'a Operations,
     triggers: &'a Triggers<'a>,
     contexts: &'a mut Contexts,
@@ -148,7 +148,7 @@ struct Folder<'a> {
     flush: Frame,
 }
 
-impl<'a> Folder<'a> {
+impl<'a> IterationContexts<'a> {
     fn new(
         operations: &'a Operations,
         triggers: &'a Triggers<'a>,
@@ -161,7 +161,19 @@ impl<'a> Folder<'a> {
         let unknown = Frame { kind: FrameKind::Wait(WaitKind::UnknownWait), name: names.intern("unknown") };
         let flush = Frame { kind: FrameKind::Function, name: names.intern("trace buffer flush") };
         let (frames, paths) = (HashMap::default(), HashMap::default());
-        Folder { operations, triggers, contexts, names, root, ranks, frames, paths, transfer, unknown, flush }
+        IterationContexts {
+            operations,
+            triggers,
+            contexts,
+            names,
+            root,
+            ranks,
+            frames,
+            paths,
+            transfer,
+            unknown,
+            flush,
+        }
     }
 
     /// The time of one iteration by context.
@@ -194,7 +206,7 @@ impl<'a> Folder<'a> {
             match operation.kind {
                 OperationKind::Work | OperationKind::Wait => self.spent(stream, call, inside, own),
                 OperationKind::Receive | OperationKind::Collective | OperationKind::Send => {
-                    let place = Place { stream, operation: position as u32 };
+                    let place = OperationPlace { stream, operation: position as u32 };
                     self.wait(place, time.end, inside, call, far, own);
                 }
             }
@@ -233,7 +245,7 @@ impl<'a> Folder<'a> {
         let mut context = self.around(above, path);
         // The outermost region is around everything: it does not distinguish computations.
         if self.operations.paths.parent(path) == NO_PATH {
-            let operation = after.and_then(|at| self.operations.get(Place { stream, operation: at as u32 }));
+            let operation = after.and_then(|at| self.operations.get(OperationPlace { stream, operation: at as u32 }));
             let frame = match operation {
                 Some(operation) => self.frames_of(operation.symbol).1,
                 None => {
@@ -264,7 +276,7 @@ impl<'a> Folder<'a> {
     /// A wait: until the sending (the posting of a receive) it is spent by the sender (the receiver), after it by the transfer.
     fn wait(
         &mut self,
-        place: Place,
+        place: OperationPlace,
         left: Ns,
         span: Span,
         call: ContextId,
@@ -285,7 +297,7 @@ impl<'a> Folder<'a> {
             let frame = Frame { kind: FrameKind::Thread(WaitKind::Thread), name: *name };
             let thread = self.contexts.child(Some(call), frame);
             let waited = Span::new(span.start, sent);
-            *self.contexts.who.entry((thread, WhoId::from_raw(trigger.from.stream))).or_insert(0) +=
+            *self.contexts.who.entry((thread, ThreadInfoId::from_raw(trigger.from.stream))).or_insert(0) +=
                 waited.len() as u64;
             if far < FARTHEST {
                 self.spend(waited, trigger.from.stream, thread, far + 1, own);

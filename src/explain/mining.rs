@@ -32,7 +32,7 @@ pub struct Mining {
     /// Operations and patterns.
     pub mined: Mined,
     /// Executions, in kernel recordings that have some.
-    pub served: Option<Served>,
+    pub served: Option<MinedExecutions>,
     /// Notices about the events.
     pub notices: Notices,
     /// The recording's metadata declare system calls.
@@ -64,7 +64,7 @@ impl Mining {
 
 /// Executions of a kernel recording, ready to be held against each other.
 #[derive(Debug, Default)]
-pub struct Served {
+pub struct MinedExecutions {
     /// The executions.
     pub model: Model,
     /// Threads that contributed to them.
@@ -80,9 +80,9 @@ pub struct Served {
     on_paths: Vec<Vec<Span>>,
 }
 
-impl Served {
+impl MinedExecutions {
     /// `threads` are those of the operations' streams, in order; `noise_ns` is how far clocks may be off.
-    pub fn new(model: Model, contributions: Contributions, threads: &[ThreadId], noise_ns: Ns) -> Served {
+    pub fn new(model: Model, contributions: Contributions, threads: &[ThreadId], noise_ns: Ns) -> MinedExecutions {
         let mut streams: HashMap<ThreadId, u32> = threads.iter().copied().zip(0..).collect();
         let mut beyond = Vec::new();
         for (id, place) in &contributions.threads {
@@ -113,7 +113,7 @@ impl Served {
                 *of_stream = spans;
             }
         }
-        Served { model, contributions, reference, beyond, streams, sums, on_paths }
+        MinedExecutions { model, contributions, reference, beyond, streams, sums, on_paths }
     }
 
     /// Treatment of an event that took longer than usual: delays of executions are reported with them; any other wait is

@@ -57,13 +57,13 @@ use crate::model::context::ContextId;
 use crate::model::execution::ExecutionId;
 use crate::model::facts::HostQuality;
 use crate::model::wait_kind::WaitKind;
-use crate::model::{Model, TraceId, TraceInfo, Who, WhoId};
+use crate::model::{Model, ThreadInfo, ThreadInfoId, TraceId, TraceInfo};
 use crate::state::timeline::{SegmentKind, ThreadId, Timeline};
-use columns::Columns;
+use columns::MetricColumns;
 use contexts::Dictionary;
 use contribution::Contributions;
 use foldhash::HashMap;
-use holders::Held;
+use holders::HeldContext;
 use std::sync::Arc;
 
 /// Executions that a worker takes at once.
@@ -89,7 +89,7 @@ pub struct TaskRequest {
 }
 
 /// Result of one worker for a chunk of executions.
-struct Folded {
+struct ExplainedChunk {
     outline: Outline,
     hops: Hops,
     executions: Vec<Explained>,
@@ -105,7 +105,7 @@ struct Explained {
     /// Its segments tile it.
     tiled: bool,
     /// By holder, where these are asked for.
-    contributions: Vec<Held>,
+    contributions: Vec<HeldContext>,
 }
 
 /// Explain all executions of one task. `notices` are those of the pass; what is found here is added.
@@ -217,8 +217,8 @@ fn made(
     let dictionary = Dictionary { recording, timelines, spaces, places, symbols, kernel: kernel.as_ref() };
     let (tree, ids) = contexts::spell(&outline, &dictionary, &mut model.names, &mut model.notices, ctx)?;
     model.contexts = tree;
-    let mut people = People { recording, leaders, ids: HashMap::default() };
-    let mut columns = Columns::new(recording);
+    let mut people = ThreadTable { recording, leaders, ids: HashMap::default() };
+    let mut columns = MetricColumns::new(recording);
     let labels: Vec<NameId> = request.traces.iter().map(|t| model.names.intern(&t.label)).collect();
     let mut contributions = Contributions::new(recording, (leaders, &names), &found, hops, held);
     for (i, (execution, explained)) in found.iter().zip(folded).enumerate() {
@@ -271,7 +271,7 @@ fn made(
     Ok((model, contributions))
 }
 
-fn fold(chunk: &[Execution<'_>], sources: &Sources<'_>, counter: &PathCounter, held: bool) -> Folded {
+fn fold(chunk: &[Execution<'_>], sources: &Sources<'_>, counter: &PathCounter, held: bool) -> ExplainedChunk {
     let (mut outline, mut hops) = (Outline::default(), Hops::default());
     let one = |execution: &Execution<'_>| {
         let path = path::walk(sources.recording, execution.thread, execution.span);
@@ -288,7 +288,7 @@ fn fold(chunk: &[Execution<'_>], sources: &Sources<'_>, counter: &PathCounter, h
         Explained { own, counts: counter.count(sources.recording, &path), counters, unresolved, tiled, contributions }
     };
     let executions = chunk.iter().map(one).collect();
-    Folded { outline, hops, executions }
+    ExplainedChunk { outline, hops, executions }
 }
 
 /// Of the hosts whose switches were recorded.
@@ -303,35 +303,35 @@ fn is_unresolved(segment: &PathSegment) -> bool {
 }
 
 /// Threads of the model, made on first sight.
-struct People<'a> {
+struct ThreadTable<'a> {
     recording: &'a Timeline,
     leaders: &'a Leaders,
-    ids: HashMap<(ThreadId, Option<NameId>), WhoId>,
+    ids: HashMap<(ThreadId, Option<NameId>), ThreadInfoId>,
 }
 
-impl People<'_> {
+impl ThreadTable<'_> {
     /// The model's thread; its names are those at `t`, with their numbers. One that runs several programs is several.
-    fn id(&mut self, thread: ThreadId, t: Ns, all: &mut Vec<Who>, names: &mut Names) -> WhoId {
+    fn id(&mut self, thread: ThreadId, t: Ns, all: &mut Vec<ThreadInfo>, names: &mut Names) -> ThreadInfoId {
         let known = self.recording.thread(thread);
         let key = (thread, known.and_then(|known| self.leaders.of(self.recording, known, t).name_at(t)));
         if let Some(known) = self.ids.get(&key) {
             return *known;
         }
-        let id = WhoId::at(all.len());
+        let id = ThreadInfoId::at(all.len());
         all.push(self.describe(thread, t, names));
         self.ids.insert(key, id);
         id
     }
 
-    fn describe(&self, id: ThreadId, t: Ns, names: &mut Names) -> Who {
+    fn describe(&self, id: ThreadId, t: Ns, names: &mut Names) -> ThreadInfo {
         let Some(thread) = self.recording.thread(id) else {
             let unknown = names.intern("unknown");
-            return Who { host: unknown, process: unknown, pid: 0, tid: 0, thread: unknown };
+            return ThreadInfo { host: unknown, process: unknown, pid: 0, tid: 0, thread: unknown };
         };
         let mut name = |id: Option<NameId>| names.intern(id.map_or("unknown", |id| self.recording.names.get(id)));
         let host = name(self.recording.hosts.get(thread.host.index()).map(|h| h.name));
         let process = name(self.leaders.of(self.recording, thread, t).name_at(t));
-        Who { host, process, pid: thread.pid, tid: thread.tid, thread: name(thread.name_at(t)) }
+        ThreadInfo { host, process, pid: thread.pid, tid: thread.tid, thread: name(thread.name_at(t)) }
     }
 }
 

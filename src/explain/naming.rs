@@ -15,7 +15,7 @@ const CANDIDATES: usize = 16;
 
 /// Activity of a thread.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Named {
+pub(super) struct Activity {
     /// The deepest function that covers 80 % (else half) of the time whose function is known.
     pub(super) function: Option<NameId>,
     /// The system call in which at least half of the time was spent.
@@ -26,9 +26,9 @@ pub(super) struct Named {
     pub(super) callers: Vec<NameId>,
 }
 
-impl Named {
+impl Activity {
     /// Activity of the thread at position `hop` of the path in these contexts.
-    pub(super) fn of(model: &Model, leaves: &[(ContextId, u64)], hop: usize) -> Named {
+    pub(super) fn of(model: &Model, leaves: &[(ContextId, u64)], hop: usize) -> Activity {
         let mut leaves: Vec<Leaf> =
             leaves.iter().map(|(context, ns)| Leaf { frames: frames(model, *context, hop), ns: *ns }).collect();
         leaves.sort_by(|a, b| b.ns.cmp(&a.ns).then_with(|| a.frames.cmp(&b.frames)));
@@ -54,7 +54,7 @@ impl Named {
             .fold((0, 0), |(all, cut), leaf| (all + leaf.ns, cut + if is_cut(&leaf) { leaf.ns } else { 0 }));
         let caller = leaves.iter().find(|leaf| leaf.of_kind(FrameKind::Function).any(|name| Some(name) == function));
         let callers = caller.map(|leaf| leaf.of_kind(FrameKind::Function).take_while(|name| Some(*name) != function));
-        Named {
+        Activity {
             function,
             call: most.filter(|(_, ns)| ns * 2 >= total).map(|(name, _)| name),
             is_open: ended > 0 && cut * 2 >= ended,

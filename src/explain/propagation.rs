@@ -2,16 +2,14 @@
 
 use super::anomalies::what;
 use crate::analysis::patterns::blame::Blamed;
-use crate::analysis::patterns::spread::Node;
+use crate::analysis::patterns::spread::DelayNode;
 use crate::analysis::patterns::triggers::Triggers;
 use crate::analysis::patterns::{Lateness, Mined};
 use crate::base::time::{Ns, Span};
-use crate::event::operation::Place;
+use crate::event::operation::OperationPlace;
 use crate::model::carrier::Carrier;
 use crate::model::event_kind::EventKind;
-use crate::model::propagation::Noise;
-use crate::model::propagation::PropagationPath;
-use crate::model::propagation::PropagationStep;
+use crate::model::propagation::{Noise, PropagationPath, PropagationStep};
 use std::cmp::Reverse;
 
 /// Result of [`paths`].
@@ -148,13 +146,13 @@ const LONGEST_NOISE: Ns = 100_000_000;
 /// A function of the program that took long, and a step unlike all others, are the program's own and no noise.
 pub(super) fn noise(
     mined: &Mined,
-    node: &Node,
+    node: &DelayNode,
     blamed: &Blamed,
     patternless: bool,
     triggers: &Triggers<'_>,
 ) -> Option<Noise> {
     let operations = &mined.operations;
-    let symbol = operations.get(Place { stream: node.stream, operation: node.event / 2 }).map(|o| o.symbol);
+    let symbol = operations.get(OperationPlace { stream: node.stream, operation: node.event / 2 }).map(|o| o.symbol);
     let (reference, program) = (blamed.reference, symbol.is_some_and(|s| operations.is_program(s)));
     let flushes = operations.sequences.get(node.stream as usize).map_or(&[][..], |s| &s.flushes);
     let flushed = |f: &Span| f.end.min(blamed.local.end) - f.start.max(blamed.local.start);
@@ -167,7 +165,7 @@ pub(super) fn noise(
         EventKind::Operation => (reference < CALL && !program).then_some(Noise::Interrupted),
         EventKind::Gap => (reference < PAUSE && !patternless).then_some(Noise::Interrupted),
         EventKind::Receive | EventKind::Collective => {
-            let place = Place { stream: node.stream, operation: node.event / 2 };
+            let place = OperationPlace { stream: node.stream, operation: node.event / 2 };
             let trigger = triggers.of(place, node.span.end)?;
             if trigger.via == Carrier::Barrier {
                 return None;

@@ -7,13 +7,13 @@
 //! ALGORITHMS.md 9.8.
 
 use super::idle::IdleWaits;
-use super::mining::Served;
-use crate::analysis::patterns::routes::{Difference, Turn};
+use super::mining::MinedExecutions;
+use crate::analysis::patterns::routes::{Difference, RouteOccurrence};
 use crate::analysis::patterns::{Mined, routes};
 use crate::base::ctx::Cancel;
 use crate::base::names::NameId;
 use crate::base::time::{Ns, Span};
-use crate::event::operation::{Operation, Operations, Place};
+use crate::event::operation::{Operation, OperationPlace, Operations};
 use crate::model::anomalies::{Anomaly, Responsible};
 use crate::model::event_kind::EventKind;
 use crate::model::propagation::{PropagationPath, PropagationStep, RouteChange};
@@ -27,7 +27,7 @@ const NAMED: usize = 3;
 
 /// A difference, ready to be reported.
 #[derive(Clone, Debug)]
-pub(super) struct Detour {
+pub(super) struct RouteDelay {
     /// The execution, where there are some, and its population.
     execution: Option<(u32, u32)>,
     /// All of the occurrence.
@@ -41,7 +41,12 @@ pub(super) struct Detour {
 }
 
 /// Those of executions, on their own threads. If events were lost during an execution its route is unknown.
-pub(super) fn of_executions(mined: &Mined, served: &Served, settings: &Settings, cancel: &Cancel) -> Vec<Detour> {
+pub(super) fn of_executions(
+    mined: &Mined,
+    served: &MinedExecutions,
+    settings: &Settings,
+    cancel: &Cancel,
+) -> Vec<RouteDelay> {
     let (operations, executions) = (&mined.operations, &served.model.executions);
     let mut numbers = Vec::new();
     let mut turns = Vec::new();
@@ -54,7 +59,7 @@ pub(super) fn of_executions(mined: &Mined, served: &Served, settings: &Settings,
         let (Some(start), Some(end)) = (executions.start.get(i), executions.end.get(i)) else { continue };
         let position = |t: Ns| all.partition_point(|o| o.start < t) as u32;
         let operations = position(*start)..position(*end).max(position(*start));
-        turns.push(Turn { population: *population, stream, operations });
+        turns.push(RouteOccurrence { population: *population, stream, operations });
         numbers.push((at, *population));
     }
     let found = routes::find(operations, &turns, settings.q, settings.s, cancel);
@@ -64,7 +69,7 @@ pub(super) fn of_executions(mined: &Mined, served: &Served, settings: &Settings,
         let span = Span::new(*executions.start.get(execution as usize)?, *executions.end.get(execution as usize)?);
         let root = served.reference.root(execution)?;
         let usual = served.reference.bounds(population, root, true, settings).max_ref_ns;
-        Some(Detour {
+        Some(RouteDelay {
             execution: Some((execution, population)),
             turn: span,
             origin: served.contributions.name(&served.model, execution).to_owned(),
@@ -78,10 +83,10 @@ pub(super) fn of_executions(mined: &Mined, served: &Served, settings: &Settings,
 /// Those of iterations of outermost loops, in kernel recordings without executions. An iteration begins behind the wait for work or, where
 /// no wait is known, behind an operation that each iteration makes once. Iterations of threads of one name and process are held against
 /// each other.
-pub(super) fn of_turns(mined: &Mined, idle: &IdleWaits, settings: &Settings, cancel: &Cancel) -> Vec<Detour> {
+pub(super) fn of_turns(mined: &Mined, idle: &IdleWaits, settings: &Settings, cancel: &Cancel) -> Vec<RouteDelay> {
     let operations = &mined.operations;
     let mut populations: HashMap<(&str, &str, NameId), u32> = HashMap::default();
-    let mut turns: Vec<Turn> = Vec::new();
+    let mut turns: Vec<RouteOccurrence> = Vec::new();
     for turn in mined.iterations() {
         let Some(sequence) = operations.sequences.get(turn.stream as usize) else { continue };
         let idle = idle.of(turn.stream).to_vec();
@@ -95,12 +100,12 @@ pub(super) fn of_turns(mined: &Mined, idle: &IdleWaits, settings: &Settings, can
         let population = *populations.entry((&thread.process, &thread.name, call)).or_insert(next);
         let named = (0_u32..).zip(&sequence.operations).filter(|(_, o)| o.symbol == call).map(|(at, _)| at);
         let begins: Vec<u32> = if idle.is_empty() { named.collect() } else { idle };
-        let turn = |pair: &[u32]| Turn { population, stream: turn.stream, operations: pair[0] + 1..pair[1] };
+        let turn = |pair: &[u32]| RouteOccurrence { population, stream: turn.stream, operations: pair[0] + 1..pair[1] };
         turns.extend(begins.windows(2).map(turn));
     }
     // From the end of the operation at which it begins to the beginning of the next one.
-    let span = |turn: &Turn| -> Option<Span> {
-        let at = |operation: u32| operations.get(Place { stream: turn.stream, operation });
+    let span = |turn: &RouteOccurrence| -> Option<Span> {
+        let at = |operation: u32| operations.get(OperationPlace { stream: turn.stream, operation });
         Some(Span::new(at(turn.operations.start.checked_sub(1)?)?.end, at(turn.operations.end)?.start))
     };
     let mut lengths: BTreeMap<u32, Vec<Ns>> = BTreeMap::new();
@@ -118,7 +123,7 @@ pub(super) fn of_turns(mined: &Mined, idle: &IdleWaits, settings: &Settings, can
         let usual = usual.get(&turn.population).copied().unwrap_or(0);
         let factor = span.len() as f64 / usual.max(1) as f64;
         let (origin, step) = (String::new(), step(operations, turn, span, difference));
-        Some(Detour { execution: None, turn: span, origin, factor, step })
+        Some(RouteDelay { execution: None, turn: span, origin, factor, step })
     };
     let found = routes::find(operations, &turns, settings.q, settings.s, cancel);
     found.iter().filter_map(detour).collect()
@@ -134,7 +139,7 @@ fn once_in(operations: &[Operation], span: Span) -> Option<NameId> {
 }
 
 /// The differing step of an iteration. Kernel recordings have one clock.
-fn step(operations: &Operations, turn: &Turn, whole: Span, difference: &Difference) -> PropagationStep {
+fn step(operations: &Operations, turn: &RouteOccurrence, whole: Span, difference: &Difference) -> PropagationStep {
     let (stream, range) = (turn.stream, &difference.operations);
     let all = operations.sequences.get(stream as usize).map_or(&[][..], |s| &s.operations);
     let inside = all.get(range.start as usize..range.end as usize).unwrap_or(&[]);
@@ -184,7 +189,7 @@ fn what(operations: &Operations, inside: &[Operation], difference: &Difference) 
 }
 
 /// Add differences to what took too long: a step that is one is marked, the others are anomalies and paths of their own.
-pub(super) fn add(detours: Vec<Detour>, anomalies: &mut Vec<Anomaly>, paths: &mut Vec<PropagationPath>) {
+pub(super) fn add(detours: Vec<RouteDelay>, anomalies: &mut Vec<Anomaly>, paths: &mut Vec<PropagationPath>) {
     if detours.is_empty() {
         return;
     }
@@ -195,7 +200,7 @@ pub(super) fn add(detours: Vec<Detour>, anomalies: &mut Vec<Anomaly>, paths: &mu
         known.insert((anomaly.execution, 0, 0), at);
     }
     let mut source = paths.last().map_or(0, |p| p.source + 1);
-    for Detour { execution, turn, origin, factor, mut step } in detours {
+    for RouteDelay { execution, turn, origin, factor, mut step } in detours {
         let number = execution.map(|(execution, _)| execution);
         let covering = shown.covering(number, &step, paths);
         if let Some((path, at)) = covering.same {

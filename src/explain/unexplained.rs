@@ -8,7 +8,7 @@ use crate::analysis::patterns::triggers::Triggers;
 use crate::analysis::patterns::{Lateness, Mined};
 use crate::base::names::NameId;
 use crate::base::time::Span;
-use crate::event::operation::Place;
+use crate::event::operation::OperationPlace;
 use crate::model::propagation::Noise;
 use crate::model::unexplained::UnexplainedWait;
 use std::cmp::Reverse;
@@ -32,7 +32,7 @@ pub(super) fn of(mined: &Mined, lateness: &Lateness) -> Vec<UnexplainedWait> {
         }
         let Some(late) = lateness.late.get(node.late as usize) else { continue };
         let Some(blamed) = late.blamed.get(node.blamed as usize) else { continue };
-        let place = Place { stream: node.stream, operation: node.event / 2 };
+        let place = OperationPlace { stream: node.stream, operation: node.event / 2 };
         let Some(call) = operations.get(place).map(|o| o.symbol) else { continue };
         let function = operations.function_of(node.stream, node.event, blamed.local);
         let name = |id: NameId| operations.names.get(id).to_owned();

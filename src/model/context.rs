@@ -4,7 +4,7 @@
 //! (ALGORITHMS.md 5.3). Thread frames carry the thread's *name*, so that executions share them; which threads
 //! they were is in [`Contexts::who`]. Interning a child is one hash look-up.
 
-use super::WhoId;
+use super::ThreadInfoId;
 use super::wait_kind::WaitKind;
 use crate::base::names::NameId;
 use foldhash::HashMap;
@@ -63,7 +63,7 @@ pub struct Contexts {
     nodes: Vec<Node>,
     ids: HashMap<(Option<ContextId>, Frame), ContextId>,
     /// For thread frames: nanoseconds over all executions, by the thread that it was.
-    pub who: BTreeMap<(ContextId, WhoId), u64>,
+    pub who: BTreeMap<(ContextId, ThreadInfoId), u64>,
 }
 
 impl Contexts {

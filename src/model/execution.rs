@@ -2,7 +2,7 @@
 
 use super::context::{ContextId, Contexts};
 use super::metric::{Column, Metric};
-use super::{TraceId, WhoId};
+use super::{ThreadInfoId, TraceId};
 use crate::base::ctx::{Cancelled, Ctx};
 use crate::base::parallel::in_order;
 use crate::base::spans::{Direction, SpanOrder, SpanStore, StoredSpan};
@@ -135,7 +135,7 @@ pub struct Executions {
     /// Last event.
     pub end: Vec<Ns>,
     /// The thread of the end event (the one whose path is walked).
-    pub who: Vec<WhoId>,
+    pub who: Vec<ThreadInfoId>,
     /// Which trace.
     pub trace: Vec<TraceId>,
     /// The CPU of the begin event; `u16::MAX` where unknown.

@@ -8,7 +8,7 @@
 use super::context::{ContextId, Frame, FrameKind};
 use super::execution::{ExecutionId, Executions};
 use super::metric::{ABSENT, Column, Metric, Unit};
-use super::{Model, TraceId, WhoId};
+use super::{Model, ThreadInfoId, TraceId};
 use crate::base::ctx::{Cancelled, Ctx};
 use crate::base::names::NameId;
 use foldhash::HashSet;
@@ -80,7 +80,7 @@ impl Part {
             contexts.push(whole.contexts.child(parent.map(|p| contexts[p.index()]), Frame { kind, name }));
         }
         for ((context, held), ns) in &model.contexts.who {
-            let key = (contexts[context.index()], WhoId::from_raw(who + held.raw()));
+            let key = (contexts[context.index()], ThreadInfoId::from_raw(who + held.raw()));
             *whole.contexts.who.entry(key).or_insert(0) += ns;
         }
         Part { model, names, contexts, traces, who }
@@ -112,7 +112,7 @@ fn executions(parts: &[Part], whole: &mut Model, ctx: &Ctx) -> Result<(), Cancel
         let e = &part.model.executions;
         all.start.push(*start);
         all.end.push(*end);
-        all.who.push(WhoId::from_raw(part.who + e.who[*i].raw()));
+        all.who.push(ThreadInfoId::from_raw(part.who + e.who[*i].raw()));
         all.trace.push(TraceId::from_raw(part.traces + e.trace[*i].raw()));
         all.cpu.push(e.cpu.get(*i).copied().unwrap_or(u16::MAX));
         all.unsure.push(e.unsure[*i]);

@@ -38,7 +38,7 @@ use std::sync::Arc;
 
 crate::handle! {
     /// A thread of the model.
-    WhoId,
+    ThreadInfoId,
     /// A trace given on the command line.
     TraceId,
     /// A task: a kind of execution.
@@ -47,7 +47,7 @@ crate::handle! {
 
 /// A thread as executions and causes name it.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Who {
+pub struct ThreadInfo {
     /// Host name.
     pub host: NameId,
     /// Process name.
@@ -71,7 +71,7 @@ pub struct TraceInfo {
 
 /// Why a task was chosen where the user named none.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Choice {
+pub struct TaskChoice {
     /// The task and the reason for choosing it, as the end of a sentence.
     pub why: String,
     /// Other tasks worth a look, at most two.
@@ -94,9 +94,9 @@ pub struct Model {
     /// The task whose executions these are.
     pub task: usize,
     /// The reason for this task, if the user named none and the events' names did not show it.
-    pub choice: Option<Choice>,
-    /// Threads by [`WhoId`].
-    pub who: Vec<Who>,
+    pub choice: Option<TaskChoice>,
+    /// Threads by [`ThreadInfoId`].
+    pub who: Vec<ThreadInfo>,
     /// The union of all executions' context trees.
     pub contexts: context::Contexts,
     /// The executions.

@@ -13,7 +13,7 @@ use crate::state::timeline::{Mark, Timeline};
 use std::collections::BTreeSet;
 
 /// What the kernel pass found for some tasks.
-pub(super) struct Asked {
+pub(super) struct KernelPass {
     pub tasks: Vec<TaskDefinition>,
     /// By task: the names of the functions that were entered, where its marks are entries and exits of functions.
     pub functions: Vec<Functions>,
@@ -21,7 +21,7 @@ pub(super) struct Asked {
     pub notices: Notices,
 }
 
-impl Asked {
+impl KernelPass {
     /// What a mark is a mark of: the function that was entered, else the task.
     pub fn name(&self, mark: &Mark) -> Option<&str> {
         let (at, task) = (mark.task as usize, self.tasks.get(mark.task as usize)?);

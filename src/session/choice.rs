@@ -6,20 +6,19 @@
 //! at all tells where its time went. What the program's own events delimit is not passed over for what nobody asked about: once one of
 //! these has enough executions, the others are left. Cost: a model and a comparison for each task that is tried.
 
-use super::asked::Asked;
+use super::asked::KernelPass;
 use super::traces::Traces;
 use crate::analysis::candidates::{self, Activity, Candidate, ENOUGH, Standing};
-use crate::analysis::derived;
 use crate::analysis::executions::{MarksByTask, Rule};
-use crate::analysis::functions;
 use crate::analysis::symbols::files::Places;
+use crate::analysis::{derived, functions};
 use crate::base::ctx::Ctx;
 use crate::base::notice::Notices;
 use crate::compare;
 use crate::event::derived::Derived;
 use crate::event::task::Pairing;
 use crate::model::execution::ExecutionId;
-use crate::model::{Choice, Model};
+use crate::model::{Model, TaskChoice};
 use crate::reading::tasks;
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -31,7 +30,7 @@ const TRIED: usize = 6;
 type Made<T> = (Model, T);
 
 /// Makes it.
-type Maker<'a, T> = dyn Fn(&Asked, usize, Rule) -> anyhow::Result<Made<T>> + 'a;
+type Maker<'a, T> = dyn Fn(&KernelPass, usize, Rule) -> anyhow::Result<Made<T>> + 'a;
 
 /// What was made, the best so far kept.
 struct Best<T> {
@@ -55,7 +54,7 @@ impl<T> Best<T> {
 
 /// Where symbols are, and the workers.
 #[derive(Clone, Copy)]
-struct With<'a> {
+struct SymbolsAndCtx<'a> {
     places: &'a Places,
     ctx: &'a Ctx,
 }
@@ -75,7 +74,7 @@ impl Traces {
         let called = tasks::function("", &self.tasks().classes);
         let mut asked = self.pass(pairs.iter().cloned().chain(called).collect(), places, ctx)?;
         let laid = self.lay(&asked, places, ctx)?;
-        let make = |asked: &Asked, task: usize, rule: Rule| {
+        let make = |asked: &KernelPass, task: usize, rule: Rule| {
             Ok((self.explain((asked, &laid), task, rule, places, moments, ctx)?, ()))
         };
         match self.choose_in(&mut asked, pairs.len(), places, &make, ctx)? {
@@ -88,13 +87,13 @@ impl Traces {
     /// delimited by the program's own events; where another stands behind them, all functions are it.
     pub(super) fn choose_in<T>(
         &self,
-        asked: &mut Asked,
+        asked: &mut KernelPass,
         pairs: usize,
         places: &Places,
         make: &Maker<'_, T>,
         ctx: &Ctx,
     ) -> anyhow::Result<Option<Made<T>>> {
-        let with = With { places, ctx };
+        let with = SymbolsAndCtx { places, ctx };
         let begun: Vec<usize> = asked.begun().filter(|at| *at < pairs).collect();
         let own = |at: usize| {
             let task = &asked.tasks[at];
@@ -121,7 +120,7 @@ impl Traces {
         if let Some(trial) = self.in_both_traces(asked, with)? {
             let (mut model, more) = make(asked, trial.task, trial.rule)?;
             let (why, others) = (trial.why.unwrap_or_default(), Vec::new());
-            model.choice = Some(Choice { why, others, profile: false, by_trace: true });
+            model.choice = Some(TaskChoice { why, others, profile: false, by_trace: true });
             return Ok(Some((model, more)));
         }
         let (others, few) = self.others(asked, pairs, with)?;
@@ -138,7 +137,12 @@ impl Traces {
     }
 
     /// The loops that are worth a look, marked: positions and names of their tasks.
-    pub(super) fn loops(&self, asked: &mut Asked, places: &Places, ctx: &Ctx) -> anyhow::Result<Vec<(usize, String)>> {
+    pub(super) fn loops(
+        &self,
+        asked: &mut KernelPass,
+        places: &Places,
+        ctx: &Ctx,
+    ) -> anyhow::Result<Vec<(usize, String)>> {
         let activity = Activity::new(&asked.recording);
         let (loops, _) = candidates::loops(&asked.recording, &activity, places, ctx)?;
         let mut marked = Vec::new();
@@ -150,8 +154,13 @@ impl Traces {
 
     /// Loops, system calls and functions that ran often enough, in the order in which they are tried; then what ran more seldom,
     /// and the processes.
-    fn others(&self, asked: &mut Asked, pairs: usize, with: With<'_>) -> anyhow::Result<(Vec<Trial>, Vec<Trial>)> {
-        let With { places, ctx } = with;
+    fn others(
+        &self,
+        asked: &mut KernelPass,
+        pairs: usize,
+        with: SymbolsAndCtx<'_>,
+    ) -> anyhow::Result<(Vec<Trial>, Vec<Trial>)> {
+        let SymbolsAndCtx { places, ctx } = with;
         let activity = Activity::new(&asked.recording);
         let (loops, waited) = candidates::loops(&asked.recording, &activity, places, ctx)?;
         let calls = candidates::calls(&asked.recording, &activity, &waited);
@@ -206,7 +215,7 @@ impl Traces {
     }
 
     /// The command that ran longest from its start to its end in both of two labelled traces.
-    fn in_both_traces(&self, asked: &mut Asked, with: With<'_>) -> anyhow::Result<Option<Trial>> {
+    fn in_both_traces(&self, asked: &mut KernelPass, with: SymbolsAndCtx<'_>) -> anyhow::Result<Option<Trial>> {
         let labels: BTreeSet<&str> = self.sources.iter().map(|s| s.label.as_str()).collect();
         if labels.len() != 2 || self.sources.iter().any(|s| !s.labelled) {
             return Ok(None);
@@ -232,11 +241,11 @@ impl Traces {
     /// A candidate as something to try.
     fn trial(
         &self,
-        asked: &mut Asked,
+        asked: &mut KernelPass,
         pairs: usize,
         task: &Derived,
         why: String,
-        with: With<'_>,
+        with: SymbolsAndCtx<'_>,
     ) -> anyhow::Result<Option<Trial>> {
         let name = task.to_string();
         // Functions are marked already, all under one task; each gets the name of its own.
@@ -252,7 +261,7 @@ impl Traces {
     }
 
     /// One line for a recording in which nothing runs that could be explained: what it answers, and what to record.
-    fn nothing_by_itself(&self, ctx: &Ctx, asked: &Asked) -> anyhow::Result<String> {
+    fn nothing_by_itself(&self, ctx: &Ctx, asked: &KernelPass) -> anyhow::Result<String> {
         let recording = &asked.recording;
         let scheduled = recording.quality.iter().any(|q| q.switches > 0);
         let what = if scheduled {
@@ -274,7 +283,7 @@ impl Traces {
 
 /// Make what is made of one trial, and see whether it answers.
 fn attempt<T>(
-    asked: &Asked,
+    asked: &KernelPass,
     (at, trial): (usize, &Trial),
     alone: bool,
     best: &mut Best<T>,
@@ -315,6 +324,6 @@ fn with_choice(mut model: Model, at: usize, trials: &[Trial]) -> Model {
     let others =
         trials.iter().filter(|t| t.why.is_some() && t.name != chosen.name).map(|t| t.name.clone()).take(2).collect();
     let why = chosen.why.clone().unwrap_or_else(|| "what its own events delimit".to_owned());
-    model.choice = Some(Choice { why, others, profile, by_trace: false });
+    model.choice = Some(TaskChoice { why, others, profile, by_trace: false });
     model
 }

@@ -13,7 +13,7 @@ use std::path::Path;
 use std::sync::{Arc, OnceLock};
 
 /// The tasks by name, and what they were found in.
-pub(super) struct Known {
+pub(super) struct TaskCatalog {
     /// Declared in a file, then found by themselves.
     pub tasks: Vec<TaskDefinition>,
     /// How many of them are declared.
@@ -33,16 +33,16 @@ pub(super) struct Names {
     pub first: HashMap<String, usize>,
 }
 
-impl Known {
-    pub fn new(sources: &[Source]) -> Known {
+impl TaskCatalog {
+    pub fn new(sources: &[Source]) -> TaskCatalog {
         let classes: Vec<ClassFace> = sources.iter().flat_map(faces).collect();
         let kernel = classes.iter().filter(|c| c.kernel && !c.is_probe()).map(|c| c.name.clone()).collect();
-        Known { tasks: tasks::discover(&classes), declared: 0, classes, kernel, names: OnceLock::new() }
+        TaskCatalog { tasks: tasks::discover(&classes), declared: 0, classes, kernel, names: OnceLock::new() }
     }
 
     /// What a file declares goes before what is found under the same name.
-    pub fn with_file(sources: &[Source], file: &Path) -> anyhow::Result<Known> {
-        let mut known = Known::new(sources);
+    pub fn with_file(sources: &[Source], file: &Path) -> anyhow::Result<TaskCatalog> {
+        let mut known = TaskCatalog::new(sources);
         let declared = declared(file, &known.classes)?;
         known.declared = declared.len();
         let names: BTreeSet<&str> = declared.iter().map(|d| d.name.as_str()).collect();

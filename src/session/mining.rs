@@ -1,7 +1,7 @@
 //! What anomalies of CTF traces are found in: one kernel pass, the operations of all threads, and the executions of a task with
 //! who held them up.
 
-use super::asked::Asked;
+use super::asked::KernelPass;
 use super::traces::Traces;
 use crate::analysis::executions::Rule;
 use crate::analysis::patterns::Mined;
@@ -10,7 +10,7 @@ use crate::analysis::{operation_stacks, operations};
 use crate::base::ctx::Ctx;
 use crate::explain;
 use crate::explain::Stacks;
-use crate::explain::mining::{Mining, Served};
+use crate::explain::mining::{MinedExecutions, Mining};
 use crate::reading::tasks;
 use crate::state::timeline::{HostId, Mark, ThreadId};
 
@@ -39,18 +39,18 @@ impl Traces {
     /// The executions, with who held them up; none where the scheduler was not recorded, which tells that.
     fn served(
         &self,
-        asked: &mut Asked,
+        asked: &mut KernelPass,
         stacks: &Stacks,
         candidates: usize,
         typed: Option<&str>,
         places: &Places,
         ctx: &Ctx,
-    ) -> anyhow::Result<Option<Served>> {
+    ) -> anyhow::Result<Option<MinedExecutions>> {
         let hosts = asked.recording.hosts.len();
         if !(0..hosts).any(|host| asked.recording.is_scheduled(HostId::at(host))) {
             return Ok(None);
         }
-        let with_contributions = |asked: &Asked, chosen: usize, rule: Rule| {
+        let with_contributions = |asked: &KernelPass, chosen: usize, rule: Rule| {
             let request = self.request(asked, chosen, rule, places, &[]);
             Ok(explain::with_contributions(&asked.recording, stacks, &request, &asked.notices, ctx)?)
         };
@@ -68,6 +68,6 @@ impl Traces {
         let made = made.filter(|(model, _)| model.choice.as_ref().is_none_or(|choice| !choice.profile));
         let threads: Vec<ThreadId> = operations::streams(&asked.recording).collect();
         let error = self.clocks().iter().filter_map(|clock| clock.error).max().unwrap_or(0);
-        Ok(made.map(|(model, contributions)| Served::new(model, contributions, &threads, error)))
+        Ok(made.map(|(model, contributions)| MinedExecutions::new(model, contributions, &threads, error)))
     }
 }

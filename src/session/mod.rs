@@ -1,6 +1,6 @@
 //! The whole way from a path to an answer: open, find tasks, read, explain, compare.
 //!
-//! A [`Session`] is what one command line names, opened: [`Traces`] in CTF, a [`Run`] under MPI, or [`Databases`] of executions. Each method is one
+//! A [`Session`] is what one command line names, opened: [`Traces`] in CTF, a [`MpiRuns`] under MPI, or [`Databases`] of executions. Each method is one
 //! question; each runs on the workers of the [`Ctx`] it is given, reports progress to it and ends early when it is
 //! cancelled. What only one kind of input can be asked stands with it.
 
@@ -13,7 +13,7 @@ mod run;
 mod traces;
 
 pub use database::Databases;
-pub use run::Run;
+pub use run::MpiRuns;
 pub use traces::Traces;
 
 use crate::analysis::symbols::files::Places;
@@ -51,7 +51,7 @@ pub enum Session {
     /// CTF traces.
     Traces(Traces),
     /// The archive of an MPI run.
-    Run(Run),
+    Run(MpiRuns),
     /// Execution databases.
     Databases(Databases),
 }
@@ -78,7 +78,7 @@ impl Session {
         }
         Ok(match open(arguments, ctx)? {
             Opened::Traces(sources) => Session::Traces(Traces::new(sources, options, ctx)?),
-            Opened::Otf2(archives) => Session::Run(Run::of(archives)?),
+            Opened::Otf2(archives) => Session::Run(MpiRuns::of(archives)?),
         })
     }
 

@@ -16,26 +16,26 @@ use crate::model::join::{self, Renamed};
 use std::sync::{Arc, OnceLock};
 
 /// An MPI run, and others to compare it with.
-pub struct Run {
+pub struct MpiRuns {
     /// What was recorded.
     pub archive: Box<Archive>,
     /// As the user named it.
     label: Option<String>,
     /// More runs, each of its own.
-    others: Vec<Run>,
+    others: Vec<MpiRuns>,
     /// Known once somebody asks: patterns and iterations come of it.
     mined: OnceLock<Arc<Mining>>,
 }
 
-impl Run {
+impl MpiRuns {
     /// A run whose archive is open.
-    pub fn new(archive: Box<Archive>) -> Run {
-        Run { archive, label: None, others: Vec::new(), mined: OnceLock::new() }
+    pub fn new(archive: Box<Archive>) -> MpiRuns {
+        MpiRuns { archive, label: None, others: Vec::new(), mined: OnceLock::new() }
     }
 
     /// The first of some runs, with the others beside it.
-    pub fn of(archives: Vec<(Option<String>, Archive)>) -> anyhow::Result<Run> {
-        let run = |(label, archive)| Run { label, ..Run::new(Box::new(archive)) };
+    pub fn of(archives: Vec<(Option<String>, Archive)>) -> anyhow::Result<MpiRuns> {
+        let run = |(label, archive)| MpiRuns { label, ..MpiRuns::new(Box::new(archive)) };
         let mut runs = archives.into_iter().map(run);
         let mut first = runs.next().ok_or_else(|| UsageError("name an archive".to_owned()))?;
         first.others = runs.collect();
@@ -44,7 +44,7 @@ impl Run {
 
     /// The archives as people name them.
     pub fn title(&self) -> String {
-        let name = |run: &Run| run.label.clone().unwrap_or_else(|| run.archive.path.display().to_string());
+        let name = |run: &MpiRuns| run.label.clone().unwrap_or_else(|| run.archive.path.display().to_string());
         std::iter::once(self).chain(&self.others).map(name).collect::<Vec<_>>().join(" + ")
     }
 

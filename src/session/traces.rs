@@ -2,8 +2,8 @@
 //!
 //! Metadata and packet indexes are read when the traces are opened, events are not: each question below reads them.
 
-use super::asked::Asked;
-use super::known::Known;
+use super::asked::KernelPass;
+use super::known::TaskCatalog;
 use super::{OpenOptions, UsageError};
 use crate::analysis::executions::{self, Rule};
 use crate::analysis::functions::{self, Functions};
@@ -37,7 +37,7 @@ use std::path::Path;
 use std::sync::{Arc, OnceLock};
 
 /// What is laid out once for all models of a pass.
-pub(super) struct Laid {
+pub(super) struct PlacedStacks {
     pub stacks: Stacks,
     notices: Notices,
 }
@@ -47,7 +47,7 @@ pub struct Traces {
     /// The traces.
     pub sources: Vec<Source>,
     /// Known once somebody asks.
-    tasks: OnceLock<Known>,
+    tasks: OnceLock<TaskCatalog>,
     /// The hosts' clocks and what is to be said of them, once they are fitted.
     clocks: Option<(Vec<HostClock>, Notices)>,
     handlers: Handlers,
@@ -66,7 +66,7 @@ impl Traces {
                 ChunkTarget::Bytes((limit.bytes() / (64 * ctx.threads as u64)).clamp(1 << 16, 4 << 20))
             }
         };
-        let known = options.tasks.as_deref().map(|file| Known::with_file(&sources, file)).transpose()?;
+        let known = options.tasks.as_deref().map(|file| TaskCatalog::with_file(&sources, file)).transpose()?;
         let tasks = known.map_or_else(OnceLock::new, OnceLock::from);
         let handlers = handlers(options.handlers.as_deref())?;
         Ok(Traces { sources, tasks, clocks: None, handlers, way: Way { chunks, ..Way::default() } })
@@ -87,8 +87,8 @@ impl Traces {
         self.clocks.as_ref().map_or(&[], |(clocks, _)| clocks)
     }
 
-    pub(super) fn tasks(&self) -> &Known {
-        self.tasks.get_or_init(|| Known::new(&self.sources))
+    pub(super) fn tasks(&self) -> &TaskCatalog {
+        self.tasks.get_or_init(|| TaskCatalog::new(&self.sources))
     }
 
     /// Tasks declared in a file, then those found by themselves.
@@ -292,7 +292,7 @@ impl Traces {
     }
 
     /// The kernel pass for the tasks that are named, or are worth a look unasked.
-    fn ask(&self, typed: &[&str], places: &Places, ctx: &Ctx) -> anyhow::Result<Asked> {
+    fn ask(&self, typed: &[&str], places: &Places, ctx: &Ctx) -> anyhow::Result<KernelPass> {
         let tasks = self.candidates(typed)?;
         if tasks.is_empty() {
             anyhow::bail!("{}", self.nothing(ctx, "no task is found in it by itself")?);
@@ -307,7 +307,7 @@ impl Traces {
     }
 
     /// The kernel pass for some tasks.
-    pub(super) fn pass(&self, tasks: Vec<TaskDefinition>, places: &Places, ctx: &Ctx) -> anyhow::Result<Asked> {
+    pub(super) fn pass(&self, tasks: Vec<TaskDefinition>, places: &Places, ctx: &Ctx) -> anyhow::Result<KernelPass> {
         let places = &self.with_recorded(places);
         for source in &self.sources {
             symbols::unwind::unwind(&source.trace, places, ctx)?;
@@ -338,19 +338,19 @@ impl Traces {
                 _ => {}
             }
         }
-        Ok(Asked { tasks, functions, recording, notices })
+        Ok(KernelPass { tasks, functions, recording, notices })
     }
 
     /// What is laid out once for all models of a pass, and all that was odd by then.
-    pub(super) fn lay(&self, asked: &Asked, places: &Places, ctx: &Ctx) -> anyhow::Result<Laid> {
+    pub(super) fn lay(&self, asked: &KernelPass, places: &Places, ctx: &Ctx) -> anyhow::Result<PlacedStacks> {
         let mut notices = asked.notices.clone();
         let stacks = Stacks::new(&asked.recording, &self.with_recorded(places), &mut notices, ctx)?;
-        Ok(Laid { stacks, notices })
+        Ok(PlacedStacks { stacks, notices })
     }
 
     pub(super) fn explain(
         &self,
-        (asked, laid): (&Asked, &Laid),
+        (asked, laid): (&KernelPass, &PlacedStacks),
         chosen: usize,
         rule: Rule,
         places: &Places,
@@ -364,7 +364,7 @@ impl Traces {
     /// What is asked of the executions of a task.
     pub(super) fn request(
         &self,
-        asked: &Asked,
+        asked: &KernelPass,
         chosen: usize,
         rule: Rule,
         places: &Places,

@@ -48,7 +48,7 @@ fn fold(cells: &[u8], columns: usize) -> Vec<u8> {
 
 /// The content of a row's cells.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Shown {
+pub enum StripContent {
     /// Time of the program's own code.
     Computing,
     /// Time of waiting.
@@ -58,15 +58,15 @@ pub enum Shown {
 }
 
 /// The cells of a row in so many columns.
-pub fn cells(row: &RankRow, shown: Shown, columns: usize) -> String {
+pub fn cells(row: &RankRow, shown: StripContent, columns: usize) -> String {
     let shade = |percent: u8| SHADES[usize::from(percent.min(100)) * (SHADES.len() - 1) / 100];
     // A share above zero is never blank.
     let seen = |percent: u8| if (1..20).contains(&percent) { SHADES[1] } else { shade(percent) };
     let (computing, waiting) = (fold(&row.computing, columns), fold(&row.waiting, columns));
     match shown {
-        Shown::Computing => computing.into_iter().map(seen).collect(),
-        Shown::Waiting => waiting.into_iter().map(seen).collect(),
-        Shown::Both => {
+        StripContent::Computing => computing.into_iter().map(seen).collect(),
+        StripContent::Waiting => waiting.into_iter().map(seen).collect(),
+        StripContent::Both => {
             let more = |(c, w): (&u8, &u8)| match (c, w) {
                 (0, 0) => '-',
                 (c, w) if c >= w => '#',
@@ -104,7 +104,7 @@ pub fn folded(strip: &RankTimeline, most: usize) -> Vec<RankRow> {
 }
 
 /// Lines of a strip: names, cells, and a last line with how long it is.
-pub fn lines(strip: &RankTimeline, shown: Shown, rows: usize, columns: usize) -> Vec<String> {
+pub fn lines(strip: &RankTimeline, shown: StripContent, rows: usize, columns: usize) -> Vec<String> {
     let rows = folded(strip, rows);
     let widest = rows.iter().map(|r| r.label.chars().count()).max().unwrap_or(0).min(columns / 3);
     let room = columns.saturating_sub(widest + 3).max(1);

@@ -3,7 +3,8 @@
 //! In: a [`Waiting`]. Out: the fields `wait_states`, `delay_costs`, `imbalance`, `efficiency`, `regions` and `critical_path` of the
 //! document (PRODUCT.md), and a few lines for people.
 
-use super::strips::{self, Shown, StripJson};
+use super::strips;
+use super::strips::{StripContent, StripJson};
 use crate::base::time::Ns;
 use crate::base::{clean, figure};
 use crate::model::waiting::{Imbalance, RankTime, RegionTime, WaitPlace, WaitStateTotal, Waiting};
@@ -18,12 +19,12 @@ pub struct WaitingJson {
     imbalance: Vec<ImbalanceJson>,
     efficiency: Option<EfficiencyJson>,
     regions: Vec<RegionJson>,
-    critical_path: Vec<DoerJson>,
+    critical_path: Vec<RankTimeJson>,
     strip: StripJson,
 }
 
 #[derive(Clone, Debug, Serialize)]
-struct DoerJson {
+struct RankTimeJson {
     label: String,
     rank: Option<u32>,
     function: Option<String>,
@@ -44,22 +45,22 @@ struct StateJson {
 #[derive(Clone, Debug, Serialize)]
 struct RowJson {
     #[serde(flatten)]
-    at: DoerJson,
+    at: RankTimeJson,
     waits: u64,
-    causes: Vec<DoerJson>,
+    causes: Vec<RankTimeJson>,
 }
 
 #[derive(Clone, Debug, Serialize)]
 struct CostJson {
     #[serde(flatten)]
-    by: DoerJson,
+    by: RankTimeJson,
     share: f64,
 }
 
 #[derive(Clone, Debug, Serialize)]
 struct ImbalanceJson {
     #[serde(flatten)]
-    by: DoerJson,
+    by: RankTimeJson,
     mean_ns: Ns,
     cost_ns: Ns,
     share: f64,
@@ -89,8 +90,8 @@ fn cleaned(text: &str) -> String {
     clean::text(text).into_owned()
 }
 
-fn doer(d: &RankTime) -> DoerJson {
-    DoerJson {
+fn doer(d: &RankTime) -> RankTimeJson {
+    RankTimeJson {
         label: cleaned(&d.label),
         rank: d.rank,
         function: (!d.function.is_empty()).then(|| cleaned(&d.function)),
@@ -184,7 +185,7 @@ pub fn write(w: &Waiting, rows: usize, out: &mut String) -> std::fmt::Result {
             figure::percent(e.transfer, 1)
         )?;
     }
-    for (title, shown) in [("waiting", Shown::Waiting), ("computing", Shown::Computing)] {
+    for (title, shown) in [("waiting", StripContent::Waiting), ("computing", StripContent::Computing)] {
         writeln!(out, "\n{title} over time, from 0 % ( ) to 100 % (#)")?;
         for line in strips::lines(&w.strip, shown, rows, COLUMNS) {
             writeln!(out, "{line}")?;

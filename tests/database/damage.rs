@@ -121,7 +121,7 @@ fn small_file_allocates_little() {
         let e = &mut model.executions;
         e.start.push(model.origin + i);
         e.end.push(model.origin + i + 1);
-        e.who.push(whyslow::model::WhoId::at(0));
+        e.who.push(whyslow::model::ThreadInfoId::at(0));
         e.trace.push(whyslow::model::TraceId::at(0));
         e.unsure.push(false);
         e.cpu.push(0);

@@ -9,7 +9,7 @@ use whyslow::base::ctx::Ctx;
 use whyslow::base::notice::Notice;
 use whyslow::dump::archive;
 use whyslow::event::mpi;
-use whyslow::event::operation::Place;
+use whyslow::event::operation::OperationPlace;
 use whyslow::explain;
 use whyslow::explain::facts::{archive_facts, iteration_durations};
 use whyslow::explain::{anomalies, iterations};
@@ -17,7 +17,7 @@ use whyslow::input::otf2::Archive;
 use whyslow::model::context::FrameKind;
 use whyslow::model::metric::Metric;
 use whyslow::model::settings::Settings;
-use whyslow::session::Run;
+use whyslow::session::MpiRuns;
 use whyslow::view::archive::ArchiveDocument;
 use whyslow::view::stats::StatsTable;
 
@@ -83,7 +83,7 @@ fn operations_have_standard_names_and_do_not_nest() {
     for h in &operations.handovers {
         assert_eq!([call(h.from), call(h.left()), call(h.posted)], ["MPI_Isend", "MPI_Waitall", "MPI_Irecv"]);
         assert_eq!((h.bytes, h.left().operation - h.from.operation), (8, 2));
-        let turn = |place: Place| operations.get(place).unwrap().start / 20_000;
+        let turn = |place: OperationPlace| operations.get(place).unwrap().start / 20_000;
         assert_eq!(turn(h.from), turn(h.posted), "{h:?}");
     }
     assert_eq!(operations.meetings.len(), 4);
@@ -176,7 +176,7 @@ fn iterations_are_executions_with_all_time_attributed() {
 #[test]
 fn mine_serves_patterns_and_iterations() {
     let ring = RingArchive::new(PLAIN);
-    let (run, work) = (Run::new(Box::new(Archive::open(ring.path()).unwrap())), Ctx::new(2));
+    let (run, work) = (MpiRuns::new(Box::new(Archive::open(ring.path()).unwrap())), Ctx::new(2));
     work.cancel.cancel();
     assert!(run.mine(&work).is_err(), "what was cancelled is not kept");
     let work = Ctx::new(2);

@@ -7,7 +7,7 @@ use super::operations::{MS, OperationsBuilder};
 use super::random::Random;
 use std::collections::BTreeMap;
 use whyslow::base::time::{Ns, Timestamp};
-use whyslow::event::operation::{Exchange, Meeting, OperationKind, Place};
+use whyslow::event::operation::{CollectiveInstance, CollectiveKind, OperationKind, OperationPlace};
 
 /// What a message takes.
 pub const LATENCY: Ns = 2_000;
@@ -64,7 +64,7 @@ pub fn generate(shape: Shape, seed: u64, percent: Ns, times: f64) -> Run {
 /// An operation that sent something, and when it had.
 #[derive(Clone, Copy)]
 struct Sent {
-    place: Place,
+    place: OperationPlace,
     time: Timestamp,
 }
 
@@ -193,6 +193,6 @@ impl Generator {
         let last = self.now.iter().max().unwrap() + LATENCY;
         let members =
             (0..self.ranks).map(|r| self.call(r, "MPI_Allreduce", OperationKind::Collective, last).place).collect();
-        self.run.operations.meetings.push(Meeting { exchange: Exchange::All, members });
+        self.run.operations.meetings.push(CollectiveInstance { exchange: CollectiveKind::All, members });
     }
 }

@@ -3,7 +3,7 @@
 use super::reference;
 use proptest::prelude::*;
 use std::collections::BTreeSet;
-use whyslow::analysis::patterns::grammar::{Grammar, Item, Rule, mine};
+use whyslow::analysis::patterns::grammar::{Grammar, GrammarRule, GrammarSymbol, mine};
 use whyslow::base::ctx::Cancel;
 
 fn word(text: &str) -> Vec<u32> {
@@ -26,12 +26,12 @@ fn reference_mines_the_examples_of_the_handbook() {
 }
 
 /// What a grammar's item derives.
-fn derive(grammar: &Grammar, item: Item) -> Vec<u32> {
+fn derive(grammar: &Grammar, item: GrammarSymbol) -> Vec<u32> {
     match item {
-        Item::Symbol(s) => vec![s],
-        Item::Rule(r) => match &grammar.rules[r as usize] {
-            Rule::Sequence(parts) => parts.iter().flat_map(|p| derive(grammar, *p)).collect(),
-            Rule::Loop { body, count } => derive(grammar, *body).repeat(*count as usize),
+        GrammarSymbol::Symbol(s) => vec![s],
+        GrammarSymbol::Rule(r) => match &grammar.rules[r as usize] {
+            GrammarRule::Sequence(parts) => parts.iter().flat_map(|p| derive(grammar, *p)).collect(),
+            GrammarRule::Loop { body, count } => derive(grammar, *body).repeat(*count as usize),
         },
     }
 }
@@ -91,8 +91,8 @@ proptest! {
         let whole: Vec<u32> = grammar.top.iter().flat_map(|i| derive(&grammar, *i)).collect();
         prop_assert_eq!(&whole, &s, "the grammar derives exactly its input");
         let repeats = maximal_repeats(&s);
-        for rule in (0..grammar.rules.len()).map(|r| Item::Rule(r as u32)) {
-            if let Item::Rule(r) = rule && let Rule::Sequence(parts) = &grammar.rules[r as usize] {
+        for rule in (0..grammar.rules.len()).map(|r| GrammarSymbol::Rule(r as u32)) {
+            if let GrammarSymbol::Rule(r) = rule && let GrammarRule::Sequence(parts) = &grammar.rules[r as usize] {
                 let word = derive(&grammar, rule);
                 prop_assert!(parts.len() >= 2 && positions(&s, &word).len() >= 2, "{word:?} is no repeat of {s:?}");
                 prop_assert!(repeats.contains(&closure(&s, &word)), "{word:?} in {s:?}");

@@ -103,8 +103,12 @@ fn noise_is_labelled_by_its_kind() {
     noise.sort_unstable();
     noise.dedup();
     assert_eq!(noise, [(0, None), (0, Some("interrupted")), (1, Some("delivery"))]);
-    let text =
-        whyslow::view::anomalies::text(&found, &Default::default(), None, whyslow::view::anomalies::Shown::FIRST);
+    let text = whyslow::view::anomalies::text(
+        &found,
+        &Default::default(),
+        None,
+        whyslow::view::anomalies::ReportOptions::FIRST,
+    );
     // Two rows of the table, two sources, and the first line says the costliest again.
     assert_eq!(text.matches("system noise").count(), 5, "{text}");
     let later = found.paths.iter().flat_map(|p| &p.steps[1..]).all(|s| s.noise.is_none());

@@ -7,7 +7,7 @@ use whyslow::base::time::Span;
 use whyslow::model::context::{ContextId, Frame, FrameKind};
 use whyslow::model::metric::{ABSENT, Column, Metric};
 use whyslow::model::wait_kind::WaitKind;
-use whyslow::model::{Model, TraceId, TraceInfo, Who, WhoId};
+use whyslow::model::{Model, ThreadInfo, ThreadInfoId, TraceId, TraceInfo};
 
 /// `executions` of them, the same for the same seed.
 pub fn model(executions: usize, seed: u64) -> Model {
@@ -22,7 +22,7 @@ pub fn model(executions: usize, seed: u64) -> Model {
     let (host, process) = (model.names.intern("host"), model.names.intern("server"));
     for tid in 0..16 {
         let thread = model.names.intern(&format!("worker-{tid}"));
-        model.who.push(Who { host, process, pid: 100, tid: 100 + tid, thread });
+        model.who.push(ThreadInfo { host, process, pid: 100, tid: 100 + tid, thread });
     }
     let mut nodes: Vec<ContextId> = vec![model.contexts.child(None, Frame { kind: FrameKind::Process, name: process })];
     for i in 0..400 {
@@ -35,7 +35,7 @@ pub fn model(executions: usize, seed: u64) -> Model {
         };
         let context = model.contexts.child(Some(parent), Frame { kind, name });
         if matches!(kind, FrameKind::Thread(_)) {
-            model.contexts.who.insert((context, WhoId::at(i % 16)), 1 + random.below(1 << 30) as u64);
+            model.contexts.who.insert((context, ThreadInfoId::at(i % 16)), 1 + random.below(1 << 30) as u64);
         }
         if context.index() == nodes.len() {
             nodes.push(context);
@@ -79,7 +79,7 @@ pub fn model(executions: usize, seed: u64) -> Model {
         let e = &mut model.executions;
         e.start.push(at);
         e.end.push(at + duration);
-        e.who.push(WhoId::at(random.below(16)));
+        e.who.push(ThreadInfoId::at(random.below(16)));
         e.trace.push(TraceId::at(0));
         e.unsure.push(random.below(50) == 0);
         e.cpu.push(if random.below(9) == 0 { u16::MAX } else { random.below(8) as u16 });

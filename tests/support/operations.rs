@@ -6,7 +6,9 @@
 use whyslow::analysis::patterns::Mined;
 use whyslow::base::ctx::Ctx;
 use whyslow::base::time::{Ns, Timestamp};
-use whyslow::event::operation::{Exchange, Meeting, Message, Operation, OperationKind, Operations, Place, Sequence};
+use whyslow::event::operation::{
+    CollectiveInstance, CollectiveKind, Message, Operation, OperationKind, OperationPlace, Operations, Sequence,
+};
 use whyslow::explain::anomalies;
 use whyslow::model::anomalies::Anomalies;
 use whyslow::model::carrier::Carrier;
@@ -46,21 +48,28 @@ impl OperationsBuilder {
     }
 
     /// An operation with its times.
-    pub fn add(&mut self, stream: u32, name: &str, kind: OperationKind, start: Timestamp, end: Timestamp) -> Place {
+    pub fn add(
+        &mut self,
+        stream: u32,
+        name: &str,
+        kind: OperationKind,
+        start: Timestamp,
+        end: Timestamp,
+    ) -> OperationPlace {
         let symbol = self.operations.names.intern(name);
         let all = &mut self.operations.sequences[stream as usize].operations;
         all.push(Operation { symbol, kind, start, end });
-        Place { stream, operation: all.len() as u32 - 1 }
+        OperationPlace { stream, operation: all.len() as u32 - 1 }
     }
 
     /// A message that leaves at the end of one operation and arrives at the end of another.
-    pub fn send(&mut self, from: Place, to: Place) {
+    pub fn send(&mut self, from: OperationPlace, to: OperationPlace) {
         let (sent, received) = (self.operations.get(from).unwrap().end, self.operations.get(to).unwrap().end);
         self.operations.messages.push(Message { via: Carrier::Message, from, to, sent, received });
     }
 
     /// An operation from now until a time; regions that are not MPI's are the program's own.
-    pub fn until(&mut self, rank: usize, name: &str, kind: OperationKind, end: Timestamp) -> Place {
+    pub fn until(&mut self, rank: usize, name: &str, kind: OperationKind, end: Timestamp) -> OperationPlace {
         let place = self.add(rank as u32, name, kind, self.now[rank], end);
         let symbol = self.operations.get(place).unwrap().symbol.index();
         let program = &mut self.operations.program;
@@ -70,7 +79,7 @@ impl OperationsBuilder {
         place
     }
 
-    pub fn work(&mut self, rank: usize, name: &str, length: Ns) -> Place {
+    pub fn work(&mut self, rank: usize, name: &str, length: Ns) -> OperationPlace {
         self.until(rank, name, OperationKind::Work, self.now[rank] + length)
     }
 
@@ -84,14 +93,14 @@ impl OperationsBuilder {
     }
 
     /// A collective of all ranks: each leaves when the ranks for which it waits have come.
-    pub fn meet(&mut self, name: &str, exchange: Exchange) {
+    pub fn meet(&mut self, name: &str, exchange: CollectiveKind) {
         let last = *self.now.iter().max().unwrap();
         let from = match exchange {
-            Exchange::FromOne(root) => self.now[root.unwrap() as usize],
+            CollectiveKind::FromOne(root) => self.now[root.unwrap() as usize],
             _ => last,
         };
         let waits = |rank: usize| match exchange {
-            Exchange::ToOne(root) => root == Some(rank as u32),
+            CollectiveKind::ToOne(root) => root == Some(rank as u32),
             _ => true,
         };
         let end = |(rank, now): (usize, &Timestamp)| if waits(rank) { *now.max(&from) } else { *now } + 10 * US;
@@ -101,7 +110,7 @@ impl OperationsBuilder {
             .enumerate()
             .map(|(rank, end)| self.until(rank, name, OperationKind::Collective, *end))
             .collect();
-        self.operations.meetings.push(Meeting { exchange, members });
+        self.operations.meetings.push(CollectiveInstance { exchange, members });
     }
 
     /// The operations, with messages in the order that the analysis expects.

@@ -7,8 +7,8 @@
 //! determine the regions of the waits in parallel. Cost: O(waits log waits), and a few passes over the events between two waits
 //! of each stream.
 
-use super::profile::{Region, Streams, Sum, Sums};
-use super::wait_states::Wait;
+use super::profile::{Region, RegionSum, RegionSums, Streams};
+use super::wait_states::RankWait;
 use crate::base::ctx::{Cancelled, Ctx};
 use crate::base::parallel::in_order;
 use crate::base::time::{Ns, Span};
@@ -37,7 +37,7 @@ const BATCH: usize = 1 << 16;
 const PIECE: usize = 1 << 12;
 
 /// Share out all waits.
-pub fn share_out(streams: &Streams<'_>, waits: &[Wait], ctx: &Ctx) -> Result<Costs, Cancelled> {
+pub fn share_out(streams: &Streams<'_>, waits: &[RankWait], ctx: &Ctx) -> Result<Costs, Cancelled> {
     let mut order: Vec<u32> = (0..waits.len() as u32).collect();
     order.sort_unstable_by_key(|w| (Reverse(waits[*w as usize].until), Reverse(*w)));
     let mut passing = Passing::new(waits);
@@ -70,16 +70,16 @@ struct Share {
 
 /// Waits, with what was passed on to them by later ones.
 struct Passing<'a> {
-    waits: &'a [Wait],
+    waits: &'a [RankWait],
     amounts: Vec<Ns>,
     /// Less is no cause of anything.
     least: Ns,
 }
 
 impl Passing<'_> {
-    fn new(waits: &[Wait]) -> Passing<'_> {
+    fn new(waits: &[RankWait]) -> Passing<'_> {
         // Idle threads and accelerators cause no delay; the activity behind them is passed on.
-        let amount = |w: &Wait| if w.kind.is_nobodys() { 0 } else { w.len() };
+        let amount = |w: &RankWait| if w.kind.is_nobodys() { 0 } else { w.len() };
         let amounts: Vec<Ns> = waits.iter().map(amount).collect();
         // Costs of a millionth of all together are no cause of anything.
         let least = (amounts.iter().sum::<Ns>() / 1_000_000).max(SHORTEST);
@@ -112,12 +112,12 @@ impl Passing<'_> {
     /// The last long wait of a stream before one of its waits.
     fn before(&self, first: usize, stream: u32, until: Ns, long: Ns) -> Option<usize> {
         let of_stream = self.waits[..first].iter().enumerate().rev().take_while(|(_, w)| w.place.stream == stream);
-        let is_long = |w: &Wait| w.kind != WaitState::Completion && w.len() >= long && w.until <= until;
+        let is_long = |w: &RankWait| w.kind != WaitState::Completion && w.len() >= long && w.until <= until;
         of_stream.take(LOOKED_AT).find(|(_, w)| is_long(w)).map(|(at, _)| at)
     }
 }
 
-fn overlap(a: &Wait, b: &Wait) -> Ns {
+fn overlap(a: &RankWait, b: &RankWait) -> Ns {
     (a.until.min(b.until) - a.start.max(b.start)).max(0)
 }
 
@@ -127,17 +127,17 @@ type ByRegion = HashMap<(u32, Region), (Ns, u32)>;
 /// Puts costs on regions.
 struct Putting<'a> {
     streams: &'a Streams<'a>,
-    waits: &'a [Wait],
+    waits: &'a [RankWait],
     /// Activities of the waiting rank and of the late rank.
-    mine: Sums,
-    theirs: Sums,
+    mine: RegionSums,
+    theirs: RegionSums,
     /// In which regions who came late spent more time than who waited: how much more, and where first.
     more: Vec<(Region, Ns, u32)>,
 }
 
 impl<'a> Putting<'a> {
-    fn new(streams: &'a Streams<'a>, waits: &'a [Wait]) -> Putting<'a> {
-        let [mine, theirs] = [0, 1].map(|_| Sums::new(streams.operations()));
+    fn new(streams: &'a Streams<'a>, waits: &'a [RankWait]) -> Putting<'a> {
+        let [mine, theirs] = [0, 1].map(|_| RegionSums::new(streams.operations()));
         Putting { streams, waits, mine, theirs, more: Vec::new() }
     }
 
@@ -158,7 +158,7 @@ impl<'a> Putting<'a> {
         fill(&mut self.theirs, self.streams, late, Span::new(from.min(wait.until), wait.until));
         fill(&mut self.mine, self.streams, wait.place.stream, Span::new(since.min(wait.start), wait.start));
         let mine = &self.mine;
-        let longer = |(region, sum): (Region, Sum)| (region, sum.ns - mine.ns(region), sum.first);
+        let longer = |(region, sum): (Region, RegionSum)| (region, sum.ns - mine.ns(region), sum.first);
         self.more.clear();
         self.more.extend(self.theirs.iter().map(longer).filter(|(_, ns, _)| *ns > 0));
         if self.more.is_empty() {
@@ -177,6 +177,6 @@ impl<'a> Putting<'a> {
 }
 
 /// Add up a stream's time by region that is no waiting.
-fn fill(sums: &mut Sums, streams: &Streams<'_>, stream: u32, within: Span) {
+fn fill(sums: &mut RegionSums, streams: &Streams<'_>, stream: u32, within: Span) {
     streams.back(stream, within).filter(|p| !p.kind.waits()).for_each(|piece| sums.add(&piece));
 }

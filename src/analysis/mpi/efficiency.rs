@@ -11,9 +11,9 @@
 //! ```
 //! The critical path goes back from the end: through what a stream did, and from a wait to what it waited for. Cost: linear.
 
-use super::profile::{Region, Streams, Sum, Sums};
+use super::profile::{Region, RegionSum, RegionSums, Streams};
 use super::strip::Cells;
-use super::wait_states::Wait;
+use super::wait_states::RankWait;
 use crate::base::ctx::{Cancel, Cancelled, Ctx};
 use crate::base::parallel::in_order;
 use crate::base::time::{Ns, Span};
@@ -81,7 +81,7 @@ fn ranks(operations: &Operations) -> impl Iterator<Item = (u32, &Sequence)> {
 }
 
 /// Efficiencies, regions and critical path.
-pub fn measure(streams: &Streams<'_>, waits: &[Wait], ctx: &Ctx) -> Result<Measured, Cancelled> {
+pub fn measure(streams: &Streams<'_>, waits: &[RankWait], ctx: &Ctx) -> Result<Measured, Cancelled> {
     let window = window(streams);
     let mut measured = Measured { window, ..Measured::default() };
     let mut regions: HashMap<Region, (BTreeMap<u32, Ns>, u64)> = HashMap::default();
@@ -125,10 +125,10 @@ pub fn measure(streams: &Streams<'_>, waits: &[Wait], ctx: &Ctx) -> Result<Measu
 }
 
 /// Useful time of one stream in a window, by region with the number of visits, and over time.
-fn own_regions(streams: &Streams<'_>, stream: u32, window: Span) -> (Ns, Vec<(Region, Sum)>, Vec<Ns>) {
+fn own_regions(streams: &Streams<'_>, stream: u32, window: Span) -> (Ns, Vec<(Region, RegionSum)>, Vec<Ns>) {
     let mut whole = 0;
     let mut cells = Cells::new(window);
-    let mut own = Sums::new(streams.operations());
+    let mut own = RegionSums::new(streams.operations());
     for piece in streams.back(stream, window).filter(|p| streams.is_useful(p)) {
         whole += piece.span.len();
         cells.add(piece.span);
@@ -138,7 +138,7 @@ fn own_regions(streams: &Streams<'_>, stream: u32, window: Span) -> (Ns, Vec<(Re
 }
 
 /// Useful time along the critical path of a window.
-fn critical_path(streams: &Streams<'_>, waits: &[Wait], window: Span, cancel: &Cancel) -> Vec<(u32, Region, Ns)> {
+fn critical_path(streams: &Streams<'_>, waits: &[RankWait], window: Span, cancel: &Cancel) -> Vec<(u32, Region, Ns)> {
     let end = |(s, q): (u32, &Sequence)| {
         let last = q.operations.partition_point(|o| streams.common(s, o.start) < window.end).checked_sub(1)?;
         Some((streams.common(s, q.operations.get(last)?.end), std::cmp::Reverse(s)))
@@ -157,7 +157,7 @@ fn critical_path(streams: &Streams<'_>, waits: &[Wait], window: Span, cancel: &C
                 let place = (stream, piece.event / 2);
                 let first = waits.partition_point(|w| (w.place.stream, w.place.operation) < place);
                 let of_place = waits[first..].iter().take_while(|w| (w.place.stream, w.place.operation) == place);
-                let long = |w: &&Wait| w.kind != WaitState::Completion && w.cause.stream != stream && w.until < at;
+                let long = |w: &&RankWait| w.kind != WaitState::Completion && w.cause.stream != stream && w.until < at;
                 if let Some(wait) = of_place.filter(long).max_by_key(|w| w.until) {
                     (stream, at) = (wait.cause.stream, wait.until);
                     continue 'streams;

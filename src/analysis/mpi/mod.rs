@@ -26,7 +26,7 @@ use foldhash::HashMap;
 use profile::{Region, Streams};
 use std::cmp::Reverse;
 use strip::Strip;
-use wait_states::Wait;
+use wait_states::RankWait;
 
 /// Waits of one kind in one place.
 #[derive(Clone, Debug, PartialEq)]
@@ -166,7 +166,7 @@ type Where = (WaitState, u32, u32, NameId);
 /// Waiting by who came late, doing what.
 type Causes = HashMap<(u32, Option<Region>), Ns>;
 
-fn states(operations: &Operations, waits: &[Wait], costs: &Costs) -> Vec<WaitStateRows> {
+fn states(operations: &Operations, waits: &[RankWait], costs: &Costs) -> Vec<WaitStateRows> {
     let mut rows: HashMap<Where, (u64, Ns, Causes)> = HashMap::default();
     for (wait, cause) in waits.iter().zip(&costs.causes) {
         let Some(operation) = operations.get(wait.place) else { continue };

@@ -7,8 +7,8 @@
 use crate::analysis::offsets::Clock;
 use crate::base::names::NameId;
 use crate::base::time::{Ns, Span};
-use crate::event::call_path::Way;
-use crate::event::operation::{NO_PATH, Operation, Operations, Place};
+use crate::event::call_path::CallSite;
+use crate::event::operation::{NO_PATH, Operation, OperationPlace, Operations};
 use crate::model::event_kind::EventKind;
 
 /// An activity by name, the same on all streams.
@@ -30,7 +30,7 @@ impl Region {
 
 /// A piece of a stream's time, on the common time line.
 #[derive(Clone, Copy, Debug)]
-pub struct Piece {
+pub struct ActivitySpan {
     /// Twice the position of its operation, one more for the time behind that.
     pub event: u32,
     /// When.
@@ -70,7 +70,7 @@ impl<'a> Streams<'a> {
     }
 
     /// When an operation began, on the common time line.
-    pub fn start(&self, place: Place) -> Ns {
+    pub fn start(&self, place: OperationPlace) -> Ns {
         self.operations.get(place).map_or(0, |o| self.common(place.stream, o.start))
     }
 
@@ -83,7 +83,7 @@ impl<'a> Streams<'a> {
 
     /// The program computed; else a library was called. Inside a call that waits or communicates nothing is computed, whatever
     /// it encloses.
-    pub fn is_useful(&self, piece: &Piece) -> bool {
+    pub fn is_useful(&self, piece: &ActivitySpan) -> bool {
         let is_program = || self.operations.is_program(piece.region.name);
         match piece.kind {
             EventKind::Gap => piece.region.after || is_program(),
@@ -107,7 +107,7 @@ impl<'a> Streams<'a> {
 pub struct Back<'a> {
     inside: &'a [Option<NameId>],
     operations: &'a [Operation],
-    ways: &'a [Way],
+    ways: &'a [CallSite],
     clock: Clock,
     within: Span,
     /// So many operations have not been passed.
@@ -121,22 +121,22 @@ pub struct Back<'a> {
 impl Back<'_> {
     /// The time behind an operation, until `next`.
     #[inline]
-    fn gap(&self, at: usize, operation: &Operation, next: Ns) -> Piece {
+    fn gap(&self, at: usize, operation: &Operation, next: Ns) -> ActivitySpan {
         let start = self.clock.common(operation.end);
         let path = self.ways.get(at).map_or(NO_PATH, |way| way.after);
         let region = match self.inside.get(path as usize) {
             Some(Some(name)) => Region { name: *name, after: false },
             _ => Region { name: operation.symbol, after: true },
         };
-        Piece { event: 2 * at as u32 + 1, span: Span::new(start, next.max(start)), kind: EventKind::Gap, region }
+        ActivitySpan { event: 2 * at as u32 + 1, span: Span::new(start, next.max(start)), kind: EventKind::Gap, region }
     }
 }
 
 impl Iterator for Back<'_> {
-    type Item = Piece;
+    type Item = ActivitySpan;
 
     #[inline]
-    fn next(&mut self) -> Option<Piece> {
+    fn next(&mut self) -> Option<ActivitySpan> {
         loop {
             let at = self.left.checked_sub(1)?;
             let operation = self.operations.get(at)?;
@@ -147,7 +147,7 @@ impl Iterator for Back<'_> {
                 let span = Span::new(self.clock.common(operation.start), self.clock.common(operation.end));
                 (self.left, self.behind, self.next) = (at, true, Some(span.start));
                 let region = Region { name: operation.symbol, after: false };
-                Piece { event: 2 * at as u32, span, kind: EventKind::from(operation.kind), region }
+                ActivitySpan { event: 2 * at as u32, span, kind: EventKind::from(operation.kind), region }
             };
             if piece.span.end <= self.within.start {
                 self.left = 0;
@@ -163,7 +163,7 @@ impl Iterator for Back<'_> {
 
 /// Activity in a region.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Sum {
+pub struct RegionSum {
     /// How long.
     pub ns: Ns,
     /// In how many pieces.
@@ -173,29 +173,29 @@ pub struct Sum {
 }
 
 /// Time by region, added up. Made once and used for one question after the other.
-pub struct Sums {
+pub struct RegionSums {
     /// By region: its name, then what is after it.
-    of: Vec<Sum>,
+    of: Vec<RegionSum>,
     /// Those that have some, in the order in which they were met.
     met: Vec<Region>,
 }
 
-impl Sums {
+impl RegionSums {
     /// For the regions of these operations.
-    pub fn new(operations: &Operations) -> Sums {
-        Sums { of: vec![Sum::default(); 2 * operations.names.len()], met: Vec::new() }
+    pub fn new(operations: &Operations) -> RegionSums {
+        RegionSums { of: vec![RegionSum::default(); 2 * operations.names.len()], met: Vec::new() }
     }
 
     /// Forget all.
     pub fn clear(&mut self) {
         for region in self.met.drain(..) {
-            self.of[place(region)] = Sum::default();
+            self.of[place(region)] = RegionSum::default();
         }
     }
 
     /// Add a piece.
     #[inline]
-    pub fn add(&mut self, piece: &Piece) {
+    pub fn add(&mut self, piece: &ActivitySpan) {
         let Some(sum) = self.of.get_mut(place(piece.region)) else { return };
         if sum.pieces == 0 {
             sum.first = piece.event;
@@ -211,7 +211,7 @@ impl Sums {
     }
 
     /// Regions in the order in which they were met.
-    pub fn iter(&self) -> impl Iterator<Item = (Region, Sum)> {
+    pub fn iter(&self) -> impl Iterator<Item = (Region, RegionSum)> {
         self.met.iter().map(|region| (*region, self.of[place(*region)]))
     }
 }

@@ -4,7 +4,7 @@
 //! of the time that was computed and that was waited, in per cent. Cost: one step per event in the window.
 
 use super::profile::Streams;
-use super::wait_states::Wait;
+use super::wait_states::RankWait;
 use crate::base::ctx::{Cancelled, Ctx};
 use crate::base::parallel::in_order;
 use crate::base::time::{Ns, Span};
@@ -81,7 +81,7 @@ impl Cells {
 }
 
 /// The waits of one stream in a window.
-fn waiting(waits: &[Wait], stream: u32, window: Span) -> Cells {
+fn waiting(waits: &[RankWait], stream: u32, window: Span) -> Cells {
     let mut waiting = Cells::new(window);
     let first = waits.partition_point(|w| w.place.stream < stream);
     for wait in waits[first..].iter().take_while(|w| w.place.stream == stream).filter(|w| !w.kind.is_nobodys()) {
@@ -92,7 +92,7 @@ fn waiting(waits: &[Wait], stream: u32, window: Span) -> Cells {
 
 /// The strip of a whole run: neighbours share a row where there are many streams. Waits are sorted by place; what was computed is
 /// given by stream.
-pub fn whole(computed: &[Vec<Ns>], waits: &[Wait], window: Span, ctx: &Ctx) -> Result<Strip, Cancelled> {
+pub fn whole(computed: &[Vec<Ns>], waits: &[RankWait], window: Span, ctx: &Ctx) -> Result<Strip, Cancelled> {
     let n = computed.len();
     let per_row = n.div_ceil(ROWS).max(1);
     let row = |at: usize| {

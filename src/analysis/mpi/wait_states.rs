@@ -1,6 +1,6 @@
 //! Wait states: the part of each call in which it could not progress because another rank or thread was late.
 //!
-//! In: operations, messages, collectives, clocks. Out: [`Wait`]s by stream and operation. A call waits until the last of its
+//! In: operations, messages, collectives, clocks. Out: [`RankWait`]s by stream and operation. A call waits until the last of its
 //! preconditions held: the sending call began, the receive was posted, the last member entered, the lock was released, the team
 //! was called. The rest of the call is transfer or its own work. Definitions as Scalasca's, except that the destination of a
 //! reduction waits for its last sender, and that flow control is a state of its own. A call waits for late senders or for late
@@ -10,15 +10,15 @@ use crate::analysis::offsets::Clock;
 use crate::base::ctx::{Cancelled, Ctx};
 use crate::base::parallel::in_order;
 use crate::base::time::Ns;
-use crate::event::operation::{Exchange, Message, Operations, Place};
+use crate::event::operation::{CollectiveKind, Message, OperationPlace, Operations};
 use crate::model::carrier::Carrier;
 use crate::model::wait_state::WaitState;
 
 /// A wait of one operation, on the common time line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Wait {
+pub struct RankWait {
     /// Which waits.
-    pub place: Place,
+    pub place: OperationPlace,
     /// Why.
     pub kind: WaitState,
     /// From.
@@ -26,12 +26,12 @@ pub struct Wait {
     /// Until this it could not go on.
     pub until: Ns,
     /// The late operation that it waited for. Itself if no rank is late (completion).
-    pub cause: Place,
+    pub cause: OperationPlace,
     /// Link between the two: the position of a collective; none for messages.
     pub meeting: Option<u32>,
 }
 
-impl Wait {
+impl RankWait {
     /// How long.
     pub fn len(&self) -> Ns {
         self.until - self.start
@@ -44,12 +44,12 @@ impl Wait {
 }
 
 /// All waits, by place; of an operation that waited for several things of one kind the one that came last.
-pub fn find(operations: &Operations, clocks: &[Clock], ctx: &Ctx) -> Result<Vec<Wait>, Cancelled> {
+pub fn find(operations: &Operations, clocks: &[Clock], ctx: &Ctx) -> Result<Vec<RankWait>, Cancelled> {
     let finder = Finder { operations, clocks };
     let messages = &operations.messages;
     // Messages to one stream are adjacent, and so do those to one of its operations.
     let first = |stream: usize| messages.partition_point(|m| (m.to.stream as usize) < stream);
-    let mut waits: Vec<Wait> = Vec::new();
+    let mut waits: Vec<RankWait> = Vec::new();
     let of_stream = |stream: usize| {
         let received = messages.get(first(stream)..first(stream + 1)).unwrap_or(&[]);
         last_of_each(finder.messages(received))
@@ -64,8 +64,8 @@ pub fn find(operations: &Operations, clocks: &[Clock], ctx: &Ctx) -> Result<Vec<
 }
 
 /// In order of their places; of those of one place and kind the one that came last.
-fn last_of_each(mut waits: Vec<Wait>) -> Vec<Wait> {
-    let key = |w: &Wait| (w.place, w.kind, w.until);
+fn last_of_each(mut waits: Vec<RankWait>) -> Vec<RankWait> {
+    let key = |w: &RankWait| (w.place, w.kind, w.until);
     waits.sort_unstable_by_key(|w| (key(w), w.cause, w.start));
     let mut receives = None;
     waits.dedup_by(|next, kept| {
@@ -95,23 +95,30 @@ impl Finder<'_> {
         self.clocks.get(stream as usize).map_or(local, |c| c.common(local))
     }
 
-    fn start(&self, place: Place) -> Option<Ns> {
+    fn start(&self, place: OperationPlace) -> Option<Ns> {
         Some(self.common(place.stream, self.operations.get(place)?.start))
     }
 
-    fn end(&self, place: Place) -> Option<Ns> {
+    fn end(&self, place: OperationPlace) -> Option<Ns> {
         Some(self.common(place.stream, self.operations.get(place)?.end))
     }
 
     /// The wait of an operation until something at another place was there; `None` where that was there already.
-    fn wait(&self, place: Place, kind: WaitState, until: Ns, cause: Place, meeting: Option<u32>) -> Option<Wait> {
+    fn wait(
+        &self,
+        place: OperationPlace,
+        kind: WaitState,
+        until: Ns,
+        cause: OperationPlace,
+        meeting: Option<u32>,
+    ) -> Option<RankWait> {
         let (start, end) = (self.start(place)?, self.end(place)?);
-        let wait = Wait { place, kind, start, until: until.min(end), cause, meeting };
+        let wait = RankWait { place, kind, start, until: until.min(end), cause, meeting };
         (!wait.is_empty()).then_some(wait)
     }
 
     /// Of what one stream received.
-    fn messages(&self, messages: &[Message]) -> Vec<Wait> {
+    fn messages(&self, messages: &[Message]) -> Vec<RankWait> {
         let mut waits = Vec::new();
         // By position: the earliest sending of all that this stream received in later operations.
         let mut earliest: Vec<Ns> = vec![Ns::MAX; messages.len()];
@@ -150,39 +157,40 @@ impl Finder<'_> {
         waits
     }
 
-    fn meetings(&self, waits: &mut Vec<Wait>) {
+    fn meetings(&self, waits: &mut Vec<RankWait>) {
         for (meeting, at) in self.operations.meetings.iter().zip(0_u32..) {
             let members = &meeting.members;
-            let entered = |p: &Place| Some((self.start(*p)?, *p));
-            let last = |of: &[Place]| of.iter().filter_map(entered).max_by_key(|(t, p)| (*t, std::cmp::Reverse(*p)));
+            let entered = |p: &OperationPlace| Some((self.start(*p)?, *p));
+            let last =
+                |of: &[OperationPlace]| of.iter().filter_map(entered).max_by_key(|(t, p)| (*t, std::cmp::Reverse(*p)));
             let root = |root: Option<u32>| members.get(root? as usize).copied();
-            let mut add = |place: Place, kind, came: Option<(Ns, Place)>| {
+            let mut add = |place: OperationPlace, kind, came: Option<(Ns, OperationPlace)>| {
                 let wait = came
                     .filter(|(_, cause)| *cause != place)
                     .and_then(|(until, cause)| self.wait(place, kind, until, cause, Some(at)));
                 waits.extend(wait);
             };
             match meeting.exchange {
-                Exchange::Barrier | Exchange::All | Exchange::TeamBarrier => {
+                CollectiveKind::Barrier | CollectiveKind::All | CollectiveKind::TeamBarrier => {
                     let kind = match meeting.exchange {
-                        Exchange::Barrier => WaitState::Barrier,
-                        Exchange::TeamBarrier => WaitState::ThreadBarrier,
+                        CollectiveKind::Barrier => WaitState::Barrier,
+                        CollectiveKind::TeamBarrier => WaitState::ThreadBarrier,
                         _ => WaitState::AllToAll,
                     };
                     let came = last(members);
                     members.iter().for_each(|m| add(*m, kind, came));
                 }
-                Exchange::FromOne(one) => {
+                CollectiveKind::FromOne(one) => {
                     let came = root(one).as_ref().and_then(entered);
                     members.iter().for_each(|m| add(*m, WaitState::LateBroadcast, came));
                 }
-                Exchange::ToOne(one) => {
+                CollectiveKind::ToOne(one) => {
                     if let Some(root) = root(one) {
-                        let others: Vec<Place> = members.iter().copied().filter(|m| *m != root).collect();
+                        let others: Vec<OperationPlace> = members.iter().copied().filter(|m| *m != root).collect();
                         add(root, WaitState::EarlyReduce, last(&others));
                     }
                 }
-                Exchange::Prefix => {
+                CollectiveKind::Prefix => {
                     for (i, m) in members.iter().enumerate() {
                         add(*m, WaitState::Prefix, last(members.get(..i).unwrap_or(&[])));
                     }
@@ -195,15 +203,22 @@ impl Finder<'_> {
     }
 
     /// No rank leaves before all have arrived; after the first has left the others are slower than necessary.
-    fn completion(&self, members: &[Place], meeting: u32, waits: &mut Vec<Wait>) {
-        let left = |p: &Place| Some((self.end(*p)?, *p));
+    fn completion(&self, members: &[OperationPlace], meeting: u32, waits: &mut Vec<RankWait>) {
+        let left = |p: &OperationPlace| Some((self.end(*p)?, *p));
         let Some((first, who)) = members.iter().filter_map(left).min() else { return };
         for member in members.iter().filter(|m| **m != who) {
             let Some((end, start)) = self.end(*member).zip(self.start(*member)) else { continue };
             let start = start.max(first);
             if end > start {
                 let kind = WaitState::Completion;
-                waits.push(Wait { place: *member, kind, start, until: end, cause: *member, meeting: Some(meeting) });
+                waits.push(RankWait {
+                    place: *member,
+                    kind,
+                    start,
+                    until: end,
+                    cause: *member,
+                    meeting: Some(meeting),
+                });
             }
         }
     }

@@ -1,6 +1,6 @@
 //! The occurrences that took too long, and which of their events are to blame.
 //!
-//! In: patterns, durations, limits. Out: [`Late`] occurrences, each with its responsible events. ALGORITHMS.md 9.5:
+//! In: patterns, durations, limits. Out: [`LateOccurrence`] occurrences, each with its responsible events. ALGORITHMS.md 9.5:
 //! event by event against the reference occurrence; an event is responsible when it reaches s times its reference, and
 //! (\[OWN\]) when its excess is at least a tenth of the occurrence's: the microseconds by which some other call was slower
 //! at the same time explain nothing. Where none qualifies the event with the largest excess represents all and the
@@ -10,8 +10,8 @@
 //! excess. Cost: linear in the occurrences, plus the events of those that are late.
 
 use super::Treatment;
-use super::measure::{Characters, Durations, SMALLEST};
-use super::table::{Occurrence, PatternId, Table};
+use super::measure::{Durations, PatternLimits, SMALLEST};
+use super::table::{Occurrence, PatternId, PatternTable};
 use crate::base::ctx::Cancel;
 use crate::base::time::{Ns, Span};
 use crate::event::operation::Operations;
@@ -36,7 +36,7 @@ pub struct Blamed {
 
 /// An occurrence that took too long.
 #[derive(Clone, Debug)]
-pub struct Late {
+pub struct LateOccurrence {
     /// Of what; `None` of an event that was found by what waited for it and is part of no pattern's occurrence that is late.
     pub pattern: Option<PatternId>,
     /// The position.
@@ -55,7 +55,7 @@ pub struct Late {
     pub blamed: Vec<Blamed>,
 }
 
-impl Late {
+impl LateOccurrence {
     /// Keep the events that are to blame; where there are none, those of waiting for work. False where nothing is left.
     pub(super) fn sort_out(&mut self, treat: &impl Fn(u32, &Blamed) -> Treatment) -> bool {
         let stream = self.occurrence.stream;
@@ -79,13 +79,13 @@ const SHARE: Ns = 10;
 
 /// All occurrences that took too long, in order of their patterns, units first; once cancelled, some of them.
 pub fn find(
-    table: &Table,
+    table: &PatternTable,
     durations: &[Durations],
-    characters: &[Characters],
+    characters: &[PatternLimits],
     operations: &Operations,
     s: f64,
     cancel: &Cancel,
-) -> Vec<Late> {
+) -> Vec<LateOccurrence> {
     // By stream and first operation: excess already accounted for.
     let mut explained: BTreeMap<(u32, u32), Ns> = BTreeMap::new();
     let mut found = Vec::new();
@@ -109,7 +109,7 @@ pub fn find(
             }
             let usual = durations.events(operations, occurrences[reference], length);
             let events = durations.events(operations, *occurrence, length);
-            let mut late = Late {
+            let mut late = LateOccurrence {
                 pattern: Some(id),
                 occurrence: *occurrence,
                 length: pattern.length,

@@ -8,8 +8,8 @@
 //! ALGORITHMS.md 9.5. Cost: one pass over the operations, and a walk over the sender's events during each wait.
 
 use super::Mined;
-use super::blame::{Blamed, EventAt, Late};
-use super::measure::{Characters, SMALLEST};
+use super::blame::{Blamed, EventAt, LateOccurrence};
+use super::measure::{PatternLimits, SMALLEST};
 use super::spread::last_before;
 use super::table::Occurrence;
 use super::triggers::{Trigger, Triggers};
@@ -17,7 +17,7 @@ use crate::analysis::offsets::Clock;
 use crate::base::ctx::Cancel;
 use crate::base::names::NameId;
 use crate::base::time::{Ns, Span};
-use crate::event::operation::{Operation, Operations, Place};
+use crate::event::operation::{Operation, OperationPlace, Operations};
 use crate::model::event_kind::EventKind;
 use crate::model::settings::PatternVerdict;
 use foldhash::{HashMap, HashSet};
@@ -34,7 +34,13 @@ const FEWEST: usize = 10;
 const FARTHEST: usize = 10_000;
 
 /// Add what patterns do not show.
-pub(super) fn extend(mined: &Mined, characters: &[Characters], s: f64, late: &mut Vec<Late>, cancel: &Cancel) {
+pub(super) fn extend(
+    mined: &Mined,
+    characters: &[PatternLimits],
+    s: f64,
+    late: &mut Vec<LateOccurrence>,
+    cancel: &Cancel,
+) {
     let operations = &mined.operations;
     // For threads of a kernel recording the critical path answers this.
     if operations.sequences.iter().any(|s| s.thread.is_some()) {
@@ -70,8 +76,8 @@ pub(super) fn extend(mined: &Mined, characters: &[Characters], s: f64, late: &mu
 }
 
 /// An event that is late by itself, as an occurrence of nothing.
-fn alone(stream: u32, blamed: Blamed) -> Late {
-    Late {
+fn alone(stream: u32, blamed: Blamed) -> LateOccurrence {
+    LateOccurrence {
         pattern: None,
         occurrence: Occurrence { stream, first: blamed.event / 2, opens: false },
         length: 1,
@@ -112,7 +118,7 @@ impl Search<'_> {
             return None;
         }
         let clock = self.clock(stream);
-        let place = Place { stream, operation: blamed.event / 2 };
+        let place = OperationPlace { stream, operation: blamed.event / 2 };
         let trigger = self.triggers.of(place, clock.common(blamed.local.end)).filter(|t| t.from.stream != stream)?;
         let from = clock.common(blamed.local.start);
         let late = Span::new(from, trigger.sent.min(clock.common(blamed.local.end)).max(from));
@@ -163,24 +169,24 @@ impl Search<'_> {
     }
 
     fn starts_up(&self, stream: u32, event: EventAt) -> bool {
-        let operation = self.operations.get(Place { stream, operation: event / 2 });
+        let operation = self.operations.get(OperationPlace { stream, operation: event / 2 });
         operation.is_some_and(|o| self.operations.names.get(o.symbol).starts_with("MPI_Init"))
     }
 
     /// An event on the stream's own clock; `None` for the gap behind the last operation.
     fn span(&self, stream: u32, event: EventAt) -> Option<Span> {
-        let operation = self.operations.get(Place { stream, operation: event / 2 })?;
+        let operation = self.operations.get(OperationPlace { stream, operation: event / 2 })?;
         if event.is_multiple_of(2) {
             return Some(operation.span());
         }
-        let next = self.operations.get(Place { stream, operation: event / 2 + 1 })?;
+        let next = self.operations.get(OperationPlace { stream, operation: event / 2 + 1 })?;
         Some(Span::new(operation.end, next.start.max(operation.end)))
     }
 
     /// How long an operation of this name, or the time between two of these names, usually takes where it is often seen; 0 else.
     fn usual(&mut self, stream: u32, event: EventAt) -> Ns {
         let operations = self.operations;
-        let named = |at| operations.get(Place { stream, operation: at }).map(|o| o.symbol);
+        let named = |at| operations.get(OperationPlace { stream, operation: at }).map(|o| o.symbol);
         let Some(one) = named(event / 2) else { return 0 };
         let next = if event.is_multiple_of(2) { None } else { named(event / 2 + 1) };
         *self.usual.entry((one, next)).or_insert_with(|| {
@@ -199,7 +205,7 @@ impl Search<'_> {
     }
 
     /// Long waits outside all patterns that are often enough repeated to be judged by their repetitions.
-    fn loose(&self, mined: &Mined, characters: &[Characters]) -> Vec<(u32, Blamed)> {
+    fn loose(&self, mined: &Mined, characters: &[PatternLimits]) -> Vec<(u32, Blamed)> {
         let mut covered: Vec<Vec<bool>> =
             self.operations.sequences.iter().map(|s| vec![s.worker; s.operations.len()]).collect();
         for (id, pattern) in mined.table.measured() {

@@ -17,7 +17,7 @@ use foldhash::HashMap;
 
 /// A symbol of the input, or a rule.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Item {
+pub enum GrammarSymbol {
     /// A symbol of the input.
     Symbol(u32),
     /// Position in [`Grammar::rules`].
@@ -26,13 +26,13 @@ pub enum Item {
 
 /// Derivation of a rule.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub enum Rule {
+pub enum GrammarRule {
     /// These, one after another; at least two.
-    Sequence(Vec<Item>),
+    Sequence(Vec<GrammarSymbol>),
     /// One item, `count` times, at least two.
     Loop {
         /// The repeated item.
-        body: Item,
+        body: GrammarSymbol,
         /// How often.
         count: u32,
     },
@@ -42,9 +42,9 @@ pub enum Rule {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Grammar {
     /// Rules.
-    pub rules: Vec<Rule>,
+    pub rules: Vec<GrammarRule>,
     /// Derivation of the whole input.
-    pub top: Vec<Item>,
+    pub top: Vec<GrammarSymbol>,
 }
 
 /// Rounds before mining stops with what it has: bounds time and depth on adversarial input. Recorded runs need some 10.
@@ -183,19 +183,19 @@ impl Miner {
         }
         let mut grammar = Grammar::default();
         // By rule: its number, or what it is dissolved into.
-        let mut made: Vec<Vec<Item>> = vec![Vec::new(); self.rules.len()];
+        let mut made: Vec<Vec<GrammarSymbol>> = vec![Vec::new(); self.rules.len()];
         let mut in_loop = vec![false; self.rules.len()];
         for rule in self.rules.iter().filter(|rule| rule[0] == LOOP) {
             if let Some(body) = rule_of(rule[1]) {
                 in_loop[body] = true;
             }
         }
-        let expand = |items: &[u32], made: &[Vec<Item>]| {
+        let expand = |items: &[u32], made: &[Vec<GrammarSymbol>]| {
             let mut all = Vec::with_capacity(items.len());
             for item in items {
                 match rule_of(*item) {
                     Some(r) => all.extend_from_slice(&made[r]),
-                    None => all.push(Item::Symbol(*item)),
+                    None => all.push(GrammarSymbol::Symbol(*item)),
                 }
             }
             all
@@ -206,16 +206,16 @@ impl Miner {
             }
             let rule = match rule[..] {
                 [LOOP, body, count] => match expand(&[body], &made)[..] {
-                    [body] => Rule::Loop { body, count },
+                    [body] => GrammarRule::Loop { body, count },
                     _ => continue,
                 },
-                _ => Rule::Sequence(expand(rule, &made)),
+                _ => GrammarRule::Sequence(expand(rule, &made)),
             };
             made[r] = match rule {
-                Rule::Sequence(parts) if uses[r] == 1 && !in_loop[r] => parts,
+                GrammarRule::Sequence(parts) if uses[r] == 1 && !in_loop[r] => parts,
                 rule => {
                     grammar.rules.push(rule);
-                    vec![Item::Rule(grammar.rules.len() as u32 - 1)]
+                    vec![GrammarSymbol::Rule(grammar.rules.len() as u32 - 1)]
                 }
             };
         }
@@ -232,12 +232,12 @@ mod tests {
         text.bytes().map(u32::from).collect()
     }
 
-    fn show(grammar: &Grammar, items: &[Item]) -> String {
-        let one = |item: &Item| match item {
-            Item::Symbol(s) => char::from_u32(*s).unwrap().to_string(),
-            Item::Rule(r) => match &grammar.rules[*r as usize] {
-                Rule::Sequence(parts) => format!("({})", show(grammar, parts)),
-                Rule::Loop { body, count } => format!("{count}{}", show(grammar, &[*body])),
+    fn show(grammar: &Grammar, items: &[GrammarSymbol]) -> String {
+        let one = |item: &GrammarSymbol| match item {
+            GrammarSymbol::Symbol(s) => char::from_u32(*s).unwrap().to_string(),
+            GrammarSymbol::Rule(r) => match &grammar.rules[*r as usize] {
+                GrammarRule::Sequence(parts) => format!("({})", show(grammar, parts)),
+                GrammarRule::Loop { body, count } => format!("{count}{}", show(grammar, &[*body])),
             },
         };
         items.iter().map(one).collect()

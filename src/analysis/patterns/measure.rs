@@ -1,22 +1,20 @@
 //! Durations of the occurrences of each pattern, and the limit above which an occurrence is late.
 //!
 //! In: the table of patterns and the operations. Out: durations, sorted once ([`Durations`]); from them, for any q and s
-//! and without mining again, the limit of each pattern and its verdict ([`Character`]). ALGORITHMS.md 9.4. Cost:
+//! and without mining again, the limit of each pattern and its verdict ([`DurationLimits`]). ALGORITHMS.md 9.4. Cost:
 //! O(n log n) in the occurrences once, then O(1) per pattern and choice.
 //!
 //! An occurrence lasts until the operation after it begins. So the computation after its last operation belongs to it;
 //! otherwise the time between two iterations of a loop would belong to none. Where the following operation is unusual for the
 //! pattern (the loop is over), the occurrence ends with its last operation.
 
-use super::table::{Occurrence, PatternId, Table};
+use super::table::{Occurrence, PatternId, PatternTable};
 use crate::base::ctx::{Cancelled, Ctx};
 use crate::base::names::NameId;
 use crate::base::parallel::in_order;
 use crate::base::time::{Ns, Span};
 use crate::event::operation::{Operation, Operations};
-use crate::model::settings::PatternVerdict;
-use crate::model::settings::Settings;
-use crate::model::settings::ThresholdRule;
+use crate::model::settings::{PatternVerdict, Settings, ThresholdRule};
 use std::collections::BTreeMap;
 
 /// Fewer occurrences give no statistics; fewer like followers are an exception.
@@ -39,7 +37,7 @@ pub struct Durations {
 }
 
 /// Measure all patterns.
-pub fn measure(table: &Table, operations: &Operations, ctx: &Ctx) -> Result<Vec<Durations>, Cancelled> {
+pub fn measure(table: &PatternTable, operations: &Operations, ctx: &Ctx) -> Result<Vec<Durations>, Cancelled> {
     let mut all = Vec::with_capacity(table.patterns.len());
     let measure = |p: usize| Durations::new(table, operations, PatternId::at(p));
     in_order(ctx, table.patterns.len(), measure, |_, durations| all.push(durations))?;
@@ -52,7 +50,7 @@ fn operations_of(operations: &Operations, occurrence: Occurrence) -> &[Operation
 }
 
 impl Durations {
-    fn new(table: &Table, operations: &Operations, id: PatternId) -> Self {
+    fn new(table: &PatternTable, operations: &Operations, id: PatternId) -> Self {
         let length = table.patterns[id.index()].length as usize;
         let occurrences = &table.occurrences[id.index()];
         let mut following: BTreeMap<NameId, usize> = BTreeMap::new();
@@ -83,12 +81,12 @@ impl Durations {
     }
 
     /// Its limits under these settings.
-    pub fn characters(&self, settings: &Settings) -> Characters {
+    pub fn characters(&self, settings: &Settings) -> PatternLimits {
         let [usual, opening] = [false, true].map(|opens| self.character(opens, settings));
-        Characters { usual, opening }
+        PatternLimits { usual, opening }
     }
 
-    fn character(&self, opens: bool, settings: &Settings) -> Character {
+    fn character(&self, opens: bool, settings: &Settings) -> DurationLimits {
         let sorted = &self.sorted[usize::from(opens)];
         let n = sorted.len();
         let k = ((settings.q * n as f64).ceil() as usize).clamp(1, n.max(1));
@@ -107,7 +105,7 @@ impl Durations {
         };
         let typical = at((k - 1) / 2);
         let reference = self.each.iter().position(|d| *d == typical);
-        Character { verdict, max_ref, limit, longest, reference }
+        DurationLimits { verdict, max_ref, limit, longest, reference }
     }
 }
 
@@ -123,16 +121,16 @@ fn robust_limit(sorted: &[Ns]) -> Ns {
 /// A pattern under some settings, by population: first iterations of loops are held against first iterations only, and not
 /// judged where there are too few of them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Characters {
+pub struct PatternLimits {
     /// All but first iterations.
-    pub usual: Character,
+    pub usual: DurationLimits,
     /// First iterations.
-    pub opening: Character,
+    pub opening: DurationLimits,
 }
 
-impl Characters {
+impl PatternLimits {
     /// The one that an occurrence is held against.
-    pub fn of(&self, occurrence: Occurrence) -> &Character {
+    pub fn of(&self, occurrence: Occurrence) -> &DurationLimits {
         if occurrence.opens { &self.opening } else { &self.usual }
     }
 
@@ -147,7 +145,7 @@ impl Characters {
 
 /// One population of a pattern's occurrences.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Character {
+pub struct DurationLimits {
     /// Selected, or why not.
     pub verdict: PatternVerdict,
     /// The longest of the reference group.

@@ -22,14 +22,14 @@ use crate::analysis::mpi::WaitAnalysis;
 use crate::base::ctx::{Cancelled, Ctx};
 use crate::base::parallel::in_order;
 use crate::base::time::Span;
-use crate::event::operation::{Operations, Place};
+use crate::event::operation::{OperationPlace, Operations};
 use crate::model::settings::Settings;
-use blame::{Blamed, Late};
-use measure::{Characters, Durations, measure};
-use spread::Spread;
+use blame::{Blamed, LateOccurrence};
+use measure::{Durations, PatternLimits, measure};
+use spread::DelayForest;
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::{Duration, Instant};
-use table::{Part, PatternId, Table};
+use table::{PatternId, PatternPart, PatternTable};
 
 /// A recording's operations with everything mined from them.
 #[derive(Debug, Default)]
@@ -39,7 +39,7 @@ pub struct Mined {
     /// By stream.
     pub clocks: Vec<Clock>,
     /// Patterns and occurrences.
-    pub table: Table,
+    pub table: PatternTable,
     durations: Vec<Durations>,
     /// Waiting in totals, of a run whose ranks and threads wait for each other.
     pub waiting: Option<WaitAnalysis>,
@@ -62,11 +62,11 @@ pub enum Treatment {
 #[derive(Clone, Debug, Default)]
 pub struct Lateness {
     /// By pattern of the table.
-    pub characters: Vec<Characters>,
+    pub characters: Vec<PatternLimits>,
     /// Occurrences that took too long.
-    pub late: Vec<Late>,
+    pub late: Vec<LateOccurrence>,
     /// How they hang together.
-    pub spread: Spread,
+    pub spread: DelayForest,
 }
 
 /// The executions of an MPI run: one stream's iterations of the outermost loop.
@@ -101,7 +101,7 @@ impl Mined {
             detection += took;
         })?;
         let started = Instant::now();
-        let table = Table::new(&grammars);
+        let table = PatternTable::new(&grammars);
         detection += started.elapsed();
         let durations = measure(&table, &operations, ctx)?;
         // Threads of a kernel recording have tasks, and paths of their own.
@@ -122,7 +122,7 @@ impl Mined {
         treat: impl Fn(u32, &Blamed) -> Treatment,
         ctx: &Ctx,
     ) -> Result<Lateness, Cancelled> {
-        let characters: Vec<Characters> = self.durations.iter().map(|d| d.characters(settings)).collect();
+        let characters: Vec<PatternLimits> = self.durations.iter().map(|d| d.characters(settings)).collect();
         let mut late =
             blame::find(&self.table, &self.durations, &characters, &self.operations, settings.s, &ctx.cancel);
         ctx.cancel.check()?;
@@ -140,16 +140,16 @@ impl Mined {
         (0..).zip(&self.table.tops).filter_map(|(stream, top)| self.iterations_of(stream, top)).collect()
     }
 
-    fn iterations_of(&self, stream: u32, top: &[Part]) -> Option<Iterations> {
+    fn iterations_of(&self, stream: u32, top: &[PatternPart]) -> Option<Iterations> {
         let mut spans: BTreeMap<PatternId, Vec<Span>> = BTreeMap::new();
         let bodies: BTreeSet<PatternId> = top.iter().filter_map(|part| Some(self.table.turns(*part)?.0)).collect();
-        let at = |operation| self.operations.get(Place { stream, operation });
+        let at = |operation| self.operations.get(OperationPlace { stream, operation });
         let mut first = 0;
         for part in top {
             let (body, turns) = match (*part, self.table.turns(*part)) {
                 (_, Some((body, turns))) => (body, turns),
                 // An iteration before or after the loop is an iteration too.
-                (Part::Pattern(id), None) if bodies.contains(&id) => (id, 1),
+                (PatternPart::Pattern(id), None) if bodies.contains(&id) => (id, 1),
                 _ => {
                     first += self.table.length(*part);
                     continue;

@@ -19,7 +19,7 @@ use crate::base::ctx::{Cancelled, Ctx};
 use crate::base::names::NameId;
 use crate::base::parallel::in_order;
 use crate::base::time::{Ns, Span};
-use crate::event::operation::{Handover, Message, Operation, OperationKind, Operations, Place};
+use crate::event::operation::{Message, Operation, OperationKind, OperationPlace, Operations, SendCompletion};
 use crate::model::carrier::Carrier;
 use foldhash::HashMap;
 
@@ -34,7 +34,7 @@ struct Seen {
     error: Ns,
 }
 
-fn see(operations: &Operations, clocks: &[Clock], handover: &Handover) -> Option<Seen> {
+fn see(operations: &Operations, clocks: &[Clock], handover: &SendCompletion) -> Option<Seen> {
     let (mine, theirs) = (clocks.get(handover.from.stream as usize)?, clocks.get(handover.posted.stream as usize)?);
     let (call, posted): (&Operation, &Operation) = (operations.get(handover.left())?, operations.get(handover.posted)?);
     Some(Seen {
@@ -65,13 +65,13 @@ fn next_call(
     stream: u32,
     call: Span,
     last: Ns,
-) -> Option<Place> {
+) -> Option<OperationPlace> {
     let all = &operations.sequences.get(stream as usize)?.operations;
     let clock = clocks.get(stream as usize)?;
     let calls = |o: &Operation| library.get(o.symbol.index()).copied().unwrap_or(false);
     let end = all.partition_point(|o| clock.common(o.start) <= last);
     let long = |back: Ns, before: Ns| (back - before.max(call.start)).saturating_mul(2) >= call.len();
-    let place = |at: usize| Place { stream, operation: at as u32 };
+    let place = |at: usize| OperationPlace { stream, operation: at as u32 };
     // The call before which it may have been outside, and when that began.
     let mut next: Option<(usize, Ns)> = None;
     let mut looked_at = 0;
@@ -95,8 +95,8 @@ fn next_call(
 /// Add what held sends. The handovers are used up.
 pub fn find(operations: &mut Operations, clocks: &[Clock], ctx: &Ctx) -> Result<(), Cancelled> {
     let handovers = std::mem::take(&mut operations.handovers);
-    let pieces: Vec<&[Handover]> = handovers.chunks(PIECE).collect();
-    let seen = |h: &&Handover| see(operations, clocks, h);
+    let pieces: Vec<&[SendCompletion]> = handovers.chunks(PIECE).collect();
+    let seen = |h: &&SendCompletion| see(operations, clocks, h);
     let mut eager: HashMap<NameId, u32> = HashMap::default();
     let largest_of = |i: usize| {
         let mut eager: HashMap<NameId, u32> = HashMap::default();
@@ -116,7 +116,7 @@ pub fn find(operations: &mut Operations, clocks: &[Clock], ctx: &Ctx) -> Result<
     })?;
     let library = library(operations);
     // The call of the receiver that let a held send go.
-    let release = |h: &Handover| -> Option<(Carrier, Place)> {
+    let release = |h: &SendCompletion| -> Option<(Carrier, OperationPlace)> {
         let s = seen(&h).filter(|_| h.from.stream != h.posted.stream)?;
         let large = eager.get(&s.symbol).is_none_or(|largest| h.bytes > *largest);
         let last = s.call.end.saturating_add(s.error);
@@ -127,7 +127,7 @@ pub fn find(operations: &mut Operations, clocks: &[Clock], ctx: &Ctx) -> Result<
         let call = long.then(|| next_call(operations, clocks, &library, h.posted.stream, s.call, last)).flatten()?;
         Some((Carrier::FlowControl, call))
     };
-    let back = |h: &Handover| {
+    let back = |h: &SendCompletion| {
         let (via, from) = release(h)?;
         let (released, call) = (operations.get(from)?, operations.get(h.left())?);
         Some(Message { via, from, to: h.left(), sent: released.start, received: call.end })

@@ -1,7 +1,7 @@
 //! Occurrences whose calls differ from the others': an additional operation, a missing one, one in place of another, or another
 //! order.
 //!
-//! In: occurrences ([`Turn`]), each a run of one stream's operations, in populations that do the same work. Out: the differences
+//! In: occurrences ([`RouteOccurrence`]), each a run of one stream's operations, in populations that do the same work. Out: the differences
 //! ([`Difference`]), whether they cost time or save it. A transition from one operation to the next is *rare* when at
 //! most one occurrence in `RARE` has it; a run of rare transitions is a difference, named by the usual calls between its ends.
 //! Operations that are repeated more or less often than usual do not show in transitions and are found by their number.
@@ -29,7 +29,7 @@ const FARTHEST: usize = 64;
 
 /// One occurrence: operations of a stream that follow each other.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Turn {
+pub struct RouteOccurrence {
     /// It is held against the others of its population.
     pub population: u32,
     /// Position of the stream.
@@ -41,7 +41,7 @@ pub struct Turn {
 /// Difference of an occurrence.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Difference {
-    /// Position of the [`Turn`].
+    /// Position of the [`RouteOccurrence`].
     pub turn: u32,
     /// How.
     pub change: RouteChange,
@@ -57,7 +57,7 @@ pub struct Difference {
 
 /// All differences, in order of the iterations. `q` is the part of a population that must take usual routes; `s` says how far a
 /// number that varies may be outside its range.
-pub fn find(operations: &Operations, turns: &[Turn], q: f64, s: f64, cancel: &Cancel) -> Vec<Difference> {
+pub fn find(operations: &Operations, turns: &[RouteOccurrence], q: f64, s: f64, cancel: &Cancel) -> Vec<Difference> {
     let mut populations: BTreeMap<u32, Vec<u32>> = BTreeMap::new();
     for (at, turn) in (0..).zip(turns) {
         populations.entry(turn.population).or_default().push(at);
@@ -79,7 +79,7 @@ type Stop = Option<NameId>;
 /// The routes of one population.
 struct Routes<'a> {
     operations: &'a Operations,
-    turns: &'a [Turn],
+    turns: &'a [RouteOccurrence],
     members: Vec<u32>,
     /// Transitions of at most this many occurrences are rare.
     rare: u32,
@@ -92,7 +92,7 @@ struct Routes<'a> {
 }
 
 impl<'a> Routes<'a> {
-    fn new(operations: &'a Operations, turns: &'a [Turn], members: Vec<u32>, s: f64) -> Routes<'a> {
+    fn new(operations: &'a Operations, turns: &'a [RouteOccurrence], members: Vec<u32>, s: f64) -> Routes<'a> {
         let rare = (members.len() / RARE).max(1) as u32;
         let (transitions, next, limits) = Default::default();
         let mut routes = Routes { operations, turns, members, rare, transitions, next, limits };
@@ -347,7 +347,7 @@ mod tests {
                 now += length + 5;
             }
             let end = sequence.operations.len() as u32;
-            turns.push(Turn { population: 0, stream: 0, operations: first..end });
+            turns.push(RouteOccurrence { population: 0, stream: 0, operations: first..end });
         }
         operations.sequences.push(sequence);
         let shown = |d: Difference| {

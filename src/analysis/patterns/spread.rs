@@ -1,6 +1,6 @@
 //! Propagation: for each responsible event that waited, the event that made it wait.
 //!
-//! In: late occurrences, messages, collectives, clocks. Out: [`Spread`], a forest over (occurrence, event) nodes: each node
+//! In: late occurrences, messages, collectives, clocks. Out: [`DelayForest`], a forest over (occurrence, event) nodes: each node
 //! has at most one cause, because a wait ends with the last event waited for. ALGORITHMS.md 9.5.
 //!
 //! The last message to arrive, or the last member to enter, ended the wait. If the message was sent in time, the delay is in the
@@ -15,19 +15,19 @@
 //! after its message arrived), so there are no cycles; an order that the clocks contradict drops the edge and is counted.
 //! Cost: O((nodes + members of collectives) log nodes).
 
-use super::blame::{EventAt, Late};
-use super::measure::Characters;
+use super::blame::{EventAt, LateOccurrence};
+use super::measure::PatternLimits;
 use super::triggers::{Trigger, Triggers};
 use crate::analysis::offsets::Clock;
 use crate::base::ctx::Cancel;
 use crate::base::time::{Ns, Span};
-use crate::event::operation::{Operations, Place};
+use crate::event::operation::{OperationPlace, Operations};
 use crate::model::carrier::Carrier;
 use crate::model::event_kind::EventKind;
 
 /// A node: a blamed event of a late occurrence.
 #[derive(Clone, Copy, Debug)]
-pub struct Node {
+pub struct DelayNode {
     /// Position of its stream.
     pub stream: u32,
     /// Which event there.
@@ -46,11 +46,11 @@ pub struct Node {
 
 /// The forest.
 #[derive(Clone, Debug, Default)]
-pub struct Spread {
+pub struct DelayForest {
     /// Sorted by stream, then event.
-    pub nodes: Vec<Node>,
+    pub nodes: Vec<DelayNode>,
     /// By node.
-    pub causes: Vec<Option<Cause>>,
+    pub causes: Vec<Option<DelayCause>>,
     /// Positions of all nodes: a node with a cause that has a cause comes after that.
     pub order: Vec<u32>,
     /// Edges dropped because the cause would end after its effect.
@@ -59,7 +59,7 @@ pub struct Spread {
 
 /// Why a node waited.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Cause {
+pub struct DelayCause {
     /// Position of the node that was late.
     pub node: u32,
     /// The carrier of the delay.
@@ -75,18 +75,26 @@ const SHARE: Ns = 10;
 pub fn find(
     operations: &Operations,
     clocks: &[Clock],
-    late: &[Late],
-    characters: &[Characters],
+    late: &[LateOccurrence],
+    characters: &[PatternLimits],
     cancel: &Cancel,
-) -> Spread {
-    let mut nodes: Vec<Node> = Vec::new();
+) -> DelayForest {
+    let mut nodes: Vec<DelayNode> = Vec::new();
     for (l, occurrence) in (0_u32..).zip(late).filter(|(_, late)| !late.idle) {
         let stream = occurrence.occurrence.stream;
         let clock = clocks.get(stream as usize).copied().unwrap_or_default();
         for (b, blamed) in (0_u32..).zip(&occurrence.blamed) {
             let span = Span::new(clock.common(blamed.local.start), clock.common(blamed.local.end));
             let kind = operations.kind_of(stream, blamed.event);
-            nodes.push(Node { stream, event: blamed.event, late: l, blamed: b, kind, span, excess: blamed.excess });
+            nodes.push(DelayNode {
+                stream,
+                event: blamed.event,
+                late: l,
+                blamed: b,
+                kind,
+                span,
+                excess: blamed.excess,
+            });
         }
     }
     // An event may be blamed in a unit and in a larger pattern: the unit, which comes first, has it.
@@ -94,7 +102,7 @@ pub fn find(
     nodes.dedup_by_key(|n| (n.stream, n.event));
     let search = Search { late, characters, nodes: &nodes, triggers: Triggers::new(operations, clocks) };
     // Along a chain of waits this strictly grows, ties broken by position: no cycles.
-    let ended = |node: &Node| {
+    let ended = |node: &DelayNode| {
         let trigger = search.trigger(node);
         match trigger {
             Some(by) if node.kind == EventKind::Send => (trigger, (by.sent, true)),
@@ -121,7 +129,7 @@ pub fn find(
     let causes = causes.collect();
     let mut order: Vec<u32> = (0..nodes.len() as u32).collect();
     order.sort_by_key(|at| (ends[*at as usize], *at));
-    Spread { nodes, causes, order, violations }
+    DelayForest { nodes, causes, order, violations }
 }
 
 /// The first event of the stream that ended a wait which cannot be the reason why it ended so late. Who comes to a meeting,
@@ -133,21 +141,21 @@ pub(super) fn last_before(trigger: &Trigger) -> EventAt {
 }
 
 struct Search<'a> {
-    late: &'a [Late],
-    characters: &'a [Characters],
-    nodes: &'a [Node],
+    late: &'a [LateOccurrence],
+    characters: &'a [PatternLimits],
+    nodes: &'a [DelayNode],
     triggers: Triggers<'a>,
 }
 
 impl Search<'_> {
     /// The event that ended the wait of a node.
-    fn trigger(&self, node: &Node) -> Option<Trigger> {
-        let place = Place { stream: node.stream, operation: node.event / 2 };
+    fn trigger(&self, node: &DelayNode) -> Option<Trigger> {
+        let place = OperationPlace { stream: node.stream, operation: node.event / 2 };
         node.kind.waits().then(|| self.triggers.of(place, node.span.end)).flatten()
     }
 
     /// The node that made this one wait, whose wait `trigger` ended.
-    fn cause(&self, node: &Node, trigger: Trigger) -> Option<Cause> {
+    fn cause(&self, node: &DelayNode, trigger: Trigger) -> Option<DelayCause> {
         if trigger.from.stream == node.stream {
             return None;
         }
@@ -181,6 +189,6 @@ impl Search<'_> {
             }
         }
         let (explained, at) = most.filter(|(explained, _)| explained.saturating_mul(SHARE) >= node.excess)?;
-        Some(Cause { node: at as u32, via: trigger.via, explained })
+        Some(DelayCause { node: at as u32, via: trigger.via, explained })
     }
 }

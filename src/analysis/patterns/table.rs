@@ -1,6 +1,6 @@
 //! The patterns of all streams in one table, and where they occur.
 //!
-//! In: one grammar per stream. Out: [`Table`]. Rules with equal content are one pattern on whatever streams they occur,
+//! In: one grammar per stream. Out: [`PatternTable`]. Rules with equal content are one pattern on whatever streams they occur,
 //! so that ranks that run the same code are measured by the same reference and a rank that is always slower shows
 //! up. Cost: linear in the grammars, and one walk over each stream's derivation.
 //!
@@ -10,18 +10,18 @@
 //! so every repeated operation is in exactly one unit, and an anomaly is found at the scale at which it matters
 //! instead of drowning in an outer loop. ALGORITHMS.md 9.3, 9.4.
 
-use super::grammar::{Grammar, Item, Rule};
+use super::grammar::{Grammar, GrammarRule, GrammarSymbol};
 use crate::base::names::{NameId, Names};
 use foldhash::HashMap;
 
 crate::handle! {
-    /// A pattern of a [`Table`].
+    /// A pattern of a [`PatternTable`].
     PatternId,
 }
 
 /// A part of a pattern.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Part {
+pub enum PatternPart {
     /// One operation.
     Operation(NameId),
     /// Another pattern.
@@ -30,13 +30,13 @@ pub enum Part {
 
 /// Composition of a pattern.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub enum Shape {
+pub enum PatternShape {
     /// Its parts one after another.
-    Sequence(Vec<Part>),
+    Sequence(Vec<PatternPart>),
     /// One part, `count` times.
     Loop {
         /// The repeated item.
-        body: Part,
+        body: PatternPart,
         /// How often.
         count: u32,
     },
@@ -44,9 +44,9 @@ pub enum Shape {
 
 /// A pattern. Those that it uses have smaller ids.
 #[derive(Clone, Debug)]
-pub struct Pattern {
+pub struct MinedPattern {
     /// Its composition.
-    pub shape: Shape,
+    pub shape: PatternShape,
     /// Operations in it, loops unrolled.
     pub length: u32,
     /// It is a unit: nothing smaller inside is measured.
@@ -68,14 +68,14 @@ pub struct Occurrence {
 
 /// Patterns and their occurrences.
 #[derive(Clone, Debug, Default)]
-pub struct Table {
+pub struct PatternTable {
     /// By [`PatternId`].
-    pub patterns: Vec<Pattern>,
+    pub patterns: Vec<MinedPattern>,
     /// By [`PatternId`]: by stream, then position. Empty for short loops over one operation.
     pub occurrences: Vec<Vec<Occurrence>>,
     /// By stream: what derives all of it.
-    pub tops: Vec<Vec<Part>>,
-    ids: HashMap<(Shape, bool), PatternId>,
+    pub tops: Vec<Vec<PatternPart>>,
+    ids: HashMap<(PatternShape, bool), PatternId>,
 }
 
 /// A loop over one operation with more iterations than this is measured iteration by iteration.
@@ -83,11 +83,11 @@ const SHORT_LOOP: u32 = 16;
 /// Names of patterns are cut to about this many bytes: a grammar can derive far more than it says.
 const LONGEST_NAME: usize = 400;
 
-impl Table {
+impl PatternTable {
     /// Put the grammars of all streams, in order of the streams, into one table.
     pub fn new(grammars: &[Grammar]) -> Self {
-        let mut table = Table::default();
-        let tops: Vec<Vec<Part>> = grammars.iter().map(|g| table.add(g)).collect();
+        let mut table = PatternTable::default();
+        let tops: Vec<Vec<PatternPart>> = grammars.iter().map(|g| table.add(g)).collect();
         let mut walk = Walk { patterns: &table.patterns, found: vec![Vec::new(); table.patterns.len()] };
         for (stream, top) in (0_u32..).zip(&tops) {
             let mut at = 0;
@@ -101,28 +101,28 @@ impl Table {
     }
 
     /// Add the rules of one grammar; its top in terms of the table.
-    fn add(&mut self, grammar: &Grammar) -> Vec<Part> {
-        let mut parts_of_rules: Vec<Part> = Vec::with_capacity(grammar.rules.len());
-        let part = |item: &Item, rules: &[Part]| match item {
-            Item::Symbol(s) => Part::Operation(NameId::from_raw(*s)),
-            Item::Rule(r) => rules[*r as usize],
+    fn add(&mut self, grammar: &Grammar) -> Vec<PatternPart> {
+        let mut parts_of_rules: Vec<PatternPart> = Vec::with_capacity(grammar.rules.len());
+        let part = |item: &GrammarSymbol, rules: &[PatternPart]| match item {
+            GrammarSymbol::Symbol(s) => PatternPart::Operation(NameId::from_raw(*s)),
+            GrammarSymbol::Rule(r) => rules[*r as usize],
         };
         for rule in &grammar.rules {
             let made = match rule {
-                Rule::Loop { body, count } => {
+                GrammarRule::Loop { body, count } => {
                     let mut body = part(body, &parts_of_rules);
-                    if *count > SHORT_LOOP && matches!(body, Part::Operation(_)) {
+                    if *count > SHORT_LOOP && matches!(body, PatternPart::Operation(_)) {
                         body = self.unit(vec![body]);
                     }
-                    self.intern(Shape::Loop { body, count: *count }, false)
+                    self.intern(PatternShape::Loop { body, count: *count }, false)
                 }
-                Rule::Sequence(items) => {
-                    let parts: Vec<Part> = items.iter().map(|i| part(i, &parts_of_rules)).collect();
+                GrammarRule::Sequence(items) => {
+                    let parts: Vec<PatternPart> = items.iter().map(|i| part(i, &parts_of_rules)).collect();
                     if parts.iter().all(|p| self.is_plain(*p)) {
                         self.unit(parts)
                     } else {
                         let parts = self.gather_plain(&parts);
-                        self.intern(Shape::Sequence(parts), false)
+                        self.intern(PatternShape::Sequence(parts), false)
                     }
                 }
             };
@@ -132,79 +132,81 @@ impl Table {
     }
 
     /// Replace each run of plain parts by a unit.
-    fn gather_plain(&mut self, parts: &[Part]) -> Vec<Part> {
+    fn gather_plain(&mut self, parts: &[PatternPart]) -> Vec<PatternPart> {
         let runs = parts.chunk_by(|a, b| self.is_plain(*a) && self.is_plain(*b));
-        let runs: Vec<(bool, &[Part])> = runs.map(|run| (run.iter().all(|p| self.is_plain(*p)), run)).collect();
+        let runs: Vec<(bool, &[PatternPart])> = runs.map(|run| (run.iter().all(|p| self.is_plain(*p)), run)).collect();
         runs.into_iter().map(|(plain, run)| if plain { self.unit(run.to_vec()) } else { run[0] }).collect()
     }
 
-    fn unit(&mut self, parts: Vec<Part>) -> Part {
-        self.intern(Shape::Sequence(parts), true)
+    fn unit(&mut self, parts: Vec<PatternPart>) -> PatternPart {
+        self.intern(PatternShape::Sequence(parts), true)
     }
 
-    fn is_plain(&self, part: Part) -> bool {
+    fn is_plain(&self, part: PatternPart) -> bool {
         match part {
-            Part::Operation(_) => true,
-            Part::Pattern(p) => self.patterns[p.index()].plain,
+            PatternPart::Operation(_) => true,
+            PatternPart::Pattern(p) => self.patterns[p.index()].plain,
         }
     }
 
     /// Operations in a part.
-    pub fn length(&self, part: Part) -> u32 {
+    pub fn length(&self, part: PatternPart) -> u32 {
         length(&self.patterns, part)
     }
 
-    fn intern(&mut self, shape: Shape, unit: bool) -> Part {
+    fn intern(&mut self, shape: PatternShape, unit: bool) -> PatternPart {
         if let Some(id) = self.ids.get(&(shape.clone(), unit)) {
-            return Part::Pattern(*id);
+            return PatternPart::Pattern(*id);
         }
         // No overflow: a pattern is no longer than the stream that it was mined from.
         let (length, plain) = match &shape {
-            Shape::Sequence(parts) => (parts.iter().map(|p| self.length(*p)).sum(), false),
-            Shape::Loop { body, count } => (self.length(*body) * count, matches!(body, Part::Operation(_))),
+            PatternShape::Sequence(parts) => (parts.iter().map(|p| self.length(*p)).sum(), false),
+            PatternShape::Loop { body, count } => {
+                (self.length(*body) * count, matches!(body, PatternPart::Operation(_)))
+            }
         };
         let id = PatternId::at(self.patterns.len());
-        self.patterns.push(Pattern { shape: shape.clone(), length, unit, plain });
+        self.patterns.push(MinedPattern { shape: shape.clone(), length, unit, plain });
         self.ids.insert((shape, unit), id);
-        Part::Pattern(id)
+        PatternPart::Pattern(id)
     }
 
     /// The body of a loop and its number of iterations; `None` for what is no loop over a pattern.
-    pub fn turns(&self, part: Part) -> Option<(PatternId, u32)> {
-        let Part::Pattern(id) = part else { return None };
+    pub fn turns(&self, part: PatternPart) -> Option<(PatternId, u32)> {
+        let PatternPart::Pattern(id) = part else { return None };
         match self.patterns[id.index()].shape {
-            Shape::Loop { body: Part::Pattern(body), count } => Some((body, count)),
+            PatternShape::Loop { body: PatternPart::Pattern(body), count } => Some((body, count)),
             _ => None,
         }
     }
 
     /// Patterns that are measured: all but short loops over one operation.
-    pub fn measured(&self) -> impl Iterator<Item = (PatternId, &Pattern)> {
+    pub fn measured(&self) -> impl Iterator<Item = (PatternId, &MinedPattern)> {
         self.patterns.iter().enumerate().filter(|(_, p)| !p.plain).map(|(i, p)| (PatternId::at(i), p))
     }
 
     /// Its parts, each as people write it: `MPI_Waitall`, `2 x MPI_Irecv`, `loop 10 x (...)`. Of a loop: its body's.
     pub fn symbols(&self, id: PatternId, names: &Names) -> Vec<String> {
-        let shown = |part: &Part| {
+        let shown = |part: &PatternPart| {
             let mut text = String::new();
             self.write(*part, names, &mut text);
             text
         };
         match &self.patterns[id.index()].shape {
-            Shape::Sequence(parts) => parts.iter().map(shown).collect(),
-            Shape::Loop { body: Part::Pattern(body), .. } => self.symbols(*body, names),
-            Shape::Loop { body, .. } => vec![shown(body)],
+            PatternShape::Sequence(parts) => parts.iter().map(shown).collect(),
+            PatternShape::Loop { body: PatternPart::Pattern(body), .. } => self.symbols(*body, names),
+            PatternShape::Loop { body, .. } => vec![shown(body)],
         }
     }
 
     /// The whole pattern as people write it.
     pub fn name(&self, id: PatternId, names: &Names) -> String {
         let mut text = String::new();
-        self.write(Part::Pattern(id), names, &mut text);
+        self.write(PatternPart::Pattern(id), names, &mut text);
         text
     }
 
-    fn write(&self, part: Part, names: &Names, text: &mut String) {
+    fn write(&self, part: PatternPart, names: &Names, text: &mut String) {
         if text.len() > LONGEST_NAME {
             if !text.ends_with("...") {
                 text.push_str("...");
@@ -212,9 +214,9 @@ impl Table {
             return;
         }
         match part {
-            Part::Operation(name) => text.push_str(names.get(name)),
-            Part::Pattern(id) => match &self.patterns[id.index()].shape {
-                Shape::Sequence(parts) => {
+            PatternPart::Operation(name) => text.push_str(names.get(name)),
+            PatternPart::Pattern(id) => match &self.patterns[id.index()].shape {
+                PatternShape::Sequence(parts) => {
                     for (i, part) in parts.iter().enumerate() {
                         if i > 0 {
                             text.push(' ');
@@ -222,11 +224,11 @@ impl Table {
                         self.write(*part, names, text);
                     }
                 }
-                Shape::Loop { body: body @ Part::Operation(_), count } => {
+                PatternShape::Loop { body: body @ PatternPart::Operation(_), count } => {
                     text.push_str(&format!("{count} x "));
                     self.write(*body, names, text);
                 }
-                Shape::Loop { body, count } => {
+                PatternShape::Loop { body, count } => {
                     text.push_str(&format!("loop {count} x ("));
                     self.write(*body, names, text);
                     text.push(')');
@@ -236,24 +238,24 @@ impl Table {
     }
 }
 
-fn length(patterns: &[Pattern], part: Part) -> u32 {
+fn length(patterns: &[MinedPattern], part: PatternPart) -> u32 {
     match part {
-        Part::Operation(_) => 1,
-        Part::Pattern(p) => patterns[p.index()].length,
+        PatternPart::Operation(_) => 1,
+        PatternPart::Pattern(p) => patterns[p.index()].length,
     }
 }
 
 /// Collects occurrences along a derivation.
 struct Walk<'a> {
-    patterns: &'a [Pattern],
+    patterns: &'a [MinedPattern],
     found: Vec<Vec<Occurrence>>,
 }
 
 impl Walk<'_> {
     /// Note the occurrences under `part`, which occurs here; its length. The depth of recursion is that of the grammar,
     /// which the rounds of mining bound.
-    fn visit(&mut self, part: Part, here: Occurrence) -> u32 {
-        let Part::Pattern(id) = part else { return 1 };
+    fn visit(&mut self, part: PatternPart, here: Occurrence) -> u32 {
+        let PatternPart::Pattern(id) = part else { return 1 };
         let patterns = self.patterns;
         let pattern = &patterns[id.index()];
         if pattern.plain {
@@ -262,13 +264,13 @@ impl Walk<'_> {
         self.found[id.index()].push(here);
         match &pattern.shape {
             _ if pattern.unit => {}
-            Shape::Sequence(parts) => {
+            PatternShape::Sequence(parts) => {
                 let mut at = Occurrence { opens: false, ..here };
                 for part in parts {
                     at.first += self.visit(*part, at);
                 }
             }
-            Shape::Loop { body, count } => {
+            PatternShape::Loop { body, count } => {
                 let step = length(patterns, *body);
                 for turn in 0..*count {
                     self.visit(*body, Occurrence { first: here.first + turn * step, opens: turn == 0, ..here });

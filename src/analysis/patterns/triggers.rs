@@ -5,14 +5,14 @@
 
 use crate::analysis::offsets::Clock;
 use crate::base::time::{Ns, Span};
-use crate::event::operation::{Operation, Operations, Place};
+use crate::event::operation::{Operation, OperationPlace, Operations};
 use crate::model::carrier::Carrier;
 
 /// The end of a wait.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Trigger {
     /// The operation that sent, or came.
-    pub from: Place,
+    pub from: OperationPlace,
     /// When, on the common time line.
     pub sent: Ns,
     /// The carrier.
@@ -25,7 +25,7 @@ pub struct Triggers<'a> {
     operations: &'a Operations,
     clocks: &'a [Clock],
     /// For each operation that is part of a meeting, which; sorted.
-    attended: Vec<(Place, u32)>,
+    attended: Vec<(OperationPlace, u32)>,
 }
 
 impl<'a> Triggers<'a> {
@@ -50,7 +50,7 @@ impl<'a> Triggers<'a> {
     }
 
     /// The trigger that ended the wait of an operation left at `end`.
-    pub fn of(&self, place: Place, end: Ns) -> Option<Trigger> {
+    pub fn of(&self, place: OperationPlace, end: Ns) -> Option<Trigger> {
         let messages = &self.operations.messages;
         let first = messages.partition_point(|m| m.to < place);
         let received = messages[first..].iter().take_while(|m| m.to == place).map(|m| {

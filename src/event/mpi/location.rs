@@ -10,7 +10,8 @@ use crate::base::ctx::Cancel;
 use crate::base::names::NameId;
 use crate::base::notice::Notice;
 use crate::base::time::{Ns, Span};
-use crate::event::operation::{NO_PATH, Operation, OperationKind, Way};
+use crate::event::call_path::CallSite;
+use crate::event::operation::{NO_PATH, Operation, OperationKind};
 use crate::input::otf2::{Archive, Envelope, EventRecord, LocationId, LocationKind, TaskKey, ThreadKey};
 use foldhash::HashMap;
 
@@ -376,7 +377,7 @@ impl LocationReader<'_> {
         for metric in &mut run.metrics {
             metric.by_operation.push(Some(metric.current));
         }
-        run.ways.push(Way { path, after: NO_PATH });
+        run.ways.push(CallSite { path, after: NO_PATH });
     }
 
     /// The time behind the last operation has an owner as well.

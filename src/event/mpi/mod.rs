@@ -15,11 +15,13 @@ mod threads;
 mod windows;
 
 use super::matching::{self, Pair};
-use super::operation::{CallPaths, Exchange, Meeting, NO_PATH, Operations, Place, Readings, Sequence};
 use crate::base::ctx::{Cancelled, Ctx};
 use crate::base::names::{NameId, Names};
 use crate::base::notice::{Notice, Notices};
 use crate::base::parallel::in_order;
+use crate::event::operation::{
+    CallPaths, CollectiveInstance, CollectiveKind, NO_PATH, OperationPlace, Operations, Readings, Sequence,
+};
 use crate::input::otf2::{Archive, LocationId, LocationKind, MetricMode, ParameterValue, class_name};
 use crate::model::counts::ArchiveCounts;
 pub use crate::model::usage::FileTransfers;
@@ -188,15 +190,19 @@ impl MpiRun {
     }
 
     /// The n-th collective operation of each group of members is one meeting.
-    fn meetings(&self) -> Vec<Meeting> {
-        let mut found: Vec<(u8, Option<LocationId>, Meeting)> = Vec::new();
+    fn meetings(&self) -> Vec<CollectiveInstance> {
+        let mut found: Vec<(u8, Option<LocationId>, CollectiveInstance)> = Vec::new();
         let mut positions: HashMap<(usize, u32), usize> = HashMap::default();
         for (stream, location) in (0_u32..).zip(&self.locations) {
             let mut how_many: HashMap<usize, u32> = HashMap::default();
             for a in &location.attendances {
                 let n = how_many.entry(a.group).or_default();
                 let at = *positions.entry((a.group, *n)).or_insert_with(|| {
-                    found.push((a.collective, a.root, Meeting { exchange: Exchange::Prefix, members: Vec::new() }));
+                    found.push((
+                        a.collective,
+                        a.root,
+                        CollectiveInstance { exchange: CollectiveKind::Prefix, members: Vec::new() },
+                    ));
                     found.len() - 1
                 });
                 *n += 1;
@@ -206,11 +212,11 @@ impl MpiRun {
                     && a.operation != NOWHERE
                 {
                     *root = root.or(a.root);
-                    meeting.members.push(Place { stream, operation: a.operation });
+                    meeting.members.push(OperationPlace { stream, operation: a.operation });
                 }
             }
         }
-        let shaped = |(collective, root, mut meeting): (u8, Option<LocationId>, Meeting)| {
+        let shaped = |(collective, root, mut meeting): (u8, Option<LocationId>, CollectiveInstance)| {
             let at = |root: LocationId| meeting.members.iter().position(|m| m.stream == root.raw());
             meeting.exchange = shape(collective, root.and_then(at).map(|at| at as u32));
             meeting
@@ -243,17 +249,17 @@ fn parameters(archive: &Archive, names: &mut Names, all: &[(u32, u32, ParameterV
 }
 
 /// Who waits for whom in a collective, by OTF2's number of it.
-fn shape(collective: u8, root: Option<u32>) -> Exchange {
+fn shape(collective: u8, root: Option<u32>) -> CollectiveKind {
     match collective {
-        0 => Exchange::Barrier,
+        0 => CollectiveKind::Barrier,
         // Bcast, Scatter, Scatterv.
-        1 | 4 | 5 => Exchange::FromOne(root),
+        1 | 4 | 5 => CollectiveKind::FromOne(root),
         // Gather, Gatherv, Reduce.
-        2 | 3 | 12 => Exchange::ToOne(root),
+        2 | 3 | 12 => CollectiveKind::ToOne(root),
         // Allgather, Allgatherv, Alltoall, Alltoallv, Alltoallw, Allreduce, Reduce_scatter, Reduce_scatter_block.
-        6..=11 | 13 | 16 => Exchange::All,
+        6..=11 | 13 | 16 => CollectiveKind::All,
         // Of a window: created, freed.
-        17..=22 => Exchange::Barrier,
-        _ => Exchange::Prefix,
+        17..=22 => CollectiveKind::Barrier,
+        _ => CollectiveKind::Prefix,
     }
 }

@@ -8,7 +8,7 @@
 use super::NOWHERE;
 use super::recorded::{LocationRun, Part, Released, Tasks};
 use crate::base::time::Ns;
-use crate::event::operation::{Exchange, Meeting, Message, Place};
+use crate::event::operation::{CollectiveInstance, CollectiveKind, Message, OperationPlace};
 use crate::input::otf2::{Archive, LocationKind, TaskKey, ThreadKey};
 use crate::model::carrier::Carrier;
 use foldhash::HashMap;
@@ -19,7 +19,7 @@ pub(super) fn tie(
     archive: &Archive,
     locations: &[LocationRun],
     messages: &mut Vec<Message>,
-    meetings: &mut Vec<Meeting>,
+    meetings: &mut Vec<CollectiveInstance>,
 ) {
     let process = |stream: u32| archive.definitions.locations.get(stream as usize).map_or(0, |l| l.process_index);
     teams(locations, messages, meetings);
@@ -31,7 +31,7 @@ pub(super) fn tie(
 }
 
 /// Forks and barriers: by team and by the how-manieth time that it works.
-fn teams(locations: &[LocationRun], messages: &mut Vec<Message>, meetings: &mut Vec<Meeting>) {
+fn teams(locations: &[LocationRun], messages: &mut Vec<Message>, meetings: &mut Vec<CollectiveInstance>) {
     let mut parts: BTreeMap<(usize, u32), Vec<(u32, usize)>> = BTreeMap::new();
     for (stream, location) in (0_u32..).zip(locations) {
         let mut how_many: HashMap<usize, u32> = HashMap::default();
@@ -48,8 +48,10 @@ fn teams(locations: &[LocationRun], messages: &mut Vec<Message>, meetings: &mut 
             if let (Some((master, (sent, operation))), Some(this)) =
                 (forked, part(member).filter(|p| p.idle != NOWHERE))
             {
-                let (from, to) =
-                    (Place { stream: master, operation }, Place { stream: member.0, operation: this.idle });
+                let (from, to) = (
+                    OperationPlace { stream: master, operation },
+                    OperationPlace { stream: member.0, operation: this.idle },
+                );
                 messages.push(Message { via: Carrier::Fork, from, to, sent, received: this.time });
             }
         }
@@ -62,10 +64,10 @@ fn teams(locations: &[LocationRun], messages: &mut Vec<Message>, meetings: &mut 
         };
         let most = members.iter().map(|m| barriers(m).len()).max().unwrap_or(0);
         for n in 0..most {
-            let there = |m: &(u32, usize)| Some(Place { stream: m.0, operation: barriers(m).get(n)?.1 });
-            let members: Vec<Place> = members.iter().filter_map(there).collect();
+            let there = |m: &(u32, usize)| Some(OperationPlace { stream: m.0, operation: barriers(m).get(n)?.1 });
+            let members: Vec<OperationPlace> = members.iter().filter_map(there).collect();
             if members.len() > 1 {
-                meetings.push(Meeting { exchange: Exchange::TeamBarrier, members });
+                meetings.push(CollectiveInstance { exchange: CollectiveKind::TeamBarrier, members });
             }
         }
     }
@@ -83,10 +85,10 @@ fn locks(process: &impl Fn(u32) -> u32, locations: &[LocationRun], messages: &mu
         for a in &location.acquired {
             let Some(before) = a.order.checked_sub(1) else { continue };
             let Some((from, r)) = released.get(&(process(stream), a.lock, before)) else { continue };
-            let to = Place { stream, operation: a.operation };
+            let to = OperationPlace { stream, operation: a.operation };
             let waited = location.operations.get(a.operation as usize).is_some_and(|o| o.start < r.time);
             if *from != stream && waited {
-                let from = Place { stream: *from, operation: r.operation };
+                let from = OperationPlace { stream: *from, operation: r.operation };
                 messages.push(Message { via: Carrier::Lock, from, to, sent: r.time, received: a.time });
             }
         }
@@ -104,11 +106,11 @@ fn tasks(process: &impl Fn(u32) -> u32, locations: &[LocationRun], messages: &mu
         let made = location.tasks.created.iter();
         made_by.extend(made.map(|(task, by)| ((process(stream), *task), maker(stream, *by))));
     }
-    let mut done: HashMap<Maker, Vec<(Ns, Place)>> = HashMap::default();
+    let mut done: HashMap<Maker, Vec<(Ns, OperationPlace)>> = HashMap::default();
     for (stream, location) in all() {
         for (task, operation, time) in &location.tasks.completed {
             if let Some(by) = made_by.get(&(process(stream), *task)) {
-                done.entry(*by).or_default().push((*time, Place { stream, operation: *operation }));
+                done.entry(*by).or_default().push((*time, OperationPlace { stream, operation: *operation }));
             }
         }
     }
@@ -123,7 +125,7 @@ fn tasks(process: &impl Fn(u32) -> u32, locations: &[LocationRun], messages: &mu
             let before = done.partition_point(|(time, _)| *time <= wait.end);
             let during = done[..before].iter().rev().take_while(|(time, _)| *time > wait.start);
             if let Some((time, from)) = during.into_iter().find(|(_, from)| from.stream != stream) {
-                let to = Place { stream, operation: *operation };
+                let to = OperationPlace { stream, operation: *operation };
                 messages.push(Message { via: Carrier::Task, from: *from, to, sent: *time, received: *time });
             }
         }
@@ -132,10 +134,10 @@ fn tasks(process: &impl Fn(u32) -> u32, locations: &[LocationRun], messages: &mu
 
 /// Who waits for a thread to end waits for the last of what that did.
 fn joins(process: &impl Fn(u32) -> u32, locations: &[LocationRun], messages: &mut Vec<Message>) {
-    let mut ended: HashMap<(u32, ThreadKey), (Place, Ns)> = HashMap::default();
+    let mut ended: HashMap<(u32, ThreadKey), (OperationPlace, Ns)> = HashMap::default();
     for (stream, location) in (0_u32..).zip(locations) {
         if let Some((thread, operation, time)) = location.ended {
-            ended.insert((process(stream), thread), (Place { stream, operation }, time));
+            ended.insert((process(stream), thread), (OperationPlace { stream, operation }, time));
         }
     }
     for (stream, location) in (0_u32..).zip(locations) {
@@ -143,7 +145,7 @@ fn joins(process: &impl Fn(u32) -> u32, locations: &[LocationRun], messages: &mu
             let Some((from, time)) = ended.get(&(process(stream), *thread)) else { continue };
             let wait = location.operations.get(*operation as usize);
             if from.stream != stream && wait.is_some_and(|wait| wait.start < *time) {
-                let to = Place { stream, operation: *operation };
+                let to = OperationPlace { stream, operation: *operation };
                 messages.push(Message { via: Carrier::Exit, from: *from, to, sent: *time, received: *time });
             }
         }
@@ -154,12 +156,11 @@ fn joins(process: &impl Fn(u32) -> u32, locations: &[LocationRun], messages: &mu
 /// earlier, it would have begun earlier.
 fn launches(archive: &Archive, locations: &[LocationRun], messages: &mut Vec<Message>) {
     let all = || (0_u32..).zip(archive.definitions.locations.iter().zip(locations));
-    let mut handed: HashMap<u32, Vec<(Ns, Place)>> = HashMap::default();
+    let mut handed: HashMap<u32, Vec<(Ns, OperationPlace)>> = HashMap::default();
     for (stream, (l, run)) in all() {
-        let starts = run
-            .launches
-            .iter()
-            .filter_map(|at| Some((run.operations.get(*at as usize)?.start, Place { stream, operation: *at })));
+        let starts = run.launches.iter().filter_map(|at| {
+            Some((run.operations.get(*at as usize)?.start, OperationPlace { stream, operation: *at }))
+        });
         handed.entry(l.process_index).or_default().extend(starts);
     }
     handed.values_mut().for_each(|calls| calls.sort_unstable());
@@ -170,7 +171,7 @@ fn launches(archive: &Archive, locations: &[LocationRun], messages: &mut Vec<Mes
             let before = calls.partition_point(|(start, _)| *start <= idle.end);
             let last = before.checked_sub(1).and_then(|last| calls.get(last));
             if let Some((start, from)) = last.filter(|(start, _)| *start > idle.start) {
-                let to = Place { stream, operation: *at };
+                let to = OperationPlace { stream, operation: *at };
                 messages.push(Message { via: Carrier::Launch, from: *from, to, sent: *start, received: idle.end });
             }
         }
@@ -187,14 +188,14 @@ fn accelerators(archive: &Archive, locations: &[LocationRun], messages: &mut Vec
     for (stream, (l, run)) in all() {
         for at in &run.synchronised {
             let Some(wait) = run.operations.get(*at as usize) else { continue };
-            let ended = |queue: &(u32, u32, &LocationRun)| -> Option<(Ns, Place)> {
+            let ended = |queue: &(u32, u32, &LocationRun)| -> Option<(Ns, OperationPlace)> {
                 let done = queue.2.operations.partition_point(|o| o.end <= wait.end).checked_sub(1)?;
                 let last = queue.2.operations.get(done).filter(|o| o.end > wait.start)?;
-                Some((last.end, Place { stream: queue.0, operation: done as u32 }))
+                Some((last.end, OperationPlace { stream: queue.0, operation: done as u32 }))
             };
             let of_process = queues.iter().filter(|(_, process, _)| *process == l.process_index);
             if let Some((sent, from)) = of_process.filter_map(ended).max_by_key(|(end, _)| *end) {
-                let to = Place { stream, operation: *at };
+                let to = OperationPlace { stream, operation: *at };
                 messages.push(Message { via: Carrier::Accelerator, from, to, sent, received: sent });
             }
         }

@@ -2,7 +2,8 @@
 
 use crate::base::notice::Notices;
 use crate::base::time::{Ns, Span};
-use crate::event::operation::{CallPaths, Operation, Way};
+use crate::event::call_path::CallSite;
+use crate::event::operation::{CallPaths, Operation};
 use crate::input::otf2::{LocalClock, LocationId, ParameterValue, TaskKey, ThreadKey};
 use crate::model::usage::FileTransfers;
 use std::collections::BTreeMap;
@@ -138,7 +139,7 @@ pub struct LocationRun {
     /// In order.
     pub operations: Vec<Operation>,
     /// By operation: where it was called, and where the time behind it was spent.
-    pub ways: Vec<Way>,
+    pub ways: Vec<CallSite>,
     /// Sends in order.
     pub sends: Vec<Half>,
     /// Receives in posting order.

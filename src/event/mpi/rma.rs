@@ -7,7 +7,7 @@
 
 use super::recorded::{LocationRun, SyncKind, WindowLock};
 use crate::base::time::Ns;
-use crate::event::operation::{Message, Place};
+use crate::event::operation::{Message, OperationPlace};
 use crate::input::otf2::{Archive, LocationId};
 use crate::model::carrier::Carrier;
 use foldhash::HashMap;
@@ -23,13 +23,14 @@ type Pair = (u32, u32, u32);
 
 fn access(archive: &Archive, locations: &[LocationRun], messages: &mut Vec<Message>) {
     // By target and origin, in order: posts and completes.
-    let (mut posts, mut completes): (HashMap<Pair, Vec<Place>>, HashMap<Pair, Vec<Place>>) = Default::default();
+    let (mut posts, mut completes): (HashMap<Pair, Vec<OperationPlace>>, HashMap<Pair, Vec<OperationPlace>>) =
+        Default::default();
     let members = |group: u32| archive.definitions.group(group).iter().flatten().map(|m: &LocationId| m.raw());
     // A complete is about those of the last start, a wait about those of the last post.
-    let each = |sink: &mut dyn FnMut(SyncKind, Pair, Place)| {
+    let each = |sink: &mut dyn FnMut(SyncKind, Pair, OperationPlace)| {
         for (stream, location) in (0_u32..).zip(locations) {
             for sync in &location.syncs {
-                let place = Place { stream, operation: sync.operation };
+                let place = OperationPlace { stream, operation: sync.operation };
                 for other in members(sync.group) {
                     let pair = match sync.kind {
                         SyncKind::Post | SyncKind::Wait => (sync.window, stream, other),
@@ -45,10 +46,10 @@ fn access(archive: &Archive, locations: &[LocationRun], messages: &mut Vec<Messa
         SyncKind::Complete => completes.entry(pair).or_default().push(place),
         _ => {}
     });
-    let start = |place: Place| -> Option<Ns> {
+    let start = |place: OperationPlace| -> Option<Ns> {
         Some(locations.get(place.stream as usize)?.operations.get(place.operation as usize)?.start)
     };
-    let end = |place: Place| -> Option<Ns> {
+    let end = |place: OperationPlace| -> Option<Ns> {
         Some(locations.get(place.stream as usize)?.operations.get(place.operation as usize)?.end)
     };
     let mut how_many: HashMap<(Pair, bool), usize> = HashMap::default();
@@ -70,10 +71,10 @@ fn access(archive: &Archive, locations: &[LocationRun], messages: &mut Vec<Messa
 
 fn locks(locations: &[LocationRun], messages: &mut Vec<Message>) {
     // By window and the rank whose memory it is: when it was given back, and by whom.
-    let mut released: HashMap<(u32, u32), Vec<(Ns, Place)>> = HashMap::default();
+    let mut released: HashMap<(u32, u32), Vec<(Ns, OperationPlace)>> = HashMap::default();
     for (stream, location) in (0_u32..).zip(locations) {
         for lock in location.window_locks.iter().filter(|l| l.release) {
-            let place = Place { stream, operation: lock.operation };
+            let place = OperationPlace { stream, operation: lock.operation };
             released.entry((lock.window, lock.remote)).or_default().push((lock.time, place));
         }
     }
@@ -86,7 +87,7 @@ fn locks(locations: &[LocationRun], messages: &mut Vec<Message>) {
             let last = all[..before].iter().rev().take_while(|(time, _)| *time > wait.start);
             if let Some((time, from)) = last.into_iter().find(|(_, from)| from.stream != stream) {
                 let WindowLock { operation, time: received, .. } = *lock;
-                let to = Place { stream, operation };
+                let to = OperationPlace { stream, operation };
                 messages.push(Message { via: Carrier::Lock, from: *from, to, sent: *time, received });
             }
         }

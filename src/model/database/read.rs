@@ -14,7 +14,7 @@ use crate::model::context::{ContextId, Contexts, Frame, FrameKind};
 use crate::model::execution::{Executions, Sparse};
 use crate::model::facts::{Facts, HostQuality, Lost, Quality, TraceFacts};
 use crate::model::wait_kind::WaitKind;
-use crate::model::{Model, TraceId, TraceInfo, Who, WhoId};
+use crate::model::{Model, ThreadInfo, ThreadInfoId, TraceId, TraceInfo};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -259,12 +259,12 @@ fn read_unproven(count: usize, names: &mut Names, unpack: &mut Unpack<'_>) -> Op
     Some(())
 }
 
-fn read_who(count: usize, names: usize, unpack: &mut Unpack<'_>) -> Option<Vec<Who>> {
+fn read_who(count: usize, names: usize, unpack: &mut Unpack<'_>) -> Option<Vec<ThreadInfo>> {
     let who = |_| {
         let mut name = || unpack.index(names).map(NameId::at);
         let (host, process, thread) = (name()?, name()?, name()?);
         let mut id = || unpack.signed().and_then(|id| i32::try_from(id).ok());
-        Some(Who { host, process, pid: id()?, tid: id()?, thread })
+        Some(ThreadInfo { host, process, pid: id()?, tid: id()?, thread })
     };
     (0..count).map(who).collect()
 }
@@ -298,12 +298,12 @@ fn frame_kind(code: u64) -> Option<FrameKind> {
     })
 }
 
-type Held = BTreeMap<(ContextId, WhoId), u64>;
+type Held = BTreeMap<(ContextId, ThreadInfoId), u64>;
 
 fn read_held(count: usize, contexts: usize, who: usize, unpack: &mut Unpack<'_>) -> Option<Held> {
     let (mut held, mut total) = (BTreeMap::new(), 0);
     for _ in 0..count {
-        let key = (ContextId::at(unpack.index(contexts)?), WhoId::at(unpack.index(who)?));
+        let key = (ContextId::at(unpack.index(contexts)?), ThreadInfoId::at(unpack.index(who)?));
         let ns = unpack.number()?;
         total = u64::checked_add(total, ns)?;
         held.insert(key, ns).is_none().then_some(())?;
@@ -327,7 +327,7 @@ fn read_executions(count: usize, origin: Ns, who: usize, traces: usize, unpack: 
         all.start.push(start);
         // Neither the end nor the time since the begin of all may leave the line.
         all.end.push(start.checked_add(unpack.signed().filter(|d| *d >= 0)?)?);
-        all.who.push(WhoId::at(unpack.index(who)?));
+        all.who.push(ThreadInfoId::at(unpack.index(who)?));
         let trace = unpack.number()?;
         all.trace.push(TraceId::from_raw(u32::try_from(trace >> 1).ok().filter(|t| (*t as usize) < traces)?));
         all.unsure.push(trace & 1 == 1);

@@ -8,7 +8,7 @@ use crate::base::notice::Notices;
 use crate::model::context::{Contexts, FrameKind};
 use crate::model::execution::{Executions, Sparse};
 use crate::model::facts::{Facts, HostQuality, Lost, Quality, TraceFacts};
-use crate::model::{Model, TraceInfo, Who};
+use crate::model::{Model, ThreadInfo, TraceInfo};
 use std::path::Path;
 
 struct Section {
@@ -177,8 +177,8 @@ fn write_unproven(names: &Names, pack: &mut Pack) -> usize {
     names.unproven().len()
 }
 
-fn write_who(all: &[Who], pack: &mut Pack) -> usize {
-    for Who { host, process, pid, tid, thread } in all {
+fn write_who(all: &[ThreadInfo], pack: &mut Pack) -> usize {
+    for ThreadInfo { host, process, pid, tid, thread } in all {
         [host, process, thread].into_iter().for_each(|id| pack.number(id.raw().into()));
         pack.signed((*pid).into());
         pack.signed((*tid).into());

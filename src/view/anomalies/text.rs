@@ -15,7 +15,7 @@ use std::fmt::Write;
 
 /// How much of each list is shown as text; the JSON has all.
 #[derive(Clone, Copy, Debug)]
-pub struct Shown {
+pub struct ReportOptions {
     /// Root causes, and single delays below them.
     pub(super) sources: usize,
     /// Steps of a path, and lines for its other victims.
@@ -28,16 +28,21 @@ pub struct Shown {
     pub(super) rows: usize,
 }
 
-impl Shown {
+impl ReportOptions {
     /// As much as one reads at a glance.
-    pub const FIRST: Shown = Shown { sources: 10, victims: 8, waits: 5, patterns: 30, rows: 8 };
+    pub const FIRST: ReportOptions = ReportOptions { sources: 10, victims: 8, waits: 5, patterns: 30, rows: 8 };
     /// Everything.
-    pub const ALL: Shown =
-        Shown { sources: usize::MAX, victims: usize::MAX, waits: usize::MAX, patterns: usize::MAX, rows: usize::MAX };
+    pub const ALL: ReportOptions = ReportOptions {
+        sources: usize::MAX,
+        victims: usize::MAX,
+        waits: usize::MAX,
+        patterns: usize::MAX,
+        rows: usize::MAX,
+    };
 }
 
 /// The text for people; `compared` is the result of comparing the same executions.
-pub fn text(found: &Anomalies, notices: &Notices, compared: Option<&Agreement>, shown: Shown) -> String {
+pub fn text(found: &Anomalies, notices: &Notices, compared: Option<&Agreement>, shown: ReportOptions) -> String {
     let mut out = String::new();
     // Writing to a String cannot fail.
     let _ = write(found, notices, compared, shown, &mut out);
@@ -48,7 +53,7 @@ fn write(
     found: &Anomalies,
     notices: &Notices,
     compared: Option<&Agreement>,
-    shown: Shown,
+    shown: ReportOptions,
     out: &mut String,
 ) -> std::fmt::Result {
     let s = &found.summary;
@@ -106,7 +111,7 @@ pub fn rule(limit: ThresholdRule, q: f64, s: f64) -> String {
 }
 
 /// The table of root causes, those that caused most delay first.
-fn write_sources(found: &Anomalies, bound: Shown, out: &mut String) -> std::fmt::Result {
+fn write_sources(found: &Anomalies, bound: ReportOptions, out: &mut String) -> std::fmt::Result {
     let shown: Vec<&RootCause> = found.sources.iter().take(bound.sources).collect();
     if shown.is_empty() {
         return Ok(());

@@ -7,12 +7,10 @@
 use super::counts::HistogramRow;
 use super::tree::{ancestry, find_context, find_path, path_text};
 use crate::base::time::Span;
-use crate::compare::members;
-use crate::compare::{Cause, Comparison, DiffNode, Group};
-use crate::model::Model;
-use crate::model::WhoId;
+use crate::compare::{Cause, Comparison, DiffNode, Group, members};
 use crate::model::context::ContextId;
 use crate::model::execution::ExecutionId;
+use crate::model::{Model, ThreadInfoId};
 use crate::view::words;
 use std::ops::Range;
 
@@ -200,18 +198,17 @@ pub fn samples_of_moment(model: &Model, span: Span) -> Vec<SampleExecution> {
 }
 
 fn threads(model: &Model, path: &[ContextId]) -> Vec<ThreadTime> {
-    let Some(innermost) = path
-        .iter()
-        .rev()
-        .find(|c| model.contexts.who.range((**c, WhoId::at(0))..=(**c, WhoId::from_raw(u32::MAX))).next().is_some())
-    else {
+    let Some(innermost) = path.iter().rev().find(|c| {
+        model.contexts.who.range((**c, ThreadInfoId::at(0))..=(**c, ThreadInfoId::from_raw(u32::MAX))).next().is_some()
+    }) else {
         return Vec::new();
     };
-    let range = (*innermost, WhoId::at(0))..=(*innermost, WhoId::from_raw(u32::MAX));
-    let mut found: Vec<(u64, WhoId)> = model.contexts.who.range(range).map(|((_, who), ns)| (*ns, *who)).collect();
+    let range = (*innermost, ThreadInfoId::at(0))..=(*innermost, ThreadInfoId::from_raw(u32::MAX));
+    let mut found: Vec<(u64, ThreadInfoId)> =
+        model.contexts.who.range(range).map(|((_, who), ns)| (*ns, *who)).collect();
     found.sort_by_key(|(ns, who)| (std::cmp::Reverse(*ns), *who));
     found.truncate(SAMPLES);
-    let text = |who: WhoId| {
+    let text = |who: ThreadInfoId| {
         model.who.get(who.index()).map_or(String::new(), |w| {
             let name = |n| model.names.get(n);
             format!("{} (tid {}) of {} (pid {}) on {}", name(w.thread), w.tid, name(w.process), w.pid, name(w.host))

@@ -1,7 +1,7 @@
 //! A made-up MPI run for tests of the interface: ranks in a ring, delays that spread and noise that does not.
 
 use super::{Random, START};
-use whyslow::event::operation::{Message, Operation, OperationKind, Operations, Place, Sequence};
+use whyslow::event::operation::{Message, Operation, OperationKind, OperationPlace, Operations, Sequence};
 use whyslow::model::carrier::Carrier;
 
 /// Ranks in a ring, each receiving from the one before: once one computes too long, twice another is interrupted.
@@ -14,10 +14,10 @@ pub fn ring(ranks: u32, turns: u64) -> Operations {
     let add = |operations: &mut Operations, r: u32, symbol, kind, start, end| {
         let all = &mut operations.sequences[r as usize].operations;
         all.push(Operation { symbol, kind, start, end });
-        Place { stream: r, operation: all.len() as u32 - 1 }
+        OperationPlace { stream: r, operation: all.len() as u32 - 1 }
     };
     for turn in 0..turns {
-        let mut sent: Option<(Place, i64)> = None;
+        let mut sent: Option<(OperationPlace, i64)> = None;
         for r in 0..ranks {
             let mut at = now[r as usize];
             if let Some((from, left)) = sent {

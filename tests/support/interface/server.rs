@@ -7,7 +7,7 @@ use whyslow::base::time::Span;
 use whyslow::model::context::{ContextId, Frame, FrameKind};
 use whyslow::model::metric::{Column, Metric};
 use whyslow::model::wait_kind::WaitKind;
-use whyslow::model::{Model, TraceId, TraceInfo, Who, WhoId};
+use whyslow::model::{Model, ThreadInfo, ThreadInfoId, TraceId, TraceInfo};
 
 const MS: u64 = 1_000_000;
 /// The first event.
@@ -55,15 +55,20 @@ impl Builder {
         at.unwrap()
     }
 
-    fn who(&mut self, process: &str, pid: i32, thread: &str, tid: i32) -> WhoId {
+    fn who(&mut self, process: &str, pid: i32, thread: &str, tid: i32) -> ThreadInfoId {
         let names = &mut self.model.names;
-        let who =
-            Who { host: names.intern("db3"), process: names.intern(process), pid, tid, thread: names.intern(thread) };
+        let who = ThreadInfo {
+            host: names.intern("db3"),
+            process: names.intern(process),
+            pid,
+            tid,
+            thread: names.intern(thread),
+        };
         let at = self.model.who.iter().position(|w| *w == who).unwrap_or_else(|| {
             self.model.who.push(who);
             self.model.who.len() - 1
         });
-        WhoId::at(at)
+        ThreadInfoId::at(at)
     }
 }
 
@@ -163,7 +168,7 @@ pub fn server(executions: usize) -> Model {
     b.model.tasks = vec!["app:request".into(), "syscall:futex".into(), "syscall:read".into()].into();
     b.model.origin = START;
     let contexts = Contexts::new(&mut b);
-    let workers: Vec<WhoId> = (0..3).map(|i| b.who("ledgerd", 311, "worker", 312 + i)).collect();
+    let workers: Vec<ThreadInfoId> = (0..3).map(|i| b.who("ledgerd", 311, "worker", 312 + i)).collect();
     let journal = b.who("ledgerd", 311, "journal", 319);
     let kinds = ["append", "lookup"].map(|name| i64::from(b.model.names.intern(name).raw()));
     let trace = i64::from(b.model.names.intern("ledger").raw());

@@ -7,17 +7,17 @@ use super::{ArchiveWriter, Events};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use whyslow::base::names::NameId;
-use whyslow::event::operation::{Exchange, Operations, Place};
+use whyslow::event::operation::{CollectiveKind, OperationPlace, Operations};
 use whyslow::model::carrier::Carrier;
 
 /// OTF2's number of a collective operation of this shape, and its root.
-fn collective(exchange: Exchange) -> (u8, Option<u32>) {
+fn collective(exchange: CollectiveKind) -> (u8, Option<u32>) {
     match exchange {
-        Exchange::Barrier => (0, None),
-        Exchange::FromOne(root) => (1, root),
-        Exchange::ToOne(root) => (12, root),
-        Exchange::Prefix => (14, None),
-        Exchange::All | Exchange::TeamBarrier => (11, None),
+        CollectiveKind::Barrier => (0, None),
+        CollectiveKind::FromOne(root) => (1, root),
+        CollectiveKind::ToOne(root) => (12, root),
+        CollectiveKind::Prefix => (14, None),
+        CollectiveKind::All | CollectiveKind::TeamBarrier => (11, None),
     }
 }
 
@@ -29,20 +29,21 @@ pub fn record(operations: &Operations, folder: &Path) -> PathBuf {
         (0..operations.names.len()).map(|i| writer.region(operations.names.get(NameId::at(i)))).collect();
     let ranks: Vec<u64> = operations.sequences.iter().map(|_| writer.rank()).collect();
     let world = writer.world();
-    let (mut sends, mut receives): (BTreeMap<Place, Vec<u32>>, BTreeMap<Place, Vec<u32>>) = Default::default();
+    let (mut sends, mut receives): (BTreeMap<OperationPlace, Vec<u32>>, BTreeMap<OperationPlace, Vec<u32>>) =
+        Default::default();
     for message in &operations.messages {
         assert_eq!(message.via, Carrier::Message, "an archive of MPI records no other");
         sends.entry(message.from).or_default().push(message.to.stream);
         receives.entry(message.to).or_default().push(message.from.stream);
     }
     let meetings = operations.meetings.iter();
-    let met: BTreeMap<Place, Exchange> =
+    let met: BTreeMap<OperationPlace, CollectiveKind> =
         meetings.flat_map(|m| m.members.iter().map(|place| (*place, m.exchange))).collect();
     for (stream, sequence) in (0_u32..).zip(&operations.sequences) {
         let mut events = Events::default();
         events.enter(0, main);
         for (operation, o) in (0_u32..).zip(&sequence.operations) {
-            let place = Place { stream, operation };
+            let place = OperationPlace { stream, operation };
             let (start, end) = (o.start as u64, o.end as u64);
             let region = regions[o.symbol.index()];
             events.enter(start, region);

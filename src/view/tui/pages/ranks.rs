@@ -2,7 +2,7 @@
 
 use crate::base::figure;
 use crate::model::timeline::{RankRow, RankTimeline};
-use crate::view::strips::{Shown, cells, folded};
+use crate::view::strips::{StripContent, cells, folded};
 use crate::view::tui::app::App;
 use crate::view::tui::canvas::width;
 use crate::view::tui::theme::StyleScope;
@@ -26,14 +26,14 @@ pub fn lines(app: &App, columns: usize) -> Vec<StyledLine> {
         let (stream, what) = path.steps.first().map_or((0, ""), |s| (s.stream, s.what.as_str()));
         lines.push(plain(StyleScope::Strong, format!("Around {}, {what}", found.place(stream))));
         lines.push(plain(StyleScope::Dim, "#: computing, .: waiting, -: in a library call"));
-        lines.extend(strip(app, line, Shown::Both, usize::MAX, columns));
+        lines.extend(strip(app, line, StripContent::Both, usize::MAX, columns));
     }
     let Some(waiting) = found.anomalies.waiting.as_ref().filter(|w| !w.strip.rows.is_empty()) else {
         let text = "No rank or thread waits for another: this page needs the archive of an MPI run.";
         lines.extend(paragraph(StyleScope::Dim, text, columns, 0));
         return lines;
     };
-    for (title, shown) in [("Waiting", Shown::Waiting), ("Computing", Shown::Computing)] {
+    for (title, shown) in [("Waiting", StripContent::Waiting), ("Computing", StripContent::Computing)] {
         if !lines.is_empty() {
             lines.push(StyledLine::new());
         }
@@ -43,7 +43,7 @@ pub fn lines(app: &App, columns: usize) -> Vec<StyledLine> {
     lines
 }
 
-fn strip(app: &App, strip: &RankTimeline, shown: Shown, rows: usize, columns: usize) -> Vec<StyledLine> {
+fn strip(app: &App, strip: &RankTimeline, shown: StripContent, rows: usize, columns: usize) -> Vec<StyledLine> {
     let rows: Vec<RankRow> = folded(strip, rows);
     let widest = rows.iter().map(|r| width(&r.label)).max().unwrap_or(0).min(columns / 3);
     let room = columns.saturating_sub(widest + 4).max(1);
