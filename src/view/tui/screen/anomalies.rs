@@ -202,7 +202,7 @@ impl Columns {
         let x = self.text_from();
         canvas.text_in(x, y, self.who, &words.who, text);
         let part = match (source.idle, of_executions && !source.in_executions) {
-            (true, _) => "idle, waiting for ctx: ",
+            (true, _) => "idle, waiting for work: ",
             (_, true) => "outside executions: ",
             _ => "",
         };

@@ -19,7 +19,7 @@ pub fn draw(canvas: &mut Canvas<'_>, app: &App) {
     let place = app.patterns.path;
     let Some(path) = found.anomalies.paths.get(place.path) else {
         let is_idle = app.patterns.list.here().and_then(|row| row.source(found)).is_some_and(|s| s.idle);
-        let text = if is_idle { "waiting for ctx: not a delay, so there is no path" } else { "no path" };
+        let text = if is_idle { "waiting for work: not a delay, so there is no path" } else { "no path" };
         canvas.text(2, 1, text, StyleScope::Dim);
         return;
     };

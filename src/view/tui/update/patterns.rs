@@ -98,7 +98,7 @@ pub(super) fn open(app: &mut App) {
     }
     app.patterns.follow_list();
     if app.patterns.selected().is_none() {
-        return app.say("waiting for ctx: not a delay, so there is no path");
+        return app.say("waiting for work: not a delay, so there is no path");
     }
     app.trail.push(JumpOrigin::Anomaly(app.patterns.list.row));
     app.pane = Pane::Path;
