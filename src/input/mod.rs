@@ -7,6 +7,7 @@
 mod advice;
 pub mod count;
 pub mod ctf;
+mod error;
 pub mod ftrace;
 pub mod otf2;
 pub mod perf;
@@ -17,8 +18,8 @@ pub mod tracepoint;
 
 use crate::base::ctx::Ctx;
 use crate::base::notice::Notice;
-use ctf::LeftOut;
-pub use ctf::OpenError;
+use error::LeftOut;
+pub use error::OpenError;
 use foldhash::HashMap;
 use std::ffi::OsStr;
 use std::io::ErrorKind;
@@ -149,7 +150,7 @@ fn open_how(arguments: &[Argument], how: ctf::How, ctx: &Ctx) -> Result<Opened, 
 /// Why nothing can be read of all that was named, where that is so because it cannot be opened.
 fn nothing_left(traces: &[ctf::CtfTrace], left_out: &[LeftOut]) -> Option<String> {
     match traces {
-        [] => left_out.first().map(|(_, place)| place.clone()),
+        [] => left_out.first().map(|one| one.place.clone()),
         all => {
             let why: Option<Vec<&str>> = all.iter().map(ctf::CtfTrace::nothing_left).collect();
             why?.first().map(|place| (*place).to_owned())
@@ -197,7 +198,7 @@ fn traces_under(argument: &Argument, left_out: &mut Vec<LeftOut>) -> Result<Vec<
             return Err(OpenError(format!("{shown}: no such file or directory")));
         }
         Err(e) => {
-            left_out.push((Notice::FolderUnreadable, format!("{shown}: {e}")));
+            left_out.push(LeftOut { notice: Notice::FolderUnreadable, place: format!("{shown}: {e}") });
             return Ok(Vec::new());
         }
     }
@@ -230,7 +231,7 @@ fn traces_of(
         let directory = match directory {
             Ok(directory) => directory,
             Err(error) => {
-                left_out.push((Notice::TraceUnreadable, error.0));
+                left_out.push(LeftOut { notice: Notice::TraceUnreadable, place: error.0 });
                 continue;
             }
         };
@@ -259,9 +260,15 @@ fn find_traces(path: &Path, depth: usize, found: &mut Vec<PathBuf>, left_out: &m
     match std::fs::metadata(&metadata) {
         Ok(about) if about.is_file() => return found.push(path.to_owned()),
         Ok(about) if about.is_dir() => {}
-        Ok(_) => left_out.push((Notice::TraceUnreadable, format!("{}: not a regular file", metadata.display()))),
+        Ok(_) => left_out.push(LeftOut {
+            notice: Notice::TraceUnreadable,
+            place: format!("{}: not a regular file", metadata.display()),
+        }),
         Err(e) if matches!(e.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) => {}
-        Err(e) => return left_out.push((Notice::FolderUnreadable, format!("{}: {e}", metadata.display()))),
+        Err(e) => {
+            return left_out
+                .push(LeftOut { notice: Notice::FolderUnreadable, place: format!("{}: {e}", metadata.display()) });
+        }
     }
     if depth >= DEEPEST {
         return;
@@ -277,7 +284,7 @@ fn find_traces(path: &Path, depth: usize, found: &mut Vec<PathBuf>, left_out: &m
         Ok::<(), std::io::Error>(())
     };
     if let Err(e) = look() {
-        left_out.push((Notice::FolderUnreadable, format!("{}: {e}", path.display())));
+        left_out.push(LeftOut { notice: Notice::FolderUnreadable, place: format!("{}: {e}", path.display()) });
     }
 }
 

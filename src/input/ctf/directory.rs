@@ -1,11 +1,12 @@
 //! Trace directories to their schemas: several metadata files, read with what they have in common.
 
+use super::metadata;
 use super::schema::Schema;
 use super::tsdl::{Blocks, Known};
-use super::{OpenError, metadata};
 use crate::base::ctx::{Cancelled, Ctx};
 use crate::base::mapped::Mapped;
 use crate::base::parallel::in_order;
+use crate::input::error::OpenError;
 use foldhash::HashMap;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};

@@ -4,7 +4,7 @@
 //! than a machine can hold. What people write grows with what they write it in: fields are therefore bounded by the
 //! length of the text, and counted before they are copied. LTTng's metadata has one field for 30 bytes of it, or fewer.
 
-use super::metadata::MetadataError;
+use super::error::MetadataError;
 use super::schema::{Field, Kind};
 
 /// Fields that any text may have, whatever its length.

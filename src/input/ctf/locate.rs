@@ -9,7 +9,7 @@
 //! innermost first, among the members before it. CTF 2.0, section 5.3.4 (field locations): the same walk with
 //! explicit steps up.
 
-use super::metadata::MetadataError;
+use super::error::MetadataError;
 use super::schema::{
     Bits, Choice, Count, EventClass, Field, Kind, Location, Member, Range, Root, Schema, Show, Slot, Source,
     StreamClass,

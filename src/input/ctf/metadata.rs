@@ -4,98 +4,16 @@
 //! section 5); the magic number tells. Errors in the text are told by line and column with the chain of what was being
 //! read, innermost last; errors in the packets by byte.
 
+use super::error::{LineTable, MetadataError, MetadataWarning};
 use super::locate;
 use super::schema::Schema;
 use super::{json, tsdl};
 use crate::base::allocator::try_reserve;
 use crate::base::cursor::Bytes;
-use std::fmt::Write;
 use tsdl::Known;
 
 const MAGIC: u32 = 0x75d1_1d57;
 const HEADER_BYTES: usize = 37;
-
-/// What is odd in a metadata text and can be passed over, and where.
-#[derive(Clone, Debug, PartialEq)]
-pub(super) struct MetadataWarning {
-    /// Byte of the text.
-    pub(super) at: usize,
-    /// In words.
-    pub(super) what: String,
-}
-
-/// What is wrong in a metadata text, and where. Behind a pointer, because every step of parsing may return one.
-#[derive(Debug)]
-pub(super) struct MetadataError(Box<Told>);
-
-#[derive(Debug)]
-struct Told {
-    at: usize,
-    what: String,
-    within: Vec<(String, usize)>,
-}
-
-impl MetadataError {
-    /// Wrong at byte `at` of the text.
-    #[cold]
-    pub(super) fn at(at: usize, what: impl Into<String>) -> Self {
-        MetadataError(Box::new(Told { at, what: what.into(), within: Vec::new() }))
-    }
-
-    /// Seen while reading `outer`, which begins at byte `at`.
-    #[cold]
-    pub(super) fn within(mut self, outer: impl Into<String>, at: usize) -> Self {
-        self.0.within.push((outer.into(), at));
-        self
-    }
-
-    /// The same where only the error's own place is known.
-    pub(super) fn within_here(self, outer: impl Into<String>) -> Self {
-        let at = self.0.at;
-        self.within(outer, at)
-    }
-
-    /// One line: place, what, and the chain around it.
-    fn tell(&self, text: &str) -> String {
-        let mut said = format!("{}: {}", place(text, self.0.at), self.0.what);
-        for (outer, at) in &self.0.within {
-            let _ = write!(said, ", {outer} ({})", place(text, *at));
-        }
-        said
-    }
-}
-
-/// Places in a text, asked for in any order: the beginnings of lines are found once, however many are asked for.
-struct Lines<'t> {
-    text: &'t str,
-    begins: Vec<usize>,
-}
-
-impl<'t> Lines<'t> {
-    fn new(text: &'t str) -> Self {
-        Lines { text, begins: Vec::new() }
-    }
-
-    /// As [`place`].
-    fn place(&mut self, at: usize) -> String {
-        if self.begins.is_empty() {
-            let behind = memchr::memchr_iter(b'\n', self.text.as_bytes()).map(|i| i + 1);
-            self.begins = std::iter::once(0).chain(behind).collect();
-        }
-        let at = at.min(self.text.len());
-        let line = self.begins.partition_point(|begin| *begin <= at);
-        let begin = line.checked_sub(1).and_then(|i| self.begins.get(i)).copied().unwrap_or(0);
-        format!("{line}:{}", 1 + at - begin)
-    }
-}
-
-/// `line:column` of a byte offset, both from 1.
-fn place(text: &str, at: usize) -> String {
-    let before = text.as_bytes().get(..at.min(text.len())).unwrap_or(&[]);
-    let line = 1 + memchr::memchr_iter(b'\n', before).count();
-    let column = 1 + before.len() - memchr::memrchr(b'\n', before).map_or(0, |i| i + 1);
-    format!("{line}:{column}")
-}
 
 /// The text of a metadata file, put together from its packets where it has some. Always a copy: another process may write to
 /// the file, and what was found to be UTF-8 must stay so.
@@ -137,10 +55,10 @@ pub(super) fn read<'t>(
         }),
     };
     let bound = read.and_then(|(schema, found)| Ok((locate::bind(schema)?, found)));
-    let (mut schema, found) = bound.map_err(|error| error.tell(text))?;
-    let mut lines = Lines::new(text);
+    let (mut schema, found) = bound.map_err(|error| error.render(text))?;
+    let mut lines = LineTable::new(text);
     for warning in &mut schema.warnings {
-        warning.what = format!("{}: {}", lines.place(warning.at), warning.what);
+        warning.what = format!("{}: {}", lines.line_and_column(warning.at), warning.what);
     }
     schema.behind = whole.behind.map(|(at, bytes)| format!("byte {at}: {bytes} bytes that are no packet"));
     Ok((schema, found))

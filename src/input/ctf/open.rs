@@ -1,19 +1,19 @@
 //! Opening a trace: metadata to schema, directory to streams, packets to their order, counters to losses.
 
-use super::packet::{
-    ClockTransform, PacketRange, PacketTable, agrees, has_role, outline, read_index, scan_packets, size_of_role,
-};
-use super::reader::EventIds;
+use super::clock::ClockTransform;
+use super::directory::Directory;
+use super::ids::EventIds;
+use super::packet::{PacketHeaderReader, PacketTable, agrees, outline, read_index, scan_packets};
+use super::roles::has_role;
 use super::schema::{EventClass, Role, Schema, StreamClass};
-use super::{Chunk, ChunkClock, CtfTrace, Directory, OpenError, Places, StreamFile};
+use super::streams::FilePackets;
+use super::trace::{Chunk, ChunkClock, CtfTrace, StreamFile};
 use crate::base::ctx::{Cancelled, Ctx};
 use crate::base::mapped::Mapped;
 use crate::base::notice::{Notice, Notices};
 use crate::base::parallel::in_order;
-use crate::base::time::Ns;
-use crate::input::ctf::packet::PacketHeaderReader;
-use crate::input::record::{Projection, StreamId};
-use crate::input::stream::{Class, Packet, Stream};
+use crate::input::error::OpenError;
+use crate::input::stream::Class;
 use foldhash::HashMap;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -25,14 +25,6 @@ pub enum How {
     Outline,
     /// Look at the header of each packet.
     Headers,
-}
-
-/// A stream file that was looked through.
-struct Found {
-    file: u32,
-    class: usize,
-    instance: Option<u64>,
-    places: Vec<PacketRange>,
 }
 
 /// A trace whose metadata is read, and whose stream files are known by name.
@@ -156,6 +148,15 @@ pub fn open_all(openings: Vec<Opening>, how: How, ctx: &Ctx) -> Result<Vec<CtfTr
 }
 
 impl CtfTrace {
+    /// Open a trace directory (one that holds `metadata`).
+    pub fn open(path: &Path) -> Result<CtfTrace, OpenError> {
+        let ctx = Ctx::new(1);
+        let directories: Result<Vec<Directory>, OpenError> =
+            Directory::read_all(vec![path.to_owned()], &ctx)?.into_iter().collect();
+        let opening = Opening::of(&directories?)?;
+        open_all(vec![opening], How::Headers, &ctx)?.pop().ok_or_else(|| OpenError("no trace was named".to_owned()))
+    }
+
     /// Files to streams.
     fn finish(mut self, files: Vec<Candidate>, looked: Vec<std::io::Result<Option<Looked>>>) -> CtfTrace {
         let mut found = Vec::new();
@@ -172,13 +173,13 @@ impl CtfTrace {
         }
         self.make_classes();
         self.group(found);
-        self.tell_streams();
+        self.time_packets();
         self.follow_clocks();
         self
     }
 
     /// Keep a file that was looked through, where it is one of packets; say what is wrong with it.
-    fn take(&mut self, file: Candidate, looked: Looked) -> Option<Found> {
+    fn take(&mut self, file: Candidate, looked: Looked) -> Option<FilePackets> {
         let Candidate { chunk, name, path, indexed, .. } = file;
         let Looked { mapped, table: PacketTable { places, first, error, breaks }, agrees, unindexed } = looked;
         if let Some((offset, error)) = error {
@@ -202,7 +203,7 @@ impl CtfTrace {
         let class = self.chunks.get(chunk)?.streams.get(first.stream).copied().unwrap_or(0);
         let file = self.files.len() as u32;
         self.files.push(StreamFile { mapped, name, chunk });
-        Some(Found { file, class, instance: first.get(Role::StreamInstance), places })
+        Some(FilePackets { file, class, instance: first.get(Role::StreamInstance), places })
     }
 
     fn bare(directory: &Directory) -> CtfTrace {
@@ -275,96 +276,6 @@ impl CtfTrace {
             self.classes.extend(stream.events.iter().map(class));
         }
     }
-
-    /// Files of one stream together, in the order of their packets; streams in the order of ALGORITHMS section 1.
-    fn group(&mut self, found: Vec<Found>) {
-        let name = |f: &Found| self.files.get(f.file as usize).map_or("", |file| file.name.as_str());
-        let mut groups: Vec<Vec<Found>> = Vec::new();
-        // Where packets say which stream they are of, its name may change from file to file.
-        let mut known: HashMap<(usize, Option<u64>, Option<&str>), usize> = HashMap::default();
-        for file in found {
-            let key = (file.class, file.instance, file.instance.is_none().then(|| name(&file)));
-            let at = *known.entry(key).or_insert(groups.len());
-            match groups.get_mut(at) {
-                Some(group) => group.push(file),
-                None => groups.push(vec![file]),
-            }
-        }
-        for group in &mut groups {
-            group.sort_by_key(|f| f.places.first().and_then(|p| p.begin));
-        }
-        let id = |f: &Found| self.schema.streams.get(f.class).map_or(0, |s| s.id);
-        groups.sort_by_cached_key(|group| group.first().map(|f| (id(f), f.instance, name(f).to_owned(), f.class)));
-        for group in groups {
-            let mut places: Places = Vec::new();
-            let (mut stream_name, mut class) = (String::new(), 0);
-            for (i, found) in group.into_iter().enumerate() {
-                if i == 0 {
-                    stream_name = name(&found).to_owned();
-                    class = found.class;
-                }
-                places.extend(found.places.into_iter().map(|place| (found.file, place)));
-            }
-            let cpu = places.first().and_then(|(_, place)| place.cpu);
-            self.places.push(places);
-            self.streams.push(Stream {
-                name: stream_name,
-                stream_class: class as u32,
-                cpu,
-                packets: Vec::new(),
-                losses: Vec::new(),
-                lost_packets: 0,
-            });
-        }
-    }
-
-    /// Times of packets and losses, on the common time line as it is now.
-    pub(super) fn tell_streams(&mut self) {
-        let mut streams = std::mem::take(&mut self.streams);
-        for (stream, places) in streams.iter_mut().zip(&self.places) {
-            let class = stream.stream_class as usize;
-            let ns = |file: u32, cycles: Option<u64>| {
-                let chunk = self.files.get(file as usize)?.chunk;
-                Some(self.line(chunk, class)?.common.ns(cycles?))
-            };
-            let packet = |(file, place): &(u32, PacketRange)| Packet {
-                begin: ns(*file, place.begin),
-                end: ns(*file, place.end),
-                bytes: place.content.div_ceil(8),
-            };
-            stream.packets = places.iter().map(packet).collect();
-            let context = self.schema.streams.get(class).and_then(|s| s.packet_context.as_ref());
-            let width = size_of_role(context, Role::Discarded);
-            (stream.losses, stream.lost_packets) = losses(places, &stream.packets, width);
-        }
-        self.streams = streams;
-    }
-
-    /// Where packets do not say at which clock value they begin, it is what the packet before ended with.
-    fn follow_clocks(&mut self) {
-        for stream in 0..self.places.len() {
-            let class = self.streams.get(stream).map_or(0, |s| s.stream_class as usize);
-            let has_clock = self.schema.streams.get(class).is_some_and(|s| s.clock.is_some());
-            let unknown = self.places.get(stream).is_some_and(|p| p.iter().any(|(_, place)| place.begin.is_none()));
-            if !has_clock || !unknown {
-                continue;
-            }
-            let clocks = self.clocks_at_begin(stream);
-            for ((_, place), clock) in self.places.get_mut(stream).into_iter().flatten().zip(clocks) {
-                if place.begin.is_none() {
-                    place.clock = clock;
-                }
-            }
-        }
-    }
-
-    fn clocks_at_begin(&self, stream: usize) -> Vec<u64> {
-        let wanted = vec![Some(Vec::new()); self.classes.len()];
-        let plan = self.compile(&Projection { wanted });
-        let packets = self.places.get(stream).map_or(0, Vec::len);
-        let mut reader = self.reader(&plan, StreamId::at(stream), 0..packets);
-        reader.clocks_at_begin()
-    }
 }
 
 /// True where two metadata texts mean the same stream class: what both know of it is equal.
@@ -395,32 +306,4 @@ impl Chunk {
         let lines = schema.clocks.iter().map(line).collect();
         Chunk { path: path.to_owned(), headers: PacketHeaderReader::new(schema), streams, lines }
     }
-}
-
-/// Losses between packets: growth of the counter of discarded events, and gaps in the packets' numbers.
-fn losses(places: &Places, packets: &[Packet], width: u8) -> (Vec<(Ns, Ns, Option<u64>)>, u64) {
-    let mut losses = Vec::new();
-    let mut lost_packets = 0u64;
-    let mask = if width >= 64 { u64::MAX } else { (1 << width) - 1 };
-    let mut before: Option<(&PacketRange, &Packet)> = None;
-    for ((_, place), packet) in places.iter().zip(packets) {
-        let from = before.and_then(|(_, p)| p.end).unwrap_or(Ns::MIN);
-        let to = packet.end.unwrap_or(Ns::MAX);
-        if let Some(now) = place.discarded {
-            let then = before.and_then(|(place, _)| place.discarded);
-            let grown = then.map_or(0, |then| now.wrapping_sub(then) & mask);
-            if grown > 0 {
-                losses.push((from, to, Some(grown)));
-            }
-        }
-        if let (Some(now), Some(then)) = (place.sequence, before.and_then(|(p, _)| p.sequence)) {
-            let gap = now.wrapping_sub(then).wrapping_sub(1);
-            if now > then && gap > 0 {
-                lost_packets = lost_packets.saturating_add(gap);
-                losses.push((from, packet.begin.unwrap_or(to), None));
-            }
-        }
-        before = Some((place, packet));
-    }
-    (losses, lost_packets)
 }

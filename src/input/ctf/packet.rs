@@ -7,10 +7,10 @@
 use super::compile::Compiler;
 use super::decode::{DecodeError, DecodeErrorKind, Decoder, Sink, extend};
 use super::real::Real;
-use super::schema::{Clock, Field, Kind, Role, Schema, StreamClass};
+use super::roles::{roles_of, size_of_role};
+use super::schema::{Kind, Role, Schema, StreamClass};
 use super::steps::Program;
 use crate::base::cursor::Bytes;
-use crate::base::time::Shift;
 use crate::input::record::IntegerArray;
 use std::ops::Range;
 
@@ -72,36 +72,6 @@ struct Context {
     steps: Range<u32>,
     roles: u32,
     end_size: u8,
-}
-
-/// Bits of the roles that the fields of a structure have.
-fn roles_of(field: Option<&Field>) -> u32 {
-    let Some(field) = field else { return 0 };
-    match &field.kind {
-        Kind::Bits(bits) => bits.saves.iter().filter(|s| **s < Role::COUNT).fold(0, |roles, s| roles | 1 << s),
-        Kind::Variable { saves, .. } => saves.iter().filter(|s| **s < Role::COUNT).fold(0, |roles, s| roles | 1 << s),
-        Kind::Struct(members) => members.iter().fold(0, |roles, m| roles | roles_of(Some(&m.field))),
-        Kind::Variant { options, .. } => options.iter().fold(0, |roles, o| roles | roles_of(Some(&o.field))),
-        Kind::Optional { field, .. } => roles_of(Some(field)),
-        _ => 0,
-    }
-}
-
-/// True where a structure has a field with a role.
-pub(super) fn has_role(field: Option<&Field>, role: Role) -> bool {
-    roles_of(field) >> role.slot() & 1 == 1
-}
-
-/// Bits of the number with a role, 64 where it is of variable length or missing.
-pub(super) fn size_of_role(field: Option<&Field>, role: Role) -> u8 {
-    let size = |field: &Field| match &field.kind {
-        Kind::Bits(bits) if bits.saves.contains(&role.slot()) => Some(bits.size),
-        _ => None,
-    };
-    match field.map(|f| &f.kind) {
-        Some(Kind::Struct(members)) => members.iter().find_map(|m| size(&m.field)).unwrap_or(64),
-        _ => 64,
-    }
 }
 
 /// The magic number as it lies in a file, where packets begin with one.
@@ -383,31 +353,4 @@ pub(super) fn outline(
         });
     }
     (offset == file.len() as u64).then_some(PacketTable { places, first: Some(first), error: None, breaks: 0 })
-}
-
-/// The way from a clock's cycles to the common time line.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct ClockTransform {
-    /// Cycles from the origin to clock value 0.
-    pub(super) base: i128,
-    /// Cycles a second.
-    pub(super) frequency: u64,
-    /// From this clock's own time line to the common one, where they are two.
-    pub(super) shift: Option<Shift>,
-}
-
-impl ClockTransform {
-    pub(super) fn of(clock: &Clock) -> ClockTransform {
-        let whole = i128::from(clock.offset_seconds) * i128::from(clock.frequency);
-        ClockTransform { base: whole + i128::from(clock.offset_cycles), frequency: clock.frequency, shift: None }
-    }
-
-    /// Nanoseconds from the origin; where they do not fit, the end of the line on that side.
-    #[inline]
-    pub(super) fn ns(&self, cycles: u64) -> crate::base::time::Ns {
-        let cycles = self.base + i128::from(cycles);
-        let ends = if cycles < 0 { i64::MIN } else { i64::MAX };
-        let own = crate::base::time::exact_ns(cycles, self.frequency).unwrap_or(ends);
-        self.shift.map_or(own, |shift| shift.apply(own))
-    }
 }

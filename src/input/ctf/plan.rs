@@ -5,12 +5,12 @@
 //! the steps that any event can be read by, a plan keeps for each event id a [`HeaderTemplate`]: the shape of the event's header and, where nothing of the
 //! body is wanted, the way over it.
 
-use super::CtfTrace;
 use super::compile::{Compiler, Known};
-use super::reader::EventIds;
+use super::ids::EventIds;
 use super::schema::{Field, Schema, StreamClass};
 use super::steps::{Body, FieldNode, Program};
 use super::stride::{EventSkip, HeaderTemplate, IdLocator};
+use super::trace::CtfTrace;
 use crate::input::record::{ClassId, FieldPath, Projection};
 use std::sync::{Arc, OnceLock};
 
@@ -41,6 +41,18 @@ pub(super) struct Header {
     pub(super) locator: Option<IdLocator>,
     /// By event id; `None` inside: headers with this id are read by the program.
     pub(super) templates: Vec<OnceLock<Option<HeaderTemplate>>>,
+}
+
+impl CtfTrace {
+    /// Compile a projection.
+    pub fn compile(&self, projection: &Projection) -> CtfPlan {
+        CtfPlan::new(self, projection)
+    }
+
+    /// Compile everything, for a reader that shows whole records.
+    pub fn compile_whole(&self) -> CtfPlan {
+        CtfPlan::whole(self)
+    }
 }
 
 impl CtfPlan {

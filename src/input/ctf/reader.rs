@@ -3,72 +3,21 @@
 //! A [`CtfPlan`] holds the steps of each class for one projection (or of everything, for writers); a [`CtfReader`] runs them
 //! over a run of packets of one stream. DecodeError ends the packet it is in; the next packet goes on.
 
+use super::clock::ClockTransform;
 use super::decode::{DecodeError, DecodeErrorKind, Decoder, Sink, extend};
-use super::packet::ClockTransform;
+use super::packet::PacketRange;
 use super::plan::CtfPlan;
 use super::real::Real;
-use super::schema::{EventClass, Role};
+use super::schema::Role;
 use super::steps::Body;
 use super::stride::EventSkip;
-use super::{CtfTrace, PacketRange};
+use super::trace::CtfTrace;
 use crate::base::notice::{Notice, Notices};
 use crate::base::time::Ns;
 use crate::input::record::{ClassId, IntegerArray, Record, StreamId, Value};
 use crate::input::stream::{Position, SeekResult};
 use crate::input::trace::Records;
-use foldhash::HashMap;
 use std::ops::Range;
-use std::sync::Arc;
-
-/// Which class an event id means in a stream class.
-#[derive(Debug)]
-pub(super) enum EventIds {
-    /// Event headers have no id: there is one class.
-    Only(ClassId),
-    /// EventIds are small: `table[id]`.
-    Dense(Vec<Option<ClassId>>),
-    /// EventIds are far apart.
-    Sparse(HashMap<u64, ClassId>),
-}
-
-impl EventIds {
-    /// The table of a stream class whose first event class is `first`.
-    pub(super) fn new(events: &[Arc<EventClass>], first: usize, has_id: bool) -> EventIds {
-        let class = |(i, event): (usize, &Arc<EventClass>)| (event.id, ClassId::at(first + i));
-        if let ([_], false) = (events, has_id) {
-            return EventIds::Only(ClassId::at(first));
-        }
-        let most = events.iter().map(|e| e.id).max().unwrap_or(0);
-        if most < 4 * events.len() as u64 + 1024 {
-            let mut table = vec![None; most as usize + 1];
-            for (id, class) in events.iter().enumerate().map(class) {
-                if let Some(place) = table.get_mut(id as usize) {
-                    *place = Some(class);
-                }
-            }
-            return EventIds::Dense(table);
-        }
-        EventIds::Sparse(events.iter().enumerate().map(class).collect())
-    }
-
-    /// EventIds below this may be looked up by themselves; 0 where they are far apart.
-    pub(super) fn small(&self) -> usize {
-        match self {
-            EventIds::Only(_) => 1,
-            EventIds::Dense(table) => table.len(),
-            EventIds::Sparse(_) => 0,
-        }
-    }
-
-    #[inline(always)]
-    pub(super) fn find(&self, id: u64) -> Option<ClassId> {
-        match self {
-            EventIds::Only(class) => Some(*class),
-            EventIds::Dense(table) => usize::try_from(id).ok().and_then(|id| table.get(id).copied().flatten()),
-            EventIds::Sparse(map) => map.get(&id).copied(),
-        }
-    }
-}
 
 /// The values of one record of a projection.
 #[derive(Debug)]
@@ -139,6 +88,13 @@ struct Head<'a> {
     at: u64,
     /// The way to the end of the event, if that was seen at once.
     skip: Option<&'a EventSkip>,
+}
+
+impl CtfTrace {
+    /// Read some packets of a stream.
+    pub fn reader<'a>(&'a self, plan: &'a CtfPlan, stream: StreamId, packets: Range<usize>) -> CtfReader<'a> {
+        CtfReader::new(self, plan, stream, packets)
+    }
 }
 
 impl<'a> Records<'a> for CtfReader<'a> {

@@ -7,7 +7,7 @@
 //! field reads the slot. Meaning (packet size, event class id ...) works the same way: a field with a role saves
 //! into the slot of the role (the first [`Role::COUNT`] slots), so the decoder knows nothing of names.
 
-use super::metadata::MetadataWarning;
+use super::error::MetadataWarning;
 use std::borrow::Cow;
 use std::sync::Arc;
 

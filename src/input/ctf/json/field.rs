@@ -3,8 +3,8 @@
 //! An alias stands for its JSON, not for a field: what a role means depends on the structure in which the field is used,
 //! so an alias is read anew at each use. The number of fields read and their depth are bounded, because aliases of aliases multiply (`extent`).
 
-use super::MetadataError;
 use super::value::{Json, Node, Object};
+use crate::input::ctf::error::MetadataError;
 use crate::input::ctf::extent::{Extent, check_depth};
 use crate::input::ctf::real;
 use crate::input::ctf::schema::{

@@ -5,7 +5,7 @@
 mod field;
 mod value;
 
-use super::metadata::MetadataError;
+use super::error::MetadataError;
 use super::schema::{Bits, Clock, EventClass, Field, Kind, Role, Root, Schema, StreamClass};
 use field::{Aliases, Use};
 use foldhash::{HashMap, HashSet};
@@ -281,7 +281,7 @@ fn check_magic(header: &Field, at: usize) -> Read<()> {
 
 /// Several classes need an id to tell them apart.
 fn check_ids(schema: &Schema) -> Read<()> {
-    use super::packet::has_role;
+    use super::roles::has_role;
     if schema.streams.len() > 1 && !has_role(schema.packet_header.as_ref(), Role::StreamClass) {
         return Err(MetadataError::at(0, "several data stream classes, but no packet header field with their id"));
     }

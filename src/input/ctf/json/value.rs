@@ -2,7 +2,7 @@
 //!
 //! A recursive descent over RFC 8259, with a limit on depth; text is borrowed unless it holds escapes.
 
-use super::MetadataError;
+use crate::input::ctf::error::MetadataError;
 use foldhash::HashSet;
 use std::borrow::Cow;
 

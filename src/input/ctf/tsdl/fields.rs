@@ -4,11 +4,12 @@
 //! where it is used, because the lengths and selectors inside it are bound per use. How many fields all the clones together
 //! have is bounded (`extent`).
 
-use super::MetadataError;
+use super::known::Declared;
 use super::parse::{alignment, byte_order, encoding_is_text};
-use super::resolve::{Declared, Resolved, Resolver, once};
+use super::resolve::{Resolved, Resolver, once};
 use super::syntax::{Attribute, Count as WrittenCount, Declarator, Integer, Item, Label, Spec, Typed, Value, Word};
 use super::token::names;
+use crate::input::ctf::error::MetadataError;
 use crate::input::ctf::extent::{check_depth, size};
 use crate::input::ctf::schema::{
     Bits, Choice, Count, Field, Kind, Label as Named, Location, Member, Root, Show, Source, Unit,

@@ -5,11 +5,18 @@
 //! resolved and bound. That is sound where all that a block may refer to is equal as well ([`Context`]), and only for
 //! blocks that refer to nothing else (no number of the environment, no length in a stream's own structures) and were read without a complaint.
 
-use super::resolve::Declared;
 use crate::input::ctf::schema::{EventClass, Field, Schema, StreamClass};
 use foldhash::HashMap;
 use std::borrow::Cow;
 use std::sync::Arc;
+
+/// A type that has a name.
+#[derive(Debug, PartialEq)]
+pub(super) struct Declared {
+    pub(super) field: Field,
+    /// The fields in it.
+    pub(super) fields: usize,
+}
 
 /// What an event block's types may refer to.
 #[derive(Debug, PartialEq)]

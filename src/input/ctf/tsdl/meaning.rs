@@ -1,11 +1,10 @@
 //! What members mean by their names: roles, clocks of time stamps, and the default clock of each stream class.
 
-use super::MetadataError;
-use super::resolve::Resolved;
+use crate::input::ctf::error::MetadataError;
 use crate::input::ctf::schema::{Bits, Clock, Count, Field, Kind, Role, Schema};
 
 /// Gives roles to members by name, clocks to time stamps without one, and each stream class its default clock.
-pub(super) fn assign_meaning(schema: &mut Schema) -> Resolved<()> {
+pub(super) fn assign_meaning(schema: &mut Schema) -> Result<(), MetadataError> {
     const HEADER: [(&str, Role); 3] =
         [("magic", Role::Magic), ("stream_id", Role::StreamClass), ("stream_instance_id", Role::StreamInstance)];
     const CONTEXT: [(&str, Role); 7] = [
@@ -58,7 +57,7 @@ pub(super) fn assign_meaning(schema: &mut Schema) -> Resolved<()> {
     Ok(())
 }
 
-fn mark_members(root: &mut Field, roles: &[(&str, Role)], place: &str) -> Resolved<()> {
+fn mark_members(root: &mut Field, roles: &[(&str, Role)], place: &str) -> Result<(), MetadataError> {
     let Kind::Struct(members) = &mut root.kind else { return Ok(()) };
     for member in members {
         let Some((name, role)) = roles.iter().find(|(name, _)| *name == &*member.written) else { continue };
@@ -85,7 +84,7 @@ fn mark_escaped_cpu(context: &mut Field) {
     }
 }
 
-fn check_header(header: &mut Field) -> Resolved<()> {
+fn check_header(header: &mut Field) -> Result<(), MetadataError> {
     let Kind::Struct(members) = &mut header.kind else { return Ok(()) };
     for (place, member) in members.iter_mut().enumerate() {
         match (&*member.written, &mut member.field.kind) {
@@ -138,7 +137,7 @@ fn mark_everywhere(root: &mut Field, name: &str, role: Role) {
 }
 
 /// A time stamp without clock belongs to the only clock there is, or to one made for it.
-fn map_to_only_clock(root: &mut Field, name: &str, clocks: &mut Vec<Clock>) -> Resolved<()> {
+fn map_to_only_clock(root: &mut Field, name: &str, clocks: &mut Vec<Clock>) -> Result<(), MetadataError> {
     let mut unmapped = false;
     each_integer(root, "", &mut |member, bits| unmapped |= member == name && bits.clock.is_none());
     if !unmapped {

@@ -13,7 +13,7 @@ mod syntax;
 mod token;
 mod types;
 
-use super::metadata::{MetadataError, MetadataWarning};
+use super::error::MetadataError;
 use super::schema::Schema;
 pub(super) use known::{Blocks, Known};
 

@@ -5,7 +5,7 @@
 use super::known::Known;
 use super::syntax::{Attribute, Count, Declarator, Declarators, Integer, Item, Spec, Value, Word};
 use super::token::{Token, Tokens, names, unescape};
-use super::{MetadataError, MetadataWarning};
+use crate::input::ctf::error::{MetadataError, MetadataWarning};
 use foldhash::HashMap;
 use std::borrow::Cow;
 

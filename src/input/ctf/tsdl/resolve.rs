@@ -3,11 +3,11 @@
 //! Types become fields in `fields`, members get their meaning in `meaning` once all is known. The byte
 //! order and the clocks are read first, because types before their blocks use them too.
 
-use super::known::{Block, Blocks, Context};
+use super::known::{Block, Blocks, Context, Declared};
 use super::meaning::assign_meaning;
 use super::parse::{byte_order, is_keyword};
 use super::syntax::{Attribute, Item, Typed, Value};
-use super::{MetadataError, MetadataWarning};
+use crate::input::ctf::error::{MetadataError, MetadataWarning};
 use crate::input::ctf::extent::{Extent, check_depth, size};
 use crate::input::ctf::schema::{Clock, EventClass, Field, Kind, Schema, StreamClass};
 use foldhash::{HashMap, HashMapExt, HashSet};
@@ -40,14 +40,6 @@ struct PendingEvent<'t> {
     class: Arc<EventClass>,
     /// The text of the block, where others may take it over.
     text: Option<&'t str>,
-}
-
-/// A type that has a name.
-#[derive(Debug, PartialEq)]
-pub(super) struct Declared {
-    pub(super) field: Field,
-    /// The fields in it.
-    pub(super) fields: usize,
 }
 
 /// The schema of the syntax tree of a text of `text` bytes.

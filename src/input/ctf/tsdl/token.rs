@@ -4,7 +4,7 @@
 //! `-` and `+` before them); strings keep their escapes until somebody wants the text ([`unescape`]). One table of 256 entries
 //! tells what a byte begins, so that the cost is a few instructions a byte. CTF 1.8.3 section 7.3.
 
-use super::MetadataError;
+use crate::input::ctf::error::MetadataError;
 use std::borrow::Cow;
 
 /// A token.

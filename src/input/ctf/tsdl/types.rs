@@ -7,7 +7,7 @@
 use super::parse::{Parsed, Parser, alignment, byte_order, encoding_is_text, is_keyword};
 use super::syntax::{Integer, Label, Spec, Typed, Value};
 use super::token::{Token, unescape};
-use super::{MetadataError, MetadataWarning};
+use crate::input::ctf::error::{MetadataError, MetadataWarning};
 use foldhash::HashSet;
 use std::borrow::Cow;
 

@@ -1,0 +1,168 @@
+//! Stream files to streams: their order, the times of their packets, their losses.
+
+use super::packet::PacketRange;
+use super::roles::size_of_role;
+use super::schema::Role;
+use super::trace::{CtfTrace, Places};
+use crate::base::time::{Shift, Timestamp};
+use crate::input::record::{Projection, StreamId};
+use crate::input::stream::{Packet, Stream};
+use foldhash::HashMap;
+
+/// The packets of one stream file.
+pub(super) struct FilePackets {
+    pub(super) file: u32,
+    pub(super) class: usize,
+    pub(super) instance: Option<u64>,
+    pub(super) places: Vec<PacketRange>,
+}
+
+impl CtfTrace {
+    /// Files of one stream together, in the order of their packets; streams in the order of ALGORITHMS section 1.
+    pub(super) fn group(&mut self, found: Vec<FilePackets>) {
+        let name = |f: &FilePackets| self.files.get(f.file as usize).map_or("", |file| file.name.as_str());
+        let mut groups: Vec<Vec<FilePackets>> = Vec::new();
+        // Where packets say which stream they are of, its name may change from file to file.
+        let mut known: HashMap<(usize, Option<u64>, Option<&str>), usize> = HashMap::default();
+        for file in found {
+            let key = (file.class, file.instance, file.instance.is_none().then(|| name(&file)));
+            let at = *known.entry(key).or_insert(groups.len());
+            match groups.get_mut(at) {
+                Some(group) => group.push(file),
+                None => groups.push(vec![file]),
+            }
+        }
+        for group in &mut groups {
+            group.sort_by_key(|f| f.places.first().and_then(|p| p.begin));
+        }
+        let id = |f: &FilePackets| self.schema.streams.get(f.class).map_or(0, |s| s.id);
+        groups.sort_by_cached_key(|group| group.first().map(|f| (id(f), f.instance, name(f).to_owned(), f.class)));
+        for group in groups {
+            let mut places: Places = Vec::new();
+            let (mut stream_name, mut class) = (String::new(), 0);
+            for (i, found) in group.into_iter().enumerate() {
+                if i == 0 {
+                    stream_name = name(&found).to_owned();
+                    class = found.class;
+                }
+                places.extend(found.places.into_iter().map(|place| (found.file, place)));
+            }
+            let cpu = places.first().and_then(|(_, place)| place.cpu);
+            self.places.push(places);
+            self.streams.push(Stream {
+                name: stream_name,
+                stream_class: class as u32,
+                cpu,
+                packets: Vec::new(),
+                losses: Vec::new(),
+                lost_packets: 0,
+            });
+        }
+    }
+
+    /// Times of packets and losses, on the common time line as it is now.
+    pub(super) fn time_packets(&mut self) {
+        let mut streams = std::mem::take(&mut self.streams);
+        for (stream, places) in streams.iter_mut().zip(&self.places) {
+            let class = stream.stream_class as usize;
+            let ns = |file: u32, cycles: Option<u64>| {
+                let chunk = self.files.get(file as usize)?.chunk;
+                Some(self.line(chunk, class)?.common.ns(cycles?))
+            };
+            let packet = |(file, place): &(u32, PacketRange)| Packet {
+                begin: ns(*file, place.begin),
+                end: ns(*file, place.end),
+                bytes: place.content.div_ceil(8),
+            };
+            stream.packets = places.iter().map(packet).collect();
+            let context = self.schema.streams.get(class).and_then(|s| s.packet_context.as_ref());
+            let width = size_of_role(context, Role::Discarded);
+            (stream.losses, stream.lost_packets) = losses(places, &stream.packets, width);
+        }
+        self.streams = streams;
+    }
+
+    /// Lay the clocks whose uuids have an offset (in cycles from the origin) in another trace on that.
+    pub fn set_clock_offsets(&mut self, offset: impl Fn(&str) -> Option<i128>) {
+        let mut changed = false;
+        for line in self.chunks.iter_mut().flat_map(|chunk| &mut chunk.lines) {
+            if let Some(base) = line.clock.uuid.as_deref().and_then(&offset)
+                && base != line.common.base
+            {
+                line.common.base = base;
+                changed = true;
+            }
+        }
+        if changed {
+            self.time_packets();
+        }
+    }
+
+    /// Lay all clocks of the trace on another time line, which becomes the common one.
+    pub fn shift_clocks(&mut self, shift: Shift) {
+        for line in self.chunks.iter_mut().flat_map(|c| &mut c.lines) {
+            line.common.shift = Some(shift);
+        }
+        self.time_packets();
+    }
+
+    /// The uuids of the clocks, each with its first offset (in cycles from the origin).
+    pub fn clock_offsets(&self) -> impl Iterator<Item = (&str, i128)> {
+        let lines = self.chunks.iter().flat_map(|c| &c.lines);
+        lines.filter_map(|line| Some((line.clock.uuid.as_deref()?, line.common.base)))
+    }
+
+    /// Where packets do not say at which clock value they begin, it is what the packet before ended with.
+    pub(super) fn follow_clocks(&mut self) {
+        for stream in 0..self.places.len() {
+            let class = self.streams.get(stream).map_or(0, |s| s.stream_class as usize);
+            let has_clock = self.schema.streams.get(class).is_some_and(|s| s.clock.is_some());
+            let unknown = self.places.get(stream).is_some_and(|p| p.iter().any(|(_, place)| place.begin.is_none()));
+            if !has_clock || !unknown {
+                continue;
+            }
+            let clocks = self.clocks_at_begin(stream);
+            for ((_, place), clock) in self.places.get_mut(stream).into_iter().flatten().zip(clocks) {
+                if place.begin.is_none() {
+                    place.clock = clock;
+                }
+            }
+        }
+    }
+
+    fn clocks_at_begin(&self, stream: usize) -> Vec<u64> {
+        let wanted = vec![Some(Vec::new()); self.classes.len()];
+        let plan = self.compile(&Projection { wanted });
+        let packets = self.places.get(stream).map_or(0, Vec::len);
+        let mut reader = self.reader(&plan, StreamId::at(stream), 0..packets);
+        reader.clocks_at_begin()
+    }
+}
+
+/// Losses between packets: growth of the counter of discarded events, and gaps in the packets' numbers.
+fn losses(places: &Places, packets: &[Packet], width: u8) -> (Vec<(Timestamp, Timestamp, Option<u64>)>, u64) {
+    let mut losses = Vec::new();
+    let mut lost_packets = 0u64;
+    let mask = if width >= 64 { u64::MAX } else { (1 << width) - 1 };
+    let mut before: Option<(&PacketRange, &Packet)> = None;
+    for ((_, place), packet) in places.iter().zip(packets) {
+        let from = before.and_then(|(_, p)| p.end).unwrap_or(Timestamp::MIN);
+        let to = packet.end.unwrap_or(Timestamp::MAX);
+        if let Some(now) = place.discarded {
+            let then = before.and_then(|(place, _)| place.discarded);
+            let grown = then.map_or(0, |then| now.wrapping_sub(then) & mask);
+            if grown > 0 {
+                losses.push((from, to, Some(grown)));
+            }
+        }
+        if let (Some(now), Some(then)) = (place.sequence, before.and_then(|(p, _)| p.sequence)) {
+            let gap = now.wrapping_sub(then).wrapping_sub(1);
+            if now > then && gap > 0 {
+                lost_packets = lost_packets.saturating_add(gap);
+                losses.push((from, packet.begin.unwrap_or(to), None));
+            }
+        }
+        before = Some((place, packet));
+    }
+    (losses, lost_packets)
+}

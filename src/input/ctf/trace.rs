@@ -1,0 +1,238 @@
+//! An opened trace: its schema, its files and the tables that say where the packets of each stream are.
+
+use super::clock::ClockTransform;
+use super::decode::DecodeError;
+use super::ids::EventIds;
+use super::packet::{PacketHeaderReader, PacketRange};
+use super::schema::{Clock, Count, Field, Kind, Schema, StreamClass};
+use crate::base::mapped::Mapped;
+use crate::base::notice::{Notice, Notices};
+use crate::base::time::{Timestamp, canonical_ns};
+use crate::input::error::LeftOut;
+use crate::input::record::{ClassId, Scope, StreamId};
+use crate::input::stream::{Class, Stream};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+/// A metadata file and what was compiled from it.
+#[derive(Debug)]
+pub(super) struct Chunk {
+    pub(super) path: PathBuf,
+    pub(super) headers: PacketHeaderReader,
+    /// The stream class of the joined schema for each of its own.
+    pub(super) streams: Vec<usize>,
+    /// For each of its clocks: the way to the common time line, and its own as recorded.
+    pub(super) lines: Vec<ChunkClock>,
+}
+
+#[derive(Debug)]
+pub(super) struct ChunkClock {
+    pub(super) clock: Clock,
+    pub(super) common: ClockTransform,
+}
+
+/// A file of packets.
+#[derive(Debug)]
+pub(super) struct StreamFile {
+    pub(super) mapped: Mapped,
+    pub(super) name: String,
+    pub(super) chunk: usize,
+}
+
+/// The packets of a stream: position of the file, and where in it.
+pub(super) type Places = Vec<(u32, PacketRange)>;
+
+/// An opened trace.
+#[derive(Debug)]
+pub struct CtfTrace {
+    pub(super) schema: Arc<Schema>,
+    pub(super) chunks: Vec<Chunk>,
+    pub(super) files: Vec<StreamFile>,
+    pub(super) places: Vec<Places>,
+    pub(super) classes: Vec<Class>,
+    pub(super) ids: Vec<EventIds>,
+    /// By stream class: its first record class.
+    pub(super) firsts: Vec<usize>,
+    pub(super) streams: Vec<Stream>,
+    pub(super) notices: Notices,
+    /// The first file or folder that could not be opened, and why.
+    pub(super) unopened: Option<String>,
+}
+
+impl CtfTrace {
+    /// Record classes by [`ClassId`].
+    pub fn classes(&self) -> &[Class] {
+        &self.classes
+    }
+
+    /// True where records of the class can have the field.
+    pub fn has_field(&self, class: ClassId, scope: Scope, dotted: &str) -> bool {
+        self.root(class, scope).is_some_and(|root| has_path(root, Some(dotted)))
+    }
+
+    /// Names of the payload's direct members that are integers (`true`) or text (`false`).
+    pub fn payload_fields(&self, class: ClassId) -> impl Iterator<Item = (&str, bool)> {
+        self.fields(class, Scope::Payload)
+    }
+
+    /// The same of the contexts.
+    pub fn context_fields(&self, class: ClassId) -> impl Iterator<Item = (&str, bool)> {
+        self.fields(class, Scope::CommonContext).chain(self.fields(class, Scope::SpecificContext))
+    }
+
+    fn fields(&self, class: ClassId, scope: Scope) -> impl Iterator<Item = (&str, bool)> {
+        let members = match self.root(class, scope) {
+            Some(Field { kind: Kind::Struct(members), .. }) => members.as_slice(),
+            _ => &[],
+        };
+        members.iter().filter_map(|member| {
+            let number = match &member.field.kind {
+                Kind::Bits(_) | Kind::Variable { .. } => true,
+                Kind::Text(_) | Kind::SizedText(..) => false,
+                Kind::Array { element, .. } if matches!(&element.kind, Kind::Bits(bits) if bits.character) => false,
+                _ => return None,
+            };
+            Some((member.name(), number))
+        })
+    }
+
+    /// Streams by [`StreamId`].
+    pub fn streams(&self) -> &[Stream] {
+        &self.streams
+    }
+
+    /// A member of the trace environment (`hostname`, `kernel_release`, `domain` ...), numbers as text.
+    pub fn environment(&self, name: &str) -> Option<&str> {
+        self.schema.environment.iter().find(|(n, _)| n == name).map(|(_, value)| value.as_str())
+    }
+
+    /// Uuid of the clock, where there is exactly one clock and it has one.
+    pub fn clock_uuid(&self) -> Option<&str> {
+        match self.schema.clocks.as_slice() {
+            [clock] => clock.uuid.as_deref(),
+            _ => None,
+        }
+    }
+
+    /// Name of the clock, where there is exactly one.
+    pub fn clock_name(&self) -> Option<&str> {
+        match self.schema.clocks.as_slice() {
+            [clock] => Some(&clock.name),
+            _ => None,
+        }
+    }
+
+    /// Uuid of the trace: equal in all chunks of a session.
+    pub fn uuid(&self) -> Option<&str> {
+        self.schema.uuid.as_deref()
+    }
+
+    /// Version of the format: 1 (1.8) or 2.
+    pub fn version(&self) -> u8 {
+        self.schema.version
+    }
+
+    /// The directory of the (first) metadata.
+    pub fn path(&self) -> &Path {
+        self.chunks.first().map_or(Path::new(""), |c| &c.path)
+    }
+
+    /// What was odd when the trace was opened, and what was cut off under our hands since: ask when all is read.
+    pub fn notices(&self) -> Notices {
+        let mut notices = self.notices.clone();
+        for file in self.files.iter().filter(|file| file.mapped.lost()) {
+            notices.add(Notice::MappingLost, 1, || file.name.clone());
+        }
+        notices
+    }
+
+    /// Something else that the user named cannot be opened.
+    pub fn left_out(&mut self, LeftOut { notice, place }: LeftOut) {
+        self.notices.add(notice, 1, || place);
+    }
+
+    /// Why nothing is left of it, where none of its files could be opened.
+    pub fn nothing_left(&self) -> Option<&str> {
+        self.unopened.as_deref().filter(|_| self.files.is_empty())
+    }
+
+    /// The time of a clock value in a packet as `dump --canonical` tells it: with the offset that the packet's own
+    /// metadata gives, in double precision. `None`: the stream class has no clock; `Some(None)`: overflow.
+    pub fn canonical_time(&self, stream: StreamId, packet: usize, cycles: u64) -> Option<Option<i64>> {
+        let (file, _) = self.packet(stream, packet)?;
+        let class = self.streams.get(stream.index())?.stream_class as usize;
+        let clock = &self.line(file.chunk, class)?.clock;
+        let ns = || {
+            let seconds = i128::from(clock.offset_seconds) * 1_000_000_000;
+            let offset = canonical_ns(clock.offset_cycles, clock.frequency)?;
+            let value = canonical_ns(cycles, clock.frequency)?;
+            i64::try_from(seconds + offset + value).ok()
+        };
+        Some(ns())
+    }
+
+    /// The time of a clock value in a packet, on the common time line. `None`: the stream class has no clock.
+    pub fn exact_time(&self, stream: StreamId, packet: usize, cycles: u64) -> Option<Timestamp> {
+        let (file, _) = self.packet(stream, packet)?;
+        let class = self.streams.get(stream.index())?.stream_class as usize;
+        Some(self.line(file.chunk, class)?.common.ns(cycles))
+    }
+
+    /// The CPU that a packet names.
+    pub fn packet_cpu(&self, stream: StreamId, packet: usize) -> Option<u32> {
+        self.packet(stream, packet).and_then(|(_, place)| place.cpu)
+    }
+
+    pub(super) fn slots(&self) -> usize {
+        self.schema.slots
+    }
+
+    pub(super) fn packet(&self, stream: StreamId, number: usize) -> Option<(&StreamFile, &PacketRange)> {
+        let (file, place) = self.places.get(stream.index())?.get(number)?;
+        Some((self.files.get(*file as usize)?, place))
+    }
+
+    /// The way from a stream class's clock, as a chunk's metadata has it, to the common time line.
+    pub(super) fn line(&self, chunk: usize, class: usize) -> Option<&ChunkClock> {
+        let clock = self.schema.streams.get(class)?.clock?;
+        self.chunks.get(chunk)?.lines.get(clock)
+    }
+
+    /// "stream file, packet number, bit: what".
+    pub(super) fn place_in_words(&self, stream: StreamId, number: usize, error: DecodeError) -> String {
+        let name = self.packet(stream, number).map_or("", |(file, _)| &file.name);
+        let offset = self.packet(stream, number).map_or(0, |(_, place)| place.offset);
+        let path = self.path().join(name);
+        format!("{}: packet {number} at byte {offset}, bit {} of it: {}", path.display(), error.at, error.kind)
+    }
+
+    fn root(&self, class: ClassId, scope: Scope) -> Option<&Field> {
+        let class_info = self.classes.get(class.index())?;
+        let stream: &StreamClass = self.schema.streams.get(class_info.stream_class as usize)?;
+        let first = self.firsts.get(class_info.stream_class as usize)?;
+        let event = stream.events.get(class.index() - first)?;
+        match scope {
+            Scope::CommonContext => stream.common_context.as_ref(),
+            Scope::SpecificContext => event.specific_context.as_ref(),
+            Scope::Payload => event.payload.as_ref(),
+        }
+    }
+}
+
+fn has_path(field: &Field, dotted: Option<&str>) -> bool {
+    let names = dotted.map(|names| names.split_once('.').map_or((names, None), |(first, rest)| (first, Some(rest))));
+    match (&field.kind, names) {
+        (Kind::Optional { field, .. }, _) => has_path(field, dotted),
+        (Kind::Struct(members), Some((first, rest))) => {
+            members.iter().any(|m| m.name() == first && has_path(&m.field, rest))
+        }
+        (Kind::Variant { options, .. }, Some((first, rest))) => {
+            options.iter().any(|o| o.name() == first && has_path(&o.field, rest))
+        }
+        (Kind::Struct(_) | Kind::Variant { .. }, None) | (_, Some(_)) => false,
+        (Kind::Array { element, count: Count::Fixed(_) | Count::Held(_), .. }, None) => {
+            matches!(element.kind, Kind::Bits(_))
+        }
+        (_, None) => true,
+    }
+}
