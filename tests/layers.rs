@@ -144,3 +144,73 @@ fn mapped_text_is_copied_before_it_is_checked() {
     }
     assert!(wrong.is_empty(), "these check text in place: {wrong:?}");
 }
+
+/// The modules that a source text of `module` (a path such as `tsdl::parse`; empty for `mod.rs`) imports, by their
+/// paths below the folder `crate_path`.
+fn imported<'m>(text: &str, module: &str, crate_path: &str, modules: &'m [String]) -> Vec<&'m str> {
+    let code: String =
+        text.split("#[cfg(test)]").next().unwrap().lines().filter(|l| !l.trim().starts_with("//")).collect();
+    let mut found = Vec::new();
+    let here: Vec<&str> = module.split("::").filter(|s| !s.is_empty()).collect();
+    for other in modules.iter().filter(|other| *other != module) {
+        let path: Vec<&str> = other.split("::").collect();
+        // How this module can name the other: from the crate, from its own folder, through `super`.
+        let shared = here.iter().zip(&path).take_while(|(a, b)| a == b).count();
+        let up = "super::".repeat(here.len() - shared);
+        let relative = format!("{up}{}", path[shared..].join("::"));
+        let absolute = format!("{crate_path}::{other}");
+        if [relative, absolute].iter().any(|name| !name.is_empty() && names_module(&code, name)) {
+            found.push(other.as_str());
+        }
+    }
+    found
+}
+
+/// True where the code names the module and something in it: `name::`, not as the end of a longer path.
+fn names_module(code: &str, name: &str) -> bool {
+    code.match_indices(&format!("{name}::")).any(|(at, _)| {
+        let before = code[..at].chars().next_back();
+        !before.is_some_and(|c| c.is_alphanumeric() || c == '_' || c == ':')
+    })
+}
+
+#[test]
+fn files_of_the_ctf_reader_import_each_other_one_way() {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("src/input/ctf");
+    let mut files = Vec::new();
+    sources(&folder, &mut files);
+    let name = |file: &PathBuf| {
+        let inside = file.strip_prefix(&folder).unwrap().with_extension("");
+        let path = inside.to_string_lossy().replace('/', "::");
+        path.strip_suffix("mod").unwrap_or(&path).trim_end_matches("::").to_owned()
+    };
+    let modules: Vec<String> = files.iter().map(name).filter(|m| !m.is_empty()).collect();
+    let mut left: Vec<(String, Vec<&str>)> = Vec::new();
+    for file in &files {
+        let text = std::fs::read_to_string(file).unwrap();
+        let module = name(file);
+        let used = imported(&text, &module, "crate::input::ctf", &modules);
+        left.push((module, used));
+    }
+    assert!(left.iter().map(|(_, used)| used.len()).sum::<usize>() > 40, "imports are not found");
+    // Take away what imports nothing that is left, until nothing or a circle is left.
+    loop {
+        let names: Vec<String> = left.iter().map(|(module, _)| module.clone()).collect();
+        let before = left.len();
+        left.retain(|(_, used)| used.iter().any(|used| names.iter().any(|name| name == used)));
+        if left.len() == before {
+            break;
+        }
+    }
+    assert!(left.is_empty(), "files that import each other in a circle, or import such files: {left:#?}");
+}
+
+#[test]
+fn imports_within_a_folder_are_understood() {
+    let modules = ["error", "schema", "tsdl", "tsdl::parse"].map(str::to_owned);
+    let of = |text: &str, module: &str| imported(text, module, "crate::input::ctf", &modules);
+    assert_eq!(of("use super::error::A;\nuse crate::input::ctf::schema::B;", "tsdl"), ["error", "schema"]);
+    assert_eq!(of("use super::super::schema::B; use super::parse::C;", "tsdl::types"), ["schema", "tsdl::parse"]);
+    assert_eq!(of("mod parse; parse::parse(text)", "tsdl"), ["tsdl::parse"]);
+    assert!(of("// error::A\nuse other::schema::B;", "").is_empty());
+}

@@ -71,7 +71,7 @@ pub fn count(sources: &[Source], ctx: &Ctx) -> Result<(RecordCounts, Notices), C
 
 /// Events and packets that the tracer says it lost.
 pub fn lost(trace: &Trace) -> (u64, u64) {
-    let counted = trace.streams().iter().flat_map(|s| &s.losses).filter_map(|(_, _, n)| *n);
+    let counted = trace.streams().iter().flat_map(|s| &s.losses).filter_map(|loss| loss.events);
     let events = counted.fold(0u64, u64::saturating_add);
     (events, trace.streams().iter().map(|s| s.lost_packets).fold(0, u64::saturating_add))
 }

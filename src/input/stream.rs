@@ -4,7 +4,7 @@
 //! packets of a stream file, in perf.data a run of records of one CPU, in trace.dat some pages of one CPU).
 
 use super::record::ClassId;
-use crate::base::time::Ns;
+use crate::base::time::Timestamp;
 use std::borrow::Cow;
 
 /// A record class (CTF: an event class of one stream class).
@@ -32,9 +32,9 @@ impl Class {
 #[derive(Clone, Debug)]
 pub struct Packet {
     /// First and last time stamp on the common time line; `None` where not recorded.
-    pub begin: Option<Ns>,
+    pub begin: Option<Timestamp>,
     /// See `begin`.
-    pub end: Option<Ns>,
+    pub end: Option<Timestamp>,
     /// Bytes of content.
     pub bytes: u64,
 }
@@ -50,13 +50,24 @@ pub struct Stream {
     pub cpu: Option<u32>,
     /// Packets in order.
     pub packets: Vec<Packet>,
-    /// Losses: (from, to, number of events or `None`).
-    pub losses: Vec<(Ns, Ns, Option<u64>)>,
+    /// Losses in order.
+    pub losses: Vec<Loss>,
     /// Packets that the tracer numbered and that are not there.
     pub lost_packets: u64,
 }
 
-/// Between two events of a packet.
+/// Events that the tracer lost.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Loss {
+    /// Between this moment ...
+    pub from: Timestamp,
+    /// ... and this one.
+    pub to: Timestamp,
+    /// Number of events; `None` where whole packets are missing.
+    pub events: Option<u64>,
+}
+
+/// A place between two events of a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Position {
     /// Bits from the beginning of the packet.
@@ -76,22 +87,23 @@ impl Position {
 #[derive(Clone, Copy, Debug)]
 pub struct SeekResult {
     /// Time of the last event.
-    pub last: Ns,
+    pub last: Timestamp,
     /// The latest time of any.
-    pub latest: Ns,
+    pub latest: Timestamp,
     /// Events with an earlier time than the one before.
     pub backwards: u64,
     /// The last landmark, and the latest time up to it.
-    pub landmark: Option<(Position, Ns)>,
+    pub landmark: Option<(Position, Timestamp)>,
 }
 
 impl SeekResult {
     /// Nothing yet.
-    pub(super) const NOTHING: SeekResult = SeekResult { last: Ns::MIN, latest: Ns::MIN, backwards: 0, landmark: None };
+    pub(super) const NOTHING: SeekResult =
+        SeekResult { last: Timestamp::MIN, latest: Timestamp::MIN, backwards: 0, landmark: None };
 
     /// One more event of a class of interest.
     #[inline(always)]
-    pub(super) fn meet(&mut self, time: Ns, class: ClassId, here: Position, landmark: impl Fn(ClassId) -> bool) {
+    pub(super) fn meet(&mut self, time: Timestamp, class: ClassId, here: Position, landmark: impl Fn(ClassId) -> bool) {
         self.backwards += u64::from(time < self.last);
         (self.last, self.latest) = (time, time.max(self.latest));
         if landmark(class) {

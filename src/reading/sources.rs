@@ -61,7 +61,7 @@ impl Sources {
             let trace = traces[i];
             let binding = bind(trace);
             let losses = trace.streams().iter().map(|stream| {
-                let spans = stream.losses.iter().map(|(from, to, _)| Span::new(*from, *to));
+                let spans = stream.losses.iter().map(|loss| Span::new(loss.from, loss.to));
                 spans.filter(|_| binding.switches.contains(&stream.stream_class)).collect()
             });
             let losses = losses.collect();

@@ -117,7 +117,7 @@ impl Opening {
         let known = entries.as_ref().filter(|_| how == How::Outline);
         let outlined = known.and_then(|entries| outline(headers, slots, mapped.bytes(), entries));
         let table = outlined.unwrap_or_else(|| scan_packets(headers, slots, mapped.bytes()));
-        let agrees = entries.map(|entries| agrees(&entries, &table.places));
+        let agrees = entries.map(|entries| agrees(&entries, &table.packets));
         Ok(Some(Looked { mapped, table, agrees, unindexed }))
     }
 }
@@ -181,10 +181,10 @@ impl CtfTrace {
     /// Keep a file that was looked through, where it is one of packets; say what is wrong with it.
     fn take(&mut self, file: Candidate, looked: Looked) -> Option<FilePackets> {
         let Candidate { chunk, name, path, indexed, .. } = file;
-        let Looked { mapped, table: PacketTable { places, first, error, breaks }, agrees, unindexed } = looked;
+        let Looked { mapped, table: PacketTable { packets, first, error, breaks }, agrees, unindexed } = looked;
         if let Some((offset, error)) = error {
-            let what = if places.is_empty() { Notice::DamagedStream } else { Notice::DamagedPacket };
-            let (shown, number, bit) = (path.display(), places.len(), error.at);
+            let what = if packets.is_empty() { Notice::DamagedStream } else { Notice::DamagedPacket };
+            let (shown, number, bit) = (path.display(), packets.len(), error.at);
             self.notices
                 .add(what, breaks, || format!("{shown}: packet {number} at byte {offset}, bit {bit}: {}", error.kind));
         }
@@ -203,7 +203,7 @@ impl CtfTrace {
         let class = self.chunks.get(chunk)?.streams.get(first.stream).copied().unwrap_or(0);
         let file = self.files.len() as u32;
         self.files.push(StreamFile { mapped, name, chunk });
-        Some(FilePackets { file, class, instance: first.get(Role::StreamInstance), places })
+        Some(FilePackets { file, class, instance: first.get(Role::StreamInstance), packets })
     }
 
     fn bare(directory: &Directory) -> CtfTrace {
@@ -218,7 +218,7 @@ impl CtfTrace {
             schema: schema.clone(),
             chunks: vec![chunk],
             files: Vec::new(),
-            places: Vec::new(),
+            packets: Vec::new(),
             classes: Vec::new(),
             ids: Vec::new(),
             firsts: Vec::new(),

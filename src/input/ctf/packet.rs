@@ -193,7 +193,7 @@ impl PacketHeaderReader {
 
 /// The packets of a file, and what is wrong with it.
 pub(super) struct PacketTable {
-    pub(super) places: Vec<PacketRange>,
+    pub(super) packets: Vec<PacketRange>,
     /// What the first packet says.
     pub(super) first: Option<PacketHeader>,
     /// Where a header could not be read, the first time, and why.
@@ -213,7 +213,7 @@ impl PacketTable {
 /// packets have one; else what lies there is lost.
 pub(super) fn scan_packets(headers: &PacketHeaderReader, slots: usize, file: &[u8]) -> PacketTable {
     let mut decoder = Decoder::new(slots);
-    let mut table = PacketTable { places: Vec::new(), first: None, error: None, breaks: 0 };
+    let mut table = PacketTable { packets: Vec::new(), first: None, error: None, breaks: 0 };
     let (mut offset, mut searching) = (0, false);
     while offset < file.len() as u64 {
         let error = match headers.place(&mut decoder, file, offset) {
@@ -237,7 +237,7 @@ pub(super) fn scan_packets(headers: &PacketHeaderReader, slots: usize, file: &[u
                         table.damaged(offset, DecodeError { at: 0, kind: sizes });
                     }
                     offset += place.bytes.max(1);
-                    table.places.push(place);
+                    table.packets.push(place);
                     searching = false;
                     continue;
                 }
@@ -352,5 +352,5 @@ pub(super) fn outline(
             cpu: place.cpu,
         });
     }
-    (offset == file.len() as u64).then_some(PacketTable { places, first: Some(first), error: None, breaks: 0 })
+    (offset == file.len() as u64).then_some(PacketTable { packets: places, first: Some(first), error: None, breaks: 0 })
 }

@@ -3,10 +3,10 @@
 use super::packet::PacketRange;
 use super::roles::size_of_role;
 use super::schema::Role;
-use super::trace::{CtfTrace, Places};
+use super::trace::{CtfTrace, StreamPacket};
 use crate::base::time::{Shift, Timestamp};
 use crate::input::record::{Projection, StreamId};
-use crate::input::stream::{Packet, Stream};
+use crate::input::stream::{Loss, Packet, Stream};
 use foldhash::HashMap;
 
 /// The packets of one stream file.
@@ -14,7 +14,7 @@ pub(super) struct FilePackets {
     pub(super) file: u32,
     pub(super) class: usize,
     pub(super) instance: Option<u64>,
-    pub(super) places: Vec<PacketRange>,
+    pub(super) packets: Vec<PacketRange>,
 }
 
 impl CtfTrace {
@@ -33,22 +33,22 @@ impl CtfTrace {
             }
         }
         for group in &mut groups {
-            group.sort_by_key(|f| f.places.first().and_then(|p| p.begin));
+            group.sort_by_key(|f| f.packets.first().and_then(|p| p.begin));
         }
         let id = |f: &FilePackets| self.schema.streams.get(f.class).map_or(0, |s| s.id);
         groups.sort_by_cached_key(|group| group.first().map(|f| (id(f), f.instance, name(f).to_owned(), f.class)));
         for group in groups {
-            let mut places: Places = Vec::new();
+            let mut packets = Vec::new();
             let (mut stream_name, mut class) = (String::new(), 0);
             for (i, found) in group.into_iter().enumerate() {
                 if i == 0 {
                     stream_name = name(&found).to_owned();
                     class = found.class;
                 }
-                places.extend(found.places.into_iter().map(|place| (found.file, place)));
+                packets.extend(found.packets.into_iter().map(|range| StreamPacket { file: found.file, range }));
             }
-            let cpu = places.first().and_then(|(_, place)| place.cpu);
-            self.places.push(places);
+            let cpu = packets.first().and_then(|packet: &StreamPacket| packet.range.cpu);
+            self.packets.push(packets);
             self.streams.push(Stream {
                 name: stream_name,
                 stream_class: class as u32,
@@ -60,29 +60,31 @@ impl CtfTrace {
         }
     }
 
-    /// Times of packets and losses, on the common time line as it is now.
+    /// Set the times of packets and losses, on the common time line as it is now.
     pub(super) fn time_packets(&mut self) {
         let mut streams = std::mem::take(&mut self.streams);
-        for (stream, places) in streams.iter_mut().zip(&self.places) {
+        for (stream, recorded) in streams.iter_mut().zip(&self.packets) {
             let class = stream.stream_class as usize;
-            let ns = |file: u32, cycles: Option<u64>| {
-                let chunk = self.files.get(file as usize)?.chunk;
-                Some(self.line(chunk, class)?.common.ns(cycles?))
-            };
-            let packet = |(file, place): &(u32, PacketRange)| Packet {
-                begin: ns(*file, place.begin),
-                end: ns(*file, place.end),
-                bytes: place.content.div_ceil(8),
-            };
-            stream.packets = places.iter().map(packet).collect();
+            stream.packets = recorded.iter().map(|packet| self.timed(class, packet)).collect();
             let context = self.schema.streams.get(class).and_then(|s| s.packet_context.as_ref());
             let width = size_of_role(context, Role::Discarded);
-            (stream.losses, stream.lost_packets) = losses(places, &stream.packets, width);
+            (stream.losses, stream.lost_packets) = losses(recorded, &stream.packets, width);
         }
         self.streams = streams;
     }
 
-    /// Lay the clocks whose uuids have an offset (in cycles from the origin) in another trace on that.
+    /// A packet of a stream class with its times.
+    fn timed(&self, class: usize, StreamPacket { file, range }: &StreamPacket) -> Packet {
+        let file = self.files.get(*file as usize);
+        let clock = file.and_then(|file| self.line(file.chunk, class)).map(|clock| clock.common);
+        Packet {
+            begin: clock.zip(range.begin).map(|(clock, cycles)| clock.ns(cycles)),
+            end: clock.zip(range.end).map(|(clock, cycles)| clock.ns(cycles)),
+            bytes: range.content.div_ceil(8),
+        }
+    }
+
+    /// Give the clocks whose uuids have an offset (in cycles from the origin) in another trace that offset.
     pub fn set_clock_offsets(&mut self, offset: impl Fn(&str) -> Option<i128>) {
         let mut changed = false;
         for line in self.chunks.iter_mut().flat_map(|chunk| &mut chunk.lines) {
@@ -98,7 +100,7 @@ impl CtfTrace {
         }
     }
 
-    /// Lay all clocks of the trace on another time line, which becomes the common one.
+    /// Move all clocks of the trace to another time line, which becomes the common one.
     pub fn shift_clocks(&mut self, shift: Shift) {
         for line in self.chunks.iter_mut().flat_map(|c| &mut c.lines) {
             line.common.shift = Some(shift);
@@ -112,19 +114,19 @@ impl CtfTrace {
         lines.filter_map(|line| Some((line.clock.uuid.as_deref()?, line.common.base)))
     }
 
-    /// Where packets do not say at which clock value they begin, it is what the packet before ended with.
+    /// Where packets do not record the clock at their beginning, follow the clock from packet to packet.
     pub(super) fn follow_clocks(&mut self) {
-        for stream in 0..self.places.len() {
+        for stream in 0..self.packets.len() {
             let class = self.streams.get(stream).map_or(0, |s| s.stream_class as usize);
             let has_clock = self.schema.streams.get(class).is_some_and(|s| s.clock.is_some());
-            let unknown = self.places.get(stream).is_some_and(|p| p.iter().any(|(_, place)| place.begin.is_none()));
+            let unknown = self.packets.get(stream).is_some_and(|all| all.iter().any(|p| p.range.begin.is_none()));
             if !has_clock || !unknown {
                 continue;
             }
             let clocks = self.clocks_at_begin(stream);
-            for ((_, place), clock) in self.places.get_mut(stream).into_iter().flatten().zip(clocks) {
-                if place.begin.is_none() {
-                    place.clock = clock;
+            for (packet, clock) in self.packets.get_mut(stream).into_iter().flatten().zip(clocks) {
+                if packet.range.begin.is_none() {
+                    packet.range.clock = clock;
                 }
             }
         }
@@ -133,36 +135,37 @@ impl CtfTrace {
     fn clocks_at_begin(&self, stream: usize) -> Vec<u64> {
         let wanted = vec![Some(Vec::new()); self.classes.len()];
         let plan = self.compile(&Projection { wanted });
-        let packets = self.places.get(stream).map_or(0, Vec::len);
+        let packets = self.packets.get(stream).map_or(0, Vec::len);
         let mut reader = self.reader(&plan, StreamId::at(stream), 0..packets);
         reader.clocks_at_begin()
     }
 }
 
-/// Losses between packets: growth of the counter of discarded events, and gaps in the packets' numbers.
-fn losses(places: &Places, packets: &[Packet], width: u8) -> (Vec<(Timestamp, Timestamp, Option<u64>)>, u64) {
+/// Losses between packets, and the number of missing packets: growth of the counter of discarded events, which has
+/// `width` bits, and gaps in the packets' numbers.
+fn losses(recorded: &[StreamPacket], packets: &[Packet], width: u8) -> (Vec<Loss>, u64) {
     let mut losses = Vec::new();
     let mut lost_packets = 0u64;
     let mask = if width >= 64 { u64::MAX } else { (1 << width) - 1 };
-    let mut before: Option<(&PacketRange, &Packet)> = None;
-    for ((_, place), packet) in places.iter().zip(packets) {
-        let from = before.and_then(|(_, p)| p.end).unwrap_or(Timestamp::MIN);
+    let mut previous: Option<(&PacketRange, &Packet)> = None;
+    for (StreamPacket { range, .. }, packet) in recorded.iter().zip(packets) {
+        let from = previous.and_then(|(_, p)| p.end).unwrap_or(Timestamp::MIN);
         let to = packet.end.unwrap_or(Timestamp::MAX);
-        if let Some(now) = place.discarded {
-            let then = before.and_then(|(place, _)| place.discarded);
-            let grown = then.map_or(0, |then| now.wrapping_sub(then) & mask);
-            if grown > 0 {
-                losses.push((from, to, Some(grown)));
+        if let Some(now) = range.discarded {
+            let then = previous.and_then(|(range, _)| range.discarded);
+            let growth = then.map_or(0, |then| now.wrapping_sub(then) & mask);
+            if growth > 0 {
+                losses.push(Loss { from, to, events: Some(growth) });
             }
         }
-        if let (Some(now), Some(then)) = (place.sequence, before.and_then(|(p, _)| p.sequence)) {
+        if let (Some(now), Some(then)) = (range.sequence, previous.and_then(|(range, _)| range.sequence)) {
             let gap = now.wrapping_sub(then).wrapping_sub(1);
             if now > then && gap > 0 {
                 lost_packets = lost_packets.saturating_add(gap);
-                losses.push((from, packet.begin.unwrap_or(to), None));
+                losses.push(Loss { from, to: packet.begin.unwrap_or(to), events: None });
             }
         }
-        before = Some((place, packet));
+        previous = Some((range, packet));
     }
     (losses, lost_packets)
 }

@@ -39,8 +39,14 @@ pub(super) struct StreamFile {
     pub(super) chunk: usize,
 }
 
-/// The packets of a stream: position of the file, and where in it.
-pub(super) type Places = Vec<(u32, PacketRange)>;
+/// A packet of a stream.
+#[derive(Debug)]
+pub(super) struct StreamPacket {
+    /// Position of its file in [`CtfTrace::files`].
+    pub(super) file: u32,
+    /// Where in the file it is, and what its header says.
+    pub(super) range: PacketRange,
+}
 
 /// An opened trace.
 #[derive(Debug)]
@@ -48,7 +54,8 @@ pub struct CtfTrace {
     pub(super) schema: Arc<Schema>,
     pub(super) chunks: Vec<Chunk>,
     pub(super) files: Vec<StreamFile>,
-    pub(super) places: Vec<Places>,
+    /// By stream: its packets in order.
+    pub(super) packets: Vec<Vec<StreamPacket>>,
     pub(super) classes: Vec<Class>,
     pub(super) ids: Vec<EventIds>,
     /// By stream class: its first record class.
@@ -188,8 +195,8 @@ impl CtfTrace {
     }
 
     pub(super) fn packet(&self, stream: StreamId, number: usize) -> Option<(&StreamFile, &PacketRange)> {
-        let (file, place) = self.places.get(stream.index())?.get(number)?;
-        Some((self.files.get(*file as usize)?, place))
+        let packet = self.packets.get(stream.index())?.get(number)?;
+        Some((self.files.get(packet.file as usize)?, &packet.range))
     }
 
     /// The way from a stream class's clock, as a chunk's metadata has it, to the common time line.

@@ -14,7 +14,7 @@ mod unpack;
 use super::OpenError;
 use super::record::ClassId;
 use super::tracepoint::threads::Threads;
-use super::tracepoint::{self, ClassSchema, CpuStream, RecorderClock, TraceParts, Walk, WalkStep};
+use super::tracepoint::{self, ClassSchema, ClockLoss, CpuStream, RecorderClock, TraceParts, Walk, WalkStep};
 use crate::base::cursor::bits;
 use crate::base::mapped::Mapped;
 use crate::base::notice::{Notice, Notices};
@@ -278,7 +278,7 @@ impl FtraceStorage {
                 if let Some(n) = loss {
                     // The last record of the page before.
                     let before = previous.and_then(|page| self.last(stream, page)).unwrap_or(time);
-                    cpu_stream.losses.push((before.min(time), time, n));
+                    cpu_stream.losses.push(ClockLoss { from: before.min(time), to: time, events: n });
                     told = told.saturating_add(n.unwrap_or(0));
                 }
                 previous = Some(at);
@@ -298,7 +298,7 @@ impl FtraceStorage {
         let counted =
             sections.lost.iter().filter(|(c, _)| *c == cpu.cpu && buffer.name.is_empty()).map(|(_, n)| n).sum::<u64>();
         if counted > told {
-            cpu_stream.losses.insert(0, (begin, begin, Some(counted - told)));
+            cpu_stream.losses.insert(0, ClockLoss { from: begin, to: begin, events: Some(counted - told) });
         }
         cpu_stream
     }

@@ -9,8 +9,8 @@ use super::header::{outside, record};
 use super::walk::{COMM, FORK, LOST, SAMPLE, SideClass, USER, WalkRules};
 use crate::base::cursor::bits;
 use crate::base::notice::{Notice, Notices};
-use crate::input::tracepoint::CpuStream;
 use crate::input::tracepoint::threads::Threads;
+use crate::input::tracepoint::{ClockLoss, CpuStream};
 use foldhash::HashMap;
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -48,7 +48,7 @@ pub struct Index {
 #[derive(Debug, Default)]
 struct Cpu {
     runs: Vec<RecordRun>,
-    losses: Vec<(u64, u64, Option<u64>)>,
+    losses: Vec<ClockLoss>,
     last: u64,
 }
 
@@ -102,7 +102,7 @@ impl Index {
                     let cpu = self.cpus.entry(cpu).or_default();
                     if kind == LOST {
                         let n = bits(body, 64, 64, ways.big);
-                        cpu.losses.push((cpu.last.min(time), time, n));
+                        cpu.losses.push(ClockLoss { from: cpu.last.min(time), to: time, events: n });
                     }
                     cpu.last = cpu.last.max(time);
                 }

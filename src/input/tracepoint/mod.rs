@@ -13,7 +13,7 @@ pub mod reader;
 pub mod threads;
 
 use super::record::{ClassId, IntegerArray, Projection, Scope, StreamId};
-use super::stream::{Class, Packet, Stream};
+use super::stream::{Class, Loss, Packet, Stream};
 use crate::base::notice::Notices;
 use crate::base::time::{Ns, Shift};
 use format::{Field, FieldType, Format};
@@ -154,7 +154,24 @@ pub struct CpuStream {
     /// First and last time of each packet, and its bytes.
     pub packets: Vec<(u64, u64, u64)>,
     /// Losses: from, to, number of events where it is known.
-    pub losses: Vec<(u64, u64, Option<u64>)>,
+    pub losses: Vec<ClockLoss>,
+}
+
+/// Events that the recorder lost, in times of its clock.
+#[derive(Clone, Copy, Debug)]
+pub struct ClockLoss {
+    /// Between this time ...
+    pub from: u64,
+    /// ... and this one.
+    pub to: u64,
+    /// Number of events, where it is known.
+    pub events: Option<u64>,
+}
+
+impl ClockLoss {
+    fn on(self, clock: &RecorderClock) -> Loss {
+        Loss { from: clock.ns(self.from), to: clock.ns(self.to), events: self.events }
+    }
 }
 
 /// The recorder's clock.
@@ -244,7 +261,7 @@ impl<S: Storage> TracepointTrace<S> {
                     bytes: *bytes,
                 })
                 .collect(),
-            losses: cpu_stream.losses.iter().map(|(from, to, n)| (clock.ns(*from), clock.ns(*to), *n)).collect(),
+            losses: cpu_stream.losses.iter().map(|loss| loss.on(clock)).collect(),
             lost_packets: 0,
         };
         self.streams = self.cpu_streams.iter().map(stream).collect();

@@ -82,7 +82,7 @@ pub fn record(
     let mut covered: BTreeMap<(HostId, Option<u32>), Span> = BTreeMap::new();
     for ((trace, origin), source) in traces.iter().zip(&sources.origins).zip(&sources.all) {
         for stream in trace.streams() {
-            lossy.extend(stream.losses.iter().map(|(from, to, _)| Span::new(*from, *to)));
+            lossy.extend(stream.losses.iter().map(|loss| Span::new(loss.from, loss.to)));
             let switches = source.binding.switches.contains(&stream.stream_class);
             if let Some(span) = span(stream).filter(|_| switches) {
                 // Chunks of one session continue each other.
