@@ -37,6 +37,17 @@ const KINDS: [WaitKind; 8] = [
     WaitKind::UnknownState,
 ];
 
+/// What a new execution's columns need besides its counts.
+#[derive(Clone, Copy, Debug)]
+pub struct NewExecution<'a> {
+    /// Time of its own thread by kind, in the order of [`WaitKind::ALL`].
+    pub spent: &'a [u64],
+    /// Its type, a name of the model.
+    pub kind: Option<NameId>,
+    /// Label of its trace, a name of the model.
+    pub trace: NameId,
+}
+
 impl MetricColumns {
     /// No executions yet of a recording.
     pub fn new(recording: &Timeline) -> Self {
@@ -62,17 +73,9 @@ impl MetricColumns {
         MetricColumns { origin, executions: 0, fixed, kinds: Vec::new(), fields: BTreeMap::new(), counters }
     }
 
-    /// The next execution. `counters` are those of the recording; `spent` is the own thread's time by kind, in the
-    /// order of [`WaitKind::ALL`]; `kind` and `trace` are names of the model.
-    pub fn push(
-        &mut self,
-        execution: &Execution<'_>,
-        counts: Counts,
-        counters: &[Option<i64>],
-        spent: &[u64],
-        kind: Option<NameId>,
-        trace: NameId,
-    ) {
+    /// The next execution. `counters` are those of the recording.
+    pub fn push(&mut self, execution: &Execution<'_>, counts: Counts, counters: &[Option<i64>], new: NewExecution<'_>) {
+        let NewExecution { spent, kind, trace } = new;
         let of = |s: WaitKind| WaitKind::ALL.iter().zip(spent).find(|(k, _)| **k == s).map_or(0, |(_, ns)| *ns as i64);
         let other = WaitKind::ALL.into_iter().filter(|s| !KINDS.contains(s)).map(of).sum();
         for column in &mut self.fixed {

@@ -58,7 +58,7 @@ pub struct Dictionary<'a> {
 
 /// Spell an outline out: the contexts, and for each node of the outline its context. Shown names of processes and
 /// threads are ids of `names`, to which all other names are added.
-pub fn spell(
+pub fn name(
     outline: &Outline,
     dictionary: &Dictionary<'_>,
     names: &mut Names,
@@ -67,7 +67,7 @@ pub fn spell(
 ) -> Result<(Contexts, Vec<ContextId>), Cancelled> {
     let resolved = resolve(outline, dictionary, names, notices, ctx)?;
     let starts: Vec<NameId> = STARTS.iter().filter_map(|s| names.find(s)).collect();
-    let mut speller = ContextNames { dictionary, resolved, starts, names, stacks: HashMap::default() };
+    let mut naming = ContextNames { dictionary, resolved, starts, names, stacks: HashMap::default() };
     let mut contexts = Contexts::default();
     let mut ids: Vec<ContextId> = Vec::new();
     for (i, (parent, step)) in outline.nodes().enumerate() {
@@ -75,7 +75,7 @@ pub fn spell(
             ctx.cancel.check()?;
         }
         let mut at = parent.map(|p| ids[p.index()]);
-        for frame in speller.frames(step) {
+        for frame in naming.frames(step) {
             at = Some(contexts.child(at, frame));
         }
         // Every step has at least one frame.

@@ -51,17 +51,14 @@ pub(super) fn add_up(start: Ns, own: &Own, spent_by: &[HopId]) -> Vec<HeldContex
 const SAMPLED: usize = 100_000;
 
 impl Contributions {
-    /// None yet, of these executions. Unless `wanted` nothing is worked out.
+    /// None yet, of these executions.
     pub(super) fn new(
         recording: &Timeline,
-        (leaders, names): (&Leaders, &ThreadNames),
+        leaders: &Leaders,
+        names: &ThreadNames,
         executions: &[Execution<'_>],
         hops: Hops,
-        wanted: bool,
     ) -> Contributions {
-        if !wanted {
-            return Contributions::default();
-        }
         let mut threads: BTreeMap<ThreadId, ThreadIdentity> = BTreeMap::new();
         for id in hops.iter().map(|hop| hop.thread) {
             threads.entry(id).or_insert_with(|| place(recording, leaders, id));

@@ -10,6 +10,7 @@
 //! model. The time of each execution's contexts adds up to its duration, exactly ([`check`]).
 
 pub mod anomalies;
+mod assembly;
 pub mod chains;
 mod columns;
 mod contexts;
@@ -24,23 +25,21 @@ pub mod iterations;
 mod measured;
 pub mod mining;
 mod naming;
+mod paths;
 mod propagation;
 mod root_causes;
 mod routes;
+mod threads;
 mod timelines;
 mod unexplained;
 mod waiting;
 
-use crate::analysis::counters;
-use crate::analysis::counts::{Counts, PathCounter};
+use crate::analysis::counts::PathCounter;
 use crate::analysis::disk::DiskUse;
-use crate::analysis::ecct::{self, Own, Sources};
-use crate::analysis::executions::{self, Execution, MarksByTask, Rule};
-use crate::analysis::hops::Hops;
+use crate::analysis::ecct::Sources;
+use crate::analysis::executions::{self, MarksByTask, Rule};
 use crate::analysis::interleaved::interleaved;
 use crate::analysis::leaders::Leaders;
-use crate::analysis::outline::{Outline, Step};
-use crate::analysis::path::{self, PathSegment};
 use crate::analysis::stacks::Timelines;
 use crate::analysis::symbols::cache::SymbolCache;
 use crate::analysis::symbols::files::Places;
@@ -49,25 +48,18 @@ use crate::analysis::symbols::kernel::KernelSymbols;
 use crate::analysis::symbols::kernel_symbols;
 use crate::analysis::thread_names::ThreadNames;
 use crate::base::ctx::{Cancelled, Ctx};
-use crate::base::names::{NameId, Names};
 use crate::base::notice::{Notice, Notices};
-use crate::base::parallel::in_order;
-use crate::base::time::Ns;
-use crate::model::context::ContextId;
 use crate::model::execution::ExecutionId;
 use crate::model::facts::HostQuality;
-use crate::model::wait_kind::WaitKind;
-use crate::model::{Model, ThreadInfo, ThreadInfoId, TraceId, TraceInfo};
-use crate::state::timeline::{SegmentKind, ThreadId, Timeline};
+use crate::model::{Model, TraceInfo};
+use crate::state::timeline::Timeline;
+use assembly::Assembly;
 use columns::MetricColumns;
 use contexts::Dictionary;
 use contribution::Contributions;
-use foldhash::HashMap;
-use holders::HeldContext;
+use paths::Holders;
 use std::sync::Arc;
-
-/// Executions that a worker takes at once.
-const CHUNK: usize = 64;
+use threads::ThreadTable;
 
 /// The request.
 #[derive(Clone, Debug, Default)]
@@ -88,26 +80,6 @@ pub struct TaskRequest {
     pub moments: Vec<ExecutionId>,
 }
 
-/// Result of one worker for a chunk of executions.
-struct ExplainedChunk {
-    outline: Outline,
-    hops: Hops,
-    executions: Vec<Explained>,
-}
-
-/// One execution.
-struct Explained {
-    own: Own,
-    counts: Counts,
-    counters: Vec<Option<i64>>,
-    /// Waits without a cause.
-    unresolved: u64,
-    /// Its segments tile it.
-    tiled: bool,
-    /// By holder, where these are asked for.
-    contributions: Vec<HeldContext>,
-}
-
 /// Explain all executions of one task. `notices` are those of the pass; what is found here is added.
 pub fn build(recording: &Timeline, request: &TaskRequest, notices: &Notices, ctx: &Ctx) -> Result<Model, Cancelled> {
     let mut notices = notices.clone();
@@ -123,7 +95,7 @@ pub fn with_stacks(
     notices: &Notices,
     ctx: &Ctx,
 ) -> Result<Model, Cancelled> {
-    made(recording, stacks, request, notices, false, ctx).map(|(model, _)| model)
+    made(recording, stacks, request, notices, Holders::Omitted, ctx).map(|(model, _)| model)
 }
 
 /// Data computed once per recording, for all questions about it: above all its call stacks.
@@ -163,7 +135,7 @@ pub fn with_contributions(
     notices: &Notices,
     ctx: &Ctx,
 ) -> Result<(Model, Contributions), Cancelled> {
-    made(recording, stacks, request, notices, true, ctx)
+    made(recording, stacks, request, notices, Holders::Wanted, ctx)
 }
 
 fn made(
@@ -171,7 +143,7 @@ fn made(
     stacks: &Stacks,
     request: &TaskRequest,
     notices: &Notices,
-    held: bool,
+    holders: Holders,
     ctx: &Ctx,
 ) -> Result<(Model, Contributions), Cancelled> {
     let mut model = Model {
@@ -189,150 +161,42 @@ fn made(
     let found = executions::covered(recording, found, &mut model.notices);
     let interleaved = interleaved(recording, &found);
     let sources = Sources { recording, timelines, names: &names, disk, leaders };
-
-    ctx.progress.enter("paths", found.len() as u64);
-    let chunks: Vec<&[Execution<'_>]> = found.chunks(CHUNK).collect();
-    let mut outline = Outline::default();
-    let mut folded: Vec<Explained> = Vec::with_capacity(found.len());
-    let mut hops = Hops::default();
-    in_order(
-        ctx,
-        chunks.len(),
-        |i| fold(chunks[i], &sources, counter, held),
-        |i, made| {
-            let (ids, hop_ids) = (outline.merge(&made.outline), hops.merge(&made.hops));
-            folded.extend(made.executions.into_iter().map(|mut one| {
-                one.own.iter_mut().for_each(|(node, _)| *node = ids[node.index()]);
-                for held in &mut one.contributions {
-                    (held.node, held.hop) = (ids[held.node.index()], hop_ids[held.hop.index()]);
-                }
-                one
-            }));
-            ctx.progress.step(chunks[i].len() as u64);
-        },
-    )?;
+    let explained = paths::explain(&found, &sources, counter, holders, ctx)?;
 
     ctx.progress.enter("symbols", 0);
     let places = &request.places;
     let dictionary = Dictionary { recording, timelines, spaces, places, symbols, kernel: kernel.as_ref() };
-    let (tree, ids) = contexts::spell(&outline, &dictionary, &mut model.names, &mut model.notices, ctx)?;
+    let (tree, contexts) = contexts::name(&explained.outline, &dictionary, &mut model.names, &mut model.notices, ctx)?;
     model.contexts = tree;
-    let mut people = ThreadTable { recording, leaders, ids: HashMap::default() };
-    let mut columns = MetricColumns::new(recording);
-    let labels: Vec<NameId> = request.traces.iter().map(|t| model.names.intern(&t.label)).collect();
-    let mut contributions = Contributions::new(recording, (leaders, &names), &found, hops, held);
-    for (i, (execution, explained)) in found.iter().zip(folded).enumerate() {
-        let Explained { own, counts, counters, unresolved, tiled, contributions: held } = explained;
-        let counts = Counts { interleaved: interleaved.get(i).copied().flatten(), ..counts };
-        contributions.push(held, &ids);
-        let mut spent = [0; WaitKind::ALL.len()];
-        for (node, ns) in &own {
-            spent[outline.spent(*node) as usize] += ns;
-        }
-        let own: Vec<(ContextId, u64)> = own.into_iter().map(|(node, ns)| (ids[node.index()], ns)).collect();
-        let id = ExecutionId::at(i);
-        if request.moments.contains(&id) {
-            model.moments.insert(id, own.clone());
-        }
-        let kind = execution.begin.kind.or(execution.end.kind);
-        let kind = kind.map(|k| model.names.intern(recording.names.get(k)));
-        let trace = TraceId::from_raw(execution.end.trace);
-        let label = labels.get(trace.index()).copied();
-        let label = label.unwrap_or_else(|| model.names.intern(""));
-        columns.push(execution, counts, &counters, &spent, kind, label);
-        let lossy = recording.is_lossy(execution.span);
-        let first = || format!("execution at {} ns", execution.span.start.saturating_sub(recording.span.start));
-        model.notices.add(Notice::UnresolvedWaits, unresolved, first);
-        model.notices.add(Notice::UntiledPaths, u64::from(!tiled), first);
-        let executions = &mut model.executions;
-        executions.start.push(execution.span.start);
-        executions.end.push(execution.span.end);
-        executions.who.push(people.id(execution.thread, execution.span.end, &mut model.who, &mut model.names));
-        executions.trace.push(trace);
-        executions.cpu.push(execution.begin.cpu);
-        executions.unsure.push(lossy || unresolved > 0);
-        executions.own.push(own);
+    // Labels come before other names of executions.
+    for trace in &request.traces {
+        model.names.intern(&trace.label);
     }
-    model.executions.inclusive = model.executions.own.inclusive(&model.contexts, ctx)?;
-    model.executions.columns = columns.finish(&recording.names);
-    let mut who: Vec<_> = outline.who().collect();
-    who.sort_unstable();
-    for (node, thread, ns) in who {
-        let t = recording.thread(thread).map_or(0, |t| t.life.end);
-        // Named as on the path: a thread that runs another program later had another name then.
-        let shown = match outline.step(node) {
-            Some(Step::Thread(_, shown)) => shown,
-            _ => None,
-        };
-        let t = shown.and_then(|shown| names.last_time(recording.thread(thread)?, shown)).unwrap_or(t);
-        let id = people.id(thread, t, &mut model.who, &mut model.names);
-        *model.contexts.who.entry((ids[node.index()], id)).or_insert(0) += ns;
-    }
-    Ok((model, contributions))
-}
-
-fn fold(chunk: &[Execution<'_>], sources: &Sources<'_>, counter: &PathCounter, held: bool) -> ExplainedChunk {
-    let (mut outline, mut hops) = (Outline::default(), Hops::default());
-    let one = |execution: &Execution<'_>| {
-        let path = path::walk(sources.recording, execution.thread, execution.span);
-        let (own, contributions) = if held {
-            let (own, spent_by) = ecct::fold_with_hops(sources, &path, &mut outline, &mut hops);
-            let contributions = holders::add_up(execution.span.start, &own, &spent_by);
-            (own, contributions)
-        } else {
-            (ecct::fold(sources, &path, &mut outline), Vec::new())
-        };
-        let unresolved = path.iter().filter(|s| is_unresolved(s)).count() as u64;
-        let tiled = path::tiles(&path, execution.span);
-        let counters = counters::along(sources.recording, &path);
-        Explained { own, counts: counter.count(sources.recording, &path), counters, unresolved, tiled, contributions }
+    let contributions = match holders {
+        Holders::Wanted => Contributions::new(recording, leaders, &names, &found, explained.hops),
+        Holders::Omitted => Contributions::default(),
     };
-    let executions = chunk.iter().map(one).collect();
-    ExplainedChunk { outline, hops, executions }
+    let mut assembly = Assembly {
+        recording,
+        request,
+        outline: &explained.outline,
+        contexts: &contexts,
+        names: &names,
+        threads: ThreadTable::new(recording, leaders),
+        columns: MetricColumns::new(recording),
+        contributions,
+        model,
+    };
+    for (i, (execution, explained)) in found.iter().zip(explained.executions).enumerate() {
+        assembly.push(execution, explained, interleaved.get(i).copied().flatten());
+    }
+    assembly.finish(ctx)
 }
 
 /// Of the hosts whose switches were recorded.
 fn quality(recording: &Timeline) -> Vec<HostQuality> {
     let hosts = recording.hosts.iter().zip(&recording.quality).filter(|(_, quality)| quality.switches > 0);
     hosts.map(|(h, quality)| HostQuality { host: recording.names.get(h.name).to_owned(), quality: *quality }).collect()
-}
-
-/// A wait with an unknown waker, or time in an unknown state.
-fn is_unresolved(segment: &PathSegment) -> bool {
-    matches!(segment.kind, SegmentKind::Blocked | SegmentKind::Unknown) && !segment.span.is_empty()
-}
-
-/// Threads of the model, made on first sight.
-struct ThreadTable<'a> {
-    recording: &'a Timeline,
-    leaders: &'a Leaders,
-    ids: HashMap<(ThreadId, Option<NameId>), ThreadInfoId>,
-}
-
-impl ThreadTable<'_> {
-    /// The model's thread; its names are those at `t`, with their numbers. One that runs several programs is several.
-    fn id(&mut self, thread: ThreadId, t: Ns, all: &mut Vec<ThreadInfo>, names: &mut Names) -> ThreadInfoId {
-        let known = self.recording.thread(thread);
-        let key = (thread, known.and_then(|known| self.leaders.of(self.recording, known, t).name_at(t)));
-        if let Some(known) = self.ids.get(&key) {
-            return *known;
-        }
-        let id = ThreadInfoId::at(all.len());
-        all.push(self.describe(thread, t, names));
-        self.ids.insert(key, id);
-        id
-    }
-
-    fn describe(&self, id: ThreadId, t: Ns, names: &mut Names) -> ThreadInfo {
-        let Some(thread) = self.recording.thread(id) else {
-            let unknown = names.intern("unknown");
-            return ThreadInfo { host: unknown, process: unknown, pid: 0, tid: 0, thread: unknown };
-        };
-        let mut name = |id: Option<NameId>| names.intern(id.map_or("unknown", |id| self.recording.names.get(id)));
-        let host = name(self.recording.hosts.get(thread.host.index()).map(|h| h.name));
-        let process = name(self.leaders.of(self.recording, thread, t).name_at(t));
-        ThreadInfo { host, process, pid: thread.pid, tid: thread.tid, thread: name(thread.name_at(t)) }
-    }
 }
 
 /// Invariants of every critical path.

@@ -1,0 +1,95 @@
+//! The model of one task: executions one after the other, with the names of contexts and threads.
+//!
+//! In: explained executions, and the contexts that the nodes of their outline stand for. Out: a [`Model`], and the contributions of
+//! threads where they are wanted.
+
+use super::TaskRequest;
+use super::columns::{MetricColumns, NewExecution};
+use super::contribution::Contributions;
+use super::paths::Explained;
+use super::threads::ThreadTable;
+use crate::analysis::counts::Counts;
+use crate::analysis::executions::Execution;
+use crate::analysis::outline::{Outline, Step};
+use crate::analysis::thread_names::ThreadNames;
+use crate::base::ctx::{Cancelled, Ctx};
+use crate::base::names::NameId;
+use crate::base::notice::Notice;
+use crate::model::context::ContextId;
+use crate::model::execution::ExecutionId;
+use crate::model::wait_kind::WaitKind;
+use crate::model::{Model, TraceId};
+use crate::state::timeline::Timeline;
+
+/// A model as it grows.
+pub(super) struct Assembly<'a> {
+    pub(super) recording: &'a Timeline,
+    pub(super) request: &'a TaskRequest,
+    pub(super) outline: &'a Outline,
+    /// By node of the outline.
+    pub(super) contexts: &'a [ContextId],
+    pub(super) names: &'a ThreadNames,
+    pub(super) threads: ThreadTable<'a>,
+    pub(super) columns: MetricColumns,
+    pub(super) contributions: Contributions,
+    pub(super) model: Model,
+}
+
+impl Assembly<'_> {
+    /// The next execution. `interleaved`: its threads' time on a CPU during which others ran there, where that is known.
+    pub(super) fn push(&mut self, execution: &Execution<'_>, explained: Explained, interleaved: Option<i64>) {
+        let Explained { own, counts, counters, unresolved, tiled, contributions } = explained;
+        self.contributions.push(contributions, self.contexts);
+        let mut spent = [0; WaitKind::ALL.len()];
+        for (node, ns) in &own {
+            spent[self.outline.spent(*node) as usize] += ns;
+        }
+        let own: Vec<(ContextId, u64)> = own.into_iter().map(|(node, ns)| (self.contexts[node.index()], ns)).collect();
+        let model = &mut self.model;
+        let id = ExecutionId::at(model.executions.len());
+        if self.request.moments.contains(&id) {
+            model.moments.insert(id, own.clone());
+        }
+        let kind = execution.begin.kind.or(execution.end.kind);
+        let kind = kind.map(|k| model.names.intern(self.recording.names.get(k)));
+        let trace = TraceId::from_raw(execution.end.trace);
+        let label = self.request.traces.get(trace.index()).map_or("", |t| t.label.as_str());
+        let label = model.names.intern(label);
+        let counts = Counts { interleaved, ..counts };
+        self.columns.push(execution, counts, &counters, NewExecution { spent: &spent, kind, trace: label });
+        let lossy = self.recording.is_lossy(execution.span);
+        let first = || format!("execution at {} ns", execution.span.start.saturating_sub(self.recording.span.start));
+        model.notices.add(Notice::UnresolvedWaits, unresolved, first);
+        model.notices.add(Notice::UntiledPaths, u64::from(!tiled), first);
+        let thread = self.threads.id(execution.thread, execution.span.end, &mut model.who, &mut model.names);
+        let executions = &mut model.executions;
+        executions.start.push(execution.span.start);
+        executions.end.push(execution.span.end);
+        executions.who.push(thread);
+        executions.trace.push(trace);
+        executions.cpu.push(execution.begin.cpu);
+        executions.unsure.push(lossy || unresolved > 0);
+        executions.own.push(own);
+    }
+
+    /// The model, once all executions are in it.
+    pub(super) fn finish(mut self, ctx: &Ctx) -> Result<(Model, Contributions), Cancelled> {
+        let model = &mut self.model;
+        model.executions.inclusive = model.executions.own.inclusive(&model.contexts, ctx)?;
+        model.executions.columns = self.columns.finish(&self.recording.names);
+        let mut threads: Vec<_> = self.outline.who().collect();
+        threads.sort_unstable();
+        for (node, thread, ns) in threads {
+            let end = self.recording.thread(thread).map_or(0, |t| t.life.end);
+            // Named as on the path: a thread that runs another program later had another name then.
+            let shown: Option<NameId> = match self.outline.step(node) {
+                Some(Step::Thread(_, shown)) => shown,
+                _ => None,
+            };
+            let named_until = shown.and_then(|shown| self.names.last_time(self.recording.thread(thread)?, shown));
+            let id = self.threads.id(thread, named_until.unwrap_or(end), &mut model.who, &mut model.names);
+            *model.contexts.who.entry((self.contexts[node.index()], id)).or_insert(0) += ns;
+        }
+        Ok((self.model, self.contributions))
+    }
+}

@@ -1,0 +1,122 @@
+//! The critical paths of a task's executions, in parallel chunks, accumulated into one outline.
+//!
+//! In: executions. Out: [`ExplainedExecutions`], whose contexts are nodes of one outline. Chunks are merged in order of the
+//! executions, so every number of workers gives the same outline.
+
+use super::holders::{self, HeldContext};
+use crate::analysis::counters;
+use crate::analysis::counts::{Counts, PathCounter};
+use crate::analysis::ecct::{self, Own, Sources};
+use crate::analysis::executions::Execution;
+use crate::analysis::hops::Hops;
+use crate::analysis::outline::Outline;
+use crate::analysis::path::{self, PathSegment};
+use crate::base::ctx::{Cancelled, Ctx};
+use crate::base::parallel::in_order;
+use crate::state::timeline::SegmentKind;
+
+/// Executions that a worker takes at once.
+const CHUNK: usize = 64;
+
+/// Whether the threads that held up each execution are wanted, with times.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Holders {
+    /// Contexts are enough.
+    Omitted,
+    /// By context and hop.
+    Wanted,
+}
+
+/// All executions of a task.
+pub(super) struct ExplainedExecutions {
+    /// Their contexts.
+    pub(super) outline: Outline,
+    /// Threads that delayed them.
+    pub(super) hops: Hops,
+    /// In order.
+    pub(super) executions: Vec<Explained>,
+}
+
+/// One execution.
+pub(super) struct Explained {
+    pub(super) own: Own,
+    pub(super) counts: Counts,
+    pub(super) counters: Vec<Option<i64>>,
+    /// Waits without a cause.
+    pub(super) unresolved: u64,
+    /// Its segments tile it.
+    pub(super) tiled: bool,
+    /// By holder, where these are asked for.
+    pub(super) contributions: Vec<HeldContext>,
+}
+
+/// Walk and accumulate the paths of all executions.
+pub(super) fn explain(
+    found: &[Execution<'_>],
+    sources: &Sources<'_>,
+    counter: &PathCounter,
+    holders: Holders,
+    ctx: &Ctx,
+) -> Result<ExplainedExecutions, Cancelled> {
+    ctx.progress.enter("paths", found.len() as u64);
+    let chunks: Vec<&[Execution<'_>]> = found.chunks(CHUNK).collect();
+    let mut all = ExplainedExecutions {
+        outline: Outline::default(),
+        hops: Hops::default(),
+        executions: Vec::with_capacity(found.len()),
+    };
+    in_order(
+        ctx,
+        chunks.len(),
+        |i| fold(chunks[i], sources, counter, holders),
+        |i, chunk| {
+            all.append(chunk);
+            ctx.progress.step(chunks[i].len() as u64);
+        },
+    )?;
+    Ok(all)
+}
+
+impl ExplainedExecutions {
+    /// The next executions, their contexts and hops renumbered.
+    fn append(&mut self, chunk: ExplainedExecutions) {
+        let (ids, hop_ids) = (self.outline.merge(&chunk.outline), self.hops.merge(&chunk.hops));
+        for mut execution in chunk.executions {
+            execution.own.iter_mut().for_each(|(node, _)| *node = ids[node.index()]);
+            for held in &mut execution.contributions {
+                (held.node, held.hop) = (ids[held.node.index()], hop_ids[held.hop.index()]);
+            }
+            self.executions.push(execution);
+        }
+    }
+}
+
+fn fold(
+    chunk: &[Execution<'_>],
+    sources: &Sources<'_>,
+    counter: &PathCounter,
+    holders: Holders,
+) -> ExplainedExecutions {
+    let (mut outline, mut hops) = (Outline::default(), Hops::default());
+    let one = |execution: &Execution<'_>| {
+        let path = path::walk(sources.recording, execution.thread, execution.span);
+        let (own, contributions) = if holders == Holders::Wanted {
+            let (own, spent_by) = ecct::fold_with_hops(sources, &path, &mut outline, &mut hops);
+            let contributions = holders::add_up(execution.span.start, &own, &spent_by);
+            (own, contributions)
+        } else {
+            (ecct::fold(sources, &path, &mut outline), Vec::new())
+        };
+        let unresolved = path.iter().filter(|s| is_unresolved(s)).count() as u64;
+        let tiled = path::tiles(&path, execution.span);
+        let counters = counters::along(sources.recording, &path);
+        Explained { own, counts: counter.count(sources.recording, &path), counters, unresolved, tiled, contributions }
+    };
+    let executions = chunk.iter().map(one).collect();
+    ExplainedExecutions { outline, hops, executions }
+}
+
+/// A wait with an unknown waker, or time in an unknown state.
+fn is_unresolved(segment: &PathSegment) -> bool {
+    matches!(segment.kind, SegmentKind::Blocked | SegmentKind::Unknown) && !segment.span.is_empty()
+}

@@ -1,0 +1,179 @@
+//! Groups, verdict and causes of a comparison: the parts that the documents share, before and after their own.
+
+use super::cleaned;
+use crate::compare::{Basis, Cause, Comparison, Culprit, Dimension, Group, GroupsOrigin, SlowKind};
+use crate::model::Model;
+use serde::Serialize;
+
+/// The first keys of a document.
+#[derive(Serialize)]
+pub(super) struct Head {
+    schema: &'static str,
+    task: String,
+    slow: GroupJson,
+    fast: GroupJson,
+    extra_ns: i64,
+    verdict: VerdictJson,
+}
+
+impl Head {
+    pub(super) fn new(schema: &'static str, model: &Model, c: &Comparison) -> Head {
+        Head {
+            schema,
+            task: model.tasks.get(model.task).map_or_else(String::new, |t| cleaned(t)),
+            slow: group(&c.slow),
+            fast: group(&c.fast),
+            extra_ns: c.extra_ns,
+            verdict: verdict(c),
+        }
+    }
+}
+
+/// The last keys of a document.
+#[derive(Serialize)]
+pub(super) struct Tail {
+    causes: Vec<CauseJson>,
+    kinds: Vec<KindJson>,
+    dimensions: Vec<DimensionJson>,
+    warnings: Vec<String>,
+}
+
+impl Tail {
+    pub(super) fn new(c: &Comparison) -> Tail {
+        Tail {
+            causes: c.causes.iter().map(cause).collect(),
+            kinds: c.kinds.iter().map(kind).collect(),
+            dimensions: c.dimensions.iter().map(dimension).collect(),
+            warnings: c.warnings.iter().map(|w| cleaned(w)).collect(),
+        }
+    }
+}
+
+#[derive(Serialize)]
+struct GroupJson {
+    count: usize,
+    /// Absent where it is empty.
+    mean_ns: Option<i64>,
+    filters: Vec<String>,
+}
+
+fn group(g: &Group) -> GroupJson {
+    let filters = g.filters.iter().map(|f| cleaned(&f.to_string())).collect();
+    let mean_ns = (!g.members.is_empty()).then_some(g.mean_ns);
+    GroupJson { count: g.members.len(), mean_ns, filters }
+}
+
+#[derive(Serialize)]
+struct VerdictJson {
+    confident: bool,
+    basis: &'static str,
+    groups: &'static str,
+    sentence: String,
+}
+
+fn verdict(c: &Comparison) -> VerdictJson {
+    VerdictJson {
+        confident: c.verdict.confident,
+        basis: match c.verdict.basis {
+            Basis::Cause => "cause",
+            Basis::Dimension => "dimension",
+            Basis::Place => "place",
+            Basis::Profile => "profile",
+            Basis::None => "none",
+        },
+        groups: match c.verdict.groups {
+            GroupsOrigin::Given => "given",
+            GroupsOrigin::Gap => "gap",
+            GroupsOrigin::Valley => "valley",
+            GroupsOrigin::Percentile => "percentile",
+            GroupsOrigin::Trace => "trace",
+            GroupsOrigin::All => "all",
+        },
+        sentence: cleaned(&c.verdict.sentence),
+    }
+}
+
+#[derive(Serialize)]
+struct ByJson {
+    host: Option<String>,
+    process: Option<String>,
+    pid: Option<i32>,
+    tid: Option<i32>,
+    thread: Option<String>,
+    function: Option<String>,
+}
+
+fn by(c: &Culprit) -> ByJson {
+    let text = |t: &Option<String>| t.as_deref().map(cleaned);
+    ByJson {
+        host: text(&c.host),
+        process: text(&c.process),
+        pid: c.pid,
+        tid: c.tid,
+        thread: text(&c.thread),
+        function: text(&c.function),
+    }
+}
+
+#[derive(Serialize)]
+struct CauseJson {
+    rank: Option<u32>,
+    kind: Option<&'static str>,
+    extra_ns: i64,
+    share: f64,
+    deviations: Option<f64>,
+    p_value: Option<f64>,
+    slow_affected: f64,
+    fast_affected: f64,
+    path: Vec<String>,
+    by: ByJson,
+    sentence: String,
+}
+
+fn cause(c: &Cause) -> CauseJson {
+    CauseJson {
+        rank: c.rank,
+        kind: c.kind.map(|k| k.name()),
+        extra_ns: c.extra_ns,
+        share: c.share,
+        deviations: c.deviations,
+        p_value: c.p_value,
+        slow_affected: c.slow_affected,
+        fast_affected: c.fast_affected,
+        path: c.path.iter().map(|p| cleaned(p)).collect(),
+        by: by(&c.by),
+        sentence: cleaned(&c.sentence),
+    }
+}
+
+#[derive(Serialize)]
+struct DimensionJson {
+    name: String,
+    value: String,
+    slow_share: f64,
+    fast_share: f64,
+    effect: f64,
+}
+
+fn dimension(d: &Dimension) -> DimensionJson {
+    DimensionJson {
+        name: cleaned(&d.name),
+        value: cleaned(&d.value),
+        slow_share: d.slow_share,
+        fast_share: d.fast_share,
+        effect: d.effect,
+    }
+}
+
+#[derive(Serialize)]
+struct KindJson {
+    count: usize,
+    mean_ns: i64,
+    /// Rank of the cause that most of their extra time has.
+    cause: Option<u32>,
+    sentence: String,
+}
+
+fn kind(k: &SlowKind) -> KindJson {
+    KindJson { count: k.members.len(), mean_ns: k.mean_ns, cause: k.cause, sentence: cleaned(&k.sentence) }
+}

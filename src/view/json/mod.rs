@@ -1,0 +1,171 @@
+//! JSON of a comparison: `whyslow.explain/1` and `whyslow.diff/1` (PRODUCT.md).
+//!
+//! In: a model and what [`crate::compare`] made of it. Out: one document, the same bytes for any number of workers:
+//! every list has a fixed order, and no map is iterated. Texts from traces are cleaned of control characters.
+//!
+//! - `comparison`: groups, verdict, causes: the parts that both documents share
+//! - `tree`: metrics and the differential tree
+//! - `samples`: executions of the groups, and two of them aligned
+
+mod comparison;
+mod samples;
+mod tree;
+
+pub use samples::sampled;
+pub use tree::largest;
+
+use crate::base::clean;
+use crate::compare::Comparison;
+use crate::compare::moments::Alignment;
+use crate::model::Model;
+use comparison::{Head, Tail};
+use samples::{AlignmentJson, SampleJson};
+use serde::Serialize;
+use tree::{MetricJson, NodeJson};
+
+fn cleaned(text: &str) -> String {
+    clean::text(text).into_owned()
+}
+
+#[derive(Serialize)]
+struct ExplainJson {
+    #[serde(flatten)]
+    head: Head,
+    #[serde(flatten)]
+    tail: Tail,
+}
+
+/// The document `whyslow.explain/1`.
+pub fn explain(model: &Model, c: &Comparison) -> impl Serialize + use<> {
+    ExplainJson { head: Head::new("whyslow.explain/1", model, c), tail: Tail::new(c) }
+}
+
+#[derive(Serialize)]
+struct DiffJson {
+    #[serde(flatten)]
+    head: Head,
+    metrics: Vec<MetricJson>,
+    tree: Vec<NodeJson>,
+    /// Nodes were left out to obey `--max-nodes`.
+    truncated: bool,
+    samples: Vec<SampleJson>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    executions: Option<AlignmentJson>,
+    #[serde(flatten)]
+    tail: Tail,
+}
+
+/// The document `whyslow.diff/1`, its tree bounded to `max_nodes`; with two executions aligned where that was asked for.
+pub fn diff(
+    model: &Model,
+    c: &Comparison,
+    aligned: Option<&Alignment>,
+    max_nodes: Option<usize>,
+) -> impl Serialize + use<> {
+    let tree = tree::tree(model, &c.tree, max_nodes);
+    let mut samples = samples::samples(model, "slow", &c.slow.members);
+    samples.extend(samples::samples(model, "fast", &c.fast.members));
+    DiffJson {
+        head: Head::new("whyslow.diff/1", model, c),
+        metrics: model.executions.columns.iter().map(|column| tree::metric(model, column, c)).collect(),
+        truncated: tree.len() < c.tree.nodes.len(),
+        tree,
+        samples,
+        executions: aligned.map(|a| samples::alignment(model, a)),
+        tail: Tail::new(c),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::base::ctx::Ctx;
+    use crate::compare::{ComparisonRequest, compare, scenario};
+    use serde_json::Value;
+
+    fn made() -> (Model, Comparison) {
+        let model = scenario::lock_contention(5, 16.0);
+        let c = compare(&model, &ComparisonRequest::default(), &Ctx::new(1)).unwrap();
+        (model, c)
+    }
+
+    fn value(document: impl Serialize) -> Value {
+        serde_json::to_value(document).unwrap()
+    }
+
+    #[test]
+    fn explain_has_the_shape_of_the_contract() {
+        let (model, c) = made();
+        let v = value(explain(&model, &c));
+        let keys: Vec<&String> = v.as_object().unwrap().keys().collect();
+        let first = v["causes"][0].as_object().unwrap();
+        assert_eq!(
+            keys,
+            ["schema", "task", "slow", "fast", "extra_ns", "verdict", "causes", "kinds", "dimensions", "warnings"]
+        );
+        assert_eq!((&v["schema"], &v["task"]), (&"whyslow.explain/1".into(), &"app:request".into()));
+        assert_eq!(
+            first.keys().collect::<Vec<_>>(),
+            [
+                "rank",
+                "kind",
+                "extra_ns",
+                "share",
+                "deviations",
+                "p_value",
+                "slow_affected",
+                "fast_affected",
+                "path",
+                "by",
+                "sentence"
+            ]
+        );
+        assert_eq!((&first["kind"], &first["by"]["thread"]), (&"blocked.thread".into(), &"journal".into()));
+        let sum: i64 = v["causes"].as_array().unwrap().iter().map(|c| c["extra_ns"].as_i64().unwrap()).sum();
+        assert_eq!(sum, v["extra_ns"].as_i64().unwrap());
+    }
+
+    #[test]
+    fn diff_is_whole_or_says_that_it_is_not() {
+        let (model, c) = made();
+        let whole = value(diff(&model, &c, None, None));
+        assert_eq!(whole["tree"].as_array().unwrap().len(), c.tree.nodes.len());
+        assert_eq!(whole["truncated"], false);
+        for metric in whole["metrics"].as_array().unwrap() {
+            let counts = metric["slow"].as_array().unwrap();
+            assert_eq!(counts.len() + 1, metric["bins"].as_array().unwrap().len());
+            let sum: u64 = counts.iter().map(|n| n.as_u64().unwrap()).sum();
+            assert_eq!(sum as usize, c.slow.members.len());
+        }
+        for most in [0, 1, 5, 17] {
+            let v = value(diff(&model, &c, None, Some(most)));
+            let nodes = v["tree"].as_array().unwrap();
+            assert_eq!((nodes.len(), &v["truncated"]), (most, &true.into()));
+            let depths: Vec<u64> = nodes.iter().map(|n| n["depth"].as_u64().unwrap()).collect();
+            assert!(depths.windows(2).all(|w| w[1] <= w[0] + 1), "no node without its parent: {depths:?}");
+        }
+    }
+
+    #[test]
+    fn samples_run_from_the_longest_to_the_shortest() {
+        let (model, c) = made();
+        let s = sampled(&model, &c.slow.members, 7);
+        let d: Vec<i64> = s.iter().map(|e| model.executions.duration(e.index())).collect();
+        let all = c.slow.members.iter().map(|e| model.executions.duration(e.index()));
+        assert!(d.is_sorted_by(|a, b| a >= b) && d[0] == all.clone().max().unwrap() && d[6] == all.min().unwrap());
+        assert_eq!(sampled(&model, &c.slow.members[..1], 7).len(), 1);
+    }
+
+    #[test]
+    fn names_from_a_trace_cannot_steer_a_terminal() {
+        let mut s = scenario::ModelBuilder::new(1);
+        for i in 0..40 {
+            let hostile = "p;ev\u{1b}[2Jil\u{202e}";
+            s.run("x\u{7}", "p\u{9b}", "t", 1, &[("p;main", 1000 + i), (hostile, if i > 30 { 9_000_000 } else { 0 })]);
+        }
+        let model = s.seal();
+        let c = compare(&model, &ComparisonRequest::default(), &Ctx::new(1)).unwrap();
+        let text = serde_json::to_string(&diff(&model, &c, None, None)).unwrap();
+        assert!(text.contains("il") && !text.contains(clean::is_unsafe) && !text.contains("\\u001b"), "{text}");
+    }
+}

@@ -1,0 +1,112 @@
+//! The metrics of both groups as histograms, and the differential tree.
+
+use super::cleaned;
+use crate::base::names::NameId;
+use crate::compare::members::sorted_present;
+use crate::compare::{Comparison, DiffTree, frame_text};
+use crate::model::Model;
+use crate::model::execution::ExecutionId;
+use crate::model::histogram::Bins;
+use crate::model::metric::{Column, Unit};
+use serde::Serialize;
+use std::collections::BinaryHeap;
+
+#[derive(Serialize)]
+pub(super) struct MetricJson {
+    name: String,
+    unit: &'static str,
+    logarithmic: bool,
+    /// Edges of the bins, one more than counts; half-open.
+    bins: Vec<i64>,
+    /// For metrics that are names: the name of each bin.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    names: Option<Vec<String>>,
+    slow: Vec<u32>,
+    fast: Vec<u32>,
+}
+
+pub(super) fn metric(model: &Model, column: &Column, c: &Comparison) -> MetricJson {
+    let unit = column.metric.unit();
+    let bins = Bins::new(&sorted_present(&column.values), unit);
+    let counts = |members: &[ExecutionId]| {
+        let mut counts = vec![0; bins.len()];
+        for bin in members.iter().filter_map(|e| bins.of(*column.values.get(e.index())?)) {
+            counts[bin] += 1;
+        }
+        counts
+    };
+    let name =
+        |v: &i64| u32::try_from(*v).map_or_else(|_| String::new(), |id| cleaned(model.names.get(NameId::from_raw(id))));
+    MetricJson {
+        name: cleaned(&column.metric.name()),
+        unit: match unit {
+            Unit::Ns => "ns",
+            Unit::Bytes => "bytes",
+            Unit::Count => "count",
+            Unit::Name => "name",
+        },
+        logarithmic: bins.logarithmic,
+        names: (unit == Unit::Name).then(|| bins.edges.iter().take(bins.len()).map(name).collect()),
+        slow: counts(&c.slow.members),
+        fast: counts(&c.fast.members),
+        bins: bins.edges,
+    }
+}
+
+#[derive(Serialize)]
+pub(super) struct NodeJson {
+    name: String,
+    kind: &'static str,
+    depth: u32,
+    slow_mean_ns: f64,
+    fast_mean_ns: f64,
+    delta_ns: f64,
+    self_delta_ns: f64,
+    deviations: Option<f64>,
+    p_value: Option<f64>,
+    slow_affected: f64,
+    fast_affected: f64,
+}
+
+pub(super) fn tree(model: &Model, tree: &DiffTree, most: Option<usize>) -> Vec<NodeJson> {
+    let keep = largest(tree, most.unwrap_or(usize::MAX));
+    let kept = tree.nodes.iter().zip(keep).filter(|(_, keep)| *keep);
+    kept.map(|(n, _)| NodeJson {
+        name: cleaned(&frame_text(model, n.context)),
+        kind: model.contexts.spent(n.context).name(),
+        depth: n.depth,
+        slow_mean_ns: n.slow_mean_ns,
+        fast_mean_ns: n.fast_mean_ns,
+        delta_ns: n.delta_ns,
+        self_delta_ns: n.self_delta_ns,
+        deviations: n.deviations,
+        p_value: n.p_value,
+        slow_affected: n.slow_affected,
+        fast_affected: n.fast_affected,
+    })
+    .collect()
+}
+
+/// Which nodes to keep of a tree bounded to `most`: the largest differences, each with all nodes above it.
+pub fn largest(tree: &DiffTree, most: usize) -> Vec<bool> {
+    let mut keep = vec![most >= tree.nodes.len(); tree.nodes.len()];
+    if most >= tree.nodes.len() {
+        return keep;
+    }
+    let mut children: Vec<Vec<usize>> = vec![Vec::new(); tree.nodes.len()];
+    let mut open = BinaryHeap::new();
+    // Absolute differences are never negative, so their bits are ordered as they are.
+    let entry = |at: usize| (tree.nodes[at].delta_ns.abs().to_bits(), std::cmp::Reverse(at));
+    for (at, node) in tree.nodes.iter().enumerate() {
+        match node.parent {
+            Some(parent) => children[parent as usize].push(at),
+            None => open.push(entry(at)),
+        }
+    }
+    for _ in 0..most {
+        let Some((_, std::cmp::Reverse(at))) = open.pop() else { break };
+        keep[at] = true;
+        open.extend(children[at].iter().map(|c| entry(*c)));
+    }
+    keep
+}
