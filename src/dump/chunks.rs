@@ -1,15 +1,15 @@
-//! The text, made on all workers: all lines in order are cut into chunks, each worker makes the text of one chunk at a time, and
-//! the chunks are written in order.
+//! The text, made on all workers: all lines in order are cut into chunks, each worker makes the text of one chunk at a
+//! time, and the chunks are written in order.
 //!
-//! The cuts come from scanning the events of some packets (a window) without decoding their values, at about a twentieth of
-//! the cost of making their text. The scan leaves *samples* in each stream: positions with a known key and the weight up to the
-//! next sample. Merged over all streams the samples give chunks of about equal weight; from the sample before a cut a worker
-//! scans on to the begin of its chunk in each stream.
+//! The cuts come from scanning the events of some packets (a window) without decoding their values, at about a
+//! twentieth of the cost of making their text. The scan leaves *samples* in each stream: positions with a known key and
+//! the weight up to the next sample. Merged over all streams the samples give chunks of about equal weight; from the
+//! sample before a cut a worker scans on to the begin of its chunk in each stream.
 //!
 //! The scan does not check values, so that damage to an event may show only when its text is made. Then the assumed
-//! position and latest time after it may be wrong. So each chunk reports its end, which must equal the begin of the next
-//! one to the bit, and the cut itself must have been reached; if not, the caller resumes from the last position that is
-//! certain. Memory: two chunks of text per worker, and the samples of one window.
+//! position and latest time after it may be wrong. So each chunk reports its end, which must equal the begin of the
+//! next one to the bit, and the cut itself must have been reached; if not, the caller resumes from the last position
+//! that is certain. Memory: two chunks of text per worker, and the samples of one window.
 
 use super::DumpError;
 use super::lines::{Cut, End, Key, Stream, StreamPosition, merge};
@@ -63,7 +63,8 @@ struct Made {
     ends: Vec<End>,
 }
 
-/// Writes from the edges on, as far as chunks are what they were taken for; the edges are where that was, to be gone on from.
+/// Writes from the edges on, as far as chunks are what they were taken for; the edges are where that was, to be gone on
+/// from.
 pub(super) fn write(
     streams: &[Stream<'_>],
     edges: &mut Vec<StreamPosition>,
@@ -97,8 +98,8 @@ pub(super) fn write(
     }
 }
 
-/// The packets from the edges on that are to be stepped over: about so many bytes, those that begin first. True where they
-/// are all that is left.
+/// The packets from the edges on that are to be stepped over: about so many bytes, those that begin first. True where
+/// they are all that is left.
 fn window(streams: &[Stream<'_>], edges: &[StreamPosition], bytes: u64) -> (Vec<Range<usize>>, bool) {
     let mut ranges: Vec<Range<usize>> = edges.iter().map(|edge| edge.packet..edge.packet).collect();
     let packet = |rank: usize, number: usize| streams.get(rank)?.packet(number);
@@ -238,8 +239,8 @@ struct Window<'w, 'a> {
 }
 
 impl Window<'_, '_> {
-    /// Write the chunks from the edges on; false where one was not what it was taken for. The edges lead to what comes behind
-    /// the last one that was written.
+    /// Write the chunks from the edges on; false where one was not what it was taken for. The edges lead to what comes
+    /// behind the last one that was written.
     fn write(
         &self,
         edges: &mut Vec<StreamPosition>,
@@ -302,7 +303,8 @@ impl Window<'_, '_> {
         }
     }
 
-    /// The position where each stream continues after a cut: from the last sample before it some events are stepped over.
+    /// The position where each stream continues after a cut: from the last sample before it some events are stepped
+    /// over.
     fn starts(&self, begin: &[StreamPosition], cut: &Cut) -> Vec<StreamPosition> {
         let one = |(rank, ((stream, samples), begin)): (usize, ((&Stream<'_>, &Vec<Sample>), &StreamPosition))| {
             if rank == cut.rank {

@@ -1,7 +1,7 @@
 //! The lines of all streams between two cuts, merged in order.
 //!
-//! An [`StreamPosition`] is a position between two events of a stream, a [`Cut`] a position between two events of the merged order. A stream is
-//! read one event beyond a cut, to know that the event exists; it belongs to the next chunk.
+//! An [`StreamPosition`] is a position between two events of a stream, a [`Cut`] a position between two events of the
+//! merged order. A stream is read one event beyond a cut, to know that the event exists; it belongs to the next chunk.
 
 use super::DumpError;
 use super::text::{Form, LineLayout, Text, signed, time_of_day, unsigned};
@@ -160,8 +160,8 @@ impl<'s, 'a> Lines<'s, 'a> {
     }
 }
 
-/// The lines of all streams from their edges up to a cut, in order, behind `text`; `flush` may empty it now and then. Returns how
-/// far each stream was read.
+/// The lines of all streams from their edges up to a cut, in order, behind `text`; `flush` may empty it now and then.
+/// Returns how far each stream was read.
 pub(super) fn merge(
     streams: &[Stream<'_>],
     edges: &[StreamPosition],

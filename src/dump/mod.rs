@@ -3,10 +3,10 @@
 //! Two forms: the canonical one (docs/CANONICAL.md), made to be compared byte for byte, and one for people. Both are
 //! made by a sink that the decoder writes into (`text`).
 //!
-//! The next line is always the least of the streams' next lines by (time, stream). A stream whose times go back does not delay
-//! the others: its line is written at once. So the order is that of (the latest time of the stream up to the event,
-//! stream, event), which is total and can be cut anywhere: each worker makes the text of one chunk, and the chunks are written in
-//! order (`chunks`).
+//! The next line is always the least of the streams' next lines by (time, stream). A stream whose times go back does
+//! not delay the others: its line is written at once. So the order is that of (the latest time of the stream up to the
+//! event, stream, event), which is total and can be cut anywhere: each worker makes the text of one chunk, and the
+//! chunks are written in order (`chunks`).
 
 pub mod archive;
 mod chunks;

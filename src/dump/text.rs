@@ -1,4 +1,5 @@
-//! One event as text: the parts of each line that the schema determines, and the sink that writes the values as they are decoded.
+//! One event as text: the parts of each line that the schema determines, and the sink that writes the values as they
+//! are decoded.
 //!
 //! The parts that the schema determines (names, separators) are prepared once for each field.
 
@@ -84,7 +85,8 @@ impl LineLayout {
 }
 
 impl Form {
-    /// Text from the trace, safe to show: ASCII with escapes, or for people the same text with what could steer a terminal escaped.
+    /// Text from the trace, safe to show: ASCII with escapes, or for people the same text with what could steer a
+    /// terminal escaped.
     fn escape(self, text: &[u8], out: &mut Vec<u8>) {
         match self {
             Form::Canonical => escape(text, out),

@@ -233,15 +233,16 @@ impl Operations {
         self.program.get(symbol.index()).copied().unwrap_or(false)
     }
 
-    /// The call path of an event of a stream: of an operation the one around it, of a gap the one in which it was spent.
+    /// The call path of an event of a stream: of an operation the one around it, of a gap the one in which it was
+    /// spent.
     pub fn around(&self, stream: u32, event: u32) -> u32 {
         let ways = self.sequences.get(stream as usize).map_or(&[][..], |s| &s.ways);
         let Some(way) = ways.get(event as usize / 2) else { return NO_PATH };
         if event.is_multiple_of(2) { self.paths.parent(way.path) } else { way.after }
     }
 
-    /// The function around an event of a stream: by its call path, else by the stacks recorded over a span of the stream's own
-    /// clock.
+    /// The function around an event of a stream: by its call path, else by the stacks recorded over a span of the
+    /// stream's own clock.
     pub fn function_of(&self, stream: u32, event: u32, span: Span) -> Option<NameId> {
         let by_path = self.paths.get(self.around(stream, event)).map(|(_, name)| name);
         by_path.or_else(|| self.function(stream, span))

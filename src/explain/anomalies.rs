@@ -1,7 +1,7 @@
 //! The whole answer of `whyslow anomalies`: frequent patterns, their abnormal occurrences, and how a delay spread.
 //!
-//! In: what was mined, the executions of a kernel recording, and settings. Out: [`Anomalies`]. Fast enough to be asked at each
-//! change of a setting.
+//! In: what was mined, the executions of a kernel recording, and settings. Out: [`Anomalies`]. Fast enough to be asked
+//! at each change of a setting.
 
 use super::mining::MinedExecutions;
 use super::{propagation, root_causes, timelines, unexplained, waiting};
@@ -24,8 +24,8 @@ pub fn of_patterns(mined: &Mined, settings: &Settings, ctx: &Ctx) -> Result<Anom
     find(mined, None, false, settings, ctx)
 }
 
-/// The same; where there are executions they come first, and what they did not wait for is listed behind. `lossy`: events
-/// were lost.
+/// The same; where there are executions they come first, and what they did not wait for is listed behind. `lossy`:
+/// events were lost.
 pub(super) fn find(
     mined: &Mined,
     served: Option<&MinedExecutions>,

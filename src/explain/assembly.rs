@@ -1,7 +1,7 @@
 //! The model of one task: executions one after the other, with the names of contexts and threads.
 //!
-//! In: explained executions, and the contexts that the nodes of their outline stand for. Out: a [`Model`], and the contributions of
-//! threads where they are wanted.
+//! In: explained executions, and the contexts that the nodes of their outline stand for. Out: a [`Model`], and the
+//! contributions of threads where they are wanted.
 
 use super::TaskRequest;
 use super::columns::{MetricColumns, NewExecution};
@@ -36,7 +36,8 @@ pub(super) struct Assembly<'a> {
 }
 
 impl Assembly<'_> {
-    /// The next execution. `interleaved`: its threads' time on a CPU during which others ran there, where that is known.
+    /// The next execution. `interleaved`: its threads' time on a CPU during which others ran there, where that is
+    /// known.
     pub(super) fn push(&mut self, execution: &Execution<'_>, explained: Explained, interleaved: Option<i64>) {
         let Explained { own, counts, counters, unresolved, tiled, contributions } = explained;
         self.contributions.push(contributions, self.contexts);

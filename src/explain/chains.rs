@@ -5,9 +5,9 @@
 //! ledgerd > thread journal              what journal ran while it was waited for
 //! ledgerd > thread journal > preempted > thread backupd
 //! ```
-//! A wait may be met in many functions, and a stack sample may be missing; whether a wait took too long must not hang on
-//! that. So executions are held against each other by chain, and functions name what was found. In: the contexts of a
-//! model. Out: a tree of [`WaitChain`]s and the chain of each context. Linear in the contexts.
+//! A wait may be met in many functions, and a stack sample may be missing; whether a wait took too long must not hang
+//! on that. So executions are held against each other by chain, and functions name what was found. In: the contexts of
+//! a model. Out: a tree of [`WaitChain`]s and the chain of each context. Linear in the contexts.
 
 use crate::base::names::NameId;
 use crate::model::Model;
@@ -115,8 +115,8 @@ impl WaitChains {
     }
 }
 
-/// Executions that are held against each other: those of one type and one process. Of a type with fewer than `fewest` the type
-/// does not count. By execution the number of its population, and how many are in each.
+/// Executions that are held against each other: those of one type and one process. Of a type with fewer than `fewest`
+/// the type does not count. By execution the number of its population, and how many are in each.
 pub fn populations(model: &Model, fewest: usize) -> (Vec<u32>, Vec<usize>) {
     let executions = &model.executions;
     let types = executions.column(&Metric::Type).map(|c| c.values.as_slice());

@@ -1,11 +1,11 @@
 //! From the outline, whose steps are whole stacks, to contexts, whose steps are frames with names.
 //!
-//! Each stack in the outline is resolved once; then each node of the outline gets its context below that of its parent. The
-//! visible part of a stack:
+//! Each stack in the outline is resolved once; then each node of the outline gets its context below that of its parent.
+//! The visible part of a stack:
 //!
 //! - the functions, from the program's own first one: the frames that start programs and threads explain nothing;
-//! - where callers are missing, those that the stacks before and after have in common; in user mode a frame `[no stack]`
-//!   below them represents the unknown ones;
+//! - where callers are missing, those that the stacks before and after have in common; in user mode a frame `[no
+//!   stack]` below them represents the unknown ones;
 //! - the system call;
 //! - the kernel's functions, if symbols for them were given.
 //!

@@ -1,5 +1,5 @@
-//! Contributions of the threads on critical paths to executions, with their times: the form of the critical path that the
-//! search for propagation paths needs. The [`Model`] has the same times by context, without moments.
+//! Contributions of the threads on critical paths to executions, with their times: the form of the critical path that
+//! the search for propagation paths needs. The [`Model`] has the same times by context, without moments.
 
 use crate::analysis::hops::{HopId, Hops};
 use crate::base::names::NameId;

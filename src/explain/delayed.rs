@@ -1,10 +1,10 @@
-//! Delayed executions as anomalies and propagation paths: the threads that delayed them, directly and through others, with
-//! functions and times.
+//! Delayed executions as anomalies and propagation paths: the threads that delayed them, directly and through others,
+//! with functions and times.
 //!
-//! In: [`Delay`]s and the contributions of threads to the critical paths. Out: an [`Anomaly`] per delayed execution and a
-//! [`PropagationPath`] per delay, from the thread at the end of the wait chain to the execution's own thread. One activity of a thread
-//! may delay several executions: such paths share one source. Cost: linear in the contributions of the delayed
-//! executions times the depth of their contexts. ALGORITHMS.md 9.7.
+//! In: [`Delay`]s and the contributions of threads to the critical paths. Out: an [`Anomaly`] per delayed execution and
+//! a [`PropagationPath`] per delay, from the thread at the end of the wait chain to the execution's own thread. One
+//! activity of a thread may delay several executions: such paths share one source. Cost: linear in the contributions of
+//! the delayed executions times the depth of their contexts. ALGORITHMS.md 9.7.
 
 use super::chains::{ChainId, ChainLink};
 use super::contribution::{Contribution, Contributions};
@@ -321,8 +321,8 @@ fn hull(held: &[&Contribution]) -> Option<Span> {
     Some(Span::new(start, end))
 }
 
-/// One activity of a thread delays all threads that wait for it meanwhile: paths whose sources are equal but for their time and
-/// overlap have one source. Then all are ordered by what their source causes.
+/// One activity of a thread delays all threads that wait for it meanwhile: paths whose sources are equal but for their
+/// time and overlap have one source. Then all are ordered by what their source causes.
 fn join_sources(paths: &mut Vec<PropagationPath>) {
     let name = |p: &PropagationPath| p.steps.first().map(|s| (s.stream, s.kind, s.function.clone(), s.what.clone()));
     paths.sort_by_cached_key(|p| (name(p), p.steps.first().map(|s| (s.span.start, s.anomaly))));

@@ -1,11 +1,11 @@
 //! Delayed executions, and the links of their wait chains that caused the delay.
 //!
-//! In: a model and its wait chains. Out: [`Reference`], the usual time of each chain (computed once), and from it for any
-//! q and s the [`Delay`]s. An occurrence is an execution; an event of it is the time of one chain: of the thread at the
-//! chain's end alone (*own*), or with everything that it waited for (*whole*). The rules are those of patterns (ALGORITHMS.md
-//! 9.4, 9.7): the reference group is the fastest part q of a population, with zero for executions without the chain; a delay
-//! further down the chain is not reported again above. Cost: O(n log n) in the entries of the executions' chains once, then linear
-//! in them per choice.
+//! In: a model and its wait chains. Out: [`Reference`], the usual time of each chain (computed once), and from it for
+//! any q and s the [`Delay`]s. An occurrence is an execution; an event of it is the time of one chain: of the thread at
+//! the chain's end alone (*own*), or with everything that it waited for (*whole*). The rules are those of patterns
+//! (ALGORITHMS.md 9.4, 9.7): the reference group is the fastest part q of a population, with zero for executions
+//! without the chain; a delay further down the chain is not reported again above. Cost: O(n log n) in the entries of
+//! the executions' chains once, then linear in them per choice.
 
 use super::chains::{ChainId, WaitChains, populations};
 use crate::base::time::Ns;

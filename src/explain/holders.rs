@@ -1,5 +1,5 @@
-//! Holders of an execution: the threads that delayed it, by context and time. The entries of its critical path are added up by
-//! context and hop.
+//! Holders of an execution: the threads that delayed it, by context and time. The entries of its critical path are
+//! added up by context and hop.
 //!
 //! Cost: linear in the entries. The result is a few dozen entries per execution, however often threads alternated.
 
@@ -84,8 +84,8 @@ impl Contributions {
     }
 }
 
-/// How long three quarters of the waits for a CPU last at most, of the first in each thread: a delay that is no longer is
-/// the scheduler's noise.
+/// How long three quarters of the waits for a CPU last at most, of the first in each thread: a delay that is no longer
+/// is the scheduler's noise.
 fn scheduler_noise(recording: &Timeline) -> Ns {
     let waits = recording.threads.iter().flat_map(|t| t.segments.iter().filter(|e| e.kind == SegmentKind::Preempted));
     let mut waits: Vec<Ns> = waits.take(SAMPLED).map(|e| e.span.len()).collect();

@@ -1,10 +1,11 @@
 //! Waits for work, where nothing delimits executions: the waits in which a thread waits for its next piece of work.
 //!
-//! A server's thread repeats a loop that begins with a wait for a request, a message or a timer. That wait lasts until the next
-//! request arrives and says nothing about the program. In: mined patterns of a kernel recording. Out: per thread the positions
-//! at which its outermost loop begins an iteration: the longest wait of an iteration, distinguished from others in the same call
-//! by the call before it, and in an iteration that ends with an unusual call by the call after it. MPI ranks have none: they
-//! receive no requests. Cost: linear in the operations of threads with loops.
+//! A server's thread repeats a loop that begins with a wait for a request, a message or a timer. That wait lasts until
+//! the next request arrives and says nothing about the program. In: mined patterns of a kernel recording. Out: per
+//! thread the positions at which its outermost loop begins an iteration: the longest wait of an iteration,
+//! distinguished from others in the same call by the call before it, and in an iteration that ends with an unusual call
+//! by the call after it. MPI ranks have none: they receive no requests. Cost: linear in the operations of threads with
+//! loops.
 
 use crate::analysis::patterns::{Iterations, Mined, Treatment};
 use crate::base::names::NameId;
@@ -88,7 +89,8 @@ mod tests {
     use crate::explain::idle::*;
     use crate::model::thread::ThreadIdentity;
 
-    /// A thread whose iterations are these calls; those that wait have an asterisk and take ten times as long, `**` a hundred times.
+    /// A thread whose iterations are these calls; those that wait have an asterisk and take ten times as long, `**` a
+    /// hundred times.
     fn begins(turns: &[&str]) -> Vec<u32> {
         let mut operations = Operations { one_clock: true, ..Operations::default() };
         let place = ThreadIdentity { pid: 1, tid: 1, name: "server".into(), process: "server".into() };

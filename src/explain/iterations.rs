@@ -1,13 +1,13 @@
 //! The iterations of an MPI run as executions, so that slow ones and fast ones can be compared like requests.
 //!
-//! In: what was mined. Out: a [`Model`] whose executions are the iterations of each rank's outermost loop, on the common
-//! time line. The time of an iteration is that of its operations and of the computation between them; a wait is spent by
-//! the rank that made it wait, as on a critical path: the sender's own operations, computation and waits over the same time,
-//! followed from rank to rank. What is left of a wait after the sending is the transfer; a wait of which nothing is
-//! recorded is unknown. So every nanosecond of an iteration is in one context, exactly.
+//! In: what was mined. Out: a [`Model`] whose executions are the iterations of each rank's outermost loop, on the
+//! common time line. The time of an iteration is that of its operations and of the computation between them; a wait is
+//! spent by the rank that made it wait, as on a critical path: the sender's own operations, computation and waits over
+//! the same time, followed from rank to rank. What is left of a wait after the sending is the transfer; a wait of which
+//! nothing is recorded is unknown. So every nanosecond of an iteration is in one context, exactly.
 //!
-//! Calls are children of the regions around them. Time between two calls is that of the region it was spent in; where none but the
-//! outermost is known, it is named after the call before.
+//! Calls are children of the regions around them. Time between two calls is that of the region it was spent in; where
+//! none but the outermost is known, it is named after the call before.
 //!
 //! ```text
 //! rank > main > exchange > MPI_Recv > thread rank 3 > main > computation after MPI_Send
@@ -273,7 +273,8 @@ impl<'a> IterationContexts<'a> {
         }
     }
 
-    /// A wait: until the sending (the posting of a receive) it is spent by the sender (the receiver), after it by the transfer.
+    /// A wait: until the sending (the posting of a receive) it is spent by the sender (the receiver), after it by the
+    /// transfer.
     fn wait(
         &mut self,
         place: OperationPlace,

@@ -1,8 +1,8 @@
 //! Measurements of each iteration in the recording of an MPI run: metrics as columns, parameters as types.
 //!
-//! In: readings of metrics by operation, parameters. Out: for a metric that counts, its growth from the end of the previous
-//! iteration to the end of this one; for others the last value. Parameters that an iteration sets are its type. Cost: a search per
-//! iteration and metric.
+//! In: readings of metrics by operation, parameters. Out: for a metric that counts, its growth from the end of the
+//! previous iteration to the end of this one; for others the last value. Parameters that an iteration sets are its
+//! type. Cost: a search per iteration and metric.
 
 use crate::analysis::patterns::triggers::Triggers;
 use crate::base::names::NameId;

@@ -1,5 +1,6 @@
-//! Input of the search for anomalies: the repeated sequences of each thread or rank and, if a kernel recording has executions,
-//! the threads that delayed these. Made once per recording; [`Mining::anomalies`] answers for any choice of q and s.
+//! Input of the search for anomalies: the repeated sequences of each thread or rank and, if a kernel recording has
+//! executions, the threads that delayed these. Made once per recording; [`Mining::anomalies`] answers for any choice of
+//! q and s.
 
 use super::anomalies;
 use super::contribution::{Contributions, overlap};
@@ -116,8 +117,8 @@ impl MinedExecutions {
         MinedExecutions { model, contributions, reference, beyond, streams, sums, on_paths }
     }
 
-    /// Treatment of an event that took longer than usual: delays of executions are reported with them; any other wait is
-    /// one for work.
+    /// Treatment of an event that took longer than usual: delays of executions are reported with them; any other wait
+    /// is one for work.
     pub(super) fn treat(&self, stream: u32, kind: EventKind, span: Span) -> Treatment {
         let on_paths = self.on_paths.get(stream as usize).map_or(&[][..], Vec::as_slice);
         match overlap(on_paths, span) * 2 >= span.len() && !span.is_empty() {

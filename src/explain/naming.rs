@@ -1,8 +1,8 @@
 //! Activity of a thread on a critical path: the function and the system call that contexts name.
 //!
-//! In: contexts with the time spent in them, and the position of a thread among those they lead through. Out: the deepest
-//! function that covers most of that time, where functions are known, its callers, and the system call. Linear in the contexts
-//! times their depth.
+//! In: contexts with the time spent in them, and the position of a thread among those they lead through. Out: the
+//! deepest function that covers most of that time, where functions are known, its callers, and the system call. Linear
+//! in the contexts times their depth.
 
 use crate::base::names::NameId;
 use crate::model::Model;

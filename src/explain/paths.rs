@@ -1,7 +1,7 @@
 //! The critical paths of a task's executions, in parallel chunks, accumulated into one outline.
 //!
-//! In: executions. Out: [`ExplainedExecutions`], whose contexts are nodes of one outline. Chunks are merged in order of the
-//! executions, so every number of workers gives the same outline.
+//! In: executions. Out: [`ExplainedExecutions`], whose contexts are nodes of one outline. Chunks are merged in order of
+//! the executions, so every number of workers gives the same outline.
 
 use super::holders::{self, HeldContext};
 use crate::analysis::counters;

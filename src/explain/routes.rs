@@ -1,10 +1,10 @@
-//! Executions (or, if there are none, iterations of loops) whose calls differ from the others': anomalies whose responsible
-//! event is the differing step, with what it cost.
+//! Executions (or, if there are none, iterations of loops) whose calls differ from the others': anomalies whose
+//! responsible event is the differing step, with what it cost.
 //!
-//! In: differences in routes (`patterns/routes`), and the anomalies and paths of what took too long. Out: the same with the
-//! differences among them. A step that is a delay already is only marked; any other difference is a path of one step, whose cost
-//! counts where no delay covers its time. Cost: linear in the operations of the iterations and the steps of all paths.
-//! ALGORITHMS.md 9.8.
+//! In: differences in routes (`patterns/routes`), and the anomalies and paths of what took too long. Out: the same with
+//! the differences among them. A step that is a delay already is only marked; any other difference is a path of one
+//! step, whose cost counts where no delay covers its time. Cost: linear in the operations of the iterations and the
+//! steps of all paths. ALGORITHMS.md 9.8.
 
 use super::idle::IdleWaits;
 use super::mining::MinedExecutions;
@@ -80,9 +80,9 @@ pub(super) fn of_executions(
     found.iter().filter_map(detour).collect()
 }
 
-/// Those of iterations of outermost loops, in kernel recordings without executions. An iteration begins behind the wait for work or, where
-/// no wait is known, behind an operation that each iteration makes once. Iterations of threads of one name and process are held against
-/// each other.
+/// Those of iterations of outermost loops, in kernel recordings without executions. An iteration begins behind the wait
+/// for work or, where no wait is known, behind an operation that each iteration makes once. Iterations of threads of
+/// one name and process are held against each other.
 pub(super) fn of_turns(mined: &Mined, idle: &IdleWaits, settings: &Settings, cancel: &Cancel) -> Vec<RouteDelay> {
     let operations = &mined.operations;
     let mut populations: HashMap<(&str, &str, NameId), u32> = HashMap::default();
@@ -188,7 +188,8 @@ fn what(operations: &Operations, inside: &[Operation], difference: &Difference) 
     }
 }
 
-/// Add differences to what took too long: a step that is one is marked, the others are anomalies and paths of their own.
+/// Add differences to what took too long: a step that is one is marked, the others are anomalies and paths of their
+/// own.
 pub(super) fn add(detours: Vec<RouteDelay>, anomalies: &mut Vec<Anomaly>, paths: &mut Vec<PropagationPath>) {
     if detours.is_empty() {
         return;

@@ -1,7 +1,7 @@
 //! Waits that took longer than usual without a known cause: they have no source, and no thread waited for them.
 //!
-//! In: the forest of delays. Out: [`UnexplainedWait`] rows, one per stream, call and region around it, longest together first.
-//! Cost: linear in the forest, and a sort of the rows.
+//! In: the forest of delays. Out: [`UnexplainedWait`] rows, one per stream, call and region around it, longest together
+//! first. Cost: linear in the forest, and a sort of the rows.
 
 use super::propagation::noise;
 use crate::analysis::patterns::triggers::Triggers;

@@ -1,6 +1,7 @@
 //! Waiting of an MPI run in totals, with the names of ranks and regions.
 //!
-//! In: what was analysed, and the operations with their names. Out: [`Waiting`], which holds no reference to the archive.
+//! In: what was analysed, and the operations with their names. Out: [`Waiting`], which holds no reference to the
+//! archive.
 
 use super::timelines;
 use crate::analysis::mpi;

@@ -11,8 +11,8 @@ pub struct HostClock {
     pub shift: Shift,
     /// How far the fitted time may be off anywhere in its recording; `None` where packets do not bound it.
     pub error: Option<Ns>,
-    /// Of a clock that only user-space traces have, on a host with a kernel trace: how far that may be off it; the most that fits where nothing
-    /// bounds it.
+    /// Of a clock that only user-space traces have, on a host with a kernel trace: how far that may be off it; the most
+    /// that fits where nothing bounds it.
     pub beside_kernel: Option<Ns>,
     /// Packets that tie it to the clock through which it is known; 0 for the first, and for one that nothing ties.
     pub packets: u64,

@@ -50,8 +50,8 @@ pub struct Quality {
     pub losses: u64,
     /// Handlers of interrupts and soft interrupts whose begin was recorded.
     pub interrupts: u64,
-    /// How far the clock of its user-space events may be off, in nanoseconds, where that is another one than the kernel's; all that
-    /// fits where nothing bounds it.
+    /// How far the clock of its user-space events may be off, in nanoseconds, where that is another one than the
+    /// kernel's; all that fits where nothing bounds it.
     pub clock_error: u64,
 }
 

@@ -1,9 +1,9 @@
 //! Several models as one: traces of two versions, or databases of many hosts, compared like any two groups.
 //!
-//! In: models of one task, each with the labels of its own traces. Out: one model of all executions in order of time, its
-//! contexts the union of theirs. Functions may be given other names on the way, so that what was renamed between two
-//! versions still is on the same paths: contexts that become equal become one. Cost: linear in all of it, plus sorting.
-//! Equal threads of two models stay two: they are of different recordings.
+//! In: models of one task, each with the labels of its own traces. Out: one model of all executions in order of time,
+//! its contexts the union of theirs. Functions may be given other names on the way, so that what was renamed between
+//! two versions still is on the same paths: contexts that become equal become one. Cost: linear in all of it, plus
+//! sorting. Equal threads of two models stay two: they are of different recordings.
 
 use super::context::{ContextId, Frame, FrameKind};
 use super::execution::{ExecutionId, Executions};

@@ -1,8 +1,9 @@
 //! Data quality by question: the share of the time for which this recording has the answer, and how to record the rest.
 //!
-//! In: a model. Out: for each question of a user the time that it is asked of and the time of which the answer is known, over all
-//! executions of the task. A share does not mean that the answers are right: contradictions and losses are reported by
-//! notices. Cost: linear in the executions' sparse lists and in the contexts times their depth. PRODUCT.md, `info`.
+//! In: a model. Out: for each question of a user the time that it is asked of and the time of which the answer is
+//! known, over all executions of the task. A share does not mean that the answers are right: contradictions and losses
+//! are reported by notices. Cost: linear in the executions' sparse lists and in the contexts times their depth.
+//! PRODUCT.md, `info`.
 
 use super::Model;
 use super::context::{ContextId, FrameKind};

@@ -42,8 +42,8 @@ impl CausedDelay {
 pub struct RootCause {
     /// Positions of the streams that it was, ascending.
     pub streams: Vec<u32>,
-    /// Name of the thread; with `*` where threads of a pool differ by their number only. `rank 4` under MPI. Of an interrupt
-    /// its own: `softirq NET_RX`.
+    /// Name of the thread; with `*` where threads of a pool differ by their number only. `rank 4` under MPI. Of an
+    /// interrupt its own: `softirq NET_RX`.
     pub name: String,
     /// Name of its process; empty under MPI.
     pub process: String,

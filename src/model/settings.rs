@@ -1,7 +1,7 @@
 //! Settings of the search for anomalies, and the verdict on a pattern under them.
 //!
-//! ALGORITHMS.md 9.4: the reference group is the fastest part `q` of a pattern's occurrences; an occurrence from the threshold on is
-//! an anomaly.
+//! ALGORITHMS.md 9.4: the reference group is the fastest part `q` of a pattern's occurrences; an occurrence from the
+//! threshold on is an anomaly.
 
 /// How the limit of a pattern is found.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

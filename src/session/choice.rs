@@ -1,10 +1,11 @@
 //! A task where the user named none: the first that answers.
 //!
-//! In this order: pairs of user-space events and connections, which say what the program is for; then turns of loops, the
-//! system calls and the functions that are worth asking about (`analysis/candidates.rs`). A task answers with at least
-//! [`ENOUGH`] executions and a confident verdict; where none does, the first with so many is taken, else the first that ran
-//! at all tells where its time went. What the program's own events delimit is not passed over for what nobody asked about: once one of
-//! these has enough executions, the others are left. Cost: a model and a comparison for each task that is tried.
+//! In this order: pairs of user-space events and connections, which say what the program is for; then turns of loops,
+//! the system calls and the functions that are worth asking about (`analysis/candidates.rs`). A task answers with at
+//! least [`ENOUGH`] executions and a confident verdict; where none does, the first with so many is taken, else the
+//! first that ran at all tells where its time went. What the program's own events delimit is not passed over for what
+//! nobody asked about: once one of these has enough executions, the others are left. Cost: a model and a comparison for
+//! each task that is tried.
 
 use super::asked::KernelPass;
 use super::traces::Traces;
@@ -83,8 +84,8 @@ impl Traces {
         }
     }
 
-    /// What `make` makes of the executions of the task that answers; `None` where nothing ran. The first `pairs` tasks of `asked` are
-    /// delimited by the program's own events; where another stands behind them, all functions are it.
+    /// What `make` makes of the executions of the task that answers; `None` where nothing ran. The first `pairs` tasks
+    /// of `asked` are delimited by the program's own events; where another stands behind them, all functions are it.
     pub(super) fn choose_in<T>(
         &self,
         asked: &mut KernelPass,
@@ -152,8 +153,8 @@ impl Traces {
         Ok(marked)
     }
 
-    /// Loops, system calls and functions that ran often enough, in the order in which they are tried; then what ran more seldom,
-    /// and the processes.
+    /// Loops, system calls and functions that ran often enough, in the order in which they are tried; then what ran
+    /// more seldom, and the processes.
     fn others(
         &self,
         asked: &mut KernelPass,
@@ -265,7 +266,8 @@ impl Traces {
         let recording = &asked.recording;
         let scheduled = recording.quality.iter().any(|q| q.switches > 0);
         let what = if scheduled {
-            "nothing in it delimits executions: no system calls, functions or pairs of user-space events were recorded, and no \
+            "nothing in it delimits executions: no system calls, functions or pairs of user-space events were \
+             recorded, and no \
              process ran from its start to its end"
         } else {
             "nothing in it delimits executions, and it has no scheduler events"
@@ -275,7 +277,8 @@ impl Traces {
             return self.nothing(ctx, what);
         }
         Ok(format!(
-            "{known}; `whyslow anomalies` and `whyslow stats count` say what is in it; record with sched_switch, sched_waking \
+            "{known}; `whyslow anomalies` and `whyslow stats count` say what is in it; record with sched_switch, \
+             sched_waking \
              and system calls, or name delimiters with --task begin=EVENT,end=EVENT"
         ))
     }

@@ -1,6 +1,7 @@
 //! Execution databases in place of their traces: the executions of the tasks that they hold, at once.
 //!
-//! Several databases are laid side by side as several traces are: one model, each execution with the label of its trace.
+//! Several databases are laid side by side as several traces are: one model, each execution with the label of its
+//! trace.
 
 use super::UsageError;
 use crate::base::ctx::Ctx;

@@ -1,4 +1,5 @@
-//! The tasks of some traces by name: those that a file declares, then those found by themselves, and what they were found in.
+//! The tasks of some traces by name: those that a file declares, then those found by themselves, and what they were
+//! found in.
 
 use super::UsageError;
 use crate::event::task::TaskDefinition;

@@ -1,5 +1,5 @@
-//! What anomalies of CTF traces are found in: one kernel pass, the operations of all threads, and the executions of a task with
-//! who held them up.
+//! What anomalies of CTF traces are found in: one kernel pass, the operations of all threads, and the executions of a
+//! task with who held them up.
 
 use super::asked::KernelPass;
 use super::traces::Traces;
@@ -15,8 +15,9 @@ use crate::reading::tasks;
 use crate::state::timeline::{HostId, Mark, ThreadId};
 
 impl Traces {
-    /// Patterns of each thread's system calls and user-space events, and the executions of a task with who held them up: without
-    /// `typed` those of the task that `explain` chooses. Where call stacks were recorded, the operations know their functions.
+    /// Patterns of each thread's system calls and user-space events, and the executions of a task with who held them
+    /// up: without `typed` those of the task that `explain` chooses. Where call stacks were recorded, the operations
+    /// know their functions.
     pub fn mine(&mut self, typed: Option<&str>, places: &Places, ctx: &Ctx) -> anyhow::Result<Mining> {
         self.fit_clocks(ctx)?;
         let mut tasks = self.candidates(typed.as_slice())?;

@@ -1,8 +1,8 @@
 //! The whole way from a path to an answer: open, find tasks, read, explain, compare.
 //!
-//! A [`Session`] is what one command line names, opened: [`Traces`] in CTF, a [`MpiRuns`] under MPI, or [`Databases`] of executions. Each method is one
-//! question; each runs on the workers of the [`Ctx`] it is given, reports progress to it and ends early when it is
-//! cancelled. What only one kind of input can be asked stands with it.
+//! A [`Session`] is what one command line names, opened: [`Traces`] in CTF, a [`MpiRuns`] under MPI, or [`Databases`]
+//! of executions. Each method is one question; each runs on the workers of the [`Ctx`] it is given, reports progress to
+//! it and ends early when it is cancelled. What only one kind of input can be asked stands with it.
 
 mod asked;
 mod choice;

@@ -70,7 +70,8 @@ impl MpiRuns {
         }
         let folder = self.archive.path.with_extension("");
         anyhow::bail!(
-            "{}: no call can be read from its event files ({}/*.evt): copy the whole archive again; `whyslow stats count` says what is in them",
+            "{}: no call can be read from its event files ({}/*.evt): copy the whole archive again; `whyslow stats \
+             count` says what is in them",
             self.archive.path.display(),
             folder.display()
         )

@@ -108,8 +108,8 @@ impl Traces {
         Ok(count::count(&self.sources, ctx)?)
     }
 
-    /// The tasks that `--task` names; without it those that a file declares, else those whose executions are worth a look
-    /// unasked: all but system calls and interrupts, which every recording has.
+    /// The tasks that `--task` names; without it those that a file declares, else those whose executions are worth a
+    /// look unasked: all but system calls and interrupts, which every recording has.
     pub fn candidates(&self, typed: &[&str]) -> anyhow::Result<Vec<TaskDefinition>> {
         if !typed.is_empty() {
             let task = |t: &&str| {
@@ -388,7 +388,8 @@ impl Traces {
             return Ok(format!("{title}: the trace holds no events; was anything recorded before it was stopped?"));
         }
         Ok(format!(
-            "{title}: {what}; `whyslow info --full` lists tasks with their counts, --task begin=EVENT,end=EVENT names one by hand"
+            "{title}: {what}; `whyslow info --full` lists tasks with their counts, --task begin=EVENT,end=EVENT \
+             names one by hand"
         ))
     }
 }

@@ -1,8 +1,8 @@
 //! Do pattern analysis and comparison name the same culprit, and if not, why?
 //!
-//! Both can be right, because they answer different questions: the comparison explains the mean difference between slow and fast
-//! executions, pattern analysis finds the single delays that cost most. In: a comparison with its model, and the root causes
-//! found. Out: one sentence each, and the reason where they differ.
+//! Both can be right, because they answer different questions: the comparison explains the mean difference between slow
+//! and fast executions, pattern analysis finds the single delays that cost most. In: a comparison with its model, and
+//! the root causes found. Out: one sentence each, and the reason where they differ.
 
 use super::anomalies::Words;
 use crate::base::{clean, figure};
@@ -54,7 +54,8 @@ fn disagreement(model: &Model, comparison: &Comparison, found: &Anomalies) -> Op
             let each = figure::time(top.affected_ns as f64 / all.max(1) as f64);
             let mean = figure::time(cause.extra_ns as f64);
             format!(
-                "{who} delayed {inside} slow executions by {each} each; the comparison's cause costs the slow group {mean} on average"
+                "{who} delayed {inside} slow executions by {each} each; the comparison's cause costs the slow group \
+                 {mean} on average"
             )
         }
     };

@@ -1,7 +1,7 @@
 //! `info` of an OTF2 archive.
 //!
-//! In: facts about the archive, and its iterations. Out: the same schema as for other traces (`whyslow.info/1`), without the
-//! fields that an archive does not have (packets, losses).
+//! In: facts about the archive, and its iterations. Out: the same schema as for other traces (`whyslow.info/1`),
+//! without the fields that an archive does not have (packets, losses).
 
 use super::anomalies::{ClockJson, clocks};
 use super::info::{self, Measured, TaskFacts};

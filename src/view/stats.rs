@@ -174,7 +174,8 @@ impl StatsTable {
             writes: p.written.calls,
         };
         let processes: Vec<IoLine> = processes.into_iter().map(line).collect();
-        let why = "no reads and writes: the recording lacks the system calls that move bytes, or their results; record the entry and \
+        let why = "no reads and writes: the recording lacks the system calls that move bytes, or their results; \
+        record the entry and \
                    exit of read, write and similar system calls";
         let warnings = reasoned(processes.is_empty(), why, notices);
         StatsTable::Io(IoDocument { schema: "whyslow.stats.io/1", processes, warnings })

@@ -1,6 +1,7 @@
 //! Strips of ranks x time as text: how much was computed and waited in each cell.
 //!
-//! In: a [`RankTimeline`] strip. Out: lines of a given width; each cell is a shade from ` ` (nothing) to `#` (all of its time).
+//! In: a [`RankTimeline`] strip. Out: lines of a given width; each cell is a shade from ` ` (nothing) to `#` (all of
+//! its time).
 
 use crate::base::time::Ns;
 use crate::base::{clean, figure};

@@ -58,7 +58,8 @@ pub fn picture(buffer: &Buffer, ground: Ground) -> String {
     // Writing to a string does not fail.
     let _ = writeln!(
         svg,
-        "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"{width}\" height=\"{height}\" viewBox=\"0 0 {width} {height}\">\n\
+        "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"{width}\" height=\"{height}\" viewBox=\"0 0 {width} \
+         {height}\">\n\
          <style>text{{font:15px ui-monospace,Menlo,Consolas,'DejaVu Sans Mono',monospace;white-space:pre}}</style>\n\
          <rect width=\"100%\" height=\"100%\" rx=\"8\" fill=\"{}\"/>",
         hex(ground.back)

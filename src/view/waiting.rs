@@ -1,7 +1,7 @@
 //! Totals of waiting, a part of `whyslow anomalies`: wait states, their causes, imbalance, efficiencies.
 //!
-//! In: a [`Waiting`]. Out: the fields `wait_states`, `delay_costs`, `imbalance`, `efficiency`, `regions` and `critical_path` of the
-//! document (PRODUCT.md), and a few lines for people.
+//! In: a [`Waiting`]. Out: the fields `wait_states`, `delay_costs`, `imbalance`, `efficiency`, `regions` and
+//! `critical_path` of the document (PRODUCT.md), and a few lines for people.
 
 use super::strips;
 use super::strips::{StripContent, StripJson};

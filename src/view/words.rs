@@ -1,8 +1,8 @@
 //! Words of screens and texts where JSON, databases and the model keep older names.
 //!
-//! In: kinds, metrics, filters and frames of the model. Out: the glossary's words for them. The one difference is `preempted`,
-//! which JSON uses for all time in which a thread was ready to run without a CPU: people read `runnable`, of which being
-//! preempted and the wake-up latency are parts. Filters accept both ([`Metric::named`]).
+//! In: kinds, metrics, filters and frames of the model. Out: the glossary's words for them. The one difference is
+//! `preempted`, which JSON uses for all time in which a thread was ready to run without a CPU: people read `runnable`,
+//! of which being preempted and the wake-up latency are parts. Filters accept both ([`Metric::named`]).
 
 use crate::compare::filter::Filter;
 use crate::compare::frame_text;

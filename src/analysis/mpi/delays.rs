@@ -1,11 +1,11 @@
 //! Delay costs: the waiting that each activity caused, directly and through ranks that waited for it.
 //!
-//! In: waits. Out: nanoseconds of waiting by stream and region. Since the last common wait the late rank spent more time in some
-//! regions than the waiting rank: the wait is distributed over these regions in proportion to the difference. If the late rank had
-//! waited itself meanwhile, that part is passed on to the rank that it waited for (Scalasca's short-term and long-term costs).
-//! Waits are processed from the last to the first, so that each has all its costs before it is distributed; the workers
-//! determine the regions of the waits in parallel. Cost: O(waits log waits), and a few passes over the events between two waits
-//! of each stream.
+//! In: waits. Out: nanoseconds of waiting by stream and region. Since the last common wait the late rank spent more
+//! time in some regions than the waiting rank: the wait is distributed over these regions in proportion to the
+//! difference. If the late rank had waited itself meanwhile, that part is passed on to the rank that it waited for
+//! (Scalasca's short-term and long-term costs). Waits are processed from the last to the first, so that each has all
+//! its costs before it is distributed; the workers determine the regions of the waits in parallel. Cost: O(waits log
+//! waits), and a few passes over the events between two waits of each stream.
 
 use super::profile::{Region, RegionSum, RegionSums, Streams};
 use super::wait_states::RankWait;

@@ -1,15 +1,17 @@
-//! How well a run uses its ranks: POP's efficiencies, the critical path through ranks and regions, and time by region and rank.
+//! How well a run uses its ranks: POP's efficiencies, the critical path through ranks and regions, and time by region
+//! and rank.
 //!
 //! In: what streams did, and their waits. The window is the run between starting up and shutting down (`MPI_Init`,
-//! `MPI_Finalize`). Definitions (those of the POP Centre of Excellence, with the critical path in place of a replay on an ideal
-//! network): useful is time in the program's own code;
+//! `MPI_Finalize`). Definitions (those of the POP Centre of Excellence, with the critical path in place of a replay on
+//! an ideal network): useful is time in the program's own code;
 //!
 //! ```text
 //! load balance  = mean useful / largest useful         serialisation = largest useful / useful on the critical path
 //! transfer      = useful on the critical path / length communication = serialisation x transfer
 //! parallel efficiency = load balance x communication   = mean useful / length
 //! ```
-//! The critical path goes back from the end: through what a stream did, and from a wait to what it waited for. Cost: linear.
+//! The critical path goes back from the end: through what a stream did, and from a wait to what it waited for. Cost:
+//! linear.
 
 use super::profile::{Region, RegionSum, RegionSums, Streams};
 use super::strip::Cells;

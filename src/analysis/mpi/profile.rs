@@ -1,8 +1,8 @@
 //! Activities of streams over a time, by region: the events behind delay costs, imbalance and the critical path.
 //!
-//! In: operations and clocks. Out: pieces of time, each with its region, and sums by region. A region is the operation's name, or
-//! the innermost region around the time between two operations. Cost: a search per question, then one step per event, without
-//! a look-up or an allocation.
+//! In: operations and clocks. Out: pieces of time, each with its region, and sums by region. A region is the
+//! operation's name, or the innermost region around the time between two operations. Cost: a search per question, then
+//! one step per event, without a look-up or an allocation.
 
 use crate::analysis::offsets::Clock;
 use crate::base::names::NameId;
@@ -81,8 +81,8 @@ impl<'a> Streams<'a> {
         way.map_or(NO_PATH, |way| if event.is_multiple_of(2) { way.path } else { way.after })
     }
 
-    /// The program computed; else a library was called. Inside a call that waits or communicates nothing is computed, whatever
-    /// it encloses.
+    /// The program computed; else a library was called. Inside a call that waits or communicates nothing is computed,
+    /// whatever it encloses.
     pub fn is_useful(&self, piece: &ActivitySpan) -> bool {
         let is_program = || self.operations.is_program(piece.region.name);
         match piece.kind {

@@ -1,7 +1,8 @@
 //! Computing and waiting over time: streams x cells of time, few enough of both to be looked at.
 //!
-//! In: what streams did, their waits, a window. Out: for each row of streams (one, or a run of neighbours) and each cell the share
-//! of the time that was computed and that was waited, in per cent. Cost: one step per event in the window.
+//! In: what streams did, their waits, a window. Out: for each row of streams (one, or a run of neighbours) and each
+//! cell the share of the time that was computed and that was waited, in per cent. Cost: one step per event in the
+//! window.
 
 use super::profile::Streams;
 use super::wait_states::RankWait;
@@ -90,8 +91,8 @@ fn waiting(waits: &[RankWait], stream: u32, window: Span) -> Cells {
     waiting
 }
 
-/// The strip of a whole run: neighbours share a row where there are many streams. Waits are sorted by place; what was computed is
-/// given by stream.
+/// The strip of a whole run: neighbours share a row where there are many streams. Waits are sorted by place; what was
+/// computed is given by stream.
 pub fn whole(computed: &[Vec<Ns>], waits: &[RankWait], window: Span, ctx: &Ctx) -> Result<Strip, Cancelled> {
     let n = computed.len();
     let per_row = n.div_ceil(ROWS).max(1);

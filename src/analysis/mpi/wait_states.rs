@@ -1,10 +1,11 @@
 //! Wait states: the part of each call in which it could not progress because another rank or thread was late.
 //!
-//! In: operations, messages, collectives, clocks. Out: [`RankWait`]s by stream and operation. A call waits until the last of its
-//! preconditions held: the sending call began, the receive was posted, the last member entered, the lock was released, the team
-//! was called. The rest of the call is transfer or its own work. Definitions as Scalasca's, except that the destination of a
-//! reduction waits for its last sender, and that flow control is a state of its own. A call waits for late senders or for late
-//! receivers, not for both at once. Cost: linear, and one search per call that waits.
+//! In: operations, messages, collectives, clocks. Out: [`RankWait`]s by stream and operation. A call waits until the
+//! last of its preconditions held: the sending call began, the receive was posted, the last member entered, the lock
+//! was released, the team was called. The rest of the call is transfer or its own work. Definitions as Scalasca's,
+//! except that the destination of a reduction waits for its last sender, and that flow control is a state of its own. A
+//! call waits for late senders or for late receivers, not for both at once. Cost: linear, and one search per call that
+//! waits.
 
 use crate::analysis::offsets::Clock;
 use crate::base::ctx::{Cancelled, Ctx};

@@ -1,10 +1,10 @@
 //! The occurrences that took too long, and which of their events are to blame.
 //!
-//! In: patterns, durations, limits. Out: [`LateOccurrence`] occurrences, each with its responsible events. ALGORITHMS.md 9.5:
-//! event by event against the reference occurrence; an event is responsible when it reaches s times its reference, and
-//! (\[OWN\]) when its excess is at least a tenth of the occurrence's: the microseconds by which some other call was slower
-//! at the same time explain nothing. Where none qualifies the event with the largest excess represents all and the
-//! occurrence is *diffuse*.
+//! In: patterns, durations, limits. Out: [`LateOccurrence`] occurrences, each with its responsible events.
+//! ALGORITHMS.md 9.5: event by event against the reference occurrence; an event is responsible when it reaches s times
+//! its reference, and (\[OWN\]) when its excess is at least a tenth of the occurrence's: the microseconds by which some
+//! other call was slower at the same time explain nothing. Where none qualifies the event with the largest excess
+//! represents all and the occurrence is *diffuse*.
 //!
 //! An occurrence of a larger pattern is only reported when what is late inside it does not already explain most of its
 //! excess. Cost: linear in the occurrences, plus the events of those that are late.
@@ -37,7 +37,8 @@ pub struct Blamed {
 /// An occurrence that took too long.
 #[derive(Clone, Debug)]
 pub struct LateOccurrence {
-    /// Of what; `None` of an event that was found by what waited for it and is part of no pattern's occurrence that is late.
+    /// Of what; `None` of an event that was found by what waited for it and is part of no pattern's occurrence that is
+    /// late.
     pub pattern: Option<PatternId>,
     /// The position.
     pub occurrence: Occurrence,

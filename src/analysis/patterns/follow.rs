@@ -1,9 +1,10 @@
 //! Delays that no pattern shows: a late step of other structure (a checkpoint, another grid), and the waits in it.
 //!
 //! In: the late occurrences. Out: more of them, without a pattern, one event each. Two kinds: long waits outside all
-//! repeated patterns; and, for every long wait whose last sender or last member was late without a responsible event, the activity
-//! that made it late. The search goes back as on a critical path and takes the event with most of the time before the late arrival,
-//! or the wait with most of it, which is followed in the same way. Starting up (`MPI_Init`) is not a delay.
+//! repeated patterns; and, for every long wait whose last sender or last member was late without a responsible event,
+//! the activity that made it late. The search goes back as on a critical path and takes the event with most of the time
+//! before the late arrival, or the wait with most of it, which is followed in the same way. Starting up (`MPI_Init`) is
+//! not a delay.
 //!
 //! ALGORITHMS.md 9.5. Cost: one pass over the operations, and a walk over the sender's events during each wait.
 
@@ -22,8 +23,8 @@ use crate::model::event_kind::EventKind;
 use crate::model::settings::PatternVerdict;
 use foldhash::{HashMap, HashSet};
 
-/// A wait outside all patterns is long from 1/`OF_A_TURN` of an iteration on; without iterations from 1/`OF_A_LIFE` of the
-/// stream's life.
+/// A wait outside all patterns is long from 1/`OF_A_TURN` of an iteration on; without iterations from 1/`OF_A_LIFE` of
+/// the stream's life.
 const OF_A_TURN: Ns = 2;
 const OF_A_LIFE: Ns = 100;
 /// Shorter ones are ignored.
@@ -183,7 +184,8 @@ impl Search<'_> {
         Some(Span::new(operation.end, next.start.max(operation.end)))
     }
 
-    /// How long an operation of this name, or the time between two of these names, usually takes where it is often seen; 0 else.
+    /// How long an operation of this name, or the time between two of these names, usually takes where it is often
+    /// seen; 0 else.
     fn usual(&mut self, stream: u32, event: EventAt) -> Ns {
         let operations = self.operations;
         let named = |at| operations.get(OperationPlace { stream, operation: at }).map(|o| o.symbol);

@@ -50,8 +50,8 @@ pub struct Grammar {
 /// Rounds before mining stops with what it has: bounds time and depth on adversarial input. Recorded runs need some 10.
 const ROUNDS: usize = 200;
 
-/// Mine a sequence. Symbols are small numbers (ids of names): memory is linear in the largest. Once cancelled it ends with what
-/// it has.
+/// Mine a sequence. Symbols are small numbers (ids of names): memory is linear in the largest. Once cancelled it ends
+/// with what it has.
 pub fn mine(symbols: &[u32], cancel: &Cancel) -> Grammar {
     let mut miner =
         Miner { first_rule: symbols.iter().max().map_or(0, |m| m + 1), rules: Vec::new(), loops: HashMap::default() };

@@ -1,12 +1,12 @@
 //! Durations of the occurrences of each pattern, and the limit above which an occurrence is late.
 //!
-//! In: the table of patterns and the operations. Out: durations, sorted once ([`Durations`]); from them, for any q and s
-//! and without mining again, the limit of each pattern and its verdict ([`DurationLimits`]). ALGORITHMS.md 9.4. Cost:
+//! In: the table of patterns and the operations. Out: durations, sorted once ([`Durations`]); from them, for any q and
+//! s and without mining again, the limit of each pattern and its verdict ([`DurationLimits`]). ALGORITHMS.md 9.4. Cost:
 //! O(n log n) in the occurrences once, then O(1) per pattern and choice.
 //!
 //! An occurrence lasts until the operation after it begins. So the computation after its last operation belongs to it;
-//! otherwise the time between two iterations of a loop would belong to none. Where the following operation is unusual for the
-//! pattern (the loop is over), the occurrence ends with its last operation.
+//! otherwise the time between two iterations of a loop would belong to none. Where the following operation is unusual
+//! for the pattern (the loop is over), the occurrence ends with its last operation.
 
 use super::table::{Occurrence, PatternId, PatternTable};
 use crate::base::ctx::{Cancelled, Ctx};
@@ -118,8 +118,8 @@ fn robust_limit(sorted: &[Ns]) -> Ns {
     median + (5.0 * 1.4826 * *deviation as f64).ceil() as Ns
 }
 
-/// A pattern under some settings, by population: first iterations of loops are held against first iterations only, and not
-/// judged where there are too few of them.
+/// A pattern under some settings, by population: first iterations of loops are held against first iterations only, and
+/// not judged where there are too few of them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PatternLimits {
     /// All but first iterations.

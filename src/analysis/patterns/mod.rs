@@ -4,8 +4,8 @@
 //! operations -> rendezvous -> grammar (per stream) -> table (all streams) -> measure -> blame -> follow -> spread
 //! ```
 //! [`Mined::new`] does what depends on the recording alone; [`Mined::lateness`] what depends on q and s, so that the
-//! interface can change them at once; `model::pattern` words it. Nothing here knows what the operations are: MPI calls, system calls, functions.
-//! Source: the COMPAS 2015 paper, ALGORITHMS.md section 9.
+//! interface can change them at once; `model::pattern` words it. Nothing here knows what the operations are: MPI calls,
+//! system calls, functions. Source: the COMPAS 2015 paper, ALGORITHMS.md section 9.
 
 pub mod blame;
 mod follow;
@@ -134,8 +134,8 @@ impl Mined {
         Ok(Lateness { characters, late, spread })
     }
 
-    /// The iterations of each stream's outermost loop: of the loops that nothing encloses, the body that takes most of the
-    /// stream's time. Streams without a loop are left out.
+    /// The iterations of each stream's outermost loop: of the loops that nothing encloses, the body that takes most of
+    /// the stream's time. Streams without a loop are left out.
     pub fn iterations(&self) -> Vec<Iterations> {
         (0..).zip(&self.table.tops).filter_map(|(stream, top)| self.iterations_of(stream, top)).collect()
     }

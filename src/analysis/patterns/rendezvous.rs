@@ -1,18 +1,20 @@
 //! Sends that had to wait until their receiver was ready.
 //!
 //! A small message is copied and its sender continues (*eager*); a large one is transferred once its receive is posted
-//! (*rendezvous*), and until then the sender stays in its call, or in the call that completes the send. Archives do not record the
-//! protocol, but times show it: a send that returned before its receive was posted was eager, and so are those by the same call
-//! that are no larger. For the others the cause is the receiver's activity until it posted the receive.
+//! (*rendezvous*), and until then the sender stays in its call, or in the call that completes the send. Archives do not
+//! record the protocol, but times show it: a send that returned before its receive was posted was eager, and so are
+//! those by the same call that are no larger. For the others the cause is the receiver's activity until it posted the
+//! receive.
 //!
 //! Small messages wait too once their receiver has no buffer left for them (*flow control*): a send that ends with the
-//! receiver's next call into the library, after the receiver had made none for most of the send, was held until that call,
-//! whatever protocol earlier sends show.
+//! receiver's next call into the library, after the receiver had made none for most of the send, was held until that
+//! call, whatever protocol earlier sends show.
 //!
 //! In: for each message the call that its sender left and the call that posted its receive; clocks. Out: a message back
-//! ([`Carrier::Rendezvous`], [`Carrier::FlowControl`]) from the posting call to each held call, which thus waits ([`OperationKind::Send`]). A call
-//! counts as held if its receive was posted in its second half: if earlier, most of the call is the transfer. Without bounds on the
-//! clocks no call counts as held. Cost: two passes over the messages, a search per long send, and sorting the added messages.
+//! ([`Carrier::Rendezvous`], [`Carrier::FlowControl`]) from the posting call to each held call, which thus waits
+//! ([`OperationKind::Send`]). A call counts as held if its receive was posted in its second half: if earlier, most of
+//! the call is the transfer. Without bounds on the clocks no call counts as held. Cost: two passes over the messages, a
+//! search per long send, and sorting the added messages.
 
 use crate::analysis::offsets::Clock;
 use crate::base::ctx::{Cancelled, Ctx};
@@ -49,7 +51,8 @@ fn see(operations: &Operations, clocks: &[Clock], handover: &SendCompletion) -> 
 const SHORTEST: Ns = 20_000;
 /// A hold is looked for so many of the receiver's calls back.
 const CALLS: usize = 64;
-/// A send that was left before its receive was posted by less than this may have been held: clocks are read one after another.
+/// A send that was left before its receive was posted by less than this may have been held: clocks are read one after
+/// another.
 const READING: Ns = 10_000;
 
 /// By name: a call into the library that carries messages.

@@ -1,12 +1,12 @@
-//! Occurrences whose calls differ from the others': an additional operation, a missing one, one in place of another, or another
-//! order.
+//! Occurrences whose calls differ from the others': an additional operation, a missing one, one in place of another, or
+//! another order.
 //!
-//! In: occurrences ([`RouteOccurrence`]), each a run of one stream's operations, in populations that do the same work. Out: the differences
-//! ([`Difference`]), whether they cost time or save it. A transition from one operation to the next is *rare* when at
-//! most one occurrence in `RARE` has it; a run of rare transitions is a difference, named by the usual calls between its ends.
-//! Operations that are repeated more or less often than usual do not show in transitions and are found by their number.
-//! If less than the part q of a population takes a usual route, no differences are reported. Cost: two passes over the operations.
-//! ALGORITHMS.md 9.8.
+//! In: occurrences ([`RouteOccurrence`]), each a run of one stream's operations, in populations that do the same work.
+//! Out: the differences ([`Difference`]), whether they cost time or save it. A transition from one operation to the
+//! next is *rare* when at most one occurrence in `RARE` has it; a run of rare transitions is a difference, named by the
+//! usual calls between its ends. Operations that are repeated more or less often than usual do not show in transitions
+//! and are found by their number. If less than the part q of a population takes a usual route, no differences are
+//! reported. Cost: two passes over the operations. ALGORITHMS.md 9.8.
 
 use crate::base::ctx::Cancel;
 use crate::base::names::NameId;
@@ -45,7 +45,8 @@ pub struct Difference {
     pub turn: u32,
     /// How.
     pub change: RouteChange,
-    /// Positions in the stream of what differs; where something is missing, empty, before the operation that came instead.
+    /// Positions in the stream of what differs; where something is missing, empty, before the operation that came
+    /// instead.
     pub operations: Range<u32>,
     /// The usual calls there.
     pub usual: Vec<NameId>,
@@ -55,8 +56,8 @@ pub struct Difference {
     pub reference: Ns,
 }
 
-/// All differences, in order of the iterations. `q` is the part of a population that must take usual routes; `s` says how far a
-/// number that varies may be outside its range.
+/// All differences, in order of the iterations. `q` is the part of a population that must take usual routes; `s` says
+/// how far a number that varies may be outside its range.
 pub fn find(operations: &Operations, turns: &[RouteOccurrence], q: f64, s: f64, cancel: &Cancel) -> Vec<Difference> {
     let mut populations: BTreeMap<u32, Vec<u32>> = BTreeMap::new();
     for (at, turn) in (0..).zip(turns) {
@@ -313,8 +314,8 @@ fn is_part(part: &[NameId], whole: &[NameId]) -> bool {
     part.iter().all(|name| whole.any(|other| other == name))
 }
 
-/// The most and the least that is not unusual of a number that `numbers` occurrences of `n` have, the others none: its range
-/// without the rare ends, widened as the limits of durations are.
+/// The most and the least that is not unusual of a number that `numbers` occurrences of `n` have, the others none: its
+/// range without the rare ends, widened as the limits of durations are.
 fn bounds(mut numbers: Vec<u32>, n: usize, rare: usize, s: f64) -> (u32, u32) {
     numbers.sort_unstable();
     let zeros = n - numbers.len().min(n);

@@ -1,19 +1,19 @@
 //! Propagation: for each responsible event that waited, the event that made it wait.
 //!
-//! In: late occurrences, messages, collectives, clocks. Out: [`DelayForest`], a forest over (occurrence, event) nodes: each node
-//! has at most one cause, because a wait ends with the last event waited for. ALGORITHMS.md 9.5.
+//! In: late occurrences, messages, collectives, clocks. Out: [`DelayForest`], a forest over (occurrence, event) nodes:
+//! each node has at most one cause, because a wait ends with the last event waited for. ALGORITHMS.md 9.5.
 //!
-//! The last message to arrive, or the last member to enter, ended the wait. If the message was sent in time, the delay is in the
-//! transfer or in a receiver that did not run, and no other thread is its cause. Otherwise an earlier activity made the sender late:
-//! the latest responsible event there that explains at least half of the wait, else the one that explains most. The handbook
-//! searches only the occurrence that contains the send. Here (\[OWN\]) the search includes earlier occurrences, back to one usual
-//! length before the wait began: with a message posted at the start of an iteration, the delay that made it late is in the
-//! iteration before.
+//! The last message to arrive, or the last member to enter, ended the wait. If the message was sent in time, the delay
+//! is in the transfer or in a receiver that did not run, and no other thread is its cause. Otherwise an earlier
+//! activity made the sender late: the latest responsible event there that explains at least half of the wait, else the
+//! one that explains most. The handbook searches only the occurrence that contains the send. Here (\[OWN\]) the search
+//! includes earlier occurrences, back to one usual length before the wait began: with a message posted at the start of
+//! an iteration, the delay that made it late is in the iteration before.
 //!
-//! A send that was held until its receive was posted waits as well, for the activities of its receiver before that. Waits that
-//! cause waits end before them on the common time line, and of a held send only the time until the posting counts (it may return
-//! after its message arrived), so there are no cycles; an order that the clocks contradict drops the edge and is counted.
-//! Cost: O((nodes + members of collectives) log nodes).
+//! A send that was held until its receive was posted waits as well, for the activities of its receiver before that.
+//! Waits that cause waits end before them on the common time line, and of a held send only the time until the posting
+//! counts (it may return after its message arrived), so there are no cycles; an order that the clocks contradict drops
+//! the edge and is counted. Cost: O((nodes + members of collectives) log nodes).
 
 use super::blame::{EventAt, LateOccurrence};
 use super::measure::PatternLimits;
@@ -132,8 +132,8 @@ pub fn find(
     DelayForest { nodes, causes, order, violations }
 }
 
-/// The first event of the stream that ended a wait which cannot be the reason why it ended so late. Who comes to a meeting,
-/// posts a receive or gives back a lock is late by what it did before; a sender also by the sending itself.
+/// The first event of the stream that ended a wait which cannot be the reason why it ended so late. Who comes to a
+/// meeting, posts a receive or gives back a lock is late by what it did before; a sender also by the sending itself.
 pub(super) fn last_before(trigger: &Trigger) -> EventAt {
     let by_itself = matches!(trigger.via, Carrier::Message | Carrier::Wakeup | Carrier::Packet);
     let itself = by_itself || matches!(trigger.via, Carrier::Accelerator | Carrier::Task | Carrier::Exit);
@@ -159,8 +159,8 @@ impl Search<'_> {
         if trigger.from.stream == node.stream {
             return None;
         }
-        // The part that the sender could have avoided: the wait until it sent, over what such a wait usually takes. The rest is
-        // the transfer, or a receiver that did not run.
+        // The part that the sender could have avoided: the wait until it sent, over what such a wait usually takes. The
+        // rest is the transfer, or a receiver that did not run.
         let occurrence = &self.late[node.late as usize];
         let reference = occurrence.blamed[node.blamed as usize].reference;
         let sender_part = (trigger.sent - node.span.start - reference).min(node.excess);

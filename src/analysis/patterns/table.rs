@@ -1,8 +1,8 @@
 //! The patterns of all streams in one table, and where they occur.
 //!
-//! In: one grammar per stream. Out: [`PatternTable`]. Rules with equal content are one pattern on whatever streams they occur,
-//! so that ranks that run the same code are measured by the same reference and a rank that is always slower shows
-//! up. Cost: linear in the grammars, and one walk over each stream's derivation.
+//! In: one grammar per stream. Out: [`PatternTable`]. Rules with equal content are one pattern on whatever streams they
+//! occur, so that ranks that run the same code are measured by the same reference and a rank that is always slower
+//! shows up. Cost: linear in the grammars, and one walk over each stream's derivation.
 //!
 //! *Units*: whether an occurrence took too long is asked where the answer means most, at the innermost repeated
 //! sequence. A unit is a sequence of operations and of short loops over one operation (`2 x MPI_Irecv`). Where a rule

@@ -1,7 +1,7 @@
 //! Triggers: the events that ended waits, with the last sender and times on the common time line.
 //!
-//! In: messages and collectives, sorted by receiving place. A wait ends with the last message to arrive (of a held send: with
-//! the receive that was posted), or with the last member to enter. Cost: a binary search per wait.
+//! In: messages and collectives, sorted by receiving place. A wait ends with the last message to arrive (of a held
+//! send: with the receive that was posted), or with the last member to enter. Cost: a binary search per wait.
 
 use crate::analysis::offsets::Clock;
 use crate::base::time::{Ns, Span};

@@ -1,8 +1,8 @@
 //! The columns of metrics, each in the form that takes least.
 //!
-//! A metric that follows from the rest of the model (the duration, the time per kind, a count that is always the same) is stored
-//! by one byte. Other columns are the values themselves, or each value's distance from the one before (numbers that
-//! grow). Which form is tried out: cost a few passes over each column.
+//! A metric that follows from the rest of the model (the duration, the time per kind, a count that is always the same)
+//! is stored by one byte. Other columns are the values themselves, or each value's distance from the one before
+//! (numbers that grow). Which form is tried out: cost a few passes over each column.
 
 use super::pack::{Pack, Unpack, fold, unfold};
 use crate::model::Model;

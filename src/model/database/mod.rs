@@ -1,21 +1,21 @@
 //! The execution database: models in one file that is opened in place of their traces.
 //!
-//! In goes what a recording says of itself ([`Facts`](super::facts::Facts)) and a [`Model`](super::Model) per task; out comes one file, the same bytes for the
-//! same models; and back, equal to what went in, so that every answer from the file is the answer from the trace. What
-//! can be computed is not kept: inclusive times and metrics that follow from the rest take one byte. Nor are the
-//! moments of single executions: that much only the trace holds.
+//! In goes what a recording says of itself ([`Facts`](super::facts::Facts)) and a [`Model`](super::Model) per task; out
+//! comes one file, the same bytes for the same models; and back, equal to what went in, so that every answer from the
+//! file is the answer from the trace. What can be computed is not kept: inclusive times and metrics that follow from
+//! the rest take one byte. Nor are the moments of single executions: that much only the trace holds.
 //!
 //! ```text
 //!  header    magic (8), version (4), sections (4), length of the file (8), zero (4), checksum (4)
 //!  table     per section: kind (4), task (4), items (4), checksum (4), offset (8), length (8)
 //!  sections  one after the other, in columns of packed integers; none reaches into another
 //! ```
-//! Integers of header and table are little-endian; checksums are CRC-32, the header's over all else in header and table.
-//! Sections of a task are read when that task is asked for, so that opening costs what is looked at: linear in the bytes
-//! of one task, and in the entries of its inclusive times, on several workers.
+//! Integers of header and table are little-endian; checksums are CRC-32, the header's over all else in header and
+//! table. Sections of a task are read when that task is asked for, so that opening costs what is looked at: linear in
+//! the bytes of one task, and in the entries of its inclusive times, on several workers.
 //!
-//! Invariants: the file is written beside its target and then takes its place at once. Nothing in a file is trusted: each
-//! item takes at least a byte of its section, every position is checked against its table, parents come before
+//! Invariants: the file is written beside its target and then takes its place at once. Nothing in a file is trusted:
+//! each item takes at least a byte of its section, every position is checked against its table, parents come before
 //! children, own times add up to the duration, and what is unpacked stays in proportion to the file. A change to the
 //! layout or to the meaning of a byte changes `VERSION`. ALGORITHMS.md section 6.3.
 

@@ -1,7 +1,7 @@
 //! Integers and texts as bytes: small numbers take one byte, up to ten for the largest (LEB128).
 //!
-//! Numbers with a sign are folded first (0, -1, 1, -2 ... become 0, 1, 2, 3 ...), so that small ones of either sign stay
-//! short. Reading cannot panic: `None` where the bytes end or are none of ours.
+//! Numbers with a sign are folded first (0, -1, 1, -2 ... become 0, 1, 2, 3 ...), so that small ones of either sign
+//! stay short. Reading cannot panic: `None` where the bytes end or are none of ours.
 
 use crate::base::text::copied_exactly;
 

@@ -112,7 +112,8 @@ impl Database {
         &self.path
     }
 
-    /// Contents of a section, parsed by `read`, which gets the number of items and the bytes and must consume all of them.
+    /// Contents of a section, parsed by `read`, which gets the number of items and the bytes and must consume all of
+    /// them.
     fn section<T>(
         &self,
         kind: Kind,

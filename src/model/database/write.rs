@@ -1,4 +1,5 @@
-//! Writing a database: each model is packed when it is given and can be dropped then; the file appears whole or not at all.
+//! Writing a database: each model is packed when it is given and can be dropped then; the file appears whole or not at
+//! all.
 
 use super::pack::Pack;
 use super::{DatabaseError, ENTRY, HEADER, Kind, MAGIC, SHARED, VERSION, columns};

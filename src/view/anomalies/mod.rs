@@ -1,7 +1,7 @@
 //! `whyslow anomalies` for people and for programs (schema `whyslow.anomalies/1`, PRODUCT.md).
 //!
-//! In: [`Anomalies`] and the warnings. Out: JSON here, and text that begins with the root causes, because they are the answer:
-//! which thread caused a delay, how much, and which threads it delayed.
+//! In: [`Anomalies`] and the warnings. Out: JSON here, and text that begins with the root causes, because they are the
+//! answer: which thread caused a delay, how much, and which threads it delayed.
 
 mod paths;
 mod text;

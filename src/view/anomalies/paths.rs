@@ -1,5 +1,5 @@
-//! Propagation of delays as text: each root cause with the victims on its longest path and a summary of its other victims,
-//! then the waits without a known cause.
+//! Propagation of delays as text: each root cause with the victims on its longest path and a summary of its other
+//! victims, then the waits without a known cause.
 
 use super::text::{ReportOptions, doing, name, place};
 use crate::base::{clean, figure};
@@ -162,7 +162,8 @@ pub(super) fn sentence(step: &PropagationStep) -> String {
     }
     if step.noise == Some(Noise::Tracer) {
         return format!(
-            "{what} took {length} ({usual}): the tracer flushed its buffer meanwhile, which is not the program's own work"
+            "{what} took {length} ({usual}): the tracer flushed its buffer meanwhile, which is not the program's own \
+             work"
         );
     }
     match (step.kind, step.noise) {

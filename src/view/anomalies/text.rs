@@ -216,7 +216,8 @@ pub fn examined(found: &Anomalies, notices: &Notices) -> String {
     let why = match () {
         () if e.operations == 0 && e.is_mpi => ": this run has no MPI calls",
         () if e.operations == 0 && e.executions.is_none() && e.declares_calls => {
-            ": no system call or user-space event in this recording belongs to a known thread; record sched_switch, or the context tid"
+            ": no system call or user-space event in this recording belongs to a known thread; record sched_switch, \
+             or the context tid"
         }
         () if e.operations == 0 && e.executions.is_none() => {
             ": this recording has no system calls or user-space events"
@@ -368,7 +369,8 @@ mod tests {
                 Examined { declares_calls: true, ..none.clone() },
                 vec![],
                 &quiet,
-                "0 patterns in 0 operations of 0 threads: no system call or user-space event in this recording belongs to a known thread; record sched_switch, or the context tid.",
+                "0 patterns in 0 operations of 0 threads: no system call or user-space event in this recording \
+                 belongs to a known thread; record sched_switch, or the context tid.",
             ),
             (
                 Examined { is_mpi: true, ..none.clone() },
@@ -393,7 +395,8 @@ mod tests {
                 some(),
                 vec![],
                 &lossy,
-                "0 patterns in 40 operations of 2 threads: no sequence of events repeats. Lost data was not examined: the tracer discarded 7 events.",
+                "0 patterns in 40 operations of 2 threads: no sequence of events repeats. Lost data was not \
+                 examined: the tracer discarded 7 events.",
             ),
         ] {
             assert_eq!(text(examined, patterns, notices), format!("Examined {sentence}"));
@@ -403,7 +406,8 @@ mod tests {
             patterns: vec![pattern(PatternVerdict::TooFew)],
             ..Anomalies::default()
         };
-        let sentence = "Examined 1 pattern in 40 operations of 2 threads, 9 executions of app:request: none occurs at least 10 times, which the analysis needs.";
+        let sentence = "Examined 1 pattern in 40 operations of 2 threads, 9 executions of app:request: none occurs \
+                        at least 10 times, which the analysis needs.";
         assert_eq!(verdict(&few), sentence);
     }
 }

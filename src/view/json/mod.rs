@@ -55,7 +55,8 @@ struct DiffJson {
     tail: Tail,
 }
 
-/// The document `whyslow.diff/1`, its tree bounded to `max_nodes`; with two executions aligned where that was asked for.
+/// The document `whyslow.diff/1`, its tree bounded to `max_nodes`; with two executions aligned where that was asked
+/// for.
 pub fn diff(
     model: &Model,
     c: &Comparison,
