@@ -1,8 +1,8 @@
-//! Who held whom: the threads from an execution's own one to the one whose doings explain its time.
+//! Delays from thread to thread: from the one whose activity explains an execution's time to the execution's own.
 //!
-//! Contexts name threads as people do, and several may share a name; a propagation path needs the thread itself and what
-//! carried the delay to it. In: the threads that a critical path goes through (`ecct`). Out: a tree of [`Hop`]s whose
-//! roots are the executions' own threads. Interning a child is one look-up; parents precede children.
+//! Contexts name threads as people do, and several may share a name; a propagation path needs the thread itself and
+//! what carried the delay to it. In: the threads that a critical path goes through (`ecct`). Out: a tree of [`Hop`]s
+//! whose roots are the executions' own threads. Interning a child is one look-up; parents precede children.
 
 use crate::model::carrier::Carrier;
 use crate::state::timeline::ThreadId;
@@ -12,10 +12,10 @@ crate::handle! {
 /// A [`Hop`] of [`Hops`].
 HopId, }
 
-/// A thread that another one was held up by.
+/// A thread that delayed another.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Hop {
-    /// Whom it held up; `None` for the execution's own thread.
+    /// The victim; `None` for the execution's own thread.
     pub above: Option<HopId>,
     /// The thread.
     pub thread: ThreadId,

@@ -1,10 +1,11 @@
-//! Spans that belong to no attribute: system calls, executions. Iterated by start, by end or by duration, up or down, without
-//! sorting them all.
+//! Spans that belong to no attribute: system calls, executions. Iterated by start, by end or by duration, up or down,
+//! without sorting them all.
 //!
-//! In: [`StoredSpan`]s in any order. Out: an iterator in any of six orders over those that meet a window; the first results
-//! come after a few nodes are read, and memory is what lies open, not the whole (ALGORITHMS.md 8.8, \[002\] 5.4).
+//! In: [`StoredSpan`]s in any order. Out: an iterator in any of six orders over those that meet a window; the first
+//! results come after a few nodes are read, and memory is that of the open nodes, not of the whole (ALGORITHMS.md 8.8,
+//! \[002\] 5.4).
 //!
-//! Segments are sorted by start once; above them stands an implicit tree of extents: the smallest and largest start,
+//! Segments are sorted by start once; above them is an implicit tree of extents: the smallest and largest start,
 //! end and duration below each node. Iteration holds two heaps, nodes by the best that can lie below them and segments
 //! read but not given; as long as a node may hold something as good as the best segment, it is read. Ties are decided
 //! by start, end and position, so the order is total, and downwards is exactly upwards reversed.
@@ -45,7 +46,7 @@ pub enum Direction {
 /// Segments under a leaf, and children under a node.
 const FANOUT: usize = 64;
 
-/// What lies below a node.
+/// Bounds of the spans below a node.
 #[derive(Clone, Copy, Debug)]
 struct Extent {
     starts: (Ns, Ns),
@@ -107,7 +108,7 @@ impl SpanStore {
         self.all.is_empty()
     }
 
-    /// The segments that meet `window`, in order. An empty segment meets it where it lies inside.
+    /// The segments that meet `window`, in order. An empty one meets it if it is inside.
     pub fn iter(&self, order: SpanOrder, direction: Direction, window: Span) -> InOrder<'_> {
         let mut iter =
             InOrder { store: self, order, direction, window, nodes: BinaryHeap::new(), segments: BinaryHeap::new() };
@@ -185,7 +186,7 @@ impl InOrder<'_> {
         }
     }
 
-    /// Read a node: queue what lies below it.
+    /// Read a node: queue its children.
     fn read(&mut self, level: usize, at: usize) {
         let below = at * FANOUT..(at + 1) * FANOUT;
         if let Some(children) = level.checked_sub(1) {

@@ -5,7 +5,7 @@
 use crate::base::names::NameId;
 use foldhash::HashMap;
 
-/// Stands for "no call path".
+/// No call path.
 pub const NO_PATH: u32 = u32::MAX;
 
 /// Where an operation was called, and where the time behind it was spent.

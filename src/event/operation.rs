@@ -1,5 +1,6 @@
-//! Operations: what threads and ranks do one after another, and what ties them together. The neutral input of pattern
-//! mining and propagation: MPI calls, function calls, system calls, user-chosen begin/end pairs all become this.
+//! Operations: what threads and ranks do one after another, and the dependencies between them. The neutral input of
+//! pattern mining and propagation: MPI calls, function calls, system calls, user-chosen begin/end pairs all become
+//! this.
 //!
 //! Times of operations are on their stream's own clock, as recorded; putting the streams on one time line is a later
 //! step (`analysis/offsets`), because in MPI archives it needs the messages found here.
@@ -18,11 +19,11 @@ use std::collections::BTreeMap;
 pub enum OperationKind {
     /// By its own work.
     Work,
-    /// It was off the CPU for most of its time, for nobody that is known: a timer, a disk, a device.
+    /// It was off the CPU for most of its time, and no thread is known to be the cause: a timer, a disk, a device.
     Wait,
     /// It waits for a message (or a wake-up, or a packet).
     Receive,
-    /// It waits for the other members of a meeting.
+    /// It waits for the other members of a collective operation.
     Collective,
     /// It waited until its message was received.
     Send,
@@ -65,7 +66,7 @@ impl Operation {
 pub struct Readings {
     /// Its name.
     pub name: NameId,
-    /// It counts from the beginning on; else it stands for itself.
+    /// Values are totals since the beginning; else each is a measurement of its own.
     pub counts: bool,
     /// By operation: the last value until its end; `None` before the first.
     pub values: Vec<Option<i64>>,
@@ -76,15 +77,15 @@ pub struct Readings {
 pub struct Sequence {
     /// Name of the stream.
     pub stream: String,
-    /// What people call it, where that is not its name: `rank 2`, `rank 2 thread 1`.
+    /// The label shown, if it is not the name: `rank 2`, `rank 2 thread 1`.
     pub label: String,
     /// MPI rank of its process, where it has one.
     pub rank: Option<u32>,
     /// Position of its process; streams of one process have one clock.
     pub process: Option<u32>,
-    /// It only does what another thread of its process has a team do: it has no iterations of its own.
+    /// A worker of a team, which another thread of its process leads: it has no iterations of its own.
     pub worker: bool,
-    /// When the tracer wrote out its buffer: nothing the program did.
+    /// When the tracer wrote out its buffer, which is not the program's work.
     pub flushes: Vec<Span>,
     /// Readings of metrics.
     pub readings: Vec<Readings>,
@@ -101,7 +102,7 @@ pub struct Sequence {
 }
 
 impl Sequence {
-    /// What people call it.
+    /// The label shown.
     pub fn label(&self) -> &str {
         if self.label.is_empty() { &self.stream } else { &self.label }
     }
@@ -131,7 +132,7 @@ pub struct Message {
     pub received: Ns,
 }
 
-/// How a message was handed over: what its sender left when it could, and what the receiver had posted for it.
+/// The completion of a send: the operation that the sender could leave then, and the one that posted the receive.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SendCompletion {
     /// The sending operation.
@@ -151,20 +152,20 @@ impl SendCompletion {
     }
 }
 
-/// Who waits for whom in a meeting.
+/// Which members of a collective operation wait for which.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum CollectiveKind {
-    /// Nothing is handed over: nobody leaves before all have come.
+    /// No data are passed: no member leaves before all have come.
     Barrier,
     /// The same, of the threads of a team.
     TeamBarrier,
-    /// Everybody gets something from everybody: nobody leaves before all have come.
+    /// Each member gets data from each: no member leaves before all have come.
     All,
-    /// The member at this position gives something to all others.
+    /// The member at this position sends data to all others.
     FromOne(Option<u32>),
-    /// The member at this position gets something from all others.
+    /// The member at this position receives data from all others.
     ToOne(Option<u32>),
-    /// Each gets something from those before it.
+    /// Each receives data from those before it.
     Prefix,
 }
 
@@ -174,7 +175,7 @@ impl CollectiveKind {
         matches!(self, CollectiveKind::Barrier | CollectiveKind::TeamBarrier | CollectiveKind::All)
     }
 
-    /// What it carries a delay by.
+    /// The carrier of a delay from member to member.
     pub fn via(self) -> Carrier {
         if self == CollectiveKind::TeamBarrier { Carrier::Barrier } else { Carrier::Collective }
     }
@@ -202,7 +203,7 @@ pub struct Operations {
     pub messages: Vec<Message>,
     /// In order of their first members.
     pub meetings: Vec<CollectiveInstance>,
-    /// Of messages whose sender may have had to wait, until it is known which had to.
+    /// Of messages whose sender may have had to wait; empty once it is known which had to.
     pub handovers: Vec<SendCompletion>,
     /// Functions of each distinct call stack, outermost first.
     pub stacks: Vec<Vec<NameId>>,
@@ -213,12 +214,12 @@ pub struct Operations {
 }
 
 impl Operations {
-    /// What people call a stream.
+    /// The label of a stream.
     pub fn label(&self, stream: u32) -> &str {
         self.sequences.get(stream as usize).map_or("", Sequence::label)
     }
 
-    /// What the event of a stream is that stands at twice the position of its operation, or one behind for the gap.
+    /// The kind of an event of a stream: event `2i` is operation `i`, event `2i + 1` the gap after it.
     pub fn kind_of(&self, stream: u32, event: u32) -> EventKind {
         match event % 2 {
             0 => self
@@ -228,7 +229,7 @@ impl Operations {
         }
     }
 
-    /// It is the program's own work, as far as the recording tells.
+    /// It is the program's own work, as far as the recording shows.
     pub fn is_program(&self, symbol: NameId) -> bool {
         self.program.get(symbol.index()).copied().unwrap_or(false)
     }

@@ -1,13 +1,12 @@
-//! A task where the user named none: the first that answers.
+//! The choice of a task where the user named none: the first that answers.
 //!
-//! In this order: pairs of user-space events and connections, which say what the program is for; then turns of loops,
-//! the system calls and the functions that are worth asking about (`analysis/candidates.rs`). A task answers with at
-//! least [`ENOUGH`] executions and a confident verdict; where none does, the first with so many is taken, else the
-//! first that ran at all tells where its time went. What the program's own events delimit is not passed over for what
-//! nobody asked about: once one of these has enough executions, the others are left. Cost: a model and a comparison for
-//! each task that is tried.
+//! In this order: pairs of user-space events and connections, which say what the program is for; then iterations of
+//! loops, system calls and functions with uneven durations (`analysis/candidates.rs`). A task answers if it has at
+//! least [`ENOUGH`] executions and a confident verdict. If none does, the first with so many is taken, else the first
+//! with any: it shows where its time went. Tasks that the program's own events delimit come first: once one of them has
+//! enough executions, no other task is tried. Cost: a model and a comparison for each task that is tried.
 
-use super::asked::KernelPass;
+use super::pass::KernelPass;
 use super::traces::Traces;
 use crate::analysis::candidates::{self, Activity, Candidate, ENOUGH, Standing};
 use crate::analysis::executions::{MarksByTask, Rule};
@@ -27,13 +26,13 @@ use std::sync::Arc;
 /// Tasks of one kind that are tried, at most.
 const TRIED: usize = 6;
 
-/// What is made of a task's executions: the model, and whatever else the asker needs of them.
+/// The model of a task, and what else the caller makes of its executions.
 type Made<T> = (Model, T);
 
-/// Makes it.
+/// Makes a model of the task at a position.
 type Maker<'a, T> = dyn Fn(&KernelPass, usize, Rule) -> anyhow::Result<Made<T>> + 'a;
 
-/// What was made, the best so far kept.
+/// The best results so far.
 struct Best<T> {
     /// It answers.
     answer: Option<(usize, Made<T>)>,
@@ -53,14 +52,14 @@ impl<T> Best<T> {
     }
 }
 
-/// Where symbols are, and the workers.
+/// Paths of symbol files, and the workers.
 #[derive(Clone, Copy)]
 struct SymbolsAndCtx<'a> {
     places: &'a Places,
     ctx: &'a Ctx,
 }
 
-/// What is tried: the position of its task, how it pairs, and why it was taken.
+/// A candidate: the position of its task, how its events pair, and the reason for trying it.
 struct Trial {
     task: usize,
     rule: Rule,
@@ -73,44 +72,44 @@ impl Traces {
     pub(super) fn choose(&self, places: &Places, moments: &[ExecutionId], ctx: &Ctx) -> anyhow::Result<Model> {
         let pairs = self.candidates(&[])?;
         let called = tasks::function("", &self.tasks().classes);
-        let mut asked = self.pass(pairs.iter().cloned().chain(called).collect(), places, ctx)?;
-        let laid = self.lay(&asked, places, ctx)?;
-        let make = |asked: &KernelPass, task: usize, rule: Rule| {
-            Ok((self.explain((asked, &laid), task, rule, places, moments, ctx)?, ()))
+        let mut pass = self.pass(pairs.iter().cloned().chain(called).collect(), places, ctx)?;
+        let placed = self.lay(&pass, places, ctx)?;
+        let make = |pass: &KernelPass, task: usize, rule: Rule| {
+            Ok((self.explain((pass, &placed), task, rule, places, moments, ctx)?, ()))
         };
-        match self.choose_in(&mut asked, pairs.len(), places, &make, ctx)? {
+        match self.choose_in(&mut pass, pairs.len(), places, &make, ctx)? {
             Some((model, ())) => Ok(model),
-            None => anyhow::bail!("{}", self.nothing_by_itself(ctx, &asked)?),
+            None => anyhow::bail!("{}", self.nothing_by_itself(ctx, &pass)?),
         }
     }
 
-    /// What `make` makes of the executions of the task that answers; `None` where nothing ran. The first `pairs` tasks
-    /// of `asked` are delimited by the program's own events; where another stands behind them, all functions are it.
+    /// The result of `make` for the task that answers; `None` if no task has executions. The first `pairs` tasks of the
+    /// pass are delimited by the program's own events; the next one, if there is one, is that of all functions.
     pub(super) fn choose_in<T>(
         &self,
-        asked: &mut KernelPass,
+        pass: &mut KernelPass,
         pairs: usize,
         places: &Places,
         make: &Maker<'_, T>,
         ctx: &Ctx,
     ) -> anyhow::Result<Option<Made<T>>> {
         let with = SymbolsAndCtx { places, ctx };
-        let begun: Vec<usize> = asked.begun().filter(|at| *at < pairs).collect();
+        let begun: Vec<usize> = pass.begun().filter(|at| *at < pairs).collect();
         let own = |at: usize| {
-            let task = &asked.tasks[at];
+            let task = &pass.tasks[at];
             Trial { task: at, rule: Rule::of(task), why: None, name: task.name.clone() }
         };
         let own: Vec<Trial> = begun.into_iter().map(own).collect();
         let mut best = Best { answer: None, enough: None, some: None };
-        let marks = MarksByTask::new(&asked.recording);
-        // Without a rival nothing has to be compared.
+        let marks = MarksByTask::new(&pass.recording);
+        // A single candidate needs no comparison.
         let alone = own.len() == 1;
         for (at, trial) in own.iter().enumerate() {
             // One more of those that ran too seldom changes nothing, and there may be thousands.
             if best.some.is_some() && marks.most_executions(trial.task) < ENOUGH {
                 continue;
             }
-            attempt(asked, (at, trial), alone, &mut best, make, ctx)?;
+            attempt(pass, (at, trial), alone, &mut best, make, ctx)?;
             if best.is_settled() {
                 break;
             }
@@ -118,18 +117,18 @@ impl Traces {
         if best.answer.is_some() || best.enough.is_some() {
             return Ok(best.take().map(|(_, made)| made));
         }
-        if let Some(trial) = self.in_both_traces(asked, with)? {
-            let (mut model, more) = make(asked, trial.task, trial.rule)?;
+        if let Some(trial) = self.in_both_traces(pass, with)? {
+            let (mut model, more) = make(pass, trial.task, trial.rule)?;
             let (why, others) = (trial.why.unwrap_or_default(), Vec::new());
             model.choice = Some(TaskChoice { why, others, profile: false, by_trace: true });
             return Ok(Some((model, more)));
         }
-        let (others, few) = self.others(asked, pairs, with)?;
+        let (others, few) = self.others(pass, pairs, with)?;
         let first = own.len();
         let trials: Vec<Trial> = own.into_iter().chain(others).chain(few).collect();
         for (at, trial) in trials.iter().enumerate().skip(first) {
-            // What runs too seldom tells where its time goes, where nothing else is left.
-            attempt(asked, (at, trial), false, &mut best, make, ctx)?;
+            // A task with few executions shows where its time goes, if nothing else is left.
+            attempt(pass, (at, trial), false, &mut best, make, ctx)?;
             if best.is_settled() || (best.enough.is_some() && at + 1 >= first + 3 * TRIED) {
                 break;
             }
@@ -140,15 +139,15 @@ impl Traces {
     /// The loops that are worth a look, marked: positions and names of their tasks.
     pub(super) fn loops(
         &self,
-        asked: &mut KernelPass,
+        pass: &mut KernelPass,
         places: &Places,
         ctx: &Ctx,
     ) -> anyhow::Result<Vec<(usize, String)>> {
-        let activity = Activity::new(&asked.recording);
-        let (loops, _) = candidates::loops(&asked.recording, &activity, places, ctx)?;
+        let activity = Activity::new(&pass.recording);
+        let (loops, _) = candidates::loops(&pass.recording, &activity, places, ctx)?;
         let mut marked = Vec::new();
         for candidate in loops {
-            marked.push((asked.add(&candidate.task, places, ctx)?, candidate.task.to_string()));
+            marked.push((pass.add(&candidate.task, places, ctx)?, candidate.task.to_string()));
         }
         Ok(marked)
     }
@@ -157,18 +156,18 @@ impl Traces {
     /// more seldom, and the processes.
     fn others(
         &self,
-        asked: &mut KernelPass,
+        pass: &mut KernelPass,
         pairs: usize,
         with: SymbolsAndCtx<'_>,
     ) -> anyhow::Result<(Vec<Trial>, Vec<Trial>)> {
         let SymbolsAndCtx { places, ctx } = with;
-        let activity = Activity::new(&asked.recording);
-        let (loops, waited) = candidates::loops(&asked.recording, &activity, places, ctx)?;
-        let calls = candidates::calls(&asked.recording, &activity, &waited);
-        let functions = match asked.functions.get(pairs) {
+        let activity = Activity::new(&pass.recording);
+        let (loops, waited) = candidates::loops(&pass.recording, &activity, places, ctx)?;
+        let calls = candidates::calls(&pass.recording, &activity, &waited);
+        let functions = match pass.functions.get(pairs) {
             Some(names) => {
-                let called = functions::pair(&asked.recording, pairs as u32, &mut Notices::default());
-                candidates::functions(&asked.recording, &activity, &called, names)
+                let called = functions::pair(&pass.recording, pairs as u32, &mut Notices::default());
+                candidates::functions(&pass.recording, &activity, &called, names)
             }
             None => Vec::new(),
         };
@@ -191,37 +190,37 @@ impl Traces {
                     (_, 0) => format!("{what} {}", most(&candidate)),
                     _ => format!("{what} that answers first, of those {}", most(&candidate)),
                 };
-                enough.extend(self.trial(asked, pairs, &candidate.task, why, with)?);
+                enough.extend(self.trial(pass, pairs, &candidate.task, why, with)?);
             }
             for candidate in seldom.into_iter().take(1) {
                 let why = format!("{what} {}", most(&candidate));
-                few.extend(self.trial(asked, pairs, &candidate.task, why, with)?);
+                few.extend(self.trial(pass, pairs, &candidate.task, why, with)?);
             }
         }
         if enough.is_empty() && few.is_empty() {
-            let lives = derived::processes(&asked.recording);
+            let lives = derived::processes(&pass.recording);
             let run = |(name, lives): (&String, &Vec<derived::Life>)| {
                 let ns: i64 = lives.iter().map(|life| life.span.len()).sum();
                 (std::cmp::Reverse(ns), name.clone())
             };
-            let left_out = derived::tracers(&asked.recording);
+            let left_out = derived::tracers(&pass.recording);
             let users =
                 |lives: &Vec<derived::Life>| lives.iter().any(|life| life.whole && !left_out.contains(&life.thread));
             if let Some((_, name)) = lives.iter().filter(|(_, lives)| users(lives)).map(run).min() {
                 let why = "the command that ran longest from its start to its end".to_owned();
-                few.extend(self.trial(asked, pairs, &Derived::Process(name), why, with)?);
+                few.extend(self.trial(pass, pairs, &Derived::Process(name), why, with)?);
             }
         }
         Ok((enough, few))
     }
 
     /// The command that ran longest from its start to its end in both of two labelled traces.
-    fn in_both_traces(&self, asked: &mut KernelPass, with: SymbolsAndCtx<'_>) -> anyhow::Result<Option<Trial>> {
+    fn in_both_traces(&self, pass: &mut KernelPass, with: SymbolsAndCtx<'_>) -> anyhow::Result<Option<Trial>> {
         let labels: BTreeSet<&str> = self.sources.iter().map(|s| s.label.as_str()).collect();
         if labels.len() != 2 || self.sources.iter().any(|s| !s.labelled) {
             return Ok(None);
         }
-        let recording = &asked.recording;
+        let recording = &pass.recording;
         let left_out = derived::tracers(recording);
         let label = |life: &derived::Life| {
             let trace = recording.trace_of(recording.thread(life.thread)?.host)?;
@@ -235,14 +234,14 @@ impl Traces {
         let longest = derived::processes(recording).into_iter().filter_map(both).max();
         let Some((_, std::cmp::Reverse(name))) = longest else { return Ok(None) };
         let why = "the command that ran in both traces".to_owned();
-        let pairs = asked.tasks.len();
-        self.trial(asked, pairs, &Derived::Process(name), why, with)
+        let pairs = pass.tasks.len();
+        self.trial(pass, pairs, &Derived::Process(name), why, with)
     }
 
     /// A candidate as something to try.
     fn trial(
         &self,
-        asked: &mut KernelPass,
+        pass: &mut KernelPass,
         pairs: usize,
         task: &Derived,
         why: String,
@@ -251,19 +250,19 @@ impl Traces {
         let name = task.to_string();
         // Functions are marked already, all under one task; each gets the name of its own.
         if let Derived::Named(function) = task {
-            let Some(meant) = asked.functions.get(pairs).map(|f| f.meant(function)) else { return Ok(None) };
-            let Some(all) = asked.tasks.get(pairs).filter(|t| t.pairing == Pairing::Function) else { return Ok(None) };
+            let Some(meant) = pass.functions.get(pairs).map(|f| f.meant(function)) else { return Ok(None) };
+            let Some(all) = pass.tasks.get(pairs).filter(|t| t.pairing == Pairing::Function) else { return Ok(None) };
             let rule = Rule { called: Some(meant), ..Rule::of(all) };
             return Ok(Some(Trial { task: pairs, rule, why: Some(why), name }));
         }
-        let at = asked.add(task, with.places, with.ctx)?;
-        let rule = Rule::of(&asked.tasks[at]);
+        let at = pass.add(task, with.places, with.ctx)?;
+        let rule = Rule::of(&pass.tasks[at]);
         Ok(Some(Trial { task: at, rule, why: Some(why), name }))
     }
 
     /// One line for a recording in which nothing runs that could be explained: what it answers, and what to record.
-    fn nothing_by_itself(&self, ctx: &Ctx, asked: &KernelPass) -> anyhow::Result<String> {
-        let recording = &asked.recording;
+    fn nothing_by_itself(&self, ctx: &Ctx, pass: &KernelPass) -> anyhow::Result<String> {
+        let recording = &pass.recording;
         let scheduled = recording.quality.iter().any(|q| q.switches > 0);
         let what = if scheduled {
             "nothing in it delimits executions: no system calls, functions or pairs of user-space events were \
@@ -284,16 +283,16 @@ impl Traces {
     }
 }
 
-/// Make what is made of one trial, and see whether it answers.
+/// Make the model of one candidate, and see whether it answers.
 fn attempt<T>(
-    asked: &KernelPass,
+    pass: &KernelPass,
     (at, trial): (usize, &Trial),
     alone: bool,
     best: &mut Best<T>,
     make: &Maker<'_, T>,
     ctx: &Ctx,
 ) -> anyhow::Result<()> {
-    let made = make(asked, trial.task, trial.rule.clone())?;
+    let made = make(pass, trial.task, trial.rule.clone())?;
     let n = made.0.executions.len();
     let answers = || {
         let verdict = compare::compare(&made.0, &compare::ComparisonRequest::default(), ctx);
@@ -323,7 +322,7 @@ fn with_choice(mut model: Model, at: usize, trials: &[Trial]) -> Model {
         // A function goes by the name of its own, not by that of all.
         *task = name;
     }
-    // What the program's own events delimit ran too seldom, or it had been chosen.
+    // Tasks of the program's own events have too few executions, or one of them had been chosen.
     let others =
         trials.iter().filter(|t| t.why.is_some() && t.name != chosen.name).map(|t| t.name.clone()).take(2).collect();
     let why = chosen.why.clone().unwrap_or_else(|| "what its own events delimit".to_owned());

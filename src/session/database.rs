@@ -1,7 +1,6 @@
-//! Execution databases in place of their traces: the executions of the tasks that they hold, at once.
+//! Execution databases in place of their traces: the executions of the tasks that they hold, without reading events.
 //!
-//! Several databases are laid side by side as several traces are: one model, each execution with the label of its
-//! trace.
+//! Several databases become one model, as several traces do: each execution has the label of its trace.
 
 use super::UsageError;
 use crate::base::ctx::Ctx;
@@ -40,14 +39,14 @@ impl Databases {
         Ok(Some(Databases { opened: arguments.iter().map(open).collect::<anyhow::Result<_>>()? }))
     }
 
-    /// The files as people name them.
+    /// The files as the user named them.
     pub fn title(&self) -> String {
         let name =
             |(label, d): &(Option<String>, Database)| label.clone().unwrap_or_else(|| d.path().display().to_string());
         self.opened.iter().map(name).collect::<Vec<_>>().join(" + ")
     }
 
-    /// What was odd about the traces that they were built from.
+    /// Notices about the traces that they were built from.
     pub fn notices(&self) -> Notices {
         let mut notices = Notices::default();
         self.opened.iter().for_each(|(_, d)| notices.merge(&d.notices));
@@ -61,7 +60,7 @@ impl Databases {
         all.filter(|task| known.insert(task.as_str())).cloned().collect()
     }
 
-    /// The task that was typed; without it the first that all of them hold, or that one does.
+    /// The task that was named; without one, the first that all databases hold, else the first of any.
     pub fn task(&self, typed: Option<&str>) -> anyhow::Result<String> {
         let tasks = self.tasks();
         let in_all = |t: &&String| self.opened.iter().all(|(_, d)| d.tasks.contains(t));
@@ -101,13 +100,13 @@ impl Databases {
             models.push(model);
         }
         let mut model = join::join(models, &Renamed::new(), ctx)?;
-        // What a user may ask for next.
+        // The user may ask for any of them next.
         model.tasks = Arc::new(self.tasks());
         model.task = model.tasks.iter().position(|t| *t == task).unwrap_or(0);
         Ok(model)
     }
 
-    /// What the recordings were, and how long the executions of each task took, ascending.
+    /// Facts about the recordings, and how long the executions of each task took, ascending.
     pub fn survey(&self) -> anyhow::Result<(Facts, Vec<Lengths>)> {
         let mut facts = Facts::default();
         let mut durations: BTreeMap<&str, Vec<Ns>> = BTreeMap::new();

@@ -1,14 +1,14 @@
-//! The whole way from a path to an answer: open, find tasks, read, explain, compare.
+//! From a path to an answer: open, find tasks, read, explain, compare.
 //!
 //! A [`Session`] is what one command line names, opened: [`Traces`] in CTF, a [`MpiRuns`] under MPI, or [`Databases`]
 //! of executions. Each method is one question; each runs on the workers of the [`Ctx`] it is given, reports progress to
-//! it and ends early when it is cancelled. What only one kind of input can be asked stands with it.
+//! it and ends early when it is cancelled. Questions that only one kind of input answers are methods of that kind.
 
-mod asked;
+mod catalog;
 mod choice;
 mod database;
-mod known;
 mod mining;
+mod pass;
 mod run;
 mod traces;
 
@@ -30,7 +30,7 @@ use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// The command line is wrong, which only the trace could tell: exit status 2.
+/// The command line is wrong, which only the trace could show: exit status 2.
 #[derive(Debug, thiserror::Error)]
 #[error("{0}")]
 pub struct UsageError(pub String);
@@ -62,7 +62,7 @@ impl Session {
         Session::by(input::open, arguments, options, ctx)
     }
 
-    /// The same for those who read no events. Cost: metadata and packet indexes.
+    /// The same for commands that read no events. Cost: metadata and packet indexes.
     pub fn outline(arguments: &[Argument], options: &OpenOptions, ctx: &Ctx) -> anyhow::Result<Session> {
         Session::by(input::outline, arguments, options, ctx)
     }
@@ -82,7 +82,7 @@ impl Session {
         })
     }
 
-    /// The input as people name it.
+    /// The input as the user named it.
     pub fn title(&self) -> String {
         match self {
             Session::Traces(traces) => traces.title(),
@@ -91,7 +91,7 @@ impl Session {
         }
     }
 
-    /// What was odd about the input when it was opened.
+    /// Notices raised when the input was opened.
     pub fn notices(&self) -> Notices {
         match self {
             Session::Traces(traces) => traces.notices(),
@@ -101,7 +101,7 @@ impl Session {
     }
 
     /// The executions of a task, explained. Without a task: of the first that has executions.
-    /// `moments`: the executions whose moments are wanted too.
+    /// `moments`: executions whose moments are wanted too.
     pub fn model(
         &mut self,
         task: Option<&str>,
@@ -132,7 +132,8 @@ impl Session {
         }
     }
 
-    /// What repeats in each thread or rank; in kernel recordings the executions of a task, and who held them up.
+    /// Repeated sequences of each thread or rank; in kernel recordings also the executions of a task, and the threads
+    /// that delayed them.
     pub fn mine(&mut self, task: Option<&str>, places: &Places, ctx: &Ctx) -> anyhow::Result<Arc<Mining>> {
         match self {
             Session::Traces(traces) => traces.mine(task, places, ctx).map(Arc::new),
@@ -145,7 +146,7 @@ impl Session {
     }
 }
 
-/// Hold two groups of a model's executions against each other.
+/// Compare two groups of a model's executions.
 pub fn compare(model: &Model, request: &compare::ComparisonRequest, ctx: &Ctx) -> anyhow::Result<Comparison> {
     compare::compare(model, request, ctx).map_err(wrong)
 }

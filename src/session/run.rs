@@ -23,7 +23,7 @@ pub struct MpiRuns {
     label: Option<String>,
     /// More runs, each of its own.
     others: Vec<MpiRuns>,
-    /// Known once somebody asks: patterns and iterations come of it.
+    /// Mined on the first question about patterns or iterations.
     mined: OnceLock<Arc<Mining>>,
 }
 
@@ -42,28 +42,28 @@ impl MpiRuns {
         Ok(first)
     }
 
-    /// The archives as people name them.
+    /// The archives as the user named them.
     pub fn title(&self) -> String {
         let name = |run: &MpiRuns| run.label.clone().unwrap_or_else(|| run.archive.path.display().to_string());
         std::iter::once(self).chain(&self.others).map(name).collect::<Vec<_>>().join(" + ")
     }
 
-    /// What was odd about them when they were opened.
+    /// Notices raised when they were opened.
     pub fn notices(&self) -> Notices {
         let mut notices = self.archive.notices.clone();
         self.others.iter().for_each(|run| notices.merge(&run.archive.notices));
         notices
     }
 
-    /// One line for a question that is asked of one run.
+    /// Error, in one line, if a question about one run is asked of several.
     pub fn alone(&self, question: &str) -> anyhow::Result<()> {
         if self.others.is_empty() {
             return Ok(());
         }
-        anyhow::bail!("{}: `whyslow {question}` is asked of one archive at a time", self.title())
+        anyhow::bail!("{}: `whyslow {question}` is pass of one archive at a time", self.title())
     }
 
-    /// Error: none of the archive's event files had anything that can be used.
+    /// Error if no event file of the archive holds a usable call.
     fn has_operations(&self, mined: &Mined) -> anyhow::Result<()> {
         if mined.operations.sequences.iter().any(|s| !s.operations.is_empty()) {
             return Ok(());
@@ -77,7 +77,7 @@ impl MpiRuns {
         )
     }
 
-    /// Events per type and messages. The notices say what was odd about the records.
+    /// Events per type and messages. The notices are about the records.
     pub fn read(&self, ctx: &Ctx) -> anyhow::Result<mpi::MpiRun> {
         Ok(mpi::read(&self.archive, ctx)?)
     }

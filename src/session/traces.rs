@@ -2,8 +2,8 @@
 //!
 //! Metadata and packet indexes are read when the traces are opened, events are not: each question below reads them.
 
-use super::asked::KernelPass;
-use super::known::TaskCatalog;
+use super::catalog::TaskCatalog;
+use super::pass::KernelPass;
 use super::{OpenOptions, UsageError};
 use crate::analysis::executions::{self, Rule};
 use crate::analysis::functions::{self, Functions};
@@ -36,7 +36,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::sync::{Arc, OnceLock};
 
-/// What is laid out once for all models of a pass.
+/// Call stacks of a kernel pass, placed once for all its models.
 pub(super) struct PlacedStacks {
     pub stacks: Stacks,
     notices: Notices,
@@ -46,9 +46,9 @@ pub(super) struct PlacedStacks {
 pub struct Traces {
     /// The traces.
     pub sources: Vec<Source>,
-    /// Known once somebody asks.
+    /// Found on the first question about tasks.
     tasks: OnceLock<TaskCatalog>,
-    /// The hosts' clocks and what is to be said of them, once they are fitted.
+    /// Fitted host clocks and the notices raised while fitting; set by `fit_clocks`.
     clocks: Option<(Vec<HostClock>, Notices)>,
     handlers: Handlers,
     way: Way,
@@ -72,7 +72,7 @@ impl Traces {
         Ok(Traces { sources, tasks, clocks: None, handlers, way: Way { chunks, ..Way::default() } })
     }
 
-    /// Lay the traces of several hosts on one time line, once: what asks when things happened begins with this.
+    /// Align the clocks of several hosts, once. Every question about times calls this first.
     pub(super) fn fit_clocks(&mut self, ctx: &Ctx) -> anyhow::Result<()> {
         if self.clocks.is_none() {
             let mut notices = Notices::default();
@@ -82,7 +82,7 @@ impl Traces {
         Ok(())
     }
 
-    /// The hosts' clocks, once they are fitted.
+    /// The hosts' clocks; empty until they are fitted.
     pub fn clocks(&self) -> &[HostClock] {
         self.clocks.as_ref().map_or(&[], |(clocks, _)| clocks)
     }
@@ -91,12 +91,12 @@ impl Traces {
         self.tasks.get_or_init(|| TaskCatalog::new(&self.sources))
     }
 
-    /// Tasks declared in a file, then those found by themselves.
+    /// Tasks declared in a file, then those found among the record classes.
     pub fn found(&self) -> &[TaskDefinition] {
         &self.tasks().tasks
     }
 
-    /// The traces as people name them.
+    /// The traces as the user named them.
     pub fn title(&self) -> String {
         let mut labels: Vec<&str> = self.sources.iter().map(|s| s.label.as_str()).collect();
         labels.dedup();
@@ -133,7 +133,7 @@ impl Traces {
         task.begins.iter().any(|d| by_kernel(&d.event))
     }
 
-    /// Where no kernel was traced, what the program's own pairs of events tell of where its threads are.
+    /// Without kernel events: the program's own pairs of events, which show on which CPUs its threads are.
     fn pairs(&self) -> Vec<TaskDefinition> {
         if self.sources.iter().any(|source| is_kernel(&source.trace)) {
             return Vec::new();
@@ -159,7 +159,7 @@ impl Traces {
         Ok((recording, notices))
     }
 
-    /// Who used the CPUs, or who read and wrote.
+    /// CPU time by thread, or bytes read and written by process.
     pub fn usage(&self, focus: Focus, ctx: &Ctx) -> anyhow::Result<(Usage, Notices)> {
         let (usage, mut notices) = Usage::read(&self.traces(), &self.labels(), focus, &self.way, ctx)?;
         notices.merge(&self.notices());
@@ -181,7 +181,7 @@ impl Traces {
         Ok((History::of_recording(&recording, ctx)?, notices))
     }
 
-    /// What was odd about the traces when they were opened.
+    /// Notices raised when the traces were opened.
     pub fn notices(&self) -> Notices {
         let mut notices = Notices::default();
         self.sources.iter().for_each(|s| notices.merge(&s.trace.notices()));
@@ -199,21 +199,21 @@ impl Traces {
         self.fit_clocks(ctx)?;
         let tasks = self.candidates(&[])?;
         let functions = tasks::function("", &self.tasks().classes);
-        let mut asked = self.pass(tasks.iter().cloned().chain(functions).collect(), places, ctx)?;
-        let (recording, mut notices) = (&asked.recording, asked.notices.clone());
+        let mut pass = self.pass(tasks.iter().cloned().chain(functions).collect(), places, ctx)?;
+        let (recording, mut notices) = (&pass.recording, pass.notices.clone());
         if let Some(broken) = check.then(|| recording.check()).flatten() {
             anyhow::bail!("an invariant does not hold: {broken}; please report this");
         }
         let mut survey = survey::survey(recording, &tasks, &mut notices);
         let mut calls: BTreeMap<String, TaskSurvey> = BTreeMap::new();
-        if asked.tasks.len() > tasks.len() {
+        if pass.tasks.len() > tasks.len() {
             for call in functions::pair(recording, tasks.len() as u32, &mut notices) {
-                let name = asked.name(call.begin).unwrap_or_default();
+                let name = pass.name(call.begin).unwrap_or_default();
                 calls.entry(name.to_owned()).or_default().add(recording, call.thread, call.span, &mut notices);
             }
         }
-        let loops = self.loops(&mut asked, places, ctx)?;
-        let recording = &asked.recording;
+        let loops = self.loops(&mut pass, places, ctx)?;
+        let recording = &pass.recording;
         let mut names = Vec::new();
         for (at, name) in loops {
             let turns = executions::pair(recording, at as u32, &Rule::default(), &mut notices);
@@ -250,16 +250,16 @@ impl Traces {
         if typed.is_none() && self.tasks().declared == 0 {
             return self.choose(places, moments, ctx);
         }
-        let asked = self.ask(typed.as_slice(), places, ctx)?;
-        let mut rules = asked.rules()?;
-        let Some(chosen) = asked.begun().next() else {
-            let names: Vec<&str> = asked.tasks.iter().map(|t| t.name.as_str()).collect();
+        let pass = self.ask(typed.as_slice(), places, ctx)?;
+        let mut rules = pass.rules()?;
+        let Some(chosen) = pass.begun().next() else {
+            let names: Vec<&str> = pass.tasks.iter().map(|t| t.name.as_str()).collect();
             anyhow::bail!("{}", self.nothing(ctx, &format!("{} has no executions", named(&names)))?);
         };
-        let laid = self.lay(&asked, places, ctx)?;
-        let model = self.explain((&asked, &laid), chosen, rules.swap_remove(chosen), places, moments, ctx)?;
+        let placed = self.lay(&pass, places, ctx)?;
+        let model = self.explain((&pass, &placed), chosen, rules.swap_remove(chosen), places, moments, ctx)?;
         if model.executions.is_empty() {
-            let name = &asked.tasks[chosen].name;
+            let name = &pass.tasks[chosen].name;
             anyhow::bail!("{}", self.nothing(ctx, &format!("task {name} has no executions that end in it"))?);
         }
         Ok(model)
@@ -268,13 +268,13 @@ impl Traces {
     /// A database of the executions of the tasks that are named; without names of all that are worth a look unasked.
     pub fn build(&mut self, typed: &[&str], places: &Places, ctx: &Ctx) -> anyhow::Result<Writer> {
         self.fit_clocks(ctx)?;
-        let asked = self.ask(typed, places, ctx)?;
-        let rules = asked.rules()?;
-        let mut writer = Writer::new(facts(&self.sources), asked.notices.clone());
-        let mut held = vec![false; asked.tasks.len()];
-        let laid = self.lay(&asked, places, ctx)?;
-        for chosen in asked.begun() {
-            let model = self.explain((&asked, &laid), chosen, rules[chosen].clone(), places, &[], ctx)?;
+        let pass = self.ask(typed, places, ctx)?;
+        let rules = pass.rules()?;
+        let mut writer = Writer::new(facts(&self.sources), pass.notices.clone());
+        let mut held = vec![false; pass.tasks.len()];
+        let placed = self.lay(&pass, places, ctx)?;
+        for chosen in pass.begun() {
+            let model = self.explain((&pass, &placed), chosen, rules[chosen].clone(), places, &[], ctx)?;
             if let Some(violation) = explain::check(&model, 1).pop() {
                 anyhow::bail!("an invariant does not hold: {violation}; please report this");
             }
@@ -283,7 +283,7 @@ impl Traces {
                 writer.add(&model);
             }
         }
-        let missing = asked.tasks.iter().zip(&held).filter(|(_, held)| !**held).map(|(t, _)| t.name.as_str());
+        let missing = pass.tasks.iter().zip(&held).filter(|(_, held)| !**held).map(|(t, _)| t.name.as_str());
         let missing: Vec<&str> = missing.collect();
         if missing.len() == held.len() || (!typed.is_empty() && !missing.is_empty()) {
             anyhow::bail!("{}", self.nothing(ctx, &format!("{} has no executions", named(&missing)))?);
@@ -341,37 +341,37 @@ impl Traces {
         Ok(KernelPass { tasks, functions, recording, notices })
     }
 
-    /// What is laid out once for all models of a pass, and all that was odd by then.
-    pub(super) fn lay(&self, asked: &KernelPass, places: &Places, ctx: &Ctx) -> anyhow::Result<PlacedStacks> {
-        let mut notices = asked.notices.clone();
-        let stacks = Stacks::new(&asked.recording, &self.with_recorded(places), &mut notices, ctx)?;
+    /// Place the call stacks of a kernel pass, once for all its models, with all notices so far.
+    pub(super) fn lay(&self, pass: &KernelPass, places: &Places, ctx: &Ctx) -> anyhow::Result<PlacedStacks> {
+        let mut notices = pass.notices.clone();
+        let stacks = Stacks::new(&pass.recording, &self.with_recorded(places), &mut notices, ctx)?;
         Ok(PlacedStacks { stacks, notices })
     }
 
     pub(super) fn explain(
         &self,
-        (asked, laid): (&KernelPass, &PlacedStacks),
+        (pass, placed): (&KernelPass, &PlacedStacks),
         chosen: usize,
         rule: Rule,
         places: &Places,
         moments: &[ExecutionId],
         ctx: &Ctx,
     ) -> anyhow::Result<Model> {
-        let request = self.request(asked, chosen, rule, places, moments);
-        Ok(explain::with_stacks(&asked.recording, &laid.stacks, &request, &laid.notices, ctx)?)
+        let request = self.request(pass, chosen, rule, places, moments);
+        Ok(explain::with_stacks(&pass.recording, &placed.stacks, &request, &placed.notices, ctx)?)
     }
 
     /// What is asked of the executions of a task.
     pub(super) fn request(
         &self,
-        asked: &KernelPass,
+        pass: &KernelPass,
         chosen: usize,
         rule: Rule,
         places: &Places,
         moments: &[ExecutionId],
     ) -> explain::TaskRequest {
         let known = self.tasks().names();
-        let (mut tasks, name) = (Arc::clone(&known.all), &asked.tasks[chosen].name);
+        let (mut tasks, name) = (Arc::clone(&known.all), &pass.tasks[chosen].name);
         let task = known.first.get(name).copied().unwrap_or_else(|| {
             Arc::make_mut(&mut tasks).push(name.clone());
             tasks.len() - 1

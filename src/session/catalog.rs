@@ -1,5 +1,4 @@
-//! The tasks of some traces by name: those that a file declares, then those found by themselves, and what they were
-//! found in.
+//! The tasks of some traces by name: those that a file declares, then those found among the record classes.
 
 use super::UsageError;
 use crate::event::task::TaskDefinition;
@@ -13,16 +12,16 @@ use std::collections::BTreeSet;
 use std::path::Path;
 use std::sync::{Arc, OnceLock};
 
-/// The tasks by name, and what they were found in.
+/// The tasks by name, and the classes among which they were found.
 pub(super) struct TaskCatalog {
-    /// Declared in a file, then found by themselves.
+    /// Those declared in a file, then those found.
     pub tasks: Vec<TaskDefinition>,
     /// How many of them are declared.
     pub declared: usize,
     pub classes: Vec<ClassFace>,
     /// Names of the kernel's events.
     pub kernel: BTreeSet<String>,
-    /// Names of the tasks, and where each stands first.
+    /// Names of the tasks, and the first position of each.
     names: OnceLock<Box<Names>>,
 }
 
@@ -30,7 +29,7 @@ pub(super) struct TaskCatalog {
 pub(super) struct Names {
     /// In their order.
     pub all: Arc<Vec<String>>,
-    /// Where each stands first.
+    /// The first position of each.
     pub first: HashMap<String, usize>,
 }
 
@@ -41,7 +40,7 @@ impl TaskCatalog {
         TaskCatalog { tasks: tasks::discover(&classes), declared: 0, classes, kernel, names: OnceLock::new() }
     }
 
-    /// What a file declares goes before what is found under the same name.
+    /// Declared tasks come first and replace those found under the same name.
     pub fn with_file(sources: &[Source], file: &Path) -> anyhow::Result<TaskCatalog> {
         let mut known = TaskCatalog::new(sources);
         let declared = declared(file, &known.classes)?;
@@ -52,7 +51,7 @@ impl TaskCatalog {
         Ok(known)
     }
 
-    /// Names of the tasks, and where each stands first.
+    /// Names of the tasks, and the first position of each.
     pub fn names(&self) -> &Names {
         self.names.get_or_init(|| {
             let mut first = HashMap::default();

@@ -1,4 +1,4 @@
-//! The kernel pass for some tasks: their definitions, and what it found of them.
+//! The kernel pass for some tasks: their definitions, and their begin and end events.
 
 use super::UsageError;
 use crate::analysis::derived;
@@ -12,7 +12,7 @@ use crate::event::task::{Pairing, TaskDefinition};
 use crate::state::timeline::{Mark, Timeline};
 use std::collections::BTreeSet;
 
-/// What the kernel pass found for some tasks.
+/// Result of the kernel pass for some tasks.
 pub(super) struct KernelPass {
     pub tasks: Vec<TaskDefinition>,
     /// By task: the names of the functions that were entered, where its marks are entries and exits of functions.
@@ -22,7 +22,7 @@ pub(super) struct KernelPass {
 }
 
 impl KernelPass {
-    /// What a mark is a mark of: the function that was entered, else the task.
+    /// The name of the task that a begin or end event belongs to: the function that was entered, else the task's own.
     pub fn name(&self, mark: &Mark) -> Option<&str> {
         let (at, task) = (mark.task as usize, self.tasks.get(mark.task as usize)?);
         let called = (task.pairing == Pairing::Function).then(|| functions::called(&self.recording, mark)).flatten();
@@ -32,12 +32,13 @@ impl KernelPass {
         })
     }
 
-    /// How the marks of each task pair.
+    /// How the begin and end events of each task pair.
     pub fn rules(&self) -> Result<Vec<Rule>, UsageError> {
         (0..self.tasks.len()).map(|at| self.rule(at)).collect()
     }
 
-    /// How the marks of a task pair. That a function is meant that nobody called is told with what is like it.
+    /// How the begin and end events of a task pair. Error: the task is a function that was not called; it suggests
+    /// functions of similar names.
     pub fn rule(&self, at: usize) -> Result<Rule, UsageError> {
         let (task, functions) = (&self.tasks[at], &self.functions[at]);
         let mut rule = Rule::of(task);
@@ -56,14 +57,14 @@ impl KernelPass {
         Ok(rule)
     }
 
-    /// Positions of the tasks that began somewhere.
+    /// Positions of the tasks with a begin event on a known thread.
     pub fn begun(&self) -> impl Iterator<Item = usize> {
         let marks = self.recording.marks.iter().filter(|m| m.thread.is_some());
         let begun: BTreeSet<usize> = marks.map(|m| m.task as usize).collect();
         begun.into_iter().filter(|task| *task < self.tasks.len())
     }
 
-    /// One more task, that no event delimits; its position.
+    /// Add a task that no event delimits; returns its position.
     pub fn add(&mut self, derived: &Derived, places: &Places, ctx: &Ctx) -> Result<usize, Cancelled> {
         let at = self.tasks.len();
         derived::mark(&mut self.recording, at as u32, derived, places, ctx)?;
