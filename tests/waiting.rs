@@ -70,18 +70,18 @@ fn wrong_order_is_a_wait_state_of_its_own() {
     run.message(1, 2);
     let (sent, end) = (0, run.now[2] + 10 * US);
     let receive = run.until(2, "MPI_Recv", OperationKind::Receive, end);
-    run.operations.messages.push(Message { via: Carrier::Message, from: early, to: receive, sent, received: end });
+    run.operations.messages.push(Message { carrier: Carrier::Message, from: early, to: receive, sent, received: end });
     assert_eq!(totals(run), [("wrong_order", 6 * MS)].into());
 }
 
 #[test]
 fn late_receiver_and_flow_control_are_waits_of_a_send() {
-    for (via, kind) in [(Carrier::Rendezvous, "late_receiver"), (Carrier::FlowControl, "flow_control")] {
+    for (carrier, kind) in [(Carrier::Rendezvous, "late_receiver"), (Carrier::FlowControl, "flow_control")] {
         let mut run = OperationsBuilder::on_one_clock(2);
         run.work(1, "assemble", 4 * MS);
         let send = run.until(0, "MPI_Send", OperationKind::Send, 4 * MS + 10 * US);
         let receive = run.work(1, "MPI_Recv", 10 * US);
-        let message = Message { via, from: receive, to: send, sent: 4 * MS, received: 4 * MS + 10 * US };
+        let message = Message { carrier, from: receive, to: send, sent: 4 * MS, received: 4 * MS + 10 * US };
         run.operations.messages.push(message);
         assert_eq!(totals(run), [(kind, 4 * MS)].into());
     }
@@ -96,7 +96,7 @@ fn waitall_of_both_sides_counts_the_late_sender() {
     let wait = run.until(0, "MPI_Waitall", OperationKind::Receive, 5 * MS + 10 * US);
     let sent = run.work(1, "MPI_Isend", 5 * US);
     let posted = run.work(2, "MPI_Irecv", 5 * US);
-    let message = |via, from, sent| Message { via, from, to: wait, sent, received: 5 * MS + 10 * US };
+    let message = |carrier, from, sent| Message { carrier, from, to: wait, sent, received: 5 * MS + 10 * US };
     run.operations.messages.push(message(Carrier::Message, sent, 4 * MS));
     run.operations.messages.push(message(Carrier::Rendezvous, posted, 5 * MS));
     assert_eq!(totals(run), [("late_sender", 4 * MS)].into());
@@ -123,12 +123,13 @@ fn collectives_wait_for_the_ranks_they_need() {
 
 #[test]
 fn locks_teams_and_accelerators() {
-    for (via, kind) in [(Carrier::Lock, "lock"), (Carrier::Fork, "idle_threads"), (Carrier::Accelerator, "accelerator")]
+    for (carrier, kind) in
+        [(Carrier::Lock, "lock"), (Carrier::Fork, "idle_threads"), (Carrier::Accelerator, "accelerator")]
     {
         let mut run = OperationsBuilder::on_one_clock(2);
         let from = run.work(0, "assemble", 3 * MS);
         let to = run.until(1, "wait", OperationKind::Receive, 3 * MS);
-        run.operations.messages.push(Message { via, from, to, sent: 3 * MS, received: 3 * MS });
+        run.operations.messages.push(Message { carrier, from, to, sent: 3 * MS, received: 3 * MS });
         assert_eq!(totals(run), [(kind, 3 * MS)].into());
     }
 }

@@ -1,8 +1,8 @@
 //! What carried a delay from the thread that ended a wait to the one that waited: a lock, a pipe, a signal, an exit ...
 //!
-//! In: a wait on a critical path and the thread that it led to; both are the path's own findings. Out: a [`Carrier`], told by
-//! the system calls in which the one waited and the other woke it. Where no calls were recorded, or another act of the
-//! kernel woke the thread, it is a wake-up. Cost: three binary searches. ALGORITHMS.md 9.7.
+//! In: a wait on a critical path and the thread that it led to; both are the path's own findings. Out: a [`Carrier`],
+//! told by the system calls in which the one waited and the other woke it. Where no calls were recorded, or another act
+//! of the kernel woke the thread, it is a wake-up. Cost: three binary searches. ALGORITHMS.md 9.7.
 
 use super::path::Entered;
 use crate::base::time::Ns;
@@ -62,7 +62,7 @@ mod tests {
 
     #[test]
     fn calls_tell_the_carrier() {
-        for (waits_in, wakes_in, worker, via) in [
+        for (waits_in, wakes_in, worker, carrier) in [
             ("futex", "futex", false, Carrier::Lock),
             ("futex", "", false, Carrier::Lock),
             ("", "futex", false, Carrier::Lock),
@@ -77,7 +77,7 @@ mod tests {
             ("vfork", "execve", false, Carrier::Fork),
             ("openat", "", false, Carrier::Wakeup),
         ] {
-            assert_eq!(told_by(waits_in, wakes_in, worker), via, "{waits_in} {wakes_in}");
+            assert_eq!(told_by(waits_in, wakes_in, worker), carrier, "{waits_in} {wakes_in}");
         }
     }
 }

@@ -9,8 +9,8 @@
 //! function. Two refinements:
 //!
 //! - *Preemption* shows who had the CPU instead, and in which functions; a *disk wait* who else had requests in flight.
-//! - *A thread of the kernel* that works for somebody leads on to whoever handed it the work, in the function that did: below its
-//!   stack stands that thread. For whoever waits it works in its own name.
+//! - *A thread of the kernel* that works for somebody leads on to whoever handed it the work, in the function that did:
+//!   below its stack stands that thread. For whoever waits it works in its own name.
 //! - *A queue is passed.* Who waits for a lock is often woken by another that had waited in the very same place (equal
 //!   stack and call); that one is not the cause, and naming it would spread one cause over as many contexts as there
 //!   are orders in the queue. While it waits there itself, what *it* waits for stands directly below the first waiter.
@@ -103,9 +103,9 @@ impl<'a> Walk<'a> {
     }
 
     /// Below `above` the thread that held it.
-    fn hold(&mut self, above: Option<HopId>, thread: ThreadId, via: impl FnOnce(&Timeline) -> Carrier) -> HopId {
+    fn hold(&mut self, above: Option<HopId>, thread: ThreadId, carrier: impl FnOnce(&Timeline) -> Carrier) -> HopId {
         let recording = self.sources.recording;
-        self.hops.as_mut().map_or(HopId::at(0), |hops| hops.child(above, thread, via(recording)))
+        self.hops.as_mut().map_or(HopId::at(0), |hops| hops.child(above, thread, carrier(recording)))
     }
 
     fn step(&mut self, segment: &PathSegment) {
@@ -254,8 +254,8 @@ impl<'a> Walk<'a> {
         self.add_stacks(root, thread, Span::new(at, span.end), None);
     }
 
-    /// From a thread of the kernel to whom it works for, in the function that handed in the work; no further where that is one
-    /// of those who wait for it.
+    /// From a thread of the kernel to whom it works for, in the function that handed in the work; no further where that
+    /// is one of those who wait for it.
     fn hand_on(&mut self, node: OutlineId, service: Option<Service>) -> OutlineId {
         let others = |s: &Service| self.passed.iter().all(|passed| passed.thread != s.client);
         let Some(service) = service.filter(others) else { return node };

@@ -20,7 +20,7 @@ pub struct Hop {
     /// The thread.
     pub thread: ThreadId,
     /// What carried the delay; of no meaning for the execution's own thread.
-    pub via: Carrier,
+    pub carrier: Carrier,
 }
 
 /// All of them.
@@ -32,8 +32,8 @@ pub struct Hops {
 
 impl Hops {
     /// The hop from `above` to `thread`, made on first sight.
-    pub fn child(&mut self, above: Option<HopId>, thread: ThreadId, via: Carrier) -> HopId {
-        let hop = Hop { above, thread, via };
+    pub fn child(&mut self, above: Option<HopId>, thread: ThreadId, carrier: Carrier) -> HopId {
+        let hop = Hop { above, thread, carrier };
         *self.ids.entry(hop).or_insert_with(|| {
             self.all.push(hop);
             HopId::at(self.all.len() - 1)
@@ -64,7 +64,7 @@ impl Hops {
         let mut ids: Vec<HopId> = Vec::with_capacity(other.all.len());
         for hop in &other.all {
             let above = hop.above.and_then(|above| ids.get(above.index()).copied());
-            ids.push(self.child(above, hop.thread, hop.via));
+            ids.push(self.child(above, hop.thread, hop.carrier));
         }
         ids
     }
@@ -88,7 +88,7 @@ mod tests {
         );
         let ids = one.merge(&other);
         assert_eq!(ids[lock_again.index()], lock);
-        let way: Vec<_> = one.way(ids[disk.index()]).iter().map(|id| one.get(*id).unwrap().via).collect();
+        let way: Vec<_> = one.way(ids[disk.index()]).iter().map(|id| one.get(*id).unwrap().carrier).collect();
         assert_eq!(way, [Carrier::Wakeup, Carrier::Disk]);
         assert_eq!(one.iter().len(), 4);
     }

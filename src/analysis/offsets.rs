@@ -1,20 +1,20 @@
 //! Clocks: what to add to each stream's own time to put all on the first stream's.
 //!
-//! In: messages and meetings, which arrive no earlier than they were sent. Out: one [`Clock`] per stream, with the bound
-//! of its error.
+//! In: messages and collective operations, which arrive no earlier than they were sent. Out: one [`Clock`] per stream,
+//! with the bound of its error.
 //!
-//! Streams of one process have one clock. Where the archive says how all clocks run (Score-P) its times are common and stay, and
-//! so do recorded times that contradict no message.
+//! Streams of one process have one clock. Where the archive says how all clocks run (Score-P) its times are common and
+//! stay, and so do recorded times that contradict no message.
 //!
-//! Else: a message from clock i at time s (i's clock), there at r on j's, says: the offset between the two is at most r - s.
-//! The tightest of all messages of each ordered pair is an edge of weight min(r - s); the shortest path from the first
-//! clock bounds an offset on one side, the shortest path back on the other. The truth lies between, and where
-//! it lies is shared out by the number of edges on each side, as every edge hides one message's way (two ranks that
+//! Else: a message from clock i at time s (i's clock), there at r on j's, says: the offset between the two is at most r
+//! - s. The tightest of all messages of each ordered pair is an edge of weight min(r - s); the shortest path from the
+//! first clock bounds an offset on one side, the shortest path back on the other. The truth lies between, and where it
+//! lies is shared out by the number of edges on each side, as every edge hides one message's way (two ranks that
 //! exchange messages both ways: the middle). Half the distance between the bounds is the error. This needs no pair that
 //! talks both ways: a ring is enough.
 //!
-//! Where no contradiction is larger than what the bounds leave open, clocks are common but for small errors of reading them:
-//! then each is moved back by the least that satisfies all bounds, and not into the middle of them.
+//! Where no contradiction is larger than what the bounds leave open, clocks are common but for small errors of reading
+//! them: then each is moved back by the least that satisfies all bounds, and not into the middle of them.
 //!
 //! Drift: the same from the first and from the last third of the recording; it is believed when the two offsets
 //! differ by more than their errors, taken off, and fitted again. Cost: three passes over the messages, and
@@ -107,8 +107,8 @@ pub fn fit(operations: &Operations) -> Vec<Clock> {
     fit.streams(&clocks, &lives, error)
 }
 
-/// What each clock must be moved back by so that no message arrives before it was sent: the least that suffices when none
-/// is moved forward. A clock that sends must not be ahead of those that receive.
+/// What each clock must be moved back by so that no message arrives before it was sent: the least that suffices when
+/// none is moved forward. A clock that sends must not be ahead of those that receive.
 fn least_moves(clocks: usize, edges: &[(u32, u32, Ns)]) -> Vec<Ns> {
     let mut moved: Vec<Ns> = vec![0; clocks];
     for _ in 0..clocks {
@@ -218,8 +218,8 @@ impl<'a> Fit<'a> {
             add(Flight { from: m.from.stream, to: m.to.stream, sent: m.sent, received: m.received });
         }
         // Nobody leaves before all have come: as if the first member sent to and received from each of the others.
-        for meeting in operations.meetings.iter().filter(|m| m.exchange.all_wait()) {
-            let mut members = meeting.members.iter().filter_map(|p| Some((p.stream, operations.get(*p)?)));
+        for collective in operations.collectives.iter().filter(|m| m.exchange.all_wait()) {
+            let mut members = collective.members.iter().filter_map(|p| Some((p.stream, operations.get(*p)?)));
             let Some((hub, at_hub)) = members.next() else { continue };
             for (member, there) in members {
                 add(Flight { from: hub, to: member, sent: at_hub.start, received: there.end });
@@ -238,7 +238,7 @@ impl<'a> Fit<'a> {
         let forth = shortest(clocks.len(), edges.iter().copied());
         let back = shortest(clocks.len(), edges.iter().map(|(from, to, least)| (*to, *from, *least)));
         // The clock is ahead of the first by at most the way forth and at least minus the way back.
-        let bound = |ways: (Option<Way>, Option<Way>)| match ways {
+        let bound = |call_sites: (Option<Way>, Option<Way>)| match call_sites {
             (Some((up, up_edges)), Some((down, down_edges))) => {
                 let slack = i128::from(up) + i128::from(down);
                 let share = slack * i128::from(up_edges) / i128::from((up_edges + down_edges).max(1));

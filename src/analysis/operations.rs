@@ -2,8 +2,8 @@
 //! packets, so that patterns are mined where nothing delimits executions.
 //!
 //! In: a [`Timeline`]. Out: the neutral [`Operations`] (ALGORITHMS.md 9.1): the act that wakes is a message sent by the
-//! waker's call, the wait it ends is received in the woken thread's call. Waits for timers, disks and devices have
-//! no sender and count as the call's own time. What begins and ends in user space (pairs, functions) encloses calls, and
+//! waker's call, the wait it ends is received in the woken thread's call. Waits for timers, disks and devices have no
+//! sender and count as the call's own time. What begins and ends in user space (pairs, functions) encloses calls, and
 //! operations enclose nothing: so each end is an operation without length, and the time between is a gap of its own.
 //! Cost: linear in calls and edges, a look-up per wake-up, a sort of the user-space events.
 
@@ -100,7 +100,7 @@ pub fn of_recording<'a>(recording: &Timeline, named: impl Fn(&Mark) -> Option<&'
     for (to, thread) in streams.iter().zip(&recording.threads) {
         let Some(to) = *to else { continue };
         for edge in &thread.segments {
-            let via = match edge.kind {
+            let carrier = match edge.kind {
                 SegmentKind::Blocked => Carrier::Wakeup,
                 SegmentKind::Network => Carrier::Packet,
                 _ => continue,
@@ -109,7 +109,7 @@ pub fn of_recording<'a>(recording: &Timeline, named: impl Fn(&Mark) -> Option<&'
             let from = stream_of(&streams, waker).and_then(|from| place_at(&operations, from, sent));
             let to = place_at(&operations, to, edge.span.end - 1);
             if let (Some(from), Some(to)) = (from, to) {
-                operations.messages.push(Message { via, from, to, sent, received: edge.span.end });
+                operations.messages.push(Message { carrier, from, to, sent, received: edge.span.end });
             }
         }
     }
@@ -227,7 +227,7 @@ mod tests {
                 let cause = (*cause)?;
                 let source = &lateness.spread.nodes[cause.node as usize];
                 let name = |stream: u32| mined.operations.sequences[stream as usize].stream.clone();
-                Some((name(source.stream), source.excess / MS, name(node.stream), cause.via))
+                Some((name(source.stream), source.excess / MS, name(node.stream), cause.carrier))
             })
             .collect();
         assert_eq!(edges, [("client 11".to_owned(), 45, "server 10".to_owned(), Carrier::Wakeup)]);

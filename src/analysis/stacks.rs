@@ -6,9 +6,9 @@
 //! - Entry and exit events of functions are exact and believed before all else, wherever they say that one is open.
 //! - Inside a system call the user stack cannot change: the sample at its entry holds until its exit (else the one at
 //!   its exit, else any taken meanwhile, else the profiler's sample that came after a long call and tells of it).
-//! - Between two calls a sample holds backward and forward to the next sample's, meeting it midway; a time off the
-//!   CPU is not cut, it has the stack it began with. No sample reaches further than ten sampling periods of running
-//!   time, and none beyond an exec.
+//! - Between two calls a sample holds backward and forward to the next sample's, collective operation it midway; a time
+//!   off the CPU is not cut, it has the stack it began with. No sample reaches further than ten sampling periods of
+//!   running time, and none beyond an exec.
 //! - Where that leaves a hole, and where the tracer lost the callers (one address only: some functions of the C library
 //!   keep no frame pointer), the stacks before and after are kept: they may have callers in common.
 //!
@@ -293,8 +293,8 @@ impl Builder<'_> {
         self.hole(Span::new(from, span.end), full);
     }
 
-    /// Where no system calls were recorded, what a thread leaves the CPU with to wait is the stack of a call: it holds as long as the
-    /// wait, and says nothing of what runs before and after.
+    /// Where no system calls were recorded, what a thread leaves the CPU with to wait is the stack of a call: it holds
+    /// as long as the wait, and says nothing of what runs before and after.
     fn around_waits(&self, span: Span, samples: &[Sample]) -> Vec<(Span, Sample)> {
         let mut parts = Vec::with_capacity(samples.len());
         let (mut from, mut first) = (span.start, 0);

@@ -1,8 +1,8 @@
 //! Which send belongs to which receive.
 //!
-//! In: the halves of messages that each location recorded. Out: [`Pair`]s, matched by (sender, receiver, tag) in posting
-//! order: MPI's non-overtaking rule holds between sends and *posted* receives, and the communicator recorded with a
-//! receive may be wrong (BT and SP: the original instead of its duplicate), so it only serves to find the peer.
+//! In: the halves of messages that each location recorded. Out: [`Pair`]s, matched by (sender, receiver, tag) in
+//! posting order: MPI's non-overtaking rule holds between sends and *posted* receives, and the communicator recorded
+//! with a receive may be wrong (BT and SP: the original instead of its duplicate), so it only serves to find the peer.
 //! Cost: linear; parallel over receivers.
 
 use super::mpi::{Half, LocationRun, NOWHERE};
@@ -40,7 +40,7 @@ pub(super) struct Matched {
     /// By receiving place, then by time of arrival.
     pub(super) messages: Vec<Message>,
     /// Of those whose sender may have had to wait.
-    pub(super) handovers: Vec<SendCompletion>,
+    pub(super) send_completions: Vec<SendCompletion>,
     /// Receives from somebody without a send.
     pub(super) unmatched: u64,
 }
@@ -66,14 +66,14 @@ pub(super) fn messages(locations: &mut [LocationRun], ctx: &Ctx) -> Result<Match
         let mut found = Matched { unmatched: (from_somebody - pairs.len()) as u64, ..Matched::default() };
         for (sender, send, receive) in pairs.iter().filter_map(halves) {
             found.messages.push(message(sender, send, i as u32, receive));
-            found.handovers.extend(handover(sender, send, i as u32, receive));
+            found.send_completions.extend(completion(sender, send, i as u32, receive));
         }
         found.messages.sort_by_key(|m| (m.to, m.received, m.from));
         found
     };
     in_order(ctx, shared.len(), found, |_, found| {
         matched.messages.extend(found.messages);
-        matched.handovers.extend(found.handovers);
+        matched.send_completions.extend(found.send_completions);
         matched.unmatched += found.unmatched;
     })?;
     Ok(matched)
@@ -81,7 +81,7 @@ pub(super) fn messages(locations: &mut [LocationRun], ctx: &Ctx) -> Result<Match
 
 fn message(sender: u32, send: &Half, receiver: u32, receive: &Half) -> Message {
     Message {
-        via: Carrier::Message,
+        carrier: Carrier::Message,
         from: OperationPlace { stream: sender, operation: send.operation },
         to: OperationPlace { stream: receiver, operation: receive.operation },
         sent: send.time,
@@ -89,7 +89,7 @@ fn message(sender: u32, send: &Half, receiver: u32, receive: &Half) -> Message {
     }
 }
 
-fn handover(sender: u32, send: &Half, receiver: u32, receive: &Half) -> Option<SendCompletion> {
+fn completion(sender: u32, send: &Half, receiver: u32, receive: &Half) -> Option<SendCompletion> {
     let from = OperationPlace { stream: sender, operation: send.operation };
     let posted = OperationPlace { stream: receiver, operation: receive.other };
     let known = ![send.operation, send.other, receive.other].contains(&NOWHERE);

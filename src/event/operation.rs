@@ -92,7 +92,7 @@ pub struct Sequence {
     /// Parameters as `name=value`, by the position of the operation that follows.
     pub parameters: Vec<(u32, NameId)>,
     /// By operation, where call paths are known for each: where it was called.
-    pub ways: Vec<CallSite>,
+    pub call_sites: Vec<CallSite>,
     /// The thread, where it is one of a kernel recording.
     pub thread: Option<ThreadIdentity>,
     /// In order.
@@ -121,7 +121,7 @@ pub struct OperationPlace {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Message {
     /// What it was.
-    pub via: Carrier,
+    pub carrier: Carrier,
     /// The sending operation.
     pub from: OperationPlace,
     /// The receiving one: it cannot end before this was sent.
@@ -176,7 +176,7 @@ impl CollectiveKind {
     }
 
     /// The carrier of a delay from member to member.
-    pub fn via(self) -> Carrier {
+    pub fn carrier(self) -> Carrier {
         if self == CollectiveKind::TeamBarrier { Carrier::Barrier } else { Carrier::Collective }
     }
 }
@@ -195,16 +195,16 @@ pub struct CollectiveInstance {
 pub struct Operations {
     /// Names of operations.
     pub names: Names,
-    /// All streams are on one time line already; else it is fitted from messages and meetings.
+    /// All streams are on one time line already; else it is fitted from messages and collective operations.
     pub one_clock: bool,
     /// One per stream.
     pub sequences: Vec<Sequence>,
     /// Sorted by receiving place, then by time of arrival.
     pub messages: Vec<Message>,
     /// In order of their first members.
-    pub meetings: Vec<CollectiveInstance>,
+    pub collectives: Vec<CollectiveInstance>,
     /// Of messages whose sender may have had to wait; empty once it is known which had to.
-    pub handovers: Vec<SendCompletion>,
+    pub send_completions: Vec<SendCompletion>,
     /// Functions of each distinct call stack, outermost first.
     pub stacks: Vec<Vec<NameId>>,
     /// Call paths of operations, where they are known for each.
@@ -237,8 +237,8 @@ impl Operations {
     /// The call path of an event of a stream: of an operation the one around it, of a gap the one in which it was
     /// spent.
     pub fn around(&self, stream: u32, event: u32) -> u32 {
-        let ways = self.sequences.get(stream as usize).map_or(&[][..], |s| &s.ways);
-        let Some(way) = ways.get(event as usize / 2) else { return NO_PATH };
+        let call_sites = self.sequences.get(stream as usize).map_or(&[][..], |s| &s.call_sites);
+        let Some(way) = call_sites.get(event as usize / 2) else { return NO_PATH };
         if event.is_multiple_of(2) { self.paths.parent(way.path) } else { way.after }
     }
 

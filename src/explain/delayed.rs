@@ -172,13 +172,13 @@ impl Delayed<'_> {
             true => chains.is_below(chains.of(c.context), delay.chain),
             false => chains.of(c.context) == delay.chain,
         };
-        let mut ways: BTreeMap<Vec<HopId>, u64> = BTreeMap::new();
+        let mut call_sites: BTreeMap<Vec<HopId>, u64> = BTreeMap::new();
         for c in row.iter().filter(is_inside) {
             let mut way = self.contributions.hops.way(c.hop);
             way.truncate(threads);
-            *ways.entry(way).or_default() += c.ns;
+            *call_sites.entry(way).or_default() += c.ns;
         }
-        let (way, _) = ways.into_iter().max_by_key(|(way, ns)| (*ns, Reverse(way.clone())))?;
+        let (way, _) = call_sites.into_iter().max_by_key(|(way, ns)| (*ns, Reverse(way.clone())))?;
         let on_way =
             |c: &&Contribution, length: usize| self.contributions.hops.way(c.hop).get(..length) == way.get(..length);
         let held: Vec<&Contribution> = row.iter().filter(is_inside).filter(|c| on_way(c, threads)).collect();
@@ -189,14 +189,14 @@ impl Delayed<'_> {
             let waits = links[thread_links[hop] + 1];
             let below = |c: &&Contribution| chains.is_below(chains.of(c.context), waits);
             let held: Vec<&Contribution> = row.iter().filter(below).filter(|c| on_way(c, hop + 2)).collect();
-            let via = self.contributions.hops.get(*way.get(hop + 1)?)?.via;
+            let carrier = self.contributions.hops.get(*way.get(hop + 1)?)?.carrier;
             let population = *self.reference.population.get(delay.execution as usize)?;
             let usual = self.reference.bounds(population, waits, true, settings).typical_ns;
             let took = self.reference.spent(delay.execution, waits, true);
             let leaves: Vec<(ContextId, u64)> = held.iter().map(|c| (c.context, c.ns)).collect();
-            let kind = if via == Carrier::Cpu { EventKind::Runnable } else { EventKind::Receive };
+            let kind = if carrier == Carrier::Cpu { EventKind::Runnable } else { EventKind::Receive };
             steps.push(PropagationStep {
-                via: Some(via),
+                carrier: Some(carrier),
                 excess_ns: (took - usual).max(0),
                 reference_ns: usual,
                 ..self.step(
@@ -204,7 +204,7 @@ impl Delayed<'_> {
                     *way.get(hop)?,
                     hull(&held)?,
                     &Activity::of(self.model, &leaves, hop),
-                    waiting_by(via),
+                    waiting_by(carrier),
                 )?
             });
         }
@@ -259,15 +259,15 @@ impl Delayed<'_> {
         };
         let ChainLink::Wait(WaitKind::Interrupted, name) = chain.link else { return Some((vec![step], named)) };
         let name = self.model.names.get(name);
-        let via = if SOFT_IRQS.contains(&name) { Carrier::SoftIrq } else { Carrier::Interrupt };
+        let carrier = if SOFT_IRQS.contains(&name) { Carrier::SoftIrq } else { Carrier::Interrupt };
         let handler = PropagationStep {
-            what: format!("{} {name}", via.name()),
+            what: format!("{} {name}", carrier.name()),
             kind: EventKind::Interrupt,
             function: None,
             ..step.clone()
         };
         // The handler is no function of the thread.
-        Some((vec![handler, PropagationStep { via: Some(via), ..step }], Activity::default()))
+        Some((vec![handler, PropagationStep { carrier: Some(carrier), ..step }], Activity::default()))
     }
 
     fn step(&self, kind: EventKind, hop: HopId, span: Span, named: &Activity, word: &str) -> Option<PropagationStep> {
@@ -283,7 +283,7 @@ impl Delayed<'_> {
             function: named.function.map(|name| self.model.names.function(name).into_owned()),
             excess_ns: 0,
             reference_ns: 0,
-            via: None,
+            carrier: None,
             noise: None,
             route: None,
         })
@@ -304,8 +304,8 @@ fn waiting_for(spent: WaitKind) -> &'static str {
 }
 
 /// The same, of a wait for another thread.
-fn waiting_by(via: Carrier) -> &'static str {
-    match via {
+fn waiting_by(carrier: Carrier) -> &'static str {
+    match carrier {
         Carrier::Cpu => "waiting for a CPU",
         Carrier::Disk => "waiting for the disk",
         Carrier::Packet => "waiting for the network",

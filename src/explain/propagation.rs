@@ -167,7 +167,7 @@ pub(super) fn noise(
         EventKind::Receive | EventKind::Collective => {
             let place = OperationPlace { stream: node.stream, operation: node.event / 2 };
             let trigger = triggers.of(place, node.span.end)?;
-            if trigger.via == Carrier::Barrier {
+            if trigger.carrier == Carrier::Barrier {
                 return None;
             }
             // The part of the wait that the sender could have spared is less than half of the excess.
@@ -195,7 +195,7 @@ fn step(mined: &Mined, lateness: &Lateness, numbers: &[u32], triggers: &Triggers
             .map(|name| mined.operations.names.function(name).into_owned()),
         excess_ns: node.excess,
         reference_ns: blamed.reference,
-        via: lateness.spread.causes[at].map(|cause| cause.via),
+        carrier: lateness.spread.causes[at].map(|cause| cause.carrier),
         noise: match lateness.spread.causes[at] {
             None => noise(mined, node, &blamed, late.pattern.is_none(), triggers),
             Some(_) => None,

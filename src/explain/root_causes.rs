@@ -23,7 +23,7 @@ struct Key {
     what: String,
     kind: EventKind,
     function: Option<String>,
-    via: Vec<Carrier>,
+    carriers: Vec<Carrier>,
     victim: Option<(String, Option<String>)>,
     noise: bool,
 }
@@ -99,7 +99,7 @@ fn of_paths(found: &Anomalies, paths: &[PropagationPath], first: u32) -> Option<
         what: source.what.clone(),
         kind: source.kind,
         function: path.function.clone().or_else(|| source.function.clone()),
-        via: if is_rank { Vec::new() } else { path.steps.iter().filter_map(|s| s.via).collect() },
+        carriers: if is_rank { Vec::new() } else { path.steps.iter().filter_map(|s| s.carrier).collect() },
         victim,
         noise: source.noise.is_some(),
     };
@@ -134,7 +134,7 @@ fn row(found: &Anomalies, key: Key, all: Vec<(u32, CausedDelay)>) -> RootCause {
         what: key.what,
         kind: key.kind,
         function: key.function,
-        via: key.via,
+        carriers: key.carriers,
         victim: key.victim,
         noise,
         route,

@@ -160,7 +160,7 @@ fn step(operations: &Operations, turn: &RouteOccurrence, whole: Span, difference
         function: operations.function(stream, span).map(|name| operations.names.function(name).into_owned()),
         excess_ns: difference.excess,
         reference_ns: difference.reference,
-        via: None,
+        carrier: None,
         noise: None,
         route: Some(difference.change),
     }

@@ -49,7 +49,7 @@ pub struct PropagationStep {
     /// How long it takes in the reference.
     pub reference_ns: Ns,
     /// The carrier of the delay from the step before; `None` for the first.
-    pub via: Option<Carrier>,
+    pub carrier: Option<Carrier>,
     /// Of a source: it is noise.
     pub noise: Option<Noise>,
     /// The place where the occurrence's calls differ from the others'.

@@ -54,7 +54,7 @@ pub struct RootCause {
     /// The function, where stacks were recorded.
     pub function: Option<String>,
     /// Carriers of the delay, from the source to the last victim.
-    pub via: Vec<Carrier>,
+    pub carriers: Vec<Carrier>,
     /// Name of the last victim and its function, where it is another.
     pub victim: Option<(String, Option<String>)>,
     /// Noise of the system.

@@ -78,16 +78,16 @@ fn operations_have_standard_names_and_do_not_nest() {
     }
     assert_eq!(operations.messages.len(), 240);
     // The first send of each turn completes in the wait of its turn; of the second nobody saw it.
-    assert_eq!(operations.handovers.len(), 120);
+    assert_eq!(operations.send_completions.len(), 120);
     let call = |place| operations.names.get(operations.get(place).unwrap().symbol);
-    for h in &operations.handovers {
+    for h in &operations.send_completions {
         assert_eq!([call(h.from), call(h.left()), call(h.posted)], ["MPI_Isend", "MPI_Waitall", "MPI_Irecv"]);
         assert_eq!((h.bytes, h.left().operation - h.from.operation), (8, 2));
         let turn = |place: OperationPlace| operations.get(place).unwrap().start / 20_000;
         assert_eq!(turn(h.from), turn(h.posted), "{h:?}");
     }
-    assert_eq!(operations.meetings.len(), 4);
-    assert!(operations.meetings.iter().all(|m| m.members.len() == 3 && m.exchange.all_wait()));
+    assert_eq!(operations.collectives.len(), 4);
+    assert!(operations.collectives.iter().all(|m| m.members.len() == 3 && m.exchange.all_wait()));
 }
 
 #[test]

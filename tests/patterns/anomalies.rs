@@ -153,14 +153,19 @@ fn late_receiver(bytes: u32) -> (Mined, Anomalies) {
         let send = run.add(0, "MPI_Send", OperationKind::Work, sends, done);
         let receive = run.add(1, "MPI_Recv", OperationKind::Receive, posts, done);
         run.send(send, receive);
-        run.operations.handovers.push(SendCompletion { from: send, done: send.operation, posted: receive, bytes });
+        run.operations.send_completions.push(SendCompletion {
+            from: send,
+            done: send.operation,
+            posted: receive,
+            bytes,
+        });
         let copied = done + MS / 100;
         let second = run.add(0, "MPI_Send", OperationKind::Work, done, copied);
         let there = copied.max(now[2]) + LATENCY;
         let receive = run.add(2, "MPI_Recv", OperationKind::Receive, now[2], there);
         run.send(second, receive);
         let (from, done_by) = (second, second.operation);
-        run.operations.handovers.push(SendCompletion { from, done: done_by, posted: receive, bytes: 8 });
+        run.operations.send_completions.push(SendCompletion { from, done: done_by, posted: receive, bytes: 8 });
         run.add(1, "MPI_Test", OperationKind::Work, done, done + CALL);
         run.add(2, "MPI_Test", OperationKind::Work, there, there + CALL);
         now = [copied, done + CALL, there + CALL];
@@ -172,8 +177,8 @@ fn late_receiver(bytes: u32) -> (Mined, Anomalies) {
 fn late_receiver_holds_its_sender() {
     let (mined, found) = late_receiver(100_000);
     assert_eq!(steps(&found), [vec![(1, "after MPI_Test"), (0, "MPI_Send"), (2, "MPI_Recv")]]);
-    let via: Vec<_> = found.paths[0].steps.iter().map(|s| s.via).collect();
-    assert_eq!(via, [None, Some(Carrier::Rendezvous), Some(Carrier::Message)]);
+    let carrier: Vec<_> = found.paths[0].steps.iter().map(|s| s.carrier).collect();
+    assert_eq!(carrier, [None, Some(Carrier::Rendezvous), Some(Carrier::Message)]);
     assert_eq!(found.summary.sources, 1);
     // Both victims waited 40 ms less what they usually wait.
     assert!((75..80).contains(&(found.paths[0].affected_ns / MS)), "{}", found.paths[0].affected_ns);
@@ -200,5 +205,5 @@ fn small_send_held_by_its_receiver_is_flow_control() {
     // Others of 8 bytes were left before their receive, so that no size is too large to be copied: there was no room.
     let (_, found) = late_receiver(8);
     assert_eq!(steps(&found)[0], [(1, "after MPI_Test"), (0, "MPI_Send"), (2, "MPI_Recv")]);
-    assert_eq!(found.paths[0].steps[1].via, Some(Carrier::FlowControl));
+    assert_eq!(found.paths[0].steps[1].carrier, Some(Carrier::FlowControl));
 }

@@ -193,6 +193,6 @@ impl Generator {
         let last = self.now.iter().max().unwrap() + LATENCY;
         let members =
             (0..self.ranks).map(|r| self.call(r, "MPI_Allreduce", OperationKind::Collective, last).place).collect();
-        self.run.operations.meetings.push(CollectiveInstance { exchange: CollectiveKind::All, members });
+        self.run.operations.collectives.push(CollectiveInstance { exchange: CollectiveKind::All, members });
     }
 }

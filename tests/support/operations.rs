@@ -65,7 +65,7 @@ impl OperationsBuilder {
     /// A message that leaves at the end of one operation and arrives at the end of another.
     pub fn send(&mut self, from: OperationPlace, to: OperationPlace) {
         let (sent, received) = (self.operations.get(from).unwrap().end, self.operations.get(to).unwrap().end);
-        self.operations.messages.push(Message { via: Carrier::Message, from, to, sent, received });
+        self.operations.messages.push(Message { carrier: Carrier::Message, from, to, sent, received });
     }
 
     /// An operation from now until a time; regions that are not MPI's are the program's own.
@@ -89,7 +89,13 @@ impl OperationsBuilder {
         let send = self.work(from, "MPI_Send", 5 * US);
         let end = self.now[to].max(sent) + 10 * US;
         let receive = self.until(to, "MPI_Recv", OperationKind::Receive, end);
-        self.operations.messages.push(Message { via: Carrier::Message, from: send, to: receive, sent, received: end });
+        self.operations.messages.push(Message {
+            carrier: Carrier::Message,
+            from: send,
+            to: receive,
+            sent,
+            received: end,
+        });
     }
 
     /// A collective of all ranks: each leaves when the ranks for which it waits have come.
@@ -110,7 +116,7 @@ impl OperationsBuilder {
             .enumerate()
             .map(|(rank, end)| self.until(rank, name, OperationKind::Collective, *end))
             .collect();
-        self.operations.meetings.push(CollectiveInstance { exchange, members });
+        self.operations.collectives.push(CollectiveInstance { exchange, members });
     }
 
     /// The operations, with messages in the order that the analysis expects.

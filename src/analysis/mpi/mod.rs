@@ -112,7 +112,7 @@ pub struct WaitAnalysis {
 impl WaitAnalysis {
     /// All of it; `None` where nothing ties streams together.
     pub fn new(operations: &Operations, clocks: &[Clock], ctx: &Ctx) -> Result<Option<WaitAnalysis>, Cancelled> {
-        if operations.messages.is_empty() && operations.meetings.is_empty() {
+        if operations.messages.is_empty() && operations.collectives.is_empty() {
             return Ok(None);
         }
         let streams = Streams::new(operations, clocks);
@@ -170,8 +170,8 @@ fn states(operations: &Operations, waits: &[RankWait], costs: &Costs) -> Vec<Wai
     let mut rows: HashMap<Where, (u64, Ns, Causes)> = HashMap::default();
     for (wait, cause) in waits.iter().zip(&costs.causes) {
         let Some(operation) = operations.get(wait.place) else { continue };
-        let ways = operations.sequences.get(wait.place.stream as usize).map_or(&[][..], |s| &s.ways);
-        let path = ways.get(wait.place.operation as usize).map_or(NO_PATH, |w| w.path);
+        let call_sites = operations.sequences.get(wait.place.stream as usize).map_or(&[][..], |s| &s.call_sites);
+        let path = call_sites.get(wait.place.operation as usize).map_or(NO_PATH, |w| w.path);
         let row = rows.entry((wait.kind, wait.place.stream, path, operation.symbol)).or_default();
         row.0 += 1;
         row.1 += wait.len();

@@ -76,8 +76,8 @@ impl<'a> Streams<'a> {
 
     /// The call path of an event; the outermost where it is known no better.
     pub fn path(&self, stream: u32, event: u32) -> u32 {
-        let ways = self.operations.sequences.get(stream as usize).map_or(&[][..], |s| &s.ways);
-        let way = ways.get(event as usize / 2);
+        let call_sites = self.operations.sequences.get(stream as usize).map_or(&[][..], |s| &s.call_sites);
+        let way = call_sites.get(event as usize / 2);
         way.map_or(NO_PATH, |way| if event.is_multiple_of(2) { way.path } else { way.after })
     }
 
@@ -96,10 +96,10 @@ impl<'a> Streams<'a> {
         let sequence = self.operations.sequences.get(stream as usize);
         let clock = self.clocks.get(stream as usize).copied().unwrap_or_default();
         let operations = sequence.map_or(&[][..], |s| &s.operations);
-        let ways = sequence.map_or(&[][..], |s| &s.ways);
+        let call_sites = sequence.map_or(&[][..], |s| &s.call_sites);
         let left = operations.partition_point(|o| clock.common(o.start) < within.end);
         let next = operations.get(left).map(|o| clock.common(o.start));
-        Back { inside: &self.inside, operations, ways, clock, within, left, behind: true, next }
+        Back { inside: &self.inside, operations, call_sites, clock, within, left, behind: true, next }
     }
 }
 
@@ -107,7 +107,7 @@ impl<'a> Streams<'a> {
 pub struct Back<'a> {
     inside: &'a [Option<NameId>],
     operations: &'a [Operation],
-    ways: &'a [CallSite],
+    call_sites: &'a [CallSite],
     clock: Clock,
     within: Span,
     /// So many operations have not been passed.
@@ -123,7 +123,7 @@ impl Back<'_> {
     #[inline]
     fn gap(&self, at: usize, operation: &Operation, next: Ns) -> ActivitySpan {
         let start = self.clock.common(operation.end);
-        let path = self.ways.get(at).map_or(NO_PATH, |way| way.after);
+        let path = self.call_sites.get(at).map_or(NO_PATH, |way| way.after);
         let region = match self.inside.get(path as usize) {
             Some(Some(name)) => Region { name: *name, after: false },
             _ => Region { name: operation.symbol, after: true },

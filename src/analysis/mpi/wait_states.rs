@@ -29,7 +29,7 @@ pub struct RankWait {
     /// The late operation that it waited for. Itself if no rank is late (completion).
     pub cause: OperationPlace,
     /// Link between the two: the position of a collective; none for messages.
-    pub meeting: Option<u32>,
+    pub collective: Option<u32>,
 }
 
 impl RankWait {
@@ -57,7 +57,7 @@ pub fn find(operations: &Operations, clocks: &[Clock], ctx: &Ctx) -> Result<Vec<
     };
     in_order(ctx, operations.sequences.len(), of_stream, |_, found| waits.extend(found))?;
     let alone = waits.len();
-    finder.meetings(&mut waits);
+    finder.collectives(&mut waits);
     if waits.len() > alone {
         waits = last_of_each(waits);
     }
@@ -111,10 +111,10 @@ impl Finder<'_> {
         kind: WaitState,
         until: Ns,
         cause: OperationPlace,
-        meeting: Option<u32>,
+        collective: Option<u32>,
     ) -> Option<RankWait> {
         let (start, end) = (self.start(place)?, self.end(place)?);
-        let wait = RankWait { place, kind, start, until: until.min(end), cause, meeting };
+        let wait = RankWait { place, kind, start, until: until.min(end), cause, collective };
         (!wait.is_empty()).then_some(wait)
     }
 
@@ -126,7 +126,7 @@ impl Finder<'_> {
         let mut sent = Ns::MAX;
         for (m, earliest) in messages.iter().zip(&mut earliest).rev() {
             *earliest = sent;
-            if m.via == Carrier::Message {
+            if m.carrier == Carrier::Message {
                 sent = sent.min(self.start(m.from).unwrap_or(Ns::MAX));
             }
         }
@@ -134,7 +134,7 @@ impl Finder<'_> {
             if m.from.stream == m.to.stream {
                 continue;
             }
-            let (kind, until) = match m.via {
+            let (kind, until) = match m.carrier {
                 Carrier::Message => {
                     let Some(began) = self.start(m.from) else { continue };
                     let kind = if earliest < began { WaitState::WrongOrder } else { WaitState::LateSender };
@@ -158,9 +158,9 @@ impl Finder<'_> {
         waits
     }
 
-    fn meetings(&self, waits: &mut Vec<RankWait>) {
-        for (meeting, at) in self.operations.meetings.iter().zip(0_u32..) {
-            let members = &meeting.members;
+    fn collectives(&self, waits: &mut Vec<RankWait>) {
+        for (collective, at) in self.operations.collectives.iter().zip(0_u32..) {
+            let members = &collective.members;
             let entered = |p: &OperationPlace| Some((self.start(*p)?, *p));
             let last =
                 |of: &[OperationPlace]| of.iter().filter_map(entered).max_by_key(|(t, p)| (*t, std::cmp::Reverse(*p)));
@@ -171,9 +171,9 @@ impl Finder<'_> {
                     .and_then(|(until, cause)| self.wait(place, kind, until, cause, Some(at)));
                 waits.extend(wait);
             };
-            match meeting.exchange {
+            match collective.exchange {
                 CollectiveKind::Barrier | CollectiveKind::All | CollectiveKind::TeamBarrier => {
-                    let kind = match meeting.exchange {
+                    let kind = match collective.exchange {
                         CollectiveKind::Barrier => WaitState::Barrier,
                         CollectiveKind::TeamBarrier => WaitState::ThreadBarrier,
                         _ => WaitState::AllToAll,
@@ -197,14 +197,14 @@ impl Finder<'_> {
                     }
                 }
             }
-            if meeting.exchange.all_wait() {
+            if collective.exchange.all_wait() {
                 self.completion(members, at, waits);
             }
         }
     }
 
     /// No rank leaves before all have arrived; after the first has left the others are slower than necessary.
-    fn completion(&self, members: &[OperationPlace], meeting: u32, waits: &mut Vec<RankWait>) {
+    fn completion(&self, members: &[OperationPlace], collective: u32, waits: &mut Vec<RankWait>) {
         let left = |p: &OperationPlace| Some((self.end(*p)?, *p));
         let Some((first, who)) = members.iter().filter_map(left).min() else { return };
         for member in members.iter().filter(|m| **m != who) {
@@ -218,7 +218,7 @@ impl Finder<'_> {
                     start,
                     until: end,
                     cause: *member,
-                    meeting: Some(meeting),
+                    collective: Some(collective),
                 });
             }
         }

@@ -36,11 +36,12 @@ struct Seen {
     error: Ns,
 }
 
-fn see(operations: &Operations, clocks: &[Clock], handover: &SendCompletion) -> Option<Seen> {
-    let (mine, theirs) = (clocks.get(handover.from.stream as usize)?, clocks.get(handover.posted.stream as usize)?);
-    let (call, posted): (&Operation, &Operation) = (operations.get(handover.left())?, operations.get(handover.posted)?);
+fn see(operations: &Operations, clocks: &[Clock], completion: &SendCompletion) -> Option<Seen> {
+    let (mine, theirs) = (clocks.get(completion.from.stream as usize)?, clocks.get(completion.posted.stream as usize)?);
+    let (call, posted): (&Operation, &Operation) =
+        (operations.get(completion.left())?, operations.get(completion.posted)?);
     Some(Seen {
-        symbol: operations.get(handover.from)?.symbol,
+        symbol: operations.get(completion.from)?.symbol,
         call: Span::new(mine.common(call.start), mine.common(call.end)),
         posted: theirs.common(posted.start),
         error: mine.error?.saturating_add(theirs.error?),
@@ -97,16 +98,16 @@ fn next_call(
 
 /// Add what held sends. The handovers are used up.
 pub fn find(operations: &mut Operations, clocks: &[Clock], ctx: &Ctx) -> Result<(), Cancelled> {
-    let handovers = std::mem::take(&mut operations.handovers);
-    let pieces: Vec<&[SendCompletion]> = handovers.chunks(PIECE).collect();
+    let send_completions = std::mem::take(&mut operations.send_completions);
+    let pieces: Vec<&[SendCompletion]> = send_completions.chunks(PIECE).collect();
     let seen = |h: &&SendCompletion| see(operations, clocks, h);
     let mut eager: HashMap<NameId, u32> = HashMap::default();
     let largest_of = |i: usize| {
         let mut eager: HashMap<NameId, u32> = HashMap::default();
-        for handover in pieces[i] {
-            if let Some(s) = seen(&handover).filter(|s| s.call.end.saturating_add(s.error + READING) < s.posted) {
+        for completion in pieces[i] {
+            if let Some(s) = seen(&completion).filter(|s| s.call.end.saturating_add(s.error + READING) < s.posted) {
                 let largest = eager.entry(s.symbol).or_default();
-                *largest = handover.bytes.max(*largest);
+                *largest = completion.bytes.max(*largest);
             }
         }
         eager
@@ -131,9 +132,9 @@ pub fn find(operations: &mut Operations, clocks: &[Clock], ctx: &Ctx) -> Result<
         Some((Carrier::FlowControl, call))
     };
     let back = |h: &SendCompletion| {
-        let (via, from) = release(h)?;
+        let (carrier, from) = release(h)?;
         let (released, call) = (operations.get(from)?, operations.get(h.left())?);
-        Some(Message { via, from, to: h.left(), sent: released.start, received: call.end })
+        Some(Message { carrier, from, to: h.left(), sent: released.start, received: call.end })
     };
     let mut held: Vec<Message> = Vec::new();
     in_order(
@@ -153,7 +154,7 @@ pub fn find(operations: &mut Operations, clocks: &[Clock], ctx: &Ctx) -> Result<
 
 /// Put some messages between others, which are in order.
 fn merge(all: &mut Vec<Message>, mut more: Vec<Message>) {
-    let key = |m: &Message| (m.to, m.received, m.from, m.via, m.sent);
+    let key = |m: &Message| (m.to, m.received, m.from, m.carrier, m.sent);
     if more.is_empty() {
         return;
     }

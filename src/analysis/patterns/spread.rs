@@ -63,7 +63,7 @@ pub struct DelayCause {
     /// Position of the node that was late.
     pub node: u32,
     /// The carrier of the delay.
-    pub via: Carrier,
+    pub carrier: Carrier,
     /// How much of the wait's excess that explains.
     pub explained: Ns,
 }
@@ -133,10 +133,11 @@ pub fn find(
 }
 
 /// The first event of the stream that ended a wait which cannot be the reason why it ended so late. Who comes to a
-/// meeting, posts a receive or gives back a lock is late by what it did before; a sender also by the sending itself.
+/// collective operation, posts a receive or gives back a lock is late by what it did before; a sender also by the
+/// sending itself.
 pub(super) fn last_before(trigger: &Trigger) -> EventAt {
-    let by_itself = matches!(trigger.via, Carrier::Message | Carrier::Wakeup | Carrier::Packet);
-    let itself = by_itself || matches!(trigger.via, Carrier::Accelerator | Carrier::Task | Carrier::Exit);
+    let by_itself = matches!(trigger.carrier, Carrier::Message | Carrier::Wakeup | Carrier::Packet);
+    let itself = by_itself || matches!(trigger.carrier, Carrier::Accelerator | Carrier::Task | Carrier::Exit);
     2 * trigger.from.operation + u32::from(itself)
 }
 
@@ -189,6 +190,6 @@ impl Search<'_> {
             }
         }
         let (explained, at) = most.filter(|(explained, _)| explained.saturating_mul(SHARE) >= node.excess)?;
-        Some(DelayCause { node: at as u32, via: trigger.via, explained })
+        Some(DelayCause { node: at as u32, carrier: trigger.carrier, explained })
     }
 }

@@ -16,7 +16,7 @@ pub struct Trigger {
     /// When, on the common time line.
     pub sent: Ns,
     /// The carrier.
-    pub via: Carrier,
+    pub carrier: Carrier,
 }
 
 /// Finds what ended waits.
@@ -24,16 +24,16 @@ pub struct Trigger {
 pub struct Triggers<'a> {
     operations: &'a Operations,
     clocks: &'a [Clock],
-    /// For each operation that is part of a meeting, which; sorted.
+    /// For each operation that is part of a collective operation, which; sorted.
     attended: Vec<(OperationPlace, u32)>,
 }
 
 impl<'a> Triggers<'a> {
-    /// Sort the members of all meetings.
+    /// Sort the members of all collective operations.
     pub fn new(operations: &'a Operations, clocks: &'a [Clock]) -> Self {
-        let meetings = (0_u32..).zip(&operations.meetings);
+        let collectives = (0_u32..).zip(&operations.collectives);
         let mut attended: Vec<_> =
-            meetings.flat_map(|(m, meeting)| meeting.members.iter().map(move |p| (*p, m))).collect();
+            collectives.flat_map(|(m, collective)| collective.members.iter().map(move |p| (*p, m))).collect();
         attended.sort_unstable();
         Triggers { operations, clocks, attended }
     }
@@ -56,18 +56,19 @@ impl<'a> Triggers<'a> {
         let received = messages[first..].iter().take_while(|m| m.to == place).map(|m| {
             // A message left while the sending operation lasted, of which tracers record the attempt; wake-ups and
             // packets are recorded as they happen.
-            let left = match (m.via, self.operations.get(m.from)) {
+            let left = match (m.carrier, self.operations.get(m.from)) {
                 (Carrier::Message, Some(o)) => o.end.max(m.sent),
                 _ => m.sent,
             };
-            Trigger { from: m.from, sent: self.clock(m.from.stream).common(left), via: m.via }
+            Trigger { from: m.from, sent: self.clock(m.from.stream).common(left), carrier: m.carrier }
         });
         let at = self.attended.binary_search_by_key(&place, |(p, _)| *p).ok();
-        let meeting = at.and_then(|at| self.operations.meetings.get(self.attended[at].1 as usize));
-        let members = meeting.into_iter().flat_map(|m| m.members.iter().map(|member| (m.exchange.via(), member)));
-        let members = members.filter_map(|(via, member)| {
+        let collective = at.and_then(|at| self.operations.collectives.get(self.attended[at].1 as usize));
+        let members =
+            collective.into_iter().flat_map(|m| m.members.iter().map(|member| (m.exchange.carrier(), member)));
+        let members = members.filter_map(|(carrier, member)| {
             let came = self.clock(member.stream).common(self.operations.get(*member)?.start);
-            Some(Trigger { from: *member, sent: came, via })
+            Some(Trigger { from: *member, sent: came, carrier })
         });
         // A member that came after this one had left made it wait for nothing (a broadcast).
         let members = members.filter(|t| t.sent <= end);

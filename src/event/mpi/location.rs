@@ -1,8 +1,8 @@
 //! One location's records as operations, halves of messages and what ties its process together.
 //!
 //! An operation is a call in which no other call was made, so that regions which only enclose others (`main`) do not
-//! hide what they enclose. What encloses stays as the operation's call path; of the time between two operations the path
-//! in which most of it was spent is kept. Cost: linear in the records, one look-up per call.
+//! hide what they enclose. What encloses stays as the operation's call path; of the time between two operations the
+//! path in which most of it was spent is kept. Cost: linear in the records, one look-up per call.
 
 use super::recorded::{Attendance, Half, LocationRun, NOWHERE, Released};
 use super::regions::{Class, Symbols};
@@ -263,7 +263,7 @@ impl LocationReader<'_> {
         }
         let again = symbol.polls
             && self.run.operations.last().is_some_and(|o| o.symbol == symbol.name && time - o.end <= POLLING)
-            && self.run.ways.last().is_some_and(|way| way.path == path);
+            && self.run.call_sites.last().is_some_and(|way| way.path == path);
         let (sends, receives) = (self.run.sends.len(), self.run.receives.len());
         let attendances = self.run.attendances.len();
         let task = self.task;
@@ -367,7 +367,7 @@ impl LocationReader<'_> {
     /// A new operation; the time since the one before belongs to that.
     pub(super) fn add(&mut self, symbol: NameId, kind: OperationKind, span: Span, path: u32) {
         let run = &mut *self.run;
-        if let Some(before) = run.ways.last_mut() {
+        if let Some(before) = run.call_sites.last_mut() {
             before.after = self.longest.1;
         }
         self.longest = (0, NO_PATH);
@@ -377,13 +377,13 @@ impl LocationReader<'_> {
         for metric in &mut run.metrics {
             metric.by_operation.push(Some(metric.current));
         }
-        run.ways.push(CallSite { path, after: NO_PATH });
+        run.call_sites.push(CallSite { path, after: NO_PATH });
     }
 
     /// The time behind the last operation has an owner as well.
     fn finish(&mut self, last: Ns) {
         self.spend(last);
-        if let Some(before) = self.run.ways.last_mut() {
+        if let Some(before) = self.run.call_sites.last_mut() {
             before.after = self.longest.1;
         }
     }

@@ -1,10 +1,11 @@
-//! An OTF2 archive as operations, messages and meetings.
+//! An OTF2 archive as operations, messages and collective operations.
 //!
-//! In: records per location (`location.rs`). Out: [`MpiRun`], and from it the neutral [`Operations`]. What threads and accelerators
-//! of one process wait for is put together in `process.rs`.
+//! In: records per location (`location.rs`). Out: [`MpiRun`], and from it the neutral [`Operations`]. What threads and
+//! accelerators of one process wait for is put together in `process.rs`.
 //!
-//! Collectives are matched by the members of their communicator, in order, because each rank may give a communicator its
-//! own id; messages in [`super::matching`]. Costs: linear; reading parallel over locations, matching over receivers.
+//! Collectives are matched by the members of their communicator, in order, because each rank may give a communicator
+//! its own id; messages in [`super::matching`]. Costs: linear; reading parallel over locations, matching over
+//! receivers.
 
 mod location;
 mod process;
@@ -57,8 +58,8 @@ pub fn read(archive: &Archive, ctx: &Ctx) -> Result<MpiRun, Cancelled> {
     Ok(run)
 }
 
-/// Read a whole archive in the neutral form, for clocks, mining and propagation, and tell what was wrong. It takes less memory than
-/// [`read`], which keeps what was recorded as it was.
+/// Read a whole archive in the neutral form, for clocks, mining and propagation, and tell what was wrong. It takes less
+/// memory than [`read`], which keeps what was recorded as it was.
 pub fn operations(archive: &Archive, ctx: &Ctx) -> Result<(Operations, Notices), Cancelled> {
     locations(archive, ctx)?.assemble(archive, ctx)
 }
@@ -78,7 +79,7 @@ fn locations(archive: &Archive, ctx: &Ctx) -> Result<MpiRun, Cancelled> {
             run.notices.merge(&location.notices);
             let ids = run.paths.merge(&std::mem::take(&mut location.paths));
             let global = |path: u32| ids.get(path as usize).copied().unwrap_or(NO_PATH);
-            for way in &mut location.ways {
+            for way in &mut location.call_sites {
                 (way.path, way.after) = (global(way.path), global(way.after));
             }
             run.locations.push(location);
@@ -137,15 +138,16 @@ impl MpiRun {
 
     fn assemble(mut self, archive: &Archive, ctx: &Ctx) -> Result<(Operations, Notices), Cancelled> {
         let talks: Vec<bool> = self.locations.iter().map(|l| !l.sends.is_empty() || !l.receives.is_empty()).collect();
-        let matching::Matched { mut messages, handovers, unmatched } = matching::messages(&mut self.locations, ctx)?;
+        let matching::Matched { mut messages, send_completions, unmatched } =
+            matching::messages(&mut self.locations, ctx)?;
         self.notices.add(Notice::UnmatchedMessages, unmatched, String::new);
         self.locations.iter_mut().for_each(|l| l.sends = Vec::new());
-        let mut meetings = self.meetings();
+        let mut collectives = self.collectives();
         let between_ranks = messages.len();
-        process::tie(archive, &self.locations, &mut messages, &mut meetings);
+        process::tie(archive, &self.locations, &mut messages, &mut collectives);
         rma::tie(archive, &self.locations, &mut messages);
         if messages.len() > between_ranks {
-            messages.sort_unstable_by_key(|m| (m.to, m.received, m.from, m.via));
+            messages.sort_unstable_by_key(|m| (m.to, m.received, m.from, m.carrier));
         }
         let one_clock = !self.locations.is_empty()
             && self.locations.iter().all(|l| !l.clock.is_empty() || l.records == 0)
@@ -171,7 +173,7 @@ impl MpiRun {
                 parameters: parameters(archive, &mut names, &run.parameters),
                 flushes: run.flushes,
                 operations: run.operations,
-                ways: run.ways,
+                call_sites: run.call_sites,
                 ..Sequence::default()
             })
             .collect();
@@ -180,8 +182,8 @@ impl MpiRun {
             one_clock,
             sequences,
             messages,
-            meetings,
-            handovers,
+            collectives,
+            send_completions,
             paths: self.paths,
             program: self.program,
             ..Operations::default()
@@ -189,8 +191,8 @@ impl MpiRun {
         Ok((operations, self.notices))
     }
 
-    /// The n-th collective operation of each group of members is one meeting.
-    fn meetings(&self) -> Vec<CollectiveInstance> {
+    /// The n-th collective operation of each group of members is one collective operation.
+    fn collectives(&self) -> Vec<CollectiveInstance> {
         let mut found: Vec<(u8, Option<LocationId>, CollectiveInstance)> = Vec::new();
         let mut positions: HashMap<(usize, u32), usize> = HashMap::default();
         for (stream, location) in (0_u32..).zip(&self.locations) {
@@ -207,19 +209,19 @@ impl MpiRun {
                 });
                 *n += 1;
                 // Another operation under the same number: this location lost records, or counts another way.
-                if let Some((collective, root, meeting)) = found.get_mut(at)
-                    && *collective == a.collective
+                if let Some((operation, root, collective)) = found.get_mut(at)
+                    && *operation == a.collective
                     && a.operation != NOWHERE
                 {
                     *root = root.or(a.root);
-                    meeting.members.push(OperationPlace { stream, operation: a.operation });
+                    collective.members.push(OperationPlace { stream, operation: a.operation });
                 }
             }
         }
-        let shaped = |(collective, root, mut meeting): (u8, Option<LocationId>, CollectiveInstance)| {
-            let at = |root: LocationId| meeting.members.iter().position(|m| m.stream == root.raw());
-            meeting.exchange = shape(collective, root.and_then(at).map(|at| at as u32));
-            meeting
+        let shaped = |(operation, root, mut collective): (u8, Option<LocationId>, CollectiveInstance)| {
+            let at = |root: LocationId| collective.members.iter().position(|m| m.stream == root.raw());
+            collective.exchange = shape(operation, root.and_then(at).map(|at| at as u32));
+            collective
         };
         found.into_iter().map(shaped).filter(|m| m.members.len() > 1).collect()
     }

@@ -1,9 +1,10 @@
 //! What the threads and accelerators of one process wait for: the thread that has a team do something, the slowest of a
 //! team, whoever has a lock, an accelerator that is not done.
 //!
-//! In: what each location recorded of teams, locks and synchronisations. Out: messages and meetings between its operations, all
-//! within one process. Parts of a team's threads belong together by their order in the team, and so do barriers within
-//! a part; locks by the order in which they were acquired. Cost: linear, and a search per synchronisation.
+//! In: what each location recorded of teams, locks and synchronisations. Out: messages and collective operations
+//! between its operations, all within one process. Parts of a team's threads belong together by their order in the
+//! team, and so do barriers within a part; locks by the order in which they were acquired. Cost: linear, and a search
+//! per synchronisation.
 
 use super::NOWHERE;
 use super::recorded::{LocationRun, Part, Released, Tasks};
@@ -19,10 +20,10 @@ pub(super) fn tie(
     archive: &Archive,
     locations: &[LocationRun],
     messages: &mut Vec<Message>,
-    meetings: &mut Vec<CollectiveInstance>,
+    collectives: &mut Vec<CollectiveInstance>,
 ) {
     let process = |stream: u32| archive.definitions.locations.get(stream as usize).map_or(0, |l| l.process_index);
-    teams(locations, messages, meetings);
+    teams(locations, messages, collectives);
     locks(&process, locations, messages);
     tasks(&process, locations, messages);
     joins(&process, locations, messages);
@@ -31,7 +32,7 @@ pub(super) fn tie(
 }
 
 /// Forks and barriers: by team and by the how-manieth time that it works.
-fn teams(locations: &[LocationRun], messages: &mut Vec<Message>, meetings: &mut Vec<CollectiveInstance>) {
+fn teams(locations: &[LocationRun], messages: &mut Vec<Message>, collectives: &mut Vec<CollectiveInstance>) {
     let mut parts: BTreeMap<(usize, u32), Vec<(u32, usize)>> = BTreeMap::new();
     for (stream, location) in (0_u32..).zip(locations) {
         let mut how_many: HashMap<usize, u32> = HashMap::default();
@@ -52,7 +53,7 @@ fn teams(locations: &[LocationRun], messages: &mut Vec<Message>, meetings: &mut 
                     OperationPlace { stream: master, operation },
                     OperationPlace { stream: member.0, operation: this.idle },
                 );
-                messages.push(Message { via: Carrier::Fork, from, to, sent, received: this.time });
+                messages.push(Message { carrier: Carrier::Fork, from, to, sent, received: this.time });
             }
         }
         let barriers = |(stream, at): &(u32, usize)| -> &[(u32, u32)] {
@@ -67,7 +68,7 @@ fn teams(locations: &[LocationRun], messages: &mut Vec<Message>, meetings: &mut 
             let there = |m: &(u32, usize)| Some(OperationPlace { stream: m.0, operation: barriers(m).get(n)?.1 });
             let members: Vec<OperationPlace> = members.iter().filter_map(there).collect();
             if members.len() > 1 {
-                meetings.push(CollectiveInstance { exchange: CollectiveKind::TeamBarrier, members });
+                collectives.push(CollectiveInstance { exchange: CollectiveKind::TeamBarrier, members });
             }
         }
     }
@@ -89,7 +90,7 @@ fn locks(process: &impl Fn(u32) -> u32, locations: &[LocationRun], messages: &mu
             let waited = location.operations.get(a.operation as usize).is_some_and(|o| o.start < r.time);
             if *from != stream && waited {
                 let from = OperationPlace { stream: *from, operation: r.operation };
-                messages.push(Message { via: Carrier::Lock, from, to, sent: r.time, received: a.time });
+                messages.push(Message { carrier: Carrier::Lock, from, to, sent: r.time, received: a.time });
             }
         }
     }
@@ -126,7 +127,7 @@ fn tasks(process: &impl Fn(u32) -> u32, locations: &[LocationRun], messages: &mu
             let during = done[..before].iter().rev().take_while(|(time, _)| *time > wait.start);
             if let Some((time, from)) = during.into_iter().find(|(_, from)| from.stream != stream) {
                 let to = OperationPlace { stream, operation: *operation };
-                messages.push(Message { via: Carrier::Task, from: *from, to, sent: *time, received: *time });
+                messages.push(Message { carrier: Carrier::Task, from: *from, to, sent: *time, received: *time });
             }
         }
     }
@@ -146,14 +147,14 @@ fn joins(process: &impl Fn(u32) -> u32, locations: &[LocationRun], messages: &mu
             let wait = location.operations.get(*operation as usize);
             if from.stream != stream && wait.is_some_and(|wait| wait.start < *time) {
                 let to = OperationPlace { stream, operation: *operation };
-                messages.push(Message { via: Carrier::Exit, from: *from, to, sent: *time, received: *time });
+                messages.push(Message { carrier: Carrier::Exit, from: *from, to, sent: *time, received: *time });
             }
         }
     }
 }
 
-/// A queue that had nothing to do waited for the last call that handed work over before it went on: had the work been there
-/// earlier, it would have begun earlier.
+/// A queue that had nothing to do waited for the last call that handed work over before it went on: had the work been
+/// there earlier, it would have begun earlier.
 fn launches(archive: &Archive, locations: &[LocationRun], messages: &mut Vec<Message>) {
     let all = || (0_u32..).zip(archive.definitions.locations.iter().zip(locations));
     let mut handed: HashMap<u32, Vec<(Ns, OperationPlace)>> = HashMap::default();
@@ -172,7 +173,7 @@ fn launches(archive: &Archive, locations: &[LocationRun], messages: &mut Vec<Mes
             let last = before.checked_sub(1).and_then(|last| calls.get(last));
             if let Some((start, from)) = last.filter(|(start, _)| *start > idle.start) {
                 let to = OperationPlace { stream, operation: *at };
-                messages.push(Message { via: Carrier::Launch, from: *from, to, sent: *start, received: idle.end });
+                messages.push(Message { carrier: Carrier::Launch, from: *from, to, sent: *start, received: idle.end });
             }
         }
     }
@@ -196,7 +197,7 @@ fn accelerators(archive: &Archive, locations: &[LocationRun], messages: &mut Vec
             let of_process = queues.iter().filter(|(_, process, _)| *process == l.process_index);
             if let Some((sent, from)) = of_process.filter_map(ended).max_by_key(|(end, _)| *end) {
                 let to = OperationPlace { stream, operation: *at };
-                messages.push(Message { via: Carrier::Accelerator, from, to, sent, received: sent });
+                messages.push(Message { carrier: Carrier::Accelerator, from, to, sent, received: sent });
             }
         }
     }

@@ -1,4 +1,5 @@
-//! What one location recorded, as later steps need it: operations, halves of messages, parts in collectives and teams, locks.
+//! What one location recorded, as later steps need it: operations, halves of messages, parts in collectives and teams,
+//! locks.
 
 use crate::base::notice::Notices;
 use crate::base::time::{Ns, Span};
@@ -139,7 +140,7 @@ pub struct LocationRun {
     /// In order.
     pub operations: Vec<Operation>,
     /// By operation: where it was called, and where the time behind it was spent.
-    pub ways: Vec<CallSite>,
+    pub call_sites: Vec<CallSite>,
     /// Sends in order.
     pub sends: Vec<Half>,
     /// Receives in posting order.
@@ -185,7 +186,7 @@ impl LocationRun {
     /// Give back what was kept for growing: there are as many of these as locations.
     pub(super) fn shrink(&mut self) {
         self.operations.shrink_to_fit();
-        self.ways.shrink_to_fit();
+        self.call_sites.shrink_to_fit();
         self.sends.shrink_to_fit();
         self.receives.shrink_to_fit();
         self.attendances.shrink_to_fit();

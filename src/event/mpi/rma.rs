@@ -1,9 +1,9 @@
 //! One-sided communication: who waits for whom at the synchronisations of a window.
 //!
-//! In: posts, starts, completes and waits of each location with the ranks that they are about, and locks of windows. Out: messages
-//! between operations. The n-th start of an origin for a target goes on when the target has posted for the n-th time; the target's
-//! n-th wait ends when its origins have completed. A lock is waited for from the last who gave it back. Fences are collectives.
-//! Cost: linear, and a search per lock.
+//! In: posts, starts, completes and waits of each location with the ranks that they are about, and locks of windows.
+//! Out: messages between operations. The n-th start of an origin for a target goes on when the target has posted for
+//! the n-th time; the target's n-th wait ends when its origins have completed. A lock is waited for from the last who
+//! gave it back. Fences are collectives. Cost: linear, and a search per lock.
 
 use super::recorded::{LocationRun, SyncKind, WindowLock};
 use crate::base::time::Ns;
@@ -54,7 +54,7 @@ fn access(archive: &Archive, locations: &[LocationRun], messages: &mut Vec<Messa
     };
     let mut how_many: HashMap<(Pair, bool), usize> = HashMap::default();
     each(&mut |kind, pair, place| {
-        let (from, via) = match kind {
+        let (from, carrier) = match kind {
             SyncKind::Start => (&posts, Carrier::Post),
             SyncKind::Wait => (&completes, Carrier::Complete),
             _ => return,
@@ -63,7 +63,7 @@ fn access(archive: &Archive, locations: &[LocationRun], messages: &mut Vec<Messa
         if let Some(from) = from.get(&pair).and_then(|all| all.get(*n)).copied()
             && let (Some(sent), Some(received)) = (start(from), end(place))
         {
-            messages.push(Message { via, from, to: place, sent, received });
+            messages.push(Message { carrier, from, to: place, sent, received });
         }
         *n += 1;
     });
@@ -88,7 +88,7 @@ fn locks(locations: &[LocationRun], messages: &mut Vec<Message>) {
             if let Some((time, from)) = last.into_iter().find(|(_, from)| from.stream != stream) {
                 let WindowLock { operation, time: received, .. } = *lock;
                 let to = OperationPlace { stream, operation };
-                messages.push(Message { via: Carrier::Lock, from: *from, to, sent: *time, received });
+                messages.push(Message { carrier: Carrier::Lock, from: *from, to, sent: *time, received });
             }
         }
     }

@@ -363,7 +363,7 @@ fn path(found: &Anomalies, path: &PropagationPath) -> PathJson {
         local_end_ns: s.local.end,
         excess_ns: s.excess_ns,
         reference_ns: s.reference_ns,
-        via: s.via.map(Carrier::name),
+        via: s.carrier.map(Carrier::name),
         noise: s.noise.map(Noise::name),
         route: s.route.map(RouteChange::name),
     };
@@ -406,7 +406,7 @@ fn source(found: &Anomalies, source: &RootCause) -> SourceJson {
         what: cleaned(&source.what),
         function: source.function.as_deref().map(cleaned),
         kind: source.kind.name(),
-        via: source.via.iter().map(|via| via.name()).collect(),
+        via: source.carriers.iter().map(|carrier| carrier.name()).collect(),
         victim: source
             .victim
             .as_ref()

@@ -50,10 +50,10 @@ fn write_source(
     }
     for step in rest.iter().take(shown.victims) {
         let what = doing(step);
-        let via = step.via.map_or("", Carrier::name);
+        let carrier = step.carrier.map_or("", Carrier::name);
         writeln!(
             out,
-            "    {via} to {}: {what} {} longer than usual",
+            "    {carrier} to {}: {what} {} longer than usual",
             place(found, step),
             figure::duration(step.excess_ns)
         )?;

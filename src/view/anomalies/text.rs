@@ -187,12 +187,12 @@ impl Words {
             None if source.kind.waits() && !source.idle && source.route.is_none() => " (a wait without a known cause)",
             None => "",
         };
-        let via: Vec<&str> = source.via.iter().map(|via| via.name()).collect();
+        let carriers: Vec<&str> = source.carriers.iter().map(|carrier| carrier.name()).collect();
         let to = match &source.victim {
             Some((victim, Some(function))) => {
-                format!("carried by {} to {} in {}", via.join(", "), clean::text(victim), clean::text(function))
+                format!("carried by {} to {} in {}", carriers.join(", "), clean::text(victim), clean::text(function))
             }
-            Some((victim, None)) => format!("carried by {} to {}", via.join(", "), clean::text(victim)),
+            Some((victim, None)) => format!("carried by {} to {}", carriers.join(", "), clean::text(victim)),
             None => String::new(),
         };
         Words { who, did: did + noise, to }

@@ -68,9 +68,9 @@ fn anomaly(app: &App) -> Option<String> {
 fn path(app: &App) -> Option<String> {
     let (found, at) = app.patterns.selected()?;
     let step = |s: &PropagationStep| {
-        let via = s.via.map_or("root cause", Carrier::name);
+        let carrier = s.carrier.map_or("root cause", Carrier::name);
         let (extra, start) = (figure::extra(s.excess_ns as f64), figure::stamp(s.span.start - app.origin()));
-        format!("{via} {} at {start}: {} {extra}", found.place(s.stream), s.what)
+        format!("{carrier} {} at {start}: {} {extra}", found.place(s.stream), s.what)
     };
     Some(found.anomalies.paths.get(at)?.steps.iter().map(step).collect::<Vec<_>>().join("\n"))
 }

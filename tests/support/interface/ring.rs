@@ -23,7 +23,7 @@ pub fn ring(ranks: u32, turns: u64) -> Operations {
             if let Some((from, left)) = sent {
                 let end = (at + 2_000).max(left + 3_000);
                 let to = add(&mut operations, r, receive, OperationKind::Receive, at, end);
-                operations.messages.push(Message { via: Carrier::Message, from, to, sent: left, received: end });
+                operations.messages.push(Message { carrier: Carrier::Message, from, to, sent: left, received: end });
                 at = end;
             } else {
                 add(&mut operations, r, test, OperationKind::Work, at, at + 2_000);

@@ -32,13 +32,13 @@ pub fn record(operations: &Operations, folder: &Path) -> PathBuf {
     let (mut sends, mut receives): (BTreeMap<OperationPlace, Vec<u32>>, BTreeMap<OperationPlace, Vec<u32>>) =
         Default::default();
     for message in &operations.messages {
-        assert_eq!(message.via, Carrier::Message, "an archive of MPI records no other");
+        assert_eq!(message.carrier, Carrier::Message, "an archive of MPI records no other");
         sends.entry(message.from).or_default().push(message.to.stream);
         receives.entry(message.to).or_default().push(message.from.stream);
     }
-    let meetings = operations.meetings.iter();
+    let collectives = operations.collectives.iter();
     let met: BTreeMap<OperationPlace, CollectiveKind> =
-        meetings.flat_map(|m| m.members.iter().map(|place| (*place, m.exchange))).collect();
+        collectives.flat_map(|m| m.members.iter().map(|place| (*place, m.exchange))).collect();
     for (stream, sequence) in (0_u32..).zip(&operations.sequences) {
         let mut events = Events::default();
         events.enter(0, main);

@@ -169,8 +169,14 @@ impl Columns {
         let mut x = 2;
         if self.via > 0 {
             let first = if step.noise.is_some() { "noise" } else { "root cause" };
-            let via = step.via.map_or(first, Carrier::name);
-            canvas.text_in(x, y, self.via, via, if step.via.is_none() { StyleScope::Slow3 } else { StyleScope::Dim });
+            let via = step.carrier.map_or(first, Carrier::name);
+            canvas.text_in(
+                x,
+                y,
+                self.via,
+                via,
+                if step.carrier.is_none() { StyleScope::Slow3 } else { StyleScope::Dim },
+            );
             x += self.via + 1;
         }
         let text = if here { StyleScope::Strong } else { StyleScope::Text };
