@@ -1,7 +1,7 @@
-//! The command line: a first word that names a command is the command, all else are traces for the interface.
+//! The command line: a first word that names a command is the command; all other words are traces for the interface.
 //!
-//! In: words. Out: a [`Command`] whose fields are the options, or one line that says what is wrong and what to write
-//! instead (exit status 2). `--help` and `--version` are not errors.
+//! In: words. Out: a [`Command`] whose fields are the options, or one line with the error and the remedy (exit
+//! status 2). `--help` and `--version` are not errors.
 
 use crate::command::Command;
 use crate::command::interface::InterfaceOptions;
@@ -29,7 +29,7 @@ const EXAMPLES: &str = "Examples:
   whyslow explain TRACE                              why the slow executions are slow, in a few lines
   whyslow explain TRACE --slow 'type=append, duration>20ms'
   whyslow explain NEW --baseline OLD --fail-if 'p95>+5%'
-  whyslow info TRACE --full                          what the recording holds and what it cannot tell
+  whyslow info TRACE --full                          the contents of the recording and the facts that it lacks
   whyslow record -- ./server                         record a program, then open the recording";
 
 /// The result of reading the command line.
@@ -39,7 +39,7 @@ pub enum Parsed {
     Run(Box<Command>),
     /// Print this (help, version) and end with success.
     Print(String),
-    /// One line: what is wrong and what to write instead.
+    /// One line: the error and the remedy.
     Wrong(String),
 }
 
@@ -58,7 +58,7 @@ pub fn parse(words: impl IntoIterator<Item = OsString>) -> Parsed {
     }
 }
 
-/// Move the command in front of options that were typed before it.
+/// Move the command in front of options that precede it.
 fn command_first(mut words: Vec<OsString>) -> Vec<OsString> {
     if words.get(1).is_none_or(|word| !word.as_encoded_bytes().starts_with(b"-")) {
         return words;
@@ -85,7 +85,7 @@ fn command_first(mut words: Vec<OsString>) -> Vec<OsString> {
     if at > 1 && words.get(at).is_some_and(is_command) {
         let command = words.remove(at);
         if command == "help" {
-            // It knows no other options.
+            // `help` takes no other options.
             words.drain(1..at);
         }
         words.insert(1, command);
@@ -93,7 +93,7 @@ fn command_first(mut words: Vec<OsString>) -> Vec<OsString> {
     words
 }
 
-/// "did you mean" for a first word that is neither a file nor a command.
+/// The suggestion for a first word that is neither a file nor a command.
 fn misspelt(command: &Command) -> Option<String> {
     let Command::Interface(InterfaceOptions { input, .. }) = command else { return None };
     let word = input.traces.first().filter(|first| first.label.is_none())?.path.to_str()?;
@@ -130,20 +130,20 @@ fn wrong_value(error: &clap::Error) -> Option<String> {
     let (option, value) = (text(ContextKind::InvalidArg)?, text(ContextKind::InvalidValue)?);
     let option = option.split_whitespace().next()?;
     let reason = error.source()?.to_string();
-    // A filter names itself in its own message.
+    // The message of a filter contains the filter.
     if reason.contains(value) {
         return Some(format!("{option}: {}", reason.replace(value, &shortened(value))));
     }
     Some(format!("{option} {}: {reason}", shortened(value)))
 }
 
-/// The essence of clap's message: what is wrong, what it suggests, where help is.
+/// clap's message in one line: the error, its suggestion, a pointer to the help.
 fn one_line(message: &str) -> String {
     let lines = message.lines().map(str::trim).filter(|l| !l.is_empty());
     let lines = lines.filter(|l| !l.starts_with("Usage:") && !l.starts_with("For more information"));
     let text: Vec<&str> = lines.map(|l| l.trim_start_matches("error: ")).collect();
     let text = text.join(" ");
-    // clap quotes what was typed as 'this'.
+    // clap puts the typed words between single quotes.
     let pieces = text.split('\'').enumerate();
     let pieces: Vec<_> = pieces.map(|(i, p)| if i % 2 == 1 { shortened(p) } else { p.to_owned() }).collect();
     format!("{}; see `whyslow --help`", pieces.join("'"))
@@ -159,7 +159,7 @@ mod tests {
     }
 
     #[test]
-    fn definition_is_consistent() {
+    fn command_line_definition_is_consistent() {
         CommandLine::command().debug_assert();
     }
 
@@ -199,7 +199,7 @@ mod tests {
     }
 
     #[test]
-    fn parse_wants_groups_for_a_condition() {
+    fn parse_requires_groups_for_a_condition() {
         let Parsed::Wrong(message) = parse_words("whyslow explain --fail-if p95>+5% t") else { panic!() };
         assert!(message.starts_with("--fail-if needs groups") && message.contains("--baseline OLD"), "{message}");
         for line in ["t --baseline u", "t --slow duration>1ms", "a=t b=u"] {
@@ -209,7 +209,7 @@ mod tests {
     }
 
     #[test]
-    fn parse_answers_a_wrong_line_with_one_line() {
+    fn parse_reports_an_error_in_one_line() {
         for line in ["whyslow", "whyslow explain", "whyslow explain --sloow x t", "whyslow stats size t"] {
             let Parsed::Wrong(message) = parse_words(line) else { panic!("{line}") };
             assert!(!message.contains('\n') && message.ends_with("--help`"), "{message}");

@@ -1,8 +1,8 @@
-//! What a command needs of the file system, so that the process can give up the rest before it reads a byte of the input.
+//! The paths that a command needs, so that the process can give up the rest before it reads a byte of the input.
 //!
-//! In: the options of the command. Out: [`Rules`]. Read: below what is named; below `--symbols`, else below folders where
-//! programs are installed or built, because the paths that a recording holds may lead to any of them. Written: the folder of
-//! `-o`; the temporary folder if a recording has to be unpacked; in the interface also the current folder and that of its state.
+//! In: the options of the command. Out: [`Rules`]. Read: below the named paths; below `--symbols`, else below folders where
+//! programs are installed or built, because the recorded paths may lead to any of them. Written: the folder of `-o`; the
+//! temporary folder if a recording has to be unpacked; in the interface also the current folder and that of its state.
 
 use crate::base::sandbox::Rules;
 use crate::input::{self, Argument};
@@ -14,7 +14,7 @@ use std::path::{Path, PathBuf};
 /// Files that a command uses besides the traces.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Files<'a> {
-    /// Where functions get their names; `None` for a command that names none.
+    /// Sources of function names; `None` for a command that names no functions.
     pub symbols: Option<&'a SymbolOptions>,
     /// New names of functions.
     pub functions: Option<&'a Path>,
@@ -22,21 +22,21 @@ pub struct Files<'a> {
     pub output: Option<&'a Path>,
     /// A theme file.
     pub theme: Option<&'a OsStr>,
-    /// The interface: it has a terminal, exports files and keeps its state.
+    /// True for the interface: it has a terminal, exports files and keeps its state.
     pub interface: bool,
 }
 
 impl<'a> Files<'a> {
-    /// What the options that choose the executions name.
+    /// The files that the options of the groups name.
     pub fn of_groups(groups: &'a GroupOptions) -> Self {
         Files { symbols: Some(&groups.symbols), functions: groups.functions.as_deref(), ..Files::default() }
     }
 }
 
-/// Folders of `/` in which no programs lie, but secrets, devices and the insides of processes.
+/// Folders of `/` that hold no programs, but secrets, devices and the state of processes.
 const NO_PROGRAMS: [&str; 9] = ["boot", "dev", "etc", "home", "proc", "root", "run", "sys", "var"];
 
-/// What a command needs.
+/// The rules for a command.
 pub fn rules(input: &InputOptions, traces: &[Argument], files: &Files<'_>) -> Rules {
     let mut rules = Rules::default();
     rules.read.extend(traces.iter().map(|a| root(&a.path)));
@@ -46,7 +46,7 @@ pub fn rules(input: &InputOptions, traces: &[Argument], files: &Files<'_>) -> Ru
     if let Some(folders) = &strategy {
         rules.read.push(folders.config_dir().join("whyslow"));
     }
-    // How much memory and how many CPUs the process has.
+    // The memory and the CPUs of the process.
     rules.known.extend(["/proc/self", "/sys/fs/cgroup"].map(PathBuf::from));
     if let Some(symbols) = files.symbols {
         rules.read.extend(symbols.folders.iter().chain(&symbols.kernel).cloned());
@@ -67,13 +67,13 @@ pub fn rules(input: &InputOptions, traces: &[Argument], files: &Files<'_>) -> Ru
     rules
 }
 
-/// The folder in which a file lies; a link means the file that it leads to.
+/// The folder of a file; a link means its target.
 fn folder(path: &Path) -> PathBuf {
     let path = std::fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
     path.parent().filter(|p| !p.as_os_str().is_empty()).unwrap_or(Path::new(".")).to_owned()
 }
 
-/// What belongs to what is named: the other files of an archive lie beside its anchor.
+/// The path and the files that belong to it: those of an archive are beside its anchor.
 fn root(path: &Path) -> PathBuf {
     if path.extension().is_some_and(|e| e == "otf2") { folder(path) } else { path.to_owned() }
 }
@@ -106,7 +106,7 @@ mod tests {
     }
 
     #[test]
-    fn only_what_is_named_is_read_and_only_beside_the_output_is_written() {
+    fn rules_allow_the_named_paths_and_the_folder_of_the_output() {
         let rules = rules_of("whyslow build -o /out/a.whyslow --symbols /bins old=/traces/a /traces/b");
         let named = |path: &str| rules.read.contains(&PathBuf::from(path));
         assert!(named("/traces/a") && named("/traces/b") && named("/bins") && !named("/traces"));
@@ -118,14 +118,14 @@ mod tests {
     }
 
     #[test]
-    fn without_folders_of_symbols_programs_are_found_where_they_lie_but_no_secrets() {
+    fn rules_allow_folders_of_programs_without_symbols_option() {
         let known = rules_of("whyslow explain /t").known;
         assert!(known.contains(&PathBuf::from("/usr")), "{known:?}");
         assert!(known.iter().all(|p| *p != Path::new("/etc") && *p != Path::new("/home") && *p != Path::new("/")));
     }
 
     #[test]
-    fn the_interface_writes_in_the_current_and_the_temporary_folder() {
+    fn rules_let_the_interface_write_in_current_and_temporary_folder() {
         let rules = rules_of("whyslow /t");
         assert!(rules.write.contains(&PathBuf::from(".")) && rules.write.contains(&std::env::temp_dir()));
         assert!(!rules.terminals.is_empty());

@@ -20,27 +20,28 @@ fn main() -> ExitCode {
         whyslow::view::tui::give_back();
         file::remove_unfinished();
     });
-    // The standard library keeps what it knows of a thread outside of our allocator, and aborts where there is no room for it: this
-    // thread has its own now, and not when somebody first asks.
+    // The standard library allocates its record of a thread outside of our allocator, and aborts if there is no memory for it.
+    // This call creates the record of the main thread now, and not at its first use.
     let _ = std::thread::current();
-    // A limit on the size of files is an error of the write then, which has a line.
+    // With the signal handled, a limit on the size of files is an error of the write, which is reported in one line.
     let _ = signal_hook::flag::register(signal_hook::consts::SIGXFSZ, Arc::default());
     let command = match cli::parse(std::env::args_os()) {
         Parsed::Run(command) => command,
         Parsed::Print(text) => {
             let mut out = std::io::stdout().lock();
             let printed = out.write_all(text.as_bytes()).and_then(|()| out.flush()).context(command::STDOUT);
-            return ended(printed.map(|()| 0));
+            return exit_code(printed.map(|()| 0));
         }
-        Parsed::Wrong(said) => {
-            say(&format!("whyslow: {}", clean::line(&said)));
+        Parsed::Wrong(message) => {
+            say(&format!("whyslow: {}", clean::line(&message)));
             return ExitCode::from(2);
         }
     };
-    ended(command::run(&command))
+    exit_code(command::run(&command))
 }
 
-fn ended(result: anyhow::Result<u8>) -> ExitCode {
+/// Report an error and map the result to an exit code.
+fn exit_code(result: anyhow::Result<u8>) -> ExitCode {
     match result {
         Ok(code) => ExitCode::from(code),
         Err(error) if is_broken_pipe(&error) => ExitCode::SUCCESS,

@@ -1,5 +1,5 @@
-//! Options that several commands share, as clap reads them. Each value is parsed into what it means where it is read, so a
-//! wrong one is refused before any file is opened.
+//! Options that several commands share, as clap reads them. clap parses each value into its type, so a wrong value is
+//! refused before any file is opened.
 
 use crate::base::op::Op;
 use crate::base::quantity;
@@ -15,10 +15,10 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 use std::str::FromStr;
 
-/// The label of a baseline without one.
+/// The default label of a baseline.
 const BASELINE: &str = "baseline";
 
-/// The traces, and how they are read.
+/// The traces, and the options for reading them.
 #[derive(Args, Clone, Debug, Default)]
 pub struct InputOptions {
     /// Trace directories (CTF), OTF2 archives, perf.data, trace.dat or databases, or LABEL=PATH to name one
@@ -33,7 +33,7 @@ pub struct InputOptions {
     /// Print times and peak memory per stage to stderr
     #[arg(long)]
     pub timings: bool,
-    /// Verify all invariants of what was built
+    /// Verify all invariants of the data that was built
     #[arg(long)]
     pub check: bool,
     /// Tasks declared in a TOML file, with conditions and keys
@@ -45,7 +45,7 @@ pub struct InputOptions {
     /// Table that classifies interrupt handlers by name; takes precedence over the built-in one (default: handlers.toml in the configuration folder)
     #[arg(long, value_name = "FILE")]
     pub handlers: Option<PathBuf>,
-    /// Keep the right to read and write every file, and to run programs
+    /// Keep the rights to read and write every file, and to run programs
     #[arg(long)]
     pub no_sandbox: bool,
     /// Bytes of trace in one chunk (default: balanced over the workers)
@@ -63,10 +63,10 @@ pub struct GroupOptions {
         help = "A task that `info` lists, or begin=EVENT,end=EVENT[,key=FIELD][,type=FIELD]"
     )]
     pub task: Option<String>,
-    /// The slow group: `duration>20ms`, `type=append, start in 1s..2s`; repeatable (default: proposed, or what --fast leaves)
+    /// The slow group: `duration>20ms`, `type=append, start in 1s..2s`; repeatable (default: proposed, or the rest of --fast)
     #[arg(long, value_name = "FILTER")]
     pub slow: Vec<Filters>,
-    /// The fast group, in the same syntax (default: proposed, or what --slow leaves)
+    /// The fast group, in the same syntax (default: proposed, or the rest of --slow)
     #[arg(long, value_name = "FILTER")]
     pub fast: Vec<Filters>,
     /// Compare executions of this type only
@@ -78,13 +78,13 @@ pub struct GroupOptions {
     /// New names of functions, to compare versions: a TOML file of lines `"old" = "new"`
     #[arg(long, value_name = "FILE")]
     pub functions: Option<PathBuf>,
-    /// Where functions get their names.
+    /// Sources of function names.
     #[command(flatten)]
     pub symbols: SymbolOptions,
 }
 
 impl GroupOptions {
-    /// The traces of `input`, and the baseline where it is another one.
+    /// The traces of `input`, and the baseline if it is another trace.
     pub fn traces(&self, input: &InputOptions) -> Vec<Argument> {
         input.traces.iter().cloned().chain(self.baseline(input).and_then(|(_, trace)| trace)).collect()
     }
@@ -102,7 +102,7 @@ impl GroupOptions {
         compare::ComparisonRequest { slow, fast, within, by_trace }
     }
 
-    /// The label of the baseline, and its trace where that is not among those of `input`.
+    /// The label of the baseline, and its trace if that is not among those of `input`.
     fn baseline(&self, input: &InputOptions) -> Option<(String, Option<Argument>)> {
         let old = self.baseline.as_deref()?;
         let known = input.traces.iter().filter_map(|trace| trace.label.as_deref()).find(|label| old == *label);
@@ -115,13 +115,13 @@ impl GroupOptions {
     }
 }
 
-/// True where every trace has a label and there are two of these.
+/// True if every trace has a label and there are two labels.
 fn has_two_labels(input: &InputOptions) -> bool {
     let labels: Option<BTreeSet<&str>> = input.traces.iter().map(|trace| trace.label.as_deref()).collect();
     labels.is_some_and(|labels| labels.len() == 2)
 }
 
-/// Where functions get their names.
+/// Sources of function names.
 #[derive(Args, Clone, Debug, Default)]
 pub struct SymbolOptions {
     /// Where to look for the traced ELF files; repeatable (default: the recorded paths)
@@ -132,7 +132,7 @@ pub struct SymbolOptions {
     pub kernel: Vec<PathBuf>,
 }
 
-/// When to use colours.
+/// Use of colours.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
 pub enum ColorChoice {
     /// If the output is a terminal and `NO_COLOR` is not set.
@@ -144,7 +144,7 @@ pub enum ColorChoice {
     Never,
 }
 
-/// How the interface looks.
+/// Appearance of the interface.
 #[derive(Args, Clone, Debug, Default)]
 pub struct AppearanceOptions {
     /// When to use colours
@@ -156,26 +156,31 @@ pub struct AppearanceOptions {
     /// Draw with ASCII characters only
     #[arg(long)]
     pub ascii: bool,
-    /// Take the mouse
+    /// Use the mouse (the terminal then does not select text with it)
     #[arg(long)]
     pub mouse: bool,
 }
 
 /// Two executions by number: `A,B`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct ExecutionPair(pub ExecutionId, pub ExecutionId);
+pub struct ExecutionPair {
+    /// The first.
+    pub a: ExecutionId,
+    /// The second.
+    pub b: ExecutionId,
+}
 
 impl FromStr for ExecutionPair {
     type Err = &'static str;
 
     fn from_str(text: &str) -> Result<Self, &'static str> {
         let number = |n: &str| n.trim().parse().ok().map(ExecutionId::from_raw);
-        let both = text.split_once(',').and_then(|(a, b)| Some(ExecutionPair(number(a)?, number(b)?)));
+        let both = text.split_once(',').and_then(|(a, b)| Some(ExecutionPair { a: number(a)?, b: number(b)? }));
         both.ok_or("write two execution numbers, `A,B`; `samples` in `diff --json` lists them")
     }
 }
 
-/// `-q`: a part in (0, 1].
+/// `-q`: a fraction in (0, 1].
 pub fn quotient(text: &str) -> Result<f64, &'static str> {
     text.parse().ok().filter(|q| *q > 0.0 && *q <= 1.0).ok_or("write a fraction above 0 and at most 1: 0.75")
 }

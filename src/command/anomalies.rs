@@ -1,4 +1,4 @@
-//! `whyslow anomalies`: what repeats, what broke it, and where the delay came from.
+//! `whyslow anomalies`: patterns, their abnormal occurrences, and the root causes of delays.
 
 use super::console::Console;
 use super::{Outcome, Question, places};
@@ -30,7 +30,7 @@ pub struct AnomaliesOptions {
     task: Option<String>,
     #[command(flatten)]
     symbols: SymbolOptions,
-    /// Print all sources, victims, waits and patterns, not the first of each
+    /// Print all root causes, victims, waits and patterns, not the first of each
     #[arg(long)]
     all: bool,
     /// Print one JSON document (schema whyslow.anomalies/1)
@@ -56,7 +56,7 @@ impl Question for AnomaliesOptions {
         console.time("detection", mining.mined.detection);
         let found = console.with_progress(|work| Ok(mining.anomalies(&settings, work)?))?;
         console.stage("judge");
-        // Executions that cannot be compared are no fault of the patterns.
+        // Patterns have an answer even if the executions cannot be compared.
         let compared = mining.executions().and_then(|model| {
             let comparison = session::compare(model, &compare::ComparisonRequest::default(), console.ctx).ok()?;
             Some(agreement(model, &comparison, &found))

@@ -15,7 +15,7 @@ pub struct BuildOptions {
     input: InputOptions,
     #[command(flatten)]
     symbols: SymbolOptions,
-    /// The file to write; a database that stands there is replaced
+    /// The file to write; an existing database is replaced
     #[arg(short, long, value_name = "FILE")]
     output: PathBuf,
     /// A task to keep, as `--task` of `explain`; repeatable (default: all that are not system calls or interrupts)
@@ -38,7 +38,7 @@ impl Question for BuildOptions {
 
     fn run(&self, session: Session, console: &mut Console<'_>) -> anyhow::Result<Outcome> {
         if self.output.with_file_name("metadata").exists() {
-            let why = "a trace lies in that folder, and every file in it counts as a stream: choose another";
+            let why = "the folder is a trace, and every file in it counts as a stream: choose another folder";
             return Err(UsageError(format!("--output {}: {why}", self.output.display())).into());
         }
         let tasks: Vec<&str> = self.task.iter().map(String::as_str).collect();
@@ -49,7 +49,7 @@ impl Question for BuildOptions {
             Session::Databases(databases) => databases.refuse("build"),
         })?;
         console.stage("analyse");
-        // Without a thread for it the next build removes what a signal leaves.
+        // If the thread cannot start, the next build removes the leftovers of a signal.
         let _ = file::remove_on_signals();
         writer.save(&self.output)?;
         Ok(writer.notices().clone().into())

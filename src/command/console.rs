@@ -1,4 +1,4 @@
-//! Where a command's answer goes: text or JSON on stdout; progress, times and memory on stderr.
+//! Output of a command: the answer as text or JSON on stdout; progress, times and memory on stderr.
 
 use crate::base::ctx::Ctx;
 use crate::view::stderr::say;
@@ -11,10 +11,10 @@ use std::sync::atomic::Ordering::Relaxed;
 use std::sync::mpsc::{self, RecvTimeoutError};
 use std::time::{Duration, Instant};
 
-/// What a failed write to stdout begins with.
+/// The beginning of the error of a failed write to stdout.
 pub const STDOUT: &str = "stdout cannot be written: make room, or write to another file";
 
-/// How long a job runs before a progress line appears.
+/// Time after which a job shows a progress line.
 const PATIENCE: Duration = Duration::from_millis(400);
 
 /// Stdout and stderr for one command.
@@ -26,7 +26,7 @@ pub(super) struct Console<'a> {
 }
 
 impl<'a> Console<'a> {
-    /// A console that prints times per stage if they are asked for.
+    /// A console; with `timings` it prints the time of each stage.
     pub fn new(ctx: &'a Ctx, timings: bool) -> Self {
         Console { ctx, timings, since: Instant::now() }
     }
@@ -46,7 +46,7 @@ impl<'a> Console<'a> {
         out.write_all(b"\n").and_then(|()| out.flush()).context(STDOUT)
     }
 
-    /// Run `job` with a progress line where stderr is a terminal and the job takes its time.
+    /// Run `job`, with a progress line if stderr is a terminal and the job takes long.
     pub fn with_progress<T: Send>(&self, job: impl FnOnce(&Ctx) -> anyhow::Result<T> + Send) -> anyhow::Result<T> {
         if !std::io::stderr().is_terminal() {
             return job(self.ctx);
@@ -67,7 +67,7 @@ impl<'a> Console<'a> {
                 }
                 bar.finish_and_clear();
             };
-            // Without a thread for it there is no progress line.
+            // If the thread cannot start, there is no progress line.
             let _ = std::thread::Builder::new().name("progress".into()).spawn_scoped(scope, show);
             let result = job(self.ctx);
             drop(done);
@@ -75,7 +75,7 @@ impl<'a> Console<'a> {
         })
     }
 
-    /// A stage has ended.
+    /// End a stage and report its time.
     pub fn stage(&mut self, name: &str) {
         let now = Instant::now();
         self.time(name, now.duration_since(self.since));
@@ -112,14 +112,14 @@ pub(super) fn print(text: &str) -> anyhow::Result<()> {
     out.write_all(text.as_bytes()).and_then(|()| out.flush()).context(STDOUT)
 }
 
-/// As wide as the terminal, else 100 columns; ASCII where the locale says that nothing else can be shown.
+/// A page as wide as the terminal, else 100 columns; ASCII if the terminal shows nothing else.
 fn page() -> Page {
     let out = std::io::stdout();
     let width = if out.is_terminal() { crossterm::terminal::size().map_or(100, |(w, _)| usize::from(w)) } else { 100 };
     Page { width, ascii: out.is_terminal() && shows_ascii_only() }
 }
 
-/// True where the locale, or the console without a font for more, shows nothing but ASCII.
+/// True if the locale is not UTF-8, or the terminal is the Linux console, whose font has little else than ASCII.
 pub(super) fn shows_ascii_only() -> bool {
     let variable = |name: &&str| std::env::var(name).ok().filter(|value| !value.is_empty());
     let locale = ["LC_ALL", "LC_CTYPE", "LANG"].iter().find_map(variable);

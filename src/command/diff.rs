@@ -18,7 +18,7 @@ pub struct DiffOptions {
     /// Print one JSON document (schema whyslow.diff/1)
     #[arg(long)]
     json: bool,
-    /// Bound the tree in JSON; `truncated` says so
+    /// Bound the tree in JSON to N nodes; `truncated` says so
     #[arg(long, value_name = "N")]
     max_nodes: Option<usize>,
     /// Two executions by number, aligned moment by moment
@@ -40,10 +40,10 @@ impl Question for DiffOptions {
     }
 
     fn run(&self, session: Session, console: &mut Console<'_>) -> anyhow::Result<Outcome> {
-        let moments = self.executions.map(|ExecutionPair(a, b)| [a, b]);
+        let moments = self.executions.map(|ExecutionPair { a, b }| [a, b]);
         let moments = moments.as_ref().map_or(&[][..], |both| both);
         let (model, comparison) = compared(&self.input, &self.groups, moments, session, console)?;
-        let aligned = self.executions.map(|ExecutionPair(a, b)| session::align(&model, a, b)).transpose()?;
+        let aligned = self.executions.map(|ExecutionPair { a, b }| session::align(&model, a, b)).transpose()?;
         console.answer(
             self.json,
             || json::diff(&model, &comparison, aligned.as_ref(), self.max_nodes),

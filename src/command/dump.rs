@@ -13,7 +13,7 @@ use clap::Args;
 pub struct DumpOptions {
     #[command(flatten)]
     input: InputOptions,
-    /// In the exact format in which CTF readers are compared (docs/CANONICAL.md)
+    /// Write the exact format in which CTF readers are compared (docs/CANONICAL.md)
     #[arg(long)]
     canonical: bool,
 }
@@ -38,7 +38,7 @@ impl Question for DumpOptions {
             Session::Run(run) => {
                 run.alone("dump")?;
                 if self.canonical {
-                    anyhow::bail!("{}: the canonical form is defined for CTF", run.title());
+                    anyhow::bail!("{}: --canonical is defined for CTF only; leave it out", run.title());
                 }
                 archive::dump(&run.archive, &console.ctx.cancel, &mut std::io::stdout().lock()).context(STDOUT)?
             }

@@ -54,7 +54,7 @@ impl Question for ExplainOptions {
     fn check(&self) -> Result<(), UsageError> {
         let request = self.groups.request(&self.input);
         if self.fail_if.is_some() && request.slow.is_empty() && request.fast.is_empty() && !request.by_trace {
-            let why = "the groups that are proposed always differ";
+            let why = "proposed groups always differ";
             return Err(UsageError(format!(
                 "--fail-if needs groups, because {why}: add --baseline OLD, or --slow and --fast"
             )));

@@ -1,4 +1,4 @@
-//! `whyslow info`: what was recorded, and with `--full` what its executions are like and what it cannot tell.
+//! `whyslow info`: the contents of a recording; with `--full` also its executions and the facts that it lacks.
 
 use super::console::Console;
 use super::{Depth, Outcome, Question, places, sound};
@@ -67,7 +67,7 @@ impl InfoOptions {
         } else {
             (None, Vec::new(), traces.notices())
         };
-        // Metadata declare hundreds of system calls that never occurred: only the analysis knows which did.
+        // Metadata declare hundreds of system calls that never occur: only the analysis knows which ones do.
         let found: Vec<_> = traces.found().iter().filter(|t| self.full || !tasks::is_system_call(t)).collect();
         let durations = |name: &str| {
             let survey = survey.as_ref()?;

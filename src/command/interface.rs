@@ -1,4 +1,4 @@
-//! The terminal interface: what a command line without a command opens.
+//! The terminal interface, which a command line without a command opens.
 
 use super::console::{Console, shows_ascii_only};
 use super::{Outcome, Question, places};
@@ -29,13 +29,13 @@ use std::sync::{Arc, Mutex, PoisonError};
 /// The options of the interface.
 #[derive(Args, Debug, Default)]
 pub struct InterfaceOptions {
-    /// The traces, and how they are read.
+    /// The traces, and the options for reading them.
     #[command(flatten)]
     pub input: InputOptions,
     /// The executions that are compared.
     #[command(flatten)]
     pub groups: GroupOptions,
-    /// How it looks.
+    /// Colours, theme, characters, mouse.
     #[command(flatten)]
     pub appearance: AppearanceOptions,
 }
@@ -62,7 +62,7 @@ impl Question for InterfaceOptions {
         let renamed = session::renamed(self.groups.functions.as_deref())?;
         session.check_task(self.groups.task.as_deref())?;
         if !std::io::stdout().is_terminal() || !std::io::stdin().is_terminal() {
-            anyhow::bail!("the interface needs a terminal; `whyslow explain` and `whyslow diff` do without");
+            anyhow::bail!("the interface needs a terminal: use `whyslow explain` or `whyslow diff` instead");
         }
         let title = session.title();
         let first = match session {
@@ -92,7 +92,7 @@ impl Question for InterfaceOptions {
     }
 }
 
-/// True for a terminal that can only print lines.
+/// True for a terminal that can print lines only.
 pub(super) fn needs_plain_text() -> bool {
     std::env::var("TERM").is_ok_and(|term| term == "dumb") && std::io::stdout().is_terminal()
 }
@@ -106,7 +106,7 @@ struct Analyst {
     /// The patterns, once they are mined for the task.
     mined: Option<Arc<Mining>>,
     memory: Option<Limit>,
-    /// Those of the last analysis.
+    /// The notices of the last analysis.
     notices: Arc<Mutex<Notices>>,
 }
 
@@ -133,7 +133,7 @@ impl Backend for Analyst {
             let model = session.model(task, &self.places, &[], ctx)?;
             session::rename(model, &self.renamed, ctx)
         })??;
-        // Delays are asked of the same executions.
+        // Delays are analysed for the same executions.
         self.task = model.tasks.get(model.task).cloned();
         self.notices.lock().unwrap_or_else(PoisonError::into_inner).clone_from(&model.notices);
         Ok(Arc::new(model))
@@ -182,7 +182,7 @@ fn ui_options(appearance: &AppearanceOptions) -> anyhow::Result<UiOptions> {
     let depth = match appearance.color {
         ColorChoice::Never => ColourDepth::Mono,
         ColorChoice::Auto => ColourDepth::detect(variable),
-        // What the terminal can show, even if NO_COLOR asks for none.
+        // The colours of the terminal, even if NO_COLOR is set.
         ColorChoice::Always => {
             ColourDepth::detect(|name| (name != "NO_COLOR").then(|| variable(name))?).max(ColourDepth::Ansi)
         }
@@ -206,7 +206,7 @@ fn theme(file: &OsStr) -> anyhow::Result<theme::ThemeSource> {
     }
     let text = session::text_of(Path::new(file)).map_err(|e| {
         let names: Vec<&str> = built_in.iter().map(|t| t.name.as_str()).collect();
-        UsageError(format!("--theme {name}: {e}; built in are {}, else name a theme file", names.join(", ")))
+        UsageError(format!("--theme {name}: {e}; name a theme file or a built-in theme: {}", names.join(", ")))
     })?;
     Ok(theme::ThemeSource { name, text })
 }

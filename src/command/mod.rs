@@ -1,4 +1,4 @@
-//! The commands, one file each: its options, the question that it asks of the session, and how it answers.
+//! The commands, one file each: its options, the question that it asks the session, and its answer.
 //!
 //! In: a [`Command`] as read from the command line. Out: the exit status. Every command but `record` goes the same way
 //! ([`run`]): limits, sandbox, open the input, ask and answer, notices. A new command is a file with a type that
@@ -61,12 +61,12 @@ pub enum Command {
     Interface(interface::InterfaceOptions),
 }
 
-/// How much of the input a command needs.
+/// The part of the input that a command needs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Depth {
     /// Metadata and packet indexes.
     Outline,
-    /// Its events too.
+    /// The events too.
     Events,
 }
 
@@ -82,12 +82,12 @@ impl From<Notices> for Outcome {
     }
 }
 
-/// A command that asks something of the input.
+/// A command that asks a question about the input.
 trait Question: Sync {
-    /// The traces, and how they are read.
+    /// The traces, and the options for reading them.
     fn input(&self) -> &InputOptions;
 
-    /// Files besides the traces.
+    /// The files that it uses besides the traces.
     fn files(&self) -> Files<'_> {
         Files::default()
     }
@@ -97,17 +97,17 @@ trait Question: Sync {
         self.input().traces.clone()
     }
 
-    /// Whether the options fit each other; the error is a wrong command line.
+    /// Check that the options fit each other; an error is a wrong command line.
     fn check(&self) -> Result<(), UsageError> {
         Ok(())
     }
 
-    /// How much of the input is needed.
+    /// The part of the input that it needs.
     fn depth(&self) -> Depth {
         Depth::Events
     }
 
-    /// True where the answer lists the notices itself.
+    /// True if the answer lists the notices itself.
     fn shows_notices(&self) -> bool {
         true
     }
@@ -117,12 +117,12 @@ trait Question: Sync {
         false
     }
 
-    /// Ask and answer.
+    /// Ask the session and print the answer.
     fn run(&self, session: Session, console: &mut Console<'_>) -> anyhow::Result<Outcome>;
 }
 
 impl Command {
-    /// The question; `None` for `record`, which asks nothing.
+    /// The question; `None` for `record`, which has no input.
     fn question(&self) -> Option<&dyn Question> {
         Some(match self {
             Command::Explain(options) => options,
@@ -138,7 +138,7 @@ impl Command {
         })
     }
 
-    /// Whether its options fit each other.
+    /// Check that its options fit each other.
     pub fn check(&self) -> Result<(), UsageError> {
         self.question().map_or(Ok(()), Question::check)
     }
@@ -149,10 +149,10 @@ impl Command {
     }
 }
 
-/// Run a command; the exit status where nothing went wrong.
+/// Run a command. Returns the exit status unless an error ends it.
 pub fn run(command: &Command) -> anyhow::Result<u8> {
     if let Command::Record(options) = command {
-        // The recorders need the rights that a question gives up.
+        // The recorders need the rights that other commands give up.
         return match record::run(options)? {
             record::AfterRecording::Open(interface) => ask(&*interface),
             record::AfterRecording::Done(status) => Ok(status),
@@ -170,7 +170,7 @@ pub fn run(command: &Command) -> anyhow::Result<u8> {
 fn ask(question: &dyn Question) -> anyhow::Result<u8> {
     let input = question.input();
     let limit = Limit::new(input.memory);
-    // Before a byte of the input is read, and before there is another thread.
+    // The sandbox begins before a byte of the input is read, and before there is another thread.
     confine(question);
     let ctx = Ctx { memory: limit, ..Ctx::new(workers(input.threads)) };
     let mut console = Console::new(&ctx, input.timings);
@@ -206,7 +206,7 @@ fn open(question: &dyn Question, console: &mut Console<'_>) -> anyhow::Result<Se
     session
 }
 
-/// Give up the rights that the command does not need, and say so where that is not possible.
+/// Give up the rights that the command does not need; a note says so if that is not possible.
 fn confine(question: &dyn Question) {
     let input = question.input();
     if input.no_sandbox {
@@ -216,21 +216,21 @@ fn confine(question: &dyn Question) {
     if let Err(why) = confined
         && (question.is_interface() || input.timings)
     {
-        say(&format!("note: without a sandbox: {why}"));
+        say(&format!("note: no sandbox: {why}"));
     }
 }
 
-/// As many workers as were asked for, or as the machine has use for.
+/// The number of workers requested, at most four for each core.
 fn workers(asked: usize) -> usize {
     let most = 4 * std::thread::available_parallelism().map_or(1, usize::from);
     if asked > most {
-        say(&format!("note: --threads {asked}: {most} are used, four for each core"));
+        say(&format!("note: --threads {asked}: using {most}, four for each core"));
         return most;
     }
     asked
 }
 
-/// Where functions get their names: from the options, and from beside the traces.
+/// The sources of function names: the options, and files beside the traces.
 fn places(traces: &[Argument], symbols: &SymbolOptions) -> Places {
     Places {
         folders: symbols.folders.clone(),

@@ -18,16 +18,16 @@ pub struct QueryOptions {
     /// A path or a pattern: threads/*/state, threads/123/syscall, cpus/0/thread
     #[arg(long, value_name = "PATH")]
     attribute: String,
-    /// At this time: nanoseconds on the time line, or since the first event with a unit (12.5ms); repeatable
+    /// Values at this time: nanoseconds on the time line, or with a unit since the first event (12.5ms); repeatable
     #[arg(long, value_name = "T", conflicts_with_all = ["range", "points"])]
     at: Vec<TimePoint>,
-    /// From A to B, written likewise (default: the whole recording)
+    /// Values from A to B, written like --at (default: the whole recording)
     #[arg(long, value_name = "A..B")]
     range: Option<TimeRange>,
-    /// Down-sampled to N cells: of states the one that held longest in each, else the value at its start
+    /// Down-sample to N cells: the state that held longest in each; for other values the one at its start
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1 << 20))]
     points: Option<u32>,
-    /// The N longest intervals only, longest first: the slowest calls of threads/*/syscall
+    /// Only the N longest intervals, longest first: with threads/*/syscall the slowest system calls
     #[arg(long, value_name = "N", conflicts_with_all = ["at", "points"])]
     longest: Option<u32>,
     /// Print one JSON document (schema whyslow.query/1)
@@ -43,7 +43,9 @@ impl Question for QueryOptions {
     fn run(&self, session: Session, console: &mut Console<'_>) -> anyhow::Result<Outcome> {
         let mut traces = match session {
             Session::Traces(traces) => traces,
-            Session::Run(run) => anyhow::bail!("{}: an OTF2 archive holds no scheduler events", run.title()),
+            Session::Run(run) => {
+                anyhow::bail!("{}: an OTF2 archive has no scheduler events; see `whyslow anomalies`", run.title())
+            }
             Session::Databases(databases) => return databases.refuse("query"),
         };
         let (history, notices) = console.with_progress(|work| traces.history(work))?;
@@ -75,7 +77,9 @@ impl QueryOptions {
             return Ok(Time::Instants(self.at.iter().map(|t| t.after(window.start)).collect()));
         }
         let span = self.range.map_or(Some(window), |range| range.after(window.start));
-        let span = span.ok_or_else(|| UsageError("--range: it ends before it begins".to_owned()))?;
+        let span = span.ok_or_else(|| {
+            UsageError("--range: the end is before the begin; write the earlier time first".to_owned())
+        })?;
         Ok(match (self.points, self.longest) {
             (_, Some(n)) => Time::Longest(span, n as usize),
             (Some(n), _) => Time::Points(span, n as usize),

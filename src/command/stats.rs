@@ -12,7 +12,7 @@ use clap::{Args, ValueEnum};
 
 #[derive(Args, Debug)]
 pub struct StatsOptions {
-    /// What to count
+    /// The quantity to count
     what: Counted,
     #[command(flatten)]
     input: InputOptions,
@@ -21,7 +21,7 @@ pub struct StatsOptions {
     json: bool,
 }
 
-/// What is counted.
+/// A quantity to count.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 enum Counted {
     /// Events per type.
@@ -77,7 +77,10 @@ impl StatsOptions {
     fn of_run(&self, run: &MpiRuns, ctx: &Ctx) -> anyhow::Result<(StatsTable, Notices)> {
         run.alone("stats")?;
         if self.what == Counted::Cpu {
-            anyhow::bail!("{}: an OTF2 archive holds no scheduler events", run.title());
+            anyhow::bail!(
+                "{}: an OTF2 archive has no scheduler events; `stats count` and `stats io` work",
+                run.title()
+            );
         }
         let read = run.read(ctx)?;
         let table = match self.what {

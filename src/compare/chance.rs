@@ -1,23 +1,24 @@
-//! What chance alone would show: random splits of the same executions, with fixed seeds.
+//! Differences by chance alone: random splits of the same executions, with fixed seeds.
 //!
-//! Two uses. A **permutation test** of a difference of means for groups too small for Welch's test: all splits where
-//! there are at most 100,000, else random ones, ended early once the answer is clearly "chance" (Besag and Clifford
-//! 1991: after 20 splits at least as extreme, p = 20 / splits seen), and of one that few executions have, which no bell
-//! describes however large the groups are. And the **A/A control** of the verdict: how large
-//! the largest cause gets between random groups of the same sizes. ALGORITHMS.md 7.4. Sums are integers throughout.
+//! Two uses. The **permutation test** of a difference of means serves groups too small for Welch's test, and
+//! differences that few executions have, which no normal distribution describes however large the groups are. It tries
+//! all splits if there are at most 100,000, else random ones, and ends early once the answer is clearly "chance" (Besag
+//! and Clifford 1991: after 20 splits at least as extreme, p = 20 / splits tried). The **A/A control** of the verdict
+//! is the size of the largest cause between random groups of the same sizes. ALGORITHMS.md 7.4 and 7.7. Sums are
+//! integers throughout.
 //!
 //! Values come as one list, the slow group's first. Cost: permutation O(splits x smaller group), control
 //! O(rounds x smaller group) per list.
 
 use crate::base::statistics::Random;
 
-/// Splits looked at, at most.
+/// Splits tried, at most.
 const SPLITS: usize = 100_000;
-/// Splits as extreme as the observed one after which more would not change the answer.
+/// Splits as extreme as the observed one, after which more would not change the answer.
 const ENOUGH: usize = 20;
 const SEED: u64 = 0x5107_0FA5_7C0D_E000;
 
-/// The ways to choose the smaller group out of all, drawn once and used for every context.
+/// The ways to choose the smaller group from all executions, drawn once and used for every context.
 #[derive(Clone, Debug)]
 pub struct Splits {
     total: usize,
@@ -77,21 +78,21 @@ impl Splits {
             let s = pick.iter().map(|i| values[*i as usize]).fold(0, u64::saturating_add);
             i128::from(s) >= high || i128::from(s) <= low
         };
-        let (mut seen, mut as_extreme) = (0, 0);
+        let (mut tried, mut as_extreme) = (0, 0);
         for pick in self.chosen.chunks_exact(self.smaller) {
-            seen += 1;
+            tried += 1;
             as_extreme += usize::from(is_extreme(pick));
             if !self.exhaustive && as_extreme >= ENOUGH {
-                return ENOUGH as f64 / seen as f64;
+                return ENOUGH as f64 / tried as f64;
             }
         }
         let own = usize::from(!self.exhaustive);
-        (as_extreme + own) as f64 / (seen + own) as f64
+        (as_extreme + own) as f64 / (tried + own) as f64
     }
 }
 
-/// The permutation test where few values are not zero: exact, over all ways in which these may fall into the two groups.
-/// Two-sided p-value of the difference of the means of `values[..slow]` and the rest. Cost: 2^(values that are not zero).
+/// The permutation test for few nonzero values: exact, over all ways in which these may fall into the two groups.
+/// Two-sided p-value of the difference of the means of `values[..slow]` and the rest. Cost: 2^(nonzero values).
 pub fn rare(values: &[u64], slow: usize) -> f64 {
     let (n, m) = (slow.min(values.len()), values.len().saturating_sub(slow));
     let having: Vec<(usize, i128)> =
@@ -165,23 +166,24 @@ pub fn control(lists: &[Vec<u64>], slow: usize, fast: usize, rounds: usize) -> V
     largest
 }
 
-/// Stretches of time into which executions are cut for [`flips`].
+/// Stretches of time into which [`flips`] cuts the executions.
 const BLOCKS: usize = 16;
-/// Fewest of them that can tell chance from a difference, and executions in each.
+/// Stretches that the control needs.
 const FEWEST_BLOCKS: usize = 8;
+/// Executions that a stretch needs.
 const IN_A_BLOCK: usize = 4;
 
-/// The A/A control in time: executions that are neighbours are alike, so halves are drawn in stretches. The members, in the
-/// order of their starts (`order`: positions in the lists), are cut into stretches of equally many; in each round every stretch keeps its
-/// labels or swaps them, by chance. Per round the largest absolute difference of means over all lists; ascending.
-/// `None` where there are too few executions for it. The slow group's values come first.
+/// The A/A control in time: neighbouring executions are alike, so halves are drawn in stretches. The members, in the
+/// order of their starts (`order`: positions in the lists), are cut into stretches of equal size; in each round every
+/// stretch keeps or swaps its labels by chance. Per round the largest absolute difference of means over all lists;
+/// ascending. `None` if there are too few executions. The slow group's values come first.
 pub fn flips(lists: &[Vec<u64>], order: &[u32], slow: usize, rounds: usize) -> Option<Vec<f64>> {
     let blocks = BLOCKS.min(order.len() / IN_A_BLOCK);
     if blocks < FEWEST_BLOCKS {
         return None;
     }
     let block_of = |at: usize| at * blocks / order.len();
-    // By stretch: members that are slow, and that are fast; by list and stretch their sums.
+    // By stretch the number of slow and of fast members; by list and stretch their sums.
     let mut counts = vec![[0_u64; 2]; blocks];
     let mut sums = vec![vec![[0_u128; 2]; blocks]; lists.len()];
     for (at, member) in order.iter().enumerate() {
@@ -211,21 +213,29 @@ pub fn flips(lists: &[Vec<u64>], order: &[u32], slow: usize, rounds: usize) -> O
     Some(largest)
 }
 
-/// Rounds of [`is_shifted_as_far`], how many may reach the part of what was observed that is as much.
+/// Rounds of [`is_shifted_as_far`].
 const SHIFTS: usize = 200;
+/// Rounds that may reach the observed difference.
 const MAY_SHIFT: usize = SHIFTS / 100;
+/// Fraction of the observed difference that counts as reaching it.
 const AS_MUCH: f64 = 0.5;
 
-/// An execution as [`is_shifted_as_far`] sees it: how many nanoseconds it took, and whether it is slow (`Some(true)`), fast, or neither.
-pub type Timed = (u64, Option<bool>);
+/// An execution of the order that [`is_shifted_as_far`] takes.
+#[derive(Clone, Copy, Debug)]
+pub struct TimedExecution {
+    /// Duration.
+    pub ns: u64,
+    /// In the slow group, in the fast group, or in neither.
+    pub is_slow: Option<bool>,
+}
 
-/// The A/A control in time of a property. Neighbouring executions are alike, in what they are as in how long they take, so
-/// that a stretch of the one falls together with a stretch of the other now and then. So the classes (small numbers; like the executions in
-/// the order of their starts) are shifted against the executions, as a ring, by a random distance; and within each of 16 stretches
-/// they turn by up to a quarter of it, since types may take turns. True where in more than one round of a hundred the groups' means
-/// differ by half of `observed` when each execution is replaced by the mean of the others of its class; false where there are too
-/// few executions for it. Cost: linear, times 200 where it is false.
-pub fn is_shifted_as_far(classes: &[u32], executions: &[Timed], observed: f64) -> bool {
+/// The A/A control in time of a property. Neighbouring executions are alike in their properties and in their durations,
+/// so a stretch of a property coincides with a slow stretch now and then. So the classes (small numbers; like the
+/// executions in the order of their starts) are moved against the executions, as a ring, by a random distance; within
+/// each of 16 stretches they are rotated by up to a quarter of it, since types may alternate. True if in more than one
+/// round of a hundred the groups' means differ by half of `observed` when each execution is replaced by the mean of the
+/// others of its class; false if there are too few executions. Cost: linear, times 200 where it is false.
+pub fn is_shifted_as_far(classes: &[u32], executions: &[TimedExecution], observed: f64) -> bool {
     let n = classes.len().min(executions.len());
     let length = n / BLOCKS;
     if length < IN_A_BLOCK {
@@ -234,16 +244,16 @@ pub fn is_shifted_as_far(classes: &[u32], executions: &[Timed], observed: f64) -
     let (classes, executions) = (&classes[..n], &executions[..n]);
     let mut random = Random::new(SEED ^ 3);
     let mut sums = ClassSums::new(classes, executions);
-    // Twice, so that no shift leads beyond its end.
+    // Two copies, so that no shift leads beyond the end.
     let ring = [classes, classes].concat();
     let reaching = (0..SHIFTS).filter(|_| {
         let shift = random.below(n);
-        sums.of.fill([(0, 0); 3]);
+        sums.of.fill([ClassSum::default(); 3]);
         for (block, executions) in executions.chunks(length).enumerate() {
             let block = &ring[block * length + shift..][..executions.len()];
-            // Behind the last stretch there are fewer than it has.
-            let turn = if block.len() == length { random.below(length.div_ceil(4)) } else { 0 };
-            let (late, early) = block.split_at(turn);
+            // The remainder after the last whole stretch is not rotated.
+            let rotation = if block.len() == length { random.below(length.div_ceil(4)) } else { 0 };
+            let (late, early) = block.split_at(rotation);
             early.iter().chain(late).zip(executions).for_each(|(class, execution)| sums.add(*class, *execution));
         }
         sums.differ() >= AS_MUCH * observed
@@ -251,36 +261,47 @@ pub fn is_shifted_as_far(classes: &[u32], executions: &[Timed], observed: f64) -
     reaching.take(MAY_SHIFT + 1).count() > MAY_SHIFT
 }
 
+/// Number and total time of some executions of a class.
+#[derive(Clone, Copy, Default)]
+struct ClassSum {
+    number: u64,
+    ns: u64,
+}
+
 /// Executions and their time by class.
 struct ClassSums {
-    /// By class of those that are fast, slow, and neither: how many, and how long they took together.
-    of: Vec<[(u64, u64); 3]>,
+    /// By class, for fast executions, slow ones, and others.
+    of: Vec<[ClassSum; 3]>,
     /// The mean of all.
     whole: f64,
 }
 
 impl ClassSums {
-    fn new(classes: &[u32], executions: &[Timed]) -> ClassSums {
-        let whole = executions.iter().map(|(ns, _)| *ns as f64).sum::<f64>() / executions.len().max(1) as f64;
-        ClassSums { of: vec![[(0, 0); 3]; classes.iter().max().map_or(0, |most| *most as usize + 1)], whole }
+    fn new(classes: &[u32], executions: &[TimedExecution]) -> ClassSums {
+        let whole = executions.iter().map(|e| e.ns as f64).sum::<f64>() / executions.len().max(1) as f64;
+        ClassSums {
+            of: vec![[ClassSum::default(); 3]; classes.iter().max().map_or(0, |most| *most as usize + 1)],
+            whole,
+        }
     }
 
-    fn add(&mut self, class: u32, (ns, is_slow): Timed) {
-        let (number, sum) = &mut self.of[class as usize][is_slow.map_or(2, usize::from)];
-        *number += 1;
-        *sum = sum.saturating_add(ns);
+    fn add(&mut self, class: u32, TimedExecution { ns, is_slow }: TimedExecution) {
+        let sum = &mut self.of[class as usize][is_slow.map_or(2, usize::from)];
+        sum.number += 1;
+        sum.ns = sum.ns.saturating_add(ns);
     }
 
-    /// By how much the groups' means differ where each execution is replaced by the mean of the others of its class; by the mean
-    /// of all, where there are none.
+    /// The difference of the groups' means when each execution is replaced by the mean of the others of its class (by
+    /// the mean of all, if there are no others).
     fn differ(&self) -> f64 {
         let [fast, slow] = [0, 1].map(|side| {
             let (mut members, mut sum) = (0, 0.0);
             for class in &self.of {
-                let (number, own) = class[side];
-                let (n, all) = class.iter().fold((0, 0.0), |(n, all), (m, ns)| (n + m, all + *ns as f64));
+                let ClassSum { number, ns: own } = class[side];
+                let n: u64 = class.iter().map(|sum| sum.number).sum();
+                let all = class.iter().fold(0.0, |all, sum| all + sum.ns as f64);
                 members += number;
-                // Of each of them all but itself.
+                // For each of them the sum of all but itself.
                 sum += match n {
                     0 | 1 => number as f64 * self.whole,
                     _ => (number as f64 * all - own as f64) / (n - 1) as f64,
@@ -297,18 +318,18 @@ mod tests {
     use super::*;
 
     #[test]
-    fn small_groups_are_split_in_every_way() {
+    fn splits_of_small_groups_are_exhaustive() {
         let splits = Splits::new(2, 3);
         assert!(splits.exhaustive);
         assert_eq!(splits.chosen.len(), 10 * 2);
         // Of the ten splits only the observed one reaches this difference.
         assert_eq!(splits.p_value(&[50, 60, 1, 2, 3]), 0.1);
         assert_eq!(splits.p_value(&[7, 7, 7, 7, 7]), 1.0);
-        assert_eq!(Splits::new(3, 2).p_value(&[1, 2, 3, 50, 60]), 0.1, "the smaller group may stand second");
+        assert_eq!(Splits::new(3, 2).p_value(&[1, 2, 3, 50, 60]), 0.1, "the smaller group may be the second");
     }
 
     #[test]
-    fn large_groups_are_sampled_the_same_way_each_time() {
+    fn splits_of_large_groups_are_deterministic() {
         let splits = Splits::new(5, 400);
         let values: Vec<u64> = (0..405).map(|i| if i < 5 { 1000 + i } else { i % 50 }).collect();
         assert!(splits.p_value(&values) <= 2e-5);
@@ -318,14 +339,14 @@ mod tests {
     }
 
     #[test]
-    fn one_against_many_is_its_rank() {
+    fn p_value_of_one_against_many_is_its_rank() {
         let values: Vec<u64> = (0..100).map(|i| if i == 0 { 999 } else { 10 }).collect();
         assert_eq!(Splits::new(1, 99).p_value(&values), 0.01);
     }
 
-    /// Against all splits, where these can be counted.
+    /// The same as all splits, where these can be counted.
     #[test]
-    fn rare_values_are_split_in_every_way() {
+    fn rare_equals_all_splits() {
         for (slow, values) in [
             (3, vec![0, 9, 4, 0, 0, 2, 0, 0, 0]),
             (4, vec![5, 0, 0, 5, 0, 0, 5, 0, 0, 0]),
@@ -343,8 +364,9 @@ mod tests {
     }
 
     #[test]
-    fn neighbours_that_are_alike_are_one_by_chance() {
-        // 160 slow ones, then 160 fast ones in time; a burst hits one stretch of the slow ones, or all of them are longer.
+    fn flips_reaches_a_burst_but_no_steady_difference() {
+        // 160 slow ones, then 160 fast ones in time; a burst hits one stretch of the slow ones, or all of them are
+        // longer.
         let order: Vec<u32> = (0..320).collect();
         let burst: Vec<u64> = (0..320).map(|i| if (40..60).contains(&i) { 1000 } else { i % 7 }).collect();
         let longer: Vec<u64> = (0..320).map(|i| if i < 160 { 100 + i % 7 } else { i % 7 }).collect();
@@ -359,23 +381,23 @@ mod tests {
     }
 
     #[test]
-    fn a_property_of_one_stretch_may_meet_a_slow_stretch_by_chance() {
-        let executions = |slow: &dyn Fn(usize) -> bool| -> Vec<Timed> {
-            (0..400).map(|i| (if slow(i) { 90 } else { 10 }, Some(slow(i)))).collect()
+    fn is_shifted_as_far_for_a_property_of_one_slow_stretch() {
+        let executions = |slow: &dyn Fn(usize) -> bool| -> Vec<TimedExecution> {
+            (0..400).map(|i| TimedExecution { ns: if slow(i) { 90 } else { 10 }, is_slow: Some(slow(i)) }).collect()
         };
         let observed = 70.0;
-        // One burst, and a class of its own that lies nearly there; or every tenth is slow and of its own class.
+        // One burst, and a class that nearly coincides with it; or every tenth is slow and of its own class.
         let burst: Vec<u32> = (0..400).map(|i| u32::from((98..142).contains(&i))).collect();
         assert!(is_shifted_as_far(&burst, &executions(&|i| (100..140).contains(&i)), observed));
         let spread: Vec<u32> = (0..400).map(|i| u32::from(i * 7919 % 400 < 40)).collect();
         assert!(!is_shifted_as_far(&spread, &executions(&|i| i * 7919 % 400 < 40), observed));
         let turns: Vec<u32> = (0..400).map(|i| u32::from(i % 10 == 0)).collect();
-        assert!(!is_shifted_as_far(&turns, &executions(&|i| i % 10 == 0), observed), "types may take turns");
+        assert!(!is_shifted_as_far(&turns, &executions(&|i| i % 10 == 0), observed), "types may alternate");
         assert!(!is_shifted_as_far(&[], &[], 1.0));
     }
 
     #[test]
-    fn the_control_shows_what_chance_reaches() {
+    fn control_shows_the_differences_of_chance() {
         let same = vec![vec![5; 100]];
         assert!(control(&same, 10, 90, 50).iter().all(|d| *d < 1e-9));
         let one = vec![(0..100).map(|i| if i < 10 { 1000 } else { 0 }).collect::<Vec<u64>>()];

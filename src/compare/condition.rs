@@ -1,4 +1,4 @@
-//! `--fail-if CONDITION`: when a comparison shall fail a build (`p95>+5%`, `extra>2ms`).
+//! `--fail-if CONDITION`: the condition on which a comparison fails a build (`p95>+5%`, `extra>2ms`).
 //!
 //! A quantity of the slow group (`mean`, a percentile, or `extra`, the difference of the means) exceeds the fast
 //! group's by a share (`+5%`) or by a time (`2ms`). It holds only if the difference is significant: at most one in
@@ -32,14 +32,14 @@ enum Limit {
     Ns(i64),
 }
 
-/// A condition; `Display` gives it back.
+/// A condition; `Display` writes it as the user would type it.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct FailIf {
     quantity: Quantity,
     limit: Limit,
 }
 
-/// Why a text is no condition.
+/// A text that is not a condition.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
     "condition `{0}`: write `extra>2ms`, `mean>+5%` or `p95>+5%` (extra, mean or a percentile, `>`, a time or a percentage)"
@@ -89,7 +89,7 @@ impl fmt::Display for FailIf {
 }
 
 impl FailIf {
-    /// A sentence when it holds for the comparison, else `None`.
+    /// A sentence if the condition holds for the comparison, else `None`.
     pub fn holds(&self, model: &Model, c: &Comparison) -> Option<String> {
         let durations = |members: &[ExecutionId]| -> Vec<i64> {
             members.iter().map(|e| model.executions.duration(e.index())).collect()
@@ -123,7 +123,7 @@ impl FailIf {
         }
     }
 
-    /// True when random splits of the same executions hardly ever differ as much.
+    /// True if at most one in a hundred random splits of the same executions differs as much.
     fn is_significant(&self, slow: &[i64], fast: &[i64], more: f64) -> bool {
         let mut all: Vec<i64> = slow.iter().chain(fast).copied().collect();
         let mut random = Random::new(0xFA11_1F00);
@@ -147,13 +147,13 @@ mod tests {
     use crate::compare::{ComparisonRequest, compare};
 
     #[test]
-    fn conditions_come_back_or_are_explained() {
+    fn fail_if_parses_what_it_displays() {
         for text in ["p95>+5%", "extra>2ms", "mean>+12.5%", "p99.9>1.5s"] {
             assert_eq!(text.parse::<FailIf>().unwrap().to_string(), text);
         }
         for text in ["", "p95", "p95>", "p95<5%", "extra>2mz", "p101>1ms", "mean>-3%", "p95>nan%"] {
-            let said = text.parse::<FailIf>().unwrap_err().to_string();
-            assert!(said.contains("write `extra>2ms`"), "{said}");
+            let error = text.parse::<FailIf>().unwrap_err().to_string();
+            assert!(error.contains("write `extra>2ms`"), "{error}");
         }
     }
 
@@ -174,7 +174,7 @@ mod tests {
     }
 
     #[test]
-    fn holds_only_beyond_the_limit_and_beyond_chance() {
+    fn fail_if_holds_only_beyond_the_limit_and_beyond_chance() {
         let holds = |text: &str, (model, c): &(Model, Comparison)| text.parse::<FailIf>().unwrap().holds(model, c);
         let slower = versions(30, 400);
         assert!(holds("mean>+10%", &slower).is_some_and(|s| s.starts_with("mean>+10% holds: ")));

@@ -1,9 +1,10 @@
-//! What else separates the groups: type, trace, process, thread, host, CPU, and every numeric metric.
+//! Properties other than time that separate the groups: type, trace, process, thread, host, CPU, and every numeric
+//! metric.
 //!
-//! For a name: the value whose shares differ most between the groups. For a number: the probability that a slow
-//! execution exceeds a fast one (Mann-Whitney's A, ALGORITHMS.md 7.5). For the verdict, how much of the extra time
-//! the dimension *explains*: the difference that remains when each execution is replaced by the mean of the others
-//! with its value (a standardisation; leaving oneself out makes values that occur once explain nothing). Cost
+//! A name separates by the value whose shares differ most between the groups, a number by the probability that a slow
+//! execution exceeds a fast one (Mann-Whitney's A, ALGORITHMS.md 7.5). The verdict also needs the part of the extra
+//! time that the dimension *explains*: the difference that remains when each execution is replaced by the mean of the
+//! others with its value (a standardisation; leaving oneself out makes values that occur once explain nothing). Cost
 //! O(N log N) per dimension.
 
 use super::members::values;
@@ -20,47 +21,47 @@ use std::collections::BTreeMap;
 const APART: f64 = 0.5;
 /// Probability from which a number separates.
 const EXCEEDS: f64 = 0.9;
-/// Parts of equal size into which a numeric field is cut to ask what it explains.
+/// Classes of equal size into which a numeric field is cut to find what it explains.
 const CUTS: usize = 10;
 
-/// Names of fields whose numbers have no order that means anything.
-const NO_NUMBERS: [&str; 22] = [
+/// Names of fields whose numbers have no meaningful order.
+const IDENTIFIERS: [&str; 22] = [
     "id", "ID", "fd", "tid", "pid", "vtid", "vpid", "ptr", "addr", "address", "uaddr", "buf", "buffer", "key",
     "cookie", "seq", "handle", "hash", "inode", "ino", "sector", "port",
 ];
 
-/// A dimension that separates, with what the verdict asks.
+/// A dimension that separates the groups, with the values that the verdict needs.
 pub(super) struct SeparatingDimension {
     pub dimension: Dimension,
-    /// Part of the extra time that it explains; `None` where it may be a consequence of being slow.
+    /// Part of the extra time that it explains; `None` if it may be a consequence of being slow.
     pub explains: Option<f64>,
-    /// A number of the delimiting events: the size of the work, perhaps.
+    /// True for a numeric field of the delimiting events, which may be the size of the work.
     pub is_field: bool,
-    /// By execution of the model: its value, or cut of values.
+    /// By execution of the model: its value, or class of values.
     pub classes: Vec<i64>,
 }
 
-/// All that separate, best explanation first.
+/// All dimensions that separate, best explanation first.
 pub(super) fn dimensions(groups: &GroupPair<'_>, slow: &Group, fast: &Group) -> Vec<SeparatingDimension> {
     let model = groups.model;
     let filtered = |m: &Metric| slow.filters.iter().chain(&fast.filters).any(|f| f.metric == *m);
     let mut all = Vec::new();
-    for (name, classes, texts) in names(model) {
+    for NameDimension { name, classes, texts } in names(model) {
         if !filtered(&Metric::Type) || name != "type" {
             all.extend(separating_name(groups, name, classes, &texts));
         }
     }
     for column in &model.executions.columns {
-        let told_by_causes = matches!(
+        let is_in_causes = matches!(
             column.metric,
             Metric::Duration | Metric::Time(_) | Metric::Other | Metric::Paused | Metric::Interleaved
         );
-        if column.metric.unit() != Unit::Name && !told_by_causes && !filtered(&column.metric) {
+        if column.metric.unit() != Unit::Name && !is_in_causes && !filtered(&column.metric) {
             all.extend(separating_number(groups, &column.metric));
         }
     }
     if filtered(&Metric::Trace) {
-        // Whatever goes with the trace separates groups that are traces.
+        // Every property that goes with the trace separates groups that are traces.
         all.iter_mut().for_each(|s| s.explains = None);
         all.retain(|s| s.dimension.name != "trace");
     }
@@ -71,8 +72,17 @@ pub(super) fn dimensions(groups: &GroupPair<'_>, slow: &Group, fast: &Group) -> 
     all
 }
 
-/// Dimensions of names: by execution the class, by class its text.
-fn names(model: &Model) -> Vec<(&'static str, Vec<i64>, BTreeMap<i64, String>)> {
+/// A dimension of names.
+struct NameDimension {
+    name: &'static str,
+    /// By execution.
+    classes: Vec<i64>,
+    /// By class.
+    texts: BTreeMap<i64, String>,
+}
+
+/// All dimensions of names with two values or more.
+fn names(model: &Model) -> Vec<NameDimension> {
     let e = &model.executions;
     let mut dimensions = Vec::new();
     let mut add = |name, text_of: &dyn Fn(usize) -> Option<String>| {
@@ -84,7 +94,8 @@ fn names(model: &Model) -> Vec<(&'static str, Vec<i64>, BTreeMap<i64, String>)> 
             })
             .collect();
         if ids.len() > 1 {
-            dimensions.push((name, classes, ids.into_iter().map(|(text, id)| (id, text)).collect()));
+            let texts = ids.into_iter().map(|(text, id)| (id, text)).collect();
+            dimensions.push(NameDimension { name, classes, texts });
         }
     };
     let who = |i: usize| e.who.get(i).and_then(|w| model.who.get(w.index()));
@@ -119,7 +130,7 @@ fn separating_name(
         let of = |members| share(members, |i| classes[i] == *class);
         (text, of(groups.slow), of(groups.fast))
     });
-    // The value that the slow ones have: what they lack follows from it.
+    // The value that the slow executions have; the values that they lack follow from it.
     let (text, slow, fast) = shares.max_by(|a, b| (a.1 - a.2).total_cmp(&(b.1 - b.2)))?;
     let effect = slow - fast;
     let explains = Some(explained(groups, &classes, |i| groups.model.executions.duration(i) as f64));
@@ -142,7 +153,7 @@ fn separating_number(groups: &GroupPair<'_>, metric: &Metric) -> Option<Separati
     }
     fast.sort_unstable();
     let unit = metric.unit();
-    // The bound that nine of ten fast executions keep.
+    // The bound that nine of ten fast executions do not cross.
     let at = if superiority > 0.5 { fast.len() * 9 / 10 } else { fast.len() / 10 };
     let bound = *fast.get(at.min(fast.len().checked_sub(1)?))?;
     let beyond = |v: i64| v != ABSENT && if superiority > 0.5 { v > bound } else { v < bound };
@@ -157,12 +168,12 @@ fn separating_number(groups: &GroupPair<'_>, metric: &Metric) -> Option<Separati
     };
     let is_field = matches!(metric, Metric::Field(_));
     let classes = cuts(&values);
-    // Calls, faults, bytes and threads may be what the waiting brought about; a field came with the request.
+    // Calls, faults, bytes and threads may be a consequence of waiting; a field came with the request.
     let explains = is_field.then(|| explained(groups, &classes, |i| groups.model.executions.duration(i) as f64));
     Some(SeparatingDimension { dimension, explains, is_field, classes })
 }
 
-/// Cut values into classes of about equal size; equal values stay together.
+/// Cut values into classes of about equal size; equal values are in one class.
 fn cuts(values: &[i64]) -> Vec<i64> {
     let sorted = super::members::sorted_present(values);
     let class = |v: i64| (sorted.partition_point(|s| *s < v) * CUTS / sorted.len().max(1)) as i64;
@@ -196,13 +207,13 @@ pub(super) fn explained(groups: &GroupPair<'_>, classes: &[i64], value: impl Fn(
     if whole == 0.0 { 0.0 } else { (mean(groups.slow, &of) - mean(groups.fast, &of)) / whole }
 }
 
-/// True for a number that tells executions apart and says nothing of their size: an identifier or an address by its name, or
-/// one with (nearly) as many values as there are executions.
+/// True for a number that identifies executions and says nothing of their size: an identifier or an address by its
+/// name, or a number with (nearly) as many values as there are executions.
 fn is_identifier(metric: &Metric, values: &[i64]) -> bool {
     let Metric::Field(name) = metric else { return false };
     let name = name.trim_start_matches('_');
     let ends = ["_id", "Id", "_ptr", "_addr", "_address", "_fd", "_tid", "_pid", "_seq", "_key", "_cookie", "uuid"];
-    let named = NO_NUMBERS.contains(&name) || ends.iter().any(|end| name.ends_with(end));
+    let named = IDENTIFIERS.contains(&name) || ends.iter().any(|end| name.ends_with(end));
     let mut present: Vec<i64> = values.iter().copied().filter(|v| *v != ABSENT).collect();
     let all = present.len();
     present.sort_unstable();

@@ -1,8 +1,8 @@
-//! Filters as typed: `METRIC OP VALUE` and `METRIC in A..B`, with units and percentiles (PRODUCT.md, `FILTER`).
+//! Filters: `METRIC OP VALUE` and `METRIC in A..B`, with units and percentiles (PRODUCT.md, `FILTER`).
 //!
-//! In comes a line of text, out goes a [`Filter`] whose `Display` gives back what one would type; numbers are
-//! parsed and printed as integers, so a printed filter selects exactly the executions it was printed for.
-//! [`members`](super::members) evaluates filters over a model. Errors are one line: the thing, the place, the remedy.
+//! In: a line of text. Out: a [`Filter`] whose `Display` writes what a user would type; numbers are parsed and printed
+//! as integers, so a printed filter selects exactly the executions it was printed for. [`members`](super::members)
+//! evaluates filters over a model. Errors are one line: the thing, the place, the remedy.
 
 use crate::base::op::Op;
 use crate::base::quantity;
@@ -32,41 +32,41 @@ pub enum Test {
     In(Operand, Operand),
 }
 
-/// A condition on one metric. `Display` gives it back as one would type it.
+/// A condition on one metric. `Display` writes it as a user would type it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Filter {
-    /// On what.
+    /// The metric.
     pub metric: Metric,
-    /// Which values pass.
+    /// The values that pass.
     pub test: Test,
 }
 
-/// Why a text is no filter.
+/// A text that is not a filter.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum FilterError {
     /// Neither an operator nor `in`.
     #[error("filter `{0}` has no operator: write METRIC OP VALUE (`duration>=p95`) or METRIC in A..B")]
     NoOperator(String),
-    /// The metric is none of ours.
+    /// There is no such metric.
     #[error("filter `{filter}`: there is no metric `{metric}`: {remedy}")]
     UnknownMetric {
         /// The whole text.
         filter: String,
-        /// What stands for the metric.
+        /// The text in the place of the metric.
         metric: String,
-        /// Near names, or all.
+        /// Similar names, or all.
         remedy: String,
     },
     /// The value does not fit the metric.
-    #[error("filter `{filter}`: `{value}` is no value of {metric}: {remedy}")]
+    #[error("filter `{filter}`: `{value}` is not a value of {metric}: {remedy}")]
     BadValue {
         /// The whole text.
         filter: String,
-        /// What stands for the value.
+        /// The text in the place of the value.
         value: String,
         /// The metric.
         metric: String,
-        /// What would be one.
+        /// The form of a value.
         remedy: &'static str,
     },
     /// Names have no order.
@@ -77,7 +77,7 @@ pub enum FilterError {
         /// The metric.
         metric: String,
     },
-    /// `group` is only for the executions that the other group leaves.
+    /// `group` only selects the executions that are not in the other group.
     #[error("filter `{0}`: write `group!=slow` in the fast group or `group!=fast` in the slow one")]
     WrongGroup(String),
     /// A time without a unit.
@@ -85,7 +85,7 @@ pub enum FilterError {
     NoUnit {
         /// The whole text.
         filter: String,
-        /// What stands for the value.
+        /// The text in the place of the value.
         value: String,
     },
     /// `A..B` with `B <= A`.
@@ -268,7 +268,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_typed_comes_back() {
+    fn filter_parses_what_it_displays() {
         for text in [
             "duration>=48ms",
             "duration<=12.345678ms",
@@ -292,14 +292,14 @@ mod tests {
     }
 
     #[test]
-    fn spaces_and_units_are_free() {
+    fn filter_takes_any_spaces_and_units() {
         assert_eq!(parse("  duration  >=  1500 us "), parse("duration>=1.5ms"));
         assert_eq!(parse("duration>=5µs"), parse("duration>=5000ns"));
         assert_eq!(parse("bytes_read==1GiB").test, Test::Compare(Op::Equal, Operand::Number(1 << 30)));
     }
 
     #[test]
-    fn errors_name_thing_place_and_remedy() {
+    fn filter_errors_name_thing_place_and_remedy() {
         let error = |text: &str| text.parse::<Filter>().unwrap_err().to_string();
         for (text, says) in [
             ("durtaion>=4ms", "no metric `durtaion`: did you mean `duration`?"),
@@ -307,7 +307,7 @@ mod tests {
             ("xyz=4", "use one of duration, start, cpu"),
             (
                 "duration>=48mz",
-                "`48mz` is no value of duration: times are whole nanoseconds, written with ns, us, ms, s, min or h",
+                "`48mz` is not a value of duration: times are whole nanoseconds, written with ns, us, ms, s, min or h",
             ),
             ("duration>=0.5ns", "whole nanoseconds"),
             ("duration>5", "`5` has no unit: write 5ms, 5us or 5ns"),
@@ -323,16 +323,16 @@ mod tests {
             ("type=", "write a name"),
             ("syscalls>4ms", "without a unit"),
             ("field.=4", "no metric `field.`"),
-            ("duration>=", "`` is no value of duration"),
-            ("duration>=99999999999999999999s", "is no value"),
+            ("duration>=", "`` is not a value of duration"),
+            ("duration>=99999999999999999999s", "is not a value"),
         ] {
-            let said = error(text);
-            assert!(said.contains(says) && !said.contains('\n'), "{text}: {said}");
+            let message = error(text);
+            assert!(message.contains(says) && !message.contains('\n'), "{text}: {message}");
         }
     }
 
     #[test]
-    fn filters_hold_several_conditions() {
+    fn filters_parses_several_conditions() {
         let parse_all = |text: &str| text.parse::<Filters>().map(|all| all.0);
         let both = vec![parse("type=append"), parse("duration>20ms")];
         for text in ["type=append,duration>20ms", "type=append duration>20ms", " type=append ,  duration > 20 ms,"] {

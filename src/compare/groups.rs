@@ -1,10 +1,11 @@
 //! The two groups: given by filters, or proposed from the durations alone (ALGORITHMS.md 7.5).
 //!
-//! Proposed groups are expressed as filters that anyone can type: the members are always found by evaluating the
-//! filters, so that a printed filter gives the printed counts. Cost O(N log N).
+//! Proposed groups are expressed as filters that a user can type: evaluating the filters always finds the members, so
+//! that a printed filter gives the printed counts. Cost O(N log N).
 
 use super::filter::{Filter, Operand, Test};
 use super::members;
+use super::members::SelectError;
 use super::{CompareError, ComparisonRequest, Group, GroupsOrigin};
 use crate::base::op::Op;
 use crate::base::statistics::{divide_rounded, nearest_rank};
@@ -13,33 +14,46 @@ use crate::model::execution::ExecutionId;
 use crate::model::metric::Metric;
 use std::collections::BTreeMap;
 
-/// Filters of the slow group, of the fast one, and how they came about.
-type Proposal = (Vec<Filter>, Vec<Filter>, GroupsOrigin);
+/// Filters of the two groups, and their origin.
+struct Proposal {
+    slow: Vec<Filter>,
+    fast: Vec<Filter>,
+    origin: GroupsOrigin,
+}
+
+/// The two groups of a request, and their origin.
+#[derive(Debug)]
+pub(super) struct SelectedGroups {
+    pub slow: Group,
+    pub fast: Group,
+    pub origin: GroupsOrigin,
+}
 
 /// Executions beyond a gap that make it one.
 const BEYOND_GAP: usize = 5;
-/// Executions below which none is held against others.
+/// Executions below which no groups are proposed.
 const FEWEST: usize = 5;
 /// Distance of two modes in deviations from which the valley between them separates (ALGORITHMS.md 7.5).
 const MODES_APART: f64 = 4.5;
 
-/// Slow and fast group of a request, and how they came about.
-pub fn groups(model: &Model, request: &ComparisonRequest) -> Result<(Group, Group, GroupsOrigin), CompareError> {
+/// The groups of a request.
+pub(super) fn groups(model: &Model, request: &ComparisonRequest) -> Result<SelectedGroups, CompareError> {
     if model.executions.is_empty() {
         let task = model.tasks.get(model.task).cloned().unwrap_or_default();
         return Err(CompareError::NoExecutions { task });
     }
-    let (mut slow, mut fast, origin) = match (request.slow.is_empty(), request.fast.is_empty()) {
+    let Proposal { mut slow, mut fast, origin } = match (request.slow.is_empty(), request.fast.is_empty()) {
         (true, true) => match propose(model, request)? {
             Some(proposed) => proposed,
             None => {
                 let fast = Group { filters: Vec::new(), members: Vec::new(), mean_ns: 0 };
-                return Ok((group(model, "slow", request.within.clone(), &[])?, fast, GroupsOrigin::All));
+                let slow = group(model, "slow", request.within.clone(), &[])?;
+                return Ok(SelectedGroups { slow, fast, origin: GroupsOrigin::All });
             }
         },
-        (false, false) => (request.slow.clone(), request.fast.clone(), GroupsOrigin::Given),
-        (false, true) => (request.slow.clone(), rest("slow", &request.slow), GroupsOrigin::Given),
-        (true, false) => (rest("fast", &request.fast), request.fast.clone(), GroupsOrigin::Given),
+        (false, false) => given(request.slow.clone(), request.fast.clone()),
+        (false, true) => given(request.slow.clone(), rest("slow", &request.slow)),
+        (true, false) => given(rest("fast", &request.fast), request.fast.clone()),
     };
     for filters in [&mut slow, &mut fast] {
         let missing: Vec<Filter> = request.within.iter().filter(|f| !filters.contains(f)).cloned().collect();
@@ -48,23 +62,28 @@ pub fn groups(model: &Model, request: &ComparisonRequest) -> Result<(Group, Grou
     for (own, filters) in [("slow", &slow), ("fast", &fast)] {
         let itself = |f: &&Filter| matches!(&f.test, Test::Compare(_, Operand::Name(n)) if f.metric == Metric::Group && n == own);
         if let Some(filter) = filters.iter().find(itself) {
-            return Err(CompareError::Filter(format!("filter `{filter}`: the {own} group cannot leave itself")));
+            return Err(SelectError::ExcludesItself { filter: filter.to_string(), group: own }.into());
         }
     }
-    Ok((group(model, "slow", slow.clone(), &fast)?, group(model, "fast", fast, &slow)?, origin))
+    let slow_group = group(model, "slow", slow.clone(), &fast)?;
+    Ok(SelectedGroups { slow: slow_group, fast: group(model, "fast", fast, &slow)?, origin })
 }
 
-/// The filters of the executions that the group `name` leaves, of the same types and traces.
+fn given(slow: Vec<Filter>, fast: Vec<Filter>) -> Proposal {
+    Proposal { slow, fast, origin: GroupsOrigin::Given }
+}
+
+/// The filters of the executions that are not in the group `name`, of the same types.
 fn rest(name: &str, filters: &[Filter]) -> Vec<Filter> {
     let other = Filter::named(Metric::Group, Op::NotEqual, name);
     let others: Vec<&Filter> = filters.iter().filter(|f| f.metric != Metric::Type).collect();
-    // A group that is a type is held against the other types, else against its own.
+    // A group that is a whole type is compared with the other types, any other group with its own types.
     let types = filters.iter().filter(|f| f.metric == Metric::Type && !others.is_empty());
     types.cloned().chain([other]).collect()
 }
 
 fn group(model: &Model, name: &'static str, filters: Vec<Filter>, others: &[Filter]) -> Result<Group, CompareError> {
-    let members = members::members(model, &filters, others).map_err(CompareError::Filter)?;
+    let members = members::members(model, &filters, others)?;
     if members.is_empty() {
         return Err(CompareError::EmptyGroup { group: name, reason: members::why_empty(model, &filters, others) });
     }
@@ -77,10 +96,10 @@ fn percentile(op: Op, percent: f64) -> Filter {
     Filter { metric: Metric::Duration, test: Test::Compare(op, Operand::Percentile(percent)) }
 }
 
-/// Filters that separate slow from fast: at the largest gap, else at the valley between two modes, else the tail
-/// against the lower half. `None` where there is no contrast: too few executions, or all of one length.
+/// Filters that separate slow from fast: at the largest gap, else at the valley between two modes, else the tail and
+/// the lower half. `None` if there is no contrast: too few executions, or all of one length.
 fn propose(model: &Model, request: &ComparisonRequest) -> Result<Option<Proposal>, CompareError> {
-    let within = members::members(model, &request.within, &[]).map_err(CompareError::Filter)?;
+    let within = members::members(model, &request.within, &[])?;
     if request.by_trace || model.choice.as_ref().is_some_and(|choice| choice.by_trace) {
         let proposed = by_trace(model, &within);
         if proposed.is_some() {
@@ -92,7 +111,7 @@ fn propose(model: &Model, request: &ComparisonRequest) -> Result<Option<Proposal
     Ok(by_duration(model, &sorted, !request.within.is_empty()))
 }
 
-/// The same by duration alone; `some`: of some executions only, whose percentiles are not those of all.
+/// The same by duration alone; `some`: only some executions were selected, so their percentiles are not those of all.
 fn by_duration(model: &Model, sorted: &[i64], some: bool) -> Option<Proposal> {
     if sorted.len() < FEWEST
         || sorted.first() == sorted.last()
@@ -105,7 +124,7 @@ fn by_duration(model: &Model, sorted: &[i64], some: bool) -> Option<Proposal> {
         let (most, least) = round_apart(below, above);
         let slow = Filter::compare(Metric::Duration, Op::AtLeast, least);
         let fast = Filter::compare(Metric::Duration, Op::AtMost, most);
-        (vec![slow], vec![fast], origin)
+        Proposal { slow: vec![slow], fast: vec![fast], origin }
     };
     let logs: Vec<f64> = sorted.iter().map(|d| (*d).max(1) as f64).map(f64::ln).collect();
     Some(if let Some(at) = largest_gap(sorted, &logs) {
@@ -115,13 +134,15 @@ fn by_duration(model: &Model, sorted: &[i64], some: bool) -> Option<Proposal> {
     } else if some {
         let (least, most) = (nearest_rank(sorted, 95.0)?, nearest_rank(sorted, 50.0)?);
         let slow = Filter::compare(Metric::Duration, Op::AtLeast, least);
-        (vec![slow], vec![Filter::compare(Metric::Duration, Op::AtMost, most)], GroupsOrigin::Percentile)
+        let fast = Filter::compare(Metric::Duration, Op::AtMost, most);
+        Proposal { slow: vec![slow], fast: vec![fast], origin: GroupsOrigin::Percentile }
     } else {
-        (vec![percentile(Op::AtLeast, 95.0)], vec![percentile(Op::AtMost, 50.0)], GroupsOrigin::Percentile)
+        let (slow, fast) = (percentile(Op::AtLeast, 95.0), percentile(Op::AtMost, 50.0));
+        Proposal { slow: vec![slow], fast: vec![fast], origin: GroupsOrigin::Percentile }
     })
 }
 
-/// The executions of the trace in which they took longer on average, against those of the other.
+/// The trace whose executions took longer on average as the slow group, the other as the fast one.
 fn by_trace(model: &Model, within: &[ExecutionId]) -> Option<Proposal> {
     let executions = &model.executions;
     let mut of: BTreeMap<&str, (i128, i128)> = BTreeMap::new();
@@ -133,7 +154,7 @@ fn by_trace(model: &Model, within: &[ExecutionId]) -> Option<Proposal> {
     let [(a, (a_ns, a_n)), (b, (b_ns, b_n))] = of.into_iter().collect::<Vec<_>>().try_into().ok()?;
     let filter = |label: &str| vec![Filter::named(Metric::Trace, Op::Equal, label)];
     let (slow, fast) = if a_ns * b_n > b_ns * a_n { (a, b) } else { (b, a) };
-    Some((filter(slow), filter(fast), GroupsOrigin::Trace))
+    Some(Proposal { slow: filter(slow), fast: filter(fast), origin: GroupsOrigin::Trace })
 }
 
 /// Position of the first execution beyond the largest gap above the median, if it is a factor of two.
@@ -151,7 +172,7 @@ fn largest_gap(sorted: &[i64], logs: &[f64]) -> Option<usize> {
 }
 
 /// Position of the first execution above the split with least variance within its sides (Otsu), if the two sides
-/// lie far enough apart and neither is tiny.
+/// are far enough apart and neither is tiny.
 fn valley(sorted: &[i64], logs: &[f64]) -> Option<usize> {
     let n = sorted.len();
     let least = BEYOND_GAP.max(n.div_ceil(200));
@@ -184,7 +205,7 @@ fn valley(sorted: &[i64], logs: &[f64]) -> Option<usize> {
     best.filter(|(_, _, apart)| *apart >= MODES_APART).map(|(_, at, _)| at)
 }
 
-/// Two round numbers that keep two neighbours apart: `below <= most < least <= above`, with as few digits as do.
+/// Two round numbers that separate two neighbours: `below <= most < least <= above`, with as few digits as possible.
 fn round_apart(below: i64, above: i64) -> (i64, i64) {
     let mut step = 1_i64;
     let mut best = (below, above);
@@ -214,13 +235,14 @@ mod tests {
     }
 
     fn proposed(durations: &[i64]) -> (Vec<String>, Vec<String>, GroupsOrigin, usize, usize) {
-        let (slow, fast, origin) = groups(&model(durations), &ComparisonRequest::default()).unwrap();
+        let found = groups(&model(durations), &ComparisonRequest::default()).unwrap();
+        let SelectedGroups { slow, fast, origin } = found;
         let text = |g: &Group| g.filters.iter().map(Filter::to_string).collect();
         (text(&slow), text(&fast), origin, slow.members.len(), fast.members.len())
     }
 
     #[test]
-    fn a_gap_is_found_and_rounded() {
+    fn groups_proposes_rounded_bounds_at_a_gap() {
         let mut durations: Vec<i64> = (0..200).map(|i| 9_000_000 + i * 17_321).collect();
         durations.extend([48_123_456, 50_000_001, 51_234_567, 60_777_777, 49_999_999]);
         let (slow, fast, origin, n_slow, n_fast) = proposed(&durations);
@@ -229,14 +251,14 @@ mod tests {
     }
 
     #[test]
-    fn four_stragglers_are_no_gap() {
+    fn groups_takes_no_gap_before_four_executions() {
         let mut durations: Vec<i64> = (0..200).map(|i| 9_000_000 + i * 17_321).collect();
         durations.extend([48_000_000; 4]);
         assert_eq!(proposed(&durations).2, GroupsOrigin::Percentile);
     }
 
     #[test]
-    fn two_modes_are_parted_at_the_valley() {
+    fn groups_separates_two_modes_at_the_valley() {
         let mode = |centre: i64, width: i64| (0..100).map(move |i| centre + (i - 50) * width);
         let (.., origin, n_slow, n_fast) =
             proposed(&mode(1_000_000, 6_000).chain(mode(2_600_000, 12_000)).collect::<Vec<_>>());
@@ -244,7 +266,7 @@ mod tests {
     }
 
     #[test]
-    fn one_mode_is_not_parted() {
+    fn groups_takes_percentiles_of_one_mode() {
         let durations: Vec<i64> = (0..400).map(|i| 1_000_000 + i * 5_000).collect();
         let (slow, fast, origin, n_slow, n_fast) = proposed(&durations);
         assert_eq!((origin, n_slow, n_fast), (GroupsOrigin::Percentile, 21, 200));
@@ -252,7 +274,7 @@ mod tests {
     }
 
     #[test]
-    fn rounding_never_moves_an_execution() {
+    fn round_apart_never_moves_an_execution() {
         for (below, above) in [(1, 2), (12, 13), (999, 1001), (12_345_678, 48_765_432), (0, i64::MAX), (99, 1000)] {
             let (most, least) = round_apart(below, above);
             assert!(below <= most && most < least && least <= above, "{below} {above}: {most} {least}");
@@ -261,7 +283,7 @@ mod tests {
     }
 
     #[test]
-    fn groups_that_cannot_be_are_explained() {
+    fn groups_explains_empty_groups() {
         let says = |durations: &[i64], slow: &[&str]| {
             let slow = slow.iter().map(|t| t.parse().unwrap()).collect();
             groups(&model(durations), &ComparisonRequest { slow, ..ComparisonRequest::default() })
@@ -270,11 +292,12 @@ mod tests {
         };
         assert!(says(&[], &[]).starts_with("task app:request has no executions"));
         for durations in [&[5][..], &[5; 20], &[4, 5, 5, 6]] {
-            let (slow, fast, origin) = groups(&model(durations), &ComparisonRequest::default()).unwrap();
+            let found = groups(&model(durations), &ComparisonRequest::default()).unwrap();
+            let SelectedGroups { slow, fast, origin } = found;
             assert_eq!((slow.members.len(), slow.mean_ns, origin), (durations.len(), 5, GroupsOrigin::All));
             assert!(fast.members.is_empty() && slow.filters.is_empty());
         }
-        assert!(says(&[5, 7], &["duration>1s"]).contains("it goes from 5ns to 7ns"));
+        assert!(says(&[5, 7], &["duration>1s"]).contains("the values go from 5ns to 7ns"));
         assert!(says(&[5, 7], &["field.x>1"]).contains("no field.x"));
     }
 }

@@ -1,81 +1,108 @@
-//! Could it have been interrupts that nobody recorded?
+//! The control of interrupts: could unrecorded interrupts explain the extra running time?
 //!
-//! Time on the CPU is the thread's own only as far as the recording tells of interrupts. Where it tells of none, the extra time may be
-//! theirs: they come whatever runs, so they stretch all that runs in proportion. Two things tell them from what the thread does itself.
-//! *Where*: own work is done in functions or calls in which the fast executions are seldom. So the slow executions that ran longer are
-//! counted, and those of them that did so in the place that the cause names; how likely so many are by chance follows from the part of
-//! the fast ones' running time whose place is known that is spent there. *Whom*: own work stretches nobody else. So of those that took
-//! turns on a CPU with other executions (the metric `interleaved`) those are counted beside which others ran no longer than usual; by
-//! chance that happens in the part of the time that interrupts would have left. Both by Chernoff's bound of a binomial tail,
-//! which is never too small. Cost: linear in the groups' sparse lists. ALGORITHMS.md 7.7.
+//! Time on the CPU is the thread's own only if the recording shows interrupts. If it shows none, the extra time may be
+//! theirs: interrupts come independently of the running thread, so they stretch all running time in proportion. Two
+//! observations distinguish them from the thread's own work.
+//!
+//! *Place*: own work is done in functions or calls in which the fast executions seldom are. So the slow executions that
+//! ran longer are counted, and those of them that did so in the place that the cause names; the chance of so many
+//! follows from the share of the fast ones' running time of known place that is spent there. *Neighbours*: own work
+//! stretches no other thread. So of the executions that alternated with others on a CPU (the metric `interleaved`),
+//! those are counted beside which the others ran no longer than usual; by chance that happens in the part of the time
+//! that interrupts would have left. Both use Chernoff's bound of a binomial tail, which is never too small. Cost:
+//! linear in the groups' sparse lists. ALGORITHMS.md 7.7.
 
 use super::Cause;
 use super::partition::is_below;
-use super::tail::is_dark;
+use super::tail::has_unknown_stack;
 use super::verdict::Evidence;
+use crate::model::Model;
+use crate::model::context::ContextId;
 use crate::model::metric::{ABSENT, Metric};
 use crate::model::wait_kind::WaitKind;
 
-/// Chance from which interrupts explain what is seen as well.
+/// Chance from which interrupts explain the observations as well.
 const LIKELY: f64 = 0.01;
-/// Part of a CPU's time that interrupts are taken to leave, at least.
+/// Part of a CPU's time that interrupts are assumed to leave, at least.
 const LEAST_LEFT: f64 = 0.25;
-/// Part of the slow executions that ran longer of which it must be known how others fared beside them.
-const MUST_STAND: f64 = 0.25;
+/// Part of the slow executions that ran longer whose neighbours must be known.
+const KNOWN_NEIGHBOURS: f64 = 0.25;
 
-/// Why the running time of the first cause may not be the thread's own.
-pub(super) fn unseen(e: &Evidence<'_>, cause: &Cause) -> Option<String> {
+/// Running time of an execution, in nanoseconds.
+#[derive(Clone, Copy, Default)]
+struct RunningTime {
+    /// In the place that the cause names.
+    inside: f64,
+    /// In all places that are known.
+    known: f64,
+    all: f64,
+}
+
+/// Running times of a slow execution and of those that alternated with it.
+struct Neighbours {
+    own: f64,
+    /// Their mean.
+    others: f64,
+}
+
+fn running_time(model: &Model, execution: usize, node: ContextId) -> RunningTime {
+    let own = model.executions.own.row(execution).filter(|(c, _)| model.contexts.spent(*c) == WaitKind::Cpu);
+    own.fold(RunningTime::default(), |time, (context, ns)| {
+        let ns = ns as f64;
+        let is_known = !has_unknown_stack(model, context);
+        let is_inside = is_known && is_below(model, context, node);
+        RunningTime {
+            inside: time.inside + if is_inside { ns } else { 0.0 },
+            known: time.known + if is_known { ns } else { 0.0 },
+            all: time.all + ns,
+        }
+    })
+}
+
+/// The reason why the running time of the first cause may not be the thread's own.
+pub(super) fn unrecorded(e: &Evidence<'_>, cause: &Cause) -> Option<String> {
     let model = e.groups.model;
-    let told = model.quality.iter().all(|host| host.quality.interrupts > 0);
-    let node = cause.context.filter(|_| cause.kind == Some(WaitKind::Cpu) && !told)?;
-    // Running time of an execution: in the place, in all places that are known, and in all.
-    let time = |execution: usize| {
-        let own = model.executions.own.row(execution).filter(|(c, _)| model.contexts.spent(*c) == WaitKind::Cpu);
-        own.fold((0.0, 0.0, 0.0), |(inside, known, all), (context, ns)| {
-            let ns = ns as f64;
-            let (is_known, all) = (!is_dark(model, context), all + ns);
-            match is_known && is_below(model, context, node) {
-                true => (inside + ns, known + ns, all),
-                false => (inside, if is_known { known + ns } else { known }, all),
-            }
-        })
-    };
-    let fast: Vec<(f64, f64, f64)> = e.fast.members.iter().map(|id| time(id.index())).collect();
-    let mean = |of: fn(&(f64, f64, f64)) -> f64| fast.iter().map(of).sum::<f64>() / fast.len().max(1) as f64;
-    let (fast_inside, fast_known, fast_all) = (mean(|t| t.0), mean(|t| t.1), mean(|t| t.2));
-    // What has no stack says nothing of where it ran.
+    let recorded = model.quality.iter().all(|host| host.quality.interrupts > 0);
+    let node = cause.context.filter(|_| cause.kind == Some(WaitKind::Cpu) && !recorded)?;
+    let fast: Vec<RunningTime> = e.fast.members.iter().map(|id| running_time(model, id.index(), node)).collect();
+    let mean = |of: fn(&RunningTime) -> f64| fast.iter().map(of).sum::<f64>() / fast.len().max(1) as f64;
+    let (fast_inside, fast_known, fast_all) = (mean(|t| t.inside), mean(|t| t.known), mean(|t| t.all));
+    // Time without a stack says nothing about its place.
     let usual = if fast_known > 0.0 { fast_inside / fast_known } else { 1.0 };
     let (mut longer, mut there) = (0.0, 0.0);
     let mut beside = Vec::new();
     for id in &e.slow.members {
-        let (inside, _, all) = time(id.index());
+        let RunningTime { inside, all, .. } = running_time(model, id.index(), node);
         let extra = all - fast_all;
         if extra * 2.0 >= cause.extra_ns as f64 {
             longer += 1.0;
             there += if (inside - fast_inside) * 2.0 >= extra { 1.0 } else { 0.0 };
-            beside.extend(interleaved(e, id.index()).map(|others| (all, others)));
+            beside.extend(interleaved(e, id.index()).map(|others| Neighbours { own: all, others }));
         }
     }
     (at_least(there, longer, usual) >= LIKELY && !spare_others(&beside, fast_all, longer)).then(|| {
-        "interrupts were not recorded, and the slow executions spend their extra CPU time in the same code as the fast ones, so it may have gone to interrupts (record irq_handler_entry and irq_softirq_entry)".to_owned()
+        "interrupts were not recorded, and the slow executions spend their extra CPU time in the same code as the \
+         fast ones, so it may have gone to interrupts (record irq_handler_entry and irq_softirq_entry)"
+            .to_owned()
     })
 }
 
-/// Mean running time of the executions that took turns with one.
+/// Mean running time of the executions that alternated with one.
 fn interleaved(e: &Evidence<'_>, execution: usize) -> Option<f64> {
     let column = e.groups.model.executions.column(&Metric::Interleaved)?;
     column.values.get(execution).filter(|ns| **ns != ABSENT).map(|ns| *ns as f64)
 }
 
-/// True where the executions that took turns on a CPU with those that ran longer (running time of one of these, mean of the others') ran no
-/// longer themselves, too often for interrupts. `fast` is how long fast ones run; `longer` how many ran longer.
-fn spare_others(beside: &[(f64, f64)], fast: f64, longer: f64) -> bool {
+/// True if the executions that alternated on a CPU with those that ran longer ran no longer themselves, too often for
+/// interrupts. `fast` is the running time of fast executions, `longer` the number that ran longer.
+fn spare_others(beside: &[Neighbours], fast: f64, longer: f64) -> bool {
     let asked = beside.len() as f64;
-    // Nearer to what they usually take than to as many times that as the slow one takes.
-    let spared = beside.iter().filter(|(own, others)| others * others <= own * fast).count() as f64;
-    // Interrupts come in bursts: what they leave of the time is told roughly, and those that took turns must stand for all.
-    let left = beside.iter().map(|(own, _)| fast / own.max(1.0)).sum::<f64>() / asked.max(1.0);
-    asked >= longer * MUST_STAND && at_least(spared, asked, left.max(LEAST_LEFT)) < LIKELY
+    // Nearer to their usual time than to that time stretched as much as the slow one's.
+    let spared = beside.iter().filter(|n| n.others * n.others <= n.own * fast).count() as f64;
+    // Interrupts come in bursts: the estimate of the time that they leave is rough, and the neighbours must be enough
+    // to represent all.
+    let left = beside.iter().map(|n| fast / n.own.max(1.0)).sum::<f64>() / asked.max(1.0);
+    asked >= longer * KNOWN_NEIGHBOURS && at_least(spared, asked, left.max(LEAST_LEFT)) < LIKELY
 }
 
 /// Bound of the chance that of `n` at least `k` are hits where each is one with probability `p`.
@@ -99,7 +126,7 @@ mod tests {
     use crate::model::metric::Column;
 
     #[test]
-    fn the_bound_is_no_smaller_than_the_chance() {
+    fn at_least_is_no_smaller_than_the_chance() {
         // 8 of 8 at one half: 1 in 256. 10 of 20 at a tenth: 7.1e-6.
         assert!((at_least(8.0, 8.0, 0.5) - 1.0 / 256.0).abs() < 1e-12);
         assert!((7.1e-6..1e-3).contains(&at_least(10.0, 20.0, 0.1)));
@@ -107,7 +134,8 @@ mod tests {
         assert!(at_least(2.0, 4.0, 0.0) < 1e-9);
     }
 
-    /// One execution in 20 runs 9 ms longer: in a function of its own, or half in one, half in the other of those that all are in.
+    /// One execution in 20 runs 9 ms longer: in a function of its own, or half in one, half in the other of those that
+    /// all are in.
     fn ask(own_function: bool, interrupts: u64) -> Verdict {
         let mut s = ModelBuilder::new(5);
         for i in 0..400_u64 {
@@ -124,7 +152,7 @@ mod tests {
     }
 
     #[test]
-    fn what_only_slow_ones_run_is_theirs_whatever_was_recorded() {
+    fn unrecorded_accepts_a_function_that_only_slow_executions_run() {
         assert!(ask(true, 9).confident && ask(true, 0).confident);
         assert!(ask(false, 9).confident);
         // 20 of 20 in a function that has two thirds of the time are no chance, either.
@@ -132,7 +160,7 @@ mod tests {
     }
 
     #[test]
-    fn what_runs_longer_all_over_may_be_interrupts() {
+    fn unrecorded_doubts_time_that_is_longer_everywhere() {
         let ask = |interrupts: u64| {
             let mut s = ModelBuilder::new(6);
             for i in 0..400_u64 {
@@ -153,16 +181,16 @@ mod tests {
     }
 
     #[test]
-    fn who_takes_turns_with_slow_ones_tells_whether_interrupts_came() {
-        // One in 20 runs 9 ms longer, no stacks; of those, some took turns with others, which ran so long.
+    fn spare_others_decides_by_the_neighbours() {
+        // One in 20 runs 9 ms longer, no stacks; some of those alternated with others, whose running time is given.
         let ask = |beside: u64, others_ms: f64| {
             let mut s = ModelBuilder::new(9);
             let mut interleaved = Vec::new();
             for i in 0..400_u64 {
                 let slow = i % 20 == 3;
                 let ns = s.around(2.0) + if slow { 9_000_000 } else { 0 };
-                let told = slow && i / 20 < beside;
-                interleaved.push(if told { (others_ms * 1e6) as i64 } else { ABSENT });
+                let known = slow && i / 20 < beside;
+                interleaved.push(if known { (others_ms * 1e6) as i64 } else { ABSENT });
                 s.run("x", "p", "p", 1, &[("p", ns)]);
             }
             let mut model = s.seal();
@@ -173,7 +201,7 @@ mod tests {
         };
         assert!(ask(20, 2.1) && ask(8, 2.1), "others were spared");
         assert!(!ask(20, 9.0), "all were stretched");
-        assert!(!ask(3, 2.1), "three of twenty do not stand for all");
-        assert!(!ask(0, 2.1), "nobody took turns");
+        assert!(!ask(3, 2.1), "three of twenty do not represent all");
+        assert!(!ask(0, 2.1), "no neighbours are known");
     }
 }

@@ -1,9 +1,9 @@
 //! Kinds within the slow group: do all slow executions have the same trouble?
 //!
-//! Each slow execution is the list of its shares of time by cause (ALGORITHMS.md 7.5 takes contexts; causes are
-//! the same time without the noise of sampled stacks). Hellinger distance, k-medoids for k of 2 to 4, best
+//! Each slow execution is the list of its shares of time by cause, which have no noise of sampled stacks
+//! (ALGORITHMS.md 7.5). Hellinger distance, k-medoids for k of 2 to 4, best
 //! silhouette; below 0.5 all are of one kind. Medoids are sought among at most [`SAMPLE`] executions spread evenly,
-//! starting from the ones farthest apart: deterministic. Cost: O(SAMPLE² + N k) distances, each worked out once.
+//! starting from the ones farthest apart: deterministic. Cost: O(SAMPLE² + N k) distances, each computed once.
 
 use super::SlowKind;
 use super::causes::RankedCauses;
@@ -14,7 +14,7 @@ use crate::base::statistics::divide_rounded;
 
 const SAMPLE: usize = 200;
 const MOST_KINDS: usize = 4;
-/// Silhouette from which kinds are told apart.
+/// Silhouette from which kinds are separate.
 const CLEAR: f64 = 0.5;
 /// Executions that make a kind: fewer are exceptions.
 const LEAST: usize = 3;
@@ -51,7 +51,7 @@ pub(super) fn kinds(groups: &GroupPair<'_>, ranked: &RankedCauses) -> Vec<SlowKi
     kinds
 }
 
-/// By slow execution: the square roots of its shares of time by cause, and of all else; the shares add up to one.
+/// By slow execution: the square roots of its shares of time by cause, and of the rest; the shares add up to one.
 fn roots(groups: &GroupPair<'_>, ranked: &RankedCauses) -> Vec<Vec<f64>> {
     let roots = |(i, e): (usize, &crate::model::execution::ExecutionId)| {
         let duration = groups.model.executions.duration(e.index()).max(1) as f64;
@@ -63,7 +63,7 @@ fn roots(groups: &GroupPair<'_>, ranked: &RankedCauses) -> Vec<Vec<f64>> {
     groups.slow.iter().enumerate().map(roots).collect()
 }
 
-/// Of two executions, by the roots of their shares.
+/// Hellinger distance of two executions, by the roots of their shares.
 fn distance(a: &[f64], b: &[f64]) -> f64 {
     let square: f64 = a.iter().zip(b).map(|(x, y)| (x - y).powi(2)).sum();
     (square / 2.0).sqrt()
@@ -105,11 +105,11 @@ fn nearest(medoids: &[usize], far: impl Fn(usize) -> f64) -> (usize, f64) {
     best
 }
 
-/// `k` members of the sample in the middle of their kinds; fewer where the sample has no `k` different ones.
+/// `k` medoids of the sample; fewer if the sample has no `k` different members.
 fn medoids(apart: &Distances, k: usize) -> Vec<usize> {
     let central = |of: &[usize]| {
         let total = |from: usize| (of.iter().map(|i| apart.of(*i, from)).sum::<f64>(), from);
-        // Of equals the first.
+        // The first of equal ones.
         of.iter().map(|from| total(*from)).min_by(|a, b| a.0.total_cmp(&b.0)).map(|(_, from)| from)
     };
     let all: Vec<usize> = (0..apart.n).collect();
@@ -135,7 +135,7 @@ fn medoids(apart: &Distances, k: usize) -> Vec<usize> {
     medoids
 }
 
-/// Mean over the sample of how much nearer the own kind is than the next (by medoids): 1 is clear, 0 is none.
+/// Mean silhouette of the sample, by distances to the medoids: 1 is clear, 0 is none.
 fn silhouette(apart: &Distances, medoids: &[usize]) -> f64 {
     let one = |own: usize| {
         let mut far: Vec<f64> = medoids.iter().map(|m| apart.of(own, *m)).collect();
@@ -160,10 +160,10 @@ fn describe(groups: &GroupPair<'_>, ranked: &RankedCauses, members: &[usize]) ->
     let most = (0..ranked.values.len())
         .max_by(|a, b| extra(&ranked.values[*a]).total_cmp(&extra(&ranked.values[*b])).then(b.cmp(a)));
     let mean_ns = divide_rounded(sum, n as u128);
-    let what = most.and_then(|at| ranked.phrases.get(at)).map_or_else(String::new, |p| sentence_case(p));
+    let cause = most.and_then(|at| ranked.phrases.get(at)).map_or_else(String::new, |p| sentence_case(p));
     let more = figure::time(most.map_or(0.0, |at| extra(&ranked.values[at])));
     let sentence = format!(
-        "{n} of {} slow executions, {} on average: {what}, {more} more than the fast ones.",
+        "{n} of {} slow executions, {} on average: {cause}, {more} more than the fast ones.",
         groups.slow.len(),
         figure::time(mean_ns as f64)
     );

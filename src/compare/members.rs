@@ -1,7 +1,7 @@
-//! The executions that pass filters, and why none do.
+//! The executions that pass filters, and the reason if none does.
 //!
-//! In: a model and filters of one group, with those of the other for `group!=`. Out: executions, ascending, or one line for
-//! people. Cost: O(N) for each filter, O(N log N) with a percentile.
+//! In: a model and the filters of one group, with those of the other group for `group!=`. Out: executions, ascending,
+//! or an error of one line. Cost: O(N) for each filter, O(N log N) with a percentile.
 
 use super::filter::{Filter, Operand, Test};
 use crate::base::names::NameId;
@@ -12,7 +12,7 @@ use crate::model::execution::ExecutionId;
 use crate::model::metric::{ABSENT, Metric, Unit};
 use std::borrow::Cow;
 
-/// The values of a metric by execution; durations, starts and traces are there without a column.
+/// The values of a metric by execution; durations and starts need no column.
 pub fn values<'m>(model: &'m Model, metric: &Metric) -> Option<Cow<'m, [i64]>> {
     let e = &model.executions;
     if let Some(column) = e.column(metric) {
@@ -32,24 +32,51 @@ pub fn sorted_present(values: &[i64]) -> Vec<i64> {
     sorted
 }
 
-/// The executions that pass all filters, ascending; `others` are the filters of the other group, for `group!=`. The error is
-/// one line for people.
-pub fn members(model: &Model, filters: &[Filter], others: &[Filter]) -> Result<Vec<ExecutionId>, String> {
+/// A filter that cannot be evaluated over the executions of a model.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum SelectError {
+    /// Both groups are what the other leaves.
+    #[error("filter `{filter}`: each group excludes the other: write a condition for one of them")]
+    BothExclude {
+        /// The filter.
+        filter: String,
+    },
+    /// A group excludes itself.
+    #[error("filter `{filter}`: the {group} group cannot exclude itself: name the other group")]
+    ExcludesItself {
+        /// The filter.
+        filter: String,
+        /// `slow` or `fast`.
+        group: &'static str,
+    },
+    /// The executions do not have the metric.
+    #[error("filter `{filter}`: these executions have no {metric}: {remedy}")]
+    NoMetric {
+        /// The filter.
+        filter: String,
+        /// The metric.
+        metric: String,
+        /// Similar metrics, or all.
+        remedy: String,
+    },
+}
+
+/// The executions that pass all filters, ascending; `others` are the filters of the other group, for `group!=`.
+pub fn members(model: &Model, filters: &[Filter], others: &[Filter]) -> Result<Vec<ExecutionId>, SelectError> {
     let mut passes = vec![true; model.executions.len()];
     for filter in filters {
         if filter.metric == Metric::Group {
             if others.iter().any(|other| other.metric == Metric::Group) {
-                return Err(format!(
-                    "filter `{filter}`: each group leaves the other: write a condition for one of them"
-                ));
+                return Err(SelectError::BothExclude { filter: filter.to_string() });
             }
             members(model, others, &[])?.iter().for_each(|e| passes[e.index()] = false);
             continue;
         }
         let values = values(model, &filter.metric).ok_or_else(|| {
             let names: Vec<String> = model.executions.columns.iter().map(|c| c.metric.name()).collect();
-            let remedy = spelling::suggest(&filter.metric.name(), &names);
-            format!("filter `{filter}`: these executions have no {}: {remedy}", filter.metric.name())
+            let metric = filter.metric.name();
+            let remedy = spelling::suggest(&metric, &names);
+            SelectError::NoMetric { filter: filter.to_string(), metric, remedy }
         })?;
         let range = match &filter.test {
             Test::Compare(_, Operand::Name(name)) => {
@@ -69,7 +96,7 @@ pub fn members(model: &Model, filters: &[Filter], others: &[Filter]) -> Result<V
     Ok(passes.iter().enumerate().filter(|(_, p)| **p).map(|(i, _)| ExecutionId::at(i)).collect())
 }
 
-/// Why no execution passes: the first filter that nothing passes alone, and the values that there are.
+/// The reason why no execution passes: the first filter that excludes all of them, and the values that exist.
 pub fn why_empty(model: &Model, filters: &[Filter], others: &[Filter]) -> String {
     let none = |f: &&Filter| members(model, std::slice::from_ref(*f), others).is_ok_and(|m| m.is_empty());
     let alone = filters.iter().find(none);
@@ -88,10 +115,10 @@ pub fn why_empty(model: &Model, filters: &[Filter], others: &[Filter]) -> String
             ids.dedup();
             let names: Vec<&str> =
                 ids.iter().take(12).map(|id| model.names.get(NameId::from_raw(*id as u32))).collect();
-            format!("there is {}", names.join(", "))
+            format!("the values are {}", names.join(", "))
         }
         (unit, Some(least), Some(most)) => {
-            format!("it goes from {} to {}", unit.exact(*least), unit.exact(*most))
+            format!("the values go from {} to {}", unit.exact(*least), unit.exact(*most))
         }
     };
     format!("no execution passes `{filter}`: {range}")
@@ -127,7 +154,7 @@ mod tests {
     }
 
     #[test]
-    fn every_operator_selects() {
+    fn members_evaluates_every_operator() {
         let m = model();
         assert_eq!(passing(&m, &["duration>20ns"]), [2, 3]);
         assert_eq!(passing(&m, &["duration>=20ns", "duration<40ns"]), [1, 2]);
@@ -137,13 +164,13 @@ mod tests {
         assert_eq!(passing(&m, &["duration!=20ns"]), [0, 2, 3]);
         assert_eq!(passing(&m, &["type=append", "duration!=p1"]), [2]);
         assert_eq!(passing(&m, &["type!=append"]), [1, 3]);
-        assert_eq!(passing(&m, &["type=nobody"]), [0_u32; 0]);
+        assert_eq!(passing(&m, &["type=none"]), [0_u32; 0]);
         assert_eq!(passing(&m, &["field.n!=8"]), [1, 3], "an absent value passes nothing");
         assert_eq!(passing(&m, &["field.n<100"]), [1, 2, 3]);
     }
 
     #[test]
-    fn the_group_that_the_other_leaves() {
+    fn members_excludes_the_other_group() {
         let m = model();
         let slow = [parse("duration>20ns")];
         let rest = members(&m, &[parse("group!=slow"), parse("type=append")], &slow).unwrap();
@@ -155,15 +182,15 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_evaluated_is_explained() {
+    fn members_and_why_empty_explain_themselves() {
         let m = model();
-        let absent = members(&m, &[parse("field.m>1")], &[]).unwrap_err();
+        let absent = members(&m, &[parse("field.m>1")], &[]).unwrap_err().to_string();
         assert!(absent.contains("no field.m") && absent.contains("`field.n`"), "{absent}");
         assert_eq!(
             why_empty(&m, &[parse("duration>1s")], &[]),
-            "no execution passes `duration>1s`: it goes from 10ns to 40ns"
+            "no execution passes `duration>1s`: the values go from 10ns to 40ns"
         );
-        assert!(why_empty(&m, &[parse("type=apend")], &[]).ends_with("there is append, lookup"));
+        assert!(why_empty(&m, &[parse("type=apend")], &[]).ends_with("the values are append, lookup"));
         assert!(why_empty(&m, &[parse("duration<20ns"), parse("duration>20ns")], &[]).contains("together"));
     }
 }

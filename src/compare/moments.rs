@@ -1,11 +1,12 @@
-//! Two executions side by side, moment by moment: where they go the same way, and what one of them does in between.
+//! Two executions side by side, moment by moment: the moments that both have, and those that one of them has in
+//! between.
 //!
-//! In: the moments of both, each a context of the critical path and how long it lasted, in order of time. Out: rows in
-//! which equal contexts stand together as often as time allows (the common subsequence with the largest common time); what has no
-//! partner stands alone. Each nanosecond of either execution is in exactly one row.
+//! In: the moments of both, each a context of the critical path and its length, in order of time. Out: rows that pair
+//! equal contexts (the common subsequence with the largest common time); a moment without a partner has a row of its
+//! own. Each nanosecond of either execution is in exactly one row.
 //!
-//! Long executions have more moments than anybody reads: contexts are cut at the depth at which neither has more than
-//! `MOST`, equal neighbours become one, and the depth is told. Cost: MOST² steps and a byte each.
+//! Long executions have more moments than anyone reads: contexts are cut at the depth at which neither execution has
+//! more than `MOST`, equal neighbours become one, and the result names the depth. Cost: MOST² steps and a byte each.
 
 use super::CompareError;
 use crate::model::Model;
@@ -15,19 +16,19 @@ use crate::model::execution::ExecutionId;
 /// Moments of an execution that are aligned, at most.
 const MOST: usize = 2000;
 
-/// A part of an execution: from when, counted from its begin, and how long.
+/// A part of an execution.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ExecutionPart {
-    /// Since the execution began.
+    /// Begin, since the begin of the execution.
     pub start_ns: i64,
-    /// How long.
+    /// Length.
     pub ns: i64,
 }
 
-/// What one of them or both did.
+/// A moment of one execution or of both.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Moment {
-    /// Where.
+    /// The calling context.
     pub context: ContextId,
     /// The first execution's part.
     pub a: Option<ExecutionPart>,
@@ -36,7 +37,7 @@ pub struct Moment {
 }
 
 impl Moment {
-    /// How much longer the first took.
+    /// Length in the first execution minus length in the second.
     pub fn delta_ns(&self) -> i64 {
         let ns = |p: Option<ExecutionPart>| p.map_or(0, |p| p.ns);
         ns(self.a) - ns(self.b)
@@ -61,7 +62,7 @@ pub fn align(model: &Model, a: ExecutionId, b: ExecutionId) -> Result<Alignment,
     let of = |e: ExecutionId| {
         model.moments.get(&e).ok_or_else(|| {
             let n = model.executions.len();
-            CompareError::Filter(format!("--executions {}: there are executions 0 to {}", e.raw(), n.saturating_sub(1)))
+            CompareError::UnknownExecution { execution: e.raw(), last: n.saturating_sub(1) }
         })
     };
     let (first, second) = (of(a)?, of(b)?);
@@ -104,7 +105,7 @@ fn parts(model: &Model, moments: &[(ContextId, u64)], depth: u32) -> Vec<(Contex
     all
 }
 
-/// The common subsequence with the largest common time, and what stands between.
+/// The common subsequence with the largest common time, and the moments in between.
 fn common(a: &[(ContextId, ExecutionPart)], b: &[(ContextId, ExecutionPart)]) -> Vec<Moment> {
     #[derive(Clone, Copy)]
     enum Go {
@@ -112,7 +113,7 @@ fn common(a: &[(ContextId, ExecutionPart)], b: &[(ContextId, ExecutionPart)]) ->
         First,
         Second,
     }
-    // From the ends: the best that the rests of both have in common, a row at a time; the way is kept.
+    // From the ends: the most time that the remainders of both have in common, a row at a time; the steps are kept.
     let width = b.len() + 1;
     let mut ways = vec![Go::Second; (a.len() + 1) * width];
     let mut below = vec![0_i64; width];
@@ -165,7 +166,7 @@ mod tests {
     use crate::base::statistics::Random;
     use crate::model::context::{Frame, FrameKind};
 
-    /// A model of two executions from moments as letters: `r` is the root, others stand below it, capitals below those.
+    /// A model of two executions from moments as letters: `r` is the root, others are below it, capitals below those.
     fn model(a: &[(char, u64)], b: &[(char, u64)]) -> Model {
         let mut model = Model::default();
         let mut context = |c: char| {
@@ -191,14 +192,14 @@ mod tests {
     }
 
     #[test]
-    fn what_is_the_same_stands_together() {
+    fn align_pairs_equal_contexts() {
         let rows = aligned(&[('x', 5), ('y', 70), ('x', 3), ('z', 4)], &[('x', 6), ('x', 2), ('z', 9), ('w', 1)]);
         let row = |n: &str, a, b| (n.to_owned(), a, b);
         assert_eq!(rows, [row("x", 5, 8), row("y", 70, -1), row("x", 3, -1), row("z", 4, 9), row("w", -1, 1)]);
     }
 
     #[test]
-    fn every_nanosecond_is_in_one_row() {
+    fn align_puts_every_nanosecond_in_one_row() {
         let mut random = Random::new(4);
         for _ in 0..50 {
             let mut some = |n: usize| -> Vec<(char, u64)> {
@@ -219,7 +220,7 @@ mod tests {
     }
 
     #[test]
-    fn too_many_moments_are_cut_to_fewer_frames() {
+    fn align_cuts_too_many_moments_to_fewer_frames() {
         let many: Vec<(char, u64)> = (0..6000).map(|i| (if i % 2 == 0 { 'A' } else { 'a' }, 1)).collect();
         let model = model(&many, &[('b', 4)]);
         let rows = align(&model, ExecutionId::at(0), ExecutionId::at(1)).unwrap();

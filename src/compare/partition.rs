@@ -1,15 +1,15 @@
-//! Which part of the difference belongs together: every context's own time goes to exactly one part.
+//! Partition of the difference: every context's own time goes to exactly one part.
 //!
-//! One human cause lies scattered over many contexts: reached directly or through a third thread that waited too,
-//! with and without a sampled stack, in several leaf functions. So time is grouped first by how the execution's own
-//! thread spent it ([`WaitKind`]) and by the thread at the end of the path (folded name and process): the one that held
-//! the lock, had the CPU; over the network, by the program that answered. Where no single thread has half of what its kind costs, the kind stays
-//! whole ("by several"). What no thread is to blame for (its own CPU time, timers, unknown waits) is carved along
-//! its own call stack: down into a child that has at least 80 % of its parent's difference (ALGORITHMS.md 7.4), and
-//! again with what is left. Disk and interrupts stay whole: whoever queues, the device is one.
+//! One human cause is scattered over many contexts: reached directly or through a third thread that waited too, with
+//! and without a sampled stack, in several leaf functions. So time is grouped first by how the execution's own thread
+//! spent it ([`WaitKind`]) and by the thread at the end of the path (collapsed name and process): the thread that held the
+//! lock or ran on the CPU; over the network, the program that answered. Where no single thread has half of the extra
+//! time of its kind, the kind stays whole ("by several"). Time for which no thread is to blame (own CPU time, timers,
+//! unknown waits) is split along its own call stack: down into a child that has at least 80 % of its parent's
+//! difference, and again with the rest. Disk and interrupts stay whole: all requests queue at one device.
 //!
 //! In: per context, the exact difference of the own times. Out: parts whose sums are exactly that. Cost O(contexts x
-//! depth).
+//! depth). ALGORITHMS.md 7.6.
 
 use super::tree::frame_text;
 use crate::base::names::fold_digits;
@@ -19,24 +19,30 @@ use crate::model::wait_kind::WaitKind;
 use crate::model::{Model, ThreadInfoId};
 use std::collections::BTreeMap;
 
-/// Times the rest of a carved part is carved again.
-const CARVINGS: usize = 8;
+/// Parts that are split off along the stack, at most.
+const MOST_SPLITS: usize = 8;
+/// Percent of the known part of its parent's difference that a child must have to represent it.
+const COVERS: i128 = 80;
+/// Unknown stacks represent a part themselves if they have more than so many times its known time.
+const MOSTLY_UNKNOWN: i128 = 3;
+/// A rest below one in so many of a wait belongs to the same wait.
+const STRAY: i128 = 5;
 
-/// Who is to blame, as causes tell them apart.
+/// The thread or program to blame, as causes distinguish them.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct BlamedThread {
     /// Name of the process; empty where unknown.
     pub process: String,
-    /// Name of the thread with digits folded; `None` for any thread of the process.
+    /// Name of the thread with digits collapsed; `None` for any thread of the process.
     pub thread: Option<String>,
 }
 
-/// Where the time of a context comes from.
+/// The own and the blamed thread on the path of a context.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct TimeOrigin {
-    /// The last context of the execution's own thread: where it computed, or waited.
+    /// The last context of the execution's own thread: where it ran, or waited.
     pub site: ContextId,
-    /// The thread frame of who is to blame, if any.
+    /// The thread frame of the thread to blame, if any.
     pub culprit: Option<ContextId>,
     /// The first frame of the own thread that stands for an unknown stack.
     pub unknown: Option<ContextId>,
@@ -45,15 +51,15 @@ pub(super) struct TimeOrigin {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum PathState {
-    /// In the own thread's frames.
+    /// In the frames of the own thread.
     Own,
     /// At or below the outermost wait; no thread yet.
     Waiting,
     /// On the path through other threads: a further thread takes the blame over.
     Following,
-    /// In a thread of the kernel that only serves: whatever thread stands below takes the blame over.
-    Serving,
-    /// Whoever is to blame is found; what lies below are details.
+    /// In a kernel thread that works for others: any thread below takes the blame over.
+    KernelThread,
+    /// The thread to blame is found; contexts below are details.
     Settled,
 }
 
@@ -68,10 +74,13 @@ pub(super) fn origins(model: &Model) -> Vec<TimeOrigin> {
             above.unwrap_or(TimeOrigin { site: context, culprit: None, unknown: None, state: PathState::Own });
         match (origin.state, model.contexts.frame(context).kind) {
             (PathState::Own, FrameKind::Wait(_)) => origin.state = PathState::Waiting,
-            (PathState::Own | PathState::Waiting | PathState::Following | PathState::Serving, FrameKind::Thread(_)) => {
+            (
+                PathState::Own | PathState::Waiting | PathState::Following | PathState::KernelThread,
+                FrameKind::Thread(_),
+            ) => {
                 origin.culprit = Some(context);
                 origin.state = match follows(model.contexts.spent(context)) {
-                    _ if is_servant(model, context) => PathState::Serving,
+                    _ if is_kernel_thread(model, context) => PathState::KernelThread,
                     true => PathState::Following,
                     false => PathState::Settled,
                 };
@@ -90,13 +99,13 @@ pub(super) fn origins(model: &Model) -> Vec<TimeOrigin> {
     all
 }
 
-/// True for the frame of a thread of the kernel, which is no culprit by itself.
-pub(super) fn is_servant(model: &Model, context: ContextId) -> bool {
+/// True for the frame of a kernel thread, which is no culprit by itself.
+pub(super) fn is_kernel_thread(model: &Model, context: ContextId) -> bool {
     let frame = model.contexts.frame(context);
     matches!(frame.kind, FrameKind::Thread(_)) && kernel_thread::is_name(model.names.get(frame.name))
 }
 
-/// For each thread frame the thread that it mostly was.
+/// For each thread frame the thread that had most of its time.
 pub(super) fn main_threads(model: &Model) -> BTreeMap<ContextId, ThreadInfoId> {
     let mut most: BTreeMap<ContextId, (u64, ThreadInfoId)> = BTreeMap::new();
     for ((context, who), ns) in &model.contexts.who {
@@ -117,15 +126,15 @@ pub(super) struct DifferencePart {
     pub contexts: Vec<ContextId>,
     /// The exact difference, over the product of the group sizes.
     pub difference: i128,
-    /// Who is to blame; `None` where nobody is, or several are.
+    /// The thread or program to blame; `None` if there is none, or if several are.
     pub blamed: Option<BlamedThread>,
     /// Several threads share the blame.
     pub several: bool,
-    /// For carved parts, the own context that names it.
+    /// For parts that were split along the stack, the own context that names it.
     pub node: Option<ContextId>,
 }
 
-/// What the partition reads.
+/// The data that the partition reads.
 pub(super) struct PartitionInput<'a> {
     pub model: &'a Model,
     pub origins: &'a [TimeOrigin],
@@ -155,14 +164,14 @@ impl PartitionInput<'_> {
 }
 
 /// Parts in a fixed order; their differences add up to the whole.
-pub(super) fn partition(ground: &PartitionInput<'_>) -> Vec<DifferencePart> {
+pub(super) fn partition(input: &PartitionInput<'_>) -> Vec<DifferencePart> {
     let mut kinds: BTreeMap<WaitKind, BTreeMap<Option<BlamedThread>, Vec<ContextId>>> = BTreeMap::new();
-    for at in (0..ground.own.len()).filter(|at| ground.own[*at] != 0) {
+    for at in (0..input.own.len()).filter(|at| input.own[*at] != 0) {
         let context = ContextId::at(at);
-        let kind = ground.model.contexts.spent(context);
+        let kind = input.model.contexts.spent(context);
         let by_thread = matches!(kind, WaitKind::Thread | WaitKind::Network | WaitKind::Preempted);
-        let blamed = if by_thread { ground.blamed(context) } else { None };
-        // Over the network one waits for a program; which of its threads takes long is the next question.
+        let blamed = if by_thread { input.blamed(context) } else { None };
+        // Over the network an execution waits for a program; which of its threads takes long is the next question.
         let blamed = blamed.map(|b| match kind {
             WaitKind::Network if !b.process.is_empty() => BlamedThread { thread: None, ..b },
             _ => b,
@@ -176,9 +185,9 @@ pub(super) fn partition(ground: &PartitionInput<'_>) -> Vec<DifferencePart> {
             let whole =
                 blamed.is_some() || matches!(kind, WaitKind::Disk | WaitKind::Interrupted | WaitKind::Preempted);
             if whole {
-                of_kind.push(DifferencePart { blamed, ..ground.part(kind, contexts) });
+                of_kind.push(DifferencePart { blamed, ..input.part(kind, contexts) });
             } else {
-                of_kind.extend(carve(ground, kind, contexts));
+                of_kind.extend(split_by_stack(input, kind, contexts));
             }
         }
         join_scattered(&mut of_kind);
@@ -187,7 +196,7 @@ pub(super) fn partition(ground: &PartitionInput<'_>) -> Vec<DifferencePart> {
     parts
 }
 
-/// Where no thread has half of the extra time of its kind, the kind is the cause and not any one thread.
+/// Join the parts of a kind if no thread has half of its extra time: then the kind is the cause, not one thread.
 fn join_scattered(parts: &mut Vec<DifferencePart>) {
     let extra = |p: &DifferencePart| if p.blamed.is_some() { p.difference.max(0) } else { 0 };
     let total: i128 = parts.iter().map(extra).sum();
@@ -205,35 +214,34 @@ fn join_scattered(parts: &mut Vec<DifferencePart>) {
     }
 }
 
-/// Carve time that no thread is to blame for along the own call stack.
-fn carve(ground: &PartitionInput<'_>, kind: WaitKind, contexts: Vec<ContextId>) -> Vec<DifferencePart> {
+/// Split time for which no thread is to blame along the own call stack.
+fn split_by_stack(input: &PartitionInput<'_>, kind: WaitKind, contexts: Vec<ContextId>) -> Vec<DifferencePart> {
     let mut parts: Vec<DifferencePart> = Vec::new();
     let mut rest = contexts;
-    while !rest.is_empty() && parts.len() < CARVINGS {
-        let (node, taken, left) = deepest(ground, rest);
-        let mut part = DifferencePart { node, ..ground.part(kind, taken) };
-        let goes_with = |sum: i128| sum.signum() == part.difference.signum();
-        // What is unknown from a frame above the node on is most likely more of the same.
-        let (blind, left): (Vec<_>, Vec<_>) = left.into_iter().partition(|c| {
-            let from = ground.origins[c.index()].unknown.and_then(|u| ground.model.contexts.parent(u));
-            from.zip(node).is_some_and(|(from, node)| is_below(ground.model, node, from))
+    while !rest.is_empty() && parts.len() < MOST_SPLITS {
+        let Descent { node, inside, outside } = descend(input, rest);
+        let mut part = DifferencePart { node, ..input.part(kind, inside) };
+        // Time in an unknown stack below an ancestor of the node is most likely more of the same.
+        let (unknown, outside): (Vec<_>, Vec<_>) = outside.into_iter().partition(|c| {
+            let from = input.origins[c.index()].unknown.and_then(|u| input.model.contexts.parent(u));
+            from.zip(node).is_some_and(|(from, node)| is_below(input.model, node, from))
         });
-        rest = left;
-        let dark = ground.sum(&blind);
-        if goes_with(dark) {
-            // Where it is nearly all, the little that has a stack does not speak for it.
-            if dark.abs() > 3 * part.difference.abs() {
-                part.node = node.and_then(|n| ground.model.contexts.path(n).first().copied());
+        rest = outside;
+        let unknown_sum = input.sum(&unknown);
+        if unknown_sum.signum() == part.difference.signum() {
+            // Where unknown stacks have nearly all of the time, the little that has a stack does not represent it.
+            if unknown_sum.abs() > MOSTLY_UNKNOWN * part.difference.abs() {
+                part.node = node.and_then(|n| input.model.contexts.path(n).first().copied());
             }
-            part.difference += dark;
-            part.contexts.extend(blind);
+            part.difference += unknown_sum;
+            part.contexts.extend(unknown);
         } else {
-            rest.extend(blind);
+            rest.extend(unknown);
         }
         // A wait's few stray stacks (broken chains) are the same wait; CPU time elsewhere is something else.
-        let stray = ground.sum(&rest);
-        let same = stray.signum() == part.difference.signum() && stray.abs() * 5 < part.difference.abs();
-        if kind != WaitKind::Cpu && same {
+        let stray = input.sum(&rest);
+        let is_same = stray.signum() == part.difference.signum() && stray.abs() * STRAY < part.difference.abs();
+        if kind != WaitKind::Cpu && is_same {
             part.difference += stray;
             part.contexts.append(&mut rest);
         }
@@ -242,12 +250,12 @@ fn carve(ground: &PartitionInput<'_>, kind: WaitKind, contexts: Vec<ContextId>) 
     }
     if !rest.is_empty() {
         rest.sort_unstable();
-        parts.push(ground.part(kind, rest));
+        parts.push(input.part(kind, rest));
     }
     parts
 }
 
-/// True when `top` is `context` or stands above it.
+/// True if `top` is `context` or one of its ancestors.
 pub(super) fn is_below(model: &Model, context: ContextId, top: ContextId) -> bool {
     let mut at = Some(context);
     while at.is_some_and(|a| a > top) {
@@ -256,18 +264,24 @@ pub(super) fn is_below(model: &Model, context: ContextId, top: ContextId) -> boo
     at == Some(top)
 }
 
-/// The deepest own context reached by going into a child with at least 80 % of what is known of its parent's
-/// difference; the contexts below it, and the others.
-fn deepest(
-    ground: &PartitionInput<'_>,
-    contexts: Vec<ContextId>,
-) -> (Option<ContextId>, Vec<ContextId>, Vec<ContextId>) {
-    let tree = &ground.model.contexts;
+/// The deepest own context that [`descend`] reaches, and how it divides the contexts.
+struct Descent {
+    /// `None` if no child of the root has enough.
+    node: Option<ContextId>,
+    /// Contexts whose site is the node or below it; all if there is no node.
+    inside: Vec<ContextId>,
+    /// The others.
+    outside: Vec<ContextId>,
+}
+
+/// Go from the root into a child as long as it has at least 80 % of the known part of its parent's difference.
+fn descend(input: &PartitionInput<'_>, contexts: Vec<ContextId>) -> Descent {
+    let tree = &input.model.contexts;
     let mut sums: BTreeMap<ContextId, i128> = BTreeMap::new();
     for context in &contexts {
-        let mut at = Some(ground.origins[context.index()].site);
+        let mut at = Some(input.origins[context.index()].site);
         while let Some(c) = at {
-            *sums.entry(c).or_insert(0) += ground.own[context.index()];
+            *sums.entry(c).or_insert(0) += input.own[context.index()];
             at = tree.parent(c);
         }
     }
@@ -276,20 +290,21 @@ fn deepest(
         children.entry(tree.parent(*c)).or_default().push(*c);
     }
     let is_known = |c: &&ContextId| tree.frame(**c).kind != FrameKind::NoStack;
-    let (mut node, mut whole) = (None, ground.sum(&contexts));
+    let (mut node, mut whole) = (None, input.sum(&contexts));
     while let Some(list) = children.get(&node) {
         let unknown: i128 = list.iter().filter(|c| !is_known(c)).map(|c| sums[c]).sum();
         let known = whole - unknown;
         let largest = list.iter().filter(is_known).max_by_key(|c| (sums[c].abs(), std::cmp::Reverse(**c)));
-        let Some(child) = largest.filter(|c| sums[c].abs() * 5 >= known.abs() * 4) else { break };
+        let Some(child) = largest.filter(|c| sums[c].abs() * 100 >= known.abs() * COVERS) else { break };
         (node, whole) = (Some(*child), sums[child]);
     }
-    let Some(top) = node else { return (None, contexts, Vec::new()) };
-    let (taken, left) = contexts.into_iter().partition(|c| is_below(ground.model, ground.origins[c.index()].site, top));
-    (node, taken, left)
+    let Some(top) = node else { return Descent { node, inside: contexts, outside: Vec::new() } };
+    let is_inside = |c: &ContextId| is_below(input.model, input.origins[c.index()].site, top);
+    let (inside, outside) = contexts.into_iter().partition(is_inside);
+    Descent { node, inside, outside }
 }
 
-/// Text of the frames from the root to `context`, as drawn; long ones without their middle, at most 60 entries.
+/// Text of the frames from the root to `context`, as drawn; a long path without its middle, at most 60 entries.
 pub(super) fn drawn_path(model: &Model, context: ContextId) -> Vec<String> {
     const HEAD: usize = 20;
     const TAIL: usize = 39;

@@ -1,4 +1,4 @@
-//! Models made up for tests, from call paths written as text, and the six recorded problems in miniature.
+//! Models for tests, from call paths written as text, and the six recorded problems in miniature.
 
 use crate::base::ctx::Ctx;
 use crate::base::statistics::Random;
@@ -105,7 +105,7 @@ impl ModelBuilder {
         self.model
     }
 
-    /// `base` milliseconds, give or take: skewed as real run times are.
+    /// About `base` milliseconds: skewed as real run times are.
     pub fn around(&mut self, base: f64) -> u64 {
         let u = |r: &mut Random| (r.below(1 << 20) as f64 + 0.5) / f64::from(1 << 20);
         let noise = (0..6).map(|_| u(&mut self.random)).sum::<f64>() / 6.0 - 0.5;

@@ -1,12 +1,13 @@
-//! The control of groups chosen by duration: such groups always differ. Is what the slow ones have more than any tail has?
+//! The control of tails: groups chosen by duration always differ; do the slow executions differ more than any tail
+//! does?
 //!
-//! No more than that, where the slow ones take no longer than a tail that follows from the quartiles of all (log-normal, as
-//! run times are), and one of two holds. *The same mixture, only more of it*: of each further nanosecond so much goes to the
-//! first cause among the usual executions (a straight line through them) that this gives most of the cause among the slow ones. *Its own
-//! tail*: the slow ones take less than twice the time of the fast ones, and their time in the cause lies no further from
-//! the others' than the tail of a skewed distribution does; something is always the most variable part, and the slowest executions are those in
-//! which it came out long. Time of unknown stacks says nothing about a place and is left out of the mixture where enough is
-//! known. Cost: linear in the executions' sparse lists. ALGORITHMS.md 7.7.
+//! They do not, if they take no longer than a tail that follows from the quartiles of all (log-normal, as run times
+//! are), and one of two conditions holds. *The same mixture, only more of it*: of each further nanosecond of the usual
+//! executions so much goes to the first cause (a straight line through them) that this gives most of the cause among
+//! the slow ones. *Its own tail*: the slow ones take less than twice the time of the fast ones, and their time in the
+//! cause is no further from the others' than the tail of a skewed distribution is; some part is always the most
+//! variable, and in the slowest executions it took long. Time of unknown stacks says nothing about a place and is left
+//! out of the mixture if enough is known. Cost: linear in the executions' sparse lists. ALGORITHMS.md 7.7.
 
 use super::causes::RankedCauses;
 use super::tree::GroupPair;
@@ -16,20 +17,19 @@ use crate::model::context::{ContextId, FrameKind};
 use crate::model::execution::ExecutionId;
 use std::collections::BTreeSet;
 
-/// Usual executions from which a line is drawn.
+/// Usual executions that a line needs.
 const LEAST: usize = 20;
 /// Part of a cause that the usual executions must predict.
 const PREDICTED: f64 = 2.0 / 3.0;
-/// How far the mean of the slow ones may lie above what the quartiles predict.
+/// The mean of the slow executions over the mean that the quartiles predict, at most.
 const BEYOND: f64 = 1.5;
-/// From this multiple of the fast mean on the slow ones are no ordinary tail: what a gap between two groups needs, too.
+/// From this multiple of the fast mean on the slow executions are no ordinary tail; a gap between groups needs as much.
 const ORDINARY: f64 = 2.0;
-/// Mean of the cause among the slow ones, in standard deviations of the others': the largest twentieth reaches 2.4 of a normal
-/// distribution, 4.2 of an exponential one, 6.8 of a log-normal one with a standard deviation of 1.
+/// Mean of the cause among the slow ones, in standard deviations of the others': the largest twentieth reaches 2.4 of a
+/// normal distribution, 4.2 of an exponential one, 6.8 of a log-normal one with a standard deviation of 1.
 const SKEWED: f64 = 9.0;
 
-/// True where the first cause is no more than what any tail of such executions shows. Only of groups that were chosen by
-/// duration.
+/// True if any tail of such executions would show the first cause. Only for groups that were chosen by duration.
 pub(super) fn is_usual(groups: &GroupPair<'_>, ranked: &RankedCauses) -> bool {
     let model = groups.model;
     let slow: BTreeSet<usize> = groups.slow.iter().map(|e| e.index()).collect();
@@ -43,10 +43,11 @@ pub(super) fn is_usual(groups: &GroupPair<'_>, ranked: &RankedCauses) -> bool {
         && (is_mixture(groups, ranked, usual) || is_own_tail(groups, ranked, &others))
 }
 
-/// The usual ones, the longer they take, have so much more of the cause that the slow ones' was to be expected.
+/// True if the time in the cause grows so much with the duration of the usual executions that it predicts that of the
+/// slow ones.
 fn is_mixture(groups: &GroupPair<'_>, ranked: &RankedCauses, usual: &[usize]) -> bool {
     let model = groups.model;
-    let known: Vec<ContextId> = ranked.first.iter().copied().filter(|c| !is_dark(model, *c)).collect();
+    let known: Vec<ContextId> = ranked.first.iter().copied().filter(|c| !has_unknown_stack(model, *c)).collect();
     let extra = |contexts: &[ContextId]| mean(groups, contexts, true) - mean(groups, contexts, false);
     let whole = extra(&ranked.first);
     let contexts = if extra(&known) * 5.0 >= whole { &known } else { &ranked.first };
@@ -56,8 +57,8 @@ fn is_mixture(groups: &GroupPair<'_>, ranked: &RankedCauses, usual: &[usize]) ->
     slope(&points).clamp(0.0, 1.0) * longer >= PREDICTED * extra(contexts)
 }
 
-/// The slow ones are not twice as long as the fast ones, and their time in the cause is no further from the `others`' than a tail of
-/// these reaches.
+/// True if the slow executions take less than twice the time of the fast ones, and their time in the cause is within
+/// the tail of the `others`.
 fn is_own_tail(groups: &GroupPair<'_>, ranked: &RankedCauses, others: &[usize]) -> bool {
     let model = groups.model;
     if mean_duration(model, groups.slow) > ORDINARY * mean_duration(model, groups.fast) {
@@ -74,19 +75,19 @@ fn mean_duration(model: &Model, of: &[ExecutionId]) -> f64 {
     of.iter().map(|e| model.executions.duration(e.index()) as f64).sum::<f64>() / of.len().max(1) as f64
 }
 
-/// The slow ones take no longer than the quartiles of all let expect of so many.
+/// True if the slow executions take no longer than the quartiles of all predict for so many.
 fn within_tail(groups: &GroupPair<'_>, all: &[i64]) -> bool {
     let at = |p: f64| nearest_rank(all, p).map_or(0.0, |v| (v.max(1) as f64).ln());
     let (low, middle, high) = (at(25.0), at(50.0), at(75.0));
-    // Half of the distance of the quartiles is 0.6745 standard deviations; the longer half tells of the tail.
+    // Half of the distance of the quartiles is 0.6745 standard deviations; the longer half belongs to the tail.
     let deviation = (high - middle).max(middle - low) / 0.6745;
     let share = groups.slow.len() as f64 / all.len().max(1) as f64;
     let expected = (middle + deviation * upper_normal(share / 2.0)).exp();
     mean_duration(groups.model, groups.slow) <= BEYOND * expected
 }
 
-/// True where a frame of it stands for an unknown stack.
-pub(super) fn is_dark(model: &Model, context: ContextId) -> bool {
+/// True if one of its frames is an unknown stack.
+pub(super) fn has_unknown_stack(model: &Model, context: ContextId) -> bool {
     model.contexts.path(context).into_iter().any(|c| model.contexts.frame(c).kind == FrameKind::NoStack)
 }
 
@@ -102,7 +103,7 @@ fn mean(groups: &GroupPair<'_>, contexts: &[ContextId], slow: bool) -> f64 {
     sum / members.len().max(1) as f64
 }
 
-/// The slope of the straight line through some points that leaves the least squares.
+/// The slope of the least-squares line through points.
 fn slope(points: &[(f64, f64)]) -> f64 {
     let n = points.len().max(1) as f64;
     let (x, y) = points.iter().fold((0.0, 0.0), |(x, y), p| (x + p.0 / n, y + p.1 / n));
@@ -118,14 +119,14 @@ mod tests {
     use crate::compare::{ComparisonRequest, compare};
 
     #[test]
-    fn a_line_through_points() {
+    fn slope_of_a_line() {
         assert!((slope(&[(1.0, 3.0), (2.0, 5.0), (3.0, 7.0)]) - 2.0).abs() < 1e-12);
         assert!(slope(&[(1.0, 3.0), (1.0, 5.0)]).abs() < 1e-12 && slope(&[]).abs() < 1e-12);
     }
 
-    /// Run times that are log-normal, all of one mixture: nothing is blamed however the tail is cut.
+    /// Log-normal run times of one mixture: no cut of the tail finds a cause.
     #[test]
-    fn a_tail_that_does_more_of_the_same_is_no_cause() {
+    fn is_usual_for_more_of_the_same_mixture() {
         for seed in 1..=4 {
             let mut s = ModelBuilder::new(seed);
             for _ in 0..1000 {
@@ -138,14 +139,14 @@ mod tests {
         }
     }
 
-    /// A disk that some find busy: the most variable part makes the tail, whatever the usual ones do longer.
+    /// A disk that some executions find busy: the most variable part makes the tail.
     #[test]
-    fn the_tail_of_the_most_variable_part_is_no_cause() {
+    fn is_usual_for_the_tail_of_the_most_variable_part() {
         let ask = |busy: u64| {
             let mut s = ModelBuilder::new(9);
             for i in 0..1000_u64 {
                 let cpu = s.around(0.8);
-                // One in eight stands behind another request, one in forty behind two.
+                // One in eight waits for another request, one in forty for two.
                 let behind = [(40, 2), (8, 1)].iter().find(|(every, _)| i % every == 5).map_or(0, |(_, n)| *n);
                 let disk = 200_000 + behind * busy + (i * 7919) % 9_000;
                 s.run("x", "p", "p", 1, &[("p;main;work", cpu), ("p;main;load;[pread64];{disk}", disk)]);
@@ -159,7 +160,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_usual_ones_do_not_do_is_a_cause() {
+    fn is_usual_rejects_time_that_usual_executions_do_not_have() {
         for model in [scenario::rare_sleep(3), scenario::many_threads(3), scenario::disk_contention(3)] {
             assert!(compare(&model, &ComparisonRequest::default(), &Ctx::new(1)).unwrap().verdict.confident);
         }

@@ -1,8 +1,8 @@
-//! The differential tree: for each context how long the slow and the fast executions were in it, and whether the
+//! The differential tree: for each context the time of the slow and of the fast executions in it, and whether the
 //! difference is more than chance. ALGORITHMS.md 7.2 to 7.4.
 //!
-//! Sums are exact integers; an execution without a context counts as zero there. Nodes stand in pre-order, siblings
-//! by name, so that boxes do not jump. Cost: linear in the groups' sparse lists, plus the tests of contexts that
+//! Sums are exact integers; an execution without a context counts as zero there. Nodes are in pre-order, siblings by
+//! name, so that boxes do not jump. Cost: linear in the groups' sparse lists, plus the tests of contexts that
 //! matter (0.1 % of either group's mean duration).
 
 use super::chance::{self, Splits};
@@ -13,14 +13,14 @@ use crate::model::Model;
 use crate::model::context::{ContextId, FrameKind};
 use crate::model::execution::ExecutionId;
 
-/// Executions in the smaller group, and with what is tested, from which Welch's test serves.
+/// Executions in the smaller group, and executions that have the tested context, from which Welch's test applies.
 const WELCH_FROM: u64 = 8;
 /// Share of a group's mean duration below which a context is not tested.
 const TESTED_SHARE: f64 = 1e-3;
-/// Least deviation, in ns: below a microsecond clocks and tracing decide.
+/// Least deviation, in ns: below a microsecond, clocks and tracing decide.
 const FLOOR_NS: f64 = 1e3;
 
-/// A frame as drawn: `[futex]`, `thread journal`, `handle_request`, `flush?` (nothing proves the file that gave the name).
+/// A frame as drawn: `[futex]`, `thread journal`, `handle_request`, `flush?` (the file that gave the name is unproven).
 pub fn frame_text(model: &Model, context: ContextId) -> String {
     let frame = model.contexts.frame(context);
     match frame.kind {
@@ -29,7 +29,7 @@ pub fn frame_text(model: &Model, context: ContextId) -> String {
     }
 }
 
-/// The same for comparing, whatever is proven.
+/// The same without the mark of unproven names, for sorting.
 fn frame_name(model: &Model, context: ContextId) -> String {
     let frame = model.contexts.frame(context);
     let name = model.names.get(frame.name);
@@ -41,13 +41,14 @@ fn frame_name(model: &Model, context: ContextId) -> String {
     }
 }
 
-/// What both groups spent in one place, and how sure the difference is.
+/// Time of both groups in one place.
 #[derive(Clone, Debug)]
 pub(super) struct GroupSums {
     pub slow: Sums,
     pub fast: Sums,
-    /// Executions that have it at all.
+    /// Executions of the slow group that have it.
     pub slow_having: u64,
+    /// Executions of the fast group that have it.
     pub fast_having: u64,
 }
 
@@ -84,7 +85,7 @@ impl GroupSums {
     }
 }
 
-/// Both groups and what is computed once for all contexts.
+/// Both groups, and the values that are computed once for all contexts.
 pub(super) struct GroupPair<'a> {
     pub model: &'a Model,
     pub slow: &'a [ExecutionId],
@@ -116,12 +117,12 @@ impl<'a> GroupPair<'a> {
         slow.chain(self.fast.iter().map(|e| (false, *e)))
     }
 
-    /// True where the time is large enough in either group to be worth a test.
+    /// True if the time in either group is large enough for a test.
     pub fn is_tested(&self, pair: &GroupSums) -> bool {
         pair.slow.mean() >= TESTED_SHARE * self.slow_mean || pair.fast.mean() >= TESTED_SHARE * self.fast_mean
     }
 
-    /// True where so few have it that only permutations tell its chance.
+    /// True if so few executions have it that only permutations give its chance.
     fn is_rare(&self, pair: &GroupSums) -> bool {
         self.splits.is_some() || pair.having() < WELCH_FROM
     }
@@ -145,7 +146,7 @@ pub(super) struct BuiltTree {
     raw: Vec<Option<f64>>,
 }
 
-/// Fold both groups into one tree.
+/// Accumulate both groups into one tree.
 pub(super) fn build(groups: &GroupPair<'_>) -> Result<BuiltTree, Cancelled> {
     let (model, n) = (groups.model, groups.model.contexts.len());
     let mut pairs = vec![GroupSums::new(groups); n];
@@ -282,7 +283,7 @@ mod tests {
 
     /// The worked example of ALGORITHMS.md 7.3, in milliseconds.
     #[test]
-    fn deviations_of_the_worked_example() {
+    fn build_gives_the_deviations_of_the_worked_example() {
         let mut s = ModelBuilder::new(1);
         for d in [10, 12, 11, 9, 8, 14, 15, 16] {
             s.run("x", "p", "p", 1, &[("p;main", d * 1_000_000)]);
@@ -295,7 +296,7 @@ mod tests {
     }
 
     #[test]
-    fn nodes_stand_in_pre_order_and_their_parts_add_up() {
+    fn build_gives_nodes_in_pre_order_that_add_up() {
         let model = lock_contention(3, 18.0);
         let b = built(&model, |i| model.executions.duration(i) > 6_000_000);
         let nodes = &b.tree.nodes;
@@ -319,7 +320,7 @@ mod tests {
     }
 
     #[test]
-    fn swapping_the_groups_negates_the_difference() {
+    fn build_negates_differences_of_swapped_groups() {
         let model = lock_contention(4, 18.0);
         let slow = |i: usize| model.executions.duration(i) > 6_000_000;
         let (a, b) = (built(&model, slow), built(&model, |i| !slow(i)));
@@ -330,7 +331,7 @@ mod tests {
     }
 
     #[test]
-    fn a_lone_execution_has_no_deviations_on_its_side() {
+    fn build_gives_no_deviations_of_a_lone_execution() {
         let mut s = ModelBuilder::new(1);
         s.run("x", "p", "p", 1, &[("p;main", 5)]);
         s.run("x", "p", "p", 1, &[("p;main", 9)]);

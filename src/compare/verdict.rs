@@ -1,28 +1,28 @@
-//! The answer in one sentence, and whether it can be trusted (PRODUCT.md on `verdict`).
+//! The answer in one sentence, and whether it is confident (PRODUCT.md on `verdict`).
 //!
 //! Confident means: the first cause, or a dimension, explains at least half of the extra time; its difference is
 //! significant, corrected for all contexts tested; and it is larger than what the causes reach between random halves
-//! of the same executions (the A/A control). A dimension goes before the cause where it explains the cause too: if
-//! only large requests wait for the disk, that they are large is the answer. It must not be what the groups were
-//! chosen by.
+//! of the same executions (the A/A control). A dimension precedes the cause where it explains the cause too: if only
+//! large requests wait for the disk, their size is the answer. The groups must not have been chosen by the dimension.
 
 use super::causes::RankedCauses;
-use super::chance::{Timed, control, is_shifted_as_far};
+use super::caveats::by_duration;
+use super::chance::{TimedExecution, control, is_shifted_as_far};
 use super::dimension::{SeparatingDimension, expected, explained};
 use super::doubt::{MAY_REACH, ROUNDS, SIGNIFICANT, doubt, is_place};
 use super::tree::{GroupPair, GroupSums};
-use super::words::{TotalDifference, figures, sentence_case, unsaid};
-use super::{Basis, Cause, Group, GroupsOrigin, Verdict, by_duration, windows};
+use super::words::{TotalDifference, figures, missing_fact, sentence_case};
+use super::{Basis, Cause, Group, GroupsOrigin, Verdict, windows};
 use crate::base::figure;
 use crate::model::wait_kind::WaitKind;
 use crate::model::{Model, TaskChoice};
 
-/// Largest part of the extra time that a dimension may explain: more is an artefact of who has which value.
+/// Largest part of the extra time that a dimension may explain: more is an artefact of how values are distributed.
 const MOST_EXPLAINED: f64 = 1.25;
-/// Parts that a profile tells in its sentence.
+/// Parts that the sentence of a profile names.
 const PROFILED: u32 = 3;
 
-/// What the verdict is made of.
+/// The data of a verdict.
 pub(super) struct Evidence<'a> {
     pub groups: &'a GroupPair<'a>,
     pub slow: &'a Group,
@@ -33,7 +33,7 @@ pub(super) struct Evidence<'a> {
     pub dimensions: &'a [SeparatingDimension],
 }
 
-/// Weigh it.
+/// The verdict, with the choice of the task where the user named none.
 pub(super) fn verdict(e: &Evidence<'_>) -> Verdict {
     let mut verdict = weigh(e);
     if let Some(choice) = &e.groups.model.choice {
@@ -56,7 +56,7 @@ fn weigh(e: &Evidence<'_>) -> Verdict {
             format!("The slow group is not slower: {slow_mean} against {fast_mean} on average. Swap the groups?");
         return say(false, Basis::None, text);
     }
-    let doubt = cause.map_or(Some("no difference is a hundredth of it".to_owned()), |c| doubt(e, c));
+    let doubt = cause.map_or(Some("no single difference is a hundredth of it".to_owned()), |c| doubt(e, c));
     if by_duration(e.slow, e.fast) {
         let answers = |d: &&SeparatingDimension| {
             let explains = d.explains.unwrap_or(0.0);
@@ -82,7 +82,7 @@ fn weigh(e: &Evidence<'_>) -> Verdict {
             say(
                 false,
                 Basis::None,
-                format!("Nothing stands out, because {doubt}. Most is {phrase}: {figures}{}.", less(e)),
+                format!("No clear cause: {doubt}. The largest difference is {phrase}: {figures}{}.", less(e)),
             )
         }
         (None, doubt) => {
@@ -91,13 +91,13 @@ fn weigh(e: &Evidence<'_>) -> Verdict {
             say(
                 false,
                 Basis::None,
-                format!("Nothing stands out in the {extra} that slow executions take longer: {doubt}."),
+                format!("No clear cause for the {extra} that slow executions take longer: {doubt}."),
             )
         }
     }
 }
 
-/// `; other parts take 1.2 ms less`, where that matters.
+/// `; other parts take 1.2 ms less`, if that is a tenth of the extra time.
 fn less(e: &Evidence<'_>) -> String {
     let less: i64 = e.ranked.causes.iter().map(|c| c.extra_ns.min(0)).sum();
     match less.saturating_mul(-10) > e.extra_ns {
@@ -106,16 +106,17 @@ fn less(e: &Evidence<'_>) -> String {
     }
 }
 
-/// `In retry_backoff, asleep or waiting: ...; this recording does not say what ended it: no wake-up of it was recorded`.
+/// `In retry_backoff, asleep or waiting: ...; this recording does not say what ended it: no wake-up of it was
+/// recorded`.
 fn place_sentence(e: &Evidence<'_>, cause: &Cause, whole: &TotalDifference) -> String {
     let place = &e.ranked.place;
-    let site = if place.site.is_empty() { "a place that no stack tells" } else { &place.site };
+    let site = if place.site.is_empty() { "an unknown place (no call stack)" } else { &place.site };
     let state = if cause.kind == Some(WaitKind::UnknownWait) { "waiting" } else { "running or waiting" };
-    let unsaid = unsaid(cause.kind.unwrap_or(WaitKind::UnknownState), place.reason.as_deref());
-    format!("In {site}, {state}: {}; this recording does not say {unsaid}.", figures(cause, whole))
+    let missing_fact = missing_fact(cause.kind.unwrap_or(WaitKind::UnknownState), place.reason.as_deref());
+    format!("In {site}, {state}: {}; this recording does not say {missing_fact}.", figures(cause, whole))
 }
 
-/// Where the time of all executions went: the largest parts.
+/// The largest parts of the time of all executions.
 fn profile_sentence(e: &Evidence<'_>, whole: &TotalDifference) -> String {
     let n = e.slow.members.len();
     let mean = figure::time(e.slow.mean_ns as f64);
@@ -127,17 +128,17 @@ fn profile_sentence(e: &Evidence<'_>, whole: &TotalDifference) -> String {
         .filter(|(cause, _)| cause.rank.is_some_and(|rank| rank <= PROFILED) && cause.extra_ns > 0)
         .map(|(cause, phrase)| format!("{phrase}, {}{}", figure::time(cause.extra_ns as f64), whole.share(cause.share)))
         .collect();
-    let told = if parts.is_empty() { "in nothing that was recorded".to_owned() } else { parts.join("; ") };
+    let parts = if parts.is_empty() { "the recording does not show how".to_owned() } else { parts.join("; ") };
     match n {
-        1 => format!("Where the {mean} of the one execution went: {told}."),
-        _ => format!("Where the time of {n} executions went, {mean} on average: {told}."),
+        1 => format!("The one execution takes {mean}: {parts}."),
+        _ => format!("{n} executions take {mean} on average: {parts}."),
     }
 }
 
-/// Which task was asked about, why, and what else is worth a look.
+/// The task that was chosen, why, and others that are worth a look.
 fn chosen(model: &Model, choice: &TaskChoice) -> String {
     let task = model.tasks.get(model.task).map_or("", |t| t);
-    let mut text = format!(" Asked of {task}, {}", choice.why);
+    let mut text = format!(" About {task}, {}", choice.why);
     if choice.profile {
         text += "; it ran too seldom to set slow executions apart";
     }
@@ -148,8 +149,8 @@ fn chosen(model: &Model, choice: &TaskChoice) -> String {
     text + "."
 }
 
-/// True where the dimension tells apart what chance does not: the controls that causes pass, random halves, its values shifted
-/// in time, and other windows of time where the groups are windows.
+/// True if the dimension passes the controls that causes pass: random halves, its values moved in time, and other
+/// windows of time if the groups are windows.
 fn is_no_chance(e: &Evidence<'_>, d: &SeparatingDimension) -> bool {
     let executions = &e.groups.model.executions;
     let expected = expected(e.groups, &d.classes, |i| executions.duration(i) as f64);
@@ -163,7 +164,7 @@ fn is_no_chance(e: &Evidence<'_>, d: &SeparatingDimension) -> bool {
         && !windows::differ_elsewhere(e.groups, (e.slow, e.fast), |i| expected[i], observed)
 }
 
-/// True where the dimension too often explains as much after its values were shifted in time.
+/// True if the dimension too often explains as much after its values were moved in time.
 fn is_reached_in_time(e: &Evidence<'_>, d: &SeparatingDimension, observed: f64) -> bool {
     let executions = &e.groups.model.executions;
     let mut sides = vec![None; executions.len()];
@@ -176,11 +177,12 @@ fn is_reached_in_time(e: &Evidence<'_>, d: &SeparatingDimension, observed: f64) 
         *numbers.entry(class).or_insert(next)
     };
     let classes: Vec<u32> = order.iter().map(|i| number(d.classes[*i])).collect();
-    let timed: Vec<Timed> = order.iter().map(|i| (executions.duration(*i).max(0) as u64, sides[*i])).collect();
+    let timed = |i: &usize| TimedExecution { ns: executions.duration(*i).max(0) as u64, is_slow: sides[*i] };
+    let timed: Vec<TimedExecution> = order.iter().map(timed).collect();
     is_shifted_as_far(&classes, &timed, observed)
 }
 
-/// True when having the dimension's class is significantly more frequent in one group: as a value of 0 or 1.
+/// True if the dimension's class is significantly more frequent in one group: tested as a value of 0 or 1.
 fn separates(e: &Evidence<'_>, d: &SeparatingDimension) -> bool {
     let slow_classes: Vec<i64> = e.slow.members.iter().map(|x| d.classes[x.index()]).collect();
     let mut counts = std::collections::BTreeMap::new();
@@ -200,7 +202,7 @@ fn separates(e: &Evidence<'_>, d: &SeparatingDimension) -> bool {
     e.groups.p_value(&pair, || values).is_some_and(|p| p < SIGNIFICANT)
 }
 
-/// True when at least half of the first cause's difference goes with the dimension.
+/// True if the dimension explains at least half of the first cause's difference.
 fn explains_cause(e: &Evidence<'_>, d: &SeparatingDimension) -> bool {
     let executions = &e.groups.model.executions;
     let first: Vec<f64> = (0..executions.len())
@@ -214,7 +216,7 @@ fn explains_cause(e: &Evidence<'_>, d: &SeparatingDimension) -> bool {
 
 fn dimension_sentence(e: &Evidence<'_>, d: &SeparatingDimension) -> String {
     let explains = d.explains.unwrap_or(0.0);
-    let (told, whole) = (figure::time(explains * e.extra_ns as f64), figure::time(e.extra_ns as f64));
+    let (part, whole) = (figure::time(explains * e.extra_ns as f64), figure::time(e.extra_ns as f64));
     let d = &d.dimension;
     let are = match d.name.as_str() {
         "cpu" => "began on",
@@ -222,7 +224,7 @@ fn dimension_sentence(e: &Evidence<'_>, d: &SeparatingDimension) -> String {
         _ => "are of",
     };
     format!(
-        "The slow ones {are} {} {}: {} of them and {} of the fast ones, which explains {told} of {whole} extra ({}).",
+        "The slow executions {are} {} {} ({} of them, {} of the fast ones), which explains {part} of {whole} extra ({}).",
         d.name,
         d.value,
         figure::share(d.slow_share),

@@ -1,10 +1,10 @@
 //! The control of windows of time: do other stretches of the recording differ as much?
 //!
-//! Where one group lies before the other, whatever changed on the machine in between is a cause as well, and no shuffling
-//! within the two windows can tell. So two neighbouring windows of as many executions are laid at other places of the recording,
-//! those whose border lies outside of the compared ones; filters that both groups have hold there too. What such windows reach, a
-//! difference between windows does not prove. Without other executions there is nothing to ask. Cost: linear in the
-//! executions' sparse lists. ALGORITHMS.md 7.7.
+//! If one group precedes the other, any change on the machine in between is a cause as well, and no shuffling within
+//! the two windows can show it. So two neighbouring windows of as many executions are placed elsewhere in the
+//! recording, with their border outside of the compared pair; filters that both groups have hold there too. A
+//! difference that such windows reach proves nothing. Without other executions there is nothing to compare with. Cost:
+//! linear in the executions' sparse lists. ALGORITHMS.md 7.7.
 
 use super::Group;
 use super::filter::Filter;
@@ -12,13 +12,12 @@ use super::members;
 use super::tree::GroupPair;
 use crate::model::execution::ExecutionId;
 
-/// Places at which a pair of windows is laid, per length of the pair.
+/// Positions of a pair of windows, per length of the pair.
 const STEPS: usize = 8;
-/// Part of the observed difference that is as much.
+/// Fraction of the observed difference that counts as equal.
 const AS_MUCH: f64 = 0.8;
 
-/// True where what `time` gives of an execution differs as much between other windows as between these. `extra_ns`: how much
-/// that is.
+/// True if the values of `time` differ as much between other windows as between these, which is `extra_ns`.
 pub(super) fn differ_elsewhere(
     groups: &GroupPair<'_>,
     (slow, fast): (&Group, &Group),
@@ -40,7 +39,7 @@ pub(super) fn differ_elsewhere(
         true => (slow.members.len(), fast.members.len()),
         false => (fast.members.len(), slow.members.len()),
     };
-    // Sums of the time, so that each window costs nothing.
+    // Prefix sums of the time, so that each window costs one subtraction.
     let mut sums = vec![0.0];
     for id in &all {
         sums.push(sums.last().copied().unwrap_or(0.0) + time(id.index()));
@@ -82,7 +81,7 @@ mod tests {
     }
 
     #[test]
-    fn a_change_that_comes_once_is_a_cause_and_what_comes_and_goes_is_none() {
+    fn differ_elsewhere_rejects_a_change_that_comes_and_goes() {
         let once = windows([0, 0, 0, 9, 9, 9]);
         assert!(once.verdict.confident, "{:?}", once.verdict);
         let often = windows([9, 0, 0, 9, 0, 9]);

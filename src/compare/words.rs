@@ -1,5 +1,5 @@
-//! How causes are worded: a time, a kind of waiting, who is to blame. One place, so that text, JSON and the
-//! interface say the same.
+//! The words of causes: a time, a kind of waiting, the thread to blame. They are in one place, so that text, JSON and
+//! the interface say the same.
 
 use super::tree::GroupPair;
 use super::{Cause, Culprit};
@@ -7,17 +7,17 @@ use crate::base::figure;
 use crate::event::kernel_thread;
 use crate::model::wait_kind::WaitKind;
 
-/// What a cause is, as a phrase: `waiting in append_entry for thread journal of ledgerd, which ran expensive_flush`.
+/// A cause as a phrase: `waiting in append_entry for thread journal of ledgerd, which ran expensive_flush`.
 pub(super) fn phrase(kind: WaitKind, site: &str, by: &Culprit, blames: Blame) -> String {
     let within = if site.is_empty() { String::new() } else { format!(" in {site}") };
     let ran = by.function.as_ref().map_or_else(String::new, |f| format!(", which ran {f}"));
     let inside = by.function.as_ref().map_or_else(String::new, |f| format!(" (in {f})"));
-    // The kernel's own threads are called by what they are for.
+    // Sentences call the kernel's own threads by their purpose.
     let of_kernel = by.process.as_deref().is_none_or(kernel_thread::is_name);
     let role = by.thread.as_deref().filter(|_| of_kernel).and_then(kernel_thread::role);
     let who = match (&by.thread, &by.process) {
         (Some(t), _) if role.is_some() => format!("{} ({t})", role.unwrap_or_default()),
-        // `rank 2 thread 1` of `rank 2` says it all.
+        // `rank 2 thread 1` contains its process, `rank 2`.
         (Some(t), Some(p)) if p.starts_with("rank ") && t.starts_with(p.as_str()) => t.clone(),
         (Some(t), Some(p)) if !p.is_empty() => format!("thread {t} of {p}"),
         (Some(t), _) => format!("thread {t}"),
@@ -29,9 +29,9 @@ pub(super) fn phrase(kind: WaitKind, site: &str, by: &Culprit, blames: Blame) ->
         (WaitKind::Cpu, _) => format!("running {site} on the CPU"),
         (WaitKind::Preempted, Blame::One | Blame::Program) => format!("waiting for a CPU while {who}{inside} ran"),
         (WaitKind::Preempted, Blame::Several) => format!("waiting for a CPU while others ran, mostly {who}{inside}"),
-        (WaitKind::Preempted, Blame::Nobody) => "waiting for a CPU".into(),
+        (WaitKind::Preempted, Blame::NoThread) => "waiting for a CPU".into(),
         (WaitKind::Interrupted, _) => "paused while interrupt handlers ran".into(),
-        (WaitKind::Disk, Blame::Nobody) => format!("waiting for the disk{within}"),
+        (WaitKind::Disk, Blame::NoThread) => format!("waiting for the disk{within}"),
         (WaitKind::Disk, _) => format!("waiting for the disk{within} while {who}{inside} kept it busy"),
         (WaitKind::Network, Blame::One) => format!("waiting{within} over the network for {who}{ran}"),
         (WaitKind::Network, Blame::Program) => {
@@ -41,11 +41,11 @@ pub(super) fn phrase(kind: WaitKind, site: &str, by: &Culprit, blames: Blame) ->
         (WaitKind::Network, Blame::Several) => {
             format!("waiting{within} over the network for others, mostly {who}{ran}")
         }
-        (WaitKind::Network, Blame::Nobody) => format!("waiting for the network{within}"),
+        (WaitKind::Network, Blame::NoThread) => format!("waiting for the network{within}"),
         (WaitKind::Timer, _) => format!("sleeping{within}"),
         (WaitKind::Thread, Blame::One | Blame::Program) => format!("waiting{within} for {who}{ran}"),
         (WaitKind::Thread, Blame::Several) => format!("waiting{within} for other threads, mostly {who}{ran}"),
-        (WaitKind::Thread, Blame::Nobody) => format!("waiting{within} for an unknown thread"),
+        (WaitKind::Thread, Blame::NoThread) => format!("waiting{within} for an unknown thread"),
         (WaitKind::Device, _) => format!("waiting for a device{within}"),
         (WaitKind::Ipi, _) => format!("waiting{within} for another CPU"),
         (WaitKind::User, _) => format!("waiting for user input{within}"),
@@ -54,20 +54,23 @@ pub(super) fn phrase(kind: WaitKind, site: &str, by: &Culprit, blames: Blame) ->
     }
 }
 
-/// Who is to blame for a wait.
+/// How many threads are to blame for a wait.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Blame {
+    /// One thread.
     One,
-    /// One program, most of all one of its threads.
+    /// One program, mostly one of its threads.
     Program,
+    /// Several threads.
     Several,
-    Nobody,
+    /// No thread is to blame, or it is unknown.
+    NoThread,
 }
 
 /// Executions in a group below which no share is printed.
 const FEWEST: usize = 5;
 
-/// Of what a cause is a part.
+/// The difference of which a cause is a part.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct TotalDifference {
     ns: i64,
@@ -81,36 +84,37 @@ impl TotalDifference {
         TotalDifference { ns, slow: groups.slow.len(), fast: groups.fast.len() }
     }
 
-    /// Where the time of one group went, not what sets two apart.
+    /// True if there is only one group: the parts show where its time went.
     pub fn is_profile(&self) -> bool {
         self.fast == 0
     }
 
-    /// ` (82%)`; nothing where a share says nothing.
+    /// ` (82%)`; empty where the groups are too small for a share.
     pub fn share(&self, share: f64) -> String {
         let least = if self.is_profile() { self.slow } else { self.slow.min(self.fast) };
         if self.ns > 0 && least >= FEWEST { format!(" ({})", figure::share(share)) } else { String::new() }
     }
 }
 
-/// `12.3 ms of 14.9 ms extra (82%), in 95 of 108 slow executions`; of what slow ones do less, how much less.
+/// `12.3 ms of 14.9 ms extra (82%), in 95 of 108 slow executions`; `1.2 ms less in the slow executions` for a cause
+/// of which they have less.
 pub(super) fn figures(cause: &Cause, whole: &TotalDifference) -> String {
     if cause.extra_ns < 0 {
         return format!("{} less in the slow executions", figure::time(-(cause.extra_ns as f64)));
     }
     let share = whole.share(cause.share);
     let touched = (cause.slow_affected * whole.slow as f64).round();
-    let (told, ns) = (figure::time(cause.extra_ns as f64), figure::time(whole.ns as f64));
+    let (extra, ns) = (figure::time(cause.extra_ns as f64), figure::time(whole.ns as f64));
     match (whole.is_profile(), whole.slow) {
-        (true, 1) => format!("{told} of {ns}"),
-        (true, n) => format!("{told} of {ns} on average{share}, in {touched} of {n} executions"),
-        (false, n) => format!("{told} of {ns} extra{share}, in {touched} of {n} slow executions"),
+        (true, 1) => format!("{extra} of {ns}"),
+        (true, n) => format!("{extra} of {ns} on average{share}, in {touched} of {n} executions"),
+        (false, n) => format!("{extra} of {ns} extra{share}, in {touched} of {n} slow executions"),
     }
 }
 
-/// What a recording does not say of a wait or of a time, and the remedy: after "this recording does not say".
-pub(super) fn unsaid(kind: WaitKind, reason: Option<&str>) -> String {
-    let what = match kind {
+/// The missing fact about a wait or a time, the reason and the remedy; follows "this recording does not say".
+pub(super) fn missing_fact(kind: WaitKind, reason: Option<&str>) -> String {
+    let fact = match kind {
         WaitKind::UnknownState => "whether it ran or waited",
         _ => "what ended it",
     };
@@ -132,14 +136,12 @@ pub(super) fn unsaid(kind: WaitKind, reason: Option<&str>) -> String {
         Some(other) => (other, ""),
         None => ("", ""),
     };
-    let mut said = what.to_owned();
-    if !why.is_empty() {
-        said = format!("{said}: {why}");
-    }
-    if remedy.is_empty() { said } else { format!("{said} ({remedy})") }
+    let reason = if why.is_empty() { String::new() } else { format!(": {why}") };
+    let remedy = if remedy.is_empty() { String::new() } else { format!(" ({remedy})") };
+    format!("{fact}{reason}{remedy}")
 }
 
-/// The first letter large.
+/// The text with its first letter in upper case.
 pub(super) fn sentence_case(text: &str) -> String {
     let mut chars = text.chars();
     chars.next().map_or_else(String::new, |first| first.to_uppercase().chain(chars).collect())
@@ -150,7 +152,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn phrases_name_who_and_where() {
+    fn phrase_names_thread_and_function() {
         let by = Culprit {
             process: Some("ledgerd".into()),
             thread: Some("journal".into()),
@@ -162,7 +164,7 @@ mod tests {
             "waiting in append_entry for thread journal of ledgerd, which ran expensive_flush"
         );
         assert_eq!(
-            phrase(WaitKind::Timer, "retry_backoff", &Culprit::default(), Blame::Nobody),
+            phrase(WaitKind::Timer, "retry_backoff", &Culprit::default(), Blame::NoThread),
             "sleeping in retry_backoff"
         );
     }

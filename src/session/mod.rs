@@ -188,7 +188,7 @@ pub fn align(model: &Model, a: ExecutionId, b: ExecutionId) -> anyhow::Result<Al
 
 fn wrong(error: CompareError) -> anyhow::Error {
     match error {
-        CompareError::Filter(said) => UsageError(said).into(),
+        CompareError::Filter(_) | CompareError::UnknownExecution { .. } => UsageError(error.to_string()).into(),
         other => anyhow::Error::new(other),
     }
 }

@@ -1,0 +1,50 @@
+//! Caveats of a comparison: what limits its answer.
+
+use super::{Group, GroupsOrigin};
+use crate::base::figure;
+use crate::model::Model;
+
+/// Executions in a group below which its figures are called rough.
+const FEW: usize = 8;
+
+/// The caveats of a comparison.
+pub(super) fn caveats(model: &Model, slow: &Group, fast: &Group, origin: GroupsOrigin) -> Vec<String> {
+    let mut caveats = Vec::new();
+    if origin == GroupsOrigin::Percentile {
+        caveats.push(
+            "no natural gap was found in the durations: the slowest twentieth is compared with the faster half".into(),
+        );
+    }
+    for (name, group) in [("slow", slow), ("fast", fast)] {
+        let n = group.members.len();
+        if n < FEW && origin != GroupsOrigin::All {
+            let members = figure::plural(n as u64, "execution");
+            caveats.push(format!("the {name} group has only {members}: its figures are rough"));
+        }
+        let unsure = group.members.iter().filter(|e| model.executions.unsure.get(e.index()) == Some(&true)).count();
+        if unsure * 10 > n {
+            caveats.push(format!(
+                "{unsure} of {n} {name} executions ran while events were lost or waited for something unknown"
+            ));
+        }
+    }
+    let shared = slow.members.iter().filter(|e| fast.members.binary_search(e).is_ok()).count();
+    if shared > 0 {
+        caveats.push(format!("{shared} executions are in both groups: they hide part of the difference"));
+    }
+    if by_duration(slow, fast) {
+        caveats.push(
+            "the groups were chosen by duration, so they differ by construction: the p-values rank the places \
+             of the extra time, they do not prove a difference"
+                .into(),
+        );
+    }
+    caveats.extend(model.notices.sentences());
+    caveats
+}
+
+/// True if a filter on the duration separates the groups; a filter that both have does not.
+pub(super) fn by_duration(slow: &Group, fast: &Group) -> bool {
+    let only = |a: &Group, b: &Group| a.filters.iter().any(|f| f.on_duration() && !b.filters.contains(f));
+    only(slow, fast) && only(fast, slow)
+}

@@ -1,0 +1,208 @@
+//! The result of a comparison, as every screen and JSON document shows it: plain data.
+
+use super::ComparisonRequest;
+use super::filter::Filter;
+use crate::model::context::ContextId;
+use crate::model::execution::ExecutionId;
+use crate::model::wait_kind::WaitKind;
+
+/// The origin of the groups.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum GroupsOrigin {
+    /// By filters that the user gave.
+    Given,
+    /// By the largest gap in the durations.
+    Gap,
+    /// By the valley between two modes.
+    Valley,
+    /// From the 95th percentile, compared with up to the median: the durations have no gap and no valley.
+    Percentile,
+    /// Of two labelled traces that hold the same command, the one in which it took longer, compared with the other.
+    Trace,
+    /// All executions are one group: there is no other to compare them with.
+    All,
+}
+
+/// One group: the executions that pass all its filters.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Group {
+    /// The filters.
+    pub filters: Vec<Filter>,
+    /// Its executions, ascending.
+    pub members: Vec<ExecutionId>,
+    /// Mean duration, rounded to the nearest nanosecond; 0 where it is empty.
+    pub mean_ns: i64,
+}
+
+/// A node of the differential tree; nodes are in pre-order, parents before children.
+#[derive(Clone, Debug, PartialEq)]
+pub struct DiffNode {
+    /// The context.
+    pub context: ContextId,
+    /// Position of the parent in [`DiffTree::nodes`].
+    pub parent: Option<u32>,
+    /// Nodes in this subtree, itself included: the next sibling is at `position + size`.
+    pub size: u32,
+    /// Frames above it.
+    pub depth: u32,
+    /// Mean inclusive time of the slow group.
+    pub slow_mean_ns: f64,
+    /// Mean inclusive time of the fast group.
+    pub fast_mean_ns: f64,
+    /// `slow_mean_ns - fast_mean_ns`.
+    pub delta_ns: f64,
+    /// The part of `delta_ns` that no child has.
+    pub self_delta_ns: f64,
+    /// `delta_ns` in standard deviations of the fast group (ALGORITHMS.md 7.3); `None` with too few executions.
+    pub deviations: Option<f64>,
+    /// P-value of Welch's or the permutation test, corrected for the number of contexts tested; `None` if not tested.
+    pub p_value: Option<f64>,
+    /// Share of the slow group's executions that have this context.
+    pub slow_affected: f64,
+    /// Share of the fast group's executions that have this context.
+    pub fast_affected: f64,
+}
+
+/// The differential tree.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct DiffTree {
+    /// Nodes in pre-order; siblings ordered by name.
+    pub nodes: Vec<DiffNode>,
+}
+
+/// The thread, process or device that spent or held the time of a cause.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Culprit {
+    /// Host name.
+    pub host: Option<String>,
+    /// Process name.
+    pub process: Option<String>,
+    /// Process id, where it is one process.
+    pub pid: Option<i32>,
+    /// Thread id, where it is one thread.
+    pub tid: Option<i32>,
+    /// Thread name.
+    pub thread: Option<String>,
+    /// Function.
+    pub function: Option<String>,
+}
+
+/// A ranked, worded part of the slow group's extra time.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Cause {
+    /// From 1; `None` for the last entry, which joins the small ones.
+    pub rank: Option<u32>,
+    /// How the execution's own thread spent that time.
+    pub kind: Option<WaitKind>,
+    /// Extra nanoseconds per execution. Those of all causes add up to [`Comparison::extra_ns`].
+    pub extra_ns: i64,
+    /// Share of the whole extra time.
+    pub share: f64,
+    /// The difference in standard deviations of the fast group.
+    pub deviations: Option<f64>,
+    /// Corrected p-value.
+    pub p_value: Option<f64>,
+    /// Share of slow executions it touches.
+    pub slow_affected: f64,
+    /// Share of fast executions it touches.
+    pub fast_affected: f64,
+    /// Frames from the root, as drawn.
+    pub path: Vec<String>,
+    /// The context that represents it in the tree.
+    pub context: Option<ContextId>,
+    /// The culprit.
+    pub by: Culprit,
+    /// The cause in one sentence.
+    pub sentence: String,
+}
+
+/// The basis of a verdict.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Basis {
+    /// The first cause.
+    Cause,
+    /// The slow executions are of another type, host, CPU ...
+    Dimension,
+    /// The place of the extra time is known, but not what the thread did or waited for there.
+    Place,
+    /// There is no contrast: the causes show where the time of all executions went.
+    Profile,
+    /// No clear cause.
+    None,
+}
+
+/// The answer in one sentence.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Verdict {
+    /// The answer passed all controls (PRODUCT.md lists them).
+    pub confident: bool,
+    /// Its basis.
+    pub basis: Basis,
+    /// The origin of the groups.
+    pub groups: GroupsOrigin,
+    /// The answer; the interface shows it first.
+    pub sentence: String,
+}
+
+/// A property other than time that separates the groups.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Dimension {
+    /// `type`, `trace`, `process`, a metric ...
+    pub name: String,
+    /// The value, or a range in words.
+    pub value: String,
+    /// Share of the slow group that has it.
+    pub slow_share: f64,
+    /// Share of the fast group that has it.
+    pub fast_share: f64,
+    /// How well it separates the groups: the probability that a slow one exceeds a fast one, or the difference of the
+    /// shares.
+    pub effect: f64,
+}
+
+/// Slow executions that have the same trouble; one of several kinds.
+#[derive(Clone, Debug, PartialEq)]
+pub struct SlowKind {
+    /// Its executions, ascending.
+    pub members: Vec<ExecutionId>,
+    /// Mean duration, rounded to the nearest nanosecond.
+    pub mean_ns: i64,
+    /// Rank of the cause that most of their extra time has.
+    pub cause: Option<u32>,
+    /// The kind in one sentence.
+    pub sentence: String,
+}
+
+/// Everything about one pair of groups.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Comparison {
+    /// The slow group.
+    pub slow: Group,
+    /// The fast group.
+    pub fast: Group,
+    /// Difference of the two mean durations, rounded.
+    pub extra_ns: i64,
+    /// The difference by calling context.
+    pub tree: DiffTree,
+    /// The parts of the difference, largest first.
+    pub causes: Vec<Cause>,
+    /// Kinds of slow executions; empty if all have the same trouble.
+    pub kinds: Vec<SlowKind>,
+    /// Other properties that separate the groups.
+    pub dimensions: Vec<Dimension>,
+    /// The answer.
+    pub verdict: Verdict,
+    /// Caveats: groups chosen by duration, few executions, losses ...
+    pub warnings: Vec<String>,
+}
+
+impl Comparison {
+    /// The request that selects the same groups.
+    pub fn request(&self) -> ComparisonRequest {
+        ComparisonRequest {
+            slow: self.slow.filters.clone(),
+            fast: self.fast.filters.clone(),
+            ..ComparisonRequest::default()
+        }
+    }
+}

@@ -1,0 +1,362 @@
+//! Names of causes: where the time was spent, which thread is to blame, and in which function.
+//!
+//! In: a part of [`super::partition`]. Out: a [`PartName`], from which `words.rs` makes the sentence. A part is named
+//! after the deepest function that covers most of the part's time whose functions are known (ALGORITHMS.md 7.6), once
+//! for the execution's own thread (the site) and once for the thread to blame. Own CPU time has a name of its own
+//! kind ([`name_cpu`]), every wait has a site ([`name_wait`]), and a wait with a culprit has the culprit's function too
+//! ([`name_blamed`]). The leaves of a part are never changed: each step makes the ordered or filtered list that it
+//! needs. Cost: linear in the part's contexts times their depth.
+
+use super::Culprit;
+use super::partition::{BlamedThread, DifferencePart, PartitionInput, is_kernel_thread};
+use super::tree::GroupPair;
+use super::words::Blame;
+use crate::base::names::{NameId, fold_digits};
+use crate::event::kernel_thread::role;
+use crate::model::context::{ContextId, FrameKind};
+use crate::model::wait_kind::WaitKind;
+use crate::model::{Model, ThreadInfo, ThreadInfoId};
+use std::collections::{BTreeMap, BTreeSet};
+
+/// Leaves that may give a part its name: the heaviest ones.
+const NAME_CANDIDATES: usize = 16;
+/// Percent of the known time that a function must cover to name a part: the first if a function does, else the second.
+const COVERS: [i128; 2] = [80, 50];
+/// Percent of a part's time whose functions must be known for any of them to represent the rest.
+const LEAST_KNOWN: i128 = 5;
+/// Percent of a disk wait that another process must have used the disk to be named.
+const DISK_USER: i128 = 10;
+/// Percent of the time that a property of threads must cover to be a property of the culprit.
+const AGREES: u128 = 90;
+
+/// What a part is called.
+pub(super) struct PartName {
+    /// The context that represents the part in the tree.
+    pub context: ContextId,
+    /// The thread that spent or held the time.
+    pub by: Culprit,
+    /// Function or call in which the execution's own thread ran or waited; empty if unknown.
+    pub site: String,
+    /// How many threads are to blame.
+    pub blame: Blame,
+    /// The kernel thread through which the culprit delayed the execution, by its purpose.
+    pub through: Option<String>,
+}
+
+/// Name a part.
+pub(super) fn name(groups: &GroupPair<'_>, input: &PartitionInput<'_>, part: &DifferencePart) -> PartName {
+    let leaves = Leaves::new(input, part);
+    match part.kind {
+        WaitKind::Cpu => name_cpu(groups, &leaves, part),
+        _ => name_wait(groups, &leaves, part),
+    }
+}
+
+/// A context of a part, and the part's time there times the product of the group sizes.
+#[derive(Clone, Copy)]
+struct Leaf {
+    context: ContextId,
+    weight: i128,
+}
+
+/// The contexts of a part whose time has the part's sign; the heaviest first unless said otherwise.
+struct Leaves<'a> {
+    input: &'a PartitionInput<'a>,
+    list: Vec<Leaf>,
+    /// The heaviest leaf; the first context where no leaf has the part's sign.
+    heaviest: ContextId,
+}
+
+/// A function, and the context in which it is on the first leaf that has it.
+#[derive(Clone, Copy)]
+struct CommonFunction {
+    name: NameId,
+    context: ContextId,
+}
+
+/// True if `part` is at least so many percent of `whole`.
+fn is_share(part: i128, percent: i128, whole: i128) -> bool {
+    part * 100 >= whole * percent
+}
+
+impl<'a> Leaves<'a> {
+    fn new(input: &'a PartitionInput<'a>, part: &DifferencePart) -> Self {
+        let sign = part.difference.signum();
+        let weigh = |context: &ContextId| Leaf { context: *context, weight: input.own[context.index()] * sign };
+        let mut list: Vec<Leaf> = part.contexts.iter().map(weigh).filter(|leaf| leaf.weight > 0).collect();
+        list.sort_by_key(|leaf| (std::cmp::Reverse(leaf.weight), leaf.context));
+        let heaviest = list.first().map_or_else(|| part.contexts[0], |leaf| leaf.context);
+        Leaves { input, list, heaviest }
+    }
+
+    fn with(&self, list: Vec<Leaf>) -> Self {
+        Leaves { input: self.input, list, heaviest: self.heaviest }
+    }
+
+    /// The same leaves, those whose own frames hold a function first.
+    fn ordered_by(&self, function: NameId) -> Self {
+        let holds = |leaf: &Leaf| self.own_frames(leaf.context).iter().any(|f| self.frame_name(*f) == function);
+        let (with, without): (Vec<Leaf>, Vec<Leaf>) = self.list.iter().copied().partition(holds);
+        self.with([with, without].concat())
+    }
+
+    /// The leaves for which one thread is to blame.
+    fn blamed_on(&self, thread: &BlamedThread) -> Self {
+        let is_its = |leaf: &&Leaf| self.input.blamed(leaf.context).as_ref() == Some(thread);
+        self.with(self.list.iter().filter(is_its).copied().collect())
+    }
+
+    fn frame_name(&self, context: ContextId) -> NameId {
+        self.input.model.contexts.frame(context).name
+    }
+
+    fn is_kind(&self, context: ContextId, kind: FrameKind) -> bool {
+        self.input.model.contexts.frame(context).kind == kind
+    }
+
+    /// The process frame of a context.
+    fn process(&self, context: ContextId) -> NameId {
+        self.frame_name(self.input.model.contexts.path(context)[0])
+    }
+
+    /// The frames of the execution's own thread, up to the innermost system call: how the kernel waits inside a call is
+    /// the same for all threads that wait in it, so the call says more.
+    fn own_frames(&self, leaf: ContextId) -> Vec<ContextId> {
+        let mut path = self.input.model.contexts.path(self.input.origins[leaf.index()].site);
+        let call = path.iter().rposition(|c| self.is_kind(*c, FrameKind::Call));
+        path.truncate(call.map_or(path.len(), |at| at + 1));
+        path
+    }
+
+    /// The frames of the thread to blame.
+    fn culprit_frames(&self, leaf: ContextId) -> Vec<ContextId> {
+        let culprit = self.input.origins[leaf.index()].culprit;
+        let path = self.input.model.contexts.path(leaf);
+        let from = path.iter().position(|c| Some(*c) == culprit).map_or(path.len(), |at| at + 1);
+        path[from..].to_vec()
+    }
+
+    fn total(&self) -> i128 {
+        self.list.iter().map(|leaf| leaf.weight).sum()
+    }
+
+    /// The deepest function that covers [`COVERS`] of the leaves whose functions are known. Functions without a name,
+    /// and the kernel's, only where most leaves have no other.
+    fn common_function(&self, frames: impl Fn(ContextId) -> Vec<ContextId>) -> Option<CommonFunction> {
+        self.common_among(&frames, false).or_else(|| self.common_among(&frames, true))
+    }
+
+    fn common_among(&self, frames: &impl Fn(ContextId) -> Vec<ContextId>, any: bool) -> Option<CommonFunction> {
+        let mut known = 0;
+        let mut with_any = 0;
+        let mut covers: BTreeMap<NameId, i128> = BTreeMap::new();
+        for Leaf { context, weight } in &self.list {
+            let path = frames(*context);
+            let names: BTreeSet<NameId> = path.iter().filter_map(|c| self.function(*c, any)).collect();
+            known += if names.is_empty() { 0 } else { *weight };
+            with_any += if path.iter().any(|c| self.function(*c, true).is_some()) { *weight } else { 0 };
+            for name in names {
+                *covers.entry(name).or_insert(0) += weight;
+            }
+        }
+        // Too few leaves have a function name for it to represent the rest.
+        if known == 0 || !is_share(known, LEAST_KNOWN, self.total()) || !is_share(known, 50, with_any) {
+            return None;
+        }
+        let candidates = &self.list[..self.list.len().min(NAME_CANDIDATES)];
+        COVERS.iter().find_map(|percent| {
+            candidates.iter().find_map(|leaf| {
+                frames(leaf.context).into_iter().rev().find_map(|context| {
+                    let name = self.function(context, any)?;
+                    is_share(*covers.get(&name)?, *percent, known).then_some(CommonFunction { name, context })
+                })
+            })
+        })
+    }
+
+    /// The name of a function's frame; with `any` also of functions without symbols and of the kernel's.
+    fn function(&self, context: ContextId, any: bool) -> Option<NameId> {
+        let frame = self.input.model.contexts.frame(context);
+        match frame.kind {
+            FrameKind::Function if any || is_named(self.input.model, context) => Some(frame.name),
+            FrameKind::KernelFunction if any => Some(frame.name),
+            _ => None,
+        }
+    }
+
+    /// The call of the message passing library in which at least half of the time was waited: it says more than the
+    /// function around it.
+    fn message_call(&self) -> Option<NameId> {
+        let last = |leaf: &Leaf| self.own_frames(leaf.context).last().map(|c| self.frame_name(*c));
+        let is_library = |name: &NameId| self.input.model.names.get(*name).starts_with("MPI_");
+        let call = self.list.first().and_then(last).filter(is_library)?;
+        let there: i128 = self.list.iter().filter(|leaf| last(leaf) == Some(call)).map(|leaf| leaf.weight).sum();
+        is_share(there, 50, self.total()).then_some(call)
+    }
+
+    /// Where the own thread waited: in a call of the message passing library, else in the common function, else in the
+    /// system call of the heaviest leaf.
+    fn site(&self, function: Option<CommonFunction>) -> String {
+        let names = &self.input.model.names;
+        match (self.message_call(), function) {
+            (None, Some(function)) => names.function(function.name).into_owned(),
+            (message, _) => {
+                let frames = self.own_frames(self.heaviest).into_iter().rev();
+                let call =
+                    || frames.into_iter().find(|c| self.is_kind(*c, FrameKind::Call)).map(|c| self.frame_name(c));
+                message.or_else(call).map_or_else(String::new, |name| names.get(name).to_owned())
+            }
+        }
+    }
+
+    /// The thread to blame for a wait: the part's thread, or the one with the largest share where there are several;
+    /// for the disk another process that had [`DISK_USER`] percent of it (threads of the same program are fellow
+    /// sufferers).
+    fn culprit(&self, part: &DifferencePart) -> Option<(Blame, BlamedThread)> {
+        if let Some(thread) = part.blamed.as_ref().filter(|blamed| blamed.thread.is_some()) {
+            return Some((Blame::One, thread.clone()));
+        }
+        if part.blamed.is_none() && !part.several && part.kind != WaitKind::Disk {
+            return None;
+        }
+        let whole = part.difference.abs();
+        let own = self.input.model.names.get(self.process(self.heaviest));
+        let mut shares: BTreeMap<BlamedThread, i128> = BTreeMap::new();
+        for leaf in &self.list {
+            if let Some(thread) = self.input.blamed(leaf.context) {
+                *shares.entry(thread).or_insert(0) += leaf.weight;
+            }
+        }
+        if part.kind == WaitKind::Disk {
+            shares.retain(|of, share| of.process != own && is_share(*share, DISK_USER, whole));
+        }
+        let (thread, share) = shares.into_iter().max_by_key(|(_, share)| *share)?;
+        let blame = match part.blamed {
+            _ if part.several => Blame::Several,
+            Some(_) if !is_share(share, COVERS[0], whole) => Blame::Program,
+            _ => Blame::One,
+        };
+        Some((blame, thread))
+    }
+}
+
+/// Own CPU time: the function and the call that the partition found.
+fn name_cpu(groups: &GroupPair<'_>, leaves: &Leaves<'_>, part: &DifferencePart) -> PartName {
+    let model = leaves.input.model;
+    let context = part.node.unwrap_or(model.contexts.path(leaves.heaviest)[0]);
+    let own = model.contexts.path(context);
+    let innermost = |kind: FrameKind| own.iter().rev().copied().filter(move |c| leaves.is_kind(*c, kind));
+    let function = innermost(FrameKind::Function).find(|c| is_named(model, *c));
+    let function = function.map(|c| model.names.function(leaves.frame_name(c)).into_owned());
+    let call = innermost(FrameKind::Call).next().map(|c| model.names.get(leaves.frame_name(c)));
+    let by = own_thread(groups, leaves.process(leaves.heaviest), function.as_deref().unwrap_or(""));
+    let site = match (function, call) {
+        (Some(function), Some(call)) => format!("{call} for {function}"),
+        (function, call) => function.or(call.map(str::to_owned)).unwrap_or_default(),
+    };
+    PartName { context, by, site, blame: Blame::NoThread, through: None }
+}
+
+/// A wait: its site, and the thread to blame where there is one.
+fn name_wait(groups: &GroupPair<'_>, leaves: &Leaves<'_>, part: &DifferencePart) -> PartName {
+    let function = leaves.common_function(|leaf| leaves.own_frames(leaf));
+    let ordered = function.map_or_else(|| leaves.with(leaves.list.clone()), |found| leaves.ordered_by(found.name));
+    let site = ordered.site(function);
+    if let Some((blame, thread)) = ordered.culprit(part) {
+        return name_blamed(&ordered.blamed_on(&thread), site, blame);
+    }
+    let heaviest = leaves.heaviest;
+    let culprit = leaves.input.origins[heaviest.index()].culprit;
+    let path = leaves.input.model.contexts.path(heaviest);
+    let context = path.into_iter().take_while(|c| Some(*c) != culprit).last().unwrap_or(heaviest);
+    let by = own_thread(groups, leaves.process(heaviest), &site);
+    PartName { context, by, site, blame: Blame::NoThread, through: None }
+}
+
+/// A wait that another thread held up; `leaves` are those for which it is to blame.
+fn name_blamed(leaves: &Leaves<'_>, site: String, blame: Blame) -> PartName {
+    let (model, origins) = (leaves.input.model, leaves.input.origins);
+    let culprit_of = |leaf: &Leaf| origins[leaf.context.index()].culprit;
+    let function = leaves.common_function(|leaf| leaves.culprit_frames(leaf));
+    let culprit = leaves.list.first().and_then(culprit_of).unwrap_or(leaves.heaviest);
+    let context = function.map_or(culprit, |found| found.context);
+    let is_thread = |c: &&ContextId| matches!(model.contexts.frame(**c).kind, FrameKind::Thread(_));
+    let path = model.contexts.path(context);
+    let thread = path.iter().rev().find(is_thread).copied().unwrap_or(culprit);
+    // Several contexts may lead to the same thread; a thread further down represents itself.
+    let mut frames: BTreeSet<ContextId> = leaves.list.iter().filter_map(culprit_of).collect();
+    if !frames.contains(&thread) {
+        frames = BTreeSet::from([thread]);
+    }
+    let by = other_thread(model, &frames, function.map(|found| found.name));
+    let above = path.iter().rev().skip_while(|c| **c != thread).skip(1).find(is_thread);
+    let through = above.filter(|c| is_kernel_thread(model, **c));
+    let through = through.and_then(|c| role(model.names.get(leaves.frame_name(*c))));
+    PartName { context, by, site, blame, through }
+}
+
+/// False for functions without symbols (`[libc.so.6]`, `[unknown]`, `file+0xoffset`), and for the C library's
+/// `syscall`, through which a program makes any call at all.
+fn is_named(model: &Model, function: ContextId) -> bool {
+    let name = model.names.get(model.contexts.frame(function).name);
+    !name.starts_with('[') && !name.contains("+0x") && name != "syscall"
+}
+
+/// The execution's own thread as the culprit: the properties that all slow executions have in common.
+fn own_thread(groups: &GroupPair<'_>, process: NameId, function: &str) -> Culprit {
+    let model = groups.model;
+    let mut time: BTreeMap<ThreadInfoId, u64> = BTreeMap::new();
+    for e in groups.slow {
+        *time.entry(model.executions.who[e.index()]).or_insert(0) += 1;
+    }
+    let mut by = describe(model, &time);
+    by.process = Some(model.names.get(process).to_string());
+    by.function = (!function.is_empty()).then(|| function.to_string());
+    by
+}
+
+/// Another thread as the culprit, by its frames in the tree.
+fn other_thread(model: &Model, frames: &BTreeSet<ContextId>, function: Option<NameId>) -> Culprit {
+    let mut time: BTreeMap<ThreadInfoId, u64> = BTreeMap::new();
+    for frame in frames {
+        let threads = (*frame, ThreadInfoId::at(0))..=(*frame, ThreadInfoId::from_raw(u32::MAX));
+        for ((_, who), ns) in model.contexts.who.range(threads) {
+            *time.entry(*who).or_insert(0) += ns;
+        }
+    }
+    let mut by = describe(model, &time);
+    if by.thread.is_none() {
+        by.thread = frames.first().map(|c| model.names.get(model.contexts.frame(*c).name).to_string());
+    }
+    by.function = function.map(|f| model.names.function(f).into_owned());
+    by
+}
+
+/// The properties on which [`AGREES`] percent of the weight agree; thread names with digits collapsed if need be.
+fn describe(model: &Model, weights: &BTreeMap<ThreadInfoId, u64>) -> Culprit {
+    fn agreed<T: Ord>(
+        model: &Model,
+        weights: &BTreeMap<ThreadInfoId, u64>,
+        of: impl Fn(&ThreadInfo) -> T,
+    ) -> Option<T> {
+        let mut sums: BTreeMap<T, u128> = BTreeMap::new();
+        for (who, weight) in weights {
+            if let Some(who) = model.who.get(who.index()) {
+                *sums.entry(of(who)).or_insert(0) += u128::from(*weight);
+            }
+        }
+        let total: u128 = sums.values().sum();
+        sums.into_iter().find(|(_, sum)| total > 0 && sum * 100 >= total * AGREES).map(|(value, _)| value)
+    }
+    let text = |id: NameId| model.names.get(id).to_string();
+    let thread = agreed(model, weights, |w| w.thread).map(text);
+    let collapsed = || agreed(model, weights, |w| fold_digits(model.names.get(w.thread)));
+    Culprit {
+        host: agreed(model, weights, |w| w.host).map(text),
+        process: agreed(model, weights, |w| w.process).map(text),
+        pid: agreed(model, weights, |w| (w.host, w.pid)).map(|(_, pid)| pid),
+        tid: agreed(model, weights, |w| (w.host, w.tid)).map(|(_, tid)| tid),
+        thread: thread.or_else(collapsed),
+        function: None,
+    }
+}
