@@ -1,8 +1,9 @@
 //! The paths that a command needs, so that the process can give up the rest before it reads a byte of the input.
 //!
-//! In: the options of the command. Out: [`Rules`]. Read: below the named paths; below `--symbols`, else below folders where
-//! programs are installed or built, because the recorded paths may lead to any of them. Written: the folder of `-o`; the
-//! temporary folder if a recording has to be unpacked; in the interface also the current folder and that of its state.
+//! In: the options of the command. Out: [`Rules`]. Read: below the named paths; below `--symbols`, else below folders
+//! where programs are installed or built, because the recorded paths may lead to any of them. Written: the folder of
+//! `-o`; the temporary folder if a recording has to be unpacked; in the interface also the current folder and that of
+//! its state.
 
 use crate::base::sandbox::Rules;
 use crate::input::{self, Argument};

@@ -20,8 +20,8 @@ fn main() -> ExitCode {
         whyslow::view::tui::give_back();
         file::remove_unfinished();
     });
-    // The standard library allocates its record of a thread outside of our allocator, and aborts if there is no memory for it.
-    // This call creates the record of the main thread now, and not at its first use.
+    // The standard library allocates its record of a thread outside of our allocator, and aborts if there is no memory
+    // for it. This call creates the record of the main thread now, and not at its first use.
     let _ = std::thread::current();
     // With the signal handled, a limit on the size of files is an error of the write, which is reported in one line.
     let _ = signal_hook::flag::register(signal_hook::consts::SIGXFSZ, Arc::default());

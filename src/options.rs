@@ -42,7 +42,8 @@ pub struct InputOptions {
     /// Use no more memory than this: 512M, 4GiB
     #[arg(long, value_name = "LIMIT", value_parser = quantity::size)]
     pub memory: Option<u64>,
-    /// Table that classifies interrupt handlers by name; takes precedence over the built-in one (default: handlers.toml in the configuration folder)
+    /// Table that classifies interrupt handlers by name; takes precedence over the built-in one (default: handlers.toml
+    /// in the configuration folder)
     #[arg(long, value_name = "FILE")]
     pub handlers: Option<PathBuf>,
     /// Keep the rights to read and write every file, and to run programs
@@ -63,7 +64,8 @@ pub struct GroupOptions {
         help = "A task that `info` lists, or begin=EVENT,end=EVENT[,key=FIELD][,type=FIELD]"
     )]
     pub task: Option<String>,
-    /// The slow group: `duration>20ms`, `type=append, start in 1s..2s`; repeatable (default: proposed, or the rest of --fast)
+    /// The slow group: `duration>20ms`, `type=append, start in 1s..2s`; repeatable (default: proposed, or the rest of
+    /// --fast)
     #[arg(long, value_name = "FILTER")]
     pub slow: Vec<Filters>,
     /// The fast group, in the same syntax (default: proposed, or the rest of --slow)

@@ -1,4 +1,4 @@
-//! `whyslow record`: what is printed while it records, and what is opened then.
+//! `whyslow record`: prints the progress of a recording, then opens it.
 
 use super::console::{STDOUT, print};
 use super::interface::InterfaceOptions;
@@ -24,20 +24,20 @@ pub struct RecordOptions {
     /// Print the commands, to run them by hand or on another machine; record nothing
     #[arg(long, conflicts_with = "check")]
     dry_run: bool,
-    /// Say what this machine can record, what is missing, how to get it and what it would tell; record nothing
+    /// List the usable recorders, obstacles with remedies, and the questions a recording answers; record nothing
     #[arg(long)]
     check: bool,
     /// Don't open the recording when it has ended
     #[arg(long)]
     no_open: bool,
-    /// Below this folder lie the files by which the machine is known (/proc, /sys, /etc, /lib)
+    /// The folder that holds /proc, /sys, /etc and /lib of the machine
     #[arg(long, value_name = "DIR", default_value = "/", hide = true)]
     root: PathBuf,
     #[command(flatten)]
     appearance: AppearanceOptions,
 }
 
-/// What comes after recording.
+/// The step after recording.
 pub(super) enum AfterRecording {
     /// The interface shows the recording.
     Open(Box<InterfaceOptions>),
@@ -45,7 +45,7 @@ pub(super) enum AfterRecording {
     Done(u8),
 }
 
-/// Record as wished.
+/// Plan a recording, run it, and decide on the next step.
 pub(super) fn run(options: &RecordOptions) -> anyhow::Result<AfterRecording> {
     let path = std::env::var_os("PATH").unwrap_or_default();
     let host = Capabilities::look(&options.root, &path);
@@ -80,7 +80,7 @@ pub(super) fn run(options: &RecordOptions) -> anyhow::Result<AfterRecording> {
     Ok(AfterRecording::Open(Box::new(InterfaceOptions { input, groups, appearance: options.appearance.clone() })))
 }
 
-/// The first folder of the usual name that is not there.
+/// The first folder of the default name that does not exist.
 fn free_folder() -> PathBuf {
     let names = std::iter::once("whyslow-recording".to_owned());
     let mut names = names.chain((2_u32..).map(|n| format!("whyslow-recording-{n}"))).map(PathBuf::from);
@@ -101,13 +101,13 @@ fn by_hand(plan: &RecordingPlan, request: &RecordingRequest) -> String {
     std::iter::once(why).chain(notes).chain([plan.script(&during)]).collect()
 }
 
-/// Run a plan, and say on stderr how it goes.
+/// Run a plan, and report its progress on stderr.
 fn watched(plan: &RecordingPlan, request: &RecordingRequest) -> anyhow::Result<RecordingEnd> {
     say(&format!("recording with {}, because {}", plan.recorder.name(), clean::line(&plan.why)));
     plan.notes.iter().for_each(|note| say(&format!("note: {}", clean::line(note))));
     let live = std::io::stderr().is_terminal() && request.command.is_empty();
     let mut last = (Duration::ZERO, 0);
-    let mut tell = |progress: RecordingProgress| match progress {
+    let mut report = |progress: RecordingProgress| match progress {
         RecordingProgress::Recording => {
             let end = match (&request.command[..], request.duration) {
                 ([], None) => "Ctrl-C ends it",
@@ -134,11 +134,13 @@ fn watched(plan: &RecordingPlan, request: &RecordingRequest) -> anyhow::Result<R
         RecordingProgress::Grown(..) => {}
         RecordingProgress::Ending(why) => {
             let new_line = if live { "\r\x1b[K" } else { "" };
-            say(&format!("{new_line}{}; {} writes what it still holds", clean::line(&why), plan.recorder.name()));
+            say(&format!("{new_line}{}; {} writes the rest of its buffers", clean::line(&why), plan.recorder.name()));
         }
-        RecordingProgress::Patience => say("still writing: without its end the recording could not be opened"),
+        RecordingProgress::Patience => {
+            say("still writing the recording: please wait, an unfinished one cannot be opened")
+        }
     };
-    let ended = record::run(plan, request, &mut tell)?;
+    let ended = record::run(plan, request, &mut report)?;
     let lost = match ended.grown.lost {
         Some(0) => ", nothing lost".to_owned(),
         Some(lost) => format!(", {lost} events lost: record with a larger --buffer, or less by --comm or --pid"),

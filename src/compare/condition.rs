@@ -42,7 +42,8 @@ pub struct FailIf {
 /// A text that is not a condition.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "condition `{0}`: write `extra>2ms`, `mean>+5%` or `p95>+5%` (extra, mean or a percentile, `>`, a time or a percentage)"
+    "condition `{0}`: write `extra>2ms`, `mean>+5%` or `p95>+5%` (extra, mean or a percentile, `>`, a time or a \
+     percentage)"
 )]
 pub struct ConditionError(String);
 

@@ -112,7 +112,8 @@ fn operand(filter: &str, metric: &Metric, text: &str) -> Result<Operand, FilterE
     quantity::parse(text, unit.units()).map(Operand::Number).ok_or_else(|| {
         bad(match unit {
             Unit::Ns => {
-                "times are whole nanoseconds, written with ns, us, ms, s, min or h (`48ms`, `1.5s`), or percentiles (`p95`)"
+                "times are whole nanoseconds, written with ns, us, ms, s, min or h (`48ms`, `1.5s`), or \
+                 percentiles (`p95`)"
             }
             Unit::Bytes => "sizes are written with B, KiB, MiB or GiB (`64KiB`), or percentiles (`p95`)",
             Unit::Count | Unit::Name => "write a whole number without a unit (`12`), or a percentile (`p95`)",

@@ -60,8 +60,9 @@ pub(super) fn groups(model: &Model, request: &ComparisonRequest) -> Result<Selec
         filters.extend(missing);
     }
     for (own, filters) in [("slow", &slow), ("fast", &fast)] {
-        let itself = |f: &&Filter| matches!(&f.test, Test::Compare(_, Operand::Name(n)) if f.metric == Metric::Group && n == own);
-        if let Some(filter) = filters.iter().find(itself) {
+        let is_own = |test: &Test| matches!(test, Test::Compare(_, Operand::Name(name)) if name == own);
+        let excludes_itself = |f: &&Filter| f.metric == Metric::Group && is_own(&f.test);
+        if let Some(filter) = filters.iter().find(excludes_itself) {
             return Err(SelectError::ExcludesItself { filter: filter.to_string(), group: own }.into());
         }
     }

@@ -2,10 +2,10 @@
 //!
 //! One human cause is scattered over many contexts: reached directly or through a third thread that waited too, with
 //! and without a sampled stack, in several leaf functions. So time is grouped first by how the execution's own thread
-//! spent it ([`WaitKind`]) and by the thread at the end of the path (collapsed name and process): the thread that held the
-//! lock or ran on the CPU; over the network, the program that answered. Where no single thread has half of the extra
-//! time of its kind, the kind stays whole ("by several"). Time for which no thread is to blame (own CPU time, timers,
-//! unknown waits) is split along its own call stack: down into a child that has at least 80 % of its parent's
+//! spent it ([`WaitKind`]) and by the thread at the end of the path (collapsed name and process): the thread that held
+//! the lock or ran on the CPU; over the network, the program that answered. Where no single thread has half of the
+//! extra time of its kind, the kind stays whole ("by several"). Time for which no thread is to blame (own CPU time,
+//! timers, unknown waits) is split along its own call stack: down into a child that has at least 80 % of its parent's
 //! difference, and again with the rest. Disk and interrupts stay whole: all requests queue at one device.
 //!
 //! In: per context, the exact difference of the own times. Out: parts whose sums are exactly that. Cost O(contexts x

@@ -224,7 +224,8 @@ fn dimension_sentence(e: &Evidence<'_>, d: &SeparatingDimension) -> String {
         _ => "are of",
     };
     format!(
-        "The slow executions {are} {} {} ({} of them, {} of the fast ones), which explains {part} of {whole} extra ({}).",
+        "The slow executions {are} {} {} ({} of them, {} of the fast ones), which explains {part} of {whole} extra \
+         ({}).",
         d.name,
         d.value,
         figure::share(d.slow_share),

@@ -1,8 +1,9 @@
 //! The recorders that a machine has, and the permissions to use them.
 //!
-//! In: a root folder (`/`, or a prepared folder in tests) and the folders of programs. Out: [`Capabilities`], which is immutable.
-//! Small files below `/proc`, `/sys`, `/etc` and `/lib/modules` are read, and each recorder is run for its version. One file is
-//! written, with the value that it already has: there is no other way to find out whether tracing may be switched on.
+//! In: a root folder (`/`, or a prepared folder in tests) and the folders of programs. Out: [`Capabilities`], which is
+//! immutable. Small files below `/proc`, `/sys`, `/etc` and `/lib/modules` are read, and each recorder is run for its
+//! version. One file is written, with the value that it already has: there is no other way to find out whether tracing
+//! may be switched on.
 
 use super::Recorder;
 use super::shell::ShellCommand;
@@ -21,13 +22,13 @@ const TRACEFS: [&str; 2] = ["sys/kernel/tracing", "sys/kernel/debug/tracing"];
 /// A program that records.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Tool {
-    /// Command: its name if it is found in `$PATH`.
+    /// The command to run.
     pub path: PathBuf,
-    /// The numbers of its version: `[6, 1, 192]`; none if it does not print it.
+    /// The numbers of its version: `[6, 1, 192]`; empty if it does not print them.
     pub version: Vec<u32>,
 }
 
-/// Recorders and permissions of a machine.
+/// The recorders of a machine, and the permissions to use them.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Capabilities {
     /// The effective user is root.
@@ -40,7 +41,7 @@ pub struct Capabilities {
     pub release: String,
     /// `perf_event_paranoid`.
     pub paranoid: Option<i32>,
-    /// Events of the kernel as `system:name`; none where the list cannot be read.
+    /// Events of the kernel as `system:name`; `None` if the list cannot be read.
     pub events: Option<BTreeSet<String>>,
     /// The kernel's tracing can be switched on by hand, as trace-cmd does.
     pub ftrace: bool,
@@ -61,7 +62,7 @@ pub struct Capabilities {
 }
 
 impl Capabilities {
-    /// Look at the machine whose files are below `root`, with programs in the folders of `path` (`$PATH`).
+    /// The capabilities of the machine whose files are below `root`, with programs in the folders of `path` (`$PATH`).
     pub fn look(root: &Path, path: &OsStr) -> Capabilities {
         let text = |name: &str| std::fs::read_to_string(root.join(name)).ok();
         let release = text("proc/sys/kernel/osrelease").unwrap_or_default().trim().to_owned();
@@ -118,7 +119,7 @@ fn field<'a>(status: &'a str, name: &str) -> Option<&'a str> {
     if name == "Uid:" { words.nth(1) } else { words.next() }
 }
 
-/// True where the groups of a process hold the one of this name.
+/// True if the process belongs to the group of this name.
 fn is_of_group(groups: &str, name: &str, status: &str) -> bool {
     let line = groups.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':'));
     let id = line.and_then(|rest| rest.split(':').nth(1));
@@ -130,7 +131,7 @@ fn is_program(file: &Path) -> bool {
     file.is_file() && rustix::fs::access(file, rustix::fs::Access::EXEC_OK).is_ok()
 }
 
-/// The first dotted number that a program prints about itself.
+/// The version that a program prints: the first dotted number.
 fn version_of(file: &Path, arguments: &[&str]) -> Vec<u32> {
     let printed = Command::new(file).args(arguments).stdin(Stdio::null()).stderr(Stdio::null()).output();
     let printed = printed.map(|o| String::from_utf8_lossy(&o.stdout).into_owned()).unwrap_or_default();
@@ -143,7 +144,7 @@ fn numbers(printed: &str) -> Vec<u32> {
     dotted.map(|word| word.split('.').map_while(|n| n.parse().ok()).collect()).unwrap_or_default()
 }
 
-/// True where the kernel's functions have addresses: readers without the right see zeros.
+/// True if the addresses of the kernel's functions are readable: readers without the right get zeros.
 fn has_addresses(file: &Path) -> bool {
     use std::io::BufRead;
     let Ok(file) = std::fs::File::open(file) else { return false };
@@ -152,7 +153,7 @@ fn has_addresses(file: &Path) -> bool {
     read && line.split_whitespace().next().is_some_and(|address| address.bytes().any(|digit| digit != b'0'))
 }
 
-/// True where a switch of the kernel takes the value that it has. In a container or a confined machine the file looks
+/// True if a switch of the kernel accepts its own value. In a container or a confined machine the file looks
 /// writable to root and is not, so only writing shows it; the value stays as it is.
 fn switchable(file: &Path) -> bool {
     std::fs::read(file).is_ok_and(|value| {
@@ -175,7 +176,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn versions_of_real_tools_are_read() {
+    fn numbers_reads_versions_of_real_tools() {
         assert_eq!(numbers("perf version 6.1.192\n"), [6, 1, 192]);
         assert_eq!(numbers("perf version 4.18.0-553.el8_10.x86_64\n"), [4, 18, 0]);
         assert_eq!(numbers("trace-cmd version 3.1.6 (not-a-git-repo)\n"), [3, 1, 6]);
@@ -184,7 +185,7 @@ mod tests {
     }
 
     #[test]
-    fn a_machine_is_read_from_its_files() {
+    fn look_reads_a_machine_from_its_files() {
         let root = tempfile::tempdir().unwrap();
         let write = |name: &str, text: &str| {
             let file = root.path().join(name);

@@ -6,7 +6,7 @@ use super::topic::TOPICS;
 use super::{Recorder, shell};
 use std::fmt::Write;
 
-/// The report, and whether anything can record.
+/// The report, and whether any recorder can be used.
 pub fn report(host: &Capabilities) -> (String, bool) {
     let mut text = format!("recorders on this machine (Linux {}, {} CPUs)\n", host.release, host.cpus);
     let mut chosen = None;

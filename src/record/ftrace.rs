@@ -1,7 +1,7 @@
 //! The command lines of trace-cmd.
 //!
-//! A trigger records the kernel's stack with switches only. trace-cmd could record user stacks only with every event, which
-//! costs more than it is worth: functions of programs stay unknown, and a note says so.
+//! A trigger records the kernel's stack with switches only. trace-cmd could record user stacks only with every event,
+//! which costs more than it is worth: functions of programs stay unknown, and a note says so.
 
 use super::Recorder;
 use super::plan::{RecorderCommands, RecorderInput, filter, shown};

@@ -1,8 +1,8 @@
-//! Growth of a recording: bytes, and events and losses if the file shows them before it is finished.
+//! Growth of a recording: bytes, and events and losses if the unfinished file shows them.
 //!
 //! A perf.data is read by the headers of its records from the end of the last look (perf's
-//! `perf.data-file-format.txt`): 8 bytes a record, so a look costs the bytes written since. Of the other recorders the sizes of
-//! files are counted, and ftrace's own counters of losses are read.
+//! `perf.data-file-format.txt`): 8 bytes a record, so a look costs the bytes written since. Of the other recorders the
+//! sizes of files are counted, and ftrace's own counters of losses are read.
 
 use std::fs::File;
 use std::os::unix::fs::FileExt;
@@ -15,7 +15,7 @@ pub struct RecordingSize {
     pub bytes: u64,
     /// Events; `None` while the files do not show them.
     pub events: Option<u64>,
-    /// Events that the recorder says it lost; none likewise.
+    /// Events that the recorder reports as lost; `None` likewise.
     pub lost: Option<u64>,
 }
 
@@ -23,7 +23,7 @@ pub struct RecordingSize {
 const LOST: u32 = 2;
 const SAMPLE: u32 = 9;
 
-/// Watches a perf.data.
+/// Follows a growing perf.data.
 #[derive(Debug)]
 pub(super) struct PerfData {
     path: PathBuf,
@@ -38,7 +38,7 @@ impl PerfData {
         PerfData { path, file: None, at: 0, grown }
     }
 
-    /// Walk what came since the last look.
+    /// Read the records that were written since the last look.
     pub fn look(&mut self) -> RecordingSize {
         if self.file.is_none() {
             self.file = File::open(&self.path).ok();
@@ -95,7 +95,7 @@ impl PerfData {
     }
 }
 
-/// A word in the order of this machine, which is that of the perf that runs on it.
+/// A word in the byte order of this machine, which is perf's.
 fn word(bytes: &[u8]) -> u64 {
     bytes.get(..8).and_then(|b| b.try_into().ok()).map_or(0, u64::from_ne_bytes)
 }
@@ -128,7 +128,7 @@ mod tests {
     use std::io::Write;
 
     #[test]
-    fn a_growing_file_is_counted_once() {
+    fn look_counts_each_record_once() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("perf.data");
         let mut watched = PerfData::new(path.clone());
@@ -154,7 +154,7 @@ mod tests {
     }
 
     #[test]
-    fn losses_of_ftrace_are_summed() {
+    fn lost_by_ftrace_sums_all_cpus() {
         let folder = tempfile::tempdir().unwrap();
         for (cpu, overrun) in [("cpu0", 3), ("cpu1", 4)] {
             let cpu = folder.path().join("per_cpu").join(cpu);

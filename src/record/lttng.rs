@@ -1,7 +1,8 @@
 //! The command lines of LTTng.
 //!
-//! Call stacks are in a channel of their own, so that their size does not push other events out: those of switches show in
-//! which function a thread stopped, those of the timer what it computes. User space records what programs bring along.
+//! Call stacks are in a channel of their own, so that their size does not push other events out: those of switches show
+//! in which function a thread stopped, those of the timer what it computes. User space records what programs bring
+//! along.
 
 use super::Recorder;
 use super::plan::{RecorderCommands, RecorderInput, shown};

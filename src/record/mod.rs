@@ -1,12 +1,13 @@
-//! `whyslow record`: a good recording with one command, from what the machine has.
+//! `whyslow record`: a good recording with one command, by a recorder of this machine.
 //!
 //! ```text
-//! capabilities.rs (what is there) + RecordingRequest -> plan.rs (recorder, command lines, reasons) -> watch.rs (run, progress, end)
+//! capabilities.rs (recorders, permissions) + RecordingRequest
+//!     -> plan.rs (recorder, command lines, reasons) -> watch.rs (run, progress, end)
 //! ```
-//! The recorders do the work; this folder knows which events answer which question (`topic.rs`), how each recorder is invoked
-//! (`perf.rs`, `ftrace.rs`, `lttng.rs`) and how it ends. A plan is one shell script: `--dry-run` prints it, `watch.rs` runs it in
-//! a process group of its own and ends it by closing its standard input. So the script cleans up behind itself however
-//! this program ends, `kill -9` included: no session, probe or recorder is left behind.
+//! The recorders do the work; this folder knows which events answer which question (`topic.rs`), how each recorder is
+//! invoked (`perf.rs`, `ftrace.rs`, `lttng.rs`) and how it ends. A plan is one shell script: `--dry-run` prints it,
+//! `watch.rs` runs it in a process group of its own and ends it by closing its standard input. So the script cleans up
+//! behind itself however this program ends, `kill -9` included: no session, probe or recorder is left behind.
 
 pub mod capabilities;
 mod check;
@@ -42,10 +43,10 @@ pub enum Recorder {
 }
 
 impl Recorder {
-    /// All, the one that lets most questions be answered first.
+    /// All recorders, best first: the one whose recordings answer most questions.
     pub const ALL: [Recorder; 3] = [Recorder::Lttng, Recorder::Perf, Recorder::TraceCmd];
 
-    /// Its name, as its program is called.
+    /// The name of its program.
     pub fn name(self) -> &'static str {
         match self {
             Recorder::Lttng => "lttng",
@@ -55,19 +56,19 @@ impl Recorder {
     }
 }
 
-/// Contents of the recording, as options of the command line.
+/// Contents and end of a recording, as options of the command line.
 #[derive(Args, Clone, Debug, Default)]
 pub struct RecordingRequest {
     /// The folder to write (default: whyslow-recording, or the first free whyslow-recording-N)
     #[arg(short, long, value_name = "DIR")]
     pub output: Option<PathBuf>,
-    /// Record for so long: 500ms, 10s, 2min (default: until COMMAND ends, or until Ctrl-C)
+    /// Record for this time: 500ms, 10s, 2min (default: until COMMAND ends, or until Ctrl-C)
     #[arg(short, long, value_name = "TIME", value_parser = quantity::duration)]
     pub duration: Option<Duration>,
-    /// The recorder to use (default: the first of these that the machine has and allows)
+    /// The recorder to use (default: the first of these that is installed and allowed)
     #[arg(long, value_name = "RECORDER")]
     pub with: Option<Recorder>,
-    /// Record the system calls of this process only; repeatable. Who ran and who woke whom stays recorded for all
+    /// Record the system calls of this process only; repeatable. Switches and wake-ups are recorded for all threads
     #[arg(long = "pid", value_name = "PID")]
     pub pids: Vec<u32>,
     /// Record the system calls of threads of this name only; repeatable
@@ -76,10 +77,10 @@ pub struct RecordingRequest {
     /// Each call of this function is an execution: FUNCTION of the command or of --pid, or FILE:FUNCTION; repeatable
     #[arg(long = "uprobe", value_name = "FUNCTION")]
     pub uprobes: Vec<String>,
-    /// Keep only about the last TIME in memory, and write that when it ends (a flight recorder)
+    /// Keep only about the last TIME in memory, and write that at the end (a flight recorder)
     #[arg(long, value_name = "TIME", value_parser = quantity::duration)]
     pub overwrite: Option<Duration>,
-    /// End when this holds: latency>20ms (of a --uprobe), signal (SIGUSR1), file=PATH (it appears); repeatable
+    /// End on this condition: latency>20ms (of a --uprobe), signal (SIGUSR1), file=PATH (it appears); repeatable
     #[arg(long, value_name = "CONDITION")]
     pub until: Vec<EndTrigger>,
     /// Buffer for each CPU: 4M, 64MiB (default: 16MiB, or by --overwrite)
@@ -90,13 +91,45 @@ pub struct RecordingRequest {
     pub command: Vec<OsString>,
 }
 
-/// The name of a thread as the kernel's filters take it.
+/// The name of a thread in the form of the kernel's filters.
 fn comm(text: &str) -> Result<String, &'static str> {
     let fits = !text.is_empty() && text.len() <= 15 && !text.contains(['"', '\'', '\\']);
     if fits { Ok(text.to_owned()) } else { Err("write a thread's name of at most 15 bytes, without quotes") }
 }
 
-/// Why nothing could be recorded, with the remedy.
+/// The reason why a recording failed, with the remedy.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{0}")]
-pub struct RecordError(pub String);
+pub enum RecordError {
+    /// No recorder can be used.
+    #[error("no recorder can be used. {0}")]
+    NoRecorder(String),
+    /// An option cannot be fulfilled.
+    #[error("{option}: {reason}")]
+    Option {
+        /// The option with its value.
+        option: String,
+        /// The reason and the remedy.
+        reason: String,
+    },
+    /// A program or a file failed.
+    #[error("{name}: {reason}")]
+    Failed {
+        /// The program, or the path of the file.
+        name: String,
+        /// The reason.
+        reason: String,
+    },
+    /// The process cannot handle signals.
+    #[error("cannot handle signals: {0}")]
+    Signals(String),
+}
+
+impl RecordError {
+    fn option(option: impl Into<String>, reason: impl Into<String>) -> Self {
+        RecordError::Option { option: option.into(), reason: reason.into() }
+    }
+
+    fn failed(name: impl Into<String>, reason: impl Into<String>) -> Self {
+        RecordError::Failed { name: name.into(), reason: reason.into() }
+    }
+}

@@ -1,7 +1,8 @@
 //! The command lines of perf.
 //!
-//! Call chains are by frame pointer and with two kinds of events only: at switches, where they show in which function a thread
-//! stopped, and at 250 samples a second, where they show what it computes. Elsewhere they would cost and add nothing.
+//! Call chains are by frame pointer and with two kinds of events only: at switches, where they show in which function a
+//! thread stopped, and at 250 samples a second, where they show what it computes. Elsewhere they would cost and add
+//! nothing.
 
 use super::Recorder;
 use super::capabilities::Capabilities;

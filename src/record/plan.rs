@@ -1,7 +1,7 @@
-//! From the recorders of a machine and the user's request to the command lines of one recorder.
+//! Plan of a recording: the command lines of one recorder, from the capabilities of a machine and the user's request.
 //!
-//! Nothing is run here. [`plan`] takes the first recorder without an [`obstacle`]; a wish that it cannot fulfil is an error
-//! with a remedy, a question that the recording will not answer is a note.
+//! Nothing is run here. [`plan`] takes the first recorder without an [`obstacle`]; a request that it cannot fulfil is an
+//! error with a remedy, a question that the recording will not answer is a note.
 
 use super::capabilities::Capabilities;
 use super::shell::{ShellCommand, quoted};
@@ -10,28 +10,28 @@ use super::{EndTrigger, RecordError, Recorder, RecordingRequest, ftrace, lttng, 
 use std::fmt::Write;
 use std::path::{Path, PathBuf};
 
-/// Bytes that a busy CPU fills in a second, by recordings of servers: the size of a buffer that is to hold the past.
+/// Bytes that a busy CPU fills in a second, by recordings of servers: the size of a flight recorder's buffer.
 const BYTES_PER_SECOND: u64 = 4 << 20;
 
-/// Bytes of buffer per CPU where nothing else is asked for.
+/// Default bytes of buffer per CPU.
 const BUFFER: u64 = 16 << 20;
 
 /// The commands to run.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RecordingPlan {
-    /// With which recorder.
+    /// The recorder.
     pub recorder: Recorder,
-    /// Why with that one.
+    /// The reason for that recorder.
     pub why: String,
-    /// Limits of the recording, and decisions made.
+    /// Limits of the recording, and decisions.
     pub notes: Vec<String>,
     /// Commands before recording.
     pub prepare: Vec<ShellCommand>,
-    /// Command that records while the command at its end runs; none where `prepare` switched recording on.
+    /// Command that records while the command at its end runs; `None` if `prepare` switched recording on.
     pub record: Option<ShellCommand>,
     /// Commands after recording, also after a failure.
     pub finish: Vec<ShellCommand>,
-    /// The folder that all is written into.
+    /// The folder of the recording.
     pub folder: PathBuf,
     /// The trace to open.
     pub trace: PathBuf,
@@ -57,19 +57,19 @@ pub(super) struct Probe {
     pub function: String,
 }
 
-/// Input of the recorders' modules.
+/// The input of the recorders' modules.
 pub(super) struct RecorderInput<'a> {
     pub host: &'a Capabilities,
     pub request: &'a RecordingRequest,
     pub folder: &'a Path,
     pub probes: &'a [Probe],
-    /// A name that no other recording has at this time.
+    /// A name that no other current recording has.
     pub name: String,
     /// Bytes of buffer per CPU, a power of two.
     pub buffer: u64,
 }
 
-/// Why a recorder cannot record here, with the remedy; none where it can.
+/// The reason why a recorder cannot record here, with the remedy; `None` if it can.
 pub fn obstacle(host: &Capabilities, recorder: Recorder) -> Option<String> {
     let install = |package: &str| format!("`{}` is not installed: install the package {package}", recorder.name());
     let sudo = "run whyslow as root";
@@ -97,16 +97,18 @@ pub fn obstacle(host: &Capabilities, recorder: Recorder) -> Option<String> {
         Recorder::TraceCmd if host.trace_cmd.is_none() => Some(install("trace-cmd")),
         Recorder::TraceCmd if !host.root => Some(format!("only root may trace the kernel: {sudo}")),
         Recorder::TraceCmd if !host.ftrace => Some(
-            "tracing cannot be switched on (/proc/sys/kernel/ftrace_enabled refuses): this is a container or a confined \
-             machine; record on its host, or with perf"
+            "tracing cannot be switched on (/proc/sys/kernel/ftrace_enabled refuses): this is a container or a \
+             confined machine; record on its host, or with perf"
                 .to_owned(),
         ),
-        _ if !host.has(ESSENTIAL) => Some(format!("this kernel has no {ESSENTIAL}: it was built without event tracing")),
+        _ if !host.has(ESSENTIAL) => {
+            Some(format!("this kernel has no {ESSENTIAL}: it was built without event tracing"))
+        }
         _ => None,
     }
 }
 
-/// The wish that a recorder cannot fulfil, with the remedy.
+/// The option that a recorder cannot fulfil, with the remedy.
 fn refusal(host: &Capabilities, request: &RecordingRequest, recorder: Recorder) -> Option<String> {
     let probed = !request.uprobes.is_empty();
     match recorder {
@@ -120,8 +122,8 @@ fn refusal(host: &Capabilities, request: &RecordingRequest, recorder: Recorder) 
     }
 }
 
-/// The command lines for a wish on a machine. `identity` distinguishes this recording from others at the same time. With
-/// `elsewhere` an obstacle of the chosen recorder becomes a note.
+/// The command lines for a request on a machine. `identity` distinguishes this recording from others at the same time.
+/// With `elsewhere` an obstacle of the chosen recorder becomes a note.
 pub fn plan(
     host: &Capabilities,
     request: &RecordingRequest,
@@ -136,7 +138,7 @@ pub fn plan(
             let refused = refusal(host, request, recorder);
             hindrance = if elsewhere { obstacle(host, recorder) } else { None };
             if let Some(why) = refused.or_else(|| if elsewhere { None } else { obstacle(host, recorder) }) {
-                return Err(RecordError(format!("--with {}: {why}", recorder.name())));
+                return Err(RecordError::option(format!("--with {}", recorder.name()), why));
             }
             (recorder, "it was chosen with --with".to_owned())
         }
@@ -147,7 +149,7 @@ pub fn plan(
             };
             let Some(chosen) = reasons.iter().position(|(_, why)| why.is_none()) else {
                 let all: Vec<String> = reasons.iter().filter_map(obstacle_text).collect();
-                return Err(RecordError(format!("no recorder can be used. {}", all.join(". "))));
+                return Err(RecordError::NoRecorder(all.join(". ")));
             };
             let before: Vec<String> = reasons[..chosen].iter().filter_map(obstacle_text).collect();
             let best = if before.is_empty() { "it answers most questions".to_owned() } else { before.join("; ") };
@@ -193,7 +195,7 @@ pub fn plan(
     }
     let latency = request.until.iter().any(|trigger| matches!(trigger, EndTrigger::Latency(_)));
     if latency && probes.is_empty() {
-        return Err(RecordError("--until latency: no function is probed; name one with --uprobe FUNCTION".to_owned()));
+        return Err(RecordError::option("--until latency", "no function is probed; name one with --uprobe FUNCTION"));
     }
     let printer =
         latency.then(|| host.line(Recorder::Perf).with(["trace", "-a", "-e"]).with([format!("{}:*", order.name)]));
@@ -213,29 +215,28 @@ fn buffer(host: &Capabilities, request: &RecordingRequest) -> u64 {
     if power > bytes && request.buffer.is_none() { power / 2 } else { power }
 }
 
-/// Which functions of which files are meant.
+/// The functions that the request names, with their files.
 fn probes(request: &RecordingRequest) -> Result<Vec<Probe>, RecordError> {
-    let meant = |typed: &String| {
+    let probe = |typed: &String| {
+        let wrong = |reason: String| RecordError::option(format!("--uprobe {typed}"), reason);
         let (file, function) = match typed.rsplit_once(':') {
             Some((file, function)) => (PathBuf::from(file), function),
             None => (
                 program(request).ok_or_else(|| {
-                    RecordError(format!(
-                        "--uprobe {typed}: the program is missing; write FILE:{typed}, or give --pid or a command"
-                    ))
+                    wrong(format!("the program is missing; write FILE:{typed}, or give --pid or a command"))
                 })?,
                 typed.as_str(),
             ),
         };
         if !file.is_file() {
-            return Err(RecordError(format!("--uprobe {typed}: no such file: {}", file.display())));
+            return Err(wrong(format!("no such file: {}", file.display())));
         }
         if function.is_empty() || !function.chars().all(|c| c.is_alphanumeric() || "_.$@".contains(c)) {
-            return Err(RecordError(format!("--uprobe {typed}: give the function's name as `nm` shows it")));
+            return Err(wrong("give the function's name as `nm` shows it".to_owned()));
         }
         Ok(Probe { file, function: function.to_owned() })
     };
-    request.uprobes.iter().map(meant).collect()
+    request.uprobes.iter().map(probe).collect()
 }
 
 /// The program that runs: of the first process, else of the command.
@@ -251,7 +252,7 @@ fn program(request: &RecordingRequest) -> Option<PathBuf> {
     std::env::split_paths(&path).map(|folder| folder.join(command)).find(|file| file.is_file())
 }
 
-/// A condition on the thread that runs, in the kernel's language of filters; none where all threads are meant.
+/// A condition on the running thread, in the kernel's filter language; `None` for all threads.
 pub(super) fn filter(request: &RecordingRequest) -> Option<String> {
     let threads = request.pids.iter().flat_map(|pid| threads_of(*pid)).map(|tid| format!("common_pid == {tid}"));
     let names = request.comms.iter().map(|name| format!("comm == \"{name}\""));
@@ -271,11 +272,11 @@ pub(super) fn shown(path: &Path) -> String {
     path.to_string_lossy().into_owned()
 }
 
-/// The activity of a script while it records.
+/// The activity of a script during the recording.
 pub enum ScriptMode {
     /// Run a command, or sleep.
     Command(ShellCommand),
-    /// Say that it records, then wait until standard input ends.
+    /// Print `ready`, then wait until standard input ends.
     Input,
     /// Record until Ctrl-C, or Enter where the recorder runs in the background.
     Hand,

@@ -1,9 +1,9 @@
-//! Command lines: as values, and as a person would type them.
+//! Command lines: as values, and as a user would type them.
 
 use std::borrow::Cow;
 use std::fmt;
 
-/// Columns of a line before the next option begins another.
+/// Columns of a line before the next option begins a new line.
 const WIDTH: usize = 100;
 
 /// A program and its arguments.
@@ -28,7 +28,7 @@ impl ShellCommand {
     }
 }
 
-/// The alternate form (`{:#}`) goes on to a new line where one is full.
+/// The alternate form (`{:#}`) breaks long lines before options.
 impl fmt::Display for ShellCommand {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mut column = 0;
@@ -47,7 +47,7 @@ impl fmt::Display for ShellCommand {
     }
 }
 
-/// A word as a POSIX shell reads it back.
+/// A word in quotes if a POSIX shell needs them.
 pub fn quoted(word: &str) -> Cow<'_, str> {
     let plain = |c: char| c.is_ascii_alphanumeric() || "-_./:=,@%+".contains(c);
     if !word.is_empty() && word.chars().all(plain) {
@@ -61,7 +61,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_shell_reads_back_what_is_written() {
+    fn shell_command_is_read_back_by_a_shell() {
         let words = ["perf", "-e", "irq:*", "it's", "", "a b", "$(x)", "id != 2", "plain-1.2"];
         let line = ShellCommand::new(words);
         let script = format!("for word in {line}; do printf '%s\\n' \"$word\"; done");

@@ -1,4 +1,5 @@
-//! Topics of a recording: each question of an analysis, the kernel events that answer it, and the consequence without them.
+//! Topics of a recording: each question of an analysis, the kernel events that answer it, and the consequence without
+//! them.
 //!
 //! Events are named as the kernel does, `system:name`; `lttng.rs` turns them into LTTng's words.
 
@@ -13,7 +14,7 @@ pub struct Topic {
     pub without: &'static str,
 }
 
-/// The event without which nothing can be explained.
+/// The event that every explanation needs.
 pub const ESSENTIAL: &str = "sched:sched_switch";
 
 /// The events of all system calls, by number.

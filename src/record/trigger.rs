@@ -1,6 +1,6 @@
-//! Triggers that end a recording besides time, a command and Ctrl-C: a call that takes too long, a signal, a file that appears.
+//! Triggers that end a recording besides time, a command and Ctrl-C: a slow call, a signal, a file that appears.
 
-use crate::base::quantity;
+use crate::base::quantity::{self, QuantityError};
 use std::collections::HashMap;
 use std::path::PathBuf;
 use std::str::FromStr;
@@ -9,25 +9,36 @@ use std::time::Duration;
 /// A condition that ends a recording.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum EndTrigger {
-    /// A call of a probed function took longer.
+    /// A call of a probed function took longer than this.
     Latency(Duration),
-    /// SIGUSR1 came.
+    /// SIGUSR1 arrived.
     Signal,
-    /// A file is there.
+    /// A file exists.
     File(PathBuf),
 }
 
-impl FromStr for EndTrigger {
-    type Err = String;
+/// A text that is not a trigger.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum TriggerError {
+    /// The limit of a latency is not a duration.
+    #[error(transparent)]
+    Latency(#[from] QuantityError),
+    /// No form of a trigger.
+    #[error("write latency>20ms, signal, or file=PATH")]
+    Unknown,
+}
 
-    fn from_str(typed: &str) -> Result<EndTrigger, String> {
+impl FromStr for EndTrigger {
+    type Err = TriggerError;
+
+    fn from_str(typed: &str) -> Result<EndTrigger, TriggerError> {
         if let Some(limit) = typed.strip_prefix("latency>") {
-            return Ok(EndTrigger::Latency(quantity::duration(limit).map_err(|e| e.to_string())?));
+            return Ok(EndTrigger::Latency(quantity::duration(limit)?));
         }
         match typed.split_once('=') {
             Some(("file", path)) if !path.is_empty() => Ok(EndTrigger::File(PathBuf::from(path))),
             None if typed == "signal" => Ok(EndTrigger::Signal),
-            _ => Err("write latency>20ms, signal, or file=PATH".to_owned()),
+            _ => Err(TriggerError::Unknown),
         }
     }
 }
@@ -44,7 +55,7 @@ impl OpenCalls {
     /// The most calls that may be open at once: threads that end inside of a call leave one behind.
     const MOST: usize = 100_000;
 
-    /// Take one line; how long the call took that it ends.
+    /// Read one line. Returns the function and the duration of the call that the line ends.
     pub fn line(&mut self, line: &str) -> Option<(String, Duration)> {
         let (time, rest) = line.trim_start().split_once(char::is_whitespace)?;
         let time: f64 = time.parse().ok()?;
@@ -75,7 +86,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn triggers_are_read() {
+    fn end_trigger_parses_its_three_forms() {
         assert_eq!("latency>20ms".parse(), Ok(EndTrigger::Latency(Duration::from_millis(20))));
         assert_eq!("signal".parse(), Ok(EndTrigger::Signal));
         assert_eq!("file=/tmp/x=y".parse(), Ok(EndTrigger::File("/tmp/x=y".into())));
@@ -85,7 +96,7 @@ mod tests {
     }
 
     #[test]
-    fn calls_are_timed_from_what_perf_trace_prints() {
+    fn open_calls_times_the_lines_of_perf_trace() {
         let mut calls = OpenCalls::default();
         let lines = [
             "     0.000 t/32199 whyslow_7:handle_request(__probe_ip: 94903427563833)",

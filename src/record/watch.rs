@@ -1,11 +1,11 @@
-//! Running a plan: start, progress, end.
+//! Runs a plan: start, progress, end.
 //!
-//! The script of the plan runs in a process group of its own, so that Ctrl-C and a lost terminal reach this program alone.
-//! It says `ready` on its standard output once the recorder records, and ends when its standard input ends: by us, or because
-//! this process is gone. What the recorder says goes into `record.log` beside the recording.
+//! The script of the plan runs in a process group of its own, so that Ctrl-C and a lost terminal reach this program
+//! alone. It says `ready` on its standard output once the recorder records, and ends when its standard input ends: by
+//! us, or because this process is gone. The output of the recorder goes into `record.log` beside the recording.
 
 use super::growth::{self, PerfData, RecordingSize};
-use super::plan::{RecordingPlan, ScriptMode};
+use super::plan::{RecordingPlan, ScriptMode, shown};
 use super::trigger::OpenCalls;
 use super::{EndTrigger, RecordError, Recorder, RecordingRequest};
 use crate::base::figure;
@@ -19,13 +19,13 @@ use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError};
 use std::time::{Duration, Instant};
 
-/// Between two looks at what happens.
+/// Time between two checks of the conditions.
 const PAUSE: Duration = Duration::from_millis(50);
 
-/// Between two looks at how the recording grows.
+/// Time between two looks at the growth of the recording.
 const LOOK: Duration = Duration::from_millis(500);
 
-/// How long a recorder may take until it records.
+/// Time that a recorder may take to start.
 const START: Duration = Duration::from_secs(60);
 
 /// Progress messages.
@@ -33,35 +33,35 @@ const START: Duration = Duration::from_secs(60);
 pub enum RecordingProgress {
     /// The recorder records.
     Recording,
-    /// It has recorded for so long and so much.
+    /// Time and size of the recording so far.
     Grown(Duration, RecordingSize),
-    /// It ends, and why.
+    /// The recording ends; the reason.
     Ending(String),
-    /// A signal came while the recorder writes its last pages.
+    /// A signal arrived while the recorder writes its last pages.
     Patience,
 }
 
-/// How it ended.
+/// The end of a recording.
 #[derive(Clone, Debug)]
 pub struct RecordingEnd {
-    /// How long it recorded.
+    /// Duration of the recording.
     pub took: Duration,
     /// Final size.
     pub grown: RecordingSize,
-    /// How the command ended that was recorded around.
+    /// Exit status of the recorded command.
     pub command: Option<ExitStatus>,
-    /// The terminal is gone or the program received a signal to end: the recording is not opened.
+    /// True if the terminal is gone or a signal ended the program: the recording is not opened.
     pub leave: bool,
 }
 
-/// Run a plan until something that was wished ends it.
+/// Run a plan until a condition of the request ends it.
 pub fn run(
     plan: &RecordingPlan,
     request: &RecordingRequest,
     report: &mut dyn FnMut(RecordingProgress),
 ) -> Result<RecordingEnd, RecordError> {
     let signals = Signals::new([SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGUSR1]);
-    let mut signals = signals.map_err(|e| RecordError(format!("cannot handle signals: {e}")))?;
+    let mut signals = signals.map_err(|e| RecordError::Signals(e.to_string()))?;
     let mut script = Script::start(plan)?;
     script.await_ready(&mut signals)?;
     report(RecordingProgress::Recording);
@@ -69,7 +69,7 @@ pub fn run(
     let mut command = start_command(request)?;
     let mut meter = Meter::new(plan, request);
     let (reason, leave) = loop {
-        if let Some(found) = script.interesting(request, PAUSE) {
+        if let Some(found) = script.slow_call(request, PAUSE) {
             break (found, false);
         }
         if let Some(status) = script.ended() {
@@ -111,7 +111,7 @@ pub fn run(
 fn signalled(signals: &mut Signals, request: &RecordingRequest) -> Option<(String, bool)> {
     signals.pending().find_map(|signal| match signal {
         SIGUSR1 if !request.until.contains(&EndTrigger::Signal) => None,
-        SIGUSR1 => Some(("SIGUSR1 came".to_owned(), false)),
+        SIGUSR1 => Some(("SIGUSR1 arrived".to_owned(), false)),
         SIGINT => Some(("stopped".to_owned(), false)),
         _ => Some(("ended by a signal".to_owned(), true)),
     })
@@ -121,10 +121,10 @@ fn start_command(request: &RecordingRequest) -> Result<Option<(String, Child)>, 
     let Some((program, arguments)) = request.command.split_first() else { return Ok(None) };
     let name = program.to_string_lossy().into_owned();
     let child = Command::new(program).args(arguments).spawn();
-    child.map(|child| Some((name.clone(), child))).map_err(|e| RecordError(format!("{name}: cannot start: {e}")))
+    child.map(|child| Some((name.clone(), child))).map_err(|e| RecordError::failed(&name, format!("cannot start: {e}")))
 }
 
-/// How the command ended; one that runs on when the recording is over is left running, but where everything is to end.
+/// Exit status of the command. A command that runs on after the recording is left running, unless the program ends.
 fn stopped(mut child: Child, leave: bool) -> Option<ExitStatus> {
     if let Ok(Some(status)) = child.try_wait() {
         return Some(status);
@@ -147,7 +147,7 @@ struct Script<'a> {
 impl Script<'_> {
     fn start(plan: &RecordingPlan) -> Result<Script<'_>, RecordError> {
         make_folder(&plan.folder)?;
-        let at = |e: std::io::Error| RecordError(format!("{}: {e}", plan.folder.display()));
+        let at = |e: std::io::Error| RecordError::failed(shown(&plan.folder), e.to_string());
         let log = File::create(plan.folder.join("record.log")).map_err(at)?;
         let mut child = Command::new("sh")
             .arg("-c")
@@ -157,7 +157,7 @@ impl Script<'_> {
             .stderr(log)
             .process_group(0)
             .spawn()
-            .map_err(|e| RecordError(format!("sh: cannot start: {e}")))?;
+            .map_err(|e| RecordError::failed("sh", format!("cannot start: {e}")))?;
         let (send, lines) = mpsc::channel();
         if let Some(output) = child.stdout.take() {
             std::thread::spawn(move || {
@@ -182,7 +182,7 @@ impl Script<'_> {
                     if interrupted || began.elapsed() > START {
                         self.finish(signals, &mut |_| {});
                         let why = if interrupted { "stopped before it began" } else { "the recorder did not start" };
-                        return Err(RecordError(format!("{}: {why}", self.plan.recorder.name())));
+                        return Err(RecordError::failed(self.plan.recorder.name(), why));
                     }
                 }
                 Err(_) => {
@@ -193,8 +193,8 @@ impl Script<'_> {
         }
     }
 
-    /// Wait a little for what the script prints; a call that took too long ends the recording.
-    fn interesting(&mut self, request: &RecordingRequest, pause: Duration) -> Option<String> {
+    /// Wait a little for a line of the script; a call over the latency limit ends the recording.
+    fn slow_call(&mut self, request: &RecordingRequest, pause: Duration) -> Option<String> {
         let limit = request.until.iter().find_map(|trigger| match trigger {
             EndTrigger::Latency(limit) => Some(*limit),
             _ => None,
@@ -233,41 +233,41 @@ impl Script<'_> {
         }
     }
 
-    /// Which line failed, and the last that it said.
+    /// The command that failed, and the last line of its output.
     fn failure(&self, status: ExitStatus) -> RecordError {
         let log = self.plan.folder.join("record.log");
         let text = std::fs::read(&log).map(|bytes| String::from_utf8_lossy(&bytes).into_owned()).unwrap_or_default();
         let finishing: Vec<String> = self.plan.finish.iter().map(|line| format!("+ {line}")).collect();
-        let (mut step, mut said) = (None, None);
+        let (mut step, mut last) = (None, None);
         for line in text.lines().map(str::trim).filter(|line| !line.is_empty()) {
             if finishing.iter().any(|known| known == line) {
                 break;
             }
             match line.strip_prefix("+ ") {
-                Some(line) => (step, said) = (Some(line), None),
-                None => said = Some(line),
+                Some(line) => (step, last) = (Some(line), None),
+                None => last = Some(line),
             }
         }
         let program = step.and_then(|line| line.split_whitespace().next()).unwrap_or(self.plan.recorder.name());
-        let said = said.map_or_else(|| status.to_string(), str::to_owned);
-        RecordError(format!("{program}: {said} (all of its output is in {})", log.display()))
+        let last = last.map_or_else(|| status.to_string(), str::to_owned);
+        RecordError::failed(program, format!("{last} (all of its output is in {})", log.display()))
     }
 }
 
 /// Make the folder of a recording, which must be new or empty: nothing is overwritten.
 fn make_folder(folder: &Path) -> Result<(), RecordError> {
-    let shown = folder.display();
+    let wrong = |reason: String| RecordError::option(format!("--output {}", folder.display()), reason);
     match std::fs::read_dir(folder).map(|mut entries| entries.next().is_some()) {
-        Ok(true) => Err(RecordError(format!("--output {shown}: the folder is not empty; name a new one"))),
+        Ok(true) => Err(wrong("the folder is not empty; name a new one".to_owned())),
         Ok(false) => Ok(()),
         Err(e) if e.kind() == std::io::ErrorKind::NotFound => {
-            std::fs::create_dir_all(folder).map_err(|e| RecordError(format!("--output {shown}: {e}")))
+            std::fs::create_dir_all(folder).map_err(|e| wrong(e.to_string()))
         }
-        Err(e) => Err(RecordError(format!("--output {shown}: {e}; name a folder"))),
+        Err(e) => Err(wrong(format!("{e}; name a folder"))),
     }
 }
 
-/// How much was recorded, asked now and then.
+/// Measures the size of the recording from time to time.
 struct Meter<'a> {
     plan: &'a RecordingPlan,
     perf: Option<PerfData>,
@@ -281,13 +281,13 @@ impl Meter<'_> {
         Meter { plan, perf, looked: Instant::now(), quiet: request.overwrite.is_some() }
     }
 
-    /// A look when the last was some time ago.
+    /// The size, if the last look was [`LOOK`] ago.
     fn due(&mut self) -> Option<RecordingSize> {
         if self.looked.elapsed() < LOOK {
             return None;
         }
         self.looked = Instant::now();
-        // A ring that keeps the past is written at the end.
+        // A flight recorder's buffer is written at the end.
         Some(if self.quiet { RecordingSize::default() } else { self.look() })
     }
 
