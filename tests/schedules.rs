@@ -10,7 +10,7 @@ use schedule::{CPUS, Instant, World, simulate, simulate_kernel};
 use whyslow::analysis::path::{label, walk};
 use whyslow::base::time::{Ns, Span};
 use whyslow::event::host::TraceOrigin;
-use whyslow::event::kind::{Context, Event, Kind, TextId, WakeSource, WhoId};
+use whyslow::event::kind::{Context, Event, Kind, LossSource, TextId, WakeSource, WhoId};
 use whyslow::event::prev_state::Generation;
 use whyslow::reading::batch::Batch;
 use whyslow::state::kernel::{Handlers, Machine};
@@ -64,7 +64,7 @@ fn nonsense() -> impl Strategy<Value = Vec<Event>> {
             12 => Kind::Leave { context },
             13 => Kind::Raise { vector: b as u32 },
             14 => Kind::CallExit { name, ret: -1 },
-            _ => Kind::Lost { until: None },
+            _ => Kind::Lost { source: LossSource::Reported, until: time, resumes: time },
         };
         Event { time, who: WhoId::NOBODY, trace: 0, cpu, kind }
     });

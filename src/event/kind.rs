@@ -5,7 +5,7 @@
 //! the order of the events, so that results do not depend on how a trace was cut.
 
 use super::stack::{RawStackId, StackOrigin};
-use crate::base::time::Ns;
+use crate::base::time::Timestamp;
 
 crate::handle! {
     /// A text of a batch. [`TextId::NONE`] where there is none.
@@ -38,7 +38,7 @@ impl WhoId {
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Event {
     /// When, on the common time line.
-    pub time: Ns,
+    pub time: Timestamp,
     /// The context of the record: the thread that ran (also in an interrupt), not the one that the event is about.
     pub who: WhoId,
     /// Position of its trace in the list that the pass was given.
@@ -131,6 +131,15 @@ pub enum WorkStep {
     Begin,
     /// It is done.
     End,
+}
+
+/// How it is known that events are missing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum LossSource {
+    /// The tracer counted them.
+    Reported,
+    /// The packet that holds them cannot be read to its end.
+    Damaged,
 }
 
 /// What happened. Thread ids are those of the initial namespace.
@@ -320,8 +329,12 @@ pub enum Kind {
     Mark(MarkId),
     /// Events of this CPU are missing from here on: nothing known about what runs there holds any more.
     Lost {
-        /// To when, where a packet is damaged; `None` where the tracer told it, before the events are read.
-        until: Option<Ns>,
+        /// How this is known.
+        source: LossSource,
+        /// Up to here events may be missing.
+        until: Timestamp,
+        /// The CPU's next packet begins. No event before that was recorded at all.
+        resumes: Timestamp,
     },
 }
 

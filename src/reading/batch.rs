@@ -280,6 +280,30 @@ pub fn straighten(events: &mut [Event]) {
     }
 }
 
+/// The texts of a batch as names of a longer-lived table, interned when they are first asked for: in the order of the events, so
+/// that ids do not depend on how the events were cut into batches.
+pub struct BatchNames<'b> {
+    /// The batch.
+    pub batch: &'b Batch,
+    names: Vec<Option<NameId>>,
+}
+
+impl<'b> BatchNames<'b> {
+    /// No text has been asked for.
+    pub fn new(batch: &'b Batch) -> BatchNames<'b> {
+        BatchNames { batch, names: vec![None; batch.texts()] }
+    }
+
+    /// The name of a text in `table`, the same table each time; `None` for [`TextId::NONE`].
+    pub fn name(&mut self, table: &mut Names, id: TextId) -> Option<NameId> {
+        let slot = self.names.get_mut(id.index())?;
+        if slot.is_none() {
+            *slot = self.batch.text_of(id).map(|text| table.intern(text));
+        }
+        *slot
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -7,11 +7,12 @@
 use crate::base::ctx::{Cancel, Cancelled, Ctx};
 use crate::base::notice::Notices;
 use crate::base::parallel::in_order;
-use crate::base::time::{Ns, Span};
+use crate::base::time::{Span, Timestamp};
 use crate::event::host::{HostId, TraceOrigin};
-use crate::event::kind::{Event, Kind, WhoId};
+use crate::event::kind::{Event, Kind, LossSource, WhoId};
 use crate::event::prev_state::Generation;
 use crate::input::record::{ClassId, Record};
+use crate::input::stream::Stream;
 use crate::input::trace::{Plan, Trace};
 use crate::reading::batch::{Batch, straighten};
 use crate::reading::bind::{Binder, Binding, is_kernel};
@@ -26,7 +27,24 @@ pub struct Source {
     pub binding: Binding,
     plan: Plan,
     /// By stream: where its CPU lost events of which a machine must forget what it knows.
-    pub losses: Vec<Vec<Span>>,
+    losses: Vec<Vec<Loss>>,
+}
+
+/// Events of a CPU that the tracer lost.
+#[derive(Clone, Copy, Debug)]
+struct Loss {
+    /// Over which events may be missing.
+    span: Span,
+    /// When the next packet of the stream begins, at the latest the end of `span`. Tracers discard events while no packet
+    /// is free, so nothing was recorded up to here; the counter of that next packet is read at its end, which is where `span` ends.
+    resumes: Timestamp,
+}
+
+impl Loss {
+    fn new(stream: &Stream, start: Timestamp, end: Timestamp) -> Loss {
+        let next = stream.packets.iter().filter_map(|packet| packet.begin).find(|begin| *begin >= start);
+        Loss { span: Span::new(start, end), resumes: next.map_or(end, |begin| begin.min(end)) }
+    }
 }
 
 /// An event that a trace recorded: the trace's position, the stream class and the class.
@@ -61,8 +79,8 @@ impl Sources {
             let trace = traces[i];
             let binding = bind(trace);
             let losses = trace.streams().iter().map(|stream| {
-                let spans = stream.losses.iter().map(|loss| Span::new(loss.from, loss.to));
-                spans.filter(|_| binding.switches.contains(&stream.stream_class)).collect()
+                let losses = stream.losses.iter().map(|loss| Loss::new(stream, loss.from, loss.to));
+                losses.filter(|_| binding.switches.contains(&stream.stream_class)).collect()
             });
             let losses = losses.collect();
             Source { plan: trace.compile(&binding.projection), binding, losses }
@@ -108,7 +126,7 @@ impl Sources {
                 if source.binding.is_switch(*class) {
                     let streams = traces[*i].streams().iter().zip(&mut source.losses);
                     let own = streams.filter(|(stream, _)| stream.stream_class == *stream_class);
-                    own.for_each(|(_, losses)| losses.retain(|loss| !span.contains(loss.start)));
+                    own.for_each(|(_, losses)| losses.retain(|loss| !span.contains(loss.span.start)));
                 }
             }
         }
@@ -141,7 +159,7 @@ impl Sources {
         let mut found = BTreeSet::new();
         for mut same in like.into_values() {
             same.sort_unstable();
-            let mut latest: Option<(Ns, usize)> = None;
+            let mut latest: Option<(Timestamp, usize)> = None;
             for (span, i) in same {
                 if let Some((_, other)) = latest.filter(|(end, _)| span.start < *end) {
                     found.extend([i, other]);
@@ -183,18 +201,25 @@ impl Sources {
                 }
             });
             notices.merge(&wrong);
-            let here = |span: &&Span| chunk.holds(span.start);
             let stream = trace.streams().get(piece.stream.index());
             let followed = stream.is_some_and(|stream| source.binding.switches.contains(&stream.stream_class));
             let cpu = stream.and_then(|stream| stream.cpu);
             let cpu = cpu.and_then(|cpu| u16::try_from(cpu).ok()).unwrap_or(u16::MAX);
-            let trace = piece.trace as u16;
-            let event = |time: Ns, until| Event { time, who: WhoId::NOBODY, trace, cpu, kind: Kind::Lost { until } };
+            let lost = |source, time, until, resumes| Event {
+                time,
+                who: WhoId::NOBODY,
+                trace: piece.trace as u16,
+                cpu,
+                kind: Kind::Lost { source, until, resumes },
+            };
             // Behind what was recorded at the same time.
-            let told = source.losses.get(piece.stream.index()).into_iter().flatten().filter(here);
-            events.extend(told.map(|span| event(span.start, None)));
+            let reported = source.losses.get(piece.stream.index()).into_iter().flatten();
+            let reported = reported.filter(|loss| chunk.holds(loss.span.start));
+            events.extend(
+                reported.map(|Loss { span, resumes }| lost(LossSource::Reported, span.start, span.end, *resumes)),
+            );
             let damaged = damaged.iter().filter(|_| followed);
-            events.extend(damaged.map(|span| event(span.start, Some(span.end))));
+            events.extend(damaged.map(|span| lost(LossSource::Damaged, span.start, span.end, span.end)));
             straighten(&mut events);
             streams.push(events);
         }

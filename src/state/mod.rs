@@ -6,6 +6,7 @@
 //! - [`attributes`]: the lines of the history, named by paths, found by patterns
 //! - [`history`]: what held on each line from when to when, and the tree (R-SHT) that answers questions about it
 //! - [`slot`]: what a chunk of events does to a slot whose value before is not known
+//! - [`threads`]: which thread an id names
 //! - [`summary`]: time per state at several scales, exact
 
 pub mod attributes;
@@ -13,4 +14,5 @@ pub mod history;
 pub mod kernel;
 pub mod slot;
 pub mod summary;
+pub mod threads;
 pub mod timeline;

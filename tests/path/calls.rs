@@ -59,7 +59,7 @@ fn calls_do_not_span_lost_events() {
     let mut s = scene();
     s.switch(10, 0, 0, READY, 1);
     called(&mut s, 20, 1, "read", None);
-    s.at(30, 0, Kind::Lost { until: None });
+    s.at(30, 0, Kind::Lost { source: LossSource::Reported, until: 30, resumes: 30 });
     called(&mut s, 50, 1, "futex", Some(0));
     let recording = s.recording();
     let one = recording.find_thread(HostId::at(0), 1, 20).unwrap();

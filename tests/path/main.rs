@@ -12,7 +12,7 @@ mod waits;
 use whyslow::analysis::path::{PathSegment, label, walk};
 use whyslow::base::time::{Ns, Span};
 use whyslow::event::host::TraceOrigin;
-use whyslow::event::kind::{Context, Event, Kind, RequestStep, TextId, WakeSource, WhoId, WorkStep};
+use whyslow::event::kind::{Context, Event, Kind, LossSource, RequestStep, TextId, WakeSource, WhoId, WorkStep};
 use whyslow::event::prev_state::Generation;
 use whyslow::reading::batch::{Batch, BlockRequest, DumpedThread, MarkBody, ThreadContext};
 use whyslow::state::kernel::{Handlers, Machine};

@@ -1,19 +1,40 @@
 //! One thread's reads and writes, counted from the entries and exits of its system calls.
 //!
 //! In: entries and exits in order, from the beginning of a recording or of a chunk. Out: bytes and calls both ways. Old
-//! recordings do not name the call in its exit: the entry tells. What a chunk cannot decide is at most its first exit,
-//! if no entry came before (ALGORITHMS.md 10.4).
+//! recordings name the call in its entry only. A chunk leaves at most its first exit undecided, if no entry came before
+//! (ALGORITHMS.md 10.4).
 
-use crate::event::transfer::Transfer;
+use crate::event::transfer::{Transfer, transfer};
 use crate::model::usage::Moved;
+
+/// What a system call does, as far as it is counted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum CallKind {
+    Reads,
+    Writes,
+    Other,
+}
+
+impl CallKind {
+    /// Of the call of this name.
+    pub fn of(call: &str) -> CallKind {
+        match transfer(call) {
+            Some(Transfer::Read) => CallKind::Reads,
+            Some(Transfer::Write) => CallKind::Writes,
+            None => CallKind::Other,
+        }
+    }
+}
 
 /// An entry or exit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Step {
-    /// Into a call that moves bytes, or another.
-    Entry(Option<Transfer>),
-    /// Out of it; what it moves, where the event names the call at all; what it returned.
-    Exit(Option<Option<Transfer>>, i64),
+pub(super) enum CallStep {
+    Entry(CallKind),
+    /// With the kind of the call, where the event names it, and what it returned.
+    Exit {
+        call: Option<CallKind>,
+        ret: i64,
+    },
 }
 
 impl Moved {
@@ -30,51 +51,51 @@ impl Moved {
 
 /// What is known of the call that a thread is in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Call {
-    /// Whatever the left says: no call was seen since.
-    Left,
+enum OpenCall {
+    /// The one that it was in when the chunk began: no entry or exit was seen since.
+    CarriedIn,
     /// Perhaps one that began before the recording, or while events were lost.
     Unseen,
     /// None.
     Outside,
-    /// One that moves bytes, or another.
-    Inside(Option<Transfer>),
+    Inside(CallKind),
 }
 
 /// See the module.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Calls {
-    /// The first exit, where the left must tell of what.
-    head: Option<Step>,
-    call: Call,
+    /// The first exit, where the carried-in state knows of which call.
+    first_exit: Option<CallStep>,
+    call: OpenCall,
     pub read: Moved,
     pub written: Moved,
     /// Exits of another call than was entered.
-    pub odd: u64,
+    pub contradictions: u64,
 }
 
 impl Calls {
-    /// `known`: nothing of it happened before.
-    pub fn new(known: bool) -> Calls {
-        let call = if known { Call::Unseen } else { Call::Left };
-        Calls { head: None, call, read: Moved::default(), written: Moved::default(), odd: 0 }
+    /// `from_beginning`: no call of the thread was seen before.
+    pub fn new(from_beginning: bool) -> Calls {
+        let call = if from_beginning { OpenCall::Unseen } else { OpenCall::CarriedIn };
+        Calls { first_exit: None, call, read: Moved::default(), written: Moved::default(), contradictions: 0 }
     }
 
-    pub fn step(&mut self, step: Step) {
+    pub fn step(&mut self, step: CallStep) {
         match step {
             // The exit of the call before was lost, or it is one that never returns here.
-            Step::Entry(what) => self.call = Call::Inside(what),
-            Step::Exit(named, ret) => {
-                let before = std::mem::replace(&mut self.call, Call::Outside);
-                match (before, named) {
-                    (Call::Left, _) => self.head = Some(step),
-                    (before, Some(what)) => {
-                        // It happened, whatever entry was lost.
-                        self.odd += u64::from(matches!(before, Call::Inside(entered) if entered != what));
-                        self.count(what, ret);
+            CallStep::Entry(call) => self.call = OpenCall::Inside(call),
+            CallStep::Exit { call, ret } => {
+                let before = std::mem::replace(&mut self.call, OpenCall::Outside);
+                match (before, call) {
+                    (OpenCall::CarriedIn, _) => self.first_exit = Some(step),
+                    (before, Some(call)) => {
+                        // The call returned, whichever entry was lost.
+                        let other = matches!(before, OpenCall::Inside(entered) if entered != call);
+                        self.contradictions += u64::from(other);
+                        self.count(call, ret);
                     }
-                    (Call::Inside(what), None) => self.count(what, ret),
-                    (Call::Unseen | Call::Outside, None) => {}
+                    (OpenCall::Inside(call), None) => self.count(call, ret),
+                    (OpenCall::Unseen | OpenCall::Outside, None) => {}
                 }
             }
         }
@@ -82,29 +103,29 @@ impl Calls {
 
     /// Events were lost: it may be in any call.
     pub fn lose(&mut self) {
-        self.call = Call::Unseen;
+        self.call = OpenCall::Unseen;
     }
 
-    fn count(&mut self, what: Option<Transfer>, ret: i64) {
+    fn count(&mut self, call: CallKind, ret: i64) {
         let bytes = u64::try_from(ret).unwrap_or(0);
-        match what {
-            Some(Transfer::Read) => self.read.add(bytes, 1),
-            Some(Transfer::Write) => self.written.add(bytes, 1),
-            None => {}
+        match call {
+            CallKind::Reads => self.read.add(bytes, 1),
+            CallKind::Writes => self.written.add(bytes, 1),
+            CallKind::Other => {}
         }
     }
 
-    /// Join what a later chunk saw.
-    pub fn append(&mut self, right: Calls) {
-        if let Some(head) = right.head {
-            self.step(head);
+    /// Join what the next chunk saw of the same thread.
+    pub fn append(&mut self, next: Calls) {
+        if let Some(exit) = next.first_exit {
+            self.step(exit);
         }
-        if right.call != Call::Left {
-            self.call = right.call;
+        if next.call != OpenCall::CarriedIn {
+            self.call = next.call;
         }
-        self.read.join(right.read);
-        self.written.join(right.written);
-        self.odd += right.odd;
+        self.read.join(next.read);
+        self.written.join(next.written);
+        self.contradictions += next.contradictions;
     }
 }
 
@@ -113,17 +134,16 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_cut_anywhere_changes_nothing() {
-        let (read, write) = (Some(Transfer::Read), Some(Transfer::Write));
-        let kinds = [
-            Some(Step::Entry(read)),
-            Some(Step::Entry(None)),
-            Some(Step::Exit(Some(read), 10)),
-            Some(Step::Exit(Some(write), 5)),
-            Some(Step::Exit(None, 7)),
+    fn append_gives_the_same_wherever_the_steps_are_cut() {
+        let steps = [
+            Some(CallStep::Entry(CallKind::Reads)),
+            Some(CallStep::Entry(CallKind::Other)),
+            Some(CallStep::Exit { call: Some(CallKind::Reads), ret: 10 }),
+            Some(CallStep::Exit { call: Some(CallKind::Writes), ret: 5 }),
+            Some(CallStep::Exit { call: None, ret: 7 }),
             None,
         ];
-        let run = |calls: &mut Calls, steps: &[Option<Step>]| {
+        let run = |calls: &mut Calls, steps: &[Option<CallStep>]| {
             for step in steps {
                 match step {
                     Some(step) => calls.step(*step),
@@ -131,16 +151,16 @@ mod tests {
                 }
             }
         };
-        for number in 0..kinds.len().pow(5) {
-            let steps: Vec<_> = (0..5).map(|i| kinds[number / kinds.len().pow(i) % kinds.len()]).collect();
+        for number in 0..steps.len().pow(5) {
+            let steps: Vec<_> = (0..5).map(|i| steps[number / steps.len().pow(i) % steps.len()]).collect();
             let mut whole = Calls::new(true);
             run(&mut whole, &steps);
             for cut in 0..=steps.len() {
-                let (mut left, mut right) = (Calls::new(true), Calls::new(false));
-                run(&mut left, &steps[..cut]);
-                run(&mut right, &steps[cut..]);
-                left.append(right);
-                assert_eq!(format!("{left:?}"), format!("{whole:?}"), "{steps:?} cut at {cut}");
+                let (mut first, mut next) = (Calls::new(true), Calls::new(false));
+                run(&mut first, &steps[..cut]);
+                run(&mut next, &steps[cut..]);
+                first.append(next);
+                assert_eq!(format!("{first:?}"), format!("{whole:?}"), "{steps:?} cut at {cut}");
             }
         }
     }

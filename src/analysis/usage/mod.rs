@@ -1,16 +1,19 @@
 //! Who used the CPUs, and who read and wrote how much: `stats cpu` and `stats io`.
 //!
 //! In: traces. Out: sums per CPU, thread and process. An [`Analysis`] of its own beside the kernel pass: it decodes the
-//! switches, or the system calls that move bytes, and steps through them on the workers (`part`); what is left for the
+//! switches, or the system calls that move bytes, and steps through them on the workers (`machine`); what is left for the
 //! merge are the threads and CPUs that a chunk met. Linear; integers only; the parts add up to the whole (a CPU's
 //! active time is the sum of its threads' runs on it). ALGORITHMS.md 10.4.
 
 mod calls;
-mod part;
+mod join;
+mod machine;
+mod thread;
 
 use crate::base::ctx::{Cancel, Cancelled, Ctx};
 use crate::base::notice::{Notice, Notices};
 use crate::base::time::Ns;
+use crate::event::host::TraceOrigin;
 use crate::event::kind::{Event, Kind};
 use crate::input::Trace;
 use crate::model::usage::CpuUse;
@@ -19,29 +22,29 @@ pub use crate::model::usage::Moved;
 use crate::model::usage::ThreadUse;
 use crate::reading::bind::{Binding, Focus};
 use crate::reading::engine::{self, Analysis, Chunk, Way};
-use crate::reading::sources::Sources;
+use crate::reading::sources::{Source, Sources};
+use crate::state::threads::ThreadInstance;
 use foldhash::HashMap;
-use part::{Origin, Part, Place};
+use machine::{KernelTrace, UsageMachine};
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
+use thread::{HostCpu, UsageThread};
 
 /// What was found.
-pub struct Usage(Part);
+pub struct Usage(UsageMachine);
 
 struct UsagePass<'w> {
     sources: Sources,
-    /// By trace; `None` for those without a kernel.
-    origins: Vec<Option<Origin>>,
-    /// By trace and time: to when events were lost that were lost from then on.
-    lost: HashMap<(u16, Ns), Ns>,
+    /// By trace; `None` for those of user space.
+    traces: Vec<Option<KernelTrace>>,
     events: &'w AtomicU64,
 }
 
 impl UsagePass<'_> {
-    /// Step through a chunk: from where `part` is, or in the dark.
+    /// Step through a chunk: from where `machine` is, or in the dark.
     fn step(
         &self,
-        part: &mut Part,
+        machine: &mut UsageMachine,
         notices: &mut Notices,
         traces: &[&Trace],
         chunk: &Chunk,
@@ -62,12 +65,13 @@ impl UsagePass<'_> {
                 }
             }
         };
-        let mut ran: HashMap<Place, (Ns, i32)> = HashMap::default();
+        let mut ran: HashMap<HostCpu, (Ns, i32)> = HashMap::default();
         let mut before = |event: &Event| {
-            if let (Kind::Switch { next, .. }, Some(Some(origin))) =
-                (event.kind, self.origins.get(usize::from(event.trace)))
+            if let (Kind::Switch { next, .. }, Some(Some(kernel))) =
+                (event.kind, self.traces.get(usize::from(event.trace)))
             {
-                let last = ran.entry(Place { host: origin.host, cpu: event.cpu }).or_insert((event.time, next));
+                let last =
+                    ran.entry(HostCpu { host: kernel.origin.host, cpu: event.cpu }).or_insert((event.time, next));
                 if last.0 <= event.time {
                     *last = (event.time, next);
                 }
@@ -86,36 +90,35 @@ impl UsagePass<'_> {
             widen(&mut bounds, key, span);
         }
         for ((trace, cpu), (first, last)) in bounds {
-            match self.origins.get(trace) {
-                Some(Some(origin)) => {
-                    let place = Place { host: origin.host, cpu };
-                    part.see(place, first);
-                    part.see(place, last);
+            match self.traces.get(trace) {
+                Some(Some(kernel)) => {
+                    let place = HostCpu { host: kernel.origin.host, cpu };
+                    machine.see(place, first);
+                    machine.see(place, last);
                 }
-                _ => part.see_nowhere(last),
+                _ => machine.see_elsewhere(last),
             }
         }
         // In the order of CPUs: it numbers the threads.
-        let mut ran: Vec<(Place, (Ns, i32))> = ran.into_iter().collect();
+        let mut ran: Vec<(HostCpu, (Ns, i32))> = ran.into_iter().collect();
         ran.sort_unstable();
         for (place, (t, tid)) in ran {
-            part.seed(place, tid, t);
+            machine.seed(place, tid, t);
         }
-        let lost_until = |event: &Event| self.lost.get(&(event.trace, event.time)).copied().unwrap_or(event.time);
-        part.absorb(&batch, &self.origins, lost_until);
+        machine.absorb(&batch, &self.traces);
         self.events.fetch_add(batch.events.len() as u64, Ordering::Relaxed);
         self.sources.recycle(batch);
     }
 }
 
 impl Analysis for UsagePass<'_> {
-    type Partial = (Part, Notices);
-    type Whole = (Part, Notices);
+    type Partial = (UsageMachine, Notices);
+    type Whole = (UsageMachine, Notices);
 
     fn chunk(&self, traces: &[&Trace], chunk: &Chunk, seeds: bool, cancel: &Cancel) -> Self::Partial {
-        let (mut part, mut notices) = (Part::new(false), Notices::default());
-        self.step(&mut part, &mut notices, traces, chunk, seeds, cancel);
-        (part, notices)
+        let (mut machine, mut notices) = (UsageMachine::new(false), Notices::default());
+        self.step(&mut machine, &mut notices, traces, chunk, seeds, cancel);
+        (machine, notices)
     }
 
     fn fits(&self, (whole, _): &Self::Whole, (right, _): &Self::Partial) -> bool {
@@ -139,13 +142,13 @@ fn widen(bounds: &mut BTreeMap<(usize, u16), (Ns, Ns)>, key: (usize, u16), span:
 }
 
 /// To when each CPU was recorded: one whose buffers were cut off earlier than others' is not taken to go on as it was.
-fn recorded_to(traces: &[&Trace], sources: &Sources) -> HashMap<Place, Ns> {
-    let mut ends: HashMap<Place, Ns> = HashMap::default();
+fn recorded_to(traces: &[&Trace], sources: &Sources) -> HashMap<HostCpu, Ns> {
+    let mut ends: HashMap<HostCpu, Ns> = HashMap::default();
     for ((trace, source), origin) in traces.iter().zip(&sources.all).zip(&sources.origins) {
         for stream in trace.streams().iter().filter(|s| source.binding.switches.contains(&s.stream_class)) {
             let cpu = stream.cpu.and_then(|cpu| u16::try_from(cpu).ok());
             if let Some((cpu, end)) = cpu.zip(stream.packets.last().and_then(|packet| packet.end)) {
-                let last = ends.entry(Place { host: origin.host, cpu }).or_insert(end);
+                let last = ends.entry(HostCpu { host: origin.host, cpu }).or_insert(end);
                 *last = end.max(*last);
             }
         }
@@ -166,34 +169,28 @@ impl Usage {
         let mut notices = Notices::default();
         notices.add(Notice::MemoryLimit, left_out.len() as u64, || "traces after the first 65,536".to_owned());
         let sources = Sources::new(traces, labels, |trace| Binding::focused(trace, &[], focus), ctx)?;
-        let origin = |(origin, source): (&crate::event::host::TraceOrigin, &crate::reading::sources::Source)| {
-            let (host, generation, switches) = (origin.host, origin.generation, source.binding.follows_switches);
-            origin.kernel.then_some(Origin { host, generation, switches })
+        let kernel_trace = |(origin, source): (&TraceOrigin, &Source)| {
+            origin.kernel.then_some(KernelTrace { origin: *origin, follows_switches: source.binding.follows_switches })
         };
-        let origins = sources.origins.iter().zip(&sources.all).map(origin).collect();
+        let kernel_traces = sources.origins.iter().zip(&sources.all).map(kernel_trace).collect();
         let ends = recorded_to(traces, &sources);
-        let mut lost: HashMap<(u16, Ns), Ns> = HashMap::default();
-        for (trace, source) in sources.all.iter().enumerate() {
-            for span in source.losses.iter().flatten() {
-                let until = lost.entry((trace as u16, span.start)).or_insert(span.end);
-                *until = span.end.max(*until);
-            }
-        }
-        let pass = UsagePass { sources, origins, lost, events: &ctx.progress.events };
-        let (mut part, mut notices) = engine::run(&pass, (Part::new(true), notices), traces, way, ctx)?;
-        part.close(&ends);
-        let odd = part.odd.0 + part.threads.iter().map(|thread| thread.calls.odd).sum::<u64>();
-        notices.add(Notice::Inconsistent, odd, || part.odd.1.map_or_else(String::new, |t| format!("at {t} ns")));
-        Ok((Usage(part), notices))
+        let pass = UsagePass { sources, traces: kernel_traces, events: &ctx.progress.events };
+        let (mut machine, mut notices) = engine::run(&pass, (UsageMachine::new(true), notices), traces, way, ctx)?;
+        machine.close(&ends);
+        let of_calls = machine.threads.iter().map(|thread| thread.calls.contradictions).sum::<u64>();
+        let first = machine.contradictions.first;
+        let place = || first.map_or_else(String::new, |t| format!("at {t} ns"));
+        notices.add(Notice::Inconsistent, machine.contradictions.count + of_calls, place);
+        Ok((Usage(machine), notices))
     }
 
     /// CPUs in order.
     pub fn cpus(&self) -> Vec<CpuUse> {
-        let mut cpus: BTreeMap<Place, CpuUse> = BTreeMap::new();
-        for place in self.0.places() {
+        let mut cpus: BTreeMap<HostCpu, CpuUse> = BTreeMap::new();
+        for place in self.0.all_cpus() {
             cpus.insert(place, CpuUse { cpu: u32::from(place.cpu), active_ns: 0, total_ns: 0 });
         }
-        for thread in &self.0.threads {
+        for thread in self.0.threads.iter() {
             for (place, time) in &thread.on {
                 let Some(cpu) = cpus.get_mut(place) else { continue };
                 cpu.total_ns = cpu.total_ns.saturating_add(*time);
@@ -210,7 +207,7 @@ impl Usage {
         let all = self.0.threads.iter().filter(|thread| !thread.is_idle());
         let mut threads: Vec<ThreadUse> = all
             .map(|thread| ThreadUse {
-                tid: thread.tid,
+                tid: thread.tid(),
                 pid: thread.pid(),
                 name: self.name(thread),
                 cpu_ns: thread.on.values().copied().fold(0, Ns::saturating_add),
@@ -224,9 +221,9 @@ impl Usage {
     /// Processes that read or wrote, most bytes first.
     pub fn processes(&self) -> Vec<IoUse> {
         let mut processes = BTreeMap::new();
-        for thread in &self.0.threads {
+        for thread in self.0.threads.iter() {
             let moved = thread.calls.read.calls + thread.calls.written.calls > 0;
-            let (tid, pid) = (thread.tid, thread.pid());
+            let (tid, pid) = (thread.tid(), thread.pid());
             let main = tid == pid;
             if moved || main {
                 let (named, usage) = processes
@@ -250,7 +247,7 @@ impl Usage {
     /// threads used is what the CPUs gave.
     pub fn check(&self) -> Option<String> {
         let cpus = self.cpus();
-        let lasts = self.0.lasts();
+        let lasts = self.0.duration();
         let given: Ns = cpus.iter().map(|cpu| cpu.active_ns).fold(0, Ns::saturating_add);
         let used: Ns = self.threads().iter().map(|thread| thread.cpu_ns).fold(0, Ns::saturating_add);
         let over = cpus.iter().find(|cpu| cpu.active_ns > cpu.total_ns || cpu.total_ns > lasts);
@@ -258,8 +255,8 @@ impl Usage {
             .or_else(|| (given != used).then(|| format!("CPUs gave {given} ns, threads used {used}")))
     }
 
-    fn name(&self, thread: &part::Thread) -> String {
+    fn name(&self, thread: &UsageThread) -> String {
         let unknown = || "unknown".to_owned();
-        thread.name().map_or_else(unknown, |name| self.0.names.get(name).to_owned())
+        thread.name().map_or_else(unknown, |name| self.0.text(name).to_owned())
     }
 }

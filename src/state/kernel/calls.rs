@@ -66,7 +66,7 @@ pub(super) fn timed_out(call: &str, ret: i64) -> bool {
 impl Machine {
     pub(super) fn enter_call(&mut self, thread: ThreadId, t: Ns, name: NameId) {
         self.end_unseen(thread, t);
-        let life = &mut self.lives[thread.index()];
+        let life = &mut self.threads[thread];
         life.call = Some((t, name));
         life.called = true;
     }
@@ -74,7 +74,7 @@ impl Machine {
     /// The exit of the call before was not recorded, or it is one that never returns here (`rt_sigreturn`): it lasted until
     /// now, or until events were lost.
     fn end_unseen(&mut self, thread: ThreadId, t: Ns) {
-        let life = &mut self.lives[thread.index()];
+        let life = &mut self.threads[thread];
         if let Some((start, _)) = life.call {
             let lost = self.losses.first(life.thread.host, None, start, t);
             life.end_call(lost.unwrap_or(t), None);
@@ -82,7 +82,7 @@ impl Machine {
     }
 
     pub(super) fn leave_call(&mut self, thread: ThreadId, t: Ns, name: Option<NameId>, ret: i64) {
-        let life = &self.lives[thread.index()];
+        let life = &self.threads[thread];
         match (life.call, name) {
             (Some((since, entered)), Some(left)) if entered != left && life.called => {
                 // Exit of one call and entry of another are missing. A sleep that is over took place in the second.
@@ -106,7 +106,7 @@ impl Machine {
             _ => {}
         }
         self.blame_timer(thread, ret);
-        let life = &mut self.lives[thread.index()];
+        let life = &mut self.threads[thread];
         life.end_call(t, Some(ret));
         life.called = true;
     }
@@ -114,11 +114,11 @@ impl Machine {
     /// A thread is in a call whose entry was not recorded, since `start` where that can be said. Whom it woke since its last call, it
     /// woke in this one.
     fn begin_unseen(&mut self, thread: ThreadId, start: Option<Ns>, name: NameId) {
-        let life = &mut self.lives[thread.index()];
+        let life = &mut self.threads[thread];
         life.call = start.map(|start| (start, name));
         let before = life.thread.calls.last().map_or(Ns::MIN, |call| call.span.end);
         let Some((woken, segment, at)) = life.woke_outside.take().filter(|(.., at)| *at >= before) else { return };
-        if let Some(segment) = self.lives[woken.index()]
+        if let Some(segment) = self.threads[woken]
             .thread
             .segments
             .get_mut(segment)
@@ -131,7 +131,7 @@ impl Machine {
     /// The open call of a thread returns: where that was because its time was over, its last wait was for a timer. A call that
     /// does nothing but sleep slept even where the switches are missing.
     fn blame_timer(&mut self, thread: ThreadId, ret: i64) {
-        let life = &mut self.lives[thread.index()];
+        let life = &mut self.threads[thread];
         let Some((start, name)) = life.call else { return };
         let name = self.out.names.get(name);
         if !timed_out(name, ret) {

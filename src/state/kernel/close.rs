@@ -5,6 +5,7 @@ use super::machine::Machine;
 use crate::base::names::NameId;
 use crate::base::notice::{Notice, Notices};
 use crate::base::time::{Ns, Span};
+use crate::state::threads::ThreadInstance;
 use crate::state::timeline::{HostId, Segment, SegmentKind, Thread, Timeline};
 use foldhash::HashMap;
 use std::collections::BTreeSet;
@@ -23,7 +24,7 @@ impl Machine {
         }
         let missing = self.unrecorded.iter().next().map_or(String::new(), |(_, cpu)| format!("CPU {cpu}"));
         self.notices.add(Notice::CpusMissing, self.unrecorded.len() as u64, || missing);
-        for life in &mut self.lives {
+        for life in self.threads.iter_mut() {
             if life.is_alive() {
                 let mut label = life.own_label(&self.reasons);
                 if life.sched == Sched::Blocked {
@@ -45,9 +46,9 @@ impl Machine {
             thread.disk_worker = thread.names.iter().any(|(_, name)| works(*name));
         }
         let begin = self.start();
-        self.lives.iter_mut().for_each(|life| life.begin_with(begin));
+        self.threads.iter_mut().for_each(|life| life.begin_with(begin));
         let mut out = self.out;
-        out.threads = self.lives.into_iter().map(|life| life.thread).collect();
+        out.threads = self.threads.into_parts().0.into_iter().map(|life| life.thread).collect();
         out.cpus = self.cpus.into_iter().map(|cpu| ((cpu.host, cpu.number), cpu.runs)).collect();
         out.cpus.sort_by_key(|(key, _)| *key);
         out.services = self.works.close(end);
@@ -69,7 +70,7 @@ impl Machine {
     fn judge(&mut self) {
         let leave: BTreeSet<HostId> = self.cpus.iter().filter(|cpu| cpu.idle_leaves).map(|cpu| cpu.host).collect();
         for cpu in &self.cpus {
-            let Some(idle) = cpu.idle.map(|idle| &mut self.lives[idle.index()]) else { continue };
+            let Some(idle) = cpu.idle.map(|idle| &mut self.threads[idle]) else { continue };
             if cpu.idle_leaves {
                 let told = idle.contradictions;
                 self.notices.add(Notice::Inconsistent, told, || format!("on CPU {}", cpu.number));
@@ -80,7 +81,7 @@ impl Machine {
         }
         let (mut gaps, mut first, mut left_out) = (0, Ns::MAX, 0);
         let mut tracked = vec![(0, 0); self.out.hosts.len()];
-        for life in &self.lives {
+        for life in self.threads.iter() {
             let (times, since) = life.gaps;
             let told = times + life.contradictions;
             if let Some((left_out, all)) = tracked.get_mut(life.thread.host.index()) {
@@ -100,7 +101,7 @@ impl Machine {
         self.notices.add(Notice::SwitchesMissing, gaps, || format!("at {first} ns"));
         self.notices.add(Notice::ThreadsLeftOut, left_out, String::new);
         let tracked: Vec<bool> = tracked.into_iter().map(|(left_out, all)| left_out * 2 > all).collect();
-        for life in self.lives.iter_mut().filter(|life| tracked.get(life.thread.host.index()) == Some(&true)) {
+        for life in self.threads.iter_mut().filter(|life| tracked.get(life.thread.host.index()) == Some(&true)) {
             let queued = |segment: &&mut Segment| segment.kind == SegmentKind::Preempted && !life.followed;
             life.thread.segments.iter_mut().filter(queued).for_each(|segment| segment.kind = SegmentKind::Unknown);
             let unknown = life.thread.segments.iter_mut().filter(|segment| segment.kind == SegmentKind::Unknown);
@@ -115,7 +116,7 @@ impl Machine {
         let hosts = self.out.quality.iter().map(|quality| quality.switches > 0);
         let scheduled: Vec<bool> = hosts.collect();
         let reason = self.reasons.unscheduled;
-        for life in &mut self.lives {
+        for life in self.threads.iter_mut() {
             let host = life.thread.host.index();
             if life.thread.idle || scheduled.get(host) == Some(&true) {
                 continue;

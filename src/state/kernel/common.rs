@@ -36,11 +36,11 @@ impl Machine {
                 }
             }
             Kind::Stack { origin, user, kernel, .. } => {
-                let idle = |thread: ThreadId| self.lives[thread.index()].thread.idle;
+                let idle = |thread: ThreadId| self.threads[thread].thread.idle;
                 if let Some(thread) = thread.filter(|t| !idle(*t)) {
                     let user = ids.stack(&mut self.out.stacks, user);
                     let kernel = ids.stack(&mut self.out.stacks, kernel);
-                    let life = &mut self.lives[thread.index()];
+                    let life = &mut self.threads[thread];
                     let before = life.thread.samples.last().map_or(Ns::MIN, |sample| sample.time);
                     // Told late by another channel: it was taken when the thread left the CPU.
                     let running = matches!(life.sched, Sched::Running(_));

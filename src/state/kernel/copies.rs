@@ -132,6 +132,7 @@ impl Machine {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::event::kind::LossSource;
     use crate::event::kind::WhoId;
 
     /// Letters are events of one thread, small ones of the first session, large ones of the second; gives those that are followed.
@@ -142,7 +143,7 @@ mod tests {
             who: WhoId::NOBODY,
             trace: u16::from(letter.is_uppercase()),
             cpu: 0,
-            kind: Kind::Lost { until: None },
+            kind: Kind::Lost { source: LossSource::Reported, until: 0, resumes: 0 },
         };
         let mut kept = String::new();
         for (at, letter) in story.chars().enumerate() {

@@ -95,7 +95,7 @@ impl Machine {
 
     /// A thread enters or leaves a function.
     pub(super) fn function(&mut self, thread: ThreadId, t: Ns, enters: bool, address: u64) {
-        let functions = &mut self.lives[thread.index()].functions;
+        let functions = &mut self.threads[thread].functions;
         if enters {
             if functions.open.len() >= DEEPEST {
                 functions.deeper += 1;
@@ -115,7 +115,7 @@ impl Machine {
 
     /// Another program begins: nothing of the stack is left.
     pub(super) fn forget_functions(&mut self, thread: ThreadId, t: Ns) {
-        let functions = &mut self.lives[thread.index()].functions;
+        let functions = &mut self.threads[thread].functions;
         if !functions.open.is_empty() {
             *functions = Functions::default();
             self.tell_functions(thread, t);
@@ -123,7 +123,7 @@ impl Machine {
     }
 
     fn tell_functions(&mut self, thread: ThreadId, time: Ns) {
-        let life = &mut self.lives[thread.index()];
+        let life = &mut self.threads[thread];
         let user = life.functions.open.last().map(|(_, stack)| *stack);
         life.thread.samples.push(StackSample { time, origin: StackOrigin::Function, user, kernel: None });
     }
@@ -131,7 +131,7 @@ impl Machine {
     /// A system call ends that took `ns`: told only where calls are not recorded themselves.
     pub(super) fn latency(&mut self, thread: ThreadId, t: Ns, ns: i64) {
         let name = self.out.names.intern("syscall");
-        let life = &mut self.lives[thread.index()];
+        let life = &mut self.threads[thread];
         let before = life.thread.calls.last().map_or(life.thread.life.start, |c| c.span.end);
         let span = Span::new(t.saturating_sub(ns).max(before), t);
         if !life.called && !span.is_empty() {

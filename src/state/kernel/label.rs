@@ -63,7 +63,7 @@ impl Machine {
     /// A wait of `woken` was ended at `t` by a packet: where its sender is not known, it may turn up, with several hosts.
     pub(super) fn expect_sender(&mut self, c: usize, t: Ns, woken: ThreadId) {
         let cpu = &self.cpus[c];
-        let segments = &self.lives[woken.index()].thread.segments;
+        let segments = &self.threads[woken].thread.segments;
         if self.out.hosts.len() < 2
             || segments.last().is_none_or(|e| e.kind != SegmentKind::Network || e.waker.is_some())
         {
@@ -78,7 +78,7 @@ impl Machine {
     pub(super) fn came_early(&mut self, ended: Vec<(ThreadId, usize)>, by: ThreadId, at: Ns) {
         self.notices.add(Notice::ClampedPackets, ended.len() as u64, || format!("at {at} ns"));
         for (woken, segment) in ended {
-            if let Some(segment) = self.lives[woken.index()].thread.segments.get_mut(segment) {
+            if let Some(segment) = self.threads[woken].thread.segments.get_mut(segment) {
                 segment.waker = Some((by, at));
             }
         }
@@ -103,7 +103,7 @@ impl Machine {
             source => source,
         };
         let Some(waker) = cpu.thread else { return unknown(self.reasons.lost) };
-        let life = &self.lives[waker.index()];
+        let life = &self.threads[waker];
         let outside = life.called && life.call.is_none();
         match source {
             // Who begins a wake-up that only this event tells of is not known.
@@ -116,7 +116,7 @@ impl Machine {
 
     /// The thread on CPU `c` is in a call that sends, or it is not known in which call it is.
     fn sends(&self, c: usize) -> bool {
-        let Some(life) = self.cpus[c].thread.map(|thread| &self.lives[thread.index()]) else { return false };
+        let Some(life) = self.cpus[c].thread.map(|thread| &self.threads[thread]) else { return false };
         let sending = |(_, name): (Ns, NameId)| {
             let name = self.out.names.get(name);
             ["send", "write", "splice", "connect", "shutdown", "close"].iter().any(|call| name.contains(call))
@@ -133,7 +133,7 @@ impl Machine {
             let same = delivery.packet.tcp.is_some() && delivery.packet.tcp == packet.tcp;
             return delivery.sender.filter(|_| same);
         }
-        let thread = cpu.thread.filter(|t| !self.lives[t.index()].thread.idle)?;
+        let thread = cpu.thread.filter(|t| !self.threads[*t].thread.idle)?;
         Some((thread, t))
     }
 }

@@ -6,7 +6,8 @@
 use super::functions::Functions;
 use crate::base::names::NameId;
 use crate::base::time::{Ns, Span};
-use crate::state::timeline::{Call, HostId, Segment, SegmentKind, Thread, ThreadId};
+use crate::state::threads::{Observed, ThreadInstance, ThreadKey};
+use crate::state::timeline::{Call, Segment, SegmentKind, Thread, ThreadId};
 
 /// The scheduler's slot of a thread (ALGORITHMS.md 3.1).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -91,8 +92,8 @@ pub(super) struct Life {
     pub freed: bool,
     /// The incarnation of the same id before it.
     pub previous: Option<ThreadId>,
-    /// `thread.pid` comes from the recording.
-    pub pid_known: bool,
+    /// What the recording says of `thread.pid`.
+    pid: Observed<i32>,
     /// A user-space event with the ids that it has outside of containers happened on its CPU.
     pub confirmed: bool,
     /// Depth of the namespace of `thread.virtual_ids`.
@@ -104,10 +105,12 @@ pub(super) struct Life {
 }
 
 impl Life {
-    /// A thread that lives from `start` on.
-    pub fn new(host: HostId, tid: i32, start: Ns, sched: Sched, cpu: u32) -> Life {
+    /// A thread that lives from `start` on, the instance of its id after `previous`.
+    pub fn new(key: ThreadKey, start: Ns, sched: Sched, previous: Option<ThreadId>) -> Life {
+        let (tid, mut pid) = (key.tid(), Observed::default());
+        pid.observe(key.idle_on().map(|_| tid));
         let thread = Thread {
-            host,
+            host: key.host(),
             tid,
             pid: tid,
             ppid: 0,
@@ -115,7 +118,7 @@ impl Life {
             names: Vec::new(),
             life: Span::new(start, Ns::MAX),
             parent: None,
-            idle: false,
+            idle: key.is_idle(),
             disk_worker: false,
             segments: Vec::new(),
             calls: Vec::new(),
@@ -125,7 +128,7 @@ impl Life {
             thread,
             sched,
             since: start,
-            cpu,
+            cpu: key.idle_on().unwrap_or(0),
             interrupted: None,
             early_wake: None,
             call: None,
@@ -140,8 +143,8 @@ impl Life {
             placed_by_waker: false,
             exited: false,
             freed: false,
-            previous: None,
-            pid_known: false,
+            previous,
+            pid,
             confirmed: false,
             namespace_level: 0,
             runs_softirqs: false,
@@ -254,8 +257,34 @@ impl Life {
         self.thread.life.end = t;
     }
 
-    /// True until it ended.
-    pub fn is_alive(&self) -> bool {
+    /// An event of the thread says its process, or does not.
+    pub fn observe_pid(&mut self, pid: Option<i32>) {
+        self.pid.observe(pid);
+        self.thread.pid = self.pid.get().unwrap_or(self.thread.pid);
+    }
+
+    /// Something else says its process, which counts where none of its events did.
+    pub fn fill_pid(&mut self, pid: i32) {
+        self.pid.fill(Some(pid));
+        self.observe_pid(None);
+    }
+
+    /// The recording says its process.
+    pub fn is_pid_known(&self) -> bool {
+        self.pid.get().is_some()
+    }
+}
+
+impl ThreadInstance for Life {
+    fn tid(&self) -> i32 {
+        self.thread.tid
+    }
+
+    fn set_tid(&mut self, tid: i32) {
+        self.thread.tid = tid;
+    }
+
+    fn is_alive(&self) -> bool {
         self.sched != Sched::Dead
     }
 }

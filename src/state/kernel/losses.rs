@@ -7,9 +7,9 @@
 
 use super::life::{Doubt, Label, Sched};
 use super::machine::Machine;
-use crate::base::time::{Ns, Span};
+use crate::base::time::{Ns, Span, Timestamp};
+use crate::event::kind::LossSource;
 use crate::state::timeline::{HostId, SegmentKind, ThreadId};
-use foldhash::HashMap;
 
 #[derive(Clone, Debug, Default)]
 struct OfHost {
@@ -22,23 +22,15 @@ struct OfHost {
 #[derive(Clone, Debug, Default)]
 pub(super) struct Losses {
     hosts: Vec<OfHost>,
-    /// What is known before: by host, CPU and start the end.
-    ends: HashMap<(HostId, u32, Ns), Ns>,
 }
 
 impl Losses {
-    /// There will be a loss.
-    pub fn expect(&mut self, host: HostId, cpu: u32, span: Span) {
-        let end = self.ends.entry((host, cpu, span.start)).or_insert(span.end);
-        *end = span.end.max(*end);
-    }
-
-    /// It begins, and lasts as long as is told; else until `until`.
-    fn begin(&mut self, host: HostId, cpu: u32, t: Ns, until: Ns) {
+    /// Events of a CPU are lost from `t` until `resumes`.
+    fn begin(&mut self, host: HostId, cpu: u32, t: Timestamp, resumes: Timestamp) {
         if self.hosts.len() <= host.index() {
             self.hosts.resize(host.index() + 1, OfHost::default());
         }
-        let end = self.ends.get(&(host, cpu, t)).copied().unwrap_or(until).max(t.saturating_add(1));
+        let end = resumes.max(t.saturating_add(1));
         let of_host = &mut self.hosts[host.index()];
         of_host.longest = of_host.longest.max(end.saturating_sub(t));
         of_host.all.push((Span::new(t, end), cpu));
@@ -56,22 +48,23 @@ impl Losses {
 }
 
 impl Machine {
-    /// Events of CPU `c` were lost from `t` on: who runs there, and in which call and context, is not known. `damaged_to` is where a
-    /// damaged packet ends; else the tracer told how long.
-    pub(super) fn lose(&mut self, c: usize, t: Ns, damaged_to: Option<Ns>) {
-        self.out.lossy.extend(damaged_to.map(|end| Span::new(t, end.max(t))));
+    /// Events of CPU `c` were lost from `t` until `resumes`: which thread runs there, and in which call and context, is not known.
+    pub(super) fn lose(&mut self, c: usize, t: Timestamp, source: LossSource, resumes: Timestamp) {
+        if source == LossSource::Damaged {
+            self.out.lossy.push(Span::new(t, resumes.max(t)));
+        }
         let cpu = &mut self.cpus[c];
         cpu.leave_all();
         cpu.first = None;
         let host = cpu.host;
-        self.losses.begin(host, cpu.number, t, damaged_to.unwrap_or(t));
+        self.losses.begin(host, cpu.number, t, resumes);
         self.packets.lose(host, t);
         self.works.lose(t, host, cpu.thread);
         if let Some(quality) = self.out.quality.get_mut(host.index()) {
             quality.losses += 1;
         }
         if let Some(thread) = cpu.thread {
-            let life = &mut self.lives[thread.index()];
+            let life = &mut self.threads[thread];
             if life.sched == Sched::Running(c) {
                 life.change(t, Sched::Unknown(Doubt::Lost), &self.reasons);
             }
@@ -85,7 +78,7 @@ impl Machine {
     /// Until `t` a thread seems to have waited, or to have stood in a run queue. Where events were lost meanwhile it may have
     /// run as well: from there on its state is not known.
     pub(super) fn doubt(&mut self, thread: ThreadId, t: Ns) {
-        let life = &self.lives[thread.index()];
+        let life = &self.threads[thread];
         let where_lost = match life.sched {
             // Whoever is in a queue is fetched from there; a wait can be ended from anywhere.
             Sched::Ready | Sched::New => Some(life.cpu),
@@ -93,14 +86,14 @@ impl Machine {
             _ => return,
         };
         if let Some(from) = self.losses.first(life.thread.host, where_lost, life.start_of_segment(), t) {
-            self.lives[thread.index()].change(from, Sched::Unknown(Doubt::Lost), &self.reasons);
+            self.threads[thread].change(from, Sched::Unknown(Doubt::Lost), &self.reasons);
         }
     }
 
     /// A thread that stood in a run queue is found on CPU `number`, of which who ran there is known until `agreed`: from then on
     /// nobody knows since when. From another CPU's queue it may have come at any time.
     pub(super) fn doubt_queued(&mut self, thread: ThreadId, number: u32, agreed: Ns) {
-        let life = &mut self.lives[thread.index()];
+        let life = &mut self.threads[thread];
         if matches!(life.sched, Sched::Ready | Sched::New) {
             let known = if life.cpu == number { agreed } else { life.start_of_segment() };
             life.cut(known, Label::of(SegmentKind::Preempted));
@@ -117,9 +110,8 @@ mod tests {
     fn the_first_loss_that_reaches_behind_a_time_counts() {
         const HOST: HostId = HostId::at(1);
         let mut losses = Losses::default();
-        losses.expect(HOST, 0, Span::new(10, 50));
-        for (cpu, t) in [(0, 10), (1, 20), (0, 60)] {
-            losses.begin(HOST, cpu, t, t);
+        for (cpu, t, resumes) in [(0, 10, 50), (1, 20, 20), (0, 60, 60)] {
+            losses.begin(HOST, cpu, t, resumes);
         }
         assert_eq!(losses.first(HOST, None, 0, 100), Some(10));
         assert_eq!(losses.first(HOST, None, 30, 100), Some(30));

@@ -21,12 +21,13 @@ use super::user::Guess;
 use super::works::Works;
 use crate::base::names::NameId;
 use crate::base::notice::{Notice, Notices};
-use crate::base::time::{Ns, Span};
+use crate::base::time::Ns;
 use crate::event::host::TraceOrigin;
 use crate::event::kind::TextId;
 use crate::event::stack::RawStackId;
 use crate::model::facts::Quality;
-use crate::reading::batch::Batch;
+use crate::reading::batch::{Batch, BatchNames};
+use crate::state::threads::ThreadTable;
 use crate::state::timeline::{Host, HostId, RawStacks, SegmentKind, ThreadId, Timeline};
 use foldhash::HashMap;
 use smallvec::SmallVec;
@@ -45,8 +46,7 @@ pub struct Machine {
     /// By name of a handler: its label, once it was asked for.
     pub(super) handler_kinds: Vec<Option<SegmentKind>>,
     pub(super) out: Timeline,
-    pub(super) lives: Vec<Life>,
-    pub(super) by_tid: HashMap<(HostId, i32), ThreadId>,
+    pub(super) threads: ThreadTable<Life>,
     pub(super) by_vtid: HashMap<(HostId, i32), SmallVec<[ThreadId; 2]>>,
     /// Ids of user space, and whose they seem to be.
     pub(super) guesses: HashMap<(HostId, i32, i32), Guess>,
@@ -73,20 +73,16 @@ pub struct Machine {
     pub(super) notices: Notices,
 }
 
-/// Ids of one batch to ids of the recording, filled on first use.
+/// Ids of one batch to ids of the timeline, filled on first use.
 pub(super) struct Renumber<'b> {
     pub batch: &'b Batch,
-    names: Vec<Option<NameId>>,
+    names: BatchNames<'b>,
     stacks: Vec<Option<RawStackId>>,
 }
 
 impl Renumber<'_> {
     pub fn name(&mut self, out: &mut Timeline, id: TextId) -> Option<NameId> {
-        let slot = self.names.get_mut(id.index())?;
-        if slot.is_none() {
-            *slot = self.batch.text_of(id).map(|text| out.names.intern(text));
-        }
-        *slot
+        self.names.name(&mut out.names, id)
     }
 
     pub fn stack(&mut self, out: &mut RawStacks, id: Option<RawStackId>) -> Option<RawStackId> {
@@ -127,8 +123,7 @@ impl Machine {
             handler_kinds: Vec::new(),
             cpu_of: vec![Vec::new(); out.hosts.len()],
             out,
-            lives: Vec::new(),
-            by_tid: HashMap::default(),
+            threads: ThreadTable::default(),
             by_vtid: HashMap::default(),
             guesses: HashMap::default(),
             unclaimed: HashMap::default(),
@@ -157,11 +152,6 @@ impl Machine {
         }
     }
 
-    /// Events of a CPU will be lost.
-    pub fn expect_loss(&mut self, host: HostId, cpu: u32, span: Span) {
-        self.losses.expect(host, cpu, span);
-    }
-
     /// False for a CPU whose switches were not recorded, which is noted.
     pub(super) fn is_recorded(&mut self, host: HostId, cpu: u32) -> bool {
         let recorded = self.recorded.get(host.index()).is_none_or(|all| all.is_empty() || all.contains(&cpu));
@@ -174,9 +164,8 @@ impl Machine {
 
     /// Step through the events of a batch; batches come in order of time.
     pub fn absorb(&mut self, batch: &Batch) {
-        let names = vec![None; batch.texts()];
         let stacks = vec![None; batch.stacks.len()];
-        let mut ids = Renumber { batch, names, stacks };
+        let mut ids = Renumber { batch, names: BatchNames::new(batch), stacks };
         // Ids of a batch mean nothing in the next one; a chunk never parts an event from its stack.
         self.chain = None;
         for event in &batch.events {

@@ -24,7 +24,7 @@ impl Machine {
         let nowhere = NameId::from_raw(u32::MAX);
         let change = change.rename(|name| ids.name(&mut self.out, *name).unwrap_or(nowhere));
         let vpid = ids.batch.identity(event.who).and_then(|i| i.vpid.or(i.pid));
-        let life = thread.and_then(|t| self.lives.get(t.index()));
+        let life = thread.and_then(|t| self.threads.get(t));
         let Some(pid) = life.map(|l| l.thread.pid).or(vpid) else { return };
         let is_certain = life.is_some_and(|l| l.confirmed || l.thread.virtual_ids.is_some());
         if let (false, Some(vpid)) = (is_certain, vpid) {
@@ -35,7 +35,7 @@ impl Machine {
 
     /// `thread` goes by the process id `vpid` in its container: what was told under that id, and by nobody known, is its process's.
     pub(super) fn claim_images(&mut self, thread: ThreadId, vpid: i32) {
-        let Some(life) = self.lives.get(thread.index()) else { return };
+        let Some(life) = self.threads.get(thread) else { return };
         let (host, pid) = (life.thread.host, life.thread.pid);
         for at in self.unclaimed.remove(&(host, vpid)).unwrap_or_default() {
             if let Some(image) = self.out.images.get_mut(at) {

@@ -96,12 +96,10 @@ pub fn record(
         machine.expect_page_faults();
     }
     for ((trace, origin), source) in traces.iter().zip(&sources.origins).zip(&sources.all) {
-        for (stream, losses) in trace.streams().iter().zip(&source.losses) {
-            let Some(cpu) = stream.cpu.filter(|_| source.binding.switches.contains(&stream.stream_class)) else {
-                continue;
-            };
-            machine.expect_cpu(origin.host, cpu);
-            losses.iter().for_each(|loss| machine.expect_loss(origin.host, cpu, outage(stream, *loss)));
+        for stream in trace.streams().iter().filter(|s| source.binding.switches.contains(&s.stream_class)) {
+            if let Some(cpu) = stream.cpu {
+                machine.expect_cpu(origin.host, cpu);
+            }
         }
         let like = source.binding.look_like_switches(trace);
         notices.add(Notice::UnknownScheduler, like.len() as u64, || like.join(", "));
@@ -117,14 +115,6 @@ pub fn record(
     recording.covered = by_all(&covered);
     notices.merge(&found);
     Ok((recording, notices))
-}
-
-/// The part of a loss in which nothing at all was recorded: tracers discard events while no packet is free to go on with, so
-/// from the end of one packet to the begin of the next. The counter of that next packet is read at its end, to where the loss
-/// is told to reach.
-fn outage(stream: &Stream, loss: Span) -> Span {
-    let next = stream.packets.iter().filter_map(|packet| packet.begin).find(|begin| *begin >= loss.start);
-    Span::new(loss.start, next.map_or(loss.end, |begin| begin.min(loss.end)))
 }
 
 /// From the begin of a stream's first packet to the end of its last, where both are recorded.

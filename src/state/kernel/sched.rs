@@ -7,6 +7,7 @@ use crate::base::notice::Notice;
 use crate::base::time::Ns;
 use crate::event::kind::WakeSource;
 use crate::event::prev_state::Leaves;
+use crate::state::threads::{ThreadInstance, ThreadKey};
 use crate::state::timeline::{HostId, SegmentKind, ThreadId};
 
 /// A thread can be woken in the moment between deciding to wait and being switched out. An older wake-up was for
@@ -28,7 +29,7 @@ impl Machine {
         self.early(thread);
         self.doubt(thread, t);
         if let Some(other) = self.cpus[c].thread {
-            let life = &mut self.lives[other.index()];
+            let life = &mut self.threads[other];
             life.followed |= self.cpus[c].is_confirmed();
             if life.sched == Sched::Running(c) {
                 life.left_unseen(agreed, t, &self.reasons);
@@ -38,7 +39,7 @@ impl Machine {
         self.doubt_queued(thread, number, agreed);
         self.leave_elsewhere(c, thread, t);
         let first = self.cpus[c].first.take();
-        let life = &mut self.lives[thread.index()];
+        let life = &mut self.threads[thread];
         let unseen = life.sched == Sched::Unseen;
         let from = first.filter(|_| unseen).map_or(t, |first| first.max(life.start_of_segment()));
         life.change(from, Sched::Running(c), &self.reasons);
@@ -49,12 +50,12 @@ impl Machine {
 
     /// A thread runs on one CPU at a time.
     fn leave_elsewhere(&mut self, c: usize, thread: ThreadId, t: Ns) {
-        if let Sched::Running(other) = self.lives[thread.index()].sched
+        if let Sched::Running(other) = self.threads[thread].sched
             && other != c
         {
             self.gap(thread, t);
             let agreed = self.cpus[other].agreed.min(t);
-            self.lives[thread.index()].left_unseen(agreed, t, &self.reasons);
+            self.threads[thread].left_unseen(agreed, t, &self.reasons);
             if self.cpus[other].thread == Some(thread) {
                 self.cpus[other].give_to(None, agreed);
             }
@@ -63,14 +64,14 @@ impl Machine {
 
     /// Switches are missing since `believed` got a CPU, and no loss tells of them.
     pub(super) fn gap(&mut self, believed: ThreadId, t: Ns) {
-        let (times, first) = &mut self.lives[believed.index()].gaps;
+        let (times, first) = &mut self.threads[believed].gaps;
         *times += 1;
         *first = t.min(*first);
     }
 
     /// Who was woken while it still ran, about to wait, did not wait: it could go on at once.
     fn early(&mut self, thread: ThreadId) {
-        let life = &mut self.lives[thread.index()];
+        let life = &mut self.threads[thread];
         let early = |(woken, _): (Ns, Label)| life.start_of_segment().saturating_sub(woken) <= JUST_NOW;
         if life.sched == Sched::Blocked && life.early_wake.is_some_and(early) {
             life.sched = Sched::Ready;
@@ -88,7 +89,7 @@ impl Machine {
         }
         if runs != Some(prev) {
             if let Some(runs) = runs {
-                let life = &mut self.lives[runs.index()];
+                let life = &mut self.threads[runs];
                 life.contradictions += 1;
                 // What the idle task's are is seen at the end.
                 match life.thread.idle {
@@ -100,7 +101,7 @@ impl Machine {
         }
         self.go_on(c);
         self.cpus[c].idle_leaves |= self.cpus[c].idle == Some(prev);
-        let life = &mut self.lives[prev.index()];
+        let life = &mut self.threads[prev];
         if life.sched != Sched::Running(c) {
             // The CPU knew better than the thread: a wrong switch elsewhere had taken it away.
             life.change(t, Sched::Running(c), &self.reasons);
@@ -115,14 +116,14 @@ impl Machine {
         self.leave_elsewhere(c, next, t);
         self.early(next);
         let number = self.cpus[c].number;
-        let life = &mut self.lives[next.index()];
+        let life = &mut self.threads[next];
         if life.sched == Sched::Ready && life.placed_by_waker && life.cpu != number {
             // The waker only knows where it ran last, and no migration was recorded.
             life.cpu = number;
             self.notices.add(Notice::QueuedElsewhere, 1, || format!("at {t} ns"));
         }
         self.doubt(next, t);
-        let life = &mut self.lives[next.index()];
+        let life = &mut self.threads[next];
         life.wait_for_own_request();
         life.change(t, Sched::Running(c), &self.reasons);
         life.early_wake = None;
@@ -137,46 +138,44 @@ impl Machine {
     /// began). Tolerated: it is runnable (a second wake-up: ignored, but that it may tell the run queue better), it runs
     /// (see [`JUST_NOW`]), it ended (late).
     pub(super) fn wake(&mut self, c: usize, t: Ns, thread: ThreadId, queue: u32, source: WakeSource) {
-        let sched = self.lives[thread.index()].sched;
+        let sched = self.threads[thread].sched;
         match sched {
             Sched::Running(_) => {
                 let label = self.label(c, t, thread, source);
-                self.lives[thread.index()].early_wake = Some((t, label));
+                self.threads[thread].early_wake = Some((t, label));
             }
             Sched::Dead => return,
             Sched::Ready if !matches!(source, WakeSource::Wakeup | WakeSource::Queued) => return,
             Sched::Ready => {}
             Sched::Unseen | Sched::Unknown(_) | Sched::New | Sched::Blocked => {
                 let label = match sched {
-                    Sched::Unknown(Doubt::Lost | Doubt::Elsewhere) => {
-                        self.lives[thread.index()].own_label(&self.reasons)
-                    }
+                    Sched::Unknown(Doubt::Lost | Doubt::Elsewhere) => self.threads[thread].own_label(&self.reasons),
                     _ => self.label(c, t, thread, source),
                 };
                 if let (Some((waker, _)), SegmentKind::Blocked) = (label.waker, label.kind) {
                     self.hand_work(thread, t, waker);
                 }
-                let life = &mut self.lives[thread.index()];
+                let life = &mut self.threads[thread];
                 life.cut(t, label);
                 life.sched = Sched::Ready;
                 if label.qualifier == Some(self.reasons.interrupt)
                     && let (Some(waker), Some(segment)) =
                         (self.cpus[c].thread, life.thread.segments.len().checked_sub(1))
                 {
-                    self.lives[waker.index()].woke_outside = Some((thread, segment, t));
+                    self.threads[waker].woke_outside = Some((thread, segment, t));
                 }
                 self.expect_sender(c, t, thread);
             }
         }
         self.queue(thread, t, queue);
-        self.lives[thread.index()].placed_by_waker = source == WakeSource::Waking;
+        self.threads[thread].placed_by_waker = source == WakeSource::Waking;
     }
 
     /// Who is runnable stands in the run queue of CPU `number`. Of one that was not recorded nobody knows when it runs.
     fn queue(&mut self, thread: ThreadId, t: Ns, number: u32) {
-        let host = self.lives[thread.index()].thread.host;
+        let host = self.threads[thread].thread.host;
         let recorded = self.is_recorded(host, number);
-        let life = &mut self.lives[thread.index()];
+        let life = &mut self.threads[thread];
         if matches!(life.sched, Sched::Running(_)) {
             return;
         }
@@ -189,26 +188,24 @@ impl Machine {
     /// `parent` makes a thread. Tolerated: the id is in use (the exit of that thread was lost; it ends here).
     pub(super) fn fork(&mut self, t: Ns, parent: ThreadId, child: i32, child_pid: i32, child_vtid: i32) -> ThreadId {
         let (host, call, cpu, pid, inside) = {
-            let life = &self.lives[parent.index()];
+            let life = &self.threads[parent];
             (life.thread.host, life.call, life.cpu, life.thread.pid, life.thread.virtual_ids)
         };
-        let previous = self.by_tid.get(&(host, child)).copied();
-        if let Some(old) = previous.map(|p| &mut self.lives[p.index()])
-            && old.is_alive()
-        {
+        let key = ThreadKey::new(host, child);
+        let new = Life::new(key, t, Sched::New, self.threads.latest(key));
+        let mut lost = false;
+        let thread = self.threads.fork(key, new, |old| {
             // An exit that was seen needs no second one: only the last switch is missing.
-            let lost = !old.exited;
+            lost = !old.exited;
             old.die(t, &self.reasons);
-            if lost {
-                self.inconsistent(t);
-            }
+        });
+        if lost {
+            self.inconsistent(t);
         }
-        let thread = self.open(host, child, t, Sched::New, previous);
-        let life: &mut Life = &mut self.lives[thread.index()];
+        let life = &mut self.threads[thread];
         life.cpu = cpu;
         life.call = call.map(|(_, name)| (t, name));
-        life.pid_known = true;
-        life.thread.pid = child_pid;
+        life.observe_pid(Some(child_pid));
         life.thread.ppid = pid;
         life.thread.parent = Some(parent);
         if child_vtid != 0 && child_vtid != child {
@@ -219,32 +216,23 @@ impl Machine {
         thread
     }
 
-    /// A thread that is not the first of its process runs another program: it takes over the first one's id, which ends.
-    pub(super) fn exec(&mut self, t: Ns, host: HostId, tid: i32, old_tid: i32) {
-        if tid == old_tid {
-            return;
-        }
+    /// A thread runs another program, with the id `tid` from now on.
+    pub(super) fn exec(&mut self, t: Ns, host: HostId, tid: i32, old_tid: i32) -> ThreadId {
         let thread = self.thread(host, old_tid, t);
-        let leader = self.by_tid.insert((host, tid), thread);
-        self.by_tid.remove(&(host, old_tid));
-        if let Some(leader) = leader.filter(|l| *l != thread) {
-            let life = &mut self.lives[leader.index()];
-            if life.is_alive() {
-                life.die(t, &self.reasons);
-            }
-        }
-        self.lives[thread.index()].thread.tid = tid;
+        let [own, first] = [old_tid, tid].map(|tid| ThreadKey::new(host, tid));
+        self.threads.take_over(thread, own, first, |leader| leader.die(t, &self.reasons));
+        thread
     }
 
     /// An id is given back, late: perhaps after its next thread was forked. It ends the oldest incarnation that has
     /// exited and was not freed.
     pub(super) fn free(&mut self, t: Ns, host: HostId, tid: i32) {
-        let mut at = self.by_tid.get(&(host, tid)).copied();
+        let mut at = self.threads.latest(ThreadKey::new(host, tid));
         let mut oldest = None;
         // Frees are late by one incarnation or two; only damage makes long chains.
         for _ in 0..LATEST_FREE {
             let Some(thread) = at else { break };
-            let life = &self.lives[thread.index()];
+            let life = &self.threads[thread];
             if life.freed {
                 break;
             }
@@ -255,7 +243,7 @@ impl Machine {
             at = life.previous;
         }
         let Some(thread) = oldest else { return };
-        let life = &mut self.lives[thread.index()];
+        let life = &mut self.threads[thread];
         life.freed = true;
         if life.is_alive() {
             life.die(t, &self.reasons);
@@ -268,7 +256,7 @@ impl Machine {
             return;
         }
         let thread = self.thread(host, tid, t);
-        let life = &mut self.lives[thread.index()];
+        let life = &mut self.threads[thread];
         life.placed_by_waker = false;
         match life.sched {
             Sched::Running(_) | Sched::Dead => return,

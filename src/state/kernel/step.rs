@@ -104,7 +104,7 @@ impl Machine {
                     self.count(c, thread, t, name, value);
                 }
             }
-            Kind::Lost { until } => self.lose(c, t, until),
+            Kind::Lost { source, resumes, .. } => self.lose(c, t, source, resumes),
             Kind::CallEntry { .. } | Kind::CallExit { .. } => {
                 self.go_on(c);
                 self.common(event, origin, thread, ids);
@@ -120,12 +120,12 @@ impl Machine {
         let Kind::Switch { prev, next, prev_state, prev_name, next_name } = event.kind else { return };
         let prev = self.thread_on(c, prev, t);
         self.name(prev, t, prev_name, ids);
-        let exited = self.lives[prev.index()].exited;
+        let exited = self.threads[prev].exited;
         let leaves = origin.generation.decode(prev_state, exited);
         let next = self.thread_on(c, next, t);
         self.name(next, t, next_name, ids);
         self.switch(c, t, prev, leaves, next);
-        self.lives[prev.index()].uninterruptible = prev_state & UNINTERRUPTIBLE != 0;
+        self.threads[prev].uninterruptible = prev_state & UNINTERRUPTIBLE != 0;
         let at_work = leaves == Leaves::Ready || prev_state & (UNINTERRUPTIBLE | NO_LOAD) == UNINTERRUPTIBLE;
         if !at_work {
             self.works.rest(prev, t);
@@ -181,7 +181,7 @@ impl Machine {
         let completed = self.requests.step(t, host, step, request, Submitter { thread, for_whom }, lost);
         if let Some(submitter) = completed {
             self.cpus[c].completed = Some((t, submitter));
-            self.lives[submitter.index()].request_done = t;
+            self.threads[submitter].request_done = t;
         }
     }
 
@@ -189,7 +189,7 @@ impl Machine {
     fn work(&mut self, c: usize, t: Ns, step: WorkStep, address: u64, thread: Option<ThreadId>) {
         let alone = self.cpus[c].context().is_none();
         let work = match (step, thread) {
-            (WorkStep::Queue, by) => Work::Queued(by.filter(|by| alone && !self.lives[by.index()].thread.idle)),
+            (WorkStep::Queue, by) => Work::Queued(by.filter(|by| alone && !self.threads[*by].thread.idle)),
             (WorkStep::Begin, Some(worker)) => Work::Begins(worker),
             (WorkStep::End, Some(worker)) => Work::Ends(worker),
             _ => return,
@@ -207,7 +207,7 @@ impl Machine {
     /// The outermost interrupt context of a CPU begins (with its name) or ends.
     fn interrupt(&mut self, c: usize, t: Ns, by: Option<Option<NameId>>) {
         let Some(thread) = self.cpus[c].thread else { return };
-        let life = &mut self.lives[thread.index()];
+        let life = &mut self.threads[thread];
         if life.sched == Sched::Running(c) && !life.runs_softirqs {
             let label = life.own_label(&self.reasons);
             life.cut(t, label);

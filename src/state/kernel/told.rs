@@ -16,14 +16,13 @@ impl Machine {
                 let parent = self.thread(host, parent, t);
                 let child = self.fork(t, parent, child, child_pid, child_vtid);
                 self.name(child, t, name, ids);
-                if child_pid == self.lives[child.index()].thread.tid {
-                    let parent_pid = self.lives[parent.index()].thread.pid;
+                if child_pid == self.threads[child].thread.tid {
+                    let parent_pid = self.threads[parent].thread.pid;
                     self.image(t, host, child_pid, ImageChange::Fork { parent_pid });
                 }
             }
             Kind::Exec { tid, old_tid, path } => {
-                self.exec(t, host, tid, old_tid);
-                let thread = self.thread(host, tid, t);
+                let thread = self.exec(t, host, tid, old_tid);
                 self.forget_functions(thread, t);
                 if let Some(path) = ids.name(&mut self.out, path) {
                     self.rename(thread, t, path);
@@ -32,7 +31,7 @@ impl Machine {
             }
             Kind::Exit { tid } => {
                 let thread = self.thread(host, tid, t);
-                self.lives[thread.index()].exited = true;
+                self.threads[thread].exited = true;
             }
             Kind::Free { tid } => self.free(t, host, tid),
             Kind::Process(id) => {
@@ -66,10 +65,9 @@ impl Machine {
         }
         let thread = self.thread(host, tid, t);
         self.name(thread, t, name, ids);
-        let life = &mut self.lives[thread.index()];
-        if pid > 0 && !life.pid_known {
-            life.thread.pid = pid;
-            life.pid_known = true;
+        let life = &mut self.threads[thread];
+        if pid > 0 {
+            life.fill_pid(pid);
         }
     }
 }

@@ -10,6 +10,7 @@ use super::life::{Doubt, Sched};
 use super::machine::{Machine, Renumber};
 use crate::base::time::Ns;
 use crate::event::kind::Event;
+use crate::state::threads::{ThreadInstance, ThreadKey};
 use crate::state::timeline::{HostId, ThreadId};
 
 /// Events that tell for good whose ids they carry.
@@ -50,23 +51,22 @@ impl Machine {
             (Some(thread), _) if learnt.is_some() => thread,
             (Some(thread), None) => thread,
             (Some(thread), Some(here)) if thread == here => {
-                self.lives[thread.index()].confirmed = true;
+                self.threads[thread].confirmed = true;
                 thread
             }
             (known, Some(here)) => self.guess(host, (vtid, vpid), known, here)?,
             // A kernel that has not spoken of this id yet may do so under its real one.
             (None, None) if self.kernel_traced.get(host.index()) == Some(&true) => {
-                if self.by_tid.contains_key(&(host, vtid)) {
+                if self.threads.latest(ThreadKey::new(host, vtid)).is_some() {
                     return None;
                 }
                 self.thread(host, vtid, event.time)
             }
             (None, None) => self.thread(host, vtid, event.time),
         };
-        let life = &mut self.lives[thread.index()];
-        if let (false, None, Some(pid)) = (life.pid_known, life.thread.virtual_ids, vpid) {
-            life.thread.pid = pid;
-            life.pid_known = true;
+        let life = &mut self.threads[thread];
+        if let (None, Some(pid)) = (life.thread.virtual_ids, vpid) {
+            life.fill_pid(pid);
         }
         // User-space tracers keep the name that a thread had when they first asked.
         if life.thread.names.is_empty()
@@ -88,14 +88,14 @@ impl Machine {
     }
 
     fn is_kernel_thread(&self, thread: ThreadId) -> bool {
-        self.lives[thread.index()].thread.is_kernel(&self.out.names)
+        self.threads[thread].thread.is_kernel(&self.out.names)
     }
 
     /// Who answers to ids. Of several in containers it is the one that has the CPU.
     fn answering(&self, host: HostId, vtid: i32, vpid: Option<i32>, here: Option<ThreadId>) -> Answer {
         let same = |pid: i32| pid == 0 || vpid.is_none_or(|vpid| vpid == pid);
         let fits = |thread: &ThreadId| {
-            let life = &self.lives[thread.index()];
+            let life = &self.threads[*thread];
             let ids = life.thread.virtual_ids;
             life.is_alive() && ids.is_some_and(|(tid, pid)| tid == vtid && same(pid))
         };
@@ -105,9 +105,9 @@ impl Machine {
             all.next().filter(|first| all.all(|other| other == *first))
         });
         let several = learnt.is_none() && inside().next().is_some();
-        let outside = self.by_tid.get(&(host, vtid)).copied().filter(|thread| {
-            let life = &self.lives[thread.index()];
-            let pid = if life.pid_known { life.thread.pid } else { 0 };
+        let outside = self.threads.latest(ThreadKey::new(host, vtid)).filter(|thread| {
+            let life = &self.threads[*thread];
+            let pid = if life.is_pid_known() { life.thread.pid } else { 0 };
             let own = life.thread.virtual_ids.is_none_or(|(tid, _)| tid == vtid);
             life.is_alive() && own && same(pid) && !self.is_kernel_thread(*thread)
         });
@@ -123,17 +123,17 @@ impl Machine {
         known: Option<ThreadId>,
         here: ThreadId,
     ) -> Option<ThreadId> {
-        if let Some(ids) = self.lives[here.index()].thread.virtual_ids
+        if let Some(ids) = self.threads[here].thread.virtual_ids
             && ids != (vtid, vpid.unwrap_or(ids.1))
         {
             // It is somebody else inside its container.
             return known;
         }
-        let confirmed = |known: ThreadId| self.lives[known.index()].confirmed;
+        let confirmed = |known: ThreadId| self.threads[known].confirmed;
         if known.is_some_and(confirmed) {
             return known;
         }
-        if self.lives[here.index()].thread.tid == vtid && known.is_none() {
+        if self.threads[here].thread.tid == vtid && known.is_none() {
             return Some(here);
         }
         let key = (host, vtid, vpid.unwrap_or(0));
@@ -153,10 +153,10 @@ impl Machine {
 
     /// A user-space event says that its thread runs on a CPU of which the kernel's trace has no stream.
     fn seen_elsewhere(&mut self, thread: ThreadId, host: HostId, event: &Event) {
-        let sched = self.lives[thread.index()].sched;
+        let sched = self.threads[thread].sched;
         let t: Ns = event.time;
         if matches!(sched, Sched::Ready | Sched::Blocked) && !self.is_recorded(host, event.cpu.into()) {
-            self.lives[thread.index()].change(t, Sched::Unknown(Doubt::Elsewhere), &self.reasons);
+            self.threads[thread].change(t, Sched::Unknown(Doubt::Elsewhere), &self.reasons);
         }
     }
 }

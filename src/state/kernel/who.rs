@@ -9,61 +9,39 @@ use crate::base::names::NameId;
 use crate::base::time::Ns;
 use crate::event::kind::{Event, TextId};
 use crate::reading::batch::{DumpedThread, ThreadContext};
+use crate::state::threads::{Holder, ThreadInstance, ThreadKey};
 use crate::state::timeline::{HostId, ThreadId};
 
 impl Machine {
-    fn add(&mut self, life: Life) -> ThreadId {
-        self.lives.push(life);
-        ThreadId::at(self.lives.len() - 1)
-    }
-
-    /// The incarnation that `tid` names now. Not known: it lives since the recording began. Ended: the fork of the
-    /// next one was lost, which lives from here on.
+    /// The instance that `tid` names now, of an event that may be of any CPU.
     pub(super) fn thread(&mut self, host: HostId, tid: i32, t: Ns) -> ThreadId {
-        let previous = self.by_tid.get(&(host, tid)).copied();
-        let start = match previous {
-            Some(thread) if self.lives[thread.index()].is_alive() => return thread,
-            Some(_) => t,
-            None => self.start(),
-        };
-        self.open(host, tid, start, Sched::Unseen, previous)
-    }
-
-    /// A new incarnation of `tid`.
-    pub(super) fn open(
-        &mut self,
-        host: HostId,
-        tid: i32,
-        start: Ns,
-        sched: Sched,
-        previous: Option<ThreadId>,
-    ) -> ThreadId {
-        let mut life = Life::new(host, tid, start, sched, 0);
-        life.previous = previous;
-        let thread = self.add(life);
-        self.by_tid.insert((host, tid), thread);
-        thread
+        let key = ThreadKey::new(host, tid);
+        self.instance(key, self.threads.holder(key), t)
     }
 
     /// The same for an event of CPU `c`, where 0 is the CPU's own idle task.
     pub(super) fn thread_on(&mut self, c: usize, tid: i32, t: Ns) -> ThreadId {
-        let (host, number, idle, running) = {
-            let cpu = &self.cpus[c];
-            (cpu.host, cpu.number, cpu.idle, cpu.thread)
-        };
-        if tid != 0 {
-            let same = |thread: &ThreadId| self.lives[thread.index()].thread.tid == tid;
-            return running.filter(same).unwrap_or_else(|| self.thread(host, tid, t));
-        }
-        if let Some(idle) = idle {
+        let cpu = &self.cpus[c];
+        let key = ThreadKey::on_cpu(cpu.host, cpu.number, tid);
+        if let Some(idle) = cpu.idle.filter(|_| key.is_idle()) {
             return idle;
         }
-        let mut life = Life::new(host, 0, self.start(), Sched::Unseen, number);
-        life.thread.idle = true;
-        life.pid_known = true;
-        let idle = self.add(life);
-        self.cpus[c].idle = Some(idle);
-        idle
+        let thread = self.instance(key, self.threads.holder_on(key, cpu.thread), t);
+        if key.is_idle() {
+            self.cpus[c].idle = Some(thread);
+        }
+        thread
+    }
+
+    /// The instance that has an id, else a new one: since the recording began where no event has named the id, else since `t`.
+    fn instance(&mut self, key: ThreadKey, holder: Holder, t: Ns) -> ThreadId {
+        let start = match holder {
+            Holder::Alive(thread) => return thread,
+            Holder::Ended => t,
+            Holder::Unseen => self.start(),
+        };
+        let life = Life::new(key, start, Sched::Unseen, self.threads.latest(key));
+        self.threads.open(key, life)
     }
 
     /// The thread that runs on CPU `c`: what the context says, else what the last switch said.
@@ -79,7 +57,7 @@ impl Machine {
                 self.gap(believed, event.time);
             }
             self.runs(c, thread, event.time);
-            self.lives[thread.index()].followed = true;
+            self.threads[thread].followed = true;
         }
         self.describe(thread, event.time, identity, ids);
         Some(thread)
@@ -97,11 +75,8 @@ impl Machine {
 
     /// Believe what a context tells of its thread.
     fn describe(&mut self, thread: ThreadId, t: Ns, identity: &ThreadContext, ids: &mut Renumber<'_>) {
-        let life = &mut self.lives[thread.index()];
-        if let Some(pid) = identity.pid {
-            life.thread.pid = pid;
-            life.pid_known = true;
-        }
+        let life = &mut self.threads[thread];
+        life.observe_pid(identity.pid);
         if let Some(ppid) = identity.ppid {
             life.thread.ppid = ppid;
         }
@@ -119,7 +94,7 @@ impl Machine {
     /// From `t` on the thread is called so.
     pub(super) fn name(&mut self, thread: ThreadId, t: Ns, name: TextId, ids: &mut Renumber<'_>) {
         let Some(name) = ids.name(&mut self.out, name) else { return };
-        let life = &mut self.lives[thread.index()];
+        let life = &mut self.threads[thread];
         if life.thread.names.last().map(|(_, n)| *n) != Some(name) {
             life.thread.names.push((t, name));
             life.runs_softirqs = self.out.names.get(name).starts_with("ksoftirqd/");
@@ -128,7 +103,7 @@ impl Machine {
 
     /// The thread has other ids inside a container; the innermost namespace counts.
     pub(super) fn namespace(&mut self, thread: ThreadId, vtid: i32, vpid: i32, level: i32) {
-        let life = &mut self.lives[thread.index()];
+        let life = &mut self.threads[thread];
         if level <= life.namespace_level || vtid == 0 {
             return;
         }
@@ -142,7 +117,7 @@ impl Machine {
         }
         let same = self.by_vtid.entry((host, vtid)).or_default();
         if same.len().is_power_of_two() {
-            same.retain(|other| self.lives[other.index()].is_alive());
+            same.retain(|other| self.threads[*other].is_alive());
         }
         same.push(thread);
         self.claim_images(thread, vpid);
@@ -162,7 +137,7 @@ impl Machine {
         }
         let name = name.to_owned();
         let name = self.out.names.intern(&name);
-        let names = &mut self.lives[thread.index()].thread.names;
+        let names = &mut self.threads[thread].thread.names;
         if names.last().map(|(_, last)| *last) != Some(name) {
             names.push((t, name));
         }
@@ -174,11 +149,8 @@ impl Machine {
             return;
         }
         let thread = self.thread(host, process.tid, t);
-        let life = &mut self.lives[thread.index()];
-        if !life.pid_known {
-            life.thread.pid = process.pid;
-            life.pid_known = true;
-        }
+        let life = &mut self.threads[thread];
+        life.fill_pid(process.pid);
         if life.thread.ppid == 0 {
             life.thread.ppid = process.ppid;
         }
@@ -194,7 +166,7 @@ impl Machine {
                 life.die(t, &self.reasons);
             }
         }
-        if self.lives[thread.index()].thread.names.is_empty() {
+        if self.threads[thread].thread.names.is_empty() {
             self.name(thread, t, process.name, ids);
         }
     }

@@ -118,7 +118,7 @@ impl Machine {
     /// `waker` woke `thread` at `t`: one of the kernel's own may have been handed work.
     pub(super) fn hand_work(&mut self, thread: ThreadId, t: Ns, waker: ThreadId) {
         let names = &self.out.names;
-        let [own, wakers] = [thread, waker].map(|id| &self.lives[id.index()].thread);
+        let [own, wakers] = [thread, waker].map(|id| &self.threads[id].thread);
         let name = |thread: &Thread| thread.names.last().map_or("", |(_, name)| names.get(*name));
         let (own_name, wakers_name) = (name(own), name(wakers));
         if is_handed_work(own_name) && own.is_kernel(names) && !(is_worker(own_name) && is_worker(wakers_name)) {

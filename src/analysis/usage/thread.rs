@@ -1,0 +1,160 @@
+//! One thread of the usage machine: where it ran for how long, what its system calls moved, and what it is called.
+
+use super::calls::Calls;
+use crate::base::names::NameId;
+use crate::base::time::{Ns, Span, Timestamp};
+use crate::event::host::HostId;
+use crate::state::slot::{Change, Slot};
+use crate::state::threads::{Observed, ThreadInstance, ThreadKey};
+use foldhash::HashMap;
+
+/// A CPU of a host.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub(super) struct HostCpu {
+    pub host: HostId,
+    pub cpu: u16,
+}
+
+/// A thread instance.
+#[derive(Clone, Debug)]
+pub(super) struct UsageThread {
+    /// By which events named it first.
+    pub key: ThreadKey,
+    /// Its id now.
+    tid: i32,
+    /// In a chunk: it may be a thread of the carried-in state, found by its id.
+    pub carried_in: bool,
+    /// Its last switch was seen, or another thread took its id.
+    pub ended: bool,
+    /// Where it runs.
+    slot: Slot<Option<HostCpu>>,
+    /// How long it ran where.
+    pub on: HashMap<HostCpu, Ns>,
+    pub calls: Calls,
+    pid: Observed<i32>,
+    name: Observed<NameId>,
+}
+
+impl ThreadInstance for UsageThread {
+    fn tid(&self) -> i32 {
+        self.tid
+    }
+
+    fn set_tid(&mut self, tid: i32) {
+        self.tid = tid;
+    }
+
+    fn is_alive(&self) -> bool {
+        !self.ended
+    }
+}
+
+impl UsageThread {
+    /// A thread that runs nowhere, or one that may be carried in, of which nothing is known.
+    pub fn new(key: ThreadKey, carried_in: bool) -> UsageThread {
+        UsageThread {
+            key,
+            tid: key.tid(),
+            carried_in,
+            ended: false,
+            slot: if carried_in { Slot::default() } else { Slot::known(None, Timestamp::MIN) },
+            on: HashMap::default(),
+            calls: Calls::new(!carried_in),
+            pid: Observed::default(),
+            name: Observed::default(),
+        }
+    }
+
+    /// An idle task.
+    pub fn is_idle(&self) -> bool {
+        self.key.is_idle()
+    }
+
+    /// The host.
+    pub fn host(&self) -> HostId {
+        self.key.host()
+    }
+
+    /// Its process.
+    pub fn pid(&self) -> i32 {
+        self.pid.get().unwrap_or(self.tid)
+    }
+
+    /// Its last name.
+    pub fn name(&self) -> Option<NameId> {
+        self.name.get()
+    }
+
+    /// What an event of the thread says of it.
+    pub fn observe(&mut self, pid: Option<i32>, name: Option<NameId>) {
+        self.pid.observe(pid);
+        self.name.observe(name);
+    }
+
+    /// What the state dump says of it.
+    pub fn fill(&mut self, pid: i32, name: Option<NameId>) {
+        self.pid.fill(Some(pid));
+        self.name.fill(name);
+    }
+
+    /// From `t` on it runs on a CPU, whatever was known.
+    pub fn run(&mut self, t: Timestamp, cpu: HostCpu) {
+        self.change(t, Change::Set(Some(cpu)));
+    }
+
+    /// It runs on a CPU since `since`, unless it was seen elsewhere after that: then since `t`.
+    pub fn run_since(&mut self, since: Timestamp, t: Timestamp, cpu: HostCpu) {
+        let from = if self.slot.last().is_none_or(|last| last <= since) { since } else { t };
+        self.run(from, cpu);
+    }
+
+    /// From `t` on it runs nowhere.
+    pub fn stop(&mut self, t: Timestamp) {
+        self.change(t, Change::Set(None));
+    }
+
+    /// If it runs on this CPU, it does so no longer.
+    pub fn leave(&mut self, t: Timestamp, cpu: HostCpu) {
+        self.change(t, Change::If(Some(cpu), None));
+    }
+
+    fn change(&mut self, t: Timestamp, change: Change<Option<HostCpu>>) {
+        let on = &mut self.on;
+        self.slot.change(t, change, &mut |cpu, span| add_time(on, cpu, span.len()));
+    }
+
+    /// When it was first seen to start or stop running, if it may be carried in.
+    pub fn first_change(&self) -> Option<Timestamp> {
+        self.slot.begins()
+    }
+
+    /// Join what the next chunk saw of the same thread; `rename` gives this machine's id of a name.
+    pub fn append(&mut self, next: UsageThread, rename: impl Fn(NameId) -> Option<NameId>) {
+        let on = &mut self.on;
+        next.on.iter().for_each(|(cpu, time)| add_time(on, Some(*cpu), *time));
+        if next.carried_in {
+            self.slot.append(next.slot, &mut |cpu, span| add_time(on, cpu, span.len()));
+            self.calls.append(next.calls);
+        } else {
+            (self.slot, self.calls) = (next.slot, next.calls);
+        }
+        self.tid = next.tid;
+        self.ended |= next.ended;
+        self.pid.join(next.pid, Some);
+        self.name.join(next.name, rename);
+    }
+
+    /// Everything ends: on its CPU at what `end` says, elsewhere nothing is open.
+    pub fn close(&mut self, end: impl Fn(Option<HostCpu>) -> Timestamp) {
+        let slot = std::mem::take(&mut self.slot);
+        let (end, on) = (end(slot.value().flatten()), &mut self.on);
+        slot.close(end, &mut |cpu, span: Span| add_time(on, cpu, span.len()));
+    }
+}
+
+fn add_time(on: &mut HashMap<HostCpu, Ns>, cpu: Option<HostCpu>, time: Ns) {
+    if let Some(cpu) = cpu {
+        let all = on.entry(cpu).or_default();
+        *all = all.saturating_add(time);
+    }
+}

@@ -1,0 +1,303 @@
+//! Which thread an id names: the rules of thread ids, once for all machines that follow threads.
+//!
+//! In: ids as events name them, in the order of the events. Out: thread instances, numbered from 0. An instance is one life of
+//! an id; `T` is what the machine keeps of it. Cost: a hash look-up, none for the thread that runs on the CPU of the event.
+//! ALGORITHMS.md section 3.5. The rules:
+//!
+//! - An id names its latest instance until that one ends. An id that was never seen names a thread that is older than the
+//!   recording; the id of an ended instance names another one, whose fork was lost ([`Holder`]).
+//! - Id 0 names the idle task of the event's CPU ([`ThreadKey::on_cpu`]).
+//! - On a CPU the id of the running thread names that thread, even after its exit: it ends when it is switched out.
+//! - A fork makes a new instance. The one that still has the id ends there: its exit was lost ([`ThreadTable::fork`]).
+//! - A thread that runs another program, and is not the first of its process, takes over the id of the first, which ends; its
+//!   own id is free ([`ThreadTable::take_over`]).
+//! - The state dump fills what is unknown and replaces nothing ([`Observed`]).
+
+use crate::event::host::HostId;
+use crate::state::timeline::ThreadId;
+use foldhash::HashMap;
+use std::ops::{Index, IndexMut};
+
+/// How events name a thread.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct ThreadKey {
+    host: HostId,
+    tid: i32,
+    /// The CPU of an idle task; all of them have id 0.
+    idle_on: Option<u32>,
+}
+
+impl ThreadKey {
+    /// The thread that an id names wherever it runs.
+    pub fn new(host: HostId, tid: i32) -> ThreadKey {
+        ThreadKey { host, tid, idle_on: None }
+    }
+
+    /// The thread that an event of a CPU means by an id.
+    pub fn on_cpu(host: HostId, cpu: u32, tid: i32) -> ThreadKey {
+        ThreadKey { host, tid, idle_on: (tid == 0).then_some(cpu) }
+    }
+
+    /// The host.
+    pub fn host(self) -> HostId {
+        self.host
+    }
+
+    /// The thread id.
+    pub fn tid(self) -> i32 {
+        self.tid
+    }
+
+    /// The CPU of an idle task.
+    pub fn idle_on(self) -> Option<u32> {
+        self.idle_on
+    }
+
+    /// An idle task.
+    pub fn is_idle(self) -> bool {
+        self.idle_on.is_some()
+    }
+}
+
+/// What a table knows of an id.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Holder {
+    /// No event has named it.
+    Unseen,
+    /// Its latest instance ended, or gave the id up.
+    Ended,
+    /// This instance has it.
+    Alive(ThreadId),
+}
+
+/// What the rules need of a thread instance.
+pub trait ThreadInstance {
+    /// The id that it has now.
+    fn tid(&self) -> i32;
+    /// It takes over another id.
+    fn set_tid(&mut self, tid: i32);
+    /// True until it ended.
+    fn is_alive(&self) -> bool;
+}
+
+/// All thread instances, and which one each id names.
+#[derive(Clone, Debug)]
+pub struct ThreadTable<T> {
+    all: Vec<T>,
+    /// The latest instance of each id that was seen; `None` where it gave the id up.
+    latest: HashMap<ThreadKey, Option<ThreadId>>,
+}
+
+impl<T> Default for ThreadTable<T> {
+    fn default() -> Self {
+        ThreadTable { all: Vec::new(), latest: HashMap::default() }
+    }
+}
+
+impl<T: ThreadInstance> ThreadTable<T> {
+    /// What is known of an id.
+    pub fn holder(&self, key: ThreadKey) -> Holder {
+        match self.latest.get(&key) {
+            None => Holder::Unseen,
+            Some(Some(thread)) if self[*thread].is_alive() => Holder::Alive(*thread),
+            Some(_) => Holder::Ended,
+        }
+    }
+
+    /// The instance that has an id.
+    pub fn alive(&self, key: ThreadKey) -> Option<ThreadId> {
+        self.latest(key).filter(|thread| self[*thread].is_alive())
+    }
+
+    /// The instance that had an id last, ended or not.
+    pub fn latest(&self, key: ThreadKey) -> Option<ThreadId> {
+        self.latest.get(&key).copied().flatten()
+    }
+
+    /// What an event of a CPU means by an id, when `running` runs there.
+    pub fn holder_on(&self, key: ThreadKey, running: Option<ThreadId>) -> Holder {
+        match running.filter(|running| !key.is_idle() && self[*running].tid() == key.tid) {
+            Some(running) => Holder::Alive(running),
+            None => self.holder(key),
+        }
+    }
+
+    /// A new instance, which its id names from now on.
+    pub fn open(&mut self, key: ThreadKey, instance: T) -> ThreadId {
+        let thread = ThreadId::at(self.all.len());
+        self.all.push(instance);
+        self.latest.insert(key, Some(thread));
+        thread
+    }
+
+    /// A new instance that a fork made. `end` ends the one that still had its id.
+    pub fn fork(&mut self, key: ThreadKey, child: T, end: impl FnOnce(&mut T)) -> ThreadId {
+        if let Some(old) = self.alive(key) {
+            end(&mut self[old]);
+        }
+        self.open(key, child)
+    }
+
+    /// `thread`, which has the id `own`, runs another program and takes over the id `first` of the first thread of its process.
+    /// `end` ends that one. Nothing changes where both are the same id.
+    pub fn take_over(&mut self, thread: ThreadId, own: ThreadKey, first: ThreadKey, end: impl FnOnce(&mut T)) {
+        if own == first {
+            return;
+        }
+        if let Some(leader) = self.alive(first).filter(|leader| *leader != thread) {
+            end(&mut self[leader]);
+        }
+        self.latest.insert(first, Some(thread));
+        self.latest.insert(own, None);
+        self[thread].set_tid(first.tid);
+    }
+
+    /// The instances by id.
+    pub fn iter(&self) -> std::slice::Iter<'_, T> {
+        self.all.iter()
+    }
+
+    /// The instances by id.
+    pub fn iter_mut(&mut self) -> std::slice::IterMut<'_, T> {
+        self.all.iter_mut()
+    }
+
+    /// The instance of an id of this table.
+    pub fn get(&self, thread: ThreadId) -> Option<&T> {
+        self.all.get(thread.index())
+    }
+
+    /// Which instance each id that was seen names, and the instances.
+    pub fn into_parts(self) -> (Vec<T>, impl Iterator<Item = (ThreadKey, Option<ThreadId>)>) {
+        (self.all, self.latest.into_iter())
+    }
+
+    /// An id names this instance from now on, or none.
+    pub fn rename(&mut self, key: ThreadKey, thread: Option<ThreadId>) {
+        self.latest.insert(key, thread);
+    }
+}
+
+impl<T> Index<ThreadId> for ThreadTable<T> {
+    type Output = T;
+
+    /// Ids come from this table.
+    fn index(&self, thread: ThreadId) -> &T {
+        &self.all[thread.index()]
+    }
+}
+
+impl<T> IndexMut<ThreadId> for ThreadTable<T> {
+    fn index_mut(&mut self, thread: ThreadId) -> &mut T {
+        &mut self.all[thread.index()]
+    }
+}
+
+/// A fact of a thread: what its own events said last, else what the state dump said first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Observed<V> {
+    own: Option<V>,
+    dumped: Option<V>,
+}
+
+impl<V> Default for Observed<V> {
+    fn default() -> Self {
+        Observed { own: None, dumped: None }
+    }
+}
+
+impl<V: Copy> Observed<V> {
+    /// An event of the thread says it, or does not.
+    pub fn observe(&mut self, value: Option<V>) {
+        self.own = value.or(self.own);
+    }
+
+    /// The state dump says it.
+    pub fn fill(&mut self, value: Option<V>) {
+        self.dumped = self.dumped.or(value);
+    }
+
+    /// What is known.
+    pub fn get(&self) -> Option<V> {
+        self.own.or(self.dumped)
+    }
+
+    /// Join what later events said, after `rename`.
+    pub fn join(&mut self, later: Observed<V>, rename: impl Fn(V) -> Option<V>) {
+        self.observe(later.own.and_then(&rename));
+        self.fill(later.dumped.and_then(rename));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const HOST: HostId = HostId::at(0);
+
+    struct Named(i32, bool);
+
+    impl ThreadInstance for Named {
+        fn tid(&self) -> i32 {
+            self.0
+        }
+
+        fn set_tid(&mut self, tid: i32) {
+            self.0 = tid;
+        }
+
+        fn is_alive(&self) -> bool {
+            self.1
+        }
+    }
+
+    fn key(tid: i32) -> ThreadKey {
+        ThreadKey::new(HOST, tid)
+    }
+
+    #[test]
+    fn holder_follows_forks_and_ends() {
+        let mut table = ThreadTable::default();
+        assert_eq!(table.holder(key(7)), Holder::Unseen);
+        let first = table.open(key(7), Named(7, true));
+        assert_eq!(table.holder(key(7)), Holder::Alive(first));
+        table[first].1 = false;
+        assert_eq!((table.holder(key(7)), table.latest(key(7))), (Holder::Ended, Some(first)));
+        assert_eq!(table.holder_on(key(7), Some(first)), Holder::Alive(first));
+        let second = table.open(key(7), Named(7, true));
+        let third = table.fork(key(7), Named(7, true), |old| old.1 = false);
+        assert!(!table[second].is_alive());
+        assert_eq!(table.holder(key(7)), Holder::Alive(third));
+    }
+
+    #[test]
+    fn take_over_ends_the_first_thread_and_frees_the_own_id() {
+        let mut table = ThreadTable::default();
+        let first = table.open(key(7), Named(7, true));
+        let other = table.open(key(8), Named(8, true));
+        table.take_over(other, key(8), key(7), |leader| leader.1 = false);
+        assert_eq!((table.holder(key(7)), table.holder(key(8))), (Holder::Alive(other), Holder::Ended));
+        assert_eq!((table[other].tid(), table[first].is_alive()), (7, false));
+        table.take_over(other, key(7), key(7), |_| unreachable!());
+        assert_eq!(table.holder(key(7)), Holder::Alive(other));
+    }
+
+    #[test]
+    fn on_cpu_parts_idle_tasks_by_their_cpu() {
+        let mut table = ThreadTable::default();
+        let idle = table.open(ThreadKey::on_cpu(HOST, 1, 0), Named(0, true));
+        assert_eq!(table.holder_on(ThreadKey::on_cpu(HOST, 2, 0), Some(idle)), Holder::Unseen);
+        assert_eq!(ThreadKey::on_cpu(HOST, 1, 7), key(7));
+    }
+
+    #[test]
+    fn observed_prefers_own_events_and_the_first_dump() {
+        let mut pid = Observed::default();
+        pid.fill(Some(1));
+        pid.fill(Some(2));
+        assert_eq!(pid.get(), Some(1));
+        pid.observe(Some(3));
+        pid.observe(None);
+        assert_eq!(pid.get(), Some(3));
+    }
+}
