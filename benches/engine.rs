@@ -13,7 +13,7 @@ use whyslow::base::ctx::Ctx;
 use whyslow::input::Trace;
 use whyslow::input::{Argument, Opened, Source, count, open};
 use whyslow::reading::bind::Focus;
-use whyslow::reading::engine::Way;
+use whyslow::reading::engine::EngineOptions;
 use whyslow::state::history::History;
 use whyslow::state::kernel::{Options, record};
 
@@ -78,7 +78,8 @@ fn main() {
         "{:<8} {:>10} {:>10} {:>10} {:>10} {:>11} {:>9}",
         "", "1 worker", "CPU", "2 workers", "CPU", "efficiency", "/count"
     );
-    let usage = |focus, ctx: &Ctx| black_box(Usage::read(&traces, &labels, focus, &Way::default(), ctx).unwrap());
+    let usage =
+        |focus, ctx: &Ctx| black_box(Usage::read(&traces, &labels, focus, &EngineOptions::default(), ctx).unwrap());
     let kernel = |ctx: &Ctx| {
         let options = Options { labels: labels.clone(), ..Options::default() };
         let (recording, _) = record(&traces, &[], &options, ctx).unwrap();

@@ -12,7 +12,8 @@ use std::rc::Rc;
 use whyslow::base::ctx::Ctx;
 use whyslow::base::time::{Ns, Span};
 use whyslow::input::{Argument, Opened, open};
-use whyslow::reading::engine::{ChunkTarget, Way};
+use whyslow::reading::chunks::ChunkTarget;
+use whyslow::reading::engine::EngineOptions;
 use whyslow::state::kernel::{Options, record};
 use whyslow::state::timeline::{SegmentKind, Timeline};
 
@@ -69,7 +70,7 @@ fn read(workers: usize, chunks: ChunkTarget) -> Timeline {
     let arguments = [Argument { label: None, path: write(folder.path()) }];
     let Opened::Traces(sources) = open(&arguments, &Ctx::new(1)).unwrap() else { panic!("no trace") };
     let traces: Vec<_> = sources.iter().map(|s| &s.trace).collect();
-    let options = Options { way: Way { chunks, ..Way::default() }, ..Options::default() };
+    let options = Options { engine: EngineOptions { chunks, ..EngineOptions::default() }, ..Options::default() };
     record(&traces, &[], &options, &Ctx::new(workers)).unwrap().0
 }
 

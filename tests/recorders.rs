@@ -22,7 +22,8 @@ use whyslow::base::notice::Notice;
 use whyslow::dump;
 use whyslow::dump::{Form, Sizes};
 use whyslow::input::{self, Argument, OpenError, Opened, Source, Trace, count};
-use whyslow::reading::engine::{ChunkTarget, Way};
+use whyslow::reading::chunks::ChunkTarget;
+use whyslow::reading::engine::EngineOptions;
 use whyslow::state::kernel::{Options, record};
 
 fn fixture(name: &str) -> PathBuf {
@@ -253,7 +254,8 @@ fn nothing_depends_on_workers_or_chunks() {
         let sources = open(&path).unwrap();
         let traces: Vec<&Trace> = sources.iter().map(|s| &s.trace).collect();
         let recorded = |workers, chunks| {
-            let options = Options { way: Way { chunks, ..Way::default() }, ..Options::default() };
+            let options =
+                Options { engine: EngineOptions { chunks, ..EngineOptions::default() }, ..Options::default() };
             let (found, notices) = record(&traces, &[], &options, &Ctx::new(workers)).unwrap();
             format!("{:?}\n{:?}\n{:?}\n{notices:?}", found.threads, found.images, found.wake_stacks)
         };

@@ -13,13 +13,15 @@ use whyslow::event::host::TraceOrigin;
 use whyslow::event::kind::{Context, Event, Kind, LossSource, TextId, WakeSource, WhoId};
 use whyslow::event::prev_state::Generation;
 use whyslow::reading::batch::Batch;
+use whyslow::reading::sources::HostName;
 use whyslow::state::kernel::{Handlers, Machine};
 use whyslow::state::timeline::{HostId, ThreadId, Timeline};
 
 /// Run the machine over the events, cut into batches before the given times.
 fn recorded(world: &World, cuts: &[Ns]) -> Timeline {
     let origin = TraceOrigin { host: HostId::at(0), kernel: true, generation: Generation::New };
-    let mut machine = Machine::new(vec![(String::new(), None)], vec![origin], Handlers::built_in());
+    let mut machine =
+        Machine::new(vec![HostName { name: String::new(), kernel_release: None }], vec![origin], Handlers::built_in());
     let mut bounds = vec![Ns::MIN];
     bounds.extend_from_slice(cuts);
     bounds.push(Ns::MAX);
@@ -92,7 +94,7 @@ proptest! {
     #[test]
     fn nonsense_is_survived_and_lives_stay_whole(events in nonsense()) {
         let origin = TraceOrigin { host: HostId::at(0), kernel: true, generation: Generation::New };
-        let mut machine = Machine::new(vec![(String::new(), None)], vec![origin], Handlers::built_in());
+        let mut machine = Machine::new(vec![HostName { name: String::new(), kernel_release: None }], vec![origin], Handlers::built_in());
         let mut batch = Batch::default();
         batch.events = events;
         machine.absorb(&batch);

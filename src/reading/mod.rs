@@ -1,18 +1,21 @@
 //! Records to typed events, in parallel.
 //!
 //! ```text
-//!  traces -> Sources: a Binding and a decode plan each
+//!  traces -> BoundTraces: a Binding and a decode plan each
 //!                |
-//!  engine: cut into chunks -> a worker reads a chunk -> Batch of typed events -> merged in order of time by an Analysis
-//!                             (Binder: record -> event)  (all streams, sorted)
+//!  engine: chunks of time -> a worker reads a chunk -> Batch of typed events -> joined in the order of chunks by an Analysis
+//!                            (Binder: record -> event)  (all streams, sorted)
 //! ```
-//! [`sources`] prepares traces and reads a chunk of them; [`engine`] cuts the time line and drives the workers. [`bind`] binds each
+//! [`sources`] prepares traces and reads a chunk of them (`copies`: what several of them recorded); [`chunks`] cuts the time line, [`engine`]
+//! drives the workers. [`bind`] binds each
 //! record class once, by the names and fields of `classes` in the words of a tracer ([`dialect`]); after that, reading a record is a jump and
 //! some copies. [`tasks`] and [`declared`] find in the same classes what delimits executions.
 
 pub mod batch;
 pub mod bind;
+pub mod chunks;
 pub mod classes;
+mod copies;
 pub mod declared;
 pub mod dialect;
 pub mod engine;

@@ -26,7 +26,8 @@ use crate::model::execution::ExecutionId;
 use crate::model::survey::{Survey, TaskSurvey};
 use crate::model::{Model, TraceInfo};
 use crate::reading::bind::{Focus, is_kernel};
-use crate::reading::engine::{ChunkTarget, Way};
+use crate::reading::chunks::ChunkTarget;
+use crate::reading::engine::EngineOptions;
 use crate::reading::tasks;
 use crate::state::history::History;
 use crate::state::kernel::{Handlers, Options, record};
@@ -51,7 +52,7 @@ pub struct Traces {
     /// Fitted host clocks and the notices raised while fitting; set by `fit_clocks`.
     clocks: Option<(Vec<HostClock>, Notices)>,
     handlers: Handlers,
-    way: Way,
+    engine: EngineOptions,
 }
 
 impl Traces {
@@ -69,7 +70,13 @@ impl Traces {
         let known = options.tasks.as_deref().map(|file| TaskCatalog::with_file(&sources, file)).transpose()?;
         let tasks = known.map_or_else(OnceLock::new, OnceLock::from);
         let handlers = handlers(options.handlers.as_deref())?;
-        Ok(Traces { sources, tasks, clocks: None, handlers, way: Way { chunks, ..Way::default() } })
+        Ok(Traces {
+            sources,
+            tasks,
+            clocks: None,
+            handlers,
+            engine: EngineOptions { chunks, ..EngineOptions::default() },
+        })
     }
 
     /// Align the clocks of several hosts, once. Every question about times calls this first.
@@ -145,7 +152,7 @@ impl Traces {
     /// The kernel pass, with marks for some tasks.
     pub fn record(&self, tasks: &[TaskDefinition], ctx: &Ctx) -> anyhow::Result<(Timeline, Notices)> {
         let pairs = self.pairs();
-        let options = Options { way: self.way, labels: self.labels(), handlers: self.handlers.clone(), pairs };
+        let options = Options { engine: self.engine, labels: self.labels(), handlers: self.handlers.clone(), pairs };
         let (mut recording, mut notices) = record(&self.traces(), tasks, &options, ctx)?;
         for clock in self.clocks() {
             for (host, _) in clock.traces.iter().filter_map(|trace| recording.traces.get(*trace)) {
@@ -161,7 +168,7 @@ impl Traces {
 
     /// CPU time by thread, or bytes read and written by process.
     pub fn usage(&self, focus: Focus, ctx: &Ctx) -> anyhow::Result<(Usage, Notices)> {
-        let (usage, mut notices) = Usage::read(&self.traces(), &self.labels(), focus, &self.way, ctx)?;
+        let (usage, mut notices) = Usage::read(&self.traces(), &self.labels(), focus, &self.engine, ctx)?;
         notices.merge(&self.notices());
         Ok((usage, notices))
     }

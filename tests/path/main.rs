@@ -15,6 +15,7 @@ use whyslow::event::host::TraceOrigin;
 use whyslow::event::kind::{Context, Event, Kind, LossSource, RequestStep, TextId, WakeSource, WhoId, WorkStep};
 use whyslow::event::prev_state::Generation;
 use whyslow::reading::batch::{Batch, BlockRequest, DumpedThread, MarkBody, ThreadContext};
+use whyslow::reading::sources::HostName;
 use whyslow::state::kernel::{Handlers, Machine};
 use whyslow::state::timeline::{HostId, SegmentKind, ThreadId, Timeline};
 
@@ -103,7 +104,7 @@ impl Scene {
     fn recording(&mut self) -> Timeline {
         let streams: Vec<Vec<Event>> = std::mem::take(&mut self.streams).into_values().collect();
         self.batch.merge(&streams);
-        let names = ["host0", "host1"].map(|name| (name.to_owned(), None)).to_vec();
+        let names = ["host0", "host1"].map(|name| HostName { name: name.to_owned(), kernel_release: None }).to_vec();
         let origin = |host, kernel| TraceOrigin { host: HostId::from_raw(host), kernel, generation: self.kernel };
         let origins = vec![origin(0, true), origin(1, true), origin(0, false)];
         let mut machine = Machine::new(names, origins, self.handlers.clone());

@@ -203,7 +203,8 @@ fn threads_on_a_cpu_without_stream_are_unknown() {
     let streams: Vec<Vec<Event>> = std::mem::take(&mut s.streams).into_values().collect();
     s.batch.merge(&streams);
     let origins = vec![TraceOrigin { host: HostId::at(0), kernel: true, generation: s.kernel }];
-    let mut machine = Machine::new(vec![("h".to_owned(), None)], origins, Handlers::built_in());
+    let mut machine =
+        Machine::new(vec![HostName { name: "h".to_owned(), kernel_release: None }], origins, Handlers::built_in());
     machine.expect_cpu(HostId::at(0), 0);
     machine.absorb(&s.batch);
     let (recording, notices) = machine.close(Vec::new());

@@ -23,7 +23,8 @@ use whyslow::base::notice::Notice;
 use whyslow::event::task::{Delimiter, Pairing, TaskDefinition};
 use whyslow::input::{Argument, Opened, Source, Trace, count, open};
 use whyslow::reading::bind::Focus;
-use whyslow::reading::engine::{ChunkTarget, Way};
+use whyslow::reading::chunks::ChunkTarget;
+use whyslow::reading::engine::{EngineOptions, Hooks};
 use whyslow::state::history::History;
 use whyslow::state::history::lines::Time;
 use whyslow::state::history::tree::Tree;
@@ -104,10 +105,11 @@ struct Results {
     tree: Tree,
 }
 
-fn results(sources: &[Source], way: Way, workers: usize) -> Results {
+fn results(sources: &[Source], way: EngineOptions, workers: usize) -> Results {
     let traces: Vec<_> = sources.iter().map(|s| &s.trace).collect();
     let work = Ctx::new(workers);
-    let (recording, notices) = record(&traces, &tasks(), &Options { way, ..Options::default() }, &work).unwrap();
+    let (recording, notices) =
+        record(&traces, &tasks(), &Options { engine: way, ..Options::default() }, &work).unwrap();
     let history = History::of_recording(&recording, &work).unwrap();
     let tree = history.tree().clone();
     assert_eq!(tree.check(), Ok(()));
@@ -144,14 +146,17 @@ fn dawdle(chunk: usize) {
 }
 
 /// Every combination of what must not matter.
-fn ways() -> Vec<(usize, Way)> {
+fn ways() -> Vec<(usize, EngineOptions)> {
     let sizes = [ChunkTarget::Packet, ChunkTarget::Bytes(64 << 10), ChunkTarget::Bytes(1 << 20), ChunkTarget::Whole];
-    let again: [fn(usize) -> bool; 3] = [|_| false, some, |_| true];
+    let run_again: [fn(usize) -> bool; 3] = [|_| false, some, |_| true];
     let mut ways = Vec::new();
     for workers in [1, 2, 3, 7] {
         for chunks in sizes {
             for seeds in [true, false] {
-                ways.extend(again.map(|again| (workers, Way { chunks, seeds, again, after: dawdle })));
+                ways.extend(run_again.map(|run_again| {
+                    let hooks = Hooks { run_again, after_chunk: dawdle };
+                    (workers, EngineOptions { chunks, seeds, hooks })
+                }));
             }
         }
     }
@@ -160,7 +165,7 @@ fn ways() -> Vec<(usize, Way)> {
 
 /// Hold some of the ways against one worker with one chunk.
 fn check(name: &str, sources: &[Source], step: usize) {
-    let serial = Way { chunks: ChunkTarget::Whole, seeds: false, ..Way::default() };
+    let serial = EngineOptions { chunks: ChunkTarget::Whole, seeds: false, ..EngineOptions::default() };
     let want = results(sources, serial, 1);
     // A stride prime to all the counts of choices meets each of them.
     for (workers, way) in ways().into_iter().step_by(step) {
@@ -304,7 +309,7 @@ fn usage_is_what_the_kernel_machine_finds() {
             continue;
         }
         compared += 1;
-        let read = |focus| Usage::read(&traces, &[], focus, &Way::default(), &work).unwrap().0;
+        let read = |focus| Usage::read(&traces, &[], focus, &EngineOptions::default(), &work).unwrap().0;
         let (running, moving) = (read(Focus::Running), read(Focus::Transfers));
         assert_eq!(work.progress.replayed.load(Ordering::Relaxed), 0, "{}", path.display());
         let mut threads: std::collections::BTreeMap<(i32, i32), i64> = Default::default();
@@ -352,7 +357,11 @@ fn a_cancelled_run_ends_with_the_chunks_that_were_begun() {
         std::thread::sleep(Duration::from_millis(5));
         SEEN[1].fetch_add(1, Ordering::SeqCst);
     };
-    let way = Way { chunks: ChunkTarget::Packet, after: slow, ..Way::default() };
+    let way = EngineOptions {
+        chunks: ChunkTarget::Packet,
+        hooks: Hooks { after_chunk: slow, ..Hooks::default() },
+        ..EngineOptions::default()
+    };
     let work = Ctx::new(3);
     let cancel = work.cancel.clone();
     std::thread::scope(|scope| {
@@ -382,7 +391,7 @@ fn damage_in_one_chunk_does_not_take_the_others() {
     std::fs::write(&stream, bytes).unwrap();
     let sources = load(&folder);
     let traces: Vec<_> = sources.iter().map(|s| &s.trace).collect();
-    let way = Way { chunks: ChunkTarget::Packet, ..Way::default() };
+    let way = EngineOptions { chunks: ChunkTarget::Packet, ..EngineOptions::default() };
     let (usage, notices) = Usage::read(&traces, &[], Focus::Running, &way, &Ctx::new(3)).unwrap();
     assert!(notices.sentences().iter().any(|s| s.contains("damaged")), "{:?} {:?}", notices, Notice::DamagedPacket);
     assert_eq!(usage.cpus().len(), schedule::CPUS);

@@ -21,8 +21,9 @@ use crate::model::usage::IoUse;
 pub use crate::model::usage::Moved;
 use crate::model::usage::ThreadUse;
 use crate::reading::bind::{Binding, Focus};
-use crate::reading::engine::{self, Analysis, Chunk, Way};
-use crate::reading::sources::{Source, Sources};
+use crate::reading::chunks::Chunk;
+use crate::reading::engine::{self, Analysis, EngineOptions};
+use crate::reading::sources::{BoundTrace, BoundTraces};
 use crate::state::threads::ThreadInstance;
 use foldhash::HashMap;
 use machine::{KernelTrace, UsageMachine};
@@ -34,7 +35,7 @@ use thread::{HostCpu, UsageThread};
 pub struct Usage(UsageMachine);
 
 struct UsagePass<'w> {
-    sources: Sources,
+    sources: BoundTraces,
     /// By trace; `None` for those of user space.
     traces: Vec<Option<KernelTrace>>,
     events: &'w AtomicU64,
@@ -130,7 +131,7 @@ impl Analysis for UsagePass<'_> {
         notices.merge(&theirs);
     }
 
-    fn replay(&self, (whole, notices): &mut Self::Whole, traces: &[&Trace], chunk: &Chunk, cancel: &Cancel) {
+    fn run_again(&self, (whole, notices): &mut Self::Whole, traces: &[&Trace], chunk: &Chunk, cancel: &Cancel) {
         self.step(whole, notices, traces, chunk, false, cancel);
     }
 }
@@ -142,7 +143,7 @@ fn widen(bounds: &mut BTreeMap<(usize, u16), (Ns, Ns)>, key: (usize, u16), span:
 }
 
 /// To when each CPU was recorded: one whose buffers were cut off earlier than others' is not taken to go on as it was.
-fn recorded_to(traces: &[&Trace], sources: &Sources) -> HashMap<HostCpu, Ns> {
+fn recorded_to(traces: &[&Trace], sources: &BoundTraces) -> HashMap<HostCpu, Ns> {
     let mut ends: HashMap<HostCpu, Ns> = HashMap::default();
     for ((trace, source), origin) in traces.iter().zip(&sources.all).zip(&sources.origins) {
         for stream in trace.streams().iter().filter(|s| source.binding.switches.contains(&s.stream_class)) {
@@ -162,20 +163,20 @@ impl Usage {
         traces: &[&Trace],
         labels: &[Option<String>],
         focus: Focus,
-        way: &Way,
+        options: &EngineOptions,
         ctx: &Ctx,
     ) -> Result<(Usage, Notices), Cancelled> {
         let (traces, left_out) = traces.split_at(traces.len().min(1 << 16));
         let mut notices = Notices::default();
         notices.add(Notice::MemoryLimit, left_out.len() as u64, || "traces after the first 65,536".to_owned());
-        let sources = Sources::new(traces, labels, |trace| Binding::focused(trace, &[], focus), ctx)?;
-        let kernel_trace = |(origin, source): (&TraceOrigin, &Source)| {
+        let sources = BoundTraces::new(traces, labels, |trace| Binding::focused(trace, &[], focus), ctx)?;
+        let kernel_trace = |(origin, source): (&TraceOrigin, &BoundTrace)| {
             origin.kernel.then_some(KernelTrace { origin: *origin, follows_switches: source.binding.follows_switches })
         };
         let kernel_traces = sources.origins.iter().zip(&sources.all).map(kernel_trace).collect();
         let ends = recorded_to(traces, &sources);
         let pass = UsagePass { sources, traces: kernel_traces, events: &ctx.progress.events };
-        let (mut machine, mut notices) = engine::run(&pass, (UsageMachine::new(true), notices), traces, way, ctx)?;
+        let (mut machine, mut notices) = engine::run(&pass, (UsageMachine::new(true), notices), traces, options, ctx)?;
         machine.close(&ends);
         let of_calls = machine.threads.iter().map(|thread| thread.calls.contradictions).sum::<u64>();
         let first = machine.contradictions.first;

@@ -27,6 +27,7 @@ use crate::event::kind::TextId;
 use crate::event::stack::RawStackId;
 use crate::model::facts::Quality;
 use crate::reading::batch::{Batch, BatchNames};
+use crate::reading::sources::HostName;
 use crate::state::threads::ThreadTable;
 use crate::state::timeline::{Host, HostId, RawStacks, SegmentKind, ThreadId, Timeline};
 use foldhash::HashMap;
@@ -94,9 +95,9 @@ impl Renumber<'_> {
 
 impl Machine {
     /// A machine for traces with these origins; hosts in the order of their ids.
-    pub fn new(hosts: Vec<(String, Option<String>)>, origins: Vec<TraceOrigin>, handlers: Handlers) -> Machine {
+    pub fn new(hosts: Vec<HostName>, origins: Vec<TraceOrigin>, handlers: Handlers) -> Machine {
         let mut out = Timeline::default();
-        for (name, kernel_release) in hosts {
+        for HostName { name, kernel_release } in hosts {
             let name = out.names.intern(&name);
             out.hosts.push(Host { name, kernel_release });
         }

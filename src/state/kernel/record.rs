@@ -15,17 +15,18 @@ use crate::input::Trace;
 use crate::input::stream::Stream;
 use crate::reading::batch::Batch;
 use crate::reading::bind::Binding;
-use crate::reading::engine::{self, Analysis, Chunk, Way};
-use crate::reading::sources::Sources;
+use crate::reading::chunks::Chunk;
+use crate::reading::engine::{self, Analysis, EngineOptions};
+use crate::reading::sources::BoundTraces;
 use crate::state::timeline::{HostId, Timeline};
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// How the pass is run; the result does not depend on `way`.
+/// How the pass is run; the result does not depend on `engine`.
 #[derive(Clone, Debug)]
 pub struct Options {
-    /// How the engine is driven.
-    pub way: Way,
+    /// How the engine works.
+    pub engine: EngineOptions,
     /// What interrupt handlers' names mean.
     pub handlers: Handlers,
     /// Pairs of events that tell what threads are in, as entries and exits of functions do.
@@ -36,12 +37,17 @@ pub struct Options {
 
 impl Default for Options {
     fn default() -> Self {
-        Options { way: Way::default(), handlers: Handlers::built_in(), pairs: Vec::new(), labels: Vec::new() }
+        Options {
+            engine: EngineOptions::default(),
+            handlers: Handlers::built_in(),
+            pairs: Vec::new(),
+            labels: Vec::new(),
+        }
     }
 }
 
 struct KernelPass<'w> {
-    sources: Sources,
+    sources: BoundTraces,
     events: &'w AtomicU64,
 }
 
@@ -77,7 +83,7 @@ pub fn record(
     let mut notices = Notices::default();
     notices.add(Notice::MemoryLimit, left_out.len() as u64, || "traces after the first 65,536".to_owned());
     let all: Vec<TaskDefinition> = tasks.iter().chain(&options.pairs).cloned().collect();
-    let sources = Sources::new(traces, &options.labels, |trace| Binding::new(trace, &all), ctx)?;
+    let sources = BoundTraces::new(traces, &options.labels, |trace| Binding::new(trace, &all), ctx)?;
     let mut lossy = Vec::new();
     let mut covered: BTreeMap<(HostId, Option<u32>), Span> = BTreeMap::new();
     for ((trace, origin), source) in traces.iter().zip(&sources.origins).zip(&sources.all) {
@@ -108,7 +114,7 @@ pub fn record(
     sources.may_hold_copies(traces).into_iter().for_each(|trace| machine.expect_copies(trace));
     let origins = sources.origins.iter().map(|origin| (origin.host, origin.kernel)).collect();
     let pass = KernelPass { sources, events: &ctx.progress.events };
-    let (machine, mut notices) = engine::run(&pass, (machine, notices), traces, &options.way, ctx)?;
+    let (machine, mut notices) = engine::run(&pass, (machine, notices), traces, &options.engine, ctx)?;
     let (mut recording, found) = machine.close(lossy);
     recording.lossy = union(recording.lossy);
     recording.traces = origins;

@@ -1,0 +1,273 @@
+//! Chunks: spans of the time line over all streams, and the records of each.
+//!
+//! In: the packet indexes of traces. Out: chunks balanced by bytes. Each packet weighs in at its begin, and where the weight since
+//! the last cut reaches the target, the next chunk begins. A packet that meets several chunks (at most one per stream and cut) is
+//! read for each of them: its records before the chunk are skipped by their headers, those behind it are not read.
+//!
+//! A record belongs to the chunk that holds its time, so records of equal times are never separated. Errors in a packet are
+//! reported by the chunk in which the packet ends. No result may depend on where the cuts are. ALGORITHMS.md 10.1.
+
+use crate::base::ctx::Cancel;
+use crate::base::notice::{Notice, Notices};
+use crate::base::time::{Span, Timestamp};
+use crate::input::record::{ClassId, Record, StreamId};
+use crate::input::trace::{Plan, Reader, Records, Trace};
+use std::ops::Range;
+
+/// How large chunks are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub enum ChunkTarget {
+    /// A cut at the begin of every packet.
+    Packet,
+    /// About so many bytes.
+    Bytes(u64),
+    /// By the size of the trace and the number of workers.
+    #[default]
+    Balanced,
+    /// One chunk.
+    Whole,
+}
+
+/// Consecutive packets of one stream.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PacketRange {
+    /// Position of the trace in the list.
+    pub trace: usize,
+    /// Stream.
+    pub stream: StreamId,
+    /// Packets that may hold records of the chunk.
+    pub packets: Range<usize>,
+}
+
+/// A span of the time line over all streams.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Chunk {
+    /// Records from here on.
+    pub from: Timestamp,
+    /// Records before this.
+    pub until: Timestamp,
+    /// Streams in the order of traces and of their ids.
+    pub ranges: Vec<PacketRange>,
+    /// Bytes of the packets that begin in it.
+    pub bytes: u64,
+}
+
+/// A balanced chunk is a worker's share of the bytes that are left, divided by this.
+const CHUNKS_PER_SHARE: u64 = 2;
+
+/// Times that bound the records of a packet.
+#[derive(Clone, Copy, Debug)]
+struct Bounds {
+    begin: Timestamp,
+    end: Timestamp,
+}
+
+impl Bounds {
+    const NONE: Bounds = Bounds { begin: Timestamp::MIN, end: Timestamp::MAX };
+
+    /// Those that a packet names; `None` where it does not. Of one that ends before it begins, its end comes first.
+    fn of(trace: &Trace, stream: usize, packet: usize) -> Option<Bounds> {
+        let packet = trace.streams().get(stream)?.packets.get(packet)?;
+        let (begin, end) = (packet.begin?, packet.end?);
+        Some(Bounds { begin: begin.min(end), end: begin.max(end) })
+    }
+
+    fn clamp(self, time: Timestamp) -> Timestamp {
+        time.min(self.end).max(self.begin)
+    }
+}
+
+/// Where to cut: the begins of packets at which the weight of the packets since the last cut reaches the target. Traces with
+/// packets that do not name their times are not cut.
+fn cuts(traces: &[&Trace], target: ChunkTarget, workers: usize) -> Vec<Timestamp> {
+    let mut begins: Vec<(Timestamp, u64)> = Vec::new();
+    for trace in traces {
+        for (number, stream) in trace.streams().iter().enumerate() {
+            for (at, packet) in stream.packets.iter().enumerate() {
+                let Some(bounds) = Bounds::of(trace, number, at) else { return Vec::new() };
+                begins.push((bounds.begin, packet.bytes));
+            }
+        }
+    }
+    begins.sort_unstable();
+    let mut left: u64 = begins.iter().map(|(_, bytes)| bytes).sum();
+    let size = |left: u64| match target {
+        ChunkTarget::Packet => Some(0),
+        ChunkTarget::Bytes(bytes) => Some(bytes),
+        // Ever smaller, so that all workers end at about the same time. Bounded, because the chunks in flight are in memory.
+        ChunkTarget::Balanced => Some((left / (CHUNKS_PER_SHARE * workers.max(1) as u64)).clamp(1 << 20, 32 << 20)),
+        ChunkTarget::Whole => None,
+    };
+    let mut cuts = Vec::new();
+    let mut weight = 0;
+    for (begin, bytes) in begins {
+        // There is no cut at the end of time: only the last chunk holds it.
+        let can_cut = begin < Timestamp::MAX && cuts.last() != Some(&begin);
+        if weight > 0 && can_cut && size(left).is_some_and(|size| weight >= size) {
+            cuts.push(begin);
+            left -= weight;
+            weight = 0;
+        }
+        weight += bytes;
+    }
+    cuts
+}
+
+/// Cut the time line of some traces into chunks.
+pub fn cut(traces: &[&Trace], target: ChunkTarget, workers: usize) -> Vec<Chunk> {
+    let cuts = cuts(traces, target, workers);
+    let bounds: Vec<Timestamp> = std::iter::once(Timestamp::MIN).chain(cuts).chain([Timestamp::MAX]).collect();
+    let chunk = |w: &[Timestamp]| Chunk { from: w[0], until: w[1], ranges: Vec::new(), bytes: 0 };
+    let mut chunks: Vec<Chunk> = bounds.windows(2).map(chunk).collect();
+    for (number, trace) in traces.iter().enumerate() {
+        for stream in 0..trace.streams().len() {
+            distribute(&mut chunks, number, trace, stream);
+        }
+    }
+    chunks
+}
+
+/// Give each chunk the packets of one stream that may hold its records: from the first to the last such packet, with those
+/// between them that are out of order.
+fn distribute(chunks: &mut [Chunk], number: usize, trace: &Trace, stream: usize) {
+    let count = trace.streams()[stream].packets.len();
+    let bounds: Vec<Bounds> =
+        (0..count).map(|packet| Bounds::of(trace, stream, packet).unwrap_or(Bounds::NONE)).collect();
+    // The latest end of any packet up to here, the earliest begin of any from here on: both ascend.
+    let mut latest = Vec::with_capacity(count);
+    for packet in &bounds {
+        latest.push(packet.end.max(latest.last().copied().unwrap_or(Timestamp::MIN)));
+    }
+    let mut earliest = vec![Timestamp::MAX; count];
+    let mut least = Timestamp::MAX;
+    for (packet, earliest) in bounds.iter().zip(&mut earliest).rev() {
+        least = least.min(packet.begin);
+        *earliest = least;
+    }
+    for chunk in chunks.iter_mut() {
+        let first = latest.partition_point(|end| *end < chunk.from);
+        let after = earliest.partition_point(|begin| !chunk.ends_before(*begin));
+        if first < after {
+            chunk.ranges.push(PacketRange { trace: number, stream: StreamId::at(stream), packets: first..after });
+        }
+    }
+    for (packet, bounds) in trace.streams()[stream].packets.iter().zip(&bounds) {
+        let at = chunks.partition_point(|chunk| chunk.ends_before(bounds.begin));
+        if let Some(chunk) = chunks.get_mut(at) {
+            chunk.bytes += packet.bytes;
+        }
+    }
+}
+
+impl Chunk {
+    /// True for times inside.
+    pub fn holds(&self, time: Timestamp) -> bool {
+        self.from <= time && !self.ends_before(time)
+    }
+
+    /// True for times behind it. The last chunk ends with the time line.
+    fn ends_before(&self, time: Timestamp) -> bool {
+        self.until <= time && self.until < Timestamp::MAX
+    }
+}
+
+/// Where a record is that [`PacketRange::read`] gives.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ChunkSide {
+    /// Before the chunk: the last checkpoint of its packet there.
+    Before,
+    /// In the chunk.
+    Inside,
+}
+
+impl PacketRange {
+    /// Give the records of the packets that are in the chunk to `take`, packet by packet. Records before the chunk are skipped; of
+    /// each packet the last one there whose class is a `checkpoint` is given first.
+    ///
+    /// A record's time is clamped to its packet's bounds, else it could belong to a chunk that does not read its packet, and to no
+    /// earlier than the records written before it, so that a packet can be left at the first record behind the chunk. Errors in
+    /// a packet are reported by the chunk in which it ends. The spans returned are those of damaged packets: from their last
+    /// readable record, where the chunk holds it, to their end.
+    pub fn read<'a>(
+        &self,
+        trace: &'a Trace,
+        plan: &'a Plan,
+        chunk: &Chunk,
+        cancel: &Cancel,
+        checkpoint: impl Fn(ClassId) -> bool,
+        mut take: impl FnMut(&Record<'_, 'a>, ChunkSide),
+    ) -> (Notices, Vec<Span>) {
+        let (mut notices, mut damaged) = (Notices::default(), Vec::new());
+        for packet in self.packets.clone() {
+            let bounds = Bounds::of(trace, self.stream.index(), packet).unwrap_or(Bounds::NONE);
+            if cancel.is_cancelled() {
+                break;
+            }
+            if bounds.end < chunk.from || chunk.ends_before(bounds.begin) {
+                continue;
+            }
+            let read = match trace.reader(plan, self.stream, packet..packet + 1) {
+                Reader::Ctf(reader) => read_packet(reader, bounds, chunk, &checkpoint, &mut take),
+                Reader::Perf(reader) => read_packet(reader, bounds, chunk, &checkpoint, &mut take),
+                Reader::Ftrace(reader) => read_packet(reader, bounds, chunk, &checkpoint, &mut take),
+                Reader::Nothing => continue,
+            };
+            let is_damaged = read.notices.count(Notice::DamagedPacket) > 0;
+            if let Some(last) = read.last.filter(|t| is_damaged && *t > Timestamp::MIN && chunk.holds(*t)) {
+                // A packet that does not name its end: how much is missing is unknown.
+                let end = if bounds.end < Timestamp::MAX { bounds.end } else { last };
+                damaged.push(Span::new(last, end));
+            }
+            if chunk.holds(bounds.end) {
+                notices.merge(&read.notices);
+                let stream = || trace.streams()[self.stream.index()].name.clone();
+                notices.add(Notice::TimeBackwards, read.backwards, stream);
+            }
+        }
+        (notices, damaged)
+    }
+}
+
+/// What reading a packet found besides its records.
+struct PacketOutcome {
+    notices: Notices,
+    /// Records whose time is before that of their predecessor.
+    backwards: u64,
+    /// Time of the last record, where the packet was read to its end.
+    last: Option<Timestamp>,
+}
+
+/// Give the records of a packet that are in a chunk.
+fn read_packet<'a>(
+    mut reader: impl Records<'a>,
+    bounds: Bounds,
+    chunk: &Chunk,
+    checkpoint: impl Fn(ClassId) -> bool,
+    mut take: impl FnMut(&Record<'_, 'a>, ChunkSide),
+) -> PacketOutcome {
+    let (mut last, mut latest, mut backwards) = (Timestamp::MIN, Timestamp::MIN, 0);
+    if bounds.begin < chunk.from {
+        let sought = reader.seek(chunk.from, &checkpoint);
+        (last, latest, backwards) = (sought.last, sought.latest, sought.backwards);
+        if let Some((position, latest)) = sought.landmark {
+            let here = reader.position();
+            reader.go(position);
+            if let Some(record) = reader.next() {
+                take(&Record { time: bounds.clamp(latest), ..record }, ChunkSide::Before);
+            }
+            reader.go(here);
+        }
+    }
+    while let Some(record) = reader.next() {
+        backwards += u64::from(record.time < last);
+        (last, latest) = (record.time, latest.max(record.time));
+        let time = bounds.clamp(latest);
+        if chunk.ends_before(time) {
+            return PacketOutcome { notices: reader.notices(), backwards, last: None };
+        }
+        if chunk.from <= time {
+            take(&Record { time, ..record }, ChunkSide::Inside);
+        }
+    }
+    PacketOutcome { notices: reader.notices(), backwards, last: Some(bounds.clamp(latest)) }
+}
