@@ -13,6 +13,7 @@
 //!   tell already, and such events are half of a recording.
 
 mod mark;
+mod payload;
 mod read;
 mod recent;
 
