@@ -6,7 +6,7 @@
 //! - Entry and exit events of functions are exact and believed before all else, wherever they say that one is open.
 //! - Inside a system call the user stack cannot change: the sample at its entry holds until its exit (else the one at
 //!   its exit, else any taken meanwhile, else the profiler's sample that came after a long call and tells of it).
-//! - Between two calls a sample holds backward and forward to the next sample's, collective operation it midway; a time
+//! - Between two calls a sample holds backward and forward to the next sample's, meeting it midway; a time
 //!   off the CPU is not cut, it has the stack it began with. No sample reaches further than ten sampling periods of
 //!   running time, and none beyond an exec.
 //! - Where that leaves a hole, and where the tracer lost the callers (one address only: some functions of the C library

@@ -12,7 +12,7 @@
 //! that is certain. Memory: two chunks of text per worker, and the samples of one window.
 
 use super::DumpError;
-use super::lines::{Cut, End, Key, Stream, StreamPosition, merge};
+use super::lines::{Cut, End, OrderKey, Stream, StreamPosition, merge};
 use crate::base::ctx::{Cancelled, Ctx};
 use crate::base::notice::Notices;
 use crate::base::parallel::in_order;
@@ -40,10 +40,10 @@ impl Default for Sizes {
     }
 }
 
-/// Text that a chunk may have, whatever its size was taken for.
+/// Limit of a chunk's text, whatever its predicted size.
 const MOST_TEXT: usize = 64 << 20;
 
-/// So far ahead on the clock it is asked whether times are in range.
+/// The check whether times are in range covers so many cycles ahead.
 const AHEAD: u64 = 1 << 32;
 
 /// Packets that one worker steps over at a time.
@@ -63,11 +63,11 @@ struct Made {
     ends: Vec<End>,
 }
 
-/// Writes from the edges on, as far as chunks are what they were taken for; the edges are where that was, to be gone on
-/// from.
+/// Write chunks starting at `positions` while each matches its prediction. On return `positions` is up to where output
+/// is valid, so that the caller can resume there.
 pub(super) fn write(
     streams: &[Stream<'_>],
-    edges: &mut Vec<StreamPosition>,
+    positions: &mut Vec<StreamPosition>,
     notices: &mut [Notices],
     sizes: &Sizes,
     ctx: &Ctx,
@@ -75,11 +75,11 @@ pub(super) fn write(
 ) -> Result<(), DumpError> {
     let most = sizes.window.saturating_mul(ctx.threads as u64);
     let spare = Mutex::default();
-    // The first is small, so that who reads only the first lines need not wait.
+    // The first window is small, so that a reader of the first lines need not wait.
     let mut bytes = sizes.chunk.saturating_mul(4 * ctx.threads as u64).min(most);
     loop {
-        let (ranges, whole) = window(streams, edges, bytes);
-        let samples = survey(streams, edges, &ranges, sizes, ctx)?;
+        let (ranges, whole) = window(streams, positions, bytes);
+        let samples = survey(streams, positions, &ranges, sizes, ctx)?;
         let mut cuts = choose(streams, &samples, &ranges, sizes.chunk).into_iter().map(Some).collect::<Vec<_>>();
         if whole {
             cuts.push(None);
@@ -90,7 +90,7 @@ pub(super) fn write(
             continue;
         }
         let window = Window { streams, samples, cuts, spare: &spare };
-        let sound = window.write(edges, notices, ctx, out)?;
+        let sound = window.write(positions, notices, ctx, out)?;
         if whole || !sound {
             return Ok(());
         }
@@ -98,10 +98,10 @@ pub(super) fn write(
     }
 }
 
-/// The packets from the edges on that are to be stepped over: about so many bytes, those that begin first. True where
-/// they are all that is left.
-fn window(streams: &[Stream<'_>], edges: &[StreamPosition], bytes: u64) -> (Vec<Range<usize>>, bool) {
-    let mut ranges: Vec<Range<usize>> = edges.iter().map(|edge| edge.packet..edge.packet).collect();
+/// The packets of the next window: about so many bytes from the positions on, those that begin first. True if no others
+/// are left.
+fn window(streams: &[Stream<'_>], positions: &[StreamPosition], bytes: u64) -> (Vec<Range<usize>>, bool) {
+    let mut ranges: Vec<Range<usize>> = positions.iter().map(|resume| resume.packet..resume.packet).collect();
     let packet = |rank: usize, number: usize| streams.get(rank)?.packet(number);
     let begin = |rank: usize, number: usize| Some(Reverse((packet(rank, number)?.begin, rank)));
     let mut heap: BinaryHeap<_> = ranges.iter().enumerate().filter_map(|(rank, r)| begin(rank, r.end)).collect();
@@ -120,7 +120,7 @@ fn window(streams: &[Stream<'_>], edges: &[StreamPosition], bytes: u64) -> (Vec<
 /// The samples of each stream in the window.
 fn survey(
     streams: &[Stream<'_>],
-    edges: &[StreamPosition],
+    positions: &[StreamPosition],
     ranges: &[Range<usize>],
     sizes: &Sizes,
     ctx: &Ctx,
@@ -138,21 +138,24 @@ fn survey(
     }
     let step = |i: usize| {
         let (rank, packets) = pieces.get(i)?;
-        let (stream, edge) = (streams.get(*rank)?, edges.get(*rank)?);
+        let (stream, resume) = (streams.get(*rank)?, positions.get(*rank)?);
         let first = StreamPosition { packet: packets.start, ..StreamPosition::default() };
-        let from =
-            if packets.start == edge.packet { StreamPosition { highest: None, next: None, ..*edge } } else { first };
+        let from = if packets.start == resume.packet {
+            StreamPosition { highest: OrderKey::default(), next: None, ..*resume }
+        } else {
+            first
+        };
         Some((*rank, sample(stream, *rank, &from, packets.end, sizes.sample)))
     };
     let mut samples: Vec<Vec<Sample>> = streams.iter().map(|_| Vec::new()).collect();
-    let mut highest: Vec<Key> = edges.iter().map(|edge| edge.highest).collect();
+    let mut highest: Vec<OrderKey> = positions.iter().map(|resume| resume.highest).collect();
     in_order(ctx, pieces.len(), step, |_, found| {
         let Some((rank, (found, most))) = found else { return };
         if let (Some(samples), Some(highest)) = (samples.get_mut(rank), highest.get_mut(rank)) {
             samples.extend(found.into_iter().map(|mut sample| {
                 sample.cut.key = sample.cut.key.max(*highest);
-                sample.cut.edge.highest = sample.cut.edge.highest.max(*highest);
-                sample.cut.edge.next = Some(sample.cut.key);
+                sample.cut.resume.highest = sample.cut.resume.highest.max(*highest);
+                sample.cut.resume.next = Some(sample.cut.key);
                 sample
             }));
             *highest = most.max(*highest);
@@ -161,15 +164,21 @@ fn survey(
     Ok(samples)
 }
 
-/// The samples of some packets of a stream, and the latest key in them; keys are counted from the edge on.
-fn sample(stream: &Stream<'_>, rank: usize, from: &StreamPosition, until: usize, every: u64) -> (Vec<Sample>, Key) {
+/// The samples of some packets of a stream, and the latest key in them; keys are counted from the position on.
+fn sample(
+    stream: &Stream<'_>,
+    rank: usize,
+    from: &StreamPosition,
+    until: usize,
+    every: u64,
+) -> (Vec<Sample>, OrderKey) {
     let mut samples: Vec<Sample> = Vec::new();
-    let mut reader = stream.reader(&stream.script.steps, from, until);
+    let mut reader = stream.reader(&stream.layout.steps, from, until);
     let mut highest = from.highest;
     // The packet that was sampled last, and the bit from which on the next sample is taken.
     let (mut last, mut due) = (usize::MAX, 0);
-    // Time grows with the clock, except where it is out of range; up to `safe` it is not. So between samples only the
-    // largest value of the clock in the packet counts.
+    // Time grows with the clock, except where it is out of range; up to `safe` it is in range. So between samples only
+    // the largest value of the clock in the packet counts.
     let (mut safe, mut most) = (0, None);
     while let Some(cycles) = reader.step() {
         let (packet, position) = (reader.packet(), reader.began());
@@ -178,25 +187,25 @@ fn sample(stream: &Stream<'_>, rank: usize, from: &StreamPosition, until: usize,
             most = most.max(Some(cycles));
             continue;
         }
-        highest = highest.max(most.take().and_then(|most| stream.time(last, most).flatten()));
+        highest = highest.max(most.take().and_then(|most| stream.time(last, most)).unwrap_or_default());
         let ahead = cycles.saturating_add(AHEAD);
-        safe = if matches!(stream.time(packet, ahead), Some(Some(_))) { ahead } else { 0 };
-        let key = highest.max(stream.time(packet, cycles).flatten());
+        safe = if matches!(stream.time(packet, ahead), Some(OrderKey(Some(_)))) { ahead } else { 0 };
+        let key = highest.max(stream.time(packet, cycles).unwrap_or_default());
         if !goes_on {
             if packet == last
                 && let Some(before) = samples.last_mut()
             {
-                let start = before.cut.edge.position.map_or(0, |position| position.at);
+                let start = before.cut.resume.position.map_or(0, |position| position.at);
                 before.bytes = (position.at - start) / 8;
             }
             let bytes = stream.packet(packet).map_or(0, |packet| packet.bytes).saturating_sub(position.at / 8);
-            let edge = StreamPosition { packet, position: Some(position), highest, next: None };
-            samples.push(Sample { cut: Cut { key, rank, edge }, bytes });
+            let resume = StreamPosition { packet, position: Some(position), highest, next: None };
+            samples.push(Sample { cut: Cut { key, rank, resume }, bytes });
             (last, due) = (packet, position.at + every * 8);
         }
         highest = key;
     }
-    let most = most.and_then(|most| stream.time(last, most).flatten());
+    let most = most.and_then(|most| stream.time(last, most)).unwrap_or_default();
     (samples, highest.max(most))
 }
 
@@ -207,8 +216,8 @@ fn choose(streams: &[Stream<'_>], samples: &[Vec<Sample>], ranges: &[Range<usize
         if range.end < stream.packets {
             // The begin of the next packet, or the position in the last one.
             let next = stream.packet(range.end).and_then(|packet| packet.begin);
-            let last = next.max(samples.last().and_then(|sample| sample.cut.key));
-            limit = Some(limit.map_or(last, |limit: Key| limit.min(last)));
+            let last = OrderKey(next).max(samples.last().map_or_else(OrderKey::default, |sample| sample.cut.key));
+            limit = Some(limit.map_or(last, |limit: OrderKey| limit.min(last)));
         }
     }
     let mut all: Vec<&Sample> = samples.iter().flatten().collect();
@@ -234,23 +243,23 @@ struct Window<'w, 'a> {
     samples: Vec<Vec<Sample>>,
     /// The end of each chunk; `None`: that of all.
     cuts: Vec<Option<Cut>>,
-    /// Room of texts that were written.
+    /// Buffers of texts that were written, to be used again.
     spare: &'w Mutex<Vec<Vec<u8>>>,
 }
 
 impl Window<'_, '_> {
-    /// Write the chunks from the edges on; false where one was not what it was taken for. The edges lead to what comes
-    /// behind the last one that was written.
+    /// Write the chunks from the positions on; false if one did not match its prediction. Afterwards the positions are
+    /// behind the last chunk that was written.
     fn write(
         &self,
-        edges: &mut Vec<StreamPosition>,
+        positions: &mut Vec<StreamPosition>,
         notices: &mut [Notices],
         ctx: &Ctx,
         out: &mut (impl Write + Send),
     ) -> Result<bool, DumpError> {
-        let begin = edges.clone();
+        let begin = positions.clone();
         let (mut sound, mut failed) = (true, None);
-        // Nothing more is wanted.
+        // Set once no more chunks are needed.
         let stop = AtomicBool::new(false);
         let make = |i: usize| if stop.load(Ordering::Relaxed) { Ok(None) } else { self.make(i, &begin, ctx) };
         in_order(ctx, self.cuts.len(), make, |i, made: Result<Option<Made>, Cancelled>| {
@@ -266,11 +275,11 @@ impl Window<'_, '_> {
                 }
             };
             let cut = self.cuts.get(i).and_then(Option::as_ref);
-            let meets = |cut: &Cut| made.ends.get(cut.rank).is_some_and(|end| end.edge == cut.edge);
-            sound = made.starts == *edges && cut.is_none_or(meets);
+            let meets = |cut: &Cut| made.ends.get(cut.rank).is_some_and(|end| end.resume == cut.resume);
+            sound = made.starts == *positions && cut.is_none_or(meets);
             if sound {
                 failed = out.write_all(&made.text).err();
-                *edges = made.ends.iter().map(|end| end.edge).collect();
+                *positions = made.ends.iter().map(|end| end.resume).collect();
                 notices.iter_mut().zip(&made.ends).for_each(|(all, end)| all.merge(&end.notices));
             }
             made.text.clear();
@@ -284,7 +293,7 @@ impl Window<'_, '_> {
         self.spare.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The text of a chunk; nothing where it is much longer than a chunk should be.
+    /// The text of a chunk; `None` if it is far longer than a chunk should be.
     fn make(&self, i: usize, begin: &[StreamPosition], ctx: &Ctx) -> Result<Option<Made>, Cancelled> {
         let starts = match i.checked_sub(1).and_then(|before| self.cuts.get(before)) {
             Some(Some(cut)) => self.starts(begin, cut),
@@ -308,18 +317,18 @@ impl Window<'_, '_> {
     fn starts(&self, begin: &[StreamPosition], cut: &Cut) -> Vec<StreamPosition> {
         let one = |(rank, ((stream, samples), begin)): (usize, ((&Stream<'_>, &Vec<Sample>), &StreamPosition))| {
             if rank == cut.rank {
-                return cut.edge;
+                return cut.resume;
             }
             let before = samples.partition_point(|sample| (sample.cut.key, rank) < (cut.key, cut.rank));
-            let from = before.checked_sub(1).and_then(|last| samples.get(last)).map_or(begin, |s| &s.cut.edge);
+            let from = before.checked_sub(1).and_then(|last| samples.get(last)).map_or(begin, |s| &s.cut.resume);
             if from.is_at(stream, rank, Some(cut)) {
                 return *from;
             }
-            let mut reader = stream.reader(&stream.script.steps, from, stream.packets);
+            let mut reader = stream.reader(&stream.layout.steps, from, stream.packets);
             let mut highest = from.highest;
             while let Some(cycles) = reader.step() {
                 let (packet, position) = (reader.packet(), reader.began());
-                let key = highest.max(stream.time(packet, cycles).flatten());
+                let key = highest.max(stream.time(packet, cycles).unwrap_or_default());
                 if cut.before(rank, key, packet, position) {
                     return StreamPosition { packet, position: Some(position), highest, next: Some(key) };
                 }
@@ -333,7 +342,7 @@ impl Window<'_, '_> {
 
 #[cfg(test)]
 mod tests {
-    use crate::base::time::Ns;
+    use crate::base::time::Timestamp;
     use crate::dump::chunks::*;
     use crate::dump::text::{Form, LineLayout};
     use crate::input::{Argument, Opened, open};
@@ -356,8 +365,8 @@ mod tests {
         let argument = Argument { label: None, path: folder.path().to_owned() };
         let Ok(Opened::Traces(sources)) = open(&[argument], &ctx) else { panic!("no trace") };
         let trace = &sources[0].trace;
-        let script = LineLayout::new(trace, Form::Canonical);
-        let streams: Vec<Stream<'_>> = (0..trace.streams().len()).map(|i| Stream::new(trace, &script, i)).collect();
+        let layout = LineLayout::new(trace, Form::Canonical);
+        let streams: Vec<Stream<'_>> = (0..trace.streams().len()).map(|i| Stream::new(trace, &layout, i)).collect();
         look(&streams, &ctx)
     }
 
@@ -369,10 +378,10 @@ mod tests {
 
     /// Lines that were written by chunks, and whether all streams were read to their ends.
     fn by_chunks(streams: &[Stream<'_>], ctx: &Ctx) -> (usize, bool) {
-        let (mut edges, mut out) = (vec![StreamPosition::default(); streams.len()], Vec::new());
+        let (mut positions, mut out) = (vec![StreamPosition::default(); streams.len()], Vec::new());
         let mut notices: Vec<Notices> = streams.iter().map(|_| Notices::default()).collect();
-        write(streams, &mut edges, &mut notices, &SIZES, ctx, &mut out).unwrap();
-        (lines(&out), edges.iter().zip(streams).all(|(edge, stream)| edge.packet == stream.packets))
+        write(streams, &mut positions, &mut notices, &SIZES, ctx, &mut out).unwrap();
+        (lines(&out), positions.iter().zip(streams).all(|(resume, stream)| resume.packet == stream.packets))
     }
 
     #[test]
@@ -398,12 +407,13 @@ mod tests {
                     let mut cuts: Vec<Option<Cut>> = cuts.iter().copied().map(Some).collect();
                     let cut = cuts[wrong].as_mut().unwrap();
                     // As if events before it had had a later time, and were not there.
-                    (cut.edge.highest, cut.edge.next, cut.key) = (Some(Ns::MAX), Some(Some(Ns::MAX)), Some(Ns::MAX));
-                    let (mut edges, mut out) = (begin.clone(), Vec::new());
+                    let last = OrderKey(Some(Timestamp::MAX));
+                    (cut.resume.highest, cut.resume.next, cut.key) = (last, Some(last), last);
+                    let (mut positions, mut out) = (begin.clone(), Vec::new());
                     let mut notices: Vec<Notices> = streams.iter().map(|_| Notices::default()).collect();
                     let part =
                         Window { streams, samples: samples.clone(), cuts: cuts.clone(), spare: &Mutex::default() };
-                    assert!(!part.write(&mut edges, &mut notices, ctx, &mut out).unwrap());
+                    assert!(!part.write(&mut positions, &mut notices, ctx, &mut out).unwrap());
                     let sure = Window {
                         streams,
                         samples: samples.clone(),
@@ -412,7 +422,7 @@ mod tests {
                     };
                     let (mut sound, mut text) = (begin.clone(), Vec::new());
                     assert!(sure.write(&mut sound, &mut notices, ctx, &mut text).unwrap());
-                    assert!(edges == sound && out == text && (wrong == 0) == text.is_empty());
+                    assert!(positions == sound && out == text && (wrong == 0) == text.is_empty());
                 }
             },
         );

@@ -1,12 +1,12 @@
 //! The lines of all streams between two cuts, merged in order.
 //!
-//! An [`StreamPosition`] is a position between two events of a stream, a [`Cut`] a position between two events of the
+//! A [`StreamPosition`] is a position between two events of a stream, a [`Cut`] a position between two events of the
 //! merged order. A stream is read one event beyond a cut, to know that the event exists; it belongs to the next chunk.
 
 use super::DumpError;
 use super::text::{Form, LineLayout, Text, signed, time_of_day, unsigned};
 use crate::base::notice::Notices;
-use crate::base::time::Ns;
+use crate::base::time::Timestamp;
 use crate::input::record::{ClassId, StreamId};
 use crate::input::stream::{Packet, Position};
 use crate::input::trace::{Plan, Reader, Trace};
@@ -16,18 +16,19 @@ use std::collections::BinaryHeap;
 /// Bytes that are collected before they are written.
 const BUFFER: usize = 256 << 10;
 
-/// The time of an event as the key of the order; without one, or out of range, first.
-pub(super) type Key = Option<Ns>;
+/// The key of the order: the time of an event. Events without one, or with one out of range, come first.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct OrderKey(pub(super) Option<Timestamp>);
 
 /// A stream that is dumped; its rank is its position in the list.
 pub(super) struct Stream<'a> {
     pub(super) trace: &'a Trace,
-    pub(super) script: &'a LineLayout,
+    pub(super) layout: &'a LineLayout,
     pub(super) id: StreamId,
     pub(super) packets: usize,
 }
 
-/// A place between two events of a stream.
+/// A position between two events of a stream.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct StreamPosition {
     /// The packet in which the next event is looked for; behind the last one, there is none.
@@ -35,33 +36,33 @@ pub(super) struct StreamPosition {
     /// Position in the packet; `None`: not begun.
     pub(super) position: Option<Position>,
     /// The latest key so far.
-    pub(super) highest: Key,
+    pub(super) highest: OrderKey,
     /// The latest key up to and with the next event, once that was seen.
-    pub(super) next: Option<Key>,
+    pub(super) next: Option<OrderKey>,
 }
 
-/// A place in the whole order: before one event.
+/// A position in the whole order: before one event.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Cut {
     /// The latest key of the event's stream up to and with it.
-    pub(super) key: Key,
+    pub(super) key: OrderKey,
     /// The rank of its stream.
     pub(super) rank: usize,
     /// The position.
-    pub(super) edge: StreamPosition,
+    pub(super) resume: StreamPosition,
 }
 
 /// How far a stream was read.
 pub(super) struct End {
-    pub(super) edge: StreamPosition,
+    pub(super) resume: StreamPosition,
     /// Problems found so far.
     pub(super) notices: Notices,
 }
 
 impl<'a> Stream<'a> {
-    pub(super) fn new(trace: &'a Trace, script: &'a LineLayout, number: usize) -> Self {
+    pub(super) fn new(trace: &'a Trace, layout: &'a LineLayout, number: usize) -> Self {
         let id = StreamId::at(number);
-        Stream { trace, script, id, packets: trace.streams().get(number).map_or(0, |s| s.packets.len()) }
+        Stream { trace, layout, id, packets: trace.streams().get(number).map_or(0, |s| s.packets.len()) }
     }
 
     /// Facts about a packet.
@@ -69,18 +70,18 @@ impl<'a> Stream<'a> {
         self.trace.streams().get(self.id.index())?.packets.get(number)
     }
 
-    /// Reads on from an edge up to before a packet, by one of the script's plans.
-    pub(super) fn reader(&self, plan: &'a Plan, edge: &StreamPosition, until: usize) -> Reader<'a> {
-        let mut reader = self.trace.reader(plan, self.id, edge.packet..until);
-        edge.position.into_iter().for_each(|position| reader.resume(position));
+    /// A reader from a position up to before a packet, by one of the layout's plans.
+    pub(super) fn reader(&self, plan: &'a Plan, resume: &StreamPosition, until: usize) -> Reader<'a> {
+        let mut reader = self.trace.reader(plan, self.id, resume.packet..until);
+        resume.position.into_iter().for_each(|position| reader.resume(position));
         reader
     }
 
-    /// The time of a clock value as it is shown. `None`: there is no clock; `Some(None)`: out of range.
-    pub(super) fn time(&self, packet: usize, cycles: u64) -> Option<Key> {
-        match self.script.form {
-            Form::Canonical => self.trace.canonical_time(self.id, packet, cycles),
-            Form::Readable => self.trace.exact_time(self.id, packet, cycles).map(Some),
+    /// The time of a clock value as it is shown. `None`: there is no clock; a key without a time: out of range.
+    pub(super) fn time(&self, packet: usize, cycles: u64) -> Option<OrderKey> {
+        match self.layout.form {
+            Form::Canonical => self.trace.canonical_time(self.id, packet, cycles).map(OrderKey),
+            Form::Readable => self.trace.exact_time(self.id, packet, cycles).map(|time| OrderKey(Some(time))),
         }
     }
 }
@@ -97,9 +98,9 @@ impl StreamPosition {
 
 impl Cut {
     /// True if an event of another key or place follows: `key` is the latest of its stream up to and including it.
-    pub(super) fn before(&self, rank: usize, key: Key, packet: usize, position: Position) -> bool {
+    pub(super) fn before(&self, rank: usize, key: OrderKey, packet: usize, position: Position) -> bool {
         if rank == self.rank {
-            (packet, position.at) >= (self.edge.packet, self.edge.position.map_or(0, |position| position.at))
+            (packet, position.at) >= (self.resume.packet, self.resume.position.map_or(0, |position| position.at))
         } else {
             (key, rank) >= (self.key, self.rank)
         }
@@ -112,16 +113,16 @@ struct Lines<'s, 'a> {
     reader: Reader<'a>,
     text: Text<'a>,
     class: ClassId,
-    time: Option<Key>,
+    time: Option<OrderKey>,
     /// The latest key before the line, and up to and with it.
-    before: Key,
-    key: Key,
+    before: OrderKey,
+    key: OrderKey,
 }
 
 impl<'s, 'a> Lines<'s, 'a> {
-    fn new(stream: &'s Stream<'a>, edge: &StreamPosition) -> Self {
-        let reader = stream.reader(&stream.script.plan, edge, stream.packets);
-        let (text, highest) = (stream.script.text(), edge.highest);
+    fn new(stream: &'s Stream<'a>, resume: &StreamPosition) -> Self {
+        let reader = stream.reader(&stream.layout.plan, resume, stream.packets);
+        let (text, highest) = (stream.layout.text(), resume.highest);
         Lines { stream, reader, text, class: ClassId::at(0), time: None, before: highest, key: highest }
     }
 
@@ -132,7 +133,7 @@ impl<'s, 'a> Lines<'s, 'a> {
         let Some((class, cycles)) = self.reader.show(&mut self.text) else { return false };
         self.class = class;
         self.time = self.stream.time(self.reader.packet(), cycles);
-        self.key = self.key.max(self.time.flatten());
+        self.key = self.key.max(self.time.unwrap_or_default());
         true
     }
 
@@ -142,41 +143,41 @@ impl<'s, 'a> Lines<'s, 'a> {
     }
 
     fn write(&self, out: &mut Vec<u8>) {
-        let script = self.stream.script;
-        match (self.time, script.form) {
+        let layout = self.stream.layout;
+        match (self.time, layout.form) {
             (None, _) => out.push(b'-'),
-            (Some(None), _) => out.extend_from_slice(b"overflow"),
-            (Some(Some(time)), Form::Canonical) => signed(time, out),
-            (Some(Some(time)), Form::Readable) => time_of_day(time, out),
+            (Some(OrderKey(None)), _) => out.extend_from_slice(b"overflow"),
+            (Some(OrderKey(Some(time))), Form::Canonical) => signed(time, out),
+            (Some(OrderKey(Some(time))), Form::Readable) => time_of_day(time, out),
         }
-        out.extend_from_slice(&script.host);
+        out.extend_from_slice(&layout.host);
         match self.stream.trace.packet_cpu(self.stream.id, self.reader.packet()) {
             None => out.push(b'-'),
             Some(cpu) => unsigned(u64::from(cpu), out),
         }
-        out.extend_from_slice(script.names.get(self.class.index()).map_or(&[], Vec::as_slice));
+        out.extend_from_slice(layout.names.get(self.class.index()).map_or(&[], Vec::as_slice));
         out.extend_from_slice(&self.text.out);
         out.push(b'\n');
     }
 }
 
-/// The lines of all streams from their edges up to a cut, in order, behind `text`; `flush` may empty it now and then.
-/// Returns how far each stream was read.
+/// Append the lines of all streams from their positions up to a cut, in order, to `text`; `flush` may empty it. Returns
+/// how far each stream was read.
 pub(super) fn merge(
     streams: &[Stream<'_>],
-    edges: &[StreamPosition],
+    positions: &[StreamPosition],
     cut: Option<&Cut>,
     text: &mut Vec<u8>,
     mut flush: impl FnMut(&mut Vec<u8>) -> Result<(), DumpError>,
 ) -> Result<Vec<End>, DumpError> {
-    let begin = |(rank, (stream, edge)): (usize, (_, &StreamPosition))| {
-        if edge.is_at(stream, rank, cut) { None } else { Some(Lines::new(stream, edge)) }
+    let begin = |(rank, (stream, resume)): (usize, (_, &StreamPosition))| {
+        if resume.is_at(stream, rank, cut) { None } else { Some(Lines::new(stream, resume)) }
     };
-    let mut all: Vec<Option<Lines<'_, '_>>> = streams.iter().zip(edges).enumerate().map(begin).collect();
-    let mut ends: Vec<StreamPosition> = edges.to_vec();
-    let mut heap: BinaryHeap<Reverse<(Key, usize)>> = BinaryHeap::new();
-    // Puts a stream's next line where it belongs; true where it is the least of all.
-    let mut next = |lines: &mut Lines<'_, '_>, rank: usize, heap: &mut BinaryHeap<Reverse<(Key, usize)>>| {
+    let mut all: Vec<Option<Lines<'_, '_>>> = streams.iter().zip(positions).enumerate().map(begin).collect();
+    let mut ends: Vec<StreamPosition> = positions.to_vec();
+    let mut heap: BinaryHeap<Reverse<(OrderKey, usize)>> = BinaryHeap::new();
+    // Queue a stream's next line; true if it is the least of all.
+    let mut next = |lines: &mut Lines<'_, '_>, rank: usize, heap: &mut BinaryHeap<Reverse<(OrderKey, usize)>>| {
         let there = lines.next();
         if there && !lines.is_behind(cut, rank) {
             let key = (lines.key, rank);
@@ -218,8 +219,8 @@ pub(super) fn merge(
         }
     }
     flush(text)?;
-    let end = |(lines, edge): (&Option<Lines<'_, '_>>, StreamPosition)| End {
-        edge,
+    let end = |(lines, resume): (&Option<Lines<'_, '_>>, StreamPosition)| End {
+        resume,
         notices: lines.as_ref().map_or_else(Notices::default, |lines| lines.reader.notices()),
     };
     Ok(all.iter().zip(ends).map(end).collect())

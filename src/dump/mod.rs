@@ -53,15 +53,15 @@ pub fn write(
     ctx: &Ctx,
     out: &mut (impl Write + Send),
 ) -> Result<Notices, DumpError> {
-    let scripts: Vec<LineLayout> = sources.iter().map(|s| LineLayout::new(&s.trace, form)).collect();
+    let layouts: Vec<LineLayout> = sources.iter().map(|s| LineLayout::new(&s.trace, form)).collect();
     let mut streams = Vec::new();
-    for (source, script) in sources.iter().zip(&scripts) {
-        streams.extend((0..source.trace.streams().len()).map(|number| Stream::new(&source.trace, script, number)));
+    for (source, layout) in sources.iter().zip(&layouts) {
+        streams.extend((0..source.trace.streams().len()).map(|number| Stream::new(&source.trace, layout, number)));
     }
-    let mut edges: Vec<StreamPosition> = streams.iter().map(|_| StreamPosition::default()).collect();
+    let mut positions: Vec<StreamPosition> = streams.iter().map(|_| StreamPosition::default()).collect();
     let mut notices: Vec<Notices> = streams.iter().map(|_| Notices::default()).collect();
     if ctx.threads > 1 {
-        chunks::write(&streams, &mut edges, &mut notices, sizes, ctx, out)?;
+        chunks::write(&streams, &mut positions, &mut notices, sizes, ctx, out)?;
     }
     // All of it, or what contradicts itself.
     let flush = |text: &mut Vec<u8>| {
@@ -70,7 +70,7 @@ pub fn write(
         text.clear();
         Ok(())
     };
-    let ends = lines::merge(&streams, &edges, None, &mut Vec::new(), flush)?;
+    let ends = lines::merge(&streams, &positions, None, &mut Vec::new(), flush)?;
     notices.iter_mut().zip(&ends).for_each(|(all, end)| all.merge(&end.notices));
     let mut all = Notices::default();
     notices.iter().for_each(|notices| all.merge(notices));

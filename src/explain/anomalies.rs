@@ -1,6 +1,6 @@
 //! The whole answer of `whyslow anomalies`: frequent patterns, their abnormal occurrences, and how a delay spread.
 //!
-//! In: what was mined, the executions of a kernel recording, and settings. Out: [`Anomalies`]. Fast enough to be asked
+//! In: mined patterns, the executions of a kernel recording, and settings. Out: [`Anomalies`]. Fast enough to be asked
 //! at each change of a setting.
 
 use super::mining::MinedExecutions;
@@ -19,12 +19,12 @@ use crate::model::anomalies::{Anomalies, Anomaly, AnomalySummary, Examined, Patt
 use crate::model::settings::{PatternVerdict, Settings};
 use std::cmp::Reverse;
 
-/// Characterise what was mined under these settings. Fast enough to be called at each change of q or s.
+/// The anomalies of mined patterns under these settings. Fast enough to be called at each change of q or s.
 pub fn of_patterns(mined: &Mined, settings: &Settings, ctx: &Ctx) -> Result<Anomalies, Cancelled> {
     find(mined, None, false, settings, ctx)
 }
 
-/// The same; where there are executions they come first, and what they did not wait for is listed behind. `lossy`:
+/// The same. Delayed executions come first, if there are executions; delays that they did not wait for follow. `lossy`:
 /// events were lost.
 pub(super) fn find(
     mined: &Mined,
@@ -136,7 +136,7 @@ fn repeated(
     Ok((patterns, anomalies, found))
 }
 
-/// The streams of the operations, and of executions those beyond them.
+/// The streams of the operations, then those of threads of executions that made no calls.
 fn streams(mined: &Mined, served: Option<&MinedExecutions>) -> Vec<StreamInfo> {
     let streams = mined.operations.sequences.iter().zip(&mined.clocks).map(|(sequence, clock)| StreamInfo {
         name: sequence.stream.clone(),
@@ -202,7 +202,7 @@ fn anomaly(mined: &Mined, lateness: &Lateness, measured: &[PatternId], at: usize
     }
 }
 
-/// An event as people call it: `MPI_Recv`, or `after MPI_Recv` for a gap.
+/// The name of an event: `MPI_Recv`, or `after MPI_Recv` for a gap.
 pub(super) fn what(operations: &Operations, stream: u32, event: u32) -> String {
     let operation = operations.get(OperationPlace { stream, operation: event / 2 });
     let name = operation.map_or("", |o| operations.names.get(o.symbol));

@@ -2,12 +2,12 @@
 //!
 //! ```text
 //! ledgerd                               its own running
-//! ledgerd > thread journal              what journal ran while it was waited for
+//! ledgerd > thread journal              time that journal ran while ledgerd waited
 //! ledgerd > thread journal > preempted > thread backupd
 //! ```
-//! A wait may be met in many functions, and a stack sample may be missing; whether a wait took too long must not hang
-//! on that. So executions are held against each other by chain, and functions name what was found. In: the contexts of
-//! a model. Out: a tree of [`WaitChain`]s and the chain of each context. Linear in the contexts.
+//! The same wait may happen in many functions, and stack samples may be missing; neither may decide whether a wait took
+//! too long. So executions are compared by chain, and functions only name the result. In: the contexts of a model. Out:
+//! a tree of [`WaitChain`]s and the chain of each context. Linear in the contexts.
 
 use crate::base::names::NameId;
 use crate::model::Model;
@@ -115,8 +115,8 @@ impl WaitChains {
     }
 }
 
-/// Executions that are held against each other: those of one type and one process. Of a type with fewer than `fewest`
-/// the type does not count. By execution the number of its population, and how many are in each.
+/// Populations of executions that are compared with each other: those of one type and one process. Types with fewer
+/// than `fewest` executions form one population. Returns the population of each execution, and the size of each.
 pub fn populations(model: &Model, fewest: usize) -> (Vec<u32>, Vec<usize>) {
     let executions = &model.executions;
     let types = executions.column(&Metric::Type).map(|c| c.values.as_slice());

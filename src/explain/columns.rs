@@ -1,6 +1,6 @@
 //! The metrics of executions, in columns.
 //!
-//! In: executions one after the other, each with its time per kind and what was counted on its path. Out: one column
+//! In: executions one after the other, each with its time per kind and the counts on its path. Out: one column
 //! per metric. Time per kind is that of the execution's own thread (its outermost wait), so that it adds up to the
 //! duration and agrees with the causes. A metric that was not recorded is absent, not zero.
 //! PRODUCT.md, `FILTER`; ALGORITHMS.md section 6.2.

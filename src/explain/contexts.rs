@@ -56,8 +56,8 @@ pub struct Dictionary<'a> {
     pub kernel: Option<&'a KernelSymbols>,
 }
 
-/// Spell an outline out: the contexts, and for each node of the outline its context. Shown names of processes and
-/// threads are ids of `names`, to which all other names are added.
+/// Name the steps of an outline. Returns the contexts, and for each node of the outline its context. Shown names of
+/// processes and threads are ids of `names`, to which all other names are added.
 pub fn name(
     outline: &Outline,
     dictionary: &Dictionary<'_>,
@@ -167,7 +167,7 @@ impl ContextNames<'_> {
         frames
     }
 
-    /// The functions of a stack, outermost first, without how its thread was started.
+    /// The functions of a stack, outermost first, without those that start threads.
     fn functions(&self, stack: Placed) -> Vec<UserFrame> {
         let all = self.resolved.get(&stack).map_or(&[][..], |f| f);
         let start = |f: &&UserFrame| f.folded || self.starts.contains(&f.name);
@@ -191,7 +191,7 @@ fn common(before: &[UserFrame], after: &[UserFrame]) -> Vec<UserFrame> {
     callers
 }
 
-/// A wait of which the recording says no more.
+/// The name of a wait of which only the kind is known.
 fn wait_name(spent: WaitKind) -> &'static str {
     match spent {
         WaitKind::Cpu => "running",

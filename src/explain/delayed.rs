@@ -49,7 +49,7 @@ pub(super) struct Found {
     pub(super) paths: Vec<PropagationPath>,
 }
 
-/// A path, the chain in which its source is, and what the source did.
+/// A path, the chain in which its source is, and the activity of the source.
 type Traced = (ChainId, Activity, PropagationPath);
 
 impl Delayed<'_> {
@@ -161,7 +161,7 @@ impl Delayed<'_> {
         })
     }
 
-    /// From who held an execution up to the execution.
+    /// The propagation path of a delay, from the thread that caused it to the execution's own thread.
     fn path(&self, delay: &Delay, settings: &Settings) -> Option<Traced> {
         let chains = &self.reference.chains;
         let row = self.contributions.rows.get(delay.execution as usize)?;

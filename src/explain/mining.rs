@@ -63,7 +63,7 @@ impl Mining {
     }
 }
 
-/// Executions of a kernel recording, ready to be held against each other.
+/// Executions of a kernel recording, ready to be compared with each other.
 #[derive(Debug, Default)]
 pub struct MinedExecutions {
     /// The executions.
@@ -133,7 +133,7 @@ impl MinedExecutions {
         self.streams.get(&thread).copied()
     }
 
-    /// Those that were delayed.
+    /// The search for delayed executions.
     pub(super) fn delayed(&self) -> Delayed<'_> {
         let (model, contributions, reference) = (&self.model, &self.contributions, &self.reference);
         Delayed { model, contributions, reference, streams: &self.streams, sums: &self.sums }

@@ -70,7 +70,7 @@ pub struct TaskRequest {
     pub task: usize,
     /// Position of that task in the list that the pass was given (`Mark::task`).
     pub marks: u32,
-    /// How its begins find their ends.
+    /// How its begin and end events pair.
     pub rule: Rule,
     /// The traces, in the order given to the pass.
     pub traces: Vec<TraceInfo>,
@@ -87,7 +87,7 @@ pub fn build(recording: &Timeline, request: &TaskRequest, notices: &Notices, ctx
     with_stacks(recording, &stacks, request, &notices, ctx)
 }
 
-/// The same with stacks that were placed before, as for several tasks in turn.
+/// The same with call stacks that are placed already, for several tasks in turn.
 pub fn with_stacks(
     recording: &Timeline,
     stacks: &Stacks,
@@ -127,7 +127,7 @@ impl Stacks {
     }
 }
 
-/// The same, and who held up each execution in which context and when.
+/// The same, with the threads that delayed each execution, by context and time.
 pub fn with_contributions(
     recording: &Timeline,
     stacks: &Stacks,

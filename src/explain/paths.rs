@@ -44,7 +44,7 @@ pub(super) struct Explained {
     pub(super) counters: Vec<Option<i64>>,
     /// Waits without a cause.
     pub(super) unresolved: u64,
-    /// Its segments tile it.
+    /// Its segments cover it without gaps or overlaps.
     pub(super) tiled: bool,
     /// By holder, where these are asked for.
     pub(super) contributions: Vec<HeldContext>,

@@ -83,11 +83,11 @@ fn of_paths(found: &Anomalies, paths: &[PropagationPath], first: u32) -> Option<
     let is_interrupt = source.kind == EventKind::Interrupt;
     let process = if is_interrupt { String::new() } else { process };
     if is_interrupt {
-        // A handler is no doing of the thread that it interrupts.
+        // A handler is no activity of the thread that it interrupts.
         name.clone_from(&source.what);
     }
     let victim = (path.steps.len() > 1 && !is_rank && (last.stream != source.stream || is_interrupt)).then(|| {
-        // A thread loses its CPU in whatever function it runs.
+        // The function in which a thread loses its CPU is not the reason.
         let function = last.function.clone().filter(|_| last.kind != EventKind::Runnable && !is_interrupt);
         (found.named(last.stream).0, function)
     });

@@ -1,7 +1,7 @@
 //! Executions (or, if there are none, iterations of loops) whose calls differ from the others': anomalies whose
-//! responsible event is the differing step, with what it cost.
+//! responsible event is the differing step, with its cost.
 //!
-//! In: differences in routes (`patterns/routes`), and the anomalies and paths of what took too long. Out: the same with
+//! In: differences in routes (`patterns/routes`), and the anomalies and paths of delays. Out: the same with
 //! the differences among them. A step that is a delay already is only marked; any other difference is a path of one
 //! step, whose cost counts where no delay covers its time. Cost: linear in the operations of the iterations and the
 //! steps of all paths. ALGORITHMS.md 9.8.
@@ -82,7 +82,7 @@ pub(super) fn of_executions(
 
 /// Those of iterations of outermost loops, in kernel recordings without executions. An iteration begins behind the wait
 /// for work or, where no wait is known, behind an operation that each iteration makes once. Iterations of threads of
-/// one name and process are held against each other.
+/// one name and process are compared with each other.
 pub(super) fn of_turns(mined: &Mined, idle: &IdleWaits, settings: &Settings, cancel: &Cancel) -> Vec<RouteDelay> {
     let operations = &mined.operations;
     let mut populations: HashMap<(&str, &str, NameId), u32> = HashMap::default();
@@ -153,7 +153,7 @@ fn step(operations: &Operations, turn: &RouteOccurrence, whole: Span, difference
         anomaly: 0,
         stream,
         what: what(operations, inside, difference),
-        // Whether one waited, or another, makes no other route.
+        // Waits do not change a route.
         kind: if inside.is_empty() { EventKind::Gap } else { EventKind::Operation },
         span,
         local: span,
@@ -188,8 +188,7 @@ fn what(operations: &Operations, inside: &[Operation], difference: &Difference) 
     }
 }
 
-/// Add differences to what took too long: a step that is one is marked, the others are anomalies and paths of their
-/// own.
+/// Add differences to the anomalies: a step that is one is marked, the others become anomalies and paths of their own.
 pub(super) fn add(detours: Vec<RouteDelay>, anomalies: &mut Vec<Anomaly>, paths: &mut Vec<PropagationPath>) {
     if detours.is_empty() {
         return;
@@ -265,7 +264,7 @@ type StepAt = (usize, usize);
 /// An execution, where there are some, and a stream.
 type Where = (Option<u32>, u32);
 
-/// The steps of what took too long, by where they are.
+/// The steps of anomalies, by execution and stream.
 struct KnownSteps(HashMap<Where, Vec<StepAt>>);
 
 /// The part of it that covers a difference.
@@ -298,7 +297,7 @@ impl KnownSteps {
                 continue;
             }
             covering.any = true;
-            // Much longer than what differs it is another delay, around it.
+            // A step much longer than the difference is another delay, which encloses it.
             let alike = step.excess_ns <= 2 * differing.excess_ns && differing.excess_ns <= 2 * step.excess_ns;
             if alike && covering.same.is_none() {
                 covering.same = Some((*path, *at));

@@ -1,6 +1,6 @@
 //! Computing and waiting over time, with the names of ranks: of a whole run, and of the ranks around each source.
 //!
-//! In: what was mined, and the paths. Out: strips that hold no reference to the archive. Cost: the events of a few
+//! In: mined operations, and the paths. Out: strips that hold no reference to the archive. Cost: the events of a few
 //! ranks during each of the first sources.
 
 use crate::analysis::mpi::profile::Streams;

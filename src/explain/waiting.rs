@@ -20,7 +20,7 @@ use crate::model::waiting::Waiting;
 /// So many of costs, regions and pieces of the critical path are kept.
 const KEPT: usize = 100;
 
-/// With the names of what was analysed.
+/// Totals of waiting, with names.
 pub(super) fn named(found: &mpi::WaitAnalysis, operations: &Operations) -> Waiting {
     let name = Namer { operations };
     let whole = found.whole_ns.max(1) as f64;

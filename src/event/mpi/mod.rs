@@ -191,7 +191,7 @@ impl MpiRun {
         Ok((operations, self.notices))
     }
 
-    /// The n-th collective operation of each group of members is one collective operation.
+    /// The n-th collective operations of the members of a group form one instance.
     fn collectives(&self) -> Vec<CollectiveInstance> {
         let mut found: Vec<(u8, Option<LocationId>, CollectiveInstance)> = Vec::new();
         let mut positions: HashMap<(usize, u32), usize> = HashMap::default();
