@@ -2,6 +2,7 @@
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 const ORDER: [&str; 16] = [
@@ -145,72 +146,85 @@ fn mapped_text_is_copied_before_it_is_checked() {
     assert!(wrong.is_empty(), "these check text in place: {wrong:?}");
 }
 
-/// The modules that a source text of `module` (a path such as `tsdl::parse`; empty for `mod.rs`) imports, by their
-/// paths below the folder `crate_path`.
-fn imported<'m>(text: &str, module: &str, crate_path: &str, modules: &'m [String]) -> Vec<&'m str> {
-    let code: String =
-        text.split("#[cfg(test)]").next().unwrap().lines().filter(|l| !l.trim().starts_with("//")).collect();
-    let mut found = Vec::new();
-    let here: Vec<&str> = module.split("::").filter(|s| !s.is_empty()).collect();
-    for other in modules.iter().filter(|other| *other != module) {
-        let path: Vec<&str> = other.split("::").collect();
-        // How this module can name the other: from the crate, from its own folder, through `super`.
-        let shared = here.iter().zip(&path).take_while(|(a, b)| a == b).count();
-        let up = "super::".repeat(here.len() - shared);
-        let relative = format!("{up}{}", path[shared..].join("::"));
-        let absolute = format!("{crate_path}::{other}");
-        if [relative, absolute].iter().any(|name| !name.is_empty() && names_module(&code, name)) {
-            found.push(other.as_str());
+/// Folders in which no file uses another that uses it, directly or through others.
+const WITHOUT_CIRCLES: [&str; 2] = ["input/ctf", "view/tui"];
+
+/// The paths of a `use` tree: `a::{b, c::d}` is `a::b` and `a::c::d`.
+fn paths(tree: &str) -> Vec<String> {
+    let Some((before, list)) = tree.trim().split_once('{') else { return vec![tree.trim().to_owned()] };
+    let list = list.trim_end().strip_suffix('}').unwrap();
+    let (mut depth, mut start, mut found) = (0, 0, Vec::new());
+    for (at, c) in list.char_indices().chain([(list.len(), ',')]) {
+        match c {
+            '{' => depth += 1,
+            '}' => depth -= 1,
+            ',' if depth == 0 => {
+                found.extend(paths(&list[start..at]).iter().map(|path| format!("{before}{path}")));
+                start = at + 1;
+            }
+            _ => {}
         }
     }
     found
 }
 
-/// True where the code names the module and something in it: `name::`, not as the end of a longer path.
-fn names_module(code: &str, name: &str) -> bool {
-    code.match_indices(&format!("{name}::")).any(|(at, _)| {
-        let before = code[..at].chars().next_back();
-        !before.is_some_and(|c| c.is_alphanumeric() || c == '_' || c == ':')
-    })
-}
-
-#[test]
-fn files_of_the_ctf_reader_import_each_other_one_way() {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("src/input/ctf");
-    let mut files = Vec::new();
-    sources(&folder, &mut files);
-    let name = |file: &PathBuf| {
-        let inside = file.strip_prefix(&folder).unwrap().with_extension("");
-        let path = inside.to_string_lossy().replace('/', "::");
-        path.strip_suffix("mod").unwrap_or(&path).trim_end_matches("::").to_owned()
+/// The files that a file uses: those of `modules` with the longest matching path. `me` is the path of the file's
+/// module.
+fn used_files(me: &str, text: &str, modules: &BTreeMap<String, String>) -> Vec<String> {
+    let code = text.split("#[cfg(test)]").next().unwrap();
+    let is_statement = |at: usize| {
+        let before = code[..at].rsplit('\n').next().unwrap().trim();
+        before.is_empty() || before.starts_with("pub")
     };
-    let modules: Vec<String> = files.iter().map(name).filter(|m| !m.is_empty()).collect();
-    let mut left: Vec<(String, Vec<&str>)> = Vec::new();
-    for file in &files {
-        let text = std::fs::read_to_string(file).unwrap();
-        let module = name(file);
-        let used = imported(&text, &module, "crate::input::ctf", &modules);
-        left.push((module, used));
-    }
-    assert!(left.iter().map(|(_, used)| used.len()).sum::<usize>() > 40, "imports are not found");
-    // Take away what imports nothing that is left, until nothing or a circle is left.
-    loop {
-        let names: Vec<String> = left.iter().map(|(module, _)| module.clone()).collect();
-        let before = left.len();
-        left.retain(|(_, used)| used.iter().any(|used| names.iter().any(|name| name == used)));
-        if left.len() == before {
-            break;
+    let trees = code.match_indices("use ").filter(|(at, _)| is_statement(*at));
+    let trees = trees.filter_map(|(at, word)| code[at + word.len()..].split(';').next());
+    let resolve = |path: String| {
+        let mut base = me.split("::").collect::<Vec<_>>();
+        let mut rest = path.as_str();
+        if let Some(absolute) = rest.strip_prefix("crate::") {
+            base.clear();
+            rest = absolute;
         }
-    }
-    assert!(left.is_empty(), "files that import each other in a circle, or import such files: {left:#?}");
+        while let Some(above) = rest.strip_prefix("super::") {
+            base.pop();
+            rest = above;
+        }
+        base.extend(rest.split("::"));
+        (1..=base.len()).rev().map(|n| base[..n].join("::")).find(|module| modules.contains_key(module))
+    };
+    trees.flat_map(paths).filter_map(resolve).filter(|used| used != me).collect()
 }
 
 #[test]
-fn imports_within_a_folder_are_understood() {
-    let modules = ["error", "schema", "tsdl", "tsdl::parse"].map(str::to_owned);
-    let of = |text: &str, module: &str| imported(text, module, "crate::input::ctf", &modules);
-    assert_eq!(of("use super::error::A;\nuse crate::input::ctf::schema::B;", "tsdl"), ["error", "schema"]);
-    assert_eq!(of("use super::super::schema::B; use super::parse::C;", "tsdl::types"), ["schema", "tsdl::parse"]);
-    assert_eq!(of("mod parse; parse::parse(text)", "tsdl"), ["tsdl::parse"]);
-    assert!(of("// error::A\nuse other::schema::B;", "").is_empty());
+fn files_do_not_use_each_other_in_circles() {
+    let src = Path::new(env!("CARGO_MANIFEST_DIR")).join("src");
+    for folder in WITHOUT_CIRCLES {
+        let mut files = Vec::new();
+        sources(&src.join(folder), &mut files);
+        let module = |file: &PathBuf| {
+            let name = file.strip_prefix(&src).unwrap().to_string_lossy().replace('/', "::");
+            name.trim_end_matches(".rs").trim_end_matches("::mod").to_owned()
+        };
+        let modules: BTreeMap<String, String> =
+            files.iter().map(|file| (module(file), std::fs::read_to_string(file).unwrap())).collect();
+        let mut uses: BTreeMap<&String, Vec<String>> =
+            modules.iter().map(|(me, text)| (me, used_files(me, text, &modules))).collect();
+        assert!(uses.values().flatten().count() > 40, "few imports found in {folder}");
+        // The folder's own `mod.rs` is its public face: it names all its files. A file that uses no other is taken off,
+        // again and again; those of a circle stay.
+        uses.remove(&folder.replace('/', "::"));
+        while let Some(last) = uses.iter().find(|(_, used)| used.iter().all(|u| !uses.contains_key(u))) {
+            let last = (*last.0).clone();
+            uses.remove(&last);
+        }
+        assert!(uses.is_empty(), "files of {folder} in circles: {:#?}", uses.keys());
+    }
+}
+
+#[test]
+fn used_files_resolves_paths_from_the_root_and_from_above() {
+    let modules = ["a", "a::b", "a::b::c", "a::d"].map(|module| (module.to_owned(), String::new())).into();
+    let text =
+        "use crate::a::{d::X, b::{self, c::Y}};\nuse super::d;\npub(super) use super::super::d::Z;\nuse std::io;\n";
+    assert_eq!(used_files("a::b::c", text, &modules), ["a::d", "a::b", "a::b", "a::d"]);
 }

@@ -1,8 +1,8 @@
-//! Every screen from keystrokes, at five sizes: what a person sees, symbol by symbol and style by style.
+//! Every screen from keystrokes: its symbols and styles at two sizes by snapshot, its essentials at three others.
 //!
-//! The whole interface runs here without a terminal: keys go into `update`, effects are performed on a made-up
-//! recording at once, `draw` gives the picture. A picture is kept as its text, and below it the runs of style of each
-//! line by the name of a letter, so that a change of colour shows in the snapshot as a change of letters.
+//! The whole interface runs here without a terminal: keys go into `update`, the job runner performs the jobs on a
+//! made-up recording at once, `draw` draws the screen. A snapshot has the text of the screen, and below it the runs of
+//! style of each line by the name of a letter, so that a change of colour shows in the snapshot as a change of letters.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 #[path = "support/interface/mod.rs"]
@@ -21,9 +21,45 @@ use whyslow::view::tui::sources::RootCauseRow;
 use whyslow::view::tui::theme::ColourDepth;
 use whyslow::view::tui::{Exported, FirstQuestion};
 
-const SIZES: [(u16, u16); 5] = [(80, 24), (120, 40), (200, 60), (40, 10), (1, 1)];
+/// One pane, and two panes side by side.
+const SNAPSHOT_SIZES: [(u16, u16); 5] = [(80, 24), (200, 60), (120, 40), (40, 10), (1, 1)];
+/// Other sizes, down to the least.
+const OTHER_SIZES: [(u16, u16); 3] = [(120, 40), (40, 10), (1, 1)];
 
-/// The picture as text: symbols, then style letters (`.` is ordinary text), then what each letter stands for.
+/// A screen.
+struct Screen {
+    name: &'static str,
+    /// The keys that lead to it.
+    keys: &'static str,
+    /// A text that it shows at every size but the least.
+    shows: &'static str,
+}
+
+const fn screen(name: &'static str, keys: &'static str, shows: &'static str) -> Screen {
+    Screen { name, keys, shows }
+}
+
+const SCREENS: [Screen; 17] = [
+    screen("answer", "", "2 Flame tree"),
+    screen("cause", "Enter", "expensive_flush"),
+    screen("search", "Enter Enter / w r i t e Enter", "match 1 of"),
+    screen("histograms", "1", "1 Histograms"),
+    screen("filter", "1 Down Right Right Right > > > > > > > s Shift-Right", "1 Histograms"),
+    screen("details", "i", "Details"),
+    screen("range", "1 End < < < < i", "Details"),
+    screen("quality", "w", "Data quality"),
+    screen("help", "? PgDn", "Help"),
+    screen("palette", ": t h", "Any action"),
+    screen("tasks", "T Down", "syscall:futex"),
+    screen("export", "e", "export JSON to > whyslow-app-request"),
+    screen("anomalies", "3 Down", "3 Anomalies"),
+    screen("path", "3 Down Enter Enter", "4 Propagation"),
+    screen("patterns", "3 p", "Patterns: selected"),
+    screen("anomaly", "3 i", "Anomaly"),
+    screen("ranks", "3 v", "Ranks over time"),
+];
+
+/// The screen as text: symbols, then style letters (`.` is ordinary text), then what each letter stands for.
 fn text(buffer: &Buffer) -> String {
     let columns = usize::from(buffer.area.width);
     let mut letters: BTreeMap<String, char> = BTreeMap::new();
@@ -52,87 +88,64 @@ fn text(buffer: &Buffer) -> String {
     format!("{symbols}\n{styles}\n{legend}")
 }
 
-/// One snapshot per size of what these keys lead to.
-fn at_all_sizes(name: &str, keys: &str) {
-    for (columns, lines) in SIZES {
-        let mut session = Session::new(columns, lines, ColourDepth::True);
-        session.ready();
-        session.keys(keys);
-        insta::with_settings!({ prepend_module_to_snapshot => false, omit_expression => true }, {
-            insta::assert_snapshot!(format!("{name}-{columns}x{lines}"), text(&session.draw()));
-        });
+/// The screen that these keys lead to.
+fn session_at(columns: u16, lines: u16, keys: &str) -> Session {
+    let mut session = Session::new(columns, lines, ColourDepth::True);
+    session.ready();
+    session.keys(keys);
+    session
+}
+
+fn assert_snapshot(name: &str, session: &Session) {
+    insta::with_settings!({ prepend_module_to_snapshot => false, omit_expression => true }, {
+        insta::assert_snapshot!(name, text(&session.draw()));
+    });
+}
+
+#[test]
+fn every_screen_equals_its_snapshots() {
+    for screen in &SCREENS {
+        for (columns, lines) in SNAPSHOT_SIZES {
+            let session = session_at(columns, lines, screen.keys);
+            assert_snapshot(&format!("{}-{columns}x{lines}", screen.name), &session);
+        }
     }
 }
 
 #[test]
-fn while_the_analysis_runs() {
-    for (columns, lines) in SIZES {
+fn progress_of_the_analysis_equals_its_snapshots() {
+    for (columns, lines) in SNAPSHOT_SIZES {
         let mut session = Session::new(columns, lines, ColourDepth::True);
         session.progress("reading", 21, 50, 432_000);
-        insta::with_settings!({ prepend_module_to_snapshot => false, omit_expression => true }, {
-            insta::assert_snapshot!(format!("progress-{columns}x{lines}"), text(&session.draw()));
-        });
+        assert_snapshot(&format!("progress-{columns}x{lines}"), &session);
     }
 }
 
 #[test]
-fn the_answer() {
-    at_all_sizes("answer", "");
-}
-
-#[test]
-fn a_cause_leads_to_its_node_and_back() {
-    at_all_sizes("cause", "Enter");
-}
-
-#[test]
-fn the_tree_unfolds_and_is_searched() {
-    at_all_sizes("search", "Enter Enter / w r i t e Enter");
-}
-
-#[test]
-fn histograms() {
-    at_all_sizes("histograms", "1");
-}
-
-#[test]
-fn a_selection_becomes_a_filter_and_all_others_follow() {
-    at_all_sizes("filter", "1 Down Right Right Right > > > > > > > s Shift-Right");
-}
-
-#[test]
-fn details_of_a_cause() {
-    at_all_sizes("details", "i");
-}
-
-#[test]
-fn details_of_a_range() {
-    at_all_sizes("range", "1 End < < < < i");
-}
-
-#[test]
-fn trust() {
-    at_all_sizes("trust", "w");
-}
-
-#[test]
-fn help() {
-    at_all_sizes("help", "? PgDn");
-}
-
-#[test]
-fn any_action() {
-    at_all_sizes("palette", ": t h");
-}
-
-#[test]
-fn tasks() {
-    at_all_sizes("tasks", "T Down");
-}
-
-#[test]
-fn the_file_is_asked_for() {
-    at_all_sizes("export", "e");
+fn every_screen_shows_its_essentials_at_other_sizes() {
+    for screen in &SCREENS {
+        for (columns, lines) in OTHER_SIZES {
+            // Drawing outside of the screen panics.
+            let session = session_at(columns, lines, screen.keys);
+            let shown = session.lines();
+            let place = format!("{} at {columns}x{lines}:\n{}", screen.name, shown.join("\n"));
+            assert_eq!(shown.len(), usize::from(lines), "{place}");
+            assert!(shown.iter().all(|line| line.chars().count() == usize::from(columns)), "{place}");
+            if columns == 1 {
+                continue;
+            }
+            assert!(shown.iter().any(|line| line.contains(screen.shows)), "no {:?} on {place}", screen.shows);
+            if session.app.overlays.is_empty() {
+                // The answer comes first, the line of the cursor is marked, and the last line shows keys or a message.
+                let answer = if session.app.pane.is_of_patterns() { "▌ rank 1" } else { "▌ Waiting in " };
+                assert!(shown[..4].iter().any(|line| line.starts_with(answer)), "{place}");
+                let pane = session.app.frame.inside(session.app.pane);
+                let body = &shown[usize::from(pane.top())..usize::from(pane.bottom())];
+                assert_eq!(body.iter().filter(|line| line.starts_with('▌')).count(), 1, "{place}");
+                assert!(!shown[shown.len() - 1].trim().is_empty(), "{place}");
+            }
+        }
+    }
 }
 
 #[test]
@@ -146,9 +159,7 @@ fn poorer_terminals() {
         session.app.options.ascii = ascii;
         session.ready();
         session.keys("1 Right Right > > s 2 Enter");
-        insta::with_settings!({ prepend_module_to_snapshot => false, omit_expression => true }, {
-            insta::assert_snapshot!(format!("depth-{name}"), text(&session.draw()));
-        });
+        assert_snapshot(&format!("depth-{name}"), &session);
     }
 }
 
@@ -290,12 +301,6 @@ fn the_selected_path_is_exported() {
 }
 
 #[test]
-fn patterns_are_pages_too() {
-    at_all_sizes("patterns", "3 p");
-    at_all_sizes("anomaly", "3 i");
-}
-
-#[test]
 fn every_size_is_drawn_and_every_key_taken() {
     let keys = "Enter Down Right 1 > > s Shift-Left f x u U g 2 o o / a Enter n N - i y Esc ? End Esc w Esc : Esc T Esc \
                 e Esc t z Tab 3 4 [ { Home End PgUp PgDn Backspace 3 o / r n N f s Enter Esc i Esc p Esc R R Enter Enter \
@@ -414,14 +419,4 @@ fn what_the_cursor_is_on_is_copied() {
     let [cause, node, filter] = session.copied.as_slice() else { panic!("{:?}", session.copied) };
     assert!(cause.contains("expensive_flush") && node.starts_with("ledgerd > start_thread > "), "{cause}\n{node}");
     assert!(filter.parse::<whyslow::compare::filter::Filter>().is_ok(), "{filter}");
-}
-
-#[test]
-fn anomalies() {
-    at_all_sizes("anomalies", "3 Down");
-}
-
-#[test]
-fn the_path_of_an_anomaly() {
-    at_all_sizes("path", "3 Down Enter Enter");
 }

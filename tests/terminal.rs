@@ -213,8 +213,8 @@ fn a_key_costs_few_bytes() {
 }
 
 /// After each of these a reader that waits for one particular byte takes no key any more, Ctrl-C and `q` included:
-/// crossterm 0.29 does so. They come from terminals that answer late, from pastes that are cut off, and from Esc and another
-/// key that a slow line sends together.
+/// crossterm 0.29 does so. They come from terminals that answer late, from pastes that are cut off, and from Esc and
+/// another key that a slow line sends together.
 #[test]
 fn nothing_that_is_sent_makes_the_keyboard_deaf() {
     let mut shell = PtyShell::new(80, 24);
@@ -276,7 +276,8 @@ fn ends(what: &str, mut has_ended: impl FnMut() -> bool) -> Duration {
     sent.elapsed()
 }
 
-/// Tests run on busy machines as well, where nobody is there to see the end when it comes: one of these tries has to be soon.
+/// Tests run on busy machines as well, where nobody is there to see the end when it comes: one of these tries has to be
+/// soon.
 const TRIES: usize = 4;
 
 fn soon(what: &str, mut once: impl FnMut() -> Duration) {

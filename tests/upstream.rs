@@ -1,5 +1,5 @@
-//! What we work around in a library, small enough to be given to those who keep it. A test here fails once they have mended
-//! it: then the way around can go.
+//! What we work around in a library, small enough to be given to those who keep it. A test here fails once they have
+//! mended it: then the way around can go.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 use crossterm::event::{Event, read};
@@ -82,9 +82,10 @@ impl Drop for Terminal {
     }
 }
 
-/// crossterm's parser waits for the byte with which it expects a sequence to end, and for no other, without limit: what comes
-/// after a cut-off or unknown sequence is taken for its rest, Ctrl-C included. ECMA-48 ends a control sequence at any byte from
-/// 0x40 to 0x7e, so `q` would end the first two; a paste would need a limit of time. `view/tui/keyboard/` has both.
+/// crossterm's parser waits for the byte with which it expects a sequence to end, and for no other, without limit: what
+/// comes after a cut-off or unknown sequence is taken for its rest, Ctrl-C included. ECMA-48 ends a control sequence at
+/// any byte from 0x40 to 0x7e, so `q` would end the first two; a paste would need a limit of time. `view/tui/keyboard/`
+/// has both.
 #[test]
 fn crossterm_takes_no_key_after_a_sequence_that_is_cut_off() {
     let (soon, long) = (Duration::from_secs(60), Duration::from_millis(1500));

@@ -32,7 +32,7 @@ use whyslow::input::{self, Argument, Opened, count};
 use whyslow::model::database::Database;
 use whyslow::reading::{declared, tasks};
 use whyslow::state::kernel::Handlers;
-use whyslow::view::tui::keyboard::{Decoder, TerminalEvent};
+use whyslow::view::tui::keyboard::{InputDecoder, TerminalEvent};
 use whyslow::view::tui::message::UiMessage;
 use whyslow::view::tui::theme::{ColourDepth, Theme, ThemeSource};
 use whyslow::{cli, dump};
@@ -272,10 +272,10 @@ pub fn ask_command_line(bytes: &[u8]) {
 /// Feed bytes as they come, and byte by byte with pauses.
 pub fn ask_keys(bytes: &[u8]) {
     let mut taken = 0usize;
-    let mut whole = Decoder::default();
+    let mut whole = InputDecoder::default();
     whole.feed(bytes, |_| taken += 1);
     whole.pause(|_| taken += 1);
-    let mut slow = Decoder::default();
+    let mut slow = InputDecoder::default();
     for byte in bytes {
         slow.feed(&[*byte], |_| taken += 1);
         slow.pause(|_| taken += 1);
@@ -296,7 +296,7 @@ pub fn ask_interface(bytes: &[u8]) {
     let mut session = READY.with(Session::again);
     session.send(UiMessage::Resize(u16::from(*columns), u16::from(*lines)));
     let mut inputs = Vec::new();
-    let mut decoder = Decoder::default();
+    let mut decoder = InputDecoder::default();
     // A pause behind each zero: what is no key.
     for piece in bytes.split(|b| *b == 0) {
         decoder.feed(piece, |input| inputs.push(input));

@@ -387,8 +387,9 @@ mod tests {
 
     #[test]
     fn every_key_of_the_contract_is_bound() {
-        let contract = "Up Down Left Right h j k l PgUp PgDn Home End Tab Shift-Tab 1 2 3 4 z < > Shift-Left Shift-Right \
-                        Shift-Up Shift-Down s f Backspace x g u U [ ] { } Enter Space - / n N o w : i e y t ? q";
+        let contract = "Up Down Left Right h j k l PgUp PgDn Home End Tab Shift-Tab 1 2 3 4 z < > Shift-Left \
+                        Shift-Right Shift-Up Shift-Down s f Backspace x g u U [ ] { } Enter Space - / n N o w : i e y \
+                        t ? q";
         for text in contract.split_whitespace() {
             let key = KeyPress::parse(text).unwrap();
             let bound = ActionScope::PANES.iter().any(|p| bound(key, *p).is_some());

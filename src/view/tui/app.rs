@@ -1,8 +1,8 @@
-//! The state of the interface: everything that a screen shows. Drawing derives nothing: the layout and the wrapped texts are in
-//! [`App::frame`].
+//! The state of the interface: everything that a screen shows. Drawing derives nothing: the layout and the wrapped
+//! texts are in [`App::frame`].
 //!
-//! `update` alone changes it; screens take `&App`. Results of background jobs are shared (`Arc`) and replaced whole; the item
-//! under the cursor is found again in the new ones by name.
+//! `update` alone changes it; screens take `&App`. Results of background jobs are shared (`Arc`) and replaced whole;
+//! the item under the cursor is found again in the new ones by name.
 
 use super::counts::{HistogramCounts, HistogramRow};
 use super::frame::{BinGrid, ScreenFrame};

@@ -196,6 +196,12 @@ impl<'a> Canvas<'a> {
         self.buffer.set_style(area, self.theme.style(scope));
     }
 
+    /// Mark a line as the one under the cursor.
+    pub fn mark_line(&mut self, y: usize) {
+        self.shade(0, y, self.width(), StyleScope::Cursor);
+        self.text(0, y, "▌", StyleScope::Selection);
+    }
+
     /// A bar of `part` (0 to 1) of so many columns, in eighths of a column; at least an eighth if it is not nothing.
     pub fn bar(&mut self, x: usize, y: usize, columns: usize, part: f64, scope: StyleScope) {
         const EIGHTHS: [char; 8] = [' ', '▏', '▎', '▍', '▌', '▋', '▊', '▉'];

@@ -1,8 +1,9 @@
 //! The histograms of both groups as the screen draws them.
 //!
 //! In: a model and the filters of both groups. Out: [`HistogramCounts`], an immutable snapshot. The counting itself is
-//! [`model::selection`](crate::model::selection): ranges move there incrementally; conditions that are no ranges
-//! (`!=`, names that do not occur) exclude executions. Everything runs on the job thread, which keeps the [`HistogramCounter`].
+//! [`model::selection`](crate::model::selection): ranges move there incrementally; conditions that are no ranges (`!=`,
+//! names that do not occur) exclude executions. Everything runs on the job thread, which keeps the
+//! [`HistogramCounter`].
 
 use crate::base::ctx::{Cancelled, Ctx};
 use crate::base::names::NameId;

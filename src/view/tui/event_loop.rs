@@ -1,7 +1,7 @@
 //! The loop: messages come in from three threads, the update takes them one by one, and the screen is drawn.
 //!
-//! In: [`Setup`]. Out: bytes to the terminal, until the user quits or a signal ends the program. All messages that have come
-//! by now make one frame, so that the loop keeps up with a held key over a slow line.
+//! In: [`Setup`]. Out: bytes to the terminal, until the user quits or a signal ends the program. All messages that have
+//! come by now make one frame, so that the loop keeps up with a held key over a slow line.
 
 use super::app::App;
 use super::background;
@@ -61,8 +61,8 @@ pub fn run(setup: Setup) -> anyhow::Result<()> {
     let effects = update::start(&mut app, first);
     let mut running =
         Loop { app, terminal, jobs, painter: Painter::default(), progress: [None, None], bytes: Vec::new() };
-    // If the terminal was asked for its background, the first frame waits for the first message or one tick: most terminals
-    // answer in that time.
+    // If the terminal was asked for its background, the first frame waits for the first message or one tick: most
+    // terminals answer in that time.
     if !asks {
         running.draw()?;
     }
@@ -115,7 +115,7 @@ struct Loop {
 }
 
 /// The next step after a message.
-enum Next {
+enum LoopStep {
     Go,
     End,
     Die(i32),
@@ -137,9 +137,9 @@ impl Loop {
             };
             while let Some(incoming_message) = message {
                 match self.take(incoming_message)? {
-                    Next::Go => {}
-                    Next::End => return Ok(()),
-                    Next::Die(signal) => die_by(signal),
+                    LoopStep::Go => {}
+                    LoopStep::End => return Ok(()),
+                    LoopStep::Die(signal) => die_by(signal),
                 }
                 message = if began.elapsed() < TICK { incoming.try_recv().ok() } else { None };
             }
@@ -148,11 +148,11 @@ impl Loop {
         }
     }
 
-    fn take(&mut self, incoming: Incoming) -> anyhow::Result<Next> {
+    fn take(&mut self, incoming: Incoming) -> anyhow::Result<LoopStep> {
         let message = match incoming {
             Incoming::Job(ticket, done) if self.jobs.is_newest(ticket) => Some(UiMessage::Done(done)),
             Incoming::Job(..) => None,
-            Incoming::Signal(SignalRequest::Die(signal)) => return Ok(Next::Die(signal)),
+            Incoming::Signal(SignalRequest::Die(signal)) => return Ok(LoopStep::Die(signal)),
             Incoming::Signal(SignalRequest::Suspend) => {
                 self.suspend()?;
                 None
@@ -173,7 +173,7 @@ impl Loop {
                     let (columns, lines) = self.terminal.size();
                     UiMessage::Resize(columns, lines)
                 }
-                TerminalEvent::Closed => return Ok(Next::End),
+                TerminalEvent::Closed => return Ok(LoopStep::End),
             }),
         };
         match message {
@@ -181,11 +181,11 @@ impl Loop {
                 let effects = update(&mut self.app, message);
                 self.perform(effects)
             }
-            None => Ok(Next::Go),
+            None => Ok(LoopStep::Go),
         }
     }
 
-    fn perform(&mut self, effects: Vec<UiEffect>) -> anyhow::Result<Next> {
+    fn perform(&mut self, effects: Vec<UiEffect>) -> anyhow::Result<LoopStep> {
         for effect in effects {
             match effect {
                 UiEffect::Start(job) => {
@@ -201,10 +201,10 @@ impl Loop {
                 }
                 UiEffect::Redraw => self.painter.forget(),
                 UiEffect::Suspend => self.suspend()?,
-                UiEffect::Quit => return Ok(Next::End),
+                UiEffect::Quit => return Ok(LoopStep::End),
             }
         }
-        Ok(Next::Go)
+        Ok(LoopStep::Go)
     }
 
     fn suspend(&mut self) -> anyhow::Result<()> {

@@ -1,8 +1,9 @@
-//! The frame of one screen: its rectangles, the number of lines and columns of each part of a pane, and the wrapped text of the header and
-//! of the page on top.
+//! The frame of one screen: its rectangles, the number of lines and columns of each part of a pane, and the wrapped
+//! text of the header and of the page on top.
 //!
-//! Plain data. [`layout`](super::layout) computes it once after each message; the update reads it (a page is as long as its pane
-//! is high) and drawing reads the same, so that both agree, no text is wrapped twice, and drawing changes no state.
+//! Plain data. [`layout`](super::layout) computes it once after each message; the update reads it (a page is as long as
+//! its pane is high) and drawing reads the same, so that both agree, no text is wrapped twice, and drawing changes no
+//! state.
 
 use super::pane::Pane;
 use super::widget::page::StyledLine;
@@ -166,8 +167,8 @@ pub struct HistogramCells {
 }
 
 impl HistogramCells {
-    /// The cells inside a pane of this size, with so many metrics to show. `has_constant`: there are metrics whose values
-    /// are all the same, which one line names.
+    /// The cells inside a pane of this size, with so many metrics to show. `has_constant`: there are metrics whose
+    /// values are all the same, which one line names.
     pub fn new(area: Rect, metrics: usize, has_constant: bool) -> HistogramCells {
         let constant = (has_constant && area.height >= 12).then(|| usize::from(area.height) - 1);
         let width = usize::from(area.width);

@@ -133,13 +133,13 @@ pub enum Done {
         /// The file.
         path: PathBuf,
         /// The outcome.
-        outcome: Outcome,
+        outcome: WriteOutcome,
     },
 }
 
 /// The outcome of writing a file.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Outcome {
+pub enum WriteOutcome {
     /// Bytes written.
     Written(u64),
     /// Such a file exists, and the user has not agreed to replace it.

@@ -1,10 +1,10 @@
 //! Background jobs: one runs, the newest request wins, the running one is cancelled (ARCHITECTURE.md rule 8).
 //!
 //! In: [`Job`]s from the loop. Out: [`Done`]s through the function given at the start, each with the [`Ticket`] of its
-//! request, so that the loop can drop results that come too late. One thread does everything slow: the analysis, counting
-//! histograms, comparing, pattern mining, writing files ([`Runner`]). There are two lanes, because a request about
-//! executions does not make one about patterns obsolete. Within a lane the newest wins; executions go first, and mining that they
-//! interrupt begins again after them.
+//! request, so that the loop can drop results that come too late. One thread does everything slow: the analysis,
+//! counting histograms, comparing, pattern mining, writing files ([`Runner`]). There are two lanes, because a request
+//! about executions does not make one about patterns obsolete. Within a lane the newest wins; executions go first, and
+//! mining that they interrupt begins again after them.
 
 use super::job::{Done, Job, JobLane};
 use super::runner::Runner;
@@ -29,7 +29,7 @@ struct QueuedJob {
 }
 
 #[derive(Default)]
-struct Queue {
+struct JobQueue {
     /// By lane, as are the waiting jobs.
     newest: [u64; 2],
     waiting: [Option<QueuedJob>; 2],
@@ -38,12 +38,12 @@ struct Queue {
 }
 
 struct Shared {
-    queue: Mutex<Queue>,
+    queue: Mutex<JobQueue>,
     changed: Condvar,
 }
 
 impl Shared {
-    fn lock(&self) -> MutexGuard<'_, Queue> {
+    fn lock(&self) -> MutexGuard<'_, JobQueue> {
         self.queue.lock().unwrap_or_else(PoisonError::into_inner)
     }
 

@@ -1,7 +1,7 @@
 //! Input and output of the update: messages come in, effects go out.
 
 use super::background::Background;
-use super::job::{Busy, Done, Job, JobLane, Outcome};
+use super::job::{Busy, Done, Job, JobLane, WriteOutcome};
 use super::key::KeyPress;
 use crate::base::file::Existing;
 use std::path::PathBuf;
@@ -24,7 +24,7 @@ pub enum UiMessage {
     /// Progress of the running job of a lane.
     Progress(JobLane, Busy),
     /// The picture is saved, or not.
-    Saved(PathBuf, Outcome),
+    Saved(PathBuf, WriteOutcome),
     /// The terminal has reported its background.
     Background(Background),
 }

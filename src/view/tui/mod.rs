@@ -1,8 +1,8 @@
 //! The terminal interface: the answer first, then the evidence, by keyboard, over a slow line.
 //!
 //! [`run`] is the loop: it draws the state, waits for a message (a key, a result, a signal), gives it to
-//! [`update`](update::update) and performs the effects. One thread turns the terminal's input into messages, another does slow
-//! work (`jobs`); the loop itself waits for neither, so that a key is answered within a frame.
+//! [`update`](update::update) and performs the effects. One thread turns the terminal's input into messages, another
+//! does slow work (`jobs`); the loop itself waits for neither, so that a key is answered within a frame.
 //!
 //! ```text
 //!  keys, signals, results -> UiMessage -> update(&mut App) -> UiEffects -> the loop performs them
@@ -12,8 +12,8 @@
 //!                                         screen::draw(&App) -> Buffer -> paint: fewest bytes -> terminal
 //! ```
 //!
-//! [`actions`] has the keys, `header` and `pages/` the texts, `screen/` the drawing of header, panes and footer, `widget/` what
-//! several of them draw with, [`theme`] the colours. No two files use each other (`tests/layers.rs`).
+//! [`actions`] has the keys, `header` and `pages/` the texts, `screen/` the drawing of header, panes and footer,
+//! `widget/` what several of them draw with, [`theme`] the colours. No two files use each other (`tests/layers.rs`).
 
 pub mod actions;
 pub mod app;

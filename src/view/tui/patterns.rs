@@ -1,7 +1,7 @@
 //! State of panes 3 and 4: the settings, the report under them, and the positions of the cursors.
 //!
-//! The [`RootCauseList`] is in `sources.rs`. When q or s change, the item under the cursor is found again by name: the words of a
-//! root cause, the start of an occurrence.
+//! The [`RootCauseList`] is in `sources.rs`. When q or s change, the item under the cursor is found again by name: the
+//! words of a root cause, the start of an occurrence.
 
 use super::job::Busy;
 use super::report::AnomalyReport;

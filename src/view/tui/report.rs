@@ -1,7 +1,7 @@
 //! The result of mining under some settings: all anomalies, and the tables that panes 3 and 4 look up.
 //!
-//! In: [`Anomalies`], replaced whole whenever q or s change. Out: [`AnomalyReport`], with the role of each anomaly, the path
-//! that it is on and the row of each path, computed once: linear in the steps of all paths.
+//! In: [`Anomalies`], replaced whole whenever q or s change. Out: [`AnomalyReport`], with the role of each anomaly, the
+//! path that it is on and the row of each path, computed once: linear in the steps of all paths.
 
 use super::canvas::width;
 use crate::base::notice::Notices;

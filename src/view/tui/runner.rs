@@ -1,11 +1,11 @@
 //! The job runner: runs one job on the backend and sends its results.
 //!
-//! [`jobs`](super::jobs) calls it on the background thread; tests call it directly, so that they see the results of a job in the
-//! order in which the interface does. It keeps the histogram counter from one comparison to the next. Errors and panics of the
-//! backend become results.
+//! [`jobs`](super::jobs) calls it on the background thread; tests call it directly, so that they see the results of a
+//! job in the order in which the interface does. It keeps the histogram counter from one comparison to the next. Errors
+//! and panics of the backend become results.
 
 use super::counts::HistogramCounter;
-use super::job::{Done, Job, Outcome};
+use super::job::{Done, Job, WriteOutcome};
 use super::setup::Backend;
 use crate::base::ctx::Ctx;
 use crate::compare::ComparisonRequest;
@@ -41,7 +41,7 @@ impl Runner {
             Job::Export { what, path, existing } => {
                 let outcome = match caught(|| self.backend.export(&what)) {
                     Ok(text) => self.backend.write(&path, text.as_bytes(), existing),
-                    Err(error) => Outcome::Failed(error),
+                    Err(error) => WriteOutcome::Failed(error),
                 };
                 send(Done::Exported { path, outcome });
             }

@@ -1,6 +1,6 @@
 //! Input of the interface: a title, its appearance, and the [`Backend`] that does the ctx.
 
-use super::job::{Exported, Outcome};
+use super::job::{Exported, WriteOutcome};
 use super::report::AnomalyReport;
 use super::theme::{ColourDepth, ThemeSource};
 use crate::base::ctx::Ctx;
@@ -33,26 +33,26 @@ pub trait Backend: Send {
     /// Compare two groups; where the request is empty, proposed ones.
     fn compare(&mut self, model: &Model, request: &ComparisonRequest, ctx: &Ctx) -> anyhow::Result<Comparison>;
 
-    /// The anomalies of the repeating patterns of each thread or rank under these settings. The patterns are mined at the
-    /// first call and kept until another task is analysed.
+    /// The anomalies of the repeating patterns of each thread or rank under these settings. The patterns are mined at
+    /// the first call and kept until another task is analysed.
     fn anomalies(&mut self, settings: &Settings, ctx: &Ctx) -> anyhow::Result<AnomalyReport>;
 
     /// The JSON document of `whyslow diff --json` or `whyslow anomalies --json`, with the selected path.
     fn export(&mut self, what: &Exported) -> anyhow::Result<String>;
 
     /// Write a file that the user named.
-    fn write(&mut self, path: &Path, text: &[u8], existing: Existing) -> Outcome {
+    fn write(&mut self, path: &Path, text: &[u8], existing: Existing) -> WriteOutcome {
         write_file(path, text, existing)
     }
 }
 
 /// Write a file in one step: it has the whole text or does not change.
-pub fn write_file(path: &Path, text: &[u8], existing: Existing) -> Outcome {
+pub fn write_file(path: &Path, text: &[u8], existing: Existing) -> WriteOutcome {
     match file::write(path, text, existing) {
-        Ok(()) => Outcome::Written(text.len() as u64),
-        Err(e) if e.kind() == ErrorKind::AlreadyExists => Outcome::Exists,
+        Ok(()) => WriteOutcome::Written(text.len() as u64),
+        Err(e) if e.kind() == ErrorKind::AlreadyExists => WriteOutcome::Exists,
         // The reason and its remedy first: the line is cut at the screen's edge, and the user has just typed the path.
-        Err(e) => Outcome::Failed(format!("{}: {}", sandbox::explained(path, e), path.display())),
+        Err(e) => WriteOutcome::Failed(format!("{}: {}", sandbox::explained(path, e), path.display())),
     }
 }
 
@@ -95,11 +95,11 @@ mod tests {
     fn write_file_replaces_a_file_only_when_asked_to() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("out.json");
-        assert_eq!(write_file(&path, b"one", Existing::Keep), Outcome::Written(3));
-        assert_eq!(write_file(&path, b"two", Existing::Keep), Outcome::Exists);
+        assert_eq!(write_file(&path, b"one", Existing::Keep), WriteOutcome::Written(3));
+        assert_eq!(write_file(&path, b"two", Existing::Keep), WriteOutcome::Exists);
         assert_eq!(std::fs::read(&path).unwrap(), b"one");
-        assert_eq!(write_file(&path, b"three", Existing::Replace), Outcome::Written(5));
+        assert_eq!(write_file(&path, b"three", Existing::Replace), WriteOutcome::Written(5));
         assert_eq!(std::fs::read(&path).unwrap(), b"three");
-        assert!(matches!(write_file(&folder.path().join("no/such"), b"", Existing::Keep), Outcome::Failed(_)));
+        assert!(matches!(write_file(&folder.path().join("no/such"), b"", Existing::Keep), WriteOutcome::Failed(_)));
     }
 }

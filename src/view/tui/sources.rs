@@ -1,11 +1,11 @@
 //! The table of root causes: rows that can be opened to their occurrences, in a chosen order, filtered and searched.
 //!
-//! In: [`AnomalyReport`]. Out: the visible rows. Choosing and ordering costs n log n in the root causes and the occurrences of open
-//! rows.
+//! In: [`AnomalyReport`]. Out: the visible rows. Choosing and ordering costs n log n in the root causes and the
+//! occurrences of open rows.
 
 use super::report::AnomalyReport;
 use super::search::TextSearch;
-use crate::base::time::Ns;
+use crate::base::time::Timestamp;
 use crate::model::root_cause::{CausedDelay, RootCause};
 use crate::view::anomalies::Words;
 use std::cmp::Reverse;
@@ -86,8 +86,14 @@ impl RootCauseOrder {
     }
 }
 
-/// Name of a row under any settings: the words of its root cause, the begin of its occurrence.
-pub type Name = (String, Option<Ns>);
+/// RowName of a row under any settings.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RowName {
+    /// The words of its root cause.
+    root_cause: String,
+    /// The start of its occurrence, for the row of one.
+    start: Option<Timestamp>,
+}
 
 /// State of the table.
 #[derive(Clone, Debug, Default)]
@@ -205,28 +211,26 @@ impl RootCauseList {
         self.go_to(RootCauseRow::Source(at));
     }
 
-    /// Name of a row under any settings.
-    pub fn name(&self, found: &AnomalyReport, row: RootCauseRow) -> Option<Name> {
+    /// RowName of a row under any settings.
+    pub fn name(&self, found: &AnomalyReport, row: RootCauseRow) -> Option<RowName> {
         let source = row.source(found)?;
         let words = Words::of(source);
-        let begin = match row {
+        let start = match row {
             RootCauseRow::Source(_) => None,
             RootCauseRow::Occurrence(..) => Some(row.occurrence(found)?.span.start),
         };
-        // How many threads a pool has, and whether it is noise, may change.
-        Some((
-            format!("{} {} {} {}", source.name, source.what, words.to, source.function.as_deref().unwrap_or("")),
-            begin,
-        ))
+        // The number of threads of a pool, and whether it is noise, may change.
+        let function = source.function.as_deref().unwrap_or("");
+        Some(RowName { root_cause: format!("{} {} {} {function}", source.name, source.what, words.to), start })
     }
 
     /// Names of the sources that are open.
-    pub fn open_names(&self, found: &AnomalyReport) -> Vec<Name> {
+    pub fn open_names(&self, found: &AnomalyReport) -> Vec<RowName> {
         self.open.iter().filter_map(|at| self.name(found, RootCauseRow::Source(*at))).collect()
     }
 
     /// Open those that have one of these names.
-    pub fn reopen(&mut self, found: &AnomalyReport, names: &[Name]) {
+    pub fn reopen(&mut self, found: &AnomalyReport, names: &[RowName]) {
         let all = 0..found.anomalies.sources.len() as u32;
         let open = all.filter(|at| {
             !names.is_empty() && self.name(found, RootCauseRow::Source(*at)).is_some_and(|n| names.contains(&n))

@@ -2,18 +2,19 @@
 //!
 //! The ways out, and the code that restores the terminal on each:
 //! - The end of the program and errors: [`Terminal`]'s `Drop`.
-//! - A panic of the interface: the panic hook. The job runner reports a panic of a background thread; it must not tear the screen
-//!   down.
-//! - SIGTERM, SIGHUP, SIGINT, SIGQUIT: the loop, which leaves and dies by the same signal. If the loop does not do so in time,
-//!   because the terminal takes no bytes, the thread that watches for signals does it.
+//! - A panic of the interface: the panic hook. The job runner reports a panic of a background thread; it must not tear
+//!   the screen down.
+//! - SIGTERM, SIGHUP, SIGINT, SIGQUIT: the loop, which leaves and dies by the same signal. If the loop does not do so
+//!   in time, because the terminal takes no bytes, the thread that watches for signals does it.
 //! - Ctrl-Z and SIGTSTP: leave, stop, take the terminal over again at `fg`.
 //! - SIGCONT after a stop from outside: the shell may have changed the terminal, so everything is set and drawn again.
 //!
-//! A process in the background (stopped, then killed by its shell, which wakes it for that) touches nothing: the terminal belongs
-//! to the shell, and setting its modes from the background would stop the process instead. Leaving is idempotent and writes
-//! nothing if the terminal is not taken. It waits for no lock: the loop may hold the lock on stdout, blocked in a write, while the
-//! terminal's other side does not read. So the modes come first, which no output can hold up, then the sequences through an
-//! opening of the terminal of its own that does not block; bytes that the terminal does not take are dropped.
+//! A process in the background (stopped, then killed by its shell, which wakes it for that) touches nothing: the
+//! terminal belongs to the shell, and setting its modes from the background would stop the process instead. Leaving is
+//! idempotent and writes nothing if the terminal is not taken. It waits for no lock: the loop may hold the lock on
+//! stdout, blocked in a write, while the terminal's other side does not read. So the modes come first, which no output
+//! can hold up, then the sequences through an opening of the terminal of its own that does not block; bytes that the
+//! terminal does not take are dropped.
 
 use crate::base::allocator::room_for_threads;
 use crate::base::file;
@@ -37,8 +38,8 @@ static TAKEN: AtomicBool = AtomicBool::new(false);
 /// The modes that the terminal had. A shell may change them while this process is stopped, so they are read each time.
 static MODES: Mutex<Option<Termios>> = Mutex::new(None);
 
-/// Restores scroll region, attributes, mouse, brackets around pastes, screen, cursor. Spelled out, because a process that is out of
-/// memory leaves this way too.
+/// Restores scroll region, attributes, mouse, brackets around pastes, screen, cursor. Spelled out, because a process
+/// that is out of memory leaves this way too.
 const LEAVING: &[u8] =
     b"\x1b[r\x1b[m\x1b[?1006l\x1b[?1015l\x1b[?1003l\x1b[?1002l\x1b[?1000l\x1b[?2004l\x1b[?1049l\x1b[?25h";
 
@@ -153,8 +154,8 @@ pub fn leave() {
     write_without_blocking(LEAVING);
 }
 
-/// Let a pending signal act before the terminal is set: a process that its shell woke to kill it dies here. One that was sent to the
-/// background (`bg`) goes on to set the terminal, and is stopped again by that.
+/// Let a pending signal act before the terminal is set: a process that its shell woke to kill it dies here. One that
+/// was sent to the background (`bg`) goes on to set the terminal, and is stopped again by that.
 fn wait_for_signals() {
     if is_background() {
         std::thread::sleep(SIGNALS_FIRST);

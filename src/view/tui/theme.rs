@@ -191,15 +191,15 @@ pub fn built_in() -> Vec<ThemeSource> {
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct File {
+struct ThemeFile {
     #[serde(default)]
     palette: BTreeMap<String, String>,
-    scopes: BTreeMap<String, Written>,
+    scopes: BTreeMap<String, WrittenScope>,
 }
 
 #[derive(Deserialize)]
 #[serde(untagged, expecting = "expected a colour, or a table of fg, bg, bold, dim, italic, underline, reverse")]
-enum Written {
+enum WrittenScope {
     Colour(String),
     Style(WrittenStyle),
 }
@@ -228,7 +228,7 @@ impl Theme {
     /// Read a theme and fit its colours to the terminal.
     pub fn compile(source: &ThemeSource, depth: ColourDepth) -> Result<Theme, ThemeError> {
         let wrong = |what: String| ThemeError { theme: source.name.clone(), what };
-        let file: File =
+        let file: ThemeFile =
             toml::from_str(&source.text).map_err(|e| wrong(e.to_string().trim_end().replace('\n', " ")))?;
         if let Some(unknown) = file.scopes.keys().find(|k| StyleScope::ALL.iter().all(|s| s.name() != *k)) {
             let known: Vec<&str> = StyleScope::ALL.iter().map(|s| s.name()).collect();
@@ -247,14 +247,17 @@ impl Theme {
             let colour = |text: &String| {
                 let text = file.palette.get(text).unwrap_or(text);
                 parse_colour(text).map(|c| depth.fit(c)).ok_or_else(|| {
-                    wrong(format!("scope {name}: {text:?} is not a colour; write #rrggbb, a name of [palette], or one of default, black, red, ... light-cyan, white"))
+                    wrong(format!(
+                        "scope {name}: {text:?} is not a colour; write #rrggbb, a name of [palette], or one of default, \
+                         black, red, ... light-cyan, white"
+                    ))
                 })
             };
             let mut style = Style::default();
             match written {
                 None => {}
-                Some(Written::Colour(fg)) => style.fg = Some(colour(fg)?),
-                Some(Written::Style(s)) => {
+                Some(WrittenScope::Colour(fg)) => style.fg = Some(colour(fg)?),
+                Some(WrittenScope::Style(s)) => {
                     style.fg = s.fg.as_ref().map(colour).transpose()?;
                     style.bg = s.bg.as_ref().map(colour).transpose()?;
                     for (set, modifier) in [

@@ -1,7 +1,7 @@
 //! The interface without a terminal, over a made-up server and a made-up MPI run: keys go in, screens come out.
 //!
-//! The real job runner performs the jobs, on a backend whose answers are the same on every machine, so that drawn screens can be
-//! compared. Only the terminal, the loop and the threads are missing.
+//! The real job runner performs the jobs, on a backend whose answers are the same on every machine, so that drawn
+//! screens can be compared. Only the terminal, the loop and the threads are missing.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 mod ring;
@@ -26,7 +26,7 @@ use whyslow::explain::mining::Mining;
 use whyslow::model::Model;
 use whyslow::model::settings::Settings;
 use whyslow::view::tui::app::App;
-use whyslow::view::tui::job::{Busy, Done, Job, JobLane, Outcome};
+use whyslow::view::tui::job::{Busy, Done, Job, JobLane, WriteOutcome};
 use whyslow::view::tui::key::KeyPress;
 use whyslow::view::tui::message::{UiEffect, UiMessage};
 use whyslow::view::tui::report::AnomalyReport;
@@ -54,8 +54,8 @@ impl Random {
     }
 }
 
-/// The backend over the made-up recordings. It writes no files: it remembers what it was to export, and says that every file
-/// exists until it may replace it.
+/// The backend over the made-up recordings. It writes no files: it remembers what it was to export, and says that every
+/// file exists until it may replace it.
 struct MadeUp {
     executions: usize,
     operations: Operations,
@@ -99,10 +99,10 @@ impl Backend for MadeUp {
         Ok(format!("{what:?}\n").chars().take(22).collect())
     }
 
-    fn write(&mut self, _: &Path, text: &[u8], existing: Existing) -> Outcome {
+    fn write(&mut self, _: &Path, text: &[u8], existing: Existing) -> WriteOutcome {
         match existing {
-            Existing::Keep => Outcome::Exists,
-            Existing::Replace => Outcome::Written(text.len() as u64),
+            Existing::Keep => WriteOutcome::Exists,
+            Existing::Replace => WriteOutcome::Written(text.len() as u64),
         }
     }
 }
@@ -207,8 +207,8 @@ impl Session {
                 UiEffect::Quit => self.ended = true,
                 UiEffect::SavePicture { path, existing } => {
                     let outcome = match existing {
-                        Existing::Keep => Outcome::Exists,
-                        Existing::Replace => Outcome::Written(1),
+                        Existing::Keep => WriteOutcome::Exists,
+                        Existing::Replace => WriteOutcome::Written(1),
                     };
                     self.send(UiMessage::Saved(path, outcome));
                 }

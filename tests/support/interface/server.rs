@@ -1,4 +1,5 @@
-//! A made-up server whose requests wait for a lock: the same numbers on every machine, so that drawn screens can be compared.
+//! A made-up server whose requests wait for a lock: the same numbers on every machine, so that drawn screens can be
+//! compared.
 
 use super::Random;
 use whyslow::base::ctx::Ctx;

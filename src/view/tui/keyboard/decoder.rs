@@ -1,7 +1,7 @@
 //! Bytes to inputs, across pieces and pauses.
 
 use super::event::TerminalEvent;
-use super::sequence::{ESC, Parsed, key, parse};
+use super::sequence::{ESC, ParsedInput, key, parse};
 use crossterm::event::{KeyCode, KeyModifiers};
 use std::time::Duration;
 
@@ -15,13 +15,13 @@ const PASTE_ENDS: &[u8] = b"\x1b[201~";
 
 /// Bytes to inputs.
 #[derive(Debug, Default)]
-pub struct Decoder {
+pub struct InputDecoder {
     waiting: Vec<u8>,
     /// A paste so far.
     paste: Option<Vec<u8>>,
 }
 
-impl Decoder {
+impl InputDecoder {
     /// Decode some more bytes; `take` gets each input.
     pub fn feed(&mut self, bytes: &[u8], mut take: impl FnMut(TerminalEvent)) {
         self.waiting.extend_from_slice(bytes);
@@ -32,7 +32,7 @@ impl Decoder {
     pub fn patience(&self) -> Option<Duration> {
         match (&self.paste, parse(&self.waiting)) {
             (Some(_), _) => Some(PASTE),
-            (None, Parsed::Waits(patience)) if !self.waiting.is_empty() => Some(patience),
+            (None, ParsedInput::Waits(patience)) if !self.waiting.is_empty() => Some(patience),
             _ => None,
         }
     }
@@ -59,7 +59,7 @@ impl Decoder {
                 continue;
             }
             match parse(&self.waiting) {
-                Parsed::Taken(bytes, input) => {
+                ParsedInput::Taken(bytes, input) => {
                     let begins_paste = self.waiting.get(..bytes) == Some(PASTE_BEGINS);
                     self.waiting.drain(..bytes.clamp(1, self.waiting.len()));
                     if begins_paste {
@@ -67,7 +67,7 @@ impl Decoder {
                     }
                     input.into_iter().for_each(&mut *take);
                 }
-                Parsed::Waits(_) => return,
+                ParsedInput::Waits(_) => return,
             }
         }
     }
@@ -112,7 +112,7 @@ mod tests {
 
     /// The inputs of some pieces with pauses between them.
     fn inputs(pieces: &[&[u8]]) -> Vec<TerminalEvent> {
-        let (mut decoder, mut all) = (Decoder::default(), Vec::new());
+        let (mut decoder, mut all) = (InputDecoder::default(), Vec::new());
         for piece in pieces {
             decoder.feed(piece, |input| all.push(input));
             decoder.pause(|input| all.push(input));
@@ -136,7 +136,7 @@ mod tests {
         ] {
             assert_eq!(inputs(&[bytes.as_bytes()]), keys(expected), "{bytes:?}");
             // Each byte by itself, at once.
-            let (mut decoder, mut all) = (Decoder::default(), Vec::new());
+            let (mut decoder, mut all) = (InputDecoder::default(), Vec::new());
             bytes.bytes().for_each(|b| decoder.feed(&[b], |input| all.push(input)));
             assert_eq!(all, keys(expected), "{bytes:?}, byte by byte");
         }
@@ -165,7 +165,7 @@ mod tests {
             let all = inputs(&[bytes.as_bytes(), b"q"]);
             assert_eq!(all.last(), keys("q").last(), "{bytes:?}: {all:?}");
             // Ctrl-C gets through at once.
-            let (mut decoder, mut all) = (Decoder::default(), Vec::new());
+            let (mut decoder, mut all) = (InputDecoder::default(), Vec::new());
             decoder.feed(bytes.as_bytes(), |input| all.push(input));
             decoder.feed(b"\x03", |input| all.push(input));
             assert!(
@@ -174,7 +174,7 @@ mod tests {
             );
         }
         let endless = [b"\x1b[".as_slice(), &[b'1'; 1000]].concat();
-        let (mut decoder, mut all) = (Decoder::default(), Vec::new());
+        let (mut decoder, mut all) = (InputDecoder::default(), Vec::new());
         decoder.feed(&endless, |input| all.push(input));
         assert!(decoder.waiting.len() <= LONGEST + 2, "{} bytes wait", decoder.waiting.len());
     }
@@ -185,7 +185,7 @@ mod tests {
             inputs(&[b"\x1b[200~q\x1b[A\x1b[201~x"]),
             [vec![TerminalEvent::Paste("q\x1b[A".into())], keys("x")].concat()
         );
-        let (mut decoder, mut all) = (Decoder::default(), Vec::new());
+        let (mut decoder, mut all) = (InputDecoder::default(), Vec::new());
         b"\x1b[200~one\x1b[201~".iter().for_each(|b| decoder.feed(&[*b], |input| all.push(input)));
         assert_eq!(all, [TerminalEvent::Paste("one".into())]);
         assert_eq!(inputs(&[b"\x1b[200~cut", b"q"]), [vec![TerminalEvent::Paste("cut".into())], keys("q")].concat());
@@ -220,10 +220,13 @@ mod tests {
     proptest! {
         #[test]
         fn a_key_after_a_pause_is_that_key(
-            bytes in prop::collection::vec(prop_oneof![Just(ESC), Just(b'['), Just(b']'), Just(b'O'), any::<u8>()], 0..200),
+            bytes in prop::collection::vec(
+                prop_oneof![Just(ESC), Just(b'['), Just(b']'), Just(b'O'), any::<u8>()],
+                0..200
+            ),
             cuts in prop::collection::vec(0..200_usize, 0..5),
         ) {
-            let (mut decoder, mut all) = (Decoder::default(), Vec::new());
+            let (mut decoder, mut all) = (InputDecoder::default(), Vec::new());
             let mut from = 0;
             let mut cuts = cuts;
             cuts.sort_unstable();

@@ -2,7 +2,7 @@
 //!
 //! In: standard input, and a socket on which the handler of SIGWINCH writes. Out: [`TerminalEvent`]s. Blocks in `poll`.
 
-use super::decoder::Decoder;
+use super::decoder::InputDecoder;
 use super::event::TerminalEvent;
 use super::sequence::PATIENCE;
 use crate::view::tui::terminal::is_background;
@@ -11,11 +11,11 @@ use std::io;
 use std::os::fd::AsFd;
 use std::os::unix::net::UnixStream;
 
-/// Read the terminal until it is closed or `take` returns false. `take` gets each input, and an event of its own when `resized` can be
-/// read.
+/// Read the terminal until it is closed or `take` returns false. `take` gets each input, and an event of its own when
+/// `resized` can be read.
 pub fn read(resized: &UnixStream, mut take: impl FnMut(TerminalEvent) -> bool) -> io::Result<()> {
     let terminal = rustix::stdio::stdin();
-    let mut decoder = Decoder::default();
+    let mut decoder = InputDecoder::default();
     let mut bytes = [0; 4096];
     loop {
         let mut ready = [

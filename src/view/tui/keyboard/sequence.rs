@@ -1,7 +1,9 @@
-//! The first input in a run of bytes: a key, the mouse, an answer of the terminal, or a sequence that is not understood.
+//! The first input in a run of bytes: a key, the mouse, an answer of the terminal, or a sequence that is not
+//! understood.
 //!
-//! In: bytes. Out: [`Parsed`]: how many bytes the first input takes, or how long to wait for more. Every sequence ends: by its
-//! last byte (any of 0x40 to 0x7e ends a CSI, ECMA-48 section 5.4), by a byte that no sequence contains, or by its length.
+//! In: bytes. Out: [`ParsedInput`]: how many bytes the first input takes, or how long to wait for more. Every sequence
+//! ends: by its last byte (any of 0x40 to 0x7e ends a CSI, ECMA-48 section 5.4), by a byte that no sequence contains,
+//! or by its length.
 //!
 //! ```text
 //! ESC [ 1 ; 5 D      a key with modifiers      ESC O P            a key of the keypad
@@ -25,7 +27,7 @@ pub(super) const LONGEST: usize = 64;
 pub(super) const ESC: u8 = 0x1b;
 
 /// The beginning of some bytes.
-pub(super) enum Parsed {
+pub(super) enum ParsedInput {
     /// This many bytes were this input, or nothing that is understood.
     Taken(usize, Option<TerminalEvent>),
     /// The input may go on; wait this long for more.
@@ -33,11 +35,11 @@ pub(super) enum Parsed {
 }
 
 /// The first input of these bytes.
-pub(super) fn parse(bytes: &[u8]) -> Parsed {
+pub(super) fn parse(bytes: &[u8]) -> ParsedInput {
     match bytes {
-        [] => Parsed::Waits(PATIENCE),
+        [] => ParsedInput::Waits(PATIENCE),
         [ESC, rest @ ..] => escaped(rest),
-        [byte, ..] if *byte < 0x80 => Parsed::Taken(1, Some(ascii(*byte, KeyModifiers::NONE))),
+        [byte, ..] if *byte < 0x80 => ParsedInput::Taken(1, Some(ascii(*byte, KeyModifiers::NONE))),
         bytes => character(bytes, KeyModifiers::NONE, 0),
     }
 }
@@ -64,60 +66,64 @@ fn ascii(byte: u8, more: KeyModifiers) -> TerminalEvent {
 }
 
 /// A character beyond ASCII, `skipped` bytes after the beginning of the input.
-fn character(bytes: &[u8], modifiers: KeyModifiers, skipped: usize) -> Parsed {
+fn character(bytes: &[u8], modifiers: KeyModifiers, skipped: usize) -> ParsedInput {
     let length = match bytes.first() {
         Some(0xc2..=0xdf) => 2,
         Some(0xe0..=0xef) => 3,
         Some(0xf0..=0xf4) => 4,
-        _ => return Parsed::Taken(skipped + 1, None),
+        _ => return ParsedInput::Taken(skipped + 1, None),
     };
     let have = bytes.get(..length.min(bytes.len())).unwrap_or(bytes);
     match std::str::from_utf8(have) {
         Ok(text) => {
             let input = text.chars().next().map(|c| key(KeyCode::Char(c), modifiers));
-            Parsed::Taken(skipped + have.len(), input)
+            ParsedInput::Taken(skipped + have.len(), input)
         }
-        Err(e) if e.error_len().is_none() && bytes.len() < length => Parsed::Waits(PATIENCE),
-        Err(e) => Parsed::Taken(skipped + e.error_len().unwrap_or(1), None),
+        Err(e) if e.error_len().is_none() && bytes.len() < length => ParsedInput::Waits(PATIENCE),
+        Err(e) => ParsedInput::Taken(skipped + e.error_len().unwrap_or(1), None),
     }
 }
 
 /// The bytes after an ESC.
-fn escaped(rest: &[u8]) -> Parsed {
+fn escaped(rest: &[u8]) -> ParsedInput {
     match rest {
-        [] => Parsed::Waits(PATIENCE),
+        [] => ParsedInput::Waits(PATIENCE),
         [b'[', rest @ ..] => csi(rest),
-        [b'O'] => Parsed::Waits(PATIENCE),
+        [b'O'] => ParsedInput::Waits(PATIENCE),
         [b'O', c, ..] => match keypad(*c) {
-            Some(code) => Parsed::Taken(3, Some(key(code, KeyModifiers::NONE))),
-            None => Parsed::Taken(2, Some(key(KeyCode::Char('O'), KeyModifiers::ALT))),
+            Some(code) => ParsedInput::Taken(3, Some(key(code, KeyModifiers::NONE))),
+            None => ParsedInput::Taken(2, Some(key(KeyCode::Char('O'), KeyModifiers::ALT))),
         },
         [b']', rest @ ..] => string(rest, StringKind::Command),
         [b'P' | b'X' | b'^' | b'_', rest @ ..] => string(rest, StringKind::Other),
         // The second may begin a sequence.
-        [ESC, ..] => Parsed::Taken(1, Some(key(KeyCode::Esc, KeyModifiers::NONE))),
-        [byte, ..] if *byte < 0x80 => Parsed::Taken(2, Some(ascii(*byte, KeyModifiers::ALT))),
+        [ESC, ..] => ParsedInput::Taken(1, Some(key(KeyCode::Esc, KeyModifiers::NONE))),
+        [byte, ..] if *byte < 0x80 => ParsedInput::Taken(2, Some(ascii(*byte, KeyModifiers::ALT))),
         rest => character(rest, KeyModifiers::ALT, 1),
     }
 }
 
 /// The bytes after `ESC [`.
-fn csi(rest: &[u8]) -> Parsed {
+fn csi(rest: &[u8]) -> ParsedInput {
     // The Linux console's function keys.
     match rest {
-        [b'['] => return Parsed::Waits(PATIENCE),
+        [b'['] => return ParsedInput::Waits(PATIENCE),
         [b'[', c @ b'A'..=b'E', ..] => {
-            return Parsed::Taken(4, Some(key(KeyCode::F(c - b'A' + 1), KeyModifiers::NONE)));
+            return ParsedInput::Taken(4, Some(key(KeyCode::F(c - b'A' + 1), KeyModifiers::NONE)));
         }
         _ => {}
     }
     let Some(end) = rest.iter().position(|b| !(0x20..=0x3f).contains(b)) else {
-        return if rest.len() > LONGEST { Parsed::Taken(rest.len() + 2, None) } else { Parsed::Waits(PATIENCE) };
+        return if rest.len() > LONGEST {
+            ParsedInput::Taken(rest.len() + 2, None)
+        } else {
+            ParsedInput::Waits(PATIENCE)
+        };
     };
     match rest.get(end) {
-        Some(last @ 0x40..=0x7e) => Parsed::Taken(end + 3, sequence(rest.get(..end).unwrap_or(&[]), *last)),
+        Some(last @ 0x40..=0x7e) => ParsedInput::Taken(end + 3, sequence(rest.get(..end).unwrap_or(&[]), *last)),
         // No sequence contains this byte: it begins another input.
-        _ => Parsed::Taken(end + 2, None),
+        _ => ParsedInput::Taken(end + 2, None),
     }
 }
 
@@ -194,7 +200,7 @@ enum StringKind {
 }
 
 /// The bytes after the beginning of a string that BEL or `ESC \` ends.
-fn string(rest: &[u8], kind: StringKind) -> Parsed {
+fn string(rest: &[u8], kind: StringKind) -> ParsedInput {
     let end = rest.iter().position(|b| b.is_ascii_control());
     let text = rest.get(..end.unwrap_or(rest.len())).unwrap_or(&[]);
     let is_command = kind == StringKind::Command;
@@ -204,17 +210,17 @@ fn string(rest: &[u8], kind: StringKind) -> Parsed {
         background::of_answer(text).map(TerminalEvent::Background)
     };
     match end.map(|end| (end, rest.get(end..).unwrap_or(&[]))) {
-        Some((end, [0x07, ..])) => Parsed::Taken(end + 3, input()),
-        Some((end, [ESC, b'\\', ..])) => Parsed::Taken(end + 4, input()),
-        Some((_, [ESC])) => Parsed::Waits(if answers { ANSWER } else { PATIENCE }),
+        Some((end, [0x07, ..])) => ParsedInput::Taken(end + 3, input()),
+        Some((end, [ESC, b'\\', ..])) => ParsedInput::Taken(end + 4, input()),
+        Some((_, [ESC])) => ParsedInput::Waits(if answers { ANSWER } else { PATIENCE }),
         // Another control character is a key, and an ESC begins the next input.
-        Some((end, _)) => Parsed::Taken(end + 2, None),
-        None if rest.len() > LONGEST => Parsed::Taken(rest.len() + 2, None),
+        Some((end, _)) => ParsedInput::Taken(end + 2, None),
+        None if rest.len() > LONGEST => ParsedInput::Taken(rest.len() + 2, None),
         // A key after the beginning of an answer is not part of it.
         None if is_command && !text.is_empty() && !answers => {
             let good = (0..text.len()).rev().find(|n| background::begins_answer(&text[..*n])).unwrap_or(0);
-            if good >= background::CERTAIN { Parsed::Taken(good + 2, None) } else { Parsed::Waits(PATIENCE) }
+            if good >= background::CERTAIN { ParsedInput::Taken(good + 2, None) } else { ParsedInput::Waits(PATIENCE) }
         }
-        None => Parsed::Waits(if answers { ANSWER } else { PATIENCE }),
+        None => ParsedInput::Waits(if answers { ANSWER } else { PATIENCE }),
     }
 }

@@ -21,7 +21,8 @@ pub fn lines(app: &App, details: &Details, columns: usize) -> Vec<StyledLine> {
                 lines.extend(paragraph(StyleScope::Text, &cause.sentence, columns, 0));
                 let kind = cause.kind.map_or("several kinds", words::kind);
                 let text = format!(
-                    "{kind}: {} per execution, {} of the difference; affects {} of the slow and {} of the fast executions",
+                    "{kind}: {} per execution, {} of the difference; affects {} of the slow and {} of the fast \
+                     executions",
                     figure::extra(cause.extra_ns as f64),
                     figure::share(cause.share),
                     figure::share(cause.slow_affected),

@@ -5,24 +5,25 @@ use crate::view::tui::theme::StyleScope;
 use crate::view::tui::widget::page::{StyledLine, paragraph, plain};
 
 const READING: &[&str] = &[
-    "The verdict at the top says what makes the slow executions slow. The causes are listed below it, the largest first; \
-     their extra times add up to the difference between the means of the two groups.",
-    "A tree node is a call path: functions, [system calls], [waits] and the threads that were waited for. Its bar is the \
-     slow group's mean time there. Extra is the slow mean minus the fast mean. Dev is that difference in standard \
-     deviations of the fast group: below 1 it is noise, from 3 on the colour is full. 'few' means too few executions. \
-     '% of slow' is the share of slow executions that have the node.",
+    "The verdict at the top says what makes the slow executions slow. The causes are listed below it, the largest \
+     first; their extra times add up to the difference between the means of the two groups.",
+    "A tree node is a call path: functions, [system calls], [waits] and the threads that were waited for. Its bar \
+     is the slow group's mean time there. Extra is the slow mean minus the fast mean. Dev is that difference in \
+     standard deviations of the fast group: below 1 it is noise, from 3 on the colour is full. 'few' means too \
+     few executions. '% of slow' is the share of slow executions that have the node.",
     "Dev uses the standard deviation of the fast group: swapping the groups changes its scale.",
     "Runnable means ready to run but not on a CPU: preempted, or woken and waiting for a CPU.",
-    "A histogram counts the executions that pass the group's filters on all other metrics; bars that the group's own \
-     filter on this metric excludes are faint, and a double line underlines those that it includes. Select a range with \
-     < and >, then press s or f: the range becomes that group's filter, and moving it with Shift-arrows moves the group.",
-    "An anomaly is an occurrence of a frequent pattern that took more than s times the longest of its reference, which is \
-     the fastest fraction q of all occurrences. A root cause is an anomaly that no other anomaly explains; its victims \
-     waited for it, directly or through others. The propagation has time from left to right and a line per rank or \
-     thread: full bars are root causes, shaded bars wait, arrows are messages or wake-ups; dots connect a delay with \
-     the wait that it caused.",
-    "If the groups were chosen by duration, the upper nodes differ by construction; look for where in the tree the \
-     difference is.",
+    "A histogram counts the executions that pass the group's filters on all other metrics; bars that the group's \
+     own filter on this metric excludes are faint, and a double line underlines those that it includes. Select a \
+     range with < and >, then press s or f: the range becomes that group's filter, and moving it with \
+     Shift-arrows moves the group.",
+    "An anomaly is an occurrence of a frequent pattern that took more than s times the longest of its reference, \
+     which is the fastest fraction q of all occurrences. A root cause is an anomaly that no other anomaly \
+     explains; its victims waited for it, directly or through others. The propagation has time from left to right \
+     and a line per rank or thread: full bars are root causes, shaded bars wait, arrows are messages or wake-ups; \
+     dots connect a delay with the wait that it caused.",
+    "If the groups were chosen by duration, the upper nodes differ by construction; look for where in the tree \
+     the difference is.",
 ];
 
 /// Its lines in this width.

@@ -56,7 +56,8 @@ pub fn lines(app: &App, columns: usize) -> Vec<StyledLine> {
         section("The recording", &mut lines);
         if unsure > 0 {
             let text = format!(
-                "- {unsure} of {} executions are uncertain: events were lost while they ran, or the cause of a wait is unknown",
+                "- {unsure} of {} executions are uncertain: events were lost while they ran, or the cause of a wait is \
+                 unknown",
                 model.executions.len()
             );
             lines.extend(paragraph(StyleScope::Warning, &text, columns, 2));

@@ -37,7 +37,7 @@ pub fn lines(app: &App, columns: usize) -> Vec<StyledLine> {
         if !lines.is_empty() {
             lines.push(StyledLine::new());
         }
-        lines.push(plain(StyleScope::Strong, format!("{title}, from 0 % ( ) to 100 % (#)")));
+        lines.push(plain(StyleScope::Strong, format!("{title}, from 0% ( ) to 100% (#)")));
         lines.extend(strip(app, &waiting.strip, shown, ROWS, columns));
     }
     lines

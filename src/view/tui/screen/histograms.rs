@@ -111,7 +111,6 @@ fn title(
         canvas.text(at, 0, &figure::count(sum(&row.slow)), StyleScope::Strong);
     }
     if here {
-        canvas.shade(0, 0, canvas.width(), StyleScope::Cursor);
-        canvas.text(0, 0, "▌", StyleScope::Selection);
+        canvas.mark_line(0);
     }
 }

@@ -5,12 +5,13 @@ use crate::model::carrier::Carrier;
 use crate::model::propagation::{PropagationPath, PropagationStep};
 use crate::view::anomalies::doing;
 use crate::view::tui::app::App;
-use crate::view::tui::canvas::{Canvas, width};
+use crate::view::tui::canvas::{self, Canvas};
 use crate::view::tui::frame::PathLines;
 use crate::view::tui::pane::Pane;
 use crate::view::tui::report::{AnomalyReport, streams};
 use crate::view::tui::theme::StyleScope;
 use crate::view::tui::widget::spacetime::{Arrow, Bar, SpaceTime};
+use crate::view::tui::widget::table::{TableColumn, TableLayout};
 use ratatui::layout::Rect;
 
 /// Draw it.
@@ -31,15 +32,15 @@ pub fn draw(canvas: &mut Canvas<'_>, app: &App) {
     if lines.drawing > 0 {
         drawing(&mut canvas.part(area), app, found, path, &lines);
     }
-    let columns = Columns::of(canvas.width(), found, path);
+    let table = step_table(canvas.width(), found, path);
     let top = lines.head + lines.drawing;
     if lines.step_head > 0 {
-        columns.head(canvas, top);
+        table.ruled_head(canvas, top);
     }
     let top = top + lines.step_head;
     for (line, (at, step)) in path.steps.iter().enumerate().skip(place.offset).take(lines.steps).enumerate() {
         let here = app.pane == Pane::Path && at == place.step;
-        columns.row(canvas, top + line, app, found, step, here);
+        StepRow { app, report: found, step, here }.draw(canvas, &table, top + line);
     }
 }
 
@@ -65,7 +66,7 @@ fn head(canvas: &mut Canvas<'_>, found: &AnomalyReport, path: &PropagationPath, 
         (0, _) => format!("  {excess} longer than usual; no thread is known to have waited for it"),
         (_, n) => {
             let messages = figure::plural(n, "message");
-            format!("  a {excess} delay cost others {affected} in total; here {messages}")
+            format!("  a {excess} delay cost others {affected} in total; this path: {messages}")
         }
     };
     canvas.text(x, 0, &text, StyleScope::Dim);
@@ -117,88 +118,55 @@ fn drawing(canvas: &mut Canvas<'_>, app: &App, found: &AnomalyReport, path: &Pro
     drawn.draw(canvas);
 }
 
-/// Widths of the columns that fit; 0 leaves a column out.
-struct Columns {
-    via: usize,
-    place: usize,
-    what: usize,
-    figures: [(usize, &'static str); 4],
+/// Positions of the columns of the steps.
+const CARRIER: usize = 0;
+const PLACE: usize = 1;
+const ACTIVITY: usize = 2;
+const FIGURES: usize = 4;
+
+fn step_table(width: usize, report: &AnomalyReport, path: &PropagationPath) -> TableLayout {
+    let widest = streams(path).into_iter().map(|s| canvas::width(&report.place(s))).max().unwrap_or(0);
+    let place = widest.clamp(5, if width >= 100 { 28 } else { 14 });
+    let columns = [
+        TableColumn::left("carrier").from(60, 11),
+        TableColumn::left("place").gap(1).fixed(place),
+        TableColumn::left("activity").gap(1),
+        // A blank between the activity and the figures.
+        TableColumn::left("").fixed(1),
+        TableColumn::right("at").from(88, 14),
+        TableColumn::right("took").from(40, 10),
+        TableColumn::right("usually").from(60, 10),
+        TableColumn::right("extra").fixed(11),
+    ];
+    TableLayout::new(width, 2, 2, &columns)
 }
 
-impl Columns {
-    fn of(columns: usize, found: &AnomalyReport, path: &PropagationPath) -> Columns {
-        let widest = streams(path).into_iter().map(|s| width(&found.place(s))).max().unwrap_or(0);
-        let place = widest.clamp(5, if columns >= 100 { 28 } else { 14 });
-        let (via, [at, took, usual]) = match columns {
-            0..=39 => (0, [0, 0, 0]),
-            40..=59 => (0, [0, 10, 0]),
-            60..=87 => (11, [0, 10, 10]),
-            _ => (11, [14, 10, 10]),
-        };
-        let figures = [(at, "at"), (took, "took"), (usual, "usually"), (11, "extra")];
-        let used: usize = figures.iter().map(|(n, _)| n).sum::<usize>() + place + 2 + via + usize::from(via > 0);
-        Columns { via, place, what: columns.saturating_sub(used + 4), figures }
-    }
+/// A step of the path.
+struct StepRow<'a> {
+    app: &'a App,
+    report: &'a AnomalyReport,
+    step: &'a PropagationStep,
+    here: bool,
+}
 
-    fn head(&self, canvas: &mut Canvas<'_>, y: usize) {
-        let figures: usize = self.figures.iter().map(|(n, _)| n).sum();
-        canvas.fill(0, y, canvas.width().saturating_sub(figures), '┄', StyleScope::Rule);
-        let mut x = 1;
-        for (columns, name) in [(self.via, "carrier"), (self.place, "place"), (self.what, "activity")] {
-            if columns > 0 {
-                canvas.text(x, y, &format!(" {name} "), StyleScope::Dim);
-                x += columns + 1;
-            }
-        }
-        let mut end = x + 1;
-        for (columns, name) in self.figures.iter().filter(|(n, _)| *n > 0) {
-            end += columns;
-            canvas.right(end, y, name, StyleScope::Dim);
-        }
-    }
-
-    fn row(
-        &self,
-        canvas: &mut Canvas<'_>,
-        y: usize,
-        app: &App,
-        found: &AnomalyReport,
-        step: &PropagationStep,
-        here: bool,
-    ) {
-        let mut x = 2;
-        if self.via > 0 {
-            let first = if step.noise.is_some() { "noise" } else { "root cause" };
-            let via = step.carrier.map_or(first, Carrier::name);
-            canvas.text_in(
-                x,
-                y,
-                self.via,
-                via,
-                if step.carrier.is_none() { StyleScope::Slow3 } else { StyleScope::Dim },
-            );
-            x += self.via + 1;
-        }
-        let text = if here { StyleScope::Strong } else { StyleScope::Text };
-        canvas.text_in(x, y, self.place, &found.place(step.stream), text);
-        x += self.place + 1;
-        canvas.text_in(x, y, self.what, &doing(step), text);
-        let mut end = x + self.what + 1;
-        let values = [
-            (figure::stamp(step.span.start - app.origin()), StyleScope::Dim),
+impl StepRow<'_> {
+    fn draw(&self, canvas: &mut Canvas<'_>, table: &TableLayout, y: usize) {
+        let step = self.step;
+        let first = if step.noise.is_some() { "noise" } else { "root cause" };
+        let scope = if step.carrier.is_none() { StyleScope::Slow3 } else { StyleScope::Dim };
+        table.cell(canvas, y, CARRIER, step.carrier.map_or(first, Carrier::name), scope);
+        let text = if self.here { StyleScope::Strong } else { StyleScope::Text };
+        table.cell(canvas, y, PLACE, &self.report.place(step.stream), text);
+        table.cell(canvas, y, ACTIVITY, &doing(step), text);
+        let figures = [
+            (figure::stamp(step.span.start - self.app.origin()), StyleScope::Dim),
             (figure::time(step.span.len() as f64), StyleScope::Text),
             (figure::time(step.reference_ns as f64), StyleScope::Dim),
             (figure::extra(step.excess_ns as f64), StyleScope::Slow3),
         ];
-        for ((columns, _), (value, scope)) in self.figures.iter().zip(values) {
-            if *columns > 0 {
-                end += columns;
-                canvas.right(end.min(canvas.width()), y, &value, scope);
-            }
-        }
-        if here {
-            canvas.shade(0, y, canvas.width(), StyleScope::Cursor);
-            canvas.text(0, y, "▌", StyleScope::Selection);
+        table.cells(canvas, y, FIGURES, &figures);
+        if self.here {
+            canvas.mark_line(y);
         }
     }
 }

@@ -12,6 +12,7 @@ use crate::view::tui::canvas::{Canvas, clip_front, width};
 use crate::view::tui::pane::Pane;
 use crate::view::tui::theme::{StyleScope, Theme};
 use crate::view::tui::tree::children;
+use crate::view::tui::widget::table::{TableColumn, TableLayout};
 use crate::view::words;
 use std::borrow::Cow;
 
@@ -21,84 +22,86 @@ pub fn draw(canvas: &mut Canvas<'_>, app: &App) {
         canvas.text(2, 1, "comparing …", StyleScope::Progress);
         return;
     };
-    let shape = app.frame.tree;
+    let lines = app.frame.tree;
     let here = |cursor: Cursor| app.pane == Pane::Tree && app.tree.cursor == cursor;
-    if shape.cause_head > 0 {
-        cause_head(canvas, app, shape.causes);
+    let causes = cause_table(canvas.width());
+    if lines.cause_head > 0 {
+        cause_head(canvas, &causes, app);
     }
-    for (line, at) in (app.tree.cause_offset..comparison.causes.len()).take(shape.causes).enumerate() {
-        cause(canvas, shape.cause_head + line, &comparison.causes[at], here(Cursor::Cause(at)));
+    for (line, at) in (app.tree.cause_offset..comparison.causes.len()).take(lines.causes).enumerate() {
+        cause_row(canvas, &causes, lines.cause_head + line, &comparison.causes[at], here(Cursor::Cause(at)));
     }
-    let columns = Columns::of(canvas.width());
-    let top = shape.cause_head + shape.causes;
-    if shape.tree_head > 0 {
-        columns.head(canvas, top, app);
+    let tree = tree_table(canvas.width());
+    let top = lines.cause_head + lines.causes;
+    if lines.tree_head > 0 {
+        tree_head(canvas, &tree, top, app);
     }
     let nodes = &comparison.tree.nodes;
     let whole = children(&comparison.tree, None).filter_map(|at| nodes.get(at as usize)).map(|n| n.slow_mean_ns);
     let widest = whole.fold(0.0, f64::max);
-    let visible = app.tree.rows.visible.iter().enumerate().skip(app.tree.offset).take(shape.rows);
+    let visible = app.tree.rows.visible.iter().enumerate().skip(app.tree.offset).take(lines.rows);
     for (line, (row, at)) in visible.enumerate() {
         let Some(node) = nodes.get(*at as usize) else { continue };
-        let y = top + shape.tree_head + line;
-        columns.row(canvas, y, Drawn { app, model, node, widest, here: here(Cursor::Row(row)) });
+        let shown = TreeRow { app, model, node, here: here(Cursor::Row(row)) };
+        shown.draw(canvas, &tree, top + lines.tree_head + line, widest);
     }
 }
 
 /// From this width on the last column has its long name.
 const WIDE: usize = 100;
 
-/// Names and widths of the columns of the cause list.
-const fn cause_columns(width: usize) -> [(&'static str, usize); 5] {
-    let affected = if width >= WIDE { ("% of slow", 9) } else { ("% slow", 6) };
-    [("", 2), ("extra", 9), ("share", 5), ("dev", 6), affected]
+/// The head of the share of slow executions that are affected.
+fn affected_head(width: usize) -> &'static str {
+    if width >= WIDE { "% of slow" } else { "% slow" }
 }
 
 /// Explains the short names of columns.
 const LEGEND: &str = "dev: standard deviations apart; % of slow: share affected";
 
-fn cause_head(canvas: &mut Canvas<'_>, app: &App, shown: usize) {
-    let mut end = 1;
-    for (name, columns) in cause_columns(canvas.width()) {
-        end += columns + 1;
-        canvas.right(end, 0, name, StyleScope::Dim);
-    }
-    let (first, all) = (app.tree.cause_offset, app.causes().len());
+/// Position of the column that names the cause, after its figures.
+const CAUSE: usize = 5;
+
+fn cause_table(width: usize) -> TableLayout {
+    let columns = [
+        TableColumn::right("").from(16, 2),
+        TableColumn::right("extra").gap(1).fixed(9),
+        TableColumn::right("share").gap(1).from(32, 5),
+        TableColumn::right("dev").gap(1).from(39, 6),
+        TableColumn::right(affected_head(width)).gap(1).from(46, 6).from(WIDE, 9),
+        TableColumn::left("").gap(2),
+    ];
+    TableLayout::new(width, 2, 0, &columns)
+}
+
+fn cause_head(canvas: &mut Canvas<'_>, table: &TableLayout, app: &App) {
+    table.head(canvas, 0);
+    let (shown, first, all) = (app.frame.tree.causes, app.tree.cause_offset, app.causes().len());
     let text =
         if shown < all { format!("causes {}-{} of {all}", first + 1, first + shown) } else { "causes".to_owned() };
-    let at = canvas.text(end + 2, 0, &text, StyleScope::Dim);
+    let at = canvas.text(table.column(CAUSE).x, 0, &text, StyleScope::Dim);
     if at + 2 + width(LEGEND) <= canvas.width() {
         canvas.right(canvas.width(), 0, LEGEND, StyleScope::Dim);
     }
 }
 
-/// The column of the extra time, shown at any width.
-const EXTRA: usize = 1;
-
-fn cause(canvas: &mut Canvas<'_>, y: usize, cause: &Cause, here: bool) {
+fn cause_row(canvas: &mut Canvas<'_>, table: &TableLayout, y: usize, cause: &Cause, here: bool) {
     let scope = Theme::of_deviations(cause.deviations);
-    let figures = [
+    let cells = [
         (cause.rank.map_or("·".into(), |r| r.to_string()), StyleScope::Dim),
         (figure::extra(cause.extra_ns as f64), scope),
         (figure::share(cause.share), StyleScope::Text),
         (figure::deviations(cause.deviations), scope),
         (figure::share(cause.slow_affected), StyleScope::Dim),
+        (cause_text(cause), if here { StyleScope::Strong } else { StyleScope::Text }),
     ];
-    let mut end = 1;
-    for (at, ((_, columns), (text, scope))) in cause_columns(canvas.width()).into_iter().zip(figures).enumerate() {
-        end += columns + 1;
-        if end + 12 <= canvas.width() || at == EXTRA {
-            canvas.right(end, y, &text, scope);
-        } else {
-            end -= columns + 1;
-        }
+    table.cells(canvas, y, 0, &cells);
+    if here {
+        canvas.mark_line(y);
     }
-    canvas.text(end + 2, y, &cause_text(cause), if here { StyleScope::Strong } else { StyleScope::Text });
-    mark(canvas, y, here);
 }
 
 /// A cause in a few words: its kind and the culprit; the details page has the sentence.
-pub fn cause_text(cause: &Cause) -> String {
+fn cause_text(cause: &Cause) -> String {
     let Some(kind) = cause.kind else { return "many small differences".to_owned() };
     let by = &cause.by;
     let who = match (&by.process, &by.thread) {
@@ -116,124 +119,101 @@ pub fn cause_text(cause: &Cause) -> String {
     format!("{}  {}", words::kind(kind), parts.join(" › "))
 }
 
-fn mark(canvas: &mut Canvas<'_>, y: usize, here: bool) {
-    if here {
-        canvas.shade(0, y, canvas.width(), StyleScope::Cursor);
-        canvas.text(0, y, "▌", StyleScope::Selection);
-    }
+/// Positions of the columns of the tree.
+const NAME: usize = 0;
+const BAR: usize = 1;
+const FIGURES: usize = 2;
+
+fn tree_table(width: usize) -> TableLayout {
+    let bar = match width {
+        0..=47 => 0,
+        48..=75 => 8,
+        76..WIDE => 10,
+        wide => (wide - 56) / 2 - 10,
+    };
+    let columns = [
+        TableColumn::left(""),
+        TableColumn::left("").fixed(bar),
+        TableColumn::right("extra").from(20, 10),
+        TableColumn::right("slow").from(64, 8).from(WIDE, 9),
+        TableColumn::right("fast").from(76, 8).from(WIDE, 9),
+        TableColumn::right("dev").from(34, 7),
+        TableColumn::right(affected_head(width)).from(64, 7).from(WIDE, 10),
+    ];
+    TableLayout::new(width, 1, 1, &columns)
 }
 
-/// Widths of the columns that fit; 0 leaves a column out.
-struct Columns {
-    name: usize,
-    bar: usize,
-    extra: usize,
-    slow: usize,
-    fast: usize,
-    deviations: usize,
-    affected: usize,
+fn tree_head(canvas: &mut Canvas<'_>, table: &TableLayout, y: usize, app: &App) {
+    table.ruled_head(canvas, y);
+    let search = &app.tree.search;
+    let found = if search.text.is_empty() {
+        String::new()
+    } else {
+        format!(", {} match /{}", search.matches.len(), search.text)
+    };
+    let title = format!(" by {}{found} ", app.tree.rows.order().name());
+    let (name, bar) = (table.column(NAME), table.column(BAR));
+    canvas.text_in(name.x, y, (name.width + bar.width).saturating_sub(1), &title, StyleScope::Dim);
 }
 
-struct Drawn<'a> {
+/// A visible node of the tree.
+struct TreeRow<'a> {
     app: &'a App,
     model: &'a Model,
     node: &'a DiffNode,
-    widest: f64,
     here: bool,
 }
 
-impl Columns {
-    fn of(width: usize) -> Columns {
-        let (bar, extra, slow, fast, deviations, affected) = match width {
-            0..=19 => (0, 0, 0, 0, 0, 0),
-            20..=33 => (0, 10, 0, 0, 0, 0),
-            34..=47 => (0, 10, 0, 0, 7, 0),
-            48..=63 => (8, 10, 0, 0, 7, 0),
-            64..=75 => (8, 10, 8, 0, 7, 7),
-            76..=99 => (10, 10, 8, 8, 7, 7),
-            wide => ((wide - 56) / 2 - 10, 10, 9, 9, 7, 10),
-        };
-        let used = 1 + bar + extra + slow + fast + deviations + affected;
-        Columns { name: width.saturating_sub(used + 1), bar, extra, slow, fast, deviations, affected }
-    }
-
-    fn ends(&self) -> [(usize, &'static str); 5] {
-        let mut end = 1 + self.name + self.bar;
-        let columns = [
-            (self.extra, "extra"),
-            (self.slow, "slow"),
-            (self.fast, "fast"),
-            (self.deviations, "dev"),
-            (self.affected, if self.affected >= 10 { "% of slow" } else { "% slow" }),
-        ];
-        columns.map(|(columns, name)| {
-            end += columns;
-            (if columns > 0 { end } else { 0 }, name)
-        })
-    }
-
-    fn head(&self, canvas: &mut Canvas<'_>, y: usize, app: &App) {
-        let figures = self.extra + self.slow + self.fast + self.deviations + self.affected;
-        canvas.fill(0, y, canvas.width().saturating_sub(figures), '┄', StyleScope::Rule);
-        let search = &app.tree.search;
-        let found = if search.text.is_empty() {
-            String::new()
-        } else {
-            format!(", {} match /{}", search.matches.len(), search.text)
-        };
-        let title = format!(" by {}{found} ", app.tree.rows.order().name());
-        canvas.text_in(1, y, (self.name + self.bar).saturating_sub(1), &title, StyleScope::Dim);
-        for (end, name) in self.ends().into_iter().filter(|(end, _)| *end > 0) {
-            canvas.right(end, y, name, StyleScope::Dim);
-        }
-    }
-
-    fn row(&self, canvas: &mut Canvas<'_>, y: usize, drawn: Drawn<'_>) {
-        let node = drawn.node;
+impl TreeRow<'_> {
+    /// Draw it; a bar of full length is `widest`.
+    fn draw(&self, canvas: &mut Canvas<'_>, table: &TableLayout, y: usize, widest: f64) {
+        let node = self.node;
         let scope = Theme::of_deviations(node.deviations);
-        let fold = match (node.size > 1, drawn.app.tree.rows.is_unfolded(node)) {
-            (false, _) => ' ',
-            (true, true) => '▾',
-            (true, false) => '▸',
-        };
-        // Deep rows give up their indent before their name.
-        let depth = node.depth as usize;
-        let step = if self.name >= 40 { 2 } else { 1 };
-        let most = self.name.saturating_sub(18).max(2);
-        let indent = (depth * step).min(most);
-        canvas.text(1 + indent, y, &fold.to_string(), StyleScope::Dim);
-        if depth * step > most {
-            canvas.text(indent, y, "…", StyleScope::Dim);
+        self.name(canvas, table, y);
+        let bar = table.column(BAR);
+        if bar.width > 0 && widest > 0.0 {
+            canvas.bar(bar.x, y, bar.width - 1, node.slow_mean_ns / widest, scope);
         }
-        let room = self.name.saturating_sub(indent + 3);
-        let name = words::frame(drawn.model, node.context);
-        let matched = drawn.app.tree.search.is_in(&name);
-        let kind = drawn.model.contexts.frame(node.context).kind;
-        let style = match kind {
-            _ if matched => StyleScope::Match,
-            FrameKind::Thread(_) => StyleScope::Strong,
-            _ if drawn.here => StyleScope::Strong,
-            _ => StyleScope::Text,
-        };
-        // The end of a long name says more than its beginning: namespaces come first.
-        let long = width(&name) > room && name.contains("::");
-        let name = if long { clip_front(&name, room) } else { Cow::Borrowed(name.as_str()) };
-        canvas.text_in(3 + indent, y, room, &name, style);
-        if self.bar > 0 && drawn.widest > 0.0 {
-            canvas.bar(1 + self.name, y, self.bar - 1, node.slow_mean_ns / drawn.widest, scope);
-        }
-        let figures = [
+        let cells = [
             (figure::extra(node.delta_ns), scope),
             (figure::time(node.slow_mean_ns), StyleScope::Text),
             (figure::time(node.fast_mean_ns), StyleScope::Dim),
             (figure::deviations(node.deviations), scope),
             (figure::share(node.slow_affected), StyleScope::Dim),
         ];
-        for ((end, _), (text, scope)) in self.ends().into_iter().zip(figures) {
-            if end > 0 {
-                canvas.right(end, y, &text, scope);
-            }
+        table.cells(canvas, y, FIGURES, &cells);
+        if self.here {
+            canvas.mark_line(y);
         }
-        mark(canvas, y, drawn.here);
+    }
+
+    fn name(&self, canvas: &mut Canvas<'_>, table: &TableLayout, y: usize) {
+        let (node, column) = (self.node, table.column(NAME));
+        let fold = match (node.size > 1, self.app.tree.rows.is_unfolded(node)) {
+            (false, _) => ' ',
+            (true, true) => '▾',
+            (true, false) => '▸',
+        };
+        // Deep rows give up their indent before their name.
+        let depth = node.depth as usize;
+        let step = if column.width >= 40 { 2 } else { 1 };
+        let most = column.width.saturating_sub(18).max(2);
+        let indent = (depth * step).min(most);
+        canvas.text(column.x + indent, y, &fold.to_string(), StyleScope::Dim);
+        if depth * step > most {
+            canvas.text(indent, y, "…", StyleScope::Dim);
+        }
+        let room = column.width.saturating_sub(indent + 3);
+        let name = words::frame(self.model, node.context);
+        let style = match self.model.contexts.frame(node.context).kind {
+            _ if self.app.tree.search.is_in(&name) => StyleScope::Match,
+            FrameKind::Thread(_) => StyleScope::Strong,
+            _ if self.here => StyleScope::Strong,
+            _ => StyleScope::Text,
+        };
+        // The end of a long name says more than its beginning: namespaces come first.
+        let long = width(&name) > room && name.contains("::");
+        let name = if long { clip_front(&name, room) } else { Cow::Borrowed(name.as_str()) };
+        canvas.text_in(column.x + 2 + indent, y, room, &name, style);
     }
 }

@@ -1,9 +1,9 @@
 //! The only place that changes the state: a message goes in, effects come out.
 //!
-//! In: keys, pasted text, sizes, results of jobs. Out: [`UiEffect`]s for the loop. Pure: the same state and message give
-//! the same state and effects, so that tests play keystrokes without a terminal. After each message the cursors are
-//! on existing items, [`App::frame`] is the layout of the new state, and the lines of the cursors are visible in it. A message is
-//! read in the frame before it: a click, or a page up, means the screen that the user sees.
+//! In: keys, pasted text, sizes, results of jobs. Out: [`UiEffect`]s for the loop. Pure: the same state and message
+//! give the same state and effects, so that tests play keystrokes without a terminal. After each message the cursors
+//! are on existing items, [`App::frame`] is the layout of the new state, and the lines of the cursors are visible in
+//! it. A message is read in the frame before it: a click, or a page up, means the screen that the user sees.
 
 mod act;
 mod groups;

@@ -7,7 +7,7 @@ use crate::view::tui::app::{App, Cursor};
 use crate::view::tui::background::Background;
 use crate::view::tui::details;
 use crate::view::tui::input::TextInput;
-use crate::view::tui::job::{Exported, Job, Outcome, SelectedPath};
+use crate::view::tui::job::{Exported, Job, SelectedPath, WriteOutcome};
 use crate::view::tui::message::UiEffect;
 use crate::view::tui::overlay::{MenuCommand, MenuItem, Overlay, OverlayPage, PromptPurpose};
 use crate::view::tui::pane::Pane;
@@ -155,12 +155,12 @@ fn exported(app: &App) -> Option<Exported> {
     })
 }
 
-pub(super) fn on_outcome(app: &mut App, purpose: PromptPurpose, path: PathBuf, outcome: Outcome) {
+pub(super) fn on_outcome(app: &mut App, purpose: PromptPurpose, path: PathBuf, outcome: WriteOutcome) {
     match outcome {
-        Outcome::Written(bytes) => {
+        WriteOutcome::Written(bytes) => {
             app.say(format!("{} written, {}", path.display(), figure::bytes(bytes as f64)));
         }
-        Outcome::Exists => app.overlays.push(Overlay::Replace { purpose, path }),
-        Outcome::Failed(what) => app.report_failure(format!("writing failed: {what}")),
+        WriteOutcome::Exists => app.overlays.push(Overlay::Replace { purpose, path }),
+        WriteOutcome::Failed(what) => app.report_failure(format!("writing failed: {what}")),
     }
 }

@@ -72,7 +72,8 @@ impl Histogram<'_> {
             let overlaps = |marks: &Range<usize>| marks.start < from + columns && from < marks.end;
             !selected.as_ref().is_some_and(overlaps) && !cursor.is_some_and(|c| overlaps(&(c..c + 1)))
         };
-        // A double line underlines the bins that the group's own filter on this metric includes, unless it includes all.
+        // A double line underlines the bins that the group's own filter on this metric includes, unless it includes
+        // all.
         if self.inside.contains(&false) {
             for c in 0..self.grid.count {
                 let range = c * self.grid.step..((c + 1) * self.grid.step).min(self.inside.len());

@@ -24,8 +24,7 @@ pub fn draw(canvas: &mut Canvas<'_>, title: &str, typed: &TextInput, choices: &[
             canvas.text_in(2, y + 2, widest, &choice.name, if here { StyleScope::Strong } else { StyleScope::Text });
         canvas.text(end.max(widest + 2) + 2, y + 2, &choice.help, StyleScope::Dim);
         if here {
-            canvas.shade(0, y + 2, canvas.width(), StyleScope::Cursor);
-            canvas.text(0, y + 2, "▌", StyleScope::Selection);
+            canvas.mark_line(y + 2);
         }
     }
 }

@@ -5,3 +5,4 @@ pub mod list;
 pub mod page;
 pub mod progress;
 pub mod spacetime;
+pub mod table;

@@ -1,7 +1,8 @@
-//! A space-time diagram: one line per stream, time from left to right, bars for delays, arrows to the streams that waited.
+//! A space-time diagram: one line per stream, time from left to right, bars for delays, arrows to the streams that
+//! waited.
 //!
-//! Bars of root causes are full, waits are shaded, so that they differ without colours. A dotted line connects a cause with its
-//! arrow: the time until the delayed message was sent.
+//! Bars of root causes are full, waits are shaded, so that they differ without colours. A dotted line connects a cause
+//! with its arrow: the time until the delayed message was sent.
 
 use crate::view::tui::canvas::{Canvas, width};
 use crate::view::tui::theme::StyleScope;
