@@ -1,8 +1,8 @@
 //! `demo.tape` obeys the rules of VHS and plays: every `Wait` of it comes true in the real program.
 //!
-//! The VHS program itself is not needed: its grammar (the part that a tape may reasonably use) is small and stands
+//! The VHS program itself is not needed: its grammar (the part that a tape may reasonably use) is small and follows
 //! below, as its README and parser define it. `Wait` takes a regular expression; ours are plain text, which this test
-//! insists on, so that looking for the text is the same as matching it.
+//! checks, so that finding the text is the same as matching it.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 #[path = "support/pty_shell.rs"]
@@ -162,7 +162,7 @@ fn the_demo_keeps_the_rules() {
 
 #[test]
 fn the_demo_plays() {
-    // What a terminal of 1240 x 760 pixels holds in letters of 15.
+    // The cells of a terminal of 1240 x 760 pixels with letters of 15.
     let mut shell = PtyShell::new(132, 38);
     let program = std::path::Path::new(env!("CARGO_BIN_EXE_whyslow"));
     let folder = program.parent().unwrap().display();
@@ -172,13 +172,13 @@ fn the_demo_plays() {
         match command {
             Command::Type(text) => shell.send(&text),
             Command::Key(bytes, count) => {
-                // An escape alone is told from the beginning of a sequence by the pause after it.
+                // The pause after an escape distinguishes it from the beginning of a sequence.
                 for _ in 0..count {
                     shell.send(bytes);
                     std::thread::sleep(Duration::from_millis(60));
                 }
             }
-            // Here nobody watches: the waits alone hold the tape and the program together.
+            // No person watches: the waits alone keep the tape and the program in step.
             Command::Sleep(_) => std::thread::sleep(Duration::from_millis(60)),
             Command::Wait(text) => {
                 // The screen breaks lines where a sentence does not end.

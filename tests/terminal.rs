@@ -1,8 +1,8 @@
 //! The real program in a real terminal (a pty, looked at through a terminal emulator): it starts, takes keys and new
-//! sizes, and gives the terminal back whatever ends or stops it.
+//! sizes, and restores the terminal whatever ends or stops it.
 //!
-//! A shell runs in the pty as at a user's shell, so that stopping and `fg` are those of a real shell, and `stty` tells
-//! whether the terminal is as it was.
+//! A shell runs in the pty as on a user's machine, so that stopping and `fg` are those of a real shell, and `stty`
+//! shows whether the terminal is as it was.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 #[path = "support/pty_shell.rs"]
@@ -95,16 +95,16 @@ fn colour(shell: &PtyShell, text: &str) -> vt100::Color {
     panic!("no {text}")
 }
 
-/// Two terminals, one light and one dark, answer when they are asked, while somebody types; a third never does.
+/// Two terminals, one light and one dark, answer the query for their background while the user types; a third never does.
 #[test]
-fn a_light_ground_is_asked_for_and_no_key_is_lost() {
+fn background_query_chooses_the_theme_and_loses_no_key() {
     let mut colours = Vec::new();
     for answer in ["\x1b]11;rgb:ffff/ffff/ffff\x07", "\x1b]11;rgb:1e1e/1e1e/1e1e\x1b\\", ""] {
         let mut shell = PtyShell::new(80, 24);
         let trace = concat!(env!("CARGO_MANIFEST_DIR"), "/fixtures/traces/lock-contention");
         shell.send(&format!("clear; {} {trace} --symbols {trace}/bin\r", env!("CARGO_BIN_EXE_whyslow")));
-        shell.until("question", |d| *d.asked.lock().unwrap() == 1);
-        // The first key closes nothing, the second asks for help: it comes although the answer stands between.
+        shell.until("query", |d| *d.queries.lock().unwrap() == 1);
+        // The first key changes nothing, the second opens the help: it is taken although the answer precedes it.
         shell.send(&format!("2{answer}?"));
         shell.wait("Everywhere");
         shell.send("\x1b");
@@ -119,21 +119,21 @@ fn a_light_ground_is_asked_for_and_no_key_is_lost() {
     assert!(colours[0] != colours[1] && colours[1] == colours[2], "{colours:?}");
 }
 
-/// Whoever chooses a theme is not asked for.
+/// With a chosen theme the background does not matter.
 #[test]
-fn a_chosen_theme_asks_for_nothing() {
+fn chosen_theme_sends_no_background_query() {
     let mut shell = PtyShell::new(80, 24);
     let trace = concat!(env!("CARGO_MANIFEST_DIR"), "/fixtures/traces/lock-contention");
     shell.send(&format!("clear; {} --theme light {trace} --symbols {trace}/bin\r", env!("CARGO_BIN_EXE_whyslow")));
     shell.wait("expensive_flush");
     shell.send("q");
     is_back(&mut shell);
-    assert_eq!(*shell.asked.lock().unwrap(), 0);
+    assert_eq!(*shell.queries.lock().unwrap(), 0);
 }
 
 /// A terminal without a cursor gets the answer in lines; a locale without UTF-8 gets ASCII.
 #[test]
-fn a_terminal_gets_what_it_can_show() {
+fn dumb_terminals_get_lines_and_others_ascii() {
     let mut shell = PtyShell::new(80, 24);
     let trace = concat!(env!("CARGO_MANIFEST_DIR"), "/fixtures/traces/lock-contention");
     let program = env!("CARGO_BIN_EXE_whyslow");
@@ -151,7 +151,7 @@ fn a_terminal_gets_what_it_can_show() {
 }
 
 #[test]
-fn deadly_signals_give_the_terminal_back() {
+fn deadly_signals_restore_the_terminal() {
     for (name, status) in [("-TERM", 143), ("-HUP", 129), ("-INT", 130)] {
         let mut shell = PtyShell::new(80, 24);
         let before = settings(&mut shell, "before");
@@ -163,7 +163,7 @@ fn deadly_signals_give_the_terminal_back() {
 }
 
 #[test]
-fn stopping_and_coming_back() {
+fn stop_and_fg_restore_and_retake_the_terminal() {
     let mut shell = PtyShell::new(80, 24);
     let before = settings(&mut shell, "before");
     start(&mut shell);
@@ -192,7 +192,7 @@ fn a_key_costs_few_bytes() {
     for (columns, lines, limit) in [(80, 24, 1024), (200, 60, 4096)] {
         let mut shell = PtyShell::new(columns, lines);
         start(&mut shell);
-        // What the analysis still had to tell has been drawn when nothing comes any more.
+        // All results of the analysis are on the screen once the program writes nothing more.
         let settled = |shell: &PtyShell| loop {
             let before = *shell.read.lock().unwrap();
             std::thread::sleep(Duration::from_millis(150));
@@ -212,16 +212,16 @@ fn a_key_costs_few_bytes() {
     }
 }
 
-/// After each of these a reader that waits for one particular byte takes no key any more, Ctrl-C and `q` included:
+/// After each of these a reader that waits for one particular byte takes no key, neither Ctrl-C nor `q`:
 /// crossterm 0.29 does so. They come from terminals that answer late, from pastes that are cut off, and from Esc and
 /// another key that a slow line sends together.
 #[test]
-fn nothing_that_is_sent_makes_the_keyboard_deaf() {
+fn no_sequence_swallows_the_keys_after_it() {
     let mut shell = PtyShell::new(80, 24);
     start(&mut shell);
     for sent in ["\x1b[?", "\x1b[<", "\x1b[M", "\x1b[200~cut off", "\x1b[?62;1", "\x1b]10;rgb:", "\x1bP", "\x1b[<0;1"] {
         shell.send(sent);
-        // Longer than the longest of its patience.
+        // Longer than the program waits for the rest of any sequence.
         std::thread::sleep(Duration::from_millis(2000));
         shell.send("?");
         shell.wait("Everywhere");
@@ -233,14 +233,14 @@ fn nothing_that_is_sent_makes_the_keyboard_deaf() {
     is_back(&mut shell);
 }
 
-/// How a terminal takes nothing: nobody reads its other side any more, or its output was stopped as by Ctrl-S.
+/// A terminal that takes no bytes: no process reads its other side, or its output was stopped as by Ctrl-S.
 #[derive(Clone, Copy, Debug)]
 enum Stalled {
     Unread,
     Stopped,
 }
 
-/// The program in a terminal that takes nothing any more; with what keeps that terminal open.
+/// The program in a terminal that takes no bytes, and the handle that keeps the terminal open.
 fn stalled(how: Stalled) -> (Box<dyn portable_pty::Child + Send + Sync>, Box<dyn portable_pty::MasterPty + Send>) {
     let trace = concat!(env!("CARGO_MANIFEST_DIR"), "/fixtures/traces/lock-contention");
     let size = PtySize { rows: 200, cols: 500, pixel_width: 0, pixel_height: 0 };
@@ -257,7 +257,7 @@ fn stalled(how: Stalled) -> (Box<dyn portable_pty::Child + Send + Sync>, Box<dyn
         let tty = std::fs::File::options().read(true).write(true).open(pty.master.tty_name().unwrap()).unwrap();
         rustix::termios::tcflow(tty, rustix::termios::Action::OOff).unwrap();
     }
-    // Nobody reads: redrawing fills what the kernel keeps for the reader.
+    // No process reads: redrawing fills the kernel's buffer for the reader.
     for _ in 0..60 {
         std::thread::sleep(Duration::from_millis(30));
         std::io::Write::write_all(&mut keys, b"\x0c").unwrap();
@@ -266,7 +266,7 @@ fn stalled(how: Stalled) -> (Box<dyn portable_pty::Child + Send + Sync>, Box<dyn
     (child, pty.master)
 }
 
-/// How long something takes to end; it does within ten seconds.
+/// The time until it has ended, at most ten seconds.
 fn ends(what: &str, mut has_ended: impl FnMut() -> bool) -> Duration {
     let sent = std::time::Instant::now();
     while !has_ended() {
@@ -276,8 +276,7 @@ fn ends(what: &str, mut has_ended: impl FnMut() -> bool) -> Duration {
     sent.elapsed()
 }
 
-/// Tests run on busy machines as well, where nobody is there to see the end when it comes: one of these tries has to be
-/// soon.
+/// Tests also run on busy machines, where this process may notice the end late: one of these tries must be soon.
 const TRIES: usize = 4;
 
 fn soon(what: &str, mut once: impl FnMut() -> Duration) {
@@ -296,7 +295,7 @@ fn soon(what: &str, mut once: impl FnMut() -> Duration) {
 
 /// A signal ends the program within a second, whatever the terminal does.
 #[test]
-fn signals_end_it_while_the_terminal_takes_nothing() {
+fn signals_end_it_while_the_terminal_takes_no_bytes() {
     for how in [Stalled::Unread, Stalled::Stopped] {
         for signal in ["TERM", "HUP", "INT"] {
             soon(&format!("{signal}, {how:?}"), || {
@@ -311,11 +310,12 @@ fn signals_end_it_while_the_terminal_takes_nothing() {
     }
 }
 
-/// The terminal is the shell's while the program is stopped: woken to be killed, it dies and leaves the terminal alone.
+/// The terminal belongs to the shell while the program is stopped. Woken to be killed, it dies and leaves the terminal
+/// alone.
 #[test]
 fn signals_end_it_while_it_is_stopped() {
     for stop in ["-TSTP", "-STOP"] {
-        // INT alone wakes nobody, and no shell does it for INT.
+        // INT alone does not continue a stopped process, and no shell does so for INT.
         for name in ["TERM", "HUP"] {
             soon(&format!("{name} after {stop}"), || {
                 let mut shell = PtyShell::new(80, 24);
@@ -324,14 +324,14 @@ fn signals_end_it_while_it_is_stopped() {
                 let pid = pid(&shell);
                 signal(&shell, stop);
                 shell.wait("Stopped");
-                // The shell takes the screen back by itself only where the program did not.
+                // The shell restores the screen only where the program did not.
                 shell.send("stty sane; clear\r");
                 let sane = settings(&mut shell, "stopped");
                 // bash wakes the job that it kills.
                 shell.send(&format!("kill -{name} %1\r"));
                 let gone = || !std::path::Path::new("/proc").join(&pid).exists();
                 let took = ends(name, || {
-                    // Whoever sits there types on.
+                    // The user goes on typing.
                     shell.send("\r");
                     std::thread::sleep(Duration::from_millis(20));
                     gone()

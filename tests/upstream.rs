@@ -1,4 +1,4 @@
-//! What we work around in a library, small enough to be given to those who keep it. A test here fails once they have
+//! Defects of libraries that whyslow works around, small enough to be reported. A test here fails once the library has
 //! mended it: then the way around can go.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 

@@ -1,4 +1,4 @@
-//! A user at a terminal: a shell in a pty, looked at through a terminal emulator. Each test takes what it needs of it.
+//! A user at a terminal: a shell in a pty, watched through a terminal emulator. Each test uses a part of it.
 #![allow(dead_code, clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 use portable_pty::{Child, CommandBuilder, MasterPty, PtySize, native_pty_system};
@@ -6,17 +6,17 @@ use std::io::{Read, Write};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-/// A shell in a pty, looked at through a terminal emulator.
+/// A shell in a pty, watched through a terminal emulator.
 pub struct PtyShell {
     /// The terminal's other side.
     pub pty: Box<dyn MasterPty + Send>,
     keys: Box<dyn Write + Send>,
-    /// What it shows.
+    /// The emulator's screen.
     pub screen: Arc<Mutex<vt100::Parser>>,
     /// Bytes that the program wrote.
     pub read: Arc<Mutex<usize>>,
-    /// They ask for the colour of the ground so often.
-    pub asked: Arc<Mutex<usize>>,
+    /// Queries for the background colour.
+    pub queries: Arc<Mutex<usize>>,
     shell: Box<dyn Child + Send + Sync>,
     /// Where the shell began.
     pub folder: tempfile::TempDir,
@@ -28,7 +28,7 @@ impl PtyShell {
         let size = PtySize { rows: lines, cols: columns, pixel_width: 0, pixel_height: 0 };
         let pty = native_pty_system().openpty(size).unwrap();
         let folder = tempfile::tempdir().unwrap();
-        // The shell itself pastes in brackets unless told not to.
+        // By default the shell itself puts pastes in brackets.
         std::fs::write(folder.path().join("inputrc"), "set enable-bracketed-paste off\n").unwrap();
         let mut command = CommandBuilder::new("bash");
         command.env("INPUTRC", folder.path().join("inputrc"));
@@ -43,19 +43,19 @@ impl PtyShell {
         let screen = Arc::new(Mutex::new(vt100::Parser::new(lines, columns, 0)));
         let read = Arc::new(Mutex::new(0));
         let (theirs, counted) = (Arc::clone(&screen), Arc::clone(&read));
-        let asked = Arc::new(Mutex::new(0));
-        let asks = Arc::clone(&asked);
+        let queries = Arc::new(Mutex::new(0));
+        let seen = Arc::clone(&queries);
         let mut reader = pty.master.try_clone_reader().unwrap();
         std::thread::spawn(move || {
             let mut bytes = [0; 65536];
             while let Ok(n @ 1..) = reader.read(&mut bytes) {
                 theirs.lock().unwrap().process(&bytes[..n]);
                 *counted.lock().unwrap() += n;
-                *asks.lock().unwrap() += bytes[..n].windows(7).filter(|w| *w == b"\x1b]11;?\x07").count();
+                *seen.lock().unwrap() += bytes[..n].windows(7).filter(|w| *w == b"\x1b]11;?\x07").count();
             }
         });
         let keys = pty.master.take_writer().unwrap();
-        let mut started = PtyShell { pty: pty.master, keys, screen, read, asked, shell, folder };
+        let mut started = PtyShell { pty: pty.master, keys, screen, read, queries, shell, folder };
         started.wait("desk$");
         started
     }
@@ -66,7 +66,7 @@ impl PtyShell {
         self.keys.flush().unwrap();
     }
 
-    /// What is on the screen.
+    /// The text on the screen.
     pub fn contents(&self) -> String {
         self.screen.lock().unwrap().screen().contents()
     }

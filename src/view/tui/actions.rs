@@ -109,7 +109,7 @@ pub enum Action {
     Help,
     /// Close the dialog on top.
     Close,
-    /// Draw everything anew.
+    /// Draw everything again.
     Redraw,
     /// Stop the program until `fg`.
     Suspend,

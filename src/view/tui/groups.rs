@@ -41,7 +41,7 @@ pub struct GroupHistory {
 }
 
 impl GroupHistory {
-    /// Begins with what the command line asked for.
+    /// Begins with the groups of the command line.
     pub fn new(first: ComparisonRequest) -> GroupHistory {
         GroupHistory { requests: vec![first], at: 0 }
     }
@@ -51,7 +51,7 @@ impl GroupHistory {
         &self.requests[self.at]
     }
 
-    /// A new request; what was undone is gone.
+    /// A new request; undone ones can no longer be redone.
     pub fn push(&mut self, request: ComparisonRequest) {
         self.requests.truncate(self.at + 1);
         self.requests.push(request);

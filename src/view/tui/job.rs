@@ -1,4 +1,4 @@
-//! The vocabulary of background jobs: what can be asked for, what comes back, and how far a running job is.
+//! The vocabulary of background jobs: requests, results, and the progress of a running job.
 
 use super::counts::HistogramCounts;
 use super::report::AnomalyReport;

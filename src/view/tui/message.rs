@@ -43,7 +43,7 @@ pub enum UiEffect {
         /// For a file that exists.
         existing: Existing,
     },
-    /// Draw everything anew.
+    /// Draw everything again.
     Redraw,
     /// Stop until `fg`.
     Suspend,

@@ -249,7 +249,7 @@ fn page_key(page: &OverlayPage, key: KeyPress) -> OverlayResponse {
     }
 }
 
-/// The choices that fit what was typed: all its words occur in the name or in the help.
+/// The choices that fit the typed text: all its words occur in the name or in the help.
 pub fn fitting<'a>(choices: &'a [MenuItem], typed: &str) -> impl Iterator<Item = &'a MenuItem> {
     let words: Vec<String> = typed.split_whitespace().map(str::to_lowercase).collect();
     let starts = |c: &MenuItem| !words.is_empty() && c.name.to_lowercase().starts_with(&words[0]);

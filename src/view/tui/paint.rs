@@ -1,4 +1,4 @@
-//! From one screen to the next in few bytes: what makes the interface usable over a slow line.
+//! From one screen to the next in few bytes: so that the interface is usable over a slow line.
 //!
 //! In: the buffer that should be on the screen. Out: bytes for the terminal. The painter remembers what it painted
 //! last. It first looks for lines that only moved and lets the terminal scroll them; then it writes the cells that
@@ -60,7 +60,7 @@ impl Default for Painter {
 }
 
 impl Painter {
-    /// Forget what is on the screen: the next picture is painted whole.
+    /// Forget the screen: the next picture is painted whole.
     pub fn forget(&mut self) {
         self.valid = false;
     }

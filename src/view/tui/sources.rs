@@ -128,7 +128,7 @@ fn text(found: &AnomalyReport, source: &RootCause) -> String {
 }
 
 impl RootCauseList {
-    /// Choose and order what shows.
+    /// Choose and order the visible rows.
     pub fn rebuild(&mut self, found: &AnomalyReport) {
         let words: Vec<String> = self.filter.split_whitespace().map(str::to_lowercase).collect();
         let sources = &found.anomalies.sources;

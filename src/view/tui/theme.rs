@@ -83,15 +83,15 @@ impl ColourDepth {
         }
     }
 
-    /// The built-in theme that suits it: on a light ground, as far as the terminal says so in `COLORFGBG`
+    /// The built-in theme that suits it: on a light background, as far as the terminal reports one in `COLORFGBG`
     /// (`foreground;background`, by the numbers of the 16 colours), the light one.
     pub fn suits(self, var: impl Fn(&str) -> Option<String>) -> &'static str {
-        let ground = var("COLORFGBG").and_then(|v| v.rsplit(';').next().and_then(|n| n.parse::<u8>().ok()));
+        let background = var("COLORFGBG").and_then(|v| v.rsplit(';').next().and_then(|n| n.parse::<u8>().ok()));
         match self {
             ColourDepth::Mono => "mono",
             ColourDepth::Ansi => "ansi",
             // White and light grey; of the bright colours all but the bright black.
-            ColourDepth::Indexed | ColourDepth::True if matches!(ground, Some(7 | 9..=15)) => "light",
+            ColourDepth::Indexed | ColourDepth::True if matches!(background, Some(7 | 9..=15)) => "light",
             ColourDepth::Indexed | ColourDepth::True => "dark",
         }
     }
@@ -160,7 +160,7 @@ pub fn rgb(color: Color) -> Option<[u8; 3]> {
     }
 }
 
-/// A theme file is wrong; the text says where and what would be right.
+/// A mistake in a theme file; the text has the place and the remedy.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("theme {theme}: {what}")]
 pub struct ThemeError {

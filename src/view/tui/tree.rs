@@ -64,7 +64,7 @@ impl TreeRows {
         self.unfolded.contains(&node.context)
     }
 
-    /// Make the list anew: another tree, another order.
+    /// Make the list again: another tree, another order.
     pub fn rebuild(&mut self, model: &Model, tree: &DiffTree) {
         self.visible.clear();
         let mut stack = self.children(model, tree, None);

@@ -83,7 +83,7 @@ fn block(canvas: &mut Canvas<'_>, app: &App, row: &HistogramRow, here: bool, cel
     }
 }
 
-/// Name of the metric; under the cursor also what the cursor or the selection covers.
+/// Name of the metric; under the cursor also the range of the cursor or of the selection.
 fn title(
     canvas: &mut Canvas<'_>,
     app: &App,

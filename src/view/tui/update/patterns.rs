@@ -36,7 +36,7 @@ pub(super) fn show(app: &mut App, pane: Pane) -> Vec<UiEffect> {
     if begun { Vec::new() } else { app.begin(Job::Analyse { task: None }) }
 }
 
-/// Find patterns, or judge those that were found anew.
+/// Mine patterns, or judge the mined ones under the present settings.
 pub(super) fn mine(app: &mut App) -> Vec<UiEffect> {
     app.begin(Job::Mine { settings: app.patterns.settings })
 }
@@ -115,7 +115,7 @@ pub(super) fn unfold(app: &mut App, open: bool) {
     }
 }
 
-/// The path before or after in the order of what they cause.
+/// The previous or the next path, in the order of the delays that they cause.
 pub(super) fn next_path(app: &mut App, by: isize) {
     let paths = app.patterns.found.as_ref().map_or(0, |f| f.anomalies.paths.len());
     let now = app.patterns.path.path;
@@ -136,7 +136,7 @@ pub(super) fn reorder(app: &mut App) {
     app.say(&said);
 }
 
-/// List only what has all these words.
+/// List only the root causes that match all of these words.
 pub(super) fn filter(app: &mut App, words: &str) {
     let Some(found) = found(app) else { return };
     let list = &mut app.patterns.list;

@@ -5,7 +5,7 @@ use crate::view::tui::input::TextInput;
 use crate::view::tui::overlay::{MenuItem, fitting};
 use crate::view::tui::theme::StyleScope;
 
-/// The list: what was typed above it, the entries that fit below.
+/// The list: the typed text above it, the entries that fit below.
 pub fn draw(canvas: &mut Canvas<'_>, title: &str, typed: &TextInput, choices: &[MenuItem], at: usize) {
     canvas.clear();
     canvas.fill(0, 0, canvas.width(), '─', StyleScope::Rule);

@@ -41,7 +41,7 @@ pub struct SpaceTime {
     pub bars: Vec<Bar>,
     /// Likewise.
     pub arrows: Vec<Arrow>,
-    /// Lines per stream: 2 where arrows have room between them.
+    /// Lines per stream: 2 where arrows fit between them.
     pub per_line: usize,
     /// The stream that must be in sight.
     pub here: usize,
