@@ -22,7 +22,7 @@ use whyslow::view::tui::theme::ColourDepth;
 use whyslow::view::tui::{Exported, FirstQuestion};
 
 /// One pane, and two panes side by side.
-const SNAPSHOT_SIZES: [(u16, u16); 5] = [(80, 24), (200, 60), (120, 40), (40, 10), (1, 1)];
+const SNAPSHOT_SIZES: [(u16, u16); 2] = [(80, 24), (200, 60)];
 /// Other sizes, down to the least.
 const OTHER_SIZES: [(u16, u16); 3] = [(120, 40), (40, 10), (1, 1)];
 
@@ -51,7 +51,7 @@ const SCREENS: [Screen; 17] = [
     screen("help", "? PgDn", "Help"),
     screen("palette", ": t h", "Any action"),
     screen("tasks", "T Down", "syscall:futex"),
-    screen("export", "e", "export JSON to > whyslow-app-request"),
+    screen("export", "e", "export JSON to > "),
     screen("anomalies", "3 Down", "3 Anomalies"),
     screen("path", "3 Down Enter Enter", "4 Propagation"),
     screen("patterns", "3 p", "Patterns: selected"),
@@ -404,7 +404,7 @@ fn exporting_never_replaces_a_file_in_silence() {
     let mut session = Session::new(80, 24, ColourDepth::True);
     session.ready();
     session.keys("e Enter");
-    assert!(session.lines()[23].contains("already exists. Overwrite it?"));
+    assert!(session.lines()[23].contains("The file exists. Overwrite it? y: yes"));
     session.keys("n");
     assert!(!session.lines()[23].contains("written"));
     session.keys("e Enter y");

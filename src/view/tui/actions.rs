@@ -160,7 +160,7 @@ pub struct KeyBinding {
     /// One line of help.
     pub help: &'static str,
     /// The pane where it applies.
-    pub place: ActionScope,
+    pub scope: ActionScope,
     /// Its word in the footer, if the footer shows it.
     pub footer: Option<&'static str>,
 }
@@ -170,10 +170,10 @@ const fn entry(
     name: &'static str,
     keys: &'static str,
     help: &'static str,
-    place: ActionScope,
+    scope: ActionScope,
     footer: Option<&'static str>,
 ) -> KeyBinding {
-    KeyBinding { action, name, keys, help, place, footer }
+    KeyBinding { action, name, keys, help, scope, footer }
 }
 
 use Action as A;
@@ -330,20 +330,20 @@ pub static TABLE: &[KeyBinding] = &[
 ];
 
 /// One row per action: the pane's own row if there is one.
-pub fn all(place: ActionScope) -> impl Iterator<Item = &'static KeyBinding> {
+pub fn all(scope: ActionScope) -> impl Iterator<Item = &'static KeyBinding> {
     TABLE.iter().filter(move |e| {
         let mut same = TABLE.iter().filter(|o| o.action == e.action);
-        let own = same.clone().find(|o| o.place == place);
-        own.or_else(|| same.next()).is_some_and(|o| o.place == e.place)
+        let own = same.clone().find(|o| o.scope == scope);
+        own.or_else(|| same.next()).is_some_and(|o| o.scope == e.scope)
     })
 }
 
 /// The action of a key in a pane; the pane's own actions take precedence over those of all panes.
-pub fn bound(key: KeyPress, place: ActionScope) -> Option<Action> {
+pub fn bound(key: KeyPress, scope: ActionScope) -> Option<Action> {
     let text = key.to_string();
     let has = |e: &&KeyBinding| e.keys.split(' ').any(|k| k == text);
-    let own = TABLE.iter().filter(|e| e.place == place).find(has);
-    own.or_else(|| TABLE.iter().filter(|e| e.place == Any).find(has)).map(|e| e.action)
+    let own = TABLE.iter().filter(|e| e.scope == scope).find(has);
+    own.or_else(|| TABLE.iter().filter(|e| e.scope == Any).find(has)).map(|e| e.action)
 }
 
 /// The table as Markdown: `docs/KEYS.md`, held equal by a test.
@@ -352,7 +352,7 @@ pub fn markdown() -> String {
     for e in TABLE {
         let quoted: Vec<String> = e.keys.split(' ').filter(|k| !k.is_empty()).map(|k| format!("`{k}`")).collect();
         let keys = if quoted.is_empty() { format!("`:` {}", e.name) } else { quoted.join(" ") };
-        text.push_str(&format!("| {keys} | {} | {} |\n", e.help, e.place.name()));
+        text.push_str(&format!("| {keys} | {} | {} |\n", e.help, e.scope.name()));
     }
     text
 }
@@ -362,11 +362,11 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_key_parses_and_none_has_two_meanings_in_a_place() {
-        // A pane's own meaning may hide that of every place.
-        for place in [Any, Histograms, Tree, Anomalies, Path] {
+    fn every_key_parses_and_none_has_two_meanings_in_a_scope() {
+        // A pane's own meaning may hide that of all panes.
+        for scope in [Any, Histograms, Tree, Anomalies, Path] {
             let mut seen = std::collections::BTreeSet::new();
-            for e in TABLE.iter().filter(|e| e.place == place) {
+            for e in TABLE.iter().filter(|e| e.scope == scope) {
                 for k in e.keys.split(' ').filter(|k| !k.is_empty()) {
                     assert_eq!(KeyPress::parse(k).unwrap().to_string(), k);
                     assert!(seen.insert(k), "{k} has two meanings");
@@ -379,7 +379,7 @@ mod tests {
     fn names_and_actions_are_unique() {
         for (i, a) in TABLE.iter().enumerate() {
             let differ = |b: &KeyBinding| {
-                (b.name == a.name) == (b.action == a.action) && (b.name != a.name || b.place != a.place)
+                (b.name == a.name) == (b.action == a.action) && (b.name != a.name || b.scope != a.scope)
             };
             assert!(TABLE[..i].iter().all(differ), "{}", a.name);
         }

@@ -38,7 +38,7 @@ enum Incoming {
 /// Run the interface until the user quits.
 pub fn run(setup: Setup) -> anyhow::Result<()> {
     if !std::io::stdout().is_terminal() {
-        anyhow::bail!("not a terminal; use `whyslow explain TRACE` instead");
+        anyhow::bail!("standard output is not a terminal; use `whyslow explain TRACE` instead");
     }
     let Setup { title, request, first, options, threads, backend } = setup;
     let mouse = options.mouse;
@@ -51,8 +51,9 @@ pub fn run(setup: Setup) -> anyhow::Result<()> {
         Jobs::start(backend, threads, move |ticket, done| drop(sender.send(Incoming::Job(ticket, done))))?
     };
     let signals = sender.clone();
-    terminal::watch_signals(move |signal| drop(signals.send(Incoming::Signal(signal)))).context("signals")?;
-    let mut terminal = Terminal::enter(mouse).context("the terminal")?;
+    terminal::watch_signals(move |signal| drop(signals.send(Incoming::Signal(signal))))
+        .context("watching for signals")?;
+    let mut terminal = Terminal::enter(mouse).context("taking over the terminal")?;
     let began = Instant::now();
     if asks {
         terminal.write(background::QUERY)?;

@@ -222,12 +222,12 @@ impl Overlay {
 const QUIT: KeyPress = KeyPress::control('c');
 
 fn page_key(page: &OverlayPage, key: KeyPress) -> OverlayResponse {
-    let place = if matches!(page, OverlayPage::Patterns | OverlayPage::Ranks) {
+    let scope = if matches!(page, OverlayPage::Patterns | OverlayPage::Ranks) {
         ActionScope::Anomalies
     } else {
         ActionScope::Any
     };
-    let Some(action) = actions::bound(key, place) else { return OverlayResponse::Taken };
+    let Some(action) = actions::bound(key, scope) else { return OverlayResponse::Taken };
     let own = match page {
         OverlayPage::Help => Action::Help,
         OverlayPage::Quality => Action::Quality,

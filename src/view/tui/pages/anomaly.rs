@@ -31,7 +31,7 @@ pub fn lines(app: &App, found: &AnomalyReport, at: u32, columns: usize) -> Vec<S
         let times =
             if pattern.max_ref_ns < 1_000 { String::new() } else { format!("{:.1} times as long, ", anomaly.factor) };
         let text = format!(
-            "took {}; the reference (fastest of {} occurrences) took at most {}: {times}{cost}",
+            "took {}; the reference occurrences (the fastest of {}) took at most {}: {times}{cost}",
             time(anomaly.span.len()),
             figure::count(pattern.occurrences),
             time(pattern.max_ref_ns),

@@ -29,10 +29,10 @@ const READING: &[&str] = &[
 /// Its lines in this width.
 pub fn lines(columns: usize) -> Vec<StyledLine> {
     let mut lines = Vec::new();
-    let panes = ActionScope::PANES.into_iter().map(|place| (place, format!("In the {}", place.name())));
-    for (place, title) in [(ActionScope::Any, "Everywhere".to_owned())].into_iter().chain(panes) {
+    let panes = ActionScope::PANES.into_iter().map(|scope| (scope, format!("In the {}", scope.name())));
+    for (scope, title) in [(ActionScope::Any, "Everywhere".to_owned())].into_iter().chain(panes) {
         lines.push(plain(StyleScope::Strong, title));
-        let entries: Vec<&KeyBinding> = TABLE.iter().filter(|e| e.place == place).collect();
+        let entries: Vec<&KeyBinding> = TABLE.iter().filter(|e| e.scope == scope).collect();
         for entry in entries {
             let keys = if entry.keys.is_empty() { format!(": {}", entry.name) } else { entry.keys.to_owned() };
             let mut rest = paragraph(StyleScope::Text, entry.help, columns.saturating_sub(20).max(12), 0).into_iter();

@@ -21,9 +21,9 @@ pub fn draw(canvas: &mut Canvas<'_>, app: &App) {
         }
         return;
     }
-    let place = app.pane.scope();
-    let own = TABLE.iter().filter(|e| e.place == place);
-    let entries = own.chain(TABLE.iter().filter(|e| e.place == ActionScope::Any));
+    let scope = app.pane.scope();
+    let own = TABLE.iter().filter(|e| e.scope == scope);
+    let entries = own.chain(TABLE.iter().filter(|e| e.scope == ActionScope::Any));
     let mut words: Vec<(String, &str)> = Vec::new();
     let has_ranks = ranks::are_known(app);
     for entry in entries.filter(|e| has_ranks || e.action != Action::ShowRanks) {

@@ -58,7 +58,7 @@ fn draw_overlay(canvas: &mut Canvas<'_>, app: &App, overlay: &Overlay) {
         Overlay::Prompt { purpose, input } => {
             let label = match purpose {
                 PromptPurpose::Search => "search ",
-                PromptPurpose::Filter => "only with the words ",
+                PromptPurpose::Filter => "filter by words ",
                 PromptPurpose::Export => "export JSON to ",
                 PromptPurpose::Picture => "save SVG to ",
             };
@@ -69,7 +69,7 @@ fn draw_overlay(canvas: &mut Canvas<'_>, app: &App, overlay: &Overlay) {
         Overlay::Replace { path, .. } => {
             let mut line = canvas.part(last_line(app));
             line.clear();
-            let question = format!("{} already exists. Overwrite it? y: yes, any other key: no", path.display());
+            let question = format!("The file exists. Overwrite it? y: yes, any other key: no ({})", path.display());
             line.text(0, 0, &question, StyleScope::Warning);
         }
     }

@@ -66,7 +66,7 @@ fn head(canvas: &mut Canvas<'_>, found: &AnomalyReport, path: &PropagationPath, 
         (0, _) => format!("  {excess} longer than usual; no thread is known to have waited for it"),
         (_, n) => {
             let messages = figure::plural(n, "message");
-            format!("  a {excess} delay cost others {affected} in total; this path: {messages}")
+            format!("  a {excess} delay cost others {affected} in total; {messages}")
         }
     };
     canvas.text(x, 0, &text, StyleScope::Dim);
