@@ -8,6 +8,8 @@
 mod ctf_writer;
 #[path = "support/kernel_trace.rs"]
 mod kernel_trace;
+#[path = "support/random.rs"]
+mod random;
 
 use kernel_trace::{KernelTrace, segment};
 use serde_json::Value;

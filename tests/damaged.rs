@@ -4,6 +4,8 @@
 
 #[path = "support/ctf_writer.rs"]
 mod ctf_writer;
+#[path = "support/random.rs"]
+mod random;
 
 use ctf_writer::{Channel, Event, Task, TraceWriter, Value};
 use std::path::{Path, PathBuf};

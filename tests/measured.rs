@@ -5,6 +5,8 @@
 
 #[path = "support/ctf_writer.rs"]
 mod ctf_writer;
+#[path = "support/random.rs"]
+mod random;
 
 use ctf_writer::{Channel, Context, Event, Task, TraceWriter, Value};
 use std::path::{Path, PathBuf};

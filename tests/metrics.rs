@@ -6,6 +6,8 @@
 mod ctf_writer;
 #[path = "support/kernel_trace.rs"]
 mod kernel_trace;
+#[path = "support/random.rs"]
+mod random;
 
 use ctf_writer::{Context, Value as Field};
 use kernel_trace::KernelTrace;

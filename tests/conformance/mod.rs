@@ -7,6 +7,8 @@
 #[path = "../support/ctf_writer.rs"]
 mod ctf_writer;
 mod events;
+#[path = "../support/random.rs"]
+mod random;
 
 use ctf_writer::{Channel, Context, TraceWriter};
 use std::collections::BTreeMap;

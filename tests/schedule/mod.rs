@@ -3,6 +3,8 @@
 #![allow(dead_code, clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 pub mod ctf;
+#[path = "../support/ctf_writer.rs"]
+pub mod ctf_writer;
 #[path = "../support/random.rs"]
 pub mod random;
 

@@ -4,6 +4,7 @@
 //! In: [`Channel`]s of [`Event`]s in any order. Out: a directory that babeltrace2, Trace Compass and whyslow read.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, dead_code)]
 
+use super::random::Random;
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -240,7 +241,19 @@ pub struct Channel {
     pub discarded: Vec<(u32, Ns, u64)>,
 }
 
-/// What is the same for a whole trace.
+/// How the events of a stream become packets.
+#[derive(Clone, Copy, Debug)]
+pub enum Packets {
+    /// Packets of [`PACKET`] events, in order of time.
+    Full,
+    /// Packets of 5 to 44 events, drawn from a seed.
+    Drawn(u64),
+    /// The same, and one packet in 8 is lost: the next one counts its events, or only the gap in the sequence numbers
+    /// shows it. Events keep the order in which they were given.
+    DrawnAndLost(u64),
+}
+
+/// The properties of a whole trace.
 #[derive(Clone, Debug)]
 pub struct TraceWriter {
     /// Lines of the environment; none, as tracers of other people write.
@@ -251,6 +264,7 @@ pub struct TraceWriter {
     pub clock_offset: Ns,
     /// From when to when the tracer ran.
     pub span: (Ns, Ns),
+    pub packets: Packets,
     /// The names of fields and contexts get an underscore, as LTTng's do.
     pub channels: Vec<Channel>,
 }
@@ -272,7 +286,15 @@ impl TraceWriter {
         ];
         let environment = environment.map(|(k, v)| (k.to_owned(), v.to_owned())).to_vec();
         let clock_uuid = Some(clock_uuid);
-        TraceWriter { environment, uuid, clock_uuid, clock_offset: 0, span: (0, 0), channels: Vec::new() }
+        TraceWriter {
+            environment,
+            uuid,
+            clock_uuid,
+            clock_offset: 0,
+            span: (0, 0),
+            packets: Packets::Full,
+            channels: Vec::new(),
+        }
     }
 
     /// Write the directory.
@@ -283,7 +305,9 @@ impl TraceWriter {
             let mut classes: BTreeMap<String, (usize, String)> = BTreeMap::new();
             let mut streams: BTreeMap<u32, Vec<Record>> = BTreeMap::new();
             let mut events: Vec<&Event> = channel.events.iter().collect();
-            events.sort_by_key(|e| e.time);
+            if !matches!(self.packets, Packets::DrawnAndLost(_)) {
+                events.sort_by_key(|e| e.time);
+            }
             let is_payload = |(name, _): &&(&str, Value)| channel.contexts.iter().all(|c| c.field() != Some(name));
             for event in events {
                 let payload = || event.fields.iter().filter(is_payload);
@@ -355,38 +379,72 @@ impl TraceWriter {
     }
 
     fn packets(&self, stream: u32, cpu: u32, records: &[Record], channel: &Channel) -> Vec<u8> {
-        let losses: Vec<(Ns, u64)> =
-            channel.discarded.iter().filter(|(c, _, _)| *c == cpu).map(|(_, t, n)| (*t, *n)).collect();
-        // Discarded before, the end where it is not that of the last event, the events.
-        let mut parts: Vec<(u64, Ns, &[Record])> = Vec::new();
-        let (mut from, mut total) = (0, 0);
-        for at in 1..=records.len() {
-            let here = records[at - 1].0;
-            let next = records.get(at).map_or(Ns::MAX, |r| r.0);
-            let lost = || losses.iter().filter(|(t, _)| here <= *t && *t < next);
-            let count: u64 = lost().map(|(_, n)| n).sum();
-            if at == records.len() || count > 0 || at - from == PACKET {
-                let end = lost().map(|(t, _)| *t).min().unwrap_or(here);
-                parts.push((total, end, &records[from..at]));
-                (from, total) = (at, total + count);
-            }
-        }
+        let parts = match self.packets {
+            Packets::Full => full(cpu, records, channel),
+            Packets::Drawn(seed) => drawn(records, Random::new(seed ^ u64::from(cpu)), false),
+            Packets::DrawnAndLost(seed) => drawn(records, Random::new(seed ^ u64::from(cpu)), true),
+        };
         let mut file = Vec::new();
-        let last = parts.len() - 1;
-        for (number, (discarded, end, part)) in parts.into_iter().enumerate() {
-            let begin = if number == 0 { part[0].0.min(self.span.0) } else { part[0].0 };
-            let end = if number == last { end.max(self.span.1) } else { end };
-            let size: usize = part.iter().map(|(_, bytes)| bytes.len()).sum();
+        let count = parts.len();
+        for (at, packet) in parts.into_iter().enumerate() {
+            let first = packet.records[0].0;
+            let begin = if at == 0 { first.min(self.span.0) } else { first };
+            let end = if at + 1 == count { packet.end.max(self.span.1) } else { packet.end };
+            let size: usize = packet.records.iter().map(|(_, bytes)| bytes.len()).sum();
             let bits = (4 + 16 + 4 + 6 * 8 + 4 + size) as u64 * 8;
             file.extend(0xc1fc_1fc1u32.to_le_bytes());
             file.extend(self.uuid.to_be_bytes());
             file.extend(stream.to_le_bytes());
-            for word in [begin as u64, end as u64, bits, bits, number as u64, discarded] {
+            for word in [begin as u64, end as u64, bits, bits, packet.number, packet.discarded] {
                 file.extend(word.to_le_bytes());
             }
             file.extend(cpu.to_le_bytes());
-            part.iter().for_each(|(_, bytes)| file.extend(bytes));
+            packet.records.iter().for_each(|(_, bytes)| file.extend(bytes));
         }
         file
     }
+}
+
+struct Packet<'a> {
+    number: u64,
+    /// Events of the stream that were discarded before it.
+    discarded: u64,
+    end: Ns,
+    records: &'a [Record],
+}
+
+/// Packets of [`PACKET`] events, cut where the tracer discarded some.
+fn full<'a>(cpu: u32, records: &'a [Record], channel: &Channel) -> Vec<Packet<'a>> {
+    let losses: Vec<(Ns, u64)> =
+        channel.discarded.iter().filter(|(c, _, _)| *c == cpu).map(|(_, t, n)| (*t, *n)).collect();
+    let mut parts: Vec<Packet<'a>> = Vec::new();
+    let (mut from, mut discarded) = (0, 0);
+    for at in 1..=records.len() {
+        let here = records[at - 1].0;
+        let next = records.get(at).map_or(Ns::MAX, |r| r.0);
+        let lost = || losses.iter().filter(|(t, _)| here <= *t && *t < next);
+        let count: u64 = lost().map(|(_, n)| n).sum();
+        if at == records.len() || count > 0 || at - from == PACKET {
+            let end = lost().map(|(t, _)| *t).min().unwrap_or(here);
+            parts.push(Packet { number: parts.len() as u64, discarded, end, records: &records[from..at] });
+            (from, discarded) = (at, discarded + count);
+        }
+    }
+    parts
+}
+
+/// Packets of a few dozen events; with `loses` one in 8 is missing.
+fn drawn(mut records: &[Record], mut random: Random, loses: bool) -> Vec<Packet<'_>> {
+    let (mut parts, mut discarded, mut number) = (Vec::new(), 0, 0);
+    while !records.is_empty() {
+        let (own, rest) = records.split_at((5 + random.below(40)).min(records.len()));
+        records = rest;
+        number += 1;
+        if loses && random.once_in(8) {
+            discarded += if random.once_in(2) { own.len() as u64 } else { 0 };
+            continue;
+        }
+        parts.push(Packet { number, discarded, end: own[own.len() - 1].0, records: own });
+    }
+    parts
 }
